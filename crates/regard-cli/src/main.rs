@@ -1,0 +1,2 @@
+//! The program `regard`.
+fn main() {}

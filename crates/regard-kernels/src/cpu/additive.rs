@@ -1,0 +1,324 @@
+//! Additive scores Σ_d w_d · act(q_d + k_d), and their gradients, for tiles.
+//!
+//! tanh is the costly one. Since e^{2(q+k)} = e^{2q} · e^{2k}, both factors are made once per query
+//! and once per key, and a pair costs a product, a reciprocal and no exponential:
+//! tanh(q + k) = (E − 1) / (E + 1) with E = e^{2q} e^{2k}. Its error is a few units of 10⁻⁸
+//! throughout, as tanh's own is near ±1. Where all inputs are small that would lose relative
+//! accuracy, so there e^{2q} − 1 and e^{2k} − 1 are kept instead; where any is large, the
+//! exponentials could overflow, and tanh is computed pair by pair.
+//!
+//! Scores run with a query per lane; gradients with a feature per lane, so that neither needs a
+//! sum across lanes.
+
+use super::BLOCK;
+use super::simd::Simd;
+use crate::Real;
+use crate::spec::Activation;
+
+/// How act(q + k) is computed from what is kept of q and of k.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Form {
+    /// tanh from e^{2q} and e^{2k}.
+    TanhProduct,
+    /// tanh from e^{2q} − 1 and e^{2k} − 1.
+    TanhSmall,
+    /// An activation of the sum itself. ReLU and identity are leaky with slopes 0 and 1.
+    Tanh,
+    Leaky(f64),
+    Gelu,
+}
+
+impl Form {
+    /// The form that is accurate for inputs of magnitude up to `reach` (NaN: unknown).
+    pub(super) fn of(activation: Activation, reach: f64) -> Self {
+        match activation {
+            Activation::Tanh if reach <= 0.5 => Self::TanhSmall,
+            Activation::Tanh if reach <= 20.0 => Self::TanhProduct,
+            Activation::Tanh => Self::Tanh,
+            Activation::LeakyRelu { slope } => Self::Leaky(slope),
+            Activation::Relu => Self::Leaky(0.0),
+            Activation::Identity => Self::Leaky(1.0),
+            Activation::Gelu => Self::Gelu,
+        }
+    }
+
+    /// Whether q and k are kept as they are.
+    pub(super) fn is_direct(self) -> bool {
+        !matches!(self, Self::TanhProduct | Self::TanhSmall)
+    }
+}
+
+/// Runs a block of code with `$form` a constant of each form in turn, so that it is compiled once
+/// for each.
+macro_rules! for_each_form {
+    ($given:expr, $form:ident => $code:expr) => {
+        match $given {
+            Form::TanhProduct => {
+                let $form = Form::TanhProduct;
+                $code
+            }
+            Form::TanhSmall => {
+                let $form = Form::TanhSmall;
+                $code
+            }
+            Form::Tanh => {
+                let $form = Form::Tanh;
+                $code
+            }
+            Form::Leaky(slope) => {
+                let $form = Form::Leaky(slope);
+                $code
+            }
+            Form::Gelu => {
+                let $form = Form::Gelu;
+                $code
+            }
+        }
+    };
+}
+pub(super) use for_each_form;
+
+/// What is kept of q or k.
+#[inline(always)]
+pub(super) unsafe fn keep<V: Simd>(form: Form, x: V) -> V {
+    // SAFETY: arithmetic only.
+    unsafe {
+        match form {
+            Form::TanhProduct => x.add(x).exp_m1().add(V::splat(V::T::ONE)),
+            Form::TanhSmall => x.add(x).exp_m1(),
+            _ => x,
+        }
+    }
+}
+
+/// act(q + k) from what is kept.
+#[inline(always)]
+pub(super) unsafe fn value<V: Simd>(form: Form, q: V, k: V) -> V {
+    // SAFETY: arithmetic only.
+    unsafe {
+        let one = V::splat(V::T::ONE);
+        match form {
+            Form::TanhProduct => q.fma(k, V::zero().sub(one)).mul(q.fma(k, one).reciprocal()),
+            Form::TanhSmall => {
+                let e = q.fma(k, q.add(k));
+                e.mul(e.add(V::number(2.0)).reciprocal())
+            }
+            Form::Tanh => q.add(k).tanh(),
+            Form::Leaky(slope) => {
+                let x = q.add(k);
+                x.where_greater(V::zero(), x, x.mul(V::number(slope)))
+            }
+            Form::Gelu => q.add(k).each(|x| Activation::Gelu.value_and_slope(x).0),
+        }
+    }
+}
+
+/// act(q + k) and its derivative.
+#[inline(always)]
+pub(super) unsafe fn value_and_slope<V: Simd>(form: Form, q: V, k: V) -> (V, V) {
+    // SAFETY: arithmetic only.
+    unsafe {
+        let value = value(form, q, k);
+        let slope = match form {
+            Form::TanhProduct | Form::TanhSmall | Form::Tanh => {
+                value.fnma(value, V::splat(V::T::ONE))
+            }
+            Form::Leaky(slope) => {
+                q.add(k).where_greater(V::zero(), V::splat(V::T::ONE), V::number(slope))
+            }
+            Form::Gelu => q.add(k).each(|x| Activation::Gelu.value_and_slope(x).1),
+        };
+        (value, slope)
+    }
+}
+
+/// Replaces rows `[rows, d]` by what the form keeps of them.
+#[inline(always)]
+pub(super) unsafe fn prepare<V: Simd>(
+    form: Form,
+    from: *const V::T,
+    from_row: usize,
+    rows: usize,
+    d: usize,
+    to: *mut V::T,
+    to_row: usize,
+) {
+    // SAFETY: rows of d numbers are read and written, the last ones by masked access.
+    unsafe {
+        for r in 0..rows {
+            let (from, to) = (from.add(r * from_row), to.add(r * to_row));
+            let mut x = 0;
+            while x < d {
+                let n = d - x;
+                keep(form, V::load_upto(from.add(x), n)).store_upto(to.add(x), n);
+                x += V::LANES;
+            }
+        }
+    }
+}
+
+/// The scores of `rows` keys for the `width` queries of a block.
+#[derive(Clone, Copy)]
+pub(crate) struct AdditiveScores<T> {
+    pub(crate) form: Form,
+    pub(crate) d: usize,
+    /// What is kept of the queries, `[d, BLOCK]`.
+    pub(crate) q: *const T,
+    /// What is kept of the keys, `[rows, d]`.
+    pub(crate) k: *const T,
+    pub(crate) k_row: usize,
+    pub(crate) rows: usize,
+    pub(crate) width: usize,
+    pub(crate) w: *const T,
+    /// `[rows, BLOCK]`
+    pub(crate) to: *mut T,
+}
+
+#[inline(always)]
+pub(super) unsafe fn additive_scores<V: Simd>(a: AdditiveScores<V::T>) {
+    // SAFETY: width ≤ BLOCK is a multiple of LANES.
+    unsafe {
+        for_each_form!(a.form, form => {
+            let mut i = 0;
+            while i < a.width {
+                let wide = V::WIDE >= 4 && i + 4 * V::LANES <= a.width;
+                let mut r = 0;
+                while r < a.rows {
+                    let many = r + 3 <= a.rows;
+                    match (wide, many) {
+                        (true, true) => score_block::<V, 3, 4>(form, &a, r, i),
+                        (true, false) => score_block::<V, 1, 4>(form, &a, r, i),
+                        (false, true) => score_block::<V, 3, 1>(form, &a, r, i),
+                        (false, false) => score_block::<V, 1, 1>(form, &a, r, i),
+                    }
+                    r += if many { 3 } else { 1 };
+                }
+                i += if wide { 4 } else { 1 } * V::LANES;
+            }
+        })
+    }
+}
+
+#[inline(always)]
+unsafe fn score_block<V: Simd, const MR: usize, const NV: usize>(
+    form: Form,
+    a: &AdditiveScores<V::T>,
+    r: usize,
+    i: usize,
+) {
+    // SAFETY: rows r..r + MR and NV registers of columns from i lie within the tile.
+    unsafe {
+        let mut sum = [[V::zero(); NV]; MR];
+        for x in 0..a.d {
+            let w = V::splat(*a.w.add(x));
+            let mut q = [V::zero(); NV];
+            for (v, q) in q.iter_mut().enumerate() {
+                *q = V::load(a.q.add(x * BLOCK + i + v * V::LANES));
+            }
+            for (n, sum) in sum.iter_mut().enumerate() {
+                let k = V::splat(*a.k.add((r + n) * a.k_row + x));
+                for v in 0..NV {
+                    sum[v] = w.fma(value(form, q[v], k), sum[v]);
+                }
+            }
+        }
+        for (n, sum) in sum.iter().enumerate() {
+            for (v, sum) in sum.iter().enumerate() {
+                sum.store(a.to.add((r + n) * BLOCK + i + v * V::LANES));
+            }
+        }
+    }
+}
+
+/// Adds the gradients of one tile.
+#[derive(Clone, Copy)]
+pub(crate) struct AdditiveGrads<T> {
+    pub(crate) form: Form,
+    pub(crate) d: usize,
+    /// Queries in the block.
+    pub(crate) n: usize,
+    /// Keys in the tile.
+    pub(crate) rows: usize,
+    /// What is kept of the queries, `[n, d]`, rows `q_row` apart.
+    pub(crate) q: *const T,
+    pub(crate) q_row: usize,
+    /// What is kept of the keys, `[rows, d]`, rows `k_row` apart.
+    pub(crate) k: *const T,
+    pub(crate) k_row: usize,
+    pub(crate) w: *const T,
+    /// The gradient of the scores, `[rows, BLOCK]`.
+    pub(crate) grad: *const T,
+    /// `[n, d]`
+    pub(crate) grad_q: *mut T,
+    /// `[rows, d]`
+    pub(crate) grad_k: *mut T,
+    /// `[d]`
+    pub(crate) grad_w: *mut T,
+}
+
+#[inline(always)]
+pub(super) unsafe fn additive_grads<V: Simd>(a: AdditiveGrads<V::T>) {
+    // SAFETY: features x.. by masked access; queries i.. within the block.
+    unsafe {
+        for_each_form!(a.form, form => {
+            let mut x = 0;
+            while x < a.d {
+                let mut i = 0;
+                while i < a.n {
+                    if V::WIDE >= 4 && i + 8 <= a.n {
+                        grad_block::<V, 8>(form, &a, x, i);
+                        i += 8;
+                    } else if i + 2 <= a.n {
+                        grad_block::<V, 2>(form, &a, x, i);
+                        i += 2;
+                    } else {
+                        grad_block::<V, 1>(form, &a, x, i);
+                        i += 1;
+                    }
+                }
+                x += V::LANES;
+            }
+        })
+    }
+}
+
+#[inline(always)]
+unsafe fn grad_block<V: Simd, const NI: usize>(
+    form: Form,
+    a: &AdditiveGrads<V::T>,
+    x: usize,
+    i: usize,
+) {
+    // SAFETY: as above.
+    unsafe {
+        let left = a.d - x;
+        let w = V::load_upto(a.w.add(x), left);
+        let mut q = [V::zero(); NI];
+        for (n, q) in q.iter_mut().enumerate() {
+            *q = V::load_upto(a.q.add((i + n) * a.q_row + x), left);
+        }
+        let mut grad_q = [V::zero(); NI];
+        let mut grad_w = V::zero();
+        for r in 0..a.rows {
+            let k = V::load_upto(a.k.add(r * a.k_row + x), left);
+            let grad = a.grad.add(r * BLOCK + i);
+            let mut grad_k = V::zero();
+            for n in 0..NI {
+                let grad = V::splat(*grad.add(n));
+                let (value, slope) = value_and_slope(form, q[n], k);
+                let part = grad.mul(slope);
+                grad_q[n] = grad_q[n].add(part);
+                grad_k = grad_k.add(part);
+                grad_w = grad.fma(value, grad_w);
+            }
+            let to = a.grad_k.add(r * a.d + x);
+            grad_k.fma(w, V::load_upto(to, left)).store_upto(to, left);
+        }
+        for (n, grad_q) in grad_q.iter().enumerate() {
+            let to = a.grad_q.add((i + n) * a.d + x);
+            grad_q.fma(w, V::load_upto(to, left)).store_upto(to, left);
+        }
+        let to = a.grad_w.add(x);
+        grad_w.add(V::load_upto(to, left)).store_upto(to, left);
+    }
+}

@@ -1,0 +1,52 @@
+//! Instruction sets, found at run time.
+
+use std::fmt;
+
+/// The instruction sets there are kernels for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Isa {
+    /// Sixteen `f32` at once: AVX-512 F and DQ.
+    Avx512,
+    /// Eight `f32` at once: AVX2 and FMA.
+    Avx2,
+    /// Whatever the compiler makes of plain loops: every other machine.
+    Portable,
+}
+
+impl Isa {
+    /// All of them, fastest first.
+    pub const ALL: [Self; 3] = [Self::Avx512, Self::Avx2, Self::Portable];
+
+    /// Whether this machine has it.
+    pub fn is_available(self) -> bool {
+        #[cfg(target_arch = "x86_64")]
+        match self {
+            Self::Avx512 => {
+                is_x86_feature_detected!("avx512f")
+                    && is_x86_feature_detected!("avx512dq")
+                    && Self::Avx2.is_available()
+            }
+            Self::Avx2 => is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma"),
+            Self::Portable => true,
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        {
+            self == Self::Portable
+        }
+    }
+
+    /// The fastest this machine has.
+    pub fn best() -> Self {
+        Self::ALL.into_iter().find(|isa| isa.is_available()).unwrap_or(Self::Portable)
+    }
+}
+
+impl fmt::Display for Isa {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(match self {
+            Self::Avx512 => "avx512",
+            Self::Avx2 => "avx2",
+            Self::Portable => "portable",
+        })
+    }
+}

@@ -1,0 +1,120 @@
+//! The table of tile kernels: one per instruction set and precision, chosen at run time.
+//!
+//! Each entry is a generic function over [`Simd`](super::simd::Simd) compiled inside a function
+//! that has the instruction set's features; everything it calls is inlined into it.
+
+use super::additive::{AdditiveGrads, AdditiveScores, Form};
+use super::gemm::Gemm;
+use super::isa::Isa;
+use super::row::{RowGather, RowScores};
+use super::weights::Rule;
+use crate::random::Draw;
+
+/// Calls a macro with its own arguments and the list of all kernels.
+macro_rules! with_kernels {
+    ($callback:ident $arguments:tt) => {
+        $callback! {
+            $arguments
+            fn gemm::gemm(g: Gemm<T>);
+            fn pack::pack(from: *const T, row: usize, n: usize, d: usize, scale: T, to: *mut T, width: usize);
+            fn pack::unpack(from: *const T, d: usize, n: usize, factor: *const T, to: *mut T, row: usize);
+            fn pack::scale_columns(x: *mut T, rows: usize, width: usize, factor: *const T);
+            fn online::softmax_step(tile: *mut T, rows: usize, width: usize, state: *mut T) -> bool;
+            fn weights::weights(rule: Rule, tile: *mut T, rows: usize, width: usize, stat: *const T);
+            fn weights::backward(rule: Rule, tile: *mut T, grad: *mut T, rows: usize, width: usize, stat: *const T, delta: *const T);
+            fn weights::delta_step(rule: Rule, tile: *const T, grad: *const T, rows: usize, width: usize, stat: *const T, sums: *mut T);
+            fn threshold::threshold(entmax: bool, tile: *const T, rows: usize, width: usize, largest: *mut T, tau: *mut T);
+            fn noise::words(draw: Draw, i0: usize, width: usize, j0: usize, rows: usize, to: *mut u32);
+            fn noise::drop(words: *const u32, below: u32, factor: T, tile: *mut T, rows: usize, width: usize);
+            fn additive::prepare(form: Form, from: *const T, from_row: usize, rows: usize, d: usize, to: *mut T, to_row: usize);
+            fn additive::additive_scores(a: AdditiveScores<T>);
+            fn additive::additive_grads(a: AdditiveGrads<T>);
+            fn row::row_scores(r: RowScores<T>);
+            fn row::row_gather(r: RowGather<T>);
+            fn row::row_additive_grad(form: Form, d: usize, q: *const T, k: *const T, grad: T, slopes: *mut T, values: *mut T);
+            fn row::axpy(n: usize, a: T, x: *const T, y: *mut T);
+            fn row::dot(n: usize, x: *const T, y: *const T) -> T;
+            fn row::row_softmax(scores: *mut T, n: usize) -> T;
+        }
+    };
+}
+
+macro_rules! declare {
+    (() $(fn $module:ident::$name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)?;)*) => {
+        /// The tile kernels of one instruction set in one precision.
+        #[doc(hidden)]
+        #[allow(missing_debug_implementations)]
+        pub struct Kernels<T> {
+            /// Numbers in a register.
+            pub(crate) lanes: usize,
+            $(pub(crate) $name: unsafe fn($($type),*) $(-> $result)?,)*
+        }
+    };
+}
+
+macro_rules! table {
+    (($name:ident, $v:ident, $t:ident, $feature:literal)
+     $(fn $module:ident::$kernel:ident($($argument:ident: $type:ty),*) $(-> $result:ty)?;)*) => {
+        #[cfg(target_arch = "x86_64")]
+        mod $name {
+            use super::*;
+            use super::super::simd::{$v, Simd};
+            type T = $t;
+            $(
+                #[target_feature(enable = $feature)]
+                #[allow(clippy::too_many_arguments)]
+                unsafe fn $kernel($($argument: $type),*) $(-> $result)? {
+                    // SAFETY: this function has the instruction set; the rest is the caller's.
+                    unsafe { super::super::$module::$kernel::<$v>($($argument),*) }
+                }
+            )*
+            pub(super) static TABLE: Kernels<T> = Kernels { lanes: $v::LANES, $($kernel),* };
+        }
+    };
+    (($name:ident, $v:ident, $t:ident)
+     $(fn $module:ident::$kernel:ident($($argument:ident: $type:ty),*) $(-> $result:ty)?;)*) => {
+        mod $name {
+            use super::*;
+            use super::super::simd::{$v, Simd};
+            type T = $t;
+            $(
+                #[allow(clippy::too_many_arguments)]
+                unsafe fn $kernel($($argument: $type),*) $(-> $result)? {
+                    // SAFETY: no special instructions; the rest is the caller's.
+                    unsafe { super::super::$module::$kernel::<$v>($($argument),*) }
+                }
+            )*
+            pub(super) static TABLE: Kernels<T> = Kernels { lanes: $v::LANES, $($kernel),* };
+        }
+    };
+}
+
+with_kernels! { declare () }
+with_kernels! { table (avx512_f32, F32x16, f32, "avx512f,avx512dq,avx2,fma") }
+with_kernels! { table (avx512_f64, F64x8, f64, "avx512f,avx512dq,avx2,fma") }
+with_kernels! { table (avx2_f32, F32x8, f32, "avx2,fma") }
+with_kernels! { table (avx2_f64, F64x4, f64, "avx2,fma") }
+with_kernels! { table (portable_f32, P32, f32) }
+with_kernels! { table (portable_f64, P64, f64) }
+
+/// The table of an instruction set that the machine has; the portable one otherwise.
+pub(crate) fn kernels_f32(isa: Isa) -> &'static Kernels<f32> {
+    #[cfg(target_arch = "x86_64")]
+    match isa {
+        Isa::Avx512 if isa.is_available() => return &avx512_f32::TABLE,
+        Isa::Avx2 if isa.is_available() => return &avx2_f32::TABLE,
+        _ => {}
+    }
+    &portable_f32::TABLE
+}
+
+/// As [`kernels_f32`], in double precision.
+pub(crate) fn kernels_f64(isa: Isa) -> &'static Kernels<f64> {
+    #[cfg(target_arch = "x86_64")]
+    match isa {
+        Isa::Avx512 if isa.is_available() => return &avx512_f64::TABLE,
+        Isa::Avx2 if isa.is_available() => return &avx2_f64::TABLE,
+        _ => {}
+    }
+    &portable_f64::TABLE
+}

@@ -1,0 +1,78 @@
+//! From rows to columns and back.
+//!
+//! A tile holds the queries of a block side by side, [`BLOCK`] to a row, so that each lane of a
+//! register is a query of its own: maxima and sums over the keys need no shuffling.
+
+use super::BLOCK;
+use super::simd::Simd;
+use crate::Real;
+
+/// Rows `[n, d]` to columns `[d, BLOCK]`, times `scale`; columns n..width become 0.
+#[inline(always)]
+pub(super) unsafe fn pack<V: Simd>(
+    from: *const V::T,
+    row: usize,
+    n: usize,
+    d: usize,
+    scale: V::T,
+    to: *mut V::T,
+    width: usize,
+) {
+    // SAFETY: n rows of d numbers are read, d rows of `width` ≤ BLOCK written.
+    unsafe {
+        // Sixteen queries at a time: a row of output is then one cache line or two.
+        let mut i0 = 0;
+        while i0 < width {
+            let i1 = (i0 + 16).min(width);
+            for x in 0..d {
+                for i in i0..i1 {
+                    *to.add(x * BLOCK + i) =
+                        if i < n { *from.add(i * row + x) * scale } else { V::T::ZERO };
+                }
+            }
+            i0 = i1;
+        }
+    }
+}
+
+/// Columns `[d, BLOCK]` to rows `[n, d]`, column i times `factor[i]`.
+#[inline(always)]
+pub(super) unsafe fn unpack<V: Simd>(
+    from: *const V::T,
+    d: usize,
+    n: usize,
+    factor: *const V::T,
+    to: *mut V::T,
+    row: usize,
+) {
+    // SAFETY: d rows of n ≤ BLOCK numbers are read, n rows of d written.
+    unsafe {
+        for i in 0..n {
+            let factor = *factor.add(i);
+            for x in 0..d {
+                *to.add(i * row + x) = *from.add(x * BLOCK + i) * factor;
+            }
+        }
+    }
+}
+
+/// Column i of `[rows, BLOCK]` times `factor[i]`.
+#[inline(always)]
+pub(super) unsafe fn scale_columns<V: Simd>(
+    x: *mut V::T,
+    rows: usize,
+    width: usize,
+    factor: *const V::T,
+) {
+    // SAFETY: width ≤ BLOCK is a multiple of LANES.
+    unsafe {
+        for r in 0..rows {
+            let mut i = 0;
+            while i < width {
+                let at = x.add(r * BLOCK + i);
+                V::load(at).mul(V::load(factor.add(i))).store(at);
+                i += V::LANES;
+            }
+        }
+    }
+}

@@ -1,0 +1,400 @@
+//! One validated attention problem, and what every path asks of it: which keys a block of queries
+//! sees, and the tile of their scores.
+
+use super::additive::{AdditiveScores, Form};
+use super::gemm::Gemm;
+use super::kernels::Kernels;
+use super::{BLOCK, TILE};
+use crate::spec::{Score, Shape, Spec, w_of_head};
+use crate::{Real, View};
+use rayon::prelude::*;
+use std::ops::Range;
+
+/// Keys a query may see by position: from `left` before it to `right` after it.
+#[derive(Clone, Copy)]
+struct Band {
+    left: isize,
+    right: isize,
+}
+
+/// Further than any two positions are apart.
+const FAR: isize = isize::MAX / 8;
+
+#[derive(Clone, Copy)]
+pub(super) struct Problem<'a, T: Real> {
+    pub(super) spec: &'a Spec<'a, T>,
+    pub(super) s: Shape,
+    pub(super) offset: isize,
+    pub(super) q: View<'a, T>,
+    pub(super) k: View<'a, T>,
+    pub(super) v: View<'a, T>,
+    pub(super) kernels: &'static Kernels<T>,
+    /// How an additive score is computed.
+    pub(super) form: Form,
+    band: Option<Band>,
+}
+
+/// Up to [`BLOCK`] queries of one head.
+#[derive(Clone, Copy)]
+pub(super) struct Block {
+    pub(super) b: usize,
+    pub(super) h: usize,
+    pub(super) i0: usize,
+    /// Queries in it.
+    pub(super) n: usize,
+    /// The same, rounded up to whole registers.
+    pub(super) width: usize,
+}
+
+/// What a block sees of a tile of keys.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sight {
+    Nothing,
+    Some,
+    All,
+}
+
+impl<'a, T: Real> Problem<'a, T> {
+    pub(super) fn new(
+        spec: &'a Spec<'a, T>,
+        s: Shape,
+        [q, k, v]: [View<'a, T>; 3],
+        kernels: &'static Kernels<T>,
+    ) -> Self {
+        let form = match spec.score {
+            Score::Additive { activation, .. } => {
+                let reach = reach(&q).max(reach(&k));
+                Form::of(activation, reach)
+            }
+            _ => Form::Leaky(1.0),
+        };
+        let mask = &spec.mask;
+        let far = |n: usize| n.min(FAR as usize) as isize;
+        let window = mask.window.map(|w| Band { left: far(w.left), right: far(w.right) });
+        let band = match (window, mask.causal) {
+            (Some(band), true) => Some(Band { right: 0, ..band }),
+            (None, true) => Some(Band { left: FAR, right: 0 }),
+            (band, false) => band,
+        };
+        Self { spec, s, offset: spec.position(&s), q, k, v, kernels, form, band }
+    }
+
+    /// Blocks of queries per head.
+    pub(super) fn blocks(&self) -> usize {
+        self.s.nq.div_ceil(BLOCK)
+    }
+
+    /// Block `n` of all blocks of all heads.
+    pub(super) fn block(&self, n: usize) -> Block {
+        let per_head = self.blocks();
+        let (head, at) = (n / per_head, n % per_head);
+        self.block_of(head / self.s.hq, head % self.s.hq, at)
+    }
+
+    /// Block `at` of a head.
+    pub(super) fn block_of(&self, b: usize, h: usize, at: usize) -> Block {
+        let i0 = at * BLOCK;
+        let n = BLOCK.min(self.s.nq - i0);
+        Block { b, h, i0, n, width: n.next_multiple_of(self.kernels.lanes) }
+    }
+
+    /// Where row (b, h, i) lies in an array of rows.
+    pub(super) fn row(&self, b: usize, h: usize, i: usize) -> usize {
+        (b * self.s.hq + h) * self.s.nq + i
+    }
+
+    /// The key head of a query head.
+    pub(super) fn key_head(&self, h: usize) -> usize {
+        h / self.s.group()
+    }
+
+    /// The keys that any of queries i0..i1 may see by position and length.
+    pub(super) fn key_range(&self, b: usize, i0: usize, i1: usize) -> Range<usize> {
+        let end = self.spec.mask.key_lengths.map_or(self.s.nk, |lengths| lengths[b]);
+        let (mut low, mut high) = (0, end as isize);
+        if let Some(Band { left, right }) = self.band
+            && i0 < i1
+        {
+            low = (i0 as isize + self.offset - left).clamp(0, end as isize);
+            high = ((i1 - 1) as isize + self.offset + right + 1).clamp(low, end as isize);
+        }
+        low as usize..high as usize
+    }
+
+    /// Of the keys j0..j1, all within `key_range`, what a block sees.
+    fn sight(&self, block: &Block, keys: &Range<usize>) -> Sight {
+        let Block { b, h, i0, n, .. } = *block;
+        let (j0, j1) = (keys.start as isize, keys.end as isize);
+        let mut sight = Sight::All;
+        if let Some(Band { left, right }) = self.band {
+            let (first, last) = (i0 as isize + self.offset, (i0 + n) as isize + self.offset - 1);
+            if j1 - 1 > first + right || j0 < last - left {
+                sight = Sight::Some;
+            }
+        }
+        if let Some(segments) = self.spec.mask.segments {
+            let q = &segments.q[b * self.s.nq + i0..][..n];
+            let k = &segments.k[b * self.s.nk + keys.start..][..keys.len()];
+            let (q_low, q_high) = bounds(q);
+            let (k_low, k_high) = bounds(k);
+            if q_high < k_low || k_high < q_low {
+                return Sight::Nothing;
+            }
+            if !(q_low == q_high && k_low == k_high && q_low == k_low) {
+                sight = Sight::Some;
+            }
+        }
+        if let Some(dense) = &self.spec.mask.dense {
+            let [_, _, sq, sk] = dense.strides();
+            let (mut any, mut all) = (false, true);
+            for i in i0..if sq == 0 { i0 + 1 } else { i0 + n } {
+                let from = dense.index(b, h, i, keys.start);
+                let seen = &dense.data[from..from + if sk == 0 { 1 } else { keys.len() }];
+                any |= seen.contains(&true);
+                all &= !seen.contains(&false);
+            }
+            if !any {
+                return Sight::Nothing;
+            }
+            if !all {
+                sight = Sight::Some;
+            }
+        }
+        sight
+    }
+
+    /// −∞ where the block may not look.
+    fn hide(&self, block: &Block, keys: &Range<usize>, tile: &mut [T]) {
+        let Block { b, h, i0, n, .. } = *block;
+        let mask = &self.spec.mask;
+        for (j, row) in keys.clone().zip(tile.chunks_exact_mut(BLOCK)) {
+            if let Some(Band { left, right }) = self.band {
+                // Queries at positions j − right ..= j + left see this key.
+                let nearest = j as isize - self.offset - i0 as isize;
+                let low = (nearest - right).clamp(0, n as isize) as usize;
+                let high = (nearest + left + 1).clamp(low as isize, n as isize) as usize;
+                row[..low].fill(T::NEG_INFINITY);
+                row[high..n].fill(T::NEG_INFINITY);
+            }
+            if let Some(segments) = mask.segments {
+                let own = segments.k[b * self.s.nk + j];
+                let queries = &segments.q[b * self.s.nq + i0..][..n];
+                for (score, &segment) in row.iter_mut().zip(queries) {
+                    if segment != own {
+                        *score = T::NEG_INFINITY;
+                    }
+                }
+            }
+            if let Some(dense) = &mask.dense {
+                let step = dense.strides()[2];
+                let from = dense.index(b, h, i0, j);
+                for (i, score) in row[..n].iter_mut().enumerate() {
+                    if !dense.data[from + i * step] {
+                        *score = T::NEG_INFINITY;
+                    }
+                }
+            }
+        }
+    }
+
+    fn add_bias(&self, block: &Block, keys: &Range<usize>, tile: &mut [T]) {
+        let Block { b, h, i0, n, .. } = *block;
+        let bias = &self.spec.bias;
+        for (j, row) in keys.clone().zip(tile.chunks_exact_mut(BLOCK)) {
+            let row = &mut row[..n];
+            if let Some(key) = &bias.key {
+                let x = key.at(b, h, 0, j);
+                row.iter_mut().for_each(|score| *score += x);
+            }
+            if let Some(full) = &bias.full {
+                let step = full.strides()[2];
+                let from = full.index(b, h, i0, j);
+                for (i, score) in row.iter_mut().enumerate() {
+                    *score += full.data[from + i * step];
+                }
+            }
+            let first = j as isize - (i0 as isize + self.offset);
+            if let Some(slopes) = bias.alibi {
+                for (i, score) in row.iter_mut().enumerate() {
+                    let distance = (first - i as isize).unsigned_abs();
+                    *score -= slopes[h] * T::of(distance as f64);
+                }
+            }
+            if let Some(relative) = &bias.relative {
+                for (i, score) in row.iter_mut().enumerate() {
+                    *score += relative.table[relative.index(h, first - i as isize)];
+                }
+            }
+        }
+    }
+
+    /// The queries of a block as columns `[D, BLOCK]`, ready for [`Self::score_tile`].
+    pub(super) fn pack_queries(&self, block: &Block, to: &mut [T]) {
+        let scale = match self.spec.score {
+            Score::Dot { scale } => scale,
+            Score::Additive { .. } => T::ONE,
+            Score::Own(_) => return,
+        };
+        let Block { b, h, i0, n, width } = *block;
+        assert!(to.len() >= self.s.dq * BLOCK);
+        let q = self.rows(&self.q, b, h, i0, n);
+        // SAFETY: n rows of q, and `to` has dq rows of BLOCK.
+        unsafe {
+            let to = to.as_mut_ptr();
+            (self.kernels.pack)(q, self.q.strides[2], n, self.s.dq, scale, to, width);
+            if !self.form.is_direct() {
+                (self.kernels.prepare)(self.form, to, BLOCK, self.s.dq, width, to, BLOCK);
+            }
+        }
+    }
+
+    /// The rows of a block as columns `[D, BLOCK]`, as they are.
+    pub(super) fn pack_rows(&self, x: &View<T>, block: &Block, to: &mut [T]) {
+        let Block { b, h, i0, n, width } = *block;
+        let d = x.shape[3];
+        assert!(to.len() >= d * BLOCK);
+        let from = self.rows(x, b, h, i0, n);
+        // SAFETY: n rows of x, and `to` has d rows of BLOCK.
+        unsafe { (self.kernels.pack)(from, x.strides[2], n, d, T::ONE, to.as_mut_ptr(), width) }
+    }
+
+    /// What an additive score keeps of some rows, `[n, D]`.
+    pub(super) fn prepare(
+        &self,
+        x: &View<T>,
+        (b, h, from): (usize, usize, usize),
+        n: usize,
+        to: &mut [T],
+    ) {
+        let d = x.shape[3];
+        assert!(to.len() >= n * d);
+        let rows = self.rows(x, b, h, from, n);
+        // SAFETY: n rows of x, and as many of `to`.
+        unsafe {
+            (self.kernels.prepare)(self.form, rows, x.strides[2], n, d, to.as_mut_ptr(), d);
+        }
+    }
+
+    /// The start of `n` rows; checks that they exist.
+    pub(super) fn rows(&self, x: &View<T>, b: usize, h: usize, from: usize, n: usize) -> *const T {
+        assert!(b < x.shape[0] && h < x.shape[1] && from + n <= x.shape[2] && n > 0);
+        x.data[b * x.strides[0] + h * x.strides[1] + from * x.strides[2]..].as_ptr()
+    }
+
+    /// Room for what [`Self::score_tile`] keeps of the keys.
+    pub(super) fn kept_keys(&self) -> usize {
+        if matches!(self.spec.score, Score::Additive { .. }) && !self.form.is_direct() {
+            TILE * self.s.dk
+        } else {
+            0
+        }
+    }
+
+    /// The scores of at most [`TILE`] keys for a block, bias added, −∞ where masked, as
+    /// `[keys, BLOCK]`. Gives false, and computes nothing, where the block sees none of them.
+    pub(super) fn score_tile(
+        &self,
+        block: &Block,
+        keys: &Range<usize>,
+        queries: &[T],
+        kept: &mut [T],
+        tile: &mut [T],
+    ) -> bool {
+        let sight = self.sight(block, keys);
+        if sight == Sight::Nothing {
+            return false;
+        }
+        let Block { b, h, i0, n, width } = *block;
+        let rows = keys.len();
+        let hk = self.key_head(h);
+        assert!(rows <= TILE && tile.len() >= rows * BLOCK);
+        match self.spec.score {
+            Score::Dot { .. } => {
+                assert!(queries.len() >= self.s.dq * BLOCK);
+                // SAFETY: `rows` rows of k, `queries` and `tile` as asserted.
+                unsafe {
+                    (self.kernels.gemm)(Gemm {
+                        m: rows,
+                        n: width,
+                        k: self.s.dk,
+                        a: self.rows(&self.k, b, hk, keys.start, rows),
+                        a_row: self.k.strides[2],
+                        a_column: 1,
+                        b: queries.as_ptr(),
+                        b_row: BLOCK,
+                        c: tile.as_mut_ptr(),
+                        c_row: BLOCK,
+                        add: false,
+                    });
+                }
+            }
+            Score::Additive { w, .. } => {
+                assert!(queries.len() >= self.s.dq * BLOCK);
+                let (k, k_row) = if self.form.is_direct() {
+                    (self.rows(&self.k, b, hk, keys.start, rows), self.k.strides[2])
+                } else {
+                    self.prepare(&self.k, (b, hk, keys.start), rows, kept);
+                    (kept.as_ptr(), self.s.dk)
+                };
+                // SAFETY: `rows` rows of keys, `queries` and `tile` as asserted, w checked.
+                unsafe {
+                    (self.kernels.additive_scores)(AdditiveScores {
+                        form: self.form,
+                        d: self.s.dk,
+                        q: queries.as_ptr(),
+                        k,
+                        k_row,
+                        rows,
+                        width,
+                        w: w_of_head(w, h, self.s.dk).as_ptr(),
+                        to: tile.as_mut_ptr(),
+                    });
+                }
+            }
+            Score::Own(own) => {
+                for (j, row) in keys.clone().zip(tile.chunks_exact_mut(BLOCK)) {
+                    let k = self.k.row(b, hk, j);
+                    row[..width].fill(T::ZERO);
+                    for (i, score) in row[..n].iter_mut().enumerate() {
+                        *score = own.score(self.q.row(b, h, i0 + i), k);
+                    }
+                }
+            }
+        }
+        if !self.spec.bias.is_none() {
+            self.add_bias(block, keys, tile);
+        }
+        if sight == Sight::Some {
+            self.hide(block, keys, tile);
+        }
+        true
+    }
+}
+
+/// The tiles of a range of keys.
+pub(super) fn tiles(keys: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+    keys.clone().step_by(TILE).map(move |j| j..(j + TILE).min(keys.end))
+}
+
+fn bounds(x: &[i64]) -> (i64, i64) {
+    x.iter().fold((i64::MAX, i64::MIN), |(low, high), &x| (low.min(x), high.max(x)))
+}
+
+/// The largest magnitude; ∞ where there is a NaN.
+fn reach<T: Real>(x: &View<T>) -> f64 {
+    let [b, h, n, d] = x.shape;
+    if d == 0 {
+        return 0.0;
+    }
+    (0..b * h * n)
+        .into_par_iter()
+        .with_min_len(64)
+        .map(|row| {
+            let row = x.row(row / n / h, row / n % h, row % n);
+            // NaN is larger than anything here.
+            let largest = |top: T, &x: &T| if x.abs() <= top { top } else { x.abs() };
+            row.iter().fold(T::ZERO, largest).f64()
+        })
+        .map(|x| if x.is_nan() { f64::INFINITY } else { x })
+        .reduce(|| 0.0, f64::max)
+}

@@ -1,0 +1,151 @@
+//! AVX-512: thirty-two registers of sixteen `f32` or eight `f64`.
+
+use super::Simd;
+use std::arch::x86_64::*;
+
+#[derive(Clone, Copy)]
+pub(crate) struct F32x16(__m512);
+
+#[derive(Clone, Copy)]
+pub(crate) struct F64x8(__m512d);
+
+macro_rules! avx512 {
+    ($name:ident, $t:ty, $lanes:literal, $mask:ty, $set1:ident, $load:ident, $store:ident,
+     $load_masked:ident, $store_masked:ident, $add:ident, $sub:ident, $mul:ident, $div:ident,
+     $max:ident, $min:ident, $fma:ident, $fnma:ident, $compare:ident, $blend:ident,
+     $scale:ident, $sum:ident, $reciprocal:item) => {
+        impl Simd for $name {
+            type T = $t;
+            const LANES: usize = $lanes;
+            const WIDE: usize = 4;
+
+            #[inline(always)]
+            unsafe fn splat(x: $t) -> Self {
+                unsafe { Self($set1(x)) }
+            }
+            #[inline(always)]
+            unsafe fn load(from: *const $t) -> Self {
+                unsafe { Self($load(from)) }
+            }
+            #[inline(always)]
+            unsafe fn store(self, to: *mut $t) {
+                unsafe { $store(to, self.0) }
+            }
+            #[inline(always)]
+            unsafe fn load_first(from: *const $t, n: usize) -> Self {
+                unsafe { Self($load_masked(((1u32 << n) - 1) as $mask, from)) }
+            }
+            #[inline(always)]
+            unsafe fn store_first(self, to: *mut $t, n: usize) {
+                unsafe { $store_masked(to, ((1u32 << n) - 1) as $mask, self.0) }
+            }
+            #[inline(always)]
+            unsafe fn add(self, other: Self) -> Self {
+                unsafe { Self($add(self.0, other.0)) }
+            }
+            #[inline(always)]
+            unsafe fn sub(self, other: Self) -> Self {
+                unsafe { Self($sub(self.0, other.0)) }
+            }
+            #[inline(always)]
+            unsafe fn mul(self, other: Self) -> Self {
+                unsafe { Self($mul(self.0, other.0)) }
+            }
+            #[inline(always)]
+            unsafe fn div(self, other: Self) -> Self {
+                unsafe { Self($div(self.0, other.0)) }
+            }
+            #[inline(always)]
+            unsafe fn max(self, other: Self) -> Self {
+                unsafe { Self($max(other.0, self.0)) }
+            }
+            #[inline(always)]
+            unsafe fn min(self, other: Self) -> Self {
+                unsafe { Self($min(other.0, self.0)) }
+            }
+            #[inline(always)]
+            unsafe fn fma(self, b: Self, c: Self) -> Self {
+                unsafe { Self($fma(self.0, b.0, c.0)) }
+            }
+            #[inline(always)]
+            unsafe fn fnma(self, b: Self, c: Self) -> Self {
+                unsafe { Self($fnma(self.0, b.0, c.0)) }
+            }
+            #[inline(always)]
+            unsafe fn where_greater(self, other: Self, yes: Self, no: Self) -> Self {
+                unsafe {
+                    let greater = $compare::<_CMP_GT_OQ>(self.0, other.0);
+                    Self($blend(greater, no.0, yes.0))
+                }
+            }
+            #[inline(always)]
+            unsafe fn times_power_of_2(self, n: Self) -> Self {
+                unsafe { Self($scale(self.0, n.0)) }
+            }
+            #[inline(always)]
+            unsafe fn sum(self) -> $t {
+                unsafe { $sum(self.0) }
+            }
+            #[inline(always)]
+            $reciprocal
+        }
+    };
+}
+
+avx512!(
+    F32x16,
+    f32,
+    16,
+    __mmask16,
+    _mm512_set1_ps,
+    _mm512_loadu_ps,
+    _mm512_storeu_ps,
+    _mm512_maskz_loadu_ps,
+    _mm512_mask_storeu_ps,
+    _mm512_add_ps,
+    _mm512_sub_ps,
+    _mm512_mul_ps,
+    _mm512_div_ps,
+    _mm512_max_ps,
+    _mm512_min_ps,
+    _mm512_fmadd_ps,
+    _mm512_fnmadd_ps,
+    _mm512_cmp_ps_mask,
+    _mm512_mask_blend_ps,
+    _mm512_scalef_ps,
+    _mm512_reduce_add_ps,
+    unsafe fn reciprocal(self) -> Self {
+        unsafe {
+            // 14 bits, and one Newton step
+            let r = Self(_mm512_rcp14_ps(self.0));
+            let e = self.fnma(r, Self::splat(1.0));
+            r.fma(e, r)
+        }
+    }
+);
+avx512!(
+    F64x8,
+    f64,
+    8,
+    __mmask8,
+    _mm512_set1_pd,
+    _mm512_loadu_pd,
+    _mm512_storeu_pd,
+    _mm512_maskz_loadu_pd,
+    _mm512_mask_storeu_pd,
+    _mm512_add_pd,
+    _mm512_sub_pd,
+    _mm512_mul_pd,
+    _mm512_div_pd,
+    _mm512_max_pd,
+    _mm512_min_pd,
+    _mm512_fmadd_pd,
+    _mm512_fnmadd_pd,
+    _mm512_cmp_pd_mask,
+    _mm512_mask_blend_pd,
+    _mm512_scalef_pd,
+    _mm512_reduce_add_pd,
+    unsafe fn reciprocal(self) -> Self {
+        unsafe { Self::splat(1.0).div(self) }
+    }
+);

@@ -1,0 +1,202 @@
+//! A register of numbers, one type per instruction set, and the functions computed in it.
+//!
+//! Every method is `inline(always)`: it becomes machine code only inside a function that has the
+//! instruction set's `target_feature` (see `kernels.rs`). None of them is safe to call elsewhere.
+
+// One reason holds for every block in this folder: the caller has the instruction set, and gives
+// valid pointers; see `Simd`.
+#![allow(clippy::undocumented_unsafe_blocks)]
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+mod portable;
+
+#[cfg(target_arch = "x86_64")]
+pub(super) use avx2::{F32x8, F64x4};
+#[cfg(target_arch = "x86_64")]
+pub(super) use avx512::{F32x16, F64x8};
+pub(super) use portable::{P32, P64};
+
+use crate::Real;
+
+/// The constants a precision's polynomials need.
+pub(super) trait Tables: Real {
+    /// (eʳ − 1 − r) / r² on |r| ≤ ½ ln 2, fitted by Chebyshev interpolation, lowest power first.
+    const EXP: &'static [Self];
+    /// Added and subtracted, rounds to a whole number.
+    const ROUND: Self;
+    /// ln 2 in a part with trailing zeros and the rest.
+    const LN2: (Self, Self);
+    /// Below this eˣ is 0, above minus this it is ∞; whole powers of two stay in range.
+    const LEAST_EXP: Self;
+    /// Beyond this tanh is ±1.
+    const TANH_ONE: Self;
+}
+
+impl Tables for f32 {
+    const EXP: &'static [f32] = &[0.5, 0.166_665_77, 0.041_666_555, 0.008_363_179, 0.001_392_618_4];
+    const ROUND: f32 = 12582912.0;
+    const LN2: (f32, f32) = (0.693_359_4, -2.121_944_4e-4);
+    const LEAST_EXP: f32 = -104.0;
+    const TANH_ONE: f32 = 10.0;
+}
+
+impl Tables for f64 {
+    const EXP: &'static [f64] = &[
+        0.5,
+        0.166_666_666_666_666_67,
+        0.041_666_666_666_666_677,
+        0.008_333_333_333_333_334,
+        0.001_388_888_888_887_907_4,
+        0.000_198_412_698_412_632_99,
+        2.480_158_733_644_223_8e-5,
+        2.755_731_924_721_873_1e-6,
+        2.755_726_327_908_849_7e-7,
+        2.505_207_109_429_354_7e-8,
+        2.091_813_773_764_273_6e-9,
+        1.608_662_795_678_036_9e-10,
+    ];
+    const ROUND: f64 = 6755399441055744.0;
+    const LN2: (f64, f64) = (0.693_147_180_369_123_8, 1.908_214_929_270_587_7e-10);
+    const LEAST_EXP: f64 = -746.0;
+    const TANH_ONE: f64 = 20.0;
+}
+
+/// A register of `LANES` numbers.
+///
+/// # Safety
+/// Every method needs its instruction set; loads and stores need valid pointers.
+pub(super) trait Simd: Copy {
+    type T: Tables;
+    const LANES: usize;
+    /// How many registers wide the matrix kernel's tile is: with its six rows, as many
+    /// accumulators as the register file holds.
+    const WIDE: usize;
+
+    unsafe fn splat(x: Self::T) -> Self;
+    unsafe fn load(from: *const Self::T) -> Self;
+    unsafe fn store(self, to: *mut Self::T);
+    /// The first `n` < LANES numbers; the others are 0.
+    unsafe fn load_first(from: *const Self::T, n: usize) -> Self;
+    /// Only the first `n` < LANES numbers.
+    unsafe fn store_first(self, to: *mut Self::T, n: usize);
+    unsafe fn add(self, other: Self) -> Self;
+    unsafe fn sub(self, other: Self) -> Self;
+    unsafe fn mul(self, other: Self) -> Self;
+    unsafe fn div(self, other: Self) -> Self;
+    /// The larger; `self` where either is NaN.
+    unsafe fn max(self, other: Self) -> Self;
+    /// The smaller; `self` where either is NaN.
+    unsafe fn min(self, other: Self) -> Self;
+    /// self · b + c
+    unsafe fn fma(self, b: Self, c: Self) -> Self;
+    /// c − self · b
+    unsafe fn fnma(self, b: Self, c: Self) -> Self;
+    /// Per lane: `yes` where self > other, else `no`.
+    unsafe fn where_greater(self, other: Self, yes: Self, no: Self) -> Self;
+    /// self · 2ⁿ for whole n.
+    unsafe fn times_power_of_2(self, n: Self) -> Self;
+    /// 1 / self to within a unit in the last place or so.
+    unsafe fn reciprocal(self) -> Self;
+    /// The sum of the lanes.
+    unsafe fn sum(self) -> Self::T;
+
+    #[inline(always)]
+    unsafe fn zero() -> Self {
+        unsafe { Self::splat(Self::T::ZERO) }
+    }
+
+    #[inline(always)]
+    unsafe fn number(x: f64) -> Self {
+        unsafe { Self::splat(Self::T::of(x)) }
+    }
+
+    /// Loads `n` ≤ LANES numbers.
+    #[inline(always)]
+    unsafe fn load_upto(from: *const Self::T, n: usize) -> Self {
+        unsafe { if n >= Self::LANES { Self::load(from) } else { Self::load_first(from, n) } }
+    }
+
+    /// Stores `n` ≤ LANES numbers.
+    #[inline(always)]
+    unsafe fn store_upto(self, to: *mut Self::T, n: usize) {
+        unsafe { if n >= Self::LANES { self.store(to) } else { self.store_first(to, n) } }
+    }
+
+    /// x = n·ln 2 + r with |r| ≤ ½ ln 2; gives n, r and the polynomial of `Tables::EXP` at r.
+    #[inline(always)]
+    unsafe fn exp_parts(self) -> (Self, Self, Self) {
+        unsafe {
+            let round = Self::splat(Self::T::ROUND);
+            let n = self.fma(Self::number(std::f64::consts::LOG2_E), round).sub(round);
+            let (high, low) = Self::T::LN2;
+            let r = n.fnma(Self::splat(low), n.fnma(Self::splat(high), self));
+            let table = Self::T::EXP;
+            let mut sum = Self::splat(table[table.len() - 1]);
+            let mut at = table.len() - 1;
+            while at > 0 {
+                at -= 1;
+                sum = sum.fma(r, Self::splat(table[at]));
+            }
+            (n, r, sum)
+        }
+    }
+
+    /// eˣ for x ≤ 0 or a little above; 0 for −∞, NaN for NaN.
+    #[inline(always)]
+    unsafe fn exp(self) -> Self {
+        unsafe {
+            let one = Self::splat(Self::T::ONE);
+            let x = self.max(Self::splat(Self::T::LEAST_EXP));
+            let (n, r, sum) = x.exp_parts();
+            sum.fma(r, one).fma(r, one).times_power_of_2(n)
+        }
+    }
+
+    /// eˣ − 1 for |x| ≤ 40 or so, accurate near 0.
+    #[inline(always)]
+    unsafe fn exp_m1(self) -> Self {
+        unsafe {
+            let one = Self::splat(Self::T::ONE);
+            let (n, r, sum) = self.exp_parts();
+            let power = one.times_power_of_2(n);
+            r.mul(r).fma(sum, r).fma(power, power.sub(one))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn tanh(self) -> Self {
+        unsafe {
+            let end = Self::splat(Self::T::TANH_ONE);
+            let x = self.min(end).max(Self::zero().sub(end));
+            let e = x.add(x).exp_m1();
+            e.mul(e.add(Self::number(2.0)).reciprocal())
+        }
+    }
+
+    /// 1 / (1 + e⁻ˣ), with no overflow on either side.
+    #[inline(always)]
+    unsafe fn sigmoid(self) -> Self {
+        unsafe {
+            let zero = Self::zero();
+            let e = zero.sub(self.max(zero.sub(self))).exp();
+            let r = e.add(Self::splat(Self::T::ONE)).reciprocal();
+            zero.where_greater(self, e.mul(r), r)
+        }
+    }
+
+    /// Applies a scalar function lane by lane: for the rare function without a vector form.
+    #[inline(always)]
+    unsafe fn each(self, f: impl Fn(Self::T) -> Self::T) -> Self {
+        unsafe {
+            let mut lanes = [Self::T::ZERO; 16];
+            self.store(lanes.as_mut_ptr());
+            for x in &mut lanes[..Self::LANES] {
+                *x = f(*x);
+            }
+            Self::load(lanes.as_ptr())
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Plain arrays, for machines without a path of their own.
+
+use super::Simd;
+
+#[derive(Clone, Copy)]
+pub(crate) struct P32([f32; 8]);
+
+#[derive(Clone, Copy)]
+pub(crate) struct P64([f64; 4]);
+
+macro_rules! portable {
+    ($name:ident, $t:ty, $bits:ty, $signed:ty, $lanes:literal, $bias:literal, $mantissa:literal) => {
+        impl $name {
+            #[inline(always)]
+            fn zip(self, other: Self, f: impl Fn($t, $t) -> $t) -> Self {
+                let mut lanes = self.0;
+                for lane in 0..$lanes {
+                    lanes[lane] = f(self.0[lane], other.0[lane]);
+                }
+                Self(lanes)
+            }
+        }
+
+        impl Simd for $name {
+            type T = $t;
+            const LANES: usize = $lanes;
+            const WIDE: usize = 2;
+
+            #[inline(always)]
+            unsafe fn splat(x: $t) -> Self {
+                Self([x; $lanes])
+            }
+            #[inline(always)]
+            unsafe fn load(from: *const $t) -> Self {
+                Self(unsafe { from.cast::<[$t; $lanes]>().read_unaligned() })
+            }
+            #[inline(always)]
+            unsafe fn store(self, to: *mut $t) {
+                unsafe { to.cast::<[$t; $lanes]>().write_unaligned(self.0) }
+            }
+            #[inline(always)]
+            unsafe fn load_first(from: *const $t, n: usize) -> Self {
+                let mut lanes = [0.0; $lanes];
+                for lane in 0..n {
+                    lanes[lane] = unsafe { *from.add(lane) };
+                }
+                Self(lanes)
+            }
+            #[inline(always)]
+            unsafe fn store_first(self, to: *mut $t, n: usize) {
+                for lane in 0..n {
+                    unsafe { *to.add(lane) = self.0[lane] };
+                }
+            }
+            #[inline(always)]
+            unsafe fn add(self, other: Self) -> Self {
+                self.zip(other, |a, b| a + b)
+            }
+            #[inline(always)]
+            unsafe fn sub(self, other: Self) -> Self {
+                self.zip(other, |a, b| a - b)
+            }
+            #[inline(always)]
+            unsafe fn mul(self, other: Self) -> Self {
+                self.zip(other, |a, b| a * b)
+            }
+            #[inline(always)]
+            unsafe fn div(self, other: Self) -> Self {
+                self.zip(other, |a, b| a / b)
+            }
+            #[inline(always)]
+            unsafe fn max(self, other: Self) -> Self {
+                self.zip(other, |a, b| if b > a { b } else { a })
+            }
+            #[inline(always)]
+            unsafe fn min(self, other: Self) -> Self {
+                self.zip(other, |a, b| if b < a { b } else { a })
+            }
+            #[inline(always)]
+            unsafe fn fma(self, b: Self, c: Self) -> Self {
+                self.zip(b, |a, b| a * b).zip(c, |a, c| a + c)
+            }
+            #[inline(always)]
+            unsafe fn fnma(self, b: Self, c: Self) -> Self {
+                self.zip(b, |a, b| a * b).zip(c, |a, c| c - a)
+            }
+            #[inline(always)]
+            unsafe fn where_greater(self, other: Self, yes: Self, no: Self) -> Self {
+                let mut lanes = no.0;
+                for lane in 0..$lanes {
+                    if self.0[lane] > other.0[lane] {
+                        lanes[lane] = yes.0[lane];
+                    }
+                }
+                Self(lanes)
+            }
+            #[inline(always)]
+            unsafe fn times_power_of_2(self, n: Self) -> Self {
+                self.zip(n, |x, n| {
+                    let n = n as $signed;
+                    let half = n >> 1;
+                    let power =
+                        |n: $signed| <$t>::from_bits((n.wrapping_add($bias) as $bits) << $mantissa);
+                    x * power(half) * power(n - half)
+                })
+            }
+            #[inline(always)]
+            unsafe fn reciprocal(self) -> Self {
+                Self(self.0.map(|x| 1.0 / x))
+            }
+            #[inline(always)]
+            unsafe fn sum(self) -> $t {
+                let mut lanes = self.0;
+                let mut half = $lanes / 2;
+                while half > 0 {
+                    for lane in 0..half {
+                        lanes[lane] += lanes[lane + half];
+                    }
+                    half /= 2;
+                }
+                lanes[0]
+            }
+        }
+    };
+}
+
+portable!(P32, f32, u32, i32, 8, 127, 23);
+portable!(P64, f64, u64, i64, 4, 1023, 52);

@@ -1,0 +1,370 @@
+//! Forward by tiles: a block of queries, a query per lane, against a tile of keys at a time.
+//!
+//! Per block: the queries are turned into columns once; each tile of at most `TILE` keys is scored
+//! (`TILE × BLOCK` numbers, in the first-level cache), normalised online, and multiplied into the
+//! output, which is kept as columns `[Dv, BLOCK]` until the block is done. Cost: 2·(Dk + Dv)
+//! operations and one exponential per visible pair; memory: nothing that grows with Nq × Nk.
+//! Sparsemax and entmax must see a whole row before they know its threshold, so for them a block's
+//! scores `[Nk, BLOCK]` are kept.
+
+use super::problem::{Block, Problem, tiles};
+use super::shared::Shared;
+use super::weights::Rule;
+use super::{BLOCK, Rows, TILE, scratch};
+use crate::Real;
+use crate::random::{Draw, Stream, uniform};
+use crate::spec::Normaliser;
+use std::ops::Range;
+
+/// Attends from one block to some keys and writes what `rows` asks for.
+pub(super) fn forward<T: Real>(p: &Problem<T>, block: &Block, keys: Range<usize>, rows: &Rows<T>) {
+    match p.spec.normaliser {
+        Normaliser::Sparsemax | Normaliser::Entmax15 => by_threshold(p, block, keys, rows),
+        Normaliser::Argmax | Normaliser::Sample { .. } => by_choice(p, block, keys, rows),
+        _ => online(p, block, keys, rows),
+    }
+}
+
+/// out^T `[Dv, BLOCK]` (+)= v^T · weights `[keys, BLOCK]`.
+fn add_values<T: Real>(
+    p: &Problem<T>,
+    block: &Block,
+    keys: &Range<usize>,
+    weights: &[T],
+    out: &mut [T],
+) {
+    let rows = keys.len();
+    assert!(weights.len() >= rows * BLOCK && out.len() >= p.s.dv * BLOCK);
+    // SAFETY: `rows` rows of v, and the tiles as asserted.
+    unsafe {
+        (p.kernels.gemm)(super::gemm::Gemm {
+            m: p.s.dv,
+            n: block.width,
+            k: rows,
+            a: p.rows(&p.v, block.b, p.key_head(block.h), keys.start, rows),
+            a_row: 1,
+            a_column: p.v.strides[2],
+            b: weights.as_ptr(),
+            b_row: BLOCK,
+            c: out.as_mut_ptr(),
+            c_row: BLOCK,
+            add: true,
+        });
+    }
+}
+
+/// Multiplies a tile of weights, or of their gradients, by the dropout factors.
+pub(super) fn drop_tile<T: Real>(
+    p: &Problem<T>,
+    block: &Block,
+    keys: &Range<usize>,
+    tile: &mut [T],
+    words: &mut [T],
+) {
+    let Some(dropout) = p.spec.dropout else { return };
+    let keep = dropout.of_head::<T>(block.b * p.s.hq + block.h);
+    let rows = keys.len();
+    assert!(tile.len() >= rows * BLOCK && words.len() >= rows * BLOCK);
+    // SAFETY: a word is no larger than a T, and both arrays hold rows × BLOCK.
+    unsafe {
+        let words = words.as_mut_ptr().cast::<u32>();
+        (p.kernels.words)(keep.draw, block.i0, block.width, keys.start, rows, words);
+        let tile = tile.as_mut_ptr();
+        (p.kernels.drop)(words, keep.below, keep.factor, tile, rows, block.width);
+    }
+}
+
+/// Room for [`drop_tile`]'s words.
+pub(super) fn drop_room<T: Real>(p: &Problem<T>, rows: usize) -> usize {
+    if p.spec.dropout.is_some() { rows * BLOCK } else { 0 }
+}
+
+/// Writes the block's output, columns times `factor`.
+fn write_out<T: Real>(p: &Problem<T>, block: &Block, out: &[T], factor: &[T], rows: &Rows<T>) {
+    let (dv, Block { b, h, i0, n, .. }) = (p.s.dv, *block);
+    assert!(out.len() >= dv * BLOCK && factor.len() >= n);
+    // SAFETY: rows i0..i0 + n of this head are this block's alone.
+    unsafe {
+        let to = rows.out.row(b, h, i0);
+        (p.kernels.unpack)(out.as_ptr(), dv, n, factor.as_ptr(), to, rows.out.strides[2]);
+    }
+}
+
+/// Softmax, and the normalisers that weigh each score by itself.
+fn online<T: Real>(p: &Problem<T>, block: &Block, keys: Range<usize>, rows: &Rows<T>) {
+    let s = &p.s;
+    let softmax = p.spec.normaliser == Normaliser::Softmax;
+    let spare = if !softmax && rows.lse.is_some() { TILE * BLOCK } else { 0 };
+    let lengths = [
+        s.dq * BLOCK,
+        p.kept_keys(),
+        TILE * BLOCK,
+        drop_room(p, TILE),
+        s.dv * BLOCK,
+        3 * BLOCK,
+        spare,
+    ];
+    scratch::with(lengths, |[queries, kept, tile, words, out, state, spare]| {
+        p.pack_queries(block, queries);
+        out.fill(T::ZERO);
+        state[..BLOCK].fill(T::NEG_INFINITY);
+        state[BLOCK..].fill(T::ZERO);
+        for keys in tiles(keys) {
+            if !p.score_tile(block, &keys, queries, kept, tile) {
+                continue;
+            }
+            let (n, width) = (keys.len(), block.width);
+            // SAFETY: tile, spare and out hold n, n and dv rows of BLOCK, state three.
+            unsafe {
+                if softmax {
+                    if (p.kernels.softmax_step)(tile.as_mut_ptr(), n, width, state.as_mut_ptr()) {
+                        let factor = state[2 * BLOCK..].as_ptr();
+                        (p.kernels.scale_columns)(out.as_mut_ptr(), s.dv, width, factor);
+                    }
+                } else {
+                    if !spare.is_empty() {
+                        spare.copy_from_slice(tile);
+                        let state = state.as_mut_ptr();
+                        (p.kernels.softmax_step)(spare.as_mut_ptr(), n, width, state);
+                    }
+                    let rule = if p.spec.normaliser == Normaliser::Sigmoid {
+                        Rule::Sigmoid
+                    } else {
+                        Rule::Plain
+                    };
+                    let unused = state[2 * BLOCK..].as_ptr();
+                    (p.kernels.weights)(rule, tile.as_mut_ptr(), n, width, unused);
+                }
+            }
+            drop_tile(p, block, &keys, tile, words);
+            add_values(p, block, &keys, tile, out);
+        }
+        let (largest, rest) = state.split_at_mut(BLOCK);
+        let (total, factor) = rest.split_at_mut(BLOCK);
+        for i in 0..block.n {
+            let sum = total[i];
+            rows.set_lse(p.row(block.b, block.h, block.i0 + i), lse(largest[i], sum));
+            factor[i] = match (softmax, sum == T::ZERO) {
+                (true, true) => T::ZERO,
+                (true, false) => T::ONE / sum,
+                (false, _) => T::ONE,
+            };
+        }
+        write_out(p, block, out, factor, rows);
+    });
+}
+
+/// log of a sum of exponentials relative to the largest.
+fn lse<T: Real>(largest: T, sum: T) -> T {
+    if sum == T::ZERO { T::NEG_INFINITY } else { largest + sum.ln() }
+}
+
+/// Sparsemax and entmax: all scores of the block, then their thresholds.
+fn by_threshold<T: Real>(p: &Problem<T>, block: &Block, keys: Range<usize>, rows: &Rows<T>) {
+    let s = &p.s;
+    let entmax = p.spec.normaliser == Normaliser::Entmax15;
+    let all = keys.len() * BLOCK;
+    let spare = if rows.lse.is_some() { all } else { 0 };
+    let lengths = [
+        s.dq * BLOCK,
+        p.kept_keys(),
+        all,
+        drop_room(p, keys.len()),
+        s.dv * BLOCK,
+        3 * BLOCK,
+        spare,
+    ];
+    scratch::with(lengths, |[queries, kept, scores, words, out, state, spare]| {
+        let width = block.width;
+        p.pack_queries(block, queries);
+        out.fill(T::ZERO);
+        for tile in tiles(keys.clone()) {
+            let part = &mut scores[(tile.start - keys.start) * BLOCK..][..tile.len() * BLOCK];
+            if !p.score_tile(block, &tile, queries, kept, part) {
+                part.fill(T::NEG_INFINITY);
+            }
+        }
+        if rows.lse.is_some() {
+            spare.copy_from_slice(scores);
+            state[..BLOCK].fill(T::NEG_INFINITY);
+            state[BLOCK..].fill(T::ZERO);
+            // SAFETY: spare holds all rows of BLOCK, state three.
+            unsafe {
+                let state = state.as_mut_ptr();
+                (p.kernels.softmax_step)(spare.as_mut_ptr(), keys.len(), width, state);
+            }
+            for i in 0..block.n {
+                let row = p.row(block.b, block.h, block.i0 + i);
+                rows.set_lse(row, lse(state[i], state[BLOCK + i]));
+            }
+        }
+        let (largest, rest) = state.split_at_mut(BLOCK);
+        let (tau, factor) = rest.split_at_mut(BLOCK);
+        // SAFETY: scores hold all rows of BLOCK, largest and tau one.
+        unsafe {
+            let (largest, tau) = (largest.as_mut_ptr(), tau.as_mut_ptr());
+            (p.kernels.threshold)(entmax, scores.as_ptr(), keys.len(), width, largest, tau);
+        }
+        let half = T::of(if entmax { 0.5 } else { 1.0 });
+        for i in 0..block.n {
+            rows.set_threshold(p.row(block.b, block.h, block.i0 + i), tau[i] + largest[i] * half);
+        }
+        // The weights relative to the largest score, which is exact where the threshold is not.
+        for row in scores.chunks_exact_mut(BLOCK) {
+            for i in 0..width {
+                let above = ((row[i] - largest[i]) * half - tau[i]).max(T::ZERO);
+                row[i] = if entmax { above * above } else { above };
+            }
+        }
+        if !keys.is_empty() {
+            drop_tile(p, block, &keys, scores, words);
+            add_values(p, block, &keys, scores, out);
+        }
+        factor.fill(T::ONE);
+        write_out(p, block, out, factor, rows);
+    });
+}
+
+/// Hard attention: the largest score, or the largest with Gumbel noise.
+fn by_choice<T: Real>(p: &Problem<T>, block: &Block, keys: Range<usize>, rows: &Rows<T>) {
+    let s = &p.s;
+    let Block { b, h, i0, n, width } = *block;
+    let draw = match p.spec.normaliser {
+        Normaliser::Sample { seed } => Some(Draw::new(seed, Stream::Sample, b * s.hq + h)),
+        _ => None,
+    };
+    let lengths = [s.dq * BLOCK, p.kept_keys(), TILE * BLOCK, TILE * BLOCK, 3 * BLOCK];
+    scratch::with(lengths, |[queries, kept, tile, words, state]| {
+        let mut best = [T::NEG_INFINITY; BLOCK];
+        let mut score = [T::NEG_INFINITY; BLOCK];
+        let mut index = [-1i64; BLOCK];
+        p.pack_queries(block, queries);
+        state[..BLOCK].fill(T::NEG_INFINITY);
+        state[BLOCK..].fill(T::ZERO);
+        for keys in tiles(keys) {
+            if !p.score_tile(block, &keys, queries, kept, tile) {
+                continue;
+            }
+            let words = words.as_mut_ptr().cast::<u32>();
+            if let Some(draw) = draw {
+                // SAFETY: a word is no larger than a T; there is room for a tile of them.
+                unsafe { (p.kernels.words)(draw, i0, width, keys.start, keys.len(), words) };
+            }
+            for (r, j) in keys.clone().enumerate() {
+                for i in 0..n {
+                    let plain = tile[r * BLOCK + i];
+                    let noisy = if draw.is_some() {
+                        // SAFETY: written just above.
+                        plain + gumbel(unsafe { *words.add(r * BLOCK + i) })
+                    } else {
+                        plain
+                    };
+                    if noisy > best[i] {
+                        (best[i], score[i], index[i]) = (noisy, plain, j as i64);
+                    }
+                }
+            }
+            // SAFETY: the tile holds its rows of BLOCK, state three.
+            unsafe {
+                let state = state.as_mut_ptr();
+                (p.kernels.softmax_step)(tile.as_mut_ptr(), keys.len(), width, state);
+            }
+        }
+        for i in 0..n {
+            let row = p.row(b, h, i0 + i);
+            let lse = lse(state[i], state[BLOCK + i]);
+            rows.set_lse(row, lse);
+            rows.set_choice(row, index[i], best[i], score[i], lse);
+            choose(p, (b, h, i0 + i), index[i], rows);
+        }
+    });
+}
+
+/// Gumbel noise from a random word.
+pub(super) fn gumbel<T: Real>(word: u32) -> T {
+    let u = T::of(f64::from(uniform(word)));
+    -(-u.ln()).ln()
+}
+
+/// Writes the value of the chosen key, dropout included, as a row's output.
+pub(super) fn choose<T: Real>(
+    p: &Problem<T>,
+    (b, h, i): (usize, usize, usize),
+    index: i64,
+    rows: &Rows<T>,
+) {
+    // SAFETY: this row is the calling task's alone.
+    let out = unsafe { std::slice::from_raw_parts_mut(rows.out.row(b, h, i), p.s.dv) };
+    out.fill(T::ZERO);
+    if index >= 0 {
+        let j = index as usize;
+        let keep = keep(p, b, h, i, j);
+        for (out, &v) in out.iter_mut().zip(p.v.row(b, p.key_head(h), j)) {
+            *out = keep * v;
+        }
+    }
+}
+
+/// The dropout factor of one weight.
+pub(super) fn keep<T: Real>(p: &Problem<T>, b: usize, h: usize, i: usize, j: usize) -> T {
+    p.spec.dropout.map_or(T::ONE, |dropout| dropout.of_head::<T>(b * p.s.hq + h).factor(i, j))
+}
+
+/// The number a soft normaliser needs of each row to weigh its scores again.
+pub(super) fn row_statistics<T: Real>(
+    p: &Problem<T>,
+    block: &Block,
+    lse: Option<&[T]>,
+    threshold: Option<&[T]>,
+    to: &mut [T],
+) {
+    to.fill(T::ZERO);
+    let from = p.row(block.b, block.h, block.i0);
+    if p.spec.normaliser.has_threshold() {
+        if let Some(threshold) = threshold {
+            to[..block.n].copy_from_slice(&threshold[from..from + block.n]);
+        }
+    } else if p.spec.normaliser.needs_lse()
+        && let Some(lse) = lse
+    {
+        for (to, &lse) in to.iter_mut().zip(&lse[from..from + block.n]) {
+            // An empty row has no weight: exp(−∞ − 0) = 0.
+            *to = if lse == T::NEG_INFINITY { T::ZERO } else { lse };
+        }
+    }
+}
+
+/// Writes a block's weights, whose rows were zero.
+pub(super) fn write_weights<T: Real>(
+    p: &Problem<T>,
+    rule: Rule,
+    block: &Block,
+    lse: Option<&[T]>,
+    threshold: Option<&[T]>,
+    weights: &Shared<T>,
+) {
+    let s = &p.s;
+    let Block { b, h, i0, n, width } = *block;
+    let lengths = [s.dq * BLOCK, p.kept_keys(), TILE * BLOCK, drop_room(p, TILE), BLOCK];
+    scratch::with(lengths, |[queries, kept, tile, words, stat]| {
+        row_statistics(p, block, lse, threshold, stat);
+        p.pack_queries(block, queries);
+        for keys in tiles(p.key_range(b, i0, i0 + n)) {
+            if !p.score_tile(block, &keys, queries, kept, tile) {
+                continue;
+            }
+            // SAFETY: the tile holds its rows of BLOCK, stat one.
+            unsafe {
+                let tile = tile.as_mut_ptr();
+                (p.kernels.weights)(rule, tile, keys.len(), width, stat.as_ptr());
+            }
+            drop_tile(p, block, &keys, tile, words);
+            for i in 0..n {
+                let to = p.row(b, h, i0 + i) * s.nk;
+                for (r, j) in keys.clone().enumerate() {
+                    weights.set(to + j, tile[r * BLOCK + i]);
+                }
+            }
+        }
+    });
+}

@@ -1,0 +1,44 @@
+//! The attention operator on plain slices.
+//!
+//! ```text
+//! weights = normalise( score(q, k) + bias, where mask )        output = weights · v
+//! ```
+//!
+//! [`spec`] says what is computed, [`reference`] computes it in plain loops that can be read top to
+//! bottom, and [`cpu`] computes it fused, tiled, in SIMD and on every core, forward and backward.
+//!
+//! ```
+//! use regard_kernels::{Cpu, Forward, Spec, View, ViewMut};
+//!
+//! let (q, k, v) = (vec![0.1f32; 5 * 8], vec![0.2f32; 7 * 8], vec![0.3f32; 7 * 4]);
+//! let mut out = vec![0f32; 5 * 4];
+//! Cpu::best().forward(
+//!     &Spec::scaled_dot(8),
+//!     View::new(&q, [1, 1, 5, 8])?,
+//!     View::new(&k, [1, 1, 7, 8])?,
+//!     View::new(&v, [1, 1, 7, 4])?,
+//!     Forward::new(ViewMut::new(&mut out, [1, 1, 5, 4])?),
+//! )?;
+//! assert!(out.iter().all(|o| (o - 0.3).abs() < 1e-6));
+//! # Ok::<(), regard_kernels::Error>(())
+//! ```
+//!
+//! Letters, everywhere the same: B batch, Hq and Hk heads, Nq and Nk lengths, Dq, Dk and Dv widths.
+
+pub mod cpu;
+mod element;
+mod error;
+mod random;
+pub mod reference;
+pub mod spec;
+mod view;
+
+pub use cpu::{Cpu, Isa};
+pub use element::{Element, Real};
+pub use error::Error;
+pub use random::philox;
+pub use spec::{
+    Activation, Backward, Bias, Broadcast, Dropout, Edges, Forward, Gradients, Mask, Normaliser,
+    OwnScore, Relative, Saved, Score, Segments, Shape, Spec, Window,
+};
+pub use view::{View, ViewMut};

@@ -1,0 +1,365 @@
+//! The oracle: every mechanism in plain loops, forward and backward, one row at a time.
+//!
+//! In `f64` it is the truth the kernels are compared with; in `f32` it is "the plain formula in
+//! the same precision", whose error a kernel may exceed twofold and no more. It computes each row
+//! of weights in full and is slow on purpose.
+
+use crate::error::Error;
+use crate::random::{Draw, Stream, uniform};
+use crate::spec::{Normaliser, Score, Shape, Spec, w_of_head};
+use crate::{Real, View};
+
+/// Everything forward can give. Rows are `[B, Hq, Nq]`.
+#[derive(Clone, Debug)]
+pub struct Output<T> {
+    /// `[B, Hq, Nq, Dv]`
+    pub out: Vec<T>,
+    /// `[B, Hq, Nq, Nk]`, dropout included.
+    pub weights: Vec<T>,
+    /// Rows: log Σ exp(score); −∞ for an empty row.
+    pub lse: Vec<T>,
+    /// Rows: the threshold of sparsemax and entmax; 0 for the other normalisers.
+    pub threshold: Vec<T>,
+    /// Rows: the chosen key of hard attention; −1 for an empty row and for soft attention.
+    pub index: Vec<i64>,
+    /// Rows: the log-probability of the chosen key; 0 where none is chosen.
+    pub log_prob: Vec<T>,
+}
+
+/// Every gradient, in the shape of what it is the gradient of.
+#[derive(Clone, Debug)]
+pub struct Gradients<T> {
+    /// `[B, Hq, Nq, Dq]`
+    pub q: Vec<T>,
+    /// `[B, Hk, Nk, Dk]`
+    pub k: Vec<T>,
+    /// `[B, Hk, Nk, Dv]`
+    pub v: Vec<T>,
+    /// As the additive score's w; empty for other scores.
+    pub w: Vec<T>,
+    /// One per parameter of the caller's own score.
+    pub own: Vec<T>,
+    /// As `bias.key`, or empty.
+    pub key_bias: Vec<T>,
+    /// As `bias.full`, or empty.
+    pub bias: Vec<T>,
+    /// As `bias.relative`'s table, or empty.
+    pub relative: Vec<T>,
+}
+
+/// weights = normalise(score(q, k) + bias, where mask), output = weights · v.
+///
+/// ```
+/// use regard_kernels::{Spec, View, reference};
+/// let (q, k, v) = ([1.0, 0.0], [9.0, 0.0, 0.0, 9.0], [5.0, 7.0]);
+/// let output = reference::forward(
+///     &Spec::scaled_dot(2),
+///     View::new(&q, [1, 1, 1, 2])?,
+///     View::new(&k, [1, 1, 2, 2])?,
+///     View::new(&v, [1, 1, 2, 1])?,
+/// )?;
+/// assert!(output.weights[0] > 0.99 && output.out[0] < 5.01);
+/// # Ok::<(), regard_kernels::Error>(())
+/// ```
+pub fn forward<T: Real>(
+    spec: &Spec<T>,
+    q: View<T>,
+    k: View<T>,
+    v: View<T>,
+) -> Result<Output<T>, Error> {
+    let s = spec.check(&q, &k, &v)?;
+    let mut output = Output {
+        out: vec![T::ZERO; s.rows() * s.dv],
+        weights: vec![T::ZERO; s.rows() * s.nk],
+        lse: vec![T::ZERO; s.rows()],
+        threshold: vec![T::ZERO; s.rows()],
+        index: vec![-1; s.rows()],
+        log_prob: vec![T::ZERO; s.rows()],
+    };
+    for (row, (b, h, i)) in rows(&s).enumerate() {
+        let scores = row_scores(spec, &s, &q, &k, b, h, i);
+        let normalised = normalise(spec.normaliser, &scores, b * s.hq + h, i);
+        for j in 0..s.nk {
+            let weight = normalised.weights[j] * keep(spec, &s, b, h, i, j);
+            output.weights[row * s.nk + j] = weight;
+            if scores[j] != T::NEG_INFINITY {
+                for (d, &x) in v.row(b, h / s.group(), j).iter().enumerate() {
+                    output.out[row * s.dv + d] += weight * x;
+                }
+            }
+        }
+        output.lse[row] = normalised.lse;
+        output.threshold[row] = normalised.threshold;
+        if let Some(j) = normalised.index {
+            output.index[row] = j as i64;
+            output.log_prob[row] = scores[j] - normalised.lse;
+        }
+    }
+    Ok(output)
+}
+
+/// The gradients of Σ grad_out · output. Hard choices send none to the scores.
+pub fn backward<T: Real>(
+    spec: &Spec<T>,
+    q: View<T>,
+    k: View<T>,
+    v: View<T>,
+    grad_out: View<T>,
+) -> Result<Gradients<T>, Error> {
+    let s = spec.check(&q, &k, &v)?;
+    let offset = spec.position(&s);
+    let zeros = |n| vec![T::ZERO; n];
+    let (w, own) = match spec.score {
+        Score::Additive { w, .. } => (w.len(), 0),
+        Score::Own(own) => (0, own.parameters()),
+        Score::Dot { .. } => (0, 0),
+    };
+    let mut g = Gradients {
+        q: zeros(s.b * s.hq * s.nq * s.dq),
+        k: zeros(s.b * s.hk * s.nk * s.dk),
+        v: zeros(s.b * s.hk * s.nk * s.dv),
+        w: zeros(w),
+        own: zeros(own),
+        key_bias: zeros(spec.bias.key.map_or(0, |x| x.data.len())),
+        bias: zeros(spec.bias.full.map_or(0, |x| x.data.len())),
+        relative: zeros(spec.bias.relative.map_or(0, |x| x.table.len())),
+    };
+    for (row, (b, h, i)) in rows(&s).enumerate() {
+        let hk = h / s.group();
+        let scores = row_scores(spec, &s, &q, &k, b, h, i);
+        let normalised = normalise(spec.normaliser, &scores, b * s.hq + h, i);
+        let grad = grad_out.row(b, h, i);
+
+        // out = Σ_j weight_j · keep_j · v_j
+        let mut grad_weights = zeros(s.nk);
+        for j in (0..s.nk).filter(|&j| scores[j] != T::NEG_INFINITY) {
+            let keep = keep(spec, &s, b, h, i, j);
+            for (d, &x) in v.row(b, hk, j).iter().enumerate() {
+                grad_weights[j] += keep * grad[d] * x;
+                g.v[((b * s.hk + hk) * s.nk + j) * s.dv + d] +=
+                    normalised.weights[j] * keep * grad[d];
+            }
+        }
+
+        let grad_scores =
+            normalise_backward(spec.normaliser, &scores, &normalised.weights, &grad_weights);
+        for j in (0..s.nk).filter(|&j| scores[j] != T::NEG_INFINITY) {
+            let grad = grad_scores[j];
+            if let Some(key) = &spec.bias.key {
+                g.key_bias[key.index(b, h, 0, j)] += grad;
+            }
+            if let Some(full) = &spec.bias.full {
+                g.bias[full.index(b, h, i, j)] += grad;
+            }
+            if let Some(relative) = &spec.bias.relative {
+                let distance = j as isize - (i as isize + offset);
+                g.relative[relative.index(h, distance)] += grad;
+            }
+            let (q, k) = (q.row(b, h, i), k.row(b, hk, j));
+            let gq = &mut g.q[row * s.dq..][..s.dq];
+            let gk = &mut g.k[((b * s.hk + hk) * s.nk + j) * s.dk..][..s.dk];
+            match spec.score {
+                Score::Dot { scale } => {
+                    for d in 0..s.dk {
+                        gq[d] += grad * scale * k[d];
+                        gk[d] += grad * scale * q[d];
+                    }
+                }
+                Score::Additive { activation, w } => {
+                    let gw = if w.len() == s.dk { &mut g.w } else { &mut g.w[h * s.dk..] };
+                    let w = w_of_head(w, h, s.dk);
+                    for d in 0..s.dk {
+                        let (value, slope) = activation.value_and_slope(q[d] + k[d]);
+                        gq[d] += grad * w[d] * slope;
+                        gk[d] += grad * w[d] * slope;
+                        gw[d] += grad * value;
+                    }
+                }
+                Score::Own(own) => own.backward(q, k, grad, gq, gk, &mut g.own),
+            }
+        }
+    }
+    Ok(g)
+}
+
+fn rows(s: &Shape) -> impl Iterator<Item = (usize, usize, usize)> + use<> {
+    let s = *s;
+    (0..s.rows()).map(move |row| (row / s.nq / s.hq, row / s.nq % s.hq, row % s.nq))
+}
+
+/// The scores of one row, bias added; −∞ where the mask forbids.
+fn row_scores<T: Real>(
+    spec: &Spec<T>,
+    s: &Shape,
+    q: &View<T>,
+    k: &View<T>,
+    b: usize,
+    h: usize,
+    i: usize,
+) -> Vec<T> {
+    let offset = spec.position(s);
+    let q = q.row(b, h, i);
+    let mut scores = vec![T::NEG_INFINITY; s.nk];
+    for (j, score) in scores.iter_mut().enumerate() {
+        let edge = spec.mask.edges.is_none_or(|e| e.of_query(i).contains(&(j as u32)));
+        if !edge || !spec.mask.allows(s, offset, b, h, i, j) {
+            continue;
+        }
+        let k = k.row(b, h / s.group(), j);
+        let pairs = q.iter().zip(k);
+        let plain = match spec.score {
+            Score::Dot { scale } => pairs.map(|(&q, &k)| q * k).sum::<T>() * scale,
+            Score::Additive { activation, w } => w_of_head(w, h, s.dk)
+                .iter()
+                .zip(pairs)
+                .map(|(&w, (&q, &k))| w * activation.value_and_slope(q + k).0)
+                .sum(),
+            Score::Own(own) => own.score(q, k),
+        };
+        *score = plain + spec.bias.at(offset, b, h, i, j);
+    }
+    scores
+}
+
+fn keep<T: Real>(spec: &Spec<T>, s: &Shape, b: usize, h: usize, i: usize, j: usize) -> T {
+    spec.dropout.map_or(T::ONE, |dropout| dropout.of_head(b * s.hq + h).factor(i, j))
+}
+
+/// A row of weights, before dropout, and what is remembered of it.
+struct Normalised<T> {
+    weights: Vec<T>,
+    lse: T,
+    threshold: T,
+    index: Option<usize>,
+}
+
+/// From scores to weights; a row of nothing but −∞ has no weight anywhere.
+fn normalise<T: Real>(
+    normaliser: Normaliser,
+    scores: &[T],
+    head: usize,
+    query: usize,
+) -> Normalised<T> {
+    let largest = scores.iter().copied().fold(T::NEG_INFINITY, T::max);
+    let empty = scores.iter().all(|&s| s == T::NEG_INFINITY);
+    let mut row = Normalised {
+        weights: vec![T::ZERO; scores.len()],
+        lse: T::NEG_INFINITY,
+        threshold: T::ZERO,
+        index: None,
+    };
+    if empty {
+        return row;
+    }
+    let total: T = scores.iter().map(|&s| (s - largest).exp()).sum();
+    row.lse = largest + total.ln();
+    match normaliser {
+        Normaliser::Softmax => {
+            row.weights = scores.iter().map(|&s| (s - largest).exp() / total).collect();
+        }
+        Normaliser::Sparsemax => {
+            // The threshold τ at which Σ max(s − τ, 0) = 1.
+            let sorted = descending(scores.iter().map(|&s| s - largest));
+            let mut sum = T::ZERO;
+            let mut tau = -T::ONE;
+            for (n, &z) in sorted.iter().enumerate() {
+                sum += z;
+                let here = (sum - T::ONE) / T::of((n + 1) as f64);
+                if z <= here {
+                    break;
+                }
+                tau = here;
+            }
+            row.threshold = tau + largest;
+            row.weights = scores.iter().map(|&s| ((s - largest) - tau).max(T::ZERO)).collect();
+        }
+        Normaliser::Entmax15 => {
+            // The threshold τ at which Σ max(s/2 − τ, 0)² = 1.
+            let half = T::of(0.5);
+            let sorted = descending(scores.iter().map(|&s| (s - largest) * half));
+            let (mut sum, mut squares) = (T::ZERO, T::ZERO);
+            let mut tau = -T::ONE;
+            for (n, &z) in sorted.iter().enumerate() {
+                sum += z;
+                squares += z * z;
+                let count = T::of((n + 1) as f64);
+                let mean = sum / count;
+                let spread = squares - sum * mean;
+                let here = mean - ((T::ONE - spread) / count).max(T::ZERO).sqrt();
+                if z < here {
+                    break;
+                }
+                tau = here;
+            }
+            row.threshold = tau + largest * half;
+            let root = |&s: &T| ((s - largest) * half - tau).max(T::ZERO);
+            row.weights = scores.iter().map(|s| root(s) * root(s)).collect();
+        }
+        Normaliser::Sigmoid => {
+            row.weights = scores.iter().map(|&s| T::ONE / (T::ONE + (-s).exp())).collect();
+        }
+        Normaliser::None => {
+            let seen = |&s: &T| if s == T::NEG_INFINITY { T::ZERO } else { s };
+            row.weights = scores.iter().map(seen).collect();
+        }
+        Normaliser::Argmax => row.index = first_largest(scores.iter().copied()),
+        Normaliser::Sample { seed } => {
+            let draw = Draw::new(seed, Stream::Sample, head);
+            let noisy = scores.iter().enumerate().map(|(j, &s)| {
+                let u = T::of(f64::from(uniform(draw.word(query, j))));
+                s - (-u.ln()).ln()
+            });
+            row.index = first_largest(noisy);
+        }
+    }
+    if let Some(j) = row.index {
+        row.weights[j] = T::ONE;
+    }
+    row
+}
+
+/// From the gradient of the weights to that of the scores.
+fn normalise_backward<T: Real>(
+    normaliser: Normaliser,
+    scores: &[T],
+    weights: &[T],
+    grad: &[T],
+) -> Vec<T> {
+    // softmax, sparsemax, entmax: ds = g ∘ (dp − Σ g·dp / Σ g), with g the derivative's diagonal
+    let centred = |g: Vec<T>| -> Vec<T> {
+        let total: T = g.iter().copied().sum();
+        let mean = g.iter().zip(grad).map(|(&g, &d)| g * d).sum::<T>() / total;
+        let safe = if total == T::ZERO { T::ZERO } else { mean };
+        g.iter().zip(grad).map(|(&g, &d)| g * (d - safe)).collect()
+    };
+    match normaliser {
+        Normaliser::Softmax => centred(weights.to_vec()),
+        Normaliser::Sparsemax => {
+            let support = |&p: &T| if p > T::ZERO { T::ONE } else { T::ZERO };
+            centred(weights.iter().map(support).collect())
+        }
+        Normaliser::Entmax15 => centred(weights.iter().map(|p| p.sqrt()).collect()),
+        Normaliser::Sigmoid => {
+            weights.iter().zip(grad).map(|(&p, &d)| p * (T::ONE - p) * d).collect()
+        }
+        Normaliser::None => grad.to_vec(),
+        Normaliser::Argmax | Normaliser::Sample { .. } => vec![T::ZERO; scores.len()],
+    }
+}
+
+fn descending<T: Real>(values: impl Iterator<Item = T>) -> Vec<T> {
+    let mut sorted: Vec<T> = values.collect();
+    sorted.sort_by(|a, b| b.f64().total_cmp(&a.f64()));
+    sorted
+}
+
+fn first_largest<T: Real>(values: impl Iterator<Item = T>) -> Option<usize> {
+    let mut best = T::NEG_INFINITY;
+    let mut index = None;
+    for (j, value) in values.enumerate() {
+        if value > best {
+            (best, index) = (value, Some(j));
+        }
+    }
+    index
+}

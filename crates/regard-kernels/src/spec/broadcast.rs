@@ -1,0 +1,51 @@
+//! An array that stands for a larger one.
+
+use crate::error::{Error, ensure};
+
+/// An array broadcast to `[B, Hq, Nq, Nk]`: each axis is full or 1.
+#[derive(Clone, Copy, Debug)]
+pub struct Broadcast<'a, T> {
+    /// The elements, contiguous.
+    pub data: &'a [T],
+    /// The array's own shape.
+    pub shape: [usize; 4],
+}
+
+impl<T> Broadcast<'_, T> {
+    pub(super) fn check(&self, name: &str, full: [usize; 4]) -> Result<(), Error> {
+        ensure!(
+            self.shape.iter().zip(full).all(|(&own, full)| own == full || own == 1),
+            "{name} has shape {:?}, which does not broadcast to [B, Hq, Nq, Nk] = {full:?}",
+            self.shape
+        );
+        let count = self.shape.iter().product::<usize>();
+        ensure!(
+            self.data.len() == count,
+            "{name} has {} elements, its shape {:?} needs {count}",
+            self.data.len(),
+            self.shape
+        );
+        Ok(())
+    }
+
+    /// Strides in which a broadcast axis has 0.
+    pub(crate) fn strides(&self) -> [usize; 4] {
+        let [_, h, q, k] = self.shape;
+        let full = [h * q * k, q * k, k, 1];
+        std::array::from_fn(|axis| if self.shape[axis] == 1 { 0 } else { full[axis] })
+    }
+
+    /// Where the element for (b, h, i, j) lies in `data`.
+    #[inline(always)]
+    pub(crate) fn index(&self, b: usize, h: usize, i: usize, j: usize) -> usize {
+        let [sb, sh, sq, sk] = self.strides();
+        b * sb + h * sh + i * sq + j * sk
+    }
+}
+
+impl<T: Copy> Broadcast<'_, T> {
+    #[inline(always)]
+    pub(crate) fn at(&self, b: usize, h: usize, i: usize, j: usize) -> T {
+        self.data[self.index(b, h, i, j)]
+    }
+}

@@ -1,0 +1,118 @@
+//! Masks: which keys a query may attend to.
+
+use super::{Broadcast, Edges, Shape};
+use crate::error::{Error, ensure};
+
+/// Which keys a query may attend to: all that every given part allows.
+///
+/// Positions count from [`Spec::offset`](super::Spec::offset).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Mask<'a> {
+    /// No key after the query's own position.
+    pub causal: bool,
+    /// Only keys near the query's own position.
+    pub window: Option<Window>,
+    /// `[B]`: only the first so many keys of each batch item.
+    pub key_lengths: Option<&'a [usize]>,
+    /// Only keys of the query's own segment.
+    pub segments: Option<Segments<'a>>,
+    /// Broadcast to `[B, Hq, Nq, Nk]`: only where true.
+    pub dense: Option<Broadcast<'a, bool>>,
+    /// Only along the edges of a graph.
+    pub edges: Option<&'a Edges>,
+}
+
+/// Truncated attention: a query at position p sees keys p − left … p + right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// Keys before the query's position.
+    pub left: usize,
+    /// Keys after the query's position.
+    pub right: usize,
+}
+
+/// Documents packed into one sequence: a query sees only keys of equal segment number.
+#[derive(Clone, Copy, Debug)]
+pub struct Segments<'a> {
+    /// `[B, Nq]`
+    pub q: &'a [i64],
+    /// `[B, Nk]`
+    pub k: &'a [i64],
+}
+
+impl Mask<'_> {
+    pub(super) fn check(&self, s: &Shape) -> Result<(), Error> {
+        if let Some(lengths) = self.key_lengths {
+            ensure!(
+                lengths.len() == s.b,
+                "key_lengths has {} elements, the batch has {}",
+                lengths.len(),
+                s.b
+            );
+            if let Some((b, length)) = lengths.iter().enumerate().find(|(_, l)| **l > s.nk) {
+                return Err(Error::new(format!(
+                    "key_lengths[{b}] is {length}, k has only {} rows",
+                    s.nk
+                )));
+            }
+        }
+        if let Some(Segments { q, k }) = self.segments {
+            for (name, segments, n) in [("q", q, s.nq), ("k", k, s.nk)] {
+                ensure!(
+                    segments.len() == s.b * n,
+                    "{name}_segments has {} elements, [B, N] = [{}, {n}] needs {}",
+                    segments.len(),
+                    s.b,
+                    s.b * n
+                );
+            }
+        }
+        if let Some(dense) = &self.dense {
+            dense.check("mask", [s.b, s.hq, s.nq, s.nk])?;
+        }
+        if let Some(edges) = self.edges {
+            ensure!(
+                edges.queries() == s.nq && edges.keys() == s.nk,
+                "edges join {} queries to {} keys, q has {} rows and k has {}",
+                edges.queries(),
+                edges.keys(),
+                s.nq,
+                s.nk
+            );
+        }
+        Ok(())
+    }
+
+    /// Whether query `i` of head `h` may attend to key `j`, edges left aside.
+    #[inline]
+    pub(crate) fn allows(
+        &self,
+        s: &Shape,
+        offset: isize,
+        b: usize,
+        h: usize,
+        i: usize,
+        j: usize,
+    ) -> bool {
+        let distance = j as isize - (i as isize + offset);
+        if self.causal && distance > 0 {
+            return false;
+        }
+        if let Some(Window { left, right }) = self.window
+            && if distance > 0 { distance as usize > right } else { distance.unsigned_abs() > left }
+        {
+            return false;
+        }
+        if let Some(lengths) = self.key_lengths
+            && j >= lengths[b]
+        {
+            return false;
+        }
+        if let Some(segments) = self.segments
+            && segments.q[b * s.nq + i] != segments.k[b * s.nk + j]
+        {
+            return false;
+        }
+        self.dense.is_none_or(|dense| dense.at(b, h, i, j))
+    }
+}

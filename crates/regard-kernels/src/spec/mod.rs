@@ -1,0 +1,102 @@
+//! What is computed: the four choices (score, mask, bias, normaliser), dropout, and the shapes.
+//!
+//! Everything a caller can get wrong is refused here, once, by [`Spec::check`].
+
+mod bias;
+mod broadcast;
+mod dropout;
+mod edges;
+mod mask;
+mod normaliser;
+mod pass;
+mod score;
+mod shape;
+
+pub use bias::{Bias, Relative};
+pub use broadcast::Broadcast;
+pub use dropout::Dropout;
+pub use edges::Edges;
+pub use mask::{Mask, Segments, Window};
+pub use normaliser::Normaliser;
+pub use pass::{Backward, Forward, Gradients, Saved};
+pub(crate) use score::w_of_head;
+pub use score::{Activation, OwnScore, Score};
+pub use shape::Shape;
+
+use crate::error::{Error, ensure};
+use crate::{Element, Real, View};
+
+/// One attention mechanism: its score, mask, bias, normaliser and dropout.
+///
+/// ```
+/// use regard_kernels::{Mask, Normaliser, Spec};
+/// let spec = Spec {
+///     mask: Mask { causal: true, ..Mask::default() },
+///     normaliser: Normaliser::Sparsemax,
+///     ..Spec::<f32>::scaled_dot(64)
+/// };
+/// # let _ = spec;
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Spec<'a, T> {
+    /// How a query and a key give a score.
+    pub score: Score<'a, T>,
+    /// Which keys a query may attend to.
+    pub mask: Mask<'a>,
+    /// What is added to the scores.
+    pub bias: Bias<'a, T>,
+    /// How scores become weights.
+    pub normaliser: Normaliser,
+    /// Dropout on the weights.
+    pub dropout: Option<Dropout>,
+    /// Query i stands at key position i + offset; Nk − Nq where none is given, so that the last
+    /// query meets the last key. Causal, window, ALiBi and relative positions count from there.
+    pub offset: Option<isize>,
+}
+
+impl<'a, T: Real> Spec<'a, T> {
+    /// Softmax attention with a score and nothing else.
+    pub fn new(score: Score<'a, T>) -> Self {
+        Self {
+            score,
+            mask: Mask::default(),
+            bias: Bias::default(),
+            normaliser: Normaliser::Softmax,
+            dropout: None,
+            offset: None,
+        }
+    }
+
+    /// Softmax over q·k / √width.
+    pub fn scaled_dot(width: usize) -> Self {
+        Self::new(Score::scaled_dot(width))
+    }
+
+    /// Refuses what does not fit together; gives the shapes of what does.
+    pub fn check<E: Element<Compute = T>>(
+        &self,
+        q: &View<E>,
+        k: &View<E>,
+        v: &View<E>,
+    ) -> Result<Shape, Error> {
+        let shape = Shape::of(q.shape, k.shape, v.shape)?;
+        self.score.check(&shape)?;
+        self.mask.check(&shape)?;
+        self.bias.check(&shape)?;
+        if let Some(dropout) = &self.dropout {
+            dropout.check()?;
+        }
+        let furthest = isize::MAX / 4;
+        let offset = self.offset.unwrap_or(0);
+        ensure!(
+            (-furthest..=furthest).contains(&offset),
+            "offset {offset} lies beyond any sequence"
+        );
+        Ok(shape)
+    }
+
+    /// The key position at which query 0 stands.
+    pub(crate) fn position(&self, shape: &Shape) -> isize {
+        self.offset.unwrap_or(shape.nk as isize - shape.nq as isize)
+    }
+}

@@ -1,0 +1,40 @@
+//! Normalisers: how the scores of a row become its weights.
+
+/// How the scores of a row become its weights.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Normaliser {
+    /// exp(s), divided by its sum.
+    Softmax,
+    /// The nearest point of the simplex, with exact zeros (Martins and Astudillo 2016).
+    Sparsemax,
+    /// Between softmax and sparsemax (Peters, Niculae and Martins 2019).
+    Entmax15,
+    /// 1 / (1 + exp(−s)), each weight on its own.
+    Sigmoid,
+    /// The scores themselves.
+    None,
+    /// All on the largest score (the first of equals). No gradient to the scores.
+    Argmax,
+    /// All on one key drawn from the softmax, by Gumbel-max. No gradient to the scores.
+    Sample {
+        /// The same seed draws the same keys.
+        seed: u64,
+    },
+}
+
+impl Normaliser {
+    /// Whether one key is chosen and the others get nothing.
+    pub fn is_hard(self) -> bool {
+        matches!(self, Self::Argmax | Self::Sample { .. })
+    }
+
+    /// Whether a row is normalised by a threshold that must see the whole of it.
+    pub(crate) fn has_threshold(self) -> bool {
+        matches!(self, Self::Sparsemax | Self::Entmax15)
+    }
+
+    /// Whether backward needs each row's log-sum-exp.
+    pub(crate) fn needs_lse(self) -> bool {
+        self == Self::Softmax
+    }
+}

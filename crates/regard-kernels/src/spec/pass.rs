@@ -1,0 +1,218 @@
+//! What a forward and a backward pass read and write.
+
+use super::{Bias, Normaliser, OwnScore, Score, Shape, Spec};
+use crate::error::{Error, ensure};
+use crate::{Element, View, ViewMut};
+
+/// What forward writes: the output, and whatever else is asked for. Rows are `[B, Hq, Nq]`.
+#[derive(Debug)]
+pub struct Forward<'a, E: Element> {
+    /// `[B, Hq, Nq, Dv]`
+    pub out: ViewMut<'a, E>,
+    /// Rows: the log of the summed exponentials of the scores; −∞ for an empty row.
+    pub lse: Option<&'a mut [E::Compute]>,
+    /// Rows: the threshold of sparsemax and entmax, which their backward needs.
+    pub threshold: Option<&'a mut [E::Compute]>,
+    /// Rows: the key that hard attention chose; −1 for an empty row.
+    pub index: Option<&'a mut [i64]>,
+    /// Rows: the log-probability of the chosen key under softmax; 0 for an empty row.
+    pub log_prob: Option<&'a mut [E::Compute]>,
+    /// `[B, Hq, Nq, Nk]`: the weights that multiplied v, dropout included.
+    pub weights: Option<&'a mut [E::Compute]>,
+}
+
+impl<'a, E: Element> Forward<'a, E> {
+    /// The output and nothing else.
+    pub fn new(out: ViewMut<'a, E>) -> Self {
+        Self { out, lse: None, threshold: None, index: None, log_prob: None, weights: None }
+    }
+
+    pub(crate) fn check(&self, s: &Shape, normaliser: Normaliser) -> Result<(), Error> {
+        ensure!(
+            self.out.shape == s.out(),
+            "out has shape {:?}, [B, Hq, Nq, Dv] is {:?}",
+            self.out.shape,
+            s.out()
+        );
+        rows("lse", self.lse.as_deref(), s)?;
+        rows("threshold", self.threshold.as_deref(), s)?;
+        rows("index", self.index.as_deref(), s)?;
+        rows("log_prob", self.log_prob.as_deref(), s)?;
+        ensure!(
+            self.threshold.is_none() || normaliser.has_threshold(),
+            "a threshold was asked for; {normaliser:?} has none"
+        );
+        ensure!(
+            (self.index.is_none() && self.log_prob.is_none()) || normaliser.is_hard(),
+            "a chosen index was asked for; {normaliser:?} chooses none"
+        );
+        if let Some(weights) = &self.weights {
+            ensure!(
+                Some(weights.len()) == s.rows().checked_mul(s.nk),
+                "weights has {} elements, [B, Hq, Nq, Nk] is [{}, {}, {}, {}]",
+                weights.len(),
+                s.b,
+                s.hq,
+                s.nq,
+                s.nk
+            );
+        }
+        Ok(())
+    }
+}
+
+fn rows<T>(name: &str, slice: Option<&[T]>, s: &Shape) -> Result<(), Error> {
+    if let Some(slice) = slice {
+        ensure!(
+            slice.len() == s.rows(),
+            "{name} has {} elements, [B, Hq, Nq] = [{}, {}, {}] needs {}",
+            slice.len(),
+            s.b,
+            s.hq,
+            s.nq,
+            s.rows()
+        );
+    }
+    Ok(())
+}
+
+/// What backward needs of forward: the rows that its normaliser asks for.
+#[derive(Clone, Copy, Debug)]
+pub struct Saved<'a, E: Element> {
+    /// Softmax: the output.
+    pub out: Option<View<'a, E>>,
+    /// Softmax: the log-sum-exp.
+    pub lse: Option<&'a [E::Compute]>,
+    /// Sparsemax and entmax: the threshold.
+    pub threshold: Option<&'a [E::Compute]>,
+    /// Hard attention: the chosen index.
+    pub index: Option<&'a [i64]>,
+}
+
+impl<E: Element> Default for Saved<'_, E> {
+    fn default() -> Self {
+        Self { out: None, lse: None, threshold: None, index: None }
+    }
+}
+
+/// The gradients to write; each is overwritten, not added to.
+#[derive(Debug)]
+pub struct Gradients<'a, E: Element> {
+    /// `[B, Hq, Nq, Dq]`
+    pub q: Option<ViewMut<'a, E>>,
+    /// `[B, Hk, Nk, Dk]`
+    pub k: Option<ViewMut<'a, E>>,
+    /// `[B, Hk, Nk, Dv]`
+    pub v: Option<ViewMut<'a, E>>,
+    /// The shape of the additive score's `w`.
+    pub w: Option<&'a mut [E::Compute]>,
+    /// One per parameter of one's own score.
+    pub own: Option<&'a mut [E::Compute]>,
+    /// The shape of `bias.key`, broadcast axes summed.
+    pub key_bias: Option<&'a mut [E::Compute]>,
+    /// The shape of `bias.full`, broadcast axes summed.
+    pub bias: Option<&'a mut [E::Compute]>,
+    /// The shape of `bias.relative`'s table.
+    pub relative: Option<&'a mut [E::Compute]>,
+}
+
+impl<E: Element> Default for Gradients<'_, E> {
+    fn default() -> Self {
+        Self {
+            q: None,
+            k: None,
+            v: None,
+            w: None,
+            own: None,
+            key_bias: None,
+            bias: None,
+            relative: None,
+        }
+    }
+}
+
+/// What backward reads and writes.
+#[derive(Debug)]
+pub struct Backward<'a, E: Element> {
+    /// `[B, Hq, Nq, Dv]`: the gradient of the output.
+    pub grad_out: View<'a, E>,
+    /// What forward left.
+    pub saved: Saved<'a, E>,
+    /// What to write.
+    pub gradients: Gradients<'a, E>,
+}
+
+impl<E: Element> Backward<'_, E> {
+    pub(crate) fn check(&self, s: &Shape, spec: &Spec<E::Compute>) -> Result<(), Error> {
+        ensure!(
+            self.grad_out.shape == s.out(),
+            "grad_out has shape {:?}, [B, Hq, Nq, Dv] is {:?}",
+            self.grad_out.shape,
+            s.out()
+        );
+        let saved = &self.saved;
+        if let Some(out) = &saved.out {
+            ensure!(
+                out.shape == s.out(),
+                "saved out has shape {:?}, [B, Hq, Nq, Dv] is {:?}",
+                out.shape,
+                s.out()
+            );
+        }
+        rows("saved lse", saved.lse, s)?;
+        rows("saved threshold", saved.threshold, s)?;
+        rows("saved index", saved.index, s)?;
+        let n = spec.normaliser;
+        ensure!(
+            !n.needs_lse() || (saved.lse.is_some() && saved.out.is_some()),
+            "backward of {n:?} needs the saved out and lse"
+        );
+        ensure!(
+            !n.has_threshold() || saved.threshold.is_some(),
+            "backward of {n:?} needs the saved threshold"
+        );
+        ensure!(!n.is_hard() || saved.index.is_some(), "backward of {n:?} needs the saved index");
+
+        let g = &self.gradients;
+        let views = [
+            ("grad q", g.q.as_ref(), [s.b, s.hq, s.nq, s.dq]),
+            ("grad k", g.k.as_ref(), [s.b, s.hk, s.nk, s.dk]),
+            ("grad v", g.v.as_ref(), [s.b, s.hk, s.nk, s.dv]),
+        ];
+        for (name, view, shape) in views {
+            if let Some(view) = view {
+                ensure!(
+                    view.shape == shape,
+                    "{name} has shape {:?}, what it is the gradient of has {shape:?}",
+                    view.shape
+                );
+            }
+        }
+        let (w, own) = match spec.score {
+            Score::Additive { w, .. } => (Some(w.len()), None),
+            Score::Own(own) => (None, Some(OwnScore::parameters(own))),
+            Score::Dot { .. } => (None, None),
+        };
+        let Bias { key, full, relative, .. } = &spec.bias;
+        let slices = [
+            ("grad w", g.w.as_deref(), w),
+            ("grad of the own score", g.own.as_deref(), own),
+            ("grad key_bias", g.key_bias.as_deref(), key.map(|b| b.data.len())),
+            ("grad bias", g.bias.as_deref(), full.map(|b| b.data.len())),
+            ("grad relative_bias", g.relative.as_deref(), relative.map(|r| r.table.len())),
+        ];
+        for (name, slice, expected) in slices {
+            if let Some(slice) = slice {
+                ensure!(
+                    Some(slice.len()) == expected,
+                    "{name} has {} elements, {}",
+                    slice.len(),
+                    expected.map_or("but the spec has no such part".into(), |n| format!(
+                        "what it is the gradient of has {n}"
+                    ))
+                );
+            }
+        }
+        Ok(())
+    }
+}
