@@ -79,10 +79,10 @@ pub fn forward<T: Real>(
     for (row, (b, h, i)) in rows(&s).enumerate() {
         let scores = row_scores(spec, &s, &q, &k, b, h, i);
         let normalised = normalise(spec.normaliser, &scores, b * s.hq + h, i);
-        for j in 0..s.nk {
+        for (j, &score) in scores.iter().enumerate() {
             let weight = normalised.weights[j] * keep(spec, &s, b, h, i, j);
             output.weights[row * s.nk + j] = weight;
-            if scores[j] != T::NEG_INFINITY {
+            if score != T::NEG_INFINITY {
                 for (d, &x) in v.row(b, h / s.group(), j).iter().enumerate() {
                     output.out[row * s.dv + d] += weight * x;
                 }
@@ -279,7 +279,8 @@ fn normalise<T: Real>(
             let sorted = descending(scores.iter().map(|&s| (s - largest) * half));
             let (mut sum, mut squares) = (T::ZERO, T::ZERO);
             let mut tau = -T::ONE;
-            for (n, &z) in sorted.iter().enumerate() {
+            let seen = sorted.iter().take_while(|&&z| z > T::NEG_INFINITY);
+            for (n, &z) in seen.enumerate() {
                 sum += z;
                 squares += z * z;
                 let count = T::of((n + 1) as f64);

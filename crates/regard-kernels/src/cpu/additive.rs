@@ -84,7 +84,7 @@ pub(super) unsafe fn keep<V: Simd>(form: Form, x: V) -> V {
     // SAFETY: arithmetic only.
     unsafe {
         match form {
-            Form::TanhProduct => x.add(x).exp_m1().add(V::splat(V::T::ONE)),
+            Form::TanhProduct => x.add(x).exp(),
             Form::TanhSmall => x.add(x).exp_m1(),
             _ => x,
         }

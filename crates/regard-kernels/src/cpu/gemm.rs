@@ -34,19 +34,16 @@ pub(super) unsafe fn gemm<V: Simd>(g: Gemm<V::T>) {
     // SAFETY: each panel stays within n columns, the last one by masked loads and stores.
     unsafe {
         let mut at = 0;
-        let left = |at: usize| g.n - at;
-        if V::WIDE >= 4 {
-            while left(at) >= 4 * V::LANES {
-                panel::<V, 4>(g, at, V::LANES);
-                at += 4 * V::LANES;
-            }
+        while V::WIDE >= 4 && at + 4 * V::LANES <= g.n {
+            panel::<V, 4>(g, at, V::LANES);
+            at += 4 * V::LANES;
         }
-        while left(at) >= 2 * V::LANES {
+        while at + 2 * V::LANES <= g.n {
             panel::<V, 2>(g, at, V::LANES);
             at += 2 * V::LANES;
         }
-        while left(at) > 0 {
-            panel::<V, 1>(g, at, left(at).min(V::LANES));
+        while at < g.n {
+            panel::<V, 1>(g, at, (g.n - at).min(V::LANES));
             at += V::LANES;
         }
     }

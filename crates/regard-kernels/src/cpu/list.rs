@@ -256,16 +256,23 @@ fn threshold<T: Real>(entmax: bool, scores: &[T]) -> (T, T) {
     (largest, tau)
 }
 
+/// Dropout on a row of weights, which are then written where they are wanted.
 fn drop_row<T: Real>(
     p: &Problem<T>,
     (b, h, i): (usize, usize, usize),
     weights: &mut [T],
     key: impl Fn(usize) -> usize,
+    rows: &Rows<T>,
 ) {
     if let Some(dropout) = p.spec.dropout {
         let factors = dropout.of_head::<T>(b * p.s.hq + h);
         for (n, weight) in weights.iter_mut().enumerate() {
             *weight *= factors.factor(i, key(n));
+        }
+    }
+    if let Some(to) = &rows.weights {
+        for (n, &weight) in weights.iter().enumerate() {
+            to.set(p.row(b, h, i) * p.s.nk + key(n), weight);
         }
     }
 }
@@ -299,7 +306,7 @@ fn graph<T: Real>(p: &Problem<T>, edges: &Edges, rows: &Rows<T>) {
                 if !normalise(p, at, scores, |n| keys[n] as usize, rows) {
                     continue;
                 }
-                drop_row(p, at, scores, |n| keys[n] as usize);
+                drop_row(p, at, scores, |n| keys[n] as usize, rows);
                 // SAFETY: this row is this task's alone; edges were checked against the shape.
                 unsafe {
                     let out = rows.out.row(b, h, i);
@@ -382,7 +389,7 @@ fn few_keys<T: Real>(p: &Problem<T>, b: usize, hk: usize, keys: Range<usize>, ro
             finish_row(p, at(row), scores, key);
             soft = normalise(p, at(row), scores, key, rows);
             if soft {
-                drop_row(p, at(row), scores, key);
+                drop_row(p, at(row), scores, key, rows);
             }
         }
         if !soft {
@@ -415,28 +422,25 @@ fn few_keys<T: Real>(p: &Problem<T>, b: usize, hk: usize, keys: Range<usize>, ro
     });
 }
 
-/// Writes all weights, whose places were zero.
-pub(super) fn write_weights<T: Real>(
-    p: &Problem<T>,
-    rule: Rule,
-    lse: Option<&[T]>,
-    threshold: Option<&[T]>,
-    weights: &Shared<T>,
-) {
+/// Writes all weights, whose places were zero, for the normalisers without a threshold.
+pub(super) fn write_weights<T: Real>(p: &Problem<T>, rule: Rule, weights: &Shared<T>) {
     let s = &p.s;
     let links = Links::of(p);
     (0..s.rows()).into_par_iter().with_min_len(16).for_each(|row| {
         let at @ (b, h, i) = (row / s.nq / s.hq, row / s.nq % s.hq, row % s.nq);
         let (range, keys) = links.of_query(i);
-        let stat = if rule == Rule::Softmax { lse } else { threshold };
-        let stat = stat.map_or(T::ZERO, |stat| stat[row]);
-        let stat = if stat == T::NEG_INFINITY { T::ZERO } else { stat };
         scratch::with([range.len()], |[scores]| {
             score_row(p, at, keys, scores);
             finish_row(p, at, scores, |n| links.key(i, n));
-            for (n, &score) in scores.iter().enumerate() {
+            if rule == Rule::Softmax {
+                // SAFETY: the slice is the scores.
+                unsafe { (p.kernels.row_softmax)(scores.as_mut_ptr(), scores.len()) };
+            } else {
+                scores.iter_mut().for_each(|score| *score = rule.weight(*score, T::ZERO));
+            }
+            for (n, &weight) in scores.iter().enumerate() {
                 let j = links.key(i, n);
-                weights.set(row * s.nk + j, rule.weight(score, stat) * keep(p, b, h, i, j));
+                weights.set(row * s.nk + j, weight * keep(p, b, h, i, j));
             }
         });
     });

@@ -98,8 +98,9 @@ impl Cpu {
             index: index.map(Shared::new),
             log_prob: log_prob.map(Shared::new),
             best: None,
+            weights: None,
         };
-        forward(&problem, rows, weights);
+        forward(&problem, rows, weights.map(Shared::new));
         room.narrow(&out);
         Ok(())
     }
@@ -174,6 +175,8 @@ struct Rows<'a, T: Real> {
     log_prob: Option<Shared<'a, T>>,
     /// The score, noise included, by which a key was chosen.
     best: Option<Shared<'a, T>>,
+    /// The weights, where they are written on the way.
+    weights: Option<Shared<'a, T>>,
 }
 
 impl<T: Real> Rows<'_, T> {
@@ -203,7 +206,7 @@ impl<T: Real> Rows<'_, T> {
     }
 }
 
-fn forward<T: Real>(p: &Problem<T>, rows: Rows<T>, weights: Option<&mut [T]>) {
+fn forward<T: Real>(p: &Problem<T>, rows: Rows<T>, weights: Option<Shared<T>>) {
     let s = &p.s;
     if s.rows() == 0 {
         return;
@@ -217,37 +220,31 @@ fn forward<T: Real>(p: &Problem<T>, rows: Rows<T>, weights: Option<&mut [T]>) {
         }
         return;
     }
-    // The weights are written from the rows' statistics, which must then be kept here.
-    let normaliser = p.spec.normaliser;
-    let wanted = weights.is_some();
-    let room = |needed: bool| vec![T::ZERO; if needed { s.rows() } else { 0 }];
-    let mut lse = room(wanted && normaliser.needs_lse() && rows.lse.is_none());
-    let mut threshold = room(wanted && normaliser.has_threshold() && rows.threshold.is_none());
-    let keep_index = wanted && normaliser.is_hard() && rows.index.is_none();
-    let mut index = vec![0; if keep_index { s.rows() } else { 0 }];
+    if let Some(weights) = &weights {
+        // SAFETY: nothing else uses the weights yet.
+        let all = unsafe { weights.part(0, s.rows() * s.nk) };
+        all.par_chunks_mut(1 << 16).for_each(|part| part.fill(T::ZERO));
+    }
+    // A threshold is known when its row is, so its weights are written on the way; others after.
+    let on_the_way = p.spec.normaliser.has_threshold();
     let mut rows = rows;
-    if !lse.is_empty() {
-        rows.lse = Some(Shared::new(&mut lse));
-    }
-    if !threshold.is_empty() {
-        rows.threshold = Some(Shared::new(&mut threshold));
-    }
-    if keep_index {
+    let mut index = Vec::new();
+    if weights.is_some() && p.spec.normaliser.is_hard() && rows.index.is_none() {
+        index.resize(s.rows(), -1);
         rows.index = Some(Shared::new(&mut index));
+    }
+    if on_the_way {
+        rows.weights = weights.as_ref().map(|weights| weights.narrow(0, s.rows() * s.nk));
     }
     if list::serves(p) {
         list::forward(p, &rows);
     } else {
         tiles_forward(p, &rows);
     }
-    if let Some(weights) = weights {
-        // SAFETY: forward is done, and these rows are only read from here on.
-        unsafe {
-            let lse = rows.lse.as_ref().map(|x| &*x.part(0, s.rows()));
-            let threshold = rows.threshold.as_ref().map(|x| &*x.part(0, s.rows()));
-            let index = rows.index.as_ref().map(|x| &*x.part(0, s.rows()));
-            write_weights(p, lse, threshold, index, weights);
-        }
+    if let Some(weights) = &weights
+        && !on_the_way
+    {
+        write_weights(p, rows.index.as_ref(), weights);
     }
 }
 
@@ -306,6 +303,7 @@ fn split_forward<T: Real>(
                 index: Some(index.narrow(split * n, n)),
                 log_prob: Some(log_prob.narrow(split * n, n)),
                 best: Some(best.narrow(split * n, n)),
+                weights: None,
             };
             let from = (split * chunk).min(s.nk);
             run(task, from..(from + chunk).min(s.nk), &part);
@@ -349,31 +347,27 @@ fn split_forward<T: Real>(
     });
 }
 
-fn write_weights<T: Real>(
-    p: &Problem<T>,
-    lse: Option<&[T]>,
-    threshold: Option<&[T]>,
-    index: Option<&[i64]>,
-    weights: &mut [T],
-) {
+/// The weights of the normalisers without a threshold, into zeros.
+fn write_weights<T: Real>(p: &Problem<T>, index: Option<&Shared<i64>>, weights: &Shared<T>) {
     let s = &p.s;
-    weights.par_chunks_mut(1 << 16).for_each(|part| part.fill(T::ZERO));
     let Some(rule) = Rule::of(p.spec.normaliser) else {
-        for (row, &j) in index.unwrap_or_default().iter().enumerate() {
+        let Some(index) = index else { return };
+        // SAFETY: forward is done, so nobody writes the choices any more.
+        let index = unsafe { index.part(0, s.rows()) };
+        for (row, &mut j) in index.iter_mut().enumerate() {
             if j >= 0 {
                 let (b, h, i) = (row / s.nq / s.hq, row / s.nq % s.hq, row % s.nq);
-                weights[row * s.nk + j as usize] = tile::keep(p, b, h, i, j as usize);
+                weights.set(row * s.nk + j as usize, tile::keep(p, b, h, i, j as usize));
             }
         }
         return;
     };
-    let shared = Shared::new(weights);
     if list::serves(p) {
-        list::write_weights(p, rule, lse, threshold, &shared);
+        list::write_weights(p, rule, weights);
     } else {
-        (0..s.b * s.hq * p.blocks()).into_par_iter().for_each(|task| {
-            tile::write_weights(p, rule, &p.block(task), lse, threshold, &shared);
-        });
+        (0..s.b * s.hq * p.blocks())
+            .into_par_iter()
+            .for_each(|task| tile::write_weights(p, rule, &p.block(task), weights));
     }
 }
 

@@ -218,6 +218,7 @@ fn by_threshold<T: Real>(p: &Problem<T>, block: &Block, keys: Range<usize>, rows
         }
         if !keys.is_empty() {
             drop_tile(p, block, &keys, scores, words);
+            write_tile(p, block, &keys, scores, rows.weights.as_ref());
             add_values(p, block, &keys, scores, out);
         }
         factor.fill(T::ONE);
@@ -334,37 +335,71 @@ pub(super) fn row_statistics<T: Real>(
     }
 }
 
-/// Writes a block's weights, whose rows were zero.
+/// Writes a tile of weights where they are wanted.
+fn write_tile<T: Real>(
+    p: &Problem<T>,
+    block: &Block,
+    keys: &Range<usize>,
+    tile: &[T],
+    weights: Option<&Shared<T>>,
+) {
+    let Some(weights) = weights else { return };
+    for i in 0..block.n {
+        let to = p.row(block.b, block.h, block.i0 + i) * p.s.nk;
+        for (r, j) in keys.clone().enumerate() {
+            weights.set(to + j, tile[r * BLOCK + i]);
+        }
+    }
+}
+
+/// Writes a block's weights, whose rows were zero, for the normalisers without a threshold.
 pub(super) fn write_weights<T: Real>(
     p: &Problem<T>,
     rule: Rule,
     block: &Block,
-    lse: Option<&[T]>,
-    threshold: Option<&[T]>,
     weights: &Shared<T>,
 ) {
     let s = &p.s;
-    let Block { b, h, i0, n, width } = *block;
-    let lengths = [s.dq * BLOCK, p.kept_keys(), TILE * BLOCK, drop_room(p, TILE), BLOCK];
-    scratch::with(lengths, |[queries, kept, tile, words, stat]| {
-        row_statistics(p, block, lse, threshold, stat);
+    let Block { b, i0, n, width, .. } = *block;
+    let keys = p.key_range(b, i0, i0 + n);
+    let lengths = [s.dq * BLOCK, p.kept_keys(), TILE * BLOCK, drop_room(p, TILE), 3 * BLOCK];
+    scratch::with(lengths, |[queries, kept, tile, words, state]| {
         p.pack_queries(block, queries);
-        for keys in tiles(p.key_range(b, i0, i0 + n)) {
+        if rule == Rule::Softmax {
+            // exp(s − lse) would carry the rounding of the log-sum-exp: find the largest score
+            // and the sum again instead.
+            state[..BLOCK].fill(T::NEG_INFINITY);
+            state[BLOCK..].fill(T::ZERO);
+            for keys in tiles(keys.clone()) {
+                if p.score_tile(block, &keys, queries, kept, tile) {
+                    // SAFETY: the tile holds its rows of BLOCK, state three.
+                    unsafe {
+                        let state = state.as_mut_ptr();
+                        (p.kernels.softmax_step)(tile.as_mut_ptr(), keys.len(), width, state);
+                    }
+                }
+            }
+            for i in 0..width {
+                let empty = state[i] == T::NEG_INFINITY;
+                state[i] = if empty { T::ZERO } else { state[i] };
+                state[BLOCK + i] = if empty { T::ZERO } else { T::ONE / state[BLOCK + i] };
+            }
+        }
+        for keys in tiles(keys) {
             if !p.score_tile(block, &keys, queries, kept, tile) {
                 continue;
             }
-            // SAFETY: the tile holds its rows of BLOCK, stat one.
+            // SAFETY: the tile holds its rows of BLOCK, state three.
             unsafe {
                 let tile = tile.as_mut_ptr();
-                (p.kernels.weights)(rule, tile, keys.len(), width, stat.as_ptr());
-            }
-            drop_tile(p, block, &keys, tile, words);
-            for i in 0..n {
-                let to = p.row(b, h, i0 + i) * s.nk;
-                for (r, j) in keys.clone().enumerate() {
-                    weights.set(to + j, tile[r * BLOCK + i]);
+                (p.kernels.weights)(rule, tile, keys.len(), width, state.as_ptr());
+                if rule == Rule::Softmax {
+                    let factor = state[BLOCK..].as_ptr();
+                    (p.kernels.scale_columns)(tile, keys.len(), width, factor);
                 }
             }
+            drop_tile(p, block, &keys, tile, words);
+            write_tile(p, block, &keys, tile, Some(weights));
         }
     });
 }

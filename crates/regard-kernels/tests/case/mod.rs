@@ -1,0 +1,710 @@
+//! One attention problem drawn from a seed, run through the kernels and through the reference.
+//!
+//! The rule every comparison keeps: against the f64 oracle, a kernel's largest error is at most
+//! twice that of the plain formula in the same precision, plus two roundings of the largest term
+//! that enters the result, √n of them for a sum of n (where few numbers are compared, or large
+//! terms cancel, the plain formula may be right by luck).
+#![allow(dead_code)] // each test file uses its part
+
+use regard_kernels::{
+    Activation, Backward, Bias, Broadcast, Cpu, Dropout, Edges, Forward, Gradients, Isa, Mask,
+    Normaliser, OwnScore, Real, Relative, Saved, Score, Segments, Spec, View, ViewMut, Window,
+    philox, reference,
+};
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum ScoreKind {
+    Dot,
+    Additive(Activation),
+    Own,
+}
+
+pub const SCORES: [ScoreKind; 7] = [
+    ScoreKind::Dot,
+    ScoreKind::Additive(Activation::Tanh),
+    ScoreKind::Additive(Activation::LeakyRelu { slope: 0.2 }),
+    ScoreKind::Additive(Activation::Relu),
+    ScoreKind::Additive(Activation::Gelu),
+    ScoreKind::Additive(Activation::Identity),
+    ScoreKind::Own,
+];
+
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct MaskKind {
+    pub causal: bool,
+    pub window: Option<(usize, usize)>,
+    pub lengths: bool,
+    pub segments: bool,
+    /// Which axes of the dense mask are full.
+    pub dense: Option<[bool; 4]>,
+    pub edges: bool,
+}
+
+pub fn masks() -> Vec<MaskKind> {
+    let none = MaskKind::default();
+    vec![
+        none,
+        MaskKind { causal: true, ..none },
+        MaskKind { window: Some((3, 2)), ..none },
+        MaskKind { lengths: true, ..none },
+        MaskKind { segments: true, ..none },
+        MaskKind { dense: Some([true, true, true, true]), ..none },
+        MaskKind { edges: true, ..none },
+        MaskKind { causal: true, lengths: true, dense: Some([false, true, true, true]), ..none },
+        MaskKind { window: Some((70, 5)), segments: true, lengths: true, ..none },
+        MaskKind { edges: true, causal: true, dense: Some([true, false, true, true]), ..none },
+    ]
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct BiasKind {
+    /// Whether the batch and the head axis of the per-key bias are full.
+    pub key: Option<[bool; 2]>,
+    /// Which axes of the full bias are full.
+    pub full: Option<[bool; 4]>,
+    pub alibi: bool,
+    /// Reach, and whether each head has its own row.
+    pub relative: Option<(usize, bool)>,
+}
+
+pub fn biases() -> Vec<BiasKind> {
+    let none = BiasKind::default();
+    vec![
+        none,
+        BiasKind { key: Some([true, false]), ..none },
+        BiasKind { full: Some([true, true, true, true]), ..none },
+        BiasKind { full: Some([false, true, true, true]), ..none },
+        BiasKind { full: Some([true, false, false, true]), ..none },
+        BiasKind { alibi: true, ..none },
+        BiasKind { relative: Some((4, true)), ..none },
+        BiasKind {
+            key: Some([false, true]),
+            full: Some([false, false, true, false]),
+            alibi: true,
+            relative: Some((2, false)),
+        },
+    ]
+}
+
+pub const NORMALISERS: [Normaliser; 7] = [
+    Normaliser::Softmax,
+    Normaliser::Sparsemax,
+    Normaliser::Entmax15,
+    Normaliser::Sigmoid,
+    Normaliser::None,
+    Normaliser::Argmax,
+    Normaliser::Sample { seed: 7 },
+];
+
+#[derive(Clone, Copy, Debug)]
+pub struct Case {
+    pub b: usize,
+    pub hq: usize,
+    pub hk: usize,
+    pub nq: usize,
+    pub nk: usize,
+    pub d: usize,
+    pub dv: usize,
+    pub score: ScoreKind,
+    pub mask: MaskKind,
+    pub bias: BiasKind,
+    pub normaliser: Normaliser,
+    pub dropout: Option<f64>,
+    pub offset: Option<isize>,
+    /// Whether each head has its own w.
+    pub w_per_head: bool,
+    /// Standard deviation of q and k.
+    pub spread: f64,
+    /// Whether q, k, v and all results are strided views with gaps.
+    pub strided: bool,
+    pub seed: u64,
+}
+
+impl Default for Case {
+    fn default() -> Self {
+        Self {
+            b: 1,
+            hq: 1,
+            hk: 1,
+            nq: 5,
+            nk: 7,
+            d: 4,
+            dv: 4,
+            score: ScoreKind::Dot,
+            mask: MaskKind::default(),
+            bias: BiasKind::default(),
+            normaliser: Normaliser::Softmax,
+            dropout: None,
+            offset: None,
+            w_per_head: false,
+            spread: 1.0,
+            strided: false,
+            seed: 1,
+        }
+    }
+}
+
+/// Numbers from a seed.
+pub struct Draws {
+    seed: u64,
+    at: u32,
+}
+
+impl Draws {
+    pub fn new(seed: u64) -> Self {
+        Self { seed, at: 0 }
+    }
+
+    pub fn uniform(&mut self) -> f64 {
+        self.at += 1;
+        let words = philox([self.at, 0, 0, 99], [self.seed as u32, (self.seed >> 32) as u32]);
+        (words[0] as f64 + 0.5) / 4294967296.0
+    }
+
+    pub fn below(&mut self, n: usize) -> usize {
+        (self.uniform() * n as f64) as usize
+    }
+
+    pub fn normal(&mut self) -> f64 {
+        let (u, v) = (self.uniform(), self.uniform());
+        (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
+    }
+
+    /// Normal numbers that f32 holds exactly.
+    pub fn normals(&mut self, n: usize, spread: f64) -> Vec<f64> {
+        (0..n).map(|_| f64::from((self.normal() * spread) as f32)).collect()
+    }
+}
+
+/// A score of one's own with two parameters: rate · Σ (q·k)/(1 + |q·k|) + slant · Σ (q − k).
+pub struct Squash<T>(pub [T; 2]);
+
+impl<T: Real> OwnScore<T> for Squash<T> {
+    fn score(&self, q: &[T], k: &[T]) -> T {
+        q.iter()
+            .zip(k)
+            .map(|(&q, &k)| {
+                let x = q * k;
+                self.0[0] * x / (T::ONE + x.abs()) + self.0[1] * (q - k)
+            })
+            .sum()
+    }
+
+    fn backward(&self, q: &[T], k: &[T], grad: T, gq: &mut [T], gk: &mut [T], gp: &mut [T]) {
+        for d in 0..q.len() {
+            let x = q[d] * k[d];
+            let below = T::ONE + x.abs();
+            let slope = self.0[0] / (below * below);
+            gq[d] += grad * (slope * k[d] + self.0[1]);
+            gk[d] += grad * (slope * q[d] - self.0[1]);
+            gp[0] += grad * x / below;
+            gp[1] += grad * (q[d] - k[d]);
+        }
+    }
+
+    fn parameters(&self) -> usize {
+        2
+    }
+}
+
+/// All arrays of a case in one precision.
+pub struct Data<T> {
+    pub case: Case,
+    pub q: Vec<T>,
+    pub k: Vec<T>,
+    pub v: Vec<T>,
+    pub grad_out: Vec<T>,
+    pub w: Vec<T>,
+    own: Squash<T>,
+    lengths: Vec<usize>,
+    q_segments: Vec<i64>,
+    k_segments: Vec<i64>,
+    dense: (Vec<bool>, [usize; 4]),
+    edges: Option<Edges>,
+    pub key_bias: (Vec<T>, [usize; 4]),
+    pub bias: (Vec<T>, [usize; 4]),
+    alibi: Vec<T>,
+    pub relative: Vec<T>,
+}
+
+impl Case {
+    pub fn data<T: Real>(&self) -> Data<T> {
+        let c = *self;
+        let mut draws = Draws::new(c.seed);
+        let t = |x: Vec<f64>| x.into_iter().map(T::of).collect::<Vec<T>>();
+        let q = t(draws.normals(c.b * c.hq * c.nq * c.d, c.spread));
+        let k = t(draws.normals(c.b * c.hk * c.nk * c.d, c.spread));
+        let v = t(draws.normals(c.b * c.hk * c.nk * c.dv, 1.0));
+        let grad_out = t(draws.normals(c.b * c.hq * c.nq * c.dv, 1.0));
+        let w = t(draws.normals(if c.w_per_head { c.hq * c.d } else { c.d }, 0.5));
+        let own = Squash([T::of(0.75), T::of(-0.125)]);
+        let lengths = (0..c.b).map(|_| draws.below(c.nk + 1)).collect();
+        // Documents of about ten rows, in order.
+        let mut segments = |n: usize| {
+            let mut segment = 0;
+            (0..c.b * n)
+                .map(|at| {
+                    if at % n == 0 {
+                        segment = 0;
+                    } else if draws.uniform() < 0.1 {
+                        segment += 1;
+                    }
+                    segment
+                })
+                .collect::<Vec<i64>>()
+        };
+        let (q_segments, k_segments) = (segments(c.nq), segments(c.nk));
+        let full = [c.b, c.hq, c.nq, c.nk];
+        let shape = |axes: [bool; 4]| -> [usize; 4] {
+            std::array::from_fn(|a| if axes[a] { full[a] } else { 1 })
+        };
+        let dense_shape = shape(c.mask.dense.unwrap_or_default());
+        let dense = (0..dense_shape.iter().product()).map(|_| draws.uniform() < 0.6).collect();
+        let edges = c.mask.edges.then(|| {
+            // About four keys a query, some queries with none, some edges twice.
+            let mut pairs: Vec<(usize, usize)> = (0..4 * c.nq)
+                .filter(|_| c.nk > 0 && c.nq > 0)
+                .map(|_| (draws.below(c.nq), draws.below(c.nk)))
+                .collect();
+            pairs.extend_from_within(..pairs.len() / 3);
+            Edges::new(c.nq, c.nk, &pairs).unwrap()
+        });
+        let key = c.bias.key.unwrap_or_default();
+        let key_shape = [if key[0] { c.b } else { 1 }, if key[1] { c.hq } else { 1 }, 1, c.nk];
+        let key_bias = t(draws.normals(key_shape.iter().product(), 1.0));
+        let bias_shape = shape(c.bias.full.unwrap_or_default());
+        let bias = t(draws.normals(bias_shape.iter().product(), 1.0));
+        let alibi = (0..c.hq).map(|h| T::of(0.5f64.powi(h as i32 + 1))).collect();
+        let (reach, per_head) = c.bias.relative.unwrap_or_default();
+        let rows = if per_head { c.hq } else { 1 };
+        let relative = t(draws.normals(rows * (2 * reach + 1), 1.0));
+        Data {
+            case: c,
+            q,
+            k,
+            v,
+            grad_out,
+            w,
+            own,
+            lengths,
+            q_segments,
+            k_segments,
+            dense: (dense, dense_shape),
+            edges,
+            key_bias: (key_bias, key_shape),
+            bias: (bias, bias_shape),
+            alibi,
+            relative,
+        }
+    }
+}
+
+impl<T: Real> Data<T> {
+    pub fn spec(&self) -> Spec<'_, T> {
+        let c = &self.case;
+        let score = match c.score {
+            ScoreKind::Dot => Score::scaled_dot(c.d),
+            ScoreKind::Additive(activation) => Score::Additive { activation, w: &self.w },
+            ScoreKind::Own => Score::Own(&self.own),
+        };
+        Spec {
+            mask: Mask {
+                causal: c.mask.causal,
+                window: c.mask.window.map(|(left, right)| Window { left, right }),
+                key_lengths: c.mask.lengths.then_some(&self.lengths),
+                segments: c
+                    .mask
+                    .segments
+                    .then_some(Segments { q: &self.q_segments, k: &self.k_segments }),
+                dense: c
+                    .mask
+                    .dense
+                    .map(|_| Broadcast { data: &self.dense.0[..], shape: self.dense.1 }),
+                edges: self.edges.as_ref(),
+            },
+            bias: Bias {
+                key: c
+                    .bias
+                    .key
+                    .map(|_| Broadcast { data: &self.key_bias.0[..], shape: self.key_bias.1 }),
+                full: c.bias.full.map(|_| Broadcast { data: &self.bias.0[..], shape: self.bias.1 }),
+                alibi: c.bias.alibi.then_some(&self.alibi),
+                relative: c
+                    .bias
+                    .relative
+                    .map(|(reach, _)| Relative { table: &self.relative, reach }),
+            },
+            normaliser: c.normaliser,
+            dropout: c.dropout.map(|p| Dropout { p, seed: c.seed ^ 0x5eed }),
+            offset: c.offset,
+            ..Spec::new(score)
+        }
+    }
+
+    pub fn shapes(&self) -> [[usize; 4]; 4] {
+        let c = &self.case;
+        [
+            [c.b, c.hq, c.nq, c.d],
+            [c.b, c.hk, c.nk, c.d],
+            [c.b, c.hk, c.nk, c.dv],
+            [c.b, c.hq, c.nq, c.dv],
+        ]
+    }
+
+    fn views(&self) -> [View<'_, T>; 4] {
+        let [q, k, v, o] = self.shapes();
+        [
+            View::new(&self.q, q).unwrap(),
+            View::new(&self.k, k).unwrap(),
+            View::new(&self.v, v).unwrap(),
+            View::new(&self.grad_out, o).unwrap(),
+        ]
+    }
+
+    /// The plain formula.
+    pub fn reference(&self) -> Results<T> {
+        let [q, k, v, grad_out] = self.views();
+        let output = reference::forward(&self.spec(), q, k, v).unwrap();
+        let g = reference::backward(&self.spec(), q, k, v, grad_out).unwrap();
+        Results {
+            out: output.out,
+            lse: output.lse,
+            threshold: output.threshold,
+            index: output.index,
+            log_prob: output.log_prob,
+            weights: output.weights,
+            gradients: [g.q, g.k, g.v, g.w, g.own, g.key_bias, g.bias, g.relative],
+        }
+    }
+
+    /// The kernels of one instruction set, everything asked for.
+    pub fn fused(&self, isa: Isa) -> Results<T> {
+        let cpu = Cpu::with(isa).unwrap();
+        let spec = self.spec();
+        let shapes = self.shapes();
+        let gap = self.case.strided;
+        let inputs = [&self.q, &self.k, &self.v, &self.grad_out].map(|x| x.as_slice());
+        let padded: [Padded<T>; 4] = std::array::from_fn(|a| Padded::of(inputs[a], shapes[a], gap));
+        let [q, k, v, grad_out] = [0, 1, 2, 3].map(|a| padded[a].view());
+        let rows = shapes[3][0] * shapes[3][1] * shapes[3][2];
+        let normaliser = self.case.normaliser;
+        let threshold_kept = matches!(normaliser, Normaliser::Sparsemax | Normaliser::Entmax15);
+        let mut r = Results {
+            out: Vec::new(),
+            lse: vec![T::of(f64::NAN); rows],
+            threshold: vec![T::ZERO; rows],
+            index: vec![-1; rows],
+            log_prob: vec![T::ZERO; rows],
+            weights: vec![T::of(f64::NAN); rows * self.case.nk],
+            gradients: Default::default(),
+        };
+        let mut out = Padded::new(shapes[3], gap);
+        let hard = normaliser.is_hard();
+        cpu.forward(
+            &spec,
+            q,
+            k,
+            v,
+            Forward {
+                out: out.view_mut(),
+                lse: Some(&mut r.lse),
+                threshold: threshold_kept.then_some(&mut r.threshold),
+                index: hard.then_some(&mut r.index),
+                log_prob: hard.then_some(&mut r.log_prob),
+                weights: Some(&mut r.weights),
+            },
+        )
+        .unwrap();
+        let nan = |n: usize| vec![T::of(f64::NAN); n];
+        let [mut gq, mut gk, mut gv] = [0, 1, 2].map(|a| Padded::new(shapes[a], gap));
+        let mut gw =
+            nan(if matches!(self.case.score, ScoreKind::Additive(_)) { self.w.len() } else { 0 });
+        let mut own = nan(if self.case.score == ScoreKind::Own { 2 } else { 0 });
+        let mut key_bias = nan(self.case.bias.key.map_or(0, |_| self.key_bias.0.len()));
+        let mut bias = nan(self.case.bias.full.map_or(0, |_| self.bias.0.len()));
+        let mut relative = nan(self.case.bias.relative.map_or(0, |_| self.relative.len()));
+        fn some<T>(x: &mut Vec<T>) -> Option<&mut [T]> {
+            (!x.is_empty()).then_some(x.as_mut_slice())
+        }
+        cpu.backward(
+            &spec,
+            q,
+            k,
+            v,
+            Backward {
+                grad_out,
+                saved: Saved {
+                    out: Some(out.view()),
+                    lse: Some(&r.lse),
+                    threshold: Some(&r.threshold),
+                    index: Some(&r.index),
+                },
+                gradients: Gradients {
+                    q: Some(gq.view_mut()),
+                    k: Some(gk.view_mut()),
+                    v: Some(gv.view_mut()),
+                    w: some(&mut gw),
+                    own: some(&mut own),
+                    key_bias: some(&mut key_bias),
+                    bias: some(&mut bias),
+                    relative: some(&mut relative),
+                },
+            },
+        )
+        .unwrap();
+        r.out = out.packed();
+        r.gradients = [gq.packed(), gk.packed(), gv.packed(), gw, own, key_bias, bias, relative];
+        r
+    }
+}
+
+/// An array `[B, H, N, D]`, or the same with gaps: stored as `[B, N, H, D + 3]`, offset by 5.
+pub struct Padded<T> {
+    data: Vec<T>,
+    shape: [usize; 4],
+    strides: Option<[usize; 3]>,
+}
+
+const LEAD: usize = 5;
+
+impl<T: Real> Padded<T> {
+    pub fn new(shape: [usize; 4], gap: bool) -> Self {
+        let [b, h, n, d] = shape;
+        if !gap {
+            return Self { data: vec![T::of(f64::NAN); b * h * n * d], shape, strides: None };
+        }
+        let row = d + 3;
+        let data = vec![T::of(f64::NAN); LEAD + b * h * n * row];
+        Self { data, shape, strides: Some([n * h * row, row, h * row]) }
+    }
+
+    pub fn of(x: &[T], shape: [usize; 4], gap: bool) -> Self {
+        let mut padded = Self::new(shape, gap);
+        for (row, from) in x.chunks_exact(shape[3].max(1)).enumerate() {
+            let at = padded.at(row);
+            padded.data[at..at + shape[3]].copy_from_slice(from);
+        }
+        padded
+    }
+
+    fn at(&self, row: usize) -> usize {
+        let [_, h, n, d] = self.shape;
+        match self.strides {
+            None => row * d,
+            Some([b, head, step]) => LEAD + row / n / h * b + row / n % h * head + row % n * step,
+        }
+    }
+
+    pub fn view(&self) -> View<'_, T> {
+        match self.strides {
+            None => View::new(&self.data, self.shape).unwrap(),
+            Some(strides) => View::strided(&self.data[LEAD..], self.shape, strides).unwrap(),
+        }
+    }
+
+    pub fn view_mut(&mut self) -> ViewMut<'_, T> {
+        match self.strides {
+            None => ViewMut::new(&mut self.data, self.shape).unwrap(),
+            Some(strides) => ViewMut::strided(&mut self.data[LEAD..], self.shape, strides).unwrap(),
+        }
+    }
+
+    pub fn packed(&self) -> Vec<T> {
+        let [b, h, n, d] = self.shape;
+        (0..b * h * n).flat_map(|row| self.data[self.at(row)..][..d].to_vec()).collect()
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct Results<T> {
+    pub out: Vec<T>,
+    pub lse: Vec<T>,
+    pub threshold: Vec<T>,
+    pub index: Vec<i64>,
+    pub log_prob: Vec<T>,
+    pub weights: Vec<T>,
+    /// q, k, v, w, own, key_bias, bias, relative
+    pub gradients: [Vec<T>; 8],
+}
+
+pub const GRADIENTS: [&str; 8] = ["q", "k", "v", "w", "own", "key_bias", "bias", "relative"];
+
+impl<T: Real> Results<T> {
+    pub fn bits(&self) -> Vec<u64> {
+        let floats = [&self.out, &self.lse, &self.threshold, &self.log_prob, &self.weights];
+        floats
+            .into_iter()
+            .chain(&self.gradients)
+            .flatten()
+            .map(|x| x.f64().to_bits())
+            .chain(self.index.iter().map(|&x| x as u64))
+            .collect()
+    }
+}
+
+fn largest(x: impl IntoIterator<Item = f64>) -> f64 {
+    x.into_iter().fold(0.0, |top, x| top.max(x.abs()))
+}
+
+/// How large the roundings that enter each result may be, in units of epsilon: its largest term
+/// times √n for a sum of n terms. First out, weights and lse, then the gradients.
+fn natural(data: &Data<f64>, oracle: &Results<f64>) -> ([f64; 3], [f64; 8]) {
+    let c = &data.case;
+    let top = |x: &[f64]| largest(x.iter().copied());
+    let root = |n: usize| (n as f64).sqrt();
+    let (q, k, v, grad) = (top(&data.q), top(&data.k), top(&data.v), top(&data.grad_out));
+    let keep = c.dropout.map_or(1.0, |p| 1.0 / (1.0 - p));
+    let w = top(&data.w);
+    let activated = if c.score == ScoreKind::Additive(Activation::Tanh) { 1.0 } else { q + k };
+    // A score, and its derivatives by q and k.
+    let (score, by_q, by_k) = match c.score {
+        ScoreKind::Dot => (q * k, k / root(c.d), q / root(c.d)),
+        ScoreKind::Additive(_) => (root(c.d) * w * activated, w, w),
+        ScoreKind::Own => (root(c.d) * (1.0 + q + k), k + 1.0, q + 1.0),
+    };
+    let mut unnormalised = data.spec();
+    (unnormalised.normaliser, unnormalised.dropout) = (Normaliser::None, None);
+    let [vq, vk, vv, _] = data.views();
+    let scores = reference::forward(&unnormalised, vq, vk, vv).unwrap().weights;
+    let score = score.max(top(&scores));
+    // A weight is as wrong, relatively, as its score is absolutely.
+    let plain = c.normaliser == Normaliser::None;
+    let weight = top(&oracle.weights) * if plain { 1.0 } else { score.max(1.0) };
+    let weight = if plain { weight.max(score * keep) } else { weight };
+    let slope = if plain { 1.0 } else { weight };
+    let grad_score = grad * v * root(c.dv) * keep * slope;
+    let queries = root(c.nq * c.hq / c.hk.max(1));
+    let pairs = root(c.nq * c.nk * c.b * c.hq);
+    (
+        [weight * v * root(c.nk), weight, score.max(1.0)],
+        [
+            grad_score * by_q * root(c.nk),
+            grad_score * by_k * queries,
+            weight * grad * queries,
+            grad_score * activated * pairs,
+            grad_score * (1.0 + q + k) * pairs,
+            grad_score * root(c.nq * c.b * c.hq),
+            grad_score * pairs,
+            grad_score * pairs,
+        ],
+    )
+}
+
+/// Panics unless the fused results keep the rule, for every instruction set of this machine.
+pub fn keeps_the_rule(case: Case) {
+    let exact = case.data::<f64>();
+    let data = case.data::<f32>();
+    let oracle = exact.reference();
+    let plain = data.reference();
+    let (natural_out, natural_gradients) = natural(&exact, &oracle);
+    for isa in Isa::ALL.into_iter().filter(|isa| isa.is_available()) {
+        let fused = data.fused(isa);
+        let check = |name: &str, fused: &[f32], plain: &[f32], oracle: &[f64], natural: f64| {
+            assert_eq!(fused.len(), oracle.len(), "{isa} {name} has another length\n{case:?}");
+            let error = |x: &[f32]| {
+                x.iter().zip(oracle).fold(0.0f64, |top, (&x, &o)| {
+                    if f64::from(x) == o {
+                        top
+                    } else if x.is_nan() || !o.is_finite() {
+                        f64::INFINITY
+                    } else {
+                        top.max((f64::from(x) - o).abs())
+                    }
+                })
+            };
+            assert!(!oracle.iter().any(|x| x.is_nan()), "the oracle has a NaN in {name}\n{case:?}");
+            assert!(error(plain).is_finite(), "the plain formula fails in {name}\n{case:?}");
+            let scale = natural.max(largest(oracle.iter().copied().filter(|x| x.is_finite())));
+            let allowed = 2.0 * error(plain) + 2.0 * f64::from(f32::EPSILON) * scale;
+            let found = error(fused);
+            assert!(
+                found <= allowed,
+                "{isa} {name}: error {found:e}, allowed {allowed:e} (plain {:e}, scale {scale:e})\n\
+                 {case:?}",
+                error(plain)
+            );
+        };
+        if case.normaliser.is_hard() && fused.index != oracle.index {
+            // Two keys closer than rounding: the plain formula would be torn as well. Gradients
+            // and outputs follow the choice, so there is nothing more to compare.
+            assert!(
+                differ_by_rounding_only(&exact, &fused.index, &oracle.index),
+                "{isa} chose other keys\n{case:?}"
+            );
+            continue;
+        }
+        check("out", &fused.out, &plain.out, &oracle.out, natural_out[0]);
+        check("weights", &fused.weights, &plain.weights, &oracle.weights, natural_out[1]);
+        check("lse", &fused.lse, &plain.lse, &oracle.lse, natural_out[2]);
+        if case.normaliser.is_hard() {
+            check("log_prob", &fused.log_prob, &plain.log_prob, &oracle.log_prob, natural_out[2]);
+        }
+        for (n, name) in GRADIENTS.into_iter().enumerate() {
+            check(
+                &format!("grad {name}"),
+                &fused.gradients[n],
+                &plain.gradients[n],
+                &oracle.gradients[n],
+                natural_gradients[n],
+            );
+        }
+    }
+}
+
+/// Whether wherever two choices differ, the scores (noise included) are equal up to rounding.
+fn differ_by_rounding_only(data: &Data<f64>, a: &[i64], b: &[i64]) -> bool {
+    // Argmax by value: the score of each choice is its log-probability plus the same constant.
+    let c = &data.case;
+    let [q, k, v, _] = data.views();
+    let scores = |index: &[i64]| -> Vec<f64> {
+        let mut spec = data.spec();
+        spec.normaliser = Normaliser::None;
+        spec.dropout = None;
+        let all = reference::forward(&spec, q, k, v).unwrap().weights;
+        index
+            .iter()
+            .enumerate()
+            .map(|(row, &j)| if j < 0 { f64::NAN } else { all[row * c.nk + j as usize] })
+            .collect()
+    };
+    let (a_scores, b_scores) = (scores(a), scores(b));
+    let differing: Vec<usize> = (0..a.len()).filter(|&row| a[row] != b[row]).collect();
+    // With noise the scores themselves differ; a tie is then so rare that one row is the limit.
+    if matches!(c.normaliser, Normaliser::Sample { .. }) {
+        return differing.len() <= 1 && differing.iter().all(|&row| a[row] >= 0 && b[row] >= 0);
+    }
+    differing.iter().all(|&row| {
+        let scale = a_scores[row].abs().max(1.0);
+        (a_scores[row] - b_scores[row]).abs() <= 16.0 * f64::from(f32::EPSILON) * scale
+    })
+}
+
+/// Panics unless the f64 kernels agree with the f64 reference to a few roundings.
+pub fn agrees_in_double(case: Case) {
+    let data = case.data::<f64>();
+    let oracle = data.reference();
+    let (natural_out, natural_gradients) = natural(&data, &oracle);
+    for isa in Isa::ALL.into_iter().filter(|isa| isa.is_available()) {
+        let fused = data.fused(isa);
+        let check = |name: &str, fused: &[f64], oracle: &[f64], natural: f64| {
+            assert_eq!(fused.len(), oracle.len());
+            let scale = natural.max(largest(oracle.iter().copied().filter(|x| x.is_finite())));
+            for (&x, &o) in fused.iter().zip(oracle) {
+                assert!(
+                    x == o || (x - o).abs() <= 500.0 * f64::EPSILON * scale.max(1.0),
+                    "{isa} {name}: {x} is not {o}\n{case:?}"
+                );
+            }
+        };
+        if fused.index != oracle.index {
+            assert!(differ_by_rounding_only(&data, &fused.index, &oracle.index));
+            continue;
+        }
+        check("out", &fused.out, &oracle.out, natural_out[0]);
+        check("weights", &fused.weights, &oracle.weights, natural_out[1]);
+        check("lse", &fused.lse, &oracle.lse, natural_out[2]);
+        for (n, name) in GRADIENTS.into_iter().enumerate() {
+            check(name, &fused.gradients[n], &oracle.gradients[n], natural_gradients[n]);
+        }
+    }
+}
