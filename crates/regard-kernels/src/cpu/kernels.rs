@@ -6,7 +6,7 @@
 use super::additive::{AdditiveGrads, AdditiveScores, Form};
 use super::gemm::Gemm;
 use super::isa::Isa;
-use super::row::{RowGather, RowScores};
+use super::row::{KeyGrads, RowAdditiveGrads, RowGather, RowScores};
 use super::weights::Rule;
 use crate::random::Draw;
 
@@ -31,7 +31,8 @@ macro_rules! with_kernels {
             fn additive::additive_grads(a: AdditiveGrads<T>);
             fn row::row_scores(r: RowScores<T>);
             fn row::row_gather(r: RowGather<T>);
-            fn row::row_additive_grad(form: Form, d: usize, q: *const T, k: *const T, grad: T, slopes: *mut T, values: *mut T);
+            fn row::row_additive_grads(r: RowAdditiveGrads<T>);
+            fn row::key_grads(r: KeyGrads<T>);
             fn row::axpy(n: usize, a: T, x: *const T, y: *mut T);
             fn row::dot(n: usize, x: *const T, y: *const T) -> T;
             fn row::row_softmax(scores: *mut T, n: usize) -> T;

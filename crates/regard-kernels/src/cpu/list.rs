@@ -6,14 +6,14 @@
 
 use super::additive::Form;
 use super::problem::Problem;
-use super::row::{Keys, RowGather, RowScore, RowScores};
+use super::row::{self, List, Pairs, RowGather, RowScore, RowScores};
 use super::shared::Shared;
 use super::tile::{choose, gumbel, keep};
 use super::weights::Rule;
 use super::{Rows, SPLIT_KEYS, SPLIT_TASKS, scratch, split_forward};
-use crate::Real;
 use crate::random::{Draw, Stream};
-use crate::spec::{Edges, Normaliser, Score, w_of_head};
+use crate::spec::{Edges, Normaliser, Score};
+use crate::{Real, View};
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -50,14 +50,26 @@ impl<'a> Links<'a> {
     }
 
     /// Where a query's pairs lie among all, and its keys.
-    pub(super) fn of_query(&self, i: usize) -> (Range<usize>, Keys) {
+    pub(super) fn of_query(&self, i: usize) -> (Range<usize>, List) {
         match self {
             Self::Graph(edges) => {
                 let keys = edges.of_query(i);
                 let start = edges.start(i);
-                (start..start + keys.len(), Keys::List(keys.as_ptr()))
+                (start..start + keys.len(), List::These(keys.as_ptr()))
             }
-            Self::All { nk, .. } => (i * nk..(i + 1) * nk, Keys::From(0)),
+            Self::All { nk, .. } => (i * nk..(i + 1) * nk, List::From(0)),
+        }
+    }
+
+    /// How many queries a key has, which, and where their pairs lie among all.
+    pub(super) fn of_key(&self, j: usize) -> (usize, List, Pairs) {
+        match self {
+            Self::Graph(edges) => {
+                let (queries, pairs) = edges.of_key(j);
+                let list = List::These(queries.as_ptr());
+                (queries.len(), list, Pairs::These(pairs.as_ptr()))
+            }
+            Self::All { nq, nk } => (*nq, List::From(0), Pairs::Every(j, *nk)),
         }
     }
 
@@ -66,14 +78,6 @@ impl<'a> Links<'a> {
         match self {
             Self::Graph(edges) => edges.of_query(i)[n] as usize,
             Self::All { .. } => n,
-        }
-    }
-
-    /// Calls `f` with each query of a key and the place of that pair among all.
-    pub(super) fn for_each_query(&self, j: usize, mut f: impl FnMut(usize, usize)) {
-        match self {
-            Self::Graph(edges) => edges.of_key(j).for_each(|(i, at)| f(i, at)),
-            Self::All { nq, nk } => (0..*nq).for_each(|i| f(i, i * nk + j)),
         }
     }
 
@@ -88,52 +92,105 @@ impl<'a> Links<'a> {
     }
 }
 
-/// The form of an additive score for pairs that stand alone.
-pub(super) fn pair_form<T: Real>(p: &Problem<T>) -> Form {
-    if p.form.is_direct() { p.form } else { Form::Tanh }
+/// Some heads of one batch item that work together: all query heads of some key heads.
+#[derive(Clone, Copy)]
+pub(super) struct Heads {
+    pub(super) b: usize,
+    /// The first query head.
+    pub(super) h: usize,
+    /// The first key head.
+    pub(super) hk: usize,
+    /// Query heads.
+    pub(super) n: usize,
 }
 
-/// Raw scores of one query of one head for its keys.
-pub(super) fn score_row<T: Real>(
+impl Heads {
+    /// How many parts the key heads are cut into, so that there are tasks enough.
+    pub(super) fn parts<T: Real>(p: &Problem<T>, chunks: usize) -> usize {
+        let want = SPLIT_TASKS.div_ceil(p.s.b * chunks).min(p.s.hk).max(1);
+        (1..=want).rev().find(|parts| p.s.hk.is_multiple_of(*parts)).unwrap_or(1)
+    }
+
+    /// Part `n` of all batch items' parts.
+    pub(super) fn new<T: Real>(p: &Problem<T>, parts: usize, n: usize) -> Self {
+        let (b, part) = (n / parts, n % parts);
+        let size = p.s.hk / parts;
+        let hk = part * size;
+        Self { b, h: hk * p.s.group(), hk, n: size * p.s.group() }
+    }
+
+    /// The rows of these key heads.
+    pub(super) fn keys<T: Real>(&self, p: &Problem<T>, x: &View<T>) -> row::Rows<T> {
+        row::Rows {
+            base: p.rows(x, self.b, self.hk, 0, x.shape[2]),
+            head: x.strides[1],
+            row: x.strides[2],
+        }
+    }
+
+    /// The rows of these query heads, from row `i` on.
+    pub(super) fn queries<T: Real>(&self, p: &Problem<T>, x: &View<T>, i: usize) -> row::Rows<T> {
+        row::Rows { base: p.rows(x, self.b, self.h, i, 1), head: x.strides[1], row: x.strides[2] }
+    }
+}
+
+/// How these heads score a pair; none for a score of one's own.
+pub(super) fn pair_score<T: Real>(p: &Problem<T>, heads: &Heads) -> Option<RowScore<T>> {
+    match p.spec.score {
+        Score::Dot { scale } => Some(RowScore::Dot(scale)),
+        Score::Additive { w, .. } => {
+            let w_head = if w.len() == p.s.dk { 0 } else { p.s.dk };
+            // What is kept of q and k pays off for tiles only.
+            let form = if p.form.is_direct() { p.form } else { Form::Tanh };
+            Some(RowScore::Additive { form, w: w[heads.h * w_head..].as_ptr(), w_head })
+        }
+        Score::Own(_) => None,
+    }
+}
+
+/// The scores of query `i` of some heads for its keys, bias and mask included: `[heads, keys]`.
+pub(super) fn score_rows<T: Real>(
     p: &Problem<T>,
-    (b, h, i): (usize, usize, usize),
-    keys: Keys,
+    links: &Links,
+    heads: &Heads,
+    i: usize,
     to: &mut [T],
 ) {
-    let s = &p.s;
-    let q = p.q.row(b, h, i);
-    let score = match p.spec.score {
-        Score::Dot { scale } => RowScore::Dot(scale),
-        Score::Additive { w, .. } => {
-            RowScore::Additive(pair_form(p), w_of_head(w, h, s.dk).as_ptr())
-        }
-        Score::Own(own) => {
-            let links = Links::of(p);
-            for (n, to) in to.iter_mut().enumerate() {
-                let j = match keys {
-                    Keys::From(first) => first + n,
-                    Keys::List(_) => links.key(i, n),
-                };
-                *to = own.score(q, p.k.row(b, p.key_head(h), j));
+    let (range, keys) = links.of_query(i);
+    let n = range.len();
+    if n == 0 {
+        return;
+    }
+    assert!(to.len() >= heads.n * n);
+    match (pair_score(p, heads), p.spec.score) {
+        (Some(score), _) => {
+            // SAFETY: the keys are rows of k: edges were checked against the shape.
+            unsafe {
+                (p.kernels.row_scores)(RowScores {
+                    score,
+                    heads: heads.n,
+                    group: p.s.group(),
+                    q: heads.queries(p, &p.q, i),
+                    k: heads.keys(p, &p.k),
+                    keys,
+                    n,
+                    d: p.s.dk,
+                    to: to.as_mut_ptr(),
+                    to_head: n,
+                });
             }
-            return;
         }
-    };
-    // SAFETY: the keys are rows of k: edges were checked against the shape.
-    unsafe {
-        (p.kernels.row_scores)(RowScores {
-            score,
-            q: q.as_ptr(),
-            q_row: 0,
-            queries: 1,
-            k: p.rows(&p.k, b, p.key_head(h), 0, s.nk),
-            k_row: p.k.strides[2],
-            keys,
-            n: to.len(),
-            d: s.dk,
-            to: to.as_mut_ptr(),
-            to_row: 0,
-        });
+        (None, Score::Own(own)) => {
+            for (at, to) in to[..heads.n * n].iter_mut().enumerate() {
+                let h = heads.h + at / n;
+                let k = p.k.row(heads.b, p.key_head(h), links.key(i, at % n));
+                *to = own.score(p.q.row(heads.b, h, i), k);
+            }
+        }
+        (None, _) => {}
+    }
+    for (at, row) in to[..heads.n * n].chunks_exact_mut(n).enumerate() {
+        finish_row(p, (heads.b, heads.h + at, i), row, |n| links.key(i, n));
     }
 }
 
@@ -289,39 +346,47 @@ pub(super) const ROWS: usize = 64;
 
 fn graph<T: Real>(p: &Problem<T>, edges: &Edges, rows: &Rows<T>) {
     let s = &p.s;
-    let longest = Links::Graph(edges).longest();
+    let links = Links::Graph(edges);
+    let longest = links.longest();
     let chunks = s.nq.div_ceil(ROWS);
-    (0..s.b * s.hq * chunks).into_par_iter().for_each(|task| {
-        let (head, chunk) = (task / chunks, task % chunks);
-        let (b, h) = (head / s.hq, head % s.hq);
-        let hk = p.key_head(h);
-        scratch::with([longest], |[scores]| {
+    let parts = Heads::parts(p, chunks);
+    (0..s.b * parts * chunks).into_par_iter().for_each(|task| {
+        let heads = Heads::new(p, parts, task / chunks);
+        let (b, chunk) = (heads.b, task % chunks);
+        scratch::with([heads.n * longest], |[scores]| {
             for i in chunk * ROWS..((chunk + 1) * ROWS).min(s.nq) {
-                let keys = edges.of_query(i);
-                let scores = &mut scores[..keys.len()];
-                let at = (b, h, i);
-                let list = Keys::List(keys.as_ptr());
-                score_row(p, at, list, scores);
-                finish_row(p, at, scores, |n| keys[n] as usize);
-                if !normalise(p, at, scores, |n| keys[n] as usize, rows) {
+                let (range, keys) = links.of_query(i);
+                let n = range.len();
+                score_rows(p, &links, &heads, i, scores);
+                let mut soft = true;
+                for at in 0..heads.n {
+                    let row = &mut scores[at * n..][..n];
+                    let place = (b, heads.h + at, i);
+                    soft = normalise(p, place, row, |n| links.key(i, n), rows);
+                    if soft {
+                        drop_row(p, place, row, |n| links.key(i, n), rows);
+                    }
+                }
+                if !soft {
                     continue;
                 }
-                drop_row(p, at, scores, |n| keys[n] as usize, rows);
-                // SAFETY: this row is this task's alone; edges were checked against the shape.
+                // SAFETY: these rows are this task's alone; edges were checked.
                 unsafe {
-                    let out = rows.out.row(b, h, i);
-                    std::slice::from_raw_parts_mut(out, s.dv).fill(T::ZERO);
+                    for h in heads.h..heads.h + heads.n {
+                        let out = rows.out.row(b, h, i);
+                        std::slice::from_raw_parts_mut(out, s.dv).fill(T::ZERO);
+                    }
                     (p.kernels.row_gather)(RowGather {
+                        heads: heads.n,
+                        group: s.group(),
                         weights: scores.as_ptr(),
-                        weights_row: 0,
-                        queries: 1,
-                        v: p.rows(&p.v, b, hk, 0, s.nk),
-                        v_row: p.v.strides[2],
-                        keys: list,
-                        n: keys.len(),
+                        weights_head: n,
+                        v: heads.keys(p, &p.v),
+                        keys,
+                        n,
                         d: s.dv,
-                        to: out,
-                        to_row: 0,
+                        to: rows.out.row(b, heads.h, i),
+                        to_head: rows.out.strides[1],
                     });
                 }
             }
@@ -353,32 +418,48 @@ fn few_keys<T: Real>(p: &Problem<T>, b: usize, hk: usize, keys: Range<usize>, ro
     let keys = start..keys.end.min(seen.end).max(start);
     let n = keys.len();
     let at = |row: usize| (b, first + row / s.nq, row % s.nq);
+    let heads = Heads { b, h: first, hk, n: s.group() };
     scratch::with([count * s.dq, count * n, count * s.dv], |[queries, scores, out]| {
-        if n > 0 {
-            if let Score::Dot { scale } = p.spec.score {
-                for row in 0..count {
-                    let (b, h, i) = at(row);
-                    queries[row * s.dq..][..s.dq].copy_from_slice(p.q.row(b, h, i));
-                }
-                // SAFETY: `count` rows of queries, n rows of k.
+        if let (Some(score), true) = (pair_score(p, &heads), n > 0) {
+            for row in 0..count {
+                let (b, h, i) = at(row);
+                queries[row * s.dq..][..s.dq].copy_from_slice(p.q.row(b, h, i));
+            }
+            let mut k = heads.keys(p, &p.k);
+            k.head = 0;
+            let mut run = |score, first: usize, heads: usize| {
+                // SAFETY: `heads` rows of queries from `first` on, n rows of k.
                 unsafe {
                     (p.kernels.row_scores)(RowScores {
-                        score: RowScore::Dot(scale),
-                        q: queries.as_ptr(),
-                        q_row: s.dq,
-                        queries: count,
-                        k: p.rows(&p.k, b, hk, 0, s.nk),
-                        k_row: p.k.strides[2],
-                        keys: Keys::From(keys.start),
+                        score,
+                        heads,
+                        group: heads,
+                        q: row::Rows { base: queries[first * s.dq..].as_ptr(), head: s.dq, row: 0 },
+                        k,
+                        keys: List::From(keys.start),
                         n,
                         d: s.dk,
-                        to: scores.as_mut_ptr(),
-                        to_row: n,
+                        to: scores[first * n..].as_mut_ptr(),
+                        to_head: n,
                     });
                 }
-            } else {
-                for row in 0..count {
-                    score_row(p, at(row), Keys::From(keys.start), &mut scores[row * n..][..n]);
+            };
+            match score {
+                RowScore::Dot(_) => run(score, 0, count),
+                // The queries of a head share its w.
+                RowScore::Additive { form, w, w_head } => {
+                    for h in 0..s.group() {
+                        // SAFETY: w has a row for every head, or one for all.
+                        let w = unsafe { w.add(h * w_head) };
+                        run(RowScore::Additive { form, w, w_head: 0 }, h * s.nq, s.nq);
+                    }
+                }
+            }
+        } else if let Score::Own(own) = p.spec.score {
+            for (row, to) in scores.chunks_exact_mut(n.max(1)).enumerate() {
+                let (b, h, i) = at(row);
+                for (to, j) in to.iter_mut().zip(keys.clone()) {
+                    *to = own.score(p.q.row(b, h, i), p.k.row(b, hk, j));
                 }
             }
         }
@@ -399,17 +480,19 @@ fn few_keys<T: Real>(p: &Problem<T>, b: usize, hk: usize, keys: Range<usize>, ro
         if n > 0 {
             // SAFETY: n rows of v, `count` rows of weights and of output.
             unsafe {
+                let mut v = heads.keys(p, &p.v);
+                v.head = 0;
                 (p.kernels.row_gather)(RowGather {
+                    heads: count,
+                    group: count,
                     weights: scores.as_ptr(),
-                    weights_row: n,
-                    queries: count,
-                    v: p.rows(&p.v, b, hk, 0, s.nk),
-                    v_row: p.v.strides[2],
-                    keys: Keys::From(keys.start),
+                    weights_head: n,
+                    v,
+                    keys: List::From(keys.start),
                     n,
                     d: s.dv,
                     to: out.as_mut_ptr(),
-                    to_row: s.dv,
+                    to_head: s.dv,
                 });
             }
         }
@@ -426,21 +509,26 @@ fn few_keys<T: Real>(p: &Problem<T>, b: usize, hk: usize, keys: Range<usize>, ro
 pub(super) fn write_weights<T: Real>(p: &Problem<T>, rule: Rule, weights: &Shared<T>) {
     let s = &p.s;
     let links = Links::of(p);
-    (0..s.rows()).into_par_iter().with_min_len(16).for_each(|row| {
-        let at @ (b, h, i) = (row / s.nq / s.hq, row / s.nq % s.hq, row % s.nq);
-        let (range, keys) = links.of_query(i);
-        scratch::with([range.len()], |[scores]| {
-            score_row(p, at, keys, scores);
-            finish_row(p, at, scores, |n| links.key(i, n));
-            if rule == Rule::Softmax {
-                // SAFETY: the slice is the scores.
-                unsafe { (p.kernels.row_softmax)(scores.as_mut_ptr(), scores.len()) };
-            } else {
-                scores.iter_mut().for_each(|score| *score = rule.weight(*score, T::ZERO));
-            }
-            for (n, &weight) in scores.iter().enumerate() {
-                let j = links.key(i, n);
-                weights.set(row * s.nk + j, weight * keep(p, b, h, i, j));
+    let all = Heads::parts(p, s.nq);
+    (0..s.b * all * s.nq).into_par_iter().with_min_len(4).for_each(|task| {
+        let heads = Heads::new(p, all, task / s.nq);
+        let i = task % s.nq;
+        let n = links.of_query(i).0.len();
+        scratch::with([heads.n * n], |[scores]| {
+            score_rows(p, &links, &heads, i, scores);
+            for (at, scores) in scores.chunks_exact_mut(n.max(1)).enumerate() {
+                let h = heads.h + at;
+                if rule == Rule::Softmax {
+                    // SAFETY: the slice is the scores.
+                    unsafe { (p.kernels.row_softmax)(scores.as_mut_ptr(), n) };
+                } else {
+                    scores.iter_mut().for_each(|score| *score = rule.weight(*score, T::ZERO));
+                }
+                let row = p.row(heads.b, h, i) * s.nk;
+                for (n, &weight) in scores.iter().enumerate() {
+                    let j = links.key(i, n);
+                    weights.set(row + j, weight * keep(p, heads.b, h, i, j));
+                }
             }
         });
     });

@@ -1,12 +1,12 @@
 //! Backward by lists.
 //!
-//! Once over the queries: weights and gradients of the scores, one number each per pair, and the
-//! gradient of q. Then once over the keys, along the same pairs the other way, for the gradients
-//! of k and v. No two tasks write to the same place, so the sums have one order.
+//! Once over the queries: weights and gradients of the scores, one number each per pair and head,
+//! and the gradient of q. Then once over the keys, along the same pairs the other way, for the
+//! gradients of k and v. No two tasks write to the same place, so the sums have one order.
 
-use super::list::{Links, ROWS, finish_row, pair_form, score_row};
+use super::list::{Heads, Links, ROWS, pair_score, score_rows};
 use super::problem::Problem;
-use super::row::{RowGather, RowScore, RowScores};
+use super::row::{KeyGrads, RowAdditiveGrads, RowGather, RowScore, RowScores};
 use super::scratch;
 use super::shared::Shared;
 use super::tile::keep;
@@ -22,14 +22,16 @@ pub(super) fn backward<T: Real>(p: &Problem<T>, pass: Backward<T>) {
     let s = &p.s;
     let links = Links::of(p);
     let longest = links.longest();
-    let heads = s.b * s.hq;
     let chunks = s.nq.div_ceil(ROWS);
+    let parts = Heads::parts(p, chunks);
     let own = match p.spec.score {
         Score::Own(own) => own.parameters(),
         _ => 0,
     };
-    let mut weights = vec![T::ZERO; heads * links.len()];
-    let mut grads = vec![T::ZERO; heads * links.len()];
+    // Per batch item and pair, a number for every head.
+    let mut weights = vec![T::ZERO; s.b * links.len() * s.hq];
+    let mut grads = vec![T::ZERO; s.b * links.len() * s.hq];
+    let heads = s.b * s.hq;
     let mut w_parts = vec![T::ZERO; if g.w.is_some() { heads * chunks * s.dk } else { 0 }];
     let mut own_parts = vec![T::ZERO; if g.own.is_some() { heads * chunks * own } else { 0 }];
     {
@@ -37,83 +39,112 @@ pub(super) fn backward<T: Real>(p: &Problem<T>, pass: Backward<T>) {
         let grads = Shared::new(&mut grads);
         let w_parts = Shared::new(&mut w_parts);
         let own_parts = Shared::new(&mut own_parts);
-        (0..heads * chunks).into_par_iter().for_each(|task| {
-            let (head, chunk) = (task / chunks, task % chunks);
-            let (b, h) = (head / s.hq, head % s.hq);
-            let lengths = [s.dq, s.dk, s.dk, own, longest, longest];
-            scratch::with(lengths, |[dq, dk, dw, down, slopes, factors]| {
-                dw.fill(T::ZERO);
-                down.fill(T::ZERO);
-                for i in chunk * ROWS..((chunk + 1) * ROWS).min(s.nq) {
-                    let at = (b, h, i);
-                    let (range, _) = links.of_query(i);
-                    let from = head * links.len() + range.start;
-                    // SAFETY: the pairs of this row are this task's alone.
-                    let (weights, grads) =
-                        unsafe { (weights.part(from, range.len()), grads.part(from, range.len())) };
-                    let pairs = Pairs {
-                        weights,
-                        grads: &mut *grads,
-                        slopes: &mut slopes[..range.len()],
-                        factors: &mut factors[..range.len()],
-                    };
-                    row_grads(p, rule, &links, at, &grad_out, saved.threshold, pairs);
-                    if g.q.is_some() || g.w.is_some() || g.own.is_some() {
-                        dq.fill(T::ZERO);
-                        query_grads(p, &links, at, grads, dq, dk, dw, down);
+        (0..s.b * parts * chunks).into_par_iter().for_each(|task| {
+            let heads = Heads::new(p, parts, task / chunks);
+            let (b, chunk) = (heads.b, task % chunks);
+            let room = heads.n * longest;
+            let lengths =
+                [heads.n * s.dq, s.dk, heads.n * s.dk, heads.n * own, room, room, room, room];
+            scratch::with(
+                lengths,
+                |[dq, dk, dw, down, row_weights, row_grads, slopes, factors]| {
+                    dw.fill(T::ZERO);
+                    down.fill(T::ZERO);
+                    for i in chunk * ROWS..((chunk + 1) * ROWS).min(s.nq) {
+                        let (range, _) = links.of_query(i);
+                        let n = range.len();
+                        let row = Row {
+                            weights: &mut row_weights[..heads.n * n],
+                            grads: &mut row_grads[..heads.n * n],
+                            slopes: &mut slopes[..n],
+                            factors: &mut factors[..n],
+                        };
+                        row_gradients(p, rule, &links, &heads, i, &grad_out, saved.threshold, row);
+                        for (e, pair) in range.enumerate() {
+                            let to = (b * links.len() + pair) * s.hq + heads.h;
+                            for h in 0..heads.n {
+                                weights.set(to + h, row_weights[h * n + e]);
+                                grads.set(to + h, row_grads[h * n + e]);
+                            }
+                        }
+                        if g.q.is_some() || g.w.is_some() || g.own.is_some() {
+                            dq.fill(T::ZERO);
+                            query_gradients(p, &links, &heads, i, row_grads, dq, dk, dw, down);
+                        }
+                        if let Some(grad) = &g.q {
+                            for (h, from) in dq.chunks_exact(s.dq.max(1)).enumerate() {
+                                // SAFETY: these rows are this task's alone.
+                                let to = unsafe {
+                                    let to = grad.row(b, heads.h + h, i);
+                                    std::slice::from_raw_parts_mut(to, s.dq)
+                                };
+                                to.copy_from_slice(from);
+                            }
+                        }
                     }
-                    if let Some(grad) = &g.q {
-                        // SAFETY: this row is this task's alone.
-                        let to = unsafe { std::slice::from_raw_parts_mut(grad.row(b, h, i), s.dq) };
-                        to.copy_from_slice(dq);
+                    for h in 0..heads.n {
+                        let at = (b * s.hq + heads.h + h) * chunks + chunk;
+                        // SAFETY: the parts of these heads and rows are this task's alone.
+                        unsafe {
+                            if !w_parts.is_empty() {
+                                let to = w_parts.part(at * s.dk, s.dk);
+                                to.copy_from_slice(&dw[h * s.dk..][..s.dk]);
+                            }
+                            if !own_parts.is_empty() {
+                                let to = own_parts.part(at * own, own);
+                                to.copy_from_slice(&down[h * own..][..own]);
+                            }
+                        }
                     }
-                }
-                // SAFETY: the parts of this task are its alone.
-                unsafe {
-                    if !w_parts.is_empty() {
-                        w_parts.part(task * s.dk, s.dk).copy_from_slice(dw);
-                    }
-                    if !own_parts.is_empty() {
-                        own_parts.part(task * own, own).copy_from_slice(down);
-                    }
-                }
-            });
+                },
+            );
         });
     }
     if g.k.is_some() || g.v.is_some() {
         let chunks = s.nk.div_ceil(ROWS);
-        (0..s.b * s.hk * chunks).into_par_iter().for_each(|task| {
-            let (head, chunk) = (task / chunks, task % chunks);
-            let (b, hk) = (head / s.hk, head % s.hk);
-            scratch::with([s.dk, s.dk, s.dq, own], |[dk, slopes, dq, down]| {
+        let parts = Heads::parts(p, chunks);
+        (0..s.b * parts * chunks).into_par_iter().for_each(|task| {
+            let heads = Heads::new(p, parts, task / chunks);
+            let (b, chunk) = (heads.b, task % chunks);
+            let key_heads = heads.n / s.group();
+            let lengths = [key_heads * s.dk, key_heads * s.dv, s.dq, own];
+            scratch::with(lengths, |[dk, dv, dq, down]| {
                 for j in chunk * ROWS..((chunk + 1) * ROWS).min(s.nk) {
-                    if let Some(grad) = &g.v {
-                        // SAFETY: this row is this task's alone.
-                        let to = unsafe {
-                            let to = grad.row(b, hk, j);
-                            std::slice::from_raw_parts_mut(to, s.dv).fill(T::ZERO);
-                            to
-                        };
-                        for h in hk * s.group()..(hk + 1) * s.group() {
-                            let from = (b * s.hq + h) * links.len();
-                            links.for_each_query(j, |i, at| {
-                                let x = grad_out.row(b, h, i).as_ptr();
-                                // SAFETY: both rows have dv numbers.
-                                unsafe { (p.kernels.axpy)(s.dv, weights[from + at], x, to) };
-                            });
+                    dk.fill(T::ZERO);
+                    dv.fill(T::ZERO);
+                    let from = b * links.len() * s.hq + heads.h;
+                    let wanted = [g.k.is_some(), g.v.is_some()];
+                    let arrays = [&weights[from..], &grads[from..]];
+                    key_gradients(p, &links, &heads, j, &grad_out, arrays, wanted, [dk, dv]);
+                    if let (Score::Own(own), true) = (p.spec.score, g.k.is_some()) {
+                        let (count, queries, pairs) = links.of_key(j);
+                        for h in 0..heads.n {
+                            let kh = h / s.group();
+                            for e in 0..count {
+                                // SAFETY: e is within the key's queries.
+                                let (i, pair) = unsafe { (queries.at(e), pairs.at(e)) };
+                                let grad = grads[from + pair * s.hq + h];
+                                let q = p.q.row(b, heads.h + h, i);
+                                let k = p.k.row(b, heads.hk + kh, j);
+                                let to = &mut dk[kh * s.dk..][..s.dk];
+                                own.backward(q, k, grad, dq, to, down);
+                            }
                         }
                     }
-                    if let Some(grad) = &g.k {
-                        dk.fill(T::ZERO);
-                        for h in hk * s.group()..(hk + 1) * s.group() {
-                            let from = (b * s.hq + h) * links.len();
-                            let grads = &grads[from..from + links.len()];
-                            key_grads(p, &links, (b, h, j), grads, dk, slopes, dq, down);
+                    for kh in 0..key_heads {
+                        // SAFETY: these rows are this task's alone.
+                        unsafe {
+                            if let Some(grad) = &g.k {
+                                let to = grad.row(b, heads.hk + kh, j);
+                                std::slice::from_raw_parts_mut(to, s.dk)
+                                    .copy_from_slice(&dk[kh * s.dk..][..s.dk]);
+                            }
+                            if let Some(grad) = &g.v {
+                                let to = grad.row(b, heads.hk + kh, j);
+                                std::slice::from_raw_parts_mut(to, s.dv)
+                                    .copy_from_slice(&dv[kh * s.dv..][..s.dv]);
+                            }
                         }
-                        // SAFETY: this row is this task's alone.
-                        let to =
-                            unsafe { std::slice::from_raw_parts_mut(grad.row(b, hk, j), s.dk) };
-                        to.copy_from_slice(dk);
                     }
                 }
             });
@@ -125,91 +156,95 @@ pub(super) fn backward<T: Real>(p: &Problem<T>, pass: Backward<T>) {
     if let Some(to) = g.own {
         add_heads(to, &own_parts, own, s.hq, chunks);
     }
-    bias_grads(p, &links, &grads, [g.key_bias, g.bias, g.relative]);
+    bias_gradients(p, &links, &grads, [g.key_bias, g.bias, g.relative]);
 }
 
-/// One number each per pair of a row.
-struct Pairs<'a, T> {
+/// The numbers of one query's pairs: `[heads, keys]` twice, and room for one head's.
+struct Row<'a, T> {
     weights: &'a mut [T],
     grads: &'a mut [T],
     slopes: &'a mut [T],
     factors: &'a mut [T],
 }
 
-/// The weights of one row, dropout included, and the gradients of its scores.
-fn row_grads<T: Real>(
+/// The weights of one query, dropout included, and the gradients of its scores.
+#[allow(clippy::too_many_arguments)]
+fn row_gradients<T: Real>(
     p: &Problem<T>,
     rule: Rule,
     links: &Links,
-    at @ (b, h, i): (usize, usize, usize),
+    heads: &Heads,
+    i: usize,
     grad_out: &View<T>,
     threshold: Option<&[T]>,
-    Pairs { weights, grads, slopes, factors }: Pairs<T>,
+    row: Row<T>,
 ) {
-    let s = &p.s;
-    let n = weights.len();
+    let (range, keys) = links.of_query(i);
+    let n = range.len();
     if n == 0 {
         return;
     }
-    let (_, keys) = links.of_query(i);
-    let stat = threshold.map_or(T::ZERO, |threshold| threshold[p.row(b, h, i)]);
-    score_row(p, at, keys, weights);
-    finish_row(p, at, weights, |n| links.key(i, n));
-    let q = grad_out.row(b, h, i);
+    score_rows(p, links, heads, i, row.weights);
     // SAFETY: the keys are rows of v: edges were checked against the shape.
     unsafe {
         (p.kernels.row_scores)(RowScores {
             score: RowScore::Dot(T::ONE),
-            q: q.as_ptr(),
-            q_row: 0,
-            queries: 1,
-            k: p.rows(&p.v, b, p.key_head(h), 0, s.nk),
-            k_row: p.v.strides[2],
+            heads: heads.n,
+            group: p.s.group(),
+            q: heads.queries(p, grad_out, i),
+            k: heads.keys(p, &p.v),
             keys,
             n,
-            d: s.dv,
-            to: grads.as_mut_ptr(),
-            to_row: 0,
+            d: p.s.dv,
+            to: row.grads.as_mut_ptr(),
+            to_head: n,
         });
     }
-    if p.spec.dropout.is_some() {
-        for n in 0..n {
-            factors[n] = keep(p, b, h, i, links.key(i, n));
-            grads[n] *= factors[n];
+    let (slopes, factors) = (row.slopes, row.factors);
+    let both = row.weights.chunks_exact_mut(n).zip(row.grads.chunks_exact_mut(n));
+    for (at, (weights, grads)) in both.enumerate() {
+        let (b, h) = (heads.b, heads.h + at);
+        if p.spec.dropout.is_some() {
+            for e in 0..n {
+                factors[e] = keep(p, b, h, i, links.key(i, e));
+                grads[e] *= factors[e];
+            }
         }
-    }
-    if rule == Rule::Softmax {
-        // SAFETY: the slice is the scores.
-        unsafe { (p.kernels.row_softmax)(weights.as_mut_ptr(), n) };
-        slopes.copy_from_slice(weights);
-    } else {
-        for (weight, slope) in weights.iter_mut().zip(slopes.iter_mut()) {
-            let score = *weight;
-            *weight = rule.weight(score, stat);
-            *slope = rule.slope(score, *weight);
+        if rule == Rule::Softmax {
+            // SAFETY: the slice is the scores.
+            unsafe { (p.kernels.row_softmax)(weights.as_mut_ptr(), n) };
+            slopes.copy_from_slice(weights);
+        } else {
+            let stat = threshold.map_or(T::ZERO, |threshold| threshold[p.row(b, h, i)]);
+            for (weight, slope) in weights.iter_mut().zip(slopes.iter_mut()) {
+                let score = *weight;
+                *weight = rule.weight(score, stat);
+                *slope = rule.slope(score, *weight);
+            }
         }
-    }
-    let mut mean = T::ZERO;
-    if rule.centres() {
-        let total: T = slopes.iter().copied().sum();
-        if total != T::ZERO {
-            mean = slopes.iter().zip(grads.iter()).map(|(&s, &g)| s * g).sum::<T>() / total;
+        let mut mean = T::ZERO;
+        if rule.centres() {
+            let total: T = slopes.iter().copied().sum();
+            if total != T::ZERO {
+                mean = slopes.iter().zip(grads.iter()).map(|(&s, &g)| s * g).sum::<T>() / total;
+            }
         }
-    }
-    for (grad, &slope) in grads.iter_mut().zip(slopes.iter()) {
-        *grad = slope * (*grad - mean);
-    }
-    if p.spec.dropout.is_some() {
-        weights.iter_mut().zip(factors.iter()).for_each(|(weight, &factor)| *weight *= factor);
+        for (grad, &slope) in grads.iter_mut().zip(slopes.iter()) {
+            *grad = slope * (*grad - mean);
+        }
+        if p.spec.dropout.is_some() {
+            weights.iter_mut().zip(factors.iter()).for_each(|(weight, &factor)| *weight *= factor);
+        }
     }
 }
 
-/// Adds one row's part of the gradients of q and of the score's own parameters.
+/// One query's gradients `[heads, dq]`, and its part of those of the score's own parameters.
 #[allow(clippy::too_many_arguments)]
-fn query_grads<T: Real>(
+fn query_gradients<T: Real>(
     p: &Problem<T>,
     links: &Links,
-    (b, h, i): (usize, usize, usize),
+    heads: &Heads,
+    i: usize,
     grads: &[T],
     dq: &mut [T],
     dk: &mut [T],
@@ -217,98 +252,119 @@ fn query_grads<T: Real>(
     own_grads: &mut [T],
 ) {
     let s = &p.s;
-    let (_, keys) = links.of_query(i);
-    let hk = p.key_head(h);
-    let q = p.q.row(b, h, i);
-    match p.spec.score {
-        Score::Dot { scale } => {
+    let (range, keys) = links.of_query(i);
+    let n = range.len();
+    if n == 0 {
+        return;
+    }
+    match (p.spec.score, pair_score(p, heads)) {
+        (Score::Dot { scale }, _) => {
             // SAFETY: the keys are rows of k: edges were checked against the shape.
             unsafe {
                 (p.kernels.row_gather)(RowGather {
+                    heads: heads.n,
+                    group: s.group(),
                     weights: grads.as_ptr(),
-                    weights_row: 0,
-                    queries: 1,
-                    v: p.rows(&p.k, b, hk, 0, s.nk),
-                    v_row: p.k.strides[2],
+                    weights_head: n,
+                    v: heads.keys(p, &p.k),
                     keys,
-                    n: grads.len(),
+                    n,
                     d: s.dq,
                     to: dq.as_mut_ptr(),
-                    to_row: 0,
+                    to_head: s.dq,
                 });
             }
             dq.iter_mut().for_each(|x| *x *= scale);
         }
-        Score::Additive { w, .. } => {
-            let form = pair_form(p);
-            for (n, &grad) in grads.iter().enumerate() {
-                let k = p.k.row(b, hk, links.key(i, n)).as_ptr();
-                // SAFETY: all have dk numbers.
-                unsafe {
-                    let (dq, dw) = (dq.as_mut_ptr(), dw.as_mut_ptr());
-                    (p.kernels.row_additive_grad)(form, s.dk, q.as_ptr(), k, grad, dq, dw);
+        (Score::Additive { w, .. }, Some(RowScore::Additive { form, .. })) => {
+            // SAFETY: as above; dq and dw have a row for every head.
+            unsafe {
+                (p.kernels.row_additive_grads)(RowAdditiveGrads {
+                    form,
+                    heads: heads.n,
+                    group: s.group(),
+                    q: heads.queries(p, &p.q, i),
+                    k: heads.keys(p, &p.k),
+                    keys,
+                    n,
+                    d: s.dk,
+                    grads: grads.as_ptr(),
+                    grads_head: n,
+                    slopes: dq.as_mut_ptr(),
+                    values: dw.as_mut_ptr(),
+                });
+            }
+            for (h, dq) in dq.chunks_exact_mut(s.dk.max(1)).enumerate() {
+                for (x, &w) in dq.iter_mut().zip(w_of_head(w, heads.h + h, s.dk)) {
+                    *x *= w;
                 }
             }
-            for (x, &w) in dq.iter_mut().zip(w_of_head(w, h, s.dk)) {
-                *x *= w;
-            }
         }
-        Score::Own(own) => {
-            for (n, &grad) in grads.iter().enumerate() {
-                if grad != T::ZERO {
-                    let k = p.k.row(b, hk, links.key(i, n));
-                    own.backward(q, k, grad, dq, dk, own_grads);
+        (Score::Own(own), _) => {
+            let parameters = own.parameters();
+            for h in 0..heads.n {
+                let q = p.q.row(heads.b, heads.h + h, i);
+                for e in 0..n {
+                    let k = p.k.row(heads.b, p.key_head(heads.h + h), links.key(i, e));
+                    own.backward(
+                        q,
+                        k,
+                        grads[h * n + e],
+                        &mut dq[h * s.dq..][..s.dq],
+                        dk,
+                        &mut own_grads[h * parameters..][..parameters],
+                    );
                 }
             }
         }
+        (Score::Additive { .. }, _) => {}
     }
 }
 
-/// Adds one query head's part of the gradient of a key.
+/// Adds to the gradients `[key heads, dk]` and `[key heads, dv]` of one key and its value; a score
+/// of one's own adds to the key's itself.
 #[allow(clippy::too_many_arguments)]
-fn key_grads<T: Real>(
+fn key_gradients<T: Real>(
     p: &Problem<T>,
     links: &Links,
-    (b, h, j): (usize, usize, usize),
-    grads: &[T],
-    dk: &mut [T],
-    slopes: &mut [T],
-    dq: &mut [T],
-    own_grads: &mut [T],
+    heads: &Heads,
+    j: usize,
+    grad_out: &View<T>,
+    [weights, grads]: [&[T]; 2],
+    [wants_k, wants_v]: [bool; 2],
+    [dk, dv]: [&mut [T]; 2],
 ) {
     let s = &p.s;
-    let k = p.k.row(b, p.key_head(h), j);
-    match p.spec.score {
-        Score::Dot { scale } => links.for_each_query(j, |i, at| {
-            let q = p.q.row(b, h, i).as_ptr();
-            // SAFETY: both rows have dk numbers.
-            unsafe { (p.kernels.axpy)(s.dk, grads[at] * scale, q, dk.as_mut_ptr()) };
-        }),
-        Score::Additive { w, .. } => {
-            let form = pair_form(p);
-            slopes.fill(T::ZERO);
-            links.for_each_query(j, |i, at| {
-                let q = p.q.row(b, h, i).as_ptr();
-                let (to, none) = (slopes.as_mut_ptr(), std::ptr::null_mut());
-                // SAFETY: all have dk numbers; no values are asked for.
-                unsafe {
-                    (p.kernels.row_additive_grad)(form, s.dk, q, k.as_ptr(), grads[at], to, none);
-                }
-            });
-            for ((x, &slope), &w) in dk.iter_mut().zip(slopes.iter()).zip(w_of_head(w, h, s.dk)) {
-                *x += w * slope;
-            }
-        }
-        Score::Own(own) => links.for_each_query(j, |i, at| {
-            if grads[at] != T::ZERO {
-                own.backward(p.q.row(b, h, i), k, grads[at], dq, dk, own_grads);
-            }
-        }),
+    let (n, queries, pairs) = links.of_key(j);
+    let score = pair_score(p, heads);
+    let null = std::ptr::null_mut();
+    let mut k = heads.keys(p, &p.k);
+    // SAFETY: row j exists; the queries are rows of q: edges were checked against the shape.
+    unsafe {
+        k.base = k.base.add(j * k.row);
+        (p.kernels.key_grads)(KeyGrads {
+            score: score.unwrap_or(RowScore::Dot(T::ONE)),
+            heads: heads.n,
+            group: s.group(),
+            queries,
+            pairs,
+            n,
+            q: heads.queries(p, &p.q, 0),
+            k,
+            grad_out: heads.queries(p, grad_out, 0),
+            d: s.dk,
+            dv: s.dv,
+            weights: weights.as_ptr(),
+            grads: grads.as_ptr(),
+            pair: s.hq,
+            grad_k: if wants_k && score.is_some() { dk.as_mut_ptr() } else { null },
+            grad_v: if wants_v { dv.as_mut_ptr() } else { null },
+        });
     }
 }
 
 /// Adds the pairs' gradients up into the biases'.
-fn bias_grads<T: Real>(
+fn bias_gradients<T: Real>(
     p: &Problem<T>,
     links: &Links,
     grads: &[T],
@@ -325,8 +381,8 @@ fn bias_grads<T: Real>(
     for row in 0..s.rows() {
         let (b, h, i) = (row / s.nq / s.hq, row / s.nq % s.hq, row % s.nq);
         let (range, _) = links.of_query(i);
-        let from = (b * s.hq + h) * links.len();
-        for (n, &grad) in grads[from + range.start..from + range.end].iter().enumerate() {
+        for (n, pair) in range.enumerate() {
+            let grad = grads[(b * links.len() + pair) * s.hq + h];
             let j = links.key(i, n);
             if let (Some(to), Some(bias)) = (&mut key, &bias.key) {
                 to[bias.index(b, h, 0, j)] += grad;

@@ -20,17 +20,22 @@ pub(super) unsafe fn pack<V: Simd>(
 ) {
     // SAFETY: n rows of d numbers are read, d rows of `width` ≤ BLOCK written.
     unsafe {
-        // Sixteen queries at a time: a row of output is then one cache line or two.
-        let mut i0 = 0;
-        while i0 < width {
-            let i1 = (i0 + 16).min(width);
-            for x in 0..d {
-                for i in i0..i1 {
+        let factor = V::splat(scale);
+        let mut i = 0;
+        while i < width {
+            let mut x = 0;
+            while i + V::LANES <= n && x + V::LANES <= d {
+                let from = from.add(i * row + x);
+                V::transpose(from, row, factor, to.add(x * BLOCK + i), BLOCK);
+                x += V::LANES;
+            }
+            for x in x..d {
+                for i in i..i + V::LANES {
                     *to.add(x * BLOCK + i) =
                         if i < n { *from.add(i * row + x) * scale } else { V::T::ZERO };
                 }
             }
-            i0 = i1;
+            i += V::LANES;
         }
     }
 }
@@ -47,11 +52,22 @@ pub(super) unsafe fn unpack<V: Simd>(
 ) {
     // SAFETY: d rows of n ≤ BLOCK numbers are read, n rows of d written.
     unsafe {
-        for i in 0..n {
-            let factor = *factor.add(i);
-            for x in 0..d {
-                *to.add(i * row + x) = *from.add(x * BLOCK + i) * factor;
+        let mut i = 0;
+        while i < n {
+            let many = i + V::LANES <= n;
+            let mut x = 0;
+            while many && x + V::LANES <= d {
+                let factor = V::load(factor.add(i));
+                V::transpose(from.add(x * BLOCK + i), BLOCK, factor, to.add(i * row + x), row);
+                x += V::LANES;
             }
+            for i in i..if many { i + V::LANES } else { n } {
+                let factor = *factor.add(i);
+                for x in x..d {
+                    *to.add(i * row + x) = *from.add(x * BLOCK + i) * factor;
+                }
+            }
+            i += V::LANES;
         }
     }
 }

@@ -201,10 +201,12 @@ impl<T: Real> Context<'_, T> {
                         let block = p.block_of(b, h, block);
                         let range = p.key_range(b, block.i0, block.i0 + block.n);
                         let keys = range.start.max(chunk.start)..range.end.min(chunk.end);
-                        self.enter(&block, &mut t);
                         dq.fill(T::ZERO);
-                        if prepared > 0 {
-                            p.prepare(&p.q, (b, h, block.i0), block.n, qx);
+                        if keys.start < keys.end {
+                            self.enter(&block, &mut t);
+                            if prepared > 0 {
+                                p.prepare(&p.q, (b, h, block.i0), block.n, qx);
+                            }
                         }
                         for keys in tiles(keys.start..keys.end.max(keys.start)) {
                             if !self.grad_tile(&block, &keys, &mut t) {

@@ -88,13 +88,10 @@ impl Edges {
         self.row_start[i]
     }
 
-    /// The queries of a key, ascending, each with the place of its edge among all edges.
-    pub(crate) fn of_key(&self, j: usize) -> impl Iterator<Item = (usize, usize)> + '_ {
+    /// The queries of a key, ascending, and the place of each one's edge among all edges.
+    pub(crate) fn of_key(&self, j: usize) -> (&[u32], &[u32]) {
         let range = self.column_start[j]..self.column_start[j + 1];
-        self.query[range.clone()]
-            .iter()
-            .zip(&self.position[range])
-            .map(|(&i, &at)| (i as usize, at as usize))
+        (&self.query[range.clone()], &self.position[range])
     }
 }
 

@@ -55,7 +55,7 @@ impl Shape {
 
     /// Query heads that share one key head.
     pub fn group(&self) -> usize {
-        if self.hk == 0 { 0 } else { self.hq / self.hk }
+        self.hq.checked_div(self.hk).unwrap_or(0)
     }
 
     /// Attention rows: batch × query heads × queries.

@@ -4,7 +4,7 @@
 //! twice that of the plain formula in the same precision, plus two roundings of the largest term
 //! that enters the result, √n of them for a sum of n (where few numbers are compared, or large
 //! terms cancel, the plain formula may be right by luck).
-#![allow(dead_code)] // each test file uses its part
+#![allow(dead_code, unreachable_pub, missing_docs)] // each test file uses its part
 
 use regard_kernels::{
     Activation, Backward, Bias, Broadcast, Cpu, Dropout, Edges, Forward, Gradients, Isa, Mask,
@@ -215,7 +215,7 @@ pub struct Data<T> {
     pub v: Vec<T>,
     pub grad_out: Vec<T>,
     pub w: Vec<T>,
-    own: Squash<T>,
+    pub own: Squash<T>,
     lengths: Vec<usize>,
     q_segments: Vec<i64>,
     k_segments: Vec<i64>,

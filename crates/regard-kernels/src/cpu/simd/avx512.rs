@@ -1,5 +1,7 @@
 //! AVX-512: thirty-two registers of sixteen `f32` or eight `f64`.
 
+#![allow(clippy::needless_range_loop)] // constant bounds, so that everything stays in registers
+
 use super::Simd;
 use std::arch::x86_64::*;
 
@@ -13,7 +15,7 @@ macro_rules! avx512 {
     ($name:ident, $t:ty, $lanes:literal, $mask:ty, $set1:ident, $load:ident, $store:ident,
      $load_masked:ident, $store_masked:ident, $add:ident, $sub:ident, $mul:ident, $div:ident,
      $max:ident, $min:ident, $fma:ident, $fnma:ident, $compare:ident, $blend:ident,
-     $scale:ident, $sum:ident, $reciprocal:item) => {
+     $scale:ident, $sum:ident, $reciprocal:item $(, $transpose:item)?) => {
         impl Simd for $name {
             type T = $t;
             const LANES: usize = $lanes;
@@ -88,6 +90,10 @@ macro_rules! avx512 {
             }
             #[inline(always)]
             $reciprocal
+            $(
+                #[inline(always)]
+                $transpose
+            )?
         }
     };
 }
@@ -120,6 +126,46 @@ avx512!(
             let r = Self(_mm512_rcp14_ps(self.0));
             let e = self.fnma(r, Self::splat(1.0));
             r.fma(e, r)
+        }
+    },
+    unsafe fn transpose(
+        from: *const f32,
+        from_row: usize,
+        factor: Self,
+        to: *mut f32,
+        to_row: usize,
+    ) {
+        unsafe {
+            let mut rows = [factor.0; 16];
+            for (r, row) in rows.iter_mut().enumerate() {
+                *row = _mm512_mul_ps(_mm512_loadu_ps(from.add(r * from_row)), factor.0);
+            }
+            // Squares of 4 × 4 in each quarter of the registers: quarter l of fours[g][c] then
+            // holds column 4l + c of rows 4g..4g + 4.
+            let mut fours = [[factor.0; 4]; 4];
+            for (g, four) in fours.iter_mut().enumerate() {
+                let [a, b, c, d] = [rows[4 * g], rows[4 * g + 1], rows[4 * g + 2], rows[4 * g + 3]];
+                let low = [_mm512_unpacklo_ps(a, b), _mm512_unpacklo_ps(c, d)];
+                let high = [_mm512_unpackhi_ps(a, b), _mm512_unpackhi_ps(c, d)];
+                let pair = |x: __m512| _mm512_castps_pd(x);
+                *four = [
+                    _mm512_castpd_ps(_mm512_unpacklo_pd(pair(low[0]), pair(low[1]))),
+                    _mm512_castpd_ps(_mm512_unpackhi_pd(pair(low[0]), pair(low[1]))),
+                    _mm512_castpd_ps(_mm512_unpacklo_pd(pair(high[0]), pair(high[1]))),
+                    _mm512_castpd_ps(_mm512_unpackhi_pd(pair(high[0]), pair(high[1]))),
+                ];
+            }
+            // Then the quarters themselves.
+            for c in 0..4 {
+                let [w, x, y, z] = [fours[0][c], fours[1][c], fours[2][c], fours[3][c]];
+                let even = [_mm512_shuffle_f32x4::<0x88>(w, x), _mm512_shuffle_f32x4::<0x88>(y, z)];
+                let odd = [_mm512_shuffle_f32x4::<0xdd>(w, x), _mm512_shuffle_f32x4::<0xdd>(y, z)];
+                let put = |l: usize, x| _mm512_storeu_ps(to.add((4 * l + c) * to_row), x);
+                put(0, _mm512_shuffle_f32x4::<0x88>(even[0], even[1]));
+                put(1, _mm512_shuffle_f32x4::<0x88>(odd[0], odd[1]));
+                put(2, _mm512_shuffle_f32x4::<0xdd>(even[0], even[1]));
+                put(3, _mm512_shuffle_f32x4::<0xdd>(odd[0], odd[1]));
+            }
         }
     }
 );

@@ -103,6 +103,38 @@ pub(super) trait Simd: Copy {
     /// The sum of the lanes.
     unsafe fn sum(self) -> Self::T;
 
+    /// Writes a square of LANES × LANES numbers, each row times `factor`, the other way round.
+    #[inline(always)]
+    unsafe fn transpose(
+        from: *const Self::T,
+        from_row: usize,
+        factor: Self,
+        to: *mut Self::T,
+        to_row: usize,
+    ) {
+        unsafe {
+            let mut lanes = [Self::T::ZERO; 16];
+            for r in 0..Self::LANES {
+                Self::load(from.add(r * from_row)).mul(factor).store(lanes.as_mut_ptr());
+                for (c, &x) in lanes[..Self::LANES].iter().enumerate() {
+                    *to.add(c * to_row + r) = x;
+                }
+            }
+        }
+    }
+
+    /// Asks for a cache line that will be read soon.
+    #[inline(always)]
+    unsafe fn prefetch(at: *const Self::T) {
+        #[cfg(target_arch = "x86_64")]
+        unsafe {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            _mm_prefetch::<_MM_HINT_T0>(at.cast());
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = at;
+    }
+
     #[inline(always)]
     unsafe fn zero() -> Self {
         unsafe { Self::splat(Self::T::ZERO) }

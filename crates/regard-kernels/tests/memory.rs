@@ -1,0 +1,89 @@
+//! Linear memory: no Nq × Nk array exists unless the caller asks for the weights.
+//!
+//! A file of its own, because it counts every byte the process allocates.
+
+use regard_kernels::{
+    Activation, Backward, Cpu, Forward, Gradients, Normaliser, Saved, Score, Spec, View, ViewMut,
+};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+struct Counting;
+
+static LIVE: AtomicUsize = AtomicUsize::new(0);
+static PEAK: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: passes everything on to the system's allocator and counts.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let live = LIVE.fetch_add(layout.size(), Relaxed) + layout.size();
+        PEAK.fetch_max(live, Relaxed);
+        // SAFETY: the caller's layout.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        LIVE.fetch_sub(layout.size(), Relaxed);
+        // SAFETY: the caller's block and layout.
+        unsafe { System.dealloc(at, layout) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+/// Bytes allocated beyond what was there at the start, at the peak of forward and backward.
+fn peak(spec: &Spec<f32>, n: usize, d: usize, w: usize) -> usize {
+    let x: Vec<f32> = (0..n * d).map(|i| ((i * 7919) % 1000) as f32 / 1000.0 - 0.5).collect();
+    let shape = [1, 1, n, d];
+    let view = View::new(&x, shape).unwrap();
+    let mut out = vec![0f32; n * d];
+    let mut rows = vec![0f32; n];
+    let mut grads = [vec![0f32; n * d], vec![0f32; n * d], vec![0f32; n * d]];
+    let mut grad_w = vec![0f32; w];
+    let before = LIVE.load(Relaxed);
+    PEAK.store(before, Relaxed);
+    let threshold = spec.normaliser == Normaliser::Sparsemax;
+    let (lse, tau) =
+        if threshold { (None, Some(&mut rows[..])) } else { (Some(&mut rows[..]), None) };
+    let pass =
+        Forward { lse, threshold: tau, ..Forward::new(ViewMut::new(&mut out, shape).unwrap()) };
+    Cpu::best().forward(spec, view, view, view, pass).unwrap();
+    let [q, k, v] = &mut grads;
+    let pass = Backward {
+        grad_out: view,
+        saved: Saved {
+            out: Some(View::new(&out, shape).unwrap()),
+            lse: Some(&rows),
+            threshold: Some(&rows),
+            ..Saved::default()
+        },
+        gradients: Gradients {
+            q: Some(ViewMut::new(q, shape).unwrap()),
+            k: Some(ViewMut::new(k, shape).unwrap()),
+            v: Some(ViewMut::new(v, shape).unwrap()),
+            w: (w > 0).then_some(&mut grad_w),
+            ..Gradients::default()
+        },
+    };
+    Cpu::best().backward(spec, view, view, view, pass).unwrap();
+    PEAK.load(Relaxed) - before
+}
+
+#[test]
+fn forward_and_backward_need_memory_linear_in_the_lengths() {
+    let w = [0.125f32; 128];
+    let dot = Spec::scaled_dot(128);
+    let additive = Spec::new(Score::Additive { activation: Activation::Tanh, w: &w });
+    let sparse = Spec { normaliser: Normaliser::Sparsemax, ..dot };
+    for (name, spec, w) in [("dot", dot, 0), ("additive", additive, 128), ("sparsemax", sparse, 0)]
+    {
+        let n = 4096;
+        let needed = peak(&spec, n, 128, w);
+        // Each of q, k, v is 2 MiB; a square array would be 64 MiB, additive's cube 8 GiB.
+        assert!(needed < 48 << 20, "{name} at {n}: {needed} bytes");
+        // And an eighth of the length takes no more than about an eighth, plus the threads' tiles.
+        let less = peak(&spec, n / 8, 128, w);
+        assert!(less < needed / 2, "{name}: {needed} bytes at {n}, {less} at {}", n / 8);
+    }
+}

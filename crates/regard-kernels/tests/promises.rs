@@ -1,0 +1,492 @@
+//! What the operator promises, one test per promise, on every instruction set of this machine.
+
+mod case;
+
+use case::*;
+use regard_kernels::{
+    Activation, Backward, Broadcast, Cpu, Dropout, Edges, Forward, Gradients, Isa, Mask,
+    Normaliser, Saved, Score, Segments, Spec, View, ViewMut,
+};
+
+fn cpus() -> impl Iterator<Item = Cpu> {
+    Isa::ALL.into_iter().filter_map(Cpu::with)
+}
+
+#[test]
+fn a_fully_masked_row_gives_zeros_and_zero_gradients() {
+    for normaliser in NORMALISERS {
+        for score in [ScoreKind::Dot, ScoreKind::Additive(Activation::Tanh)] {
+            for nq in [2, 70] {
+                let mut case = Case { b: 2, nq, nk: 40, score, normaliser, ..Case::default() };
+                // Position −100: no key is behind or beside the first query.
+                case.mask = MaskKind { causal: true, ..MaskKind::default() };
+                case.offset = Some(-100);
+                let data = case.data::<f32>();
+                for isa in Isa::ALL.into_iter().filter(|isa| isa.is_available()) {
+                    let r = data.fused(isa);
+                    assert!(r.out.iter().chain(&r.weights).all(|&x| x == 0.0));
+                    assert!(r.gradients.iter().flatten().all(|&x| x == 0.0));
+                    assert!(r.lse.iter().all(|&x| x == f32::NEG_INFINITY));
+                    if normaliser.is_hard() {
+                        assert!(r.index.iter().all(|&x| x == -1));
+                        assert!(r.log_prob.iter().all(|&x| x == 0.0));
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_bias_of_minus_infinity_masks() {
+    for nq in [3, 33] {
+        for normaliser in NORMALISERS {
+            let case = Case {
+                nq,
+                nk: 20,
+                normaliser,
+                bias: BiasKind { full: Some([false, false, true, true]), ..BiasKind::default() },
+                ..Case::default()
+            };
+            let mut by_bias = case.data::<f32>();
+            by_bias.bias.0.fill(0.0);
+            let mut seen = vec![true; nq * 20];
+            for (at, seen) in seen.iter_mut().enumerate() {
+                // Row 1 sees nothing at all.
+                *seen = at % 3 != 0 && at / 20 != 1;
+                by_bias.bias.0[at] = if *seen { 0.0 } else { f32::NEG_INFINITY };
+            }
+            for isa in Isa::ALL.into_iter().filter(|isa| isa.is_available()) {
+                let r = by_bias.fused(isa);
+                assert!(r.out.iter().all(|x| x.is_finite()), "{isa} {normaliser:?}");
+                assert!(r.gradients.iter().flatten().all(|x| x.is_finite()));
+                assert!(r.out[4..8].iter().all(|&x| x == 0.0));
+                for (weight, seen) in r.weights.iter().zip(&seen) {
+                    assert!(*seen || *weight == 0.0);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn nothing_is_legal_everywhere() {
+    for (b, nq, nk, d, dv) in
+        [(0, 3, 3, 2, 2), (1, 0, 3, 2, 2), (1, 3, 0, 2, 2), (1, 3, 3, 0, 2), (1, 3, 3, 2, 0)]
+    {
+        for nq in [nq, nq * 11] {
+            for score in SCORES {
+                for normaliser in NORMALISERS {
+                    for edges in [false, true] {
+                        let mask = MaskKind { edges, ..MaskKind::default() };
+                        keeps_the_rule(Case {
+                            b,
+                            nq,
+                            nk,
+                            d,
+                            dv,
+                            score,
+                            normaliser,
+                            mask,
+                            ..Case::default()
+                        });
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_row_with_one_key_gives_that_value() {
+    for nq in [1, 64] {
+        for normaliser in [Normaliser::Softmax, Normaliser::Sparsemax, Normaliser::Entmax15] {
+            let data = Case { nq, nk: 1, normaliser, ..Case::default() }.data::<f32>();
+            for isa in Isa::ALL.into_iter().filter(|isa| isa.is_available()) {
+                for row in data.fused(isa).out.chunks_exact(4) {
+                    for (out, v) in row.iter().zip(&data.v) {
+                        assert!((out - v).abs() <= 2.0 * f32::EPSILON * v.abs());
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn infinite_and_undefined_inputs_end_and_do_not_crash() {
+    for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+        for score in SCORES {
+            for normaliser in NORMALISERS {
+                for nq in [2, 30] {
+                    for edges in [false, true] {
+                        let mask = MaskKind { edges, ..MaskKind::default() };
+                        let case = Case { nq, nk: 30, score, normaliser, mask, ..Case::default() };
+                        let mut data = case.data::<f32>();
+                        data.q[1] = bad;
+                        data.k[17] = bad;
+                        data.v[9] = bad;
+                        for isa in Isa::ALL.into_iter().filter(|isa| isa.is_available()) {
+                            data.fused(isa);
+                        }
+                        data.reference();
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn no_edges_give_zeros_and_an_edge_given_twice_counts_once() {
+    let once = Edges::new(3, 4, &[(0, 1), (0, 3), (2, 2)]).unwrap();
+    let twice = Edges::new(3, 4, &[(2, 2), (0, 3), (0, 1), (0, 1), (2, 2), (0, 3)]).unwrap();
+    let none = Edges::new(3, 4, &[]).unwrap();
+    let q: Vec<f32> = (0..6).map(|x| x as f32).collect();
+    let k: Vec<f32> = (0..8).map(|x| 1.0 - x as f32 / 4.0).collect();
+    let run = |cpu: Cpu, edges: &Edges| {
+        let spec =
+            Spec { mask: Mask { edges: Some(edges), ..Mask::default() }, ..Spec::scaled_dot(2) };
+        let mut out = vec![f32::NAN; 6];
+        let [q, k] = [View::new(&q, [1, 1, 3, 2]), View::new(&k, [1, 1, 4, 2])].map(Result::unwrap);
+        let to = ViewMut::new(&mut out, [1, 1, 3, 2]).unwrap();
+        cpu.forward(&spec, q, k, k, Forward::new(to)).unwrap();
+        out
+    };
+    for cpu in cpus() {
+        assert_eq!(run(cpu, &none), [0.0; 6]);
+        assert_eq!(run(cpu, &once), run(cpu, &twice));
+        assert_eq!(run(cpu, &once)[2..4], [0.0; 2]);
+        assert_eq!(run(cpu, &once)[4..6], k[4..6]);
+    }
+}
+
+/// The same bits whenever, and on however many threads.
+#[test]
+fn repeated_runs_and_other_thread_counts_give_the_same_bits() {
+    let pools = [1, 2, 3]
+        .map(|threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap());
+    for (turn, normaliser) in NORMALISERS.into_iter().enumerate() {
+        for edges in [false, true] {
+            for (nq, nk) in [(300, 600), (2, 1100), (650, 70)] {
+                let case = Case {
+                    hq: 2,
+                    nq,
+                    nk,
+                    d: 16,
+                    dv: 8,
+                    score: [ScoreKind::Dot, SCORES[2]][turn % 2],
+                    bias: BiasKind {
+                        key: Some([true, false]),
+                        full: Some([true, false, true, true]),
+                        relative: Some((3, true)),
+                        ..BiasKind::default()
+                    },
+                    mask: MaskKind { edges, ..MaskKind::default() },
+                    normaliser,
+                    dropout: Some(0.25),
+                    ..Case::default()
+                };
+                let data = case.data::<f32>();
+                for isa in Isa::ALL.into_iter().filter(|isa| isa.is_available()) {
+                    let first = data.fused(isa).bits();
+                    for pool in &pools {
+                        assert_eq!(first, pool.install(|| data.fused(isa)).bits(), "{case:?}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn asking_for_the_weights_changes_no_bit_and_they_multiply_to_the_output() {
+    for normaliser in NORMALISERS {
+        for (nq, edges) in [(3, false), (70, false), (70, true)] {
+            let case = Case {
+                nq,
+                nk: 90,
+                normaliser,
+                mask: MaskKind { edges, causal: true, ..MaskKind::default() },
+                dropout: Some(0.3),
+                ..Case::default()
+            };
+            let data = case.data::<f32>();
+            let shapes = data.shapes();
+            for cpu in cpus() {
+                let with = data.fused(cpu.isa());
+                let mut out = vec![0f32; with.out.len()];
+                let [q, k, v] = [(&data.q, 0), (&data.k, 1), (&data.v, 2)]
+                    .map(|(x, a)| View::new(x.as_slice(), shapes[a]).unwrap());
+                let to = ViewMut::new(&mut out, shapes[3]).unwrap();
+                cpu.forward(&data.spec(), q, k, v, Forward::new(to)).unwrap();
+                assert_eq!(out, with.out);
+                for (i, row) in with.weights.chunks_exact(90).enumerate() {
+                    for d in 0..4 {
+                        let sum: f32 =
+                            row.iter().zip(data.v.chunks(4)).map(|(w, v)| w * v[d]).sum();
+                        assert!((sum - out[i * 4 + d]).abs() < 1e-4 * (1.0 + sum.abs()));
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn dropout_drops_its_share_and_backward_drops_the_same() {
+    let p = 0.3;
+    for (nq, edges) in [(2, false), (200, false), (200, true)] {
+        for cpu in cpus() {
+            let nk = 301;
+            let case = Case {
+                hq: 2,
+                hk: 2,
+                nq,
+                nk,
+                d: 4,
+                dv: 4,
+                dropout: Some(p),
+                mask: MaskKind { edges, ..MaskKind::default() },
+                ..Case::default()
+            };
+            let mut data = case.data::<f32>();
+            let weights = data.fused(cpu.isa()).weights;
+            let whole = Case { dropout: None, ..case }.data::<f32>().fused(cpu.isa()).weights;
+            let seen: Vec<_> = weights.iter().zip(&whole).filter(|(_, w)| **w > 0.0).collect();
+            let dropped = seen.iter().filter(|(w, _)| **w == 0.0).count() as f64;
+            let n = seen.len() as f64;
+            let spread = (n * p * (1.0 - p)).sqrt();
+            assert!((dropped - n * p).abs() < 4.0 * spread, "{dropped} of {n} dropped");
+            for (kept, whole) in seen.iter().filter(|(w, _)| **w != 0.0) {
+                assert!((*kept * 0.7 / *whole - 1.0).abs() < 1e-4);
+            }
+            // With a gradient of 1 for one feature, that of v is the sum of the weights given out.
+            data.grad_out.fill(0.0);
+            data.grad_out.iter_mut().step_by(4).for_each(|g| *g = 1.0);
+            let r = data.fused(cpu.isa());
+            for j in 0..nk {
+                let given: f32 = (0..nq).map(|i| r.weights[i * nk + j]).sum();
+                assert!((given - r.gradients[2][j * 4]).abs() < 1e-4 * (1.0 + given));
+            }
+        }
+    }
+}
+
+#[test]
+fn different_seeds_heads_and_batch_items_drop_different_weights() {
+    let case = Case { b: 2, hq: 2, nq: 40, nk: 40, dropout: Some(0.5), ..Case::default() };
+    let r = case.data::<f32>().fused(Isa::best());
+    let zeros: Vec<Vec<bool>> =
+        r.weights.chunks_exact(1600).map(|w| w.iter().map(|&x| x == 0.0).collect()).collect();
+    let mut other = case.data::<f32>();
+    other.case.seed += 1;
+    let other = other.fused(Isa::best()).weights;
+    let other: Vec<bool> = other[..1600].iter().map(|&x| x == 0.0).collect();
+    for a in 0..4 {
+        for b in zeros[a + 1..].iter().chain([&other]) {
+            let same = zeros[a].iter().zip(b).filter(|(x, y)| x == y).count();
+            assert!((700..900).contains(&same), "{same} of 1600 alike");
+        }
+    }
+}
+
+#[test]
+fn sampled_keys_come_as_often_as_their_probability_says() {
+    // 4,000 equal queries over eight keys: each draws for itself.
+    let (nq, nk) = (4000, 8);
+    let q = vec![1f32; nq];
+    let k: Vec<f32> = (0..nk).map(|j| j as f32 * 0.4).collect();
+    let total: f32 = k.iter().map(|s| s.exp()).sum();
+    for cpu in cpus() {
+        let mut index = vec![0i64; nq];
+        let mut log_prob = vec![0f32; nq];
+        let mut out = vec![0f32; nq];
+        let spec = Spec {
+            normaliser: Normaliser::Sample { seed: 3 },
+            ..Spec::new(Score::Dot { scale: 1.0 })
+        };
+        let [q, k] =
+            [View::new(&q, [1, 1, nq, 1]), View::new(&k, [1, 1, nk, 1])].map(Result::unwrap);
+        let pass = Forward {
+            index: Some(&mut index),
+            log_prob: Some(&mut log_prob),
+            ..Forward::new(ViewMut::new(&mut out, [1, 1, nq, 1]).unwrap())
+        };
+        cpu.forward(&spec, q, k, k, pass).unwrap();
+        let mut chi = 0.0;
+        for j in 0..nk {
+            let p = f64::from((j as f32 * 0.4).exp() / total);
+            let found = index.iter().filter(|&&x| x == j as i64).count() as f64;
+            chi += (found - nq as f64 * p).powi(2) / (nq as f64 * p);
+        }
+        // 99.9% of fair draws stay below 24.3 with seven degrees of freedom.
+        assert!(chi < 24.3, "{}: χ² = {chi}", cpu.isa());
+        for (&j, &log) in index.iter().zip(&log_prob) {
+            assert!((log - (j as f32 * 0.4 - total.ln())).abs() < 1e-5);
+        }
+    }
+}
+
+#[test]
+fn equal_scores_choose_the_first_key() {
+    for nq in [1, 20] {
+        let mut data =
+            Case { nq, nk: 50, normaliser: Normaliser::Argmax, ..Case::default() }.data::<f32>();
+        data.k.fill(1.0);
+        for isa in Isa::ALL.into_iter().filter(|isa| isa.is_available()) {
+            assert!(data.fused(isa).index.iter().all(|&j| j == 0));
+        }
+    }
+}
+
+#[test]
+fn halves_are_stored_and_computed_in_single_precision() {
+    use half::{bf16, f16};
+    fn check<E: regard_kernels::Element<Compute = f32>>(epsilon: f32) {
+        for nq in [2, 40] {
+            let case = Case { hq: 4, hk: 2, nq, nk: 70, d: 31, dv: 17, ..Case::default() };
+            let data = case.data::<f32>();
+            let shapes = data.shapes();
+            let stored = [&data.q, &data.k, &data.v, &data.grad_out]
+                .map(|x| x.iter().map(|&x| E::narrow(x)).collect::<Vec<E>>());
+            let mut rounded = case.data::<f32>();
+            for (to, from) in [
+                (&mut rounded.q, &stored[0]),
+                (&mut rounded.k, &stored[1]),
+                (&mut rounded.v, &stored[2]),
+                (&mut rounded.grad_out, &stored[3]),
+            ] {
+                *to = from.iter().map(|x| x.widen()).collect();
+            }
+            for cpu in cpus() {
+                let single = rounded.fused(cpu.isa());
+                let [q, k, v, grad_out] =
+                    [0, 1, 2, 3].map(|a| View::new(&stored[a], shapes[a]).unwrap());
+                let zeros = |a: usize| vec![E::narrow(0.0); shapes[a].iter().product()];
+                let mut out = zeros(3);
+                let mut lse = vec![0f32; shapes[3][..3].iter().product()];
+                let to = ViewMut::new(&mut out, shapes[3]).unwrap();
+                let pass = Forward { lse: Some(&mut lse), ..Forward::new(to) };
+                cpu.forward(&data.spec(), q, k, v, pass).unwrap();
+                assert_eq!(lse, single.lse, "inside, all is single precision");
+                for (x, y) in out.iter().zip(&single.out) {
+                    assert!(x.widen() == E::narrow(*y).widen(), "the output is rounded once");
+                }
+                let mut grads = [zeros(0), zeros(1), zeros(2)];
+                let [gq, gk, gv] = &mut grads;
+                let saved = Saved {
+                    out: Some(View::new(&out, shapes[3]).unwrap()),
+                    lse: Some(&lse),
+                    ..Saved::default()
+                };
+                let gradients = Gradients {
+                    q: Some(ViewMut::new(gq, shapes[0]).unwrap()),
+                    k: Some(ViewMut::new(gk, shapes[1]).unwrap()),
+                    v: Some(ViewMut::new(gv, shapes[2]).unwrap()),
+                    ..Gradients::default()
+                };
+                let pass = Backward { grad_out, saved, gradients };
+                cpu.backward(&data.spec(), q, k, v, pass).unwrap();
+                for (found, single) in grads.iter().zip(&single.gradients) {
+                    let scale = single.iter().fold(0f32, |top, x| top.max(x.abs()));
+                    for (x, y) in found.iter().zip(single) {
+                        assert!((x.widen() - y).abs() <= 2.0 * epsilon * scale);
+                    }
+                }
+            }
+        }
+    }
+    check::<bf16>(1.0 / 128.0);
+    check::<f16>(1.0 / 1024.0);
+}
+
+#[test]
+fn masked_out_keys_are_never_read() {
+    // Keys beyond the length, the future and the window hold NaN; nothing of it arrives.
+    for nq in [4, 80] {
+        let case = Case { nq, nk: 300, ..Case::default() };
+        let mut data = case.data::<f32>();
+        for x in data.k[250 * 4..].iter_mut().chain(&mut data.v[250 * 4..]) {
+            *x = f32::NAN;
+        }
+        let lengths = [250usize];
+        for cpu in cpus() {
+            for causal in [false, true] {
+                let mut spec = data.spec();
+                spec.mask = Mask { key_lengths: Some(&lengths), causal, ..Mask::default() };
+                spec.offset = Some(100);
+                let mut out = vec![0f32; nq * 4];
+                let shapes = data.shapes();
+                let [q, k, v] = [(&data.q, 0), (&data.k, 1), (&data.v, 2)]
+                    .map(|(x, a)| View::new(x.as_slice(), shapes[a]).unwrap());
+                let to = ViewMut::new(&mut out, shapes[3]).unwrap();
+                cpu.forward(&spec, q, k, v, Forward::new(to)).unwrap();
+                assert!(out.iter().all(|x| x.is_finite()));
+            }
+        }
+    }
+}
+
+#[test]
+fn refusals_name_the_argument_and_both_shapes() {
+    let x = [0f32; 64];
+    let view = |shape: [usize; 4]| View::new(&x[..shape.iter().product()], shape).unwrap();
+    let spec = Spec::scaled_dot(4);
+    let say = |spec: &Spec<f32>, q, k, v| {
+        spec.check(&view(q), &view(k), &view(v)).unwrap_err().to_string()
+    };
+    let [q, k] = [[1, 2, 3, 4], [1, 2, 5, 4]];
+    assert_eq!(
+        say(&spec, [1, 1, 1, 4], [1, 1, 2, 3], [1, 1, 2, 3]),
+        "k has head width 3, q has 4; the dot score needs them equal"
+    );
+    assert_eq!(
+        say(&spec, [2, 1, 1, 4], [1, 1, 2, 4], [1, 1, 2, 4]),
+        "q, k and v have batch sizes 2, 1 and 1; they must be equal"
+    );
+    assert_eq!(
+        say(&spec, [1, 3, 1, 4], [1, 2, 2, 4], [1, 2, 2, 4]),
+        "q has 3 heads, k has 2; the query heads must be a multiple of the key heads"
+    );
+    assert_eq!(
+        say(&spec, q, k, [1, 2, 6, 4]),
+        "k has shape [1, 2, 5, 4] and v [1, 2, 6, 4]; they must have as many heads and as many rows"
+    );
+    let w = [0f32; 5];
+    let additive = Spec::new(Score::Additive { activation: Activation::Tanh, w: &w });
+    assert_eq!(
+        say(&additive, q, k, k),
+        "w has 5 elements; the additive score over width 4 needs [4] or [2, 4]"
+    );
+    let mut masked = spec;
+    masked.mask.key_lengths = Some(&[6]);
+    assert_eq!(say(&masked, q, k, k), "key_lengths[0] is 6, k has only 5 rows");
+    masked.mask = Mask { segments: Some(Segments { q: &[0; 3], k: &[0; 4] }), ..Mask::default() };
+    assert_eq!(say(&masked, q, k, k), "k_segments has 4 elements, [B, N] = [1, 5] needs 5");
+    let dense = [true; 12];
+    masked.mask =
+        Mask { dense: Some(Broadcast { data: &dense, shape: [1, 1, 3, 4] }), ..Mask::default() };
+    assert_eq!(
+        say(&masked, q, k, k),
+        "mask has shape [1, 1, 3, 4], which does not broadcast to [B, Hq, Nq, Nk] = [1, 2, 3, 5]"
+    );
+    let edges = Edges::new(3, 4, &[]).unwrap();
+    masked.mask = Mask { edges: Some(&edges), ..Mask::default() };
+    assert_eq!(say(&masked, q, k, k), "edges join 3 queries to 4 keys, q has 3 rows and k has 5");
+    let mut dropped = spec;
+    dropped.dropout = Some(Dropout { p: 1.0, seed: 0 });
+    assert_eq!(say(&dropped, q, k, k), "dropout 1 is not in 0 ≤ p < 1");
+    assert_eq!(
+        Edges::new(2, 2, &[(0, 0), (2, 1)]).unwrap_err().to_string(),
+        "edge 1 joins query 2 to key 1; there are 2 queries and 2 keys"
+    );
+    let mut y = [0f32; 24];
+    assert!(
+        ViewMut::strided(&mut y, [1, 2, 3, 4], [0, 0, 4])
+            .unwrap_err()
+            .to_string()
+            .contains("overlap")
+    );
+    assert!(View::strided(&x, [1, 1, 17, 4], [0, 0, 4]).is_err());
+}

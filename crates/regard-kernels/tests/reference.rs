@@ -1,0 +1,130 @@
+//! The oracle itself: gradients by finite differences, normalisers by their definitions.
+
+mod case;
+
+use case::*;
+use regard_kernels::{Normaliser, Real, View, reference};
+
+/// Σ grad_out · out for changed inputs.
+fn loss(data: &Data<f64>) -> f64 {
+    let [q, k, v, _] = data.shapes();
+    let output = reference::forward(
+        &data.spec(),
+        View::new(&data.q, q).unwrap(),
+        View::new(&data.k, k).unwrap(),
+        View::new(&data.v, v).unwrap(),
+    )
+    .unwrap();
+    output.out.iter().zip(&data.grad_out).map(|(o, g)| o * g).sum()
+}
+
+/// Compares one gradient with central differences of the loss.
+fn agrees_with_differences(
+    case: Case,
+    name: &str,
+    gradient: &[f64],
+    part: impl Fn(&mut Data<f64>) -> &mut [f64],
+) {
+    let step = 1e-5;
+    for (at, &analytic) in gradient.iter().enumerate() {
+        let mut data = case.data::<f64>();
+        let original = part(&mut data)[at];
+        part(&mut data)[at] = original + step;
+        let above = loss(&data);
+        part(&mut data)[at] = original - step;
+        let below = loss(&data);
+        let numeric = (above - below) / (2.0 * step);
+        assert!(
+            (numeric - analytic).abs() <= 1e-6 * (1.0 + analytic.abs()),
+            "grad {name}[{at}] is {analytic}, differences give {numeric}\n{case:?}"
+        );
+    }
+}
+
+#[test]
+fn every_gradient_agrees_with_finite_differences() {
+    let mut turn = 0;
+    for score in SCORES {
+        for normaliser in NORMALISERS {
+            for bias in biases() {
+                turn += 1;
+                let case = Case {
+                    b: 2,
+                    hq: 2,
+                    hk: 1 + turn % 2,
+                    nq: 3,
+                    nk: 4,
+                    d: 2,
+                    dv: 3,
+                    score,
+                    normaliser,
+                    bias,
+                    mask: masks()[turn % 10],
+                    dropout: (turn % 2 == 0).then_some(0.3),
+                    w_per_head: turn % 3 == 0,
+                    seed: turn as u64,
+                    ..Case::default()
+                };
+                let g = case.data::<f64>().reference().gradients;
+                if !normaliser.is_hard() {
+                    agrees_with_differences(case, "q", &g[0], |data| &mut data.q);
+                    agrees_with_differences(case, "k", &g[1], |data| &mut data.k);
+                    agrees_with_differences(case, "w", &g[3], |data| &mut data.w);
+                    agrees_with_differences(case, "own", &g[4], |data| &mut data.own.0);
+                    agrees_with_differences(case, "key_bias", &g[5], |data| &mut data.key_bias.0);
+                    agrees_with_differences(case, "bias", &g[6], |data| &mut data.bias.0);
+                    agrees_with_differences(case, "relative", &g[7], |data| &mut data.relative);
+                } else {
+                    for gradient in [0, 1, 3, 4, 5, 6, 7].map(|n| &g[n]) {
+                        assert!(
+                            gradient.iter().all(|&x| x == 0.0),
+                            "a hard choice sent a gradient"
+                        );
+                    }
+                }
+                agrees_with_differences(case, "v", &g[2], |data| &mut data.v);
+            }
+        }
+    }
+}
+
+#[test]
+fn normalised_weights_are_a_distribution_and_sparsemax_has_zeros() {
+    for normaliser in [Normaliser::Softmax, Normaliser::Sparsemax, Normaliser::Entmax15] {
+        let case = Case { nq: 20, nk: 30, spread: 2.0, normaliser, ..Case::default() };
+        let results = case.data::<f64>().reference();
+        for row in results.weights.chunks_exact(30) {
+            assert!((row.iter().sum::<f64>() - 1.0).abs() < 1e-12);
+            assert!(row.iter().all(|&p| p >= 0.0));
+        }
+        let zeros = results.weights.iter().filter(|&&p| p == 0.0).count();
+        assert_eq!(zeros > 0, normaliser != Normaliser::Softmax, "{normaliser:?}: {zeros} zeros");
+    }
+}
+
+#[test]
+fn thresholds_satisfy_their_equations() {
+    let case = Case { nq: 20, nk: 30, spread: 2.0, ..Case::default() };
+    let scores = Case { normaliser: Normaliser::None, ..case }.data::<f64>().reference().weights;
+    let sparse =
+        Case { normaliser: Normaliser::Sparsemax, ..case }.data::<f64>().reference().threshold;
+    let entmax =
+        Case { normaliser: Normaliser::Entmax15, ..case }.data::<f64>().reference().threshold;
+    for (i, row) in scores.chunks_exact(30).enumerate() {
+        let sum: f64 = row.iter().map(|s| (s - sparse[i]).max(0.0)).sum();
+        assert!((sum - 1.0).abs() < 1e-12, "Σ max(s − τ, 0) = {sum}");
+        let sum: f64 = row.iter().map(|s| (s / 2.0 - entmax[i]).max(0.0).powi(2)).sum();
+        assert!((sum - 1.0).abs() < 1e-12, "Σ max(s/2 − τ, 0)² = {sum}");
+    }
+}
+
+#[test]
+fn the_log_sum_exp_is_what_its_name_says() {
+    let case = Case { nq: 7, nk: 9, ..Case::default() };
+    let scores = Case { normaliser: Normaliser::None, ..case }.data::<f64>().reference().weights;
+    let lse = case.data::<f64>().reference().lse;
+    for (row, lse) in scores.chunks_exact(9).zip(lse) {
+        let direct = row.iter().map(|s| s.exp()).sum::<f64>().ln();
+        assert!((direct - lse.f64()).abs() < 1e-12);
+    }
+}
