@@ -42,3 +42,8 @@ pub use spec::{
     OwnScore, Relative, Saved, Score, Segments, Shape, Spec, Window,
 };
 pub use view::{View, ViewMut};
+
+/// The README's snippet, compiled and run with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
