@@ -1,2 +1,60 @@
 //! The program `regard`.
-fn main() {}
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+use regard_cli::{attend, bench, heap::Counted, info};
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+/// Counts, so that `bench` can say how much memory a case needs.
+#[global_allocator]
+static HEAP: Counted = Counted;
+
+/// Attention you can pick, train, run fast and look at
+#[derive(Parser)]
+#[command(name = "regard", version, arg_required_else_help = true, after_help = EXAMPLES)]
+struct Program {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  regard attend in.safetensors --out out.safetensors --causal
+  regard bench --filter causal
+  regard info
+
+`regard VERB --help` says more about each.";
+
+#[derive(Subcommand)]
+enum Verb {
+    Attend(attend::Command),
+    Bench(bench::Command),
+    Info(info::Command),
+}
+
+fn run(program: &Program, to: &mut (impl Write + Send)) -> Result<()> {
+    match &program.verb {
+        Verb::Attend(command) => command.run(to),
+        Verb::Bench(command) => command.run(to),
+        Verb::Info(command) => command.run(to),
+    }
+}
+
+fn main() -> ExitCode {
+    let program = Program::parse();
+    match run(&program, &mut io::stdout()) {
+        Ok(()) => ExitCode::SUCCESS,
+        // Whoever reads the table has seen enough of it.
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Nothing can be done about a closed standard error.
+            let _ = writeln!(io::stderr(), "regard: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
+}

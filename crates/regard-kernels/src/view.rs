@@ -31,7 +31,9 @@ fn contiguous(len: usize, shape: [usize; 4]) -> Result<[usize; 3], Error> {
 }
 
 fn row_strides(shape: [usize; 4]) -> [usize; 3] {
-    [shape[1] * shape[2] * shape[3], shape[2] * shape[3], shape[3]]
+    // A shape with a 0 may be as large as it likes elsewhere; its strides are never used.
+    let row = shape[2].wrapping_mul(shape[3]);
+    [shape[1].wrapping_mul(row), row, shape[3]]
 }
 
 /// A read-only view `[B, H, N, D]`; the last axis is contiguous, the others have any stride.

@@ -6,7 +6,7 @@
 use super::additive::{AdditiveGrads, AdditiveScores, Form};
 use super::gemm::Gemm;
 use super::isa::Isa;
-use super::row::{KeyGrads, RowAdditiveGrads, RowGather, RowScores};
+use super::row::{KeyGrads, RowAdditiveGrads, RowGather, RowScores, Spans};
 use super::weights::Rule;
 use crate::random::Draw;
 
@@ -35,7 +35,8 @@ macro_rules! with_kernels {
             fn row::key_grads(r: KeyGrads<T>);
             fn row::axpy(n: usize, a: T, x: *const T, y: *mut T);
             fn row::dot(n: usize, x: *const T, y: *const T) -> T;
-            fn row::row_softmax(scores: *mut T, n: usize) -> T;
+            fn row::row_softmax(scores: *mut T, heads: usize, head: usize, rows: usize, spans: Spans, lse: *mut T);
+            fn row::row_softmax_backward(scores: *mut T, grads: *mut T, heads: usize, head: usize, rows: usize, spans: Spans);
         }
     };
 }

@@ -6,14 +6,15 @@
 
 use super::additive::Form;
 use super::problem::Problem;
-use super::row::{self, List, Pairs, RowGather, RowScore, RowScores};
+use super::row::{self, List, Pairs, RowGather, RowScore, RowScores, Spans};
+use super::scratch::Large;
 use super::shared::Shared;
 use super::tile::{choose, gumbel, keep};
 use super::weights::Rule;
 use super::{Rows, SPLIT_KEYS, SPLIT_TASKS, scratch, split_forward};
 use crate::random::{Draw, Stream};
 use crate::spec::{Edges, Normaliser, Score};
-use crate::{Real, View};
+use crate::{Real, View, ViewMut};
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -49,27 +50,61 @@ impl<'a> Links<'a> {
         }
     }
 
-    /// Where a query's pairs lie among all, and its keys.
-    pub(super) fn of_query(&self, i: usize) -> (Range<usize>, List) {
+    /// Which pairs the queries from `i` on have, and their keys.
+    pub(super) fn by_query(&self, i: usize) -> (Spans, List) {
         match self {
-            Self::Graph(edges) => {
-                let keys = edges.of_query(i);
-                let start = edges.start(i);
-                (start..start + keys.len(), List::These(keys.as_ptr()))
-            }
-            Self::All { nk, .. } => (i * nk..(i + 1) * nk, List::From(0)),
+            Self::Graph(edges) => (
+                Spans::Between(edges.starts()[i..].as_ptr()),
+                List::These(edges.all_keys().as_ptr()),
+            ),
+            Self::All { nk, .. } => (Spans::Every(*nk), List::From(0)),
         }
     }
 
-    /// How many queries a key has, which, and where their pairs lie among all.
-    pub(super) fn of_key(&self, j: usize) -> (usize, List, Pairs) {
+    /// Which entries the keys from `j` on have: queries, and the places of their pairs.
+    pub(super) fn by_key(&self, j: usize) -> (Spans, List, Pairs) {
         match self {
             Self::Graph(edges) => {
-                let (queries, pairs) = edges.of_key(j);
-                let list = List::These(queries.as_ptr());
-                (queries.len(), list, Pairs::These(pairs.as_ptr()))
+                let (starts, queries, pairs) = edges.by_key();
+                (
+                    Spans::Between(starts[j..].as_ptr()),
+                    List::These(queries.as_ptr()),
+                    Pairs::These(pairs.as_ptr()),
+                )
             }
-            Self::All { nq, nk } => (*nq, List::From(0), Pairs::Every(j, *nk)),
+            Self::All { nq, nk } => {
+                (Spans::Every(*nq), List::From(0), Pairs::Every { first: j, step: *nk })
+            }
+        }
+    }
+
+    /// Calls `f` with each query of a key and the place of that pair.
+    pub(super) fn for_each_query(&self, j: usize, mut f: impl FnMut(usize, usize)) {
+        match self {
+            Self::Graph(edges) => {
+                let (starts, queries, pairs) = edges.by_key();
+                for e in starts[j]..starts[j + 1] {
+                    f(queries[e] as usize, pairs[e] as usize);
+                }
+            }
+            Self::All { nq, nk } => (0..*nq).for_each(|i| f(i, i * nk + j)),
+        }
+    }
+
+    /// The pairs of queries i0..i1, which follow each other.
+    pub(super) fn pairs(&self, queries: Range<usize>) -> Range<usize> {
+        match self {
+            Self::Graph(edges) => edges.starts()[queries.start]..edges.starts()[queries.end],
+            Self::All { nk, .. } => queries.start * nk..queries.end * nk,
+        }
+    }
+
+    /// How the pairs of queries from `i` on are to be numbered for kernels that see only those:
+    /// what to take off a pair's number. Numbers of a graph's pairs are its edges'.
+    pub(super) fn first(&self, i: usize) -> usize {
+        match self {
+            Self::Graph(edges) => edges.starts()[i],
+            Self::All { .. } => 0,
         }
     }
 
@@ -80,17 +115,10 @@ impl<'a> Links<'a> {
             Self::All { .. } => n,
         }
     }
-
-    /// The most keys a query has.
-    pub(super) fn longest(&self) -> usize {
-        match self {
-            Self::Graph(edges) => {
-                (0..edges.queries()).map(|i| edges.of_query(i).len()).max().unwrap_or(0)
-            }
-            Self::All { nk, .. } => *nk,
-        }
-    }
 }
+
+/// What may be read in no order and still be near.
+const NEAR_BYTES: usize = 3 << 19;
 
 /// Some heads of one batch item that work together: all query heads of some key heads.
 #[derive(Clone, Copy)]
@@ -105,10 +133,15 @@ pub(super) struct Heads {
 }
 
 impl Heads {
-    /// How many parts the key heads are cut into, so that there are tasks enough.
-    pub(super) fn parts<T: Real>(p: &Problem<T>, chunks: usize) -> usize {
-        let want = SPLIT_TASKS.div_ceil(p.s.b * chunks).min(p.s.hk).max(1);
-        (1..=want).rev().find(|parts| p.s.hk.is_multiple_of(*parts)).unwrap_or(1)
+    /// How many parts the key heads are cut into: so that there are tasks enough, and so that what
+    /// is read in no order, `width` numbers for each of `rows`, stays in the second-level cache.
+    pub(super) fn parts<T: Real>(p: &Problem<T>, rows: usize, width: usize) -> usize {
+        let chunks = rows.div_ceil(ROWS).max(1);
+        let tasks = SPLIT_TASKS.div_ceil((p.s.b * chunks).max(1));
+        let bytes = rows * width * size_of::<T>();
+        let near = if bytes <= p.s.hk * NEAR_BYTES { bytes.div_ceil(NEAR_BYTES) } else { 1 };
+        let want = tasks.max(near).clamp(1, p.s.hk);
+        (want..=p.s.hk).find(|parts| p.s.hk.is_multiple_of(*parts)).unwrap_or(1)
     }
 
     /// Part `n` of all batch items' parts.
@@ -119,19 +152,79 @@ impl Heads {
         Self { b, h: hk * p.s.group(), hk, n: size * p.s.group() }
     }
 
-    /// The rows of these key heads.
-    pub(super) fn keys<T: Real>(&self, p: &Problem<T>, x: &View<T>) -> row::Rows<T> {
-        row::Rows {
-            base: p.rows(x, self.b, self.hk, 0, x.shape[2]),
-            head: x.strides[1],
-            row: x.strides[2],
-        }
+    /// The rows of these key heads, from row `j` on.
+    pub(super) fn keys<T: Real>(&self, p: &Problem<T>, x: &View<T>, j: usize) -> row::Rows<T> {
+        row::Rows { base: p.rows(x, self.b, self.hk, j, 1), head: x.strides[1], row: x.strides[2] }
+    }
+
+    /// The rows of these query heads of a result, from row `i` on.
+    ///
+    /// # Safety
+    /// They are the calling task's alone.
+    pub(super) unsafe fn results<T>(&self, x: &ViewMut<T>, i: usize) -> row::RowsMut<T> {
+        // SAFETY: the row exists, and is the caller's.
+        let base = unsafe { x.row(self.b, self.h, i) };
+        row::RowsMut { base, head: x.strides[1], row: x.strides[2] }
+    }
+
+    /// As [`Self::results`], of the key heads.
+    ///
+    /// # Safety
+    /// They are the calling task's alone.
+    pub(super) unsafe fn key_results<T>(&self, x: &ViewMut<T>, j: usize) -> row::RowsMut<T> {
+        // SAFETY: the row exists, and is the caller's.
+        let base = unsafe { x.row(self.b, self.hk, j) };
+        row::RowsMut { base, head: x.strides[1], row: x.strides[2] }
     }
 
     /// The rows of these query heads, from row `i` on.
     pub(super) fn queries<T: Real>(&self, p: &Problem<T>, x: &View<T>, i: usize) -> row::Rows<T> {
         row::Rows { base: p.rows(x, self.b, self.h, i, 1), head: x.strides[1], row: x.strides[2] }
     }
+}
+
+/// Copies of k and v in which the rows of a head lie side by side, where heads are read one by one
+/// and lay between each other: a cache keeps whole lines, and few that are a power of two apart.
+pub(super) struct Near<T: Real> {
+    k: Large<T>,
+    v: Large<T>,
+    same: bool,
+}
+
+impl<T: Real> Near<T> {
+    pub(super) fn of(p: &Problem<T>, parts: usize) -> Self {
+        let same = p.k.data.as_ptr() == p.v.data.as_ptr()
+            && p.k.strides == p.v.strides
+            && p.k.shape == p.v.shape;
+        let v = if same { Large::new(0) } else { side_by_side(&p.v, parts) };
+        Self { k: side_by_side(&p.k, parts), v, same }
+    }
+
+    pub(super) fn problem<'a>(&'a self, p: &Problem<'a, T>) -> Problem<'a, T> {
+        let k = near_view(p.k, &self.k);
+        let v = if self.same { k } else { near_view(p.v, &self.v) };
+        let mut near = *p;
+        (near.k, near.v) = (k, v);
+        near
+    }
+}
+
+/// The copy where there is one.
+pub(super) fn near_view<'a, T>(x: View<'a, T>, copy: &'a [T]) -> View<'a, T> {
+    if copy.is_empty() { x } else { View::of_rows(copy, x.shape) }
+}
+
+/// A contiguous copy; nothing where one is not needed.
+pub(super) fn side_by_side<T: Real>(x: &View<T>, parts: usize) -> Large<T> {
+    let [b, h, n, d] = x.shape;
+    if parts == 1 || h == 1 || d == 0 || x.strides[2] == d {
+        return Large::new(0);
+    }
+    let mut copy = Large::new(b * h * n * d);
+    copy.par_chunks_mut(d).with_min_len(1024).enumerate().for_each(|(row, to)| {
+        to.copy_from_slice(x.row(row / n / h, row / n % h, row % n));
+    });
+    copy
 }
 
 /// How these heads score a pair; none for a score of one's own.
@@ -148,49 +241,53 @@ pub(super) fn pair_score<T: Real>(p: &Problem<T>, heads: &Heads) -> Option<RowSc
     }
 }
 
-/// The scores of query `i` of some heads for its keys, bias and mask included: `[heads, keys]`.
+/// The scores of some queries of some heads for their keys, bias and mask included: `[heads,
+/// pairs]` with the pairs of these queries alone.
 pub(super) fn score_rows<T: Real>(
     p: &Problem<T>,
     links: &Links,
     heads: &Heads,
-    i: usize,
+    queries: Range<usize>,
     to: &mut [T],
 ) {
-    let (range, keys) = links.of_query(i);
-    let n = range.len();
+    let pairs = links.pairs(queries.clone());
+    let n = pairs.len();
     if n == 0 {
         return;
     }
     assert!(to.len() >= heads.n * n);
-    match (pair_score(p, heads), p.spec.score) {
-        (Some(score), _) => {
-            // SAFETY: the keys are rows of k: edges were checked against the shape.
-            unsafe {
-                (p.kernels.row_scores)(RowScores {
-                    score,
-                    heads: heads.n,
-                    group: p.s.group(),
-                    q: heads.queries(p, &p.q, i),
-                    k: heads.keys(p, &p.k),
-                    keys,
-                    n,
-                    d: p.s.dk,
-                    to: to.as_mut_ptr(),
-                    to_head: n,
-                });
-            }
+    let (spans, keys) = links.by_query(queries.start);
+    if let Some(score) = pair_score(p, heads) {
+        // SAFETY: the keys are rows of k: edges were checked against the shape.
+        unsafe {
+            (p.kernels.row_scores)(RowScores {
+                score,
+                heads: heads.n,
+                group: p.s.group(),
+                rows: queries.len(),
+                spans,
+                keys,
+                q: heads.queries(p, &p.q, queries.start),
+                k: heads.keys(p, &p.k, 0),
+                d: p.s.dk,
+                to: to.as_mut_ptr().wrapping_sub(links.first(queries.start)),
+                to_head: n,
+            });
         }
-        (None, Score::Own(own)) => {
-            for (at, to) in to[..heads.n * n].iter_mut().enumerate() {
-                let h = heads.h + at / n;
-                let k = p.k.row(heads.b, p.key_head(h), links.key(i, at % n));
-                *to = own.score(p.q.row(heads.b, h, i), k);
-            }
-        }
-        (None, _) => {}
     }
-    for (at, row) in to[..heads.n * n].chunks_exact_mut(n).enumerate() {
-        finish_row(p, (heads.b, heads.h + at, i), row, |n| links.key(i, n));
+    for (at, to) in to[..heads.n * n].chunks_exact_mut(n).enumerate() {
+        let h = heads.h + at;
+        for i in queries.clone() {
+            let own_pairs = links.pairs(i..i + 1);
+            let row = &mut to[own_pairs.start - pairs.start..][..own_pairs.len()];
+            if let Score::Own(own) = p.spec.score {
+                for (n, to) in row.iter_mut().enumerate() {
+                    let k = p.k.row(heads.b, p.key_head(h), links.key(i, n));
+                    *to = own.score(p.q.row(heads.b, h, i), k);
+                }
+            }
+            finish_row(p, (heads.b, h, i), row, |n| links.key(i, n));
+        }
     }
 }
 
@@ -221,6 +318,17 @@ pub(super) fn finish_row<T: Real>(
     }
 }
 
+/// One row of scores becomes softmax weights; gives its log-sum-exp.
+fn softmax<T: Real>(p: &Problem<T>, scores: &mut [T]) -> T {
+    let mut lse = T::ZERO;
+    let n = scores.len();
+    // SAFETY: one row of one head, of n scores.
+    unsafe {
+        (p.kernels.row_softmax)(scores.as_mut_ptr(), 1, 0, 1, Spans::Every(n), &mut lse);
+    }
+    lse
+}
+
 /// Scores become weights, before dropout, and the row's statistics are written. Hard attention
 /// writes its output instead and gives false.
 fn normalise<T: Real>(
@@ -234,9 +342,7 @@ fn normalise<T: Real>(
     let normaliser = p.spec.normaliser;
     let hard = normaliser.is_hard();
     if normaliser == Normaliser::Softmax {
-        // SAFETY: the slice is the scores.
-        let lse = unsafe { (p.kernels.row_softmax)(scores.as_mut_ptr(), scores.len()) };
-        rows.set_lse(row, lse);
+        rows.set_lse(row, softmax(p, scores));
         return true;
     }
     let lse = if hard || rows.lse.is_some() { lse(scores) } else { T::ZERO };
@@ -342,53 +448,68 @@ pub(super) fn forward<T: Real>(p: &Problem<T>, rows: &Rows<T>) {
 }
 
 /// Queries of a graph that make a task.
-pub(super) const ROWS: usize = 64;
+pub(super) const ROWS: usize = 32;
 
 fn graph<T: Real>(p: &Problem<T>, edges: &Edges, rows: &Rows<T>) {
     let s = &p.s;
     let links = Links::Graph(edges);
-    let longest = links.longest();
     let chunks = s.nq.div_ceil(ROWS);
-    let parts = Heads::parts(p, chunks);
+    let parts = Heads::parts(p, s.nk, s.hk * s.dk.max(s.dv));
+    let near = Near::of(p, parts);
+    let p = &near.problem(p);
     (0..s.b * parts * chunks).into_par_iter().for_each(|task| {
         let heads = Heads::new(p, parts, task / chunks);
         let (b, chunk) = (heads.b, task % chunks);
-        scratch::with([heads.n * longest], |[scores]| {
-            for i in chunk * ROWS..((chunk + 1) * ROWS).min(s.nq) {
-                let (range, keys) = links.of_query(i);
-                let n = range.len();
-                score_rows(p, &links, &heads, i, scores);
-                let mut soft = true;
-                for at in 0..heads.n {
-                    let row = &mut scores[at * n..][..n];
+        let queries = chunk * ROWS..((chunk + 1) * ROWS).min(s.nq);
+        let pairs = links.pairs(queries.clone());
+        let n = pairs.len();
+        let (spans, keys) = links.by_query(queries.start);
+        scratch::with([heads.n * n, heads.n * ROWS], |[scores, lse]| {
+            score_rows(p, &links, &heads, queries.clone(), scores);
+            let softmax = p.spec.normaliser == Normaliser::Softmax;
+            if softmax {
+                let from = scores.as_mut_ptr().wrapping_sub(pairs.start);
+                let lse = if rows.lse.is_some() { lse.as_mut_ptr() } else { std::ptr::null_mut() };
+                // SAFETY: scores of all pairs of all heads; a number for each row and head.
+                unsafe { (p.kernels.row_softmax)(from, heads.n, n, queries.len(), spans, lse) };
+            }
+            let plain = softmax && p.spec.dropout.is_none();
+            for at in 0..heads.n {
+                for (r, i) in queries.clone().enumerate() {
                     let place = (b, heads.h + at, i);
-                    soft = normalise(p, place, row, |n| links.key(i, n), rows);
-                    if soft {
-                        drop_row(p, place, row, |n| links.key(i, n), rows);
+                    if softmax {
+                        let lse = lse[at * queries.len() + r];
+                        rows.set_lse(p.row(place.0, place.1, place.2), lse);
+                    }
+                    if plain {
+                        continue;
+                    }
+                    let own = links.pairs(i..i + 1);
+                    let row = &mut scores[at * n + own.start - pairs.start..][..own.len()];
+                    let key = |n| links.key(i, n);
+                    if softmax || normalise(p, place, row, key, rows) {
+                        drop_row(p, place, row, key, rows);
                     }
                 }
-                if !soft {
-                    continue;
-                }
-                // SAFETY: these rows are this task's alone; edges were checked.
-                unsafe {
-                    for h in heads.h..heads.h + heads.n {
-                        let out = rows.out.row(b, h, i);
-                        std::slice::from_raw_parts_mut(out, s.dv).fill(T::ZERO);
-                    }
-                    (p.kernels.row_gather)(RowGather {
-                        heads: heads.n,
-                        group: s.group(),
-                        weights: scores.as_ptr(),
-                        weights_head: n,
-                        v: heads.keys(p, &p.v),
-                        keys,
-                        n,
-                        d: s.dv,
-                        to: rows.out.row(b, heads.h, i),
-                        to_head: rows.out.strides[1],
-                    });
-                }
+            }
+            if p.spec.normaliser.is_hard() {
+                return;
+            }
+            // SAFETY: these rows are this task's alone; edges were checked against the shape.
+            unsafe {
+                (p.kernels.row_gather)(RowGather {
+                    heads: heads.n,
+                    group: s.group(),
+                    rows: queries.len(),
+                    spans,
+                    keys,
+                    weights: scores.as_ptr().wrapping_sub(pairs.start),
+                    weights_head: n,
+                    v: heads.keys(p, &p.v, 0),
+                    d: s.dv,
+                    scale: T::ONE,
+                    to: heads.results(&rows.out, queries.start),
+                });
             }
         });
     });
@@ -425,7 +546,7 @@ fn few_keys<T: Real>(p: &Problem<T>, b: usize, hk: usize, keys: Range<usize>, ro
                 let (b, h, i) = at(row);
                 queries[row * s.dq..][..s.dq].copy_from_slice(p.q.row(b, h, i));
             }
-            let mut k = heads.keys(p, &p.k);
+            let mut k = heads.keys(p, &p.k, 0);
             k.head = 0;
             let mut run = |score, first: usize, heads: usize| {
                 // SAFETY: `heads` rows of queries from `first` on, n rows of k.
@@ -434,10 +555,11 @@ fn few_keys<T: Real>(p: &Problem<T>, b: usize, hk: usize, keys: Range<usize>, ro
                         score,
                         heads,
                         group: heads,
+                        rows: 1,
+                        spans: Spans::Every(n),
+                        keys: List::From(keys.start),
                         q: row::Rows { base: queries[first * s.dq..].as_ptr(), head: s.dq, row: 0 },
                         k,
-                        keys: List::From(keys.start),
-                        n,
                         d: s.dk,
                         to: scores[first * n..].as_mut_ptr(),
                         to_head: n,
@@ -480,19 +602,20 @@ fn few_keys<T: Real>(p: &Problem<T>, b: usize, hk: usize, keys: Range<usize>, ro
         if n > 0 {
             // SAFETY: n rows of v, `count` rows of weights and of output.
             unsafe {
-                let mut v = heads.keys(p, &p.v);
+                let mut v = heads.keys(p, &p.v, 0);
                 v.head = 0;
                 (p.kernels.row_gather)(RowGather {
                     heads: count,
                     group: count,
+                    rows: 1,
+                    spans: Spans::Every(n),
+                    keys: List::From(keys.start),
                     weights: scores.as_ptr(),
                     weights_head: n,
                     v,
-                    keys: List::From(keys.start),
-                    n,
                     d: s.dv,
-                    to: out.as_mut_ptr(),
-                    to_head: s.dv,
+                    scale: T::ONE,
+                    to: row::RowsMut { base: out.as_mut_ptr(), head: s.dv, row: 0 },
                 });
             }
         }
@@ -509,18 +632,17 @@ fn few_keys<T: Real>(p: &Problem<T>, b: usize, hk: usize, keys: Range<usize>, ro
 pub(super) fn write_weights<T: Real>(p: &Problem<T>, rule: Rule, weights: &Shared<T>) {
     let s = &p.s;
     let links = Links::of(p);
-    let all = Heads::parts(p, s.nq);
-    (0..s.b * all * s.nq).into_par_iter().with_min_len(4).for_each(|task| {
-        let heads = Heads::new(p, all, task / s.nq);
+    let parts = Heads::parts(p, s.nk, s.hk * s.dk.max(s.dv));
+    (0..s.b * parts * s.nq).into_par_iter().with_min_len(4).for_each(|task| {
+        let heads = Heads::new(p, parts, task / s.nq);
         let i = task % s.nq;
-        let n = links.of_query(i).0.len();
+        let n = links.pairs(i..i + 1).len();
         scratch::with([heads.n * n], |[scores]| {
-            score_rows(p, &links, &heads, i, scores);
+            score_rows(p, &links, &heads, i..i + 1, scores);
             for (at, scores) in scores.chunks_exact_mut(n.max(1)).enumerate() {
                 let h = heads.h + at;
                 if rule == Rule::Softmax {
-                    // SAFETY: the slice is the scores.
-                    unsafe { (p.kernels.row_softmax)(scores.as_mut_ptr(), n) };
+                    softmax(p, scores);
                 } else {
                     scores.iter_mut().for_each(|score| *score = rule.weight(*score, T::ZERO));
                 }

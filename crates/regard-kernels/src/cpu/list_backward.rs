@@ -1,398 +1,384 @@
 //! Backward by lists.
 //!
-//! Once over the queries: weights and gradients of the scores, one number each per pair and head,
-//! and the gradient of q. Then once over the keys, along the same pairs the other way, for the
-//! gradients of k and v. No two tasks write to the same place, so the sums have one order.
+//! Once over the queries: the weight and the gradient of the score of every pair, and the gradient
+//! of q. Then once over the keys, along the same pairs the other way, for the gradients of k and v.
+//! No two tasks write to the same place, so the sums have one order. Memory: two numbers per pair
+//! and head.
 
-use super::list::{Heads, Links, ROWS, pair_score, score_rows};
+use super::list::{Heads, Links, Near, ROWS, near_view, pair_score, score_rows, side_by_side};
 use super::problem::Problem;
-use super::row::{KeyGrads, RowAdditiveGrads, RowGather, RowScore, RowScores};
-use super::scratch;
+use super::row::{KeyGrads, RowAdditiveGrads, RowGather, RowScore, RowScores, RowsMut};
+use super::scratch::{self, Large};
 use super::shared::Shared;
 use super::tile::keep;
 use super::tile_backward::add_heads;
 use super::weights::Rule;
-use crate::spec::{Backward, Score, w_of_head};
+use crate::spec::{Backward, Gradients, Score};
 use crate::{Real, View};
 use rayon::prelude::*;
+use std::ops::Range;
 
 pub(super) fn backward<T: Real>(p: &Problem<T>, pass: Backward<T>) {
     let Backward { grad_out, saved, gradients: g } = pass;
     let Some(rule) = Rule::of(p.spec.normaliser) else { return };
     let s = &p.s;
     let links = Links::of(p);
-    let longest = links.longest();
+    let parts = Heads::parts(p, s.nk.max(s.nq), s.hq * s.dk.max(s.dv));
+    let near = Near::of(p, parts);
+    let p = &near.problem(p);
+    // `[B, Hq, pairs]`
+    let mut weights = Large::new(s.b * s.hq * links.len());
+    let mut grads = Large::new(s.b * s.hq * links.len());
+    let pass = Pass { p, rule, links, parts, grad_out, threshold: saved.threshold };
+    let parameters = pass.over_queries(&g, &mut weights, &mut grads);
+    pass.over_keys(&g, &weights, &grads);
+
     let chunks = s.nq.div_ceil(ROWS);
-    let parts = Heads::parts(p, chunks);
-    let own = match p.spec.score {
-        Score::Own(own) => own.parameters(),
-        _ => 0,
-    };
-    // Per batch item and pair, a number for every head.
-    let mut weights = vec![T::ZERO; s.b * links.len() * s.hq];
-    let mut grads = vec![T::ZERO; s.b * links.len() * s.hq];
-    let heads = s.b * s.hq;
-    let mut w_parts = vec![T::ZERO; if g.w.is_some() { heads * chunks * s.dk } else { 0 }];
-    let mut own_parts = vec![T::ZERO; if g.own.is_some() { heads * chunks * own } else { 0 }];
-    {
-        let weights = Shared::new(&mut weights);
-        let grads = Shared::new(&mut grads);
-        let w_parts = Shared::new(&mut w_parts);
-        let own_parts = Shared::new(&mut own_parts);
-        (0..s.b * parts * chunks).into_par_iter().for_each(|task| {
-            let heads = Heads::new(p, parts, task / chunks);
-            let (b, chunk) = (heads.b, task % chunks);
-            let room = heads.n * longest;
-            let lengths =
-                [heads.n * s.dq, s.dk, heads.n * s.dk, heads.n * own, room, room, room, room];
-            scratch::with(
-                lengths,
-                |[dq, dk, dw, down, row_weights, row_grads, slopes, factors]| {
-                    dw.fill(T::ZERO);
-                    down.fill(T::ZERO);
-                    for i in chunk * ROWS..((chunk + 1) * ROWS).min(s.nq) {
-                        let (range, _) = links.of_query(i);
-                        let n = range.len();
-                        let row = Row {
-                            weights: &mut row_weights[..heads.n * n],
-                            grads: &mut row_grads[..heads.n * n],
-                            slopes: &mut slopes[..n],
-                            factors: &mut factors[..n],
-                        };
-                        row_gradients(p, rule, &links, &heads, i, &grad_out, saved.threshold, row);
-                        for (e, pair) in range.enumerate() {
-                            let to = (b * links.len() + pair) * s.hq + heads.h;
-                            for h in 0..heads.n {
-                                weights.set(to + h, row_weights[h * n + e]);
-                                grads.set(to + h, row_grads[h * n + e]);
-                            }
-                        }
-                        if g.q.is_some() || g.w.is_some() || g.own.is_some() {
-                            dq.fill(T::ZERO);
-                            query_gradients(p, &links, &heads, i, row_grads, dq, dk, dw, down);
-                        }
-                        if let Some(grad) = &g.q {
-                            for (h, from) in dq.chunks_exact(s.dq.max(1)).enumerate() {
-                                // SAFETY: these rows are this task's alone.
-                                let to = unsafe {
-                                    let to = grad.row(b, heads.h + h, i);
-                                    std::slice::from_raw_parts_mut(to, s.dq)
-                                };
-                                to.copy_from_slice(from);
-                            }
-                        }
-                    }
-                    for h in 0..heads.n {
-                        let at = (b * s.hq + heads.h + h) * chunks + chunk;
-                        // SAFETY: the parts of these heads and rows are this task's alone.
-                        unsafe {
-                            if !w_parts.is_empty() {
-                                let to = w_parts.part(at * s.dk, s.dk);
-                                to.copy_from_slice(&dw[h * s.dk..][..s.dk]);
-                            }
-                            if !own_parts.is_empty() {
-                                let to = own_parts.part(at * own, own);
-                                to.copy_from_slice(&down[h * own..][..own]);
-                            }
-                        }
-                    }
-                },
-            );
-        });
+    let Gradients { w, own, key_bias, bias, relative, .. } = g;
+    for (to, width) in [(w, s.dk), (own, parameters.len() / (s.b * s.hq * chunks))] {
+        if let Some(to) = to {
+            add_heads(to, &parameters, width, s.hq, chunks);
+        }
     }
-    if g.k.is_some() || g.v.is_some() {
-        let chunks = s.nk.div_ceil(ROWS);
-        let parts = Heads::parts(p, chunks);
+    pass.biases(&grads, [key_bias, bias, relative]);
+}
+
+struct Pass<'a, T: Real> {
+    p: &'a Problem<'a, T>,
+    rule: Rule,
+    links: Links<'a>,
+    parts: usize,
+    grad_out: View<'a, T>,
+    threshold: Option<&'a [T]>,
+}
+
+impl<T: Real> Pass<'_, T> {
+    /// Fills the arrays of pairs, writes the gradient of q, and gives the parts of the gradients
+    /// of the score's parameters, `[B·Hq, chunks, parameters]`.
+    fn over_queries(&self, g: &Gradients<T>, weights: &mut [T], grads: &mut [T]) -> Vec<T> {
+        let Self { p, links, parts, .. } = self;
+        let s = &p.s;
+        let chunks = s.nq.div_ceil(ROWS);
+        let width = match p.spec.score {
+            Score::Additive { .. } => s.dk,
+            Score::Own(own) => own.parameters(),
+            Score::Dot { .. } => 0,
+        };
+        let mut parameters = vec![T::ZERO; s.b * s.hq * chunks * width];
+        let parameters_shared = Shared::new(&mut parameters);
+        let (weights, grads) = (Shared::new(weights), Shared::new(grads));
         (0..s.b * parts * chunks).into_par_iter().for_each(|task| {
-            let heads = Heads::new(p, parts, task / chunks);
-            let (b, chunk) = (heads.b, task % chunks);
-            let key_heads = heads.n / s.group();
-            let lengths = [key_heads * s.dk, key_heads * s.dv, s.dq, own];
-            scratch::with(lengths, |[dk, dv, dq, down]| {
-                for j in chunk * ROWS..((chunk + 1) * ROWS).min(s.nk) {
-                    dk.fill(T::ZERO);
-                    dv.fill(T::ZERO);
-                    let from = b * links.len() * s.hq + heads.h;
-                    let wanted = [g.k.is_some(), g.v.is_some()];
-                    let arrays = [&weights[from..], &grads[from..]];
-                    key_gradients(p, &links, &heads, j, &grad_out, arrays, wanted, [dk, dv]);
-                    if let (Score::Own(own), true) = (p.spec.score, g.k.is_some()) {
-                        let (count, queries, pairs) = links.of_key(j);
-                        for h in 0..heads.n {
-                            let kh = h / s.group();
-                            for e in 0..count {
-                                // SAFETY: e is within the key's queries.
-                                let (i, pair) = unsafe { (queries.at(e), pairs.at(e)) };
-                                let grad = grads[from + pair * s.hq + h];
-                                let q = p.q.row(b, heads.h + h, i);
-                                let k = p.k.row(b, heads.hk + kh, j);
-                                let to = &mut dk[kh * s.dk..][..s.dk];
-                                own.backward(q, k, grad, dq, to, down);
-                            }
-                        }
-                    }
-                    for kh in 0..key_heads {
-                        // SAFETY: these rows are this task's alone.
-                        unsafe {
-                            if let Some(grad) = &g.k {
-                                let to = grad.row(b, heads.hk + kh, j);
-                                std::slice::from_raw_parts_mut(to, s.dk)
-                                    .copy_from_slice(&dk[kh * s.dk..][..s.dk]);
-                            }
-                            if let Some(grad) = &g.v {
-                                let to = grad.row(b, heads.hk + kh, j);
-                                std::slice::from_raw_parts_mut(to, s.dv)
-                                    .copy_from_slice(&dv[kh * s.dv..][..s.dv]);
-                            }
-                        }
+            let heads = Heads::new(p, *parts, task / chunks);
+            let chunk = task % chunks;
+            let queries = chunk * ROWS..((chunk + 1) * ROWS).min(s.nq);
+            let n = links.pairs(queries.clone()).len();
+            let lengths = [heads.n * n, heads.n * n, heads.n * width, s.dk, s.dq];
+            scratch::with(lengths, |[row_weights, row_grads, dw, dk, dq]| {
+                dw.fill(T::ZERO);
+                if n > 0 {
+                    self.pairs(&heads, queries.clone(), row_weights, row_grads);
+                }
+                self.queries(&heads, queries.clone(), row_grads, g, dw, dk, dq);
+                for h in 0..heads.n {
+                    let head = heads.b * s.hq + heads.h + h;
+                    let to = head * links.len() + links.pairs(queries.clone()).start;
+                    // SAFETY: these pairs, heads and chunks are this task's alone.
+                    unsafe {
+                        weights.part(to, n).copy_from_slice(&row_weights[h * n..][..n]);
+                        grads.part(to, n).copy_from_slice(&row_grads[h * n..][..n]);
+                        parameters_shared
+                            .part((head * chunks + chunk) * width, width)
+                            .copy_from_slice(&dw[h * width..][..width]);
                     }
                 }
             });
         });
+        parameters
     }
-    if let Some(to) = g.w {
-        add_heads(to, &w_parts, s.dk, s.hq, chunks);
-    }
-    if let Some(to) = g.own {
-        add_heads(to, &own_parts, own, s.hq, chunks);
-    }
-    bias_gradients(p, &links, &grads, [g.key_bias, g.bias, g.relative]);
-}
 
-/// The numbers of one query's pairs: `[heads, keys]` twice, and room for one head's.
-struct Row<'a, T> {
-    weights: &'a mut [T],
-    grads: &'a mut [T],
-    slopes: &'a mut [T],
-    factors: &'a mut [T],
-}
-
-/// The weights of one query, dropout included, and the gradients of its scores.
-#[allow(clippy::too_many_arguments)]
-fn row_gradients<T: Real>(
-    p: &Problem<T>,
-    rule: Rule,
-    links: &Links,
-    heads: &Heads,
-    i: usize,
-    grad_out: &View<T>,
-    threshold: Option<&[T]>,
-    row: Row<T>,
-) {
-    let (range, keys) = links.of_query(i);
-    let n = range.len();
-    if n == 0 {
-        return;
-    }
-    score_rows(p, links, heads, i, row.weights);
-    // SAFETY: the keys are rows of v: edges were checked against the shape.
-    unsafe {
-        (p.kernels.row_scores)(RowScores {
-            score: RowScore::Dot(T::ONE),
-            heads: heads.n,
-            group: p.s.group(),
-            q: heads.queries(p, grad_out, i),
-            k: heads.keys(p, &p.v),
-            keys,
-            n,
-            d: p.s.dv,
-            to: row.grads.as_mut_ptr(),
-            to_head: n,
-        });
-    }
-    let (slopes, factors) = (row.slopes, row.factors);
-    let both = row.weights.chunks_exact_mut(n).zip(row.grads.chunks_exact_mut(n));
-    for (at, (weights, grads)) in both.enumerate() {
-        let (b, h) = (heads.b, heads.h + at);
-        if p.spec.dropout.is_some() {
-            for e in 0..n {
-                factors[e] = keep(p, b, h, i, links.key(i, e));
-                grads[e] *= factors[e];
-            }
+    /// The weights of some queries' pairs, dropout included, and the gradients of their scores,
+    /// each `[heads, pairs]`.
+    fn pairs(&self, heads: &Heads, queries: Range<usize>, weights: &mut [T], grads: &mut [T]) {
+        let Self { p, rule, links, .. } = self;
+        let pairs = links.pairs(queries.clone());
+        let n = pairs.len();
+        let (spans, keys) = links.by_query(queries.start);
+        let first = links.first(queries.start);
+        score_rows(p, links, heads, queries.clone(), weights);
+        // SAFETY: the keys are rows of v: edges were checked against the shape.
+        unsafe {
+            (p.kernels.row_scores)(RowScores {
+                score: RowScore::Dot(T::ONE),
+                heads: heads.n,
+                group: p.s.group(),
+                rows: queries.len(),
+                spans,
+                keys,
+                q: heads.queries(p, &self.grad_out, queries.start),
+                k: heads.keys(p, &p.v, 0),
+                d: p.s.dv,
+                to: grads.as_mut_ptr().wrapping_sub(first),
+                to_head: n,
+            });
         }
-        if rule == Rule::Softmax {
-            // SAFETY: the slice is the scores.
-            unsafe { (p.kernels.row_softmax)(weights.as_mut_ptr(), n) };
-            slopes.copy_from_slice(weights);
+        let drops = p.spec.dropout.is_some();
+        let keep = |h: usize, i: usize, e: usize| keep(p, heads.b, h, i, links.key(i, e));
+        if drops {
+            self.each_row(heads, queries.clone(), grads, |h, i, row| {
+                row.iter_mut().enumerate().for_each(|(e, grad)| *grad *= keep(h, i, e));
+            });
+        }
+        if *rule == Rule::Softmax {
+            let (rows, weights, grads) = (queries.len(), weights.as_mut_ptr(), grads.as_mut_ptr());
+            let (weights, grads) = (weights.wrapping_sub(first), grads.wrapping_sub(first));
+            // SAFETY: both arrays hold all pairs of all heads.
+            unsafe { (p.kernels.row_softmax_backward)(weights, grads, heads.n, n, rows, spans) };
         } else {
-            let stat = threshold.map_or(T::ZERO, |threshold| threshold[p.row(b, h, i)]);
-            for (weight, slope) in weights.iter_mut().zip(slopes.iter_mut()) {
-                let score = *weight;
-                *weight = rule.weight(score, stat);
-                *slope = rule.slope(score, *weight);
+            for at in 0..heads.n {
+                for i in queries.clone() {
+                    let own = links.pairs(i..i + 1);
+                    let place = at * n + own.start - pairs.start;
+                    let stat = self
+                        .threshold
+                        .map_or(T::ZERO, |threshold| threshold[p.row(heads.b, heads.h + at, i)]);
+                    let row = place..place + own.len();
+                    row_backward(*rule, stat, &mut weights[row.clone()], &mut grads[row]);
+                }
             }
         }
-        let mut mean = T::ZERO;
-        if rule.centres() {
-            let total: T = slopes.iter().copied().sum();
-            if total != T::ZERO {
-                mean = slopes.iter().zip(grads.iter()).map(|(&s, &g)| s * g).sum::<T>() / total;
-            }
-        }
-        for (grad, &slope) in grads.iter_mut().zip(slopes.iter()) {
-            *grad = slope * (*grad - mean);
-        }
-        if p.spec.dropout.is_some() {
-            weights.iter_mut().zip(factors.iter()).for_each(|(weight, &factor)| *weight *= factor);
+        if drops {
+            self.each_row(heads, queries, weights, |h, i, row| {
+                row.iter_mut().enumerate().for_each(|(e, weight)| *weight *= keep(h, i, e));
+            });
         }
     }
-}
 
-/// One query's gradients `[heads, dq]`, and its part of those of the score's own parameters.
-#[allow(clippy::too_many_arguments)]
-fn query_gradients<T: Real>(
-    p: &Problem<T>,
-    links: &Links,
-    heads: &Heads,
-    i: usize,
-    grads: &[T],
-    dq: &mut [T],
-    dk: &mut [T],
-    dw: &mut [T],
-    own_grads: &mut [T],
-) {
-    let s = &p.s;
-    let (range, keys) = links.of_query(i);
-    let n = range.len();
-    if n == 0 {
-        return;
-    }
-    match (p.spec.score, pair_score(p, heads)) {
-        (Score::Dot { scale }, _) => {
-            // SAFETY: the keys are rows of k: edges were checked against the shape.
-            unsafe {
-                (p.kernels.row_gather)(RowGather {
-                    heads: heads.n,
-                    group: s.group(),
-                    weights: grads.as_ptr(),
-                    weights_head: n,
-                    v: heads.keys(p, &p.k),
-                    keys,
-                    n,
-                    d: s.dq,
-                    to: dq.as_mut_ptr(),
-                    to_head: s.dq,
-                });
+    /// Calls `f` with head, query and the query's pairs.
+    fn each_row(
+        &self,
+        heads: &Heads,
+        queries: Range<usize>,
+        array: &mut [T],
+        f: impl Fn(usize, usize, &mut [T]),
+    ) {
+        let pairs = self.links.pairs(queries.clone());
+        for (at, array) in array.chunks_exact_mut(pairs.len()).enumerate() {
+            for i in queries.clone() {
+                let own = self.links.pairs(i..i + 1);
+                f(heads.h + at, i, &mut array[own.start - pairs.start..][..own.len()]);
             }
-            dq.iter_mut().for_each(|x| *x *= scale);
         }
-        (Score::Additive { w, .. }, Some(RowScore::Additive { form, .. })) => {
-            // SAFETY: as above; dq and dw have a row for every head.
+    }
+
+    /// The gradients of some queries, and their part of those of the score's parameters.
+    #[allow(clippy::too_many_arguments)]
+    fn queries(
+        &self,
+        heads: &Heads,
+        queries: Range<usize>,
+        grads: &[T],
+        g: &Gradients<T>,
+        parameters: &mut [T],
+        dk: &mut [T],
+        dq: &mut [T],
+    ) {
+        let Self { p, links, .. } = self;
+        let s = &p.s;
+        let pairs = links.pairs(queries.clone());
+        let n = pairs.len();
+        let (spans, keys) = links.by_query(queries.start);
+        let from = grads.as_ptr().wrapping_sub(links.first(queries.start));
+        let nowhere = RowsMut { base: std::ptr::null_mut(), head: 0, row: 0 };
+        // SAFETY: these rows are this task's alone.
+        let to = unsafe { g.q.as_ref().map_or(nowhere, |q| heads.results(q, queries.start)) };
+        match (p.spec.score, pair_score(p, heads)) {
+            (Score::Dot { scale }, _) if g.q.is_some() => {
+                // SAFETY: the keys are rows of k: edges were checked against the shape.
+                unsafe {
+                    (p.kernels.row_gather)(RowGather {
+                        heads: heads.n,
+                        group: s.group(),
+                        rows: queries.len(),
+                        spans,
+                        keys,
+                        weights: from,
+                        weights_head: n,
+                        v: heads.keys(p, &p.k, 0),
+                        d: s.dq,
+                        scale,
+                        to,
+                    });
+                }
+            }
+            (_, Some(RowScore::Additive { form, w, w_head })) => {
+                // SAFETY: as above; `parameters` has a row for every head.
+                unsafe {
+                    (p.kernels.row_additive_grads)(RowAdditiveGrads {
+                        form,
+                        w,
+                        w_head,
+                        heads: heads.n,
+                        group: s.group(),
+                        rows: queries.len(),
+                        spans,
+                        keys,
+                        q: heads.queries(p, &p.q, queries.start),
+                        k: heads.keys(p, &p.k, 0),
+                        d: s.dk,
+                        grads: from,
+                        grads_head: n,
+                        grad_q: to,
+                        grad_w: parameters.as_mut_ptr(),
+                    });
+                }
+            }
+            (Score::Own(own), _) => {
+                let count = own.parameters();
+                for (at, h) in (heads.h..heads.h + heads.n).enumerate() {
+                    for i in queries.clone() {
+                        let row = links.pairs(i..i + 1);
+                        dq.fill(T::ZERO);
+                        for (e, pair) in row.enumerate() {
+                            own.backward(
+                                p.q.row(heads.b, h, i),
+                                p.k.row(heads.b, p.key_head(h), links.key(i, e)),
+                                grads[at * n + pair - pairs.start],
+                                dq,
+                                dk,
+                                &mut parameters[at * count..][..count],
+                            );
+                        }
+                        if let Some(to) = &g.q {
+                            // SAFETY: this row is this task's alone.
+                            unsafe { to.row(heads.b, h, i).copy_from(dq.as_ptr(), s.dq) };
+                        }
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Writes the gradients of k and v.
+    fn over_keys(&self, g: &Gradients<T>, weights: &[T], grads: &[T]) {
+        if g.k.is_none() && g.v.is_none() {
+            return;
+        }
+        let Self { p, links, parts, .. } = self;
+        let s = &p.s;
+        let chunks = s.nk.div_ceil(ROWS);
+        // Here it is the queries that are read in no order.
+        let copies = [side_by_side(&p.q, *parts), side_by_side(&self.grad_out, *parts)];
+        let (q, grad_out) = (near_view(p.q, &copies[0]), near_view(self.grad_out, &copies[1]));
+        (0..s.b * parts * chunks).into_par_iter().for_each(|task| {
+            let heads = Heads::new(p, *parts, task / chunks);
+            let chunk = task % chunks;
+            let keys = chunk * ROWS..((chunk + 1) * ROWS).min(s.nk);
+            let from = (heads.b * s.hq + heads.h) * links.len();
+            let (spans, queries, pairs) = links.by_key(keys.start);
+            let score = pair_score(p, &heads);
+            let nowhere = RowsMut { base: std::ptr::null_mut(), head: 0, row: 0 };
+            // SAFETY: these rows are this task's alone; the queries are rows of q: edges were
+            // checked against the shape.
             unsafe {
-                (p.kernels.row_additive_grads)(RowAdditiveGrads {
-                    form,
+                let results = |x| heads.key_results(x, keys.start);
+                (p.kernels.key_grads)(KeyGrads {
+                    score: score.unwrap_or(RowScore::Dot(T::ONE)),
                     heads: heads.n,
                     group: s.group(),
-                    q: heads.queries(p, &p.q, i),
-                    k: heads.keys(p, &p.k),
-                    keys,
-                    n,
+                    keys: keys.len(),
+                    spans,
+                    queries,
+                    pairs,
+                    q: heads.queries(p, &q, 0),
+                    k: heads.keys(p, &p.k, keys.start),
+                    grad_out: heads.queries(p, &grad_out, 0),
                     d: s.dk,
-                    grads: grads.as_ptr(),
-                    grads_head: n,
-                    slopes: dq.as_mut_ptr(),
-                    values: dw.as_mut_ptr(),
+                    dv: s.dv,
+                    weights: weights[from..].as_ptr(),
+                    grads: grads[from..].as_ptr(),
+                    pair_head: links.len(),
+                    grad_k: g.k.as_ref().filter(|_| score.is_some()).map_or(nowhere, results),
+                    grad_v: g.v.as_ref().map_or(nowhere, results),
                 });
             }
-            for (h, dq) in dq.chunks_exact_mut(s.dk.max(1)).enumerate() {
-                for (x, &w) in dq.iter_mut().zip(w_of_head(w, heads.h + h, s.dk)) {
-                    *x *= w;
-                }
+            if let (Score::Own(_), Some(_)) = (p.spec.score, &g.k) {
+                self.own_keys(&heads, keys, grads, g);
             }
-        }
-        (Score::Own(own), _) => {
-            let parameters = own.parameters();
-            for h in 0..heads.n {
-                let q = p.q.row(heads.b, heads.h + h, i);
-                for e in 0..n {
-                    let k = p.k.row(heads.b, p.key_head(heads.h + h), links.key(i, e));
-                    own.backward(
-                        q,
-                        k,
-                        grads[h * n + e],
-                        &mut dq[h * s.dq..][..s.dq],
-                        dk,
-                        &mut own_grads[h * parameters..][..parameters],
-                    );
-                }
-            }
-        }
-        (Score::Additive { .. }, _) => {}
-    }
-}
-
-/// Adds to the gradients `[key heads, dk]` and `[key heads, dv]` of one key and its value; a score
-/// of one's own adds to the key's itself.
-#[allow(clippy::too_many_arguments)]
-fn key_gradients<T: Real>(
-    p: &Problem<T>,
-    links: &Links,
-    heads: &Heads,
-    j: usize,
-    grad_out: &View<T>,
-    [weights, grads]: [&[T]; 2],
-    [wants_k, wants_v]: [bool; 2],
-    [dk, dv]: [&mut [T]; 2],
-) {
-    let s = &p.s;
-    let (n, queries, pairs) = links.of_key(j);
-    let score = pair_score(p, heads);
-    let null = std::ptr::null_mut();
-    let mut k = heads.keys(p, &p.k);
-    // SAFETY: row j exists; the queries are rows of q: edges were checked against the shape.
-    unsafe {
-        k.base = k.base.add(j * k.row);
-        (p.kernels.key_grads)(KeyGrads {
-            score: score.unwrap_or(RowScore::Dot(T::ONE)),
-            heads: heads.n,
-            group: s.group(),
-            queries,
-            pairs,
-            n,
-            q: heads.queries(p, &p.q, 0),
-            k,
-            grad_out: heads.queries(p, grad_out, 0),
-            d: s.dk,
-            dv: s.dv,
-            weights: weights.as_ptr(),
-            grads: grads.as_ptr(),
-            pair: s.hq,
-            grad_k: if wants_k && score.is_some() { dk.as_mut_ptr() } else { null },
-            grad_v: if wants_v { dv.as_mut_ptr() } else { null },
         });
     }
-}
 
-/// Adds the pairs' gradients up into the biases'.
-fn bias_gradients<T: Real>(
-    p: &Problem<T>,
-    links: &Links,
-    grads: &[T],
-    [mut key, mut full, mut relative]: [Option<&mut [T]>; 3],
-) {
-    let s = &p.s;
-    if key.is_none() && full.is_none() && relative.is_none() {
-        return;
-    }
-    for slice in [&mut key, &mut full, &mut relative].into_iter().flatten() {
-        slice.fill(T::ZERO);
-    }
-    let bias = &p.spec.bias;
-    for row in 0..s.rows() {
-        let (b, h, i) = (row / s.nq / s.hq, row / s.nq % s.hq, row % s.nq);
-        let (range, _) = links.of_query(i);
-        for (n, pair) in range.enumerate() {
-            let grad = grads[(b * links.len() + pair) * s.hq + h];
-            let j = links.key(i, n);
-            if let (Some(to), Some(bias)) = (&mut key, &bias.key) {
-                to[bias.index(b, h, 0, j)] += grad;
+    /// The gradients of some keys by a score of one's own.
+    fn own_keys(&self, heads: &Heads, keys: Range<usize>, grads: &[T], g: &Gradients<T>) {
+        let Self { p, links, .. } = self;
+        let s = &p.s;
+        let (Score::Own(own), Some(to)) = (p.spec.score, &g.k) else { return };
+        scratch::with([s.dk, s.dq, own.parameters()], |[dk, dq, parameters]| {
+            for j in keys {
+                for kh in 0..heads.n / s.group() {
+                    dk.fill(T::ZERO);
+                    for h in (heads.hk + kh) * s.group()..(heads.hk + kh + 1) * s.group() {
+                        links.for_each_query(j, |i, pair| {
+                            own.backward(
+                                p.q.row(heads.b, h, i),
+                                p.k.row(heads.b, heads.hk + kh, j),
+                                grads[(heads.b * s.hq + h) * links.len() + pair],
+                                dq,
+                                dk,
+                                parameters,
+                            );
+                        });
+                    }
+                    // SAFETY: this row is this task's alone.
+                    unsafe { to.row(heads.b, heads.hk + kh, j).copy_from(dk.as_ptr(), s.dk) };
+                }
             }
-            if let (Some(to), Some(bias)) = (&mut full, &bias.full) {
-                to[bias.index(b, h, i, j)] += grad;
-            }
-            if let (Some(to), Some(bias)) = (&mut relative, &bias.relative) {
-                to[bias.index(h, j as isize - (i as isize + p.offset))] += grad;
+        });
+    }
+
+    /// Adds the pairs' gradients up into the biases'.
+    fn biases(&self, grads: &[T], [mut key, mut full, mut relative]: [Option<&mut [T]>; 3]) {
+        let Self { p, links, .. } = self;
+        let s = &p.s;
+        if key.is_none() && full.is_none() && relative.is_none() {
+            return;
+        }
+        for slice in [&mut key, &mut full, &mut relative].into_iter().flatten() {
+            slice.fill(T::ZERO);
+        }
+        let bias = &p.spec.bias;
+        for row in 0..s.rows() {
+            let (b, h, i) = (row / s.nq / s.hq, row / s.nq % s.hq, row % s.nq);
+            for (n, pair) in links.pairs(i..i + 1).enumerate() {
+                let grad = grads[(b * s.hq + h) * links.len() + pair];
+                let j = links.key(i, n);
+                if let (Some(to), Some(bias)) = (&mut key, &bias.key) {
+                    to[bias.index(b, h, 0, j)] += grad;
+                }
+                if let (Some(to), Some(bias)) = (&mut full, &bias.full) {
+                    to[bias.index(b, h, i, j)] += grad;
+                }
+                if let (Some(to), Some(bias)) = (&mut relative, &bias.relative) {
+                    to[bias.index(h, j as isize - (i as isize + p.offset))] += grad;
+                }
             }
         }
+    }
+}
+
+/// One row's scores become weights, and gradients of the weights those of the scores.
+fn row_backward<T: Real>(rule: Rule, stat: T, weights: &mut [T], grads: &mut [T]) {
+    let (mut total, mut weighted) = (T::ZERO, T::ZERO);
+    for (&score, &grad) in weights.iter().zip(grads.iter()) {
+        let slope = rule.slope(score, rule.weight(score, stat));
+        total += slope;
+        weighted += slope * grad;
+    }
+    let centres = rule.centres() && total != T::ZERO;
+    let mean = if centres { weighted / total } else { T::ZERO };
+    for (weight, grad) in weights.iter_mut().zip(grads) {
+        let score = *weight;
+        *weight = rule.weight(score, stat);
+        *grad = rule.slope(score, *weight) * (*grad - mean);
     }
 }

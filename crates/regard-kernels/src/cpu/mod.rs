@@ -35,6 +35,7 @@ use crate::spec::{Backward, Forward, Gradients, Normaliser, Saved, Spec};
 use crate::{Element, Real, View, ViewMut};
 use problem::Problem;
 use rayon::prelude::*;
+use scratch::Large;
 use shared::Shared;
 use weights::Rule;
 
@@ -285,8 +286,8 @@ fn split_forward<T: Real>(
     }
     let n = s.rows();
     let chunk = s.nk.div_ceil(splits).next_multiple_of(4);
-    let mut out = vec![T::ZERO; splits * n * s.dv];
-    let mut numbers = vec![T::ZERO; 3 * splits * n];
+    let mut out = Large::<T>::new(splits * n * s.dv);
+    let mut numbers = Large::<T>::zeros(3 * splits * n);
     let mut index = vec![-1i64; splits * n];
     {
         let (lse, rest) = numbers.split_at_mut(splits * n);

@@ -5,7 +5,7 @@ use super::additive::{AdditiveScores, Form};
 use super::gemm::Gemm;
 use super::kernels::Kernels;
 use super::{BLOCK, TILE};
-use crate::spec::{Score, Shape, Spec, w_of_head};
+use crate::spec::{Activation, Score, Shape, Spec, w_of_head};
 use crate::{Real, View};
 use rayon::prelude::*;
 use std::ops::Range;
@@ -62,10 +62,11 @@ impl<'a, T: Real> Problem<'a, T> {
         kernels: &'static Kernels<T>,
     ) -> Self {
         let form = match spec.score {
-            Score::Additive { activation, .. } => {
-                let reach = reach(&q).max(reach(&k));
-                Form::of(activation, reach)
+            // Only tanh is computed in ways that depend on how large its inputs are.
+            Score::Additive { activation: Activation::Tanh, .. } => {
+                Form::of(Activation::Tanh, reach(&q).max(reach(&k)))
             }
+            Score::Additive { activation, .. } => Form::of(activation, 0.0),
             _ => Form::Leaky(1.0),
         };
         let mask = &spec.mask;

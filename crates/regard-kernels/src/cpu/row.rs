@@ -1,35 +1,56 @@
-//! Kernels for one query of every head, or a few queries, against a list of keys: a feature per
-//! lane.
+//! Kernels for queries that each have a list of keys of their own: a feature per lane.
 //!
 //! Graphs use them (the list is the query's edges) and so does decoding (the list is the cache).
-//! Keys are the outer loop wherever they come from far away, so that a row of k or v is fetched
-//! once for all the heads that read it; the next rows of a list are asked for ahead.
+//! One call serves many rows. Pairs are numbered through: row i has pairs `spans.of(i)`, and every
+//! array of pairs is `[heads, pairs]`. The next rows of a list are asked for ahead, since the
+//! processor sees neither them nor beyond the end of a page by itself.
 
 use super::additive::{Form, for_each_form, value, value_and_slope};
 use super::simd::Simd;
 use crate::Real;
 
-/// The keys of a query, or the queries of a key.
+/// Which pairs belong to each row.
 #[derive(Clone, Copy)]
-pub(crate) enum List {
-    /// These rows.
-    These(*const u32),
-    /// Rows from this one on.
-    From(usize),
+pub(crate) enum Spans {
+    /// Row i has those from entry i to entry i + 1.
+    Between(*const usize),
+    /// Row i has this many from i times as many on.
+    Every(usize),
 }
 
-impl List {
+impl Spans {
     #[inline(always)]
-    pub(super) unsafe fn at(self, n: usize) -> usize {
+    unsafe fn of(self, i: usize) -> (usize, usize) {
         match self {
-            // SAFETY: n is within the list.
-            Self::These(list) => unsafe { *list.add(n) as usize },
-            Self::From(first) => first + n,
+            // SAFETY: there is an entry for each row, and one more.
+            Self::Between(starts) => unsafe { (*starts.add(i), *starts.add(i + 1)) },
+            Self::Every(n) => (i * n, (i + 1) * n),
         }
     }
 }
 
-/// An array of heads and rows: element (h, n) starts at `base + h·head + n·row`.
+/// The other end of each pair.
+#[derive(Clone, Copy)]
+pub(crate) enum List {
+    /// That of pair e is entry e.
+    These(*const u32),
+    /// Those of a row's pairs are consecutive from this one on.
+    From(usize),
+}
+
+impl List {
+    /// The other end of pair e of a row whose pairs begin at `first`.
+    #[inline(always)]
+    pub(super) unsafe fn at(self, e: usize, first: usize) -> usize {
+        match self {
+            // SAFETY: e is within the list.
+            Self::These(list) => unsafe { *list.add(e) as usize },
+            Self::From(from) => from + e - first,
+        }
+    }
+}
+
+/// An array of heads and rows: row (h, n) starts at `base + h·head + n·row`.
 #[derive(Clone, Copy)]
 pub(crate) struct Rows<T> {
     pub(crate) base: *const T,
@@ -45,32 +66,33 @@ impl<T> Rows<T> {
     }
 }
 
-/// Asks for the row of a list entry some way ahead.
-const AHEAD: usize = 6;
+/// As [`Rows`], to write.
+#[derive(Clone, Copy)]
+pub(crate) struct RowsMut<T> {
+    pub(crate) base: *mut T,
+    pub(crate) head: usize,
+    pub(crate) row: usize,
+}
+
+impl<T> RowsMut<T> {
+    #[inline(always)]
+    unsafe fn at(&self, h: usize, n: usize) -> *mut T {
+        // SAFETY: the caller's row exists.
+        unsafe { self.base.add(h * self.head + n * self.row) }
+    }
+}
+
+/// How many pairs ahead the next rows are asked for.
+const AHEAD: usize = 8;
 
 #[inline(always)]
-unsafe fn ask_ahead<V: Simd>(
-    x: &Rows<V::T>,
-    heads: usize,
-    d: usize,
-    list: List,
-    e: usize,
-    n: usize,
-) {
-    if let List::These(_) = list
-        && e + AHEAD < n
-    {
-        // SAFETY: the entry is within the list; asking for memory never faults.
-        unsafe {
-            let j = list.at(e + AHEAD);
-            for h in 0..heads {
-                let from = x.at(h, j);
-                let mut at = 0;
-                while at < d {
-                    V::prefetch(from.add(at));
-                    at += 64 / size_of::<V::T>();
-                }
-            }
+unsafe fn ask<V: Simd>(row: *const V::T, d: usize) {
+    // SAFETY: asking for memory never faults.
+    unsafe {
+        let mut at = 0;
+        while at < d {
+            V::prefetch(row.wrapping_add(at));
+            at += 64 / size_of::<V::T>();
         }
     }
 }
@@ -84,19 +106,19 @@ pub(crate) enum RowScore<T> {
     Additive { form: Form, w: *const T, w_head: usize },
 }
 
-/// Scores of `n` keys for one query of each of `heads` heads, `group` of which share a key head.
+/// Scores of each row's pairs for `heads` heads, `group` of which share a key head.
 #[derive(Clone, Copy)]
 pub(crate) struct RowScores<T> {
     pub(crate) score: RowScore<T>,
     pub(crate) heads: usize,
     pub(crate) group: usize,
-    /// Row 0 of each head is the query.
+    pub(crate) rows: usize,
+    pub(crate) spans: Spans,
+    pub(crate) keys: List,
     pub(crate) q: Rows<T>,
     pub(crate) k: Rows<T>,
-    pub(crate) keys: List,
-    pub(crate) n: usize,
     pub(crate) d: usize,
-    /// `[heads, n]`, heads `to_head` apart.
+    /// Pair e of head h at `to + h·to_head + e`.
     pub(crate) to: *mut T,
     pub(crate) to_head: usize,
 }
@@ -106,133 +128,261 @@ pub(super) unsafe fn row_scores<V: Simd>(r: RowScores<V::T>) {
     // SAFETY: every key is a row of k, `to` holds the result.
     unsafe {
         match r.score {
-            RowScore::Dot(scale) => {
-                for e in 0..r.n {
-                    ask_ahead::<V>(&r.k, r.heads / r.group, r.d, r.keys, e, r.n);
-                    let j = r.keys.at(e);
-                    for kh in 0..r.heads / r.group {
-                        let k = r.k.at(kh, j);
-                        let (mut h, end) = (kh * r.group, (kh + 1) * r.group);
-                        while h + 4 <= end {
-                            dots::<V, 4>(&r, h, k, e, scale);
-                            h += 4;
-                        }
-                        while h < end {
-                            dots::<V, 1>(&r, h, k, e, scale);
-                            h += 1;
+            RowScore::Dot(scale) if r.group >= 4 => {
+                for i in 0..r.rows {
+                    let (first, end) = r.spans.of(i);
+                    for e in first..end {
+                        for kh in 0..r.heads / r.group {
+                            shared_key::<V>(&r, i, kh, e, first, end, scale);
                         }
                     }
                 }
             }
+            RowScore::Dot(scale) => by_fours(&r, Term::<V>::Dot(scale)),
             RowScore::Additive { form, w, w_head } => for_each_form!(form, form => {
-                for e in 0..r.n {
-                    ask_ahead::<V>(&r.k, r.heads / r.group, r.d, r.keys, e, r.n);
-                    let j = r.keys.at(e);
-                    for kh in 0..r.heads / r.group {
-                        let k = r.k.at(kh, j);
-                        for h in kh * r.group..(kh + 1) * r.group {
-                            let (q, w) = (r.q.at(h, 0), w.add(h * w_head));
-                            let mut sum = V::zero();
-                            let mut x = 0;
-                            while x + V::LANES <= r.d {
-                                let value = value(form, V::load(q.add(x)), V::load(k.add(x)));
-                                sum = V::load(w.add(x)).fma(value, sum);
-                                x += V::LANES;
-                            }
-                            if x < r.d {
-                                let at = |p: *const V::T| V::load_first(p.add(x), r.d - x);
-                                sum = at(w).fma(value(form, at(q), at(k)), sum);
-                            }
-                            *r.to.add(h * r.to_head + e) = sum.sum();
-                        }
-                    }
-                }
+                by_fours(&r, Term::<V>::Additive { form, w, w_head });
             }),
         }
     }
 }
 
-/// Dot products of a key with G queries.
+/// One term of a score, feature by feature.
+#[derive(Clone, Copy)]
+enum Term<V: Simd> {
+    Dot(V::T),
+    Additive { form: Form, w: *const V::T, w_head: usize },
+}
+
+/// Scores four keys at a time, so that their sums over the lanes are made together.
 #[inline(always)]
-unsafe fn dots<V: Simd, const G: usize>(
-    r: &RowScores<V::T>,
-    h: usize,
-    k: *const V::T,
-    e: usize,
-    scale: V::T,
-) {
-    // SAFETY: as above; heads h..h + G exist.
+unsafe fn by_fours<V: Simd>(r: &RowScores<V::T>, term: Term<V>) {
+    // SAFETY: as above.
     unsafe {
-        let mut sum = [V::zero(); G];
-        let mut x = 0;
-        while x + V::LANES <= r.d {
-            let k = V::load(k.add(x));
-            for (n, sum) in sum.iter_mut().enumerate() {
-                *sum = V::load(r.q.at(h + n, 0).add(x)).fma(k, *sum);
+        let scale = match term {
+            Term::Dot(scale) => scale,
+            Term::Additive { .. } => V::T::ONE,
+        };
+        for i in 0..r.rows {
+            let (first, end) = r.spans.of(i);
+            for h in 0..r.heads {
+                let kh = h / r.group;
+                let q = r.q.at(h, i);
+                ask::<V>(r.q.at(h, i).wrapping_add(AHEAD / 2 * r.q.row), r.d);
+                let to = r.to.wrapping_add(h * r.to_head);
+                // A head that fits one register: its query and w stay there.
+                let narrow = r.d <= V::LANES;
+                let held = if narrow { term.hold(h, q, r.d) } else { [V::zero(); 2] };
+                let mut e = first;
+                while e < end {
+                    let four = e + 4 <= end;
+                    let count = if four { 4 } else { 1 };
+                    if h == kh * r.group {
+                        for e in e + AHEAD..(e + AHEAD + count).min(end) {
+                            ask::<V>(r.k.at(kh, r.keys.at(e, first)), r.d);
+                        }
+                    }
+                    if four {
+                        let mut parts = [V::zero(); 4];
+                        for (n, part) in parts.iter_mut().enumerate() {
+                            let k = r.k.at(kh, r.keys.at(e + n, first));
+                            *part = if narrow {
+                                term.of_held(held, V::load_upto(k, r.d))
+                            } else {
+                                terms(term, h, q, k, r.d)
+                            };
+                        }
+                        for (n, sum) in V::sum4(parts).into_iter().enumerate() {
+                            *to.wrapping_add(e + n) = sum * scale;
+                        }
+                    } else {
+                        let k = r.k.at(kh, r.keys.at(e, first));
+                        // Summed as four are, so that equal keys have equal scores.
+                        let part = terms(term, h, q, k, r.d);
+                        let [sum, ..] = V::sum4([part, V::zero(), V::zero(), V::zero()]);
+                        *to.wrapping_add(e) = sum * scale;
+                    }
+                    e += count;
+                }
             }
-            x += V::LANES;
-        }
-        if x < r.d {
-            let k = V::load_first(k.add(x), r.d - x);
-            for (n, sum) in sum.iter_mut().enumerate() {
-                *sum = V::load_first(r.q.at(h + n, 0).add(x), r.d - x).fma(k, *sum);
-            }
-        }
-        for (n, sum) in sum.iter().enumerate() {
-            *r.to.add((h + n) * r.to_head + e) = sum.sum() * scale;
         }
     }
 }
 
-/// Adds Σ_e weight_e · v_e to one row of each head.
+/// The terms of head h's score for a pair, to be summed over the lanes.
+#[inline(always)]
+unsafe fn terms<V: Simd>(term: Term<V>, h: usize, q: *const V::T, k: *const V::T, d: usize) -> V {
+    // SAFETY: as above.
+    unsafe {
+        let mut sum = V::zero();
+        let mut x = 0;
+        while x + V::LANES <= d {
+            sum = term.add(sum, h, x, V::LANES, V::load(q.add(x)), V::load(k.add(x)));
+            x += V::LANES;
+        }
+        if x < d {
+            let n = d - x;
+            sum = term.add(sum, h, x, n, V::load_first(q.add(x), n), V::load_first(k.add(x), n));
+        }
+        sum
+    }
+}
+
+impl<V: Simd> Term<V> {
+    /// A query, and w where there is one, of d ≤ LANES features.
+    #[inline(always)]
+    unsafe fn hold(self, h: usize, q: *const V::T, d: usize) -> [V; 2] {
+        // SAFETY: as above.
+        unsafe {
+            let w = match self {
+                Self::Dot(_) => V::zero(),
+                Self::Additive { w, w_head, .. } => V::load_upto(w.add(h * w_head), d),
+            };
+            [V::load_upto(q, d), w]
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn of_held(self, [q, w]: [V; 2], k: V) -> V {
+        // SAFETY: as above.
+        unsafe {
+            match self {
+                Self::Dot(_) => q.mul(k),
+                Self::Additive { form, .. } => w.mul(value(form, q, k)),
+            }
+        }
+    }
+
+    /// Adds the terms of features x..x + n. Not a closure: those are not sure to be inlined.
+    #[inline(always)]
+    unsafe fn add(self, sum: V, h: usize, x: usize, n: usize, q: V, k: V) -> V {
+        // SAFETY: as above.
+        unsafe {
+            match self {
+                Self::Dot(_) => q.fma(k, sum),
+                Self::Additive { form, w, w_head } => {
+                    V::load_upto(w.add(h * w_head + x), n).fma(value(form, q, k), sum)
+                }
+            }
+        }
+    }
+}
+
+/// Dot products of one key with all queries that share it.
+#[inline(always)]
+unsafe fn shared_key<V: Simd>(
+    r: &RowScores<V::T>,
+    i: usize,
+    kh: usize,
+    e: usize,
+    first: usize,
+    end: usize,
+    scale: V::T,
+) {
+    // SAFETY: as above.
+    unsafe {
+        if e + AHEAD < end {
+            ask::<V>(r.k.at(kh, r.keys.at(e + AHEAD, first)), r.d);
+        }
+        let k = r.k.at(kh, r.keys.at(e, first));
+        let (mut h, last) = (kh * r.group, (kh + 1) * r.group);
+        while h < last {
+            let four = h + 4 <= last;
+            let mut sum = [V::zero(); 4];
+            let queries = if four { 4 } else { 1 };
+            let mut x = 0;
+            while x < r.d {
+                let left = r.d - x;
+                let k = V::load_upto(k.add(x), left);
+                if four {
+                    for (n, sum) in sum.iter_mut().enumerate() {
+                        *sum = V::load_upto(r.q.at(h + n, i).add(x), left).fma(k, *sum);
+                    }
+                } else {
+                    sum[0] = V::load_upto(r.q.at(h, i).add(x), left).fma(k, sum[0]);
+                }
+                x += V::LANES;
+            }
+            let sums = V::sum4(sum);
+            for (n, &sum) in sums[..queries].iter().enumerate() {
+                *r.to.wrapping_add((h + n) * r.to_head + e) = sum * scale;
+            }
+            h += queries;
+        }
+    }
+}
+
+/// Each row's output: the sum of its pairs' weights times their values, times `scale`.
 #[derive(Clone, Copy)]
 pub(crate) struct RowGather<T> {
     pub(crate) heads: usize,
     pub(crate) group: usize,
-    /// `[heads, n]`, heads `weights_head` apart.
+    pub(crate) rows: usize,
+    pub(crate) spans: Spans,
+    pub(crate) keys: List,
+    /// Pair e of head h at `weights + h·weights_head + e`.
     pub(crate) weights: *const T,
     pub(crate) weights_head: usize,
     pub(crate) v: Rows<T>,
-    pub(crate) keys: List,
-    pub(crate) n: usize,
     pub(crate) d: usize,
-    /// Row of head h at `to + h · to_head`.
-    pub(crate) to: *mut T,
-    pub(crate) to_head: usize,
+    pub(crate) scale: T,
+    pub(crate) to: RowsMut<T>,
 }
 
 #[inline(always)]
 pub(super) unsafe fn row_gather<V: Simd>(r: RowGather<V::T>) {
     // SAFETY: every key is a row of v, `to` holds the result.
     unsafe {
-        // So many keys that their values are still near when the next features are summed.
-        const NEAR: usize = 64;
-        let mut from = 0;
-        while from < r.n {
-            let n = NEAR.min(r.n - from);
-            let part = (from, n);
-            for kh in 0..r.heads / r.group {
-                let (mut h, end) = (kh * r.group, (kh + 1) * r.group);
-                while h < end {
-                    let four = h + 4 <= end;
-                    let mut x = 0;
-                    while x < r.d {
-                        let left = r.d - x;
-                        let wide = left >= 4 * V::LANES && V::WIDE >= 4;
-                        match (four, wide) {
-                            (true, true) => sums::<V, 4, 4>(&r, kh, h, x, V::LANES, part),
-                            (false, true) => sums::<V, 1, 4>(&r, kh, h, x, V::LANES, part),
-                            (true, false) => sums::<V, 4, 1>(&r, kh, h, x, left, part),
-                            (false, false) => sums::<V, 1, 1>(&r, kh, h, x, left, part),
+        for i in 0..r.rows {
+            let (first, end) = r.spans.of(i);
+            // So many keys that their values are still near for the next heads.
+            const NEAR: usize = 64;
+            let mut from = first;
+            loop {
+                let part = Part { i, first, from, to: (from + NEAR).min(end), end };
+                for kh in 0..r.heads / r.group {
+                    let (mut h, last) = (kh * r.group, (kh + 1) * r.group);
+                    while h < last {
+                        let two = h + 2 <= last;
+                        let mut x = 0;
+                        while x < r.d {
+                            let left = r.d - x;
+                            let registers = match left / V::LANES {
+                                0..2 => 1,
+                                2..8 => 2,
+                                _ => V::WIDE * 2,
+                            };
+                            match (two, registers) {
+                                (true, 8) => sums::<V, 2, 8>(&r, kh, h, x, V::LANES, part),
+                                (true, 4) => sums::<V, 2, 4>(&r, kh, h, x, V::LANES, part),
+                                (true, 2) => sums::<V, 2, 2>(&r, kh, h, x, V::LANES, part),
+                                (true, _) => sums::<V, 2, 1>(&r, kh, h, x, left, part),
+                                (false, 8) => sums::<V, 1, 8>(&r, kh, h, x, V::LANES, part),
+                                (false, 4) => sums::<V, 1, 4>(&r, kh, h, x, V::LANES, part),
+                                (false, 2) => sums::<V, 1, 2>(&r, kh, h, x, V::LANES, part),
+                                (false, _) => sums::<V, 1, 1>(&r, kh, h, x, left, part),
+                            }
+                            x += registers * V::LANES;
                         }
-                        x += if wide { 4 } else { 1 } * V::LANES;
+                        h += if two { 2 } else { 1 };
                     }
-                    h += if four { 4 } else { 1 };
+                }
+                from += NEAR;
+                if from >= end {
+                    break;
                 }
             }
-            from += n;
         }
     }
+}
+
+/// Some of the pairs of row i, which has first..end.
+#[derive(Clone, Copy)]
+struct Part {
+    i: usize,
+    first: usize,
+    from: usize,
+    to: usize,
+    end: usize,
 }
 
 /// NV registers of features from x on for G heads that share key head `kh`.
@@ -243,122 +393,139 @@ unsafe fn sums<V: Simd, const G: usize, const NV: usize>(
     h: usize,
     x: usize,
     left: usize,
-    (from, n): (usize, usize),
+    part: Part,
 ) {
     // SAFETY: as above; the last register is masked where fewer features are left.
     unsafe {
+        let leads = h == kh * r.group && x == 0;
         let mut sum = [[V::zero(); NV]; G];
-        for e in from..from + n {
-            let v = r.v.at(kh, r.keys.at(e)).add(x);
+        for e in part.from..part.to {
+            if leads && e + AHEAD < part.end {
+                ask::<V>(r.v.at(kh, r.keys.at(e + AHEAD, part.first)), r.d);
+            }
+            let v = r.v.at(kh, r.keys.at(e, part.first)).add(x);
             let mut value = [V::zero(); NV];
             for (n, value) in value.iter_mut().enumerate() {
                 *value = V::load_upto(v.add(n * V::LANES), left);
             }
             for (n, sum) in sum.iter_mut().enumerate() {
-                let weight = V::splat(*r.weights.add((h + n) * r.weights_head + e));
+                let weight = V::splat(*r.weights.wrapping_add((h + n) * r.weights_head + e));
                 for v in 0..NV {
                     sum[v] = weight.fma(value[v], sum[v]);
                 }
             }
         }
+        let scale = V::splat(r.scale);
         for (n, sum) in sum.iter().enumerate() {
             for (v, sum) in sum.iter().enumerate() {
-                let to = r.to.add((h + n) * r.to_head + x + v * V::LANES);
-                sum.add(V::load_upto(to, left)).store_upto(to, left);
+                let to = r.to.at(h + n, part.i).add(x + v * V::LANES);
+                if part.from == part.first {
+                    sum.mul(scale).store_upto(to, left);
+                } else {
+                    sum.fma(scale, V::load_upto(to, left)).store_upto(to, left);
+                }
             }
         }
     }
 }
 
-/// The gradients of an additive score on the query's side.
+/// The gradients of an additive score on the queries' side.
 #[derive(Clone, Copy)]
 pub(crate) struct RowAdditiveGrads<T> {
     pub(crate) form: Form,
+    pub(crate) w: *const T,
+    pub(crate) w_head: usize,
     pub(crate) heads: usize,
     pub(crate) group: usize,
-    /// Row 0 of each head is the query.
+    pub(crate) rows: usize,
+    pub(crate) spans: Spans,
+    pub(crate) keys: List,
     pub(crate) q: Rows<T>,
     pub(crate) k: Rows<T>,
-    pub(crate) keys: List,
-    pub(crate) n: usize,
     pub(crate) d: usize,
-    /// The gradients of the scores, `[heads, n]`, heads `grads_head` apart.
+    /// The gradient of pair e's score of head h at `grads + h·grads_head + e`.
     pub(crate) grads: *const T,
     pub(crate) grads_head: usize,
-    /// `[heads, d]` += Σ grad · act'(q + k)
-    pub(crate) slopes: *mut T,
-    /// `[heads, d]` += Σ grad · act(q + k)
-    pub(crate) values: *mut T,
+    /// Written; a null base where not wanted.
+    pub(crate) grad_q: RowsMut<T>,
+    /// `[heads, d]`, added to.
+    pub(crate) grad_w: *mut T,
 }
 
 #[inline(always)]
 pub(super) unsafe fn row_additive_grads<V: Simd>(r: RowAdditiveGrads<V::T>) {
     // SAFETY: every key is a row of k; the last features are masked.
     unsafe {
-        for_each_form!(r.form, form => for h in 0..r.heads {
-            let mut x = 0;
-            while x < r.d {
-                let left = r.d - x;
-                let q = V::load_upto(r.q.at(h, 0).add(x), left);
-                let (mut slopes, mut values) = (V::zero(), V::zero());
-                for e in 0..r.n {
-                    let k = V::load_upto(r.k.at(h / r.group, r.keys.at(e)).add(x), left);
-                    let grad = V::splat(*r.grads.add(h * r.grads_head + e));
-                    let (value, slope) = value_and_slope(form, q, k);
-                    slopes = grad.fma(slope, slopes);
-                    values = grad.fma(value, values);
+        for_each_form!(r.form, form => for i in 0..r.rows {
+            let (first, end) = r.spans.of(i);
+            for h in 0..r.heads {
+                let grads = r.grads.wrapping_add(h * r.grads_head);
+                let mut x = 0;
+                while x < r.d {
+                    let left = r.d - x;
+                    let q = V::load_upto(r.q.at(h, i).add(x), left);
+                    let (mut slopes, mut values) = (V::zero(), V::zero());
+                    for e in first..end {
+                        let k = r.k.at(h / r.group, r.keys.at(e, first)).add(x);
+                        let grad = V::splat(*grads.wrapping_add(e));
+                        let (value, slope) = value_and_slope(form, q, V::load_upto(k, left));
+                        slopes = grad.fma(slope, slopes);
+                        values = grad.fma(value, values);
+                    }
+                    let to = r.grad_w.add(h * r.d + x);
+                    values.add(V::load_upto(to, left)).store_upto(to, left);
+                    if !r.grad_q.base.is_null() {
+                        let w = V::load_upto(r.w.add(h * r.w_head + x), left);
+                        slopes.mul(w).store_upto(r.grad_q.at(h, i).add(x), left);
+                    }
+                    x += V::LANES;
                 }
-                for (to, sum) in [(r.slopes, slopes), (r.values, values)] {
-                    let to = to.add(h * r.d + x);
-                    sum.add(V::load_upto(to, left)).store_upto(to, left);
-                }
-                x += V::LANES;
             }
         })
     }
 }
 
-/// The gradients of one key and its value, from the queries that see it.
+/// The gradients of keys and their values, from the queries that see them.
 #[derive(Clone, Copy)]
 pub(crate) struct KeyGrads<T> {
     pub(crate) score: RowScore<T>,
     pub(crate) heads: usize,
     pub(crate) group: usize,
+    /// Keys, and which entries of `queries` and `pairs` each has.
+    pub(crate) keys: usize,
+    pub(crate) spans: Spans,
     pub(crate) queries: List,
-    /// Where each query's pair lies in `weights` and `grads`, in units of `pair`.
     pub(crate) pairs: Pairs,
-    pub(crate) n: usize,
     pub(crate) q: Rows<T>,
-    /// Row 0 of each key head is the key.
     pub(crate) k: Rows<T>,
     pub(crate) grad_out: Rows<T>,
     pub(crate) d: usize,
     pub(crate) dv: usize,
-    /// Per pair one number per head, pairs `pair` apart.
+    /// Pair e of head h at `… + h·pair_head + e`.
     pub(crate) weights: *const T,
     pub(crate) grads: *const T,
-    pub(crate) pair: usize,
-    /// `[key heads, d]`, added to; null where not wanted.
-    pub(crate) grad_k: *mut T,
-    /// `[key heads, dv]`, added to; null where not wanted.
-    pub(crate) grad_v: *mut T,
+    pub(crate) pair_head: usize,
+    /// Written, a row for each key head and key; a null base where not wanted.
+    pub(crate) grad_k: RowsMut<T>,
+    pub(crate) grad_v: RowsMut<T>,
 }
 
-/// Places of pairs.
+/// Where the pairs of keys lie among those of queries.
 #[derive(Clone, Copy)]
 pub(crate) enum Pairs {
+    /// Entry by entry.
     These(*const u32),
-    /// From the first on, this far apart.
-    Every(usize, usize),
+    /// Those of key j: from `first + j` on, `step` apart.
+    Every { first: usize, step: usize },
 }
 
 impl Pairs {
     #[inline(always)]
-    pub(super) unsafe fn at(self, n: usize) -> usize {
+    pub(super) unsafe fn at(self, e: usize, first: usize, j: usize) -> usize {
         match self {
-            // SAFETY: n is within the list.
-            Self::These(list) => unsafe { *list.add(n) as usize },
-            Self::Every(first, step) => first + n * step,
+            // SAFETY: e is within the list.
+            Self::These(list) => unsafe { *list.add(e) as usize },
+            Self::Every { first: from, step } => from + j + (e - first) * step,
         }
     }
 }
@@ -367,46 +534,107 @@ impl Pairs {
 pub(super) unsafe fn key_grads<V: Simd>(r: KeyGrads<V::T>) {
     // SAFETY: every query is a row of q and grad_out, every pair has its numbers.
     unsafe {
-        let form = match r.score {
-            RowScore::Additive { form, .. } => form,
-            RowScore::Dot(_) => Form::Leaky(1.0),
-        };
-        for_each_form!(form, form => for e in 0..r.n {
-            ask_ahead::<V>(&r.q, r.heads, r.d, r.queries, e, r.n);
-            ask_ahead::<V>(&r.grad_out, r.heads, r.dv, r.queries, e, r.n);
-            let (i, pair) = (r.queries.at(e), r.pairs.at(e) * r.pair);
+        for j in 0..r.keys {
             for kh in 0..r.heads / r.group {
-                for h in kh * r.group..(kh + 1) * r.group {
-                    if !r.grad_v.is_null() {
-                        let weight = *r.weights.add(pair + h);
-                        let to = r.grad_v.add(kh * r.dv);
-                        axpy::<V>(r.dv, weight, r.grad_out.at(h, i), to);
-                    }
-                    if r.grad_k.is_null() {
-                        continue;
-                    }
-                    let (grad, to) = (*r.grads.add(pair + h), r.grad_k.add(kh * r.d));
-                    let q = r.q.at(h, i);
+                if !r.grad_v.base.is_null() {
+                    value_grad::<V>(&r, kh, j);
+                }
+                if !r.grad_k.base.is_null() {
                     match r.score {
-                        RowScore::Dot(scale) => axpy::<V>(r.d, grad * scale, q, to),
-                        RowScore::Additive { w, w_head, .. } => {
-                            let (w, k) = (w.add(h * w_head), r.k.at(kh, 0));
-                            let grad = V::splat(grad);
-                            let mut x = 0;
-                            while x < r.d {
-                                let left = r.d - x;
-                                let at = |p: *const V::T| V::load_upto(p.add(x), left);
-                                let (_, slope) = value_and_slope(form, at(q), at(k));
-                                let to = to.add(x);
-                                let sum = grad.mul(at(w)).fma(slope, V::load_upto(to, left));
-                                sum.store_upto(to, left);
-                                x += V::LANES;
-                            }
-                        }
+                        RowScore::Dot(scale) => dot_key_grad::<V>(&r, kh, j, scale),
+                        RowScore::Additive { form, w, w_head } => for_each_form!(form, form => {
+                            additive_key_grad::<V>(form, w, w_head, &r, kh, j)
+                        }),
                     }
                 }
             }
-        })
+        }
+    }
+}
+
+/// Runs over the pairs of key j for one head: the query and the pair's place.
+macro_rules! for_each_pair {
+    ($r:expr, $j:expr, $rows:expr, $h:expr, $d:expr, |$row:ident, $pair:ident| $code:block) => {{
+        let (first, end) = $r.spans.of($j);
+        for e in first..end {
+            if e + AHEAD < end {
+                ask::<V>($rows.at($h, $r.queries.at(e + AHEAD, first)), $d);
+            }
+            let $row = $rows.at($h, $r.queries.at(e, first));
+            let $pair = $h * $r.pair_head + $r.pairs.at(e, first, $j);
+            $code
+        }
+    }};
+}
+
+#[inline(always)]
+unsafe fn value_grad<V: Simd>(r: &KeyGrads<V::T>, kh: usize, j: usize) {
+    // SAFETY: as above.
+    unsafe {
+        let mut x = 0;
+        while x < r.dv {
+            let left = r.dv - x;
+            let mut sum = V::zero();
+            for h in kh * r.group..(kh + 1) * r.group {
+                for_each_pair!(r, j, r.grad_out, h, r.dv, |row, pair| {
+                    let weight = V::splat(*r.weights.add(pair));
+                    sum = weight.fma(V::load_upto(row.add(x), left), sum);
+                });
+            }
+            sum.store_upto(r.grad_v.at(kh, j).add(x), left);
+            x += V::LANES;
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn dot_key_grad<V: Simd>(r: &KeyGrads<V::T>, kh: usize, j: usize, scale: V::T) {
+    // SAFETY: as above.
+    unsafe {
+        let mut x = 0;
+        while x < r.d {
+            let left = r.d - x;
+            let mut sum = V::zero();
+            for h in kh * r.group..(kh + 1) * r.group {
+                for_each_pair!(r, j, r.q, h, r.d, |row, pair| {
+                    let grad = V::splat(*r.grads.add(pair));
+                    sum = grad.fma(V::load_upto(row.add(x), left), sum);
+                });
+            }
+            sum.mul(V::splat(scale)).store_upto(r.grad_k.at(kh, j).add(x), left);
+            x += V::LANES;
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn additive_key_grad<V: Simd>(
+    form: Form,
+    w: *const V::T,
+    w_head: usize,
+    r: &KeyGrads<V::T>,
+    kh: usize,
+    j: usize,
+) {
+    // SAFETY: as above.
+    unsafe {
+        let mut x = 0;
+        while x < r.d {
+            let left = r.d - x;
+            let k = V::load_upto(r.k.at(kh, j).add(x), left);
+            let mut sum = V::zero();
+            for h in kh * r.group..(kh + 1) * r.group {
+                let mut slopes = V::zero();
+                for_each_pair!(r, j, r.q, h, r.d, |row, pair| {
+                    let grad = V::splat(*r.grads.add(pair));
+                    let (_, slope) = value_and_slope(form, V::load_upto(row.add(x), left), k);
+                    slopes = grad.fma(slope, slopes);
+                });
+                sum = slopes.fma(V::load_upto(w.add(h * w_head + x), left), sum);
+            }
+            sum.store_upto(r.grad_k.at(kh, j).add(x), left);
+            x += V::LANES;
+        }
     }
 }
 
@@ -442,40 +670,112 @@ pub(super) unsafe fn dot<V: Simd>(n: usize, x: *const V::T, y: *const V::T) -> V
     }
 }
 
-/// Scores become softmax weights; gives their log-sum-exp, −∞ where there is nothing.
+/// Scores `[heads, pairs]` become softmax weights row by row; `lse`, where given, gets each row's
+/// log-sum-exp as `[heads, rows]`: −∞ where there is nothing.
 #[inline(always)]
-pub(super) unsafe fn row_softmax<V: Simd>(scores: *mut V::T, n: usize) -> V::T {
+pub(super) unsafe fn row_softmax<V: Simd>(
+    scores: *mut V::T,
+    heads: usize,
+    head: usize,
+    rows: usize,
+    spans: Spans,
+    lse: *mut V::T,
+) {
+    // SAFETY: every pair of every head has its score.
+    unsafe {
+        for h in 0..heads {
+            for i in 0..rows {
+                let (first, end) = spans.of(i);
+                let (largest, total) =
+                    exponentiate::<V>(scores.wrapping_add(h * head + first), end - first);
+                if !lse.is_null() {
+                    *lse.add(h * rows + i) =
+                        if total == V::T::ZERO { V::T::NEG_INFINITY } else { largest + total.ln() };
+                }
+            }
+        }
+    }
+}
+
+/// Scores become weights and gradients of the weights those of the scores, row by row.
+#[inline(always)]
+pub(super) unsafe fn row_softmax_backward<V: Simd>(
+    scores: *mut V::T,
+    grads: *mut V::T,
+    heads: usize,
+    head: usize,
+    rows: usize,
+    spans: Spans,
+) {
+    // SAFETY: every pair of every head has its score and gradient.
+    unsafe {
+        for h in 0..heads {
+            for i in 0..rows {
+                let (first, end) = spans.of(i);
+                let n = end - first;
+                let weights = scores.wrapping_add(h * head + first);
+                let grads = grads.wrapping_add(h * head + first);
+                exponentiate::<V>(weights, n);
+                let mean = V::splat(dot::<V>(n, weights, grads));
+                let mut e = 0;
+                while e < n {
+                    let left = n - e;
+                    let to = grads.add(e);
+                    let centred = V::load_upto(to, left).sub(mean);
+                    centred.mul(V::load_upto(weights.add(e), left)).store_upto(to, left);
+                    e += V::LANES;
+                }
+            }
+        }
+    }
+}
+
+/// Scores become softmax weights; gives the largest and the sum of exponentials relative to it.
+#[inline(always)]
+unsafe fn exponentiate<V: Simd>(scores: *mut V::T, n: usize) -> (V::T, V::T) {
     // SAFETY: n numbers.
     unsafe {
         let mut largest = V::T::NEG_INFINITY;
-        for e in 0..n {
+        let mut e = 0;
+        if n >= V::LANES {
+            let mut top = V::splat(V::T::NEG_INFINITY);
+            while e + V::LANES <= n {
+                top = top.max(V::load(scores.add(e)));
+                e += V::LANES;
+            }
+            let mut lanes = [V::T::NEG_INFINITY; 16];
+            top.store(lanes.as_mut_ptr());
+            for s in lanes {
+                largest = if s > largest { s } else { largest };
+            }
+        }
+        for e in e..n {
             let s = *scores.add(e);
             largest = if s > largest { s } else { largest };
         }
-        let first = if largest > V::T::NEG_INFINITY { largest } else { V::T::ZERO };
-        let base = V::splat(first);
+        let base = if largest > V::T::NEG_INFINITY { largest } else { V::T::ZERO };
+        let first = V::splat(base);
         let mut sum = V::zero();
         let mut e = 0;
         while e < n {
             let left = n - e;
             let at = scores.add(e);
-            let p = V::load_upto(at, left).sub(base).exp();
+            let p = V::load_upto(at, left).sub(first).exp();
             p.store_upto(at, left);
             sum = sum.add(if left >= V::LANES { p } else { V::load_first(at, left) });
             e += V::LANES;
         }
         let total = sum.sum();
-        if total == V::T::ZERO {
-            return V::T::NEG_INFINITY;
+        if total != V::T::ZERO {
+            let factor = V::splat(V::T::ONE / total);
+            let mut e = 0;
+            while e < n {
+                let left = n - e;
+                let at = scores.add(e);
+                V::load_upto(at, left).mul(factor).store_upto(at, left);
+                e += V::LANES;
+            }
         }
-        let factor = V::splat(V::T::ONE / total);
-        let mut e = 0;
-        while e < n {
-            let left = n - e;
-            let at = scores.add(e);
-            V::load_upto(at, left).mul(factor).store_upto(at, left);
-            e += V::LANES;
-        }
-        first + total.ln()
+        (base, total)
     }
 }

@@ -1,7 +1,10 @@
-//! Memory each thread keeps from one tile to the next.
+//! Memory that is kept and used again: fresh pages cost more than the work done in them.
 
 use crate::Real;
 use std::cell::Cell;
+use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut};
+use std::sync::{Mutex, PoisonError};
 
 const LINE: usize = 64;
 
@@ -38,4 +41,75 @@ pub(super) fn with<T: Real, const N: usize, R>(
     let result = f(arrays);
     KEPT.set(kept);
     result
+}
+
+/// Large arrays given back, for the next call to use.
+static LARGE: Mutex<Vec<Vec<Line>>> = Mutex::new(Vec::new());
+/// How many are kept.
+const KEPT_LARGE: usize = 8;
+/// Larger ones are not kept.
+const LARGEST_KEPT: usize = 64 << 20;
+
+/// An array that lives through a call, given back for the next when dropped.
+pub(super) struct Large<T> {
+    lines: Vec<Line>,
+    len: usize,
+    numbers: PhantomData<T>,
+}
+
+impl<T: Real> Large<T> {
+    /// An array with anything in it.
+    pub(super) fn new(len: usize) -> Self {
+        let needed = (len * size_of::<T>()).div_ceil(LINE);
+        let mut kept = LARGE.lock().unwrap_or_else(PoisonError::into_inner);
+        // The smallest that is large enough, else whichever is there.
+        let fits =
+            (0..kept.len()).filter(|&n| kept[n].len() >= needed).min_by_key(|&n| kept[n].len());
+        let mut lines = match fits {
+            Some(n) => kept.swap_remove(n),
+            None => Vec::new(),
+        };
+        drop(kept);
+        if lines.len() < needed {
+            lines = vec![Line([0; LINE]); needed];
+        }
+        Self { lines, len, numbers: PhantomData }
+    }
+
+    /// An array of zeros.
+    pub(super) fn zeros(len: usize) -> Self {
+        let mut large = Self::new(len);
+        large.fill(T::ZERO);
+        large
+    }
+}
+
+impl<T> Drop for Large<T> {
+    fn drop(&mut self) {
+        let lines = std::mem::take(&mut self.lines);
+        if lines.is_empty() || lines.len() * LINE > LARGEST_KEPT {
+            return;
+        }
+        let mut kept = LARGE.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.push(lines);
+        if kept.len() > KEPT_LARGE {
+            let smallest = (0..kept.len()).min_by_key(|&n| kept[n].len()).unwrap_or(0);
+            kept.swap_remove(smallest);
+        }
+    }
+}
+
+impl<T: Real> Deref for Large<T> {
+    type Target = [T];
+    fn deref(&self) -> &[T] {
+        // SAFETY: the lines hold `len` numbers, and every pattern of bits is one.
+        unsafe { std::slice::from_raw_parts(self.lines.as_ptr().cast(), self.len) }
+    }
+}
+
+impl<T: Real> DerefMut for Large<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        // SAFETY: as above, and borrowed alone.
+        unsafe { std::slice::from_raw_parts_mut(self.lines.as_mut_ptr().cast(), self.len) }
+    }
 }

@@ -10,10 +10,11 @@
 use super::additive::AdditiveGrads;
 use super::gemm::Gemm;
 use super::problem::{Block, Problem, tiles};
+use super::scratch::{self, Large};
 use super::shared::Shared;
 use super::tile::{drop_room, drop_tile, keep, row_statistics};
 use super::weights::Rule;
-use super::{BLOCK, TILE, scratch};
+use super::{BLOCK, TILE};
 use crate::spec::{Backward, Gradients, Score, w_of_head};
 use crate::{Real, View, ViewMut};
 use rayon::prelude::*;
@@ -50,7 +51,7 @@ struct Context<'a, T: Real> {
     lse: Option<&'a [T]>,
     threshold: Option<&'a [T]>,
     /// Rows: what is subtracted from the gradients of a row's weights.
-    delta: Vec<T>,
+    delta: Large<T>,
 }
 
 /// The arrays a block works in.
@@ -140,10 +141,12 @@ impl<T: Real> Context<'_, T> {
         let v_size = s.b * s.hk * s.nk * s.dv;
         let heads = s.b * s.hq;
         let parts = query_chunks * key_chunks;
-        let zeros = |wanted: bool, n: usize| vec![T::ZERO; if wanted { n } else { 0 }];
-        let mut q_parts = zeros(g.q.is_some() && key_chunks > 1, key_chunks * q_size);
-        let mut k_parts = zeros(g.k.is_some() && query_chunks > 1, query_chunks * k_size);
-        let mut v_parts = zeros(g.v.is_some() && query_chunks > 1, query_chunks * v_size);
+        let zeros = |wanted: bool, n: usize| Large::<T>::zeros(if wanted { n } else { 0 });
+        // Every number of these is written by its task.
+        let room = |wanted: bool, n: usize| Large::<T>::new(if wanted { n } else { 0 });
+        let mut q_parts = room(g.q.is_some() && key_chunks > 1, key_chunks * q_size);
+        let mut k_parts = room(g.k.is_some() && query_chunks > 1, query_chunks * k_size);
+        let mut v_parts = room(g.v.is_some() && query_chunks > 1, query_chunks * v_size);
         let mut w_parts = zeros(g.w.is_some(), heads * parts * s.dk);
         let own = match p.spec.score {
             Score::Own(own) => own.parameters(),
@@ -291,7 +294,7 @@ impl<T: Real> Context<'_, T> {
             add_parts(&g.k, &k_parts, query_chunks);
             add_parts(&g.v, &v_parts, query_chunks);
         }
-        for (to, parts, width) in [(g.w, &w_parts, s.dk), (g.relative, &relative_parts, table)] {
+        for (to, parts, width) in [(g.w, &*w_parts, s.dk), (g.relative, &*relative_parts, table)] {
             if let Some(to) = to {
                 add_heads(to, parts, width, s.hq, parts.len() / (heads * width).max(1));
             }
@@ -544,9 +547,9 @@ fn row_deltas<T: Real>(
     grad_out: &View<T>,
     out: Option<View<T>>,
     threshold: Option<&[T]>,
-) -> Vec<T> {
+) -> Large<T> {
     let s = &p.s;
-    let mut delta = vec![T::ZERO; s.rows()];
+    let mut delta = Large::zeros(s.rows());
     if let (Rule::Softmax, Some(out)) = (rule, out) {
         delta.par_iter_mut().with_min_len(64).enumerate().for_each(|(row, delta)| {
             let (b, h, i) = (row / s.nq / s.hq, row / s.nq % s.hq, row % s.nq);

@@ -83,15 +83,20 @@ impl Edges {
         &self.key[self.row_start[i]..self.row_start[i + 1]]
     }
 
-    /// Where the edges of a query begin among all edges.
-    pub fn start(&self, i: usize) -> usize {
-        self.row_start[i]
+    /// Where the edges of each query begin among all edges, and, last, where they end.
+    pub fn starts(&self) -> &[usize] {
+        &self.row_start
     }
 
-    /// The queries of a key, ascending, and the place of each one's edge among all edges.
-    pub(crate) fn of_key(&self, j: usize) -> (&[u32], &[u32]) {
-        let range = self.column_start[j]..self.column_start[j + 1];
-        (&self.query[range.clone()], &self.position[range])
+    /// By key, ascending: where the entries of each begin, the queries, and the place of each
+    /// entry's edge among all edges.
+    pub(crate) fn by_key(&self) -> (&[usize], &[u32], &[u32]) {
+        (&self.column_start, &self.query, &self.position)
+    }
+
+    /// The keys of all queries, one query after the other.
+    pub(crate) fn all_keys(&self) -> &[u32] {
+        &self.key
     }
 }
 

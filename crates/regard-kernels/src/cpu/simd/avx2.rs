@@ -34,11 +34,23 @@ unsafe fn power_32(n: __m256i) -> __m256 {
     }
 }
 
+/// The sums of the lanes of four registers.
+#[inline(always)]
+pub(super) unsafe fn sum4(a: __m256, b: __m256, c: __m256, d: __m256) -> [f32; 4] {
+    unsafe {
+        let all = _mm256_hadd_ps(_mm256_hadd_ps(a, b), _mm256_hadd_ps(c, d));
+        let high = _mm256_extractf128_ps::<1>(all);
+        let mut sums = [0.0; 4];
+        _mm_storeu_ps(sums.as_mut_ptr(), _mm_add_ps(_mm256_castps256_ps128(all), high));
+        sums
+    }
+}
+
 macro_rules! avx2 {
     ($name:ident, $t:ty, $lanes:literal, $first:ident, $set1:ident, $load:ident, $store:ident,
      $load_masked:ident, $store_masked:ident, $add:ident, $sub:ident, $mul:ident, $div:ident,
      $max:ident, $min:ident, $fma:ident, $fnma:ident, $compare:ident, $blend:ident,
-     $power:item) => {
+     $power:item $(, $more:item)*) => {
         impl Simd for $name {
             type T = $t;
             const LANES: usize = $lanes;
@@ -126,6 +138,10 @@ macro_rules! avx2 {
             }
             #[inline(always)]
             $power
+            $(
+                #[inline(always)]
+                $more
+            )*
         }
     };
 }
@@ -158,6 +174,9 @@ avx2!(
             let rest = _mm256_sub_epi32(whole, half);
             self.mul(Self(power_32(half))).mul(Self(power_32(rest)))
         }
+    },
+    unsafe fn sum4(four: [Self; 4]) -> [f32; 4] {
+        unsafe { sum4(four[0].0, four[1].0, four[2].0, four[3].0) }
     }
 );
 avx2!(

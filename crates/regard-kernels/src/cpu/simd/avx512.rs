@@ -15,7 +15,7 @@ macro_rules! avx512 {
     ($name:ident, $t:ty, $lanes:literal, $mask:ty, $set1:ident, $load:ident, $store:ident,
      $load_masked:ident, $store_masked:ident, $add:ident, $sub:ident, $mul:ident, $div:ident,
      $max:ident, $min:ident, $fma:ident, $fnma:ident, $compare:ident, $blend:ident,
-     $scale:ident, $sum:ident, $reciprocal:item $(, $transpose:item)?) => {
+     $scale:ident, $sum:ident, $reciprocal:item $(, $more:item)*) => {
         impl Simd for $name {
             type T = $t;
             const LANES: usize = $lanes;
@@ -92,8 +92,8 @@ macro_rules! avx512 {
             $reciprocal
             $(
                 #[inline(always)]
-                $transpose
-            )?
+                $more
+            )*
         }
     };
 }
@@ -126,6 +126,16 @@ avx512!(
             let r = Self(_mm512_rcp14_ps(self.0));
             let e = self.fnma(r, Self::splat(1.0));
             r.fma(e, r)
+        }
+    },
+    unsafe fn sum4(four: [Self; 4]) -> [f32; 4] {
+        unsafe {
+            let half = |x: Self| {
+                let high = _mm512_extractf32x8_ps::<1>(x.0);
+                _mm256_add_ps(_mm512_castps512_ps256(x.0), high)
+            };
+            let [a, b, c, d] = [half(four[0]), half(four[1]), half(four[2]), half(four[3])];
+            super::avx2::sum4(a, b, c, d)
         }
     },
     unsafe fn transpose(

@@ -29,7 +29,8 @@ pub(super) trait Tables: Real {
     const ROUND: Self;
     /// ln 2 in a part with trailing zeros and the rest.
     const LN2: (Self, Self);
-    /// Below this eˣ is 0, above minus this it is ∞; whole powers of two stay in range.
+    /// The logarithm of the smallest normal number: below it eˣ is taken for 0, because numbers
+    /// below the normal range are many times slower.
     const LEAST_EXP: Self;
     /// Beyond this tanh is ±1.
     const TANH_ONE: Self;
@@ -39,7 +40,7 @@ impl Tables for f32 {
     const EXP: &'static [f32] = &[0.5, 0.166_665_77, 0.041_666_555, 0.008_363_179, 0.001_392_618_4];
     const ROUND: f32 = 12582912.0;
     const LN2: (f32, f32) = (0.693_359_4, -2.121_944_4e-4);
-    const LEAST_EXP: f32 = -104.0;
+    const LEAST_EXP: f32 = -87.336_54;
     const TANH_ONE: f32 = 10.0;
 }
 
@@ -60,7 +61,7 @@ impl Tables for f64 {
     ];
     const ROUND: f64 = 6755399441055744.0;
     const LN2: (f64, f64) = (0.693_147_180_369_123_8, 1.908_214_929_270_587_7e-10);
-    const LEAST_EXP: f64 = -746.0;
+    const LEAST_EXP: f64 = -708.396_418_532_264_1;
     const TANH_ONE: f64 = 20.0;
 }
 
@@ -135,6 +136,12 @@ pub(super) trait Simd: Copy {
         let _ = at;
     }
 
+    /// The sums of the lanes of four registers.
+    #[inline(always)]
+    unsafe fn sum4(four: [Self; 4]) -> [Self::T; 4] {
+        unsafe { [four[0].sum(), four[1].sum(), four[2].sum(), four[3].sum()] }
+    }
+
     #[inline(always)]
     unsafe fn zero() -> Self {
         unsafe { Self::splat(Self::T::ZERO) }
@@ -181,9 +188,10 @@ pub(super) trait Simd: Copy {
     unsafe fn exp(self) -> Self {
         unsafe {
             let one = Self::splat(Self::T::ONE);
-            let x = self.max(Self::splat(Self::T::LEAST_EXP));
-            let (n, r, sum) = x.exp_parts();
-            sum.fma(r, one).fma(r, one).times_power_of_2(n)
+            let least = Self::splat(Self::T::LEAST_EXP);
+            let (n, r, sum) = self.max(least).exp_parts();
+            let power = sum.fma(r, one).fma(r, one).times_power_of_2(n);
+            least.where_greater(self, Self::zero(), power)
         }
     }
 

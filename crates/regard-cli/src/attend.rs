@@ -1,0 +1,330 @@
+//! `regard attend`: the operator on files.
+
+use crate::inputs::{Array, Inputs};
+use crate::options::{DtypeName, Options};
+use crate::room::{Limits, Room};
+use crate::tensors::{self, Output, Stored, Tensors, narrow};
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use half::{bf16, f16};
+use regard_kernels::{
+    Backward, Element, Forward, Gradients, Normaliser, Real, Saved, View, ViewMut, reference,
+};
+use safetensors::Dtype;
+use std::fs;
+use std::io::Write;
+use std::path::PathBuf;
+
+/// Attention on its own, on files
+#[derive(Args, Debug)]
+#[command(
+    long_about = "Attention on its own, on files: weights = normalise(score(q, k) + bias, where \
+                  mask), out = weights · v.",
+    after_long_help = HELP,
+    after_help = "`regard attend --help` says which tensors are read and written, with examples."
+)]
+pub struct Command {
+    /// The file to read q, k, v and the rest from
+    #[arg(value_name = "IN.safetensors")]
+    input: PathBuf,
+
+    /// The file to write, whole or not at all
+    #[arg(long, value_name = "OUT.safetensors")]
+    out: PathBuf,
+
+    #[command(flatten)]
+    options: Options,
+}
+
+const HELP: &str = "\
+Tensors read (F32, F64, BF16 or F16 unless said otherwise):
+  q, k, v          [N, D], [B, N, D] or [B, H, N, D]; Hq is a multiple of Hk
+  w                [D] or [Hq, D]; the additive score's weights
+  bias             broadcast to [B, Hq, Nq, Nk]; added to the scores
+  key_bias         [B, Nk]
+  alibi_slopes     [Hq]; −slope · distance is added
+  relative_bias    [1 or Hq, 2R + 1]; its entry clamp(j − i, −R, R) + R is added
+  mask             BOOL or U8, broadcast to [B, Hq, Nq, Nk]; not 0: may attend
+  key_lengths      whole numbers, [B]; only the first so many keys are seen
+  q_segments,      whole numbers, [B, Nq] and [B, Nk]; a query sees only keys of its own
+  k_segments         segment
+  edges            whole numbers, [2, E], queries then keys; a query sees only keys it has an
+                     edge to
+  grad_out         the shape of out; asks for the gradients
+
+Tensors written:
+  out              [.., Nq, Dv], with as many axes as q
+  weights          [.., Nq, Nk] (--weights), dropout included
+  lse              [.., Nq] (--lse); −inf for a row with nothing to attend to
+  index, log_prob  [.., Nq] (argmax and sample); index −1 for a row with nothing to attend to
+  grad_q, grad_k, grad_v, grad_w, grad_bias, grad_key_bias, grad_relative_bias
+                   where grad_out is given, of whatever was given, in its shape
+
+Examples:
+  # causal self-attention, with gradients where the file has grad_out
+  regard attend in.safetensors --out out.safetensors --causal
+
+  # a window of 128 keys before each query, and the weights to look at
+  regard attend in.safetensors --out out.safetensors --window 128,0 --weights
+
+  # Bahdanau's additive attention (the file has w), with exact zeros
+  regard attend in.safetensors --out out.safetensors --score additive --normaliser sparsemax
+
+  # GATv2 on a graph (the file has w and edges)
+  regard attend in.safetensors --out out.safetensors --score additive --activation leaky-relu
+
+  # the same by the plain formula in f64, to compare with
+  regard attend in.safetensors --out exact.safetensors --causal --reference";
+
+impl Command {
+    /// Reads, computes, writes, and says what was written.
+    pub fn run(&self, to: &mut impl Write) -> Result<()> {
+        self.options.check()?;
+        tensors::check_destination(&self.out)?;
+        let input = fs::read(&self.input)
+            .with_context(|| format!("{}: cannot be read", self.input.display()))?;
+        let outputs = attend(&input, &self.options, Limits::of_machine())
+            .with_context(|| self.input.display().to_string())?;
+        drop(input);
+        tensors::write(&self.out, &tensors::serialise(&outputs)?)?;
+        for output in &outputs {
+            writeln!(to, "{output}")?;
+        }
+        Ok(())
+    }
+}
+
+/// The bytes of an input file to the bytes of its output file.
+pub fn attend_bytes(input: &[u8], options: &Options, limits: Limits) -> Result<Vec<u8>> {
+    options.check()?;
+    tensors::serialise(&attend(input, options, limits)?)
+}
+
+fn attend(input: &[u8], options: &Options, limits: Limits) -> Result<Vec<Output>> {
+    let tensors = tensors::read(input)?;
+    let dtype = match (options.dtype, tensors.require("q")?.dtype) {
+        (Some(dtype), _) => dtype,
+        (None, Dtype::F32) => DtypeName::F32,
+        (None, Dtype::F64) => DtypeName::F64,
+        (None, Dtype::BF16) => DtypeName::Bf16,
+        (None, Dtype::F16) => DtypeName::F16,
+        (None, other) => bail!("`q` has type {other}; it needs F32, F64, BF16 or F16"),
+    };
+    match dtype {
+        DtypeName::F32 => attend_in::<f32, f32>(&tensors, options, limits),
+        DtypeName::F64 => attend_in::<f64, f64>(&tensors, options, limits),
+        DtypeName::Bf16 => attend_in::<bf16, f32>(&tensors, options, limits),
+        DtypeName::F16 => attend_in::<f16, f32>(&tensors, options, limits),
+    }
+}
+
+/// Attention stored in E and computed in T.
+fn attend_in<E, T>(tensors: &Tensors, options: &Options, limits: Limits) -> Result<Vec<Output>>
+where
+    E: Stored + Element<Compute = T>,
+    T: Stored + Real,
+{
+    let mut room = Room::within(limits);
+    let inputs = Inputs::<E, T>::take(tensors, &mut room)?;
+    let results = if options.reference {
+        by_reference(&inputs, options, room)?
+    } else {
+        options.machine.install(|| by_kernels(&inputs, options, room))??
+    };
+    Ok(results.into_outputs(&inputs))
+}
+
+/// What is computed, where it is asked for; rows are `[B, Hq, Nq]`.
+struct Results<E, T> {
+    out: Vec<E>,
+    weights: Option<Vec<T>>,
+    lse: Option<Vec<T>>,
+    index: Option<Vec<i64>>,
+    log_prob: Option<Vec<T>>,
+    gradients: Option<Grads<E, T>>,
+}
+
+struct Grads<E, T> {
+    q: Vec<E>,
+    k: Vec<E>,
+    v: Vec<E>,
+    w: Option<Vec<T>>,
+    bias: Option<Vec<T>>,
+    key_bias: Option<Vec<T>>,
+    relative_bias: Option<Vec<T>>,
+}
+
+impl<E, T> Results<E, T>
+where
+    E: Stored + Element<Compute = T>,
+    T: Stored + Real,
+{
+    fn into_outputs(self, inputs: &Inputs<E, T>) -> Vec<Output> {
+        let given = &inputs.q.given;
+        let rows = &given[..given.len() - 1];
+        let with = |last: usize| [rows, &[last]].concat();
+        let mut outputs = vec![Output::new("out", with(inputs.v.full[3]), self.out)];
+        let mut push = |name, shape, data: Option<Vec<T>>| {
+            outputs.extend(data.map(|data| Output::new(name, shape, data)));
+        };
+        push("weights", with(inputs.k.full[2]), self.weights);
+        push("lse", rows.to_vec(), self.lse);
+        push("log_prob", rows.to_vec(), self.log_prob);
+        if let Some(g) = self.gradients {
+            let learned = &inputs.learned;
+            let of_learned = [
+                ("grad_w", &learned.w, g.w),
+                ("grad_bias", &learned.bias, g.bias),
+                ("grad_key_bias", &learned.key_bias, g.key_bias),
+                ("grad_relative_bias", &learned.relative_bias, g.relative_bias),
+            ];
+            for (name, array, gradient) in of_learned {
+                if let Some(array) = array {
+                    push(name, array.given.clone(), gradient);
+                }
+            }
+            outputs.push(Output::new("grad_q", inputs.q.given.clone(), g.q));
+            outputs.push(Output::new("grad_k", inputs.k.given.clone(), g.k));
+            outputs.push(Output::new("grad_v", inputs.v.given.clone(), g.v));
+        }
+        outputs.extend(self.index.map(|index| Output::new("index", rows.to_vec(), index)));
+        outputs
+    }
+}
+
+fn by_kernels<E, T>(
+    inputs: &Inputs<E, T>,
+    options: &Options,
+    mut room: Room,
+) -> Result<Results<E, T>>
+where
+    E: Stored + Element<Compute = T>,
+    T: Stored + Real,
+{
+    let cpu = options.machine.cpu()?;
+    let [q, k, v] = [view(&inputs.q)?, view(&inputs.k)?, view(&inputs.v)?];
+    let spec = options.spec(&inputs.learned, &inputs.masks, inputs.q.full[3])?;
+    let s = spec.check(&q, &k, &v)?;
+    room.check_pairs(&s)?;
+    let (rows, whole) = ([s.b, s.hq, s.nq], [s.b, s.hq, s.nq, s.nk]);
+    let normaliser = spec.normaliser;
+    let hard = normaliser.is_hard();
+    // What backward needs of forward.
+    let differentiate = inputs.grad_out.is_some();
+    let saves_lse = differentiate && normaliser == Normaliser::Softmax;
+    let saves_threshold =
+        differentiate && matches!(normaliser, Normaliser::Sparsemax | Normaliser::Entmax15);
+
+    let mut out = room.zeros::<E>("out", &s.out())?;
+    let mut lse = room.zeros_if::<T>(options.lse || saves_lse, "lse", &rows)?;
+    let mut threshold = room.zeros_if::<T>(saves_threshold, "the thresholds", &rows)?;
+    let mut index = room.zeros_if::<i64>(hard, "index", &rows)?;
+    let mut log_prob = room.zeros_if::<T>(hard, "log_prob", &rows)?;
+    let mut weights = room.zeros_if::<T>(options.weights, "weights", &whole)?;
+    let pass = Forward {
+        out: ViewMut::new(&mut out, s.out())?,
+        lse: lse.as_deref_mut(),
+        threshold: threshold.as_deref_mut(),
+        index: index.as_deref_mut(),
+        log_prob: log_prob.as_deref_mut(),
+        weights: weights.as_deref_mut(),
+    };
+    cpu.forward(&spec, q, k, v, pass)?;
+
+    let mut gradients = None;
+    if let Some(grad_out) = &inputs.grad_out {
+        let learned = &inputs.learned;
+        let mut like = |name: &str, array: &Option<Array<T>>| {
+            array.as_ref().map(|array| room.zeros::<T>(name, &array.given)).transpose()
+        };
+        let mut w = like("grad_w", &learned.w)?;
+        let mut bias = like("grad_bias", &learned.bias)?;
+        let mut key_bias = like("grad_key_bias", &learned.key_bias)?;
+        let mut relative_bias = like("grad_relative_bias", &learned.relative_bias)?;
+        let mut grad_q = room.zeros::<E>("grad_q", &q.shape)?;
+        let mut grad_k = room.zeros::<E>("grad_k", &k.shape)?;
+        let mut grad_v = room.zeros::<E>("grad_v", &v.shape)?;
+        let pass = Backward {
+            grad_out: view(grad_out)?,
+            saved: Saved {
+                out: Some(View::new(&out, s.out())?),
+                lse: lse.as_deref(),
+                threshold: threshold.as_deref(),
+                index: index.as_deref(),
+            },
+            gradients: Gradients {
+                q: Some(ViewMut::new(&mut grad_q, q.shape)?),
+                k: Some(ViewMut::new(&mut grad_k, k.shape)?),
+                v: Some(ViewMut::new(&mut grad_v, v.shape)?),
+                w: w.as_deref_mut(),
+                bias: bias.as_deref_mut(),
+                key_bias: key_bias.as_deref_mut(),
+                relative: relative_bias.as_deref_mut(),
+                own: None,
+            },
+        };
+        cpu.backward(&spec, q, k, v, pass)?;
+        gradients =
+            Some(Grads { q: grad_q, k: grad_k, v: grad_v, w, bias, key_bias, relative_bias });
+    }
+    let lse = lse.filter(|_| options.lse);
+    Ok(Results { out, weights, lse, index, log_prob, gradients })
+}
+
+/// By the plain loops in `f64`, on the numbers that the kernels would have got.
+fn by_reference<E, T>(
+    inputs: &Inputs<E, T>,
+    options: &Options,
+    mut room: Room,
+) -> Result<Results<E, T>>
+where
+    E: Stored + Element<Compute = T>,
+    T: Stored + Real,
+{
+    let wide = |x: &Array<E>| x.data.iter().map(|x| x.widen().f64()).collect::<Vec<_>>();
+    let (q, k, v) = (wide(&inputs.q), wide(&inputs.k), wide(&inputs.v));
+    let q = View::new(&q, inputs.q.full)?;
+    let k = View::new(&k, inputs.k.full)?;
+    let v = View::new(&v, inputs.v.full)?;
+    let learned = inputs.learned.widened();
+    let spec = options.spec(&learned, &inputs.masks, inputs.q.full[3])?;
+    let s = spec.check(&q, &k, &v)?;
+    room.check_pairs(&s)?;
+    // The reference makes all of these, asked for or not.
+    room.take::<f64>("out", &s.out())?;
+    room.take::<f64>("weights", &[s.b, s.hq, s.nq, s.nk])?;
+    room.take::<[f64; 4]>("lse", &[s.b, s.hq, s.nq])?;
+
+    fn narrowed<E: Element>(x: Vec<f64>) -> Vec<E> {
+        x.into_iter().map(narrow).collect()
+    }
+    let output = reference::forward(&spec, q, k, v)?;
+    let gradients = match &inputs.grad_out {
+        Some(grad_out) => {
+            let g = reference::backward(&spec, q, k, v, View::new(&wide(grad_out), s.out())?)?;
+            Some(Grads {
+                q: narrowed(g.q),
+                k: narrowed(g.k),
+                v: narrowed(g.v),
+                w: Some(narrowed(g.w)),
+                bias: Some(narrowed(g.bias)),
+                key_bias: Some(narrowed(g.key_bias)),
+                relative_bias: Some(narrowed(g.relative)),
+            })
+        }
+        None => None,
+    };
+    let hard = spec.normaliser.is_hard();
+    Ok(Results {
+        out: narrowed(output.out),
+        weights: options.weights.then(|| narrowed(output.weights)),
+        lse: options.lse.then(|| narrowed(output.lse)),
+        index: hard.then_some(output.index),
+        log_prob: hard.then(|| narrowed(output.log_prob)),
+        gradients,
+    })
+}
+
+fn view<E>(array: &Array<E>) -> Result<View<'_, E>> {
+    Ok(View::new(&array.data, array.full)?)
+}

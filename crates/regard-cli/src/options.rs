@@ -1,0 +1,247 @@
+//! The choices a user of `attend` makes on the command line.
+
+use crate::inputs::{Learned, Masks};
+use crate::machine::Machine;
+use anyhow::{Context, Result, ensure};
+use clap::{Args, ValueEnum};
+use regard_kernels::{
+    Activation, Bias, Broadcast, Dropout, Mask, Normaliser, Real, Relative, Score, Segments, Spec,
+    Window,
+};
+
+/// What is computed, from which tensors aside.
+#[derive(Args, Clone, Debug, Default)]
+pub struct Options {
+    /// How a query and a key give a score
+    #[arg(long, value_enum, default_value_t, help_heading = "Score")]
+    pub score: ScoreName,
+
+    /// The dot product's factor [default: 1 for dot, 1/√D for scaled-dot]
+    #[arg(long, value_name = "X", allow_hyphen_values = true, help_heading = "Score")]
+    pub scale: Option<f64>,
+
+    /// What the additive score applies to q + k [default: tanh]
+    #[arg(long, value_enum, help_heading = "Score")]
+    pub activation: Option<ActivationName>,
+
+    /// Leaky ReLU's factor below zero [default: 0.2]
+    #[arg(long, value_name = "X", allow_hyphen_values = true, help_heading = "Score")]
+    pub negative_slope: Option<f64>,
+
+    /// No query sees a key after its own position
+    #[arg(long, help_heading = "Mask")]
+    pub causal: bool,
+
+    /// A query sees LEFT keys before its own position and RIGHT after it
+    #[arg(long, value_name = "LEFT,RIGHT", value_parser = window, help_heading = "Mask")]
+    pub window: Option<Window>,
+
+    /// Query i stands at key position i + N [default: Nk − Nq, so that the last query meets the
+    /// last key]
+    #[arg(long, value_name = "N", allow_hyphen_values = true, help_heading = "Mask")]
+    pub offset: Option<isize>,
+
+    /// How the scores of a row become its weights
+    #[arg(long, value_enum, default_value_t, help_heading = "Normaliser")]
+    pub normaliser: NormaliserName,
+
+    /// Zero each weight with probability P, and divide the others by 1 − P
+    #[arg(long, value_name = "P", allow_hyphen_values = true, help_heading = "Normaliser")]
+    pub dropout: Option<f64>,
+
+    /// What dropout and `--normaliser sample` draw from
+    #[arg(long, value_name = "N", default_value_t, help_heading = "Normaliser")]
+    pub seed: u64,
+
+    /// Type of q, k, v, out and their gradients [default: q's own]
+    #[arg(long, value_enum)]
+    pub dtype: Option<DtypeName>,
+
+    /// Threads and instruction set.
+    #[command(flatten)]
+    pub machine: Machine,
+
+    /// Write the weights too: Nq × Nk numbers a head
+    #[arg(long, help_heading = "Output")]
+    pub weights: bool,
+
+    /// Write the log-sum-exp of each row too
+    #[arg(long, help_heading = "Output")]
+    pub lse: bool,
+
+    /// Compute with the plain loops in f64 that the kernels are tested against (slow)
+    #[arg(long, conflicts_with = "isa", help_heading = "Output")]
+    pub reference: bool,
+}
+
+/// The scores, by name.
+#[derive(ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ScoreName {
+    /// q·k
+    Dot,
+    /// q·k / √D
+    #[default]
+    ScaledDot,
+    /// Σ w · activation(q + k); needs the tensor `w`
+    Additive,
+}
+
+/// The activations, by name.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ActivationName {
+    /// Bahdanau's
+    Tanh,
+    /// GATv2's
+    LeakyRelu,
+    /// max(x, 0)
+    Relu,
+    /// x · Φ(x)
+    Gelu,
+    /// x
+    Identity,
+}
+
+/// The normalisers, by name.
+#[derive(ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum NormaliserName {
+    /// exp(s), divided by its sum
+    #[default]
+    Softmax,
+    /// The nearest point of the simplex, with exact zeros
+    Sparsemax,
+    /// Between softmax and sparsemax
+    Entmax15,
+    /// 1 / (1 + exp(−s)), each weight on its own
+    Sigmoid,
+    /// The scores themselves
+    None,
+    /// All on the largest score; also writes `index` and `log_prob`
+    Argmax,
+    /// All on one key drawn from the softmax; also writes `index` and `log_prob`
+    Sample,
+}
+
+/// The types a tensor may be computed from and stored in, by name.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DtypeName {
+    /// 32 bits
+    F32,
+    /// 64 bits
+    F64,
+    /// 16 bits with the range of f32, computed in f32
+    Bf16,
+    /// IEEE half precision, computed in f32
+    F16,
+}
+
+fn window(given: &str) -> Result<Window, String> {
+    let number = |part: &str| part.trim().parse::<usize>().ok();
+    given
+        .split_once(',')
+        .and_then(|(left, right)| Some(Window { left: number(left)?, right: number(right)? }))
+        .ok_or_else(|| "two whole numbers are needed, as in 128,0".into())
+}
+
+impl Options {
+    /// Refuses options that do not belong together, and an instruction set that is not here.
+    pub fn check(&self) -> Result<()> {
+        self.machine.cpu()?;
+        let additive = self.score == ScoreName::Additive;
+        ensure!(
+            !(additive && self.scale.is_some()),
+            "--scale belongs to the dot scores, and --score is additive"
+        );
+        ensure!(
+            additive || self.activation.is_none(),
+            "--activation belongs to --score additive, and --score is {}",
+            name(self.score)
+        );
+        ensure!(
+            self.negative_slope.is_none() || self.activation == Some(ActivationName::LeakyRelu),
+            "--negative-slope belongs to --activation leaky-relu, which was not asked for"
+        );
+        Ok(())
+    }
+
+    /// The normaliser, with its seed.
+    pub fn normaliser(&self) -> Normaliser {
+        match self.normaliser {
+            NormaliserName::Softmax => Normaliser::Softmax,
+            NormaliserName::Sparsemax => Normaliser::Sparsemax,
+            NormaliserName::Entmax15 => Normaliser::Entmax15,
+            NormaliserName::Sigmoid => Normaliser::Sigmoid,
+            NormaliserName::None => Normaliser::None,
+            NormaliserName::Argmax => Normaliser::Argmax,
+            NormaliserName::Sample => Normaliser::Sample { seed: self.seed },
+        }
+    }
+
+    fn activation(&self) -> Activation {
+        match self.activation.unwrap_or(ActivationName::Tanh) {
+            ActivationName::Tanh => Activation::Tanh,
+            ActivationName::LeakyRelu => {
+                Activation::LeakyRelu { slope: self.negative_slope.unwrap_or(0.2) }
+            }
+            ActivationName::Relu => Activation::Relu,
+            ActivationName::Gelu => Activation::Gelu,
+            ActivationName::Identity => Activation::Identity,
+        }
+    }
+
+    /// The mechanism that the options and the file's tensors make together; q has width `width`.
+    pub fn spec<'a, T: Real>(
+        &self,
+        learned: &'a Learned<T>,
+        masks: &'a Masks,
+        width: usize,
+    ) -> Result<Spec<'a, T>> {
+        let score = match self.score {
+            ScoreName::Additive => {
+                let w = learned.w.as_ref().context("--score additive needs the tensor `w`")?;
+                Score::Additive { activation: self.activation(), w: &w.data }
+            }
+            dot => {
+                ensure!(
+                    learned.w.is_none(),
+                    "the tensor `w` belongs to --score additive, and --score is {}",
+                    name(dot)
+                );
+                match self.scale {
+                    Some(scale) => Score::Dot { scale: T::of(scale) },
+                    None if dot == ScoreName::Dot => Score::Dot { scale: T::ONE },
+                    None => Score::scaled_dot(width),
+                }
+            }
+        };
+        let mask = Mask {
+            causal: self.causal,
+            window: self.window,
+            key_lengths: masks.key_lengths.as_deref(),
+            segments: masks.segments.as_ref().map(|(q, k)| Segments { q, k }),
+            dense: masks.dense.as_ref().map(|x| Broadcast { data: &x.data, shape: x.full }),
+            edges: masks.edges.as_ref(),
+        };
+        let bias = Bias {
+            key: learned.key_bias.as_ref().map(|x| Broadcast { data: &x.data, shape: x.full }),
+            full: learned.bias.as_ref().map(|x| Broadcast { data: &x.data, shape: x.full }),
+            alibi: learned.alibi_slopes.as_deref(),
+            relative: learned
+                .relative_bias
+                .as_ref()
+                .map(|x| Relative { table: &x.data, reach: x.full[3] / 2 }),
+        };
+        Ok(Spec {
+            score,
+            mask,
+            bias,
+            normaliser: self.normaliser(),
+            dropout: self.dropout.map(|p| Dropout { p, seed: self.seed }),
+            offset: self.offset,
+        })
+    }
+}
+
+/// A value as it is written on the command line.
+pub(crate) fn name(value: impl ValueEnum) -> String {
+    value.to_possible_value().map_or_else(String::new, |v| v.get_name().to_owned())
+}

@@ -1,0 +1,98 @@
+//! What the program says about itself.
+
+use crate::file::regard;
+
+fn said(arguments: &[&str]) -> String {
+    let output = regard(arguments);
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn every_verb_has_help_with_examples() {
+    for verb in [&[][..], &["attend"], &["bench"], &["info"]] {
+        let help = said(&[verb, &["--help"]].concat());
+        assert!(help.contains("Usage: regard") && help.contains("Examples:\n"), "{help}");
+    }
+}
+
+#[test]
+fn the_examples_of_the_help_are_accepted() {
+    let mut examples = 0;
+    for verb in ["attend", "bench", "info"] {
+        let help = said(&[verb, "--help"]);
+        let lines = help.lines().filter_map(|line| line.trim().strip_prefix("regard "));
+        for line in lines {
+            let line = line.split('#').next().unwrap();
+            let arguments: Vec<&str> = line.split_whitespace().collect();
+            // Options are read before the words after them are looked at.
+            let output = regard(&[&arguments[..], &["--help"]].concat());
+            assert!(output.status.success(), "{line}: {output:?}");
+            examples += 1;
+        }
+    }
+    assert!(examples >= 10);
+}
+
+#[test]
+fn every_option_and_tensor_of_attend_is_in_its_help() {
+    let help = said(&["attend", "--help"]);
+    let options = [
+        "score",
+        "scale",
+        "activation",
+        "negative-slope",
+        "causal",
+        "window",
+        "normaliser",
+        "offset",
+        "dropout",
+        "seed",
+        "dtype",
+        "threads",
+        "isa",
+        "weights",
+        "lse",
+        "reference",
+    ];
+    for option in options {
+        assert!(help.contains(&format!("--{option}")), "--{option}");
+    }
+    for tensor in regard_cli::inputs::NAMES {
+        assert!(help.contains(tensor), "{tensor}");
+    }
+}
+
+#[test]
+fn info_names_the_instruction_sets_and_the_threads() {
+    let info = said(&["info", "--threads", "3", "--isa", "portable"]);
+    let value = |name: &str| {
+        let line = info.lines().find(|line| line.starts_with(name)).unwrap();
+        line[name.len()..].trim().to_owned()
+    };
+    assert_eq!(value("threads"), "3");
+    assert_eq!(value("used"), "portable");
+    assert!(value("instruction sets").ends_with("portable"));
+    assert_eq!(value("version"), env!("CARGO_PKG_VERSION"));
+}
+
+#[test]
+fn wrong_usage_ends_with_status_2() {
+    for arguments in [
+        &["attend"][..],
+        &["attend", "in"],
+        &["atend"],
+        &["attend", "in", "--out", "out", "--score", "cosine"],
+        &["attend", "in", "--out", "out", "--threads", "0"],
+        &["attend", "in", "--out", "out", "--window", "3"],
+        &["attend", "in", "--out", "out", "--window", "-1,2"],
+        &["attend", "in", "--out", "out", "--seed", "-1"],
+        &["bench", "--pass", "backward"],
+        &["bench", "--threads", "0"],
+        &["bench", "--threads", "65535"],
+    ] {
+        let output = regard(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(String::from_utf8(output.stderr).unwrap().starts_with("error: "), "{arguments:?}");
+    }
+}
