@@ -1,7 +1,7 @@
 //! `regard attend`: the operator on files.
 
-use crate::inputs::{Array, Inputs};
-use crate::options::{DtypeName, Options};
+use crate::inputs::{Array, Inputs, NAMES};
+use crate::options::{DtypeName, Options, ScoreName};
 use crate::room::{Limits, Room};
 use crate::tensors::{self, Output, Stored, Tensors, narrow};
 use anyhow::{Context, Result, bail};
@@ -12,7 +12,7 @@ use regard_kernels::{
 };
 use safetensors::Dtype;
 use std::fs;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::PathBuf;
 
 /// Attention on its own, on files
@@ -83,12 +83,16 @@ impl Command {
         tensors::check_destination(&self.out)?;
         let input = fs::read(&self.input)
             .with_context(|| format!("{}: cannot be read", self.input.display()))?;
-        let outputs = attend(&input, &self.options, Limits::of_machine())
+        let (outputs, notes) = attend(&input, &self.options, Limits::of_machine())
             .with_context(|| self.input.display().to_string())?;
         drop(input);
         tensors::write(&self.out, &tensors::serialise(&outputs)?)?;
         for output in &outputs {
             writeln!(to, "{output}")?;
+        }
+        for note in notes {
+            // Nothing can be done about a closed standard error.
+            let _ = writeln!(io::stderr(), "regard: note: {}: {note}", self.input.display());
         }
         Ok(())
     }
@@ -97,11 +101,20 @@ impl Command {
 /// The bytes of an input file to the bytes of its output file.
 pub fn attend_bytes(input: &[u8], options: &Options, limits: Limits) -> Result<Vec<u8>> {
     options.check()?;
-    tensors::serialise(&attend(input, options, limits)?)
+    tensors::serialise(&attend(input, options, limits)?.0)
 }
 
-fn attend(input: &[u8], options: &Options, limits: Limits) -> Result<Vec<Output>> {
+/// The outputs, and what of the file was left aside.
+fn attend(input: &[u8], options: &Options, limits: Limits) -> Result<(Vec<Output>, Vec<String>)> {
     let tensors = tensors::read(input)?;
+    let mut notes: Vec<String> = tensors
+        .others_than(&NAMES)
+        .into_iter()
+        .map(|name| format!("tensor {name:?} is not read; those that are: {}", NAMES.join(", ")))
+        .collect();
+    if options.score != ScoreName::Additive && tensors.get("w").is_some() {
+        notes.push("tensor `w` is left aside; it belongs to --score additive".into());
+    }
     let dtype = match (options.dtype, tensors.require("q")?.dtype) {
         (Some(dtype), _) => dtype,
         (None, Dtype::F32) => DtypeName::F32,
@@ -110,12 +123,13 @@ fn attend(input: &[u8], options: &Options, limits: Limits) -> Result<Vec<Output>
         (None, Dtype::F16) => DtypeName::F16,
         (None, other) => bail!("`q` has type {other}; it needs F32, F64, BF16 or F16"),
     };
-    match dtype {
+    let outputs = match dtype {
         DtypeName::F32 => attend_in::<f32, f32>(&tensors, options, limits),
         DtypeName::F64 => attend_in::<f64, f64>(&tensors, options, limits),
         DtypeName::Bf16 => attend_in::<bf16, f32>(&tensors, options, limits),
         DtypeName::F16 => attend_in::<f16, f32>(&tensors, options, limits),
-    }
+    };
+    Ok((outputs?, notes))
 }
 
 /// Attention stored in E and computed in T.
@@ -125,7 +139,11 @@ where
     T: Stored + Real,
 {
     let mut room = Room::within(limits);
-    let inputs = Inputs::<E, T>::take(tensors, &mut room)?;
+    let mut inputs = Inputs::<E, T>::take(tensors, &mut room)?;
+    if options.score != ScoreName::Additive {
+        inputs.learned.w = None;
+    }
+    let inputs = inputs;
     let results = if options.reference {
         by_reference(&inputs, options, room)?
     } else {

@@ -200,18 +200,11 @@ impl Options {
                 let w = learned.w.as_ref().context("--score additive needs the tensor `w`")?;
                 Score::Additive { activation: self.activation(), w: &w.data }
             }
-            dot => {
-                ensure!(
-                    learned.w.is_none(),
-                    "the tensor `w` belongs to --score additive, and --score is {}",
-                    name(dot)
-                );
-                match self.scale {
-                    Some(scale) => Score::Dot { scale: T::of(scale) },
-                    None if dot == ScoreName::Dot => Score::Dot { scale: T::ONE },
-                    None => Score::scaled_dot(width),
-                }
-            }
+            dot => match self.scale {
+                Some(scale) => Score::Dot { scale: T::of(scale) },
+                None if dot == ScoreName::Dot => Score::Dot { scale: T::ONE },
+                None => Score::scaled_dot(width),
+            },
         };
         let mask = Mask {
             causal: self.causal,

@@ -140,14 +140,9 @@ impl<'a> Tensors<'a> {
         })
     }
 
-    /// Refuses names that are not known: a misspelt one would otherwise have no effect.
-    pub fn refuse_others_than(&self, known: &[&str]) -> Result<()> {
-        match self.0.keys().find(|name| !known.contains(&name.as_str())) {
-            None => Ok(()),
-            Some(name) => {
-                bail!("tensor {name:?} is not one that is read here: {}", known.join(", "))
-            }
-        }
+    /// The names that are not known: perhaps misspelt, perhaps there for somebody else.
+    pub fn others_than(&self, known: &[&str]) -> Vec<&str> {
+        self.0.keys().map(String::as_str).filter(|name| !known.contains(name)).collect()
     }
 }
 

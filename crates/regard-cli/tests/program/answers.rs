@@ -415,3 +415,23 @@ fn what_was_written_is_listed() {
     assert!(said.starts_with("out                 F32   [3, 2]\n"), "{said}");
     assert_eq!(said.lines().count(), 5, "{said}");
 }
+
+#[test]
+fn a_tensor_that_is_not_read_is_noted_and_changes_nothing() {
+    let file = File::default()
+        .f32("q", &[1, 2], &[1.0, 0.0])
+        .f32("k", &[2, 2], &[1.0, 0.0, 0.0, 1.0])
+        .f32("v", &[2, 1], &[3.0, 5.0]);
+    let alone = file.attend(&[]);
+    let more = file.f32("baise", &[1], &[0.0]).f32("w", &[2], &[1.0; 2]);
+    let folder = Folder::new(&more.serialised());
+    let output = folder.attend(&[]);
+    assert!(output.status.success());
+    let said = String::from_utf8(output.stderr).unwrap();
+    let lines: Vec<&str> = said.lines().collect();
+    let note = "regard: note: in.safetensors: tensor";
+    assert!(lines[0].starts_with(&format!("{note} \"baise\" is not read; those that are: q, k, v")));
+    assert_eq!(lines[1], format!("{note} `w` is left aside; it belongs to --score additive"));
+    assert_eq!(lines.len(), 2);
+    assert_eq!(folder.written().unwrap(), alone);
+}

@@ -25,13 +25,6 @@ fn a_missing_tensor_is_named() {
 }
 
 #[test]
-fn an_unknown_tensor_is_named_with_those_that_are_known() {
-    let said = file().f32("baise", &[1], &[0.0]).refused(&[]);
-    assert!(said.starts_with("regard: in.safetensors: tensor \"baise\" is not one"), "{said}");
-    assert!(said.contains("q, k, v, bias, key_bias"), "{said}");
-}
-
-#[test]
 fn a_wrong_type_is_named() {
     let ints = |name, shape: &[usize]| file().i64(name, shape, &vec![0; shape.iter().product()]);
     let real = "it needs F32, F64, BF16 or F16";
@@ -163,11 +156,6 @@ fn options_that_do_not_belong_together_are_refused() {
         assert_eq!(file().refused(options), format!("regard: {sentence}"));
     }
     assert_refused(file(), &["--score", "additive"], "--score additive needs the tensor `w`");
-    assert_refused(
-        file().f32("w", &[2], &[0.0; 2]),
-        &["--score", "dot"],
-        "the tensor `w` belongs to --score additive, and --score is dot",
-    );
     assert_refused(file(), &["--dropout", "1"], "dropout 1 is not in 0 ≤ p < 1");
     assert_refused(file(), &["--dropout", "-0.1"], "dropout -0.1 is not in 0 ≤ p < 1");
     assert_refused(file(), &["--scale", "nan"], "scale NaN is not a finite number");

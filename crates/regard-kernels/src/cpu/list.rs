@@ -183,11 +183,10 @@ impl Heads {
     }
 }
 
-/// Copies of k and v in which the rows of a head lie side by side, where heads are read one by one
+/// A copy of k and v in which the rows of a head lie side by side, where heads are read one by one
 /// and lay between each other: a cache keeps whole lines, and few that are a power of two apart.
 pub(super) struct Near<T: Real> {
-    k: Large<T>,
-    v: Large<T>,
+    copy: Large<T>,
     same: bool,
 }
 
@@ -196,33 +195,61 @@ impl<T: Real> Near<T> {
         let same = p.k.data.as_ptr() == p.v.data.as_ptr()
             && p.k.strides == p.v.strides
             && p.k.shape == p.v.shape;
-        let v = if same { Large::new(0) } else { side_by_side(&p.v, parts) };
-        Self { k: side_by_side(&p.k, parts), v, same }
+        let copy =
+            if same { side_by_side([&p.k], parts) } else { side_by_side([&p.k, &p.v], parts) };
+        Self { copy, same }
     }
 
     pub(super) fn problem<'a>(&'a self, p: &Problem<'a, T>) -> Problem<'a, T> {
-        let k = near_view(p.k, &self.k);
-        let v = if self.same { k } else { near_view(p.v, &self.v) };
         let mut near = *p;
-        (near.k, near.v) = (k, v);
+        [near.k, near.v] = if self.same {
+            let [k] = near_views([p.k], &self.copy);
+            [k, k]
+        } else {
+            near_views([p.k, p.v], &self.copy)
+        };
         near
     }
 }
 
-/// The copy where there is one.
-pub(super) fn near_view<'a, T>(x: View<'a, T>, copy: &'a [T]) -> View<'a, T> {
-    if copy.is_empty() { x } else { View::of_rows(copy, x.shape) }
+/// The views of a copy where there is one.
+pub(super) fn near_views<'a, T, const N: usize>(
+    views: [View<'a, T>; N],
+    copy: &'a [T],
+) -> [View<'a, T>; N] {
+    if copy.is_empty() {
+        return views;
+    }
+    let width: usize = views.iter().map(|x| x.shape[3]).sum();
+    let mut from = 0;
+    views.map(|x| {
+        let [_, h, n, d] = x.shape;
+        let data = &copy[from..];
+        from += d;
+        View { data, shape: x.shape, strides: [h * n * width, n * width, width] }
+    })
 }
 
-/// A contiguous copy; nothing where one is not needed.
-pub(super) fn side_by_side<T: Real>(x: &View<T>, parts: usize) -> Large<T> {
-    let [b, h, n, d] = x.shape;
-    if parts == 1 || h == 1 || d == 0 || x.strides[2] == d {
+/// A copy of arrays with as many heads and rows, the rows of each next to the other's; nothing
+/// where one is not needed.
+pub(super) fn side_by_side<T: Real, const N: usize>(
+    views: [&View<T>; N],
+    parts: usize,
+) -> Large<T> {
+    let [b, h, n, _] = views[0].shape;
+    let width: usize = views.iter().map(|x| x.shape[3]).sum();
+    let apart = views.iter().any(|x| x.strides[2] != x.shape[3]);
+    if parts == 1 || h == 1 || width == 0 || !apart {
         return Large::new(0);
     }
-    let mut copy = Large::new(b * h * n * d);
-    copy.par_chunks_mut(d).with_min_len(1024).enumerate().for_each(|(row, to)| {
-        to.copy_from_slice(x.row(row / n / h, row / n % h, row % n));
+    let mut copy = Large::new(b * h * n * width);
+    copy.par_chunks_mut(width).with_min_len(1024).enumerate().for_each(|(row, to)| {
+        let mut from = 0;
+        for x in views {
+            let d = x.shape[3];
+            to[from..from + d].copy_from_slice(x.row(row / n / h, row / n % h, row % n));
+            from += d;
+        }
     });
     copy
 }
@@ -521,7 +548,8 @@ fn few<T: Real>(p: &Problem<T>, rows: &Rows<T>) {
     let splits = if p.spec.normaliser.has_threshold() {
         1
     } else {
-        SPLIT_TASKS.div_ceil(tasks).min(s.nk / SPLIT_KEYS).max(1)
+        // Half as many as elsewhere: what is read at memory speed likes long stretches.
+        (SPLIT_TASKS / 2).div_ceil(tasks).min(s.nk / SPLIT_KEYS).max(1)
     };
     split_forward(p, rows, splits, tasks, |task, keys, rows| {
         let (b, hk) = (task / s.hk, task % s.hk);

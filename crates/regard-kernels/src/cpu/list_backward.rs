@@ -5,7 +5,7 @@
 //! No two tasks write to the same place, so the sums have one order. Memory: two numbers per pair
 //! and head.
 
-use super::list::{Heads, Links, Near, ROWS, near_view, pair_score, score_rows, side_by_side};
+use super::list::{Heads, Links, Near, ROWS, near_views, pair_score, score_rows, side_by_side};
 use super::problem::Problem;
 use super::row::{KeyGrads, RowAdditiveGrads, RowGather, RowScore, RowScores, RowsMut};
 use super::scratch::{self, Large};
@@ -26,12 +26,11 @@ pub(super) fn backward<T: Real>(p: &Problem<T>, pass: Backward<T>) {
     let parts = Heads::parts(p, s.nk.max(s.nq), s.hq * s.dk.max(s.dv));
     let near = Near::of(p, parts);
     let p = &near.problem(p);
-    // `[B, Hq, pairs]`
-    let mut weights = Large::new(s.b * s.hq * links.len());
-    let mut grads = Large::new(s.b * s.hq * links.len());
+    // `[B, Hq, pairs, 2]`: each pair's weight, and beside it the gradient of its score.
+    let mut numbers = Large::new(2 * s.b * s.hq * links.len());
     let pass = Pass { p, rule, links, parts, grad_out, threshold: saved.threshold };
-    let parameters = pass.over_queries(&g, &mut weights, &mut grads);
-    pass.over_keys(&g, &weights, &grads);
+    let parameters = pass.over_queries(&g, &mut numbers);
+    pass.over_keys(&g, &numbers);
 
     let chunks = s.nq.div_ceil(ROWS);
     let Gradients { w, own, key_bias, bias, relative, .. } = g;
@@ -40,7 +39,7 @@ pub(super) fn backward<T: Real>(p: &Problem<T>, pass: Backward<T>) {
             add_heads(to, &parameters, width, s.hq, chunks);
         }
     }
-    pass.biases(&grads, [key_bias, bias, relative]);
+    pass.biases(&numbers, [key_bias, bias, relative]);
 }
 
 struct Pass<'a, T: Real> {
@@ -53,9 +52,9 @@ struct Pass<'a, T: Real> {
 }
 
 impl<T: Real> Pass<'_, T> {
-    /// Fills the arrays of pairs, writes the gradient of q, and gives the parts of the gradients
+    /// Fills the array of pairs, writes the gradient of q, and gives the parts of the gradients
     /// of the score's parameters, `[B·Hq, chunks, parameters]`.
-    fn over_queries(&self, g: &Gradients<T>, weights: &mut [T], grads: &mut [T]) -> Vec<T> {
+    fn over_queries(&self, g: &Gradients<T>, numbers: &mut [T]) -> Vec<T> {
         let Self { p, links, parts, .. } = self;
         let s = &p.s;
         let chunks = s.nq.div_ceil(ROWS);
@@ -66,7 +65,7 @@ impl<T: Real> Pass<'_, T> {
         };
         let mut parameters = vec![T::ZERO; s.b * s.hq * chunks * width];
         let parameters_shared = Shared::new(&mut parameters);
-        let (weights, grads) = (Shared::new(weights), Shared::new(grads));
+        let numbers = Shared::new(numbers);
         (0..s.b * parts * chunks).into_par_iter().for_each(|task| {
             let heads = Heads::new(p, *parts, task / chunks);
             let chunk = task % chunks;
@@ -84,8 +83,12 @@ impl<T: Real> Pass<'_, T> {
                     let to = head * links.len() + links.pairs(queries.clone()).start;
                     // SAFETY: these pairs, heads and chunks are this task's alone.
                     unsafe {
-                        weights.part(to, n).copy_from_slice(&row_weights[h * n..][..n]);
-                        grads.part(to, n).copy_from_slice(&row_grads[h * n..][..n]);
+                        let weights = row_weights[h * n..][..n].iter();
+                        let both = weights.zip(&row_grads[h * n..][..n]);
+                        let to = numbers.part(2 * to, 2 * n).as_chunks_mut::<2>().0;
+                        for (to, (&weight, &grad)) in to.iter_mut().zip(both) {
+                            *to = [weight, grad];
+                        }
                         parameters_shared
                             .part((head * chunks + chunk) * width, width)
                             .copy_from_slice(&dw[h * width..][..width]);
@@ -260,7 +263,7 @@ impl<T: Real> Pass<'_, T> {
     }
 
     /// Writes the gradients of k and v.
-    fn over_keys(&self, g: &Gradients<T>, weights: &[T], grads: &[T]) {
+    fn over_keys(&self, g: &Gradients<T>, numbers: &[T]) {
         if g.k.is_none() && g.v.is_none() {
             return;
         }
@@ -268,8 +271,8 @@ impl<T: Real> Pass<'_, T> {
         let s = &p.s;
         let chunks = s.nk.div_ceil(ROWS);
         // Here it is the queries that are read in no order.
-        let copies = [side_by_side(&p.q, *parts), side_by_side(&self.grad_out, *parts)];
-        let (q, grad_out) = (near_view(p.q, &copies[0]), near_view(self.grad_out, &copies[1]));
+        let copy = side_by_side([&p.q, &self.grad_out], *parts);
+        let [q, grad_out] = near_views([p.q, self.grad_out], &copy);
         (0..s.b * parts * chunks).into_par_iter().for_each(|task| {
             let heads = Heads::new(p, *parts, task / chunks);
             let chunk = task % chunks;
@@ -295,21 +298,20 @@ impl<T: Real> Pass<'_, T> {
                     grad_out: heads.queries(p, &grad_out, 0),
                     d: s.dk,
                     dv: s.dv,
-                    weights: weights[from..].as_ptr(),
-                    grads: grads[from..].as_ptr(),
+                    numbers: numbers[2 * from..].as_ptr(),
                     pair_head: links.len(),
                     grad_k: g.k.as_ref().filter(|_| score.is_some()).map_or(nowhere, results),
                     grad_v: g.v.as_ref().map_or(nowhere, results),
                 });
             }
             if let (Score::Own(_), Some(_)) = (p.spec.score, &g.k) {
-                self.own_keys(&heads, keys, grads, g);
+                self.own_keys(&heads, keys, numbers, g);
             }
         });
     }
 
     /// The gradients of some keys by a score of one's own.
-    fn own_keys(&self, heads: &Heads, keys: Range<usize>, grads: &[T], g: &Gradients<T>) {
+    fn own_keys(&self, heads: &Heads, keys: Range<usize>, numbers: &[T], g: &Gradients<T>) {
         let Self { p, links, .. } = self;
         let s = &p.s;
         let (Score::Own(own), Some(to)) = (p.spec.score, &g.k) else { return };
@@ -322,7 +324,7 @@ impl<T: Real> Pass<'_, T> {
                             own.backward(
                                 p.q.row(heads.b, h, i),
                                 p.k.row(heads.b, heads.hk + kh, j),
-                                grads[(heads.b * s.hq + h) * links.len() + pair],
+                                numbers[2 * ((heads.b * s.hq + h) * links.len() + pair) + 1],
                                 dq,
                                 dk,
                                 parameters,
@@ -337,7 +339,7 @@ impl<T: Real> Pass<'_, T> {
     }
 
     /// Adds the pairs' gradients up into the biases'.
-    fn biases(&self, grads: &[T], [mut key, mut full, mut relative]: [Option<&mut [T]>; 3]) {
+    fn biases(&self, numbers: &[T], [mut key, mut full, mut relative]: [Option<&mut [T]>; 3]) {
         let Self { p, links, .. } = self;
         let s = &p.s;
         if key.is_none() && full.is_none() && relative.is_none() {
@@ -350,7 +352,7 @@ impl<T: Real> Pass<'_, T> {
         for row in 0..s.rows() {
             let (b, h, i) = (row / s.nq / s.hq, row / s.nq % s.hq, row % s.nq);
             for (n, pair) in links.pairs(i..i + 1).enumerate() {
-                let grad = grads[(b * s.hq + h) * links.len() + pair];
+                let grad = numbers[2 * ((b * s.hq + h) * links.len() + pair) + 1];
                 let j = links.key(i, n);
                 if let (Some(to), Some(bias)) = (&mut key, &bias.key) {
                     to[bias.index(b, h, 0, j)] += grad;

@@ -5,6 +5,8 @@
 //! array of pairs is `[heads, pairs]`. The next rows of a list are asked for ahead, since the
 //! processor sees neither them nor beyond the end of a page by itself.
 
+#![allow(clippy::needless_range_loop)] // constant bounds, so that everything stays in registers
+
 use super::additive::{Form, for_each_form, value, value_and_slope};
 use super::simd::Simd;
 use crate::Real;
@@ -39,6 +41,26 @@ pub(crate) enum List {
 }
 
 impl List {
+    /// Where to stop asking ahead in a row that ends at `end`: the pairs of a list go on with the
+    /// next row's, up to those of the last row.
+    #[inline(always)]
+    unsafe fn limit(self, spans: Spans, rows: usize, end: usize) -> usize {
+        match self {
+            // SAFETY: there is a last row.
+            Self::These(_) => unsafe { spans.of(rows - 1).1 },
+            Self::From(_) => end,
+        }
+    }
+
+    /// How far ahead to ask.
+    #[inline(always)]
+    fn ahead(self) -> usize {
+        match self {
+            Self::These(_) => AHEAD,
+            Self::From(_) => AHEAD_IN_ORDER,
+        }
+    }
+
     /// The other end of pair e of a row whose pairs begin at `first`.
     #[inline(always)]
     pub(super) unsafe fn at(self, e: usize, first: usize) -> usize {
@@ -82,8 +104,12 @@ impl<T> RowsMut<T> {
     }
 }
 
-/// How many pairs ahead the next rows are asked for.
+/// How many pairs ahead the next rows of a list are asked for; of consecutive rows, which are read
+/// in several places at once, fewer are enough.
 const AHEAD: usize = 8;
+const AHEAD_IN_ORDER: usize = 3;
+/// How many places a long list is read in at once.
+const STREAMS: usize = 4;
 
 #[inline(always)]
 unsafe fn ask<V: Simd>(row: *const V::T, d: usize) {
@@ -131,9 +157,17 @@ pub(super) unsafe fn row_scores<V: Simd>(r: RowScores<V::T>) {
             RowScore::Dot(scale) if r.group >= 4 => {
                 for i in 0..r.rows {
                     let (first, end) = r.spans.of(i);
-                    for e in first..end {
+                    // Four places at once: memory gives more to four streams than to one.
+                    let stream = (end - first) / STREAMS;
+                    for e in first..first + stream {
+                        let four = [e, e + stream, e + 2 * stream, e + 3 * stream];
                         for kh in 0..r.heads / r.group {
-                            shared_key::<V>(&r, i, kh, e, first, end, scale);
+                            shared_keys::<V, STREAMS>(&r, i, kh, four, (first, end), scale);
+                        }
+                    }
+                    for e in first + STREAMS * stream..end {
+                        for kh in 0..r.heads / r.group {
+                            shared_keys::<V, 1>(&r, i, kh, [e], (first, end), scale);
                         }
                     }
                 }
@@ -164,10 +198,11 @@ unsafe fn by_fours<V: Simd>(r: &RowScores<V::T>, term: Term<V>) {
         };
         for i in 0..r.rows {
             let (first, end) = r.spans.of(i);
+            let limit = r.keys.limit(r.spans, r.rows, end);
             for h in 0..r.heads {
-                let kh = h / r.group;
+                let kh = if r.group == 1 { h } else { h / r.group };
                 let q = r.q.at(h, i);
-                ask::<V>(r.q.at(h, i).wrapping_add(AHEAD / 2 * r.q.row), r.d);
+                ask::<V>(q.wrapping_add(AHEAD / 2 * r.q.row), r.d);
                 let to = r.to.wrapping_add(h * r.to_head);
                 // A head that fits one register: its query and w stay there.
                 let narrow = r.d <= V::LANES;
@@ -177,7 +212,7 @@ unsafe fn by_fours<V: Simd>(r: &RowScores<V::T>, term: Term<V>) {
                     let four = e + 4 <= end;
                     let count = if four { 4 } else { 1 };
                     if h == kh * r.group {
-                        for e in e + AHEAD..(e + AHEAD + count).min(end) {
+                        for e in e + AHEAD..(e + AHEAD + count).min(limit) {
                             ask::<V>(r.k.at(kh, r.keys.at(e, first)), r.d);
                         }
                     }
@@ -267,46 +302,68 @@ impl<V: Simd> Term<V> {
     }
 }
 
-/// Dot products of one key with all queries that share it.
+/// Dot products of NK keys with all queries that share them.
 #[inline(always)]
-unsafe fn shared_key<V: Simd>(
+unsafe fn shared_keys<V: Simd, const NK: usize>(
     r: &RowScores<V::T>,
     i: usize,
     kh: usize,
-    e: usize,
-    first: usize,
-    end: usize,
+    pairs: [usize; NK],
+    (first, end): (usize, usize),
     scale: V::T,
 ) {
     // SAFETY: as above.
     unsafe {
-        if e + AHEAD < end {
-            ask::<V>(r.k.at(kh, r.keys.at(e + AHEAD, first)), r.d);
+        let mut k = [r.k.base; NK];
+        for (n, k) in k.iter_mut().enumerate() {
+            let ahead = pairs[n] + r.keys.ahead();
+            if ahead < end {
+                ask::<V>(r.k.at(kh, r.keys.at(ahead, first)), r.d);
+            }
+            *k = r.k.at(kh, r.keys.at(pairs[n], first));
         }
-        let k = r.k.at(kh, r.keys.at(e, first));
         let (mut h, last) = (kh * r.group, (kh + 1) * r.group);
-        while h < last {
-            let four = h + 4 <= last;
-            let mut sum = [V::zero(); 4];
-            let queries = if four { 4 } else { 1 };
+        while h + 4 <= last {
+            let q = r.q.at(h, i);
+            let mut sum = [[V::zero(); 4]; NK];
             let mut x = 0;
-            while x < r.d {
-                let left = r.d - x;
-                let k = V::load_upto(k.add(x), left);
-                if four {
-                    for (n, sum) in sum.iter_mut().enumerate() {
-                        *sum = V::load_upto(r.q.at(h + n, i).add(x), left).fma(k, *sum);
+            while x + V::LANES <= r.d {
+                let mut keys = [V::zero(); NK];
+                for n in 0..NK {
+                    keys[n] = V::load(k[n].add(x));
+                }
+                for g in 0..4 {
+                    let q = V::load(q.add(g * r.q.head + x));
+                    for n in 0..NK {
+                        sum[n][g] = q.fma(keys[n], sum[n][g]);
                     }
-                } else {
-                    sum[0] = V::load_upto(r.q.at(h, i).add(x), left).fma(k, sum[0]);
                 }
                 x += V::LANES;
             }
-            let sums = V::sum4(sum);
-            for (n, &sum) in sums[..queries].iter().enumerate() {
-                *r.to.wrapping_add((h + n) * r.to_head + e) = sum * scale;
+            if x < r.d {
+                let left = r.d - x;
+                for n in 0..NK {
+                    let key = V::load_first(k[n].add(x), left);
+                    for g in 0..4 {
+                        let q = V::load_first(q.add(g * r.q.head + x), left);
+                        sum[n][g] = q.fma(key, sum[n][g]);
+                    }
+                }
             }
-            h += queries;
+            for (n, sum) in sum.into_iter().enumerate() {
+                for (g, sum) in V::sum4(sum).into_iter().enumerate() {
+                    *r.to.wrapping_add((h + g) * r.to_head + pairs[n]) = sum * scale;
+                }
+            }
+            h += 4;
+        }
+        while h < last {
+            for (n, &k) in k.iter().enumerate() {
+                let part = terms(Term::<V>::Dot(scale), h, r.q.at(h, i), k, r.d);
+                let [sum, ..] = V::sum4([part, V::zero(), V::zero(), V::zero()]);
+                *r.to.wrapping_add(h * r.to_head + pairs[n]) = sum * scale;
+            }
+            h += 1;
         }
     }
 }
@@ -332,14 +389,26 @@ pub(crate) struct RowGather<T> {
 pub(super) unsafe fn row_gather<V: Simd>(r: RowGather<V::T>) {
     // SAFETY: every key is a row of v, `to` holds the result.
     unsafe {
+        if r.d <= V::LANES && r.group == 1 {
+            return narrow_gather::<V>(&r);
+        }
+        let key_heads = r.heads / r.group;
         for i in 0..r.rows {
             let (first, end) = r.spans.of(i);
             // So many keys that their values are still near for the next heads.
             const NEAR: usize = 64;
             let mut from = first;
+            // A long row is read in four places at once, as for the scores.
+            let stream = if end - first >= 4 * NEAR { (end - first) / STREAMS } else { 0 };
             loop {
-                let part = Part { i, first, from, to: (from + NEAR).min(end), end };
-                for kh in 0..r.heads / r.group {
+                let part = if from < first + stream {
+                    let to = (from + NEAR / STREAMS).min(first + stream);
+                    Part { i, first, from, to, end, streams: STREAMS, stream }
+                } else {
+                    from = from.max(first + STREAMS * stream);
+                    Part { i, first, from, to: (from + NEAR).min(end), end, streams: 1, stream }
+                };
+                for kh in 0..key_heads {
                     let (mut h, last) = (kh * r.group, (kh + 1) * r.group);
                     while h < last {
                         let two = h + 2 <= last;
@@ -366,7 +435,10 @@ pub(super) unsafe fn row_gather<V: Simd>(r: RowGather<V::T>) {
                         h += if two { 2 } else { 1 };
                     }
                 }
-                from += NEAR;
+                from = part.to;
+                if from == first + stream {
+                    from = first + STREAMS * stream;
+                }
                 if from >= end {
                     break;
                 }
@@ -375,7 +447,37 @@ pub(super) unsafe fn row_gather<V: Simd>(r: RowGather<V::T>) {
     }
 }
 
-/// Some of the pairs of row i, which has first..end.
+/// Values of one register each: many short rows, as in a graph.
+#[inline(always)]
+unsafe fn narrow_gather<V: Simd>(r: &RowGather<V::T>) {
+    // SAFETY: as above.
+    unsafe {
+        let scale = V::splat(r.scale);
+        for h in 0..r.heads {
+            let weights = r.weights.wrapping_add(h * r.weights_head);
+            for i in 0..r.rows {
+                let (first, end) = r.spans.of(i);
+                // Four sums, so that none waits for the one before.
+                let mut sum = [V::zero(); 4];
+                let mut e = first;
+                while e < end {
+                    let count = (end - e).min(4);
+                    for n in 0..4 {
+                        if n < count {
+                            let v = V::load_upto(r.v.at(h, r.keys.at(e + n, first)), r.d);
+                            sum[n] = V::splat(*weights.wrapping_add(e + n)).fma(v, sum[n]);
+                        }
+                    }
+                    e += 4;
+                }
+                let all = sum[0].add(sum[1]).add(sum[2].add(sum[3]));
+                all.mul(scale).store_upto(r.to.at(h, i), r.d);
+            }
+        }
+    }
+}
+
+/// Some of the pairs of row i, which has first..end: from..to, and as many again a stream further.
 #[derive(Clone, Copy)]
 struct Part {
     i: usize,
@@ -383,6 +485,8 @@ struct Part {
     from: usize,
     to: usize,
     end: usize,
+    streams: usize,
+    stream: usize,
 }
 
 /// NV registers of features from x on for G heads that share key head `kh`.
@@ -400,18 +504,22 @@ unsafe fn sums<V: Simd, const G: usize, const NV: usize>(
         let leads = h == kh * r.group && x == 0;
         let mut sum = [[V::zero(); NV]; G];
         for e in part.from..part.to {
-            if leads && e + AHEAD < part.end {
-                ask::<V>(r.v.at(kh, r.keys.at(e + AHEAD, part.first)), r.d);
-            }
-            let v = r.v.at(kh, r.keys.at(e, part.first)).add(x);
-            let mut value = [V::zero(); NV];
-            for (n, value) in value.iter_mut().enumerate() {
-                *value = V::load_upto(v.add(n * V::LANES), left);
-            }
-            for (n, sum) in sum.iter_mut().enumerate() {
-                let weight = V::splat(*r.weights.wrapping_add((h + n) * r.weights_head + e));
-                for v in 0..NV {
-                    sum[v] = weight.fma(value[v], sum[v]);
+            for s in 0..part.streams {
+                let e = e + s * part.stream;
+                let ahead = e + r.keys.ahead();
+                if leads && ahead < part.end {
+                    ask::<V>(r.v.at(kh, r.keys.at(ahead, part.first)), r.d);
+                }
+                let v = r.v.at(kh, r.keys.at(e, part.first)).add(x);
+                let mut value = [V::zero(); NV];
+                for (n, value) in value.iter_mut().enumerate() {
+                    *value = V::load_upto(v.add(n * V::LANES), left);
+                }
+                for (n, sum) in sum.iter_mut().enumerate() {
+                    let weight = V::splat(*r.weights.wrapping_add((h + n) * r.weights_head + e));
+                    for v in 0..NV {
+                        sum[v] = weight.fma(value[v], sum[v]);
+                    }
                 }
             }
         }
@@ -501,9 +609,9 @@ pub(crate) struct KeyGrads<T> {
     pub(crate) grad_out: Rows<T>,
     pub(crate) d: usize,
     pub(crate) dv: usize,
-    /// Pair e of head h at `… + h·pair_head + e`.
-    pub(crate) weights: *const T,
-    pub(crate) grads: *const T,
+    /// The weight of pair e of head h at `numbers + 2·(h·pair_head + e)`, and the gradient
+    /// of its score beside it.
+    pub(crate) numbers: *const T,
     pub(crate) pair_head: usize,
     /// Written, a row for each key head and key; a null base where not wanted.
     pub(crate) grad_k: RowsMut<T>,
@@ -534,6 +642,15 @@ impl Pairs {
 pub(super) unsafe fn key_grads<V: Simd>(r: KeyGrads<V::T>) {
     // SAFETY: every query is a row of q and grad_out, every pair has its numbers.
     unsafe {
+        if let RowScore::Additive { form, w, w_head } = r.score
+            && r.d.max(r.dv) <= V::LANES
+            && r.group == 1
+            && !r.grad_k.base.is_null()
+            && !r.grad_v.base.is_null()
+        {
+            for_each_form!(form, form => narrow_key_grads::<V>(form, w, w_head, &r));
+            return;
+        }
         for j in 0..r.keys {
             for kh in 0..r.heads / r.group {
                 if !r.grad_v.base.is_null() {
@@ -552,7 +669,42 @@ pub(super) unsafe fn key_grads<V: Simd>(r: KeyGrads<V::T>) {
     }
 }
 
-/// Runs over the pairs of key j for one head: the query and the pair's place.
+/// Keys and values of one register each: both gradients in one walk along the pairs.
+#[inline(always)]
+unsafe fn narrow_key_grads<V: Simd>(form: Form, w: *const V::T, w_head: usize, r: &KeyGrads<V::T>) {
+    // SAFETY: as above.
+    unsafe {
+        for h in 0..r.heads {
+            let numbers = r.numbers.add(2 * h * r.pair_head);
+            let w = V::load_upto(w.add(h * w_head), r.d);
+            for j in 0..r.keys {
+                let (first, end) = r.spans.of(j);
+                let limit = r.queries.limit(r.spans, r.keys, end);
+                let k = V::load_upto(r.k.at(h, j), r.d);
+                let (mut values, mut slopes) = (V::zero(), V::zero());
+                for e in first..end {
+                    if e + AHEAD < limit {
+                        let (i, pair) =
+                            (r.queries.at(e + AHEAD, first), r.pairs.at(e + AHEAD, first, j));
+                        V::prefetch(r.q.at(h, i));
+                        V::prefetch(r.grad_out.at(h, i));
+                        V::prefetch(numbers.add(2 * pair));
+                    }
+                    let (i, pair) = (r.queries.at(e, first), r.pairs.at(e, first, j));
+                    let grad_out = V::load_upto(r.grad_out.at(h, i), r.dv);
+                    let q = V::load_upto(r.q.at(h, i), r.d);
+                    let (_, slope) = value_and_slope(form, q, k);
+                    values = V::splat(*numbers.add(2 * pair)).fma(grad_out, values);
+                    slopes = V::splat(*numbers.add(2 * pair + 1)).fma(slope, slopes);
+                }
+                values.store_upto(r.grad_v.at(h, j), r.dv);
+                slopes.mul(w).store_upto(r.grad_k.at(h, j), r.d);
+            }
+        }
+    }
+}
+
+/// Runs over the pairs of key j for one head: the query's row and the pair's numbers.
 macro_rules! for_each_pair {
     ($r:expr, $j:expr, $rows:expr, $h:expr, $d:expr, |$row:ident, $pair:ident| $code:block) => {{
         let (first, end) = $r.spans.of($j);
@@ -561,7 +713,7 @@ macro_rules! for_each_pair {
                 ask::<V>($rows.at($h, $r.queries.at(e + AHEAD, first)), $d);
             }
             let $row = $rows.at($h, $r.queries.at(e, first));
-            let $pair = $h * $r.pair_head + $r.pairs.at(e, first, $j);
+            let $pair = $r.numbers.add(2 * ($h * $r.pair_head + $r.pairs.at(e, first, $j)));
             $code
         }
     }};
@@ -577,7 +729,7 @@ unsafe fn value_grad<V: Simd>(r: &KeyGrads<V::T>, kh: usize, j: usize) {
             let mut sum = V::zero();
             for h in kh * r.group..(kh + 1) * r.group {
                 for_each_pair!(r, j, r.grad_out, h, r.dv, |row, pair| {
-                    let weight = V::splat(*r.weights.add(pair));
+                    let weight = V::splat(*pair);
                     sum = weight.fma(V::load_upto(row.add(x), left), sum);
                 });
             }
@@ -597,7 +749,7 @@ unsafe fn dot_key_grad<V: Simd>(r: &KeyGrads<V::T>, kh: usize, j: usize, scale: 
             let mut sum = V::zero();
             for h in kh * r.group..(kh + 1) * r.group {
                 for_each_pair!(r, j, r.q, h, r.d, |row, pair| {
-                    let grad = V::splat(*r.grads.add(pair));
+                    let grad = V::splat(*pair.add(1));
                     sum = grad.fma(V::load_upto(row.add(x), left), sum);
                 });
             }
@@ -626,7 +778,7 @@ unsafe fn additive_key_grad<V: Simd>(
             for h in kh * r.group..(kh + 1) * r.group {
                 let mut slopes = V::zero();
                 for_each_pair!(r, j, r.q, h, r.d, |row, pair| {
-                    let grad = V::splat(*r.grads.add(pair));
+                    let grad = V::splat(*pair.add(1));
                     let (_, slope) = value_and_slope(form, V::load_upto(row.add(x), left), k);
                     slopes = grad.fma(slope, slopes);
                 });
@@ -735,24 +887,14 @@ pub(super) unsafe fn row_softmax_backward<V: Simd>(
 unsafe fn exponentiate<V: Simd>(scores: *mut V::T, n: usize) -> (V::T, V::T) {
     // SAFETY: n numbers.
     unsafe {
-        let mut largest = V::T::NEG_INFINITY;
+        let nothing = V::splat(V::T::NEG_INFINITY);
+        let mut top = nothing;
         let mut e = 0;
-        if n >= V::LANES {
-            let mut top = V::splat(V::T::NEG_INFINITY);
-            while e + V::LANES <= n {
-                top = top.max(V::load(scores.add(e)));
-                e += V::LANES;
-            }
-            let mut lanes = [V::T::NEG_INFINITY; 16];
-            top.store(lanes.as_mut_ptr());
-            for s in lanes {
-                largest = if s > largest { s } else { largest };
-            }
+        while e < n {
+            top = top.max(V::load_upto_or(scores.add(e), n - e, nothing));
+            e += V::LANES;
         }
-        for e in e..n {
-            let s = *scores.add(e);
-            largest = if s > largest { s } else { largest };
-        }
+        let largest = top.largest();
         let base = if largest > V::T::NEG_INFINITY { largest } else { V::T::ZERO };
         let first = V::splat(base);
         let mut sum = V::zero();

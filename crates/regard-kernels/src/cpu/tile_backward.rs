@@ -20,8 +20,8 @@ use crate::{Real, View, ViewMut};
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// Tasks a problem is cut into, at least, where it is long enough.
-const TASKS: usize = 32;
+/// Tasks a problem is cut into, about, where it is long enough.
+const TASKS: usize = 16;
 /// Keys or queries worth a task of their own.
 const CHUNK: usize = 256;
 
@@ -125,7 +125,11 @@ impl<T: Real> Context<'_, T> {
         let p = self.p;
         let s = &p.s;
         let want = TASKS.div_ceil(s.b * s.hk);
-        let key_chunks = want.min(s.nk.div_ceil(CHUNK));
+        // Cut both ways: parts of dQ are written once per chunk of keys, those of dK and dV once
+        // per chunk of queries.
+        let square = (want as f64).sqrt().ceil() as usize;
+        let query_chunks = square.min(s.nq.div_ceil(CHUNK));
+        let key_chunks = want.div_ceil(query_chunks).min(s.nk.div_ceil(CHUNK));
         let query_chunks = want.div_ceil(key_chunks).min(s.nq.div_ceil(CHUNK));
         let key_chunk = s.nk.div_ceil(key_chunks).next_multiple_of(8);
         let query_chunk = s.nq.div_ceil(query_chunks).next_multiple_of(BLOCK);

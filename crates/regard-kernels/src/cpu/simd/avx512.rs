@@ -128,6 +128,15 @@ avx512!(
             r.fma(e, r)
         }
     },
+    unsafe fn largest(self) -> f32 {
+        unsafe { _mm512_reduce_max_ps(self.0) }
+    },
+    unsafe fn load_upto_or(from: *const f32, n: usize, or: Self) -> Self {
+        unsafe {
+            let first = if n >= 16 { !0 } else { ((1u32 << n) - 1) as __mmask16 };
+            Self(_mm512_mask_loadu_ps(or.0, first, from))
+        }
+    },
     unsafe fn sum4(four: [Self; 4]) -> [f32; 4] {
         unsafe {
             let half = |x: Self| {

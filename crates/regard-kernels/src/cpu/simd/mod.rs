@@ -136,6 +136,39 @@ pub(super) trait Simd: Copy {
         let _ = at;
     }
 
+    /// The largest lane; NaN loses.
+    #[inline(always)]
+    unsafe fn largest(self) -> Self::T {
+        unsafe {
+            let mut lanes = [Self::T::NEG_INFINITY; 16];
+            self.store(lanes.as_mut_ptr());
+            let mut half = Self::LANES / 2;
+            while half > 0 {
+                for lane in 0..half {
+                    if lanes[lane + half] > lanes[lane] {
+                        lanes[lane] = lanes[lane + half];
+                    }
+                }
+                half /= 2;
+            }
+            lanes[0]
+        }
+    }
+
+    /// The first `n` numbers, or all; the others are `or`'s.
+    #[inline(always)]
+    unsafe fn load_upto_or(from: *const Self::T, n: usize, or: Self) -> Self {
+        unsafe {
+            if n >= Self::LANES {
+                return Self::load(from);
+            }
+            let mut lanes = [Self::T::ZERO; 16];
+            or.store(lanes.as_mut_ptr());
+            from.copy_to_nonoverlapping(lanes.as_mut_ptr(), n);
+            Self::load(lanes.as_ptr())
+        }
+    }
+
     /// The sums of the lanes of four registers.
     #[inline(always)]
     unsafe fn sum4(four: [Self; 4]) -> [Self::T; 4] {
