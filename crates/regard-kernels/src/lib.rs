@@ -4,7 +4,7 @@
 //! weights = normalise( score(q, k) + bias, where mask )        output = weights · v
 //! ```
 //!
-//! [`spec`] says what is computed, [`reference`] computes it in plain loops that can be read top to
+//! [`spec`] says what is computed, [`mod@reference`] computes it in plain loops that can be read top to
 //! bottom, and [`cpu`] computes it fused, tiled, in SIMD and on every core, forward and backward.
 //!
 //! ```

@@ -430,7 +430,9 @@ fn a_tensor_that_is_not_read_is_noted_and_changes_nothing() {
     let said = String::from_utf8(output.stderr).unwrap();
     let lines: Vec<&str> = said.lines().collect();
     let note = "regard: note: in.safetensors: tensor";
-    assert!(lines[0].starts_with(&format!("{note} \"baise\" is not read; those that are: q, k, v")));
+    assert!(
+        lines[0].starts_with(&format!("{note} \"baise\" is not read; those that are: q, k, v"))
+    );
     assert_eq!(lines[1], format!("{note} `w` is left aside; it belongs to --score additive"));
     assert_eq!(lines.len(), 2);
     assert_eq!(folder.written().unwrap(), alone);

@@ -1,8 +1,8 @@
 //! The operator on the CPU: fused, tiled, in SIMD, on every core, forward and backward.
 //!
-//! Two paths carry everything. *Tiles* ([`tile`], [`tile_backward`]): a block of queries, one per
-//! lane, against a tile of keys at a time; the path of most problems. *Lists* ([`list`],
-//! [`list_backward`]): a query, or a few, against a list of keys, a feature per lane; the path of
+//! Two paths carry everything. *Tiles* (`tile.rs`, `tile_backward.rs`): a block of queries, one
+//! per lane, against a tile of keys at a time; the path of most problems. *Lists* (`list.rs`,
+//! `list_backward.rs`): a query, or a few, against a list of keys, a feature per lane; the path of
 //! graphs, and of decoding, where few queries meet a long cache.
 //!
 //! Threads are rayon's: run inside a pool's `install` to choose how many.
