@@ -1,6 +1,7 @@
 //! Linear memory: no Nq × Nk array exists unless the caller asks for the weights.
 //!
 //! A file of its own, because it counts every byte the process allocates.
+#![allow(clippy::unwrap_used)] // a test that cannot go on says so by its panic
 
 use regard_kernels::{
     Activation, Backward, Cpu, Forward, Gradients, Normaliser, Saved, Score, Spec, View, ViewMut,

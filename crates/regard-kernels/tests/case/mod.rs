@@ -5,6 +5,7 @@
 //! that enters the result, √n of them for a sum of n (where few numbers are compared, or large
 //! terms cancel, the plain formula may be right by luck).
 #![allow(dead_code, unreachable_pub, missing_docs)] // each test file uses its part
+#![allow(clippy::unwrap_used)] // a test that cannot go on says so by its panic
 
 use regard_kernels::{
     Activation, Backward, Bias, Broadcast, Cpu, Dropout, Edges, Forward, Gradients, Isa, Mask,
