@@ -184,7 +184,7 @@ pub fn backward<T: Real>(
 
 fn rows(s: &Shape) -> impl Iterator<Item = (usize, usize, usize)> + use<> {
     let s = *s;
-    (0..s.rows()).map(move |row| (row / s.nq / s.hq, row / s.nq % s.hq, row % s.nq))
+    (0..s.rows()).map(move |row| s.place(row))
 }
 
 /// The scores of one row, bias added; −∞ where the mask forbids.

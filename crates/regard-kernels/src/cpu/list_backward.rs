@@ -350,7 +350,7 @@ impl<T: Real> Pass<'_, T> {
         }
         let bias = &p.spec.bias;
         for row in 0..s.rows() {
-            let (b, h, i) = (row / s.nq / s.hq, row / s.nq % s.hq, row % s.nq);
+            let (b, h, i) = s.place(row);
             for (n, pair) in links.pairs(i..i + 1).enumerate() {
                 let grad = numbers[2 * ((b * s.hq + h) * links.len() + pair) + 1];
                 let j = links.key(i, n);

@@ -319,7 +319,7 @@ fn split_forward<T: Real>(
         let total: T = (0..splits).map(|x| (lse[at(x)] - safe).exp()).sum();
         let all = if total == T::ZERO { T::NEG_INFINITY } else { safe + total.ln() };
         rows.set_lse(row, all);
-        let (b, h, i) = (row / s.nq / s.hq, row / s.nq % s.hq, row % s.nq);
+        let (b, h, i) = s.place(row);
         // SAFETY: each row is one task's alone.
         let to = unsafe { std::slice::from_raw_parts_mut(rows.out.row(b, h, i), s.dv) };
         to.fill(T::ZERO);
@@ -357,7 +357,7 @@ fn write_weights<T: Real>(p: &Problem<T>, index: Option<&Shared<i64>>, weights: 
         let index = unsafe { index.part(0, s.rows()) };
         for (row, &mut j) in index.iter_mut().enumerate() {
             if j >= 0 {
-                let (b, h, i) = (row / s.nq / s.hq, row / s.nq % s.hq, row % s.nq);
+                let (b, h, i) = s.place(row);
                 weights.set(row * s.nk + j as usize, tile::keep(p, b, h, i, j as usize));
             }
         }

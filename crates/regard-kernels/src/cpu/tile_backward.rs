@@ -556,7 +556,7 @@ fn row_deltas<T: Real>(
     let mut delta = Large::zeros(s.rows());
     if let (Rule::Softmax, Some(out)) = (rule, out) {
         delta.par_iter_mut().with_min_len(64).enumerate().for_each(|(row, delta)| {
-            let (b, h, i) = (row / s.nq / s.hq, row / s.nq % s.hq, row % s.nq);
+            let (b, h, i) = s.place(row);
             let (x, y) = (grad_out.row(b, h, i), out.row(b, h, i));
             // SAFETY: both rows have dv numbers.
             *delta = unsafe { (p.kernels.dot)(s.dv, x.as_ptr(), y.as_ptr()) };

@@ -63,6 +63,11 @@ impl Shape {
         self.b * self.hq * self.nq
     }
 
+    /// Batch item, query head and query of one of the rows.
+    pub(crate) fn place(&self, row: usize) -> (usize, usize, usize) {
+        (row / self.nq / self.hq, row / self.nq % self.hq, row % self.nq)
+    }
+
     /// `[B, Hq, Nq, Dv]`
     pub fn out(&self) -> [usize; 4] {
         [self.b, self.hq, self.nq, self.dv]
