@@ -1,0 +1,49 @@
+//! One of two numbers, by a truth.
+
+use crate::dtype::floats;
+use crate::layout::broadcast;
+use crate::walk::zip3;
+use crate::{DType, Result, Tensor, ensure};
+
+impl Tensor {
+    /// `yes` where this tensor of truths is true, `no` elsewhere; all three broadcast.
+    ///
+    /// ```
+    /// use regard_tensor::Tensor;
+    /// let mask = Tensor::from_bools(&[true, false], &[2])?;
+    /// let x = mask.choose(&Tensor::scalar(1f32)?, &Tensor::scalar(-1f32)?)?;
+    /// assert_eq!(x.to_vec::<f32>()?, [1.0, -1.0]);
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
+    pub fn choose(&self, yes: &Tensor, no: &Tensor) -> Result<Tensor> {
+        ensure!(
+            self.dtype() == DType::Bool && yes.dtype() == no.dtype(),
+            "choose: wants truths and two tensors of one type, was given {}, {} and {}",
+            self.dtype(),
+            yes.dtype(),
+            no.dtype()
+        );
+        let shape = broadcast("choose", self.dims(), &broadcast("choose", yes.dims(), no.dims())?)?;
+        let wide = |x: &Tensor| x.detach().broadcast_to(&shape);
+        let (mask, a, b) = (wide(self)?, wide(yes)?, wide(no)?);
+        let out = floats!(yes.dtype(), "choose", T => {
+            let m = (mask.data::<u8>("choose")?, &mask.layout);
+            let a = (a.data::<T>("choose")?, &a.layout);
+            let b = (b.data::<T>("choose")?, &b.layout);
+            Tensor::build(&shape, |to: &mut [T]| {
+                zip3(&shape, m, a, b, to, |m, a, b| if m != 0 { a } else { b });
+            })
+        })?;
+        let (sa, sb) = (*yes.dims(), *no.dims());
+        Ok(out.record("choose", &[yes, no], move |g, to| {
+            let nothing = Tensor::zeros(&[], g.dtype())?;
+            if to.want(0) {
+                to.add(0, mask.choose(&g, &nothing)?.sum_to(&sa)?)?;
+            }
+            if to.want(1) {
+                to.add(1, mask.choose(&nothing, &g)?.sum_to(&sb)?)?;
+            }
+            Ok(())
+        }))
+    }
+}

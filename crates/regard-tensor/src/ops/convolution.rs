@@ -1,0 +1,208 @@
+//! Convolution as a matrix product: each place's window laid out as a column (`unfold`), times
+//! the weights. Its gradient lays the columns back (`fold`).
+
+use crate::dtype::{Float, floats};
+use crate::parallel;
+use crate::{Result, Tensor, ensure};
+
+/// How a window moves over an image: kernel, step, zeros around, gaps inside; height then width.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// Height and width of the window.
+    pub kernel: [usize; 2],
+    /// How far it moves.
+    pub stride: [usize; 2],
+    /// Zeros around the image, on each side.
+    pub padding: [usize; 2],
+    /// Distance of the window's elements.
+    pub dilation: [usize; 2],
+}
+
+impl Window {
+    /// A window that moves by one, with nothing around it.
+    ///
+    /// ```
+    /// use regard_tensor::Window;
+    /// let window = Window { padding: [1, 1], ..Window::new([3, 3]) };
+    /// assert_eq!(window.places([28, 28])?, [28, 28]);
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
+    pub fn new(kernel: [usize; 2]) -> Self {
+        Self { kernel, stride: [1, 1], padding: [0, 0], dilation: [1, 1] }
+    }
+
+    /// How many places it has on an image of this size, down and across.
+    pub fn places(&self, size: [usize; 2]) -> Result<[usize; 2]> {
+        let mut places = [0; 2];
+        for axis in 0..2 {
+            ensure!(
+                self.kernel[axis] > 0 && self.stride[axis] > 0 && self.dilation[axis] > 0,
+                "a window needs a kernel, a stride and a dilation above 0, this one has {:?}, {:?} and {:?}",
+                self.kernel,
+                self.stride,
+                self.dilation
+            );
+            let wide = size[axis] + 2 * self.padding[axis];
+            let reach = (self.kernel[axis] - 1) * self.dilation[axis] + 1;
+            ensure!(
+                reach <= wide,
+                "a window of {reach} does not fit on {wide} (size {:?}, padding {:?})",
+                size,
+                self.padding
+            );
+            places[axis] = (wide - reach) / self.stride[axis] + 1;
+        }
+        Ok(places)
+    }
+
+    /// Where an element of the window at a place lies, if it lies on the image.
+    fn at(&self, axis: usize, place: usize, element: usize, size: usize) -> Option<usize> {
+        let at = place * self.stride[axis] + element * self.dilation[axis];
+        at.checked_sub(self.padding[axis]).filter(|&at| at < size)
+    }
+}
+
+/// One channel's columns `[kh · kw, oh · ow]` from its image `[h, w]`.
+fn unfold<T: Float>(w: &Window, size: [usize; 2], places: [usize; 2], image: &[T], to: &mut [T]) {
+    let count = places[0] * places[1];
+    for (element, to) in to.chunks_mut(count).enumerate() {
+        let (ky, kx) = (element / w.kernel[1], element % w.kernel[1]);
+        for (oy, to) in to.chunks_mut(places[1]).enumerate() {
+            let Some(y) = w.at(0, oy, ky, size[0]) else {
+                to.fill(T::ZERO);
+                continue;
+            };
+            for (ox, to) in to.iter_mut().enumerate() {
+                *to = w.at(1, ox, kx, size[1]).map_or(T::ZERO, |x| image[y * size[1] + x]);
+            }
+        }
+    }
+}
+
+/// The other way: each number of the columns is added where it came from.
+fn fold<T: Float>(w: &Window, size: [usize; 2], places: [usize; 2], columns: &[T], to: &mut [T]) {
+    to.fill(T::ZERO);
+    let count = places[0] * places[1];
+    for (element, from) in columns.chunks(count).enumerate() {
+        let (ky, kx) = (element / w.kernel[1], element % w.kernel[1]);
+        for (oy, from) in from.chunks(places[1]).enumerate() {
+            let Some(y) = w.at(0, oy, ky, size[0]) else { continue };
+            for (ox, &from) in from.iter().enumerate() {
+                if let Some(x) = w.at(1, ox, kx, size[1]) {
+                    to[y * size[1] + x] += from;
+                }
+            }
+        }
+    }
+}
+
+impl Tensor {
+    /// The windows of an image as columns: `[B, C, H, W]` → `[B, C · kh · kw, places]`.
+    ///
+    /// ```
+    /// use regard_tensor::{Tensor, Window};
+    /// let x = Tensor::from_vec(vec![1f32, 2.0, 3.0, 4.0], &[1, 1, 2, 2])?;
+    /// let columns = x.unfold(&Window::new([1, 2]))?;
+    /// assert_eq!(columns.shape(), [1, 2, 2]);
+    /// assert_eq!(columns.to_vec::<f32>()?, [1.0, 3.0, 2.0, 4.0]);
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
+    pub fn unfold(&self, window: &Window) -> Result<Tensor> {
+        ensure!(self.rank() == 4, "unfold: wants [B, C, H, W], was given {:?}", self.shape());
+        let [b, c] = [self.shape()[0], self.shape()[1]];
+        let size = [self.shape()[2], self.shape()[3]];
+        let places = window.places(size)?;
+        let (window, each) = (*window, window.kernel[0] * window.kernel[1]);
+        let count = places[0] * places[1];
+        let x = self.detach().contiguous()?;
+        let image = size[0] * size[1];
+        let out = floats!(x.dtype(), "unfold", T => {
+            let from = x.numbers::<T>("unfold")?;
+            Tensor::build(&[b, c * each, count], |to: &mut [T]| {
+                parallel::rows(to, each * count, |at, to| {
+                    unfold(&window, size, places, &from[at * image..][..image], to);
+                });
+            })
+        })?;
+        let before = *self.dims();
+        Ok(out.record("unfold", &[self], move |g, to| {
+            let g = g.contiguous()?;
+            let grad = floats!(g.dtype(), "unfold", T => {
+                let from = g.numbers::<T>("unfold")?;
+                Tensor::build(&before, |to: &mut [T]| {
+                    parallel::rows(to, image, |at, to| {
+                        fold(&window, size, places, &from[at * each * count..][..each * count], to);
+                    });
+                })
+            })?;
+            to.add(0, grad)
+        }))
+    }
+
+    /// Convolution of images: x `[B, C, H, W]`, weights `[O, C, kh, kw]` (the window's kernel),
+    /// bias `[O]` → `[B, O, H', W']`.
+    ///
+    /// ```
+    /// use regard_tensor::{DType, Tensor, Window};
+    /// let x = Tensor::full(&[1, 1, 3, 3], 1.0, DType::F32)?;
+    /// let w = Tensor::full(&[2, 1, 2, 2], 1.0, DType::F32)?;
+    /// let y = x.conv2d(&w, None, &Window::new([2, 2]))?;
+    /// assert_eq!(y.shape(), [1, 2, 2, 2]);
+    /// assert_eq!(y.to_vec::<f32>()?[0], 4.0);
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
+    pub fn conv2d(
+        &self,
+        weight: &Tensor,
+        bias: Option<&Tensor>,
+        window: &Window,
+    ) -> Result<Tensor> {
+        let (sx, sw) = (self.shape(), weight.shape());
+        ensure!(
+            sx.len() == 4 && sw.len() == 4 && sx[1] == sw[1] && sw[2..] == window.kernel,
+            "conv2d: images of shape {sx:?}, weights of shape {sw:?} and a window of {:?} do not fit",
+            window.kernel
+        );
+        let [height, width] = window.places([sx[2], sx[3]])?;
+        let (b, o) = (sx[0], sw[0]);
+        let columns = self.unfold(window)?;
+        let weight = weight.reshape(&[o, sw[1] * sw[2] * sw[3]])?;
+        let y = weight.matmul(&columns)?.reshape(&[b, o, height, width])?;
+        let Some(bias) = bias else { return Ok(y) };
+        ensure!(bias.shape() == [o], "conv2d: a bias of shape {:?} for {o} outputs", bias.shape());
+        y.add(&bias.reshape(&[o, 1, 1])?)
+    }
+
+    /// Convolution of sequences: x `[B, C, N]`, weights `[O, C, k]`, bias `[O]` → `[B, O, N']`.
+    ///
+    /// ```
+    /// use regard_tensor::{DType, Tensor};
+    /// let x = Tensor::from_vec(vec![1f32, 2.0, 3.0, 4.0], &[1, 1, 4])?;
+    /// let w = Tensor::from_vec(vec![1f32, 1.0, 1.0], &[1, 1, 3])?;
+    /// // stride 1, one zero on each side, no gaps
+    /// assert_eq!(x.conv1d(&w, None, 1, 1, 1)?.to_vec::<f32>()?, [3.0, 6.0, 9.0, 7.0]);
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
+    pub fn conv1d(
+        &self,
+        weight: &Tensor,
+        bias: Option<&Tensor>,
+        stride: usize,
+        padding: usize,
+        dilation: usize,
+    ) -> Result<Tensor> {
+        ensure!(
+            self.rank() == 3 && weight.rank() == 3,
+            "conv1d: wants [B, C, N] and weights [O, C, k], was given {:?} and {:?}",
+            self.shape(),
+            weight.shape()
+        );
+        let window = Window {
+            kernel: [1, weight.shape()[2]],
+            stride: [1, stride],
+            padding: [0, padding],
+            dilation: [1, dilation],
+        };
+        self.unsqueeze(2)?.conv2d(&weight.unsqueeze(2)?, bias, &window)?.squeeze(2)
+    }
+}

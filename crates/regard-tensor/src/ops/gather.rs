@@ -1,0 +1,177 @@
+//! Picking rows and numbers by index, and adding them up by index.
+
+use crate::dtype::{Float, floats};
+use crate::layout::axis;
+use crate::ops::reduce::around;
+use crate::parallel;
+use crate::{Result, Tensor, ensure};
+use rayon::prelude::*;
+
+/// Indices as i64, each within 0..n; the operation's name goes into the refusal.
+pub(crate) fn indices(op: &str, index: &Tensor, n: usize) -> Result<Vec<i64>> {
+    let index = index.to_dtype(crate::DType::I64)?.to_vec::<i64>()?;
+    if let Some(at) = index.iter().position(|&i| i < 0 || i >= n as i64) {
+        ensure!(false, "{op}: index {} at place {at} is not within 0..{n}", index[at]);
+    }
+    Ok(index)
+}
+
+/// Adds rows to the rows their indices name, in the order of the rows: split over the columns,
+/// or by sorted index, so that no two tasks write one number.
+fn add_rows<T: Float>(index: &[i64], from: &[T], width: usize, to: &mut [T]) {
+    if width == 0 {
+        return;
+    }
+    let rows = to.len() / width;
+    // The places of each row's contributions, in order: a counting sort.
+    let mut starts = vec![0usize; rows + 1];
+    for &i in index {
+        starts[i as usize + 1] += 1;
+    }
+    for i in 0..rows {
+        starts[i + 1] += starts[i];
+    }
+    let mut next = starts.clone();
+    let mut order = vec![0u32; index.len()];
+    for (at, &i) in index.iter().enumerate() {
+        order[next[i as usize]] = at as u32;
+        next[i as usize] += 1;
+    }
+    parallel::rows(to, width, |row, to| {
+        to.fill(T::ZERO);
+        for &at in &order[starts[row]..starts[row + 1]] {
+            let from = &from[at as usize * width..][..width];
+            to.iter_mut().zip(from).for_each(|(to, &x)| *to += x);
+        }
+    });
+}
+
+impl Tensor {
+    /// The rows that indices name: a table `[V, …]` and indices of any shape `[…i]` give
+    /// `[…i, …]`. What an embedding is.
+    ///
+    /// ```
+    /// use regard_tensor::Tensor;
+    /// let table = Tensor::from_vec(vec![0f32, 0.1, 1.0, 1.1, 2.0, 2.1], &[3, 2])?;
+    /// let rows = table.rows(&Tensor::from_vec(vec![2i64, 0], &[2])?)?;
+    /// assert_eq!(rows.to_vec::<f32>()?, [2.0, 2.1, 0.0, 0.1]);
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
+    pub fn rows(&self, index: &Tensor) -> Result<Tensor> {
+        ensure!(self.rank() >= 1, "rows: a tensor without axes has no rows");
+        let table = self.detach().contiguous()?;
+        let n = self.shape()[0];
+        let index_shape = index.shape().to_vec();
+        let index = indices("rows", index, n)?;
+        let width: usize = self.shape()[1..].iter().product();
+        let mut shape = index_shape;
+        shape.extend(&self.shape()[1..]);
+        let out = floats!(table.dtype(), "rows", T => {
+            let from = table.numbers::<T>("rows")?;
+            Tensor::build(&shape, |to: &mut [T]| {
+                parallel::rows(to, width, |row, to| {
+                    to.copy_from_slice(&from[index[row] as usize * width..][..width]);
+                });
+            })
+        })?;
+        let before = *self.dims();
+        Ok(out.record("rows", &[self], move |g, to| {
+            let g = g.contiguous()?;
+            let grad = floats!(g.dtype(), "rows", T => {
+                let from = g.numbers::<T>("rows")?;
+                Tensor::build(&before, |to: &mut [T]| add_rows(&index, from, width, to))
+            })?;
+            to.add(0, grad)
+        }))
+    }
+
+    /// Rows added up by index: `[E, …]` and an index per row give `[n, …]`, row i the sum of the
+    /// rows whose index is i.
+    ///
+    /// ```
+    /// use regard_tensor::Tensor;
+    /// let x = Tensor::from_vec(vec![1f32, 2.0, 4.0], &[3, 1])?;
+    /// let sums = x.segment_sum(&Tensor::from_vec(vec![1i64, 0, 1], &[3])?, 3)?;
+    /// assert_eq!(sums.to_vec::<f32>()?, [2.0, 5.0, 0.0]);
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
+    pub fn segment_sum(&self, index: &Tensor, n: usize) -> Result<Tensor> {
+        ensure!(
+            index.rank() == 1 && self.rank() >= 1 && index.shape()[0] == self.shape()[0],
+            "segment_sum: rows of shape {:?} and indices of shape {:?}",
+            self.shape(),
+            index.shape()
+        );
+        let places = indices("segment_sum", index, n)?;
+        let mut shape = self.shape().to_vec();
+        shape[0] = n;
+        let width: usize = shape[1..].iter().product();
+        let x = self.detach().contiguous()?;
+        let out = floats!(x.dtype(), "segment_sum", T => {
+            let from = x.numbers::<T>("segment_sum")?;
+            Tensor::build(&shape, |to: &mut [T]| add_rows(&places, from, width, to))
+        })?;
+        let index = index.detach();
+        Ok(out.record("segment_sum", &[self], move |g, to| to.add(0, g.rows(&index)?)))
+    }
+
+    /// Along an axis, the numbers that an index of the same rank names:
+    /// out[…, i, …] = x[…, index[…, i, …], …]. All other axes have the same sizes.
+    ///
+    /// ```
+    /// use regard_tensor::Tensor;
+    /// let x = Tensor::from_vec(vec![1f32, 2.0, 3.0, 4.0], &[2, 2])?;
+    /// let picked = x.gather(1, &Tensor::from_vec(vec![1i64, 0], &[2, 1])?)?;
+    /// assert_eq!(picked.to_vec::<f32>()?, [2.0, 3.0]);
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
+    pub fn gather(&self, at: isize, index: &Tensor) -> Result<Tensor> {
+        let at = axis("gather", at, self.shape())?;
+        let same = index.rank() == self.rank()
+            && (0..self.rank()).all(|x| x == at || index.shape()[x] == self.shape()[x]);
+        ensure!(
+            same,
+            "gather: along axis {at}, {:?} and an index of shape {:?} differ elsewhere",
+            self.shape(),
+            index.shape()
+        );
+        let (outer, n, inner) = around(self.shape(), at);
+        let picks = index.shape()[at];
+        let shape = index.shape().to_vec();
+        let index = indices("gather", index, n)?;
+        let x = self.detach().contiguous()?;
+        let out = floats!(x.dtype(), "gather", T => {
+            let from = x.numbers::<T>("gather")?;
+            Tensor::build(&shape, |to: &mut [T]| {
+                parallel::pieces(to, |start, to| {
+                    for (i, to) in to.iter_mut().enumerate() {
+                        let place = start + i;
+                        let (row, column) = (place / inner / picks, place % inner);
+                        *to = from[(row * n + index[place] as usize) * inner + column];
+                    }
+                });
+            })
+        })?;
+        let before = *self.dims();
+        Ok(out.record("gather", &[self], move |g, to| {
+            let g = g.contiguous()?;
+            let grad = floats!(g.dtype(), "gather", T => {
+                let from = g.numbers::<T>("gather")?;
+                Tensor::build(&before, |to: &mut [T]| {
+                    if n * inner == 0 || outer == 0 {
+                        return;
+                    }
+                    let least = (parallel::PIECE / (n * inner)).max(1);
+                    let rows = to.par_chunks_mut(n * inner).enumerate().with_min_len(least);
+                    rows.for_each(|(row, to)| {
+                        to.fill(0.0);
+                        for place in row * picks * inner..(row + 1) * picks * inner {
+                            to[index[place] as usize * inner + place % inner] += from[place];
+                        }
+                    });
+                })
+            })?;
+            to.add(0, grad)
+        }))
+    }
+}

@@ -1,0 +1,79 @@
+//! Tensors put side by side.
+
+use crate::dtype::scalars;
+use crate::layout::axis;
+use crate::parallel;
+use crate::{Result, Tensor, ensure};
+
+impl Tensor {
+    /// Tensors one behind the other along an axis; their other axes are equal.
+    ///
+    /// ```
+    /// use regard_tensor::Tensor;
+    /// let a = Tensor::from_vec(vec![1f32, 2.0], &[1, 2])?;
+    /// assert_eq!(Tensor::cat(&[a.clone(), a], 0)?.shape(), [2, 2]);
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
+    pub fn cat(parts: &[Tensor], at: isize) -> Result<Tensor> {
+        let Some(first) = parts.first() else {
+            return Err(crate::Error::new("cat: no tensors were given"));
+        };
+        let at = axis("cat", at, first.shape())?;
+        for part in parts {
+            let fits = part.rank() == first.rank()
+                && part.dtype() == first.dtype()
+                && (0..first.rank()).all(|x| x == at || part.shape()[x] == first.shape()[x]);
+            ensure!(
+                fits,
+                "cat: along axis {at}, {} {:?} and {} {:?} do not fit",
+                first.dtype(),
+                first.shape(),
+                part.dtype(),
+                part.shape()
+            );
+        }
+        let mut shape = first.shape().to_vec();
+        shape[at] = parts.iter().map(|part| part.shape()[at]).sum();
+        let inner: usize = shape[at + 1..].iter().product();
+        let sizes: Vec<usize> = parts.iter().map(|part| part.shape()[at]).collect();
+        let plain = parts.iter().map(|part| part.detach().contiguous());
+        let plain = plain.collect::<Result<Vec<_>>>()?;
+        let out = scalars!(first.dtype(), T => {
+            let from = plain.iter().map(|x| x.numbers::<T>("cat")).collect::<Result<Vec<_>>>()?;
+            Tensor::build(&shape, |to: &mut [T]| {
+                parallel::rows(to, shape[at] * inner, |row, to| {
+                    let mut start = 0;
+                    for (&from, &size) in from.iter().zip(&sizes) {
+                        let n = size * inner;
+                        to[start..start + n].copy_from_slice(&from[row * n..][..n]);
+                        start += n;
+                    }
+                });
+            })
+        })?;
+        let inputs: Vec<&Tensor> = parts.iter().collect();
+        Ok(out.record("cat", &inputs, move |g, to| {
+            let mut start = 0;
+            for (input, &size) in sizes.iter().enumerate() {
+                if to.want(input) {
+                    to.add(input, g.narrow(at as isize, start, size)?)?;
+                }
+                start += size;
+            }
+            Ok(())
+        }))
+    }
+
+    /// Tensors of one shape along a new axis.
+    ///
+    /// ```
+    /// use regard_tensor::Tensor;
+    /// let a = Tensor::from_vec(vec![1f32, 2.0], &[2])?;
+    /// assert_eq!(Tensor::stack(&[a.clone(), a], 1)?.to_vec::<f32>()?, [1.0, 1.0, 2.0, 2.0]);
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
+    pub fn stack(parts: &[Tensor], at: usize) -> Result<Tensor> {
+        let parts = parts.iter().map(|part| part.unsqueeze(at)).collect::<Result<Vec<_>>>()?;
+        Tensor::cat(&parts, at as isize)
+    }
+}

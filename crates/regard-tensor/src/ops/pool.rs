@@ -1,0 +1,82 @@
+//! Pooling: the largest or the mean of each window of an image.
+
+use crate::dtype::floats;
+use crate::ops::convolution::Window;
+use crate::parallel;
+use crate::{Result, Tensor, ensure};
+
+impl Tensor {
+    /// The largest number of each window: `[B, C, H, W]` → `[B, C, H', W']`; what lies around the
+    /// image never wins. The gradient goes to the first of the largest.
+    ///
+    /// ```
+    /// use regard_tensor::{Tensor, Window};
+    /// let x = Tensor::from_vec(vec![1f32, 2.0, 3.0, 4.0], &[1, 1, 2, 2])?;
+    /// assert_eq!(x.max_pool2d(&Window::new([2, 2]))?.to_vec::<f32>()?, [4.0]);
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
+    pub fn max_pool2d(&self, window: &Window) -> Result<Tensor> {
+        let (b, c, places) = self.pooled("max_pool2d", window)?;
+        ensure!(
+            window.padding[0] * 2 <= window.kernel[0] && window.padding[1] * 2 <= window.kernel[1],
+            "max_pool2d: padding {:?} is more than half the kernel {:?}",
+            window.padding,
+            window.kernel
+        );
+        let each = window.kernel[0] * window.kernel[1];
+        // Columns of −∞ where the window leaves the image: pad first, then pool without padding.
+        let padded = self.padded_with(window.padding, f64::NEG_INFINITY)?;
+        let bare = Window { padding: [0, 0], ..*window };
+        let columns = padded.unfold(&bare)?.reshape(&[b, c, each, places[0] * places[1]])?;
+        columns.max(2)?.0.reshape(&[b, c, places[0], places[1]])
+    }
+
+    /// The mean of each window, zeros around the image counted: `[B, C, H, W]` → `[B, C, H', W']`.
+    ///
+    /// ```
+    /// use regard_tensor::{Tensor, Window};
+    /// let x = Tensor::from_vec(vec![1f32, 2.0, 3.0, 4.0], &[1, 1, 2, 2])?;
+    /// assert_eq!(x.mean_pool2d(&Window::new([2, 2]))?.to_vec::<f32>()?, [2.5]);
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
+    pub fn mean_pool2d(&self, window: &Window) -> Result<Tensor> {
+        let (b, c, places) = self.pooled("mean_pool2d", window)?;
+        let each = window.kernel[0] * window.kernel[1];
+        let columns = self.unfold(window)?.reshape(&[b, c, each, places[0] * places[1]])?;
+        columns.mean(2)?.reshape(&[b, c, places[0], places[1]])
+    }
+
+    fn pooled(&self, op: &str, window: &Window) -> Result<(usize, usize, [usize; 2])> {
+        ensure!(self.rank() == 4, "{op}: wants [B, C, H, W], was given {:?}", self.shape());
+        let s = self.shape();
+        let places = window.places([s[2], s[3]]).map_err(|error| error.within(op))?;
+        Ok((s[0], s[1], places))
+    }
+
+    /// An image with a frame of one number around it.
+    fn padded_with(&self, padding: [usize; 2], x: f64) -> Result<Tensor> {
+        if padding == [0, 0] {
+            return Ok(self.clone());
+        }
+        let s = self.shape();
+        let [py, px] = padding;
+        let (height, width) = (s[2] + 2 * py, s[3] + 2 * px);
+        let image = self.detach().contiguous()?;
+        let (h, w) = (s[2], s[3]);
+        let out = floats!(image.dtype(), "pad", T => {
+            let from = image.numbers::<T>("pad")?;
+            Tensor::build(&[s[0], s[1], height, width], |to: &mut [T]| {
+                parallel::rows(to, width, |row, to| {
+                    to.fill(x as T);
+                    let (at, y) = (row / height, row % height);
+                    if (py..py + h).contains(&y) {
+                        let from = &from[(at * h + y - py) * w..][..w];
+                        to[px..px + w].copy_from_slice(from);
+                    }
+                });
+            })
+        })?;
+        Ok(out
+            .record("pad", &[self], move |g, to| to.add(0, g.narrow(2, py, h)?.narrow(3, px, w)?)))
+    }
+}

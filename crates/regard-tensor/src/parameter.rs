@@ -1,0 +1,246 @@
+//! What training changes: named tensors, each with a place where gradients end.
+
+use crate::file;
+use crate::tape::Node;
+use crate::{DType, Init, Random, Result, Tensor, ensure};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, RwLock, RwLockWriteGuard};
+
+/// A tensor that training changes. Clones are the same parameter: that is how weights are tied.
+///
+/// ```
+/// use regard_tensor::{Parameter, Tensor};
+/// let w = Parameter::new("w", Tensor::from_vec(vec![1f32, 2.0], &[2])?)?;
+/// let loss = w.tensor().square()?.sum_all()?;
+/// assert_eq!(loss.backward()?.get(&w).unwrap().to_vec::<f32>()?, [2.0, 4.0]);
+/// # Ok::<(), regard_tensor::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Parameter {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    name: String,
+    leaf: Arc<Node>,
+    value: RwLock<Tensor>,
+}
+
+impl Parameter {
+    /// A parameter with its first value, f32 or f64.
+    pub fn new(name: impl Into<String>, value: Tensor) -> Result<Self> {
+        let name = name.into();
+        ensure!(
+            value.dtype().is_float(),
+            "parameter {name:?} is {}; a parameter is f32 or f64",
+            value.dtype()
+        );
+        let mut value = value.detach().contiguous()?;
+        let leaf = Node::leaf(&value);
+        value.node = Some(leaf.clone());
+        Ok(Self { inner: Arc::new(Inner { name, leaf, value: RwLock::new(value) }) })
+    }
+
+    /// Its full name, with dots between the parts.
+    pub fn name(&self) -> &str {
+        &self.inner.name
+    }
+
+    /// Its value now, on the tape.
+    pub fn tensor(&self) -> Tensor {
+        self.inner.value.read().unwrap_or_else(|e| e.into_inner()).clone()
+    }
+
+    /// Another value of the same shape and type.
+    ///
+    /// ```
+    /// use regard_tensor::{Parameter, Tensor};
+    /// let w = Parameter::new("w", Tensor::scalar(1f32)?)?;
+    /// w.set(&Tensor::scalar(5f32)?)?;
+    /// assert_eq!(w.tensor().item()?, 5.0);
+    /// assert!(w.set(&Tensor::from_vec(vec![1f32], &[1])?).is_err());
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
+    pub fn set(&self, value: &Tensor) -> Result<()> {
+        let mut now = self.lock();
+        ensure!(
+            value.dims() == now.dims() && value.dtype() == now.dtype(),
+            "parameter {:?} is {} {:?}, the new value {} {:?}",
+            self.name(),
+            now.dtype(),
+            now.shape(),
+            value.dtype(),
+            value.shape()
+        );
+        let mut value = value.detach().contiguous()?;
+        value.node = Some(self.inner.leaf.clone());
+        *now = value;
+        Ok(())
+    }
+
+    pub(crate) fn key(&self) -> u64 {
+        self.inner.leaf.id()
+    }
+
+    /// The value, locked, to be changed in place.
+    pub(crate) fn lock(&self) -> RwLockWriteGuard<'_, Tensor> {
+        self.inner.value.write().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// The value as numbers of its own, to be changed in place by an optimiser.
+    pub(crate) fn own(value: &mut Tensor) -> Result<()> {
+        let node = value.node.take();
+        let placeholder = Tensor::zeros(&[0], DType::F32)?;
+        let mut own = crate::ops::owned(std::mem::replace(value, placeholder))?;
+        own.node = node;
+        *value = own;
+        Ok(())
+    }
+}
+
+impl std::fmt::Debug for Parameter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Parameter {:?} {:?}", self.name(), self.tensor().shape())
+    }
+}
+
+/// All parameters of a model, by name; modules take theirs from it as they are built.
+///
+/// A `Parameters` stands at a place in the tree of names; [`Parameters::at`] goes down into it,
+/// and all of them share what they hold.
+///
+/// ```
+/// use regard_tensor::{DType, Init, Parameters};
+/// let parameters = Parameters::new(DType::F32, 1);
+/// let encoder = parameters.at("encoder");
+/// let w = encoder.parameter("weight", &[3, 2], Init::Glorot)?;
+/// assert_eq!(w.name(), "encoder.weight");
+/// assert_eq!(parameters.all().len(), 1);
+/// assert!(encoder.parameter("weight", &[3, 2], Init::Zeros).is_err());
+/// # Ok::<(), regard_tensor::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Parameters {
+    all: Arc<Mutex<BTreeMap<String, Parameter>>>,
+    place: String,
+    dtype: DType,
+    seed: u64,
+}
+
+impl Parameters {
+    /// None yet; values will be of this type and drawn from this seed.
+    pub fn new(dtype: DType, seed: u64) -> Self {
+        Self { all: Arc::default(), place: String::new(), dtype, seed }
+    }
+
+    /// The same parameters, one name further down.
+    pub fn at(&self, name: impl std::fmt::Display) -> Self {
+        let place = self.full(&name.to_string());
+        Self { place, ..self.clone() }
+    }
+
+    /// The type of the values.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    fn full(&self, name: &str) -> String {
+        if self.place.is_empty() { name.to_string() } else { format!("{}.{name}", self.place) }
+    }
+
+    /// A new parameter; refuses a name that is taken. Its first value depends on the seed and its
+    /// own name alone, so that adding another changes nothing.
+    pub fn parameter(&self, name: &str, shape: &[usize], init: Init) -> Result<Parameter> {
+        let name = self.full(name);
+        let value = init.draw(shape, self.dtype, &Random::named(self.seed, &name))?;
+        let parameter = Parameter::new(name.clone(), value)?;
+        let mut all = self.all.lock().unwrap_or_else(|e| e.into_inner());
+        ensure!(!all.contains_key(&name), "there is a parameter {name:?} already");
+        all.insert(name, parameter.clone());
+        Ok(parameter)
+    }
+
+    /// All of them under this place, by name.
+    pub fn all(&self) -> Vec<Parameter> {
+        let all = self.all.lock().unwrap_or_else(|e| e.into_inner());
+        let here = |name: &str| {
+            self.place.is_empty()
+                || name.strip_prefix(&self.place).is_some_and(|rest| rest.starts_with('.'))
+        };
+        all.values().filter(|p| here(p.name())).cloned().collect()
+    }
+
+    /// How many numbers they hold together.
+    ///
+    /// ```
+    /// use regard_tensor::{DType, Init, Parameters};
+    /// let parameters = Parameters::new(DType::F32, 1);
+    /// parameters.parameter("w", &[3, 2], Init::Zeros)?;
+    /// assert_eq!(parameters.count(), 6);
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
+    pub fn count(&self) -> usize {
+        self.all().iter().map(|p| p.tensor().count()).sum()
+    }
+
+    /// Their values by name.
+    pub fn tensors(&self) -> BTreeMap<String, Tensor> {
+        self.all().into_iter().map(|p| (p.name().to_string(), p.tensor().detach())).collect()
+    }
+
+    /// Sets all of them from tensors by name. Refuses a missing name, an unknown one and another
+    /// shape, each by name, and then changes nothing; a float type is converted.
+    pub fn set(&self, tensors: &BTreeMap<String, Tensor>) -> Result<()> {
+        let all = self.all();
+        for name in tensors.keys() {
+            ensure!(all.iter().any(|p| p.name() == name), "the model has no parameter {name:?}");
+        }
+        let mut new = Vec::new();
+        for parameter in &all {
+            let Some(value) = tensors.get(parameter.name()) else {
+                ensure!(false, "parameter {:?} is missing", parameter.name());
+                continue;
+            };
+            let now = parameter.tensor();
+            ensure!(
+                now.shape() == value.shape(),
+                "parameter {:?} has shape {:?}, the one given {:?}",
+                parameter.name(),
+                now.shape(),
+                value.shape()
+            );
+            new.push(value.detach().to_dtype(now.dtype())?);
+        }
+        for (parameter, value) in all.iter().zip(&new) {
+            parameter.set(value)?;
+        }
+        Ok(())
+    }
+
+    /// Writes them to a safetensors file, whole or not at all.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
+        file::save(path, &self.tensors(), &BTreeMap::new())
+    }
+
+    /// Reads them from a safetensors file; see [`Parameters::set`] for what is refused.
+    ///
+    /// ```
+    /// use regard_tensor::{DType, Init, Parameters};
+    /// let folder = tempfile::tempdir().unwrap();
+    /// let file = folder.path().join("model.safetensors");
+    /// let a = Parameters::new(DType::F32, 1);
+    /// let w = a.parameter("w", &[2], Init::Normal(1.0))?;
+    /// a.save(&file)?;
+    /// let b = Parameters::new(DType::F32, 2);
+    /// let v = b.parameter("w", &[2], Init::Normal(1.0))?;
+    /// b.load(&file)?;
+    /// assert_eq!(w.tensor().to_vec::<f32>()?, v.tensor().to_vec::<f32>()?);
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
+    pub fn load(&self, path: impl AsRef<Path>) -> Result<()> {
+        let path = path.as_ref();
+        let (tensors, _) = file::load(path)?;
+        self.set(&tensors).map_err(|error| error.within(path.display()))
+    }
+}

@@ -1,0 +1,350 @@
+//! The tape: which tensor came from which, and how a gradient goes back.
+//!
+//! Every operation leaves a [`Node`] that knows its parents and how to turn the gradient of its
+//! result into theirs. Nodes are numbered as they are made, so walking back from the highest
+//! number meets every node after all of its users: no recursion, and each node once. A node's
+//! saved tensors are dropped as soon as it has run.
+
+use crate::layout::{Dims, Layout};
+use crate::ops;
+use crate::{DType, Parameter, Result, Tensor, ensure};
+use std::cell::{Cell, RefCell};
+use std::collections::{BinaryHeap, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+type Back = Box<dyn FnOnce(Tensor, &mut Parents) -> Result<()> + Send>;
+
+/// A place on the tape.
+pub(crate) struct Node {
+    id: u64,
+    op: &'static str,
+    shape: Dims,
+    dtype: DType,
+    parents: Vec<Option<Arc<Node>>>,
+    /// None for a parameter; taken when a gradient has gone through.
+    back: Option<Mutex<Option<Back>>>,
+}
+
+fn next_id() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+impl Node {
+    /// A parameter's place: where gradients end.
+    pub(crate) fn leaf(value: &Tensor) -> Arc<Self> {
+        Arc::new(Self {
+            id: next_id(),
+            op: "parameter",
+            shape: *value.dims(),
+            dtype: value.dtype(),
+            parents: Vec::new(),
+            back: None,
+        })
+    }
+
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+}
+
+thread_local! {
+    /// What is being dropped, while something is.
+    static DROPPING: RefCell<Option<Vec<(Vec<Option<Arc<Node>>>, Option<Back>)>>> =
+        const { RefCell::new(None) };
+    static OFF: Cell<bool> = const { Cell::new(false) };
+}
+
+impl Drop for Node {
+    /// A long chain is dropped in a loop: node by node would recurse once per operation.
+    fn drop(&mut self) {
+        let back = self.back.take().and_then(|b| b.into_inner().unwrap_or_else(|e| e.into_inner()));
+        let parts = (std::mem::take(&mut self.parents), back);
+        if parts.0.is_empty() && parts.1.is_none() {
+            return;
+        }
+        let mut parts = Some(parts);
+        let first = DROPPING.try_with(|queue| {
+            let mut queue = queue.borrow_mut();
+            let first = queue.is_none();
+            queue.get_or_insert_default().extend(parts.take());
+            first
+        });
+        if first != Ok(true) {
+            return;
+        }
+        while let Ok(Some(next)) = DROPPING.try_with(|queue| {
+            let mut queue = queue.borrow_mut();
+            let next = queue.as_mut().and_then(Vec::pop);
+            if next.is_none() {
+                *queue = None;
+            }
+            next
+        }) {
+            drop(next);
+        }
+    }
+}
+
+/// Runs `f` without a tape: its results carry no gradient.
+///
+/// ```
+/// use regard_tensor::{Parameter, Tensor, without_gradients};
+/// let w = Parameter::new("w", Tensor::scalar(3f32)?)?;
+/// let y = without_gradients(|| w.tensor().mul(&w.tensor()))?;
+/// assert!(!y.has_gradient());
+/// # Ok::<(), regard_tensor::Error>(())
+/// ```
+pub fn without_gradients<R>(f: impl FnOnce() -> R) -> R {
+    struct Restore(bool);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            OFF.set(self.0);
+        }
+    }
+    let _restore = Restore(OFF.replace(true));
+    f()
+}
+
+/// Where an operation's backward sends the gradients of its inputs; see [`Tensor::record`].
+#[allow(missing_debug_implementations)]
+pub struct Parents<'a> {
+    nodes: &'a [Option<Arc<Node>>],
+    gradients: &'a mut HashMap<u64, Tensor>,
+    ready: &'a mut BinaryHeap<Ready>,
+}
+
+impl Parents<'_> {
+    /// Whether the gradient of an input is wanted at all.
+    pub fn want(&self, input: usize) -> bool {
+        self.nodes[input].is_some()
+    }
+
+    /// Sends the gradient of an input, where it is wanted.
+    pub fn add(&mut self, input: usize, gradient: Tensor) -> Result<()> {
+        let Some(node) = &self.nodes[input] else { return Ok(()) };
+        ensure!(
+            gradient.dims() == &node.shape && gradient.dtype() == node.dtype,
+            "the gradient of {} has shape {:?}, its tensor has {:?}",
+            node.op,
+            gradient.shape(),
+            node.shape
+        );
+        let sum = match self.gradients.remove(&node.id) {
+            None => {
+                self.ready.push(Ready(node.clone()));
+                gradient
+            }
+            Some(before) => ops::add_into(before, &gradient)?,
+        };
+        self.gradients.insert(node.id, sum);
+        Ok(())
+    }
+
+    /// Sends the gradient of a part of an input: added to that part of one array, so that many
+    /// parts of one tensor cost no more than the tensor.
+    pub(crate) fn add_part(
+        &mut self,
+        input: usize,
+        gradient: &Tensor,
+        part: impl Fn(&Layout) -> Layout,
+    ) -> Result<()> {
+        let Some(node) = &self.nodes[input] else { return Ok(()) };
+        let before = match self.gradients.remove(&node.id) {
+            None => {
+                self.ready.push(Ready(node.clone()));
+                Tensor::zeros(&node.shape, node.dtype)?
+            }
+            Some(before) => before,
+        };
+        let mut whole = ops::owned(before)?;
+        ops::add_to_part(&mut whole, gradient, part)?;
+        self.gradients.insert(node.id, whole);
+        Ok(())
+    }
+}
+
+struct Ready(Arc<Node>);
+
+impl PartialEq for Ready {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.id == other.0.id
+    }
+}
+impl Eq for Ready {}
+impl PartialOrd for Ready {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Ready {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.0.id.cmp(&other.0.id)
+    }
+}
+
+impl Tensor {
+    /// Puts the result of an operation on the tape: `back` is given the gradient of the result
+    /// and sends those of the inputs. What the inputs' numbers became without this has no
+    /// gradient, and says so when one is asked for.
+    ///
+    /// ```
+    /// use regard_tensor::{Parameter, Tensor};
+    /// fn cube(x: &Tensor) -> regard_tensor::Result<Tensor> {
+    ///     let x = x.contiguous()?;
+    ///     let numbers = x.numbers::<f64>("cube")?;
+    ///     let y = Tensor::from_vec(numbers.iter().map(|x| x * x * x).collect(), x.shape())?;
+    ///     let saved = x.detach();
+    ///     Ok(y.record("cube", &[&x], move |gradient, inputs| {
+    ///         inputs.add(0, gradient.mul(&saved.square()?.scale(3.0)?)?)
+    ///     }))
+    /// }
+    /// let w = Parameter::new("w", Tensor::scalar(2f64)?)?;
+    /// assert_eq!(cube(&w.tensor())?.backward()?.get(&w).unwrap().item()?, 12.0);
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
+    pub fn record(
+        mut self,
+        op: &'static str,
+        inputs: &[&Tensor],
+        back: impl FnOnce(Tensor, &mut Parents) -> Result<()> + Send + 'static,
+    ) -> Tensor {
+        self.node = None;
+        if OFF.get() || inputs.iter().all(|x| x.node.is_none()) {
+            return self;
+        }
+        self.node = Some(Arc::new(Node {
+            id: next_id(),
+            op,
+            shape: *self.dims(),
+            dtype: self.dtype(),
+            parents: inputs.iter().map(|x| x.node.clone()).collect(),
+            back: Some(Mutex::new(Some(Box::new(back)))),
+        }));
+        self
+    }
+
+    /// The gradients of a single number with respect to every parameter it came of. The tape
+    /// behind it is used up: a second call is refused.
+    ///
+    /// ```
+    /// use regard_tensor::{Parameter, Tensor};
+    /// let w = Parameter::new("w", Tensor::scalar(3f32)?)?;
+    /// let loss = w.tensor().mul(&w.tensor())?;
+    /// assert_eq!(loss.backward()?.get(&w).unwrap().item()?, 6.0);
+    /// assert!(loss.backward().is_err());
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
+    pub fn backward(&self) -> Result<Gradients> {
+        ensure!(
+            self.count() == 1,
+            "backward: starts from one number, was called on shape {:?}",
+            self.shape()
+        );
+        self.backward_with(&Tensor::full(self.shape(), 1.0, self.dtype())?)
+    }
+
+    /// As [`Tensor::backward`], from a tensor of any shape and its gradient.
+    ///
+    /// ```
+    /// use regard_tensor::{Parameter, Tensor};
+    /// let w = Parameter::new("w", Tensor::from_vec(vec![1f32, 2.0], &[2])?)?;
+    /// let y = w.tensor().scale(3.0)?;
+    /// let gradients = y.backward_with(&Tensor::from_vec(vec![1f32, 10.0], &[2])?)?;
+    /// assert_eq!(gradients.get(&w).unwrap().to_vec::<f32>()?, [3.0, 30.0]);
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
+    pub fn backward_with(&self, gradient: &Tensor) -> Result<Gradients> {
+        ensure!(
+            gradient.shape() == self.shape() && gradient.dtype() == self.dtype(),
+            "backward: the gradient is {} {:?}, the tensor {} {:?}",
+            gradient.dtype(),
+            gradient.shape(),
+            self.dtype(),
+            self.shape()
+        );
+        let Some(node) = &self.node else {
+            return Err(crate::Error::new(
+                "backward: no parameter lies behind this tensor, so there is no gradient",
+            ));
+        };
+        without_gradients(|| run(node, gradient.detach()))
+    }
+}
+
+fn run(from: &Arc<Node>, gradient: Tensor) -> Result<Gradients> {
+    let mut gradients = HashMap::from([(from.id, gradient)]);
+    let mut ready = BinaryHeap::from([Ready(from.clone())]);
+    let mut leaves = HashMap::new();
+    while let Some(Ready(node)) = ready.pop() {
+        let Some(gradient) = gradients.remove(&node.id) else { continue };
+        let Some(back) = &node.back else {
+            leaves.insert(node.id, gradient.contiguous()?);
+            continue;
+        };
+        let back = back.lock().unwrap_or_else(|e| e.into_inner()).take();
+        let back = back.ok_or_else(|| {
+            crate::Error::new(format!(
+                "backward: a gradient has gone through this {} before; the tape is used up",
+                node.op
+            ))
+        })?;
+        let (nodes, gradients) = (&node.parents[..], &mut gradients);
+        back(gradient, &mut Parents { nodes, gradients, ready: &mut ready })?;
+    }
+    Ok(Gradients { leaves })
+}
+
+/// The gradients that one backward pass gave, by parameter.
+#[derive(Clone, Debug, Default)]
+pub struct Gradients {
+    leaves: HashMap<u64, Tensor>,
+}
+
+impl Gradients {
+    /// A parameter's gradient; none where the loss does not depend on it.
+    pub fn get(&self, parameter: &Parameter) -> Option<&Tensor> {
+        self.leaves.get(&parameter.key())
+    }
+
+    /// Takes a parameter's gradient out.
+    pub fn take(&mut self, parameter: &Parameter) -> Option<Tensor> {
+        self.leaves.remove(&parameter.key())
+    }
+
+    /// Puts a parameter's gradient in, in place of the one there was.
+    pub fn set(&mut self, parameter: &Parameter, gradient: Tensor) -> Result<()> {
+        let value = parameter.tensor();
+        ensure!(
+            gradient.dims() == value.dims() && gradient.dtype() == value.dtype(),
+            "the gradient of {:?} has shape {:?}, the parameter has {:?}",
+            parameter.name(),
+            gradient.shape(),
+            value.shape()
+        );
+        self.leaves.insert(parameter.key(), gradient.detach());
+        Ok(())
+    }
+
+    /// Adds another pass's gradients: how a large batch is made of small ones.
+    ///
+    /// ```
+    /// use regard_tensor::{Parameter, Tensor};
+    /// let w = Parameter::new("w", Tensor::scalar(3f32)?)?;
+    /// let mut sum = w.tensor().scale(2.0)?.backward()?;
+    /// sum.add(w.tensor().scale(5.0)?.backward()?)?;
+    /// assert_eq!(sum.get(&w).unwrap().item()?, 7.0);
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
+    pub fn add(&mut self, other: Gradients) -> Result<()> {
+        for (id, gradient) in other.leaves {
+            let sum = match self.leaves.remove(&id) {
+                None => gradient,
+                Some(before) => ops::add_into(before, &gradient)?,
+            };
+            self.leaves.insert(id, sum);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,288 @@
+//! The tensor: shared storage, a layout, and its place on the tape.
+
+use crate::buffer::Buffer;
+use crate::dtype::scalars;
+use crate::layout::{Dims, Layout};
+use crate::tape::Node;
+use crate::{DType, Device, Result, Scalar, ensure};
+use std::sync::Arc;
+
+/// Numbers of one type in a shape. Cloning and viewing share the storage; nothing changes it
+/// once it is shared.
+///
+/// ```
+/// use regard_tensor::Tensor;
+/// let x = Tensor::from_vec(vec![1f32, 2.0, 3.0, 4.0, 5.0, 6.0], &[2, 3])?;
+/// let y = x.transpose(0, 1)?.matmul(&x)?;
+/// assert_eq!(y.shape(), [3, 3]);
+/// assert_eq!(y.to_vec::<f32>()?[..3], [17.0, 22.0, 27.0]);
+/// # Ok::<(), regard_tensor::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Tensor {
+    storage: Arc<Storage>,
+    pub(crate) layout: Layout,
+    pub(crate) node: Option<Arc<Node>>,
+}
+
+struct Storage {
+    dtype: DType,
+    buffer: Buffer,
+}
+
+impl Tensor {
+    /// From numbers, row by row; refuses another count than the shape's.
+    pub fn from_vec<T: Scalar>(data: Vec<T>, shape: &[usize]) -> Result<Self> {
+        Self::from_slice(&data, shape)
+    }
+
+    /// From numbers, row by row; refuses another count than the shape's.
+    pub fn from_slice<T: Scalar>(data: &[T], shape: &[usize]) -> Result<Self> {
+        let layout = Layout::contiguous(shape)?;
+        ensure!(
+            data.len() == layout.count(),
+            "{} numbers do not fill shape {shape:?}, which has {}",
+            data.len(),
+            layout.count()
+        );
+        Self::build(shape, |to: &mut [T]| to.copy_from_slice(data))
+    }
+
+    /// From truths.
+    ///
+    /// ```
+    /// let mask = regard_tensor::Tensor::from_bools(&[true, false], &[2])?;
+    /// assert_eq!(mask.to_vec::<u8>()?, [1, 0]);
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
+    pub fn from_bools(data: &[bool], shape: &[usize]) -> Result<Self> {
+        Self::from_vec(data.iter().map(|&x| u8::from(x)).collect(), shape)
+    }
+
+    /// A tensor without axes.
+    ///
+    /// ```
+    /// assert_eq!(regard_tensor::Tensor::scalar(2f32)?.item()?, 2.0);
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
+    pub fn scalar<T: Scalar>(x: T) -> Result<Self> {
+        Self::from_slice(&[x], &[])
+    }
+
+    /// All 0.
+    pub fn zeros(shape: &[usize], dtype: DType) -> Result<Self> {
+        let layout = Layout::contiguous(shape)?;
+        let buffer = Buffer::zeros(layout.count() * dtype.size());
+        Ok(Self { storage: Arc::new(Storage { dtype, buffer }), layout, node: None })
+    }
+
+    /// All the same.
+    ///
+    /// ```
+    /// use regard_tensor::{DType, Tensor};
+    /// assert_eq!(Tensor::full(&[2], 1.5, DType::F32)?.to_vec::<f32>()?, [1.5, 1.5]);
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
+    pub fn full(shape: &[usize], x: f64, dtype: DType) -> Result<Self> {
+        scalars!(dtype, T => Self::build(shape, |to: &mut [T]| crate::parallel::fill(to, T::from_f64(x))))
+    }
+
+    /// A new tensor whose numbers are written by `write`; what they are before is not said. It is
+    /// off the tape: an operation puts its result there with [`Tensor::record`].
+    ///
+    /// ```
+    /// use regard_tensor::Tensor;
+    /// let x = Tensor::build(&[3], |to: &mut [f32]| to.copy_from_slice(&[1.0, 2.0, 3.0]))?;
+    /// assert_eq!(x.sum_all()?.item()?, 6.0);
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
+    pub fn build<T: Scalar>(shape: &[usize], write: impl FnOnce(&mut [T])) -> Result<Self> {
+        Self::try_build(shape, |to| {
+            write(to);
+            Ok(())
+        })
+    }
+
+    /// As [`Tensor::build`], with a write that may refuse.
+    pub fn try_build<T: Scalar>(
+        shape: &[usize],
+        write: impl FnOnce(&mut [T]) -> Result<()>,
+    ) -> Result<Self> {
+        let layout = Layout::contiguous(shape)?;
+        let mut buffer = Buffer::room(layout.count() * T::DTYPE.size());
+        write(&mut buffer.slice_mut()[..layout.count()])?;
+        Ok(Self { storage: Arc::new(Storage { dtype: T::DTYPE, buffer }), layout, node: None })
+    }
+
+    /// Sizes of the axes.
+    pub fn shape(&self) -> &[usize] {
+        &self.layout.shape
+    }
+
+    pub(crate) fn dims(&self) -> &Dims {
+        &self.layout.shape
+    }
+
+    /// How many axes.
+    pub fn rank(&self) -> usize {
+        self.layout.shape.len()
+    }
+
+    /// The size of an axis, counted from the back where negative.
+    ///
+    /// ```
+    /// let x = regard_tensor::Tensor::from_vec(vec![0f32; 6], &[2, 3])?;
+    /// assert_eq!(x.size(-1)?, 3);
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
+    pub fn size(&self, axis: isize) -> Result<usize> {
+        Ok(self.shape()[crate::layout::axis("size", axis, self.shape())?])
+    }
+
+    /// How many numbers.
+    pub fn count(&self) -> usize {
+        self.layout.count()
+    }
+
+    /// The type of the numbers.
+    pub fn dtype(&self) -> DType {
+        self.storage.dtype
+    }
+
+    /// Where the numbers lie.
+    pub fn device(&self) -> Device {
+        Device::Cpu
+    }
+
+    /// The storage that the layout points into; refuses another type, by the operation's name.
+    pub(crate) fn data<T: Scalar>(&self, op: &str) -> Result<&[T]> {
+        ensure!(
+            self.dtype() == T::DTYPE,
+            "{op}: wants {} numbers, was given {}",
+            T::DTYPE,
+            self.dtype()
+        );
+        Ok(self.storage.buffer.slice())
+    }
+
+    /// The numbers of a contiguous tensor, in order; refuses another type and a tensor that is
+    /// not contiguous, with the name of the operation that asked.
+    ///
+    /// ```
+    /// use regard_tensor::Tensor;
+    /// let x = Tensor::from_vec(vec![1f32, 2.0], &[2])?;
+    /// assert_eq!(x.numbers::<f32>("example")?, [1.0, 2.0]);
+    /// assert!(x.numbers::<f64>("example").is_err());
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
+    pub fn numbers<T: Scalar>(&self, op: &str) -> Result<&[T]> {
+        ensure!(
+            self.layout.is_contiguous(),
+            "{op}: the tensor of shape {:?} is not contiguous",
+            self.shape()
+        );
+        Ok(&self.data(op)?[self.layout.offset..][..self.count()])
+    }
+
+    /// The numbers, to be changed, where nobody else has them and they are contiguous.
+    pub(crate) fn numbers_mut<T: Scalar>(&mut self) -> Option<&mut [T]> {
+        if self.dtype() != T::DTYPE || !self.layout.is_contiguous() {
+            return None;
+        }
+        let (offset, count) = (self.layout.offset, self.count());
+        let storage = Arc::get_mut(&mut self.storage)?;
+        Some(&mut storage.buffer.slice_mut()[offset..][..count])
+    }
+
+    /// All of the storage, to be changed, where nobody else has it.
+    pub(crate) fn data_mut<T: Scalar>(&mut self) -> Option<&mut [T]> {
+        if self.dtype() != T::DTYPE {
+            return None;
+        }
+        Some(Arc::get_mut(&mut self.storage)?.buffer.slice_mut())
+    }
+
+    /// The numbers, row by row; refuses another type.
+    pub fn to_vec<T: Scalar>(&self) -> Result<Vec<T>> {
+        Ok(self.detach().contiguous()?.numbers("to_vec")?.to_vec())
+    }
+
+    /// The bytes of a contiguous tensor.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        let size = self.dtype().size();
+        &self.storage.buffer.slice()[self.layout.offset * size..][..self.count() * size]
+    }
+
+    /// From bytes in the machine's order, as a file has them.
+    pub(crate) fn from_bytes(bytes: &[u8], shape: &[usize], dtype: DType) -> Result<Self> {
+        let mut x = Self::zeros(shape, dtype)?;
+        let count = x.count() * dtype.size();
+        ensure!(bytes.len() == count, "{} bytes do not fill {dtype} {shape:?}", bytes.len());
+        if let Some(storage) = Arc::get_mut(&mut x.storage) {
+            storage.buffer.slice_mut()[..count].copy_from_slice(bytes);
+        }
+        Ok(x)
+    }
+
+    /// The only number of a tensor that has one.
+    pub fn item(&self) -> Result<f64> {
+        ensure!(
+            self.count() == 1,
+            "item: the tensor of shape {:?} is not one number",
+            self.shape()
+        );
+        scalars!(self.dtype(), T => Ok(self.data::<T>("item")?[self.layout.offset].to_f64()))
+    }
+
+    /// The same numbers with another layout, and no place on the tape yet.
+    pub(crate) fn with_layout(&self, layout: Layout) -> Self {
+        debug_assert!(
+            layout.end() * self.dtype().size() <= self.storage.buffer.slice::<u8>().len()
+        );
+        Self { storage: self.storage.clone(), layout, node: None }
+    }
+
+    /// The same numbers off the tape: no gradient flows through.
+    ///
+    /// ```
+    /// let w = regard_tensor::Parameter::new("w", regard_tensor::Tensor::scalar(3f32)?)?;
+    /// assert!(w.tensor().has_gradient() && !w.tensor().detach().has_gradient());
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
+    pub fn detach(&self) -> Self {
+        self.with_layout(self.layout)
+    }
+
+    /// Whether a gradient flows through it to a parameter.
+    pub fn has_gradient(&self) -> bool {
+        self.node.is_some()
+    }
+
+    /// The storage from the tensor's first number on, and the stride of each axis in it: how a
+    /// kernel reads a view without a copy.
+    ///
+    /// ```
+    /// use regard_tensor::Tensor;
+    /// let x = Tensor::from_vec(vec![1f32, 2.0, 3.0, 4.0], &[2, 2])?.transpose(0, 1)?;
+    /// let (numbers, strides) = x.strided::<f32>()?;
+    /// assert_eq!((numbers[0], strides), (1.0, &[1, 2][..]));
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
+    pub fn strided<T: Scalar>(&self) -> Result<(&[T], &[usize])> {
+        let (start, end) = (self.layout.offset, self.layout.end());
+        Ok((&self.data("strided")?[start..end], &self.layout.strides))
+    }
+}
+
+impl std::fmt::Debug for Tensor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Tensor {} {:?}", self.dtype(), self.shape())?;
+        if self.count() <= 16 && self.dtype().is_float() {
+            let wide = self.detach().to_dtype(DType::F64).and_then(|x| x.to_vec::<f64>());
+            if let Ok(numbers) = wide {
+                write!(f, " {numbers:?}")?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,155 @@
+//! Every operation's gradient agrees with finite differences.
+#![allow(clippy::unwrap_used)]
+
+mod finite;
+
+use finite::{check, normal};
+use regard_tensor::{DType, Random, Tensor, Window};
+
+fn positive(seed: u64, shape: &[usize]) -> Tensor {
+    Random::new(seed).uniform(shape, 0.5, 2.0, DType::F64).unwrap()
+}
+
+#[test]
+fn elementwise_pairs_with_broadcasting() {
+    let pairs: [(&[usize], &[usize]); 6] = [
+        (&[2, 3], &[2, 3]),
+        (&[2, 3], &[3]),
+        (&[2, 1], &[1, 3]),
+        (&[], &[2, 2]),
+        (&[2, 1, 3], &[4, 1]),
+        (&[1], &[1, 1]),
+    ];
+    for (a, b) in pairs {
+        let inputs = [normal(1, a), positive(2, b)];
+        check(&inputs, |x| x[0].add(&x[1]));
+        check(&inputs, |x| x[0].sub(&x[1]));
+        check(&inputs, |x| x[0].mul(&x[1]));
+        check(&inputs, |x| x[0].div(&x[1]));
+        check(&inputs, |x| x[0].maximum(&x[1]));
+    }
+}
+
+#[test]
+fn elementwise_singles() {
+    let (x, p) = ([normal(1, &[3, 4])], [positive(2, &[3, 4])]);
+    check(&x, |x| x[0].scale(-2.5));
+    check(&x, |x| x[0].shift(3.0));
+    check(&x, |x| x[0].exp());
+    check(&p, |x| x[0].ln());
+    check(&p, |x| x[0].sqrt());
+    check(&x, |x| x[0].square());
+    check(&x, |x| x[0].transpose(0, 1)?.exp());
+}
+
+#[test]
+fn views() {
+    let x = [normal(1, &[2, 3, 4])];
+    check(&x, |x| x[0].reshape(&[4, 6]));
+    check(&x, |x| x[0].transpose(0, 2)?.reshape(&[12, 2]));
+    check(&x, |x| x[0].permute(&[2, 0, 1])?.square());
+    check(&x, |x| x[0].narrow(1, 1, 2)?.square());
+    check(&x, |x| x[0].narrow(-1, 0, 0));
+    check(&x, |x| x[0].select(2, 3)?.square());
+    check(&x, |x| x[0].unsqueeze(1)?.square()?.squeeze(1));
+    check(&x, |x| x[0].narrow(0, 0, 1)?.broadcast_to(&[5, 3, 4])?.square());
+    check(&x, |x| x[0].transpose(1, 2)?.contiguous());
+    check(&x, |x| {
+        let parts = [x[0].narrow(1, 0, 2)?, x[0].narrow(1, 1, 2)?, x[0].narrow(1, 0, 3)?];
+        Tensor::cat(&parts, 1)
+    });
+}
+
+#[test]
+fn reductions() {
+    let x = [normal(1, &[3, 4, 2])];
+    for axis in -3..3 {
+        check(&x, |x| x[0].square()?.sum(axis));
+        check(&x, |x| x[0].mean(axis));
+        check(&x, |x| Ok(x[0].max(axis)?.0));
+    }
+    check(&x, |x| x[0].square()?.sum_all());
+    check(&x, |x| x[0].mean_all());
+    check(&x, |x| x[0].transpose(0, 2)?.sum(1));
+}
+
+#[test]
+fn matrix_products() {
+    let shapes: [(&[usize], &[usize]); 6] = [
+        (&[3, 4], &[4, 2]),
+        (&[2, 3, 4], &[4, 2]),
+        (&[2, 3, 4], &[2, 4, 2]),
+        (&[3, 4], &[2, 4, 2]),
+        (&[2, 1, 3, 4], &[3, 4, 2]),
+        (&[1, 1], &[1, 1]),
+    ];
+    for (a, b) in shapes {
+        check(&[normal(1, a), normal(2, b)], |x| x[0].matmul(&x[1]));
+    }
+    check(&[normal(1, &[4, 3]), normal(2, &[2, 4])], |x| {
+        x[0].transpose(0, 1)?.matmul(&x[1].transpose(0, 1)?)
+    });
+    for shape in [&[4][..], &[3, 4], &[2, 3, 4]] {
+        let inputs = [normal(1, shape), normal(2, &[5, 4]), normal(3, &[5])];
+        check(&inputs, |x| x[0].linear(&x[1], Some(&x[2])));
+        check(&inputs[..2], |x| x[0].linear(&x[1], None));
+    }
+}
+
+#[test]
+fn gathering() {
+    let table = [normal(1, &[4, 3])];
+    let index = Tensor::from_vec(vec![1i64, 3, 1, 0, 1, 1], &[2, 3]).unwrap();
+    check(&table, |x| x[0].rows(&index)?.square());
+    let x = [normal(2, &[6, 2])];
+    let ids = Tensor::from_vec(vec![2i64, 0, 2, 2, 4, 0], &[6]).unwrap();
+    check(&x, |x| x[0].segment_sum(&ids, 5)?.square());
+    let pick = Tensor::from_vec(vec![0i64, 2, 2, 1, 0, 0, 1, 1], &[4, 2]).unwrap();
+    check(&table, |x| x[0].gather(1, &pick)?.square());
+    let pick = Tensor::from_vec(vec![0i64, 3, 3], &[1, 3]).unwrap();
+    check(&table, |x| x[0].gather(0, &pick)?.square());
+}
+
+#[test]
+fn joining_and_choosing() {
+    let x = [normal(1, &[2, 3]), normal(2, &[2, 3])];
+    check(&x, |x| Tensor::cat(&[x[0].clone(), x[1].clone(), x[0].clone()], 0)?.square());
+    check(&x, |x| Tensor::cat(&[x[0].clone(), x[1].narrow(1, 0, 1)?], 1)?.square());
+    check(&x, |x| Tensor::stack(&[x[0].clone(), x[1].clone()], 1)?.square());
+    let mask = Tensor::from_bools(&[true, false, true], &[3]).unwrap();
+    check(&x, |x| mask.choose(&x[0].square()?, &x[1]));
+    check(&x, |x| mask.choose(&x[0], &x[1].select(0, 0)?));
+}
+
+#[test]
+fn convolution_and_pooling() {
+    let windows = [
+        Window::new([2, 3]),
+        Window { stride: [2, 1], padding: [1, 1], ..Window::new([2, 2]) },
+        Window { dilation: [2, 1], padding: [0, 1], ..Window::new([2, 3]) },
+    ];
+    for window in windows {
+        let [h, w] = window.kernel;
+        let inputs = [normal(1, &[2, 2, 4, 5]), normal(2, &[3, 2, h, w]), normal(3, &[3])];
+        check(&inputs, |x| x[0].conv2d(&x[1], Some(&x[2]), &window));
+        check(&inputs[..1], |x| x[0].max_pool2d(&window));
+        check(&inputs[..1], |x| x[0].mean_pool2d(&window));
+    }
+    let inputs = [normal(1, &[2, 2, 7]), normal(2, &[3, 2, 3]), normal(3, &[3])];
+    check(&inputs, |x| x[0].conv1d(&x[1], Some(&x[2]), 2, 1, 2));
+}
+
+#[test]
+fn dropout_and_casting() {
+    let x = [normal(1, &[5, 7])];
+    check(&x, |x| x[0].dropout(0.4, 5)?.square());
+    check(&x, |x| x[0].dropout(0.0, 5));
+    let parameter = regard_tensor::Parameter::new("x", x[0].clone()).unwrap();
+    let y = parameter.tensor().to_dtype(DType::F32).unwrap().square().unwrap();
+    let gradient = y.sum_all().unwrap().backward().unwrap();
+    let gradient = gradient.get(&parameter).unwrap().to_vec::<f64>().unwrap();
+    for (g, x) in gradient.iter().zip(x[0].to_vec::<f64>().unwrap()) {
+        assert!((g - 2.0 * x).abs() < 1e-6);
+    }
+    assert!(parameter.tensor().to_dtype(DType::I64).is_err());
+}
