@@ -264,6 +264,8 @@ where
         let mut grad_v = room.zeros::<E>("grad_v", &v.shape)?;
         let pass = Backward {
             grad_out: view(grad_out)?,
+            grad_weights: None,
+            grad_log_prob: None,
             saved: Saved {
                 out: Some(View::new(&out, s.out())?),
                 lse: lse.as_deref(),

@@ -263,6 +263,8 @@ impl<E: Element> Work for Dense<E> {
         cpu.forward(&spec, q, k, v, pass)?;
         let pass = Backward {
             grad_out: View::new(&backward.grad_out, queries)?,
+            grad_weights: None,
+            grad_log_prob: None,
             saved: Saved {
                 out: Some(View::new(&self.out, queries)?),
                 lse: Some(&self.lse),
@@ -417,6 +419,8 @@ impl Work for Graph {
         cpu.forward(&spec, q, k, k, pass)?;
         let pass = Backward {
             grad_out: Self::view(&backward.grad_out)?,
+            grad_weights: None,
+            grad_log_prob: None,
             saved: Saved {
                 out: Some(Self::view(&self.out)?),
                 lse: Some(&self.lse),

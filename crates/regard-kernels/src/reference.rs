@@ -6,7 +6,7 @@
 
 use crate::error::Error;
 use crate::random::{Draw, Stream, uniform};
-use crate::spec::{Normaliser, Score, Shape, Spec, w_of_head};
+use crate::spec::{Normaliser, Score, Shape, Spec, arriving, w_of_head};
 use crate::{Real, View};
 
 /// Everything forward can give. Rows are `[B, Hq, Nq]`.
@@ -24,6 +24,24 @@ pub struct Output<T> {
     pub index: Vec<i64>,
     /// Rows: the log-probability of the chosen key; 0 where none is chosen.
     pub log_prob: Vec<T>,
+}
+
+/// The gradients that arrive at what forward gave.
+#[derive(Clone, Copy, Debug)]
+pub struct Arriving<'a, T> {
+    /// `[B, Hq, Nq, Dv]`
+    pub out: View<'a, T>,
+    /// `[B, Hq, Nq, Nk]`: at the weights, dropout included.
+    pub weights: Option<&'a [T]>,
+    /// Rows: at the log-probability of the chosen key of hard attention.
+    pub log_prob: Option<&'a [T]>,
+}
+
+impl<'a, T> From<View<'a, T>> for Arriving<'a, T> {
+    /// At the output alone.
+    fn from(out: View<'a, T>) -> Self {
+        Self { out, weights: None, log_prob: None }
+    }
 }
 
 /// Every gradient, in the shape of what it is the gradient of.
@@ -98,15 +116,18 @@ pub fn forward<T: Real>(
     Ok(output)
 }
 
-/// The gradients of Σ grad_out · output. Hard choices send none to the scores.
-pub fn backward<T: Real>(
+/// The gradients of Σ arriving · (output, weights, log-probabilities); a view arrives at the
+/// output alone. Hard choices send the log-probability's to the scores and no other.
+pub fn backward<'a, T: Real>(
     spec: &Spec<T>,
     q: View<T>,
     k: View<T>,
     v: View<T>,
-    grad_out: View<T>,
+    grads: impl Into<Arriving<'a, T>>,
 ) -> Result<Gradients<T>, Error> {
     let s = spec.check(&q, &k, &v)?;
+    let grads = grads.into();
+    arriving(grads.weights, grads.log_prob, &s, spec.normaliser)?;
     let offset = spec.position(&s);
     let zeros = |n| vec![T::ZERO; n];
     let (w, own) = match spec.score {
@@ -128,12 +149,13 @@ pub fn backward<T: Real>(
         let hk = h / s.group();
         let scores = row_scores(spec, &s, &q, &k, b, h, i);
         let normalised = normalise(spec.normaliser, &scores, b * s.hq + h, i);
-        let grad = grad_out.row(b, h, i);
+        let grad = grads.out.row(b, h, i);
 
         // out = Σ_j weight_j · keep_j · v_j
         let mut grad_weights = zeros(s.nk);
         for j in (0..s.nk).filter(|&j| scores[j] != T::NEG_INFINITY) {
             let keep = keep(spec, &s, b, h, i, j);
+            grad_weights[j] = keep * grads.weights.map_or(T::ZERO, |g| g[row * s.nk + j]);
             for (d, &x) in v.row(b, hk, j).iter().enumerate() {
                 grad_weights[j] += keep * grad[d] * x;
                 g.v[((b * s.hk + hk) * s.nk + j) * s.dv + d] +=
@@ -141,8 +163,16 @@ pub fn backward<T: Real>(
             }
         }
 
-        let grad_scores =
+        let mut grad_scores =
             normalise_backward(spec.normaliser, &scores, &normalised.weights, &grad_weights);
+        if let (Some(grads), Some(chosen)) = (grads.log_prob, normalised.index) {
+            // log p_z = s_z − log Σ_j exp(s_j)
+            let soft = normalise(Normaliser::Softmax, &scores, b * s.hq + h, i).weights;
+            for (j, grad) in grad_scores.iter_mut().enumerate() {
+                let here = if j == chosen { T::ONE } else { T::ZERO };
+                *grad += grads[row] * (here - soft[j]);
+            }
+        }
         for j in (0..s.nk).filter(|&j| scores[j] != T::NEG_INFINITY) {
             let grad = grad_scores[j];
             if let Some(key) = &spec.bias.key {

@@ -31,6 +31,7 @@ fn every_combination_with(score: ScoreKind) {
                     bias,
                     normaliser,
                     dropout: (turn % 3 == 0).then_some(0.25),
+                    arriving: turn % 11 < 5,
                     offset: (turn % 5 == 0).then_some(2),
                     w_per_head: turn % 2 == 0,
                     strided: turn % 2 == 1,
@@ -142,6 +143,7 @@ fn logits_of_ten_thousand_keep_the_rule() {
             // Standard deviation 100 each, so scores of ±10⁴ and more.
             let case = Case { nq, nk: 65, d: 8, dv: 8, spread: 100.0, ..Case::default() };
             keeps_the_rule(Case { normaliser, ..case });
+            keeps_the_rule(Case { normaliser, arriving: true, ..case });
         }
     }
 }
@@ -166,6 +168,7 @@ fn few_queries_against_a_long_cache_keep_the_rule() {
                     mask,
                     normaliser,
                     dropout: (turn % 2 == 0).then_some(0.1),
+                    arriving: nq > 1,
                     seed: turn as u64,
                     ..Case::default()
                 });
@@ -194,6 +197,7 @@ fn long_keys_and_long_queries_are_cut_and_added_up_within_the_rule() {
                     ..BiasKind::default()
                 },
                 dropout: Some(0.5),
+                arriving: nk > 30,
                 ..Case::default()
             });
         }
@@ -220,6 +224,7 @@ fn double_precision_agrees_with_the_reference_to_a_few_roundings() {
                     bias,
                     normaliser,
                     dropout: (turn % 3 == 0).then_some(0.25),
+                    arriving: turn % 11 < 5,
                     strided: turn % 2 == 0,
                     seed: turn as u64,
                     ..Case::default()

@@ -47,19 +47,27 @@ fn peak(spec: &Spec<f32>, n: usize, d: usize, w: usize) -> usize {
     let before = LIVE.load(Relaxed);
     PEAK.store(before, Relaxed);
     let threshold = spec.normaliser == Normaliser::Sparsemax;
+    let hard = spec.normaliser.is_hard();
+    let mut index = vec![0i64; n];
     let (lse, tau) =
         if threshold { (None, Some(&mut rows[..])) } else { (Some(&mut rows[..]), None) };
-    let pass =
-        Forward { lse, threshold: tau, ..Forward::new(ViewMut::new(&mut out, shape).unwrap()) };
+    let pass = Forward {
+        lse,
+        threshold: tau,
+        index: hard.then_some(&mut index),
+        ..Forward::new(ViewMut::new(&mut out, shape).unwrap())
+    };
     Cpu::best().forward(spec, view, view, view, pass).unwrap();
     let [q, k, v] = &mut grads;
     let pass = Backward {
         grad_out: view,
+        grad_weights: None,
+        grad_log_prob: hard.then_some(&x[..n]),
         saved: Saved {
             out: Some(View::new(&out, shape).unwrap()),
             lse: Some(&rows),
             threshold: Some(&rows),
-            ..Saved::default()
+            index: Some(&index),
         },
         gradients: Gradients {
             q: Some(ViewMut::new(q, shape).unwrap()),
@@ -79,13 +87,18 @@ fn forward_and_backward_need_memory_linear_in_the_lengths() {
     let dot = Spec::scaled_dot(128);
     let additive = Spec::new(Score::Additive { activation: Activation::Tanh, w: &w });
     let sparse = Spec { normaliser: Normaliser::Sparsemax, ..dot };
+    let sample = Spec { normaliser: Normaliser::Sample { seed: 1 }, ..dot };
     // Each of q, k, v is 2 MiB at 4,096; a square array would be 64 MiB, additive's cube 8 GiB.
     let n = 4096;
     let quarter = peak(&dot, n / 4, 128, 0);
     let whole = peak(&dot, n, 128, 0);
     assert!(whole < 8 * quarter, "{quarter} bytes at {}, {whole} at {n}", n / 4);
-    for (name, spec, w) in [("dot", dot, 0), ("additive", additive, 128), ("sparsemax", sparse, 0)]
-    {
+    for (name, spec, w) in [
+        ("dot", dot, 0),
+        ("additive", additive, 128),
+        ("sparsemax", sparse, 0),
+        ("sample", sample, 0),
+    ] {
         let needed = peak(&spec, n, 128, w);
         assert!(needed < 48 << 20, "{name} at {n}: {needed} bytes");
     }

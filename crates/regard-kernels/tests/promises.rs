@@ -6,7 +6,7 @@ mod case;
 use case::*;
 use regard_kernels::{
     Activation, Backward, Broadcast, Cpu, Dropout, Edges, Forward, Gradients, Isa, Mask,
-    Normaliser, Saved, Score, Segments, Spec, View, ViewMut,
+    Normaliser, Saved, Score, Segments, Spec, View, ViewMut, reference,
 };
 
 fn cpus() -> impl Iterator<Item = Cpu> {
@@ -19,6 +19,7 @@ fn a_fully_masked_row_gives_zeros_and_zero_gradients() {
         for score in [ScoreKind::Dot, ScoreKind::Additive(Activation::Tanh)] {
             for nq in [2, 70] {
                 let mut case = Case { b: 2, nq, nk: 40, score, normaliser, ..Case::default() };
+                case.arriving = true;
                 // Position −100: no key is behind or beside the first query.
                 case.mask = MaskKind { causal: true, ..MaskKind::default() };
                 case.offset = Some(-100);
@@ -47,6 +48,7 @@ fn a_bias_of_minus_infinity_masks() {
                 nk: 20,
                 normaliser,
                 bias: BiasKind { full: Some([false, false, true, true]), ..BiasKind::default() },
+                arriving: true,
                 ..Case::default()
             };
             let mut by_bias = case.data::<f32>();
@@ -186,6 +188,7 @@ fn repeated_runs_and_other_thread_counts_give_the_same_bits() {
                     mask: MaskKind { edges, ..MaskKind::default() },
                     normaliser,
                     dropout: Some(0.25),
+                    arriving: true,
                     ..Case::default()
                 };
                 let data = case.data::<f32>();
@@ -387,7 +390,7 @@ fn halves_are_stored_and_computed_in_single_precision() {
                     v: Some(ViewMut::new(gv, shapes[2]).unwrap()),
                     ..Gradients::default()
                 };
-                let pass = Backward { grad_out, saved, gradients };
+                let pass = Backward::new(grad_out, saved, gradients);
                 cpu.backward(&data.spec(), q, k, v, pass).unwrap();
                 for (found, single) in grads.iter().zip(&single.gradients) {
                     let scale = single.iter().fold(0f32, |top, x| top.max(x.abs()));
@@ -427,6 +430,95 @@ fn masked_out_keys_are_never_read() {
             }
         }
     }
+}
+
+#[test]
+fn what_arrives_at_masked_weights_is_not_looked_at() {
+    // −∞ and NaN are what the logarithm of a weight of 0 sends back.
+    let mask = MaskKind { dense: Some([true; 4]), ..MaskKind::default() };
+    for mask in [mask, MaskKind { edges: true, ..mask }, MaskKind { causal: true, ..mask }] {
+        for normaliser in NORMALISERS {
+            for nq in [3, 70] {
+                let case =
+                    Case { nq, nk: 100, mask, normaliser, arriving: true, ..Case::default() };
+                let (clean, mut data) = (case.data::<f32>(), case.data::<f32>());
+                let scores = Case { normaliser: Normaliser::None, ..case }.data::<f32>();
+                let seen = scores.reference().weights;
+                let grads = data.grad_weights.as_mut().unwrap();
+                for (at, grad) in grads.iter_mut().enumerate().filter(|x| seen[x.0] == 0.0) {
+                    *grad = [f32::NAN, f32::NEG_INFINITY][at % 2];
+                }
+                for isa in Isa::ALL.into_iter().filter(|isa| isa.is_available()) {
+                    let same = data.fused(isa).bits() == clean.fused(isa).bits();
+                    assert!(same, "{isa} {normaliser:?} {mask:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_sampled_key_becomes_likelier_along_the_gradient_of_its_log_probability() {
+    for edges in [false, true] {
+        for nq in [2, 40] {
+            let mask = MaskKind { edges, ..MaskKind::default() };
+            let normaliser = Normaliser::Sample { seed: 5 };
+            let case = Case { nq, nk: 30, mask, normaliser, arriving: true, ..Case::default() };
+            for isa in Isa::ALL.into_iter().filter(|isa| isa.is_available()) {
+                let mut data = case.data::<f32>();
+                data.grad_log_prob.as_mut().unwrap().fill(1.0);
+                let before = data.fused(isa);
+                assert!(before.gradients[0].iter().any(|&x| x != 0.0));
+                for (q, grad) in data.q.iter_mut().zip(&before.gradients[0]) {
+                    *q += 0.01 * grad;
+                }
+                let after = data.fused(isa);
+                let same = (0..nq).filter(|&i| before.index[i] == after.index[i]);
+                for i in same.filter(|&i| before.log_prob[i] != 0.0) {
+                    assert!(after.log_prob[i] >= before.log_prob[i]);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn gradients_that_cannot_arrive_are_refused() {
+    let x = [0f32; 24];
+    let view = |n| View::new(&x[..n * 4], [1, 1, n, 4]).unwrap();
+    let (q, k) = (view(2), view(3));
+    let say = |normaliser, weights: Option<&[f32]>, log_prob: Option<&[f32]>, lse| {
+        let saved = Saved { out: Some(q), lse, threshold: None, index: Some(&[0; 2]) };
+        let pass = Backward {
+            grad_weights: weights,
+            grad_log_prob: log_prob,
+            ..Backward::new(q, saved, Gradients::default())
+        };
+        let spec = Spec { normaliser, ..Spec::scaled_dot(4) };
+        let arriving = reference::Arriving { out: q, weights, log_prob };
+        let by_kernels = Cpu::best().backward(&spec, q, k, k, pass).unwrap_err().to_string();
+        let by_reference = reference::backward(&spec, q, k, k, arriving).err();
+        // The reference needs nothing saved.
+        assert!(by_reference.is_none_or(|error| error.to_string() == by_kernels));
+        by_kernels
+    };
+    let lse = Some(&x[..2]);
+    assert_eq!(
+        say(Normaliser::Softmax, Some(&x[..5]), None, lse),
+        "grad_weights has 5 elements, [B, Hq, Nq, Nk] is [1, 1, 2, 3]"
+    );
+    assert_eq!(
+        say(Normaliser::Argmax, None, Some(&x[..3]), lse),
+        "grad_log_prob has 3 elements, [B, Hq, Nq] = [1, 1, 2] needs 2"
+    );
+    assert_eq!(
+        say(Normaliser::Softmax, None, Some(&x[..2]), lse),
+        "grad_log_prob was given; Softmax chooses no key"
+    );
+    assert_eq!(
+        say(Normaliser::Sample { seed: 1 }, None, Some(&x[..2]), None),
+        "grad_log_prob needs the saved lse of Sample { seed: 1 }"
+    );
 }
 
 #[test]

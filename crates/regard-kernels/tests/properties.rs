@@ -54,7 +54,7 @@ prop_compose! {
         normaliser in 0usize..7,
         dropout in proptest::option::of(0.0f64..0.9),
         offset in proptest::option::of(-20isize..160),
-        flags in any::<[bool; 2]>(),
+        flags in any::<[bool; 3]>(),
         seed in any::<u64>(),
     ) -> Case {
         let normaliser = match NORMALISERS[normaliser] {
@@ -63,7 +63,8 @@ prop_compose! {
         };
         Case {
             b, hq: hk * group, hk, nq, nk, d, dv, score: SCORES[score], mask, bias, normaliser,
-            dropout, offset, w_per_head: flags[0], spread: 1.0, strided: flags[1], seed,
+            dropout, offset, arriving: flags[2], w_per_head: flags[0], spread: 1.0,
+            strided: flags[1], seed,
         }
     }
 }

@@ -5,6 +5,7 @@
 //! No two tasks write to the same place, so the sums have one order. Memory: two numbers per pair
 //! and head.
 
+use super::choice::Choice;
 use super::list::{Heads, Links, Near, ROWS, near_views, pair_score, score_rows, side_by_side};
 use super::problem::Problem;
 use super::row::{KeyGrads, RowAdditiveGrads, RowGather, RowScore, RowScores, RowsMut};
@@ -19,8 +20,10 @@ use rayon::prelude::*;
 use std::ops::Range;
 
 pub(super) fn backward<T: Real>(p: &Problem<T>, pass: Backward<T>) {
-    let Backward { grad_out, saved, gradients: g } = pass;
-    let Some(rule) = Rule::of(p.spec.normaliser) else { return };
+    let Backward { grad_out, grad_weights, grad_log_prob, saved, gradients: g } = pass;
+    let choice = saved.index.zip(grad_log_prob).map(|(index, grad)| Choice { index, grad });
+    // Where a key was chosen, its probability is softmax's.
+    let rule = Rule::of(p.spec.normaliser).unwrap_or(Rule::Softmax);
     let s = &p.s;
     let links = Links::of(p);
     let parts = Heads::parts(p, s.nk.max(s.nq), s.hq * s.dk.max(s.dv));
@@ -28,7 +31,8 @@ pub(super) fn backward<T: Real>(p: &Problem<T>, pass: Backward<T>) {
     let p = &near.problem(p);
     // `[B, Hq, pairs, 2]`: each pair's weight, and beside it the gradient of its score.
     let mut numbers = Large::new(2 * s.b * s.hq * links.len());
-    let pass = Pass { p, rule, links, parts, grad_out, threshold: saved.threshold };
+    let threshold = saved.threshold;
+    let pass = Pass { p, rule, choice, links, parts, grad_out, grad_weights, threshold };
     let parameters = pass.over_queries(&g, &mut numbers);
     pass.over_keys(&g, &numbers);
 
@@ -45,9 +49,11 @@ pub(super) fn backward<T: Real>(p: &Problem<T>, pass: Backward<T>) {
 struct Pass<'a, T: Real> {
     p: &'a Problem<'a, T>,
     rule: Rule,
+    choice: Option<Choice<'a, T>>,
     links: Links<'a>,
     parts: usize,
     grad_out: View<'a, T>,
+    grad_weights: Option<&'a [T]>,
     threshold: Option<&'a [T]>,
 }
 
@@ -108,6 +114,12 @@ impl<T: Real> Pass<'_, T> {
         let (spans, keys) = links.by_query(queries.start);
         let first = links.first(queries.start);
         score_rows(p, links, heads, queries.clone(), weights);
+        if let Some(choice) = &self.choice {
+            let (rows, to) = (queries.len(), weights.as_mut_ptr().wrapping_sub(first));
+            // SAFETY: scores of all pairs of all heads.
+            unsafe { (p.kernels.row_softmax)(to, heads.n, n, rows, spans, std::ptr::null_mut()) };
+            return self.grads_of_choice(choice, heads, queries, weights, grads);
+        }
         // SAFETY: the keys are rows of v: edges were checked against the shape.
         unsafe {
             (p.kernels.row_scores)(RowScores {
@@ -124,10 +136,23 @@ impl<T: Real> Pass<'_, T> {
                 to_head: n,
             });
         }
+        if let Some(grad_weights) = self.grad_weights {
+            let scores = &*weights;
+            self.each_row(heads, queries.clone(), grads, |at, i, from, row| {
+                let to = p.row(heads.b, heads.h + at, i) * p.s.nk;
+                for (e, grad) in row.iter_mut().enumerate() {
+                    // What is masked has no weight, so nothing can arrive there.
+                    if scores[from + e] != T::NEG_INFINITY {
+                        *grad += grad_weights[to + links.key(i, e)];
+                    }
+                }
+            });
+        }
         let drops = p.spec.dropout.is_some();
         let keep = |h: usize, i: usize, e: usize| keep(p, heads.b, h, i, links.key(i, e));
         if drops {
-            self.each_row(heads, queries.clone(), grads, |h, i, row| {
+            self.each_row(heads, queries.clone(), grads, |at, i, _, row| {
+                let h = heads.h + at;
                 row.iter_mut().enumerate().for_each(|(e, grad)| *grad *= keep(h, i, e));
             });
         }
@@ -150,25 +175,48 @@ impl<T: Real> Pass<'_, T> {
             }
         }
         if drops {
-            self.each_row(heads, queries, weights, |h, i, row| {
+            self.each_row(heads, queries, weights, |at, i, _, row| {
+                let h = heads.h + at;
                 row.iter_mut().enumerate().for_each(|(e, weight)| *weight *= keep(h, i, e));
             });
         }
     }
 
-    /// Calls `f` with head, query and the query's pairs.
+    /// The gradients of the scores where a key was chosen, g · ([j = z] − p), from the softmax p.
+    fn grads_of_choice(
+        &self,
+        choice: &Choice<T>,
+        heads: &Heads,
+        queries: Range<usize>,
+        soft: &[T],
+        grads: &mut [T],
+    ) {
+        let Self { p, links, .. } = self;
+        self.each_row(heads, queries, grads, |at, i, from, row| {
+            let place = p.row(heads.b, heads.h + at, i);
+            let (chosen, grad) = (choice.index[place], choice.grad(place));
+            for (e, (to, &p)) in row.iter_mut().zip(&soft[from..]).enumerate() {
+                let here = if links.key(i, e) as i64 == chosen { T::ONE } else { T::ZERO };
+                *to = grad * (here - p);
+            }
+        });
+    }
+
+    /// Calls `f` with the number of the head, the query, and the query's pairs: where they begin
+    /// in the array, and themselves.
     fn each_row(
         &self,
         heads: &Heads,
         queries: Range<usize>,
         array: &mut [T],
-        f: impl Fn(usize, usize, &mut [T]),
+        f: impl Fn(usize, usize, usize, &mut [T]),
     ) {
         let pairs = self.links.pairs(queries.clone());
-        for (at, array) in array.chunks_exact_mut(pairs.len()).enumerate() {
+        for at in 0..heads.n {
             for i in queries.clone() {
                 let own = self.links.pairs(i..i + 1);
-                f(heads.h + at, i, &mut array[own.start - pairs.start..][..own.len()]);
+                let from = at * pairs.len() + own.start - pairs.start;
+                f(at, i, from, &mut array[from..from + own.len()]);
             }
         }
     }

@@ -8,6 +8,7 @@
 //! Threads are rayon's: run inside a pool's `install` to choose how many.
 
 mod additive;
+mod choice;
 mod gemm;
 mod isa;
 mod kernels;
@@ -119,7 +120,7 @@ impl Cpu {
     ) -> Result<(), Error> {
         let s = spec.check(&q, &k, &v)?;
         pass.check(&s, spec)?;
-        let Backward { grad_out, saved, gradients } = pass;
+        let Backward { grad_out, grad_weights, grad_log_prob, saved, gradients } = pass;
         let stored = [q, k, v];
         let wide = Wide::of(&stored);
         let more = [grad_out, saved.out.unwrap_or(grad_out)];
@@ -140,6 +141,8 @@ impl Cpu {
             &problem,
             Backward {
                 grad_out,
+                grad_weights,
+                grad_log_prob,
                 saved: Saved {
                     out: saved.out.map(|_| out),
                     lse: saved.lse,
@@ -374,18 +377,31 @@ fn write_weights<T: Real>(p: &Problem<T>, index: Option<&Shared<i64>>, weights: 
 
 fn backward<T: Real>(p: &Problem<T>, mut pass: Backward<T>) {
     if p.s.rows() == 0 || p.s.nk == 0 {
-        let g = &mut pass.gradients;
-        for view in [&g.q, &g.k, &g.v].into_iter().flatten() {
-            zero(view);
+        return zero_all(pass.gradients);
+    }
+    if p.spec.normaliser.is_hard() {
+        // The values' gradients do not depend on the scores, nor the scores' on the values.
+        if let Some(to) = pass.gradients.v.take() {
+            choice::values(p, &pass.grad_out, pass.saved.index.unwrap_or_default(), &to);
         }
-        let slices = [&mut g.w, &mut g.own, &mut g.key_bias, &mut g.bias, &mut g.relative];
-        for slice in slices.into_iter().flatten() {
-            slice.fill(T::ZERO);
+        if pass.grad_log_prob.is_none() {
+            return zero_all(pass.gradients);
         }
-    } else if list::serves(p) && !p.spec.normaliser.is_hard() {
+    }
+    if list::serves(p) {
         list_backward::backward(p, pass);
     } else {
         tile_backward::backward(p, pass);
+    }
+}
+
+/// Fills all gradients with zeros.
+fn zero_all<T: Real>(g: Gradients<T>) {
+    for view in [&g.q, &g.k, &g.v].into_iter().flatten() {
+        zero(view);
+    }
+    for slice in [g.w, g.own, g.key_bias, g.bias, g.relative].into_iter().flatten() {
+        slice.fill(T::ZERO);
     }
 }
 

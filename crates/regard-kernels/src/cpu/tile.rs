@@ -314,6 +314,7 @@ pub(super) fn keep<T: Real>(p: &Problem<T>, b: usize, h: usize, i: usize, j: usi
 /// The number a soft normaliser needs of each row to weigh its scores again.
 pub(super) fn row_statistics<T: Real>(
     p: &Problem<T>,
+    rule: Rule,
     block: &Block,
     lse: Option<&[T]>,
     threshold: Option<&[T]>,
@@ -321,11 +322,11 @@ pub(super) fn row_statistics<T: Real>(
 ) {
     to.fill(T::ZERO);
     let from = p.row(block.b, block.h, block.i0);
-    if p.spec.normaliser.has_threshold() {
+    if matches!(rule, Rule::Sparsemax | Rule::Entmax15) {
         if let Some(threshold) = threshold {
             to[..block.n].copy_from_slice(&threshold[from..from + block.n]);
         }
-    } else if p.spec.normaliser.needs_lse()
+    } else if rule == Rule::Softmax
         && let Some(lse) = lse
     {
         for (to, &lse) in to.iter_mut().zip(&lse[from..from + block.n]) {

@@ -8,11 +8,12 @@
 //! Memory: the chunks' parts, linear in the lengths.
 
 use super::additive::AdditiveGrads;
+use super::choice::Choice;
 use super::gemm::Gemm;
 use super::problem::{Block, Problem, tiles};
 use super::scratch::{self, Large};
 use super::shared::Shared;
-use super::tile::{drop_room, drop_tile, keep, row_statistics};
+use super::tile::{drop_room, drop_tile, row_statistics};
 use super::weights::Rule;
 use super::{BLOCK, TILE};
 use crate::spec::{Backward, Gradients, Score, w_of_head};
@@ -26,18 +27,20 @@ const TASKS: usize = 16;
 const CHUNK: usize = 256;
 
 pub(super) fn backward<T: Real>(p: &Problem<T>, pass: Backward<T>) {
-    let Backward { grad_out, saved, mut gradients } = pass;
-    let Some(rule) = Rule::of(p.spec.normaliser) else {
-        return hard(p, &grad_out, saved.index.unwrap_or_default(), gradients);
-    };
-    let context = Context {
+    let Backward { grad_out, grad_weights, grad_log_prob, saved, mut gradients } = pass;
+    let choice = saved.index.zip(grad_log_prob).map(|(index, grad)| Choice { index, grad });
+    let mut context = Context {
         p,
-        rule,
+        // Where a key was chosen, its probability is softmax's.
+        rule: Rule::of(p.spec.normaliser).unwrap_or(Rule::Softmax),
+        choice,
         grad_out,
+        grad_weights,
         lse: saved.lse,
         threshold: saved.threshold,
-        delta: row_deltas(p, rule, &grad_out, saved.out, saved.threshold),
+        delta: Large::new(0),
     };
+    context.delta = context.row_deltas(saved.out);
     if let Some(bias) = gradients.bias.take() {
         full_bias(&context, bias);
     }
@@ -47,10 +50,13 @@ pub(super) fn backward<T: Real>(p: &Problem<T>, pass: Backward<T>) {
 struct Context<'a, T: Real> {
     p: &'a Problem<'a, T>,
     rule: Rule,
+    choice: Option<Choice<'a, T>>,
     grad_out: View<'a, T>,
+    grad_weights: Option<&'a [T]>,
     lse: Option<&'a [T]>,
     threshold: Option<&'a [T]>,
-    /// Rows: what is subtracted from the gradients of a row's weights.
+    /// Rows: what is subtracted from the gradients of a row's weights; where a key was chosen,
+    /// what the probabilities are multiplied by.
     delta: Large<T>,
 }
 
@@ -91,8 +97,10 @@ impl<T: Real> Context<'_, T> {
     fn enter(&self, block: &Block, t: &mut Tile<T>) {
         let p = self.p;
         p.pack_queries(block, t.queries);
-        p.pack_rows(&self.grad_out, block, t.grads);
-        row_statistics(p, block, self.lse, self.threshold, t.stat);
+        if self.choice.is_none() {
+            p.pack_rows(&self.grad_out, block, t.grads);
+        }
+        row_statistics(p, self.rule, block, self.lse, self.threshold, t.stat);
         t.delta.fill(T::ZERO);
         let from = p.row(block.b, block.h, block.i0);
         t.delta[..block.n].copy_from_slice(&self.delta[from..from + block.n]);
@@ -105,7 +113,11 @@ impl<T: Real> Context<'_, T> {
         if !p.score_tile(block, keys, t.queries, t.kept, t.weights) {
             return false;
         }
-        grad_of_weights(p, block, keys, t.grads, t.grad, t.words);
+        if let Some(choice) = &self.choice {
+            self.grad_of_choice(choice, block, keys, t);
+            return true;
+        }
+        self.grad_of_weights(block, keys, t);
         // SAFETY: both tiles hold the keys' rows of BLOCK, stat and delta one.
         unsafe {
             (p.kernels.backward)(
@@ -119,6 +131,133 @@ impl<T: Real> Context<'_, T> {
             );
         }
         true
+    }
+
+    /// The gradients of a tile's scores where a key was chosen: g · ([j = z] − p).
+    fn grad_of_choice(
+        &self,
+        choice: &Choice<T>,
+        block: &Block,
+        keys: &Range<usize>,
+        t: &mut Tile<T>,
+    ) {
+        let kernels = self.p.kernels;
+        let rows = keys.len();
+        let grad = &mut t.grad[..rows * BLOCK];
+        grad.copy_from_slice(&t.weights[..rows * BLOCK]);
+        // SAFETY: the tile holds the keys' rows of BLOCK, stat and delta one.
+        unsafe {
+            let grad = grad.as_mut_ptr();
+            (kernels.weights)(self.rule, grad, rows, block.width, t.stat.as_ptr());
+            (kernels.scale_columns)(grad, rows, block.width, t.delta.as_ptr());
+        }
+        let from = self.p.row(block.b, block.h, block.i0);
+        for i in 0..block.n {
+            let chosen = choice.index[from + i];
+            if chosen >= 0 && keys.contains(&(chosen as usize)) {
+                grad[(chosen as usize - keys.start) * BLOCK + i] += choice.grad(from + i);
+            }
+        }
+    }
+
+    /// The gradients of a tile's weights, dropout included, `[keys, BLOCK]`: v · grads, and what
+    /// arrives at the weights themselves. The tile's scores are still there.
+    fn grad_of_weights(&self, block: &Block, keys: &Range<usize>, t: &mut Tile<T>) {
+        let p = self.p;
+        let rows = keys.len();
+        assert!(t.grads.len() >= p.s.dv * BLOCK && t.grad.len() >= rows * BLOCK);
+        // SAFETY: `rows` rows of v, and the arrays as asserted.
+        unsafe {
+            (p.kernels.gemm)(Gemm {
+                m: rows,
+                n: block.width,
+                k: p.s.dv,
+                a: p.rows(&p.v, block.b, p.key_head(block.h), keys.start, rows),
+                a_row: p.v.strides[2],
+                a_column: 1,
+                b: t.grads.as_ptr(),
+                b_row: BLOCK,
+                c: t.grad.as_mut_ptr(),
+                c_row: BLOCK,
+                add: false,
+            });
+        }
+        if let Some(grad_weights) = self.grad_weights {
+            for i in 0..block.n {
+                let row = p.row(block.b, block.h, block.i0 + i) * p.s.nk;
+                for (r, &grad) in grad_weights[row..][keys.clone()].iter().enumerate() {
+                    let at = r * BLOCK + i;
+                    // What is masked has no weight, so nothing can arrive there.
+                    if t.weights[at] != T::NEG_INFINITY {
+                        t.grad[at] += grad;
+                    }
+                }
+            }
+        }
+        drop_tile(p, block, keys, t.grad, t.words);
+    }
+
+    /// Rows: what centres the gradients. For softmax Σ p·dp = dO · O, unless gradients arrive at
+    /// the weights too; then, as for the others, a pass of its own adds it up.
+    fn row_deltas(&self, out: Option<View<T>>) -> Large<T> {
+        let p = self.p;
+        let s = &p.s;
+        let mut delta = Large::zeros(s.rows());
+        if let Some(choice) = &self.choice {
+            for (row, delta) in delta.iter_mut().enumerate() {
+                *delta = -choice.grad(row);
+            }
+        } else if let (Rule::Softmax, None, Some(out)) = (self.rule, self.grad_weights, out) {
+            delta.par_iter_mut().with_min_len(64).enumerate().for_each(|(row, delta)| {
+                let (b, h, i) = s.place(row);
+                let (x, y) = (self.grad_out.row(b, h, i), out.row(b, h, i));
+                // SAFETY: both rows have dv numbers.
+                *delta = unsafe { (p.kernels.dot)(s.dv, x.as_ptr(), y.as_ptr()) };
+            });
+        } else if self.rule.centres() {
+            let shared = Shared::new(&mut delta);
+            (0..s.b * s.hq * p.blocks()).into_par_iter().for_each(|n| {
+                self.block_deltas(&p.block(n), &shared);
+            });
+        }
+        delta
+    }
+
+    /// The means Σ slope·dp / Σ slope of a block's rows.
+    fn block_deltas(&self, block: &Block, to: &Shared<T>) {
+        let p = self.p;
+        let [a0, a1, a2, a3, a4, a5, a6, a7] = Tile::lengths(p);
+        let lengths = [a0, a1, a2, a3, a4, a5, a6, a7, 2 * BLOCK];
+        scratch::with(lengths, |[t0, t1, t2, t3, t4, t5, t6, t7, sums]| {
+            let mut t = Tile::new([t0, t1, t2, t3, t4, t5, t6, t7]);
+            p.pack_queries(block, t.queries);
+            p.pack_rows(&self.grad_out, block, t.grads);
+            row_statistics(p, self.rule, block, self.lse, self.threshold, t.stat);
+            sums.fill(T::ZERO);
+            for keys in tiles(p.key_range(block.b, block.i0, block.i0 + block.n)) {
+                if !p.score_tile(block, &keys, t.queries, t.kept, t.weights) {
+                    continue;
+                }
+                self.grad_of_weights(block, &keys, &mut t);
+                // SAFETY: both tiles hold the keys' rows of BLOCK, stat one, sums two.
+                unsafe {
+                    (p.kernels.delta_step)(
+                        self.rule,
+                        t.weights.as_ptr(),
+                        t.grad.as_ptr(),
+                        keys.len(),
+                        block.width,
+                        t.stat.as_ptr(),
+                        sums.as_mut_ptr(),
+                    );
+                }
+            }
+            for i in 0..block.n {
+                let total = sums[BLOCK + i];
+                let mean = if total == T::ZERO { T::ZERO } else { sums[i] / total };
+                to.set(p.row(block.b, block.h, block.i0 + i), mean);
+            }
+        });
     }
 
     fn run(&self, g: Gradients<T>) {
@@ -457,36 +596,6 @@ fn add_keys<T: Real>(
     }
 }
 
-/// The gradients of a tile's weights, dropout included: `[keys, BLOCK]` = v · grads.
-fn grad_of_weights<T: Real>(
-    p: &Problem<T>,
-    block: &Block,
-    keys: &Range<usize>,
-    grads: &[T],
-    to: &mut [T],
-    words: &mut [T],
-) {
-    let rows = keys.len();
-    assert!(grads.len() >= p.s.dv * BLOCK && to.len() >= rows * BLOCK);
-    // SAFETY: `rows` rows of v, and the arrays as asserted.
-    unsafe {
-        (p.kernels.gemm)(Gemm {
-            m: rows,
-            n: block.width,
-            k: p.s.dv,
-            a: p.rows(&p.v, block.b, p.key_head(block.h), keys.start, rows),
-            a_row: p.v.strides[2],
-            a_column: 1,
-            b: grads.as_ptr(),
-            b_row: BLOCK,
-            c: to.as_mut_ptr(),
-            c_row: BLOCK,
-            add: false,
-        });
-    }
-    drop_tile(p, block, keys, to, words);
-}
-
 /// Dropout on the weights, with the words that the gradients already drew.
 fn drop_again<T: Real>(p: &Problem<T>, block: &Block, keys: &Range<usize>, t: &mut Tile<T>) {
     let Some(dropout) = p.spec.dropout else { return };
@@ -544,64 +653,6 @@ pub(super) fn add_heads<T: Real>(
     }
 }
 
-/// Rows: what centres the gradients. For softmax Σ p·dp = dO · O.
-fn row_deltas<T: Real>(
-    p: &Problem<T>,
-    rule: Rule,
-    grad_out: &View<T>,
-    out: Option<View<T>>,
-    threshold: Option<&[T]>,
-) -> Large<T> {
-    let s = &p.s;
-    let mut delta = Large::zeros(s.rows());
-    if let (Rule::Softmax, Some(out)) = (rule, out) {
-        delta.par_iter_mut().with_min_len(64).enumerate().for_each(|(row, delta)| {
-            let (b, h, i) = s.place(row);
-            let (x, y) = (grad_out.row(b, h, i), out.row(b, h, i));
-            // SAFETY: both rows have dv numbers.
-            *delta = unsafe { (p.kernels.dot)(s.dv, x.as_ptr(), y.as_ptr()) };
-        });
-    } else if rule.centres() {
-        let shared = Shared::new(&mut delta);
-        (0..s.b * s.hq * p.blocks()).into_par_iter().for_each(|n| {
-            let block = p.block(n);
-            let [a0, a1, a2, a3, a4, a5, a6, a7] = Tile::lengths(p);
-            let lengths = [a0, a1, a2, a3, a4, a5, a6, a7, 2 * BLOCK];
-            scratch::with(lengths, |[t0, t1, t2, t3, t4, t5, t6, t7, sums]| {
-                let t = Tile::new([t0, t1, t2, t3, t4, t5, t6, t7]);
-                p.pack_queries(&block, t.queries);
-                p.pack_rows(grad_out, &block, t.grads);
-                row_statistics(p, &block, None, threshold, t.stat);
-                sums.fill(T::ZERO);
-                for keys in tiles(p.key_range(block.b, block.i0, block.i0 + block.n)) {
-                    if !p.score_tile(&block, &keys, t.queries, t.kept, t.weights) {
-                        continue;
-                    }
-                    grad_of_weights(p, &block, &keys, t.grads, t.grad, t.words);
-                    // SAFETY: both tiles hold the keys' rows of BLOCK, stat one, sums two.
-                    unsafe {
-                        (p.kernels.delta_step)(
-                            rule,
-                            t.weights.as_ptr(),
-                            t.grad.as_ptr(),
-                            keys.len(),
-                            block.width,
-                            t.stat.as_ptr(),
-                            sums.as_mut_ptr(),
-                        );
-                    }
-                }
-                for i in 0..block.n {
-                    let total = sums[BLOCK + i];
-                    let mean = if total == T::ZERO { T::ZERO } else { sums[i] / total };
-                    shared.set(p.row(block.b, block.h, block.i0 + i), mean);
-                }
-            });
-        });
-    }
-    delta
-}
-
 /// The gradient of a full bias: a pass of its own, cut so that each number is one task's, which
 /// adds up the heads and batch items that share it in order.
 fn full_bias<T: Real>(context: &Context<T>, to: &mut [T]) {
@@ -650,39 +701,5 @@ fn full_bias<T: Real>(context: &Context<T>, to: &mut [T]) {
                 }
             }
         });
-    });
-}
-
-/// Hard attention: each row's gradient goes to the value it chose.
-fn hard<T: Real>(p: &Problem<T>, grad_out: &View<T>, index: &[i64], g: Gradients<T>) {
-    let s = &p.s;
-    for view in [&g.q, &g.k].into_iter().flatten() {
-        super::zero(view);
-    }
-    for slice in [g.w, g.own, g.key_bias, g.bias, g.relative].into_iter().flatten() {
-        slice.fill(T::ZERO);
-    }
-    let Some(grad) = g.v else { return };
-    super::zero(&grad);
-    let chunks = TASKS.div_ceil(s.b * s.hk).min(s.nk.div_ceil(CHUNK));
-    let chunk = s.nk.div_ceil(chunks);
-    (0..s.b * s.hk * chunks).into_par_iter().for_each(|task| {
-        let (head, cut) = (task / chunks, task % chunks);
-        let (b, hk) = (head / s.hk, head % s.hk);
-        let keys = cut * chunk..(cut + 1) * chunk;
-        for h in hk * s.group()..(hk + 1) * s.group() {
-            for i in 0..s.nq {
-                let j = index[p.row(b, h, i)];
-                if j < 0 || !keys.contains(&(j as usize)) || j as usize >= s.nk {
-                    continue;
-                }
-                let from = grad_out.row(b, h, i);
-                // SAFETY: the keys of this chunk are this task's alone.
-                unsafe {
-                    let to = grad.row(b, hk, j as usize);
-                    (p.kernels.axpy)(s.dv, keep(p, b, h, i, j as usize), from.as_ptr(), to);
-                }
-            }
-        }
     });
 }

@@ -18,6 +18,7 @@ pub use dropout::Dropout;
 pub use edges::Edges;
 pub use mask::{Mask, Segments, Window};
 pub use normaliser::Normaliser;
+pub(crate) use pass::arriving;
 pub use pass::{Backward, Forward, Gradients, Saved};
 pub(crate) use score::w_of_head;
 pub use score::{Activation, OwnScore, Score};

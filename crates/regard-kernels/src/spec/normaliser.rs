@@ -13,9 +13,10 @@ pub enum Normaliser {
     Sigmoid,
     /// The scores themselves.
     None,
-    /// All on the largest score (the first of equals). No gradient to the scores.
+    /// All on the largest score (the first of equals). No gradient to the scores but that of the
+    /// chosen key's log-probability, where one arrives.
     Argmax,
-    /// All on one key drawn from the softmax, by Gumbel-max. No gradient to the scores.
+    /// All on one key drawn from the softmax, by Gumbel-max. Gradients as for `Argmax`.
     Sample {
         /// The same seed draws the same keys.
         seed: u64,

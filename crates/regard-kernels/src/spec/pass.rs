@@ -46,19 +46,23 @@ impl<'a, E: Element> Forward<'a, E> {
             (self.index.is_none() && self.log_prob.is_none()) || normaliser.is_hard(),
             "a chosen index was asked for; {normaliser:?} chooses none"
         );
-        if let Some(weights) = &self.weights {
-            ensure!(
-                Some(weights.len()) == s.rows().checked_mul(s.nk),
-                "weights has {} elements, [B, Hq, Nq, Nk] is [{}, {}, {}, {}]",
-                weights.len(),
-                s.b,
-                s.hq,
-                s.nq,
-                s.nk
-            );
-        }
-        Ok(())
+        pairs("weights", self.weights.as_deref(), s)
     }
+}
+
+fn pairs<T>(name: &str, slice: Option<&[T]>, s: &Shape) -> Result<(), Error> {
+    if let Some(slice) = slice {
+        ensure!(
+            Some(slice.len()) == s.rows().checked_mul(s.nk),
+            "{name} has {} elements, [B, Hq, Nq, Nk] is [{}, {}, {}, {}]",
+            slice.len(),
+            s.b,
+            s.hq,
+            s.nq,
+            s.nk
+        );
+    }
+    Ok(())
 }
 
 fn rows<T>(name: &str, slice: Option<&[T]>, s: &Shape) -> Result<(), Error> {
@@ -81,7 +85,7 @@ fn rows<T>(name: &str, slice: Option<&[T]>, s: &Shape) -> Result<(), Error> {
 pub struct Saved<'a, E: Element> {
     /// Softmax: the output.
     pub out: Option<View<'a, E>>,
-    /// Softmax: the log-sum-exp.
+    /// Softmax, and hard attention with a `grad_log_prob`: the log-sum-exp.
     pub lse: Option<&'a [E::Compute]>,
     /// Sparsemax and entmax: the threshold.
     pub threshold: Option<&'a [E::Compute]>,
@@ -136,13 +140,24 @@ impl<E: Element> Default for Gradients<'_, E> {
 pub struct Backward<'a, E: Element> {
     /// `[B, Hq, Nq, Dv]`: the gradient of the output.
     pub grad_out: View<'a, E>,
+    /// `[B, Hq, Nq, Nk]`: the gradient of the weights that forward returned, dropout included.
+    /// Where the mask forbids, it is not looked at; hard choices send none of it on.
+    pub grad_weights: Option<&'a [E::Compute]>,
+    /// Rows: the gradient of the chosen key's log-probability, by which hard attention trains
+    /// its scores (REINFORCE). Without it hard choices send no gradient to the scores.
+    pub grad_log_prob: Option<&'a [E::Compute]>,
     /// What forward left.
     pub saved: Saved<'a, E>,
     /// What to write.
     pub gradients: Gradients<'a, E>,
 }
 
-impl<E: Element> Backward<'_, E> {
+impl<'a, E: Element> Backward<'a, E> {
+    /// A gradient of the output and of nothing else.
+    pub fn new(grad_out: View<'a, E>, saved: Saved<'a, E>, gradients: Gradients<'a, E>) -> Self {
+        Self { grad_out, grad_weights: None, grad_log_prob: None, saved, gradients }
+    }
+
     pub(crate) fn check(&self, s: &Shape, spec: &Spec<E::Compute>) -> Result<(), Error> {
         ensure!(
             self.grad_out.shape == s.out(),
@@ -150,6 +165,7 @@ impl<E: Element> Backward<'_, E> {
             self.grad_out.shape,
             s.out()
         );
+        arriving(self.grad_weights, self.grad_log_prob, s, spec.normaliser)?;
         let saved = &self.saved;
         if let Some(out) = &saved.out {
             ensure!(
@@ -172,6 +188,10 @@ impl<E: Element> Backward<'_, E> {
             "backward of {n:?} needs the saved threshold"
         );
         ensure!(!n.is_hard() || saved.index.is_some(), "backward of {n:?} needs the saved index");
+        ensure!(
+            self.grad_log_prob.is_none() || saved.lse.is_some(),
+            "grad_log_prob needs the saved lse of {n:?}"
+        );
 
         let g = &self.gradients;
         let views = [
@@ -215,4 +235,20 @@ impl<E: Element> Backward<'_, E> {
         }
         Ok(())
     }
+}
+
+/// What may arrive besides the gradient of the output.
+pub(crate) fn arriving<T>(
+    grad_weights: Option<&[T]>,
+    grad_log_prob: Option<&[T]>,
+    s: &Shape,
+    normaliser: Normaliser,
+) -> Result<(), Error> {
+    pairs("grad_weights", grad_weights, s)?;
+    rows("grad_log_prob", grad_log_prob, s)?;
+    ensure!(
+        grad_log_prob.is_none() || normaliser.is_hard(),
+        "grad_log_prob was given; {normaliser:?} chooses no key"
+    );
+    Ok(())
 }

@@ -112,6 +112,8 @@ pub struct Case {
     pub normaliser: Normaliser,
     pub dropout: Option<f64>,
     pub offset: Option<isize>,
+    /// Whether gradients also arrive at the weights, and at the chosen keys' log-probabilities.
+    pub arriving: bool,
     /// Whether each head has its own w.
     pub w_per_head: bool,
     /// Standard deviation of q and k.
@@ -137,6 +139,7 @@ impl Default for Case {
             normaliser: Normaliser::Softmax,
             dropout: None,
             offset: None,
+            arriving: false,
             w_per_head: false,
             spread: 1.0,
             strided: false,
@@ -215,6 +218,8 @@ pub struct Data<T> {
     pub k: Vec<T>,
     pub v: Vec<T>,
     pub grad_out: Vec<T>,
+    pub grad_weights: Option<Vec<T>>,
+    pub grad_log_prob: Option<Vec<T>>,
     pub w: Vec<T>,
     pub own: Squash<T>,
     lengths: Vec<usize>,
@@ -279,12 +284,20 @@ impl Case {
         let (reach, per_head) = c.bias.relative.unwrap_or_default();
         let rows = if per_head { c.hq } else { 1 };
         let relative = t(draws.normals(rows * (2 * reach + 1), 1.0));
+        // Draws of their own, so that the rest of a case is the same with and without them.
+        let mut draws = Draws::new(!c.seed);
+        let rows = c.b * c.hq * c.nq;
+        let grad_weights = c.arriving.then(|| t(draws.normals(rows * c.nk, 1.0)));
+        let chosen = c.arriving && c.normaliser.is_hard();
+        let grad_log_prob = chosen.then(|| t(draws.normals(rows, 1.0)));
         Data {
             case: c,
             q,
             k,
             v,
             grad_out,
+            grad_weights,
+            grad_log_prob,
             w,
             own,
             lengths,
@@ -366,7 +379,12 @@ impl<T: Real> Data<T> {
     pub fn reference(&self) -> Results<T> {
         let [q, k, v, grad_out] = self.views();
         let output = reference::forward(&self.spec(), q, k, v).unwrap();
-        let g = reference::backward(&self.spec(), q, k, v, grad_out).unwrap();
+        let arriving = reference::Arriving {
+            out: grad_out,
+            weights: self.grad_weights.as_deref(),
+            log_prob: self.grad_log_prob.as_deref(),
+        };
+        let g = reference::backward(&self.spec(), q, k, v, arriving).unwrap();
         Results {
             out: output.out,
             lse: output.lse,
@@ -434,6 +452,8 @@ impl<T: Real> Data<T> {
             v,
             Backward {
                 grad_out,
+                grad_weights: self.grad_weights.as_deref(),
+                grad_log_prob: self.grad_log_prob.as_deref(),
                 saved: Saved {
                     out: Some(out.view()),
                     lse: Some(&r.lse),
@@ -573,7 +593,11 @@ fn natural(data: &Data<f64>, oracle: &Results<f64>) -> ([f64; 3], [f64; 8]) {
     let weight = top(&oracle.weights) * if plain { 1.0 } else { score.max(1.0) };
     let weight = if plain { weight.max(score * keep) } else { weight };
     let slope = if plain { 1.0 } else { weight };
-    let grad_score = grad * v * root(c.dv) * keep * slope;
+    let grad_weight = grad * v * root(c.dv) + top(data.grad_weights.as_deref().unwrap_or_default());
+    let grad_score = match &data.grad_log_prob {
+        Some(grad) => top(grad) * score.max(1.0),
+        None => grad_weight * keep * slope,
+    };
     let queries = root(c.nq * c.hq / c.hk.max(1));
     let pairs = root(c.nq * c.nk * c.b * c.hq);
     (
