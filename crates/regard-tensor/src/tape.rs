@@ -225,6 +225,48 @@ impl Tensor {
         self
     }
 
+    /// As [`Tensor::record`], for an operation with several results: `back` is called once, with
+    /// the gradient of each result, or none where nothing depends on it.
+    ///
+    /// ```
+    /// use regard_tensor::{Parameter, Tensor};
+    /// let w = Parameter::new("w", Tensor::scalar(2f64)?)?;
+    /// let (x, plain) = (w.tensor(), w.tensor().detach());
+    /// let results = vec![plain.scale(3.0)?, plain.scale(5.0)?];
+    /// let results = Tensor::record_all("both", results, &[&x], |gradients, inputs| {
+    ///     for (gradient, factor) in gradients.into_iter().zip([3.0, 5.0]) {
+    ///         if let Some(gradient) = gradient {
+    ///             inputs.add(0, gradient.scale(factor)?)?;
+    ///         }
+    ///     }
+    ///     Ok(())
+    /// })?;
+    /// assert_eq!(results[0].mul(&results[1])?.backward()?.get(&w).unwrap().item()?, 60.0);
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
+    pub fn record_all(
+        op: &'static str,
+        results: Vec<Tensor>,
+        inputs: &[&Tensor],
+        back: impl FnOnce(Vec<Option<Tensor>>, &mut Parents) -> Result<()> + Send + 'static,
+    ) -> Result<Vec<Tensor>> {
+        // An empty tensor stands for the operation. Each result leaves its gradient in a shared
+        // place and wakes it; being older than all of them, it runs after the last.
+        let gradients = Arc::new(Mutex::new(vec![None; results.len()]));
+        let all = gradients.clone();
+        let whole = Tensor::zeros(&[0], DType::F32)?.record(op, inputs, move |_, inputs| {
+            back(std::mem::take(&mut *all.lock().unwrap_or_else(|e| e.into_inner())), inputs)
+        });
+        let results = results.into_iter().enumerate().map(|(at, result)| {
+            let gradients = gradients.clone();
+            result.record(op, &[&whole], move |gradient, whole| {
+                gradients.lock().unwrap_or_else(|e| e.into_inner())[at] = Some(gradient);
+                whole.add(0, Tensor::zeros(&[0], DType::F32)?)
+            })
+        });
+        Ok(results.collect())
+    }
+
     /// The gradients of a single number with respect to every parameter it came of. The tape
     /// behind it is used up: a second call is refused.
     ///

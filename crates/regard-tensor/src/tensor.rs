@@ -76,6 +76,22 @@ impl Tensor {
         Ok(Self { storage: Arc::new(Storage { dtype, buffer }), layout, node: None })
     }
 
+    /// A tensor for a kernel to write, by [`Tensor::numbers_mut`]; what its numbers are before is
+    /// not said.
+    ///
+    /// ```
+    /// use regard_tensor::{DType, Tensor};
+    /// let mut x = Tensor::room(&[2], DType::F32)?;
+    /// x.numbers_mut::<f32>().unwrap().fill(3.0);
+    /// assert_eq!(x.to_vec::<f32>()?, [3.0, 3.0]);
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
+    pub fn room(shape: &[usize], dtype: DType) -> Result<Self> {
+        let layout = Layout::contiguous(shape)?;
+        let buffer = Buffer::room(layout.count() * dtype.size());
+        Ok(Self { storage: Arc::new(Storage { dtype, buffer }), layout, node: None })
+    }
+
     /// All the same.
     ///
     /// ```
@@ -185,7 +201,17 @@ impl Tensor {
     }
 
     /// The numbers, to be changed, where nobody else has them and they are contiguous.
-    pub(crate) fn numbers_mut<T: Scalar>(&mut self) -> Option<&mut [T]> {
+    ///
+    /// ```
+    /// use regard_tensor::{DType, Tensor};
+    /// let mut x = Tensor::zeros(&[2], DType::F32)?;
+    /// assert!(x.numbers_mut::<f32>().is_some());
+    /// let shared = x.clone();
+    /// assert!(x.numbers_mut::<f32>().is_none());
+    /// # drop(shared);
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
+    pub fn numbers_mut<T: Scalar>(&mut self) -> Option<&mut [T]> {
         if self.dtype() != T::DTYPE || !self.layout.is_contiguous() {
             return None;
         }
@@ -256,6 +282,17 @@ impl Tensor {
     /// Whether a gradient flows through it to a parameter.
     pub fn has_gradient(&self) -> bool {
         self.node.is_some()
+    }
+
+    /// How far apart in memory neighbours along each axis lie, in numbers.
+    ///
+    /// ```
+    /// let x = regard_tensor::Tensor::from_vec(vec![0f32; 6], &[2, 3])?;
+    /// assert_eq!(x.transpose(0, 1)?.strides(), [1, 3]);
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
+    pub fn strides(&self) -> &[usize] {
+        &self.layout.strides
     }
 
     /// The storage from the tensor's first number on, and the stride of each axis in it: how a

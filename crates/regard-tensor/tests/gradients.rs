@@ -4,7 +4,7 @@
 mod finite;
 
 use finite::{check, normal};
-use regard_tensor::{DType, Random, Tensor, Window};
+use regard_tensor::{DType, Random, Tensor, Slide};
 
 fn positive(seed: u64, shape: &[usize]) -> Tensor {
     Random::new(seed).uniform(shape, 0.5, 2.0, DType::F64).unwrap()
@@ -124,9 +124,9 @@ fn joining_and_choosing() {
 #[test]
 fn convolution_and_pooling() {
     let windows = [
-        Window::new([2, 3]),
-        Window { stride: [2, 1], padding: [1, 1], ..Window::new([2, 2]) },
-        Window { dilation: [2, 1], padding: [0, 1], ..Window::new([2, 3]) },
+        Slide::new([2, 3]),
+        Slide { stride: [2, 1], padding: [1, 1], ..Slide::new([2, 2]) },
+        Slide { dilation: [2, 1], padding: [0, 1], ..Slide::new([2, 3]) },
     ];
     for window in windows {
         let [h, w] = window.kernel;

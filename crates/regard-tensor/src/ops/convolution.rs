@@ -5,9 +5,9 @@ use crate::dtype::{Float, floats};
 use crate::parallel;
 use crate::{Result, Tensor, ensure};
 
-/// How a window moves over an image: kernel, step, zeros around, gaps inside; height then width.
+/// How a window slides over an image: kernel, step, zeros around, gaps inside; height then width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Window {
+pub struct Slide {
     /// Height and width of the window.
     pub kernel: [usize; 2],
     /// How far it moves.
@@ -18,12 +18,12 @@ pub struct Window {
     pub dilation: [usize; 2],
 }
 
-impl Window {
+impl Slide {
     /// A window that moves by one, with nothing around it.
     ///
     /// ```
-    /// use regard_tensor::Window;
-    /// let window = Window { padding: [1, 1], ..Window::new([3, 3]) };
+    /// use regard_tensor::Slide;
+    /// let window = Slide { padding: [1, 1], ..Slide::new([3, 3]) };
     /// assert_eq!(window.places([28, 28])?, [28, 28]);
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
@@ -63,7 +63,7 @@ impl Window {
 }
 
 /// One channel's columns `[kh · kw, oh · ow]` from its image `[h, w]`.
-fn unfold<T: Float>(w: &Window, size: [usize; 2], places: [usize; 2], image: &[T], to: &mut [T]) {
+fn unfold<T: Float>(w: &Slide, size: [usize; 2], places: [usize; 2], image: &[T], to: &mut [T]) {
     let count = places[0] * places[1];
     for (element, to) in to.chunks_mut(count).enumerate() {
         let (ky, kx) = (element / w.kernel[1], element % w.kernel[1]);
@@ -80,7 +80,7 @@ fn unfold<T: Float>(w: &Window, size: [usize; 2], places: [usize; 2], image: &[T
 }
 
 /// The other way: each number of the columns is added where it came from.
-fn fold<T: Float>(w: &Window, size: [usize; 2], places: [usize; 2], columns: &[T], to: &mut [T]) {
+fn fold<T: Float>(w: &Slide, size: [usize; 2], places: [usize; 2], columns: &[T], to: &mut [T]) {
     to.fill(T::ZERO);
     let count = places[0] * places[1];
     for (element, from) in columns.chunks(count).enumerate() {
@@ -100,14 +100,14 @@ impl Tensor {
     /// The windows of an image as columns: `[B, C, H, W]` → `[B, C · kh · kw, places]`.
     ///
     /// ```
-    /// use regard_tensor::{Tensor, Window};
+    /// use regard_tensor::{Tensor, Slide};
     /// let x = Tensor::from_vec(vec![1f32, 2.0, 3.0, 4.0], &[1, 1, 2, 2])?;
-    /// let columns = x.unfold(&Window::new([1, 2]))?;
+    /// let columns = x.unfold(&Slide::new([1, 2]))?;
     /// assert_eq!(columns.shape(), [1, 2, 2]);
     /// assert_eq!(columns.to_vec::<f32>()?, [1.0, 3.0, 2.0, 4.0]);
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
-    pub fn unfold(&self, window: &Window) -> Result<Tensor> {
+    pub fn unfold(&self, window: &Slide) -> Result<Tensor> {
         ensure!(self.rank() == 4, "unfold: wants [B, C, H, W], was given {:?}", self.shape());
         let [b, c] = [self.shape()[0], self.shape()[1]];
         let size = [self.shape()[2], self.shape()[3]];
@@ -143,10 +143,10 @@ impl Tensor {
     /// bias `[O]` → `[B, O, H', W']`.
     ///
     /// ```
-    /// use regard_tensor::{DType, Tensor, Window};
+    /// use regard_tensor::{DType, Tensor, Slide};
     /// let x = Tensor::full(&[1, 1, 3, 3], 1.0, DType::F32)?;
     /// let w = Tensor::full(&[2, 1, 2, 2], 1.0, DType::F32)?;
-    /// let y = x.conv2d(&w, None, &Window::new([2, 2]))?;
+    /// let y = x.conv2d(&w, None, &Slide::new([2, 2]))?;
     /// assert_eq!(y.shape(), [1, 2, 2, 2]);
     /// assert_eq!(y.to_vec::<f32>()?[0], 4.0);
     /// # Ok::<(), regard_tensor::Error>(())
@@ -155,7 +155,7 @@ impl Tensor {
         &self,
         weight: &Tensor,
         bias: Option<&Tensor>,
-        window: &Window,
+        window: &Slide,
     ) -> Result<Tensor> {
         let (sx, sw) = (self.shape(), weight.shape());
         ensure!(
@@ -197,7 +197,7 @@ impl Tensor {
             self.shape(),
             weight.shape()
         );
-        let window = Window {
+        let window = Slide {
             kernel: [1, weight.shape()[2]],
             stride: [1, stride],
             padding: [0, padding],

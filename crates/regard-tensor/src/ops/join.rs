@@ -1,4 +1,4 @@
-//! Tensors put side by side.
+//! Tensors put side by side, and taken apart.
 
 use crate::dtype::scalars;
 use crate::layout::axis;
@@ -75,5 +75,37 @@ impl Tensor {
     pub fn stack(parts: &[Tensor], at: usize) -> Result<Tensor> {
         let parts = parts.iter().map(|part| part.unsqueeze(at)).collect::<Result<Vec<_>>>()?;
         Tensor::cat(&parts, at as isize)
+    }
+
+    /// The parts of an axis, of these sizes, which add up to its own. The parts' gradients are put
+    /// together in one go.
+    ///
+    /// ```
+    /// use regard_tensor::Tensor;
+    /// let x = Tensor::from_vec(vec![1f32, 2.0, 3.0], &[3])?;
+    /// let parts = x.split(0, &[1, 2])?;
+    /// assert_eq!(parts[1].to_vec::<f32>()?, [2.0, 3.0]);
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
+    pub fn split(&self, at: isize, sizes: &[usize]) -> Result<Vec<Tensor>> {
+        let at = axis("split", at, self.shape())?;
+        ensure!(
+            sizes.iter().sum::<usize>() == self.shape()[at],
+            "split: sizes {sizes:?} do not add up to axis {at} of {:?}",
+            self.shape()
+        );
+        let mut start = 0;
+        let mut parts = Vec::with_capacity(sizes.len());
+        for &size in sizes {
+            parts.push(self.detach().narrow(at as isize, start, size)?);
+            start += size;
+        }
+        let shapes: Vec<Vec<usize>> = parts.iter().map(|part| part.shape().to_vec()).collect();
+        let dtype = self.dtype();
+        Tensor::record_all("split", parts, &[self], move |gradients, to| {
+            let parts = gradients.into_iter().zip(shapes);
+            let parts = parts.map(|(g, shape)| g.map_or_else(|| Tensor::zeros(&shape, dtype), Ok));
+            to.add(0, Tensor::cat(&parts.collect::<Result<Vec<_>>>()?, at as isize)?)
+        })
     }
 }

@@ -1,5 +1,6 @@
 //! The operations. Each file holds one kind; beside each forward stands its gradient.
 
+mod activation;
 mod binary;
 mod cast;
 mod choose;
@@ -7,11 +8,14 @@ mod convolution;
 mod dropout;
 mod gather;
 mod join;
+mod loss;
 mod matmul;
+mod norm;
 mod pool;
 pub(crate) mod reduce;
+mod softmax;
 mod unary;
 mod view;
 
 pub(crate) use binary::{add_into, add_to_part, owned};
-pub use convolution::Window;
+pub use convolution::Slide;

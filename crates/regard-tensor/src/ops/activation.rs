@@ -1,0 +1,78 @@
+//! Activations, with the bias added on the way, by the fused kernel.
+
+use crate::dtype::floats;
+use crate::{Result, Tensor, ensure};
+use regard_kernels::Cpu;
+use regard_kernels::step::Pointwise;
+
+impl Tensor {
+    /// f(x), element by element.
+    ///
+    /// ```
+    /// use regard_tensor::{Pointwise, Tensor};
+    /// let x = Tensor::from_vec(vec![-1f32, 2.0], &[2])?;
+    /// assert_eq!(x.activate(Pointwise::Relu)?.to_vec::<f32>()?, [0.0, 2.0]);
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
+    pub fn activate(&self, f: Pointwise) -> Result<Tensor> {
+        self.fused_activation(None, f)
+    }
+
+    /// f(x + bias), the bias along the last axis: one pass instead of two.
+    ///
+    /// ```
+    /// use regard_tensor::{Pointwise, Tensor};
+    /// let x = Tensor::from_vec(vec![-1f32, 2.0], &[1, 2])?;
+    /// let bias = Tensor::from_vec(vec![3f32, -4.0], &[2])?;
+    /// assert_eq!(x.activate_with(&bias, Pointwise::Relu)?.to_vec::<f32>()?, [2.0, 0.0]);
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
+    pub fn activate_with(&self, bias: &Tensor, f: Pointwise) -> Result<Tensor> {
+        ensure!(
+            bias.rank() == 1 && self.shape().last() == Some(&bias.shape()[0]),
+            "activate_with: a bias of shape {:?} for a tensor of shape {:?}",
+            bias.shape(),
+            self.shape()
+        );
+        self.fused_activation(Some(bias), f)
+    }
+
+    fn fused_activation(&self, bias: Option<&Tensor>, f: Pointwise) -> Result<Tensor> {
+        const OP: &str = "activation";
+        let x = self.detach().contiguous()?;
+        let b = bias.map(|b| b.detach().contiguous()).transpose()?;
+        let out = floats!(x.dtype(), OP, T => {
+            let from = x.numbers::<T>(OP)?;
+            let b = b.as_ref().map(|b| b.numbers::<T>(OP)).transpose()?;
+            Tensor::try_build(x.shape(), |to| Ok(Cpu::best().pointwise(from, b, f, to)?))
+        })?;
+        let nothing = Tensor::zeros(&[0], self.dtype())?;
+        let inputs = [self, bias.unwrap_or(&nothing)];
+        Ok(out.record(OP, &inputs, move |g, to| {
+            let g = g.contiguous()?;
+            floats!(x.dtype(), OP, T => {
+                let numbers = x.numbers::<T>(OP)?;
+                let bias = b.as_ref().map(|b| b.numbers::<T>(OP)).transpose()?;
+                let mut grad_x = to.want(0).then(|| Tensor::room(x.shape(), x.dtype())).transpose()?;
+                let mut grad_b = match &b {
+                    Some(b) if to.want(1) => Some(Tensor::room(b.shape(), b.dtype())?),
+                    _ => None,
+                };
+                Cpu::best().pointwise_backward(
+                    numbers,
+                    bias,
+                    f,
+                    g.numbers::<T>(OP)?,
+                    grad_x.as_mut().and_then(Tensor::numbers_mut),
+                    grad_b.as_mut().and_then(Tensor::numbers_mut),
+                )?;
+                for (input, grad) in [grad_x, grad_b].into_iter().enumerate() {
+                    if let Some(grad) = grad {
+                        to.add(input, grad)?;
+                    }
+                }
+                Ok(())
+            })
+        }))
+    }
+}

@@ -1,0 +1,80 @@
+//! Layer normalisation, by the fused kernel.
+
+use crate::dtype::floats;
+use crate::{Result, Tensor, ensure};
+use regard_kernels::Cpu;
+use regard_kernels::step::{LayerNorm, LayerNormGrads};
+
+const OP: &str = "layer_norm";
+
+impl Tensor {
+    /// (x − mean) / √(variance + eps) over the last axis, times `gamma` plus `beta`, both
+    /// `[width]`.
+    ///
+    /// ```
+    /// use regard_tensor::{DType, Tensor};
+    /// let x = Tensor::from_vec(vec![1f32, 3.0], &[1, 2])?;
+    /// let one = Tensor::full(&[2], 1.0, DType::F32)?;
+    /// let y = x.layer_norm(&one, &one.scale(0.0)?, 0.0)?;
+    /// assert_eq!(y.to_vec::<f32>()?, [-1.0, 1.0]);
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
+    pub fn layer_norm(&self, gamma: &Tensor, beta: &Tensor, eps: f64) -> Result<Tensor> {
+        let width = self.shape().last().copied().unwrap_or(0);
+        ensure!(
+            width > 0 && gamma.shape() == [width] && beta.shape() == [width],
+            "layer_norm: {:?} with gamma {:?} and beta {:?}; both need the last axis' size",
+            self.shape(),
+            gamma.shape(),
+            beta.shape()
+        );
+        let plain = |x: &Tensor| x.detach().contiguous();
+        let (x, gain, shift) = (plain(self)?, plain(gamma)?, plain(beta)?);
+        let mut saved = Tensor::room(&[self.count() / width, 2], self.dtype())?;
+        let out = floats!(x.dtype(), OP, T => {
+            let norm = LayerNorm {
+                width,
+                gamma: Some(gain.numbers::<T>(OP)?),
+                beta: Some(shift.numbers::<T>(OP)?),
+                eps,
+            };
+            let from = x.numbers::<T>(OP)?;
+            let mean_rstd = saved.numbers_mut::<T>().unwrap_or_default();
+            Tensor::try_build(x.shape(), |to| Ok(Cpu::best().layer_norm(from, &norm, to, mean_rstd)?))
+        })?;
+        Ok(out.record(OP, &[self, gamma, beta], move |g, to| {
+            let g = g.contiguous()?;
+            floats!(x.dtype(), OP, T => {
+                let room = |want: bool, like: &Tensor| {
+                    want.then(|| Tensor::room(like.shape(), like.dtype())).transpose()
+                };
+                let mut grads = [
+                    room(to.want(0), &x)?,
+                    room(to.want(1), &gain)?,
+                    room(to.want(2), &shift)?,
+                ];
+                let [grad_x, grad_gamma, grad_beta] =
+                    grads.each_mut().map(|g| g.as_mut().and_then(Tensor::numbers_mut));
+                let norm = LayerNorm {
+                    width,
+                    gamma: Some(gain.numbers::<T>(OP)?),
+                    beta: Some(shift.numbers::<T>(OP)?),
+                    eps,
+                };
+                Cpu::best().layer_norm_backward(
+                    x.numbers::<T>(OP)?,
+                    &norm,
+                    saved.numbers::<T>(OP)?,
+                    g.numbers::<T>(OP)?,
+                    LayerNormGrads { x: grad_x, gamma: grad_gamma, beta: grad_beta },
+                )?;
+                for (input, grad) in grads.into_iter().enumerate() {
+                    if let Some(grad) = grad {
+                        to.add(input, grad)?;
+                    }
+                }
+                Ok(())
+            })
+        }))
+    }
+}

@@ -1,0 +1,264 @@
+//! One step along the gradients, for all parameters at once.
+
+use crate::dtype::Float;
+use crate::{DType, Gradients, Parameter, Parameters, Result, Tensor, ensure};
+use regard_kernels::Cpu;
+use regard_kernels::step::{Adam, AdamTensor, Sgd, SgdTensor};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// How parameters follow their gradients.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Rule {
+    /// Adam; the decay joins the gradient (Kingma and Ba 2015).
+    Adam {
+        /// How much of the mean of the gradients is kept, and of the mean of their squares.
+        betas: (f64, f64),
+        /// Added to the root of the mean of the squares.
+        eps: f64,
+        /// How strongly parameters are drawn to 0.
+        weight_decay: f64,
+    },
+    /// AdamW; the decay acts on the parameters themselves (Loshchilov and Hutter 2019).
+    AdamW {
+        /// How much of the mean of the gradients is kept, and of the mean of their squares.
+        betas: (f64, f64),
+        /// Added to the root of the mean of the squares.
+        eps: f64,
+        /// How strongly parameters are drawn to 0.
+        weight_decay: f64,
+    },
+    /// Plain descent, with momentum or without.
+    Sgd {
+        /// How much of the last direction is kept.
+        momentum: f64,
+        /// Whether the step looks ahead.
+        nesterov: bool,
+        /// How strongly parameters are drawn to 0.
+        weight_decay: f64,
+    },
+}
+
+impl Rule {
+    /// Adam with its authors' numbers and no decay.
+    pub fn adam() -> Self {
+        Self::Adam { betas: (0.9, 0.999), eps: 1e-8, weight_decay: 0.0 }
+    }
+
+    /// AdamW with a decay of 0.01.
+    pub fn adam_w() -> Self {
+        Self::AdamW { betas: (0.9, 0.999), eps: 1e-8, weight_decay: 0.01 }
+    }
+
+    /// Descent with a momentum.
+    pub fn sgd(momentum: f64) -> Self {
+        Self::Sgd { momentum, nesterov: false, weight_decay: 0.0 }
+    }
+
+    fn check(&self) -> Result<()> {
+        let within = |x: f64| (0.0..1.0).contains(&x);
+        let (decay, fine) = match *self {
+            Self::Adam { betas, eps, weight_decay } | Self::AdamW { betas, eps, weight_decay } => {
+                (weight_decay, within(betas.0) && within(betas.1) && eps >= 0.0)
+            }
+            Self::Sgd { momentum, nesterov, weight_decay } => {
+                (weight_decay, within(momentum) && (momentum > 0.0 || !nesterov))
+            }
+        };
+        ensure!(fine && decay >= 0.0, "the optimiser's numbers do not make sense: {self:?}");
+        Ok(())
+    }
+
+    /// How many arrays it keeps for each parameter.
+    fn moments(&self) -> &'static [&'static str] {
+        match self {
+            Self::Adam { .. } | Self::AdamW { .. } => &["m", "v"],
+            Self::Sgd { momentum, .. } if *momentum > 0.0 => &["momentum"],
+            Self::Sgd { .. } => &[],
+        }
+    }
+}
+
+/// Moves parameters along their gradients, and keeps what that needs from step to step.
+///
+/// ```
+/// use regard_tensor::{DType, Init, Optimiser, Parameters, Rule};
+/// let parameters = Parameters::new(DType::F32, 1);
+/// let w = parameters.parameter("w", &[2], Init::Ones)?;
+/// let mut optimiser = Optimiser::new(&parameters, Rule::adam_w())?;
+/// for _ in 0..200 {
+///     let loss = w.tensor().square()?.sum_all()?;
+///     optimiser.step(&loss.backward()?, 0.05)?;
+/// }
+/// assert!(w.tensor().to_vec::<f32>()?.iter().all(|w| w.abs() < 1e-2));
+/// # Ok::<(), regard_tensor::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Optimiser {
+    rule: Rule,
+    clip: Option<f64>,
+    steps: u64,
+    parameters: Vec<Parameter>,
+    /// For each parameter, the arrays its rule keeps.
+    moments: Vec<Vec<Tensor>>,
+}
+
+impl Optimiser {
+    /// For these parameters, from the first step on.
+    pub fn new(parameters: &Parameters, rule: Rule) -> Result<Self> {
+        rule.check()?;
+        let parameters = parameters.all();
+        let moments = parameters.iter().map(|p| {
+            let p = p.tensor();
+            rule.moments().iter().map(|_| Tensor::zeros(p.shape(), p.dtype())).collect()
+        });
+        let moments = moments.collect::<Result<_>>()?;
+        Ok(Self { rule, clip: None, steps: 0, parameters, moments })
+    }
+
+    /// Gradients whose norm, all taken together, is larger than this are scaled down to it.
+    pub fn clipped(mut self, norm: f64) -> Result<Self> {
+        ensure!(norm > 0.0, "gradients cannot be clipped to a norm of {norm}");
+        self.clip = Some(norm);
+        Ok(self)
+    }
+
+    /// How many steps were made.
+    pub fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    /// One step at a rate. A parameter without a gradient stays as it is. Gives the norm of the
+    /// gradients before clipping.
+    pub fn step(&mut self, gradients: &Gradients, rate: f64) -> Result<f64> {
+        ensure!(rate.is_finite() && rate >= 0.0, "a learning rate of {rate}");
+        let norm = self.norm(gradients)?;
+        let scale = self.clip.map_or(1.0, |most| (most / (norm + 1e-6)).min(1.0));
+        self.steps += 1;
+        self.step_of::<f32>(gradients, rate, scale)?;
+        self.step_of::<f64>(gradients, rate, scale)?;
+        Ok(norm)
+    }
+
+    /// The norm of all gradients of these parameters, taken together.
+    pub fn norm(&self, gradients: &Gradients) -> Result<f64> {
+        let all: Vec<&Tensor> = self.parameters.iter().filter_map(|p| gradients.get(p)).collect();
+        fn squares<T: Float>(all: &[&Tensor]) -> Result<f64> {
+            let numbers = all.iter().filter(|g| g.dtype() == T::DTYPE);
+            let numbers = numbers.map(|g| g.numbers::<T>("norm")).collect::<Result<Vec<_>>>()?;
+            Ok(Cpu::best().sum_of_squares(&numbers))
+        }
+        Ok((squares::<f32>(&all)? + squares::<f64>(&all)?).sqrt())
+    }
+
+    fn step_of<T: Float>(&mut self, gradients: &Gradients, rate: f64, scale: f64) -> Result<()> {
+        let mut values = Vec::new();
+        let mut parts = Vec::new();
+        for (parameter, moments) in self.parameters.iter().zip(&mut self.moments) {
+            let Some(gradient) = gradients.get(parameter) else { continue };
+            if gradient.dtype() != T::DTYPE {
+                continue;
+            }
+            let mut value = parameter.lock();
+            Parameter::own(&mut value)?;
+            for moment in moments.iter_mut() {
+                Parameter::own(moment)?;
+            }
+            values.push(value);
+            parts.push((gradient.numbers::<T>("step")?, moments));
+        }
+        let shared = || crate::Error::new("a parameter's numbers are still shared");
+        match self.rule {
+            Rule::Adam { betas, eps, weight_decay } | Rule::AdamW { betas, eps, weight_decay } => {
+                let mut tensors = Vec::with_capacity(values.len());
+                for (value, (grad, moments)) in values.iter_mut().zip(parts) {
+                    let param = value.numbers_mut::<T>().ok_or_else(shared)?;
+                    let [m, v] = &mut moments[..] else { return Err(shared()) };
+                    let m = m.numbers_mut::<T>().ok_or_else(shared)?;
+                    let v = v.numbers_mut::<T>().ok_or_else(shared)?;
+                    tensors.push(AdamTensor { param, grad, m, v });
+                }
+                let adam = Adam {
+                    lr: rate,
+                    beta1: betas.0,
+                    beta2: betas.1,
+                    eps,
+                    weight_decay,
+                    decoupled: matches!(self.rule, Rule::AdamW { .. }),
+                    step: self.steps,
+                    grad_scale: scale,
+                };
+                Cpu::best().adam(&mut tensors, &adam)?;
+            }
+            Rule::Sgd { momentum, nesterov, weight_decay } => {
+                let mut tensors = Vec::with_capacity(values.len());
+                for (value, (grad, moments)) in values.iter_mut().zip(parts) {
+                    let param = value.numbers_mut::<T>().ok_or_else(shared)?;
+                    let momentum = match &mut moments[..] {
+                        [kept] => kept.numbers_mut::<T>().ok_or_else(shared)?,
+                        _ => &mut [],
+                    };
+                    tensors.push(SgdTensor { param, grad, momentum });
+                }
+                let sgd = Sgd { lr: rate, momentum, nesterov, weight_decay, grad_scale: scale };
+                Cpu::best().sgd(&mut tensors, &sgd)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// All it keeps, by name, for a checkpoint: with it and the parameters a run goes on as if it
+    /// had never stopped.
+    ///
+    /// ```
+    /// use regard_tensor::{DType, Init, Optimiser, Parameters, Rule};
+    /// let parameters = Parameters::new(DType::F32, 1);
+    /// parameters.parameter("w", &[2], Init::Ones)?;
+    /// let a = Optimiser::new(&parameters, Rule::adam())?;
+    /// let mut b = Optimiser::new(&parameters, Rule::adam())?;
+    /// b.set_state(&a.state()?)?;
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
+    pub fn state(&self) -> Result<BTreeMap<String, Tensor>> {
+        let mut state = BTreeMap::from([("steps".into(), Tensor::scalar(self.steps as i64)?)]);
+        for (parameter, moments) in self.parameters.iter().zip(&self.moments) {
+            for (name, moment) in self.rule.moments().iter().zip(moments) {
+                state.insert(format!("{name}/{}", parameter.name()), moment.clone());
+            }
+        }
+        Ok(state)
+    }
+
+    /// What [`Optimiser::state`] gave, of the same rule and parameters; refuses what is missing or
+    /// has another shape, by name.
+    pub fn set_state(&mut self, state: &BTreeMap<String, Tensor>) -> Result<()> {
+        let find = |name: &str| {
+            let found = state.get(name);
+            found.ok_or_else(|| crate::Error::new(format!("the optimiser's {name:?} is missing")))
+        };
+        let steps = find("steps")?;
+        ensure!(steps.dtype() == DType::I64, "the optimiser's steps are {}", steps.dtype());
+        let mut all = Vec::with_capacity(self.moments.len());
+        for (parameter, moments) in self.parameters.iter().zip(&self.moments) {
+            let mut new = Vec::with_capacity(moments.len());
+            for (name, now) in self.rule.moments().iter().zip(moments) {
+                let name = format!("{name}/{}", parameter.name());
+                let given = find(&name)?;
+                ensure!(
+                    given.shape() == now.shape() && given.dtype() == now.dtype(),
+                    "the optimiser's {name:?} is {} {:?}, its parameter {} {:?}",
+                    given.dtype(),
+                    given.shape(),
+                    now.dtype(),
+                    now.shape()
+                );
+                new.push(given.detach());
+            }
+            all.push(new);
+        }
+        self.steps = steps.item()? as u64;
+        self.moments = all;
+        Ok(())
+    }
+}

@@ -1,0 +1,19 @@
+//! Attention you can pick, train, run fast and look at.
+//!
+//! ```
+//! use regard::{Attention, Mask, Random, Score, DType};
+//!
+//! let random = Random::new(1);
+//! let x = random.normal(&[2, 10, 16], 0.0, 1.0, DType::F32)?;
+//! let attention = Attention { mask: Mask::within(3), ..Attention::new(Score::ScaledDot) };
+//! assert_eq!(attention.forward(&x, &x, &x)?.shape(), [2, 10, 16]);
+//! # Ok::<(), regard::Error>(())
+//! ```
+
+mod attention;
+mod mode;
+
+pub use attention::{Attended, Attention, Bias, Mask, OwnScore, Score, Segments};
+pub use mode::Mode;
+pub use regard_kernels::{Activation, Dropout, Edges, Normaliser, Real, Window};
+pub use regard_tensor::*;

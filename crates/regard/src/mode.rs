@@ -1,0 +1,37 @@
+//! Whether a model learns or is used.
+
+use regard_tensor::{Random, Result, Tensor};
+
+/// Whether a model learns or is used: only while it learns is anything dropped or sampled, and
+/// then by the given stream of random numbers.
+///
+/// ```
+/// use regard::{DType, Mode, Random, Tensor};
+/// let x = Tensor::full(&[8], 1.0, DType::F32)?;
+/// assert_eq!(Mode::Infer.dropout(&x, 0.5)?.to_vec::<f32>()?, [1.0; 8]);
+/// let random = Random::new(1);
+/// assert!(Mode::Train(&random).dropout(&x, 0.5)?.to_vec::<f32>()?.contains(&0.0));
+/// # Ok::<(), regard::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub enum Mode<'a> {
+    /// Used: nothing is random.
+    Infer,
+    /// Learning, with the random numbers of this stream.
+    Train(&'a Random),
+}
+
+impl Mode<'_> {
+    /// Whether it learns.
+    pub fn is_training(&self) -> bool {
+        matches!(self, Self::Train(_))
+    }
+
+    /// Dropout while it learns, the tensor itself otherwise.
+    pub fn dropout(&self, x: &Tensor, share: f64) -> Result<Tensor> {
+        match self {
+            Self::Train(random) if share > 0.0 => x.dropout(share, random.key()),
+            _ => Ok(x.clone()),
+        }
+    }
+}
