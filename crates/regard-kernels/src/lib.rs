@@ -6,6 +6,7 @@
 //!
 //! [`spec`] says what is computed, [`mod@reference`] computes it in plain loops that can be read top to
 //! bottom, and [`cpu`] computes it fused, tiled, in SIMD and on every core, forward and backward.
+//! [`step`] has what else a training step is made of, in the same manner.
 //!
 //! ```
 //! use regard_kernels::{Cpu, Forward, Spec, View, ViewMut};
@@ -31,6 +32,7 @@ mod error;
 mod random;
 pub mod reference;
 pub mod spec;
+pub mod step;
 mod view;
 
 pub use cpu::{Cpu, Isa};
@@ -40,6 +42,10 @@ pub use random::philox;
 pub use spec::{
     Activation, Backward, Bias, Broadcast, Dropout, Edges, Forward, Gradients, Mask, Normaliser,
     OwnScore, Relative, Saved, Score, Segments, Shape, Spec, Window,
+};
+pub use step::{
+    Adam, AdamTensor, CrossEntropy, LayerNorm, LayerNormGrads, Pointwise, Sgd, SgdTensor,
+    flush_denormals,
 };
 pub use view::{View, ViewMut};
 

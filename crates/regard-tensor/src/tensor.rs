@@ -279,6 +279,23 @@ impl Tensor {
         self.with_layout(self.layout)
     }
 
+    /// Whether two tensors are one: the same numbers in the same layout at the same place of the
+    /// tape. Equal numbers elsewhere do not count.
+    ///
+    /// ```
+    /// let x = regard_tensor::Tensor::scalar(1f32)?;
+    /// assert!(x.is_same(&x.clone()) && !x.is_same(&regard_tensor::Tensor::scalar(1f32)?));
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
+    pub fn is_same(&self, other: &Tensor) -> bool {
+        let nodes = match (&self.node, &other.node) {
+            (Some(a), Some(b)) => Arc::ptr_eq(a, b),
+            (None, None) => true,
+            _ => false,
+        };
+        nodes && self.layout == other.layout && Arc::ptr_eq(&self.storage, &other.storage)
+    }
+
     /// Whether a gradient flows through it to a parameter.
     pub fn has_gradient(&self) -> bool {
         self.node.is_some()

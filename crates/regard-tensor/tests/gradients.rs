@@ -1,10 +1,19 @@
 //! Every operation's gradient agrees with finite differences.
 #![allow(clippy::unwrap_used)]
 
-mod finite;
+use regard_tensor::{
+    CrossEntropy, DType, Pointwise, Random, Result, Slide, Tensor, finite_difference_error,
+};
 
-use finite::{check, normal};
-use regard_tensor::{DType, Random, Tensor, Slide};
+fn normal(seed: u64, shape: &[usize]) -> Tensor {
+    Random::new(seed).normal(shape, 0.0, 1.0, DType::F64).unwrap()
+}
+
+#[track_caller]
+fn check(inputs: &[Tensor], f: impl Fn(&[Tensor]) -> Result<Tensor>) {
+    let error = finite_difference_error(inputs, f).unwrap();
+    assert!(error < 1e-6, "gradients and finite differences differ by {error}");
+}
 
 fn positive(seed: u64, shape: &[usize]) -> Tensor {
     Random::new(seed).uniform(shape, 0.5, 2.0, DType::F64).unwrap()
@@ -152,4 +161,58 @@ fn dropout_and_casting() {
         assert!((g - 2.0 * x).abs() < 1e-6);
     }
     assert!(parameter.tensor().to_dtype(DType::I64).is_err());
+}
+
+#[test]
+fn activations_with_and_without_a_bias() {
+    let all = [
+        Pointwise::Identity,
+        Pointwise::Relu,
+        Pointwise::LeakyRelu(0.2),
+        Pointwise::Gelu,
+        Pointwise::GeluTanh,
+        Pointwise::Silu,
+        Pointwise::Tanh,
+        Pointwise::Sigmoid,
+        Pointwise::Elu(1.5),
+        Pointwise::Exp,
+    ];
+    let x = [normal(1, &[3, 4, 5]), normal(2, &[5])];
+    for f in all {
+        check(&x[..1], |x| x[0].activate(f));
+        check(&x[..1], |x| x[0].transpose(0, 1)?.activate(f));
+        check(&x, |x| x[0].activate_with(&x[1], f));
+    }
+}
+
+#[test]
+fn normalisation_and_softmax() {
+    let x = [normal(1, &[3, 4, 5]), normal(2, &[5]), normal(3, &[5])];
+    check(&x, |x| x[0].layer_norm(&x[1], &x[2], 1e-5));
+    for axis in 0..3 {
+        check(&x[..1], |x| x[0].softmax(axis));
+        check(&x[..1], |x| x[0].log_softmax(axis));
+    }
+}
+
+#[test]
+fn losses() {
+    let logits = [normal(1, &[6, 5])];
+    let targets = Tensor::from_vec(vec![0i64, 4, 2, -7, 2, 1], &[6]).unwrap();
+    for label_smoothing in [0.0, 0.1] {
+        let rule = CrossEntropy { label_smoothing, ignore_index: Some(-7) };
+        check(&logits, |x| x[0].cross_entropy_rows(&targets, rule));
+        check(&logits, |x| x[0].cross_entropy(&targets, rule));
+    }
+    check(&[normal(1, &[6]), normal(2, &[6])], |x| x[0].squared_error(&x[1]));
+}
+
+#[test]
+fn splitting_with_and_without_every_part_used() {
+    let x = [normal(1, &[2, 6])];
+    check(&x, |x| {
+        let parts = x[0].split(1, &[1, 2, 3])?;
+        Tensor::cat(&[parts[2].square()?, parts[0].clone(), parts[2].clone()], 1)
+    });
+    check(&x, |x| x[0].split(0, &[1, 1])?[1].square());
 }

@@ -11,9 +11,15 @@
 //! ```
 
 mod attention;
+mod layer;
 mod mode;
 
 pub use attention::{Attended, Attention, Bias, Mask, OwnScore, Score, Segments};
+pub use layer::{
+    BlockConfig, DecoderBlock, DecoderCache, Embedding, EncoderBlock, FeedForward, KeyValueCache,
+    LayerNorm, Linear, MultiHeadAttention, MultiHeadConfig, Nonlinearity, Position, alibi_slopes,
+    rotate, sinusoids,
+};
 pub use mode::Mode;
 pub use regard_kernels::{Activation, Dropout, Edges, Normaliser, Real, Window};
 pub use regard_tensor::*;

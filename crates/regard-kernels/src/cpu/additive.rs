@@ -108,7 +108,10 @@ pub(super) unsafe fn value<V: Simd>(form: Form, q: V, k: V) -> V {
                 let x = q.add(k);
                 x.where_greater(V::zero(), x, x.mul(V::number(slope)))
             }
-            Form::Gelu => q.add(k).each(|x| Activation::Gelu.value_and_slope(x).0),
+            Form::Gelu => {
+                let x = q.add(k);
+                x.mul(x.normal().0)
+            }
         }
     }
 }
@@ -126,7 +129,11 @@ pub(super) unsafe fn value_and_slope<V: Simd>(form: Form, q: V, k: V) -> (V, V) 
             Form::Leaky(slope) => {
                 q.add(k).where_greater(V::zero(), V::splat(V::T::ONE), V::number(slope))
             }
-            Form::Gelu => q.add(k).each(|x| Activation::Gelu.value_and_slope(x).1),
+            Form::Gelu => {
+                let x = q.add(k);
+                let (share, density) = x.normal();
+                x.fma(density, share)
+            }
         };
         (value, slope)
     }

@@ -9,6 +9,9 @@ use super::isa::Isa;
 use super::row::{KeyGrads, RowAdditiveGrads, RowGather, RowScores, Spans};
 use super::weights::Rule;
 use crate::random::Draw;
+use crate::step::layer_norm::{NormGrads, NormRows};
+use crate::step::optimiser::{AdamNumbers, SgdNumbers};
+use crate::step::pointwise::{PointwiseGrads, PointwiseRows};
 
 /// Calls a macro with its own arguments and the list of all kernels.
 macro_rules! with_kernels {
@@ -37,6 +40,17 @@ macro_rules! with_kernels {
             fn row::dot(n: usize, x: *const T, y: *const T) -> T;
             fn row::row_softmax(scores: *mut T, heads: usize, head: usize, rows: usize, spans: Spans, lse: *mut T);
             fn row::row_softmax_backward(scores: *mut T, grads: *mut T, heads: usize, head: usize, rows: usize, spans: Spans);
+            fn pointwise::pointwise(p: PointwiseRows<T>);
+            fn pointwise::pointwise_grads(p: PointwiseGrads<T>);
+            fn layer_norm::layer_norm(p: NormRows<T>);
+            fn layer_norm::layer_norm_grads(p: NormGrads<T>);
+            fn softmax::softmax(log: bool, rows: usize, width: usize, x: *const T, out: *mut T);
+            fn softmax::softmax_grads(log: bool, rows: usize, width: usize, out: *const T, grad: *const T, grad_x: *mut T);
+            fn cross_entropy::logits_row(x: *const T, n: usize, spread: bool) -> [T; 3];
+            fn cross_entropy::logits_row_grads(x: *const T, n: usize, lse: T, share: T, grad: T, to: *mut T);
+            fn optimiser::adam(a: AdamNumbers<T>, n: usize, param: *mut T, grad: *const T, m: *mut T, v: *mut T);
+            fn optimiser::sgd(s: SgdNumbers<T>, n: usize, param: *mut T, grad: *const T, direction: *mut T);
+            fn optimiser::squares(n: usize, x: *const T) -> f64;
         }
     };
 }

@@ -17,7 +17,7 @@ thread_local! {
 struct Line(#[allow(dead_code)] [u8; LINE]);
 
 /// Gives `f` arrays of the given lengths, each starting on a cache line, with anything in them.
-pub(super) fn with<T: Real, const N: usize, R>(
+pub(crate) fn with<T: Real, const N: usize, R>(
     lengths: [usize; N],
     f: impl FnOnce([&mut [T]; N]) -> R,
 ) -> R {
@@ -51,7 +51,7 @@ const KEPT_LARGE: usize = 8;
 const LARGEST_KEPT: usize = 64 << 20;
 
 /// An array that lives through a call, given back for the next when dropped.
-pub(super) struct Large<T> {
+pub(crate) struct Large<T> {
     lines: Vec<Line>,
     len: usize,
     numbers: PhantomData<T>,
@@ -59,7 +59,7 @@ pub(super) struct Large<T> {
 
 impl<T: Real> Large<T> {
     /// An array with anything in it.
-    pub(super) fn new(len: usize) -> Self {
+    pub(crate) fn new(len: usize) -> Self {
         let needed = (len * size_of::<T>()).div_ceil(LINE);
         let mut kept = LARGE.lock().unwrap_or_else(PoisonError::into_inner);
         // The smallest that is large enough, else whichever is there.
@@ -77,7 +77,7 @@ impl<T: Real> Large<T> {
     }
 
     /// An array of zeros.
-    pub(super) fn zeros(len: usize) -> Self {
+    pub(crate) fn zeros(len: usize) -> Self {
         let mut large = Self::new(len);
         large.fill(T::ZERO);
         large

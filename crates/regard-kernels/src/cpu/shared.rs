@@ -3,7 +3,7 @@
 use crate::ViewMut;
 use std::marker::PhantomData;
 
-pub(super) struct Shared<'a, T> {
+pub(crate) struct Shared<'a, T> {
     data: *mut T,
     len: usize,
     slice: PhantomData<&'a mut [T]>,
@@ -15,30 +15,30 @@ unsafe impl<T: Send> Send for Shared<'_, T> {}
 unsafe impl<T: Send> Sync for Shared<'_, T> {}
 
 impl<'a, T: Copy> Shared<'a, T> {
-    pub(super) fn new(slice: &'a mut [T]) -> Self {
+    pub(crate) fn new(slice: &'a mut [T]) -> Self {
         Self { data: slice.as_mut_ptr(), len: slice.len(), slice: PhantomData }
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.len == 0
     }
 
     /// A part of the array, shared like the whole.
-    pub(super) fn narrow(&self, from: usize, len: usize) -> Shared<'_, T> {
+    pub(crate) fn narrow(&self, from: usize, len: usize) -> Shared<'_, T> {
         assert!(from + len <= self.len);
         // SAFETY: within the slice.
         Shared { data: unsafe { self.data.add(from) }, len, slice: PhantomData }
     }
 
     /// The array as rows to write.
-    pub(super) fn view(self, shape: [usize; 4]) -> ViewMut<'a, T> {
+    pub(crate) fn view(self, shape: [usize; 4]) -> ViewMut<'a, T> {
         assert_eq!(self.len, shape.iter().product::<usize>());
         // SAFETY: the array holds the shape.
         unsafe { ViewMut::from_raw(self.data, shape) }
     }
 
     /// Writes one place, the calling task's alone.
-    pub(super) fn set(&self, at: usize, x: T) {
+    pub(crate) fn set(&self, at: usize, x: T) {
         assert!(at < self.len);
         // SAFETY: within the slice; every caller writes only the rows of its own block.
         unsafe { self.data.add(at).write(x) }
@@ -49,7 +49,7 @@ impl<'a, T: Copy> Shared<'a, T> {
     /// # Safety
     /// No other task uses any of it meanwhile.
     #[allow(clippy::mut_from_ref)]
-    pub(super) unsafe fn part(&self, from: usize, len: usize) -> &mut [T] {
+    pub(crate) unsafe fn part(&self, from: usize, len: usize) -> &mut [T] {
         assert!(from + len <= self.len);
         // SAFETY: within the slice, and the caller's alone.
         unsafe { std::slice::from_raw_parts_mut(self.data.add(from), len) }
@@ -60,7 +60,7 @@ impl<'a, T: Copy> Shared<'a, T> {
     /// # Safety
     /// As [`Self::part`].
     #[allow(clippy::mut_from_ref)]
-    pub(super) unsafe fn part_or_empty(&self, from: usize, len: usize) -> &mut [T] {
+    pub(crate) unsafe fn part_or_empty(&self, from: usize, len: usize) -> &mut [T] {
         // SAFETY: passed on to the caller.
         if self.len == 0 { &mut [] } else { unsafe { self.part(from, len) } }
     }

@@ -151,12 +151,7 @@ impl Tensor {
     /// assert_eq!(y.to_vec::<f32>()?[0], 4.0);
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
-    pub fn conv2d(
-        &self,
-        weight: &Tensor,
-        bias: Option<&Tensor>,
-        window: &Slide,
-    ) -> Result<Tensor> {
+    pub fn conv2d(&self, weight: &Tensor, bias: Option<&Tensor>, window: &Slide) -> Result<Tensor> {
         let (sx, sw) = (self.shape(), weight.shape());
         ensure!(
             sx.len() == 4 && sw.len() == 4 && sx[1] == sw[1] && sw[2..] == window.kernel,

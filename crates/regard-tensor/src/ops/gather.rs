@@ -1,11 +1,12 @@
 //! Picking rows and numbers by index, and adding them up by index.
 
-use crate::dtype::{Float, floats};
+use crate::dtype::floats;
 use crate::layout::axis;
 use crate::ops::reduce::around;
 use crate::parallel;
 use crate::{Result, Tensor, ensure};
 use rayon::prelude::*;
+use regard_kernels::Cpu;
 
 /// Indices as i64, each within 0..n; the operation's name goes into the refusal.
 pub(crate) fn indices(op: &str, index: &Tensor, n: usize) -> Result<Vec<i64>> {
@@ -14,36 +15,6 @@ pub(crate) fn indices(op: &str, index: &Tensor, n: usize) -> Result<Vec<i64>> {
         ensure!(false, "{op}: index {} at place {at} is not within 0..{n}", index[at]);
     }
     Ok(index)
-}
-
-/// Adds rows to the rows their indices name, in the order of the rows: split over the columns,
-/// or by sorted index, so that no two tasks write one number.
-fn add_rows<T: Float>(index: &[i64], from: &[T], width: usize, to: &mut [T]) {
-    if width == 0 {
-        return;
-    }
-    let rows = to.len() / width;
-    // The places of each row's contributions, in order: a counting sort.
-    let mut starts = vec![0usize; rows + 1];
-    for &i in index {
-        starts[i as usize + 1] += 1;
-    }
-    for i in 0..rows {
-        starts[i + 1] += starts[i];
-    }
-    let mut next = starts.clone();
-    let mut order = vec![0u32; index.len()];
-    for (at, &i) in index.iter().enumerate() {
-        order[next[i as usize]] = at as u32;
-        next[i as usize] += 1;
-    }
-    parallel::rows(to, width, |row, to| {
-        to.fill(T::ZERO);
-        for &at in &order[starts[row]..starts[row + 1]] {
-            let from = &from[at as usize * width..][..width];
-            to.iter_mut().zip(from).for_each(|(to, &x)| *to += x);
-        }
-    });
 }
 
 impl Tensor {
@@ -58,6 +29,20 @@ impl Tensor {
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn rows(&self, index: &Tensor) -> Result<Tensor> {
+        self.embed(index, None)
+    }
+
+    /// As [`Tensor::rows`], for a table of vectors of which one, the padding, learns nothing.
+    ///
+    /// ```
+    /// use regard_tensor::{Parameter, Tensor};
+    /// let table = Parameter::new("table", Tensor::from_vec(vec![0f32, 1.0, 2.0], &[3, 1])?)?;
+    /// let ids = Tensor::from_vec(vec![0i64, 2, 2], &[3])?;
+    /// let loss = table.tensor().embed(&ids, Some(0))?.sum_all()?;
+    /// assert_eq!(loss.backward()?.get(&table).unwrap().to_vec::<f32>()?, [0.0, 0.0, 2.0]);
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
+    pub fn embed(&self, index: &Tensor, padding: Option<usize>) -> Result<Tensor> {
         ensure!(self.rank() >= 1, "rows: a tensor without axes has no rows");
         let table = self.detach().contiguous()?;
         let n = self.shape()[0];
@@ -79,7 +64,10 @@ impl Tensor {
             let g = g.contiguous()?;
             let grad = floats!(g.dtype(), "rows", T => {
                 let from = g.numbers::<T>("rows")?;
-                Tensor::build(&before, |to: &mut [T]| add_rows(&index, from, width, to))
+                let padding = padding.map(|id| id as i64);
+                Tensor::try_build(&before, |to: &mut [T]| {
+                    Ok(Cpu::best().embedding_backward(&index, from, width, padding, to)?)
+                })
             })?;
             to.add(0, grad)
         }))
@@ -109,7 +97,9 @@ impl Tensor {
         let x = self.detach().contiguous()?;
         let out = floats!(x.dtype(), "segment_sum", T => {
             let from = x.numbers::<T>("segment_sum")?;
-            Tensor::build(&shape, |to: &mut [T]| add_rows(&places, from, width, to))
+            Tensor::try_build(&shape, |to: &mut [T]| {
+                Ok(Cpu::best().embedding_backward(&places, from, width, None, to)?)
+            })
         })?;
         let index = index.detach();
         Ok(out.record("segment_sum", &[self], move |g, to| to.add(0, g.rows(&index)?)))

@@ -65,12 +65,7 @@ impl Tensor {
     }
 
     /// Runs an operation on the last axis along another one.
-    fn along(
-        &self,
-        op: &str,
-        at: isize,
-        f: impl Fn(&Tensor) -> Result<Tensor>,
-    ) -> Result<Tensor> {
+    fn along(&self, op: &str, at: isize, f: impl Fn(&Tensor) -> Result<Tensor>) -> Result<Tensor> {
         let (at, last) = (axis(op, at, self.shape())? as isize, self.rank() as isize - 1);
         f(&self.transpose(at, last)?.contiguous()?)?.transpose(at, last)
     }

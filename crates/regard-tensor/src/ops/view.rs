@@ -2,7 +2,7 @@
 //! that the strides do not allow.
 
 use crate::dtype::scalars;
-use crate::layout::{Dims, axis};
+use crate::layout::{Dims, Layout, axis};
 use crate::walk::map;
 use crate::{Result, Tensor, ensure};
 
@@ -195,5 +195,66 @@ impl Tensor {
             Tensor::build(self.shape(), |to: &mut [T]| map((from, &self.layout), to, |x| x))
         })?;
         Ok(out.record("contiguous", &[self], |g, to| to.add(0, g)))
+    }
+
+    /// Writes another tensor over a range of an axis, in place where nobody else has the numbers.
+    /// Refuses a tensor on the tape: what was there may be needed for a gradient.
+    ///
+    /// ```
+    /// use regard_tensor::{DType, Tensor};
+    /// let mut x = Tensor::zeros(&[4], DType::F32)?;
+    /// x.write(0, 1, &Tensor::from_vec(vec![5f32, 6.0], &[2])?)?;
+    /// assert_eq!(x.to_vec::<f32>()?, [0.0, 5.0, 6.0, 0.0]);
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
+    pub fn write(&mut self, at: isize, start: usize, x: &Tensor) -> Result<()> {
+        ensure!(
+            !self.has_gradient() && !x.has_gradient(),
+            "write: a tensor on the tape cannot be overwritten"
+        );
+        let part = self.narrow(
+            at,
+            start,
+            x.shape().get(axis("write", at, self.shape())?).copied().unwrap_or(0),
+        )?;
+        ensure!(
+            part.shape() == x.shape() && self.dtype() == x.dtype(),
+            "write: {} {:?} over a part of {} {:?}",
+            x.dtype(),
+            x.shape(),
+            self.dtype(),
+            self.shape()
+        );
+        let layout = part.layout;
+        drop(part);
+        let x = x.contiguous()?;
+        scalars!(self.dtype(), T => {
+            if self.numbers_mut::<T>().is_none() {
+                let from = self.data::<T>("write")?;
+                *self = Tensor::build(self.shape(), |to: &mut [T]| map((from, &self.layout), to, |x| x))?;
+                return self.write(at, start, &x);
+            }
+            let from = x.numbers::<T>("write")?;
+            let Some(to) = self.data_mut::<T>() else { unreachable!("nobody else has the numbers") };
+            write_at(to, &layout, 0, layout.offset, from);
+            Ok(())
+        })
+    }
+}
+
+/// Writes contiguous numbers at a layout, axis by axis.
+fn write_at<T: Copy>(to: &mut [T], layout: &Layout, at: usize, start: usize, from: &[T]) {
+    if at == layout.shape.len() {
+        to[start] = from[0];
+        return;
+    }
+    let (size, stride) = (layout.shape[at], layout.strides[at]);
+    if at + 1 == layout.shape.len() && stride == 1 {
+        to[start..start + size].copy_from_slice(from);
+        return;
+    }
+    let each = from.len() / size.max(1);
+    for i in 0..size {
+        write_at(to, layout, at + 1, start + i * stride, &from[i * each..][..each]);
     }
 }

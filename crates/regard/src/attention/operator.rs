@@ -96,7 +96,9 @@ impl Attention {
         let mut attended = match q.dtype() {
             DType::F32 => self.run::<f32>(&q, &k, &v, weights),
             DType::F64 => self.run::<f64>(&q, &k, &v, weights),
-            other => Err(Error::new(format!("attention: computes in f32 and f64, was given {other}"))),
+            other => {
+                Err(Error::new(format!("attention: computes in f32 and f64, was given {other}")))
+            }
         }?;
         let drop = |x: Tensor| match rank {
             4 => Ok(x),
@@ -143,20 +145,21 @@ impl Attention {
         results.extend(log_prob.clone());
         let saved = Saved { out, lse, threshold, index: index.clone() };
         let has_weights = all.is_some();
-        let mut results = Tensor::record_all("attention", results, &inputs, move |mut grads, to| {
-            let log_prob = if hard { grads.pop().flatten() } else { None };
-            let weights = if has_weights { grads.pop().flatten() } else { None };
-            let out = grads.pop().flatten();
-            let want: [bool; 8] = std::array::from_fn(|input| to.want(input));
-            let back = call.backward(&saved, out, weights, log_prob, want)?;
-            for (input, grad) in back.into_iter().enumerate() {
-                if let Some(grad) = grad {
-                    to.add(input, grad)?;
+        let mut results =
+            Tensor::record_all("attention", results, &inputs, move |mut grads, to| {
+                let log_prob = if hard { grads.pop().flatten() } else { None };
+                let weights = if has_weights { grads.pop().flatten() } else { None };
+                let out = grads.pop().flatten();
+                let want: [bool; 8] = std::array::from_fn(|input| to.want(input));
+                let back = call.backward(&saved, out, weights, log_prob, want)?;
+                for (input, grad) in back.into_iter().enumerate() {
+                    if let Some(grad) = grad {
+                        to.add(input, grad)?;
+                    }
                 }
-            }
-            Ok(())
-        })?
-        .into_iter();
+                Ok(())
+            })?
+            .into_iter();
         let mut next = |present: bool| present.then(|| results.next()).flatten();
         let out = next(true).ok_or_else(|| Error::new("attention gave nothing"))?;
         let weights = next(has_weights);
@@ -227,7 +230,9 @@ impl<T: Own> Call<T> {
         let learned = a.learned().map(|x| x.map(|x| x.detach().contiguous()).transpose());
         let [w, own, key, full, relative] = learned;
         let learned = [w?, own?, key?, full?, relative?];
-        for (name, x) in ["w", "own parameters", "key bias", "bias", "relative bias"].iter().zip(&learned) {
+        for (name, x) in
+            ["w", "own parameters", "key bias", "bias", "relative bias"].iter().zip(&learned)
+        {
             if let Some(x) = x {
                 ensure!(
                     x.dtype() == q.dtype(),

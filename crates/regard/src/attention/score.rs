@@ -1,7 +1,7 @@
 //! How a query and a key give a score.
 
-use super::own::Erased;
 use super::OwnScore;
+use super::own::Erased;
 use regard_kernels::Activation;
 use regard_tensor::Tensor;
 use std::sync::Arc;
@@ -51,7 +51,9 @@ impl std::fmt::Debug for Score {
         match self {
             Self::ScaledDot => f.write_str("ScaledDot"),
             Self::Dot { scale } => write!(f, "Dot({scale})"),
-            Self::Additive { activation, w } => write!(f, "Additive({activation:?}, {:?})", w.shape()),
+            Self::Additive { activation, w } => {
+                write!(f, "Additive({activation:?}, {:?})", w.shape())
+            }
             Self::Own { parameters, .. } => write!(f, "Own({:?})", parameters.shape()),
         }
     }

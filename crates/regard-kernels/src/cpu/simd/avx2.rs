@@ -49,7 +49,7 @@ pub(super) unsafe fn sum4(a: __m256, b: __m256, c: __m256, d: __m256) -> [f32; 4
 macro_rules! avx2 {
     ($name:ident, $t:ty, $lanes:literal, $first:ident, $set1:ident, $load:ident, $store:ident,
      $load_masked:ident, $store_masked:ident, $add:ident, $sub:ident, $mul:ident, $div:ident,
-     $max:ident, $min:ident, $fma:ident, $fnma:ident, $compare:ident, $blend:ident,
+     $sqrt:ident, $max:ident, $min:ident, $fma:ident, $fnma:ident, $compare:ident, $blend:ident,
      $power:item $(, $more:item)*) => {
         impl Simd for $name {
             type T = $t;
@@ -91,6 +91,10 @@ macro_rules! avx2 {
             #[inline(always)]
             unsafe fn div(self, other: Self) -> Self {
                 unsafe { Self($div(self.0, other.0)) }
+            }
+            #[inline(always)]
+            unsafe fn sqrt(self) -> Self {
+                unsafe { Self($sqrt(self.0)) }
             }
             #[inline(always)]
             unsafe fn max(self, other: Self) -> Self {
@@ -160,6 +164,7 @@ avx2!(
     _mm256_sub_ps,
     _mm256_mul_ps,
     _mm256_div_ps,
+    _mm256_sqrt_ps,
     _mm256_max_ps,
     _mm256_min_ps,
     _mm256_fmadd_ps,
@@ -193,6 +198,7 @@ avx2!(
     _mm256_sub_pd,
     _mm256_mul_pd,
     _mm256_div_pd,
+    _mm256_sqrt_pd,
     _mm256_max_pd,
     _mm256_min_pd,
     _mm256_fmadd_pd,

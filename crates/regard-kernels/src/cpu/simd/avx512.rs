@@ -14,7 +14,7 @@ pub(crate) struct F64x8(__m512d);
 macro_rules! avx512 {
     ($name:ident, $t:ty, $lanes:literal, $mask:ty, $set1:ident, $load:ident, $store:ident,
      $load_masked:ident, $store_masked:ident, $add:ident, $sub:ident, $mul:ident, $div:ident,
-     $max:ident, $min:ident, $fma:ident, $fnma:ident, $compare:ident, $blend:ident,
+     $sqrt:ident, $max:ident, $min:ident, $fma:ident, $fnma:ident, $compare:ident, $blend:ident,
      $scale:ident, $sum:ident, $reciprocal:item $(, $more:item)*) => {
         impl Simd for $name {
             type T = $t;
@@ -56,6 +56,10 @@ macro_rules! avx512 {
             #[inline(always)]
             unsafe fn div(self, other: Self) -> Self {
                 unsafe { Self($div(self.0, other.0)) }
+            }
+            #[inline(always)]
+            unsafe fn sqrt(self) -> Self {
+                unsafe { Self($sqrt(self.0)) }
             }
             #[inline(always)]
             unsafe fn max(self, other: Self) -> Self {
@@ -112,6 +116,7 @@ avx512!(
     _mm512_sub_ps,
     _mm512_mul_ps,
     _mm512_div_ps,
+    _mm512_sqrt_ps,
     _mm512_max_ps,
     _mm512_min_ps,
     _mm512_fmadd_ps,
@@ -202,6 +207,7 @@ avx512!(
     _mm512_sub_pd,
     _mm512_mul_pd,
     _mm512_div_pd,
+    _mm512_sqrt_pd,
     _mm512_max_pd,
     _mm512_min_pd,
     _mm512_fmadd_pd,

@@ -14,15 +14,15 @@ mod avx512;
 mod portable;
 
 #[cfg(target_arch = "x86_64")]
-pub(super) use avx2::{F32x8, F64x4};
+pub(crate) use avx2::{F32x8, F64x4};
 #[cfg(target_arch = "x86_64")]
-pub(super) use avx512::{F32x16, F64x8};
-pub(super) use portable::{P32, P64};
+pub(crate) use avx512::{F32x16, F64x8};
+pub(crate) use portable::{P32, P64};
 
 use crate::Real;
 
 /// The constants a precision's polynomials need.
-pub(super) trait Tables: Real {
+pub(crate) trait Tables: Real {
     /// (eʳ − 1 − r) / r² on |r| ≤ ½ ln 2, fitted by Chebyshev interpolation, lowest power first.
     const EXP: &'static [Self];
     /// Added and subtracted, rounds to a whole number.
@@ -32,8 +32,13 @@ pub(super) trait Tables: Real {
     /// The logarithm of the smallest normal number: below it eˣ is taken for 0, because numbers
     /// below the normal range are many times slower.
     const LEAST_EXP: Self;
+    /// The logarithm of a number too large to hold: from there on eˣ is ∞.
+    const INFINITE_EXP: Self;
     /// Beyond this tanh is ±1.
     const TANH_ONE: Self;
+    /// (4 + a) · Φ(−a) · e^{a²/2} for a ≥ 0, as a polynomial in (a − 4) / (a + 4), fitted by
+    /// Chebyshev interpolation up to where Φ(−a) vanishes, lowest power first.
+    const NORMAL_TAIL: &'static [Self];
 }
 
 impl Tables for f32 {
@@ -41,7 +46,20 @@ impl Tables for f32 {
     const ROUND: f32 = 12582912.0;
     const LN2: (f32, f32) = (0.693_359_4, -2.121_944_4e-4);
     const LEAST_EXP: f32 = -87.336_54;
+    const INFINITE_EXP: f32 = 89.0;
     const TANH_ONE: f32 = 10.0;
+    const NORMAL_TAIL: &'static [f32] = &[
+        0.755_285_14,
+        -0.607_896_6,
+        0.387_136_7,
+        -0.186_522_2,
+        0.060_406_85,
+        -0.007_532_521,
+        -0.003_529_760_3,
+        0.001_577_709_2,
+        0.000_211_579_29,
+        -0.000_115_843_635,
+    ];
 }
 
 impl Tables for f64 {
@@ -62,14 +80,40 @@ impl Tables for f64 {
     const ROUND: f64 = 6755399441055744.0;
     const LN2: (f64, f64) = (0.693_147_180_369_123_8, 1.908_214_929_270_587_7e-10);
     const LEAST_EXP: f64 = -708.396_418_532_264_1;
+    const INFINITE_EXP: f64 = 710.0;
     const TANH_ONE: f64 = 20.0;
+    const NORMAL_TAIL: &'static [f64] = &[
+        0.755_285_130_415_751_5,
+        -0.607_896_641_971_891_7,
+        0.387_137_400_742_218_4,
+        -0.186_521_857_959_694_7,
+        0.060_396_574_890_722_98,
+        -0.007_540_188_965_567_672,
+        -0.003_479_692_362_699_694,
+        0.001_630_818_441_379_038_2,
+        0.000_133_344_258_490_337_26,
+        -0.000_231_094_812_961_477_02,
+        -1.907_891_293_488_432_3e-6,
+        3.514_414_872_672_854e-5,
+        7.150_870_158_724_707e-7,
+        -5.918_773_309_451_216e-6,
+        -6.252_896_338_151_077e-7,
+        1.019_533_485_148_897_3e-6,
+        2.638_442_219_390_815e-7,
+        -1.538_919_197_955_525_4e-7,
+        -7.642_966_844_551_204e-8,
+        1.429_837_597_027_241_7e-8,
+        1.387_337_555_724_519_7e-8,
+        1.622_685_652_233_515e-10,
+        -9.296_105_524_114_009e-10,
+    ];
 }
 
 /// A register of `LANES` numbers.
 ///
 /// # Safety
 /// Every method needs its instruction set; loads and stores need valid pointers.
-pub(super) trait Simd: Copy {
+pub(crate) trait Simd: Copy {
     type T: Tables;
     const LANES: usize;
     /// How many registers wide the matrix kernel's tile is: with its six rows, as many
@@ -87,6 +131,7 @@ pub(super) trait Simd: Copy {
     unsafe fn sub(self, other: Self) -> Self;
     unsafe fn mul(self, other: Self) -> Self;
     unsafe fn div(self, other: Self) -> Self;
+    unsafe fn sqrt(self) -> Self;
     /// The larger; `self` where either is NaN.
     unsafe fn max(self, other: Self) -> Self;
     /// The smaller; `self` where either is NaN.
@@ -260,16 +305,35 @@ pub(super) trait Simd: Copy {
         }
     }
 
-    /// Applies a scalar function lane by lane: for the rare function without a vector form.
+    /// eˣ for any x: 0, ∞ and NaN where they belong.
     #[inline(always)]
-    unsafe fn each(self, f: impl Fn(Self::T) -> Self::T) -> Self {
+    unsafe fn exp_anywhere(self) -> Self {
+        unsafe { self.min(Self::splat(Self::T::INFINITE_EXP)).exp() }
+    }
+
+    /// Φ(x), the normal distribution's share below x, and φ(x), its density there.
+    ///
+    /// Both tails come from the small side, so nothing cancels: Φ(−8) is as exact as Φ(8).
+    #[inline(always)]
+    unsafe fn normal(self) -> (Self, Self) {
         unsafe {
-            let mut lanes = [Self::T::ZERO; 16];
-            self.store(lanes.as_mut_ptr());
-            for x in &mut lanes[..Self::LANES] {
-                *x = f(*x);
+            let zero = Self::zero();
+            let one = Self::splat(Self::T::ONE);
+            let e = self.mul(self.mul(Self::number(-0.5))).exp();
+            // Beyond 40 e is 0 in either precision.
+            let a = self.max(zero.sub(self)).min(Self::number(40.0));
+            let t = a.add(Self::number(4.0)).reciprocal();
+            let w = t.fnma(Self::number(8.0), one);
+            let table = Self::T::NORMAL_TAIL;
+            let mut sum = Self::splat(table[table.len() - 1]);
+            let mut at = table.len() - 1;
+            while at > 0 {
+                at -= 1;
+                sum = sum.fma(w, Self::splat(table[at]));
             }
-            Self::load(lanes.as_ptr())
+            let tail = sum.mul(t).mul(e);
+            let density = e.mul(Self::number(0.398_942_280_401_432_7));
+            (self.where_greater(zero, one.sub(tail), tail), density)
         }
     }
 }

@@ -69,6 +69,10 @@ macro_rules! portable {
                 self.zip(other, |a, b| a / b)
             }
             #[inline(always)]
+            unsafe fn sqrt(self) -> Self {
+                Self(self.0.map(<$t>::sqrt))
+            }
+            #[inline(always)]
             unsafe fn max(self, other: Self) -> Self {
                 self.zip(other, |a, b| if b > a { b } else { a })
             }

@@ -1,0 +1,23 @@
+//! The fused operations of a training step, beside attention: each forward and backward, in SIMD, on
+//! every core.
+//!
+//! Arrays are contiguous slices, row after row; a result is written whole, whatever was in it. How
+//! the work is cut depends on the shape alone and parts are added in order, so the bits are the
+//! same on any number of threads. [`mod@reference`] has the formulas in plain loops; the entrances
+//! are methods of [`Cpu`](crate::Cpu).
+
+pub(crate) mod cross_entropy;
+mod denormal;
+mod embedding;
+pub(crate) mod layer_norm;
+pub(crate) mod optimiser;
+mod parts;
+pub(crate) mod pointwise;
+pub mod reference;
+pub(crate) mod softmax;
+
+pub use cross_entropy::CrossEntropy;
+pub use denormal::flush_denormals;
+pub use layer_norm::{LayerNorm, LayerNormGrads};
+pub use optimiser::{Adam, AdamTensor, Sgd, SgdTensor};
+pub use pointwise::Pointwise;

@@ -1,0 +1,14 @@
+//! The operations of a training step: by the twofold rule against the oracle, in both precisions,
+//! on every instruction set, with the same bits on any number of threads.
+#![allow(unreachable_pub, missing_docs)]
+#![allow(clippy::unwrap_used)] // a test that cannot go on says so by its panic
+
+#[path = "../case/mod.rs"]
+mod case;
+mod cross_entropy;
+mod embedding;
+mod layer_norm;
+mod optimiser;
+mod pointwise;
+mod rule;
+mod softmax;

@@ -1,0 +1,39 @@
+//! Layer normalisation.
+
+use regard_tensor::{Init, Parameter, Parameters, Result, Tensor, ensure};
+
+/// Rows of mean 0 and variance 1, times a learned gain plus a learned shift.
+///
+/// ```
+/// use regard::{DType, LayerNorm, Parameters, Tensor};
+/// let norm = LayerNorm::new(&Parameters::new(DType::F32, 1), 2)?;
+/// let y = norm.forward(&Tensor::from_vec(vec![10f32, 30.0], &[1, 2])?)?.to_vec::<f32>()?;
+/// assert!((y[0] + 1.0).abs() < 1e-3 && (y[1] - 1.0).abs() < 1e-3);
+/// # Ok::<(), regard::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct LayerNorm {
+    /// The gain, `[width]`.
+    pub weight: Parameter,
+    /// The shift, `[width]`.
+    pub bias: Parameter,
+    /// Added to the variance.
+    pub eps: f64,
+}
+
+impl LayerNorm {
+    /// New, with a gain of 1 and no shift.
+    pub fn new(parameters: &Parameters, width: usize) -> Result<Self> {
+        ensure!(width > 0, "layer norm over a width of 0");
+        Ok(Self {
+            weight: parameters.parameter("weight", &[width], Init::Ones)?,
+            bias: parameters.parameter("bias", &[width], Init::Zeros)?,
+            eps: 1e-5,
+        })
+    }
+
+    /// Over the last axis.
+    pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        x.layer_norm(&self.weight.tensor(), &self.bias.tensor(), self.eps)
+    }
+}
