@@ -12,6 +12,7 @@
 
 mod attention;
 mod layer;
+mod mechanism;
 mod mode;
 
 pub use attention::{Attended, Attention, Bias, Mask, OwnScore, Score, Segments};
@@ -20,6 +21,7 @@ pub use layer::{
     LayerNorm, Linear, MultiHeadAttention, MultiHeadConfig, Nonlinearity, Position, alibi_slopes,
     rotate, sinusoids,
 };
+pub use mechanism::{BilinearScale, Keys, Mechanism, MechanismConfig, ScoreConfig, Weighting};
 pub use mode::Mode;
 pub use regard_kernels::{Activation, Dropout, Edges, Normaliser, Real, Window};
 pub use regard_tensor::*;

@@ -1,0 +1,261 @@
+//! A score and a weighting together.
+
+use super::score::Scorer;
+use super::{ScoreConfig, Weighting};
+use crate::{Attended, Attention, Bias, Mask, Mode};
+use regard_kernels::{Dropout, Normaliser};
+use regard_tensor::{Parameters, Result, Tensor, ensure};
+use serde::{Deserialize, Serialize};
+
+/// What a [`Mechanism`] is made of.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct MechanismConfig {
+    /// The score.
+    pub score: ScoreConfig,
+    /// How scores become weights.
+    pub weighting: Weighting,
+    /// What scores are divided by under Gumbel noise.
+    pub temperature: f64,
+    /// The share of weights left out while learning.
+    pub dropout: f64,
+}
+
+impl Default for MechanismConfig {
+    fn default() -> Self {
+        Self {
+            score: ScoreConfig::ScaledDot,
+            weighting: Weighting::Softmax,
+            temperature: 1.0,
+            dropout: 0.0,
+        }
+    }
+}
+
+impl MechanismConfig {
+    /// A score under softmax.
+    pub fn new(score: ScoreConfig) -> Self {
+        Self { score, ..Self::default() }
+    }
+}
+
+/// Attention of one head over sequences `[B, N, D]`, with any score and any weighting.
+///
+/// ```
+/// use regard::{DType, Mask, Mechanism, MechanismConfig, Mode, Parameters, Random, ScoreConfig};
+/// let parameters = Parameters::new(DType::F32, 1);
+/// let config = MechanismConfig::new(ScoreConfig::Additive { hidden: 16 });
+/// let additive = Mechanism::new(&parameters, &config, 6, 10)?;
+/// let random = Random::new(1);
+/// let q = random.normal(&[2, 3, 6], 0.0, 1.0, DType::F32)?;
+/// let memory = random.normal(&[2, 7, 10], 0.0, 1.0, DType::F32)?;
+/// let attended = additive.attend(&q, &memory, &memory, &Mask::none(), Mode::Infer, true)?;
+/// assert_eq!(attended.out.shape(), [2, 3, 10]);
+/// assert_eq!(attended.weights.unwrap().shape(), [2, 3, 7]);
+/// assert_eq!(parameters.count(), 16 * (1 + 6 + 10));
+/// # Ok::<(), regard::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Mechanism {
+    config: MechanismConfig,
+    scorer: Scorer,
+}
+
+/// Keys made ready to be scored, once for many queries.
+#[derive(Clone, Debug)]
+pub struct Keys {
+    k: Tensor,
+    bias: Option<Tensor>,
+    centre: Option<Tensor>,
+}
+
+impl Keys {
+    /// Keeps and repeats batch items: what a beam does when its hypotheses change places.
+    pub fn reorder(&self, items: &[usize]) -> Result<Self> {
+        let index = Tensor::from_vec(items.iter().map(|&x| x as i64).collect(), &[items.len()])?;
+        let pick = |x: &Option<Tensor>| x.as_ref().map(|x| x.rows(&index)).transpose();
+        Ok(Self { k: self.k.rows(&index)?, bias: pick(&self.bias)?, centre: pick(&self.centre)? })
+    }
+}
+
+impl Mechanism {
+    /// For queries of width `dq` and keys of width `dk`; refuses a score that cannot join them.
+    pub fn new(
+        parameters: &Parameters,
+        config: &MechanismConfig,
+        dq: usize,
+        dk: usize,
+    ) -> Result<Self> {
+        ensure!(
+            config.temperature.is_finite() && config.temperature > 0.0,
+            "a temperature of {}",
+            config.temperature
+        );
+        ensure!(
+            (0.0..1.0).contains(&config.dropout),
+            "a dropout of {} is not within 0..1",
+            config.dropout
+        );
+        let scorer = Scorer::new(parameters, &config.score, dq, dk)?;
+        Ok(Self { config: config.clone(), scorer })
+    }
+
+    /// How it was made.
+    pub fn config(&self) -> &MechanismConfig {
+        &self.config
+    }
+
+    /// Keys `[B, Nk, Dk]` made ready, once for many queries.
+    pub fn keys(&self, k: &Tensor) -> Result<Keys> {
+        ensure!(k.rank() == 3, "keys of shape {:?}; they are [B, Nk, Dk]", k.shape());
+        let centre = self.scorer.centre(k)?;
+        let prepared = self.scorer.keys(k, centre.as_ref())?;
+        Ok(Keys { k: prepared.x, bias: prepared.own, centre })
+    }
+
+    /// q `[B, Nq, Dq]`, k `[B, Nk, Dk]`, v `[B, Nk, Dv]` → `[B, Nq, Dv]`, with the weights
+    /// `[B, Nq, Nk]` where they are asked for.
+    pub fn attend(
+        &self,
+        q: &Tensor,
+        k: &Tensor,
+        v: &Tensor,
+        mask: &Mask,
+        mode: Mode,
+        weights: bool,
+    ) -> Result<Attended> {
+        self.attend_keys(q, &self.keys(k)?, v, mask, mode, weights)
+    }
+
+    /// As [`Mechanism::attend`], with keys made ready before.
+    pub fn attend_keys(
+        &self,
+        q: &Tensor,
+        keys: &Keys,
+        v: &Tensor,
+        mask: &Mask,
+        mode: Mode,
+        weights: bool,
+    ) -> Result<Attended> {
+        match (self.config.weighting, mode) {
+            (Weighting::Softmax, _) | (Weighting::Gumbel, Mode::Infer) => {
+                self.soft(q, keys, v, mask, mode, Normaliser::Softmax, weights)
+            }
+            (Weighting::Sparsemax, _) => {
+                self.soft(q, keys, v, mask, mode, Normaliser::Sparsemax, weights)
+            }
+            (Weighting::Entmax15, _) => {
+                self.soft(q, keys, v, mask, mode, Normaliser::Entmax15, weights)
+            }
+            (Weighting::Sigmoid, _) => {
+                self.soft(q, keys, v, mask, mode, Normaliser::Sigmoid, weights)
+            }
+            (Weighting::None, _) => self.soft(q, keys, v, mask, mode, Normaliser::None, weights),
+            (Weighting::Argmax, _)
+            | (
+                Weighting::Sample | Weighting::StraightThrough | Weighting::GumbelHard,
+                Mode::Infer,
+            ) => self.soft(q, keys, v, mask, Mode::Infer, Normaliser::Argmax, weights),
+            (Weighting::Sample, Mode::Train(random)) => {
+                let sample = Normaliser::Sample { seed: random.key() };
+                self.soft(q, keys, v, mask, Mode::Infer, sample, weights)
+            }
+            (Weighting::StraightThrough, Mode::Train(_)) => {
+                let (attention, q) = self.attention(q, keys, mask, Normaliser::Softmax, 1.0)?;
+                straight_through(&attention, &q, &keys.k, v)
+            }
+            (Weighting::Gumbel | Weighting::GumbelHard, Mode::Train(random)) => {
+                let temperature = self.config.temperature;
+                let (mut attention, q) =
+                    self.attention(q, keys, mask, Normaliser::Softmax, temperature)?;
+                let shape = [q.shape()[0], 1, q.shape()[1], keys.k.shape()[1]];
+                let u = random.uniform(&shape, 1e-9, 1.0 - 1e-9, q.dtype())?;
+                // −ln(−ln u), over the temperature, joins whatever bias there is.
+                let noise = u.ln()?.scale(-1.0)?.ln()?.scale(-1.0 / temperature)?;
+                attention.bias.full = Some(match attention.bias.full.take() {
+                    Some(bias) => bias.add(&noise)?,
+                    None => noise,
+                });
+                if self.config.weighting == Weighting::GumbelHard {
+                    straight_through(&attention, &q, &keys.k, v)
+                } else {
+                    attention.attend(&q, &keys.k, v, weights)
+                }
+            }
+        }
+    }
+
+    /// The softmax probabilities `[B, Nq, Nk]` of the keys, whatever the weighting: what hard
+    /// attention draws from.
+    pub fn probabilities(&self, q: &Tensor, k: &Tensor, mask: &Mask) -> Result<Tensor> {
+        let keys = self.keys(k)?;
+        let nothing = Tensor::zeros(&[k.shape()[0], k.shape()[1], 1], k.dtype())?;
+        let attended =
+            self.soft(q, &keys, &nothing, mask, Mode::Infer, Normaliser::Softmax, true)?;
+        attended.weights.ok_or_else(|| crate::Error::new("attention gave no weights"))
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn soft(
+        &self,
+        q: &Tensor,
+        keys: &Keys,
+        v: &Tensor,
+        mask: &Mask,
+        mode: Mode,
+        normaliser: Normaliser,
+        weights: bool,
+    ) -> Result<Attended> {
+        let (mut attention, q) = self.attention(q, keys, mask, normaliser, 1.0)?;
+        if let (Mode::Train(random), true) = (mode, self.config.dropout > 0.0) {
+            attention.dropout = Some(Dropout { p: self.config.dropout, seed: random.key() });
+        }
+        attention.attend(&q, &keys.k, v, weights)
+    }
+
+    /// The operator for these keys, and the queries as it scores them.
+    fn attention(
+        &self,
+        q: &Tensor,
+        keys: &Keys,
+        mask: &Mask,
+        normaliser: Normaliser,
+        temperature: f64,
+    ) -> Result<(Attention, Tensor)> {
+        ensure!(q.rank() == 3, "queries of shape {:?}; they are [B, Nq, Dq]", q.shape());
+        let prepared = self.scorer.queries(q, keys.centre.as_ref())?;
+        let by = |x: Tensor| if temperature == 1.0 { Ok(x) } else { x.scale(1.0 / temperature) };
+        let mut bias = Bias { key: keys.bias.clone().map(by).transpose()?, ..Bias::default() };
+        // A term of the query alone cancels where a shift of the scores changes nothing.
+        let shifts_matter = matches!(normaliser, Normaliser::Sigmoid | Normaliser::None);
+        if let (Some(own), true) = (prepared.own, shifts_matter) {
+            let (b, n) = (own.shape()[0], own.shape()[1]);
+            bias.full = Some(own.reshape(&[b, 1, n, 1])?);
+        }
+        let attention = Attention {
+            mask: mask.clone(),
+            bias,
+            normaliser,
+            ..Attention::new(self.scorer.score(temperature)?)
+        };
+        Ok((attention, prepared.x))
+    }
+}
+
+/// The best key forward, softmax backward: weights whose value is one choice and whose gradient is
+/// that of the probabilities.
+fn straight_through(attention: &Attention, q: &Tensor, k: &Tensor, v: &Tensor) -> Result<Attended> {
+    let soft = attention.attend(q, k, v, true)?;
+    let hard = Attention { normaliser: Normaliser::Argmax, ..attention.clone() };
+    let chosen = hard.attend(&q.detach(), &k.detach(), &v.detach(), true)?;
+    let (Some(p), Some(choice)) = (soft.weights, chosen.weights) else {
+        return Err(crate::Error::new("attention gave no weights"));
+    };
+    let weights = p.add(&choice.sub(&p.detach())?)?;
+    Ok(Attended {
+        out: weights.matmul(v)?,
+        weights: Some(weights),
+        index: chosen.index,
+        log_prob: None,
+    })
+}
