@@ -44,8 +44,8 @@ pub use spec::{
     OwnScore, Relative, Saved, Score, Segments, Shape, Spec, Window,
 };
 pub use step::{
-    Adam, AdamTensor, CrossEntropy, LayerNorm, LayerNormGrads, Pointwise, Sgd, SgdTensor,
-    flush_denormals,
+    Adam, AdamTensor, Cell, CrossEntropy, LayerNorm, LayerNormGrads, Pointwise, Recurrent,
+    RecurrentGrads, RecurrentOut, RecurrentSeed, Sgd, SgdTensor, flush_denormals,
 };
 pub use view::{View, ViewMut};
 

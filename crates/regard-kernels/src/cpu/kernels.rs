@@ -12,6 +12,7 @@ use crate::random::Draw;
 use crate::step::layer_norm::{NormGrads, NormRows};
 use crate::step::optimiser::{AdamNumbers, SgdNumbers};
 use crate::step::pointwise::{PointwiseGrads, PointwiseRows};
+use crate::step::recurrent::{CellGrads, CellStep, Product};
 
 /// Calls a macro with its own arguments and the list of all kernels.
 macro_rules! with_kernels {
@@ -51,6 +52,11 @@ macro_rules! with_kernels {
             fn optimiser::adam(a: AdamNumbers<T>, n: usize, param: *mut T, grad: *const T, m: *mut T, v: *mut T);
             fn optimiser::sgd(s: SgdNumbers<T>, n: usize, param: *mut T, grad: *const T, direction: *mut T);
             fn optimiser::squares(n: usize, x: *const T) -> f64;
+            fn recurrent::product(p: Product<T>);
+            fn recurrent::turn_in(from: *const T, row: usize, n: usize, d: usize, to: *mut T);
+            fn recurrent::turn_out(from: *const T, d: usize, n: usize, to: *mut T, row: usize);
+            fn recurrent::cell_step(s: CellStep<T>);
+            fn recurrent::cell_grads(s: CellGrads<T>);
         }
     };
 }

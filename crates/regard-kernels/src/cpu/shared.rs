@@ -55,6 +55,16 @@ impl<'a, T: Copy> Shared<'a, T> {
         unsafe { std::slice::from_raw_parts_mut(self.data.add(from), len) }
     }
 
+    /// Where `n` rows of `width` numbers begin that lie `row` apart, other tasks' rows between them.
+    ///
+    /// # Safety
+    /// No other task uses any of these rows meanwhile.
+    pub(crate) unsafe fn rows(&self, from: usize, row: usize, n: usize, width: usize) -> *mut T {
+        assert!(n == 0 || from + (n - 1) * row + width <= self.len);
+        // SAFETY: within the slice, or one past it.
+        unsafe { self.data.add(from.min(self.len)) }
+    }
+
     /// As [`Self::part`]; nothing where the array is empty because nobody asked for it.
     ///
     /// # Safety

@@ -13,6 +13,7 @@ pub(crate) mod layer_norm;
 pub(crate) mod optimiser;
 mod parts;
 pub(crate) mod pointwise;
+pub(crate) mod recurrent;
 pub mod reference;
 pub(crate) mod softmax;
 
@@ -21,3 +22,4 @@ pub use denormal::flush_denormals;
 pub use layer_norm::{LayerNorm, LayerNormGrads};
 pub use optimiser::{Adam, AdamTensor, Sgd, SgdTensor};
 pub use pointwise::Pointwise;
+pub use recurrent::{Cell, Recurrent, RecurrentGrads, RecurrentOut, RecurrentSeed};

@@ -3,6 +3,10 @@
 //! In `f64` they are the truth the kernels are compared with, in `f32` the plain formula in the
 //! same precision. Shapes are taken on trust: an index out of range panics.
 
+mod recurrent;
+
+pub use recurrent::{RecurrentGradients, RecurrentOutput, recurrent, recurrent_backward};
+
 use super::{Adam, CrossEntropy, LayerNorm, Pointwise, Sgd};
 use crate::Real;
 

@@ -10,5 +10,6 @@ mod embedding;
 mod layer_norm;
 mod optimiser;
 mod pointwise;
+mod recurrent;
 mod rule;
 mod softmax;
