@@ -40,11 +40,11 @@ pub use error::{Error, Result};
 pub use file::{Loaded, load, save, write_whole};
 pub use finite::finite_difference_error;
 pub use init::Init;
-pub use ops::Slide;
+pub use ops::{Recurred, RecurrentStart, Slide};
 pub use optim::{Better, Decay, Optimiser, Plateau, Rule, Schedule};
 pub use parameter::{Parameter, Parameters};
 pub use random::Random;
 pub use tape::{Gradients, Parents, without_gradients};
 pub use tensor::Tensor;
 
-pub use regard_kernels::step::{CrossEntropy, Pointwise};
+pub use regard_kernels::step::{Cell, CrossEntropy, Pointwise};

@@ -2,7 +2,8 @@
 #![allow(clippy::unwrap_used)]
 
 use regard_tensor::{
-    CrossEntropy, DType, Pointwise, Random, Result, Slide, Tensor, finite_difference_error,
+    Cell, CrossEntropy, DType, Pointwise, Random, RecurrentStart, Result, Slide, Tensor,
+    finite_difference_error,
 };
 
 fn normal(seed: u64, shape: &[usize]) -> Tensor {
@@ -215,4 +216,36 @@ fn splitting_with_and_without_every_part_used() {
         Tensor::cat(&[parts[2].square()?, parts[0].clone(), parts[2].clone()], 1)
     });
     check(&x, |x| x[0].split(0, &[1, 1])?[1].square());
+}
+
+#[test]
+fn recurrent_layers_with_lengths_and_in_reverse() {
+    for cell in [Cell::RnnTanh, Cell::RnnRelu, Cell::Gru, Cell::Lstm] {
+        let (g, h) = (cell.gates(), 3);
+        let mut inputs = vec![
+            normal(1, &[2, 4, g * h]),
+            normal(2, &[g * h, h]),
+            normal(3, &[g * h]),
+            normal(4, &[2, h]),
+        ];
+        if cell == Cell::Lstm {
+            inputs.push(normal(5, &[2, h]));
+        }
+        for (lengths, reverse) in
+            [(None, false), (Some(&[4, 2][..]), false), (Some(&[1, 4][..]), true)]
+        {
+            check(&inputs, |x| {
+                let start = RecurrentStart {
+                    w_hh: &x[1],
+                    b_hh: Some(&x[2]),
+                    h0: Some(&x[3]),
+                    c0: x.get(4),
+                };
+                let all = x[0].recurrent(cell, start, lengths, reverse)?;
+                let mut parts = vec![all.out, all.h.scale(2.0)?.unsqueeze(1)?];
+                parts.extend(all.c.map(|c| c.unsqueeze(1)).transpose()?);
+                Tensor::cat(&parts, 1)
+            });
+        }
+    }
 }

@@ -12,6 +12,7 @@ mod loss;
 mod matmul;
 mod norm;
 mod pool;
+mod recurrent;
 pub(crate) mod reduce;
 mod softmax;
 mod unary;
@@ -19,3 +20,4 @@ mod view;
 
 pub(crate) use binary::{add_into, add_to_part, owned};
 pub use convolution::Slide;
+pub use recurrent::{Recurred, RecurrentStart};
