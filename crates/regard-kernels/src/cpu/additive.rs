@@ -29,6 +29,12 @@ pub(crate) enum Form {
 }
 
 impl Form {
+    /// Whether rows of one register have kernels of their own; see `narrow.rs`.
+    #[inline(always)]
+    pub(super) fn is_narrow(self) -> bool {
+        matches!(self, Self::Leaky(_))
+    }
+
     /// The form that is accurate for inputs of magnitude up to `reach` (NaN: unknown).
     pub(super) fn of(activation: Activation, reach: f64) -> Self {
         match activation {

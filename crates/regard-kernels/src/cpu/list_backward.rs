@@ -5,6 +5,7 @@
 //! No two tasks write to the same place, so the sums have one order. Memory: two numbers per pair
 //! and head, or per query and head where the second walk can do with those.
 
+use super::additive::Form;
 use super::choice::Choice;
 use super::list::{
     Heads, Links, Near, ROWS, near_views, pair_score, same, score_rows, side_by_side,
@@ -92,7 +93,13 @@ impl<T: Real> Pass<'_, T> {
             && !p.spec.mask.is_more_than_edges();
         let graph = matches!(self.links, Links::Graph(_));
         let narrow = p.s.group() == 1 && p.s.dk.max(p.s.dv) <= p.kernels.lanes;
-        plain && alone && graph && narrow && !matches!(p.spec.score, Score::Own(_))
+        let score = match p.spec.score {
+            Score::Dot { .. } => true,
+            // The form of these does not depend on how large the inputs are.
+            Score::Additive { activation, .. } => Form::of(activation, f64::NAN).is_narrow(),
+            Score::Own(_) => false,
+        };
+        plain && alone && graph && narrow && score
     }
 
     /// Fills the array of pairs, writes the gradient of q, and gives the parts of the gradients

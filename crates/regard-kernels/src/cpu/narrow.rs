@@ -3,10 +3,13 @@
 //! A row is then one load, and what it meets stays in registers: a list costs little more than
 //! reading its rows. Many lists are short, so nothing is left over to be done one by one: the last
 //! few keys of a list are filled up with its last.
+//!
+//! Only for the scores that graphs use, dot and the leaky family (ReLU and identity are of it):
+//! every other form would be compiled a dozen times for nobody.
 
 #![allow(clippy::needless_range_loop)] // constant bounds, so that everything stays in registers
 
-use super::additive::{Form, for_each_form, value, value_and_slope};
+use super::additive::{Form, value, value_and_slope};
 use super::row::{AHEAD, RowAdditiveGrads, RowGather, RowScore, RowScores, Rows, Term};
 use super::simd::Simd;
 use crate::Real;
@@ -44,9 +47,10 @@ pub(super) unsafe fn scores<V: Simd>(r: &RowScores<V::T>, keys: *const u32) {
     unsafe {
         match r.score {
             RowScore::Dot(scale) => scores_by::<V>(r, keys, Term::Dot(scale)),
-            RowScore::Additive { form, w, w_head } => for_each_form!(form, form => {
-                scores_by::<V>(r, keys, Term::Additive { form, w, w_head });
-            }),
+            RowScore::Additive { form: Form::Leaky(slope), w, w_head } => {
+                scores_by::<V>(r, keys, Term::Additive { form: Form::Leaky(slope), w, w_head });
+            }
+            RowScore::Additive { .. } => unreachable!("row_scores takes the others"),
         }
     }
 }
@@ -180,11 +184,14 @@ pub(super) unsafe fn gather<V: Simd>(r: &RowGather<V::T>) {
 pub(super) unsafe fn additive_grads<V: Simd>(r: &RowAdditiveGrads<V::T>, keys: *const u32) {
     // SAFETY: as there.
     unsafe {
-        for_each_form!(r.form, form => if r.d == V::LANES {
-            query_grads::<V, true>(r, keys, form);
+        let Form::Leaky(slope) = r.form else {
+            unreachable!("row_additive_grads takes the others")
+        };
+        if r.d == V::LANES {
+            query_grads::<V, true>(r, keys, Form::Leaky(slope));
         } else {
-            query_grads::<V, false>(r, keys, form);
-        })
+            query_grads::<V, false>(r, keys, Form::Leaky(slope));
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 
 #![allow(clippy::needless_range_loop)] // constant bounds, so that everything stays in registers
 
-use super::additive::{Form, for_each_form, value, value_and_slope};
+use super::additive::{Form, value, value_and_slope};
 use super::narrow::{four, put, row};
 use super::row::{AHEAD, KeyGrads, RowScore, Rows, Term};
 use super::simd::Simd;
@@ -62,9 +62,11 @@ pub(super) unsafe fn key_grads_again<V: Simd>(
     unsafe {
         match r.score {
             RowScore::Dot(scale) => again_by::<V>(r, queries, stats, Term::Dot(scale)),
-            RowScore::Additive { form, w, w_head } => for_each_form!(form, form => {
+            RowScore::Additive { form: Form::Leaky(slope), w, w_head } => {
+                let form = Form::Leaky(slope);
                 again_by::<V>(r, queries, stats, Term::Additive { form, w, w_head });
-            }),
+            }
+            RowScore::Additive { .. } => unreachable!("only narrow forms are computed again"),
         }
     }
 }

@@ -133,6 +133,17 @@ pub(crate) enum RowScore<T> {
     Additive { form: Form, w: *const T, w_head: usize },
 }
 
+impl<T> RowScore<T> {
+    /// Whether rows of one register have kernels of their own; see `narrow.rs`.
+    #[inline(always)]
+    fn is_narrow(&self) -> bool {
+        match self {
+            Self::Dot(_) => true,
+            Self::Additive { form, .. } => form.is_narrow(),
+        }
+    }
+}
+
 /// Scores of each row's pairs for `heads` heads, `group` of which share a key head.
 #[derive(Clone, Copy)]
 pub(crate) struct RowScores<T> {
@@ -160,6 +171,7 @@ pub(super) unsafe fn row_scores<V: Simd>(r: RowScores<V::T>) {
         if let (List::These(keys), 1) = (r.keys, r.group)
             && r.d <= V::LANES
             && r.rows > 0
+            && r.score.is_narrow()
         {
             return narrow::scores::<V>(&r, keys);
         }
@@ -527,6 +539,7 @@ pub(super) unsafe fn row_additive_grads<V: Simd>(r: RowAdditiveGrads<V::T>) {
     unsafe {
         if let (List::These(keys), 1) = (r.keys, r.group)
             && r.d <= V::LANES
+            && r.form.is_narrow()
         {
             return narrow::additive_grads::<V>(&r, keys);
         }
@@ -615,14 +628,13 @@ pub(super) unsafe fn key_grads<V: Simd>(r: KeyGrads<V::T>) {
         if let (Some(stats), List::These(queries)) = (r.stats, r.queries) {
             return narrow_keys::key_grads_again::<V>(&r, queries, stats);
         }
-        if let RowScore::Additive { form, w, w_head } = r.score
+        if let RowScore::Additive { form: Form::Leaky(slope), w, w_head } = r.score
             && r.d.max(r.dv) <= V::LANES
             && r.group == 1
             && !r.grad_k.base.is_null()
             && !r.grad_v.base.is_null()
         {
-            for_each_form!(form, form => narrow_keys::key_grads::<V>(form, w, w_head, &r));
-            return;
+            return narrow_keys::key_grads::<V>(Form::Leaky(slope), w, w_head, &r);
         }
         for j in 0..r.keys {
             for kh in 0..r.heads / r.group {
