@@ -19,10 +19,12 @@ mod pooling;
 pub use attention::{Attended, Attention, Bias, Mask, OwnScore, Score, Segments};
 pub use layer::{
     BlockConfig, DecoderBlock, DecoderCache, Embedding, EncoderBlock, FeedForward, KeyValueCache,
-    LayerNorm, Linear, MultiHeadAttention, MultiHeadConfig, Nonlinearity, Position, alibi_slopes,
-    rotate, sinusoids,
+    LayerNorm, Linear, MultiHeadAttention, MultiHeadConfig, Nonlinearity, Position, WindowedConfig,
+    WindowedSelfAttention, alibi_slopes, rotate, sinusoids,
 };
-pub use mechanism::{BilinearScale, Keys, Mechanism, MechanismConfig, ScoreConfig, Weighting};
+pub use mechanism::{
+    BilinearScale, Keys, LearnedQueries, Mechanism, MechanismConfig, ScoreConfig, Weighting,
+};
 pub use mode::Mode;
 pub use pooling::{Gate, Pooled, Pooling, PoolingConfig};
 pub use regard_kernels::{Activation, Dropout, Edges, Normaliser, Real, Window};

@@ -9,6 +9,7 @@ mod nonlinearity;
 mod norm;
 mod position;
 mod transformer;
+mod windowed;
 
 pub use cache::KeyValueCache;
 pub use embedding::Embedding;
@@ -19,3 +20,4 @@ pub use nonlinearity::Nonlinearity;
 pub use norm::LayerNorm;
 pub use position::{Position, alibi_slopes, rotate, sinusoids};
 pub use transformer::{BlockConfig, DecoderBlock, DecoderCache, EncoderBlock};
+pub use windowed::{WindowedConfig, WindowedSelfAttention};

@@ -1,8 +1,8 @@
 //! A pooling with its parameters.
 
 use super::{Gate, PoolingConfig};
-use crate::{Mask, Mechanism, Mode};
-use regard_tensor::{Error, Init, Parameter, Parameters, Result, Tensor, ensure};
+use crate::{LearnedQueries, Mask, Mode};
+use regard_tensor::{DType, Error, Parameters, Result, Tensor, ensure};
 
 /// A set of vectors `[B, N, D]`, padded to one length, becomes one vector `[B, D]`. Padding has no
 /// influence, and an empty set gives zeros.
@@ -32,7 +32,7 @@ enum Kind {
     Max,
     Last,
     Gate(Gate),
-    Attention { query: Parameter, mechanism: Mechanism },
+    Attention(LearnedQueries),
 }
 
 /// What a [`Pooling`] gives.
@@ -58,10 +58,9 @@ impl Pooling {
             PoolingConfig::Max => Kind::Max,
             PoolingConfig::Last => Kind::Last,
             PoolingConfig::Gate => Kind::Gate(Gate::new(&parameters.at("gate"), width)?),
-            PoolingConfig::Attention(config) => Kind::Attention {
-                query: parameters.parameter("query", &[1, width], Init::Glorot)?,
-                mechanism: Mechanism::new(&parameters.at("mechanism"), config, width, width)?,
-            },
+            PoolingConfig::Attention(config) => {
+                Kind::Attention(LearnedQueries::new(parameters, config, 1, width, width)?)
+            }
         };
         Ok(Self { kind, width })
     }
@@ -102,11 +101,11 @@ impl Pooling {
                 let gated = gate.forward(&set.clean()?)?;
                 pooled.out = gated.mul(&shares.unsqueeze(2)?)?.sum(1)?;
             }
-            Kind::Attention { query, mechanism } => {
-                let (q, x, mask) = (set.queries(query)?, set.clean()?, set.mask());
-                let attended = mechanism.attend(&q, &x, &x, &mask, mode, weights)?;
+            Kind::Attention(query) => {
+                let x = set.clean()?;
+                let attended = query.attend(&x, &x, &set.mask(), mode, weights)?;
                 let drop = |x: Option<Tensor>| x.map(|x| x.squeeze(1)).transpose();
-                pooled.out = attended.out.squeeze(1)?;
+                pooled.out = attended.out;
                 pooled.weights = if weights { drop(attended.weights)? } else { None };
                 pooled.index = drop(attended.index)?;
                 pooled.log_prob = drop(attended.log_prob)?;
@@ -118,11 +117,11 @@ impl Pooling {
     /// The softmax probabilities `[B, N]` that hard attention draws from; refused where there is
     /// no attention.
     pub fn probabilities(&self, x: &Tensor, lengths: Option<&[usize]>) -> Result<Tensor> {
-        let Kind::Attention { query, mechanism } = &self.kind else {
+        let Kind::Attention(query) = &self.kind else {
             return Err(Error::new("a pooling without attention has no probabilities"));
         };
         let set = Set::new(x, lengths, self.width)?;
-        mechanism.probabilities(&set.queries(query)?, &set.clean()?, &set.mask())?.squeeze(1)
+        query.probabilities(&set.clean()?, &set.mask())?.squeeze(1)
     }
 }
 
@@ -186,11 +185,6 @@ impl<'a> Set<'a> {
         Tensor::from_vec(all, &[self.lengths.len(), n])?.to_dtype(self.x.dtype())
     }
 
-    fn queries(&self, query: &Parameter) -> Result<Tensor> {
-        let s = self.x.shape();
-        query.tensor().broadcast_to(&[s[0], 1, s[2]])
-    }
-
     /// `[B, 1]`: true where there is any vector.
     fn any(&self) -> Result<Tensor> {
         let any: Vec<bool> = self.lengths.iter().map(|&l| l > 0).collect();
@@ -201,7 +195,7 @@ impl<'a> Set<'a> {
     fn largest(&self) -> Result<(Tensor, Tensor)> {
         let s = self.x.shape();
         if s[1] == 0 {
-            let winner = Tensor::zeros(&[s[0], s[2]], regard_tensor::DType::I64)?;
+            let winner = Tensor::zeros(&[s[0], s[2]], DType::I64)?;
             return Ok((Tensor::zeros(&[s[0], s[2]], self.x.dtype())?, winner));
         }
         let (largest, winner) = self.filled(f64::NEG_INFINITY)?.max(1)?;
