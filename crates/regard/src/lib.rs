@@ -15,6 +15,7 @@ mod layer;
 mod mechanism;
 mod mode;
 mod pooling;
+mod reinforce;
 
 pub use attention::{Attended, Attention, Bias, Mask, OwnScore, Score, Segments};
 pub use layer::{
@@ -29,3 +30,4 @@ pub use mode::Mode;
 pub use pooling::{Gate, Pooled, Pooling, PoolingConfig};
 pub use regard_kernels::{Activation, Dropout, Edges, Normaliser, Real, Window};
 pub use regard_tensor::*;
+pub use reinforce::{Reinforce, ReinforceConfig, entropy};
