@@ -11,6 +11,7 @@
 //! ```
 
 mod attention;
+mod graph;
 mod layer;
 mod mechanism;
 mod mode;
@@ -18,6 +19,10 @@ mod pooling;
 mod reinforce;
 
 pub use attention::{Attended, Attention, Bias, Mask, OwnScore, Score, Segments};
+pub use graph::{
+    Graph, GraphAttended, GraphAttention, GraphAttentionConfig, GraphAttentionNetwork, GraphLayer,
+    GraphMean, GraphNetworkConfig, GraphVersion, segment_softmax,
+};
 pub use layer::{
     BlockConfig, DecoderBlock, DecoderCache, Embedding, EncoderBlock, FeedForward, KeyValueCache,
     LayerNorm, Linear, MultiHeadAttention, MultiHeadConfig, Nonlinearity, Position, WindowedConfig,
