@@ -12,6 +12,8 @@
 
 mod attention;
 mod graph;
+mod image;
+mod kernel_regression;
 mod layer;
 mod mechanism;
 mod mode;
@@ -23,6 +25,11 @@ pub use graph::{
     Graph, GraphAttended, GraphAttention, GraphAttentionConfig, GraphAttentionNetwork, GraphLayer,
     GraphMean, GraphNetworkConfig, GraphVersion, segment_softmax,
 };
+pub use image::{
+    ConvolutionalClassifier, ConvolutionalConfig, ImagePooling, VisionTransformer,
+    VisionTransformerConfig,
+};
+pub use kernel_regression::{KernelRegression, KernelRegressionConfig, Regressed};
 pub use layer::{
     BlockConfig, DecoderBlock, DecoderCache, Embedding, EncoderBlock, FeedForward, KeyValueCache,
     LayerNorm, Linear, MultiHeadAttention, MultiHeadConfig, Nonlinearity, Position, WindowedConfig,
