@@ -128,8 +128,11 @@ impl VisionTransformer {
         let c = config;
         let token = c.pooling == ImagePooling::ClassToken;
         let places = c.patches() + usize::from(token);
-        let small =
-            |name: &str, rows| parameters.parameter(name, &[rows, c.width], Init::Normal(0.02));
+        // As large as an embedding's vectors: far smaller, and small models find no places.
+        let deviation = (c.width as f64).powf(-0.5);
+        let vectors = |name: &str, rows| {
+            parameters.parameter(name, &[rows, c.width], Init::Normal(deviation))
+        };
         let blocks =
             (0..c.depth).map(|at| EncoderBlock::new(&parameters.at("blocks").at(at), &c.block()));
         Ok(Self {
@@ -140,8 +143,8 @@ impl VisionTransformer {
                 c.width,
                 true,
             )?,
-            class_token: token.then(|| small("class_token", 1)).transpose()?,
-            position: small("position", places)?,
+            class_token: token.then(|| vectors("class_token", 1)).transpose()?,
+            position: vectors("position", places)?,
             blocks: blocks.collect::<Result<_>>()?,
             norm: LayerNorm::new(&parameters.at("norm"), c.width)?,
             head: Linear::new(&parameters.at("head"), c.width, c.classes, true)?,
