@@ -14,6 +14,7 @@ mod attention;
 mod layer;
 mod mechanism;
 mod mode;
+mod pooling;
 
 pub use attention::{Attended, Attention, Bias, Mask, OwnScore, Score, Segments};
 pub use layer::{
@@ -23,5 +24,6 @@ pub use layer::{
 };
 pub use mechanism::{BilinearScale, Keys, Mechanism, MechanismConfig, ScoreConfig, Weighting};
 pub use mode::Mode;
+pub use pooling::{Gate, Pooled, Pooling, PoolingConfig};
 pub use regard_kernels::{Activation, Dropout, Edges, Normaliser, Real, Window};
 pub use regard_tensor::*;
