@@ -11,11 +11,18 @@
 //! ```
 
 mod attention;
+mod convolution;
+mod encoder;
 mod layer;
+mod length;
 mod mechanism;
 mod mode;
+mod recurrent;
+mod transformer;
 
 pub use attention::{Attended, Attention, Bias, Mask, OwnScore, Score, Segments};
+pub use convolution::{Convolution, ConvolutionConfig};
+pub use encoder::{Encoded, Encoder, EncoderConfig};
 pub use layer::{
     BlockConfig, DecoderBlock, DecoderCache, Embedding, EncoderBlock, FeedForward, KeyValueCache,
     LayerNorm, Linear, MultiHeadAttention, MultiHeadConfig, Nonlinearity, Position, alibi_slopes,
@@ -23,5 +30,7 @@ pub use layer::{
 };
 pub use mechanism::{BilinearScale, Keys, Mechanism, MechanismConfig, ScoreConfig, Weighting};
 pub use mode::Mode;
+pub use recurrent::{Recurrent, RecurrentConfig, RecurrentOutput, RecurrentState, Unit};
 pub use regard_kernels::{Activation, Dropout, Edges, Normaliser, Real, Window};
 pub use regard_tensor::*;
+pub use transformer::{TransformerConfig, TransformerEncoder};
