@@ -159,7 +159,7 @@ impl Layout {
     pub(crate) fn narrow(&self, axis: usize, start: usize, length: usize) -> Self {
         let mut layout = *self;
         layout.shape[axis] = length;
-        // Nothing lies anywhere; a step could leave the storage.
+        // Nothing has no place: an empty view stays within its storage.
         if layout.count() > 0 {
             layout.offset += start * self.strides[axis];
         }

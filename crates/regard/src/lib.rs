@@ -11,12 +11,19 @@
 //! ```
 
 mod attention;
+mod convolution;
+mod encoder;
 mod layer;
+mod length;
 mod mechanism;
 mod mode;
 mod pooling;
+mod recurrent;
+mod transformer;
 
 pub use attention::{Attended, Attention, Bias, Mask, OwnScore, Score, Segments};
+pub use convolution::{Convolution, ConvolutionConfig};
+pub use encoder::{Encoded, Encoder, EncoderConfig};
 pub use layer::{
     BlockConfig, DecoderBlock, DecoderCache, Embedding, EncoderBlock, FeedForward, KeyValueCache,
     LayerNorm, Linear, MultiHeadAttention, MultiHeadConfig, Nonlinearity, Position, alibi_slopes,
@@ -25,5 +32,7 @@ pub use layer::{
 pub use mechanism::{BilinearScale, Keys, Mechanism, MechanismConfig, ScoreConfig, Weighting};
 pub use mode::Mode;
 pub use pooling::{Gate, Pooled, Pooling, PoolingConfig};
+pub use recurrent::{Recurrent, RecurrentConfig, RecurrentOutput, RecurrentState, Unit};
 pub use regard_kernels::{Activation, Dropout, Edges, Normaliser, Real, Window};
 pub use regard_tensor::*;
+pub use transformer::{TransformerConfig, TransformerEncoder};

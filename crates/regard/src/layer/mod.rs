@@ -7,6 +7,7 @@ mod linear;
 mod multi_head;
 mod nonlinearity;
 mod norm;
+mod places;
 mod position;
 mod transformer;
 
@@ -17,5 +18,6 @@ pub use linear::Linear;
 pub use multi_head::{MultiHeadAttention, MultiHeadConfig};
 pub use nonlinearity::Nonlinearity;
 pub use norm::LayerNorm;
+pub(crate) use places::Places;
 pub use position::{Position, alibi_slopes, rotate, sinusoids};
 pub use transformer::{BlockConfig, DecoderBlock, DecoderCache, EncoderBlock};
