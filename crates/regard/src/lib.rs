@@ -11,19 +11,24 @@
 //! ```
 
 mod attention;
+mod classifier;
 mod convolution;
 mod encoder;
+mod labeler;
 mod layer;
 mod length;
 mod mechanism;
 mod mode;
 mod pooling;
 mod recurrent;
+mod sequence;
 mod transformer;
 
 pub use attention::{Attended, Attention, Bias, Mask, OwnScore, Score, Segments};
+pub use classifier::{Classified, ClassifierConfig, ClassifierPooling, SequenceClassifier};
 pub use convolution::{Convolution, ConvolutionConfig};
 pub use encoder::{Encoded, Encoder, EncoderConfig};
+pub use labeler::{Labeled, LabelerConfig, SequenceLabeler};
 pub use layer::{
     BlockConfig, DecoderBlock, DecoderCache, Embedding, EncoderBlock, FeedForward, KeyValueCache,
     LayerNorm, Linear, MultiHeadAttention, MultiHeadConfig, Nonlinearity, Position, alibi_slopes,
@@ -35,4 +40,5 @@ pub use pooling::{Gate, Pooled, Pooling, PoolingConfig};
 pub use recurrent::{Recurrent, RecurrentConfig, RecurrentOutput, RecurrentState, Unit};
 pub use regard_kernels::{Activation, Dropout, Edges, Normaliser, Real, Window};
 pub use regard_tensor::*;
+pub use sequence::{CharactersConfig, InputConfig, Sequences};
 pub use transformer::{TransformerConfig, TransformerEncoder};
