@@ -187,6 +187,32 @@ fn padding_has_no_influence() {
 }
 
 #[test]
+fn vectors_may_hold_anything_past_a_sequences_length() {
+    for (name, config) in kinds() {
+        let config = LabelerConfig { input: InputConfig::vectors(8), ..config };
+        let parameters = Parameters::new(DType::F32, 1);
+        let labeler = SequenceLabeler::new(&parameters, &config).unwrap();
+        let x = Random::new(1).normal(&[3, N, 8], 0.0, 1.0, DType::F32).unwrap();
+        let mut odd = x.to_vec::<f32>().unwrap();
+        for (at, number) in odd.iter_mut().enumerate() {
+            if at / 8 % N >= LENGTHS[at / 8 / N] {
+                *number = f32::NAN;
+            }
+        }
+        let odd = Tensor::from_vec(odd, &[3, N, 8]).unwrap();
+        let of = |x| Sequences { lengths: Some(&LENGTHS), ..Sequences::new(x) };
+        let y = ids(2, LABELS);
+        let a = labeler.loss(&of(&x), &y, Mode::Infer).unwrap();
+        let b = labeler.loss(&of(&odd), &y, Mode::Infer).unwrap();
+        assert_eq!(a.item().unwrap(), b.item().unwrap(), "{name}");
+        let (a, b) = (a.backward().unwrap(), b.backward().unwrap());
+        for parameter in parameters.all() {
+            close(a.get(&parameter).unwrap(), b.get(&parameter).unwrap());
+        }
+    }
+}
+
+#[test]
 fn a_target_below_0_has_no_loss() {
     let (_, config) = kinds().remove(0);
     let labeler = SequenceLabeler::new(&Parameters::new(DType::F64, 1), &config).unwrap();

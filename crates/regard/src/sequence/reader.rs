@@ -60,6 +60,8 @@ impl Reader {
         let x = self.input.vectors(x, self.input_width)?;
         let (b, n) = (x.shape()[0], x.shape()[1]);
         length::check("sequences", lengths, b, n)?;
+        // Given vectors may hold anything past the lengths, even NaN: no gradient should meet it.
+        let x = length::without_padding(&x, length::keep(lengths, n)?.as_ref())?;
         let x = match (&self.characters, characters) {
             (Some(own), Some(ids)) => Tensor::cat(&[x, own.vectors(ids, b, n, mode)?], 2)?,
             (None, None) => x,
@@ -71,6 +73,6 @@ impl Reader {
             }
         };
         let x = mode.dropout(&x, self.dropout)?;
-        if self.reach == 0 { Ok(x) } else { neighbours(&x, self.reach, lengths) }
+        if self.reach == 0 { Ok(x) } else { neighbours(&x, self.reach) }
     }
 }
