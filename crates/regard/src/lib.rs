@@ -18,6 +18,7 @@ mod length;
 mod mechanism;
 mod mode;
 mod recurrent;
+mod seq2seq;
 mod transformer;
 
 pub use attention::{Attended, Attention, Bias, Mask, OwnScore, Score, Segments};
@@ -33,4 +34,10 @@ pub use mode::Mode;
 pub use recurrent::{Recurrent, RecurrentConfig, RecurrentOutput, RecurrentState, Unit};
 pub use regard_kernels::{Activation, Dropout, Edges, Normaliser, Real, Window};
 pub use regard_tensor::*;
-pub use transformer::{TransformerConfig, TransformerEncoder};
+pub use seq2seq::{
+    ContextConfig, DecoderConfig, Hypothesis, SearchConfig, Sentences, Seq2Seq, Seq2SeqConfig,
+    Taught, Tied,
+};
+pub use transformer::{
+    Decoded, TransformerCache, TransformerConfig, TransformerDecoder, TransformerEncoder,
+};
