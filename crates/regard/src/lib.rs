@@ -21,6 +21,7 @@ mod mechanism;
 mod mode;
 mod pooling;
 mod recurrent;
+mod seq2seq;
 mod sequence;
 mod transformer;
 
@@ -40,5 +41,11 @@ pub use pooling::{Gate, Pooled, Pooling, PoolingConfig};
 pub use recurrent::{Recurrent, RecurrentConfig, RecurrentOutput, RecurrentState, Unit};
 pub use regard_kernels::{Activation, Dropout, Edges, Normaliser, Real, Window};
 pub use regard_tensor::*;
+pub use seq2seq::{
+    ContextConfig, DecoderConfig, Hypothesis, SearchConfig, Sentences, Seq2Seq, Seq2SeqConfig,
+    Taught, Tied,
+};
 pub use sequence::{CharactersConfig, InputConfig, Sequences};
-pub use transformer::{TransformerConfig, TransformerEncoder};
+pub use transformer::{
+    Decoded, TransformerCache, TransformerConfig, TransformerDecoder, TransformerEncoder,
+};
