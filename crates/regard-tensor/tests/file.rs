@@ -109,7 +109,8 @@ fn parameters_of_another_model_are_refused_by_name_and_change_nothing() {
         parameters
     };
     model(&[("a", &[2]), ("b", &[3])]).save(&path).unwrap();
-    let others: [(&[(&str, &[usize])], &str); 3] = [
+    type Names<'a> = &'a [(&'a str, &'a [usize])];
+    let others: [(Names, &str); 3] = [
         (&[("a", &[2])], "no parameter \"b\""),
         (&[("a", &[2]), ("b", &[3]), ("c", &[1])], "\"c\" is missing"),
         (&[("a", &[2]), ("b", &[4])], "\"b\" has shape [4], the one given [3]"),

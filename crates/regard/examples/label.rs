@@ -1,7 +1,7 @@
 //! One label per token: who needs to see whom?
 //!
-//! A token's label says whether its left neighbour is larger. A token alone can only guess; a
-//! window of one neighbour, a GRU and self-attention learn it.
+//! A token's label says whether it is larger than its left neighbour; the first is. A token alone
+//! can only guess; a window of one neighbour, a GRU and self-attention learn it.
 //!
 //!     cargo run --release -p regard --example label
 
@@ -15,7 +15,7 @@ const TOKENS: usize = 10;
 /// 32 sequences of 8 tokens, and the label of each.
 fn batch(random: &Random) -> Result<(Tensor, Tensor)> {
     let ids: Vec<i64> = (0..32 * 8).map(|_| random.below(TOKENS) as i64).collect();
-    let label = |at: usize| i64::from(at % 8 > 0 && ids[at - 1] > ids[at]);
+    let label = |at: usize| i64::from(at.is_multiple_of(8) || ids[at - 1] < ids[at]);
     let labels = (0..ids.len()).map(label).collect();
     Ok((Tensor::from_slice(&ids, &[32, 8])?, Tensor::from_vec(labels, &[32, 8])?))
 }
