@@ -105,7 +105,8 @@ pub fn load(path: impl AsRef<Path>) -> Result<Loaded> {
             continue;
         };
         let x = Tensor::from_bytes(view.data(), view.shape(), dtype);
-        tensors.insert(name.to_string(), x.map_err(|error| error.within(path.display()))?);
+        let x = x.map_err(|error| refuse(&format!("{name:?}: {error}")))?;
+        tensors.insert(name.to_string(), x);
     }
     let texts = header.metadata().clone().unwrap_or_default().into_iter().collect();
     Ok((tensors, texts))

@@ -159,7 +159,10 @@ impl Layout {
     pub(crate) fn narrow(&self, axis: usize, start: usize, length: usize) -> Self {
         let mut layout = *self;
         layout.shape[axis] = length;
-        layout.offset += start * self.strides[axis];
+        // Nothing has no place: an empty view stays within its storage.
+        if layout.count() > 0 {
+            layout.offset += start * self.strides[axis];
+        }
         layout
     }
 

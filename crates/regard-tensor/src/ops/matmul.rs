@@ -165,7 +165,8 @@ impl Tensor {
         if sb.len() == 2 && sa.len() > 2 {
             let mut shape = sa.to_vec();
             shape[sa.len() - 1] = sb[1];
-            let flat = self.reshape(&[self.count() / inner.max(1), inner])?;
+            let rows = sa[..sa.len() - 1].iter().product();
+            let flat = self.reshape(&[rows, inner])?;
             return flat.matmul(other)?.reshape(&shape);
         }
         let out = product(self, other)?;

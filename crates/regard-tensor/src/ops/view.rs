@@ -85,6 +85,7 @@ impl Tensor {
     /// use regard_tensor::Tensor;
     /// let x = Tensor::from_vec(vec![1f32, 2.0, 3.0, 4.0], &[2, 2])?;
     /// assert_eq!(x.narrow(-1, 1, 1)?.to_vec::<f32>()?, [2.0, 4.0]);
+    /// assert_eq!(x.narrow(0, 0, 0)?.narrow(1, 1, 1)?.shape(), [0, 1]);
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn narrow(&self, at: isize, start: usize, length: usize) -> Result<Tensor> {

@@ -7,8 +7,10 @@ mod linear;
 mod multi_head;
 mod nonlinearity;
 mod norm;
+mod places;
 mod position;
 mod transformer;
+mod windowed;
 
 pub use cache::KeyValueCache;
 pub use embedding::Embedding;
@@ -17,5 +19,7 @@ pub use linear::Linear;
 pub use multi_head::{MultiHeadAttention, MultiHeadConfig};
 pub use nonlinearity::Nonlinearity;
 pub use norm::LayerNorm;
+pub(crate) use places::Places;
 pub use position::{Position, alibi_slopes, rotate, sinusoids};
 pub use transformer::{BlockConfig, DecoderBlock, DecoderCache, EncoderBlock};
+pub use windowed::{WindowedConfig, WindowedSelfAttention};

@@ -1,10 +1,10 @@
 //! The blocks of a Transformer: attention, then a feed-forward layer, each around a shortcut.
 
 use super::{
-    FeedForward, KeyValueCache, LayerNorm, MultiHeadAttention, MultiHeadConfig, Nonlinearity,
-    Position,
+    FeedForward, KeyValueCache, LayerNorm, Linear, MultiHeadAttention, MultiHeadConfig,
+    Nonlinearity, Position,
 };
-use crate::{Mask, Mode};
+use crate::{Keys, Mask, Mechanism, MechanismConfig, Mode};
 use regard_tensor::{Parameters, Result, Tensor, ensure};
 use serde::{Deserialize, Serialize};
 
@@ -151,8 +151,7 @@ impl EncoderBlock {
 pub struct DecoderBlock {
     /// Self-attention.
     pub self_attn: MultiHeadAttention,
-    /// Attention to the memory.
-    pub multihead_attn: MultiHeadAttention,
+    cross: Cross,
     feed: FeedForward,
     norm1: LayerNorm,
     norm2: LayerNorm,
@@ -161,18 +160,49 @@ pub struct DecoderBlock {
     norm_first: bool,
 }
 
+/// Attention to the memory: with heads, or one mechanism and a projection.
+#[derive(Clone, Debug)]
+enum Cross {
+    Heads(MultiHeadAttention),
+    One { mechanism: Mechanism, out: Linear },
+}
+
+/// What attention to the memory let be seen.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Seen {
+    /// `[B, H, N, M]`
+    pub(crate) weights: Option<Tensor>,
+    /// `[B, N]`, hard attention's.
+    pub(crate) log_prob: Option<Tensor>,
+}
+
 /// What a [`DecoderBlock`] keeps between the steps of decoding.
 #[derive(Clone, Debug)]
 pub struct DecoderCache {
     own: KeyValueCache,
-    memory: (Tensor, Tensor),
+    memory: Memory,
+}
+
+/// A memory made ready for attention, once for all steps.
+#[derive(Clone, Debug)]
+enum Memory {
+    Heads(Tensor, Tensor),
+    One(Keys, Tensor),
 }
 
 impl DecoderCache {
     /// Keeps and repeats batch items: what a beam does when its hypotheses change places.
     pub fn reorder(&mut self, items: &[usize]) -> Result<()> {
         let index = Tensor::from_vec(items.iter().map(|&x| x as i64).collect(), &[items.len()])?;
-        self.memory = (self.memory.0.rows(&index)?, self.memory.1.rows(&index)?);
+        self.memory = match &self.memory {
+            Memory::Heads(k, v) => Memory::Heads(k.rows(&index)?, v.rows(&index)?),
+            Memory::One(keys, v) => Memory::One(keys.reorder(items)?, v.rows(&index)?),
+        };
+        self.own.reorder(items)
+    }
+
+    /// As [`DecoderCache::reorder`] among items of the same memory, which then stays.
+    pub(crate) fn reorder_own(&mut self, items: &[usize]) -> Result<()> {
         self.own.reorder(items)
     }
 }
@@ -181,15 +211,47 @@ impl DecoderBlock {
     /// New.
     pub fn new(parameters: &Parameters, config: &BlockConfig) -> Result<Self> {
         config.check()?;
+        // Distances between two sequences mean nothing, so no positions here.
+        let heads = config.attention(Position::None);
+        let cross = MultiHeadAttention::new(&parameters.at("multihead_attn"), &heads)?;
+        Self::around(parameters, config, Cross::Heads(cross))
+    }
+
+    /// New, with a mechanism of one head in place of the heads that attend to the memory:
+    /// `attention` in place of `multihead_attn`, and a projection `out_proj` within it.
+    ///
+    /// ```
+    /// use regard::{BlockConfig, DecoderBlock, DType, Mask, MechanismConfig, Mode, Parameters};
+    /// use regard::{ScoreConfig, Tensor};
+    /// let config = BlockConfig { width: 8, heads: 2, feed_forward: 16, ..BlockConfig::default() };
+    /// let additive = MechanismConfig::new(ScoreConfig::Additive { hidden: 8 });
+    /// let parameters = Parameters::new(DType::F32, 1);
+    /// let block = DecoderBlock::with_mechanism(&parameters, &config, &additive)?;
+    /// let (x, memory) = (Tensor::zeros(&[2, 3, 8], DType::F32)?, Tensor::zeros(&[2, 5, 8], DType::F32)?);
+    /// let (_, weights) = block.attend(&x, &memory, &Mask::causal(), &Mask::none(), Mode::Infer, true)?;
+    /// assert_eq!(weights.unwrap().shape(), [2, 1, 3, 5]);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
+    pub fn with_mechanism(
+        parameters: &Parameters,
+        config: &BlockConfig,
+        mechanism: &MechanismConfig,
+    ) -> Result<Self> {
+        config.check()?;
+        let (at, width) = (parameters.at("attention"), config.width);
+        let cross = Cross::One {
+            mechanism: Mechanism::new(&at, mechanism, width, width)?,
+            out: Linear::new(&at.at("out_proj"), width, width, true)?,
+        };
+        Self::around(parameters, config, cross)
+    }
+
+    fn around(parameters: &Parameters, config: &BlockConfig, cross: Cross) -> Result<Self> {
         let c = config;
         let at = |name: &str| parameters.at(name);
         Ok(Self {
             self_attn: MultiHeadAttention::new(&at("self_attn"), &c.attention(c.position))?,
-            // Distances between two sequences mean nothing, so no positions here.
-            multihead_attn: MultiHeadAttention::new(
-                &at("multihead_attn"),
-                &c.attention(Position::None),
-            )?,
+            cross,
             feed: FeedForward::new(parameters, c.width, c.feed_forward, c.activation, c.dropout)?,
             norm1: LayerNorm::new(&at("norm1"), c.width)?,
             norm2: LayerNorm::new(&at("norm2"), c.width)?,
@@ -210,25 +272,68 @@ impl DecoderBlock {
         mode: Mode,
         weights: bool,
     ) -> Result<(Tensor, Option<Tensor>)> {
+        let (x, seen) = self.decode(x, memory, mask, memory_mask, mode, weights)?;
+        Ok((x, seen.weights))
+    }
+
+    /// As [`DecoderBlock::attend`], with all that was seen.
+    pub(crate) fn decode(
+        &self,
+        x: &Tensor,
+        memory: &Tensor,
+        mask: &Mask,
+        memory_mask: &Mask,
+        mode: Mode,
+        weights: bool,
+    ) -> Result<(Tensor, Seen)> {
         let part = Part { norm_first: self.norm_first, dropout: self.dropout, mode };
         let x = part.around(x, &self.norm1, |x| self.self_attn.forward(x, x, x, mask, mode))?;
-        let mut seen = None;
+        let mut seen = Seen::default();
         let x = part.around(&x, &self.norm2, |x| {
-            let to = &self.multihead_attn;
-            let attended = to.attend(x, memory, memory, memory_mask, mode, weights)?;
-            seen = attended.weights;
-            Ok(attended.out)
+            let (y, what) = match &self.cross {
+                Cross::Heads(to) => {
+                    let attended = to.attend(x, memory, memory, memory_mask, mode, weights)?;
+                    (attended.out, Seen { weights: attended.weights, log_prob: None })
+                }
+                Cross::One { mechanism, .. } => {
+                    self.one(x, &mechanism.keys(memory)?, memory, memory_mask, mode, weights)?
+                }
+            };
+            seen = what;
+            Ok(y)
         })?;
         let x = part.around(&x, &self.norm3, |x| self.feed.forward(x, mode))?;
         Ok((x, seen))
     }
 
+    /// Attention to the memory by one mechanism.
+    fn one(
+        &self,
+        x: &Tensor,
+        keys: &Keys,
+        memory: &Tensor,
+        mask: &Mask,
+        mode: Mode,
+        weights: bool,
+    ) -> Result<(Tensor, Seen)> {
+        let Cross::One { mechanism, out } = &self.cross else {
+            return Err(crate::Error::new("this block attends with heads"));
+        };
+        let attended = mechanism.attend_keys(x, keys, memory, mask, mode, weights)?;
+        let weights = attended.weights.filter(|_| weights).map(|w| w.unsqueeze(1)).transpose()?;
+        Ok((out.forward(&attended.out)?, Seen { weights, log_prob: attended.log_prob }))
+    }
+
     /// What decoding over a memory starts with.
     pub fn start(&self, memory: &Tensor) -> Result<DecoderCache> {
-        Ok(DecoderCache {
-            own: KeyValueCache::default(),
-            memory: self.multihead_attn.remember(memory)?,
-        })
+        let memory = match &self.cross {
+            Cross::Heads(heads) => {
+                let (k, v) = heads.remember(memory)?;
+                Memory::Heads(k, v)
+            }
+            Cross::One { mechanism, .. } => Memory::One(mechanism.keys(memory)?, memory.clone()),
+        };
+        Ok(DecoderCache { own: KeyValueCache::default(), memory })
     }
 
     /// As [`DecoderBlock::attend`] for the next places only, with what was kept of those before.
@@ -246,9 +351,20 @@ impl DecoderBlock {
         })?;
         let mut seen = None;
         let x = part.around(&x, &self.norm2, |x| {
-            let attended = self.multihead_attn.recall(x, &cache.memory, memory_mask, weights)?;
-            seen = attended.weights;
-            Ok(attended.out)
+            let (y, weights) = match (&self.cross, &cache.memory) {
+                (Cross::Heads(heads), Memory::Heads(k, v)) => {
+                    let memory = (k.clone(), v.clone());
+                    let attended = heads.recall(x, &memory, memory_mask, weights)?;
+                    (attended.out, attended.weights)
+                }
+                (Cross::One { .. }, Memory::One(keys, v)) => {
+                    let (y, seen) = self.one(x, keys, v, memory_mask, Mode::Infer, weights)?;
+                    (y, seen.weights)
+                }
+                _ => return Err(crate::Error::new("the cache is that of another block")),
+            };
+            seen = weights;
+            Ok(y)
         })?;
         let x = part.around(&x, &self.norm3, |x| self.feed.forward(x, Mode::Infer))?;
         Ok((x, seen))

@@ -184,12 +184,10 @@ impl Scorer {
     }
 
     /// What the Gaussian kernel subtracts from queries and keys, so that nothing large cancels:
-    /// the mean of the keys. Distances do not change, so neither do gradients.
+    /// the first key, which no padding can move. Distances do not change, so neither do gradients.
     pub(super) fn centre(&self, k: &Tensor) -> Result<Option<Tensor>> {
         match self {
-            Self::Gaussian { .. } if k.shape()[1] > 0 => {
-                Ok(Some(k.detach().mean(1)?.unsqueeze(1)?))
-            }
+            Self::Gaussian { .. } if k.shape()[1] > 0 => Ok(Some(k.detach().narrow(1, 0, 1)?)),
             _ => Ok(None),
         }
     }

@@ -1,0 +1,127 @@
+//! Any encoder behind one entrance.
+
+use super::EncoderConfig;
+use crate::{Convolution, Mode, Recurrent, RecurrentState, TransformerEncoder, Unit, length};
+use regard_tensor::{Parameters, Result, Tensor, ensure};
+
+/// An encoder of any kind: vectors `[B, N, D]` and lengths give vectors `[B, N, width]` that know
+/// their neighbours, and one vector `[B, width]` for each sequence.
+///
+/// ```
+/// use regard::{DType, Encoder, EncoderConfig, Mode, Parameters, Random, RecurrentConfig};
+/// let gru = RecurrentConfig { both_directions: true, ..RecurrentConfig::new(16) };
+/// let encoder = Encoder::new(&Parameters::new(DType::F32, 1), &EncoderConfig::Gru(gru), 8)?;
+/// let x = Random::new(1).normal(&[2, 7, 8], 0.0, 1.0, DType::F32)?;
+/// let encoded = encoder.forward(&x, Some(&[7, 3]), Mode::Infer)?;
+/// assert_eq!(encoded.out.shape(), [2, 7, 32]);
+/// assert_eq!(encoded.summary.shape(), [2, 32]);
+/// # Ok::<(), regard::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Encoder {
+    kind: Kind,
+    input: usize,
+    width: usize,
+}
+
+#[derive(Clone, Debug)]
+enum Kind {
+    None,
+    Recurrent(Recurrent),
+    Convolution(Convolution),
+    Transformer(TransformerEncoder),
+}
+
+/// What an [`Encoder`] gives.
+#[derive(Clone, Debug)]
+pub struct Encoded {
+    /// `[B, N, width]`; 0 past a sequence's length.
+    pub out: Tensor,
+    /// `[B, width]`: a recurrent network's last state, of both directions side by side where there
+    /// are two; the mean over the sequence for the other kinds.
+    pub summary: Tensor,
+    /// All last states of a recurrent network.
+    pub state: Option<RecurrentState>,
+    /// A Transformer's weights `[B, H, N, N]`, block by block, where they were asked for.
+    pub weights: Vec<Tensor>,
+}
+
+impl Encoder {
+    /// New, for vectors of width `input`; refuses what cannot be built, by name.
+    pub fn new(parameters: &Parameters, config: &EncoderConfig, input: usize) -> Result<Self> {
+        ensure!(input > 0, "an encoder of vectors of width 0");
+        let recurrent = |unit, c| Ok(Kind::Recurrent(Recurrent::new(parameters, unit, c, input)?));
+        let kind = match config {
+            EncoderConfig::None => Ok(Kind::None),
+            EncoderConfig::Rnn(c) => recurrent(Unit::Rnn, c),
+            EncoderConfig::RnnRelu(c) => recurrent(Unit::RnnRelu, c),
+            EncoderConfig::Gru(c) => recurrent(Unit::Gru, c),
+            EncoderConfig::Lstm(c) => recurrent(Unit::Lstm, c),
+            EncoderConfig::Cnn(c) => Convolution::new(parameters, c, input).map(Kind::Convolution),
+            EncoderConfig::Transformer(c) => {
+                TransformerEncoder::new(parameters, c, input).map(Kind::Transformer)
+            }
+        };
+        let kind = kind.map_err(|error| error.within("encoder"))?;
+        let width = match &kind {
+            Kind::None => input,
+            Kind::Recurrent(network) => network.config().width(),
+            Kind::Convolution(network) => network.config().width,
+            Kind::Transformer(network) => network.config().width,
+        };
+        Ok(Self { kind, input, width })
+    }
+
+    /// Width of what it gives.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Vectors `[B, N, input]`, of these lengths (all of them N where none are given). A padded
+    /// batch gives the same numbers as each sequence alone.
+    pub fn forward(&self, x: &Tensor, lengths: Option<&[usize]>, mode: Mode) -> Result<Encoded> {
+        self.attend(x, lengths, mode, false)
+    }
+
+    /// As [`Encoder::forward`], with a Transformer's weights where they are asked for.
+    pub fn attend(
+        &self,
+        x: &Tensor,
+        lengths: Option<&[usize]>,
+        mode: Mode,
+        weights: bool,
+    ) -> Result<Encoded> {
+        ensure!(
+            x.rank() == 3 && x.shape()[2] == self.input,
+            "encoder: vectors of shape {:?}; it wants [B, N, {}]",
+            x.shape(),
+            self.input
+        );
+        let (b, n) = (x.shape()[0], x.shape()[1]);
+        length::check("encoder", lengths, b, n)?;
+        let mut state = None;
+        let mut seen = Vec::new();
+        let out = match &self.kind {
+            Kind::None => length::without_padding(x, length::keep(lengths, n)?.as_ref())?,
+            Kind::Recurrent(network) => {
+                let output = network.forward(x, lengths, None, mode)?;
+                state = Some(output.state);
+                output.out
+            }
+            Kind::Convolution(network) => network.forward(x, lengths, mode)?,
+            Kind::Transformer(network) => {
+                let (out, weights) = network.attend(x, lengths, mode, weights)?;
+                seen = weights;
+                out
+            }
+        };
+        let summary = match (&state, &self.kind) {
+            (Some(state), Kind::Recurrent(network)) => {
+                let directions = network.config().directions();
+                Tensor::cat(&state.h[state.h.len() - directions..], 1)?
+            }
+            _ => length::mean(&out, lengths)?,
+        };
+        Ok(Encoded { out, summary, state, weights: seen })
+    }
+}

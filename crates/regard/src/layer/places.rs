@@ -1,0 +1,52 @@
+//! Positions that are added to the input.
+
+use super::{Position, sinusoids};
+use regard_tensor::{Init, Parameter, Parameters, Result, Tensor, ensure};
+
+/// What is added to the vectors of a sequence so that they know their place.
+#[derive(Clone, Debug)]
+pub(crate) enum Places {
+    /// Nothing: the model knows otherwise, or not at all.
+    None,
+    Sinusoidal,
+    /// `[longest, width]`
+    Learned(Parameter),
+}
+
+impl Places {
+    pub(crate) fn new(
+        parameters: &Parameters,
+        position: Position,
+        longest: usize,
+        width: usize,
+    ) -> Result<Self> {
+        Ok(match position {
+            Position::None | Position::Rotary | Position::Alibi | Position::Relative => Self::None,
+            Position::Sinusoidal => Self::Sinusoidal,
+            Position::Learned => {
+                ensure!(longest > 0, "learned positions for a longest sequence of 0");
+                let init = Init::Normal(0.02);
+                Self::Learned(parameters.parameter("positions", &[longest, width], init)?)
+            }
+        })
+    }
+
+    /// x `[B, N, D]` with the positions from `start` on added.
+    pub(crate) fn add(&self, x: &Tensor, start: usize) -> Result<Tensor> {
+        let (n, width) = (x.shape()[1], x.shape()[2]);
+        match self {
+            Self::None => Ok(x.clone()),
+            Self::Sinusoidal => x.add(&sinusoids(start, n, width, x.dtype())?),
+            Self::Learned(all) => {
+                let all = all.tensor();
+                let longest = all.shape()[0];
+                ensure!(
+                    start + n <= longest,
+                    "a sequence of {} vectors; there are learned positions for {longest}",
+                    start + n
+                );
+                x.add(&all.narrow(0, start, n)?)
+            }
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! What a recurrent network remembers between steps.
+
+use regard_tensor::{Result, Tensor, ensure};
+
+/// The states of a recurrent network: for every layer, and within it every direction, `[B, H]`.
+///
+/// ```
+/// use regard::{DType, RecurrentState, Tensor};
+/// // As PyTorch has them: [layers · directions, B, H].
+/// let h = Tensor::zeros(&[2, 3, 8], DType::F32)?;
+/// let state = RecurrentState::stacked(&h, None)?;
+/// assert_eq!(state.h.len(), 2);
+/// assert_eq!(state.reorder(&[2, 2])?.h[0].shape(), [2, 8]);
+/// # Ok::<(), regard::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct RecurrentState {
+    /// The hidden states.
+    pub h: Vec<Tensor>,
+    /// The LSTM's cells; empty for the other units.
+    pub c: Vec<Tensor>,
+}
+
+impl RecurrentState {
+    /// From tensors `[layers · directions, B, H]`.
+    pub fn stacked(h: &Tensor, c: Option<&Tensor>) -> Result<Self> {
+        let apart = |x: &Tensor| -> Result<Vec<Tensor>> {
+            ensure!(
+                x.rank() == 3,
+                "recurrent states of shape {:?}; they are [layers · directions, B, H]",
+                x.shape()
+            );
+            (0..x.shape()[0]).map(|at| x.select(0, at)).collect()
+        };
+        Ok(Self { h: apart(h)?, c: c.map(apart).transpose()?.unwrap_or_default() })
+    }
+
+    /// Keeps and repeats batch items: what a beam does when its hypotheses change places.
+    pub fn reorder(&self, items: &[usize]) -> Result<Self> {
+        let index = Tensor::from_vec(items.iter().map(|&x| x as i64).collect(), &[items.len()])?;
+        let pick = |all: &[Tensor]| all.iter().map(|x| x.rows(&index)).collect::<Result<Vec<_>>>();
+        Ok(Self { h: pick(&self.h)?, c: pick(&self.c)? })
+    }
+}

@@ -1,0 +1,189 @@
+//! Any decoder behind one entrance: over known tokens, and one token at a time.
+
+use super::recurrent::{RecurrentDecoder, Source};
+use super::{ContextConfig, DecoderConfig, Seq2SeqConfig};
+use crate::{Encoded, Mask, Mode, RecurrentState, TransformerCache, TransformerDecoder, Unit};
+use regard_tensor::{Parameters, Result, Tensor};
+
+#[derive(Clone, Debug)]
+pub(super) enum Decoder {
+    Recurrent(RecurrentDecoder),
+    Transformer { decoder: TransformerDecoder, fixed: bool },
+}
+
+/// Where decoding one token at a time stands.
+#[derive(Clone, Debug)]
+pub(super) struct Decoding {
+    kind: Kind,
+    /// The source of each row.
+    sources: Vec<usize>,
+}
+
+#[derive(Clone, Debug)]
+enum Kind {
+    Recurrent { source: Source, state: RecurrentState },
+    Transformer { cache: TransformerCache, mask: Mask },
+}
+
+/// What a decoder gives for some tokens.
+pub(super) struct Written {
+    /// What the output is made of, `[B, T, width]`.
+    pub(super) hidden: Tensor,
+    /// Layer by layer `[B, H, T, N]`; none where the context is fixed.
+    pub(super) weights: Vec<Tensor>,
+    /// `[B, T]`
+    pub(super) log_prob: Option<Tensor>,
+}
+
+impl Decoder {
+    /// New, for encoder outputs of width `context`.
+    pub(super) fn new(
+        parameters: &Parameters,
+        config: &Seq2SeqConfig,
+        context: usize,
+    ) -> Result<Self> {
+        let recurrent = |unit, cell| {
+            RecurrentDecoder::new(parameters, config, unit, cell, context).map(Self::Recurrent)
+        };
+        match &config.decoder {
+            DecoderConfig::Rnn(c) => recurrent(Unit::Rnn, c),
+            DecoderConfig::RnnRelu(c) => recurrent(Unit::RnnRelu, c),
+            DecoderConfig::Gru(c) => recurrent(Unit::Gru, c),
+            DecoderConfig::Lstm(c) => recurrent(Unit::Lstm, c),
+            DecoderConfig::Transformer(c) => {
+                let mechanism = match &config.context {
+                    ContextConfig::Attention(mechanism) => Some(mechanism),
+                    _ => None,
+                };
+                let embedding = config.embedding;
+                let decoder =
+                    TransformerDecoder::new(parameters, c, mechanism, embedding, context)?;
+                Ok(Self::Transformer { decoder, fixed: config.context == ContextConfig::Fixed })
+            }
+        }
+    }
+
+    /// Width of what the output is made of.
+    pub(super) fn width(&self, embedding: usize) -> usize {
+        match self {
+            Self::Recurrent(_) => embedding,
+            Self::Transformer { decoder, .. } => decoder.config().width,
+        }
+    }
+
+    /// Whether it looks at the source anew for every token.
+    pub(super) fn attends(&self) -> bool {
+        match self {
+            Self::Recurrent(decoder) => decoder.attends(),
+            Self::Transformer { fixed, .. } => !fixed,
+        }
+    }
+
+    /// Over known tokens: their vectors `[B, T, E]`.
+    pub(super) fn forward(
+        &self,
+        y: &Tensor,
+        encoded: &Encoded,
+        lengths: &[usize],
+        mode: Mode,
+        weights: bool,
+    ) -> Result<Written> {
+        let weights = weights && self.attends();
+        match self {
+            Self::Recurrent(decoder) => {
+                let (source, state) = decoder.start(encoded, lengths)?;
+                let steps = decoder.forward(y, &source, &state, mode, weights)?;
+                Ok(Written {
+                    hidden: steps.hidden,
+                    weights: steps.weights.into_iter().collect(),
+                    log_prob: steps.log_prob,
+                })
+            }
+            Self::Transformer { decoder, fixed } => {
+                let (memory, mask) = memory(encoded, lengths, *fixed)?;
+                let decoded = decoder.attend(y, &memory, &mask, mode, weights)?;
+                Ok(Written {
+                    hidden: decoded.out,
+                    weights: decoded.weights,
+                    log_prob: decoded.log_prob,
+                })
+            }
+        }
+    }
+
+    /// What decoding one token at a time starts with.
+    pub(super) fn start(&self, encoded: &Encoded, lengths: &[usize]) -> Result<Decoding> {
+        let kind = match self {
+            Self::Recurrent(decoder) => {
+                let (source, state) = decoder.start(encoded, lengths)?;
+                Kind::Recurrent { source, state }
+            }
+            Self::Transformer { decoder, fixed } => {
+                let (memory, mask) = memory(encoded, lengths, *fixed)?;
+                Kind::Transformer { cache: decoder.start(&memory)?, mask }
+            }
+        };
+        Ok(Decoding { kind, sources: (0..lengths.len()).collect() })
+    }
+
+    /// One token more: its vectors y `[B, E]`. A Transformer's steps give no gradient.
+    pub(super) fn step(
+        &self,
+        y: &Tensor,
+        decoding: &mut Decoding,
+        mode: Mode,
+        weights: bool,
+    ) -> Result<Written> {
+        let weights = weights && self.attends();
+        let y = y.unsqueeze(1)?;
+        match (self, &mut decoding.kind) {
+            (Self::Recurrent(decoder), Kind::Recurrent { source, state }) => {
+                let steps = decoder.forward(&y, source, state, mode, weights)?;
+                *state = steps.state;
+                Ok(Written {
+                    hidden: steps.hidden,
+                    weights: steps.weights.into_iter().collect(),
+                    log_prob: steps.log_prob,
+                })
+            }
+            (Self::Transformer { decoder, .. }, Kind::Transformer { cache, mask }) => {
+                let decoded = decoder.extend(&y, cache, mask, weights)?;
+                Ok(Written { hidden: decoded.out, weights: decoded.weights, log_prob: None })
+            }
+            _ => Err(crate::Error::new("this decoding is that of another decoder")),
+        }
+    }
+}
+
+impl Decoding {
+    /// Keeps and repeats rows: what a beam does when its hypotheses change places. What is known
+    /// of the source stays where rows keep their source.
+    pub(super) fn reorder(&mut self, items: &[usize]) -> Result<()> {
+        let sources: Vec<usize> = items.iter().map(|&at| self.sources[at]).collect();
+        let same = sources == self.sources;
+        match &mut self.kind {
+            Kind::Recurrent { source, state } => {
+                *state = state.reorder(items)?;
+                if !same {
+                    *source = source.reorder(items)?;
+                }
+            }
+            Kind::Transformer { cache, .. } if same => cache.reorder_own(items)?,
+            Kind::Transformer { cache, mask } => {
+                cache.reorder(items)?;
+                let lengths = mask.key_lengths.take();
+                mask.key_lengths = lengths.map(|all| items.iter().map(|&at| all[at]).collect());
+            }
+        }
+        self.sources = sources;
+        Ok(())
+    }
+}
+
+/// What a Transformer attends to: all of the source, or its one vector.
+fn memory(encoded: &Encoded, lengths: &[usize], fixed: bool) -> Result<(Tensor, Mask)> {
+    if fixed {
+        return Ok((encoded.summary.unsqueeze(1)?, Mask::none()));
+    }
+    Ok((encoded.out.clone(), Mask::lengths(lengths)))
+}

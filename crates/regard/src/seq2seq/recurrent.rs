@@ -1,0 +1,189 @@
+//! The recurrent decoder.
+//!
+//! With C (fixed) or c_i (attention, by the state before the step) for the context:
+//! s_i = f(s_{i−1}, y_{i−1}, c_i), and the output is made of tanh(W_s s_i + W_y y_{i−1} + W_c c_i + b).
+//!
+//! Both uses of the context are products with it, and a product with a mean is the mean of the
+//! products: the encoder's outputs are multiplied once, and attention adds up those products, so
+//! that no step has a product with the context left to make. So is the product with y made for all
+//! steps at once, where they are known.
+
+use super::{ContextConfig, Seq2SeqConfig};
+use crate::{
+    Encoded, Keys, Linear, Mask, Mechanism, Mode, Nonlinearity, Recurrent, RecurrentConfig,
+    RecurrentState, Unit,
+};
+use regard_tensor::{Parameters, Pointwise, Result, Tensor, ensure};
+
+#[derive(Clone, Debug)]
+pub(super) struct RecurrentDecoder {
+    cell: Recurrent,
+    bridge: Linear,
+    mechanism: Option<Mechanism>,
+    readout: Linear,
+    embedding: usize,
+    context: usize,
+    dropout: f64,
+}
+
+/// What the steps need of the source, made ready once.
+#[derive(Clone, Debug)]
+pub(super) struct Source {
+    keys: Option<Keys>,
+    /// The products of the context: `[B, N, G·H + E]`, or `[B, 1, G·H + E]` where it is fixed.
+    values: Tensor,
+    mask: Mask,
+}
+
+/// What some steps gave.
+pub(super) struct Steps {
+    /// What the output is made of, `[B, T, E]`.
+    pub(super) hidden: Tensor,
+    pub(super) state: RecurrentState,
+    /// `[B, 1, T, N]`
+    pub(super) weights: Option<Tensor>,
+    /// `[B, T]`
+    pub(super) log_prob: Option<Tensor>,
+}
+
+impl RecurrentDecoder {
+    pub(super) fn new(
+        parameters: &Parameters,
+        config: &Seq2SeqConfig,
+        unit: Unit,
+        cell: &RecurrentConfig,
+        context: usize,
+    ) -> Result<Self> {
+        ensure!(!cell.both_directions, "a decoder writes in one direction; both were asked for");
+        let mechanism = match &config.context {
+            ContextConfig::Fixed => None,
+            ContextConfig::Attention(mechanism) => {
+                let at = parameters.at("attention");
+                Some(Mechanism::new(&at, mechanism, cell.hidden, context)?)
+            }
+            ContextConfig::MultiHead => {
+                return Err(crate::Error::new(
+                    "a recurrent decoder attends by one mechanism; heads are a Transformer's",
+                ));
+            }
+        };
+        let (embedding, hidden) = (config.embedding, cell.hidden);
+        let states = cell.layers * if unit == Unit::Lstm { 2 } else { 1 };
+        Ok(Self {
+            cell: Recurrent::new(&parameters.at("cell"), unit, cell, embedding + context)?,
+            bridge: Linear::new(&parameters.at("bridge"), context, states * hidden, true)?,
+            mechanism,
+            readout: Linear::new(
+                &parameters.at("readout"),
+                hidden + embedding + context,
+                embedding,
+                true,
+            )?,
+            embedding,
+            context,
+            dropout: config.dropout,
+        })
+    }
+
+    pub(super) fn attends(&self) -> bool {
+        self.mechanism.is_some()
+    }
+
+    /// The source made ready, and the states that the decoder starts from: tanh of a product with
+    /// the encoder's summary.
+    pub(super) fn start(
+        &self,
+        encoded: &Encoded,
+        lengths: &[usize],
+    ) -> Result<(Source, RecurrentState)> {
+        let hidden = self.cell.config().hidden;
+        let readout = self.readout.weight.tensor();
+        let of_context = readout.narrow(1, hidden + self.embedding, self.context)?;
+        let weight = [self.cell.input_weight(self.embedding, self.context)?, of_context];
+        let weight = Tensor::cat(&weight, 0)?;
+        let (keys, context) = match &self.mechanism {
+            Some(mechanism) => (Some(mechanism.keys(&encoded.out)?), encoded.out.clone()),
+            None => (None, encoded.summary.unsqueeze(1)?),
+        };
+        let source =
+            Source { keys, values: context.linear(&weight, None)?, mask: Mask::lengths(lengths) };
+        let layers = self.cell.config().layers;
+        let first = self.bridge.activated(&encoded.summary, Nonlinearity::Tanh)?;
+        let mut h = first.split(1, &vec![hidden; first.shape()[1] / hidden])?;
+        let c = h.split_off(layers);
+        Ok((source, RecurrentState { h, c }))
+    }
+
+    /// Steps over known tokens y `[B, T, E]`.
+    pub(super) fn forward(
+        &self,
+        y: &Tensor,
+        source: &Source,
+        start: &RecurrentState,
+        mode: Mode,
+        weights: bool,
+    ) -> Result<Steps> {
+        let (steps, embedding) = (y.shape()[1], self.embedding);
+        let hidden = self.cell.config().hidden;
+        let gates =
+            y.linear(&self.cell.input_weight(0, embedding)?, Some(&self.cell.input_bias()))?;
+        let parts = [gates.shape()[2], embedding];
+        let (mut seen, mut log_prob) = (None, None);
+        let (states, of_context, state) = match (&self.mechanism, &source.keys) {
+            (Some(mechanism), Some(keys)) => {
+                let mut state = start.clone();
+                let mut all = [const { Vec::new() }; 4];
+                for gates in gates.split(1, &vec![1; steps])? {
+                    let before = &state.h[state.h.len() - 1];
+                    let attended = mechanism.attend_keys(
+                        &before.unsqueeze(1)?,
+                        keys,
+                        &source.values,
+                        &source.mask,
+                        mode,
+                        weights,
+                    )?;
+                    let mut products = attended.out.split(2, &parts)?;
+                    let after = self.cell.forward_gates(&gates.add(&products[0])?, &state, mode)?;
+                    state = after.state;
+                    all[0].push(after.out);
+                    all[1].push(products.swap_remove(1));
+                    all[2].extend(attended.weights);
+                    all[3].extend(attended.log_prob);
+                }
+                let [states, of_context, w, p] = all;
+                if weights && !w.is_empty() {
+                    seen = Some(Tensor::cat(&w, 1)?.unsqueeze(1)?);
+                }
+                if !p.is_empty() {
+                    log_prob = Some(Tensor::cat(&p, 1)?);
+                }
+                (Tensor::cat(&states, 1)?, Tensor::cat(&of_context, 1)?, state)
+            }
+            _ => {
+                let mut products = source.values.split(2, &parts)?;
+                let after = self.cell.forward_gates(&gates.add(&products[0])?, start, mode)?;
+                (after.out, products.swap_remove(1), after.state)
+            }
+        };
+        let weight = self.readout.weight.tensor();
+        let bias = self.readout.bias.as_ref().map(|bias| bias.tensor());
+        let sum = states
+            .linear(&weight.narrow(1, 0, hidden)?, bias.as_ref())?
+            .add(&y.linear(&weight.narrow(1, hidden, embedding)?, None)?)?
+            .add(&of_context)?;
+        let out = mode.dropout(&sum.activate(Pointwise::Tanh)?, self.dropout)?;
+        Ok(Steps { hidden: out, state, weights: seen, log_prob })
+    }
+}
+
+impl Source {
+    /// Keeps and repeats batch items.
+    pub(super) fn reorder(&self, items: &[usize]) -> Result<Self> {
+        let index = Tensor::from_vec(items.iter().map(|&x| x as i64).collect(), &[items.len()])?;
+        let keys = self.keys.as_ref().map(|keys| keys.reorder(items)).transpose()?;
+        let mut mask = self.mask.clone();
+        mask.key_lengths = mask.key_lengths.map(|all| items.iter().map(|&at| all[at]).collect());
+        Ok(Self { keys, values: self.values.rows(&index)?, mask })
+    }
+}

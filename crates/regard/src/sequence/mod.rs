@@ -1,0 +1,14 @@
+//! Sequences as labelers and classifiers read them: tokens or vectors, characters, neighbours.
+
+mod batch;
+mod characters;
+mod head;
+mod input;
+mod neighbours;
+mod reader;
+
+pub use batch::Sequences;
+pub use characters::CharactersConfig;
+pub(crate) use head::Head;
+pub use input::InputConfig;
+pub(crate) use reader::{Reader, ReaderConfig};

@@ -1,0 +1,175 @@
+//! Every encoder behind the one entrance.
+#![allow(clippy::unwrap_used)]
+
+use regard::{
+    ConvolutionConfig, DType, Encoder, EncoderConfig, Mode, Parameters, Position, Random,
+    RecurrentConfig, Tensor, TransformerConfig,
+};
+
+fn every_kind() -> Vec<EncoderConfig> {
+    let both = RecurrentConfig { layers: 2, both_directions: true, ..RecurrentConfig::new(6) };
+    let transformer = |position, window| {
+        EncoderConfig::Transformer(TransformerConfig {
+            position,
+            window,
+            ..TransformerConfig::new(8, 2, 2)
+        })
+    };
+    vec![
+        EncoderConfig::None,
+        EncoderConfig::Rnn(RecurrentConfig::new(6)),
+        EncoderConfig::RnnRelu(RecurrentConfig::new(6)),
+        EncoderConfig::Gru(RecurrentConfig::new(6)),
+        EncoderConfig::Lstm(RecurrentConfig::new(6)),
+        EncoderConfig::Rnn(both),
+        EncoderConfig::Gru(both),
+        EncoderConfig::Lstm(both),
+        EncoderConfig::Cnn(ConvolutionConfig { kernel: 5, ..ConvolutionConfig::new(6) }),
+        EncoderConfig::Cnn(ConvolutionConfig {
+            position: Position::Learned,
+            ..ConvolutionConfig::new(6)
+        }),
+        transformer(Position::None, None),
+        transformer(Position::Sinusoidal, Some(2)),
+        transformer(Position::Learned, None),
+        transformer(Position::Rotary, None),
+        transformer(Position::Alibi, Some(1)),
+        transformer(Position::Relative, None),
+    ]
+}
+
+fn build(config: &EncoderConfig) -> Encoder {
+    Encoder::new(&Parameters::new(DType::F64, 1), config, 5).unwrap()
+}
+
+fn refusal(config: &EncoderConfig) -> String {
+    Encoder::new(&Parameters::new(DType::F64, 1), config, 5).unwrap_err().to_string()
+}
+
+#[test]
+fn a_padded_batch_gives_the_same_numbers_as_each_sequence_alone() {
+    let lengths = [7, 1, 4, 0];
+    // What stands in the padding is as bad as can be.
+    let mut x =
+        Random::new(2).normal(&[4, 7, 5], 0.0, 1.0, DType::F64).unwrap().to_vec::<f64>().unwrap();
+    for (b, &length) in lengths.iter().enumerate() {
+        x[(b * 7 + length) * 5..(b + 1) * 7 * 5].fill(f64::NAN);
+    }
+    let x = Tensor::from_vec(x, &[4, 7, 5]).unwrap();
+    for config in every_kind() {
+        let encoder = build(&config);
+        let batch = encoder.forward(&x, Some(&lengths), Mode::Infer).unwrap();
+        for (b, &length) in lengths.iter().enumerate() {
+            let one = x.narrow(0, b, 1).unwrap().narrow(1, 0, length).unwrap();
+            let alone = encoder.forward(&one, None, Mode::Infer).unwrap();
+            let pairs = [
+                (batch.out.select(0, b).unwrap().narrow(0, 0, length).unwrap(), alone.out),
+                (batch.summary.select(0, b).unwrap(), alone.summary),
+            ];
+            for (a, b) in pairs {
+                let (a, b) = (a.to_vec::<f64>().unwrap(), b.to_vec::<f64>().unwrap());
+                assert_eq!(a.len(), b.len());
+                for (a, b) in a.iter().zip(&b) {
+                    assert!((a - b).abs() < 1e-12, "{config:?}: {a} and {b}");
+                }
+            }
+            let rest = batch.out.select(0, b).unwrap().narrow(0, length, 7 - length).unwrap();
+            assert!(rest.to_vec::<f64>().unwrap().iter().all(|&x| x == 0.0), "{config:?}");
+        }
+    }
+}
+
+#[test]
+fn every_kind_learns_from_all_its_parameters() {
+    let x = Random::new(3).normal(&[2, 6, 5], 0.0, 1.0, DType::F64).unwrap();
+    for config in every_kind() {
+        let parameters = Parameters::new(DType::F64, 1);
+        let encoder = Encoder::new(&parameters, &config, 5).unwrap();
+        if config == EncoderConfig::None {
+            continue;
+        }
+        let random = Random::new(4);
+        let encoded = encoder.forward(&x, Some(&[6, 4]), Mode::Train(&random)).unwrap();
+        let both = encoded.out.square().unwrap().sum_all().unwrap();
+        let gradients = both.add(&encoded.summary.sum_all().unwrap()).unwrap().backward().unwrap();
+        for parameter in parameters.all() {
+            assert!(gradients.get(&parameter).is_some(), "{config:?}: {parameter:?}");
+        }
+    }
+}
+
+#[test]
+fn configurations_survive_being_written_and_read() {
+    for config in every_kind() {
+        let text = serde_json::to_string(&config).unwrap();
+        assert_eq!(serde_json::from_str::<EncoderConfig>(&text).unwrap(), config, "{text}");
+    }
+}
+
+#[test]
+fn a_window_hides_what_is_further_away() {
+    let config = TransformerConfig { window: Some(2), ..TransformerConfig::new(8, 2, 1) };
+    let encoder = build(&EncoderConfig::Transformer(config));
+    let x = Random::new(5).normal(&[1, 6, 5], 0.0, 1.0, DType::F64).unwrap();
+    let weights = encoder.attend(&x, None, Mode::Infer, true).unwrap().weights;
+    let weights = weights[0].to_vec::<f64>().unwrap();
+    for (at, weight) in weights.iter().enumerate() {
+        let (i, j) = (at / 6 % 6, at % 6);
+        assert_eq!(*weight > 0.0, i.abs_diff(j) <= 2, "query {i}, key {j}");
+    }
+}
+
+#[test]
+fn bad_configurations_are_refused_by_name() {
+    let transformer = |c| refusal(&EncoderConfig::Transformer(c));
+    let base = || TransformerConfig::new(8, 2, 1);
+    assert_eq!(
+        transformer(TransformerConfig { window: Some(0), ..base() }),
+        "encoder: a window of 0 sees no neighbour; it wants at least 1"
+    );
+    assert_eq!(
+        transformer(TransformerConfig { heads: 3, ..base() }),
+        "encoder: 3 heads do not divide a width of 8"
+    );
+    assert_eq!(
+        transformer(TransformerConfig { layers: 0, ..base() }),
+        "encoder: a Transformer of 0 layers"
+    );
+    assert_eq!(
+        refusal(&EncoderConfig::Gru(RecurrentConfig::new(0))),
+        "encoder: a recurrent network of hidden size 0"
+    );
+    let rotary = ConvolutionConfig { position: Position::Rotary, ..ConvolutionConfig::new(4) };
+    assert_eq!(
+        refusal(&EncoderConfig::Cnn(rotary)),
+        "encoder: Rotary positions act within attention; a convolution has none"
+    );
+    let unknown = serde_json::from_str::<EncoderConfig>(r#"{ "kind": "gro" }"#).unwrap_err();
+    assert!(unknown.to_string().contains("unknown variant `gro`"), "{unknown}");
+    let unknown =
+        serde_json::from_str::<EncoderConfig>(r#"{ "kind": "gru", "hiden": 3 }"#).unwrap_err();
+    assert!(unknown.to_string().contains("unknown field `hiden`"), "{unknown}");
+}
+
+#[test]
+fn lengths_that_do_not_fit_are_refused_by_name() {
+    let x = Tensor::zeros(&[2, 7, 5], DType::F64).unwrap();
+    for config in every_kind() {
+        let encoder = build(&config);
+        let refusal = |lengths: &[usize]| {
+            encoder.forward(&x, Some(lengths), Mode::Infer).unwrap_err().to_string()
+        };
+        assert_eq!(
+            refusal(&[7, 8]),
+            "encoder: sequence 1 has length 8, longer than the batch, which has 7"
+        );
+        assert_eq!(refusal(&[7]), "encoder: 1 lengths for 2 sequences");
+    }
+    let learned = EncoderConfig::Cnn(ConvolutionConfig {
+        position: Position::Learned,
+        longest: 6,
+        ..ConvolutionConfig::new(4)
+    });
+    let error = build(&learned).forward(&x, None, Mode::Infer).unwrap_err().to_string();
+    assert_eq!(error, "a sequence of 7 vectors; there are learned positions for 6");
+}

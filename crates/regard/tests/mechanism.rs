@@ -1,0 +1,463 @@
+//! Every score against its formula written out, every weighting against its definition, and their
+//! gradients against finite differences.
+#![allow(clippy::unwrap_used)]
+
+mod gradient;
+
+use gradient::parameter_error;
+use regard::{
+    BilinearScale, DType, LearnedQueries, Mask, Mechanism, MechanismConfig, Mode, Parameter,
+    Parameters, Random, ScoreConfig, Tensor, Weighting, finite_difference_error,
+};
+use std::collections::BTreeMap;
+
+const SOFT: [Weighting; 5] = [
+    Weighting::Softmax,
+    Weighting::Sparsemax,
+    Weighting::Entmax15,
+    Weighting::Sigmoid,
+    Weighting::None,
+];
+
+/// Every score, with the widths of queries and keys it is tried at.
+fn scores() -> Vec<(ScoreConfig, usize, usize)> {
+    let gaussian =
+        |learned, per_feature| ScoreConfig::Gaussian { inverse_width: 0.8, learned, per_feature };
+    vec![
+        (ScoreConfig::Dot, 4, 4),
+        (ScoreConfig::ScaledDot, 4, 4),
+        (ScoreConfig::Additive { hidden: 5 }, 3, 4),
+        (ScoreConfig::Concat { hidden: None }, 3, 4),
+        (ScoreConfig::Concat { hidden: Some(5) }, 3, 4),
+        (ScoreConfig::Bilinear { scale: BilinearScale::None }, 3, 4),
+        (ScoreConfig::Bilinear { scale: BilinearScale::Root }, 4, 4),
+        (ScoreConfig::Bilinear { scale: BilinearScale::FourthRoot }, 3, 4),
+        (ScoreConfig::LowRank { rank: 2 }, 3, 4),
+        (gaussian(false, false), 4, 4),
+        (gaussian(true, false), 4, 4),
+        (gaussian(true, true), 4, 4),
+        (ScoreConfig::Cosine { temperature: 3.0, learned: false }, 4, 4),
+        (ScoreConfig::Cosine { temperature: 3.0, learned: true }, 4, 4),
+    ]
+}
+
+fn normal(seed: u64, shape: &[usize]) -> Tensor {
+    Random::new(seed).normal(shape, 0.0, 1.0, DType::F64).unwrap()
+}
+
+fn numbers(x: &Tensor) -> Vec<f64> {
+    x.to_dtype(DType::F64).unwrap().to_vec().unwrap()
+}
+
+/// Parameters drawn anew, so that none has a special value.
+fn drawn(parameters: &Parameters) {
+    for (at, parameter) in parameters.all().iter().enumerate() {
+        let value = normal(50 + at as u64, parameter.tensor().shape());
+        parameter.set(&value.shift(0.2).unwrap().to_dtype(parameters.dtype()).unwrap()).unwrap();
+    }
+}
+
+fn config(score: ScoreConfig, weighting: Weighting) -> MechanismConfig {
+    MechanismConfig { score, weighting, ..MechanismConfig::default() }
+}
+
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+/// W x, W row by row.
+fn times(w: &[f64], x: &[f64]) -> Vec<f64> {
+    w.chunks(x.len()).map(|row| dot(row, x)).collect()
+}
+
+/// s(k, q) as the table of mechanisms writes it.
+fn formula(score: ScoreConfig, weights: &BTreeMap<String, Tensor>, q: &[f64], k: &[f64]) -> f64 {
+    let w = |name: &str| numbers(&weights[name]);
+    let (dq, dk) = (q.len() as f64, k.len() as f64);
+    let both = [q, k].concat();
+    match score {
+        ScoreConfig::Dot => dot(k, q),
+        ScoreConfig::ScaledDot => dot(k, q) / dk.sqrt(),
+        ScoreConfig::Additive { .. } => {
+            let (a, b) = (times(&w("W_k.weight"), k), times(&w("W_q.weight"), q));
+            let bent: Vec<f64> = a.iter().zip(b).map(|(a, b)| (a + b).tanh()).collect();
+            dot(&w("w_v.weight"), &bent)
+        }
+        ScoreConfig::Concat { hidden: None } => dot(&w("w"), &both),
+        ScoreConfig::Concat { hidden: Some(_) } => {
+            let bent: Vec<f64> = times(&w("W"), &both).iter().map(|x| x.tanh()).collect();
+            dot(&w("w"), &bent)
+        }
+        ScoreConfig::Bilinear { scale } => {
+            let scale = match scale {
+                BilinearScale::None => 1.0,
+                BilinearScale::Root => dk.sqrt(),
+                BilinearScale::FourthRoot => (dq * dk).sqrt().sqrt(),
+            };
+            dot(k, &times(&w("W"), q)) / scale
+        }
+        ScoreConfig::LowRank { .. } => dot(&times(&w("U.weight"), k), &times(&w("V.weight"), q)),
+        ScoreConfig::Gaussian { inverse_width, learned, .. } => {
+            let w = if learned { w("w") } else { vec![inverse_width] };
+            let square = |d: usize| (w[d % w.len()] * (q[d] - k[d])).powi(2);
+            -0.5 * (0..q.len()).map(square).sum::<f64>()
+        }
+        ScoreConfig::Cosine { temperature, learned } => {
+            let temperature = if learned { w("temperature")[0] } else { temperature };
+            let lengths = dot(k, k).sqrt() * dot(q, q).sqrt();
+            if lengths == 0.0 { 0.0 } else { temperature * dot(k, q) / lengths }
+        }
+    }
+}
+
+/// The weights of one row of scores, by definition.
+fn weigh(weighting: Weighting, s: &[f64]) -> Vec<f64> {
+    // max(x − τ, 0)^power sums to 1 at the right τ, found by halving.
+    let projected = |scale: f64, power: i32| {
+        let x: Vec<f64> = s.iter().map(|s| s * scale).collect();
+        let top = x.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let (mut low, mut high) = (top - 1.0, top);
+        let weights = |t: f64| x.iter().map(|x| (x - t).max(0.0).powi(power)).collect::<Vec<_>>();
+        for _ in 0..200 {
+            let middle = 0.5 * (low + high);
+            let sum: f64 = weights(middle).iter().sum();
+            if sum > 1.0 { low = middle } else { high = middle }
+        }
+        weights(0.5 * (low + high))
+    };
+    match weighting {
+        Weighting::Softmax => {
+            let top = s.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            let powers: Vec<f64> = s.iter().map(|s| (s - top).exp()).collect();
+            let sum: f64 = powers.iter().sum();
+            powers.iter().map(|p| p / sum).collect()
+        }
+        Weighting::Sparsemax => projected(1.0, 1),
+        Weighting::Entmax15 => projected(0.5, 2),
+        Weighting::Sigmoid => s.iter().map(|s| 1.0 / (1.0 + (-s).exp())).collect(),
+        Weighting::None => s.to_vec(),
+        _ => {
+            let best = (0..s.len()).max_by(|&a, &b| s[a].total_cmp(&s[b])).unwrap();
+            (0..s.len()).map(|i| f64::from(u8::from(i == best))).collect()
+        }
+    }
+}
+
+#[track_caller]
+fn near(a: &[f64], b: &[f64], most: f64, what: &str) {
+    assert_eq!(a.len(), b.len(), "{what}");
+    for (a, b) in a.iter().zip(b) {
+        assert!((a - b).abs() <= most * b.abs().max(1.0), "{what}: {a}, by the formula {b}");
+    }
+}
+
+#[test]
+fn every_score_under_every_weighting_is_its_formula() {
+    let (b, nq, nk, dv) = (2, 3, 5, 2);
+    for (score, dq, dk) in scores() {
+        for weighting in SOFT.into_iter().chain([Weighting::Argmax]) {
+            let parameters = Parameters::new(DType::F64, 1);
+            let mechanism = Mechanism::new(&parameters, &config(score, weighting), dq, dk).unwrap();
+            drawn(&parameters);
+            let weights = parameters.tensors();
+            let (q, k) = (normal(1, &[b, nq, dq]), normal(2, &[b, nk, dk]));
+            let v = normal(3, &[b, nk, dv]);
+            let mask = Mask::lengths(&[5, 3]);
+            let seen = mechanism.attend(&q, &k, &v, &mask, Mode::Infer, true).unwrap();
+            let (q, k, v) = (numbers(&q), numbers(&k), numbers(&v));
+            let (mut expected, mut out) = (Vec::new(), Vec::new());
+            for row in 0..b * nq {
+                let item = row / nq;
+                let length = [5, 3][item];
+                let key = |j: usize| &k[(item * nk + j) * dk..][..dk];
+                let scores: Vec<f64> = (0..length)
+                    .map(|j| formula(score, &weights, &q[row * dq..][..dq], key(j)))
+                    .collect();
+                let mut row = weigh(weighting, &scores);
+                row.resize(nk, 0.0);
+                for d in 0..dv {
+                    out.push((0..nk).map(|j| row[j] * v[(item * nk + j) * dv + d]).sum::<f64>());
+                }
+                expected.extend(row);
+            }
+            let what = format!("{score:?} under {weighting:?}");
+            near(&numbers(&seen.weights.unwrap()), &expected, 1e-10, &what);
+            near(&numbers(&seen.out), &out, 1e-10, &what);
+        }
+    }
+}
+
+#[test]
+fn queries_keys_values_and_parameters_get_their_gradients() {
+    for (score, dq, dk) in scores() {
+        for weighting in SOFT {
+            let parameters = Parameters::new(DType::F64, 1);
+            let mechanism = Mechanism::new(&parameters, &config(score, weighting), dq, dk).unwrap();
+            drawn(&parameters);
+            let inputs = [normal(1, &[2, 3, dq]), normal(2, &[2, 5, dk]), normal(3, &[2, 5, 2])];
+            let mask = Mask::lengths(&[5, 3]);
+            let run = |x: &[Tensor]| {
+                let seen = mechanism.attend(&x[0], &x[1], &x[2], &mask, Mode::Infer, true)?;
+                let weights = seen.weights.unwrap().square()?.sum(2)?.unsqueeze(2)?;
+                seen.out.add(&weights)
+            };
+            let what = format!("{score:?} under {weighting:?}");
+            let error = finite_difference_error(&inputs, run).unwrap();
+            assert!(error < 1e-6, "{what}: inputs differ by {error}");
+            if !parameters.all().is_empty() {
+                let error = parameter_error(&parameters.all(), || run(&inputs)).unwrap();
+                assert!(error < 1e-6, "{what}: parameters differ by {error}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_score_has_as_many_parameters_as_its_formula() {
+    let (dq, dk) = (3, 4);
+    for (score, dq, dk, count) in [
+        (ScoreConfig::Dot, dk, dk, 0),
+        (ScoreConfig::ScaledDot, dk, dk, 0),
+        (ScoreConfig::Additive { hidden: 5 }, dq, dk, 5 * (1 + dk + dq)),
+        (ScoreConfig::Concat { hidden: None }, dq, dk, dq + dk),
+        (ScoreConfig::Concat { hidden: Some(5) }, dq, dk, 5 * (dq + dk) + 5),
+        (ScoreConfig::Bilinear { scale: BilinearScale::None }, dq, dk, dq * dk),
+        (ScoreConfig::LowRank { rank: 2 }, dq, dk, 2 * (dq + dk)),
+        (ScoreConfig::Cosine { temperature: 1.0, learned: true }, dk, dk, 1),
+        (ScoreConfig::Cosine { temperature: 1.0, learned: false }, dk, dk, 0),
+    ] {
+        let parameters = Parameters::new(DType::F64, 1);
+        Mechanism::new(&parameters, &MechanismConfig::new(score), dq, dk).unwrap();
+        assert_eq!(parameters.count(), count, "{score:?}");
+    }
+    for (learned, per_feature, count) in [(false, false, 0), (true, false, 1), (true, true, 4)] {
+        let parameters = Parameters::new(DType::F64, 1);
+        let score = ScoreConfig::Gaussian { inverse_width: 1.0, learned, per_feature };
+        Mechanism::new(&parameters, &MechanismConfig::new(score), 4, 4).unwrap();
+        assert_eq!(parameters.count(), count, "{score:?}");
+    }
+}
+
+#[test]
+fn a_zero_vector_has_a_cosine_of_zero_and_finite_gradients() {
+    let score = ScoreConfig::Cosine { temperature: 2.0, learned: false };
+    let parameters = Parameters::new(DType::F32, 1);
+    let mechanism = Mechanism::new(&parameters, &config(score, Weighting::None), 3, 3).unwrap();
+    let q = Parameter::new("q", Tensor::zeros(&[1, 1, 3], DType::F32).unwrap()).unwrap();
+    let k = Tensor::from_vec(vec![0f32, 0.0, 0.0, 1.0, 2.0, 3.0], &[1, 2, 3]).unwrap();
+    let k = Parameter::new("k", k).unwrap();
+    let (mask, v) = (Mask::none(), k.tensor().detach());
+    let seen = mechanism.attend(&q.tensor(), &k.tensor(), &v, &mask, Mode::Infer, true).unwrap();
+    assert_eq!(numbers(seen.weights.as_ref().unwrap()), [0.0, 0.0]);
+    let gradients = seen.weights.unwrap().sum_all().unwrap().backward().unwrap();
+    for parameter in [&q, &k] {
+        let gradient = numbers(gradients.get(parameter).unwrap());
+        assert!(gradient.iter().all(|g| g.is_finite()), "{gradient:?}");
+    }
+}
+
+#[test]
+fn the_gaussian_kernel_is_as_exact_far_from_the_origin_as_near_it() {
+    // Numbers that f32 holds exactly at both places, so that only the kernel can err.
+    let grid = |seed, shape: &[usize]| {
+        let x = numbers(&normal(seed, shape));
+        x.iter().map(|x| (x * 256.0).round() / 256.0).collect::<Vec<f64>>()
+    };
+    let (q, k) = (grid(1, &[4, 3]), grid(2, &[6, 3]));
+    let at = |x: &[f64], by: f64, rows: usize| {
+        let x = x.iter().map(|x| (x + by) as f32).collect();
+        Tensor::from_vec::<f32>(x, &[1, rows, 3]).unwrap()
+    };
+    let score = ScoreConfig::Gaussian { inverse_width: 0.9, learned: false, per_feature: false };
+    for weighting in SOFT {
+        let parameters = Parameters::new(DType::F32, 1);
+        let mechanism = Mechanism::new(&parameters, &config(score, weighting), 3, 3).unwrap();
+        let run = |by: f64| {
+            let (q, k) = (at(&q, by, 4), at(&k, by, 6));
+            let q = Parameter::new("q", q).unwrap();
+            let values = Tensor::zeros(&[1, 6, 1], DType::F32).unwrap();
+            let mask = Mask::none();
+            let seen =
+                mechanism.attend(&q.tensor(), &k, &values, &mask, Mode::Infer, true).unwrap();
+            let weights = seen.weights.unwrap();
+            let gradients = weights.square().unwrap().sum_all().unwrap().backward().unwrap();
+            (numbers(&weights), numbers(gradients.get(&q).unwrap()))
+        };
+        let (near_weights, near_gradients) = run(0.0);
+        let (far_weights, far_gradients) = run(1e4);
+        let expected: Vec<f64> = (0..4)
+            .flat_map(|i| {
+                let row =
+                    |j: usize| formula(score, &BTreeMap::new(), &q[i * 3..][..3], &k[j * 3..][..3]);
+                weigh(weighting, &(0..6).map(row).collect::<Vec<_>>())
+            })
+            .collect();
+        let what = format!("{weighting:?}");
+        near(&near_weights, &expected, 3e-6, &what);
+        near(&far_weights, &expected, 3e-6, &what);
+        near(&far_gradients, &near_gradients, 3e-5, &what);
+    }
+}
+
+#[test]
+fn straight_through_chooses_forward_and_is_soft_backward() {
+    let score = ScoreConfig::Bilinear { scale: BilinearScale::Root };
+    let parameters = Parameters::new(DType::F64, 1);
+    let mechanism =
+        Mechanism::new(&parameters, &config(score, Weighting::StraightThrough), 4, 4).unwrap();
+    drawn(&parameters);
+    let random = Random::new(1);
+    let named = |name: &str, x: Tensor| Parameter::new(name, x).unwrap();
+    let q = named("q", normal(1, &[2, 3, 4]));
+    let k = named("k", normal(2, &[2, 5, 4]));
+    let v = named("v", normal(3, &[2, 5, 2]));
+    let sent = (normal(4, &[2, 3, 2]), normal(5, &[2, 3, 5]));
+    let mask = Mask::lengths(&[5, 3]);
+    let seen = mechanism
+        .attend(&q.tensor(), &k.tensor(), &v.tensor(), &mask, Mode::Train(&random), true)
+        .unwrap();
+    let hard =
+        mechanism.attend(&q.tensor(), &k.tensor(), &v.tensor(), &mask, Mode::Infer, true).unwrap();
+    let weights = seen.weights.unwrap();
+    near(&numbers(&weights), &numbers(&hard.weights.clone().unwrap()), 1e-12, "weights");
+    near(&numbers(&seen.out), &numbers(&hard.out), 1e-12, "out");
+    assert!(numbers(&hard.weights.unwrap()).iter().all(|&w| w == 0.0 || w == 1.0));
+
+    // Both ways back, through the output and through the weights.
+    let loss = |out: &Tensor, weights: &Tensor| {
+        let both = out.mul(&sent.0).unwrap().sum_all().unwrap();
+        both.add(&weights.mul(&sent.1).unwrap().sum_all().unwrap()).unwrap()
+    };
+    let gradients = loss(&seen.out, &weights).backward().unwrap();
+    let p = mechanism.probabilities(&q.tensor(), &k.tensor(), &mask).unwrap();
+    let soft = loss(&p.matmul(&v.tensor().detach()).unwrap(), &p).backward().unwrap();
+    for parameter in [&q, &k, &parameters.all()[0]] {
+        let (a, b) = (gradients.get(parameter).unwrap(), soft.get(parameter).unwrap());
+        near(&numbers(a), &numbers(b), 1e-10, parameter.name());
+    }
+    let chosen = weights.detach().transpose(1, 2).unwrap().matmul(&sent.0).unwrap();
+    near(&numbers(gradients.get(&v).unwrap()), &numbers(&chosen), 1e-10, "v");
+}
+
+/// How often each of a few keys is chosen by many equal queries, and how often it should be.
+fn frequencies(weighting: Weighting) -> (Vec<f64>, Vec<f64>, usize) {
+    let parameters = Parameters::new(DType::F64, 1);
+    let many = 20_000;
+    let mechanism =
+        Mechanism::new(&parameters, &config(ScoreConfig::Dot, weighting), 2, 2).unwrap();
+    let q = Tensor::from_vec(vec![1.0, -0.5], &[1, 1, 2]).unwrap();
+    let k = normal(2, &[1, 4, 2]);
+    let p = numbers(&mechanism.probabilities(&q, &k, &Mask::none()).unwrap());
+    let q = q.broadcast_to(&[1, many, 2]).unwrap();
+    let random = Random::new(7);
+    let seen = mechanism.attend(&q, &k, &k, &Mask::none(), Mode::Train(&random), true).unwrap();
+    let shares = seen.weights.unwrap().mean(1).unwrap();
+    (numbers(&shares), p, many)
+}
+
+#[test]
+fn sampling_and_hard_gumbel_choose_keys_as_often_as_they_are_likely() {
+    for weighting in [Weighting::Sample, Weighting::GumbelHard] {
+        let (shares, p, many) = frequencies(weighting);
+        for (share, p) in shares.iter().zip(&p) {
+            let error = (p * (1.0 - p) / many as f64).sqrt();
+            assert!((share - p).abs() < 4.0 * error, "{weighting:?}: {share}, likely {p}");
+        }
+    }
+}
+
+#[test]
+fn gumbel_softmax_has_gradients_sums_to_one_and_hardens_as_it_cools() {
+    let largest = |temperature: f64| {
+        let parameters = Parameters::new(DType::F64, 1);
+        let config = MechanismConfig {
+            temperature,
+            ..config(
+                ScoreConfig::Gaussian { inverse_width: 0.7, learned: true, per_feature: true },
+                Weighting::Gumbel,
+            )
+        };
+        let mechanism = Mechanism::new(&parameters, &config, 3, 3).unwrap();
+        let inputs = [normal(1, &[2, 3, 3]), normal(2, &[2, 5, 3]), normal(3, &[2, 5, 2])];
+        let attend = |x: &[Tensor]| {
+            // The same stream each time, so that the noise is the same.
+            let random = Random::new(3);
+            mechanism.attend(&x[0], &x[1], &x[2], &Mask::none(), Mode::Train(&random), true)
+        };
+        let run = |x: &[Tensor]| Ok(attend(x)?.out);
+        if temperature >= 0.5 {
+            assert!(finite_difference_error(&inputs, run).unwrap() < 1e-6);
+            assert!(parameter_error(&parameters.all(), || run(&inputs)).unwrap() < 1e-6);
+        }
+        let weights = attend(&inputs).unwrap().weights.unwrap();
+        near(&numbers(&weights.sum(2).unwrap()), &[1.0; 6], 1e-12, "sums");
+        let largest = numbers(&weights.max(2).unwrap().0);
+        largest.iter().copied().fold(1.0, f64::min)
+    };
+    assert!(largest(1.0) < 0.9);
+    assert!(largest(0.01) > 0.99);
+    let parameters = Parameters::new(DType::F64, 1);
+    let mechanism =
+        Mechanism::new(&parameters, &config(ScoreConfig::Dot, Weighting::Gumbel), 3, 3).unwrap();
+    let (q, k) = (normal(1, &[2, 3, 3]), normal(2, &[2, 5, 3]));
+    let used = mechanism.attend(&q, &k, &k, &Mask::none(), Mode::Infer, true).unwrap();
+    let p = mechanism.probabilities(&q, &k, &Mask::none()).unwrap();
+    near(&numbers(&used.weights.unwrap()), &numbers(&p), 1e-12, "in use it is softmax");
+}
+
+#[test]
+fn many_queries_over_one_memory_are_each_alone_side_by_side() {
+    let parameters = Parameters::new(DType::F64, 1);
+    let score = ScoreConfig::Additive { hidden: 6 };
+    let learned = LearnedQueries::new(&parameters, &MechanismConfig::new(score), 3, 2, 4).unwrap();
+    let (k, v) = (normal(1, &[2, 5, 4]), normal(2, &[2, 5, 3]));
+    let mask = Mask::lengths(&[5, 2]);
+    let seen = learned.attend(&k, &v, &mask, Mode::Infer, true).unwrap();
+    assert_eq!(seen.out.shape(), [2, 9]);
+    for m in 0..3 {
+        let one = learned.query.tensor().narrow(0, m, 1).unwrap();
+        let one = one.broadcast_to(&[2, 1, 2]).unwrap();
+        let alone = learned.mechanism.attend(&one, &k, &v, &mask, Mode::Infer, false).unwrap();
+        let part = seen.out.narrow(1, m * 3, 3).unwrap();
+        near(&numbers(&part), &numbers(&alone.out), 1e-14, "one query");
+    }
+    let error = parameter_error(&parameters.all(), || {
+        Ok(learned.attend(&k, &v, &mask, Mode::Infer, false)?.out)
+    });
+    assert!(error.unwrap() < 1e-6);
+}
+
+#[test]
+fn what_cannot_be_built_is_refused_by_name() {
+    let refused = |config: MechanismConfig, dq, dk| {
+        let parameters = Parameters::new(DType::F64, 1);
+        Mechanism::new(&parameters, &config, dq, dk).unwrap_err().to_string()
+    };
+    let new = MechanismConfig::new;
+    assert_eq!(
+        refused(new(ScoreConfig::ScaledDot), 3, 4),
+        "the scaled dot score needs equal widths; queries have 3, keys 4"
+    );
+    assert_eq!(
+        refused(new(ScoreConfig::Additive { hidden: 0 }), 3, 4),
+        "an additive score of hidden size 0"
+    );
+    assert_eq!(refused(new(ScoreConfig::LowRank { rank: 0 }), 3, 4), "a low-rank score of rank 0");
+    let cold = MechanismConfig { temperature: 0.0, ..MechanismConfig::default() };
+    assert_eq!(refused(cold, 3, 3), "a temperature of 0");
+    let dropped = MechanismConfig { dropout: 1.0, ..MechanismConfig::default() };
+    assert_eq!(refused(dropped, 3, 3), "a dropout of 1 is not within 0..1");
+    let error = serde_json::from_str::<MechanismConfig>(r#"{"score": "dott"}"#).unwrap_err();
+    assert!(error.to_string().contains("unknown variant `dott`"), "{error}");
+    let error = serde_json::from_str::<MechanismConfig>(r#"{"scores": "dot"}"#).unwrap_err();
+    assert!(error.to_string().contains("unknown field `scores`"), "{error}");
+}
+
+#[test]
+fn a_configuration_survives_json() {
+    for (score, _, _) in scores() {
+        let config = config(score, Weighting::Entmax15);
+        let text = serde_json::to_string(&config).unwrap();
+        assert_eq!(serde_json::from_str::<MechanismConfig>(&text).unwrap(), config, "{text}");
+    }
+}

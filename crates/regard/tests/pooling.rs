@@ -1,0 +1,129 @@
+//! Pooling: what each gives, its gradients, and that padding has no influence.
+#![allow(clippy::unwrap_used)]
+
+use regard::{
+    DType, MechanismConfig, Mode, Parameters, Pooling, PoolingConfig, Random, ScoreConfig, Tensor,
+    Weighting, finite_difference_error,
+};
+
+fn all() -> Vec<PoolingConfig> {
+    let gaussian = ScoreConfig::Gaussian { inverse_width: 0.7, learned: true, per_feature: false };
+    let mechanism =
+        |score, weighting| MechanismConfig { score, weighting, ..MechanismConfig::default() };
+    vec![
+        PoolingConfig::Mean,
+        PoolingConfig::Max,
+        PoolingConfig::Last,
+        PoolingConfig::Gate,
+        PoolingConfig::Attention(MechanismConfig::default()),
+        PoolingConfig::Attention(mechanism(
+            ScoreConfig::Additive { hidden: 6 },
+            Weighting::Sparsemax,
+        )),
+        PoolingConfig::Attention(mechanism(gaussian, Weighting::Sigmoid)),
+        PoolingConfig::Attention(mechanism(ScoreConfig::ScaledDot, Weighting::Argmax)),
+    ]
+}
+
+fn normal(seed: u64, shape: &[usize]) -> Tensor {
+    Random::new(seed).normal(shape, 0.0, 1.0, DType::F64).unwrap()
+}
+
+fn numbers(x: &Tensor) -> Vec<f64> {
+    x.to_vec().unwrap()
+}
+
+#[test]
+fn padding_has_no_influence_even_where_it_is_not_a_number() {
+    let lengths = [3, 5, 1, 0];
+    let clean = normal(1, &[4, 5, 4]);
+    let mut dirty = numbers(&clean);
+    for (item, &length) in lengths.iter().enumerate() {
+        dirty[(item * 5 + length) * 4..(item + 1) * 5 * 4].fill(f64::NAN);
+    }
+    let dirty = Tensor::from_vec(dirty, &[4, 5, 4]).unwrap();
+    for config in all() {
+        let pooling = Pooling::new(&Parameters::new(DType::F64, 1), &config, 4).unwrap();
+        let pool = |x: &Tensor, lengths: &[usize]| {
+            pooling.pool(x, Some(lengths), Mode::Infer, true).unwrap()
+        };
+        let together = pool(&dirty, &lengths);
+        assert_eq!(numbers(&together.out), numbers(&pool(&clean, &lengths).out), "{config:?}");
+        for (item, &length) in lengths.iter().enumerate() {
+            let alone = clean.narrow(0, item, 1).unwrap().narrow(1, 0, length).unwrap();
+            let alone = pool(&alone, &[length]);
+            let row = numbers(&together.out.select(0, item).unwrap());
+            for (a, b) in row.iter().zip(numbers(&alone.out)) {
+                assert!((a - b).abs() < 1e-14, "{config:?}: {a} and alone {b}");
+            }
+            if let Some(weights) = &together.weights {
+                let weights = numbers(&weights.select(0, item).unwrap());
+                assert!(weights[length..].iter().all(|&w| w == 0.0), "{config:?}: {weights:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_pooling_has_its_gradients_and_none_for_padding() {
+    for config in all() {
+        let pooling = Pooling::new(&Parameters::new(DType::F64, 1), &config, 4).unwrap();
+        let error = finite_difference_error(&[normal(2, &[3, 5, 4])], |x| {
+            pooling.forward(&x[0], Some(&[3, 5, 1]), Mode::Infer)
+        });
+        let error = error.unwrap();
+        assert!(error < 1e-6, "{config:?}: {error}");
+    }
+}
+
+#[test]
+fn weights_say_what_the_output_is_made_of() {
+    let x = normal(3, &[2, 4, 3]);
+    for config in all() {
+        let pooling = Pooling::new(&Parameters::new(DType::F64, 1), &config, 3).unwrap();
+        let pooled = pooling.pool(&x, Some(&[4, 2]), Mode::Infer, true).unwrap();
+        match config {
+            PoolingConfig::Gate => assert!(pooled.weights.is_none()),
+            PoolingConfig::Max => {
+                let shares = pooled.weights.unwrap().sum(1).unwrap();
+                assert!(numbers(&shares).iter().all(|s| (s - 1.0).abs() < 1e-12));
+            }
+            _ => {
+                let weights = pooled.weights.unwrap().unsqueeze(1).unwrap();
+                let again = weights.matmul(&x).unwrap().squeeze(1).unwrap();
+                for (a, b) in numbers(&again).iter().zip(numbers(&pooled.out)) {
+                    assert!((a - b).abs() < 1e-12, "{config:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_hard_pooling_says_what_it_chose_and_how_likely_that_was() {
+    let config = MechanismConfig { weighting: Weighting::Sample, ..MechanismConfig::default() };
+    let config = PoolingConfig::Attention(config);
+    let pooling = Pooling::new(&Parameters::new(DType::F64, 1), &config, 3).unwrap();
+    let x = normal(4, &[2, 4, 3]);
+    let random = Random::new(1);
+    let pooled = pooling.pool(&x, None, Mode::Train(&random), false).unwrap();
+    let p = pooling.probabilities(&x, None).unwrap();
+    let chosen = p.gather(1, &pooled.index.unwrap().unsqueeze(1).unwrap()).unwrap();
+    for (p, log) in numbers(&chosen).iter().zip(numbers(&pooled.log_prob.unwrap())) {
+        assert!((p.ln() - log).abs() < 1e-12);
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_refused_by_name() {
+    let parameters = Parameters::new(DType::F64, 1);
+    let pooling = Pooling::new(&parameters, &PoolingConfig::Mean, 3).unwrap();
+    let x = normal(1, &[2, 4, 3]);
+    let refused = |x: &Tensor, lengths: &[usize]| {
+        pooling.forward(x, Some(lengths), Mode::Infer).unwrap_err().to_string()
+    };
+    assert_eq!(refused(&x, &[4, 5]), "pooling: lengths[1] is 5, x has only 4 vectors");
+    assert_eq!(refused(&x, &[4]), "pooling: 1 lengths for a batch of 2");
+    let narrow = x.narrow(2, 0, 2).unwrap();
+    assert_eq!(refused(&narrow, &[4, 4]), "pooling: x has shape [2, 4, 2]; it wants [B, N, 3]");
+}
