@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The same attention cases through Regard and through PyTorch, side by side, in one sitting.
+"""The same attention cases and training steps through Regard and through PyTorch, side by side, in one sitting.
 
     python3 bench/compare.py                    every case: a table on stdout, a picture in target/compare.svg
     python3 bench/compare.py --filter causal    the cases whose name contains "causal"
@@ -40,11 +40,11 @@ REGARD = TARGET / "release" / "regard"
 PAGE = ROOT / "docs" / "performance.md"
 TABLE_BEGIN, TABLE_END = "<!-- table:begin -->", "<!-- table:end -->"
 
-FORWARD, BOTH = "forward", "forward+backward"
+FORWARD, BOTH, STEP = "forward", "forward+backward", "step"
 
-# What is asked for: PyTorch's time over ours, (forward, forward+backward). Decode has no bar on the ratio and no
-# backward; its bar is a share of the machine's read bandwidth.
-ASKED = {
+# What is asked for: PyTorch's time over ours, a bar a pass. Decode has no bar on the ratio and no backward; its bar
+# is a share of the machine's read bandwidth. A step is forward, backward and AdamW.
+OPERATOR = {
     "dot-f32-b2h8n1024d64": (1.25, 1.25),
     "dot-f32-b2h8n1024d64-causal": (1.4, 1.5),
     "dot-f32-b1h8n4096d64": (1.25, 1.1),
@@ -54,6 +54,14 @@ ASKED = {
     "additive-f32-b4h1n256d256": (20.0, 12.0),
     "additive-f32-n20000e400000h8d16-gatv2": (20.0, 15.0),
     "dot-f32-b1hq32hk8n4096d128-decode": (None,),
+}
+STEPS = {
+    "step-f32-transformer-b32t128d256h8": 1.2,
+    "step-f32-gru-b64t20h256v8000": 1.5,
+    "step-f32-gat-n2708e10556": 4.0,
+}
+ASKED = {name: dict(zip((FORWARD, BOTH), bars)) for name, bars in OPERATOR.items()} | {
+    name: {STEP: bar} for name, bar in STEPS.items()
 }
 DECODE, DECODE_SHARE_ASKED = "dot-f32-b1hq32hk8n4096d128-decode", 0.8
 MATMUL_CASE = "dot-f32-b2h8n1024d64"
@@ -200,6 +208,103 @@ def torch_gatv2(nodes, edges, width_in, heads, width):
     }
 
 
+def torch_step(name):
+    """The PyTorch side of a training step: a label to a function that does one."""
+    import torch
+    from torch import nn
+    from torch.nn.functional import cross_entropy, dropout, elu
+
+    size = {letter: int(n) for letter, n in re.findall(r"([btdhvne])(\d+)", name.split("-", 3)[3])}
+
+    def stepping(model, loss, fused):
+        optimiser = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=fused, foreach=not fused)
+
+        def step():
+            optimiser.zero_grad()
+            loss().backward()
+            optimiser.step()
+
+        return step
+
+    def ways(model, loss):
+        return {f"AdamW {how}": stepping(model, loss, how == "fused") for how in ("fused", "foreach")}
+
+    if "transformer" in name:  # x [B, T, D], a class for every place
+        b, t, d = size["b"], size["t"], size["d"]
+        block = nn.TransformerEncoderLayer(
+            d, size["h"], 4 * d, dropout=0.0, activation="gelu", batch_first=True, norm_first=True
+        )
+        model = nn.ModuleList([block, nn.Linear(d, 100)])
+        x, targets = torch.randn(b, t, d), torch.randint(100, (b * t,))
+        return ways(model, lambda: cross_entropy(model[1](model[0](x)).flatten(0, 1), targets))
+
+    if "gru" in name:  # an encoder and a decoder with additive attention, teacher forcing
+        b, t, h, v = (size[letter] for letter in "bthv")
+
+        class Translator(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.source, self.target = nn.Embedding(v, h), nn.Embedding(v, h)
+                self.encoder = nn.GRU(h, h, batch_first=True)
+                self.to_query, self.to_key = nn.Linear(h, h, bias=False), nn.Linear(h, h, bias=False)
+                self.score = nn.Linear(h, 1, bias=False)
+                self.cell = nn.GRUCell(2 * h, h)
+                self.out = nn.Linear(3 * h, v)
+
+            def forward(self, source, target):
+                memory, state = self.encoder(self.source(source))
+                state, y, keys = state[0], self.target(target), self.to_key(memory)  # the keys once for all steps
+                states, contexts = [], []
+                for at in range(target.shape[1]):
+                    scores = self.score(torch.tanh(self.to_query(state)[:, None] + keys))  # [B, T, 1]
+                    context = (scores.softmax(1).transpose(1, 2) @ memory)[:, 0]
+                    state = self.cell(torch.cat([y[:, at], context], -1), state)
+                    states.append(state)
+                    contexts.append(context)
+                return self.out(torch.cat([torch.stack(states, 1), torch.stack(contexts, 1), y], -1))
+
+        model = Translator()
+        source, target, goal = (torch.randint(v, (b, t)) for _ in range(3))
+        return ways(model, lambda: cross_entropy(model(source, target).flatten(0, 1), goal.flatten()))
+
+    # two layers of GAT on a graph of Cora's sizes: 8 heads of 8, then 7 classes
+    from torch_geometric.nn import GATConv
+
+    n, e = size["n"], size["e"]
+    first, second = GATConv(1433, 8, heads=8, dropout=0.6), GATConv(64, 7, heads=1, concat=False, dropout=0.6)
+    model = nn.ModuleList([first, second])
+    x, edges, targets = torch.rand(n, 1433), torch.randint(n, (2, e)), torch.randint(7, (n,))
+
+    def loss():
+        hidden = elu(first(dropout(x, 0.6), edges))
+        return cross_entropy(second(dropout(hidden, 0.6), edges), targets)
+
+    return ways(model, loss)
+
+
+def torch_peak(name, threads):
+    """Prints the most memory, in bytes, that PyTorch's step took on top of what the library itself takes."""
+    import warnings
+
+    warnings.filterwarnings("ignore")
+    import torch
+
+    torch.set_num_threads(threads)
+    torch.nn.Linear(8, 8)(torch.randn(8, 8)).sum().backward()
+    if "gat" in name:
+        import torch_geometric.nn  # noqa: F401, so that it does not count
+
+    def status(field):
+        return int(re.search(rf"^{field}:\s*(\d+) kB", Path("/proc/self/status").read_text(), re.M)[1]) * 1024
+
+    before = status("VmRSS")
+    Path("/proc/self/clear_refs").write_text("5")  # the peak starts again from here
+    step = next(iter(torch_step(name).values()))
+    for _ in range(5):
+        step()
+    print(status("VmHWM") - before)
+
+
 def torch_worker(threads):
     """Serves `CASE PASS REPETITIONS` lines like `regard bench --serve`, keeping the last case's tensors."""
     import warnings
@@ -215,7 +320,9 @@ def torch_worker(threads):
         for leaf in leaves:
             leaf.grad = None
         start = time.perf_counter()
-        if which == FORWARD:
+        if which == STEP:
+            way()
+        elif which == FORWARD:
             with torch.inference_mode():  # as fast as no_grad within the noise, down to the 2 ms of decode
                 way()
         else:
@@ -226,9 +333,12 @@ def torch_worker(threads):
     for line in sys.stdin:
         name, which, repetitions = line.split()
         if held != name:
-            leaves, ways = torch_case(name)
-            with torch.no_grad():
-                grad = torch.randn_like(next(iter(ways.values()))())
+            if which == STEP:
+                leaves, ways, grad = [], torch_step(name), None
+            else:
+                leaves, ways = torch_case(name)
+                with torch.no_grad():
+                    grad = torch.randn_like(next(iter(ways.values()))())
             held, chosen = name, {}
         if which not in chosen:  # each way once cold, then the best of three counts
             trials = {label: [timed(way, which, leaves, grad) for _ in range(4)][1:] for label, way in ways.items()}
@@ -310,14 +420,14 @@ def measure(case, which, asked, ours, peers, rounds):
     return Row(case, which, asked, median(times[ours.name]), median(times[best.name]), ratios, how)
 
 
-def bench_json(case, threads, *options):
-    """The object `regard bench --json` prints for the forward pass of `case`."""
+def bench_json(case, threads, *options, which=FORWARD):
+    """The object `regard bench --json` prints for a pass of `case`."""
     command = [REGARD, "bench", "--filter", case, "--threads", str(threads), "--json", *options]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
     found = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-    found = [entry for entry in found if entry["case"] == case and entry["pass"] == FORWARD]
+    found = [entry for entry in found if entry["case"] == case and entry["pass"] == which]
     if done.returncode != 0 or not found:
-        fail(f"`{shlex.join(map(str, command))}` gave no {FORWARD} of {case} (status {done.returncode})")
+        fail(f"`{shlex.join(map(str, command))}` gave no {which} of {case} (status {done.returncode})")
     return found[0]
 
 
@@ -344,6 +454,24 @@ def shares(cases, threads):
     return lines
 
 
+def peaks(cases, threads):
+    """A sentence for each step: the most memory it took, here and in PyTorch."""
+    lines = []
+    for case in (case for case in cases if case in STEPS):
+        ours = bench_json(case, threads, "--rounds", "3", which=STEP)["peak_bytes"]
+        worker = [sys.executable, __file__, "--peak", case, "--threads", str(threads)]
+        done = subprocess.run(worker, stdout=subprocess.PIPE, text=True)
+        if done.returncode != 0:
+            fail(f"PyTorch could not run {case} to see its memory")
+        theirs = int(done.stdout)
+        met = "met" if ours <= theirs else "**not met**"
+        lines.append(
+            f"{case} takes {ours / 2**20:.0f} MiB at most, PyTorch {theirs / 2**20:.0f} MiB on top of the library "
+            f"(asked: no more than PyTorch, {met})."
+        )
+    return lines
+
+
 # ------------------------------------------------------------------------------------------------- the reporting
 
 
@@ -361,6 +489,9 @@ def markdown(rows):
     return "\n".join(lines)
 
 
+COLOURS = {FORWARD: "#2a6f97", BOTH: "#89b6d0", STEP: "#6a994e"}
+
+
 def draw(rows, path, threads):
     """A bar a row, from 1 on a logarithmic axis: the median ratio, its lowest and highest round, what was asked."""
     import matplotlib
@@ -372,7 +503,7 @@ def draw(rows, path, threads):
 
     figure, axes = pyplot.subplots(figsize=(9, 1.2 + 0.34 * len(rows)), layout="constrained")
     for place, row in enumerate(rows):
-        colour = "#2a6f97" if row.which == FORWARD else "#89b6d0"
+        colour = COLOURS[row.which]
         reach = [[row.ratio - min(row.ratios)], [max(row.ratios) - row.ratio]]
         axes.barh(place, row.ratio - 1, left=1, color=colour, height=0.75)
         axes.errorbar(row.ratio, place, xerr=reach, color="#555", linewidth=1)
@@ -380,10 +511,10 @@ def draw(rows, path, threads):
         if row.asked is not None:
             axes.plot([row.asked] * 2, [place - 0.42, place + 0.42], color="#d1495b", linewidth=2.5)
     axes.plot([], [], color="#d1495b", linewidth=2.5, label="asked")
-    for which, colour in ((FORWARD, "#2a6f97"), (BOTH, "#89b6d0")):
+    for which, colour in COLOURS.items():
         axes.barh([0], [0], color=colour, label=which)
     axes.axvline(1, color="black", linewidth=1)
-    axes.set_yticks(range(len(rows)), [row.case if row.which == FORWARD else "" for row in rows], fontsize=8)
+    axes.set_yticks(range(len(rows)), [row.case if row.which != BOTH else "" for row in rows], fontsize=8)
     axes.invert_yaxis()
     axes.set_xscale("log")
     lowest, highest = min(min(row.ratios) for row in rows), max(max(row.ratios) for row in rows)
@@ -394,7 +525,7 @@ def draw(rows, path, threads):
     axes.margins(y=0.02)
     axes.set_xlabel(f"PyTorch's time over Regard's, {threads} threads (right of 1: Regard is faster)")
     axes.spines[["top", "right"]].set_visible(False)
-    figure.legend(loc="outside upper right", ncols=3, fontsize=8, frameon=False)
+    figure.legend(loc="outside upper right", ncols=4, fontsize=8, frameon=False)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, metadata={"Date": None})
 
@@ -446,6 +577,7 @@ def arguments():
     parser.add_argument("--record", action="store_true", help="write docs/performance.md and docs/performance.svg")
     parser.add_argument("--cases-only", action="store_true", help="list the cases and what is asked of them")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--peak", metavar="CASE", help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     if chosen.rounds < 1 or chosen.threads < 1:
         parser.error("--rounds and --threads are at least 1")
@@ -458,12 +590,14 @@ def main():
     chosen = arguments()
     if chosen.worker:
         return torch_worker(chosen.threads)
+    if chosen.peak:
+        return torch_peak(chosen.peak, chosen.threads)
     cases = {name: asked for name, asked in ASKED.items() if chosen.filter in name}
     if not cases:
         fail(f"no case's name contains {chosen.filter!r}; --cases-only lists them")
     if chosen.cases_only:
         for name, asked in cases.items():
-            bars = (f"{which} ≥ {bar:g}" if bar else which for which, bar in zip((FORWARD, BOTH), asked))
+            bars = (f"{which} ≥ {bar:g}" if bar else which for which, bar in asked.items())
             print(f"{name:40}", ", ".join(bars))
         return
 
@@ -483,7 +617,7 @@ def main():
     peers = [Engine(name, worker, {"OMP_NUM_THREADS": threads} | extra) for name, extra in settings.items()]
     rows = []
     for case, asked in cases.items():
-        for which, bar in zip((FORWARD, BOTH), asked):
+        for which, bar in asked.items():
             row = measure(case, which, bar, ours, peers, chosen.rounds)
             say(f"{case} {which}: {row.ours_ms:.2f} ms, PyTorch {row.torch_ms:.2f} ms, ratio {row.ratio:.2f}")
             rows.append(row)
@@ -497,6 +631,7 @@ def main():
         "The ratio is the median over the rounds of PyTorch's time over Regard's; the last column is how PyTorch was "
         "fastest, and with which OpenMP wait policy.",
         *shares(cases, chosen.threads),
+        *peaks(cases, chosen.threads),
     ]
     print("\n\n".join(facts))
     picture = PAGE.with_suffix(".svg") if chosen.record else TARGET / "compare.svg"

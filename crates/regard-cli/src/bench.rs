@@ -31,7 +31,7 @@ pub struct Command {
     #[arg(long, value_name = "S", value_delimiter = ',')]
     filter: Vec<String>,
 
-    /// Only this pass: forward or forward+backward
+    /// Only this pass: forward, forward+backward or step
     #[arg(long, value_name = "PASS")]
     pass: Option<Pass>,
 

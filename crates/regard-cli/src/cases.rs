@@ -1,6 +1,7 @@
 //! The cases of `regard bench`: their names, their sizes, and the work they do.
 
 use crate::matmul::{self, Matrix, multiply};
+use crate::steps::Step;
 use anyhow::Result;
 use half::bf16;
 use rayon::prelude::*;
@@ -18,11 +19,15 @@ pub enum Pass {
     Forward,
     /// The output, what backward needs of it, and every gradient.
     ForwardBackward,
+    /// Forward, backward and the optimiser: a step of training.
+    Step,
 }
 
 impl Pass {
-    /// Both.
-    pub const ALL: [Self; 2] = [Self::Forward, Self::ForwardBackward];
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Forward, Self::ForwardBackward, Self::Step];
+    /// Those of the operator.
+    const BOTH: [Self; 2] = [Self::Forward, Self::ForwardBackward];
 }
 
 impl fmt::Display for Pass {
@@ -30,6 +35,7 @@ impl fmt::Display for Pass {
         f.pad(match self {
             Self::Forward => "forward",
             Self::ForwardBackward => "forward+backward",
+            Self::Step => "step",
         })
     }
 }
@@ -41,7 +47,7 @@ impl FromStr for Pass {
         Self::ALL
             .into_iter()
             .find(|pass| pass.to_string() == given)
-            .ok_or_else(|| "a pass is forward or forward+backward".into())
+            .ok_or_else(|| "a pass is forward, forward+backward or step".into())
     }
 }
 
@@ -59,6 +65,7 @@ enum Kind {
     F64(Sizes),
     Bf16(Sizes),
     Graph,
+    Step(Step),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -91,7 +98,7 @@ const DECODE: Sizes =
 
 /// All of them, in the order they are run.
 #[rustfmt::skip]
-pub static CASES: [Case; 12] = {
+pub static CASES: [Case; 13] = {
     use Kind::*;
     use Special::*;
     [
@@ -106,6 +113,7 @@ pub static CASES: [Case; 12] = {
         Case { name: "dot-f32-b1hq32hk8n4096d128-decode", kind: F32(DECODE) },
         Case { name: "dot-bf16-b2h8n1024d64", kind: Bf16(sizes(2, 8, 1024, 64, Dot)) },
         Case { name: "dot-f64-b2h8n1024d64", kind: F64(sizes(2, 8, 1024, 64, Dot)) },
+        Case { name: "step-f32-transformer-b32t128d256h8", kind: Step(self::Step::Transformer) },
         Case { name: "additive-f32-b1h1n32768d128-memory", kind: F32(sizes(1, 1, 32768, 128, Memory)) },
     ]
 };
@@ -133,7 +141,8 @@ impl Case {
     pub fn passes(&self) -> &'static [Pass] {
         match self.kind {
             Kind::F32(Sizes { special: Special::Decode, .. }) => &[Pass::Forward],
-            _ => &Pass::ALL,
+            Kind::Step(_) => &[Pass::Step],
+            _ => &Pass::BOTH,
         }
     }
 
@@ -146,7 +155,7 @@ impl Case {
                 Some(Yardstick::Reading { bytes: numbers * size_of::<f32>() })
             }
             Kind::F32(s) if s.is_additive() => None,
-            Kind::Graph => None,
+            Kind::Graph | Kind::Step(_) => None,
             _ if pass == Pass::ForwardBackward => None,
             Kind::F32(_) | Kind::Bf16(_) => Some(Yardstick::ProductF32),
             Kind::F64(_) => Some(Yardstick::ProductF64),
@@ -160,6 +169,7 @@ impl Case {
             Kind::F64(sizes) => Box::new(Dense::<f64>::new(sizes, pass)),
             Kind::Bf16(sizes) => Box::new(Dense::<bf16>::new(sizes, pass)),
             Kind::Graph => Box::new(Graph::new(pass)?),
+            Kind::Step(step) => step.prepare()?,
         })
     }
 }

@@ -21,4 +21,5 @@ pub mod machine;
 pub mod matmul;
 pub mod options;
 pub mod room;
+pub mod steps;
 pub mod tensors;

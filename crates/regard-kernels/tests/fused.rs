@@ -178,6 +178,37 @@ fn few_queries_against_a_long_cache_keep_the_rule() {
 }
 
 #[test]
+fn narrow_heads_on_a_graph_keep_the_rule() {
+    // Rows of one register have kernels of their own; the last sizes give a key hundreds of queries.
+    let mut turn = 0;
+    for score in SCORES {
+        for (d, dv) in [(1, 4), (3, 3), (4, 2), (8, 8), (16, 16), (16, 5), (5, 16)] {
+            for (nq, nk) in [(40, 50), (7, 200), (300, 3)] {
+                turn += 1;
+                let case = Case {
+                    b: 1 + turn % 2,
+                    hq: 1 + turn % 3,
+                    hk: 1 + turn % 3,
+                    nq,
+                    nk,
+                    d,
+                    dv,
+                    score,
+                    mask: MaskKind { edges: true, ..MaskKind::default() },
+                    w_per_head: turn % 2 == 0,
+                    strided: turn % 4 < 2,
+                    seed: turn as u64,
+                    ..Case::default()
+                };
+                keeps_the_rule(case);
+                agrees_in_double(case);
+                keeps_the_rule(Case { dropout: Some(0.3), ..case });
+            }
+        }
+    }
+}
+
+#[test]
 fn long_keys_and_long_queries_are_cut_and_added_up_within_the_rule() {
     let score = ScoreKind::Additive(Activation::LeakyRelu { slope: 0.2 });
     for (nq, nk, score) in

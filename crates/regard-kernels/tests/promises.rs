@@ -433,6 +433,70 @@ fn masked_out_keys_are_never_read() {
 }
 
 #[test]
+fn values_that_are_the_keys_give_the_same_gradients_as_a_copy_of_them() {
+    // One array given twice is walked along once.
+    for (edges, nq) in [(true, 3), (true, 70), (false, 3), (false, 70)] {
+        for d in [3, 8, 16, 31] {
+            for (score, normaliser) in [
+                (ScoreKind::Dot, Normaliser::Softmax),
+                (SCORES[2], Normaliser::Softmax),
+                (SCORES[2], Normaliser::Entmax15),
+                (ScoreKind::Own, Normaliser::Softmax),
+                (SCORES[1], Normaliser::Sample { seed: 2 }),
+            ] {
+                let mask = MaskKind { edges, ..MaskKind::default() };
+                let case =
+                    Case { nq, nk: 40, d, dv: d, score, normaliser, mask, ..Case::default() };
+                let mut data = case.data::<f32>();
+                data.v = data.k.clone();
+                let shapes = data.shapes();
+                let [q, k, v, grad_out] =
+                    [(&data.q, 0), (&data.k, 1), (&data.v, 2), (&data.grad_out, 3)]
+                        .map(|(x, a)| View::new(x.as_slice(), shapes[a]).unwrap());
+                let zeros = |a: usize| vec![f32::NAN; shapes[a].iter().product()];
+                for cpu in cpus() {
+                    let gradients = |v| {
+                        let mut out = zeros(3);
+                        let (mut lse, mut rows) = (vec![0f32; nq], vec![0f32; nq]);
+                        let mut index = vec![0i64; nq];
+                        let to = ViewMut::new(&mut out, shapes[3]).unwrap();
+                        let threshold = normaliser == Normaliser::Entmax15;
+                        let pass = Forward {
+                            lse: Some(&mut lse),
+                            threshold: threshold.then_some(&mut rows),
+                            index: normaliser.is_hard().then_some(&mut index),
+                            ..Forward::new(to)
+                        };
+                        cpu.forward(&data.spec(), q, k, v, pass).unwrap();
+                        let mut grads = [zeros(0), zeros(1), zeros(2)];
+                        let [gq, gk, gv] = &mut grads;
+                        let saved = Saved {
+                            out: Some(View::new(&out, shapes[3]).unwrap()),
+                            lse: Some(&lse),
+                            threshold: Some(&rows),
+                            index: Some(&index),
+                        };
+                        let gradients = Gradients {
+                            q: Some(ViewMut::new(gq, shapes[0]).unwrap()),
+                            k: Some(ViewMut::new(gk, shapes[1]).unwrap()),
+                            v: Some(ViewMut::new(gv, shapes[2]).unwrap()),
+                            ..Gradients::default()
+                        };
+                        let pass = Backward {
+                            grad_log_prob: normaliser.is_hard().then_some(&data.grad_out[..nq]),
+                            ..Backward::new(grad_out, saved, gradients)
+                        };
+                        cpu.backward(&data.spec(), q, k, v, pass).unwrap();
+                        grads
+                    };
+                    assert!(gradients(k) == gradients(v), "{} {case:?}", cpu.isa());
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn what_arrives_at_masked_weights_is_not_looked_at() {
     // −∞ and NaN are what the logarithm of a weight of 0 sends back.
     let mask = MaskKind { dense: Some([true; 4]), ..MaskKind::default() };

@@ -107,12 +107,13 @@ unsafe fn micro<V: Simd, const MR: usize, const NV: usize>(
             let c = c.add((row + r) * g.c_row);
             for (v, &sum) in sum.iter().enumerate() {
                 let c = c.add(v * V::LANES);
+                // Not "+ 0 where it is overwritten": an addition takes a multiplier's turn.
                 if NV == 1 {
-                    let old = if g.add { V::load_upto(c, last) } else { V::zero() };
-                    sum.add(old).store_upto(c, last);
+                    let all = if g.add { sum.add(V::load_upto(c, last)) } else { sum };
+                    all.store_upto(c, last);
                 } else {
-                    let old = if g.add { V::load(c) } else { V::zero() };
-                    sum.add(old).store(c);
+                    let all = if g.add { sum.add(V::load(c)) } else { sum };
+                    all.store(c);
                 }
             }
         }

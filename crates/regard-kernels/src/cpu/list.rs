@@ -192,11 +192,12 @@ pub(super) struct Near<T: Real> {
 
 impl<T: Real> Near<T> {
     pub(super) fn of(p: &Problem<T>, parts: usize) -> Self {
-        let same = p.k.data.as_ptr() == p.v.data.as_ptr()
-            && p.k.strides == p.v.strides
-            && p.k.shape == p.v.shape;
-        let copy =
-            if same { side_by_side([&p.k], parts) } else { side_by_side([&p.k, &p.v], parts) };
+        let same = same(&p.k, &p.v);
+        let copy = if same {
+            side_by_side(p, [&p.k], parts)
+        } else {
+            side_by_side(p, [&p.k, &p.v], parts)
+        };
         Self { copy, same }
     }
 
@@ -210,6 +211,11 @@ impl<T: Real> Near<T> {
         };
         near
     }
+}
+
+/// Whether two views are of the same numbers.
+pub(super) fn same<T>(x: &View<T>, y: &View<T>) -> bool {
+    x.data.as_ptr() == y.data.as_ptr() && x.strides == y.strides && x.shape == y.shape
 }
 
 /// The views of a copy where there is one.
@@ -233,6 +239,7 @@ pub(super) fn near_views<'a, T, const N: usize>(
 /// A copy of arrays with as many heads and rows, the rows of each next to the other's; nothing
 /// where one is not needed.
 pub(super) fn side_by_side<T: Real, const N: usize>(
+    p: &Problem<T>,
     views: [&View<T>; N],
     parts: usize,
 ) -> Large<T> {
@@ -243,12 +250,35 @@ pub(super) fn side_by_side<T: Real, const N: usize>(
         return Large::new(0);
     }
     let mut copy = Large::new(b * h * n * width);
-    copy.par_chunks_mut(width).with_min_len(1024).enumerate().for_each(|(row, to)| {
-        let mut from = 0;
-        for x in views {
-            let d = x.shape[3];
-            to[from..from + d].copy_from_slice(x.row(row / n / h, row / n % h, row % n));
-            from += d;
+    let shared = Shared::new(&mut copy);
+    // All heads of some rows at a time, since those lie together in what is read.
+    const ROWS: usize = 64;
+    let chunks = n.div_ceil(ROWS);
+    (0..b * chunks).into_par_iter().for_each(|task| {
+        let (b, from) = (task / chunks, task % chunks * ROWS);
+        let count = ROWS.min(n - from);
+        for h in 0..h {
+            // SAFETY: these rows are this task's alone.
+            let to = unsafe {
+                shared.part(((b * views[0].shape[1] + h) * n + from) * width, count * width)
+            };
+            let mut at = 0;
+            for x in views {
+                let d = x.shape[3];
+                let rows = p.rows(x, b, h, from, count);
+                // SAFETY: `count` rows of x, and as many of `to`, `width` apart.
+                unsafe {
+                    (p.kernels.copy_rows)(
+                        rows,
+                        x.strides[2],
+                        count,
+                        d,
+                        to[at..].as_mut_ptr(),
+                        width,
+                    )
+                };
+                at += d;
+            }
         }
     });
     copy
@@ -269,13 +299,15 @@ pub(super) fn pair_score<T: Real>(p: &Problem<T>, heads: &Heads) -> Option<RowSc
 }
 
 /// The scores of some queries of some heads for their keys, bias and mask included: `[heads,
-/// pairs]` with the pairs of these queries alone.
+/// pairs]` with the pairs of these queries alone. On the same walk, where wanted, the products of
+/// the keys with other rows of the queries; none for a score of one's own.
 pub(super) fn score_rows<T: Real>(
     p: &Problem<T>,
     links: &Links,
     heads: &Heads,
     queries: Range<usize>,
     to: &mut [T],
+    products: Option<(&View<T>, &mut [T])>,
 ) {
     let pairs = links.pairs(queries.clone());
     let n = pairs.len();
@@ -284,7 +316,12 @@ pub(super) fn score_rows<T: Real>(
     }
     assert!(to.len() >= heads.n * n);
     let (spans, keys) = links.by_query(queries.start);
+    let first = links.first(queries.start);
     if let Some(score) = pair_score(p, heads) {
+        let products = products.map(|(x, to)| {
+            assert!(to.len() >= heads.n * n && x.shape[3] == p.s.dk);
+            (heads.queries(p, x, queries.start), to.as_mut_ptr().wrapping_sub(first))
+        });
         // SAFETY: the keys are rows of k: edges were checked against the shape.
         unsafe {
             (p.kernels.row_scores)(RowScores {
@@ -297,8 +334,9 @@ pub(super) fn score_rows<T: Real>(
                 q: heads.queries(p, &p.q, queries.start),
                 k: heads.keys(p, &p.k, 0),
                 d: p.s.dk,
-                to: to.as_mut_ptr().wrapping_sub(links.first(queries.start)),
+                to: to.as_mut_ptr().wrapping_sub(first),
                 to_head: n,
+                products,
             });
         }
     }
@@ -331,12 +369,7 @@ pub(super) fn finish_row<T: Real>(
             *score += p.spec.bias.at(p.offset, b, h, i, key(n));
         }
     }
-    let masked = mask.causal
-        || mask.window.is_some()
-        || mask.key_lengths.is_some()
-        || mask.segments.is_some()
-        || mask.dense.is_some();
-    if masked {
+    if mask.is_more_than_edges() {
         for (n, score) in scores.iter_mut().enumerate() {
             if !mask.allows(&p.s, p.offset, b, h, i, key(n)) {
                 *score = T::NEG_INFINITY;
@@ -492,7 +525,7 @@ fn graph<T: Real>(p: &Problem<T>, edges: &Edges, rows: &Rows<T>) {
         let n = pairs.len();
         let (spans, keys) = links.by_query(queries.start);
         scratch::with([heads.n * n, heads.n * ROWS], |[scores, lse]| {
-            score_rows(p, &links, &heads, queries.clone(), scores);
+            score_rows(p, &links, &heads, queries.clone(), scores, None);
             let softmax = p.spec.normaliser == Normaliser::Softmax;
             if softmax {
                 let from = scores.as_mut_ptr().wrapping_sub(pairs.start);
@@ -591,6 +624,7 @@ fn few_keys<T: Real>(p: &Problem<T>, b: usize, hk: usize, keys: Range<usize>, ro
                         d: s.dk,
                         to: scores[first * n..].as_mut_ptr(),
                         to_head: n,
+                        products: None,
                     });
                 }
             };
@@ -666,7 +700,7 @@ pub(super) fn write_weights<T: Real>(p: &Problem<T>, rule: Rule, weights: &Share
         let i = task % s.nq;
         let n = links.pairs(i..i + 1).len();
         scratch::with([heads.n * n], |[scores]| {
-            score_rows(p, &links, &heads, i..i + 1, scores);
+            score_rows(p, &links, &heads, i..i + 1, scores, None);
             for (at, scores) in scores.chunks_exact_mut(n.max(1)).enumerate() {
                 let h = heads.h + at;
                 if rule == Rule::Softmax {

@@ -3,12 +3,14 @@
 //! Once over the queries: the weight and the gradient of the score of every pair, and the gradient
 //! of q. Then once over the keys, along the same pairs the other way, for the gradients of k and v.
 //! No two tasks write to the same place, so the sums have one order. Memory: two numbers per pair
-//! and head.
+//! and head, or per query and head where the second walk can do with those.
 
 use super::choice::Choice;
-use super::list::{Heads, Links, Near, ROWS, near_views, pair_score, score_rows, side_by_side};
+use super::list::{
+    Heads, Links, Near, ROWS, near_views, pair_score, same, score_rows, side_by_side,
+};
 use super::problem::Problem;
-use super::row::{KeyGrads, RowAdditiveGrads, RowGather, RowScore, RowScores, RowsMut};
+use super::row::{self, KeyGrads, RowAdditiveGrads, RowGather, RowScore, RowScores, RowsMut};
 use super::scratch::{self, Large};
 use super::shared::Shared;
 use super::tile::keep;
@@ -28,11 +30,29 @@ pub(super) fn backward<T: Real>(p: &Problem<T>, pass: Backward<T>) {
     let links = Links::of(p);
     let parts = Heads::parts(p, s.nk.max(s.nq), s.hq * s.dk.max(s.dv));
     let near = Near::of(p, parts);
-    let p = &near.problem(p);
-    // `[B, Hq, pairs, 2]`: each pair's weight, and beside it the gradient of its score.
-    let mut numbers = Large::new(2 * s.b * s.hq * links.len());
-    let threshold = saved.threshold;
-    let pass = Pass { p, rule, choice, links, parts, grad_out, grad_weights, threshold };
+    let mut near = near.problem(p);
+    // The walk along the keys reads the queries' rows in no order.
+    let copy = side_by_side(p, [&p.q, &grad_out], parts);
+    let [q, grad_out] = near_views([p.q, grad_out], &copy);
+    near.q = q;
+    let p = &near;
+    let mut pass = Pass {
+        p,
+        rule,
+        choice,
+        links,
+        parts,
+        grad_out,
+        grad_weights,
+        lse: saved.lse,
+        threshold: saved.threshold,
+        again: false,
+    };
+    pass.again = pass.can_compute_again();
+    // `[B, Hq, pairs, 2]`: each pair's weight, and beside it the gradient of its score; or, where
+    // those are computed again, `[B, Hq, Nq, 2]`: each row's log-sum-exp and mean gradient.
+    let rows = if pass.again { s.nq } else { links.len() };
+    let mut numbers = Large::new(2 * s.b * s.hq * rows);
     let parameters = pass.over_queries(&g, &mut numbers);
     pass.over_keys(&g, &numbers);
 
@@ -54,10 +74,27 @@ struct Pass<'a, T: Real> {
     parts: usize,
     grad_out: View<'a, T>,
     grad_weights: Option<&'a [T]>,
+    lse: Option<&'a [T]>,
     threshold: Option<&'a [T]>,
+    /// Whether the walk along the keys computes the pairs' weights and gradients again.
+    again: bool,
 }
 
 impl<T: Real> Pass<'_, T> {
+    /// Whether a pair's weight and gradient follow from its rows and two numbers of its query:
+    /// softmax of a score that nothing is done to, with rows of one register.
+    fn can_compute_again(&self) -> bool {
+        let Self { p, .. } = self;
+        let plain = self.rule == Rule::Softmax && self.choice.is_none() && self.lse.is_some();
+        let alone = p.spec.dropout.is_none()
+            && self.grad_weights.is_none()
+            && p.spec.bias.is_none()
+            && !p.spec.mask.is_more_than_edges();
+        let graph = matches!(self.links, Links::Graph(_));
+        let narrow = p.s.group() == 1 && p.s.dk.max(p.s.dv) <= p.kernels.lanes;
+        plain && alone && graph && narrow && !matches!(p.spec.score, Score::Own(_))
+    }
+
     /// Fills the array of pairs, writes the gradient of q, and gives the parts of the gradients
     /// of the score's parameters, `[B·Hq, chunks, parameters]`.
     fn over_queries(&self, g: &Gradients<T>, numbers: &mut [T]) -> Vec<T> {
@@ -77,23 +114,28 @@ impl<T: Real> Pass<'_, T> {
             let chunk = task % chunks;
             let queries = chunk * ROWS..((chunk + 1) * ROWS).min(s.nq);
             let n = links.pairs(queries.clone()).len();
-            let lengths = [heads.n * n, heads.n * n, heads.n * width, s.dk, s.dq];
-            scratch::with(lengths, |[row_weights, row_grads, dw, dk, dq]| {
+            let means = if self.again { heads.n * ROWS } else { 0 };
+            let lengths = [heads.n * n, heads.n * n, heads.n * width, s.dk, s.dq, means];
+            scratch::with(lengths, |[row_weights, row_grads, dw, dk, dq, means]| {
                 dw.fill(T::ZERO);
                 if n > 0 {
-                    self.pairs(&heads, queries.clone(), row_weights, row_grads);
+                    self.pairs(&heads, queries.clone(), row_weights, row_grads, means);
                 }
                 self.queries(&heads, queries.clone(), row_grads, g, dw, dk, dq);
                 for h in 0..heads.n {
                     let head = heads.b * s.hq + heads.h + h;
-                    let to = head * links.len() + links.pairs(queries.clone()).start;
-                    // SAFETY: these pairs, heads and chunks are this task's alone.
+                    let row = head * s.nq + queries.start;
+                    let (to, x, y) = if let (true, Some(lse)) = (self.again, self.lse) {
+                        (row, &lse[row..][..queries.len()], &means[h * queries.len()..])
+                    } else {
+                        let to = head * links.len() + links.pairs(queries.clone()).start;
+                        (to, &row_weights[h * n..][..n], &row_grads[h * n..])
+                    };
+                    // SAFETY: these pairs, rows, heads and chunks are this task's alone.
                     unsafe {
-                        let weights = row_weights[h * n..][..n].iter();
-                        let both = weights.zip(&row_grads[h * n..][..n]);
-                        let to = numbers.part(2 * to, 2 * n).as_chunks_mut::<2>().0;
-                        for (to, (&weight, &grad)) in to.iter_mut().zip(both) {
-                            *to = [weight, grad];
+                        let to = numbers.part(2 * to, 2 * x.len()).as_chunks_mut::<2>().0;
+                        for (to, (&x, &y)) in to.iter_mut().zip(x.iter().zip(y)) {
+                            *to = [x, y];
                         }
                         parameters_shared
                             .part((head * chunks + chunk) * width, width)
@@ -106,14 +148,24 @@ impl<T: Real> Pass<'_, T> {
     }
 
     /// The weights of some queries' pairs, dropout included, and the gradients of their scores,
-    /// each `[heads, pairs]`.
-    fn pairs(&self, heads: &Heads, queries: Range<usize>, weights: &mut [T], grads: &mut [T]) {
+    /// each `[heads, pairs]`; `means`, where there is room, gets `[heads, queries]`.
+    fn pairs(
+        &self,
+        heads: &Heads,
+        queries: Range<usize>,
+        weights: &mut [T],
+        grads: &mut [T],
+        means: &mut [T],
+    ) {
         let Self { p, rule, links, .. } = self;
         let pairs = links.pairs(queries.clone());
         let n = pairs.len();
         let (spans, keys) = links.by_query(queries.start);
         let first = links.first(queries.start);
-        score_rows(p, links, heads, queries.clone(), weights);
+        // Where keys are values too, one walk along them serves both.
+        let one_walk = same(&p.k, &p.v) && pair_score(p, heads).is_some() && self.choice.is_none();
+        let products = one_walk.then_some((&self.grad_out, &mut *grads));
+        score_rows(p, links, heads, queries.clone(), weights, products);
         if let Some(choice) = &self.choice {
             let (rows, to) = (queries.len(), weights.as_mut_ptr().wrapping_sub(first));
             // SAFETY: scores of all pairs of all heads.
@@ -122,19 +174,22 @@ impl<T: Real> Pass<'_, T> {
         }
         // SAFETY: the keys are rows of v: edges were checked against the shape.
         unsafe {
-            (p.kernels.row_scores)(RowScores {
-                score: RowScore::Dot(T::ONE),
-                heads: heads.n,
-                group: p.s.group(),
-                rows: queries.len(),
-                spans,
-                keys,
-                q: heads.queries(p, &self.grad_out, queries.start),
-                k: heads.keys(p, &p.v, 0),
-                d: p.s.dv,
-                to: grads.as_mut_ptr().wrapping_sub(first),
-                to_head: n,
-            });
+            if !one_walk {
+                (p.kernels.row_scores)(RowScores {
+                    score: RowScore::Dot(T::ONE),
+                    heads: heads.n,
+                    group: p.s.group(),
+                    rows: queries.len(),
+                    spans,
+                    keys,
+                    q: heads.queries(p, &self.grad_out, queries.start),
+                    k: heads.keys(p, &p.v, 0),
+                    d: p.s.dv,
+                    to: grads.as_mut_ptr().wrapping_sub(first),
+                    to_head: n,
+                    products: None,
+                });
+            }
         }
         if let Some(grad_weights) = self.grad_weights {
             let scores = &*weights;
@@ -159,8 +214,11 @@ impl<T: Real> Pass<'_, T> {
         if *rule == Rule::Softmax {
             let (rows, weights, grads) = (queries.len(), weights.as_mut_ptr(), grads.as_mut_ptr());
             let (weights, grads) = (weights.wrapping_sub(first), grads.wrapping_sub(first));
-            // SAFETY: both arrays hold all pairs of all heads.
-            unsafe { (p.kernels.row_softmax_backward)(weights, grads, heads.n, n, rows, spans) };
+            let means = if means.is_empty() { std::ptr::null_mut() } else { means.as_mut_ptr() };
+            // SAFETY: both arrays hold all pairs of all heads, `means` a number for each row.
+            unsafe {
+                (p.kernels.row_softmax_backward)(weights, grads, heads.n, n, rows, spans, means);
+            }
         } else {
             for at in 0..heads.n {
                 for i in queries.clone() {
@@ -318,14 +376,14 @@ impl<T: Real> Pass<'_, T> {
         let Self { p, links, parts, .. } = self;
         let s = &p.s;
         let chunks = s.nk.div_ceil(ROWS);
-        // Here it is the queries that are read in no order.
-        let copy = side_by_side([&p.q, &self.grad_out], *parts);
-        let [q, grad_out] = near_views([p.q, self.grad_out], &copy);
         (0..s.b * parts * chunks).into_par_iter().for_each(|task| {
             let heads = Heads::new(p, *parts, task / chunks);
             let chunk = task % chunks;
             let keys = chunk * ROWS..((chunk + 1) * ROWS).min(s.nk);
-            let from = (heads.b * s.hq + heads.h) * links.len();
+            let rows = if self.again { s.nq } else { links.len() };
+            let from = (heads.b * s.hq + heads.h) * rows;
+            let own = numbers[2 * from..].as_ptr();
+            let stats = row::Rows { base: own, head: 2 * rows, row: 2 };
             let (spans, queries, pairs) = links.by_key(keys.start);
             let score = pair_score(p, &heads);
             let nowhere = RowsMut { base: std::ptr::null_mut(), head: 0, row: 0 };
@@ -341,12 +399,14 @@ impl<T: Real> Pass<'_, T> {
                     spans,
                     queries,
                     pairs,
-                    q: heads.queries(p, &q, 0),
+                    q: heads.queries(p, &p.q, 0),
                     k: heads.keys(p, &p.k, keys.start),
-                    grad_out: heads.queries(p, &grad_out, 0),
+                    v: heads.keys(p, &p.v, keys.start),
+                    grad_out: heads.queries(p, &self.grad_out, 0),
                     d: s.dk,
                     dv: s.dv,
-                    numbers: numbers[2 * from..].as_ptr(),
+                    stats: self.again.then_some(stats),
+                    numbers: own,
                     pair_head: links.len(),
                     grad_k: g.k.as_ref().filter(|_| score.is_some()).map_or(nowhere, results),
                     grad_v: g.v.as_ref().map_or(nowhere, results),

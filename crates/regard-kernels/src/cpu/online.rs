@@ -4,11 +4,15 @@ use super::BLOCK;
 use super::simd::Simd;
 use crate::Real;
 
-/// Takes in one tile `[rows, BLOCK]` of scores, which become exp(score − largest so far).
+/// How far above its base a score may lie: e⁸ loses nothing in a sum.
+const SLACK: f64 = 8.0;
+
+/// Takes in one tile `[rows, BLOCK]` of scores, which become exp(score − one near the largest).
 ///
-/// `state` is three rows of BLOCK: the largest score so far, the sum of exponentials relative to
-/// it, and, as a result, the factor by which what was summed before must shrink. Gives whether
-/// any factor is not 1.
+/// `state` is three rows of BLOCK: a score near the largest so far, the sum of exponentials relative
+/// to it, and, as a result, the factor by which what was summed before must shrink. Gives whether
+/// any factor is not 1. The score stays while the largest is no more than `SLACK` above it: it
+/// cancels in the end, and a little more each time would mean shrinking with nearly every tile.
 #[inline(always)]
 pub(super) unsafe fn softmax_step<V: Simd>(
     tile: *mut V::T,
@@ -52,6 +56,8 @@ unsafe fn columns<V: Simd, const N: usize>(tile: *mut V::T, rows: usize, state: 
         let mut sum = [zero; N];
         let mut changed = zero;
         for v in 0..N {
+            let near = old[v].add(V::number(SLACK));
+            largest[v] = largest[v].where_greater(near, largest[v], old[v]);
             // A row with nothing yet subtracts 0, so that −∞ − −∞ does not arise.
             base[v] = largest[v].where_greater(nothing, largest[v], zero);
             let factor = old[v].sub(base[v]).exp();

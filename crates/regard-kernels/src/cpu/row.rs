@@ -9,6 +9,7 @@
 
 use super::additive::{Form, for_each_form, value, value_and_slope};
 use super::simd::Simd;
+use super::{narrow, narrow_keys};
 use crate::Real;
 
 /// Which pairs belong to each row.
@@ -22,7 +23,7 @@ pub(crate) enum Spans {
 
 impl Spans {
     #[inline(always)]
-    unsafe fn of(self, i: usize) -> (usize, usize) {
+    pub(super) unsafe fn of(self, i: usize) -> (usize, usize) {
         match self {
             // SAFETY: there is an entry for each row, and one more.
             Self::Between(starts) => unsafe { (*starts.add(i), *starts.add(i + 1)) },
@@ -44,7 +45,7 @@ impl List {
     /// Where to stop asking ahead in a row that ends at `end`: the pairs of a list go on with the
     /// next row's, up to those of the last row.
     #[inline(always)]
-    unsafe fn limit(self, spans: Spans, rows: usize, end: usize) -> usize {
+    pub(super) unsafe fn limit(self, spans: Spans, rows: usize, end: usize) -> usize {
         match self {
             // SAFETY: there is a last row.
             Self::These(_) => unsafe { spans.of(rows - 1).1 },
@@ -82,7 +83,7 @@ pub(crate) struct Rows<T> {
 
 impl<T> Rows<T> {
     #[inline(always)]
-    unsafe fn at(&self, h: usize, n: usize) -> *const T {
+    pub(super) unsafe fn at(&self, h: usize, n: usize) -> *const T {
         // SAFETY: the caller's row exists.
         unsafe { self.base.add(h * self.head + n * self.row) }
     }
@@ -98,7 +99,7 @@ pub(crate) struct RowsMut<T> {
 
 impl<T> RowsMut<T> {
     #[inline(always)]
-    unsafe fn at(&self, h: usize, n: usize) -> *mut T {
+    pub(super) unsafe fn at(&self, h: usize, n: usize) -> *mut T {
         // SAFETY: the caller's row exists.
         unsafe { self.base.add(h * self.head + n * self.row) }
     }
@@ -106,7 +107,7 @@ impl<T> RowsMut<T> {
 
 /// How many pairs ahead the next rows of a list are asked for; of consecutive rows, which are read
 /// in several places at once, fewer are enough.
-const AHEAD: usize = 8;
+pub(super) const AHEAD: usize = 8;
 const AHEAD_IN_ORDER: usize = 3;
 /// How many places a long list is read in at once.
 const STREAMS: usize = 4;
@@ -147,11 +148,32 @@ pub(crate) struct RowScores<T> {
     /// Pair e of head h at `to + h·to_head + e`.
     pub(crate) to: *mut T,
     pub(crate) to_head: usize,
+    /// Where k's rows are also multiplied by other rows on the queries' side, as wide as they: those
+    /// rows, and where the products go, as `to`.
+    pub(crate) products: Option<(Rows<T>, *mut T)>,
 }
 
 #[inline(always)]
 pub(super) unsafe fn row_scores<V: Simd>(r: RowScores<V::T>) {
     // SAFETY: every key is a row of k, `to` holds the result.
+    unsafe {
+        if let (List::These(keys), 1) = (r.keys, r.group)
+            && r.d <= V::LANES
+            && r.rows > 0
+        {
+            return narrow::scores::<V>(&r, keys);
+        }
+        if let Some((q, to)) = r.products {
+            let score = RowScore::Dot(V::T::ONE);
+            wide_scores::<V>(RowScores { score, q, to, products: None, ..r });
+        }
+        wide_scores::<V>(r);
+    }
+}
+
+#[inline(always)]
+unsafe fn wide_scores<V: Simd>(r: RowScores<V::T>) {
+    // SAFETY: as above.
     unsafe {
         match r.score {
             RowScore::Dot(scale) if r.group >= 4 => {
@@ -182,7 +204,7 @@ pub(super) unsafe fn row_scores<V: Simd>(r: RowScores<V::T>) {
 
 /// One term of a score, feature by feature.
 #[derive(Clone, Copy)]
-enum Term<V: Simd> {
+pub(super) enum Term<V: Simd> {
     Dot(V::T),
     Additive { form: Form, w: *const V::T, w_head: usize },
 }
@@ -204,9 +226,6 @@ unsafe fn by_fours<V: Simd>(r: &RowScores<V::T>, term: Term<V>) {
                 let q = r.q.at(h, i);
                 ask::<V>(q.wrapping_add(AHEAD / 2 * r.q.row), r.d);
                 let to = r.to.wrapping_add(h * r.to_head);
-                // A head that fits one register: its query and w stay there.
-                let narrow = r.d <= V::LANES;
-                let held = if narrow { term.hold(h, q, r.d) } else { [V::zero(); 2] };
                 let mut e = first;
                 while e < end {
                     let four = e + 4 <= end;
@@ -220,11 +239,7 @@ unsafe fn by_fours<V: Simd>(r: &RowScores<V::T>, term: Term<V>) {
                         let mut parts = [V::zero(); 4];
                         for (n, part) in parts.iter_mut().enumerate() {
                             let k = r.k.at(kh, r.keys.at(e + n, first));
-                            *part = if narrow {
-                                term.of_held(held, V::load_upto(k, r.d))
-                            } else {
-                                terms(term, h, q, k, r.d)
-                            };
+                            *part = terms(term, h, q, k, r.d);
                         }
                         for (n, sum) in V::sum4(parts).into_iter().enumerate() {
                             *to.wrapping_add(e + n) = sum * scale;
@@ -263,30 +278,6 @@ unsafe fn terms<V: Simd>(term: Term<V>, h: usize, q: *const V::T, k: *const V::T
 }
 
 impl<V: Simd> Term<V> {
-    /// A query, and w where there is one, of d ≤ LANES features.
-    #[inline(always)]
-    unsafe fn hold(self, h: usize, q: *const V::T, d: usize) -> [V; 2] {
-        // SAFETY: as above.
-        unsafe {
-            let w = match self {
-                Self::Dot(_) => V::zero(),
-                Self::Additive { w, w_head, .. } => V::load_upto(w.add(h * w_head), d),
-            };
-            [V::load_upto(q, d), w]
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn of_held(self, [q, w]: [V; 2], k: V) -> V {
-        // SAFETY: as above.
-        unsafe {
-            match self {
-                Self::Dot(_) => q.mul(k),
-                Self::Additive { form, .. } => w.mul(value(form, q, k)),
-            }
-        }
-    }
-
     /// Adds the terms of features x..x + n. Not a closure: those are not sure to be inlined.
     #[inline(always)]
     unsafe fn add(self, sum: V, h: usize, x: usize, n: usize, q: V, k: V) -> V {
@@ -390,7 +381,7 @@ pub(super) unsafe fn row_gather<V: Simd>(r: RowGather<V::T>) {
     // SAFETY: every key is a row of v, `to` holds the result.
     unsafe {
         if r.d <= V::LANES && r.group == 1 {
-            return narrow_gather::<V>(&r);
+            return narrow::gather::<V>(&r);
         }
         let key_heads = r.heads / r.group;
         for i in 0..r.rows {
@@ -442,36 +433,6 @@ pub(super) unsafe fn row_gather<V: Simd>(r: RowGather<V::T>) {
                 if from >= end {
                     break;
                 }
-            }
-        }
-    }
-}
-
-/// Values of one register each: many short rows, as in a graph.
-#[inline(always)]
-unsafe fn narrow_gather<V: Simd>(r: &RowGather<V::T>) {
-    // SAFETY: as above.
-    unsafe {
-        let scale = V::splat(r.scale);
-        for h in 0..r.heads {
-            let weights = r.weights.wrapping_add(h * r.weights_head);
-            for i in 0..r.rows {
-                let (first, end) = r.spans.of(i);
-                // Four sums, so that none waits for the one before.
-                let mut sum = [V::zero(); 4];
-                let mut e = first;
-                while e < end {
-                    let count = (end - e).min(4);
-                    for n in 0..4 {
-                        if n < count {
-                            let v = V::load_upto(r.v.at(h, r.keys.at(e + n, first)), r.d);
-                            sum[n] = V::splat(*weights.wrapping_add(e + n)).fma(v, sum[n]);
-                        }
-                    }
-                    e += 4;
-                }
-                let all = sum[0].add(sum[1]).add(sum[2].add(sum[3]));
-                all.mul(scale).store_upto(r.to.at(h, i), r.d);
             }
         }
     }
@@ -564,6 +525,11 @@ pub(crate) struct RowAdditiveGrads<T> {
 pub(super) unsafe fn row_additive_grads<V: Simd>(r: RowAdditiveGrads<V::T>) {
     // SAFETY: every key is a row of k; the last features are masked.
     unsafe {
+        if let (List::These(keys), 1) = (r.keys, r.group)
+            && r.d <= V::LANES
+        {
+            return narrow::additive_grads::<V>(&r, keys);
+        }
         for_each_form!(r.form, form => for i in 0..r.rows {
             let (first, end) = r.spans.of(i);
             for h in 0..r.heads {
@@ -606,10 +572,14 @@ pub(crate) struct KeyGrads<T> {
     pub(crate) pairs: Pairs,
     pub(crate) q: Rows<T>,
     pub(crate) k: Rows<T>,
+    pub(crate) v: Rows<T>,
     pub(crate) grad_out: Rows<T>,
     pub(crate) d: usize,
     pub(crate) dv: usize,
-    /// The weight of pair e of head h at `numbers + 2·(h·pair_head + e)`, and the gradient
+    /// Each query's log-sum-exp and, beside it, the mean of its weights' gradients, where the pairs'
+    /// numbers are to be computed from them: for a graph, d and dv ≤ LANES, and a `group` of 1.
+    pub(crate) stats: Option<Rows<T>>,
+    /// Otherwise the weight of pair e of head h at `numbers + 2·(h·pair_head + e)`, and the gradient
     /// of its score beside it.
     pub(crate) numbers: *const T,
     pub(crate) pair_head: usize,
@@ -642,13 +612,16 @@ impl Pairs {
 pub(super) unsafe fn key_grads<V: Simd>(r: KeyGrads<V::T>) {
     // SAFETY: every query is a row of q and grad_out, every pair has its numbers.
     unsafe {
+        if let (Some(stats), List::These(queries)) = (r.stats, r.queries) {
+            return narrow_keys::key_grads_again::<V>(&r, queries, stats);
+        }
         if let RowScore::Additive { form, w, w_head } = r.score
             && r.d.max(r.dv) <= V::LANES
             && r.group == 1
             && !r.grad_k.base.is_null()
             && !r.grad_v.base.is_null()
         {
-            for_each_form!(form, form => narrow_key_grads::<V>(form, w, w_head, &r));
+            for_each_form!(form, form => narrow_keys::key_grads::<V>(form, w, w_head, &r));
             return;
         }
         for j in 0..r.keys {
@@ -664,41 +637,6 @@ pub(super) unsafe fn key_grads<V: Simd>(r: KeyGrads<V::T>) {
                         }),
                     }
                 }
-            }
-        }
-    }
-}
-
-/// Keys and values of one register each: both gradients in one walk along the pairs.
-#[inline(always)]
-unsafe fn narrow_key_grads<V: Simd>(form: Form, w: *const V::T, w_head: usize, r: &KeyGrads<V::T>) {
-    // SAFETY: as above.
-    unsafe {
-        for h in 0..r.heads {
-            let numbers = r.numbers.add(2 * h * r.pair_head);
-            let w = V::load_upto(w.add(h * w_head), r.d);
-            for j in 0..r.keys {
-                let (first, end) = r.spans.of(j);
-                let limit = r.queries.limit(r.spans, r.keys, end);
-                let k = V::load_upto(r.k.at(h, j), r.d);
-                let (mut values, mut slopes) = (V::zero(), V::zero());
-                for e in first..end {
-                    if e + AHEAD < limit {
-                        let (i, pair) =
-                            (r.queries.at(e + AHEAD, first), r.pairs.at(e + AHEAD, first, j));
-                        V::prefetch(r.q.at(h, i));
-                        V::prefetch(r.grad_out.at(h, i));
-                        V::prefetch(numbers.add(2 * pair));
-                    }
-                    let (i, pair) = (r.queries.at(e, first), r.pairs.at(e, first, j));
-                    let grad_out = V::load_upto(r.grad_out.at(h, i), r.dv);
-                    let q = V::load_upto(r.q.at(h, i), r.d);
-                    let (_, slope) = value_and_slope(form, q, k);
-                    values = V::splat(*numbers.add(2 * pair)).fma(grad_out, values);
-                    slopes = V::splat(*numbers.add(2 * pair + 1)).fma(slope, slopes);
-                }
-                values.store_upto(r.grad_v.at(h, j), r.dv);
-                slopes.mul(w).store_upto(r.grad_k.at(h, j), r.d);
             }
         }
     }
@@ -790,6 +728,29 @@ unsafe fn additive_key_grad<V: Simd>(
     }
 }
 
+/// Copies rows of d numbers.
+#[inline(always)]
+pub(super) unsafe fn copy_rows<V: Simd>(
+    from: *const V::T,
+    from_row: usize,
+    rows: usize,
+    d: usize,
+    to: *mut V::T,
+    to_row: usize,
+) {
+    // SAFETY: `rows` rows of d numbers each, the last of each by masked access.
+    unsafe {
+        for r in 0..rows {
+            let (from, to) = (from.add(r * from_row), to.add(r * to_row));
+            let mut x = 0;
+            while x < d {
+                V::load_upto(from.add(x), d - x).store_upto(to.add(x), d - x);
+                x += V::LANES;
+            }
+        }
+    }
+}
+
 /// y += a · x
 #[inline(always)]
 pub(super) unsafe fn axpy<V: Simd>(n: usize, a: V::T, x: *const V::T, y: *mut V::T) {
@@ -819,105 +780,5 @@ pub(super) unsafe fn dot<V: Simd>(n: usize, x: *const V::T, y: *const V::T) -> V
             i += V::LANES;
         }
         sum.sum()
-    }
-}
-
-/// Scores `[heads, pairs]` become softmax weights row by row; `lse`, where given, gets each row's
-/// log-sum-exp as `[heads, rows]`: −∞ where there is nothing.
-#[inline(always)]
-pub(super) unsafe fn row_softmax<V: Simd>(
-    scores: *mut V::T,
-    heads: usize,
-    head: usize,
-    rows: usize,
-    spans: Spans,
-    lse: *mut V::T,
-) {
-    // SAFETY: every pair of every head has its score.
-    unsafe {
-        for h in 0..heads {
-            for i in 0..rows {
-                let (first, end) = spans.of(i);
-                let (largest, total) =
-                    exponentiate::<V>(scores.wrapping_add(h * head + first), end - first);
-                if !lse.is_null() {
-                    *lse.add(h * rows + i) =
-                        if total == V::T::ZERO { V::T::NEG_INFINITY } else { largest + total.ln() };
-                }
-            }
-        }
-    }
-}
-
-/// Scores become weights and gradients of the weights those of the scores, row by row.
-#[inline(always)]
-pub(super) unsafe fn row_softmax_backward<V: Simd>(
-    scores: *mut V::T,
-    grads: *mut V::T,
-    heads: usize,
-    head: usize,
-    rows: usize,
-    spans: Spans,
-) {
-    // SAFETY: every pair of every head has its score and gradient.
-    unsafe {
-        for h in 0..heads {
-            for i in 0..rows {
-                let (first, end) = spans.of(i);
-                let n = end - first;
-                let weights = scores.wrapping_add(h * head + first);
-                let grads = grads.wrapping_add(h * head + first);
-                exponentiate::<V>(weights, n);
-                let mean = V::splat(dot::<V>(n, weights, grads));
-                let mut e = 0;
-                while e < n {
-                    let left = n - e;
-                    let to = grads.add(e);
-                    let centred = V::load_upto(to, left).sub(mean);
-                    centred.mul(V::load_upto(weights.add(e), left)).store_upto(to, left);
-                    e += V::LANES;
-                }
-            }
-        }
-    }
-}
-
-/// Scores become softmax weights; gives the largest and the sum of exponentials relative to it.
-#[inline(always)]
-unsafe fn exponentiate<V: Simd>(scores: *mut V::T, n: usize) -> (V::T, V::T) {
-    // SAFETY: n numbers.
-    unsafe {
-        let nothing = V::splat(V::T::NEG_INFINITY);
-        let mut top = nothing;
-        let mut e = 0;
-        while e < n {
-            top = top.max(V::load_upto_or(scores.add(e), n - e, nothing));
-            e += V::LANES;
-        }
-        let largest = top.largest();
-        let base = if largest > V::T::NEG_INFINITY { largest } else { V::T::ZERO };
-        let first = V::splat(base);
-        let mut sum = V::zero();
-        let mut e = 0;
-        while e < n {
-            let left = n - e;
-            let at = scores.add(e);
-            let p = V::load_upto(at, left).sub(first).exp();
-            p.store_upto(at, left);
-            sum = sum.add(if left >= V::LANES { p } else { V::load_first(at, left) });
-            e += V::LANES;
-        }
-        let total = sum.sum();
-        if total != V::T::ZERO {
-            let factor = V::splat(V::T::ONE / total);
-            let mut e = 0;
-            while e < n {
-                let left = n - e;
-                let at = scores.add(e);
-                V::load_upto(at, left).mul(factor).store_upto(at, left);
-                e += V::LANES;
-            }
-        }
-        (base, total)
     }
 }

@@ -83,6 +83,15 @@ impl Mask<'_> {
         Ok(())
     }
 
+    /// Whether anything but edges forbids a pair.
+    pub(crate) fn is_more_than_edges(&self) -> bool {
+        self.causal
+            || self.window.is_some()
+            || self.key_lengths.is_some()
+            || self.segments.is_some()
+            || self.dense.is_some()
+    }
+
     /// Whether query `i` of head `h` may attend to key `j`, edges left aside.
     #[inline]
     pub(crate) fn allows(

@@ -7,6 +7,7 @@
 mod case;
 mod cross_entropy;
 mod embedding;
+mod known;
 mod layer_norm;
 mod optimiser;
 mod pointwise;

@@ -226,6 +226,35 @@ fn an_input_that_is_not_a_number_shows_in_its_sequence_alone() {
 }
 
 #[test]
+#[cfg(target_arch = "x86_64")]
+fn a_vanishing_gradient_becomes_zero_and_nothing_between() {
+    for cell in CELLS {
+        let case = Case { cell, steps: 60, full: false, ..PLAIN };
+        let mut data = case.data::<f32>();
+        // Each step takes the gradient a few powers of ten further down.
+        data.w_hh.iter_mut().for_each(|w| *w *= 1e-3);
+        data.gates_x.iter_mut().for_each(|x| *x -= 4.0);
+        for cpu in cpus() {
+            let layer = data.layer();
+            let (mut out, mut saved) = (vec![0.0; 3 * 60 * 5], vec![0.0; layer.saved_len()]);
+            let to = RecurrentOut { out: &mut out, h: None, c: None, saved: Some(&mut saved) };
+            cpu.recurrent(&data.gates_x, &layer, to).unwrap();
+            let mut gates_x = vec![9.0; data.gates_x.len()];
+            let grads = RecurrentGrads {
+                gates_x: &mut gates_x,
+                w_hh: None,
+                b_hh: None,
+                h0: None,
+                c0: None,
+            };
+            cpu.recurrent_backward(&layer, &out, &saved, data.seed(), grads).unwrap();
+            assert!(gates_x.contains(&0.0), "{cell:?} did not vanish");
+            assert!(!gates_x.iter().any(|x| x.is_subnormal()), "{} {cell:?}", cpu.isa());
+        }
+    }
+}
+
+#[test]
 fn the_reference_agrees_with_finite_differences() {
     for cell in CELLS {
         for (ragged, reverse) in [(false, false), (true, true)] {

@@ -2,7 +2,7 @@
 
 #![allow(clippy::needless_range_loop)] // constant bounds, so that everything stays in registers
 
-use super::Simd;
+use super::{Simd, Tables};
 use std::arch::x86_64::*;
 
 #[derive(Clone, Copy)]
@@ -131,6 +131,15 @@ avx512!(
             let r = Self(_mm512_rcp14_ps(self.0));
             let e = self.fnma(r, Self::splat(1.0));
             r.fma(e, r)
+        }
+    },
+    unsafe fn exp(self) -> Self {
+        unsafe {
+            // As everywhere, with a mask in place of a clamp and a choice.
+            let (n, r, sum) = self.exp_parts();
+            let one = Self::splat(1.0);
+            let normal = _mm512_cmp_ps_mask::<_CMP_NLT_UQ>(self.0, Self::splat(f32::LEAST_EXP).0);
+            Self(_mm512_maskz_scalef_ps(normal, sum.fma(r, one).fma(r, one).0, n.0))
         }
     },
     unsafe fn largest(self) -> f32 {

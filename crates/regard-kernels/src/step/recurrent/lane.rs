@@ -44,31 +44,12 @@ pub(crate) unsafe fn product<V: Simd>(p: Product<V::T>) {
             while row < p.m {
                 let a = p.a.add(row / PANEL * p.a_panel + from * p.a_column);
                 let (b, c) = (p.b.add(from * SLICE), p.c.add(row * SLICE));
-                if row + PANEL <= p.m {
-                    match V::LANES {
-                        16 => block::<V, 12, 1>(&p, depth, a, b, c, add),
-                        8 => {
-                            for part in 0..2 {
-                                let a = a.add(6 * part * p.a_row);
-                                block::<V, 6, 2>(&p, depth, a, b, c.add(6 * part * SLICE), add);
-                            }
-                        }
-                        _ => {
-                            for part in 0..4 {
-                                let a = a.add(3 * part * p.a_row);
-                                block::<V, 3, 4>(&p, depth, a, b, c.add(3 * part * SLICE), add);
-                            }
-                        }
-                    }
+                let rows = PANEL.min(p.m - row);
+                // Packed, a panel's numbers lie at fixed distances, which the loads then carry.
+                if p.a_row == 1 && p.a_column == PANEL {
+                    panel::<V, true>(&p, rows, depth, a, b, c, add);
                 } else {
-                    for r in 0..p.m - row {
-                        let (a, c) = (a.add(r * p.a_row), c.add(r * SLICE));
-                        match V::LANES {
-                            16 => block::<V, 1, 1>(&p, depth, a, b, c, add),
-                            8 => block::<V, 1, 2>(&p, depth, a, b, c, add),
-                            _ => block::<V, 1, 4>(&p, depth, a, b, c, add),
-                        }
-                    }
+                    panel::<V, false>(&p, rows, depth, a, b, c, add);
                 }
                 row += PANEL;
             }
@@ -80,18 +61,48 @@ pub(crate) unsafe fn product<V: Simd>(p: Product<V::T>) {
     }
 }
 
+/// Up to PANEL rows of C.
 #[inline(always)]
-#[allow(clippy::needless_range_loop)] // constant bounds, so that everything stays in registers
-unsafe fn block<V: Simd, const MR: usize, const NV: usize>(
+unsafe fn panel<V: Simd, const PACKED: bool>(
     p: &Product<V::T>,
+    rows: usize,
     depth: usize,
     a: *const V::T,
     b: *const V::T,
     c: *mut V::T,
     add: bool,
 ) {
+    // SAFETY: as many rows as there are, in blocks that fill the registers and then one by one.
+    unsafe {
+        let mut r = 0;
+        while r < rows {
+            let (a, c) = (a.add(r * p.a_row), c.add(r * SLICE));
+            r += match (V::LANES, rows - r) {
+                (16, 12..) => block::<V, 12, 1, PACKED>(p, depth, a, b, c, add),
+                (8, 6..) => block::<V, 6, 2, PACKED>(p, depth, a, b, c, add),
+                (4, 3..) => block::<V, 3, 4, PACKED>(p, depth, a, b, c, add),
+                (16, _) => block::<V, 1, 1, PACKED>(p, depth, a, b, c, add),
+                (8, _) => block::<V, 1, 2, PACKED>(p, depth, a, b, c, add),
+                _ => block::<V, 1, 4, PACKED>(p, depth, a, b, c, add),
+            };
+        }
+    }
+}
+
+/// MR rows of C, and how many that are.
+#[inline(always)]
+#[allow(clippy::needless_range_loop)] // constant bounds, so that everything stays in registers
+unsafe fn block<V: Simd, const MR: usize, const NV: usize, const PACKED: bool>(
+    p: &Product<V::T>,
+    depth: usize,
+    a: *const V::T,
+    b: *const V::T,
+    c: *mut V::T,
+    add: bool,
+) -> usize {
     // SAFETY: MR rows of A and C and `depth` rows of B are the caller's.
     unsafe {
+        let (row, column) = if PACKED { (1, PANEL) } else { (p.a_row, p.a_column) };
         let mut sum = [[V::zero(); NV]; MR];
         let (mut a, mut b) = (a, b);
         for _ in 0..depth {
@@ -100,12 +111,12 @@ unsafe fn block<V: Simd, const MR: usize, const NV: usize>(
                 state[v] = V::load(b.add(v * V::LANES));
             }
             for r in 0..MR {
-                let weight = V::splat(*a.add(r * p.a_row));
+                let weight = V::splat(*a.add(r * row));
                 for v in 0..NV {
                     sum[r][v] = weight.fma(state[v], sum[r][v]);
                 }
             }
-            a = a.wrapping_add(p.a_column);
+            a = a.wrapping_add(column);
             b = b.wrapping_add(SLICE);
         }
         for r in 0..MR {
@@ -115,6 +126,7 @@ unsafe fn block<V: Simd, const MR: usize, const NV: usize>(
                 sum[r][v].add(old).store(c);
             }
         }
+        MR
     }
 }
 

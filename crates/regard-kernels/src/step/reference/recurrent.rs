@@ -195,11 +195,11 @@ pub fn recurrent_backward<T: Real>(
                     }
                 }
             }
-            for row in 0..g {
-                grads.b_hh[row] += by_h[row];
-                for j in 0..h {
-                    grads.w_hh[row * h + j] += by_h[row] * step.h[j];
-                    before[j] += by_h[row] * layer.w_hh[row * h + j];
+            for (row, &by_h) in by_h.iter().enumerate() {
+                grads.b_hh[row] += by_h;
+                for (j, before) in before.iter_mut().enumerate() {
+                    grads.w_hh[row * h + j] += by_h * step.h[j];
+                    *before += by_h * layer.w_hh[row * h + j];
                 }
             }
             grads.gates_x[row * g..][..g].copy_from_slice(&by_x);

@@ -1,0 +1,218 @@
+//! Softmax of lists of scores, and its gradient, row by row.
+//!
+//! Rows of a graph are short: up to four registers of scores are held from the first load to the
+//! last store, because what was stored under a mask is slow to be loaded again.
+
+#![allow(clippy::needless_range_loop)] // constant bounds, so that everything stays in registers
+
+use super::row::{Spans, dot};
+use super::simd::Simd;
+use crate::Real;
+
+/// Scores `[heads, pairs]` become softmax weights row by row; `lse`, where given, gets each row's
+/// log-sum-exp as `[heads, rows]`: −∞ where there is nothing.
+#[inline(always)]
+pub(super) unsafe fn row_softmax<V: Simd>(
+    scores: *mut V::T,
+    heads: usize,
+    head: usize,
+    rows: usize,
+    spans: Spans,
+    lse: *mut V::T,
+) {
+    // SAFETY: every pair of every head has its score.
+    unsafe {
+        for h in 0..heads {
+            for i in 0..rows {
+                let (first, end) = spans.of(i);
+                let (at, n) = (scores.wrapping_add(h * head + first), end - first);
+                let (largest, total) = match n.div_ceil(V::LANES) {
+                    0 => (V::T::ZERO, V::T::ZERO),
+                    1 => short::<V, 1>(at, n),
+                    2 => short::<V, 2>(at, n),
+                    3 | 4 => short::<V, 4>(at, n),
+                    _ => exponentiate::<V>(at, n),
+                };
+                if !lse.is_null() {
+                    *lse.add(h * rows + i) =
+                        if total == V::T::ZERO { V::T::NEG_INFINITY } else { largest + total.ln() };
+                }
+            }
+        }
+    }
+}
+
+/// Scores become weights and gradients of the weights those of the scores, row by row; `means`,
+/// where given, gets each row's Σ weight · gradient as `[heads, rows]`.
+#[inline(always)]
+pub(super) unsafe fn row_softmax_backward<V: Simd>(
+    scores: *mut V::T,
+    grads: *mut V::T,
+    heads: usize,
+    head: usize,
+    rows: usize,
+    spans: Spans,
+    means: *mut V::T,
+) {
+    // SAFETY: every pair of every head has its score and gradient.
+    unsafe {
+        for h in 0..heads {
+            for i in 0..rows {
+                let (first, end) = spans.of(i);
+                let n = end - first;
+                let weights = scores.wrapping_add(h * head + first);
+                let grads = grads.wrapping_add(h * head + first);
+                let mean = match n.div_ceil(V::LANES) {
+                    0 => V::T::ZERO,
+                    1 => short_backward::<V, 1>(weights, grads, n),
+                    2 => short_backward::<V, 2>(weights, grads, n),
+                    3 | 4 => short_backward::<V, 4>(weights, grads, n),
+                    _ => long_backward::<V>(weights, grads, n),
+                };
+                if !means.is_null() {
+                    *means.add(h * rows + i) = mean;
+                }
+            }
+        }
+    }
+}
+
+/// N registers of softmax weights from n scores, the largest score, and the sum of exponentials
+/// relative to it. Lanes beyond n have no weight.
+#[inline(always)]
+unsafe fn held<V: Simd, const N: usize>(scores: *const V::T, n: usize) -> ([V; N], V::T, V::T) {
+    // SAFETY: n ≤ N · LANES numbers.
+    unsafe {
+        let nothing = V::splat(V::T::NEG_INFINITY);
+        let mut x = [nothing; N];
+        let mut top = nothing;
+        for v in 0..N {
+            let left = n.saturating_sub(v * V::LANES);
+            x[v] = V::load_upto_or(scores.wrapping_add(v * V::LANES), left, nothing);
+            top = top.max(x[v]);
+        }
+        let largest = top.largest();
+        let base = if largest > V::T::NEG_INFINITY { largest } else { V::T::ZERO };
+        let mut sum = V::zero();
+        for v in 0..N {
+            x[v] = x[v].sub(V::splat(base)).exp();
+            sum = sum.add(x[v]);
+        }
+        let total = sum.sum();
+        if total != V::T::ZERO {
+            let factor = V::splat(V::T::ONE / total);
+            for v in 0..N {
+                x[v] = x[v].mul(factor);
+            }
+        }
+        (x, base, total)
+    }
+}
+
+/// The first n of N registers' numbers.
+#[inline(always)]
+unsafe fn put<V: Simd, const N: usize>(x: [V; N], to: *mut V::T, n: usize) {
+    // SAFETY: there is room for n numbers.
+    unsafe {
+        for v in 0..N {
+            if v * V::LANES < n {
+                x[v].store_upto(to.add(v * V::LANES), n - v * V::LANES);
+            }
+        }
+    }
+}
+
+/// As [`exponentiate`], for n ≤ N · LANES.
+#[inline(always)]
+unsafe fn short<V: Simd, const N: usize>(scores: *mut V::T, n: usize) -> (V::T, V::T) {
+    // SAFETY: n numbers.
+    unsafe {
+        let (weights, largest, total) = held::<V, N>(scores, n);
+        put(weights, scores, n);
+        (largest, total)
+    }
+}
+
+#[inline(always)]
+unsafe fn short_backward<V: Simd, const N: usize>(
+    scores: *mut V::T,
+    grads: *mut V::T,
+    n: usize,
+) -> V::T {
+    // SAFETY: n ≤ N · LANES numbers each.
+    unsafe {
+        let (weights, _, _) = held::<V, N>(scores, n);
+        let mut grad = [V::zero(); N];
+        let mut sum = V::zero();
+        for v in 0..N {
+            let left = n.saturating_sub(v * V::LANES);
+            grad[v] = V::load_upto_or(grads.wrapping_add(v * V::LANES), left, V::zero());
+            sum = weights[v].fma(grad[v], sum);
+        }
+        let mean = sum.sum();
+        for v in 0..N {
+            grad[v] = grad[v].sub(V::splat(mean)).mul(weights[v]);
+        }
+        put(weights, scores, n);
+        put(grad, grads, n);
+        mean
+    }
+}
+
+#[inline(always)]
+unsafe fn long_backward<V: Simd>(weights: *mut V::T, grads: *mut V::T, n: usize) -> V::T {
+    // SAFETY: n numbers each.
+    unsafe {
+        exponentiate::<V>(weights, n);
+        let mean = dot::<V>(n, weights, grads);
+        let mut e = 0;
+        while e < n {
+            let left = n - e;
+            let to = grads.add(e);
+            let centred = V::load_upto(to, left).sub(V::splat(mean));
+            centred.mul(V::load_upto(weights.add(e), left)).store_upto(to, left);
+            e += V::LANES;
+        }
+        mean
+    }
+}
+
+/// Scores become softmax weights; gives the largest and the sum of exponentials relative to it.
+#[inline(always)]
+unsafe fn exponentiate<V: Simd>(scores: *mut V::T, n: usize) -> (V::T, V::T) {
+    // SAFETY: n numbers.
+    unsafe {
+        let nothing = V::splat(V::T::NEG_INFINITY);
+        let mut top = nothing;
+        let mut e = 0;
+        while e < n {
+            top = top.max(V::load_upto_or(scores.add(e), n - e, nothing));
+            e += V::LANES;
+        }
+        let largest = top.largest();
+        let base = if largest > V::T::NEG_INFINITY { largest } else { V::T::ZERO };
+        let first = V::splat(base);
+        let mut sum = V::zero();
+        let mut e = 0;
+        while e < n {
+            let left = n - e;
+            let at = scores.add(e);
+            let p = V::load_upto(at, left).sub(first).exp();
+            p.store_upto(at, left);
+            sum = sum.add(if left >= V::LANES { p } else { V::load_first(at, left) });
+            e += V::LANES;
+        }
+        let total = sum.sum();
+        if total != V::T::ZERO {
+            let factor = V::splat(V::T::ONE / total);
+            let mut e = 0;
+            while e < n {
+                let left = n - e;
+                let at = scores.add(e);
+                V::load_upto(at, left).mul(factor).store_upto(at, left);
+                e += V::LANES;
+            }
+        }
+        (base, total)
+    }
+}
