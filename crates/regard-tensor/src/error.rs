@@ -50,9 +50,10 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// ```
 #[macro_export]
 macro_rules! ensure {
-    ($condition:expr, $($message:tt)+) => {
-        if !$condition {
+    ($condition:expr, $($message:tt)+) => {{
+        let holds: bool = $condition;
+        if !holds {
             return Err($crate::Error::new(format!($($message)+)));
         }
-    };
+    }};
 }

@@ -49,10 +49,12 @@ impl Node {
     }
 }
 
+/// What a node holds on to.
+type Parts = (Vec<Option<Arc<Node>>>, Option<Back>);
+
 thread_local! {
     /// What is being dropped, while something is.
-    static DROPPING: RefCell<Option<Vec<(Vec<Option<Arc<Node>>>, Option<Back>)>>> =
-        const { RefCell::new(None) };
+    static DROPPING: RefCell<Option<Vec<Parts>>> = const { RefCell::new(None) };
     static OFF: Cell<bool> = const { Cell::new(false) };
 }
 

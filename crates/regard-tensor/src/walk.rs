@@ -52,8 +52,8 @@ impl<const N: usize> Walk<N> {
         for axis in (0..self.axes).rev() {
             let index = row % self.outer[axis];
             row /= self.outer[axis];
-            for x in 0..N {
-                at[x] += index * self.strides[axis][x];
+            for (at, stride) in at.iter_mut().zip(self.strides[axis]) {
+                *at += index * stride;
             }
         }
         at
@@ -68,8 +68,8 @@ impl<const N: usize> Walk<N> {
                 let (row, column) = ((start + at) / self.inner, (start + at) % self.inner);
                 let n = (self.inner - column).min(to.len() - at);
                 let mut from = self.row(row);
-                for x in 0..N {
-                    from[x] += column * self.steps[x];
+                for (from, step) in from.iter_mut().zip(self.steps) {
+                    *from += column * step;
                 }
                 f(&mut to[at..at + n], from);
                 at += n;

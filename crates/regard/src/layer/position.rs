@@ -35,7 +35,7 @@ pub enum Position {
 pub fn sinusoids(start: usize, length: usize, width: usize, dtype: DType) -> Result<Tensor> {
     let number = |t: usize, d: usize| {
         let angle = t as f64 / 10000f64.powf((d / 2 * 2) as f64 / width as f64);
-        if d % 2 == 0 { angle.sin() } else { angle.cos() }
+        if d.is_multiple_of(2) { angle.sin() } else { angle.cos() }
     };
     let all = (start..start + length).flat_map(|t| (0..width).map(move |d| number(t, d)));
     Tensor::from_vec(all.collect::<Vec<f64>>(), &[length, width])?.to_dtype(dtype)
