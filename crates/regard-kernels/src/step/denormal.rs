@@ -65,35 +65,3 @@ fn write(word: u32) {
     // SAFETY: a word that was read, with two documented bits set or not; rounding and traps stay.
     unsafe { std::arch::asm!("ldmxcsr [{}]", in(reg) &word, options(nostack, readonly)) };
 }
-
-#[cfg(test)]
-#[cfg(target_arch = "x86_64")]
-mod tests {
-    use super::*;
-    use std::hint::black_box;
-
-    fn half_of_the_smallest() -> f32 {
-        black_box(f32::MIN_POSITIVE) * black_box(0.5)
-    }
-
-    #[test]
-    fn flushing_ends_with_its_guard() {
-        assert!(half_of_the_smallest() > 0.0);
-        {
-            let _flushed = Flushed::new();
-            assert_eq!(half_of_the_smallest(), 0.0);
-        }
-        assert!(half_of_the_smallest() > 0.0);
-    }
-
-    #[test]
-    fn a_pool_started_with_it_flushes_in_every_thread() {
-        let pool = rayon::ThreadPoolBuilder::new()
-            .num_threads(3)
-            .start_handler(|_| flush_denormals())
-            .build()
-            .unwrap();
-        assert!(pool.broadcast(|_| half_of_the_smallest()).iter().all(|&x| x == 0.0));
-        assert!(half_of_the_smallest() > 0.0);
-    }
-}

@@ -6,6 +6,7 @@
 #[path = "../case/mod.rs"]
 mod case;
 mod cross_entropy;
+mod denormal;
 mod embedding;
 mod known;
 mod layer_norm;

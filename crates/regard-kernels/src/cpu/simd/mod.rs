@@ -245,20 +245,8 @@ pub(crate) trait Simd: Copy {
     /// x = n·ln 2 + r with |r| ≤ ½ ln 2; gives n, r and the polynomial of `Tables::EXP` at r.
     #[inline(always)]
     unsafe fn exp_parts(self) -> (Self, Self, Self) {
-        unsafe {
-            let round = Self::splat(Self::T::ROUND);
-            let n = self.fma(Self::number(std::f64::consts::LOG2_E), round).sub(round);
-            let (high, low) = Self::T::LN2;
-            let r = n.fnma(Self::splat(low), n.fnma(Self::splat(high), self));
-            let table = Self::T::EXP;
-            let mut sum = Self::splat(table[table.len() - 1]);
-            let mut at = table.len() - 1;
-            while at > 0 {
-                at -= 1;
-                sum = sum.fma(r, Self::splat(table[at]));
-            }
-            (n, r, sum)
-        }
+        // SAFETY: the caller has the instruction set.
+        unsafe { exp_parts(self) }
     }
 
     /// eˣ for x ≤ 0 or a little above; 0 for −∞, NaN for NaN.
@@ -316,24 +304,50 @@ pub(crate) trait Simd: Copy {
     /// Both tails come from the small side, so nothing cancels: Φ(−8) is as exact as Φ(8).
     #[inline(always)]
     unsafe fn normal(self) -> (Self, Self) {
-        unsafe {
-            let zero = Self::zero();
-            let one = Self::splat(Self::T::ONE);
-            let e = self.mul(self.mul(Self::number(-0.5))).exp();
-            // Beyond 40 e is 0 in either precision.
-            let a = self.max(zero.sub(self)).min(Self::number(40.0));
-            let t = a.add(Self::number(4.0)).reciprocal();
-            let w = t.fnma(Self::number(8.0), one);
-            let table = Self::T::NORMAL_TAIL;
-            let mut sum = Self::splat(table[table.len() - 1]);
-            let mut at = table.len() - 1;
-            while at > 0 {
-                at -= 1;
-                sum = sum.fma(w, Self::splat(table[at]));
-            }
-            let tail = sum.mul(t).mul(e);
-            let density = e.mul(Self::number(0.398_942_280_401_432_7));
-            (self.where_greater(zero, one.sub(tail), tail), density)
+        // SAFETY: the caller has the instruction set.
+        unsafe { normal(self) }
+    }
+}
+
+/// As [`Simd::exp_parts`]; apart, so that a path may have it as a function of its own.
+#[inline(always)]
+unsafe fn exp_parts<V: Simd>(x: V) -> (V, V, V) {
+    unsafe {
+        let round = V::splat(V::T::ROUND);
+        let n = x.fma(V::number(std::f64::consts::LOG2_E), round).sub(round);
+        let (high, low) = V::T::LN2;
+        let r = n.fnma(V::splat(low), n.fnma(V::splat(high), x));
+        let table = V::T::EXP;
+        let mut sum = V::splat(table[table.len() - 1]);
+        let mut at = table.len() - 1;
+        while at > 0 {
+            at -= 1;
+            sum = sum.fma(r, V::splat(table[at]));
         }
+        (n, r, sum)
+    }
+}
+
+/// As [`Simd::normal`].
+#[inline(always)]
+unsafe fn normal<V: Simd>(x: V) -> (V, V) {
+    unsafe {
+        let zero = V::zero();
+        let one = V::splat(V::T::ONE);
+        let e = x.mul(x.mul(V::number(-0.5))).exp();
+        // Beyond 40 e is 0 in either precision.
+        let a = x.max(zero.sub(x)).min(V::number(40.0));
+        let t = a.add(V::number(4.0)).reciprocal();
+        let w = t.fnma(V::number(8.0), one);
+        let table = V::T::NORMAL_TAIL;
+        let mut sum = V::splat(table[table.len() - 1]);
+        let mut at = table.len() - 1;
+        while at > 0 {
+            at -= 1;
+            sum = sum.fma(w, V::splat(table[at]));
+        }
+        let tail = sum.mul(t).mul(e);
+        let density = e.mul(V::number(0.398_942_280_401_432_7));
+        (x.where_greater(zero, one.sub(tail), tail), density)
     }
 }
