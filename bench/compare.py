@@ -249,11 +249,12 @@ def torch_step(name):
                 self.to_query, self.to_key = nn.Linear(h, h, bias=False), nn.Linear(h, h, bias=False)
                 self.score = nn.Linear(h, 1, bias=False)
                 self.cell = nn.GRUCell(2 * h, h)
-                self.out = nn.Linear(3 * h, v)
+                self.bridge, self.readout, self.out = nn.Linear(h, h), nn.Linear(3 * h, h), nn.Linear(h, v)
 
             def forward(self, source, target):
                 memory, state = self.encoder(self.source(source))
-                state, y, keys = state[0], self.target(target), self.to_key(memory)  # the keys once for all steps
+                state, y = torch.tanh(self.bridge(state[0])), self.target(target)
+                keys = self.to_key(memory)  # once for all steps
                 states, contexts = [], []
                 for at in range(target.shape[1]):
                     scores = self.score(torch.tanh(self.to_query(state)[:, None] + keys))  # [B, T, 1]
@@ -261,7 +262,8 @@ def torch_step(name):
                     state = self.cell(torch.cat([y[:, at], context], -1), state)
                     states.append(state)
                     contexts.append(context)
-                return self.out(torch.cat([torch.stack(states, 1), torch.stack(contexts, 1), y], -1))
+                seen = torch.cat([torch.stack(states, 1), y, torch.stack(contexts, 1)], -1)
+                return self.out(torch.tanh(self.readout(seen)))
 
         model = Translator()
         source, target, goal = (torch.randint(v, (b, t)) for _ in range(3))

@@ -98,7 +98,7 @@ const DECODE: Sizes =
 
 /// All of them, in the order they are run.
 #[rustfmt::skip]
-pub static CASES: [Case; 13] = {
+pub static CASES: [Case; 15] = {
     use Kind::*;
     use Special::*;
     [
@@ -114,6 +114,8 @@ pub static CASES: [Case; 13] = {
         Case { name: "dot-bf16-b2h8n1024d64", kind: Bf16(sizes(2, 8, 1024, 64, Dot)) },
         Case { name: "dot-f64-b2h8n1024d64", kind: F64(sizes(2, 8, 1024, 64, Dot)) },
         Case { name: "step-f32-transformer-b32t128d256h8", kind: Step(self::Step::Transformer) },
+        Case { name: "step-f32-gru-b64t20h256v8000", kind: Step(self::Step::Gru) },
+        Case { name: "step-f32-gat-n2708e10556", kind: Step(self::Step::Gat) },
         Case { name: "additive-f32-b1h1n32768d128-memory", kind: F32(sizes(1, 1, 32768, 128, Memory)) },
     ]
 };

@@ -3,8 +3,10 @@
 use crate::cases::Work;
 use anyhow::Result;
 use regard::{
-    BlockConfig, CrossEntropy, DType, EncoderBlock, Linear, Mask, Mode, Nonlinearity, Optimiser,
-    Parameters, Random, Rule, Tensor,
+    BlockConfig, ContextConfig, CrossEntropy, DType, DecoderConfig, EncoderBlock, EncoderConfig,
+    Graph, GraphAttentionNetwork, GraphNetworkConfig, Linear, Mask, MechanismConfig, Mode,
+    Nonlinearity, Optimiser, Parameters, Random, RecurrentConfig, Rule, ScoreConfig, Sentences,
+    Seq2Seq, Seq2SeqConfig, Tensor,
 };
 use regard_kernels::Cpu;
 
@@ -13,6 +15,10 @@ use regard_kernels::Cpu;
 pub enum Step {
     /// A pre-norm Transformer block and a classifier of every place.
     Transformer,
+    /// A GRU encoder and a GRU decoder with additive attention.
+    Gru,
+    /// Two layers of GAT on a graph of Cora's sizes.
+    Gat,
 }
 
 impl Step {
@@ -20,6 +26,8 @@ impl Step {
     pub fn prepare(self) -> Result<Box<dyn Work>> {
         Ok(match self {
             Self::Transformer => Box::new(Transformer::new()?),
+            Self::Gru => Box::new(Gru::new()?),
+            Self::Gat => Box::new(Gat::new()?),
         })
     }
 }
@@ -81,5 +89,121 @@ impl Work for Transformer {
         // Forward 2 a weight, backward twice that but for the input's; attention 4 and 10 a pair.
         let products = 6.0 * rows * weights - 2.0 * rows * 3.0 * d * d;
         products + 14.0 * rows * Self::T as f64 * d
+    }
+}
+
+/// B64 T20, hidden 256, vocabulary 8,000.
+struct Gru {
+    source: Sentences,
+    target: Sentences,
+    model: Seq2Seq,
+    random: Random,
+    optimiser: Optimiser,
+}
+
+impl Gru {
+    const B: usize = 64;
+    const T: usize = 20;
+    const H: usize = 256;
+    const V: usize = 8000;
+
+    fn new() -> Result<Self> {
+        let random = Random::new(1);
+        let parameters = Parameters::new(DType::F32, 1);
+        let gru = RecurrentConfig::new(Self::H);
+        let additive = MechanismConfig::new(ScoreConfig::Additive { hidden: Self::H });
+        let config = Seq2SeqConfig {
+            embedding: Self::H,
+            ..Seq2SeqConfig::new(
+                Self::V,
+                Self::V,
+                EncoderConfig::Gru(gru),
+                DecoderConfig::Gru(gru),
+                ContextConfig::Attention(additive),
+            )
+        };
+        // Three tokens are padding, start and end; the end is the target's last.
+        let draw = |n: usize| -> Vec<Vec<usize>> {
+            let sentence = || (0..n).map(|_| 3 + random.below(Self::V - 3)).collect();
+            (0..Self::B).map(|_| sentence()).collect()
+        };
+        Ok(Self {
+            source: Sentences::new(&draw(Self::T), config.padding)?,
+            target: Sentences::new(&draw(Self::T - 1), config.padding)?,
+            model: Seq2Seq::new(&parameters, &config)?,
+            optimiser: Optimiser::new(&parameters, Rule::adam_w())?,
+            random,
+        })
+    }
+}
+
+impl Work for Gru {
+    fn run(&mut self, _: Cpu) -> Result<()> {
+        let taught = self.model.teach(&self.source, &self.target, Mode::Train(&self.random))?;
+        self.optimiser.step(&taught.loss(0.0)?.backward()?, RATE)?;
+        Ok(())
+    }
+
+    fn flops(&self) -> f64 {
+        let (rows, h) = ((Self::B * Self::T) as f64, Self::H as f64);
+        // Encoder 6 h², decoder's cell 9 h², keys and queries 2 h², readout 3 h², vocabulary.
+        let weights = 20.0 * h * h + h * Self::V as f64;
+        6.0 * rows * weights + 26.0 * rows * Self::T as f64 * h
+    }
+}
+
+/// 2,708 nodes, 10,556 edges, 1,433 features, 8 heads of 8, dropout 0.6, 7 classes.
+struct Gat {
+    x: Tensor,
+    targets: Tensor,
+    graph: Graph,
+    model: GraphAttentionNetwork,
+    random: Random,
+    optimiser: Optimiser,
+}
+
+impl Gat {
+    const N: usize = 2708;
+    const E: usize = 10556;
+    const FEATURES: usize = 1433;
+    const CLASSES: usize = 7;
+
+    fn new() -> Result<Self> {
+        let random = Random::new(1);
+        let parameters = Parameters::new(DType::F32, 1);
+        let config = GraphNetworkConfig {
+            features: Self::FEATURES,
+            classes: Self::CLASSES,
+            hidden: 8,
+            heads: 8,
+            dropout: 0.6,
+            ..GraphNetworkConfig::default()
+        };
+        let node = || random.below(Self::N);
+        let edges: Vec<(usize, usize)> = (0..Self::E).map(|_| (node(), node())).collect();
+        let targets = (0..Self::N).map(|_| random.below(Self::CLASSES) as i64).collect();
+        Ok(Self {
+            x: random.uniform(&[Self::N, Self::FEATURES], 0.0, 1.0, DType::F32)?,
+            targets: Tensor::from_vec(targets, &[Self::N])?,
+            graph: Graph::new(Self::N, &edges)?,
+            model: GraphAttentionNetwork::new(&parameters, &config)?,
+            optimiser: Optimiser::new(&parameters, Rule::adam_w())?,
+            random,
+        })
+    }
+}
+
+impl Work for Gat {
+    fn run(&mut self, _: Cpu) -> Result<()> {
+        let logits = self.model.forward(&self.x, &self.graph, Mode::Train(&self.random))?;
+        let loss = logits.cross_entropy(&self.targets, CrossEntropy::default())?;
+        self.optimiser.step(&loss.backward()?, RATE)?;
+        Ok(())
+    }
+
+    fn flops(&self) -> f64 {
+        // The first layer's product and its weights' gradient are nearly all of it.
+        let n = Self::N as f64;
+        4.0 * n * (Self::FEATURES * 64) as f64 + 6.0 * n * (64 * Self::CLASSES) as f64
     }
 }

@@ -48,8 +48,3 @@ pub use step::{
     RecurrentGrads, RecurrentOut, RecurrentSeed, Sgd, SgdTensor, flush_denormals,
 };
 pub use view::{View, ViewMut};
-
-/// The README's snippet, compiled and run with the tests.
-#[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
-struct Readme;

@@ -65,3 +65,8 @@ pub use sequence::{CharactersConfig, InputConfig, Sequences};
 pub use transformer::{
     Decoded, TransformerCache, TransformerConfig, TransformerDecoder, TransformerEncoder,
 };
+
+/// The README's snippet, compiled and run with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
