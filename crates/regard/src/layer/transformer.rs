@@ -187,7 +187,7 @@ pub struct DecoderCache {
 #[derive(Clone, Debug)]
 enum Memory {
     Heads(Tensor, Tensor),
-    One(Keys, Tensor),
+    One(Box<Keys>, Tensor),
 }
 
 impl DecoderCache {
@@ -196,7 +196,7 @@ impl DecoderCache {
         let index = Tensor::from_vec(items.iter().map(|&x| x as i64).collect(), &[items.len()])?;
         self.memory = match &self.memory {
             Memory::Heads(k, v) => Memory::Heads(k.rows(&index)?, v.rows(&index)?),
-            Memory::One(keys, v) => Memory::One(keys.reorder(items)?, v.rows(&index)?),
+            Memory::One(keys, v) => Memory::One(Box::new(keys.reorder(items)?), v.rows(&index)?),
         };
         self.own.reorder(items)
     }
@@ -331,7 +331,9 @@ impl DecoderBlock {
                 let (k, v) = heads.remember(memory)?;
                 Memory::Heads(k, v)
             }
-            Cross::One { mechanism, .. } => Memory::One(mechanism.keys(memory)?, memory.clone()),
+            Cross::One { mechanism, .. } => {
+                Memory::One(Box::new(mechanism.keys(memory)?), memory.clone())
+            }
         };
         Ok(DecoderCache { own: KeyValueCache::default(), memory })
     }

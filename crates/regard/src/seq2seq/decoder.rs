@@ -21,8 +21,8 @@ pub(super) struct Decoding {
 
 #[derive(Clone, Debug)]
 enum Kind {
-    Recurrent { source: Source, state: RecurrentState },
-    Transformer { cache: TransformerCache, mask: Mask },
+    Recurrent { source: Box<Source>, state: RecurrentState },
+    Transformer { cache: TransformerCache, lengths: Option<Vec<usize>> },
 }
 
 /// What a decoder gives for some tokens.
@@ -116,11 +116,11 @@ impl Decoder {
         let kind = match self {
             Self::Recurrent(decoder) => {
                 let (source, state) = decoder.start(encoded, lengths)?;
-                Kind::Recurrent { source, state }
+                Kind::Recurrent { source: Box::new(source), state }
             }
             Self::Transformer { decoder, fixed } => {
                 let (memory, mask) = memory(encoded, lengths, *fixed)?;
-                Kind::Transformer { cache: decoder.start(&memory)?, mask }
+                Kind::Transformer { cache: decoder.start(&memory)?, lengths: mask.key_lengths }
             }
         };
         Ok(Decoding { kind, sources: (0..lengths.len()).collect() })
@@ -146,8 +146,9 @@ impl Decoder {
                     log_prob: steps.log_prob,
                 })
             }
-            (Self::Transformer { decoder, .. }, Kind::Transformer { cache, mask }) => {
-                let decoded = decoder.extend(&y, cache, mask, weights)?;
+            (Self::Transformer { decoder, .. }, Kind::Transformer { cache, lengths }) => {
+                let mask = Mask { key_lengths: lengths.clone(), ..Mask::none() };
+                let decoded = decoder.extend(&y, cache, &mask, weights)?;
                 Ok(Written { hidden: decoded.out, weights: decoded.weights, log_prob: None })
             }
             _ => Err(crate::Error::new("this decoding is that of another decoder")),
@@ -165,14 +166,15 @@ impl Decoding {
             Kind::Recurrent { source, state } => {
                 *state = state.reorder(items)?;
                 if !same {
-                    *source = source.reorder(items)?;
+                    **source = source.reorder(items)?;
                 }
             }
             Kind::Transformer { cache, .. } if same => cache.reorder_own(items)?,
-            Kind::Transformer { cache, mask } => {
+            Kind::Transformer { cache, lengths } => {
                 cache.reorder(items)?;
-                let lengths = mask.key_lengths.take();
-                mask.key_lengths = lengths.map(|all| items.iter().map(|&at| all[at]).collect());
+                if let Some(lengths) = lengths {
+                    *lengths = items.iter().map(|&at| lengths[at]).collect();
+                }
             }
         }
         self.sources = sources;
