@@ -83,7 +83,8 @@ impl GraphAttentionConfig {
 }
 
 /// Each node attends to the nodes that have an edge to it. Parameters have the names of
-/// torch_geometric's `GATConv` and `GATv2Conv`, so their weights load.
+/// torch_geometric's `GATConv` and `GATv2Conv`, so their weights load: there `lin_l` and `att_src`
+/// are of the node an edge comes from, `lin_r` and `att_dst` of the node it leads to.
 ///
 /// ```
 /// use regard::{DType, Graph, GraphAttention, GraphAttentionConfig, Mode, Parameters, Random};

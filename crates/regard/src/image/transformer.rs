@@ -128,7 +128,7 @@ impl VisionTransformer {
         let c = config;
         let token = c.pooling == ImagePooling::ClassToken;
         let places = c.patches() + usize::from(token);
-        // As large as an embedding's vectors: far smaller, and small models find no places.
+        // As large as the vectors of an embedding.
         let deviation = (c.width as f64).powf(-0.5);
         let vectors = |name: &str, rows| {
             parameters.parameter(name, &[rows, c.width], Init::Normal(deviation))
