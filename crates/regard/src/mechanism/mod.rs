@@ -2,6 +2,7 @@
 //! `[B, N, D]` with one head.
 
 mod score;
+mod steps;
 mod weighting;
 mod whole;
 
