@@ -44,7 +44,7 @@ pub use ops::{Recurred, RecurrentStart, Slide};
 pub use optim::{Better, Decay, Optimiser, Plateau, Rule, Schedule};
 pub use parameter::{Parameter, Parameters};
 pub use random::Random;
-pub use tape::{Gradients, Parents, without_gradients};
+pub use tape::{Gradients, Parents, with_gradients, without_gradients};
 pub use tensor::Tensor;
 
 pub use regard_kernels::step::{Cell, CrossEntropy, Pointwise};

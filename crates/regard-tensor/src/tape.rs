@@ -99,13 +99,31 @@ impl Drop for Node {
 /// # Ok::<(), regard_tensor::Error>(())
 /// ```
 pub fn without_gradients<R>(f: impl FnOnce() -> R) -> R {
+    with_tape(true, f)
+}
+
+/// Runs `f` with a tape, also within [`without_gradients`] and the backward of an operation: a
+/// backward that is itself made of a forward and its gradient.
+///
+/// ```
+/// use regard_tensor::{Parameter, Tensor, with_gradients, without_gradients};
+/// let w = Parameter::new("w", Tensor::scalar(3f32)?)?;
+/// let y = without_gradients(|| with_gradients(|| w.tensor().square()))?;
+/// assert!(y.has_gradient());
+/// # Ok::<(), regard_tensor::Error>(())
+/// ```
+pub fn with_gradients<R>(f: impl FnOnce() -> R) -> R {
+    with_tape(false, f)
+}
+
+fn with_tape<R>(off: bool, f: impl FnOnce() -> R) -> R {
     struct Restore(bool);
     impl Drop for Restore {
         fn drop(&mut self) {
             OFF.set(self.0);
         }
     }
-    let _restore = Restore(OFF.replace(true));
+    let _restore = Restore(OFF.replace(off));
     f()
 }
 

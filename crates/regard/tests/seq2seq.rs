@@ -4,7 +4,7 @@
 use regard::{
     ContextConfig, ConvolutionConfig, DType, DecoderConfig, EncoderConfig, MechanismConfig, Mode,
     Optimiser, Parameters, Position, Random, RecurrentConfig, Rule, ScoreConfig, SearchConfig,
-    Sentences, Seq2Seq, Seq2SeqConfig, Tied, TransformerConfig, Weighting,
+    Sentences, Seq2Seq, Seq2SeqConfig, Taught, Tied, TransformerConfig, Weighting,
 };
 
 fn transformer(layers: usize) -> TransformerConfig {
@@ -382,6 +382,37 @@ fn scheduled_sampling_is_seeded_and_at_zero_the_same_as_teaching() {
         assert!(parameters.all().iter().all(|p| gradients.get(p).is_some()));
         let error = model.teach_sampled(&source, &target, 1.5, Mode::Infer).unwrap_err();
         assert_eq!(error.to_string(), "scheduled sampling with a probability of 1.5");
+    }
+}
+
+#[test]
+fn all_steps_together_have_the_gradients_of_each_step_alone() {
+    let (source, target) = pairs();
+    let one = RecurrentConfig::new(16);
+    let mut contexts: Vec<_> = scores().into_iter().map(attention).collect();
+    contexts.extend(weightings()[..5].iter().map(|&weighting| {
+        let additive = MechanismConfig::new(ScoreConfig::Additive { hidden: 8 });
+        ContextConfig::Attention(MechanismConfig { weighting, ..additive })
+    }));
+    contexts.push(ContextConfig::Fixed);
+    for decoder in [DecoderConfig::Gru(one), decoders()[2].clone()] {
+        for context in &contexts {
+            let config = config(EncoderConfig::Gru(one), decoder.clone(), context.clone());
+            let (parameters, model) = build(&config, DType::F64);
+            let random = Random::new(1);
+            let mode = Mode::Train(&random);
+            let together = model.teach(&source, &target, mode).unwrap();
+            // Own tokens at next to no probability: step by step, with the right ones.
+            let alone = model.teach_sampled(&source, &target, 1e-300, mode).unwrap();
+            let gradients = |taught: Taught| taught.loss(0.1).unwrap().backward().unwrap();
+            let (together, alone) = (gradients(together), gradients(alone));
+            for parameter in parameters.all() {
+                let [a, b] = [&together, &alone]
+                    .map(|all| all.get(&parameter).unwrap().to_vec::<f64>().unwrap());
+                let worst = a.iter().zip(&b).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+                assert!(worst < 1e-12, "{config:?}: {parameter:?} by {worst}");
+            }
+        }
     }
 }
 

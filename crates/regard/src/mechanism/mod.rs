@@ -3,6 +3,7 @@
 
 mod learned;
 mod score;
+mod steps;
 mod weighting;
 mod whole;
 

@@ -57,16 +57,16 @@ impl MechanismConfig {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Mechanism {
-    config: MechanismConfig,
-    scorer: Scorer,
+    pub(super) config: MechanismConfig,
+    pub(super) scorer: Scorer,
 }
 
 /// Keys made ready to be scored, once for many queries.
 #[derive(Clone, Debug)]
 pub struct Keys {
-    k: Tensor,
-    bias: Option<Tensor>,
-    centre: Option<Tensor>,
+    pub(super) k: Tensor,
+    pub(super) bias: Option<Tensor>,
+    pub(super) centre: Option<Tensor>,
 }
 
 impl Keys {
@@ -214,7 +214,7 @@ impl Mechanism {
     }
 
     /// The operator for these keys, and the queries as it scores them.
-    fn attention(
+    pub(super) fn attention(
         &self,
         q: &Tensor,
         keys: &Keys,

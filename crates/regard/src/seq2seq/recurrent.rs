@@ -133,23 +133,28 @@ impl RecurrentDecoder {
             (Some(mechanism), Some(keys)) => {
                 let mut state = start.clone();
                 let mut all = [const { Vec::new() }; 4];
+                let together = match steps > 1 && !weights {
+                    true => mechanism.steps(keys, &source.values, &source.mask, mode)?,
+                    false => None,
+                };
                 for gates in gates.split(1, &vec![1; steps])? {
-                    let before = &state.h[state.h.len() - 1];
-                    let attended = mechanism.attend_keys(
-                        &before.unsqueeze(1)?,
-                        keys,
-                        &source.values,
-                        &source.mask,
-                        mode,
-                        weights,
-                    )?;
-                    let mut products = attended.out.split(2, &parts)?;
+                    let before = state.h[state.h.len() - 1].unsqueeze(1)?;
+                    let products = match &together {
+                        Some(together) => together.attend(&before)?,
+                        None => {
+                            let (values, mask) = (&source.values, &source.mask);
+                            let attended = mechanism
+                                .attend_keys(&before, keys, values, mask, mode, weights)?;
+                            all[2].extend(attended.weights);
+                            all[3].extend(attended.log_prob);
+                            attended.out
+                        }
+                    };
+                    let mut products = products.split(2, &parts)?;
                     let after = self.cell.forward_gates(&gates.add(&products[0])?, &state, mode)?;
                     state = after.state;
                     all[0].push(after.out);
                     all[1].push(products.swap_remove(1));
-                    all[2].extend(attended.weights);
-                    all[3].extend(attended.log_prob);
                 }
                 let [states, of_context, w, p] = all;
                 if weights && !w.is_empty() {

@@ -1,0 +1,101 @@
+//! One query after another over the same keys and values, as a recurrent decoder asks them.
+//!
+//! The gradient of keys and values is a sum over all steps. Made step by step it is an array as
+//! large as they are, written and added up at each; here each step leaves its query and the
+//! gradient of its output, and one call over all of them makes the sum at the end of backward.
+
+use super::{Keys, Mechanism, Weighting};
+use crate::{Attention, Mask, Mode, Score};
+use regard_kernels::Normaliser;
+use regard_tensor::{DType, Parameter, Result, Tensor, with_gradients};
+use std::sync::{Arc, Mutex};
+
+/// Keys and values for one query after another.
+pub(crate) struct Steps<'a> {
+    mechanism: &'a Mechanism,
+    normaliser: Normaliser,
+    mask: &'a Mask,
+    /// Off the tape: their gradient is made at the end.
+    keys: Keys,
+    values: Tensor,
+    /// Stands for keys and values on the tape; being older than all steps it runs after the last.
+    whole: Tensor,
+    asked: Arc<Mutex<Vec<Asked>>>,
+}
+
+/// What a step leaves: its query as the kernels score it, and the gradient of its output.
+struct Asked {
+    q: Tensor,
+    grad: Tensor,
+}
+
+impl Mechanism {
+    /// Keys and values for one query after another; none where the weighting draws, drops or
+    /// chooses, which all steps together would do otherwise than each alone.
+    pub(crate) fn steps<'a>(
+        &'a self,
+        keys: &Keys,
+        values: &Tensor,
+        mask: &'a Mask,
+        mode: Mode,
+    ) -> Result<Option<Steps<'a>>> {
+        let normaliser = match self.config.weighting {
+            Weighting::Softmax => Normaliser::Softmax,
+            Weighting::Sparsemax => Normaliser::Sparsemax,
+            Weighting::Entmax15 => Normaliser::Entmax15,
+            _ => return Ok(None),
+        };
+        if mode.is_training() && self.config.dropout > 0.0 {
+            return Ok(None);
+        }
+        let score = match self.scorer.score(1.0)? {
+            Score::Additive { activation, w } => Score::Additive { activation, w: w.detach() },
+            other => other,
+        };
+        let mut attention = Attention { mask: mask.clone(), normaliser, ..Attention::new(score) };
+        let off = Keys {
+            k: keys.k.detach(),
+            bias: keys.bias.as_ref().map(Tensor::detach),
+            centre: keys.centre.clone(),
+        };
+        let asked = Arc::<Mutex<Vec<Asked>>>::default();
+        let nothing = Tensor::zeros(&[0], DType::F32)?;
+        let inputs = [&keys.k, values, keys.bias.as_ref().unwrap_or(&nothing)];
+        let (all, plain, v) = (asked.clone(), off.clone(), values.detach());
+        let whole = nothing.detach().record("attention in steps", &inputs, move |_, to| {
+            let all = std::mem::take(&mut *all.lock().unwrap_or_else(|e| e.into_inner()));
+            let (q, grads): (Vec<_>, Vec<_>) = all.into_iter().map(|a| (a.q, a.grad)).unzip();
+            let (q, grad) = (Tensor::cat(&q, 1)?, Tensor::cat(&grads, 1)?);
+            let k = Parameter::new("keys", plain.k)?;
+            let v = Parameter::new("values", v)?;
+            let bias = plain.bias.map(|bias| Parameter::new("bias", bias)).transpose()?;
+            attention.bias.key = bias.as_ref().map(Parameter::tensor);
+            let out = with_gradients(|| attention.forward(&q, &k.tensor(), &v.tensor()))?;
+            let mut back = out.backward_with(&grad)?;
+            for (input, parameter) in [Some(k), Some(v), bias].into_iter().enumerate() {
+                if let Some(grad) = parameter.and_then(|parameter| back.take(&parameter)) {
+                    to.add(input, grad)?;
+                }
+            }
+            Ok(())
+        });
+        let values = values.detach();
+        Ok(Some(Steps { mechanism: self, normaliser, mask, keys: off, values, whole, asked }))
+    }
+}
+
+impl Steps<'_> {
+    /// The next query `[B, 1, Dq]` → `[B, 1, Dv]`.
+    pub(crate) fn attend(&self, q: &Tensor) -> Result<Tensor> {
+        let (attention, q) =
+            self.mechanism.attention(q, &self.keys, self.mask, self.normaliser, 1.0)?;
+        let out = attention.forward(&q, &self.keys.k, &self.values)?;
+        let (asked, q) = (self.asked.clone(), q.detach());
+        Ok(out.detach().record("attention step", &[&out, &self.whole], move |grad, to| {
+            let left = Asked { q, grad: grad.clone() };
+            asked.lock().unwrap_or_else(|e| e.into_inner()).push(left);
+            to.add(0, grad)?;
+            to.add(1, Tensor::zeros(&[0], DType::F32)?)
+        }))
+    }
+}
