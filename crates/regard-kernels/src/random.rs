@@ -9,6 +9,7 @@
 pub(crate) enum Stream {
     Dropout = 0,
     Sample = 1,
+    Plain = 2,
 }
 
 /// Four random words for a counter under a key: Philox4x32 with ten rounds.

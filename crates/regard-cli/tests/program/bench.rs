@@ -76,6 +76,9 @@ fn the_cases_are_named_as_the_comparison_expects() {
             "dot-f32-b1hq32hk8n4096d128-decode",
             "dot-bf16-b2h8n1024d64",
             "dot-f64-b2h8n1024d64",
+            "step-f32-transformer-b32t128d256h8",
+            "step-f32-gru-b64t20h256v8000",
+            "step-f32-gat-n2708e10556",
             "additive-f32-b1h1n32768d128-memory",
         ]
     );

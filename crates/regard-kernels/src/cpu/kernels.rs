@@ -9,6 +9,7 @@ use super::isa::Isa;
 use super::row::{KeyGrads, RowAdditiveGrads, RowGather, RowScores, Spans};
 use super::weights::Rule;
 use crate::random::Draw;
+use crate::step::dropout::Drops;
 use crate::step::layer_norm::{NormGrads, NormRows};
 use crate::step::optimiser::{AdamNumbers, SgdNumbers};
 use crate::step::pointwise::{PointwiseGrads, PointwiseRows};
@@ -44,6 +45,7 @@ macro_rules! with_kernels {
             fn row_softmax::row_softmax_backward(scores: *mut T, grads: *mut T, heads: usize, head: usize, rows: usize, spans: Spans, means: *mut T);
             fn pointwise::pointwise(p: PointwiseRows<T>);
             fn pointwise::pointwise_grads(p: PointwiseGrads<T>);
+            fn dropout::drops(d: Drops<T>);
             fn layer_norm::layer_norm(p: NormRows<T>);
             fn layer_norm::layer_norm_grads(p: NormGrads<T>);
             fn softmax::softmax(log: bool, rows: usize, width: usize, x: *const T, out: *mut T);

@@ -36,7 +36,7 @@ pub(crate) use kernels::{kernels_f32, kernels_f64};
 
 use crate::error::Error;
 use crate::spec::{Backward, Forward, Gradients, Normaliser, Saved, Spec};
-use crate::step::{cross_entropy, layer_norm, optimiser, pointwise, recurrent, softmax};
+use crate::step::{cross_entropy, dropout, layer_norm, optimiser, pointwise, recurrent, softmax};
 use crate::{Element, Real, View, ViewMut};
 use problem::Problem;
 use rayon::prelude::*;

@@ -8,6 +8,7 @@
 
 pub(crate) mod cross_entropy;
 mod denormal;
+pub(crate) mod dropout;
 mod embedding;
 pub(crate) mod layer_norm;
 pub(crate) mod optimiser;

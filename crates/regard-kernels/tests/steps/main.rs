@@ -7,6 +7,7 @@
 mod case;
 mod cross_entropy;
 mod denormal;
+mod dropout;
 mod embedding;
 mod known;
 mod layer_norm;

@@ -1,22 +1,8 @@
 //! Dropout: numbers left out at random, the others made larger.
 
-use crate::dtype::{Float, floats};
-use crate::parallel;
+use crate::dtype::floats;
 use crate::{Result, Tensor, ensure};
-use regard_kernels::philox;
-
-/// Numbers at places from `start` on (a multiple of 4), kept and scaled or set to 0: whether one
-/// is kept depends on its place and the key alone, so backward draws the same.
-fn drop<T: Float>(from: &[T], start: usize, key: u64, below: u64, factor: T, to: &mut [T]) {
-    let words = [key as u32, (key >> 32) as u32];
-    for (quad, (from, to)) in from.chunks(4).zip(to.chunks_mut(4)).enumerate() {
-        let at = (start / 4 + quad) as u64;
-        let draws = philox([at as u32, (at >> 32) as u32, 0, 0x6472_6f70], words);
-        for ((to, &x), word) in to.iter_mut().zip(from).zip(draws) {
-            *to = if u64::from(word) < below { T::ZERO } else { x * factor };
-        }
-    }
-}
+use regard_kernels::Cpu;
 
 impl Tensor {
     /// Each number is 0 with probability `share`, and 1 / (1 − share) times itself otherwise.
@@ -35,13 +21,11 @@ impl Tensor {
         if share == 0.0 {
             return Ok(self.clone());
         }
-        let below = (share * 4294967296.0) as u64;
         let x = self.detach().contiguous()?;
         let out = floats!(x.dtype(), "dropout", T => {
             let from = x.numbers::<T>("dropout")?;
-            let factor = (1.0 / (1.0 - share)) as T;
-            Tensor::build(x.shape(), |to: &mut [T]| {
-                parallel::pieces(to, |at, to| drop(&from[at..][..to.len()], at, key, below, factor, to));
+            Tensor::try_build(x.shape(), |to: &mut [T]| {
+                Ok(Cpu::best().dropout(from, share, key, to)?)
             })
         })?;
         Ok(out.record("dropout", &[self], move |g, to| to.add(0, g.dropout(share, key)?)))
