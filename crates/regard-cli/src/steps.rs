@@ -9,6 +9,7 @@ use regard::{
     Seq2Seq, Seq2SeqConfig, Tensor,
 };
 use regard_kernels::Cpu;
+use std::collections::BTreeSet;
 
 /// Which model is trained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -179,8 +180,12 @@ impl Gat {
             dropout: 0.6,
             ..GraphNetworkConfig::default()
         };
-        let node = || random.below(Self::N);
-        let edges: Vec<(usize, usize)> = (0..Self::E).map(|_| (node(), node())).collect();
+        // An edge is there once.
+        let mut edges = BTreeSet::new();
+        while edges.len() < Self::E {
+            edges.insert((random.below(Self::N), random.below(Self::N)));
+        }
+        let edges: Vec<(usize, usize)> = edges.into_iter().collect();
         let targets = (0..Self::N).map(|_| random.below(Self::CLASSES) as i64).collect();
         Ok(Self {
             x: random.uniform(&[Self::N, Self::FEATURES], 0.0, 1.0, DType::F32)?,

@@ -20,26 +20,51 @@ pub(crate) struct Buffer {
     lines: Vec<Line>,
 }
 
-static POOL: Mutex<Pool> = Mutex::new(Pool { free: BTreeMap::new(), lines: 0 });
+static POOL: Mutex<Pool> =
+    Mutex::new(Pool { free: BTreeMap::new(), order: BTreeMap::new(), lines: 0, given_back: 0 });
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 
 struct Pool {
-    /// By size, what is free.
-    free: BTreeMap<usize, Vec<Vec<Line>>>,
+    /// What is free: by size, then by when it was given back.
+    free: BTreeMap<(usize, u64), Vec<Line>>,
+    /// The same by when it was given back.
+    order: BTreeMap<u64, usize>,
     lines: usize,
+    given_back: u64,
 }
 
 impl Pool {
     /// A free block of at least this size and not much more.
     fn take(&mut self, lines: usize) -> Option<Vec<Line>> {
-        let (&size, blocks) = self.free.range_mut(lines..=lines + lines / 4).next()?;
-        let block = blocks.pop()?;
-        if blocks.is_empty() {
-            self.free.remove(&size);
-        }
-        self.lines -= size;
+        let (&at, _) = self.free.range((lines, 0)..=(lines + lines / 4, u64::MAX)).next()?;
+        self.remove(at)
+    }
+
+    fn remove(&mut self, at: (usize, u64)) -> Option<Vec<Line>> {
+        let block = self.free.remove(&at)?;
+        self.order.remove(&at.1);
+        self.lines -= at.0;
         Some(block)
+    }
+
+    /// Keeps a block, and no more than `most` lines altogether: what was given back longest ago is
+    /// dropped first. Returns what is dropped, for the caller to free without the lock.
+    fn keep(&mut self, block: Vec<Line>, most: usize) -> Vec<Vec<Line>> {
+        let size = block.len();
+        if size > most {
+            return vec![block];
+        }
+        self.given_back += 1;
+        self.order.insert(self.given_back, size);
+        self.free.insert((size, self.given_back), block);
+        self.lines += size;
+        let mut dropped = Vec::new();
+        while self.lines > most {
+            let Some((&when, &size)) = self.order.first_key_value() else { break };
+            dropped.extend(self.remove((size, when)));
+        }
+        dropped
     }
 }
 
@@ -119,13 +144,11 @@ impl Drop for Buffer {
         if size < POOLED {
             return;
         }
-        let mut pool = POOL.lock().unwrap_or_else(|e| e.into_inner());
-        // What was in use at once may be wanted again; more than that is given back.
-        let most = PEAK.load(Ordering::Relaxed).saturating_sub(LIVE.load(Ordering::Relaxed));
-        if pool.lines + size <= most {
-            pool.lines += size;
-            pool.free.entry(size).or_default().push(lines);
-        }
+        // What was in use at once, and a quarter more for sizes that do not fit, may be wanted
+        // again; more than that is given back.
+        let most = PEAK.load(Ordering::Relaxed) / 4 * 5;
+        let most = most.saturating_sub(LIVE.load(Ordering::Relaxed));
+        drop(POOL.lock().unwrap_or_else(|e| e.into_inner()).keep(lines, most));
     }
 }
 
