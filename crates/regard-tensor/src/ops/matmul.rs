@@ -39,31 +39,68 @@ impl<T: Float> Product<'_, T> {
         }
         reach(self.a, m, k);
         reach(self.b, k, n);
-        let ((a, a0, ar, ac), (b, b0, br, bc)) = (self.a, self.b);
-        // SAFETY: both operands were just found to lie within their slices, and `to` is m × n.
-        unsafe {
-            gemm::gemm(
-                m,
-                n,
-                k,
-                to.as_mut_ptr(),
-                1,
-                n as isize,
-                add,
-                a.as_ptr().add(a0),
-                ac as isize,
-                ar as isize,
-                b.as_ptr().add(b0),
-                bc as isize,
-                br as isize,
-                T::ONE,
-                T::ONE,
-                false,
-                false,
-                false,
-                parallelism,
-            );
+        let to = Rows(to.as_mut_ptr());
+        let part = |from: usize, columns: usize, how: Parallelism| {
+            let ((a, a0, ar, ac), (b, b0, br, bc)) = (self.a, self.b);
+            // SAFETY: both operands were just found to lie within their slices, `to` is m × n, and
+            // no two parts have a column in common.
+            unsafe {
+                gemm::gemm(
+                    m,
+                    columns,
+                    k,
+                    to.at(from),
+                    1,
+                    n as isize,
+                    add,
+                    a.as_ptr().add(a0),
+                    ac as isize,
+                    ar as isize,
+                    b.as_ptr().add(b0 + from * bc),
+                    bc as isize,
+                    br as isize,
+                    T::ONE,
+                    T::ONE,
+                    false,
+                    false,
+                    false,
+                    how,
+                );
+            }
+        };
+        // Few rows and many columns, as a decoder's step has: `gemm` cuts rows, of which there are
+        // too few, so columns are cut here. By the shape alone, so the bits are always the same.
+        if m <= SHORT && n >= 4 * CUT && !matches!(parallelism, Parallelism::None) {
+            let wide = n.div_ceil(4).next_multiple_of(CUT);
+            (0..n.div_ceil(wide)).into_par_iter().for_each(|at| {
+                part(at * wide, wide.min(n - at * wide), Parallelism::None);
+            });
+        } else {
+            part(0, n, parallelism);
         }
+    }
+}
+
+/// Rows so few that columns are cut instead.
+const SHORT: usize = 128;
+/// Columns are cut in multiples of this.
+const CUT: usize = 64;
+
+/// A result whose columns several tasks write.
+#[derive(Clone, Copy)]
+struct Rows<T>(*mut T);
+
+// SAFETY: tasks write columns of their own.
+unsafe impl<T: Send> Send for Rows<T> {}
+// SAFETY: as above.
+unsafe impl<T: Send> Sync for Rows<T> {}
+
+impl<T> Rows<T> {
+    /// # Safety
+    /// The result has this many columns at least.
+    unsafe fn at(&self, column: usize) -> *mut T {
+        // SAFETY: the caller's.
+        unsafe { self.0.add(column) }
     }
 }
 
