@@ -509,7 +509,7 @@ def draw(rows, path, threads):
         reach = [[row.ratio - min(row.ratios)], [max(row.ratios) - row.ratio]]
         axes.barh(place, row.ratio - 1, left=1, color=colour, height=0.75)
         axes.errorbar(row.ratio, place, xerr=reach, color="#555", linewidth=1)
-        axes.text(max(row.ratios) * 1.06, place, f"{row.ratio:.2f}", va="center", fontsize=8)
+        axes.text(max(*row.ratios, row.asked or 0) * 1.06, place, f"{row.ratio:.2f}", va="center", fontsize=8)
         if row.asked is not None:
             axes.plot([row.asked] * 2, [place - 0.42, place + 0.42], color="#d1495b", linewidth=2.5)
     axes.plot([], [], color="#d1495b", linewidth=2.5, label="asked")
