@@ -38,7 +38,7 @@ pub use device::Device;
 pub use dtype::{DType, Float, Scalar};
 pub use error::{Error, Result};
 pub use file::{Loaded, load, save, write_whole};
-pub use finite::finite_difference_error;
+pub use finite::{finite_difference_error, parameter_difference_error};
 pub use init::Init;
 pub use ops::{Recurred, RecurrentStart, Slide};
 pub use optim::{Better, Decay, Optimiser, Plateau, Rule, Schedule};

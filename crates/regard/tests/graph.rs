@@ -1,9 +1,7 @@
 //! Graph attention: against torch_geometric's numbers, and what it promises beside them.
 #![allow(clippy::unwrap_used)]
 
-mod gradient;
-
-use gradient::parameter_error;
+use regard::parameter_difference_error;
 use regard::{
     DType, Graph, GraphAttention, GraphAttentionConfig, GraphMean, GraphVersion, Mode, Parameter,
     Parameters, Random, Tensor, finite_difference_error, load,
@@ -114,7 +112,7 @@ fn outputs_and_weights_have_gradients_with_dropout_too() {
         let x = [normal(2, &[5, 3])];
         let error = finite_difference_error(&x, run).unwrap();
         assert!(error < 1e-6, "{version:?}: inputs differ by {error}");
-        let error = parameter_error(&parameters.all(), || run(&x)).unwrap();
+        let error = parameter_difference_error(&parameters.all(), || run(&x)).unwrap();
         assert!(error < 1e-6, "{version:?}: parameters differ by {error}");
     }
 }
@@ -176,7 +174,8 @@ fn the_mean_layer_is_the_mean_of_the_neighbours_and_the_node() {
     let out = layer.forward(&x, &graph, Mode::Infer).unwrap();
     near(&out, &Tensor::from_vec(expected, &[5, 2]).unwrap(), "mean");
     let error =
-        parameter_error(&parameters.all(), || layer.forward(&x, &graph, Mode::Infer)).unwrap();
+        parameter_difference_error(&parameters.all(), || layer.forward(&x, &graph, Mode::Infer))
+            .unwrap();
     assert!(error < 1e-6);
 }
 

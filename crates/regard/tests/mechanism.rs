@@ -2,9 +2,7 @@
 //! gradients against finite differences.
 #![allow(clippy::unwrap_used)]
 
-mod gradient;
-
-use gradient::parameter_error;
+use regard::parameter_difference_error;
 use regard::{
     BilinearScale, DType, LearnedQueries, Mask, Mechanism, MechanismConfig, Mode, Parameter,
     Parameters, Random, ScoreConfig, Tensor, Weighting, finite_difference_error,
@@ -205,7 +203,7 @@ fn queries_keys_values_and_parameters_get_their_gradients() {
             let error = finite_difference_error(&inputs, run).unwrap();
             assert!(error < 1e-6, "{what}: inputs differ by {error}");
             if !parameters.all().is_empty() {
-                let error = parameter_error(&parameters.all(), || run(&inputs)).unwrap();
+                let error = parameter_difference_error(&parameters.all(), || run(&inputs)).unwrap();
                 assert!(error < 1e-6, "{what}: parameters differ by {error}");
             }
         }
@@ -387,7 +385,7 @@ fn gumbel_softmax_has_gradients_sums_to_one_and_hardens_as_it_cools() {
         let run = |x: &[Tensor]| Ok(attend(x)?.out);
         if temperature >= 0.5 {
             assert!(finite_difference_error(&inputs, run).unwrap() < 1e-6);
-            assert!(parameter_error(&parameters.all(), || run(&inputs)).unwrap() < 1e-6);
+            assert!(parameter_difference_error(&parameters.all(), || run(&inputs)).unwrap() < 1e-6);
         }
         let weights = attend(&inputs).unwrap().weights.unwrap();
         near(&numbers(&weights.sum(2).unwrap()), &[1.0; 6], 1e-12, "sums");
@@ -421,7 +419,7 @@ fn many_queries_over_one_memory_are_each_alone_side_by_side() {
         let part = seen.out.narrow(1, m * 3, 3).unwrap();
         near(&numbers(&part), &numbers(&alone.out), 1e-14, "one query");
     }
-    let error = parameter_error(&parameters.all(), || {
+    let error = parameter_difference_error(&parameters.all(), || {
         Ok(learned.attend(&k, &v, &mask, Mode::Infer, false)?.out)
     });
     assert!(error.unwrap() < 1e-6);

@@ -2,9 +2,7 @@
 //! configuration and its file, and refuses what cannot be built.
 #![allow(clippy::unwrap_used)]
 
-mod gradient;
-
-use gradient::parameter_error;
+use regard::parameter_difference_error;
 use regard::{
     ConvolutionalClassifier, ConvolutionalConfig, CrossEntropy, DType, Graph,
     GraphAttentionNetwork, GraphLayer, GraphNetworkConfig, ImagePooling, KernelRegression,
@@ -170,7 +168,8 @@ fn every_parameter_of_the_image_models_gets_its_gradient() {
         let parameters = Parameters::new(DType::F64, 1);
         let model = VisionTransformer::new(&parameters, &small(pooling)).unwrap();
         let error =
-            parameter_error(&parameters.all(), || model.forward(&images, Mode::Infer)).unwrap();
+            parameter_difference_error(&parameters.all(), || model.forward(&images, Mode::Infer))
+                .unwrap();
         assert!(error < 1e-6, "{pooling:?}: {error}");
     }
     let config = ConvolutionalConfig {
@@ -182,7 +181,9 @@ fn every_parameter_of_the_image_models_gets_its_gradient() {
     };
     let parameters = Parameters::new(DType::F64, 1);
     let model = ConvolutionalClassifier::new(&parameters, &config).unwrap();
-    let error = parameter_error(&parameters.all(), || model.forward(&images, Mode::Infer)).unwrap();
+    let error =
+        parameter_difference_error(&parameters.all(), || model.forward(&images, Mode::Infer))
+            .unwrap();
     assert!(error < 1e-6, "{error}");
 }
 
@@ -299,7 +300,7 @@ fn a_learned_width_beats_a_fixed_one_and_the_mean_and_finds_the_feature_that_mat
     };
     let (parameters, model) = regression(&learned);
     let w: Vec<_> = parameters.all().into_iter().filter(|p| p.name() == "w").collect();
-    let error = parameter_error(&w, || Ok(model.leave_one_out(false)?.out));
+    let error = parameter_difference_error(&w, || Ok(model.leave_one_out(false)?.out));
     assert!(error.unwrap() < 1e-6);
     let before = model.loss().unwrap().item().unwrap();
     let y = curve(60, 2).1;
