@@ -25,15 +25,46 @@ pub enum Step {
 impl Step {
     /// The model and its inputs, the same every time.
     pub fn prepare(self) -> Result<Box<dyn Work>> {
-        Ok(match self {
-            Self::Transformer => Box::new(Transformer::new()?),
-            Self::Gru => Box::new(Gru::new()?),
-            Self::Gat => Box::new(Gat::new()?),
-        })
+        let parameters = Parameters::new(DType::F32, 1);
+        let random = Random::new(1);
+        let model: Box<dyn Model> = match self {
+            Self::Transformer => Box::new(Transformer::new(&parameters, &random)?),
+            Self::Gru => Box::new(Gru::new(&parameters, &random)?),
+            Self::Gat => Box::new(Gat::new(&parameters, &random)?),
+        };
+        let optimiser = Optimiser::new(&parameters, Rule::adam_w())?;
+        Ok(Box::new(Training { model, random, optimiser }))
     }
 }
 
+/// A model with its inputs.
+trait Model: Send {
+    /// What training makes smaller.
+    fn loss(&self, mode: Mode) -> Result<Tensor>;
+    /// Floating-point operations of a step.
+    fn flops(&self) -> f64;
+}
+
+/// A model and what moves its parameters.
+struct Training {
+    model: Box<dyn Model>,
+    random: Random,
+    optimiser: Optimiser,
+}
+
 const RATE: f64 = 1e-4;
+
+impl Work for Training {
+    fn run(&mut self, _: Cpu) -> Result<()> {
+        let loss = self.model.loss(Mode::Train(&self.random))?;
+        self.optimiser.step(&loss.backward()?, RATE)?;
+        Ok(())
+    }
+
+    fn flops(&self) -> f64 {
+        self.model.flops()
+    }
+}
 
 /// B32 T128 D256 H8, feed-forward 1,024, 100 classes.
 struct Transformer {
@@ -41,8 +72,6 @@ struct Transformer {
     targets: Tensor,
     block: EncoderBlock,
     head: Linear,
-    random: Random,
-    optimiser: Optimiser,
 }
 
 impl Transformer {
@@ -52,9 +81,8 @@ impl Transformer {
     const INNER: usize = 1024;
     const CLASSES: usize = 100;
 
-    fn new() -> Result<Self> {
-        let (rows, random) = (Self::B * Self::T, Random::new(1));
-        let parameters = Parameters::new(DType::F32, 1);
+    fn new(parameters: &Parameters, random: &Random) -> Result<Self> {
+        let rows = Self::B * Self::T;
         let config = BlockConfig {
             width: Self::D,
             heads: 8,
@@ -69,19 +97,15 @@ impl Transformer {
             targets: Tensor::from_vec(targets, &[rows])?,
             block: EncoderBlock::new(&parameters.at("block"), &config)?,
             head: Linear::new(&parameters.at("head"), Self::D, Self::CLASSES, true)?,
-            optimiser: Optimiser::new(&parameters, Rule::adam_w())?,
-            random,
         })
     }
 }
 
-impl Work for Transformer {
-    fn run(&mut self, _: Cpu) -> Result<()> {
-        let y = self.block.forward(&self.x, &Mask::none(), Mode::Train(&self.random))?;
+impl Model for Transformer {
+    fn loss(&self, mode: Mode) -> Result<Tensor> {
+        let y = self.block.forward(&self.x, &Mask::none(), mode)?;
         let logits = self.head.forward(&y.reshape(&[Self::B * Self::T, Self::D])?)?;
-        let loss = logits.cross_entropy(&self.targets, CrossEntropy::default())?;
-        self.optimiser.step(&loss.backward()?, RATE)?;
-        Ok(())
+        Ok(logits.cross_entropy(&self.targets, CrossEntropy::default())?)
     }
 
     fn flops(&self) -> f64 {
@@ -98,8 +122,6 @@ struct Gru {
     source: Sentences,
     target: Sentences,
     model: Seq2Seq,
-    random: Random,
-    optimiser: Optimiser,
 }
 
 impl Gru {
@@ -108,9 +130,7 @@ impl Gru {
     const H: usize = 256;
     const V: usize = 8000;
 
-    fn new() -> Result<Self> {
-        let random = Random::new(1);
-        let parameters = Parameters::new(DType::F32, 1);
+    fn new(parameters: &Parameters, random: &Random) -> Result<Self> {
         let gru = RecurrentConfig::new(Self::H);
         let additive = MechanismConfig::new(ScoreConfig::Additive { hidden: Self::H });
         let config = Seq2SeqConfig {
@@ -131,18 +151,15 @@ impl Gru {
         Ok(Self {
             source: Sentences::new(&draw(Self::T), config.padding)?,
             target: Sentences::new(&draw(Self::T - 1), config.padding)?,
-            model: Seq2Seq::new(&parameters, &config)?,
-            optimiser: Optimiser::new(&parameters, Rule::adam_w())?,
-            random,
+            model: Seq2Seq::new(parameters, &config)?,
         })
     }
 }
 
-impl Work for Gru {
-    fn run(&mut self, _: Cpu) -> Result<()> {
-        let taught = self.model.teach(&self.source, &self.target, Mode::Train(&self.random))?;
-        self.optimiser.step(&taught.loss(0.0)?.backward()?, RATE)?;
-        Ok(())
+impl Model for Gru {
+    fn loss(&self, mode: Mode) -> Result<Tensor> {
+        let taught = self.model.teach(&self.source, &self.target, mode)?;
+        Ok(taught.loss(0.0)?)
     }
 
     fn flops(&self) -> f64 {
@@ -159,8 +176,6 @@ struct Gat {
     targets: Tensor,
     graph: Graph,
     model: GraphAttentionNetwork,
-    random: Random,
-    optimiser: Optimiser,
 }
 
 impl Gat {
@@ -169,9 +184,7 @@ impl Gat {
     const FEATURES: usize = 1433;
     const CLASSES: usize = 7;
 
-    fn new() -> Result<Self> {
-        let random = Random::new(1);
-        let parameters = Parameters::new(DType::F32, 1);
+    fn new(parameters: &Parameters, random: &Random) -> Result<Self> {
         let config = GraphNetworkConfig {
             features: Self::FEATURES,
             classes: Self::CLASSES,
@@ -191,19 +204,15 @@ impl Gat {
             x: random.uniform(&[Self::N, Self::FEATURES], 0.0, 1.0, DType::F32)?,
             targets: Tensor::from_vec(targets, &[Self::N])?,
             graph: Graph::new(Self::N, &edges)?,
-            model: GraphAttentionNetwork::new(&parameters, &config)?,
-            optimiser: Optimiser::new(&parameters, Rule::adam_w())?,
-            random,
+            model: GraphAttentionNetwork::new(parameters, &config)?,
         })
     }
 }
 
-impl Work for Gat {
-    fn run(&mut self, _: Cpu) -> Result<()> {
-        let logits = self.model.forward(&self.x, &self.graph, Mode::Train(&self.random))?;
-        let loss = logits.cross_entropy(&self.targets, CrossEntropy::default())?;
-        self.optimiser.step(&loss.backward()?, RATE)?;
-        Ok(())
+impl Model for Gat {
+    fn loss(&self, mode: Mode) -> Result<Tensor> {
+        let logits = self.model.forward(&self.x, &self.graph, mode)?;
+        Ok(logits.cross_entropy(&self.targets, CrossEntropy::default())?)
     }
 
     fn flops(&self) -> f64 {
