@@ -162,6 +162,22 @@ impl Parents<'_> {
         Ok(())
     }
 
+    /// Room for the gradient of an input, in its shape and type, where it is wanted.
+    pub fn room(&self, input: usize) -> Result<Option<Tensor>> {
+        let node = self.nodes[input].as_ref();
+        node.map(|node| Tensor::room(&node.shape, node.dtype)).transpose()
+    }
+
+    /// Sends the gradients of the inputs in their order, those that there are.
+    pub fn add_all(&mut self, gradients: impl IntoIterator<Item = Option<Tensor>>) -> Result<()> {
+        for (input, gradient) in gradients.into_iter().enumerate() {
+            if let Some(gradient) = gradient {
+                self.add(input, gradient)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Sends the gradient of a part of an input: added to that part of one array, so that many
     /// parts of one tensor cost no more than the tensor.
     pub(crate) fn add_part(

@@ -145,3 +145,20 @@ pub(crate) fn zip3<A: Copy + Sync, B: Copy + Sync, C: Copy + Sync, R: Send>(
         rows.for_each(|(i, to)| *to = f(x[a + i * da], y[b + i * db], z[c + i * dc]));
     });
 }
+
+/// f(place, x) for each of some contiguous numbers and its place by a layout.
+pub(crate) fn scatter<T: Copy>(to: &mut [T], layout: &Layout, from: &[T], f: impl Fn(&mut T, T)) {
+    if from.is_empty() {
+        return;
+    }
+    let walk = Walk::new(&layout.shape, [layout]);
+    let [step] = walk.steps;
+    for (row, from) in from.chunks(walk.inner).enumerate() {
+        let [at] = walk.row(row);
+        if step == 1 {
+            to[at..at + from.len()].iter_mut().zip(from).for_each(|(to, &x)| f(to, x));
+        } else {
+            from.iter().enumerate().for_each(|(i, &x)| f(&mut to[at + i * step], x));
+        }
+    }
+}

@@ -1,5 +1,6 @@
 //! Whether a model learns or is used.
 
+use regard_kernels::Dropout;
 use regard_tensor::{Random, Result, Tensor};
 
 /// Whether a model learns or is used: only while it learns is anything dropped or sampled, and
@@ -25,6 +26,20 @@ impl Mode<'_> {
     /// Whether it learns.
     pub fn is_training(&self) -> bool {
         matches!(self, Self::Train(_))
+    }
+
+    /// Dropout of attention's weights while it learns, none otherwise.
+    ///
+    /// ```
+    /// use regard::{Mode, Random};
+    /// assert!(Mode::Infer.weights_dropout(0.5).is_none());
+    /// assert!(Mode::Train(&Random::new(1)).weights_dropout(0.5).is_some());
+    /// ```
+    pub fn weights_dropout(&self, share: f64) -> Option<Dropout> {
+        match self {
+            Self::Train(random) if share > 0.0 => Some(Dropout { p: share, seed: random.key() }),
+            _ => None,
+        }
     }
 
     /// Dropout while it learns, the tensor itself otherwise.

@@ -53,11 +53,7 @@ impl Tensor {
             floats!(x.dtype(), OP, T => {
                 let numbers = x.numbers::<T>(OP)?;
                 let bias = b.as_ref().map(|b| b.numbers::<T>(OP)).transpose()?;
-                let mut grad_x = to.want(0).then(|| Tensor::room(x.shape(), x.dtype())).transpose()?;
-                let mut grad_b = match &b {
-                    Some(b) if to.want(1) => Some(Tensor::room(b.shape(), b.dtype())?),
-                    _ => None,
-                };
+                let (mut grad_x, mut grad_b) = (to.room(0)?, to.room(1)?);
                 Cpu::best().pointwise_backward(
                     numbers,
                     bias,
@@ -66,12 +62,7 @@ impl Tensor {
                     grad_x.as_mut().and_then(Tensor::numbers_mut),
                     grad_b.as_mut().and_then(Tensor::numbers_mut),
                 )?;
-                for (input, grad) in [grad_x, grad_b].into_iter().enumerate() {
-                    if let Some(grad) = grad {
-                        to.add(input, grad)?;
-                    }
-                }
-                Ok(())
+                to.add_all([grad_x, grad_b])
             })
         }))
     }

@@ -2,7 +2,7 @@
 
 use crate::dtype::floats;
 use crate::layout::{Layout, broadcast};
-use crate::walk::{map, zip, zip3};
+use crate::walk::{scatter, zip, zip3};
 use crate::{Result, Tensor, ensure, parallel};
 
 /// Both tensors seen in the shape they broadcast to.
@@ -173,8 +173,7 @@ pub(crate) fn owned(mut x: Tensor) -> Result<Tensor> {
         if x.numbers_mut::<T>().is_some() {
             return Ok(x);
         }
-        let from = x.data::<T>("gradient")?;
-        Tensor::build(x.shape(), |to: &mut [T]| map((from, &x.layout), to, |x| x))
+        x.packed::<T>("gradient")
     })
 }
 
@@ -197,32 +196,7 @@ pub(crate) fn add_to_part(
         let Some(to) = whole.data_mut::<T>() else {
             unreachable!("the gradient has storage of its own")
         };
-        add_at(to, &layout, 0, layout.offset, from);
+        scatter(to, &layout, from, |to, x| *to += x);
         Ok(())
     })
-}
-
-/// Adds contiguous numbers at a layout, axis by axis.
-fn add_at<T: crate::dtype::Float>(
-    to: &mut [T],
-    layout: &Layout,
-    axis: usize,
-    at: usize,
-    from: &[T],
-) {
-    if axis == layout.shape.len() {
-        if let Some(&x) = from.first() {
-            to[at] += x;
-        }
-        return;
-    }
-    let (size, stride) = (layout.shape[axis], layout.strides[axis]);
-    if axis + 1 == layout.shape.len() && stride == 1 {
-        to[at..at + size].iter_mut().zip(from).for_each(|(to, &x)| *to += x);
-        return;
-    }
-    let each = from.len() / size.max(1);
-    for i in 0..size {
-        add_at(to, layout, axis + 1, at + i * stride, &from[i * each..][..each]);
-    }
 }

@@ -32,6 +32,19 @@ impl Tensor {
         self.embed(index, None)
     }
 
+    /// As [`Tensor::rows`], by indices at hand: what a beam does when its hypotheses change places.
+    ///
+    /// ```
+    /// use regard_tensor::Tensor;
+    /// let x = Tensor::from_vec(vec![1f32, 2.0], &[2, 1])?;
+    /// assert_eq!(x.pick(&[1, 1, 0])?.to_vec::<f32>()?, [2.0, 2.0, 1.0]);
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
+    pub fn pick(&self, items: &[usize]) -> Result<Tensor> {
+        let index = items.iter().map(|&item| item as i64).collect();
+        self.rows(&Tensor::from_vec(index, &[items.len()])?)
+    }
+
     /// As [`Tensor::rows`], for a table of vectors of which one, the padding, learns nothing.
     ///
     /// ```

@@ -63,9 +63,10 @@ impl Tensor {
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn cross_entropy(&self, targets: &Tensor, rule: CrossEntropy) -> Result<Tensor> {
-        let ids = targets.to_dtype(DType::I64)?.to_vec::<i64>()?;
+        let targets = targets.to_dtype(DType::I64)?.contiguous()?;
+        let ids = targets.numbers::<i64>(OP)?;
         let counted = ids.iter().filter(|&&t| Some(t) != rule.ignore_index).count();
-        self.cross_entropy_rows(targets, rule)?.sum(0)?.scale(1.0 / counted.max(1) as f64)
+        self.cross_entropy_rows(&targets, rule)?.sum(0)?.scale(1.0 / counted.max(1) as f64)
     }
 
     /// The mean of the squared differences.

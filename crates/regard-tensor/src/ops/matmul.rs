@@ -104,8 +104,9 @@ impl<T> Rows<T> {
     }
 }
 
-fn threads() -> Parallelism {
-    Parallelism::Rayon(0)
+/// Threads for so many multiplications.
+fn threads(work: usize) -> Parallelism {
+    if work < WORK { Parallelism::None } else { Parallelism::Rayon(0) }
 }
 
 /// The product of two stacks of matrices, each broadcast to `lead`, into contiguous numbers.
@@ -133,9 +134,8 @@ fn stacks<T: Float>(lead: &[usize], a: (&[T], &Layout), b: (&[T], &Layout), to: 
     }
     let work = m * n * k;
     if count == 1 || work > 64 * WORK {
-        let how = if work < WORK { Parallelism::None } else { threads() };
         for (item, to) in to.chunks_mut(m * n).enumerate() {
-            product(item).write(to, false, how);
+            product(item).write(to, false, threads(work));
         }
     } else {
         let least = (WORK / work.max(1)).max(1);
@@ -250,9 +250,8 @@ impl Tensor {
         let (n, k) = (sw[0], sw[1]);
         let mut shape = sx.to_vec();
         shape[sx.len() - 1] = n;
-        let x = self.reshape(&[self.count() / k.max(1), k])?;
         let m = shape[..shape.len() - 1].iter().product::<usize>();
-        let x = if k == 0 { x.detach().reshape(&[m, 0])? } else { x };
+        let x = self.reshape(&[m, k])?;
         let (lx, lw) = (x.layout, weight.layout.transpose(0, 1));
         let flat = bias.detach().contiguous()?;
         let out = floats!(x.dtype(), "linear", T => {
@@ -268,7 +267,7 @@ impl Tensor {
                     a: (dx, lx.offset, lx.strides[0], lx.strides[1]),
                     b: (dw, lw.offset, lw.strides[0], lw.strides[1]),
                 };
-                p.write(to, true, if m * n * k < WORK { Parallelism::None } else { threads() });
+                p.write(to, true, threads(m * n * k));
             })
         })?;
         let (saved, w) = (x.detach(), weight.detach());

@@ -45,14 +45,7 @@ impl Tensor {
         Ok(out.record(OP, &[self, gamma, beta], move |g, to| {
             let g = g.contiguous()?;
             floats!(x.dtype(), OP, T => {
-                let room = |want: bool, like: &Tensor| {
-                    want.then(|| Tensor::room(like.shape(), like.dtype())).transpose()
-                };
-                let mut grads = [
-                    room(to.want(0), &x)?,
-                    room(to.want(1), &gain)?,
-                    room(to.want(2), &shift)?,
-                ];
+                let mut grads = [to.room(0)?, to.room(1)?, to.room(2)?];
                 let [grad_x, grad_gamma, grad_beta] =
                     grads.each_mut().map(|g| g.as_mut().and_then(Tensor::numbers_mut));
                 let norm = LayerNorm {
@@ -68,12 +61,7 @@ impl Tensor {
                     g.numbers::<T>(OP)?,
                     LayerNormGrads { x: grad_x, gamma: grad_gamma, beta: grad_beta },
                 )?;
-                for (input, grad) in grads.into_iter().enumerate() {
-                    if let Some(grad) = grad {
-                        to.add(input, grad)?;
-                    }
-                }
-                Ok(())
+                to.add_all(grads)
             })
         }))
     }

@@ -107,12 +107,11 @@ impl Tensor {
         let mut results = Tensor::record_all(OP, results, &inputs, move |grads, to| {
             let grads = grads.into_iter().map(|g| g.map(|g| g.contiguous()).transpose());
             let grads = grads.collect::<Result<Vec<_>>>()?;
-            let want: [bool; 5] = std::array::from_fn(|at| to.want(at) && call.given[at]);
-            let room = |at: usize| {
-                let x = &call.plain[at];
-                (want[at] || at == 0).then(|| Tensor::room(x.shape(), x.dtype())).transpose()
-            };
-            let mut rooms = [room(0)?, room(1)?, room(2)?, room(3)?, room(4)?];
+            let mut rooms = [to.room(0)?, to.room(1)?, to.room(2)?, to.room(3)?, to.room(4)?];
+            // All the others follow from the gates' gradient, so it is made in any case.
+            if rooms[0].is_none() {
+                rooms[0] = Some(Tensor::room(call.plain[0].shape(), dtype)?);
+            }
             floats!(dtype, OP, T => {
                 let seed = |at: usize| match grads.get(at) {
                     Some(Some(g)) => g.numbers::<T>(OP).map(Some),
@@ -132,12 +131,7 @@ impl Tensor {
                 )?;
                 Ok(())
             })?;
-            for (at, grad) in rooms.into_iter().enumerate() {
-                if let (Some(grad), true) = (grad, want[at]) {
-                    to.add(at, grad)?;
-                }
-            }
-            Ok(())
+            to.add_all(rooms)
         })?
         .into_iter();
         let mut next = || results.next().ok_or_else(|| crate::Error::new("recurrent gave nothing"));

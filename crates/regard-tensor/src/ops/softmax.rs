@@ -14,25 +14,7 @@ impl Tensor {
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn softmax(&self, at: isize) -> Result<Tensor> {
-        self.along("softmax", at, |x| {
-            let width = x.shape().last().copied().unwrap_or(1);
-            let plain = x.detach();
-            let out = floats!(plain.dtype(), "softmax", T => {
-                let from = plain.numbers::<T>("softmax")?;
-                Tensor::try_build(plain.shape(), |to| Ok(Cpu::best().softmax(from, width, to)?))
-            })?;
-            let saved = out.detach();
-            Ok(out.record("softmax", &[x], move |g, to| {
-                let g = g.contiguous()?;
-                let grad = floats!(g.dtype(), "softmax", T => {
-                    let (y, g) = (saved.numbers::<T>("softmax")?, g.numbers::<T>("softmax")?);
-                    Tensor::try_build(saved.shape(), |to| {
-                        Ok(Cpu::best().softmax_backward(y, width, g, to)?)
-                    })
-                })?;
-                to.add(0, grad)
-            }))
-        })
+        self.softmax_or_log("softmax", at, false)
     }
 
     /// x − ln Σ eˣ along an axis.
@@ -43,30 +25,34 @@ impl Tensor {
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn log_softmax(&self, at: isize) -> Result<Tensor> {
-        self.along("log_softmax", at, |x| {
-            let width = x.shape().last().copied().unwrap_or(1);
-            let plain = x.detach();
-            let out = floats!(plain.dtype(), "log_softmax", T => {
-                let from = plain.numbers::<T>("log_softmax")?;
-                Tensor::try_build(plain.shape(), |to| Ok(Cpu::best().log_softmax(from, width, to)?))
-            })?;
-            let saved = out.detach();
-            Ok(out.record("log_softmax", &[x], move |g, to| {
-                let g = g.contiguous()?;
-                let grad = floats!(g.dtype(), "log_softmax", T => {
-                    let (y, g) = (saved.numbers::<T>("log_softmax")?, g.numbers::<T>("log_softmax")?);
-                    Tensor::try_build(saved.shape(), |to| {
-                        Ok(Cpu::best().log_softmax_backward(y, width, g, to)?)
-                    })
-                })?;
-                to.add(0, grad)
-            }))
-        })
+        self.softmax_or_log("log_softmax", at, true)
     }
 
-    /// Runs an operation on the last axis along another one.
-    fn along(&self, op: &str, at: isize, f: impl Fn(&Tensor) -> Result<Tensor>) -> Result<Tensor> {
+    /// The kernels work along the last axis; another one is brought there and back.
+    fn softmax_or_log(&self, op: &'static str, at: isize, log: bool) -> Result<Tensor> {
         let (at, last) = (axis(op, at, self.shape())? as isize, self.rank() as isize - 1);
-        f(&self.transpose(at, last)?.contiguous()?)?.transpose(at, last)
+        let x = self.transpose(at, last)?.contiguous()?;
+        let width = x.shape().last().copied().unwrap_or(1);
+        let cpu = Cpu::best();
+        let out = floats!(x.dtype(), op, T => {
+            let from = x.numbers::<T>(op)?;
+            Tensor::try_build(x.shape(), |to| Ok(match log {
+                true => cpu.log_softmax(from, width, to),
+                false => cpu.softmax(from, width, to),
+            }?))
+        })?;
+        let saved = out.detach();
+        let out = out.record(op, &[&x], move |g, to| {
+            let g = g.contiguous()?;
+            let grad = floats!(g.dtype(), op, T => {
+                let (y, g) = (saved.numbers::<T>(op)?, g.numbers::<T>(op)?);
+                Tensor::try_build(saved.shape(), |to| Ok(match log {
+                    true => cpu.log_softmax_backward(y, width, g, to),
+                    false => cpu.softmax_backward(y, width, g, to),
+                }?))
+            })?;
+            to.add(0, grad)
+        });
+        out.transpose(at, last)
     }
 }

@@ -2,9 +2,9 @@
 //! that the strides do not allow.
 
 use crate::dtype::scalars;
-use crate::layout::{Dims, Layout, axis};
-use crate::walk::map;
-use crate::{Result, Tensor, ensure};
+use crate::layout::{Dims, axis};
+use crate::walk::{map, scatter};
+use crate::{Result, Scalar, Tensor, ensure};
 
 impl Tensor {
     /// The same numbers in another shape; refuses one with another count.
@@ -191,11 +191,14 @@ impl Tensor {
         if self.layout.is_contiguous() {
             return Ok(self.clone());
         }
-        let out = scalars!(self.dtype(), T => {
-            let from = self.data::<T>("contiguous")?;
-            Tensor::build(self.shape(), |to: &mut [T]| map((from, &self.layout), to, |x| x))
-        })?;
+        let out = scalars!(self.dtype(), T => self.packed::<T>("contiguous"))?;
         Ok(out.record("contiguous", &[self], |g, to| to.add(0, g)))
+    }
+
+    /// The same numbers row by row in storage of their own, off the tape.
+    pub(crate) fn packed<T: Scalar>(&self, op: &str) -> Result<Tensor> {
+        let from = self.data::<T>(op)?;
+        Tensor::build(self.shape(), |to: &mut [T]| map((from, &self.layout), to, |x| x))
     }
 
     /// Writes another tensor over a range of an axis, in place where nobody else has the numbers.
@@ -231,31 +234,13 @@ impl Tensor {
         let x = x.contiguous()?;
         scalars!(self.dtype(), T => {
             if self.numbers_mut::<T>().is_none() {
-                let from = self.data::<T>("write")?;
-                *self = Tensor::build(self.shape(), |to: &mut [T]| map((from, &self.layout), to, |x| x))?;
+                *self = self.packed::<T>("write")?;
                 return self.write(at, start, &x);
             }
             let from = x.numbers::<T>("write")?;
             let Some(to) = self.data_mut::<T>() else { unreachable!("nobody else has the numbers") };
-            write_at(to, &layout, 0, layout.offset, from);
+            scatter(to, &layout, from, |to, x| *to = x);
             Ok(())
         })
-    }
-}
-
-/// Writes contiguous numbers at a layout, axis by axis.
-fn write_at<T: Copy>(to: &mut [T], layout: &Layout, at: usize, start: usize, from: &[T]) {
-    if at == layout.shape.len() {
-        to[start] = from[0];
-        return;
-    }
-    let (size, stride) = (layout.shape[at], layout.strides[at]);
-    if at + 1 == layout.shape.len() && stride == 1 {
-        to[start..start + size].copy_from_slice(from);
-        return;
-    }
-    let each = from.len() / size.max(1);
-    for i in 0..size {
-        write_at(to, layout, at + 1, start + i * stride, &from[i * each..][..each]);
     }
 }

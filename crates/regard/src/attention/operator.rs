@@ -151,13 +151,7 @@ impl Attention {
                 let weights = if has_weights { grads.pop().flatten() } else { None };
                 let out = grads.pop().flatten();
                 let want: [bool; 8] = std::array::from_fn(|input| to.want(input));
-                let back = call.backward(&saved, out, weights, log_prob, want)?;
-                for (input, grad) in back.into_iter().enumerate() {
-                    if let Some(grad) = grad {
-                        to.add(input, grad)?;
-                    }
-                }
-                Ok(())
+                to.add_all(call.backward(&saved, out, weights, log_prob, want)?)
             })?
             .into_iter();
         let mut next = |present: bool| present.then(|| results.next()).flatten();

@@ -3,7 +3,7 @@
 use super::edges::Joined;
 use super::{Graph, segment_softmax};
 use crate::{Attention, Linear, Mask, Mode, Score};
-use regard_kernels::{Activation, Dropout};
+use regard_kernels::Activation;
 use regard_tensor::{Init, Parameter, Parameters, Pointwise, Result, Tensor, ensure};
 use serde::{Deserialize, Serialize};
 
@@ -192,12 +192,7 @@ impl GraphAttention {
         let activation = Activation::LeakyRelu { slope: c.negative_slope };
         let attention = Attention {
             mask: Mask::edges(joined.mask.clone()),
-            dropout: match mode {
-                Mode::Train(random) if c.dropout > 0.0 => {
-                    Some(Dropout { p: c.dropout, seed: random.key() })
-                }
-                _ => None,
-            },
+            dropout: mode.weights_dropout(c.dropout),
             ..Attention::new(Score::Additive { activation, w: heads.w.clone() })
         };
         // `[N, H, C]` seen as `[1, H, N, C]`: the kernels read and write it where it lies.

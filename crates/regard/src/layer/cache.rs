@@ -78,10 +78,9 @@ impl KeyValueCache {
     /// # Ok::<(), regard::Error>(())
     /// ```
     pub fn reorder(&mut self, items: &[usize]) -> Result<()> {
-        let index = Tensor::from_vec(items.iter().map(|&x| x as i64).collect(), &[items.len()])?;
         if let Some((k, v)) = &mut self.room {
-            *k = k.rows(&index)?;
-            *v = v.rows(&index)?;
+            *k = k.pick(items)?;
+            *v = v.pick(items)?;
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use super::{KeyValueCache, Linear, Position, alibi_slopes, rotate};
 use crate::{Attended, Attention, Bias, Mask, Mode, Score};
-use regard_kernels::{Dropout, Normaliser};
+use regard_kernels::Normaliser;
 use regard_tensor::{Init, Parameter, Parameters, Result, Tensor, ensure};
 use serde::{Deserialize, Serialize};
 
@@ -228,12 +228,6 @@ impl MultiHeadAttention {
         weights: bool,
     ) -> Result<Attended> {
         let MultiHeadConfig { width, heads, dropout, position, .. } = self.config;
-        let dropout = match mode {
-            Mode::Train(random) if dropout > 0.0 => {
-                Some(Dropout { p: dropout, seed: random.key() })
-            }
-            _ => None,
-        };
         let attention = Attention {
             mask: mask.clone(),
             bias: Bias {
@@ -242,7 +236,7 @@ impl MultiHeadAttention {
                 ..Bias::default()
             },
             normaliser: self.normaliser,
-            dropout,
+            dropout: mode.weights_dropout(dropout),
             ..Attention::new(Score::ScaledDot)
         };
         let mut attended = attention.attend(q, k, v, weights)?;

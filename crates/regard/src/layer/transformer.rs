@@ -193,10 +193,9 @@ enum Memory {
 impl DecoderCache {
     /// Keeps and repeats batch items: what a beam does when its hypotheses change places.
     pub fn reorder(&mut self, items: &[usize]) -> Result<()> {
-        let index = Tensor::from_vec(items.iter().map(|&x| x as i64).collect(), &[items.len()])?;
         self.memory = match &self.memory {
-            Memory::Heads(k, v) => Memory::Heads(k.rows(&index)?, v.rows(&index)?),
-            Memory::One(keys, v) => Memory::One(Box::new(keys.reorder(items)?), v.rows(&index)?),
+            Memory::Heads(k, v) => Memory::Heads(k.pick(items)?, v.pick(items)?),
+            Memory::One(keys, v) => Memory::One(Box::new(keys.reorder(items)?), v.pick(items)?),
         };
         self.own.reorder(items)
     }

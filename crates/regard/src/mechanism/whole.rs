@@ -3,7 +3,7 @@
 use super::score::Scorer;
 use super::{ScoreConfig, Weighting};
 use crate::{Attended, Attention, Bias, Mask, Mode};
-use regard_kernels::{Dropout, Normaliser};
+use regard_kernels::Normaliser;
 use regard_tensor::{Parameters, Result, Tensor, ensure};
 use serde::{Deserialize, Serialize};
 
@@ -72,9 +72,8 @@ pub struct Keys {
 impl Keys {
     /// Keeps and repeats batch items: what a beam does when its hypotheses change places.
     pub fn reorder(&self, items: &[usize]) -> Result<Self> {
-        let index = Tensor::from_vec(items.iter().map(|&x| x as i64).collect(), &[items.len()])?;
-        let pick = |x: &Option<Tensor>| x.as_ref().map(|x| x.rows(&index)).transpose();
-        Ok(Self { k: self.k.rows(&index)?, bias: pick(&self.bias)?, centre: pick(&self.centre)? })
+        let pick = |x: &Option<Tensor>| x.as_ref().map(|x| x.pick(items)).transpose();
+        Ok(Self { k: self.k.pick(items)?, bias: pick(&self.bias)?, centre: pick(&self.centre)? })
     }
 }
 
@@ -207,9 +206,7 @@ impl Mechanism {
         weights: bool,
     ) -> Result<Attended> {
         let (mut attention, q) = self.attention(q, keys, mask, normaliser, 1.0)?;
-        if let (Mode::Train(random), true) = (mode, self.config.dropout > 0.0) {
-            attention.dropout = Some(Dropout { p: self.config.dropout, seed: random.key() });
-        }
+        attention.dropout = mode.weights_dropout(self.config.dropout);
         attention.attend(&q, &keys.k, v, weights)
     }
 

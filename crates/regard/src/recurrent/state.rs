@@ -37,8 +37,7 @@ impl RecurrentState {
 
     /// Keeps and repeats batch items: what a beam does when its hypotheses change places.
     pub fn reorder(&self, items: &[usize]) -> Result<Self> {
-        let index = Tensor::from_vec(items.iter().map(|&x| x as i64).collect(), &[items.len()])?;
-        let pick = |all: &[Tensor]| all.iter().map(|x| x.rows(&index)).collect::<Result<Vec<_>>>();
+        let pick = |all: &[Tensor]| all.iter().map(|x| x.pick(items)).collect::<Result<Vec<_>>>();
         Ok(Self { h: pick(&self.h)?, c: pick(&self.c)? })
     }
 }

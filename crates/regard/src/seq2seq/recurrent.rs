@@ -185,10 +185,9 @@ impl RecurrentDecoder {
 impl Source {
     /// Keeps and repeats batch items.
     pub(super) fn reorder(&self, items: &[usize]) -> Result<Self> {
-        let index = Tensor::from_vec(items.iter().map(|&x| x as i64).collect(), &[items.len()])?;
         let keys = self.keys.as_ref().map(|keys| keys.reorder(items)).transpose()?;
         let mut mask = self.mask.clone();
         mask.key_lengths = mask.key_lengths.map(|all| items.iter().map(|&at| all[at]).collect());
-        Ok(Self { keys, values: self.values.rows(&index)?, mask })
+        Ok(Self { keys, values: self.values.pick(items)?, mask })
     }
 }
