@@ -1,0 +1,7 @@
+//! Data in, training, evaluation, checkpoints, pictures out. Knows files; knows no terminal.
+
+mod error;
+mod scene;
+
+pub use error::{Error, Result};
+pub use scene::{CurveScene, GraphScene, ImageScene, Map, Maps, Scene};

@@ -1,0 +1,134 @@
+//! What a model attended to for one input, before it is drawn: labels, and named weights.
+//!
+//! A task fills a scene; [`picture`](crate::picture) draws it as SVG, PNG, a page or in a terminal,
+//! and its numbers can be written as they are.
+
+use serde::Serialize;
+
+/// What a model attended to for one input.
+///
+/// ```
+/// use regard_tasks::{Map, Maps, Scene};
+/// let maps = Maps {
+///     row_axis: "output".into(),
+///     column_axis: "source".into(),
+///     rows: vec!["我".into()],
+///     columns: vec!["I".into(), "see".into()],
+///     maps: vec![Map::new("layer 1, head 1", vec![0.75, 0.25])],
+/// };
+/// let scene = Scene::Maps(maps);
+/// assert_eq!(scene.maps().len(), 1);
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Scene {
+    /// Rows of queries over columns of keys: alignments, heads of self-attention.
+    Maps(Maps),
+    /// Edges of a graph.
+    Graph(GraphScene),
+    /// Parts of an image.
+    Image(ImageScene),
+    /// A regression curve and its kernel.
+    Curve(CurveScene),
+}
+
+/// Weights with a name: one layer's head, or one mechanism.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Map {
+    /// Which head of which layer.
+    pub name: String,
+    /// The weights, one for each place of the scene they belong to, row by row.
+    pub weights: Vec<f32>,
+}
+
+/// Heat-maps that share their rows and columns.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Maps {
+    /// What the rows are: "output".
+    pub row_axis: String,
+    /// What the columns are: "source".
+    pub column_axis: String,
+    /// The label of each row.
+    pub rows: Vec<String>,
+    /// The label of each column.
+    pub columns: Vec<String>,
+    /// rows × columns weights each.
+    pub maps: Vec<Map>,
+}
+
+/// A part of a graph, and how its edges were weighed.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct GraphScene {
+    /// The label of each node.
+    pub nodes: Vec<String>,
+    /// The class of each node, for its colour; none where it is not known.
+    pub classes: Vec<Option<usize>>,
+    /// The classes' names.
+    pub class_names: Vec<String>,
+    /// The node the picture is about.
+    pub centre: Option<usize>,
+    /// (who attends, to whom), as places in `nodes`.
+    pub edges: Vec<(usize, usize)>,
+    /// One weight for each edge.
+    pub maps: Vec<Map>,
+}
+
+/// An image, and how its parts were weighed.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ImageScene {
+    /// Pixels across.
+    pub width: usize,
+    /// Pixels down.
+    pub height: usize,
+    /// 1 (grey) or 3 (red, green, blue).
+    pub channels: usize,
+    /// Height × width × channels, from 0 (black) to 1.
+    pub pixels: Vec<f32>,
+    /// Parts across.
+    pub columns: usize,
+    /// Parts down.
+    pub rows: usize,
+    /// rows × columns weights each.
+    pub maps: Vec<Map>,
+}
+
+/// A regression curve and its kernel's weights.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CurveScene {
+    /// Where the data were measured.
+    pub x: Vec<f32>,
+    /// What was measured there.
+    pub y: Vec<f32>,
+    /// Where the curve was asked for, in order.
+    pub at: Vec<f32>,
+    /// The curve.
+    pub curve: Vec<f32>,
+    /// The curve the data were made from, where it is known.
+    pub truth: Option<Vec<f32>>,
+    /// `at` × `x` weights each.
+    pub maps: Vec<Map>,
+}
+
+impl Map {
+    /// Weights with a name.
+    ///
+    /// ```
+    /// use regard_tasks::Map;
+    /// assert_eq!(Map::new("head 1", vec![1.0]).weights, [1.0]);
+    /// ```
+    pub fn new(name: impl Into<String>, weights: Vec<f32>) -> Self {
+        Self { name: name.into(), weights }
+    }
+}
+
+impl Scene {
+    /// Its named weights.
+    pub fn maps(&self) -> &[Map] {
+        match self {
+            Self::Maps(scene) => &scene.maps,
+            Self::Graph(scene) => &scene.maps,
+            Self::Image(scene) => &scene.maps,
+            Self::Curve(scene) => &scene.maps,
+        }
+    }
+}
