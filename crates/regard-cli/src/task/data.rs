@@ -1,0 +1,52 @@
+//! `regard data`: what the data hold.
+
+use super::{Chosen, table};
+use anyhow::Result;
+use clap::Args;
+use std::io::Write;
+
+/// Say what a task's data hold: counts, lengths, labels, a few examples
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  regard data translate
+  regard data label --set train=en_ewt-ud-train.conllu.gz")]
+pub struct Command {
+    #[command(flatten)]
+    chosen: Chosen,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Command {
+    /// Writes a line for each fact, label and example.
+    pub fn run(&self, to: &mut impl Write) -> Result<()> {
+        let description = self.chosen.task()?.describe(&self.chosen.options()?)?;
+        if self.json {
+            writeln!(to, "{}", serde_json::to_string_pretty(&description)?)?;
+            return Ok(());
+        }
+        writeln!(to, "{:<20} {}", "data", description.source)?;
+        for (name, text) in &description.facts {
+            writeln!(to, "{name:<20} {text}")?;
+        }
+        if !description.labels.is_empty() {
+            let all: usize = description.labels.iter().map(|(_, n)| n).sum();
+            let share = |n: usize| format!("{:.1}%", 100.0 * n as f64 / all.max(1) as f64);
+            let rows: Vec<Vec<String>> = description
+                .labels
+                .iter()
+                .map(|(label, n)| vec![label.clone(), table::number(*n), share(*n)])
+                .collect();
+            write!(to, "\n{}", table::table(&["label", "examples", "share"], &rows))?;
+        }
+        if !description.examples.is_empty() {
+            writeln!(to, "\nexamples")?;
+        }
+        for example in &description.examples {
+            writeln!(to, "  {example}")?;
+        }
+        Ok(())
+    }
+}

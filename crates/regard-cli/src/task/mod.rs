@@ -1,0 +1,64 @@
+//! The verbs on tasks: `train`, `eval`, `predict`, `show`, `compare`, `init`, `data`.
+
+pub mod compare;
+pub mod data;
+pub mod eval;
+pub mod init;
+mod interrupt;
+pub mod predict;
+mod progress;
+pub mod show;
+mod table;
+mod threads;
+pub mod train;
+
+use anyhow::Result;
+use clap::Args;
+use regard_tasks::{Options, Task, task_named};
+use std::path::PathBuf;
+
+/// A task and its options.
+#[derive(Args, Debug)]
+pub struct Chosen {
+    /// regress, translate, label, classify, image or graph
+    task: String,
+    #[command(flatten)]
+    settings: Settings,
+}
+
+/// What changes a task's options.
+#[derive(Args, Debug)]
+pub struct Settings {
+    /// Options from a file; `regard init TASK` writes one
+    #[arg(long, value_name = "FILE.toml")]
+    config: Option<PathBuf>,
+    /// One option, as KEY=VALUE or SECTION.KEY=VALUE; may be given many times
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    sets: Vec<String>,
+    /// How text files are encoded, where it is not UTF-8: latin1, gbk, …
+    #[arg(long, value_name = "NAME")]
+    encoding: Option<String>,
+}
+
+impl Settings {
+    /// Options changed by the file, then by the settings.
+    fn apply(&self, options: Options) -> Result<Options> {
+        let options = match &self.config {
+            Some(file) => options.file(file)?,
+            None => options,
+        };
+        let encoding = self.encoding.iter().map(|name| format!("data.encoding=\"{name}\""));
+        let mut all = self.sets.iter().cloned().chain(encoding);
+        Ok(all.try_fold(options, |options, setting| options.set(&setting))?)
+    }
+}
+
+impl Chosen {
+    fn task(&self) -> Result<&'static dyn Task> {
+        Ok(task_named(&self.task)?)
+    }
+
+    fn options(&self) -> Result<Options> {
+        self.settings.apply(self.task()?.options()?)
+    }
+}

@@ -1,0 +1,113 @@
+//! What is seen of a training: a bar in a terminal, plain lines elsewhere.
+
+use super::{interrupt, table};
+use indicatif::{ProgressBar, ProgressStyle};
+use regard_tasks::{Plan, Progress, Record, Watch};
+use std::io::{IsTerminal, Write, stderr};
+use std::time::Instant;
+
+/// Shows a training on standard error.
+pub(super) struct Shown {
+    bar: Option<ProgressBar>,
+    plan: Option<Plan>,
+    begun: Instant,
+    /// Examples since the training or the epoch's line began.
+    examples: usize,
+    batches: usize,
+    epoch_began: Instant,
+}
+
+impl Shown {
+    pub(super) fn new() -> Self {
+        interrupt::listen();
+        let now = Instant::now();
+        Self { bar: None, plan: None, begun: now, examples: 0, batches: 0, epoch_began: now }
+    }
+
+    fn line(&self, text: &str) {
+        match &self.bar {
+            Some(bar) => bar.println(text),
+            None => {
+                // A closed standard error is no reason to stop.
+                let _ = writeln!(stderr(), "{text}");
+            }
+        }
+    }
+
+    /// The time left, at the pace so far.
+    fn left(&self, progress: &Progress) -> String {
+        let Some(plan) = &self.plan else { return String::new() };
+        let all = plan.epochs * progress.batches;
+        let done = (progress.epoch - 1) * progress.batches + progress.batch;
+        let pace = self.begun.elapsed().as_secs_f64() / self.batches.max(1) as f64;
+        table::seconds(pace * all.saturating_sub(done) as f64)
+    }
+}
+
+impl Watch for Shown {
+    fn begin(&mut self, plan: &Plan) {
+        self.line(&format!(
+            "{} parameters, {} epochs of {} batches",
+            table::number(plan.parameters),
+            plan.epochs,
+            plan.batches
+        ));
+        if plan.done > 0 || plan.batch > 0 {
+            self.line(&format!("resumed after epoch {} and {} batches", plan.done, plan.batch));
+        }
+        if stderr().is_terminal() {
+            let bar = ProgressBar::new(plan.batches as u64);
+            let style = ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len}");
+            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+            self.bar = Some(bar);
+        }
+        (self.plan, self.begun, self.epoch_began) = (Some(*plan), Instant::now(), Instant::now());
+    }
+
+    fn batch(&mut self, progress: &Progress) {
+        self.examples += progress.examples;
+        self.batches += 1;
+        if let Some(bar) = &self.bar {
+            bar.set_length(progress.batches as u64);
+            bar.set_position(progress.batch as u64);
+            let speed = self.examples as f64 / self.epoch_began.elapsed().as_secs_f64().max(1e-9);
+            bar.set_message(format!(
+                "epoch {} loss {:.4} {speed:.0}/s {} left",
+                progress.epoch,
+                progress.loss,
+                self.left(progress)
+            ));
+        }
+    }
+
+    fn epoch(&mut self, record: &Record) {
+        let speed = self.examples as f64 / self.epoch_began.elapsed().as_secs_f64().max(1e-9);
+        let measures: Vec<String> = record
+            .validation
+            .values
+            .iter()
+            .map(|(name, value)| format!("{name} {}", table::measure(*value)))
+            .collect();
+        self.line(&format!(
+            "epoch {:>3}  loss {:.4}  {}  {speed:.0}/s  {}{}",
+            record.epoch,
+            record.loss,
+            measures.join("  "),
+            table::seconds(record.seconds),
+            if record.best { "  best" } else { "" }
+        ));
+        (self.examples, self.epoch_began) = (0, Instant::now());
+    }
+
+    fn stop(&self) -> bool {
+        interrupt::asked()
+    }
+}
+
+impl Drop for Shown {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! `regard show`: what a run's model attends to.
+
+use super::Settings;
+use super::threads::Threads;
+use anyhow::{Result, bail};
+use clap::{Args, ValueEnum};
+use regard_tasks::{Run, Scene, picture};
+use std::io::{IsTerminal, Write, stdout};
+use std::path::PathBuf;
+
+/// Draw what a run's model attends to for an input
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  regard show runs/translate \"I saw three red books\"              # in the terminal
+  regard show runs/translate \"I saw three red books\" --as html --out page.html
+  regard show runs/label \"I saw a saw\" --as png --which 3
+  regard show runs/graph 14 --as svg")]
+pub struct Command {
+    /// The run's folder
+    run: PathBuf,
+    /// The input, as `regard predict` takes it
+    input: String,
+    #[command(flatten)]
+    settings: Settings,
+    /// What to make
+    #[arg(long = "as", value_enum, default_value = "terminal")]
+    form: Form,
+    /// Where to write it [default: into the run's folder, named after the scene]
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Which scene, where there are several (alignment, encoder, …) [default: the first]
+    #[arg(long, value_name = "NAME")]
+    scene: Option<String>,
+    /// Which head, counted from 1 over all layers [default: all together]
+    #[arg(long, value_name = "N")]
+    which: Option<usize>,
+    #[command(flatten)]
+    threads: Threads,
+}
+
+/// What a scene can become.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// Characters
+    Terminal,
+    /// A picture that scales
+    Svg,
+    /// A picture of dots
+    Png,
+    /// A page to look around in, without network
+    Html,
+    /// The numbers
+    Json,
+    /// The numbers
+    Safetensors,
+}
+
+/// A picture of all of a scene.
+pub(super) fn png(scene: &Scene, title: &str) -> Result<Vec<u8>> {
+    Ok(picture::png(&picture::svg(scene, title, None)?, 2.0)?)
+}
+
+impl Command {
+    /// Draws, and says where.
+    pub fn run(&self, to: &mut impl Write) -> Result<()> {
+        self.threads.start()?;
+        let run = Run::open(&self.run)?;
+        let model = run.model(&self.settings.apply(run.options()?)?)?;
+        let scenes = model.show(&self.input)?;
+        let names: Vec<&str> = scenes.iter().map(|(name, _)| &name[..]).collect();
+        let found = match &self.scene {
+            None => scenes.first(),
+            Some(wanted) => scenes.iter().find(|(name, _)| name == wanted),
+        };
+        let Some((name, scene)) = found else {
+            bail!("there is no such scene; there are: {}", names.join(", "));
+        };
+        let maps = scene.maps().len();
+        let which = match self.which {
+            None => None,
+            Some(n) if (1..=maps).contains(&n) => Some(n - 1),
+            Some(n) => bail!("--which {n}: there are {maps}"),
+        };
+        let (bytes, ending) = match self.form {
+            Form::Terminal => {
+                let width = terminal_width();
+                let colour = stdout().is_terminal();
+                let text = picture::terminal(scene, which.unwrap_or(0), width, colour)?;
+                return Ok(to.write_all(text.as_bytes())?);
+            }
+            Form::Svg => (picture::svg(scene, &self.input, which)?.into_bytes(), "svg"),
+            Form::Png => (picture::png(&picture::svg(scene, &self.input, which)?, 2.0)?, "png"),
+            Form::Html => (picture::page(scene, &self.input)?.into_bytes(), "html"),
+            Form::Json => (picture::numbers_json(scene)?.into_bytes(), "json"),
+            Form::Safetensors => (picture::numbers(scene)?, "safetensors"),
+        };
+        let path = self.out.clone().unwrap_or_else(|| run.path(&format!("{name}.{ending}")));
+        regard::write_whole(&path, &bytes)?;
+        writeln!(to, "wrote {}", path.display())?;
+        if names.len() > 1 && self.scene.is_none() {
+            writeln!(to, "other scenes: {}", names[1..].join(", "))?;
+        }
+        Ok(())
+    }
+}
+
+/// Columns of the terminal, as the shell says; 100 where it says nothing.
+fn terminal_width() -> usize {
+    std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok()).unwrap_or(100)
+}

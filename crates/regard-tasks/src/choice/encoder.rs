@@ -1,0 +1,95 @@
+//! The encoder, as plain options in `[model]`.
+
+use regard::{
+    ConvolutionConfig, EncoderConfig, Nonlinearity, Position, RecurrentConfig, TransformerConfig,
+};
+use serde::Deserialize;
+
+/// Which encoder reads the input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EncoderKind {
+    /// None: every vector stays as it is.
+    None,
+    /// An RNN with tanh.
+    Rnn,
+    /// An RNN with ReLU.
+    RnnRelu,
+    /// A GRU.
+    Gru,
+    /// An LSTM.
+    Lstm,
+    /// A CNN.
+    Cnn,
+    /// A Transformer.
+    Transformer,
+}
+
+/// The encoder, as plain options in `[model]`.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct EncoderOptions {
+    /// Which.
+    pub encoder: EncoderKind,
+    /// Width of its state or its vectors.
+    pub hidden: usize,
+    /// Layers.
+    pub layers: usize,
+    /// Whether a recurrent one reads from both ends.
+    pub both_directions: bool,
+    /// A Transformer's heads.
+    pub heads: usize,
+    /// Width of the layer inside a Transformer's block.
+    pub feed_forward: usize,
+    /// Whether a Transformer normalises before its sublayers rather than after.
+    pub norm_first: bool,
+    /// How a Transformer or a CNN knows places.
+    pub position: Position,
+    /// How far a Transformer sees on each side; everywhere where it is not given.
+    pub window: Option<usize>,
+    /// How many vectors a CNN's layer sees at once.
+    pub kernel: usize,
+    /// The share left out while learning.
+    pub dropout: f64,
+}
+
+impl EncoderOptions {
+    /// As the library's configuration, for inputs of at most so many vectors.
+    pub fn config(&self, longest: usize) -> EncoderConfig {
+        match self.encoder {
+            EncoderKind::None => EncoderConfig::None,
+            EncoderKind::Rnn => EncoderConfig::Rnn(self.recurrent(self.both_directions)),
+            EncoderKind::RnnRelu => EncoderConfig::RnnRelu(self.recurrent(self.both_directions)),
+            EncoderKind::Gru => EncoderConfig::Gru(self.recurrent(self.both_directions)),
+            EncoderKind::Lstm => EncoderConfig::Lstm(self.recurrent(self.both_directions)),
+            EncoderKind::Cnn => EncoderConfig::Cnn(ConvolutionConfig {
+                width: self.hidden,
+                layers: self.layers,
+                kernel: self.kernel,
+                activation: Nonlinearity::Relu,
+                dropout: self.dropout,
+                position: self.position,
+                longest,
+            }),
+            EncoderKind::Transformer => EncoderConfig::Transformer(self.transformer(longest)),
+        }
+    }
+
+    /// As a recurrent network.
+    pub fn recurrent(&self, both_directions: bool) -> RecurrentConfig {
+        let dropout = if self.layers > 1 { self.dropout } else { 0.0 };
+        RecurrentConfig { hidden: self.hidden, layers: self.layers, both_directions, dropout }
+    }
+
+    /// As a Transformer.
+    pub fn transformer(&self, longest: usize) -> TransformerConfig {
+        TransformerConfig {
+            feed_forward: self.feed_forward,
+            dropout: self.dropout,
+            norm_first: self.norm_first,
+            position: self.position,
+            window: self.window,
+            longest,
+            ..TransformerConfig::new(self.hidden, self.heads, self.layers)
+        }
+    }
+}

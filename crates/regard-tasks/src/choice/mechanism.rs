@@ -1,0 +1,63 @@
+//! A mechanism of attention, as plain options in `[model]`.
+
+use regard::{BilinearScale, MechanismConfig, ScoreConfig, Weighting};
+use serde::Deserialize;
+
+/// Which score.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ScoreKind {
+    /// q·k
+    Dot,
+    /// q·k / √D
+    ScaledDot,
+    /// wᵀ tanh(W_q q + W_k k)
+    Additive,
+    /// wᵀ [q; k], or wᵀ tanh(W [q; k]) where a hidden width is given.
+    Concat,
+    /// qᵀ W k
+    Bilinear,
+    /// (U q)·(V k)
+    LowRank,
+    /// −½ ‖w ∘ (q − k)‖²
+    Gaussian,
+    /// The cosine of the angle, over a learned temperature.
+    Cosine,
+}
+
+/// A mechanism of attention, as plain options in `[model]`.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct MechanismOptions {
+    /// Which score.
+    pub score: ScoreKind,
+    /// Width inside an additive or concat score, and the rank of a low-rank one.
+    pub score_hidden: usize,
+    /// How scores become weights.
+    pub weighting: Weighting,
+    /// What scores are divided by under Gumbel noise.
+    pub temperature: f64,
+}
+
+impl MechanismOptions {
+    /// As the library's configuration.
+    pub fn config(&self) -> MechanismConfig {
+        let hidden = self.score_hidden;
+        let score = match self.score {
+            ScoreKind::Dot => ScoreConfig::Dot,
+            ScoreKind::ScaledDot => ScoreConfig::ScaledDot,
+            ScoreKind::Additive => ScoreConfig::Additive { hidden },
+            ScoreKind::Concat => ScoreConfig::Concat { hidden: Some(hidden).filter(|h| *h > 0) },
+            ScoreKind::Bilinear => ScoreConfig::Bilinear { scale: BilinearScale::FourthRoot },
+            ScoreKind::LowRank => ScoreConfig::LowRank { rank: hidden },
+            ScoreKind::Gaussian => {
+                ScoreConfig::Gaussian { inverse_width: 1.0, learned: true, per_feature: false }
+            }
+            ScoreKind::Cosine => ScoreConfig::Cosine { temperature: 10.0, learned: true },
+        };
+        MechanismConfig {
+            weighting: self.weighting,
+            temperature: self.temperature,
+            ..MechanismConfig::new(score)
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Mechanisms side by side: the same data and seeds, one table.
+
+use crate::{
+    Ended, Error, Groups, Options, Part, Result, Run, Scores, Task, TrainingConfig, Variant, Watch,
+    train,
+};
+use serde::Serialize;
+use std::path::Path;
+use std::time::Instant;
+
+/// How much memory is in use at most: the program's allocator knows.
+#[derive(Clone, Copy, Debug)]
+pub struct Meter {
+    /// Begins to count anew.
+    pub reset: fn(),
+    /// The most bytes in use since.
+    pub peak: fn() -> usize,
+}
+
+/// What came of one variant.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Compared {
+    /// Its name.
+    pub name: String,
+    /// Its settings.
+    pub settings: Vec<String>,
+    /// Numbers in its model.
+    pub parameters: usize,
+    /// Seconds of training, on average over the seeds.
+    pub seconds: f64,
+    /// The most bytes in use while it learnt.
+    pub peak_bytes: usize,
+    /// Measures on the test part, seed by seed.
+    pub scores: Vec<Scores>,
+    /// The first seed's measure over groups of examples, where the task has them.
+    pub groups: Option<Groups>,
+}
+
+impl Compared {
+    /// A measure's mean and standard deviation over the seeds, by its place.
+    pub fn spread(&self, measure: usize) -> (f64, f64) {
+        let all: Vec<f64> =
+            self.scores.iter().filter_map(|s| Some(s.values.get(measure)?.1)).collect();
+        let n = all.len().max(1) as f64;
+        let mean = all.iter().sum::<f64>() / n;
+        let squares: f64 = all.iter().map(|x| (x - mean).powi(2)).sum();
+        (mean, (squares / (n - 1.0).max(1.0)).sqrt())
+    }
+}
+
+/// All combinations of settings, `key=a,b,c` each.
+///
+/// ```
+/// use regard_tasks::variants;
+/// let all = variants(&["score=dot,additive".into(), "layers=1,2".into()])?;
+/// let names: Vec<&str> = all.iter().map(|v| &v.name[..]).collect();
+/// assert_eq!(names, ["dot, 1", "dot, 2", "additive, 1", "additive, 2"]);
+/// # Ok::<(), regard_tasks::Error>(())
+/// ```
+pub fn variants(over: &[String]) -> Result<Vec<Variant>> {
+    let mut all = vec![Variant { name: String::new(), settings: Vec::new() }];
+    for choice in over {
+        let (key, values) = choice
+            .split_once('=')
+            .filter(|(_, values)| !values.is_empty())
+            .ok_or_else(|| Error::asked(format!("`{choice}` is not of the form key=a,b,c")))?;
+        let with = |variant: &Variant, value: &str| {
+            let parts = [&variant.name[..], value];
+            let name: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+            let settings = [&variant.settings[..], &[format!("{key}={value}")]].concat();
+            Variant { name: name.join(", "), settings }
+        };
+        all = all.iter().flat_map(|v| values.split(',').map(move |value| with(v, value))).collect();
+    }
+    Ok(all)
+}
+
+/// Trains every variant with every seed in folders of its own and measures it on the test part.
+/// None where it was stopped.
+pub fn compare(
+    task: &dyn Task,
+    options: &Options,
+    variants: &[Variant],
+    seeds: usize,
+    folder: &Path,
+    meter: Meter,
+    mut watch: impl FnMut(&str) -> Box<dyn Watch>,
+) -> Result<Option<Vec<Compared>>> {
+    // Every variant is read before the first is trained, so that a wrong setting costs nothing.
+    let of = |variant: &Variant| {
+        let mut settings = variant.settings.iter();
+        settings.try_fold(options.clone(), |options, setting| options.set(setting))
+    };
+    let all = variants.iter().map(of).collect::<Result<Vec<Options>>>()?;
+    let first = TrainingConfig::of(options)?.seed;
+    let mut compared = Vec::new();
+    for (variant, options) in variants.iter().zip(all) {
+        let mut outcome = Compared {
+            name: variant.name.clone(),
+            settings: variant.settings.clone(),
+            parameters: 0,
+            seconds: 0.0,
+            peak_bytes: 0,
+            scores: Vec::new(),
+            groups: None,
+        };
+        for seed in first..first + seeds as u64 {
+            let options = options.clone().set(&format!("training.seed={seed}"))?;
+            (meter.reset)();
+            let mut learner = task.begin(&options)?;
+            let named = variant.name.replace([',', ' ', '/', '.'], "-");
+            let run = folder.join(format!("{named}-seed{seed}"));
+            let run = Run::create(&run, task, &options, learner.model())?;
+            let mut watch = watch(&format!("{}, seed {seed}", variant.name));
+            let started = Instant::now();
+            let config = TrainingConfig::of(&options)?;
+            if train(learner.as_mut(), &config, &run, watch.as_mut())? == Ended::Stopped {
+                return Ok(None);
+            }
+            outcome.seconds += started.elapsed().as_secs_f64() / seeds as f64;
+            outcome.peak_bytes = outcome.peak_bytes.max((meter.peak)());
+            outcome.parameters = learner.model().parameters().count();
+            let report = run.model(&options)?.evaluate(Part::Test)?;
+            outcome.groups = outcome.groups.or(report.groups);
+            outcome.scores.push(report.scores);
+        }
+        compared.push(outcome);
+    }
+    Ok(Some(compared))
+}

@@ -1,0 +1,192 @@
+//! The options of a task: what its template says, changed by a file and by single settings.
+//!
+//! A template is a TOML text in which every option stands under a comment. An option without a
+//! value of its own is written as `# key = value`; that is how it is known.
+
+use crate::{Error, Result};
+use serde::de::DeserializeOwned;
+use std::path::Path;
+use toml::{Table, Value};
+
+/// The options of a task.
+///
+/// ```
+/// use regard_tasks::Options;
+/// let template = "[model]\n# Width of the state.\nhidden = 64\n# Neighbours on each side.\n# window = 2\n";
+/// let options = Options::new(template)?.set("hidden=32")?.set("model.window=1")?;
+/// assert_eq!(options.get("model.hidden").unwrap().as_integer(), Some(32));
+/// let error = Options::new(template)?.set("model.hiden=1").unwrap_err().to_string();
+/// assert_eq!(error, "there is no option `model.hiden`; the nearest is `model.hidden`");
+/// # Ok::<(), regard_tasks::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Options {
+    template: String,
+    table: Table,
+}
+
+/// One option's line in a template.
+struct Entry<'a> {
+    section: &'a str,
+    key: &'a str,
+}
+
+impl Entry<'_> {
+    fn name(&self) -> String {
+        if self.section.is_empty() {
+            self.key.to_string()
+        } else {
+            format!("{}.{}", self.section, self.key)
+        }
+    }
+}
+
+/// The option that a line of a template is about.
+fn entry<'a>(section: &'a str, line: &'a str) -> Option<Entry<'a>> {
+    let (key, _) = line.strip_prefix("# ").unwrap_or(line).split_once(" = ")?;
+    let is_key = !key.is_empty() && key.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+    is_key.then_some(Entry { section, key })
+}
+
+/// Every line of a template, with its section and the option it is about.
+fn entries(template: &str) -> impl Iterator<Item = (&str, Option<Entry<'_>>)> {
+    let mut section = "";
+    template.lines().map(move |line| {
+        if let Some(name) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
+            section = name;
+        }
+        (line, entry(section, line))
+    })
+}
+
+impl Options {
+    /// What a template says.
+    pub fn new(template: &str) -> Result<Self> {
+        let table = template.parse().map_err(|e| Error::asked(format!("the template: {e}")))?;
+        Ok(Self { template: template.into(), table })
+    }
+
+    /// The names of all options, as `section.key`, in the template's order.
+    pub fn names(&self) -> Vec<String> {
+        entries(&self.template).filter_map(|(_, entry)| Some(entry?.name())).collect()
+    }
+
+    /// Changed by a TOML file; refuses an option that is not known, with the nearest that is.
+    pub fn file(self, path: &Path) -> Result<Self> {
+        let text = std::fs::read_to_string(path).map_err(|e| Error::file(path, e))?;
+        self.text(path, &text)
+    }
+
+    /// Changed by a TOML text that was read from a path.
+    pub(crate) fn text(mut self, path: &Path, text: &str) -> Result<Self> {
+        let table: Table = text.parse().map_err(|error: toml::de::Error| {
+            let line = error.span().map_or(1, |s| 1 + text[..s.start].matches('\n').count());
+            Error::line(path, line, error.message())
+        })?;
+        let mut given = Vec::new();
+        flatten("", table, &mut given);
+        for (name, value) in given {
+            self.put(&name, value).map_err(|e| Error::file(path, e))?;
+        }
+        Ok(self)
+    }
+
+    /// Changed by one setting, `key=value` or `section.key=value`. The value is TOML; what is not
+    /// is taken as text.
+    pub fn set(mut self, setting: &str) -> Result<Self> {
+        let (name, value) = setting
+            .split_once('=')
+            .ok_or_else(|| Error::asked(format!("`{setting}` is not of the form key=value")))?;
+        self.put(name.trim(), parse(value.trim()))?;
+        Ok(self)
+    }
+
+    /// An option's value, by its whole name; none where it has none.
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        name.split('.').try_fold(None, |at: Option<&Value>, key| match at {
+            None => self.table.get(key).map(Some),
+            Some(value) => value.get(key).map(Some),
+        })?
+    }
+
+    /// The whole name of an option given by its whole name, or by its key alone where only one
+    /// section has it.
+    fn resolve(&self, name: &str) -> Result<String> {
+        let names = self.names();
+        if names.iter().any(|known| known == name) {
+            return Ok(name.into());
+        }
+        let same = |known: &&String| known.rsplit('.').next() == Some(name);
+        let matching: Vec<&String> = names.iter().filter(same).collect();
+        match matching[..] {
+            [one] => Ok(one.clone()),
+            [] => {
+                let far = |known: &str| {
+                    let key = known.rsplit('.').next().unwrap_or(known);
+                    strsim::jaro_winkler(known, name).max(strsim::jaro_winkler(key, name))
+                };
+                let nearest = names.iter().max_by(|a, b| far(a).total_cmp(&far(b)));
+                let nearest = nearest.map_or(String::new(), |n| format!("; the nearest is `{n}`"));
+                Err(Error::asked(format!("there is no option `{name}`{nearest}")))
+            }
+            _ => {
+                let all: Vec<String> = matching.iter().map(|n| format!("`{n}`")).collect();
+                Err(Error::asked(format!("`{name}` may mean {}", all.join(" or "))))
+            }
+        }
+    }
+
+    fn put(&mut self, name: &str, value: Value) -> Result<()> {
+        let name = self.resolve(name)?;
+        match name.split_once('.') {
+            None => self.table.insert(name, value),
+            Some((section, key)) => {
+                let section = self.table.entry(section).or_insert_with(|| Table::new().into());
+                section.as_table_mut().and_then(|table| table.insert(key.into(), value))
+            }
+        };
+        Ok(())
+    }
+
+    /// As a task's own struct; an error names the option.
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T> {
+        let table = Value::Table(self.table.clone());
+        T::deserialize(table).map_err(|error| {
+            let text = error.to_string();
+            let text: Vec<&str> = text.lines().filter(|l| !l.trim().is_empty()).collect();
+            Error::asked(format!("the options: {}", text.join(" ")))
+        })
+    }
+}
+
+impl std::fmt::Display for Options {
+    /// The template, comments and all, with the values as they are now.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (line, entry) in entries(&self.template) {
+            let now = entry.as_ref().and_then(|e| Some((e, self.get(&e.name())?)));
+            match now {
+                Some((entry, value)) => writeln!(f, "{} = {value}", entry.key)?,
+                None => writeln!(f, "{line}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A value written in TOML, or else a text.
+fn parse(value: &str) -> Value {
+    let table = format!("value = {value}").parse::<Table>();
+    let value_of = |mut table: Table| table.remove("value");
+    table.ok().and_then(value_of).unwrap_or_else(|| Value::String(value.into()))
+}
+
+/// All values of a table with their whole names.
+fn flatten(before: &str, table: Table, into: &mut Vec<(String, Value)>) {
+    for (key, value) in table {
+        let name = if before.is_empty() { key } else { format!("{before}.{key}") };
+        match value {
+            Value::Table(table) if before.is_empty() => flatten(&name, table, into),
+            value => into.push((name, value)),
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! The folder of a run, which describes itself.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `run.json` | the task and the version of the program |
+//! | `config.toml` | all options, with their comments |
+//! | `vocabulary.json` | what the model knows of its data: vocabularies, labels, sizes |
+//! | `metrics.jsonl` | one line for each epoch |
+//! | `curves.svg` | the same as a picture |
+//! | `best.safetensors`, `last.safetensors` | checkpoints: parameters, optimiser, random numbers |
+
+use crate::{Error, Model, Options, Result, Task, task_named};
+use regard::write_whole;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+/// The folder of a run.
+#[derive(Clone, Debug)]
+pub struct Run {
+    folder: PathBuf,
+}
+
+/// What `run.json` says.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Card {
+    task: String,
+    version: String,
+    parameters: usize,
+}
+
+impl Run {
+    /// A new run in a folder that is not there yet or is empty.
+    pub fn create(
+        folder: &Path,
+        task: &dyn Task,
+        options: &Options,
+        model: &dyn Model,
+    ) -> Result<Self> {
+        let occupied = std::fs::read_dir(folder).is_ok_and(|mut files| files.next().is_some());
+        if occupied {
+            let what = "holds files already; `--resume` goes on with a run, `--out` names another";
+            return Err(Error::file(folder, what));
+        }
+        std::fs::create_dir_all(folder).map_err(|e| Error::file(folder, e))?;
+        let run = Self { folder: folder.into() };
+        run.write("config.toml", options.to_string().as_bytes())?;
+        run.write("vocabulary.json", model.knowledge()?.as_bytes())?;
+        let card = Card {
+            task: task.name().into(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            parameters: model.parameters().count(),
+        };
+        let card = serde_json::to_string_pretty(&card).map_err(|e| Error::file(folder, e))?;
+        run.write("run.json", card.as_bytes())?;
+        Ok(run)
+    }
+
+    /// A run that is there.
+    pub fn open(folder: &Path) -> Result<Self> {
+        let run = Self { folder: folder.into() };
+        run.card()?;
+        Ok(run)
+    }
+
+    /// The first of `before`, `before-2`, `before-3`, … that is not there.
+    pub fn free(before: &Path) -> PathBuf {
+        let numbered = |n: usize| PathBuf::from(format!("{}-{n}", before.display()));
+        let mut all = std::iter::once(before.to_path_buf()).chain((2..).map(numbered));
+        all.find(|path| !path.exists()).unwrap_or_else(|| before.into())
+    }
+
+    /// Its folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// A file in it.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    /// Writes a file whole or not at all.
+    pub fn write(&self, name: &str, bytes: &[u8]) -> Result<PathBuf> {
+        let path = self.path(name);
+        write_whole(&path, bytes)?;
+        Ok(path)
+    }
+
+    pub(crate) fn read(&self, name: &str) -> Result<String> {
+        let path = self.path(name);
+        std::fs::read_to_string(&path).map_err(|error| {
+            let missing = error.kind() == std::io::ErrorKind::NotFound;
+            let hint = if missing { "; a run's folder has one" } else { "" };
+            Error::file(&path, format!("{error}{hint}"))
+        })
+    }
+
+    fn card(&self) -> Result<Card> {
+        let text = self.read("run.json")?;
+        serde_json::from_str(&text).map_err(|e| Error::file(self.path("run.json"), e))
+    }
+
+    /// Its task.
+    pub fn task(&self) -> Result<&'static dyn Task> {
+        task_named(&self.card()?.task).map_err(|e| Error::file(self.path("run.json"), e))
+    }
+
+    /// Its options.
+    pub fn options(&self) -> Result<Options> {
+        self.task()?.options()?.file(&self.path("config.toml"))
+    }
+
+    /// Refuses a model that knows other data than the run's did when it began.
+    pub fn check_knowledge(&self, model: &dyn Model) -> Result<()> {
+        if self.read("vocabulary.json")? != model.knowledge()? {
+            let what = "the data of this run have changed since it began";
+            return Err(Error::file(self.path("vocabulary.json"), what));
+        }
+        Ok(())
+    }
+
+    /// Its model, as it was at its best, with options changed by settings (such as other data).
+    pub fn model(&self, options: &Options) -> Result<Box<dyn Model>> {
+        let model = self.task()?.open(options, &self.read("vocabulary.json")?)?;
+        let best = self.path("best.safetensors");
+        if !best.exists() {
+            return Err(Error::file(best, "is not there; the run ended before its first epoch"));
+        }
+        let checkpoint = crate::Checkpoint::read(&best)?;
+        checkpoint.set_parameters(model.parameters()).map_err(|e| Error::file(&best, e))?;
+        Ok(model)
+    }
+}

@@ -1,0 +1,54 @@
+//! Measures by name, and the one that decides.
+
+use regard::Better;
+use serde::{Deserialize, Serialize};
+
+/// Measures by name; the first decides which epoch is the best.
+///
+/// ```
+/// use regard::Better;
+/// use regard_tasks::Scores;
+/// let scores = Scores::new("accuracy", 0.9, Better::Higher).with("loss", 0.3);
+/// assert_eq!(scores.first(), ("accuracy", 0.9));
+/// assert!(scores.beats(Some(0.8)) && !scores.beats(Some(0.9)));
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Scores {
+    /// Names and values, in the order in which they are shown.
+    pub values: Vec<(String, f64)>,
+    /// Which way the first gets better.
+    pub better: Better,
+}
+
+impl Scores {
+    /// The measure that decides.
+    pub fn new(name: &str, value: f64, better: Better) -> Self {
+        Self { values: vec![(name.into(), value)], better }
+    }
+
+    /// And another.
+    pub fn with(mut self, name: &str, value: f64) -> Self {
+        self.values.push((name.into(), value));
+        self
+    }
+
+    /// The measure that decides; `("", NaN)` where there is none.
+    pub fn first(&self) -> (&str, f64) {
+        self.values.first().map_or(("", f64::NAN), |(name, value)| (name, *value))
+    }
+
+    /// A measure by its name.
+    pub fn get(&self, name: &str) -> Option<f64> {
+        self.values.iter().find(|(known, _)| known == name).map(|(_, value)| *value)
+    }
+
+    /// Whether the first is better than the best so far.
+    pub fn beats(&self, best: Option<f64>) -> bool {
+        let (_, now) = self.first();
+        match (best, self.better) {
+            (None, _) => !now.is_nan(),
+            (Some(best), Better::Higher) => now > best,
+            (Some(best), Better::Lower) => now < best,
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! What a task is: its options, its data, a model that learns them, and what the model then does.
+
+use crate::{Confusion, Error, Options, Result, Scene, Scores, Translate};
+use regard::{Parameters, Random, Tensor};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// A task: translate, label, classify, …
+pub trait Task: Sync {
+    /// Its name on the command line.
+    fn name(&self) -> &'static str;
+
+    /// What it does, in a line.
+    fn about(&self) -> &'static str;
+
+    /// Its options, each under a comment.
+    fn template(&self) -> String;
+
+    /// Settings in which it differs from the template's values.
+    fn defaults(&self) -> &'static [&'static str];
+
+    /// Its options as they are if nobody says otherwise.
+    fn options(&self) -> Result<Options> {
+        let template = Options::new(&self.template())?;
+        self.defaults().iter().try_fold(template, |options, setting| options.set(setting))
+    }
+
+    /// Reads the data and builds a model that knows nothing yet.
+    fn begin(&self, options: &Options) -> Result<Box<dyn Learner>>;
+
+    /// Builds the model of a run from its options and what it knew of its data. Its parameters are
+    /// set afterwards.
+    fn open(&self, options: &Options, knowledge: &str) -> Result<Box<dyn Model>>;
+
+    /// What the data hold, as lines of a name and a text.
+    fn describe(&self, options: &Options) -> Result<Description>;
+
+    /// The comparison the task is known for: names, and the settings of each.
+    fn comparison(&self) -> Vec<Variant>;
+}
+
+/// One of the models that are compared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Variant {
+    /// What it is called in the table.
+    pub name: String,
+    /// Its settings, `key=value`.
+    pub settings: Vec<String>,
+}
+
+impl Variant {
+    /// A name and its settings.
+    ///
+    /// ```
+    /// use regard_tasks::Variant;
+    /// assert_eq!(Variant::new("dot", &["score=dot"]).settings, ["score=dot"]);
+    /// ```
+    pub fn new(name: &str, settings: &[&str]) -> Self {
+        Self { name: name.into(), settings: settings.iter().map(|s| s.to_string()).collect() }
+    }
+}
+
+/// What the data hold.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Description {
+    /// Where the data come from.
+    pub source: String,
+    /// Facts: a name and a text.
+    pub facts: Vec<(String, String)>,
+    /// Labels and how often each occurs, most frequent first.
+    pub labels: Vec<(String, usize)>,
+    /// A few examples, each in a line.
+    pub examples: Vec<String>,
+}
+
+/// A part of the data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// What the model learns.
+    Training,
+    /// What the best epoch is chosen by.
+    Validation,
+    /// What is read once, at the end.
+    Test,
+}
+
+/// A model together with its lessons.
+pub trait Learner {
+    /// The model.
+    fn model(&self) -> &dyn Model;
+
+    /// The batches of an epoch, as places in the training part.
+    fn batches(&self, batch: usize, random: &Random) -> Result<Vec<Vec<usize>>>;
+
+    /// The loss of a batch.
+    fn loss(&mut self, batch: &[usize], random: &Random) -> Result<Tensor>;
+
+    /// How good the model is on the validation part.
+    fn validate(&self) -> Result<Scores>;
+
+    /// Inputs for [`Model::predict`] out of the validation part.
+    fn samples(&self, n: usize) -> Vec<String>;
+
+    /// What a checkpoint must hold beside the model's parameters.
+    fn state(&self) -> Result<BTreeMap<String, Tensor>> {
+        Ok(BTreeMap::new())
+    }
+
+    /// What [`Learner::state`] gave.
+    fn set_state(&mut self, _state: &BTreeMap<String, Tensor>) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// A model that can be used.
+pub trait Model {
+    /// Its parameters.
+    fn parameters(&self) -> &Parameters;
+
+    /// What it knows of its data, as JSON: vocabularies, labels, sizes.
+    fn knowledge(&self) -> Result<String>;
+
+    /// How good it is on a part of the data its options name.
+    fn evaluate(&self, part: Part) -> Result<Report>;
+
+    /// What it makes of each input. An input is a line of text; what it means is the task's.
+    fn predict(&self, inputs: &[String]) -> Result<Vec<Prediction>>;
+
+    /// What it attends to, as named scenes, the most telling first.
+    fn show(&self, input: &str) -> Result<Vec<(String, Scene)>>;
+}
+
+/// What a model made of one input.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Prediction {
+    /// The input.
+    pub input: String,
+    /// The output, as text.
+    pub output: String,
+    /// More about it: scores, probabilities, alternatives.
+    pub details: serde_json::Value,
+}
+
+/// How good a model is on a part of the data.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Report {
+    /// Measures.
+    pub scores: Scores,
+    /// How many examples.
+    pub examples: usize,
+    /// For models that choose among labels: the labels, and how often each was taken for which
+    /// (rows are the truth), row by row.
+    pub confusion: Option<Confusion>,
+    /// A measure over groups of examples, such as sentences by length: the measure's name, the
+    /// groups' names and values.
+    pub groups: Option<Groups>,
+    /// A few examples: input, expected output, output.
+    pub samples: Vec<(String, String, String)>,
+    /// All outputs, in the order of the data, for a file.
+    #[serde(skip)]
+    pub outputs: Vec<String>,
+}
+
+/// A measure over groups of examples.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Groups {
+    /// What is measured.
+    pub measure: String,
+    /// What the groups are made by.
+    pub by: String,
+    /// Names and values.
+    pub values: Vec<(String, f64)>,
+}
+
+/// All tasks.
+pub fn tasks() -> &'static [&'static dyn Task] {
+    &[&Translate]
+}
+
+/// A task by its name; refuses another, with those there are.
+///
+/// ```
+/// use regard_tasks::task_named;
+/// assert_eq!(task_named("translate")?.name(), "translate");
+/// assert!(task_named("translat").err().unwrap().to_string().contains("translate"));
+/// # Ok::<(), regard_tasks::Error>(())
+/// ```
+pub fn task_named(name: &str) -> Result<&'static dyn Task> {
+    let found = tasks().iter().copied().find(|task| task.name() == name);
+    found.ok_or_else(|| {
+        let names: Vec<&str> = tasks().iter().map(|task| task.name()).collect();
+        Error::asked(format!("there is no task `{name}`; there are {}", names.join(", ")))
+    })
+}

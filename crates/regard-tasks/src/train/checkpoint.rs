@@ -1,0 +1,91 @@
+//! All of a run at one moment, in one file.
+
+use crate::{Error, Result};
+use regard::{Parameters, Tensor, load, save};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// The mark of our checkpoints among safetensors files.
+const FORMAT: &str = "regard-checkpoint-1";
+
+/// All of a run at one moment: tensors in groups (`model/…`, `optimiser/…`), and where it stands.
+#[derive(Clone, Debug, Default)]
+pub struct Checkpoint {
+    tensors: BTreeMap<String, Tensor>,
+    /// Where the run stands.
+    pub place: Place,
+}
+
+/// Where a run stands. With the seed these are its random numbers' state: each step draws from
+/// numbers named after it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Place {
+    /// The seed of all random numbers.
+    pub seed: u64,
+    /// Epochs done.
+    pub epoch: usize,
+    /// Batches done of the epoch that has begun.
+    pub batch: usize,
+    /// Steps done in all.
+    pub step: u64,
+    /// The sum of the losses of this epoch's batches.
+    pub loss: f64,
+    /// Seconds spent.
+    pub seconds: f64,
+    /// The best validation measure so far.
+    pub best: Option<f64>,
+    /// Validations since the best.
+    pub waited: usize,
+    /// The state of a rate that follows a plateau.
+    pub plateau: Option<regard::Plateau>,
+}
+
+impl Checkpoint {
+    /// At a place, with no tensors yet.
+    pub fn new(place: Place) -> Self {
+        Self { tensors: BTreeMap::new(), place }
+    }
+
+    /// Puts tensors in, in a group.
+    pub fn put(&mut self, group: &str, tensors: BTreeMap<String, Tensor>) {
+        let named = tensors.into_iter().map(|(name, x)| (format!("{group}/{name}"), x));
+        self.tensors.extend(named);
+    }
+
+    /// The tensors of a group.
+    pub fn group(&self, group: &str) -> BTreeMap<String, Tensor> {
+        let before = format!("{group}/");
+        let of = |(name, x): (&String, &Tensor)| Some((name.strip_prefix(&before)?.into(), x.clone()));
+        self.tensors.iter().filter_map(of).collect()
+    }
+
+    /// Sets a model's parameters; refuses other names or shapes, by name.
+    pub fn set_parameters(&self, parameters: &Parameters) -> Result<()> {
+        Ok(parameters.set(&self.group("model"))?)
+    }
+
+    /// Writes it whole or not at all.
+    pub fn write(&self, path: &Path) -> Result<()> {
+        let place = serde_json::to_string(&self.place).map_err(|e| Error::file(path, e))?;
+        let texts = [
+            ("format", FORMAT.to_string()),
+            ("version", env!("CARGO_PKG_VERSION").to_string()),
+            ("place", place),
+        ];
+        let texts = texts.map(|(name, text)| (name.to_string(), text)).into();
+        Ok(save(path, &self.tensors, &texts)?)
+    }
+
+    /// Reads one; refuses a file that is truncated, or is no checkpoint of ours, by name.
+    pub fn read(path: &Path) -> Result<Self> {
+        let (tensors, texts) = load(path)?;
+        if texts.get("format").map(String::as_str) != Some(FORMAT) {
+            return Err(Error::file(path, "a safetensors file, but not a checkpoint of regard"));
+        }
+        let place = texts.get("place").map_or("", |place| place);
+        let place = serde_json::from_str(place)
+            .map_err(|e| Error::file(path, format!("the checkpoint's place: {e}")))?;
+        Ok(Self { tensors, place })
+    }
+}

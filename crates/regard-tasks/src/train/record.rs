@@ -1,0 +1,52 @@
+//! What `metrics.jsonl` says of an epoch.
+
+use crate::{Error, Result, Run, Scores};
+use serde::{Deserialize, Serialize};
+
+/// One epoch: a line of `metrics.jsonl`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// The epoch, from 1.
+    pub epoch: usize,
+    /// Steps done in all.
+    pub step: u64,
+    /// The mean training loss.
+    pub loss: f64,
+    /// The learning rate at its end.
+    pub rate: f64,
+    /// Seconds spent in all.
+    pub seconds: f64,
+    /// Measures on the validation part; the first decides.
+    pub validation: Scores,
+    /// Whether it is the best so far.
+    pub best: bool,
+}
+
+const FILE: &str = "metrics.jsonl";
+
+impl Record {
+    /// The records of a run's epochs up to one.
+    pub fn read(run: &Run, epochs: usize) -> Result<Vec<Self>> {
+        if !run.path(FILE).exists() {
+            return Ok(Vec::new());
+        }
+        let mut records = Vec::new();
+        for (i, line) in run.read(FILE)?.lines().enumerate() {
+            let record: Self = serde_json::from_str(line)
+                .map_err(|e| Error::line(run.path(FILE), i + 1, e.to_string()))?;
+            records.push(record);
+        }
+        records.retain(|record| record.epoch <= epochs);
+        Ok(records)
+    }
+
+    pub(super) fn write(run: &Run, records: &[Self]) -> Result<()> {
+        let mut text = String::new();
+        for record in records {
+            text += &serde_json::to_string(record).map_err(|e| Error::file(run.path(FILE), e))?;
+            text.push('\n');
+        }
+        run.write(FILE, text.as_bytes())?;
+        Ok(())
+    }
+}

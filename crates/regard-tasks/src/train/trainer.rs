@@ -1,0 +1,248 @@
+//! The loop: batches, steps, validation, checkpoints.
+
+use super::average::Average;
+use super::{Checkpoint, Place, Plan, Progress, Record, TrainingConfig, Watch};
+use crate::picture::{self, Curve};
+use crate::{Error, Learner, Result, Run, Scores};
+use regard::{Gradients, Optimiser, Random};
+use std::time::Instant;
+
+/// How a training ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// All epochs are done.
+    Done,
+    /// It did not get better for so long that it stopped by itself.
+    Early,
+    /// It was stopped; a checkpoint keeps its place.
+    Stopped,
+}
+
+/// Trains a model in a run's folder; goes on from its last checkpoint where it has one. Stopped
+/// and resumed, or straight through: the same bits.
+pub fn train(
+    learner: &mut dyn Learner,
+    config: &TrainingConfig,
+    run: &Run,
+    watch: &mut dyn Watch,
+) -> Result<Ended> {
+    config.check()?;
+    let mut trainer = Trainer::new(learner, config, run)?;
+    trainer.resume()?;
+    trainer.run(watch)
+}
+
+struct Trainer<'a> {
+    learner: &'a mut dyn Learner,
+    config: &'a TrainingConfig,
+    run: &'a Run,
+    optimiser: Optimiser,
+    average: Option<Average>,
+    place: Place,
+    records: Vec<Record>,
+}
+
+impl<'a> Trainer<'a> {
+    fn new(
+        learner: &'a mut dyn Learner,
+        config: &'a TrainingConfig,
+        run: &'a Run,
+    ) -> Result<Self> {
+        let parameters = learner.model().parameters();
+        let mut optimiser = Optimiser::new(parameters, config.rule())?;
+        if config.clip > 0.0 {
+            optimiser = optimiser.clipped(config.clip)?;
+        }
+        let average = (config.average > 0.0).then(|| Average::new(parameters, config.average));
+        let place = Place { seed: config.seed, ..Place::default() };
+        Ok(Self { learner, config, run, optimiser, average, place, records: Vec::new() })
+    }
+
+    /// Goes back to the last checkpoint, if there is one.
+    fn resume(&mut self) -> Result<()> {
+        let path = self.run.path("last.safetensors");
+        if !path.exists() {
+            return Ok(());
+        }
+        let checkpoint = Checkpoint::read(&path)?;
+        let refuse = |error: Error| Error::file(&path, error);
+        checkpoint.set_parameters(self.learner.model().parameters()).map_err(refuse)?;
+        self.optimiser.set_state(&checkpoint.group("optimiser"))?;
+        self.learner.set_state(&checkpoint.group("learner")).map_err(refuse)?;
+        if let Some(average) = &mut self.average {
+            average.set_state(&checkpoint.group("average")).map_err(refuse)?;
+        }
+        self.place = checkpoint.place;
+        if self.place.seed != self.config.seed {
+            let what = format!("began with the seed {}", self.place.seed);
+            return Err(Error::file(&path, what));
+        }
+        self.records = Record::read(self.run, self.place.epoch)?;
+        Ok(())
+    }
+
+    fn checkpoint(&self, name: &str) -> Result<()> {
+        let mut checkpoint = Checkpoint::new(self.place.clone());
+        checkpoint.put("model", self.learner.model().parameters().tensors());
+        checkpoint.put("optimiser", self.optimiser.state()?);
+        checkpoint.put("learner", self.learner.state()?);
+        if let Some(average) = &self.average {
+            checkpoint.put("average", average.state());
+        }
+        checkpoint.write(&self.run.path(name))
+    }
+
+    /// The batches of an epoch, in groups whose gradients are added up.
+    fn batches(&self, epoch: usize) -> Result<Vec<Vec<usize>>> {
+        let random = Random::named(self.config.seed, &format!("epoch {epoch}"));
+        let batches = self.learner.batches(self.config.batch, &random)?;
+        if batches.is_empty() {
+            return Err(Error::asked("the training part holds no examples"));
+        }
+        Ok(batches)
+    }
+
+    fn run(&mut self, watch: &mut dyn Watch) -> Result<Ended> {
+        let group = self.config.accumulate;
+        let batches = self.batches(self.place.epoch)?.len();
+        watch.begin(&Plan {
+            epochs: self.config.epochs,
+            done: self.place.epoch,
+            batches,
+            batch: self.place.batch,
+            parameters: self.learner.model().parameters().count(),
+        });
+        let schedule = self.config.schedule((self.config.epochs * batches.div_ceil(group)) as u64);
+        schedule.check()?;
+        let before = self.place.seconds;
+        let started = Instant::now();
+        while self.place.epoch < self.config.epochs {
+            if self.is_worn_out() {
+                return Ok(Ended::Early);
+            }
+            let batches = self.batches(self.place.epoch)?;
+            let mut rate = 0.0;
+            let done = self.place.batch;
+            for group in batches[done..].chunks(group) {
+                let cut = self.place.plateau.as_ref().map_or(1.0, |plateau| plateau.rate);
+                rate = schedule.rate(self.place.step) * cut;
+                self.step(group, rate)?;
+                self.place.seconds = before + started.elapsed().as_secs_f64();
+                watch.batch(&Progress {
+                    epoch: self.place.epoch + 1,
+                    batch: self.place.batch,
+                    batches: batches.len(),
+                    examples: group.iter().map(Vec::len).sum(),
+                    loss: self.place.loss / self.place.batch as f64,
+                    rate,
+                });
+                if watch.stop() && self.place.batch < batches.len() {
+                    self.checkpoint("last.safetensors")?;
+                    return Ok(Ended::Stopped);
+                }
+            }
+            let record = self.epoch(batches.len(), rate, before, started)?;
+            watch.epoch(&record);
+            if watch.stop() && self.place.epoch < self.config.epochs {
+                return Ok(Ended::Stopped);
+            }
+        }
+        Ok(Ended::Done)
+    }
+
+    fn is_worn_out(&self) -> bool {
+        self.config.patience > 0 && self.place.waited >= self.config.patience
+    }
+
+    /// One step on the gradients of a group of batches.
+    fn step(&mut self, group: &[Vec<usize>], rate: f64) -> Result<()> {
+        let mut sum: Option<Gradients> = None;
+        for (i, batch) in group.iter().enumerate() {
+            let name = format!("step {} batch {i}", self.place.step);
+            let random = Random::named(self.config.seed, &name);
+            let loss = self.learner.loss(batch, &random)?;
+            let value = loss.item()?;
+            if !value.is_finite() {
+                return Err(Error::asked(format!(
+                    "the loss became {value} at step {} of epoch {}; a lower `training.rate` or \
+                     `training.clip` may help",
+                    self.place.step + 1,
+                    self.place.epoch + 1
+                )));
+            }
+            self.place.loss += value;
+            let gradients = loss.scale(1.0 / group.len() as f64)?.backward()?;
+            match &mut sum {
+                None => sum = Some(gradients),
+                Some(sum) => sum.add(gradients)?,
+            }
+        }
+        if let Some(gradients) = sum {
+            self.optimiser.step(&gradients, rate)?;
+        }
+        self.place.step += 1;
+        self.place.batch += group.len();
+        if let Some(average) = &mut self.average {
+            average.take(self.place.step)?;
+        }
+        Ok(())
+    }
+
+    /// The end of an epoch: validation, and all that is written.
+    fn epoch(
+        &mut self,
+        batches: usize,
+        rate: f64,
+        before: f64,
+        started: Instant,
+    ) -> Result<Record> {
+        let loss = self.place.loss / batches as f64;
+        let scores = self.averaged(|trainer| trainer.learner.validate())?;
+        self.place =
+            Place { epoch: self.place.epoch + 1, batch: 0, loss: 0.0, ..self.place.clone() };
+        let best = scores.beats(self.place.best);
+        let (_, value) = scores.first();
+        if best {
+            (self.place.best, self.place.waited) = (Some(value), 0);
+        } else {
+            self.place.waited += 1;
+        }
+        if self.place.plateau.is_none() {
+            self.place.plateau = self.config.plateau(scores.better);
+        }
+        if let Some(plateau) = &mut self.place.plateau {
+            plateau.observe(value);
+        }
+        self.place.seconds = before + started.elapsed().as_secs_f64();
+        let (epoch, step, seconds) = (self.place.epoch, self.place.step, self.place.seconds);
+        let record = Record { epoch, step, loss, rate, seconds, validation: scores, best };
+        self.records.push(record.clone());
+        if best {
+            self.averaged(|trainer| trainer.checkpoint("best.safetensors"))?;
+        }
+        Record::write(self.run, &self.records)?;
+        self.run.write("curves.svg", curves(&self.records).as_bytes())?;
+        self.checkpoint("last.safetensors")?;
+        Ok(record)
+    }
+
+    /// With the running mean of the parameters in place, where one is kept.
+    fn averaged<R>(&self, run: impl FnOnce(&Self) -> Result<R>) -> Result<R> {
+        match &self.average {
+            Some(average) => average.with(|| run(self)),
+            None => run(self),
+        }
+    }
+}
+
+fn curves(records: &[Record]) -> String {
+    let line = |name: &str, of: &dyn Fn(&Record) -> f64| Curve {
+        name: name.into(),
+        points: records.iter().map(|r| (r.epoch as f64, of(r))).collect(),
+    };
+    let none = Scores::default();
+    let (measure, _) = records.first().map_or(&none, |r| &r.validation).first();
+    let losses = line("training loss", &|r| r.loss);
+    let measures = line(&format!("validation {measure}"), &|r| r.validation.first().1);
+    picture::curves(&[vec![losses], vec![measures]])
+}

@@ -1,0 +1,143 @@
+//! The options of `translate`.
+
+use crate::choice::{EncoderOptions, MechanismOptions};
+use crate::metric::Tokenisation;
+use crate::text::TokeniserKind;
+use crate::train::TrainingConfig;
+use crate::{Error, Result};
+use regard::{ContextConfig, DecoderConfig, SearchConfig, Seq2SeqConfig, Tied};
+use serde::Deserialize;
+use std::path::PathBuf;
+
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Config {
+    pub(super) data: Data,
+    pub(super) text: Text,
+    pub(super) search: Search,
+    pub(super) model: Model,
+    pub(super) training: TrainingConfig,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Embedded {
+    Phrases,
+    Dates,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Data {
+    pub(super) embedded: Embedded,
+    pub(super) size: usize,
+    pub(super) train_source: Option<PathBuf>,
+    pub(super) train_target: Option<PathBuf>,
+    pub(super) train_pairs: Option<PathBuf>,
+    pub(super) validation_source: Option<PathBuf>,
+    pub(super) validation_target: Option<PathBuf>,
+    pub(super) validation_pairs: Option<PathBuf>,
+    pub(super) test_source: Option<PathBuf>,
+    pub(super) test_target: Option<PathBuf>,
+    pub(super) test_pairs: Option<PathBuf>,
+    pub(super) held_out: f64,
+    pub(super) encoding: Option<String>,
+    pub(super) longest: usize,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Text {
+    pub(super) tokeniser: TokeniserKind,
+    pub(super) vocabulary: usize,
+    pub(super) minimum: usize,
+    pub(super) lower: bool,
+    pub(super) shared: bool,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Search {
+    pub(super) beam: usize,
+    pub(super) length_penalty: f64,
+    pub(super) bleu: Tokenisation,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum ContextKind {
+    Attention,
+    Fixed,
+    MultiHead,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum DecoderKind {
+    Rnn,
+    RnnRelu,
+    Gru,
+    Lstm,
+    Transformer,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Model {
+    pub(super) context: ContextKind,
+    pub(super) decoder: DecoderKind,
+    pub(super) embedding: usize,
+    pub(super) tied: Tied,
+    pub(super) scheduled_sampling: f64,
+    #[serde(flatten)]
+    pub(super) encoder: EncoderOptions,
+    #[serde(flatten)]
+    pub(super) mechanism: MechanismOptions,
+}
+
+impl Config {
+    pub(super) fn check(&self) -> Result<()> {
+        if !(0.0..0.5).contains(&self.data.held_out) {
+            let held = self.data.held_out;
+            return Err(Error::asked(format!("`data.held_out` cannot be {held}; it is below 0.5")));
+        }
+        if !(0.0..=1.0).contains(&self.model.scheduled_sampling) {
+            let share = self.model.scheduled_sampling;
+            return Err(Error::asked(format!("`model.scheduled_sampling` cannot be {share}")));
+        }
+        self.training.check()
+    }
+
+    /// The library's configuration for vocabularies of these sizes.
+    pub(super) fn seq2seq(&self, source: usize, target: usize) -> Seq2SeqConfig {
+        let m = &self.model;
+        let longest = 2 * self.data.longest + 1;
+        let cell = m.encoder.recurrent(false);
+        let decoder = match m.decoder {
+            DecoderKind::Rnn => DecoderConfig::Rnn(cell),
+            DecoderKind::RnnRelu => DecoderConfig::RnnRelu(cell),
+            DecoderKind::Gru => DecoderConfig::Gru(cell),
+            DecoderKind::Lstm => DecoderConfig::Lstm(cell),
+            DecoderKind::Transformer => {
+                let window = None;
+                let transformer = regard::TransformerConfig { window, ..m.encoder.transformer(longest) };
+                DecoderConfig::Transformer(transformer)
+            }
+        };
+        let context = match m.context {
+            ContextKind::Fixed => ContextConfig::Fixed,
+            ContextKind::MultiHead => ContextConfig::MultiHead,
+            ContextKind::Attention => ContextConfig::Attention(m.mechanism.config()),
+        };
+        Seq2SeqConfig {
+            embedding: m.embedding,
+            tied: m.tied,
+            dropout: m.encoder.dropout,
+            ..Seq2SeqConfig::new(source, target, m.encoder.config(longest), decoder, context)
+        }
+    }
+
+    pub(super) fn search(&self, source: usize) -> SearchConfig {
+        SearchConfig {
+            width: self.search.beam.max(1),
+            length_penalty: self.search.length_penalty,
+            longest: 2 * source + 20,
+            best: 1,
+        }
+    }
+}

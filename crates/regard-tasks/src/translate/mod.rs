@@ -1,0 +1,170 @@
+//! `translate`: a sentence in, a sentence out.
+
+mod config;
+mod data;
+mod model;
+
+use crate::data::batches;
+use crate::{
+    Description, Error, Learner, Model, Options, Part, Result, Scores, Task, Variant, choice, train,
+};
+use data::{Pair, read};
+use model::{Knowledge, Translator};
+use regard::{Mode, Random, Reinforce, ReinforceConfig, Sentences, Tensor, Weighting};
+use std::collections::BTreeMap;
+
+/// Translates sentences: any encoder, any decoder, any attention between them.
+#[derive(Clone, Copy, Debug)]
+pub struct Translate;
+
+/// A translator and the pairs it learns from.
+struct Lessons {
+    translator: Translator,
+    pairs: Vec<(Vec<usize>, Vec<usize>)>,
+    validation: Vec<Pair>,
+    /// Trains hard attention that samples.
+    reinforce: Option<Reinforce>,
+}
+
+impl Task for Translate {
+    fn name(&self) -> &'static str {
+        "translate"
+    }
+
+    fn about(&self) -> &'static str {
+        "a sentence in, a sentence out"
+    }
+
+    fn template(&self) -> String {
+        [include_str!("options.toml"), choice::ENCODER, choice::MECHANISM, "\n", train::TEMPLATE]
+            .concat()
+    }
+
+    fn defaults(&self) -> &'static [&'static str] {
+        &["epochs=8", "rate=0.002", "schedule=cosine", "model.dropout=0.2", "label_smoothing=0.1"]
+    }
+
+    fn begin(&self, options: &Options) -> Result<Box<dyn Learner>> {
+        let translator = Translator::new(options, None)?;
+        let training = read(&translator.config, Part::Training)?;
+        let longest = translator.config.data.longest;
+        let mut pairs: Vec<_> = training.iter().map(|pair| translator.encode(pair)).collect();
+        pairs.retain(|(source, target)| {
+            !source.is_empty() && source.len() <= longest && target.len() <= longest
+        });
+        let validation = read(&translator.config, Part::Validation)?;
+        if pairs.is_empty() || validation.is_empty() {
+            return Err(Error::asked(format!(
+                "{} training pairs of at most {longest} tokens and {} validation pairs; both are \
+                 wanted",
+                pairs.len(),
+                validation.len()
+            )));
+        }
+        let samples = translator.config.model.mechanism.weighting == Weighting::Sample;
+        let reinforce = samples.then(|| Reinforce::new(ReinforceConfig::default())).transpose()?;
+        Ok(Box::new(Lessons { translator, pairs, validation, reinforce }))
+    }
+
+    fn open(&self, options: &Options, knowledge: &str) -> Result<Box<dyn Model>> {
+        let knowledge: Knowledge = serde_json::from_str(knowledge)
+            .map_err(|e| Error::asked(format!("the vocabulary of the run: {e}")))?;
+        Ok(Box::new(Translator::new(options, Some(knowledge))?))
+    }
+
+    fn describe(&self, options: &Options) -> Result<Description> {
+        let config: config::Config = options.read()?;
+        config.check()?;
+        let training = read(&config, Part::Training)?;
+        let knowledge = Knowledge::learn(&config, &training)?;
+        let lengths = |encode: &dyn Fn(&Pair) -> usize| {
+            let mut all: Vec<usize> = training.iter().map(encode).collect();
+            all.sort_unstable();
+            let mean = all.iter().sum::<usize>() as f64 / all.len().max(1) as f64;
+            let at = |share: f64| all.get((all.len() as f64 * share) as usize).copied();
+            let [least, middle, most] = [at(0.0), at(0.5), all.last().copied()].map(|x| x.unwrap_or(0));
+            format!("{least} to {most} tokens, {mean:.1} on average, {middle} in the middle")
+        };
+        let facts = [
+            ("training pairs", training.len().to_string()),
+            ("validation pairs", read(&config, Part::Validation)?.len().to_string()),
+            ("test pairs", read(&config, Part::Test)?.len().to_string()),
+            ("source sentences", lengths(&|(s, _)| knowledge.source.encode(s).len())),
+            ("target sentences", lengths(&|(_, t)| knowledge.target().encode(t).len())),
+            ("source vocabulary", knowledge.source.len().to_string()),
+            ("target vocabulary", knowledge.target().len().to_string()),
+        ];
+        let source = match (&config.data.train_source, &config.data.train_pairs) {
+            (Some(path), _) | (_, Some(path)) => path.display().to_string(),
+            _ => format!("embedded {:?}", config.data.embedded).to_lowercase(),
+        };
+        Ok(Description {
+            source,
+            facts: facts.map(|(name, text)| (name.to_string(), text)).into(),
+            labels: Vec::new(),
+            examples: training.iter().take(5).map(|(s, t)| format!("{s} → {t}")).collect(),
+        })
+    }
+
+    fn comparison(&self) -> Vec<Variant> {
+        vec![
+            Variant::new("fixed vector", &["context=fixed"]),
+            Variant::new("additive", &["context=attention", "score=additive"]),
+            Variant::new("dot", &["context=attention", "score=dot", "both_directions=false"]),
+            Variant::new(
+                "Transformer",
+                &["context=multi-head", "encoder=transformer", "decoder=transformer", "layers=2"],
+            ),
+        ]
+    }
+}
+
+impl Learner for Lessons {
+    fn model(&self) -> &dyn Model {
+        &self.translator
+    }
+
+    fn batches(&self, batch: usize, random: &Random) -> Result<Vec<Vec<usize>>> {
+        let lengths: Vec<usize> = self.pairs.iter().map(|(s, t)| s.len().max(t.len())).collect();
+        Ok(batches(&lengths, batch, Some(random)))
+    }
+
+    fn loss(&mut self, batch: &[usize], random: &Random) -> Result<Tensor> {
+        let source: Vec<&[usize]> = batch.iter().map(|&i| &self.pairs[i].0[..]).collect();
+        let target: Vec<&[usize]> = batch.iter().map(|&i| &self.pairs[i].1[..]).collect();
+        let (source, target) = (Sentences::new(&source, 0)?, Sentences::new(&target, 0)?);
+        let config = &self.translator.config;
+        let (model, mode) = (&self.translator.model, Mode::Train(random));
+        let taught = match config.model.scheduled_sampling {
+            0.0 => model.teach(&source, &target, mode)?,
+            share => model.teach_sampled(&source, &target, share, mode)?,
+        };
+        let loss = taught.loss(config.training.label_smoothing)?;
+        match (&mut self.reinforce, &taught.log_prob) {
+            (Some(reinforce), Some(log_prob)) => {
+                let rewards = taught.losses()?.scale(-1.0)?.detach();
+                Ok(loss.add(&reinforce.loss(&rewards, log_prob, None)?)?)
+            }
+            _ => Ok(loss),
+        }
+    }
+
+    fn validate(&self) -> Result<Scores> {
+        Ok(self.translator.measure(&self.validation, 1)?.0)
+    }
+
+    fn samples(&self, n: usize) -> Vec<String> {
+        self.validation.iter().take(n).map(|(source, _)| source.clone()).collect()
+    }
+
+    fn state(&self) -> Result<BTreeMap<String, Tensor>> {
+        Ok(self.reinforce.as_ref().map_or(Ok(BTreeMap::new()), Reinforce::state)?)
+    }
+
+    fn set_state(&mut self, state: &BTreeMap<String, Tensor>) -> Result<()> {
+        match &mut self.reinforce {
+            Some(reinforce) => Ok(reinforce.set_state(state)?),
+            None => Ok(()),
+        }
+    }
+}

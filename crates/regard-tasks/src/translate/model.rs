@@ -1,0 +1,280 @@
+//! A translator: tokenisers on both sides, and a sequence-to-sequence model between them.
+
+use super::config::Config;
+use super::data::{Pair, read};
+use crate::metric::{Bleu, chrf};
+use crate::text::{Tokeniser, TokeniserConfig};
+use crate::{Error, Groups, Map, Maps, Model, Options, Part, Prediction, Report, Result, Scene, Scores};
+use regard::{
+    Better, DType, Hypothesis, Parameters, Sentences, Seq2Seq, Tensor, without_gradients,
+};
+use serde::{Deserialize, Serialize};
+
+/// What a translator knows of its data.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Knowledge {
+    pub(super) source: Tokeniser,
+    /// None where the source's serves both sides.
+    target: Option<Tokeniser>,
+}
+
+impl Knowledge {
+    pub(super) fn learn(config: &Config, pairs: &[Pair]) -> Result<Self> {
+        let t = &config.text;
+        let tokeniser = TokeniserConfig {
+            kind: t.tokeniser,
+            lowercase: t.lower,
+            size: t.vocabulary,
+            minimum_count: t.minimum,
+        };
+        let sources: Vec<&str> = pairs.iter().map(|(source, _)| &source[..]).collect();
+        let targets: Vec<&str> = pairs.iter().map(|(_, target)| &target[..]).collect();
+        if t.shared {
+            let both: Vec<&str> = sources.into_iter().chain(targets).collect();
+            return Ok(Self { source: Tokeniser::learn(&both, &tokeniser)?, target: None });
+        }
+        Ok(Self {
+            source: Tokeniser::learn(&sources, &tokeniser)?,
+            target: Some(Tokeniser::learn(&targets, &tokeniser)?),
+        })
+    }
+
+    pub(super) fn target(&self) -> &Tokeniser {
+        self.target.as_ref().unwrap_or(&self.source)
+    }
+}
+
+pub(super) struct Translator {
+    pub(super) config: Config,
+    pub(super) knowledge: Knowledge,
+    parameters: Parameters,
+    pub(super) model: Seq2Seq,
+}
+
+impl Translator {
+    pub(super) fn new(options: &Options, knowledge: Option<Knowledge>) -> Result<Self> {
+        let config: Config = options.read()?;
+        config.check()?;
+        let knowledge = match knowledge {
+            Some(knowledge) => knowledge,
+            None => Knowledge::learn(&config, &read(&config, Part::Training)?)?,
+        };
+        let parameters = Parameters::new(DType::F32, config.training.seed);
+        let seq2seq = config.seq2seq(knowledge.source.len(), knowledge.target().len());
+        let model = Seq2Seq::new(&parameters, &seq2seq)?;
+        Ok(Self { config, knowledge, parameters, model })
+    }
+
+    /// Tokens of a pair.
+    pub(super) fn encode(&self, (source, target): &Pair) -> (Vec<usize>, Vec<usize>) {
+        (self.knowledge.source.encode(source), self.knowledge.target().encode(target))
+    }
+
+    /// The best hypothesis for each source, in order. Searches batches of similar lengths.
+    fn translate(&self, sources: &[Vec<usize>], beam: usize) -> Result<Vec<Hypothesis>> {
+        let mut places: Vec<usize> = (0..sources.len()).collect();
+        places.sort_by_key(|&i| sources[i].len());
+        let mut all: Vec<Option<Hypothesis>> = vec![None; sources.len()];
+        for places in places.chunks(64) {
+            let batch: Vec<&[usize]> = places.iter().map(|&i| &sources[i][..]).collect();
+            let longest = batch.iter().map(|source| source.len()).max().unwrap_or(0);
+            let batch = Sentences::new(&batch, 0)?;
+            let search = self.config.search(longest);
+            let best: Vec<Hypothesis> = match beam {
+                0 | 1 => self.model.greedy(&batch, search.longest)?,
+                _ => {
+                    let all = self.model.search(&batch, &search)?;
+                    all.into_iter().filter_map(|best| best.into_iter().next()).collect()
+                }
+            };
+            for (&place, hypothesis) in places.iter().zip(best) {
+                all[place] = Some(hypothesis);
+            }
+        }
+        Ok(all.into_iter().flatten().collect())
+    }
+
+    /// How good it is on pairs, and all outputs. A beam of 1 is quick.
+    pub(super) fn measure(&self, pairs: &[Pair], beam: usize) -> Result<(Scores, Vec<String>)> {
+        let tokens: Vec<_> = pairs.iter().map(|pair| self.encode(pair)).collect();
+        let (sources, targets): (Vec<_>, Vec<_>) = tokens.into_iter().unzip();
+        let outputs = self.translate(&sources, beam)?;
+        let outputs: Vec<String> =
+            outputs.iter().map(|h| self.knowledge.target().decode(&h.tokens)).collect();
+        let references: Vec<String> = pairs.iter().map(|(_, target)| target.clone()).collect();
+        let bleu = Bleu::corpus(&outputs, &[references.clone()], self.config.search.bleu)?;
+        let same = outputs.iter().zip(&references).filter(|(a, b)| a == b).count();
+        let scores = Scores::new("BLEU", bleu.score, Better::Higher)
+            .with("chrF", chrf(&outputs, &references)?)
+            .with("perplexity", self.perplexity(&sources, &targets)?)
+            .with("exact", same as f64 / pairs.len().max(1) as f64);
+        Ok((scores, outputs))
+    }
+
+    fn perplexity(&self, sources: &[Vec<usize>], targets: &[Vec<usize>]) -> Result<f64> {
+        let (mut sum, mut tokens) = (0.0, 0);
+        let mut places: Vec<usize> = (0..sources.len()).collect();
+        places.sort_by_key(|&i| targets[i].len());
+        for places in places.chunks(64) {
+            let pick = |all: &[Vec<usize>]| places.iter().map(|&i| all[i].clone()).collect();
+            let (source, target): (Vec<_>, Vec<_>) = (pick(sources), pick(targets));
+            tokens += target.iter().map(|t| t.len() + 1).sum::<usize>();
+            sum += without_gradients(|| {
+                let (source, target) = (Sentences::new(&source, 0)?, Sentences::new(&target, 0)?);
+                let taught = self.model.teach(&source, &target, regard::Mode::Infer)?;
+                taught.losses()?.sum_all()?.item()
+            })?;
+        }
+        Ok((sum / tokens.max(1) as f64).exp())
+    }
+}
+
+/// BLEU of sentences by the length of their source, in fives.
+fn by_length(
+    pairs: &[Pair],
+    outputs: &[String],
+    lengths: &[usize],
+    config: &Config,
+) -> Result<Groups> {
+    const WIDTH: usize = 5;
+    let last = lengths.iter().max().map_or(0, |longest| longest.saturating_sub(1) / WIDTH);
+    let mut values = Vec::new();
+    for group in 0..=last {
+        let of: Vec<usize> =
+            (0..pairs.len()).filter(|&i| lengths[i].saturating_sub(1) / WIDTH == group).collect();
+        // The BLEU of a few sentences says nothing.
+        if of.len() < 5 {
+            continue;
+        }
+        let outputs: Vec<String> = of.iter().map(|&i| outputs[i].clone()).collect();
+        let references: Vec<String> = of.iter().map(|&i| pairs[i].1.clone()).collect();
+        let bleu = Bleu::corpus(&outputs, &[references], config.search.bleu)?;
+        let name = format!("{}–{}", group * WIDTH + 1, (group + 1) * WIDTH);
+        values.push((name, bleu.score));
+    }
+    Ok(Groups { measure: "BLEU".into(), by: "tokens of the source".into(), values })
+}
+
+impl Model for Translator {
+    fn parameters(&self) -> &Parameters {
+        &self.parameters
+    }
+
+    fn knowledge(&self) -> Result<String> {
+        serde_json::to_string(&self.knowledge).map_err(|e| Error::asked(e.to_string()))
+    }
+
+    fn evaluate(&self, part: Part) -> Result<Report> {
+        let pairs = read(&self.config, part)?;
+        let (scores, outputs) = self.measure(&pairs, self.config.search.beam)?;
+        let lengths: Vec<usize> =
+            pairs.iter().map(|(source, _)| self.knowledge.source.encode(source).len()).collect();
+        let groups = by_length(&pairs, &outputs, &lengths, &self.config)?;
+        let samples = pairs.iter().zip(&outputs).take(3);
+        let samples = samples.map(|((s, t), o)| (s.clone(), t.clone(), o.clone())).collect();
+        Ok(Report {
+            scores,
+            examples: pairs.len(),
+            groups: Some(groups),
+            samples,
+            outputs,
+            ..Report::default()
+        })
+    }
+
+    fn predict(&self, inputs: &[String]) -> Result<Vec<Prediction>> {
+        let sources: Vec<_> = inputs.iter().map(|s| self.knowledge.source.encode(s)).collect();
+        let outputs = self.translate(&sources, self.config.search.beam)?;
+        let target = self.knowledge.target();
+        let prediction = |(input, h): (&String, Hypothesis)| Prediction {
+            input: input.clone(),
+            output: target.decode(&h.tokens),
+            details: serde_json::json!({
+                "score": h.score,
+                "log_probability": h.log_prob,
+                "tokens": h.tokens.iter().map(|&id| target.token(id)).collect::<Vec<_>>(),
+                "token_scores": h.token_scores,
+                "ended": h.ended,
+            }),
+        };
+        Ok(inputs.iter().zip(outputs).map(prediction).collect())
+    }
+
+    fn show(&self, input: &str) -> Result<Vec<(String, Scene)>> {
+        let source = self.knowledge.source.encode(input);
+        let mut scenes = Vec::new();
+        let Some(h) = self.translate(std::slice::from_ref(&source), self.config.search.beam)?.pop()
+        else {
+            return Ok(scenes);
+        };
+        let mut columns = self.knowledge.source.tokens(input);
+        columns.truncate(source.len());
+        let target = self.knowledge.target();
+        let mut rows: Vec<String> = h.tokens.iter().map(|&id| target.token(id).into()).collect();
+        if h.ended {
+            rows.push("⏹".into());
+        }
+        if let Some(heads) = &h.heads {
+            let maps = heads_of(heads, "source")?;
+            let maps = Maps {
+                row_axis: "output".into(),
+                column_axis: "source".into(),
+                rows: rows.clone(),
+                columns: columns.clone(),
+                maps,
+            };
+            scenes.push(("alignment".into(), Scene::Maps(maps)));
+        }
+        let batch = Sentences::new(&[source], 0)?;
+        let encoded =
+            without_gradients(|| self.model.encode_with(&batch, regard::Mode::Infer, true))?;
+        if !encoded.weights.is_empty() {
+            let maps = layers_of(&encoded.weights)?;
+            let maps = Maps {
+                row_axis: "attends".into(),
+                column_axis: "is attended to".into(),
+                rows: columns.clone(),
+                columns,
+                maps,
+            };
+            scenes.push(("encoder".into(), Scene::Maps(maps)));
+        }
+        if scenes.is_empty() {
+            return Err(Error::asked(
+                "this model attends to nothing: its context is a fixed vector and its encoder has \
+                 no attention",
+            ));
+        }
+        Ok(scenes)
+    }
+}
+
+/// Maps of weights `[layers, heads, n, N]`.
+fn heads_of(heads: &Tensor, what: &str) -> Result<Vec<Map>> {
+    let &[layers, count, n, columns] = heads.shape() else {
+        return Err(Error::asked(format!("weights of shape {:?}", heads.shape())));
+    };
+    let numbers = heads.to_vec::<f32>()?;
+    let one = n * columns;
+    let name = |i: usize| match layers * count {
+        1 => what.to_string(),
+        _ => format!("layer {}, head {}", i / count + 1, i % count + 1),
+    };
+    let maps = numbers.chunks(one.max(1)).enumerate();
+    Ok(maps.map(|(i, weights)| Map::new(name(i), weights.to_vec())).collect())
+}
+
+/// Maps of the first item of weights `[B, H, N, N]`, layer by layer.
+pub(crate) fn layers_of(layers: &[Tensor]) -> Result<Vec<Map>> {
+    let mut maps = Vec::new();
+    for (layer, weights) in layers.iter().enumerate() {
+        let heads = weights.narrow(0, 0, 1)?.contiguous()?;
+        let (count, one) = (heads.shape()[1], heads.shape()[2] * heads.shape()[3]);
+        let numbers = heads.to_vec::<f32>()?;
+        for head in 0..count {
+            let name = format!("layer {}, head {}", layer + 1, head + 1);
+            maps.push(Map::new(name, numbers[head * one..][..one].to_vec()));
+        }
+    }
+    Ok(maps)
+}
