@@ -1,6 +1,7 @@
 //! Data in, training, evaluation, checkpoints, pictures out. Knows files; knows no terminal.
 
 mod error;
+pub mod picture;
 mod scene;
 
 pub use error::{Error, Result};
