@@ -119,6 +119,17 @@ impl Map {
     pub fn new(name: impl Into<String>, weights: Vec<f32>) -> Self {
         Self { name: name.into(), weights }
     }
+
+    /// The weight at a place; none where it is missing or is not a number.
+    ///
+    /// ```
+    /// use regard_tasks::Map;
+    /// let map = Map::new("head 1", vec![0.5, f32::NAN]);
+    /// assert_eq!([0, 1, 2].map(|place| map.weight(place)), [Some(0.5), None, None]);
+    /// ```
+    pub fn weight(&self, place: usize) -> Option<f32> {
+        self.weights.get(place).copied().filter(|weight| weight.is_finite())
+    }
 }
 
 impl Scene {

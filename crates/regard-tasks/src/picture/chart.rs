@@ -1,0 +1,162 @@
+//! Charts of numbers over numbers: what a training did, epoch by epoch.
+
+use super::colour::{self, GRID};
+use super::label;
+use super::scale::Axis;
+use super::svg::{Svg, Text};
+
+/// A chart with its axes: lines of (x, y) points.
+///
+/// ```
+/// use regard_tasks::picture::Panel;
+/// let panel = Panel::new("loss", "epoch").line("training", &[(1.0, 2.5), (2.0, 1.9)]);
+/// assert_eq!(panel.lines.len(), 1);
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Panel {
+    /// What is measured: "loss".
+    pub name: String,
+    /// Over what: "epoch".
+    pub x_axis: String,
+    /// The lines.
+    pub lines: Vec<Line>,
+    /// A value of x to mark, with what to say there: the epoch whose checkpoint is the best.
+    pub mark: Option<(f64, String)>,
+}
+
+/// A line with a name. A point that is not a number breaks it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Line {
+    /// The name, in the legend.
+    pub name: String,
+    /// (x, y), in order of x.
+    pub points: Vec<(f64, f64)>,
+}
+
+impl Panel {
+    /// A chart without lines.
+    pub fn new(name: impl Into<String>, x_axis: impl Into<String>) -> Self {
+        Self { name: name.into(), x_axis: x_axis.into(), lines: Vec::new(), mark: None }
+    }
+
+    /// The same with one line more.
+    pub fn line(mut self, name: impl Into<String>, points: &[(f64, f64)]) -> Self {
+        self.lines.push(Line { name: name.into(), points: points.to_vec() });
+        self
+    }
+
+    /// The same with a mark at a value of x.
+    pub fn mark(mut self, x: f64, what: impl Into<String>) -> Self {
+        self.mark = Some((x, what.into()));
+        self
+    }
+}
+
+/// Draws charts side by side as SVG: for a training, its loss and its validation metric.
+///
+/// ```
+/// use regard_tasks::picture::{self, Panel};
+/// let loss = Panel::new("loss", "epoch").line("training", &[(1.0, 2.5), (2.0, 1.9)]);
+/// let bleu = Panel::new("BLEU", "epoch").line("validation", &[(1.0, 8.0), (2.0, 21.5)]);
+/// assert!(picture::curves("run 1", &[loss, bleu.mark(2.0, "best")]).starts_with("<svg"));
+/// ```
+pub fn curves(title: &str, panels: &[Panel]) -> String {
+    let (width, height, gap, margin) = (400.0, 250.0, 30.0, 20.0);
+    let full = 2.0 * margin + panels.len().max(1) as f64 * (width + gap) - gap;
+    let mut svg = Svg::default();
+    let top = svg.title(title, margin, full - 2.0 * margin);
+    for (place, panel) in panels.iter().enumerate() {
+        let left = margin + place as f64 * (width + gap);
+        draw(&mut svg, panel, [left, top, width, height]);
+    }
+    svg.finish(full, top + height + margin)
+}
+
+/// One chart in a box that holds its name, axes and legend too.
+pub(crate) fn draw(svg: &mut Svg, panel: &Panel, [left, top, width, height]: [f64; 4]) {
+    svg.text(
+        Text::at(left, top + 10.0, &label::fitted(&panel.name, 13.0, width)).size(13.0).bold(),
+    );
+    let legend = legend(svg, &panel.lines, [left, top + 20.0], width);
+    let above = 24.0 + legend + if panel.mark.is_some() { 14.0 } else { 0.0 };
+    let plot = [left + 46.0, top + above, width - 54.0, height - above - 40.0];
+    let points = || panel.lines.iter().flat_map(|line| &line.points);
+    let x = Axis::spanning(points().map(|p| p.0), plot[0], plot[0] + plot[2]);
+    let y = Axis::spanning(points().map(|p| p.1), plot[1] + plot[3], plot[1]).with_room();
+    axes(svg, x, y, plot, &panel.x_axis);
+    if let Some((value, what)) = panel.mark.as_ref().filter(|mark| mark.0.is_finite()) {
+        mark(svg, x.place(*value), what, plot);
+    }
+    for (place, line) in panel.lines.iter().enumerate() {
+        let colour = colour::hex(colour::named(place));
+        let points: Vec<[f64; 2]> =
+            line.points.iter().map(|&(px, py)| [x.place(px), y.place(py)]).collect();
+        svg.polyline(&points, &colour, "stroke-width=\"2\"");
+        if points.len() <= 40 {
+            for point in points.into_iter().filter(|p| p.iter().all(|v| v.is_finite())) {
+                svg.circle(point, 2.6, &colour, "");
+            }
+        }
+    }
+}
+
+/// Lines of round values, and their numbers.
+pub(crate) fn axes(svg: &mut Svg, x: Axis, y: Axis, plot: [f64; 4], x_axis: &str) {
+    let [left, top, width, height] = plot;
+    for value in y.ticks(5) {
+        let place = y.place(value);
+        svg.line([left, place], [left + width, place], GRID, 1.0);
+        svg.text(Text::at(left - 6.0, place + 4.0, &tick(value)).size(11.0).end().faint());
+    }
+    for value in x.ticks((width / 60.0) as usize) {
+        let place = x.place(value);
+        svg.line([place, top + height], [place, top + height + 4.0], colour::FAINT, 1.0);
+        svg.text(Text::at(place, top + height + 17.0, &tick(value)).size(11.0).middle().faint());
+    }
+    svg.line([left, top + height], [left + width, top + height], colour::FAINT, 1.0);
+    let below = Text::at(left + width / 2.0, top + height + 34.0, x_axis);
+    svg.text(below.size(12.0).middle());
+}
+
+fn tick(value: f64) -> String {
+    match value.abs() {
+        size if size >= 1000.0 && size < 1e6 => format!("{value:.0}"),
+        _ => label::number(value),
+    }
+}
+
+fn mark(svg: &mut Svg, x: f64, what: &str, [left, top, width, height]: [f64; 4]) {
+    if !(left - 1.0..=left + width + 1.0).contains(&x) {
+        return;
+    }
+    let more = "stroke=\"#7b8794\" stroke-width=\"1\" stroke-dasharray=\"3 3\"";
+    svg.path(&format!("M{x:.1} {top:.1}V{:.1}", top + height), more);
+    let beside = match x > left + width * 0.7 {
+        true => Text::at(x + 4.0, top - 5.0, what).end(),
+        false => Text::at(x - 4.0, top - 5.0, what),
+    };
+    svg.text(beside.size(11.0).faint());
+}
+
+/// Names beside their colours, in as many lines as they need; gives the height it took.
+pub(crate) fn legend(svg: &mut Svg, lines: &[Line], corner: [f64; 2], room: f64) -> f64 {
+    let names: Vec<&str> = lines.iter().map(|line| line.name.as_str()).collect();
+    swatches(svg, &names, corner, room)
+}
+
+/// The same for any names.
+pub(crate) fn swatches(svg: &mut Svg, names: &[&str], corner: [f64; 2], room: f64) -> f64 {
+    let [mut x, mut y] = corner;
+    for (place, name) in names.iter().enumerate() {
+        let name = label::fitted(name, 11.5, room - 20.0);
+        let width = label::width(&name, 11.5) + 32.0;
+        if x + width - 16.0 > corner[0] + room && x > corner[0] {
+            (x, y) = (corner[0], y + 17.0);
+        }
+        let fill = colour::hex(colour::named(place));
+        svg.rect([x, y + 1.0, 11.0, 11.0], &fill, "rx=\"2\"");
+        svg.text(Text::at(x + 16.0, y + 11.0, &name).size(11.5));
+        x += width;
+    }
+    if names.is_empty() { 0.0 } else { y - corner[1] + 17.0 }
+}

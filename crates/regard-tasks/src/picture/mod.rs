@@ -1,0 +1,50 @@
+//! Pictures of scenes and of trainings: SVG, PNG, stand-alone pages, in a terminal, as numbers.
+//!
+//! Nothing here refuses a scene: what is empty, or holds weights that are not numbers, is drawn so.
+
+mod base64;
+mod chart;
+mod colour;
+mod heat;
+mod label;
+mod png;
+mod scale;
+mod svg;
+
+pub use chart::{Line, Panel, curves};
+pub use png::png;
+
+use crate::Scene;
+
+/// Draws a scene as SVG: one of its maps, or all of them side by side.
+///
+/// Where there is no such map, the picture says so.
+///
+/// ```
+/// use regard_tasks::{Map, Maps, Scene, picture};
+/// let scene = Scene::Maps(Maps {
+///     row_axis: "output".into(),
+///     column_axis: "source".into(),
+///     rows: vec!["花园".into()],
+///     columns: vec!["the".into(), "garden".into()],
+///     maps: vec![Map::new("layer 1, head 1", vec![0.1, 0.9])],
+/// });
+/// assert!(picture::svg(&scene, "alignment", Some(0)).contains("花园"));
+/// ```
+pub fn svg(scene: &Scene, title: &str, which: Option<usize>) -> String {
+    let maps = scene.maps();
+    if maps.is_empty() {
+        return heat::nothing(title, "There are no weights to draw.");
+    }
+    let which = if maps.len() == 1 { which.or(Some(0)) } else { which };
+    if which.is_some_and(|which| which >= maps.len()) {
+        return heat::nothing(title, &format!("There are {} maps only.", maps.len()));
+    }
+    match scene {
+        Scene::Maps(scene) => match which {
+            Some(which) => heat::one(scene, &scene.maps[which], title),
+            None => heat::all(scene, title),
+        },
+        _ => heat::nothing(title, "todo"),
+    }
+}

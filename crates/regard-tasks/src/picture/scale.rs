@@ -1,0 +1,101 @@
+//! From numbers to places: weights to colours, values to points of an axis.
+
+use super::colour::{self, Rgb};
+use super::label;
+use super::svg::{Pixels, Svg, Text};
+use crate::Map;
+
+/// The range of weights that the colours span: from zero, or the least where that is below, to the
+/// greatest.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Scale {
+    pub(crate) low: f32,
+    pub(crate) high: f32,
+}
+
+impl Scale {
+    /// One scale for several maps, so that their colours can be compared.
+    pub(crate) fn of(maps: &[Map]) -> Self {
+        let weights =
+            || maps.iter().flat_map(|map| &map.weights).filter(|weight| weight.is_finite());
+        let low = weights().fold(0.0f32, |low, &weight| low.min(weight));
+        let high = weights().fold(low, |high, &weight| high.max(weight));
+        Self { low, high: if high > low { high } else { low + 1.0 } }
+    }
+
+    /// Where a weight lies, from 0 to 1.
+    pub(crate) fn share(&self, weight: f32) -> f32 {
+        ((weight - self.low) / (self.high - self.low)).clamp(0.0, 1.0)
+    }
+
+    pub(crate) fn colour(&self, weight: Option<f32>) -> Rgb {
+        weight.map_or(colour::MISSING, |weight| colour::heat(self.share(weight)))
+    }
+
+    /// Draws the colours beside their numbers.
+    pub(crate) fn legend(&self, svg: &mut Svg, x: f64, y: f64, height: f64) {
+        let bytes = (0..64).flat_map(|i| colour::heat(1.0 - i as f32 / 63.0)).collect();
+        svg.pixels([x, y, 12.0, height], &Pixels { width: 1, height: 64, bytes });
+        svg.frame([x, y, 12.0, height]);
+        for (value, y) in [(self.high, y + 8.0), (self.low, y + height)] {
+            svg.text(Text::at(x + 18.0, y, &label::number(value.into())).size(11.0).faint());
+        }
+    }
+}
+
+/// An axis: values to places on the paper.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Axis {
+    low: f64,
+    high: f64,
+    from: f64,
+    to: f64,
+}
+
+impl Axis {
+    /// Spans the values that are numbers, between two places.
+    pub(crate) fn spanning(values: impl IntoIterator<Item = f64>, from: f64, to: f64) -> Self {
+        let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
+        for value in values.into_iter().filter(|value| value.is_finite()) {
+            (low, high) = (low.min(value), high.max(value));
+        }
+        if low > high {
+            (low, high) = (0.0, 1.0);
+        }
+        if high - low < 1e-9 * high.abs().max(1e-9) {
+            let room = if low == 0.0 { 1.0 } else { low.abs() * 0.5 };
+            (low, high) = (low - room, high + room);
+        }
+        Self { low, high, from, to }
+    }
+
+    /// With a little room beyond the last values.
+    pub(crate) fn with_room(self) -> Self {
+        let room = (self.high - self.low) * 0.06;
+        Self { low: self.low - room, high: self.high + room, ..self }
+    }
+
+    pub(crate) fn place(&self, value: f64) -> f64 {
+        self.from + (value - self.low) / (self.high - self.low) * (self.to - self.from)
+    }
+
+    /// The value at a place from 0 (the low end) to 1.
+    pub(crate) fn value(&self, share: f64) -> f64 {
+        self.low + share * (self.high - self.low)
+    }
+
+    /// About `count` round values.
+    pub(crate) fn ticks(&self, count: usize) -> Vec<f64> {
+        let rough = (self.high - self.low) / count.max(1) as f64;
+        let power = 10f64.powf(rough.log10().floor());
+        let step =
+            [1.0, 2.0, 5.0].map(|m| m * power).into_iter().find(|&step| step >= rough * 0.999);
+        let step = step.unwrap_or(10.0 * power);
+        let first = (self.low / step - 1e-6).ceil();
+        (0..=2 * count.max(4))
+            // Rounded again, so that 0.30000000000000004 reads 0.3 and -0 reads 0.
+            .map(|i| ((first + i as f64) * step * 1e9).round() / 1e9 + 0.0)
+            .take_while(|&value| value <= self.high + step * 1e-6)
+            .collect()
+    }
+}
