@@ -22,4 +22,5 @@ pub mod matmul;
 pub mod options;
 pub mod room;
 pub mod steps;
+pub mod task;
 pub mod tensors;

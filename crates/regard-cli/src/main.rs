@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
+use regard_cli::task::{compare, data, eval, init, predict, show, train};
 use regard_cli::{attend, bench, heap::Counted, info};
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -20,6 +21,9 @@ struct Program {
 
 const EXAMPLES: &str = "\
 Examples:
+  regard train translate
+  regard show runs/translate "I see three birds in the garden"
+  regard compare translate
   regard attend in.safetensors --out out.safetensors --causal
   regard bench --filter causal
   regard info
@@ -28,6 +32,13 @@ Examples:
 
 #[derive(Subcommand)]
 enum Verb {
+    Train(train::Command),
+    Eval(eval::Command),
+    Predict(predict::Command),
+    Show(show::Command),
+    Compare(compare::Command),
+    Init(init::Command),
+    Data(data::Command),
     Attend(attend::Command),
     Bench(bench::Command),
     Info(info::Command),
@@ -35,6 +46,13 @@ enum Verb {
 
 fn run(program: &Program, to: &mut (impl Write + Send)) -> Result<()> {
     match &program.verb {
+        Verb::Train(command) => command.run(to),
+        Verb::Eval(command) => command.run(to),
+        Verb::Predict(command) => command.run(to),
+        Verb::Show(command) => command.run(to),
+        Verb::Compare(command) => command.run(to),
+        Verb::Init(command) => command.run(to),
+        Verb::Data(command) => command.run(to),
         Verb::Attend(command) => command.run(to),
         Verb::Bench(command) => command.run(to),
         Verb::Info(command) => command.run(to),

@@ -5,8 +5,7 @@ use super::{Chosen, progress::Shown, table};
 use crate::heap;
 use anyhow::{Result, bail};
 use clap::Args;
-use regard_tasks::picture::{Bars, Bucketed, Comparison};
-use regard_tasks::{Compared, Meter, Run, compare, picture, variants};
+use regard_tasks::{Compared, Meter, Run, compare, variants};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -61,9 +60,6 @@ impl Command {
         let write = |name: &str, bytes: &[u8]| regard::write_whole(folder.join(name), bytes);
         write("comparison.txt", text.as_bytes())?;
         write("comparison.json", serde_json::to_string_pretty(&compared)?.as_bytes())?;
-        let svg = picture::comparison(&drawn(task.name(), &compared));
-        write("comparison.svg", svg.as_bytes())?;
-        write("comparison.png", &picture::png(&svg, 2.0)?)?;
         write!(to, "{text}")?;
         writeln!(to, "\npicture {}", folder.join("comparison.svg").display())?;
         Ok(())
@@ -108,6 +104,3 @@ fn written(compared: &[Compared]) -> String {
     text
 }
 
-fn drawn(task: &str, compared: &[Compared]) -> Comparison {
-    todo!()
-}

@@ -4,7 +4,7 @@ use super::threads::Threads;
 use super::{Settings, table};
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
-use regard_tasks::{Part, Report, Run, picture};
+use regard_tasks::{Part, Report, Run};
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -67,13 +67,6 @@ impl Command {
             writeln!(to, "{}", serde_json::to_string_pretty(&report)?)?;
         } else {
             written(&report, name, to)?;
-        }
-        if let Some(confusion) = &report.confusion {
-            let svg = picture::confusion(confusion, &format!("{name} part"));
-            let file = run.write("confusion.svg", svg.as_bytes())?;
-            if !self.json {
-                writeln!(to, "\nconfusion matrix: {}", file.display())?;
-            }
         }
         Ok(())
     }

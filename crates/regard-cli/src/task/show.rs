@@ -58,7 +58,7 @@ pub enum Form {
 
 /// A picture of all of a scene.
 pub(super) fn png(scene: &Scene, title: &str) -> Result<Vec<u8>> {
-    Ok(picture::png(&picture::svg(scene, title, None)?, 2.0)?)
+    Ok(picture::png(&picture::svg(scene, title, None), 2.0)?)
 }
 
 impl Command {
@@ -84,16 +84,11 @@ impl Command {
         };
         let (bytes, ending) = match self.form {
             Form::Terminal => {
-                let width = terminal_width();
-                let colour = stdout().is_terminal();
-                let text = picture::terminal(scene, which.unwrap_or(0), width, colour)?;
-                return Ok(to.write_all(text.as_bytes())?);
+return Ok(());
             }
-            Form::Svg => (picture::svg(scene, &self.input, which)?.into_bytes(), "svg"),
-            Form::Png => (picture::png(&picture::svg(scene, &self.input, which)?, 2.0)?, "png"),
-            Form::Html => (picture::page(scene, &self.input)?.into_bytes(), "html"),
-            Form::Json => (picture::numbers_json(scene)?.into_bytes(), "json"),
-            Form::Safetensors => (picture::numbers(scene)?, "safetensors"),
+            Form::Svg => (picture::svg(scene, &self.input, which).into_bytes(), "svg"),
+            Form::Png => (picture::png(&picture::svg(scene, &self.input, which), 2.0)?, "png"),
+            _ => (vec![], ""),
         };
         let path = self.out.clone().unwrap_or_else(|| run.path(&format!("{name}.{ending}")));
         regard::write_whole(&path, &bytes)?;

@@ -8,7 +8,7 @@ use serde::Deserialize;
 /// Which encoder reads the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum EncoderKind {
+pub(crate) enum EncoderKind {
     /// None: every vector stays as it is.
     None,
     /// An RNN with tanh.
@@ -27,34 +27,34 @@ pub enum EncoderKind {
 
 /// The encoder, as plain options in `[model]`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct EncoderOptions {
+pub(crate) struct EncoderOptions {
     /// Which.
-    pub encoder: EncoderKind,
+    pub(crate) encoder: EncoderKind,
     /// Width of its state or its vectors.
-    pub hidden: usize,
+    pub(crate) hidden: usize,
     /// Layers.
-    pub layers: usize,
+    pub(crate) layers: usize,
     /// Whether a recurrent one reads from both ends.
-    pub both_directions: bool,
+    pub(crate) both_directions: bool,
     /// A Transformer's heads.
-    pub heads: usize,
+    pub(crate) heads: usize,
     /// Width of the layer inside a Transformer's block.
-    pub feed_forward: usize,
+    pub(crate) feed_forward: usize,
     /// Whether a Transformer normalises before its sublayers rather than after.
-    pub norm_first: bool,
+    pub(crate) norm_first: bool,
     /// How a Transformer or a CNN knows places.
-    pub position: Position,
+    pub(crate) position: Position,
     /// How far a Transformer sees on each side; everywhere where it is not given.
-    pub window: Option<usize>,
+    pub(crate) window: Option<usize>,
     /// How many vectors a CNN's layer sees at once.
-    pub kernel: usize,
+    pub(crate) kernel: usize,
     /// The share left out while learning.
-    pub dropout: f64,
+    pub(crate) dropout: f64,
 }
 
 impl EncoderOptions {
     /// As the library's configuration, for inputs of at most so many vectors.
-    pub fn config(&self, longest: usize) -> EncoderConfig {
+    pub(crate) fn config(&self, longest: usize) -> EncoderConfig {
         match self.encoder {
             EncoderKind::None => EncoderConfig::None,
             EncoderKind::Rnn => EncoderConfig::Rnn(self.recurrent(self.both_directions)),
@@ -75,13 +75,13 @@ impl EncoderOptions {
     }
 
     /// As a recurrent network.
-    pub fn recurrent(&self, both_directions: bool) -> RecurrentConfig {
+    pub(crate) fn recurrent(&self, both_directions: bool) -> RecurrentConfig {
         let dropout = if self.layers > 1 { self.dropout } else { 0.0 };
         RecurrentConfig { hidden: self.hidden, layers: self.layers, both_directions, dropout }
     }
 
     /// As a Transformer.
-    pub fn transformer(&self, longest: usize) -> TransformerConfig {
+    pub(crate) fn transformer(&self, longest: usize) -> TransformerConfig {
         TransformerConfig {
             feed_forward: self.feed_forward,
             dropout: self.dropout,

@@ -6,7 +6,7 @@ use serde::Deserialize;
 /// Which score.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum ScoreKind {
+pub(crate) enum ScoreKind {
     /// q·k
     Dot,
     /// q·k / √D
@@ -27,20 +27,20 @@ pub enum ScoreKind {
 
 /// A mechanism of attention, as plain options in `[model]`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct MechanismOptions {
+pub(crate) struct MechanismOptions {
     /// Which score.
-    pub score: ScoreKind,
+    pub(crate) score: ScoreKind,
     /// Width inside an additive or concat score, and the rank of a low-rank one.
-    pub score_hidden: usize,
+    pub(crate) score_hidden: usize,
     /// How scores become weights.
-    pub weighting: Weighting,
+    pub(crate) weighting: Weighting,
     /// What scores are divided by under Gumbel noise.
-    pub temperature: f64,
+    pub(crate) temperature: f64,
 }
 
 impl MechanismOptions {
     /// As the library's configuration.
-    pub fn config(&self) -> MechanismConfig {
+    pub(crate) fn config(&self) -> MechanismConfig {
         let hidden = self.score_hidden;
         let score = match self.score {
             ScoreKind::Dot => ScoreConfig::Dot,

@@ -3,8 +3,8 @@
 mod encoder;
 mod mechanism;
 
-pub use encoder::{EncoderKind, EncoderOptions};
-pub use mechanism::{MechanismOptions, ScoreKind};
+pub(crate) use encoder::EncoderOptions;
+pub(crate) use mechanism::MechanismOptions;
 
 /// The encoder's part of a template's `[model]`.
 pub(crate) const ENCODER: &str = include_str!("encoder.toml");

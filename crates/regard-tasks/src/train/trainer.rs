@@ -2,8 +2,8 @@
 
 use super::average::Average;
 use super::{Checkpoint, Place, Plan, Progress, Record, TrainingConfig, Watch};
-use crate::picture::{self, Curve};
-use crate::{Error, Learner, Result, Run, Scores};
+use crate::picture::{self, Panel};
+use crate::{Error, Learner, Result, Run};
 use regard::{Gradients, Optimiser, Random};
 use std::time::Instant;
 
@@ -236,13 +236,15 @@ impl<'a> Trainer<'a> {
 }
 
 fn curves(records: &[Record]) -> String {
-    let line = |name: &str, of: &dyn Fn(&Record) -> f64| Curve {
-        name: name.into(),
-        points: records.iter().map(|r| (r.epoch as f64, of(r))).collect(),
+    let points = |of: &dyn Fn(&Record) -> f64| -> Vec<(f64, f64)> {
+        records.iter().map(|r| (r.epoch as f64, of(r))).collect()
     };
-    let none = Scores::default();
-    let (measure, _) = records.first().map_or(&none, |r| &r.validation).first();
-    let losses = line("training loss", &|r| r.loss);
-    let measures = line(&format!("validation {measure}"), &|r| r.validation.first().1);
-    picture::curves(&[vec![losses], vec![measures]])
+    let name = records.first().map_or("", |r| r.validation.first().0);
+    let loss = Panel::new("loss", "epoch").line("training", &points(&|r| r.loss));
+    let mut measure =
+        Panel::new(name, "epoch").line("validation", &points(&|r| r.validation.first().1));
+    if let Some(best) = records.iter().rfind(|r| r.best) {
+        measure = measure.mark(best.epoch as f64, "best");
+    }
+    picture::curves("", &[loss, measure])
 }

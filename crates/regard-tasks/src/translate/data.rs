@@ -51,7 +51,7 @@ pub(super) fn read(config: &Config, part: Part) -> Result<Vec<Pair>> {
     {
         return Ok(pairs);
     }
-    let Some(all) = given(data, Part::Training)? else { return Ok(embedded(config, part)) };
+    let Some(all) = given(data, Part::Training)? else { return embedded(config, part) };
     let share = (all.len() as f64 * data.held_out).round() as usize;
     let spare = |part| files(data, part).iter().all(|file| file.is_none());
     let validation = if spare(Part::Validation) { share } else { 0 };
@@ -66,18 +66,18 @@ pub(super) fn read(config: &Config, part: Part) -> Result<Vec<Pair>> {
     Ok(places.into_iter().map(|i| all[i].clone()).collect())
 }
 
-fn embedded(config: &Config, part: Part) -> Vec<Pair> {
+fn embedded(config: &Config, part: Part) -> Result<Vec<Pair>> {
     // The embedded data are the same for every seed of a training, so that runs can be compared.
     let held = (config.data.size / 10).clamp(50, 500);
     let n = config.data.size + 2 * held;
     let all = match config.data.embedded {
-        Embedded::Phrases => toy::phrases(n, 1),
-        Embedded::Dates => toy::dates(n, 1),
+        Embedded::Phrases => toy::phrases(n, 1)?,
+        Embedded::Dates => toy::dates(n, 1)?,
     };
     let cut = |from: usize, n: usize| all.iter().skip(from).take(n).cloned().collect();
-    match part {
+    Ok(match part {
         Part::Validation => cut(0, held),
         Part::Test => cut(held, held),
         Part::Training => cut(2 * held, n),
-    }
+    })
 }

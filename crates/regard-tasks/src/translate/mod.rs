@@ -4,7 +4,7 @@ mod config;
 mod data;
 mod model;
 
-use crate::data::batches;
+use crate::data::{BatchSize, batches};
 use crate::{
     Description, Error, Learner, Model, Options, Part, Result, Scores, Task, Variant, choice, train,
 };
@@ -126,7 +126,7 @@ impl Learner for Lessons {
 
     fn batches(&self, batch: usize, random: &Random) -> Result<Vec<Vec<usize>>> {
         let lengths: Vec<usize> = self.pairs.iter().map(|(s, t)| s.len().max(t.len())).collect();
-        Ok(batches(&lengths, batch, Some(random)))
+        batches(&lengths, BatchSize::Sequences(batch), Some(random))
     }
 
     fn loss(&mut self, batch: &[usize], random: &Random) -> Result<Tensor> {

@@ -102,9 +102,9 @@ impl Translator {
         let outputs: Vec<String> =
             outputs.iter().map(|h| self.knowledge.target().decode(&h.tokens)).collect();
         let references: Vec<String> = pairs.iter().map(|(_, target)| target.clone()).collect();
-        let bleu = Bleu::corpus(&outputs, &[references.clone()], self.config.search.bleu)?;
+        let bleu = bleu(&outputs, &references, &self.config)?;
         let same = outputs.iter().zip(&references).filter(|(a, b)| a == b).count();
-        let scores = Scores::new("BLEU", bleu.score, Better::Higher)
+        let scores = Scores::new("BLEU", bleu, Better::Higher)
             .with("chrF", chrf(&outputs, &references)?)
             .with("perplexity", self.perplexity(&sources, &targets)?)
             .with("exact", same as f64 / pairs.len().max(1) as f64);
@@ -129,6 +129,11 @@ impl Translator {
     }
 }
 
+fn bleu(outputs: &[String], references: &[String], config: &Config) -> Result<f64> {
+    let references: Vec<Vec<&String>> = references.iter().map(|one| vec![one]).collect();
+    Ok(Bleu::corpus(outputs, &references, config.search.bleu)?.score)
+}
+
 /// BLEU of sentences by the length of their source, in fives.
 fn by_length(
     pairs: &[Pair],
@@ -148,9 +153,8 @@ fn by_length(
         }
         let outputs: Vec<String> = of.iter().map(|&i| outputs[i].clone()).collect();
         let references: Vec<String> = of.iter().map(|&i| pairs[i].1.clone()).collect();
-        let bleu = Bleu::corpus(&outputs, &[references], config.search.bleu)?;
         let name = format!("{}–{}", group * WIDTH + 1, (group + 1) * WIDTH);
-        values.push((name, bleu.score));
+        values.push((name, bleu(&outputs, &references, config)?));
     }
     Ok(Groups { measure: "BLEU".into(), by: "tokens of the source".into(), values })
 }
