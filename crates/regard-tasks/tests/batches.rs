@@ -1,5 +1,5 @@
 //! Batches hold every example once, with little padding.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used)] // a test that cannot go on says so by its panic
 
 use regard::Random;
 use regard_tasks::data::{BatchSize, batches};

@@ -1,5 +1,5 @@
 //! Text becomes tokens and text again.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used)] // a test that cannot go on says so by its panic
 
 use regard_tasks::text::{
     END, Labels, PADDING, START, Tokeniser, TokeniserConfig, TokeniserKind, UNKNOWN, Vocabulary,
