@@ -17,7 +17,13 @@ fn padded(lengths: &[usize], batch: &[usize]) -> usize {
 fn every_example_is_in_one_batch() {
     for count in [0, 1, 7, 5000] {
         let lengths = lengths(count);
-        for size in [BatchSize::Sequences(32), BatchSize::Tokens(300), BatchSize::Tokens(1)] {
+        for size in [
+            BatchSize::Sequences(32),
+            BatchSize::Sequences(usize::MAX),
+            BatchSize::Tokens(300),
+            BatchSize::Tokens(1),
+            BatchSize::Tokens(usize::MAX),
+        ] {
             for random in [None, Some(&Random::new(1))] {
                 let mut all = batches(&lengths, size, random).unwrap().concat();
                 all.sort();

@@ -264,6 +264,9 @@ mod tagged_sentences {
             assert!(UNIVERSAL.contains(right));
             assert_eq!(told(&UNIVERSAL.replacen(right, wrong, 1)), sentence);
         }
+        let narrow = folder.file("b.conllu.gz", gzip(b"1\tI\tPRON\n"));
+        let told = "b.conllu.gz, line 1: 10 columns were expected, 3 columns are there";
+        assert_eq!(folder.refusal(conll(narrow, ConllColumn::Upos, None)), told);
     }
 }
 

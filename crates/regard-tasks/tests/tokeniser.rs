@@ -153,10 +153,10 @@ fn lower_case_is_the_same_token() {
 #[test]
 fn a_vocabulary_is_no_larger_than_asked_and_keeps_the_commonest() {
     for kind in KINDS {
-        for size in [5, 6, 12, 30] {
+        for size in [5, 6, 12, 30, usize::MAX] {
             let config = TokeniserConfig { kind, size, ..Default::default() };
             let tokeniser = Tokeniser::learn(&TEXT, &config).unwrap();
-            assert_eq!(tokeniser.len(), size.min(tokeniser.len()), "{kind:?}");
+            assert!(tokeniser.len() <= size, "{kind:?}");
             tokeniser.decode(&tokeniser.encode(TEXT[5]));
         }
     }

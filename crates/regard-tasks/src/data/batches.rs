@@ -30,7 +30,9 @@ impl BatchSize {
     fn sequences(self, lengths: &[usize]) -> usize {
         match self {
             Self::Sequences(most) => most,
-            Self::Tokens(most) => most * lengths.len() / lengths.iter().sum::<usize>().max(1),
+            Self::Tokens(most) => {
+                most.saturating_mul(lengths.len()) / lengths.iter().sum::<usize>().max(1)
+            }
         }
     }
 }

@@ -53,11 +53,20 @@ pub struct Tagged {
     pub lines: Vec<usize>,
 }
 
-/// Reads sentences with labels. A file with a line of ten columns between tabs is CoNLL-U: comments,
+/// Reads sentences with labels. A file named so, or with ten columns between tabs, is CoNLL-U: comments,
 /// ranges of words (`1-2`) and empty nodes (`1.1`) are left out, and `column` is the label. Any other
 /// has a word first and its label last in each line, between tabs or spaces. A blank line ends a
 /// sentence. Refuses another number of columns, an empty word or label, words out of order, and a
 /// file without a sentence.
+///
+/// ```
+/// use regard_tasks::data::{ConllColumn, conll};
+/// # let file = tempfile::NamedTempFile::new().unwrap();
+/// std::fs::write(&file, "I PRON\nsaw VERB\n\nBirds NOUN\n").unwrap();
+/// let sentences = conll(&file, ConllColumn::Upos, None)?;
+/// assert_eq!(sentences[0].labels, ["PRON", "VERB"]);
+/// # Ok::<(), regard_tasks::Error>(())
+/// ```
 pub fn conll(
     path: impl AsRef<Path>,
     column: ConllColumn,
@@ -65,7 +74,8 @@ pub fn conll(
 ) -> Result<Vec<Tagged>> {
     let path = path.as_ref();
     let lines = lines(path, encoding)?;
-    let universal = lines.iter().any(|line| line.split('\t').count() == UNIVERSAL);
+    let named = path.to_string_lossy().trim_end_matches(".gz").ends_with(".conllu");
+    let universal = named || lines.iter().any(|line| line.split('\t').count() == UNIVERSAL);
     let width = if universal {
         UNIVERSAL
     } else {

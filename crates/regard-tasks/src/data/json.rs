@@ -9,10 +9,9 @@ use std::{fs, path::Path};
 ///
 /// ```
 /// use regard_tasks::data::{read_json, write_json};
-/// let path = std::env::temp_dir().join(format!("regard-{}.json", std::process::id()));
-/// write_json(&path, &[1, 2])?;
-/// assert_eq!(read_json::<Vec<u8>>(&path)?, [1, 2]);
-/// # std::fs::remove_file(path).unwrap();
+/// # let file = tempfile::NamedTempFile::new().unwrap();
+/// write_json(&file, &[1, 2])?;
+/// assert_eq!(read_json::<Vec<u8>>(&file)?, [1, 2]);
 /// # Ok::<(), regard_tasks::Error>(())
 /// ```
 pub fn read_json<T: DeserializeOwned>(path: impl AsRef<Path>) -> Result<T> {

@@ -20,6 +20,14 @@ pub struct Labelled {
 
 /// Reads a file of lines `label<TAB>text`. Refuses a line without a tab, an empty label or text, and
 /// a file without lines; blank lines at the end are none.
+///
+/// ```
+/// use regard_tasks::data::labelled;
+/// # let file = tempfile::NamedTempFile::new().unwrap();
+/// std::fs::write(&file, "good\ta fine film\n").unwrap();
+/// assert_eq!(labelled(&file, None)?[0].label, "good");
+/// # Ok::<(), regard_tasks::Error>(())
+/// ```
 pub fn labelled(path: impl AsRef<Path>, encoding: Option<&str>) -> Result<Vec<Labelled>> {
     let path = path.as_ref();
     let example = |(line, number): (&String, usize)| {
@@ -38,6 +46,15 @@ pub fn labelled(path: impl AsRef<Path>, encoding: Option<&str>) -> Result<Vec<La
 
 /// Reads files of which each holds the texts of one label, one in a line, all of a file behind those
 /// of the one before. Refuses an empty line before the last, and a file without lines.
+///
+/// ```
+/// use regard_tasks::data::labelled_files;
+/// # let file = tempfile::NamedTempFile::new().unwrap();
+/// std::fs::write(&file, "a fine film\n").unwrap();
+/// let files = [("good".to_string(), file.path().to_path_buf())];
+/// assert_eq!(labelled_files(&files, None)?[0].text, "a fine film");
+/// # Ok::<(), regard_tasks::Error>(())
+/// ```
 pub fn labelled_files(
     files: &[(String, PathBuf)],
     encoding: Option<&str>,

@@ -38,6 +38,14 @@ pub fn bytes(path: impl AsRef<Path>) -> Result<Vec<u8>> {
 /// What a text file holds, plain or gzip. A mark of the byte order at its start tells the encoding
 /// and is left out; without one it is the one named (as in HTML: "latin1", "gbk", "shift_jis"), or
 /// UTF-8. Refuses an unknown name, and bytes that are no text in the encoding, by their line.
+///
+/// ```
+/// use regard_tasks::data::text;
+/// # let file = tempfile::NamedTempFile::new().unwrap();
+/// std::fs::write(&file, b"gr\xfcn").unwrap();
+/// assert_eq!(text(&file, Some("latin1"))?, "grün");
+/// # Ok::<(), regard_tasks::Error>(())
+/// ```
 pub fn text(path: impl AsRef<Path>, encoding: Option<&str>) -> Result<String> {
     let path = path.as_ref();
     let encoding = match encoding {
@@ -65,6 +73,14 @@ pub fn text(path: impl AsRef<Path>, encoding: Option<&str>) -> Result<String> {
 }
 
 /// The lines of a text file, without their ends (LF or CRLF); as [`text`] reads it.
+///
+/// ```
+/// use regard_tasks::data::lines;
+/// # let file = tempfile::NamedTempFile::new().unwrap();
+/// std::fs::write(&file, "one\r\ntwo\n").unwrap();
+/// assert_eq!(lines(&file, None)?, ["one", "two"]);
+/// # Ok::<(), regard_tasks::Error>(())
+/// ```
 pub fn lines(path: impl AsRef<Path>, encoding: Option<&str>) -> Result<Vec<String>> {
     Ok(text(path, encoding)?.lines().map(str::to_string).collect())
 }

@@ -15,6 +15,15 @@ pub struct Parallel {
 
 /// Reads two files of which each line of one belongs to the same line of the other. Refuses files
 /// of different lengths, and files without a pair.
+///
+/// ```
+/// use regard_tasks::data::parallel;
+/// # let file = tempfile::NamedTempFile::new().unwrap();
+/// std::fs::write(&file, "Rust\n\n").unwrap();
+/// let both = parallel(&file, &file, None)?;
+/// assert_eq!((both.pairs.len(), both.skipped), (1, 1));
+/// # Ok::<(), regard_tasks::Error>(())
+/// ```
 pub fn parallel(
     source: impl AsRef<Path>,
     target: impl AsRef<Path>,
@@ -39,6 +48,14 @@ pub fn parallel(
 
 /// Reads a file of lines `source<TAB>target`. Refuses another number of columns, and a file without
 /// a pair.
+///
+/// ```
+/// use regard_tasks::data::parallel_tsv;
+/// # let file = tempfile::NamedTempFile::new().unwrap();
+/// std::fs::write(&file, "a dog\t一只狗\n").unwrap();
+/// assert_eq!(parallel_tsv(&file, None)?.pairs[0].1, "一只狗");
+/// # Ok::<(), regard_tasks::Error>(())
+/// ```
 pub fn parallel_tsv(path: impl AsRef<Path>, encoding: Option<&str>) -> Result<Parallel> {
     let path = path.as_ref();
     let lines = lines(path, encoding)?;

@@ -16,6 +16,15 @@ pub struct Table {
 
 /// Reads a file of comma-separated numbers, two columns or more. A first row without a number is the
 /// header. Refuses other rows of another length, and what is no finite number, by line and column.
+///
+/// ```
+/// use regard_tasks::data::table;
+/// # let file = tempfile::NamedTempFile::new().unwrap();
+/// std::fs::write(&file, "x,y\n1,2\n").unwrap();
+/// let table = table(&file, None)?;
+/// assert_eq!((&table.names[1][..], table.columns[1][0]), ("y", 2.0));
+/// # Ok::<(), regard_tasks::Error>(())
+/// ```
 pub fn table(path: impl AsRef<Path>, encoding: Option<&str>) -> Result<Table> {
     let path = path.as_ref();
     let text = text(path, encoding)?;

@@ -33,6 +33,9 @@ pub(super) struct Pairs {
 impl Pairs {
     pub(super) fn learn(lines: &[Cow<'_, str>], minimum_count: usize, size: usize) -> Result<Self> {
         let alphabet = alphabet(lines, minimum_count, room(size)?)?;
+        // More pieces than this cannot come from the text, and the trainer makes room for all.
+        let bytes: usize = lines.iter().map(|line| line.len()).sum();
+        let size = size.min(SPECIAL.len() + 1 + 3 * bytes);
         let mut trainer = BpeTrainer::builder()
             .show_progress(false)
             .vocab_size(size)
@@ -43,12 +46,12 @@ impl Pairs {
         // The trainer would drop rare characters as chance has it, and join what stands around
         // them: so it never sees them.
         let known = |line: &str| {
-            let parts = marked(line).collect::<Vec<_>>();
-            let known = |part: &String| -> Vec<String> {
-                let known = part.split(|character| !alphabet.contains(&character));
-                known.filter(|known| !known.is_empty()).map(str::to_string).collect()
-            };
-            Ok(parts.iter().flat_map(known).collect())
+            let mut known = Vec::new();
+            for word in marked(line) {
+                let parts = word.split(|character| !alphabet.contains(&character));
+                known.extend(parts.filter(|part| !part.is_empty()).map(str::to_string));
+            }
+            Ok(known)
         };
         let unlearned = |error| Error::asked(format!("byte pairs could not be learned: {error}"));
         trainer.feed(lines.iter().map(AsRef::as_ref), known).map_err(unlearned)?;
