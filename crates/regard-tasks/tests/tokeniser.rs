@@ -52,10 +52,8 @@ fn every_kind_gives_back_the_text_it_learned_from() {
 #[test]
 fn byte_pairs_give_back_new_texts_of_known_characters_up_to_their_spaces() {
     let tokeniser = learned(TokeniserKind::Bpe);
-    for text in
-        ["Straßenmann (läuft) ,und ! \" Gras-狗猫 dog的".replace('的', "只"), "一 只狗".into()]
-    {
-        assert_eq!(tokeniser.decode(&tokeniser.encode(&text)), text);
+    for text in ["Straßenmann (läuft) ,und ! \" Gras-狗猫 dog只", "一 只狗"] {
+        assert_eq!(tokeniser.decode(&tokeniser.encode(text)), text);
     }
     assert_eq!(tokeniser.decode(&tokeniser.encode("  Ein\t Mann\u{3000}läuft ")), "Ein Mann läuft");
 }

@@ -53,11 +53,11 @@ pub struct Tagged {
     pub lines: Vec<usize>,
 }
 
-/// Reads sentences with labels. A file named so, or with ten columns between tabs, is CoNLL-U: comments,
-/// ranges of words (`1-2`) and empty nodes (`1.1`) are left out, and `column` is the label. Any other
-/// has a word first and its label last in each line, between tabs or spaces. A blank line ends a
-/// sentence. Refuses another number of columns, an empty word or label, words out of order, and a
-/// file without a sentence.
+/// Reads sentences with labels. A file named so, or with ten columns between tabs, is CoNLL-U:
+/// comments, ranges of words (`1-2`) and empty nodes (`1.1`) are left out, and `column` is the
+/// label. Any other has a word first and its label last in each line, between tabs or spaces. A
+/// blank line ends a sentence. Refuses another number of columns, an empty word or label, words out
+/// of order, and a file without a sentence.
 ///
 /// ```
 /// use regard_tasks::data::{ConllColumn, conll};

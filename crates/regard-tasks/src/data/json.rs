@@ -5,7 +5,8 @@ use crate::{Error, Result};
 use serde::{Serialize, de::DeserializeOwned};
 use std::{fs, path::Path};
 
-/// Reads a value from a JSON file. Refuses what is damaged or holds something else, by file and line.
+/// Reads a value from a JSON file. Refuses what is damaged or holds something else, by file and
+/// line.
 ///
 /// ```
 /// use regard_tasks::data::{read_json, write_json};

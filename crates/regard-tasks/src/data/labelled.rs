@@ -18,8 +18,8 @@ pub struct Labelled {
     pub line: usize,
 }
 
-/// Reads a file of lines `label<TAB>text`. Refuses a line without a tab, an empty label or text, and
-/// a file without lines; blank lines at the end are none.
+/// Reads a file of lines `label<TAB>text`. Refuses a line without a tab, an empty label or text,
+/// and a file without lines; blank lines at the end are none.
 ///
 /// ```
 /// use regard_tasks::data::labelled;
@@ -44,8 +44,8 @@ pub fn labelled(path: impl AsRef<Path>, encoding: Option<&str>) -> Result<Vec<La
     filled(path, encoding)?.iter().zip(1..).map(example).collect()
 }
 
-/// Reads files of which each holds the texts of one label, one in a line, all of a file behind those
-/// of the one before. Refuses an empty line before the last, and a file without lines.
+/// Reads files of which each holds the texts of one label, one in a line, all of a file behind
+/// those of the one before. Refuses an empty line before the last, and a file without lines.
 ///
 /// ```
 /// use regard_tasks::data::labelled_files;

@@ -14,8 +14,9 @@ pub struct Table {
     pub columns: Vec<Vec<f64>>,
 }
 
-/// Reads a file of comma-separated numbers, two columns or more. A first row without a number is the
-/// header. Refuses other rows of another length, and what is no finite number, by line and column.
+/// Reads a file of comma-separated numbers, two columns or more. A first row without a number is
+/// the header. Refuses other rows of another length, and what is no finite number, by line and
+/// column.
 ///
 /// ```
 /// use regard_tasks::data::table;
@@ -78,7 +79,8 @@ fn add(table: &mut Table, row: &StringRecord) -> std::result::Result<(), String>
     Ok(())
 }
 
-/// The line where a row begins. The reader's own count stands before the blank lines it passes over.
+/// The line where a row begins. The reader's own count stands before the blank lines it passes
+/// over.
 fn line(text: &str, row: &StringRecord) -> usize {
     let start = row.position().map_or(0, |position| position.byte() as usize);
     let blank = text[start..].find(|end| end != '\r' && end != '\n').unwrap_or(0);
