@@ -1,0 +1,161 @@
+//! Sentences of which each word has a label.
+
+use super::lines::{columns, lines};
+use crate::{Error, Result};
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// How many columns CoNLL-U has.
+const UNIVERSAL: usize = 10;
+
+/// What opens a document in CoNLL-2003: not a sentence.
+const DOCUMENT: &str = "-DOCSTART-";
+
+/// The column of a CoNLL-U file that holds the labels.
+///
+/// ```
+/// use regard_tasks::data::ConllColumn;
+/// let column: ConllColumn = serde_json::from_str(r#""deprel""#).unwrap();
+/// assert_eq!(column, ConllColumn::Deprel);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ConllColumn {
+    /// The word itself.
+    Form = 1,
+    /// Its lemma.
+    Lemma,
+    /// Its universal part of speech.
+    #[default]
+    Upos,
+    /// Its part of speech in the language's own set.
+    Xpos,
+    /// Its morphological features, all of them as one label.
+    Feats,
+    /// The number of the word it hangs on.
+    Head,
+    /// Its relation to that word.
+    Deprel,
+    /// Its enhanced relations, all of them as one label.
+    Deps,
+    /// Anything else.
+    Misc,
+}
+
+/// A sentence of which each word has a label.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Tagged {
+    /// The words `[N]`.
+    pub words: Vec<String>,
+    /// Their labels `[N]`.
+    pub labels: Vec<String>,
+    /// The lines `[N]` of the file where they stand, from 1.
+    pub lines: Vec<usize>,
+}
+
+/// Reads sentences with labels. A file named so, or with ten columns between tabs, is CoNLL-U:
+/// comments, ranges of words (`1-2`) and empty nodes (`1.1`) are left out, and `column` is the
+/// label. Any other has a word first and its label last in each line, between tabs or spaces. A
+/// blank line ends a sentence. Refuses another number of columns, an empty word or label, words out
+/// of order, and a file without a sentence.
+///
+/// ```
+/// use regard_tasks::data::{ConllColumn, conll};
+/// # let file = tempfile::NamedTempFile::new().unwrap();
+/// std::fs::write(&file, "I PRON\nsaw VERB\n\nBirds NOUN\n").unwrap();
+/// let sentences = conll(&file, ConllColumn::Upos, None)?;
+/// assert_eq!(sentences[0].labels, ["PRON", "VERB"]);
+/// # Ok::<(), regard_tasks::Error>(())
+/// ```
+pub fn conll(
+    path: impl AsRef<Path>,
+    column: ConllColumn,
+    encoding: Option<&str>,
+) -> Result<Vec<Tagged>> {
+    let path = path.as_ref();
+    let lines = lines(path, encoding)?;
+    let named = path.to_string_lossy().trim_end_matches(".gz").ends_with(".conllu");
+    let universal = named || lines.iter().any(|line| line.split('\t').count() == UNIVERSAL);
+    let width = if universal {
+        UNIVERSAL
+    } else {
+        lines.iter().find_map(|line| plain_width(line)).unwrap_or(2)
+    };
+    let mut sentences = vec![];
+    let mut sentence = Tagged::default();
+    for (line, number) in lines.iter().zip(1..) {
+        if line.trim().is_empty() {
+            sentences.push(std::mem::take(&mut sentence));
+            continue;
+        }
+        let word = match universal {
+            true => universal_word(line, column, sentence.words.len() + 1),
+            false => plain_word(line, width),
+        };
+        if let Some((word, label)) = word.map_err(|what| Error::line(path, number, what))? {
+            sentence.words.push(word.into());
+            sentence.labels.push(label.into());
+            sentence.lines.push(number);
+        }
+    }
+    sentences.push(sentence);
+    sentences.retain(|sentence| !sentence.words.is_empty());
+    match sentences.len() {
+        0 => Err(Error::file(path, "there is no sentence")),
+        _ => Ok(sentences),
+    }
+}
+
+/// A word and its label; none where the line holds neither; or what is wrong.
+type Word<'a> = std::result::Result<Option<(&'a str, &'a str)>, String>;
+
+fn universal_word(line: &str, column: ConllColumn, place: usize) -> Word<'_> {
+    if line.starts_with('#') {
+        return Ok(None);
+    }
+    let cells = cells(line.split('\t').collect(), UNIVERSAL)?;
+    let number = cells[0];
+    if number.split(['-', '.']).all(|part| part.parse::<usize>().is_ok())
+        && number.contains(['-', '.'])
+    {
+        return Ok(None);
+    }
+    match number.parse::<usize>() {
+        Ok(number) if number == place => {
+            named(cells[ConllColumn::Form as usize], cells[column as usize])
+        }
+        _ => Err(format!("word {place} of a sentence was expected, `{number}` is there")),
+    }
+}
+
+fn plain_word(line: &str, width: usize) -> Word<'_> {
+    let cells = cells(plain_cells(line), width)?;
+    match cells[0] {
+        DOCUMENT => Ok(None),
+        word => named(word, cells[width - 1]),
+    }
+}
+
+fn named<'a>(word: &'a str, label: &'a str) -> Word<'a> {
+    match (word.trim(), label.trim()) {
+        ("", _) => Err("the word is empty".into()),
+        (_, "") => Err("the label is empty".into()),
+        both => Ok(Some(both)),
+    }
+}
+
+fn plain_cells(line: &str) -> Vec<&str> {
+    if line.contains('\t') { line.split('\t').collect() } else { line.split_whitespace().collect() }
+}
+
+/// How many columns a file has whose first line with words is this.
+fn plain_width(line: &str) -> Option<usize> {
+    Some(plain_cells(line).len().max(2)).filter(|_| !line.trim().is_empty())
+}
+
+fn cells(cells: Vec<&str>, width: usize) -> std::result::Result<Vec<&str>, String> {
+    match cells.len() {
+        count if count == width => Ok(cells),
+        count => Err(format!("{width} columns were expected, {}", columns(count))),
+    }
+}

@@ -1,0 +1,91 @@
+//! A text file as its lines: plain or compressed, in any encoding that is named.
+
+use crate::{Error, Result};
+use encoding_rs::{DecoderResult, Encoding, UTF_8};
+use flate2::read::MultiGzDecoder;
+use std::{
+    fs,
+    io::{ErrorKind, Read},
+    path::Path,
+};
+
+/// The two bytes that every gzip file begins with.
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+
+/// What a file holds, uncompressed where it is gzip, whatever its name. Refuses what is missing, no
+/// file, or cut short.
+///
+/// ```
+/// let error = regard_tasks::data::bytes("missing.gz").unwrap_err();
+/// assert_eq!(error.to_string(), "missing.gz: there is no such file");
+/// ```
+pub fn bytes(path: impl AsRef<Path>) -> Result<Vec<u8>> {
+    let path = path.as_ref();
+    let bytes = fs::read(path).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => Error::file(path, "there is no such file"),
+        ErrorKind::IsADirectory => Error::file(path, "this is a folder; a file was expected"),
+        _ => Error::file(path, format!("cannot be read: {error}")),
+    })?;
+    if !bytes.starts_with(&GZIP) {
+        return Ok(bytes);
+    }
+    let mut out = Vec::new();
+    let damaged = |error| Error::file(path, format!("the gzip data are cut short or bad: {error}"));
+    MultiGzDecoder::new(&bytes[..]).read_to_end(&mut out).map_err(damaged)?;
+    Ok(out)
+}
+
+/// What a text file holds, plain or gzip. A mark of the byte order at its start tells the encoding
+/// and is left out; without one it is the one named (as in HTML: "latin1", "gbk", "shift_jis"), or
+/// UTF-8. Refuses an unknown name, and bytes that are no text in the encoding, by their line.
+///
+/// ```
+/// use regard_tasks::data::text;
+/// # let file = tempfile::NamedTempFile::new().unwrap();
+/// std::fs::write(&file, b"gr\xfcn").unwrap();
+/// assert_eq!(text(&file, Some("latin1"))?, "grün");
+/// # Ok::<(), regard_tasks::Error>(())
+/// ```
+pub fn text(path: impl AsRef<Path>, encoding: Option<&str>) -> Result<String> {
+    let path = path.as_ref();
+    let encoding = match encoding {
+        None => UTF_8,
+        Some(name) => Encoding::for_label_no_replacement(name.as_bytes()).ok_or_else(|| {
+            Error::asked(format!("`{name}` is no known encoding; utf-8, latin1 and gbk are some"))
+        })?,
+    };
+    let bytes = bytes(path)?;
+    let mut decoder = encoding.new_decoder();
+    let most = decoder.max_utf8_buffer_length_without_replacement(bytes.len());
+    let mut text = String::with_capacity(most.unwrap_or_default());
+    match decoder.decode_to_string_without_replacement(&bytes, &mut text, true) {
+        (DecoderResult::InputEmpty, _) => Ok(text),
+        _ => {
+            let name = decoder.encoding().name();
+            let hint = match name {
+                "UTF-8" => "; `--encoding latin1` reads such files",
+                _ => "",
+            };
+            let line = text.matches('\n').count() + 1;
+            Err(Error::line(path, line, format!("these bytes are not {name}{hint}")))
+        }
+    }
+}
+
+/// The lines of a text file, without their ends (LF or CRLF); as [`text`] reads it.
+///
+/// ```
+/// use regard_tasks::data::lines;
+/// # let file = tempfile::NamedTempFile::new().unwrap();
+/// std::fs::write(&file, "one\r\ntwo\n").unwrap();
+/// assert_eq!(lines(&file, None)?, ["one", "two"]);
+/// # Ok::<(), regard_tasks::Error>(())
+/// ```
+pub fn lines(path: impl AsRef<Path>, encoding: Option<&str>) -> Result<Vec<String>> {
+    Ok(text(path, encoding)?.lines().map(str::to_string).collect())
+}
+
+/// "1 column is there", "2 columns are there".
+pub(super) fn columns(count: usize) -> String {
+    if count == 1 { "1 column is there".into() } else { format!("{count} columns are there") }
+}

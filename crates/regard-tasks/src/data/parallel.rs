@@ -1,0 +1,94 @@
+//! Sentences and their translations.
+
+use super::lines::{columns, lines};
+use crate::{Error, Result};
+use std::path::Path;
+
+/// Pairs of a source and its target, and what was left out.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Parallel {
+    /// Source and target.
+    pub pairs: Vec<(String, String)>,
+    /// How many pairs were left out because a side is empty.
+    pub skipped: usize,
+}
+
+/// Reads two files of which each line of one belongs to the same line of the other. Refuses files
+/// of different lengths, and files without a pair.
+///
+/// ```
+/// use regard_tasks::data::parallel;
+/// # let file = tempfile::NamedTempFile::new().unwrap();
+/// std::fs::write(&file, "Rust\n\n").unwrap();
+/// let both = parallel(&file, &file, None)?;
+/// assert_eq!((both.pairs.len(), both.skipped), (1, 1));
+/// # Ok::<(), regard_tasks::Error>(())
+/// ```
+pub fn parallel(
+    source: impl AsRef<Path>,
+    target: impl AsRef<Path>,
+    encoding: Option<&str>,
+) -> Result<Parallel> {
+    let (source, target) = (source.as_ref(), target.as_ref());
+    let (from, to) = (lines(source, encoding)?, lines(target, encoding)?);
+    if from.len() != to.len() {
+        return Err(Error::file(
+            source,
+            format!(
+                "{} lines, but {} has {}; each line should have its translation",
+                from.len(),
+                target.display(),
+                to.len()
+            ),
+        ));
+    }
+    let pairs = from.iter().zip(&to).map(|(from, to)| (from.as_str(), to.as_str()));
+    with_both_sides(source, pairs)
+}
+
+/// Reads a file of lines `source<TAB>target`. Refuses another number of columns, and a file without
+/// a pair.
+///
+/// ```
+/// use regard_tasks::data::parallel_tsv;
+/// # let file = tempfile::NamedTempFile::new().unwrap();
+/// std::fs::write(&file, "a dog\t一只狗\n").unwrap();
+/// assert_eq!(parallel_tsv(&file, None)?.pairs[0].1, "一只狗");
+/// # Ok::<(), regard_tasks::Error>(())
+/// ```
+pub fn parallel_tsv(path: impl AsRef<Path>, encoding: Option<&str>) -> Result<Parallel> {
+    let path = path.as_ref();
+    let lines = lines(path, encoding)?;
+    let mut pairs = Vec::new();
+    for (line, number) in lines.iter().zip(1..) {
+        pairs.push(match line.split('\t').collect::<Vec<_>>()[..] {
+            [source, target] => (source, target),
+            [blank] if blank.trim().is_empty() => ("", ""),
+            ref other => {
+                let there = columns(other.len());
+                let what = format!("source and target with a tab between were expected, {there}");
+                return Err(Error::line(path, number, what));
+            }
+        });
+    }
+    with_both_sides(path, pairs)
+}
+
+fn with_both_sides<'a>(
+    path: &Path,
+    pairs: impl IntoIterator<Item = (&'a str, &'a str)>,
+) -> Result<Parallel> {
+    let mut parallel = Parallel::default();
+    for (source, target) in pairs {
+        let (source, target) = (source.trim(), target.trim());
+        if source.is_empty() || target.is_empty() {
+            parallel.skipped += 1;
+        } else {
+            parallel.pairs.push((source.into(), target.into()));
+        }
+    }
+    match parallel.pairs.len() {
+        0 => Err(Error::file(path, "no line has both a source and a target")),
+        _ => Ok(parallel),
+    }
+}

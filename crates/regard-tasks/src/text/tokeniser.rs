@@ -1,0 +1,171 @@
+//! A text as the ids of its tokens, and back.
+
+use super::{
+    pairs::Pairs,
+    vocabulary::{SPECIAL, UNKNOWN, Vocabulary, characters},
+    words,
+};
+use crate::Result;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+
+/// What a token is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TokeniserKind {
+    /// What stands between spaces.
+    Whitespace,
+    /// Words and marks of punctuation; each Chinese or Japanese character by itself.
+    #[default]
+    Words,
+    /// Characters, spaces among them.
+    Characters,
+    /// Pieces of words, learned by joining the commonest pair of them again and again.
+    Bpe,
+}
+
+/// What a [`Tokeniser`] is to learn.
+///
+/// ```
+/// use regard_tasks::text::{TokeniserConfig, TokeniserKind};
+/// let config: TokeniserConfig = serde_json::from_str(r#"{ "kind": "bpe" }"#).unwrap();
+/// assert_eq!(config, TokeniserConfig { kind: TokeniserKind::Bpe, ..Default::default() });
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TokeniserConfig {
+    /// What a token is.
+    pub kind: TokeniserKind,
+    /// Whether capitals are made small.
+    pub lowercase: bool,
+    /// How many tokens there may be at most, the four special ones too.
+    pub size: usize,
+    /// A token that occurs less often in the training data is unknown.
+    pub minimum_count: usize,
+}
+
+impl Default for TokeniserConfig {
+    fn default() -> Self {
+        Self { kind: TokeniserKind::Words, lowercase: false, size: 10_000, minimum_count: 1 }
+    }
+}
+
+/// A text as the ids of its tokens, and back. Ids 0 to 3 are special: [`PADDING`](super::PADDING),
+/// [`START`](super::START), [`END`](super::END), [`UNKNOWN`].
+///
+/// ```
+/// use regard_tasks::text::{Tokeniser, TokeniserConfig};
+/// let tokeniser = Tokeniser::learn(&["I saw a saw.", "我看见锯子。"], &TokeniserConfig::default())?;
+/// let ids = tokeniser.encode("I saw 锯子.");
+/// assert_eq!(tokeniser.tokens("I saw 锯子."), ["I", "saw", "锯", "子", "."]);
+/// assert_eq!(tokeniser.decode(&ids), "I saw锯子.");
+/// # Ok::<(), regard_tasks::Error>(())
+/// ```
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tokeniser {
+    kind: TokeniserKind,
+    lowercase: bool,
+    known: Known,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Known {
+    Tokens(Vocabulary),
+    Pairs(Box<Pairs>),
+}
+
+impl Tokeniser {
+    /// The tokens of the training data. Refuses data without any, and a size without room for one.
+    pub fn learn(lines: &[impl AsRef<str>], config: &TokeniserConfig) -> Result<Self> {
+        let &TokeniserConfig { kind, lowercase, size, minimum_count } = config;
+        let lines: Vec<_> = lines.iter().map(|line| cased(line.as_ref(), lowercase)).collect();
+        let known = match kind {
+            TokeniserKind::Bpe => {
+                Known::Pairs(Box::new(Pairs::learn(&lines, minimum_count, size)?))
+            }
+            _ => {
+                let tokens = lines.iter().flat_map(|line| split(line, kind));
+                Known::Tokens(Vocabulary::learn(tokens, minimum_count, size)?)
+            }
+        };
+        Ok(Self { kind, lowercase, known })
+    }
+
+    /// What a token is.
+    pub fn kind(&self) -> TokeniserKind {
+        self.kind
+    }
+
+    /// The ids of a text's tokens `[N]`, without start and end.
+    pub fn encode(&self, text: &str) -> Vec<usize> {
+        let text = cased(text, self.lowercase);
+        match &self.known {
+            Known::Tokens(vocabulary) => {
+                split(&text, self.kind).into_iter().map(|token| vocabulary.id(token)).collect()
+            }
+            Known::Pairs(pairs) => pairs.pieces(&text).iter().map(|piece| piece.id).collect(),
+        }
+    }
+
+    /// The tokens `[N]` as they are shown beside a picture: an unknown one as it is written.
+    pub fn tokens(&self, text: &str) -> Vec<String> {
+        let text = cased(text, self.lowercase);
+        match &self.known {
+            Known::Tokens(_) => split(&text, self.kind).into_iter().map(str::to_string).collect(),
+            Known::Pairs(pairs) => {
+                let pieces = pairs.pieces(&text);
+                pieces.iter().map(|piece| Pairs::shown(&piece.surface).to_string()).collect()
+            }
+        }
+    }
+
+    /// The text of some ids. Padding, start and end are left out; unknown is written `<unk>`.
+    pub fn decode(&self, ids: &[usize]) -> String {
+        let ids = ids.iter().copied().filter(|&id| id >= UNKNOWN);
+        let names = ids.map(|id| self.name(id));
+        match self.kind {
+            TokeniserKind::Whitespace => names.collect::<Vec<_>>().join(" "),
+            TokeniserKind::Words => words::join(names),
+            TokeniserKind::Characters => names.collect(),
+            TokeniserKind::Bpe => Pairs::join(names),
+        }
+    }
+
+    /// One token as it is shown beside a picture; `<unk>` beyond the last.
+    pub fn token(&self, id: usize) -> &str {
+        match self.kind {
+            TokeniserKind::Bpe => Pairs::shown(self.name(id)),
+            _ => self.name(id),
+        }
+    }
+
+    /// How many ids there are, the four special ones too.
+    #[expect(clippy::len_without_is_empty, reason = "the special tokens are always here")]
+    pub fn len(&self) -> usize {
+        match &self.known {
+            Known::Tokens(vocabulary) => vocabulary.len(),
+            Known::Pairs(pairs) => pairs.names().len(),
+        }
+    }
+
+    fn name(&self, id: usize) -> &str {
+        match &self.known {
+            Known::Tokens(vocabulary) => vocabulary.name(id),
+            Known::Pairs(pairs) => pairs.names().get(id).map_or(SPECIAL[UNKNOWN], String::as_str),
+        }
+    }
+}
+
+fn cased(text: &str, lowercase: bool) -> Cow<'_, str> {
+    if lowercase { text.to_lowercase().into() } else { text.into() }
+}
+
+fn split(text: &str, kind: TokeniserKind) -> Vec<&str> {
+    match kind {
+        TokeniserKind::Characters => characters(text).collect(),
+        TokeniserKind::Words => words::words(text).collect(),
+        TokeniserKind::Whitespace | TokeniserKind::Bpe => text.split_whitespace().collect(),
+    }
+}
