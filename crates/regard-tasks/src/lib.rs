@@ -1,5 +1,6 @@
 //! Data in, training, evaluation, checkpoints, pictures out. Knows files; knows no terminal.
 
+pub mod data;
 mod error;
 mod scene;
 
