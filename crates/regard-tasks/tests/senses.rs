@@ -1,5 +1,7 @@
 //! Sound, images and graphs: what is read right, and what is refused in which words.
 
+#![allow(clippy::unwrap_used)]
+
 use flate2::{Compression, write::GzEncoder};
 use image::{GrayImage, ImageFormat, Luma, Rgb, RgbImage, Rgba, RgbaImage};
 use regard_tasks::data::{
@@ -87,6 +89,13 @@ mod graphs {
             0.0, 0.0, 0.0,
             0.25, 0.25, 0.5,
         ]);
+    }
+
+    #[test]
+    fn ends_of_lines_and_marks_of_other_editors_change_nothing() {
+        let marked = |text: &str| format!("\u{feff}{}", text.replace('\n', "\r\n"));
+        let other = graph(&marked(NODES), &marked(EDGES), &marked(SPLIT)).1.unwrap();
+        assert_eq!(other, graph(NODES, EDGES, SPLIT).1.unwrap());
     }
 
     #[test]
@@ -661,6 +670,14 @@ mod mel {
     }
 
     #[test]
+    fn a_constant_has_deviation_one_and_a_small_feature_its_own() {
+        let row = |at: usize| [0.1, 1e-9 * at as f32];
+        let standard = Standard::measured(&[(0..3).flat_map(row).collect()], 2).unwrap();
+        assert_eq!(standard.deviation[0], 1.0);
+        assert!((standard.deviation[1] / 8.165e-10 - 1.0).abs() < 1e-3);
+    }
+
+    #[test]
     fn vectors_of_another_width_and_none_at_all_are_refused() {
         let message = |result: Result<Standard>| result.unwrap_err().to_string();
         assert_eq!(
@@ -729,6 +746,9 @@ mod sounds {
             let message = refused(folder.path(), &list, &SoundOptions::default());
             assert_eq!(message, format!("list.tsv, {expected}"));
         }
+        let latin1 = write(folder.path(), "list.tsv", b"yes\t1.wav\nn\xf3\t1.wav\n");
+        let message = refused(folder.path(), &latin1, &SoundOptions::default());
+        assert!(message.starts_with("list.tsv, line 2: "), "{message}");
         let list = write(folder.path(), "list.tsv", "\n");
         let message = refused(folder.path(), &list, &SoundOptions::default());
         assert_eq!(message, "list.tsv: it lists no recordings");

@@ -211,13 +211,14 @@ impl Standard {
         };
         let mean = averaged(&|_, value| value);
         let variance = averaged(&|at, value| (value - mean[at]).powi(2));
-        let deviation = |variance: f64| match variance.sqrt() as f32 {
-            deviation if deviation < f32::EPSILON => 1.0,
-            deviation => deviation,
+        // What is left of a constant after rounding is no deviation.
+        let deviation = |(mean, variance): (&f64, f64)| match variance.sqrt() {
+            deviation if deviation <= mean.abs() * f64::from(f32::EPSILON) => 1.0,
+            deviation => deviation as f32,
         };
         Ok(Self {
             mean: mean.iter().map(|&mean| mean as f32).collect(),
-            deviation: variance.into_iter().map(deviation).collect(),
+            deviation: mean.iter().zip(variance).map(deviation).collect(),
         })
     }
 
@@ -234,7 +235,7 @@ impl Standard {
 }
 
 fn fits(sequence: &[f32], width: usize) -> Result<()> {
-    if width == 0 || sequence.len() % width != 0 {
+    if width == 0 || !sequence.len().is_multiple_of(width) {
         let what = format!("{} values are not vectors of width {width}", sequence.len());
         return Err(Error::asked(what));
     }

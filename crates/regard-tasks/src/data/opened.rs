@@ -21,7 +21,9 @@ pub(super) fn numbered_lines(path: &Path) -> Result<Vec<(usize, String)>> {
     let mut lines = Vec::new();
     for (at, line) in BufReader::new(opened(path)?).lines().enumerate() {
         let line = line.map_err(|error| Error::line(path, at + 1, error.to_string()))?;
-        lines.push((at + 1, line.trim_end().to_owned()));
+        // Some editors begin a file with a mark of its encoding.
+        let text = if at == 0 { line.trim_start_matches('\u{feff}') } else { &line };
+        lines.push((at + 1, text.trim_end().to_owned()));
     }
     let kept = lines.iter().rposition(|(_, line)| !line.is_empty()).map_or(0, |last| last + 1);
     lines.truncate(kept);
