@@ -240,8 +240,10 @@ mod idx {
             assert_eq!(images.labels, ["7", "10"]);
             assert_eq!(images.pixels, [0, 255, 51, 1, 2, 3]);
             assert_eq!(images.values(&[0]).unwrap(), [0.0, 1.0, 0.2]);
-            let error = images.values(&[2]).unwrap_err().to_string();
-            assert_eq!(error, "there is no image 2; there are 2");
+            for at in [2, usize::MAX] {
+                let error = images.values(&[at]).unwrap_err().to_string();
+                assert_eq!(error, format!("there is no image {at}; there are 2"));
+            }
         }
     }
 

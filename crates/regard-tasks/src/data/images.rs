@@ -103,7 +103,8 @@ impl Images {
         let size = self.channels * self.height * self.width;
         let mut values = Vec::with_capacity(which.len() * size);
         for &at in which {
-            let pixels = self.pixels.get(at * size..(at + 1) * size).ok_or_else(|| {
+            let there = (at < self.len()).then(|| at * size..(at + 1) * size);
+            let pixels = there.and_then(|range| self.pixels.get(range)).ok_or_else(|| {
                 Error::asked(format!("there is no image {at}; there are {}", self.len()))
             })?;
             values.extend(pixels.iter().map(|&pixel| f32::from(pixel) / 255.0));
