@@ -17,18 +17,19 @@ pub(super) fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(entries)
 }
 
-/// The files of a folder that has one folder for each label.
-pub(super) struct Labelled {
-    /// Each file with its label: by label, then by name.
+/// Files with labels.
+pub(super) struct LabelledFiles {
+    /// Each file with its label.
     pub(super) files: Vec<(PathBuf, String)>,
     /// What is not a file of the kind asked for.
     pub(super) left_out: Vec<PathBuf>,
 }
 
-impl Labelled {
-    /// The files with one of these extensions. Refuses a root without folders and a label without
+impl LabelledFiles {
+    /// The files with one of these extensions in a folder for each label: by label, then by name.
+    /// Refuses a root without folders and a label without
     /// files.
-    pub(super) fn read(root: &Path, extensions: &[&str]) -> Result<Self> {
+    pub(super) fn in_folders(root: &Path, extensions: &[&str]) -> Result<Self> {
         let (folders, mut left_out): (Vec<_>, Vec<_>) =
             entries(root)?.into_iter().partition(|path| path.is_dir());
         if folders.is_empty() {

@@ -1,6 +1,6 @@
 //! Images with labels: all of one size, from PNG and JPEG files in a folder per label.
 
-use super::folder::Labelled;
+use super::folder::LabelledFiles;
 use crate::{Error, Result};
 use image::imageops::FilterType;
 use image::{
@@ -45,7 +45,8 @@ impl Images {
         if options.side == Some(0) {
             return Err(Error::asked("images cannot be brought to a side of 0 pixels"));
         }
-        let Labelled { files, left_out } = Labelled::read(root, &["png", "jpg", "jpeg"])?;
+        let LabelledFiles { files, left_out } =
+            LabelledFiles::in_folders(root, &["png", "jpg", "jpeg"])?;
         let (mut pixels, mut labels) = (Vec::new(), Vec::new());
         let mut first: Option<(u32, u32, PathBuf)> = None;
         for (path, label) in files {

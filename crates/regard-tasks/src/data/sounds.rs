@@ -1,6 +1,6 @@
 //! Which recordings there are, and what they are labelled: by folder, by a list, or by name.
 
-use super::folder::{Labelled, entries, has_extension};
+use super::folder::{LabelledFiles, entries, has_extension};
 use super::opened::numbered_lines;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -56,7 +56,7 @@ impl Sounds {
     /// # Ok::<(), regard_tasks::Error>(())
     /// ```
     pub fn find(path: &Path, options: &SoundOptions) -> Result<Self> {
-        let Labelled { files, left_out } = match options.label_field {
+        let LabelledFiles { files, left_out } = match options.label_field {
             _ if path.is_file() => listed(path)?,
             Some(field) => flat(path, field)?,
             None => per_label(path)?,
@@ -80,7 +80,7 @@ impl SoundOptions {
     }
 }
 
-fn listed(list: &Path) -> Result<Labelled> {
+fn listed(list: &Path) -> Result<LabelledFiles> {
     let folder = list.parent().unwrap_or(Path::new(""));
     let mut files = Vec::new();
     for (line, text) in numbered_lines(list)? {
@@ -100,10 +100,10 @@ fn listed(list: &Path) -> Result<Labelled> {
     if files.is_empty() {
         return Err(Error::file(list, "it lists no recordings"));
     }
-    Ok(Labelled { files, left_out: vec![] })
+    Ok(LabelledFiles { files, left_out: vec![] })
 }
 
-fn flat(folder: &Path, label_field: usize) -> Result<Labelled> {
+fn flat(folder: &Path, label_field: usize) -> Result<LabelledFiles> {
     let (wanted, left_out): (Vec<_>, Vec<_>) = recordings(folder)?;
     if wanted.is_empty() {
         return Err(Error::file(folder, "it has no file that ends with .wav"));
@@ -112,17 +112,17 @@ fn flat(folder: &Path, label_field: usize) -> Result<Labelled> {
         let label = field(&path, label_field)?;
         Ok((path, label))
     });
-    Ok(Labelled { files: labelled.collect::<Result<_>>()?, left_out })
+    Ok(LabelledFiles { files: labelled.collect::<Result<_>>()?, left_out })
 }
 
-fn per_label(root: &Path) -> Result<Labelled> {
+fn per_label(root: &Path) -> Result<LabelledFiles> {
     let has_folders = entries(root)?.iter().any(|path| path.is_dir());
     if !has_folders && !recordings(root)?.0.is_empty() {
         let what = "it has recordings and no folders; `label_field` says which field of their \
                     names is the label";
         return Err(Error::file(root, what));
     }
-    Labelled::read(root, &["wav"])
+    LabelledFiles::in_folders(root, &["wav"])
 }
 
 fn recordings(folder: &Path) -> Result<(Vec<PathBuf>, Vec<PathBuf>)> {
