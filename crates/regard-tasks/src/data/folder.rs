@@ -27,8 +27,7 @@ pub(super) struct LabelledFiles {
 
 impl LabelledFiles {
     /// The files with one of these extensions in a folder for each label: by label, then by name.
-    /// Refuses a root without folders and a label without
-    /// files.
+    /// Refuses a root without folders and a label without files.
     pub(super) fn in_folders(root: &Path, extensions: &[&str]) -> Result<Self> {
         let (folders, mut left_out): (Vec<_>, Vec<_>) =
             entries(root)?.into_iter().partition(|path| path.is_dir());
