@@ -1,0 +1,60 @@
+//! A folder's files, in an order that is the same on every machine.
+
+use crate::{Error, Result};
+use std::path::{Path, PathBuf};
+
+/// What a folder holds, by name. Hidden files (`.DS_Store`) are not data.
+pub(super) fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
+    let failed = |error| Error::file(folder, error);
+    let mut entries = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if !name(&path).starts_with('.') {
+            entries.push(path);
+        }
+    }
+    entries.sort();
+    Ok(entries)
+}
+
+/// Files with labels.
+pub(super) struct LabelledFiles {
+    /// Each file with its label.
+    pub(super) files: Vec<(PathBuf, String)>,
+    /// What is not a file of the kind asked for.
+    pub(super) left_out: Vec<PathBuf>,
+}
+
+impl LabelledFiles {
+    /// The files with one of these extensions in a folder for each label: by label, then by name.
+    /// Refuses a root without folders and a label without files.
+    pub(super) fn in_folders(root: &Path, extensions: &[&str]) -> Result<Self> {
+        let (folders, mut left_out): (Vec<_>, Vec<_>) =
+            entries(root)?.into_iter().partition(|path| path.is_dir());
+        if folders.is_empty() {
+            return Err(Error::file(root, "one folder for each label was expected, it has none"));
+        }
+        let mut files = Vec::new();
+        for folder in folders {
+            let (wanted, others): (Vec<_>, Vec<_>) =
+                entries(&folder)?.into_iter().partition(|path| has_extension(path, extensions));
+            if wanted.is_empty() {
+                let what = format!("it has no file that ends with .{}", extensions.join(" or ."));
+                return Err(Error::file(folder, what));
+            }
+            let label = name(&folder);
+            files.extend(wanted.into_iter().map(|path| (path, label.clone())));
+            left_out.extend(others);
+        }
+        Ok(Self { files, left_out })
+    }
+}
+
+pub(super) fn has_extension(path: &Path, extensions: &[&str]) -> bool {
+    let own = path.extension().unwrap_or_default();
+    path.is_file() && extensions.iter().any(|extension| own.eq_ignore_ascii_case(extension))
+}
+
+fn name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
