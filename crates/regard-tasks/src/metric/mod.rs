@@ -1,0 +1,6 @@
+//! How good an answer is.
+
+mod bleu;
+mod text;
+
+pub use bleu::{Bleu, Smoothing, Tokenisation};
