@@ -63,7 +63,7 @@ struct Regression {
 }
 
 fn fixture() -> Fixture {
-    serde_json::from_str(include_str!("../../../fixtures/metrics.json")).unwrap()
+    serde_json::from_str(include_str!("../../../fixtures/metrics.json")).expect("known scores")
 }
 
 #[track_caller]

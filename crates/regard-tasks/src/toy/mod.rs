@@ -3,14 +3,30 @@
 //! Texts come in random order and no two are the same, so however they are cut into parts, no
 //! part holds a sentence of another.
 
+mod blocks;
+mod cue;
 mod dates;
+mod graph;
+mod karate;
 mod phrases;
+mod shapes;
+mod sine;
+mod tagged;
+mod tones;
 
+pub use blocks::blocks;
+pub use cue::cues;
 pub use dates::dates;
+pub use graph::Graph;
+pub use karate::karate;
 pub use phrases::phrases;
+pub use shapes::shapes;
+pub use sine::{sine, sine_truth};
+pub use tagged::tagged;
+pub use tones::{TONE_RATE, tones};
 
 use crate::{Error, Result};
-use regard::Random;
+use regard::{DType, Random};
 use std::collections::HashSet;
 
 /// How many draws in a row may repeat what there is before a generator counts as exhausted.
@@ -22,6 +38,16 @@ fn pick<'a, T>(random: &Random, from: &'a [T]) -> &'a T {
 
 fn chance(random: &Random, likelihood: f64) -> bool {
     random.number() < likelihood
+}
+
+/// `count` labels below `labels` in random order, as many of each as can be.
+fn balanced(random: &Random, count: usize, labels: usize) -> Vec<usize> {
+    random.order(count).into_iter().map(|at| at % labels).collect()
+}
+
+/// `count` normal numbers around 0.
+fn normal(random: &Random, count: usize, deviation: f64) -> Result<Vec<f32>> {
+    Ok(random.normal(&[count], 0.0, deviation, DType::F32)?.to_vec()?)
 }
 
 /// `count` draws of which no two have a text in common.

@@ -132,130 +132,78 @@ fn closed(mut draw: impl FnMut() -> Thing) -> Thing {
     }
 }
 
-/// The verb of each language, as time and form want it, and when it is.
-struct Told {
-    /// Before the subject: "does".
-    auxiliary: String,
-    /// After it: "does not eat".
-    predicate: String,
+/// When a thing is done, and what that makes of the verb.
+struct Tense {
+    /// For questions and negations: "did".
+    auxiliary: &'static str,
+    /// The verb with that: "eat".
+    infinitive: String,
+    /// The verb without: "ate".
+    alone: String,
     time: Option<(&'static str, &'static str)>,
-    /// Between time and place: 不, 会, 经常.
-    chinese: &'static str,
-    /// After the verb: 了.
-    done: &'static str,
-    /// After everything: 了.
-    over: &'static str,
+    /// Between time and place: 会 in a statement or question, 不会 in a negation.
+    chinese: [&'static str; 2],
+    /// Whether Chinese marks it with 了.
+    over: bool,
 }
 
-fn told(random: &Random, verb: &Verb, agreement: Agreement, form: Form, placed: bool) -> Told {
-    let at = |times: &[(&'static str, &'static str)], likelihood| {
-        chance(random, likelihood).then(|| *pick(random, times))
-    };
-    let (act, be) = (agreement.act(), agreement.be());
-    let plain = if agreement == Agreement::One { verb.third } else { verb.base };
-    let base = Told {
-        auxiliary: String::new(),
-        predicate: String::new(),
-        time: None,
-        chinese: "",
-        done: "",
-        over: "",
-    };
-    let (auxiliary, predicate) = (|word: &str| word.to_string(), |parts: &[&str]| words(parts));
-    match (random.below(10), form) {
-        // The past always says when: "read" alone would not tell.
-        (0..=3, Form::Statement) => {
-            Told { predicate: verb.past.into(), time: at(&PAST, 1.0), done: "了", ..base }
-        }
-        (0..=3, Form::Negation) => Told {
-            predicate: predicate(&["did not", verb.base]),
-            time: at(&PAST, 1.0),
-            chinese: "没有",
-            ..base
-        },
-        (0..=3, Form::Question) => Told {
-            auxiliary: auxiliary("did"),
-            predicate: verb.base.into(),
-            time: at(&PAST, 1.0),
-            over: "了",
-            ..base
-        },
-        (4..=5, Form::Statement) => Told {
-            predicate: predicate(&["will", verb.base]),
-            time: at(&FUTURE, 0.7),
-            chinese: "会",
-            ..base
-        },
-        (4..=5, Form::Negation) => Told {
-            predicate: predicate(&["will not", verb.base]),
-            time: at(&FUTURE, 0.7),
-            chinese: "不会",
-            ..base
-        },
-        (4..=5, Form::Question) => Told {
-            auxiliary: auxiliary("will"),
-            predicate: verb.base.into(),
-            time: at(&FUTURE, 0.7),
-            chinese: "会",
-            ..base
-        },
-        (6, Form::Statement) => Told {
-            predicate: predicate(&[
-                if agreement == Agreement::One { "wants to" } else { "want to" },
-                verb.base,
-            ]),
-            time: at(&FUTURE, 0.5),
-            chinese: "想",
-            ..base
-        },
-        (6, Form::Negation) => Told {
-            predicate: predicate(&[act, "not want to", verb.base]),
-            time: at(&FUTURE, 0.5),
-            chinese: "不想",
-            ..base
-        },
-        (6, Form::Question) => Told {
-            auxiliary: auxiliary(act),
-            predicate: predicate(&["want to", verb.base]),
-            time: at(&FUTURE, 0.5),
-            chinese: "想",
-            ..base
-        },
-        (7, Form::Statement) => {
-            let (often, chinese) = *pick(random, &FREQUENCIES);
-            Told { predicate: words(&[often, plain]), chinese, ..base }
-        }
-        (8, Form::Statement | Form::Question) => {
-            // A place brings its own 在.
-            let chinese = if placed { "正" } else { "正在" };
-            let time = at(&[("now", "现在")], 0.6);
-            match form {
-                Form::Question => Told {
-                    auxiliary: auxiliary(be),
-                    predicate: verb.going_on.into(),
-                    time,
-                    chinese,
-                    ..base
-                },
-                _ => Told { predicate: words(&[be, verb.going_on]), time, chinese, ..base },
+impl Tense {
+    fn draw(random: &Random, verb: &Verb, agreement: Agreement, form: Form, placed: bool) -> Self {
+        let at = |times: &[(&'static str, &'static str)], likelihood| {
+            chance(random, likelihood).then(|| *pick(random, times))
+        };
+        let one = agreement == Agreement::One;
+        let alone = if one { verb.third } else { verb.base };
+        let habit = Self {
+            auxiliary: agreement.act(),
+            infinitive: verb.base.into(),
+            alone: alone.into(),
+            time: None,
+            chinese: ["", "不"],
+            over: false,
+        };
+        match random.below(10) {
+            0..=3 => Self {
+                auxiliary: "did",
+                alone: verb.past.into(),
+                // Always: "read" alone would not tell.
+                time: at(&PAST, 1.0),
+                chinese: ["", "没有"],
+                over: true,
+                ..habit
+            },
+            4..=5 => Self {
+                auxiliary: "will",
+                alone: words(&["will", verb.base]),
+                time: at(&FUTURE, 0.7),
+                chinese: ["会", "不会"],
+                ..habit
+            },
+            6 => Self {
+                infinitive: words(&["want to", verb.base]),
+                alone: words(&[if one { "wants to" } else { "want to" }, verb.base]),
+                time: at(&FUTURE, 0.5),
+                chinese: ["想", "不想"],
+                ..habit
+            },
+            7 if form == Form::Statement => {
+                let (often, chinese) = *pick(random, &FREQUENCIES);
+                Self { alone: words(&[often, alone]), chinese: [chinese; 2], ..habit }
             }
+            8 if form != Form::Negation => Self {
+                auxiliary: agreement.be(),
+                infinitive: verb.going_on.into(),
+                alone: words(&[agreement.be(), verb.going_on]),
+                time: at(&[("now", "现在")], 0.6),
+                // A place brings its own 在.
+                chinese: if placed { ["正"; 2] } else { ["正在"; 2] },
+                ..habit
+            },
+            _ if form == Form::Statement && chance(random, 0.5) => {
+                Self { time: at(&HABITS, 0.7), ..habit }
+            }
+            _ => Self { time: at(&TODAY, 0.6), ..habit },
         }
-        (_, Form::Statement) => {
-            let times = if chance(random, 0.5) { &HABITS[..] } else { &TODAY[..] };
-            Told { predicate: plain.into(), time: at(times, 0.7), ..base }
-        }
-        (_, Form::Negation) => Told {
-            predicate: predicate(&[act, "not", verb.base]),
-            time: at(&TODAY, 0.6),
-            chinese: "不",
-            ..base
-        },
-        (_, Form::Question) => Told {
-            auxiliary: auxiliary(act),
-            predicate: verb.base.into(),
-            time: at(&TODAY, 0.6),
-            ..base
-        },
     }
 }
 
@@ -268,32 +216,39 @@ fn doing(random: &Random, form: Form) -> Pair {
     let friend = (!event.last && chance(random, 0.25))
         .then(|| Person::other_than(random, &subject))
         .filter(|friend| !event.english.ends_with(&friend.object));
-    let told = told(random, event.verb, subject.agreement, form, place.is_some());
+    let tense = Tense::draw(random, event.verb, subject.agreement, form, place.is_some());
 
-    let (when, time) = told.time.unwrap_or_default();
+    let (asked, predicate) = match form {
+        Form::Statement => ("", tense.alone),
+        Form::Negation => ("", words(&[tense.auxiliary, "not", &tense.infinitive])),
+        Form::Question => (tense.auxiliary, tense.infinitive),
+    };
+    let (when, time) = tense.time.unwrap_or_default();
     let early = event.last || form != Form::Question && chance(random, 0.3);
     let english = words(&[
         if early { when } else { "" },
-        &told.auxiliary,
+        asked,
         &subject.subject,
-        &told.predicate,
+        &predicate,
         &event.english,
         &friend.as_ref().map_or(String::new(), |friend| format!("with {}", friend.object)),
         place.map_or("", |place| place.0),
         if early { "" } else { when },
         if form == Form::Question { "?" } else { "" },
     ]);
+    // 吃了苹果, but 吃苹果了吗？
+    let over = |in_form| if tense.over && form == in_form { "了" } else { "" };
     let chinese = [
         &subject.chinese,
         time,
-        told.chinese,
+        tense.chinese[(form == Form::Negation) as usize],
         &friend.map_or(String::new(), |friend| format!("和{}一起", friend.chinese)),
         &place.map_or(String::new(), |place| format!("在{}", place.1)),
         &event.before,
         event.verb.chinese,
-        told.done,
+        over(Form::Statement),
         &event.chinese,
-        told.over,
+        over(Form::Question),
     ]
     .concat();
     (english, form_of(chinese, form))
