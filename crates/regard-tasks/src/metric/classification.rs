@@ -1,0 +1,105 @@
+//! How labels were told apart: counts of what was taken for what, and the scores that follow.
+
+use crate::{Error, Result};
+use serde::Serialize;
+
+/// How often each label was taken for each.
+///
+/// ```
+/// use regard_tasks::metric::Confusion;
+/// let confusion = Confusion::count(&[0, 0, 1, 1], &[0, 1, 1, 1], &["cat", "dog"])?;
+/// assert_eq!(confusion.counts, [[1, 1], [0, 2]]);
+/// assert_eq!(confusion.accuracy(), 0.75);
+/// # Ok::<(), regard_tasks::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Confusion {
+    /// The labels' names.
+    pub labels: Vec<String>,
+    /// Row: what is true; column: what was guessed.
+    pub counts: Vec<Vec<usize>>,
+}
+
+/// One label's line of the table.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LabelScore {
+    /// The label's name.
+    pub label: String,
+    /// Of what was guessed to be it, the part that is; 0 where nothing was.
+    pub precision: f64,
+    /// Of what is it, the part that was guessed to be; 0 where nothing is.
+    pub recall: f64,
+    /// The harmonic mean of both; 0 where both are.
+    pub f1: f64,
+    /// How many are it.
+    pub support: usize,
+}
+
+impl Confusion {
+    /// Counts places in `labels`: what is true, what was guessed. Refuses lists of different
+    /// lengths and a place beyond the labels.
+    pub fn count(truth: &[usize], guess: &[usize], labels: &[impl AsRef<str>]) -> Result<Self> {
+        if truth.len() != guess.len() {
+            let (truth, guess) = (truth.len(), guess.len());
+            return Err(Error::asked(format!("there are {guess} guesses for {truth} labels")));
+        }
+        if let Some(beyond) = truth.iter().chain(guess).find(|&&at| at >= labels.len()) {
+            let count = labels.len();
+            return Err(Error::asked(format!("label {beyond} is not among {count} labels")));
+        }
+        let mut counts = vec![vec![0; labels.len()]; labels.len()];
+        for (&truth, &guess) in truth.iter().zip(guess) {
+            counts[truth][guess] += 1;
+        }
+        Ok(Self { labels: labels.iter().map(|label| label.as_ref().into()).collect(), counts })
+    }
+
+    /// The part that was guessed right; 0 where nothing was guessed.
+    pub fn accuracy(&self) -> f64 {
+        let right: usize = (0..self.labels.len()).map(|at| self.counts[at][at]).sum();
+        part(right, self.counts.iter().flatten().sum())
+    }
+
+    /// The mean of the labels' F1, over the labels that are true or were guessed at least once.
+    pub fn macro_f1(&self) -> f64 {
+        let seen: Vec<f64> = (0..self.labels.len())
+            .filter(|&at| self.support(at) + self.guessed(at) > 0)
+            .map(|at| self.f1(at))
+            .collect();
+        if seen.is_empty() { 0.0 } else { seen.iter().sum::<f64>() / seen.len() as f64 }
+    }
+
+    /// F1 of all labels' counts together: where every item has one label and one guess, each
+    /// wrong guess misses one label and invents one, so it is the accuracy.
+    pub fn micro_f1(&self) -> f64 {
+        self.accuracy()
+    }
+
+    /// A line for each label, in their order.
+    pub fn table(&self) -> Vec<LabelScore> {
+        let line = |(at, label): (usize, &String)| LabelScore {
+            label: label.clone(),
+            precision: part(self.counts[at][at], self.guessed(at)),
+            recall: part(self.counts[at][at], self.support(at)),
+            f1: self.f1(at),
+            support: self.support(at),
+        };
+        self.labels.iter().enumerate().map(line).collect()
+    }
+
+    fn support(&self, at: usize) -> usize {
+        self.counts[at].iter().sum()
+    }
+
+    fn guessed(&self, at: usize) -> usize {
+        self.counts.iter().map(|row| row[at]).sum()
+    }
+
+    fn f1(&self, at: usize) -> f64 {
+        part(2 * self.counts[at][at], self.support(at) + self.guessed(at))
+    }
+}
+
+fn part(some: usize, all: usize) -> f64 {
+    if all == 0 { 0.0 } else { some as f64 / all as f64 }
+}

@@ -1,0 +1,186 @@
+//! Metrics held against sacreBLEU's and scikit-learn's results, written by
+//! `bench/fixtures/metrics.py`.
+
+use regard_tasks::metric::{
+    Bleu, Confusion, Smoothing, Tokenisation, chrf, chrf_plus_plus, mean_squared_error, perplexity,
+    r_squared,
+};
+use serde::Deserialize;
+use std::collections::HashMap;
+
+#[derive(Deserialize)]
+struct Fixture {
+    corpora: Vec<Corpus>,
+    classifications: Vec<Classification>,
+    regressions: Vec<Regression>,
+}
+
+#[derive(Deserialize)]
+struct Corpus {
+    name: String,
+    hypotheses: Vec<String>,
+    references: Vec<Vec<String>>,
+    /// By tokenisation/smoothing.
+    bleu: HashMap<String, KnownBleu>,
+    /// By word order.
+    chrf: HashMap<String, f64>,
+}
+
+#[derive(Deserialize)]
+struct KnownBleu {
+    score: f64,
+    precisions: [f64; 4],
+    correct: [usize; 4],
+    total: [usize; 4],
+    brevity: f64,
+    hypothesis_length: usize,
+    reference_length: usize,
+}
+
+#[derive(Deserialize)]
+struct Classification {
+    name: String,
+    truth: Vec<String>,
+    guess: Vec<String>,
+    labels: Vec<String>,
+    accuracy: f64,
+    macro_f1: f64,
+    micro_f1: f64,
+    confusion: Vec<Vec<usize>>,
+    precision: Vec<f64>,
+    recall: Vec<f64>,
+    f1: Vec<f64>,
+    support: Vec<usize>,
+}
+
+#[derive(Deserialize)]
+struct Regression {
+    name: String,
+    truth: Vec<f64>,
+    guess: Vec<f64>,
+    r2: f64,
+    mean_squared_error: f64,
+}
+
+fn fixture() -> Fixture {
+    serde_json::from_str(include_str!("../../../fixtures/metrics.json")).expect("known scores")
+}
+
+#[track_caller]
+fn near(ours: f64, known: f64, what: &str) {
+    assert!((ours - known).abs() < 1e-9, "{what}: {ours} is not {known}");
+}
+
+#[test]
+fn bleu_is_sacrebleus() {
+    let mut held = 0;
+    for corpus in fixture().corpora {
+        for (way, known) in &corpus.bleu {
+            let (tokenisation, smoothing) = way.split_once('/').unwrap();
+            let smoothing =
+                if smoothing == "exp" { Smoothing::Exponential } else { Smoothing::None };
+            let tokenisation = Tokenisation::named(tokenisation).unwrap();
+            let ours =
+                Bleu::smoothed(&corpus.hypotheses, &corpus.references, tokenisation, smoothing)
+                    .unwrap();
+            let what = format!("{}, {way}", corpus.name);
+            assert_eq!((ours.correct, ours.total), (known.correct, known.total), "{what}");
+            assert_eq!(ours.hypothesis_length, known.hypothesis_length, "{what}");
+            assert_eq!(ours.reference_length, known.reference_length, "{what}");
+            near(ours.score, known.score, &what);
+            near(ours.brevity, known.brevity, &what);
+            for (ours, known) in ours.precisions.iter().zip(known.precisions) {
+                near(*ours, known, &what);
+            }
+            held += 1;
+        }
+    }
+    assert_eq!(held, 21 * 4 * 2);
+}
+
+#[test]
+fn bleu_smooths_exponentially_unless_told_otherwise() {
+    let line = ["a b x c d y"];
+    let reference = [vec!["a b c d e f"]];
+    let plain = Bleu::corpus(&line, &reference, Tokenisation::Western).unwrap();
+    assert!(plain.score > 0.0);
+    let none = Bleu::smoothed(&line, &reference, Tokenisation::Western, Smoothing::None).unwrap();
+    assert_eq!(none.score, 0.0);
+}
+
+#[test]
+fn chrf_is_sacrebleus() {
+    for corpus in fixture().corpora {
+        let Corpus { name, hypotheses, references, chrf: known, .. } = corpus;
+        near(chrf(&hypotheses, &references).unwrap(), known["0"], &name);
+        near(chrf_plus_plus(&hypotheses, &references).unwrap(), known["2"], &name);
+    }
+}
+
+#[test]
+fn a_missing_reference_is_refused_by_its_number() {
+    let none: Vec<&str> = vec![];
+    let error = Bleu::corpus(&["a", "b"], &[vec!["a"], none], Tokenisation::Western).unwrap_err();
+    assert_eq!(error.to_string(), "hypothesis 2 has no reference");
+    let error = chrf(&["a", "b"], &[vec!["a"]]).unwrap_err();
+    assert_eq!(error.to_string(), "there are 2 hypotheses for 1 sets of references");
+}
+
+#[test]
+fn tokenisations_keep_sacrebleus_names_in_a_file() {
+    for name in ["13a", "zh", "char", "none"] {
+        let read: Tokenisation = serde_json::from_value(name.into()).unwrap();
+        assert_eq!(read, Tokenisation::named(name).unwrap());
+    }
+}
+
+#[test]
+fn label_scores_are_scikit_learns() {
+    for known in fixture().classifications {
+        let place = |label: &String| known.labels.iter().position(|one| one == label).unwrap();
+        let truth: Vec<usize> = known.truth.iter().map(place).collect();
+        let guess: Vec<usize> = known.guess.iter().map(place).collect();
+        let ours = Confusion::count(&truth, &guess, &known.labels).unwrap();
+        assert_eq!(ours.counts, known.confusion, "{}", known.name);
+        near(ours.accuracy(), known.accuracy, &known.name);
+        near(ours.macro_f1(), known.macro_f1, &known.name);
+        near(ours.micro_f1(), known.micro_f1, &known.name);
+        for (at, line) in ours.table().iter().enumerate() {
+            assert_eq!((&line.label, line.support), (&known.labels[at], known.support[at]));
+            near(line.precision, known.precision[at], &known.name);
+            near(line.recall, known.recall[at], &known.name);
+            near(line.f1, known.f1[at], &known.name);
+        }
+    }
+}
+
+#[test]
+fn a_label_that_never_occurs_does_not_lower_macro_f1() {
+    let confusion = Confusion::count(&[0, 1], &[0, 1], &["a", "b", "never"]).unwrap();
+    assert_eq!(confusion.macro_f1(), 1.0);
+    assert_eq!(confusion.table()[2].f1, 0.0);
+}
+
+#[test]
+fn labels_that_do_not_fit_are_refused() {
+    let error = Confusion::count(&[0, 1], &[0], &["a", "b"]).unwrap_err();
+    assert_eq!(error.to_string(), "there are 1 guesses for 2 labels");
+    let error = Confusion::count(&[2], &[0], &["a", "b"]).unwrap_err();
+    assert_eq!(error.to_string(), "label 2 is not among 2 labels");
+    let nothing = Confusion::count(&[], &[], &["a"]).unwrap();
+    assert_eq!((nothing.accuracy(), nothing.macro_f1()), (0.0, 0.0));
+}
+
+#[test]
+fn regression_scores_are_scikit_learns() {
+    for Regression { name, truth, guess, r2, mean_squared_error: error } in fixture().regressions {
+        near(r_squared(&truth, &guess).unwrap(), r2, &name);
+        near(mean_squared_error(&truth, &guess).unwrap(), error, &name);
+    }
+    assert!(r_squared::<f32>(&[], &[]).is_err());
+}
+
+#[test]
+fn perplexity_of_a_uniform_guess_is_the_number_of_choices() {
+    near(perplexity(7.0 * 50f64.ln(), 7), 50.0, "uniform");
+}
