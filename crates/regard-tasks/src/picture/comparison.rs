@@ -98,13 +98,18 @@ fn draw_bar(svg: &mut Svg, variant: &Variant, place: usize, axis: Axis, y: f64, 
     svg.text(Text::at(end + 9.0, y + 19.0, &with_spread(&values, mean)));
 }
 
-/// The mean, and where there are several the population's standard deviation.
+/// The mean, and where there are several the population's standard deviation, to as many digits.
 fn with_spread(values: &[f64], mean: f64) -> String {
     let square = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>();
     let spread = (square / values.len() as f64).sqrt();
+    let digits = match mean.abs() {
+        size if size >= 10.0 => 1,
+        size if size >= 1.0 => 2,
+        _ => 3,
+    };
     match values.len() {
-        1 => label::number(mean),
-        _ => format!("{} ± {}", label::number(mean), label::number((spread * 1e3).round() / 1e3)),
+        1 => format!("{mean:.digits$}"),
+        _ => format!("{mean:.digits$} ± {spread:.digits$}"),
     }
 }
 

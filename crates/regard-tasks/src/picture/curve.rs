@@ -87,3 +87,10 @@ fn place_of_nearest(values: &[f32], to: f32) -> Option<usize> {
         .filter(|&i| values[i].is_finite())
         .min_by(|&a, &b| distance(a).total_cmp(&distance(b)))
 }
+
+/// The data's places in order of x.
+pub(crate) fn data_in_order(scene: &CurveScene) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..scene.x.len()).collect();
+    order.sort_by(|&a, &b| scene.x[a].total_cmp(&scene.x[b]));
+    order
+}

@@ -20,8 +20,8 @@ pub(crate) fn one(scene: &GraphScene, map: &Map, title: &str) -> String {
     let (margin, width, height) = (20.0, 720.0, 600.0);
     let mut svg = Svg::default();
     let mut y = svg.title(title, margin, width);
-    svg.text(Text::at(margin, y, &label::fitted(&map.name, 12.0, width)).faint());
-    y += 10.0;
+    svg.text(Text::at(margin, y + 3.0, &label::fitted(&map.name, 12.0, width)).faint());
+    y += 14.0;
     y += legend(&mut svg, scene, [margin, y], width);
     let scale = Scale::of(std::slice::from_ref(map));
     svg.text(Text::at(margin, y + 12.0, &widest(scale)).size(11.0).faint());
@@ -119,7 +119,7 @@ impl<'a> Drawing<'a> {
         let colour = if is_of_centre { "#c2410c" } else { EDGE };
         let [a, b] = [self.places[from], self.places[to]];
         let stroke = format!(
-            "stroke=\"{colour}\" stroke-width=\"{}\" opacity=\"{}\"",
+            "stroke=\"{colour}\" stroke-width=\"{}\" stroke-opacity=\"{}\"",
             short(width),
             short(opacity)
         );
@@ -153,7 +153,7 @@ impl<'a> Drawing<'a> {
                 neck[1] - ux * half,
             ];
             let [tx, ty, lx, ly, rx, ry] = corners.map(short);
-            let fill = format!("fill=\"{colour}\" opacity=\"{}\"", short(opacity));
+            let fill = format!("fill=\"{colour}\" fill-opacity=\"{}\"", short(opacity));
             svg.path(&format!("M{tx} {ty}L{lx} {ly}L{rx} {ry}z"), &fill);
         }
     }

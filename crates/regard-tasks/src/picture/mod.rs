@@ -12,15 +12,21 @@ mod graph;
 mod heat;
 mod label;
 mod layout;
+mod numbers;
+mod page;
 mod patches;
 mod png;
 mod scale;
 mod svg;
+mod terminal;
 
 pub use chart::{Line, Panel, curves};
 pub use comparison::{Comparison, Variant, comparison};
 pub use confusion::confusion;
+pub use numbers::{numbers, numbers_json};
+pub use page::page;
 pub use png::png;
+pub use terminal::terminal;
 
 use crate::Scene;
 
