@@ -20,6 +20,8 @@ pub struct Panel {
     pub x_axis: String,
     /// The lines.
     pub lines: Vec<Line>,
+    /// Names for x = 0, 1, 2, …, where those are no numbers.
+    pub buckets: Vec<String>,
     /// A value of x to mark, with what to say there: the epoch whose checkpoint is the best.
     pub mark: Option<(f64, String)>,
 }
@@ -36,7 +38,8 @@ pub struct Line {
 impl Panel {
     /// A chart without lines.
     pub fn new(name: impl Into<String>, x_axis: impl Into<String>) -> Self {
-        Self { name: name.into(), x_axis: x_axis.into(), lines: Vec::new(), mark: None }
+        let (name, x_axis) = (name.into(), x_axis.into());
+        Self { name, x_axis, lines: Vec::new(), buckets: Vec::new(), mark: None }
     }
 
     /// The same with one line more.
@@ -81,9 +84,19 @@ pub(crate) fn draw(svg: &mut Svg, panel: &Panel, [left, top, width, height]: [f6
     let above = 24.0 + legend + if panel.mark.is_some() { 14.0 } else { 0.0 };
     let plot = [left + 46.0, top + above, width - 54.0, height - above - 40.0];
     let points = || panel.lines.iter().flat_map(|line| &line.points);
-    let x = Axis::spanning(points().map(|p| p.0), plot[0], plot[0] + plot[2]);
+    let places = points().map(|p| p.0).chain((0..panel.buckets.len()).map(|i| i as f64));
+    let mut x = Axis::spanning(places, plot[0], plot[0] + plot[2]);
+    if !panel.buckets.is_empty() {
+        x = x.with_room();
+    }
     let y = Axis::spanning(points().map(|p| p.1), plot[1] + plot[3], plot[1]).with_room();
-    axes(svg, x, y, plot, &panel.x_axis);
+    match panel.buckets.as_slice() {
+        [] => axes(svg, x, y, plot, &panel.x_axis),
+        buckets => {
+            y_axis(svg, y, plot);
+            bucket_axis(svg, x, buckets, plot, &panel.x_axis);
+        }
+    }
     if let Some((value, what)) = panel.mark.as_ref().filter(|mark| mark.0.is_finite()) {
         mark(svg, x.place(*value), what, plot);
     }
@@ -100,22 +113,40 @@ pub(crate) fn draw(svg: &mut Svg, panel: &Panel, [left, top, width, height]: [f6
     }
 }
 
-/// Lines of round values, and their numbers.
+/// Both axes with round values.
 pub(crate) fn axes(svg: &mut Svg, x: Axis, y: Axis, plot: [f64; 4], x_axis: &str) {
-    let [left, top, width, height] = plot;
+    y_axis(svg, y, plot);
+    let ticks = x.ticks((plot[2] / 60.0) as usize);
+    let ticks = ticks.into_iter().map(|value| (x.place(value), tick(value))).collect();
+    axis_below(svg, ticks, plot, x_axis);
+}
+
+fn y_axis(svg: &mut Svg, y: Axis, [left, _, width, _]: [f64; 4]) {
     for value in y.ticks(5) {
         let place = y.place(value);
         svg.line([left, place], [left + width, place], GRID, 1.0);
         svg.text(Text::at(left - 6.0, place + 4.0, &tick(value)).size(11.0).end().faint());
     }
-    for value in x.ticks((width / 60.0) as usize) {
-        let place = x.place(value);
-        svg.line([place, top + height], [place, top + height + 4.0], colour::FAINT, 1.0);
-        svg.text(Text::at(place, top + height + 17.0, &tick(value)).size(11.0).middle().faint());
+}
+
+/// The buckets' names, thinned out so that they do not touch.
+fn bucket_axis(svg: &mut Svg, x: Axis, buckets: &[String], plot: [f64; 4], x_axis: &str) {
+    let widest = buckets.iter().map(|name| label::width(name, 11.0)).fold(0.0, f64::max) + 8.0;
+    let step = (widest / (x.place(1.0) - x.place(0.0))).ceil().max(1.0) as usize;
+    let names = buckets.iter().enumerate().step_by(step);
+    let ticks = names.map(|(i, name)| (x.place(i as f64), name.clone())).collect();
+    axis_below(svg, ticks, plot, x_axis);
+}
+
+fn axis_below(svg: &mut Svg, ticks: Vec<(f64, String)>, plot: [f64; 4], name: &str) {
+    let [left, top, width, height] = plot;
+    let bottom = top + height;
+    for (place, text) in ticks {
+        svg.line([place, bottom], [place, bottom + 4.0], colour::FAINT, 1.0);
+        svg.text(Text::at(place, bottom + 17.0, &text).size(11.0).middle().faint());
     }
-    svg.line([left, top + height], [left + width, top + height], colour::FAINT, 1.0);
-    let below = Text::at(left + width / 2.0, top + height + 34.0, x_axis);
-    svg.text(below.size(12.0).middle());
+    svg.line([left, bottom], [left + width, bottom], colour::FAINT, 1.0);
+    svg.text(Text::at(left + width / 2.0, bottom + 34.0, name).size(12.0).middle());
 }
 
 fn tick(value: f64) -> String {

@@ -1,6 +1,6 @@
 //! Heat-maps: rows of queries over columns of keys.
 
-use super::colour::{self, FAINT, INK};
+use super::colour::{self, FAINT, INK, Rgb};
 use super::label;
 use super::scale::Scale;
 use super::svg::{Pixels, Svg, Text, escaped};
@@ -14,7 +14,24 @@ const LONGEST_LABEL: f64 = 130.0;
 
 /// One heat-map, large.
 pub(crate) fn one(scene: &Maps, map: &Map, title: &str) -> String {
-    let sheet = Sheet::new(scene, 960.0, 34.0, 12.0);
+    let words = |place: usize| match map.weight(place) {
+        None => ["not a number".to_owned(), String::new()],
+        Some(weight) if weight.abs() < 0.005 => [format!("{weight:.3}"), String::new()],
+        Some(weight) => [format!("{weight:.3}"), short_number(weight)],
+    };
+    matrix(scene, map, title, 34.0, &words)
+}
+
+/// A heat-map with cells no larger than `most`, which say what `words` gives: to a mouse that rests
+/// on them, and in print where there is room.
+pub(crate) fn matrix(
+    scene: &Maps,
+    map: &Map,
+    title: &str,
+    most: f64,
+    words: &dyn Fn(usize) -> [String; 2],
+) -> String {
+    let sheet = Sheet::new(scene, 960.0, most, 12.0);
     let [width, height] = sheet.size();
     let margin = 20.0;
     let mut svg = Svg::default();
@@ -30,10 +47,10 @@ pub(crate) fn one(scene: &Maps, map: &Map, title: &str) -> String {
     let top = y + 22.0 + sheet.top();
     sheet.column_labels(&mut svg, [left, top]);
     sheet.row_labels(&mut svg, [left, top]);
-    sheet.cells(&mut svg, [left, top], map, Scale::of(std::slice::from_ref(map)), true);
+    let scale = Scale::of(std::slice::from_ref(map));
+    sheet.cells(&mut svg, [left, top], map, scale, Some(words));
     let middle = top + height / 2.0;
     svg.text(Text::at(margin + 10.0, middle, &scene.row_axis).middle().bold().turned(-90.0));
-    let scale = Scale::of(std::slice::from_ref(map));
     let legend = height.clamp(40.0, 160.0);
     scale.legend(&mut svg, left + width + 16.0, top, legend);
     svg.finish(full, top + height.max(legend) + margin)
@@ -71,7 +88,7 @@ pub(crate) fn all(scene: &Maps, title: &str) -> String {
         if place % across == 0 {
             sheet.row_labels(&mut svg, corner);
         }
-        sheet.cells(&mut svg, corner, map, scale, false);
+        sheet.cells(&mut svg, corner, map, scale, None);
     }
     let bottom = top + name + step[1] * down as f64 - gap - name;
     let middle = (top + bottom) / 2.0;
@@ -192,37 +209,47 @@ impl<'a> Sheet<'a> {
         (self.font * 1.15 / cell.max(1e-6)).ceil().max(1.0) as usize
     }
 
-    fn cells(&self, svg: &mut Svg, [x, y]: [f64; 2], map: &Map, scale: Scale, with_numbers: bool) {
+    fn cells(
+        &self,
+        svg: &mut Svg,
+        [x, y]: [f64; 2],
+        map: &Map,
+        scale: Scale,
+        words: Option<&dyn Fn(usize) -> [String; 2]>,
+    ) {
         let [width, height] = self.size();
         let (rows, columns) = (self.rows.len(), self.columns.len());
-        if with_numbers && rows * columns <= MOST_CELLS {
-            for place in 0..rows * columns {
-                self.cell(svg, [x, y], map, place, scale);
+        match words.filter(|_| rows * columns <= MOST_CELLS) {
+            Some(words) => {
+                for place in 0..rows * columns {
+                    self.cell(svg, [x, y], place, scale.colour(map.weight(place)), words(place));
+                }
             }
-        } else {
-            svg.pixels([x, y, width, height], &pixels(map, [rows, columns], scale));
+            None => svg.pixels([x, y, width, height], &pixels(map, [rows, columns], scale)),
         }
         svg.frame([x, y, width, height]);
     }
 
-    fn cell(&self, svg: &mut Svg, corner: [f64; 2], map: &Map, place: usize, scale: Scale) {
+    fn cell(
+        &self,
+        svg: &mut Svg,
+        corner: [f64; 2],
+        place: usize,
+        colour: Rgb,
+        [long, short]: [String; 2],
+    ) {
         let (row, column) = (place / self.columns.len(), place % self.columns.len());
         let [w, h] = self.cell;
         let [x, y] = [corner[0] + column as f64 * w, corner[1] + row as f64 * h];
-        let weight = map.weight(place);
-        let colour = scale.colour(weight);
-        let written = weight.map_or("not a number".to_owned(), |weight| format!("{weight:.3}"));
         let (from, to) = (escaped(&self.scene.rows[row]), escaped(&self.scene.columns[column]));
         let (gap, fill) = (if w.min(h) > 8.0 { 0.5 } else { 0.0 }, colour::hex(colour));
-        // The title is what a browser shows when the mouse rests on the cell.
-        svg.raw(&format!("<g><title>{from} → {to}: {written}</title>"));
+        svg.raw(&format!("<g><title>{from} → {to}: {long}</title>"));
         svg.rect([x + gap, y + gap, w - 2.0 * gap, h - 2.0 * gap], &fill, "");
         svg.raw("</g>");
-        if w.min(h) >= 30.0 && weight.is_some_and(|weight| weight.abs() >= 0.005) {
+        if h >= 20.0 && !short.is_empty() && label::width(&short, 10.0) <= w {
             let ink = if colour::is_light(colour) { INK } else { "#ffffff" };
-            let number = short_number(weight.unwrap_or(0.0));
             svg.text(
-                Text::at(x + w / 2.0, y + h / 2.0 + 3.5, &number).size(10.0).middle().fill(ink),
+                Text::at(x + w / 2.0, y + h / 2.0 + 3.5, &short).size(10.0).middle().fill(ink),
             );
         }
     }

@@ -5,14 +5,28 @@
 mod base64;
 mod chart;
 mod colour;
+mod comparison;
+mod confusion;
+mod curve;
+mod graph;
 mod heat;
 mod label;
+mod layout;
+mod numbers;
+mod page;
+mod patches;
 mod png;
 mod scale;
 mod svg;
+mod terminal;
 
 pub use chart::{Line, Panel, curves};
+pub use comparison::{Comparison, Variant, comparison};
+pub use confusion::confusion;
+pub use numbers::{numbers, numbers_json};
+pub use page::page;
 pub use png::png;
+pub use terminal::terminal;
 
 use crate::Scene;
 
@@ -40,11 +54,15 @@ pub fn svg(scene: &Scene, title: &str, which: Option<usize>) -> String {
     if which.is_some_and(|which| which >= maps.len()) {
         return heat::nothing(title, &format!("There are {} maps only.", maps.len()));
     }
-    match scene {
-        Scene::Maps(scene) => match which {
-            Some(which) => heat::one(scene, &scene.maps[which], title),
-            None => heat::all(scene, title),
-        },
-        _ => heat::nothing(title, "todo"),
+    let one = which.map(|which| &maps[which]);
+    match (scene, one) {
+        (Scene::Maps(scene), Some(map)) => heat::one(scene, map, title),
+        (Scene::Maps(scene), None) => heat::all(scene, title),
+        (Scene::Graph(scene), Some(map)) => graph::one(scene, map, title),
+        (Scene::Graph(scene), None) => graph::all(scene, title),
+        (Scene::Image(scene), Some(map)) => patches::one(scene, map, title),
+        (Scene::Image(scene), None) => patches::all(scene, title),
+        (Scene::Curve(scene), Some(map)) => curve::draw(scene, std::slice::from_ref(map), title),
+        (Scene::Curve(scene), None) => curve::draw(scene, maps, title),
     }
 }

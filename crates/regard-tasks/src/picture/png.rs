@@ -196,9 +196,13 @@ fn outline(node: roxmltree::Node<'_, '_>, text: &str) -> String {
         }
         left += side * glyph.get_width() as f64;
     }
-    let fill = node.attribute("fill").unwrap_or("#000000");
-    let turn = node.attribute("transform").unwrap_or_default();
-    format!("<path d=\"{d}\" fill=\"{fill}\" transform=\"{turn}\"/>")
+    let mut path = format!("<path d=\"{d}\"");
+    for name in ["fill", "transform", "stroke", "stroke-width", "stroke-linejoin", "paint-order"] {
+        if let Some(value) = node.attribute(name) {
+            let _ = write!(path, " {name}=\"{value}\"");
+        }
+    }
+    path + "/>"
 }
 
 /// The (row, first column, length) of each run of black pixels.

@@ -34,7 +34,18 @@ impl Scale {
 
     /// Draws the colours beside their numbers.
     pub(crate) fn legend(&self, svg: &mut Svg, x: f64, y: f64, height: f64) {
-        let bytes = (0..64).flat_map(|i| colour::heat(1.0 - i as f32 / 63.0)).collect();
+        self.legend_in(svg, [x, y], height, &colour::heat);
+    }
+
+    /// The same for other colours.
+    pub(crate) fn legend_in(
+        &self,
+        svg: &mut Svg,
+        [x, y]: [f64; 2],
+        height: f64,
+        colours: &dyn Fn(f32) -> Rgb,
+    ) {
+        let bytes = (0..64).flat_map(|i| colours(1.0 - i as f32 / 63.0)).collect();
         svg.pixels([x, y, 12.0, height], &Pixels { width: 1, height: 64, bytes });
         svg.frame([x, y, 12.0, height]);
         for (value, y) in [(self.high, y + 8.0), (self.low, y + height)] {

@@ -13,6 +13,9 @@ const FAMILIES: &str = "Inter, 'Helvetica Neue', Helvetica, Arial, 'Noto Sans', 
     'PingFang SC', 'Microsoft YaHei', 'Noto Sans CJK SC', 'Noto Sans SC', 'Source Han Sans SC', \
     'WenQuanYi Micro Hei', sans-serif";
 
+const HALO: &str =
+    " stroke=\"#ffffff\" stroke-width=\"3\" stroke-linejoin=\"round\" paint-order=\"stroke\"";
+
 /// A drawing under way.
 #[derive(Default)]
 pub(crate) struct Svg {
@@ -38,12 +41,23 @@ pub(crate) struct Text<'a> {
     turn: f64,
     fill: &'a str,
     bold: bool,
+    halo: bool,
 }
 
 impl<'a> Text<'a> {
     /// Starting at x, standing on y.
     pub(crate) fn at(x: f64, y: f64, text: &'a str) -> Self {
-        Self { text, x, y, size: 12.0, anchor: Anchor::Start, turn: 0.0, fill: INK, bold: false }
+        Self {
+            text,
+            x,
+            y,
+            size: 12.0,
+            anchor: Anchor::Start,
+            turn: 0.0,
+            fill: INK,
+            bold: false,
+            halo: false,
+        }
     }
 
     pub(crate) fn size(self, size: f64) -> Self {
@@ -71,6 +85,11 @@ impl<'a> Text<'a> {
         self.fill(FAINT)
     }
 
+    /// With paper around its letters, so that lines do not cross them.
+    pub(crate) fn halo(self) -> Self {
+        Self { halo: true, ..self }
+    }
+
     pub(crate) fn bold(self) -> Self {
         Self { bold: true, ..self }
     }
@@ -90,9 +109,10 @@ impl Svg {
             turn => format!(" transform=\"rotate({turn} {x} {y})\""),
         };
         let bold = if text.bold { " font-weight=\"600\"" } else { "" };
+        let halo = if text.halo { HALO } else { "" };
         let words = escaped(text.text);
         self.push(format_args!(
-            "<text x=\"{x}\" y=\"{y}\" font-size=\"{size}\" fill=\"{fill}\"{anchor}{bold}{turn}>{words}</text>"
+            "<text x=\"{x}\" y=\"{y}\" font-size=\"{size}\" fill=\"{fill}\"{anchor}{bold}{halo}{turn}>{words}</text>"
         ));
     }
 

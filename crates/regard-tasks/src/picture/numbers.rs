@@ -1,0 +1,116 @@
+//! The weights as they are: JSON, or tensors in a safetensors file.
+
+use std::collections::HashMap;
+
+use safetensors::tensor::{Dtype, TensorView, serialize};
+
+use crate::{Error, Result, Scene};
+
+/// A scene as JSON: its labels, and its weights row by row. What is not a number becomes `null`.
+///
+/// ```
+/// use regard_tasks::{GraphScene, Map, Scene, picture};
+/// let scene = Scene::Graph(GraphScene {
+///     nodes: vec!["a".into(), "b".into()],
+///     classes: vec![None, Some(0)],
+///     class_names: vec!["one".into()],
+///     centre: None,
+///     edges: vec![(0, 1)],
+///     maps: vec![Map::new("head 1", vec![0.5])],
+/// });
+/// assert!(picture::numbers_json(&scene).contains(r#""weights":[0.5]"#));
+/// ```
+pub fn numbers_json(scene: &Scene) -> String {
+    serde_json::to_string(scene).expect("strings and numbers have no reason to be refused")
+}
+
+/// A scene's weights as a safetensors file: `weights` [maps, rows, columns] (of a graph [maps,
+/// edges], with `edges` [edges, 2]). The maps' names and the labels are in its metadata, as JSON.
+///
+/// Refuses maps that do not have a weight for each place.
+///
+/// ```
+/// use regard_tasks::{GraphScene, Map, Scene, picture};
+/// let scene = Scene::Graph(GraphScene {
+///     nodes: vec!["a".into(), "b".into()],
+///     classes: vec![None, Some(0)],
+///     class_names: vec!["one".into()],
+///     centre: None,
+///     edges: vec![(0, 1)],
+///     maps: vec![Map::new("head 1", vec![0.5])],
+/// });
+/// assert!(picture::numbers(&scene)?.len() > 100);
+/// # Ok::<(), regard_tasks::Error>(())
+/// ```
+pub fn numbers(scene: &Scene) -> Result<Vec<u8>> {
+    let failed = |error| Error::asked(format!("the weights were not written: {error}"));
+    let shape = shape(scene);
+    let places: usize = shape[1..].iter().product();
+    if let Some(map) = scene.maps().iter().find(|map| map.weights.len() != places) {
+        let (name, count) = (&map.name, map.weights.len());
+        return Err(Error::asked(format!("map {name:?} has {count} weights, {places} are needed")));
+    }
+    let floats = |values: &[f32]| values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>();
+    let mut tensors: Vec<(&str, Dtype, Vec<usize>, Vec<u8>)> = vec![(
+        "weights",
+        Dtype::F32,
+        shape,
+        scene.maps().iter().flat_map(|map| floats(&map.weights)).collect(),
+    )];
+    let mut one = |name, values: &[f32]| {
+        tensors.push((name, Dtype::F32, vec![values.len()], floats(values)));
+    };
+    match scene {
+        Scene::Maps(_) => {}
+        Scene::Graph(scene) => {
+            let ends = scene.edges.iter().flat_map(|&(from, to)| [from as i64, to as i64]);
+            let bytes = ends.flat_map(i64::to_le_bytes).collect();
+            tensors.push(("edges", Dtype::I64, vec![scene.edges.len(), 2], bytes));
+        }
+        Scene::Image(scene) => {
+            one("pixels", &scene.pixels);
+        }
+        Scene::Curve(scene) => {
+            one("x", &scene.x);
+            one("y", &scene.y);
+            one("at", &scene.at);
+            one("curve", &scene.curve);
+        }
+    }
+    let views = tensors
+        .iter()
+        .map(|(name, kind, shape, bytes)| {
+            Ok((*name, TensorView::new(*kind, shape.clone(), bytes).map_err(failed)?))
+        })
+        .collect::<Result<Vec<_>>>()?;
+    serialize(views, Some(names(scene))).map_err(failed)
+}
+
+fn shape(scene: &Scene) -> Vec<usize> {
+    let maps = scene.maps().len();
+    match scene {
+        Scene::Maps(scene) => vec![maps, scene.rows.len(), scene.columns.len()],
+        Scene::Graph(scene) => vec![maps, scene.edges.len()],
+        Scene::Image(scene) => vec![maps, scene.rows, scene.columns],
+        Scene::Curve(scene) => vec![maps, scene.at.len(), scene.x.len()],
+    }
+}
+
+fn names(scene: &Scene) -> HashMap<String, String> {
+    let maps: Vec<&str> = scene.maps().iter().map(|map| map.name.as_str()).collect();
+    let list = |names: &[&str]| serde_json::json!(names).to_string();
+    let mut out = HashMap::from([("maps".to_owned(), list(&maps))]);
+    let mut add = |name: &str, labels: &[String]| {
+        let labels: Vec<&str> = labels.iter().map(String::as_str).collect();
+        out.insert(name.to_owned(), list(&labels));
+    };
+    match scene {
+        Scene::Maps(scene) => {
+            add("rows", &scene.rows);
+            add("columns", &scene.columns);
+        }
+        Scene::Graph(scene) => add("nodes", &scene.nodes),
+        Scene::Image(_) | Scene::Curve(_) => {}
+    }
+    out
+}
