@@ -22,7 +22,7 @@ struct Program {
 const EXAMPLES: &str = "\
 Examples:
   regard train translate
-  regard show runs/translate "I see three birds in the garden"
+  regard show runs/translate \"I see three birds in the garden\"
   regard compare translate
   regard attend in.safetensors --out out.safetensors --causal
   regard bench --filter causal

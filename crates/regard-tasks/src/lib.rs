@@ -35,7 +35,6 @@ mod translate;
 
 pub use compare::{Compared, Meter, compare, variants};
 pub use error::{Error, Result};
-pub use metric::{Confusion, LabelScores};
 pub use options::Options;
 pub use run::Run;
 pub use scene::{CurveScene, GraphScene, ImageScene, Map, Maps, Scene};

@@ -1,6 +1,7 @@
 //! What a task is: its options, its data, a model that learns them, and what the model then does.
 
-use crate::{Confusion, Error, Options, Result, Scene, Scores, Translate};
+use crate::metric::Confusion;
+use crate::{Error, Options, Result, Scene, Scores, Translate};
 use regard::{Parameters, Random, Tensor};
 use serde::Serialize;
 use std::collections::BTreeMap;

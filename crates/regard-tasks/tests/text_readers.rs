@@ -6,7 +6,7 @@ use regard_tasks::{
     Result,
     data::{
         ConllColumn, conll, labelled, labelled_files, labels_of_files, lines, parallel,
-        parallel_tsv, read_json, table, write_json,
+        parallel_tsv, table,
     },
     text::{Tokeniser, TokeniserConfig, TokeniserKind},
 };
@@ -364,92 +364,5 @@ mod tables {
         for (content, sentence) in cases {
             assert_eq!(folder.refusal(table(folder.file("a.csv", content), None)), sentence);
         }
-    }
-}
-
-mod saved_values {
-    use super::*;
-
-    #[test]
-    fn are_the_same_when_read_again() {
-        let folder = Folder::new();
-        let path = folder.0.path().join("tokeniser.json");
-        let config = TokeniserConfig { kind: TokeniserKind::Bpe, ..Default::default() };
-        let tokeniser = Tokeniser::learn(&["ein Hund, ein Huhn"], &config).unwrap();
-        write_json(&path, &tokeniser).unwrap();
-        let read: Tokeniser = read_json(&path).unwrap();
-        assert_eq!(read.encode("ein Hund"), tokeniser.encode("ein Hund"));
-        assert_eq!(fs::read_dir(folder.0.path()).unwrap().count(), 1, "nothing is left beside it");
-    }
-
-    #[test]
-    fn that_are_damaged_are_refused_by_file_and_line() {
-        let folder = Folder::new();
-        let path = folder.0.path().join("words.json");
-        let config = TokeniserConfig::default();
-        write_json(&path, &Tokeniser::learn(&["ein Hund"], &config).unwrap()).unwrap();
-        let whole = fs::read_to_string(&path).unwrap();
-        folder.file("words.json", &whole[..whole.len() / 2]);
-        let told = folder.refusal(read_json::<Tokeniser>(&path));
-        assert!(told.starts_with("words.json, line ") && told.contains("EOF"), "{told}");
-        let unwritten = write_json(folder.0.path().join("no/folder.json"), &1);
-        let told = folder.refusal(unwritten);
-        assert!(told.starts_with("no/folder.json: cannot be written"), "{told}");
-    }
-}
-
-mod real_data {
-    use super::*;
-
-    /// The data beside the repository, where they are.
-    fn data(name: &str) -> Option<PathBuf> {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data").join(name);
-        if !path.exists() {
-            println!("skipped: {name} is not beside the repository");
-        }
-        path.exists().then_some(path)
-    }
-
-    #[test]
-    fn multi30k_has_its_29000_pairs() {
-        let Some(folder) = data("multi30k") else { return };
-        let file = |name| folder.join(name);
-        let read = parallel(file("train.de.gz"), file("train.en.gz"), None).unwrap();
-        assert_eq!((read.pairs.len(), read.skipped), (29_000, 0));
-        let german: Vec<&str> = read.pairs.iter().map(|(german, _)| german.as_str()).collect();
-        let config = TokeniserConfig { kind: TokeniserKind::Bpe, size: 4000, ..Default::default() };
-        let learn = || Tokeniser::learn(&german, &config).unwrap();
-        let tokeniser = learn();
-        for line in &german {
-            let spaced = line.split_whitespace().collect::<Vec<_>>().join(" ");
-            assert_eq!(tokeniser.decode(&tokeniser.encode(line)), spaced);
-        }
-        let json = |tokeniser| serde_json::to_string(&tokeniser).unwrap();
-        assert!(json(tokeniser) == json(learn()), "learned in another way the second time");
-    }
-
-    #[test]
-    fn the_english_treebank_has_its_sentences_and_17_parts_of_speech() {
-        let Some(folder) = data("ud-english-ewt") else { return };
-        let read = conll(folder.join("en_ewt-ud-test.conllu.gz"), ConllColumn::Upos, None).unwrap();
-        assert_eq!(read.len(), 2077);
-        let labels = read.iter().flat_map(|sentence| &sentence.labels).map(String::as_str);
-        assert_eq!(regard_tasks::text::Labels::learn(labels).len(), 17);
-    }
-
-    #[test]
-    fn film_reviews_are_latin_1() {
-        let Some(folder) = data("rt-polarity") else { return };
-        let paths = ["pos", "neg"].map(|end| folder.join(format!("rt-polarity.{end}")));
-        let labels = labels_of_files(&paths).unwrap();
-        assert_eq!(labels, ["pos", "neg"]);
-        let files: Vec<_> = labels.into_iter().zip(paths).collect();
-        let told = labelled_files(&files, None).unwrap_err().to_string();
-        assert!(
-            told.ends_with(
-                "line 44: these bytes are not UTF-8; `--encoding latin1` reads such files"
-            )
-        );
-        assert_eq!(labelled_files(&files, Some("latin1")).unwrap().len(), 2 * 5331);
     }
 }

@@ -5,7 +5,8 @@ use super::{Chosen, progress::Shown, table};
 use crate::heap;
 use anyhow::{Result, bail};
 use clap::Args;
-use regard_tasks::{Compared, Meter, Run, compare, variants};
+use regard_tasks::picture::Comparison;
+use regard_tasks::{Compared, Meter, Run, compare, picture, variants};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -60,6 +61,9 @@ impl Command {
         let write = |name: &str, bytes: &[u8]| regard::write_whole(folder.join(name), bytes);
         write("comparison.txt", text.as_bytes())?;
         write("comparison.json", serde_json::to_string_pretty(&compared)?.as_bytes())?;
+        let svg = picture::comparison(task.name(), &drawn(&compared));
+        write("comparison.svg", svg.as_bytes())?;
+        write("comparison.png", &picture::png(&svg, 2.0)?)?;
         write!(to, "{text}")?;
         writeln!(to, "\npicture {}", folder.join("comparison.svg").display())?;
         Ok(())
@@ -104,3 +108,19 @@ fn written(compared: &[Compared]) -> String {
     text
 }
 
+fn drawn(compared: &[Compared]) -> Comparison {
+    let first = compared.first();
+    let metric = first.and_then(|c| c.scores.first()).map_or("", |scores| scores.first().0);
+    let groups = first.and_then(|c| c.groups.as_ref());
+    let of = |c: &Compared| picture::Variant {
+        name: c.name.clone(),
+        values: c.scores.iter().map(|scores| scores.first().1).collect(),
+        by_bucket: c.groups.iter().flat_map(|g| &g.values).map(|(_, value)| *value).collect(),
+    };
+    Comparison {
+        metric: metric.into(),
+        variants: compared.iter().map(of).collect(),
+        bucket_axis: groups.map_or(String::new(), |g| g.by.clone()),
+        buckets: groups.iter().flat_map(|g| &g.values).map(|(name, _)| name.clone()).collect(),
+    }
+}

@@ -4,7 +4,7 @@ use super::threads::Threads;
 use super::{Settings, table};
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
-use regard_tasks::{Part, Report, Run};
+use regard_tasks::{Part, Report, Run, picture};
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -68,6 +68,17 @@ impl Command {
         } else {
             written(&report, name, to)?;
         }
+        if let Some(confusion) = &report.confusion {
+            let svg = picture::confusion(
+                &format!("{name} part"),
+                &confusion.labels,
+                &confusion.counts,
+            );
+            let file = run.write("confusion.svg", svg.as_bytes())?;
+            if !self.json {
+                writeln!(to, "\nconfusion matrix: {}", file.display())?;
+            }
+        }
         Ok(())
     }
 }
@@ -78,7 +89,7 @@ fn written(report: &Report, part: &str, to: &mut impl Write) -> Result<()> {
         writeln!(to, "  {name:<12} {}", table::measure(*value))?;
     }
     if let Some(confusion) = &report.confusion {
-        let row = |label: &regard_tasks::LabelScores| {
+        let row = |label: &regard_tasks::metric::LabelScore| {
             let share = |x: f64| format!("{x:.3}");
             vec![
                 label.label.clone(),
@@ -88,7 +99,7 @@ fn written(report: &Report, part: &str, to: &mut impl Write) -> Result<()> {
                 table::number(label.support),
             ]
         };
-        let rows: Vec<Vec<String>> = confusion.per_label().iter().map(row).collect();
+        let rows: Vec<Vec<String>> = confusion.table().iter().map(row).collect();
         let head = ["label", "precision", "recall", "F1", "examples"];
         write!(to, "\n{}", table::table(&head, &rows))?;
     }

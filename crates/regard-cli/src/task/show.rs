@@ -84,11 +84,16 @@ impl Command {
         };
         let (bytes, ending) = match self.form {
             Form::Terminal => {
-return Ok(());
+                let width = terminal_width();
+                let colour = stdout().is_terminal();
+                let text = picture::terminal(scene, which.unwrap_or(0), width, colour);
+                return Ok(to.write_all(text.as_bytes())?);
             }
             Form::Svg => (picture::svg(scene, &self.input, which).into_bytes(), "svg"),
             Form::Png => (picture::png(&picture::svg(scene, &self.input, which), 2.0)?, "png"),
-            _ => (vec![], ""),
+            Form::Html => (picture::page(scene, &self.input).into_bytes(), "html"),
+            Form::Json => (picture::numbers_json(scene).into_bytes(), "json"),
+            Form::Safetensors => (picture::numbers(scene)?, "safetensors"),
         };
         let path = self.out.clone().unwrap_or_else(|| run.path(&format!("{name}.{ending}")));
         regard::write_whole(&path, &bytes)?;

@@ -5,7 +5,7 @@ use clap::Args;
 
 /// The option for threads.
 #[derive(Args, Clone, Copy, Debug)]
-pub struct Threads {
+pub(super) struct Threads {
     /// Threads to compute with [default: all cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,

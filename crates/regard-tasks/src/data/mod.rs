@@ -1,38 +1,30 @@
-<<<<<<< HEAD
-//! Data in: files of many formats as plain lists, and the batches made of them.
+//! Files that people have, read into plain structs, and the batches made of them. Every refusal
+//! names the file, and the line where there is one.
 
 mod batches;
 mod conll;
-mod json;
-mod labelled;
-mod lines;
-mod parallel;
-mod table;
-
-pub use batches::{BatchSize, batches};
-pub use conll::{ConllColumn, Tagged, conll};
-pub use json::{read_json, write_json};
-pub use labelled::{Labelled, labelled, labelled_files, labels_of_files};
-pub use lines::{bytes, lines, text};
-pub use parallel::{Parallel, parallel, parallel_tsv};
-pub use table::{Table, table};
-=======
-//! Files that people have, read into plain structs. Every refusal names the file, and the line
-//! where there is one.
-
 mod folder;
 mod graph;
 mod idx;
 mod images;
+mod labelled;
+mod lines;
 mod mel;
 mod opened;
+mod parallel;
 mod sounds;
+mod table;
 mod wav;
 
+pub use batches::{BatchSize, batches};
+pub use conll::{ConllColumn, Tagged, conll};
 pub use graph::LabelledGraph;
 pub use idx::Idx;
 pub use images::{ImageOptions, Images};
+pub use labelled::{Labelled, labelled, labelled_files, labels_of_files};
+pub use lines::{bytes, lines, text};
 pub use mel::{LogMel, MelFilters, Standard};
+pub use parallel::{Parallel, parallel, parallel_tsv};
 pub use sounds::{Sound, SoundOptions, Sounds};
+pub use table::{Table, table};
 pub use wav::Waveform;
->>>>>>> senses

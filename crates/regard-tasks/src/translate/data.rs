@@ -1,7 +1,7 @@
 //! The pairs of `translate`: from files or embedded, in three parts.
 
 use super::config::{Config, Data, Embedded};
-use crate::data::{Pairs, parallel, pairs};
+use crate::data::{parallel, parallel_tsv};
 use crate::{Error, Part, Result, toy};
 use regard::Random;
 use std::path::PathBuf;
@@ -23,10 +23,10 @@ fn files(data: &Data, part: Part) -> [&Option<PathBuf>; 3] {
 /// The pairs of a part as its files hold them; none where no files are given.
 fn given(data: &Data, part: Part) -> Result<Option<Vec<Pair>>> {
     let encoding = data.encoding.as_deref();
-    let Pairs { pairs, .. } = match files(data, part) {
+    let found = match files(data, part) {
         [None, None, None] => return Ok(None),
         [Some(source), Some(target), None] => parallel(source, target, encoding)?,
-        [None, None, Some(both)] => pairs(both, encoding)?,
+        [None, None, Some(both)] => parallel_tsv(both, encoding)?,
         _ => {
             let name = match part {
                 Part::Training => "train",
@@ -39,7 +39,7 @@ fn given(data: &Data, part: Part) -> Result<Option<Vec<Pair>>> {
             )));
         }
     };
-    Ok(Some(pairs))
+    Ok(Some(found.pairs))
 }
 
 /// The pairs of a part. Where the training files have no validation or test files beside them, a

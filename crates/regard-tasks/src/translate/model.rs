@@ -2,7 +2,7 @@
 
 use super::config::Config;
 use super::data::{Pair, read};
-use crate::metric::{Bleu, chrf};
+use crate::metric::{Bleu, chrf, perplexity};
 use crate::text::{Tokeniser, TokeniserConfig};
 use crate::{Error, Groups, Map, Maps, Model, Options, Part, Prediction, Report, Result, Scene, Scores};
 use regard::{
@@ -103,9 +103,10 @@ impl Translator {
             outputs.iter().map(|h| self.knowledge.target().decode(&h.tokens)).collect();
         let references: Vec<String> = pairs.iter().map(|(_, target)| target.clone()).collect();
         let bleu = bleu(&outputs, &references, &self.config)?;
+        let chrf = chrf(&outputs, &alone(&references))?;
         let same = outputs.iter().zip(&references).filter(|(a, b)| a == b).count();
         let scores = Scores::new("BLEU", bleu, Better::Higher)
-            .with("chrF", chrf(&outputs, &references)?)
+            .with("chrF", chrf)
             .with("perplexity", self.perplexity(&sources, &targets)?)
             .with("exact", same as f64 / pairs.len().max(1) as f64);
         Ok((scores, outputs))
@@ -125,13 +126,17 @@ impl Translator {
                 taught.losses()?.sum_all()?.item()
             })?;
         }
-        Ok((sum / tokens.max(1) as f64).exp())
+        Ok(perplexity(sum, tokens))
     }
 }
 
 fn bleu(outputs: &[String], references: &[String], config: &Config) -> Result<f64> {
-    let references: Vec<Vec<&String>> = references.iter().map(|one| vec![one]).collect();
-    Ok(Bleu::corpus(outputs, &references, config.search.bleu)?.score)
+    Ok(Bleu::corpus(outputs, &alone(references), config.search.bleu)?.score)
+}
+
+/// Each reference as the only one of its sentence.
+fn alone(references: &[String]) -> Vec<Vec<&String>> {
+    references.iter().map(|one| vec![one]).collect()
 }
 
 /// BLEU of sentences by the length of their source, in fives.
