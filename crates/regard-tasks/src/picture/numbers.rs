@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use safetensors::tensor::{Dtype, TensorView, serialize};
+use serde_json::json;
 
 use crate::{Error, Result, Scene};
 
@@ -25,7 +26,8 @@ pub fn numbers_json(scene: &Scene) -> String {
 }
 
 /// A scene's weights as a safetensors file: `weights` [maps, rows, columns] (of a graph [maps,
-/// edges], with `edges` [edges, 2]). The maps' names and the labels are in its metadata, as JSON.
+/// edges], with `edges` [edges, 2]). The maps' names and the labels are in its metadata, as JSON under
+/// `labels`.
 ///
 /// Refuses maps that do not have a weight for each place.
 ///
@@ -96,21 +98,13 @@ fn shape(scene: &Scene) -> Vec<usize> {
     }
 }
 
+/// Under one key, since several would be written in any order: the same scene, the same bytes.
 fn names(scene: &Scene) -> HashMap<String, String> {
     let maps: Vec<&str> = scene.maps().iter().map(|map| map.name.as_str()).collect();
-    let list = |names: &[&str]| serde_json::json!(names).to_string();
-    let mut out = HashMap::from([("maps".to_owned(), list(&maps))]);
-    let mut add = |name: &str, labels: &[String]| {
-        let labels: Vec<&str> = labels.iter().map(String::as_str).collect();
-        out.insert(name.to_owned(), list(&labels));
+    let labels = match scene {
+        Scene::Maps(scene) => json!({"maps": maps, "rows": scene.rows, "columns": scene.columns}),
+        Scene::Graph(scene) => json!({"maps": maps, "nodes": scene.nodes}),
+        Scene::Image(_) | Scene::Curve(_) => json!({"maps": maps}),
     };
-    match scene {
-        Scene::Maps(scene) => {
-            add("rows", &scene.rows);
-            add("columns", &scene.columns);
-        }
-        Scene::Graph(scene) => add("nodes", &scene.nodes),
-        Scene::Image(_) | Scene::Curve(_) => {}
-    }
-    out
+    HashMap::from([("labels".to_owned(), labels.to_string())])
 }
