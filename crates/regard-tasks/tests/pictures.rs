@@ -372,6 +372,15 @@ fn the_raw_numbers_can_be_read_again() {
     let names: serde_json::Value = serde_json::from_str(names).unwrap();
     assert_eq!(names["maps"], serde_json::json!(["layer 1, head 1", "layer 1, head 2"]));
     assert_eq!(names["columns"], serde_json::json!(labels(4, "column ")));
+    for (scene, tensor, shape) in [
+        (graph(9, 2), "edges", vec![33, 2]),
+        (image(2), "pixels", vec![28, 28, 1]),
+        (curve(1), "truth", vec![100]),
+    ] {
+        let bytes = picture::numbers(&scene).unwrap();
+        let file = safetensors::SafeTensors::deserialize(&bytes).unwrap();
+        assert_eq!(file.tensor(tensor).unwrap().shape(), shape);
+    }
     let read: serde_json::Value = serde_json::from_str(&picture::numbers_json(&scene)).unwrap();
     assert_eq!((&read["kind"], &read["rows"][2]), (&"maps".into(), &"row 2".into()));
 }

@@ -26,10 +26,11 @@ pub fn numbers_json(scene: &Scene) -> String {
 }
 
 /// A scene's weights as a safetensors file: `weights` [maps, rows, columns] (of a graph [maps,
-/// edges], with `edges` [edges, 2]). The maps' names and the labels are in its metadata, as JSON under
+/// edges]), with `edges` [edges, 2], `pixels` [height, width, channels] or `x`, `y`, `at`, `curve` and
+/// `truth` where the scene has them. The maps' names and the labels are in its metadata, as JSON under
 /// `labels`.
 ///
-/// Refuses maps that do not have a weight for each place.
+/// Refuses maps that do not have a weight for each place, and an image that lacks pixels.
 ///
 /// ```
 /// use regard_tasks::{GraphScene, Map, Scene, picture};
@@ -59,8 +60,8 @@ pub fn numbers(scene: &Scene) -> Result<Vec<u8>> {
         shape,
         scene.maps().iter().flat_map(|map| floats(&map.weights)).collect(),
     )];
-    let mut one = |name, values: &[f32]| {
-        tensors.push((name, Dtype::F32, vec![values.len()], floats(values)));
+    let mut add = |name, shape, values: &[f32]| {
+        tensors.push((name, Dtype::F32, shape, floats(values)));
     };
     match scene {
         Scene::Maps(_) => {}
@@ -70,13 +71,17 @@ pub fn numbers(scene: &Scene) -> Result<Vec<u8>> {
             tensors.push(("edges", Dtype::I64, vec![scene.edges.len(), 2], bytes));
         }
         Scene::Image(scene) => {
-            one("pixels", &scene.pixels);
+            add("pixels", vec![scene.height, scene.width, scene.channels], &scene.pixels);
         }
         Scene::Curve(scene) => {
-            one("x", &scene.x);
-            one("y", &scene.y);
-            one("at", &scene.at);
-            one("curve", &scene.curve);
+            for (name, values) in
+                [("x", &scene.x), ("y", &scene.y), ("at", &scene.at), ("curve", &scene.curve)]
+            {
+                add(name, vec![values.len()], values);
+            }
+            if let Some(truth) = &scene.truth {
+                add("truth", vec![truth.len()], truth);
+            }
         }
     }
     let views = tensors
