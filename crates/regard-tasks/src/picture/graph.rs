@@ -24,8 +24,7 @@ pub(crate) fn one(scene: &GraphScene, map: &Map, title: &str) -> String {
     y += 14.0;
     y += legend(&mut svg, scene, [margin, y], width);
     let scale = Scale::of(std::slice::from_ref(map));
-    svg.text(Text::at(margin, y + 12.0, &caption(scene, scale)).size(11.0).faint());
-    let top = y + 30.0;
+    let top = caption(&mut svg, scene, scale, [margin, y], width) + 18.0;
     let drawing = Drawing::new(scene, [margin, top, width, height]);
     drawing.edges(&mut svg, map, scale);
     drawing.nodes(&mut svg);
@@ -42,8 +41,7 @@ pub(crate) fn all(scene: &GraphScene, title: &str) -> String {
     let mut y = svg.title(title, margin, full.max(300.0)) - 4.0;
     y += legend(&mut svg, scene, [margin, y], full);
     let scale = Scale::of(&scene.maps);
-    svg.text(Text::at(margin, y + 12.0, &caption(scene, scale)).size(11.0).faint());
-    let top = y + 32.0;
+    let top = caption(&mut svg, scene, scale, [margin, y], full) + 20.0;
     let places = layout::places(scene.nodes.len(), &scene.edges);
     for (place, map) in scene.maps.iter().enumerate() {
         let x = margin + (place % across) as f64 * (side + gap);
@@ -57,7 +55,8 @@ pub(crate) fn all(scene: &GraphScene, title: &str) -> String {
     svg.finish(full.max(300.0) + 2.0 * margin, top + down * (side + gap + 16.0) - gap + margin)
 }
 
-fn caption(scene: &GraphScene, scale: Scale) -> String {
+/// How to read it; gives where its last line stands.
+fn caption(svg: &mut Svg, scene: &GraphScene, scale: Scale, corner: [f64; 2], room: f64) -> f64 {
     let mut out = format!("The widest edge weighs {}", label::number(scale.high.into()));
     if scene.edges.len() <= MOST_HEADS {
         out += "; arrows point to whom is attended";
@@ -68,7 +67,13 @@ fn caption(scene: &GraphScene, scale: Scale) -> String {
     if scene.centre.is_some() {
         out += "; orange is from the centre";
     }
-    out + "."
+    out += ".";
+    let mut y = corner[1] - 3.0;
+    for line in label::wrapped(&out, 11.0, room) {
+        y += 15.0;
+        svg.text(Text::at(corner[0], y, &line).size(11.0).faint());
+    }
+    y
 }
 
 fn legend(svg: &mut Svg, scene: &GraphScene, corner: [f64; 2], room: f64) -> f64 {
