@@ -1,7 +1,10 @@
 //! Pictures hold what they should, for any scene.
 
+use std::time::{Duration, Instant};
+
 use regard_tasks::picture::{self, Comparison, Panel, Variant};
 use regard_tasks::{CurveScene, GraphScene, ImageScene, Map, Maps, Scene};
+use resvg::usvg::roxmltree::Document;
 
 fn labels(count: usize, word: &str) -> Vec<String> {
     (0..count).map(|i| format!("{word}{i}")).collect()
@@ -89,80 +92,364 @@ fn curve(kernels: usize) -> Scene {
     })
 }
 
-#[test]
-fn look() {
-    let Ok(folder) = std::env::var("LOOK") else { return };
-    let write = |name: &str, svg: String| {
-        std::fs::write(format!("{folder}/{name}.svg"), &svg).unwrap();
-        std::fs::write(format!("{folder}/{name}.png"), picture::png(&svg, 1.0).unwrap()).unwrap();
-    };
-    let zh = Scene::Maps(Maps {
+fn scenes() -> Vec<Scene> {
+    vec![maps(6, 9, 1), maps(6, 9, 8), graph(34, 4), image(1), image(8), curve(1), curve(2)]
+}
+
+/// One row and columns with these labels.
+fn labelled(columns: &[&str]) -> Scene {
+    Scene::Maps(Maps {
         row_axis: "output".into(),
         column_axis: "source".into(),
-        rows: ["我", "昨天", "在", "花园", "里", "看见", "一只", "小", "猫", "。"]
-            .map(String::from)
-            .to_vec(),
-        columns: ["I", "saw", "a", "small", "cat", "in", "the", "garden", "yesterday", "."]
-            .map(String::from)
-            .to_vec(),
-        maps: match maps(10, 10, 1) {
-            Scene::Maps(m) => m.maps,
-            _ => vec![],
-        },
-    });
-    write(
-        "zh",
-        picture::svg(&zh, "Alignment of “I saw a small cat in the garden yesterday .”", None),
-    );
-    write("m30", picture::svg(&maps(30, 24, 1), "Self-attention", None));
-    write("m500", picture::svg(&maps(500, 500, 1), "Long self-attention", None));
-    write("heads", picture::svg(&maps(10, 12, 8), "All heads", None));
-    write("heads500", picture::svg(&maps(500, 500, 8), "All heads", None));
-    write("row", picture::svg(&maps(1, 20, 1), "Pooling", None));
-    let points =
-        |f: &dyn Fn(f64) -> f64| (1..=20).map(|i| (i as f64, f(i as f64))).collect::<Vec<_>>();
-    let loss = Panel::new("loss", "epoch")
-        .line("training", &points(&|x| 4.0 / x + 0.5))
-        .line("validation", &points(&|x| 4.0 / x + 0.8 + 0.01 * x));
-    let bleu = Panel::new("BLEU", "epoch")
-        .line("validation", &points(&|x| 31.0 - 30.0 / x))
-        .mark(18.0, "best: 29.3");
-    write("graph", picture::svg(&graph(34, 1), "Karate-like", None));
-    write("graphs", picture::svg(&graph(34, 4), "All heads", None));
-    write("graph300", picture::svg(&graph(300, 1), "Many nodes", None));
-    write("image", picture::svg(&image(1), "A disc, taken for a disc", None));
-    write("images", picture::svg(&image(8), "A disc, taken for a disc", None));
-    write("curve", picture::svg(&curve(1), "y = 2 sin x + x^0.8", None));
-    let words = ["NOUN", "VERB", "ADJ", "ADV", "PRON", "DET", "ADP", "NUM", "X"].map(String::from);
-    let counts: Vec<Vec<usize>> = (0..9)
-        .map(|i| {
-            (0..9).map(|j| if i == j { 1200 + i * 100 } else { (i * 7 + j * 3) % 40 }).collect()
-        })
-        .collect();
-    write("confusion", picture::confusion("UPOS, test", &words, &counts));
-    let variant = |name: &str, base: f64| Variant {
-        name: name.into(),
-        values: vec![base, base + 0.8, base - 0.5],
-        by_bucket: (0..6).map(|i| base + 4.0 - i as f64 * 30.0 / base).collect(),
+        rows: vec!["row".into()],
+        columns: columns.iter().map(|&text| text.into()).collect(),
+        maps: vec![Map::new("map", vec![0.5; columns.len()])],
+    })
+}
+
+fn texts(svg: &str) -> Vec<String> {
+    let document = Document::parse(svg).expect("the drawing is XML");
+    let texts = document.descendants().filter(|node| node.has_tag_name("text"));
+    texts.map(|node| node.text().unwrap_or_default().to_owned()).collect()
+}
+
+/// How many pixels are neither white nor nearly so.
+fn ink(png: &[u8]) -> usize {
+    let image = image::load_from_memory(png).expect("the picture is PNG").to_luma8();
+    image.pixels().filter(|pixel| pixel.0[0] < 200).count()
+}
+
+/// Columns of a terminal; only Chinese is wide in these tests.
+fn columns(line: &str) -> usize {
+    let mut is_escape = false;
+    let mut count = 0;
+    for c in line.chars() {
+        match c {
+            '\x1b' => is_escape = true,
+            'm' if is_escape => is_escape = false,
+            _ if is_escape => {}
+            '\u{3000}'..='\u{9fff}' => count += 2,
+            _ => count += 1,
+        }
+    }
+    count
+}
+
+#[test]
+fn every_scene_is_drawn_whole_and_map_by_map() {
+    for scene in scenes() {
+        let every = (0..scene.maps().len()).map(Some).chain([None]);
+        for which in every {
+            let svg = picture::svg(&scene, "a title", which);
+            assert!(texts(&svg).contains(&"a title".to_owned()));
+            assert!(ink(&picture::png(&svg, 0.5).unwrap()) > 500);
+        }
+    }
+}
+
+#[test]
+fn a_picture_is_as_large_as_it_is_asked_for() {
+    let svg = picture::svg(&maps(3, 3, 1), "", None);
+    let size = |scale| {
+        let image = image::load_from_memory(&picture::png(&svg, scale).unwrap()).unwrap();
+        [image.width(), image.height()]
     };
-    write(
-        "comparison",
-        picture::comparison(
-            "translate: Multi30k de→en",
-            &Comparison {
-                metric: "BLEU".into(),
-                variants: vec![
-                    variant("fixed vector", 20.0),
-                    variant("additive", 31.0),
-                    variant("dot", 30.2),
-                    variant("Transformer", 36.9),
-                ],
-                bucket_axis: "source length".into(),
-                buckets: ["1–5", "6–10", "11–15", "16–20", "21–25", "> 25"]
-                    .map(String::from)
-                    .to_vec(),
-            },
-        ),
-    );
-    write("curves", picture::curves("translate, run 3", &[loss, bleu]));
+    assert_eq!(size(2.0), size(1.0).map(|side| 2 * side));
+    for scale in [0.0, -1.0, f32::NAN, 1e6] {
+        let refusal = picture::png(&svg, scale).unwrap_err().to_string();
+        assert!(refusal.contains("pixels cannot be made"), "{refusal}");
+    }
+    let refusal = picture::png("no drawing", 1.0).unwrap_err().to_string();
+    assert!(refusal.contains("is not SVG"), "{refusal}");
+}
+
+#[test]
+fn labels_come_through_as_they_are() {
+    let strange = ["<b>&amp;", "\"quoted\"", "it's", "花园", "a\tb\u{0}", "</script>", "\u{fffe}"];
+    let scene = labelled(&strange);
+    let drawn = texts(&picture::svg(&scene, "A & <B>", None));
+    for text in ["A & <B>", "<b>&amp;", "\"quoted\"", "it's", "花园", "a b ", "</script>"] {
+        assert!(drawn.iter().any(|label| label == text), "{text:?} is not in {drawn:?}");
+    }
+    let page = picture::page(&scene, "A & <B>");
+    let (_, data) = page.split_once("type=\"application/json\">").unwrap();
+    let (data, _) = data.split_once("</script>").unwrap();
+    let data: serde_json::Value = serde_json::from_str(data).unwrap();
+    assert_eq!(data["columns"], serde_json::json!(strange));
+    assert!(page.contains("<h1>A &amp; &lt;B&gt;</h1>"));
+    picture::png(&picture::svg(&scene, "A & <B>", None), 1.0).unwrap();
+}
+
+#[test]
+fn a_chinese_label_is_drawn_with_its_own_strokes() {
+    let drawn = |label: &str| {
+        ink(&picture::png(&picture::svg(&labelled(&[label]), "", None), 2.0).unwrap())
+    };
+    // 一 is one stroke, 龘 forty-eight: boxes in place of both would have the same ink.
+    assert!(drawn("龘龘") > drawn("一一") + 200);
+}
+
+#[test]
+fn a_weight_that_is_not_a_number_is_said_to_be_none() {
+    let mut scene = labelled(&["a", "b", "c"]);
+    let Scene::Maps(maps) = &mut scene else { unreachable!() };
+    maps.maps[0].weights = vec![f32::NAN, 0.25, f32::INFINITY];
+    let svg = picture::svg(&scene, "", None);
+    assert_eq!(svg.matches("not a number").count(), 2);
+    assert!(svg.contains("row → b: 0.250"));
+    assert!(picture::terminal(&scene, 0, 80, false).contains("row ??██??"));
+    assert!(picture::numbers_json(&scene).contains("[null,0.25,null]"));
+    // 65535, 65534 (the greatest), 65535, low byte first.
+    assert!(picture::page(&scene, "").contains("\"///+////\""));
+}
+
+#[test]
+fn what_is_empty_or_does_not_fit_is_drawn_without_a_panic() {
+    let mut odd = scenes();
+    for scene in &mut odd {
+        match scene {
+            Scene::Maps(scene) => scene.rows.push("one more".into()),
+            Scene::Graph(scene) => {
+                scene.edges.push((1000, 0));
+                scene.centre = Some(1000);
+                scene.classes.truncate(3);
+            }
+            Scene::Image(scene) => scene.pixels.truncate(100),
+            Scene::Curve(scene) => scene.x.push(f32::NAN),
+        }
+    }
+    for scene in scenes() {
+        let mut unnumbered = scene.clone();
+        let mut empty = scene;
+        match (&mut unnumbered, &mut empty) {
+            (Scene::Maps(a), Scene::Maps(b)) => {
+                a.maps.iter_mut().for_each(|map| map.weights.fill(f32::NAN));
+                b.rows.clear();
+            }
+            (Scene::Graph(a), Scene::Graph(b)) => {
+                a.maps.iter_mut().for_each(|map| map.weights.fill(f32::NAN));
+                (b.nodes, b.edges) = (Vec::new(), Vec::new());
+            }
+            (Scene::Image(a), Scene::Image(b)) => {
+                a.maps.iter_mut().for_each(|map| map.weights.fill(f32::NAN));
+                (b.width, b.height, b.rows, b.columns) = (0, 0, 0, 0);
+            }
+            (Scene::Curve(a), Scene::Curve(b)) => {
+                a.maps.iter_mut().for_each(|map| map.weights.fill(f32::NAN));
+                (b.x, b.y, b.at, b.curve, b.truth) = Default::default();
+            }
+            _ => unreachable!(),
+        }
+        odd.extend([unnumbered, empty]);
+    }
+    odd.extend([maps(0, 0, 0), maps(0, 5, 2), maps(5, 0, 2), graph(1, 1)]);
+    for scene in odd {
+        for which in [None, Some(0), Some(99)] {
+            picture::png(&picture::svg(&scene, "", which), 0.3).unwrap();
+        }
+        for (width, colour) in [(0, false), (7, true), (80, true)] {
+            picture::terminal(&scene, 0, width, colour);
+        }
+        assert!(picture::page(&scene, "t").contains("</html>"));
+        picture::numbers_json(&scene);
+    }
+    assert!(picture::svg(&maps(2, 2, 3), "", Some(3)).contains("There are 3 maps only."));
+}
+
+#[test]
+fn five_hundred_tokens_stay_small_and_quick() {
+    let scene = maps(500, 500, 8);
+    let start = Instant::now();
+    let (svg, page) = (picture::svg(&scene, "", None), picture::page(&scene, ""));
+    assert!(svg.len() < 3_000_000, "{} bytes", svg.len());
+    assert!(page.len() < 8 * 700_000 + 50_000, "{} bytes", page.len());
+    for fetched in ["https://", "src=\"", "<link", "@import", "fetch("] {
+        assert!(!page.contains(fetched), "the page fetches something: {fetched}");
+    }
+    let png = picture::png(&picture::svg(&scene, "", Some(0)), 1.0).unwrap();
+    assert!(ink(&png) > 500);
+    assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
+}
+
+#[test]
+fn labels_of_many_columns_do_not_touch() {
+    for count in [5, 40, 100, 500] {
+        let svg = picture::svg(&maps(3, count, 1), "", None);
+        let document = Document::parse(&svg).unwrap();
+        let labels = document.descendants().filter(|node| {
+            node.has_tag_name("text") && node.text().is_some_and(|text| text.starts_with("column "))
+        });
+        let places: Vec<f64> =
+            labels.map(|node| node.attribute("x").unwrap().parse().unwrap()).collect();
+        assert!(places.len() >= count.min(30), "{} of {count}", places.len());
+        for pair in places.windows(2) {
+            assert!(pair[1] - pair[0] >= 12.0, "{pair:?}");
+        }
+    }
+}
+
+#[test]
+fn the_terminal_is_never_wider_than_asked() {
+    let mut all = scenes();
+    all.extend([labelled(&["花园"; 30]), labelled(&["花园", "garden"]), maps(4, 300, 1)]);
+    for scene in all {
+        for width in [20, 33, 80, 120] {
+            for colour in [false, true] {
+                for line in picture::terminal(&scene, 0, width, colour).lines() {
+                    assert!(
+                        columns(line) <= width,
+                        "{} columns for {width}: {line}",
+                        columns(line)
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn chinese_rows_line_up_in_the_terminal() {
+    let Scene::Maps(mut scene) = maps(3, 3, 1) else { unreachable!() };
+    scene.rows = ["我", "昨天", "garden"].map(String::from).to_vec();
+    scene.maps[0].weights = vec![1.0; 9];
+    let drawn = picture::terminal(&Scene::Maps(scene), 0, 60, false);
+    let rows: Vec<&str> = drawn.lines().filter(|line| line.ends_with("██████")).collect();
+    assert_eq!(rows, ["我     ██████", "昨天   ██████", "garden ██████"]);
+}
+
+#[test]
+fn columns_too_narrow_for_chinese_get_numbers_and_a_key() {
+    let drawn = picture::terminal(&labelled(&["花园"; 30]), 0, 40, false);
+    assert!(drawn.contains("1 花园  2 花园"), "{drawn}");
+}
+
+#[test]
+fn a_heavier_edge_is_wider_and_listed_first() {
+    let scene = Scene::Graph(GraphScene {
+        nodes: labels(3, "node "),
+        classes: vec![None; 3],
+        class_names: Vec::new(),
+        centre: Some(0),
+        edges: vec![(0, 1), (0, 2), (1, 2)],
+        maps: vec![Map::new("head", vec![0.1, 0.8, 0.9])],
+    });
+    let svg = picture::svg(&scene, "", None);
+    let document = Document::parse(&svg).unwrap();
+    let width = |title: &str| -> f64 {
+        let group = document.descendants().find(|node| {
+            node.children().any(|child| child.has_tag_name("title") && child.text() == Some(title))
+        });
+        let path = group.unwrap().children().find(|child| child.has_tag_name("path")).unwrap();
+        path.attribute("stroke-width").unwrap().parse().unwrap()
+    };
+    assert!(width("node 0 → node 2: 0.800") > 2.0 * width("node 0 → node 1: 0.100"));
+    let drawn = picture::terminal(&scene, 0, 60, false);
+    let lines: Vec<&str> = drawn.lines().collect();
+    assert!(lines[1].starts_with("node 0 → node 2 0.800") && lines[2].contains("0.100"), "{drawn}");
+    assert_eq!(lines.len(), 3, "only the centre's edges are listed: {drawn}");
+}
+
+#[test]
+fn the_same_scene_gives_the_same_bytes() {
+    for scene in scenes() {
+        assert_eq!(picture::svg(&scene, "t", None), picture::svg(&scene, "t", None));
+        assert_eq!(picture::page(&scene, "t"), picture::page(&scene, "t"));
+        assert_eq!(picture::numbers(&scene).unwrap(), picture::numbers(&scene).unwrap());
+    }
+}
+
+#[test]
+fn the_raw_numbers_can_be_read_again() {
+    let scene = maps(3, 4, 2);
+    let bytes = picture::numbers(&scene).unwrap();
+    let file = safetensors::SafeTensors::deserialize(&bytes).unwrap();
+    let weights = file.tensor("weights").unwrap();
+    assert_eq!(weights.shape(), [2, 3, 4]);
+    let last = f32::from_le_bytes(weights.data()[92..].try_into().unwrap());
+    assert_eq!(last, scene.maps()[1].weights[11]);
+    let (_, header) = safetensors::SafeTensors::read_metadata(&bytes).unwrap();
+    let names = &header.metadata().as_ref().unwrap()["labels"];
+    let names: serde_json::Value = serde_json::from_str(names).unwrap();
+    assert_eq!(names["maps"], serde_json::json!(["layer 1, head 1", "layer 1, head 2"]));
+    assert_eq!(names["columns"], serde_json::json!(labels(4, "column ")));
+    for (scene, tensor, shape) in [
+        (graph(9, 2), "edges", vec![33, 2]),
+        (image(2), "pixels", vec![28, 28, 1]),
+        (curve(1), "truth", vec![100]),
+    ] {
+        let bytes = picture::numbers(&scene).unwrap();
+        let file = safetensors::SafeTensors::deserialize(&bytes).unwrap();
+        assert_eq!(file.tensor(tensor).unwrap().shape(), shape);
+    }
+    let read: serde_json::Value = serde_json::from_str(&picture::numbers_json(&scene)).unwrap();
+    assert_eq!((&read["kind"], &read["rows"][2]), (&"maps".into(), &"row 2".into()));
+}
+
+#[test]
+fn numbers_that_do_not_fill_their_shape_are_refused() {
+    let Scene::Maps(mut scene) = maps(3, 4, 2) else { unreachable!() };
+    scene.maps[1].weights.pop();
+    let refusal = picture::numbers(&Scene::Maps(scene)).unwrap_err().to_string();
+    assert_eq!(refusal, "map \"layer 1, head 2\" has 11 weights, 12 are needed");
+}
+
+#[test]
+fn a_page_keeps_three_digits_of_each_weight() {
+    let mut scene = labelled(&["a", "b"]);
+    let Scene::Maps(maps) = &mut scene else { unreachable!() };
+    maps.maps[0].weights = vec![0.25, 1.0];
+    // 16384 (a quarter of 65534, rounded) and 65534, low byte first.
+    assert!(picture::page(&scene, "").contains("\"AED+/w==\""));
+}
+
+#[test]
+fn training_curves_name_their_lines_and_survive_any_number() {
+    let loss = Panel::new("loss", "epoch")
+        .line("training", &[(1.0, 4.0), (2.0, f64::NAN), (3.0, 1.0)])
+        .line("validation", &[(1.0, 3.0), (3.0, 2.0)]);
+    let bleu = Panel::new("BLEU", "epoch").line("validation", &[(1.0, 7.0)]).mark(1.0, "best: 7");
+    let svg = picture::curves("run 1", &[loss, bleu]);
+    let drawn = texts(&svg);
+    for text in ["run 1", "loss", "BLEU", "training", "validation", "epoch", "best: 7"] {
+        assert!(drawn.iter().any(|label| label == text), "{text:?} is not in {drawn:?}");
+    }
+    assert!(!svg.contains("NaN") && !svg.contains("inf"));
+    for panels in [vec![], vec![Panel::new("", "")]] {
+        picture::png(&picture::curves("", &panels), 1.0).unwrap();
+    }
+    let wild = Panel::new("loss", "step").line("a", &[(0.0, 1e300), (1e9, -1e300), (2e9, 1e-300)]);
+    picture::png(&picture::curves("", &[wild.mark(f64::INFINITY, "")]), 1.0).unwrap();
+}
+
+#[test]
+fn a_confusion_shows_each_count() {
+    let names = ["cat", "dog", "猫"].map(String::from);
+    let drawn = texts(&picture::confusion("test", &names, &[vec![41, 2, 0], vec![3, 52]]));
+    for text in ["41", "2", "3", "52", "猫", "truth", "predicted"] {
+        assert!(drawn.iter().any(|label| label == text), "{text:?} is not in {drawn:?}");
+    }
+    picture::png(&picture::confusion("", &[], &[]), 1.0).unwrap();
+    picture::png(&picture::confusion("", &labels(200, "label "), &[]), 1.0).unwrap();
+}
+
+#[test]
+fn a_comparison_shows_means_spreads_and_buckets() {
+    let variant = |name: &str, values: &[f64]| Variant {
+        name: name.into(),
+        values: values.into(),
+        by_bucket: vec![30.0, f64::NAN, 10.0],
+    };
+    let comparison = Comparison {
+        metric: "BLEU".into(),
+        variants: vec![variant("additive", &[29.0, 31.0]), variant("none", &[])],
+        bucket_axis: "source length".into(),
+        buckets: ["1–10", "11–20", "> 20"].map(String::from).to_vec(),
+    };
+    let svg = picture::comparison("compare", &comparison);
+    let drawn = texts(&svg);
+    for text in ["30.0 ± 1.0", "additive", "no value", "11–20", "BLEU by source length"] {
+        assert!(drawn.iter().any(|label| label == text), "{text:?} is not in {drawn:?}");
+    }
+    assert!(!svg.contains("NaN"));
+    picture::png(&picture::comparison("", &Comparison::default()), 1.0).unwrap();
 }

@@ -117,15 +117,15 @@ pub(crate) fn draw(svg: &mut Svg, panel: &Panel, [left, top, width, height]: [f6
 pub(crate) fn axes(svg: &mut Svg, x: Axis, y: Axis, plot: [f64; 4], x_axis: &str) {
     y_axis(svg, y, plot);
     let ticks = x.ticks((plot[2] / 60.0) as usize);
-    let ticks = ticks.into_iter().map(|value| (x.place(value), tick(value))).collect();
+    let ticks = ticks.into_iter().map(|(value, text)| (x.place(value), text)).collect();
     axis_below(svg, ticks, plot, x_axis);
 }
 
 fn y_axis(svg: &mut Svg, y: Axis, [left, _, width, _]: [f64; 4]) {
-    for value in y.ticks(5) {
+    for (value, text) in y.ticks(5) {
         let place = y.place(value);
         svg.line([left, place], [left + width, place], GRID, 1.0);
-        svg.text(Text::at(left - 6.0, place + 4.0, &tick(value)).size(11.0).end().faint());
+        svg.text(Text::at(left - 6.0, place + 4.0, &text).size(11.0).end().faint());
     }
 }
 
@@ -147,13 +147,6 @@ fn axis_below(svg: &mut Svg, ticks: Vec<(f64, String)>, plot: [f64; 4], name: &s
     }
     svg.line([left, bottom], [left + width, bottom], colour::FAINT, 1.0);
     svg.text(Text::at(left + width / 2.0, bottom + 34.0, name).size(12.0).middle());
-}
-
-fn tick(value: f64) -> String {
-    match value.abs() {
-        size if size >= 1000.0 && size < 1e6 => format!("{value:.0}"),
-        _ => label::number(value),
-    }
 }
 
 fn mark(svg: &mut Svg, x: f64, what: &str, [left, top, width, height]: [f64; 4]) {

@@ -57,9 +57,8 @@ pub fn comparison(title: &str, comparison: &Comparison) -> String {
     let values = comparison.variants.iter().flat_map(|variant| variant.values.iter().copied());
     let axis = Axis::spanning(values.chain([0.0]), left, width + margin - 100.0);
     let bottom = y + bar * comparison.variants.len() as f64;
-    for value in axis.ticks(6) {
+    for (value, text) in axis.ticks(6) {
         svg.line([axis.place(value), y], [axis.place(value), bottom + 4.0], GRID, 1.0);
-        let text = label::number(value);
         svg.text(Text::at(axis.place(value), bottom + 18.0, &text).size(11.0).middle().faint());
     }
     for (place, variant) in comparison.variants.iter().enumerate() {

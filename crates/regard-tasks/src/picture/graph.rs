@@ -24,8 +24,7 @@ pub(crate) fn one(scene: &GraphScene, map: &Map, title: &str) -> String {
     y += 14.0;
     y += legend(&mut svg, scene, [margin, y], width);
     let scale = Scale::of(std::slice::from_ref(map));
-    svg.text(Text::at(margin, y + 12.0, &widest(scale)).size(11.0).faint());
-    let top = y + 30.0;
+    let top = caption(&mut svg, scene, scale, [margin, y], width) + 18.0;
     let drawing = Drawing::new(scene, [margin, top, width, height]);
     drawing.edges(&mut svg, map, scale);
     drawing.nodes(&mut svg);
@@ -42,8 +41,7 @@ pub(crate) fn all(scene: &GraphScene, title: &str) -> String {
     let mut y = svg.title(title, margin, full.max(300.0)) - 4.0;
     y += legend(&mut svg, scene, [margin, y], full);
     let scale = Scale::of(&scene.maps);
-    svg.text(Text::at(margin, y + 12.0, &widest(scale)).size(11.0).faint());
-    let top = y + 32.0;
+    let top = caption(&mut svg, scene, scale, [margin, y], full) + 20.0;
     let places = layout::places(scene.nodes.len(), &scene.edges);
     for (place, map) in scene.maps.iter().enumerate() {
         let x = margin + (place % across) as f64 * (side + gap);
@@ -57,9 +55,25 @@ pub(crate) fn all(scene: &GraphScene, title: &str) -> String {
     svg.finish(full.max(300.0) + 2.0 * margin, top + down * (side + gap + 16.0) - gap + margin)
 }
 
-fn widest(scale: Scale) -> String {
-    let high = label::number(scale.high.into());
-    format!("The widest edge weighs {high}; arrows point to whom is attended.")
+/// How to read it; gives where its last line stands.
+fn caption(svg: &mut Svg, scene: &GraphScene, scale: Scale, corner: [f64; 2], room: f64) -> f64 {
+    let mut out = format!("The widest edge weighs {}", label::number(scale.high.into()));
+    if scene.edges.len() <= MOST_HEADS {
+        out += "; arrows point to whom is attended";
+    }
+    if scene.edges.iter().any(|(from, to)| from == to) {
+        out += "; a ring is what a node gives itself";
+    }
+    if scene.centre.is_some() {
+        out += "; orange is from the centre";
+    }
+    out += ".";
+    let mut y = corner[1] - 3.0;
+    for line in label::wrapped(&out, 11.0, room) {
+        y += 15.0;
+        svg.text(Text::at(corner[0], y, &line).size(11.0).faint());
+    }
+    y
 }
 
 fn legend(svg: &mut Svg, scene: &GraphScene, corner: [f64; 2], room: f64) -> f64 {
@@ -114,7 +128,10 @@ impl<'a> Drawing<'a> {
     }
 
     fn edge(&self, svg: &mut Svg, from: usize, to: usize, share: f64) {
-        let (width, opacity) = (0.5 + 0.42 * self.radius * share, 0.14 + 0.8 * share);
+        // Of very many edges the light ones fade, or they would cover the heavy ones.
+        let faintest = 0.14 * (600.0 / self.scene.edges.len() as f64).min(1.0);
+        let width = self.radius * (0.05 + 0.42 * share);
+        let opacity = faintest + (0.94 - faintest) * share;
         let is_of_centre = self.scene.centre == Some(from);
         let colour = if is_of_centre { "#c2410c" } else { EDGE };
         let [a, b] = [self.places[from], self.places[to]];

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use safetensors::tensor::{Dtype, TensorView, serialize};
+use serde_json::json;
 
 use crate::{Error, Result, Scene};
 
@@ -25,9 +26,11 @@ pub fn numbers_json(scene: &Scene) -> String {
 }
 
 /// A scene's weights as a safetensors file: `weights` [maps, rows, columns] (of a graph [maps,
-/// edges], with `edges` [edges, 2]). The maps' names and the labels are in its metadata, as JSON.
+/// edges]), with `edges` [edges, 2], `pixels` [height, width, channels] or `x`, `y`, `at`, `curve` and
+/// `truth` where the scene has them. The maps' names and the labels are in its metadata, as JSON under
+/// `labels`.
 ///
-/// Refuses maps that do not have a weight for each place.
+/// Refuses maps that do not have a weight for each place, and an image that lacks pixels.
 ///
 /// ```
 /// use regard_tasks::{GraphScene, Map, Scene, picture};
@@ -57,8 +60,8 @@ pub fn numbers(scene: &Scene) -> Result<Vec<u8>> {
         shape,
         scene.maps().iter().flat_map(|map| floats(&map.weights)).collect(),
     )];
-    let mut one = |name, values: &[f32]| {
-        tensors.push((name, Dtype::F32, vec![values.len()], floats(values)));
+    let mut add = |name, shape, values: &[f32]| {
+        tensors.push((name, Dtype::F32, shape, floats(values)));
     };
     match scene {
         Scene::Maps(_) => {}
@@ -68,13 +71,17 @@ pub fn numbers(scene: &Scene) -> Result<Vec<u8>> {
             tensors.push(("edges", Dtype::I64, vec![scene.edges.len(), 2], bytes));
         }
         Scene::Image(scene) => {
-            one("pixels", &scene.pixels);
+            add("pixels", vec![scene.height, scene.width, scene.channels], &scene.pixels);
         }
         Scene::Curve(scene) => {
-            one("x", &scene.x);
-            one("y", &scene.y);
-            one("at", &scene.at);
-            one("curve", &scene.curve);
+            for (name, values) in
+                [("x", &scene.x), ("y", &scene.y), ("at", &scene.at), ("curve", &scene.curve)]
+            {
+                add(name, vec![values.len()], values);
+            }
+            if let Some(truth) = &scene.truth {
+                add("truth", vec![truth.len()], truth);
+            }
         }
     }
     let views = tensors
@@ -96,21 +103,13 @@ fn shape(scene: &Scene) -> Vec<usize> {
     }
 }
 
+/// Under one key, since several would be written in any order: the same scene, the same bytes.
 fn names(scene: &Scene) -> HashMap<String, String> {
     let maps: Vec<&str> = scene.maps().iter().map(|map| map.name.as_str()).collect();
-    let list = |names: &[&str]| serde_json::json!(names).to_string();
-    let mut out = HashMap::from([("maps".to_owned(), list(&maps))]);
-    let mut add = |name: &str, labels: &[String]| {
-        let labels: Vec<&str> = labels.iter().map(String::as_str).collect();
-        out.insert(name.to_owned(), list(&labels));
+    let labels = match scene {
+        Scene::Maps(scene) => json!({"maps": maps, "rows": scene.rows, "columns": scene.columns}),
+        Scene::Graph(scene) => json!({"maps": maps, "nodes": scene.nodes}),
+        Scene::Image(_) | Scene::Curve(_) => json!({"maps": maps}),
     };
-    match scene {
-        Scene::Maps(scene) => {
-            add("rows", &scene.rows);
-            add("columns", &scene.columns);
-        }
-        Scene::Graph(scene) => add("nodes", &scene.nodes),
-        Scene::Image(_) | Scene::Curve(_) => {}
-    }
-    out
+    HashMap::from([("labels".to_owned(), labels.to_string())])
 }

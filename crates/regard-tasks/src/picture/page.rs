@@ -28,9 +28,10 @@ use crate::{CurveScene, GraphScene, ImageScene, Map, Maps, Scene};
 /// ```
 pub fn page(scene: &Scene, title: &str) -> String {
     let maps = scene.maps();
-    if maps.is_empty() {
+    let order = order(scene);
+    if maps.is_empty() || order.is_empty() {
         let why = "There are no weights to draw.";
-        return filled(title, &heat::nothing(title, why), &Value::Null, "");
+        return filled(title, &heat::nothing("", why), &Value::Null, "");
     }
     let scale = Scale::of(maps);
     let (mut data, above) = match scene {
@@ -38,16 +39,6 @@ pub fn page(scene: &Scene, title: &str) -> String {
         Scene::Graph(scene) => (nodes_and_edges(scene), String::new()),
         Scene::Image(scene) => (parts(scene), String::new()),
         Scene::Curve(scene) => (kernel(scene), curve::draw(scene, &[], "")),
-    };
-    let places = match scene {
-        Scene::Maps(scene) => scene.rows.len() * scene.columns.len(),
-        Scene::Graph(scene) => scene.edges.len(),
-        Scene::Image(scene) => scene.rows * scene.columns,
-        Scene::Curve(scene) => scene.at.len() * scene.x.len(),
-    };
-    let order = match scene {
-        Scene::Curve(scene) => kernel_order(scene),
-        _ => (0..places).collect(),
     };
     let names: Vec<&str> = maps.iter().map(|map| map.name.as_str()).collect();
     let weights: Vec<String> = maps.iter().map(|map| packed(map, &order, scale)).collect();
@@ -111,11 +102,25 @@ fn kernel(scene: &CurveScene) -> Value {
     })
 }
 
-/// The places of the weights when the data stand in order of x.
-fn kernel_order(scene: &CurveScene) -> Vec<usize> {
-    let order = curve::data_in_order(scene);
-    let row = |at: usize| order.iter().map(move |&datum| at * scene.x.len() + datum);
-    (0..scene.at.len()).flat_map(row).collect()
+/// The places of the weights in the order in which the page has them: of a regression, the data
+/// stand in order of x; of a graph, edges to nowhere are left out.
+fn order(scene: &Scene) -> Vec<usize> {
+    match scene {
+        Scene::Maps(scene) => (0..scene.rows.len() * scene.columns.len()).collect(),
+        Scene::Image(scene) => (0..scene.rows * scene.columns).collect(),
+        Scene::Graph(scene) => edges(scene).map(|(place, _)| place).collect(),
+        Scene::Curve(scene) => {
+            let order = curve::data_in_order(scene);
+            let row = |at: usize| order.iter().map(move |&datum| at * scene.x.len() + datum);
+            (0..scene.at.len()).flat_map(row).collect()
+        }
+    }
+}
+
+/// Edges between nodes that are there, with their places.
+fn edges(scene: &GraphScene) -> impl Iterator<Item = (usize, (usize, usize))> {
+    let edges = scene.edges.iter().copied().enumerate();
+    edges.filter(|&(_, (from, to))| from.max(to) < scene.nodes.len())
 }
 
 fn nodes_and_edges(scene: &GraphScene) -> Value {
@@ -132,7 +137,11 @@ fn nodes_and_edges(scene: &GraphScene) -> Value {
         })
         .collect();
     let centre = scene.centre.filter(|&centre| centre < nodes.len());
-    json!({ "nodes": nodes, "edges": scene.edges, "centre": centre })
+    let edges: Vec<(usize, usize)> = edges(scene).map(|(_, edge)| edge).collect();
+    let classes: Vec<(&String, String)> = (scene.class_names.iter().enumerate())
+        .map(|(place, name)| (name, colour::hex(colour::named(place))))
+        .collect();
+    json!({ "nodes": nodes, "edges": edges, "centre": centre, "classes": classes })
 }
 
 /// Weights in 16 bits each, low byte first; 65535 is not a number.

@@ -22,7 +22,7 @@ const LARGEST: f32 = 16_384.0;
 ///
 /// Refuses what is no SVG, and a scale that gives no pixels or more than 16384 a side.
 ///
-/// ```no_run
+/// ```
 /// # use regard_tasks::picture::{self, Panel};
 /// let svg = picture::curves("run 1", &[Panel::new("loss", "epoch").line("training", &[(1.0, 2.0)])]);
 /// assert_eq!(&picture::png(&svg, 2.0)?[1..4], b"PNG");

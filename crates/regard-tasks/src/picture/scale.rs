@@ -95,18 +95,23 @@ impl Axis {
         self.low + share * (self.high - self.low)
     }
 
-    /// About `count` round values.
-    pub(crate) fn ticks(&self, count: usize) -> Vec<f64> {
+    /// About `count` round values, written with the digits that tell them apart.
+    pub(crate) fn ticks(&self, count: usize) -> Vec<(f64, String)> {
         let rough = (self.high - self.low) / count.max(1) as f64;
         let power = 10f64.powf(rough.log10().floor());
-        let step =
-            [1.0, 2.0, 5.0].map(|m| m * power).into_iter().find(|&step| step >= rough * 0.999);
-        let step = step.unwrap_or(10.0 * power);
+        let round = [1.0, 2.0, 5.0].map(|digit| digit * power);
+        let step = round.into_iter().find(|&step| step >= rough * 0.999).unwrap_or(10.0 * power);
+        let digits = (-step.log10() - 1e-9).ceil().max(0.0) as usize;
         let first = (self.low / step - 1e-6).ceil();
+        let written = |value: f64| match (1e-4..1e6).contains(&step) && value.abs() < 1e7 {
+            true => format!("{value:.digits$}"),
+            false => label::number(value),
+        };
         (0..=2 * count.max(4))
-            // Rounded again, so that 0.30000000000000004 reads 0.3 and -0 reads 0.
-            .map(|i| ((first + i as f64) * step * 1e9).round() / 1e9 + 0.0)
+            // Zero is added so that -0 reads 0.
+            .map(|i| (first + i as f64) * step + 0.0)
             .take_while(|&value| value <= self.high + step * 1e-6)
+            .map(|value| (value, written(value)))
             .collect()
     }
 }

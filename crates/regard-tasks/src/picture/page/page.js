@@ -67,13 +67,18 @@ function painted(values, [low, high], columns, rows) {
   canvas.height = rows;
   const context = canvas.getContext("2d");
   const image = context.createImageData(columns, rows);
+  const pixels = image.data;
   const colours = ramp();
+  const span = high - low;
   for (let i = 0; i < columns * rows; i++) {
-    const share = Math.min(1, Math.max(0, (values[i] - low) / (high - low)));
+    const share = Math.min(1, Math.max(0, (values[i] - low) / span));
     let [r, g, b, a] = [150, 140, 135, 255];
-    if (data.picture) [r, g, b, a] = [...data.hot, Number.isNaN(share) ? 0 : 205 * share];
+    if (data.picture) [[r, g, b], a] = [data.hot, 205 * (share || 0)];
     else if (!Number.isNaN(share)) [r, g, b] = colours[Math.round(share * 255)];
-    image.data.set([r, g, b, a], 4 * i);
+    pixels[4 * i] = r;
+    pixels[4 * i + 1] = g;
+    pixels[4 * i + 2] = b;
+    pixels[4 * i + 3] = a;
   }
   context.putImageData(image, 0, 0);
   return canvas;
@@ -229,8 +234,8 @@ function gridView() {
     picture.onload = draw;
     picture.src = data.picture;
   }
-  const room = Math.min(innerWidth - 260, 1100);
-  at("size").value = data.picture ? 18 : Math.max(2, Math.min(28, Math.floor(room / columns.length)));
+  const fitting = Math.min((innerWidth - 260) / columns.length, 680 / rows.length);
+  at("size").value = data.picture ? 18 : Math.max(2, Math.min(28, Math.floor(fitting)));
   at("size").addEventListener("input", draw);
   return draw;
 }
@@ -238,6 +243,7 @@ function gridView() {
 // Nodes and edges.
 function graphView() {
   at("sizing").hidden = true;
+  at("legend").hidden = true;
   const space = "http://www.w3.org/2000/svg";
   const shape = (name, attributes) => {
     const element = document.createElementNS(space, name);
@@ -255,10 +261,12 @@ function graphView() {
       ? `M${a[0] - radius - 3} ${a[1]}a${radius + 3} ${radius + 3} 0 1 1 0 0.01`
       : `M${a}Q${bend} ${b}`;
     const path = shape("path", { d, fill: "none" });
-    path.addEventListener("mouseenter", () => {
+    // A thin edge is hard to hit: what listens is wider, and cannot be seen.
+    const target = shape("path", { d, fill: "none", stroke: "transparent", "stroke-width": 9 });
+    target.addEventListener("mouseenter", () => {
       readout(data.nodes[from].label, data.nodes[to].label, weights(which)[edge], attended(from));
     });
-    svg.append(path);
+    svg.append(path, target);
     return path;
   });
   let chosen = data.centre;
@@ -292,7 +300,13 @@ function graphView() {
       node.text = text;
     }
   });
-  at("stage").replaceChildren(svg, make("p", "Hover a node or press Tab: the orange edges show whom it attends to."));
+  const classes = make("p", ...data.classes.map(([name, colour]) => {
+    const swatch = make("i");
+    swatch.style.background = colour;
+    return make("span", swatch, name);
+  }));
+  classes.className = "classes";
+  at("stage").replaceChildren(classes, svg, make("p", "Point at a node or press Tab: its orange edges show whom it attends to. Point at an edge for its weight."));
 
   function draw() {
     const values = weights(which);
