@@ -103,7 +103,8 @@ fn written(compared: &[Compared]) -> String {
             let cells = values.map(|(_, value)| table::measure(*value));
             [c.name.clone()].into_iter().chain(cells).collect()
         };
-        text += &format!("\n{}", table::table(&head, &compared.iter().map(row).collect::<Vec<_>>()));
+        text +=
+            &format!("\n{}", table::table(&head, &compared.iter().map(row).collect::<Vec<_>>()));
     }
     text
 }

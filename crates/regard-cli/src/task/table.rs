@@ -15,7 +15,13 @@ pub(super) fn number(n: usize) -> String {
 
 /// A measure with as many digits as say something.
 pub(super) fn measure(x: f64) -> String {
-    if x.abs() >= 1000.0 { format!("{x:.0}") } else if x.abs() >= 10.0 { format!("{x:.2}") } else { format!("{x:.4}") }
+    if x.abs() >= 1000.0 {
+        format!("{x:.0}")
+    } else if x.abs() >= 10.0 {
+        format!("{x:.2}")
+    } else {
+        format!("{x:.4}")
+    }
 }
 
 /// "42 s", "3 min 20 s", "1 h 02 min".

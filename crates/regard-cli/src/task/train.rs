@@ -1,10 +1,10 @@
 //! `regard train`: trains a model on a task.
 
 use super::threads::Threads;
-use super::{Chosen, progress::Shown, show, table};
+use super::{Settings, progress::Shown, show, table};
 use anyhow::{Result, bail};
 use clap::Args;
-use regard_tasks::{Ended, Learner, Options, Record, Run, TrainingConfig, train};
+use regard_tasks::{Ended, Learner, Options, Record, Run, TrainingConfig, task_named, train};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -19,8 +19,11 @@ Examples:
 
 `regard init TASK` writes a configuration in which every option is commented.")]
 pub struct Command {
+    /// regress, translate, label, classify, image or graph
+    #[arg(required_unless_present = "resume")]
+    task: Option<String>,
     #[command(flatten)]
-    chosen: Option<Chosen>,
+    settings: Settings,
     /// Where the run is kept [default: runs/TASK, or the next free name]
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
@@ -46,7 +49,9 @@ impl Command {
                 writeln!(to, "stopped; `regard train --resume {folder}` goes on")?;
                 return Ok(());
             }
-            Ended::Early => writeln!(to, "stopped early: no better for {} epochs", config.patience)?,
+            Ended::Early => {
+                writeln!(to, "stopped early: no better for {} epochs", config.patience)?
+            }
             Ended::Done => {}
         }
         summary(&run, &options, learner.as_ref(), to)
@@ -54,29 +59,24 @@ impl Command {
 
     /// A new run, or one to go on with.
     fn begin(&self) -> Result<(Run, Options, Box<dyn Learner>)> {
-        match (&self.resume, &self.chosen) {
-            (Some(folder), chosen) => {
-                let run = Run::open(folder)?;
-                let (task, options) = (run.task()?, run.options()?);
-                if let Some(chosen) = chosen
-                    && chosen.task()?.name() != task.name()
-                {
-                    bail!("{} is a run of `{}`", folder.display(), task.name());
-                }
-                let learner = task.begin(&options)?;
-                run.check_knowledge(learner.model())?;
-                Ok((run, options, learner))
+        let named = self.task.as_deref().map(task_named).transpose()?;
+        if let Some(folder) = &self.resume {
+            let run = Run::open(folder)?;
+            let (task, options) = (run.task()?, run.options()?);
+            if named.is_some_and(|named| named.name() != task.name()) {
+                bail!("{} is a run of `{}`", folder.display(), task.name());
             }
-            (None, Some(chosen)) => {
-                let (task, options) = (chosen.task()?, chosen.options()?);
-                let learner = task.begin(&options)?;
-                let usual = || Run::free(&Path::new("runs").join(task.name()));
-                let folder = self.out.clone().unwrap_or_else(usual);
-                let run = Run::create(&folder, task, &options, learner.model())?;
-                Ok((run, options, learner))
-            }
-            (None, None) => bail!("which task? regress, translate, label, classify, image or graph"),
+            let learner = task.begin(&options)?;
+            run.check_knowledge(learner.model())?;
+            return Ok((run, options, learner));
         }
+        let Some(task) = named else { bail!("no task is named") };
+        let options = self.settings.apply(task.options()?)?;
+        let learner = task.begin(&options)?;
+        let usual = || Run::free(&Path::new("runs").join(task.name()));
+        let folder = self.out.clone().unwrap_or_else(usual);
+        let run = Run::create(&folder, task, &options, learner.model())?;
+        Ok((run, options, learner))
     }
 }
 

@@ -56,7 +56,8 @@ impl Checkpoint {
     /// The tensors of a group.
     pub fn group(&self, group: &str) -> BTreeMap<String, Tensor> {
         let before = format!("{group}/");
-        let of = |(name, x): (&String, &Tensor)| Some((name.strip_prefix(&before)?.into(), x.clone()));
+        let of =
+            |(name, x): (&String, &Tensor)| Some((name.strip_prefix(&before)?.into(), x.clone()));
         self.tensors.iter().filter_map(of).collect()
     }
 

@@ -43,11 +43,7 @@ struct Trainer<'a> {
 }
 
 impl<'a> Trainer<'a> {
-    fn new(
-        learner: &'a mut dyn Learner,
-        config: &'a TrainingConfig,
-        run: &'a Run,
-    ) -> Result<Self> {
+    fn new(learner: &'a mut dyn Learner, config: &'a TrainingConfig, run: &'a Run) -> Result<Self> {
         let parameters = learner.model().parameters();
         let mut optimiser = Optimiser::new(parameters, config.rule())?;
         if config.clip > 0.0 {

@@ -115,7 +115,8 @@ impl Config {
             DecoderKind::Lstm => DecoderConfig::Lstm(cell),
             DecoderKind::Transformer => {
                 let window = None;
-                let transformer = regard::TransformerConfig { window, ..m.encoder.transformer(longest) };
+                let transformer =
+                    regard::TransformerConfig { window, ..m.encoder.transformer(longest) };
                 DecoderConfig::Transformer(transformer)
             }
         };

@@ -82,7 +82,8 @@ impl Task for Translate {
             all.sort_unstable();
             let mean = all.iter().sum::<usize>() as f64 / all.len().max(1) as f64;
             let at = |share: f64| all.get((all.len() as f64 * share) as usize).copied();
-            let [least, middle, most] = [at(0.0), at(0.5), all.last().copied()].map(|x| x.unwrap_or(0));
+            let [least, middle, most] =
+                [at(0.0), at(0.5), all.last().copied()].map(|x| x.unwrap_or(0));
             format!("{least} to {most} tokens, {mean:.1} on average, {middle} in the middle")
         };
         let facts = [

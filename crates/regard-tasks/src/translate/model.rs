@@ -4,7 +4,9 @@ use super::config::Config;
 use super::data::{Pair, read};
 use crate::metric::{Bleu, chrf, perplexity};
 use crate::text::{Tokeniser, TokeniserConfig};
-use crate::{Error, Groups, Map, Maps, Model, Options, Part, Prediction, Report, Result, Scene, Scores};
+use crate::{
+    Error, Groups, Map, Maps, Model, Options, Part, Prediction, Report, Result, Scene, Scores,
+};
 use regard::{
     Better, DType, Hypothesis, Parameters, Sentences, Seq2Seq, Tensor, without_gradients,
 };
