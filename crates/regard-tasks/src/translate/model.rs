@@ -223,10 +223,10 @@ impl Model for Translator {
         let target = self.knowledge.target();
         let mut rows: Vec<String> = h.tokens.iter().map(|&id| target.token(id).into()).collect();
         if h.ended {
-            rows.push("⏹".into());
+            rows.push("<end>".into());
         }
         if let Some(heads) = &h.heads {
-            let maps = heads_of(heads, "source")?;
+            let maps = heads_of(heads, "weights")?;
             let maps = Maps {
                 row_axis: "output".into(),
                 column_axis: "source".into(),
