@@ -21,6 +21,8 @@ mod choice;
 mod compare;
 pub mod data;
 mod error;
+mod graph;
+mod guesses;
 pub mod metric;
 mod options;
 pub mod picture;
@@ -35,6 +37,7 @@ mod translate;
 
 pub use compare::{Compared, Meter, compare, variants};
 pub use error::{Error, Result};
+pub use graph::GraphTask;
 pub use options::Options;
 pub use run::Run;
 pub use scene::{CurveScene, GraphScene, ImageScene, Map, Maps, Scene};

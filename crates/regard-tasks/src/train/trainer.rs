@@ -204,13 +204,7 @@ impl<'a> Trainer<'a> {
     }
 
     /// Validation after an epoch, and all that is written.
-    fn validate(
-        &mut self,
-        loss: f64,
-        rate: f64,
-        before: f64,
-        started: Instant,
-    ) -> Result<Record> {
+    fn validate(&mut self, loss: f64, rate: f64, before: f64, started: Instant) -> Result<Record> {
         let scores = self.averaged(|trainer| trainer.learner.validate())?;
         let best = scores.beats(self.place.best);
         let (_, value) = scores.first();
