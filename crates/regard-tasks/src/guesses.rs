@@ -2,7 +2,7 @@
 
 use crate::metric::Confusion;
 use crate::{Prediction, Report, Result, Scores};
-use regard::{Better, CrossEntropy, Tensor};
+use regard::{CrossEntropy, Tensor};
 
 /// What a model that chooses among C labels made of N examples.
 pub(crate) struct Guesses<'a> {
@@ -39,10 +39,7 @@ impl<'a> Guesses<'a> {
         let targets = Tensor::from_vec(targets, &[truth.len()])?;
         let loss = self.logits.cross_entropy(&targets, CrossEntropy::default())?.item()?;
         let confusion = Confusion::count(truth, &self.best(), self.labels)?;
-        let scores = Scores::new("accuracy", confusion.accuracy(), Better::Higher)
-            .with("macro F1", confusion.macro_f1())
-            .with("loss", loss);
-        Ok((scores, confusion))
+        Ok((confusion.scores(loss), confusion))
     }
 
     /// How good they are; accuracy decides.
