@@ -5,7 +5,7 @@
 //! | `run.json` | the task and the version of the program |
 //! | `config.toml` | all options, with their comments |
 //! | `vocabulary.json` | what the model knows of its data: vocabularies, labels, sizes |
-//! | `metrics.jsonl` | one line for each epoch |
+//! | `metrics.jsonl` | one line for each validation |
 //! | `curves.svg` | the same as a picture |
 //! | `best.safetensors`, `last.safetensors` | checkpoints: parameters, optimiser, random numbers |
 

@@ -3,6 +3,8 @@
 //! A task fills a scene; [`picture`](crate::picture) draws it as SVG, PNG, a page or in a terminal,
 //! and its numbers can be written as they are.
 
+use crate::Result;
+use regard::Tensor;
 use serde::Serialize;
 
 /// What a model attended to for one input.
@@ -118,6 +120,22 @@ impl Map {
     /// ```
     pub fn new(name: impl Into<String>, weights: Vec<f32>) -> Self {
         Self { name: name.into(), weights }
+    }
+
+    /// The heads of self-attention over the first sequence of a batch: weights `[B, H, N, N]`,
+    /// layer by layer.
+    pub(crate) fn of_layers(layers: &[Tensor]) -> Result<Vec<Self>> {
+        let mut maps = Vec::new();
+        for (layer, weights) in layers.iter().enumerate() {
+            let heads = weights.narrow(0, 0, 1)?.contiguous()?;
+            let (count, one) = (heads.shape()[1], heads.shape()[2] * heads.shape()[3]);
+            let numbers = heads.to_vec::<f32>()?;
+            for head in 0..count {
+                let name = format!("layer {}, head {}", layer + 1, head + 1);
+                maps.push(Self::new(name, numbers[head * one..][..one].to_vec()));
+            }
+        }
+        Ok(maps)
     }
 
     /// The weight at a place; none where it is missing or is not a number.

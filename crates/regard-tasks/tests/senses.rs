@@ -52,7 +52,7 @@ mod graphs {
         write(folder.path(), "nodes.svm", nodes);
         write(folder.path(), "edges.tsv", edges);
         write(folder.path(), "split.tsv", split);
-        let graph = LabelledGraph::read_folder(folder.path());
+        let graph = LabelledGraph::read_folder(folder.path(), None);
         (folder, graph)
     }
 
@@ -192,14 +192,14 @@ mod graphs {
     #[test]
     fn a_file_that_is_not_there_is_named() {
         let folder = tempdir().unwrap();
-        let message = refusal(folder.path(), LabelledGraph::read_folder(folder.path()));
+        let message = refusal(folder.path(), LabelledGraph::read_folder(folder.path(), None));
         assert!(message.starts_with("nodes.svm: "), "{message}");
     }
 
     #[test]
     fn cora_is_read_whole() {
         let Some(folder) = shared("cora") else { return };
-        let graph = LabelledGraph::read_folder(&folder).unwrap();
+        let graph = LabelledGraph::read_folder(&folder, None).unwrap();
         assert_eq!((graph.labels.len(), graph.width), (2708, 1433));
         assert_eq!(graph.features.len(), 2708 * 1433);
         assert_eq!((graph.edges.len(), graph.repeated_edges), (2 * 5278, 0));

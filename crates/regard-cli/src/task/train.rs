@@ -50,7 +50,7 @@ impl Command {
                 return Ok(());
             }
             Ended::Early => {
-                writeln!(to, "stopped early: no better for {} epochs", config.patience)?
+                writeln!(to, "stopped early: no better for {} validations", config.patience)?
             }
             Ended::Done => {}
         }
@@ -86,7 +86,8 @@ fn summary(run: &Run, options: &Options, learner: &dyn Learner, to: &mut impl Wr
     let Some(best) = records.iter().rfind(|record| record.best) else {
         bail!("no epoch of the run in {} was any good", run.folder().display());
     };
-    writeln!(to, "\nbest epoch {} of {}, on the validation part:", best.epoch, records.len())?;
+    let last = records.last().map_or(best.epoch, |record| record.epoch);
+    writeln!(to, "\nbest epoch {} of {last}, on the validation part:", best.epoch)?;
     for (name, value) in &best.validation.values {
         writeln!(to, "  {name:<12} {}", table::measure(*value))?;
     }

@@ -1,10 +1,12 @@
-//! Choices that several tasks offer, as plain options: encoders and mechanisms.
+//! Choices that several tasks offer, as plain options: encoders, mechanisms, tokens.
 
 mod encoder;
 mod mechanism;
+mod text;
 
 pub(crate) use encoder::EncoderOptions;
 pub(crate) use mechanism::MechanismOptions;
+pub(crate) use text::TextOptions;
 
 /// The encoder's part of a template's `[model]`.
 pub(crate) const ENCODER: &str = include_str!("encoder.toml");

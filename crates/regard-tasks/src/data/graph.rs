@@ -5,6 +5,7 @@
 //! `edges.tsv`: two nodes a line. `split.tsv`: `train`, `val` or `test`, and a node, a line.
 
 use super::opened::numbered_lines;
+use crate::text::Labels;
 use crate::{Error, Result};
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
@@ -36,7 +37,7 @@ pub struct LabelledGraph {
 }
 
 impl LabelledGraph {
-    /// Reads `nodes.svm`, `edges.tsv` and `split.tsv` of a folder.
+    /// Reads `nodes.svm`, `edges.tsv` and `split.tsv` of a folder, as [`LabelledGraph::read`].
     ///
     /// ```
     /// # let folder = tempfile::tempdir().unwrap();
@@ -44,21 +45,21 @@ impl LabelledGraph {
     /// std::fs::write(folder.join("nodes.svm"), "cat 0:1\ndog 2:0.5\n").unwrap();
     /// std::fs::write(folder.join("edges.tsv"), "0\t1\n").unwrap();
     /// std::fs::write(folder.join("split.tsv"), "train\t0\n").unwrap();
-    /// let graph = regard_tasks::data::LabelledGraph::read_folder(folder)?;
+    /// let graph = regard_tasks::data::LabelledGraph::read_folder(folder, None)?;
     /// assert_eq!(graph.features, [1.0, 0.0, 0.0, 0.0, 0.0, 0.5]);
     /// assert_eq!(graph.edges, [(0, 1), (1, 0)]);
     /// # Ok::<(), regard_tasks::Error>(())
     /// ```
-    pub fn read_folder(folder: &Path) -> Result<Self> {
+    pub fn read_folder(folder: &Path, encoding: Option<&str>) -> Result<Self> {
         let [nodes, edges, split] = ["nodes.svm", "edges.tsv", "split.tsv"].map(|f| folder.join(f));
-        Self::read(&nodes, &edges, &split)
+        Self::read(&nodes, &edges, &split, encoding)
     }
 
-    /// Reads three files, plain or gzip. Refuses indices that do not increase, an edge to a node
+    /// Reads three files, plain or gzip, in UTF-8 or the encoding named. Refuses indices that do not increase, an edge to a node
     /// that is not there, a node in two parts or without a known label in any, a label that no
     /// node of the training part has, and an empty training part.
-    pub fn read(nodes: &Path, edges: &Path, split: &Path) -> Result<Self> {
-        let Nodes { features, width, labels, label_names } = Nodes::read(nodes)?;
+    pub fn read(nodes: &Path, edges: &Path, split: &Path, encoding: Option<&str>) -> Result<Self> {
+        let Nodes { features, width, labels, label_names } = Nodes::read(nodes, encoding)?;
         let (edges, repeated_edges) = read_edges(edges, labels.len())?;
         let [train, validation, test] = read_split(split, &labels, &label_names)?;
         Ok(Self {
@@ -95,11 +96,11 @@ struct Nodes {
 }
 
 impl Nodes {
-    fn read(path: &Path) -> Result<Self> {
+    fn read(path: &Path, encoding: Option<&str>) -> Result<Self> {
         let mut names = Vec::new();
         let mut rows = Vec::new();
         let mut widest = (0, 0);
-        for (line, text) in numbered_lines(path)? {
+        for (line, text) in numbered_lines(path, encoding)? {
             if text.starts_with('#') {
                 continue;
             }
@@ -129,9 +130,9 @@ impl Nodes {
         for (node, row) in rows.into_iter().enumerate() {
             row.into_iter().for_each(|(index, value)| features[node * width + index] = value);
         }
-        let label_names = ordered(names.iter().flatten());
-        let place: HashMap<&String, usize> = label_names.iter().zip(0..).collect();
-        let labels = names.iter().map(|name| name.as_ref().map(|name| place[name])).collect();
+        let known = Labels::in_order(names.iter().flatten().map(String::as_str));
+        let labels = names.iter().map(|name| known.id(name.as_ref()?)).collect();
+        let label_names = known.into();
         Ok(Self { features, width, labels, label_names })
     }
 }
@@ -169,21 +170,11 @@ fn read_feature(word: &str) -> Option<(usize, f32)> {
     value.is_finite().then_some((index.parse().ok()?, value))
 }
 
-fn ordered<'a>(names: impl Iterator<Item = &'a String>) -> Vec<String> {
-    let mut names: Vec<String> = names.collect::<BTreeSet<_>>().into_iter().cloned().collect();
-    // 10 comes after 9; with one name that is no number, numbers are names too.
-    let numbers = names.iter().map(|name| name.parse::<i64>());
-    if numbers.collect::<std::result::Result<Vec<_>, _>>().is_ok() {
-        names.sort_by_cached_key(|name| name.parse::<i64>().unwrap_or_default());
-    }
-    names
-}
-
 /// The edges in both directions, and how many were given again.
 fn read_edges(path: &Path, nodes: usize) -> Result<(Vec<(usize, usize)>, usize)> {
     let mut edges = BTreeSet::new();
     let mut repeated = 0;
-    for (line, text) in numbered_lines(path)? {
+    for (line, text) in numbered_lines(path, None)? {
         let [from, to] = columns(path, line, &text)?;
         let [from, to] = [node(path, line, from, nodes)?, node(path, line, to, nodes)?];
         if !edges.insert((from, to)) {
@@ -202,7 +193,7 @@ fn read_split(
 ) -> Result<[Vec<usize>; 3]> {
     let mut parts = [const { Vec::new() }; 3];
     let mut seen = HashMap::new();
-    for (line, text) in numbered_lines(path)? {
+    for (line, text) in numbered_lines(path, None)? {
         let [part, at] = columns(path, line, &text)?;
         let part = match part {
             "train" => 0,

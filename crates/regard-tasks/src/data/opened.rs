@@ -1,5 +1,6 @@
 //! A file opened for reading, unpacked on the way where it begins as gzip does.
 
+use super::lines::lines;
 use crate::{Error, Result};
 use flate2::read::MultiGzDecoder;
 use std::fs::File;
@@ -16,15 +17,11 @@ pub(super) fn opened(path: &Path) -> Result<Box<dyn Read>> {
     }
 }
 
-/// The lines of a UTF-8 file, each with its number from 1. Blank lines at the end are dropped.
-pub(super) fn numbered_lines(path: &Path) -> Result<Vec<(usize, String)>> {
-    let mut lines = Vec::new();
-    for (at, line) in BufReader::new(opened(path)?).lines().enumerate() {
-        let line = line.map_err(|error| Error::line(path, at + 1, error.to_string()))?;
-        // Some editors begin a file with a mark of its encoding.
-        let text = if at == 0 { line.trim_start_matches('\u{feff}') } else { &line };
-        lines.push((at + 1, text.trim_end().to_owned()));
-    }
+/// The lines of a text file, each with its number from 1 and without blanks at its end. Blank lines
+/// at the end of the file are dropped.
+pub(super) fn numbered_lines(path: &Path, encoding: Option<&str>) -> Result<Vec<(usize, String)>> {
+    let lines = lines(path, encoding)?.into_iter().enumerate();
+    let mut lines: Vec<_> = lines.map(|(at, line)| (at + 1, line.trim_end().to_owned())).collect();
     let kept = lines.iter().rposition(|(_, line)| !line.is_empty()).map_or(0, |last| last + 1);
     lines.truncate(kept);
     Ok(lines)

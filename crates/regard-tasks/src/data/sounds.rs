@@ -83,7 +83,7 @@ impl SoundOptions {
 fn listed(list: &Path) -> Result<LabelledFiles> {
     let folder = list.parent().unwrap_or(Path::new(""));
     let mut files = Vec::new();
-    for (line, text) in numbered_lines(list)? {
+    for (line, text) in numbered_lines(list, None)? {
         let wrong = |what: String| Error::line(list, line, what);
         let Some((label, name)) = text.split_once('\t') else {
             return Err(wrong("label, tab, path was expected; there is no tab".into()));

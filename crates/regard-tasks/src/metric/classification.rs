@@ -1,6 +1,7 @@
 //! How labels were told apart: counts of what was taken for what, and the scores that follow.
 
-use crate::{Error, Result};
+use crate::{Error, Result, Scores};
+use regard::Better;
 use serde::Serialize;
 
 /// How often each label was taken for each.
@@ -73,6 +74,21 @@ impl Confusion {
     /// wrong guess misses one label and invents one, so it is the accuracy.
     pub fn micro_f1(&self) -> f64 {
         self.accuracy()
+    }
+
+    /// The measures of a model that chooses among labels; its accuracy decides.
+    ///
+    /// ```
+    /// use regard_tasks::metric::Confusion;
+    /// let confusion = Confusion::count(&[0, 1], &[0, 1], &["cat", "dog"])?;
+    /// assert_eq!(confusion.scores(0.1).first(), ("accuracy", 1.0));
+    /// # Ok::<(), regard_tasks::Error>(())
+    /// ```
+    pub fn scores(&self, loss: f64) -> Scores {
+        Scores::new("accuracy", self.accuracy(), Better::Higher)
+            .with("macro F1", self.macro_f1())
+            .with("micro F1", self.micro_f1())
+            .with("loss", loss)
     }
 
     /// A line for each label, in their order.

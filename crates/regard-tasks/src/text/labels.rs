@@ -3,7 +3,8 @@
 use super::vocabulary::by_count;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
-use std::{collections::HashMap, path::Path};
+use std::collections::{BTreeSet, HashMap};
+use std::path::Path;
 
 /// The labels seen in training, the commonest first, numbered from 0.
 ///
@@ -25,6 +26,25 @@ impl Labels {
     /// All the labels given; of equally common ones the one that came first is first.
     pub fn learn<'a>(labels: impl IntoIterator<Item = &'a str>) -> Self {
         Self::of(by_count(labels).into_iter().map(|(label, _)| label.to_string()).collect())
+    }
+
+    /// All the labels given, by number where all are numbers, else by name.
+    ///
+    /// ```
+    /// use regard_tasks::text::Labels;
+    /// assert_eq!(Labels::in_order(["10", "9", "10"]).names(), ["9", "10"]);
+    /// ```
+    pub fn in_order<'a>(labels: impl IntoIterator<Item = &'a str>) -> Self {
+        let labels: BTreeSet<&str> = labels.into_iter().collect();
+        let mut names: Vec<String> = labels.into_iter().map(str::to_string).collect();
+        // 10 comes after 9; with one name that is no number, numbers are names too.
+        let numbers = names.iter().map(|name| name.parse::<i64>().ok());
+        if let Some(numbers) = numbers.collect::<Option<Vec<i64>>>() {
+            let mut both: Vec<(i64, String)> = numbers.into_iter().zip(names).collect();
+            both.sort();
+            names = both.into_iter().map(|(_, name)| name).collect();
+        }
+        Self::of(names)
     }
 
     /// The number of a label, where training has seen it.

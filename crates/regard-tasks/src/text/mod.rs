@@ -7,5 +7,7 @@ mod vocabulary;
 mod words;
 
 pub use labels::Labels;
+pub(crate) use tokeniser::split;
 pub use tokeniser::{Tokeniser, TokeniserConfig, TokeniserKind};
+pub(crate) use vocabulary::by_count;
 pub use vocabulary::{END, PADDING, START, UNKNOWN, Vocabulary};

@@ -162,7 +162,8 @@ fn cased(text: &str, lowercase: bool) -> Cow<'_, str> {
     if lowercase { text.to_lowercase().into() } else { text.into() }
 }
 
-fn split(text: &str, kind: TokeniserKind) -> Vec<&str> {
+/// The tokens of a text, as they are written; for byte pairs, what they are pairs of.
+pub(crate) fn split(text: &str, kind: TokeniserKind) -> Vec<&str> {
     match kind {
         TokeniserKind::Characters => characters(text).collect(),
         TokeniserKind::Words => words::words(text).collect(),

@@ -144,7 +144,7 @@ pub(super) fn common<'a>(
 }
 
 /// Names and how often they occur, the commonest first, of equals the one that came first.
-pub(super) fn by_count<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<(&'a str, usize)> {
+pub(crate) fn by_count<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<(&'a str, usize)> {
     let mut places = HashMap::new();
     let mut counted: Vec<(&str, usize)> = Vec::new();
     for name in names {

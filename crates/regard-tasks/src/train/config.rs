@@ -38,6 +38,8 @@ pub struct TrainingConfig {
     pub clip: f64,
     /// The share of the running mean of the parameters that is kept at a step; 0 for no mean.
     pub average: f64,
+    /// Epochs from one validation, with its record and checkpoint, to the next.
+    pub validate_every: usize,
     /// Stop after so many validations without a better one; 0 for never.
     pub patience: usize,
     /// The share of the target that the loss spreads over all labels.
@@ -92,6 +94,9 @@ impl TrainingConfig {
         }
         if self.accumulate == 0 {
             return refuse("accumulate", &0);
+        }
+        if self.validate_every == 0 {
+            return refuse("validate_every", &0);
         }
         if !(self.rate.is_finite() && self.rate > 0.0) {
             return refuse("rate", &self.rate);

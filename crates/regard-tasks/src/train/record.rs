@@ -1,9 +1,9 @@
-//! What `metrics.jsonl` says of an epoch.
+//! What `metrics.jsonl` says of an epoch that was validated.
 
 use crate::{Error, Result, Run, Scores};
 use serde::{Deserialize, Serialize};
 
-/// One epoch: a line of `metrics.jsonl`.
+/// One epoch that was validated: a line of `metrics.jsonl`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     /// The epoch, from 1.

@@ -5,7 +5,10 @@ use super::{Checkpoint, Place, Plan, Progress, Record, TrainingConfig, Watch};
 use crate::picture::{self, Panel};
 use crate::{Error, Learner, Result, Run};
 use regard::{Gradients, Optimiser, Random};
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// How often the curves are drawn anew while a model learns: a picture may cost more than an epoch.
+const DRAWING: Duration = Duration::from_secs(5);
 
 /// How a training ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +32,9 @@ pub fn train(
     config.check()?;
     let mut trainer = Trainer::new(learner, config, run)?;
     trainer.resume()?;
-    trainer.run(watch)
+    let ended = trainer.run(watch)?;
+    trainer.draw()?;
+    Ok(ended)
 }
 
 struct Trainer<'a> {
@@ -40,6 +45,7 @@ struct Trainer<'a> {
     average: Option<Average>,
     place: Place,
     records: Vec<Record>,
+    drawn: Instant,
 }
 
 impl<'a> Trainer<'a> {
@@ -51,7 +57,8 @@ impl<'a> Trainer<'a> {
         }
         let average = (config.average > 0.0).then(|| Average::new(parameters, config.average));
         let place = Place { seed: config.seed, ..Place::default() };
-        Ok(Self { learner, config, run, optimiser, average, place, records: Vec::new() })
+        let (records, drawn) = (Vec::new(), Instant::now());
+        Ok(Self { learner, config, run, optimiser, average, place, records, drawn })
     }
 
     /// Goes back to the last checkpoint, if there is one.
@@ -137,13 +144,25 @@ impl<'a> Trainer<'a> {
                     return Ok(Ended::Stopped);
                 }
             }
-            let record = self.epoch(batches.len(), rate, before, started)?;
-            watch.epoch(&record);
+            let loss = self.place.loss / batches.len() as f64;
+            self.place =
+                Place { epoch: self.place.epoch + 1, batch: 0, loss: 0.0, ..self.place.clone() };
+            if self.is_due() {
+                let record = self.validate(loss, rate, before, started)?;
+                watch.epoch(&record);
+            }
             if watch.stop() && self.place.epoch < self.config.epochs {
+                self.checkpoint("last.safetensors")?;
                 return Ok(Ended::Stopped);
             }
         }
         Ok(Ended::Done)
+    }
+
+    /// Whether the epoch just done is one to validate after.
+    fn is_due(&self) -> bool {
+        let epoch = self.place.epoch;
+        epoch.is_multiple_of(self.config.validate_every) || epoch == self.config.epochs
     }
 
     fn is_worn_out(&self) -> bool {
@@ -184,18 +203,9 @@ impl<'a> Trainer<'a> {
         Ok(())
     }
 
-    /// The end of an epoch: validation, and all that is written.
-    fn epoch(
-        &mut self,
-        batches: usize,
-        rate: f64,
-        before: f64,
-        started: Instant,
-    ) -> Result<Record> {
-        let loss = self.place.loss / batches as f64;
+    /// Validation after an epoch, and all that is written.
+    fn validate(&mut self, loss: f64, rate: f64, before: f64, started: Instant) -> Result<Record> {
         let scores = self.averaged(|trainer| trainer.learner.validate())?;
-        self.place =
-            Place { epoch: self.place.epoch + 1, batch: 0, loss: 0.0, ..self.place.clone() };
         let best = scores.beats(self.place.best);
         let (_, value) = scores.first();
         if best {
@@ -217,9 +227,19 @@ impl<'a> Trainer<'a> {
             self.averaged(|trainer| trainer.checkpoint("best.safetensors"))?;
         }
         Record::write(self.run, &self.records)?;
-        self.run.write("curves.svg", curves(&self.records).as_bytes())?;
+        if self.records.len() == 1 || self.drawn.elapsed() > DRAWING {
+            self.draw()?;
+        }
         self.checkpoint("last.safetensors")?;
         Ok(record)
+    }
+
+    fn draw(&mut self) -> Result<()> {
+        if !self.records.is_empty() {
+            self.run.write("curves.svg", curves(&self.records).as_bytes())?;
+        }
+        self.drawn = Instant::now();
+        Ok(())
     }
 
     /// With the running mean of the parameters in place, where one is kept.

@@ -1,8 +1,8 @@
 //! The options of `translate`.
 
-use crate::choice::{EncoderOptions, MechanismOptions};
+use crate::choice::{EncoderOptions, MechanismOptions, TextOptions};
 use crate::metric::Tokenisation;
-use crate::text::TokeniserKind;
+use crate::parts::HeldOut;
 use crate::train::TrainingConfig;
 use crate::{Error, Result};
 use regard::{ContextConfig, DecoderConfig, SearchConfig, Seq2SeqConfig, Tied};
@@ -45,10 +45,8 @@ pub(super) struct Data {
 
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Text {
-    pub(super) tokeniser: TokeniserKind,
-    pub(super) vocabulary: usize,
-    pub(super) minimum: usize,
-    pub(super) lower: bool,
+    #[serde(flatten)]
+    pub(super) tokens: TextOptions,
     pub(super) shared: bool,
 }
 
@@ -92,10 +90,7 @@ pub(super) struct Model {
 
 impl Config {
     pub(super) fn check(&self) -> Result<()> {
-        if !(0.0..0.5).contains(&self.data.held_out) {
-            let held = self.data.held_out;
-            return Err(Error::asked(format!("`data.held_out` cannot be {held}; it is below 0.5")));
-        }
+        HeldOut::check(self.data.held_out)?;
         if !(0.0..=1.0).contains(&self.model.scheduled_sampling) {
             let share = self.model.scheduled_sampling;
             return Err(Error::asked(format!("`model.scheduled_sampling` cannot be {share}")));

@@ -2,8 +2,8 @@
 
 use super::config::{Config, Data, Embedded};
 use crate::data::{parallel, parallel_tsv};
+use crate::parts::{self, HeldOut};
 use crate::{Error, Part, Result, toy};
-use regard::Random;
 use std::path::PathBuf;
 
 /// A sentence and its translation.
@@ -52,32 +52,19 @@ pub(super) fn read(config: &Config, part: Part) -> Result<Vec<Pair>> {
         return Ok(pairs);
     }
     let Some(all) = given(data, Part::Training)? else { return embedded(config, part) };
-    let share = (all.len() as f64 * data.held_out).round() as usize;
     let spare = |part| files(data, part).iter().all(|file| file.is_none());
-    let validation = if spare(Part::Validation) { share } else { 0 };
-    let test = if spare(Part::Test) { share } else { 0 };
-    let order = Random::named(config.training.seed, "held out").order(all.len());
-    let mut places = match part {
-        Part::Validation => order[..validation].to_vec(),
-        Part::Test => order[validation..validation + test].to_vec(),
-        Part::Training => order[validation + test..].to_vec(),
+    let held = HeldOut {
+        share: data.held_out,
+        seed: config.training.seed,
+        validation: spare(Part::Validation),
+        test: spare(Part::Test),
     };
-    places.sort_unstable();
-    Ok(places.into_iter().map(|i| all[i].clone()).collect())
+    Ok(held.part(part, &all))
 }
 
 fn embedded(config: &Config, part: Part) -> Result<Vec<Pair>> {
-    // The embedded data are the same for every seed of a training, so that runs can be compared.
-    let held = (config.data.size / 10).clamp(50, 500);
-    let n = config.data.size + 2 * held;
-    let all = match config.data.embedded {
-        Embedded::Phrases => toy::phrases(n, 1)?,
-        Embedded::Dates => toy::dates(n, 1)?,
-    };
-    let cut = |from: usize, n: usize| all.iter().skip(from).take(n).cloned().collect();
-    Ok(match part {
-        Part::Validation => cut(0, held),
-        Part::Test => cut(held, held),
-        Part::Training => cut(2 * held, n),
+    parts::embedded(part, config.data.size, |n| match config.data.embedded {
+        Embedded::Phrases => toy::phrases(n, 1),
+        Embedded::Dates => toy::dates(n, 1),
     })
 }

@@ -5,6 +5,7 @@ mod data;
 mod model;
 
 use crate::data::{BatchSize, batches};
+use crate::lengths::lengths;
 use crate::{
     Description, Error, Learner, Model, Options, Part, Result, Scores, Task, Variant, choice, train,
 };
@@ -77,21 +78,15 @@ impl Task for Translate {
         config.check()?;
         let training = read(&config, Part::Training)?;
         let knowledge = Knowledge::learn(&config, &training)?;
-        let lengths = |encode: &dyn Fn(&Pair) -> usize| {
-            let mut all: Vec<usize> = training.iter().map(encode).collect();
-            all.sort_unstable();
-            let mean = all.iter().sum::<usize>() as f64 / all.len().max(1) as f64;
-            let at = |share: f64| all.get((all.len() as f64 * share) as usize).copied();
-            let [least, middle, most] =
-                [at(0.0), at(0.5), all.last().copied()].map(|x| x.unwrap_or(0));
-            format!("{least} to {most} tokens, {mean:.1} on average, {middle} in the middle")
+        let length = |encode: &dyn Fn(&Pair) -> usize| {
+            lengths(training.iter().map(encode).collect(), "tokens")
         };
         let facts = [
             ("training pairs", training.len().to_string()),
             ("validation pairs", read(&config, Part::Validation)?.len().to_string()),
             ("test pairs", read(&config, Part::Test)?.len().to_string()),
-            ("source sentences", lengths(&|(s, _)| knowledge.source.encode(s).len())),
-            ("target sentences", lengths(&|(_, t)| knowledge.target().encode(t).len())),
+            ("source sentences", length(&|(s, _)| knowledge.source.encode(s).len())),
+            ("target sentences", length(&|(_, t)| knowledge.target().encode(t).len())),
             ("source vocabulary", knowledge.source.len().to_string()),
             ("target vocabulary", knowledge.target().len().to_string()),
         ];

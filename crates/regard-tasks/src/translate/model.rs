@@ -3,7 +3,7 @@
 use super::config::Config;
 use super::data::{Pair, read};
 use crate::metric::{Bleu, chrf, perplexity};
-use crate::text::{Tokeniser, TokeniserConfig};
+use crate::text::Tokeniser;
 use crate::{
     Error, Groups, Map, Maps, Model, Options, Part, Prediction, Report, Result, Scene, Scores,
 };
@@ -22,16 +22,10 @@ pub(super) struct Knowledge {
 
 impl Knowledge {
     pub(super) fn learn(config: &Config, pairs: &[Pair]) -> Result<Self> {
-        let t = &config.text;
-        let tokeniser = TokeniserConfig {
-            kind: t.tokeniser,
-            lowercase: t.lower,
-            size: t.vocabulary,
-            minimum_count: t.minimum,
-        };
+        let tokeniser = config.text.tokens.config();
         let sources: Vec<&str> = pairs.iter().map(|(source, _)| &source[..]).collect();
         let targets: Vec<&str> = pairs.iter().map(|(_, target)| &target[..]).collect();
-        if t.shared {
+        if config.text.shared {
             let both: Vec<&str> = sources.into_iter().chain(targets).collect();
             return Ok(Self { source: Tokeniser::learn(&both, &tokeniser)?, target: None });
         }
@@ -243,7 +237,7 @@ impl Model for Translator {
         let encoded =
             without_gradients(|| self.model.encode_with(&batch, regard::Mode::Infer, true))?;
         if !encoded.weights.is_empty() {
-            let maps = layers_of(&encoded.weights)?;
+            let maps = Map::of_layers(&encoded.weights)?;
             let maps = Maps {
                 row_axis: "attends".into(),
                 column_axis: "is attended to".into(),
@@ -276,19 +270,4 @@ fn heads_of(heads: &Tensor, what: &str) -> Result<Vec<Map>> {
     };
     let maps = numbers.chunks(one.max(1)).enumerate();
     Ok(maps.map(|(i, weights)| Map::new(name(i), weights.to_vec())).collect())
-}
-
-/// Maps of the first item of weights `[B, H, N, N]`, layer by layer.
-pub(crate) fn layers_of(layers: &[Tensor]) -> Result<Vec<Map>> {
-    let mut maps = Vec::new();
-    for (layer, weights) in layers.iter().enumerate() {
-        let heads = weights.narrow(0, 0, 1)?.contiguous()?;
-        let (count, one) = (heads.shape()[1], heads.shape()[2] * heads.shape()[3]);
-        let numbers = heads.to_vec::<f32>()?;
-        for head in 0..count {
-            let name = format!("layer {}, head {}", layer + 1, head + 1);
-            maps.push(Map::new(name, numbers[head * one..][..one].to_vec()));
-        }
-    }
-    Ok(maps)
 }

@@ -1,0 +1,136 @@
+//! `graph`: what class a node of a graph belongs to.
+
+mod config;
+mod data;
+mod model;
+
+use crate::{
+    Description, Error, Learner, Model, Options, Part, Result, Scores, Task, Variant, train,
+};
+use data::{part, read};
+use model::{Classifier, Knowledge};
+use regard::{Mode, Random, Tensor};
+
+/// Tells the classes of a graph's nodes: graph attention in both versions, or the mean of the
+/// neighbours.
+#[derive(Clone, Copy, Debug)]
+pub struct GraphTask;
+
+/// A classifier that learns from the training part of its graph.
+struct Lessons {
+    classifier: Classifier,
+}
+
+impl Task for GraphTask {
+    fn name(&self) -> &'static str {
+        "graph"
+    }
+
+    fn about(&self) -> &'static str {
+        "what class a node of a graph belongs to"
+    }
+
+    fn template(&self) -> String {
+        [include_str!("options.toml"), train::TEMPLATE].concat()
+    }
+
+    fn defaults(&self) -> &'static [&'static str] {
+        // A batch holds nodes, of which the whole graph is always seen: usually all at once.
+        &[
+            "epochs=300",
+            "batch=10000",
+            "rate=0.005",
+            "weight_decay=0.0005",
+            "clip=0.0",
+            "validate_every=5",
+        ]
+    }
+
+    fn begin(&self, options: &Options) -> Result<Box<dyn Learner>> {
+        let classifier = Classifier::new(options, None)?;
+        if classifier.data.validation.is_empty() {
+            return Err(Error::asked("the graph has no validation nodes; split.tsv names them"));
+        }
+        Ok(Box::new(Lessons { classifier }))
+    }
+
+    fn open(&self, options: &Options, knowledge: &str) -> Result<Box<dyn Model>> {
+        let knowledge: Knowledge = serde_json::from_str(knowledge)
+            .map_err(|e| Error::asked(format!("the vocabulary of the run: {e}")))?;
+        Ok(Box::new(Classifier::new(options, Some(knowledge))?))
+    }
+
+    fn describe(&self, options: &Options) -> Result<Description> {
+        let config: config::Config = options.read()?;
+        config.check()?;
+        let graph = read(&config)?;
+        let nodes = graph.labels.len();
+        let mut degrees = vec![0; nodes];
+        graph.edges.iter().for_each(|&(_, to)| degrees[to] += 1);
+        let most = degrees.iter().max().copied().unwrap_or(0);
+        let mean = graph.edges.len() as f64 / nodes.max(1) as f64;
+        let count = |of| part(&graph, of).len().to_string();
+        let facts = [
+            ("nodes", nodes.to_string()),
+            ("edges, both ways", graph.edges.len().to_string()),
+            ("given again", graph.repeated_edges.to_string()),
+            ("neighbours", format!("{mean:.1} on average, {most} at most")),
+            ("features", graph.width.to_string()),
+            ("training nodes", count(Part::Training)),
+            ("validation nodes", count(Part::Validation)),
+            ("test nodes", count(Part::Test)),
+        ];
+        let of = |label: usize| graph.labels.iter().filter(|&&own| own == Some(label)).count();
+        let mut labels: Vec<(String, usize)> =
+            graph.label_names.iter().enumerate().map(|(i, name)| (name.clone(), of(i))).collect();
+        labels.sort_by_key(|&(_, count)| std::cmp::Reverse(count));
+        let name = |node: usize| graph.labels[node].map_or("?", |label| &graph.label_names[label]);
+        let example = |&node: &usize| {
+            let near = graph.edges.iter().filter(|(_, to)| *to == node).take(8);
+            let near: Vec<String> = near.map(|(from, _)| from.to_string()).collect();
+            format!("{node} ({}) beside {}", name(node), near.join(", "))
+        };
+        Ok(Description {
+            source: match &config.data.folder {
+                Some(folder) => folder.display().to_string(),
+                None => format!("embedded {:?}", config.data.embedded).to_lowercase(),
+            },
+            facts: facts.map(|(name, text)| (name.to_string(), text)).into(),
+            labels,
+            examples: graph.train.iter().take(5).map(example).collect(),
+        })
+    }
+
+    fn comparison(&self) -> Vec<Variant> {
+        vec![
+            Variant::new("GAT", &["layer=gat"]),
+            Variant::new("GATv2", &["layer=gatv2"]),
+            Variant::new("mean", &["layer=mean"]),
+        ]
+    }
+}
+
+impl Learner for Lessons {
+    fn model(&self) -> &dyn Model {
+        &self.classifier
+    }
+
+    fn batches(&self, batch: usize, random: &Random) -> Result<Vec<Vec<usize>>> {
+        let order = random.order(self.classifier.data.train.len());
+        Ok(order.chunks(batch).map(<[usize]>::to_vec).collect())
+    }
+
+    fn loss(&mut self, batch: &[usize], random: &Random) -> Result<Tensor> {
+        let train = &self.classifier.data.train;
+        let nodes: Vec<usize> = batch.iter().map(|&at| train[at]).collect();
+        self.classifier.loss(&nodes, Mode::Train(random))
+    }
+
+    fn validate(&self) -> Result<Scores> {
+        self.classifier.validate()
+    }
+
+    fn samples(&self, n: usize) -> Vec<String> {
+        self.classifier.data.validation.iter().take(n).map(usize::to_string).collect()
+    }
+}

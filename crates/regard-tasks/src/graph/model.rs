@@ -1,0 +1,203 @@
+//! A classifier of a graph's nodes.
+
+use super::config::{BestBy, Config};
+use super::data::{part, read};
+use crate::data::LabelledGraph;
+use crate::guesses::Guesses;
+use crate::{
+    Error, GraphScene, Map, Model, Options, Part, Prediction, Report, Result, Scene, Scores,
+};
+use regard::{
+    Better, CrossEntropy, DType, Graph, GraphAttentionNetwork, GraphLayer, Mode, Parameters,
+    Tensor, without_gradients,
+};
+use serde::{Deserialize, Serialize};
+
+/// How many neighbours a picture shows; more cannot be told apart.
+const NEIGHBOURS: usize = 40;
+
+/// What a classifier knows of its data.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Knowledge {
+    /// The classes.
+    labels: Vec<String>,
+    /// Width of the nodes' features.
+    features: usize,
+}
+
+impl Knowledge {
+    fn of(data: &LabelledGraph) -> Self {
+        Self { labels: data.label_names.clone(), features: data.width }
+    }
+}
+
+pub(super) struct Classifier {
+    pub(super) config: Config,
+    knowledge: Knowledge,
+    parameters: Parameters,
+    network: GraphAttentionNetwork,
+    pub(super) data: LabelledGraph,
+    graph: Graph,
+    /// `[N, D]`
+    features: Tensor,
+}
+
+impl Classifier {
+    /// A new one, or one of a run that knew this of its data. It sees its graph in either case.
+    pub(super) fn new(options: &Options, known: Option<Knowledge>) -> Result<Self> {
+        let config: Config = options.read()?;
+        config.check()?;
+        let data = read(&config)?;
+        let knowledge = Knowledge::of(&data);
+        if let Some(known) = known
+            && known != knowledge
+        {
+            return Err(Error::asked(format!(
+                "the graph has {} features and the classes {}; the run's had {} and {}",
+                knowledge.features,
+                knowledge.labels.join(", "),
+                known.features,
+                known.labels.join(", ")
+            )));
+        }
+        let parameters = Parameters::new(DType::F32, config.training.seed);
+        let network = config.network(knowledge.features, knowledge.labels.len());
+        let network = GraphAttentionNetwork::new(&parameters, &network)?;
+        let nodes = data.labels.len();
+        let graph = Graph::new(nodes, &data.edges)?;
+        let features = Tensor::from_vec(data.features.clone(), &[nodes, data.width])?;
+        Ok(Self { config, knowledge, parameters, network, data, graph, features })
+    }
+
+    /// The loss of some nodes.
+    pub(super) fn loss(&self, nodes: &[usize], mode: Mode) -> Result<Tensor> {
+        let logits = self.network.forward(&self.features, &self.graph, mode)?;
+        let rule = CrossEntropy {
+            label_smoothing: self.config.training.label_smoothing,
+            ..CrossEntropy::default()
+        };
+        Ok(logits.rows(&places(nodes)?)?.cross_entropy(&places(&self.truth(nodes))?, rule)?)
+    }
+
+    /// The labels of nodes; those of a part all have one.
+    fn truth(&self, nodes: &[usize]) -> Vec<usize> {
+        nodes.iter().filter_map(|&node| self.data.labels[node]).collect()
+    }
+
+    fn guesses(&self, nodes: &[usize]) -> Result<Guesses<'_>> {
+        let logits = without_gradients(|| {
+            let logits = self.network.forward(&self.features, &self.graph, Mode::Infer)?;
+            logits.rows(&places(nodes)?)
+        })?;
+        Guesses::new(&self.knowledge.labels, logits)
+    }
+
+    pub(super) fn validate(&self) -> Result<Scores> {
+        let nodes = &self.data.validation;
+        let scores = self.guesses(nodes)?.scores(&self.truth(nodes))?;
+        Ok(match self.config.model.best_by {
+            BestBy::Accuracy => scores,
+            BestBy::Loss => {
+                let mut values = scores.values;
+                values.sort_by_key(|(name, _)| name != "loss");
+                Scores { values, better: Better::Lower }
+            }
+        })
+    }
+
+    /// The node an input names.
+    fn node(&self, input: &str) -> Result<usize> {
+        let count = self.data.labels.len();
+        let node = input.trim().parse().ok().filter(|&node| node < count);
+        node.ok_or_else(|| {
+            Error::asked(format!("`{input}` is no node; there are {count}, counted from 0"))
+        })
+    }
+
+    /// The edges (source, target) that are weighed.
+    fn edges(&self) -> &[(usize, usize)] {
+        let model = &self.config.model;
+        self.graph.edges(model.self_loops || model.layer == GraphLayer::Mean)
+    }
+
+    /// The weights of the edges under every head of every layer.
+    fn weights(&self) -> Result<Vec<Map>> {
+        if self.config.model.layer == GraphLayer::Mean {
+            let edges = self.edges();
+            let mut into = vec![0.0; self.graph.nodes()];
+            edges.iter().for_each(|&(_, target)| into[target] += 1.0);
+            let weights = edges.iter().map(|&(_, target)| 1.0 / into[target]).collect();
+            return Ok(vec![Map::new("mean of the neighbours", weights)]);
+        }
+        let (_, layers) = without_gradients(|| {
+            self.network.attend(&self.features, &self.graph, Mode::Infer, true)
+        })?;
+        let mut maps = Vec::new();
+        for (layer, weights) in layers.iter().enumerate() {
+            let heads = weights.shape()[1];
+            let numbers = weights.to_vec::<f32>()?;
+            for head in 0..heads {
+                let own = numbers.iter().skip(head).step_by(heads).copied().collect();
+                maps.push(Map::new(format!("layer {}, head {}", layer + 1, head + 1), own));
+            }
+        }
+        Ok(maps)
+    }
+}
+
+/// Indices as a tensor `[n]`.
+fn places(of: &[usize]) -> regard::Result<Tensor> {
+    Tensor::from_vec(of.iter().map(|&i| i as i64).collect(), &[of.len()])
+}
+
+impl Model for Classifier {
+    fn parameters(&self) -> &Parameters {
+        &self.parameters
+    }
+
+    fn knowledge(&self) -> Result<String> {
+        serde_json::to_string(&self.knowledge).map_err(|e| Error::asked(e.to_string()))
+    }
+
+    fn evaluate(&self, of: Part) -> Result<Report> {
+        let nodes = part(&self.data, of);
+        let names: Vec<String> = nodes.iter().map(usize::to_string).collect();
+        self.guesses(nodes)?.report(&names, &self.truth(nodes))
+    }
+
+    fn predict(&self, inputs: &[String]) -> Result<Vec<Prediction>> {
+        let nodes: Vec<usize> =
+            inputs.iter().map(|input| self.node(input)).collect::<Result<_>>()?;
+        Ok(self.guesses(&nodes)?.predictions(inputs))
+    }
+
+    fn show(&self, input: &str) -> Result<Vec<(String, Scene)>> {
+        let centre = self.node(input)?;
+        let (edges, maps) = (self.edges(), self.weights()?);
+        let weight = |edge: usize| maps.iter().map(|map| map.weights[edge]).sum::<f32>();
+        let mut attended: Vec<(f32, usize)> = (0..edges.len())
+            .filter(|&edge| edges[edge].1 == centre && edges[edge].0 != centre)
+            .map(|edge| (weight(edge), edges[edge].0))
+            .collect();
+        attended.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let near = attended.into_iter().take(NEIGHBOURS).map(|(_, node)| node);
+        let nodes: Vec<usize> = std::iter::once(centre).chain(near).collect();
+        let place = |node: usize| nodes.iter().position(|&near| near == node);
+        // Who attends comes first in a scene: an edge leads to him.
+        let seen = |&(source, target): &(usize, usize)| Some((place(target)?, place(source)?));
+        let kept: Vec<(usize, (usize, usize))> =
+            edges.iter().enumerate().filter_map(|(at, edge)| Some((at, seen(edge)?))).collect();
+        let map = |map: &Map| {
+            Map::new(&map.name[..], kept.iter().map(|&(at, _)| map.weights[at]).collect())
+        };
+        let scene = GraphScene {
+            nodes: nodes.iter().map(usize::to_string).collect(),
+            classes: nodes.iter().map(|&node| self.data.labels[node]).collect(),
+            class_names: self.knowledge.labels.clone(),
+            centre: Some(0),
+            edges: kept.iter().map(|&(_, edge)| edge).collect(),
+            maps: maps.iter().map(map).collect(),
+        };
+        Ok(vec![("neighbourhood".into(), Scene::Graph(scene))])
+    }
+}

@@ -1,0 +1,10 @@
+//! How long sequences are, in words.
+
+/// "2 to 9 tokens, 4.5 on average, 4 in the middle".
+pub(crate) fn lengths(mut all: Vec<usize>, what: &str) -> String {
+    all.sort_unstable();
+    let mean = all.iter().sum::<usize>() as f64 / all.len().max(1) as f64;
+    let at = |place: usize| all.get(place).copied().unwrap_or(0);
+    let [least, middle, most] = [0, all.len() / 2, all.len().saturating_sub(1)].map(at);
+    format!("{least} to {most} {what}, {mean:.1} on average, {middle} in the middle")
+}

@@ -1,0 +1,59 @@
+//! The three parts of examples that come in one piece.
+
+use crate::{Error, Part, Result};
+use regard::Random;
+
+/// Which of a training file's examples are kept from learning, where validation or test have no
+/// files of their own.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HeldOut {
+    /// The share held out for each part that is.
+    pub(crate) share: f64,
+    /// Where chance comes from.
+    pub(crate) seed: u64,
+    /// Whether validation has no file of its own.
+    pub(crate) validation: bool,
+    /// Whether the test has no file of its own.
+    pub(crate) test: bool,
+}
+
+impl HeldOut {
+    /// Refuses a share that leaves too little.
+    pub(crate) fn check(share: f64) -> Result<()> {
+        if (0.0..0.5).contains(&share) {
+            return Ok(());
+        }
+        Err(Error::asked(format!("`data.held_out` cannot be {share}; it is below 0.5")))
+    }
+
+    /// The examples of a part, in their order.
+    pub(crate) fn part<T: Clone>(&self, part: Part, all: &[T]) -> Vec<T> {
+        let share = (all.len() as f64 * self.share).round() as usize;
+        let validation = if self.validation { share } else { 0 };
+        let test = if self.test { share } else { 0 };
+        let order = Random::named(self.seed, "held out").order(all.len());
+        let mut places = match part {
+            Part::Validation => order[..validation].to_vec(),
+            Part::Test => order[validation..validation + test].to_vec(),
+            Part::Training => order[validation + test..].to_vec(),
+        };
+        places.sort_unstable();
+        places.into_iter().map(|place| all[place].clone()).collect()
+    }
+}
+
+/// A part of embedded examples, of which `size` are learnt. They are the same for every seed of a
+/// training, so that runs can be compared: `draw` makes as many as it is asked for.
+pub(crate) fn embedded<T>(
+    part: Part,
+    size: usize,
+    draw: impl FnOnce(usize) -> Result<Vec<T>>,
+) -> Result<Vec<T>> {
+    let held = (size / 10).clamp(50, 500);
+    let all = draw(size + 2 * held)?.into_iter();
+    Ok(match part {
+        Part::Validation => all.take(held).collect(),
+        Part::Test => all.skip(held).take(held).collect(),
+        Part::Training => all.skip(2 * held).collect(),
+    })
+}

@@ -1,0 +1,114 @@
+//! A training in a folder of its own, as the tests of several tasks want it.
+
+use regard_tasks::{
+    Ended, Options, Record, Run, Silent, Task, TrainingConfig, Watch, picture, task_named, train,
+};
+use tempfile::TempDir;
+
+/// A task's run in a folder that is gone with it.
+pub(crate) struct Course {
+    pub(crate) task: &'static dyn Task,
+    pub(crate) options: Options,
+    pub(crate) run: Run,
+    _folder: TempDir,
+}
+
+/// Stops a training after so many batches.
+pub(crate) struct StopAfter(pub(crate) usize);
+
+impl Watch for StopAfter {
+    fn batch(&mut self, _: &regard_tasks::Progress) {
+        self.0 = self.0.saturating_sub(1);
+    }
+
+    fn stop(&self) -> bool {
+        self.0 == 0
+    }
+}
+
+/// A task's options with settings.
+pub(crate) fn options(task: &str, settings: &[&str]) -> Options {
+    let all = task_named(task).unwrap().options().unwrap();
+    settings.iter().fold(all, |options, setting| options.set(setting).unwrap())
+}
+
+/// What is said where a task cannot begin.
+pub(crate) fn refusal(task: &str, settings: &[&str]) -> String {
+    match task_named(task).unwrap().begin(&options(task, settings)) {
+        Ok(_) => panic!("it should be refused"),
+        Err(error) => error.to_string(),
+    }
+}
+
+impl Course {
+    /// A run that has not begun.
+    pub(crate) fn new(task: &str, settings: &[&str]) -> Self {
+        let options = options(task, settings);
+        let task = task_named(task).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let learner = task.begin(&options).unwrap();
+        let run = Run::create(&folder.path().join("run"), task, &options, learner.model()).unwrap();
+        Self { task, options, run, _folder: folder }
+    }
+
+    /// A run that is done.
+    pub(crate) fn done(task: &str, settings: &[&str]) -> Self {
+        let course = Self::new(task, settings);
+        assert_ne!(course.go_on(&mut Silent), Ended::Stopped);
+        course
+    }
+
+    /// Goes on from the last checkpoint, with a learner of its own, as a new process would.
+    pub(crate) fn go_on(&self, watch: &mut dyn Watch) -> Ended {
+        let mut learner = self.task.begin(&self.options).unwrap();
+        self.run.check_knowledge(learner.model()).unwrap();
+        let config = TrainingConfig::of(&self.options).unwrap();
+        train(learner.as_mut(), &config, &self.run, watch).unwrap()
+    }
+
+    /// The lines of its measures, without the times.
+    pub(crate) fn records(&self) -> Vec<Record> {
+        let mut records = Record::read(&self.run, usize::MAX).unwrap();
+        records.iter_mut().for_each(|record| record.seconds = 0.0);
+        records
+    }
+
+    /// All numbers of its last checkpoint.
+    pub(crate) fn last(&self) -> Vec<(String, Vec<u8>)> {
+        let (tensors, _) = regard::load(&self.run.path("last.safetensors")).unwrap();
+        let bytes = |x: &regard::Tensor| -> Vec<u8> {
+            let x = x.to_dtype(regard::DType::F64).unwrap();
+            x.to_vec::<f64>().unwrap().iter().flat_map(|x| x.to_le_bytes()).collect()
+        };
+        tensors.iter().map(|(name, x)| (name.clone(), bytes(x))).collect()
+    }
+
+    /// Its model at its best.
+    pub(crate) fn model(&self) -> Box<dyn regard_tasks::Model> {
+        self.run.model(&self.options).unwrap()
+    }
+
+    /// Draws all scenes of an input in every way; gives their names.
+    pub(crate) fn drawn(&self, input: &str) -> Vec<String> {
+        let scenes = self.model().show(input).unwrap();
+        for (_, scene) in &scenes {
+            assert!(picture::svg(scene, input, None).starts_with("<svg"));
+            assert!(picture::svg(scene, input, Some(0)).starts_with("<svg"));
+            assert!(picture::page(scene, input).contains("</html>"));
+            assert!(!picture::terminal(scene, 0, 80, false).is_empty());
+            assert!(!picture::numbers(scene).unwrap().is_empty());
+        }
+        scenes.into_iter().map(|(name, _)| name).collect()
+    }
+}
+
+/// Stopped after so many batches and resumed, or straight through: the same bits.
+pub(crate) fn resumes_exactly(task: &str, settings: &[&str], batches: usize) {
+    let straight = Course::done(task, settings);
+    let stopped = Course::new(task, settings);
+    assert_eq!(stopped.go_on(&mut StopAfter(batches)), Ended::Stopped);
+    assert_ne!(stopped.last(), straight.last());
+    assert_ne!(stopped.go_on(&mut Silent), Ended::Stopped);
+    assert_eq!(stopped.records(), straight.records());
+    assert_eq!(stopped.last(), straight.last());
+}
