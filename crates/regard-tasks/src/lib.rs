@@ -21,6 +21,7 @@ mod choice;
 mod compare;
 pub mod data;
 mod error;
+mod label;
 mod lengths;
 pub mod metric;
 mod options;
@@ -37,6 +38,7 @@ mod translate;
 
 pub use compare::{Compared, Meter, compare, variants};
 pub use error::{Error, Result};
+pub use label::Label;
 pub use options::Options;
 pub use run::Run;
 pub use scene::{CurveScene, GraphScene, ImageScene, Map, Maps, Scene};
