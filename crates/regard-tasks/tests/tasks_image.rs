@@ -34,7 +34,7 @@ fn idx(path: &Path, shape: &[u32], bytes: &[u8]) {
 
 /// `count` images of 4×4, bright (label 0) or dark (label 1).
 fn shades(folder: &Path, name: &str, count: usize) -> [String; 2] {
-    let pixel = |at: usize| 200 * u8::from(at % 2 == 0) + at as u8;
+    let pixel = |at: usize| 200 * u8::from(at.is_multiple_of(2)) + at as u8;
     let pixels: Vec<u8> = (0..count * 16).map(|p| pixel(p / 16)).collect();
     let labels: Vec<u8> = (0..count).map(|at| (at % 2) as u8).collect();
     let paths = ["images", "labels"].map(|kind| folder.join(format!("{name}-{kind}")));
@@ -155,7 +155,7 @@ fn a_folder_of_colours_is_learnt_in_colour() {
     let course = Course::done("image", &with(&more));
     assert_eq!(accuracy(&course, Part::Training), 1.0);
     let red = folder.path().join("red/3.png").display().to_string();
-    assert_eq!(course.model().predict(&[red.clone()]).unwrap()[0].output, "red");
+    assert_eq!(course.model().predict(std::slice::from_ref(&red)).unwrap()[0].output, "red");
     let scenes = course.model().show(&red).unwrap();
     let Scene::Image(scene) = &scenes[0].1 else { panic!("no image") };
     assert_eq!((scene.channels, scene.pixels.len()), (3, 48));
