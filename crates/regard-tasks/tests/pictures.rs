@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use regard_tasks::picture::{self, Comparison, Panel, Variant};
+use regard_tasks::picture::{self, Comparison, Cost, Panel, Variant};
 use regard_tasks::{CurveScene, GraphScene, ImageScene, Map, Maps, Scene};
 use resvg::usvg::roxmltree::Document;
 
@@ -444,10 +444,16 @@ fn a_comparison_shows_means_spreads_and_buckets() {
         variants: vec![variant("additive", &[29.0, 31.0]), variant("none", &[])],
         bucket_axis: "source length".into(),
         buckets: ["1–10", "11–20", "> 20"].map(String::from).to_vec(),
+        costs: vec![Cost {
+            name: "time".into(),
+            values: vec![(3.0, "3 s".into()), (0.0, "0 s".into())],
+        }],
     };
     let svg = picture::comparison("compare", &comparison);
     let drawn = texts(&svg);
-    for text in ["30.0 ± 1.0", "additive", "no value", "11–20", "BLEU by source length"] {
+    for text in
+        ["30.0 ± 1.4", "additive", "time", "3 s", "no value", "11–20", "BLEU by source length"]
+    {
         assert!(drawn.iter().any(|label| label == text), "{text:?} is not in {drawn:?}");
     }
     assert!(!svg.contains("NaN"));

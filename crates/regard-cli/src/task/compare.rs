@@ -5,7 +5,7 @@ use super::{Chosen, progress::Shown, table};
 use crate::heap;
 use anyhow::{Result, bail};
 use clap::Args;
-use regard_tasks::picture::Comparison;
+use regard_tasks::picture::{Comparison, Cost};
 use regard_tasks::{Compared, Meter, Run, compare, picture, variants};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -90,7 +90,7 @@ fn written(compared: &[Compared]) -> String {
         row.extend((0..first.values.len()).map(measure));
         row.push(table::number(c.parameters));
         row.push(table::seconds(c.seconds));
-        row.push(format!("{} MiB", c.peak_bytes >> 20));
+        row.push(table::bytes(c.peak_bytes));
         row
     };
     let mut text = table::table(&head, &compared.iter().map(row).collect::<Vec<_>>());
@@ -118,10 +118,21 @@ fn drawn(compared: &[Compared]) -> Comparison {
         values: c.scores.iter().map(|scores| scores.first().1).collect(),
         by_bucket: c.groups.iter().flat_map(|g| &g.values).map(|(_, value)| *value).collect(),
     };
+    let cost = |name: &str, of: &dyn Fn(&Compared) -> (f64, String)| Cost {
+        name: name.into(),
+        values: compared.iter().map(of).collect(),
+    };
+    let parameters = |c: &Compared| (c.parameters as f64, table::number(c.parameters));
+    let memory = |c: &Compared| (c.peak_bytes as f64, table::bytes(c.peak_bytes));
     Comparison {
         metric: metric.into(),
         variants: compared.iter().map(of).collect(),
         bucket_axis: groups.map_or(String::new(), |g| g.by.clone()),
         buckets: groups.iter().flat_map(|g| &g.values).map(|(name, _)| name.clone()).collect(),
+        costs: vec![
+            cost("parameters", &parameters),
+            cost("time", &|c| (c.seconds, table::seconds(c.seconds))),
+            cost("memory", &memory),
+        ],
     }
 }

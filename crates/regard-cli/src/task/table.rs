@@ -13,6 +13,11 @@ pub(super) fn number(n: usize) -> String {
     text
 }
 
+/// 3 << 20 → "3 MiB".
+pub(super) fn bytes(n: usize) -> String {
+    format!("{} MiB", n >> 20)
+}
+
 /// A measure with as many digits as say something.
 pub(super) fn measure(x: f64) -> String {
     if x.abs() >= 1000.0 {

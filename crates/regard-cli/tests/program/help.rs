@@ -2,6 +2,10 @@
 
 use crate::file::regard;
 
+/// All that the program does.
+const VERBS: [&str; 10] =
+    ["train", "eval", "predict", "show", "compare", "init", "data", "attend", "bench", "info"];
+
 fn said(arguments: &[&str]) -> String {
     let output = regard(arguments);
     assert!(output.status.success(), "{output:?}");
@@ -10,8 +14,9 @@ fn said(arguments: &[&str]) -> String {
 
 #[test]
 fn every_verb_has_help_with_examples() {
-    for verb in [&[][..], &["attend"], &["bench"], &["info"]] {
-        let help = said(&[verb, &["--help"]].concat());
+    for verb in [""].into_iter().chain(VERBS) {
+        let verb = Some(verb).filter(|verb| !verb.is_empty());
+        let help = said(&[verb.as_slice(), &["--help"]].concat());
         assert!(help.contains("Usage: regard") && help.contains("Examples:\n"), "{help}");
     }
 }
@@ -19,12 +24,18 @@ fn every_verb_has_help_with_examples() {
 #[test]
 fn the_examples_of_the_help_are_accepted() {
     let mut examples = 0;
-    for verb in ["attend", "bench", "info"] {
+    for verb in VERBS {
         let help = said(&[verb, "--help"]);
         let lines = help.lines().filter_map(|line| line.trim().strip_prefix("regard "));
         for line in lines {
             let line = line.split('#').next().unwrap();
-            let arguments: Vec<&str> = line.split_whitespace().collect();
+            let quoted = line.split('"').enumerate();
+            let arguments: Vec<&str> = quoted
+                .flat_map(|(i, part)| match i % 2 {
+                    0 => part.split_whitespace().collect(),
+                    _ => vec![part],
+                })
+                .collect();
             // Options are read before the words after them are looked at.
             let output = regard(&[&arguments[..], &["--help"]].concat());
             assert!(output.status.success(), "{line}: {output:?}");

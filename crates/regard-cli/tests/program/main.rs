@@ -11,3 +11,4 @@ mod masks;
 mod mutations;
 mod numbers;
 mod refusals;
+mod tasks;

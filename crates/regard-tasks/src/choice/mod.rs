@@ -4,7 +4,7 @@ mod encoder;
 mod mechanism;
 mod text;
 
-pub(crate) use encoder::EncoderOptions;
+pub(crate) use encoder::{EncoderKind, EncoderOptions};
 pub(crate) use mechanism::MechanismOptions;
 pub(crate) use text::TextOptions;
 

@@ -17,6 +17,17 @@ pub struct Comparison {
     pub bucket_axis: String,
     /// The buckets' names: "1–10".
     pub buckets: Vec<String>,
+    /// What each variant costs; may be empty.
+    pub costs: Vec<Cost>,
+}
+
+/// What variants cost, of one kind: "time".
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Cost {
+    /// The kind.
+    pub name: String,
+    /// For each variant a number, and how it is written: "1 min 20 s".
+    pub values: Vec<(f64, String)>,
 }
 
 /// One of the compared.
@@ -30,7 +41,8 @@ pub struct Variant {
     pub by_bucket: Vec<f64>,
 }
 
-/// Draws a bar for each variant's mean, a dot for each seed, and lines over the buckets, as SVG.
+/// Draws a bar for each variant's mean, a dot for each seed, bars of what they cost, and lines over
+/// the buckets, as SVG.
 ///
 /// ```
 /// use regard_tasks::picture::{self, Comparison, Variant};
@@ -44,7 +56,7 @@ pub struct Variant {
 ///     variants: vec![variant("fixed", &[20.1, 20.7]), variant("additive", &[30.0, 31.2])],
 ///     ..Comparison::default()
 /// };
-/// assert!(picture::comparison("translate", &comparison).contains("30.6 ± 0.6"));
+/// assert!(picture::comparison("translate", &comparison).contains("30.6 ± 0.8"));
 /// ```
 pub fn comparison(title: &str, comparison: &Comparison) -> String {
     let (margin, width, bar) = (20.0, 620.0, 30.0);
@@ -65,6 +77,14 @@ pub fn comparison(title: &str, comparison: &Comparison) -> String {
         draw_bar(&mut svg, variant, place, axis, y + bar * place as f64, left);
     }
     y = bottom + 40.0;
+    if !comparison.costs.is_empty() {
+        let gap = 24.0;
+        let room = (width + gap) / comparison.costs.len() as f64 - gap;
+        for (place, cost) in comparison.costs.iter().enumerate() {
+            draw_cost(&mut svg, cost, [margin + place as f64 * (room + gap), y], room);
+        }
+        y += 34.0 + COST * comparison.variants.len() as f64;
+    }
     if !comparison.buckets.is_empty() {
         chart::draw(&mut svg, &over_buckets(comparison), [margin, y, width, 320.0]);
         y += 320.0;
@@ -97,10 +117,27 @@ fn draw_bar(svg: &mut Svg, variant: &Variant, place: usize, axis: Axis, y: f64, 
     svg.text(Text::at(end + 9.0, y + 19.0, &with_spread(&values, mean)));
 }
 
-/// The mean, and where there are several the population's standard deviation, to as many digits.
+/// Height of one variant's cost.
+const COST: f64 = 20.0;
+
+fn draw_cost(svg: &mut Svg, cost: &Cost, [x, y]: [f64; 2], room: f64) {
+    svg.text(Text::at(x, y + 8.0, &cost.name).size(13.0).bold());
+    let written = cost.values.iter().map(|(_, text)| label::width(text, 11.0));
+    let room = room - 8.0 - written.fold(0.0, f64::max);
+    let most = cost.values.iter().map(|(value, _)| *value).fold(f64::MIN_POSITIVE, f64::max);
+    for (place, (value, text)) in cost.values.iter().enumerate() {
+        let top = y + 18.0 + COST * place as f64;
+        let length = (room * value / most).max(1.0);
+        let fill = colour::hex(colour::named(place));
+        svg.rect([x, top, length, 12.0], &fill, "rx=\"2\" fill-opacity=\"0.8\"");
+        svg.text(Text::at(x + length + 6.0, top + 10.0, text).size(11.0));
+    }
+}
+
+/// The mean, and where there are several their standard deviation, to as many digits.
 fn with_spread(values: &[f64], mean: f64) -> String {
     let square = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>();
-    let spread = (square / values.len() as f64).sqrt();
+    let spread = (square / (values.len() as f64 - 1.0).max(1.0)).sqrt();
     let digits = match mean.abs() {
         size if size >= 10.0 => 1,
         size if size >= 1.0 => 2,

@@ -21,7 +21,7 @@ mod svg;
 mod terminal;
 
 pub use chart::{Line, Panel, curves};
-pub use comparison::{Comparison, Variant, comparison};
+pub use comparison::{Comparison, Cost, Variant, comparison};
 pub use confusion::confusion;
 pub use numbers::{numbers, numbers_json};
 pub use page::page;

@@ -66,16 +66,19 @@ impl Translator {
         (self.knowledge.source.encode(source), self.knowledge.target().encode(target))
     }
 
-    /// The best hypothesis for each source, in order. Searches batches of similar lengths.
+    /// The best hypothesis for each source, in order. Searches batches of similar lengths; how
+    /// long an output may be depends on its own source alone.
     fn translate(&self, sources: &[Vec<usize>], beam: usize) -> Result<Vec<Hypothesis>> {
+        const STEP: usize = 8;
+        let length = |&i: &usize| sources[i].len().next_multiple_of(STEP);
         let mut places: Vec<usize> = (0..sources.len()).collect();
-        places.sort_by_key(|&i| sources[i].len());
+        places.sort_by_key(|i| (length(i), sources[*i].len()));
         let mut all: Vec<Option<Hypothesis>> = vec![None; sources.len()];
-        for places in places.chunks(64) {
+        let alike = places.chunk_by(|a, b| length(a) == length(b));
+        for places in alike.flat_map(|places| places.chunks(64)) {
             let batch: Vec<&[usize]> = places.iter().map(|&i| &sources[i][..]).collect();
-            let longest = batch.iter().map(|source| source.len()).max().unwrap_or(0);
             let batch = Sentences::new(&batch, 0)?;
-            let search = self.config.search(longest);
+            let search = self.config.search(length(&places[0]));
             let best: Vec<Hypothesis> = match beam {
                 0 | 1 => self.model.greedy(&batch, search.longest)?,
                 _ => {
@@ -217,10 +220,10 @@ impl Model for Translator {
         let target = self.knowledge.target();
         let mut rows: Vec<String> = h.tokens.iter().map(|&id| target.token(id).into()).collect();
         if h.ended {
-            rows.push("⏹".into());
+            rows.push("<end>".into());
         }
         if let Some(heads) = &h.heads {
-            let maps = heads_of(heads, "source")?;
+            let maps = heads_of(heads, "weights")?;
             let maps = Maps {
                 row_axis: "output".into(),
                 column_axis: "source".into(),

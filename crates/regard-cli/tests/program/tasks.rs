@@ -1,0 +1,219 @@
+//! The verbs on tasks: train, eval, predict, show, compare, init, data.
+
+use crate::file::regard;
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use tempfile::TempDir;
+
+/// A model small enough for seconds.
+const SMALL: [&str; 14] = [
+    "--set",
+    "embedded=dates",
+    "--set",
+    "tokeniser=characters",
+    "--set",
+    "size=300",
+    "--set",
+    "hidden=24",
+    "--set",
+    "embedding=16",
+    "--set",
+    "score_hidden=16",
+    "--set",
+    "epochs=2",
+];
+
+#[track_caller]
+fn said(arguments: &[&str]) -> String {
+    let output = regard(arguments);
+    assert!(output.status.success(), "{arguments:?}: {output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[track_caller]
+fn refused(arguments: &[&str]) -> String {
+    let output = regard(arguments);
+    assert!(!output.status.success(), "{arguments:?}: {output:?}");
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(!told.contains("panicked"), "{told}");
+    told.trim_end().to_string()
+}
+
+fn path(folder: &TempDir, name: &str) -> String {
+    folder.path().join(name).display().to_string()
+}
+
+/// The program training in a folder, while it is still at it.
+fn training(run: &str, more: &[&str]) -> std::process::Child {
+    Command::new(env!("CARGO_BIN_EXE_regard"))
+        .args(["train", "translate", "--out", run])
+        .args(SMALL)
+        .args(more)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+/// Waits until the first epoch is over.
+fn first_epoch(child: &mut std::process::Child) {
+    let lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let mut lines = lines.map(Result::unwrap);
+    assert!(lines.any(|line| line.starts_with("epoch   1")));
+    // The pipe stays open, so that the program can go on writing.
+    std::mem::forget(lines);
+}
+
+fn parameters(run: &str) -> Vec<(String, Vec<u8>)> {
+    let bytes = fs::read(Path::new(run).join("last.safetensors")).unwrap();
+    let file = safetensors::SafeTensors::deserialize(&bytes).unwrap();
+    let all = file.tensors().into_iter();
+    let mut all: Vec<_> = all.map(|(name, x)| (name, x.data().to_vec())).collect();
+    all.sort();
+    all
+}
+
+#[test]
+fn a_run_is_trained_measured_used_and_shown() {
+    let folder = TempDir::new().unwrap();
+    let run = path(&folder, "run");
+    let told = said(&[&["train", "translate", "--out", &run][..], &SMALL].concat());
+    for part in ["best epoch", "BLEU", "samples:", "attention", "alignment.png"] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    let told = said(&["eval", &run]);
+    assert!(told.starts_with("test part, 50 examples") && told.contains("BLEU"), "{told}");
+    let json: serde_json::Value = serde_json::from_str(&said(&["eval", &run, "--json"])).unwrap();
+    assert_eq!(json["examples"], 50);
+    let outputs = path(&folder, "outputs.txt");
+    said(&["eval", &run, "--part", "validation", "--outputs", &outputs]);
+    assert_eq!(fs::read_to_string(&outputs).unwrap().lines().count(), 50);
+    let argument = said(&["predict", &run, "May 3, 1999", "4 May 2001"]);
+    let file = path(&folder, "inputs.txt");
+    fs::write(&file, "May 3, 1999\n4 May 2001\n").unwrap();
+    assert_eq!(said(&["predict", &run, "--file", &file]), argument);
+    let mut child = Command::new(env!("CARGO_BIN_EXE_regard"))
+        .args(["predict", &run])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(b"May 3, 1999\n4 May 2001\n").unwrap();
+    assert_eq!(String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap(), argument);
+    for line in said(&["predict", &run, "--json", "--file", &file]).lines() {
+        let json: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert!(json["output"].is_string() && json["details"]["score"].is_number(), "{line}");
+    }
+    assert!(said(&["show", &run, "May 3, 1999"]).contains('█'));
+    for (form, begins) in [
+        ("svg", &b"<svg"[..]),
+        ("png", b"\x89PNG"),
+        ("html", b"<!doctype html>"),
+        ("json", b"{"),
+        ("safetensors", b""),
+    ] {
+        let out = path(&folder, form);
+        said(&["show", &run, "May 3, 1999", "--as", form, "--out", &out]);
+        let bytes = fs::read(&out).unwrap();
+        assert!(
+            bytes.len() > 500
+                && bytes.to_ascii_lowercase().starts_with(&begins.to_ascii_lowercase()),
+            "{form}"
+        );
+    }
+}
+
+#[test]
+fn killed_in_the_middle_and_resumed_it_ends_with_the_same_bits() {
+    let folder = TempDir::new().unwrap();
+    let more = ["--set", "epochs=4", "--set", "dropout=0.2"];
+    let (straight, killed) = (path(&folder, "straight"), path(&folder, "killed"));
+    let mut child = training(&killed, &more);
+    first_epoch(&mut child);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let output = training(&straight, &more).wait_with_output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert_ne!(parameters(&straight), parameters(&killed));
+    said(&["train", "--resume", &killed]);
+    assert_eq!(parameters(&straight), parameters(&killed));
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_writes_a_checkpoint_and_says_how_to_resume() {
+    let folder = TempDir::new().unwrap();
+    let run = path(&folder, "run");
+    let mut child = training(&run, &["--set", "epochs=200"]);
+    first_epoch(&mut child);
+    Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success());
+    let told = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(told, format!("stopped; `regard train --resume {run}` goes on\n"));
+    assert!(Path::new(&run).join("last.safetensors").exists());
+}
+
+#[test]
+fn variants_are_compared_in_a_table_and_a_picture() {
+    let folder = TempDir::new().unwrap();
+    let out = path(&folder, "compared");
+    let arguments = ["compare", "translate", "--over", "score=dot,additive", "--out", &out];
+    let more = ["--set", "both_directions=false", "--set", "epochs=1", "--seeds", "2"];
+    let told = said(&[&arguments[..], &SMALL, &more].concat());
+    for part in ["variant", "BLEU", "parameters", "time", "memory", "dot", "additive", "±"] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    let picture = fs::read_to_string(Path::new(&out).join("comparison.svg")).unwrap();
+    assert!(picture.starts_with("<svg") && picture.contains("additive"));
+    let wrong = ["compare", "translate", "--over", "scores=dot", "--out", &path(&folder, "no")];
+    assert_eq!(
+        refused(&wrong),
+        "regard: there is no option `scores`; the nearest is `model.score`"
+    );
+    assert!(!folder.path().join("no").exists());
+}
+
+#[test]
+fn a_configuration_is_written_once_and_can_be_trained_with() {
+    let folder = TempDir::new().unwrap();
+    let file = path(&folder, "mine.toml");
+    assert!(said(&["init", "translate", "--out", &file, "--set", "hidden=24"]).contains(&file));
+    let text = fs::read_to_string(&file).unwrap();
+    assert!(text.contains("hidden = 24") && text.contains("# Width of its state"), "{text}");
+    assert!(refused(&["init", "translate", "--out", &file]).contains("is there already"));
+    let run = path(&folder, "run");
+    said(&[&["train", "translate", "--config", &file, "--out", &run][..], &SMALL].concat());
+}
+
+#[test]
+fn every_task_says_what_its_data_hold() {
+    for task in regard_tasks::tasks() {
+        let told = said(&["data", task.name()]);
+        assert!(told.starts_with("data") && told.contains("examples"), "{told}");
+        let json = said(&["data", task.name(), "--json"]);
+        assert!(serde_json::from_str::<serde_json::Value>(&json).is_ok(), "{json}");
+    }
+}
+
+#[test]
+fn what_is_asked_for_wrongly_is_told_in_a_sentence_and_leaves_nothing_behind() {
+    let folder = TempDir::new().unwrap();
+    let run = path(&folder, "run");
+    let told = refused(&["train", "translat", "--out", &run]);
+    assert!(told.starts_with("regard: there is no task `translat`; there are "), "{told}");
+    assert!(told.contains("translate"), "{told}");
+    assert_eq!(
+        refused(&["train", "translate", "--set", "hiden=3", "--out", &run]),
+        "regard: there is no option `hiden`; the nearest is `model.hidden`"
+    );
+    let missing = path(&folder, "missing.toml");
+    let told = refused(&["train", "translate", "--config", &missing, "--out", &run]);
+    assert!(told.contains("missing.toml"), "{told}");
+    assert!(refused(&["eval", &run]).contains("run.json"));
+    assert!(refused(&["train", "--resume", &run]).contains("run.json"));
+    assert!(refused(&["train"]).contains("TASK"));
+    assert!(!Path::new(&run).exists());
+}

@@ -1,0 +1,105 @@
+//! The options of `label`.
+
+use crate::choice::{EncoderKind, EncoderOptions, TextOptions};
+use crate::data::ConllColumn;
+use crate::parts::HeldOut;
+use crate::text::{PADDING, TokeniserKind};
+use crate::train::TrainingConfig;
+use crate::{Error, Result};
+use regard::{CharactersConfig, InputConfig, LabelerConfig, Position};
+use serde::Deserialize;
+use std::path::PathBuf;
+
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Config {
+    pub(super) data: Data,
+    pub(super) text: Text,
+    pub(super) model: Model,
+    pub(super) training: TrainingConfig,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Data {
+    pub(super) size: usize,
+    pub(super) train: Option<PathBuf>,
+    pub(super) validation: Option<PathBuf>,
+    pub(super) test: Option<PathBuf>,
+    pub(super) column: ConllColumn,
+    pub(super) held_out: f64,
+    pub(super) held_out_seed: u64,
+    pub(super) encoding: Option<String>,
+    pub(super) longest: usize,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Text {
+    #[serde(flatten)]
+    pub(super) tokens: TextOptions,
+    pub(super) word_dropout: f64,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Model {
+    pub(super) embedding: usize,
+    pub(super) neighbours: Option<usize>,
+    pub(super) characters: bool,
+    pub(super) character_embedding: usize,
+    pub(super) character_encoder: EncoderKind,
+    pub(super) character_hidden: usize,
+    pub(super) head: Option<usize>,
+    #[serde(flatten)]
+    pub(super) encoder: EncoderOptions,
+}
+
+impl Config {
+    pub(super) fn check(&self) -> Result<()> {
+        HeldOut::check(self.data.held_out)?;
+        if !matches!(self.text.tokens.tokeniser, TokeniserKind::Whitespace | TokeniserKind::Words) {
+            return Err(Error::asked("`text.tokeniser` is \"words\" or \"whitespace\" here"));
+        }
+        let a = self.text.word_dropout;
+        if !(a.is_finite() && a >= 0.0) {
+            return Err(Error::asked(format!("`text.word_dropout` cannot be {a}")));
+        }
+        if self.data.train.is_none() && self.data.validation.is_some() {
+            return Err(Error::asked("`data.validation` is given, and `data.train` is not"));
+        }
+        self.training.check()
+    }
+
+    /// The library's configuration for so many words, characters and labels.
+    pub(super) fn labeler(&self, words: usize, characters: usize, labels: usize) -> LabelerConfig {
+        let m = &self.model;
+        let input =
+            InputConfig::Tokens { vocabulary: words, width: m.embedding, padding: Some(PADDING) };
+        LabelerConfig {
+            characters: m.characters.then(|| self.characters(characters)),
+            neighbours: m.neighbours,
+            hidden: m.head,
+            dropout: m.encoder.dropout,
+            label_smoothing: self.training.label_smoothing,
+            ..LabelerConfig::new(input, m.encoder.config(self.data.longest), labels)
+        }
+    }
+
+    fn characters(&self, vocabulary: usize) -> CharactersConfig {
+        let m = &self.model;
+        let one = EncoderOptions {
+            encoder: m.character_encoder,
+            hidden: m.character_hidden,
+            layers: 1,
+            both_directions: true,
+            // A letter's vector knows no other place than the one the network finds it at.
+            position: Position::None,
+            window: None,
+            dropout: 0.0,
+            ..m.encoder.clone()
+        };
+        CharactersConfig {
+            vocabulary,
+            width: m.character_embedding,
+            padding: PADDING,
+            encoder: one.config(super::model::LONGEST_WORD),
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! `label`: a sentence in, a label for each of its words out.
+
+mod config;
+mod data;
+mod model;
+
+use crate::data::{BatchSize, batches};
+use crate::lengths::lengths;
+use crate::text::{UNKNOWN, by_count};
+use crate::{
+    Description, Error, Learner, Model, Options, Part, Result, Scores, Task, Variant, choice, train,
+};
+use data::{Sentences, read};
+use model::{Knowledge, Labeler, Read};
+use regard::{Mode, Random, Tensor};
+
+/// Labels every word of a sentence: each alone, in a window, by a recurrent network, or by
+/// attention to all or some of the others.
+#[derive(Clone, Copy, Debug)]
+pub struct Label;
+
+/// A labeler and the sentences it learns from.
+struct Lessons {
+    labeler: Labeler,
+    sentences: Vec<Read>,
+    targets: Vec<Vec<usize>>,
+    /// How often each word occurs, by its id.
+    counts: Vec<usize>,
+    validation: Sentences,
+}
+
+impl Task for Label {
+    fn name(&self) -> &'static str {
+        "label"
+    }
+
+    fn about(&self) -> &'static str {
+        "a sentence in, a label for each of its words out"
+    }
+
+    fn template(&self) -> String {
+        [include_str!("options.toml"), choice::ENCODER, "\n", train::TEMPLATE].concat()
+    }
+
+    fn defaults(&self) -> &'static [&'static str] {
+        &[
+            "encoder=transformer",
+            "hidden=64",
+            "layers=2",
+            "feed_forward=128",
+            "epochs=10",
+            "batch=16",
+            "rate=0.002",
+            "schedule=cosine",
+            "warmup=50",
+        ]
+    }
+
+    fn begin(&self, options: &Options) -> Result<Box<dyn Learner>> {
+        let labeler = Labeler::new(options, None)?;
+        let mut training = read(&labeler.config, Part::Training)?;
+        let longest = labeler.config.data.longest;
+        training.all.retain(|sentence| sentence.words.len() <= longest);
+        let validation = read(&labeler.config, Part::Validation)?;
+        if training.all.is_empty() || validation.all.is_empty() {
+            return Err(Error::asked(format!(
+                "{} training sentences of at most {longest} words and {} validation sentences; \
+                 both are wanted",
+                training.all.len(),
+                validation.all.len()
+            )));
+        }
+        // A label that training has not seen is told before hours are spent.
+        labeler.targets(&validation)?;
+        let targets = labeler.targets(&training)?;
+        let sentences: Vec<Read> = training.all.iter().map(|s| labeler.read(&s.words)).collect();
+        let mut counts = vec![0; labeler.knowledge.words.len()];
+        sentences.iter().flat_map(|s| &s.words).for_each(|&word| counts[word] += 1);
+        Ok(Box::new(Lessons { labeler, sentences, targets, counts, validation }))
+    }
+
+    fn open(&self, options: &Options, knowledge: &str) -> Result<Box<dyn Model>> {
+        let knowledge: Knowledge = serde_json::from_str(knowledge)
+            .map_err(|e| Error::asked(format!("the vocabulary of the run: {e}")))?;
+        Ok(Box::new(Labeler::new(options, Some(knowledge))?))
+    }
+
+    fn describe(&self, options: &Options) -> Result<Description> {
+        let config: config::Config = options.read()?;
+        config.check()?;
+        let Sentences { file, all } = read(&config, Part::Training)?;
+        let knowledge = Knowledge::learn(&config, &all)?;
+        let count = |part| Result::Ok(read(&config, part)?.all.len().to_string());
+        let words: usize = all.iter().map(|sentence| sentence.words.len()).sum();
+        let facts = [
+            ("training sentences", all.len().to_string()),
+            ("validation sentences", count(Part::Validation)?),
+            ("test sentences", count(Part::Test)?),
+            ("training words", words.to_string()),
+            ("sentences", lengths(all.iter().map(|s| s.words.len()).collect(), "words")),
+            ("vocabulary", knowledge.words.len().to_string()),
+            ("characters", knowledge.characters.len().to_string()),
+            ("labels", knowledge.labels.len().to_string()),
+        ];
+        let labels = by_count(all.iter().flat_map(|s| &s.labels).map(String::as_str));
+        let example =
+            |s: &crate::data::Tagged| model::tagged(s.words.iter().zip(&s.labels)).join(" ");
+        Ok(Description {
+            source: file.display().to_string(),
+            facts: facts.map(|(name, text)| (name.to_string(), text)).into(),
+            labels: labels.into_iter().map(|(label, n)| (label.to_string(), n)).collect(),
+            examples: all.iter().take(5).map(example).collect(),
+        })
+    }
+
+    fn comparison(&self) -> Vec<Variant> {
+        vec![
+            Variant::new("per-vector", &["encoder=none", "head=128"]),
+            Variant::new("window", &["encoder=none", "neighbours=2", "head=128"]),
+            Variant::new("recurrent", &["encoder=lstm", "layers=1"]),
+            Variant::new("self-attention", &["encoder=transformer"]),
+            Variant::new("truncated", &["encoder=transformer", "window=2"]),
+        ]
+    }
+}
+
+impl Lessons {
+    /// A sentence in which words are now and then unknown, rare ones more often.
+    fn forgetful(&self, sentence: &Read, random: &Random) -> Read {
+        let a = self.labeler.config.text.word_dropout;
+        let mut sentence = sentence.clone();
+        for word in &mut sentence.words {
+            if random.number() < a / (a + self.counts[*word] as f64) {
+                *word = UNKNOWN;
+            }
+        }
+        sentence
+    }
+}
+
+impl Learner for Lessons {
+    fn model(&self) -> &dyn Model {
+        &self.labeler
+    }
+
+    fn batches(&self, batch: usize, random: &Random) -> Result<Vec<Vec<usize>>> {
+        let lengths: Vec<usize> = self.targets.iter().map(Vec::len).collect();
+        batches(&lengths, BatchSize::Sequences(batch), Some(random))
+    }
+
+    fn loss(&mut self, batch: &[usize], random: &Random) -> Result<Tensor> {
+        let sentences = batch.iter().map(|&place| self.forgetful(&self.sentences[place], random));
+        let sentences: Vec<Read> = sentences.collect();
+        let targets: Vec<&[usize]> = batch.iter().map(|&place| &self.targets[place][..]).collect();
+        let batch = self.labeler.batch(&sentences.iter().collect::<Vec<_>>())?;
+        let targets = batch.filled(&targets)?;
+        Ok(self.labeler.model.loss(&batch.sequences(), &targets, Mode::Train(random))?)
+    }
+
+    fn validate(&self) -> Result<Scores> {
+        Ok(self.labeler.measure(&self.validation)?.scores)
+    }
+
+    fn samples(&self, n: usize) -> Vec<String> {
+        self.validation.all.iter().take(n).map(|sentence| sentence.words.join(" ")).collect()
+    }
+}

@@ -1,0 +1,363 @@
+//! A labeler: words and letters as numbers, and a label for each word.
+
+use super::config::Config;
+use super::data::{Sentences, read};
+use crate::data::{BatchSize, Tagged, batches};
+use crate::metric::Confusion;
+use crate::text::{Labels, PADDING, UNKNOWN, Vocabulary, split};
+use crate::{Error, Groups, Map, Maps, Model, Options, Part, Prediction, Report, Result, Scene};
+use regard::{DType, Mode, Parameters, SequenceLabeler, Sequences, Tensor, without_gradients};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Letters of a word that are read: of a longer word its beginning and its end.
+pub(super) const LONGEST_WORD: usize = 24;
+
+/// Sentences that are read at once where nothing is learnt.
+const TOGETHER: usize = 64;
+
+/// What a labeler knows of its data.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Knowledge {
+    pub(super) words: Vocabulary,
+    pub(super) characters: Vocabulary,
+    pub(super) labels: Labels,
+    /// Words that had several labels: what is around them must tell.
+    ambiguous: BTreeSet<String>,
+}
+
+impl Knowledge {
+    pub(super) fn learn(config: &Config, sentences: &[Tagged]) -> Result<Self> {
+        let text = &config.text.tokens;
+        let written = || sentences.iter().flat_map(|sentence| &sentence.words);
+        let labels = || sentences.iter().flat_map(|sentence| &sentence.labels);
+        let read: Vec<String> = written().map(|word| cased(word, text.lower)).collect();
+        let mut seen: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        for (word, label) in read.iter().zip(labels()) {
+            seen.entry(word).or_default().insert(label);
+        }
+        let several =
+            |(word, labels): (&str, BTreeSet<&str>)| (labels.len() > 1).then(|| word.to_string());
+        Ok(Self {
+            words: Vocabulary::learn(
+                read.iter().map(String::as_str),
+                text.minimum,
+                text.vocabulary,
+            )?,
+            characters: Vocabulary::characters(written().map(String::as_str), 1)?,
+            labels: Labels::learn(labels().map(String::as_str)),
+            ambiguous: seen.into_iter().filter_map(several).collect(),
+        })
+    }
+}
+
+fn cased(word: &str, lower: bool) -> String {
+    if lower { word.to_lowercase() } else { word.into() }
+}
+
+/// A sentence as numbers.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Read {
+    /// The words' ids `[N]`.
+    pub(super) words: Vec<usize>,
+    /// The ids of each word's letters.
+    characters: Vec<Vec<usize>>,
+}
+
+/// Sentences as numbers, filled up to one length.
+pub(super) struct Batch {
+    words: Tensor,
+    characters: Option<Tensor>,
+    lengths: Vec<usize>,
+}
+
+impl Batch {
+    pub(super) fn sequences(&self) -> Sequences<'_> {
+        Sequences {
+            x: &self.words,
+            lengths: Some(&self.lengths),
+            characters: self.characters.as_ref(),
+        }
+    }
+
+    /// Numbers of the words of each sentence, `[B, N]`, filled up.
+    pub(super) fn filled(&self, all: &[&[usize]]) -> Result<Tensor> {
+        filled(all, self.words.shape()[1])
+    }
+}
+
+fn filled(all: &[&[usize]], n: usize) -> Result<Tensor> {
+    let mut numbers = vec![PADDING as i64; all.len() * n];
+    for (row, one) in numbers.chunks_mut(n.max(1)).zip(all) {
+        row.iter_mut().zip(*one).for_each(|(to, &from)| *to = from as i64);
+    }
+    Ok(Tensor::from_vec(numbers, &[all.len(), n])?)
+}
+
+/// What a labeler makes of a sentence.
+#[derive(Clone, Debug, Default)]
+struct Guess {
+    /// The logarithm of each label's probability, word by word: `[N][labels]`.
+    log_probs: Vec<Vec<f32>>,
+    /// The likeliest label of each word.
+    labels: Vec<usize>,
+}
+
+impl Guess {
+    fn new(log_probs: Vec<Vec<f32>>) -> Self {
+        let likeliest = |word: &Vec<f32>| {
+            (0..word.len()).max_by(|&a, &b| word[a].total_cmp(&word[b])).unwrap_or(0)
+        };
+        let labels = log_probs.iter().map(likeliest).collect();
+        Self { log_probs, labels }
+    }
+
+    /// Of each word's likeliest label.
+    fn probabilities(&self) -> Vec<f64> {
+        let labels = self.labels.iter().enumerate();
+        labels.map(|(word, &label)| self.log_prob(word, label).exp()).collect()
+    }
+
+    fn log_prob(&self, word: usize, label: usize) -> f64 {
+        f64::from(self.log_probs[word][label])
+    }
+}
+
+pub(super) struct Labeler {
+    pub(super) config: Config,
+    pub(super) knowledge: Knowledge,
+    parameters: Parameters,
+    pub(super) model: SequenceLabeler,
+}
+
+impl Labeler {
+    pub(super) fn new(options: &Options, knowledge: Option<Knowledge>) -> Result<Self> {
+        let config: Config = options.read()?;
+        config.check()?;
+        let knowledge = match knowledge {
+            Some(knowledge) => knowledge,
+            None => Knowledge::learn(&config, &read(&config, Part::Training)?.all)?,
+        };
+        let parameters = Parameters::new(DType::F32, config.training.seed);
+        let Knowledge { words, characters, labels, .. } = &knowledge;
+        let labeler = config.labeler(words.len(), characters.len(), labels.len());
+        let model = SequenceLabeler::new(&parameters, &labeler)?;
+        Ok(Self { config, knowledge, parameters, model })
+    }
+
+    /// A sentence as numbers.
+    pub(super) fn read<S: AsRef<str>>(&self, words: &[S]) -> Read {
+        let lower = self.config.text.tokens.lower;
+        let spelt = |word: &S| {
+            let mut letters = self.knowledge.characters.spell(word.as_ref());
+            if letters.len() > LONGEST_WORD {
+                letters.drain(LONGEST_WORD / 2..letters.len() - LONGEST_WORD / 2);
+            }
+            letters
+        };
+        let id = |word: &S| self.knowledge.words.id(&cased(word.as_ref(), lower));
+        let characters = match self.config.model.characters {
+            true => words.iter().map(spelt).collect(),
+            false => vec![],
+        };
+        Read { words: words.iter().map(id).collect(), characters }
+    }
+
+    /// Sentences as numbers, filled up to one length.
+    pub(super) fn batch(&self, sentences: &[&Read]) -> Result<Batch> {
+        let words: Vec<&[usize]> = sentences.iter().map(|s| &s.words[..]).collect();
+        let lengths: Vec<usize> = words.iter().map(|words| words.len()).collect();
+        let n = lengths.iter().copied().max().unwrap_or(0);
+        let characters = || {
+            let spelt = sentences.iter().flat_map(|s| &s.characters);
+            let c = spelt.map(Vec::len).max().unwrap_or(0);
+            let mut rows: Vec<&[usize]> = Vec::with_capacity(sentences.len() * n);
+            for sentence in sentences {
+                rows.extend(sentence.characters.iter().map(Vec::as_slice));
+                rows.resize(rows.len().next_multiple_of(n.max(1)), &[]);
+            }
+            Result::Ok(filled(&rows, c)?.reshape(&[sentences.len(), n, c])?)
+        };
+        let characters = self.config.model.characters.then(characters).transpose()?;
+        Ok(Batch { words: filled(&words, n)?, characters, lengths })
+    }
+
+    /// The numbers of a sentence's labels; refuses one unseen in training, by its line.
+    pub(super) fn targets(&self, sentences: &Sentences) -> Result<Vec<Vec<usize>>> {
+        let one = |sentence: &Tagged| {
+            let labels = sentence.labels.iter().zip(&sentence.lines);
+            let id = |(label, &line): (&String, &usize)| {
+                self.knowledge.labels.id_at(label, &sentences.file, line)
+            };
+            labels.map(id).collect()
+        };
+        sentences.all.iter().map(one).collect()
+    }
+
+    /// The labels of each sentence, in order. Reads batches of similar lengths.
+    fn guess(&self, sentences: &[Read]) -> Result<Vec<Guess>> {
+        let mut all = vec![Guess::default(); sentences.len()];
+        let lengths: Vec<usize> = sentences.iter().map(|s| s.words.len()).collect();
+        for mut places in batches(&lengths, BatchSize::Sequences(TOGETHER), None)? {
+            places.retain(|&place| lengths[place] > 0);
+            if places.is_empty() {
+                continue;
+            }
+            let batch: Vec<&Read> = places.iter().map(|&place| &sentences[place]).collect();
+            let batch = self.batch(&batch)?;
+            let logits = without_gradients(|| self.model.forward(&batch.sequences(), Mode::Infer))?;
+            let (n, labels) = (logits.shape()[1], logits.shape()[2]);
+            let log_probs = logits.log_softmax(-1)?.to_vec::<f32>()?;
+            for (sentence, &place) in log_probs.chunks(n * labels).zip(&places) {
+                let words = sentence.chunks(labels).take(lengths[place]);
+                all[place] = Guess::new(words.map(<[f32]>::to_vec).collect());
+            }
+        }
+        Ok(all)
+    }
+
+    /// How good it is on sentences.
+    pub(super) fn measure(&self, sentences: &Sentences) -> Result<Report> {
+        let targets = self.targets(sentences)?;
+        let read: Vec<Read> = sentences.all.iter().map(|s| self.read(&s.words)).collect();
+        let guesses = self.guess(&read)?;
+        let truth = targets.concat();
+        let guess: Vec<usize> = guesses.iter().flat_map(|guess| guess.labels.clone()).collect();
+        let confusion = Confusion::count(&truth, &guess, self.knowledge.labels.names())?;
+        let outputs: Vec<String> = sentences
+            .all
+            .iter()
+            .zip(&guesses)
+            .map(|(s, g)| self.tagged(&s.words, g).join(" "))
+            .collect();
+        let expected = |s: &Tagged| tagged(s.words.iter().zip(&s.labels)).join(" ");
+        let samples = sentences.all.iter().zip(&outputs).take(3);
+        Ok(Report {
+            scores: confusion.scores(loss(&targets, &guesses)),
+            examples: truth.len(),
+            confusion: Some(confusion),
+            groups: Some(self.groups(sentences, &read, &truth, &guess)),
+            samples: samples
+                .map(|(s, output)| (s.words.join(" "), expected(s), output.clone()))
+                .collect(),
+            outputs,
+        })
+    }
+
+    /// The accuracy on words that are unknown, that had one label in training, and that had
+    /// several.
+    fn groups(
+        &self,
+        sentences: &Sentences,
+        read: &[Read],
+        truth: &[usize],
+        guess: &[usize],
+    ) -> Groups {
+        let lower = self.config.text.tokens.lower;
+        let words = sentences.all.iter().flat_map(|sentence| &sentence.words);
+        let ids = read.iter().flat_map(|read| &read.words);
+        let kind = |(word, &id): (&String, &usize)| match id {
+            UNKNOWN => 2,
+            _ => usize::from(self.knowledge.ambiguous.contains(&cased(word, lower))),
+        };
+        let mut counts = [(0, 0); 3];
+        for (kind, (truth, guess)) in words.zip(ids).map(kind).zip(truth.iter().zip(guess)) {
+            counts[kind].0 += usize::from(truth == guess);
+            counts[kind].1 += 1;
+        }
+        let names = ["one label in training", "several labels in training", "unknown"];
+        let named = names.into_iter().zip(counts).filter(|(_, (_, all))| *all > 0);
+        Groups {
+            measure: "accuracy".into(),
+            by: "words with".into(),
+            values: named
+                .map(|(name, (right, all))| (name.into(), right as f64 / all as f64))
+                .collect(),
+        }
+    }
+
+    fn tagged<S: AsRef<str>>(&self, words: &[S], guess: &Guess) -> Vec<String> {
+        tagged(words.iter().zip(guess.labels.iter().map(|&id| self.knowledge.labels.name(id))))
+    }
+
+    fn split<'a>(&self, sentence: &'a str) -> Vec<&'a str> {
+        split(sentence, self.config.text.tokens.tokeniser)
+    }
+}
+
+/// "I/PRON", "saw/VERB"
+pub(super) fn tagged<W, L>(words: impl Iterator<Item = (W, L)>) -> Vec<String>
+where
+    W: AsRef<str>,
+    L: AsRef<str>,
+{
+    words.map(|(word, label)| format!("{}/{}", word.as_ref(), label.as_ref())).collect()
+}
+
+/// The mean over words of −ln p of what is true.
+fn loss(targets: &[Vec<usize>], guesses: &[Guess]) -> f64 {
+    let words: usize = targets.iter().map(Vec::len).sum();
+    let of = |(targets, guess): (&Vec<usize>, &Guess)| -> f64 {
+        targets.iter().enumerate().map(|(word, &label)| -guess.log_prob(word, label)).sum()
+    };
+    targets.iter().zip(guesses).map(of).sum::<f64>() / words.max(1) as f64
+}
+
+impl Model for Labeler {
+    fn parameters(&self) -> &Parameters {
+        &self.parameters
+    }
+
+    fn knowledge(&self) -> Result<String> {
+        serde_json::to_string(&self.knowledge).map_err(|e| Error::asked(e.to_string()))
+    }
+
+    fn evaluate(&self, part: Part) -> Result<Report> {
+        self.measure(&read(&self.config, part)?)
+    }
+
+    fn predict(&self, inputs: &[String]) -> Result<Vec<Prediction>> {
+        let words: Vec<Vec<&str>> = inputs.iter().map(|input| self.split(input)).collect();
+        let read: Vec<Read> = words.iter().map(|words| self.read(words)).collect();
+        let guesses = self.guess(&read)?;
+        let label = |&id: &usize| self.knowledge.labels.name(id);
+        let prediction = |((input, words), guess): ((&String, &Vec<&str>), Guess)| Prediction {
+            input: input.clone(),
+            output: self.tagged(words, &guess).join(" "),
+            details: serde_json::json!({
+                "words": words,
+                "labels": guess.labels.iter().map(label).collect::<Vec<_>>(),
+                "probabilities": guess.probabilities(),
+            }),
+        };
+        Ok(inputs.iter().zip(&words).zip(guesses).map(prediction).collect())
+    }
+
+    fn show(&self, input: &str) -> Result<Vec<(String, Scene)>> {
+        let words = self.split(input);
+        if words.is_empty() {
+            return Err(Error::asked("there is no word to look at"));
+        }
+        let read = self.read(&words);
+        let batch = self.batch(&[&read])?;
+        let seen = without_gradients(|| self.model.attend(&batch.sequences(), Mode::Infer, true))?;
+        if seen.weights.is_empty() {
+            return Err(Error::asked(
+                "this model attends to nothing: only `encoder = \"transformer\"` has attention",
+            ));
+        }
+        let row_axis = match self.config.model.encoder.window {
+            Some(window) => format!("attends, {window} on each side"),
+            None => "attends".into(),
+        };
+        let guess = self.guess(&[read])?.pop().unwrap_or_default();
+        let maps = Maps {
+            row_axis,
+            column_axis: "is attended to".into(),
+            rows: self.tagged(&words, &guess),
+            columns: words.iter().map(|word| word.to_string()).collect(),
+            maps: Map::of_layers(&seen.weights)?,
+        };
+        Ok(vec![("self-attention".into(), Scene::Maps(maps))])
+    }
+}

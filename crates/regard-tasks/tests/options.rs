@@ -1,0 +1,81 @@
+//! Options: templates, files, settings.
+
+use regard_tasks::{TrainingConfig, task_named, tasks};
+
+#[test]
+fn every_task_reads_its_own_template_and_what_it_writes_of_it() {
+    let folder = tempfile::tempdir().unwrap();
+    for task in tasks() {
+        let options = task.options().unwrap();
+        TrainingConfig::of(&options).unwrap().check().unwrap();
+        let path = folder.path().join("config.toml");
+        std::fs::write(&path, options.to_string()).unwrap();
+        assert_eq!(task.options().unwrap().file(&path).unwrap(), options, "{}", task.name());
+    }
+}
+
+#[test]
+fn every_option_stands_under_a_comment() {
+    for task in tasks() {
+        let template = task.template();
+        let lines: Vec<&str> = template.lines().collect();
+        for (i, line) in lines.iter().enumerate() {
+            let is_option = line.contains(" = ") && !line.starts_with('#');
+            if is_option {
+                // A comment may be about a few options that follow each other.
+                let above =
+                    lines[..i].iter().rev().find(|l| !l.contains(" = ") || l.starts_with('#'));
+                assert!(above.is_some_and(|l| l.starts_with('#')), "{}: {line}", task.name());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_key_that_is_not_known_is_refused_with_the_nearest() {
+    let options = task_named("translate").unwrap().options().unwrap();
+    let told = |setting: &str| options.clone().set(setting).unwrap_err().to_string();
+    assert_eq!(
+        told("training.epoch=3"),
+        "there is no option `training.epoch`; the nearest is `training.epochs`"
+    );
+    assert_eq!(told("hiden=3"), "there is no option `hiden`; the nearest is `model.hidden`");
+    assert_eq!(told("epochs"), "`epochs` is not of the form key=value");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("mine.toml");
+    std::fs::write(&path, "[model]\nhidden = 3\nlayer = 2\n").unwrap();
+    let told = options.clone().file(&path).unwrap_err().to_string();
+    assert!(
+        told.ends_with(
+            "mine.toml: there is no option `model.layer`; the nearest is `model.layers`"
+        ),
+        "{told}"
+    );
+    std::fs::write(&path, "[model]\nhidden = \n").unwrap();
+    let told = options.clone().file(&path).unwrap_err().to_string();
+    assert!(told.contains("mine.toml, line 2: "), "{told}");
+}
+
+#[test]
+fn a_value_of_the_wrong_kind_is_refused_with_its_option() {
+    let options = task_named("translate").unwrap().options().unwrap();
+    let told = options.set("training.epochs=many").unwrap();
+    let told = TrainingConfig::of(&told).unwrap_err().to_string();
+    assert!(told.contains("epochs") && told.contains("many"), "{told}");
+}
+
+#[test]
+fn training_options_that_cannot_be_meant_are_refused_by_name() {
+    let options = task_named("translate").unwrap().options().unwrap();
+    for (setting, sentence) in [
+        ("batch=0", "`training.batch` cannot be 0"),
+        ("accumulate=0", "`training.accumulate` cannot be 0"),
+        ("rate=-1.0", "`training.rate` cannot be -1"),
+        ("clip=-2.0", "`training.clip` cannot be -2"),
+        ("average=1.0", "`training.average` cannot be 1"),
+        ("plateau_factor=1.5", "`training.plateau_factor` cannot be 1.5"),
+    ] {
+        let config = TrainingConfig::of(&options.clone().set(setting).unwrap()).unwrap();
+        assert_eq!(config.check().unwrap_err().to_string(), sentence);
+    }
+}

@@ -1,0 +1,275 @@
+//! The task `label`, from end to end.
+
+mod trial;
+
+use regard_tasks::{Part, Result, Run, Scene, task_named};
+use std::path::{Path, PathBuf};
+use trial::{Trial, draws};
+
+const SMALL: [&str; 8] = [
+    "size=200",
+    "epochs=8",
+    "batch=16",
+    "rate=0.005",
+    "embedding=24",
+    "hidden=24",
+    "layers=1",
+    "warmup=0",
+];
+
+fn small(more: &[&str]) -> Trial {
+    Trial::new("label", &[&SMALL[..], more].concat())
+}
+
+fn accuracy(run: &Run, part: Part) -> Result<f64> {
+    Ok(run.model(&run.options()?)?.evaluate(part)?.scores.first().1)
+}
+
+fn written(folder: &Path, name: &str, text: &str) -> PathBuf {
+    let path = folder.join(name);
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+#[test]
+fn every_model_learns_the_embedded_sentences_far_beyond_chance() -> Result<()> {
+    let models: [&[&str]; 6] = [
+        &["encoder=none", "head=32"],
+        &["encoder=none", "neighbours=1", "head=32"],
+        &["encoder=lstm"],
+        &["encoder=transformer", "heads=2"],
+        &["encoder=transformer", "heads=2", "window=1"],
+        &["encoder=gru", "characters=true", "word_dropout=0.3"],
+    ];
+    for model in models {
+        let trial = small(model);
+        let run = trial.run()?;
+        // The commonest label is true of under a third of the words.
+        let accuracy = accuracy(&run, Part::Test)?;
+        assert!(accuracy > 0.7, "{model:?}: {accuracy}");
+    }
+    Ok(())
+}
+
+#[test]
+fn those_who_see_the_neighbours_tell_ambiguous_words_apart_better_than_one_who_does_not()
+-> Result<()> {
+    let several = |model: &[&str]| -> Result<f64> {
+        let trial = small(&[model, &["size=400"]].concat());
+        let run = trial.run()?;
+        let groups = run.model(&run.options()?)?.evaluate(Part::Test)?.groups.unwrap();
+        let of = |(name, _): &&(String, f64)| name.starts_with("several");
+        Ok(groups.values.iter().find(of).unwrap().1)
+    };
+    let alone = several(&["encoder=none", "head=32"])?;
+    let recurrent = several(&["encoder=gru"])?;
+    assert!(recurrent > alone + 0.1, "{recurrent} and {alone}");
+    Ok(())
+}
+
+#[test]
+fn a_run_ends_with_the_same_bits_whether_repeated_or_interrupted() -> Result<()> {
+    let dropped = ["size=100", "epochs=2", "encoder=lstm", "dropout=0.3", "word_dropout=0.5"];
+    small(&[&dropped[..], &["characters=true", "average=0.9"]].concat())
+        .is_the_same_when_repeated_or_interrupted()?;
+    small(&["size=100", "epochs=2", "encoder=transformer", "heads=2", "accumulate=2"])
+        .is_the_same_when_repeated_or_interrupted()
+}
+
+#[test]
+fn predictions_name_every_word_and_its_probability() -> Result<()> {
+    let trial = small(&["encoder=gru"]);
+    let run = trial.run()?;
+    let model = run.model(&run.options()?)?;
+    let inputs = ["I saw a saw.", "", "unseen 单词"].map(String::from);
+    let predictions = model.predict(&inputs)?;
+    let words: Vec<_> = predictions[0].output.split(' ').collect();
+    assert_eq!(words.len(), 5);
+    assert_eq!((words[0], words[4]), ("I/PRON", "./PUNCT"));
+    assert_eq!(predictions[1].output, "");
+    assert_eq!(predictions[2].output.split(' ').count(), 3);
+    let probabilities = predictions[0].details["probabilities"].as_array().unwrap();
+    assert!(probabilities.iter().all(|p| (0.05..=1.0).contains(&p.as_f64().unwrap())));
+    // Alone or among others, a sentence has the same labels.
+    assert_eq!(model.predict(&inputs[..1])?[0].output, predictions[0].output);
+    Ok(())
+}
+
+#[test]
+fn a_report_has_measures_confusion_and_a_line_for_every_sentence() -> Result<()> {
+    let trial = small(&["encoder=gru", "epochs=1"]);
+    let run = trial.run()?;
+    let report = run.model(&run.options()?)?.evaluate(Part::Validation)?;
+    let confusion = report.confusion.unwrap();
+    assert_eq!(confusion.counts.concat().iter().sum::<usize>(), report.examples);
+    assert_eq!(report.outputs.len(), 50);
+    assert_eq!(report.scores.get("accuracy"), Some(confusion.accuracy()));
+    assert!(report.scores.get("macro F1").is_some() && report.scores.get("loss").is_some());
+    assert_eq!(report.samples.len(), 3);
+    Ok(())
+}
+
+#[test]
+fn attention_is_drawn_head_by_head_and_a_window_shows_as_zeros_beyond_it() -> Result<()> {
+    let trial =
+        small(&["encoder=transformer", "heads=2", "layers=2", "window=1", "epochs=1", "size=60"]);
+    let run = trial.run()?;
+    let model = run.model(&run.options()?)?;
+    let sentence = "I saw a saw .";
+    assert_eq!(draws(&*model, sentence)?, ["self-attention"]);
+    let Some((_, Scene::Maps(maps))) = model.show(sentence)?.pop() else { panic!("no maps") };
+    assert_eq!((maps.maps.len(), &maps.maps[3].name[..]), (4, "layer 2, head 2"));
+    assert!(maps.rows[0].starts_with("I/") && maps.columns[1] == "saw");
+    assert!(maps.row_axis.contains("1 on each side"));
+    for map in &maps.maps {
+        for (row, weights) in map.weights.chunks(5).enumerate() {
+            let sum: f32 = weights.iter().sum();
+            assert!((sum - 1.0).abs() < 1e-5);
+            let beyond = weights.iter().enumerate().filter(|(column, _)| column.abs_diff(row) > 1);
+            assert!(beyond.into_iter().all(|(_, &weight)| weight == 0.0));
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_model_without_attention_says_so() -> Result<()> {
+    for encoder in ["encoder=none", "encoder=gru"] {
+        let trial = small(&[encoder, "epochs=1", "size=60"]);
+        let run = trial.run()?;
+        let error = run.model(&run.options()?)?.show("I saw a saw").unwrap_err().to_string();
+        assert!(error.starts_with("this model attends to nothing"), "{error}");
+    }
+    Ok(())
+}
+
+/// A file in CoNLL-U of so many sentences.
+fn universal(sentences: usize) -> String {
+    let line = |place: usize, word: &str, upos: &str, xpos: &str| {
+        format!("{place}\t{word}\t_\t{upos}\t{xpos}\t_\t_\t_\t_\t_\n")
+    };
+    (0..sentences)
+        .map(|n| {
+            let name = format!("w{}", n % 5);
+            format!("# {n}\n{}{}\n", line(1, &name, "NOUN", "NN"), line(2, "runs", "VERB", "VBZ"))
+        })
+        .collect()
+}
+
+#[test]
+fn own_files_are_read_with_any_column_and_held_out_parts() -> Result<()> {
+    let folder = tempfile::tempdir().unwrap();
+    let train = written(folder.path(), "train.conllu", &universal(40));
+    let train = format!("train=\"{}\"", train.display());
+    let trial = small(&[&train, "column=xpos", "encoder=gru", "epochs=6"]);
+    let run = trial.run()?;
+    let options = run.options()?;
+    let report = run.model(&options)?.evaluate(Part::Test)?;
+    assert_eq!(report.examples, 8);
+    assert!(report.confusion.unwrap().labels.contains(&"VBZ".to_string()));
+    let predicted = run.model(&options)?.predict(&["w1 runs".into()])?;
+    assert_eq!(predicted[0].output, "w1/NN runs/VBZ");
+
+    // Two columns, in another encoding, as a test of the same run.
+    let test = folder.path().join("test.txt");
+    std::fs::write(&test, b"gr\xfcn NN\nruns VBZ\n").unwrap();
+    let options = options.set(&format!("test=\"{}\"", test.display()))?;
+    let error = run.model(&options)?.evaluate(Part::Test).unwrap_err().to_string();
+    assert!(error.contains("test.txt, line 1: these bytes are not UTF-8"), "{error}");
+    let options = options.set("encoding=latin1")?;
+    assert_eq!(run.model(&options)?.evaluate(Part::Test)?.examples, 2);
+    Ok(())
+}
+
+#[test]
+fn the_held_out_sentences_are_the_same_for_every_seed_of_training() -> Result<()> {
+    let folder = tempfile::tempdir().unwrap();
+    let train = written(folder.path(), "train.conllu", &universal(40));
+    let train = format!("train=\"{}\"", train.display());
+    let samples = |more: &str| -> Result<Vec<String>> {
+        let trial = small(&[&train, more]);
+        Ok(task_named("label")?.begin(&trial.options()?)?.samples(4))
+    };
+    assert_eq!(samples("seed=1")?, samples("training.seed=2")?);
+    assert_ne!(samples("held_out_seed=1")?, samples("held_out_seed=2")?);
+    Ok(())
+}
+
+#[test]
+fn what_cannot_be_is_refused_in_a_sentence() {
+    let folder = tempfile::tempdir().unwrap();
+    let file =
+        |name: &str, text: &str| format!("=\"{}\"", written(folder.path(), name, text).display());
+    let good = format!("train{}", file("good.conllu", &universal(20)));
+    let refused = |settings: &[&str], what: &str| {
+        let error = small(settings).refusal();
+        assert!(error.contains(what), "{settings:?}: {error}");
+    };
+    refused(&["held_out=0.7"], "`data.held_out` cannot be 0.7");
+    refused(&["word_dropout=-1"], "`text.word_dropout` cannot be -1");
+    refused(&["tokeniser=bpe"], "`text.tokeniser` is \"words\" or \"whitespace\" here");
+    refused(&["encoder=grue"], "unknown variant `grue`");
+    refused(&["neighbors=2"], "there is no option `neighbors`; the nearest is `model.neighbours`");
+    refused(&["neighbours=0"], "a window of 0 neighbours");
+    refused(&["batch=0"], "`training.batch` cannot be 0");
+    refused(&["label_smoothing=1.5"], "a label smoothing of 1.5");
+    refused(&["validation=dev.conllu"], "`data.validation` is given, and `data.train` is not");
+    refused(&["train=missing.conllu"], "missing.conllu: there is no such file");
+    refused(&[&good, "longest=1"], "0 training sentences of at most 1 words");
+    let ragged = format!("train{}", file("ragged.txt", "I PRON\nsaw\n"));
+    refused(&[&ragged], "ragged.txt, line 2: 2 columns were expected, 1 column is there");
+    let empty = format!("train{}", file("empty.conllu", "\n\n"));
+    refused(&[&empty], "empty.conllu: there is no sentence");
+    let unseen = universal(2).replacen("VERB", "ADV", 1);
+    let unseen = format!("validation{}", file("unseen.conllu", &unseen));
+    let what = "unseen.conllu, line 3: label `ADV` is not among the 2 seen in training";
+    refused(&[&good, &unseen], what);
+}
+
+#[test]
+fn the_comparison_is_made_of_settings_that_can_be_made() -> Result<()> {
+    let task = task_named("label")?;
+    let variants = task.comparison();
+    let names: Vec<&str> = variants.iter().map(|variant| &variant.name[..]).collect();
+    assert_eq!(names, ["per-vector", "window", "recurrent", "self-attention", "truncated"]);
+    for variant in &variants {
+        let settings: Vec<&str> = variant.settings.iter().map(String::as_str).collect();
+        task.begin(&small(&settings).options()?)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_description_counts_sentences_words_and_labels() -> Result<()> {
+    let description = task_named("label")?.describe(&small(&[]).options()?)?;
+    let fact = |name: &str| {
+        let (_, text) = description.facts.iter().find(|(known, _)| known == name).unwrap();
+        text.clone()
+    };
+    assert_eq!(fact("training sentences"), "200");
+    assert_eq!(fact("test sentences"), "50");
+    assert!(fact("sentences").contains("words"));
+    let words: usize = description.labels.iter().map(|(_, n)| n).sum();
+    assert_eq!(fact("training words"), words.to_string());
+    assert_eq!(description.examples.len(), 5);
+    Ok(())
+}
+
+#[test]
+fn the_configuration_for_real_data_reads_them() -> Result<()> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let data = root.join("../shared/data/ud-english-ewt");
+    let options = task_named("label")?.options()?.file(&root.join("configs/ewt-upos.toml"))?;
+    if !data.exists() {
+        eprintln!("skipped: {} is not there", data.display());
+        return Ok(());
+    }
+    let at = |key: &str, part: &str| {
+        format!("{key}=\"{}\"", data.join(format!("en_ewt-ud-{part}.conllu.gz")).display())
+    };
+    let options = options.set(&at("train", "train"))?.set(&at("validation", "dev"))?;
+    let description = task_named("label")?.describe(&options.set(&at("test", "test"))?)?;
+    assert_eq!(description.facts[0].1, "12544");
+    assert_eq!(description.labels.len(), 17);
+    Ok(())
+}

@@ -1,0 +1,225 @@
+//! `translate` from end to end on its embedded data: trains, improves, saves, resumes, predicts,
+//! draws.
+
+use regard_tasks::{
+    Checkpoint, Ended, Options, Part, Progress, Run, Silent, TrainingConfig, Watch, picture,
+    task_named, train,
+};
+use std::fs;
+use std::path::Path;
+use tempfile::TempDir;
+
+/// Small enough for seconds.
+const SMALL: [&str; 9] = [
+    "embedded=dates",
+    "tokeniser=characters",
+    "size=1200",
+    "embedding=24",
+    "hidden=48",
+    "score_hidden=24",
+    "epochs=3",
+    "rate=0.01",
+    "dropout=0.0",
+];
+
+fn options(more: &[&str]) -> Options {
+    let task = task_named("translate").unwrap();
+    let all = SMALL.iter().chain(more);
+    all.fold(task.options().unwrap(), |options, setting| options.set(setting).unwrap())
+}
+
+fn trained(folder: &Path, options: &Options, watch: &mut dyn Watch) -> (Run, Ended) {
+    let task = task_named("translate").unwrap();
+    let mut learner = task.begin(options).unwrap();
+    let run = match folder.exists() {
+        true => Run::open(folder).unwrap(),
+        false => Run::create(folder, task, options, learner.model()).unwrap(),
+    };
+    let config = TrainingConfig::of(options).unwrap();
+    let ended = train(learner.as_mut(), &config, &run, watch).unwrap();
+    (run, ended)
+}
+
+/// Stops after so many batches.
+struct Until(usize);
+
+impl Watch for Until {
+    fn batch(&mut self, _: &Progress) {
+        self.0 = self.0.saturating_sub(1);
+    }
+
+    fn stop(&self) -> bool {
+        self.0 == 0
+    }
+}
+
+/// All numbers of a checkpoint, as they are on disk.
+fn numbers(path: &Path) -> Vec<(String, Vec<u8>)> {
+    let bytes = fs::read(path).unwrap();
+    let file = safetensors::SafeTensors::deserialize(&bytes).unwrap();
+    let mut all: Vec<_> =
+        file.tensors().into_iter().map(|(name, x)| (name, x.data().to_vec())).collect();
+    all.sort();
+    all
+}
+
+#[test]
+fn it_learns_dates_and_then_evaluates_predicts_and_draws() {
+    let folder = TempDir::new().unwrap();
+    let options = options(&["epochs=6"]);
+    let (run, ended) = trained(&folder.path().join("run"), &options, &mut Silent);
+    assert_eq!(ended, Ended::Done);
+    let records = regard_tasks::Record::read(&run, usize::MAX).unwrap();
+    assert_eq!(records.len(), 6);
+    assert!(records[5].loss < 0.5 * records[0].loss, "{records:?}");
+    let model = run.model(&options).unwrap();
+    let report = model.evaluate(Part::Test).unwrap();
+    assert_eq!(report.examples, 120);
+    assert_eq!(report.outputs.len(), 120);
+    let exact = report.scores.get("exact").unwrap();
+    // By chance it would be none.
+    assert!(exact > 0.2, "{:?}", report.scores);
+    let answers = model.predict(&["May 3, 1999".into(), "the 21st of June 2004".into()]).unwrap();
+    assert!(answers.iter().all(|answer| answer.output.len() == 10), "{answers:?}");
+    let scenes = model.show("May 3, 1999").unwrap();
+    let (name, scene) = &scenes[0];
+    assert_eq!(name, "alignment");
+    let svg = picture::svg(scene, "May 3, 1999", None);
+    assert!(svg.starts_with("<svg") && picture::png(&svg, 1.0).unwrap().len() > 1000);
+    let regard_tasks::Scene::Maps(maps) = scene else { panic!("{scene:?}") };
+    assert_eq!(maps.columns.concat(), "May 3, 1999");
+    for row in maps.maps[0].weights.chunks(maps.columns.len()) {
+        assert!((row.iter().sum::<f32>() - 1.0).abs() < 1e-4);
+    }
+    for name in [
+        "config.toml",
+        "run.json",
+        "vocabulary.json",
+        "metrics.jsonl",
+        "curves.svg",
+        "best.safetensors",
+    ] {
+        assert!(run.path(name).exists(), "{name}");
+    }
+}
+
+#[test]
+fn stopped_in_the_middle_of_an_epoch_and_resumed_it_ends_with_the_same_bits() {
+    let folder = TempDir::new().unwrap();
+    let more = ["size=400", "dropout=0.2", "average=0.9", "accumulate=2", "schedule=plateau"];
+    let options = options(&more);
+    let (straight, _) = trained(&folder.path().join("straight"), &options, &mut Silent);
+    let path = folder.path().join("stopped");
+    let (_, ended) = trained(&path, &options, &mut Until(5));
+    assert_eq!(ended, Ended::Stopped);
+    let place = Checkpoint::read(&path.join("last.safetensors")).unwrap().place;
+    assert!(place.epoch == 1 && place.batch > 0, "stopped in the middle of an epoch: {place:?}");
+    let (_, ended) = trained(&path, &options, &mut Silent);
+    assert_eq!(ended, Ended::Done);
+    for name in ["last.safetensors", "best.safetensors"] {
+        let (a, b) = (numbers(&straight.path(name)), numbers(&path.join(name)));
+        assert!(a.iter().any(|(name, _)| name.starts_with("optimiser/")));
+        assert!(a.iter().any(|(name, _)| name.starts_with("average/")));
+        assert_eq!(a, b, "{name}");
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_measures_and_another_does_not() {
+    let folder = TempDir::new().unwrap();
+    let measures = |name: &str, seed: &str| {
+        let small = options(&["size=300", "epochs=1", "dropout=0.1", seed]);
+        let (run, _) = trained(&folder.path().join(name), &small, &mut Silent);
+        let record = regard_tasks::Record::read(&run, 1).unwrap().remove(0);
+        (record.loss, record.validation)
+    };
+    assert_eq!(measures("a", "seed=1"), measures("b", "seed=1"));
+    assert_ne!(measures("c", "seed=2"), measures("a2", "seed=1"));
+}
+
+#[test]
+fn every_kind_of_model_trains_and_translates() {
+    let folder = TempDir::new().unwrap();
+    let kinds: [&[&str]; 8] = [
+        &["context=fixed"],
+        &["encoder=lstm", "decoder=lstm", "score=dot", "both_directions=false"],
+        &["encoder=rnn", "decoder=rnn", "score=bilinear"],
+        &["encoder=cnn", "score=cosine", "both_directions=false"],
+        &["encoder=gru", "decoder=transformer", "heads=2", "feed_forward=64", "score=concat"],
+        &["encoder=transformer", "decoder=transformer", "context=multi-head", "heads=2"],
+        &["weighting=sample", "scheduled_sampling=0.2"],
+        &["weighting=sparsemax", "score=low-rank", "tied=all", "shared=true"],
+    ];
+    for (i, kind) in kinds.into_iter().enumerate() {
+        let small =
+            options(&[&["size=100", "epochs=1", "hidden=24", "score_hidden=16"], kind].concat());
+        let (run, ended) = trained(&folder.path().join(i.to_string()), &small, &mut Silent);
+        assert_eq!(ended, Ended::Done, "{kind:?}");
+        let model = run.model(&small).unwrap();
+        assert_eq!(model.predict(&["May 3, 1999".into()]).unwrap().len(), 1, "{kind:?}");
+        let shown = model.show("May 3, 1999");
+        assert_eq!(shown.is_ok(), i > 0, "{kind:?}");
+    }
+}
+
+#[test]
+fn own_files_are_read_and_parts_are_held_out() {
+    let folder = TempDir::new().unwrap();
+    let pairs: String = (0..50).map(|i| format!("wort {i}\tword {i}\n")).collect();
+    let path = folder.path().join("pairs.tsv");
+    fs::write(&path, pairs).unwrap();
+    let set = format!("train_pairs={}", path.display());
+    let options = options(&[&set, "tokeniser=whitespace", "epochs=1", "held_out=0.2"]);
+    let description = task_named("translate").unwrap().describe(&options).unwrap();
+    let facts: Vec<&str> = description.facts.iter().map(|(_, text)| &text[..]).take(3).collect();
+    assert_eq!(facts, ["30", "10", "10"]);
+    let (run, _) = trained(&folder.path().join("run"), &options, &mut Silent);
+    assert_eq!(run.model(&options).unwrap().evaluate(Part::Test).unwrap().examples, 10);
+}
+
+#[test]
+fn what_cannot_be_read_is_told_in_a_sentence() {
+    let folder = TempDir::new().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        fs::write(&path, text).unwrap();
+        path.display().to_string()
+    };
+    let (long, short) = (file("a.de", "a\nb\nc\n"), file("a.en", "a\nb\n"));
+    let refused = |settings: &[&str]| {
+        let options = options(settings);
+        task_named("translate").unwrap().begin(&options).err().unwrap().to_string()
+    };
+    let ragged = refused(&[&format!("train_source={long}"), &format!("train_target={short}")]);
+    assert!(ragged.contains("a.de") && ragged.contains("a.en"), "{ragged}");
+    assert!(ragged.contains('3') && ragged.contains('2'), "{ragged}");
+    assert_eq!(
+        refused(&[&format!("train_source={long}")]),
+        "the train part wants `data.train_source` and `data.train_target`, or `data.train_pairs` \
+         alone"
+    );
+    assert_eq!(refused(&["held_out=0.9"]), "`data.held_out` cannot be 0.9; it is below 0.5");
+    assert!(refused(&["encoder=gruu"]).contains("gruu"));
+    assert!(refused(&["score=dot"]).contains("dot"), "widths 96 and 48 do not fit");
+}
+
+#[test]
+fn a_truncated_or_foreign_checkpoint_is_refused_by_name() {
+    let folder = TempDir::new().unwrap();
+    let options = options(&["size=100", "epochs=1"]);
+    let (run, _) = trained(&folder.path().join("run"), &options, &mut Silent);
+    let best = run.path("best.safetensors");
+    let whole = fs::read(&best).unwrap();
+    let told = || run.model(&options).err().unwrap().to_string();
+    fs::write(&best, &whole[..whole.len() / 2]).unwrap();
+    assert!(told().contains("best.safetensors") && told().contains("damaged"), "{}", told());
+    let foreign = safetensors::serialize([("x", view())], None);
+    fs::write(&best, foreign.unwrap()).unwrap();
+    assert!(told().ends_with("a safetensors file, but not a checkpoint of regard"), "{}", told());
+    fs::remove_file(&best).unwrap();
+    assert!(told().contains("best.safetensors"), "{}", told());
+}
+
+fn view() -> safetensors::tensor::TensorView<'static> {
+    safetensors::tensor::TensorView::new(safetensors::Dtype::F32, vec![1], &[0; 4]).unwrap()
+}
