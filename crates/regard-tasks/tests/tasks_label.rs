@@ -1,5 +1,7 @@
 //! The task `label`, from end to end.
 
+#![allow(clippy::unwrap_used)] // a test that cannot go on says so by its panic
+
 mod course;
 
 use course::{Course, options, refusal, resumes_exactly};
