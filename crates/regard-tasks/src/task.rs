@@ -1,7 +1,9 @@
 //! What a task is: its options, its data, a model that learns them, and what the model then does.
 
 use crate::metric::Confusion;
-use crate::{Classify, Error, GraphTask, Label, Options, Result, Scene, Scores, Translate};
+use crate::{
+    Classify, Error, GraphTask, ImageTask, Label, Options, Regress, Result, Scene, Scores, Translate,
+};
 use regard::{Parameters, Random, Tensor};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -175,7 +177,7 @@ pub struct Groups {
 
 /// All tasks.
 pub fn tasks() -> &'static [&'static dyn Task] {
-    &[&Translate, &Label, &Classify, &GraphTask]
+    &[&Regress, &Translate, &Label, &Classify, &ImageTask, &GraphTask]
 }
 
 /// A task by its name; refuses another, with those there are.

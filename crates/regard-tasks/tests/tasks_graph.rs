@@ -1,5 +1,7 @@
 //! `graph`, from data to pictures.
 
+#![allow(clippy::unwrap_used)]
+
 mod course;
 
 use course::{Course, refusal, resumes_exactly};

@@ -88,6 +88,14 @@ pub struct Memory {
 
 impl Memory {
     /// The figures of this moment.
+    ///
+    /// ```
+    /// use regard_tensor::{DType, Memory, Tensor};
+    /// let x = Tensor::zeros(&[1024, 1024], DType::F32)?;
+    /// assert!(Memory::now().live >= 4 << 20 && Memory::now().peak >= Memory::now().live);
+    /// # drop(x);
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
     pub fn now() -> Self {
         Self {
             live: LIVE.load(Ordering::Relaxed) * LINE,
@@ -96,6 +104,15 @@ impl Memory {
     }
 
     /// The peak starts again from what is in use now.
+    ///
+    /// ```
+    /// use regard_tensor::{DType, Memory, Tensor};
+    /// drop(Tensor::zeros(&[1024, 1024], DType::F32)?);
+    /// assert!(Memory::now().peak >= 4 << 20);
+    /// Memory::reset_peak();
+    /// assert!(Memory::now().peak < 4 << 20);
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
     pub fn reset_peak() {
         PEAK.store(LIVE.load(Ordering::Relaxed), Ordering::Relaxed);
     }

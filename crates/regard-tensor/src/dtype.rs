@@ -30,6 +30,11 @@ pub enum DType {
 
 impl DType {
     /// Bytes of one number.
+    ///
+    /// ```
+    /// use regard_tensor::DType;
+    /// assert_eq!([DType::BF16, DType::F32, DType::I64, DType::Bool].map(DType::size), [2, 4, 8, 1]);
+    /// ```
     pub fn size(self) -> usize {
         match self {
             Self::F64 | Self::I64 => 8,
@@ -40,6 +45,13 @@ impl DType {
     }
 
     /// Whether operations compute in it, so that it may carry a gradient.
+    ///
+    /// ```
+    /// use regard_tensor::DType;
+    /// assert!(DType::F32.is_float());
+    /// // stored only: a parameter cannot be one
+    /// assert!(!DType::BF16.is_float());
+    /// ```
     pub fn is_float(self) -> bool {
         matches!(self, Self::F32 | Self::F64)
     }
@@ -60,6 +72,14 @@ impl std::fmt::Display for DType {
 }
 
 /// A Rust type that a tensor stores. Booleans are stored as the bytes 0 and 1.
+///
+/// ```
+/// use regard_tensor::{DType, Scalar};
+/// assert_eq!(<i64 as Scalar>::DTYPE, DType::I64);
+/// assert_eq!(<i64 as Scalar>::from_f64(2.5), 2);
+/// // a byte is a truth
+/// assert_eq!(<u8 as Scalar>::from_f64(2.5), 1);
+/// ```
 pub trait Scalar: Pod + Send + Sync + std::fmt::Debug {
     /// Its name among the types.
     const DTYPE: DType;
@@ -97,6 +117,17 @@ scalar! {
 }
 
 /// The types operations compute in.
+///
+/// ```
+/// use regard_tensor::{Float, Result, Tensor};
+/// fn sum<T: Float>(x: &Tensor) -> Result<T> {
+///     let mut sum = T::ZERO;
+///     x.numbers::<T>("sum")?.iter().for_each(|&x| sum += x);
+///     Ok(sum)
+/// }
+/// assert_eq!(sum::<f32>(&Tensor::from_vec(vec![1f32, 2.0], &[2])?)?, 3.0);
+/// # Ok::<(), regard_tensor::Error>(())
+/// ```
 pub trait Float: Scalar + regard_kernels::Real + regard_kernels::Element<Compute = Self> {}
 impl Float for f32 {}
 impl Float for f64 {}

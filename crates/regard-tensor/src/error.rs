@@ -15,6 +15,11 @@ pub struct Error(String);
 
 impl Error {
     /// An error with its sentence.
+    ///
+    /// ```
+    /// use regard_tensor::Error;
+    /// assert_eq!(Error::new("k has head width 48, q has 64").to_string(), "k has head width 48, q has 64");
+    /// ```
     pub fn new(sentence: impl Into<String>) -> Self {
         Self(sentence.into())
     }
@@ -37,6 +42,15 @@ impl From<regard_kernels::Error> for Error {
 }
 
 /// A result whose error is [`Error`].
+///
+/// ```
+/// fn half(n: usize) -> regard_tensor::Result<usize> {
+///     if n % 2 == 0 { Ok(n / 2) } else { Err(regard_tensor::Error::new(format!("{n} is odd"))) }
+/// }
+/// assert_eq!(half(4)?, 2);
+/// assert_eq!(half(3).unwrap_err().to_string(), "3 is odd");
+/// # Ok::<(), regard_tensor::Error>(())
+/// ```
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// Returns an [`Error`] with a formatted sentence unless the condition holds.

@@ -86,9 +86,28 @@ pub fn write_whole(path: impl AsRef<Path>, bytes: &[u8]) -> Result<()> {
 }
 
 /// What [`load`] gives: tensors by name, and texts by name.
+///
+/// ```
+/// use regard_tensor::{Loaded, Tensor, load, save};
+/// let folder = tempfile::tempdir().unwrap();
+/// let file = folder.path().join("x.safetensors");
+/// save(&file, &[("x".to_string(), Tensor::scalar(3f32)?)].into(), &Default::default())?;
+/// let loaded: Loaded = load(&file)?;
+/// assert_eq!((loaded.0["x"].item()?, loaded.1.len()), (3.0, 0));
+/// # Ok::<(), regard_tensor::Error>(())
+/// ```
 pub type Loaded = (BTreeMap<String, Tensor>, BTreeMap<String, String>);
 
 /// Reads all tensors and texts of a safetensors file; refuses one that is truncated or is not one.
+///
+/// ```
+/// use regard_tensor::{load, write_whole};
+/// let folder = tempfile::tempdir().unwrap();
+/// let file = folder.path().join("x.safetensors");
+/// write_whole(&file, b"a text, no tensors")?;
+/// assert!(load(&file).unwrap_err().to_string().contains("not a safetensors file"));
+/// # Ok::<(), regard_tensor::Error>(())
+/// ```
 pub fn load(path: impl AsRef<Path>) -> Result<Loaded> {
     let path = path.as_ref();
     let refuse = |error: &dyn std::fmt::Display| Error::new(format!("{}: {error}", path.display()));

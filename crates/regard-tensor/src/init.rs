@@ -32,6 +32,16 @@ pub enum Init {
 
 impl Init {
     /// Draws a value.
+    ///
+    /// ```
+    /// use regard_tensor::{DType, Init, Random};
+    /// let random = Random::new(1);
+    /// assert_eq!(Init::Constant(2.0).draw(&[2], DType::F32, &random)?.to_vec::<f32>()?, [2.0, 2.0]);
+    /// // a fan in of 100 keeps the weights within 0.1
+    /// let w = Init::FanIn.draw(&[4, 100], DType::F32, &random)?;
+    /// assert!(w.to_vec::<f32>()?.iter().all(|w| w.abs() <= 0.1));
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
     pub fn draw(self, shape: &[usize], dtype: DType, random: &Random) -> Result<Tensor> {
         let rest: usize = shape.iter().skip(2).product();
         let fan_in = shape.get(1).or(shape.first()).copied().unwrap_or(1) * rest;

@@ -29,6 +29,13 @@ struct Inner {
 
 impl Parameter {
     /// A parameter with its first value, f32 or f64.
+    ///
+    /// ```
+    /// use regard_tensor::{Parameter, Tensor};
+    /// let error = Parameter::new("w", Tensor::scalar(1i64)?).unwrap_err();
+    /// assert_eq!(error.to_string(), "parameter \"w\" is i64; a parameter is f32 or f64");
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
     pub fn new(name: impl Into<String>, value: Tensor) -> Result<Self> {
         let name = name.into();
         ensure!(
@@ -43,11 +50,26 @@ impl Parameter {
     }
 
     /// Its full name, with dots between the parts.
+    ///
+    /// ```
+    /// use regard_tensor::{DType, Init, Parameters};
+    /// let layer = Parameters::new(DType::F32, 1).at("encoder").at(0);
+    /// assert_eq!(layer.parameter("weight", &[2], Init::Zeros)?.name(), "encoder.0.weight");
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
     pub fn name(&self) -> &str {
         &self.inner.name
     }
 
     /// Its value now, on the tape.
+    ///
+    /// ```
+    /// use regard_tensor::{Parameter, Tensor};
+    /// let w = Parameter::new("w", Tensor::scalar(2f32)?)?;
+    /// assert_eq!(w.tensor().item()?, 2.0);
+    /// assert!(w.tensor().has_gradient());
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
     pub fn tensor(&self) -> Tensor {
         self.inner.value.read().unwrap_or_else(|e| e.into_inner()).clone()
     }
@@ -130,17 +152,39 @@ pub struct Parameters {
 
 impl Parameters {
     /// None yet; values will be of this type and drawn from this seed.
+    ///
+    /// ```
+    /// use regard_tensor::{DType, Init, Parameters};
+    /// let draw = |seed| Parameters::new(DType::F64, seed).parameter("w", &[], Init::Normal(1.0));
+    /// assert_eq!(draw(1)?.tensor().item()?, draw(1)?.tensor().item()?);
+    /// assert_ne!(draw(1)?.tensor().item()?, draw(2)?.tensor().item()?);
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
     pub fn new(dtype: DType, seed: u64) -> Self {
         Self { all: Arc::default(), place: String::new(), dtype, seed }
     }
 
     /// The same parameters, one name further down.
+    ///
+    /// ```
+    /// use regard_tensor::{DType, Init, Parameters};
+    /// let parameters = Parameters::new(DType::F32, 1);
+    /// parameters.at("encoder").parameter("bias", &[2], Init::Zeros)?;
+    /// parameters.at("decoder").parameter("bias", &[3], Init::Zeros)?;
+    /// assert_eq!((parameters.count(), parameters.at("decoder").count()), (5, 3));
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
     pub fn at(&self, name: impl std::fmt::Display) -> Self {
         let place = self.full(&name.to_string());
         Self { place, ..self.clone() }
     }
 
     /// The type of the values.
+    ///
+    /// ```
+    /// use regard_tensor::{DType, Parameters};
+    /// assert_eq!(Parameters::new(DType::F64, 1).at("encoder").dtype(), DType::F64);
+    /// ```
     pub fn dtype(&self) -> DType {
         self.dtype
     }
@@ -151,6 +195,15 @@ impl Parameters {
 
     /// A new parameter; refuses a name that is taken. Its first value depends on the seed and its
     /// own name alone, so that adding another changes nothing.
+    ///
+    /// ```
+    /// use regard_tensor::{DType, Init, Parameters};
+    /// let parameters = Parameters::new(DType::F32, 1);
+    /// assert_eq!(parameters.parameter("w", &[3, 2], Init::Glorot)?.tensor().shape(), [3, 2]);
+    /// let error = parameters.parameter("w", &[3, 2], Init::Glorot).unwrap_err();
+    /// assert_eq!(error.to_string(), "there is a parameter \"w\" already");
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
     pub fn parameter(&self, name: &str, shape: &[usize], init: Init) -> Result<Parameter> {
         let name = self.full(name);
         let value = init.draw(shape, self.dtype, &Random::named(self.seed, &name))?;
@@ -162,6 +215,17 @@ impl Parameters {
     }
 
     /// All of them under this place, by name.
+    ///
+    /// ```
+    /// use regard_tensor::{DType, Init, Parameters};
+    /// let parameters = Parameters::new(DType::F32, 1);
+    /// for name in ["w", "b"] {
+    ///     parameters.at("linear").parameter(name, &[2], Init::Zeros)?;
+    /// }
+    /// let names: Vec<_> = parameters.all().iter().map(|p| p.name().to_string()).collect();
+    /// assert_eq!(names, ["linear.b", "linear.w"]);
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
     pub fn all(&self) -> Vec<Parameter> {
         let all = self.all.lock().unwrap_or_else(|e| e.into_inner());
         let here = |name: &str| {
@@ -185,12 +249,33 @@ impl Parameters {
     }
 
     /// Their values by name.
+    ///
+    /// ```
+    /// use regard_tensor::{DType, Init, Parameters};
+    /// let parameters = Parameters::new(DType::F32, 1);
+    /// parameters.parameter("w", &[2], Init::Ones)?;
+    /// let tensors = parameters.tensors();
+    /// assert_eq!(tensors["w"].to_vec::<f32>()?, [1.0, 1.0]);
+    /// assert!(!tensors["w"].has_gradient());
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
     pub fn tensors(&self) -> BTreeMap<String, Tensor> {
         self.all().into_iter().map(|p| (p.name().to_string(), p.tensor().detach())).collect()
     }
 
     /// Sets all of them from tensors by name. Refuses a missing name, an unknown one and another
     /// shape, each by name, and then changes nothing; a float type is converted.
+    ///
+    /// ```
+    /// use regard_tensor::{DType, Init, Parameters, Tensor};
+    /// let parameters = Parameters::new(DType::F32, 1);
+    /// let w = parameters.parameter("w", &[2], Init::Zeros)?;
+    /// parameters.set(&[("w".to_string(), Tensor::from_vec(vec![1f64, 2.0], &[2])?)].into())?;
+    /// assert_eq!(w.tensor().to_vec::<f32>()?, [1.0, 2.0]);
+    /// let error = parameters.set(&Default::default()).unwrap_err();
+    /// assert_eq!(error.to_string(), "parameter \"w\" is missing");
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
     pub fn set(&self, tensors: &BTreeMap<String, Tensor>) -> Result<()> {
         let all = self.all();
         for name in tensors.keys() {
@@ -219,6 +304,17 @@ impl Parameters {
     }
 
     /// Writes them to a safetensors file, whole or not at all.
+    ///
+    /// ```
+    /// use regard_tensor::{DType, Init, Parameters, load};
+    /// let folder = tempfile::tempdir().unwrap();
+    /// let file = folder.path().join("model.safetensors");
+    /// let parameters = Parameters::new(DType::F32, 1);
+    /// parameters.parameter("w", &[2], Init::Ones)?;
+    /// parameters.save(&file)?;
+    /// assert_eq!(load(&file)?.0["w"].to_vec::<f32>()?, [1.0, 1.0]);
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         file::save(path, &self.tensors(), &BTreeMap::new())
     }

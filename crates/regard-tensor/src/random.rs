@@ -25,11 +25,24 @@ pub struct Random {
 
 impl Random {
     /// A stream from its start.
+    ///
+    /// ```
+    /// use regard_tensor::Random;
+    /// assert_eq!(Random::new(7).key(), Random::new(7).key());
+    /// assert_ne!(Random::new(7).key(), Random::new(8).key());
+    /// ```
     pub fn new(seed: u64) -> Self {
         Self::resume(seed, 0)
     }
 
     /// A stream from the middle.
+    ///
+    /// ```
+    /// use regard_tensor::Random;
+    /// let random = Random::new(7);
+    /// let [_, _, third] = [random.key(), random.key(), random.key()];
+    /// assert_eq!(Random::resume(7, 2).key(), third);
+    /// ```
     pub fn resume(seed: u64, drawn: u64) -> Self {
         Self { seed, drawn: AtomicU64::new(drawn) }
     }
@@ -49,11 +62,22 @@ impl Random {
     }
 
     /// The seed and how many draws were made.
+    ///
+    /// ```
+    /// let random = regard_tensor::Random::new(7);
+    /// random.number();
+    /// assert_eq!(random.state(), (7, 1));
+    /// ```
     pub fn state(&self) -> (u64, u64) {
         (self.seed, self.drawn.load(Ordering::Relaxed))
     }
 
     /// The next key: for a dropout, a shuffle, a tensor of random numbers.
+    ///
+    /// ```
+    /// let random = regard_tensor::Random::new(7);
+    /// assert_ne!(random.key(), random.key());
+    /// ```
     pub fn key(&self) -> u64 {
         word(self.seed, self.drawn.fetch_add(1, Ordering::Relaxed), 0x6b65_7973)
     }

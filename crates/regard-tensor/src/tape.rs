@@ -128,6 +128,19 @@ fn with_tape<R>(off: bool, f: impl FnOnce() -> R) -> R {
 }
 
 /// Where an operation's backward sends the gradients of its inputs; see [`Tensor::record`].
+///
+/// ```
+/// use regard_tensor::{Parameter, Parents, Tensor};
+/// // the backward of 3 · x + 5 · y, for any x and y
+/// fn back(g: Tensor, to: &mut Parents) -> regard_tensor::Result<()> {
+///     to.add(0, g.scale(3.0)?)?;
+///     to.add(1, g.scale(5.0)?)
+/// }
+/// let w = Parameter::new("w", Tensor::scalar(2f64)?)?;
+/// let sum = Tensor::scalar(16f64)?.record("sum", &[&w.tensor(), &w.tensor()], back);
+/// assert_eq!(sum.backward()?.get(&w).unwrap().item()?, 8.0);
+/// # Ok::<(), regard_tensor::Error>(())
+/// ```
 #[allow(missing_debug_implementations)]
 pub struct Parents<'a> {
     nodes: &'a [Option<Arc<Node>>],
@@ -137,11 +150,33 @@ pub struct Parents<'a> {
 
 impl Parents<'_> {
     /// Whether the gradient of an input is wanted at all.
+    ///
+    /// ```
+    /// use regard_tensor::{Parameter, Tensor};
+    /// let (w, x) = (Parameter::new("w", Tensor::scalar(2f64)?)?, Tensor::scalar(3f64)?);
+    /// let product = Tensor::scalar(6f64)?.record("product", &[&w.tensor(), &x], |g, to| {
+    ///     assert!(to.want(0) && !to.want(1));
+    ///     to.add(0, g.scale(3.0)?)
+    /// });
+    /// assert_eq!(product.backward()?.get(&w).unwrap().item()?, 3.0);
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
     pub fn want(&self, input: usize) -> bool {
         self.nodes[input].is_some()
     }
 
     /// Sends the gradient of an input, where it is wanted.
+    ///
+    /// ```
+    /// use regard_tensor::{Parameter, Tensor};
+    /// let w = Parameter::new("w", Tensor::scalar(2f64)?)?;
+    /// // a gradient of another shape is refused when it is sent
+    /// let wrong = Tensor::scalar(2f64)?
+    ///     .record("wrong", &[&w.tensor()], |g, to| to.add(0, g.reshape(&[1])?));
+    /// let error = wrong.backward().unwrap_err();
+    /// assert_eq!(error.to_string(), "the gradient of parameter has shape [1], its tensor has []");
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
     pub fn add(&mut self, input: usize, gradient: Tensor) -> Result<()> {
         let Some(node) = &self.nodes[input] else { return Ok(()) };
         ensure!(
@@ -163,12 +198,33 @@ impl Parents<'_> {
     }
 
     /// Room for the gradient of an input, in its shape and type, where it is wanted.
+    ///
+    /// ```
+    /// use regard_tensor::{Parameter, Tensor};
+    /// let w = Parameter::new("w", Tensor::from_vec(vec![1f64, 2.0], &[2])?)?;
+    /// let sum = Tensor::scalar(3f64)?.record("sum", &[&w.tensor()], |_, to| {
+    ///     let Some(mut room) = to.room(0)? else { return Ok(()) };
+    ///     room.numbers_mut::<f64>().unwrap().fill(1.0);
+    ///     to.add(0, room)
+    /// });
+    /// assert_eq!(sum.backward()?.get(&w).unwrap().to_vec::<f64>()?, [1.0, 1.0]);
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
     pub fn room(&self, input: usize) -> Result<Option<Tensor>> {
         let node = self.nodes[input].as_ref();
         node.map(|node| Tensor::room(&node.shape, node.dtype)).transpose()
     }
 
     /// Sends the gradients of the inputs in their order, those that there are.
+    ///
+    /// ```
+    /// use regard_tensor::{Parameter, Tensor};
+    /// let (w, x) = (Parameter::new("w", Tensor::scalar(2f64)?)?, Tensor::scalar(3f64)?);
+    /// let product = Tensor::scalar(6f64)?
+    ///     .record("product", &[&x, &w.tensor()], |g, to| to.add_all([None, Some(g.scale(3.0)?)]));
+    /// assert_eq!(product.backward()?.get(&w).unwrap().item()?, 3.0);
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
     pub fn add_all(&mut self, gradients: impl IntoIterator<Item = Option<Tensor>>) -> Result<()> {
         for (input, gradient) in gradients.into_iter().enumerate() {
             if let Some(gradient) = gradient {
@@ -375,6 +431,14 @@ fn run(from: &Arc<Node>, gradient: Tensor) -> Result<Gradients> {
 }
 
 /// The gradients that one backward pass gave, by parameter.
+///
+/// ```
+/// use regard_tensor::{Parameter, Tensor};
+/// let w = Parameter::new("w", Tensor::from_vec(vec![1f32, 2.0], &[2])?)?;
+/// let gradients = w.tensor().square()?.sum_all()?.backward()?;
+/// assert_eq!(gradients.get(&w).unwrap().to_vec::<f32>()?, [2.0, 4.0]);
+/// # Ok::<(), regard_tensor::Error>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct Gradients {
     leaves: HashMap<u64, Tensor>,
@@ -382,16 +446,45 @@ pub struct Gradients {
 
 impl Gradients {
     /// A parameter's gradient; none where the loss does not depend on it.
+    ///
+    /// ```
+    /// use regard_tensor::{Parameter, Tensor};
+    /// let v = Parameter::new("v", Tensor::scalar(2f32)?)?;
+    /// let w = Parameter::new("w", Tensor::scalar(3f32)?)?;
+    /// let gradients = w.tensor().scale(5.0)?.backward()?;
+    /// assert_eq!(gradients.get(&w).unwrap().item()?, 5.0);
+    /// assert!(gradients.get(&v).is_none());
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
     pub fn get(&self, parameter: &Parameter) -> Option<&Tensor> {
         self.leaves.get(&parameter.key())
     }
 
     /// Takes a parameter's gradient out.
+    ///
+    /// ```
+    /// use regard_tensor::{Parameter, Tensor};
+    /// let w = Parameter::new("w", Tensor::scalar(3f32)?)?;
+    /// let mut gradients = w.tensor().scale(5.0)?.backward()?;
+    /// assert_eq!(gradients.take(&w).unwrap().item()?, 5.0);
+    /// assert!(gradients.get(&w).is_none());
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
     pub fn take(&mut self, parameter: &Parameter) -> Option<Tensor> {
         self.leaves.remove(&parameter.key())
     }
 
     /// Puts a parameter's gradient in, in place of the one there was.
+    ///
+    /// ```
+    /// use regard_tensor::{Gradients, Parameter, Tensor};
+    /// let w = Parameter::new("w", Tensor::scalar(3f32)?)?;
+    /// let mut gradients = Gradients::default();
+    /// gradients.set(&w, Tensor::scalar(0.5f32)?)?;
+    /// assert_eq!(gradients.get(&w).unwrap().item()?, 0.5);
+    /// assert!(gradients.set(&w, Tensor::from_vec(vec![1f32; 2], &[2])?).is_err());
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
     pub fn set(&mut self, parameter: &Parameter, gradient: Tensor) -> Result<()> {
         let value = parameter.tensor();
         ensure!(

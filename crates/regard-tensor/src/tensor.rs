@@ -32,11 +32,25 @@ struct Storage {
 
 impl Tensor {
     /// From numbers, row by row; refuses another count than the shape's.
+    ///
+    /// ```
+    /// use regard_tensor::Tensor;
+    /// assert_eq!(Tensor::from_vec(vec![1i64, 2, 3, 4], &[2, 2])?.shape(), [2, 2]);
+    /// let error = Tensor::from_vec(vec![1i64, 2, 3], &[2, 2]).unwrap_err();
+    /// assert_eq!(error.to_string(), "3 numbers do not fill shape [2, 2], which has 4");
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
     pub fn from_vec<T: Scalar>(data: Vec<T>, shape: &[usize]) -> Result<Self> {
         Self::from_slice(&data, shape)
     }
 
     /// From numbers, row by row; refuses another count than the shape's.
+    ///
+    /// ```
+    /// let x = regard_tensor::Tensor::from_slice(&[1f32, 2.0, 3.0, 4.0], &[2, 2])?;
+    /// assert_eq!(x.transpose(0, 1)?.to_vec::<f32>()?, [1.0, 3.0, 2.0, 4.0]);
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
     pub fn from_slice<T: Scalar>(data: &[T], shape: &[usize]) -> Result<Self> {
         let layout = Layout::contiguous(shape)?;
         ensure!(
@@ -70,6 +84,12 @@ impl Tensor {
     }
 
     /// All 0.
+    ///
+    /// ```
+    /// use regard_tensor::{DType, Tensor};
+    /// assert_eq!(Tensor::zeros(&[3], DType::I64)?.to_vec::<i64>()?, [0, 0, 0]);
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
     pub fn zeros(shape: &[usize], dtype: DType) -> Result<Self> {
         let layout = Layout::contiguous(shape)?;
         let buffer = Buffer::zeros(layout.count() * dtype.size());
@@ -120,6 +140,12 @@ impl Tensor {
     }
 
     /// As [`Tensor::build`], with a write that may refuse.
+    ///
+    /// ```
+    /// use regard_tensor::{Error, Tensor};
+    /// let refused = Tensor::try_build(&[3], |_: &mut [f32]| Err(Error::new("there is no sound here")));
+    /// assert_eq!(refused.unwrap_err().to_string(), "there is no sound here");
+    /// ```
     pub fn try_build<T: Scalar>(
         shape: &[usize],
         write: impl FnOnce(&mut [T]) -> Result<()>,
@@ -131,6 +157,12 @@ impl Tensor {
     }
 
     /// Sizes of the axes.
+    ///
+    /// ```
+    /// let x = regard_tensor::Tensor::from_vec(vec![0f32; 6], &[2, 3])?;
+    /// assert_eq!(x.transpose(0, 1)?.shape(), [3, 2]);
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
     pub fn shape(&self) -> &[usize] {
         &self.layout.shape
     }
@@ -140,6 +172,13 @@ impl Tensor {
     }
 
     /// How many axes.
+    ///
+    /// ```
+    /// use regard_tensor::{DType, Tensor};
+    /// assert_eq!(Tensor::scalar(1f32)?.rank(), 0);
+    /// assert_eq!(Tensor::zeros(&[2, 3, 4], DType::F32)?.rank(), 3);
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
     pub fn rank(&self) -> usize {
         self.layout.shape.len()
     }
@@ -156,16 +195,36 @@ impl Tensor {
     }
 
     /// How many numbers.
+    ///
+    /// ```
+    /// use regard_tensor::{DType, Tensor};
+    /// assert_eq!(Tensor::scalar(1f32)?.count(), 1);
+    /// assert_eq!(Tensor::zeros(&[2, 3, 4], DType::F32)?.count(), 24);
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
     pub fn count(&self) -> usize {
         self.layout.count()
     }
 
     /// The type of the numbers.
+    ///
+    /// ```
+    /// use regard_tensor::{DType, Tensor};
+    /// assert_eq!(Tensor::from_vec(vec![1i64], &[1])?.dtype(), DType::I64);
+    /// assert_eq!(Tensor::from_bools(&[true], &[1])?.dtype(), DType::Bool);
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
     pub fn dtype(&self) -> DType {
         self.storage.dtype
     }
 
     /// Where the numbers lie.
+    ///
+    /// ```
+    /// use regard_tensor::{Device, Tensor};
+    /// assert_eq!(Tensor::scalar(1f32)?.device(), Device::Cpu);
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
     pub fn device(&self) -> Device {
         Device::Cpu
     }
@@ -229,6 +288,14 @@ impl Tensor {
     }
 
     /// The numbers, row by row; refuses another type.
+    ///
+    /// ```
+    /// let x = regard_tensor::Tensor::from_vec(vec![1f32, 2.0], &[2])?;
+    /// assert_eq!(x.to_vec::<f32>()?, [1.0, 2.0]);
+    /// let error = x.to_vec::<i64>().unwrap_err();
+    /// assert_eq!(error.to_string(), "to_vec: wants i64 numbers, was given f32");
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
     pub fn to_vec<T: Scalar>(&self) -> Result<Vec<T>> {
         Ok(self.detach().contiguous()?.numbers("to_vec")?.to_vec())
     }
@@ -251,6 +318,14 @@ impl Tensor {
     }
 
     /// The only number of a tensor that has one.
+    ///
+    /// ```
+    /// use regard_tensor::{DType, Tensor};
+    /// assert_eq!(Tensor::full(&[1, 1], 2.5, DType::F32)?.item()?, 2.5);
+    /// let error = Tensor::zeros(&[2], DType::F32)?.item().unwrap_err();
+    /// assert_eq!(error.to_string(), "item: the tensor of shape [2] is not one number");
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
     pub fn item(&self) -> Result<f64> {
         ensure!(
             self.count() == 1,
@@ -297,6 +372,13 @@ impl Tensor {
     }
 
     /// Whether a gradient flows through it to a parameter.
+    ///
+    /// ```
+    /// use regard_tensor::{Parameter, Tensor};
+    /// let (w, x) = (Parameter::new("w", Tensor::scalar(2f32)?)?, Tensor::scalar(3f32)?);
+    /// assert!(w.tensor().mul(&x)?.has_gradient() && !x.square()?.has_gradient());
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
     pub fn has_gradient(&self) -> bool {
         self.node.is_some()
     }

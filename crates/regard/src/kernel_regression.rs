@@ -5,6 +5,15 @@ use regard_tensor::{Init, Parameter, Parameters, Result, Tensor, ensure};
 use serde::{Deserialize, Serialize};
 
 /// What a [`KernelRegression`] is made of.
+///
+/// ```
+/// use regard::{DType, KernelRegression, KernelRegressionConfig, Parameters};
+/// let parameters = Parameters::new(DType::F64, 1);
+/// let each = KernelRegressionConfig { features: 3, learned: true, per_feature: true, ..Default::default() };
+/// KernelRegression::new(&parameters, &each)?;
+/// assert_eq!(parameters.tensors()["w"].to_vec::<f64>()?, [1.0; 3]);
+/// # Ok::<(), regard::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct KernelRegressionConfig {
@@ -62,6 +71,19 @@ pub struct KernelRegression {
 }
 
 /// What a [`KernelRegression`] gives.
+///
+/// ```
+/// # use regard::{DType, KernelRegression, KernelRegressionConfig, Parameters, Tensor};
+/// # let config = KernelRegressionConfig { points: 3, inverse_width: 10.0, ..Default::default() };
+/// # let regression = KernelRegression::new(&Parameters::new(DType::F64, 1), &config)?;
+/// let x = Tensor::from_vec(vec![0.0, 1.0, 5.0], &[3, 1])?;
+/// regression.set_data(&x, &x.scale(2.0)?)?;
+/// let regressed = regression.attend(&Tensor::from_vec(vec![0.5], &[1, 1])?, true)?;
+/// // half of 0 and half of 2
+/// let weights = regressed.weights.unwrap().to_vec::<f64>()?;
+/// assert!((weights[0] - 0.5).abs() < 1e-9 && (regressed.out.item()? - 1.0).abs() < 1e-9);
+/// # Ok::<(), regard::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Regressed {
     /// ŷ `[M, outputs]`
@@ -72,6 +94,14 @@ pub struct Regressed {
 
 impl KernelRegression {
     /// New, with data of zeros until [`KernelRegression::set_data`].
+    ///
+    /// ```
+    /// use regard::{DType, KernelRegression, KernelRegressionConfig, Parameters};
+    /// let config = KernelRegressionConfig { points: 0, ..Default::default() };
+    /// let error = KernelRegression::new(&Parameters::new(DType::F64, 1), &config).unwrap_err();
+    /// let said = "kernel regression with 0 points, x of width 1 and y of width 1";
+    /// assert_eq!(error.to_string(), said);
+    /// ```
     pub fn new(parameters: &Parameters, config: &KernelRegressionConfig) -> Result<Self> {
         let KernelRegressionConfig { points, features, outputs, .. } = *config;
         ensure!(
@@ -93,11 +123,32 @@ impl KernelRegression {
     }
 
     /// How it was made.
+    ///
+    /// ```
+    /// # use regard::{DType, KernelRegression, KernelRegressionConfig, Parameters, Tensor};
+    /// # let config = KernelRegressionConfig { points: 3, inverse_width: 10.0, ..Default::default() };
+    /// # let regression = KernelRegression::new(&Parameters::new(DType::F64, 1), &config)?;
+    /// let x = Tensor::from_vec(vec![0.0, 1.0, 5.0], &[3, 1])?;
+    /// regression.set_data(&x, &x.scale(2.0)?)?;
+    /// assert_eq!(regression.config(), &config);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn config(&self) -> &KernelRegressionConfig {
         &self.config
     }
 
     /// The data: x `[points, features]`, y `[points, outputs]`.
+    ///
+    /// ```
+    /// # use regard::{DType, KernelRegression, KernelRegressionConfig, Parameters, Tensor};
+    /// # let config = KernelRegressionConfig { points: 3, inverse_width: 10.0, ..Default::default() };
+    /// # let regression = KernelRegression::new(&Parameters::new(DType::F64, 1), &config)?;
+    /// let x = Tensor::from_vec(vec![0.0, 1.0, 5.0], &[3, 1])?;
+    /// regression.set_data(&x, &x.scale(2.0)?)?;
+    /// let error = regression.set_data(&x.narrow(0, 0, 2)?, &x).unwrap_err();
+    /// assert_eq!(error.to_string(), "kernel regression: x has shape [2, 1]; it wants [3, 1]");
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn set_data(&self, x: &Tensor, y: &Tensor) -> Result<()> {
         for (name, given, now) in [("x", x, &self.keys), ("y", y, &self.values)] {
             ensure!(
@@ -112,11 +163,35 @@ impl KernelRegression {
     }
 
     /// ŷ `[M, outputs]` at x `[M, features]`.
+    ///
+    /// ```
+    /// # use regard::{DType, KernelRegression, KernelRegressionConfig, Parameters, Tensor};
+    /// # let config = KernelRegressionConfig { points: 3, inverse_width: 10.0, ..Default::default() };
+    /// # let regression = KernelRegression::new(&Parameters::new(DType::F64, 1), &config)?;
+    /// let x = Tensor::from_vec(vec![0.0, 1.0, 5.0], &[3, 1])?;
+    /// regression.set_data(&x, &x.scale(2.0)?)?;
+    /// // the kernel is narrow: at a data point there is nothing but that point
+    /// let at_one = regression.predict(&Tensor::from_vec(vec![1.0], &[1, 1])?)?;
+    /// assert!((at_one.item()? - 2.0).abs() < 1e-9);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn predict(&self, x: &Tensor) -> Result<Tensor> {
         Ok(self.attend(x, false)?.out)
     }
 
     /// As [`KernelRegression::predict`], with the weights where they are asked for.
+    ///
+    /// ```
+    /// # use regard::{DType, KernelRegression, KernelRegressionConfig, Parameters, Tensor};
+    /// # let config = KernelRegressionConfig { points: 3, inverse_width: 10.0, ..Default::default() };
+    /// # let regression = KernelRegression::new(&Parameters::new(DType::F64, 1), &config)?;
+    /// let x = Tensor::from_vec(vec![0.0, 1.0, 5.0], &[3, 1])?;
+    /// regression.set_data(&x, &x.scale(2.0)?)?;
+    /// let regressed = regression.attend(&Tensor::from_vec(vec![0.5, 4.0], &[2, 1])?, true)?;
+    /// assert_eq!(regressed.out.shape(), [2, 1]);
+    /// assert_eq!(regressed.weights.unwrap().shape(), [2, 3]);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn attend(&self, x: &Tensor, weights: bool) -> Result<Regressed> {
         ensure!(
             x.rank() == 2 && x.shape()[1] == self.config.features,
@@ -129,6 +204,18 @@ impl KernelRegression {
 
     /// ŷ at the data points themselves, each left out of its own keys: what a width is judged by,
     /// since a point that sees itself is best described by itself.
+    ///
+    /// ```
+    /// # use regard::{DType, KernelRegression, KernelRegressionConfig, Parameters, Tensor};
+    /// # let config = KernelRegressionConfig { points: 3, inverse_width: 10.0, ..Default::default() };
+    /// # let regression = KernelRegression::new(&Parameters::new(DType::F64, 1), &config)?;
+    /// let x = Tensor::from_vec(vec![0.0, 1.0, 5.0], &[3, 1])?;
+    /// regression.set_data(&x, &x.scale(2.0)?)?;
+    /// // each point has the value of its neighbour
+    /// let y = regression.leave_one_out(false)?.out.to_vec::<f64>()?;
+    /// assert!(y.iter().zip([2.0, 0.0, 2.0]).all(|(y, near)| (y - near).abs() < 1e-9));
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn leave_one_out(&self, weights: bool) -> Result<Regressed> {
         let n = self.config.points;
         ensure!(n > 1, "with 1 point, leaving it out leaves nothing");
@@ -139,11 +226,32 @@ impl KernelRegression {
 
     /// The mean squared error at the data points, each left out of its own keys; its gradient
     /// trains w.
+    ///
+    /// ```
+    /// # use regard::{DType, KernelRegression, KernelRegressionConfig, Parameters, Tensor};
+    /// # let config = KernelRegressionConfig { points: 3, inverse_width: 10.0, ..Default::default() };
+    /// # let regression = KernelRegression::new(&Parameters::new(DType::F64, 1), &config)?;
+    /// let x = Tensor::from_vec(vec![0.0, 1.0, 5.0], &[3, 1])?;
+    /// regression.set_data(&x, &x.scale(2.0)?)?;
+    /// // 0, 2 and 10 are taken for 2, 0 and 2
+    /// assert!((regression.loss()?.item()? - (4.0 + 4.0 + 64.0) / 3.0).abs() < 1e-9);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn loss(&self) -> Result<Tensor> {
         self.leave_one_out(false)?.out.squared_error(&self.values.tensor().detach())
     }
 
     /// The baseline: the mean of y, `[outputs]`.
+    ///
+    /// ```
+    /// # use regard::{DType, KernelRegression, KernelRegressionConfig, Parameters, Tensor};
+    /// # let config = KernelRegressionConfig { points: 3, inverse_width: 10.0, ..Default::default() };
+    /// # let regression = KernelRegression::new(&Parameters::new(DType::F64, 1), &config)?;
+    /// let x = Tensor::from_vec(vec![0.0, 1.0, 5.0], &[3, 1])?;
+    /// regression.set_data(&x, &x.scale(2.0)?)?;
+    /// assert_eq!(regression.mean()?.to_vec::<f64>()?, [4.0]);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn mean(&self) -> Result<Tensor> {
         self.values.tensor().detach().mean(0)
     }

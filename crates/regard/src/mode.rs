@@ -24,6 +24,11 @@ pub enum Mode<'a> {
 
 impl Mode<'_> {
     /// Whether it learns.
+    ///
+    /// ```
+    /// use regard::{Mode, Random};
+    /// assert!(Mode::Train(&Random::new(1)).is_training() && !Mode::Infer.is_training());
+    /// ```
     pub fn is_training(&self) -> bool {
         matches!(self, Self::Train(_))
     }
@@ -43,6 +48,15 @@ impl Mode<'_> {
     }
 
     /// Dropout while it learns, the tensor itself otherwise.
+    ///
+    /// ```
+    /// use regard::{DType, Mode, Random, Tensor};
+    /// let x = Tensor::full(&[100], 1.0, DType::F32)?;
+    /// let half = Mode::Train(&Random::new(1)).dropout(&x, 0.5)?.to_vec::<f32>()?;
+    /// // what is kept makes up for what is left out
+    /// assert!(half.contains(&0.0) && half.iter().all(|&x| x == 0.0 || x == 2.0));
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn dropout(&self, x: &Tensor, share: f64) -> Result<Tensor> {
         match self {
             Self::Train(random) if share > 0.0 => x.dropout(share, random.key()),

@@ -5,6 +5,12 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// What [`Reinforce`] is made of.
+///
+/// ```
+/// use regard::ReinforceConfig;
+/// let config: ReinforceConfig = serde_json::from_str(r#"{ "entropy": 0.1 }"#).unwrap();
+/// assert_eq!(config, ReinforceConfig { keep: 0.9, entropy: 0.1 });
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ReinforceConfig {
@@ -53,6 +59,13 @@ pub struct Reinforce {
 
 impl Reinforce {
     /// Without a baseline yet; refuses a share that is none.
+    ///
+    /// ```
+    /// use regard::{Reinforce, ReinforceConfig};
+    /// let config = ReinforceConfig { keep: 1.0, ..ReinforceConfig::default() };
+    /// let error = Reinforce::new(config).unwrap_err();
+    /// assert_eq!(error.to_string(), "a baseline that keeps 1 of itself is not within 0..1");
+    /// ```
     pub fn new(config: ReinforceConfig) -> Result<Self> {
         ensure!(
             (0.0..1.0).contains(&config.keep),
@@ -68,11 +81,29 @@ impl Reinforce {
     }
 
     /// How it was made.
+    ///
+    /// ```
+    /// use regard::{Reinforce, ReinforceConfig};
+    /// let config = ReinforceConfig::default();
+    /// assert_eq!(Reinforce::new(config)?.config(), config);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn config(&self) -> ReinforceConfig {
         self.config
     }
 
     /// The moving average of the rewards, 0 before the first.
+    ///
+    /// ```
+    /// # use regard::{Reinforce, ReinforceConfig, Tensor};
+    /// # let config = ReinforceConfig { entropy: 0.0, ..ReinforceConfig::default() };
+    /// let mut reinforce = Reinforce::new(config)?;
+    /// let log_prob = Tensor::from_vec(vec![-1.0, -1.0], &[2])?;
+    /// assert_eq!(reinforce.baseline(), 0.0);
+    /// reinforce.loss(&Tensor::from_vec(vec![1.0, 3.0], &[2])?, &log_prob, None)?;
+    /// assert_eq!(reinforce.baseline(), 2.0);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn baseline(&self) -> f64 {
         self.baseline.unwrap_or(0.0)
     }
@@ -83,6 +114,18 @@ impl Reinforce {
     /// taken off the tape. Probabilities `[…, N]`, what was drawn from, bring the entropy bonus.
     /// The baseline is that of the steps before, so that it does not depend on this step's
     /// choices; it moves afterwards.
+    ///
+    /// ```
+    /// # use regard::{Reinforce, ReinforceConfig, Tensor};
+    /// # let config = ReinforceConfig { entropy: 0.0, ..ReinforceConfig::default() };
+    /// let mut reinforce = Reinforce::new(config)?;
+    /// let log_prob = Tensor::from_vec(vec![-1.0, -1.0], &[2])?;
+    /// let reward = Tensor::from_vec(vec![1.0, 3.0], &[2])?;
+    /// assert_eq!(reinforce.loss(&reward, &log_prob, None)?.item()?, 2.0);
+    /// // the same again is no better than expected
+    /// assert_eq!(reinforce.loss(&reward, &log_prob, None)?.item()?, 0.0);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn loss(
         &mut self,
         reward: &Tensor,
@@ -129,6 +172,14 @@ impl Reinforce {
     }
 
     /// What [`Reinforce::state`] gave; refuses what is missing or of another shape.
+    ///
+    /// ```
+    /// use regard::{Reinforce, ReinforceConfig};
+    /// let mut reinforce = Reinforce::new(ReinforceConfig::default())?;
+    /// let error = reinforce.set_state(&Default::default()).unwrap_err();
+    /// assert_eq!(error.to_string(), "the \"baseline\" of reinforce is missing");
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn set_state(&mut self, state: &BTreeMap<String, Tensor>) -> Result<()> {
         let kept = state.get("baseline");
         let kept = kept.ok_or_else(|| Error::new("the \"baseline\" of reinforce is missing"))?;

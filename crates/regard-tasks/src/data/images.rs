@@ -21,7 +21,7 @@ pub struct ImageOptions {
 }
 
 /// N images of one size, with labels.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Images {
     /// C: 1 (grey) or 3 (red, green, blue).
     pub channels: usize,
@@ -79,6 +79,35 @@ impl Images {
         })
     }
 
+    /// The planes `[C, height, width]` of one PNG or JPEG file, brought to a size.
+    pub(crate) fn read_one(path: &Path, size: [usize; 2], colour: bool) -> Result<Vec<u8>> {
+        let [height, width] = size.map(|pixels| pixels as u32);
+        let image = read_image(path)?.resize_exact(width, height, FilterType::Triangle);
+        let mut pixels = Vec::new();
+        push_planes(&mut pixels, image, colour);
+        Ok(pixels)
+    }
+
+    /// Some of the images, in the order asked for. Refuses an image that is not there.
+    pub(crate) fn some(&self, which: &[usize]) -> Result<Self> {
+        let Self { channels, height, width, .. } = *self;
+        let mut some = Self { channels, height, width, ..Self::default() };
+        for &at in which {
+            some.pixels.extend_from_slice(self.bytes(at)?);
+            some.labels.push(self.labels[at].clone());
+        }
+        Ok(some)
+    }
+
+    /// The bytes of one image.
+    fn bytes(&self, at: usize) -> Result<&[u8]> {
+        let size = self.channels * self.height * self.width;
+        let there = (at < self.len()).then(|| at * size..(at + 1) * size);
+        there.and_then(|range| self.pixels.get(range)).ok_or_else(|| {
+            Error::asked(format!("there is no image {at}; there are {}", self.len()))
+        })
+    }
+
     /// How many images there are.
     pub fn len(&self) -> usize {
         self.labels.len()
@@ -104,11 +133,7 @@ impl Images {
         let size = self.channels * self.height * self.width;
         let mut values = Vec::with_capacity(which.len() * size);
         for &at in which {
-            let there = (at < self.len()).then(|| at * size..(at + 1) * size);
-            let pixels = there.and_then(|range| self.pixels.get(range)).ok_or_else(|| {
-                Error::asked(format!("there is no image {at}; there are {}", self.len()))
-            })?;
-            values.extend(pixels.iter().map(|&pixel| f32::from(pixel) / 255.0));
+            values.extend(self.bytes(at)?.iter().map(|&pixel| f32::from(pixel) / 255.0));
         }
         Ok(values)
     }

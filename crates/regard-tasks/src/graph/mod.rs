@@ -4,6 +4,7 @@ mod config;
 mod data;
 mod model;
 
+use crate::text::by_count;
 use crate::{
     Description, Error, Learner, Model, Options, Part, Result, Scores, Task, Variant, train,
 };
@@ -80,11 +81,9 @@ impl Task for GraphTask {
             ("validation nodes", count(Part::Validation)),
             ("test nodes", count(Part::Test)),
         ];
-        let of = |label: usize| graph.labels.iter().filter(|&&own| own == Some(label)).count();
-        let mut labels: Vec<(String, usize)> =
-            graph.label_names.iter().enumerate().map(|(i, name)| (name.clone(), of(i))).collect();
-        labels.sort_by_key(|&(_, count)| std::cmp::Reverse(count));
         let name = |node: usize| graph.labels[node].map_or("?", |label| &graph.label_names[label]);
+        let known = graph.labels.iter().flatten().map(|&label| &graph.label_names[label][..]);
+        let labels = by_count(known).into_iter();
         let example = |&node: &usize| {
             let near = graph.edges.iter().filter(|(_, to)| *to == node).take(8);
             let near: Vec<String> = near.map(|(from, _)| from.to_string()).collect();
@@ -96,7 +95,7 @@ impl Task for GraphTask {
                 None => format!("embedded {:?}", config.data.embedded).to_lowercase(),
             },
             facts: facts.map(|(name, text)| (name.to_string(), text)).into(),
-            labels,
+            labels: labels.map(|(label, count)| (label.to_string(), count)).collect(),
             examples: graph.train.iter().take(5).map(example).collect(),
         })
     }

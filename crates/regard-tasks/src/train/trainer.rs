@@ -186,6 +186,10 @@ impl<'a> Trainer<'a> {
                 )));
             }
             self.place.loss += value;
+            // A model with nothing to learn, such as a kernel of fixed width, takes no step.
+            if !loss.has_gradient() {
+                continue;
+            }
             let gradients = loss.scale(1.0 / group.len() as f64)?.backward()?;
             match &mut sum {
                 None => sum = Some(gradients),

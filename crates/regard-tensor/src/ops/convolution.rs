@@ -6,6 +6,14 @@ use crate::parallel;
 use crate::{Result, Tensor, ensure};
 
 /// How a window slides over an image: kernel, step, zeros around, gaps inside; height then width.
+///
+/// ```
+/// use regard_tensor::Slide;
+/// // halves an image: every second place, one row of zeros around
+/// let halves = Slide { stride: [2, 2], padding: [1, 1], ..Slide::new([3, 3]) };
+/// assert_eq!(halves.places([28, 28])?, [14, 14]);
+/// # Ok::<(), regard_tensor::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slide {
     /// Height and width of the window.
@@ -32,6 +40,14 @@ impl Slide {
     }
 
     /// How many places it has on an image of this size, down and across.
+    ///
+    /// ```
+    /// use regard_tensor::Slide;
+    /// assert_eq!(Slide::new([3, 2]).places([10, 10])?, [8, 9]);
+    /// let error = Slide::new([3, 3]).places([2, 10]).unwrap_err();
+    /// assert_eq!(error.to_string(), "a window of 3 does not fit on 2 (size [2, 10], padding [0, 0])");
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
     pub fn places(&self, size: [usize; 2]) -> Result<[usize; 2]> {
         let mut places = [0; 2];
         for axis in 0..2 {

@@ -8,6 +8,15 @@ use regard_kernels::step::{Cell, Recurrent, RecurrentGrads, RecurrentOut, Recurr
 const OP: &str = "recurrent";
 
 /// The weights of the recurrent product, and where it starts.
+///
+/// ```
+/// use regard_tensor::{Cell, DType, RecurrentStart, Tensor};
+/// let (w, h0) = (Tensor::full(&[1, 1], 1.0, DType::F32)?, Tensor::full(&[1, 1], 10.0, DType::F32)?);
+/// let start = RecurrentStart { w_hh: &w, b_hh: None, h0: Some(&h0), c0: None };
+/// let sums = Tensor::full(&[1, 2, 1], 1.0, DType::F32)?.recurrent(Cell::RnnRelu, start, None, false)?;
+/// assert_eq!(sums.out.to_vec::<f32>()?, [11.0, 12.0]);
+/// # Ok::<(), regard_tensor::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct RecurrentStart<'a> {
     /// `[G·H, H]`
@@ -21,6 +30,17 @@ pub struct RecurrentStart<'a> {
 }
 
 /// What a recurrent layer gives.
+///
+/// ```
+/// use regard_tensor::{Cell, DType, RecurrentStart, Tensor};
+/// let gates = Tensor::zeros(&[2, 3, 4 * 5], DType::F32)?;
+/// let w = Tensor::zeros(&[4 * 5, 5], DType::F32)?;
+/// let start = RecurrentStart { w_hh: &w, b_hh: None, h0: None, c0: None };
+/// let lstm = gates.recurrent(Cell::Lstm, start, None, false)?;
+/// assert_eq!((lstm.out.shape(), lstm.h.shape()), (&[2, 3, 5][..], &[2, 5][..]));
+/// assert_eq!(lstm.c.unwrap().shape(), [2, 5]);
+/// # Ok::<(), regard_tensor::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Recurred {
     /// The state after each step, `[B, T, H]`; 0 past a sequence's length.

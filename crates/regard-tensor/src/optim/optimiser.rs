@@ -8,6 +8,13 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// How parameters follow their gradients.
+///
+/// ```
+/// use regard_tensor::{DType, Optimiser, Parameters, Rule};
+/// let rule = Rule::Sgd { momentum: 0.0, nesterov: true, weight_decay: 0.0 };
+/// // a step cannot look ahead along a momentum that there is not
+/// assert!(Optimiser::new(&Parameters::new(DType::F32, 1), rule).is_err());
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Rule {
@@ -42,16 +49,31 @@ pub enum Rule {
 
 impl Rule {
     /// Adam with its authors' numbers and no decay.
+    ///
+    /// ```
+    /// use regard_tensor::Rule;
+    /// assert_eq!(Rule::adam(), Rule::Adam { betas: (0.9, 0.999), eps: 1e-8, weight_decay: 0.0 });
+    /// ```
     pub fn adam() -> Self {
         Self::Adam { betas: (0.9, 0.999), eps: 1e-8, weight_decay: 0.0 }
     }
 
     /// AdamW with a decay of 0.01.
+    ///
+    /// ```
+    /// use regard_tensor::Rule;
+    /// assert_eq!(Rule::adam_w(), Rule::AdamW { betas: (0.9, 0.999), eps: 1e-8, weight_decay: 0.01 });
+    /// ```
     pub fn adam_w() -> Self {
         Self::AdamW { betas: (0.9, 0.999), eps: 1e-8, weight_decay: 0.01 }
     }
 
     /// Descent with a momentum.
+    ///
+    /// ```
+    /// use regard_tensor::Rule;
+    /// assert_eq!(Rule::sgd(0.9), Rule::Sgd { momentum: 0.9, nesterov: false, weight_decay: 0.0 });
+    /// ```
     pub fn sgd(momentum: f64) -> Self {
         Self::Sgd { momentum, nesterov: false, weight_decay: 0.0 }
     }
@@ -106,6 +128,15 @@ pub struct Optimiser {
 
 impl Optimiser {
     /// For these parameters, from the first step on.
+    ///
+    /// ```
+    /// use regard_tensor::{DType, Optimiser, Parameters, Rule};
+    /// let parameters = Parameters::new(DType::F32, 1);
+    /// assert_eq!(Optimiser::new(&parameters, Rule::adam())?.steps(), 0);
+    /// let error = Optimiser::new(&parameters, Rule::sgd(1.0)).unwrap_err();
+    /// assert!(error.to_string().starts_with("the optimiser's numbers do not make sense: Sgd"));
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
     pub fn new(parameters: &Parameters, rule: Rule) -> Result<Self> {
         rule.check()?;
         let parameters = parameters.all();
@@ -118,6 +149,17 @@ impl Optimiser {
     }
 
     /// Gradients whose norm, all taken together, is larger than this are scaled down to it.
+    ///
+    /// ```
+    /// use regard_tensor::{DType, Init, Optimiser, Parameters, Rule};
+    /// let parameters = Parameters::new(DType::F64, 1);
+    /// let w = parameters.parameter("w", &[4], Init::Zeros)?;
+    /// let mut optimiser = Optimiser::new(&parameters, Rule::sgd(0.0))?.clipped(1.0)?;
+    /// optimiser.step(&w.tensor().sum_all()?.backward()?, 1.0)?;
+    /// // the gradient, four times 1, has norm 2
+    /// assert!(w.tensor().to_vec::<f64>()?.iter().all(|w| (w + 0.5).abs() < 1e-5));
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
     pub fn clipped(mut self, norm: f64) -> Result<Self> {
         ensure!(norm > 0.0, "gradients cannot be clipped to a norm of {norm}");
         self.clip = Some(norm);
@@ -125,12 +167,30 @@ impl Optimiser {
     }
 
     /// How many steps were made.
+    ///
+    /// ```
+    /// use regard_tensor::{DType, Gradients, Optimiser, Parameters, Rule};
+    /// let mut optimiser = Optimiser::new(&Parameters::new(DType::F32, 1), Rule::adam())?;
+    /// optimiser.step(&Gradients::default(), 0.1)?;
+    /// assert_eq!(optimiser.steps(), 1);
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
     pub fn steps(&self) -> u64 {
         self.steps
     }
 
     /// One step at a rate. A parameter without a gradient stays as it is. Gives the norm of the
     /// gradients before clipping.
+    ///
+    /// ```
+    /// use regard_tensor::{DType, Init, Optimiser, Parameters, Rule};
+    /// let parameters = Parameters::new(DType::F64, 1);
+    /// let w = parameters.parameter("w", &[], Init::Constant(3.0))?;
+    /// let mut optimiser = Optimiser::new(&parameters, Rule::sgd(0.0))?;
+    /// let norm = optimiser.step(&w.tensor().square()?.backward()?, 0.5)?;
+    /// assert_eq!((norm, w.tensor().item()?), (6.0, 0.0));
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
     pub fn step(&mut self, gradients: &Gradients, rate: f64) -> Result<f64> {
         ensure!(rate.is_finite() && rate >= 0.0, "a learning rate of {rate}");
         let norm = self.norm(gradients)?;
@@ -142,6 +202,15 @@ impl Optimiser {
     }
 
     /// The norm of all gradients of these parameters, taken together.
+    ///
+    /// ```
+    /// use regard_tensor::{DType, Init, Optimiser, Parameters, Rule};
+    /// let parameters = Parameters::new(DType::F32, 1);
+    /// let w = parameters.parameter("w", &[4], Init::Ones)?;
+    /// let optimiser = Optimiser::new(&parameters, Rule::adam())?;
+    /// assert_eq!(optimiser.norm(&w.tensor().sum_all()?.backward()?)?, 2.0);
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
     pub fn norm(&self, gradients: &Gradients) -> Result<f64> {
         let all: Vec<&Tensor> = self.parameters.iter().filter_map(|p| gradients.get(p)).collect();
         fn squares<T: Float>(all: &[&Tensor]) -> Result<f64> {
@@ -232,6 +301,16 @@ impl Optimiser {
 
     /// What [`Optimiser::state`] gave, of the same rule and parameters; refuses what is missing or
     /// has another shape, by name.
+    ///
+    /// ```
+    /// use regard_tensor::{DType, Init, Optimiser, Parameters, Rule};
+    /// let parameters = Parameters::new(DType::F32, 1);
+    /// parameters.parameter("w", &[2], Init::Ones)?;
+    /// let plain = Optimiser::new(&parameters, Rule::sgd(0.0))?.state()?;
+    /// let error = Optimiser::new(&parameters, Rule::adam())?.set_state(&plain).unwrap_err();
+    /// assert_eq!(error.to_string(), "the optimiser's \"m/w\" is missing");
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
     pub fn set_state(&mut self, state: &BTreeMap<String, Tensor>) -> Result<()> {
         let find = |name: &str| {
             let found = state.get(name);

@@ -3,6 +3,13 @@
 use serde::{Deserialize, Serialize};
 
 /// Which way a measure gets better.
+///
+/// ```
+/// use regard_tensor::{Better, Plateau};
+/// let mut plateau = Plateau { better: Better::Higher, patience: 0, ..Plateau::new(1.0) };
+/// // an accuracy that falls cuts the rate
+/// assert_eq!([0.5, 0.6, 0.5].map(|accuracy| plateau.observe(accuracy)), [1.0, 1.0, 0.1]);
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Better {
@@ -49,6 +56,13 @@ pub struct Plateau {
 impl Plateau {
     /// A tenth of the rate after ten observations that are not better than the best by a
     /// ten-thousandth.
+    ///
+    /// ```
+    /// use regard_tensor::Plateau;
+    /// let mut plateau = Plateau::new(1.0);
+    /// let rates = [2.0; 12].map(|loss| plateau.observe(loss));
+    /// assert_eq!((rates[10], rates[11]), (1.0, 0.1));
+    /// ```
     pub fn new(rate: f64) -> Self {
         Self {
             rate,
@@ -65,6 +79,12 @@ impl Plateau {
     }
 
     /// Takes a measure and gives the rate from now on.
+    ///
+    /// ```
+    /// use regard_tensor::Plateau;
+    /// let mut plateau = Plateau { patience: 0, factor: 0.5, floor: 0.4, ..Plateau::new(1.0) };
+    /// assert_eq!([2.0, 3.0, 3.0].map(|loss| plateau.observe(loss)), [1.0, 0.5, 0.4]);
+    /// ```
     pub fn observe(&mut self, measure: f64) -> f64 {
         let is_better = match (self.best, self.better) {
             (None, _) => !measure.is_nan(),

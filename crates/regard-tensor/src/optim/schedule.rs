@@ -4,6 +4,13 @@ use crate::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
 /// How the rate goes down after the warm-up.
+///
+/// ```
+/// use regard_tensor::{Decay, Schedule};
+/// let decay = Decay::InverseSquareRoot;
+/// let schedule = Schedule { warmup: 100, decay, ..Schedule::constant(1.0) };
+/// assert_eq!((schedule.rate(100), schedule.rate(400)), (1.0, 0.5));
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Decay {
@@ -51,6 +58,13 @@ impl Schedule {
     }
 
     /// Refuses rates that cannot be meant.
+    ///
+    /// ```
+    /// use regard_tensor::{Decay, Schedule};
+    /// let schedule = Schedule { warmup: 10, steps: 10, decay: Decay::Cosine, ..Schedule::constant(0.1) };
+    /// let error = schedule.check().unwrap_err();
+    /// assert_eq!(error.to_string(), "10 steps leave nothing after a warm-up of 10");
+    /// ```
     pub fn check(&self) -> Result<()> {
         ensure!(self.peak.is_finite() && self.peak >= 0.0, "a learning rate of {}", self.peak);
         ensure!(
@@ -69,6 +83,12 @@ impl Schedule {
     }
 
     /// The rate of a step; the first is 0.
+    ///
+    /// ```
+    /// use regard_tensor::Schedule;
+    /// let schedule = Schedule { warmup: 4, ..Schedule::constant(1.0) };
+    /// assert_eq!([0, 1, 2, 3, 4].map(|step| schedule.rate(step)), [0.25, 0.5, 0.75, 1.0, 1.0]);
+    /// ```
     pub fn rate(&self, step: u64) -> f64 {
         if step < self.warmup {
             return self.peak * (step + 1) as f64 / self.warmup as f64;

@@ -28,6 +28,17 @@ pub struct Mask {
 }
 
 /// The segment (document) of every query and every key.
+///
+/// ```
+/// use regard::{Attention, DType, Mask, Score, Segments, Tensor};
+/// let two = Segments { q: vec![0, 0, 1], k: vec![0, 0, 1] };
+/// let mask = Mask { segments: Some(two), ..Mask::default() };
+/// let x = Tensor::zeros(&[3, 1], DType::F32)?;
+/// let seen = Attention { mask, ..Attention::new(Score::dot()) }.attend(&x, &x, &x, true)?;
+/// // the last place is a document of its own
+/// assert_eq!(seen.weights.unwrap().to_vec::<f32>()?[6..8], [0.0, 0.0]);
+/// # Ok::<(), regard::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Segments {
     /// `[B, Nq]`
@@ -38,26 +49,73 @@ pub struct Segments {
 
 impl Mask {
     /// Everything is allowed.
+    ///
+    /// ```
+    /// use regard::{Attention, DType, Mask, Score, Tensor};
+    /// let x = Tensor::zeros(&[2, 1], DType::F32)?;
+    /// let attention = Attention { mask: Mask::none(), ..Attention::new(Score::dot()) };
+    /// let weights = attention.attend(&x, &x, &x, true)?.weights.unwrap().to_vec::<f32>()?;
+    /// assert!(weights.iter().all(|&w| w > 0.0));
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn none() -> Self {
         Self::default()
     }
 
     /// No key behind the query's own position.
+    ///
+    /// ```
+    /// use regard::{Attention, DType, Mask, Score, Tensor};
+    /// let x = Tensor::zeros(&[2, 1], DType::F32)?;
+    /// let attention = Attention { mask: Mask::causal(), ..Attention::new(Score::dot()) };
+    /// let weights = attention.attend(&x, &x, &x, true)?.weights.unwrap().to_vec::<f32>()?;
+    /// assert!(weights[1] == 0.0 && weights[2] > 0.0);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn causal() -> Self {
         Self { causal: true, ..Self::default() }
     }
 
     /// Padding: how many keys of each batch item there are.
+    ///
+    /// ```
+    /// use regard::{Attention, DType, Mask, Score, Tensor};
+    /// let x = Tensor::zeros(&[2, 3, 1], DType::F32)?;
+    /// let attention = Attention { mask: Mask::lengths(&[3, 1]), ..Attention::new(Score::dot()) };
+    /// let weights = attention.attend(&x, &x, &x, true)?.weights.unwrap();
+    /// assert_eq!(weights.select(0, 1)?.select(0, 0)?.to_vec::<f32>()?, [1.0, 0.0, 0.0]);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn lengths(lengths: &[usize]) -> Self {
         Self { key_lengths: Some(lengths.to_vec()), ..Self::default() }
     }
 
     /// Truncated attention: keys at a distance of at most `reach`.
+    ///
+    /// ```
+    /// use regard::{Attention, DType, Mask, Score, Tensor};
+    /// let x = Tensor::zeros(&[4, 1], DType::F32)?;
+    /// let attention = Attention { mask: Mask::within(1), ..Attention::new(Score::dot()) };
+    /// let weights = attention.attend(&x, &x, &x, true)?.weights.unwrap().to_vec::<f32>()?;
+    /// assert!(weights[1] > 0.0 && weights[2..4] == [0.0, 0.0]);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn within(reach: usize) -> Self {
         Self { window: Some(Window { left: reach, right: reach }), ..Self::default() }
     }
 
     /// The neighbours in a graph.
+    ///
+    /// ```
+    /// use regard::{Attention, DType, Edges, Mask, Score, Tensor};
+    /// // query 0 sees key 1, query 1 sees both
+    /// let edges = Edges::new(2, 2, &[(0, 1), (1, 0), (1, 1)])?;
+    /// let x = Tensor::zeros(&[2, 1], DType::F32)?;
+    /// let attention = Attention { mask: Mask::edges(edges.into()), ..Attention::new(Score::dot()) };
+    /// let weights = attention.attend(&x, &x, &x, true)?.weights.unwrap().to_vec::<f32>()?;
+    /// assert!(weights[0] == 0.0 && weights[2] > 0.0);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn edges(edges: Arc<Edges>) -> Self {
         Self { edges: Some(edges), ..Self::default() }
     }

@@ -37,6 +37,17 @@ pub struct Attention {
 }
 
 /// What attention gives.
+///
+/// ```
+/// use regard::{Attention, Normaliser, Score, Tensor};
+/// let x = Tensor::from_vec(vec![1f32, 0.0, 0.0, 1.0], &[2, 2])?;
+/// let hard = Attention { normaliser: Normaliser::Argmax, ..Attention::new(Score::dot()) };
+/// let attended = hard.attend(&x, &x, &x, false)?;
+/// assert_eq!(attended.index.unwrap().to_vec::<i64>()?, [0, 1]);
+/// assert_eq!(attended.out.to_vec::<f32>()?, x.to_vec::<f32>()?);
+/// assert!(attended.weights.is_none());
+/// # Ok::<(), regard::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Attended {
     /// `[B, Hq, Nq, Dv]`
@@ -52,6 +63,14 @@ pub struct Attended {
 
 impl Attention {
     /// Softmax attention with a score and nothing else.
+    ///
+    /// ```
+    /// use regard::{Attention, DType, Random, Score};
+    /// let x = Random::new(1).normal(&[5, 8], 0.0, 1.0, DType::F64)?;
+    /// let weights = Attention::new(Score::ScaledDot).attend(&x, &x, &x, true)?.weights.unwrap();
+    /// assert!(weights.sum(1)?.to_vec::<f64>()?.iter().all(|sum| (sum - 1.0).abs() < 1e-9));
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn new(score: Score) -> Self {
         Self {
             score,
@@ -65,12 +84,31 @@ impl Attention {
 
     /// The output: q `[B, Hq, Nq, Dq]`, k `[B, Hk, Nk, Dk]`, v `[B, Hk, Nk, Dv]` give
     /// `[B, Hq, Nq, Dv]`. Without heads `[B, N, D]`, and without a batch `[N, D]`, do as well.
+    ///
+    /// ```
+    /// use regard::{Attention, DType, Score, Tensor};
+    /// let zeros = |shape: &[usize]| Tensor::zeros(shape, DType::F32);
+    /// let (q, k, v) = (zeros(&[2, 5, 8])?, zeros(&[2, 7, 8])?, zeros(&[2, 7, 3])?);
+    /// let attention = Attention::new(Score::ScaledDot);
+    /// assert_eq!(attention.forward(&q, &k, &v)?.shape(), [2, 5, 3]);
+    /// let error = attention.forward(&q, &k, &zeros(&[7, 3])?).unwrap_err().to_string();
+    /// assert!(error.starts_with("q, k and v have shapes [2, 5, 8], [2, 7, 8] and [7, 3]"));
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn forward(&self, q: &Tensor, k: &Tensor, v: &Tensor) -> Result<Tensor> {
         Ok(self.attend(q, k, v, false)?.out)
     }
 
     /// As [`Attention::forward`], with the weights where they are asked for, and the choice of
     /// hard attention.
+    ///
+    /// ```
+    /// use regard::{Attention, DType, Score, Tensor};
+    /// let (q, k) = (Tensor::zeros(&[2, 5, 8], DType::F32)?, Tensor::zeros(&[2, 7, 8], DType::F32)?);
+    /// let attended = Attention::new(Score::ScaledDot).attend(&q, &k, &k, true)?;
+    /// assert_eq!(attended.weights.unwrap().shape(), [2, 5, 7]);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn attend(&self, q: &Tensor, k: &Tensor, v: &Tensor, weights: bool) -> Result<Attended> {
         let rank = q.rank();
         ensure!(

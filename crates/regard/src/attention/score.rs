@@ -8,6 +8,15 @@ use std::sync::Arc;
 
 /// How a query and a key give a score. The mechanisms' modules (bilinear, cosine, …) bring theirs
 /// to one of these.
+///
+/// ```
+/// use regard::{Attention, Score, Tensor};
+/// let x = Tensor::from_vec(vec![1.0, 3.0], &[2, 1])?;
+/// // where all scores are 0, attention is the mean
+/// let mean = Attention::new(Score::Dot { scale: 0.0 }).forward(&x, &x, &x)?;
+/// assert!(mean.to_vec::<f64>()?.iter().all(|y| (y - 2.0).abs() < 1e-9));
+/// # Ok::<(), regard::Error>(())
+/// ```
 #[derive(Clone)]
 pub enum Score {
     /// q·k / √D.
@@ -36,11 +45,35 @@ pub enum Score {
 
 impl Score {
     /// The plain dot product.
+    ///
+    /// ```
+    /// use regard::Score;
+    /// assert!(matches!(Score::dot(), Score::Dot { scale: 1.0 }));
+    /// ```
     pub fn dot() -> Self {
         Self::Dot { scale: 1.0 }
     }
 
     /// A score of one's own with its learned numbers `[P]` (which may be none).
+    ///
+    /// ```
+    /// use regard::{Attention, DType, OwnScore, Real, Score, Tensor};
+    /// /// The same for every pair, with nothing learned.
+    /// struct Even;
+    /// impl OwnScore for Even {
+    ///     fn score<T: Real>(&self, _: &[T], _: &[T], _: &[T]) -> T {
+    ///         T::ZERO
+    ///     }
+    ///     fn backward<T: Real>(
+    ///         &self, _: &[T], _: &[T], _: &[T], _: T, _: &mut [T], _: &mut [T], _: &mut [T],
+    ///     ) {
+    ///     }
+    /// }
+    /// let mean = Attention::new(Score::own(Even, Tensor::zeros(&[0], DType::F64)?));
+    /// let x = Tensor::from_vec(vec![1.0, 3.0], &[2, 1])?;
+    /// assert!(mean.forward(&x, &x, &x)?.to_vec::<f64>()?.iter().all(|y| (y - 2.0).abs() < 1e-9));
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn own(score: impl OwnScore, parameters: Tensor) -> Self {
         Self::Own { score: Arc::new(score), parameters }
     }

@@ -93,6 +93,12 @@ pub struct ClassifierConfig {
 
 impl ClassifierConfig {
     /// An input, an encoder and a number of classes, pooled by the mean.
+    ///
+    /// ```
+    /// use regard::{ClassifierConfig, ClassifierPooling, EncoderConfig, InputConfig};
+    /// let config = ClassifierConfig::new(InputConfig::vectors(8), EncoderConfig::None, 3);
+    /// assert_eq!((config.pooling, config.classes), (ClassifierPooling::Mean, 3));
+    /// ```
     pub fn new(input: InputConfig, encoder: EncoderConfig, classes: usize) -> Self {
         Self {
             input,
@@ -108,6 +114,12 @@ impl ClassifierConfig {
     }
 
     /// Refuses what cannot be meant, by name. The parts check themselves as they are built.
+    ///
+    /// ```
+    /// use regard::{ClassifierConfig, EncoderConfig, InputConfig};
+    /// let config = ClassifierConfig::new(InputConfig::vectors(8), EncoderConfig::None, 0);
+    /// assert_eq!(config.check().unwrap_err().to_string(), "a classifier of 0 classes");
+    /// ```
     pub fn check(&self) -> Result<()> {
         ensure!(self.classes > 0, "a classifier of 0 classes");
         ensure!(

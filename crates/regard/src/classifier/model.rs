@@ -49,6 +49,20 @@ enum Summary {
 }
 
 /// What a [`SequenceClassifier`] gives.
+///
+/// ```
+/// # use regard::{ClassifierConfig, DType, EncoderConfig, InputConfig, Mode, Parameters};
+/// # use regard::{SequenceClassifier, Sequences, Tensor};
+/// # let config = ClassifierConfig::new(InputConfig::tokens(100, 8), EncoderConfig::None, 3);
+/// # let classifier = SequenceClassifier::new(&Parameters::new(DType::F32, 1), &config)?;
+/// # let ids = Tensor::from_vec(vec![3i64, 1, 4, 1, 5, 0], &[2, 3])?;
+/// let sequences = Sequences { lengths: Some(&[3, 2]), ..Sequences::new(&ids) };
+/// let classified = classifier.attend(&sequences, Mode::Infer, true)?;
+/// assert_eq!(classified.logits.shape(), [2, 3]);
+/// // the mean takes as much of each, and nothing of the padding
+/// assert_eq!(classified.pooling.unwrap().select(0, 1)?.to_vec::<f32>()?, [0.5, 0.5, 0.0]);
+/// # Ok::<(), regard::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Classified {
     /// Scores of the classes, `[B, classes]`.
@@ -67,6 +81,16 @@ pub struct Classified {
 
 impl SequenceClassifier {
     /// New; refuses what cannot be built, by name.
+    ///
+    /// ```
+    /// use regard::{ClassifierConfig, DType, EncoderConfig, InputConfig, Parameters, SequenceClassifier};
+    /// let parameters = Parameters::new(DType::F32, 1);
+    /// let config = ClassifierConfig::new(InputConfig::tokens(100, 8), EncoderConfig::None, 3);
+    /// SequenceClassifier::new(&parameters, &config)?;
+    /// // the tokens' vectors, then weights and bias of the classes
+    /// assert_eq!(parameters.count(), 100 * 8 + 8 * 3 + 3);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn new(parameters: &Parameters, config: &ClassifierConfig) -> Result<Self> {
         config.check()?;
         let c = config;
@@ -99,17 +123,55 @@ impl SequenceClassifier {
     }
 
     /// How it was made.
+    ///
+    /// ```
+    /// # use regard::{ClassifierConfig, DType, EncoderConfig, InputConfig, Parameters};
+    /// # use regard::{SequenceClassifier, Sequences, Tensor};
+    /// # let config = ClassifierConfig::new(InputConfig::tokens(100, 8), EncoderConfig::None, 3);
+    /// # let classifier = SequenceClassifier::new(&Parameters::new(DType::F32, 1), &config)?;
+    /// # let ids = Tensor::from_vec(vec![3i64, 1, 4, 1, 5, 0], &[2, 3])?;
+    /// let sequences = Sequences { lengths: Some(&[3, 2]), ..Sequences::new(&ids) };
+    /// assert_eq!(classifier.config(), &config);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn config(&self) -> &ClassifierConfig {
         &self.config
     }
 
     /// Scores of the classes, `[B, classes]`.
+    ///
+    /// ```
+    /// # use regard::{ClassifierConfig, DType, EncoderConfig, InputConfig, Mode, Parameters};
+    /// # use regard::{SequenceClassifier, Sequences, Tensor};
+    /// # let config = ClassifierConfig::new(InputConfig::tokens(100, 8), EncoderConfig::None, 3);
+    /// # let classifier = SequenceClassifier::new(&Parameters::new(DType::F32, 1), &config)?;
+    /// # let ids = Tensor::from_vec(vec![3i64, 1, 4, 1, 5, 0], &[2, 3])?;
+    /// let sequences = Sequences { lengths: Some(&[3, 2]), ..Sequences::new(&ids) };
+    /// assert_eq!(classifier.forward(&sequences, Mode::Infer)?.shape(), [2, 3]);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn forward(&self, sequences: &Sequences, mode: Mode) -> Result<Tensor> {
         Ok(self.attend(sequences, mode, false)?.logits)
     }
 
     /// As [`SequenceClassifier::forward`], with the weights of every block and head and of the
     /// pooling where they are asked for.
+    ///
+    /// ```
+    /// # use regard::{ClassifierConfig, ClassifierPooling, DType, EncoderConfig, InputConfig, Mode};
+    /// # use regard::{Parameters, SequenceClassifier, Sequences, Tensor, TransformerConfig};
+    /// let encoder = EncoderConfig::Transformer(TransformerConfig::new(16, 4, 2));
+    /// let config = ClassifierConfig {
+    ///     pooling: ClassifierPooling::ClassToken,
+    ///     ..ClassifierConfig::new(InputConfig::vectors(8), encoder, 3)
+    /// };
+    /// let classifier = SequenceClassifier::new(&Parameters::new(DType::F32, 1), &config)?;
+    /// let x = Tensor::zeros(&[2, 7, 8], DType::F32)?;
+    /// let classified = classifier.attend(&Sequences::new(&x), Mode::Infer, true)?;
+    /// // seven vectors and the class token before them
+    /// assert_eq!(classified.weights[0].shape(), [2, 4, 8, 8]);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn attend(&self, sequences: &Sequences, mode: Mode, weights: bool) -> Result<Classified> {
         let x = self.reader.forward(sequences, mode)?;
         let lengths = sequences.lengths;
@@ -144,6 +206,21 @@ impl SequenceClassifier {
     }
 
     /// The mean loss for targets `[B]`.
+    ///
+    /// ```
+    /// # use regard::{ClassifierConfig, DType, EncoderConfig, InputConfig, Mode, Parameters};
+    /// # use regard::{SequenceClassifier, Sequences, Tensor};
+    /// # let config = ClassifierConfig::new(InputConfig::tokens(100, 8), EncoderConfig::None, 3);
+    /// # let classifier = SequenceClassifier::new(&Parameters::new(DType::F32, 1), &config)?;
+    /// # let ids = Tensor::from_vec(vec![3i64, 1, 4, 1, 5, 0], &[2, 3])?;
+    /// let sequences = Sequences { lengths: Some(&[3, 2]), ..Sequences::new(&ids) };
+    /// let targets = Tensor::from_vec(vec![0i64, 2], &[2])?;
+    /// let loss = classifier.loss(&sequences, &targets, Mode::Infer)?;
+    /// assert!(loss.item()? > 0.0 && loss.has_gradient());
+    /// let error = classifier.loss(&sequences, &ids, Mode::Infer).unwrap_err();
+    /// assert_eq!(error.to_string(), "targets of shape [2, 3] for 2 sequences");
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn loss(&self, sequences: &Sequences, targets: &Tensor, mode: Mode) -> Result<Tensor> {
         let logits = self.forward(sequences, mode)?;
         ensure!(
@@ -160,6 +237,18 @@ impl SequenceClassifier {
     }
 
     /// The best class of each sequence.
+    ///
+    /// ```
+    /// # use regard::{ClassifierConfig, DType, EncoderConfig, InputConfig, Parameters};
+    /// # use regard::{SequenceClassifier, Sequences, Tensor};
+    /// # let config = ClassifierConfig::new(InputConfig::tokens(100, 8), EncoderConfig::None, 3);
+    /// # let classifier = SequenceClassifier::new(&Parameters::new(DType::F32, 1), &config)?;
+    /// # let ids = Tensor::from_vec(vec![3i64, 1, 4, 1, 5, 0], &[2, 3])?;
+    /// let sequences = Sequences { lengths: Some(&[3, 2]), ..Sequences::new(&ids) };
+    /// let classes = classifier.predict(&sequences)?;
+    /// assert!(classes.len() == 2 && classes.iter().all(|&class| class < 3));
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn predict(&self, sequences: &Sequences) -> Result<Vec<usize>> {
         without_gradients(|| {
             let (_, best) = self.forward(sequences, Mode::Infer)?.max(1)?;

@@ -46,11 +46,23 @@ impl Default for ConvolutionConfig {
 
 impl ConvolutionConfig {
     /// Of this width, all else as usual.
+    ///
+    /// ```
+    /// use regard::ConvolutionConfig;
+    /// assert_eq!(ConvolutionConfig::new(16), ConvolutionConfig { width: 16, ..Default::default() });
+    /// ```
     pub fn new(width: usize) -> Self {
         Self { width, ..Self::default() }
     }
 
     /// Refuses what cannot be built, by name.
+    ///
+    /// ```
+    /// use regard::{ConvolutionConfig, Position};
+    /// let config = ConvolutionConfig { position: Position::Rotary, ..ConvolutionConfig::new(16) };
+    /// let error = config.check().unwrap_err().to_string();
+    /// assert_eq!(error, "Rotary positions act within attention; a convolution has none");
+    /// ```
     pub fn check(&self) -> Result<()> {
         ensure!(self.width > 0, "a convolution of width 0");
         ensure!(self.layers > 0, "a convolution of 0 layers");

@@ -27,6 +27,15 @@ pub struct Convolution {
 
 impl Convolution {
     /// New, for vectors of width `input`.
+    ///
+    /// ```
+    /// use regard::{Convolution, ConvolutionConfig, DType, Parameters};
+    /// let parameters = Parameters::new(DType::F32, 1);
+    /// Convolution::new(&parameters, &ConvolutionConfig::new(16), 8)?;
+    /// // brought to the width, then two layers that see three vectors at once
+    /// assert_eq!(parameters.count(), 16 * 8 + 16 + 2 * (16 * 16 * 3 + 16));
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn new(parameters: &Parameters, config: &ConvolutionConfig, input: usize) -> Result<Self> {
         config.check()?;
         ensure!(input > 0, "a convolution over vectors of width 0");
@@ -45,12 +54,30 @@ impl Convolution {
     }
 
     /// How it was made.
+    ///
+    /// ```
+    /// use regard::{Convolution, ConvolutionConfig, DType, Parameters};
+    /// let parameters = Parameters::new(DType::F32, 1);
+    /// let network = Convolution::new(&parameters, &ConvolutionConfig::new(16), 8)?;
+    /// assert_eq!(network.config(), &ConvolutionConfig::new(16));
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn config(&self) -> &ConvolutionConfig {
         &self.config
     }
 
     /// x `[B, N, input]`, of these lengths → `[B, N, width]`, 0 past a sequence's length. A padded
     /// batch gives the same numbers as each sequence alone.
+    ///
+    /// ```
+    /// use regard::{Convolution, ConvolutionConfig, DType, Mode, Parameters, Tensor};
+    /// let parameters = Parameters::new(DType::F32, 1);
+    /// let network = Convolution::new(&parameters, &ConvolutionConfig::new(4), 8)?;
+    /// let y = network.forward(&Tensor::zeros(&[1, 3, 8], DType::F32)?, Some(&[2]), Mode::Infer)?;
+    /// assert_eq!(y.shape(), [1, 3, 4]);
+    /// assert_eq!(y.select(1, 2)?.to_vec::<f32>()?, [0.0; 4]);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn forward(&self, x: &Tensor, lengths: Option<&[usize]>, mode: Mode) -> Result<Tensor> {
         let input = self.input.weight.tensor().shape()[1];
         ensure!(

@@ -33,6 +33,17 @@ enum Kind {
 }
 
 /// What an [`Encoder`] gives.
+///
+/// ```
+/// use regard::{DType, Encoder, EncoderConfig, Mode, Parameters, Tensor};
+/// let encoder = Encoder::new(&Parameters::new(DType::F32, 1), &EncoderConfig::None, 1)?;
+/// let x = Tensor::from_vec(vec![1f32, 3.0, 9.0], &[1, 3, 1])?;
+/// let encoded = encoder.forward(&x, Some(&[2]), Mode::Infer)?;
+/// assert_eq!(encoded.out.to_vec::<f32>()?, [1.0, 3.0, 0.0]);
+/// assert_eq!(encoded.summary.to_vec::<f32>()?, [2.0]);
+/// assert!(encoded.state.is_none() && encoded.weights.is_empty());
+/// # Ok::<(), regard::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Encoded {
     /// `[B, N, width]`; 0 past a sequence's length.
@@ -48,6 +59,13 @@ pub struct Encoded {
 
 impl Encoder {
     /// New, for vectors of width `input`; refuses what cannot be built, by name.
+    ///
+    /// ```
+    /// use regard::{DType, Encoder, EncoderConfig, Parameters, RecurrentConfig};
+    /// let none = EncoderConfig::Gru(RecurrentConfig { layers: 0, ..RecurrentConfig::new(16) });
+    /// let error = Encoder::new(&Parameters::new(DType::F32, 1), &none, 8).unwrap_err();
+    /// assert_eq!(error.to_string(), "encoder: a recurrent network of 0 layers");
+    /// ```
     pub fn new(parameters: &Parameters, config: &EncoderConfig, input: usize) -> Result<Self> {
         ensure!(input > 0, "an encoder of vectors of width 0");
         let recurrent = |unit, c| Ok(Kind::Recurrent(Recurrent::new(parameters, unit, c, input)?));
@@ -73,17 +91,46 @@ impl Encoder {
     }
 
     /// Width of what it gives.
+    ///
+    /// ```
+    /// use regard::{DType, Encoder, EncoderConfig, Parameters, RecurrentConfig};
+    /// let both = RecurrentConfig { both_directions: true, ..RecurrentConfig::new(16) };
+    /// let encoder = Encoder::new(&Parameters::new(DType::F32, 1), &EncoderConfig::Lstm(both), 8)?;
+    /// assert_eq!(encoder.width(), 32);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn width(&self) -> usize {
         self.width
     }
 
     /// Vectors `[B, N, input]`, of these lengths (all of them N where none are given). A padded
     /// batch gives the same numbers as each sequence alone.
+    ///
+    /// ```
+    /// use regard::{DType, Encoder, EncoderConfig, Mode, Parameters, Random, RecurrentConfig};
+    /// let gru = EncoderConfig::Gru(RecurrentConfig::new(16));
+    /// let encoder = Encoder::new(&Parameters::new(DType::F64, 1), &gru, 8)?;
+    /// let x = Random::new(1).normal(&[1, 7, 8], 0.0, 1.0, DType::F64)?;
+    /// let padded = encoder.forward(&x, Some(&[3]), Mode::Infer)?;
+    /// let alone = encoder.forward(&x.narrow(1, 0, 3)?, None, Mode::Infer)?;
+    /// assert!(padded.summary.squared_error(&alone.summary)?.item()? < 1e-20);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn forward(&self, x: &Tensor, lengths: Option<&[usize]>, mode: Mode) -> Result<Encoded> {
         self.attend(x, lengths, mode, false)
     }
 
     /// As [`Encoder::forward`], with a Transformer's weights where they are asked for.
+    ///
+    /// ```
+    /// use regard::{DType, Encoder, EncoderConfig, Mode, Parameters, Tensor, TransformerConfig};
+    /// let config = EncoderConfig::Transformer(TransformerConfig::new(16, 4, 2));
+    /// let encoder = Encoder::new(&Parameters::new(DType::F32, 1), &config, 8)?;
+    /// let x = Tensor::zeros(&[2, 7, 8], DType::F32)?;
+    /// let weights = encoder.attend(&x, None, Mode::Infer, true)?.weights;
+    /// assert_eq!((weights.len(), weights[1].shape()), (2, &[2, 4, 7, 7][..]));
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn attend(
         &self,
         x: &Tensor,

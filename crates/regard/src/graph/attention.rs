@@ -8,6 +8,17 @@ use regard_tensor::{Init, Parameter, Parameters, Pointwise, Result, Tensor, ensu
 use serde::{Deserialize, Serialize};
 
 /// Which graph attention.
+///
+/// ```
+/// use regard::{DType, GraphAttention, GraphAttentionConfig, GraphVersion, Parameters};
+/// let parameters = Parameters::new(DType::F32, 1);
+/// let config = GraphAttentionConfig { version: GraphVersion::V2, bias: false, ..Default::default() };
+/// GraphAttention::new(&parameters, &config)?;
+/// let names: Vec<_> = parameters.all().iter().map(|p| p.name().to_string()).collect();
+/// // two projections and one vector; version 1 has one projection and two vectors
+/// assert_eq!(names, ["att", "lin_l.weight", "lin_r.weight"]);
+/// # Ok::<(), regard::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GraphVersion {
@@ -19,6 +30,14 @@ pub enum GraphVersion {
 }
 
 /// What a [`GraphAttention`] is made of.
+///
+/// ```
+/// use regard::{GraphAttentionConfig, GraphVersion};
+/// let config: GraphAttentionConfig = serde_json::from_str(r#"{ "version": "v2" }"#).unwrap();
+/// assert_eq!((config.version, config.heads), (GraphVersion::V2, 8));
+/// let error = serde_json::from_str::<GraphAttentionConfig>(r#"{ "head": 2 }"#).unwrap_err();
+/// assert!(error.to_string().contains("unknown field `head`"));
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct GraphAttentionConfig {
@@ -63,6 +82,13 @@ impl Default for GraphAttentionConfig {
 
 impl GraphAttentionConfig {
     /// Refuses what cannot be built, by name.
+    ///
+    /// ```
+    /// use regard::GraphAttentionConfig;
+    /// let error = GraphAttentionConfig { heads: 0, ..Default::default() }.check().unwrap_err();
+    /// let said = "graph attention with an input width of 64, 0 heads and a head width of 8";
+    /// assert_eq!(error.to_string(), said);
+    /// ```
     pub fn check(&self) -> Result<()> {
         let Self { input, output, heads, .. } = *self;
         ensure!(
@@ -77,6 +103,13 @@ impl GraphAttentionConfig {
     }
 
     /// Width of what comes out.
+    ///
+    /// ```
+    /// use regard::GraphAttentionConfig;
+    /// let config = GraphAttentionConfig { output: 4, heads: 3, ..Default::default() };
+    /// assert_eq!(config.width(), 12);
+    /// assert_eq!(GraphAttentionConfig { concat: false, ..config }.width(), 4);
+    /// ```
     pub fn width(&self) -> usize {
         if self.concat { self.heads * self.output } else { self.output }
     }
@@ -112,6 +145,18 @@ enum Projection {
 }
 
 /// What [`GraphAttention`] gives.
+///
+/// ```
+/// # use regard::{DType, Graph, GraphAttention, GraphAttentionConfig, Mode, Parameters, Random};
+/// # let config = GraphAttentionConfig { input: 5, output: 4, heads: 1, ..Default::default() };
+/// # let layer = GraphAttention::new(&Parameters::new(DType::F32, 1), &config)?;
+/// # let x = Random::new(1).normal(&[3, 5], 0.0, 1.0, DType::F32)?;
+/// let graph = Graph::new(3, &[(0, 1), (2, 1)])?;
+/// let weights = layer.attend(&x, &graph, Mode::Infer, true)?.weights.unwrap().to_vec::<f32>()?;
+/// // (0, 1), (2, 1), (0, 0), (1, 1), (2, 2): what leads to node 1 sums to 1
+/// assert!((weights[0] + weights[1] + weights[3] - 1.0).abs() < 1e-5);
+/// # Ok::<(), regard::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct GraphAttended {
     /// `[N, width]`
@@ -134,6 +179,16 @@ struct Heads {
 
 impl GraphAttention {
     /// New, with Glorot's weights.
+    ///
+    /// ```
+    /// use regard::{DType, GraphAttention, GraphAttentionConfig, Parameters};
+    /// let parameters = Parameters::new(DType::F32, 1);
+    /// let config = GraphAttentionConfig { input: 5, output: 4, heads: 2, ..Default::default() };
+    /// GraphAttention::new(&parameters, &config)?;
+    /// // a projection, a vector for each end of an edge, a bias
+    /// assert_eq!(parameters.count(), 5 * 8 + 2 * 8 + 8);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn new(parameters: &Parameters, config: &GraphAttentionConfig) -> Result<Self> {
         config.check()?;
         let GraphAttentionConfig { input, output, heads, .. } = *config;
@@ -161,16 +216,48 @@ impl GraphAttention {
     }
 
     /// How it was made.
+    ///
+    /// ```
+    /// # use regard::{DType, GraphAttention, GraphAttentionConfig, Parameters, Random};
+    /// # let config = GraphAttentionConfig { input: 5, output: 4, heads: 1, ..Default::default() };
+    /// # let layer = GraphAttention::new(&Parameters::new(DType::F32, 1), &config)?;
+    /// # let x = Random::new(1).normal(&[3, 5], 0.0, 1.0, DType::F32)?;
+    /// assert_eq!(layer.config(), &config);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn config(&self) -> &GraphAttentionConfig {
         &self.config
     }
 
     /// x `[N, input]` → `[N, H · output]`, or `[N, output]` where the mean of the heads is taken.
+    ///
+    /// ```
+    /// # use regard::{DType, Graph, GraphAttention, GraphAttentionConfig, Mode, Parameters, Random};
+    /// # let config = GraphAttentionConfig { input: 5, output: 4, heads: 1, ..Default::default() };
+    /// # let layer = GraphAttention::new(&Parameters::new(DType::F32, 1), &config)?;
+    /// # let x = Random::new(1).normal(&[3, 5], 0.0, 1.0, DType::F32)?;
+    /// let graph = Graph::new(3, &[(0, 1), (1, 2)])?;
+    /// assert_eq!(layer.forward(&x, &graph, Mode::Infer)?.shape(), [3, 4]);
+    /// let error = layer.forward(&x.narrow(0, 0, 2)?, &graph, Mode::Infer).unwrap_err().to_string();
+    /// assert_eq!(error, "graph attention: x has shape [2, 5]; a graph of 3 nodes wants [3, 5]");
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn forward(&self, x: &Tensor, graph: &Graph, mode: Mode) -> Result<Tensor> {
         Ok(self.attend(x, graph, mode, false)?.out)
     }
 
     /// As [`GraphAttention::forward`], with the weights of the edges where they are asked for.
+    ///
+    /// ```
+    /// # use regard::{DType, Graph, GraphAttention, GraphAttentionConfig, Mode, Parameters, Random};
+    /// # let config = GraphAttentionConfig { input: 5, output: 4, heads: 1, ..Default::default() };
+    /// # let layer = GraphAttention::new(&Parameters::new(DType::F32, 1), &config)?;
+    /// # let x = Random::new(1).normal(&[3, 5], 0.0, 1.0, DType::F32)?;
+    /// let graph = Graph::new(3, &[(0, 1), (1, 2)])?;
+    /// let attended = layer.attend(&x, &graph, Mode::Infer, true)?;
+    /// assert_eq!(attended.weights.unwrap().shape(), [graph.edges(true).len(), 1]);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn attend(
         &self,
         x: &Tensor,

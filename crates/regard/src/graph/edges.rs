@@ -54,6 +54,12 @@ impl Joined {
 impl Graph {
     /// From (source, target) pairs. Refuses a node that is not there and an edge given twice,
     /// which would have two weights.
+    ///
+    /// ```
+    /// use regard::Graph;
+    /// let error = Graph::new(2, &[(0, 1), (0, 1)]).unwrap_err();
+    /// assert_eq!(error.to_string(), "edge 1 leads from node 0 to node 1, as edge 0 does");
+    /// ```
     pub fn new(nodes: usize, edges: &[(usize, usize)]) -> Result<Self> {
         let mut seen = HashMap::with_capacity(edges.len());
         for (at, &(source, target)) in edges.iter().enumerate() {
@@ -72,12 +78,24 @@ impl Graph {
     }
 
     /// How many nodes there are.
+    ///
+    /// ```
+    /// assert_eq!(regard::Graph::new(3, &[(0, 1)])?.nodes(), 3);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn nodes(&self) -> usize {
         self.nodes
     }
 
     /// The (source, target) pairs in the order that weights are given in: as they were, or with
     /// self-loops.
+    ///
+    /// ```
+    /// let graph = regard::Graph::new(2, &[(1, 0)])?;
+    /// assert_eq!(graph.edges(false), [(1, 0)]);
+    /// assert_eq!(graph.edges(true), [(1, 0), (0, 0), (1, 1)]);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn edges(&self, self_loops: bool) -> &[(usize, usize)] {
         match self.looped.get() {
             _ if !self_loops => &self.given.pairs,

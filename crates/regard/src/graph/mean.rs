@@ -26,6 +26,14 @@ pub struct GraphMean {
 
 impl GraphMean {
     /// New, with Glorot's weights and no dropout.
+    ///
+    /// ```
+    /// use regard::{DType, GraphMean, Parameters};
+    /// let parameters = Parameters::new(DType::F32, 1);
+    /// let layer = GraphMean::new(&parameters, 5, 3)?;
+    /// assert_eq!((parameters.count(), layer.dropout), (5 * 3 + 3, 0.0));
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn new(parameters: &Parameters, input: usize, output: usize) -> Result<Self> {
         ensure!(
             input > 0 && output > 0,
@@ -35,6 +43,17 @@ impl GraphMean {
     }
 
     /// x `[N, input]` → `[N, output]`.
+    ///
+    /// ```
+    /// use regard::{DType, Graph, GraphMean, Mode, Parameters, Tensor};
+    /// let layer = GraphMean::new(&Parameters::new(DType::F64, 1), 1, 1)?;
+    /// layer.linear.weight.set(&Tensor::from_vec(vec![1.0], &[1, 1])?)?;
+    /// let x = Tensor::from_vec(vec![2.0, 4.0], &[2, 1])?;
+    /// let y = layer.forward(&x, &Graph::new(2, &[(0, 1)])?, Mode::Infer)?.to_vec::<f64>()?;
+    /// // node 0 has itself alone, node 1 both
+    /// assert!((y[0] - 2.0).abs() < 1e-9 && (y[1] - 3.0).abs() < 1e-9);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn forward(&self, x: &Tensor, graph: &Graph, mode: Mode) -> Result<Tensor> {
         ensure!(
             x.rank() == 2 && x.shape()[0] == graph.nodes(),

@@ -6,6 +6,12 @@ use regard_tensor::{Parameters, Result, Tensor, ensure};
 use serde::{Deserialize, Serialize};
 
 /// What the layers of a [`GraphAttentionNetwork`] are.
+///
+/// ```
+/// use regard::GraphLayer;
+/// assert_eq!(serde_json::from_str::<GraphLayer>("\"gatv2\"").unwrap(), GraphLayer::Gatv2);
+/// assert!(serde_json::from_str::<GraphLayer>("\"gat3\"").is_err());
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GraphLayer {
@@ -19,6 +25,13 @@ pub enum GraphLayer {
 }
 
 /// What a [`GraphAttentionNetwork`] is made of.
+///
+/// ```
+/// use regard::{GraphLayer, GraphNetworkConfig};
+/// let config: GraphNetworkConfig =
+///     serde_json::from_str(r#"{ "features": 5, "layer": "mean" }"#).unwrap();
+/// assert_eq!((config.layer, config.layers), (GraphLayer::Mean, 2));
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct GraphNetworkConfig {
@@ -86,6 +99,14 @@ enum Layer {
 
 impl GraphAttentionNetwork {
     /// New; its parameters are `layers.0.lin.weight`, ….
+    ///
+    /// ```
+    /// use regard::{DType, GraphAttentionNetwork, GraphNetworkConfig, Parameters};
+    /// let parameters = Parameters::new(DType::F32, 1);
+    /// let config = GraphNetworkConfig { layers: 0, ..GraphNetworkConfig::default() };
+    /// let error = GraphAttentionNetwork::new(&parameters, &config).unwrap_err();
+    /// assert_eq!(error.to_string(), "a graph network of 0 layers");
+    /// ```
     pub fn new(parameters: &Parameters, config: &GraphNetworkConfig) -> Result<Self> {
         let c = config;
         ensure!(c.layers > 0, "a graph network of 0 layers");
@@ -133,17 +154,48 @@ impl GraphAttentionNetwork {
     }
 
     /// How it was made.
+    ///
+    /// ```
+    /// # use regard::{DType, GraphAttentionNetwork, GraphNetworkConfig, Parameters, Tensor};
+    /// # let config = GraphNetworkConfig { features: 5, classes: 3, ..GraphNetworkConfig::default() };
+    /// # let network = GraphAttentionNetwork::new(&Parameters::new(DType::F32, 1), &config)?;
+    /// # let x = Tensor::zeros(&[4, 5], DType::F32)?;
+    /// assert_eq!(network.config(), &config);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn config(&self) -> &GraphNetworkConfig {
         &self.config
     }
 
     /// x `[N, features]` → logits `[N, classes]`.
+    ///
+    /// ```
+    /// # use regard::{DType, Graph, GraphAttentionNetwork, GraphNetworkConfig, Mode, Parameters, Tensor};
+    /// # let config = GraphNetworkConfig { features: 5, classes: 3, ..GraphNetworkConfig::default() };
+    /// # let network = GraphAttentionNetwork::new(&Parameters::new(DType::F32, 1), &config)?;
+    /// # let x = Tensor::zeros(&[4, 5], DType::F32)?;
+    /// let graph = Graph::new(4, &[(0, 1), (1, 2), (2, 3)])?;
+    /// assert_eq!(network.forward(&x, &graph, Mode::Infer)?.shape(), [4, 3]);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn forward(&self, x: &Tensor, graph: &Graph, mode: Mode) -> Result<Tensor> {
         Ok(self.attend(x, graph, mode, false)?.0)
     }
 
     /// As [`GraphAttentionNetwork::forward`], with the weights `[E, H]` of each attention layer
     /// where they are asked for, in the order of [`Graph::edges`].
+    ///
+    /// ```
+    /// # use regard::{DType, Graph, GraphAttentionNetwork, GraphNetworkConfig, Mode, Parameters, Tensor};
+    /// # let config = GraphNetworkConfig { features: 5, classes: 3, ..GraphNetworkConfig::default() };
+    /// # let network = GraphAttentionNetwork::new(&Parameters::new(DType::F32, 1), &config)?;
+    /// # let x = Tensor::zeros(&[4, 5], DType::F32)?;
+    /// let graph = Graph::new(4, &[(0, 1), (1, 2), (2, 3)])?;
+    /// let (_, weights) = network.attend(&x, &graph, Mode::Infer, true)?;
+    /// // three edges and four self-loops; eight heads, then one
+    /// assert_eq!((weights[0].shape(), weights[1].shape()), (&[7, 8][..], &[7, 1][..]));
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn attend(
         &self,
         x: &Tensor,

@@ -5,6 +5,14 @@ use regard_tensor::{Init, Parameter, Parameters, Pointwise, Result, Slide, Tenso
 use serde::{Deserialize, Serialize};
 
 /// What a [`ConvolutionalClassifier`] is made of.
+///
+/// ```
+/// use regard::{ConvolutionalClassifier, ConvolutionalConfig, DType, Parameters};
+/// let deep = ConvolutionalConfig { widths: vec![8; 5], ..Default::default() };
+/// let error = ConvolutionalClassifier::new(&Parameters::new(DType::F32, 1), &deep).unwrap_err();
+/// let said = "layer 4 would halve 1 × 1; an image of 28 × 28 is too small for 5 layers";
+/// assert_eq!(error.to_string(), said);
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ConvolutionalConfig {
@@ -54,6 +62,16 @@ pub struct ConvolutionalClassifier {
 
 impl ConvolutionalClassifier {
     /// New; refuses what cannot be built, by name.
+    ///
+    /// ```
+    /// # use regard::{ConvolutionalClassifier, ConvolutionalConfig, DType, Parameters};
+    /// let config = ConvolutionalConfig { image: [8, 8], widths: vec![4], ..Default::default() };
+    /// let parameters = Parameters::new(DType::F32, 1);
+    /// ConvolutionalClassifier::new(&parameters, &config)?;
+    /// // windows of 3 × 3, then 4 × 4 places of 4 channels for ten classes
+    /// assert_eq!(parameters.count(), 4 * 9 + 4 + 64 * 10 + 10);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn new(parameters: &Parameters, config: &ConvolutionalConfig) -> Result<Self> {
         let c = config;
         ensure!(
@@ -88,11 +106,30 @@ impl ConvolutionalClassifier {
     }
 
     /// How it was made.
+    ///
+    /// ```
+    /// # use regard::{ConvolutionalClassifier, ConvolutionalConfig, DType, Parameters};
+    /// let config = ConvolutionalConfig { image: [8, 8], widths: vec![4], ..Default::default() };
+    /// let model = ConvolutionalClassifier::new(&Parameters::new(DType::F32, 1), &config)?;
+    /// assert_eq!(model.config(), &config);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn config(&self) -> &ConvolutionalConfig {
         &self.config
     }
 
     /// Images `[B, C, height, width]` → logits `[B, classes]`.
+    ///
+    /// ```
+    /// # use regard::{ConvolutionalClassifier, ConvolutionalConfig, DType, Mode, Parameters, Tensor};
+    /// let config = ConvolutionalConfig { image: [8, 8], widths: vec![4], ..Default::default() };
+    /// let model = ConvolutionalClassifier::new(&Parameters::new(DType::F32, 1), &config)?;
+    /// let images = Tensor::zeros(&[2, 1, 8, 8], DType::F32)?;
+    /// assert_eq!(model.forward(&images, Mode::Infer)?.shape(), [2, 10]);
+    /// let error = model.forward(&images.squeeze(1)?, Mode::Infer).unwrap_err().to_string();
+    /// assert_eq!(error, "images of shape [2, 8, 8]; this model wants [B, 1, 8, 8]");
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn forward(&self, images: &Tensor, mode: Mode) -> Result<Tensor> {
         let c = &self.config;
         let [height, width] = c.image;

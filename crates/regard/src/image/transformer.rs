@@ -5,6 +5,18 @@ use regard_tensor::{Init, Parameter, Parameters, Result, Slide, Tensor, ensure};
 use serde::{Deserialize, Serialize};
 
 /// How the patches of an image become one vector.
+///
+/// ```
+/// # use regard::{DType, ImagePooling, Mode, Parameters, Tensor, VisionTransformer};
+/// # use regard::VisionTransformerConfig;
+/// let pooling = ImagePooling::Mean;
+/// let config = VisionTransformerConfig { image: [8, 8], patch: 4, pooling, ..Default::default() };
+/// let model = VisionTransformer::new(&Parameters::new(DType::F32, 1), &config)?;
+/// let images = Tensor::zeros(&[2, 1, 8, 8], DType::F32)?;
+/// // four patches, and no class token before them
+/// assert_eq!(model.attend(&images, Mode::Infer, true)?.1[0].shape(), [2, 4, 4, 4]);
+/// # Ok::<(), regard::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ImagePooling {
@@ -16,6 +28,13 @@ pub enum ImagePooling {
 }
 
 /// What a [`VisionTransformer`] is made of.
+///
+/// ```
+/// use regard::{ImagePooling, VisionTransformerConfig};
+/// let config: VisionTransformerConfig =
+///     serde_json::from_str(r#"{ "patch": 1, "pooling": "mean" }"#).unwrap();
+/// assert_eq!((config.pooling, config.image), (ImagePooling::Mean, [28, 28]));
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct VisionTransformerConfig {
@@ -60,6 +79,12 @@ impl Default for VisionTransformerConfig {
 
 impl VisionTransformerConfig {
     /// Refuses what cannot be built, by name.
+    ///
+    /// ```
+    /// use regard::VisionTransformerConfig;
+    /// let error = VisionTransformerConfig { patch: 5, ..Default::default() }.check().unwrap_err();
+    /// assert_eq!(error.to_string(), "a patch of 5 does not divide an image of 28 × 28");
+    /// ```
     pub fn check(&self) -> Result<()> {
         let ([height, width], patch) = (self.image, self.patch);
         ensure!(
@@ -123,6 +148,17 @@ pub struct VisionTransformer {
 
 impl VisionTransformer {
     /// New; refuses what cannot be built, by name.
+    ///
+    /// ```
+    /// # use regard::{DType, Parameters, VisionTransformer};
+    /// # use regard::VisionTransformerConfig;
+    /// let parameters = Parameters::new(DType::F32, 1);
+    /// let config = VisionTransformerConfig { image: [8, 8], patch: 4, ..Default::default() };
+    /// VisionTransformer::new(&parameters, &config)?;
+    /// // a vector for each place: four patches and the class token
+    /// assert_eq!(parameters.tensors()["position"].shape(), [5, 64]);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn new(parameters: &Parameters, config: &VisionTransformerConfig) -> Result<Self> {
         config.check()?;
         let c = config;
@@ -152,17 +188,47 @@ impl VisionTransformer {
     }
 
     /// How it was made.
+    ///
+    /// ```
+    /// # use regard::{DType, Parameters, VisionTransformer};
+    /// # use regard::VisionTransformerConfig;
+    /// let config = VisionTransformerConfig { image: [8, 8], ..Default::default() };
+    /// let model = VisionTransformer::new(&Parameters::new(DType::F32, 1), &config)?;
+    /// assert_eq!(model.config(), &config);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn config(&self) -> &VisionTransformerConfig {
         &self.config
     }
 
     /// Images `[B, C, height, width]` → logits `[B, classes]`.
+    ///
+    /// ```
+    /// # use regard::{DType, Mode, Parameters, Tensor, VisionTransformer};
+    /// # use regard::VisionTransformerConfig;
+    /// let config = VisionTransformerConfig { image: [8, 8], classes: 3, ..Default::default() };
+    /// let model = VisionTransformer::new(&Parameters::new(DType::F32, 1), &config)?;
+    /// let images = Tensor::zeros(&[2, 1, 8, 8], DType::F32)?;
+    /// assert_eq!(model.forward(&images, Mode::Infer)?.shape(), [2, 3]);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn forward(&self, images: &Tensor, mode: Mode) -> Result<Tensor> {
         Ok(self.attend(images, mode, false)?.0)
     }
 
     /// As [`VisionTransformer::forward`], with the weights `[B, H, N, N]` of each block where they
     /// are asked for. N is the number of patches, and 1 more with a class token, which is first.
+    ///
+    /// ```
+    /// # use regard::{DType, Mode, Parameters, Tensor, VisionTransformer};
+    /// # use regard::VisionTransformerConfig;
+    /// let config = VisionTransformerConfig { image: [8, 8], depth: 2, ..Default::default() };
+    /// let model = VisionTransformer::new(&Parameters::new(DType::F32, 1), &config)?;
+    /// let images = Tensor::zeros(&[1, 1, 8, 8], DType::F32)?;
+    /// let (_, weights) = model.attend(&images, Mode::Infer, true)?;
+    /// assert_eq!((weights.len(), weights[0].shape()), (2, &[1, 4, 5, 5][..]));
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn attend(
         &self,
         images: &Tensor,

@@ -51,6 +51,12 @@ pub struct LabelerConfig {
 
 impl LabelerConfig {
     /// An input, an encoder and a number of labels, and nothing else.
+    ///
+    /// ```
+    /// use regard::{EncoderConfig, InputConfig, LabelerConfig};
+    /// let config = LabelerConfig::new(InputConfig::vectors(8), EncoderConfig::None, 5);
+    /// assert_eq!((config.labels, config.hidden, config.neighbours), (5, None, None));
+    /// ```
     pub fn new(input: InputConfig, encoder: EncoderConfig, labels: usize) -> Self {
         Self {
             input,
@@ -66,6 +72,13 @@ impl LabelerConfig {
 
     /// Refuses numbers that cannot be meant, by name. The parts check themselves as they are
     /// built.
+    ///
+    /// ```
+    /// use regard::{EncoderConfig, InputConfig, LabelerConfig};
+    /// let config = LabelerConfig::new(InputConfig::vectors(8), EncoderConfig::None, 5);
+    /// let error = LabelerConfig { label_smoothing: 1.0, ..config }.check().unwrap_err();
+    /// assert_eq!(error.to_string(), "a label smoothing of 1 is not within 0..1");
+    /// ```
     pub fn check(&self) -> Result<()> {
         ensure!(self.labels > 0, "a labeler of 0 labels");
         ensure!(

@@ -31,6 +31,20 @@ pub struct SequenceLabeler {
 }
 
 /// What a [`SequenceLabeler`] gives.
+///
+/// ```
+/// # use regard::{DType, EncoderConfig, InputConfig, LabelerConfig, Mode, Parameters};
+/// # use regard::{SequenceLabeler, Sequences, Tensor, TransformerConfig};
+/// # let encoder = EncoderConfig::Transformer(TransformerConfig::new(16, 4, 2));
+/// # let config = LabelerConfig::new(InputConfig::tokens(100, 8), encoder, 5);
+/// # let labeler = SequenceLabeler::new(&Parameters::new(DType::F32, 1), &config)?;
+/// # let ids = Tensor::from_vec(vec![3i64, 1, 4, 1, 5, 0], &[2, 3])?;
+/// let sequences = Sequences { lengths: Some(&[3, 2]), ..Sequences::new(&ids) };
+/// let labeled = labeler.attend(&sequences, Mode::Infer, false)?;
+/// assert_eq!(labeled.logits.shape(), [2, 3, 5]);
+/// assert!(labeled.weights.is_empty());
+/// # Ok::<(), regard::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Labeled {
     /// Scores of the labels, `[B, N, labels]`; past a sequence's length they mean nothing.
@@ -41,6 +55,16 @@ pub struct Labeled {
 
 impl SequenceLabeler {
     /// New; refuses what cannot be built, by name.
+    ///
+    /// ```
+    /// use regard::{DType, EncoderConfig, InputConfig, LabelerConfig, Parameters, SequenceLabeler};
+    /// let parameters = Parameters::new(DType::F32, 1);
+    /// let alone = LabelerConfig::new(InputConfig::vectors(8), EncoderConfig::None, 5);
+    /// SequenceLabeler::new(&parameters, &LabelerConfig { neighbours: Some(1), ..alone })?;
+    /// // each vector and one on each side of it
+    /// assert_eq!(parameters.count(), 3 * 8 * 5 + 5);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn new(parameters: &Parameters, config: &LabelerConfig) -> Result<Self> {
         config.check()?;
         let c = config;
@@ -59,17 +83,54 @@ impl SequenceLabeler {
     }
 
     /// How it was made.
+    ///
+    /// ```
+    /// # use regard::{DType, EncoderConfig, InputConfig, LabelerConfig, Parameters};
+    /// # use regard::{SequenceLabeler, Sequences, Tensor, TransformerConfig};
+    /// # let encoder = EncoderConfig::Transformer(TransformerConfig::new(16, 4, 2));
+    /// # let config = LabelerConfig::new(InputConfig::tokens(100, 8), encoder, 5);
+    /// # let labeler = SequenceLabeler::new(&Parameters::new(DType::F32, 1), &config)?;
+    /// # let ids = Tensor::from_vec(vec![3i64, 1, 4, 1, 5, 0], &[2, 3])?;
+    /// let sequences = Sequences { lengths: Some(&[3, 2]), ..Sequences::new(&ids) };
+    /// assert_eq!(labeler.config(), &config);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn config(&self) -> &LabelerConfig {
         &self.config
     }
 
     /// Scores of the labels, `[B, N, labels]`.
+    ///
+    /// ```
+    /// # use regard::{DType, EncoderConfig, InputConfig, LabelerConfig, Mode, Parameters};
+    /// # use regard::{SequenceLabeler, Sequences, Tensor, TransformerConfig};
+    /// # let encoder = EncoderConfig::Transformer(TransformerConfig::new(16, 4, 2));
+    /// # let config = LabelerConfig::new(InputConfig::tokens(100, 8), encoder, 5);
+    /// # let labeler = SequenceLabeler::new(&Parameters::new(DType::F32, 1), &config)?;
+    /// # let ids = Tensor::from_vec(vec![3i64, 1, 4, 1, 5, 0], &[2, 3])?;
+    /// let sequences = Sequences { lengths: Some(&[3, 2]), ..Sequences::new(&ids) };
+    /// assert_eq!(labeler.forward(&sequences, Mode::Infer)?.shape(), [2, 3, 5]);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn forward(&self, sequences: &Sequences, mode: Mode) -> Result<Tensor> {
         Ok(self.attend(sequences, mode, false)?.logits)
     }
 
     /// As [`SequenceLabeler::forward`], with the weights of every block and head where they are
     /// asked for.
+    ///
+    /// ```
+    /// # use regard::{DType, EncoderConfig, InputConfig, LabelerConfig, Mode, Parameters};
+    /// # use regard::{SequenceLabeler, Sequences, Tensor, TransformerConfig};
+    /// # let encoder = EncoderConfig::Transformer(TransformerConfig::new(16, 4, 2));
+    /// # let config = LabelerConfig::new(InputConfig::tokens(100, 8), encoder, 5);
+    /// # let labeler = SequenceLabeler::new(&Parameters::new(DType::F32, 1), &config)?;
+    /// # let ids = Tensor::from_vec(vec![3i64, 1, 4, 1, 5, 0], &[2, 3])?;
+    /// let sequences = Sequences { lengths: Some(&[3, 2]), ..Sequences::new(&ids) };
+    /// let weights = labeler.attend(&sequences, Mode::Infer, true)?.weights;
+    /// assert_eq!((weights.len(), weights[0].shape()), (2, &[2, 4, 3, 3][..]));
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn attend(&self, sequences: &Sequences, mode: Mode, weights: bool) -> Result<Labeled> {
         let x = self.reader.forward(sequences, mode)?;
         let encoded = self.encoder.attend(&x, sequences.lengths, mode, weights)?;
@@ -79,6 +140,23 @@ impl SequenceLabeler {
 
     /// The mean loss over all places with a label, for targets `[B, N]`. Padding has none,
     /// whatever its target; a target below 0 says that a place within a sequence has none either.
+    ///
+    /// ```
+    /// # use regard::{DType, EncoderConfig, InputConfig, LabelerConfig, Mode, Parameters};
+    /// # use regard::{SequenceLabeler, Sequences, Tensor, TransformerConfig};
+    /// # let encoder = EncoderConfig::Transformer(TransformerConfig::new(16, 4, 2));
+    /// # let config = LabelerConfig::new(InputConfig::tokens(100, 8), encoder, 5);
+    /// # let labeler = SequenceLabeler::new(&Parameters::new(DType::F32, 1), &config)?;
+    /// # let ids = Tensor::from_vec(vec![3i64, 1, 4, 1, 5, 0], &[2, 3])?;
+    /// let sequences = Sequences { lengths: Some(&[3, 2]), ..Sequences::new(&ids) };
+    /// let loss = |last: i64| -> regard::Result<f64> {
+    ///     let targets = Tensor::from_vec(vec![0i64, 1, 2, 3, 4, last], &[2, 3])?;
+    ///     labeler.loss(&sequences, &targets, Mode::Infer)?.item()
+    /// };
+    /// // the last place is padding
+    /// assert_eq!(loss(0)?, loss(3)?);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn loss(&self, sequences: &Sequences, targets: &Tensor, mode: Mode) -> Result<Tensor> {
         let logits = self.forward(sequences, mode)?;
         let (b, n) = (logits.shape()[0], logits.shape()[1]);
@@ -103,6 +181,19 @@ impl SequenceLabeler {
     }
 
     /// The best label of each place, sequence by sequence, each as long as it is.
+    ///
+    /// ```
+    /// # use regard::{DType, EncoderConfig, InputConfig, LabelerConfig, Parameters};
+    /// # use regard::{SequenceLabeler, Sequences, Tensor, TransformerConfig};
+    /// # let encoder = EncoderConfig::Transformer(TransformerConfig::new(16, 4, 2));
+    /// # let config = LabelerConfig::new(InputConfig::tokens(100, 8), encoder, 5);
+    /// # let labeler = SequenceLabeler::new(&Parameters::new(DType::F32, 1), &config)?;
+    /// # let ids = Tensor::from_vec(vec![3i64, 1, 4, 1, 5, 0], &[2, 3])?;
+    /// let sequences = Sequences { lengths: Some(&[3, 2]), ..Sequences::new(&ids) };
+    /// let lengths: Vec<_> = labeler.predict(&sequences)?.iter().map(Vec::len).collect();
+    /// assert_eq!(lengths, [3, 2]);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn predict(&self, sequences: &Sequences) -> Result<Vec<Vec<usize>>> {
         without_gradients(|| {
             let (_, best) = self.forward(sequences, Mode::Infer)?.max(2)?;

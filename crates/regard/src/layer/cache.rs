@@ -22,17 +22,48 @@ pub struct KeyValueCache {
 
 impl KeyValueCache {
     /// How many keys it holds.
+    ///
+    /// ```
+    /// use regard::{DType, KeyValueCache, Tensor};
+    /// let mut cache = KeyValueCache::default();
+    /// let three = Tensor::zeros(&[1, 2, 3, 4], DType::F32)?;
+    /// cache.extend(&three, &three)?;
+    /// assert_eq!(cache.len(), 3);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn len(&self) -> usize {
         self.length
     }
 
     /// Whether it holds none.
+    ///
+    /// ```
+    /// use regard::{DType, KeyValueCache, Tensor};
+    /// let mut cache = KeyValueCache::default();
+    /// assert!(cache.is_empty());
+    /// let one = Tensor::zeros(&[1, 2, 1, 4], DType::F32)?;
+    /// cache.extend(&one, &one)?;
+    /// assert!(!cache.is_empty());
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn is_empty(&self) -> bool {
         self.length == 0
     }
 
     /// Adds keys and values, and gives all there are. They are taken off the tape: a cache is for
     /// decoding, not for learning.
+    ///
+    /// ```
+    /// use regard::{KeyValueCache, Tensor};
+    /// let mut cache = KeyValueCache::default();
+    /// for step in [1f32, 2.0] {
+    ///     let new = Tensor::from_vec(vec![step], &[1, 1, 1, 1])?;
+    ///     cache.extend(&new, &new)?;
+    /// }
+    /// let third = Tensor::from_vec(vec![3f32], &[1, 1, 1, 1])?;
+    /// assert_eq!(cache.extend(&third, &third)?.0.to_vec::<f32>()?, [1.0, 2.0, 3.0]);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn extend(&mut self, k: &Tensor, v: &Tensor) -> Result<(Tensor, Tensor)> {
         ensure!(
             k.rank() == 4 && v.rank() == 4 && k.shape()[..3] == v.shape()[..3],

@@ -23,6 +23,15 @@ pub struct Embedding {
 
 impl Embedding {
     /// New, drawn with deviation width^−½; `padding` is 0 and stays so.
+    ///
+    /// ```
+    /// use regard::{DType, Embedding, Parameters};
+    /// let parameters = Parameters::new(DType::F32, 1);
+    /// assert_eq!(Embedding::new(&parameters, 100, 8, None)?.weight.tensor().shape(), [100, 8]);
+    /// let error = Embedding::new(&parameters.at("other"), 100, 8, Some(100)).unwrap_err();
+    /// assert_eq!(error.to_string(), "padding token 100 of 100");
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn new(
         parameters: &Parameters,
         vocabulary: usize,
@@ -44,6 +53,14 @@ impl Embedding {
     }
 
     /// The vectors of tokens.
+    ///
+    /// ```
+    /// use regard::{DType, Embedding, Parameters, Tensor};
+    /// let embedding = Embedding::new(&Parameters::new(DType::F32, 1), 100, 8, None)?;
+    /// let x = embedding.forward(&Tensor::from_vec(vec![5i64, 7, 5], &[3])?)?;
+    /// assert_eq!(x.select(0, 0)?.to_vec::<f32>()?, x.select(0, 2)?.to_vec::<f32>()?);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn forward(&self, ids: &Tensor) -> Result<Tensor> {
         self.weight.tensor().embed(ids, self.padding)
     }

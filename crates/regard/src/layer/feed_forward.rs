@@ -28,6 +28,15 @@ pub struct FeedForward {
 
 impl FeedForward {
     /// New, with parameters `linear1` and `linear2`.
+    ///
+    /// ```
+    /// use regard::{DType, FeedForward, Nonlinearity, Parameters};
+    /// let parameters = Parameters::new(DType::F32, 1);
+    /// FeedForward::new(&parameters, 8, 32, Nonlinearity::Gelu, 0.1)?;
+    /// assert_eq!(parameters.tensors()["linear1.weight"].shape(), [32, 8]);
+    /// assert_eq!(parameters.tensors()["linear2.weight"].shape(), [8, 32]);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn new(
         parameters: &Parameters,
         width: usize,
@@ -44,6 +53,17 @@ impl FeedForward {
     }
 
     /// For each vector on its own.
+    ///
+    /// ```
+    /// use regard::{DType, FeedForward, Mode, Nonlinearity, Parameters, Random};
+    /// let parameters = Parameters::new(DType::F64, 1);
+    /// let feed = FeedForward::new(&parameters, 8, 32, Nonlinearity::Gelu, 0.1)?;
+    /// let x = Random::new(1).normal(&[5, 8], 0.0, 1.0, DType::F64)?;
+    /// let alone = feed.forward(&x.narrow(0, 2, 1)?, Mode::Infer)?;
+    /// let among = feed.forward(&x, Mode::Infer)?.narrow(0, 2, 1)?;
+    /// assert!(alone.squared_error(&among)?.item()? < 1e-20);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn forward(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
         let inner = self.linear1.activated(x, self.activation)?;
         self.linear2.forward(&mode.dropout(&inner, self.dropout)?)

@@ -7,6 +7,15 @@ use regard_tensor::{Init, Parameter, Parameters, Result, Tensor, ensure};
 use serde::{Deserialize, Serialize};
 
 /// What a [`MultiHeadAttention`] is made of.
+///
+/// ```
+/// use regard::{MultiHeadConfig, Position};
+/// let config: MultiHeadConfig =
+///     serde_json::from_str(r#"{ "heads": 8, "key_heads": 2, "position": "rotary" }"#).unwrap();
+/// assert_eq!((config.key_heads, config.position), (Some(2), Position::Rotary));
+/// config.check()?;
+/// # Ok::<(), regard::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct MultiHeadConfig {
@@ -48,11 +57,23 @@ impl Default for MultiHeadConfig {
 
 impl MultiHeadConfig {
     /// Heads of a width, all else as usual.
+    ///
+    /// ```
+    /// use regard::MultiHeadConfig;
+    /// let config = MultiHeadConfig::new(32, 8);
+    /// assert_eq!(config, MultiHeadConfig { width: 32, heads: 8, ..Default::default() });
+    /// ```
     pub fn new(width: usize, heads: usize) -> Self {
         Self { width, heads, ..Self::default() }
     }
 
     /// Refuses what cannot be built, by name.
+    ///
+    /// ```
+    /// use regard::MultiHeadConfig;
+    /// let error = MultiHeadConfig { key_heads: Some(3), ..MultiHeadConfig::new(32, 4) }.check();
+    /// assert_eq!(error.unwrap_err().to_string(), "3 key heads do not divide 4 query heads");
+    /// ```
     pub fn check(&self) -> Result<()> {
         let (width, heads) = (self.width, self.heads);
         ensure!(width > 0, "width is 0");
@@ -118,6 +139,15 @@ enum Projection {
 
 impl MultiHeadAttention {
     /// New, with Glorot's weights.
+    ///
+    /// ```
+    /// use regard::{DType, MultiHeadAttention, MultiHeadConfig, Parameters};
+    /// let parameters = Parameters::new(DType::F32, 1);
+    /// MultiHeadAttention::new(&parameters, &MultiHeadConfig::new(32, 4))?;
+    /// // the projections of q, k and v in one
+    /// assert_eq!(parameters.tensors()["in_proj_weight"].shape(), [3 * 32, 32]);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn new(parameters: &Parameters, config: &MultiHeadConfig) -> Result<Self> {
         config.check()?;
         let MultiHeadConfig { width, heads, .. } = *config;
@@ -152,6 +182,19 @@ impl MultiHeadAttention {
     }
 
     /// q `[B, Nq, width]`, k `[B, Nk, key width]`, v `[B, Nk, value width]` → `[B, Nq, width]`.
+    ///
+    /// ```
+    /// # use regard::{DType, Mask, Mode, MultiHeadAttention, MultiHeadConfig};
+    /// # use regard::{Parameters, Random};
+    /// # let parameters = Parameters::new(DType::F64, 1);
+    /// # let attention = MultiHeadAttention::new(&parameters, &MultiHeadConfig::new(8, 2))?;
+    /// # let random = Random::new(1);
+    /// let x = random.normal(&[2, 3, 8], 0.0, 1.0, DType::F64)?;
+    /// let memory = random.normal(&[2, 5, 8], 0.0, 1.0, DType::F64)?;
+    /// let y = attention.forward(&x, &memory, &memory, &Mask::none(), Mode::Infer)?;
+    /// assert_eq!(y.shape(), [2, 3, 8]);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn forward(
         &self,
         q: &Tensor,
@@ -165,6 +208,19 @@ impl MultiHeadAttention {
 
     /// As [`MultiHeadAttention::forward`], with the weights `[B, H, Nq, Nk]` where they are asked
     /// for.
+    ///
+    /// ```
+    /// # use regard::{DType, Mask, Mode, MultiHeadAttention, MultiHeadConfig};
+    /// # use regard::{Parameters, Random};
+    /// # let parameters = Parameters::new(DType::F64, 1);
+    /// # let attention = MultiHeadAttention::new(&parameters, &MultiHeadConfig::new(8, 2))?;
+    /// # let random = Random::new(1);
+    /// let x = random.normal(&[2, 3, 8], 0.0, 1.0, DType::F64)?;
+    /// let weights = attention.attend(&x, &x, &x, &Mask::causal(), Mode::Infer, true)?.weights.unwrap();
+    /// assert_eq!(weights.shape(), [2, 2, 3, 3]);
+    /// assert_eq!(weights.to_vec::<f64>()?[1..3], [0.0, 0.0]);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn attend(
         &self,
         q: &Tensor,
@@ -184,6 +240,21 @@ impl MultiHeadAttention {
 
     /// Decoding: attends from new places to all there were before and to themselves, and keeps
     /// their keys and values. x is `[B, N, width]`.
+    ///
+    /// ```
+    /// # use regard::{DType, KeyValueCache, Mask, Mode, MultiHeadAttention, MultiHeadConfig};
+    /// # use regard::{Parameters, Random};
+    /// # let parameters = Parameters::new(DType::F64, 1);
+    /// # let attention = MultiHeadAttention::new(&parameters, &MultiHeadConfig::new(8, 2))?;
+    /// # let random = Random::new(1);
+    /// let x = random.normal(&[1, 2, 8], 0.0, 1.0, DType::F64)?;
+    /// let mut cache = KeyValueCache::default();
+    /// attention.extend(&x.narrow(1, 0, 1)?, &mut cache, &Mask::causal(), false)?;
+    /// let second = attention.extend(&x.narrow(1, 1, 1)?, &mut cache, &Mask::causal(), false)?.out;
+    /// let whole = attention.forward(&x, &x, &x, &Mask::causal(), Mode::Infer)?;
+    /// assert!(second.squared_error(&whole.narrow(1, 1, 1)?)?.item()? < 1e-20);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn extend(
         &self,
         x: &Tensor,
@@ -200,12 +271,38 @@ impl MultiHeadAttention {
     }
 
     /// Decoding: the keys and values of a memory, projected once for all steps.
+    ///
+    /// ```
+    /// # use regard::{DType, MultiHeadAttention, MultiHeadConfig};
+    /// # use regard::{Parameters, Random};
+    /// # let parameters = Parameters::new(DType::F64, 1);
+    /// # let attention = MultiHeadAttention::new(&parameters, &MultiHeadConfig::new(8, 2))?;
+    /// # let random = Random::new(1);
+    /// let (k, v) = attention.remember(&random.normal(&[3, 5, 8], 0.0, 1.0, DType::F64)?)?;
+    /// // [B, heads, N, head width]
+    /// assert_eq!((k.shape(), v.shape()), (&[3, 2, 5, 4][..], &[3, 2, 5, 4][..]));
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn remember(&self, memory: &Tensor) -> Result<(Tensor, Tensor)> {
         let [_, k, v] = self.project(&memory.narrow(1, 0, 0)?, memory, memory)?;
         Ok((k, v))
     }
 
     /// Decoding: attends from x `[B, N, width]` to a remembered memory.
+    ///
+    /// ```
+    /// # use regard::{DType, Mask, Mode, MultiHeadAttention, MultiHeadConfig};
+    /// # use regard::{Parameters, Random};
+    /// # let parameters = Parameters::new(DType::F64, 1);
+    /// # let attention = MultiHeadAttention::new(&parameters, &MultiHeadConfig::new(8, 2))?;
+    /// # let random = Random::new(1);
+    /// let x = random.normal(&[1, 1, 8], 0.0, 1.0, DType::F64)?;
+    /// let memory = random.normal(&[1, 5, 8], 0.0, 1.0, DType::F64)?;
+    /// let recalled = attention.recall(&x, &attention.remember(&memory)?, &Mask::none(), false)?.out;
+    /// let attended = attention.forward(&x, &memory, &memory, &Mask::none(), Mode::Infer)?;
+    /// assert!(recalled.squared_error(&attended)?.item()? < 1e-20);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn recall(
         &self,
         x: &Tensor,

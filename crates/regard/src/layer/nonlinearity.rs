@@ -38,6 +38,11 @@ pub enum Nonlinearity {
 
 impl Nonlinearity {
     /// As the kernels know it.
+    ///
+    /// ```
+    /// use regard::{Nonlinearity, Pointwise};
+    /// assert!(matches!(Nonlinearity::LeakyRelu.pointwise(), Pointwise::LeakyRelu(0.2)));
+    /// ```
     pub fn pointwise(self) -> Pointwise {
         match self {
             Self::Relu => Pointwise::Relu,
@@ -53,6 +58,13 @@ impl Nonlinearity {
     }
 
     /// f(x)
+    ///
+    /// ```
+    /// use regard::{Nonlinearity, Tensor};
+    /// let x = Tensor::from_vec(vec![-1f32, 2.0], &[2])?;
+    /// assert_eq!(Nonlinearity::Relu.of(&x)?.to_vec::<f32>()?, [0.0, 2.0]);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn of(self, x: &Tensor) -> Result<Tensor> {
         if self == Self::Identity { Ok(x.clone()) } else { x.activate(self.pointwise()) }
     }

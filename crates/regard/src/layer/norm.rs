@@ -23,6 +23,14 @@ pub struct LayerNorm {
 
 impl LayerNorm {
     /// New, with a gain of 1 and no shift.
+    ///
+    /// ```
+    /// use regard::{DType, LayerNorm, Parameters};
+    /// let norm = LayerNorm::new(&Parameters::new(DType::F32, 1), 2)?;
+    /// assert_eq!(norm.weight.tensor().to_vec::<f32>()?, [1.0, 1.0]);
+    /// assert_eq!(norm.bias.tensor().to_vec::<f32>()?, [0.0, 0.0]);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn new(parameters: &Parameters, width: usize) -> Result<Self> {
         ensure!(width > 0, "layer norm over a width of 0");
         Ok(Self {
@@ -33,6 +41,15 @@ impl LayerNorm {
     }
 
     /// Over the last axis.
+    ///
+    /// ```
+    /// use regard::{DType, LayerNorm, Parameters, Tensor};
+    /// let norm = LayerNorm::new(&Parameters::new(DType::F64, 1), 2)?;
+    /// norm.bias.set(&Tensor::from_vec(vec![5.0, 5.0], &[2])?)?;
+    /// let y = norm.forward(&Tensor::from_vec(vec![10.0, 30.0], &[1, 2])?)?.to_vec::<f64>()?;
+    /// assert!((y[0] - 4.0).abs() < 1e-3 && (y[1] - 6.0).abs() < 1e-3);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         x.layer_norm(&self.weight.tensor(), &self.bias.tensor(), self.eps)
     }

@@ -4,6 +4,14 @@ use regard_tensor::{DType, Result, Tensor, ensure};
 use serde::{Deserialize, Serialize};
 
 /// How a model knows about order.
+///
+/// ```
+/// use regard::{MultiHeadConfig, Position};
+/// assert_eq!(serde_json::from_str::<Position>("\"alibi\"").unwrap(), Position::Alibi);
+/// let odd = MultiHeadConfig { position: Position::Rotary, ..MultiHeadConfig::new(6, 2) };
+/// let error = odd.check().unwrap_err().to_string();
+/// assert_eq!(error, "rotary positions turn pairs; a head width of 3 is odd");
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Position {

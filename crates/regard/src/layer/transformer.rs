@@ -9,6 +9,12 @@ use regard_tensor::{Parameters, Result, Tensor, ensure};
 use serde::{Deserialize, Serialize};
 
 /// What a block is made of.
+///
+/// ```
+/// use regard::BlockConfig;
+/// let config: BlockConfig = serde_json::from_str(r#"{ "width": 32, "norm_first": false }"#).unwrap();
+/// assert_eq!((config.heads, config.feed_forward, config.norm_first), (4, 256, false));
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct BlockConfig {
@@ -62,6 +68,12 @@ impl BlockConfig {
     }
 
     /// Refuses what cannot be built, by name.
+    ///
+    /// ```
+    /// use regard::BlockConfig;
+    /// let error = BlockConfig { feed_forward: 0, ..BlockConfig::default() }.check().unwrap_err();
+    /// assert_eq!(error.to_string(), "a feed-forward layer of width 0");
+    /// ```
     pub fn check(&self) -> Result<()> {
         self.attention(self.position).check()?;
         ensure!(self.feed_forward > 0, "a feed-forward layer of width 0");
@@ -93,6 +105,16 @@ pub struct EncoderBlock {
 
 impl EncoderBlock {
     /// New.
+    ///
+    /// ```
+    /// # use regard::{BlockConfig, DType, EncoderBlock, Parameters};
+    /// # let config = BlockConfig { width: 8, heads: 2, feed_forward: 16, ..BlockConfig::default() };
+    /// # let parameters = Parameters::new(DType::F32, 1);
+    /// EncoderBlock::new(&parameters, &config)?;
+    /// assert_eq!(parameters.tensors()["self_attn.in_proj_weight"].shape(), [24, 8]);
+    /// assert_eq!(parameters.tensors()["linear1.weight"].shape(), [16, 8]);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn new(parameters: &Parameters, config: &BlockConfig) -> Result<Self> {
         config.check()?;
         let c = config;
@@ -110,11 +132,33 @@ impl EncoderBlock {
     }
 
     /// `[B, N, width]` → `[B, N, width]`.
+    ///
+    /// ```
+    /// # use regard::{BlockConfig, DType, EncoderBlock, Mask, Mode, Parameters, Random};
+    /// # let config = BlockConfig { width: 8, heads: 2, feed_forward: 16, ..BlockConfig::default() };
+    /// # let parameters = Parameters::new(DType::F32, 1);
+    /// let block = EncoderBlock::new(&parameters, &config)?;
+    /// let x = Random::new(1).normal(&[2, 5, 8], 0.0, 1.0, DType::F32)?;
+    /// assert_eq!(block.forward(&x, &Mask::none(), Mode::Infer)?.shape(), [2, 5, 8]);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn forward(&self, x: &Tensor, mask: &Mask, mode: Mode) -> Result<Tensor> {
         Ok(self.attend(x, mask, mode, false)?.0)
     }
 
     /// As [`EncoderBlock::forward`], with the weights `[B, H, N, N]` where they are asked for.
+    ///
+    /// ```
+    /// # use regard::{BlockConfig, DType, EncoderBlock, Mask, Mode, Parameters, Random};
+    /// # let config = BlockConfig { width: 8, heads: 2, feed_forward: 16, ..BlockConfig::default() };
+    /// # let parameters = Parameters::new(DType::F32, 1);
+    /// let block = EncoderBlock::new(&parameters, &config)?;
+    /// let x = Random::new(1).normal(&[2, 5, 8], 0.0, 1.0, DType::F32)?;
+    /// let (_, weights) = block.attend(&x, &Mask::none(), Mode::Infer, true)?;
+    /// assert_eq!(weights.unwrap().shape(), [2, 2, 5, 5]);
+    /// assert!(block.attend(&x, &Mask::none(), Mode::Infer, false)?.1.is_none());
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn attend(
         &self,
         x: &Tensor,
@@ -177,6 +221,23 @@ pub(crate) struct Seen {
 }
 
 /// What a [`DecoderBlock`] keeps between the steps of decoding.
+///
+/// ```
+/// # use regard::{BlockConfig, DType, DecoderBlock, Mask, Parameters, Random};
+/// # let config = BlockConfig { width: 8, heads: 2, feed_forward: 16, ..BlockConfig::default() };
+/// # let block = DecoderBlock::new(&Parameters::new(DType::F64, 1), &config)?;
+/// # let random = Random::new(1);
+/// # let x = random.normal(&[2, 3, 8], 0.0, 1.0, DType::F64)?;
+/// # let memory = random.normal(&[2, 5, 8], 0.0, 1.0, DType::F64)?;
+/// let mut cache = block.start(&memory)?;
+/// let first = x.narrow(1, 0, 1)?;
+/// let (a, _) = block.extend(&first, &mut cache, &Mask::none(), false)?;
+/// // the same vector again is the second place, and sees the first
+/// let (b, weights) = block.extend(&first, &mut cache, &Mask::none(), true)?;
+/// assert_eq!((a.shape(), b.shape()), (&[2, 1, 8][..], &[2, 1, 8][..]));
+/// assert_eq!(weights.unwrap().shape(), [2, 2, 1, 5]);
+/// # Ok::<(), regard::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct DecoderCache {
     own: KeyValueCache,
@@ -192,6 +253,20 @@ enum Memory {
 
 impl DecoderCache {
     /// Keeps and repeats batch items: what a beam does when its hypotheses change places.
+    ///
+    /// ```
+    /// # use regard::{BlockConfig, DType, DecoderBlock, Mask, Parameters, Random};
+    /// # let config = BlockConfig { width: 8, heads: 2, feed_forward: 16, ..BlockConfig::default() };
+    /// # let block = DecoderBlock::new(&Parameters::new(DType::F64, 1), &config)?;
+    /// # let random = Random::new(1);
+    /// # let x = random.normal(&[2, 3, 8], 0.0, 1.0, DType::F64)?;
+    /// # let memory = random.normal(&[2, 5, 8], 0.0, 1.0, DType::F64)?;
+    /// let mut cache = block.start(&memory)?;
+    /// cache.reorder(&[1, 1, 0])?;
+    /// let three = random.normal(&[3, 1, 8], 0.0, 1.0, DType::F64)?;
+    /// assert_eq!(block.extend(&three, &mut cache, &Mask::none(), false)?.0.shape(), [3, 1, 8]);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn reorder(&mut self, items: &[usize]) -> Result<()> {
         self.memory = match &self.memory {
             Memory::Heads(k, v) => Memory::Heads(k.pick(items)?, v.pick(items)?),
@@ -208,6 +283,15 @@ impl DecoderCache {
 
 impl DecoderBlock {
     /// New.
+    ///
+    /// ```
+    /// use regard::{BlockConfig, DType, DecoderBlock, Parameters};
+    /// let parameters = Parameters::new(DType::F32, 1);
+    /// let config = BlockConfig { width: 8, heads: 2, feed_forward: 16, ..BlockConfig::default() };
+    /// DecoderBlock::new(&parameters, &config)?;
+    /// assert_eq!(parameters.tensors()["multihead_attn.in_proj_weight"].shape(), [24, 8]);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn new(parameters: &Parameters, config: &BlockConfig) -> Result<Self> {
         config.check()?;
         // Distances between two sequences mean nothing, so no positions here.
@@ -262,6 +346,19 @@ impl DecoderBlock {
 
     /// x `[B, N, width]`, memory `[B, M, width]` → `[B, N, width]`, and the weights on the memory
     /// `[B, H, N, M]` where they are asked for. `mask` is for x itself and should be causal.
+    ///
+    /// ```
+    /// # use regard::{BlockConfig, DType, DecoderBlock, Mask, Mode, Parameters, Random};
+    /// # let config = BlockConfig { width: 8, heads: 2, feed_forward: 16, ..BlockConfig::default() };
+    /// # let block = DecoderBlock::new(&Parameters::new(DType::F64, 1), &config)?;
+    /// # let random = Random::new(1);
+    /// # let x = random.normal(&[2, 3, 8], 0.0, 1.0, DType::F64)?;
+    /// # let memory = random.normal(&[2, 5, 8], 0.0, 1.0, DType::F64)?;
+    /// let (y, weights) = block.attend(&x, &memory, &Mask::causal(), &Mask::none(), Mode::Infer, true)?;
+    /// assert_eq!(y.shape(), [2, 3, 8]);
+    /// assert_eq!(weights.unwrap().shape(), [2, 2, 3, 5]);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn attend(
         &self,
         x: &Tensor,
@@ -324,6 +421,20 @@ impl DecoderBlock {
     }
 
     /// What decoding over a memory starts with.
+    ///
+    /// ```
+    /// # use regard::{BlockConfig, DType, DecoderBlock, Mask, Parameters, Random};
+    /// # let config = BlockConfig { width: 8, heads: 2, feed_forward: 16, ..BlockConfig::default() };
+    /// # let block = DecoderBlock::new(&Parameters::new(DType::F64, 1), &config)?;
+    /// # let random = Random::new(1);
+    /// # let x = random.normal(&[2, 3, 8], 0.0, 1.0, DType::F64)?;
+    /// # let memory = random.normal(&[2, 5, 8], 0.0, 1.0, DType::F64)?;
+    /// let mut cache = block.start(&memory)?;
+    /// let (_, weights) = block.extend(&x, &mut cache, &Mask::none(), true)?;
+    /// // three places on the five of the memory
+    /// assert_eq!(weights.unwrap().shape(), [2, 2, 3, 5]);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn start(&self, memory: &Tensor) -> Result<DecoderCache> {
         let memory = match &self.cross {
             Cross::Heads(heads) => {
@@ -338,6 +449,21 @@ impl DecoderBlock {
     }
 
     /// As [`DecoderBlock::attend`] for the next places only, with what was kept of those before.
+    ///
+    /// ```
+    /// # use regard::{BlockConfig, DType, DecoderBlock, Mask, Mode, Parameters, Random};
+    /// # let config = BlockConfig { width: 8, heads: 2, feed_forward: 16, ..BlockConfig::default() };
+    /// # let block = DecoderBlock::new(&Parameters::new(DType::F64, 1), &config)?;
+    /// # let random = Random::new(1);
+    /// # let x = random.normal(&[2, 3, 8], 0.0, 1.0, DType::F64)?;
+    /// # let memory = random.normal(&[2, 5, 8], 0.0, 1.0, DType::F64)?;
+    /// let mut cache = block.start(&memory)?;
+    /// block.extend(&x.narrow(1, 0, 2)?, &mut cache, &Mask::none(), false)?;
+    /// let (third, _) = block.extend(&x.narrow(1, 2, 1)?, &mut cache, &Mask::none(), false)?;
+    /// let (whole, _) = block.attend(&x, &memory, &Mask::causal(), &Mask::none(), Mode::Infer, false)?;
+    /// assert!(third.squared_error(&whole.narrow(1, 2, 1)?)?.item()? < 1e-20);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn extend(
         &self,
         x: &Tensor,

@@ -58,6 +58,16 @@ pub struct LearnedQueries {
 
 impl LearnedQueries {
     /// `count` queries of width `dq` for keys of width `dk`, with Glorot's first values.
+    ///
+    /// ```
+    /// use regard::{DType, LearnedQueries, MechanismConfig, Parameters};
+    /// let parameters = Parameters::new(DType::F32, 1);
+    /// let two = LearnedQueries::new(&parameters, &MechanismConfig::default(), 2, 4, 4)?;
+    /// assert_eq!(two.query.tensor().shape(), [2, 4]);
+    /// let error = LearnedQueries::new(&parameters, &MechanismConfig::default(), 0, 4, 4).unwrap_err();
+    /// assert_eq!(error.to_string(), "attention with 0 learned queries");
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn new(
         parameters: &Parameters,
         config: &MechanismConfig,
@@ -80,6 +90,19 @@ impl LearnedQueries {
 
     /// k `[B, N, Dk]`, v `[B, N, Dv]` → `[B, M · Dv]`; the weights, where they are asked for, are
     /// `[B, M, N]`.
+    ///
+    /// ```
+    /// # use regard::{DType, LearnedQueries, Mask, MechanismConfig, Mode, Parameters, Random};
+    /// # let parameters = Parameters::new(DType::F64, 1);
+    /// # let two = LearnedQueries::new(&parameters, &MechanismConfig::default(), 2, 4, 4)?;
+    /// # let x = Random::new(1).normal(&[3, 7, 4], 0.0, 1.0, DType::F64)?;
+    /// let attended = two.attend(&x, &x, &Mask::lengths(&[7, 7, 2]), Mode::Infer, true)?;
+    /// assert_eq!(attended.out.shape(), [3, 8]);
+    /// // the padding of the last has no weight
+    /// let last = attended.weights.unwrap().select(0, 2)?.select(0, 0)?.to_vec::<f64>()?;
+    /// assert_eq!(last[2..], [0.0; 5]);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn attend(
         &self,
         k: &Tensor,
@@ -94,6 +117,17 @@ impl LearnedQueries {
     }
 
     /// The softmax probabilities `[B, M, N]` of the keys, whatever the weighting.
+    ///
+    /// ```
+    /// # use regard::{DType, LearnedQueries, Mask, MechanismConfig, Parameters, Random};
+    /// # let parameters = Parameters::new(DType::F64, 1);
+    /// # let two = LearnedQueries::new(&parameters, &MechanismConfig::default(), 2, 4, 4)?;
+    /// # let x = Random::new(1).normal(&[3, 7, 4], 0.0, 1.0, DType::F64)?;
+    /// let p = two.probabilities(&x, &Mask::none())?;
+    /// assert_eq!(p.shape(), [3, 2, 7]);
+    /// assert!(p.sum(2)?.to_vec::<f64>()?.iter().all(|sum| (sum - 1.0).abs() < 1e-9));
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn probabilities(&self, k: &Tensor, mask: &Mask) -> Result<Tensor> {
         ensure!(k.rank() == 3, "keys of shape {:?}; they are [B, N, Dk]", k.shape());
         self.mechanism.probabilities(&self.queries(k.shape()[0])?, k, mask)

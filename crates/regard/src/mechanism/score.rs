@@ -6,6 +6,15 @@ use regard_tensor::{Init, Parameter, Parameters, Result, Tensor, ensure};
 use serde::{Deserialize, Serialize};
 
 /// A score s(k, q), with keys of width Dk and queries of width Dq.
+///
+/// ```
+/// use regard::{DType, Mechanism, MechanismConfig, Parameters, ScoreConfig};
+/// let score: ScoreConfig = serde_json::from_str(r#"{ "low-rank": { "rank": 4 } }"#).unwrap();
+/// assert_eq!(score, ScoreConfig::LowRank { rank: 4 });
+/// let dot = MechanismConfig::new(ScoreConfig::Dot);
+/// let error = Mechanism::new(&Parameters::new(DType::F32, 1), &dot, 6, 10).unwrap_err().to_string();
+/// assert_eq!(error, "the dot score needs equal widths; queries have 6, keys 10");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", rename_all_fields = "kebab-case", deny_unknown_fields)]
 pub enum ScoreConfig {
@@ -52,6 +61,22 @@ pub enum ScoreConfig {
 }
 
 /// What a bilinear score is multiplied by.
+///
+/// ```
+/// use regard::{BilinearScale, DType, Mask, Mechanism, MechanismConfig, Mode, Parameters};
+/// use regard::{ScoreConfig, Tensor, Weighting};
+/// let score = ScoreConfig::Bilinear { scale: BilinearScale::Root };
+/// let config = MechanismConfig { weighting: Weighting::None, ..MechanismConfig::new(score) };
+/// let parameters = Parameters::new(DType::F32, 1);
+/// let plain = Mechanism::new(&parameters, &config, 4, 4)?;
+/// let ones = |shape: &[usize]| Tensor::full(shape, 1.0, DType::F32);
+/// parameters.all()[0].set(&ones(&[4, 4])?)?;
+/// let one = ones(&[1, 1, 4])?;
+/// // 16 over the root of 4
+/// let weights = plain.attend(&one, &one, &one, &Mask::none(), Mode::Infer, true)?.weights.unwrap();
+/// assert_eq!(weights.item()?, 8.0);
+/// # Ok::<(), regard::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BilinearScale {

@@ -8,6 +8,13 @@ use regard_tensor::{Parameters, Result, Tensor, ensure};
 use serde::{Deserialize, Serialize};
 
 /// What a [`Mechanism`] is made of.
+///
+/// ```
+/// use regard::{MechanismConfig, ScoreConfig, Weighting};
+/// let config = r#"{ "score": "dot", "weighting": "sparsemax" }"#;
+/// let config: MechanismConfig = serde_json::from_str(config).unwrap();
+/// assert_eq!((config.score, config.weighting), (ScoreConfig::Dot, Weighting::Sparsemax));
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct MechanismConfig {
@@ -34,6 +41,11 @@ impl Default for MechanismConfig {
 
 impl MechanismConfig {
     /// A score under softmax.
+    ///
+    /// ```
+    /// use regard::{MechanismConfig, ScoreConfig, Weighting};
+    /// assert_eq!(MechanismConfig::new(ScoreConfig::Dot).weighting, Weighting::Softmax);
+    /// ```
     pub fn new(score: ScoreConfig) -> Self {
         Self { score, ..Self::default() }
     }
@@ -62,6 +74,22 @@ pub struct Mechanism {
 }
 
 /// Keys made ready to be scored, once for many queries.
+///
+/// ```
+/// # use regard::{DType, Mask, Mechanism, MechanismConfig, Mode, Parameters, Random, ScoreConfig};
+/// # let config = MechanismConfig::new(ScoreConfig::Additive { hidden: 16 });
+/// # let additive = Mechanism::new(&Parameters::new(DType::F64, 1), &config, 6, 10)?;
+/// # let random = Random::new(1);
+/// let q = random.normal(&[2, 3, 6], 0.0, 1.0, DType::F64)?;
+/// let memory = random.normal(&[2, 7, 10], 0.0, 1.0, DType::F64)?;
+/// let keys = additive.keys(&memory)?;
+/// for q in [&q, &q.scale(2.0)?] {
+///     let ready = additive.attend_keys(q, &keys, &memory, &Mask::none(), Mode::Infer, false)?.out;
+///     let anew = additive.attend(q, &memory, &memory, &Mask::none(), Mode::Infer, false)?.out;
+///     assert!(ready.squared_error(&anew)?.item()? < 1e-20);
+/// }
+/// # Ok::<(), regard::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Keys {
     pub(super) k: Tensor,
@@ -71,6 +99,20 @@ pub struct Keys {
 
 impl Keys {
     /// Keeps and repeats batch items: what a beam does when its hypotheses change places.
+    ///
+    /// ```
+    /// # use regard::{DType, Mask, Mechanism, MechanismConfig, Mode, Parameters, Random, ScoreConfig};
+    /// # let config = MechanismConfig::new(ScoreConfig::Additive { hidden: 16 });
+    /// # let additive = Mechanism::new(&Parameters::new(DType::F64, 1), &config, 6, 10)?;
+    /// # let random = Random::new(1);
+    /// let q = random.normal(&[2, 3, 6], 0.0, 1.0, DType::F64)?;
+    /// let memory = random.normal(&[2, 7, 10], 0.0, 1.0, DType::F64)?;
+    /// let twice = additive.keys(&memory)?.reorder(&[1, 1])?;
+    /// let (q, v) = (q.pick(&[0, 0])?, memory.pick(&[1, 1])?);
+    /// let out = additive.attend_keys(&q, &twice, &v, &Mask::none(), Mode::Infer, false)?.out;
+    /// assert_eq!(out.select(0, 0)?.to_vec::<f64>()?, out.select(0, 1)?.to_vec::<f64>()?);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn reorder(&self, items: &[usize]) -> Result<Self> {
         let pick = |x: &Option<Tensor>| x.as_ref().map(|x| x.pick(items)).transpose();
         Ok(Self { k: self.k.pick(items)?, bias: pick(&self.bias)?, centre: pick(&self.centre)? })
@@ -79,6 +121,13 @@ impl Keys {
 
 impl Mechanism {
     /// For queries of width `dq` and keys of width `dk`; refuses a score that cannot join them.
+    ///
+    /// ```
+    /// use regard::{DType, Mechanism, MechanismConfig, Parameters};
+    /// let config = MechanismConfig { temperature: 0.0, ..MechanismConfig::default() };
+    /// let error = Mechanism::new(&Parameters::new(DType::F32, 1), &config, 4, 4).unwrap_err();
+    /// assert_eq!(error.to_string(), "a temperature of 0");
+    /// ```
     pub fn new(
         parameters: &Parameters,
         config: &MechanismConfig,
@@ -100,11 +149,32 @@ impl Mechanism {
     }
 
     /// How it was made.
+    ///
+    /// ```
+    /// use regard::{DType, Mechanism, MechanismConfig, Parameters};
+    /// let config = MechanismConfig::default();
+    /// let plain = Mechanism::new(&Parameters::new(DType::F32, 1), &config, 4, 4)?;
+    /// assert_eq!(plain.config(), &config);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn config(&self) -> &MechanismConfig {
         &self.config
     }
 
     /// Keys `[B, Nk, Dk]` made ready, once for many queries.
+    ///
+    /// ```
+    /// # use regard::{DType, Mechanism, MechanismConfig, Parameters, Random, ScoreConfig};
+    /// # let config = MechanismConfig::new(ScoreConfig::Additive { hidden: 16 });
+    /// # let additive = Mechanism::new(&Parameters::new(DType::F64, 1), &config, 6, 10)?;
+    /// # let random = Random::new(1);
+    /// let q = random.normal(&[2, 3, 6], 0.0, 1.0, DType::F64)?;
+    /// let memory = random.normal(&[2, 7, 10], 0.0, 1.0, DType::F64)?;
+    /// assert!(additive.keys(&memory).is_ok());
+    /// let error = additive.keys(&memory.select(0, 0)?).unwrap_err();
+    /// assert_eq!(error.to_string(), "keys of shape [7, 10]; they are [B, Nk, Dk]");
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn keys(&self, k: &Tensor) -> Result<Keys> {
         ensure!(k.rank() == 3, "keys of shape {:?}; they are [B, Nk, Dk]", k.shape());
         let centre = self.scorer.centre(k)?;
@@ -114,6 +184,19 @@ impl Mechanism {
 
     /// q `[B, Nq, Dq]`, k `[B, Nk, Dk]`, v `[B, Nk, Dv]` → `[B, Nq, Dv]`, with the weights
     /// `[B, Nq, Nk]` where they are asked for.
+    ///
+    /// ```
+    /// # use regard::{DType, Mask, Mechanism, MechanismConfig, Mode, Parameters, Random, ScoreConfig};
+    /// # let config = MechanismConfig::new(ScoreConfig::Additive { hidden: 16 });
+    /// # let additive = Mechanism::new(&Parameters::new(DType::F64, 1), &config, 6, 10)?;
+    /// # let random = Random::new(1);
+    /// let q = random.normal(&[2, 3, 6], 0.0, 1.0, DType::F64)?;
+    /// let memory = random.normal(&[2, 7, 10], 0.0, 1.0, DType::F64)?;
+    /// let attended = additive.attend(&q, &memory, &memory, &Mask::none(), Mode::Infer, true)?;
+    /// assert_eq!(attended.out.shape(), [2, 3, 10]);
+    /// assert_eq!(attended.weights.unwrap().shape(), [2, 3, 7]);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn attend(
         &self,
         q: &Tensor,
@@ -127,6 +210,20 @@ impl Mechanism {
     }
 
     /// As [`Mechanism::attend`], with keys made ready before.
+    ///
+    /// ```
+    /// # use regard::{DType, Mask, Mechanism, MechanismConfig, Mode, Parameters, Random, ScoreConfig};
+    /// # let config = MechanismConfig::new(ScoreConfig::Additive { hidden: 16 });
+    /// # let additive = Mechanism::new(&Parameters::new(DType::F64, 1), &config, 6, 10)?;
+    /// # let random = Random::new(1);
+    /// let q = random.normal(&[2, 3, 6], 0.0, 1.0, DType::F64)?;
+    /// let memory = random.normal(&[2, 7, 10], 0.0, 1.0, DType::F64)?;
+    /// let keys = additive.keys(&memory)?;
+    /// let mask = Mask::lengths(&[7, 2]);
+    /// let seen = additive.attend_keys(&q, &keys, &memory, &mask, Mode::Infer, true)?.weights.unwrap();
+    /// assert_eq!(seen.select(0, 1)?.select(0, 0)?.to_vec::<f64>()?[2..], [0.0; 5]);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn attend_keys(
         &self,
         q: &Tensor,
@@ -186,6 +283,16 @@ impl Mechanism {
 
     /// The softmax probabilities `[B, Nq, Nk]` of the keys, whatever the weighting: what hard
     /// attention draws from.
+    ///
+    /// ```
+    /// use regard::{DType, Mask, Mechanism, MechanismConfig, Parameters, Random, Weighting};
+    /// let hard = MechanismConfig { weighting: Weighting::Sample, ..MechanismConfig::default() };
+    /// let hard = Mechanism::new(&Parameters::new(DType::F64, 1), &hard, 4, 4)?;
+    /// let x = Random::new(1).normal(&[2, 7, 4], 0.0, 1.0, DType::F64)?;
+    /// let p = hard.probabilities(&x.narrow(1, 0, 1)?, &x, &Mask::none())?;
+    /// assert!(p.sum(2)?.to_vec::<f64>()?.iter().all(|sum| (sum - 1.0).abs() < 1e-9));
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn probabilities(&self, q: &Tensor, k: &Tensor, mask: &Mask) -> Result<Tensor> {
         let keys = self.keys(k)?;
         let nothing = Tensor::zeros(&[k.shape()[0], k.shape()[1], 1], k.dtype())?;

@@ -22,11 +22,29 @@ pub struct Gate {
 
 impl Gate {
     /// New, with Glorot's weights.
+    ///
+    /// ```
+    /// use regard::{DType, Gate, Parameters};
+    /// let gate = Gate::new(&Parameters::new(DType::F32, 1), 3)?;
+    /// assert_eq!(gate.weight.weight.tensor().shape(), [3, 3]);
+    /// assert!(gate.weight.bias.is_none());
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn new(parameters: &Parameters, width: usize) -> Result<Self> {
         Ok(Self { weight: Linear::new(parameters, width, width, false)? })
     }
 
     /// σ(W x) ∘ x
+    ///
+    /// ```
+    /// use regard::{DType, Gate, Parameters, Random};
+    /// let gate = Gate::new(&Parameters::new(DType::F32, 1), 3)?;
+    /// let x = Random::new(1).normal(&[5, 3], 0.0, 1.0, DType::F32)?;
+    /// let y = gate.forward(&x)?.to_vec::<f32>()?;
+    /// // a gate makes smaller, and keeps the sign
+    /// assert!(y.iter().zip(x.to_vec::<f32>()?).all(|(y, x)| y.abs() < x.abs() && y * x > 0.0));
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
         self.weight.forward(x)?.activate(Pointwise::Sigmoid)?.mul(x)
     }

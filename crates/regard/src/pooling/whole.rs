@@ -36,6 +36,17 @@ enum Kind {
 }
 
 /// What a [`Pooling`] gives.
+///
+/// ```
+/// # use regard::{DType, Mode, Parameters, Pooling, PoolingConfig, Tensor};
+/// let x = Tensor::from_vec(vec![1f32, 8.0, 3.0, 2.0, 99.0, 99.0], &[1, 3, 2])?;
+/// let pooling = Pooling::new(&Parameters::new(DType::F32, 1), &PoolingConfig::Max, 2)?;
+/// let pooled = pooling.pool(&x, Some(&[2]), Mode::Infer, true)?;
+/// assert_eq!(pooled.out.to_vec::<f32>()?, [3.0, 8.0]);
+/// // each of the first two vectors won one of the two features
+/// assert_eq!(pooled.weights.unwrap().to_vec::<f32>()?, [0.5, 0.5, 0.0]);
+/// # Ok::<(), regard::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Pooled {
     /// `[B, D]`
@@ -51,6 +62,12 @@ pub struct Pooled {
 
 impl Pooling {
     /// For vectors of a width.
+    ///
+    /// ```
+    /// use regard::{DType, Parameters, Pooling, PoolingConfig};
+    /// let error = Pooling::new(&Parameters::new(DType::F32, 1), &PoolingConfig::Mean, 0).unwrap_err();
+    /// assert_eq!(error.to_string(), "a pooling of vectors of width 0");
+    /// ```
     pub fn new(parameters: &Parameters, config: &PoolingConfig, width: usize) -> Result<Self> {
         ensure!(width > 0, "a pooling of vectors of width 0");
         let kind = match config {
@@ -66,11 +83,29 @@ impl Pooling {
     }
 
     /// x `[B, N, D]` → `[B, D]`; with lengths, only so many vectors of each set count.
+    ///
+    /// ```
+    /// # use regard::{DType, Mode, Parameters, Pooling, PoolingConfig, Tensor};
+    /// let x = Tensor::from_vec(vec![1f32, 8.0, 3.0, 2.0, 99.0, 99.0], &[1, 3, 2])?;
+    /// let pooling = Pooling::new(&Parameters::new(DType::F32, 1), &PoolingConfig::Mean, 2)?;
+    /// assert_eq!(pooling.forward(&x, Some(&[2]), Mode::Infer)?.to_vec::<f32>()?, [2.0, 5.0]);
+    /// assert_eq!(pooling.forward(&x, Some(&[0]), Mode::Infer)?.to_vec::<f32>()?, [0.0, 0.0]);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn forward(&self, x: &Tensor, lengths: Option<&[usize]>, mode: Mode) -> Result<Tensor> {
         Ok(self.pool(x, lengths, mode, false)?.out)
     }
 
     /// As [`Pooling::forward`], with the weights where they are asked for and there are any.
+    ///
+    /// ```
+    /// # use regard::{DType, Mode, Parameters, Pooling, PoolingConfig, Tensor};
+    /// let x = Tensor::from_vec(vec![1f32, 8.0, 3.0, 2.0, 99.0, 99.0], &[1, 3, 2])?;
+    /// let pooling = Pooling::new(&Parameters::new(DType::F32, 1), &PoolingConfig::Last, 2)?;
+    /// let pooled = pooling.pool(&x, Some(&[2]), Mode::Infer, true)?;
+    /// assert_eq!(pooled.weights.unwrap().to_vec::<f32>()?, [0.0, 1.0, 0.0]);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn pool(
         &self,
         x: &Tensor,
@@ -116,6 +151,15 @@ impl Pooling {
 
     /// The softmax probabilities `[B, N]` that hard attention draws from; refused where there is
     /// no attention.
+    ///
+    /// ```
+    /// # use regard::{DType, Parameters, Pooling, PoolingConfig, Tensor};
+    /// let x = Tensor::from_vec(vec![1f32, 8.0, 3.0, 2.0, 99.0, 99.0], &[1, 3, 2])?;
+    /// let pooling = Pooling::new(&Parameters::new(DType::F32, 1), &PoolingConfig::Mean, 2)?;
+    /// let error = pooling.probabilities(&x, None).unwrap_err();
+    /// assert_eq!(error.to_string(), "a pooling without attention has no probabilities");
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn probabilities(&self, x: &Tensor, lengths: Option<&[usize]>) -> Result<Tensor> {
         let Kind::Attention(query) = &self.kind else {
             return Err(Error::new("a pooling without attention has no probabilities"));

@@ -65,6 +65,12 @@ impl Default for RecurrentConfig {
 
 impl RecurrentConfig {
     /// One layer in one direction.
+    ///
+    /// ```
+    /// use regard::RecurrentConfig;
+    /// let config = RecurrentConfig::new(32);
+    /// assert_eq!((config.hidden, config.layers, config.both_directions), (32, 1, false));
+    /// ```
     pub fn new(hidden: usize) -> Self {
         Self { hidden, ..Self::default() }
     }
@@ -75,11 +81,23 @@ impl RecurrentConfig {
     }
 
     /// Width of the outputs: H, or 2·H with both directions.
+    ///
+    /// ```
+    /// use regard::RecurrentConfig;
+    /// assert_eq!(RecurrentConfig::new(32).width(), 32);
+    /// assert_eq!(RecurrentConfig { both_directions: true, ..RecurrentConfig::new(32) }.width(), 64);
+    /// ```
     pub fn width(&self) -> usize {
         self.hidden * self.directions()
     }
 
     /// Refuses what cannot be built, by name.
+    ///
+    /// ```
+    /// use regard::RecurrentConfig;
+    /// let error = RecurrentConfig::new(0).check().unwrap_err();
+    /// assert_eq!(error.to_string(), "a recurrent network of hidden size 0");
+    /// ```
     pub fn check(&self) -> Result<()> {
         ensure!(self.hidden > 0, "a recurrent network of hidden size 0");
         ensure!(self.layers > 0, "a recurrent network of 0 layers");

@@ -38,6 +38,18 @@ struct Layer {
 }
 
 /// What a [`Recurrent`] network gives.
+///
+/// ```
+/// # use regard::{DType, Mode, Parameters, Random, Recurrent, RecurrentConfig, Unit};
+/// # let parameters = Parameters::new(DType::F64, 1);
+/// let network = Recurrent::new(&parameters, Unit::Gru, &RecurrentConfig::new(16), 8)?;
+/// let x = Random::new(1).normal(&[1, 5, 8], 0.0, 1.0, DType::F64)?;
+/// let output = network.forward(&x, Some(&[3]), None, Mode::Infer)?;
+/// // the last state is that of the third step
+/// let third = output.out.select(1, 2)?.to_vec::<f64>()?;
+/// assert_eq!(output.state.h[0].to_vec::<f64>()?, third);
+/// # Ok::<(), regard::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct RecurrentOutput {
     /// The last layer's state after each step, `[B, N, H]` or with both directions side by side
@@ -49,6 +61,15 @@ pub struct RecurrentOutput {
 
 impl Recurrent {
     /// New, for vectors of width `input`; all parameters drawn within ±1/√H.
+    ///
+    /// ```
+    /// # use regard::{DType, Parameters, Recurrent, RecurrentConfig, Unit};
+    /// # let parameters = Parameters::new(DType::F64, 1);
+    /// Recurrent::new(&parameters, Unit::Gru, &RecurrentConfig::new(16), 8)?;
+    /// // three gates
+    /// assert_eq!(parameters.tensors()["weight_ih_l0"].shape(), [3 * 16, 8]);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn new(
         parameters: &Parameters,
         unit: Unit,
@@ -79,11 +100,27 @@ impl Recurrent {
     }
 
     /// How it was made.
+    ///
+    /// ```
+    /// # use regard::{DType, Parameters, Recurrent, RecurrentConfig, Unit};
+    /// # let parameters = Parameters::new(DType::F64, 1);
+    /// let network = Recurrent::new(&parameters, Unit::Gru, &RecurrentConfig::new(16), 8)?;
+    /// assert_eq!(network.config(), &RecurrentConfig::new(16));
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn config(&self) -> &RecurrentConfig {
         &self.config
     }
 
     /// Its unit.
+    ///
+    /// ```
+    /// # use regard::{DType, Parameters, Recurrent, RecurrentConfig, Unit};
+    /// # let parameters = Parameters::new(DType::F64, 1);
+    /// let network = Recurrent::new(&parameters, Unit::Lstm, &RecurrentConfig::new(16), 8)?;
+    /// assert_eq!(network.unit(), Unit::Lstm);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn unit(&self) -> Unit {
         self.unit
     }
@@ -107,6 +144,17 @@ impl Recurrent {
 
     /// Whole sequences: x `[B, N, input]`, of these lengths, from these states or from zeros. A
     /// padded batch gives the same numbers as each sequence alone.
+    ///
+    /// ```
+    /// # use regard::{DType, Mode, Parameters, Random, Recurrent, RecurrentConfig, Unit};
+    /// # let parameters = Parameters::new(DType::F64, 1);
+    /// let network = Recurrent::new(&parameters, Unit::Lstm, &RecurrentConfig::new(16), 8)?;
+    /// let x = Random::new(1).normal(&[3, 5, 8], 0.0, 1.0, DType::F64)?;
+    /// assert_eq!(network.forward(&x, None, None, Mode::Infer)?.out.shape(), [3, 5, 16]);
+    /// let error = network.forward(&x.select(1, 0)?, None, None, Mode::Infer).unwrap_err();
+    /// assert_eq!(error.to_string(), "a recurrent network over [3, 8]; it wants [B, N, 8]");
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn forward(
         &self,
         x: &Tensor,

@@ -23,6 +23,14 @@ pub struct RecurrentState {
 
 impl RecurrentState {
     /// From tensors `[layers · directions, B, H]`.
+    ///
+    /// ```
+    /// use regard::{DType, RecurrentState, Tensor};
+    /// let h = Tensor::zeros(&[2, 3, 8], DType::F32)?;
+    /// let state = RecurrentState::stacked(&h, Some(&h))?;
+    /// assert_eq!((state.h.len(), state.c.len(), state.h[0].shape()), (2, 2, &[3, 8][..]));
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn stacked(h: &Tensor, c: Option<&Tensor>) -> Result<Self> {
         let apart = |x: &Tensor| -> Result<Vec<Tensor>> {
             ensure!(
@@ -36,6 +44,14 @@ impl RecurrentState {
     }
 
     /// Keeps and repeats batch items: what a beam does when its hypotheses change places.
+    ///
+    /// ```
+    /// use regard::{RecurrentState, Tensor};
+    /// let h = Tensor::from_vec(vec![5f32, 6.0], &[1, 2, 1])?;
+    /// let state = RecurrentState::stacked(&h, None)?.reorder(&[1, 1, 0])?;
+    /// assert_eq!(state.h[0].to_vec::<f32>()?, [6.0, 6.0, 5.0]);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn reorder(&self, items: &[usize]) -> Result<Self> {
         let pick = |all: &[Tensor]| all.iter().map(|x| x.pick(items)).collect::<Result<Vec<_>>>();
         Ok(Self { h: pick(&self.h)?, c: pick(&self.c)? })

@@ -52,6 +52,12 @@ pub struct Seq2SeqConfig {
 }
 
 /// Which decoder, and what it is made of.
+///
+/// ```
+/// use regard::{DecoderConfig, RecurrentConfig};
+/// let config: DecoderConfig = serde_json::from_str(r#"{ "kind": "lstm", "hidden": 32 }"#).unwrap();
+/// assert_eq!(config, DecoderConfig::Lstm(RecurrentConfig::new(32)));
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum DecoderConfig {
@@ -68,6 +74,13 @@ pub enum DecoderConfig {
 }
 
 /// What a decoder knows of the source.
+///
+/// ```
+/// use regard::{ContextConfig, MechanismConfig, ScoreConfig};
+/// let config = r#"{ "kind": "attention", "score": "dot" }"#;
+/// let config: ContextConfig = serde_json::from_str(config).unwrap();
+/// assert_eq!(config, ContextConfig::Attention(MechanismConfig::new(ScoreConfig::Dot)));
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum ContextConfig {
@@ -80,6 +93,17 @@ pub enum ContextConfig {
 }
 
 /// Which tables of vectors are one.
+///
+/// ```
+/// # use regard::{ContextConfig, DecoderConfig, EncoderConfig};
+/// # use regard::{RecurrentConfig, Seq2SeqConfig, Tied};
+/// # let gru = RecurrentConfig::new(8);
+/// # let config = Seq2SeqConfig::new(
+/// #     10, 12, EncoderConfig::Gru(gru), DecoderConfig::Gru(gru), ContextConfig::Fixed);
+/// let config = Seq2SeqConfig { tied: Tied::All, ..config };
+/// let error = config.check().unwrap_err().to_string();
+/// assert_eq!(error, "tied source and target have vocabularies of 10 and 12; they want one");
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Tied {
@@ -143,6 +167,16 @@ impl Seq2SeqConfig {
     }
 
     /// Refuses what cannot be built, by name.
+    ///
+    /// ```
+    /// # use regard::{ContextConfig, DecoderConfig, EncoderConfig};
+    /// # use regard::{RecurrentConfig, Seq2SeqConfig};
+    /// # let gru = RecurrentConfig::new(8);
+    /// # let config = Seq2SeqConfig::new(
+    /// #     10, 12, EncoderConfig::Gru(gru), DecoderConfig::Gru(gru), ContextConfig::Fixed);
+    /// let error = Seq2SeqConfig { start: 0, ..config }.check().unwrap_err().to_string();
+    /// assert_eq!(error, "padding, start and end are the tokens 0, 0 and 2; they want to be three");
+    /// ```
     pub fn check(&self) -> Result<()> {
         ensure!(self.embedding > 0, "an embedding of width 0");
         ensure!(

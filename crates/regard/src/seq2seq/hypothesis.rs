@@ -3,6 +3,22 @@
 use regard_tensor::Tensor;
 
 /// One output for one source.
+///
+/// ```
+/// # use regard::{ContextConfig, DType, DecoderConfig, EncoderConfig, Parameters};
+/// # use regard::{RecurrentConfig, Sentences, Seq2Seq, Seq2SeqConfig};
+/// # let gru = RecurrentConfig::new(8);
+/// # let config = Seq2SeqConfig::new(
+/// #     10, 12, EncoderConfig::Gru(gru), DecoderConfig::Gru(gru), ContextConfig::Fixed);
+/// # let model = Seq2Seq::new(&Parameters::new(DType::F32, 1), &config)?;
+/// let source = Sentences::new(&[vec![3, 4, 5], vec![6]], 0)?;
+/// let one = &model.greedy(&source, 4)?[0];
+/// assert_eq!(one.token_scores.len(), one.tokens.len() + usize::from(one.ended));
+/// assert!((one.token_scores.iter().sum::<f64>() - one.log_prob).abs() < 1e-9);
+/// // the context is fixed
+/// assert!(one.alignment.is_none());
+/// # Ok::<(), regard::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Hypothesis {
     /// Its tokens, without start and end.

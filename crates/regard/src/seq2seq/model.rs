@@ -43,6 +43,20 @@ pub struct Seq2Seq {
 
 impl Seq2Seq {
     /// New; refuses what cannot be built, by name.
+    ///
+    /// ```
+    /// # use regard::{ContextConfig, DType, DecoderConfig, EncoderConfig, Parameters};
+    /// # use regard::{RecurrentConfig, Seq2Seq, Seq2SeqConfig};
+    /// # let gru = RecurrentConfig::new(8);
+    /// # let config = Seq2SeqConfig::new(
+    /// #     10, 12, EncoderConfig::Gru(gru), DecoderConfig::Gru(gru), ContextConfig::Fixed);
+    /// let parameters = Parameters::new(DType::F32, 1);
+    /// Seq2Seq::new(&parameters, &config)?;
+    /// assert_eq!(parameters.tensors()["target.weight"].shape(), [12, 64]);
+    /// let error = Seq2Seq::new(&parameters, &Seq2SeqConfig { embedding: 0, ..config }).unwrap_err();
+    /// assert_eq!(error.to_string(), "an embedding of width 0");
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn new(parameters: &Parameters, config: &Seq2SeqConfig) -> Result<Self> {
         config.check()?;
         let c = config;
@@ -69,16 +83,54 @@ impl Seq2Seq {
     }
 
     /// How it was made.
+    ///
+    /// ```
+    /// # use regard::{ContextConfig, DType, DecoderConfig, EncoderConfig, Parameters};
+    /// # use regard::{RecurrentConfig, Seq2Seq, Seq2SeqConfig};
+    /// # let gru = RecurrentConfig::new(8);
+    /// # let config = Seq2SeqConfig::new(
+    /// #     10, 12, EncoderConfig::Gru(gru), DecoderConfig::Gru(gru), ContextConfig::Fixed);
+    /// let model = Seq2Seq::new(&Parameters::new(DType::F32, 1), &config)?;
+    /// assert_eq!(model.config(), &config);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn config(&self) -> &Seq2SeqConfig {
         &self.config
     }
 
     /// Reads sources: `[B, N]` tokens → `[B, N, width]`, and a summary of each.
+    ///
+    /// ```
+    /// # use regard::{ContextConfig, DType, DecoderConfig, EncoderConfig, Mode, Parameters};
+    /// # use regard::{RecurrentConfig, Sentences, Seq2Seq, Seq2SeqConfig};
+    /// # let gru = RecurrentConfig::new(8);
+    /// # let config = Seq2SeqConfig::new(
+    /// #     10, 12, EncoderConfig::Gru(gru), DecoderConfig::Gru(gru), ContextConfig::Fixed);
+    /// # let model = Seq2Seq::new(&Parameters::new(DType::F32, 1), &config)?;
+    /// let source = Sentences::new(&[vec![3, 4, 5], vec![6]], 0)?;
+    /// let encoded = model.encode(&source, Mode::Infer)?;
+    /// assert_eq!(encoded.out.shape(), [2, 3, 8]);
+    /// assert_eq!(encoded.summary.shape(), [2, 8]);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn encode(&self, source: &Sentences, mode: Mode) -> Result<Encoded> {
         self.encode_with(source, mode, false)
     }
 
     /// As [`Seq2Seq::encode`], with the weights of a Transformer's encoder where they are asked for.
+    ///
+    /// ```
+    /// # use regard::{ContextConfig, DType, DecoderConfig, EncoderConfig, Mode, Parameters};
+    /// # use regard::{RecurrentConfig, Sentences, Seq2Seq, Seq2SeqConfig, TransformerConfig};
+    /// let encoder = EncoderConfig::Transformer(TransformerConfig::new(16, 4, 2));
+    /// let decoder = DecoderConfig::Gru(RecurrentConfig::new(8));
+    /// let config = Seq2SeqConfig::new(10, 12, encoder, decoder, ContextConfig::Fixed);
+    /// let model = Seq2Seq::new(&Parameters::new(DType::F32, 1), &config)?;
+    /// let source = Sentences::new(&[vec![3, 4, 5], vec![6]], 0)?;
+    /// let weights = model.encode_with(&source, Mode::Infer, true)?.weights;
+    /// assert_eq!((weights.len(), weights[0].shape()), (2, &[2, 4, 3, 3][..]));
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn encode_with(&self, source: &Sentences, mode: Mode, weights: bool) -> Result<Encoded> {
         ensure!(
             source.ids.rank() == 2,
@@ -93,6 +145,22 @@ impl Seq2Seq {
     /// Shows it targets (without start and end, which it adds): at every place it is given the
     /// tokens before. The steps' products are made together: the tokens' and the vocabulary's once
     /// for all, and with a fixed context the whole decoder in one call.
+    ///
+    /// ```
+    /// # use regard::{ContextConfig, DType, DecoderConfig, EncoderConfig, Mode, Parameters};
+    /// # use regard::{RecurrentConfig, Sentences, Seq2Seq, Seq2SeqConfig};
+    /// # let gru = RecurrentConfig::new(8);
+    /// # let config = Seq2SeqConfig::new(
+    /// #     10, 12, EncoderConfig::Gru(gru), DecoderConfig::Gru(gru), ContextConfig::Fixed);
+    /// # let model = Seq2Seq::new(&Parameters::new(DType::F32, 1), &config)?;
+    /// let source = Sentences::new(&[vec![3, 4, 5], vec![6]], 0)?;
+    /// let target = Sentences::new(&[vec![7, 8], vec![9, 10, 11]], 0)?;
+    /// let taught = model.teach(&source, &target, Mode::Infer)?;
+    /// assert_eq!(taught.logits.shape(), [2, 4, 12]);
+    /// // an end behind each, and nothing where the shorter one is padded
+    /// assert_eq!(taught.targets.to_vec::<i64>()?, [7, 8, 2, -1, 9, 10, 11, 2]);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn teach(&self, source: &Sentences, target: &Sentences, mode: Mode) -> Result<Taught> {
         self.taught(source, target, mode, false)
     }
@@ -138,6 +206,23 @@ impl Seq2Seq {
     /// recurrent decoder goes step by step; a Transformer first runs over the right tokens to have
     /// its own (Mihaylova and Martins 2019). Draws from the mode's random numbers, so it wants a
     /// mode that learns.
+    ///
+    /// ```
+    /// # use regard::{ContextConfig, DType, DecoderConfig, EncoderConfig, Mode, Parameters, Random};
+    /// # use regard::{RecurrentConfig, Sentences, Seq2Seq, Seq2SeqConfig};
+    /// # let gru = RecurrentConfig::new(8);
+    /// # let config = Seq2SeqConfig::new(
+    /// #     10, 12, EncoderConfig::Gru(gru), DecoderConfig::Gru(gru), ContextConfig::Fixed);
+    /// # let model = Seq2Seq::new(&Parameters::new(DType::F32, 1), &config)?;
+    /// let source = Sentences::new(&[vec![3, 4, 5], vec![6]], 0)?;
+    /// let target = Sentences::new(&[vec![7, 8], vec![9, 10, 11]], 0)?;
+    /// let random = Random::new(1);
+    /// let taught = model.teach_sampled(&source, &target, 0.5, Mode::Train(&random))?;
+    /// assert_eq!(taught.logits.shape(), [2, 4, 12]);
+    /// let error = model.teach_sampled(&source, &target, 0.5, Mode::Infer).unwrap_err();
+    /// assert_eq!(error.to_string(), "scheduled sampling is for learning, not for use");
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn teach_sampled(
         &self,
         source: &Sentences,

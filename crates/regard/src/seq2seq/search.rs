@@ -34,11 +34,23 @@ impl Default for SearchConfig {
 
 impl SearchConfig {
     /// What the log-probability of n tokens is divided by: ((5 + n) / 6)^α.
+    ///
+    /// ```
+    /// use regard::SearchConfig;
+    /// let config = SearchConfig { length_penalty: 2.0, ..SearchConfig::default() };
+    /// assert_eq!((config.penalty(1), config.penalty(7)), (1.0, 4.0));
+    /// ```
     pub fn penalty(&self, n: usize) -> f64 {
         ((5 + n) as f64 / 6.0).powf(self.length_penalty)
     }
 
     /// Refuses what cannot be searched, by name.
+    ///
+    /// ```
+    /// use regard::SearchConfig;
+    /// let error = SearchConfig { best: 5, ..SearchConfig::default() }.check().unwrap_err();
+    /// assert_eq!(error.to_string(), "the 5 best of a beam of width 4");
+    /// ```
     pub fn check(&self) -> Result<()> {
         ensure!(self.width > 0, "a beam of width 0");
         ensure!(self.longest > 0, "outputs of at most 0 tokens");
@@ -124,6 +136,21 @@ impl Seq2Seq {
     /// hypotheses are its `width` best so far; one that ends is put aside and keeps its place among
     /// them. Those that do not end within `longest` are given as they stand. Padding and start are
     /// never written.
+    ///
+    /// ```
+    /// # use regard::{ContextConfig, DType, DecoderConfig, EncoderConfig, Parameters};
+    /// # use regard::{RecurrentConfig, SearchConfig, Sentences, Seq2Seq, Seq2SeqConfig};
+    /// # let gru = RecurrentConfig::new(8);
+    /// # let config = Seq2SeqConfig::new(
+    /// #     10, 12, EncoderConfig::Gru(gru), DecoderConfig::Gru(gru), ContextConfig::Fixed);
+    /// # let model = Seq2Seq::new(&Parameters::new(DType::F32, 1), &config)?;
+    /// let source = Sentences::new(&[vec![3, 4, 5], vec![6]], 0)?;
+    /// let config = SearchConfig { width: 3, best: 2, longest: 4, ..SearchConfig::default() };
+    /// let outputs = model.search(&source, &config)?;
+    /// assert_eq!((outputs.len(), outputs[0].len()), (2, 2));
+    /// assert!(outputs[0][0].score >= outputs[0][1].score);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn search(
         &self,
         source: &Sentences,

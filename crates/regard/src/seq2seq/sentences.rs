@@ -21,6 +21,13 @@ pub struct Sentences {
 
 impl Sentences {
     /// From sequences and the token that fills up shorter ones.
+    ///
+    /// ```
+    /// use regard::Sentences;
+    /// let batch = Sentences::new(&[vec![5], vec![6, 7]], 9)?;
+    /// assert_eq!((batch.ids.to_vec::<i64>()?, batch.lengths), (vec![5, 9, 6, 7], vec![1, 2]));
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn new<S: AsRef<[usize]>>(sequences: &[S], padding: usize) -> Result<Self> {
         let lengths: Vec<usize> = sequences.iter().map(|s| s.as_ref().len()).collect();
         let longest = lengths.iter().copied().max().unwrap_or(0);

@@ -23,6 +23,14 @@ pub struct Sequences<'a> {
 
 impl<'a> Sequences<'a> {
     /// Sequences that are all of the same length, without characters.
+    ///
+    /// ```
+    /// use regard::{DType, Sequences, Tensor};
+    /// let x = Tensor::zeros(&[2, 7, 8], DType::F32)?;
+    /// let sequences = Sequences::new(&x);
+    /// assert!(sequences.lengths.is_none() && sequences.characters.is_none());
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn new(x: &'a Tensor) -> Self {
         Self { x, lengths: None, characters: None }
     }

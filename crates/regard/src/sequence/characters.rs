@@ -38,6 +38,12 @@ impl Default for CharactersConfig {
 
 impl CharactersConfig {
     /// Of this many characters, with a small CNN.
+    ///
+    /// ```
+    /// use regard::CharactersConfig;
+    /// let config = CharactersConfig::new(80);
+    /// assert_eq!(config, CharactersConfig { vocabulary: 80, ..Default::default() });
+    /// ```
     pub fn new(vocabulary: usize) -> Self {
         Self { vocabulary, ..Self::default() }
     }

@@ -34,11 +34,22 @@ pub enum InputConfig {
 
 impl InputConfig {
     /// Tokens of a vocabulary, with vectors of a width.
+    ///
+    /// ```
+    /// use regard::InputConfig;
+    /// let tokens = InputConfig::Tokens { vocabulary: 100, width: 16, padding: None };
+    /// assert_eq!(InputConfig::tokens(100, 16), tokens);
+    /// ```
     pub fn tokens(vocabulary: usize, width: usize) -> Self {
         Self::Tokens { vocabulary, width, padding: None }
     }
 
     /// Vectors of a width.
+    ///
+    /// ```
+    /// use regard::InputConfig;
+    /// assert_eq!(InputConfig::vectors(40), InputConfig::Vectors { width: 40 });
+    /// ```
     pub fn vectors(width: usize) -> Self {
         Self::Vectors { width }
     }

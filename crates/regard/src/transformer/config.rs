@@ -64,6 +64,12 @@ impl Default for TransformerConfig {
 
 impl TransformerConfig {
     /// Of this width, with feed-forward layers four times as wide.
+    ///
+    /// ```
+    /// use regard::TransformerConfig;
+    /// let config = TransformerConfig::new(32, 4, 3);
+    /// assert_eq!((config.layers, config.feed_forward), (3, 128));
+    /// ```
     pub fn new(width: usize, heads: usize, layers: usize) -> Self {
         Self { width, heads, layers, feed_forward: 4 * width, ..Self::default() }
     }
@@ -84,6 +90,12 @@ impl TransformerConfig {
     }
 
     /// Refuses what cannot be built, by name.
+    ///
+    /// ```
+    /// use regard::TransformerConfig;
+    /// let error = TransformerConfig::new(32, 4, 0).check().unwrap_err();
+    /// assert_eq!(error.to_string(), "a Transformer of 0 layers");
+    /// ```
     pub fn check(&self) -> Result<()> {
         self.block().check()?;
         ensure!(self.layers > 0, "a Transformer of 0 layers");

@@ -41,6 +41,21 @@ pub struct TransformerDecoder {
 }
 
 /// What a [`TransformerDecoder`] gives.
+///
+/// ```
+/// # use regard::{DType, Mask, Mode, Parameters, Random, TransformerConfig, TransformerDecoder};
+/// # let config = TransformerConfig::new(16, 4, 2);
+/// # let decoder = TransformerDecoder::new(&Parameters::new(DType::F64, 1), &config, None, 8, 12)?;
+/// # let random = Random::new(1);
+/// # let x = random.normal(&[2, 5, 8], 0.0, 1.0, DType::F64)?;
+/// # let memory = random.normal(&[2, 7, 12], 0.0, 1.0, DType::F64)?;
+/// let decoded = decoder.attend(&x, &memory, &Mask::none(), Mode::Infer, true)?;
+/// assert_eq!(decoded.out.shape(), [2, 5, 16]);
+/// assert_eq!((decoded.weights.len(), decoded.weights[0].shape()), (2, &[2, 4, 5, 7][..]));
+/// // soft attention makes no choice
+/// assert!(decoded.log_prob.is_none());
+/// # Ok::<(), regard::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Decoded {
     /// `[B, N, width]`
@@ -52,6 +67,22 @@ pub struct Decoded {
 }
 
 /// What a [`TransformerDecoder`] keeps between the steps of decoding.
+///
+/// ```
+/// # use regard::{DType, Mask, Parameters, Random, TransformerConfig, TransformerDecoder};
+/// # let config = TransformerConfig::new(16, 4, 2);
+/// # let decoder = TransformerDecoder::new(&Parameters::new(DType::F64, 1), &config, None, 8, 12)?;
+/// # let random = Random::new(1);
+/// # let x = random.normal(&[2, 5, 8], 0.0, 1.0, DType::F64)?;
+/// # let memory = random.normal(&[2, 7, 12], 0.0, 1.0, DType::F64)?;
+/// let mut cache = decoder.start(&memory)?;
+/// let same = x.narrow(1, 0, 1)?;
+/// let first = decoder.extend(&same, &mut cache, &Mask::none(), false)?.out;
+/// // the cache knows that the same vector now stands at the second place
+/// let second = decoder.extend(&same, &mut cache, &Mask::none(), false)?.out;
+/// assert!(first.squared_error(&second)?.item()? > 1e-6);
+/// # Ok::<(), regard::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct TransformerCache {
     blocks: Vec<DecoderCache>,
@@ -60,6 +91,20 @@ pub struct TransformerCache {
 
 impl TransformerCache {
     /// Keeps and repeats batch items: what a beam does when its hypotheses change places.
+    ///
+    /// ```
+    /// # use regard::{DType, Mask, Parameters, Random, TransformerConfig, TransformerDecoder};
+    /// # let config = TransformerConfig::new(16, 4, 2);
+    /// # let decoder = TransformerDecoder::new(&Parameters::new(DType::F64, 1), &config, None, 8, 12)?;
+    /// # let random = Random::new(1);
+    /// # let x = random.normal(&[2, 5, 8], 0.0, 1.0, DType::F64)?;
+    /// # let memory = random.normal(&[2, 7, 12], 0.0, 1.0, DType::F64)?;
+    /// let mut cache = decoder.start(&memory)?;
+    /// cache.reorder(&[1, 1, 0])?;
+    /// let three = random.normal(&[3, 1, 8], 0.0, 1.0, DType::F64)?;
+    /// assert_eq!(decoder.extend(&three, &mut cache, &Mask::none(), false)?.out.shape(), [3, 1, 16]);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn reorder(&mut self, items: &[usize]) -> Result<()> {
         self.blocks.iter_mut().try_for_each(|block| block.reorder(items))
     }
@@ -73,6 +118,14 @@ impl TransformerCache {
 impl TransformerDecoder {
     /// New, for vectors of width `input` and a memory of width `memory`; with a mechanism, blocks
     /// attend to the memory by it in place of heads.
+    ///
+    /// ```
+    /// use regard::{DType, Parameters, TransformerConfig, TransformerDecoder};
+    /// let config = TransformerConfig { window: Some(2), ..TransformerConfig::new(16, 4, 2) };
+    /// let parameters = Parameters::new(DType::F32, 1);
+    /// let error = TransformerDecoder::new(&parameters, &config, None, 8, 12).unwrap_err().to_string();
+    /// assert_eq!(error, "a window of 2 is for an encoder; a decoder sees all that came before");
+    /// ```
     pub fn new(
         parameters: &Parameters,
         config: &TransformerConfig,
@@ -112,12 +165,37 @@ impl TransformerDecoder {
     }
 
     /// How it was made.
+    ///
+    /// ```
+    /// # use regard::{DType, Parameters, Random, TransformerConfig, TransformerDecoder};
+    /// # let config = TransformerConfig::new(16, 4, 2);
+    /// # let decoder = TransformerDecoder::new(&Parameters::new(DType::F64, 1), &config, None, 8, 12)?;
+    /// # let random = Random::new(1);
+    /// # let x = random.normal(&[2, 5, 8], 0.0, 1.0, DType::F64)?;
+    /// # let memory = random.normal(&[2, 7, 12], 0.0, 1.0, DType::F64)?;
+    /// assert_eq!(decoder.config(), &config);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn config(&self) -> &TransformerConfig {
         &self.config
     }
 
     /// x `[B, N, input]` over a memory `[B, M, memory]` → `[B, N, width]`; each place sees itself
     /// and those before it.
+    ///
+    /// ```
+    /// # use regard::{DType, Mask, Mode, Parameters, Random, TransformerConfig, TransformerDecoder};
+    /// # let config = TransformerConfig::new(16, 4, 2);
+    /// # let decoder = TransformerDecoder::new(&Parameters::new(DType::F64, 1), &config, None, 8, 12)?;
+    /// # let random = Random::new(1);
+    /// # let x = random.normal(&[2, 5, 8], 0.0, 1.0, DType::F64)?;
+    /// # let memory = random.normal(&[2, 7, 12], 0.0, 1.0, DType::F64)?;
+    /// let whole = decoder.attend(&x, &memory, &Mask::none(), Mode::Infer, false)?.out;
+    /// // what comes after a place does not change it
+    /// let two = decoder.attend(&x.narrow(1, 0, 2)?, &memory, &Mask::none(), Mode::Infer, false)?.out;
+    /// assert!(whole.narrow(1, 0, 2)?.squared_error(&two)?.item()? < 1e-20);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn attend(
         &self,
         x: &Tensor,
@@ -143,6 +221,20 @@ impl TransformerDecoder {
     }
 
     /// What decoding over a memory `[B, M, memory]` starts with.
+    ///
+    /// ```
+    /// # use regard::{DType, Mask, Parameters, Random, TransformerConfig, TransformerDecoder};
+    /// # let config = TransformerConfig::new(16, 4, 2);
+    /// # let decoder = TransformerDecoder::new(&Parameters::new(DType::F64, 1), &config, None, 8, 12)?;
+    /// # let random = Random::new(1);
+    /// # let x = random.normal(&[2, 5, 8], 0.0, 1.0, DType::F64)?;
+    /// # let memory = random.normal(&[2, 7, 12], 0.0, 1.0, DType::F64)?;
+    /// let mut cache = decoder.start(&memory)?;
+    /// let decoded = decoder.extend(&x.narrow(1, 0, 1)?, &mut cache, &Mask::none(), true)?;
+    /// // one place on the seven of the memory
+    /// assert_eq!(decoded.weights[1].shape(), [2, 4, 1, 7]);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn start(&self, memory: &Tensor) -> Result<TransformerCache> {
         let memory = self.bring_memory(memory)?;
         let blocks = self.blocks.iter().map(|block| block.start(&memory));
@@ -151,6 +243,21 @@ impl TransformerDecoder {
 
     /// As [`TransformerDecoder::attend`] for the next places only, with what was kept of those
     /// before.
+    ///
+    /// ```
+    /// # use regard::{DType, Mask, Mode, Parameters, Random, TransformerConfig, TransformerDecoder};
+    /// # let config = TransformerConfig::new(16, 4, 2);
+    /// # let decoder = TransformerDecoder::new(&Parameters::new(DType::F64, 1), &config, None, 8, 12)?;
+    /// # let random = Random::new(1);
+    /// # let x = random.normal(&[2, 5, 8], 0.0, 1.0, DType::F64)?;
+    /// # let memory = random.normal(&[2, 7, 12], 0.0, 1.0, DType::F64)?;
+    /// let mut cache = decoder.start(&memory)?;
+    /// decoder.extend(&x.narrow(1, 0, 4)?, &mut cache, &Mask::none(), false)?;
+    /// let last = decoder.extend(&x.narrow(1, 4, 1)?, &mut cache, &Mask::none(), false)?.out;
+    /// let whole = decoder.attend(&x, &memory, &Mask::none(), Mode::Infer, false)?.out;
+    /// assert!(last.squared_error(&whole.narrow(1, 4, 1)?)?.item()? < 1e-20);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn extend(
         &self,
         x: &Tensor,

@@ -32,6 +32,18 @@ pub struct TransformerEncoder {
 
 impl TransformerEncoder {
     /// New, for vectors of width `input`.
+    ///
+    /// ```
+    /// # use regard::{DType, Parameters, Random, TransformerConfig, TransformerEncoder};
+    /// # let config = TransformerConfig { window: Some(1), ..TransformerConfig::new(16, 4, 2) };
+    /// # let parameters = Parameters::new(DType::F64, 1);
+    /// # let x = Random::new(1).normal(&[2, 7, 8], 0.0, 1.0, DType::F64)?;
+    /// TransformerEncoder::new(&parameters, &config, 8)?;
+    /// // vectors of width 8 are brought to 16
+    /// assert_eq!(parameters.tensors()["input.weight"].shape(), [16, 8]);
+    /// assert_eq!(parameters.tensors()["layers.1.norm1.weight"].shape(), [16]);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn new(parameters: &Parameters, config: &TransformerConfig, input: usize) -> Result<Self> {
         config.check()?;
         ensure!(input > 0, "a Transformer over vectors of width 0");
@@ -51,18 +63,52 @@ impl TransformerEncoder {
     }
 
     /// How it was made.
+    ///
+    /// ```
+    /// # use regard::{DType, Parameters, Random, TransformerConfig, TransformerEncoder};
+    /// # let config = TransformerConfig { window: Some(1), ..TransformerConfig::new(16, 4, 2) };
+    /// # let parameters = Parameters::new(DType::F64, 1);
+    /// # let x = Random::new(1).normal(&[2, 7, 8], 0.0, 1.0, DType::F64)?;
+    /// assert_eq!(TransformerEncoder::new(&parameters, &config, 8)?.config(), &config);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn config(&self) -> &TransformerConfig {
         &self.config
     }
 
     /// x `[B, N, input]`, of these lengths → `[B, N, width]`, 0 past a sequence's length. A padded
     /// batch gives the same numbers as each sequence alone.
+    ///
+    /// ```
+    /// # use regard::{DType, Mode, Parameters, Random, TransformerConfig, TransformerEncoder};
+    /// # let config = TransformerConfig { window: Some(1), ..TransformerConfig::new(16, 4, 2) };
+    /// # let parameters = Parameters::new(DType::F64, 1);
+    /// # let x = Random::new(1).normal(&[2, 7, 8], 0.0, 1.0, DType::F64)?;
+    /// let encoder = TransformerEncoder::new(&parameters, &config, 8)?;
+    /// let y = encoder.forward(&x, Some(&[7, 3]), Mode::Infer)?;
+    /// assert_eq!(y.shape(), [2, 7, 16]);
+    /// assert_eq!(y.select(0, 1)?.select(0, 3)?.to_vec::<f64>()?, [0.0; 16]);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn forward(&self, x: &Tensor, lengths: Option<&[usize]>, mode: Mode) -> Result<Tensor> {
         Ok(self.attend(x, lengths, mode, false)?.0)
     }
 
     /// As [`TransformerEncoder::forward`], with the weights `[B, H, N, N]` of each block where they
     /// are asked for.
+    ///
+    /// ```
+    /// # use regard::{DType, Mode, Parameters, Random, TransformerConfig, TransformerEncoder};
+    /// # let config = TransformerConfig { window: Some(1), ..TransformerConfig::new(16, 4, 2) };
+    /// # let parameters = Parameters::new(DType::F64, 1);
+    /// # let x = Random::new(1).normal(&[2, 7, 8], 0.0, 1.0, DType::F64)?;
+    /// let encoder = TransformerEncoder::new(&parameters, &config, 8)?;
+    /// let (_, weights) = encoder.attend(&x, None, Mode::Infer, true)?;
+    /// // with a window of 1 the first vector sees two
+    /// let first = weights[0].select(0, 0)?.select(0, 0)?.select(0, 0)?.to_vec::<f64>()?;
+    /// assert!(first[1] > 0.0 && first[2..] == [0.0; 5]);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     pub fn attend(
         &self,
         x: &Tensor,

@@ -1,0 +1,100 @@
+//! The options of `image`.
+
+use crate::Result;
+use crate::parts::HeldOut;
+use crate::train::TrainingConfig;
+use regard::{ConvolutionalConfig, ImagePooling, VisionTransformerConfig};
+use serde::Deserialize;
+use std::path::PathBuf;
+
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Config {
+    pub(super) data: Data,
+    pub(super) model: Model,
+    pub(super) training: TrainingConfig,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Data {
+    pub(super) size: usize,
+    pub(super) side: Option<u32>,
+    pub(super) train_images: Option<PathBuf>,
+    pub(super) train_labels: Option<PathBuf>,
+    pub(super) train_folder: Option<PathBuf>,
+    pub(super) validation_images: Option<PathBuf>,
+    pub(super) validation_labels: Option<PathBuf>,
+    pub(super) validation_folder: Option<PathBuf>,
+    pub(super) test_images: Option<PathBuf>,
+    pub(super) test_labels: Option<PathBuf>,
+    pub(super) test_folder: Option<PathBuf>,
+    pub(super) held_out: f64,
+    pub(super) colour: bool,
+    pub(super) shift: usize,
+    pub(super) flip: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Kind {
+    Vit,
+    Cnn,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Model {
+    pub(super) model: Kind,
+    pub(super) patch: usize,
+    hidden: usize,
+    layers: usize,
+    heads: usize,
+    feed_forward: usize,
+    pub(super) pooling: ImagePooling,
+    channels: Vec<usize>,
+    kernel: usize,
+    dropout: f64,
+}
+
+impl Config {
+    pub(super) fn check(&self) -> Result<()> {
+        HeldOut::check(self.data.held_out)?;
+        self.training.check()
+    }
+
+    /// The library's configuration of a vision transformer for images `[C, height, width]`.
+    pub(super) fn transformer(
+        &self,
+        [channels, height, width]: [usize; 3],
+        classes: usize,
+    ) -> VisionTransformerConfig {
+        let m = &self.model;
+        VisionTransformerConfig {
+            image: [height, width],
+            channels,
+            patch: m.patch,
+            classes,
+            width: m.hidden,
+            depth: m.layers,
+            heads: m.heads,
+            feed_forward: m.feed_forward,
+            pooling: m.pooling,
+            dropout: m.dropout,
+        }
+    }
+
+    /// The library's configuration of a convolutional classifier for images `[C, height, width]`.
+    pub(super) fn convolutional(
+        &self,
+        [channels, height, width]: [usize; 3],
+        classes: usize,
+    ) -> ConvolutionalConfig {
+        let m = &self.model;
+        ConvolutionalConfig {
+            image: [height, width],
+            channels,
+            widths: m.channels.clone(),
+            kernel: m.kernel,
+            classes,
+            dropout: m.dropout,
+        }
+    }
+}

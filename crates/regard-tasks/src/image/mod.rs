@@ -1,0 +1,123 @@
+//! `image`: what an image shows.
+
+mod change;
+mod config;
+mod data;
+mod model;
+
+use crate::data::Images;
+use crate::text::by_count;
+use crate::{
+    Description, Error, Learner, Model, Options, Part, Result, Scores, Task, Variant, train,
+};
+use config::Config;
+use data::{read, source};
+use model::{Classifier, Knowledge};
+use regard::{Random, Tensor};
+
+/// Tells what images show: attention over patches or pixels, or convolutions.
+#[derive(Clone, Copy, Debug)]
+pub struct ImageTask;
+
+/// A classifier and the images it learns from.
+struct Lessons {
+    classifier: Classifier,
+    images: Images,
+    truth: Vec<usize>,
+    validation: Images,
+    validation_truth: Vec<usize>,
+}
+
+impl Task for ImageTask {
+    fn name(&self) -> &'static str {
+        "image"
+    }
+
+    fn about(&self) -> &'static str {
+        "what an image shows"
+    }
+
+    fn template(&self) -> String {
+        [include_str!("options.toml"), train::TEMPLATE].concat()
+    }
+
+    fn defaults(&self) -> &'static [&'static str] {
+        &["epochs=12", "rate=0.002", "schedule=cosine", "warmup=30", "batch=32"]
+    }
+
+    fn begin(&self, options: &Options) -> Result<Box<dyn Learner>> {
+        let config: Config = options.read()?;
+        config.check()?;
+        let images = read(&config, Part::Training)?;
+        let classifier = Classifier::new(config, Knowledge::learn(&images))?;
+        let validation = classifier.part(Part::Validation)?;
+        if images.is_empty() || validation.is_empty() {
+            return Err(Error::asked(format!(
+                "{} training images and {} validation images; both are wanted",
+                images.len(),
+                validation.len()
+            )));
+        }
+        let truth = classifier.truth(&images, Part::Training)?;
+        let validation_truth = classifier.truth(&validation, Part::Validation)?;
+        Ok(Box::new(Lessons { classifier, images, truth, validation, validation_truth }))
+    }
+
+    fn open(&self, options: &Options, knowledge: &str) -> Result<Box<dyn Model>> {
+        let knowledge: Knowledge = serde_json::from_str(knowledge)
+            .map_err(|e| Error::asked(format!("the vocabulary of the run: {e}")))?;
+        Ok(Box::new(Classifier::open(options, knowledge)?))
+    }
+
+    fn describe(&self, options: &Options) -> Result<Description> {
+        let config: Config = options.read()?;
+        config.check()?;
+        let training = read(&config, Part::Training)?;
+        let count = |part| Ok::<_, Error>(read(&config, part)?.len().to_string());
+        let size = format!("{}×{}", training.height, training.width);
+        let facts = [
+            ("training images", training.len().to_string()),
+            ("validation images", count(Part::Validation)?),
+            ("test images", count(Part::Test)?),
+            ("pixels", size),
+            ("channels", training.channels.to_string()),
+            ("no images, left out", training.left_out.len().to_string()),
+        ];
+        let labels = by_count(training.labels.iter().map(String::as_str)).into_iter();
+        let source = source(&config.data, Part::Training);
+        let examples = training.labels.iter().take(5).enumerate();
+        Ok(Description {
+            source: source.map_or("embedded shapes".into(), |path| path.display().to_string()),
+            facts: facts.map(|(name, text)| (name.to_string(), text)).into(),
+            labels: labels.map(|(label, count)| (label.to_string(), count)).collect(),
+            examples: examples.map(|(at, label)| format!("train:{at} → {label}")).collect(),
+        })
+    }
+
+    fn comparison(&self) -> Vec<Variant> {
+        vec![Variant::new("ViT", &["model.model=vit"]), Variant::new("CNN", &["model.model=cnn"])]
+    }
+}
+
+impl Learner for Lessons {
+    fn model(&self) -> &dyn Model {
+        &self.classifier
+    }
+
+    fn batches(&self, batch: usize, random: &Random) -> Result<Vec<Vec<usize>>> {
+        let order = random.order(self.images.len());
+        Ok(order.chunks(batch).map(<[usize]>::to_vec).collect())
+    }
+
+    fn loss(&mut self, batch: &[usize], random: &Random) -> Result<Tensor> {
+        self.classifier.loss(&self.images, batch, &self.truth, random)
+    }
+
+    fn validate(&self) -> Result<Scores> {
+        self.classifier.guesses(&self.validation)?.scores(&self.validation_truth)
+    }
+
+    fn samples(&self, n: usize) -> Vec<String> {
+        (0..n.min(self.validation.len())).map(|at| format!("validation:{at}")).collect()
+    }
+}

@@ -1,0 +1,256 @@
+//! A classifier of images.
+
+use super::change::Change;
+use super::config::{Config, Kind};
+use super::data::{name, read, source};
+use crate::data::Images;
+use crate::guesses::Guesses;
+use crate::text::Labels;
+use crate::{Error, ImageScene, Map, Model, Options, Part, Prediction, Report, Result, Scene};
+use regard::{
+    ConvolutionalClassifier, CrossEntropy, DType, ImagePooling, Mode, Parameters, Random, Tensor,
+    VisionTransformer, without_gradients,
+};
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// Images looked at together when nothing is learnt.
+const TOGETHER: usize = 250;
+
+/// What a classifier knows of its data.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Knowledge {
+    labels: Labels,
+    /// C, height and width.
+    size: [usize; 3],
+    /// The mean of all pixels, and how far they lie from it.
+    mean: f32,
+    deviation: f32,
+}
+
+impl Knowledge {
+    pub(super) fn learn(images: &Images) -> Self {
+        let count = images.pixels.len().max(1) as f64;
+        let values = || images.pixels.iter().map(|&pixel| f64::from(pixel) / 255.0);
+        let mean = values().sum::<f64>() / count;
+        let variance = values().map(|x| (x - mean).powi(2)).sum::<f64>() / count;
+        // Images that are all alike have no spread to divide by.
+        let deviation = if variance > 0.0 { variance.sqrt() } else { 1.0 };
+        Self {
+            labels: Labels::in_order(images.labels.iter().map(String::as_str)),
+            size: [images.channels, images.height, images.width],
+            mean: mean as f32,
+            deviation: deviation as f32,
+        }
+    }
+}
+
+enum Network {
+    Vit(VisionTransformer),
+    Cnn(ConvolutionalClassifier),
+}
+
+pub(super) struct Classifier {
+    pub(super) config: Config,
+    knowledge: Knowledge,
+    parameters: Parameters,
+    network: Network,
+}
+
+impl Classifier {
+    pub(super) fn new(config: Config, knowledge: Knowledge) -> Result<Self> {
+        let parameters = Parameters::new(DType::F32, config.training.seed);
+        let (size, classes) = (knowledge.size, knowledge.labels.len());
+        let network = match config.model.model {
+            Kind::Vit => {
+                let transformer = config.transformer(size, classes);
+                Network::Vit(VisionTransformer::new(&parameters, &transformer)?)
+            }
+            Kind::Cnn => {
+                let convolutional = config.convolutional(size, classes);
+                Network::Cnn(ConvolutionalClassifier::new(&parameters, &convolutional)?)
+            }
+        };
+        Ok(Self { config, knowledge, parameters, network })
+    }
+
+    pub(super) fn open(options: &Options, knowledge: Knowledge) -> Result<Self> {
+        let config: Config = options.read()?;
+        config.check()?;
+        Self::new(config, knowledge)
+    }
+
+    /// The images of a part; refuses those of another size.
+    pub(super) fn part(&self, part: Part) -> Result<Images> {
+        let images = read(&self.config, part)?;
+        let (now, then) = ([images.channels, images.height, images.width], self.knowledge.size);
+        if now != then && !images.is_empty() {
+            let [c, h, w] = now;
+            let [channels, height, width] = then;
+            return Err(Error::asked(format!(
+                "the {} part has images of {h}×{w} pixels and {c} channels; the model was made for \
+                 {height}×{width} and {channels}",
+                name(part)
+            )));
+        }
+        Ok(images)
+    }
+
+    /// The numbers of a part's labels; refuses one that training has not seen.
+    pub(super) fn truth(&self, images: &Images, part: Part) -> Result<Vec<usize>> {
+        let id = |(at, label): (usize, &String)| {
+            self.knowledge.labels.id(label).ok_or_else(|| {
+                let what =
+                    format!("image {at} has the label \"{label}\", which no training image has");
+                match source(&self.config.data, part) {
+                    Some(path) => Error::file(path, what),
+                    None => Error::asked(what),
+                }
+            })
+        };
+        images.labels.iter().enumerate().map(id).collect()
+    }
+
+    /// The values `[B, C, height, width]`, from 0 to 1, as the network takes them.
+    fn input(&self, mut values: Vec<f32>) -> Result<Tensor> {
+        let Knowledge { size: [c, h, w], mean, deviation, .. } = self.knowledge;
+        values.iter_mut().for_each(|value| *value = (*value - mean) / deviation);
+        let count = values.len() / (c * h * w).max(1);
+        Ok(Tensor::from_vec(values, &[count, c, h, w])?)
+    }
+
+    fn forward(&self, input: &Tensor, mode: Mode) -> Result<Tensor> {
+        Ok(match &self.network {
+            Network::Vit(network) => network.forward(input, mode)?,
+            Network::Cnn(network) => network.forward(input, mode)?,
+        })
+    }
+
+    /// The loss of some images with these labels, changed by chance.
+    pub(super) fn loss(
+        &self,
+        images: &Images,
+        which: &[usize],
+        truth: &[usize],
+        random: &Random,
+    ) -> Result<Tensor> {
+        let data = &self.config.data;
+        let change = Change { shift: data.shift, flip: data.flip };
+        let [c, h, w] = self.knowledge.size;
+        let mut values = images.values(which)?;
+        values.chunks_mut(c * h * w).for_each(|image| change.of(image, [h, w], random));
+        let logits = self.forward(&self.input(values)?, Mode::Train(random))?;
+        let targets = which.iter().map(|&at| truth[at] as i64).collect();
+        let rule = CrossEntropy {
+            label_smoothing: self.config.training.label_smoothing,
+            ..CrossEntropy::default()
+        };
+        Ok(logits.cross_entropy(&Tensor::from_vec(targets, &[which.len()])?, rule)?)
+    }
+
+    pub(super) fn guesses(&self, images: &Images) -> Result<Guesses<'_>> {
+        let places: Vec<usize> = (0..images.len()).collect();
+        let mut logits = Vec::new();
+        for places in places.chunks(TOGETHER) {
+            let input = self.input(images.values(places)?)?;
+            logits.push(without_gradients(|| self.forward(&input, Mode::Infer))?);
+        }
+        if logits.is_empty() {
+            return Err(Error::asked("there are no images to guess the labels of"));
+        }
+        Guesses::new(self.knowledge.labels.names(), Tensor::cat(&logits, 0)?)
+    }
+
+    /// The images that inputs name: `validation:3` is one of its data, anything else is a path.
+    fn images(&self, inputs: &[String]) -> Result<Images> {
+        let [channels, height, width] = self.knowledge.size;
+        let mut all = Images { channels, height, width, ..Images::default() };
+        let mut parts: [Option<Images>; 3] = [None, None, None];
+        for input in inputs {
+            all.labels.push(input.clone());
+            let Some((part, at)) = place(input) else {
+                let size = [height, width];
+                all.pixels.extend(Images::read_one(Path::new(input), size, channels == 3)?);
+                continue;
+            };
+            let held = match &mut parts[part as usize] {
+                Some(held) => held,
+                none => none.insert(self.part(part)?),
+            };
+            let one = held.some(&[at]).map_err(|e| Error::asked(format!("{input}: {e}")))?;
+            all.pixels.extend(one.pixels);
+        }
+        Ok(all)
+    }
+
+    /// How much each patch weighs, by layer and head: for the class token, or on average over all
+    /// patches where there is none.
+    fn weights(&self, network: &VisionTransformer, input: &Tensor) -> Result<Vec<Map>> {
+        let (_, layers) = without_gradients(|| network.attend(input, Mode::Infer, true))?;
+        let token = usize::from(self.config.model.pooling == ImagePooling::ClassToken);
+        let maps = Map::of_layers(&layers)?;
+        let of = |map: Map| {
+            let n = map.weights.len().isqrt();
+            let rows = if token == 1 { 1 } else { n };
+            let weight = |column: usize| {
+                (0..rows).map(|row| map.weights[row * n + column]).sum::<f32>() / rows as f32
+            };
+            Map::new(&map.name[..], (token..n).map(weight).collect())
+        };
+        Ok(maps.into_iter().map(of).collect())
+    }
+}
+
+/// The part and the place that an input like `test:17` names.
+fn place(input: &str) -> Option<(Part, usize)> {
+    let (part, at) = input.trim().split_once(':')?;
+    let part = match part {
+        "train" | "training" => Part::Training,
+        "val" | "validation" => Part::Validation,
+        "test" => Part::Test,
+        _ => return None,
+    };
+    Some((part, at.parse().ok()?))
+}
+
+impl Model for Classifier {
+    fn parameters(&self) -> &Parameters {
+        &self.parameters
+    }
+
+    fn knowledge(&self) -> Result<String> {
+        serde_json::to_string(&self.knowledge).map_err(|e| Error::asked(e.to_string()))
+    }
+
+    fn evaluate(&self, part: Part) -> Result<Report> {
+        let images = self.part(part)?;
+        let truth = self.truth(&images, part)?;
+        let names: Vec<String> =
+            (0..images.len()).map(|at| format!("{}:{at}", name(part))).collect();
+        self.guesses(&images)?.report(&names, &truth)
+    }
+
+    fn predict(&self, inputs: &[String]) -> Result<Vec<Prediction>> {
+        if inputs.is_empty() {
+            return Ok(Vec::new());
+        }
+        Ok(self.guesses(&self.images(inputs)?)?.predictions(inputs))
+    }
+
+    fn show(&self, input: &str) -> Result<Vec<(String, Scene)>> {
+        let Network::Vit(network) = &self.network else {
+            return Err(Error::asked("this model attends to nothing: it is a CNN"));
+        };
+        let image = self.images(&[input.to_string()])?;
+        let values = image.values(&[0])?;
+        let maps = self.weights(network, &self.input(values.clone())?)?;
+        let Images { channels, height, width, .. } = image;
+        // A scene has the colours of a pixel together, the data have them in planes.
+        let pixel = |at: usize| (0..channels).map(move |c| c * height * width + at);
+        let pixels = (0..height * width).flat_map(pixel).map(|at| values[at]).collect();
+        let patch = self.config.model.patch;
+        let (columns, rows) = (width / patch, height / patch);
+        let scene = ImageScene { width, height, channels, pixels, columns, rows, maps };
+        Ok(vec![("patches".into(), Scene::Image(scene))])
+    }
+}

@@ -1,0 +1,63 @@
+//! The options of `regress`.
+
+use crate::parts::HeldOut;
+use crate::train::TrainingConfig;
+use crate::{Error, Result};
+use regard::KernelRegressionConfig;
+use serde::Deserialize;
+use std::path::PathBuf;
+
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Config {
+    pub(super) data: Data,
+    pub(super) model: Model,
+    pub(super) training: TrainingConfig,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Data {
+    pub(super) size: usize,
+    pub(super) train: Option<PathBuf>,
+    pub(super) validation: Option<PathBuf>,
+    pub(super) test: Option<PathBuf>,
+    pub(super) held_out: f64,
+    pub(super) encoding: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Kind {
+    Kernel,
+    Mean,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Model {
+    pub(super) model: Kind,
+    width: f64,
+    learned: bool,
+    per_column: bool,
+}
+
+impl Config {
+    pub(super) fn check(&self) -> Result<()> {
+        HeldOut::check(self.data.held_out)?;
+        let width = self.model.width;
+        if !(width.is_finite() && width > 0.0) {
+            return Err(Error::asked(format!("`model.width` cannot be {width}; it is above 0")));
+        }
+        self.training.check()
+    }
+
+    /// The library's configuration for so many data of so many columns.
+    pub(super) fn regression(&self, points: usize, features: usize) -> KernelRegressionConfig {
+        KernelRegressionConfig {
+            points,
+            features,
+            outputs: 1,
+            inverse_width: 1.0 / self.model.width,
+            learned: self.model.learned || self.model.per_column,
+            per_feature: self.model.per_column,
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! The data of `regress`: from files or embedded, in three parts.
+
+use super::config::{Config, Data};
+use crate::data::table;
+use crate::parts::{self, HeldOut};
+use crate::{Error, Part, Result, toy};
+use std::path::{Path, PathBuf};
+
+/// A datum: what is known, and what is to be told from it.
+pub(super) type Datum = (Vec<f64>, f64);
+
+/// Data with the names of their columns; the last is told from the others.
+pub(super) struct Measured {
+    pub(super) names: Vec<String>,
+    pub(super) data: Vec<Datum>,
+}
+
+fn file(data: &Data, part: Part) -> &Option<PathBuf> {
+    match part {
+        Part::Training => &data.train,
+        Part::Validation => &data.validation,
+        Part::Test => &data.test,
+    }
+}
+
+fn given(path: &Path, encoding: Option<&str>) -> Result<Measured> {
+    let table = table(path, encoding)?;
+    let rows = 0..table.columns[0].len();
+    let row = |row: usize| -> Datum {
+        let mut all: Vec<f64> = table.columns.iter().map(|column| column[row]).collect();
+        let y = all.pop().unwrap_or_default();
+        (all, y)
+    };
+    Ok(Measured { data: rows.map(row).collect(), names: table.names })
+}
+
+/// The data of a part. Where the training file has no validation or test file beside it, a share of
+/// its rows, drawn by the seed, is held out for each.
+pub(super) fn read(config: &Config, part: Part) -> Result<Measured> {
+    let data = &config.data;
+    let encoding = data.encoding.as_deref();
+    let Some(train) = &data.train else {
+        if let Some(path) = file(data, part) {
+            return given(path, encoding);
+        }
+        let points = parts::embedded(part, data.size, |n| toy::sine(n, 1))?;
+        let datum = |(x, y): (f32, f32)| (vec![x.into()], y.into());
+        let names = vec!["x".into(), "y".into()];
+        return Ok(Measured { names, data: points.into_iter().map(datum).collect() });
+    };
+    if part != Part::Training
+        && let Some(path) = file(data, part)
+    {
+        return given(path, encoding);
+    }
+    let all = given(train, encoding)?;
+    let held = HeldOut {
+        share: data.held_out,
+        seed: config.training.seed,
+        validation: data.validation.is_none(),
+        test: data.test.is_none(),
+    };
+    Ok(Measured { data: held.part(part, &all.data), names: all.names })
+}
+
+/// Refuses data with another number of columns than the model was made for.
+pub(super) fn same_columns(names: &[String], measured: &Measured, part: Part) -> Result<()> {
+    let (then, now) = (names.len(), measured.names.len());
+    if then == now {
+        return Ok(());
+    }
+    let part = format!("{part:?}").to_lowercase();
+    let what = format!("the {part} data have {now} columns; the model was made for {then}");
+    Err(Error::asked(what))
+}

@@ -1,0 +1,128 @@
+//! `regress`: a number from numbers.
+
+mod config;
+mod data;
+mod model;
+
+use crate::{
+    Description, Error, Learner, Model, Options, Part, Result, Scores, Task, Variant, train,
+};
+use config::Config;
+use data::{Datum, read, same_columns};
+use model::{Knowledge, Regression, written};
+use regard::{Random, Tensor};
+
+/// Tells a number from numbers: kernel regression of fixed or learnt width, or the mean of all.
+#[derive(Clone, Copy, Debug)]
+pub struct Regress;
+
+/// A regression and what it is validated on.
+struct Lessons {
+    regression: Regression,
+    points: usize,
+    validation: Vec<Datum>,
+}
+
+impl Task for Regress {
+    fn name(&self) -> &'static str {
+        "regress"
+    }
+
+    fn about(&self) -> &'static str {
+        "a number from numbers"
+    }
+
+    fn template(&self) -> String {
+        [include_str!("options.toml"), train::TEMPLATE].concat()
+    }
+
+    fn defaults(&self) -> &'static [&'static str] {
+        // A step sees all data: each is told from all the others.
+        &["epochs=200", "batch=10000", "rate=0.1", "clip=0.0", "validate_every=5"]
+    }
+
+    fn begin(&self, options: &Options) -> Result<Box<dyn Learner>> {
+        let config: Config = options.read()?;
+        config.check()?;
+        let training = read(&config, Part::Training)?;
+        let validation = read(&config, Part::Validation)?;
+        let regression = Regression::new(config, Knowledge::learn(&training)?)?;
+        same_columns(&training.names, &validation, Part::Validation)?;
+        if validation.data.is_empty() {
+            return Err(Error::asked("there are no validation data; `data.held_out` gives some"));
+        }
+        regression.take(&training.data)?;
+        let (points, validation) = (training.data.len(), validation.data);
+        Ok(Box::new(Lessons { regression, points, validation }))
+    }
+
+    fn open(&self, options: &Options, knowledge: &str) -> Result<Box<dyn Model>> {
+        let knowledge: Knowledge = serde_json::from_str(knowledge)
+            .map_err(|e| Error::asked(format!("the vocabulary of the run: {e}")))?;
+        let config: Config = options.read()?;
+        config.check()?;
+        Ok(Box::new(Regression::new(config, knowledge)?))
+    }
+
+    fn describe(&self, options: &Options) -> Result<Description> {
+        let config: Config = options.read()?;
+        config.check()?;
+        let training = read(&config, Part::Training)?;
+        let count = |part| Ok::<_, Error>(read(&config, part)?.data.len().to_string());
+        let mut facts = vec![
+            ("training rows".to_string(), training.data.len().to_string()),
+            ("validation rows".to_string(), count(Part::Validation)?),
+            ("test rows".to_string(), count(Part::Test)?),
+        ];
+        let last = training.names.len() - 1;
+        for (at, name) in training.names.iter().enumerate() {
+            let value = |(x, y): &Datum| if at == last { *y } else { x[at] };
+            let values = || training.data.iter().map(value);
+            let mean = values().sum::<f64>() / training.data.len().max(1) as f64;
+            let least = values().fold(f64::INFINITY, f64::min);
+            let most = values().fold(f64::NEG_INFINITY, f64::max);
+            let told = if at == last { ", told from the others" } else { "" };
+            let text = format!("{least:.4} to {most:.4}, {mean:.4} on average{told}");
+            facts.push((format!("column {name}"), text));
+        }
+        let source = config.data.train.as_ref();
+        let example = |(x, y): &Datum| format!("{} → {}", written(x), written(&[*y]));
+        Ok(Description {
+            source: source.map_or("embedded sine".into(), |path| path.display().to_string()),
+            facts,
+            labels: Vec::new(),
+            examples: training.data.iter().take(5).map(example).collect(),
+        })
+    }
+
+    fn comparison(&self) -> Vec<Variant> {
+        let kernel = "model.model=kernel";
+        vec![
+            Variant::new("mean", &["model.model=mean"]),
+            Variant::new("fixed width", &[kernel, "learned=false", "per_column=false"]),
+            Variant::new("learned width", &[kernel, "learned=true"]),
+        ]
+    }
+}
+
+impl Learner for Lessons {
+    fn model(&self) -> &dyn Model {
+        &self.regression
+    }
+
+    fn batches(&self, _: usize, _: &Random) -> Result<Vec<Vec<usize>>> {
+        Ok(vec![(0..self.points).collect()])
+    }
+
+    fn loss(&mut self, _: &[usize], _: &Random) -> Result<Tensor> {
+        self.regression.loss()
+    }
+
+    fn validate(&self) -> Result<Scores> {
+        Ok(self.regression.measure(&self.validation)?.0)
+    }
+
+    fn samples(&self, n: usize) -> Vec<String> {
+        self.validation.iter().take(n).map(|(x, _)| written(x)).collect()
+    }
+}

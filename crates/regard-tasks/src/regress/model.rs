@@ -1,0 +1,280 @@
+//! A regression: the data it learnt from, and how near counts.
+
+use super::config::{Config, Kind};
+use super::data::{Datum, Measured, read, same_columns};
+use crate::metric::{mean_squared_error, r_squared};
+use crate::{
+    CurveScene, Error, Map, Maps, Model, Part, Prediction, Report, Result, Scene, Scores, toy,
+};
+use regard::{Better, DType, KernelRegression, Parameters, Regressed, Tensor, without_gradients};
+use serde::{Deserialize, Serialize};
+
+/// Points of a curve.
+const POINTS: usize = 120;
+/// Data that are named for one answer; the others weigh less.
+const NAMED: usize = 5;
+/// Data in a picture of one answer.
+const PICTURED: usize = 40;
+/// Every datum is compared with every other: more than this would take gigabytes.
+const MOST: usize = 10_000;
+
+/// What a regression knows of its data.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Knowledge {
+    /// The columns; the last is told from the others.
+    pub(super) names: Vec<String>,
+    /// How many data there are to learn from.
+    points: usize,
+    /// The mean of each column that is known, and how far its values lie from it.
+    mean: Vec<f64>,
+    deviation: Vec<f64>,
+}
+
+impl Knowledge {
+    pub(super) fn learn(measured: &Measured) -> Result<Self> {
+        let points = measured.data.len();
+        if !(2..=MOST).contains(&points) {
+            return Err(Error::asked(format!(
+                "{points} data to learn from; 2 to {MOST} can be compared with each other"
+            )));
+        }
+        let columns = 0..measured.names.len() - 1;
+        let mean_of = |values: &dyn Fn(&Datum) -> f64| {
+            measured.data.iter().map(values).sum::<f64>() / points as f64
+        };
+        let mean: Vec<f64> = columns.clone().map(|c| mean_of(&|(x, _)| x[c])).collect();
+        let deviation = columns.map(|c| {
+            let variance = mean_of(&|(x, _)| (x[c] - mean[c]).powi(2));
+            // A column that never changes has no spread to divide by.
+            if variance > 0.0 { variance.sqrt() } else { 1.0 }
+        });
+        let deviation = deviation.collect();
+        Ok(Self { names: measured.names.clone(), points, mean, deviation })
+    }
+}
+
+pub(super) struct Regression {
+    pub(super) config: Config,
+    pub(super) knowledge: Knowledge,
+    parameters: Parameters,
+    regression: KernelRegression,
+}
+
+impl Regression {
+    /// One that has no data yet: a checkpoint holds them, or [`Regression::take`] gives them.
+    pub(super) fn new(config: Config, knowledge: Knowledge) -> Result<Self> {
+        let parameters = Parameters::new(DType::F32, config.training.seed);
+        let of = config.regression(knowledge.points, knowledge.mean.len());
+        let regression = KernelRegression::new(&parameters, &of)?;
+        Ok(Self { config, knowledge, parameters, regression })
+    }
+
+    /// Takes the data to learn from.
+    pub(super) fn take(&self, data: &[Datum]) -> Result<()> {
+        let y: Vec<f32> = data.iter().map(|&(_, y)| y as f32).collect();
+        let x: Vec<&[f64]> = data.iter().map(|(x, _)| &x[..]).collect();
+        Ok(self
+            .regression
+            .set_data(&self.standard(&x)?, &Tensor::from_vec(y, &[data.len(), 1])?)?)
+    }
+
+    /// x `[M, D]`, in deviations from the mean.
+    fn standard(&self, x: &[&[f64]]) -> Result<Tensor> {
+        let Knowledge { mean, deviation, .. } = &self.knowledge;
+        let each = |x: &&[f64]| -> Vec<f32> {
+            (0..mean.len()).map(|c| ((x[c] - mean[c]) / deviation[c]) as f32).collect()
+        };
+        let numbers: Vec<f32> = x.iter().flat_map(each).collect();
+        Ok(Tensor::from_vec(numbers, &[x.len(), mean.len()])?)
+    }
+
+    /// The squared error at the data, each told from the others.
+    pub(super) fn loss(&self) -> Result<Tensor> {
+        match self.config.model.model {
+            Kind::Kernel => Ok(self.regression.loss()?),
+            Kind::Mean => {
+                let n = self.knowledge.points as f64;
+                let (_, y) = self.data()?;
+                let sum: f64 = y.iter().map(|&y| f64::from(y)).sum();
+                let squares =
+                    y.iter().map(|&y| (f64::from(y) - (sum - f64::from(y)) / (n - 1.0)).powi(2));
+                Ok(Tensor::scalar((squares.sum::<f64>() / n) as f32)?)
+            }
+        }
+    }
+
+    /// ŷ at some x, with the weights `[M, points]`.
+    fn regressed(&self, x: &[&[f64]]) -> Result<Regressed> {
+        let points = self.knowledge.points;
+        without_gradients(|| match self.config.model.model {
+            Kind::Kernel => Ok(self.regression.attend(&self.standard(x)?, true)?),
+            Kind::Mean => {
+                let out = self.regression.mean()?.unsqueeze(0)?.broadcast_to(&[x.len(), 1])?;
+                let weights = Tensor::full(&[x.len(), points], 1.0 / points as f64, DType::F32)?;
+                Ok(Regressed { out: out.contiguous()?, weights: Some(weights) })
+            }
+        })
+    }
+
+    fn told(&self, x: &[&[f64]]) -> Result<Vec<f64>> {
+        let mut told = Vec::with_capacity(x.len());
+        for some in x.chunks(1024) {
+            told.extend(self.regressed(some)?.out.to_vec::<f32>()?.into_iter().map(f64::from));
+        }
+        Ok(told)
+    }
+
+    /// How good it is on data, and what it tells of each.
+    pub(super) fn measure(&self, data: &[Datum]) -> Result<(Scores, Vec<f64>)> {
+        let x: Vec<&[f64]> = data.iter().map(|(x, _)| &x[..]).collect();
+        let y: Vec<f64> = data.iter().map(|&(_, y)| y).collect();
+        let told = self.told(&x)?;
+        let scores = Scores::new("R²", r_squared(&y, &told)?, Better::Higher)
+            .with("MSE", mean_squared_error(&y, &told)?);
+        Ok((scores, told))
+    }
+
+    /// The data it holds: x `[points, D]` as they were measured, and y.
+    fn data(&self) -> Result<(Vec<Vec<f64>>, Vec<f32>)> {
+        let tensors = self.parameters.tensors();
+        let held = |name: &str| -> Result<Vec<f32>> {
+            let found = tensors.get(name);
+            let found = found.ok_or_else(|| Error::asked(format!("the model has no {name}")))?;
+            Ok(found.to_vec::<f32>()?)
+        };
+        let Knowledge { mean, deviation, .. } = &self.knowledge;
+        let back = |row: &[f32]| -> Vec<f64> {
+            (0..mean.len()).map(|c| f64::from(row[c]) * deviation[c] + mean[c]).collect()
+        };
+        Ok((held("keys")?.chunks(mean.len()).map(back).collect(), held("values")?))
+    }
+
+    /// The numbers of an input, one for each column that is known.
+    fn numbers(&self, input: &str) -> Result<Vec<f64>> {
+        let columns = &self.knowledge.names[..self.knowledge.mean.len()];
+        let numbers = input.split(',').map(|cell| cell.trim().parse::<f64>().ok());
+        let numbers: Option<Vec<f64>> = numbers.map(|x| x.filter(|x| x.is_finite())).collect();
+        numbers.filter(|numbers| numbers.len() == columns.len()).ok_or_else(|| {
+            let wanted = match columns.len() {
+                1 => "a number".into(),
+                n => format!("{n} numbers with commas between"),
+            };
+            Error::asked(format!("`{input}` is not {wanted}: {}", columns.join(", ")))
+        })
+    }
+
+    /// The curve over the one column that is known, with the point asked for.
+    fn curve(&self, asked: f64) -> Result<CurveScene> {
+        let (x, y) = self.data()?;
+        let x: Vec<f64> = x.into_iter().map(|x| x[0]).collect();
+        let low = x.iter().copied().fold(asked, f64::min);
+        let high = x.iter().copied().fold(asked, f64::max);
+        let step = (high - low) / (POINTS - 1) as f64;
+        let mut at: Vec<f64> = (0..POINTS).map(|i| low + i as f64 * step).collect();
+        at.push(asked);
+        at.sort_by(f64::total_cmp);
+        let rows: Vec<&[f64]> = at.iter().map(std::slice::from_ref).collect();
+        let Regressed { out, weights } = self.regressed(&rows)?;
+        let weights = weights.map_or(Ok(vec![]), |weights| weights.to_vec::<f32>())?;
+        let single = |all: &[f64]| all.iter().map(|&x| x as f32).collect::<Vec<f32>>();
+        let at = single(&at);
+        let truth = self.config.data.train.is_none();
+        Ok(CurveScene {
+            x: single(&x),
+            y,
+            curve: out.to_vec::<f32>()?,
+            truth: truth.then(|| at.iter().map(|&x| toy::sine_truth(x)).collect()),
+            at,
+            maps: vec![Map::new(self.name(), weights)],
+        })
+    }
+
+    /// The heaviest data for one answer.
+    fn heaviest(&self, asked: &[f64]) -> Result<Maps> {
+        let (x, y) = self.data()?;
+        let weights = self.regressed(&[asked])?.weights;
+        let weights = weights.map_or(Ok(vec![]), |weights| weights.to_vec::<f32>())?;
+        let order = heaviest(&weights, PICTURED);
+        let label = |&at: &usize| format!("{} → {}", written(&x[at]), short(f64::from(y[at])));
+        Ok(Maps {
+            row_axis: "asked for".into(),
+            column_axis: "data, the heaviest first".into(),
+            rows: vec![written(asked)],
+            columns: order.iter().map(label).collect(),
+            maps: vec![Map::new(self.name(), order.iter().map(|&at| weights[at]).collect())],
+        })
+    }
+
+    fn name(&self) -> &'static str {
+        match self.config.model.model {
+            Kind::Kernel => "kernel",
+            Kind::Mean => "mean of all",
+        }
+    }
+}
+
+/// The places of the heaviest weights, at most so many.
+fn heaviest(weights: &[f32], most: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..weights.len()).collect();
+    order.sort_by(|&a, &b| weights[b].total_cmp(&weights[a]));
+    order.truncate(most);
+    order
+}
+
+/// A number in about five digits.
+fn short(number: f64) -> String {
+    let text = format!("{number:.4}");
+    text.trim_end_matches('0').trim_end_matches('.').into()
+}
+
+/// Numbers as an input.
+pub(super) fn written(numbers: &[f64]) -> String {
+    numbers.iter().map(|&number| short(number)).collect::<Vec<_>>().join(",")
+}
+
+impl Model for Regression {
+    fn parameters(&self) -> &Parameters {
+        &self.parameters
+    }
+
+    fn knowledge(&self) -> Result<String> {
+        serde_json::to_string(&self.knowledge).map_err(|e| Error::asked(e.to_string()))
+    }
+
+    fn evaluate(&self, part: Part) -> Result<Report> {
+        let measured = read(&self.config, part)?;
+        same_columns(&self.knowledge.names, &measured, part)?;
+        let data = &measured.data;
+        let (scores, told) = self.measure(data)?;
+        let outputs: Vec<String> = told.iter().map(|y| y.to_string()).collect();
+        let samples = data.iter().zip(&told).take(3);
+        let samples = samples.map(|((x, y), told)| (written(x), short(*y), short(*told))).collect();
+        Ok(Report { scores, examples: data.len(), samples, outputs, ..Report::default() })
+    }
+
+    fn predict(&self, inputs: &[String]) -> Result<Vec<Prediction>> {
+        let (x, y) = self.data()?;
+        let predict = |input: &String| {
+            let asked = self.numbers(input)?;
+            let Regressed { out, weights } = self.regressed(&[&asked])?;
+            let weights = weights.map_or(Ok(vec![]), |weights| weights.to_vec::<f32>())?;
+            let datum = |at: usize| {
+                let (x, y, weight) = (&x[at], y[at], weights[at]);
+                serde_json::json!({ "x": x, "y": y, "weight": weight })
+            };
+            let most: Vec<_> = heaviest(&weights, NAMED).into_iter().map(datum).collect();
+            let output = out.to_vec::<f32>()?[0].to_string();
+            let details = serde_json::json!({ "heaviest": most });
+            Ok(Prediction { input: input.clone(), output, details })
+        };
+        inputs.iter().map(predict).collect()
+    }
+
+    fn show(&self, input: &str) -> Result<Vec<(String, Scene)>> {
+        let asked = self.numbers(input)?;
+        Ok(match asked[..] {
+            [one] => vec![("curve".into(), Scene::Curve(self.curve(one)?))],
+            _ => vec![("weights".into(), Scene::Maps(self.heaviest(&asked)?))],
+        })
+    }
+}

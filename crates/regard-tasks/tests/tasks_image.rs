@@ -1,0 +1,241 @@
+//! `image`, from data to pictures.
+
+#![allow(clippy::unwrap_used)]
+
+mod course;
+
+use course::{Course, refusal, resumes_exactly};
+use image::{GrayImage, Luma, Rgb, RgbImage};
+use regard_tasks::{Part, Scene, task_named};
+use std::path::{Path, PathBuf};
+
+/// A small and quick transformer.
+const SMALL: [&str; 5] = ["hidden=16", "heads=2", "layers=2", "feed_forward=32", "size=80"];
+
+fn with<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    [&SMALL[..], more].concat()
+}
+
+fn accuracy(course: &Course, part: Part) -> f64 {
+    course.model().evaluate(part).unwrap().scores.get("accuracy").unwrap()
+}
+
+fn setting(key: &str, path: &Path) -> String {
+    format!("data.{key}={:?}", path.display().to_string())
+}
+
+/// An IDX file of bytes.
+fn idx(path: &Path, shape: &[u32], bytes: &[u8]) {
+    let head = [0, 0, 8, shape.len() as u8];
+    let lengths = shape.iter().flat_map(|n| n.to_be_bytes());
+    let all: Vec<u8> = head.into_iter().chain(lengths).chain(bytes.iter().copied()).collect();
+    std::fs::write(path, all).unwrap();
+}
+
+/// `count` images of 4×4, bright (label 0) or dark (label 1).
+fn shades(folder: &Path, name: &str, count: usize) -> [String; 2] {
+    let pixel = |at: usize| 200 * u8::from(at.is_multiple_of(2)) + at as u8;
+    let pixels: Vec<u8> = (0..count * 16).map(|p| pixel(p / 16)).collect();
+    let labels: Vec<u8> = (0..count).map(|at| (at % 2) as u8).collect();
+    let paths = ["images", "labels"].map(|kind| folder.join(format!("{name}-{kind}")));
+    idx(&paths[0], &[count as u32, 4, 4], &pixels);
+    idx(&paths[1], &[count as u32], &labels);
+    [setting(&format!("{name}_images"), &paths[0]), setting(&format!("{name}_labels"), &paths[1])]
+}
+
+/// A folder of coloured images, one folder for each colour.
+fn colours(folder: &Path, sides: [u32; 2]) -> String {
+    for (at, colour) in ["blue", "red"].into_iter().enumerate() {
+        std::fs::create_dir_all(folder.join(colour)).unwrap();
+        for n in 0..8u8 {
+            let pixel = if at == 0 { [n, n, 200] } else { [200, n, n] };
+            let image = RgbImage::from_pixel(sides[0], sides[1], Rgb(pixel));
+            image.save(folder.join(colour).join(format!("{n}.png"))).unwrap();
+        }
+    }
+    setting("train_folder", folder)
+}
+
+#[test]
+fn patches_and_convolutions_learn_the_shapes_far_beyond_chance() {
+    for model in ["vit", "cnn"] {
+        let model = format!("model.model={model}");
+        let settings = ["size=1500", "epochs=3", "layers=2", &model];
+        let course = Course::done("image", &settings);
+        let test = accuracy(&course, Part::Test);
+        assert!(test > 0.6, "{model}: {test} of the test part; chance is 0.25");
+        let records = course.records();
+        assert!(records[2].loss < 0.8 * records[0].loss, "{model}");
+    }
+}
+
+#[test]
+fn stopped_and_resumed_or_straight_the_bits_are_the_same() {
+    // Three batches in an epoch; changes and dropout draw their chance by the step.
+    let settings = with(&["epochs=3", "shift=2", "flip=true", "label_smoothing=0.1"]);
+    resumes_exactly("image", &settings, 4);
+}
+
+#[test]
+fn the_same_seed_gives_the_same_measures_and_another_seed_others() {
+    let records = Course::done("image", &with(&["epochs=1", "shift=1"])).records();
+    assert_eq!(records, Course::done("image", &with(&["epochs=1", "shift=1"])).records());
+    assert_ne!(records, Course::done("image", &with(&["epochs=1", "shift=1", "seed=2"])).records());
+    assert_ne!(records, Course::done("image", &with(&["epochs=1", "shift=0"])).records());
+}
+
+#[test]
+fn patches_are_drawn_over_the_image_for_every_head() {
+    for (pooling, patch, places) in [("class-token", 4, 16), ("mean", 4, 16), ("mean", 1, 256)] {
+        let settings = [&format!("pooling={pooling}")[..], &format!("patch={patch}"), "epochs=1"];
+        let course = Course::done("image", &with(&settings));
+        assert_eq!(course.drawn("validation:0"), ["patches"]);
+        let scenes = course.model().show("test:3").unwrap();
+        let Scene::Image(scene) = &scenes[0].1 else { panic!("no image") };
+        assert_eq!((scene.rows * scene.columns, scene.maps.len()), (places, 2 * 2));
+        assert_eq!((scene.pixels.len(), &scene.maps[3].name[..]), (256, "layer 2, head 2"));
+        for map in &scene.maps {
+            assert_eq!(map.weights.len(), places);
+            let sum: f32 = map.weights.iter().sum();
+            // A class token attends to itself too, and that is not shown.
+            let least = if pooling == "mean" { 0.999 } else { 0.5 };
+            assert!((least..1.001).contains(&sum), "{pooling}: {sum}");
+        }
+    }
+}
+
+#[test]
+fn convolutions_attend_to_nothing_and_say_so() {
+    let course = Course::done("image", &with(&["model.model=cnn", "epochs=1"]));
+    let error = course.model().show("validation:0").unwrap_err().to_string();
+    assert_eq!(error, "this model attends to nothing: it is a CNN");
+}
+
+#[test]
+fn idx_files_are_learnt_measured_and_predicted() {
+    let folder = tempfile::tempdir().unwrap();
+    let [images, labels] = shades(folder.path(), "train", 40);
+    let [test_images, test_labels] = shades(folder.path(), "test", 6);
+    let own = [&images[..], &labels, &test_images, &test_labels];
+    let more = ["patch=2", "epochs=12", "held_out=0.2", "batch=8", "rate=0.01"];
+    let course = Course::done("image", &with(&[&own[..], &more].concat()));
+    let report = course.model().evaluate(Part::Test).unwrap();
+    assert_eq!((report.examples, report.scores.first()), (6, ("accuracy", 1.0)));
+    let confusion = report.confusion.unwrap();
+    assert_eq!(confusion.counts, [[3, 0], [0, 3]]);
+    assert_eq!(report.samples[1], ("test:1".into(), "1".into(), "1".into()));
+    assert_eq!(course.model().evaluate(Part::Validation).unwrap().examples, 8);
+
+    // A file of another size is brought to the model's.
+    let file = folder.path().join("bright.png");
+    GrayImage::from_pixel(12, 9, Luma([210])).save(&file).unwrap();
+    let inputs = [file.display().to_string(), "test:1".into()];
+    let predictions = course.model().predict(&inputs).unwrap();
+    assert_eq!([&predictions[0].output, &predictions[1].output], ["0", "1"]);
+    assert!(predictions[0].details["probabilities"]["0"].as_f64().unwrap() > 0.5);
+    assert_eq!(course.drawn(&inputs[0]), ["patches"]);
+
+    let refused = |input: &str| course.model().predict(&[input.into()]).unwrap_err().to_string();
+    assert_eq!(refused("test:6"), "test:6: there is no image 6; there are 6");
+    assert!(refused("nothing.png").starts_with("nothing.png: "));
+    std::fs::write(&file, b"no picture").unwrap();
+    assert!(refused(&inputs[0]).contains("damaged image"));
+
+    let description = course.task.describe(&course.options).unwrap();
+    assert!(description.facts.contains(&("training images".into(), "32".into())));
+    assert!(description.facts.contains(&("pixels".into(), "4×4".into())));
+    assert_eq!(description.labels.len(), 2);
+}
+
+#[test]
+fn a_folder_of_colours_is_learnt_in_colour() {
+    let folder = tempfile::tempdir().unwrap();
+    let own = colours(folder.path(), [8, 4]);
+    let more = [&own[..], "colour=true", "side=4", "patch=2", "epochs=10", "rate=0.01", "batch=4"];
+    let course = Course::done("image", &with(&more));
+    assert_eq!(accuracy(&course, Part::Training), 1.0);
+    let red = folder.path().join("red/3.png").display().to_string();
+    assert_eq!(course.model().predict(std::slice::from_ref(&red)).unwrap()[0].output, "red");
+    let scenes = course.model().show(&red).unwrap();
+    let Scene::Image(scene) = &scenes[0].1 else { panic!("no image") };
+    assert_eq!((scene.channels, scene.pixels.len()), (3, 48));
+    assert!(scene.pixels[0] > 0.7 && scene.pixels[1] < 0.1 && scene.pixels[2] < 0.1);
+}
+
+#[test]
+fn labels_and_sizes_that_training_has_not_seen_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let [images, labels] = shades(folder.path(), "train", 20);
+    let strange = folder.path().join("strange");
+    idx(&strange, &[6], &[0, 1, 0, 7, 1, 1]);
+    let [test_images, _] = shades(folder.path(), "test", 6);
+    let test_labels = setting("test_labels", &strange);
+    let own = with(&[&images, &labels, &test_images, &test_labels, "patch=2", "epochs=1"]);
+    let course = Course::done("image", &own);
+    let error = course.model().evaluate(Part::Test).unwrap_err().to_string();
+    assert!(error.ends_with("image 3 has the label \"7\", which no training image has"), "{error}");
+
+    let wide = folder.path().join("wide");
+    idx(&wide, &[6, 4, 8], &[0; 6 * 32]);
+    let options = course.options.clone().set(&setting("test_images", &wide)).unwrap();
+    let error = course.run.model(&options).unwrap().evaluate(Part::Test).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "the test part has images of 4×8 pixels and 1 channels; the model was made for 4×4 and 1"
+    );
+}
+
+#[test]
+fn what_cannot_be_is_refused_in_a_sentence() {
+    let folder = tempfile::tempdir().unwrap();
+    let [images, labels] = shades(folder.path(), "train", 20);
+    let one = "the train part wants `data.train_images` and `data.train_labels`, or \
+               `data.train_folder` alone";
+    assert_eq!(refusal("image", &[&images]), one);
+    assert!(refusal("image", &[&images, &labels, "patch=3"]).contains("a patch of 3"));
+    assert!(refusal("image", &["model.model=rnn"]).contains("rnn"));
+    assert!(refusal("image", &["held_out=0.7"]).contains("held_out"));
+    assert!(refusal("image", &["side=4"]).contains("side 4"));
+    assert!(
+        refusal("image", &[&images, &labels, "held_out=0.0", "patch=2"])
+            .contains("0 validation images")
+    );
+    let lying = folder.path().join("lying");
+    idx(&lying, &[20, 4, 4], &[0; 7]);
+    let refused = refusal("image", &[&setting("train_images", &lying), &labels]);
+    assert!(refused.contains("lying: its header says 20 images of 4×4"), "{refused}");
+}
+
+#[test]
+fn the_comparison_is_of_attention_and_convolutions() {
+    let names: Vec<String> =
+        task_named("image").unwrap().comparison().into_iter().map(|v| v.name).collect();
+    assert_eq!(names, ["ViT", "CNN"]);
+}
+
+#[test]
+fn the_configuration_for_fashion_mnist_is_read() {
+    let root = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    let options = task_named("image").unwrap().options().unwrap();
+    let options = options.file(&root.join("configs/fashion-mnist.toml")).unwrap();
+    let folder = root.join("../shared/data/fashion-mnist");
+    if !folder.exists() {
+        eprintln!("skipped: there is no {}", folder.display());
+        return;
+    }
+    let files = [
+        ("train_images", "train-images-idx3-ubyte.gz"),
+        ("train_labels", "train-labels-idx1-ubyte.gz"),
+        ("test_images", "t10k-images-idx3-ubyte.gz"),
+        ("test_labels", "t10k-labels-idx1-ubyte.gz"),
+    ];
+    let options = files.iter().fold(options, |options, (key, file)| {
+        options.set(&setting(key, &folder.join(file))).unwrap()
+    });
+    let mut learner = task_named("image").unwrap().begin(&options).unwrap();
+    let random = regard::Random::new(1);
+    let batches = learner.batches(16, &random).unwrap();
+    assert_eq!(batches.concat().len(), 55_000);
+    let loss = learner.loss(&batches[0], &random).unwrap().item().unwrap();
+    assert!((1.5..4.0).contains(&loss), "{loss}");
+}
