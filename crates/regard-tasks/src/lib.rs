@@ -18,6 +18,7 @@
 //! ```
 
 mod choice;
+mod classify;
 mod compare;
 pub mod data;
 mod error;
@@ -40,6 +41,7 @@ pub mod toy;
 mod train;
 mod translate;
 
+pub use classify::Classify;
 pub use compare::{Compared, Meter, compare, variants};
 pub use error::{Error, Result};
 pub use graph::GraphTask;

@@ -2,7 +2,7 @@
 
 use crate::metric::Confusion;
 use crate::{
-    Error, GraphTask, ImageTask, Label, Options, Regress, Result, Scene, Scores, Translate,
+    Classify, Error, GraphTask, ImageTask, Label, Options, Regress, Result, Scene, Scores, Translate,
 };
 use regard::{Parameters, Random, Tensor};
 use serde::Serialize;
@@ -177,7 +177,7 @@ pub struct Groups {
 
 /// All tasks.
 pub fn tasks() -> &'static [&'static dyn Task] {
-    &[&Regress, &Translate, &Label, &ImageTask, &GraphTask]
+    &[&Regress, &Translate, &Label, &Classify, &ImageTask, &GraphTask]
 }
 
 /// A task by its name; refuses another, with those there are.

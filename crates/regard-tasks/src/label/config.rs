@@ -5,7 +5,7 @@ use crate::data::ConllColumn;
 use crate::parts::HeldOut;
 use crate::text::{PADDING, TokeniserKind};
 use crate::train::TrainingConfig;
-use crate::{Error, Result};
+use crate::{Error, Options, Result};
 use regard::{CharactersConfig, InputConfig, LabelerConfig, Position};
 use serde::Deserialize;
 use std::path::PathBuf;
@@ -52,7 +52,14 @@ pub(super) struct Model {
 }
 
 impl Config {
-    pub(super) fn check(&self) -> Result<()> {
+    /// A task's options, as far as they can be meant.
+    pub(super) fn of(options: &Options) -> Result<Self> {
+        let config: Self = options.read()?;
+        config.check()?;
+        Ok(config)
+    }
+
+    fn check(&self) -> Result<()> {
         HeldOut::check(self.data.held_out)?;
         if !matches!(self.text.tokens.tokeniser, TokeniserKind::Whitespace | TokeniserKind::Words) {
             return Err(Error::asked("`text.tokeniser` is \"words\" or \"whitespace\" here"));

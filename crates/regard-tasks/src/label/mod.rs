@@ -10,6 +10,7 @@ use crate::text::{UNKNOWN, by_count};
 use crate::{
     Description, Error, Learner, Model, Options, Part, Result, Scores, Task, Variant, choice, train,
 };
+use config::Config;
 use data::{Sentences, read};
 use model::{Knowledge, Labeler, Read};
 use regard::{Mode, Random, Tensor};
@@ -57,11 +58,11 @@ impl Task for Label {
     }
 
     fn begin(&self, options: &Options) -> Result<Box<dyn Learner>> {
-        let labeler = Labeler::new(options, None)?;
-        let mut training = read(&labeler.config, Part::Training)?;
-        let longest = labeler.config.data.longest;
+        let config = Config::of(options)?;
+        let mut training = read(&config, Part::Training)?;
+        let validation = read(&config, Part::Validation)?;
+        let longest = config.data.longest;
         training.all.retain(|sentence| sentence.words.len() <= longest);
-        let validation = read(&labeler.config, Part::Validation)?;
         if training.all.is_empty() || validation.all.is_empty() {
             return Err(Error::asked(format!(
                 "{} training sentences of at most {longest} words and {} validation sentences; \
@@ -70,6 +71,8 @@ impl Task for Label {
                 validation.all.len()
             )));
         }
+        let knowledge = Knowledge::learn(&config, &training.all)?;
+        let labeler = Labeler::new(config, knowledge)?;
         // A label that training has not seen is told before hours are spent.
         labeler.targets(&validation)?;
         let targets = labeler.targets(&training)?;
@@ -82,12 +85,11 @@ impl Task for Label {
     fn open(&self, options: &Options, knowledge: &str) -> Result<Box<dyn Model>> {
         let knowledge: Knowledge = serde_json::from_str(knowledge)
             .map_err(|e| Error::asked(format!("the vocabulary of the run: {e}")))?;
-        Ok(Box::new(Labeler::new(options, Some(knowledge))?))
+        Ok(Box::new(Labeler::new(Config::of(options)?, knowledge)?))
     }
 
     fn describe(&self, options: &Options) -> Result<Description> {
-        let config: config::Config = options.read()?;
-        config.check()?;
+        let config = Config::of(options)?;
         let Sentences { file, all } = read(&config, Part::Training)?;
         let knowledge = Knowledge::learn(&config, &all)?;
         let count = |part| Result::Ok(read(&config, part)?.all.len().to_string());

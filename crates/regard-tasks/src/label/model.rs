@@ -5,13 +5,13 @@ use super::data::{Sentences, read};
 use crate::data::{BatchSize, Tagged, batches};
 use crate::metric::Confusion;
 use crate::text::{Labels, PADDING, UNKNOWN, Vocabulary, split};
-use crate::{Error, Groups, Map, Maps, Model, Options, Part, Prediction, Report, Result, Scene};
+use crate::{Error, Groups, Map, Maps, Model, Part, Prediction, Report, Result, Scene};
 use regard::{DType, Mode, Parameters, SequenceLabeler, Sequences, Tensor, without_gradients};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Letters of a word that are read: of a longer word its beginning and its end.
-pub(super) const LONGEST_WORD: usize = 24;
+pub(super) const LONGEST_WORD: usize = 16;
 
 /// Sentences that are read at once where nothing is learnt.
 const TOGETHER: usize = 64;
@@ -131,13 +131,7 @@ pub(super) struct Labeler {
 }
 
 impl Labeler {
-    pub(super) fn new(options: &Options, knowledge: Option<Knowledge>) -> Result<Self> {
-        let config: Config = options.read()?;
-        config.check()?;
-        let knowledge = match knowledge {
-            Some(knowledge) => knowledge,
-            None => Knowledge::learn(&config, &read(&config, Part::Training)?.all)?,
-        };
+    pub(super) fn new(config: Config, knowledge: Knowledge) -> Result<Self> {
         let parameters = Parameters::new(DType::F32, config.training.seed);
         let Knowledge { words, characters, labels, .. } = &knowledge;
         let labeler = config.labeler(words.len(), characters.len(), labels.len());

@@ -1,0 +1,196 @@
+//! The options of `classify`.
+
+use crate::choice::{EncoderOptions, MechanismOptions, TextOptions};
+use crate::data::{LogMel, SoundOptions};
+use crate::parts::HeldOut;
+use crate::train::TrainingConfig;
+use crate::{Error, Options, Part, Result};
+use regard::{ClassifierConfig, ClassifierPooling, InputConfig, Weighting};
+use serde::Deserialize;
+use std::path::PathBuf;
+
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Config {
+    pub(super) data: Data,
+    pub(super) text: Text,
+    pub(super) audio: Audio,
+    pub(super) model: Model,
+    pub(super) training: TrainingConfig,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Kind {
+    Text,
+    Audio,
+    Vectors,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Data {
+    pub(super) kind: Kind,
+    pub(super) size: usize,
+    train: Option<PathBuf>,
+    train_files: Option<Vec<PathBuf>>,
+    validation: Option<PathBuf>,
+    validation_files: Option<Vec<PathBuf>>,
+    test: Option<PathBuf>,
+    test_files: Option<Vec<PathBuf>>,
+    label_field: Option<usize>,
+    pub(super) split_field: Option<usize>,
+    split_test_below: u64,
+    held_out: f64,
+    held_out_seed: u64,
+    pub(super) encoding: Option<String>,
+    pub(super) longest: usize,
+}
+
+/// Where a part of the data comes from.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Source<'a> {
+    /// One file or folder.
+    One(&'a PathBuf),
+    /// One file per label.
+    Many(&'a [PathBuf]),
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Text {
+    #[serde(flatten)]
+    pub(super) tokens: TextOptions,
+    pub(super) token_dropout: f64,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Audio {
+    mels: usize,
+    frame: f64,
+    step: f64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum PoolingKind {
+    Mean,
+    Max,
+    Last,
+    Gate,
+    ClassToken,
+    Attention,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Model {
+    pub(super) embedding: usize,
+    neighbours: Option<usize>,
+    pooling: PoolingKind,
+    head: Option<usize>,
+    #[serde(flatten)]
+    encoder: EncoderOptions,
+    #[serde(flatten)]
+    mechanism: MechanismOptions,
+}
+
+impl Data {
+    /// Where a part comes from; none where nothing is given for it. Refuses both ways at once, and
+    /// files per label for what is no text.
+    pub(super) fn source(&self, part: Part) -> Result<Option<Source<'_>>> {
+        let (name, one, many) = match part {
+            Part::Training => ("train", &self.train, &self.train_files),
+            Part::Validation => ("validation", &self.validation, &self.validation_files),
+            Part::Test => ("test", &self.test, &self.test_files),
+        };
+        match (one, many) {
+            (None, None) => Ok(None),
+            (Some(one), None) => Ok(Some(Source::One(one))),
+            (None, Some(many)) if self.kind == Kind::Text => Ok(Some(Source::Many(many))),
+            (None, Some(_)) => Err(Error::asked(format!("`data.{name}_files` is for text alone"))),
+            (Some(_), Some(_)) => Err(Error::asked(format!(
+                "`data.{name}` and `data.{name}_files` are both given; one is wanted"
+            ))),
+        }
+    }
+
+    pub(super) fn held_out(&self) -> Result<HeldOut> {
+        let splits = self.kind == Kind::Audio && self.split_field.is_some();
+        Ok(HeldOut {
+            share: self.held_out,
+            seed: self.held_out_seed,
+            validation: self.source(Part::Validation)?.is_none(),
+            test: self.source(Part::Test)?.is_none() && !splits,
+        })
+    }
+
+    pub(super) fn sounds(&self) -> SoundOptions {
+        let &Self { label_field, split_field, split_test_below, .. } = self;
+        SoundOptions { label_field, split_field, split_test_below }
+    }
+}
+
+impl Audio {
+    /// How frames of recordings of a rate are made.
+    pub(super) fn mel(&self, rate: u32) -> LogMel {
+        let samples = |milliseconds: f64| (f64::from(rate) * milliseconds / 1000.0) as usize;
+        let (window, hop) = (samples(self.frame), samples(self.step));
+        LogMel { window, hop, mels: self.mels, ..LogMel::new(rate) }
+    }
+
+    /// Seconds from one frame's start to the next one's.
+    pub(super) fn seconds(&self) -> f64 {
+        self.step / 1000.0
+    }
+}
+
+impl Config {
+    /// A task's options, as far as they can be meant.
+    pub(super) fn of(options: &Options) -> Result<Self> {
+        let config: Self = options.read()?;
+        config.check()?;
+        Ok(config)
+    }
+
+    fn check(&self) -> Result<()> {
+        HeldOut::check(self.data.held_out)?;
+        if self.data.longest == 0 {
+            return Err(Error::asked("`data.longest` cannot be 0"));
+        }
+        let share = self.text.token_dropout;
+        if !(0.0..1.0).contains(&share) {
+            return Err(Error::asked(format!("`text.token_dropout` cannot be {share}")));
+        }
+        if self.data.source(Part::Training)?.is_none()
+            && self.data.source(Part::Validation)?.is_some()
+        {
+            return Err(Error::asked("`data.validation` is given, and `data.train` is not"));
+        }
+        self.training.check()
+    }
+
+    /// Whether vectors are chosen by chance while learning, which REINFORCE trains.
+    pub(super) fn samples(&self) -> bool {
+        self.model.pooling == PoolingKind::Attention
+            && self.model.mechanism.weighting == Weighting::Sample
+    }
+
+    /// The library's configuration.
+    pub(super) fn classifier(&self, input: InputConfig, classes: usize) -> ClassifierConfig {
+        let m = &self.model;
+        let pooling = match m.pooling {
+            PoolingKind::Mean => ClassifierPooling::Mean,
+            PoolingKind::Max => ClassifierPooling::Max,
+            PoolingKind::Last => ClassifierPooling::Last,
+            PoolingKind::Gate => ClassifierPooling::Gate,
+            PoolingKind::ClassToken => ClassifierPooling::ClassToken,
+            PoolingKind::Attention => ClassifierPooling::Attention(m.mechanism.config()),
+        };
+        ClassifierConfig {
+            neighbours: m.neighbours,
+            pooling,
+            hidden: m.head,
+            dropout: m.encoder.dropout,
+            label_smoothing: self.training.label_smoothing,
+            // The class token takes a place too.
+            ..ClassifierConfig::new(input, m.encoder.config(self.data.longest + 1), classes)
+        }
+    }
+}

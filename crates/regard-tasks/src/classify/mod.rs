@@ -1,0 +1,209 @@
+//! `classify`: a text, a recording or vectors in, one label out.
+
+mod config;
+mod data;
+mod model;
+
+use crate::data::{BatchSize, batches};
+use crate::lengths::lengths;
+use crate::text::{UNKNOWN, by_count};
+use crate::{
+    Description, Error, Learner, Model, Options, Part, Result, Scores, Task, Variant, choice, train,
+};
+use config::{Config, Kind, Source};
+use data::read;
+use model::{Batch, Classifier, Knowledge, Lesson, Read, Senses};
+use regard::{CrossEntropy, Mode, Random, Reinforce, ReinforceConfig, Tensor};
+use std::collections::BTreeMap;
+
+/// Classifies sequences: texts, recordings, vectors, with any encoder and any pooling.
+#[derive(Clone, Copy, Debug)]
+pub struct Classify;
+
+/// A classifier and the examples it learns from.
+struct Lessons {
+    classifier: Classifier,
+    training: Lesson,
+    validation: Lesson,
+    /// Trains hard attention that samples.
+    reinforce: Option<Reinforce>,
+}
+
+impl Task for Classify {
+    fn name(&self) -> &'static str {
+        "classify"
+    }
+
+    fn about(&self) -> &'static str {
+        "a text, a recording or vectors in, one label out"
+    }
+
+    fn template(&self) -> String {
+        [include_str!("options.toml"), choice::ENCODER, choice::MECHANISM, "\n", train::TEMPLATE]
+            .concat()
+    }
+
+    fn defaults(&self) -> &'static [&'static str] {
+        &[
+            "encoder=none",
+            "hidden=64",
+            "score_hidden=64",
+            "epochs=12",
+            "batch=32",
+            "rate=0.005",
+            "schedule=cosine",
+        ]
+    }
+
+    fn begin(&self, options: &Options) -> Result<Box<dyn Learner>> {
+        let config = Config::of(options)?;
+        let training = read(&config, Part::Training)?;
+        let validation = read(&config, Part::Validation)?;
+        if training.is_empty() || validation.is_empty() {
+            return Err(Error::asked(format!(
+                "{} training examples and {} validation examples; both are wanted",
+                training.len(),
+                validation.len()
+            )));
+        }
+        let knowledge = Knowledge::learn(&config, &training)?;
+        let classifier = Classifier::new(config, knowledge)?;
+        let (training, validation) =
+            (classifier.lesson(&training)?, classifier.lesson(&validation)?);
+        let reinforce = classifier.config.samples();
+        let reinforce =
+            reinforce.then(|| Reinforce::new(ReinforceConfig::default())).transpose()?;
+        Ok(Box::new(Lessons { classifier, training, validation, reinforce }))
+    }
+
+    fn open(&self, options: &Options, knowledge: &str) -> Result<Box<dyn Model>> {
+        let knowledge: Knowledge = serde_json::from_str(knowledge)
+            .map_err(|e| Error::asked(format!("the vocabulary of the run: {e}")))?;
+        Ok(Box::new(Classifier::new(Config::of(options)?, knowledge)?))
+    }
+
+    fn describe(&self, options: &Options) -> Result<Description> {
+        let config = Config::of(options)?;
+        let training = read(&config, Part::Training)?;
+        let knowledge = Knowledge::learn(&config, &training)?;
+        let classifier = Classifier::new(config, knowledge)?;
+        let config = &classifier.config;
+        let lesson = classifier.lesson(&training)?;
+        let count = |part| Result::Ok(read(config, part)?.len().to_string());
+        let what = match config.data.kind {
+            Kind::Text => "tokens",
+            Kind::Audio => "frames",
+            Kind::Vectors => "vectors",
+        };
+        let mut facts = vec![
+            ("training examples", training.len().to_string()),
+            ("validation examples", count(Part::Validation)?),
+            ("test examples", count(Part::Test)?),
+            ("examples", lengths(lesson.read.iter().map(Read::len).collect(), what)),
+            ("labels", classifier.knowledge.labels.len().to_string()),
+        ];
+        facts.push(match &classifier.knowledge.senses {
+            Senses::Tokens(tokeniser) => ("vocabulary", tokeniser.len().to_string()),
+            Senses::Frames { mel, .. } => ("recordings", format!("{} samples a second", mel.rate)),
+            Senses::Vectors(standard) => ("width of a vector", standard.mean.len().to_string()),
+        });
+        let labels = by_count(training.iter().map(|example| &example.label[..]));
+        let examples = training.iter().zip(&lesson.names).take(5);
+        Ok(Description {
+            source: source(config)?,
+            facts: facts.into_iter().map(|(name, text)| (name.to_string(), text)).collect(),
+            labels: labels.into_iter().map(|(label, n)| (label.to_string(), n)).collect(),
+            examples: examples.map(|(e, name)| format!("{} ← {name}", e.label)).collect(),
+        })
+    }
+
+    /// With attention over words alone: what an encoder had mixed, a wrong choice could hide.
+    fn comparison(&self) -> Vec<Variant> {
+        let variant =
+            |name, weighting| Variant::new(name, &["encoder=none", "pooling=attention", weighting]);
+        vec![
+            variant("soft", "weighting=softmax"),
+            variant("argmax", "weighting=argmax"),
+            variant("argmax, straight through", "weighting=straight-through"),
+            variant("sampled", "weighting=sample"),
+        ]
+    }
+}
+
+/// Where the training data come from.
+fn source(config: &Config) -> Result<String> {
+    Ok(match config.data.source(Part::Training)? {
+        None => format!("embedded {:?}", config.data.kind).to_lowercase(),
+        Some(Source::One(path)) => path.display().to_string(),
+        Some(Source::Many(paths)) => {
+            let all: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+            all.join(", ")
+        }
+    })
+}
+
+impl Lessons {
+    /// An example in which a share of the tokens is unknown.
+    fn forgetful(&self, example: &Read, random: &Random) -> Read {
+        let share = self.classifier.config.text.token_dropout;
+        let mut example = example.clone();
+        if let Read::Tokens(ids) = &mut example {
+            ids.iter_mut().filter(|_| random.number() < share).for_each(|id| *id = UNKNOWN);
+        }
+        example
+    }
+}
+
+impl Learner for Lessons {
+    fn model(&self) -> &dyn Model {
+        &self.classifier
+    }
+
+    fn batches(&self, batch: usize, random: &Random) -> Result<Vec<Vec<usize>>> {
+        let lengths: Vec<usize> = self.training.read.iter().map(Read::len).collect();
+        batches(&lengths, BatchSize::Sequences(batch), Some(random))
+    }
+
+    fn loss(&mut self, batch: &[usize], random: &Random) -> Result<Tensor> {
+        let examples = batch.iter().map(|&i| self.forgetful(&self.training.read[i], random));
+        let examples: Vec<Read> = examples.collect();
+        let targets = batch.iter().map(|&i| self.training.labels[i] as i64).collect();
+        let targets = Tensor::from_vec(targets, &[batch.len()])?;
+        let batch = Batch::new(&examples.iter().collect::<Vec<_>>())?;
+        let seen = self.classifier.model.attend(&batch.sequences(), Mode::Train(random), false)?;
+        let label_smoothing = self.classifier.config.training.label_smoothing;
+        let rule = CrossEntropy { label_smoothing, ..CrossEntropy::default() };
+        let losses = seen.logits.cross_entropy_rows(&targets, rule)?;
+        let loss = losses.mean_all()?;
+        match (&mut self.reinforce, &seen.log_prob) {
+            (Some(reinforce), Some(log_prob)) => {
+                let rewards = losses.scale(-1.0)?.detach();
+                Ok(loss.add(&reinforce.loss(&rewards, log_prob, None)?)?)
+            }
+            _ => Ok(loss),
+        }
+    }
+
+    fn validate(&self) -> Result<Scores> {
+        self.classifier.guess(&self.validation.read)?.scores(&self.validation.labels)
+    }
+
+    fn samples(&self, n: usize) -> Vec<String> {
+        let names = self.validation.names.iter().zip(1..).take(n);
+        match self.classifier.config.data.kind {
+            Kind::Text => names.map(|(name, _)| name.clone()).collect(),
+            _ => names.map(|(_, number)| format!("validation/{number}")).collect(),
+        }
+    }
+
+    fn state(&self) -> Result<BTreeMap<String, Tensor>> {
+        Ok(self.reinforce.as_ref().map_or(Ok(BTreeMap::new()), Reinforce::state)?)
+    }
+
+    fn set_state(&mut self, state: &BTreeMap<String, Tensor>) -> Result<()> {
+        match &mut self.reinforce {
+            Some(reinforce) => Ok(reinforce.set_state(state)?),
+            None => Ok(()),
+        }
+    }
+}
