@@ -57,3 +57,15 @@ pub(crate) fn embedded<T>(
         Part::Training => all.skip(2 * held).collect(),
     })
 }
+
+/// The part and the place that an input like `test:17` names, counted from 0.
+pub(crate) fn place(input: &str) -> Option<(Part, usize)> {
+    let (part, at) = input.trim().split_once(':')?;
+    let part = match part {
+        "train" | "training" => Part::Training,
+        "val" | "validation" => Part::Validation,
+        "test" => Part::Test,
+        _ => return None,
+    };
+    Some((part, at.parse().ok()?))
+}

@@ -2,7 +2,8 @@
 
 use crate::metric::Confusion;
 use crate::{
-    Classify, Error, GraphTask, ImageTask, Label, Options, Regress, Result, Scene, Scores, Translate,
+    Classify, Error, GraphTask, ImageTask, Label, Options, Regress, Result, Scene, Scores,
+    Translate,
 };
 use regard::{Parameters, Random, Tensor};
 use serde::Serialize;

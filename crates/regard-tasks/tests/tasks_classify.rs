@@ -152,16 +152,16 @@ fn attention_over_words_and_frames_is_drawn() -> Result<()> {
     assert_eq!((maps.rows.len(), &maps.columns[1][..]), (7, "the"));
     assert!(maps.rows[0].starts_with("→ "));
     let tones = learnt(&["kind=audio", "size=60", "epochs=1"]);
-    assert_eq!(tones.drawn("validation/3"), ["attention"]);
-    let Scene::Maps(maps) = tones.model().show("validation/3")?.remove(0).1 else {
+    assert_eq!(tones.drawn("validation:3"), ["attention"]);
+    let Scene::Maps(maps) = tones.model().show("validation:3")?.remove(0).1 else {
         panic!("no maps")
     };
     assert_eq!(maps.columns[..3], ["0.00 s", "0.01 s", "0.02 s"]);
     let gate = learnt(&["size=60", "epochs=1", "pooling=gate"]);
     let error = gate.model().show(text).unwrap_err().to_string();
     assert!(error.starts_with("this model attends to nothing"), "{error}");
-    let error = tones.model().show("validation/99").unwrap_err().to_string();
-    assert!(error.contains("the validation part has examples 1 to 50"), "{error}");
+    let error = tones.model().show("validation:99").unwrap_err().to_string();
+    assert!(error.contains("the part has 50 examples, from 0"), "{error}");
     Ok(())
 }
 

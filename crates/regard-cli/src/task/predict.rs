@@ -17,8 +17,8 @@ Examples:
   cat sentences.txt | regard predict runs/classify
 
 What an input is: translate and label take a sentence, classify a text or the path of a WAV file,
-image the path of a picture (or test:17, one of its data), graph a node's number, regress one number
-or several with commas.")]
+image the path of a picture, graph a node's number, regress one number or several with commas. For
+classify on sound and for image, test:17 is one of their data, counted from 0.")]
 pub struct Command {
     /// The run's folder
     run: PathBuf,

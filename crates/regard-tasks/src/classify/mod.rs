@@ -189,10 +189,10 @@ impl Learner for Lessons {
     }
 
     fn samples(&self, n: usize) -> Vec<String> {
-        let names = self.validation.names.iter().zip(1..).take(n);
+        let names = self.validation.names.iter().zip(0..).take(n);
         match self.classifier.config.data.kind {
             Kind::Text => names.map(|(name, _)| name.clone()).collect(),
-            _ => names.map(|(_, number)| format!("validation/{number}")).collect(),
+            _ => names.map(|(_, number)| format!("validation:{number}")).collect(),
         }
     }
 

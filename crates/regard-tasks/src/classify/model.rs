@@ -4,6 +4,7 @@ use super::config::{Config, Kind};
 use super::data::{Content, Example, frames, read, vectors};
 use crate::data::{BatchSize, LogMel, MelFilters, Standard, Waveform, batches};
 use crate::guesses::Guesses;
+use crate::parts::place;
 use crate::text::{Labels, PADDING, Tokeniser};
 use crate::{Error, Map, Maps, Model, Part, Prediction, Report, Result, Scene};
 use regard::{
@@ -248,24 +249,20 @@ impl Classifier {
         Guesses::new(self.knowledge.labels.names(), logits)
     }
 
-    /// What an input means: a text, vectors, the path of a recording, or `validation/3`, the third
-    /// example of the validation part.
+    /// What an input means: a text; or the path of a recording, or vectors, or an example of the
+    /// data, as `validation:3`.
     fn content(&self, input: &str) -> Result<Content> {
-        if let Some(number) = input.strip_prefix("validation/") {
-            let all = read(&self.config, Part::Validation)?;
-            let place = number.parse::<usize>().ok().and_then(|n| n.checked_sub(1));
-            return match place.and_then(|place| all.get(place)) {
-                Some(example) => Ok(example.content.clone()),
-                None => Err(Error::asked(format!(
-                    "`{input}`: the validation part has examples 1 to {}",
-                    all.len()
-                ))),
-            };
-        }
-        match self.config.data.kind {
-            Kind::Text => Ok(Content::Text(input.into())),
-            Kind::Audio => Ok(Content::Sound(Waveform::read(Path::new(input.trim()))?)),
-            Kind::Vectors => {
+        let kind = self.config.data.kind;
+        match (kind, place(input)) {
+            (Kind::Text, _) => Ok(Content::Text(input.into())),
+            (_, Some((part, at))) => {
+                let all = read(&self.config, part)?;
+                let beyond = || format!("`{input}`: the part has {} examples, from 0", all.len());
+                let found = all.get(at).ok_or_else(|| Error::asked(beyond()))?;
+                Ok(found.content.clone())
+            }
+            (Kind::Audio, None) => Ok(Content::Sound(Waveform::read(Path::new(input.trim()))?)),
+            (Kind::Vectors, None) => {
                 vectors(input).map_err(|what| Error::asked(format!("`{input}`: {what}")))
             }
         }

@@ -5,6 +5,7 @@ use super::config::{Config, Kind};
 use super::data::{name, read, source};
 use crate::data::Images;
 use crate::guesses::Guesses;
+use crate::parts::place;
 use crate::text::Labels;
 use crate::{Error, ImageScene, Map, Model, Options, Part, Prediction, Report, Result, Scene};
 use regard::{
@@ -199,18 +200,6 @@ impl Classifier {
         };
         Ok(maps.into_iter().map(of).collect())
     }
-}
-
-/// The part and the place that an input like `test:17` names.
-fn place(input: &str) -> Option<(Part, usize)> {
-    let (part, at) = input.trim().split_once(':')?;
-    let part = match part {
-        "train" | "training" => Part::Training,
-        "val" | "validation" => Part::Validation,
-        "test" => Part::Test,
-        _ => return None,
-    };
-    Some((part, at.parse().ok()?))
 }
 
 impl Model for Classifier {
