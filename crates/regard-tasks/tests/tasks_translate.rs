@@ -1,6 +1,9 @@
 //! `translate` from end to end on its embedded data: trains, improves, saves, resumes, predicts,
 //! draws.
 
+// A test that cannot be set up should stop.
+#![allow(clippy::unwrap_used)]
+
 use regard_tasks::{
     Checkpoint, Ended, Options, Part, Progress, Run, Silent, TrainingConfig, Watch, picture,
     task_named, train,

@@ -8,13 +8,8 @@ use regard_tasks::{
         ConllColumn, conll, labelled, labelled_files, labels_of_files, lines, parallel,
         parallel_tsv, table,
     },
-    text::{Tokeniser, TokeniserConfig, TokeniserKind},
 };
-use std::{
-    fs,
-    io::Write,
-    path::{Path, PathBuf},
-};
+use std::{fs, io::Write, path::PathBuf};
 use tempfile::{TempDir, tempdir};
 
 /// A folder of files, gone after the test.
