@@ -23,6 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PROGRAM = ROOT / "target" / "release" / "regard"
 RUNS = ROOT / "runs" / "results"
 TABLE = ROOT / "docs" / "results.md"
+KEPT = ROOT / "docs" / "results.json"
 DATA = ROOT.parent / "shared" / "data"
 
 # Name, what it is, task, configuration, further settings, seeds, measure (times 100 where it is a
@@ -68,8 +69,8 @@ def train(row, seed):
     os.replace(partial, run / "test.json")
 
 
-def results(row):
-    """The measure of each seed's run that is done, and its minutes of training."""
+def measured(row):
+    """The measure of each seed's run that is done here, and its minutes of training."""
     _, _, _, _, _, seeds, measure, *_ = row
     values, minutes = [], []
     for seed in range(1, seeds + 1):
@@ -81,12 +82,12 @@ def results(row):
         values.append(value if measure == "BLEU" else 100 * value)
         lines = (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
         minutes.append(json.loads(lines[-1])["seconds"] / 60)
-    return values, minutes
+    return {"values": values, "minutes": minutes}
 
 
-def line(row):
+def line(row, kept):
     name, what, task, config, settings, seeds, measure, asked, budget = row
-    values, minutes = results(row)
+    values, minutes = kept[name]["values"], kept[name]["minutes"]
     sets = "".join(f" --set {s}" for s in settings)
     command = f"`regard train {task} --config configs/{config}.toml{sets}`"
     wanted = f"≥ {asked}" if asked is not None else "—"
@@ -100,12 +101,19 @@ def line(row):
 
 
 def write_table():
+    """The table of what was measured here, and before that elsewhere."""
+    kept = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {}
+    for row in ROWS:
+        now = measured(row)
+        if len(now["values"]) >= len(kept.get(row[0], {"values": []})["values"]):
+            kept[row[0]] = now
+    KEPT.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
     text = TABLE.read_text(encoding="utf-8")
     begin, end = "<!-- table -->\n", "<!-- end of table -->"
     head, rest = text.split(begin)
     _, tail = rest.split(end)
     rows = ["| data | asked | reached | allowed | trained | command |", "|---|---|---|---|---|---|"]
-    rows += [line(row) for row in ROWS]
+    rows += [line(row, kept) for row in ROWS]
     TABLE.write_text(head + begin + "\n".join(rows) + "\n" + end + tail, encoding="utf-8")
 
 

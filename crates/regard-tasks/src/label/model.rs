@@ -259,11 +259,11 @@ impl Labeler {
             counts[kind].0 += usize::from(truth == guess);
             counts[kind].1 += 1;
         }
-        let names = ["one label in training", "several labels in training", "unknown"];
+        let names = ["one", "several", "unknown"];
         let named = names.into_iter().zip(counts).filter(|(_, (_, all))| *all > 0);
         Groups {
             measure: "accuracy".into(),
-            by: "words with".into(),
+            by: "labels of the word in training".into(),
             values: named
                 .map(|(name, (right, all))| (name.into(), right as f64 / all as f64))
                 .collect(),
