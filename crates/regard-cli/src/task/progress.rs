@@ -15,13 +15,23 @@ pub(super) struct Shown {
     examples: usize,
     batches: usize,
     epoch_began: Instant,
+    /// The last validation's deciding measure, as text.
+    measure: String,
 }
 
 impl Shown {
     pub(super) fn new() -> Self {
         interrupt::listen();
         let now = Instant::now();
-        Self { bar: None, plan: None, begun: now, examples: 0, batches: 0, epoch_began: now }
+        Self {
+            bar: None,
+            plan: None,
+            begun: now,
+            examples: 0,
+            batches: 0,
+            epoch_began: now,
+            measure: String::new(),
+        }
     }
 
     fn line(&self, text: &str) {
@@ -72,9 +82,10 @@ impl Watch for Shown {
             bar.set_position(progress.batch as u64);
             let speed = self.examples as f64 / self.epoch_began.elapsed().as_secs_f64().max(1e-9);
             bar.set_message(format!(
-                "epoch {} loss {:.4} {speed:.0}/s {} left",
+                "epoch {} loss {:.4}{} {speed:.0}/s {} left",
                 progress.epoch,
                 progress.loss,
+                self.measure,
                 self.left(progress)
             ));
         }
@@ -82,6 +93,8 @@ impl Watch for Shown {
 
     fn epoch(&mut self, record: &Record) {
         let speed = self.examples as f64 / self.epoch_began.elapsed().as_secs_f64().max(1e-9);
+        let (name, value) = record.validation.first();
+        self.measure = format!(" {name} {}", table::measure(value));
         let measures: Vec<String> = record
             .validation
             .values
