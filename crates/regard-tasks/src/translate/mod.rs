@@ -42,7 +42,7 @@ impl Task for Translate {
     }
 
     fn defaults(&self) -> &'static [&'static str] {
-        &["epochs=8", "rate=0.002", "schedule=cosine", "model.dropout=0.2", "label_smoothing=0.1"]
+        &["epochs=12", "rate=0.002", "schedule=cosine", "model.dropout=0.2", "label_smoothing=0.1"]
     }
 
     fn begin(&self, options: &Options) -> Result<Box<dyn Learner>> {
