@@ -58,6 +58,15 @@ pub(crate) fn embedded<T>(
     })
 }
 
+/// A part's name, as options have it.
+pub(crate) fn name(part: Part) -> &'static str {
+    match part {
+        Part::Training => "train",
+        Part::Validation => "validation",
+        Part::Test => "test",
+    }
+}
+
 /// The part and the place that an input like `test:17` names, counted from 0.
 pub(crate) fn place(input: &str) -> Option<(Part, usize)> {
     let (part, at) = input.trim().split_once(':')?;

@@ -114,7 +114,7 @@ fn validation_and_test_may_have_files_of_their_own() {
 
     std::fs::write(&other, "1,2,3\n").unwrap();
     let error = course.model().evaluate(Part::Test).unwrap_err().to_string();
-    assert_eq!(error, "the test data have 3 columns; the model was made for 2");
+    assert_eq!(error, "the test part has 3 columns; the model was made for 2");
 }
 
 #[test]

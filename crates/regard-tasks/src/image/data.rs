@@ -20,15 +20,6 @@ fn files(data: &Data, part: Part) -> [&Option<PathBuf>; 3] {
     }
 }
 
-/// A part's name, as options have it.
-pub(super) fn name(part: Part) -> &'static str {
-    match part {
-        Part::Training => "train",
-        Part::Validation => "validation",
-        Part::Test => "test",
-    }
-}
-
 /// Where a part's images come from; none where no files are given.
 pub(super) fn source(data: &Data, part: Part) -> Option<&Path> {
     let [images, _, folder] = files(data, part);
@@ -45,7 +36,7 @@ fn given(data: &Data, part: Part) -> Result<Option<Images>> {
             Images::read_folder(folder, &options)?
         }
         _ => {
-            let name = name(part);
+            let name = parts::name(part);
             return Err(Error::asked(format!(
                 "the {name} part wants `data.{name}_images` and `data.{name}_labels`, or \
                  `data.{name}_folder` alone"

@@ -2,10 +2,10 @@
 
 use super::change::Change;
 use super::config::{Config, Kind};
-use super::data::{name, read, source};
+use super::data::{read, source};
 use crate::data::Images;
 use crate::guesses::Guesses;
-use crate::parts::place;
+use crate::parts::{self, place};
 use crate::text::Labels;
 use crate::{Error, ImageScene, Map, Model, Options, Part, Prediction, Report, Result, Scene};
 use regard::{
@@ -91,7 +91,7 @@ impl Classifier {
             return Err(Error::asked(format!(
                 "the {} part has images of {h}×{w} pixels and {c} channels; the model was made for \
                  {height}×{width} and {channels}",
-                name(part)
+                parts::name(part)
             )));
         }
         Ok(images)
@@ -215,7 +215,7 @@ impl Model for Classifier {
         let images = self.part(part)?;
         let truth = self.truth(&images, part)?;
         let names: Vec<String> =
-            (0..images.len()).map(|at| format!("{}:{at}", name(part))).collect();
+            (0..images.len()).map(|at| format!("{}:{at}", parts::name(part))).collect();
         self.guesses(&images)?.report(&names, &truth)
     }
 

@@ -69,7 +69,7 @@ pub(super) fn same_columns(names: &[String], measured: &Measured, part: Part) ->
     if then == now {
         return Ok(());
     }
-    let part = format!("{part:?}").to_lowercase();
-    let what = format!("the {part} data have {now} columns; the model was made for {then}");
+    let part = parts::name(part);
+    let what = format!("the {part} part has {now} columns; the model was made for {then}");
     Err(Error::asked(what))
 }

@@ -4,7 +4,7 @@ use crate::choice::{EncoderOptions, MechanismOptions, TextOptions};
 use crate::metric::Tokenisation;
 use crate::parts::HeldOut;
 use crate::train::TrainingConfig;
-use crate::{Error, Result};
+use crate::{Error, Options, Result};
 use regard::{ContextConfig, DecoderConfig, SearchConfig, Seq2SeqConfig, Tied};
 use serde::Deserialize;
 use std::path::PathBuf;
@@ -89,7 +89,14 @@ pub(super) struct Model {
 }
 
 impl Config {
-    pub(super) fn check(&self) -> Result<()> {
+    /// A task's options, as far as they can be meant.
+    pub(super) fn of(options: &Options) -> Result<Self> {
+        let config: Self = options.read()?;
+        config.check()?;
+        Ok(config)
+    }
+
+    fn check(&self) -> Result<()> {
         HeldOut::check(self.data.held_out)?;
         if !(0.0..=1.0).contains(&self.model.scheduled_sampling) {
             let share = self.model.scheduled_sampling;

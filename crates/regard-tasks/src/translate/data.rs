@@ -28,11 +28,7 @@ fn given(data: &Data, part: Part) -> Result<Option<Vec<Pair>>> {
         [Some(source), Some(target), None] => parallel(source, target, encoding)?,
         [None, None, Some(both)] => parallel_tsv(both, encoding)?,
         _ => {
-            let name = match part {
-                Part::Training => "train",
-                Part::Validation => "validation",
-                Part::Test => "test",
-            };
+            let name = parts::name(part);
             return Err(Error::asked(format!(
                 "the {name} part wants `data.{name}_source` and `data.{name}_target`, or \
                  `data.{name}_pairs` alone"

@@ -9,6 +9,7 @@ use crate::lengths::lengths;
 use crate::{
     Description, Error, Learner, Model, Options, Part, Result, Scores, Task, Variant, choice, train,
 };
+use config::Config;
 use data::{Pair, read};
 use model::{Knowledge, Translator};
 use regard::{Mode, Random, Reinforce, ReinforceConfig, Sentences, Tensor, Weighting};
@@ -46,8 +47,10 @@ impl Task for Translate {
     }
 
     fn begin(&self, options: &Options) -> Result<Box<dyn Learner>> {
-        let translator = Translator::new(options, None)?;
-        let training = read(&translator.config, Part::Training)?;
+        let config = Config::of(options)?;
+        let training = read(&config, Part::Training)?;
+        let knowledge = Knowledge::learn(&config, &training)?;
+        let translator = Translator::new(config, knowledge)?;
         let longest = translator.config.data.longest;
         let mut pairs: Vec<_> = training.iter().map(|pair| translator.encode(pair)).collect();
         pairs.retain(|(source, target)| {
@@ -70,12 +73,11 @@ impl Task for Translate {
     fn open(&self, options: &Options, knowledge: &str) -> Result<Box<dyn Model>> {
         let knowledge: Knowledge = serde_json::from_str(knowledge)
             .map_err(|e| Error::asked(format!("the vocabulary of the run: {e}")))?;
-        Ok(Box::new(Translator::new(options, Some(knowledge))?))
+        Ok(Box::new(Translator::new(Config::of(options)?, knowledge)?))
     }
 
     fn describe(&self, options: &Options) -> Result<Description> {
-        let config: config::Config = options.read()?;
-        config.check()?;
+        let config = Config::of(options)?;
         let training = read(&config, Part::Training)?;
         let knowledge = Knowledge::learn(&config, &training)?;
         let length = |encode: &dyn Fn(&Pair) -> usize| {

@@ -4,9 +4,7 @@ use super::config::Config;
 use super::data::{Pair, read};
 use crate::metric::{Bleu, chrf, perplexity};
 use crate::text::Tokeniser;
-use crate::{
-    Error, Groups, Map, Maps, Model, Options, Part, Prediction, Report, Result, Scene, Scores,
-};
+use crate::{Error, Groups, Map, Maps, Model, Part, Prediction, Report, Result, Scene, Scores};
 use regard::{
     Better, DType, Hypothesis, Parameters, Sentences, Seq2Seq, Tensor, without_gradients,
 };
@@ -48,13 +46,7 @@ pub(super) struct Translator {
 }
 
 impl Translator {
-    pub(super) fn new(options: &Options, knowledge: Option<Knowledge>) -> Result<Self> {
-        let config: Config = options.read()?;
-        config.check()?;
-        let knowledge = match knowledge {
-            Some(knowledge) => knowledge,
-            None => Knowledge::learn(&config, &read(&config, Part::Training)?)?,
-        };
+    pub(super) fn new(config: Config, knowledge: Knowledge) -> Result<Self> {
         let parameters = Parameters::new(DType::F32, config.training.seed);
         let seq2seq = config.seq2seq(knowledge.source.len(), knowledge.target().len());
         let model = Seq2Seq::new(&parameters, &seq2seq)?;
