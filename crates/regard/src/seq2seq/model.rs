@@ -340,7 +340,7 @@ impl Seq2Seq {
     }
 
     /// The vectors of tokens. Beside positions they want to be as large as these, so a Transformer
-    /// has them times √width (Vaswani and others 2017).
+    /// has them times √width (Vaswani and others 2017); it drops from their sum itself.
     fn embed(
         &self,
         table: &Embedding,
@@ -348,9 +348,9 @@ impl Seq2Seq {
         transformer: bool,
         mode: Mode,
     ) -> Result<Tensor> {
-        let mut x = table.forward(ids)?;
+        let x = table.forward(ids)?;
         if transformer {
-            x = x.scale((self.config.embedding as f64).sqrt())?;
+            return x.scale((self.config.embedding as f64).sqrt());
         }
         mode.dropout(&x, self.config.dropout)
     }
