@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
+use regard_cli::task::interrupt::{self, Interrupted};
 use regard_cli::task::{compare, data, eval, init, predict, show, train};
 use regard_cli::{attend, bench, heap::Counted, info};
 use std::io::{self, Write};
@@ -65,6 +66,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         // Whoever reads the table has seen enough of it.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) if error.is::<Interrupted>() => ExitCode::from(interrupt::STATUS),
         Err(error) => {
             // Nothing can be done about a closed standard error.
             let _ = writeln!(io::stderr(), "regard: {error:#}");

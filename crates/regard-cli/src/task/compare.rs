@@ -1,5 +1,6 @@
 //! `regard compare`: mechanisms side by side.
 
+use super::interrupt::Interrupted;
 use super::threads::Threads;
 use super::{Chosen, progress::Shown, table};
 use crate::heap;
@@ -55,7 +56,7 @@ impl Command {
         let seeds = usize::from(self.seeds);
         let Some(compared) = compare(task, &options, &all, seeds, &folder, meter, watch)? else {
             writeln!(to, "stopped; the runs so far are in {}", folder.display())?;
-            return Ok(());
+            return Err(Interrupted.into());
         };
         let text = written(&compared);
         let write = |name: &str, bytes: &[u8]| regard::write_whole(folder.join(name), bytes);

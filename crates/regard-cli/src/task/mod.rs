@@ -4,7 +4,7 @@ pub mod compare;
 pub mod data;
 pub mod eval;
 pub mod init;
-mod interrupt;
+pub mod interrupt;
 pub mod predict;
 mod progress;
 pub mod show;

@@ -1,5 +1,6 @@
 //! `regard train`: trains a model on a task.
 
+use super::interrupt::Interrupted;
 use super::threads::Threads;
 use super::{Settings, progress::Shown, show, table};
 use anyhow::{Result, bail};
@@ -47,7 +48,7 @@ impl Command {
         match ended {
             Ended::Stopped => {
                 writeln!(to, "stopped; `regard train --resume {folder}` goes on")?;
-                return Ok(());
+                return Err(Interrupted.into());
             }
             Ended::Early => {
                 writeln!(to, "stopped early: no better for {} validations", config.patience)?

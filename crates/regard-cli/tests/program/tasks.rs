@@ -150,7 +150,7 @@ fn ctrl_c_writes_a_checkpoint_and_says_how_to_resume() {
     first_epoch(&mut child);
     Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     let output = child.wait_with_output().unwrap();
-    assert!(output.status.success());
+    assert_eq!(output.status.code(), Some(130));
     let told = String::from_utf8(output.stdout).unwrap();
     assert_eq!(told, format!("stopped; `regard train --resume {run}` goes on\n"));
     assert!(Path::new(&run).join("last.safetensors").exists());
