@@ -2,7 +2,7 @@
 
 use crate::dtype::{Float, floats};
 use crate::layout::{Dims, Layout, broadcast};
-use crate::{Result, Tensor, ensure};
+use crate::{Result, Tensor, ensure, parallel};
 use gemm::Parallelism;
 use rayon::prelude::*;
 
@@ -139,8 +139,9 @@ fn stacks<T: Float>(lead: &[usize], a: (&[T], &Layout), b: (&[T], &Layout), to: 
         }
     } else {
         let least = (WORK / work.max(1)).max(1);
-        let items = to.par_chunks_mut(m * n).enumerate().with_min_len(least);
-        items.for_each(|(item, to)| product(item).write(to, false, Parallelism::None));
+        parallel::chunks(to, m * n, least, &|item, to| {
+            product(item).write(to, false, Parallelism::None);
+        });
     }
 }
 
@@ -169,6 +170,17 @@ fn product(a: &Tensor, b: &Tensor) -> Result<Tensor> {
         let (da, db) = (a.data::<T>("matmul")?, b.data::<T>("matmul")?);
         Tensor::build(&shape, |to: &mut [T]| stacks(&lead, (da, &la), (db, &lb), to))
     })
+}
+
+/// A product that lies as `like` does, transposed where that is: the gradient of a transposed matrix
+/// then needs no turning, and `gemm` reads long rows.
+fn product_like(like: &Tensor, a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    let rank = like.shape().len();
+    if like.layout.strides[rank - 2] == 1 && like.layout.strides[rank - 1] > 1 {
+        product(&b.transpose(-1, -2)?, &a.transpose(-1, -2)?)?.transpose(-1, -2)
+    } else {
+        product(a, b)
+    }
 }
 
 impl Tensor {
@@ -210,10 +222,12 @@ impl Tensor {
         let (a, b) = (self.detach(), other.detach());
         Ok(out.record("matmul", &[self, other], move |g, to| {
             if to.want(0) {
-                to.add(0, product(&g, &b.transpose(-1, -2)?)?.sum_to(a.dims())?)?;
+                let grad = product_like(&a, &g, &b.transpose(-1, -2)?)?;
+                to.add(0, grad.sum_to(a.dims())?)?;
             }
             if to.want(1) {
-                to.add(1, product(&a.transpose(-1, -2)?, &g)?.sum_to(b.dims())?)?;
+                let grad = product_like(&b, &a.transpose(-1, -2)?, &g)?;
+                to.add(1, grad.sum_to(b.dims())?)?;
             }
             Ok(())
         }))
