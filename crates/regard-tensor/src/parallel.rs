@@ -8,11 +8,7 @@ pub(crate) const PIECE: usize = 1 << 14;
 
 /// Calls `f` with each piece of a slice and where it starts.
 pub(crate) fn pieces<T: Send>(to: &mut [T], f: impl Fn(usize, &mut [T]) + Sync) {
-    if to.len() <= PIECE {
-        f(0, to);
-    } else {
-        to.par_chunks_mut(PIECE).enumerate().for_each(|(at, to)| f(at * PIECE, to));
-    }
+    if to.len() <= PIECE { f(0, to) } else { chunks(to, PIECE, 1, &|at, to| f(at * PIECE, to)) }
 }
 
 /// Calls `f` with each row of `width` numbers and its index.
@@ -23,10 +19,19 @@ pub(crate) fn rows<T: Send>(to: &mut [T], width: usize, f: impl Fn(usize, &mut [
     if to.len() <= PIECE {
         to.chunks_mut(width).enumerate().for_each(|(row, to)| f(row, to));
     } else {
-        let least = (PIECE / width).max(1);
-        let all = to.par_chunks_mut(width).enumerate().with_min_len(least);
-        all.for_each(|(row, to)| f(row, to));
+        chunks(to, width, (PIECE / width).max(1), &f);
     }
+}
+
+/// Calls `f` with each chunk of `size` and its index, at least `least` of them in a task. By
+/// reference, so that rayon's machinery is compiled once for a type and not for each `f`.
+pub(crate) fn chunks<T: Send>(
+    to: &mut [T],
+    size: usize,
+    least: usize,
+    f: &(dyn Fn(usize, &mut [T]) + Sync),
+) {
+    to.par_chunks_mut(size).enumerate().with_min_len(least).for_each(|(at, to)| f(at, to));
 }
 
 /// Fills a slice.

@@ -2,9 +2,9 @@
 //! were chosen.
 
 use super::problem::Problem;
+use super::tasks;
 use super::tile::keep;
 use crate::{Real, View, ViewMut};
-use rayon::prelude::*;
 
 /// Tasks the keys are cut into, about, where there are enough of them.
 const TASKS: usize = 16;
@@ -31,7 +31,7 @@ pub(super) fn values<T: Real>(p: &Problem<T>, grad_out: &View<T>, index: &[i64],
     super::zero(to);
     let chunks = TASKS.div_ceil(s.b * s.hk).min(s.nk.div_ceil(CHUNK));
     let chunk = s.nk.div_ceil(chunks);
-    (0..s.b * s.hk * chunks).into_par_iter().for_each(|task| {
+    tasks::each(s.b * s.hk * chunks, &|task| {
         let (head, cut) = (task / chunks, task % chunks);
         let (b, hk) = (head / s.hk, head % s.hk);
         let keys = cut * chunk..((cut + 1) * chunk).min(s.nk);

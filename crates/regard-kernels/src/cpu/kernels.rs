@@ -3,12 +3,18 @@
 //! Each entry is a generic function over [`Simd`](super::simd::Simd) compiled inside a function
 //! that has the instruction set's features; everything it calls is inlined into it.
 
+use super::Rows;
 use super::additive::{AdditiveGrads, AdditiveScores, Form};
 use super::gemm::Gemm;
 use super::isa::Isa;
+use super::noise::PAIRS;
+use super::problem::Problem;
 use super::row::{KeyGrads, RowAdditiveGrads, RowGather, RowScores, Spans};
+use super::shared::Shared;
 use super::weights::Rule;
+use crate::Real;
 use crate::random::Draw;
+use crate::spec::{Backward, Keep};
 use crate::step::dropout::Drops;
 use crate::step::layer_norm::{NormGrads, NormRows};
 use crate::step::optimiser::{AdamNumbers, SgdNumbers};
@@ -31,6 +37,7 @@ macro_rules! with_kernels {
             fn threshold::threshold(entmax: bool, tile: *const T, rows: usize, width: usize, largest: *mut T, tau: *mut T);
             fn noise::words(draw: Draw, i0: usize, width: usize, j0: usize, rows: usize, to: *mut u32);
             fn noise::drop(words: *const u32, below: u32, factor: T, tile: *mut T, rows: usize, width: usize);
+            fn noise::pair_factors(keep: Keep<T>, queries: &[u32; PAIRS], keys: &[u32; PAIRS], n: usize, to: *mut T);
             fn additive::prepare(form: Form, from: *const T, from_row: usize, rows: usize, d: usize, to: *mut T, to_row: usize);
             fn additive::additive_scores(a: AdditiveScores<T>);
             fn additive::additive_grads(a: AdditiveGrads<T>);
@@ -69,9 +76,13 @@ macro_rules! declare {
         /// The tile kernels of one instruction set in one precision.
         #[doc(hidden)]
         #[allow(missing_debug_implementations)]
-        pub struct Kernels<T> {
+        pub struct Kernels<T: Real> {
             /// Numbers in a register.
             pub(crate) lanes: usize,
+            // The passes stand here so that they are compiled once, in this crate, and not in every
+            // program that calls them.
+            pub(super) forward_pass: fn(&Problem<T>, Rows<T>, Option<Shared<T>>),
+            pub(super) backward_pass: fn(&Problem<T>, Backward<T>),
             $(pub(crate) $name: unsafe fn($($type),*) $(-> $result)?,)*
         }
     };
@@ -93,7 +104,7 @@ macro_rules! table {
                     unsafe { super::super::$module::$kernel::<$v>($($argument),*) }
                 }
             )*
-            pub(super) static TABLE: Kernels<T> = Kernels { lanes: $v::LANES, $($kernel),* };
+            pub(super) static TABLE: Kernels<T> = Kernels { lanes: $v::LANES, forward_pass: super::super::forward, backward_pass: super::super::backward, $($kernel),* };
         }
     };
     (($name:ident, $v:ident, $t:ident)
@@ -109,7 +120,7 @@ macro_rules! table {
                     unsafe { super::super::$module::$kernel::<$v>($($argument),*) }
                 }
             )*
-            pub(super) static TABLE: Kernels<T> = Kernels { lanes: $v::LANES, $($kernel),* };
+            pub(super) static TABLE: Kernels<T> = Kernels { lanes: $v::LANES, forward_pass: super::super::forward, backward_pass: super::super::backward, $($kernel),* };
         }
     };
 }

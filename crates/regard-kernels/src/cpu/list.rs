@@ -5,17 +5,17 @@
 //! of the cache; query heads that share a key head read it once.
 
 use super::additive::Form;
+use super::noise::PAIRS;
 use super::problem::Problem;
 use super::row::{self, List, Pairs, RowGather, RowScore, RowScores, Spans};
 use super::scratch::Large;
 use super::shared::Shared;
 use super::tile::{choose, gumbel, keep};
 use super::weights::Rule;
-use super::{Rows, SPLIT_KEYS, SPLIT_TASKS, scratch, split_forward};
+use super::{Rows, SPLIT_KEYS, SPLIT_TASKS, scratch, split_forward, tasks};
 use crate::random::{Draw, Stream};
-use crate::spec::{Edges, Normaliser, Score};
+use crate::spec::{Dropout, Edges, Normaliser, Score};
 use crate::{Real, View, ViewMut};
-use rayon::prelude::*;
 use std::ops::Range;
 
 /// Whether a problem goes this way: graphs, and so few queries that lanes would stand empty.
@@ -254,7 +254,7 @@ pub(super) fn side_by_side<T: Real, const N: usize>(
     // All heads of some rows at a time, since those lie together in what is read.
     const ROWS: usize = 64;
     let chunks = n.div_ceil(ROWS);
-    (0..b * chunks).into_par_iter().for_each(|task| {
+    tasks::each(b * chunks, &|task| {
         let (b, from) = (task / chunks, task % chunks * ROWS);
         let count = ROWS.min(n - from);
         for h in 0..h {
@@ -479,20 +479,43 @@ fn threshold<T: Real>(entmax: bool, scores: &[T]) -> (T, T) {
     (largest, tau)
 }
 
-/// Dropout on a row of weights, which are then written where they are wanted.
-fn drop_row<T: Real>(
+/// The dropout factors of some queries' pairs, `[heads, pairs]`.
+pub(super) fn factors<T: Real>(
+    p: &Problem<T>,
+    dropout: Dropout,
+    links: &Links,
+    heads: &Heads,
+    queries: Range<usize>,
+    to: &mut [T],
+) {
+    let n = links.pairs(queries.clone()).len();
+    let mut places = queries.flat_map(|i| {
+        let own = links.pairs(i..i + 1).len();
+        (0..own).map(move |e| (i as u32, links.key(i, e) as u32))
+    });
+    let (mut of, mut keys) = ([0; PAIRS], [0; PAIRS]);
+    for from in (0..n).step_by(PAIRS) {
+        let count = (n - from).min(PAIRS);
+        for ((of, key), place) in of.iter_mut().zip(&mut keys).take(count).zip(&mut places) {
+            (*of, *key) = place;
+        }
+        for h in 0..heads.n {
+            let keep = dropout.of_head(heads.b * p.s.hq + heads.h + h);
+            let to = &mut to[h * n + from..][..count];
+            // SAFETY: there is room for `count` numbers.
+            unsafe { (p.kernels.pair_factors)(keep, &of, &keys, count, to.as_mut_ptr()) };
+        }
+    }
+}
+
+/// Writes a row of weights where they are wanted.
+fn put_row<T: Real>(
     p: &Problem<T>,
     (b, h, i): (usize, usize, usize),
-    weights: &mut [T],
+    weights: &[T],
     key: impl Fn(usize) -> usize,
     rows: &Rows<T>,
 ) {
-    if let Some(dropout) = p.spec.dropout {
-        let factors = dropout.of_head::<T>(b * p.s.hq + h);
-        for (n, weight) in weights.iter_mut().enumerate() {
-            *weight *= factors.factor(i, key(n));
-        }
-    }
     if let Some(to) = &rows.weights {
         for (n, &weight) in weights.iter().enumerate() {
             to.set(p.row(b, h, i) * p.s.nk + key(n), weight);
@@ -517,14 +540,15 @@ fn graph<T: Real>(p: &Problem<T>, edges: &Edges, rows: &Rows<T>) {
     let parts = Heads::parts(p, s.nk, s.hk * s.dk.max(s.dv));
     let near = Near::of(p, parts);
     let p = &near.problem(p);
-    (0..s.b * parts * chunks).into_par_iter().for_each(|task| {
+    tasks::each(s.b * parts * chunks, &|task| {
         let heads = Heads::new(p, parts, task / chunks);
         let (b, chunk) = (heads.b, task % chunks);
         let queries = chunk * ROWS..((chunk + 1) * ROWS).min(s.nq);
         let pairs = links.pairs(queries.clone());
         let n = pairs.len();
         let (spans, keys) = links.by_query(queries.start);
-        scratch::with([heads.n * n, heads.n * ROWS], |[scores, lse]| {
+        let drawn = if p.spec.dropout.is_some() { heads.n * n } else { 0 };
+        scratch::with([heads.n * n, heads.n * ROWS, drawn], |[scores, lse, drawn]| {
             score_rows(p, &links, &heads, queries.clone(), scores, None);
             let softmax = p.spec.normaliser == Normaliser::Softmax;
             if softmax {
@@ -533,27 +557,37 @@ fn graph<T: Real>(p: &Problem<T>, edges: &Edges, rows: &Rows<T>) {
                 // SAFETY: scores of all pairs of all heads; a number for each row and head.
                 unsafe { (p.kernels.row_softmax)(from, heads.n, n, queries.len(), spans, lse) };
             }
-            let plain = softmax && p.spec.dropout.is_none();
-            for at in 0..heads.n {
-                for (r, i) in queries.clone().enumerate() {
-                    let place = (b, heads.h + at, i);
-                    if softmax {
-                        let lse = lse[at * queries.len() + r];
-                        rows.set_lse(p.row(place.0, place.1, place.2), lse);
-                    }
-                    if plain {
-                        continue;
-                    }
-                    let own = links.pairs(i..i + 1);
-                    let row = &mut scores[at * n + own.start - pairs.start..][..own.len()];
-                    let key = |n| links.key(i, n);
-                    if softmax || normalise(p, place, row, key, rows) {
-                        drop_row(p, place, row, key, rows);
+            let each_row = |scores: &mut [T], f: &dyn Fn((usize, usize, usize), &mut [T])| {
+                for at in 0..heads.n {
+                    for i in queries.clone() {
+                        let own = links.pairs(i..i + 1);
+                        let row = &mut scores[at * n + own.start - pairs.start..][..own.len()];
+                        f((b, heads.h + at, i), row);
                     }
                 }
+            };
+            if softmax {
+                for (at, lse) in lse.chunks_exact(queries.len()).take(heads.n).enumerate() {
+                    for (i, &lse) in queries.clone().zip(lse) {
+                        rows.set_lse(p.row(b, heads.h + at, i), lse);
+                    }
+                }
+            } else {
+                each_row(scores, &|place, row| {
+                    normalise(p, place, row, |n| links.key(place.2, n), rows);
+                });
             }
             if p.spec.normaliser.is_hard() {
                 return;
+            }
+            if let Some(dropout) = p.spec.dropout {
+                factors(p, dropout, &links, &heads, queries.clone(), drawn);
+                scores.iter_mut().zip(drawn).for_each(|(score, factor)| *score *= *factor);
+            }
+            if rows.weights.is_some() {
+                each_row(scores, &|place, row| {
+                    put_row(p, place, row, |n| links.key(place.2, n), rows);
+                });
             }
             // SAFETY: these rows are this task's alone; edges were checked against the shape.
             unsafe {
@@ -654,7 +688,13 @@ fn few_keys<T: Real>(p: &Problem<T>, b: usize, hk: usize, keys: Range<usize>, ro
             finish_row(p, at(row), scores, key);
             soft = normalise(p, at(row), scores, key, rows);
             if soft {
-                drop_row(p, at(row), scores, key, rows);
+                let (b, h, i) = at(row);
+                if p.spec.dropout.is_some() {
+                    for (n, weight) in scores.iter_mut().enumerate() {
+                        *weight *= keep(p, b, h, i, key(n));
+                    }
+                }
+                put_row(p, at(row), scores, key, rows);
             }
         }
         if !soft {
@@ -695,7 +735,7 @@ pub(super) fn write_weights<T: Real>(p: &Problem<T>, rule: Rule, weights: &Share
     let s = &p.s;
     let links = Links::of(p);
     let parts = Heads::parts(p, s.nk, s.hk * s.dk.max(s.dv));
-    (0..s.b * parts * s.nq).into_par_iter().with_min_len(4).for_each(|task| {
+    tasks::runs(s.b * parts * s.nq, 4, &|task| {
         let heads = Heads::new(p, parts, task / s.nq);
         let i = task % s.nq;
         let n = links.pairs(i..i + 1).len();

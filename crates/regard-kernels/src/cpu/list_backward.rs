@@ -8,18 +8,17 @@
 use super::additive::Form;
 use super::choice::Choice;
 use super::list::{
-    Heads, Links, Near, ROWS, near_views, pair_score, same, score_rows, side_by_side,
+    Heads, Links, Near, ROWS, factors, near_views, pair_score, same, score_rows, side_by_side,
 };
 use super::problem::Problem;
 use super::row::{self, KeyGrads, RowAdditiveGrads, RowGather, RowScore, RowScores, RowsMut};
 use super::scratch::{self, Large};
 use super::shared::Shared;
-use super::tile::keep;
+use super::tasks;
 use super::tile_backward::add_heads;
 use super::weights::Rule;
 use crate::spec::{Backward, Gradients, Score};
 use crate::{Real, View};
-use rayon::prelude::*;
 use std::ops::Range;
 
 pub(super) fn backward<T: Real>(p: &Problem<T>, pass: Backward<T>) {
@@ -116,17 +115,21 @@ impl<T: Real> Pass<'_, T> {
         let mut parameters = vec![T::ZERO; s.b * s.hq * chunks * width];
         let parameters_shared = Shared::new(&mut parameters);
         let numbers = Shared::new(numbers);
-        (0..s.b * parts * chunks).into_par_iter().for_each(|task| {
+        tasks::each(s.b * parts * chunks, &|task| {
             let heads = Heads::new(p, *parts, task / chunks);
             let chunk = task % chunks;
             let queries = chunk * ROWS..((chunk + 1) * ROWS).min(s.nq);
             let n = links.pairs(queries.clone()).len();
             let means = if self.again { heads.n * ROWS } else { 0 };
-            let lengths = [heads.n * n, heads.n * n, heads.n * width, s.dk, s.dq, means];
-            scratch::with(lengths, |[row_weights, row_grads, dw, dk, dq, means]| {
+            let drawn = if p.spec.dropout.is_some() { heads.n * n } else { 0 };
+            let lengths = [heads.n * n, heads.n * n, heads.n * width, s.dk, s.dq, means, drawn];
+            scratch::with(lengths, |[row_weights, row_grads, dw, dk, dq, means, drawn]| {
                 dw.fill(T::ZERO);
                 if n > 0 {
-                    self.pairs(&heads, queries.clone(), row_weights, row_grads, means);
+                    if let Some(dropout) = p.spec.dropout {
+                        factors(p, dropout, links, &heads, queries.clone(), drawn);
+                    }
+                    self.pairs(&heads, queries.clone(), row_weights, row_grads, means, drawn);
                 }
                 self.queries(&heads, queries.clone(), row_grads, g, dw, dk, dq);
                 for h in 0..heads.n {
@@ -155,7 +158,8 @@ impl<T: Real> Pass<'_, T> {
     }
 
     /// The weights of some queries' pairs, dropout included, and the gradients of their scores,
-    /// each `[heads, pairs]`; `means`, where there is room, gets `[heads, queries]`.
+    /// each `[heads, pairs]`; `means`, where there is room, gets `[heads, queries]`. `drawn` has
+    /// the dropout factors.
     fn pairs(
         &self,
         heads: &Heads,
@@ -163,6 +167,7 @@ impl<T: Real> Pass<'_, T> {
         weights: &mut [T],
         grads: &mut [T],
         means: &mut [T],
+        drawn: &[T],
     ) {
         let Self { p, rule, links, .. } = self;
         let pairs = links.pairs(queries.clone());
@@ -210,14 +215,7 @@ impl<T: Real> Pass<'_, T> {
                 }
             });
         }
-        let drops = p.spec.dropout.is_some();
-        let keep = |h: usize, i: usize, e: usize| keep(p, heads.b, h, i, links.key(i, e));
-        if drops {
-            self.each_row(heads, queries.clone(), grads, |at, i, _, row| {
-                let h = heads.h + at;
-                row.iter_mut().enumerate().for_each(|(e, grad)| *grad *= keep(h, i, e));
-            });
-        }
+        grads.iter_mut().zip(drawn).for_each(|(grad, factor)| *grad *= *factor);
         if *rule == Rule::Softmax {
             let (rows, weights, grads) = (queries.len(), weights.as_mut_ptr(), grads.as_mut_ptr());
             let (weights, grads) = (weights.wrapping_sub(first), grads.wrapping_sub(first));
@@ -239,12 +237,7 @@ impl<T: Real> Pass<'_, T> {
                 }
             }
         }
-        if drops {
-            self.each_row(heads, queries, weights, |at, i, _, row| {
-                let h = heads.h + at;
-                row.iter_mut().enumerate().for_each(|(e, weight)| *weight *= keep(h, i, e));
-            });
-        }
+        weights.iter_mut().zip(drawn).for_each(|(weight, factor)| *weight *= *factor);
     }
 
     /// The gradients of the scores where a key was chosen, g · ([j = z] − p), from the softmax p.
@@ -383,7 +376,7 @@ impl<T: Real> Pass<'_, T> {
         let Self { p, links, parts, .. } = self;
         let s = &p.s;
         let chunks = s.nk.div_ceil(ROWS);
-        (0..s.b * parts * chunks).into_par_iter().for_each(|task| {
+        tasks::each(s.b * parts * chunks, &|task| {
             let heads = Heads::new(p, *parts, task / chunks);
             let chunk = task % chunks;
             let keys = chunk * ROWS..((chunk + 1) * ROWS).min(s.nk);

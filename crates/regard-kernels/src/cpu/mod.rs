@@ -25,6 +25,7 @@ mod row_softmax;
 pub(crate) mod scratch;
 pub(crate) mod shared;
 pub(crate) mod simd;
+pub(crate) mod tasks;
 mod threshold;
 mod tile;
 mod tile_backward;
@@ -39,7 +40,6 @@ use crate::spec::{Backward, Forward, Gradients, Normaliser, Saved, Spec};
 use crate::step::{cross_entropy, dropout, layer_norm, optimiser, pointwise, recurrent, softmax};
 use crate::{Element, Real, View, ViewMut};
 use problem::Problem;
-use rayon::prelude::*;
 use scratch::Large;
 use shared::Shared;
 use weights::Rule;
@@ -106,7 +106,7 @@ impl Cpu {
             best: None,
             weights: None,
         };
-        forward(&problem, rows, weights.map(Shared::new));
+        (problem.kernels.forward_pass)(&problem, rows, weights.map(Shared::new));
         room.narrow(&out);
         Ok(())
     }
@@ -141,7 +141,7 @@ impl Cpu {
             room.as_mut().zip(g.as_mut()).map(|(room, g)| room.view(g))
         }
         let problem = Problem::new(spec, s, wide.views(&stored), E::Compute::kernels(self.isa));
-        backward(
+        (problem.kernels.backward_pass)(
             &problem,
             Backward {
                 grad_out,
@@ -229,9 +229,10 @@ fn forward<T: Real>(p: &Problem<T>, rows: Rows<T>, weights: Option<Shared<T>>) {
         return;
     }
     if let Some(weights) = &weights {
-        // SAFETY: nothing else uses the weights yet.
-        let all = unsafe { weights.part(0, s.rows() * s.nk) };
-        all.par_chunks_mut(1 << 16).for_each(|part| part.fill(T::ZERO));
+        tasks::runs(s.rows(), 16, &|row| {
+            // SAFETY: each row is one task's alone, and nothing else uses the weights yet.
+            unsafe { weights.part(row * s.nk, s.nk) }.fill(T::ZERO);
+        });
     }
     // A threshold is known when its row is, so its weights are written on the way; others after.
     let on_the_way = p.spec.normaliser.has_threshold();
@@ -288,7 +289,7 @@ fn split_forward<T: Real>(
 ) {
     let s = &p.s;
     if splits == 1 {
-        (0..tasks).into_par_iter().for_each(|task| run(task, 0..s.nk, rows));
+        tasks::each(tasks, &|task| run(task, 0..s.nk, rows));
         return;
     }
     let n = s.rows();
@@ -302,7 +303,7 @@ fn split_forward<T: Real>(
         let out = Shared::new(&mut out);
         let [lse, best, log_prob] = [lse, best, log_prob].map(Shared::new);
         let index = Shared::new(&mut index);
-        (0..splits * tasks).into_par_iter().for_each(|at| {
+        tasks::each(splits * tasks, &|at| {
             let (split, task) = (at / tasks, at % tasks);
             let part = Rows {
                 out: out.narrow(split * n * s.dv, n * s.dv).view(s.out()),
@@ -319,7 +320,7 @@ fn split_forward<T: Real>(
     }
     let (lse, rest) = numbers.split_at(splits * n);
     let (best, log_prob) = rest.split_at(splits * n);
-    (0..n).into_par_iter().with_min_len(16).for_each(|row| {
+    tasks::runs(n, 16, &|row| {
         let at = |split: usize| split * n + row;
         let largest = (0..splits).map(|x| lse[at(x)]).fold(T::NEG_INFINITY, T::max);
         let safe = if largest == T::NEG_INFINITY { T::ZERO } else { largest };
@@ -373,9 +374,9 @@ fn write_weights<T: Real>(p: &Problem<T>, index: Option<&Shared<i64>>, weights: 
     if list::serves(p) {
         list::write_weights(p, rule, weights);
     } else {
-        (0..s.b * s.hq * p.blocks())
-            .into_par_iter()
-            .for_each(|task| tile::write_weights(p, rule, &p.block(task), weights));
+        tasks::each(s.b * s.hq * p.blocks(), &|task| {
+            tile::write_weights(p, rule, &p.block(task), weights);
+        });
     }
 }
 
@@ -412,7 +413,7 @@ fn zero_all<T: Real>(g: Gradients<T>) {
 /// Fills a view with zeros.
 fn zero<T: Real>(view: &ViewMut<T>) {
     let [b, h, n, d] = view.shape;
-    (0..b * h * n).into_par_iter().with_min_len(256).for_each(|row| {
+    tasks::runs(b * h * n, 256, &|row| {
         // SAFETY: each row is one task's alone.
         unsafe {
             let row = view.row(row / n / h, row / n % h, row % n);
@@ -434,8 +435,12 @@ impl<T: Real, const N: usize> Wide<T, N> {
             let [_, h, n, d] = view.shape;
             let mut wide = vec![T::ZERO; view.shape.iter().product()];
             if d > 0 {
-                wide.par_chunks_mut(d).with_min_len(64).enumerate().for_each(|(row, to)| {
+                let rows = wide.len() / d;
+                let shared = Shared::new(&mut wide);
+                tasks::runs(rows, 64, &|row| {
                     let from = view.row(row / n / h, row / n % h, row % n);
+                    // SAFETY: each row is one task's alone.
+                    let to = unsafe { shared.part(row * d, d) };
                     for (to, from) in to.iter_mut().zip(from) {
                         *to = from.widen();
                     }
@@ -477,7 +482,8 @@ impl<E: Element> Room<E> {
         if self.0.is_empty() {
             return;
         }
-        self.0.par_chunks(d).with_min_len(64).enumerate().for_each(|(row, from)| {
+        tasks::runs(self.0.len() / d, 64, &|row| {
+            let from = &self.0[row * d..][..d];
             // SAFETY: each row is one task's alone.
             let to = unsafe {
                 let row = stored.row(row / n / h, row / n % h, row % n);

@@ -1,9 +1,10 @@
-//! Random words for a tile, and dropout by them.
+//! Random words for a tile and for pairs of a list, and dropout by them.
 
 use super::BLOCK;
 use super::simd::Simd;
 use crate::Real;
 use crate::random::Draw;
+use crate::spec::Keep;
 
 /// The words of keys j0.. for queries i0.., as `[rows, BLOCK]`.
 #[inline(always)]
@@ -55,5 +56,30 @@ pub(super) unsafe fn drop<V: Simd>(
                 *tile.add(at) = if *words.add(at) < below { V::T::ZERO } else { kept };
             }
         }
+    }
+}
+
+/// Pairs whose dropout factors are drawn together.
+pub(super) const PAIRS: usize = 64;
+
+/// The dropout factors of `n` pairs of a query and a key.
+#[inline(always)]
+pub(super) unsafe fn pair_factors<V: Simd>(
+    keep: Keep<V::T>,
+    queries: &[u32; PAIRS],
+    keys: &[u32; PAIRS],
+    n: usize,
+    to: *mut V::T,
+) {
+    let mut words = [0; PAIRS];
+    for i in 0..PAIRS {
+        let [a, b, c, d] = keep.draw.quad(queries[i], keys[i] / 4);
+        // One of the four without a branch, so that all of this runs in registers.
+        let [low, high] = if keys[i] % 2 == 0 { [a, c] } else { [b, d] };
+        words[i] = if keys[i] % 4 < 2 { low } else { high };
+    }
+    for (i, &word) in words.iter().enumerate().take(n) {
+        // SAFETY: n numbers are written.
+        unsafe { *to.add(i) = if word < keep.below { V::T::ZERO } else { keep.factor } };
     }
 }

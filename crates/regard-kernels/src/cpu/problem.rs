@@ -4,10 +4,10 @@
 use super::additive::{AdditiveScores, Form};
 use super::gemm::Gemm;
 use super::kernels::Kernels;
-use super::{BLOCK, TILE};
+use super::shared::Shared;
+use super::{BLOCK, TILE, tasks};
 use crate::spec::{Activation, Score, Shape, Spec, w_of_head};
 use crate::{Real, View};
-use rayon::prelude::*;
 use std::ops::Range;
 
 /// Keys a query may see by position: from `left` before it to `right` after it.
@@ -381,17 +381,25 @@ fn bounds(x: &[i64]) -> (i64, i64) {
     x.iter().fold((i64::MAX, i64::MIN), |(low, high), &x| (low.min(x), high.max(x)))
 }
 
+/// Rows worth a task of their own, to find the largest of.
+const REACH_ROWS: usize = 64;
+
 /// The largest magnitude; ∞ where there is a NaN.
 fn reach<T: Real>(x: &View<T>) -> f64 {
     let [b, h, n, d] = x.shape;
     if d == 0 {
         return 0.0;
     }
-    (0..b * h * n)
-        .into_par_iter()
-        .with_min_len(64)
-        .map(|row| largest(x.row(row / n / h, row / n % h, row % n)))
-        .reduce(|| 0.0, f64::max)
+    let rows = b * h * n;
+    let mut tops = vec![0.0; rows.div_ceil(REACH_ROWS)];
+    let (count, shared) = (tops.len(), Shared::new(&mut tops));
+    tasks::each(count, &|part| {
+        let from = part * REACH_ROWS;
+        let tops = (from..(from + REACH_ROWS).min(rows))
+            .map(|row| largest(x.row(row / n / h, row / n % h, row % n)));
+        shared.set(part, tops.fold(0.0, f64::max));
+    });
+    tops.into_iter().fold(0.0, f64::max)
 }
 
 /// The largest magnitude of a row; ∞ where there is a NaN. Sixteen at a time, so that the compiler

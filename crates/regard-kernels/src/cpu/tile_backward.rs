@@ -15,10 +15,9 @@ use super::scratch::{self, Large};
 use super::shared::Shared;
 use super::tile::{drop_room, drop_tile, row_statistics};
 use super::weights::Rule;
-use super::{BLOCK, TILE};
+use super::{BLOCK, TILE, tasks};
 use crate::spec::{Backward, Gradients, Score, w_of_head};
 use crate::{Real, View, ViewMut};
-use rayon::prelude::*;
 use std::ops::Range;
 
 /// Tasks a problem is cut into, about, where it is long enough.
@@ -208,15 +207,16 @@ impl<T: Real> Context<'_, T> {
                 *delta = -choice.grad(row);
             }
         } else if let (Rule::Softmax, None, Some(out)) = (self.rule, self.grad_weights, out) {
-            delta.par_iter_mut().with_min_len(64).enumerate().for_each(|(row, delta)| {
+            let shared = Shared::new(&mut delta);
+            tasks::runs(s.rows(), 64, &|row| {
                 let (b, h, i) = s.place(row);
                 let (x, y) = (self.grad_out.row(b, h, i), out.row(b, h, i));
                 // SAFETY: both rows have dv numbers.
-                *delta = unsafe { (p.kernels.dot)(s.dv, x.as_ptr(), y.as_ptr()) };
+                shared.set(row, unsafe { (p.kernels.dot)(s.dv, x.as_ptr(), y.as_ptr()) });
             });
         } else if self.rule.centres() {
             let shared = Shared::new(&mut delta);
-            (0..s.b * s.hq * p.blocks()).into_par_iter().for_each(|n| {
+            tasks::each(s.b * s.hq * p.blocks(), &|n| {
                 self.block_deltas(&p.block(n), &shared);
             });
         }
@@ -309,7 +309,7 @@ impl<T: Real> Context<'_, T> {
         let relative_shared = Shared::new(&mut relative_parts);
         let additive = matches!(p.spec.score, Score::Additive { .. });
 
-        (0..s.b * s.hk * parts).into_par_iter().for_each(|task| {
+        tasks::each(s.b * s.hk * parts, &|task| {
             let (head, part) = (task / parts, task % parts);
             let (qc, kc) = (part / key_chunks, part % key_chunks);
             let (b, hk) = (head / s.hk, head % s.hk);
@@ -620,7 +620,7 @@ fn add_parts<T: Real>(to: &Option<ViewMut<T>>, parts: &[T], count: usize) {
     let Some(to) = to else { return };
     let [b, h, n, d] = to.shape;
     let size = parts.len() / count;
-    (0..b * h * n).into_par_iter().with_min_len(16).for_each(|row| {
+    tasks::runs(b * h * n, 16, &|row| {
         // SAFETY: each row is one task's alone.
         let to =
             unsafe { std::slice::from_raw_parts_mut(to.row(row / n / h, row / n % h, row % n), d) };
@@ -670,7 +670,7 @@ fn full_bias<T: Real>(context: &Context<T>, to: &mut [T]) {
         (false, true) => s.nk.div_ceil(TILE),
         (false, false) => 1,
     };
-    (0..own_b * own_h * cuts).into_par_iter().for_each(|task| {
+    tasks::each(own_b * own_h * cuts, &|task| {
         let (head, cut) = (task / cuts, task % cuts);
         let (b, h) = (head / own_h, head % own_h);
         let batch = if sb > 0 { b..b + 1 } else { 0..s.b };

@@ -15,6 +15,7 @@ mod shape;
 pub use bias::{Bias, Relative};
 pub use broadcast::Broadcast;
 pub use dropout::Dropout;
+pub(crate) use dropout::Keep;
 pub use edges::Edges;
 pub use mask::{Mask, Segments, Window};
 pub use normaliser::Normaliser;

@@ -5,7 +5,7 @@ use super::denormal::Flushed;
 use crate::Real;
 use crate::cpu::scratch::Large;
 use crate::cpu::shared::Shared;
-use rayon::prelude::*;
+use crate::cpu::tasks;
 use std::ops::Range;
 
 /// Numbers worth a task of their own.
@@ -87,7 +87,7 @@ pub(super) fn each(count: usize, task: impl Fn(usize) + Sync) {
     if count == 1 {
         run(0);
     } else {
-        (0..count).into_par_iter().for_each(run);
+        tasks::each(count, &run);
     }
 }
 

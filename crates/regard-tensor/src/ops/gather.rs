@@ -5,7 +5,6 @@ use crate::layout::axis;
 use crate::ops::reduce::around;
 use crate::parallel;
 use crate::{Result, Tensor, ensure};
-use rayon::prelude::*;
 use regard_kernels::Cpu;
 
 /// Indices as i64, each within 0..n; the operation's name goes into the refusal.
@@ -165,8 +164,7 @@ impl Tensor {
                         return;
                     }
                     let least = (parallel::PIECE / (n * inner)).max(1);
-                    let rows = to.par_chunks_mut(n * inner).enumerate().with_min_len(least);
-                    rows.for_each(|(row, to)| {
+                    parallel::chunks(to, n * inner, least, &|row, to| {
                         to.fill(0.0);
                         for place in row * picks * inner..(row + 1) * picks * inner {
                             to[index[place] as usize * inner + place % inner] += from[place];

@@ -39,8 +39,7 @@ fn sum_middle<T: Float>(x: &[T], n: usize, inner: usize, to: &mut [T]) {
                 *to = row_sum(&parts);
             }
         } else {
-            let all = to.par_iter_mut().enumerate().with_min_len(least);
-            all.for_each(|(row, to)| *to = row_sum(&x[row * n..][..n]));
+            parallel::chunks(to, 1, least, &|row, to| to[0] = row_sum(&x[row * n..][..n]));
         }
         return;
     }
