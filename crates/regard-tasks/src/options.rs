@@ -159,6 +159,19 @@ impl Options {
     }
 }
 
+/// What a task's options are read into.
+pub(crate) trait Checked: DeserializeOwned {
+    /// Refuses what cannot be meant, by name.
+    fn check(&self) -> Result<()>;
+
+    /// A task's options, as far as they can be meant.
+    fn of(options: &Options) -> Result<Self> {
+        let config: Self = options.read()?;
+        config.check()?;
+        Ok(config)
+    }
+}
+
 impl std::fmt::Display for Options {
     /// The template, comments and all, with the values as they are now.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

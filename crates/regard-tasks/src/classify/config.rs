@@ -2,9 +2,10 @@
 
 use crate::choice::{EncoderOptions, MechanismOptions, TextOptions};
 use crate::data::{LogMel, SoundOptions};
+use crate::options::Checked;
 use crate::parts::HeldOut;
 use crate::train::TrainingConfig;
-use crate::{Error, Options, Part, Result};
+use crate::{Error, Part, Result};
 use regard::{ClassifierConfig, ClassifierPooling, InputConfig, Weighting};
 use serde::Deserialize;
 use std::path::PathBuf;
@@ -141,14 +142,7 @@ impl Audio {
     }
 }
 
-impl Config {
-    /// A task's options, as far as they can be meant.
-    pub(super) fn of(options: &Options) -> Result<Self> {
-        let config: Self = options.read()?;
-        config.check()?;
-        Ok(config)
-    }
-
+impl Checked for Config {
     fn check(&self) -> Result<()> {
         HeldOut::check(self.data.held_out)?;
         if self.data.longest == 0 {
@@ -165,7 +159,9 @@ impl Config {
         }
         self.training.check()
     }
+}
 
+impl Config {
     /// Whether vectors are chosen by chance while learning, which REINFORCE trains.
     pub(super) fn samples(&self) -> bool {
         self.model.pooling == PoolingKind::Attention

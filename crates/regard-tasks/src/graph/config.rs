@@ -1,5 +1,6 @@
 //! The options of `graph`.
 
+use crate::options::Checked;
 use crate::train::TrainingConfig;
 use crate::{Error, Result};
 use regard::{GraphLayer, GraphNetworkConfig};
@@ -50,14 +51,16 @@ pub(super) struct Model {
     pub(super) best_by: BestBy,
 }
 
-impl Config {
-    pub(super) fn check(&self) -> Result<()> {
+impl Checked for Config {
+    fn check(&self) -> Result<()> {
         if self.data.labelled == 0 {
             return Err(Error::asked("`data.labelled` cannot be 0; something must be taught"));
         }
         self.training.check()
     }
+}
 
+impl Config {
     /// The library's configuration for features of this width and so many classes.
     pub(super) fn network(&self, features: usize, classes: usize) -> GraphNetworkConfig {
         let m = &self.model;

@@ -4,10 +4,12 @@ mod config;
 mod data;
 mod model;
 
+use crate::options::Checked;
 use crate::text::by_count;
 use crate::{
     Description, Error, Learner, Model, Options, Part, Result, Scores, Task, Variant, train,
 };
+use config::Config;
 use data::{part, read};
 use model::{Classifier, Knowledge};
 use regard::{Mode, Random, Tensor};
@@ -62,8 +64,7 @@ impl Task for GraphTask {
     }
 
     fn describe(&self, options: &Options) -> Result<Description> {
-        let config: config::Config = options.read()?;
-        config.check()?;
+        let config = Config::of(options)?;
         let graph = read(&config)?;
         let nodes = graph.labels.len();
         let mut degrees = vec![0; nodes];

@@ -4,6 +4,7 @@ use super::config::{BestBy, Config};
 use super::data::{part, read};
 use crate::data::LabelledGraph;
 use crate::guesses::Guesses;
+use crate::options::Checked;
 use crate::{
     Error, GraphScene, Map, Model, Options, Part, Prediction, Report, Result, Scene, Scores,
 };
@@ -45,8 +46,7 @@ pub(super) struct Classifier {
 impl Classifier {
     /// A new one, or one of a run that knew this of its data. It sees its graph in either case.
     pub(super) fn new(options: &Options, known: Option<Knowledge>) -> Result<Self> {
-        let config: Config = options.read()?;
-        config.check()?;
+        let config = Config::of(options)?;
         let data = read(&config)?;
         let knowledge = Knowledge::of(&data);
         if let Some(known) = known

@@ -1,6 +1,7 @@
 //! The options of `image`.
 
 use crate::Result;
+use crate::options::Checked;
 use crate::parts::HeldOut;
 use crate::train::TrainingConfig;
 use regard::{ConvolutionalConfig, ImagePooling, VisionTransformerConfig};
@@ -54,12 +55,14 @@ pub(super) struct Model {
     dropout: f64,
 }
 
-impl Config {
-    pub(super) fn check(&self) -> Result<()> {
+impl Checked for Config {
+    fn check(&self) -> Result<()> {
         HeldOut::check(self.data.held_out)?;
         self.training.check()
     }
+}
 
+impl Config {
     /// The library's configuration of a vision transformer for images `[C, height, width]`.
     pub(super) fn transformer(
         &self,

@@ -6,6 +6,7 @@ mod data;
 mod model;
 
 use crate::data::Images;
+use crate::options::Checked;
 use crate::text::by_count;
 use crate::{
     Description, Error, Learner, Model, Options, Part, Result, Scores, Task, Variant, train,
@@ -46,8 +47,7 @@ impl Task for ImageTask {
     }
 
     fn begin(&self, options: &Options) -> Result<Box<dyn Learner>> {
-        let config: Config = options.read()?;
-        config.check()?;
+        let config = Config::of(options)?;
         let images = read(&config, Part::Training)?;
         let classifier = Classifier::new(config, Knowledge::learn(&images))?;
         let validation = classifier.part(Part::Validation)?;
@@ -70,8 +70,7 @@ impl Task for ImageTask {
     }
 
     fn describe(&self, options: &Options) -> Result<Description> {
-        let config: Config = options.read()?;
-        config.check()?;
+        let config = Config::of(options)?;
         let training = read(&config, Part::Training)?;
         let count = |part| Ok::<_, Error>(read(&config, part)?.len().to_string());
         let size = format!("{}×{}", training.height, training.width);

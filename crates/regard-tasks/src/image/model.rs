@@ -5,6 +5,7 @@ use super::config::{Config, Kind};
 use super::data::{read, source};
 use crate::data::Images;
 use crate::guesses::Guesses;
+use crate::options::Checked;
 use crate::parts::{self, place};
 use crate::text::Labels;
 use crate::{Error, ImageScene, Map, Model, Options, Part, Prediction, Report, Result, Scene};
@@ -76,8 +77,7 @@ impl Classifier {
     }
 
     pub(super) fn open(options: &Options, knowledge: Knowledge) -> Result<Self> {
-        let config: Config = options.read()?;
-        config.check()?;
+        let config = Config::of(options)?;
         Self::new(config, knowledge)
     }
 

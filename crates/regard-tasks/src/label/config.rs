@@ -2,10 +2,11 @@
 
 use crate::choice::{EncoderKind, EncoderOptions, TextOptions};
 use crate::data::ConllColumn;
+use crate::options::Checked;
 use crate::parts::HeldOut;
 use crate::text::{PADDING, TokeniserKind};
 use crate::train::TrainingConfig;
-use crate::{Error, Options, Result};
+use crate::{Error, Result};
 use regard::{CharactersConfig, InputConfig, LabelerConfig, Position};
 use serde::Deserialize;
 use std::path::PathBuf;
@@ -51,14 +52,7 @@ pub(super) struct Model {
     pub(super) encoder: EncoderOptions,
 }
 
-impl Config {
-    /// A task's options, as far as they can be meant.
-    pub(super) fn of(options: &Options) -> Result<Self> {
-        let config: Self = options.read()?;
-        config.check()?;
-        Ok(config)
-    }
-
+impl Checked for Config {
     fn check(&self) -> Result<()> {
         HeldOut::check(self.data.held_out)?;
         if !matches!(self.text.tokens.tokeniser, TokeniserKind::Whitespace | TokeniserKind::Words) {
@@ -73,7 +67,9 @@ impl Config {
         }
         self.training.check()
     }
+}
 
+impl Config {
     /// The library's configuration for so many words, characters and labels.
     pub(super) fn labeler(&self, words: usize, characters: usize, labels: usize) -> LabelerConfig {
         let m = &self.model;

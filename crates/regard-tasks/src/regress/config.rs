@@ -1,5 +1,6 @@
 //! The options of `regress`.
 
+use crate::options::Checked;
 use crate::parts::HeldOut;
 use crate::train::TrainingConfig;
 use crate::{Error, Result};
@@ -39,8 +40,8 @@ pub(super) struct Model {
     per_column: bool,
 }
 
-impl Config {
-    pub(super) fn check(&self) -> Result<()> {
+impl Checked for Config {
+    fn check(&self) -> Result<()> {
         HeldOut::check(self.data.held_out)?;
         let width = self.model.width;
         if !(width.is_finite() && width > 0.0) {
@@ -48,7 +49,9 @@ impl Config {
         }
         self.training.check()
     }
+}
 
+impl Config {
     /// The library's configuration for so many data of so many columns.
     pub(super) fn regression(&self, points: usize, features: usize) -> KernelRegressionConfig {
         KernelRegressionConfig {

@@ -4,6 +4,7 @@ mod config;
 mod data;
 mod model;
 
+use crate::options::Checked;
 use crate::{
     Description, Error, Learner, Model, Options, Part, Result, Scores, Task, Variant, train,
 };
@@ -42,8 +43,7 @@ impl Task for Regress {
     }
 
     fn begin(&self, options: &Options) -> Result<Box<dyn Learner>> {
-        let config: Config = options.read()?;
-        config.check()?;
+        let config = Config::of(options)?;
         let training = read(&config, Part::Training)?;
         let validation = read(&config, Part::Validation)?;
         let regression = Regression::new(config, Knowledge::learn(&training)?)?;
@@ -59,14 +59,12 @@ impl Task for Regress {
     fn open(&self, options: &Options, knowledge: &str) -> Result<Box<dyn Model>> {
         let knowledge: Knowledge = serde_json::from_str(knowledge)
             .map_err(|e| Error::asked(format!("the vocabulary of the run: {e}")))?;
-        let config: Config = options.read()?;
-        config.check()?;
+        let config = Config::of(options)?;
         Ok(Box::new(Regression::new(config, knowledge)?))
     }
 
     fn describe(&self, options: &Options) -> Result<Description> {
-        let config: Config = options.read()?;
-        config.check()?;
+        let config = Config::of(options)?;
         let training = read(&config, Part::Training)?;
         let count = |part| Ok::<_, Error>(read(&config, part)?.data.len().to_string());
         let mut facts = vec![

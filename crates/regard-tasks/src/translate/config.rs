@@ -2,9 +2,10 @@
 
 use crate::choice::{EncoderOptions, MechanismOptions, TextOptions};
 use crate::metric::Tokenisation;
+use crate::options::Checked;
 use crate::parts::HeldOut;
 use crate::train::TrainingConfig;
-use crate::{Error, Options, Result};
+use crate::{Error, Result};
 use regard::{ContextConfig, DecoderConfig, SearchConfig, Seq2SeqConfig, Tied};
 use serde::Deserialize;
 use std::path::PathBuf;
@@ -88,14 +89,7 @@ pub(super) struct Model {
     pub(super) mechanism: MechanismOptions,
 }
 
-impl Config {
-    /// A task's options, as far as they can be meant.
-    pub(super) fn of(options: &Options) -> Result<Self> {
-        let config: Self = options.read()?;
-        config.check()?;
-        Ok(config)
-    }
-
+impl Checked for Config {
     fn check(&self) -> Result<()> {
         HeldOut::check(self.data.held_out)?;
         if !(0.0..=1.0).contains(&self.model.scheduled_sampling) {
@@ -104,7 +98,9 @@ impl Config {
         }
         self.training.check()
     }
+}
 
+impl Config {
     /// The library's configuration for vocabularies of these sizes.
     pub(super) fn seq2seq(&self, source: usize, target: usize) -> Seq2SeqConfig {
         let m = &self.model;

@@ -6,6 +6,7 @@ mod model;
 
 use crate::data::{BatchSize, batches};
 use crate::lengths::lengths;
+use crate::options::Checked;
 use crate::{
     Description, Error, Learner, Model, Options, Part, Result, Scores, Task, Variant, choice, train,
 };
