@@ -65,6 +65,17 @@ ASKED = {name: dict(zip((FORWARD, BOTH), bars)) for name, bars in OPERATOR.items
 }
 DECODE, DECODE_SHARE_ASKED = "dot-f32-b1hq32hk8n4096d128-decode", 0.8
 MATMUL_CASE = "dot-f32-b2h8n1024d64"
+# Dot cases are matrix products and little else: two forward, five more backward. A square product in PyTorch, timed in
+# every round, says how fast the machine could do them at that moment. Multiplications of one product, by case.
+PRODUCTS = {
+    "dot-f32-b2h8n1024d64": 2 * 8 * 1024**2 * 64,
+    "dot-f32-b2h8n1024d64-causal": 2 * 8 * 1024**2 * 64 / 2,
+    "dot-f32-b1h8n4096d64": 8 * 4096**2 * 64,
+    "dot-f32-b1h1n4096d64": 4096**2 * 64,
+    "dot-f32-b32h8n128d32": 32 * 8 * 128**2 * 32,
+}
+PRODUCTS_OF = {FORWARD: 2, BOTH: 7}
+RULER, RULER_SIDE = "product", 1024
 
 # How PyTorch is run: a name, and what is added to its environment. PyTorch's wheels carry GNU OpenMP, to which
 # KMP_BLOCKTIME means nothing.
@@ -136,6 +147,10 @@ def torch_case(name):
 
     sdpa = torch.nn.functional.scaled_dot_product_attention
     size = {letter: int(n) for letter, n in re.findall(r"(hq|hk|[bhned])(\d+)", name)}
+
+    if name == RULER:
+        a, b = torch.randn(2, RULER_SIDE, RULER_SIDE)
+        return [a, b], {"mm": lambda: torch.mm(a, b)}
 
     if name.startswith("dot-") and name.endswith("-decode"):  # q [B, Hq, 1, D], k and v [B, Hk, N, D]
         b, hq, hk, n, d = (size[letter] for letter in ("b", "hq", "hk", "n", "d"))
@@ -389,7 +404,8 @@ class Engine:
 
 @dataclass
 class Row:
-    """One line of the table. `ratios` has one entry a round; `how` is PyTorch's winning way and settings."""
+    """One line of the table. `ratios` has one entry a round; `how` is PyTorch's winning way and settings. `limits`
+    are the ratios there would be if the case did its matrix products at the machine's rate and nothing else."""
 
     case: str
     which: str
@@ -397,6 +413,7 @@ class Row:
     ours_ms: float
     torch_ms: float
     ratios: list
+    limits: list
     how: str
 
     @property
@@ -404,22 +421,30 @@ class Row:
         return median(self.ratios)
 
     @property
+    def limit(self):
+        return f"{median(self.limits):.2f}" if self.limits else ""
+
+    @property
     def met(self):
         return "" if self.asked is None else "yes" if self.ratio >= self.asked else "**no**"
 
 
-def measure(case, which, asked, ours, peers, rounds):
+def measure(case, which, asked, ours, peers, ruler, rounds):
     engines = [ours, *peers]
-    repetitions, times = {}, {engine.name: [] for engine in engines}
+    repetitions, times, product_ms = {}, {engine.name: [] for engine in engines}, []
     for engine in engines:  # warm up, and see how many repetitions fill a turn
         repetitions[engine.name] = max(1, round(TURN_MS / max(engine.turn(case, which, 2), 1e-3)))
     for _ in range(rounds):
         for engine in engines:
             times[engine.name].append(engine.turn(case, which, repetitions[engine.name]))
+        if case in PRODUCTS:
+            product_ms.append(ruler.turn(RULER, FORWARD, 20))
     best = min(peers, key=lambda peer: median(times[peer.name]))
     ratios = [theirs / mine for theirs, mine in zip(times[best.name], times[ours.name])]
+    products = PRODUCTS_OF.get(which, 0) * PRODUCTS.get(case, 0) / RULER_SIDE**3
+    limits = [theirs / (products * ms) for theirs, ms in zip(times[best.name], product_ms)]
     how = f"{best.way}; {best.name}"
-    return Row(case, which, asked, median(times[ours.name]), median(times[best.name]), ratios, how)
+    return Row(case, which, asked, median(times[ours.name]), median(times[best.name]), ratios, limits, how)
 
 
 def bench_json(case, threads, *options, which=FORWARD):
@@ -479,14 +504,14 @@ def peaks(cases, threads):
 
 def markdown(rows):
     lines = [
-        "| case | pass | Regard, ms | PyTorch, ms | ratio | lowest–highest | asked | met | PyTorch's best |",
-        "|---|---|--:|--:|--:|--:|--:|---|---|",
+        "| case | pass | Regard, ms | PyTorch, ms | ratio | lowest–highest | limit | asked | met | PyTorch's best |",
+        "|---|---|--:|--:|--:|--:|--:|--:|---|---|",
     ]
     for row in rows:
         asked = "" if row.asked is None else f"≥ {row.asked:g}"
         lines.append(
             f"| {row.case} | {row.which} | {row.ours_ms:.2f} | {row.torch_ms:.2f} | **{row.ratio:.2f}** "
-            f"| {min(row.ratios):.2f}–{max(row.ratios):.2f} | {asked} | {row.met} | {row.how} |"
+            f"| {min(row.ratios):.2f}–{max(row.ratios):.2f} | {row.limit} | {asked} | {row.met} | {row.how} |"
         )
     return "\n".join(lines)
 
@@ -617,13 +642,14 @@ def main():
     ours = Engine("regard", [REGARD, "bench", "--serve", "--threads", threads], {})
     worker = [sys.executable, __file__, "--worker", "--threads", threads]
     peers = [Engine(name, worker, {"OMP_NUM_THREADS": threads} | extra) for name, extra in settings.items()]
+    ruler = Engine(RULER, worker, {"OMP_NUM_THREADS": threads} | TORCH_SETTINGS["passive"])
     rows = []
     for case, asked in cases.items():
         for which, bar in asked.items():
-            row = measure(case, which, bar, ours, peers, chosen.rounds)
+            row = measure(case, which, bar, ours, peers, ruler, chosen.rounds)
             say(f"{case} {which}: {row.ours_ms:.2f} ms, PyTorch {row.torch_ms:.2f} ms, ratio {row.ratio:.2f}")
             rows.append(row)
-    for engine in (ours, *peers):
+    for engine in (ours, *peers, ruler):
         engine.close()
 
     facts = [
@@ -631,7 +657,9 @@ def main():
         f"threads on both sides, {chosen.rounds} interleaved rounds. {machine()}.",
         markdown(rows),
         "The ratio is the median over the rounds of PyTorch's time over Regard's; the last column is how PyTorch was "
-        "fastest, and with which OpenMP wait policy.",
+        "fastest, and with which OpenMP wait policy. The limit is the ratio that a dot case would have if its matrix "
+        f"products ran at the rate of PyTorch's own product of {RULER_SIDE} × {RULER_SIDE} numbers in the same round, and "
+        "all else took no time.",
         *shares(cases, chosen.threads),
         *peaks(cases, chosen.threads),
     ]
