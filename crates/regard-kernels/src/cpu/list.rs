@@ -479,6 +479,25 @@ fn threshold<T: Real>(entmax: bool, scores: &[T]) -> (T, T) {
     (largest, tau)
 }
 
+/// Calls `f` with the number of the head, the query, and the query's pairs of an array
+/// `[heads, pairs]`: where they begin, and themselves.
+pub(super) fn each_row<T>(
+    links: &Links,
+    heads: &Heads,
+    queries: Range<usize>,
+    array: &mut [T],
+    f: impl Fn(usize, usize, usize, &mut [T]),
+) {
+    let pairs = links.pairs(queries.clone());
+    for at in 0..heads.n {
+        for i in queries.clone() {
+            let own = links.pairs(i..i + 1);
+            let from = at * pairs.len() + own.start - pairs.start;
+            f(at, i, from, &mut array[from..from + own.len()]);
+        }
+    }
+}
+
 /// The dropout factors of some queries' pairs, `[heads, pairs]`.
 pub(super) fn factors<T: Real>(
     p: &Problem<T>,
@@ -557,15 +576,6 @@ fn graph<T: Real>(p: &Problem<T>, edges: &Edges, rows: &Rows<T>) {
                 // SAFETY: scores of all pairs of all heads; a number for each row and head.
                 unsafe { (p.kernels.row_softmax)(from, heads.n, n, queries.len(), spans, lse) };
             }
-            let each_row = |scores: &mut [T], f: &dyn Fn((usize, usize, usize), &mut [T])| {
-                for at in 0..heads.n {
-                    for i in queries.clone() {
-                        let own = links.pairs(i..i + 1);
-                        let row = &mut scores[at * n + own.start - pairs.start..][..own.len()];
-                        f((b, heads.h + at, i), row);
-                    }
-                }
-            };
             if softmax {
                 for (at, lse) in lse.chunks_exact(queries.len()).take(heads.n).enumerate() {
                     for (i, &lse) in queries.clone().zip(lse) {
@@ -573,8 +583,8 @@ fn graph<T: Real>(p: &Problem<T>, edges: &Edges, rows: &Rows<T>) {
                     }
                 }
             } else {
-                each_row(scores, &|place, row| {
-                    normalise(p, place, row, |n| links.key(place.2, n), rows);
+                each_row(&links, &heads, queries.clone(), scores, |at, i, _, row| {
+                    normalise(p, (b, heads.h + at, i), row, |n| links.key(i, n), rows);
                 });
             }
             if p.spec.normaliser.is_hard() {
@@ -585,8 +595,8 @@ fn graph<T: Real>(p: &Problem<T>, edges: &Edges, rows: &Rows<T>) {
                 scores.iter_mut().zip(drawn).for_each(|(score, factor)| *score *= *factor);
             }
             if rows.weights.is_some() {
-                each_row(scores, &|place, row| {
-                    put_row(p, place, row, |n| links.key(place.2, n), rows);
+                each_row(&links, &heads, queries.clone(), scores, |at, i, _, row| {
+                    put_row(p, (b, heads.h + at, i), row, |n| links.key(i, n), rows);
                 });
             }
             // SAFETY: these rows are this task's alone; edges were checked against the shape.

@@ -8,7 +8,8 @@
 use super::additive::Form;
 use super::choice::Choice;
 use super::list::{
-    Heads, Links, Near, ROWS, factors, near_views, pair_score, same, score_rows, side_by_side,
+    Heads, Links, Near, ROWS, each_row, factors, near_views, pair_score, same, score_rows,
+    side_by_side,
 };
 use super::problem::Problem;
 use super::row::{self, KeyGrads, RowAdditiveGrads, RowGather, RowScore, RowScores, RowsMut};
@@ -205,7 +206,7 @@ impl<T: Real> Pass<'_, T> {
         }
         if let Some(grad_weights) = self.grad_weights {
             let scores = &*weights;
-            self.each_row(heads, queries.clone(), grads, |at, i, from, row| {
+            each_row(links, heads, queries.clone(), grads, |at, i, from, row| {
                 let to = p.row(heads.b, heads.h + at, i) * p.s.nk;
                 for (e, grad) in row.iter_mut().enumerate() {
                     // What is masked has no weight, so nothing can arrive there.
@@ -250,7 +251,7 @@ impl<T: Real> Pass<'_, T> {
         grads: &mut [T],
     ) {
         let Self { p, links, .. } = self;
-        self.each_row(heads, queries, grads, |at, i, from, row| {
+        each_row(links, heads, queries, grads, |at, i, from, row| {
             let place = p.row(heads.b, heads.h + at, i);
             let (chosen, grad) = (choice.index[place], choice.grad(place));
             for (e, (to, &p)) in row.iter_mut().zip(&soft[from..]).enumerate() {
@@ -258,25 +259,6 @@ impl<T: Real> Pass<'_, T> {
                 *to = grad * (here - p);
             }
         });
-    }
-
-    /// Calls `f` with the number of the head, the query, and the query's pairs: where they begin
-    /// in the array, and themselves.
-    fn each_row(
-        &self,
-        heads: &Heads,
-        queries: Range<usize>,
-        array: &mut [T],
-        f: impl Fn(usize, usize, usize, &mut [T]),
-    ) {
-        let pairs = self.links.pairs(queries.clone());
-        for at in 0..heads.n {
-            for i in queries.clone() {
-                let own = self.links.pairs(i..i + 1);
-                let from = at * pairs.len() + own.start - pairs.start;
-                f(at, i, from, &mut array[from..from + own.len()]);
-            }
-        }
     }
 
     /// The gradients of some queries, and their part of those of the score's parameters.

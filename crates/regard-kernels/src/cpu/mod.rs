@@ -434,8 +434,7 @@ impl<T: Real, const N: usize> Wide<T, N> {
             }
             let [_, h, n, d] = view.shape;
             let mut wide = vec![T::ZERO; view.shape.iter().product()];
-            if d > 0 {
-                let rows = wide.len() / d;
+            if let Some(rows) = wide.len().checked_div(d) {
                 let shared = Shared::new(&mut wide);
                 tasks::runs(rows, 64, &|row| {
                     let from = view.row(row / n / h, row / n % h, row % n);

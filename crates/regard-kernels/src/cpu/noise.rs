@@ -75,8 +75,8 @@ pub(super) unsafe fn pair_factors<V: Simd>(
     for i in 0..PAIRS {
         let [a, b, c, d] = keep.draw.quad(queries[i], keys[i] / 4);
         // One of the four without a branch, so that all of this runs in registers.
-        let [low, high] = if keys[i] % 2 == 0 { [a, c] } else { [b, d] };
-        words[i] = if keys[i] % 4 < 2 { low } else { high };
+        let [low, high] = if keys[i] & 1 == 0 { [a, c] } else { [b, d] };
+        words[i] = if keys[i] & 2 == 0 { low } else { high };
     }
     for (i, &word) in words.iter().enumerate().take(n) {
         // SAFETY: n numbers are written.
