@@ -75,6 +75,11 @@ pub fn variants(over: &[String]) -> Result<Vec<Variant>> {
     Ok(all)
 }
 
+/// What a variant's folders are called, but for the seed.
+fn folder_name(variant: &Variant) -> String {
+    variant.name.replace([',', ' ', '/', '.'], "-")
+}
+
 /// Trains every variant with every seed in folders of its own and measures it on the test part.
 /// None where it was stopped.
 pub fn compare(
@@ -86,13 +91,22 @@ pub fn compare(
     meter: Meter,
     mut watch: impl FnMut(&str) -> Box<dyn Watch>,
 ) -> Result<Option<Vec<Compared>>> {
-    // Every variant is read before the first is trained, so that a wrong setting costs nothing.
     let of = |variant: &Variant| {
         let mut settings = variant.settings.iter();
         settings.try_fold(options.clone(), |options, setting| options.set(setting))
     };
     let all = variants.iter().map(of).collect::<Result<Vec<Options>>>()?;
     let first = TrainingConfig::of(options)?.seed;
+    // Every variant is made before the first is trained, so that a wrong setting costs nothing.
+    for (at, (variant, options)) in variants.iter().zip(&all).enumerate() {
+        if variants[..at].iter().any(|other| folder_name(other) == folder_name(variant)) {
+            return Err(Error::asked(format!("`{}` is asked for twice", variant.name)));
+        }
+        if TrainingConfig::of(options)?.seed != first {
+            return Err(Error::asked("`training.seed` is not compared over; `--seeds` varies it"));
+        }
+        task.begin(options)?;
+    }
     let mut compared = Vec::new();
     for (variant, options) in variants.iter().zip(all) {
         let mut outcome = Compared {
@@ -108,8 +122,7 @@ pub fn compare(
             let options = options.clone().set(&format!("training.seed={seed}"))?;
             (meter.reset)();
             let mut learner = task.begin(&options)?;
-            let named = variant.name.replace([',', ' ', '/', '.'], "-");
-            let run = folder.join(format!("{named}-seed{seed}"));
+            let run = folder.join(format!("{}-seed{seed}", folder_name(variant)));
             let run = Run::create(&run, task, &options, learner.model())?;
             let mut watch = watch(&format!("{}, seed {seed}", variant.name));
             let started = Instant::now();

@@ -49,6 +49,7 @@ pub(crate) fn embedded<T>(
     size: usize,
     draw: impl FnOnce(usize) -> Result<Vec<T>>,
 ) -> Result<Vec<T>> {
+    check_size(size, MOST)?;
     let held = (size / 10).clamp(50, 500);
     let all = draw(size + 2 * held)?.into_iter();
     Ok(match part {
@@ -56,6 +57,17 @@ pub(crate) fn embedded<T>(
         Part::Test => all.skip(held).take(held).collect(),
         Part::Training => all.skip(2 * held).collect(),
     })
+}
+
+/// The most embedded examples.
+const MOST: usize = 10_000_000;
+
+/// Refuses more embedded examples than can be made.
+pub(crate) fn check_size(size: usize, most: usize) -> Result<()> {
+    if size <= most {
+        return Ok(());
+    }
+    Err(Error::asked(format!("`data.size` cannot be {size}; it is {most} at most")))
 }
 
 /// A part's name, as options have it.

@@ -121,7 +121,10 @@ impl Run {
 
     /// Its model, as it was at its best, with options changed by settings (such as other data).
     pub fn model(&self, options: &Options) -> Result<Box<dyn Model>> {
-        let model = self.task()?.open(options, &self.read("vocabulary.json")?)?;
+        let known = self.read("vocabulary.json")?;
+        serde_json::from_str::<serde::de::IgnoredAny>(&known)
+            .map_err(|error| Error::file(self.path("vocabulary.json"), error))?;
+        let model = self.task()?.open(options, &known)?;
         let best = self.path("best.safetensors");
         if !best.exists() {
             return Err(Error::file(best, "is not there; the run ended before its first epoch"));

@@ -1,7 +1,7 @@
 //! Measures by name, and the one that decides.
 
 use regard::Better;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// Measures by name; the first decides which epoch is the best.
 ///
@@ -15,9 +15,20 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Scores {
     /// Names and values, in the order in which they are shown.
+    #[serde(deserialize_with = "values")]
     pub values: Vec<(String, f64)>,
     /// Which way the first gets better.
     pub better: Better,
+}
+
+/// A number; JSON has no NaN and no ∞, which are written as null.
+pub(crate) fn number<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+    Ok(Option::deserialize(from)?.unwrap_or(f64::NAN))
+}
+
+fn values<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<(String, f64)>, D::Error> {
+    let values = Vec::<(String, Option<f64>)>::deserialize(from)?;
+    Ok(values.into_iter().map(|(name, value)| (name, value.unwrap_or(f64::NAN))).collect())
 }
 
 impl Scores {

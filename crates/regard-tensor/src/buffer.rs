@@ -1,6 +1,7 @@
 //! Memory for numbers, taken from a pool and given back to it: a training step asks for the same
 //! sizes again and again, and fresh pages cost more than the arithmetic done in them.
 
+use crate::{Error, Result};
 use bytemuck::{Pod, Zeroable};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -119,21 +120,27 @@ impl Memory {
 }
 
 impl Buffer {
-    /// Room for bytes; what they are is not said.
-    pub(crate) fn room(bytes: usize) -> Self {
+    /// Room for so many things of a size; what they are is not said. Refuses more than there is.
+    pub(crate) fn room(count: usize, size: usize) -> Result<Self> {
+        let bytes = count * size;
         let lines = class(bytes.div_ceil(LINE));
         let pooled = (lines >= POOLED)
             .then(|| POOL.lock().unwrap_or_else(|e| e.into_inner()).take(lines))
             .flatten();
-        Self::counted(pooled.unwrap_or_else(|| bytemuck::zeroed_vec(lines)))
+        let lines = match pooled {
+            Some(lines) => lines,
+            None => bytemuck::try_zeroed_vec(lines)
+                .map_err(|()| Error::new(format!("there is no memory for {count} numbers")))?,
+        };
+        Ok(Self::counted(lines))
     }
 
-    /// Room for bytes, all 0.
-    pub(crate) fn zeros(bytes: usize) -> Self {
-        let mut buffer = Self::room(bytes);
-        let lines = bytes.div_ceil(LINE);
+    /// As [`Self::room`], all 0.
+    pub(crate) fn zeros(count: usize, size: usize) -> Result<Self> {
+        let mut buffer = Self::room(count, size)?;
+        let lines = (count * size).div_ceil(LINE);
         crate::parallel::fill(&mut buffer.lines[..lines], Line([0; 64]));
-        buffer
+        Ok(buffer)
     }
 
     fn counted(lines: Vec<Line>) -> Self {
@@ -190,10 +197,11 @@ mod tests {
     #[test]
     fn zeros_are_zero_in_a_block_used_before() {
         for _ in 0..4 {
-            let mut buffer = Buffer::room(100_000);
+            let mut buffer = Buffer::room(100_000, 1).unwrap();
             buffer.slice_mut::<u8>().fill(7);
             drop(buffer);
-            assert!(Buffer::zeros(100_000).slice::<u8>()[..100_000].iter().all(|&x| x == 0));
+            let zeros = Buffer::zeros(100_000, 1).unwrap();
+            assert!(zeros.slice::<u8>()[..100_000].iter().all(|&x| x == 0));
         }
     }
 }

@@ -92,7 +92,7 @@ impl Tensor {
     /// ```
     pub fn zeros(shape: &[usize], dtype: DType) -> Result<Self> {
         let layout = Layout::contiguous(shape)?;
-        let buffer = Buffer::zeros(layout.count() * dtype.size());
+        let buffer = Buffer::zeros(layout.count(), dtype.size())?;
         Ok(Self { storage: Arc::new(Storage { dtype, buffer }), layout, node: None })
     }
 
@@ -108,7 +108,7 @@ impl Tensor {
     /// ```
     pub fn room(shape: &[usize], dtype: DType) -> Result<Self> {
         let layout = Layout::contiguous(shape)?;
-        let buffer = Buffer::room(layout.count() * dtype.size());
+        let buffer = Buffer::room(layout.count(), dtype.size())?;
         Ok(Self { storage: Arc::new(Storage { dtype, buffer }), layout, node: None })
     }
 
@@ -151,7 +151,7 @@ impl Tensor {
         write: impl FnOnce(&mut [T]) -> Result<()>,
     ) -> Result<Self> {
         let layout = Layout::contiguous(shape)?;
-        let mut buffer = Buffer::room(layout.count() * T::DTYPE.size());
+        let mut buffer = Buffer::room(layout.count(), T::DTYPE.size())?;
         write(&mut buffer.slice_mut()[..layout.count()])?;
         Ok(Self { storage: Arc::new(Storage { dtype: T::DTYPE, buffer }), layout, node: None })
     }

@@ -188,3 +188,9 @@ fn a_large_broadcast_reads_its_numbers_where_they_lie() {
     assert_eq!(gradients.get(&a).unwrap().to_vec::<f32>().unwrap(), vec![1500.0; 2000]);
     assert_eq!(gradients.get(&b).unwrap().to_vec::<f32>().unwrap(), vec![2000.0; 1500]);
 }
+
+#[test]
+fn more_numbers_than_there_is_memory_for_are_refused() {
+    let error = Tensor::zeros(&[1 << 57], DType::F32).unwrap_err();
+    assert_eq!(error.to_string(), "there is no memory for 144115188075855872 numbers");
+}

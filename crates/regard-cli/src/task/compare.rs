@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 #[command(after_help = "\
 Examples:
   regard compare translate                    # fixed vector, additive, dot, Transformer
-  regard compare translate --over score=dot,additive,cosine --seeds 3
+  regard compare translate --over score=additive,bilinear,concat --seeds 3
   regard compare label --over encoder=gru,transformer --over layers=1,2")]
 pub struct Command {
     #[command(flatten)]

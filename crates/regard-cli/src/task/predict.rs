@@ -4,9 +4,10 @@ use super::Settings;
 use super::threads::Threads;
 use anyhow::{Context, Result};
 use clap::Args;
-use regard_tasks::{Model, Run};
+use regard_tasks::data::lines;
+use regard_tasks::{Model, Prediction, Run};
 use std::io::{BufRead, Write, stdin};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Use a run's model: on arguments, on the lines of a file, or on standard input
 #[derive(Args, Debug)]
@@ -17,12 +18,14 @@ Examples:
   cat sentences.txt | regard predict runs/classify
 
 What an input is: translate and label take a sentence, classify a text or the path of a WAV file,
-image the path of a picture, graph a node's number, regress one number or several with commas. For
-classify on sound and for image, test:17 is one of their data, counted from 0.")]
+image the path of a picture, graph a node's number, regress one number or several with commas
+(`-- -1,2` where the first is negative). For classify on sound and for image, test:17 is one of
+their data, counted from 0.")]
 pub struct Command {
     /// The run's folder
     run: PathBuf,
     /// Inputs; without any, and without --file, lines of standard input
+    #[arg(allow_negative_numbers = true)]
     inputs: Vec<String>,
     #[command(flatten)]
     settings: Settings,
@@ -46,9 +49,11 @@ impl Command {
         let run = Run::open(&self.run)?;
         let model = run.model(&self.settings.apply(run.options()?)?)?;
         if let Some(file) = &self.file {
-            let text = std::fs::read_to_string(file).with_context(|| file.display().to_string())?;
-            let lines: Vec<String> = text.lines().map(String::from).collect();
-            return lines.chunks(TOGETHER).try_for_each(|some| self.answer(&*model, some, to));
+            let lines = lines(file, self.settings.encoding.as_deref())?;
+            let mut chunks = lines.chunks(TOGETHER).enumerate();
+            return chunks.try_for_each(|(at, some)| {
+                self.answer_lines(&*model, file, at * TOGETHER, some, to)
+            });
         }
         if !self.inputs.is_empty() {
             return self.answer(&*model, &self.inputs, to);
@@ -61,8 +66,32 @@ impl Command {
         Ok(())
     }
 
+    /// As [`Self::answer`], for the lines of a file after so many others: one that has no answer is
+    /// named, and those before it are answered.
+    fn answer_lines(
+        &self,
+        model: &dyn Model,
+        file: &Path,
+        before: usize,
+        lines: &[String],
+        to: &mut impl Write,
+    ) -> Result<()> {
+        if let Ok(all) = model.predict(lines) {
+            return self.write(&all, to);
+        }
+        for (at, line) in lines.iter().enumerate() {
+            let place = || format!("{}, line {}", file.display(), before + at + 1);
+            self.answer(model, std::slice::from_ref(line), to).with_context(place)?;
+        }
+        Ok(())
+    }
+
     fn answer(&self, model: &dyn Model, inputs: &[String], to: &mut impl Write) -> Result<()> {
-        for prediction in model.predict(inputs)? {
+        self.write(&model.predict(inputs)?, to)
+    }
+
+    fn write(&self, predictions: &[Prediction], to: &mut impl Write) -> Result<()> {
+        for prediction in predictions {
             match self.json {
                 true => writeln!(to, "{}", serde_json::to_string(&prediction)?)?,
                 false => writeln!(to, "{}", prediction.output)?,

@@ -20,19 +20,20 @@ pub struct Command {
     /// The run's folder
     run: PathBuf,
     /// The input, as `regard predict` takes it
+    #[arg(allow_negative_numbers = true)]
     input: String,
     #[command(flatten)]
     settings: Settings,
-    /// What to make
-    #[arg(long = "as", value_enum, default_value = "terminal")]
-    form: Form,
+    /// What to make [default: what the ending of --out says, or for the terminal]
+    #[arg(long = "as", value_enum)]
+    form: Option<Form>,
     /// Where to write it [default: into the run's folder, named after the scene]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Which scene, where there are several (alignment, encoder, …) [default: the first]
     #[arg(long, value_name = "NAME")]
     scene: Option<String>,
-    /// Which head, counted from 1 over all layers [default: all together]
+    /// Which head, counted from 1 over all layers [default: all together; in the terminal the first]
     #[arg(long, value_name = "N")]
     which: Option<usize>,
     #[command(flatten)]
@@ -64,6 +65,7 @@ pub(super) fn png(scene: &Scene, title: &str) -> Result<Vec<u8>> {
 impl Command {
     /// Draws, and says where.
     pub fn run(&self, to: &mut impl Write) -> Result<()> {
+        let form = self.form()?;
         self.threads.start()?;
         let run = Run::open(&self.run)?;
         let model = run.model(&self.settings.apply(run.options()?)?)?;
@@ -82,12 +84,16 @@ impl Command {
             Some(n) if (1..=maps).contains(&n) => Some(n - 1),
             Some(n) => bail!("--which {n}: there are {maps}"),
         };
-        let (bytes, ending) = match self.form {
+        let (bytes, ending) = match form {
             Form::Terminal => {
                 let width = terminal_width();
                 let colour = stdout().is_terminal();
                 let text = picture::terminal(scene, which.unwrap_or(0), width, colour);
-                return Ok(to.write_all(text.as_bytes())?);
+                to.write_all(text.as_bytes())?;
+                if maps > 1 && which.is_none() {
+                    writeln!(to, "1 of {maps}; --which N shows another")?;
+                }
+                return self.say_others(&names, to);
             }
             Form::Svg => (picture::svg(scene, &self.input, which).into_bytes(), "svg"),
             Form::Png => (picture::png(&picture::svg(scene, &self.input, which), 2.0)?, "png"),
@@ -98,14 +104,46 @@ impl Command {
         let path = self.out.clone().unwrap_or_else(|| run.path(&format!("{name}.{ending}")));
         regard::write_whole(&path, &bytes)?;
         writeln!(to, "wrote {}", path.display())?;
+        self.say_others(&names, to)
+    }
+
+    fn say_others(&self, names: &[&str], to: &mut impl Write) -> Result<()> {
         if names.len() > 1 && self.scene.is_none() {
             writeln!(to, "other scenes: {}", names[1..].join(", "))?;
         }
         Ok(())
     }
+
+    /// What to make; refuses options that would do nothing.
+    fn form(&self) -> Result<Form> {
+        let form = match (self.form, &self.out) {
+            (Some(Form::Terminal), Some(_)) => {
+                bail!("--out is for files; the terminal writes none")
+            }
+            (Some(form), _) => form,
+            (None, None) => Form::Terminal,
+            (None, Some(out)) => {
+                let ending = out.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+                match Form::from_str(ending, true) {
+                    Ok(form) if form != Form::Terminal => form,
+                    _ => bail!(
+                        "{}: svg, png, html, json or safetensors, by its ending or by --as",
+                        out.display()
+                    ),
+                }
+            }
+        };
+        if self.which.is_some() && matches!(form, Form::Html | Form::Json | Form::Safetensors) {
+            bail!("--which is for svg, png and the terminal; the others hold every head");
+        }
+        Ok(form)
+    }
 }
 
 /// Columns of the terminal, as the shell says; 100 where it says nothing.
 fn terminal_width() -> usize {
-    std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok()).unwrap_or(100)
+    std::env::var("COLUMNS")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .map_or(100, |width: usize| width.clamp(20, 1000))
 }

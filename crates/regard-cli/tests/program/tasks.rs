@@ -217,3 +217,105 @@ fn what_is_asked_for_wrongly_is_told_in_a_sentence_and_leaves_nothing_behind() {
     assert!(refused(&["train"]).contains("TASK"));
     assert!(!Path::new(&run).exists());
 }
+
+#[test]
+fn inputs_are_read_as_files_say_and_a_bad_line_is_named() {
+    let folder = TempDir::new().unwrap();
+    let (run, file) = (path(&folder, "run"), path(&folder, "numbers.txt"));
+    said(&["train", "regress", "--out", &run, "--set", "size=60", "--set", "epochs=1"]);
+    // A byte order mark, and answers up to the line that has none.
+    fs::write(&file, "\u{feff}1\n2\nabc\n4\n").unwrap();
+    let output = regard(&["predict", &run, "--file", &file]);
+    assert!(!output.status.success());
+    assert_eq!(String::from_utf8(output.stdout).unwrap().lines().count(), 2);
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(told, format!("regard: {file}, line 3: `abc` is not one number: x\n"));
+    fs::write(&file, b"1\nGr\xfc\xdfe\n").unwrap();
+    let told = refused(&["predict", &run, "--file", &file]);
+    assert_eq!(
+        told,
+        format!(
+            "regard: {file}, line 2: these bytes are not UTF-8; `--encoding latin1` reads such files"
+        )
+    );
+    let told = refused(&["predict", &run, "--file", &file, "--encoding", "latin1"]);
+    assert_eq!(told, format!("regard: {file}, line 2: `Grüße` is not one number: x"));
+    // A negative number is no option, and one beyond all data is no NaN.
+    said(&["predict", &run, "-3"]);
+    let told = refused(&["predict", &run, "1e300"]);
+    assert!(told.ends_with("is too far from everything known of x"), "{told}");
+}
+
+#[test]
+fn show_makes_what_the_ending_says_and_refuses_what_would_do_nothing() {
+    let folder = TempDir::new().unwrap();
+    let (run, svg) = (path(&folder, "run"), path(&folder, "curve.svg"));
+    said(&["train", "regress", "--out", &run, "--set", "size=60", "--set", "epochs=1"]);
+    said(&["show", &run, "2", "--out", &svg]);
+    assert!(fs::read_to_string(&svg).unwrap().starts_with("<svg"));
+    let told = refused(&["show", &run, "2", "--out", "curve.bmp"]);
+    assert!(told.contains("curve.bmp: svg, png, html, json or safetensors"), "{told}");
+    let told = refused(&["show", &run, "2", "--out", "curve", "--as", "terminal"]);
+    assert!(told.contains("--out is for files"), "{told}");
+    let told = refused(&["show", &run, "2", "--as", "json", "--which", "1"]);
+    assert!(told.contains("--which is for svg, png and the terminal"), "{told}");
+}
+
+#[test]
+fn what_cannot_be_trained_is_refused_before_a_run_is_there() {
+    let folder = TempDir::new().unwrap();
+    let run = path(&folder, "run");
+    for (task, setting, told) in [
+        ("regress", "epochs=0", "`training.epochs` cannot be 0"),
+        ("regress", "betas=[1, 1]", "`training.betas` cannot be 1"),
+        ("regress", "weight_decay=-1", "`training.weight_decay` cannot be -1"),
+        ("regress", "floor=5", "`training.floor` cannot be 5, above the rate"),
+        ("label", "size=9000000000000000000", "`data.size` cannot be 9000000000000000000"),
+        ("graph", "size=9000000000000000000", "`data.size` cannot be 9000000000000000000"),
+        ("translate", "beam=0", "`search.beam` cannot be 0"),
+        ("translate", "length_penalty=-5", "`search.length_penalty` cannot be -5"),
+        ("translate", "score=dot", "`model.both_directions=false` makes them one"),
+    ] {
+        let mut arguments = vec!["train", task, "--out", &run, "--set", setting];
+        if task == "graph" {
+            arguments.extend(["--set", "embedded=blocks"]);
+        }
+        let error = refused(&arguments);
+        assert!(error.contains(told), "{setting}: {error}");
+        assert!(!Path::new(&run).exists(), "{setting}");
+    }
+    let long = ["--set", "encoder=transformer", "--set", "position=learned", "--set", "longest=8"];
+    let error = refused(&[&["train", "label", "--out", &run][..], &long].concat());
+    assert!(error.contains("a larger `data.longest` makes more"), "{error}");
+    assert!(!Path::new(&run).exists());
+}
+
+#[test]
+fn a_comparison_makes_every_variant_before_it_trains_one() {
+    let folder = TempDir::new().unwrap();
+    let out = path(&folder, "compared");
+    for (over, told) in [
+        ("model=kernel,foo", "unknown variant `foo`"),
+        ("width=1,1", "`1` is asked for twice"),
+        ("seed=1,2", "`training.seed` is not compared over; `--seeds` varies it"),
+    ] {
+        let error = refused(&["compare", "regress", "--over", over, "--out", &out]);
+        assert!(error.contains(told), "{over}: {error}");
+        assert!(!Path::new(&out).exists(), "{over}");
+    }
+}
+
+#[test]
+fn a_run_with_a_measure_that_is_no_number_can_be_gone_on_with() {
+    let folder = TempDir::new().unwrap();
+    let run = path(&folder, "run");
+    let far =
+        ["--set", "optimiser=sgd", "--set", "rate=500", "--set", "clip=0", "--set", "size=100"];
+    let first = [&["train", "translate", "--out", &run][..], &SMALL, &far].concat();
+    regard(&first);
+    let records = fs::read_to_string(Path::new(&run).join("metrics.jsonl")).unwrap();
+    assert!(records.contains("null"), "{records}");
+    let output = regard(&["train", "--resume", &run]);
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(!told.contains("metrics.jsonl"), "{told}");
+}

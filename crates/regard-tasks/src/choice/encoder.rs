@@ -1,5 +1,6 @@
 //! The encoder, as plain options in `[model]`.
 
+use crate::{Error, Result};
 use regard::{
     ConvolutionConfig, EncoderConfig, Nonlinearity, Position, RecurrentConfig, TransformerConfig,
 };
@@ -72,6 +73,25 @@ impl EncoderOptions {
             }),
             EncoderKind::Transformer => EncoderConfig::Transformer(self.transformer(longest)),
         }
+    }
+
+    /// Refuses sequences longer than the positions that it learns.
+    pub(crate) fn check_reach(&self, reach: usize, lengths: &[usize], what: &str) -> Result<()> {
+        let longest = lengths.iter().copied().max().unwrap_or_default();
+        let places = matches!(self.encoder, EncoderKind::Transformer | EncoderKind::Cnn);
+        if !places || self.position != Position::Learned || longest <= reach {
+            return Ok(());
+        }
+        Err(Error::asked(format!(
+            "{what} has a sequence of {longest}, and with `model.position=learned` there are places \
+             for {reach}; a larger `data.longest` makes more"
+        )))
+    }
+
+    /// Whether it is one that goes step by step.
+    pub(crate) fn is_recurrent(&self) -> bool {
+        use EncoderKind::{Gru, Lstm, Rnn, RnnRelu};
+        matches!(self.encoder, Rnn | RnnRelu | Gru | Lstm)
     }
 
     /// As a recurrent network.

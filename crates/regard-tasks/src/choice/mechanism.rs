@@ -39,6 +39,12 @@ pub(crate) struct MechanismOptions {
 }
 
 impl MechanismOptions {
+    /// Whether queries and keys must be equally wide.
+    pub(crate) fn wants_one_width(&self) -> bool {
+        use ScoreKind::{Cosine, Dot, Gaussian, ScaledDot};
+        matches!(self.score, Dot | ScaledDot | Gaussian | Cosine)
+    }
+
     /// As the library's configuration.
     pub(crate) fn config(&self) -> MechanismConfig {
         let hidden = self.score_hidden;

@@ -268,6 +268,16 @@ impl Classifier {
         }
     }
 
+    /// An input's content, and what the model reads of it.
+    fn understood(&self, input: &str) -> Result<(Content, Read)> {
+        let content = self.content(input)?;
+        let read = self.read(&content).map_err(|error| match content {
+            Content::Sound(_) => Error::file(input, error),
+            _ => error,
+        })?;
+        Ok((content, read))
+    }
+
     /// What the tokens or vectors of an input are called in a picture.
     fn places(&self, content: &Content, read: &Read) -> Vec<String> {
         let mut names = match (&self.knowledge.senses, content) {
@@ -311,14 +321,13 @@ impl Model for Classifier {
     }
 
     fn predict(&self, inputs: &[String]) -> Result<Vec<Prediction>> {
-        let read = |input: &String| self.read(&self.content(input)?);
+        let read = |input: &String| Ok(self.understood(input)?.1);
         let read = inputs.iter().map(read).collect::<Result<Vec<_>>>()?;
         Ok(self.guess(&read)?.predictions(inputs))
     }
 
     fn show(&self, input: &str) -> Result<Vec<(String, Scene)>> {
-        let content = self.content(input)?;
-        let read = self.read(&content)?;
+        let (content, read) = self.understood(input)?;
         let columns = self.places(&content, &read);
         if columns.is_empty() {
             return Err(Error::asked("there is nothing to look at"));

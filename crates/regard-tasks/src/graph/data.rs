@@ -2,11 +2,14 @@
 
 use super::config::{Config, Data, Embedded};
 use crate::data::LabelledGraph;
-use crate::{Error, Part, Result, toy};
+use crate::{Error, Part, Result, parts, toy};
 use regard::Random;
 
 /// Classes of the embedded blocks, and how likely an edge is within one and between two.
 const BLOCKS: (usize, f64, f64) = (4, 0.05, 0.005);
+
+/// The most nodes of a block graph: every pair is drawn.
+const LARGEST: usize = 20_000;
 
 /// The graph. Its parts come with it: all nodes are seen, of some of them the labels are taught.
 pub(super) fn read(config: &Config) -> Result<LabelledGraph> {
@@ -35,6 +38,7 @@ fn embedded(data: &Data) -> Result<LabelledGraph> {
     let graph = match data.embedded {
         Embedded::Karate => toy::karate(),
         Embedded::Blocks => {
+            parts::check_size(data.size, LARGEST)?;
             let (classes, inside, outside) = BLOCKS;
             toy::blocks(data.size, classes, inside, outside, 1)?
         }

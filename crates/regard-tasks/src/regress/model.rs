@@ -154,13 +154,23 @@ impl Regression {
         let columns = &self.knowledge.names[..self.knowledge.mean.len()];
         let numbers = input.split(',').map(|cell| cell.trim().parse::<f64>().ok());
         let numbers: Option<Vec<f64>> = numbers.map(|x| x.filter(|x| x.is_finite())).collect();
-        numbers.filter(|numbers| numbers.len() == columns.len()).ok_or_else(|| {
-            let wanted = match columns.len() {
-                1 => "a number".into(),
-                n => format!("{n} numbers with commas between"),
-            };
-            Error::asked(format!("`{input}` is not {wanted}: {}", columns.join(", ")))
-        })
+        let numbers =
+            numbers.filter(|numbers| numbers.len() == columns.len()).ok_or_else(|| {
+                let wanted = match columns.len() {
+                    1 => "one number".into(),
+                    n => format!("{n} numbers with commas between"),
+                };
+                Error::asked(format!("`{input}` is not {wanted}: {}", columns.join(", ")))
+            })?;
+        let Knowledge { mean, deviation, .. } = &self.knowledge;
+        for (c, x) in numbers.iter().enumerate() {
+            // Squares of distances must fit the numbers computed in.
+            if ((x - mean[c]) / deviation[c]).abs() > 1e15 {
+                let what = format!("`{x}` is too far from everything known of {}", columns[c]);
+                return Err(Error::asked(what));
+            }
+        }
+        Ok(numbers)
     }
 
     /// The curve over the one column that is known, with the point asked for.
@@ -245,6 +255,10 @@ impl Model for Regression {
         let measured = read(&self.config, part)?;
         same_columns(&self.knowledge.names, &measured, part)?;
         let data = &measured.data;
+        if data.is_empty() {
+            let what = format!("the {} part holds no examples", crate::parts::name(part));
+            return Err(Error::asked(what));
+        }
         let (scores, told) = self.measure(data)?;
         let outputs: Vec<String> = told.iter().map(|y| y.to_string()).collect();
         let samples = data.iter().zip(&told).take(3);

@@ -89,6 +89,9 @@ impl TrainingConfig {
         let refuse = |name: &str, value: &dyn std::fmt::Display| {
             Err(Error::asked(format!("`training.{name}` cannot be {value}")))
         };
+        if self.epochs == 0 {
+            return refuse("epochs", &0);
+        }
         if self.batch == 0 {
             return refuse("batch", &0);
         }
@@ -103,6 +106,25 @@ impl TrainingConfig {
         }
         if !(self.clip.is_finite() && self.clip >= 0.0) {
             return refuse("clip", &self.clip);
+        }
+        for (name, value) in [("weight_decay", self.weight_decay), ("floor", self.floor)] {
+            if !(value.is_finite() && value >= 0.0) {
+                return refuse(name, &value);
+            }
+        }
+        if self.floor > self.rate {
+            return refuse("floor", &format!("{}, above the rate {}", self.floor, self.rate));
+        }
+        let (mean, square) = self.betas;
+        for (name, share) in [
+            ("betas", mean),
+            ("betas", square),
+            ("momentum", self.momentum),
+            ("label_smoothing", self.label_smoothing),
+        ] {
+            if !(0.0..1.0).contains(&share) {
+                return refuse(name, &share);
+            }
         }
         if !(0.0..1.0).contains(&self.average) {
             return refuse("average", &self.average);

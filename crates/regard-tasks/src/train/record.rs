@@ -11,6 +11,7 @@ pub struct Record {
     /// Steps done in all.
     pub step: u64,
     /// The mean training loss.
+    #[serde(deserialize_with = "crate::scores::number")]
     pub loss: f64,
     /// The learning rate at its end.
     pub rate: f64,

@@ -89,6 +89,9 @@ pub(super) struct Model {
     pub(super) mechanism: MechanismOptions,
 }
 
+/// The widest beam.
+const WIDEST: usize = 1000;
+
 impl Checked for Config {
     fn check(&self) -> Result<()> {
         HeldOut::check(self.data.held_out)?;
@@ -96,15 +99,37 @@ impl Checked for Config {
             let share = self.model.scheduled_sampling;
             return Err(Error::asked(format!("`model.scheduled_sampling` cannot be {share}")));
         }
+        let Search { beam, length_penalty, .. } = self.search;
+        if !(1..=WIDEST).contains(&beam) {
+            let what = format!("`search.beam` cannot be {beam}; 1 to {WIDEST} can be searched");
+            return Err(Error::asked(what));
+        }
+        if !(length_penalty.is_finite() && length_penalty >= 0.0) {
+            let what = format!("`search.length_penalty` cannot be {length_penalty}");
+            return Err(Error::asked(what));
+        }
+        let twice = self.model.encoder.both_directions && self.model.encoder.is_recurrent();
+        let attends = self.model.context == ContextKind::Attention;
+        if attends && twice && self.model.mechanism.wants_one_width() {
+            return Err(Error::asked(
+                "this `model.score` compares vectors of one width, and an encoder in both \
+                 directions gives twice the decoder's; `model.both_directions=false` makes them one",
+            ));
+        }
         self.training.check()
     }
 }
 
 impl Config {
+    /// How many learned positions there are: what is written may be longer than what was read.
+    pub(super) fn reach(&self) -> usize {
+        2 * self.data.longest + 1
+    }
+
     /// The library's configuration for vocabularies of these sizes.
     pub(super) fn seq2seq(&self, source: usize, target: usize) -> Seq2SeqConfig {
         let m = &self.model;
-        let longest = 2 * self.data.longest + 1;
+        let longest = self.reach();
         let cell = m.encoder.recurrent(false);
         let decoder = match m.decoder {
             DecoderKind::Rnn => DecoderConfig::Rnn(cell),
@@ -133,7 +158,7 @@ impl Config {
 
     pub(super) fn search(&self, source: usize) -> SearchConfig {
         SearchConfig {
-            width: self.search.beam.max(1),
+            width: self.search.beam,
             length_penalty: self.search.length_penalty,
             longest: 2 * source + 20,
             best: 1,
