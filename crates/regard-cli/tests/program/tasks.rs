@@ -309,7 +309,7 @@ fn a_comparison_makes_every_variant_before_it_trains_one() {
 fn a_run_with_a_measure_that_is_no_number_can_be_gone_on_with() {
     let folder = TempDir::new().unwrap();
     let run = path(&folder, "run");
-    regard(&["train", "regress", "--out", &run, "--set", "size=60", "--set", "rate=1e30"]);
+    regard(&["train", "regress", "--out", &run, "--set", "epochs=1", "--set", "rate=1e30"]);
     let records = fs::read_to_string(Path::new(&run).join("metrics.jsonl")).unwrap();
     assert!(records.contains("null"), "{records}");
     let output = regard(&["train", "--resume", &run]);
