@@ -4,6 +4,7 @@ mod case;
 
 use case::*;
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 use regard_kernels::Normaliser;
 
 fn axes() -> impl Strategy<Value = [bool; 4]> {
@@ -69,8 +70,48 @@ prop_compose! {
     }
 }
 
+/// The same cases every time, so that what was green stays green; `PROPTEST_RNG_SEED` draws others.
+fn config() -> ProptestConfig {
+    let drawn = ProptestConfig::default();
+    let rng_seed = match drawn.rng_seed {
+        RngSeed::Random => RngSeed::Fixed(1),
+        given => given,
+    };
+    ProptestConfig { cases: 200, failure_persistence: None, rng_seed, ..drawn }
+}
+
+/// A case that was drawn once and broke the rule: a long sum of the parameters' gradients.
+#[test]
+fn the_parameters_of_ones_own_score_keep_the_rule_over_many_pairs() {
+    keeps_the_rule(Case {
+        b: 2,
+        hq: 6,
+        hk: 3,
+        nq: 60,
+        nk: 130,
+        d: 35,
+        dv: 10,
+        score: ScoreKind::Own,
+        mask: MaskKind::default(),
+        bias: BiasKind {
+            key: Some([false, true]),
+            full: Some([false, false, true, false]),
+            alibi: true,
+            relative: Some((4, false)),
+        },
+        normaliser: Normaliser::None,
+        dropout: Some(0.01656992858182132),
+        offset: None,
+        arriving: false,
+        w_per_head: true,
+        spread: 1.0,
+        strided: false,
+        seed: 13073422567199680982,
+    });
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(config())]
 
     #[test]
     fn any_specification_keeps_the_rule(case in case()) {

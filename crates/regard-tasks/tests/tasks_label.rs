@@ -211,7 +211,7 @@ fn what_cannot_be_is_refused_in_a_sentence() {
     refused(&["encoder=grue"], "unknown variant `grue`");
     refused(&["neighbours=0"], "a window of 0 neighbours");
     refused(&["batch=0"], "`training.batch` cannot be 0");
-    refused(&["label_smoothing=1.5"], "a label smoothing of 1.5");
+    refused(&["label_smoothing=1.5"], "`training.label_smoothing` cannot be 1.5");
     refused(&["validation=dev.conllu"], "`data.validation` is given, and `data.train` is not");
     refused(&["train=missing.conllu"], "missing.conllu: there is no such file");
     refused(&[&good, "longest=1"], "0 training sentences of at most 1 words");

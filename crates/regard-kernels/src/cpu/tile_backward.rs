@@ -333,7 +333,7 @@ impl<T: Real> Context<'_, T> {
                 BLOCK * s.dq,
                 prepared,
                 s.dk,
-                own,
+                2 * own,
             ];
             scratch::with(lengths, |[t0, t1, t2, t3, t4, t5, t6, t7, dk, dv, dq, qx, dw, down]| {
                 let mut t = Tile::new([t0, t1, t2, t3, t4, t5, t6, t7]);
@@ -405,7 +405,7 @@ impl<T: Real> Context<'_, T> {
                             w_shared.part(at * s.dk, s.dk).copy_from_slice(dw);
                         }
                         if g.own.is_some() {
-                            own_shared.part(at * own, own).copy_from_slice(down);
+                            own_shared.part(at * own, own).copy_from_slice(&down[..own]);
                         }
                     }
                 }
@@ -547,7 +547,10 @@ impl<T: Real> Context<'_, T> {
                 }
             }
             Score::Own(own) => {
+                // A key's part first: one long sum of small numbers would lose digits.
+                let (own_grads, part) = own_grads.split_at_mut(own.parameters());
                 for (r, j) in keys.clone().enumerate() {
+                    part.fill(T::ZERO);
                     for i in 0..n {
                         let grad = t.grad[r * BLOCK + i];
                         if grad != T::ZERO {
@@ -557,10 +560,11 @@ impl<T: Real> Context<'_, T> {
                                 grad,
                                 &mut dq[i * s.dq..][..s.dq],
                                 &mut dk[r * s.dk..][..s.dk],
-                                own_grads,
+                                part,
                             );
                         }
                     }
+                    own_grads.iter_mut().zip(&*part).for_each(|(to, x)| *to += *x);
                 }
             }
         }
