@@ -699,9 +699,10 @@ fn few_keys<T: Real>(p: &Problem<T>, b: usize, hk: usize, keys: Range<usize>, ro
             soft = normalise(p, at(row), scores, key, rows);
             if soft {
                 let (b, h, i) = at(row);
-                if p.spec.dropout.is_some() {
+                if let Some(dropout) = p.spec.dropout {
+                    let keep = dropout.of_head::<T>(b * s.hq + h);
                     for (n, weight) in scores.iter_mut().enumerate() {
-                        *weight *= keep(p, b, h, i, key(n));
+                        *weight *= keep.factor(i, key(n));
                     }
                 }
                 put_row(p, at(row), scores, key, rows);

@@ -75,16 +75,24 @@ impl EncoderOptions {
         }
     }
 
-    /// Refuses sequences longer than the positions that it learns.
-    pub(crate) fn check_reach(&self, reach: usize, lengths: &[usize], what: &str) -> Result<()> {
-        let longest = lengths.iter().copied().max().unwrap_or_default();
+    /// Refuses validation sequences longer than the positions that it learns. Their lengths are
+    /// only asked for where it learns any.
+    pub(crate) fn check_reach(
+        &self,
+        reach: usize,
+        lengths: impl Iterator<Item = usize>,
+    ) -> Result<()> {
         let places = matches!(self.encoder, EncoderKind::Transformer | EncoderKind::Cnn);
-        if !places || self.position != Position::Learned || longest <= reach {
+        if !places || self.position != Position::Learned {
+            return Ok(());
+        }
+        let longest = lengths.max().unwrap_or_default();
+        if longest <= reach {
             return Ok(());
         }
         Err(Error::asked(format!(
-            "{what} has a sequence of {longest}, and with `model.position=learned` there are places \
-             for {reach}; a larger `data.longest` makes more"
+            "the validation part has a sequence of {longest}, and with `model.position=learned` \
+             there are places for {reach}; a larger `data.longest` makes more"
         )))
     }
 

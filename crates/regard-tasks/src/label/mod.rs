@@ -72,8 +72,8 @@ impl Task for Label {
                 validation.all.len()
             )));
         }
-        let lengths: Vec<usize> = validation.all.iter().map(|s| s.words.len()).collect();
-        config.model.encoder.check_reach(longest, &lengths, "the validation part")?;
+        let lengths = validation.all.iter().map(|s| s.words.len());
+        config.model.encoder.check_reach(longest, lengths)?;
         let knowledge = Knowledge::learn(&config, &training.all)?;
         let labeler = Labeler::new(config, knowledge)?;
         // A label that training has not seen is told before hours are spent.

@@ -68,8 +68,8 @@ impl Task for Translate {
         }
         let encoder = &translator.config.model.encoder;
         let lengths = validation.iter().map(|pair| translator.encode(pair));
-        let lengths: Vec<usize> = lengths.map(|(x, y)| x.len().max(y.len())).collect();
-        encoder.check_reach(translator.config.reach(), &lengths, "the validation part")?;
+        let lengths = lengths.map(|(x, y)| x.len().max(y.len()));
+        encoder.check_reach(translator.config.reach(), lengths)?;
         let samples = translator.config.model.mechanism.weighting == Weighting::Sample;
         let reinforce = samples.then(|| Reinforce::new(ReinforceConfig::default())).transpose()?;
         Ok(Box::new(Lessons { translator, pairs, validation, reinforce }))

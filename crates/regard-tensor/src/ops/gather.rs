@@ -163,8 +163,7 @@ impl Tensor {
                     if n * inner == 0 || outer == 0 {
                         return;
                     }
-                    let least = (parallel::PIECE / (n * inner)).max(1);
-                    parallel::chunks(to, n * inner, least, &|row, to| {
+                    parallel::rows(to, n * inner, |row, to| {
                         to.fill(0.0);
                         for place in row * picks * inner..(row + 1) * picks * inner {
                             to[index[place] as usize * inner + place % inner] += from[place];
