@@ -148,11 +148,11 @@ impl Measured {
         // Fewer than five say nothing of the spread, more than a thousand nothing new.
         let enough = ((SECONDS / warm) as usize).clamp(5, 1000);
         let n = rounds.map_or(enough, |n| n as usize);
-        let mut meter = case.yardstick(pass).map(Meter::new);
+        let mut meter = case.yardstick(pass).map(|kind| Meter::new(kind, cpu)).transpose()?;
         let (mut rounds, mut meter_rounds) = (Vec::new(), Vec::new());
         for _ in 0..n {
             rounds.push(seconds(&mut *work, cpu)?);
-            meter_rounds.extend(meter.as_mut().map(Meter::seconds));
+            meter_rounds.extend(meter.as_mut().map(Meter::seconds).transpose()?);
         }
         let yardstick = meter.map(|meter| meter.rate(quantile(&meter_rounds, 0.5)));
         Ok(Self { case: name, pass, rounds, flops, peak_bytes, yardstick })
@@ -214,19 +214,19 @@ enum Meter {
 }
 
 impl Meter {
-    fn new(kind: Yardstick) -> Self {
-        match kind {
-            Yardstick::ProductF32 => Self::F32(matmul::Yardstick::new()),
-            Yardstick::ProductF64 => Self::F64(matmul::Yardstick::new()),
+    fn new(kind: Yardstick, cpu: Cpu) -> Result<Self> {
+        Ok(match kind {
+            Yardstick::ProductF32 => Self::F32(matmul::Yardstick::new(cpu)?),
+            Yardstick::ProductF64 => Self::F64(matmul::Yardstick::new(cpu)?),
             Yardstick::Reading { bytes } => Self::Reading(bandwidth::Yardstick::new(bytes)),
-        }
+        })
     }
 
-    fn seconds(&mut self) -> f64 {
+    fn seconds(&mut self) -> Result<f64> {
         match self {
             Self::F32(product) => product.seconds(),
             Self::F64(product) => product.seconds(),
-            Self::Reading(buffer) => buffer.seconds(),
+            Self::Reading(buffer) => Ok(buffer.seconds()),
         }
     }
 

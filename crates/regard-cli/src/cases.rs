@@ -1,13 +1,13 @@
 //! The cases of `regard bench`: their names, their sizes, and the work they do.
 
-use crate::matmul::{self, Matrix, multiply};
+use crate::matmul;
 use crate::steps::Step;
 use anyhow::Result;
 use half::bf16;
 use rayon::prelude::*;
 use regard_kernels::{
-    Activation, Backward, Cpu, Edges, Element, Forward, Gradients, Mask, Real, Saved, Score, Spec,
-    View, ViewMut, Window, philox,
+    Activation, Backward, Base, Cpu, Edges, Element, Forward, Gradients, Mask, Matrix, Real, Saved,
+    Score, Spec, View, ViewMut, Window, philox,
 };
 use std::fmt;
 use std::str::FromStr;
@@ -410,10 +410,12 @@ impl Graph {
 
 impl Work for Graph {
     fn run(&mut self, cpu: Cpu) -> Result<()> {
-        let features = Matrix::new(&self.features, Self::NODES, Self::FEATURES);
-        let projection = |weights| Matrix::new(weights, Self::FEATURES, Self::ALL);
-        multiply(&mut self.q, features, projection(&self.project_query));
-        multiply(&mut self.k, features, projection(&self.project_key));
+        let features = Matrix::new(&self.features, Self::NODES, Self::FEATURES)?;
+        for (weights, to) in [(&self.project_query, &mut self.q), (&self.project_key, &mut self.k)]
+        {
+            let weights = Matrix::new(weights, Self::FEATURES, Self::ALL)?;
+            cpu.matmul(features, weights, Base::Nothing, to)?;
+        }
 
         let spec = Spec {
             mask: Mask { edges: Some(&self.edges), ..Mask::default() },
@@ -455,10 +457,13 @@ impl Work for Graph {
                 *to += from;
             }
         });
-        let projected = |gradient| Matrix::new(gradient, Self::NODES, Self::ALL);
-        let features = features.transposed();
-        multiply(&mut backward.grad_project_query, features, projected(&backward.grad_q));
-        multiply(&mut backward.grad_project_key, features, projected(&backward.grad_k));
+        for (gradient, to) in [
+            (&backward.grad_q, &mut backward.grad_project_query),
+            (&backward.grad_k, &mut backward.grad_project_key),
+        ] {
+            let gradient = Matrix::new(gradient, Self::NODES, Self::ALL)?;
+            cpu.matmul(features.transposed(), gradient, Base::Nothing, to)?;
+        }
         Ok(())
     }
 

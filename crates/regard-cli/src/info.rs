@@ -45,7 +45,7 @@ impl Command {
 /// How many vector registers the kernels' code for an instruction set has, and their `f32` lanes.
 fn registers(isa: Isa) -> (usize, usize) {
     match isa {
-        Isa::Avx512 => (32, 16),
+        Isa::Amx | Isa::Avx512 => (32, 16),
         Isa::Avx2 => (16, 8),
         // Both x86-64 and 64-bit ARM begin with registers of 128 bits.
         Isa::Portable => (if cfg!(target_arch = "x86_64") { 16 } else { 32 }, 4),

@@ -20,6 +20,8 @@ pub struct Machine {
 /// The instruction sets, by name.
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IsaName {
+    /// AVX-512, and AMX for products
+    Amx,
     /// AVX-512 F and DQ
     Avx512,
     /// AVX2 and FMA
@@ -33,6 +35,7 @@ impl Machine {
     pub fn cpu(&self) -> Result<Cpu> {
         let isa = match self.isa {
             None => return Ok(Cpu::best()),
+            Some(IsaName::Amx) => Isa::Amx,
             Some(IsaName::Avx512) => Isa::Avx512,
             Some(IsaName::Avx2) => Isa::Avx2,
             Some(IsaName::Portable) => Isa::Portable,

@@ -44,7 +44,7 @@ pub use spec::{
     OwnScore, Relative, Saved, Score, Segments, Shape, Spec, Window,
 };
 pub use step::{
-    Adam, AdamTensor, Cell, CrossEntropy, LayerNorm, LayerNormGrads, Pointwise, Recurrent,
-    RecurrentGrads, RecurrentOut, RecurrentSeed, Sgd, SgdTensor, flush_denormals,
+    Adam, AdamTensor, Base, Cell, CrossEntropy, LayerNorm, LayerNormGrads, Matrix, Pointwise,
+    Recurrent, RecurrentGrads, RecurrentOut, RecurrentSeed, Sgd, SgdTensor, flush_denormals,
 };
 pub use view::{View, ViewMut};

@@ -5,6 +5,8 @@ use std::fmt;
 /// The instruction sets there are kernels for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Isa {
+    /// AVX-512, and AMX for products of `f32`: three bf16 numbers stand for one, as exact.
+    Amx,
     /// Sixteen `f32` at once: AVX-512 F and DQ.
     Avx512,
     /// Eight `f32` at once: AVX2 and FMA.
@@ -15,12 +17,20 @@ pub enum Isa {
 
 impl Isa {
     /// All of them, fastest first.
-    pub const ALL: [Self; 3] = [Self::Avx512, Self::Avx2, Self::Portable];
+    pub const ALL: [Self; 4] = [Self::Amx, Self::Avx512, Self::Avx2, Self::Portable];
 
     /// Whether this machine has it.
     pub fn is_available(self) -> bool {
         #[cfg(target_arch = "x86_64")]
         match self {
+            #[cfg(target_os = "linux")]
+            Self::Amx => {
+                is_x86_feature_detected!("avx512bw")
+                    && Self::Avx512.is_available()
+                    && super::amx::is_available()
+            }
+            #[cfg(not(target_os = "linux"))]
+            Self::Amx => false,
             Self::Avx512 => {
                 is_x86_feature_detected!("avx512f")
                     && is_x86_feature_detected!("avx512dq")
@@ -44,6 +54,7 @@ impl Isa {
 impl fmt::Display for Isa {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         f.write_str(match self {
+            Self::Amx => "amx",
             Self::Avx512 => "avx512",
             Self::Avx2 => "avx2",
             Self::Portable => "portable",

@@ -5,6 +5,8 @@
 
 use super::Rows;
 use super::additive::{AdditiveGrads, AdditiveScores, Form};
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+use super::amx;
 use super::gemm::Gemm;
 use super::isa::Isa;
 use super::noise::PAIRS;
@@ -17,6 +19,7 @@ use crate::random::Draw;
 use crate::spec::{Backward, Keep};
 use crate::step::dropout::Drops;
 use crate::step::layer_norm::{NormGrads, NormRows};
+use crate::step::matmul::{Strided, matmul};
 use crate::step::optimiser::{AdamNumbers, SgdNumbers};
 use crate::step::pointwise::{PointwiseGrads, PointwiseRows};
 use crate::step::recurrent::{CellGrads, CellStep, Product};
@@ -83,6 +86,8 @@ macro_rules! declare {
             // program that calls them.
             pub(super) forward_pass: fn(&Problem<T>, Rows<T>, Option<Shared<T>>),
             pub(super) backward_pass: fn(&Problem<T>, Backward<T>),
+            /// A large product.
+            pub(crate) matmul: unsafe fn(Strided<T>),
             $(pub(crate) $name: unsafe fn($($type),*) $(-> $result)?,)*
         }
     };
@@ -104,7 +109,7 @@ macro_rules! table {
                     unsafe { super::super::$module::$kernel::<$v>($($argument),*) }
                 }
             )*
-            pub(super) static TABLE: Kernels<T> = Kernels { lanes: $v::LANES, forward_pass: super::super::forward, backward_pass: super::super::backward, $($kernel),* };
+            pub(super) static TABLE: Kernels<T> = Kernels { lanes: $v::LANES, forward_pass: super::super::forward, backward_pass: super::super::backward, matmul: matmul::<T>, $($kernel),* };
         }
     };
     (($name:ident, $v:ident, $t:ident)
@@ -120,7 +125,7 @@ macro_rules! table {
                     unsafe { super::super::$module::$kernel::<$v>($($argument),*) }
                 }
             )*
-            pub(super) static TABLE: Kernels<T> = Kernels { lanes: $v::LANES, forward_pass: super::super::forward, backward_pass: super::super::backward, $($kernel),* };
+            pub(super) static TABLE: Kernels<T> = Kernels { lanes: $v::LANES, forward_pass: super::super::forward, backward_pass: super::super::backward, matmul: matmul::<T>, $($kernel),* };
         }
     };
 }
@@ -133,10 +138,22 @@ with_kernels! { table (avx2_f64, F64x4, f64, "avx2,fma") }
 with_kernels! { table (portable_f32, P32, f32) }
 with_kernels! { table (portable_f64, P64, f64) }
 
+/// AVX-512's kernels, and products by AMX where they suit.
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+static AMX_F32: Kernels<f32> = {
+    unsafe fn amx_matmul(p: Strided<f32>) {
+        // SAFETY: who has this table has the unit; the rest is the caller's.
+        unsafe { if amx::suits(&p) { amx::matmul(p) } else { matmul(p) } }
+    }
+    Kernels { matmul: amx_matmul, ..avx512_f32::TABLE }
+};
+
 /// The table of an instruction set that the machine has; the portable one otherwise.
 pub(crate) fn kernels_f32(isa: Isa) -> &'static Kernels<f32> {
     #[cfg(target_arch = "x86_64")]
     match isa {
+        #[cfg(target_os = "linux")]
+        Isa::Amx if isa.is_available() => return &AMX_F32,
         Isa::Avx512 if isa.is_available() => return &avx512_f32::TABLE,
         Isa::Avx2 if isa.is_available() => return &avx2_f32::TABLE,
         _ => {}
@@ -148,7 +165,7 @@ pub(crate) fn kernels_f32(isa: Isa) -> &'static Kernels<f32> {
 pub(crate) fn kernels_f64(isa: Isa) -> &'static Kernels<f64> {
     #[cfg(target_arch = "x86_64")]
     match isa {
-        Isa::Avx512 if isa.is_available() => return &avx512_f64::TABLE,
+        Isa::Amx | Isa::Avx512 if isa.is_available() => return &avx512_f64::TABLE,
         Isa::Avx2 if isa.is_available() => return &avx2_f64::TABLE,
         _ => {}
     }

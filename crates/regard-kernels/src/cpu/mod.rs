@@ -8,6 +8,8 @@
 //! Threads are rayon's: run inside a pool's `install` to choose how many.
 
 mod additive;
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+mod amx;
 mod choice;
 mod gemm;
 mod isa;

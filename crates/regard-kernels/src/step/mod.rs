@@ -7,10 +7,11 @@
 //! are methods of [`Cpu`](crate::Cpu).
 
 pub(crate) mod cross_entropy;
-mod denormal;
+pub(crate) mod denormal;
 pub(crate) mod dropout;
 mod embedding;
 pub(crate) mod layer_norm;
+pub(crate) mod matmul;
 pub(crate) mod optimiser;
 mod parts;
 pub(crate) mod pointwise;
@@ -21,6 +22,7 @@ pub(crate) mod softmax;
 pub use cross_entropy::CrossEntropy;
 pub use denormal::flush_denormals;
 pub use layer_norm::{LayerNorm, LayerNormGrads};
+pub use matmul::{Base, Matrix};
 pub use optimiser::{Adam, AdamTensor, Sgd, SgdTensor};
 pub use pointwise::Pointwise;
 pub use recurrent::{Cell, Recurrent, RecurrentGrads, RecurrentOut, RecurrentSeed};

@@ -10,6 +10,18 @@ pub use recurrent::{RecurrentGradients, RecurrentOutput, recurrent, recurrent_ba
 use super::{Adam, CrossEntropy, LayerNorm, Pointwise, Sgd};
 use crate::Real;
 
+/// base + a · b: a `[m, k]`, b `[k, n]`, base `[m, n]`.
+///
+/// ```
+/// use regard_kernels::step::reference;
+/// assert_eq!(reference::matmul(&[1.0, 2.0], &[3.0, 4.0], 2, &[0.5]), [11.5]);
+/// ```
+pub fn matmul<T: Real>(a: &[T], b: &[T], k: usize, base: &[T]) -> Vec<T> {
+    let (m, n) = (a.len() / k, b.len() / k);
+    let of = |i: usize, j: usize| (0..k).map(|p| a[i * k + p] * b[p * n + j]).sum::<T>();
+    (0..m * n).map(|at| base[at] + of(at / n, at % n)).collect()
+}
+
 /// act(x + bias).
 ///
 /// ```

@@ -11,6 +11,7 @@ mod dropout;
 mod embedding;
 mod known;
 mod layer_norm;
+mod matmul;
 mod optimiser;
 mod pointwise;
 mod recurrent;

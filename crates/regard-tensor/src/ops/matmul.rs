@@ -1,148 +1,38 @@
-//! Matrix products, by the `gemm` crate: any strides, so a transposed operand costs nothing.
+//! Matrix products; a transposed operand is read as it lies.
 
 use crate::dtype::{Float, floats};
 use crate::layout::{Dims, Layout, broadcast};
-use crate::{Result, Tensor, ensure, parallel};
-use gemm::Parallelism;
-use rayon::prelude::*;
-
-/// Multiplications worth a task of their own.
-const WORK: usize = 1 << 18;
-
-/// One product: C (m × n) = A (m × k) · B (k × n), all with row and column strides.
-struct Product<'a, T> {
-    m: usize,
-    n: usize,
-    k: usize,
-    a: (&'a [T], usize, usize, usize),
-    b: (&'a [T], usize, usize, usize),
-}
-
-impl<T: Float> Product<'_, T> {
-    /// Into contiguous rows; added to what is there where `add`.
-    fn write(&self, to: &mut [T], add: bool, parallelism: Parallelism) {
-        let (m, n, k) = (self.m, self.n, self.k);
-        assert_eq!(to.len(), m * n);
-        let reach =
-            |(x, at, row, column): (&[T], usize, usize, usize), rows: usize, columns: usize| {
-                let last = at + (rows - 1) * row + (columns - 1) * column;
-                assert!(last < x.len(), "the product reads beyond its operand");
-            };
-        if m == 0 || n == 0 {
-            return;
-        }
-        if k == 0 {
-            if !add {
-                to.fill(T::ZERO);
-            }
-            return;
-        }
-        reach(self.a, m, k);
-        reach(self.b, k, n);
-        let to = Rows(to.as_mut_ptr());
-        let part = |from: usize, columns: usize, how: Parallelism| {
-            let ((a, a0, ar, ac), (b, b0, br, bc)) = (self.a, self.b);
-            // SAFETY: both operands were just found to lie within their slices, `to` is m × n, and
-            // no two parts have a column in common.
-            unsafe {
-                gemm::gemm(
-                    m,
-                    columns,
-                    k,
-                    to.at(from),
-                    1,
-                    n as isize,
-                    add,
-                    a.as_ptr().add(a0),
-                    ac as isize,
-                    ar as isize,
-                    b.as_ptr().add(b0 + from * bc),
-                    bc as isize,
-                    br as isize,
-                    T::ONE,
-                    T::ONE,
-                    false,
-                    false,
-                    false,
-                    how,
-                );
-            }
-        };
-        // Few rows and many columns, as a decoder's step has: `gemm` cuts rows, of which there are
-        // too few, so columns are cut here. By the shape alone, so the bits are always the same.
-        if m <= SHORT && n >= 4 * CUT && !matches!(parallelism, Parallelism::None) {
-            let wide = n.div_ceil(4).next_multiple_of(CUT);
-            (0..n.div_ceil(wide)).into_par_iter().for_each(|at| {
-                part(at * wide, wide.min(n - at * wide), Parallelism::None);
-            });
-        } else {
-            part(0, n, parallelism);
-        }
-    }
-}
-
-/// Rows so few that columns are cut instead.
-const SHORT: usize = 128;
-/// Columns are cut in multiples of this.
-const CUT: usize = 64;
-
-/// A result whose columns several tasks write.
-#[derive(Clone, Copy)]
-struct Rows<T>(*mut T);
-
-// SAFETY: tasks write columns of their own.
-unsafe impl<T: Send> Send for Rows<T> {}
-// SAFETY: as above.
-unsafe impl<T: Send> Sync for Rows<T> {}
-
-impl<T> Rows<T> {
-    /// # Safety
-    /// The result has this many columns at least.
-    unsafe fn at(&self, column: usize) -> *mut T {
-        // SAFETY: the caller's.
-        unsafe { self.0.add(column) }
-    }
-}
-
-/// Threads for so many multiplications.
-fn threads(work: usize) -> Parallelism {
-    if work < WORK { Parallelism::None } else { Parallelism::Rayon(0) }
-}
+use crate::{Result, Tensor, ensure};
+use regard_kernels::{Base, Cpu, Matrix};
 
 /// The product of two stacks of matrices, each broadcast to `lead`, into contiguous numbers.
-fn stacks<T: Float>(lead: &[usize], a: (&[T], &Layout), b: (&[T], &Layout), to: &mut [T]) {
-    let rank = lead.len() + 2;
-    let (m, k, n) = (a.1.shape[rank - 2], a.1.shape[rank - 1], b.1.shape[rank - 1]);
-    let count: usize = lead.iter().product();
-    let start = |layout: &Layout, mut item: usize| {
-        let mut at = layout.offset;
-        for axis in (0..lead.len()).rev() {
-            at += item % lead[axis] * layout.strides[axis];
-            item /= lead[axis];
-        }
-        at
-    };
-    let product = |item: usize| Product {
-        m,
-        n,
-        k,
-        a: (a.0, start(a.1, item), a.1.strides[rank - 2], a.1.strides[rank - 1]),
-        b: (b.0, start(b.1, item), b.1.strides[rank - 2], b.1.strides[rank - 1]),
-    };
-    if m * n == 0 || count == 0 {
-        return;
+fn stacks<T: Float>(
+    lead: &[usize],
+    a: (&[T], &Layout),
+    b: (&[T], &Layout),
+    to: &mut [T],
+) -> Result<()> {
+    let pairs: Vec<_> = (0..lead.iter().product())
+        .map(|item| Ok([matrix(lead, a, item)?, matrix(lead, b, item)?]))
+        .collect::<Result<_>>()?;
+    Ok(Cpu::best().matmuls(&pairs, to)?)
+}
+
+/// One of a stack of matrices.
+fn matrix<'a, T>(
+    lead: &[usize],
+    (data, layout): (&'a [T], &Layout),
+    mut item: usize,
+) -> Result<Matrix<'a, T>> {
+    let mut at = layout.offset;
+    for axis in (0..lead.len()).rev() {
+        at += item % lead[axis] * layout.strides[axis];
+        item /= lead[axis];
     }
-    let work = m * n * k;
-    if count == 1 || work > 64 * WORK {
-        for (item, to) in to.chunks_mut(m * n).enumerate() {
-            product(item).write(to, false, threads(work));
-        }
-    } else {
-        let least = (WORK / work.max(1)).max(1);
-        parallel::chunks(to, m * n, least, &|item, to| {
-            product(item).write(to, false, Parallelism::None);
-        });
-    }
+    let sizes = [layout.shape[lead.len()], layout.shape[lead.len() + 1]];
+    let strides = [layout.strides[lead.len()], layout.strides[lead.len() + 1]];
+    // An empty one may lie beyond the end.
+    Ok(Matrix::strided(data.get(at..).unwrap_or_default(), sizes, strides)?)
 }
 
 /// The leading axes of two stacks broadcast to one shape, and both layouts in it.
@@ -168,7 +58,7 @@ fn product(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     shape.extend([la.shape[lead.len()], lb.shape[lead.len() + 1]]);
     floats!(a.dtype(), "matmul", T => {
         let (da, db) = (a.data::<T>("matmul")?, b.data::<T>("matmul")?);
-        Tensor::build(&shape, |to: &mut [T]| stacks(&lead, (da, &la), (db, &lb), to))
+        Tensor::try_build(&shape, |to: &mut [T]| stacks(&lead, (da, &la), (db, &lb), to))
     })
 }
 
@@ -271,17 +161,9 @@ impl Tensor {
         let out = floats!(x.dtype(), "linear", T => {
             let (dx, dw) = (x.data::<T>("linear")?, weight.data::<T>("linear")?);
             let bias = flat.numbers::<T>("linear")?;
-            Tensor::build(&[m, n], |to: &mut [T]| {
-                // The bias is laid down first and the product added to it.
-                crate::parallel::rows(to, n, |_, to| to.copy_from_slice(bias));
-                let p = Product {
-                    m,
-                    n,
-                    k,
-                    a: (dx, lx.offset, lx.strides[0], lx.strides[1]),
-                    b: (dw, lw.offset, lw.strides[0], lw.strides[1]),
-                };
-                p.write(to, true, threads(m * n * k));
+            let (a, b) = (matrix(&[], (dx, &lx), 0)?, matrix(&[], (dw, &lw), 0)?);
+            Tensor::try_build(&[m, n], |to: &mut [T]| {
+                Ok(Cpu::best().matmul(a, b, Base::Row(bias), to)?)
             })
         })?;
         let (saved, w) = (x.detach(), weight.detach());

@@ -16,6 +16,7 @@ mod lane;
 pub(crate) use cell::{CellGrads, CellStep, cell_grads, cell_step};
 pub(crate) use lane::{Product, product, turn_in, turn_out};
 
+use super::matmul::{Base, Matrix};
 use super::parts::{Parts, each};
 use crate::cpu::Kernels;
 use crate::cpu::scratch::{self, Large};
@@ -551,8 +552,8 @@ impl Cpu {
         let direct = if is_gru { 2 * h } else { g };
         if let Some(to) = grads.w_hh {
             let (to, to_inner) = to.split_at_mut(direct * h);
-            weight_grads(&grads.gates_x[..], g, direct, &before, h, b * t, to);
-            weight_grads(&inner, h, g - direct, &before, h, b * t, to_inner);
+            weight_grads(self, &grads.gates_x[..], g, direct, &before, h, b * t, to)?;
+            weight_grads(self, &inner, h, g - direct, &before, h, b * t, to_inner)?;
         }
         if let Some(to) = grads.b_hh {
             let (to, to_inner) = to.split_at_mut(direct);
@@ -588,6 +589,7 @@ impl<T: Real> Recurrent<'_, T> {
 
 /// `to` `[m, h]` = the first m columns of `gates` `[k, row]`, turned, times `before` `[k, h]`.
 fn weight_grads<T: Real>(
+    cpu: &Cpu,
     gates: &[T],
     row: usize,
     m: usize,
@@ -595,40 +597,9 @@ fn weight_grads<T: Real>(
     h: usize,
     k: usize,
     to: &mut [T],
-) {
-    assert!(to.len() == m * h && before.len() >= k * h);
-    assert!(m == 0 || k == 0 || gates.len() >= (k - 1) * row + m);
-    if m * h == 0 {
-        return;
-    }
-    let threads = match m * h * k {
-        0..=50_000 => gemm::Parallelism::None,
-        _ => gemm::Parallelism::Rayon(0),
-    };
-    // SAFETY: the assertions above: m × h to write, k × m and k × h to read, no overlap.
-    unsafe {
-        gemm::gemm(
-            m,
-            h,
-            k,
-            to.as_mut_ptr(),
-            1,
-            h as isize,
-            false,
-            gates.as_ptr(),
-            row as isize,
-            1,
-            before.as_ptr(),
-            1,
-            h as isize,
-            T::ZERO,
-            T::ONE,
-            false,
-            false,
-            false,
-            threads,
-        );
-    }
+) -> Result<(), Error> {
+    let a = Matrix::strided(gates, [k, m], [row, 1])?.transposed();
+    cpu.matmul(a, Matrix::strided(before, [k, h], [h, 1])?, Base::Nothing, to)
 }
 
 /// The sums of the first columns of `x` `[rows, row]`.

@@ -1,0 +1,308 @@
+//! Matrix products: by AMX where the machine has it and the shape suits (`cpu/amx.rs`), otherwise by
+//! the `gemm` crate. Any strides, so a transposed operand costs nothing.
+
+use super::denormal::Flushed;
+use crate::cpu::shared::Shared;
+use crate::cpu::tasks;
+use crate::error::{Error, ensure};
+use crate::{Cpu, Real};
+use gemm::Parallelism;
+
+/// A matrix as it lies.
+///
+/// ```
+/// use regard_kernels::Matrix;
+/// let x = Matrix::new(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 2, 3)?;
+/// assert_eq!((x.rows(), x.columns()), (2, 3));
+/// assert_eq!(x.transposed().rows(), 3);
+/// assert!(Matrix::strided(&[1.0, 2.0], [2, 2], [2, 1]).is_err());
+/// # Ok::<(), regard_kernels::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Matrix<'a, T> {
+    data: &'a [T],
+    rows: usize,
+    columns: usize,
+    strides: Strides,
+}
+
+/// From a row, and from a column, to the next.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Strides {
+    pub(crate) row: usize,
+    pub(crate) column: usize,
+}
+
+impl<'a, T> Matrix<'a, T> {
+    /// Row after row.
+    pub fn new(data: &'a [T], rows: usize, columns: usize) -> Result<Self, Error> {
+        Self::strided(data, [rows, columns], [columns, 1])
+    }
+
+    /// With a step from row to row and one from column to column.
+    pub fn strided(
+        data: &'a [T],
+        [rows, columns]: [usize; 2],
+        [row, column]: [usize; 2],
+    ) -> Result<Self, Error> {
+        let last = match rows * columns {
+            0 => 0,
+            _ => (rows - 1) * row + (columns - 1) * column + 1,
+        };
+        ensure!(
+            last <= data.len(),
+            "a matrix of {rows} × {columns} with strides {row} and {column} reaches {last} numbers, \
+             but there are {}",
+            data.len()
+        );
+        Ok(Self { data, rows, columns, strides: Strides { row, column } })
+    }
+
+    /// The same numbers with rows and columns exchanged.
+    pub fn transposed(self) -> Self {
+        let Strides { row, column } = self.strides;
+        let strides = Strides { row: column, column: row };
+        Self { rows: self.columns, columns: self.rows, strides, ..self }
+    }
+
+    /// How many rows.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// How many columns.
+    pub fn columns(&self) -> usize {
+        self.columns
+    }
+}
+
+/// What a product is added to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Base<'a, T> {
+    /// Nothing: it is written over what is there.
+    Nothing,
+    /// What is there.
+    There,
+    /// The same numbers for every row: a bias.
+    Row(&'a [T]),
+}
+
+/// A product as the kernels take it: C `[m, n]`, row after row, = base + A `[m, k]` · B `[k, n]`.
+#[derive(Clone, Copy)]
+pub(crate) struct Strided<T> {
+    pub(crate) m: usize,
+    pub(crate) n: usize,
+    pub(crate) k: usize,
+    pub(crate) a: *const T,
+    pub(crate) a_strides: Strides,
+    pub(crate) b: *const T,
+    pub(crate) b_strides: Strides,
+    pub(crate) c: *mut T,
+    /// Add to C.
+    pub(crate) add: bool,
+    /// Add to these n numbers.
+    pub(crate) bias: Option<*const T>,
+    /// On all threads.
+    pub(crate) threads: bool,
+}
+
+// SAFETY: tasks write columns of their own.
+unsafe impl<T: Sync> Sync for Strided<T> {}
+
+/// Multiplications worth more than one thread.
+const WORK: usize = 1 << 18;
+/// Rows so few that columns are cut instead.
+const SHORT: usize = 128;
+/// Columns are cut in multiples of this.
+const CUT: usize = 64;
+
+impl Cpu {
+    /// `to` = `base` + `a` · `b`, on all threads where it is large enough.
+    ///
+    /// Refuses shapes that do not fit.
+    ///
+    /// ```
+    /// use regard_kernels::{Base, Cpu, Matrix};
+    /// let x = Matrix::new(&[1f32, 2.0, 3.0, 4.0], 2, 2)?;
+    /// let mut to = [0f32; 4];
+    /// Cpu::best().matmul(x, x.transposed(), Base::Row(&[0.0, 100.0]), &mut to)?;
+    /// assert_eq!(to, [5.0, 111.0, 11.0, 125.0]);
+    /// # Ok::<(), regard_kernels::Error>(())
+    /// ```
+    pub fn matmul<T: Real>(
+        &self,
+        a: Matrix<T>,
+        b: Matrix<T>,
+        base: Base<T>,
+        to: &mut [T],
+    ) -> Result<(), Error> {
+        let threads = a.rows * a.columns * b.columns >= WORK;
+        self.run(check([a, b], base, to.len())?, threads, base, to);
+        Ok(())
+    }
+
+    /// Many products of one shape, each of a pair of matrices, written one after the other.
+    ///
+    /// Refuses shapes that do not fit.
+    ///
+    /// ```
+    /// use regard_kernels::{Cpu, Matrix};
+    /// let mut to = [0f64; 2];
+    /// let (x, y) = (Matrix::new(&[2.0, 3.0], 1, 2)?, Matrix::new(&[5.0, 7.0], 1, 2)?);
+    /// Cpu::best().matmuls(&[[x, x.transposed()], [x, y.transposed()]], &mut to)?;
+    /// assert_eq!(to, [13.0, 31.0]);
+    /// # Ok::<(), regard_kernels::Error>(())
+    /// ```
+    pub fn matmuls<T: Real>(&self, pairs: &[[Matrix<T>; 2]], to: &mut [T]) -> Result<(), Error> {
+        let Some(&first) = pairs.first() else {
+            ensure!(to.is_empty(), "no products into {} numbers", to.len());
+            return Ok(());
+        };
+        let size = to.len() / pairs.len();
+        ensure!(
+            size * pairs.len() == to.len() && pairs.iter().all(|pair| sizes(pair) == sizes(&first)),
+            "{} products into {} numbers are not of one shape",
+            pairs.len(),
+            to.len()
+        );
+        check(first, Base::Nothing, size)?;
+        let work = first[0].rows * first[0].columns * first[1].columns;
+        if pairs.len() == 1 || work > 64 * WORK {
+            for (&pair, to) in pairs.iter().zip(to.chunks_mut(size.max(1))) {
+                self.run(pair, work >= WORK, Base::Nothing, to);
+            }
+        } else {
+            let to = Shared::new(to);
+            tasks::runs(pairs.len(), (WORK / work.max(1)).max(1), &|at| {
+                // SAFETY: each task has a result of its own.
+                let to = unsafe { to.part(at * size, size) };
+                self.run(pairs[at], false, Base::Nothing, to);
+            });
+        }
+        Ok(())
+    }
+
+    /// A product that was checked.
+    fn run<T: Real>(&self, [a, b]: [Matrix<T>; 2], threads: bool, base: Base<T>, to: &mut [T]) {
+        let (m, k, n) = (a.rows, a.columns, b.columns);
+        let bias = if let Base::Row(bias) = base { Some(bias) } else { None };
+        if m * n * k == 0 {
+            match bias {
+                Some(bias) if n > 0 => {
+                    to.chunks_exact_mut(n).for_each(|to| to.copy_from_slice(bias));
+                }
+                _ if base == Base::Nothing => to.fill(T::ZERO),
+                _ => {}
+            }
+            return;
+        }
+        let product = Strided {
+            m,
+            n,
+            k,
+            a: a.data.as_ptr(),
+            a_strides: a.strides,
+            b: b.data.as_ptr(),
+            b_strides: b.strides,
+            c: to.as_mut_ptr(),
+            add: base == Base::There,
+            bias: bias.map(<[T]>::as_ptr),
+            threads,
+        };
+        // SAFETY: both matrices were found to lie within their slices when they were made; `to` is
+        // m × n, as was checked, and borrowed alone; the bias has n numbers.
+        unsafe { (T::kernels(self.isa()).matmul)(product) };
+    }
+}
+
+fn sizes<T>(pair: &[Matrix<T>; 2]) -> [[usize; 2]; 2] {
+    pair.each_ref().map(|x| [x.rows, x.columns])
+}
+
+/// Refuses what does not fit.
+fn check<'a, T>(
+    [a, b]: [Matrix<'a, T>; 2],
+    base: Base<T>,
+    len: usize,
+) -> Result<[Matrix<'a, T>; 2], Error> {
+    let (m, k, n) = (a.rows, a.columns, b.columns);
+    ensure!(
+        k == b.rows && len == m * n,
+        "a product of {m} × {k} and {} × {n} numbers into {len} does not fit",
+        b.rows
+    );
+    if let Base::Row(bias) = base {
+        ensure!(bias.len() == n, "a bias of {} numbers for {n} columns", bias.len());
+    }
+    Ok([a, b])
+}
+
+impl<T: Real> Strided<T> {
+    /// Lays the bias down in one row.
+    ///
+    /// # Safety
+    /// C and the bias are there, and the row is the calling task's alone.
+    unsafe fn lay_bias(&self, row: usize) {
+        if let Some(bias) = self.bias {
+            // SAFETY: the caller's.
+            unsafe { self.c.add(row * self.n).copy_from_nonoverlapping(bias, self.n) }
+        }
+    }
+
+    /// Some columns, added to what is there or not.
+    ///
+    /// # Safety
+    /// A, B and C are there, and the columns are the calling task's alone.
+    unsafe fn columns(&self, from: usize, columns: usize, how: Parallelism) {
+        let _flushed = Flushed::new();
+        // SAFETY: the caller's.
+        unsafe {
+            gemm::gemm(
+                self.m,
+                columns,
+                self.k,
+                self.c.add(from),
+                1,
+                self.n as isize,
+                self.add || self.bias.is_some(),
+                self.a,
+                self.a_strides.column as isize,
+                self.a_strides.row as isize,
+                self.b.add(from * self.b_strides.column),
+                self.b_strides.column as isize,
+                self.b_strides.row as isize,
+                T::ONE,
+                T::ONE,
+                false,
+                false,
+                false,
+                how,
+            );
+        }
+    }
+}
+
+/// By the `gemm` crate, which finds an instruction set by itself.
+///
+/// # Safety
+/// A, B, C and the bias are there, and C overlaps none of them.
+pub(crate) unsafe fn matmul<T: Real>(p: Strided<T>) {
+    // SAFETY: the caller's; no two tasks have a row, or a column, in common.
+    unsafe {
+        if p.bias.is_some() && p.threads {
+            tasks::runs(p.m, 16, &|row| p.lay_bias(row));
+        } else {
+            (0..p.m).for_each(|row| p.lay_bias(row));
+        }
+        // Few rows and many columns, as a decoder's step has: `gemm` cuts rows, of which there are
+        // too few, so columns are cut here. By the shape alone, so the bits are always the same.
+        if p.threads && p.m <= SHORT && p.n >= 4 * CUT {
+            let wide = p.n.div_ceil(4).next_multiple_of(CUT);
+            tasks::each(p.n.div_ceil(wide), &|at| {
+                p.columns(at * wide, wide.min(p.n - at * wide), Parallelism::None);
+            });
+        } else {
+            p.columns(0, p.n, if p.threads { Parallelism::Rayon(0) } else { Parallelism::None });
+        }
+    }
+}
