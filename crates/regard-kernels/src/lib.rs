@@ -29,6 +29,7 @@
 pub mod cpu;
 mod element;
 mod error;
+mod pages;
 mod random;
 pub mod reference;
 pub mod spec;
@@ -38,6 +39,7 @@ mod view;
 pub use cpu::{Cpu, Isa};
 pub use element::{Element, Real};
 pub use error::Error;
+pub use pages::large_pages;
 pub use random::philox;
 pub use spec::{
     Activation, Backward, Bias, Broadcast, Dropout, Edges, Forward, Gradients, Mask, Normaliser,

@@ -129,8 +129,12 @@ impl Buffer {
             .flatten();
         let lines = match pooled {
             Some(lines) => lines,
-            None => bytemuck::try_zeroed_vec(lines)
-                .map_err(|()| Error::new(format!("there is no memory for {count} numbers")))?,
+            None => {
+                let mut lines = bytemuck::try_zeroed_vec(lines)
+                    .map_err(|()| Error::new(format!("there is no memory for {count} numbers")))?;
+                regard_kernels::large_pages(&mut lines);
+                lines
+            }
         };
         Ok(Self::counted(lines))
     }

@@ -442,7 +442,7 @@ pub(super) fn suits(p: &Strided<f32>) -> bool {
     let [m, n, k] = [p.m, p.n, p.k];
     let whole: usize = [m, n, k].iter().map(|x| x.next_multiple_of(SIDE)).product();
     let lies = |s: Strides| s.row == 1 || s.column == 1;
-    let cost = 5 * whole + 600 * (m * k + k * n) + 500 * m * n + 20_000_000;
+    let cost = 7 * whole + 700 * (m * k + k * n) + 500 * m * n + 20_000_000;
     lies(p.a_strides) && lies(p.b_strides) && cost < 17 * m * n * k
 }
 

@@ -1,6 +1,6 @@
 //! Memory that is kept and used again: fresh pages cost more than the work done in them.
 
-use crate::Real;
+use crate::{Real, large_pages};
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
@@ -71,7 +71,9 @@ impl<T: Real> Large<T> {
         };
         drop(kept);
         if lines.len() < needed {
-            lines = vec![Line([0; LINE]); needed];
+            lines = Vec::with_capacity(needed);
+            large_pages(lines.spare_capacity_mut());
+            lines.resize(needed, Line([0; LINE]));
         }
         Self { lines, len, numbers: PhantomData }
     }
