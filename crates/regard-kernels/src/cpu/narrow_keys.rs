@@ -91,6 +91,39 @@ unsafe fn again_by<V: Simd>(
 /// Pairs whose numbers are held at a time.
 const HELD: usize = 64;
 
+/// Scores, which become weights; gradients of the weights, which become those of the scores; and
+/// what is known of the queries.
+#[derive(Clone, Copy)]
+struct Held<T> {
+    weights: [T; HELD],
+    grads: [T; HELD],
+    lse: [T; HELD],
+    mean: [T; HELD],
+}
+
+/// Some pairs of a key.
+#[derive(Clone, Copy)]
+struct Part {
+    j: usize,
+    from: usize,
+    to: usize,
+    /// The key's last.
+    last: bool,
+}
+
+/// One head's walk along the keys.
+struct Walk<'a, V: Simd> {
+    r: &'a KeyGrads<V::T>,
+    h: usize,
+    queries: *const u32,
+    /// Where the queries end.
+    limit: usize,
+    stat: *const V::T,
+    term: Term<V>,
+    w: V,
+    scale: V,
+}
+
 #[inline(always)]
 unsafe fn again<V: Simd, const WHOLE: bool>(
     r: &KeyGrads<V::T>,
@@ -104,85 +137,128 @@ unsafe fn again<V: Simd, const WHOLE: bool>(
             Term::Dot(scale) => V::splat(scale),
             Term::Additive { .. } => V::splat(V::T::ONE),
         };
-        // Scores, which become weights; gradients of the weights, which become those of the
-        // scores; and what is known of the queries.
-        let mut weights = [V::T::ZERO; HELD];
-        let mut grads = [V::T::ZERO; HELD];
-        let mut lse = [V::T::ZERO; HELD];
-        let mut mean = [V::T::ZERO; HELD];
-        let (q_row, grad_row) = (r.q.row, r.grad_out.row);
+        let zeros = [V::T::ZERO; HELD];
+        let mut held = [Held { weights: zeros, grads: zeros, lse: zeros, mean: zeros }; 2];
         let limit = r.spans.of(r.keys - 1).1;
         for h in 0..r.heads {
             let w = match term {
                 Term::Dot(_) => scale,
                 Term::Additive { w, w_head, .. } => row::<V, WHOLE>(w.add(h * w_head), r.d),
             };
-            let (q, grad_out, stat) = (r.q.at(h, 0), r.grad_out.at(h, 0), stats.at(h, 0));
+            let walk = Walk { r, h, queries, limit, stat: stats.at(h, 0), term, w, scale };
+            let mut sums = [V::zero(); 2];
+            let mut before: Option<Part> = None;
+            // A part is finished after the next was looked at: what was just written in small
+            // pieces cannot be read at once in large ones.
+            let mut turn = 0;
             for j in 0..r.keys {
                 let (first, end) = r.spans.of(j);
-                let k = row::<V, WHOLE>(r.k.at(h, j), r.d);
-                let v = row::<V, WHOLE>(r.v.at(h, j), r.dv);
-                let (mut values, mut slopes) = (V::zero(), V::zero());
                 let mut from = first;
-                while from < end {
+                loop {
                     let to = (from + HELD).min(end);
-                    let mut e = from;
-                    while e < to {
-                        if e + AHEAD < limit {
-                            for i in four(queries, e + AHEAD, limit) {
-                                V::prefetch(q.add(i * q_row));
-                                V::prefetch(grad_out.add(i * grad_row));
-                            }
-                        }
-                        let four = four(queries, e, to);
-                        let mut scores = [V::zero(); 4];
-                        let mut products = [V::zero(); 4];
-                        for n in 0..4 {
-                            let i = four[n];
-                            let q = row::<V, WHOLE>(q.add(i * q_row), r.d);
-                            let grad = row::<V, WHOLE>(grad_out.add(i * grad_row), r.dv);
-                            scores[n] = match term {
-                                Term::Dot(_) => q.mul(k),
-                                Term::Additive { form, .. } => w.mul(value(form, q, k)),
-                            };
-                            products[n] = grad.mul(v);
-                            *lse.as_mut_ptr().add(e - from + n) = *stat.add(2 * i);
-                            *mean.as_mut_ptr().add(e - from + n) = *stat.add(2 * i + 1);
-                        }
-                        put(V::sum4(scores), weights.as_mut_ptr().add(e - from), 4);
-                        put(V::sum4(products), grads.as_mut_ptr().add(e - from), 4);
-                        e += 4;
+                    let part = Part { j, from, to, last: to == end };
+                    look::<V, WHOLE>(&walk, part, &mut held[turn]);
+                    if let Some(before) = before.replace(part) {
+                        take::<V, WHOLE>(&walk, before, &mut held[1 - turn], &mut sums);
                     }
-                    let mut x = 0;
-                    while x < to - from {
-                        let score = V::load(weights.as_ptr().add(x)).mul(scale);
-                        let p = score.sub(V::load(lse.as_ptr().add(x))).exp();
-                        let mean = V::load(mean.as_ptr().add(x));
-                        let grad = V::load(grads.as_ptr().add(x)).sub(mean);
-                        p.store(weights.as_mut_ptr().add(x));
-                        p.mul(grad).store(grads.as_mut_ptr().add(x));
-                        x += V::LANES;
-                    }
-                    for e in from..to {
-                        let i = *queries.add(e) as usize;
-                        let q = row::<V, WHOLE>(q.add(i * q_row), r.d);
-                        let grad = row::<V, WHOLE>(grad_out.add(i * grad_row), r.dv);
-                        let slope = match term {
-                            Term::Dot(_) => q,
-                            Term::Additive { form, .. } => value_and_slope(form, q, k).1,
-                        };
-                        values = V::splat(*weights.as_ptr().add(e - from)).fma(grad, values);
-                        slopes = V::splat(*grads.as_ptr().add(e - from)).fma(slope, slopes);
-                    }
+                    turn = 1 - turn;
                     from = to;
-                }
-                if !r.grad_v.base.is_null() {
-                    values.store_upto(r.grad_v.at(h, j), r.dv);
-                }
-                if !r.grad_k.base.is_null() {
-                    slopes.mul(w).store_upto(r.grad_k.at(h, j), r.d);
+                    if part.last {
+                        break;
+                    }
                 }
             }
+            if let Some(last) = before {
+                take::<V, WHOLE>(&walk, last, &mut held[1 - turn], &mut sums);
+            }
+        }
+    }
+}
+
+/// The scores of some pairs and the gradients of their weights.
+#[inline(always)]
+unsafe fn look<V: Simd, const WHOLE: bool>(x: &Walk<V>, part: Part, held: &mut Held<V::T>) {
+    // SAFETY: as above.
+    unsafe {
+        let Walk { r, h, queries, limit, stat, term, w, .. } = *x;
+        let Part { j, from, to, .. } = part;
+        let (q, grad_out) = (r.q.at(h, 0), r.grad_out.at(h, 0));
+        let (q_row, grad_row) = (r.q.row, r.grad_out.row);
+        let k = row::<V, WHOLE>(r.k.at(h, j), r.d);
+        let v = row::<V, WHOLE>(r.v.at(h, j), r.dv);
+        let mut e = from;
+        while e < to {
+            if e + AHEAD < limit {
+                for i in four(queries, e + AHEAD, limit) {
+                    V::prefetch(q.add(i * q_row));
+                    V::prefetch(grad_out.add(i * grad_row));
+                }
+            }
+            let four = four(queries, e, to);
+            let mut scores = [V::zero(); 4];
+            let mut products = [V::zero(); 4];
+            for n in 0..4 {
+                let i = four[n];
+                let q = row::<V, WHOLE>(q.add(i * q_row), r.d);
+                let grad = row::<V, WHOLE>(grad_out.add(i * grad_row), r.dv);
+                scores[n] = match term {
+                    Term::Dot(_) => q.mul(k),
+                    Term::Additive { form, .. } => w.mul(value(form, q, k)),
+                };
+                products[n] = grad.mul(v);
+                *held.lse.as_mut_ptr().add(e - from + n) = *stat.add(2 * i);
+                *held.mean.as_mut_ptr().add(e - from + n) = *stat.add(2 * i + 1);
+            }
+            put(V::sum4(scores), held.weights.as_mut_ptr().add(e - from), 4);
+            put(V::sum4(products), held.grads.as_mut_ptr().add(e - from), 4);
+            e += 4;
+        }
+    }
+}
+
+/// Adds some pairs to their key's sums, and writes those with the last.
+#[inline(always)]
+unsafe fn take<V: Simd, const WHOLE: bool>(
+    x: &Walk<V>,
+    part: Part,
+    held: &mut Held<V::T>,
+    [values, slopes]: &mut [V; 2],
+) {
+    // SAFETY: as above.
+    unsafe {
+        let Walk { r, h, queries, term, w, scale, .. } = *x;
+        let Part { j, from, to, last } = part;
+        let mut x = 0;
+        while x < to - from {
+            let score = V::load(held.weights.as_ptr().add(x)).mul(scale);
+            let p = score.sub(V::load(held.lse.as_ptr().add(x))).exp();
+            let mean = V::load(held.mean.as_ptr().add(x));
+            let grad = V::load(held.grads.as_ptr().add(x)).sub(mean);
+            p.store(held.weights.as_mut_ptr().add(x));
+            p.mul(grad).store(held.grads.as_mut_ptr().add(x));
+            x += V::LANES;
+        }
+        let (q, grad_out) = (r.q.at(h, 0), r.grad_out.at(h, 0));
+        let k = row::<V, WHOLE>(r.k.at(h, j), r.d);
+        for e in from..to {
+            let i = *queries.add(e) as usize;
+            let q = row::<V, WHOLE>(q.add(i * r.q.row), r.d);
+            let grad = row::<V, WHOLE>(grad_out.add(i * r.grad_out.row), r.dv);
+            let slope = match term {
+                Term::Dot(_) => q,
+                Term::Additive { form, .. } => value_and_slope(form, q, k).1,
+            };
+            *values = V::splat(*held.weights.as_ptr().add(e - from)).fma(grad, *values);
+            *slopes = V::splat(*held.grads.as_ptr().add(e - from)).fma(slope, *slopes);
+        }
+        if last {
+            if !r.grad_v.base.is_null() {
+                values.store_upto(r.grad_v.at(h, j), r.dv);
+            }
+            if !r.grad_k.base.is_null() {
+                slopes.mul(w).store_upto(r.grad_k.at(h, j), r.d);
+            }
+            (*values, *slopes) = (V::zero(), V::zero());
         }
     }
 }
