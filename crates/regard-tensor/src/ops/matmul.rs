@@ -63,7 +63,7 @@ fn product(a: &Tensor, b: &Tensor) -> Result<Tensor> {
 }
 
 /// A product that lies as `like` does, transposed where that is: the gradient of a transposed matrix
-/// then needs no turning, and `gemm` reads long rows.
+/// then needs no turning, and long rows are read.
 fn product_like(like: &Tensor, a: &Tensor, b: &Tensor) -> Result<Tensor> {
     let rank = like.shape().len();
     if like.layout.strides[rank - 2] == 1 && like.layout.strides[rank - 1] > 1 {

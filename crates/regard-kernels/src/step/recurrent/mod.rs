@@ -552,8 +552,11 @@ impl Cpu {
         let direct = if is_gru { 2 * h } else { g };
         if let Some(to) = grads.w_hh {
             let (to, to_inner) = to.split_at_mut(direct * h);
-            weight_grads(self, &grads.gates_x[..], g, direct, &before, h, b * t, to)?;
-            weight_grads(self, &inner, h, g - direct, &before, h, b * t, to_inner)?;
+            let before = Matrix::strided(&before, [b * t, h], [h, 1])?;
+            let gates = Matrix::strided(&grads.gates_x[..], [b * t, direct], [g, 1])?;
+            self.matmul(gates.transposed(), before, Base::Nothing, to)?;
+            let inner = Matrix::strided(&inner, [b * t, g - direct], [h, 1])?;
+            self.matmul(inner.transposed(), before, Base::Nothing, to_inner)?;
         }
         if let Some(to) = grads.b_hh {
             let (to, to_inner) = to.split_at_mut(direct);
@@ -585,21 +588,6 @@ impl<T: Real> Recurrent<'_, T> {
             None => to[first..first + h].fill(T::ZERO),
         }
     }
-}
-
-/// `to` `[m, h]` = the first m columns of `gates` `[k, row]`, turned, times `before` `[k, h]`.
-fn weight_grads<T: Real>(
-    cpu: &Cpu,
-    gates: &[T],
-    row: usize,
-    m: usize,
-    before: &[T],
-    h: usize,
-    k: usize,
-    to: &mut [T],
-) -> Result<(), Error> {
-    let a = Matrix::strided(gates, [k, m], [row, 1])?.transposed();
-    cpu.matmul(a, Matrix::strided(before, [k, h], [h, 1])?, Base::Nothing, to)
 }
 
 /// The sums of the first columns of `x` `[rows, row]`.

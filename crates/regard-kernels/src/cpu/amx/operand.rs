@@ -1,0 +1,216 @@
+//! Operands, split and packed into panels.
+
+use super::{SIDE, SLAB, TILE};
+use std::arch::x86_64::*;
+
+/// An operand as it lies: lines (rows of A, columns of B) of some depth, one of the two strides 1.
+#[derive(Clone, Copy)]
+pub(super) struct Operand {
+    pub(super) from: *const f32,
+    /// From a line to the next.
+    pub(super) line: usize,
+    /// From a number of a line to the next.
+    pub(super) step: usize,
+    pub(super) lines: usize,
+    pub(super) depth: usize,
+}
+
+// SAFETY: only read, by tasks that end before the borrow does.
+unsafe impl Sync for Operand {}
+
+impl Operand {
+    /// Some of its lines and some of their depth.
+    ///
+    /// # Safety
+    /// It has them.
+    pub(super) unsafe fn part(self, [line, lines]: [usize; 2], [step, depth]: [usize; 2]) -> Self {
+        // SAFETY: the caller's.
+        let from = unsafe { self.from.add(line * self.line + step * self.step) };
+        Self { from, lines, depth, ..self }
+    }
+
+    /// 32 of its lines, or as many as are left.
+    ///
+    /// # Safety
+    /// It has this panel.
+    pub(super) unsafe fn panel(self, panel: usize) -> Self {
+        let from = panel * SIDE;
+        // SAFETY: the caller's.
+        unsafe { self.part([from, SIDE.min(self.lines - from)], [0, self.depth]) }
+    }
+
+    /// Panels of 32 lines.
+    pub(super) fn panels(&self) -> usize {
+        self.lines.div_ceil(SIDE)
+    }
+
+    pub(super) fn slabs(&self) -> usize {
+        self.depth.div_ceil(SIDE)
+    }
+
+    /// Where a slab begins among all that is packed.
+    pub(super) fn slab(&self, panel: usize, slab: usize) -> usize {
+        (panel * self.slabs() + slab) * SLAB
+    }
+
+    /// Parts in which it is packed.
+    pub(super) fn parts(&self) -> usize {
+        if self.step == 1 { self.panels() } else { self.slabs() }
+    }
+
+    /// Numbers of 4 bytes that all of it takes.
+    pub(super) fn packed_len(&self) -> usize {
+        self.panels() * self.slabs() * SLAB
+    }
+}
+
+/// Three bf16 numbers that add up to an `f32`, each in the upper half of its place; of the last one
+/// the lower half may be anything.
+#[target_feature(enable = "avx512f")]
+fn split(x: __m512) -> [__m512i; 3] {
+    let (half, upper) = (_mm512_set1_epi32(0x8000), _mm512_set1_epi32(!0xffff));
+    let first = _mm512_and_si512(_mm512_add_epi32(_mm512_castps_si512(x), half), upper);
+    let x = _mm512_sub_ps(x, _mm512_castsi512_ps(first));
+    let second = _mm512_and_si512(_mm512_add_epi32(_mm512_castps_si512(x), half), upper);
+    let x = _mm512_sub_ps(x, _mm512_castsi512_ps(second));
+    [first, second, _mm512_castps_si512(x)]
+}
+
+/// The first `n` of sixteen places.
+pub(super) fn places(n: usize) -> __mmask16 {
+    if n >= 16 { !0 } else { (1 << n) - 1 }
+}
+
+/// Splits a part of an operand in the order in which it lies: a panel where a line's numbers are
+/// neighbours, otherwise a slab of all panels. A tile gets a row for each line where `by_line` (as A
+/// needs it), or a row for each pair of depth (as B needs it).
+///
+/// # Safety
+/// The operand is there, `to` holds all its panels, and the machine has AVX-512.
+#[target_feature(enable = "avx512f,avx512bw")]
+pub(super) unsafe fn pack(x: &Operand, part: usize, by_line: bool, to: *mut f32) {
+    let along = x.step == 1;
+    let (panels, slabs) =
+        if along { (part..part + 1, 0..x.slabs()) } else { (0..x.panels(), part..part + 1) };
+    // SAFETY: the operand has these panels and slabs, and so has `to`.
+    unsafe {
+        for slab in slabs {
+            if along {
+                pack_along(x, part, slab, to);
+            } else {
+                pack_across(x, slab, to);
+            }
+            for panel in panels.clone().filter(|_| along != by_line) {
+                for tile in 0..6 {
+                    turn(to.add(x.slab(panel, slab) + tile * TILE).cast());
+                }
+            }
+        }
+    }
+}
+
+/// A slab of one panel, tiles with a row for each line.
+#[target_feature(enable = "avx512f,avx512bw")]
+unsafe fn pack_along(x: &Operand, panel: usize, slab: usize, to: *mut f32) {
+    let depth = x.depth - slab * SIDE;
+    // Pairs of upper halves: odd words of two registers.
+    let odd: [u16; 32] = std::array::from_fn(|n| 2 * n as u16 + 1);
+    // SAFETY: lines and steps beyond the operand's are masked; rows of tiles are written within
+    // their slab.
+    unsafe {
+        let odd = _mm512_loadu_epi16(odd.as_ptr().cast());
+        let to = to.add(x.slab(panel, slab));
+        for line in 0..SIDE {
+            let there = panel * SIDE + line < x.lines;
+            let masks =
+                if there { [places(depth), places(depth.saturating_sub(16))] } else { [0; 2] };
+            let at = x.from.wrapping_add((panel * SIDE + line) * x.line + slab * SIDE);
+            let left = split(_mm512_maskz_loadu_ps(masks[0], at));
+            let right = split(_mm512_maskz_loadu_ps(masks[1], at.wrapping_add(16)));
+            for part in 0..3 {
+                let row = _mm512_permutex2var_epi16(left[part], odd, right[part]);
+                _mm512_store_si512(to.add(2 * part * TILE + line * 16).cast(), row);
+            }
+        }
+    }
+}
+
+/// A slab of every panel, tiles with a row for each pair of depth.
+#[target_feature(enable = "avx512f,avx512bw")]
+unsafe fn pack_across(x: &Operand, slab: usize, to: *mut f32) {
+    let depth = x.depth - slab * SIDE;
+    let upper = _mm512_set1_epi32(!0xffff);
+    // SAFETY: as above.
+    unsafe {
+        for pair in 0..SIDE / 2 {
+            let at = x.from.wrapping_add((slab * SIDE + 2 * pair) * x.step);
+            for sixteen in 0..2 * x.panels() {
+                let mask = places(x.lines.saturating_sub(sixteen * 16));
+                let left = if 2 * pair < depth { mask } else { 0 };
+                let right = if 2 * pair + 1 < depth { mask } else { 0 };
+                let at = at.wrapping_add(sixteen * 16);
+                let left = split(_mm512_maskz_loadu_ps(left, at));
+                let right = split(_mm512_maskz_loadu_ps(right, at.wrapping_add(x.step)));
+                let to = to.add(x.slab(sixteen / 2, slab) + sixteen % 2 * TILE + pair * 16);
+                for part in 0..3 {
+                    let low = _mm512_srli_epi32(left[part], 16);
+                    let row = _mm512_or_si512(low, _mm512_and_si512(right[part], upper));
+                    _mm512_store_si512(to.add(2 * part * TILE).cast(), row);
+                }
+            }
+        }
+    }
+}
+
+/// Turns a tile of 16 × 16 pairs round.
+///
+/// # Safety
+/// 1 KiB is there, aligned, and the machine has AVX-512.
+#[target_feature(enable = "avx512f")]
+unsafe fn turn(tile: *mut __m512i) {
+    // SAFETY: the caller's.
+    unsafe {
+        let mut x = [_mm512_setzero_si512(); 16];
+        for (row, x) in x.iter_mut().enumerate() {
+            *x = _mm512_load_si512(tile.add(row));
+        }
+        let mut y = x;
+        for n in 0..8 {
+            y[2 * n] = _mm512_unpacklo_epi32(x[2 * n], x[2 * n + 1]);
+            y[2 * n + 1] = _mm512_unpackhi_epi32(x[2 * n], x[2 * n + 1]);
+        }
+        for n in 0..4 {
+            for m in 0..2 {
+                x[4 * n + 2 * m] = _mm512_unpacklo_epi64(y[4 * n + m], y[4 * n + 2 + m]);
+                x[4 * n + 2 * m + 1] = _mm512_unpackhi_epi64(y[4 * n + m], y[4 * n + 2 + m]);
+            }
+        }
+        // x[4n + c] has, in each quarter q, column 4q + c of rows 4n..4n + 4.
+        for n in 0..2 {
+            for c in 0..4 {
+                let (low, high) = (x[8 * n + c], x[8 * n + 4 + c]);
+                y[8 * n + c] = _mm512_shuffle_i32x4(low, high, 0b10_00_10_00);
+                y[8 * n + 4 + c] = _mm512_shuffle_i32x4(low, high, 0b11_01_11_01);
+            }
+        }
+        for c in 0..4 {
+            let [even, odd] = [c, 4 + c];
+            _mm512_store_si512(
+                tile.add(c),
+                _mm512_shuffle_i32x4(y[even], y[8 + even], 0b10_00_10_00),
+            );
+            _mm512_store_si512(
+                tile.add(8 + c),
+                _mm512_shuffle_i32x4(y[even], y[8 + even], 0b11_01_11_01),
+            );
+            _mm512_store_si512(
+                tile.add(4 + c),
+                _mm512_shuffle_i32x4(y[odd], y[8 + odd], 0b10_00_10_00),
+            );
+            _mm512_store_si512(
+                tile.add(12 + c),
+                _mm512_shuffle_i32x4(y[odd], y[8 + odd], 0b11_01_11_01),
+            );
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! Squares of a result, 32 × 32 numbers, each the product of two panels.
+
+use super::operand::{Operand, places};
+use super::{SIDE, SLAB, TILE, Tiles};
+use std::arch::asm;
+use std::arch::x86_64::*;
+
+/// A square of the result.
+#[repr(align(64))]
+pub(super) struct Square([f32; SIDE * SIDE]);
+
+impl Square {
+    pub(super) fn new() -> Self {
+        Self([0.0; SIDE * SIDE])
+    }
+}
+
+/// The product of two panels of `slabs` slabs.
+///
+/// # Safety
+/// Both panels are there, and `_tiles` are this thread's.
+pub(super) unsafe fn multiply(
+    _tiles: &Tiles,
+    slabs: usize,
+    a: *const f32,
+    b: *const f32,
+    to: &mut Square,
+) {
+    debug_assert!(slabs > 0);
+    // The square is four tiles, 0 to 3; 4 and 5 are A's, 6 and 7 B's. Small products come first, and
+    // each is followed by the one that shares an operand with it.
+    macro_rules! four {
+        () => {
+            "tdpbf16ps tmm0, tmm4, tmm6\n\
+             tdpbf16ps tmm1, tmm4, tmm7\n\
+             tdpbf16ps tmm2, tmm5, tmm6\n\
+             tdpbf16ps tmm3, tmm5, tmm7"
+        };
+    }
+    // SAFETY: reads the panels' slabs, writes the 4 KiB of the square.
+    unsafe {
+        asm!(
+            "tilezero tmm0", "tilezero tmm1", "tilezero tmm2", "tilezero tmm3",
+            "2:",
+            "tileloadd tmm4, [{a} + {row} + 2*{part}]",
+            "tileloadd tmm6, [{b} + {row}]",
+            "tileloadd tmm7, [{b} + {row} + {tile}]",
+            "tileloadd tmm5, [{a} + {row} + 2*{part} + {tile}]",
+            four!(),
+            "tileloadd tmm4, [{a} + {row} + {part}]",
+            "tileloadd tmm5, [{a} + {row} + {part} + {tile}]",
+            four!(),
+            "tileloadd tmm6, [{b} + {row} + {part}]",
+            "tileloadd tmm7, [{b} + {row} + {part} + {tile}]",
+            four!(),
+            "tileloadd tmm4, [{a} + {row}]",
+            "tileloadd tmm5, [{a} + {row} + {tile}]",
+            four!(),
+            "tileloadd tmm6, [{b} + {row} + 2*{part}]",
+            "tileloadd tmm7, [{b} + {row} + 2*{part} + {tile}]",
+            four!(),
+            "tileloadd tmm6, [{b} + {row}]",
+            "tileloadd tmm7, [{b} + {row} + {tile}]",
+            four!(),
+            "add {a}, {slab}",
+            "add {b}, {slab}",
+            "dec {slabs}",
+            "jnz 2b",
+            "tilestored [{to} + 2*{row}], tmm0",
+            "tilestored [{to} + 2*{row} + 64], tmm1",
+            "tilestored [{to} + 2*{row} + 2048], tmm2",
+            "tilestored [{to} + 2*{row} + 2048 + 64], tmm3",
+            a = inout(reg) a => _,
+            b = inout(reg) b => _,
+            slabs = inout(reg) slabs => _,
+            row = in(reg) 64usize,
+            to = in(reg) to.0.as_mut_ptr(),
+            part = const 8 * TILE,
+            tile = const 4 * TILE,
+            slab = const 4 * SLAB,
+            out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
+            out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
+            options(nostack),
+        );
+    }
+}
+
+/// Where a square goes.
+#[derive(Clone, Copy)]
+pub(super) struct Corner {
+    pub(super) to: *mut f32,
+    pub(super) row: usize,
+    pub(super) rows: usize,
+    pub(super) columns: usize,
+}
+
+/// What a square is added to.
+#[derive(Clone, Copy)]
+pub(super) enum Base {
+    Nothing,
+    There,
+    /// The same numbers for every row.
+    Row(*const f32),
+}
+
+#[target_feature(enable = "avx512f")]
+pub(super) unsafe fn write(square: &Square, corner: Corner, base: Base) {
+    // SAFETY: the corner has its rows and columns, the base too; columns beyond are masked.
+    unsafe {
+        for from in [0, 16] {
+            if from >= corner.columns {
+                break;
+            }
+            let mask = places(corner.columns - from);
+            let row = match base {
+                Base::Row(row) => _mm512_maskz_loadu_ps(mask, row.add(from)),
+                _ => _mm512_setzero_ps(),
+            };
+            for r in 0..corner.rows {
+                let to = corner.to.add(r * corner.row + from);
+                let x = _mm512_load_ps(square.0.as_ptr().add(r * SIDE + from));
+                let x = match base {
+                    Base::Nothing => x,
+                    Base::There => _mm512_add_ps(x, _mm512_maskz_loadu_ps(mask, to)),
+                    Base::Row(_) => _mm512_add_ps(x, row),
+                };
+                _mm512_mask_storeu_ps(to, mask, x);
+            }
+        }
+    }
+}
+
+#[target_feature(enable = "avx512f")]
+pub(super) fn has_nan(square: &Square) -> bool {
+    let mut found = 0;
+    for x in square.0.as_chunks::<16>().0 {
+        // SAFETY: sixteen numbers.
+        let x = unsafe { _mm512_load_ps(x.as_ptr()) };
+        found |= _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(x, x);
+    }
+    found != 0
+}
+
+/// The square of some rows of A and columns of B by plain loops.
+pub(super) unsafe fn plainly(a: &Operand, b: &Operand, square: &mut Square) {
+    for i in 0..a.lines {
+        for j in 0..b.lines {
+            // SAFETY: the operands have these lines, of this depth.
+            square.0[i * SIDE + j] = unsafe {
+                let at =
+                    |x: &Operand, line: usize, p: usize| *x.from.add(line * x.line + p * x.step);
+                (0..a.depth).map(|p| at(a, i, p) * at(b, j, p)).sum()
+            };
+        }
+    }
+}
