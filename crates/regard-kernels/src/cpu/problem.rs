@@ -64,7 +64,7 @@ impl<'a, T: Real> Problem<'a, T> {
         let form = match spec.score {
             // Only tanh is computed in ways that depend on how large its inputs are.
             Score::Additive { activation: Activation::Tanh, .. } => {
-                Form::of(Activation::Tanh, reach(&q).max(reach(&k)))
+                Form::of(Activation::Tanh, reach(kernels, &q).max(reach(kernels, &k)))
             }
             Score::Additive { activation, .. } => Form::of(activation, 0.0),
             _ => Form::Leaky(1.0),
@@ -385,7 +385,7 @@ fn bounds(x: &[i64]) -> (i64, i64) {
 const REACH_ROWS: usize = 64;
 
 /// The largest magnitude; ∞ where there is a NaN.
-fn reach<T: Real>(x: &View<T>) -> f64 {
+fn reach<T: Real>(kernels: &Kernels<T>, x: &View<T>) -> f64 {
     let [b, h, n, d] = x.shape;
     if d == 0 {
         return 0.0;
@@ -395,27 +395,15 @@ fn reach<T: Real>(x: &View<T>) -> f64 {
     let (count, shared) = (tops.len(), Shared::new(&mut tops));
     tasks::each(count, &|part| {
         let from = part * REACH_ROWS;
-        let tops = (from..(from + REACH_ROWS).min(rows))
-            .map(|row| largest(x.row(row / n / h, row / n % h, row % n)));
+        let tops = (from..(from + REACH_ROWS).min(rows)).map(|row| {
+            let row = x.row(row / n / h, row / n % h, row % n);
+            // SAFETY: a row of d numbers.
+            match unsafe { (kernels.reach)(d, row.as_ptr()) } {
+                [top, nothing] if nothing == T::ZERO => top.f64(),
+                _ => f64::INFINITY,
+            }
+        });
         shared.set(part, tops.fold(0.0, f64::max));
     });
     tops.into_iter().fold(0.0, f64::max)
-}
-
-/// The largest magnitude of a row; ∞ where there is a NaN. Sixteen at a time, so that the compiler
-/// finds registers for them: a decoder asks this of all keys at every step.
-fn largest<T: Real>(row: &[T]) -> f64 {
-    let (mut top, mut nothing) = ([T::ZERO; 16], [T::ZERO; 16]);
-    for chunk in row.chunks(16) {
-        for ((&x, top), nothing) in chunk.iter().zip(&mut top).zip(&mut nothing) {
-            let x = x.abs();
-            *top = if x > *top { x } else { *top };
-            // 0, or NaN for a NaN and for ∞.
-            *nothing += x * T::ZERO;
-        }
-    }
-    if nothing.iter().any(|x| x.f64().is_nan()) {
-        return f64::INFINITY;
-    }
-    top.iter().fold(0.0, |top, x| top.max(x.f64()))
 }

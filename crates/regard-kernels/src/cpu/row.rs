@@ -794,3 +794,20 @@ pub(super) unsafe fn dot<V: Simd>(n: usize, x: *const V::T, y: *const V::T) -> V
         sum.sum()
     }
 }
+
+/// The largest magnitude of n numbers, and 0, or NaN where there is a NaN or ∞ among them.
+#[inline(always)]
+pub(super) unsafe fn reach<V: Simd>(n: usize, x: *const V::T) -> [V::T; 2] {
+    // SAFETY: n numbers.
+    unsafe {
+        let (mut top, mut nothing) = (V::zero(), V::zero());
+        let mut i = 0;
+        while i < n {
+            let x = V::load_upto(x.add(i), n - i);
+            top = top.max(x).max(V::zero().sub(x));
+            nothing = x.fma(V::zero(), nothing);
+            i += V::LANES;
+        }
+        [top.largest(), nothing.sum()]
+    }
+}
