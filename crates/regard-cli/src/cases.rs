@@ -7,7 +7,7 @@ use half::bf16;
 use rayon::prelude::*;
 use regard_kernels::{
     Activation, Backward, Base, Cpu, Edges, Element, Forward, Gradients, Mask, Matrix, Real, Saved,
-    Score, Spec, View, ViewMut, Window, philox,
+    Score, Spec, View, ViewMut, Window, large_pages, philox,
 };
 use std::fmt;
 use std::str::FromStr;
@@ -386,9 +386,9 @@ impl Graph {
         let weights = Self::FEATURES * Self::ALL;
         let backward = (pass == Pass::ForwardBackward).then(|| GraphBackward {
             grad_out: normal(5, all),
-            grad_q: vec![0.0; all],
-            grad_k: vec![0.0; all],
-            grad_v: vec![0.0; all],
+            grad_q: room(all),
+            grad_k: room(all),
+            grad_v: room(all),
             grad_w: vec![0.0; Self::ALL],
             grad_project_query: vec![0.0; weights],
             grad_project_key: vec![0.0; weights],
@@ -399,9 +399,9 @@ impl Graph {
             project_query: scaled_normal(2, weights, Self::FEATURES),
             project_key: scaled_normal(3, weights, Self::FEATURES),
             w: scaled_normal(4, Self::ALL, Self::WIDTH),
-            q: vec![0.0; all],
-            k: vec![0.0; all],
-            out: vec![0.0; all],
+            q: room(all),
+            k: room(all),
+            out: room(all),
             lse: vec![0.0; if backward.is_some() { Self::HEADS * Self::NODES } else { 0 }],
             backward,
         })
@@ -475,6 +475,13 @@ impl Work for Graph {
         let projections = if backward { 4.0 } else { 2.0 };
         pairs * flops_of_pair(true, backward, width, width) + projections * projection
     }
+}
+
+/// Zeros, in memory such as a tensor has.
+fn room(n: usize) -> Vec<f32> {
+    let mut zeros = vec![0.0; n];
+    large_pages(&mut zeros);
+    zeros
 }
 
 /// Numbers drawn from the standard normal distribution; a stream gives the same every time.

@@ -107,7 +107,7 @@ impl<T> RowsMut<T> {
 
 /// How many pairs ahead the next rows of a list are asked for; of consecutive rows, which are read
 /// in several places at once, fewer are enough.
-pub(super) const AHEAD: usize = 8;
+pub(super) const AHEAD: usize = 32;
 const AHEAD_IN_ORDER: usize = 3;
 /// How many places a long list is read in at once.
 const STREAMS: usize = 4;
