@@ -1,4 +1,4 @@
-//! Matrix products: by AMX where the machine has it and the shape suits (`cpu/amx.rs`), otherwise by
+//! Matrix products: by AMX where the machine has it and the shape suits (`cpu/amx/`), otherwise by
 //! the `gemm` crate. Any strides, so a transposed operand costs nothing.
 
 use super::denormal::Flushed;
@@ -238,6 +238,15 @@ fn check<'a, T>(
 }
 
 impl<T: Real> Strided<T> {
+    /// Where a number of C lies.
+    ///
+    /// # Safety
+    /// C has it.
+    pub(crate) unsafe fn at(&self, row: usize, column: usize) -> *mut T {
+        // SAFETY: the caller's.
+        unsafe { self.c.add(row * self.n + column) }
+    }
+
     /// Lays the bias down in one row.
     ///
     /// # Safety
@@ -245,7 +254,7 @@ impl<T: Real> Strided<T> {
     unsafe fn lay_bias(&self, row: usize) {
         if let Some(bias) = self.bias {
             // SAFETY: the caller's.
-            unsafe { self.c.add(row * self.n).copy_from_nonoverlapping(bias, self.n) }
+            unsafe { self.at(row, 0).copy_from_nonoverlapping(bias, self.n) }
         }
     }
 
@@ -261,7 +270,7 @@ impl<T: Real> Strided<T> {
                 self.m,
                 columns,
                 self.k,
-                self.c.add(from),
+                self.at(0, from),
                 1,
                 self.n as isize,
                 self.add || self.bias.is_some(),

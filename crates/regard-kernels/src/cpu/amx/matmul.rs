@@ -78,7 +78,7 @@ unsafe fn add_up(p: &Strided<f32>, row: usize, parts: &[f32]) {
     let (n, size) = (p.n, p.m * p.n);
     // SAFETY: C has m rows of n numbers, the bias n.
     let (to, bias) = unsafe {
-        let to = std::slice::from_raw_parts_mut(p.c.add(row * n), n);
+        let to = std::slice::from_raw_parts_mut(p.at(row, 0), n);
         (to, p.bias.map(|bias| std::slice::from_raw_parts(bias, n)))
     };
     match bias {
@@ -103,8 +103,6 @@ unsafe fn by_blocks(p: &Strided<f32>) {
         Operand { from: p.a, line: p.a_strides.row, step: p.a_strides.column, lines: m, depth: k };
     let b =
         Operand { from: p.b, line: p.b_strides.column, step: p.b_strides.row, lines: n, depth: k };
-    let c = SendMut(p.c);
-    let bias = p.bias.map(SendConst);
     let run = |count: usize, task: &(dyn Fn(usize) + Sync)| {
         let flushed = |at| {
             let _flushed = Flushed::new();
@@ -149,16 +147,12 @@ unsafe fn by_blocks(p: &Strided<f32>) {
                                 }
                                 let column = columns[0] + j * SIDE;
                                 let corner = Corner {
-                                    to: c.get().add((row + i * SIDE) * n + column),
+                                    to: p.at(row + i * SIDE, column),
                                     row: n,
                                     rows: a.lines,
                                     columns: b.lines,
                                 };
-                                let base = match &bias {
-                                    _ if depth[0] > 0 || p.add => Base::There,
-                                    Some(bias) => Base::Row(bias.0.add(column)),
-                                    None => Base::Nothing,
-                                };
+                                let base = base(p, depth[0], column);
                                 write(&square, corner, base);
                             }
                         }
@@ -166,6 +160,19 @@ unsafe fn by_blocks(p: &Strided<f32>) {
                 });
             }
         }
+    }
+}
+
+/// What the squares from a column on are added to, at some depth.
+///
+/// # Safety
+/// The product has this column.
+unsafe fn base(p: &Strided<f32>, depth: usize, column: usize) -> Base {
+    match p.bias {
+        _ if depth > 0 || p.add => Base::There,
+        // SAFETY: the caller's; the bias has a number for each.
+        Some(bias) => Base::Row(unsafe { bias.add(column) }),
+        None => Base::Nothing,
     }
 }
 
@@ -188,9 +195,3 @@ impl SendMut {
         self.0
     }
 }
-
-#[derive(Clone, Copy)]
-struct SendConst(*const f32);
-
-// SAFETY: only read.
-unsafe impl Sync for SendConst {}
