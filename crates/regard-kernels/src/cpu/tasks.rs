@@ -4,9 +4,9 @@
 
 use rayon::prelude::*;
 
-/// Runs tasks 0..count.
+/// Runs tasks 0..count, each free to be taken by the thread that has nothing to do.
 pub(crate) fn each(count: usize, task: &(dyn Fn(usize) + Sync)) {
-    (0..count).into_par_iter().for_each(task);
+    (0..count).into_par_iter().with_max_len(1).for_each(task);
 }
 
 /// Runs small tasks 0..count, at least `least` of them in a row.
