@@ -37,6 +37,11 @@ impl<'a, T: Copy> Shared<'a, T> {
         unsafe { ViewMut::from_raw(self.data, shape) }
     }
 
+    /// Where it begins, for tasks that write places of their own.
+    pub(crate) fn start(&self) -> *mut T {
+        self.data
+    }
+
     /// Writes one place, the calling task's alone.
     pub(crate) fn set(&self, at: usize, x: T) {
         assert!(at < self.len);

@@ -8,13 +8,18 @@ use crate::cpu::shared::Shared;
 use crate::cpu::tasks;
 use crate::step::denormal::Flushed;
 use crate::step::matmul::{Strided, Strides};
+use std::ops::Range;
 
-/// Depth of the blocks that are packed: with `COLUMNS`, what the second-level cache holds of B.
-const DEPTH: usize = 256;
 /// Columns of the blocks of B that are packed.
 const COLUMNS: usize = 512;
+/// Numbers of such a block: what the second-level cache holds of B.
+const BLOCK: usize = 256 * COLUMNS;
+/// Its depth at most.
+const DEPTH: usize = 512;
 /// Rows of A that a task packs.
 const ROWS: usize = 64;
+/// Columns so many that each block of them is a task of its own.
+const WIDE: usize = 8 * COLUMNS;
 /// Depth worth a task of its own, where the result is at most `SMALL`, in at most so many parts.
 const DEEP: usize = 512;
 const SMALL: usize = 1 << 19;
@@ -42,20 +47,48 @@ pub(in super::super) unsafe fn matmul(p: Strided<f32>) {
     let size = p.m * p.n;
     let parts = (p.k / DEEP).min(MOST_PARTS);
     // SAFETY: the caller's; parts of the depth lie within the operands and write results of their
-    // own.
+    // own, and so do blocks of columns.
     unsafe {
-        if !p.threads || parts < 2 || size > SMALL {
-            return by_blocks(&p);
+        if p.threads && parts >= 2 && size <= SMALL {
+            by_depth(&p, parts);
+        } else if p.threads && p.n >= WIDE {
+            tasks::each(p.n.div_ceil(COLUMNS), &|at| {
+                let from = at * COLUMNS;
+                by_columns(&p, [from, COLUMNS.min(p.n - from)], false);
+            });
+        } else {
+            whole(&p);
         }
-        // A small result of great depth, as a weight's gradient is: each task has some of the depth.
-        let depth = p.k.div_ceil(parts).next_multiple_of(SIDE);
-        let mut sums = Large::<f32>::new(parts * size);
-        let shared = Shared::new(&mut sums);
+    }
+}
+
+/// Block after block of columns.
+///
+/// # Safety
+/// As for [`matmul`].
+unsafe fn whole(p: &Strided<f32>) {
+    for columns in blocks(p.n, COLUMNS) {
+        // SAFETY: the caller's; B has these columns.
+        unsafe { by_columns(p, columns, p.threads) };
+    }
+}
+
+/// A small result of great depth, as a weight's gradient is: each task has some of the depth.
+///
+/// # Safety
+/// As for [`matmul`].
+unsafe fn by_depth(p: &Strided<f32>, parts: usize) {
+    let size = p.m * p.n;
+    let depth = p.k.div_ceil(parts).next_multiple_of(SIDE);
+    let mut sums = Large::<f32>::new(parts * size);
+    let shared = Shared::new(&mut sums);
+    // SAFETY: the caller's; each part has sums of its own, and each row is added up once.
+    unsafe {
         tasks::each(parts, &|part| {
             let to = shared.part(part * size, size);
-            by_blocks(&of_depth(&p, part * depth, depth, to));
+            whole(&of_depth(p, part * depth, depth, to));
         });
-        tasks::runs(p.m, (1 << 14) / p.n.max(1) + 1, &|row| add_up(&p, row, &sums));
+        tasks::runs(p.m, (1 << 14) / p.n.max(1) + 1, &|row| add_up(p, row, &sums));
     }
 }
 
@@ -93,11 +126,11 @@ unsafe fn add_up(p: &Strided<f32>, row: usize, parts: &[f32]) {
     }
 }
 
-/// In blocks of B that stay in the second-level cache.
+/// Some columns, at most [`COLUMNS`], in blocks of B that stay in the second-level cache.
 ///
 /// # Safety
-/// As for [`matmul`].
-unsafe fn by_blocks(p: &Strided<f32>) {
+/// As for [`matmul`]; B has these columns, and no other task writes those of C.
+unsafe fn by_columns(p: &Strided<f32>, columns: [usize; 2], threads: bool) {
     let Strided { m, n, k, .. } = *p;
     let a =
         Operand { from: p.a, line: p.a_strides.row, step: p.a_strides.column, lines: m, depth: k };
@@ -108,58 +141,75 @@ unsafe fn by_blocks(p: &Strided<f32>) {
             let _flushed = Flushed::new();
             task(at);
         };
-        if p.threads { tasks::each(count, &flushed) } else { (0..count).for_each(flushed) }
+        if threads { tasks::each(count, &flushed) } else { (0..count).for_each(flushed) }
     };
+    let most = (BLOCK / columns[1]).min(DEPTH);
+    let deep = k.div_ceil(k.div_ceil(most)).next_multiple_of(SIDE);
     // SAFETY: every part of an operand lies within it; tasks write slabs, and squares of C, of
     // their own.
     unsafe {
-        let widest = b.part([0, n.min(COLUMNS)], [0, k.min(DEPTH)]);
-        let mut packed = Large::<f32>::new(widest.packed_len());
-        for columns in blocks(n, COLUMNS) {
-            for depth in blocks(k, DEPTH) {
-                let b = b.part(columns, depth);
-                let to = Shared::new(&mut packed);
-                let room = SendMut(to.part(0, b.packed_len()).as_mut_ptr());
-                run(b.parts(), &|part| pack(&b, part, false, room.get()));
-                // Few rows: columns are shared out too.
-                let strips = m.div_ceil(ROWS);
-                let wide = if strips < 8 { b.panels().div_ceil(2) } else { b.panels() };
-                let groups = b.panels().div_ceil(wide);
-                run(strips * groups, &|task| {
-                    let (strip, group) = (task / groups, task % groups);
-                    let row = strip * ROWS;
-                    let a = a.part([row, ROWS.min(m - row)], depth);
-                    let panels = group * wide..((group + 1) * wide).min(b.panels());
-                    scratch::with([a.packed_len()], |[lines]| {
-                        for part in 0..a.parts() {
-                            pack(&a, part, true, lines.as_mut_ptr());
-                        }
-                        let tiles = Tiles::new();
-                        let mut square = Square::new();
-                        for i in 0..a.panels() {
-                            for j in panels.clone() {
-                                let left = lines.as_ptr().add(a.slab(i, 0));
-                                let right = room.get().add(b.slab(j, 0)).cast_const();
-                                multiply(&tiles, a.slabs(), left, right, &mut square);
-                                let (a, b) = (a.panel(i), b.panel(j));
-                                if has_nan(&square) {
-                                    plainly(&a, &b, &mut square);
-                                }
-                                let column = columns[0] + j * SIDE;
-                                let corner = Corner {
-                                    to: p.at(row + i * SIDE, column),
-                                    row: n,
-                                    rows: a.lines,
-                                    columns: b.lines,
-                                };
-                                let base = base(p, depth[0], column);
-                                write(&square, corner, base);
-                            }
-                        }
-                    });
-                });
-            }
+        let mut packed = Large::<f32>::new(b.part(columns, [0, deep.min(k)]).packed_len());
+        for depth in blocks(k, deep) {
+            let b = b.part(columns, depth);
+            let to = Shared::new(&mut packed);
+            run(b.parts(), &|part| pack(&b, part, false, to.start()));
+            let block = Block { p, column: columns[0], depth, b, packed: &packed };
+            // Few rows: columns are shared out too.
+            let strips = m.div_ceil(ROWS);
+            let wide = if strips < 8 { b.panels().div_ceil(2) } else { b.panels() };
+            let groups = b.panels().div_ceil(wide);
+            run(strips * groups, &|task| {
+                let (row, panel) = (task / groups * ROWS, task % groups * wide);
+                let a = a.part([row, ROWS.min(m - row)], depth);
+                block.strip(&a, row, panel..(panel + wide).min(b.panels()));
+            });
         }
+    }
+}
+
+/// A block of B, packed.
+struct Block<'a> {
+    p: &'a Strided<f32>,
+    /// Its first column.
+    column: usize,
+    depth: [usize; 2],
+    b: Operand,
+    packed: &'a [f32],
+}
+
+impl Block<'_> {
+    /// Some rows of A, from `row` on, by some panels of the block.
+    ///
+    /// # Safety
+    /// As for [`matmul`]; the squares are the calling task's alone.
+    unsafe fn strip(&self, a: &Operand, row: usize, panels: Range<usize>) {
+        scratch::with([a.packed_len()], |[lines]| {
+            // SAFETY: the caller's; both panels of every square are packed.
+            unsafe {
+                for part in 0..a.parts() {
+                    pack(a, part, true, lines.as_mut_ptr());
+                }
+                let tiles = Tiles::new();
+                let mut square = Square::new();
+                for (i, j) in (0..a.panels()).flat_map(|i| panels.clone().map(move |j| (i, j))) {
+                    let (left, right) = (a.panel(i), self.b.panel(j));
+                    let column = self.column + j * SIDE;
+                    let corner = Corner {
+                        to: self.p.at(row + i * SIDE, column),
+                        row: self.p.n,
+                        rows: left.lines,
+                        columns: right.lines,
+                    };
+                    corner.ask();
+                    let from = [&lines[a.slab(i, 0)..], &self.packed[self.b.slab(j, 0)..]];
+                    multiply(&tiles, a.slabs(), from.map(<[f32]>::as_ptr), &mut square);
+                    if has_nan(&square) {
+                        plainly(&left, &right, &mut square);
+                    }
+                    write(&square, corner, base(self.p, self.depth[0], column));
+                }
+            }
+        });
     }
 }
 
@@ -179,19 +229,4 @@ unsafe fn base(p: &Strided<f32>, depth: usize, column: usize) -> Base {
 /// `[from, length]` of blocks of at most `size`.
 fn blocks(whole: usize, size: usize) -> impl Iterator<Item = [usize; 2]> {
     (0..whole).step_by(size).map(move |from| [from, size.min(whole - from)])
-}
-
-/// Where tasks write, each its own places.
-#[derive(Clone, Copy)]
-struct SendMut(*mut f32);
-
-// SAFETY: tasks write places of their own.
-unsafe impl Send for SendMut {}
-// SAFETY: as above.
-unsafe impl Sync for SendMut {}
-
-impl SendMut {
-    fn get(&self) -> *mut f32 {
-        self.0
-    }
 }

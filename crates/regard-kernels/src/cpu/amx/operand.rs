@@ -112,12 +112,12 @@ pub(super) unsafe fn pack(x: &Operand, part: usize, by_line: bool, to: *mut f32)
 /// Steps of depth that rows are asked for ahead.
 const AHEAD: usize = 16;
 
-/// Asks for some lines of 64 bytes before they are needed.
-#[target_feature(enable = "avx512f")]
-fn ask(at: *const f32, lines: usize) {
-    for line in 0..lines {
-        // SAFETY: asking touches nothing, wherever it is.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(at.wrapping_add(16 * line).cast()) };
+/// Asks for 64 bytes before they are needed.
+fn ask(at: *const f32) {
+    #[allow(unused_unsafe)] // in later versions of Rust
+    // SAFETY: asking touches nothing, wherever it is.
+    unsafe {
+        _mm_prefetch::<_MM_HINT_T0>(at.cast());
     }
 }
 
@@ -137,7 +137,8 @@ unsafe fn pack_along(x: &Operand, panel: usize, slab: usize, to: *mut f32) {
             let masks =
                 if there { [places(depth), places(depth.saturating_sub(16))] } else { [0; 2] };
             let at = x.from.wrapping_add((panel * SIDE + line) * x.line + slab * SIDE);
-            ask(at.wrapping_add(SIDE), 2);
+            ask(at.wrapping_add(SIDE));
+            ask(at.wrapping_add(SIDE + 16));
             let left = split(_mm512_maskz_loadu_ps(masks[0], at));
             let right = split(_mm512_maskz_loadu_ps(masks[1], at.wrapping_add(16)));
             for part in 0..3 {
@@ -159,8 +160,8 @@ unsafe fn pack_across(x: &Operand, slab: usize, to: *mut f32) {
             let at = x.from.wrapping_add((slab * SIDE + 2 * pair) * x.step);
             for sixteen in 0..2 * x.panels() {
                 let later = at.wrapping_add(AHEAD * x.step + sixteen * 16);
-                ask(later, 1);
-                ask(later.wrapping_add(x.step), 1);
+                ask(later);
+                ask(later.wrapping_add(x.step));
                 let mask = places(x.lines.saturating_sub(sixteen * 16));
                 let left = if 2 * pair < depth { mask } else { 0 };
                 let right = if 2 * pair + 1 < depth { mask } else { 0 };
