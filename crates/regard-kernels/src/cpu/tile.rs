@@ -9,6 +9,7 @@
 
 use super::problem::{Block, Problem, tiles};
 use super::shared::Shared;
+use super::simd::ask;
 use super::weights::Rule;
 use super::{BLOCK, Rows, TILE, scratch};
 use crate::Real;
@@ -90,6 +91,22 @@ fn write_out<T: Real>(p: &Problem<T>, block: &Block, out: &[T], factor: &[T], ro
     }
 }
 
+/// Asks for a share of the places of the block's output and of the queries of the next block, a
+/// little with each tile: at once they would take as long as they do unasked.
+fn ask_share<T: Real>(p: &Problem<T>, block: &Block, [step, steps]: [usize; 2], rows: &Rows<T>) {
+    let line = 64 / size_of::<T>();
+    let Block { b, h, i0, n, .. } = *block;
+    for i in i0 + n * step / steps..i0 + n * (step + 1) / steps {
+        // SAFETY: a row of this block.
+        let out = unsafe { rows.out.row(b, h, i) };
+        (0..p.s.dv).step_by(line).for_each(|x| ask(out.wrapping_add(x)));
+        if i + BLOCK < p.s.nq {
+            let q = p.q.row(b, h, i + BLOCK);
+            q.iter().step_by(line).for_each(|x| ask(x));
+        }
+    }
+}
+
 /// Softmax, and the normalisers that weigh each score by itself.
 fn online<T: Real>(p: &Problem<T>, block: &Block, keys: Range<usize>, rows: &Rows<T>) {
     let s = &p.s;
@@ -109,7 +126,9 @@ fn online<T: Real>(p: &Problem<T>, block: &Block, keys: Range<usize>, rows: &Row
         out.fill(T::ZERO);
         state[..BLOCK].fill(T::NEG_INFINITY);
         state[BLOCK..].fill(T::ZERO);
-        for keys in tiles(keys) {
+        let steps = keys.len().div_ceil(TILE);
+        for (step, keys) in tiles(keys).enumerate() {
+            ask_share(p, block, [step, steps], rows);
             if !p.score_tile(block, &keys, queries, kept, tile) {
                 continue;
             }

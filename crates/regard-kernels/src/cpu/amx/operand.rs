@@ -1,6 +1,7 @@
 //! Operands, split and packed into panels.
 
 use super::{SIDE, SLAB, TILE};
+use crate::cpu::simd::ask;
 use std::arch::x86_64::*;
 
 /// An operand as it lies: lines (rows of A, columns of B) of some depth, one of the two strides 1.
@@ -111,15 +112,6 @@ pub(super) unsafe fn pack(x: &Operand, part: usize, by_line: bool, to: *mut f32)
 
 /// Steps of depth that rows are asked for ahead.
 const AHEAD: usize = 16;
-
-/// Asks for 64 bytes before they are needed.
-fn ask(at: *const f32) {
-    #[allow(unused_unsafe)] // in later versions of Rust
-    // SAFETY: asking touches nothing, wherever it is.
-    unsafe {
-        _mm_prefetch::<_MM_HINT_T0>(at.cast());
-    }
-}
 
 /// A slab of one panel, tiles with a row for each line.
 #[target_feature(enable = "avx512f,avx512bw")]

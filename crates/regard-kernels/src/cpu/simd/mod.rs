@@ -169,16 +169,10 @@ pub(crate) trait Simd: Copy {
         }
     }
 
-    /// Asks for a cache line that will be read soon.
+    /// As [`ask`].
     #[inline(always)]
     unsafe fn prefetch(at: *const Self::T) {
-        #[cfg(target_arch = "x86_64")]
-        unsafe {
-            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            _mm_prefetch::<_MM_HINT_T0>(at.cast());
-        }
-        #[cfg(not(target_arch = "x86_64"))]
-        let _ = at;
+        ask(at);
     }
 
     /// The largest lane; NaN loses.
@@ -307,6 +301,19 @@ pub(crate) trait Simd: Copy {
         // SAFETY: the caller has the instruction set.
         unsafe { normal(self) }
     }
+}
+
+/// Asks for a cache line that will be needed soon.
+#[inline(always)]
+pub(crate) fn ask<T>(at: *const T) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: asking touches nothing, wherever it is.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(at.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = at;
 }
 
 /// As [`Simd::exp_parts`]; apart, so that a path may have it as a function of its own.
