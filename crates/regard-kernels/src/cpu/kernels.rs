@@ -12,6 +12,7 @@ use super::isa::Isa;
 use super::noise::PAIRS;
 use super::problem::Problem;
 use super::row::{KeyGrads, RowAdditiveGrads, RowGather, RowScores, Spans};
+use super::row_softmax::RowSoftmaxGrads;
 use super::shared::Shared;
 use super::weights::Rule;
 use crate::Real;
@@ -53,7 +54,7 @@ macro_rules! with_kernels {
             fn row::dot(n: usize, x: *const T, y: *const T) -> T;
             fn row::reach(n: usize, x: *const T) -> [T; 2];
             fn row_softmax::row_softmax(scores: *mut T, heads: usize, head: usize, rows: usize, spans: Spans, lse: *mut T);
-            fn row_softmax::row_softmax_backward(scores: *mut T, grads: *mut T, heads: usize, head: usize, rows: usize, spans: Spans, means: *mut T);
+            fn row_softmax::row_softmax_grads(r: RowSoftmaxGrads<T>);
             fn pointwise::pointwise(p: PointwiseRows<T>);
             fn pointwise::pointwise_grads(p: PointwiseGrads<T>);
             fn dropout::drops(d: Drops<T>);

@@ -13,6 +13,7 @@ use super::list::{
 };
 use super::problem::Problem;
 use super::row::{self, KeyGrads, RowAdditiveGrads, RowGather, RowScore, RowScores, RowsMut};
+use super::row_softmax::RowSoftmaxGrads;
 use super::scratch::{self, Large};
 use super::shared::Shared;
 use super::tasks;
@@ -21,6 +22,7 @@ use super::weights::Rule;
 use crate::spec::{Backward, Gradients, Score};
 use crate::{Real, View};
 use std::ops::Range;
+use std::ptr::null_mut;
 
 pub(super) fn backward<T: Real>(p: &Problem<T>, pass: Backward<T>) {
     let Backward { grad_out, grad_weights, grad_log_prob, saved, gradients: g } = pass;
@@ -182,7 +184,7 @@ impl<T: Real> Pass<'_, T> {
         if let Some(choice) = &self.choice {
             let (rows, to) = (queries.len(), weights.as_mut_ptr().wrapping_sub(first));
             // SAFETY: scores of all pairs of all heads.
-            unsafe { (p.kernels.row_softmax)(to, heads.n, n, rows, spans, std::ptr::null_mut()) };
+            unsafe { (p.kernels.row_softmax)(to, heads.n, n, rows, spans, null_mut()) };
             return self.grads_of_choice(choice, heads, queries, weights, grads);
         }
         // SAFETY: the keys are rows of v: edges were checked against the shape.
@@ -218,12 +220,22 @@ impl<T: Real> Pass<'_, T> {
         }
         grads.iter_mut().zip(drawn).for_each(|(grad, factor)| *grad *= *factor);
         if *rule == Rule::Softmax {
-            let (rows, weights, grads) = (queries.len(), weights.as_mut_ptr(), grads.as_mut_ptr());
-            let (weights, grads) = (weights.wrapping_sub(first), grads.wrapping_sub(first));
-            let means = if means.is_empty() { std::ptr::null_mut() } else { means.as_mut_ptr() };
-            // SAFETY: both arrays hold all pairs of all heads, `means` a number for each row.
+            // SAFETY: both arrays hold all pairs of all heads, `means` and the log-sum-exps a number
+            // for each row.
             unsafe {
-                (p.kernels.row_softmax_backward)(weights, grads, heads.n, n, rows, spans, means);
+                (p.kernels.row_softmax_grads)(RowSoftmaxGrads {
+                    heads: heads.n,
+                    rows: queries.len(),
+                    spans,
+                    scores: weights.as_mut_ptr().wrapping_sub(first),
+                    grads: grads.as_mut_ptr().wrapping_sub(first),
+                    head: n,
+                    lse: self.lse.filter(|_| self.again).map(|lse| {
+                        let row = p.row(heads.b, heads.h, queries.start);
+                        (lse[row..].as_ptr(), p.s.nq)
+                    }),
+                    means: if means.is_empty() { null_mut() } else { means.as_mut_ptr() },
+                });
             }
         } else {
             for at in 0..heads.n {
@@ -279,7 +291,7 @@ impl<T: Real> Pass<'_, T> {
         let n = pairs.len();
         let (spans, keys) = links.by_query(queries.start);
         let from = grads.as_ptr().wrapping_sub(links.first(queries.start));
-        let nowhere = RowsMut { base: std::ptr::null_mut(), head: 0, row: 0 };
+        let nowhere = RowsMut { base: null_mut(), head: 0, row: 0 };
         // SAFETY: these rows are this task's alone.
         let to = unsafe { g.q.as_ref().map_or(nowhere, |q| heads.results(q, queries.start)) };
         match (p.spec.score, pair_score(p, heads)) {
@@ -368,7 +380,7 @@ impl<T: Real> Pass<'_, T> {
             let stats = row::Rows { base: own, head: 2 * rows, row: 2 };
             let (spans, queries, pairs) = links.by_key(keys.start);
             let score = pair_score(p, &heads);
-            let nowhere = RowsMut { base: std::ptr::null_mut(), head: 0, row: 0 };
+            let nowhere = RowsMut { base: null_mut(), head: 0, row: 0 };
             // SAFETY: these rows are this task's alone; the queries are rows of q: edges were
             // checked against the shape.
             unsafe {

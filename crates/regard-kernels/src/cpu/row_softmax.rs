@@ -42,35 +42,44 @@ pub(super) unsafe fn row_softmax<V: Simd>(
     }
 }
 
-/// Scores become weights and gradients of the weights those of the scores, row by row; `means`,
-/// where given, gets each row's Σ weight · gradient as `[heads, rows]`.
+/// Scores and the gradients of their softmax weights, each `[heads, pairs]`, row by row.
+#[derive(Clone, Copy)]
+pub(crate) struct RowSoftmaxGrads<T> {
+    pub(crate) heads: usize,
+    pub(crate) rows: usize,
+    pub(crate) spans: Spans,
+    /// Become weights; anything where the log-sum-exps are known.
+    pub(crate) scores: *mut T,
+    /// Become the gradients of the scores.
+    pub(crate) grads: *mut T,
+    /// From one head to the next in both.
+    pub(crate) head: usize,
+    /// Each row's log-sum-exp where it is known, and from one head to the next.
+    pub(crate) lse: Option<(*const T, usize)>,
+    /// Gets each row's Σ weight · gradient as `[heads, rows]`, unless it is null.
+    pub(crate) means: *mut T,
+}
+
 #[inline(always)]
-pub(super) unsafe fn row_softmax_backward<V: Simd>(
-    scores: *mut V::T,
-    grads: *mut V::T,
-    heads: usize,
-    head: usize,
-    rows: usize,
-    spans: Spans,
-    means: *mut V::T,
-) {
-    // SAFETY: every pair of every head has its score and gradient.
+pub(super) unsafe fn row_softmax_grads<V: Simd>(r: RowSoftmaxGrads<V::T>) {
+    // SAFETY: every pair of every head has its score and gradient, every row its numbers.
     unsafe {
-        for h in 0..heads {
-            for i in 0..rows {
-                let (first, end) = spans.of(i);
+        for h in 0..r.heads {
+            for i in 0..r.rows {
+                let (first, end) = r.spans.of(i);
                 let n = end - first;
-                let weights = scores.wrapping_add(h * head + first);
-                let grads = grads.wrapping_add(h * head + first);
+                let scores = r.scores.wrapping_add(h * r.head + first);
+                let grads = r.grads.wrapping_add(h * r.head + first);
+                let lse = r.lse.map(|(lse, head)| *lse.add(h * head + i));
                 let mean = match n.div_ceil(V::LANES) {
                     0 => V::T::ZERO,
-                    1 => short_backward::<V, 1>(weights, grads, n),
-                    2 => short_backward::<V, 2>(weights, grads, n),
-                    3 | 4 => short_backward::<V, 4>(weights, grads, n),
-                    _ => long_backward::<V>(weights, grads, n),
+                    1 => short_grads::<V, 1>(scores, grads, n, lse),
+                    2 => short_grads::<V, 2>(scores, grads, n, lse),
+                    3 | 4 => short_grads::<V, 4>(scores, grads, n, lse),
+                    _ => long_grads::<V>(scores, grads, n),
                 };
-                if !means.is_null() {
-                    *means.add(h * rows + i) = mean;
+                if !r.means.is_null() {
+                    *r.means.add(h * r.rows + i) = mean;
                 }
             }
         }
@@ -133,15 +142,29 @@ unsafe fn short<V: Simd, const N: usize>(scores: *mut V::T, n: usize) -> (V::T, 
     }
 }
 
+/// Gradients of n ≤ N · LANES scores, which become weights unless their log-sum-exp is known: it
+/// spares finding the largest and the sum.
 #[inline(always)]
-unsafe fn short_backward<V: Simd, const N: usize>(
+unsafe fn short_grads<V: Simd, const N: usize>(
     scores: *mut V::T,
     grads: *mut V::T,
     n: usize,
+    lse: Option<V::T>,
 ) -> V::T {
     // SAFETY: n ≤ N · LANES numbers each.
     unsafe {
-        let (weights, _, _) = held::<V, N>(scores, n);
+        let mut weights = [V::zero(); N];
+        if let Some(lse) = lse {
+            for v in 0..N {
+                let left = n.saturating_sub(v * V::LANES);
+                let (at, nothing) =
+                    (scores.wrapping_add(v * V::LANES), V::splat(V::T::NEG_INFINITY));
+                weights[v] = V::load_upto_or(at, left, nothing).sub(V::splat(lse)).exp();
+            }
+        } else {
+            weights = held::<V, N>(scores, n).0;
+            put(weights, scores, n);
+        }
         let mut grad = [V::zero(); N];
         let mut sum = V::zero();
         for v in 0..N {
@@ -153,14 +176,13 @@ unsafe fn short_backward<V: Simd, const N: usize>(
         for v in 0..N {
             grad[v] = grad[v].sub(V::splat(mean)).mul(weights[v]);
         }
-        put(weights, scores, n);
         put(grad, grads, n);
         mean
     }
 }
 
 #[inline(always)]
-unsafe fn long_backward<V: Simd>(weights: *mut V::T, grads: *mut V::T, n: usize) -> V::T {
+unsafe fn long_grads<V: Simd>(weights: *mut V::T, grads: *mut V::T, n: usize) -> V::T {
     // SAFETY: n numbers each.
     unsafe {
         exponentiate::<V>(weights, n);
