@@ -87,6 +87,14 @@ pub enum Base<'a, T> {
     Row(&'a [T]),
 }
 
+/// As [`Base`], for the kernels.
+#[derive(Clone, Copy)]
+pub(crate) enum RawBase<T> {
+    Nothing,
+    There,
+    Row(*const T),
+}
+
 /// A product as the kernels take it: C `[m, n]`, row after row, = base + A `[m, k]` · B `[k, n]`.
 #[derive(Clone, Copy)]
 pub(crate) struct Strided<T> {
@@ -98,10 +106,7 @@ pub(crate) struct Strided<T> {
     pub(crate) b: *const T,
     pub(crate) b_strides: Strides,
     pub(crate) c: *mut T,
-    /// Add to C.
-    pub(crate) add: bool,
-    /// Add to these n numbers.
-    pub(crate) bias: Option<*const T>,
+    pub(crate) base: RawBase<T>,
     /// On all threads.
     pub(crate) threads: bool,
 }
@@ -185,14 +190,13 @@ impl Cpu {
     /// A product that was checked.
     fn run<T: Real>(&self, [a, b]: [Matrix<T>; 2], threads: bool, base: Base<T>, to: &mut [T]) {
         let (m, k, n) = (a.rows, a.columns, b.columns);
-        let bias = if let Base::Row(bias) = base { Some(bias) } else { None };
         if m * n * k == 0 {
-            match bias {
-                Some(bias) if n > 0 => {
-                    to.chunks_exact_mut(n).for_each(|to| to.copy_from_slice(bias));
+            match base {
+                Base::Nothing => to.fill(T::ZERO),
+                Base::There => {}
+                Base::Row(bias) => {
+                    to.chunks_exact_mut(n.max(1)).for_each(|to| to.copy_from_slice(bias));
                 }
-                _ if base == Base::Nothing => to.fill(T::ZERO),
-                _ => {}
             }
             return;
         }
@@ -205,8 +209,11 @@ impl Cpu {
             b: b.data.as_ptr(),
             b_strides: b.strides,
             c: to.as_mut_ptr(),
-            add: base == Base::There,
-            bias: bias.map(<[T]>::as_ptr),
+            base: match base {
+                Base::Nothing => RawBase::Nothing,
+                Base::There => RawBase::There,
+                Base::Row(bias) => RawBase::Row(bias.as_ptr()),
+            },
             threads,
         };
         // SAFETY: both matrices were found to lie within their slices when they were made; `to` is
@@ -252,7 +259,7 @@ impl<T: Real> Strided<T> {
     /// # Safety
     /// C and the bias are there, and the row is the calling task's alone.
     unsafe fn lay_bias(&self, row: usize) {
-        if let Some(bias) = self.bias {
+        if let RawBase::Row(bias) = self.base {
             // SAFETY: the caller's.
             unsafe { self.at(row, 0).copy_from_nonoverlapping(bias, self.n) }
         }
@@ -273,7 +280,7 @@ impl<T: Real> Strided<T> {
                 self.at(0, from),
                 1,
                 self.n as isize,
-                self.add || self.bias.is_some(),
+                !matches!(self.base, RawBase::Nothing),
                 self.a,
                 self.a_strides.column as isize,
                 self.a_strides.row as isize,
@@ -298,7 +305,7 @@ impl<T: Real> Strided<T> {
 pub(crate) unsafe fn matmul<T: Real>(p: Strided<T>) {
     // SAFETY: the caller's; no two tasks have a row, or a column, in common.
     unsafe {
-        if p.bias.is_some() && p.threads {
+        if matches!(p.base, RawBase::Row(_)) && p.threads {
             tasks::runs(p.m, 16, &|row| p.lay_bias(row));
         } else {
             (0..p.m).for_each(|row| p.lay_bias(row));

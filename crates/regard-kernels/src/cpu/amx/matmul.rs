@@ -1,13 +1,13 @@
 //! Products of whole matrices.
 
 use super::operand::{Operand, pack};
-use super::square::{Base, Corner, Square, has_nan, multiply, plainly, write};
+use super::square::{Corner, Square, has_nan, multiply, plainly, write};
 use super::{SIDE, Tiles};
 use crate::cpu::scratch::{self, Large};
 use crate::cpu::shared::Shared;
 use crate::cpu::tasks;
 use crate::step::denormal::Flushed;
-use crate::step::matmul::{Strided, Strides};
+use crate::step::matmul::{RawBase, Strided, Strides};
 use std::ops::Range;
 
 /// Columns of the blocks of B that are packed.
@@ -100,7 +100,7 @@ unsafe fn of_depth(p: &Strided<f32>, from: usize, depth: usize, to: &mut [f32]) 
     // SAFETY: the caller's.
     let (a, b) = unsafe { (p.a.add(from * p.a_strides.column), p.b.add(from * p.b_strides.row)) };
     let k = depth.min(p.k - from);
-    Strided { k, a, b, c: to.as_mut_ptr(), add: false, bias: None, threads: false, ..*p }
+    Strided { k, a, b, c: to.as_mut_ptr(), base: RawBase::Nothing, threads: false, ..*p }
 }
 
 /// Adds a row of the parts of a product to its base.
@@ -109,15 +109,13 @@ unsafe fn of_depth(p: &Strided<f32>, from: usize, depth: usize, to: &mut [f32]) 
 /// The row is the calling task's alone.
 unsafe fn add_up(p: &Strided<f32>, row: usize, parts: &[f32]) {
     let (n, size) = (p.n, p.m * p.n);
-    // SAFETY: C has m rows of n numbers, the bias n.
-    let (to, bias) = unsafe {
-        let to = std::slice::from_raw_parts_mut(p.at(row, 0), n);
-        (to, p.bias.map(|bias| std::slice::from_raw_parts(bias, n)))
-    };
-    match bias {
-        Some(bias) => to.copy_from_slice(bias),
-        None if !p.add => to.fill(0.0),
-        None => {}
+    // SAFETY: C has m rows of n numbers.
+    let to = unsafe { std::slice::from_raw_parts_mut(p.at(row, 0), n) };
+    match p.base {
+        RawBase::Nothing => to.fill(0.0),
+        RawBase::There => {}
+        // SAFETY: the bias has n numbers.
+        RawBase::Row(bias) => to.copy_from_slice(unsafe { std::slice::from_raw_parts(bias, n) }),
     }
     for part in parts.chunks_exact(size) {
         for (to, x) in to.iter_mut().zip(&part[row * n..]) {
@@ -217,12 +215,12 @@ impl Block<'_> {
 ///
 /// # Safety
 /// The product has this column.
-unsafe fn base(p: &Strided<f32>, depth: usize, column: usize) -> Base {
-    match p.bias {
-        _ if depth > 0 || p.add => Base::There,
+unsafe fn base(p: &Strided<f32>, depth: usize, column: usize) -> RawBase<f32> {
+    match p.base {
+        _ if depth > 0 => RawBase::There,
         // SAFETY: the caller's; the bias has a number for each.
-        Some(bias) => Base::Row(unsafe { bias.add(column) }),
-        None => Base::Nothing,
+        RawBase::Row(bias) => RawBase::Row(unsafe { bias.add(column) }),
+        base => base,
     }
 }
 

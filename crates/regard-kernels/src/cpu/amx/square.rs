@@ -2,6 +2,7 @@
 
 use super::operand::{Operand, places};
 use super::{SIDE, SLAB, TILE, Tiles};
+use crate::step::matmul::RawBase;
 use std::arch::asm;
 use std::arch::x86_64::*;
 
@@ -106,17 +107,8 @@ impl Corner {
     }
 }
 
-/// What a square is added to.
-#[derive(Clone, Copy)]
-pub(super) enum Base {
-    Nothing,
-    There,
-    /// The same numbers for every row.
-    Row(*const f32),
-}
-
 #[target_feature(enable = "avx512f")]
-pub(super) unsafe fn write(square: &Square, corner: Corner, base: Base) {
+pub(super) unsafe fn write(square: &Square, corner: Corner, base: RawBase<f32>) {
     // SAFETY: the corner has its rows and columns, the base too; columns beyond are masked.
     unsafe {
         for from in [0, 16] {
@@ -125,16 +117,16 @@ pub(super) unsafe fn write(square: &Square, corner: Corner, base: Base) {
             }
             let mask = places(corner.columns - from);
             let row = match base {
-                Base::Row(row) => _mm512_maskz_loadu_ps(mask, row.add(from)),
+                RawBase::Row(row) => _mm512_maskz_loadu_ps(mask, row.add(from)),
                 _ => _mm512_setzero_ps(),
             };
             for r in 0..corner.rows {
                 let to = corner.to.add(r * corner.row + from);
                 let x = _mm512_load_ps(square.0.as_ptr().add(r * SIDE + from));
                 let x = match base {
-                    Base::Nothing => x,
-                    Base::There => _mm512_add_ps(x, _mm512_maskz_loadu_ps(mask, to)),
-                    Base::Row(_) => _mm512_add_ps(x, row),
+                    RawBase::Nothing => x,
+                    RawBase::There => _mm512_add_ps(x, _mm512_maskz_loadu_ps(mask, to)),
+                    RawBase::Row(_) => _mm512_add_ps(x, row),
                 };
                 _mm512_mask_storeu_ps(to, mask, x);
             }
