@@ -23,7 +23,7 @@ pub(crate) fn rows<T: Send>(to: &mut [T], width: usize, f: impl Fn(usize, &mut [
     }
 }
 
-/// Calls `f` with each chunk of `size` and its index, at least `least` of them in a task. By
+/// Calls `f` with each chunk of `size` and its index, `least` of them or a little more in a task. By
 /// reference, so that rayon's machinery is compiled once for a type and not for each `f`.
 pub(crate) fn chunks<T: Send>(
     to: &mut [T],
@@ -31,7 +31,8 @@ pub(crate) fn chunks<T: Send>(
     least: usize,
     f: &(dyn Fn(usize, &mut [T]) + Sync),
 ) {
-    to.par_chunks_mut(size).enumerate().with_min_len(least).for_each(|(at, to)| f(at, to));
+    let chunks = to.par_chunks_mut(size).enumerate();
+    chunks.with_min_len(least).with_max_len(2 * least).for_each(|(at, to)| f(at, to));
 }
 
 /// Fills a slice.

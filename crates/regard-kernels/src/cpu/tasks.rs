@@ -9,7 +9,7 @@ pub(crate) fn each(count: usize, task: &(dyn Fn(usize) + Sync)) {
     (0..count).into_par_iter().with_max_len(1).for_each(task);
 }
 
-/// Runs small tasks 0..count, at least `least` of them in a row.
+/// Runs small tasks 0..count, at least `least` of them in a row and at most twice as many.
 pub(crate) fn runs(count: usize, least: usize, task: &(dyn Fn(usize) + Sync)) {
-    (0..count).into_par_iter().with_min_len(least).for_each(task);
+    (0..count).into_par_iter().with_min_len(least).with_max_len(2 * least).for_each(task);
 }

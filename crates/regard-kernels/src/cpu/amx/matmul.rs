@@ -20,9 +20,11 @@ const DEPTH: usize = 512;
 const ROWS: usize = 64;
 /// Columns so many that each block of them is a task of its own.
 const WIDE: usize = 8 * COLUMNS;
-/// Depth worth a task of its own, where the result is at most `SMALL`, in at most so many parts.
+/// Depth worth a task of its own, where the result is at most `SMALL`, in so many parts: with fewer
+/// a slow core would be waited for.
 const DEEP: usize = 512;
 const SMALL: usize = 1 << 19;
+const FEWEST_PARTS: usize = 4;
 const MOST_PARTS: usize = 8;
 
 /// Whether this is the fastest way, by what each costs in picoseconds of one core, as measured on
@@ -49,7 +51,7 @@ pub(in super::super) unsafe fn matmul(p: Strided<f32>) {
     // SAFETY: the caller's; parts of the depth lie within the operands and write results of their
     // own, and so do blocks of columns.
     unsafe {
-        if p.threads && parts >= 2 && size <= SMALL {
+        if p.threads && parts >= FEWEST_PARTS && size <= SMALL {
             by_depth(&p, parts);
         } else if p.threads && p.n >= WIDE {
             tasks::each(p.n.div_ceil(COLUMNS), &|at| {
