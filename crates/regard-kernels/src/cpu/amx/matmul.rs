@@ -18,8 +18,9 @@ const BLOCK: usize = 256 * COLUMNS;
 const DEPTH: usize = 512;
 /// Rows of A that a task packs.
 const ROWS: usize = 64;
-/// Columns so many that each block of them is a task of its own.
+/// Columns so many that each block of them is a task of its own, by so many rows.
 const WIDE: usize = 8 * COLUMNS;
+const TALL: usize = 640;
 /// Depth worth a task of its own, where the result is at most `SMALL`, in so many parts: with fewer
 /// a slow core would be waited for.
 const DEEP: usize = 512;
@@ -54,14 +55,27 @@ pub(in super::super) unsafe fn matmul(p: Strided<f32>) {
         if p.threads && parts >= FEWEST_PARTS && size <= SMALL {
             by_depth(&p, parts);
         } else if p.threads && p.n >= WIDE {
-            tasks::each(p.n.div_ceil(COLUMNS), &|at| {
-                let from = at * COLUMNS;
-                by_columns(&p, [from, COLUMNS.min(p.n - from)], false);
+            let rows = TALL.min(p.m);
+            let strips = p.m.div_ceil(rows);
+            tasks::each(p.n.div_ceil(COLUMNS) * strips, &|task| {
+                let (from, row) = (task / strips * COLUMNS, task % strips * rows);
+                let part = of_rows(&p, row, rows);
+                by_columns(&part, [from, COLUMNS.min(p.n - from)], false);
             });
         } else {
             whole(&p);
         }
     }
+}
+
+/// The part of a product that some of its rows make.
+///
+/// # Safety
+/// It has the first of them.
+unsafe fn of_rows(p: &Strided<f32>, from: usize, rows: usize) -> Strided<f32> {
+    // SAFETY: the caller's.
+    let (a, c) = unsafe { (p.a.add(from * p.a_strides.row), p.at(from, 0)) };
+    Strided { m: rows.min(p.m - from), a, c, ..*p }
 }
 
 /// Block after block of columns.
