@@ -88,6 +88,7 @@ TUNED_MALLOC = {
 }
 
 TURN_MS = 200.0  # a turn repeats the case for about this long, and its median counts
+LEAST = 3  # repetitions at least: the first after a rest finds cold caches and sleeping cores
 # After a parallel region the threads of a waiting OpenMP pool go on spinning (up to 200 ms, by implementation) and
 # would take a core from whoever comes next.
 REST_S = 0.3
@@ -433,7 +434,7 @@ def measure(case, which, asked, ours, peers, ruler, rounds):
     engines = [ours, *peers]
     repetitions, times, product_ms = {}, {engine.name: [] for engine in engines}, []
     for engine in engines:  # warm up, and see how many repetitions fill a turn
-        repetitions[engine.name] = max(1, round(TURN_MS / max(engine.turn(case, which, 2), 1e-3)))
+        repetitions[engine.name] = max(LEAST, round(TURN_MS / max(engine.turn(case, which, 2), 1e-3)))
     for _ in range(rounds):
         for engine in engines:
             times[engine.name].append(engine.turn(case, which, repetitions[engine.name]))
