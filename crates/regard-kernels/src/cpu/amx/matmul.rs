@@ -18,7 +18,8 @@ const BLOCK: usize = 256 * COLUMNS;
 const DEPTH: usize = 512;
 /// Rows of A that a task packs.
 const ROWS: usize = 64;
-/// Columns so many that each block of them is a task of its own, by so many rows.
+/// Columns so many that each block of them is a task of its own, by half the rows, and by so many at
+/// least.
 const WIDE: usize = 8 * COLUMNS;
 const TALL: usize = 640;
 /// Depth worth a task of its own, where the result is at most `SMALL`, in so many parts: with fewer
@@ -55,7 +56,7 @@ pub(in super::super) unsafe fn matmul(p: Strided<f32>) {
         if p.threads && parts >= FEWEST_PARTS && size <= SMALL {
             by_depth(&p, parts);
         } else if p.threads && p.n >= WIDE {
-            let rows = TALL.min(p.m);
+            let rows = p.m.div_ceil(2).next_multiple_of(ROWS).max(TALL);
             let strips = p.m.div_ceil(rows);
             tasks::each(p.n.div_ceil(COLUMNS) * strips, &|task| {
                 let (from, row) = (task / strips * COLUMNS, task % strips * rows);
