@@ -6,7 +6,7 @@
 use super::additive::{Form, value, value_and_slope};
 use super::narrow::{four, put, row};
 use super::row::{AHEAD, KeyGrads, RowScore, Rows, Term};
-use super::simd::Simd;
+use super::simd::{Simd, ask};
 use crate::Real;
 
 /// As `row::key_grads`, for an additive score: both gradients in one walk along the pairs.
@@ -31,9 +31,9 @@ pub(super) unsafe fn key_grads<V: Simd>(
                     if e + AHEAD < limit {
                         let (i, pair) =
                             (r.queries.at(e + AHEAD, first), r.pairs.at(e + AHEAD, first, j));
-                        V::prefetch(r.q.at(h, i));
-                        V::prefetch(r.grad_out.at(h, i));
-                        V::prefetch(numbers.add(2 * pair));
+                        ask(r.q.at(h, i));
+                        ask(r.grad_out.at(h, i));
+                        ask(numbers.add(2 * pair));
                     }
                     let (i, pair) = (r.queries.at(e, first), r.pairs.at(e, first, j));
                     let grad_out = V::load_upto(r.grad_out.at(h, i), r.dv);
@@ -190,8 +190,8 @@ unsafe fn look<V: Simd, const WHOLE: bool>(x: &Walk<V>, part: Part, held: &mut H
         while e < to {
             if e + AHEAD < limit {
                 for i in four(queries, e + AHEAD, limit) {
-                    V::prefetch(q.add(i * q_row));
-                    V::prefetch(grad_out.add(i * grad_row));
+                    ask(q.add(i * q_row));
+                    ask(grad_out.add(i * grad_row));
                 }
             }
             let four = four(queries, e, to);

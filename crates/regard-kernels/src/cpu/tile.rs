@@ -9,7 +9,7 @@
 
 use super::problem::{Block, Problem, tiles};
 use super::shared::Shared;
-use super::simd::ask;
+use super::simd::ask_row;
 use super::weights::Rule;
 use super::{BLOCK, Rows, TILE, scratch};
 use crate::Real;
@@ -94,15 +94,12 @@ fn write_out<T: Real>(p: &Problem<T>, block: &Block, out: &[T], factor: &[T], ro
 /// Asks for a share of the places of the block's output and of the queries of the next block, a
 /// little with each tile: at once they would take as long as they do unasked.
 fn ask_share<T: Real>(p: &Problem<T>, block: &Block, [step, steps]: [usize; 2], rows: &Rows<T>) {
-    let line = 64 / size_of::<T>();
     let Block { b, h, i0, n, .. } = *block;
     for i in i0 + n * step / steps..i0 + n * (step + 1) / steps {
         // SAFETY: a row of this block.
-        let out = unsafe { rows.out.row(b, h, i) };
-        (0..p.s.dv).step_by(line).for_each(|x| ask(out.wrapping_add(x)));
+        ask_row(unsafe { rows.out.row(b, h, i) }, p.s.dv);
         if i + BLOCK < p.s.nq {
-            let q = p.q.row(b, h, i + BLOCK);
-            q.iter().step_by(line).for_each(|x| ask(x));
+            ask_row(p.q.row(b, h, i + BLOCK).as_ptr(), p.s.dq);
         }
     }
 }

@@ -169,12 +169,6 @@ pub(crate) trait Simd: Copy {
         }
     }
 
-    /// As [`ask`].
-    #[inline(always)]
-    unsafe fn prefetch(at: *const Self::T) {
-        ask(at);
-    }
-
     /// The largest lane; NaN loses.
     #[inline(always)]
     unsafe fn largest(self) -> Self::T {
@@ -314,6 +308,16 @@ pub(crate) fn ask<T>(at: *const T) {
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = at;
+}
+
+/// Asks for all lines of a row of `n` numbers.
+#[inline(always)]
+pub(crate) fn ask_row<T>(row: *const T, n: usize) {
+    let mut at = 0;
+    while at < n {
+        ask(row.wrapping_add(at));
+        at += 64 / size_of::<T>();
+    }
 }
 
 /// As [`Simd::exp_parts`]; apart, so that a path may have it as a function of its own.
