@@ -233,12 +233,12 @@ def torch_step(name):
     size = {letter: int(n) for letter, n in re.findall(r"([btdhvne])(\d+)", name.split("-", 3)[3])}
 
     def stepping(model, loss, fused):
-        optimiser = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=fused, foreach=not fused)
+        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=fused, foreach=not fused)
 
         def step():
-            optimiser.zero_grad()
+            optimizer.zero_grad()
             loss().backward()
-            optimiser.step()
+            optimizer.step()
 
         return step
 
@@ -517,7 +517,7 @@ def markdown(rows):
     return "\n".join(lines)
 
 
-COLOURS = {FORWARD: "#2a6f97", BOTH: "#89b6d0", STEP: "#6a994e"}
+COLORS = {FORWARD: "#2a6f97", BOTH: "#89b6d0", STEP: "#6a994e"}
 
 
 def draw(rows, path, threads):
@@ -531,16 +531,16 @@ def draw(rows, path, threads):
 
     figure, axes = pyplot.subplots(figsize=(9, 1.2 + 0.34 * len(rows)), layout="constrained")
     for place, row in enumerate(rows):
-        colour = COLOURS[row.which]
+        color = COLORS[row.which]
         reach = [[row.ratio - min(row.ratios)], [max(row.ratios) - row.ratio]]
-        axes.barh(place, row.ratio - 1, left=1, color=colour, height=0.75)
+        axes.barh(place, row.ratio - 1, left=1, color=color, height=0.75)
         axes.errorbar(row.ratio, place, xerr=reach, color="#555", linewidth=1)
         axes.text(max(*row.ratios, row.asked or 0) * 1.06, place, f"{row.ratio:.2f}", va="center", fontsize=8)
         if row.asked is not None:
             axes.plot([row.asked] * 2, [place - 0.42, place + 0.42], color="#d1495b", linewidth=2.5)
     axes.plot([], [], color="#d1495b", linewidth=2.5, label="asked")
-    for which, colour in COLOURS.items():
-        axes.barh([0], [0], color=colour, label=which)
+    for which, color in COLORS.items():
+        axes.barh([0], [0], color=color, label=which)
     axes.axvline(1, color="black", linewidth=1)
     axes.set_yticks(range(len(rows)), [row.case if row.which != BOTH else "" for row in rows], fontsize=8)
     axes.invert_yaxis()

@@ -6,7 +6,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use regard_cli::attend::attend_bytes;
-use regard_cli::options::{NormaliserName, Options, ScoreName};
+use regard_cli::options::{NormalizerName, Options, ScoreName};
 use regard_cli::room::Limits;
 
 /// Sizes that a few bytes can name must not fill the memory or the afternoon.
@@ -15,12 +15,12 @@ const LIMITS: Limits = Limits { bytes: 1 << 22, pairs: 1 << 16 };
 fuzz_target!(|file: &[u8]| {
     let mut options = Options { weights: true, lse: true, ..Options::default() };
     options.machine.threads = Some(1);
-    for (score, normaliser, causal, reference) in [
-        (ScoreName::ScaledDot, NormaliserName::Softmax, true, false),
-        (ScoreName::Additive, NormaliserName::Entmax15, false, false),
-        (ScoreName::Dot, NormaliserName::Sample, true, true),
+    for (score, normalizer, causal, reference) in [
+        (ScoreName::ScaledDot, NormalizerName::Softmax, true, false),
+        (ScoreName::Additive, NormalizerName::Entmax15, false, false),
+        (ScoreName::Dot, NormalizerName::Sample, true, true),
     ] {
-        let options = Options { score, normaliser, causal, reference, ..options.clone() };
+        let options = Options { score, normalizer, causal, reference, ..options.clone() };
         let _ = attend_bytes(file, &options, LIMITS);
     }
 });

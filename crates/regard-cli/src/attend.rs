@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use half::{bf16, f16};
 use regard_kernels::{
-    Backward, Element, Forward, Gradients, Normaliser, Real, Saved, View, ViewMut, reference,
+    Backward, Element, Forward, Gradients, Normalizer, Real, Saved, View, ViewMut, reference,
 };
 use safetensors::Dtype;
 use std::fs;
@@ -18,7 +18,7 @@ use std::path::PathBuf;
 /// Attention on its own, on files
 #[derive(Args, Debug)]
 #[command(
-    long_about = "Attention on its own, on files: weights = normalise(score(q, k) + bias, where \
+    long_about = "Attention on its own, on files: weights = normalize(score(q, k) + bias, where \
                   mask), out = weights · v.",
     after_long_help = HELP,
     after_help = "`regard attend --help` says which tensors are read and written, with examples."
@@ -68,7 +68,7 @@ Examples:
   regard attend in.safetensors --out out.safetensors --window 128,0 --weights
 
   # Bahdanau's additive attention (the file has w), with exact zeros
-  regard attend in.safetensors --out out.safetensors --score additive --normaliser sparsemax
+  regard attend in.safetensors --out out.safetensors --score additive --normalizer sparsemax
 
   # GATv2 on a graph (the file has w and edges)
   regard attend in.safetensors --out out.safetensors --score additive --activation leaky-relu
@@ -86,7 +86,7 @@ impl Command {
         let (outputs, notes) = attend(&input, &self.options, Limits::of_machine())
             .with_context(|| self.input.display().to_string())?;
         drop(input);
-        tensors::write(&self.out, &tensors::serialise(&outputs)?)?;
+        tensors::write(&self.out, &tensors::serialize(&outputs)?)?;
         for output in &outputs {
             writeln!(to, "{output}")?;
         }
@@ -101,7 +101,7 @@ impl Command {
 /// The bytes of an input file to the bytes of its output file.
 pub fn attend_bytes(input: &[u8], options: &Options, limits: Limits) -> Result<Vec<u8>> {
     options.check()?;
-    tensors::serialise(&attend(input, options, limits)?.0)
+    tensors::serialize(&attend(input, options, limits)?.0)
 }
 
 /// The outputs, and what of the file was left aside.
@@ -225,13 +225,13 @@ where
     let s = spec.check(&q, &k, &v)?;
     room.check_pairs(&s)?;
     let (rows, whole) = ([s.b, s.hq, s.nq], [s.b, s.hq, s.nq, s.nk]);
-    let normaliser = spec.normaliser;
-    let hard = normaliser.is_hard();
+    let normalizer = spec.normalizer;
+    let hard = normalizer.is_hard();
     // What backward needs of forward.
     let differentiate = inputs.grad_out.is_some();
-    let saves_lse = differentiate && normaliser == Normaliser::Softmax;
+    let saves_lse = differentiate && normalizer == Normalizer::Softmax;
     let saves_threshold =
-        differentiate && matches!(normaliser, Normaliser::Sparsemax | Normaliser::Entmax15);
+        differentiate && matches!(normalizer, Normalizer::Sparsemax | Normalizer::Entmax15);
 
     let mut out = room.zeros::<E>("out", &s.out())?;
     let mut lse = room.zeros_if::<T>(options.lse || saves_lse, "lse", &rows)?;
@@ -334,7 +334,7 @@ where
         }
         None => None,
     };
-    let hard = spec.normaliser.is_hard();
+    let hard = spec.normalizer.is_hard();
     Ok(Results {
         out: narrowed(output.out),
         weights: options.weights.then(|| narrowed(output.weights)),

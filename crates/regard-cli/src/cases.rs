@@ -19,7 +19,7 @@ pub enum Pass {
     Forward,
     /// The output, what backward needs of it, and every gradient.
     ForwardBackward,
-    /// Forward, backward and the optimiser: a step of training.
+    /// Forward, backward and the optimizer: a step of training.
     Step,
 }
 
@@ -489,7 +489,7 @@ fn normal<E: Element>(stream: u32, n: usize) -> Vec<E> {
     scaled_normal(stream, n, 1)
 }
 
-/// The same, divided by the square root of a width, as layers are initialised.
+/// The same, divided by the square root of a width, as layers are initialized.
 fn scaled_normal<E: Element>(stream: u32, n: usize, width: usize) -> Vec<E> {
     let scale = 1.0 / (width as f64).sqrt();
     let uniform = |word: u32| (f64::from(word) + 0.5) / 4294967296.0;

@@ -5,7 +5,7 @@ use crate::machine::Machine;
 use anyhow::{Context, Result, ensure};
 use clap::{Args, ValueEnum};
 use regard_kernels::{
-    Activation, Bias, Broadcast, Dropout, Mask, Normaliser, Real, Relative, Score, Segments, Spec,
+    Activation, Bias, Broadcast, Dropout, Mask, Normalizer, Real, Relative, Score, Segments, Spec,
     Window,
 };
 
@@ -42,15 +42,15 @@ pub struct Options {
     pub offset: Option<isize>,
 
     /// How the scores of a row become its weights
-    #[arg(long, value_enum, default_value_t, help_heading = "Normaliser")]
-    pub normaliser: NormaliserName,
+    #[arg(long, value_enum, default_value_t, help_heading = "Normalizer")]
+    pub normalizer: NormalizerName,
 
     /// Zero each weight with probability P, and divide the others by 1 − P
-    #[arg(long, value_name = "P", allow_hyphen_values = true, help_heading = "Normaliser")]
+    #[arg(long, value_name = "P", allow_hyphen_values = true, help_heading = "Normalizer")]
     pub dropout: Option<f64>,
 
-    /// What dropout and `--normaliser sample` draw from
-    #[arg(long, value_name = "N", default_value_t, help_heading = "Normaliser")]
+    /// What dropout and `--normalizer sample` draw from
+    #[arg(long, value_name = "N", default_value_t, help_heading = "Normalizer")]
     pub seed: u64,
 
     /// Type of q, k, v, out and their gradients [default: q's own]
@@ -101,9 +101,9 @@ pub enum ActivationName {
     Identity,
 }
 
-/// The normalisers, by name.
+/// The normalizers, by name.
 #[derive(ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum NormaliserName {
+pub enum NormalizerName {
     /// exp(s), divided by its sum
     #[default]
     Softmax,
@@ -163,16 +163,16 @@ impl Options {
         Ok(())
     }
 
-    /// The normaliser, with its seed.
-    pub fn normaliser(&self) -> Normaliser {
-        match self.normaliser {
-            NormaliserName::Softmax => Normaliser::Softmax,
-            NormaliserName::Sparsemax => Normaliser::Sparsemax,
-            NormaliserName::Entmax15 => Normaliser::Entmax15,
-            NormaliserName::Sigmoid => Normaliser::Sigmoid,
-            NormaliserName::None => Normaliser::None,
-            NormaliserName::Argmax => Normaliser::Argmax,
-            NormaliserName::Sample => Normaliser::Sample { seed: self.seed },
+    /// The normalizer, with its seed.
+    pub fn normalizer(&self) -> Normalizer {
+        match self.normalizer {
+            NormalizerName::Softmax => Normalizer::Softmax,
+            NormalizerName::Sparsemax => Normalizer::Sparsemax,
+            NormalizerName::Entmax15 => Normalizer::Entmax15,
+            NormalizerName::Sigmoid => Normalizer::Sigmoid,
+            NormalizerName::None => Normalizer::None,
+            NormalizerName::Argmax => Normalizer::Argmax,
+            NormalizerName::Sample => Normalizer::Sample { seed: self.seed },
         }
     }
 
@@ -227,7 +227,7 @@ impl Options {
             score,
             mask,
             bias,
-            normaliser: self.normaliser(),
+            normalizer: self.normalizer(),
             dropout: self.dropout.map(|p| Dropout { p, seed: self.seed }),
             offset: self.offset,
         })

@@ -5,7 +5,7 @@ use anyhow::Result;
 use regard::{
     BlockConfig, ContextConfig, CrossEntropy, DType, DecoderConfig, EncoderBlock, EncoderConfig,
     Graph, GraphAttentionNetwork, GraphNetworkConfig, Linear, Mask, MechanismConfig, Mode,
-    Nonlinearity, Optimiser, Parameters, Random, RecurrentConfig, Rule, ScoreConfig, Sentences,
+    Nonlinearity, Optimizer, Parameters, Random, RecurrentConfig, Rule, ScoreConfig, Sentences,
     Seq2Seq, Seq2SeqConfig, Tensor,
 };
 use regard_kernels::Cpu;
@@ -32,8 +32,8 @@ impl Step {
             Self::Gru => Box::new(Gru::new(&parameters, &random)?),
             Self::Gat => Box::new(Gat::new(&parameters, &random)?),
         };
-        let optimiser = Optimiser::new(&parameters, Rule::adam_w())?;
-        Ok(Box::new(Training { model, random, optimiser }))
+        let optimizer = Optimizer::new(&parameters, Rule::adam_w())?;
+        Ok(Box::new(Training { model, random, optimizer }))
     }
 }
 
@@ -49,7 +49,7 @@ trait Model: Send {
 struct Training {
     model: Box<dyn Model>,
     random: Random,
-    optimiser: Optimiser,
+    optimizer: Optimizer,
 }
 
 const RATE: f64 = 1e-4;
@@ -57,7 +57,7 @@ const RATE: f64 = 1e-4;
 impl Work for Training {
     fn run(&mut self, _: Cpu) -> Result<()> {
         let loss = self.model.loss(Mode::Train(&self.random))?;
-        self.optimiser.step(&loss.backward()?, RATE)?;
+        self.optimizer.step(&loss.backward()?, RATE)?;
         Ok(())
     }
 

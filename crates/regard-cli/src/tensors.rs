@@ -140,7 +140,7 @@ impl<'a> Tensors<'a> {
         })
     }
 
-    /// The names that are not known: perhaps misspelt, perhaps there for somebody else.
+    /// The names that are not known: perhaps misspelled, perhaps there for somebody else.
     pub fn others_than(&self, known: &[&str]) -> Vec<&str> {
         self.0.keys().map(String::as_str).filter(|name| !known.contains(name)).collect()
     }
@@ -251,7 +251,7 @@ impl safetensors::View for &Output {
 }
 
 /// The bytes of a safetensors file with these tensors.
-pub fn serialise(outputs: &[Output]) -> Result<Vec<u8>> {
+pub fn serialize(outputs: &[Output]) -> Result<Vec<u8>> {
     let named = outputs.iter().map(|output| (output.name, output));
     safetensors::serialize(named, None).context("the output cannot be put into a safetensors file")
 }

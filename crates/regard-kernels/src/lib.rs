@@ -1,7 +1,7 @@
 //! The attention operator on plain slices.
 //!
 //! ```text
-//! weights = normalise( score(q, k) + bias, where mask )        output = weights · v
+//! weights = normalize( score(q, k) + bias, where mask )        output = weights · v
 //! ```
 //!
 //! [`spec`] says what is computed, [`mod@reference`] computes it in plain loops that can be read top to
@@ -42,7 +42,7 @@ pub use error::Error;
 pub use pages::large_pages;
 pub use random::philox;
 pub use spec::{
-    Activation, Backward, Bias, Broadcast, Dropout, Edges, Forward, Gradients, Mask, Normaliser,
+    Activation, Backward, Bias, Broadcast, Dropout, Edges, Forward, Gradients, Mask, Normalizer,
     OwnScore, Relative, Saved, Score, Segments, Shape, Spec, Window,
 };
 pub use step::{

@@ -6,7 +6,7 @@
 
 use crate::error::Error;
 use crate::random::{Draw, Stream, uniform};
-use crate::spec::{Normaliser, Score, Shape, Spec, arriving, w_of_head};
+use crate::spec::{Normalizer, Score, Shape, Spec, arriving, w_of_head};
 use crate::{Real, View};
 
 /// Everything forward can give. Rows are `[B, Hq, Nq]`.
@@ -18,7 +18,7 @@ pub struct Output<T> {
     pub weights: Vec<T>,
     /// Rows: log Σ exp(score); −∞ for an empty row.
     pub lse: Vec<T>,
-    /// Rows: the threshold of sparsemax and entmax; 0 for the other normalisers.
+    /// Rows: the threshold of sparsemax and entmax; 0 for the other normalizers.
     pub threshold: Vec<T>,
     /// Rows: the chosen key of hard attention; −1 for an empty row and for soft attention.
     pub index: Vec<i64>,
@@ -65,7 +65,7 @@ pub struct Gradients<T> {
     pub relative: Vec<T>,
 }
 
-/// weights = normalise(score(q, k) + bias, where mask), output = weights · v.
+/// weights = normalize(score(q, k) + bias, where mask), output = weights · v.
 ///
 /// ```
 /// use regard_kernels::{Spec, View, reference};
@@ -96,9 +96,9 @@ pub fn forward<T: Real>(
     };
     for (row, (b, h, i)) in rows(&s).enumerate() {
         let scores = row_scores(spec, &s, &q, &k, b, h, i);
-        let normalised = normalise(spec.normaliser, &scores, b * s.hq + h, i);
+        let normalized = normalize(spec.normalizer, &scores, b * s.hq + h, i);
         for (j, &score) in scores.iter().enumerate() {
-            let weight = normalised.weights[j] * keep(spec, &s, b, h, i, j);
+            let weight = normalized.weights[j] * keep(spec, &s, b, h, i, j);
             output.weights[row * s.nk + j] = weight;
             if score != T::NEG_INFINITY {
                 for (d, &x) in v.row(b, h / s.group(), j).iter().enumerate() {
@@ -106,11 +106,11 @@ pub fn forward<T: Real>(
                 }
             }
         }
-        output.lse[row] = normalised.lse;
-        output.threshold[row] = normalised.threshold;
-        if let Some(j) = normalised.index {
+        output.lse[row] = normalized.lse;
+        output.threshold[row] = normalized.threshold;
+        if let Some(j) = normalized.index {
             output.index[row] = j as i64;
-            output.log_prob[row] = scores[j] - normalised.lse;
+            output.log_prob[row] = scores[j] - normalized.lse;
         }
     }
     Ok(output)
@@ -127,7 +127,7 @@ pub fn backward<'a, T: Real>(
 ) -> Result<Gradients<T>, Error> {
     let s = spec.check(&q, &k, &v)?;
     let grads = grads.into();
-    arriving(grads.weights, grads.log_prob, &s, spec.normaliser)?;
+    arriving(grads.weights, grads.log_prob, &s, spec.normalizer)?;
     let offset = spec.position(&s);
     let zeros = |n| vec![T::ZERO; n];
     let (w, own) = match spec.score {
@@ -148,7 +148,7 @@ pub fn backward<'a, T: Real>(
     for (row, (b, h, i)) in rows(&s).enumerate() {
         let hk = h / s.group();
         let scores = row_scores(spec, &s, &q, &k, b, h, i);
-        let normalised = normalise(spec.normaliser, &scores, b * s.hq + h, i);
+        let normalized = normalize(spec.normalizer, &scores, b * s.hq + h, i);
         let grad = grads.out.row(b, h, i);
 
         // out = Σ_j weight_j · keep_j · v_j
@@ -159,15 +159,15 @@ pub fn backward<'a, T: Real>(
             for (d, &x) in v.row(b, hk, j).iter().enumerate() {
                 grad_weights[j] += keep * grad[d] * x;
                 g.v[((b * s.hk + hk) * s.nk + j) * s.dv + d] +=
-                    normalised.weights[j] * keep * grad[d];
+                    normalized.weights[j] * keep * grad[d];
             }
         }
 
         let mut grad_scores =
-            normalise_backward(spec.normaliser, &scores, &normalised.weights, &grad_weights);
-        if let (Some(grads), Some(chosen)) = (grads.log_prob, normalised.index) {
+            normalize_backward(spec.normalizer, &scores, &normalized.weights, &grad_weights);
+        if let (Some(grads), Some(chosen)) = (grads.log_prob, normalized.index) {
             // log p_z = s_z − log Σ_j exp(s_j)
-            let soft = normalise(Normaliser::Softmax, &scores, b * s.hq + h, i).weights;
+            let soft = normalize(Normalizer::Softmax, &scores, b * s.hq + h, i).weights;
             for (j, grad) in grad_scores.iter_mut().enumerate() {
                 let here = if j == chosen { T::ONE } else { T::ZERO };
                 *grad += grads[row] * (here - soft[j]);
@@ -256,7 +256,7 @@ fn keep<T: Real>(spec: &Spec<T>, s: &Shape, b: usize, h: usize, i: usize, j: usi
 }
 
 /// A row of weights, before dropout, and what is remembered of it.
-struct Normalised<T> {
+struct Normalized<T> {
     weights: Vec<T>,
     lse: T,
     threshold: T,
@@ -264,15 +264,15 @@ struct Normalised<T> {
 }
 
 /// From scores to weights; a row of nothing but −∞ has no weight anywhere.
-fn normalise<T: Real>(
-    normaliser: Normaliser,
+fn normalize<T: Real>(
+    normalizer: Normalizer,
     scores: &[T],
     head: usize,
     query: usize,
-) -> Normalised<T> {
+) -> Normalized<T> {
     let largest = scores.iter().copied().fold(T::NEG_INFINITY, T::max);
     let empty = scores.iter().all(|&s| s == T::NEG_INFINITY);
-    let mut row = Normalised {
+    let mut row = Normalized {
         weights: vec![T::ZERO; scores.len()],
         lse: T::NEG_INFINITY,
         threshold: T::ZERO,
@@ -283,11 +283,11 @@ fn normalise<T: Real>(
     }
     let total: T = scores.iter().map(|&s| (s - largest).exp()).sum();
     row.lse = largest + total.ln();
-    match normaliser {
-        Normaliser::Softmax => {
+    match normalizer {
+        Normalizer::Softmax => {
             row.weights = scores.iter().map(|&s| (s - largest).exp() / total).collect();
         }
-        Normaliser::Sparsemax => {
+        Normalizer::Sparsemax => {
             // The threshold τ at which Σ max(s − τ, 0) = 1.
             let sorted = descending(scores.iter().map(|&s| s - largest));
             let mut sum = T::ZERO;
@@ -303,7 +303,7 @@ fn normalise<T: Real>(
             row.threshold = tau + largest;
             row.weights = scores.iter().map(|&s| ((s - largest) - tau).max(T::ZERO)).collect();
         }
-        Normaliser::Entmax15 => {
+        Normalizer::Entmax15 => {
             // The threshold τ at which Σ max(s/2 − τ, 0)² = 1.
             let half = T::of(0.5);
             let sorted = descending(scores.iter().map(|&s| (s - largest) * half));
@@ -326,15 +326,15 @@ fn normalise<T: Real>(
             let root = |&s: &T| ((s - largest) * half - tau).max(T::ZERO);
             row.weights = scores.iter().map(|s| root(s) * root(s)).collect();
         }
-        Normaliser::Sigmoid => {
+        Normalizer::Sigmoid => {
             row.weights = scores.iter().map(|&s| T::ONE / (T::ONE + (-s).exp())).collect();
         }
-        Normaliser::None => {
+        Normalizer::None => {
             let seen = |&s: &T| if s == T::NEG_INFINITY { T::ZERO } else { s };
             row.weights = scores.iter().map(seen).collect();
         }
-        Normaliser::Argmax => row.index = first_largest(scores.iter().copied()),
-        Normaliser::Sample { seed } => {
+        Normalizer::Argmax => row.index = first_largest(scores.iter().copied()),
+        Normalizer::Sample { seed } => {
             let draw = Draw::new(seed, Stream::Sample, head);
             let noisy = scores.iter().enumerate().map(|(j, &s)| {
                 let u = T::of(f64::from(uniform(draw.word(query, j))));
@@ -350,31 +350,31 @@ fn normalise<T: Real>(
 }
 
 /// From the gradient of the weights to that of the scores.
-fn normalise_backward<T: Real>(
-    normaliser: Normaliser,
+fn normalize_backward<T: Real>(
+    normalizer: Normalizer,
     scores: &[T],
     weights: &[T],
     grad: &[T],
 ) -> Vec<T> {
     // softmax, sparsemax, entmax: ds = g ∘ (dp − Σ g·dp / Σ g), with g the derivative's diagonal
-    let centred = |g: Vec<T>| -> Vec<T> {
+    let centered = |g: Vec<T>| -> Vec<T> {
         let total: T = g.iter().copied().sum();
         let mean = g.iter().zip(grad).map(|(&g, &d)| g * d).sum::<T>() / total;
         let safe = if total == T::ZERO { T::ZERO } else { mean };
         g.iter().zip(grad).map(|(&g, &d)| g * (d - safe)).collect()
     };
-    match normaliser {
-        Normaliser::Softmax => centred(weights.to_vec()),
-        Normaliser::Sparsemax => {
+    match normalizer {
+        Normalizer::Softmax => centered(weights.to_vec()),
+        Normalizer::Sparsemax => {
             let support = |&p: &T| if p > T::ZERO { T::ONE } else { T::ZERO };
-            centred(weights.iter().map(support).collect())
+            centered(weights.iter().map(support).collect())
         }
-        Normaliser::Entmax15 => centred(weights.iter().map(|p| p.sqrt()).collect()),
-        Normaliser::Sigmoid => {
+        Normalizer::Entmax15 => centered(weights.iter().map(|p| p.sqrt()).collect()),
+        Normalizer::Sigmoid => {
             weights.iter().zip(grad).map(|(&p, &d)| p * (T::ONE - p) * d).collect()
         }
-        Normaliser::None => grad.to_vec(),
-        Normaliser::Argmax | Normaliser::Sample { .. } => vec![T::ZERO; scores.len()],
+        Normalizer::None => grad.to_vec(),
+        Normalizer::Argmax | Normalizer::Sample { .. } => vec![T::ZERO; scores.len()],
     }
 }
 

@@ -3,17 +3,17 @@
 mod case;
 
 use case::*;
-use regard_kernels::{Activation, Normaliser};
+use regard_kernels::{Activation, Normalizer};
 
 const LENGTHS: [usize; 9] = [1, 2, 3, 17, 63, 64, 65, 129, 257];
 const WIDTHS: [usize; 9] = [1, 3, 8, 31, 59, 64, 111, 128, 256];
 
-/// Every mask, bias and normaliser with one score; the sizes go round while the choices do.
+/// Every mask, bias and normalizer with one score; the sizes go round while the choices do.
 fn every_combination_with(score: ScoreKind) {
     let mut turn = 0;
     for mask in masks() {
         for bias in biases() {
-            for normaliser in NORMALISERS {
+            for normalizer in NORMALIZERS {
                 turn += 1;
                 let lengths = [1, 2, 3, 17, 63, 64, 65];
                 let widths = [1, 3, 8, 31, 17];
@@ -29,7 +29,7 @@ fn every_combination_with(score: ScoreKind) {
                     score,
                     mask,
                     bias,
-                    normaliser,
+                    normalizer,
                     dropout: (turn % 3 == 0).then_some(0.25),
                     arriving: turn % 11 < 5,
                     offset: (turn % 5 == 0).then_some(2),
@@ -118,7 +118,7 @@ fn additive_tanh_keeps_the_rule_at_every_length_and_width() {
 fn additive_tanh_keeps_the_rule_for_small_and_for_large_inputs() {
     // Each magnitude takes another way of computing tanh.
     for (seed, spread) in [1e-3, 0.05, 0.3, 3.0, 8.0, 30.0, 200.0].into_iter().enumerate() {
-        for normaliser in [Normaliser::Softmax, Normaliser::None] {
+        for normalizer in [Normalizer::Softmax, Normalizer::None] {
             for d in [1, 16, 31] {
                 keeps_the_rule(Case {
                     nq: 33,
@@ -126,7 +126,7 @@ fn additive_tanh_keeps_the_rule_for_small_and_for_large_inputs() {
                     d,
                     dv: 8,
                     score: ScoreKind::Additive(Activation::Tanh),
-                    normaliser,
+                    normalizer,
                     spread,
                     seed: seed as u64,
                     ..Case::default()
@@ -138,19 +138,19 @@ fn additive_tanh_keeps_the_rule_for_small_and_for_large_inputs() {
 
 #[test]
 fn logits_of_ten_thousand_keep_the_rule() {
-    for normaliser in NORMALISERS {
+    for normalizer in NORMALIZERS {
         for nq in [2, 33] {
             // Standard deviation 100 each, so scores of ±10⁴ and more.
             let case = Case { nq, nk: 65, d: 8, dv: 8, spread: 100.0, ..Case::default() };
-            keeps_the_rule(Case { normaliser, ..case });
-            keeps_the_rule(Case { normaliser, arriving: true, ..case });
+            keeps_the_rule(Case { normalizer, ..case });
+            keeps_the_rule(Case { normalizer, arriving: true, ..case });
         }
     }
 }
 
 #[test]
 fn few_queries_against_a_long_cache_keep_the_rule() {
-    for (turn, normaliser) in NORMALISERS.into_iter().enumerate() {
+    for (turn, normalizer) in NORMALIZERS.into_iter().enumerate() {
         for nq in [1, 3, 40] {
             for mask in [
                 MaskKind::default(),
@@ -166,7 +166,7 @@ fn few_queries_against_a_long_cache_keep_the_rule() {
                     d: 31,
                     dv: 17,
                     mask,
-                    normaliser,
+                    normalizer,
                     dropout: (turn % 2 == 0).then_some(0.1),
                     arriving: nq > 1,
                     seed: turn as u64,
@@ -214,14 +214,14 @@ fn long_keys_and_long_queries_are_cut_and_added_up_within_the_rule() {
     for (nq, nk, score) in
         [(700, 600, ScoreKind::Dot), (1100, 30, ScoreKind::Dot), (300, 700, score)]
     {
-        for normaliser in [Normaliser::Softmax, Normaliser::Sparsemax, Normaliser::Argmax] {
+        for normalizer in [Normalizer::Softmax, Normalizer::Sparsemax, Normalizer::Argmax] {
             keeps_the_rule(Case {
                 nq,
                 nk,
                 d: 8,
                 dv: 5,
                 score,
-                normaliser,
+                normalizer,
                 bias: BiasKind {
                     key: Some([true, true]),
                     relative: Some((3, false)),
@@ -240,7 +240,7 @@ fn double_precision_agrees_with_the_reference_to_a_few_roundings() {
     let mut turn = 0;
     for score in SCORES {
         for mask in masks() {
-            for normaliser in NORMALISERS {
+            for normalizer in NORMALIZERS {
                 turn += 1;
                 let bias = biases()[turn % 8];
                 agrees_in_double(Case {
@@ -253,7 +253,7 @@ fn double_precision_agrees_with_the_reference_to_a_few_roundings() {
                     score,
                     mask,
                     bias,
-                    normaliser,
+                    normalizer,
                     dropout: (turn % 3 == 0).then_some(0.25),
                     arriving: turn % 11 < 5,
                     strided: turn % 2 == 0,

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used)] // a test that cannot go on says so by its panic
 
 use regard_kernels::{
-    Activation, Backward, Cpu, Forward, Gradients, Normaliser, Saved, Score, Spec, View, ViewMut,
+    Activation, Backward, Cpu, Forward, Gradients, Normalizer, Saved, Score, Spec, View, ViewMut,
 };
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -46,8 +46,8 @@ fn peak(spec: &Spec<f32>, n: usize, d: usize, w: usize) -> usize {
     let mut grad_w = vec![0f32; w];
     let before = LIVE.load(Relaxed);
     PEAK.store(before, Relaxed);
-    let threshold = spec.normaliser == Normaliser::Sparsemax;
-    let hard = spec.normaliser.is_hard();
+    let threshold = spec.normalizer == Normalizer::Sparsemax;
+    let hard = spec.normalizer.is_hard();
     let mut index = vec![0i64; n];
     let (lse, tau) =
         if threshold { (None, Some(&mut rows[..])) } else { (Some(&mut rows[..]), None) };
@@ -86,8 +86,8 @@ fn forward_and_backward_need_memory_linear_in_the_lengths() {
     let w = [0.125f32; 128];
     let dot = Spec::scaled_dot(128);
     let additive = Spec::new(Score::Additive { activation: Activation::Tanh, w: &w });
-    let sparse = Spec { normaliser: Normaliser::Sparsemax, ..dot };
-    let sample = Spec { normaliser: Normaliser::Sample { seed: 1 }, ..dot };
+    let sparse = Spec { normalizer: Normalizer::Sparsemax, ..dot };
+    let sample = Spec { normalizer: Normalizer::Sample { seed: 1 }, ..dot };
     // Each of q, k, v is 2 MiB at 4,096; a square array would be 64 MiB, additive's cube 8 GiB.
     let n = 4096;
     let quarter = peak(&dot, n / 4, 128, 0);

@@ -6,7 +6,7 @@ mod case;
 use case::*;
 use regard_kernels::{
     Activation, Backward, Broadcast, Cpu, Dropout, Edges, Forward, Gradients, Isa, Mask,
-    Normaliser, Saved, Score, Segments, Spec, View, ViewMut, reference,
+    Normalizer, Saved, Score, Segments, Spec, View, ViewMut, reference,
 };
 
 fn cpus() -> impl Iterator<Item = Cpu> {
@@ -15,10 +15,10 @@ fn cpus() -> impl Iterator<Item = Cpu> {
 
 #[test]
 fn a_fully_masked_row_gives_zeros_and_zero_gradients() {
-    for normaliser in NORMALISERS {
+    for normalizer in NORMALIZERS {
         for score in [ScoreKind::Dot, ScoreKind::Additive(Activation::Tanh)] {
             for nq in [2, 70] {
-                let mut case = Case { b: 2, nq, nk: 40, score, normaliser, ..Case::default() };
+                let mut case = Case { b: 2, nq, nk: 40, score, normalizer, ..Case::default() };
                 case.arriving = true;
                 // Position −100: no key is behind or beside the first query.
                 case.mask = MaskKind { causal: true, ..MaskKind::default() };
@@ -29,7 +29,7 @@ fn a_fully_masked_row_gives_zeros_and_zero_gradients() {
                     assert!(r.out.iter().chain(&r.weights).all(|&x| x == 0.0));
                     assert!(r.gradients.iter().flatten().all(|&x| x == 0.0));
                     assert!(r.lse.iter().all(|&x| x == f32::NEG_INFINITY));
-                    if normaliser.is_hard() {
+                    if normalizer.is_hard() {
                         assert!(r.index.iter().all(|&x| x == -1));
                         assert!(r.log_prob.iter().all(|&x| x == 0.0));
                     }
@@ -42,11 +42,11 @@ fn a_fully_masked_row_gives_zeros_and_zero_gradients() {
 #[test]
 fn a_bias_of_minus_infinity_masks() {
     for nq in [3, 33] {
-        for normaliser in NORMALISERS {
+        for normalizer in NORMALIZERS {
             let case = Case {
                 nq,
                 nk: 20,
-                normaliser,
+                normalizer,
                 bias: BiasKind { full: Some([false, false, true, true]), ..BiasKind::default() },
                 arriving: true,
                 ..Case::default()
@@ -61,7 +61,7 @@ fn a_bias_of_minus_infinity_masks() {
             }
             for isa in Isa::ALL.into_iter().filter(|isa| isa.is_available()) {
                 let r = by_bias.fused(isa);
-                assert!(r.out.iter().all(|x| x.is_finite()), "{isa} {normaliser:?}");
+                assert!(r.out.iter().all(|x| x.is_finite()), "{isa} {normalizer:?}");
                 assert!(r.gradients.iter().flatten().all(|x| x.is_finite()));
                 assert!(r.out[4..8].iter().all(|&x| x == 0.0));
                 for (weight, seen) in r.weights.iter().zip(&seen) {
@@ -79,7 +79,7 @@ fn nothing_is_legal_everywhere() {
     {
         for nq in [nq, nq * 11] {
             for score in SCORES {
-                for normaliser in NORMALISERS {
+                for normalizer in NORMALIZERS {
                     for edges in [false, true] {
                         let mask = MaskKind { edges, ..MaskKind::default() };
                         keeps_the_rule(Case {
@@ -89,7 +89,7 @@ fn nothing_is_legal_everywhere() {
                             d,
                             dv,
                             score,
-                            normaliser,
+                            normalizer,
                             mask,
                             ..Case::default()
                         });
@@ -103,8 +103,8 @@ fn nothing_is_legal_everywhere() {
 #[test]
 fn a_row_with_one_key_gives_that_value() {
     for nq in [1, 64] {
-        for normaliser in [Normaliser::Softmax, Normaliser::Sparsemax, Normaliser::Entmax15] {
-            let data = Case { nq, nk: 1, normaliser, ..Case::default() }.data::<f32>();
+        for normalizer in [Normalizer::Softmax, Normalizer::Sparsemax, Normalizer::Entmax15] {
+            let data = Case { nq, nk: 1, normalizer, ..Case::default() }.data::<f32>();
             for isa in Isa::ALL.into_iter().filter(|isa| isa.is_available()) {
                 for row in data.fused(isa).out.chunks_exact(4) {
                     for (out, v) in row.iter().zip(&data.v) {
@@ -120,11 +120,11 @@ fn a_row_with_one_key_gives_that_value() {
 fn infinite_and_undefined_inputs_end_and_do_not_crash() {
     for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
         for score in SCORES {
-            for normaliser in NORMALISERS {
+            for normalizer in NORMALIZERS {
                 for nq in [2, 30] {
                     for edges in [false, true] {
                         let mask = MaskKind { edges, ..MaskKind::default() };
-                        let case = Case { nq, nk: 30, score, normaliser, mask, ..Case::default() };
+                        let case = Case { nq, nk: 30, score, normalizer, mask, ..Case::default() };
                         let mut data = case.data::<f32>();
                         data.q[1] = bad;
                         data.k[17] = bad;
@@ -169,7 +169,7 @@ fn no_edges_give_zeros_and_an_edge_given_twice_counts_once() {
 fn repeated_runs_and_other_thread_counts_give_the_same_bits() {
     let pools = [1, 2, 3]
         .map(|threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap());
-    for (turn, normaliser) in NORMALISERS.into_iter().enumerate() {
+    for (turn, normalizer) in NORMALIZERS.into_iter().enumerate() {
         for edges in [false, true] {
             for (nq, nk) in [(300, 600), (2, 1100), (650, 70)] {
                 let case = Case {
@@ -186,7 +186,7 @@ fn repeated_runs_and_other_thread_counts_give_the_same_bits() {
                         ..BiasKind::default()
                     },
                     mask: MaskKind { edges, ..MaskKind::default() },
-                    normaliser,
+                    normalizer,
                     dropout: Some(0.25),
                     arriving: true,
                     ..Case::default()
@@ -205,12 +205,12 @@ fn repeated_runs_and_other_thread_counts_give_the_same_bits() {
 
 #[test]
 fn asking_for_the_weights_changes_no_bit_and_they_multiply_to_the_output() {
-    for normaliser in NORMALISERS {
+    for normalizer in NORMALIZERS {
         for (nq, edges) in [(3, false), (70, false), (70, true)] {
             let case = Case {
                 nq,
                 nk: 90,
-                normaliser,
+                normalizer,
                 mask: MaskKind { edges, causal: true, ..MaskKind::default() },
                 dropout: Some(0.3),
                 ..Case::default()
@@ -307,7 +307,7 @@ fn sampled_keys_come_as_often_as_their_probability_says() {
         let mut log_prob = vec![0f32; nq];
         let mut out = vec![0f32; nq];
         let spec = Spec {
-            normaliser: Normaliser::Sample { seed: 3 },
+            normalizer: Normalizer::Sample { seed: 3 },
             ..Spec::new(Score::Dot { scale: 1.0 })
         };
         let [q, k] =
@@ -336,7 +336,7 @@ fn sampled_keys_come_as_often_as_their_probability_says() {
 fn equal_scores_choose_the_first_key() {
     for nq in [1, 20] {
         let mut data =
-            Case { nq, nk: 50, normaliser: Normaliser::Argmax, ..Case::default() }.data::<f32>();
+            Case { nq, nk: 50, normalizer: Normalizer::Argmax, ..Case::default() }.data::<f32>();
         data.k.fill(1.0);
         for isa in Isa::ALL.into_iter().filter(|isa| isa.is_available()) {
             assert!(data.fused(isa).index.iter().all(|&j| j == 0));
@@ -437,16 +437,16 @@ fn values_that_are_the_keys_give_the_same_gradients_as_a_copy_of_them() {
     // One array given twice is walked along once.
     for (edges, nq) in [(true, 3), (true, 70), (false, 3), (false, 70)] {
         for d in [3, 8, 16, 31] {
-            for (score, normaliser) in [
-                (ScoreKind::Dot, Normaliser::Softmax),
-                (SCORES[2], Normaliser::Softmax),
-                (SCORES[2], Normaliser::Entmax15),
-                (ScoreKind::Own, Normaliser::Softmax),
-                (SCORES[1], Normaliser::Sample { seed: 2 }),
+            for (score, normalizer) in [
+                (ScoreKind::Dot, Normalizer::Softmax),
+                (SCORES[2], Normalizer::Softmax),
+                (SCORES[2], Normalizer::Entmax15),
+                (ScoreKind::Own, Normalizer::Softmax),
+                (SCORES[1], Normalizer::Sample { seed: 2 }),
             ] {
                 let mask = MaskKind { edges, ..MaskKind::default() };
                 let case =
-                    Case { nq, nk: 40, d, dv: d, score, normaliser, mask, ..Case::default() };
+                    Case { nq, nk: 40, d, dv: d, score, normalizer, mask, ..Case::default() };
                 let mut data = case.data::<f32>();
                 data.v = data.k.clone();
                 let shapes = data.shapes();
@@ -460,11 +460,11 @@ fn values_that_are_the_keys_give_the_same_gradients_as_a_copy_of_them() {
                         let (mut lse, mut rows) = (vec![0f32; nq], vec![0f32; nq]);
                         let mut index = vec![0i64; nq];
                         let to = ViewMut::new(&mut out, shapes[3]).unwrap();
-                        let threshold = normaliser == Normaliser::Entmax15;
+                        let threshold = normalizer == Normalizer::Entmax15;
                         let pass = Forward {
                             lse: Some(&mut lse),
                             threshold: threshold.then_some(&mut rows),
-                            index: normaliser.is_hard().then_some(&mut index),
+                            index: normalizer.is_hard().then_some(&mut index),
                             ..Forward::new(to)
                         };
                         cpu.forward(&data.spec(), q, k, v, pass).unwrap();
@@ -483,7 +483,7 @@ fn values_that_are_the_keys_give_the_same_gradients_as_a_copy_of_them() {
                             ..Gradients::default()
                         };
                         let pass = Backward {
-                            grad_log_prob: normaliser.is_hard().then_some(&data.grad_out[..nq]),
+                            grad_log_prob: normalizer.is_hard().then_some(&data.grad_out[..nq]),
                             ..Backward::new(grad_out, saved, gradients)
                         };
                         cpu.backward(&data.spec(), q, k, v, pass).unwrap();
@@ -501,12 +501,12 @@ fn what_arrives_at_masked_weights_is_not_looked_at() {
     // −∞ and NaN are what the logarithm of a weight of 0 sends back.
     let mask = MaskKind { dense: Some([true; 4]), ..MaskKind::default() };
     for mask in [mask, MaskKind { edges: true, ..mask }, MaskKind { causal: true, ..mask }] {
-        for normaliser in NORMALISERS {
+        for normalizer in NORMALIZERS {
             for nq in [3, 70] {
                 let case =
-                    Case { nq, nk: 100, mask, normaliser, arriving: true, ..Case::default() };
+                    Case { nq, nk: 100, mask, normalizer, arriving: true, ..Case::default() };
                 let (clean, mut data) = (case.data::<f32>(), case.data::<f32>());
-                let scores = Case { normaliser: Normaliser::None, ..case }.data::<f32>();
+                let scores = Case { normalizer: Normalizer::None, ..case }.data::<f32>();
                 let seen = scores.reference().weights;
                 let grads = data.grad_weights.as_mut().unwrap();
                 for (at, grad) in grads.iter_mut().enumerate().filter(|x| seen[x.0] == 0.0) {
@@ -514,7 +514,7 @@ fn what_arrives_at_masked_weights_is_not_looked_at() {
                 }
                 for isa in Isa::ALL.into_iter().filter(|isa| isa.is_available()) {
                     let same = data.fused(isa).bits() == clean.fused(isa).bits();
-                    assert!(same, "{isa} {normaliser:?} {mask:?}");
+                    assert!(same, "{isa} {normalizer:?} {mask:?}");
                 }
             }
         }
@@ -526,8 +526,8 @@ fn a_sampled_key_becomes_likelier_along_the_gradient_of_its_log_probability() {
     for edges in [false, true] {
         for nq in [2, 40] {
             let mask = MaskKind { edges, ..MaskKind::default() };
-            let normaliser = Normaliser::Sample { seed: 5 };
-            let case = Case { nq, nk: 30, mask, normaliser, arriving: true, ..Case::default() };
+            let normalizer = Normalizer::Sample { seed: 5 };
+            let case = Case { nq, nk: 30, mask, normalizer, arriving: true, ..Case::default() };
             for isa in Isa::ALL.into_iter().filter(|isa| isa.is_available()) {
                 let mut data = case.data::<f32>();
                 data.grad_log_prob.as_mut().unwrap().fill(1.0);
@@ -551,14 +551,14 @@ fn gradients_that_cannot_arrive_are_refused() {
     let x = [0f32; 24];
     let view = |n| View::new(&x[..n * 4], [1, 1, n, 4]).unwrap();
     let (q, k) = (view(2), view(3));
-    let say = |normaliser, weights: Option<&[f32]>, log_prob: Option<&[f32]>, lse| {
+    let say = |normalizer, weights: Option<&[f32]>, log_prob: Option<&[f32]>, lse| {
         let saved = Saved { out: Some(q), lse, threshold: None, index: Some(&[0; 2]) };
         let pass = Backward {
             grad_weights: weights,
             grad_log_prob: log_prob,
             ..Backward::new(q, saved, Gradients::default())
         };
-        let spec = Spec { normaliser, ..Spec::scaled_dot(4) };
+        let spec = Spec { normalizer, ..Spec::scaled_dot(4) };
         let arriving = reference::Arriving { out: q, weights, log_prob };
         let by_kernels = Cpu::best().backward(&spec, q, k, k, pass).unwrap_err().to_string();
         let by_reference = reference::backward(&spec, q, k, k, arriving).err();
@@ -568,19 +568,19 @@ fn gradients_that_cannot_arrive_are_refused() {
     };
     let lse = Some(&x[..2]);
     assert_eq!(
-        say(Normaliser::Softmax, Some(&x[..5]), None, lse),
+        say(Normalizer::Softmax, Some(&x[..5]), None, lse),
         "grad_weights has 5 elements, [B, Hq, Nq, Nk] is [1, 1, 2, 3]"
     );
     assert_eq!(
-        say(Normaliser::Argmax, None, Some(&x[..3]), lse),
+        say(Normalizer::Argmax, None, Some(&x[..3]), lse),
         "grad_log_prob has 3 elements, [B, Hq, Nq] = [1, 1, 2] needs 2"
     );
     assert_eq!(
-        say(Normaliser::Softmax, None, Some(&x[..2]), lse),
+        say(Normalizer::Softmax, None, Some(&x[..2]), lse),
         "grad_log_prob was given; Softmax chooses no key"
     );
     assert_eq!(
-        say(Normaliser::Sample { seed: 1 }, None, Some(&x[..2]), None),
+        say(Normalizer::Sample { seed: 1 }, None, Some(&x[..2]), None),
         "grad_log_prob needs the saved lse of Sample { seed: 1 }"
     );
 }

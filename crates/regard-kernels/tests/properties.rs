@@ -5,7 +5,7 @@ mod case;
 use case::*;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
-use regard_kernels::Normaliser;
+use regard_kernels::Normalizer;
 
 fn axes() -> impl Strategy<Value = [bool; 4]> {
     any::<[bool; 4]>()
@@ -52,18 +52,18 @@ prop_compose! {
         score in 0usize..7,
         mask in mask(),
         bias in bias(),
-        normaliser in 0usize..7,
+        normalizer in 0usize..7,
         dropout in proptest::option::of(0.0f64..0.9),
         offset in proptest::option::of(-20isize..160),
         flags in any::<[bool; 3]>(),
         seed in any::<u64>(),
     ) -> Case {
-        let normaliser = match NORMALISERS[normaliser] {
-            Normaliser::Sample { .. } => Normaliser::Sample { seed },
+        let normalizer = match NORMALIZERS[normalizer] {
+            Normalizer::Sample { .. } => Normalizer::Sample { seed },
             other => other,
         };
         Case {
-            b, hq: hk * group, hk, nq, nk, d, dv, score: SCORES[score], mask, bias, normaliser,
+            b, hq: hk * group, hk, nq, nk, d, dv, score: SCORES[score], mask, bias, normalizer,
             dropout, offset, arriving: flags[2], w_per_head: flags[0], spread: 1.0,
             strided: flags[1], seed,
         }
@@ -99,7 +99,7 @@ fn the_parameters_of_ones_own_score_keep_the_rule_over_many_pairs() {
             alibi: true,
             relative: Some((4, false)),
         },
-        normaliser: Normaliser::None,
+        normalizer: Normalizer::None,
         dropout: Some(0.01656992858182132),
         offset: None,
         arriving: false,

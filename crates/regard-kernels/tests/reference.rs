@@ -1,10 +1,10 @@
-//! The oracle itself: gradients by finite differences, normalisers by their definitions.
+//! The oracle itself: gradients by finite differences, normalizers by their definitions.
 #![allow(clippy::unwrap_used)] // a test that cannot go on says so by its panic
 
 mod case;
 
 use case::*;
-use regard_kernels::{Normaliser, Real, View, reference};
+use regard_kernels::{Normalizer, Real, View, reference};
 
 /// Σ grad_out · out, and what arrives elsewhere likewise, for changed inputs.
 fn loss(data: &Data<f64>) -> f64 {
@@ -51,7 +51,7 @@ fn agrees_with_differences(
 fn every_gradient_agrees_with_finite_differences() {
     let mut turn = 0;
     for score in SCORES {
-        for normaliser in NORMALISERS {
+        for normalizer in NORMALIZERS {
             for bias in biases() {
                 turn += 1;
                 let case = Case {
@@ -63,7 +63,7 @@ fn every_gradient_agrees_with_finite_differences() {
                     d: 2,
                     dv: 3,
                     score,
-                    normaliser,
+                    normalizer,
                     bias,
                     mask: masks()[turn % 10],
                     dropout: (turn % 2 == 0).then_some(0.3),
@@ -73,7 +73,7 @@ fn every_gradient_agrees_with_finite_differences() {
                     ..Case::default()
                 };
                 let g = case.data::<f64>().reference().gradients;
-                if !normaliser.is_hard() || case.arriving {
+                if !normalizer.is_hard() || case.arriving {
                     agrees_with_differences(case, "q", &g[0], |data| &mut data.q);
                     agrees_with_differences(case, "k", &g[1], |data| &mut data.k);
                     agrees_with_differences(case, "w", &g[3], |data| &mut data.w);
@@ -96,27 +96,27 @@ fn every_gradient_agrees_with_finite_differences() {
 }
 
 #[test]
-fn normalised_weights_are_a_distribution_and_sparsemax_has_zeros() {
-    for normaliser in [Normaliser::Softmax, Normaliser::Sparsemax, Normaliser::Entmax15] {
-        let case = Case { nq: 20, nk: 30, spread: 2.0, normaliser, ..Case::default() };
+fn normalized_weights_are_a_distribution_and_sparsemax_has_zeros() {
+    for normalizer in [Normalizer::Softmax, Normalizer::Sparsemax, Normalizer::Entmax15] {
+        let case = Case { nq: 20, nk: 30, spread: 2.0, normalizer, ..Case::default() };
         let results = case.data::<f64>().reference();
         for row in results.weights.chunks_exact(30) {
             assert!((row.iter().sum::<f64>() - 1.0).abs() < 1e-12);
             assert!(row.iter().all(|&p| p >= 0.0));
         }
         let zeros = results.weights.iter().filter(|&&p| p == 0.0).count();
-        assert_eq!(zeros > 0, normaliser != Normaliser::Softmax, "{normaliser:?}: {zeros} zeros");
+        assert_eq!(zeros > 0, normalizer != Normalizer::Softmax, "{normalizer:?}: {zeros} zeros");
     }
 }
 
 #[test]
 fn thresholds_satisfy_their_equations() {
     let case = Case { nq: 20, nk: 30, spread: 2.0, ..Case::default() };
-    let scores = Case { normaliser: Normaliser::None, ..case }.data::<f64>().reference().weights;
+    let scores = Case { normalizer: Normalizer::None, ..case }.data::<f64>().reference().weights;
     let sparse =
-        Case { normaliser: Normaliser::Sparsemax, ..case }.data::<f64>().reference().threshold;
+        Case { normalizer: Normalizer::Sparsemax, ..case }.data::<f64>().reference().threshold;
     let entmax =
-        Case { normaliser: Normaliser::Entmax15, ..case }.data::<f64>().reference().threshold;
+        Case { normalizer: Normalizer::Entmax15, ..case }.data::<f64>().reference().threshold;
     for (i, row) in scores.chunks_exact(30).enumerate() {
         let sum: f64 = row.iter().map(|s| (s - sparse[i]).max(0.0)).sum();
         assert!((sum - 1.0).abs() < 1e-12, "Σ max(s − τ, 0) = {sum}");
@@ -128,7 +128,7 @@ fn thresholds_satisfy_their_equations() {
 #[test]
 fn the_log_sum_exp_is_what_its_name_says() {
     let case = Case { nq: 7, nk: 9, ..Case::default() };
-    let scores = Case { normaliser: Normaliser::None, ..case }.data::<f64>().reference().weights;
+    let scores = Case { normalizer: Normalizer::None, ..case }.data::<f64>().reference().weights;
     let lse = case.data::<f64>().reference().lse;
     for (row, lse) in scores.chunks_exact(9).zip(lse) {
         let direct = row.iter().map(|s| s.exp()).sum::<f64>().ln();

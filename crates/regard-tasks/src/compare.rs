@@ -28,7 +28,7 @@ pub struct Compared {
     pub parameters: usize,
     /// Seconds of training, on average over the seeds.
     pub seconds: f64,
-    /// The most bytes in use while it learnt.
+    /// The most bytes in use while it learned.
     pub peak_bytes: usize,
     /// Measures on the test part, seed by seed.
     pub scores: Vec<Scores>,

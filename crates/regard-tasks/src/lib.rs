@@ -56,7 +56,7 @@ pub use task::{
     Description, Groups, Learner, Model, Part, Prediction, Report, Task, Variant, task_named, tasks,
 };
 pub use train::{
-    Checkpoint, Ended, OptimiserKind, Place, Plan, Progress, Record, ScheduleKind, Silent,
+    Checkpoint, Ended, OptimizerKind, Place, Plan, Progress, Record, ScheduleKind, Silent,
     TrainingConfig, Watch, train,
 };
 pub use translate::Translate;

@@ -12,7 +12,7 @@ use toml::{Table, Value};
 ///
 /// ```
 /// use regard_tasks::Options;
-/// let template = "[model]\n# Width of the state.\nhidden = 64\n# Neighbours on each side.\n# window = 2\n";
+/// let template = "[model]\n# Width of the state.\nhidden = 64\n# Neighbors on each side.\n# window = 2\n";
 /// let options = Options::new(template)?.set("hidden=32")?.set("model.window=1")?;
 /// assert_eq!(options.get("model.hidden").unwrap().as_integer(), Some(32));
 /// let error = Options::new(template)?.set("model.hiden=1").unwrap_err().to_string();

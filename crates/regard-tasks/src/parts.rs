@@ -42,7 +42,7 @@ impl HeldOut {
     }
 }
 
-/// A part of embedded examples, of which `size` are learnt. They are the same for every seed of a
+/// A part of embedded examples, of which `size` are learned. They are the same for every seed of a
 /// training, so that runs can be compared: `draw` makes as many as it is asked for.
 pub(crate) fn embedded<T>(
     part: Part,

@@ -7,7 +7,7 @@
 //! | `vocabulary.json` | what the model knows of its data: vocabularies, labels, sizes |
 //! | `metrics.jsonl` | one line for each validation |
 //! | `curves.svg` | the same as a picture |
-//! | `best.safetensors`, `last.safetensors` | checkpoints: parameters, optimiser, random numbers |
+//! | `best.safetensors`, `last.safetensors` | checkpoints: parameters, optimizer, random numbers |
 
 use crate::{Error, Model, Options, Result, Task, task_named};
 use regard::write_whole;

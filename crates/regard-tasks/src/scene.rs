@@ -63,12 +63,12 @@ pub struct Maps {
 pub struct GraphScene {
     /// The label of each node.
     pub nodes: Vec<String>,
-    /// The class of each node, for its colour; none where it is not known.
+    /// The class of each node, for its color; none where it is not known.
     pub classes: Vec<Option<usize>>,
     /// The classes' names.
     pub class_names: Vec<String>,
     /// The node the picture is about.
-    pub centre: Option<usize>,
+    pub center: Option<usize>,
     /// (who attends, to whom), as places in `nodes`.
     pub edges: Vec<(usize, usize)>,
     /// One weight for each edge.
@@ -82,7 +82,7 @@ pub struct ImageScene {
     pub width: usize,
     /// Pixels down.
     pub height: usize,
-    /// 1 (grey) or 3 (red, green, blue).
+    /// 1 (gray) or 3 (red, green, blue).
     pub channels: usize,
     /// Height × width × channels, from 0 (black) to 1.
     pub pixels: Vec<f32>,

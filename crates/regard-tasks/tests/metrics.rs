@@ -2,7 +2,7 @@
 //! `bench/fixtures/metrics.py`.
 
 use regard_tasks::metric::{
-    Bleu, Confusion, Smoothing, Tokenisation, chrf, chrf_plus_plus, mean_squared_error, perplexity,
+    Bleu, Confusion, Smoothing, Tokenization, chrf, chrf_plus_plus, mean_squared_error, perplexity,
     r_squared,
 };
 use serde::Deserialize;
@@ -20,7 +20,7 @@ struct Corpus {
     name: String,
     hypotheses: Vec<String>,
     references: Vec<Vec<String>>,
-    /// By tokenisation/smoothing.
+    /// By tokenization/smoothing.
     bleu: HashMap<String, KnownBleu>,
     /// By word order.
     chrf: HashMap<String, f64>,
@@ -76,12 +76,12 @@ fn bleu_is_sacrebleus() {
     let mut held = 0;
     for corpus in fixture().corpora {
         for (way, known) in &corpus.bleu {
-            let (tokenisation, smoothing) = way.split_once('/').unwrap();
+            let (tokenization, smoothing) = way.split_once('/').unwrap();
             let smoothing =
                 if smoothing == "exp" { Smoothing::Exponential } else { Smoothing::None };
-            let tokenisation = Tokenisation::named(tokenisation).unwrap();
+            let tokenization = Tokenization::named(tokenization).unwrap();
             let ours =
-                Bleu::smoothed(&corpus.hypotheses, &corpus.references, tokenisation, smoothing)
+                Bleu::smoothed(&corpus.hypotheses, &corpus.references, tokenization, smoothing)
                     .unwrap();
             let what = format!("{}, {way}", corpus.name);
             assert_eq!((ours.correct, ours.total), (known.correct, known.total), "{what}");
@@ -102,9 +102,9 @@ fn bleu_is_sacrebleus() {
 fn bleu_smooths_exponentially_unless_told_otherwise() {
     let line = ["a b x c d y"];
     let reference = [vec!["a b c d e f"]];
-    let plain = Bleu::corpus(&line, &reference, Tokenisation::Western).unwrap();
+    let plain = Bleu::corpus(&line, &reference, Tokenization::Western).unwrap();
     assert!(plain.score > 0.0);
-    let none = Bleu::smoothed(&line, &reference, Tokenisation::Western, Smoothing::None).unwrap();
+    let none = Bleu::smoothed(&line, &reference, Tokenization::Western, Smoothing::None).unwrap();
     assert_eq!(none.score, 0.0);
 }
 
@@ -120,17 +120,17 @@ fn chrf_is_sacrebleus() {
 #[test]
 fn a_missing_reference_is_refused_by_its_number() {
     let none: Vec<&str> = vec![];
-    let error = Bleu::corpus(&["a", "b"], &[vec!["a"], none], Tokenisation::Western).unwrap_err();
+    let error = Bleu::corpus(&["a", "b"], &[vec!["a"], none], Tokenization::Western).unwrap_err();
     assert_eq!(error.to_string(), "hypothesis 2 has no reference");
     let error = chrf(&["a", "b"], &[vec!["a"]]).unwrap_err();
     assert_eq!(error.to_string(), "there are 2 hypotheses for 1 sets of references");
 }
 
 #[test]
-fn tokenisations_keep_sacrebleus_names_in_a_file() {
+fn tokenizations_keep_sacrebleus_names_in_a_file() {
     for name in ["13a", "zh", "char", "none"] {
-        let read: Tokenisation = serde_json::from_value(name.into()).unwrap();
-        assert_eq!(read, Tokenisation::named(name).unwrap());
+        let read: Tokenization = serde_json::from_value(name.into()).unwrap();
+        assert_eq!(read, Tokenization::named(name).unwrap());
     }
 }
 

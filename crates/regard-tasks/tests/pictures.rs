@@ -40,7 +40,7 @@ fn graph(nodes: usize, heads: usize) -> Scene {
         nodes: labels(nodes, "node "),
         classes: (0..nodes).map(|i| (i % 5 > 0).then_some(i % 4)).collect(),
         class_names: ["theory", "neural networks", "genetic", "事例"].map(String::from).to_vec(),
-        centre: Some(3),
+        center: Some(3),
         maps: (0..heads).map(|head| Map::new(format!("head {}", head + 1), weight(head))).collect(),
         edges,
     })
@@ -97,7 +97,7 @@ fn scenes() -> Vec<Scene> {
 }
 
 /// One row and columns with these labels.
-fn labelled(columns: &[&str]) -> Scene {
+fn labeled(columns: &[&str]) -> Scene {
     Scene::Maps(Maps {
         row_axis: "output".into(),
         column_axis: "source".into(),
@@ -166,7 +166,7 @@ fn a_picture_is_as_large_as_it_is_asked_for() {
 #[test]
 fn labels_come_through_as_they_are() {
     let strange = ["<b>&amp;", "\"quoted\"", "it's", "花园", "a\tb\u{0}", "</script>", "\u{fffe}"];
-    let scene = labelled(&strange);
+    let scene = labeled(&strange);
     let drawn = texts(&picture::svg(&scene, "A & <B>", None));
     for text in ["A & <B>", "<b>&amp;", "\"quoted\"", "it's", "花园", "a b ", "</script>"] {
         assert!(drawn.iter().any(|label| label == text), "{text:?} is not in {drawn:?}");
@@ -183,7 +183,7 @@ fn labels_come_through_as_they_are() {
 #[test]
 fn a_chinese_label_is_drawn_with_its_own_strokes() {
     let drawn = |label: &str| {
-        ink(&picture::png(&picture::svg(&labelled(&[label]), "", None), 2.0).unwrap())
+        ink(&picture::png(&picture::svg(&labeled(&[label]), "", None), 2.0).unwrap())
     };
     // 一 is one stroke, 龘 forty-eight: boxes in place of both would have the same ink.
     assert!(drawn("龘龘") > drawn("一一") + 200);
@@ -191,7 +191,7 @@ fn a_chinese_label_is_drawn_with_its_own_strokes() {
 
 #[test]
 fn a_weight_that_is_not_a_number_is_said_to_be_none() {
-    let mut scene = labelled(&["a", "b", "c"]);
+    let mut scene = labeled(&["a", "b", "c"]);
     let Scene::Maps(maps) = &mut scene else { unreachable!() };
     maps.maps[0].weights = vec![f32::NAN, 0.25, f32::INFINITY];
     let svg = picture::svg(&scene, "", None);
@@ -211,7 +211,7 @@ fn what_is_empty_or_does_not_fit_is_drawn_without_a_panic() {
             Scene::Maps(scene) => scene.rows.push("one more".into()),
             Scene::Graph(scene) => {
                 scene.edges.push((1000, 0));
-                scene.centre = Some(1000);
+                scene.center = Some(1000);
                 scene.classes.truncate(3);
             }
             Scene::Image(scene) => scene.pixels.truncate(100),
@@ -247,8 +247,8 @@ fn what_is_empty_or_does_not_fit_is_drawn_without_a_panic() {
         for which in [None, Some(0), Some(99)] {
             picture::png(&picture::svg(&scene, "", which), 0.3).unwrap();
         }
-        for (width, colour) in [(0, false), (7, true), (80, true)] {
-            picture::terminal(&scene, 0, width, colour);
+        for (width, color) in [(0, false), (7, true), (80, true)] {
+            picture::terminal(&scene, 0, width, color);
         }
         assert!(picture::page(&scene, "t").contains("</html>"));
         picture::numbers_json(&scene);
@@ -291,11 +291,11 @@ fn labels_of_many_columns_do_not_touch() {
 #[test]
 fn the_terminal_is_never_wider_than_asked() {
     let mut all = scenes();
-    all.extend([labelled(&["花园"; 30]), labelled(&["花园", "garden"]), maps(4, 300, 1)]);
+    all.extend([labeled(&["花园"; 30]), labeled(&["花园", "garden"]), maps(4, 300, 1)]);
     for scene in all {
         for width in [20, 33, 80, 120] {
-            for colour in [false, true] {
-                for line in picture::terminal(&scene, 0, width, colour).lines() {
+            for color in [false, true] {
+                for line in picture::terminal(&scene, 0, width, color).lines() {
                     assert!(
                         columns(line) <= width,
                         "{} columns for {width}: {line}",
@@ -319,7 +319,7 @@ fn chinese_rows_line_up_in_the_terminal() {
 
 #[test]
 fn columns_too_narrow_for_chinese_get_numbers_and_a_key() {
-    let drawn = picture::terminal(&labelled(&["花园"; 30]), 0, 40, false);
+    let drawn = picture::terminal(&labeled(&["花园"; 30]), 0, 40, false);
     assert!(drawn.contains("1 花园  2 花园"), "{drawn}");
 }
 
@@ -329,7 +329,7 @@ fn a_heavier_edge_is_wider_and_listed_first() {
         nodes: labels(3, "node "),
         classes: vec![None; 3],
         class_names: Vec::new(),
-        centre: Some(0),
+        center: Some(0),
         edges: vec![(0, 1), (0, 2), (1, 2)],
         maps: vec![Map::new("head", vec![0.1, 0.8, 0.9])],
     });
@@ -346,7 +346,7 @@ fn a_heavier_edge_is_wider_and_listed_first() {
     let drawn = picture::terminal(&scene, 0, 60, false);
     let lines: Vec<&str> = drawn.lines().collect();
     assert!(lines[1].starts_with("node 0 → node 2 0.800") && lines[2].contains("0.100"), "{drawn}");
-    assert_eq!(lines.len(), 3, "only the centre's edges are listed: {drawn}");
+    assert_eq!(lines.len(), 3, "only the center's edges are listed: {drawn}");
 }
 
 #[test]
@@ -395,7 +395,7 @@ fn numbers_that_do_not_fill_their_shape_are_refused() {
 
 #[test]
 fn a_page_keeps_three_digits_of_each_weight() {
-    let mut scene = labelled(&["a", "b"]);
+    let mut scene = labeled(&["a", "b"]);
     let Scene::Maps(maps) = &mut scene else { unreachable!() };
     maps.maps[0].weights = vec![0.25, 1.0];
     // 16384 (a quarter of 65534, rounded) and 65534, low byte first.

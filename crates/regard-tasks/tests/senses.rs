@@ -5,7 +5,7 @@
 use flate2::{Compression, write::GzEncoder};
 use image::{GrayImage, ImageFormat, Luma, Rgb, RgbImage, Rgba, RgbaImage};
 use regard_tasks::data::{
-    Idx, ImageOptions, Images, LabelledGraph, LogMel, SoundOptions, Sounds, Standard, Waveform,
+    Idx, ImageOptions, Images, LabeledGraph, LogMel, SoundOptions, Sounds, Standard, Waveform,
 };
 use regard_tasks::{Error, Result};
 use std::fmt::Debug;
@@ -47,12 +47,12 @@ mod graphs {
     const EDGES: &str = "0\t1\n1\t2\n";
     const SPLIT: &str = "train\t0\ntrain\t1\nval\t2\ntest\t3\n";
 
-    fn graph(nodes: &str, edges: &str, split: &str) -> (TempDir, Result<LabelledGraph>) {
+    fn graph(nodes: &str, edges: &str, split: &str) -> (TempDir, Result<LabeledGraph>) {
         let folder = tempdir().unwrap();
         write(folder.path(), "nodes.svm", nodes);
         write(folder.path(), "edges.tsv", edges);
         write(folder.path(), "split.tsv", split);
-        let graph = LabelledGraph::read_folder(folder.path(), None);
+        let graph = LabeledGraph::read_folder(folder.path(), None);
         (folder, graph)
     }
 
@@ -81,7 +81,7 @@ mod graphs {
     #[test]
     fn a_row_is_divided_by_its_sum_and_an_empty_one_stays() {
         let mut graph = graph(NODES, EDGES, SPLIT).1.unwrap();
-        graph.normalise_rows();
+        graph.normalize_rows();
         #[rustfmt::skip]
         assert_eq!(graph.features, [
             0.25, 0.0, 0.75,
@@ -192,14 +192,14 @@ mod graphs {
     #[test]
     fn a_file_that_is_not_there_is_named() {
         let folder = tempdir().unwrap();
-        let message = refusal(folder.path(), LabelledGraph::read_folder(folder.path(), None));
+        let message = refusal(folder.path(), LabeledGraph::read_folder(folder.path(), None));
         assert!(message.starts_with("nodes.svm: "), "{message}");
     }
 
     #[test]
     fn cora_is_read_whole() {
         let Some(folder) = shared("cora") else { return };
-        let graph = LabelledGraph::read_folder(&folder, None).unwrap();
+        let graph = LabeledGraph::read_folder(&folder, None).unwrap();
         assert_eq!((graph.labels.len(), graph.width), (2708, 1433));
         assert_eq!(graph.features.len(), 2708 * 1433);
         assert_eq!((graph.edges.len(), graph.repeated_edges), (2 * 5278, 0));
@@ -333,7 +333,7 @@ mod idx {
 mod pictures {
     use super::*;
 
-    fn grey(width: u32, height: u32, value: u8) -> GrayImage {
+    fn gray(width: u32, height: u32, value: u8) -> GrayImage {
         GrayImage::from_pixel(width, height, Luma([value]))
     }
 
@@ -343,8 +343,8 @@ mod pictures {
         for label in ["cat", "dog"] {
             std::fs::create_dir(folder.path().join(label)).unwrap();
         }
-        grey(4, 2, 20).save(folder.path().join("cat/2.png")).unwrap();
-        grey(4, 2, 10).save(folder.path().join("cat/1.PNG")).unwrap();
+        gray(4, 2, 20).save(folder.path().join("cat/2.png")).unwrap();
+        gray(4, 2, 10).save(folder.path().join("cat/1.PNG")).unwrap();
         RgbImage::from_pixel(4, 2, Rgb([200, 100, 0]))
             .save(folder.path().join("dog/1.png"))
             .unwrap();
@@ -362,8 +362,8 @@ mod pictures {
     }
 
     #[test]
-    fn colours_are_planes() {
-        let options = ImageOptions { colour: true, side: None };
+    fn colors_are_planes() {
+        let options = ImageOptions { color: true, side: None };
         let images = Images::read_folder(folder().path(), &options).unwrap();
         assert_eq!(images.channels, 3);
         assert_eq!(images.pixels[48..], [[200; 8], [100; 8], [0; 8]].concat());
@@ -381,7 +381,7 @@ mod pictures {
     #[test]
     fn another_size_is_refused_by_name_unless_a_side_is_given() {
         let folder = folder();
-        grey(5, 3, 30).save(folder.path().join("cat/3.png")).unwrap();
+        gray(5, 3, 30).save(folder.path().join("cat/3.png")).unwrap();
         let read = |side| {
             Images::read_folder(folder.path(), &ImageOptions { side, ..ImageOptions::default() })
         };

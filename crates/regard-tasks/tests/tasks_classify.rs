@@ -15,7 +15,7 @@ fn small<'a>(more: &[&'a str]) -> Vec<&'a str> {
     [&SMALL[..], more].concat()
 }
 
-fn learnt(more: &[&str]) -> Course {
+fn learned(more: &[&str]) -> Course {
     Course::done("classify", &small(more))
 }
 
@@ -34,10 +34,10 @@ fn file(folder: &Path, name: &str, text: &str) -> String {
 }
 
 #[test]
-fn texts_tones_and_vectors_are_learnt_far_beyond_chance() -> Result<()> {
+fn texts_tones_and_vectors_are_learned_far_beyond_chance() -> Result<()> {
     // One label of four is right by chance.
     for kind in ["kind=text", "kind=audio", "kind=vectors"] {
-        let accuracy = accuracy(&learnt(&[kind, "epochs=15", "rate=0.01"]), Part::Test)?;
+        let accuracy = accuracy(&learned(&[kind, "epochs=15", "rate=0.01"]), Part::Test)?;
         assert!(accuracy > 0.7, "{kind}: {accuracy}");
     }
     Ok(())
@@ -53,11 +53,11 @@ fn every_pooling_and_encoder_learns_the_cues() -> Result<()> {
         &["pooling=class-token", "encoder=transformer", "heads=2"],
         &["pooling=attention", "encoder=transformer", "heads=2", "window=2"],
         &["pooling=attention", "weighting=straight-through"],
-        &["pooling=attention", "neighbours=1", "head=16", "token_dropout=0.1"],
+        &["pooling=attention", "neighbors=1", "head=16", "token_dropout=0.1"],
     ];
     for model in models {
         let accuracy = accuracy(
-            &learnt(&[model, &["size=400", "epochs=12", "rate=0.01"]].concat()),
+            &learned(&[model, &["size=400", "epochs=12", "rate=0.01"]].concat()),
             Part::Test,
         )?;
         assert!(accuracy > 0.45, "{model:?}: {accuracy}");
@@ -67,7 +67,7 @@ fn every_pooling_and_encoder_learns_the_cues() -> Result<()> {
 
 #[test]
 fn soft_attention_finds_the_cue_word() -> Result<()> {
-    let course = learnt(&["size=800", "epochs=8"]);
+    let course = learned(&["size=800", "epochs=8"]);
     let text = "the old road and the harbour near a small green door";
     let Scene::Maps(maps) = course.model().show(text)?.remove(0).1 else { panic!("no maps") };
     assert_eq!(maps.rows, ["sea"]);
@@ -113,14 +113,14 @@ fn a_run_ends_with_the_same_bits_whether_interrupted_or_not() {
 
 #[test]
 fn the_same_seed_gives_the_same_measures_and_another_gives_others() {
-    let records = |seed| learnt(&["size=60", "epochs=2", "dropout=0.3", seed]).records();
+    let records = |seed| learned(&["size=60", "epochs=2", "dropout=0.3", seed]).records();
     assert_eq!(records("seed=1"), records("seed=1"));
     assert_ne!(records("seed=1"), records("seed=2"));
 }
 
 #[test]
 fn a_report_has_measures_confusion_and_an_output_for_every_example() -> Result<()> {
-    let report = learnt(&["epochs=1"]).model().evaluate(Part::Validation)?;
+    let report = learned(&["epochs=1"]).model().evaluate(Part::Validation)?;
     assert_eq!((report.examples, report.outputs.len(), report.samples.len()), (50, 50, 3));
     let confusion = report.confusion.unwrap();
     assert_eq!(confusion.counts.concat().iter().sum::<usize>(), 50);
@@ -130,7 +130,7 @@ fn a_report_has_measures_confusion_and_an_output_for_every_example() -> Result<(
 
 #[test]
 fn predictions_have_a_probability_for_every_label() -> Result<()> {
-    let course = learnt(&[]);
+    let course = learned(&[]);
     let predictions = course.model().predict(&["the tide came".into(), String::new()])?;
     assert_eq!(predictions[0].output, "sea");
     let probabilities = predictions[0].details["probabilities"].as_object().unwrap();
@@ -142,22 +142,22 @@ fn predictions_have_a_probability_for_every_label() -> Result<()> {
 #[test]
 fn attention_over_words_and_frames_is_drawn() -> Result<()> {
     let text = "the old road and the harbour";
-    let course = learnt(&["size=60", "epochs=1"]);
+    let course = learned(&["size=60", "epochs=1"]);
     assert_eq!(course.drawn(text), ["attention"]);
     let both = ["size=60", "epochs=1", "encoder=transformer", "heads=2"];
-    assert_eq!(learnt(&both).drawn(text), ["attention", "self-attention"]);
-    let token = learnt(&[&both[..], &["pooling=class-token"]].concat());
+    assert_eq!(learned(&both).drawn(text), ["attention", "self-attention"]);
+    let token = learned(&[&both[..], &["pooling=class-token"]].concat());
     assert_eq!(token.drawn(text), ["self-attention"]);
     let Scene::Maps(maps) = token.model().show(text)?.remove(0).1 else { panic!("no maps") };
     assert_eq!((maps.rows.len(), &maps.columns[1][..]), (7, "the"));
     assert!(maps.rows[0].starts_with("→ "));
-    let tones = learnt(&["kind=audio", "size=60", "epochs=1"]);
+    let tones = learned(&["kind=audio", "size=60", "epochs=1"]);
     assert_eq!(tones.drawn("validation:3"), ["attention"]);
     let Scene::Maps(maps) = tones.model().show("validation:3")?.remove(0).1 else {
         panic!("no maps")
     };
     assert_eq!(maps.columns[..3], ["0.00 s", "0.01 s", "0.02 s"]);
-    let gate = learnt(&["size=60", "epochs=1", "pooling=gate"]);
+    let gate = learned(&["size=60", "epochs=1", "pooling=gate"]);
     let error = gate.model().show(text).unwrap_err().to_string();
     assert!(error.starts_with("this model attends to nothing"), "{error}");
     let error = tones.model().show("validation:99").unwrap_err().to_string();
@@ -172,7 +172,7 @@ fn own_texts_are_read_from_one_file_or_from_one_per_label() -> Result<()> {
         .map(|n| ["good\ta fine film", "bad\ta dull film"][n % 2].to_string() + &format!(" {n}\n"))
         .collect();
     let train = format!("train{}", file(folder.path(), "films.tsv", &all));
-    let course = learnt(&[&train]);
+    let course = learned(&[&train]);
     assert_eq!(accuracy(&course, Part::Test)?, 1.0);
     assert_eq!(course.model().predict(&["a dull thing".into()])?[0].output, "bad");
 
@@ -180,7 +180,7 @@ fn own_texts_are_read_from_one_file_or_from_one_per_label() -> Result<()> {
     let bad = folder.path().join("film.bad");
     std::fs::write(&bad, b"a d\xfcll film\n".repeat(20)).unwrap();
     let files = format!("train_files=[\"{}\", \"{}\"]", good.display(), bad.display());
-    let course = learnt(&[&files, "encoding=latin1"]);
+    let course = learned(&[&files, "encoding=latin1"]);
     assert_eq!(course.model().predict(&["düll".into()])?[0].output, "bad");
     let error = refusal("classify", &small(&[&files]));
     assert!(error.contains("film.bad, line 1: these bytes are not UTF-8"), "{error}");
@@ -215,7 +215,7 @@ fn own_recordings_are_read_and_split_by_their_names() -> Result<()> {
     let train = format!("train=\"{}\"", folder.path().display());
     let fields = ["kind=audio", "label_field=0", "split_field=1", "split_test_below=3"];
     let settings = [&[&train[..]], &fields[..], &["held_out=0.2", "rate=0.02"]].concat();
-    let course = learnt(&settings);
+    let course = learned(&settings);
     let report = course.model().evaluate(Part::Test)?;
     assert_eq!((report.examples, report.scores.first().1), (6, 1.0));
     assert_eq!(course.model().evaluate(Part::Validation)?.examples, 4);
@@ -241,11 +241,11 @@ fn own_vectors_are_read() -> Result<()> {
     };
     let all: String = (0..200).map(line).collect();
     let train = format!("train{}", file(folder.path(), "walks.tsv", &all));
-    let course = learnt(&["kind=vectors", &train, "rate=0.02"]);
+    let course = learned(&["kind=vectors", &train, "rate=0.02"]);
     assert_eq!(accuracy(&course, Part::Test)?, 1.0);
     assert_eq!(course.model().predict(&["3,2 3,3".into()])?[0].output, "up");
     let error = course.model().predict(&["3,2,1".into()]).unwrap_err().to_string();
-    assert_eq!(error, "vectors of 3 numbers; the model has learnt vectors of 2");
+    assert_eq!(error, "vectors of 3 numbers; the model has learned vectors of 2");
     let error = course.model().predict(&["3,x".into()]).unwrap_err().to_string();
     assert_eq!(error, "`3,x`: `x` is not a finite number");
     Ok(())

@@ -42,20 +42,20 @@ fn every_layer_learns_the_blocks_far_beyond_chance() {
 }
 
 #[test]
-fn the_karate_club_is_learnt_from_a_few_members_and_drawn() {
-    let course = Course::done("graph", &["embedded=karate", "labelled=3", "epochs=100"]);
+fn the_karate_club_is_learned_from_a_few_members_and_drawn() {
+    let course = Course::done("graph", &["embedded=karate", "labeled=3", "epochs=100"]);
     let test = accuracy(&course, Part::Test);
     assert!(test >= 0.8, "{test} of the test part; chance is 0.5");
-    assert_eq!(course.drawn("33"), ["neighbourhood"]);
+    assert_eq!(course.drawn("33"), ["neighborhood"]);
     let scenes = course.model().show("33").unwrap();
     let Scene::Graph(scene) = &scenes[0].1 else { panic!("no graph") };
-    assert_eq!((scene.nodes.len(), &scene.nodes[0][..], scene.centre), (18, "33", Some(0)));
+    assert_eq!((scene.nodes.len(), &scene.nodes[0][..], scene.center), (18, "33", Some(0)));
     assert_eq!(scene.maps.len(), 8 + 1);
     assert_eq!(scene.maps[8].name, "layer 2, head 1");
     for map in &scene.maps {
         let own = scene.edges.iter().zip(&map.weights).filter(|((from, _), _)| *from == 0);
         let sum: f32 = own.map(|(_, weight)| weight).sum();
-        assert!((sum - 1.0).abs() < 1e-4, "what the centre gives is {sum}");
+        assert!((sum - 1.0).abs() < 1e-4, "what the center gives is {sum}");
     }
 }
 
@@ -69,7 +69,7 @@ fn the_mean_is_drawn_with_equal_weights() {
 }
 
 #[test]
-fn a_hub_is_drawn_with_its_heaviest_neighbours_only() {
+fn a_hub_is_drawn_with_its_heaviest_neighbors_only() {
     let folder = tempfile::tempdir().unwrap();
     let nodes: String = (0..61).map(|n| format!("{} {}:1\n", n % 2, n % 3)).collect();
     let edges: String = (1..61).map(|n| format!("0\t{n}\n")).collect();
@@ -119,7 +119,7 @@ fn the_same_seed_gives_the_same_measures_and_another_seed_others() {
 }
 
 #[test]
-fn a_folder_is_learnt_measured_and_predicted() {
+fn a_folder_is_learned_measured_and_predicted() {
     let folder = tempfile::tempdir().unwrap();
     write_folder(folder.path());
     let own = folder_setting(folder.path());
@@ -181,10 +181,10 @@ fn what_cannot_be_is_refused_in_a_sentence() {
     assert!(refusal("graph", &["embedded=club"]).contains("club"));
     assert_eq!(refusal("graph", &["validate_every=0"]), "`training.validate_every` cannot be 0");
     assert_eq!(
-        refusal("graph", &["labelled=0"]),
-        "`data.labelled` cannot be 0; something must be taught"
+        refusal("graph", &["labeled=0"]),
+        "`data.labeled` cannot be 0; something must be taught"
     );
-    assert!(refusal("graph", &["labelled=100"]).contains("leaves 0 of 400 nodes"));
+    assert!(refusal("graph", &["labeled=100"]).contains("leaves 0 of 400 nodes"));
     assert!(refusal("graph", &["dropout=1.5"]).contains("1.5"));
     assert!(refusal("graph", &["encoding=klingon", &own]).contains("klingon"));
 }

@@ -43,14 +43,14 @@ fn shades(folder: &Path, name: &str, count: usize) -> [String; 2] {
     [setting(&format!("{name}_images"), &paths[0]), setting(&format!("{name}_labels"), &paths[1])]
 }
 
-/// A folder of coloured images, one folder for each colour.
-fn colours(folder: &Path, sides: [u32; 2]) -> String {
-    for (at, colour) in ["blue", "red"].into_iter().enumerate() {
-        std::fs::create_dir_all(folder.join(colour)).unwrap();
+/// A folder of colored images, one folder for each color.
+fn colors(folder: &Path, sides: [u32; 2]) -> String {
+    for (at, color) in ["blue", "red"].into_iter().enumerate() {
+        std::fs::create_dir_all(folder.join(color)).unwrap();
         for n in 0..8u8 {
             let pixel = if at == 0 { [n, n, 200] } else { [200, n, n] };
             let image = RgbImage::from_pixel(sides[0], sides[1], Rgb(pixel));
-            image.save(folder.join(colour).join(format!("{n}.png"))).unwrap();
+            image.save(folder.join(color).join(format!("{n}.png"))).unwrap();
         }
     }
     setting("train_folder", folder)
@@ -112,7 +112,7 @@ fn convolutions_attend_to_nothing_and_say_so() {
 }
 
 #[test]
-fn idx_files_are_learnt_measured_and_predicted() {
+fn idx_files_are_learned_measured_and_predicted() {
     let folder = tempfile::tempdir().unwrap();
     let [images, labels] = shades(folder.path(), "train", 40);
     let [test_images, test_labels] = shades(folder.path(), "test", 6);
@@ -148,10 +148,10 @@ fn idx_files_are_learnt_measured_and_predicted() {
 }
 
 #[test]
-fn a_folder_of_colours_is_learnt_in_colour() {
+fn a_folder_of_colors_is_learned_in_color() {
     let folder = tempfile::tempdir().unwrap();
-    let own = colours(folder.path(), [8, 4]);
-    let more = [&own[..], "colour=true", "side=4", "patch=2", "epochs=10", "rate=0.01", "batch=4"];
+    let own = colors(folder.path(), [8, 4]);
+    let more = [&own[..], "color=true", "side=4", "patch=2", "epochs=10", "rate=0.01", "batch=4"];
     let course = Course::done("image", &with(&more));
     assert_eq!(accuracy(&course, Part::Training), 1.0);
     let red = folder.path().join("red/3.png").display().to_string();

@@ -23,7 +23,7 @@ fn small<'a>(more: &[&'a str]) -> Vec<&'a str> {
     [&SMALL[..], more].concat()
 }
 
-fn learnt(more: &[&str]) -> Course {
+fn learned(more: &[&str]) -> Course {
     Course::done("label", &small(more))
 }
 
@@ -37,7 +37,7 @@ fn written(folder: &Path, name: &str, text: &str) -> PathBuf {
 fn every_model_learns_the_embedded_sentences_far_beyond_chance() -> Result<()> {
     let models: [&[&str]; 6] = [
         &["encoder=none", "head=32"],
-        &["encoder=none", "neighbours=1", "head=32"],
+        &["encoder=none", "neighbors=1", "head=32"],
         &["encoder=lstm"],
         &["encoder=transformer", "heads=2"],
         &["encoder=transformer", "heads=2", "window=1"],
@@ -45,17 +45,17 @@ fn every_model_learns_the_embedded_sentences_far_beyond_chance() -> Result<()> {
     ];
     for model in models {
         // The commonest label is true of under a third of the words.
-        let (_, accuracy) = learnt(model).model().evaluate(Part::Test)?.scores.first();
+        let (_, accuracy) = learned(model).model().evaluate(Part::Test)?.scores.first();
         assert!(accuracy > 0.7, "{model:?}: {accuracy}");
     }
     Ok(())
 }
 
 #[test]
-fn those_who_see_the_neighbours_tell_ambiguous_words_apart_better_than_one_who_does_not()
+fn those_who_see_the_neighbors_tell_ambiguous_words_apart_better_than_one_who_does_not()
 -> Result<()> {
     let several = |model: &[&str]| -> Result<f64> {
-        let course = learnt(&[model, &["size=400"]].concat());
+        let course = learned(&[model, &["size=400"]].concat());
         let groups = course.model().evaluate(Part::Test)?.groups.unwrap();
         let of = |(name, _): &&(String, f64)| name.starts_with("several");
         Ok(groups.values.iter().find(of).unwrap().1)
@@ -77,14 +77,14 @@ fn a_run_ends_with_the_same_bits_whether_interrupted_or_not() {
 
 #[test]
 fn the_same_seed_gives_the_same_measures_and_another_gives_others() {
-    let records = |seed| learnt(&["size=60", "epochs=2", "dropout=0.3", seed]).records();
+    let records = |seed| learned(&["size=60", "epochs=2", "dropout=0.3", seed]).records();
     assert_eq!(records("seed=1"), records("seed=1"));
     assert_ne!(records("seed=1"), records("seed=2"));
 }
 
 #[test]
 fn predictions_name_every_word_and_its_probability() -> Result<()> {
-    let course = learnt(&["encoder=gru"]);
+    let course = learned(&["encoder=gru"]);
     let model = course.model();
     let inputs = ["I saw a saw.", "", "unseen 单词"].map(String::from);
     let predictions = model.predict(&inputs)?;
@@ -102,7 +102,7 @@ fn predictions_name_every_word_and_its_probability() -> Result<()> {
 
 #[test]
 fn a_report_has_measures_confusion_and_a_line_for_every_sentence() -> Result<()> {
-    let course = learnt(&["encoder=gru", "epochs=1"]);
+    let course = learned(&["encoder=gru", "epochs=1"]);
     let report = course.model().evaluate(Part::Validation)?;
     let confusion = report.confusion.unwrap();
     assert_eq!(confusion.counts.concat().iter().sum::<usize>(), report.examples);
@@ -116,7 +116,7 @@ fn a_report_has_measures_confusion_and_a_line_for_every_sentence() -> Result<()>
 #[test]
 fn attention_is_drawn_head_by_head_and_a_window_shows_as_zeros_beyond_it() -> Result<()> {
     let course =
-        learnt(&["encoder=transformer", "heads=2", "layers=2", "window=1", "epochs=1", "size=60"]);
+        learned(&["encoder=transformer", "heads=2", "layers=2", "window=1", "epochs=1", "size=60"]);
     let model = course.model();
     let sentence = "I saw a saw .";
     assert_eq!(course.drawn(sentence), ["self-attention"]);
@@ -138,7 +138,7 @@ fn attention_is_drawn_head_by_head_and_a_window_shows_as_zeros_beyond_it() -> Re
 #[test]
 fn a_model_without_attention_says_so() -> Result<()> {
     for encoder in ["encoder=none", "encoder=gru"] {
-        let course = learnt(&[encoder, "epochs=1", "size=60"]);
+        let course = learned(&[encoder, "epochs=1", "size=60"]);
         let error = course.model().show("I saw a saw").unwrap_err().to_string();
         assert!(error.starts_with("this model attends to nothing"), "{error}");
     }
@@ -163,7 +163,7 @@ fn own_files_are_read_with_any_column_and_held_out_parts() -> Result<()> {
     let folder = tempfile::tempdir().unwrap();
     let train = written(folder.path(), "train.conllu", &universal(40));
     let train = format!("train=\"{}\"", train.display());
-    let course = learnt(&[&train, "column=xpos", "encoder=gru", "epochs=6"]);
+    let course = learned(&[&train, "column=xpos", "encoder=gru", "epochs=6"]);
     let report = course.model().evaluate(Part::Test)?;
     assert_eq!(report.examples, 8);
     assert!(report.confusion.unwrap().labels.contains(&"VBZ".to_string()));
@@ -207,9 +207,9 @@ fn what_cannot_be_is_refused_in_a_sentence() {
     };
     refused(&["held_out=0.7"], "`data.held_out` cannot be 0.7");
     refused(&["word_dropout=-1"], "`text.word_dropout` cannot be -1");
-    refused(&["tokeniser=bpe"], "`text.tokeniser` is \"words\" or \"whitespace\" here");
+    refused(&["tokenizer=bpe"], "`text.tokenizer` is \"words\" or \"whitespace\" here");
     refused(&["encoder=grue"], "unknown variant `grue`");
-    refused(&["neighbours=0"], "a window of 0 neighbours");
+    refused(&["neighbors=0"], "a window of 0 neighbors");
     refused(&["batch=0"], "`training.batch` cannot be 0");
     refused(&["label_smoothing=1.5"], "`training.label_smoothing` cannot be 1.5");
     refused(&["validation=dev.conllu"], "`data.validation` is given, and `data.train` is not");

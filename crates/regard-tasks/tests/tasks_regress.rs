@@ -26,7 +26,7 @@ fn plane(folder: &Path) -> String {
 }
 
 #[test]
-fn a_learnt_width_is_better_than_a_fixed_one_and_both_than_the_mean() {
+fn a_learned_width_is_better_than_a_fixed_one_and_both_than_the_mean() {
     let [mean, fixed, learned] = ["mean", "fixed width", "learned width"].map(|name| {
         let variants = task_named("regress").unwrap().comparison();
         let variant = variants.iter().find(|variant| variant.name == name).unwrap();
@@ -72,7 +72,7 @@ fn the_curve_is_drawn_with_its_kernel_and_its_truth() {
 }
 
 #[test]
-fn a_table_of_three_columns_is_learnt_measured_and_predicted() {
+fn a_table_of_three_columns_is_learned_measured_and_predicted() {
     let folder = tempfile::tempdir().unwrap();
     let own = plane(folder.path());
     let course = Course::done("regress", &[&own, "epochs=100"]);

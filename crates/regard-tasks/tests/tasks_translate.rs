@@ -15,7 +15,7 @@ use tempfile::TempDir;
 /// Small enough for seconds.
 const SMALL: [&str; 9] = [
     "embedded=dates",
-    "tokeniser=characters",
+    "tokenizer=characters",
     "size=1200",
     "embedding=24",
     "hidden=48",
@@ -121,7 +121,7 @@ fn stopped_in_the_middle_of_an_epoch_and_resumed_it_ends_with_the_same_bits() {
     assert_eq!(ended, Ended::Done);
     for name in ["last.safetensors", "best.safetensors"] {
         let (a, b) = (numbers(&straight.path(name)), numbers(&path.join(name)));
-        assert!(a.iter().any(|(name, _)| name.starts_with("optimiser/")));
+        assert!(a.iter().any(|(name, _)| name.starts_with("optimizer/")));
         assert!(a.iter().any(|(name, _)| name.starts_with("average/")));
         assert_eq!(a, b, "{name}");
     }
@@ -172,7 +172,7 @@ fn own_files_are_read_and_parts_are_held_out() {
     let path = folder.path().join("pairs.tsv");
     fs::write(&path, pairs).unwrap();
     let set = format!("train_pairs={}", path.display());
-    let options = options(&[&set, "tokeniser=whitespace", "epochs=1", "held_out=0.2"]);
+    let options = options(&[&set, "tokenizer=whitespace", "epochs=1", "held_out=0.2"]);
     let description = task_named("translate").unwrap().describe(&options).unwrap();
     let facts: Vec<&str> = description.facts.iter().map(|(_, text)| &text[..]).take(3).collect();
     assert_eq!(facts, ["30", "10", "10"]);

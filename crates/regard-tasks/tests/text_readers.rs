@@ -5,7 +5,7 @@ use flate2::{Compression, write::GzEncoder};
 use regard_tasks::{
     Result,
     data::{
-        ConllColumn, conll, labelled, labelled_files, labels_of_files, lines, parallel,
+        ConllColumn, conll, labeled, labeled_files, labels_of_files, lines, parallel,
         parallel_tsv, table,
     },
 };
@@ -265,13 +265,13 @@ mod tagged_sentences {
     }
 }
 
-mod labelled_texts {
+mod labeled_texts {
     use super::*;
 
     #[test]
     fn are_read_from_label_and_text() {
         let folder = Folder::new();
-        let read = labelled(folder.file("a.tsv", "good\ta fine\tfilm \nbad\tno\n\n \n"), None);
+        let read = labeled(folder.file("a.tsv", "good\ta fine\tfilm \nbad\tno\n\n \n"), None);
         let read = read.unwrap();
         let both: Vec<_> =
             read.iter().map(|x| (x.label.as_str(), x.text.as_str(), x.line)).collect();
@@ -288,10 +288,10 @@ mod labelled_texts {
             ("good\ta\nbad\t \n", "line 2: the text is empty"),
         ];
         for (content, sentence) in cases {
-            let told = folder.refusal(labelled(folder.file("a.tsv", content), None));
+            let told = folder.refusal(labeled(folder.file("a.tsv", content), None));
             assert_eq!(told, format!("a.tsv, {sentence}"));
         }
-        let told = folder.refusal(labelled(folder.file("a.tsv", "\n\n"), None));
+        let told = folder.refusal(labeled(folder.file("a.tsv", "\n\n"), None));
         assert_eq!(told, "a.tsv: there are no texts");
     }
 
@@ -302,13 +302,13 @@ mod labelled_texts {
             ("good".to_string(), folder.file("a.pos", "fine\nnice\n")),
             ("bad".to_string(), folder.file("a.neg", "clich\u{e9}d\n\n")),
         ];
-        let read = labelled_files(&files, None).unwrap();
+        let read = labeled_files(&files, None).unwrap();
         let both: Vec<_> =
             read.iter().map(|x| (x.label.as_str(), x.text.as_str(), x.line)).collect();
         assert_eq!(both, [("good", "fine", 1), ("good", "nice", 2), ("bad", "clichéd", 1)]);
         folder.file("a.neg", "poor\n\nworse\n");
         let told = "a.neg, line 2: the text is empty";
-        assert_eq!(folder.refusal(labelled_files(&files, None)), told);
+        assert_eq!(folder.refusal(labeled_files(&files, None)), told);
     }
 
     #[test]

@@ -169,7 +169,7 @@ fn the_same_words_never_have_two_taggings() {
 }
 
 #[test]
-fn words_are_ambiguous_even_with_their_neighbours_known() {
+fn words_are_ambiguous_even_with_their_neighbors_known() {
     let mut alone: HashMap<String, HashSet<String>> = HashMap::new();
     let mut among: HashMap<Vec<String>, HashSet<String>> = HashMap::new();
     for sentence in toy::tagged(5000, 2).unwrap() {
@@ -194,9 +194,9 @@ fn tags_are_those_of_universal_dependencies() {
 }
 
 /// How many there are of each label.
-fn counts<T>(labelled: &[(String, T)]) -> Vec<usize> {
+fn counts<T>(labeled: &[(String, T)]) -> Vec<usize> {
     let mut counts: HashMap<&str, usize> = HashMap::new();
-    labelled.iter().for_each(|(label, _)| *counts.entry(label).or_default() += 1);
+    labeled.iter().for_each(|(label, _)| *counts.entry(label).or_default() += 1);
     counts.into_values().collect()
 }
 

@@ -41,7 +41,7 @@ pub use file::{Loaded, load, save, write_whole};
 pub use finite::{finite_difference_error, parameter_difference_error};
 pub use init::Init;
 pub use ops::{Recurred, RecurrentStart, Slide};
-pub use optim::{Better, Decay, Optimiser, Plateau, Rule, Schedule};
+pub use optim::{Better, Decay, Optimizer, Plateau, Rule, Schedule};
 pub use parameter::{Parameter, Parameters};
 pub use random::Random;
 pub use tape::{Gradients, Parents, with_gradients, without_gradients};

@@ -110,7 +110,7 @@ impl Parameter {
         self.inner.value.write().unwrap_or_else(|e| e.into_inner())
     }
 
-    /// The value as numbers of its own, to be changed in place by an optimiser.
+    /// The value as numbers of its own, to be changed in place by an optimizer.
     pub(crate) fn own(value: &mut Tensor) -> Result<()> {
         let node = value.node.take();
         let placeholder = Tensor::zeros(&[0], DType::F32)?;

@@ -383,7 +383,7 @@ impl Tensor {
         self.node.is_some()
     }
 
-    /// How far apart in memory neighbours along each axis lie, in numbers.
+    /// How far apart in memory neighbors along each axis lie, in numbers.
     ///
     /// ```
     /// let x = regard_tensor::Tensor::from_vec(vec![0f32; 6], &[2, 3])?;

@@ -1,11 +1,11 @@
-//! Operations and optimisers held against what PyTorch computes.
+//! Operations and optimizers held against what PyTorch computes.
 #![allow(clippy::unwrap_used)]
 
 mod known;
 
 use known::Case;
 use regard_tensor::{
-    Better, CrossEntropy, DType, Decay, Gradients, Init, Optimiser, Parameters, Plateau, Pointwise,
+    Better, CrossEntropy, DType, Decay, Gradients, Init, Optimizer, Parameters, Plateau, Pointwise,
     Result, Rule, Schedule, Slide, Tensor,
 };
 
@@ -133,8 +133,8 @@ fn fixture_embedding() {
 const SHAPES: [(&str, &[usize]); 2] = [("weight", &[3, 4]), ("bias", &[4])];
 
 #[test]
-fn fixture_optimiser() {
-    known::each("optimiser", 10, |case| match case.text("kind") {
+fn fixture_optimizer() {
+    known::each("optimizer", 10, |case| match case.text("kind") {
         Some(kind) => descends(case, kind),
         None => clips(case),
     });
@@ -172,20 +172,20 @@ fn descends(case: &Case, kind: &str) -> Result<()> {
             nesterov: case.flag("nesterov").unwrap_or(false),
             weight_decay,
         },
-        other => panic!("no optimiser {other}"),
+        other => panic!("no optimizer {other}"),
     };
     let parameters = zeros(case.dtype)?;
     case.fill(&parameters)?;
-    let mut optimiser = Optimiser::new(&parameters, rule)?;
+    let mut optimizer = Optimizer::new(&parameters, rule)?;
     if let Some(norm) = case.number("max_norm") {
-        optimiser = optimiser.clipped(norm)?;
+        optimizer = optimizer.clipped(norm)?;
     }
     let (mut after, mut norms) = (vec![Vec::new(); SHAPES.len()], Vec::new());
     for step in 0..10 {
         let given = gradients(&parameters, |name| {
             case.tensor(&format!("grad/{name}")).select(0, step)?.contiguous()
         })?;
-        norms.push(optimiser.step(&given, number("lr"))?);
+        norms.push(optimizer.step(&given, number("lr"))?);
         for (after, parameter) in after.iter_mut().zip(parameters.all()) {
             after.push(parameter.tensor().detach().contiguous()?);
         }
@@ -202,10 +202,10 @@ fn descends(case: &Case, kind: &str) -> Result<()> {
 /// One clipping alone: a plain step of rate 1 from 0 leaves minus the clipped gradients.
 fn clips(case: &Case) -> Result<()> {
     let parameters = zeros(case.dtype)?;
-    let sgd = Optimiser::new(&parameters, Rule::sgd(0.0))?;
-    let mut optimiser = sgd.clipped(case.number("max_norm").unwrap())?;
+    let sgd = Optimizer::new(&parameters, Rule::sgd(0.0))?;
+    let mut optimizer = sgd.clipped(case.number("max_norm").unwrap())?;
     let given = gradients(&parameters, |name| Ok(case.tensor(&format!("input/{name}"))))?;
-    let norm = optimiser.step(&given, 1.0)?;
+    let norm = optimizer.step(&given, 1.0)?;
     case.compare("output/norm", &Tensor::scalar(norm)?);
     for parameter in parameters.all() {
         let clipped = parameter.tensor().detach().scale(-1.0)?;

@@ -187,7 +187,7 @@ fn activations_with_and_without_a_bias() {
 }
 
 #[test]
-fn normalisation_and_softmax() {
+fn normalization_and_softmax() {
     let x = [normal(1, &[3, 4, 5]), normal(2, &[5]), normal(3, &[5])];
     check(&x, |x| x[0].layer_norm(&x[1], &x[2], 1e-5));
     for axis in 0..3 {

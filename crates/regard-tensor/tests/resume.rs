@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use regard_tensor::{
-    Cell, CrossEntropy, DType, Init, Optimiser, Parameter, Parameters, Pointwise, Random,
+    Cell, CrossEntropy, DType, Init, Optimizer, Parameter, Parameters, Pointwise, Random,
     RecurrentStart, Result, Rule, Slide, Tensor, load, save,
 };
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ struct Run {
     gain: Parameter,
     shift: Parameter,
     layers: [(Parameter, Parameter); 2],
-    optimiser: Optimiser,
+    optimizer: Optimizer,
     random: Random,
 }
 
@@ -35,8 +35,8 @@ impl Run {
         let table = parameters.parameter("table", &[TOKENS, WIDTH], Init::Normal(1.0))?;
         let gain = parameters.parameter("gain", &[WIDTH], Init::Ones)?;
         let shift = parameters.parameter("shift", &[WIDTH], Init::Zeros)?;
-        let optimiser = Optimiser::new(&parameters, rule)?.clipped(1.0)?;
-        Ok(Self { table, gain, shift, layers, optimiser, random: Random::new(seed), parameters })
+        let optimizer = Optimizer::new(&parameters, rule)?.clipped(1.0)?;
+        Ok(Self { table, gain, shift, layers, optimizer, random: Random::new(seed), parameters })
     }
 
     fn step(&mut self) -> Result<f64> {
@@ -52,7 +52,7 @@ impl Run {
         let x = x.dropout(0.3, self.random.key())?;
         let logits = x.linear(&w2.tensor(), Some(&b2.tensor()))?;
         let loss = logits.cross_entropy(&targets, CrossEntropy::default())?;
-        self.optimiser.step(&loss.backward()?, 0.01)?;
+        self.optimizer.step(&loss.backward()?, 0.01)?;
         loss.item()
     }
 
@@ -63,7 +63,7 @@ impl Run {
             tensors.into_iter().map(move |(name, x)| (format!("{kind}{name}"), x))
         };
         all.extend(named("model", self.parameters.tensors()));
-        all.extend(named("optimiser", self.optimiser.state()?));
+        all.extend(named("optimizer", self.optimizer.state()?));
         let (seed, drawn) = self.random.state();
         let texts = [("seed", seed), ("drawn", drawn)];
         save(path, &all, &texts.map(|(name, x)| (name.to_string(), x.to_string())).into())
@@ -77,16 +77,16 @@ impl Run {
                 .collect::<BTreeMap<_, _>>()
         };
         self.parameters.set(&part("model/"))?;
-        self.optimiser.set_state(&part("optimiser/"))?;
+        self.optimizer.set_state(&part("optimizer/"))?;
         self.random =
             Random::resume(texts["seed"].parse().unwrap(), texts["drawn"].parse().unwrap());
         Ok(())
     }
 
-    /// Every parameter and everything the optimiser keeps, as bits.
+    /// Every parameter and everything the optimizer keeps, as bits.
     fn bits(&self) -> Result<Vec<(String, Vec<u32>)>> {
         let mut all = self.parameters.tensors();
-        let state = self.optimiser.state()?.into_iter();
+        let state = self.optimizer.state()?.into_iter();
         all.extend(
             state.filter(|(_, x)| x.dtype() == DType::F32).map(|(n, x)| (format!("o/{n}"), x)),
         );
@@ -119,7 +119,7 @@ fn an_interrupted_run_ends_with_the_bits_of_a_straight_one() {
         // Fresh objects of another seed: nothing but the file connects the two halves.
         let mut second = Run::new(1234, rule).unwrap();
         second.load(&file).unwrap();
-        assert_eq!(second.optimiser.steps(), 5);
+        assert_eq!(second.optimizer.steps(), 5);
         let rest: Vec<f64> = (5..12).map(|_| second.step().unwrap()).collect();
         assert_eq!(rest, losses[5..], "{rule:?}");
         assert_eq!(second.bits().unwrap(), straight.bits().unwrap(), "{rule:?}");
@@ -127,15 +127,15 @@ fn an_interrupted_run_ends_with_the_bits_of_a_straight_one() {
 }
 
 #[test]
-fn an_optimiser_refuses_the_state_of_another_by_name() {
+fn an_optimizer_refuses_the_state_of_another_by_name() {
     let adam = Run::new(1, Rule::adam()).unwrap();
     let mut sgd = Run::new(1, Rule::sgd(0.9)).unwrap();
-    let error = sgd.optimiser.set_state(&adam.optimiser.state().unwrap()).unwrap_err().to_string();
+    let error = sgd.optimizer.set_state(&adam.optimizer.state().unwrap()).unwrap_err().to_string();
     assert!(error.contains("\"momentum/first.bias\" is missing"), "{error}");
-    let mut state = adam.optimiser.state().unwrap();
+    let mut state = adam.optimizer.state().unwrap();
     state.insert("v/table".into(), Tensor::zeros(&[2, 2], DType::F32).unwrap());
     let mut other = Run::new(2, Rule::adam()).unwrap();
-    let error = other.optimiser.set_state(&state).unwrap_err().to_string();
+    let error = other.optimizer.set_state(&state).unwrap_err().to_string();
     assert!(error.contains("\"v/table\"") && error.contains("[2, 2]"), "{error}");
 }
 

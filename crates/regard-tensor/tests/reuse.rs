@@ -1,7 +1,7 @@
 //! Buffers go back to a pool and come out again. Alone in its file: other tests would be counted.
 #![allow(clippy::unwrap_used)]
 
-use regard_tensor::{DType, Init, Memory, Optimiser, Parameters, Random, Rule};
+use regard_tensor::{DType, Init, Memory, Optimizer, Parameters, Random, Rule};
 
 /// How many pages the system gave this process so far.
 #[cfg(target_os = "linux")]
@@ -16,12 +16,12 @@ fn faults() -> u64 {
 fn a_training_step_takes_its_buffers_from_the_step_before() {
     let parameters = Parameters::new(DType::F32, 1);
     let w = parameters.parameter("w", &[512, 512], Init::Glorot).unwrap();
-    let mut optimiser = Optimiser::new(&parameters, Rule::adam()).unwrap();
+    let mut optimizer = Optimizer::new(&parameters, Rule::adam()).unwrap();
     let x = Random::new(1).normal(&[1024, 512], 0.0, 1.0, DType::F32).unwrap();
     let mut step = || {
         let y = x.linear(&w.tensor(), None).unwrap().exp().unwrap();
         let loss = y.square().unwrap().mean_all().unwrap();
-        optimiser.step(&loss.backward().unwrap(), 1e-4).unwrap();
+        optimizer.step(&loss.backward().unwrap(), 1e-4).unwrap();
     };
     (0..3).for_each(|_| step());
     let (live, peak) = (Memory::now().live, Memory::now().peak);

@@ -5,7 +5,7 @@
 
 use regard::{
     ContextConfig, DType, DecoderConfig, EncoderConfig, Hypothesis, MechanismConfig, Mode,
-    Optimiser, Parameters, Random, RecurrentConfig, Result, Rule, ScoreConfig, SearchConfig,
+    Optimizer, Parameters, Random, RecurrentConfig, Result, Rule, ScoreConfig, SearchConfig,
     Sentences, Seq2Seq, Seq2SeqConfig,
 };
 
@@ -40,11 +40,11 @@ fn main() -> Result<()> {
     let target: Vec<Vec<usize>> = people.map(|answer| answer.to_vec()).collect();
     let (source, target) =
         (Sentences::new(&vec![[3usize, 4]; target.len()], 0)?, Sentences::new(&target, 0)?);
-    let mut optimiser = Optimiser::new(&parameters, Rule::adam())?;
+    let mut optimizer = Optimizer::new(&parameters, Rule::adam())?;
     let random = Random::new(1);
     for _ in 0..300 {
         let loss = model.teach(&source, &target, Mode::Train(&random))?.loss(0.0)?;
-        optimiser.step(&loss.backward()?, 5e-3)?;
+        optimizer.step(&loss.backward()?, 5e-3)?;
     }
 
     let question = Sentences::new(&[[3usize, 4]], 0)?;

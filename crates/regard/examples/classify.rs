@@ -7,7 +7,7 @@
 
 use regard::{
     ClassifierConfig, ClassifierPooling, DType, EncoderConfig, Error, InputConfig, MechanismConfig,
-    Mode, Optimiser, Parameters, Random, Result, Rule, ScoreConfig, SequenceClassifier, Sequences,
+    Mode, Optimizer, Parameters, Random, Result, Rule, ScoreConfig, SequenceClassifier, Sequences,
     Tensor,
 };
 
@@ -36,12 +36,12 @@ fn main() -> Result<()> {
     };
     let parameters = Parameters::new(DType::F32, 1);
     let classifier = SequenceClassifier::new(&parameters, &config)?;
-    let mut optimiser = Optimiser::new(&parameters, Rule::adam())?;
+    let mut optimizer = Optimizer::new(&parameters, Rule::adam())?;
     let random = Random::new(1);
     for step in 1..=200 {
         let (ids, classes, _) = batch(&random, 32)?;
         let loss = classifier.loss(&Sequences::new(&ids), &classes, Mode::Train(&random))?;
-        optimiser.step(&loss.backward()?, 0.01)?;
+        optimizer.step(&loss.backward()?, 0.01)?;
         if step % 50 == 0 {
             println!("step {step}: loss {:.4}", loss.item()?);
         }

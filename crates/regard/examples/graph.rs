@@ -1,11 +1,11 @@
-//! Graph attention: two clubs whose members know each other; two members are labelled, the rest
+//! Graph attention: two clubs whose members know each other; two members are labeled, the rest
 //! are found through their friends.
 //!
 //!     cargo run -p regard --example graph
 
 use regard::{
     CrossEntropy, DType, Graph, GraphAttentionNetwork, GraphLayer, GraphNetworkConfig, Mode,
-    Optimiser, Parameters, Random, Result, Rule, Tensor,
+    Optimizer, Parameters, Random, Result, Rule, Tensor,
 };
 
 fn main() -> Result<()> {
@@ -37,10 +37,10 @@ fn main() -> Result<()> {
         };
         let parameters = Parameters::new(DType::F32, 1);
         let network = GraphAttentionNetwork::new(&parameters, &config)?;
-        let mut optimiser = Optimiser::new(&parameters, Rule::adam_w())?;
+        let mut optimizer = Optimizer::new(&parameters, Rule::adam_w())?;
         for _ in 0..100 {
             let logits = network.forward(&x, &graph, Mode::Train(&random))?;
-            optimiser.step(&logits.cross_entropy(&labels, rule)?.backward()?, 0.01)?;
+            optimizer.step(&logits.cross_entropy(&labels, rule)?.backward()?, 0.01)?;
         }
         let (logits, weights) = network.attend(&x, &graph, Mode::Infer, true)?;
         let found = logits.max(1)?.1.to_vec::<i64>()?;

@@ -4,7 +4,7 @@
 //!     cargo run -p regard --example hard_attention
 
 use regard::{
-    DType, MechanismConfig, Mode, Optimiser, Parameters, Pooling, PoolingConfig, Random, Reinforce,
+    DType, MechanismConfig, Mode, Optimizer, Parameters, Pooling, PoolingConfig, Random, Reinforce,
     ReinforceConfig, Result, Rule, ScoreConfig, Tensor, Weighting,
 };
 
@@ -29,7 +29,7 @@ fn main() -> Result<()> {
         ..MechanismConfig::default()
     };
     let choose = Pooling::new(&parameters, &PoolingConfig::Attention(config), 3)?;
-    let mut optimiser = Optimiser::new(&parameters, Rule::adam())?;
+    let mut optimizer = Optimizer::new(&parameters, Rule::adam())?;
     let mut reinforce = Reinforce::new(ReinforceConfig::default())?;
     let random = Random::new(2);
     for step in 0..=200 {
@@ -49,7 +49,7 @@ fn main() -> Result<()> {
         let reward = pooled.out.select(1, 1)?.contiguous()?;
         let p = choose.probabilities(&x, None)?;
         let loss = reinforce.loss(&reward, &log_prob, Some(&p))?;
-        optimiser.step(&loss.backward()?, 0.02)?;
+        optimizer.step(&loss.backward()?, 0.02)?;
     }
     Ok(())
 }

@@ -4,7 +4,7 @@
 //!     cargo run --release -p regard --example image
 
 use regard::{
-    CrossEntropy, DType, ImagePooling, Mode, Optimiser, Parameters, Random, Result, Rule, Tensor,
+    CrossEntropy, DType, ImagePooling, Mode, Optimizer, Parameters, Random, Result, Rule, Tensor,
     VisionTransformer, VisionTransformerConfig,
 };
 
@@ -40,13 +40,13 @@ fn main() -> Result<()> {
         };
         let parameters = Parameters::new(DType::F32, 1);
         let model = VisionTransformer::new(&parameters, &config)?;
-        let mut optimiser = Optimiser::new(&parameters, Rule::adam())?;
+        let mut optimizer = Optimizer::new(&parameters, Rule::adam())?;
         let random = Random::new(2);
         for _ in 0..300 {
             let (images, corners) = batch(&random, 32, side)?;
             let logits = model.forward(&images, Mode::Train(&random))?;
             let loss = logits.cross_entropy(&corners, CrossEntropy::default())?;
-            optimiser.step(&loss.backward()?, 0.005)?;
+            optimizer.step(&loss.backward()?, 0.005)?;
         }
         let (images, corners) = batch(&random, 200, side)?;
         let (logits, weights) = model.attend(&images, Mode::Infer, true)?;

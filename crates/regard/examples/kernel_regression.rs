@@ -4,7 +4,7 @@
 //!     cargo run -p regard --example kernel_regression
 
 use regard::{
-    DType, KernelRegression, KernelRegressionConfig, Optimiser, Parameters, Random, Result, Rule,
+    DType, KernelRegression, KernelRegressionConfig, Optimizer, Parameters, Random, Result, Rule,
     Tensor,
 };
 
@@ -28,9 +28,9 @@ fn main() -> Result<()> {
         let regression = KernelRegression::new(&parameters, &config)?;
         regression.set_data(&x, &y)?;
         if learned {
-            let mut optimiser = Optimiser::new(&parameters, Rule::adam())?;
+            let mut optimizer = Optimizer::new(&parameters, Rule::adam())?;
             for _ in 0..200 {
-                optimiser.step(&regression.loss()?.backward()?, 0.1)?;
+                optimizer.step(&regression.loss()?.backward()?, 0.1)?;
             }
             println!("learned w: {:.2?}", parameters.tensors()["w"].to_vec::<f64>()?);
         } else {

@@ -1,12 +1,12 @@
 //! One label per token: who needs to see whom?
 //!
-//! A token's label says whether it is larger than its left neighbour; the first is. A token alone
-//! can only guess; a window of one neighbour, a GRU and self-attention learn it.
+//! A token's label says whether it is larger than its left neighbor; the first is. A token alone
+//! can only guess; a window of one neighbor, a GRU and self-attention learn it.
 //!
 //!     cargo run --release -p regard --example label
 
 use regard::{
-    DType, EncoderConfig, InputConfig, LabelerConfig, Mode, Optimiser, Parameters, Position,
+    DType, EncoderConfig, InputConfig, LabelerConfig, Mode, Optimizer, Parameters, Position,
     Random, RecurrentConfig, Result, Rule, SequenceLabeler, Sequences, Tensor, TransformerConfig,
 };
 
@@ -24,12 +24,12 @@ fn batch(random: &Random) -> Result<(Tensor, Tensor)> {
 fn learn(config: &LabelerConfig) -> Result<f64> {
     let parameters = Parameters::new(DType::F32, 1);
     let labeler = SequenceLabeler::new(&parameters, config)?;
-    let mut optimiser = Optimiser::new(&parameters, Rule::adam())?;
+    let mut optimizer = Optimizer::new(&parameters, Rule::adam())?;
     let random = Random::new(1);
     for _ in 0..150 {
         let (ids, labels) = batch(&random)?;
         let loss = labeler.loss(&Sequences::new(&ids), &labels, Mode::Train(&random))?;
-        optimiser.step(&loss.backward()?, 0.01)?;
+        optimizer.step(&loss.backward()?, 0.01)?;
     }
     let (ids, labels) = batch(&random)?;
     let found = labeler.predict(&Sequences::new(&ids))?.concat();
@@ -41,7 +41,7 @@ fn learn(config: &LabelerConfig) -> Result<f64> {
 fn main() -> Result<()> {
     let config = |encoder| LabelerConfig::new(InputConfig::tokens(TOKENS, 16), encoder, 2);
     let alone = LabelerConfig { hidden: Some(32), ..config(EncoderConfig::None) };
-    let window = LabelerConfig { neighbours: Some(1), ..alone.clone() };
+    let window = LabelerConfig { neighbors: Some(1), ..alone.clone() };
     let gru = config(EncoderConfig::Gru(RecurrentConfig::new(32)));
     let attention = |window| {
         // Who is left of whom is a matter of distance, so positions are relative.
@@ -52,7 +52,7 @@ fn main() -> Result<()> {
     };
     let all = [
         ("each token alone", alone),
-        ("a window of one neighbour", window),
+        ("a window of one neighbor", window),
         ("a GRU", gru),
         ("self-attention", attention(None)),
         ("truncated self-attention", attention(Some(1))),

@@ -4,7 +4,7 @@
 //!     cargo run --release -p regard --example recurrent_translation
 
 use regard::{
-    ContextConfig, DType, DecoderConfig, EncoderConfig, MechanismConfig, Mode, Optimiser,
+    ContextConfig, DType, DecoderConfig, EncoderConfig, MechanismConfig, Mode, Optimizer,
     Parameters, Random, RecurrentConfig, Result, Rule, ScoreConfig, Sentences, Seq2Seq,
     Seq2SeqConfig,
 };
@@ -32,12 +32,12 @@ fn main() -> Result<()> {
     let model = Seq2Seq::new(&parameters, &config)?;
     println!("{} numbers to learn", parameters.count());
 
-    let mut optimiser = Optimiser::new(&parameters, Rule::adam())?.clipped(1.0)?;
+    let mut optimizer = Optimizer::new(&parameters, Rule::adam())?.clipped(1.0)?;
     let random = Random::new(2);
     for step in 0..=400 {
         let (source, target) = batch(&random, 32)?;
         let loss = model.teach(&source, &target, Mode::Train(&random))?.loss(0.0)?;
-        optimiser.step(&loss.backward()?, 5e-3)?;
+        optimizer.step(&loss.backward()?, 5e-3)?;
         if step % 100 == 0 {
             println!("step {step}: loss {:.4}", loss.item()?);
         }

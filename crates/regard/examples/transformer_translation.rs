@@ -4,7 +4,7 @@
 //!     cargo run --release -p regard --example transformer_translation
 
 use regard::{
-    ContextConfig, DType, DecoderConfig, EncoderConfig, Error, Mode, Optimiser, Parameters, Random,
+    ContextConfig, DType, DecoderConfig, EncoderConfig, Error, Mode, Optimizer, Parameters, Random,
     Result, Rule, SearchConfig, Sentences, Seq2Seq, Seq2SeqConfig, Tied, TransformerConfig,
 };
 
@@ -42,12 +42,12 @@ fn main() -> Result<()> {
     };
     let parameters = Parameters::new(DType::F32, 1);
     let model = Seq2Seq::new(&parameters, &config)?;
-    let mut optimiser = Optimiser::new(&parameters, Rule::adam_w())?.clipped(1.0)?;
+    let mut optimizer = Optimizer::new(&parameters, Rule::adam_w())?.clipped(1.0)?;
     let random = Random::new(2);
     for step in 0..=300 {
         let (source, target) = batch(&random, 64)?;
         let loss = model.teach(&source, &target, Mode::Train(&random))?.loss(0.1)?;
-        optimiser.step(&loss.backward()?, 2e-3)?;
+        optimizer.step(&loss.backward()?, 2e-3)?;
         if step % 50 == 0 {
             println!("step {step}: loss {:.4}", loss.item()?);
         }

@@ -1,4 +1,4 @@
-//! Truncated self-attention: each vector sees its neighbours alone, and the work follows.
+//! Truncated self-attention: each vector sees its neighbors alone, and the work follows.
 //!
 //!     cargo run --release -p regard --example windowed
 

@@ -48,7 +48,7 @@ impl Default for KernelRegressionConfig {
 /// 1964): query x, keys x_i, values y_i.
 ///
 /// The data are kept beside w, as `keys` and `values`, so that the configuration and a safetensors
-/// file are the whole model. No gradient reaches them: an optimiser leaves them as they are.
+/// file are the whole model. No gradient reaches them: an optimizer leaves them as they are.
 ///
 /// ```
 /// use regard::{DType, KernelRegression, KernelRegressionConfig, Parameters, Tensor};
@@ -211,7 +211,7 @@ impl KernelRegression {
     /// # let regression = KernelRegression::new(&Parameters::new(DType::F64, 1), &config)?;
     /// let x = Tensor::from_vec(vec![0.0, 1.0, 5.0], &[3, 1])?;
     /// regression.set_data(&x, &x.scale(2.0)?)?;
-    /// // each point has the value of its neighbour
+    /// // each point has the value of its neighbor
     /// let y = regression.leave_one_out(false)?.out.to_vec::<f64>()?;
     /// assert!(y.iter().zip([2.0, 0.0, 2.0]).all(|(y, near)| (y - near).abs() < 1e-9));
     /// # Ok::<(), regard::Error>(())

@@ -54,7 +54,7 @@ pub use mechanism::{
 pub use mode::Mode;
 pub use pooling::{Gate, Pooled, Pooling, PoolingConfig};
 pub use recurrent::{Recurrent, RecurrentConfig, RecurrentOutput, RecurrentState, Unit};
-pub use regard_kernels::{Activation, Dropout, Edges, Normaliser, Real, Window};
+pub use regard_kernels::{Activation, Dropout, Edges, Normalizer, Real, Window};
 pub use regard_tensor::*;
 pub use reinforce::{Reinforce, ReinforceConfig, entropy};
 pub use seq2seq::{

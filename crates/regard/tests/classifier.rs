@@ -4,7 +4,7 @@
 
 use regard::{
     ClassifierConfig, ClassifierPooling, ConvolutionConfig, DType, EncoderConfig, InputConfig,
-    MechanismConfig, Mode, Optimiser, Parameters, Random, RecurrentConfig, Rule, ScoreConfig,
+    MechanismConfig, Mode, Optimizer, Parameters, Random, RecurrentConfig, Rule, ScoreConfig,
     SequenceClassifier, Sequences, Tensor, TransformerConfig, Weighting,
 };
 
@@ -62,7 +62,7 @@ fn kinds() -> Vec<(String, ClassifierConfig)> {
     }
     let input = InputConfig::tokens(TOKENS, 16);
     let window = ClassifierConfig::new(input, EncoderConfig::None, CLASSES);
-    let window = ClassifierConfig { neighbours: Some(2), hidden: Some(32), ..window };
+    let window = ClassifierConfig { neighbors: Some(2), hidden: Some(32), ..window };
     all.push(("a window".into(), window));
     assert_eq!(all.len(), 7 * 7 - 2 + 1, "only a class token that sees nothing is refused");
     all
@@ -84,7 +84,7 @@ fn overfit(
     x: &Sequences,
     y: &Tensor,
 ) -> f64 {
-    let mut optimiser = Optimiser::new(parameters, Rule::adam()).unwrap();
+    let mut optimizer = Optimizer::new(parameters, Rule::adam()).unwrap();
     let random = Random::new(1);
     let mut last = f64::INFINITY;
     for _ in 0..300 {
@@ -93,7 +93,7 @@ fn overfit(
         if last < 0.01 {
             break;
         }
-        optimiser.step(&loss.backward().unwrap(), 0.01).unwrap();
+        optimizer.step(&loss.backward().unwrap(), 0.01).unwrap();
     }
     last
 }
@@ -243,7 +243,7 @@ fn bad_configurations_are_refused_by_name() {
     let heads = EncoderConfig::Transformer(TransformerConfig::new(16, 3, 1));
     let class_token = ClassifierPooling::ClassToken;
     let cases = [
-        (ClassifierConfig { neighbours: Some(0), ..good.clone() }, "window of 0"),
+        (ClassifierConfig { neighbors: Some(0), ..good.clone() }, "window of 0"),
         (ClassifierConfig { encoder: transformer(Some(0)), ..good.clone() }, "window of 0"),
         (
             ClassifierConfig { encoder: heads, ..good.clone() },

@@ -125,7 +125,7 @@ fn bad_configurations_are_refused_by_name() {
     let base = || TransformerConfig::new(8, 2, 1);
     assert_eq!(
         transformer(TransformerConfig { window: Some(0), ..base() }),
-        "encoder: a window of 0 sees no neighbour; it wants at least 1"
+        "encoder: a window of 0 sees no neighbor; it wants at least 1"
     );
     assert_eq!(
         transformer(TransformerConfig { heads: 3, ..base() }),

@@ -142,7 +142,7 @@ fn weights_are_what_the_values_were_multiplied_by() {
 }
 
 #[test]
-fn a_node_without_neighbours_gets_zeros_and_the_bias() {
+fn a_node_without_neighbors_gets_zeros_and_the_bias() {
     let parameters = Parameters::new(DType::F64, 1);
     let config = GraphAttentionConfig {
         input: 3,
@@ -157,7 +157,7 @@ fn a_node_without_neighbours_gets_zeros_and_the_bias() {
 }
 
 #[test]
-fn the_mean_layer_is_the_mean_of_the_neighbours_and_the_node() {
+fn the_mean_layer_is_the_mean_of_the_neighbors_and_the_node() {
     let parameters = Parameters::new(DType::F64, 1);
     let layer = GraphMean::new(&parameters, 3, 2).unwrap();
     let (graph, x) = (path(), normal(2, &[5, 3]));

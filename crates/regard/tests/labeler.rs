@@ -3,7 +3,7 @@
 
 use regard::{
     CharactersConfig, ConvolutionConfig, DType, EncoderConfig, InputConfig, LabelerConfig, Mode,
-    Optimiser, Parameters, Random, RecurrentConfig, Rule, SequenceLabeler, Sequences, Tensor,
+    Optimizer, Parameters, Random, RecurrentConfig, Rule, SequenceLabeler, Sequences, Tensor,
     TransformerConfig,
 };
 
@@ -24,11 +24,11 @@ fn transformer(window: Option<usize>) -> EncoderConfig {
     })
 }
 
-/// Every kind of encoder, by name, with a window of neighbours where it is one.
+/// Every kind of encoder, by name, with a window of neighbors where it is one.
 fn kinds() -> Vec<(&'static str, LabelerConfig)> {
     let config = |encoder| LabelerConfig::new(InputConfig::tokens(TOKENS, 16), encoder, LABELS);
     let alone = config(EncoderConfig::None);
-    let window = LabelerConfig { neighbours: Some(1), hidden: Some(32), ..alone.clone() };
+    let window = LabelerConfig { neighbors: Some(1), hidden: Some(32), ..alone.clone() };
     vec![
         ("alone", alone),
         ("window", window),
@@ -50,7 +50,7 @@ fn ids(seed: u64, n: usize) -> Tensor {
 }
 
 fn overfit(labeler: &SequenceLabeler, parameters: &Parameters, x: &Sequences, y: &Tensor) -> f64 {
-    let mut optimiser = Optimiser::new(parameters, Rule::adam()).unwrap();
+    let mut optimizer = Optimizer::new(parameters, Rule::adam()).unwrap();
     let random = Random::new(1);
     let mut last = f64::INFINITY;
     for _ in 0..300 {
@@ -59,7 +59,7 @@ fn overfit(labeler: &SequenceLabeler, parameters: &Parameters, x: &Sequences, y:
         if last < 0.01 {
             break;
         }
-        optimiser.step(&loss.backward().unwrap(), 0.01).unwrap();
+        optimizer.step(&loss.backward().unwrap(), 0.01).unwrap();
     }
     last
 }
@@ -282,7 +282,7 @@ fn bad_configurations_are_refused_by_name() {
     let heads = EncoderConfig::Transformer(TransformerConfig::new(16, 3, 1));
     let letters = CharactersConfig { padding: 50, ..CharactersConfig::new(20) };
     let cases = [
-        (LabelerConfig { neighbours: Some(0), ..good.clone() }, "window of 0"),
+        (LabelerConfig { neighbors: Some(0), ..good.clone() }, "window of 0"),
         (LabelerConfig { encoder: transformer(Some(0)), ..good.clone() }, "window of 0"),
         (LabelerConfig { encoder: heads, ..good.clone() }, "3 heads do not divide a width of 16"),
         (LabelerConfig { labels: 0, ..good.clone() }, "0 labels"),

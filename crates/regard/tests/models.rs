@@ -6,7 +6,7 @@ use regard::parameter_difference_error;
 use regard::{
     ConvolutionalClassifier, ConvolutionalConfig, CrossEntropy, DType, Graph,
     GraphAttentionNetwork, GraphLayer, GraphNetworkConfig, ImagePooling, KernelRegression,
-    KernelRegressionConfig, Mask, Mode, Optimiser, Parameters, Random, Result, Rule, Slide, Tensor,
+    KernelRegressionConfig, Mask, Mode, Optimizer, Parameters, Random, Result, Rule, Slide, Tensor,
     VisionTransformer, VisionTransformerConfig, WindowedConfig, WindowedSelfAttention,
 };
 use serde::Serialize;
@@ -28,10 +28,10 @@ fn overfit(
     rate: f64,
     logits: impl Fn() -> Result<Tensor>,
 ) -> f64 {
-    let mut optimiser = Optimiser::new(parameters, Rule::adam()).unwrap();
+    let mut optimizer = Optimizer::new(parameters, Rule::adam()).unwrap();
     let loss = || logits().unwrap().cross_entropy(targets, CrossEntropy::default()).unwrap();
     for _ in 0..steps {
-        optimiser.step(&loss().backward().unwrap(), rate).unwrap();
+        optimizer.step(&loss().backward().unwrap(), rate).unwrap();
     }
     loss().item().unwrap()
 }
@@ -306,9 +306,9 @@ fn a_learned_width_beats_a_fixed_one_and_the_mean_and_finds_the_feature_that_mat
     let y = curve(60, 2).1;
     let mean = model.mean().unwrap().broadcast_to(&[60, 1]).unwrap();
     let baseline = mean.squared_error(&y).unwrap().item().unwrap();
-    let mut optimiser = Optimiser::new(&parameters, Rule::adam()).unwrap();
+    let mut optimizer = Optimizer::new(&parameters, Rule::adam()).unwrap();
     for _ in 0..200 {
-        optimiser.step(&model.loss().unwrap().backward().unwrap(), 0.1).unwrap();
+        optimizer.step(&model.loss().unwrap().backward().unwrap(), 0.1).unwrap();
     }
     let after = model.loss().unwrap().item().unwrap();
     assert!(after < 0.5 * before && before < baseline, "{after}, fixed {before}, mean {baseline}");

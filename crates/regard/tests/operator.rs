@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use regard::{
-    Activation, Attention, Bias, DType, Dropout, Edges, Mask, Normaliser, Random, Result, Score,
+    Activation, Attention, Bias, DType, Dropout, Edges, Mask, Normalizer, Random, Result, Score,
     Tensor, finite_difference_error,
 };
 use std::sync::Arc;
@@ -22,17 +22,17 @@ fn qkv() -> Vec<Tensor> {
 }
 
 #[test]
-fn every_input_gets_its_gradient_under_every_soft_normaliser() {
-    let normalisers = [
-        Normaliser::Softmax,
-        Normaliser::Sparsemax,
-        Normaliser::Entmax15,
-        Normaliser::Sigmoid,
-        Normaliser::None,
+fn every_input_gets_its_gradient_under_every_soft_normalizer() {
+    let normalizers = [
+        Normalizer::Softmax,
+        Normalizer::Sparsemax,
+        Normalizer::Entmax15,
+        Normalizer::Sigmoid,
+        Normalizer::None,
     ];
-    for normaliser in normalisers {
+    for normalizer in normalizers {
         let dropout = Some(Dropout { p: 0.3, seed: 4 });
-        let dot = Attention { normaliser, dropout, ..Attention::new(Score::ScaledDot) };
+        let dot = Attention { normalizer, dropout, ..Attention::new(Score::ScaledDot) };
         check(&qkv(), |x| dot.forward(&x[0], &x[1], &x[2]));
         check(&qkv(), |x| Ok(dot.attend(&x[0], &x[1], &x[2], true)?.weights.unwrap()));
         check(&qkv(), |x| {
@@ -60,7 +60,7 @@ fn the_additive_vector_and_every_bias_get_theirs() {
                 relative: Some(x[6].clone()),
                 alibi: Some(vec![0.1, 0.2, 0.3, 0.4]),
             },
-            normaliser: Normaliser::Sigmoid,
+            normalizer: Normalizer::Sigmoid,
             mask: Mask { causal: true, ..Mask::lengths(&[6, 4]) },
             ..Attention::new(Score::Additive { activation: Activation::Tanh, w: x[3].clone() })
         };
@@ -84,8 +84,8 @@ fn heads_split_off_a_projection_are_read_and_written_where_they_lie() {
 
 #[test]
 fn hard_attention_returns_its_choice_and_trains_through_its_log_probability() {
-    for normaliser in [Normaliser::Argmax, Normaliser::Sample { seed: 3 }] {
-        let hard = Attention { normaliser, ..Attention::new(Score::ScaledDot) };
+    for normalizer in [Normalizer::Argmax, Normalizer::Sample { seed: 3 }] {
+        let hard = Attention { normalizer, ..Attention::new(Score::ScaledDot) };
         check(&qkv()[..2], |x| {
             let attended = hard.attend(&x[0], &x[1], &normal(3, &[2, 2, 6, 4]), false)?;
             Ok(attended.log_prob.unwrap())

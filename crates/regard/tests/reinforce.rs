@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use regard::{
-    CrossEntropy, DType, Linear, Mask, Mechanism, MechanismConfig, Mode, Optimiser, Parameter,
+    CrossEntropy, DType, Linear, Mask, Mechanism, MechanismConfig, Mode, Optimizer, Parameter,
     Parameters, Pooling, PoolingConfig, Random, Reinforce, ReinforceConfig, Rule, ScoreConfig,
     Tensor, Weighting, entropy, finite_difference_error, load, save,
 };
@@ -95,7 +95,7 @@ struct Task {
     parameters: Parameters,
     pooling: Pooling,
     read: Linear,
-    optimiser: Optimiser,
+    optimizer: Optimizer,
     reinforce: Reinforce,
     random: Random,
 }
@@ -115,9 +115,9 @@ impl Task {
         let config = PoolingConfig::Attention(config);
         let pooling = Pooling::new(&parameters.at("pooling"), &config, width).unwrap();
         let read = Linear::new(&parameters.at("read"), width, LETTERS, true).unwrap();
-        let optimiser = Optimiser::new(&parameters, Rule::adam()).unwrap();
+        let optimizer = Optimizer::new(&parameters, Rule::adam()).unwrap();
         let reinforce = Reinforce::new(ReinforceConfig { keep: 0.9, entropy: 0.02 }).unwrap();
-        Self { parameters, pooling, read, optimiser, reinforce, random: Random::new(5) }
+        Self { parameters, pooling, read, optimizer, reinforce, random: Random::new(5) }
     }
 
     fn batch(&self, size: usize) -> (Tensor, Tensor) {
@@ -149,7 +149,7 @@ impl Task {
         let p = self.pooling.probabilities(&x, None).unwrap();
         let choice = self.reinforce.loss(&reward, &pooled.log_prob.unwrap(), Some(&p)).unwrap();
         let loss = losses.mean_all().unwrap().add(&choice).unwrap();
-        self.optimiser.step(&loss.backward().unwrap(), 0.02).unwrap();
+        self.optimizer.step(&loss.backward().unwrap(), 0.02).unwrap();
     }
 
     fn right(&self) -> f64 {
@@ -182,13 +182,13 @@ fn an_interrupted_run_and_a_straight_one_give_the_same_bits() {
     }
     straight.parameters.save(at("model")).unwrap();
     let nothing = BTreeMap::new();
-    save(at("optimiser"), &straight.optimiser.state().unwrap(), &nothing).unwrap();
+    save(at("optimizer"), &straight.optimizer.state().unwrap(), &nothing).unwrap();
     save(at("reinforce"), &straight.reinforce.state().unwrap(), &nothing).unwrap();
     let (seed, drawn) = straight.random.state();
 
     let mut resumed = Task::new();
     resumed.parameters.load(at("model")).unwrap();
-    resumed.optimiser.set_state(&load(at("optimiser")).unwrap().0).unwrap();
+    resumed.optimizer.set_state(&load(at("optimizer")).unwrap().0).unwrap();
     resumed.reinforce.set_state(&load(at("reinforce")).unwrap().0).unwrap();
     resumed.random = Random::resume(seed, drawn);
     for task in [&mut straight, &mut resumed] {

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use regard::{
-    ContextConfig, DType, DecoderConfig, EncoderConfig, MechanismConfig, Mode, Optimiser,
+    ContextConfig, DType, DecoderConfig, EncoderConfig, MechanismConfig, Mode, Optimizer,
     Parameters, Random, RecurrentConfig, Rule, ScoreConfig, Sentences, Seq2Seq, Seq2SeqConfig,
 };
 
@@ -32,12 +32,12 @@ fn learn(context: ContextConfig) -> f64 {
     };
     let parameters = Parameters::new(DType::F32, 1);
     let model = Seq2Seq::new(&parameters, &config).unwrap();
-    let mut optimiser = Optimiser::new(&parameters, Rule::adam()).unwrap().clipped(1.0).unwrap();
+    let mut optimizer = Optimizer::new(&parameters, Rule::adam()).unwrap().clipped(1.0).unwrap();
     let random = Random::new(2);
     for _ in 0..300 {
         let (source, target) = batch(&random, 8);
         let taught = model.teach(&source, &target, Mode::Train(&random)).unwrap();
-        optimiser.step(&taught.loss(0.0).unwrap().backward().unwrap(), 1e-2).unwrap();
+        optimizer.step(&taught.loss(0.0).unwrap().backward().unwrap(), 1e-2).unwrap();
     }
     let (source, target) = batch(&Random::new(3), 32);
     model.teach(&source, &target, Mode::Infer).unwrap().loss(0.0).unwrap().item().unwrap()

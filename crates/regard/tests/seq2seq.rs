@@ -3,7 +3,7 @@
 
 use regard::{
     ContextConfig, ConvolutionConfig, DType, DecoderConfig, EncoderConfig, MechanismConfig, Mode,
-    Optimiser, Parameters, Position, Random, RecurrentConfig, Rule, ScoreConfig, SearchConfig,
+    Optimizer, Parameters, Position, Random, RecurrentConfig, Rule, ScoreConfig, SearchConfig,
     Sentences, Seq2Seq, Seq2SeqConfig, Taught, Tied, TransformerConfig, Weighting,
 };
 
@@ -89,14 +89,14 @@ fn pairs() -> (Sentences, Sentences) {
 fn fit(config: &Seq2SeqConfig, steps: usize, rate: f64) -> f64 {
     let (parameters, model) = build(config, DType::F32);
     let (source, target) = pairs();
-    let mut optimiser = Optimiser::new(&parameters, Rule::adam()).unwrap().clipped(1.0).unwrap();
+    let mut optimizer = Optimizer::new(&parameters, Rule::adam()).unwrap().clipped(1.0).unwrap();
     let random = Random::new(1);
     let mut last = f64::NAN;
     for _ in 0..steps {
         let loss = model.teach(&source, &target, Mode::Train(&random)).unwrap().loss(0.0).unwrap();
         last = loss.item().unwrap();
         assert!(last.is_finite(), "{config:?}");
-        optimiser.step(&loss.backward().unwrap(), rate).unwrap();
+        optimizer.step(&loss.backward().unwrap(), rate).unwrap();
     }
     last
 }

@@ -36,7 +36,7 @@ pub struct Command {
 /// The parts of the data, by name.
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PartName {
-    /// What the model learnt
+    /// What the model learned
     Training,
     /// What the best epoch was chosen by
     Validation,

@@ -87,8 +87,8 @@ impl Command {
         let (bytes, ending) = match form {
             Form::Terminal => {
                 let width = terminal_width();
-                let colour = stdout().is_terminal();
-                let text = picture::terminal(scene, which.unwrap_or(0), width, colour);
+                let color = stdout().is_terminal();
+                let text = picture::terminal(scene, which.unwrap_or(0), width, color);
                 to.write_all(text.as_bytes())?;
                 if maps > 1 && which.is_none() {
                     writeln!(to, "1 of {maps}; --which N shows another")?;

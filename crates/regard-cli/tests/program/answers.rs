@@ -32,7 +32,7 @@ fn everything() -> File {
     reals(file, "w", &[hq, d], 9)
 }
 
-const NORMALISERS: [&str; 7] =
+const NORMALIZERS: [&str; 7] =
     ["softmax", "sparsemax", "entmax15", "sigmoid", "none", "argmax", "sample"];
 
 #[test]
@@ -130,7 +130,7 @@ fn biases_are_added_to_the_scores() {
 }
 
 #[test]
-fn kernels_and_reference_agree_for_every_score_and_normaliser() {
+fn kernels_and_reference_agree_for_every_score_and_normalizer() {
     let scores: [&[&str]; 7] = [
         &["--score", "dot"],
         &["--score", "scaled-dot"],
@@ -143,13 +143,13 @@ fn kernels_and_reference_agree_for_every_score_and_normaliser() {
     for score in scores {
         let file =
             if score.contains(&"additive") { everything() } else { everything().without("w") };
-        for normaliser in NORMALISERS {
-            let options = [score, &["--normaliser", normaliser, "--weights", "--lse"]].concat();
+        for normalizer in NORMALIZERS {
+            let options = [score, &["--normalizer", normalizer, "--weights", "--lse"]].concat();
             let fused = file.attend(&options);
             let exact = file.attend(&[&options[..], &["--reference"]].concat());
             assert_eq!(fused.names(), exact.names());
             for name in exact.names() {
-                let what = format!("{name} of {score:?} {normaliser}");
+                let what = format!("{name} of {score:?} {normalizer}");
                 let (got, expected) = (fused.get(name), exact.get(name));
                 assert_eq!((got.dtype, &got.shape), (expected.dtype, &expected.shape), "{what}");
                 assert_close(&what, &got.values, &expected.values, 2e-5);
@@ -208,8 +208,8 @@ fn only_what_is_asked_for_is_written() {
     let file = everything().without("w").without("grad_out");
     assert_eq!(file.attend(&[]).names(), ["out"]);
     assert_eq!(file.attend(&["--weights", "--lse"]).names(), ["lse", "out", "weights"]);
-    for normaliser in ["argmax", "sample"] {
-        let written = file.attend(&["--normaliser", normaliser]);
+    for normalizer in ["argmax", "sample"] {
+        let written = file.attend(&["--normalizer", normalizer]);
         assert_eq!(written.names(), ["index", "log_prob", "out"]);
         assert_eq!(written.get("index").dtype, Dtype::I64);
     }
@@ -224,7 +224,7 @@ fn two_three_and_four_axes_give_the_same_numbers_in_as_many_axes() {
             file.f32(name, shape, &noise(stream, b * n * d)[at.clone()])
         })
     };
-    let options = ["--weights", "--lse", "--normaliser", "argmax"];
+    let options = ["--weights", "--lse", "--normalizer", "argmax"];
     let four = with(&[b, 1, n, d], 0..b * n * d).attend(&options);
     let three = with(&[b, n, d], 0..b * n * d).attend(&options);
     let two = with(&[n, d], n * d..b * n * d).attend(&options);
@@ -302,14 +302,14 @@ fn the_weights_times_v_are_the_output_with_dropout_too() {
     let [nq, nk, d, dv] = [17, 33, 4, 3];
     let v = noise(3, nk * dv);
     let file = head(Dtype::F32, [nq, nk, d, dv]);
-    for normaliser in NORMALISERS {
-        let options = ["--normaliser", normaliser, "--weights", "--dropout", "0.4", "--seed", "11"];
+    for normalizer in NORMALIZERS {
+        let options = ["--normalizer", normalizer, "--weights", "--dropout", "0.4", "--seed", "11"];
         let written = file.attend(&options);
         let weights = written.values("weights");
         let product: Vec<f64> = (0..nq * dv)
             .map(|at| (0..nk).map(|j| weights[at / dv * nk + j] * v[j * dv + at % dv]).sum())
             .collect();
-        assert_close(normaliser, written.values("out"), &product, 1e-5);
+        assert_close(normalizer, written.values("out"), &product, 1e-5);
         assert_eq!(written, file.attend(&options), "the same seed, the same bits");
     }
     let weights = |options: &[&str]| file.attend(&[options, &["--weights"]].concat());
@@ -330,20 +330,20 @@ fn hard_choices_give_the_row_they_chose_and_its_log_probability() {
     let v = noise(3, nk * dv);
     let file = head(Dtype::F32, [nq, nk, d, dv]);
     let soft = file.attend(&["--weights"]);
-    for (normaliser, seed) in [("argmax", "0"), ("sample", "0"), ("sample", "5")] {
-        let written = file.attend(&["--normaliser", normaliser, "--seed", seed]);
+    for (normalizer, seed) in [("argmax", "0"), ("sample", "0"), ("sample", "5")] {
+        let written = file.attend(&["--normalizer", normalizer, "--seed", seed]);
         for i in 0..nq {
             let j = written.values("index")[i] as usize;
             let row = &soft.values("weights")[i * nk..][..nk];
             assert_close("out", &written.values("out")[i * dv..][..dv], &v[j * dv..][..dv], 0.0);
             assert_close("log_prob", &written.values("log_prob")[i..=i], &[row[j].ln()], 1e-5);
-            assert!(normaliser != "argmax" || row.iter().all(|&p| p <= row[j]));
+            assert!(normalizer != "argmax" || row.iter().all(|&p| p <= row[j]));
         }
         // No gradient reaches the scores.
         assert!(written.values("grad_q").iter().chain(written.values("grad_k")).all(|&g| g == 0.0));
     }
     let index = |seed: &str| {
-        let written = file.attend(&["--normaliser", "sample", "--seed", seed]);
+        let written = file.attend(&["--normalizer", "sample", "--seed", seed]);
         written.values("index").to_vec()
     };
     assert_eq!(index("5"), index("5"));
@@ -394,7 +394,7 @@ fn empty_sequences_batches_and_widths_are_legal() {
 
 #[test]
 fn the_output_may_take_the_place_of_the_input() {
-    let folder = Folder::new(&head(Dtype::F32, [3, 5, 4, 2]).serialised());
+    let folder = Folder::new(&head(Dtype::F32, [3, 5, 4, 2]).serialized());
     let path = folder.path("in.safetensors");
     let path = path.to_str().unwrap();
     let before = fs::metadata(path).unwrap().permissions();
@@ -409,7 +409,7 @@ fn the_output_may_take_the_place_of_the_input() {
 
 #[test]
 fn what_was_written_is_listed() {
-    let folder = Folder::new(&head(Dtype::F32, [3, 5, 4, 2]).serialised());
+    let folder = Folder::new(&head(Dtype::F32, [3, 5, 4, 2]).serialized());
     let output = folder.attend(&["--lse"]);
     let said = String::from_utf8(output.stdout).unwrap();
     assert!(said.starts_with("out                 F32   [3, 2]\n"), "{said}");
@@ -424,7 +424,7 @@ fn a_tensor_that_is_not_read_is_noted_and_changes_nothing() {
         .f32("v", &[2, 1], &[3.0, 5.0]);
     let alone = file.attend(&[]);
     let more = file.f32("baise", &[1], &[0.0]).f32("w", &[2], &[1.0; 2]);
-    let folder = Folder::new(&more.serialised());
+    let folder = Folder::new(&more.serialized());
     let output = folder.attend(&[]);
     assert!(output.status.success());
     let said = String::from_utf8(output.stderr).unwrap();

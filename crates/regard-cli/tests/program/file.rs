@@ -67,7 +67,7 @@ impl File {
     }
 
     /// As a safetensors file.
-    pub(crate) fn serialised(&self) -> Vec<u8> {
+    pub(crate) fn serialized(&self) -> Vec<u8> {
         let views = self.0.iter().map(|(name, dtype, shape, bytes)| {
             (*name, TensorView::new(*dtype, shape.clone(), bytes).unwrap())
         });
@@ -77,7 +77,7 @@ impl File {
     /// What `regard attend` writes, given these options too.
     #[track_caller]
     pub(crate) fn attend(&self, options: &[&str]) -> Written {
-        let folder = Folder::new(&self.serialised());
+        let folder = Folder::new(&self.serialized());
         let output = folder.attend(options);
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{options:?}: {said}");
@@ -88,7 +88,7 @@ impl File {
     /// The sentence with which `regard attend` refuses; nothing is written.
     #[track_caller]
     pub(crate) fn refused(&self, options: &[&str]) -> String {
-        refused(&self.serialised(), options)
+        refused(&self.serialized(), options)
     }
 }
 

@@ -55,7 +55,7 @@ fn every_option_and_tensor_of_attend_is_in_its_help() {
         "negative-slope",
         "causal",
         "window",
-        "normaliser",
+        "normalizer",
         "offset",
         "dropout",
         "seed",

@@ -152,19 +152,19 @@ fn a_mask_and_a_bias_of_three_axes_are_by_batch_where_q_has_three() {
 #[test]
 fn a_row_with_nothing_to_attend_to_chooses_nothing() {
     let with = file(3, 4).i64("key_lengths", &[2], &[4, 0]);
-    for normaliser in ["softmax", "sparsemax", "entmax15", "sigmoid", "none", "argmax", "sample"] {
+    for normalizer in ["softmax", "sparsemax", "entmax15", "sigmoid", "none", "argmax", "sample"] {
         for reference in [&[][..], &["--reference"]] {
-            let options = [&["--normaliser", normaliser, "--lse", "--weights"], reference].concat();
+            let options = [&["--normalizer", normalizer, "--lse", "--weights"], reference].concat();
             let written = with.attend(&options);
-            assert_eq!(written.values("lse")[3..], [f64::NEG_INFINITY; 3], "{normaliser}");
-            assert!(written.values("lse")[..3].iter().all(|x| x.is_finite()), "{normaliser}");
+            assert_eq!(written.values("lse")[3..], [f64::NEG_INFINITY; 3], "{normalizer}");
+            assert!(written.values("lse")[..3].iter().all(|x| x.is_finite()), "{normalizer}");
             for (name, half) in
                 [("out", 3 * D), ("weights", 3 * 4), ("grad_q", 3 * D), ("grad_k", 4 * D)]
             {
                 let values = &written.values(name)[half..];
-                assert!(values.iter().all(|&x| x == 0.0), "{name} of {normaliser}");
+                assert!(values.iter().all(|&x| x == 0.0), "{name} of {normalizer}");
             }
-            if ["argmax", "sample"].contains(&normaliser) {
+            if ["argmax", "sample"].contains(&normalizer) {
                 assert_eq!(written.values("index")[3..], [-1.0; 3]);
                 assert_eq!(written.values("log_prob")[3..], [0.0; 3]);
                 assert!(written.values("index")[..3].iter().all(|&j| (0.0..4.0).contains(&j)));

@@ -4,7 +4,7 @@
 
 use crate::file::File;
 use regard_cli::attend::attend_bytes;
-use regard_cli::options::{NormaliserName, Options, ScoreName};
+use regard_cli::options::{NormalizerName, Options, ScoreName};
 use regard_cli::room::Limits;
 use regard_kernels::philox;
 use safetensors::{Dtype, SafeTensors};
@@ -77,12 +77,12 @@ fn with_header(header: &[u8], data: &[u8]) -> Vec<u8> {
 
 #[test]
 fn the_file_that_is_spoilt_below_is_taken_as_it_is() {
-    assert!(is_taken(&file().serialised(), &options()));
+    assert!(is_taken(&file().serialized(), &options()));
 }
 
 #[test]
 fn a_file_truncated_anywhere_is_refused() {
-    let bytes = file().serialised();
+    let bytes = file().serialized();
     for length in 0..bytes.len() {
         assert!(!is_taken(&bytes[..length], &options()), "{length} of {} bytes", bytes.len());
     }
@@ -90,7 +90,7 @@ fn a_file_truncated_anywhere_is_refused() {
 
 #[test]
 fn no_change_of_a_header_byte_panics() {
-    let bytes = file().serialised();
+    let bytes = file().serialized();
     let (header, _) = header_and_data(&bytes);
     let end = 8 + header.len();
     let mut taken = 0;
@@ -108,7 +108,7 @@ fn no_change_of_a_header_byte_panics() {
 
 #[test]
 fn no_change_of_several_bytes_panics() {
-    let bytes = file().serialised();
+    let bytes = file().serialized();
     for n in 0..4000 {
         let mut spoilt = bytes.clone();
         for change in 0..1 + n % 5 {
@@ -121,22 +121,22 @@ fn no_change_of_several_bytes_panics() {
 }
 
 #[test]
-fn no_numbers_panic_in_any_normaliser() {
-    let bytes = file().serialised();
+fn no_numbers_panic_in_any_normalizer() {
+    let bytes = file().serialized();
     let (header, data) = header_and_data(&bytes);
-    let normalisers = [
-        NormaliserName::Softmax,
-        NormaliserName::Sparsemax,
-        NormaliserName::Entmax15,
-        NormaliserName::Sigmoid,
-        NormaliserName::None,
-        NormaliserName::Argmax,
-        NormaliserName::Sample,
+    let normalizers = [
+        NormalizerName::Softmax,
+        NormalizerName::Sparsemax,
+        NormalizerName::Entmax15,
+        NormalizerName::Sigmoid,
+        NormalizerName::None,
+        NormalizerName::Argmax,
+        NormalizerName::Sample,
     ];
     let plain = [&b"\0"[..], b"\xff", b"\x7f\x80\0\0", b"\0\0\x80\x7f", b"\0\0\xc0\xff"];
-    for normaliser in normalisers {
+    for normalizer in normalizers {
         for reference in [false, true] {
-            let options = Options { normaliser, reference, ..options() };
+            let options = Options { normalizer, reference, ..options() };
             for pattern in plain {
                 let data: Vec<u8> = pattern.iter().copied().cycle().take(data.len()).collect();
                 is_taken(&with_header(header, &data), &options);
@@ -182,7 +182,7 @@ fn a_wrong_type_is_refused_whichever_tensor_has_it() {
                 "key_lengths" | "q_segments" | "k_segments" | "edges" => whole,
                 _ => real,
             };
-            assert_eq!(is_taken(&spoilt.serialised(), &options()), right, "{name} of {dtype}");
+            assert_eq!(is_taken(&spoilt.serialized(), &options()), right, "{name} of {dtype}");
         }
     }
 }
@@ -214,7 +214,7 @@ fn a_wrong_shape_is_refused_whichever_tensor_has_it() {
             };
             let dtype = [Dtype::BOOL, Dtype::F32, Dtype::I64][size / 4];
             let bytes = vec![0; shape.iter().product::<usize>() * size];
-            let spoilt = file().bytes(name, dtype, shape, bytes).serialised();
+            let spoilt = file().bytes(name, dtype, shape, bytes).serialized();
             let given = match (name, shape) {
                 ("bias" | "mask", shape) if shape.iter().all(|&axis| axis == 1) => shape.len() <= 4,
                 ("relative_bias", [width] | [1 | 2, width]) => width % 2 == 1,
@@ -227,7 +227,7 @@ fn a_wrong_shape_is_refused_whichever_tensor_has_it() {
 
 #[test]
 fn a_lying_shape_or_place_is_refused() {
-    let bytes = file().serialised();
+    let bytes = file().serialized();
     let (header, data) = header_and_data(&bytes);
     let header: serde_json::Value = serde_json::from_slice(header).unwrap();
     let lies = ["0", "1", "-1", "1.5", "4294967296", "9223372036854775807", "18446744073709551615"];
@@ -271,12 +271,12 @@ fn tensors_that_end_near_the_largest_address_are_refused() {
 #[test]
 fn a_missing_tensor_is_refused_or_not_needed() {
     for (name, _) in SHAPES {
-        let without = file().without(name).serialised();
+        let without = file().without(name).serialized();
         let needed = ["q", "k", "v", "q_segments", "k_segments"].contains(&name);
         assert_eq!(is_taken(&without, &options()), !needed, "{name}");
     }
     let additive = Options { score: ScoreName::Additive, ..options() };
-    assert!(!is_taken(&file().serialised(), &additive));
-    let with_w = file().f32("w", &[3], &[0.5; 3]).serialised();
+    assert!(!is_taken(&file().serialized(), &additive));
+    let with_w = file().f32("w", &[3], &[0.5; 3]).serialized();
     assert!(is_taken(&with_w, &additive) && is_taken(&with_w, &options()));
 }

@@ -277,7 +277,7 @@ fn results_that_no_memory_holds_are_refused_by_their_size() {
 
 #[test]
 fn files_that_cannot_be_read_or_written_are_named() {
-    let folder = Folder::new(&file().serialised());
+    let folder = Folder::new(&file().serialized());
     let path = |name: &str| folder.path(name).to_str().unwrap().to_owned();
     let said = |input: &str, out: &str| {
         let output = regard(&["attend", input, "--out", out]);

@@ -12,7 +12,7 @@ const SMALL: [&str; 14] = [
     "--set",
     "embedded=dates",
     "--set",
-    "tokeniser=characters",
+    "tokenizer=characters",
     "--set",
     "size=300",
     "--set",

@@ -21,7 +21,7 @@ use crate::spec::{Backward, Keep};
 use crate::step::dropout::Drops;
 use crate::step::layer_norm::{NormGrads, NormRows};
 use crate::step::matmul::{Strided, matmul};
-use crate::step::optimiser::{AdamNumbers, SgdNumbers};
+use crate::step::optimizer::{AdamNumbers, SgdNumbers};
 use crate::step::pointwise::{PointwiseGrads, PointwiseRows};
 use crate::step::recurrent::{CellGrads, CellStep, Product};
 
@@ -64,9 +64,9 @@ macro_rules! with_kernels {
             fn softmax::softmax_grads(log: bool, rows: usize, width: usize, out: *const T, grad: *const T, grad_x: *mut T);
             fn cross_entropy::logits_row(x: *const T, n: usize, spread: bool) -> [T; 3];
             fn cross_entropy::logits_row_grads(x: *const T, n: usize, lse: T, share: T, grad: T, to: *mut T);
-            fn optimiser::adam(a: AdamNumbers<T>, n: usize, param: *mut T, grad: *const T, m: *mut T, v: *mut T);
-            fn optimiser::sgd(s: SgdNumbers<T>, n: usize, param: *mut T, grad: *const T, direction: *mut T);
-            fn optimiser::squares(n: usize, x: *const T) -> f64;
+            fn optimizer::adam(a: AdamNumbers<T>, n: usize, param: *mut T, grad: *const T, m: *mut T, v: *mut T);
+            fn optimizer::sgd(s: SgdNumbers<T>, n: usize, param: *mut T, grad: *const T, direction: *mut T);
+            fn optimizer::squares(n: usize, x: *const T) -> f64;
             fn recurrent::product(p: Product<T>);
             fn recurrent::turn_in(from: *const T, row: usize, n: usize, d: usize, to: *mut T);
             fn recurrent::turn_out(from: *const T, d: usize, n: usize, to: *mut T, row: usize);

@@ -14,7 +14,7 @@ use super::tile::{choose, gumbel, keep};
 use super::weights::Rule;
 use super::{Rows, SPLIT_KEYS, SPLIT_TASKS, scratch, split_forward, tasks};
 use crate::random::{Draw, Stream};
-use crate::spec::{Dropout, Edges, Normaliser, Score};
+use crate::spec::{Dropout, Edges, Normalizer, Score};
 use crate::{Real, View, ViewMut};
 use std::ops::Range;
 
@@ -391,7 +391,7 @@ fn softmax<T: Real>(p: &Problem<T>, scores: &mut [T]) -> T {
 
 /// Scores become weights, before dropout, and the row's statistics are written. Hard attention
 /// writes its output instead and gives false.
-fn normalise<T: Real>(
+fn normalize<T: Real>(
     p: &Problem<T>,
     at @ (b, h, i): (usize, usize, usize),
     scores: &mut [T],
@@ -399,27 +399,27 @@ fn normalise<T: Real>(
     rows: &Rows<T>,
 ) -> bool {
     let row = p.row(b, h, i);
-    let normaliser = p.spec.normaliser;
-    let hard = normaliser.is_hard();
-    if normaliser == Normaliser::Softmax {
+    let normalizer = p.spec.normalizer;
+    let hard = normalizer.is_hard();
+    if normalizer == Normalizer::Softmax {
         rows.set_lse(row, softmax(p, scores));
         return true;
     }
     let lse = if hard || rows.lse.is_some() { lse(scores) } else { T::ZERO };
     rows.set_lse(row, lse);
-    match normaliser {
-        Normaliser::Sparsemax | Normaliser::Entmax15 => {
-            let (largest, tau) = threshold(normaliser == Normaliser::Entmax15, scores);
-            let half = T::of(if normaliser == Normaliser::Entmax15 { 0.5 } else { 1.0 });
+    match normalizer {
+        Normalizer::Sparsemax | Normalizer::Entmax15 => {
+            let (largest, tau) = threshold(normalizer == Normalizer::Entmax15, scores);
+            let half = T::of(if normalizer == Normalizer::Entmax15 { 0.5 } else { 1.0 });
             rows.set_threshold(row, tau + largest * half);
             for score in scores.iter_mut() {
                 let above = ((*score - largest) * half - tau).max(T::ZERO);
-                *score = if normaliser == Normaliser::Entmax15 { above * above } else { above };
+                *score = if normalizer == Normalizer::Entmax15 { above * above } else { above };
             }
         }
-        Normaliser::Argmax | Normaliser::Sample { .. } => {
-            let draw = match normaliser {
-                Normaliser::Sample { seed } => {
+        Normalizer::Argmax | Normalizer::Sample { .. } => {
+            let draw = match normalizer {
+                Normalizer::Sample { seed } => {
                     Some(Draw::new(seed, Stream::Sample, b * p.s.hq + h))
                 }
                 _ => None,
@@ -436,8 +436,8 @@ fn normalise<T: Real>(
             choose(p, at, index, rows);
             return false;
         }
-        Normaliser::Softmax | Normaliser::Sigmoid | Normaliser::None => {
-            let rule = Rule::of(normaliser).unwrap_or(Rule::Plain);
+        Normalizer::Softmax | Normalizer::Sigmoid | Normalizer::None => {
+            let rule = Rule::of(normalizer).unwrap_or(Rule::Plain);
             scores.iter_mut().for_each(|score| *score = rule.weight(*score, T::ZERO));
         }
     }
@@ -569,7 +569,7 @@ fn graph<T: Real>(p: &Problem<T>, edges: &Edges, rows: &Rows<T>) {
         let drawn = if p.spec.dropout.is_some() { heads.n * n } else { 0 };
         scratch::with([heads.n * n, heads.n * ROWS, drawn], |[scores, lse, drawn]| {
             score_rows(p, &links, &heads, queries.clone(), scores, None);
-            let softmax = p.spec.normaliser == Normaliser::Softmax;
+            let softmax = p.spec.normalizer == Normalizer::Softmax;
             if softmax {
                 let from = scores.as_mut_ptr().wrapping_sub(pairs.start);
                 let lse = if rows.lse.is_some() { lse.as_mut_ptr() } else { std::ptr::null_mut() };
@@ -584,10 +584,10 @@ fn graph<T: Real>(p: &Problem<T>, edges: &Edges, rows: &Rows<T>) {
                 }
             } else {
                 each_row(&links, &heads, queries.clone(), scores, |at, i, _, row| {
-                    normalise(p, (b, heads.h + at, i), row, |n| links.key(i, n), rows);
+                    normalize(p, (b, heads.h + at, i), row, |n| links.key(i, n), rows);
                 });
             }
-            if p.spec.normaliser.is_hard() {
+            if p.spec.normalizer.is_hard() {
                 return;
             }
             if let Some(dropout) = p.spec.dropout {
@@ -622,7 +622,7 @@ fn graph<T: Real>(p: &Problem<T>, edges: &Edges, rows: &Rows<T>) {
 fn few<T: Real>(p: &Problem<T>, rows: &Rows<T>) {
     let s = &p.s;
     let tasks = s.b * s.hk;
-    let splits = if p.spec.normaliser.has_threshold() {
+    let splits = if p.spec.normalizer.has_threshold() {
         1
     } else {
         // Half as many as elsewhere: what is read at memory speed likes long stretches.
@@ -696,7 +696,7 @@ fn few_keys<T: Real>(p: &Problem<T>, b: usize, hk: usize, keys: Range<usize>, ro
             let scores = &mut scores[row * n..][..n];
             let key = |n: usize| keys.start + n;
             finish_row(p, at(row), scores, key);
-            soft = normalise(p, at(row), scores, key, rows);
+            soft = normalize(p, at(row), scores, key, rows);
             if soft {
                 let (b, h, i) = at(row);
                 if let Some(dropout) = p.spec.dropout {
@@ -741,7 +741,7 @@ fn few_keys<T: Real>(p: &Problem<T>, b: usize, hk: usize, keys: Range<usize>, ro
     });
 }
 
-/// Writes all weights, whose places were zero, for the normalisers without a threshold.
+/// Writes all weights, whose places were zero, for the normalizers without a threshold.
 pub(super) fn write_weights<T: Real>(p: &Problem<T>, rule: Rule, weights: &Shared<T>) {
     let s = &p.s;
     let links = Links::of(p);

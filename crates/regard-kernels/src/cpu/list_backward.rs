@@ -28,7 +28,7 @@ pub(super) fn backward<T: Real>(p: &Problem<T>, pass: Backward<T>) {
     let Backward { grad_out, grad_weights, grad_log_prob, saved, gradients: g } = pass;
     let choice = saved.index.zip(grad_log_prob).map(|(index, grad)| Choice { index, grad });
     // Where a key was chosen, its probability is softmax's.
-    let rule = Rule::of(p.spec.normaliser).unwrap_or(Rule::Softmax);
+    let rule = Rule::of(p.spec.normalizer).unwrap_or(Rule::Softmax);
     let s = &p.s;
     let links = Links::of(p);
     let parts = Heads::parts(p, s.nk.max(s.nq), s.hq * s.dk.max(s.dv));
@@ -478,8 +478,8 @@ fn row_backward<T: Real>(rule: Rule, stat: T, weights: &mut [T], grads: &mut [T]
         total += slope;
         weighted += slope * grad;
     }
-    let centres = rule.centres() && total != T::ZERO;
-    let mean = if centres { weighted / total } else { T::ZERO };
+    let centers = rule.centers() && total != T::ZERO;
+    let mean = if centers { weighted / total } else { T::ZERO };
     for (weight, grad) in weights.iter_mut().zip(grads) {
         let score = *weight;
         *weight = rule.weight(score, stat);

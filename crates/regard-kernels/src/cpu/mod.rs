@@ -38,8 +38,8 @@ pub use kernels::Kernels;
 pub(crate) use kernels::{kernels_f32, kernels_f64};
 
 use crate::error::Error;
-use crate::spec::{Backward, Forward, Gradients, Normaliser, Saved, Spec};
-use crate::step::{cross_entropy, dropout, layer_norm, optimiser, pointwise, recurrent, softmax};
+use crate::spec::{Backward, Forward, Gradients, Normalizer, Saved, Spec};
+use crate::step::{cross_entropy, dropout, layer_norm, optimizer, pointwise, recurrent, softmax};
 use crate::{Element, Real, View, ViewMut};
 use problem::Problem;
 use scratch::Large;
@@ -92,7 +92,7 @@ impl Cpu {
         pass: Forward<E>,
     ) -> Result<(), Error> {
         let s = spec.check(&q, &k, &v)?;
-        pass.check(&s, spec.normaliser)?;
+        pass.check(&s, spec.normalizer)?;
         let stored = [q, k, v];
         let wide = Wide::of(&stored);
         let Forward { mut out, lse, threshold, index, log_prob, weights } = pass;
@@ -115,7 +115,7 @@ impl Cpu {
 
     /// Computes the gradients that `pass` asks for, from what forward left.
     ///
-    /// Refuses shapes that do not fit together, and a pass without what its normaliser saved.
+    /// Refuses shapes that do not fit together, and a pass without what its normalizer saved.
     pub fn backward<E: Element>(
         &self,
         spec: &Spec<E::Compute>,
@@ -237,10 +237,10 @@ fn forward<T: Real>(p: &Problem<T>, rows: Rows<T>, weights: Option<Shared<T>>) {
         });
     }
     // A threshold is known when its row is, so its weights are written on the way; others after.
-    let on_the_way = p.spec.normaliser.has_threshold();
+    let on_the_way = p.spec.normalizer.has_threshold();
     let mut rows = rows;
     let mut index = Vec::new();
-    if weights.is_some() && p.spec.normaliser.is_hard() && rows.index.is_none() {
+    if weights.is_some() && p.spec.normalizer.is_hard() && rows.index.is_none() {
         index.resize(s.rows(), -1);
         rows.index = Some(Shared::new(&mut index));
     }
@@ -263,7 +263,7 @@ fn tiles_forward<T: Real>(p: &Problem<T>, rows: &Rows<T>) {
     let s = &p.s;
     let tasks = s.b * s.hq * p.blocks();
     // Few blocks and many keys: cut the keys too, by the shape alone.
-    let splits = if p.spec.normaliser.has_threshold() {
+    let splits = if p.spec.normalizer.has_threshold() {
         1
     } else {
         SPLIT_TASKS.div_ceil(tasks).min(s.nk / SPLIT_KEYS).max(1)
@@ -335,12 +335,12 @@ fn split_forward<T: Real>(
         to.fill(T::ZERO);
         let mut chosen = 0;
         for split in 0..splits {
-            let factor = match p.spec.normaliser {
-                Normaliser::Softmax if total == T::ZERO => T::ZERO,
-                Normaliser::Softmax => (lse[at(split)] - safe).exp() / total,
+            let factor = match p.spec.normalizer {
+                Normalizer::Softmax if total == T::ZERO => T::ZERO,
+                Normalizer::Softmax => (lse[at(split)] - safe).exp() / total,
                 _ => T::ONE,
             };
-            if p.spec.normaliser.is_hard() {
+            if p.spec.normalizer.is_hard() {
                 if best[at(split)] > best[at(chosen)] {
                     chosen = split;
                 }
@@ -350,7 +350,7 @@ fn split_forward<T: Real>(
                 *to += factor * x;
             }
         }
-        if p.spec.normaliser.is_hard() {
+        if p.spec.normalizer.is_hard() {
             let at = at(chosen);
             to.copy_from_slice(&out[at * s.dv..][..s.dv]);
             rows.set_choice(row, index[at], best[at], log_prob[at] + lse[at], all);
@@ -358,10 +358,10 @@ fn split_forward<T: Real>(
     });
 }
 
-/// The weights of the normalisers without a threshold, into zeros.
+/// The weights of the normalizers without a threshold, into zeros.
 fn write_weights<T: Real>(p: &Problem<T>, index: Option<&Shared<i64>>, weights: &Shared<T>) {
     let s = &p.s;
-    let Some(rule) = Rule::of(p.spec.normaliser) else {
+    let Some(rule) = Rule::of(p.spec.normalizer) else {
         let Some(index) = index else { return };
         // SAFETY: forward is done, so nobody writes the choices any more.
         let index = unsafe { index.part(0, s.rows()) };
@@ -386,7 +386,7 @@ fn backward<T: Real>(p: &Problem<T>, mut pass: Backward<T>) {
     if p.s.rows() == 0 || p.s.nk == 0 {
         return zero_all(pass.gradients);
     }
-    if p.spec.normaliser.is_hard() {
+    if p.spec.normalizer.is_hard() {
         // The values' gradients do not depend on the scores, nor the scores' on the values.
         if let Some(to) = pass.gradients.v.take() {
             choice::values(p, &pass.grad_out, pass.saved.index.unwrap_or_default(), &to);

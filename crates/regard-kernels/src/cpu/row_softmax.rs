@@ -191,8 +191,8 @@ unsafe fn long_grads<V: Simd>(weights: *mut V::T, grads: *mut V::T, n: usize) ->
         while e < n {
             let left = n - e;
             let to = grads.add(e);
-            let centred = V::load_upto(to, left).sub(V::splat(mean));
-            centred.mul(V::load_upto(weights.add(e), left)).store_upto(to, left);
+            let centered = V::load_upto(to, left).sub(V::splat(mean));
+            centered.mul(V::load_upto(weights.add(e), left)).store_upto(to, left);
             e += V::LANES;
         }
         mean

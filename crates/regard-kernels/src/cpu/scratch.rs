@@ -34,7 +34,7 @@ pub(crate) fn with<T: Real, const N: usize, R>(
         rest = tail;
         let n = lengths[at];
         at += 1;
-        // SAFETY: `part` holds n numbers, is aligned to a line, initialised, and lent once; every
+        // SAFETY: `part` holds n numbers, is aligned to a line, initialized, and lent once; every
         // pattern of bits is an `f32` or `f64`.
         unsafe { std::slice::from_raw_parts_mut(part.as_mut_ptr().cast::<T>(), n) }
     });

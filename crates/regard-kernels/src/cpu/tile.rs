@@ -1,7 +1,7 @@
 //! Forward by tiles: a block of queries, a query per lane, against a tile of keys at a time.
 //!
 //! Per block: the queries are turned into columns once; each tile of at most `TILE` keys is scored
-//! (`TILE × BLOCK` numbers, in the first-level cache), normalised online, and multiplied into the
+//! (`TILE × BLOCK` numbers, in the first-level cache), normalized online, and multiplied into the
 //! output, which is kept as columns `[Dv, BLOCK]` until the block is done. Cost: 2·(Dk + Dv)
 //! operations and one exponential per visible pair; memory: nothing that grows with Nq × Nk.
 //! Sparsemax and entmax must see a whole row before they know its threshold, so for them a block's
@@ -14,14 +14,14 @@ use super::weights::Rule;
 use super::{BLOCK, Rows, TILE, scratch};
 use crate::Real;
 use crate::random::{Draw, Stream, uniform};
-use crate::spec::Normaliser;
+use crate::spec::Normalizer;
 use std::ops::Range;
 
 /// Attends from one block to some keys and writes what `rows` asks for.
 pub(super) fn forward<T: Real>(p: &Problem<T>, block: &Block, keys: Range<usize>, rows: &Rows<T>) {
-    match p.spec.normaliser {
-        Normaliser::Sparsemax | Normaliser::Entmax15 => by_threshold(p, block, keys, rows),
-        Normaliser::Argmax | Normaliser::Sample { .. } => by_choice(p, block, keys, rows),
+    match p.spec.normalizer {
+        Normalizer::Sparsemax | Normalizer::Entmax15 => by_threshold(p, block, keys, rows),
+        Normalizer::Argmax | Normalizer::Sample { .. } => by_choice(p, block, keys, rows),
         _ => online(p, block, keys, rows),
     }
 }
@@ -104,10 +104,10 @@ fn ask_share<T: Real>(p: &Problem<T>, block: &Block, [step, steps]: [usize; 2], 
     }
 }
 
-/// Softmax, and the normalisers that weigh each score by itself.
+/// Softmax, and the normalizers that weigh each score by itself.
 fn online<T: Real>(p: &Problem<T>, block: &Block, keys: Range<usize>, rows: &Rows<T>) {
     let s = &p.s;
-    let softmax = p.spec.normaliser == Normaliser::Softmax;
+    let softmax = p.spec.normalizer == Normalizer::Softmax;
     let spare = if !softmax && rows.lse.is_some() { TILE * BLOCK } else { 0 };
     let lengths = [
         s.dq * BLOCK,
@@ -143,7 +143,7 @@ fn online<T: Real>(p: &Problem<T>, block: &Block, keys: Range<usize>, rows: &Row
                         let state = state.as_mut_ptr();
                         (p.kernels.softmax_step)(spare.as_mut_ptr(), n, width, state);
                     }
-                    let rule = if p.spec.normaliser == Normaliser::Sigmoid {
+                    let rule = if p.spec.normalizer == Normalizer::Sigmoid {
                         Rule::Sigmoid
                     } else {
                         Rule::Plain
@@ -178,7 +178,7 @@ fn lse<T: Real>(largest: T, sum: T) -> T {
 /// Sparsemax and entmax: all scores of the block, then their thresholds.
 fn by_threshold<T: Real>(p: &Problem<T>, block: &Block, keys: Range<usize>, rows: &Rows<T>) {
     let s = &p.s;
-    let entmax = p.spec.normaliser == Normaliser::Entmax15;
+    let entmax = p.spec.normalizer == Normalizer::Entmax15;
     let all = keys.len() * BLOCK;
     let spare = if rows.lse.is_some() { all } else { 0 };
     let lengths = [
@@ -246,8 +246,8 @@ fn by_threshold<T: Real>(p: &Problem<T>, block: &Block, keys: Range<usize>, rows
 fn by_choice<T: Real>(p: &Problem<T>, block: &Block, keys: Range<usize>, rows: &Rows<T>) {
     let s = &p.s;
     let Block { b, h, i0, n, width } = *block;
-    let draw = match p.spec.normaliser {
-        Normaliser::Sample { seed } => Some(Draw::new(seed, Stream::Sample, b * s.hq + h)),
+    let draw = match p.spec.normalizer {
+        Normalizer::Sample { seed } => Some(Draw::new(seed, Stream::Sample, b * s.hq + h)),
         _ => None,
     };
     let lengths = [s.dq * BLOCK, p.kept_keys(), TILE * BLOCK, TILE * BLOCK, 3 * BLOCK];
@@ -327,7 +327,7 @@ pub(super) fn keep<T: Real>(p: &Problem<T>, b: usize, h: usize, i: usize, j: usi
     p.spec.dropout.map_or(T::ONE, |dropout| dropout.of_head::<T>(b * p.s.hq + h).factor(i, j))
 }
 
-/// The number a soft normaliser needs of each row to weigh its scores again.
+/// The number a soft normalizer needs of each row to weigh its scores again.
 pub(super) fn row_statistics<T: Real>(
     p: &Problem<T>,
     rule: Rule,
@@ -369,7 +369,7 @@ fn write_tile<T: Real>(
     }
 }
 
-/// Writes a block's weights, whose rows were zero, for the normalisers without a threshold.
+/// Writes a block's weights, whose rows were zero, for the normalizers without a threshold.
 pub(super) fn write_weights<T: Real>(
     p: &Problem<T>,
     rule: Rule,

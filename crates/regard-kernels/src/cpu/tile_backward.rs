@@ -31,7 +31,7 @@ pub(super) fn backward<T: Real>(p: &Problem<T>, pass: Backward<T>) {
     let mut context = Context {
         p,
         // Where a key was chosen, its probability is softmax's.
-        rule: Rule::of(p.spec.normaliser).unwrap_or(Rule::Softmax),
+        rule: Rule::of(p.spec.normalizer).unwrap_or(Rule::Softmax),
         choice,
         grad_out,
         grad_weights,
@@ -196,7 +196,7 @@ impl<T: Real> Context<'_, T> {
         drop_tile(p, block, keys, t.grad, t.words);
     }
 
-    /// Rows: what centres the gradients. For softmax Σ p·dp = dO · O, unless gradients arrive at
+    /// Rows: what centers the gradients. For softmax Σ p·dp = dO · O, unless gradients arrive at
     /// the weights too; then, as for the others, a pass of its own adds it up.
     fn row_deltas(&self, out: Option<View<T>>) -> Large<T> {
         let p = self.p;
@@ -214,7 +214,7 @@ impl<T: Real> Context<'_, T> {
                 // SAFETY: both rows have dv numbers.
                 shared.set(row, unsafe { (p.kernels.dot)(s.dv, x.as_ptr(), y.as_ptr()) });
             });
-        } else if self.rule.centres() {
+        } else if self.rule.centers() {
             let shared = Shared::new(&mut delta);
             tasks::each(s.b * s.hq * p.blocks(), &|n| {
                 self.block_deltas(&p.block(n), &shared);

@@ -4,9 +4,9 @@
 use super::BLOCK;
 use super::simd::Simd;
 use crate::Real;
-use crate::spec::Normaliser;
+use crate::spec::Normalizer;
 
-/// The normalisers that weigh a score by itself, given one number per row.
+/// The normalizers that weigh a score by itself, given one number per row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rule {
     /// exp(s − lse)
@@ -23,14 +23,14 @@ pub(crate) enum Rule {
 
 impl Rule {
     /// None for hard choices.
-    pub(super) fn of(normaliser: Normaliser) -> Option<Self> {
-        match normaliser {
-            Normaliser::Softmax => Some(Self::Softmax),
-            Normaliser::Sparsemax => Some(Self::Sparsemax),
-            Normaliser::Entmax15 => Some(Self::Entmax15),
-            Normaliser::Sigmoid => Some(Self::Sigmoid),
-            Normaliser::None => Some(Self::Plain),
-            Normaliser::Argmax | Normaliser::Sample { .. } => None,
+    pub(super) fn of(normalizer: Normalizer) -> Option<Self> {
+        match normalizer {
+            Normalizer::Softmax => Some(Self::Softmax),
+            Normalizer::Sparsemax => Some(Self::Sparsemax),
+            Normalizer::Entmax15 => Some(Self::Entmax15),
+            Normalizer::Sigmoid => Some(Self::Sigmoid),
+            Normalizer::None => Some(Self::Plain),
+            Normalizer::Argmax | Normalizer::Sample { .. } => None,
         }
     }
 
@@ -77,8 +77,8 @@ impl Rule {
         }
     }
 
-    /// Whether a row's gradients are centred: ds = slope · (dp − mean).
-    pub(super) fn centres(self) -> bool {
+    /// Whether a row's gradients are centered: ds = slope · (dp − mean).
+    pub(super) fn centers(self) -> bool {
         matches!(self, Self::Softmax | Self::Sparsemax | Self::Entmax15)
     }
 }

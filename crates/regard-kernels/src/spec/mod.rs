@@ -1,4 +1,4 @@
-//! What is computed: the four choices (score, mask, bias, normaliser), dropout, and the shapes.
+//! What is computed: the four choices (score, mask, bias, normalizer), dropout, and the shapes.
 //!
 //! Everything a caller can get wrong is refused here, once, by [`Spec::check`].
 
@@ -7,7 +7,7 @@ mod broadcast;
 mod dropout;
 mod edges;
 mod mask;
-mod normaliser;
+mod normalizer;
 mod pass;
 mod score;
 mod shape;
@@ -18,7 +18,7 @@ pub use dropout::Dropout;
 pub(crate) use dropout::Keep;
 pub use edges::Edges;
 pub use mask::{Mask, Segments, Window};
-pub use normaliser::Normaliser;
+pub use normalizer::Normalizer;
 pub(crate) use pass::arriving;
 pub use pass::{Backward, Forward, Gradients, Saved};
 pub(crate) use score::w_of_head;
@@ -28,13 +28,13 @@ pub use shape::Shape;
 use crate::error::{Error, ensure};
 use crate::{Element, Real, View};
 
-/// One attention mechanism: its score, mask, bias, normaliser and dropout.
+/// One attention mechanism: its score, mask, bias, normalizer and dropout.
 ///
 /// ```
-/// use regard_kernels::{Mask, Normaliser, Spec};
+/// use regard_kernels::{Mask, Normalizer, Spec};
 /// let spec = Spec {
 ///     mask: Mask { causal: true, ..Mask::default() },
-///     normaliser: Normaliser::Sparsemax,
+///     normalizer: Normalizer::Sparsemax,
 ///     ..Spec::<f32>::scaled_dot(64)
 /// };
 /// # let _ = spec;
@@ -48,7 +48,7 @@ pub struct Spec<'a, T> {
     /// What is added to the scores.
     pub bias: Bias<'a, T>,
     /// How scores become weights.
-    pub normaliser: Normaliser,
+    pub normalizer: Normalizer,
     /// Dropout on the weights.
     pub dropout: Option<Dropout>,
     /// Query i stands at key position i + offset; Nk − Nq where none is given, so that the last
@@ -63,7 +63,7 @@ impl<'a, T: Real> Spec<'a, T> {
             score,
             mask: Mask::default(),
             bias: Bias::default(),
-            normaliser: Normaliser::Softmax,
+            normalizer: Normalizer::Softmax,
             dropout: None,
             offset: None,
         }

@@ -1,6 +1,6 @@
 //! What a forward and a backward pass read and write.
 
-use super::{Bias, Normaliser, OwnScore, Score, Shape, Spec};
+use super::{Bias, Normalizer, OwnScore, Score, Shape, Spec};
 use crate::error::{Error, ensure};
 use crate::{Element, View, ViewMut};
 
@@ -27,7 +27,7 @@ impl<'a, E: Element> Forward<'a, E> {
         Self { out, lse: None, threshold: None, index: None, log_prob: None, weights: None }
     }
 
-    pub(crate) fn check(&self, s: &Shape, normaliser: Normaliser) -> Result<(), Error> {
+    pub(crate) fn check(&self, s: &Shape, normalizer: Normalizer) -> Result<(), Error> {
         ensure!(
             self.out.shape == s.out(),
             "out has shape {:?}, [B, Hq, Nq, Dv] is {:?}",
@@ -39,12 +39,12 @@ impl<'a, E: Element> Forward<'a, E> {
         rows("index", self.index.as_deref(), s)?;
         rows("log_prob", self.log_prob.as_deref(), s)?;
         ensure!(
-            self.threshold.is_none() || normaliser.has_threshold(),
-            "a threshold was asked for; {normaliser:?} has none"
+            self.threshold.is_none() || normalizer.has_threshold(),
+            "a threshold was asked for; {normalizer:?} has none"
         );
         ensure!(
-            (self.index.is_none() && self.log_prob.is_none()) || normaliser.is_hard(),
-            "a chosen index was asked for; {normaliser:?} chooses none"
+            (self.index.is_none() && self.log_prob.is_none()) || normalizer.is_hard(),
+            "a chosen index was asked for; {normalizer:?} chooses none"
         );
         pairs("weights", self.weights.as_deref(), s)
     }
@@ -80,7 +80,7 @@ fn rows<T>(name: &str, slice: Option<&[T]>, s: &Shape) -> Result<(), Error> {
     Ok(())
 }
 
-/// What backward needs of forward: the rows that its normaliser asks for.
+/// What backward needs of forward: the rows that its normalizer asks for.
 #[derive(Clone, Copy, Debug)]
 pub struct Saved<'a, E: Element> {
     /// Softmax: the output.
@@ -165,7 +165,7 @@ impl<'a, E: Element> Backward<'a, E> {
             self.grad_out.shape,
             s.out()
         );
-        arriving(self.grad_weights, self.grad_log_prob, s, spec.normaliser)?;
+        arriving(self.grad_weights, self.grad_log_prob, s, spec.normalizer)?;
         let saved = &self.saved;
         if let Some(out) = &saved.out {
             ensure!(
@@ -178,7 +178,7 @@ impl<'a, E: Element> Backward<'a, E> {
         rows("saved lse", saved.lse, s)?;
         rows("saved threshold", saved.threshold, s)?;
         rows("saved index", saved.index, s)?;
-        let n = spec.normaliser;
+        let n = spec.normalizer;
         ensure!(
             !n.needs_lse() || (saved.lse.is_some() && saved.out.is_some()),
             "backward of {n:?} needs the saved out and lse"
@@ -242,13 +242,13 @@ pub(crate) fn arriving<T>(
     grad_weights: Option<&[T]>,
     grad_log_prob: Option<&[T]>,
     s: &Shape,
-    normaliser: Normaliser,
+    normalizer: Normalizer,
 ) -> Result<(), Error> {
     pairs("grad_weights", grad_weights, s)?;
     rows("grad_log_prob", grad_log_prob, s)?;
     ensure!(
-        grad_log_prob.is_none() || normaliser.is_hard(),
-        "grad_log_prob was given; {normaliser:?} chooses no key"
+        grad_log_prob.is_none() || normalizer.is_hard(),
+        "grad_log_prob was given; {normalizer:?} chooses no key"
     );
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Scores: how much a key matters to a query, before normalising.
+//! Scores: how much a key matters to a query, before normalizing.
 
 use super::Shape;
 use crate::Real;

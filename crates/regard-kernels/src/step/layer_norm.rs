@@ -1,4 +1,4 @@
-//! Layer normalisation of rows, (x − mean) / √(variance + eps) · gamma + beta, and its gradients.
+//! Layer normalization of rows, (x − mean) / √(variance + eps) · gamma + beta, and its gradients.
 //!
 //! A row is read from memory once: its mean, its variance about that mean and its result are three
 //! passes over what the nearest cache holds. Backward has two: one gathers the row's two sums and
@@ -11,7 +11,7 @@ use crate::error::{Error, ensure};
 use crate::{Cpu, Real};
 use std::ops::Range;
 
-/// How rows are normalised.
+/// How rows are normalized.
 ///
 /// ```
 /// use regard_kernels::{Cpu, LayerNorm};
@@ -68,7 +68,7 @@ impl<T> LayerNorm<'_, T> {
     }
 }
 
-/// Rows to normalise.
+/// Rows to normalize.
 #[derive(Clone, Copy)]
 pub(crate) struct NormRows<T> {
     rows: usize,
@@ -233,7 +233,7 @@ fn pointer<T>(slice: Option<&[T]>) -> *const T {
 }
 
 impl Cpu {
-    /// Normalises rows of x `[rows, width]`; the row's mean and 1/√(variance + eps) are kept for
+    /// Normalizes rows of x `[rows, width]`; the row's mean and 1/√(variance + eps) are kept for
     /// backward in `mean_rstd` `[rows, 2]`. The variance is that of the row itself (divided by
     /// `width`).
     ///

@@ -64,7 +64,7 @@ fn biased<'a, T: Real>(x: &'a [T], bias: Option<&'a [T]>) -> impl Iterator<Item 
     })
 }
 
-/// The normalised rows, and each row's mean and 1/√(variance + eps), `[rows, 2]`.
+/// The normalized rows, and each row's mean and 1/√(variance + eps), `[rows, 2]`.
 ///
 /// ```
 /// use regard_kernels::{LayerNorm, step::reference};

@@ -9,7 +9,7 @@
 
 use regard_kernels::{
     Activation, Backward, Bias, Broadcast, Cpu, Dropout, Edges, Forward, Gradients, Isa, Mask,
-    Normaliser, OwnScore, Real, Relative, Saved, Score, Segments, Spec, View, ViewMut, Window,
+    Normalizer, OwnScore, Real, Relative, Saved, Score, Segments, Spec, View, ViewMut, Window,
     philox, reference,
 };
 
@@ -87,14 +87,14 @@ pub fn biases() -> Vec<BiasKind> {
     ]
 }
 
-pub const NORMALISERS: [Normaliser; 7] = [
-    Normaliser::Softmax,
-    Normaliser::Sparsemax,
-    Normaliser::Entmax15,
-    Normaliser::Sigmoid,
-    Normaliser::None,
-    Normaliser::Argmax,
-    Normaliser::Sample { seed: 7 },
+pub const NORMALIZERS: [Normalizer; 7] = [
+    Normalizer::Softmax,
+    Normalizer::Sparsemax,
+    Normalizer::Entmax15,
+    Normalizer::Sigmoid,
+    Normalizer::None,
+    Normalizer::Argmax,
+    Normalizer::Sample { seed: 7 },
 ];
 
 #[derive(Clone, Copy, Debug)]
@@ -109,7 +109,7 @@ pub struct Case {
     pub score: ScoreKind,
     pub mask: MaskKind,
     pub bias: BiasKind,
-    pub normaliser: Normaliser,
+    pub normalizer: Normalizer,
     pub dropout: Option<f64>,
     pub offset: Option<isize>,
     /// Whether gradients also arrive at the weights, and at the chosen keys' log-probabilities.
@@ -136,7 +136,7 @@ impl Default for Case {
             score: ScoreKind::Dot,
             mask: MaskKind::default(),
             bias: BiasKind::default(),
-            normaliser: Normaliser::Softmax,
+            normalizer: Normalizer::Softmax,
             dropout: None,
             offset: None,
             arriving: false,
@@ -288,7 +288,7 @@ impl Case {
         let mut draws = Draws::new(!c.seed);
         let rows = c.b * c.hq * c.nq;
         let grad_weights = c.arriving.then(|| t(draws.normals(rows * c.nk, 1.0)));
-        let chosen = c.arriving && c.normaliser.is_hard();
+        let chosen = c.arriving && c.normalizer.is_hard();
         let grad_log_prob = chosen.then(|| t(draws.normals(rows, 1.0)));
         Data {
             case: c,
@@ -348,7 +348,7 @@ impl<T: Real> Data<T> {
                     .relative
                     .map(|(reach, _)| Relative { table: &self.relative, reach }),
             },
-            normaliser: c.normaliser,
+            normalizer: c.normalizer,
             dropout: c.dropout.map(|p| Dropout { p, seed: c.seed ^ 0x5eed }),
             offset: c.offset,
             ..Spec::new(score)
@@ -406,8 +406,8 @@ impl<T: Real> Data<T> {
         let padded: [Padded<T>; 4] = std::array::from_fn(|a| Padded::of(inputs[a], shapes[a], gap));
         let [q, k, v, grad_out] = [0, 1, 2, 3].map(|a| padded[a].view());
         let rows = shapes[3][0] * shapes[3][1] * shapes[3][2];
-        let normaliser = self.case.normaliser;
-        let threshold_kept = matches!(normaliser, Normaliser::Sparsemax | Normaliser::Entmax15);
+        let normalizer = self.case.normalizer;
+        let threshold_kept = matches!(normalizer, Normalizer::Sparsemax | Normalizer::Entmax15);
         let mut r = Results {
             out: Vec::new(),
             lse: vec![T::of(f64::NAN); rows],
@@ -418,7 +418,7 @@ impl<T: Real> Data<T> {
             gradients: Default::default(),
         };
         let mut out = Padded::new(shapes[3], gap);
-        let hard = normaliser.is_hard();
+        let hard = normalizer.is_hard();
         cpu.forward(
             &spec,
             q,
@@ -583,13 +583,13 @@ fn natural(data: &Data<f64>, oracle: &Results<f64>) -> ([f64; 3], [f64; 8]) {
         ScoreKind::Additive(_) => (root(c.d) * w * activated, w, w),
         ScoreKind::Own => (root(c.d) * (1.0 + q + k), k + 1.0, q + 1.0),
     };
-    let mut unnormalised = data.spec();
-    (unnormalised.normaliser, unnormalised.dropout) = (Normaliser::None, None);
+    let mut unnormalized = data.spec();
+    (unnormalized.normalizer, unnormalized.dropout) = (Normalizer::None, None);
     let [vq, vk, vv, _] = data.views();
-    let scores = reference::forward(&unnormalised, vq, vk, vv).unwrap().weights;
+    let scores = reference::forward(&unnormalized, vq, vk, vv).unwrap().weights;
     let score = score.max(top(&scores));
     // A weight is as wrong, relatively, as its score is absolutely.
-    let plain = c.normaliser == Normaliser::None;
+    let plain = c.normalizer == Normalizer::None;
     let weight = top(&oracle.weights) * if plain { 1.0 } else { score.max(1.0) };
     let weight = if plain { weight.max(score * keep) } else { weight };
     let slope = if plain { 1.0 } else { weight };
@@ -649,7 +649,7 @@ pub fn keeps_the_rule(case: Case) {
                 error(plain)
             );
         };
-        if case.normaliser.is_hard() && fused.index != oracle.index {
+        if case.normalizer.is_hard() && fused.index != oracle.index {
             // Two keys closer than rounding: the plain formula would be torn as well. Gradients
             // and outputs follow the choice, so there is nothing more to compare.
             assert!(
@@ -661,7 +661,7 @@ pub fn keeps_the_rule(case: Case) {
         check("out", &fused.out, &plain.out, &oracle.out, natural_out[0]);
         check("weights", &fused.weights, &plain.weights, &oracle.weights, natural_out[1]);
         check("lse", &fused.lse, &plain.lse, &oracle.lse, natural_out[2]);
-        if case.normaliser.is_hard() {
+        if case.normalizer.is_hard() {
             check("log_prob", &fused.log_prob, &plain.log_prob, &oracle.log_prob, natural_out[2]);
         }
         for (n, name) in GRADIENTS.into_iter().enumerate() {
@@ -683,7 +683,7 @@ fn differ_by_rounding_only(data: &Data<f64>, a: &[i64], b: &[i64]) -> bool {
     let [q, k, v, _] = data.views();
     let scores = |index: &[i64]| -> Vec<f64> {
         let mut spec = data.spec();
-        spec.normaliser = Normaliser::None;
+        spec.normalizer = Normalizer::None;
         spec.dropout = None;
         let all = reference::forward(&spec, q, k, v).unwrap().weights;
         index
@@ -695,7 +695,7 @@ fn differ_by_rounding_only(data: &Data<f64>, a: &[i64], b: &[i64]) -> bool {
     let (a_scores, b_scores) = (scores(a), scores(b));
     let differing: Vec<usize> = (0..a.len()).filter(|&row| a[row] != b[row]).collect();
     // With noise the scores themselves differ; a tie is then so rare that one row is the limit.
-    if matches!(c.normaliser, Normaliser::Sample { .. }) {
+    if matches!(c.normalizer, Normalizer::Sample { .. }) {
         return differing.len() <= 1 && differing.iter().all(|&row| a[row] >= 0 && b[row] >= 0);
     }
     differing.iter().all(|&row| {

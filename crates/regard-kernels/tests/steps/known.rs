@@ -186,7 +186,7 @@ fn cross_entropy_with_smoothing_and_an_ignored_row_is_pytorchs() {
 }
 
 #[test]
-fn three_steps_of_each_optimiser_are_pytorchs() {
+fn three_steps_of_each_optimizer_are_pytorchs() {
     let start: Vec<f64> = wave(3, 0.4).iter().map(|x| x + 1.0).collect();
     let grads = [1.0, 2.0, 3.0].map(|step| wave(3, step));
     for (decoupled, known) in [

@@ -12,7 +12,7 @@ mod embedding;
 mod known;
 mod layer_norm;
 mod matmul;
-mod optimiser;
+mod optimizer;
 mod pointwise;
 mod recurrent;
 mod rule;

@@ -41,7 +41,7 @@ pub(crate) struct EncoderOptions {
     pub(crate) heads: usize,
     /// Width of the layer inside a Transformer's block.
     pub(crate) feed_forward: usize,
-    /// Whether a Transformer normalises before its sublayers rather than after.
+    /// Whether a Transformer normalizes before its sublayers rather than after.
     pub(crate) norm_first: bool,
     /// How a Transformer or a CNN knows places.
     pub(crate) position: Position,

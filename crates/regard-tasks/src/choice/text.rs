@@ -1,13 +1,13 @@
 //! How text becomes tokens, as plain options in `[text]`.
 
-use crate::text::{TokeniserConfig, TokeniserKind};
+use crate::text::{TokenizerConfig, TokenizerKind};
 use serde::Deserialize;
 
 /// How text becomes tokens, as plain options in `[text]`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub(crate) struct TextOptions {
     /// What a token is.
-    pub(crate) tokeniser: TokeniserKind,
+    pub(crate) tokenizer: TokenizerKind,
     /// Tokens at most.
     pub(crate) vocabulary: usize,
     /// Tokens that occur less often are unknown.
@@ -17,10 +17,10 @@ pub(crate) struct TextOptions {
 }
 
 impl TextOptions {
-    /// What a tokeniser is to learn.
-    pub(crate) fn config(&self) -> TokeniserConfig {
-        TokeniserConfig {
-            kind: self.tokeniser,
+    /// What a tokenizer is to learn.
+    pub(crate) fn config(&self) -> TokenizerConfig {
+        TokenizerConfig {
+            kind: self.tokenizer,
             lowercase: self.lower,
             size: self.vocabulary,
             minimum_count: self.minimum,

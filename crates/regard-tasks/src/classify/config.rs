@@ -83,7 +83,7 @@ enum PoolingKind {
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Model {
     pub(super) embedding: usize,
-    neighbours: Option<usize>,
+    neighbors: Option<usize>,
     pooling: PoolingKind,
     head: Option<usize>,
     #[serde(flatten)]
@@ -180,7 +180,7 @@ impl Config {
             PoolingKind::Attention => ClassifierPooling::Attention(m.mechanism.config()),
         };
         ClassifierConfig {
-            neighbours: m.neighbours,
+            neighbors: m.neighbors,
             pooling,
             hidden: m.head,
             dropout: m.encoder.dropout,

@@ -2,7 +2,7 @@
 
 use super::config::{Config, Kind, Source};
 use crate::data::{
-    Labelled, LogMel, MelFilters, Sounds, Waveform, labelled, labelled_files, labels_of_files,
+    Labeled, LogMel, MelFilters, Sounds, Waveform, labeled, labeled_files, labels_of_files,
 };
 use crate::parts;
 use crate::{Error, Part, Result, toy};
@@ -69,7 +69,7 @@ pub(super) fn read(config: &Config, part: Part) -> Result<Vec<Example>> {
 /// those that are not.
 fn given(config: &Config, source: Source, test: Option<bool>) -> Result<Vec<Example>> {
     let encoding = config.data.encoding.as_deref();
-    let of = |file: &Path, line: Labelled, content| Example {
+    let of = |file: &Path, line: Labeled, content| Example {
         label: line.label,
         content,
         file: file.into(),
@@ -78,7 +78,7 @@ fn given(config: &Config, source: Source, test: Option<bool>) -> Result<Vec<Exam
     match (config.data.kind, source) {
         (Kind::Audio, Source::One(path)) => recordings(config, path, test),
         (Kind::Vectors, Source::One(path)) => {
-            let all = labelled(path, encoding)?.into_iter().map(|line| {
+            let all = labeled(path, encoding)?.into_iter().map(|line| {
                 let content =
                     vectors(&line.text).map_err(|what| Error::line(path, line.line, what))?;
                 Ok(of(path, line, content))
@@ -86,15 +86,15 @@ fn given(config: &Config, source: Source, test: Option<bool>) -> Result<Vec<Exam
             same_width(all.collect::<Result<_>>()?)
         }
         (Kind::Text, Source::One(path)) => {
-            let text = |line: Labelled| of(path, line.clone(), Content::Text(line.text));
-            Ok(labelled(path, encoding)?.into_iter().map(text).collect())
+            let text = |line: Labeled| of(path, line.clone(), Content::Text(line.text));
+            Ok(labeled(path, encoding)?.into_iter().map(text).collect())
         }
         (_, Source::Many(paths)) => {
             let labels = labels_of_files(paths)?;
             let mut all = Vec::new();
             for file in labels.into_iter().zip(paths.iter().cloned()) {
-                let lines = labelled_files(std::slice::from_ref(&file), encoding)?;
-                let text = |line: Labelled| of(&file.1, line.clone(), Content::Text(line.text));
+                let lines = labeled_files(std::slice::from_ref(&file), encoding)?;
+                let text = |line: Labeled| of(&file.1, line.clone(), Content::Text(line.text));
                 all.extend(lines.into_iter().map(text));
             }
             Ok(all)

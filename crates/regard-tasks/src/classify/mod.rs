@@ -104,7 +104,7 @@ impl Task for Classify {
             ("labels", classifier.knowledge.labels.len().to_string()),
         ];
         facts.push(match &classifier.knowledge.senses {
-            Senses::Tokens(tokeniser) => ("vocabulary", tokeniser.len().to_string()),
+            Senses::Tokens(tokenizer) => ("vocabulary", tokenizer.len().to_string()),
             Senses::Frames { mel, .. } => ("recordings", format!("{} samples a second", mel.rate)),
             Senses::Vectors(standard) => ("width of a vector", standard.mean.len().to_string()),
         });

@@ -5,7 +5,7 @@ use super::data::{Content, Example, frames, read, vectors};
 use crate::data::{BatchSize, LogMel, MelFilters, Standard, Waveform, batches};
 use crate::guesses::Guesses;
 use crate::parts::place;
-use crate::text::{Labels, PADDING, Tokeniser};
+use crate::text::{Labels, PADDING, Tokenizer};
 use crate::{Error, Map, Maps, Model, Part, Prediction, Report, Result, Scene};
 use regard::{
     DType, InputConfig, Mode, Parameters, Sentences, SequenceClassifier, Sequences, Tensor,
@@ -14,7 +14,7 @@ use regard::{
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// Sequences that are read at once where nothing is learnt.
+/// Sequences that are read at once where nothing is learned.
 const TOGETHER: usize = 64;
 
 /// How an input becomes numbers.
@@ -22,7 +22,7 @@ const TOGETHER: usize = 64;
 #[serde(rename_all = "snake_case")]
 pub(super) enum Senses {
     /// Text as tokens.
-    Tokens(Tokeniser),
+    Tokens(Tokenizer),
     /// Recordings as log-mel frames, less their mean.
     Frames { mel: LogMel, standard: Standard },
     /// Vectors, less their mean.
@@ -105,7 +105,7 @@ impl Senses {
                     _ => None,
                 };
                 let texts: Vec<String> = examples.iter().filter_map(text).collect();
-                Ok(Self::Tokens(Tokeniser::learn(&texts, &config.text.tokens.config())?))
+                Ok(Self::Tokens(Tokenizer::learn(&texts, &config.text.tokens.config())?))
             }
             Kind::Audio => {
                 let rate = examples.iter().find_map(|example| match &example.content {
@@ -141,8 +141,8 @@ impl Senses {
     /// What the library's model reads.
     fn input(&self, width: usize) -> InputConfig {
         match self {
-            Self::Tokens(tokeniser) => {
-                InputConfig::Tokens { vocabulary: tokeniser.len(), width, padding: Some(PADDING) }
+            Self::Tokens(tokenizer) => {
+                InputConfig::Tokens { vocabulary: tokenizer.len(), width, padding: Some(PADDING) }
             }
             Self::Frames { standard, .. } | Self::Vectors(standard) => {
                 InputConfig::vectors(standard.mean.len())
@@ -194,19 +194,19 @@ impl Classifier {
     /// An input as numbers. Refuses another kind of input, another width and another rate.
     fn read(&self, content: &Content) -> Result<Read> {
         let mut read = match (&self.knowledge.senses, content) {
-            (Senses::Tokens(tokeniser), Content::Text(text)) => {
-                Read::Tokens(tokeniser.encode(text))
+            (Senses::Tokens(tokenizer), Content::Text(text)) => {
+                Read::Tokens(tokenizer.encode(text))
             }
             (Senses::Frames { mel, standard }, Content::Sound(sound)) => {
                 let Some(filters) = &self.filters else {
                     return Err(Error::asked("there are no filters to make frames with"));
                 };
-                standardised(frames(filters, mel, sound)?, standard)?
+                standardized(frames(filters, mel, sound)?, standard)?
             }
             (Senses::Vectors(standard), vectors @ Content::Vectors { .. }) => {
-                standardised(vectors.clone(), standard)?
+                standardized(vectors.clone(), standard)?
             }
-            _ => return Err(Error::asked("the run has learnt another kind of input")),
+            _ => return Err(Error::asked("the run has learned another kind of input")),
         };
         read.cut(self.config.data.longest);
         Ok(read)
@@ -281,7 +281,7 @@ impl Classifier {
     /// What the tokens or vectors of an input are called in a picture.
     fn places(&self, content: &Content, read: &Read) -> Vec<String> {
         let mut names = match (&self.knowledge.senses, content) {
-            (Senses::Tokens(tokeniser), Content::Text(text)) => tokeniser.tokens(text),
+            (Senses::Tokens(tokenizer), Content::Text(text)) => tokenizer.tokens(text),
             (Senses::Frames { .. }, _) => {
                 let at = |n: usize| format!("{:.2} s", n as f64 * self.config.audio.seconds());
                 (0..read.len()).map(at).collect()
@@ -293,13 +293,13 @@ impl Classifier {
     }
 }
 
-fn standardised(content: Content, standard: &Standard) -> Result<Read> {
+fn standardized(content: Content, standard: &Standard) -> Result<Read> {
     let Content::Vectors { mut numbers, width } = content else {
         return Err(Error::asked("these are no vectors"));
     };
-    let learnt = standard.mean.len();
-    if width != learnt {
-        let what = format!("vectors of {width} numbers; the model has learnt vectors of {learnt}");
+    let learned = standard.mean.len();
+    if width != learned {
+        let what = format!("vectors of {width} numbers; the model has learned vectors of {learned}");
         return Err(Error::asked(what));
     }
     standard.apply(&mut numbers)?;

@@ -18,14 +18,14 @@ pub(super) fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// Files with labels.
-pub(super) struct LabelledFiles {
+pub(super) struct LabeledFiles {
     /// Each file with its label.
     pub(super) files: Vec<(PathBuf, String)>,
     /// What is not a file of the kind asked for.
     pub(super) left_out: Vec<PathBuf>,
 }
 
-impl LabelledFiles {
+impl LabeledFiles {
     /// The files with one of these extensions in a folder for each label: by label, then by name.
     /// Refuses a root without folders and a label without files.
     pub(super) fn in_folders(root: &Path, extensions: &[&str]) -> Result<Self> {

@@ -15,7 +15,7 @@ const MOST_FEATURES: usize = 1 << 28;
 
 /// A graph whose N nodes have D features and, where it is known, a label.
 #[derive(Clone, Debug, PartialEq)]
-pub struct LabelledGraph {
+pub struct LabeledGraph {
     /// `[N, D]`, row by row.
     pub features: Vec<f32>,
     /// D: one more than the greatest index in the file.
@@ -36,8 +36,8 @@ pub struct LabelledGraph {
     pub test: Vec<usize>,
 }
 
-impl LabelledGraph {
-    /// Reads `nodes.svm`, `edges.tsv` and `split.tsv` of a folder, as [`LabelledGraph::read`].
+impl LabeledGraph {
+    /// Reads `nodes.svm`, `edges.tsv` and `split.tsv` of a folder, as [`LabeledGraph::read`].
     ///
     /// ```
     /// # let folder = tempfile::tempdir().unwrap();
@@ -45,7 +45,7 @@ impl LabelledGraph {
     /// std::fs::write(folder.join("nodes.svm"), "cat 0:1\ndog 2:0.5\n").unwrap();
     /// std::fs::write(folder.join("edges.tsv"), "0\t1\n").unwrap();
     /// std::fs::write(folder.join("split.tsv"), "train\t0\n").unwrap();
-    /// let graph = regard_tasks::data::LabelledGraph::read_folder(folder, None)?;
+    /// let graph = regard_tasks::data::LabeledGraph::read_folder(folder, None)?;
     /// assert_eq!(graph.features, [1.0, 0.0, 0.0, 0.0, 0.0, 0.5]);
     /// assert_eq!(graph.edges, [(0, 1), (1, 0)]);
     /// # Ok::<(), regard_tasks::Error>(())
@@ -77,7 +77,7 @@ impl LabelledGraph {
 
     /// Divides each node's features by the sum of their sizes, as the graph attention paper does
     /// with bags of words. A node without features keeps its zeros.
-    pub fn normalise_rows(&mut self) {
+    pub fn normalize_rows(&mut self) {
         for row in self.features.chunks_exact_mut(self.width) {
             let sum: f32 = row.iter().map(|value| value.abs()).sum();
             if sum > 0.0 {

@@ -68,17 +68,17 @@ impl Idx {
 }
 
 impl Images {
-    /// Reads grey images and their labels from two IDX files. Refuses counts that differ.
+    /// Reads gray images and their labels from two IDX files. Refuses counts that differ.
     pub fn read_idx(images: &Path, labels: &Path) -> Result<Self> {
         let (pixels, numbers) = (Idx::read(images)?, Idx::read(labels)?);
         let [count, height, width] = pixels.shape[..] else {
             return Err(wrong_axes(images, "images", 3, &pixels.shape));
         };
-        let [labelled] = numbers.shape[..] else {
+        let [labeled] = numbers.shape[..] else {
             return Err(wrong_axes(labels, "labels", 1, &numbers.shape));
         };
-        if count != labelled {
-            let what = format!("{labelled} labels, but {} has {count} images", images.display());
+        if count != labeled {
+            let what = format!("{labeled} labels, but {} has {count} images", images.display());
             return Err(Error::file(labels, what));
         }
         if count == 0 || height == 0 || width == 0 {

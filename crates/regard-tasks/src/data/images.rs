@@ -1,6 +1,6 @@
 //! Images with labels: all of one size, from PNG and JPEG files in a folder per label.
 
-use super::folder::LabelledFiles;
+use super::folder::LabeledFiles;
 use crate::{Error, Result};
 use image::imageops::FilterType;
 use image::{
@@ -16,14 +16,14 @@ use std::path::{Path, PathBuf};
 pub struct ImageOptions {
     /// Pixels across and down that every image is brought to; without it all must be of one size.
     pub side: Option<u32>,
-    /// Red, green and blue instead of grey.
-    pub colour: bool,
+    /// Red, green and blue instead of gray.
+    pub color: bool,
 }
 
 /// N images of one size, with labels.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Images {
-    /// C: 1 (grey) or 3 (red, green, blue).
+    /// C: 1 (gray) or 3 (red, green, blue).
     pub channels: usize,
     /// Pixels down.
     pub height: usize,
@@ -45,8 +45,8 @@ impl Images {
         if options.side == Some(0) {
             return Err(Error::asked("images cannot be brought to a side of 0 pixels"));
         }
-        let LabelledFiles { files, left_out } =
-            LabelledFiles::in_folders(root, &["png", "jpg", "jpeg"])?;
+        let LabeledFiles { files, left_out } =
+            LabeledFiles::in_folders(root, &["png", "jpg", "jpeg"])?;
         let (mut pixels, mut labels) = (Vec::new(), Vec::new());
         let mut first: Option<(u32, u32, PathBuf)> = None;
         for (path, label) in files {
@@ -65,12 +65,12 @@ impl Images {
                 );
                 return Err(Error::file(path, what));
             }
-            push_planes(&mut pixels, image, options.colour);
+            push_planes(&mut pixels, image, options.color);
             labels.push(label);
         }
         let (width, height) = first.map_or((0, 0), |(width, height, _)| (width, height));
         Ok(Self {
-            channels: if options.colour { 3 } else { 1 },
+            channels: if options.color { 3 } else { 1 },
             height: height as usize,
             width: width as usize,
             pixels,
@@ -80,11 +80,11 @@ impl Images {
     }
 
     /// The planes `[C, height, width]` of one PNG or JPEG file, brought to a size.
-    pub(crate) fn read_one(path: &Path, size: [usize; 2], colour: bool) -> Result<Vec<u8>> {
+    pub(crate) fn read_one(path: &Path, size: [usize; 2], color: bool) -> Result<Vec<u8>> {
         let [height, width] = size.map(|pixels| pixels as u32);
         let image = read_image(path)?.resize_exact(width, height, FilterType::Triangle);
         let mut pixels = Vec::new();
-        push_planes(&mut pixels, image, colour);
+        push_planes(&mut pixels, image, color);
         Ok(pixels)
     }
 
@@ -163,15 +163,15 @@ fn read_image(path: &Path) -> Result<DynamicImage> {
     Ok(image)
 }
 
-/// Whether the last scan has an end: the decoder fills what is missing with grey and says nothing.
+/// Whether the last scan has an end: the decoder fills what is missing with gray and says nothing.
 fn is_whole_jpeg(bytes: &[u8]) -> bool {
     let scan = bytes.windows(2).rposition(|marker| marker == [0xff, 0xda]);
     scan.is_some_and(|scan| bytes[scan..].windows(2).any(|marker| marker == [0xff, 0xd9]))
 }
 
-/// Puts an image at the end as planes, one colour after the other.
-fn push_planes(pixels: &mut Vec<u8>, image: DynamicImage, colour: bool) {
-    if colour {
+/// Puts an image at the end as planes, one color after the other.
+fn push_planes(pixels: &mut Vec<u8>, image: DynamicImage, color: bool) {
+    if color {
         let image = image.into_rgb8();
         (0..3).for_each(|plane| pixels.extend(image.pixels().map(|pixel| pixel[plane])));
     } else {

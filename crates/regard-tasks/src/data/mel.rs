@@ -94,7 +94,7 @@ impl LogMel {
     }
 }
 
-/// A triangle's weights on neighbouring lines of the spectrum.
+/// A triangle's weights on neighboring lines of the spectrum.
 struct Triangle {
     first: usize,
     weights: Vec<f64>,

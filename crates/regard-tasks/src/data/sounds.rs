@@ -1,6 +1,6 @@
-//! Which recordings there are, and what they are labelled: by folder, by a list, or by name.
+//! Which recordings there are, and what they are labeled: by folder, by a list, or by name.
 
-use super::folder::{LabelledFiles, entries, has_extension};
+use super::folder::{LabeledFiles, entries, has_extension};
 use super::opened::numbered_lines;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -56,7 +56,7 @@ impl Sounds {
     /// # Ok::<(), regard_tasks::Error>(())
     /// ```
     pub fn find(path: &Path, options: &SoundOptions) -> Result<Self> {
-        let LabelledFiles { files, left_out } = match options.label_field {
+        let LabeledFiles { files, left_out } = match options.label_field {
             _ if path.is_file() => listed(path)?,
             Some(field) => flat(path, field)?,
             None => per_label(path)?,
@@ -80,7 +80,7 @@ impl SoundOptions {
     }
 }
 
-fn listed(list: &Path) -> Result<LabelledFiles> {
+fn listed(list: &Path) -> Result<LabeledFiles> {
     let folder = list.parent().unwrap_or(Path::new(""));
     let mut files = Vec::new();
     for (line, text) in numbered_lines(list, None)? {
@@ -100,29 +100,29 @@ fn listed(list: &Path) -> Result<LabelledFiles> {
     if files.is_empty() {
         return Err(Error::file(list, "it lists no recordings"));
     }
-    Ok(LabelledFiles { files, left_out: vec![] })
+    Ok(LabeledFiles { files, left_out: vec![] })
 }
 
-fn flat(folder: &Path, label_field: usize) -> Result<LabelledFiles> {
+fn flat(folder: &Path, label_field: usize) -> Result<LabeledFiles> {
     let (wanted, left_out): (Vec<_>, Vec<_>) = recordings(folder)?;
     if wanted.is_empty() {
         return Err(Error::file(folder, "it has no file that ends with .wav"));
     }
-    let labelled = wanted.into_iter().map(|path| {
+    let labeled = wanted.into_iter().map(|path| {
         let label = field(&path, label_field)?;
         Ok((path, label))
     });
-    Ok(LabelledFiles { files: labelled.collect::<Result<_>>()?, left_out })
+    Ok(LabeledFiles { files: labeled.collect::<Result<_>>()?, left_out })
 }
 
-fn per_label(root: &Path) -> Result<LabelledFiles> {
+fn per_label(root: &Path) -> Result<LabeledFiles> {
     let has_folders = entries(root)?.iter().any(|path| path.is_dir());
     if !has_folders && !recordings(root)?.0.is_empty() {
         let what = "it has recordings and no folders; `label_field` says which field of their \
                     names is the label";
         return Err(Error::file(root, what));
     }
-    LabelledFiles::in_folders(root, &["wav"])
+    LabeledFiles::in_folders(root, &["wav"])
 }
 
 fn recordings(folder: &Path) -> Result<(Vec<PathBuf>, Vec<PathBuf>)> {

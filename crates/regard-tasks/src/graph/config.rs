@@ -25,10 +25,10 @@ pub(super) enum Embedded {
 pub(super) struct Data {
     pub(super) embedded: Embedded,
     pub(super) size: usize,
-    pub(super) labelled: usize,
+    pub(super) labeled: usize,
     pub(super) folder: Option<PathBuf>,
     pub(super) encoding: Option<String>,
-    pub(super) normalise: bool,
+    pub(super) normalize: bool,
 }
 
 /// What says which epoch is the best.
@@ -53,8 +53,8 @@ pub(super) struct Model {
 
 impl Checked for Config {
     fn check(&self) -> Result<()> {
-        if self.data.labelled == 0 {
-            return Err(Error::asked("`data.labelled` cannot be 0; something must be taught"));
+        if self.data.labeled == 0 {
+            return Err(Error::asked("`data.labeled` cannot be 0; something must be taught"));
         }
         self.training.check()
     }

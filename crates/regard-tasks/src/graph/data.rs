@@ -1,7 +1,7 @@
 //! The graph of `graph`: from a folder or embedded, its nodes in three parts.
 
 use super::config::{Config, Data, Embedded};
-use crate::data::LabelledGraph;
+use crate::data::LabeledGraph;
 use crate::{Error, Part, Result, parts, toy};
 use regard::Random;
 
@@ -12,20 +12,20 @@ const BLOCKS: (usize, f64, f64) = (4, 0.05, 0.005);
 const LARGEST: usize = 20_000;
 
 /// The graph. Its parts come with it: all nodes are seen, of some of them the labels are taught.
-pub(super) fn read(config: &Config) -> Result<LabelledGraph> {
+pub(super) fn read(config: &Config) -> Result<LabeledGraph> {
     let data = &config.data;
     let mut graph = match &data.folder {
-        Some(folder) => LabelledGraph::read_folder(folder, data.encoding.as_deref())?,
+        Some(folder) => LabeledGraph::read_folder(folder, data.encoding.as_deref())?,
         None => embedded(data)?,
     };
-    if data.normalise {
-        graph.normalise_rows();
+    if data.normalize {
+        graph.normalize_rows();
     }
     Ok(graph)
 }
 
 /// The nodes of a part.
-pub(super) fn part(graph: &LabelledGraph, part: Part) -> &[usize] {
+pub(super) fn part(graph: &LabeledGraph, part: Part) -> &[usize] {
     match part {
         Part::Training => &graph.train,
         Part::Validation => &graph.validation,
@@ -33,7 +33,7 @@ pub(super) fn part(graph: &LabelledGraph, part: Part) -> &[usize] {
     }
 }
 
-fn embedded(data: &Data) -> Result<LabelledGraph> {
+fn embedded(data: &Data) -> Result<LabeledGraph> {
     // The embedded data are the same for every seed of a training, so that runs can be compared.
     let graph = match data.embedded {
         Embedded::Karate => toy::karate(),
@@ -47,7 +47,7 @@ fn embedded(data: &Data) -> Result<LabelledGraph> {
     let (mut train, mut rest) = (Vec::new(), Vec::new());
     for node in Random::named(1, "parts").order(graph.nodes) {
         let label = graph.labels[node];
-        if taught[label] < data.labelled {
+        if taught[label] < data.labeled {
             taught[label] += 1;
             train.push(node);
         } else {
@@ -56,15 +56,15 @@ fn embedded(data: &Data) -> Result<LabelledGraph> {
     }
     if rest.len() < 2 {
         return Err(Error::asked(format!(
-            "`data.labelled` = {} of each class leaves {} of {} nodes to validate and test with",
-            data.labelled,
+            "`data.labeled` = {} of each class leaves {} of {} nodes to validate and test with",
+            data.labeled,
             rest.len(),
             graph.nodes
         )));
     }
     let test = rest.split_off(rest.len() / 2);
     let both = graph.edges.iter().flat_map(|&(a, b)| [(a, b), (b, a)]);
-    Ok(LabelledGraph {
+    Ok(LabeledGraph {
         width: graph.features[0].len(),
         edges: both.collect(),
         repeated_edges: 0,

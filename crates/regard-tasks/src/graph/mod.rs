@@ -15,7 +15,7 @@ use model::{Classifier, Knowledge};
 use regard::{Mode, Random, Tensor};
 
 /// Tells the classes of a graph's nodes: graph attention in both versions, or the mean of the
-/// neighbours.
+/// neighbors.
 #[derive(Clone, Copy, Debug)]
 pub struct GraphTask;
 
@@ -76,7 +76,7 @@ impl Task for GraphTask {
             ("nodes", nodes.to_string()),
             ("edges, both ways", graph.edges.len().to_string()),
             ("given again", graph.repeated_edges.to_string()),
-            ("neighbours", format!("{mean:.1} on average, {most} at most")),
+            ("neighbors", format!("{mean:.1} on average, {most} at most")),
             ("features", graph.width.to_string()),
             ("training nodes", count(Part::Training)),
             ("validation nodes", count(Part::Validation)),

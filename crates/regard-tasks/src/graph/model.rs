@@ -2,7 +2,7 @@
 
 use super::config::{BestBy, Config};
 use super::data::{part, read};
-use crate::data::LabelledGraph;
+use crate::data::LabeledGraph;
 use crate::guesses::Guesses;
 use crate::options::Checked;
 use crate::{
@@ -14,8 +14,8 @@ use regard::{
 };
 use serde::{Deserialize, Serialize};
 
-/// How many neighbours a picture shows; more cannot be told apart.
-const NEIGHBOURS: usize = 40;
+/// How many neighbors a picture shows; more cannot be told apart.
+const NEIGHBORS: usize = 40;
 
 /// What a classifier knows of its data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -27,7 +27,7 @@ pub(super) struct Knowledge {
 }
 
 impl Knowledge {
-    fn of(data: &LabelledGraph) -> Self {
+    fn of(data: &LabeledGraph) -> Self {
         Self { labels: data.label_names.clone(), features: data.width }
     }
 }
@@ -37,7 +37,7 @@ pub(super) struct Classifier {
     knowledge: Knowledge,
     parameters: Parameters,
     network: GraphAttentionNetwork,
-    pub(super) data: LabelledGraph,
+    pub(super) data: LabeledGraph,
     graph: Graph,
     /// `[N, D]`
     features: Tensor,
@@ -127,7 +127,7 @@ impl Classifier {
             let mut into = vec![0.0; self.graph.nodes()];
             edges.iter().for_each(|&(_, target)| into[target] += 1.0);
             let weights = edges.iter().map(|&(_, target)| 1.0 / into[target]).collect();
-            return Ok(vec![Map::new("mean of the neighbours", weights)]);
+            return Ok(vec![Map::new("mean of the neighbors", weights)]);
         }
         let (_, layers) = without_gradients(|| {
             self.network.attend(&self.features, &self.graph, Mode::Infer, true)
@@ -172,16 +172,16 @@ impl Model for Classifier {
     }
 
     fn show(&self, input: &str) -> Result<Vec<(String, Scene)>> {
-        let centre = self.node(input)?;
+        let center = self.node(input)?;
         let (edges, maps) = (self.edges(), self.weights()?);
         let weight = |edge: usize| maps.iter().map(|map| map.weights[edge]).sum::<f32>();
         let mut attended: Vec<(f32, usize)> = (0..edges.len())
-            .filter(|&edge| edges[edge].1 == centre && edges[edge].0 != centre)
+            .filter(|&edge| edges[edge].1 == center && edges[edge].0 != center)
             .map(|edge| (weight(edge), edges[edge].0))
             .collect();
         attended.sort_by(|a, b| b.0.total_cmp(&a.0));
-        let near = attended.into_iter().take(NEIGHBOURS).map(|(_, node)| node);
-        let nodes: Vec<usize> = std::iter::once(centre).chain(near).collect();
+        let near = attended.into_iter().take(NEIGHBORS).map(|(_, node)| node);
+        let nodes: Vec<usize> = std::iter::once(center).chain(near).collect();
         let place = |node: usize| nodes.iter().position(|&near| near == node);
         // Who attends comes first in a scene: an edge leads to him.
         let seen = |&(source, target): &(usize, usize)| Some((place(target)?, place(source)?));
@@ -194,10 +194,10 @@ impl Model for Classifier {
             nodes: nodes.iter().map(usize::to_string).collect(),
             classes: nodes.iter().map(|&node| self.data.labels[node]).collect(),
             class_names: self.knowledge.labels.clone(),
-            centre: Some(0),
+            center: Some(0),
             edges: kept.iter().map(|&(_, edge)| edge).collect(),
             maps: maps.iter().map(map).collect(),
         };
-        Ok(vec![("neighbourhood".into(), Scene::Graph(scene))])
+        Ok(vec![("neighborhood".into(), Scene::Graph(scene))])
     }
 }

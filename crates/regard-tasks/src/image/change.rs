@@ -1,4 +1,4 @@
-//! Changes that leave an image what it is, so that more is learnt from it.
+//! Changes that leave an image what it is, so that more is learned from it.
 
 use regard::Random;
 

@@ -29,7 +29,7 @@ pub(super) struct Data {
     pub(super) test_labels: Option<PathBuf>,
     pub(super) test_folder: Option<PathBuf>,
     pub(super) held_out: f64,
-    pub(super) colour: bool,
+    pub(super) color: bool,
     pub(super) shift: usize,
     pub(super) flip: bool,
 }

@@ -32,7 +32,7 @@ fn given(data: &Data, part: Part) -> Result<Option<Images>> {
         [None, None, None] => return Ok(None),
         [Some(images), Some(labels), None] => Images::read_idx(images, labels)?,
         [None, None, Some(folder)] => {
-            let options = ImageOptions { side: data.side, colour: data.colour };
+            let options = ImageOptions { side: data.side, color: data.color };
             Images::read_folder(folder, &options)?
         }
         _ => {

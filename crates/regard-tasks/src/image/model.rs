@@ -16,7 +16,7 @@ use regard::{
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// Images looked at together when nothing is learnt.
+/// Images looked at together when nothing is learned.
 const TOGETHER: usize = 250;
 
 /// What a classifier knows of its data.
@@ -234,7 +234,7 @@ impl Model for Classifier {
         let values = image.values(&[0])?;
         let maps = self.weights(network, &self.input(values.clone())?)?;
         let Images { channels, height, width, .. } = image;
-        // A scene has the colours of a pixel together, the data have them in planes.
+        // A scene has the colors of a pixel together, the data have them in planes.
         let pixel = |at: usize| (0..channels).map(move |c| c * height * width + at);
         let pixels = (0..height * width).flat_map(pixel).map(|at| values[at]).collect();
         let patch = self.config.model.patch;

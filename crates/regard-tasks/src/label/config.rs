@@ -4,7 +4,7 @@ use crate::choice::{EncoderKind, EncoderOptions, TextOptions};
 use crate::data::ConllColumn;
 use crate::options::Checked;
 use crate::parts::HeldOut;
-use crate::text::{PADDING, TokeniserKind};
+use crate::text::{PADDING, TokenizerKind};
 use crate::train::TrainingConfig;
 use crate::{Error, Result};
 use regard::{CharactersConfig, InputConfig, LabelerConfig, Position};
@@ -42,7 +42,7 @@ pub(super) struct Text {
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Model {
     pub(super) embedding: usize,
-    pub(super) neighbours: Option<usize>,
+    pub(super) neighbors: Option<usize>,
     pub(super) characters: bool,
     pub(super) character_embedding: usize,
     pub(super) character_encoder: EncoderKind,
@@ -55,8 +55,8 @@ pub(super) struct Model {
 impl Checked for Config {
     fn check(&self) -> Result<()> {
         HeldOut::check(self.data.held_out)?;
-        if !matches!(self.text.tokens.tokeniser, TokeniserKind::Whitespace | TokeniserKind::Words) {
-            return Err(Error::asked("`text.tokeniser` is \"words\" or \"whitespace\" here"));
+        if !matches!(self.text.tokens.tokenizer, TokenizerKind::Whitespace | TokenizerKind::Words) {
+            return Err(Error::asked("`text.tokenizer` is \"words\" or \"whitespace\" here"));
         }
         let a = self.text.word_dropout;
         if !(a.is_finite() && a >= 0.0) {
@@ -77,7 +77,7 @@ impl Config {
             InputConfig::Tokens { vocabulary: words, width: m.embedding, padding: Some(PADDING) };
         LabelerConfig {
             characters: m.characters.then(|| self.characters(characters)),
-            neighbours: m.neighbours,
+            neighbors: m.neighbors,
             hidden: m.head,
             dropout: m.encoder.dropout,
             label_smoothing: self.training.label_smoothing,

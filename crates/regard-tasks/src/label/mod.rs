@@ -121,7 +121,7 @@ impl Task for Label {
     fn comparison(&self) -> Vec<Variant> {
         vec![
             Variant::new("per-vector", &["encoder=none", "head=128"]),
-            Variant::new("window", &["encoder=none", "neighbours=2", "head=128"]),
+            Variant::new("window", &["encoder=none", "neighbors=2", "head=128"]),
             Variant::new("recurrent", &["encoder=lstm", "layers=1"]),
             Variant::new("self-attention", &["encoder=transformer"]),
             Variant::new("truncated", &["encoder=transformer", "window=2"]),

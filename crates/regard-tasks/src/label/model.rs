@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Letters of a word that are read: of a longer word its beginning and its end.
 pub(super) const LONGEST_WORD: usize = 16;
 
-/// Sentences that are read at once where nothing is learnt.
+/// Sentences that are read at once where nothing is learned.
 const TOGETHER: usize = 64;
 
 /// What a labeler knows of its data.
@@ -142,7 +142,7 @@ impl Labeler {
     /// A sentence as numbers.
     pub(super) fn read<S: AsRef<str>>(&self, words: &[S]) -> Read {
         let lower = self.config.text.tokens.lower;
-        let spelt = |word: &S| {
+        let spelled = |word: &S| {
             let mut letters = self.knowledge.characters.spell(word.as_ref());
             if letters.len() > LONGEST_WORD {
                 letters.drain(LONGEST_WORD / 2..letters.len() - LONGEST_WORD / 2);
@@ -151,7 +151,7 @@ impl Labeler {
         };
         let id = |word: &S| self.knowledge.words.id(&cased(word.as_ref(), lower));
         let characters = match self.config.model.characters {
-            true => words.iter().map(spelt).collect(),
+            true => words.iter().map(spelled).collect(),
             false => vec![],
         };
         Read { words: words.iter().map(id).collect(), characters }
@@ -163,8 +163,8 @@ impl Labeler {
         let lengths: Vec<usize> = words.iter().map(|words| words.len()).collect();
         let n = lengths.iter().copied().max().unwrap_or(0);
         let characters = || {
-            let spelt = sentences.iter().flat_map(|s| &s.characters);
-            let c = spelt.map(Vec::len).max().unwrap_or(0);
+            let spelled = sentences.iter().flat_map(|s| &s.characters);
+            let c = spelled.map(Vec::len).max().unwrap_or(0);
             let mut rows: Vec<&[usize]> = Vec::with_capacity(sentences.len() * n);
             for sentence in sentences {
                 rows.extend(sentence.characters.iter().map(Vec::as_slice));
@@ -275,7 +275,7 @@ impl Labeler {
     }
 
     fn split<'a>(&self, sentence: &'a str) -> Vec<&'a str> {
-        split(sentence, self.config.text.tokens.tokeniser)
+        split(sentence, self.config.text.tokens.tokenizer)
     }
 }
 

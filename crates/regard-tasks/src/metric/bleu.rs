@@ -1,4 +1,4 @@
-//! BLEU as sacreBLEU counts it, to the last digit: its tokenisations, with their quirks, its
+//! BLEU as sacreBLEU counts it, to the last digit: its tokenizations, with their quirks, its
 //! smoothing and its brevity penalty. Papineni, Roukos, Ward, Zhu, "BLEU: a method for automatic
 //! evaluation of machine translation" (2002); Post, "A call for clarity in reporting BLEU scores"
 //! (2018).
@@ -14,7 +14,7 @@ const ORDER: usize = 4;
 
 /// How a sentence becomes tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Tokenisation {
+pub enum Tokenization {
     /// Western languages, as mteval-v13a did.
     #[default]
     #[serde(rename = "13a")]
@@ -43,8 +43,8 @@ pub enum Smoothing {
 /// A corpus's BLEU and what it was counted from.
 ///
 /// ```
-/// use regard_tasks::metric::{Bleu, Tokenisation};
-/// let bleu = Bleu::corpus(&["A cat sat here."], &[vec!["A cat sat here."]], Tokenisation::Western)?;
+/// use regard_tasks::metric::{Bleu, Tokenization};
+/// let bleu = Bleu::corpus(&["A cat sat here."], &[vec!["A cat sat here."]], Tokenization::Western)?;
 /// assert!((bleu.score - 100.0).abs() < 1e-9);
 /// # Ok::<(), regard_tasks::Error>(())
 /// ```
@@ -73,24 +73,24 @@ impl Bleu {
     pub fn corpus<H: AsRef<str>, R: AsRef<str>>(
         hypotheses: &[H],
         references: &[Vec<R>],
-        tokenisation: Tokenisation,
+        tokenization: Tokenization,
     ) -> Result<Self> {
-        Self::smoothed(hypotheses, references, tokenisation, Smoothing::default())
+        Self::smoothed(hypotheses, references, tokenization, Smoothing::default())
     }
 
     /// As [`Bleu::corpus`], with a smoothing of one's choice.
     pub fn smoothed<H: AsRef<str>, R: AsRef<str>>(
         hypotheses: &[H],
         references: &[Vec<R>],
-        tokenisation: Tokenisation,
+        tokenization: Tokenization,
         smoothing: Smoothing,
     ) -> Result<Self> {
         text::check(hypotheses, references)?;
         let mut counts = Counts::default();
         for (hypothesis, references) in hypotheses.iter().zip(references) {
-            let hypothesis = tokenisation.tokens(hypothesis.as_ref());
+            let hypothesis = tokenization.tokens(hypothesis.as_ref());
             let references: Vec<_> =
-                references.iter().map(|line| tokenisation.tokens(line.as_ref())).collect();
+                references.iter().map(|line| tokenization.tokens(line.as_ref())).collect();
             counts.add(&hypothesis, &references);
         }
         Ok(counts.bleu(smoothing))
@@ -180,13 +180,13 @@ fn smooth(correct: &[usize; ORDER], total: &[usize; ORDER], smoothing: Smoothing
     precisions
 }
 
-impl Tokenisation {
+impl Tokenization {
     /// The one of sacreBLEU's name: `13a`, `zh`, `char` or `none`.
     ///
     /// ```
-    /// use regard_tasks::metric::Tokenisation;
-    /// assert_eq!(Tokenisation::named("zh")?, Tokenisation::Chinese);
-    /// assert!(Tokenisation::named("ja").is_err());
+    /// use regard_tasks::metric::Tokenization;
+    /// assert_eq!(Tokenization::named("zh")?, Tokenization::Chinese);
+    /// assert!(Tokenization::named("ja").is_err());
     /// # Ok::<(), regard_tasks::Error>(())
     /// ```
     pub fn named(name: &str) -> Result<Self> {
@@ -196,7 +196,7 @@ impl Tokenisation {
             "char" => Ok(Self::Characters),
             "none" => Ok(Self::Spaces),
             _ => Err(Error::asked(format!(
-                "BLEU knows no tokenisation {name:?}; there are 13a, zh, char and none"
+                "BLEU knows no tokenization {name:?}; there are 13a, zh, char and none"
             ))),
         }
     }
@@ -204,9 +204,9 @@ impl Tokenisation {
     /// The tokens of a line.
     ///
     /// ```
-    /// use regard_tasks::metric::Tokenisation;
-    /// assert_eq!(Tokenisation::Western.tokens("It's 1,000.5, no?"), ["It's", "1,000.5", ",", "no", "?"]);
-    /// assert_eq!(Tokenisation::Chinese.tokens("我有2本book"), ["我", "有", "2", "本", "book"]);
+    /// use regard_tasks::metric::Tokenization;
+    /// assert_eq!(Tokenization::Western.tokens("It's 1,000.5, no?"), ["It's", "1,000.5", ",", "no", "?"]);
+    /// assert_eq!(Tokenization::Chinese.tokens("我有2本book"), ["我", "有", "2", "本", "book"]);
     /// ```
     pub fn tokens(self, line: &str) -> Vec<String> {
         match self {
@@ -251,8 +251,8 @@ fn set_apart(line: &str, alone: impl Fn(char) -> bool) -> String {
     line.chars().map(|c| if alone(c) { format!(" {c} ") } else { c.to_string() }).collect()
 }
 
-/// Rewrites pairs of neighbours from left to right. A character belongs to one pair at most, as in
-/// the regular expressions this stands for: in "a..b" the second period has lost its neighbour.
+/// Rewrites pairs of neighbors from left to right. A character belongs to one pair at most, as in
+/// the regular expressions this stands for: in "a..b" the second period has lost its neighbor.
 fn at_pairs(
     line: &str,
     here: impl Fn(char, char) -> bool,

@@ -7,7 +7,7 @@ mod perplexity;
 mod regression;
 mod text;
 
-pub use bleu::{Bleu, Smoothing, Tokenisation};
+pub use bleu::{Bleu, Smoothing, Tokenization};
 pub use chrf::{chrf, chrf_plus_plus};
 pub use classification::{Confusion, LabelScore};
 pub use perplexity::perplexity;

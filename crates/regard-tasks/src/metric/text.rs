@@ -21,7 +21,7 @@ pub(super) fn trim_end(line: &str) -> &str {
     line.trim_end_matches(is_space)
 }
 
-/// How often each run of `order` neighbours occurs.
+/// How often each run of `order` neighbors occurs.
 pub(super) fn ngrams<T: Eq + Hash>(of: &[T], order: usize) -> HashMap<&[T], usize> {
     let mut counts = HashMap::new();
     for ngram in of.windows(order) {

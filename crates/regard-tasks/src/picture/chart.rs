@@ -1,6 +1,6 @@
 //! Charts of numbers over numbers: what a training did, epoch by epoch.
 
-use super::colour::{self, GRID};
+use super::color::{self, GRID};
 use super::label;
 use super::scale::Axis;
 use super::svg::{Svg, Text};
@@ -101,13 +101,13 @@ pub(crate) fn draw(svg: &mut Svg, panel: &Panel, [left, top, width, height]: [f6
         mark(svg, x.place(*value), what, plot);
     }
     for (place, line) in panel.lines.iter().enumerate() {
-        let colour = colour::hex(colour::named(place));
+        let color = color::hex(color::named(place));
         let points: Vec<[f64; 2]> =
             line.points.iter().map(|&(px, py)| [x.place(px), y.place(py)]).collect();
-        svg.polyline(&points, &colour, "stroke-width=\"2\"");
+        svg.polyline(&points, &color, "stroke-width=\"2\"");
         if points.len() <= 40 {
             for point in points.into_iter().filter(|p| p.iter().all(|v| v.is_finite())) {
-                svg.circle(point, 2.6, &colour, "");
+                svg.circle(point, 2.6, &color, "");
             }
         }
     }
@@ -142,10 +142,10 @@ fn axis_below(svg: &mut Svg, ticks: Vec<(f64, String)>, plot: [f64; 4], name: &s
     let [left, top, width, height] = plot;
     let bottom = top + height;
     for (place, text) in ticks {
-        svg.line([place, bottom], [place, bottom + 4.0], colour::FAINT, 1.0);
+        svg.line([place, bottom], [place, bottom + 4.0], color::FAINT, 1.0);
         svg.text(Text::at(place, bottom + 17.0, &text).size(11.0).middle().faint());
     }
-    svg.line([left, bottom], [left + width, bottom], colour::FAINT, 1.0);
+    svg.line([left, bottom], [left + width, bottom], color::FAINT, 1.0);
     svg.text(Text::at(left + width / 2.0, bottom + 34.0, name).size(12.0).middle());
 }
 
@@ -162,7 +162,7 @@ fn mark(svg: &mut Svg, x: f64, what: &str, [left, top, width, height]: [f64; 4])
     svg.text(beside.size(11.0).faint());
 }
 
-/// Names beside their colours, in as many lines as they need; gives the height it took.
+/// Names beside their colors, in as many lines as they need; gives the height it took.
 pub(crate) fn legend(svg: &mut Svg, lines: &[Line], corner: [f64; 2], room: f64) -> f64 {
     let names: Vec<&str> = lines.iter().map(|line| line.name.as_str()).collect();
     swatches(svg, &names, corner, room)
@@ -177,7 +177,7 @@ pub(crate) fn swatches(svg: &mut Svg, names: &[&str], corner: [f64; 2], room: f6
         if x + width - 16.0 > corner[0] + room && x > corner[0] {
             (x, y) = (corner[0], y + 17.0);
         }
-        let fill = colour::hex(colour::named(place));
+        let fill = color::hex(color::named(place));
         svg.rect([x, y + 1.0, 11.0, 11.0], &fill, "rx=\"2\"");
         svg.text(Text::at(x + 16.0, y + 11.0, &name).size(11.5));
         x += width;

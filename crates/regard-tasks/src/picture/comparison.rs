@@ -1,7 +1,7 @@
 //! Variants side by side: a metric with its spread, and how it goes from bucket to bucket.
 
 use super::chart::{self, Line, Panel};
-use super::colour::{self, GRID, INK};
+use super::color::{self, GRID, INK};
 use super::label;
 use super::scale::Axis;
 use super::svg::{Svg, Text};
@@ -102,7 +102,7 @@ fn draw_bar(svg: &mut Svg, variant: &Variant, place: usize, axis: Axis, y: f64, 
     }
     let mean = values.iter().sum::<f64>() / values.len() as f64;
     let (from, to) = (axis.place(0.0), axis.place(mean));
-    let fill = colour::hex(colour::named(place));
+    let fill = color::hex(color::named(place));
     svg.rect(
         [from.min(to), y + 5.0, (to - from).abs(), 20.0],
         &fill,
@@ -128,7 +128,7 @@ fn draw_cost(svg: &mut Svg, cost: &Cost, [x, y]: [f64; 2], room: f64) {
     for (place, (value, text)) in cost.values.iter().enumerate() {
         let top = y + 18.0 + COST * place as f64;
         let length = (room * value / most).max(1.0);
-        let fill = colour::hex(colour::named(place));
+        let fill = color::hex(color::named(place));
         svg.rect([x, top, length, 12.0], &fill, "rx=\"2\" fill-opacity=\"0.8\"");
         svg.text(Text::at(x + length + 6.0, top + 10.0, text).size(11.0));
     }

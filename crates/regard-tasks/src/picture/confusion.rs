@@ -3,7 +3,7 @@
 use super::heat;
 use crate::{Map, Maps};
 
-/// Draws how often each label (a row) was taken for each (a column), as SVG. Colours show shares of
+/// Draws how often each label (a row) was taken for each (a column), as SVG. Colors show shares of
 /// the row; numbers are the counts.
 ///
 /// `counts` are `labels` × `labels`; what is missing counts as none.

@@ -2,7 +2,7 @@
 //! points.
 
 use super::chart::{axes, swatches};
-use super::colour;
+use super::color;
 use super::label;
 use super::scale::{Axis, Scale};
 use super::svg::{Pixels, Svg, Text};
@@ -55,7 +55,7 @@ fn upper(svg: &mut Svg, scene: &CurveScene, x: Axis, plot: [f64; 4]) {
     let points = |xs: &[f32], ys: &[f32]| -> Vec<[f64; 2]> {
         xs.iter().zip(ys).map(|(&a, &b)| [x.place(a.into()), y.place(b.into())]).collect()
     };
-    let [curve, data, real] = [0, 1, 2].map(|place| colour::hex(colour::named(place)));
+    let [curve, data, real] = [0, 1, 2].map(|place| color::hex(color::named(place)));
     svg.polyline(&points(&scene.at, truth), &real, "stroke-width=\"2\" stroke-dasharray=\"6 4\"");
     for point in points(&scene.x, &scene.y).into_iter().filter(|p| p.iter().all(|v| v.is_finite()))
     {
@@ -77,7 +77,7 @@ fn kernel(scene: &CurveScene, map: &Map, scale: Scale) -> Pixels {
         let (at, x) = (at[column]?, x[FINE - 1 - row]?);
         map.weight(at * scene.x.len() + x)
     };
-    let bytes = (0..FINE * FINE).flat_map(|i| scale.colour(weight(i / FINE, i % FINE))).collect();
+    let bytes = (0..FINE * FINE).flat_map(|i| scale.color(weight(i / FINE, i % FINE))).collect();
     Pixels { width: FINE, height: FINE, bytes }
 }
 

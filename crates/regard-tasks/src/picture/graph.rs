@@ -1,7 +1,7 @@
-//! Graphs: nodes in the colours of their classes, edges as wide as they weigh.
+//! Graphs: nodes in the colors of their classes, edges as wide as they weigh.
 
 use super::chart::swatches;
-use super::colour::{self, INK};
+use super::color::{self, INK};
 use super::heat;
 use super::label;
 use super::layout;
@@ -10,7 +10,7 @@ use super::svg::{Svg, Text, escaped, short};
 use crate::{GraphScene, Map};
 
 const EDGE: &str = "#486581";
-/// The colour of a node whose class is not known.
+/// The color of a node whose class is not known.
 const NO_CLASS: &str = "#9aa5b1";
 /// More edges than this are drawn without heads: they would cover all else.
 const MOST_HEADS: usize = 300;
@@ -64,8 +64,8 @@ fn caption(svg: &mut Svg, scene: &GraphScene, scale: Scale, corner: [f64; 2], ro
     if scene.edges.iter().any(|(from, to)| from == to) {
         out += "; a ring is what a node gives itself";
     }
-    if scene.centre.is_some() {
-        out += "; orange is from the centre";
+    if scene.center.is_some() {
+        out += "; orange is from the center";
     }
     out += ".";
     let mut y = corner[1] - 3.0;
@@ -81,10 +81,10 @@ fn legend(svg: &mut Svg, scene: &GraphScene, corner: [f64; 2], room: f64) -> f64
     swatches(svg, &names, corner, room)
 }
 
-/// A node's colour.
+/// A node's color.
 pub(crate) fn fill(scene: &GraphScene, node: usize) -> String {
     let class = scene.classes.get(node).copied().flatten();
-    class.map_or(NO_CLASS.to_owned(), |class| colour::hex(colour::named(class)))
+    class.map_or(NO_CLASS.to_owned(), |class| color::hex(color::named(class)))
 }
 
 /// A graph on its place of the paper.
@@ -132,11 +132,11 @@ impl<'a> Drawing<'a> {
         let faintest = 0.14 * (600.0 / self.scene.edges.len() as f64).min(1.0);
         let width = self.radius * (0.05 + 0.42 * share);
         let opacity = faintest + (0.94 - faintest) * share;
-        let is_of_centre = self.scene.centre == Some(from);
-        let colour = if is_of_centre { "#c2410c" } else { EDGE };
+        let is_of_center = self.scene.center == Some(from);
+        let color = if is_of_center { "#c2410c" } else { EDGE };
         let [a, b] = [self.places[from], self.places[to]];
         let stroke = format!(
-            "stroke=\"{colour}\" stroke-width=\"{}\" stroke-opacity=\"{}\"",
+            "stroke=\"{color}\" stroke-width=\"{}\" stroke-opacity=\"{}\"",
             short(width),
             short(opacity)
         );
@@ -170,25 +170,25 @@ impl<'a> Drawing<'a> {
                 neck[1] - ux * half,
             ];
             let [tx, ty, lx, ly, rx, ry] = corners.map(short);
-            let fill = format!("fill=\"{colour}\" fill-opacity=\"{}\"", short(opacity));
+            let fill = format!("fill=\"{color}\" fill-opacity=\"{}\"", short(opacity));
             svg.path(&format!("M{tx} {ty}L{lx} {ly}L{rx} {ry}z"), &fill);
         }
     }
 
     fn nodes(&self, svg: &mut Svg) {
         for (node, &place) in self.places.iter().enumerate() {
-            let stroke = match self.scene.centre == Some(node) {
+            let stroke = match self.scene.center == Some(node) {
                 true => "stroke=\"#1f2933\" stroke-width=\"2.5\"",
                 false => "stroke=\"#ffffff\" stroke-width=\"1\"",
             };
-            let radius = if self.scene.centre == Some(node) { 1.3 } else { 1.0 } * self.radius;
+            let radius = if self.scene.center == Some(node) { 1.3 } else { 1.0 } * self.radius;
             svg.raw(&format!("<g><title>{}</title>", escaped(&self.name(node))));
             svg.circle(place, radius, &fill(self.scene, node), stroke);
             svg.raw("</g>");
         }
     }
 
-    /// The centre's label first, then each that finds room beside its node.
+    /// The center's label first, then each that finds room beside its node.
     fn labels(&self, svg: &mut Svg) {
         let size = 11.0;
         let around = |p: &[f64; 2]| {
@@ -196,9 +196,9 @@ impl<'a> Drawing<'a> {
             [p[0] - r, p[1] - r, p[0] + r, p[1] + r]
         };
         let mut taken: Vec<[f64; 4]> = self.places.iter().map(around).collect();
-        let centre = self.scene.centre.filter(|&centre| centre < self.places.len());
-        let others = (0..self.places.len()).filter(|&node| Some(node) != centre);
-        for node in centre.into_iter().chain(others) {
+        let center = self.scene.center.filter(|&center| center < self.places.len());
+        let others = (0..self.places.len()).filter(|&node| Some(node) != center);
+        for node in center.into_iter().chain(others) {
             let text = label::fitted(&self.name(node), size, 150.0);
             let [x, y] = self.places[node];
             let (width, away) = (label::width(&text, size), self.radius * 1.3 + 3.0);
@@ -216,7 +216,7 @@ impl<'a> Drawing<'a> {
             if let Some([left, top]) = free {
                 taken.push([left, top, left + width, top + 12.0]);
                 let text = Text::at(left, top + 10.0, &text).size(size).halo();
-                svg.text(if Some(node) == centre { text.bold() } else { text }.fill(INK));
+                svg.text(if Some(node) == center { text.bold() } else { text }.fill(INK));
             }
         }
     }

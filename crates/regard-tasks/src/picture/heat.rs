@@ -1,6 +1,6 @@
 //! Heat-maps: rows of queries over columns of keys.
 
-use super::colour::{self, FAINT, INK, Rgb};
+use super::color::{self, FAINT, INK, Rgb};
 use super::label;
 use super::scale::Scale;
 use super::svg::{Pixels, Svg, Text, escaped};
@@ -146,7 +146,7 @@ impl<'a> Sheet<'a> {
         Self { scene, cell, font, stand, rows, columns }
     }
 
-    /// Labels of columns upright where they do not lie flat: they reach into no neighbour.
+    /// Labels of columns upright where they do not lie flat: they reach into no neighbor.
     fn without_slant(mut self) -> Self {
         if self.stand == Stand::Slanted {
             self.stand = Stand::Upright;
@@ -222,7 +222,7 @@ impl<'a> Sheet<'a> {
         match words.filter(|_| rows * columns <= MOST_CELLS) {
             Some(words) => {
                 for place in 0..rows * columns {
-                    self.cell(svg, [x, y], place, scale.colour(map.weight(place)), words(place));
+                    self.cell(svg, [x, y], place, scale.color(map.weight(place)), words(place));
                 }
             }
             None => svg.pixels([x, y, width, height], &pixels(map, [rows, columns], scale)),
@@ -235,19 +235,19 @@ impl<'a> Sheet<'a> {
         svg: &mut Svg,
         corner: [f64; 2],
         place: usize,
-        colour: Rgb,
+        color: Rgb,
         [long, short]: [String; 2],
     ) {
         let (row, column) = (place / self.columns.len(), place % self.columns.len());
         let [w, h] = self.cell;
         let [x, y] = [corner[0] + column as f64 * w, corner[1] + row as f64 * h];
         let (from, to) = (escaped(&self.scene.rows[row]), escaped(&self.scene.columns[column]));
-        let (gap, fill) = (if w.min(h) > 8.0 { 0.5 } else { 0.0 }, colour::hex(colour));
+        let (gap, fill) = (if w.min(h) > 8.0 { 0.5 } else { 0.0 }, color::hex(color));
         svg.raw(&format!("<g><title>{from} → {to}: {long}</title>"));
         svg.rect([x + gap, y + gap, w - 2.0 * gap, h - 2.0 * gap], &fill, "");
         svg.raw("</g>");
         if h >= 20.0 && !short.is_empty() && label::width(&short, 10.0) <= w {
-            let ink = if colour::is_light(colour) { INK } else { "#ffffff" };
+            let ink = if color::is_light(color) { INK } else { "#ffffff" };
             svg.text(
                 Text::at(x + w / 2.0, y + h / 2.0 + 3.5, &short).size(10.0).middle().fill(ink),
             );
@@ -282,7 +282,7 @@ fn pixels(map: &Map, [rows, columns]: [usize; 2], scale: Scale) -> Pixels {
         .reduce(f32::max)
     };
     let bytes = (0..height * width)
-        .flat_map(|place| scale.colour(greatest(place / width, place % width)))
+        .flat_map(|place| scale.color(greatest(place / width, place % width)))
         .collect();
     Pixels { width, height, bytes }
 }

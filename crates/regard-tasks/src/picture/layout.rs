@@ -1,4 +1,4 @@
-//! Where a graph's nodes go: neighbours near, all others apart.
+//! Where a graph's nodes go: neighbors near, all others apart.
 //!
 //! Fruchterman and Reingold's springs (1991), started from a spiral, so that the same graph always
 //! gets the same places.

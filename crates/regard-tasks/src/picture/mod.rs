@@ -4,7 +4,7 @@
 
 mod base64;
 mod chart;
-mod colour;
+mod color;
 mod comparison;
 mod confusion;
 mod curve;

@@ -15,7 +15,7 @@ use crate::{Error, Result, Scene};
 ///     nodes: vec!["a".into(), "b".into()],
 ///     classes: vec![None, Some(0)],
 ///     class_names: vec!["one".into()],
-///     centre: None,
+///     center: None,
 ///     edges: vec![(0, 1)],
 ///     maps: vec![Map::new("head 1", vec![0.5])],
 /// });
@@ -38,7 +38,7 @@ pub fn numbers_json(scene: &Scene) -> String {
 ///     nodes: vec!["a".into(), "b".into()],
 ///     classes: vec![None, Some(0)],
 ///     class_names: vec!["one".into()],
-///     centre: None,
+///     center: None,
 ///     edges: vec![(0, 1)],
 ///     maps: vec![Map::new("head 1", vec![0.5])],
 /// });

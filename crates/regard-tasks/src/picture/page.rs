@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::base64::base64;
-use super::colour::{self, Rgb};
+use super::color::{self, Rgb};
 use super::scale::Scale;
 use super::svg::escaped;
 use super::{curve, graph, heat, label, layout, patches};
@@ -46,8 +46,8 @@ pub fn page(scene: &Scene, title: &str) -> String {
     data["weights"] = json!(weights);
     data["low"] = json!(scale.low);
     data["high"] = json!(scale.high);
-    data["ramp"] = json!(ramp(colour::heat));
-    data["rampInTheDark"] = json!(ramp(colour::heat_in_the_dark));
+    data["ramp"] = json!(ramp(color::heat));
+    data["rampInTheDark"] = json!(ramp(color::heat_in_the_dark));
     filled(title, &above, &data, include_str!("page/page.js"))
 }
 
@@ -132,16 +132,16 @@ fn nodes_and_edges(scene: &GraphScene) -> Value {
     let nodes: Vec<Value> = (0..scene.nodes.len())
         .map(|node| {
             let [x, y] = places[node];
-            let (label, colour) = (&scene.nodes[node], graph::fill(scene, node));
-            json!({"label": label, "class": class(node), "colour": colour, "x": x, "y": y})
+            let (label, color) = (&scene.nodes[node], graph::fill(scene, node));
+            json!({"label": label, "class": class(node), "color": color, "x": x, "y": y})
         })
         .collect();
-    let centre = scene.centre.filter(|&centre| centre < nodes.len());
+    let center = scene.center.filter(|&center| center < nodes.len());
     let edges: Vec<(usize, usize)> = edges(scene).map(|(_, edge)| edge).collect();
     let classes: Vec<(&String, String)> = (scene.class_names.iter().enumerate())
-        .map(|(place, name)| (name, colour::hex(colour::named(place))))
+        .map(|(place, name)| (name, color::hex(color::named(place))))
         .collect();
-    json!({ "nodes": nodes, "edges": edges, "centre": centre, "classes": classes })
+    json!({ "nodes": nodes, "edges": edges, "center": center, "classes": classes })
 }
 
 /// Weights in 16 bits each, low byte first; 65535 is not a number.
@@ -154,7 +154,7 @@ fn packed(map: &Map, order: &[usize], scale: Scale) -> String {
     base64(&bytes)
 }
 
-fn ramp(colours: fn(f32) -> Rgb) -> String {
-    let hex = |i: u16| colour::hex(colours(f32::from(i) / 255.0)).split_off(1);
+fn ramp(colors: fn(f32) -> Rgb) -> String {
+    let hex = |i: u16| color::hex(colors(f32::from(i) / 255.0)).split_off(1);
     (0..256).map(hex).collect()
 }

@@ -1,6 +1,6 @@
 //! Images, and over them the weight of each part.
 
-use super::colour::Rgb;
+use super::color::Rgb;
 use super::heat;
 use super::label;
 use super::scale::Scale;

@@ -1,11 +1,11 @@
-//! From numbers to places: weights to colours, values to points of an axis.
+//! From numbers to places: weights to colors, values to points of an axis.
 
-use super::colour::{self, Rgb};
+use super::color::{self, Rgb};
 use super::label;
 use super::svg::{Pixels, Svg, Text};
 use crate::Map;
 
-/// The range of weights that the colours span: from zero, or the least where that is below, to the
+/// The range of weights that the colors span: from zero, or the least where that is below, to the
 /// greatest.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Scale {
@@ -14,7 +14,7 @@ pub(crate) struct Scale {
 }
 
 impl Scale {
-    /// One scale for several maps, so that their colours can be compared.
+    /// One scale for several maps, so that their colors can be compared.
     pub(crate) fn of(maps: &[Map]) -> Self {
         let weights =
             || maps.iter().flat_map(|map| &map.weights).filter(|weight| weight.is_finite());
@@ -28,24 +28,24 @@ impl Scale {
         ((weight - self.low) / (self.high - self.low)).clamp(0.0, 1.0)
     }
 
-    pub(crate) fn colour(&self, weight: Option<f32>) -> Rgb {
-        weight.map_or(colour::MISSING, |weight| colour::heat(self.share(weight)))
+    pub(crate) fn color(&self, weight: Option<f32>) -> Rgb {
+        weight.map_or(color::MISSING, |weight| color::heat(self.share(weight)))
     }
 
-    /// Draws the colours beside their numbers.
+    /// Draws the colors beside their numbers.
     pub(crate) fn legend(&self, svg: &mut Svg, x: f64, y: f64, height: f64) {
-        self.legend_in(svg, [x, y], height, &colour::heat);
+        self.legend_in(svg, [x, y], height, &color::heat);
     }
 
-    /// The same for other colours.
+    /// The same for other colors.
     pub(crate) fn legend_in(
         &self,
         svg: &mut Svg,
         [x, y]: [f64; 2],
         height: f64,
-        colours: &dyn Fn(f32) -> Rgb,
+        colors: &dyn Fn(f32) -> Rgb,
     ) {
-        let bytes = (0..64).flat_map(|i| colours(1.0 - i as f32 / 63.0)).collect();
+        let bytes = (0..64).flat_map(|i| colors(1.0 - i as f32 / 63.0)).collect();
         svg.pixels([x, y, 12.0, height], &Pixels { width: 1, height: 64, bytes });
         svg.frame([x, y, 12.0, height]);
         for (value, y) in [(self.high, y + 8.0), (self.low, y + height)] {

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use image::{ExtendedColorType, ImageEncoder, codecs::png::PngEncoder};
 
 use super::base64::base64;
-use super::colour::{FAINT, INK, PAPER};
+use super::color::{FAINT, INK, PAPER};
 use super::label;
 
 /// Families of which a system is likely to have one, with and without Chinese.
@@ -30,7 +30,7 @@ enum Anchor {
     End,
 }
 
-/// A text with its place. Every text of a picture is made here: the one who rasterises it relies on
+/// A text with its place. Every text of a picture is made here: the one who rasterizes it relies on
 /// each `<text>` saying all about itself.
 pub(crate) struct Text<'a> {
     text: &'a str,

@@ -1,6 +1,6 @@
-//! Scenes in a terminal: blocks of shade or colour, bars, and points.
+//! Scenes in a terminal: blocks of shade or color, bars, and points.
 
-use super::colour::{self, Rgb};
+use super::color::{self, Rgb};
 use super::label::{self, columns, fitted_in_columns, is_wide};
 use super::patches;
 use super::scale::{Axis, Scale};
@@ -13,10 +13,10 @@ const TALLEST: usize = 12;
 /// How many edges are listed.
 const MOST_EDGES: usize = 20;
 
-/// Draws one of a scene's maps in lines of at most `width` columns (20 or more), with 256 colours
+/// Draws one of a scene's maps in lines of at most `width` columns (20 or more), with 256 colors
 /// or in shades only.
 ///
-/// Of a graph it lists the centre's heaviest edges; beside an image it draws the weights of its
+/// Of a graph it lists the center's heaviest edges; beside an image it draws the weights of its
 /// parts; of a regression it plots the curve. Where there is no such map, it says so.
 ///
 /// ```
@@ -30,14 +30,14 @@ const MOST_EDGES: usize = 20;
 /// });
 /// assert!(picture::terminal(&scene, 0, 80, false).contains("花园   ██"));
 /// ```
-pub fn terminal(scene: &Scene, which: usize, width: usize, colour: bool) -> String {
+pub fn terminal(scene: &Scene, which: usize, width: usize, color: bool) -> String {
     let Some(map) = scene.maps().get(which) else {
         return match scene.maps().len() {
             0 => "There are no weights to draw.\n".to_owned(),
             count => format!("There are {count} maps only.\n"),
         };
     };
-    let brush = Brush { scale: Scale::of(std::slice::from_ref(map)), colour };
+    let brush = Brush { scale: Scale::of(std::slice::from_ref(map)), color };
     let width = width.max(NARROWEST);
     let mut lines = vec![fitted_in_columns(&map.name, width)];
     match scene {
@@ -53,7 +53,7 @@ pub fn terminal(scene: &Scene, which: usize, width: usize, colour: bool) -> Stri
 #[derive(Clone, Copy)]
 struct Brush {
     scale: Scale,
-    colour: bool,
+    color: bool,
 }
 
 impl Brush {
@@ -62,8 +62,8 @@ impl Brush {
         let Some(share) = weight.map(|weight| self.scale.share(weight)) else {
             return "?".repeat(wide);
         };
-        match self.colour {
-            true => painted(colour::heat_in_the_dark(share), wide),
+        match self.color {
+            true => painted(color::heat_in_the_dark(share), wide),
             false => shade(share).to_string().repeat(wide),
         }
     }
@@ -87,11 +87,11 @@ fn shade(share: f32) -> char {
     }
 }
 
-fn painted(colour: Rgb, wide: usize) -> String {
-    format!("\x1b[48;5;{}m{}\x1b[0m", nearest_of_256(colour), " ".repeat(wide))
+fn painted(color: Rgb, wide: usize) -> String {
+    format!("\x1b[48;5;{}m{}\x1b[0m", nearest_of_256(color), " ".repeat(wide))
 }
 
-/// The nearest of xterm's 6 × 6 × 6 colours.
+/// The nearest of xterm's 6 × 6 × 6 colors.
 fn nearest_of_256(rgb: Rgb) -> u8 {
     const LEVELS: [u8; 6] = [0, 95, 135, 175, 215, 255];
     let nearest = |value: u8| (0..6u8).min_by_key(|&i| LEVELS[i as usize].abs_diff(value));
@@ -177,7 +177,7 @@ fn joined(words: impl Iterator<Item = String>, width: usize) -> Vec<String> {
 }
 
 fn graph(lines: &mut Vec<String>, scene: &GraphScene, map: &Map, width: usize, scale: Scale) {
-    let is_shown = |edge: &usize| scene.centre.is_none_or(|centre| scene.edges[*edge].0 == centre);
+    let is_shown = |edge: &usize| scene.center.is_none_or(|center| scene.edges[*edge].0 == center);
     let mut edges: Vec<usize> = (0..scene.edges.len()).filter(is_shown).collect();
     let weight = |edge: usize| map.weight(edge);
     edges.sort_by(|&a, &b| {
@@ -237,7 +237,7 @@ fn image(lines: &mut Vec<String>, scene: &ImageScene, map: &Map, width: usize, b
     for row in 0..scene.rows {
         let picture = (0..shown).map(|column| {
             let mean = mean(row, column);
-            match brush.colour {
+            match brush.color {
                 true => painted(mean.map(|value| value.round() as u8), wide),
                 false => shade(mean.iter().sum::<f32>() / 765.0).to_string().repeat(wide),
             }

@@ -13,7 +13,7 @@ use data::{Datum, read, same_columns};
 use model::{Knowledge, Regression, written};
 use regard::{Random, Tensor};
 
-/// Tells a number from numbers: kernel regression of fixed or learnt width, or the mean of all.
+/// Tells a number from numbers: kernel regression of fixed or learned width, or the mean of all.
 #[derive(Clone, Copy, Debug)]
 pub struct Regress;
 

@@ -1,4 +1,4 @@
-//! A regression: the data it learnt from, and how near counts.
+//! A regression: the data it learned from, and how near counts.
 
 use super::config::{Config, Kind};
 use super::data::{Datum, Measured, read, same_columns};

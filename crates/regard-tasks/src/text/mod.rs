@@ -2,12 +2,12 @@
 
 mod labels;
 mod pairs;
-mod tokeniser;
+mod tokenizer;
 mod vocabulary;
 mod words;
 
 pub use labels::Labels;
-pub(crate) use tokeniser::split;
-pub use tokeniser::{Tokeniser, TokeniserConfig, TokeniserKind};
+pub(crate) use tokenizer::split;
+pub use tokenizer::{Tokenizer, TokenizerConfig, TokenizerKind};
 pub(crate) use vocabulary::by_count;
 pub use vocabulary::{END, PADDING, START, UNKNOWN, Vocabulary};

@@ -116,7 +116,7 @@ impl Serialize for Pairs {
 
 impl<'de> Deserialize<'de> for Pairs {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
-        // The model can only be read from borrowed text, which not every deserialiser has.
+        // The model can only be read from borrowed text, which not every deserializer has.
         let json = serde_json::Value::deserialize(deserializer)?.to_string();
         let model = serde_json::from_str(&json).map_err(serde::de::Error::custom)?;
         Self::of(model).map_err(serde::de::Error::custom)

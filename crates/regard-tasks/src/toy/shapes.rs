@@ -1,4 +1,4 @@
-//! Small grey pictures of shapes.
+//! Small gray pictures of shapes.
 
 use super::{balanced, normal};
 use crate::{Error, Result};
@@ -33,14 +33,14 @@ fn draw(random: &Random, name: &str, side: usize) -> Result<Vec<f32>> {
     // Half of what the shape spans.
     let reach = width * (0.2 + 0.2 * random.number());
     let place = || reach + (width - 2.0 * reach) * random.number();
-    let (centre_x, centre_y) = (place(), place());
+    let (center_x, center_y) = (place(), place());
     let bright = 0.5 + 0.5 * random.number();
 
     let mut pixels = normal(random, side * side, NOISE)?;
     for (at, pixel) in pixels.iter_mut().enumerate() {
         let middle = |at: usize| at as f64 + 0.5;
-        let x = (middle(at % side) - centre_x) / reach;
-        let y = (middle(at / side) - centre_y) / reach;
+        let x = (middle(at % side) - center_x) / reach;
+        let y = (middle(at / side) - center_y) / reach;
         if covers(name, x, y) {
             *pixel += bright as f32;
         }

@@ -1,5 +1,5 @@
 //! Sentences with the part of speech of each word, by the tags of Universal Dependencies. Many
-//! words are of several: "I saw a saw". Often the neighbours tell which; sometimes only what comes
+//! words are of several: "I saw a saw". Often the neighbors tell which; sometimes only what comes
 //! much later does: "I knew that old sheep behind the house" means one sheep, until a verb follows.
 
 use super::{distinct, pick};

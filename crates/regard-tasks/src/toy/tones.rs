@@ -1,4 +1,4 @@
-//! Tones of "speakers": each has a range of pitch, two formants that favour some harmonics, and a
+//! Tones of "speakers": each has a range of pitch, two formants that favor some harmonics, and a
 //! vibrato.
 
 use super::{balanced, normal};
@@ -11,7 +11,7 @@ pub const TONE_RATE: u32 = 8000;
 
 struct Speaker {
     name: &'static str,
-    /// Lowest and highest, in Hz; neighbours overlap, so pitch alone does not tell.
+    /// Lowest and highest, in Hz; neighbors overlap, so pitch alone does not tell.
     pitch: (f64, f64),
     /// Where harmonics are strongest, in Hz.
     formants: [f64; 2],

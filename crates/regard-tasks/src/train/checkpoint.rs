@@ -9,7 +9,7 @@ use std::path::Path;
 /// The mark of our checkpoints among safetensors files.
 const FORMAT: &str = "regard-checkpoint-1";
 
-/// All of a run at one moment: tensors in groups (`model/…`, `optimiser/…`), and where it stands.
+/// All of a run at one moment: tensors in groups (`model/…`, `optimizer/…`), and where it stands.
 #[derive(Clone, Debug, Default)]
 pub struct Checkpoint {
     tensors: BTreeMap<String, Tensor>,

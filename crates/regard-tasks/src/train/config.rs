@@ -15,7 +15,7 @@ pub struct TrainingConfig {
     /// Batches whose gradients are added up for one step.
     pub accumulate: usize,
     /// Which rule parameters follow.
-    pub optimiser: OptimiserKind,
+    pub optimizer: OptimizerKind,
     /// The highest learning rate.
     pub rate: f64,
     /// What Adam keeps of the mean gradient and of the mean square.
@@ -51,7 +51,7 @@ pub struct TrainingConfig {
 /// Which rule parameters follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum OptimiserKind {
+pub enum OptimizerKind {
     /// Adam.
     Adam,
     /// AdamW.
@@ -138,10 +138,10 @@ impl TrainingConfig {
     pub(crate) fn rule(&self) -> Rule {
         let &Self { betas, momentum, weight_decay, .. } = self;
         let eps = 1e-8;
-        match self.optimiser {
-            OptimiserKind::Adam => Rule::Adam { betas, eps, weight_decay },
-            OptimiserKind::Adamw => Rule::AdamW { betas, eps, weight_decay },
-            OptimiserKind::Sgd => Rule::Sgd { momentum, nesterov: false, weight_decay },
+        match self.optimizer {
+            OptimizerKind::Adam => Rule::Adam { betas, eps, weight_decay },
+            OptimizerKind::Adamw => Rule::AdamW { betas, eps, weight_decay },
+            OptimizerKind::Sgd => Rule::Sgd { momentum, nesterov: false, weight_decay },
         }
     }
 

@@ -11,7 +11,7 @@ mod watch;
 pub(crate) const TEMPLATE: &str = include_str!("training.toml");
 
 pub use checkpoint::{Checkpoint, Place};
-pub use config::{OptimiserKind, ScheduleKind, TrainingConfig};
+pub use config::{OptimizerKind, ScheduleKind, TrainingConfig};
 pub use record::Record;
 pub use trainer::{Ended, train};
 pub use watch::{Plan, Progress, Silent, Watch};

@@ -4,7 +4,7 @@ use super::average::Average;
 use super::{Checkpoint, Place, Plan, Progress, Record, TrainingConfig, Watch};
 use crate::picture::{self, Panel};
 use crate::{Error, Learner, Result, Run};
-use regard::{Gradients, Optimiser, Random};
+use regard::{Gradients, Optimizer, Random};
 use std::time::{Duration, Instant};
 
 /// How often the curves are drawn anew while a model learns: a picture may cost more than an epoch.
@@ -41,7 +41,7 @@ struct Trainer<'a> {
     learner: &'a mut dyn Learner,
     config: &'a TrainingConfig,
     run: &'a Run,
-    optimiser: Optimiser,
+    optimizer: Optimizer,
     average: Option<Average>,
     place: Place,
     records: Vec<Record>,
@@ -51,14 +51,14 @@ struct Trainer<'a> {
 impl<'a> Trainer<'a> {
     fn new(learner: &'a mut dyn Learner, config: &'a TrainingConfig, run: &'a Run) -> Result<Self> {
         let parameters = learner.model().parameters();
-        let mut optimiser = Optimiser::new(parameters, config.rule())?;
+        let mut optimizer = Optimizer::new(parameters, config.rule())?;
         if config.clip > 0.0 {
-            optimiser = optimiser.clipped(config.clip)?;
+            optimizer = optimizer.clipped(config.clip)?;
         }
         let average = (config.average > 0.0).then(|| Average::new(parameters, config.average));
         let place = Place { seed: config.seed, ..Place::default() };
         let (records, drawn) = (Vec::new(), Instant::now());
-        Ok(Self { learner, config, run, optimiser, average, place, records, drawn })
+        Ok(Self { learner, config, run, optimizer, average, place, records, drawn })
     }
 
     /// Goes back to the last checkpoint, if there is one.
@@ -70,7 +70,7 @@ impl<'a> Trainer<'a> {
         let checkpoint = Checkpoint::read(&path)?;
         let refuse = |error: Error| Error::file(&path, error);
         checkpoint.set_parameters(self.learner.model().parameters()).map_err(refuse)?;
-        self.optimiser.set_state(&checkpoint.group("optimiser"))?;
+        self.optimizer.set_state(&checkpoint.group("optimizer"))?;
         self.learner.set_state(&checkpoint.group("learner")).map_err(refuse)?;
         if let Some(average) = &mut self.average {
             average.set_state(&checkpoint.group("average")).map_err(refuse)?;
@@ -87,7 +87,7 @@ impl<'a> Trainer<'a> {
     fn checkpoint(&self, name: &str) -> Result<()> {
         let mut checkpoint = Checkpoint::new(self.place.clone());
         checkpoint.put("model", self.learner.model().parameters().tensors());
-        checkpoint.put("optimiser", self.optimiser.state()?);
+        checkpoint.put("optimizer", self.optimizer.state()?);
         checkpoint.put("learner", self.learner.state()?);
         if let Some(average) = &self.average {
             checkpoint.put("average", average.state());
@@ -197,7 +197,7 @@ impl<'a> Trainer<'a> {
             }
         }
         if let Some(gradients) = sum {
-            self.optimiser.step(&gradients, rate)?;
+            self.optimizer.step(&gradients, rate)?;
         }
         self.place.step += 1;
         self.place.batch += group.len();

@@ -1,7 +1,7 @@
 //! The options of `translate`.
 
 use crate::choice::{EncoderOptions, MechanismOptions, TextOptions};
-use crate::metric::Tokenisation;
+use crate::metric::Tokenization;
 use crate::options::Checked;
 use crate::parts::HeldOut;
 use crate::train::TrainingConfig;
@@ -55,7 +55,7 @@ pub(super) struct Text {
 pub(super) struct Search {
     pub(super) beam: usize,
     pub(super) length_penalty: f64,
-    pub(super) bleu: Tokenisation,
+    pub(super) bleu: Tokenization,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]

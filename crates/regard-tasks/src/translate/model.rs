@@ -1,9 +1,9 @@
-//! A translator: tokenisers on both sides, and a sequence-to-sequence model between them.
+//! A translator: tokenizers on both sides, and a sequence-to-sequence model between them.
 
 use super::config::Config;
 use super::data::{Pair, read};
 use crate::metric::{Bleu, chrf, perplexity};
-use crate::text::Tokeniser;
+use crate::text::Tokenizer;
 use crate::{Error, Groups, Map, Maps, Model, Part, Prediction, Report, Result, Scene, Scores};
 use regard::{
     Better, DType, Hypothesis, Parameters, Sentences, Seq2Seq, Tensor, without_gradients,
@@ -13,27 +13,27 @@ use serde::{Deserialize, Serialize};
 /// What a translator knows of its data.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Knowledge {
-    pub(super) source: Tokeniser,
+    pub(super) source: Tokenizer,
     /// None where the source's serves both sides.
-    target: Option<Tokeniser>,
+    target: Option<Tokenizer>,
 }
 
 impl Knowledge {
     pub(super) fn learn(config: &Config, pairs: &[Pair]) -> Result<Self> {
-        let tokeniser = config.text.tokens.config();
+        let tokenizer = config.text.tokens.config();
         let sources: Vec<&str> = pairs.iter().map(|(source, _)| &source[..]).collect();
         let targets: Vec<&str> = pairs.iter().map(|(_, target)| &target[..]).collect();
         if config.text.shared {
             let both: Vec<&str> = sources.into_iter().chain(targets).collect();
-            return Ok(Self { source: Tokeniser::learn(&both, &tokeniser)?, target: None });
+            return Ok(Self { source: Tokenizer::learn(&both, &tokenizer)?, target: None });
         }
         Ok(Self {
-            source: Tokeniser::learn(&sources, &tokeniser)?,
-            target: Some(Tokeniser::learn(&targets, &tokeniser)?),
+            source: Tokenizer::learn(&sources, &tokenizer)?,
+            target: Some(Tokenizer::learn(&targets, &tokenizer)?),
         })
     }
 
-    pub(super) fn target(&self) -> &Tokeniser {
+    pub(super) fn target(&self) -> &Tokenizer {
         self.target.as_ref().unwrap_or(&self.source)
     }
 }

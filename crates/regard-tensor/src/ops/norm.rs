@@ -1,4 +1,4 @@
-//! Layer normalisation, by the fused kernel.
+//! Layer normalization, by the fused kernel.
 
 use crate::dtype::floats;
 use crate::{Result, Tensor, ensure};

@@ -1,9 +1,9 @@
-//! Optimisers and the rates they learn at.
+//! Optimizers and the rates they learn at.
 
-mod optimiser;
+mod optimizer;
 mod plateau;
 mod schedule;
 
-pub use optimiser::{Optimiser, Rule};
+pub use optimizer::{Optimizer, Rule};
 pub use plateau::{Better, Plateau};
 pub use schedule::{Decay, Schedule};

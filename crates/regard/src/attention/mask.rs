@@ -104,7 +104,7 @@ impl Mask {
         Self { window: Some(Window { left: reach, right: reach }), ..Self::default() }
     }
 
-    /// The neighbours in a graph.
+    /// The neighbors in a graph.
     ///
     /// ```
     /// use regard::{Attention, DType, Edges, Mask, Score, Tensor};

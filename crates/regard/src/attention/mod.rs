@@ -1,4 +1,4 @@
-//! The operator on tensors: `normalise(score(q, k) + bias, where mask) · v`, with gradients by the
+//! The operator on tensors: `normalize(score(q, k) + bias, where mask) · v`, with gradients by the
 //! fused backward.
 
 mod bias;

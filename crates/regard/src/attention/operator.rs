@@ -4,11 +4,11 @@ use super::mask::four;
 use super::own::Erased;
 use super::{Bias, Mask, Score};
 use regard_kernels as kernels;
-use regard_kernels::{Broadcast, Cpu, Dropout, Edges, Normaliser, View, ViewMut};
+use regard_kernels::{Broadcast, Cpu, Dropout, Edges, Normalizer, View, ViewMut};
 use regard_tensor::{DType, Error, Float, Result, Tensor, ensure};
 use std::sync::Arc;
 
-/// One attention mechanism: score, mask, bias, normaliser and dropout.
+/// One attention mechanism: score, mask, bias, normalizer and dropout.
 ///
 /// ```
 /// use regard::{Attention, DType, Mask, Random, Score};
@@ -29,7 +29,7 @@ pub struct Attention {
     /// What is added to the scores.
     pub bias: Bias,
     /// How scores become weights.
-    pub normaliser: Normaliser,
+    pub normalizer: Normalizer,
     /// Dropout on the weights.
     pub dropout: Option<Dropout>,
     /// Query i stands at key position i + offset; Nk − Nq where none is given.
@@ -39,9 +39,9 @@ pub struct Attention {
 /// What attention gives.
 ///
 /// ```
-/// use regard::{Attention, Normaliser, Score, Tensor};
+/// use regard::{Attention, Normalizer, Score, Tensor};
 /// let x = Tensor::from_vec(vec![1f32, 0.0, 0.0, 1.0], &[2, 2])?;
-/// let hard = Attention { normaliser: Normaliser::Argmax, ..Attention::new(Score::dot()) };
+/// let hard = Attention { normalizer: Normalizer::Argmax, ..Attention::new(Score::dot()) };
 /// let attended = hard.attend(&x, &x, &x, false)?;
 /// assert_eq!(attended.index.unwrap().to_vec::<i64>()?, [0, 1]);
 /// assert_eq!(attended.out.to_vec::<f32>()?, x.to_vec::<f32>()?);
@@ -53,7 +53,7 @@ pub struct Attended {
     /// `[B, Hq, Nq, Dv]`
     pub out: Tensor,
     /// `[B, Hq, Nq, Nk]`, where they were asked for: what v was multiplied by, dropout included.
-    /// Differentiable for the soft normalisers.
+    /// Differentiable for the soft normalizers.
     pub weights: Option<Tensor>,
     /// `[B, Hq, Nq]`: the key that hard attention chose, −1 where there was none.
     pub index: Option<Tensor>,
@@ -76,7 +76,7 @@ impl Attention {
             score,
             mask: Mask::default(),
             bias: Bias::default(),
-            normaliser: Normaliser::Softmax,
+            normalizer: Normalizer::Softmax,
             dropout: None,
             offset: None,
         }
@@ -157,10 +157,10 @@ impl Attention {
         let (shape, dtype) = (call.shape()?, q.dtype());
         let kernels::Shape { b, hq, nq, nk, dv, .. } = shape;
         let rows = [b, hq, nq];
-        let hard = self.normaliser.is_hard();
+        let hard = self.normalizer.is_hard();
         let mut out = Room::like(q, [b, hq, nq, dv])?;
         let mut lse = Tensor::room(&rows, dtype)?;
-        let thresholded = matches!(self.normaliser, Normaliser::Sparsemax | Normaliser::Entmax15);
+        let thresholded = matches!(self.normalizer, Normalizer::Sparsemax | Normalizer::Entmax15);
         let mut threshold = thresholded.then(|| Tensor::room(&rows, dtype)).transpose()?;
         let mut index = hard.then(|| Tensor::room(&rows, DType::I64)).transpose()?;
         let mut log_prob = hard.then(|| Tensor::room(&rows, dtype)).transpose()?;
@@ -252,7 +252,7 @@ struct Call<T> {
     window: Option<kernels::Window>,
     key_shape: [usize; 4],
     full_shape: [usize; 4],
-    normaliser: Normaliser,
+    normalizer: Normalizer,
     dropout: Option<Dropout>,
     offset: Option<isize>,
 }
@@ -308,7 +308,7 @@ impl<T: Own> Call<T> {
             window: a.mask.window,
             key_shape,
             full_shape,
-            normaliser: a.normaliser,
+            normalizer: a.normalizer,
             dropout: a.dropout,
             offset: a.offset,
         })
@@ -360,7 +360,7 @@ impl<T: Own> Call<T> {
                     reach: self.learned[4].as_ref().map_or(0, |x| x.shape()[1] / 2),
                 }),
             },
-            normaliser: self.normaliser,
+            normalizer: self.normalizer,
             dropout: self.dropout,
             offset: self.offset,
         };

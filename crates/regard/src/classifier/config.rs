@@ -70,9 +70,9 @@ pub struct ClassifierConfig {
     /// Features of words from their characters, beside the words' own vectors.
     #[serde(default)]
     pub characters: Option<CharactersConfig>,
-    /// How many neighbours on each side are put beside each vector.
+    /// How many neighbors on each side are put beside each vector.
     #[serde(default)]
-    pub neighbours: Option<usize>,
+    pub neighbors: Option<usize>,
     /// What makes vectors that know the sequence.
     pub encoder: EncoderConfig,
     /// What makes one vector of them.
@@ -103,7 +103,7 @@ impl ClassifierConfig {
         Self {
             input,
             characters: None,
-            neighbours: None,
+            neighbors: None,
             encoder,
             pooling: ClassifierPooling::Mean,
             hidden: None,

@@ -99,7 +99,7 @@ impl SequenceClassifier {
             &ReaderConfig {
                 input: &c.input,
                 characters: c.characters.as_ref(),
-                neighbours: c.neighbours,
+                neighbors: c.neighbors,
                 dropout: c.dropout,
             },
         )?;

@@ -1,4 +1,4 @@
-//! A CNN over sequences: each vector sees its neighbours, and through every further layer theirs.
+//! A CNN over sequences: each vector sees its neighbors, and through every further layer theirs.
 
 mod config;
 mod stack;

@@ -5,7 +5,7 @@ use crate::{Convolution, Mode, Recurrent, RecurrentState, TransformerEncoder, Un
 use regard_tensor::{Parameters, Result, Tensor, ensure};
 
 /// An encoder of any kind: vectors `[B, N, D]` and lengths give vectors `[B, N, width]` that know
-/// their neighbours, and one vector `[B, width]` for each sequence.
+/// their neighbors, and one vector `[B, width]` for each sequence.
 ///
 /// ```
 /// use regard::{DType, Encoder, EncoderConfig, Mode, Parameters, Random, RecurrentConfig};

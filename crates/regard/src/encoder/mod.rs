@@ -1,4 +1,4 @@
-//! From vectors to vectors that know their neighbours: what every task stands on.
+//! From vectors to vectors that know their neighbors: what every task stands on.
 
 mod any;
 mod config;

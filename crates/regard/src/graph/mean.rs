@@ -1,11 +1,11 @@
-//! The mean of the neighbours: what graph attention is compared with.
+//! The mean of the neighbors: what graph attention is compared with.
 
 use super::Graph;
 use crate::{Attention, Linear, Mask, Mode, Score};
 use regard_tensor::{Parameters, Result, Tensor, ensure};
 
 /// y_i = mean of W x_j over the nodes j with an edge to i, and i itself, plus a bias: a graph
-/// convolution, in which every neighbour weighs the same.
+/// convolution, in which every neighbor weighs the same.
 ///
 /// ```
 /// use regard::{DType, Graph, GraphMean, Parameters, Tensor};
@@ -63,7 +63,7 @@ impl GraphMean {
             graph.nodes()
         );
         let v = self.linear.forward(&mode.dropout(x, self.dropout)?)?;
-        // Attention whose scores are all 0: its weights are 1 over the number of neighbours.
+        // Attention whose scores are all 0: its weights are 1 over the number of neighbors.
         let nothing = Tensor::zeros(&[graph.nodes(), 1], v.dtype())?;
         let mask = Mask::edges(graph.joined(true)?.mask.clone());
         Attention { mask, ..Attention::new(Score::dot()) }.forward(&nothing, &nothing, &v)

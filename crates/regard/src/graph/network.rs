@@ -20,7 +20,7 @@ pub enum GraphLayer {
     Gat,
     /// Its second version.
     Gatv2,
-    /// The mean of the neighbours, to compare with.
+    /// The mean of the neighbors, to compare with.
     Mean,
 }
 

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 /// let config: LabelerConfig = serde_json::from_str(config).unwrap();
 /// assert_eq!(config.labels, 5);
 /// let alone = LabelerConfig::new(InputConfig::vectors(8), EncoderConfig::None, 5);
-/// let window = LabelerConfig { neighbours: Some(2), ..alone };
+/// let window = LabelerConfig { neighbors: Some(2), ..alone };
 /// window.check()?;
 /// # Ok::<(), regard::Error>(())
 /// ```
@@ -31,9 +31,9 @@ pub struct LabelerConfig {
     /// Features of words from their characters, beside the words' own vectors.
     #[serde(default)]
     pub characters: Option<CharactersConfig>,
-    /// How many neighbours on each side are put beside each vector.
+    /// How many neighbors on each side are put beside each vector.
     #[serde(default)]
-    pub neighbours: Option<usize>,
+    pub neighbors: Option<usize>,
     /// What makes vectors that know the sequence.
     pub encoder: EncoderConfig,
     /// Width of a hidden layer, with ReLU, before the labels.
@@ -55,13 +55,13 @@ impl LabelerConfig {
     /// ```
     /// use regard::{EncoderConfig, InputConfig, LabelerConfig};
     /// let config = LabelerConfig::new(InputConfig::vectors(8), EncoderConfig::None, 5);
-    /// assert_eq!((config.labels, config.hidden, config.neighbours), (5, None, None));
+    /// assert_eq!((config.labels, config.hidden, config.neighbors), (5, None, None));
     /// ```
     pub fn new(input: InputConfig, encoder: EncoderConfig, labels: usize) -> Self {
         Self {
             input,
             characters: None,
-            neighbours: None,
+            neighbors: None,
             encoder,
             hidden: None,
             labels,

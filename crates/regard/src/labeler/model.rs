@@ -60,7 +60,7 @@ impl SequenceLabeler {
     /// use regard::{DType, EncoderConfig, InputConfig, LabelerConfig, Parameters, SequenceLabeler};
     /// let parameters = Parameters::new(DType::F32, 1);
     /// let alone = LabelerConfig::new(InputConfig::vectors(8), EncoderConfig::None, 5);
-    /// SequenceLabeler::new(&parameters, &LabelerConfig { neighbours: Some(1), ..alone })?;
+    /// SequenceLabeler::new(&parameters, &LabelerConfig { neighbors: Some(1), ..alone })?;
     /// // each vector and one on each side of it
     /// assert_eq!(parameters.count(), 3 * 8 * 5 + 5);
     /// # Ok::<(), regard::Error>(())
@@ -73,7 +73,7 @@ impl SequenceLabeler {
             &ReaderConfig {
                 input: &c.input,
                 characters: c.characters.as_ref(),
-                neighbours: c.neighbours,
+                neighbors: c.neighbors,
                 dropout: c.dropout,
             },
         )?;

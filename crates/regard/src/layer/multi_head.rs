@@ -2,7 +2,7 @@
 
 use super::{KeyValueCache, Linear, Position, alibi_slopes, rotate};
 use crate::{Attended, Attention, Bias, Mask, Mode, Score};
-use regard_kernels::Normaliser;
+use regard_kernels::Normalizer;
 use regard_tensor::{Init, Parameter, Parameters, Result, Tensor, ensure};
 use serde::{Deserialize, Serialize};
 
@@ -128,7 +128,7 @@ pub struct MultiHeadAttention {
     out: Linear,
     relative: Option<Parameter>,
     /// How scores become weights.
-    pub normaliser: Normaliser,
+    pub normalizer: Normalizer,
 }
 
 #[derive(Clone, Debug)]
@@ -177,7 +177,7 @@ impl MultiHeadAttention {
             bias,
             out: Linear::new(&parameters.at("out_proj"), width, width, config.bias)?,
             relative,
-            normaliser: Normaliser::Softmax,
+            normalizer: Normalizer::Softmax,
         })
     }
 
@@ -332,7 +332,7 @@ impl MultiHeadAttention {
                 relative: self.relative.as_ref().map(Parameter::tensor),
                 ..Bias::default()
             },
-            normaliser: self.normaliser,
+            normalizer: self.normalizer,
             dropout: mode.weights_dropout(dropout),
             ..Attention::new(Score::ScaledDot)
         };

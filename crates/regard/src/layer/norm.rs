@@ -1,4 +1,4 @@
-//! Layer normalisation.
+//! Layer normalization.
 
 use regard_tensor::{Init, Parameter, Parameters, Result, Tensor, ensure};
 

@@ -30,7 +30,7 @@ pub struct BlockConfig {
     pub activation: Nonlinearity,
     /// The share left out while learning: of weights, inner numbers and each part's output.
     pub dropout: f64,
-    /// Whether each part normalises its input (true) or its output.
+    /// Whether each part normalizes its input (true) or its output.
     pub norm_first: bool,
     /// Positions within attention; see [`MultiHeadConfig`].
     pub position: Position,

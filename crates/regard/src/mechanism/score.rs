@@ -210,7 +210,7 @@ impl Scorer {
 
     /// What the Gaussian kernel subtracts from queries and keys, so that nothing large cancels:
     /// the first key, which no padding can move. Distances do not change, so neither do gradients.
-    pub(super) fn centre(&self, k: &Tensor) -> Result<Option<Tensor>> {
+    pub(super) fn center(&self, k: &Tensor) -> Result<Option<Tensor>> {
         match self {
             Self::Gaussian { .. } if k.shape()[1] > 0 => Ok(Some(k.detach().narrow(1, 0, 1)?)),
             _ => Ok(None),
@@ -218,7 +218,7 @@ impl Scorer {
     }
 
     /// Keys `[B, Nk, Dk]` as the kernels score them.
-    pub(super) fn keys(&self, k: &Tensor, centre: Option<&Tensor>) -> Result<Prepared> {
+    pub(super) fn keys(&self, k: &Tensor, center: Option<&Tensor>) -> Result<Prepared> {
         let dk = k.shape()[2];
         let x = match self {
             Self::Dot { .. } | Self::Bilinear { .. } => k.clone(),
@@ -230,14 +230,14 @@ impl Scorer {
                 let dq = w.shape()[1] - dk;
                 k.linear(&w.narrow(1, dq, dk)?, None)?
             }
-            Self::Gaussian { w } => return gaussian(w, k, centre),
+            Self::Gaussian { w } => return gaussian(w, k, center),
             Self::Cosine { .. } => unit(k)?,
         };
         Ok(Prepared { x, own: None })
     }
 
     /// Queries `[B, Nq, Dq]` as the kernels score them.
-    pub(super) fn queries(&self, q: &Tensor, centre: Option<&Tensor>) -> Result<Prepared> {
+    pub(super) fn queries(&self, q: &Tensor, center: Option<&Tensor>) -> Result<Prepared> {
         let dq = q.shape()[2];
         let x = match self {
             Self::Dot { .. } => q.clone(),
@@ -248,7 +248,7 @@ impl Scorer {
                 q.linear(&w.tensor().narrow(1, 0, dq)?, None)?
             }
             Self::Bilinear { weight, .. } => q.linear(&weight.tensor(), None)?,
-            Self::Gaussian { w } => return gaussian(w, q, centre),
+            Self::Gaussian { w } => return gaussian(w, q, center),
             Self::Cosine { temperature } => temperature.times(&unit(q)?)?,
         };
         Ok(Prepared { x, own: None })
@@ -279,9 +279,9 @@ impl Scorer {
     }
 }
 
-fn gaussian(w: &Width, x: &Tensor, centre: Option<&Tensor>) -> Result<Prepared> {
-    let x = match centre {
-        Some(centre) => x.sub(centre)?,
+fn gaussian(w: &Width, x: &Tensor, center: Option<&Tensor>) -> Result<Prepared> {
+    let x = match center {
+        Some(center) => x.sub(center)?,
         None => x.clone(),
     };
     let x = w.times(&x)?;

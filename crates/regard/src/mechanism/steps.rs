@@ -6,14 +6,14 @@
 
 use super::{Keys, Mechanism, Weighting};
 use crate::{Attention, Mask, Mode, Score};
-use regard_kernels::Normaliser;
+use regard_kernels::Normalizer;
 use regard_tensor::{DType, Parameter, Result, Tensor, with_gradients};
 use std::sync::{Arc, Mutex};
 
 /// Keys and values for one query after another.
 pub(crate) struct Steps<'a> {
     mechanism: &'a Mechanism,
-    normaliser: Normaliser,
+    normalizer: Normalizer,
     mask: &'a Mask,
     /// Off the tape: their gradient is made at the end.
     keys: Keys,
@@ -39,10 +39,10 @@ impl Mechanism {
         mask: &'a Mask,
         mode: Mode,
     ) -> Result<Option<Steps<'a>>> {
-        let normaliser = match self.config.weighting {
-            Weighting::Softmax => Normaliser::Softmax,
-            Weighting::Sparsemax => Normaliser::Sparsemax,
-            Weighting::Entmax15 => Normaliser::Entmax15,
+        let normalizer = match self.config.weighting {
+            Weighting::Softmax => Normalizer::Softmax,
+            Weighting::Sparsemax => Normalizer::Sparsemax,
+            Weighting::Entmax15 => Normalizer::Entmax15,
             _ => return Ok(None),
         };
         if mode.is_training() && self.config.dropout > 0.0 {
@@ -52,11 +52,11 @@ impl Mechanism {
             Score::Additive { activation, w } => Score::Additive { activation, w: w.detach() },
             other => other,
         };
-        let mut attention = Attention { mask: mask.clone(), normaliser, ..Attention::new(score) };
+        let mut attention = Attention { mask: mask.clone(), normalizer, ..Attention::new(score) };
         let off = Keys {
             k: keys.k.detach(),
             bias: keys.bias.as_ref().map(Tensor::detach),
-            centre: keys.centre.clone(),
+            center: keys.center.clone(),
         };
         let asked = Arc::<Mutex<Vec<Asked>>>::default();
         let nothing = Tensor::zeros(&[0], DType::F32)?;
@@ -80,7 +80,7 @@ impl Mechanism {
             Ok(())
         });
         let values = values.detach();
-        Ok(Some(Steps { mechanism: self, normaliser, mask, keys: off, values, whole, asked }))
+        Ok(Some(Steps { mechanism: self, normalizer, mask, keys: off, values, whole, asked }))
     }
 }
 
@@ -88,7 +88,7 @@ impl Steps<'_> {
     /// The next query `[B, 1, Dq]` → `[B, 1, Dv]`.
     pub(crate) fn attend(&self, q: &Tensor) -> Result<Tensor> {
         let (attention, q) =
-            self.mechanism.attention(q, &self.keys, self.mask, self.normaliser, 1.0)?;
+            self.mechanism.attention(q, &self.keys, self.mask, self.normalizer, 1.0)?;
         let out = attention.forward(&q, &self.keys.k, &self.values)?;
         let (asked, q) = (self.asked.clone(), q.detach());
         Ok(out.detach().record("attention step", &[&out, &self.whole], move |grad, to| {

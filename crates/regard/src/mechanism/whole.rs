@@ -3,7 +3,7 @@
 use super::score::Scorer;
 use super::{ScoreConfig, Weighting};
 use crate::{Attended, Attention, Bias, Mask, Mode};
-use regard_kernels::Normaliser;
+use regard_kernels::Normalizer;
 use regard_tensor::{Parameters, Result, Tensor, ensure};
 use serde::{Deserialize, Serialize};
 
@@ -94,7 +94,7 @@ pub struct Mechanism {
 pub struct Keys {
     pub(super) k: Tensor,
     pub(super) bias: Option<Tensor>,
-    pub(super) centre: Option<Tensor>,
+    pub(super) center: Option<Tensor>,
 }
 
 impl Keys {
@@ -115,7 +115,7 @@ impl Keys {
     /// ```
     pub fn reorder(&self, items: &[usize]) -> Result<Self> {
         let pick = |x: &Option<Tensor>| x.as_ref().map(|x| x.pick(items)).transpose();
-        Ok(Self { k: self.k.pick(items)?, bias: pick(&self.bias)?, centre: pick(&self.centre)? })
+        Ok(Self { k: self.k.pick(items)?, bias: pick(&self.bias)?, center: pick(&self.center)? })
     }
 }
 
@@ -177,9 +177,9 @@ impl Mechanism {
     /// ```
     pub fn keys(&self, k: &Tensor) -> Result<Keys> {
         ensure!(k.rank() == 3, "keys of shape {:?}; they are [B, Nk, Dk]", k.shape());
-        let centre = self.scorer.centre(k)?;
-        let prepared = self.scorer.keys(k, centre.as_ref())?;
-        Ok(Keys { k: prepared.x, bias: prepared.own, centre })
+        let center = self.scorer.center(k)?;
+        let prepared = self.scorer.keys(k, center.as_ref())?;
+        Ok(Keys { k: prepared.x, bias: prepared.own, center })
     }
 
     /// q `[B, Nq, Dq]`, k `[B, Nk, Dk]`, v `[B, Nk, Dv]` → `[B, Nq, Dv]`, with the weights
@@ -235,35 +235,35 @@ impl Mechanism {
     ) -> Result<Attended> {
         match (self.config.weighting, mode) {
             (Weighting::Softmax, _) | (Weighting::Gumbel, Mode::Infer) => {
-                self.soft(q, keys, v, mask, mode, Normaliser::Softmax, weights)
+                self.soft(q, keys, v, mask, mode, Normalizer::Softmax, weights)
             }
             (Weighting::Sparsemax, _) => {
-                self.soft(q, keys, v, mask, mode, Normaliser::Sparsemax, weights)
+                self.soft(q, keys, v, mask, mode, Normalizer::Sparsemax, weights)
             }
             (Weighting::Entmax15, _) => {
-                self.soft(q, keys, v, mask, mode, Normaliser::Entmax15, weights)
+                self.soft(q, keys, v, mask, mode, Normalizer::Entmax15, weights)
             }
             (Weighting::Sigmoid, _) => {
-                self.soft(q, keys, v, mask, mode, Normaliser::Sigmoid, weights)
+                self.soft(q, keys, v, mask, mode, Normalizer::Sigmoid, weights)
             }
-            (Weighting::None, _) => self.soft(q, keys, v, mask, mode, Normaliser::None, weights),
+            (Weighting::None, _) => self.soft(q, keys, v, mask, mode, Normalizer::None, weights),
             (Weighting::Argmax, _)
             | (
                 Weighting::Sample | Weighting::StraightThrough | Weighting::GumbelHard,
                 Mode::Infer,
-            ) => self.soft(q, keys, v, mask, Mode::Infer, Normaliser::Argmax, weights),
+            ) => self.soft(q, keys, v, mask, Mode::Infer, Normalizer::Argmax, weights),
             (Weighting::Sample, Mode::Train(random)) => {
-                let sample = Normaliser::Sample { seed: random.key() };
+                let sample = Normalizer::Sample { seed: random.key() };
                 self.soft(q, keys, v, mask, Mode::Infer, sample, weights)
             }
             (Weighting::StraightThrough, Mode::Train(_)) => {
-                let (attention, q) = self.attention(q, keys, mask, Normaliser::Softmax, 1.0)?;
+                let (attention, q) = self.attention(q, keys, mask, Normalizer::Softmax, 1.0)?;
                 straight_through(&attention, &q, &keys.k, v)
             }
             (Weighting::Gumbel | Weighting::GumbelHard, Mode::Train(random)) => {
                 let temperature = self.config.temperature;
                 let (mut attention, q) =
-                    self.attention(q, keys, mask, Normaliser::Softmax, temperature)?;
+                    self.attention(q, keys, mask, Normalizer::Softmax, temperature)?;
                 let shape = [q.shape()[0], 1, q.shape()[1], keys.k.shape()[1]];
                 let u = random.uniform(&shape, 1e-9, 1.0 - 1e-9, q.dtype())?;
                 // −ln(−ln u), over the temperature, joins whatever bias there is.
@@ -297,7 +297,7 @@ impl Mechanism {
         let keys = self.keys(k)?;
         let nothing = Tensor::zeros(&[k.shape()[0], k.shape()[1], 1], k.dtype())?;
         let attended =
-            self.soft(q, &keys, &nothing, mask, Mode::Infer, Normaliser::Softmax, true)?;
+            self.soft(q, &keys, &nothing, mask, Mode::Infer, Normalizer::Softmax, true)?;
         attended.weights.ok_or_else(|| crate::Error::new("attention gave no weights"))
     }
 
@@ -309,10 +309,10 @@ impl Mechanism {
         v: &Tensor,
         mask: &Mask,
         mode: Mode,
-        normaliser: Normaliser,
+        normalizer: Normalizer,
         weights: bool,
     ) -> Result<Attended> {
-        let (mut attention, q) = self.attention(q, keys, mask, normaliser, 1.0)?;
+        let (mut attention, q) = self.attention(q, keys, mask, normalizer, 1.0)?;
         attention.dropout = mode.weights_dropout(self.config.dropout);
         attention.attend(&q, &keys.k, v, weights)
     }
@@ -323,15 +323,15 @@ impl Mechanism {
         q: &Tensor,
         keys: &Keys,
         mask: &Mask,
-        normaliser: Normaliser,
+        normalizer: Normalizer,
         temperature: f64,
     ) -> Result<(Attention, Tensor)> {
         ensure!(q.rank() == 3, "queries of shape {:?}; they are [B, Nq, Dq]", q.shape());
-        let prepared = self.scorer.queries(q, keys.centre.as_ref())?;
+        let prepared = self.scorer.queries(q, keys.center.as_ref())?;
         let by = |x: Tensor| if temperature == 1.0 { Ok(x) } else { x.scale(1.0 / temperature) };
         let mut bias = Bias { key: keys.bias.clone().map(by).transpose()?, ..Bias::default() };
         // A term of the query alone cancels where a shift of the scores changes nothing.
-        let shifts_matter = matches!(normaliser, Normaliser::Sigmoid | Normaliser::None);
+        let shifts_matter = matches!(normalizer, Normalizer::Sigmoid | Normalizer::None);
         if let (Some(own), true) = (prepared.own, shifts_matter) {
             let (b, n) = (own.shape()[0], own.shape()[1]);
             bias.full = Some(own.reshape(&[b, 1, n, 1])?);
@@ -339,7 +339,7 @@ impl Mechanism {
         let attention = Attention {
             mask: mask.clone(),
             bias,
-            normaliser,
+            normalizer,
             ..Attention::new(self.scorer.score(temperature)?)
         };
         Ok((attention, prepared.x))
@@ -350,7 +350,7 @@ impl Mechanism {
 /// that of the probabilities.
 fn straight_through(attention: &Attention, q: &Tensor, k: &Tensor, v: &Tensor) -> Result<Attended> {
     let soft = attention.attend(q, k, v, true)?;
-    let hard = Attention { normaliser: Normaliser::Argmax, ..attention.clone() };
+    let hard = Attention { normalizer: Normalizer::Argmax, ..attention.clone() };
     let chosen = hard.attend(&q.detach(), &k.detach(), &v.detach(), true)?;
     let (Some(p), Some(choice)) = (soft.weights, chosen.weights) else {
         return Err(crate::Error::new("attention gave no weights"));

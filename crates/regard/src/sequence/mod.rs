@@ -1,10 +1,10 @@
-//! Sequences as labelers and classifiers read them: tokens or vectors, characters, neighbours.
+//! Sequences as labelers and classifiers read them: tokens or vectors, characters, neighbors.
 
 mod batch;
 mod characters;
 mod head;
 mod input;
-mod neighbours;
+mod neighbors;
 mod reader;
 
 pub use batch::Sequences;

@@ -2,7 +2,7 @@
 
 use super::characters::Characters;
 use super::input::Input;
-use super::neighbours::neighbours;
+use super::neighbors::neighbors;
 use super::{CharactersConfig, InputConfig, Sequences};
 use crate::{Mode, length};
 use regard_tensor::{Parameters, Result, Tensor, ensure};
@@ -11,7 +11,7 @@ use regard_tensor::{Parameters, Result, Tensor, ensure};
 pub(crate) struct ReaderConfig<'a> {
     pub(crate) input: &'a InputConfig,
     pub(crate) characters: Option<&'a CharactersConfig>,
-    pub(crate) neighbours: Option<usize>,
+    pub(crate) neighbors: Option<usize>,
     pub(crate) dropout: f64,
 }
 
@@ -27,8 +27,8 @@ pub(crate) struct Reader {
 impl Reader {
     pub(crate) fn new(parameters: &Parameters, config: &ReaderConfig) -> Result<Self> {
         ensure!(
-            config.neighbours != Some(0),
-            "a window of 0 neighbours is each vector alone; leave it out for that"
+            config.neighbors != Some(0),
+            "a window of 0 neighbors is each vector alone; leave it out for that"
         );
         ensure!(
             (0.0..1.0).contains(&config.dropout),
@@ -38,7 +38,7 @@ impl Reader {
         let (input, input_width) = Input::new(&parameters.at("input"), config.input)?;
         let characters =
             config.characters.map(|c| Characters::new(&parameters.at("characters"), c));
-        let reach = config.neighbours.unwrap_or(0);
+        let reach = config.neighbors.unwrap_or(0);
         Ok(Self {
             input,
             input_width,
@@ -73,6 +73,6 @@ impl Reader {
             }
         };
         let x = mode.dropout(&x, self.dropout)?;
-        if self.reach == 0 { Ok(x) } else { neighbours(&x, self.reach) }
+        if self.reach == 0 { Ok(x) } else { neighbors(&x, self.reach) }
     }
 }

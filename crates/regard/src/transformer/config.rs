@@ -29,7 +29,7 @@ pub struct TransformerConfig {
     /// The share left out while learning: of the input, weights, inner numbers and each part's
     /// output.
     pub dropout: f64,
-    /// Whether each part normalises its input (true) or its output.
+    /// Whether each part normalizes its input (true) or its output.
     pub norm_first: bool,
     /// How it knows about order.
     pub position: Position,
@@ -99,7 +99,7 @@ impl TransformerConfig {
     pub fn check(&self) -> Result<()> {
         self.block().check()?;
         ensure!(self.layers > 0, "a Transformer of 0 layers");
-        ensure!(self.window != Some(0), "a window of 0 sees no neighbour; it wants at least 1");
+        ensure!(self.window != Some(0), "a window of 0 sees no neighbor; it wants at least 1");
         ensure!(
             self.position != Position::Learned || self.longest > 0,
             "learned positions for a longest sequence of 0"

@@ -7,7 +7,7 @@ use regard_tensor::{Parameters, Result, Tensor, ensure};
 
 /// Blocks of causal self-attention and attention to a memory. Parameters are named as in PyTorch's
 /// `nn.TransformerDecoder`: `layers.0.self_attn…`, and `norm` after the last block where blocks
-/// normalise their input.
+/// normalize their input.
 ///
 /// ```
 /// use regard::{DType, Mask, Mode, Parameters, Random, TransformerConfig, TransformerDecoder};

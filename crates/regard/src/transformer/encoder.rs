@@ -7,7 +7,7 @@ use regard_tensor::{Parameters, Result, Tensor, ensure};
 
 /// Blocks of self-attention over whole sequences. Parameters are named as in PyTorch's
 /// `nn.TransformerEncoder`: `layers.0.self_attn…`, and `norm` after the last block where blocks
-/// normalise their input.
+/// normalize their input.
 ///
 /// ```
 /// use regard::{DType, Mode, Parameters, Random, TransformerConfig, TransformerEncoder};

@@ -83,7 +83,7 @@ pub(super) fn places(n: usize) -> __mmask16 {
 }
 
 /// Splits a part of an operand in the order in which it lies: a panel where a line's numbers are
-/// neighbours, otherwise a slab of all panels. A tile gets a row for each line where `by_line` (as A
+/// neighbors, otherwise a slab of all panels. A tile gets a row for each line where `by_line` (as A
 /// needs it), or a row for each pair of depth (as B needs it).
 ///
 /// # Safety

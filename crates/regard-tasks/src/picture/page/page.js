@@ -7,7 +7,7 @@ const make = (name, ...children) => {
   return element;
 };
 const dark = matchMedia("(prefers-color-scheme: dark)");
-const colourOf = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+const colorOf = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const written = (value) => (Number.isNaN(value) ? "not a number" : value.toFixed(3));
 
 // Weights: 16 bits each between the least and the greatest of all maps; 65535 is not a number.
@@ -43,7 +43,7 @@ const several = data.names.length > 1;
 const titles = several ? [...data.names, "mean of all"] : data.names;
 let which = several ? data.names.length : 0;
 
-// The range of colours: of all maps, or of this one.
+// The range of colors: of all maps, or of this one.
 function range(values) {
   if (!at("own").checked) return [data.low, data.high];
   let low = 0, high = -Infinity;
@@ -60,7 +60,7 @@ function ramp() {
     [0, 2, 4].map((c) => parseInt(text.slice(6 * i + c, 6 * i + c + 2), 16)));
 }
 
-// A map as an image with a pixel for each weight. Over a picture, colour is one and opacity tells.
+// A map as an image with a pixel for each weight. Over a picture, color is one and opacity tells.
 function painted(values, [low, high], columns, rows) {
   const canvas = make("canvas");
   canvas.width = columns;
@@ -68,13 +68,13 @@ function painted(values, [low, high], columns, rows) {
   const context = canvas.getContext("2d");
   const image = context.createImageData(columns, rows);
   const pixels = image.data;
-  const colours = ramp();
+  const colors = ramp();
   const span = high - low;
   for (let i = 0; i < columns * rows; i++) {
     const share = Math.min(1, Math.max(0, (values[i] - low) / span));
     let [r, g, b, a] = [150, 140, 135, 255];
     if (data.picture) [[r, g, b], a] = [data.hot, 205 * (share || 0)];
-    else if (!Number.isNaN(share)) [r, g, b] = colours[Math.round(share * 255)];
+    else if (!Number.isNaN(share)) [r, g, b] = colors[Math.round(share * 255)];
     pixels[4 * i] = r;
     pixels[4 * i + 1] = g;
     pixels[4 * i + 2] = b;
@@ -140,7 +140,7 @@ function gridView() {
     context.imageSmoothingEnabled = false;
     if (picture) context.drawImage(picture, left, top, width, height);
     context.drawImage(painted(values, range(values), columns.length, rows.length), left, top, width, height);
-    context.strokeStyle = colourOf("--line");
+    context.strokeStyle = colorOf("--line");
     context.strokeRect(left - 0.5, top - 0.5, width + 1, height + 1);
     canvas.setAttribute("aria-label", `${titles[which]}: ${rows.length} × ${columns.length} weights; arrow keys move`);
     if (!picture) drawLabels(context, width, height);
@@ -149,7 +149,7 @@ function gridView() {
 
   function drawLabels(context, width, height) {
     context.font = font;
-    context.fillStyle = colourOf("--ink");
+    context.fillStyle = colorOf("--ink");
     context.textBaseline = "middle";
     const step = cell.map((side) => Math.ceil(14 / side));
     context.textAlign = "right";
@@ -159,7 +159,7 @@ function gridView() {
     for (let column = 0; column < columns.length; column += step[0]) {
       upright(context, labels[1][column], left + (column + 0.5) * cell[0], top - 6, "left");
     }
-    context.fillStyle = colourOf("--faint");
+    context.fillStyle = colorOf("--faint");
     context.textAlign = "center";
     context.fillText(data.columnAxis, left + Math.min(width / 2, 300), 10);
     upright(context, data.rowAxis, 10, top + Math.min(height / 2, 300), "center");
@@ -180,7 +180,7 @@ function gridView() {
     if (!cursor) return;
     const [row, column] = cursor;
     const [x, y] = [left + column * cell[0], top + row * cell[1]];
-    context.strokeStyle = colourOf("--mark");
+    context.strokeStyle = colorOf("--mark");
     context.lineWidth = 1.5;
     context.strokeRect(x - 1, y - 1, cell[0] + 2, cell[1] + 2);
     if (!picture) {
@@ -202,10 +202,10 @@ function gridView() {
   function markLabels(context, x, y, rowLabel, columnLabel) {
     context.font = "bold " + font;
     context.textBaseline = "middle";
-    context.fillStyle = colourOf("--paper");
+    context.fillStyle = colorOf("--paper");
     context.fillRect(18, y - 8, left - 21, 16);
     context.fillRect(x - 8, 18, 16, top - 21);
-    context.fillStyle = colourOf("--mark");
+    context.fillStyle = colorOf("--mark");
     context.textAlign = "right";
     context.fillText(rowLabel, left - 6, y, left - 24);
     upright(context, columnLabel, x, top - 6, "left");
@@ -269,7 +269,7 @@ function graphView() {
     svg.append(path, target);
     return path;
   });
-  let chosen = data.centre;
+  let chosen = data.center;
 
   function attended(node) {
     const pairs = [];
@@ -288,21 +288,21 @@ function graphView() {
 
   data.nodes.forEach((node, index) => {
     const [cx, cy] = place(node);
-    const circle = shape("circle", { cx, cy, r: radius, fill: node.colour, class: "node", tabindex: 0, "aria-label": node.label });
+    const circle = shape("circle", { cx, cy, r: radius, fill: node.color, class: "node", tabindex: 0, "aria-label": node.label });
     circle.addEventListener("mouseenter", () => choose(index));
     circle.addEventListener("focus", () => choose(index));
     svg.append(circle);
     node.circle = circle;
     if (data.nodes.length <= 80) {
-      const text = shape("text", { x: cx + radius + 4, y: cy + 4, "font-size": 12, fill: colourOf("--ink"), "pointer-events": "none" });
+      const text = shape("text", { x: cx + radius + 4, y: cy + 4, "font-size": 12, fill: colorOf("--ink"), "pointer-events": "none" });
       text.textContent = node.label;
       svg.append(text);
       node.text = text;
     }
   });
-  const classes = make("p", ...data.classes.map(([name, colour]) => {
+  const classes = make("p", ...data.classes.map(([name, color]) => {
     const swatch = make("i");
-    swatch.style.background = colour;
+    swatch.style.background = color;
     return make("span", swatch, name);
   }));
   classes.className = "classes";
@@ -314,14 +314,14 @@ function graphView() {
     edges.forEach((path, edge) => {
       const share = Math.max(0, (values[edge] - low) / (high - low)) || 0;
       const ours = data.edges[edge][0] === chosen;
-      path.setAttribute("stroke", colourOf(ours ? "--mark" : "--edge"));
+      path.setAttribute("stroke", colorOf(ours ? "--mark" : "--edge"));
       path.setAttribute("stroke-width", 0.6 + 0.5 * radius * share);
       path.setAttribute("stroke-opacity", (ours ? 0.35 : 0.1) + 0.6 * share);
     });
     data.nodes.forEach((node, index) => {
-      node.circle.setAttribute("stroke", colourOf(index === chosen ? "--mark" : "--paper"));
+      node.circle.setAttribute("stroke", colorOf(index === chosen ? "--mark" : "--paper"));
       node.circle.setAttribute("stroke-width", index === chosen ? 3 : 1);
-      if (node.text) node.text.setAttribute("fill", colourOf("--ink"));
+      if (node.text) node.text.setAttribute("fill", colorOf("--ink"));
     });
   }
   if (chosen !== null) choose(chosen);

@@ -65,7 +65,7 @@ fn words(parts: &[&str]) -> String {
 fn event(random: &Random, subject: &Person, form: Form) -> Event {
     match random.below(12) {
         0 | 1 => going(random),
-        2 | 3 => favour(random, subject, form),
+        2 | 3 => favor(random, subject, form),
         4 => call(random, subject),
         _ => action(random, subject, form),
     }
@@ -81,7 +81,7 @@ fn going(random: &Random) -> Event {
 }
 
 /// "an apple for Tom".
-fn favour(random: &Random, subject: &Person, form: Form) -> Event {
+fn favor(random: &Random, subject: &Person, form: Form) -> Event {
     let (verb, to) = pick(random, &FAVOURS);
     let thing = closed(|| object(random, verb.objects, form));
     let person = Person::other_than(random, subject);

@@ -90,7 +90,7 @@ const fn adjective(
 
 const SIZED: &[Kind] = &[Food, Tool, Furniture, Vehicle, Clothes, Plant, Animal];
 const MADE: &[Kind] = &[Book, Tool, Furniture, Vehicle, Clothes];
-const COLOURED: &[Kind] = &[Tool, Furniture, Vehicle, Clothes, Plant, Animal];
+const COLORED: &[Kind] = &[Tool, Furniture, Vehicle, Clothes, Plant, Animal];
 pub(super) const SOLD: &[Kind] = &[Food, Drink, Book, Tool, Furniture, Vehicle, Clothes, Plant];
 
 pub(super) const ADJECTIVES: [Adjective; 14] = [
@@ -109,8 +109,8 @@ pub(super) const ADJECTIVES: [Adjective; 14] = [
     ),
     adjective("interesting", Some("more interesting"), "有趣的", Some("有趣"), &[Book, Letter]),
     adjective("delicious", None, "好吃的", Some("好吃"), &[Food]),
-    adjective("red", None, "红色的", None, COLOURED),
-    adjective("black", None, "黑色的", None, COLOURED),
+    adjective("red", None, "红色的", None, COLORED),
+    adjective("black", None, "黑色的", None, COLORED),
     adjective("tired", None, "", Some("累"), &[Person]),
     adjective("busy", Some("busier"), "", Some("忙"), &[Person]),
     adjective("tall", Some("taller"), "", Some("高"), &[Person]),

@@ -1,4 +1,4 @@
-//! What an optimiser does to all parameters at once: Adam, SGD, and the gradients' norm.
+//! What an optimizer does to all parameters at once: Adam, SGD, and the gradients' norm.
 //!
 //! All tensors are one long array to the tasks: each takes the next 2¹⁵ numbers, from however many
 //! tensors they come, so a hundred small biases cost as little as one large matrix. Every number is

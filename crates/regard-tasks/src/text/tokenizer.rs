@@ -12,7 +12,7 @@ use std::borrow::Cow;
 /// What a token is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum TokeniserKind {
+pub enum TokenizerKind {
     /// What stands between spaces.
     Whitespace,
     /// Words and marks of punctuation; each Chinese or Japanese character by itself.
@@ -24,18 +24,18 @@ pub enum TokeniserKind {
     Bpe,
 }
 
-/// What a [`Tokeniser`] is to learn.
+/// What a [`Tokenizer`] is to learn.
 ///
 /// ```
-/// use regard_tasks::text::{TokeniserConfig, TokeniserKind};
-/// let config: TokeniserConfig = serde_json::from_str(r#"{ "kind": "bpe" }"#).unwrap();
-/// assert_eq!(config, TokeniserConfig { kind: TokeniserKind::Bpe, ..Default::default() });
+/// use regard_tasks::text::{TokenizerConfig, TokenizerKind};
+/// let config: TokenizerConfig = serde_json::from_str(r#"{ "kind": "bpe" }"#).unwrap();
+/// assert_eq!(config, TokenizerConfig { kind: TokenizerKind::Bpe, ..Default::default() });
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct TokeniserConfig {
+pub struct TokenizerConfig {
     /// What a token is.
-    pub kind: TokeniserKind,
+    pub kind: TokenizerKind,
     /// Whether capitals are made small.
     pub lowercase: bool,
     /// How many tokens there may be at most, the four special ones too.
@@ -44,9 +44,9 @@ pub struct TokeniserConfig {
     pub minimum_count: usize,
 }
 
-impl Default for TokeniserConfig {
+impl Default for TokenizerConfig {
     fn default() -> Self {
-        Self { kind: TokeniserKind::Words, lowercase: false, size: 10_000, minimum_count: 1 }
+        Self { kind: TokenizerKind::Words, lowercase: false, size: 10_000, minimum_count: 1 }
     }
 }
 
@@ -54,17 +54,17 @@ impl Default for TokeniserConfig {
 /// [`START`](super::START), [`END`](super::END), [`UNKNOWN`].
 ///
 /// ```
-/// use regard_tasks::text::{Tokeniser, TokeniserConfig};
-/// let tokeniser = Tokeniser::learn(&["I saw a saw.", "我看见锯子。"], &TokeniserConfig::default())?;
-/// let ids = tokeniser.encode("I saw 锯子.");
-/// assert_eq!(tokeniser.tokens("I saw 锯子."), ["I", "saw", "锯", "子", "."]);
-/// assert_eq!(tokeniser.decode(&ids), "I saw锯子.");
+/// use regard_tasks::text::{Tokenizer, TokenizerConfig};
+/// let tokenizer = Tokenizer::learn(&["I saw a saw.", "我看见锯子。"], &TokenizerConfig::default())?;
+/// let ids = tokenizer.encode("I saw 锯子.");
+/// assert_eq!(tokenizer.tokens("I saw 锯子."), ["I", "saw", "锯", "子", "."]);
+/// assert_eq!(tokenizer.decode(&ids), "I saw锯子.");
 /// # Ok::<(), regard_tasks::Error>(())
 /// ```
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Tokeniser {
-    kind: TokeniserKind,
+pub struct Tokenizer {
+    kind: TokenizerKind,
     lowercase: bool,
     known: Known,
 }
@@ -76,13 +76,13 @@ enum Known {
     Pairs(Box<Pairs>),
 }
 
-impl Tokeniser {
+impl Tokenizer {
     /// The tokens of the training data. Refuses data without any, and a size without room for one.
-    pub fn learn(lines: &[impl AsRef<str>], config: &TokeniserConfig) -> Result<Self> {
-        let &TokeniserConfig { kind, lowercase, size, minimum_count } = config;
+    pub fn learn(lines: &[impl AsRef<str>], config: &TokenizerConfig) -> Result<Self> {
+        let &TokenizerConfig { kind, lowercase, size, minimum_count } = config;
         let lines: Vec<_> = lines.iter().map(|line| cased(line.as_ref(), lowercase)).collect();
         let known = match kind {
-            TokeniserKind::Bpe => {
+            TokenizerKind::Bpe => {
                 Known::Pairs(Box::new(Pairs::learn(&lines, minimum_count, size)?))
             }
             _ => {
@@ -94,7 +94,7 @@ impl Tokeniser {
     }
 
     /// What a token is.
-    pub fn kind(&self) -> TokeniserKind {
+    pub fn kind(&self) -> TokenizerKind {
         self.kind
     }
 
@@ -126,17 +126,17 @@ impl Tokeniser {
         let ids = ids.iter().copied().filter(|&id| id >= UNKNOWN);
         let names = ids.map(|id| self.name(id));
         match self.kind {
-            TokeniserKind::Whitespace => names.collect::<Vec<_>>().join(" "),
-            TokeniserKind::Words => words::join(names),
-            TokeniserKind::Characters => names.collect(),
-            TokeniserKind::Bpe => Pairs::join(names),
+            TokenizerKind::Whitespace => names.collect::<Vec<_>>().join(" "),
+            TokenizerKind::Words => words::join(names),
+            TokenizerKind::Characters => names.collect(),
+            TokenizerKind::Bpe => Pairs::join(names),
         }
     }
 
     /// One token as it is shown beside a picture; `<unk>` beyond the last.
     pub fn token(&self, id: usize) -> &str {
         match self.kind {
-            TokeniserKind::Bpe => Pairs::shown(self.name(id)),
+            TokenizerKind::Bpe => Pairs::shown(self.name(id)),
             _ => self.name(id),
         }
     }
@@ -163,10 +163,10 @@ fn cased(text: &str, lowercase: bool) -> Cow<'_, str> {
 }
 
 /// The tokens of a text, as they are written; for byte pairs, what they are pairs of.
-pub(crate) fn split(text: &str, kind: TokeniserKind) -> Vec<&str> {
+pub(crate) fn split(text: &str, kind: TokenizerKind) -> Vec<&str> {
     match kind {
-        TokeniserKind::Characters => characters(text).collect(),
-        TokeniserKind::Words => words::words(text).collect(),
-        TokeniserKind::Whitespace | TokeniserKind::Bpe => text.split_whitespace().collect(),
+        TokenizerKind::Characters => characters(text).collect(),
+        TokenizerKind::Words => words::words(text).collect(),
+        TokenizerKind::Whitespace | TokenizerKind::Bpe => text.split_whitespace().collect(),
     }
 }

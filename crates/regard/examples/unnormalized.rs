@@ -1,23 +1,23 @@
-//! Weights that need not sum to one: how each normaliser turns the same scores into weights.
+//! Weights that need not sum to one: how each normalizer turns the same scores into weights.
 //!
-//!     cargo run -p regard --example unnormalised
+//!     cargo run -p regard --example unnormalized
 
-use regard::{Attention, Normaliser, Result, Score, Tensor};
+use regard::{Attention, Normalizer, Result, Score, Tensor};
 
 fn main() -> Result<()> {
     let q = Tensor::from_vec(vec![1.0], &[1, 1, 1])?;
     let k = Tensor::from_vec(vec![3.0, 2.5, 0.0, -2.0], &[1, 4, 1])?;
     let v = Tensor::from_vec(vec![1.0; 4], &[1, 4, 1])?;
     println!("scores      {:?}", k.to_vec::<f64>()?);
-    for (name, normaliser) in [
-        ("softmax", Normaliser::Softmax),
-        ("entmax 1.5", Normaliser::Entmax15),
-        ("sparsemax", Normaliser::Sparsemax),
-        ("argmax", Normaliser::Argmax),
-        ("sigmoid", Normaliser::Sigmoid),
-        ("none", Normaliser::None),
+    for (name, normalizer) in [
+        ("softmax", Normalizer::Softmax),
+        ("entmax 1.5", Normalizer::Entmax15),
+        ("sparsemax", Normalizer::Sparsemax),
+        ("argmax", Normalizer::Argmax),
+        ("sigmoid", Normalizer::Sigmoid),
+        ("none", Normalizer::None),
     ] {
-        let attention = Attention { normaliser, ..Attention::new(Score::dot()) };
+        let attention = Attention { normalizer, ..Attention::new(Score::dot()) };
         let seen = attention.attend(&q, &k, &v, true)?;
         let weights = seen.weights.map_or(Ok(Vec::new()), |w| w.to_vec::<f64>())?;
         // The values are ones, so the output is the sum of the weights.

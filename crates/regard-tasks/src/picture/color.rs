@@ -1,4 +1,4 @@
-//! Colours: an even scale for weights, and distinct ones for names.
+//! Colors: an even scale for weights, and distinct ones for names.
 //!
 //! Both are made in OKLCH (lightness, chroma, hue), where equal steps look equal; so a weight twice
 //! as far along the scale also looks twice as far.
@@ -25,7 +25,7 @@ pub(crate) fn heat_in_the_dark(share: f32) -> Rgb {
     oklch(0.22 + 0.73 * share, 0.03 + 0.42 * share * (1.0 - 0.74 * share), 265.0 - 165.0 * share)
 }
 
-/// A colour for the name at this place; the first eight are easy to tell apart.
+/// A color for the name at this place; the first eight are easy to tell apart.
 pub(crate) fn named(place: usize) -> Rgb {
     const HUES: [f32; 8] = [255.0, 45.0, 150.0, 345.0, 85.0, 205.0, 300.0, 20.0];
     const LIGHTNESS: [f32; 8] = [0.55, 0.68, 0.62, 0.60, 0.77, 0.72, 0.50, 0.50];
@@ -33,7 +33,7 @@ pub(crate) fn named(place: usize) -> Rgb {
     oklch(LIGHTNESS[place % 8], 0.15 / (1.0 + round), HUES[place % 8] + 22.0 * round)
 }
 
-/// Whether dark ink is easier to read on this colour than white.
+/// Whether dark ink is easier to read on this color than white.
 pub(crate) fn is_light([r, g, b]: Rgb) -> bool {
     0.299 * f32::from(r) + 0.587 * f32::from(g) + 0.114 * f32::from(b) > 140.0
 }

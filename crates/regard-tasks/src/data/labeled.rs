@@ -9,7 +9,7 @@ use std::{
 
 /// A text and its label.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Labelled {
+pub struct Labeled {
     /// The label.
     pub label: String,
     /// The text.
@@ -22,13 +22,13 @@ pub struct Labelled {
 /// and a file without lines; blank lines at the end are none.
 ///
 /// ```
-/// use regard_tasks::data::labelled;
+/// use regard_tasks::data::labeled;
 /// # let file = tempfile::NamedTempFile::new().unwrap();
 /// std::fs::write(&file, "good\ta fine film\n").unwrap();
-/// assert_eq!(labelled(&file, None)?[0].label, "good");
+/// assert_eq!(labeled(&file, None)?[0].label, "good");
 /// # Ok::<(), regard_tasks::Error>(())
 /// ```
-pub fn labelled(path: impl AsRef<Path>, encoding: Option<&str>) -> Result<Vec<Labelled>> {
+pub fn labeled(path: impl AsRef<Path>, encoding: Option<&str>) -> Result<Vec<Labeled>> {
     let path = path.as_ref();
     let example = |(line, number): (&String, usize)| {
         let wrong = |what| Error::line(path, number, what);
@@ -38,7 +38,7 @@ pub fn labelled(path: impl AsRef<Path>, encoding: Option<&str>) -> Result<Vec<La
         match (label.trim(), text.trim()) {
             ("", _) => Err(wrong("the label is empty")),
             (_, "") => Err(wrong("the text is empty")),
-            (label, text) => Ok(Labelled { label: label.into(), text: text.into(), line: number }),
+            (label, text) => Ok(Labeled { label: label.into(), text: text.into(), line: number }),
         }
     };
     filled(path, encoding)?.iter().zip(1..).map(example).collect()
@@ -48,17 +48,17 @@ pub fn labelled(path: impl AsRef<Path>, encoding: Option<&str>) -> Result<Vec<La
 /// those of the one before. Refuses an empty line before the last, and a file without lines.
 ///
 /// ```
-/// use regard_tasks::data::labelled_files;
+/// use regard_tasks::data::labeled_files;
 /// # let file = tempfile::NamedTempFile::new().unwrap();
 /// std::fs::write(&file, "a fine film\n").unwrap();
 /// let files = [("good".to_string(), file.path().to_path_buf())];
-/// assert_eq!(labelled_files(&files, None)?[0].text, "a fine film");
+/// assert_eq!(labeled_files(&files, None)?[0].text, "a fine film");
 /// # Ok::<(), regard_tasks::Error>(())
 /// ```
-pub fn labelled_files(
+pub fn labeled_files(
     files: &[(String, PathBuf)],
     encoding: Option<&str>,
-) -> Result<Vec<Labelled>> {
+) -> Result<Vec<Labeled>> {
     let mut all = Vec::new();
     for (label, path) in files {
         for (line, number) in filled(path, encoding)?.iter().zip(1..) {
@@ -66,7 +66,7 @@ pub fn labelled_files(
             if text.is_empty() {
                 return Err(Error::line(path, number, "the text is empty"));
             }
-            all.push(Labelled { label: label.clone(), text: text.into(), line: number });
+            all.push(Labeled { label: label.clone(), text: text.into(), line: number });
         }
     }
     Ok(all)

@@ -1,8 +1,8 @@
-//! Normalisers: how the scores of a row become its weights.
+//! Normalizers: how the scores of a row become its weights.
 
 /// How the scores of a row become its weights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Normaliser {
+pub enum Normalizer {
     /// exp(s), divided by its sum.
     Softmax,
     /// The nearest point of the simplex, with exact zeros (Martins and Astudillo 2016).
@@ -23,13 +23,13 @@ pub enum Normaliser {
     },
 }
 
-impl Normaliser {
+impl Normalizer {
     /// Whether one key is chosen and the others get nothing.
     pub fn is_hard(self) -> bool {
         matches!(self, Self::Argmax | Self::Sample { .. })
     }
 
-    /// Whether a row is normalised by a threshold that must see the whole of it.
+    /// Whether a row is normalized by a threshold that must see the whole of it.
     pub(crate) fn has_threshold(self) -> bool {
         matches!(self, Self::Sparsemax | Self::Entmax15)
     }

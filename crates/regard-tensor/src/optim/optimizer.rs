@@ -10,10 +10,10 @@ use std::collections::BTreeMap;
 /// How parameters follow their gradients.
 ///
 /// ```
-/// use regard_tensor::{DType, Optimiser, Parameters, Rule};
+/// use regard_tensor::{DType, Optimizer, Parameters, Rule};
 /// let rule = Rule::Sgd { momentum: 0.0, nesterov: true, weight_decay: 0.0 };
 /// // a step cannot look ahead along a momentum that there is not
-/// assert!(Optimiser::new(&Parameters::new(DType::F32, 1), rule).is_err());
+/// assert!(Optimizer::new(&Parameters::new(DType::F32, 1), rule).is_err());
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
@@ -88,7 +88,7 @@ impl Rule {
                 (weight_decay, within(momentum) && (momentum > 0.0 || !nesterov))
             }
         };
-        ensure!(fine && decay >= 0.0, "the optimiser's numbers do not make sense: {self:?}");
+        ensure!(fine && decay >= 0.0, "the optimizer's numbers do not make sense: {self:?}");
         Ok(())
     }
 
@@ -105,19 +105,19 @@ impl Rule {
 /// Moves parameters along their gradients, and keeps what that needs from step to step.
 ///
 /// ```
-/// use regard_tensor::{DType, Init, Optimiser, Parameters, Rule};
+/// use regard_tensor::{DType, Init, Optimizer, Parameters, Rule};
 /// let parameters = Parameters::new(DType::F32, 1);
 /// let w = parameters.parameter("w", &[2], Init::Ones)?;
-/// let mut optimiser = Optimiser::new(&parameters, Rule::adam_w())?;
+/// let mut optimizer = Optimizer::new(&parameters, Rule::adam_w())?;
 /// for _ in 0..200 {
 ///     let loss = w.tensor().square()?.sum_all()?;
-///     optimiser.step(&loss.backward()?, 0.05)?;
+///     optimizer.step(&loss.backward()?, 0.05)?;
 /// }
 /// assert!(w.tensor().to_vec::<f32>()?.iter().all(|w| w.abs() < 1e-2));
 /// # Ok::<(), regard_tensor::Error>(())
 /// ```
 #[derive(Debug)]
-pub struct Optimiser {
+pub struct Optimizer {
     rule: Rule,
     clip: Option<f64>,
     steps: u64,
@@ -126,15 +126,15 @@ pub struct Optimiser {
     moments: Vec<Vec<Tensor>>,
 }
 
-impl Optimiser {
+impl Optimizer {
     /// For these parameters, from the first step on.
     ///
     /// ```
-    /// use regard_tensor::{DType, Optimiser, Parameters, Rule};
+    /// use regard_tensor::{DType, Optimizer, Parameters, Rule};
     /// let parameters = Parameters::new(DType::F32, 1);
-    /// assert_eq!(Optimiser::new(&parameters, Rule::adam())?.steps(), 0);
-    /// let error = Optimiser::new(&parameters, Rule::sgd(1.0)).unwrap_err();
-    /// assert!(error.to_string().starts_with("the optimiser's numbers do not make sense: Sgd"));
+    /// assert_eq!(Optimizer::new(&parameters, Rule::adam())?.steps(), 0);
+    /// let error = Optimizer::new(&parameters, Rule::sgd(1.0)).unwrap_err();
+    /// assert!(error.to_string().starts_with("the optimizer's numbers do not make sense: Sgd"));
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn new(parameters: &Parameters, rule: Rule) -> Result<Self> {
@@ -151,11 +151,11 @@ impl Optimiser {
     /// Gradients whose norm, all taken together, is larger than this are scaled down to it.
     ///
     /// ```
-    /// use regard_tensor::{DType, Init, Optimiser, Parameters, Rule};
+    /// use regard_tensor::{DType, Init, Optimizer, Parameters, Rule};
     /// let parameters = Parameters::new(DType::F64, 1);
     /// let w = parameters.parameter("w", &[4], Init::Zeros)?;
-    /// let mut optimiser = Optimiser::new(&parameters, Rule::sgd(0.0))?.clipped(1.0)?;
-    /// optimiser.step(&w.tensor().sum_all()?.backward()?, 1.0)?;
+    /// let mut optimizer = Optimizer::new(&parameters, Rule::sgd(0.0))?.clipped(1.0)?;
+    /// optimizer.step(&w.tensor().sum_all()?.backward()?, 1.0)?;
     /// // the gradient, four times 1, has norm 2
     /// assert!(w.tensor().to_vec::<f64>()?.iter().all(|w| (w + 0.5).abs() < 1e-5));
     /// # Ok::<(), regard_tensor::Error>(())
@@ -169,10 +169,10 @@ impl Optimiser {
     /// How many steps were made.
     ///
     /// ```
-    /// use regard_tensor::{DType, Gradients, Optimiser, Parameters, Rule};
-    /// let mut optimiser = Optimiser::new(&Parameters::new(DType::F32, 1), Rule::adam())?;
-    /// optimiser.step(&Gradients::default(), 0.1)?;
-    /// assert_eq!(optimiser.steps(), 1);
+    /// use regard_tensor::{DType, Gradients, Optimizer, Parameters, Rule};
+    /// let mut optimizer = Optimizer::new(&Parameters::new(DType::F32, 1), Rule::adam())?;
+    /// optimizer.step(&Gradients::default(), 0.1)?;
+    /// assert_eq!(optimizer.steps(), 1);
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn steps(&self) -> u64 {
@@ -183,11 +183,11 @@ impl Optimiser {
     /// gradients before clipping.
     ///
     /// ```
-    /// use regard_tensor::{DType, Init, Optimiser, Parameters, Rule};
+    /// use regard_tensor::{DType, Init, Optimizer, Parameters, Rule};
     /// let parameters = Parameters::new(DType::F64, 1);
     /// let w = parameters.parameter("w", &[], Init::Constant(3.0))?;
-    /// let mut optimiser = Optimiser::new(&parameters, Rule::sgd(0.0))?;
-    /// let norm = optimiser.step(&w.tensor().square()?.backward()?, 0.5)?;
+    /// let mut optimizer = Optimizer::new(&parameters, Rule::sgd(0.0))?;
+    /// let norm = optimizer.step(&w.tensor().square()?.backward()?, 0.5)?;
     /// assert_eq!((norm, w.tensor().item()?), (6.0, 0.0));
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
@@ -204,11 +204,11 @@ impl Optimiser {
     /// The norm of all gradients of these parameters, taken together.
     ///
     /// ```
-    /// use regard_tensor::{DType, Init, Optimiser, Parameters, Rule};
+    /// use regard_tensor::{DType, Init, Optimizer, Parameters, Rule};
     /// let parameters = Parameters::new(DType::F32, 1);
     /// let w = parameters.parameter("w", &[4], Init::Ones)?;
-    /// let optimiser = Optimiser::new(&parameters, Rule::adam())?;
-    /// assert_eq!(optimiser.norm(&w.tensor().sum_all()?.backward()?)?, 2.0);
+    /// let optimizer = Optimizer::new(&parameters, Rule::adam())?;
+    /// assert_eq!(optimizer.norm(&w.tensor().sum_all()?.backward()?)?, 2.0);
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn norm(&self, gradients: &Gradients) -> Result<f64> {
@@ -281,11 +281,11 @@ impl Optimiser {
     /// had never stopped.
     ///
     /// ```
-    /// use regard_tensor::{DType, Init, Optimiser, Parameters, Rule};
+    /// use regard_tensor::{DType, Init, Optimizer, Parameters, Rule};
     /// let parameters = Parameters::new(DType::F32, 1);
     /// parameters.parameter("w", &[2], Init::Ones)?;
-    /// let a = Optimiser::new(&parameters, Rule::adam())?;
-    /// let mut b = Optimiser::new(&parameters, Rule::adam())?;
+    /// let a = Optimizer::new(&parameters, Rule::adam())?;
+    /// let mut b = Optimizer::new(&parameters, Rule::adam())?;
     /// b.set_state(&a.state()?)?;
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
@@ -299,25 +299,25 @@ impl Optimiser {
         Ok(state)
     }
 
-    /// What [`Optimiser::state`] gave, of the same rule and parameters; refuses what is missing or
+    /// What [`Optimizer::state`] gave, of the same rule and parameters; refuses what is missing or
     /// has another shape, by name.
     ///
     /// ```
-    /// use regard_tensor::{DType, Init, Optimiser, Parameters, Rule};
+    /// use regard_tensor::{DType, Init, Optimizer, Parameters, Rule};
     /// let parameters = Parameters::new(DType::F32, 1);
     /// parameters.parameter("w", &[2], Init::Ones)?;
-    /// let plain = Optimiser::new(&parameters, Rule::sgd(0.0))?.state()?;
-    /// let error = Optimiser::new(&parameters, Rule::adam())?.set_state(&plain).unwrap_err();
-    /// assert_eq!(error.to_string(), "the optimiser's \"m/w\" is missing");
+    /// let plain = Optimizer::new(&parameters, Rule::sgd(0.0))?.state()?;
+    /// let error = Optimizer::new(&parameters, Rule::adam())?.set_state(&plain).unwrap_err();
+    /// assert_eq!(error.to_string(), "the optimizer's \"m/w\" is missing");
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn set_state(&mut self, state: &BTreeMap<String, Tensor>) -> Result<()> {
         let find = |name: &str| {
             let found = state.get(name);
-            found.ok_or_else(|| crate::Error::new(format!("the optimiser's {name:?} is missing")))
+            found.ok_or_else(|| crate::Error::new(format!("the optimizer's {name:?} is missing")))
         };
         let steps = find("steps")?;
-        ensure!(steps.dtype() == DType::I64, "the optimiser's steps are {}", steps.dtype());
+        ensure!(steps.dtype() == DType::I64, "the optimizer's steps are {}", steps.dtype());
         let mut all = Vec::with_capacity(self.moments.len());
         for (parameter, moments) in self.parameters.iter().zip(&self.moments) {
             let mut new = Vec::with_capacity(moments.len());
@@ -326,7 +326,7 @@ impl Optimiser {
                 let given = find(&name)?;
                 ensure!(
                     given.shape() == now.shape() && given.dtype() == now.dtype(),
-                    "the optimiser's {name:?} is {} {:?}, its parameter {} {:?}",
+                    "the optimizer's {name:?} is {} {:?}, its parameter {} {:?}",
                     given.dtype(),
                     given.shape(),
                     now.dtype(),
