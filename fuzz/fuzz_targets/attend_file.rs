@@ -7,7 +7,7 @@
 use libfuzzer_sys::fuzz_target;
 use regard_cli::attend::attend_bytes;
 use regard_cli::options::{NormalizerName, Options, ScoreName};
-use regard_cli::room::Limits;
+use regard_cli::limits::Limits;
 
 /// Sizes that a few bytes can name must not fill the memory or the afternoon.
 const LIMITS: Limits = Limits { bytes: 1 << 22, pairs: 1 << 16 };

@@ -1,8 +1,8 @@
 //! `regard attend`: the operator on files.
 
 use crate::inputs::{Array, Inputs, NAMES};
+use crate::limits::{Budget, Limits};
 use crate::options::{DtypeName, Options, ScoreName};
-use crate::room::{Limits, Room};
 use crate::tensors::{self, Output, Stored, Tensors, narrow};
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -138,16 +138,16 @@ where
     E: Stored + Element<Compute = T>,
     T: Stored + Real,
 {
-    let mut room = Room::within(limits);
-    let mut inputs = Inputs::<E, T>::take(tensors, &mut room)?;
+    let mut budget = Budget::within(limits);
+    let mut inputs = Inputs::<E, T>::take(tensors, &mut budget)?;
     if options.score != ScoreName::Additive {
         inputs.learned.w = None;
     }
     let inputs = inputs;
     let results = if options.reference {
-        by_reference(&inputs, options, room)?
+        by_reference(&inputs, options, budget)?
     } else {
-        options.machine.install(|| by_kernels(&inputs, options, room))??
+        options.machine.install(|| by_kernels(&inputs, options, budget))??
     };
     Ok(results.into_outputs(&inputs))
 }
@@ -213,7 +213,7 @@ where
 fn by_kernels<E, T>(
     inputs: &Inputs<E, T>,
     options: &Options,
-    mut room: Room,
+    mut budget: Budget,
 ) -> Result<Results<E, T>>
 where
     E: Stored + Element<Compute = T>,
@@ -223,7 +223,7 @@ where
     let [q, k, v] = [view(&inputs.q)?, view(&inputs.k)?, view(&inputs.v)?];
     let spec = options.spec(&inputs.learned, &inputs.masks, inputs.q.full[3])?;
     let s = spec.check(&q, &k, &v)?;
-    room.check_pairs(&s)?;
+    budget.check_pairs(&s)?;
     let (rows, whole) = ([s.b, s.hq, s.nq], [s.b, s.hq, s.nq, s.nk]);
     let normalizer = spec.normalizer;
     let hard = normalizer.is_hard();
@@ -233,12 +233,12 @@ where
     let saves_threshold =
         differentiate && matches!(normalizer, Normalizer::Sparsemax | Normalizer::Entmax15);
 
-    let mut out = room.zeros::<E>("out", &s.out())?;
-    let mut lse = room.zeros_if::<T>(options.lse || saves_lse, "lse", &rows)?;
-    let mut threshold = room.zeros_if::<T>(saves_threshold, "the thresholds", &rows)?;
-    let mut index = room.zeros_if::<i64>(hard, "index", &rows)?;
-    let mut log_prob = room.zeros_if::<T>(hard, "log_prob", &rows)?;
-    let mut weights = room.zeros_if::<T>(options.weights, "weights", &whole)?;
+    let mut out = budget.zeros::<E>("out", &s.out())?;
+    let mut lse = budget.zeros_if::<T>(options.lse || saves_lse, "lse", &rows)?;
+    let mut threshold = budget.zeros_if::<T>(saves_threshold, "the thresholds", &rows)?;
+    let mut index = budget.zeros_if::<i64>(hard, "index", &rows)?;
+    let mut log_prob = budget.zeros_if::<T>(hard, "log_prob", &rows)?;
+    let mut weights = budget.zeros_if::<T>(options.weights, "weights", &whole)?;
     let pass = Forward {
         out: ViewMut::new(&mut out, s.out())?,
         lse: lse.as_deref_mut(),
@@ -253,15 +253,15 @@ where
     if let Some(grad_out) = &inputs.grad_out {
         let learned = &inputs.learned;
         let mut like = |name: &str, array: &Option<Array<T>>| {
-            array.as_ref().map(|array| room.zeros::<T>(name, &array.given)).transpose()
+            array.as_ref().map(|array| budget.zeros::<T>(name, &array.given)).transpose()
         };
         let mut w = like("grad_w", &learned.w)?;
         let mut bias = like("grad_bias", &learned.bias)?;
         let mut key_bias = like("grad_key_bias", &learned.key_bias)?;
         let mut relative_bias = like("grad_relative_bias", &learned.relative_bias)?;
-        let mut grad_q = room.zeros::<E>("grad_q", &q.shape)?;
-        let mut grad_k = room.zeros::<E>("grad_k", &k.shape)?;
-        let mut grad_v = room.zeros::<E>("grad_v", &v.shape)?;
+        let mut grad_q = budget.zeros::<E>("grad_q", &q.shape)?;
+        let mut grad_k = budget.zeros::<E>("grad_k", &k.shape)?;
+        let mut grad_v = budget.zeros::<E>("grad_v", &v.shape)?;
         let pass = Backward {
             grad_out: view(grad_out)?,
             grad_weights: None,
@@ -295,7 +295,7 @@ where
 fn by_reference<E, T>(
     inputs: &Inputs<E, T>,
     options: &Options,
-    mut room: Room,
+    mut budget: Budget,
 ) -> Result<Results<E, T>>
 where
     E: Stored + Element<Compute = T>,
@@ -309,11 +309,11 @@ where
     let learned = inputs.learned.widened();
     let spec = options.spec(&learned, &inputs.masks, inputs.q.full[3])?;
     let s = spec.check(&q, &k, &v)?;
-    room.check_pairs(&s)?;
+    budget.check_pairs(&s)?;
     // The reference makes all of these, asked for or not.
-    room.take::<f64>("out", &s.out())?;
-    room.take::<f64>("weights", &[s.b, s.hq, s.nq, s.nk])?;
-    room.take::<[f64; 4]>("lse", &[s.b, s.hq, s.nq])?;
+    budget.take::<f64>("out", &s.out())?;
+    budget.take::<f64>("weights", &[s.b, s.hq, s.nq, s.nk])?;
+    budget.take::<[f64; 4]>("lse", &[s.b, s.hq, s.nq])?;
 
     fn narrowed<E: Element>(x: Vec<f64>) -> Vec<E> {
         x.into_iter().map(narrow).collect()

@@ -386,9 +386,9 @@ impl Graph {
         let weights = Self::FEATURES * Self::ALL;
         let backward = (pass == Pass::ForwardBackward).then(|| GraphBackward {
             grad_out: normal(5, all),
-            grad_q: room(all),
-            grad_k: room(all),
-            grad_v: room(all),
+            grad_q: large_zeros(all),
+            grad_k: large_zeros(all),
+            grad_v: large_zeros(all),
             grad_w: vec![0.0; Self::ALL],
             grad_project_query: vec![0.0; weights],
             grad_project_key: vec![0.0; weights],
@@ -399,9 +399,9 @@ impl Graph {
             project_query: scaled_normal(2, weights, Self::FEATURES),
             project_key: scaled_normal(3, weights, Self::FEATURES),
             w: scaled_normal(4, Self::ALL, Self::WIDTH),
-            q: room(all),
-            k: room(all),
-            out: room(all),
+            q: large_zeros(all),
+            k: large_zeros(all),
+            out: large_zeros(all),
             lse: vec![0.0; if backward.is_some() { Self::HEADS * Self::NODES } else { 0 }],
             backward,
         })
@@ -478,7 +478,7 @@ impl Work for Graph {
 }
 
 /// Zeros, in memory such as a tensor has.
-fn room(n: usize) -> Vec<f32> {
+fn large_zeros(n: usize) -> Vec<f32> {
     let mut zeros = vec![0.0; n];
     large_pages(&mut zeros);
     zeros

@@ -1,6 +1,6 @@
 //! What a file gives to attend to: q, k, v, and by name whatever else it has.
 
-use crate::room::Room;
+use crate::limits::Budget;
 use crate::tensors::{Stored, Tensor, Tensors};
 use anyhow::{Context, Result, bail, ensure};
 use regard_kernels::{Edges, Element, Real};
@@ -93,7 +93,7 @@ where
 {
     /// Takes every tensor by its name; refuses shapes and types
     /// that are not what the name stands for.
-    pub(crate) fn take(tensors: &Tensors, room: &mut Room) -> Result<Self> {
+    pub(crate) fn take(tensors: &Tensors, budget: &mut Budget) -> Result<Self> {
         let [q, k, v] = [tensors.require("q")?, tensors.require("k")?, tensors.require("v")?];
         let rank = q.shape.len();
         ensure!(
@@ -133,7 +133,7 @@ where
             v: stored(v)?,
             grad_out,
             learned: Learned::take(tensors, s)?,
-            masks: Masks::take(tensors, s, room)?,
+            masks: Masks::take(tensors, s, budget)?,
         })
     }
 }
@@ -182,7 +182,7 @@ impl<T: Stored + Real> Learned<T> {
 }
 
 impl Masks {
-    fn take(tensors: &Tensors, s: Sizes, room: &mut Room) -> Result<Self> {
+    fn take(tensors: &Tensors, s: Sizes, budget: &mut Budget) -> Result<Self> {
         let key_lengths = tensors.get("key_lengths").map(|x| key_lengths(x, s)).transpose()?;
         let segments = match (tensors.get("q_segments"), tensors.get("k_segments")) {
             (Some(q), Some(k)) => {
@@ -204,7 +204,7 @@ impl Masks {
             }
             None => None,
         };
-        let edges = tensors.get("edges").map(|x| edges(x, s, room)).transpose()?;
+        let edges = tensors.get("edges").map(|x| edges(x, s, budget)).transpose()?;
         Ok(Self { key_lengths, segments, dense, edges })
     }
 }
@@ -284,15 +284,15 @@ fn key_lengths(lengths: &Tensor, s: Sizes) -> Result<Vec<usize>> {
     lengths.integers()?.into_iter().enumerate().map(checked).collect()
 }
 
-fn edges(edges: &Tensor, s: Sizes, room: &mut Room) -> Result<Edges> {
+fn edges(edges: &Tensor, s: Sizes, budget: &mut Budget) -> Result<Edges> {
     ensure!(
         edges.shape.len() == 2 && edges.shape[0] == 2,
         "`edges` has shape {:?}; it needs [2, E], a row of queries and a row of keys",
         edges.shape
     );
     // A graph is kept by query and by key, so it is as large as these even without an edge.
-    room.take::<[usize; 2]>("the graph's queries", &[s.nq])?;
-    room.take::<[usize; 2]>("the graph's keys", &[s.nk])?;
+    budget.take::<[usize; 2]>("the graph's queries", &[s.nq])?;
+    budget.take::<[usize; 2]>("the graph's keys", &[s.nk])?;
     let ends = edges.integers()?;
     let (queries, keys) = ends.split_at(ends.len() / 2);
     let pair = |(n, (&i, &j)): (usize, (&i64, &i64))| {

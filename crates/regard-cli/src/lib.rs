@@ -4,7 +4,7 @@
 //!
 //! ```
 //! use regard_cli::attend::attend_bytes;
-//! use regard_cli::{options::Options, room::Limits};
+//! use regard_cli::{options::Options, limits::Limits};
 //!
 //! let error = attend_bytes(b"no tensors", &Options::default(), Limits::none()).unwrap_err();
 //! assert!(error.to_string().contains("header"));
@@ -17,10 +17,10 @@ pub mod cases;
 pub mod heap;
 pub mod info;
 pub mod inputs;
+pub mod limits;
 pub mod machine;
 pub mod matmul;
 pub mod options;
-pub mod room;
 pub mod steps;
 pub mod task;
 pub mod tensors;

@@ -221,7 +221,7 @@ impl Options {
             relative: learned
                 .relative_bias
                 .as_ref()
-                .map(|x| Relative { table: &x.data, reach: x.full[3] / 2 }),
+                .map(|x| Relative { table: &x.data, max_distance: x.full[3] / 2 }),
         };
         Ok(Spec {
             score,

@@ -136,7 +136,7 @@ macro_rules! element {
         }
     };
 }
-element!(f32, f32, |x| x, |x| x, |view| Some(*view), Some(view.again()));
-element!(f64, f64, |x| x, |x| x, |view| Some(*view), Some(view.again()));
+element!(f32, f32, |x| x, |x| x, |view| Some(*view), Some(view.reborrow()));
+element!(f64, f64, |x| x, |x| x, |view| Some(*view), Some(view.reborrow()));
 element!(bf16, f32, bf16::to_f32, bf16::from_f32, |_view| None, None);
 element!(f16, f32, f16::to_f32, f16::from_f32, |_view| None, None);

@@ -145,7 +145,7 @@ impl<'a, T> ViewMut<'a, T> {
     }
 
     /// The same view, borrowed from this one.
-    pub(crate) fn again(&mut self) -> ViewMut<'_, T> {
+    pub(crate) fn reborrow(&mut self) -> ViewMut<'_, T> {
         ViewMut { data: self.data, shape: self.shape, strides: self.strides, slice: PhantomData }
     }
 

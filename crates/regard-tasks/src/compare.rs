@@ -132,7 +132,7 @@ pub fn compare(
             }
             outcome.seconds += started.elapsed().as_secs_f64() / seeds as f64;
             outcome.peak_bytes = outcome.peak_bytes.max((meter.peak)());
-            outcome.parameters = learner.model().parameters().count();
+            outcome.parameters = learner.model().parameters().numel();
             let report = run.model(&options)?.evaluate(Part::Test)?;
             outcome.groups = outcome.groups.or(report.groups);
             outcome.scores.push(report.scores);

@@ -48,7 +48,7 @@ impl Run {
         let card = Card {
             task: task.name().into(),
             version: env!("CARGO_PKG_VERSION").into(),
-            parameters: model.parameters().count(),
+            parameters: model.parameters().numel(),
         };
         let card = serde_json::to_string_pretty(&card).map_err(|e| Error::file(folder, e))?;
         run.write("run.json", card.as_bytes())?;

@@ -182,9 +182,8 @@ fn labels_come_through_as_they_are() {
 
 #[test]
 fn a_chinese_label_is_drawn_with_its_own_strokes() {
-    let drawn = |label: &str| {
-        ink(&picture::png(&picture::svg(&labeled(&[label]), "", None), 2.0).unwrap())
-    };
+    let drawn =
+        |label: &str| ink(&picture::png(&picture::svg(&labeled(&[label]), "", None), 2.0).unwrap());
     // 一 is one stroke, 龘 forty-eight: boxes in place of both would have the same ink.
     assert!(drawn("龘龘") > drawn("一一") + 200);
 }

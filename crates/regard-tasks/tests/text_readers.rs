@@ -5,8 +5,8 @@ use flate2::{Compression, write::GzEncoder};
 use regard_tasks::{
     Result,
     data::{
-        ConllColumn, conll, labeled, labeled_files, labels_of_files, lines, parallel,
-        parallel_tsv, table,
+        ConllColumn, conll, labeled, labeled_files, labels_of_files, lines, parallel, parallel_tsv,
+        table,
     },
 };
 use std::{fs, io::Write, path::PathBuf};

@@ -121,7 +121,7 @@ impl Memory {
 
 impl Buffer {
     /// Room for so many things of a size; what they are is not said. Refuses more than there is.
-    pub(crate) fn room(count: usize, size: usize) -> Result<Self> {
+    pub(crate) fn uninit(count: usize, size: usize) -> Result<Self> {
         let bytes = count * size;
         let lines = class(bytes.div_ceil(LINE));
         let pooled = (lines >= POOLED)
@@ -139,9 +139,9 @@ impl Buffer {
         Ok(Self::counted(lines))
     }
 
-    /// As [`Self::room`], all 0.
+    /// As [`Self::uninit`], all 0.
     pub(crate) fn zeros(count: usize, size: usize) -> Result<Self> {
-        let mut buffer = Self::room(count, size)?;
+        let mut buffer = Self::uninit(count, size)?;
         let lines = (count * size).div_ceil(LINE);
         crate::parallel::fill(&mut buffer.lines[..lines], Line([0; 64]));
         Ok(buffer)
@@ -201,7 +201,7 @@ mod tests {
     #[test]
     fn zeros_are_zero_in_a_block_used_before() {
         for _ in 0..4 {
-            let mut buffer = Buffer::room(100_000, 1).unwrap();
+            let mut buffer = Buffer::uninit(100_000, 1).unwrap();
             buffer.slice_mut::<u8>().fill(7);
             drop(buffer);
             let zeros = Buffer::zeros(100_000, 1).unwrap();

@@ -122,7 +122,7 @@ scalar! {
 /// use regard_tensor::{Float, Result, Tensor};
 /// fn sum<T: Float>(x: &Tensor) -> Result<T> {
 ///     let mut sum = T::ZERO;
-///     x.numbers::<T>("sum")?.iter().for_each(|&x| sum += x);
+///     x.as_slice::<T>("sum")?.iter().for_each(|&x| sum += x);
 ///     Ok(sum)
 /// }
 /// assert_eq!(sum::<f32>(&Tensor::from_vec(vec![1f32, 2.0], &[2])?)?, 3.0);

@@ -75,7 +75,7 @@ impl Layout {
         Ok(Self { shape, strides, offset: 0 })
     }
 
-    pub(crate) fn count(&self) -> usize {
+    pub(crate) fn numel(&self) -> usize {
         self.shape.iter().product()
     }
 
@@ -94,7 +94,7 @@ impl Layout {
 
     /// The same elements seen in another shape, where that needs no copy.
     pub(crate) fn reshape(&self, shape: &Dims) -> Option<Self> {
-        if self.count() == 0 {
+        if self.numel() == 0 {
             return Self::contiguous(shape).ok();
         }
         // Each new axis must divide a run of old axes that lie one behind the other.
@@ -160,7 +160,7 @@ impl Layout {
         let mut layout = *self;
         layout.shape[axis] = length;
         // Nothing has no place: an empty view stays within its storage.
-        if layout.count() > 0 {
+        if layout.numel() > 0 {
             layout.offset += start * self.strides[axis];
         }
         layout
@@ -187,7 +187,7 @@ impl Layout {
 
     /// One behind the storage's last element that the layout reaches.
     pub(crate) fn end(&self) -> usize {
-        if self.count() == 0 {
+        if self.numel() == 0 {
             return self.offset;
         }
         let steps = self.shape.iter().zip(self.strides.iter());

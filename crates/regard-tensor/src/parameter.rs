@@ -171,7 +171,7 @@ impl Parameters {
     /// let parameters = Parameters::new(DType::F32, 1);
     /// parameters.at("encoder").parameter("bias", &[2], Init::Zeros)?;
     /// parameters.at("decoder").parameter("bias", &[3], Init::Zeros)?;
-    /// assert_eq!((parameters.count(), parameters.at("decoder").count()), (5, 3));
+    /// assert_eq!((parameters.numel(), parameters.at("decoder").numel()), (5, 3));
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn at(&self, name: impl std::fmt::Display) -> Self {
@@ -241,11 +241,11 @@ impl Parameters {
     /// use regard_tensor::{DType, Init, Parameters};
     /// let parameters = Parameters::new(DType::F32, 1);
     /// parameters.parameter("w", &[3, 2], Init::Zeros)?;
-    /// assert_eq!(parameters.count(), 6);
+    /// assert_eq!(parameters.numel(), 6);
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
-    pub fn count(&self) -> usize {
-        self.all().iter().map(|p| p.tensor().count()).sum()
+    pub fn numel(&self) -> usize {
+        self.all().iter().map(|p| p.tensor().numel()).sum()
     }
 
     /// Their values by name.

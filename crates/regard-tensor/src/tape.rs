@@ -203,16 +203,16 @@ impl Parents<'_> {
     /// use regard_tensor::{Parameter, Tensor};
     /// let w = Parameter::new("w", Tensor::from_vec(vec![1f64, 2.0], &[2])?)?;
     /// let sum = Tensor::scalar(3f64)?.record("sum", &[&w.tensor()], |_, to| {
-    ///     let Some(mut room) = to.room(0)? else { return Ok(()) };
-    ///     room.numbers_mut::<f64>().unwrap().fill(1.0);
+    ///     let Some(mut room) = to.uninit(0)? else { return Ok(()) };
+    ///     room.as_mut_slice::<f64>().unwrap().fill(1.0);
     ///     to.add(0, room)
     /// });
     /// assert_eq!(sum.backward()?.get(&w).unwrap().to_vec::<f64>()?, [1.0, 1.0]);
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
-    pub fn room(&self, input: usize) -> Result<Option<Tensor>> {
+    pub fn uninit(&self, input: usize) -> Result<Option<Tensor>> {
         let node = self.nodes[input].as_ref();
-        node.map(|node| Tensor::room(&node.shape, node.dtype)).transpose()
+        node.map(|node| Tensor::uninit(&node.shape, node.dtype)).transpose()
     }
 
     /// Sends the gradients of the inputs in their order, those that there are.
@@ -285,7 +285,7 @@ impl Tensor {
     /// use regard_tensor::{Parameter, Tensor};
     /// fn cube(x: &Tensor) -> regard_tensor::Result<Tensor> {
     ///     let x = x.contiguous()?;
-    ///     let numbers = x.numbers::<f64>("cube")?;
+    ///     let numbers = x.as_slice::<f64>("cube")?;
     ///     let y = Tensor::from_vec(numbers.iter().map(|x| x * x * x).collect(), x.shape())?;
     ///     let saved = x.detach();
     ///     Ok(y.record("cube", &[&x], move |gradient, inputs| {
@@ -372,7 +372,7 @@ impl Tensor {
     /// ```
     pub fn backward(&self) -> Result<Gradients> {
         ensure!(
-            self.count() == 1,
+            self.numel() == 1,
             "backward: starts from one number, was called on shape {:?}",
             self.shape()
         );

@@ -54,10 +54,10 @@ impl Tensor {
     pub fn from_slice<T: Scalar>(data: &[T], shape: &[usize]) -> Result<Self> {
         let layout = Layout::contiguous(shape)?;
         ensure!(
-            data.len() == layout.count(),
+            data.len() == layout.numel(),
             "{} numbers do not fill shape {shape:?}, which has {}",
             data.len(),
-            layout.count()
+            layout.numel()
         );
         Self::build(shape, |to: &mut [T]| to.copy_from_slice(data))
     }
@@ -92,23 +92,23 @@ impl Tensor {
     /// ```
     pub fn zeros(shape: &[usize], dtype: DType) -> Result<Self> {
         let layout = Layout::contiguous(shape)?;
-        let buffer = Buffer::zeros(layout.count(), dtype.size())?;
+        let buffer = Buffer::zeros(layout.numel(), dtype.size())?;
         Ok(Self { storage: Arc::new(Storage { dtype, buffer }), layout, node: None })
     }
 
-    /// A tensor for a kernel to write, by [`Tensor::numbers_mut`]; what its numbers are before is
+    /// A tensor for a kernel to write, by [`Tensor::as_mut_slice`]; what its numbers are before is
     /// not said.
     ///
     /// ```
     /// use regard_tensor::{DType, Tensor};
-    /// let mut x = Tensor::room(&[2], DType::F32)?;
-    /// x.numbers_mut::<f32>().unwrap().fill(3.0);
+    /// let mut x = Tensor::uninit(&[2], DType::F32)?;
+    /// x.as_mut_slice::<f32>().unwrap().fill(3.0);
     /// assert_eq!(x.to_vec::<f32>()?, [3.0, 3.0]);
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
-    pub fn room(shape: &[usize], dtype: DType) -> Result<Self> {
+    pub fn uninit(shape: &[usize], dtype: DType) -> Result<Self> {
         let layout = Layout::contiguous(shape)?;
-        let buffer = Buffer::room(layout.count(), dtype.size())?;
+        let buffer = Buffer::uninit(layout.numel(), dtype.size())?;
         Ok(Self { storage: Arc::new(Storage { dtype, buffer }), layout, node: None })
     }
 
@@ -151,8 +151,8 @@ impl Tensor {
         write: impl FnOnce(&mut [T]) -> Result<()>,
     ) -> Result<Self> {
         let layout = Layout::contiguous(shape)?;
-        let mut buffer = Buffer::room(layout.count(), T::DTYPE.size())?;
-        write(&mut buffer.slice_mut()[..layout.count()])?;
+        let mut buffer = Buffer::uninit(layout.numel(), T::DTYPE.size())?;
+        write(&mut buffer.slice_mut()[..layout.numel()])?;
         Ok(Self { storage: Arc::new(Storage { dtype: T::DTYPE, buffer }), layout, node: None })
     }
 
@@ -198,12 +198,12 @@ impl Tensor {
     ///
     /// ```
     /// use regard_tensor::{DType, Tensor};
-    /// assert_eq!(Tensor::scalar(1f32)?.count(), 1);
-    /// assert_eq!(Tensor::zeros(&[2, 3, 4], DType::F32)?.count(), 24);
+    /// assert_eq!(Tensor::scalar(1f32)?.numel(), 1);
+    /// assert_eq!(Tensor::zeros(&[2, 3, 4], DType::F32)?.numel(), 24);
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
-    pub fn count(&self) -> usize {
-        self.layout.count()
+    pub fn numel(&self) -> usize {
+        self.layout.numel()
     }
 
     /// The type of the numbers.
@@ -246,17 +246,17 @@ impl Tensor {
     /// ```
     /// use regard_tensor::Tensor;
     /// let x = Tensor::from_vec(vec![1f32, 2.0], &[2])?;
-    /// assert_eq!(x.numbers::<f32>("example")?, [1.0, 2.0]);
-    /// assert!(x.numbers::<f64>("example").is_err());
+    /// assert_eq!(x.as_slice::<f32>("example")?, [1.0, 2.0]);
+    /// assert!(x.as_slice::<f64>("example").is_err());
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
-    pub fn numbers<T: Scalar>(&self, op: &str) -> Result<&[T]> {
+    pub fn as_slice<T: Scalar>(&self, op: &str) -> Result<&[T]> {
         ensure!(
             self.layout.is_contiguous(),
             "{op}: the tensor of shape {:?} is not contiguous",
             self.shape()
         );
-        Ok(&self.data(op)?[self.layout.offset..][..self.count()])
+        Ok(&self.data(op)?[self.layout.offset..][..self.numel()])
     }
 
     /// The numbers, to be changed, where nobody else has them and they are contiguous.
@@ -264,17 +264,17 @@ impl Tensor {
     /// ```
     /// use regard_tensor::{DType, Tensor};
     /// let mut x = Tensor::zeros(&[2], DType::F32)?;
-    /// assert!(x.numbers_mut::<f32>().is_some());
+    /// assert!(x.as_mut_slice::<f32>().is_some());
     /// let shared = x.clone();
-    /// assert!(x.numbers_mut::<f32>().is_none());
+    /// assert!(x.as_mut_slice::<f32>().is_none());
     /// # drop(shared);
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
-    pub fn numbers_mut<T: Scalar>(&mut self) -> Option<&mut [T]> {
+    pub fn as_mut_slice<T: Scalar>(&mut self) -> Option<&mut [T]> {
         if self.dtype() != T::DTYPE || !self.layout.is_contiguous() {
             return None;
         }
-        let (offset, count) = (self.layout.offset, self.count());
+        let (offset, count) = (self.layout.offset, self.numel());
         let storage = Arc::get_mut(&mut self.storage)?;
         Some(&mut storage.buffer.slice_mut()[offset..][..count])
     }
@@ -297,19 +297,19 @@ impl Tensor {
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn to_vec<T: Scalar>(&self) -> Result<Vec<T>> {
-        Ok(self.detach().contiguous()?.numbers("to_vec")?.to_vec())
+        Ok(self.detach().contiguous()?.as_slice("to_vec")?.to_vec())
     }
 
     /// The bytes of a contiguous tensor.
     pub(crate) fn bytes(&self) -> &[u8] {
         let size = self.dtype().size();
-        &self.storage.buffer.slice()[self.layout.offset * size..][..self.count() * size]
+        &self.storage.buffer.slice()[self.layout.offset * size..][..self.numel() * size]
     }
 
     /// From bytes in the machine's order, as a file has them.
     pub(crate) fn from_bytes(bytes: &[u8], shape: &[usize], dtype: DType) -> Result<Self> {
         let mut x = Self::zeros(shape, dtype)?;
-        let count = x.count() * dtype.size();
+        let count = x.numel() * dtype.size();
         ensure!(bytes.len() == count, "{} bytes do not fill {dtype} {shape:?}", bytes.len());
         if let Some(storage) = Arc::get_mut(&mut x.storage) {
             storage.buffer.slice_mut()[..count].copy_from_slice(bytes);
@@ -328,7 +328,7 @@ impl Tensor {
     /// ```
     pub fn item(&self) -> Result<f64> {
         ensure!(
-            self.count() == 1,
+            self.numel() == 1,
             "item: the tensor of shape {:?} is not one number",
             self.shape()
         );
@@ -413,7 +413,7 @@ impl Tensor {
 impl std::fmt::Debug for Tensor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Tensor {} {:?}", self.dtype(), self.shape())?;
-        if self.count() <= 16 && self.dtype().is_float() {
+        if self.numel() <= 16 && self.dtype().is_float() {
             let wide = self.detach().to_dtype(DType::F64).and_then(|x| x.to_vec::<f64>());
             if let Ok(numbers) = wide {
                 write!(f, " {numbers:?}")?;

@@ -26,10 +26,10 @@ const OPERATIONS: [(&str, Operation); 26] = [
     ("sum 2", |x| x.sum(2)),
     ("sum all", Tensor::sum_all),
     ("transpose", |x| x.transpose(0, 2)?.contiguous()),
-    ("reshape", |x| x.reshape(&[x.count()])),
+    ("reshape", |x| x.reshape(&[x.numel()])),
     ("cat", |x| Tensor::cat(&[x.clone(), x.clone()], 1)),
     ("stack", |x| Tensor::stack(&[x.clone(), x.clone()], 1)),
-    ("choose", |x| Tensor::from_bools(&[true], &[1])?.choose(x, &Tensor::zeros(&[], x.dtype())?)),
+    ("where", |x| Tensor::from_bools(&[true], &[1])?.where_(x, &Tensor::zeros(&[], x.dtype())?)),
     ("dropout", |x| x.dropout(0.5, 1)),
     ("softmax", |x| x.softmax(2)),
     ("log_softmax", |x| x.log_softmax(1)),
@@ -178,7 +178,7 @@ fn a_large_broadcast_reads_its_numbers_where_they_lie() {
     let column = Tensor::from_vec((0..2000).map(|x| x as f32).collect(), &[2000, 1]).unwrap();
     let row = Tensor::from_vec((0..1500).map(|x| 0.25 * x as f32).collect(), &[1500]).unwrap();
     let wide = column.broadcast_to(&[50_000, 2000, 1500]).unwrap();
-    assert_eq!((wide.count(), wide.strides()), (150_000_000_000, &[0, 1, 0][..]));
+    assert_eq!((wide.numel(), wide.strides()), (150_000_000_000, &[0, 1, 0][..]));
     let (a, b) = (Parameter::new("a", column).unwrap(), Parameter::new("b", row).unwrap());
     let sum = a.tensor().add(&b.tensor()).unwrap();
     assert_eq!(sum.shape(), [2000, 1500]);

@@ -22,7 +22,7 @@ fn fixture_layer_norm() {
             }
             _ => (case.weight("weight"), case.weight("bias")),
         };
-        let flat = x.reshape(&[x.count() / width, width])?;
+        let flat = x.reshape(&[x.numel() / width, width])?;
         let (gamma, beta) = (gamma.reshape(&[width])?, beta.reshape(&[width])?);
         let out = flat.layer_norm(&gamma, &beta, case.number("eps").unwrap())?;
         case.check("out", &out.reshape(x.shape())?)

@@ -127,8 +127,8 @@ fn joining_and_choosing() {
     check(&x, |x| Tensor::cat(&[x[0].clone(), x[1].narrow(1, 0, 1)?], 1)?.square());
     check(&x, |x| Tensor::stack(&[x[0].clone(), x[1].clone()], 1)?.square());
     let mask = Tensor::from_bools(&[true, false, true], &[3]).unwrap();
-    check(&x, |x| mask.choose(&x[0].square()?, &x[1]));
-    check(&x, |x| mask.choose(&x[0], &x[1].select(0, 0)?));
+    check(&x, |x| mask.where_(&x[0].square()?, &x[1]));
+    check(&x, |x| mask.where_(&x[0], &x[1].select(0, 0)?));
 }
 
 #[test]

@@ -20,7 +20,7 @@ fn main() -> Result<()> {
         Position::Alibi,
         Position::Relative,
     ] {
-        let config = MultiHeadConfig { position, reach: 4, ..MultiHeadConfig::new(16, 2) };
+        let config = MultiHeadConfig { position, max_distance: 4, ..MultiHeadConfig::new(16, 2) };
         let parameters = Parameters::new(DType::F64, 1);
         let attention = MultiHeadAttention::new(&parameters, &config)?;
         // A relative bias begins at zero; give it some numbers, as learning would.

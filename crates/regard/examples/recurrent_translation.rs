@@ -30,7 +30,7 @@ fn main() -> Result<()> {
     );
     let parameters = Parameters::new(DType::F32, 1);
     let model = Seq2Seq::new(&parameters, &config)?;
-    println!("{} numbers to learn", parameters.count());
+    println!("{} numbers to learn", parameters.numel());
 
     let mut optimizer = Optimizer::new(&parameters, Rule::adam())?.clipped(1.0)?;
     let random = Random::new(2);

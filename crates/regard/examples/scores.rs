@@ -31,7 +31,7 @@ fn main() -> Result<()> {
         let mechanism = Mechanism::new(&parameters, &MechanismConfig::new(score), 8, 8)?;
         let seen = mechanism.attend(&q, &k, &k, &Mask::none(), Mode::Infer, true)?;
         let weights = seen.weights.map_or(Ok(Vec::new()), |w| w.to_vec::<f64>())?;
-        println!("{formula:26} {:10}  {weights:.2?}", parameters.count());
+        println!("{formula:26} {:10}  {weights:.2?}", parameters.numel());
     }
     Ok(())
 }

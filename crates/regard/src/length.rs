@@ -28,7 +28,7 @@ pub(crate) fn keep(lengths: Option<&[usize]>, n: usize) -> Result<Option<Tensor>
 /// x `[B, N, D]` with zeros where it is padded.
 pub(crate) fn without_padding(x: &Tensor, keep: Option<&Tensor>) -> Result<Tensor> {
     match keep {
-        Some(keep) => keep.choose(x, &Tensor::zeros(&[], x.dtype())?),
+        Some(keep) => keep.where_(x, &Tensor::zeros(&[], x.dtype())?),
         None => Ok(x.clone()),
     }
 }

@@ -133,7 +133,7 @@ impl Reinforce {
         probabilities: Option<&Tensor>,
     ) -> Result<Tensor> {
         ensure!(
-            reward.shape() == log_prob.shape() && reward.count() > 0,
+            reward.shape() == log_prob.shape() && reward.numel() > 0,
             "reinforce: rewards of shape {:?} and log-probabilities of shape {:?}; one each",
             reward.shape(),
             log_prob.shape()
@@ -184,7 +184,7 @@ impl Reinforce {
         let kept = state.get("baseline");
         let kept = kept.ok_or_else(|| Error::new("the \"baseline\" of reinforce is missing"))?;
         ensure!(
-            kept.dtype() == DType::F64 && kept.rank() == 1 && kept.count() <= 1,
+            kept.dtype() == DType::F64 && kept.rank() == 1 && kept.numel() <= 1,
             "the \"baseline\" of reinforce is {} {:?}; it wants f64 [0] or [1]",
             kept.dtype(),
             kept.shape()

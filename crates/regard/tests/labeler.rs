@@ -145,7 +145,7 @@ fn characters_tell_words_apart_that_are_one_token() {
 fn close(a: &Tensor, b: &Tensor) {
     assert_eq!(a.shape(), b.shape());
     let largest =
-        a.sub(b).unwrap().square().unwrap().reshape(&[a.count()]).unwrap().max(0).unwrap().0;
+        a.sub(b).unwrap().square().unwrap().reshape(&[a.numel()]).unwrap().max(0).unwrap().0;
     let largest = largest.item().unwrap().sqrt();
     assert!(largest < 1e-5, "they differ by {largest}");
 }

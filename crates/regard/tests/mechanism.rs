@@ -226,13 +226,13 @@ fn a_score_has_as_many_parameters_as_its_formula() {
     ] {
         let parameters = Parameters::new(DType::F64, 1);
         Mechanism::new(&parameters, &MechanismConfig::new(score), dq, dk).unwrap();
-        assert_eq!(parameters.count(), count, "{score:?}");
+        assert_eq!(parameters.numel(), count, "{score:?}");
     }
     for (learned, per_feature, count) in [(false, false, 0), (true, false, 1), (true, true, 4)] {
         let parameters = Parameters::new(DType::F64, 1);
         let score = ScoreConfig::Gaussian { inverse_width: 1.0, learned, per_feature };
         Mechanism::new(&parameters, &MechanismConfig::new(score), 4, 4).unwrap();
-        assert_eq!(parameters.count(), count, "{score:?}");
+        assert_eq!(parameters.numel(), count, "{score:?}");
     }
 }
 

@@ -458,7 +458,7 @@ fn tied_tables_are_one_parameter() {
             source_vocabulary: 10,
             ..config(EncoderConfig::Gru(gru), DecoderConfig::Gru(gru), ContextConfig::Fixed)
         };
-        build(&config, DType::F32).0.count()
+        build(&config, DType::F32).0.numel()
     };
     assert_eq!(count(Tied::None) - count(Tied::Output), 160);
     assert_eq!(count(Tied::Output) - count(Tied::All), 160);

@@ -4,8 +4,8 @@
 
 use crate::file::File;
 use regard_cli::attend::attend_bytes;
+use regard_cli::limits::Limits;
 use regard_cli::options::{NormalizerName, Options, ScoreName};
-use regard_cli::room::Limits;
 use regard_kernels::philox;
 use safetensors::{Dtype, SafeTensors};
 

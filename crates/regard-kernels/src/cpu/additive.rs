@@ -35,11 +35,11 @@ impl Form {
         matches!(self, Self::Leaky(_))
     }
 
-    /// The form that is accurate for inputs of magnitude up to `reach` (NaN: unknown).
-    pub(super) fn of(activation: Activation, reach: f64) -> Self {
+    /// The form that is accurate for inputs of magnitude up to `max_abs` (NaN: unknown).
+    pub(super) fn of(activation: Activation, max_abs: f64) -> Self {
         match activation {
-            Activation::Tanh if reach <= 0.5 => Self::TanhSmall,
-            Activation::Tanh if reach <= 20.0 => Self::TanhProduct,
+            Activation::Tanh if max_abs <= 0.5 => Self::TanhSmall,
+            Activation::Tanh if max_abs <= 20.0 => Self::TanhProduct,
             Activation::Tanh => Self::Tanh,
             Activation::LeakyRelu { slope } => Self::Leaky(slope),
             Activation::Relu => Self::Leaky(0.0),

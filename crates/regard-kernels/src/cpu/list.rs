@@ -10,7 +10,7 @@ use super::problem::Problem;
 use super::row::{self, List, Pairs, RowGather, RowScore, RowScores, Spans};
 use super::scratch::Large;
 use super::shared::Shared;
-use super::tile::{choose, gumbel, keep};
+use super::tile::{gumbel, keep, write_choice};
 use super::weights::Rule;
 use super::{Rows, SPLIT_KEYS, SPLIT_TASKS, scratch, split_forward, tasks};
 use crate::random::{Draw, Stream};
@@ -433,7 +433,7 @@ fn normalize<T: Real>(
                 }
             }
             rows.set_choice(row, index, best, chosen, lse);
-            choose(p, at, index, rows);
+            write_choice(p, at, index, rows);
             return false;
         }
         Normalizer::Softmax | Normalizer::Sigmoid | Normalizer::None => {

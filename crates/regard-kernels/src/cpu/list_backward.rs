@@ -49,12 +49,12 @@ pub(super) fn backward<T: Real>(p: &Problem<T>, pass: Backward<T>) {
         grad_weights,
         lse: saved.lse,
         threshold: saved.threshold,
-        again: false,
+        recompute: false,
     };
-    pass.again = pass.can_compute_again();
+    pass.recompute = pass.can_recompute();
     // `[B, Hq, pairs, 2]`: each pair's weight, and beside it the gradient of its score; or, where
     // those are computed again, `[B, Hq, Nq, 2]`: each row's log-sum-exp and mean gradient.
-    let rows = if pass.again { s.nq } else { links.len() };
+    let rows = if pass.recompute { s.nq } else { links.len() };
     let mut numbers = Large::new(2 * s.b * s.hq * rows);
     let parameters = pass.over_queries(&g, &mut numbers);
     pass.over_keys(&g, &numbers);
@@ -80,13 +80,13 @@ struct Pass<'a, T: Real> {
     lse: Option<&'a [T]>,
     threshold: Option<&'a [T]>,
     /// Whether the walk along the keys computes the pairs' weights and gradients again.
-    again: bool,
+    recompute: bool,
 }
 
 impl<T: Real> Pass<'_, T> {
     /// Whether a pair's weight and gradient follow from its rows and two numbers of its query:
     /// softmax of a score that nothing is done to, with rows of one register.
-    fn can_compute_again(&self) -> bool {
+    fn can_recompute(&self) -> bool {
         let Self { p, .. } = self;
         let plain = self.rule == Rule::Softmax && self.choice.is_none() && self.lse.is_some();
         let alone = p.spec.dropout.is_none()
@@ -123,7 +123,7 @@ impl<T: Real> Pass<'_, T> {
             let chunk = task % chunks;
             let queries = chunk * ROWS..((chunk + 1) * ROWS).min(s.nq);
             let n = links.pairs(queries.clone()).len();
-            let means = if self.again { heads.n * ROWS } else { 0 };
+            let means = if self.recompute { heads.n * ROWS } else { 0 };
             let drawn = if p.spec.dropout.is_some() { heads.n * n } else { 0 };
             let lengths = [heads.n * n, heads.n * n, heads.n * width, s.dk, s.dq, means, drawn];
             scratch::with(lengths, |[row_weights, row_grads, dw, dk, dq, means, drawn]| {
@@ -138,7 +138,7 @@ impl<T: Real> Pass<'_, T> {
                 for h in 0..heads.n {
                     let head = heads.b * s.hq + heads.h + h;
                     let row = head * s.nq + queries.start;
-                    let (to, x, y) = if let (true, Some(lse)) = (self.again, self.lse) {
+                    let (to, x, y) = if let (true, Some(lse)) = (self.recompute, self.lse) {
                         (row, &lse[row..][..queries.len()], &means[h * queries.len()..])
                     } else {
                         let to = head * links.len() + links.pairs(queries.clone()).start;
@@ -230,7 +230,7 @@ impl<T: Real> Pass<'_, T> {
                     scores: weights.as_mut_ptr().wrapping_sub(first),
                     grads: grads.as_mut_ptr().wrapping_sub(first),
                     head: n,
-                    lse: self.lse.filter(|_| self.again).map(|lse| {
+                    lse: self.lse.filter(|_| self.recompute).map(|lse| {
                         let row = p.row(heads.b, heads.h, queries.start);
                         (lse[row..].as_ptr(), p.s.nq)
                     }),
@@ -374,7 +374,7 @@ impl<T: Real> Pass<'_, T> {
             let heads = Heads::new(p, *parts, task / chunks);
             let chunk = task % chunks;
             let keys = chunk * ROWS..((chunk + 1) * ROWS).min(s.nk);
-            let rows = if self.again { s.nq } else { links.len() };
+            let rows = if self.recompute { s.nq } else { links.len() };
             let from = (heads.b * s.hq + heads.h) * rows;
             let own = numbers[2 * from..].as_ptr();
             let stats = row::Rows { base: own, head: 2 * rows, row: 2 };
@@ -399,7 +399,7 @@ impl<T: Real> Pass<'_, T> {
                     grad_out: heads.queries(p, &self.grad_out, 0),
                     d: s.dk,
                     dv: s.dv,
-                    stats: self.again.then_some(stats),
+                    stats: self.recompute.then_some(stats),
                     numbers: own,
                     pair_head: links.len(),
                     grad_k: g.k.as_ref().filter(|_| score.is_some()).map_or(nowhere, results),

@@ -96,11 +96,11 @@ impl Cpu {
         let stored = [q, k, v];
         let wide = Wide::of(&stored);
         let Forward { mut out, lse, threshold, index, log_prob, weights } = pass;
-        let mut room = Room::of(&mut out);
+        let mut staged = Staged::of(&mut out);
         let views = wide.views(&stored);
         let problem = Problem::new(spec, s, views, E::Compute::kernels(self.isa));
         let rows = Rows {
-            out: room.view(&mut out),
+            out: staged.view(&mut out),
             lse: lse.map(Shared::new),
             threshold: threshold.map(Shared::new),
             index: index.map(Shared::new),
@@ -109,7 +109,7 @@ impl Cpu {
             weights: None,
         };
         (problem.kernels.forward_pass)(&problem, rows, weights.map(Shared::new));
-        room.narrow(&out);
+        staged.narrow(&out);
         Ok(())
     }
 
@@ -134,13 +134,13 @@ impl Cpu {
         let [grad_out, out] = wide_more.views(&more);
         let Gradients { q: mut gq, k: mut gk, v: mut gv, w, own, key_bias, bias, relative } =
             gradients;
-        let mut rooms = [&mut gq, &mut gk, &mut gv].map(|g| g.as_mut().map(|g| Room::of(g)));
-        let [room_q, room_k, room_v] = &mut rooms;
+        let mut staging = [&mut gq, &mut gk, &mut gv].map(|g| g.as_mut().map(|g| Staged::of(g)));
+        let [room_q, room_k, room_v] = &mut staging;
         fn view<'a, E: Element>(
-            room: &'a mut Option<Room<E>>,
+            staged: &'a mut Option<Staged<E>>,
             g: &'a mut Option<ViewMut<E>>,
         ) -> Option<ViewMut<'a, E::Compute>> {
-            room.as_mut().zip(g.as_mut()).map(|(room, g)| room.view(g))
+            staged.as_mut().zip(g.as_mut()).map(|(staged, g)| staged.view(g))
         }
         let problem = Problem::new(spec, s, wide.views(&stored), E::Compute::kernels(self.isa));
         (problem.kernels.backward_pass)(
@@ -167,9 +167,9 @@ impl Cpu {
                 },
             },
         );
-        for (room, g) in rooms.into_iter().zip([gq, gk, gv]) {
-            if let (Some(room), Some(g)) = (room, g) {
-                room.narrow(&g);
+        for (staged, g) in staging.into_iter().zip([gq, gk, gv]) {
+            if let (Some(staged), Some(g)) = (staged, g) {
+                staged.narrow(&g);
             }
         }
         Ok(())
@@ -462,10 +462,10 @@ impl<T: Real, const N: usize> Wide<T, N> {
     }
 }
 
-/// Room for results in the type computed in, where they are stored in another.
-struct Room<E: Element>(Vec<E::Compute>);
+/// Results in the type computed in, on their way to being stored in another.
+struct Staged<E: Element>(Vec<E::Compute>);
 
-impl<E: Element> Room<E> {
+impl<E: Element> Staged<E> {
     fn of(stored: &mut ViewMut<E>) -> Self {
         let same = E::as_computed_mut(stored).is_some();
         let n = if same { 0 } else { stored.shape.iter().product() };

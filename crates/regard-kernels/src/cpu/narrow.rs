@@ -11,7 +11,7 @@
 
 use super::additive::{Form, value, value_and_slope};
 use super::row::{AHEAD, RowAdditiveGrads, RowGather, RowScore, RowScores, Rows, Term};
-use super::simd::{Simd, ask};
+use super::simd::{Simd, prefetch};
 use crate::Real;
 
 /// A row of d ≤ LANES numbers; `WHOLE` where d = LANES.
@@ -96,7 +96,7 @@ unsafe fn walk<V: Simd, const WHOLE: bool, const BOTH: bool>(
             for i in 0..r.rows {
                 let (first, end) = r.spans.of(i);
                 let q = r.q.at(h, i);
-                ask(q.wrapping_add(AHEAD / 2 * r.q.row));
+                prefetch(q.wrapping_add(AHEAD / 2 * r.q.row));
                 let q = row::<V, WHOLE>(q, r.d);
                 let p = if BOTH { row::<V, WHOLE>(other.at(h, i), r.d) } else { q };
                 let mut e = first;
@@ -105,7 +105,7 @@ unsafe fn walk<V: Simd, const WHOLE: bool, const BOTH: bool>(
                     let mut others = [V::zero(); 4];
                     if e + AHEAD < limit {
                         for key in four(keys, e + AHEAD, limit) {
-                            ask(k.add(key * k_row));
+                            prefetch(k.add(key * k_row));
                         }
                     }
                     let four = four(keys, e, end);

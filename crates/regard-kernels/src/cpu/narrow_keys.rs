@@ -6,7 +6,7 @@
 use super::additive::{Form, value, value_and_slope};
 use super::narrow::{four, put, row};
 use super::row::{AHEAD, KeyGrads, RowScore, Rows, Term};
-use super::simd::{Simd, ask};
+use super::simd::{Simd, prefetch};
 use crate::Real;
 
 /// As `row::key_grads`, for an additive score: both gradients in one walk along the pairs.
@@ -31,9 +31,9 @@ pub(super) unsafe fn key_grads<V: Simd>(
                     if e + AHEAD < limit {
                         let (i, pair) =
                             (r.queries.at(e + AHEAD, first), r.pairs.at(e + AHEAD, first, j));
-                        ask(r.q.at(h, i));
-                        ask(r.grad_out.at(h, i));
-                        ask(numbers.add(2 * pair));
+                        prefetch(r.q.at(h, i));
+                        prefetch(r.grad_out.at(h, i));
+                        prefetch(numbers.add(2 * pair));
                     }
                     let (i, pair) = (r.queries.at(e, first), r.pairs.at(e, first, j));
                     let grad_out = V::load_upto(r.grad_out.at(h, i), r.dv);
@@ -61,10 +61,10 @@ pub(super) unsafe fn key_grads_again<V: Simd>(
     // SAFETY: as there.
     unsafe {
         match r.score {
-            RowScore::Dot(scale) => again_by::<V>(r, queries, stats, Term::Dot(scale)),
+            RowScore::Dot(scale) => recompute_by::<V>(r, queries, stats, Term::Dot(scale)),
             RowScore::Additive { form: Form::Leaky(slope), w, w_head } => {
                 let form = Form::Leaky(slope);
-                again_by::<V>(r, queries, stats, Term::Additive { form, w, w_head });
+                recompute_by::<V>(r, queries, stats, Term::Additive { form, w, w_head });
             }
             RowScore::Additive { .. } => unreachable!("only narrow forms are computed again"),
         }
@@ -72,7 +72,7 @@ pub(super) unsafe fn key_grads_again<V: Simd>(
 }
 
 #[inline(always)]
-unsafe fn again_by<V: Simd>(
+unsafe fn recompute_by<V: Simd>(
     r: &KeyGrads<V::T>,
     queries: *const u32,
     stats: Rows<V::T>,
@@ -81,9 +81,9 @@ unsafe fn again_by<V: Simd>(
     // SAFETY: as above.
     unsafe {
         if r.d == V::LANES && r.dv == V::LANES {
-            again::<V, true>(r, queries, stats, term);
+            recompute::<V, true>(r, queries, stats, term);
         } else {
-            again::<V, false>(r, queries, stats, term);
+            recompute::<V, false>(r, queries, stats, term);
         }
     }
 }
@@ -125,7 +125,7 @@ struct Walk<'a, V: Simd> {
 }
 
 #[inline(always)]
-unsafe fn again<V: Simd, const WHOLE: bool>(
+unsafe fn recompute<V: Simd, const WHOLE: bool>(
     r: &KeyGrads<V::T>,
     queries: *const u32,
     stats: Rows<V::T>,
@@ -190,8 +190,8 @@ unsafe fn look<V: Simd, const WHOLE: bool>(x: &Walk<V>, part: Part, held: &mut H
         while e < to {
             if e + AHEAD < limit {
                 for i in four(queries, e + AHEAD, limit) {
-                    ask(q.add(i * q_row));
-                    ask(grad_out.add(i * grad_row));
+                    prefetch(q.add(i * q_row));
+                    prefetch(grad_out.add(i * grad_row));
                 }
             }
             let four = four(queries, e, to);

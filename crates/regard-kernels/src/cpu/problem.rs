@@ -48,10 +48,10 @@ pub(super) struct Block {
 
 /// What a block sees of a tile of keys.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Sight {
-    Nothing,
-    Some,
-    All,
+enum Visibility {
+    None,
+    Partial,
+    Full,
 }
 
 impl<'a, T: Real> Problem<'a, T> {
@@ -64,7 +64,7 @@ impl<'a, T: Real> Problem<'a, T> {
         let form = match spec.score {
             // Only tanh is computed in ways that depend on how large its inputs are.
             Score::Additive { activation: Activation::Tanh, .. } => {
-                Form::of(Activation::Tanh, reach(kernels, &q).max(reach(kernels, &k)))
+                Form::of(Activation::Tanh, max_abs(kernels, &q).max(max_abs(kernels, &k)))
             }
             Score::Additive { activation, .. } => Form::of(activation, 0.0),
             _ => Form::Leaky(1.0),
@@ -123,14 +123,14 @@ impl<'a, T: Real> Problem<'a, T> {
     }
 
     /// Of the keys j0..j1, all within `key_range`, what a block sees.
-    fn sight(&self, block: &Block, keys: &Range<usize>) -> Sight {
+    fn visibility(&self, block: &Block, keys: &Range<usize>) -> Visibility {
         let Block { b, h, i0, n, .. } = *block;
         let (j0, j1) = (keys.start as isize, keys.end as isize);
-        let mut sight = Sight::All;
+        let mut visibility = Visibility::Full;
         if let Some(Band { left, right }) = self.band {
             let (first, last) = (i0 as isize + self.offset, (i0 + n) as isize + self.offset - 1);
             if j1 - 1 > first + right || j0 < last - left {
-                sight = Sight::Some;
+                visibility = Visibility::Partial;
             }
         }
         if let Some(segments) = self.spec.mask.segments {
@@ -139,10 +139,10 @@ impl<'a, T: Real> Problem<'a, T> {
             let (q_low, q_high) = bounds(q);
             let (k_low, k_high) = bounds(k);
             if q_high < k_low || k_high < q_low {
-                return Sight::Nothing;
+                return Visibility::None;
             }
             if !(q_low == q_high && k_low == k_high && q_low == k_low) {
-                sight = Sight::Some;
+                visibility = Visibility::Partial;
             }
         }
         if let Some(dense) = &self.spec.mask.dense {
@@ -155,17 +155,17 @@ impl<'a, T: Real> Problem<'a, T> {
                 all &= !seen.contains(&false);
             }
             if !any {
-                return Sight::Nothing;
+                return Visibility::None;
             }
             if !all {
-                sight = Sight::Some;
+                visibility = Visibility::Partial;
             }
         }
-        sight
+        visibility
     }
 
     /// −∞ where the block may not look.
-    fn hide(&self, block: &Block, keys: &Range<usize>, tile: &mut [T]) {
+    fn apply_mask(&self, block: &Block, keys: &Range<usize>, tile: &mut [T]) {
         let Block { b, h, i0, n, .. } = *block;
         let mask = &self.spec.mask;
         for (j, row) in keys.clone().zip(tile.chunks_exact_mut(BLOCK)) {
@@ -301,8 +301,8 @@ impl<'a, T: Real> Problem<'a, T> {
         kept: &mut [T],
         tile: &mut [T],
     ) -> bool {
-        let sight = self.sight(block, keys);
-        if sight == Sight::Nothing {
+        let visibility = self.visibility(block, keys);
+        if visibility == Visibility::None {
             return false;
         }
         let Block { b, h, i0, n, width } = *block;
@@ -365,8 +365,8 @@ impl<'a, T: Real> Problem<'a, T> {
         if !self.spec.bias.is_none() {
             self.add_bias(block, keys, tile);
         }
-        if sight == Sight::Some {
-            self.hide(block, keys, tile);
+        if visibility == Visibility::Partial {
+            self.apply_mask(block, keys, tile);
         }
         true
     }
@@ -382,23 +382,23 @@ fn bounds(x: &[i64]) -> (i64, i64) {
 }
 
 /// Rows worth a task of their own, to find the largest of.
-const REACH_ROWS: usize = 64;
+const MAX_ABS_ROWS: usize = 64;
 
 /// The largest magnitude; ∞ where there is a NaN.
-fn reach<T: Real>(kernels: &Kernels<T>, x: &View<T>) -> f64 {
+fn max_abs<T: Real>(kernels: &Kernels<T>, x: &View<T>) -> f64 {
     let [b, h, n, d] = x.shape;
     if d == 0 {
         return 0.0;
     }
     let rows = b * h * n;
-    let mut tops = vec![0.0; rows.div_ceil(REACH_ROWS)];
+    let mut tops = vec![0.0; rows.div_ceil(MAX_ABS_ROWS)];
     let (count, shared) = (tops.len(), Shared::new(&mut tops));
     tasks::each(count, &|part| {
-        let from = part * REACH_ROWS;
-        let tops = (from..(from + REACH_ROWS).min(rows)).map(|row| {
+        let from = part * MAX_ABS_ROWS;
+        let tops = (from..(from + MAX_ABS_ROWS).min(rows)).map(|row| {
             let row = x.row(row / n / h, row / n % h, row % n);
             // SAFETY: a row of d numbers.
-            match unsafe { (kernels.reach)(d, row.as_ptr()) } {
+            match unsafe { (kernels.max_abs)(d, row.as_ptr()) } {
                 [top, nothing] if nothing == T::ZERO => top.f64(),
                 _ => f64::INFINITY,
             }

@@ -8,7 +8,7 @@
 #![allow(clippy::needless_range_loop)] // constant bounds, so that everything stays in registers
 
 use super::additive::{Form, for_each_form, value, value_and_slope};
-use super::simd::{Simd, ask_row};
+use super::simd::{Simd, prefetch_row};
 use super::{narrow, narrow_keys};
 use crate::Real;
 
@@ -224,7 +224,7 @@ unsafe fn by_fours<V: Simd>(r: &RowScores<V::T>, term: Term<V>) {
             for h in 0..r.heads {
                 let kh = if r.group == 1 { h } else { h / r.group };
                 let q = r.q.at(h, i);
-                ask_row(q.wrapping_add(AHEAD / 2 * r.q.row), r.d);
+                prefetch_row(q.wrapping_add(AHEAD / 2 * r.q.row), r.d);
                 let to = r.to.wrapping_add(h * r.to_head);
                 let mut e = first;
                 while e < end {
@@ -232,7 +232,7 @@ unsafe fn by_fours<V: Simd>(r: &RowScores<V::T>, term: Term<V>) {
                     let count = if four { 4 } else { 1 };
                     if h == kh * r.group {
                         for e in e + AHEAD..(e + AHEAD + count).min(limit) {
-                            ask_row(r.k.at(kh, r.keys.at(e, first)), r.d);
+                            prefetch_row(r.k.at(kh, r.keys.at(e, first)), r.d);
                         }
                     }
                     if four {
@@ -309,7 +309,7 @@ unsafe fn shared_keys<V: Simd, const NK: usize>(
         for (n, k) in k.iter_mut().enumerate() {
             let ahead = pairs[n] + r.keys.ahead();
             if ahead < end {
-                ask_row(r.k.at(kh, r.keys.at(ahead, first)), r.d);
+                prefetch_row(r.k.at(kh, r.keys.at(ahead, first)), r.d);
             }
             *k = r.k.at(kh, r.keys.at(pairs[n], first));
         }
@@ -469,7 +469,7 @@ unsafe fn sums<V: Simd, const G: usize, const NV: usize>(
                 let e = e + s * part.stream;
                 let ahead = e + r.keys.ahead();
                 if leads && ahead < part.end {
-                    ask_row(r.v.at(kh, r.keys.at(ahead, part.first)), r.d);
+                    prefetch_row(r.v.at(kh, r.keys.at(ahead, part.first)), r.d);
                 }
                 let v = r.v.at(kh, r.keys.at(e, part.first)).add(x);
                 let mut value = [V::zero(); NV];
@@ -648,7 +648,7 @@ macro_rules! for_each_pair {
         let (first, end) = $r.spans.of($j);
         for e in first..end {
             if e + AHEAD < end {
-                ask_row($rows.at($h, $r.queries.at(e + AHEAD, first)), $d);
+                prefetch_row($rows.at($h, $r.queries.at(e + AHEAD, first)), $d);
             }
             let $row = $rows.at($h, $r.queries.at(e, first));
             let $pair = $r.numbers.add(2 * ($h * $r.pair_head + $r.pairs.at(e, first, $j)));
@@ -785,7 +785,7 @@ pub(super) unsafe fn dot<V: Simd>(n: usize, x: *const V::T, y: *const V::T) -> V
 
 /// The largest magnitude of n numbers, and 0, or NaN where there is a NaN or ∞ among them.
 #[inline(always)]
-pub(super) unsafe fn reach<V: Simd>(n: usize, x: *const V::T) -> [V::T; 2] {
+pub(super) unsafe fn max_abs<V: Simd>(n: usize, x: *const V::T) -> [V::T; 2] {
     // SAFETY: n numbers.
     unsafe {
         let (mut top, mut nothing) = (V::zero(), V::zero());

@@ -9,7 +9,7 @@
 
 use super::problem::{Block, Problem, tiles};
 use super::shared::Shared;
-use super::simd::ask_row;
+use super::simd::prefetch_row;
 use super::weights::Rule;
 use super::{BLOCK, Rows, TILE, scratch};
 use crate::Real;
@@ -76,7 +76,7 @@ pub(super) fn drop_tile<T: Real>(
 }
 
 /// Room for [`drop_tile`]'s words.
-pub(super) fn drop_room<T: Real>(p: &Problem<T>, rows: usize) -> usize {
+pub(super) fn dropout_words_len<T: Real>(p: &Problem<T>, rows: usize) -> usize {
     if p.spec.dropout.is_some() { rows * BLOCK } else { 0 }
 }
 
@@ -91,15 +91,20 @@ fn write_out<T: Real>(p: &Problem<T>, block: &Block, out: &[T], factor: &[T], ro
     }
 }
 
-/// Asks for a share of the places of the block's output and of the queries of the next block, a
+/// Prefetches a share of the places of the block's output and of the queries of the next block, a
 /// little with each tile: at once they would take as long as they do unasked.
-fn ask_share<T: Real>(p: &Problem<T>, block: &Block, [step, steps]: [usize; 2], rows: &Rows<T>) {
+fn prefetch_share<T: Real>(
+    p: &Problem<T>,
+    block: &Block,
+    [step, steps]: [usize; 2],
+    rows: &Rows<T>,
+) {
     let Block { b, h, i0, n, .. } = *block;
     for i in i0 + n * step / steps..i0 + n * (step + 1) / steps {
         // SAFETY: a row of this block.
-        ask_row(unsafe { rows.out.row(b, h, i) }, p.s.dv);
+        prefetch_row(unsafe { rows.out.row(b, h, i) }, p.s.dv);
         if i + BLOCK < p.s.nq {
-            ask_row(p.q.row(b, h, i + BLOCK).as_ptr(), p.s.dq);
+            prefetch_row(p.q.row(b, h, i + BLOCK).as_ptr(), p.s.dq);
         }
     }
 }
@@ -113,7 +118,7 @@ fn online<T: Real>(p: &Problem<T>, block: &Block, keys: Range<usize>, rows: &Row
         s.dq * BLOCK,
         p.kept_keys(),
         TILE * BLOCK,
-        drop_room(p, TILE),
+        dropout_words_len(p, TILE),
         s.dv * BLOCK,
         3 * BLOCK,
         spare,
@@ -125,7 +130,7 @@ fn online<T: Real>(p: &Problem<T>, block: &Block, keys: Range<usize>, rows: &Row
         state[BLOCK..].fill(T::ZERO);
         let steps = keys.len().div_ceil(TILE);
         for (step, keys) in tiles(keys).enumerate() {
-            ask_share(p, block, [step, steps], rows);
+            prefetch_share(p, block, [step, steps], rows);
             if !p.score_tile(block, &keys, queries, kept, tile) {
                 continue;
             }
@@ -185,7 +190,7 @@ fn by_threshold<T: Real>(p: &Problem<T>, block: &Block, keys: Range<usize>, rows
         s.dq * BLOCK,
         p.kept_keys(),
         all,
-        drop_room(p, keys.len()),
+        dropout_words_len(p, keys.len()),
         s.dv * BLOCK,
         3 * BLOCK,
         spare,
@@ -292,7 +297,7 @@ fn by_choice<T: Real>(p: &Problem<T>, block: &Block, keys: Range<usize>, rows: &
             let lse = lse(state[i], state[BLOCK + i]);
             rows.set_lse(row, lse);
             rows.set_choice(row, index[i], best[i], score[i], lse);
-            choose(p, (b, h, i0 + i), index[i], rows);
+            write_choice(p, (b, h, i0 + i), index[i], rows);
         }
     });
 }
@@ -304,7 +309,7 @@ pub(super) fn gumbel<T: Real>(word: u32) -> T {
 }
 
 /// Writes the value of the chosen key, dropout included, as a row's output.
-pub(super) fn choose<T: Real>(
+pub(super) fn write_choice<T: Real>(
     p: &Problem<T>,
     (b, h, i): (usize, usize, usize),
     index: i64,
@@ -379,7 +384,8 @@ pub(super) fn write_weights<T: Real>(
     let s = &p.s;
     let Block { b, i0, n, width, .. } = *block;
     let keys = p.key_range(b, i0, i0 + n);
-    let lengths = [s.dq * BLOCK, p.kept_keys(), TILE * BLOCK, drop_room(p, TILE), 3 * BLOCK];
+    let lengths =
+        [s.dq * BLOCK, p.kept_keys(), TILE * BLOCK, dropout_words_len(p, TILE), 3 * BLOCK];
     scratch::with(lengths, |[queries, kept, tile, words, state]| {
         p.pack_queries(block, queries);
         if rule == Rule::Softmax {

@@ -13,7 +13,7 @@ use super::gemm::Gemm;
 use super::problem::{Block, Problem, tiles};
 use super::scratch::{self, Large};
 use super::shared::Shared;
-use super::tile::{drop_room, drop_tile, row_statistics};
+use super::tile::{drop_tile, dropout_words_len, row_statistics};
 use super::weights::Rule;
 use super::{BLOCK, TILE, tasks};
 use crate::spec::{Backward, Gradients, Score, w_of_head};
@@ -82,7 +82,7 @@ impl<'a, T: Real> Tile<'a, T> {
             BLOCK,
             tile,
             tile,
-            drop_room(p, TILE),
+            dropout_words_len(p, TILE),
         ]
     }
 
@@ -297,7 +297,7 @@ impl<T: Real> Context<'_, T> {
         };
         let mut own_parts = zeros(g.own.is_some(), heads * parts * own);
         let mut key_bias_parts = zeros(g.key_bias.is_some(), heads * query_chunks * s.nk);
-        let table = p.spec.bias.relative.map_or(0, |r| 2 * r.reach + 1);
+        let table = p.spec.bias.relative.map_or(0, |r| 2 * r.max_distance + 1);
         let mut relative_parts = zeros(g.relative.is_some(), heads * parts * table);
 
         let q_shared = Shared::new(&mut q_parts);
@@ -475,11 +475,11 @@ impl<T: Real> Context<'_, T> {
             if let Some(table) = p.spec.bias.relative
                 && !relative.is_empty()
             {
-                let reach = table.reach as isize;
+                let max_distance = table.max_distance as isize;
                 let first = j as isize - (block.i0 as isize + p.offset);
                 for (i, &x) in row[..block.n].iter().enumerate() {
-                    let distance = (first - i as isize).clamp(-reach, reach);
-                    relative[(distance + reach) as usize] += x;
+                    let distance = (first - i as isize).clamp(-max_distance, max_distance);
+                    relative[(distance + max_distance) as usize] += x;
                 }
             }
         }

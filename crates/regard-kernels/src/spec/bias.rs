@@ -23,23 +23,23 @@ impl<T> Default for Bias<'_, T> {
     }
 }
 
-/// A bias by the distance from query to key position, clamped to ±reach.
+/// A bias by the distance from query to key position, clamped to ±max_distance.
 #[derive(Clone, Copy, Debug)]
 pub struct Relative<'a, T> {
-    /// `[1 or Hq, 2·reach + 1]`, row after row; entry `clamp(distance, ±reach) + reach`.
+    /// `[1 or Hq, 2·max_distance + 1]`, row after row; entry `clamp(distance, ±max_distance) + max_distance`.
     pub table: &'a [T],
     /// The furthest distance with an entry of its own.
-    pub reach: usize,
+    pub max_distance: usize,
 }
 
 impl<T> Relative<'_, T> {
     /// Where the entry of a head for a distance lies in the table.
     #[inline(always)]
     pub(crate) fn index(&self, h: usize, distance: isize) -> usize {
-        let reach = self.reach as isize;
-        let width = 2 * self.reach + 1;
+        let max_distance = self.max_distance as isize;
+        let width = 2 * self.max_distance + 1;
         let row = if self.table.len() == width { 0 } else { h };
-        row * width + (distance.clamp(-reach, reach) + reach) as usize
+        row * width + (distance.clamp(-max_distance, max_distance) + max_distance) as usize
     }
 }
 
@@ -59,14 +59,15 @@ impl<T: Real> Bias<'_, T> {
                 s.hq
             );
         }
-        if let Some(Relative { table, reach }) = self.relative {
+        if let Some(Relative { table, max_distance }) = self.relative {
             ensure!(
-                reach < isize::MAX as usize / 4
-                    && (table.len() == 2 * reach + 1 || table.len() == s.hq * (2 * reach + 1)),
-                "relative_bias has {} elements; reach {reach} needs [1 or {}, {}]",
+                max_distance < isize::MAX as usize / 4
+                    && (table.len() == 2 * max_distance + 1
+                        || table.len() == s.hq * (2 * max_distance + 1)),
+                "relative_bias has {} elements; max_distance {max_distance} needs [1 or {}, {}]",
                 table.len(),
                 s.hq,
-                reach.saturating_mul(2).saturating_add(1)
+                max_distance.saturating_mul(2).saturating_add(1)
             );
         }
         Ok(())

@@ -258,7 +258,7 @@ impl<T: Real> Strided<T> {
     ///
     /// # Safety
     /// C and the bias are there, and the row is the calling task's alone.
-    unsafe fn lay_bias(&self, row: usize) {
+    unsafe fn write_bias(&self, row: usize) {
         if let RawBase::Row(bias) = self.base {
             // SAFETY: the caller's.
             unsafe { self.at(row, 0).copy_from_nonoverlapping(bias, self.n) }
@@ -306,9 +306,9 @@ pub(crate) unsafe fn matmul<T: Real>(p: Strided<T>) {
     // SAFETY: the caller's; no two tasks have a row, or a column, in common.
     unsafe {
         if matches!(p.base, RawBase::Row(_)) && p.threads {
-            tasks::runs(p.m, 16, &|row| p.lay_bias(row));
+            tasks::runs(p.m, 16, &|row| p.write_bias(row));
         } else {
-            (0..p.m).for_each(|row| p.lay_bias(row));
+            (0..p.m).for_each(|row| p.write_bias(row));
         }
         // Few rows and many columns, as a decoder's step has: `gemm` cuts rows, of which there are
         // too few, so columns are cut here. By the shape alone, so the bits are always the same.

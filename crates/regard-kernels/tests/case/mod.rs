@@ -346,7 +346,7 @@ impl<T: Real> Data<T> {
                 relative: c
                     .bias
                     .relative
-                    .map(|(reach, _)| Relative { table: &self.relative, reach }),
+                    .map(|(max_distance, _)| Relative { table: &self.relative, max_distance }),
             },
             normalizer: c.normalizer,
             dropout: c.dropout.map(|p| Dropout { p, seed: c.seed ^ 0x5eed }),

@@ -299,7 +299,8 @@ fn standardized(content: Content, standard: &Standard) -> Result<Read> {
     };
     let learned = standard.mean.len();
     if width != learned {
-        let what = format!("vectors of {width} numbers; the model has learned vectors of {learned}");
+        let what =
+            format!("vectors of {width} numbers; the model has learned vectors of {learned}");
         return Err(Error::asked(what));
     }
     standard.apply(&mut numbers)?;

@@ -55,10 +55,7 @@ pub fn labeled(path: impl AsRef<Path>, encoding: Option<&str>) -> Result<Vec<Lab
 /// assert_eq!(labeled_files(&files, None)?[0].text, "a fine film");
 /// # Ok::<(), regard_tasks::Error>(())
 /// ```
-pub fn labeled_files(
-    files: &[(String, PathBuf)],
-    encoding: Option<&str>,
-) -> Result<Vec<Labeled>> {
+pub fn labeled_files(files: &[(String, PathBuf)], encoding: Option<&str>) -> Result<Vec<Labeled>> {
     let mut all = Vec::new();
     for (label, path) in files {
         for (line, number) in filled(path, encoding)?.iter().zip(1..) {

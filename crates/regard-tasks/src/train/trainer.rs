@@ -113,7 +113,7 @@ impl<'a> Trainer<'a> {
             done: self.place.epoch,
             batches,
             batch: self.place.batch,
-            parameters: self.learner.model().parameters().count(),
+            parameters: self.learner.model().parameters().numel(),
         });
         let schedule = self.config.schedule((self.config.epochs * batches.div_ceil(group)) as u64);
         schedule.check()?;

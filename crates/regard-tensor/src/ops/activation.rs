@@ -42,8 +42,8 @@ impl Tensor {
         let x = self.detach().contiguous()?;
         let b = bias.map(|b| b.detach().contiguous()).transpose()?;
         let out = floats!(x.dtype(), OP, T => {
-            let from = x.numbers::<T>(OP)?;
-            let b = b.as_ref().map(|b| b.numbers::<T>(OP)).transpose()?;
+            let from = x.as_slice::<T>(OP)?;
+            let b = b.as_ref().map(|b| b.as_slice::<T>(OP)).transpose()?;
             Tensor::try_build(x.shape(), |to| Ok(Cpu::best().pointwise(from, b, f, to)?))
         })?;
         let nothing = Tensor::zeros(&[0], self.dtype())?;
@@ -51,16 +51,16 @@ impl Tensor {
         Ok(out.record(OP, &inputs, move |g, to| {
             let g = g.contiguous()?;
             floats!(x.dtype(), OP, T => {
-                let numbers = x.numbers::<T>(OP)?;
-                let bias = b.as_ref().map(|b| b.numbers::<T>(OP)).transpose()?;
-                let (mut grad_x, mut grad_b) = (to.room(0)?, to.room(1)?);
+                let numbers = x.as_slice::<T>(OP)?;
+                let bias = b.as_ref().map(|b| b.as_slice::<T>(OP)).transpose()?;
+                let (mut grad_x, mut grad_b) = (to.uninit(0)?, to.uninit(1)?);
                 Cpu::best().pointwise_backward(
                     numbers,
                     bias,
                     f,
-                    g.numbers::<T>(OP)?,
-                    grad_x.as_mut().and_then(Tensor::numbers_mut),
-                    grad_b.as_mut().and_then(Tensor::numbers_mut),
+                    g.as_slice::<T>(OP)?,
+                    grad_x.as_mut().and_then(Tensor::as_mut_slice),
+                    grad_b.as_mut().and_then(Tensor::as_mut_slice),
                 )?;
                 to.add_all([grad_x, grad_b])
             })

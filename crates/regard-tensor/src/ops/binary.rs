@@ -154,7 +154,7 @@ pub(crate) fn add_into(mut a: Tensor, b: &Tensor) -> Result<Tensor> {
     floats!(a.dtype(), "add", T => {
         let layout = b.layout;
         let from = b.data::<T>("add")?;
-        match a.numbers_mut::<T>() {
+        match a.as_mut_slice::<T>() {
             Some(to) if layout.is_contiguous() => {
                 let from = &from[layout.offset..][..to.len()];
                 parallel::pieces(to, |at, to| {
@@ -170,7 +170,7 @@ pub(crate) fn add_into(mut a: Tensor, b: &Tensor) -> Result<Tensor> {
 /// The same numbers in storage of its own, contiguous.
 pub(crate) fn owned(mut x: Tensor) -> Result<Tensor> {
     floats!(x.dtype(), "gradient", T => {
-        if x.numbers_mut::<T>().is_some() {
+        if x.as_mut_slice::<T>().is_some() {
             return Ok(x);
         }
         x.packed::<T>("gradient")
@@ -192,7 +192,7 @@ pub(crate) fn add_to_part(
     );
     let x = x.contiguous()?;
     floats!(x.dtype(), "gradient", T => {
-        let from = x.numbers::<T>("gradient")?;
+        let from = x.as_slice::<T>("gradient")?;
         let Some(to) = whole.data_mut::<T>() else {
             unreachable!("the gradient has storage of its own")
         };

@@ -133,7 +133,7 @@ impl Tensor {
         let x = self.detach().contiguous()?;
         let image = size[0] * size[1];
         let out = floats!(x.dtype(), "unfold", T => {
-            let from = x.numbers::<T>("unfold")?;
+            let from = x.as_slice::<T>("unfold")?;
             Tensor::build(&[b, c * each, count], |to: &mut [T]| {
                 parallel::rows(to, each * count, |at, to| {
                     unfold(&window, size, places, &from[at * image..][..image], to);
@@ -144,7 +144,7 @@ impl Tensor {
         Ok(out.record("unfold", &[self], move |g, to| {
             let g = g.contiguous()?;
             let grad = floats!(g.dtype(), "unfold", T => {
-                let from = g.numbers::<T>("unfold")?;
+                let from = g.as_slice::<T>("unfold")?;
                 Tensor::build(&before, |to: &mut [T]| {
                     parallel::rows(to, image, |at, to| {
                         fold(&window, size, places, &from[at * each * count..][..each * count], to);

@@ -23,7 +23,7 @@ impl Tensor {
         }
         let x = self.detach().contiguous()?;
         let out = floats!(x.dtype(), "dropout", T => {
-            let from = x.numbers::<T>("dropout")?;
+            let from = x.as_slice::<T>("dropout")?;
             Tensor::try_build(x.shape(), |to: &mut [T]| {
                 Ok(Cpu::best().dropout(from, share, key, to)?)
             })

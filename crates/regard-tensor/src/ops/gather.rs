@@ -64,7 +64,7 @@ impl Tensor {
         let mut shape = index_shape;
         shape.extend(&self.shape()[1..]);
         let out = floats!(table.dtype(), "rows", T => {
-            let from = table.numbers::<T>("rows")?;
+            let from = table.as_slice::<T>("rows")?;
             Tensor::build(&shape, |to: &mut [T]| {
                 parallel::rows(to, width, |row, to| {
                     to.copy_from_slice(&from[index[row] as usize * width..][..width]);
@@ -75,7 +75,7 @@ impl Tensor {
         Ok(out.record("rows", &[self], move |g, to| {
             let g = g.contiguous()?;
             let grad = floats!(g.dtype(), "rows", T => {
-                let from = g.numbers::<T>("rows")?;
+                let from = g.as_slice::<T>("rows")?;
                 let padding = padding.map(|id| id as i64);
                 Tensor::try_build(&before, |to: &mut [T]| {
                     Ok(Cpu::best().embedding_backward(&index, from, width, padding, to)?)
@@ -108,7 +108,7 @@ impl Tensor {
         let width: usize = shape[1..].iter().product();
         let x = self.detach().contiguous()?;
         let out = floats!(x.dtype(), "segment_sum", T => {
-            let from = x.numbers::<T>("segment_sum")?;
+            let from = x.as_slice::<T>("segment_sum")?;
             Tensor::try_build(&shape, |to: &mut [T]| {
                 Ok(Cpu::best().embedding_backward(&places, from, width, None, to)?)
             })
@@ -143,7 +143,7 @@ impl Tensor {
         let index = indices("gather", index, n)?;
         let x = self.detach().contiguous()?;
         let out = floats!(x.dtype(), "gather", T => {
-            let from = x.numbers::<T>("gather")?;
+            let from = x.as_slice::<T>("gather")?;
             Tensor::build(&shape, |to: &mut [T]| {
                 parallel::pieces(to, |start, to| {
                     for (i, to) in to.iter_mut().enumerate() {
@@ -158,7 +158,7 @@ impl Tensor {
         Ok(out.record("gather", &[self], move |g, to| {
             let g = g.contiguous()?;
             let grad = floats!(g.dtype(), "gather", T => {
-                let from = g.numbers::<T>("gather")?;
+                let from = g.as_slice::<T>("gather")?;
                 Tensor::build(&before, |to: &mut [T]| {
                     if n * inner == 0 || outer == 0 {
                         return;

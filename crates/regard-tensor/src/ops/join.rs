@@ -39,7 +39,7 @@ impl Tensor {
         let plain = parts.iter().map(|part| part.detach().contiguous());
         let plain = plain.collect::<Result<Vec<_>>>()?;
         let out = scalars!(first.dtype(), T => {
-            let from = plain.iter().map(|x| x.numbers::<T>("cat")).collect::<Result<Vec<_>>>()?;
+            let from = plain.iter().map(|x| x.as_slice::<T>("cat")).collect::<Result<Vec<_>>>()?;
             Tensor::build(&shape, |to: &mut [T]| {
                 parallel::rows(to, shape[at] * inner, |row, to| {
                     let mut start = 0;

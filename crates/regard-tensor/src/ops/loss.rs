@@ -30,10 +30,10 @@ impl Tensor {
         let n = self.shape()[0];
         let x = self.detach().contiguous()?;
         let targets = targets.to_dtype(DType::I64)?.to_vec::<i64>()?;
-        let mut lse = Tensor::room(&[n], x.dtype())?;
+        let mut lse = Tensor::uninit(&[n], x.dtype())?;
         let out = floats!(x.dtype(), OP, T => {
-            let logits = x.numbers::<T>(OP)?;
-            let lse = lse.numbers_mut::<T>().unwrap_or_default();
+            let logits = x.as_slice::<T>(OP)?;
+            let lse = lse.as_mut_slice::<T>().unwrap_or_default();
             Tensor::try_build(&[n], |to| {
                 Ok(Cpu::best().cross_entropy(logits, &targets, &rule, to, lse)?)
             })
@@ -41,8 +41,8 @@ impl Tensor {
         Ok(out.record(OP, &[self], move |g, to| {
             let g = g.contiguous()?;
             let grad = floats!(x.dtype(), OP, T => {
-                let (logits, lse) = (x.numbers::<T>(OP)?, lse.numbers::<T>(OP)?);
-                let g = g.numbers::<T>(OP)?;
+                let (logits, lse) = (x.as_slice::<T>(OP)?, lse.as_slice::<T>(OP)?);
+                let g = g.as_slice::<T>(OP)?;
                 Tensor::try_build(x.shape(), |to| {
                     Ok(Cpu::best().cross_entropy_backward(logits, &targets, &rule, lse, g, to)?)
                 })
@@ -64,7 +64,7 @@ impl Tensor {
     /// ```
     pub fn cross_entropy(&self, targets: &Tensor, rule: CrossEntropy) -> Result<Tensor> {
         let targets = targets.to_dtype(DType::I64)?.contiguous()?;
-        let ids = targets.numbers::<i64>(OP)?;
+        let ids = targets.as_slice::<i64>(OP)?;
         let counted = ids.iter().filter(|&&t| Some(t) != rule.ignore_index).count();
         self.cross_entropy_rows(&targets, rule)?.sum(0)?.scale(1.0 / counted.max(1) as f64)
     }

@@ -160,7 +160,7 @@ impl Tensor {
         let flat = bias.detach().contiguous()?;
         let out = floats!(x.dtype(), "linear", T => {
             let (dx, dw) = (x.data::<T>("linear")?, weight.data::<T>("linear")?);
-            let bias = flat.numbers::<T>("linear")?;
+            let bias = flat.as_slice::<T>("linear")?;
             let (a, b) = (matrix(&[], (dx, &lx), 0)?, matrix(&[], (dw, &lw), 0)?);
             Tensor::try_build(&[m, n], |to: &mut [T]| {
                 Ok(Cpu::best().matmul(a, b, Base::Row(bias), to)?)

@@ -3,7 +3,6 @@
 mod activation;
 mod binary;
 mod cast;
-mod choose;
 mod convolution;
 mod dropout;
 mod gather;
@@ -17,6 +16,7 @@ pub(crate) mod reduce;
 mod softmax;
 mod unary;
 mod view;
+mod where_;
 
 pub(crate) use binary::{add_into, add_to_part, owned};
 pub use convolution::Slide;

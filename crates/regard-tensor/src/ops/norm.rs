@@ -30,35 +30,35 @@ impl Tensor {
         );
         let plain = |x: &Tensor| x.detach().contiguous();
         let (x, gain, shift) = (plain(self)?, plain(gamma)?, plain(beta)?);
-        let mut saved = Tensor::room(&[self.count() / width, 2], self.dtype())?;
+        let mut saved = Tensor::uninit(&[self.numel() / width, 2], self.dtype())?;
         let out = floats!(x.dtype(), OP, T => {
             let norm = LayerNorm {
                 width,
-                gamma: Some(gain.numbers::<T>(OP)?),
-                beta: Some(shift.numbers::<T>(OP)?),
+                gamma: Some(gain.as_slice::<T>(OP)?),
+                beta: Some(shift.as_slice::<T>(OP)?),
                 eps,
             };
-            let from = x.numbers::<T>(OP)?;
-            let mean_rstd = saved.numbers_mut::<T>().unwrap_or_default();
+            let from = x.as_slice::<T>(OP)?;
+            let mean_rstd = saved.as_mut_slice::<T>().unwrap_or_default();
             Tensor::try_build(x.shape(), |to| Ok(Cpu::best().layer_norm(from, &norm, to, mean_rstd)?))
         })?;
         Ok(out.record(OP, &[self, gamma, beta], move |g, to| {
             let g = g.contiguous()?;
             floats!(x.dtype(), OP, T => {
-                let mut grads = [to.room(0)?, to.room(1)?, to.room(2)?];
+                let mut grads = [to.uninit(0)?, to.uninit(1)?, to.uninit(2)?];
                 let [grad_x, grad_gamma, grad_beta] =
-                    grads.each_mut().map(|g| g.as_mut().and_then(Tensor::numbers_mut));
+                    grads.each_mut().map(|g| g.as_mut().and_then(Tensor::as_mut_slice));
                 let norm = LayerNorm {
                     width,
-                    gamma: Some(gain.numbers::<T>(OP)?),
-                    beta: Some(shift.numbers::<T>(OP)?),
+                    gamma: Some(gain.as_slice::<T>(OP)?),
+                    beta: Some(shift.as_slice::<T>(OP)?),
                     eps,
                 };
                 Cpu::best().layer_norm_backward(
-                    x.numbers::<T>(OP)?,
+                    x.as_slice::<T>(OP)?,
                     &norm,
-                    saved.numbers::<T>(OP)?,
-                    g.numbers::<T>(OP)?,
+                    saved.as_slice::<T>(OP)?,
+                    g.as_slice::<T>(OP)?,
                     LayerNormGrads { x: grad_x, gamma: grad_gamma, beta: grad_beta },
                 )?;
                 to.add_all(grads)

@@ -64,7 +64,7 @@ impl Tensor {
         let image = self.detach().contiguous()?;
         let (h, w) = (s[2], s[3]);
         let out = floats!(image.dtype(), "pad", T => {
-            let from = image.numbers::<T>("pad")?;
+            let from = image.as_slice::<T>("pad")?;
             Tensor::build(&[s[0], s[1], height, width], |to: &mut [T]| {
                 parallel::rows(to, width, |row, to| {
                     to.fill(x as T);

@@ -103,21 +103,23 @@ impl Tensor {
         let call = Call { cell, batch, steps, hidden, plain, given, lengths, reverse };
         let lstm = cell == Cell::Lstm;
         let learns = inputs.iter().any(Tensor::has_gradient);
-        let (mut out, mut h) =
-            (Tensor::room(&[batch, steps, hidden], dtype)?, Tensor::room(&[batch, hidden], dtype)?);
-        let mut c = lstm.then(|| Tensor::room(&[batch, hidden], dtype)).transpose()?;
+        let (mut out, mut h) = (
+            Tensor::uninit(&[batch, steps, hidden], dtype)?,
+            Tensor::uninit(&[batch, hidden], dtype)?,
+        );
+        let mut c = lstm.then(|| Tensor::uninit(&[batch, hidden], dtype)).transpose()?;
         let mut saved = floats!(dtype, OP, T => {
             let count = if learns { call.layer::<T>()?.saved_len() } else { 0 };
-            Tensor::room(&[count], dtype)
+            Tensor::uninit(&[count], dtype)
         })?;
         floats!(dtype, OP, T => {
             let to = RecurrentOut {
-                out: out.numbers_mut::<T>().unwrap_or_default(),
-                h: h.numbers_mut(),
-                c: c.as_mut().and_then(Tensor::numbers_mut),
-                saved: if learns { saved.numbers_mut() } else { None },
+                out: out.as_mut_slice::<T>().unwrap_or_default(),
+                h: h.as_mut_slice(),
+                c: c.as_mut().and_then(Tensor::as_mut_slice),
+                saved: if learns { saved.as_mut_slice() } else { None },
             };
-            Cpu::best().recurrent(call.plain[0].numbers::<T>(OP)?, &call.layer()?, to)?;
+            Cpu::best().recurrent(call.plain[0].as_slice::<T>(OP)?, &call.layer()?, to)?;
             Ok(())
         })?;
         let after = out.clone();
@@ -127,25 +129,26 @@ impl Tensor {
         let mut results = Tensor::record_all(OP, results, &inputs, move |grads, to| {
             let grads = grads.into_iter().map(|g| g.map(|g| g.contiguous()).transpose());
             let grads = grads.collect::<Result<Vec<_>>>()?;
-            let mut rooms = [to.room(0)?, to.room(1)?, to.room(2)?, to.room(3)?, to.room(4)?];
+            let mut rooms =
+                [to.uninit(0)?, to.uninit(1)?, to.uninit(2)?, to.uninit(3)?, to.uninit(4)?];
             // All the others follow from the gates' gradient, so it is made in any case.
             if rooms[0].is_none() {
-                rooms[0] = Some(Tensor::room(call.plain[0].shape(), dtype)?);
+                rooms[0] = Some(Tensor::uninit(call.plain[0].shape(), dtype)?);
             }
             floats!(dtype, OP, T => {
                 let seed = |at: usize| match grads.get(at) {
-                    Some(Some(g)) => g.numbers::<T>(OP).map(Some),
+                    Some(Some(g)) => g.as_slice::<T>(OP).map(Some),
                     _ => Ok(None),
                 };
                 let seed = RecurrentSeed { out: seed(0)?, h: seed(1)?, c: seed(2)? };
                 let [gates_x, w_hh, b_hh, h0, c0] =
-                    rooms.each_mut().map(|room| room.as_mut().and_then(Tensor::numbers_mut::<T>));
+                    rooms.each_mut().map(|room| room.as_mut().and_then(Tensor::as_mut_slice::<T>));
                 let gates_x = gates_x.unwrap_or_default();
                 let to = RecurrentGrads { gates_x, w_hh, b_hh, h0, c0 };
                 Cpu::best().recurrent_backward(
                     &call.layer()?,
-                    after.numbers::<T>(OP)?,
-                    saved.numbers::<T>(OP)?,
+                    after.as_slice::<T>(OP)?,
+                    saved.as_slice::<T>(OP)?,
                     seed,
                     to,
                 )?;
@@ -174,7 +177,7 @@ struct Call {
 impl Call {
     fn layer<T: crate::Float>(&self) -> Result<Recurrent<'_, T>> {
         let get = |at: usize| match self.given[at] {
-            true => self.plain[at].numbers::<T>(OP).map(Some),
+            true => self.plain[at].as_slice::<T>(OP).map(Some),
             false => Ok(None),
         };
         Ok(Recurrent {
@@ -182,7 +185,7 @@ impl Call {
             batch: self.batch,
             steps: self.steps,
             hidden: self.hidden,
-            w_hh: self.plain[1].numbers(OP)?,
+            w_hh: self.plain[1].as_slice(OP)?,
             b_hh: get(2)?,
             h0: get(3)?,
             c0: get(4)?,

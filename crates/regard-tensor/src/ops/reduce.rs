@@ -95,7 +95,7 @@ impl Tensor {
         shape.remove(at);
         let (_, n, inner) = around(self.shape(), at);
         let out = floats!(x.dtype(), "sum", T => {
-            let from = x.numbers::<T>("sum")?;
+            let from = x.as_slice::<T>("sum")?;
             Tensor::build(&shape, |to: &mut [T]| sum_middle(from, n, inner, to))
         })?;
         let before = *self.dims();
@@ -112,7 +112,7 @@ impl Tensor {
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn sum_all(&self) -> Result<Tensor> {
-        self.reshape(&[self.count()])?.sum(0)
+        self.reshape(&[self.numel()])?.sum(0)
     }
 
     /// The mean over an axis, which goes away.
@@ -136,7 +136,7 @@ impl Tensor {
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn mean_all(&self) -> Result<Tensor> {
-        self.reshape(&[self.count()])?.mean(0)
+        self.reshape(&[self.numel()])?.mean(0)
     }
 
     /// The largest number along an axis, which goes away, and its index; the first among equals,
@@ -157,7 +157,7 @@ impl Tensor {
         let mut shape = self.shape().to_vec();
         shape.remove(at);
         let index = floats!(x.dtype(), "max", T => {
-            let from = x.numbers::<T>("max")?;
+            let from = x.as_slice::<T>("max")?;
             Tensor::build(&shape, |to: &mut [i64]| {
                 parallel::pieces(to, |start, to| {
                     for (i, to) in to.iter_mut().enumerate() {

@@ -35,7 +35,7 @@ impl Tensor {
         let width = x.shape().last().copied().unwrap_or(1);
         let cpu = Cpu::best();
         let out = floats!(x.dtype(), op, T => {
-            let from = x.numbers::<T>(op)?;
+            let from = x.as_slice::<T>(op)?;
             Tensor::try_build(x.shape(), |to| Ok(match log {
                 true => cpu.log_softmax(from, width, to),
                 false => cpu.softmax(from, width, to),
@@ -45,7 +45,7 @@ impl Tensor {
         let out = out.record(op, &[&x], move |g, to| {
             let g = g.contiguous()?;
             let grad = floats!(g.dtype(), op, T => {
-                let (y, g) = (saved.numbers::<T>(op)?, g.numbers::<T>(op)?);
+                let (y, g) = (saved.as_slice::<T>(op)?, g.as_slice::<T>(op)?);
                 Tensor::try_build(saved.shape(), |to| Ok(match log {
                     true => cpu.log_softmax_backward(y, width, g, to),
                     false => cpu.softmax_backward(y, width, g, to),

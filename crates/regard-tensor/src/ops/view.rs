@@ -19,10 +19,10 @@ impl Tensor {
     pub fn reshape(&self, shape: &[usize]) -> Result<Tensor> {
         let dims = Dims::new(shape)?;
         ensure!(
-            dims.iter().product::<usize>() == self.count(),
+            dims.iter().product::<usize>() == self.numel(),
             "reshape: {:?} has {} numbers, {shape:?} has {}",
             self.shape(),
-            self.count(),
+            self.numel(),
             dims.iter().product::<usize>()
         );
         let Some(layout) = self.layout.reshape(&dims) else {
@@ -233,11 +233,11 @@ impl Tensor {
         drop(part);
         let x = x.contiguous()?;
         scalars!(self.dtype(), T => {
-            if self.numbers_mut::<T>().is_none() {
+            if self.as_mut_slice::<T>().is_none() {
                 *self = self.packed::<T>("write")?;
                 return self.write(at, start, &x);
             }
-            let from = x.numbers::<T>("write")?;
+            let from = x.as_slice::<T>("write")?;
             let Some(to) = self.data_mut::<T>() else { unreachable!("nobody else has the numbers") };
             scatter(to, &layout, from, |to, x| *to = x);
             Ok(())

@@ -215,7 +215,7 @@ impl Optimizer {
         let all: Vec<&Tensor> = self.parameters.iter().filter_map(|p| gradients.get(p)).collect();
         fn squares<T: Float>(all: &[&Tensor]) -> Result<f64> {
             let numbers = all.iter().filter(|g| g.dtype() == T::DTYPE);
-            let numbers = numbers.map(|g| g.numbers::<T>("norm")).collect::<Result<Vec<_>>>()?;
+            let numbers = numbers.map(|g| g.as_slice::<T>("norm")).collect::<Result<Vec<_>>>()?;
             Ok(Cpu::best().sum_of_squares(&numbers))
         }
         Ok((squares::<f32>(&all)? + squares::<f64>(&all)?).sqrt())
@@ -235,17 +235,17 @@ impl Optimizer {
                 Parameter::own(moment)?;
             }
             values.push(value);
-            parts.push((gradient.numbers::<T>("step")?, moments));
+            parts.push((gradient.as_slice::<T>("step")?, moments));
         }
         let shared = || crate::Error::new("a parameter's numbers are still shared");
         match self.rule {
             Rule::Adam { betas, eps, weight_decay } | Rule::AdamW { betas, eps, weight_decay } => {
                 let mut tensors = Vec::with_capacity(values.len());
                 for (value, (grad, moments)) in values.iter_mut().zip(parts) {
-                    let param = value.numbers_mut::<T>().ok_or_else(shared)?;
+                    let param = value.as_mut_slice::<T>().ok_or_else(shared)?;
                     let [m, v] = &mut moments[..] else { return Err(shared()) };
-                    let m = m.numbers_mut::<T>().ok_or_else(shared)?;
-                    let v = v.numbers_mut::<T>().ok_or_else(shared)?;
+                    let m = m.as_mut_slice::<T>().ok_or_else(shared)?;
+                    let v = v.as_mut_slice::<T>().ok_or_else(shared)?;
                     tensors.push(AdamTensor { param, grad, m, v });
                 }
                 let adam = Adam {
@@ -263,9 +263,9 @@ impl Optimizer {
             Rule::Sgd { momentum, nesterov, weight_decay } => {
                 let mut tensors = Vec::with_capacity(values.len());
                 for (value, (grad, moments)) in values.iter_mut().zip(parts) {
-                    let param = value.numbers_mut::<T>().ok_or_else(shared)?;
+                    let param = value.as_mut_slice::<T>().ok_or_else(shared)?;
                     let momentum = match &mut moments[..] {
-                        [kept] => kept.numbers_mut::<T>().ok_or_else(shared)?,
+                        [kept] => kept.as_mut_slice::<T>().ok_or_else(shared)?,
                         _ => &mut [],
                     };
                     tensors.push(SgdTensor { param, grad, momentum });

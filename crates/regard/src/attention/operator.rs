@@ -159,19 +159,19 @@ impl Attention {
         let rows = [b, hq, nq];
         let hard = self.normalizer.is_hard();
         let mut out = Room::like(q, [b, hq, nq, dv])?;
-        let mut lse = Tensor::room(&rows, dtype)?;
+        let mut lse = Tensor::uninit(&rows, dtype)?;
         let thresholded = matches!(self.normalizer, Normalizer::Sparsemax | Normalizer::Entmax15);
-        let mut threshold = thresholded.then(|| Tensor::room(&rows, dtype)).transpose()?;
-        let mut index = hard.then(|| Tensor::room(&rows, DType::I64)).transpose()?;
-        let mut log_prob = hard.then(|| Tensor::room(&rows, dtype)).transpose()?;
-        let mut all = weights.then(|| Tensor::room(&[b, hq, nq, nk], dtype)).transpose()?;
+        let mut threshold = thresholded.then(|| Tensor::uninit(&rows, dtype)).transpose()?;
+        let mut index = hard.then(|| Tensor::uninit(&rows, DType::I64)).transpose()?;
+        let mut log_prob = hard.then(|| Tensor::uninit(&rows, dtype)).transpose()?;
+        let mut all = weights.then(|| Tensor::uninit(&[b, hq, nq, nk], dtype)).transpose()?;
         call.with(|spec, q, k, v| {
             let mut pass = kernels::Forward::new(out.view_mut::<T>()?);
-            pass.lse = lse.numbers_mut();
-            pass.threshold = threshold.as_mut().and_then(Tensor::numbers_mut);
-            pass.index = index.as_mut().and_then(Tensor::numbers_mut);
-            pass.log_prob = log_prob.as_mut().and_then(Tensor::numbers_mut);
-            pass.weights = all.as_mut().and_then(Tensor::numbers_mut);
+            pass.lse = lse.as_mut_slice();
+            pass.threshold = threshold.as_mut().and_then(Tensor::as_mut_slice);
+            pass.index = index.as_mut().and_then(Tensor::as_mut_slice);
+            pass.log_prob = log_prob.as_mut().and_then(Tensor::as_mut_slice);
+            pass.weights = all.as_mut().and_then(Tensor::as_mut_slice);
             Ok(Cpu::best().forward(spec, q, k, v, pass)?)
         })?;
         let out = out.tensor()?;
@@ -324,7 +324,7 @@ impl<T: Own> Call<T> {
         f: impl FnOnce(&kernels::Spec<T>, View<T>, View<T>, View<T>) -> Result<R>,
     ) -> Result<R> {
         const OP: &str = "attention";
-        let learned = self.learned.each_ref().map(|x| x.as_ref().map(|x| x.numbers::<T>(OP)));
+        let learned = self.learned.each_ref().map(|x| x.as_ref().map(|x| x.as_slice::<T>(OP)));
         let [w, own, key, full, relative] = learned;
         let (w, own, key) = (w.transpose()?, own.transpose()?, key.transpose()?);
         let (full, relative) = (full.transpose()?, relative.transpose()?);
@@ -357,7 +357,7 @@ impl<T: Own> Call<T> {
                 alibi: self.alibi.as_deref(),
                 relative: relative.map(|table| kernels::Relative {
                     table,
-                    reach: self.learned[4].as_ref().map_or(0, |x| x.shape()[1] / 2),
+                    max_distance: self.learned[4].as_ref().map_or(0, |x| x.shape()[1] / 2),
                 }),
             },
             normalizer: self.normalizer,
@@ -393,7 +393,7 @@ impl<T: Own> Call<T> {
         let mut learned: [Option<Tensor>; 5] = [const { None }; 5];
         for (at, x) in self.learned.iter().enumerate() {
             if let (Some(x), true) = (x, want[3 + at]) {
-                learned[at] = Some(Tensor::room(x.shape(), x.dtype())?);
+                learned[at] = Some(Tensor::uninit(x.shape(), x.dtype())?);
             }
         }
         self.with(|spec, q, k, v| {
@@ -401,23 +401,23 @@ impl<T: Own> Call<T> {
             let [gw, go, gkey, gfull, grelative] = &mut learned;
             let pass = kernels::Backward {
                 grad_out: view(&grad_out)?,
-                grad_weights: grad_weights.as_ref().map(|x| x.numbers::<T>(OP)).transpose()?,
-                grad_log_prob: grad_log_prob.as_ref().map(|x| x.numbers::<T>(OP)).transpose()?,
+                grad_weights: grad_weights.as_ref().map(|x| x.as_slice::<T>(OP)).transpose()?,
+                grad_log_prob: grad_log_prob.as_ref().map(|x| x.as_slice::<T>(OP)).transpose()?,
                 saved: kernels::Saved {
                     out: Some(view(&saved.out)?),
-                    lse: Some(saved.lse.numbers::<T>(OP)?),
-                    threshold: saved.threshold.as_ref().map(|x| x.numbers::<T>(OP)).transpose()?,
-                    index: saved.index.as_ref().map(|x| x.numbers::<i64>(OP)).transpose()?,
+                    lse: Some(saved.lse.as_slice::<T>(OP)?),
+                    threshold: saved.threshold.as_ref().map(|x| x.as_slice::<T>(OP)).transpose()?,
+                    index: saved.index.as_ref().map(|x| x.as_slice::<i64>(OP)).transpose()?,
                 },
                 gradients: kernels::Gradients {
                     q: gq.as_mut().map(Room::view_mut).transpose()?,
                     k: gk.as_mut().map(Room::view_mut).transpose()?,
                     v: gv.as_mut().map(Room::view_mut).transpose()?,
-                    w: gw.as_mut().and_then(Tensor::numbers_mut),
-                    own: go.as_mut().and_then(Tensor::numbers_mut),
-                    key_bias: gkey.as_mut().and_then(Tensor::numbers_mut),
-                    bias: gfull.as_mut().and_then(Tensor::numbers_mut),
-                    relative: grelative.as_mut().and_then(Tensor::numbers_mut),
+                    w: gw.as_mut().and_then(Tensor::as_mut_slice),
+                    own: go.as_mut().and_then(Tensor::as_mut_slice),
+                    key_bias: gkey.as_mut().and_then(Tensor::as_mut_slice),
+                    bias: gfull.as_mut().and_then(Tensor::as_mut_slice),
+                    relative: grelative.as_mut().and_then(Tensor::as_mut_slice),
                 },
             };
             Ok(Cpu::best().backward(spec, q, k, v, pass)?)
@@ -454,13 +454,13 @@ impl Room {
         let strides = x.strides();
         let heads_inside = h > 1 && n > 1 && strides[2] > strides[1];
         let lies = if heads_inside { [b, n, h, d] } else { shape };
-        Ok(Self { numbers: Tensor::room(&lies, x.dtype())?, shape, heads_inside })
+        Ok(Self { numbers: Tensor::uninit(&lies, x.dtype())?, shape, heads_inside })
     }
 
     fn view_mut<T: Float>(&mut self) -> Result<ViewMut<'_, T>> {
         let [_, h, n, d] = self.shape;
         let strides = if self.heads_inside { [n * h * d, d, h * d] } else { [h * n * d, n * d, d] };
-        let numbers = self.numbers.numbers_mut().unwrap_or_default();
+        let numbers = self.numbers.as_mut_slice().unwrap_or_default();
         Ok(ViewMut::strided(numbers, self.shape, strides)?)
     }
 

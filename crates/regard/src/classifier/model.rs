@@ -88,7 +88,7 @@ impl SequenceClassifier {
     /// let config = ClassifierConfig::new(InputConfig::tokens(100, 8), EncoderConfig::None, 3);
     /// SequenceClassifier::new(&parameters, &config)?;
     /// // the tokens' vectors, then weights and bias of the classes
-    /// assert_eq!(parameters.count(), 100 * 8 + 8 * 3 + 3);
+    /// assert_eq!(parameters.numel(), 100 * 8 + 8 * 3 + 3);
     /// # Ok::<(), regard::Error>(())
     /// ```
     pub fn new(parameters: &Parameters, config: &ClassifierConfig) -> Result<Self> {

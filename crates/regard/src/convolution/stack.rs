@@ -33,7 +33,7 @@ impl Convolution {
     /// let parameters = Parameters::new(DType::F32, 1);
     /// Convolution::new(&parameters, &ConvolutionConfig::new(16), 8)?;
     /// // brought to the width, then two layers that see three vectors at once
-    /// assert_eq!(parameters.count(), 16 * 8 + 16 + 2 * (16 * 16 * 3 + 16));
+    /// assert_eq!(parameters.numel(), 16 * 8 + 16 + 2 * (16 * 16 * 3 + 16));
     /// # Ok::<(), regard::Error>(())
     /// ```
     pub fn new(parameters: &Parameters, config: &ConvolutionConfig, input: usize) -> Result<Self> {

@@ -186,7 +186,7 @@ impl GraphAttention {
     /// let config = GraphAttentionConfig { input: 5, output: 4, heads: 2, ..Default::default() };
     /// GraphAttention::new(&parameters, &config)?;
     /// // a projection, a vector for each end of an edge, a bias
-    /// assert_eq!(parameters.count(), 5 * 8 + 2 * 8 + 8);
+    /// assert_eq!(parameters.numel(), 5 * 8 + 2 * 8 + 8);
     /// # Ok::<(), regard::Error>(())
     /// ```
     pub fn new(parameters: &Parameters, config: &GraphAttentionConfig) -> Result<Self> {

@@ -31,7 +31,7 @@ impl GraphMean {
     /// use regard::{DType, GraphMean, Parameters};
     /// let parameters = Parameters::new(DType::F32, 1);
     /// let layer = GraphMean::new(&parameters, 5, 3)?;
-    /// assert_eq!((parameters.count(), layer.dropout), (5 * 3 + 3, 0.0));
+    /// assert_eq!((parameters.numel(), layer.dropout), (5 * 3 + 3, 0.0));
     /// # Ok::<(), regard::Error>(())
     /// ```
     pub fn new(parameters: &Parameters, input: usize, output: usize) -> Result<Self> {

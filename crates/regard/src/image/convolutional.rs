@@ -69,7 +69,7 @@ impl ConvolutionalClassifier {
     /// let parameters = Parameters::new(DType::F32, 1);
     /// ConvolutionalClassifier::new(&parameters, &config)?;
     /// // windows of 3 × 3, then 4 × 4 places of 4 channels for ten classes
-    /// assert_eq!(parameters.count(), 4 * 9 + 4 + 64 * 10 + 10);
+    /// assert_eq!(parameters.numel(), 4 * 9 + 4 + 64 * 10 + 10);
     /// # Ok::<(), regard::Error>(())
     /// ```
     pub fn new(parameters: &Parameters, config: &ConvolutionalConfig) -> Result<Self> {

@@ -62,7 +62,7 @@ impl SequenceLabeler {
     /// let alone = LabelerConfig::new(InputConfig::vectors(8), EncoderConfig::None, 5);
     /// SequenceLabeler::new(&parameters, &LabelerConfig { neighbors: Some(1), ..alone })?;
     /// // each vector and one on each side of it
-    /// assert_eq!(parameters.count(), 3 * 8 * 5 + 5);
+    /// assert_eq!(parameters.numel(), 3 * 8 * 5 + 5);
     /// # Ok::<(), regard::Error>(())
     /// ```
     pub fn new(parameters: &Parameters, config: &LabelerConfig) -> Result<Self> {

@@ -47,7 +47,7 @@ impl Embedding {
             let value = weight.tensor().detach();
             let keep = (0..vocabulary).map(|token| token != padding).collect::<Vec<_>>();
             let keep = Tensor::from_bools(&keep, &[vocabulary, 1])?;
-            weight.set(&keep.choose(&value, &Tensor::zeros(&[], value.dtype())?)?)?;
+            weight.set(&keep.where_(&value, &Tensor::zeros(&[], value.dtype())?)?)?;
         }
         Ok(Self { weight, padding })
     }

@@ -36,7 +36,7 @@ pub struct MultiHeadConfig {
     /// Rotary, ALiBi and relative positions act here; the others on the input.
     pub position: Position,
     /// The longest distance that relative positions tell apart.
-    pub reach: usize,
+    pub max_distance: usize,
 }
 
 impl Default for MultiHeadConfig {
@@ -50,7 +50,7 @@ impl Default for MultiHeadConfig {
             bias: true,
             dropout: 0.0,
             position: Position::None,
-            reach: 32,
+            max_distance: 32,
         }
     }
 }
@@ -97,8 +97,8 @@ impl MultiHeadConfig {
             width / heads
         );
         ensure!(
-            self.position != Position::Relative || self.reach > 0,
-            "relative positions with a reach of 0"
+            self.position != Position::Relative || self.max_distance > 0,
+            "relative positions with a max_distance of 0"
         );
         Ok(())
     }
@@ -169,7 +169,9 @@ impl MultiHeadAttention {
             .then(|| parameters.parameter("in_proj_bias", &[width + 2 * inner], Init::Zeros))
             .transpose()?;
         let relative = (config.position == Position::Relative)
-            .then(|| parameters.parameter("relative", &[heads, 2 * config.reach + 1], Init::Zeros))
+            .then(|| {
+                parameters.parameter("relative", &[heads, 2 * config.max_distance + 1], Init::Zeros)
+            })
             .transpose()?;
         Ok(Self {
             config: config.clone(),

@@ -35,7 +35,7 @@ pub struct BlockConfig {
     /// Positions within attention; see [`MultiHeadConfig`].
     pub position: Position,
     /// The longest distance that relative positions tell apart.
-    pub reach: usize,
+    pub max_distance: usize,
 }
 
 impl Default for BlockConfig {
@@ -49,7 +49,7 @@ impl Default for BlockConfig {
             dropout: 0.1,
             norm_first: true,
             position: Position::None,
-            reach: 32,
+            max_distance: 32,
         }
     }
 }
@@ -62,7 +62,7 @@ impl BlockConfig {
             key_heads: self.key_heads,
             dropout: self.dropout,
             position,
-            reach: self.reach,
+            max_distance: self.max_distance,
             ..MultiHeadConfig::default()
         }
     }

@@ -64,7 +64,7 @@ impl MechanismConfig {
 /// let attended = additive.attend(&q, &memory, &memory, &Mask::none(), Mode::Infer, true)?;
 /// assert_eq!(attended.out.shape(), [2, 3, 10]);
 /// assert_eq!(attended.weights.unwrap().shape(), [2, 3, 7]);
-/// assert_eq!(parameters.count(), 16 * (1 + 6 + 10));
+/// assert_eq!(parameters.numel(), 16 * (1 + 6 + 10));
 /// # Ok::<(), regard::Error>(())
 /// ```
 #[derive(Clone, Debug)]

@@ -211,7 +211,7 @@ impl<'a> Set<'a> {
         if self.full {
             return Ok(self.x.clone());
         }
-        self.present()?.choose(self.x, &Tensor::full(&[], x, self.x.dtype())?)
+        self.present()?.where_(self.x, &Tensor::full(&[], x, self.x.dtype())?)
     }
 
     /// The vectors, with zeros in place of padding.
@@ -243,7 +243,7 @@ impl<'a> Set<'a> {
             return Ok((Tensor::zeros(&[s[0], s[2]], self.x.dtype())?, winner));
         }
         let (largest, winner) = self.filled(f64::NEG_INFINITY)?.max(1)?;
-        let largest = self.any()?.choose(&largest, &Tensor::zeros(&[], self.x.dtype())?)?;
+        let largest = self.any()?.where_(&largest, &Tensor::zeros(&[], self.x.dtype())?)?;
         Ok((largest, winner))
     }
 
@@ -269,6 +269,6 @@ impl<'a> Set<'a> {
         let rows = self.lengths.iter().enumerate().map(row).collect::<Vec<_>>();
         let index = Tensor::from_vec(rows, &[s[0]])?;
         let last = self.x.reshape(&[s[0] * s[1], s[2]])?.rows(&index)?;
-        self.any()?.choose(&last, &Tensor::zeros(&[], last.dtype())?)
+        self.any()?.where_(&last, &Tensor::zeros(&[], last.dtype())?)
     }
 }

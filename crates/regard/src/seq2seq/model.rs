@@ -332,7 +332,7 @@ impl Seq2Seq {
                 let there: Vec<bool> =
                     targets.to_vec::<i64>()?.iter().map(|&x| x != NOTHING).collect();
                 let there = Tensor::from_bools(&there, targets.shape())?;
-                Some(there.choose(&log_prob, &Tensor::zeros(&[], log_prob.dtype())?)?)
+                Some(there.where_(&log_prob, &Tensor::zeros(&[], log_prob.dtype())?)?)
             }
             None => None,
         };

@@ -84,7 +84,7 @@ impl Taught {
     }
 
     fn rows(&self) -> Result<(Tensor, Tensor)> {
-        let places = self.targets.count();
+        let places = self.targets.numel();
         let logits = self.logits.reshape(&[places, self.logits.size(2)?])?;
         Ok((logits, self.targets.reshape(&[places])?))
     }

@@ -36,7 +36,7 @@ pub struct TransformerConfig {
     /// The longest sequence that learned positions serve.
     pub longest: usize,
     /// The longest distance that relative positions tell apart.
-    pub reach: usize,
+    pub max_distance: usize,
     /// Truncated self-attention: how far a vector sees to each side; all there is where none is
     /// given. For an encoder.
     pub window: Option<usize>,
@@ -56,7 +56,7 @@ impl Default for TransformerConfig {
             norm_first: block.norm_first,
             position: Position::Sinusoidal,
             longest: 512,
-            reach: block.reach,
+            max_distance: block.max_distance,
             window: None,
         }
     }
@@ -85,7 +85,7 @@ impl TransformerConfig {
             dropout: self.dropout,
             norm_first: self.norm_first,
             position: self.position,
-            reach: self.reach,
+            max_distance: self.max_distance,
         }
     }
 

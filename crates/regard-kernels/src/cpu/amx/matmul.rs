@@ -1,7 +1,7 @@
 //! Products of whole matrices.
 
 use super::operand::{Operand, pack};
-use super::square::{Corner, Square, has_nan, multiply, plainly, write};
+use super::square::{Corner, Square, has_nan, multiply, scalar_fallback, write};
 use super::{SIDE, Tiles};
 use crate::cpu::scratch::{self, Large};
 use crate::cpu::shared::Shared;
@@ -215,11 +215,11 @@ impl Block<'_> {
                         rows: left.lines,
                         columns: right.lines,
                     };
-                    corner.ask();
+                    corner.prefetch();
                     let from = [&lines[a.slab(i, 0)..], &self.packed[self.b.slab(j, 0)..]];
                     multiply(&tiles, a.slabs(), from.map(<[f32]>::as_ptr), &mut square);
                     if has_nan(&square) {
-                        plainly(&left, &right, &mut square);
+                        scalar_fallback(&left, &right, &mut square);
                     }
                     write(&square, corner, base(self.p, self.depth[0], column));
                 }

@@ -1,7 +1,7 @@
 //! Operands, split and packed into panels.
 
 use super::{SIDE, SLAB, TILE};
-use crate::cpu::simd::ask;
+use crate::cpu::simd::prefetch;
 use std::arch::x86_64::*;
 
 /// An operand as it lies: lines (rows of A, columns of B) of some depth, one of the two strides 1.
@@ -129,8 +129,8 @@ unsafe fn pack_along(x: &Operand, panel: usize, slab: usize, to: *mut f32) {
             let masks =
                 if there { [places(depth), places(depth.saturating_sub(16))] } else { [0; 2] };
             let at = x.from.wrapping_add((panel * SIDE + line) * x.line + slab * SIDE);
-            ask(at.wrapping_add(SIDE));
-            ask(at.wrapping_add(SIDE + 16));
+            prefetch(at.wrapping_add(SIDE));
+            prefetch(at.wrapping_add(SIDE + 16));
             let left = split(_mm512_maskz_loadu_ps(masks[0], at));
             let right = split(_mm512_maskz_loadu_ps(masks[1], at.wrapping_add(16)));
             for part in 0..3 {
@@ -152,8 +152,8 @@ unsafe fn pack_across(x: &Operand, slab: usize, to: *mut f32) {
             let at = x.from.wrapping_add((slab * SIDE + 2 * pair) * x.step);
             for sixteen in 0..2 * x.panels() {
                 let later = at.wrapping_add(AHEAD * x.step + sixteen * 16);
-                ask(later);
-                ask(later.wrapping_add(x.step));
+                prefetch(later);
+                prefetch(later.wrapping_add(x.step));
                 let mask = places(x.lines.saturating_sub(sixteen * 16));
                 let left = if 2 * pair < depth { mask } else { 0 };
                 let right = if 2 * pair + 1 < depth { mask } else { 0 };

@@ -95,12 +95,12 @@ pub(super) struct Corner {
 }
 
 impl Corner {
-    /// Asks for its places while the square is being computed: they are rarely in a cache.
-    pub(super) fn ask(&self) {
+    /// Prefetches its places while the square is being computed: they are rarely in a cache.
+    pub(super) fn prefetch(&self) {
         for r in 0..self.rows {
             for from in (0..self.columns).step_by(16) {
                 let at = self.to.wrapping_add(r * self.row + from);
-                // SAFETY: asking changes nothing, and every machine with the unit can.
+                // SAFETY: a prefetch changes nothing, and every machine with the unit can.
                 unsafe { asm!("prefetchw [{}]", in(reg) at, options(nostack, preserves_flags)) };
             }
         }
@@ -146,7 +146,7 @@ pub(super) fn has_nan(square: &Square) -> bool {
 }
 
 /// The square of some rows of A and columns of B by plain loops.
-pub(super) unsafe fn plainly(a: &Operand, b: &Operand, square: &mut Square) {
+pub(super) unsafe fn scalar_fallback(a: &Operand, b: &Operand, square: &mut Square) {
     for i in 0..a.lines {
         for j in 0..b.lines {
             // SAFETY: the operands have these lines, of this depth.

@@ -297,11 +297,11 @@ pub(crate) trait Simd: Copy {
     }
 }
 
-/// Asks for a cache line that will be needed soon.
+/// Prefetches a cache line.
 #[inline(always)]
-pub(crate) fn ask<T>(at: *const T) {
+pub(crate) fn prefetch<T>(at: *const T) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: asking touches nothing, wherever it is.
+    // SAFETY: a prefetch touches nothing, wherever it is.
     unsafe {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         _mm_prefetch::<_MM_HINT_T0>(at.cast());
@@ -310,12 +310,12 @@ pub(crate) fn ask<T>(at: *const T) {
     let _ = at;
 }
 
-/// Asks for all lines of a row of `n` numbers.
+/// Prefetches all lines of a row of `n` numbers.
 #[inline(always)]
-pub(crate) fn ask_row<T>(row: *const T, n: usize) {
+pub(crate) fn prefetch_row<T>(row: *const T, n: usize) {
     let mut at = 0;
     while at < n {
-        ask(row.wrapping_add(at));
+        prefetch(row.wrapping_add(at));
         at += 64 / size_of::<T>();
     }
 }

@@ -35,11 +35,11 @@ impl Limits {
 }
 
 /// What is left of the limits.
-pub(crate) struct Room {
+pub(crate) struct Budget {
     left: Limits,
 }
 
-impl Room {
+impl Budget {
     pub(crate) fn within(limits: Limits) -> Self {
         Self { left: limits }
     }

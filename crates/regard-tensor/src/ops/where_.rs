@@ -11,37 +11,37 @@ impl Tensor {
     /// ```
     /// use regard_tensor::Tensor;
     /// let mask = Tensor::from_bools(&[true, false], &[2])?;
-    /// let x = mask.choose(&Tensor::scalar(1f32)?, &Tensor::scalar(-1f32)?)?;
+    /// let x = mask.where_(&Tensor::scalar(1f32)?, &Tensor::scalar(-1f32)?)?;
     /// assert_eq!(x.to_vec::<f32>()?, [1.0, -1.0]);
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
-    pub fn choose(&self, yes: &Tensor, no: &Tensor) -> Result<Tensor> {
+    pub fn where_(&self, yes: &Tensor, no: &Tensor) -> Result<Tensor> {
         ensure!(
             self.dtype() == DType::Bool && yes.dtype() == no.dtype(),
-            "choose: wants truths and two tensors of one type, was given {}, {} and {}",
+            "where: wants truths and two tensors of one type, was given {}, {} and {}",
             self.dtype(),
             yes.dtype(),
             no.dtype()
         );
-        let shape = broadcast("choose", self.dims(), &broadcast("choose", yes.dims(), no.dims())?)?;
+        let shape = broadcast("where", self.dims(), &broadcast("where", yes.dims(), no.dims())?)?;
         let wide = |x: &Tensor| x.detach().broadcast_to(&shape);
         let (mask, a, b) = (wide(self)?, wide(yes)?, wide(no)?);
-        let out = floats!(yes.dtype(), "choose", T => {
-            let m = (mask.data::<u8>("choose")?, &mask.layout);
-            let a = (a.data::<T>("choose")?, &a.layout);
-            let b = (b.data::<T>("choose")?, &b.layout);
+        let out = floats!(yes.dtype(), "where", T => {
+            let m = (mask.data::<u8>("where")?, &mask.layout);
+            let a = (a.data::<T>("where")?, &a.layout);
+            let b = (b.data::<T>("where")?, &b.layout);
             Tensor::build(&shape, |to: &mut [T]| {
                 zip3(&shape, m, a, b, to, |m, a, b| if m != 0 { a } else { b });
             })
         })?;
         let (sa, sb) = (*yes.dims(), *no.dims());
-        Ok(out.record("choose", &[yes, no], move |g, to| {
+        Ok(out.record("where", &[yes, no], move |g, to| {
             let nothing = Tensor::zeros(&[], g.dtype())?;
             if to.want(0) {
-                to.add(0, mask.choose(&g, &nothing)?.sum_to(&sa)?)?;
+                to.add(0, mask.where_(&g, &nothing)?.sum_to(&sa)?)?;
             }
             if to.want(1) {
-                to.add(1, mask.choose(&nothing, &g)?.sum_to(&sb)?)?;
+                to.add(1, mask.where_(&nothing, &g)?.sum_to(&sb)?)?;
             }
             Ok(())
         }))
