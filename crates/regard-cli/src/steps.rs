@@ -2,12 +2,16 @@
 
 use crate::cases::Work;
 use anyhow::Result;
-use regard::{
-    BlockConfig, ContextConfig, CrossEntropy, DType, DecoderConfig, EncoderBlock, EncoderConfig,
-    Graph, GraphAttentionNetwork, GraphNetworkConfig, Linear, Mask, MechanismConfig, Mode,
-    Nonlinearity, Optimizer, Parameters, Random, RecurrentConfig, Rule, ScoreConfig, Sentences,
-    Seq2Seq, Seq2SeqConfig, Tensor,
+use regard::attention::{Mask, MechanismConfig, ScoreConfig};
+use regard::layers::{
+    BlockConfig, EncoderBlock, EncoderConfig, Graph, Linear, Nonlinearity, RecurrentConfig,
 };
+use regard::models::{
+    ContextConfig, DecoderConfig, GraphAttentionNetwork, GraphNetworkConfig, Sentences, Seq2Seq,
+    Seq2SeqConfig,
+};
+use regard::tensor::{CrossEntropy, Optimizer, Parameters, Random, Rule};
+use regard::{DType, Mode, Tensor};
 use regard_kernels::Cpu;
 use std::collections::BTreeSet;
 

@@ -2,7 +2,8 @@
 
 use crate::metric::Confusion;
 use crate::{Prediction, Report, Result, Scores};
-use regard::{CrossEntropy, Tensor};
+use regard::Tensor;
+use regard::tensor::CrossEntropy;
 
 /// What a model that chooses among C labels made of N examples.
 pub(crate) struct Guesses<'a> {

@@ -1,7 +1,7 @@
 //! The three parts of examples that come in one piece.
 
 use crate::{Error, Part, Result};
-use regard::Random;
+use regard::tensor::Random;
 
 /// Which of a training file's examples are kept from learning, where validation or test have no
 /// files of their own.

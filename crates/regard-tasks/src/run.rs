@@ -10,7 +10,7 @@
 //! | `best.safetensors`, `last.safetensors` | checkpoints: parameters, optimizer, random numbers |
 
 use crate::{Error, Model, Options, Result, Task, task_named};
-use regard::write_whole;
+use regard::tensor::write_whole;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 

@@ -1,12 +1,12 @@
 //! Measures by name, and the one that decides.
 
-use regard::Better;
+use regard::tensor::Better;
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// Measures by name; the first decides which epoch is the best.
 ///
 /// ```
-/// use regard::Better;
+/// use regard::tensor::Better;
 /// use regard_tasks::Scores;
 /// let scores = Scores::new("accuracy", 0.9, Better::Higher).with("loss", 0.3);
 /// assert_eq!(scores.first(), ("accuracy", 0.9));

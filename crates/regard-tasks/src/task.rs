@@ -5,7 +5,8 @@ use crate::{
     Classify, Error, GraphTask, ImageTask, Label, Options, Regress, Result, Scene, Scores,
     Translate,
 };
-use regard::{Parameters, Random, Tensor};
+use regard::Tensor;
+use regard::tensor::{Parameters, Random};
 use serde::Serialize;
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! Batches hold every example once, with little padding.
 #![allow(clippy::unwrap_used)] // a test that cannot go on says so by its panic
 
-use regard::Random;
+use regard::prelude::*;
 use regard_tasks::data::{BatchSize, batches};
 
 fn lengths(count: usize) -> Vec<usize> {

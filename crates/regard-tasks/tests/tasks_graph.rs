@@ -223,7 +223,7 @@ fn the_configuration_for_cora_is_read() {
     }
     let options = options.set(&folder_setting(&folder)).unwrap().set("epochs=4").unwrap();
     let mut learner = task_named("graph").unwrap().begin(&options).unwrap();
-    let random = regard::Random::new(1);
+    let random = regard::tensor::Random::new(1);
     let batches = learner.batches(10_000, &random).unwrap();
     assert_eq!((batches.len(), batches[0].len()), (1, 140));
     let loss = learner.loss(&batches[0], &random).unwrap().item().unwrap();

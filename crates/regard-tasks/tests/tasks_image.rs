@@ -233,7 +233,7 @@ fn the_configuration_for_fashion_mnist_is_read() {
         options.set(&setting(key, &folder.join(file))).unwrap()
     });
     let mut learner = task_named("image").unwrap().begin(&options).unwrap();
-    let random = regard::Random::new(1);
+    let random = regard::tensor::Random::new(1);
     let batches = learner.batches(16, &random).unwrap();
     assert_eq!(batches.concat().len(), 55_000);
     let loss = learner.loss(&batches[0], &random).unwrap().item().unwrap();

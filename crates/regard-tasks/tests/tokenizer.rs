@@ -31,7 +31,7 @@ fn json(tokenizer: &Tokenizer) -> String {
 
 /// Words and names that many pairs of equally many occurrences can be joined from.
 fn many_lines() -> Vec<String> {
-    let random = regard::Random::new(5);
+    let random = regard::tensor::Random::new(5);
     let word = || (0..1 + random.below(8)).map(|_| ["a", "b", "c", "ü", "狗"][random.below(5)]);
     let line = |_| (0..6).map(|_| word().collect::<String>()).collect::<Vec<_>>().join(" ");
     (0..300).map(line).collect()

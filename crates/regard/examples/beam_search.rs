@@ -3,11 +3,8 @@
 //!
 //!     cargo run --release -p regard --example beam_search
 
-use regard::{
-    ContextConfig, DType, DecoderConfig, EncoderConfig, Hypothesis, MechanismConfig, Mode,
-    Optimizer, Parameters, Random, RecurrentConfig, Result, Rule, ScoreConfig, SearchConfig,
-    Sentences, Seq2Seq, Seq2SeqConfig,
-};
+use regard::Result;
+use regard::prelude::*;
 
 /// Answers to one question and how many of ten people give each. The likeliest first word (3) does
 /// not begin the likeliest answer.

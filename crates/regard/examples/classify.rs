@@ -5,11 +5,8 @@
 //!
 //!     cargo run --release -p regard --example classify
 
-use regard::{
-    ClassifierConfig, ClassifierPooling, DType, EncoderConfig, Error, InputConfig, MechanismConfig,
-    Mode, Optimizer, Parameters, Random, Result, Rule, ScoreConfig, SequenceClassifier, Sequences,
-    Tensor,
-};
+use regard::prelude::*;
+use regard::{Error, Result};
 
 const CLASSES: usize = 4;
 const TOKENS: usize = 20;

@@ -3,10 +3,8 @@
 //!
 //!     cargo run -p regard --example graph
 
-use regard::{
-    CrossEntropy, DType, Graph, GraphAttentionNetwork, GraphLayer, GraphNetworkConfig, Mode,
-    Optimizer, Parameters, Random, Result, Rule, Tensor,
-};
+use regard::Result;
+use regard::prelude::*;
 
 fn main() -> Result<()> {
     // Ten members each; most friendships lie within a club.

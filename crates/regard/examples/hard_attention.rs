@@ -3,10 +3,8 @@
 //!
 //!     cargo run -p regard --example hard_attention
 
-use regard::{
-    DType, MechanismConfig, Mode, Optimizer, Parameters, Pooling, PoolingConfig, Random, Reinforce,
-    ReinforceConfig, Result, Rule, ScoreConfig, Tensor, Weighting,
-};
+use regard::Result;
+use regard::prelude::*;
 
 /// Six vectors; one of them carries a mark in its first number, and its second is the treasure.
 fn batch(random: &Random, size: usize) -> Result<Tensor> {

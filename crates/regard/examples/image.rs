@@ -3,10 +3,8 @@
 //!
 //!     cargo run --release -p regard --example image
 
-use regard::{
-    CrossEntropy, DType, ImagePooling, Mode, Optimizer, Parameters, Random, Result, Rule, Tensor,
-    VisionTransformer, VisionTransformerConfig,
-};
+use regard::Result;
+use regard::prelude::*;
 
 fn batch(random: &Random, size: usize, side: usize) -> Result<(Tensor, Tensor)> {
     let mut pixels = Vec::with_capacity(size * side * side);

@@ -3,10 +3,8 @@
 //!
 //!     cargo run -p regard --example kernel_regression
 
-use regard::{
-    DType, KernelRegression, KernelRegressionConfig, Optimizer, Parameters, Random, Result, Rule,
-    Tensor,
-};
+use regard::Result;
+use regard::prelude::*;
 
 fn curve(x: f64) -> f64 {
     2.0 * x.sin() + x.powf(0.8)

@@ -3,10 +3,8 @@
 //!
 //!     cargo run -p regard --example key_value
 
-use regard::{
-    DType, LearnedQueries, Mask, Mechanism, MechanismConfig, Mode, Parameters, Random, Result,
-    ScoreConfig, Tensor,
-};
+use regard::Result;
+use regard::prelude::*;
 
 fn main() -> Result<()> {
     // A dictionary: directions as keys, prices as values.

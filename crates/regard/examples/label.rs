@@ -5,10 +5,8 @@
 //!
 //!     cargo run --release -p regard --example label
 
-use regard::{
-    DType, EncoderConfig, InputConfig, LabelerConfig, Mode, Optimizer, Parameters, Position,
-    Random, RecurrentConfig, Result, Rule, SequenceLabeler, Sequences, Tensor, TransformerConfig,
-};
+use regard::Result;
+use regard::prelude::*;
 
 const TOKENS: usize = 10;
 

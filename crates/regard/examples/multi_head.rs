@@ -2,10 +2,8 @@
 //!
 //!     cargo run --release -p regard --example multi_head
 
-use regard::{
-    DType, KeyValueCache, Mask, Mode, MultiHeadAttention, MultiHeadConfig, Parameters, Random,
-    Result, without_gradients,
-};
+use regard::Result;
+use regard::prelude::*;
 use std::time::Instant;
 
 fn main() -> Result<()> {

@@ -3,9 +3,9 @@
 //!
 //!     cargo run -p regard --example own_score
 
-use regard::{
-    Attention, DType, OwnScore, Random, Real, Result, Score, Tensor, finite_difference_error,
-};
+use regard::Result;
+use regard::prelude::*;
+use regard::tensor::finite_difference_error;
 
 /// −rate · Σ |q − k|
 struct Manhattan;

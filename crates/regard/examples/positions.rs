@@ -3,10 +3,8 @@
 //!
 //!     cargo run -p regard --example positions
 
-use regard::{
-    DType, Mask, Mode, MultiHeadAttention, MultiHeadConfig, Parameters, Position, Random, Result,
-    Tensor, sinusoids,
-};
+use regard::Result;
+use regard::prelude::*;
 
 fn main() -> Result<()> {
     let words = Random::new(1).normal(&[1, 6, 16], 0.0, 1.0, DType::F64)?;

@@ -3,11 +3,8 @@
 //!
 //!     cargo run --release -p regard --example recurrent_translation
 
-use regard::{
-    ContextConfig, DType, DecoderConfig, EncoderConfig, MechanismConfig, Mode, Optimizer,
-    Parameters, Random, RecurrentConfig, Result, Rule, ScoreConfig, Sentences, Seq2Seq,
-    Seq2SeqConfig,
-};
+use regard::Result;
+use regard::prelude::*;
 
 /// Random sequences of the tokens 3 to 9, and the same backwards.
 fn batch(random: &Random, count: usize) -> Result<(Sentences, Sentences)> {

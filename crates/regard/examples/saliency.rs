@@ -3,7 +3,8 @@
 //!
 //!     cargo run -p regard --example saliency
 
-use regard::{DType, Mode, Parameters, Pooling, PoolingConfig, Result, Tensor};
+use regard::Result;
+use regard::prelude::*;
 
 fn main() -> Result<()> {
     // Frames of a sound: quiet, quiet, loud in one band, quiet, and padding.

@@ -2,10 +2,8 @@
 //!
 //!     cargo run -p regard --example scores
 
-use regard::{
-    BilinearScale, DType, Mask, Mechanism, MechanismConfig, Mode, Parameters, Random, Result,
-    ScoreConfig,
-};
+use regard::Result;
+use regard::prelude::*;
 
 fn main() -> Result<()> {
     let random = Random::new(7);

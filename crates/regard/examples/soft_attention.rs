@@ -2,7 +2,8 @@
 //!
 //!     cargo run -p regard --example soft_attention
 
-use regard::{Attention, Mask, Result, Score, Tensor};
+use regard::Result;
+use regard::prelude::*;
 
 fn main() -> Result<()> {
     // Four things with two properties each, and a query that asks for the first property.

@@ -3,10 +3,8 @@
 //!
 //!     cargo run --release -p regard --example transformer_translation
 
-use regard::{
-    ContextConfig, DType, DecoderConfig, EncoderConfig, Error, Mode, Optimizer, Parameters, Random,
-    Result, Rule, SearchConfig, Sentences, Seq2Seq, Seq2SeqConfig, Tied, TransformerConfig,
-};
+use regard::prelude::*;
+use regard::{Error, Result};
 
 /// The target's words; the first three are padding, start and end.
 const WORDS: [&str; 13] = [

@@ -2,7 +2,8 @@
 //!
 //!     cargo run -p regard --example unnormalized
 
-use regard::{Attention, Normalizer, Result, Score, Tensor};
+use regard::Result;
+use regard::prelude::*;
 
 fn main() -> Result<()> {
     let q = Tensor::from_vec(vec![1.0], &[1, 1, 1])?;

@@ -2,10 +2,8 @@
 //!
 //!     cargo run --release -p regard --example windowed
 
-use regard::{
-    DType, Mask, Mode, Parameters, Random, Result, WindowedConfig, WindowedSelfAttention,
-    without_gradients,
-};
+use regard::Result;
+use regard::prelude::*;
 use std::time::Instant;
 
 fn main() -> Result<()> {

@@ -1,7 +1,11 @@
 //! Attention you can pick, train, run fast and look at.
 //!
+//! ```text
+//! weights = normalize( score(q, k) + bias, where mask )        output = weights · v
 //! ```
-//! use regard::{Attention, Mask, Random, Score, DType};
+//!
+//! ```
+//! use regard::prelude::*;
 //!
 //! let random = Random::new(1);
 //! let x = random.normal(&[2, 10, 16], 0.0, 1.0, DType::F32)?;
@@ -9,62 +13,35 @@
 //! assert_eq!(attention.forward(&x, &x, &x)?.shape(), [2, 10, 16]);
 //! # Ok::<(), regard::Error>(())
 //! ```
+//!
+//! | module | what is in it |
+//! |---|---|
+//! | [`attention`] | the operator on tensors: scores, masks, biases, normalizers; mechanisms with parameters; REINFORCE |
+//! | [`layers`] | multi-head attention, Transformer blocks, recurrent, convolutional and graph layers, pooling, positions |
+//! | [`models`] | sequence to sequence, labeler, classifier, Vision Transformer, graph network, kernel regression |
+//! | [`tensor`] | tensors with gradients, parameters, optimizers, random numbers, files |
+//! | [`prelude`] | all of it at once, for `use regard::prelude::*` |
+//!
+//! A module is a plain struct that takes its parameters by name from
+//! [`Parameters`](tensor::Parameters); a model is its configuration, which serde reads, and its
+//! parameters, which a safetensors file holds. Training is [`Mode::Train`], using is
+//! [`Mode::Infer`].
 
-mod attention;
-mod classifier;
-mod convolution;
-mod encoder;
-mod graph;
-mod image;
-mod kernel_regression;
-mod labeler;
-mod layer;
+pub mod attention;
+pub mod layers;
 mod length;
-mod mechanism;
 mod mode;
-mod pooling;
-mod recurrent;
-mod reinforce;
-mod seq2seq;
-mod sequence;
-mod transformer;
+pub mod models;
+pub mod prelude;
 
-pub use attention::{Attended, Attention, Bias, Mask, OwnScore, Score, Segments};
-pub use classifier::{Classified, ClassifierConfig, ClassifierPooling, SequenceClassifier};
-pub use convolution::{Convolution, ConvolutionConfig};
-pub use encoder::{Encoded, Encoder, EncoderConfig};
-pub use graph::{
-    Graph, GraphAttended, GraphAttention, GraphAttentionConfig, GraphAttentionNetwork, GraphLayer,
-    GraphMean, GraphNetworkConfig, GraphVersion, segment_softmax,
-};
-pub use image::{
-    ConvolutionalClassifier, ConvolutionalConfig, ImagePooling, VisionTransformer,
-    VisionTransformerConfig,
-};
-pub use kernel_regression::{KernelRegression, KernelRegressionConfig, Regressed};
-pub use labeler::{Labeled, LabelerConfig, SequenceLabeler};
-pub use layer::{
-    BlockConfig, DecoderBlock, DecoderCache, Embedding, EncoderBlock, FeedForward, KeyValueCache,
-    LayerNorm, Linear, MultiHeadAttention, MultiHeadConfig, Nonlinearity, Position, WindowedConfig,
-    WindowedSelfAttention, alibi_slopes, rotate, sinusoids,
-};
-pub use mechanism::{
-    BilinearScale, Keys, LearnedQueries, Mechanism, MechanismConfig, ScoreConfig, Weighting,
-};
 pub use mode::Mode;
-pub use pooling::{Gate, Pooled, Pooling, PoolingConfig};
-pub use recurrent::{Recurrent, RecurrentConfig, RecurrentOutput, RecurrentState, Unit};
-pub use regard_kernels::{Activation, Dropout, Edges, Normalizer, Real, Window};
-pub use regard_tensor::*;
-pub use reinforce::{Reinforce, ReinforceConfig, entropy};
-pub use seq2seq::{
-    ContextConfig, DecoderConfig, Hypothesis, SearchConfig, Sentences, Seq2Seq, Seq2SeqConfig,
-    Taught, Tied,
-};
-pub use sequence::{CharactersConfig, InputConfig, Sequences};
-pub use transformer::{
-    Decoded, TransformerCache, TransformerConfig, TransformerDecoder, TransformerEncoder,
-};
+pub use regard_tensor as tensor;
+pub use regard_tensor::{DType, Error, Result, Tensor};
+
+// Inside the crate every item goes by its own name: `crate::Linear`.
+use attention::*;
+use layers::*;
+use models::*;
 
 /// The README's snippet, compiled and run with the tests.
 #[cfg(doctest)]

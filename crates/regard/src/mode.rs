@@ -7,7 +7,7 @@ use regard_tensor::{Random, Result, Tensor};
 /// then by the given stream of random numbers.
 ///
 /// ```
-/// use regard::{DType, Mode, Random, Tensor};
+/// use regard::prelude::*;
 /// let x = Tensor::full(&[8], 1.0, DType::F32)?;
 /// assert_eq!(Mode::Infer.dropout(&x, 0.5)?.to_vec::<f32>()?, [1.0; 8]);
 /// let random = Random::new(1);
@@ -26,7 +26,7 @@ impl Mode<'_> {
     /// Whether it learns.
     ///
     /// ```
-    /// use regard::{Mode, Random};
+    /// use regard::prelude::*;
     /// assert!(Mode::Train(&Random::new(1)).is_training() && !Mode::Infer.is_training());
     /// ```
     pub fn is_training(&self) -> bool {
@@ -36,7 +36,7 @@ impl Mode<'_> {
     /// Dropout of attention's weights while it learns, none otherwise.
     ///
     /// ```
-    /// use regard::{Mode, Random};
+    /// use regard::prelude::*;
     /// assert!(Mode::Infer.weights_dropout(0.5).is_none());
     /// assert!(Mode::Train(&Random::new(1)).weights_dropout(0.5).is_some());
     /// ```
@@ -50,7 +50,7 @@ impl Mode<'_> {
     /// Dropout while it learns, the tensor itself otherwise.
     ///
     /// ```
-    /// use regard::{DType, Mode, Random, Tensor};
+    /// use regard::prelude::*;
     /// let x = Tensor::full(&[100], 1.0, DType::F32)?;
     /// let half = Mode::Train(&Random::new(1)).dropout(&x, 0.5)?.to_vec::<f32>()?;
     /// // what is kept makes up for what is left out

@@ -2,11 +2,7 @@
 //! configurations are refused.
 #![allow(clippy::unwrap_used)]
 
-use regard::{
-    ClassifierConfig, ClassifierPooling, ConvolutionConfig, DType, EncoderConfig, InputConfig,
-    MechanismConfig, Mode, Optimizer, Parameters, Random, RecurrentConfig, Rule, ScoreConfig,
-    SequenceClassifier, Sequences, Tensor, TransformerConfig, Weighting,
-};
+use regard::prelude::*;
 
 const TOKENS: usize = 30;
 const CLASSES: usize = 3;

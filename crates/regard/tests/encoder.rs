@@ -1,10 +1,7 @@
 //! Every encoder behind the one entrance.
 #![allow(clippy::unwrap_used)]
 
-use regard::{
-    ConvolutionConfig, DType, Encoder, EncoderConfig, Mode, Parameters, Position, Random,
-    RecurrentConfig, Tensor, TransformerConfig,
-};
+use regard::prelude::*;
 
 fn every_kind() -> Vec<EncoderConfig> {
     let both = RecurrentConfig { layers: 2, both_directions: true, ..RecurrentConfig::new(6) };

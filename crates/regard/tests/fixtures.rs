@@ -5,11 +5,8 @@
 mod known;
 
 use known::Case;
-use regard::{
-    Attention, Bias, BlockConfig, DType, DecoderBlock, EncoderBlock, Mask, Mechanism,
-    MechanismConfig, Mode, MultiHeadAttention, MultiHeadConfig, Nonlinearity, Parameters, Result,
-    Score, ScoreConfig, Tensor,
-};
+use regard::Result;
+use regard::prelude::*;
 
 /// PyTorch's masks of modules are true where a key may not be seen; ours where it may.
 fn turned(mask: &Tensor) -> Result<Tensor> {

@@ -1,11 +1,9 @@
 //! Graph attention: against torch_geometric's numbers, and what it promises beside them.
 #![allow(clippy::unwrap_used)]
 
-use regard::parameter_difference_error;
-use regard::{
-    DType, Graph, GraphAttention, GraphAttentionConfig, GraphMean, GraphVersion, Mode, Parameter,
-    Parameters, Random, Tensor, finite_difference_error, load,
-};
+use regard::prelude::*;
+use regard::tensor::parameter_difference_error;
+use regard::tensor::{finite_difference_error, load};
 use std::collections::BTreeMap;
 
 fn normal(seed: u64, shape: &[usize]) -> Tensor {

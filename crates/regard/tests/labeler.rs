@@ -1,11 +1,7 @@
 //! The labeler: every encoder learns, padding does not matter, bad configurations are refused.
 #![allow(clippy::unwrap_used)]
 
-use regard::{
-    CharactersConfig, ConvolutionConfig, DType, EncoderConfig, InputConfig, LabelerConfig, Mode,
-    Optimizer, Parameters, Random, RecurrentConfig, Rule, SequenceLabeler, Sequences, Tensor,
-    TransformerConfig,
-};
+use regard::prelude::*;
 
 const TOKENS: usize = 30;
 const LABELS: usize = 4;

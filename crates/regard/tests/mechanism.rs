@@ -2,11 +2,9 @@
 //! gradients against finite differences.
 #![allow(clippy::unwrap_used)]
 
-use regard::parameter_difference_error;
-use regard::{
-    BilinearScale, DType, LearnedQueries, Mask, Mechanism, MechanismConfig, Mode, Parameter,
-    Parameters, Random, ScoreConfig, Tensor, Weighting, finite_difference_error,
-};
+use regard::prelude::*;
+use regard::tensor::finite_difference_error;
+use regard::tensor::parameter_difference_error;
 use std::collections::BTreeMap;
 
 const SOFT: [Weighting; 5] = [

@@ -2,13 +2,10 @@
 //! configuration and its file, and refuses what cannot be built.
 #![allow(clippy::unwrap_used)]
 
-use regard::parameter_difference_error;
-use regard::{
-    ConvolutionalClassifier, ConvolutionalConfig, CrossEntropy, DType, Graph,
-    GraphAttentionNetwork, GraphLayer, GraphNetworkConfig, ImagePooling, KernelRegression,
-    KernelRegressionConfig, Mask, Mode, Optimizer, Parameters, Random, Result, Rule, Slide, Tensor,
-    VisionTransformer, VisionTransformerConfig, WindowedConfig, WindowedSelfAttention,
-};
+use regard::Result;
+use regard::prelude::*;
+use regard::tensor::Slide;
+use regard::tensor::parameter_difference_error;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 

@@ -1,10 +1,9 @@
 //! The operator on the tape: its gradients, and what it returns.
 #![allow(clippy::unwrap_used)]
 
-use regard::{
-    Activation, Attention, Bias, DType, Dropout, Edges, Mask, Normalizer, Random, Result, Score,
-    Tensor, finite_difference_error,
-};
+use regard::Result;
+use regard::prelude::*;
+use regard::tensor::finite_difference_error;
 use std::sync::Arc;
 
 fn normal(seed: u64, shape: &[usize]) -> Tensor {
@@ -113,7 +112,7 @@ fn masks_by_lengths_windows_segments_and_edges_reach_the_kernels() {
     };
     let edges = Arc::new(Edges::new(4, 4, &[(0, 1), (1, 1), (3, 0), (3, 2)]).unwrap());
     let dense = Tensor::from_bools(&[true, false, true, true], &[4]).unwrap();
-    let segments = regard::Segments { q: vec![0, 0, 1, 1], k: vec![0, 0, 1, 1] };
+    let segments = regard::attention::Segments { q: vec![0, 0, 1, 1], k: vec![0, 0, 1, 1] };
     assert_eq!(weights(Mask::causal()), [1, 0, 0, 0, 1, 1, 0, 0, 1, 1, 1, 0, 1, 1, 1, 1]);
     assert_eq!(weights(Mask::within(1)), [1, 1, 0, 0, 1, 1, 1, 0, 0, 1, 1, 1, 0, 0, 1, 1]);
     assert_eq!(weights(Mask::lengths(&[1])), [1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0]);

@@ -1,10 +1,8 @@
 //! Pooling: what each gives, its gradients, and that padding has no influence.
 #![allow(clippy::unwrap_used)]
 
-use regard::{
-    DType, MechanismConfig, Mode, Parameters, Pooling, PoolingConfig, Random, ScoreConfig, Tensor,
-    Weighting, finite_difference_error,
-};
+use regard::prelude::*;
+use regard::tensor::finite_difference_error;
 
 fn all() -> Vec<PoolingConfig> {
     let gaussian = ScoreConfig::Gaussian { inverse_width: 0.7, learned: true, per_feature: false };

@@ -1,10 +1,8 @@
 //! Recurrent networks against PyTorch's numbers, and against themselves without padding.
 #![allow(clippy::unwrap_used)]
 
-use regard::{
-    DType, Mode, Parameter, Parameters, Random, Recurrent, RecurrentConfig, RecurrentState, Tensor,
-    Unit, load,
-};
+use regard::prelude::*;
+use regard::tensor::load;
 use std::collections::BTreeMap;
 
 #[track_caller]

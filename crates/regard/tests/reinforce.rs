@@ -1,11 +1,8 @@
 //! Hard attention trained by its choices.
 #![allow(clippy::unwrap_used)]
 
-use regard::{
-    CrossEntropy, DType, Linear, Mask, Mechanism, MechanismConfig, Mode, Optimizer, Parameter,
-    Parameters, Pooling, PoolingConfig, Random, Reinforce, ReinforceConfig, Rule, ScoreConfig,
-    Tensor, Weighting, entropy, finite_difference_error, load, save,
-};
+use regard::prelude::*;
+use regard::tensor::{finite_difference_error, load, save};
 use std::collections::BTreeMap;
 
 #[test]

@@ -1,10 +1,7 @@
 //! Why attention: one fixed vector holds less of a sequence the longer it is.
 #![allow(clippy::unwrap_used)]
 
-use regard::{
-    ContextConfig, DType, DecoderConfig, EncoderConfig, MechanismConfig, Mode, Optimizer,
-    Parameters, Random, RecurrentConfig, Rule, ScoreConfig, Sentences, Seq2Seq, Seq2SeqConfig,
-};
+use regard::prelude::*;
 
 const LENGTH: usize = 40;
 const SYMBOLS: usize = 6;

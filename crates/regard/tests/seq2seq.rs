@@ -1,11 +1,7 @@
 //! Any encoder with any context and any decoder: learning, searching, and being rebuilt.
 #![allow(clippy::unwrap_used)]
 
-use regard::{
-    ContextConfig, ConvolutionConfig, DType, DecoderConfig, EncoderConfig, MechanismConfig, Mode,
-    Optimizer, Parameters, Position, Random, RecurrentConfig, Rule, ScoreConfig, SearchConfig,
-    Sentences, Seq2Seq, Seq2SeqConfig, Taught, Tied, TransformerConfig, Weighting,
-};
+use regard::prelude::*;
 
 fn transformer(layers: usize) -> TransformerConfig {
     TransformerConfig { dropout: 0.0, ..TransformerConfig::new(16, 2, layers) }
@@ -404,7 +400,7 @@ fn all_steps_together_have_the_gradients_of_each_step_alone() {
             let together = model.teach(&source, &target, mode).unwrap();
             // Own tokens at next to no probability: step by step, with the right ones.
             let alone = model.teach_sampled(&source, &target, 1e-300, mode).unwrap();
-            let gradients = |taught: Taught| taught.loss(0.1).unwrap().backward().unwrap();
+            let gradients = |taught: TeacherForced| taught.loss(0.1).unwrap().backward().unwrap();
             let (together, alone) = (gradients(together), gradients(alone));
             for parameter in parameters.all() {
                 let [a, b] = [&together, &alone]

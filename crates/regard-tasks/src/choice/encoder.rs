@@ -1,7 +1,7 @@
 //! The encoder, as plain options in `[model]`.
 
 use crate::{Error, Result};
-use regard::{
+use regard::layers::{
     ConvolutionConfig, EncoderConfig, Nonlinearity, Position, RecurrentConfig, TransformerConfig,
 };
 use serde::Deserialize;

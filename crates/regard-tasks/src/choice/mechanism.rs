@@ -1,6 +1,6 @@
 //! A mechanism of attention, as plain options in `[model]`.
 
-use regard::{BilinearScale, MechanismConfig, ScoreConfig, Weighting};
+use regard::attention::{BilinearScale, MechanismConfig, ScoreConfig, Weighting};
 use serde::Deserialize;
 
 /// Which score.

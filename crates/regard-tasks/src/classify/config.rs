@@ -6,7 +6,8 @@ use crate::options::Checked;
 use crate::parts::HeldOut;
 use crate::train::TrainingConfig;
 use crate::{Error, Part, Result};
-use regard::{ClassifierConfig, ClassifierPooling, InputConfig, Weighting};
+use regard::attention::Weighting;
+use regard::models::{ClassifierConfig, ClassifierPooling, InputConfig};
 use serde::Deserialize;
 use std::path::PathBuf;
 

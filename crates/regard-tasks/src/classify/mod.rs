@@ -14,7 +14,9 @@ use crate::{
 use config::{Config, Kind, Source};
 use data::read;
 use model::{Batch, Classifier, Knowledge, Lesson, Read, Senses};
-use regard::{CrossEntropy, Mode, Random, Reinforce, ReinforceConfig, Tensor};
+use regard::attention::{Reinforce, ReinforceConfig};
+use regard::tensor::{CrossEntropy, Random};
+use regard::{Mode, Tensor};
 use std::collections::BTreeMap;
 
 /// Classifies sequences: texts, recordings, vectors, with any encoder and any pooling.

@@ -7,10 +7,9 @@ use crate::guesses::Guesses;
 use crate::parts::place;
 use crate::text::{Labels, PADDING, Tokenizer};
 use crate::{Error, Map, Maps, Model, Part, Prediction, Report, Result, Scene};
-use regard::{
-    DType, InputConfig, Mode, Parameters, Sentences, SequenceClassifier, Sequences, Tensor,
-    without_gradients,
-};
+use regard::models::{InputConfig, Sentences, SequenceClassifier, Sequences};
+use regard::tensor::{Parameters, without_gradients};
+use regard::{DType, Mode, Tensor};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 

@@ -1,7 +1,7 @@
 //! Examples of similar length together, so that little is filled up with padding.
 
 use crate::{Error, Result};
-use regard::Random;
+use regard::tensor::Random;
 use serde::{Deserialize, Serialize};
 
 /// From so many batches at a time the examples are sorted by length: more gives less padding, fewer
@@ -42,7 +42,7 @@ impl BatchSize {
 /// the order of their lengths. Refuses batches of nothing.
 ///
 /// ```
-/// use regard::Random;
+/// use regard::prelude::*;
 /// use regard_tasks::data::{BatchSize, batches};
 /// assert_eq!(batches(&[9, 1, 8, 2], BatchSize::Sequences(2), None)?, [[1, 3], [2, 0]]);
 /// let some = batches(&[9, 1, 8, 2], BatchSize::Tokens(18), Some(&Random::new(1)))?;

@@ -3,7 +3,7 @@
 use crate::options::Checked;
 use crate::train::TrainingConfig;
 use crate::{Error, Result};
-use regard::{GraphLayer, GraphNetworkConfig};
+use regard::models::{GraphLayer, GraphNetworkConfig};
 use serde::Deserialize;
 use std::path::PathBuf;
 

@@ -3,7 +3,7 @@
 use super::config::{Config, Data, Embedded};
 use crate::data::LabeledGraph;
 use crate::{Error, Part, Result, parts, toy};
-use regard::Random;
+use regard::tensor::Random;
 
 /// Classes of the embedded blocks, and how likely an edge is within one and between two.
 const BLOCKS: (usize, f64, f64) = (4, 0.05, 0.005);

@@ -12,7 +12,8 @@ use crate::{
 use config::Config;
 use data::{part, read};
 use model::{Classifier, Knowledge};
-use regard::{Mode, Random, Tensor};
+use regard::tensor::Random;
+use regard::{Mode, Tensor};
 
 /// Tells the classes of a graph's nodes: graph attention in both versions, or the mean of the
 /// neighbors.

@@ -8,10 +8,10 @@ use crate::options::Checked;
 use crate::{
     Error, GraphScene, Map, Model, Options, Part, Prediction, Report, Result, Scene, Scores,
 };
-use regard::{
-    Better, CrossEntropy, DType, Graph, GraphAttentionNetwork, GraphLayer, Mode, Parameters,
-    Tensor, without_gradients,
-};
+use regard::layers::Graph;
+use regard::models::{GraphAttentionNetwork, GraphLayer};
+use regard::tensor::{Better, CrossEntropy, Parameters, without_gradients};
+use regard::{DType, Mode, Tensor};
 use serde::{Deserialize, Serialize};
 
 /// How many neighbors a picture shows; more cannot be told apart.

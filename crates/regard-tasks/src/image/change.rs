@@ -1,6 +1,6 @@
 //! Changes that leave an image what it is, so that more is learned from it.
 
-use regard::Random;
+use regard::tensor::Random;
 
 /// Changes that leave an image what it is.
 #[derive(Clone, Copy, Debug)]

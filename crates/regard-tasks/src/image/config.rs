@@ -4,7 +4,7 @@ use crate::Result;
 use crate::options::Checked;
 use crate::parts::HeldOut;
 use crate::train::TrainingConfig;
-use regard::{ConvolutionalConfig, ImagePooling, VisionTransformerConfig};
+use regard::models::{ConvolutionalConfig, ImagePooling, VisionTransformerConfig};
 use serde::Deserialize;
 use std::path::PathBuf;
 

@@ -14,7 +14,8 @@ use crate::{
 use config::Config;
 use data::{read, source};
 use model::{Classifier, Knowledge};
-use regard::{Random, Tensor};
+use regard::Tensor;
+use regard::tensor::Random;
 
 /// Tells what images show: attention over patches or pixels, or convolutions.
 #[derive(Clone, Copy, Debug)]

@@ -9,10 +9,9 @@ use crate::options::Checked;
 use crate::parts::{self, place};
 use crate::text::Labels;
 use crate::{Error, ImageScene, Map, Model, Options, Part, Prediction, Report, Result, Scene};
-use regard::{
-    ConvolutionalClassifier, CrossEntropy, DType, ImagePooling, Mode, Parameters, Random, Tensor,
-    VisionTransformer, without_gradients,
-};
+use regard::models::{ConvolutionalClassifier, ImagePooling, VisionTransformer};
+use regard::tensor::{CrossEntropy, Parameters, Random, without_gradients};
+use regard::{DType, Mode, Tensor};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 

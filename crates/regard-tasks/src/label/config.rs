@@ -7,7 +7,8 @@ use crate::parts::HeldOut;
 use crate::text::{PADDING, TokenizerKind};
 use crate::train::TrainingConfig;
 use crate::{Error, Result};
-use regard::{CharactersConfig, InputConfig, LabelerConfig, Position};
+use regard::layers::Position;
+use regard::models::{CharactersConfig, InputConfig, LabelerConfig};
 use serde::Deserialize;
 use std::path::PathBuf;
 

@@ -14,7 +14,8 @@ use crate::{
 use config::Config;
 use data::{Sentences, read};
 use model::{Knowledge, Labeler, Read};
-use regard::{Mode, Random, Tensor};
+use regard::tensor::Random;
+use regard::{Mode, Tensor};
 
 /// Labels every word of a sentence: each alone, in a window, by a recurrent network, or by
 /// attention to all or some of the others.

@@ -6,7 +6,9 @@ use crate::data::{BatchSize, Tagged, batches};
 use crate::metric::Confusion;
 use crate::text::{Labels, PADDING, UNKNOWN, Vocabulary, split};
 use crate::{Error, Groups, Map, Maps, Model, Part, Prediction, Report, Result, Scene};
-use regard::{DType, Mode, Parameters, SequenceLabeler, Sequences, Tensor, without_gradients};
+use regard::models::{SequenceLabeler, Sequences};
+use regard::tensor::{Parameters, without_gradients};
+use regard::{DType, Mode, Tensor};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 

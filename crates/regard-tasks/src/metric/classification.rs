@@ -1,7 +1,7 @@
 //! How labels were told apart: counts of what was taken for what, and the scores that follow.
 
 use crate::{Error, Result, Scores};
-use regard::Better;
+use regard::tensor::Better;
 use serde::Serialize;
 
 /// How often each label was taken for each.

@@ -4,7 +4,7 @@ use crate::options::Checked;
 use crate::parts::HeldOut;
 use crate::train::TrainingConfig;
 use crate::{Error, Result};
-use regard::KernelRegressionConfig;
+use regard::models::KernelRegressionConfig;
 use serde::Deserialize;
 use std::path::PathBuf;
 

@@ -11,7 +11,8 @@ use crate::{
 use config::Config;
 use data::{Datum, read, same_columns};
 use model::{Knowledge, Regression, written};
-use regard::{Random, Tensor};
+use regard::Tensor;
+use regard::tensor::Random;
 
 /// Tells a number from numbers: kernel regression of fixed or learned width, or the mean of all.
 #[derive(Clone, Copy, Debug)]

@@ -6,7 +6,9 @@ use crate::metric::{mean_squared_error, r_squared};
 use crate::{
     CurveScene, Error, Map, Maps, Model, Part, Prediction, Report, Result, Scene, Scores, toy,
 };
-use regard::{Better, DType, KernelRegression, Parameters, Regressed, Tensor, without_gradients};
+use regard::models::{KernelRegression, Regressed};
+use regard::tensor::{Better, Parameters, without_gradients};
+use regard::{DType, Tensor};
 use serde::{Deserialize, Serialize};
 
 /// Points of a curve.

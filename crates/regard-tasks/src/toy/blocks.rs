@@ -3,7 +3,7 @@
 
 use super::{Graph, balanced, chance, normal};
 use crate::{Error, Result};
-use regard::Random;
+use regard::tensor::Random;
 
 /// How far the noise of a feature goes beyond what the class says.
 const NOISE: f64 = 1.5;

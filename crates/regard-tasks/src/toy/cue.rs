@@ -2,7 +2,7 @@
 
 use super::{balanced, distinct, pick};
 use crate::Result;
-use regard::Random;
+use regard::tensor::Random;
 
 /// A label and its cue words.
 const TOPICS: [(&str, [&str; 5]); 4] = [

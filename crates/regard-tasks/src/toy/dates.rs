@@ -2,7 +2,7 @@
 
 use super::distinct;
 use crate::Result;
-use regard::Random;
+use regard::tensor::Random;
 
 const MONTHS: [&str; 12] = [
     "January",

@@ -26,7 +26,8 @@ pub use tagged::tagged;
 pub use tones::{TONE_RATE, tones};
 
 use crate::{Error, Result};
-use regard::{DType, Random};
+use regard::DType;
+use regard::tensor::Random;
 use std::collections::HashSet;
 
 /// How many draws in a row may repeat what there is before a generator counts as exhausted.

@@ -8,7 +8,7 @@ mod noun_phrase;
 
 use super::distinct;
 use crate::Result;
-use regard::Random;
+use regard::tensor::Random;
 
 /// English, Chinese.
 type Pair = (String, String);

@@ -2,7 +2,7 @@
 
 use super::{balanced, normal};
 use crate::{Error, Result};
-use regard::Random;
+use regard::tensor::Random;
 
 const NAMES: [&str; 4] = ["circle", "square", "triangle", "cross"];
 const NOISE: f64 = 0.05;

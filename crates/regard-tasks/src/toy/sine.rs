@@ -2,7 +2,7 @@
 
 use super::normal;
 use crate::Result;
-use regard::Random;
+use regard::tensor::Random;
 
 /// x is within 0 and this.
 const WIDTH: f64 = 5.0;

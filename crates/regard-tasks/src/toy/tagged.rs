@@ -4,7 +4,7 @@
 
 use super::{distinct, pick};
 use crate::Result;
-use regard::Random;
+use regard::tensor::Random;
 
 /// What each symbol may become: words with tags, and symbols. Where sentences can begin with the
 /// same words, the rules are written side by side.

@@ -3,7 +3,7 @@
 
 use super::{balanced, normal};
 use crate::Result;
-use regard::Random;
+use regard::tensor::Random;
 use std::f64::consts::TAU;
 
 /// Samples in a second of [`tones`].

@@ -2,7 +2,8 @@
 //! Juditsky 1992).
 
 use crate::Result;
-use regard::{Parameter, Parameters, Tensor, without_gradients};
+use regard::Tensor;
+use regard::tensor::{Parameter, Parameters, without_gradients};
 use std::collections::BTreeMap;
 
 /// A running mean of the parameters.

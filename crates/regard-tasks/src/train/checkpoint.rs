@@ -1,7 +1,8 @@
 //! All of a run at one moment, in one file.
 
 use crate::{Error, Result};
-use regard::{Parameters, Tensor, load, save};
+use regard::Tensor;
+use regard::tensor::{Parameters, load, save};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -38,7 +39,7 @@ pub struct Place {
     /// Validations since the best.
     pub waited: usize,
     /// The state of a rate that follows a plateau.
-    pub plateau: Option<regard::Plateau>,
+    pub plateau: Option<regard::tensor::Plateau>,
 }
 
 impl Checkpoint {

@@ -1,7 +1,7 @@
 //! How a model is trained: the section `[training]` of every task's options.
 
 use crate::{Error, Options, Result};
-use regard::{Better, Decay, Plateau, Rule, Schedule};
+use regard::tensor::{Better, Decay, Plateau, Rule, Schedule};
 use serde::{Deserialize, Serialize};
 
 /// How a model is trained.

@@ -4,7 +4,7 @@ use super::average::Average;
 use super::{Checkpoint, Place, Plan, Progress, Record, TrainingConfig, Watch};
 use crate::picture::{self, Panel};
 use crate::{Error, Learner, Result, Run};
-use regard::{Gradients, Optimizer, Random};
+use regard::tensor::{Gradients, Optimizer, Random};
 use std::time::{Duration, Instant};
 
 /// How often the curves are drawn anew while a model learns: a picture may cost more than an epoch.

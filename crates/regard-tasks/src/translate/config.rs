@@ -6,7 +6,7 @@ use crate::options::Checked;
 use crate::parts::HeldOut;
 use crate::train::TrainingConfig;
 use crate::{Error, Result};
-use regard::{ContextConfig, DecoderConfig, SearchConfig, Seq2SeqConfig, Tied};
+use regard::models::{ContextConfig, DecoderConfig, SearchConfig, Seq2SeqConfig, Tied};
 use serde::Deserialize;
 use std::path::PathBuf;
 
@@ -139,7 +139,7 @@ impl Config {
             DecoderKind::Transformer => {
                 let window = None;
                 let transformer =
-                    regard::TransformerConfig { window, ..m.encoder.transformer(longest) };
+                    regard::layers::TransformerConfig { window, ..m.encoder.transformer(longest) };
                 DecoderConfig::Transformer(transformer)
             }
         };

@@ -13,7 +13,10 @@ use crate::{
 use config::Config;
 use data::{Pair, read};
 use model::{Knowledge, Translator};
-use regard::{Mode, Random, Reinforce, ReinforceConfig, Sentences, Tensor, Weighting};
+use regard::attention::{Reinforce, ReinforceConfig, Weighting};
+use regard::models::Sentences;
+use regard::tensor::Random;
+use regard::{Mode, Tensor};
 use std::collections::BTreeMap;
 
 /// Translates sentences: any encoder, any decoder, any attention between them.

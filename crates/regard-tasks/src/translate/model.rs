@@ -5,9 +5,9 @@ use super::data::{Pair, read};
 use crate::metric::{Bleu, chrf, perplexity};
 use crate::text::Tokenizer;
 use crate::{Error, Groups, Map, Maps, Model, Part, Prediction, Report, Result, Scene, Scores};
-use regard::{
-    Better, DType, Hypothesis, Parameters, Sentences, Seq2Seq, Tensor, without_gradients,
-};
+use regard::models::{Hypothesis, Sentences, Seq2Seq};
+use regard::tensor::{Better, Parameters, without_gradients};
+use regard::{DType, Tensor};
 use serde::{Deserialize, Serialize};
 
 /// What a translator knows of its data.

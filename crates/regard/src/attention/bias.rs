@@ -5,7 +5,7 @@ use regard_tensor::Tensor;
 /// What is added to the scores; the tensors may be learned.
 ///
 /// ```
-/// use regard::{Bias, DType, Tensor};
+/// use regard::prelude::*;
 /// let bias = Bias { key: Some(Tensor::zeros(&[2, 7], DType::F32)?), ..Bias::default() };
 /// # let _ = bias;
 /// # Ok::<(), regard::Error>(())

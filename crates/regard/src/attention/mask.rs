@@ -7,7 +7,7 @@ use std::sync::Arc;
 /// Which keys a query may attend to: all that are named here must allow a pair.
 ///
 /// ```
-/// use regard::{Mask, Window};
+/// use regard::prelude::*;
 /// let mask = Mask { causal: true, window: Some(Window { left: 4, right: 0 }), ..Mask::default() };
 /// # let _ = mask;
 /// ```
@@ -30,7 +30,7 @@ pub struct Mask {
 /// The segment (document) of every query and every key.
 ///
 /// ```
-/// use regard::{Attention, DType, Mask, Score, Segments, Tensor};
+/// use regard::prelude::*;
 /// let two = Segments { q: vec![0, 0, 1], k: vec![0, 0, 1] };
 /// let mask = Mask { segments: Some(two), ..Mask::default() };
 /// let x = Tensor::zeros(&[3, 1], DType::F32)?;
@@ -51,7 +51,7 @@ impl Mask {
     /// Everything is allowed.
     ///
     /// ```
-    /// use regard::{Attention, DType, Mask, Score, Tensor};
+    /// use regard::prelude::*;
     /// let x = Tensor::zeros(&[2, 1], DType::F32)?;
     /// let attention = Attention { mask: Mask::none(), ..Attention::new(Score::dot()) };
     /// let weights = attention.attend(&x, &x, &x, true)?.weights.unwrap().to_vec::<f32>()?;
@@ -65,7 +65,7 @@ impl Mask {
     /// No key behind the query's own position.
     ///
     /// ```
-    /// use regard::{Attention, DType, Mask, Score, Tensor};
+    /// use regard::prelude::*;
     /// let x = Tensor::zeros(&[2, 1], DType::F32)?;
     /// let attention = Attention { mask: Mask::causal(), ..Attention::new(Score::dot()) };
     /// let weights = attention.attend(&x, &x, &x, true)?.weights.unwrap().to_vec::<f32>()?;
@@ -79,7 +79,7 @@ impl Mask {
     /// Padding: how many keys of each batch item there are.
     ///
     /// ```
-    /// use regard::{Attention, DType, Mask, Score, Tensor};
+    /// use regard::prelude::*;
     /// let x = Tensor::zeros(&[2, 3, 1], DType::F32)?;
     /// let attention = Attention { mask: Mask::lengths(&[3, 1]), ..Attention::new(Score::dot()) };
     /// let weights = attention.attend(&x, &x, &x, true)?.weights.unwrap();
@@ -93,7 +93,7 @@ impl Mask {
     /// Truncated attention: keys at a distance of at most `reach`.
     ///
     /// ```
-    /// use regard::{Attention, DType, Mask, Score, Tensor};
+    /// use regard::prelude::*;
     /// let x = Tensor::zeros(&[4, 1], DType::F32)?;
     /// let attention = Attention { mask: Mask::within(1), ..Attention::new(Score::dot()) };
     /// let weights = attention.attend(&x, &x, &x, true)?.weights.unwrap().to_vec::<f32>()?;
@@ -107,7 +107,7 @@ impl Mask {
     /// The neighbors in a graph.
     ///
     /// ```
-    /// use regard::{Attention, DType, Edges, Mask, Score, Tensor};
+    /// use regard::prelude::*;
     /// // query 0 sees key 1, query 1 sees both
     /// let edges = Edges::new(2, 2, &[(0, 1), (1, 0), (1, 1)])?;
     /// let x = Tensor::zeros(&[2, 1], DType::F32)?;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// One attention mechanism: score, mask, bias, normalizer and dropout.
 ///
 /// ```
-/// use regard::{Attention, DType, Mask, Random, Score};
+/// use regard::prelude::*;
 /// let random = Random::new(1);
 /// let x = random.normal(&[2, 4, 10, 16], 0.0, 1.0, DType::F32)?;
 /// let attention = Attention { mask: Mask::causal(), ..Attention::new(Score::ScaledDot) };
@@ -39,7 +39,7 @@ pub struct Attention {
 /// What attention gives.
 ///
 /// ```
-/// use regard::{Attention, Normalizer, Score, Tensor};
+/// use regard::prelude::*;
 /// let x = Tensor::from_vec(vec![1f32, 0.0, 0.0, 1.0], &[2, 2])?;
 /// let hard = Attention { normalizer: Normalizer::Argmax, ..Attention::new(Score::dot()) };
 /// let attended = hard.attend(&x, &x, &x, false)?;
@@ -65,7 +65,7 @@ impl Attention {
     /// Softmax attention with a score and nothing else.
     ///
     /// ```
-    /// use regard::{Attention, DType, Random, Score};
+    /// use regard::prelude::*;
     /// let x = Random::new(1).normal(&[5, 8], 0.0, 1.0, DType::F64)?;
     /// let weights = Attention::new(Score::ScaledDot).attend(&x, &x, &x, true)?.weights.unwrap();
     /// assert!(weights.sum(1)?.to_vec::<f64>()?.iter().all(|sum| (sum - 1.0).abs() < 1e-9));
@@ -86,7 +86,7 @@ impl Attention {
     /// `[B, Hq, Nq, Dv]`. Without heads `[B, N, D]`, and without a batch `[N, D]`, do as well.
     ///
     /// ```
-    /// use regard::{Attention, DType, Score, Tensor};
+    /// use regard::prelude::*;
     /// let zeros = |shape: &[usize]| Tensor::zeros(shape, DType::F32);
     /// let (q, k, v) = (zeros(&[2, 5, 8])?, zeros(&[2, 7, 8])?, zeros(&[2, 7, 3])?);
     /// let attention = Attention::new(Score::ScaledDot);
@@ -103,7 +103,7 @@ impl Attention {
     /// hard attention.
     ///
     /// ```
-    /// use regard::{Attention, DType, Score, Tensor};
+    /// use regard::prelude::*;
     /// let (q, k) = (Tensor::zeros(&[2, 5, 8], DType::F32)?, Tensor::zeros(&[2, 7, 8], DType::F32)?);
     /// let attended = Attention::new(Score::ScaledDot).attend(&q, &k, &k, true)?;
     /// assert_eq!(attended.weights.unwrap().shape(), [2, 5, 7]);

@@ -5,7 +5,7 @@ use regard_kernels::Real;
 /// A score of one's own, forward and backward, in any precision.
 ///
 /// ```
-/// use regard::{Attention, OwnScore, Parameter, Real, Score, Tensor};
+/// use regard::prelude::*;
 ///
 /// /// −rate · Σ |q − k|
 /// struct Manhattan;

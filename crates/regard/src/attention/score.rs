@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// to one of these.
 ///
 /// ```
-/// use regard::{Attention, Score, Tensor};
+/// use regard::prelude::*;
 /// let x = Tensor::from_vec(vec![1.0, 3.0], &[2, 1])?;
 /// // where all scores are 0, attention is the mean
 /// let mean = Attention::new(Score::Dot { scale: 0.0 }).forward(&x, &x, &x)?;
@@ -47,7 +47,7 @@ impl Score {
     /// The plain dot product.
     ///
     /// ```
-    /// use regard::Score;
+    /// use regard::prelude::*;
     /// assert!(matches!(Score::dot(), Score::Dot { scale: 1.0 }));
     /// ```
     pub fn dot() -> Self {
@@ -57,7 +57,7 @@ impl Score {
     /// A score of one's own with its learned numbers `[P]` (which may be none).
     ///
     /// ```
-    /// use regard::{Attention, DType, OwnScore, Real, Score, Tensor};
+    /// use regard::prelude::*;
     /// /// The same for every pair, with nothing learned.
     /// struct Even;
     /// impl OwnScore for Even {

@@ -7,7 +7,7 @@ use super::lexicon::{
     STATES, TODAY, VERBS, Verb,
 };
 use super::noun_phrase::{Agreement, Person, Thing, adjective, spots};
-use regard::Random;
+use regard::tensor::Random;
 
 /// What is said of an event.
 #[derive(Clone, Copy, PartialEq)]

@@ -5,7 +5,7 @@ use super::lexicon::{
     ADJECTIVES, Adjective, GROUPS, Kind, NAMES, NOUNS, NUMBERS, Noun, OUTSIDE, PAST, PRONOUNS,
     RELATIONS, SOLD, SPOTS,
 };
-use regard::Random;
+use regard::tensor::Random;
 
 /// How a verb agrees with its subject.
 #[derive(Clone, Copy, PartialEq)]

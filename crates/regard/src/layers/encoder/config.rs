@@ -1,0 +1,32 @@
+//! Which encoder, and what it is made of.
+
+use crate::{ConvolutionConfig, RecurrentConfig, TransformerConfig};
+use serde::{Deserialize, Serialize};
+
+/// Which [`Encoder`](crate::Encoder), and what it is made of.
+///
+/// ```
+/// use regard::prelude::*;
+/// let config: EncoderConfig =
+///     serde_json::from_str(r#"{ "kind": "gru", "hidden": 32, "both_directions": true }"#).unwrap();
+/// let gru = RecurrentConfig { both_directions: true, ..RecurrentConfig::new(32) };
+/// assert_eq!(config, EncoderConfig::Gru(gru));
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum EncoderConfig {
+    /// None: each vector stays as it is.
+    None,
+    /// An RNN with tanh.
+    Rnn(RecurrentConfig),
+    /// An RNN with ReLU.
+    RnnRelu(RecurrentConfig),
+    /// A GRU.
+    Gru(RecurrentConfig),
+    /// An LSTM.
+    Lstm(RecurrentConfig),
+    /// A CNN.
+    Cnn(ConvolutionConfig),
+    /// A Transformer; with a window, truncated self-attention.
+    Transformer(TransformerConfig),
+}

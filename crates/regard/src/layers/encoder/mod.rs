@@ -1,0 +1,177 @@
+//! From vectors to vectors that know their neighbors: what every task stands on.
+
+mod config;
+
+pub use config::EncoderConfig;
+
+use crate::{Convolution, Mode, Recurrent, RecurrentState, TransformerEncoder, Unit, length};
+use regard_tensor::{Parameters, Result, Tensor, ensure};
+
+/// An encoder of any kind: vectors `[B, N, D]` and lengths give vectors `[B, N, width]` that know
+/// their neighbors, and one vector `[B, width]` for each sequence.
+///
+/// ```
+/// use regard::prelude::*;
+/// let gru = RecurrentConfig { both_directions: true, ..RecurrentConfig::new(16) };
+/// let encoder = Encoder::new(&Parameters::new(DType::F32, 1), &EncoderConfig::Gru(gru), 8)?;
+/// let x = Random::new(1).normal(&[2, 7, 8], 0.0, 1.0, DType::F32)?;
+/// let encoded = encoder.forward(&x, Some(&[7, 3]), Mode::Infer)?;
+/// assert_eq!(encoded.out.shape(), [2, 7, 32]);
+/// assert_eq!(encoded.summary.shape(), [2, 32]);
+/// # Ok::<(), regard::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Encoder {
+    kind: Kind,
+    input: usize,
+    width: usize,
+}
+
+#[derive(Clone, Debug)]
+enum Kind {
+    None,
+    Recurrent(Recurrent),
+    Convolution(Convolution),
+    Transformer(TransformerEncoder),
+}
+
+/// What an [`Encoder`] gives.
+///
+/// ```
+/// use regard::prelude::*;
+/// let encoder = Encoder::new(&Parameters::new(DType::F32, 1), &EncoderConfig::None, 1)?;
+/// let x = Tensor::from_vec(vec![1f32, 3.0, 9.0], &[1, 3, 1])?;
+/// let encoded = encoder.forward(&x, Some(&[2]), Mode::Infer)?;
+/// assert_eq!(encoded.out.to_vec::<f32>()?, [1.0, 3.0, 0.0]);
+/// assert_eq!(encoded.summary.to_vec::<f32>()?, [2.0]);
+/// assert!(encoded.state.is_none() && encoded.weights.is_empty());
+/// # Ok::<(), regard::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Encoded {
+    /// `[B, N, width]`; 0 past a sequence's length.
+    pub out: Tensor,
+    /// `[B, width]`: a recurrent network's last state, of both directions side by side where there
+    /// are two; the mean over the sequence for the other kinds.
+    pub summary: Tensor,
+    /// All last states of a recurrent network.
+    pub state: Option<RecurrentState>,
+    /// A Transformer's weights `[B, H, N, N]`, block by block, where they were asked for.
+    pub weights: Vec<Tensor>,
+}
+
+impl Encoder {
+    /// New, for vectors of width `input`; refuses what cannot be built, by name.
+    ///
+    /// ```
+    /// use regard::prelude::*;
+    /// let none = EncoderConfig::Gru(RecurrentConfig { layers: 0, ..RecurrentConfig::new(16) });
+    /// let error = Encoder::new(&Parameters::new(DType::F32, 1), &none, 8).unwrap_err();
+    /// assert_eq!(error.to_string(), "encoder: a recurrent network of 0 layers");
+    /// ```
+    pub fn new(parameters: &Parameters, config: &EncoderConfig, input: usize) -> Result<Self> {
+        ensure!(input > 0, "an encoder of vectors of width 0");
+        let recurrent = |unit, c| Ok(Kind::Recurrent(Recurrent::new(parameters, unit, c, input)?));
+        let kind = match config {
+            EncoderConfig::None => Ok(Kind::None),
+            EncoderConfig::Rnn(c) => recurrent(Unit::Rnn, c),
+            EncoderConfig::RnnRelu(c) => recurrent(Unit::RnnRelu, c),
+            EncoderConfig::Gru(c) => recurrent(Unit::Gru, c),
+            EncoderConfig::Lstm(c) => recurrent(Unit::Lstm, c),
+            EncoderConfig::Cnn(c) => Convolution::new(parameters, c, input).map(Kind::Convolution),
+            EncoderConfig::Transformer(c) => {
+                TransformerEncoder::new(parameters, c, input).map(Kind::Transformer)
+            }
+        };
+        let kind = kind.map_err(|error| error.within("encoder"))?;
+        let width = match &kind {
+            Kind::None => input,
+            Kind::Recurrent(network) => network.config().width(),
+            Kind::Convolution(network) => network.config().width,
+            Kind::Transformer(network) => network.config().width,
+        };
+        Ok(Self { kind, input, width })
+    }
+
+    /// Width of what it gives.
+    ///
+    /// ```
+    /// use regard::prelude::*;
+    /// let both = RecurrentConfig { both_directions: true, ..RecurrentConfig::new(16) };
+    /// let encoder = Encoder::new(&Parameters::new(DType::F32, 1), &EncoderConfig::Lstm(both), 8)?;
+    /// assert_eq!(encoder.width(), 32);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Vectors `[B, N, input]`, of these lengths (all of them N where none are given). A padded
+    /// batch gives the same numbers as each sequence alone.
+    ///
+    /// ```
+    /// use regard::prelude::*;
+    /// let gru = EncoderConfig::Gru(RecurrentConfig::new(16));
+    /// let encoder = Encoder::new(&Parameters::new(DType::F64, 1), &gru, 8)?;
+    /// let x = Random::new(1).normal(&[1, 7, 8], 0.0, 1.0, DType::F64)?;
+    /// let padded = encoder.forward(&x, Some(&[3]), Mode::Infer)?;
+    /// let alone = encoder.forward(&x.narrow(1, 0, 3)?, None, Mode::Infer)?;
+    /// assert!(padded.summary.squared_error(&alone.summary)?.item()? < 1e-20);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
+    pub fn forward(&self, x: &Tensor, lengths: Option<&[usize]>, mode: Mode) -> Result<Encoded> {
+        self.attend(x, lengths, mode, false)
+    }
+
+    /// As [`Encoder::forward`], with a Transformer's weights where they are asked for.
+    ///
+    /// ```
+    /// use regard::prelude::*;
+    /// let config = EncoderConfig::Transformer(TransformerConfig::new(16, 4, 2));
+    /// let encoder = Encoder::new(&Parameters::new(DType::F32, 1), &config, 8)?;
+    /// let x = Tensor::zeros(&[2, 7, 8], DType::F32)?;
+    /// let weights = encoder.attend(&x, None, Mode::Infer, true)?.weights;
+    /// assert_eq!((weights.len(), weights[1].shape()), (2, &[2, 4, 7, 7][..]));
+    /// # Ok::<(), regard::Error>(())
+    /// ```
+    pub fn attend(
+        &self,
+        x: &Tensor,
+        lengths: Option<&[usize]>,
+        mode: Mode,
+        weights: bool,
+    ) -> Result<Encoded> {
+        ensure!(
+            x.rank() == 3 && x.shape()[2] == self.input,
+            "encoder: vectors of shape {:?}; it wants [B, N, {}]",
+            x.shape(),
+            self.input
+        );
+        let (b, n) = (x.shape()[0], x.shape()[1]);
+        length::check("encoder", lengths, b, n)?;
+        let mut state = None;
+        let mut seen = Vec::new();
+        let out = match &self.kind {
+            Kind::None => length::without_padding(x, length::keep(lengths, n)?.as_ref())?,
+            Kind::Recurrent(network) => {
+                let output = network.forward(x, lengths, None, mode)?;
+                state = Some(output.state);
+                output.out
+            }
+            Kind::Convolution(network) => network.forward(x, lengths, mode)?,
+            Kind::Transformer(network) => {
+                let (out, weights) = network.attend(x, lengths, mode, weights)?;
+                seen = weights;
+                out
+            }
+        };
+        let summary = match (&state, &self.kind) {
+            (Some(state), Kind::Recurrent(network)) => {
+                let directions = network.config().directions();
+                Tensor::cat(&state.h[state.h.len() - directions..], 1)?
+            }
+            _ => length::mean(&out, lengths)?,
+        };
+        Ok(Encoded { out, summary, state, weights: seen })
+    }
+}

@@ -1,0 +1,322 @@
+//! Graph attention, in both of its versions.
+
+use super::graph::Joined;
+use super::{Graph, segment_softmax};
+use crate::{Attention, Linear, Mask, Mode, Score};
+use regard_kernels::Activation;
+use regard_tensor::{Init, Parameter, Parameters, Pointwise, Result, Tensor, ensure};
+use serde::{Deserialize, Serialize};
+
+/// Which graph attention.
+///
+/// ```
+/// use regard::prelude::*;
+/// let parameters = Parameters::new(DType::F32, 1);
+/// let config = GraphAttentionConfig { version: GraphVersion::V2, bias: false, ..Default::default() };
+/// GraphAttention::new(&parameters, &config)?;
+/// let names: Vec<_> = parameters.all().iter().map(|p| p.name().to_string()).collect();
+/// // two projections and one vector; version 1 has one projection and two vectors
+/// assert_eq!(names, ["att", "lin_l.weight", "lin_r.weight"]);
+/// # Ok::<(), regard::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum GraphVersion {
+    /// GAT: e_ij = leakyReLU(a_l · W h_i + a_r · W h_j) (Veličković and others 2018).
+    #[default]
+    V1,
+    /// GATv2: e_ij = a · leakyReLU(W_l h_i + W_r h_j) (Brody, Alon, Yahav 2022).
+    V2,
+}
+
+/// What a [`GraphAttention`] is made of.
+///
+/// ```
+/// use regard::prelude::*;
+/// let config: GraphAttentionConfig = serde_json::from_str(r#"{ "version": "v2" }"#).unwrap();
+/// assert_eq!((config.version, config.heads), (GraphVersion::V2, 8));
+/// let error = serde_json::from_str::<GraphAttentionConfig>(r#"{ "head": 2 }"#).unwrap_err();
+/// assert!(error.to_string().contains("unknown field `head`"));
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct GraphAttentionConfig {
+    /// Width of the nodes' features.
+    pub input: usize,
+    /// Width of each head.
+    pub output: usize,
+    /// Heads.
+    pub heads: usize,
+    /// Which graph attention.
+    pub version: GraphVersion,
+    /// Whether heads stand side by side (true) or their mean is taken.
+    pub concat: bool,
+    /// Whether each node also attends to itself.
+    pub self_loops: bool,
+    /// The slope of the leaky ReLU below 0.
+    pub negative_slope: f64,
+    /// Whether the output has a bias; in version 2, the two projections too.
+    pub bias: bool,
+    /// The share of weights left out while learning.
+    pub dropout: f64,
+    /// The share of input features left out while learning.
+    pub input_dropout: f64,
+}
+
+impl Default for GraphAttentionConfig {
+    fn default() -> Self {
+        Self {
+            input: 64,
+            output: 8,
+            heads: 8,
+            version: GraphVersion::V1,
+            concat: true,
+            self_loops: true,
+            negative_slope: 0.2,
+            bias: true,
+            dropout: 0.0,
+            input_dropout: 0.0,
+        }
+    }
+}
+
+impl GraphAttentionConfig {
+    /// Refuses what cannot be built, by name.
+    ///
+    /// ```
+    /// use regard::prelude::*;
+    /// let error = GraphAttentionConfig { heads: 0, ..Default::default() }.check().unwrap_err();
+    /// let said = "graph attention with an input width of 64, 0 heads and a head width of 8";
+    /// assert_eq!(error.to_string(), said);
+    /// ```
+    pub fn check(&self) -> Result<()> {
+        let Self { input, output, heads, .. } = *self;
+        ensure!(
+            input > 0 && output > 0 && heads > 0,
+            "graph attention with an input width of {input}, {heads} heads and a head width of {output}"
+        );
+        ensure!(self.negative_slope.is_finite(), "a negative slope of {}", self.negative_slope);
+        for (name, share) in [("dropout", self.dropout), ("input dropout", self.input_dropout)] {
+            ensure!((0.0..1.0).contains(&share), "a {name} of {share} is not within 0..1");
+        }
+        Ok(())
+    }
+
+    /// Width of what comes out.
+    ///
+    /// ```
+    /// use regard::prelude::*;
+    /// let config = GraphAttentionConfig { output: 4, heads: 3, ..Default::default() };
+    /// assert_eq!(config.width(), 12);
+    /// assert_eq!(GraphAttentionConfig { concat: false, ..config }.width(), 4);
+    /// ```
+    pub fn width(&self) -> usize {
+        if self.concat { self.heads * self.output } else { self.output }
+    }
+}
+
+/// Each node attends to the nodes that have an edge to it. Parameters have the names of
+/// torch_geometric's `GATConv` and `GATv2Conv`, so their weights load: there `lin_l` and `att_src`
+/// are of the node an edge comes from, `lin_r` and `att_dst` of the node it leads to.
+///
+/// ```
+/// use regard::prelude::*;
+/// let config = GraphAttentionConfig { input: 5, output: 4, heads: 2, ..Default::default() };
+/// let layer = GraphAttention::new(&Parameters::new(DType::F32, 1), &config)?;
+/// let graph = Graph::new(3, &[(0, 1), (1, 2)])?;
+/// let x = Random::new(1).normal(&[3, 5], 0.0, 1.0, DType::F32)?;
+/// let attended = layer.attend(&x, &graph, Mode::Infer, true)?;
+/// assert_eq!(attended.out.shape(), [3, 8]);
+/// // Two edges, then three self-loops, for each head.
+/// assert_eq!(attended.weights.unwrap().shape(), [5, 2]);
+/// # Ok::<(), regard::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct GraphAttention {
+    config: GraphAttentionConfig,
+    projection: Projection,
+    bias: Option<Parameter>,
+}
+
+#[derive(Clone, Debug)]
+enum Projection {
+    V1 { lin: Linear, att_src: Parameter, att_dst: Parameter },
+    V2 { lin_l: Linear, lin_r: Linear, att: Parameter },
+}
+
+/// What [`GraphAttention`] gives.
+///
+/// ```
+/// # use regard::prelude::*;
+/// # let config = GraphAttentionConfig { input: 5, output: 4, heads: 1, ..Default::default() };
+/// # let layer = GraphAttention::new(&Parameters::new(DType::F32, 1), &config)?;
+/// # let x = Random::new(1).normal(&[3, 5], 0.0, 1.0, DType::F32)?;
+/// let graph = Graph::new(3, &[(0, 1), (2, 1)])?;
+/// let weights = layer.attend(&x, &graph, Mode::Infer, true)?.weights.unwrap().to_vec::<f32>()?;
+/// // (0, 1), (2, 1), (0, 0), (1, 1), (2, 2): what leads to node 1 sums to 1
+/// assert!((weights[0] + weights[1] + weights[3] - 1.0).abs() < 1e-5);
+/// # Ok::<(), regard::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct GraphAttended {
+    /// `[N, width]`
+    pub out: Tensor,
+    /// `[E, H]` in the order of [`Graph::edges`], where they were asked for: before dropout, and
+    /// differentiable.
+    pub weights: Option<Tensor>,
+}
+
+/// Queries, keys and values of all heads, and what scores them.
+struct Heads {
+    /// `[N, H, 1]` or `[N, H, C]`
+    q: Tensor,
+    k: Tensor,
+    /// `[N, H, C]`
+    v: Tensor,
+    /// `[1]` or `[H, C]`
+    w: Tensor,
+}
+
+impl GraphAttention {
+    /// New, with Glorot's weights.
+    ///
+    /// ```
+    /// use regard::prelude::*;
+    /// let parameters = Parameters::new(DType::F32, 1);
+    /// let config = GraphAttentionConfig { input: 5, output: 4, heads: 2, ..Default::default() };
+    /// GraphAttention::new(&parameters, &config)?;
+    /// // a projection, a vector for each end of an edge, a bias
+    /// assert_eq!(parameters.numel(), 5 * 8 + 2 * 8 + 8);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
+    pub fn new(parameters: &Parameters, config: &GraphAttentionConfig) -> Result<Self> {
+        config.check()?;
+        let GraphAttentionConfig { input, output, heads, .. } = *config;
+        let inner = heads * output;
+        // Glorot's bound for `[1, H, C]`, as torch_geometric takes it: from the last two axes.
+        let bound = (6.0 / (heads + output) as f64).sqrt();
+        let vector =
+            |name: &str| parameters.parameter(name, &[1, heads, output], Init::Uniform(bound));
+        let linear = |name: &str, bias| Linear::new(&parameters.at(name), input, inner, bias);
+        let projection = match config.version {
+            GraphVersion::V1 => Projection::V1 {
+                lin: linear("lin", false)?,
+                att_src: vector("att_src")?,
+                att_dst: vector("att_dst")?,
+            },
+            GraphVersion::V2 => Projection::V2 {
+                lin_l: linear("lin_l", config.bias)?,
+                lin_r: linear("lin_r", config.bias)?,
+                att: vector("att")?,
+            },
+        };
+        let bias =
+            config.bias.then(|| parameters.parameter("bias", &[config.width()], Init::Zeros));
+        Ok(Self { config: config.clone(), projection, bias: bias.transpose()? })
+    }
+
+    /// How it was made.
+    ///
+    /// ```
+    /// # use regard::prelude::*;
+    /// # let config = GraphAttentionConfig { input: 5, output: 4, heads: 1, ..Default::default() };
+    /// # let layer = GraphAttention::new(&Parameters::new(DType::F32, 1), &config)?;
+    /// # let x = Random::new(1).normal(&[3, 5], 0.0, 1.0, DType::F32)?;
+    /// assert_eq!(layer.config(), &config);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
+    pub fn config(&self) -> &GraphAttentionConfig {
+        &self.config
+    }
+
+    /// x `[N, input]` → `[N, H · output]`, or `[N, output]` where the mean of the heads is taken.
+    ///
+    /// ```
+    /// # use regard::prelude::*;
+    /// # let config = GraphAttentionConfig { input: 5, output: 4, heads: 1, ..Default::default() };
+    /// # let layer = GraphAttention::new(&Parameters::new(DType::F32, 1), &config)?;
+    /// # let x = Random::new(1).normal(&[3, 5], 0.0, 1.0, DType::F32)?;
+    /// let graph = Graph::new(3, &[(0, 1), (1, 2)])?;
+    /// assert_eq!(layer.forward(&x, &graph, Mode::Infer)?.shape(), [3, 4]);
+    /// let error = layer.forward(&x.narrow(0, 0, 2)?, &graph, Mode::Infer).unwrap_err().to_string();
+    /// assert_eq!(error, "graph attention: x has shape [2, 5]; a graph of 3 nodes wants [3, 5]");
+    /// # Ok::<(), regard::Error>(())
+    /// ```
+    pub fn forward(&self, x: &Tensor, graph: &Graph, mode: Mode) -> Result<Tensor> {
+        Ok(self.attend(x, graph, mode, false)?.out)
+    }
+
+    /// As [`GraphAttention::forward`], with the weights of the edges where they are asked for.
+    ///
+    /// ```
+    /// # use regard::prelude::*;
+    /// # let config = GraphAttentionConfig { input: 5, output: 4, heads: 1, ..Default::default() };
+    /// # let layer = GraphAttention::new(&Parameters::new(DType::F32, 1), &config)?;
+    /// # let x = Random::new(1).normal(&[3, 5], 0.0, 1.0, DType::F32)?;
+    /// let graph = Graph::new(3, &[(0, 1), (1, 2)])?;
+    /// let attended = layer.attend(&x, &graph, Mode::Infer, true)?;
+    /// assert_eq!(attended.weights.unwrap().shape(), [graph.edges(true).len(), 1]);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
+    pub fn attend(
+        &self,
+        x: &Tensor,
+        graph: &Graph,
+        mode: Mode,
+        weights: bool,
+    ) -> Result<GraphAttended> {
+        let c = &self.config;
+        ensure!(
+            x.shape() == [graph.nodes(), c.input],
+            "graph attention: x has shape {:?}; a graph of {} nodes wants [{}, {}]",
+            x.shape(),
+            graph.nodes(),
+            graph.nodes(),
+            c.input
+        );
+        let joined = graph.joined(c.self_loops)?;
+        let heads = self.heads(&mode.dropout(x, c.input_dropout)?)?;
+        let activation = Activation::LeakyRelu { slope: c.negative_slope };
+        let attention = Attention {
+            mask: Mask::edges(joined.mask.clone()),
+            dropout: mode.weights_dropout(c.dropout),
+            ..Attention::new(Score::Additive { activation, w: heads.w.clone() })
+        };
+        // `[N, H, C]` seen as `[1, H, N, C]`: the kernels read and write it where it lies.
+        let batch = |x: &Tensor| x.transpose(0, 1)?.unsqueeze(0);
+        let out = attention.forward(&batch(&heads.q)?, &batch(&heads.k)?, &batch(&heads.v)?)?;
+        let out = out.squeeze(0)?.transpose(0, 1)?;
+        let out = if c.concat { out.reshape(&[graph.nodes(), c.width()])? } else { out.mean(1)? };
+        let out = match &self.bias {
+            Some(bias) => out.add(&bias.tensor())?,
+            None => out,
+        };
+        let weights = weights.then(|| self.weights(&heads, joined, graph.nodes())).transpose()?;
+        Ok(GraphAttended { out, weights })
+    }
+
+    fn heads(&self, x: &Tensor) -> Result<Heads> {
+        let GraphAttentionConfig { output, heads, .. } = self.config;
+        let split = |x: Tensor| x.reshape(&[x.shape()[0], heads, output]);
+        match &self.projection {
+            Projection::V1 { lin, att_src, att_dst } => {
+                let v = split(lin.forward(x)?)?;
+                let half = |a: &Parameter| v.mul(&a.tensor())?.sum(2)?.unsqueeze(2);
+                let w = Tensor::full(&[1], 1.0, v.dtype())?;
+                Ok(Heads { q: half(att_dst)?, k: half(att_src)?, v, w })
+            }
+            Projection::V2 { lin_l, lin_r, att } => {
+                let source = split(lin_l.forward(x)?)?;
+                let target = split(lin_r.forward(x)?)?;
+                Ok(Heads { q: target, k: source.clone(), v: source, w: att.tensor().squeeze(0)? })
+            }
+        }
+    }
+
+    /// The weights of the edges `[E, H]`.
+    fn weights(&self, heads: &Heads, joined: &Joined, nodes: usize) -> Result<Tensor> {
+        let sum = heads.q.rows(&joined.target)?.add(&heads.k.rows(&joined.source)?)?;
+        let bent = sum.activate(Pointwise::LeakyRelu(self.config.negative_slope))?;
+        segment_softmax(&bent.mul(&heads.w)?.sum(2)?, &joined.target, nodes)
+    }
+}

@@ -1,0 +1,71 @@
+//! The mean of the neighbors: what graph attention is compared with.
+
+use super::Graph;
+use crate::{Attention, Linear, Mask, Mode, Score};
+use regard_tensor::{Parameters, Result, Tensor, ensure};
+
+/// y_i = mean of W x_j over the nodes j with an edge to i, and i itself, plus a bias: a graph
+/// convolution, in which every neighbor weighs the same.
+///
+/// ```
+/// use regard::prelude::*;
+/// let layer = GraphMean::new(&Parameters::new(DType::F32, 1), 1, 1)?;
+/// layer.linear.weight.set(&Tensor::from_vec(vec![1f32], &[1, 1])?)?;
+/// let graph = Graph::new(3, &[(0, 1), (2, 1)])?;
+/// let x = Tensor::from_vec(vec![3f32, 6.0, 9.0], &[3, 1])?;
+/// assert_eq!(layer.forward(&x, &graph, regard::Mode::Infer)?.to_vec::<f32>()?, [3.0, 6.0, 9.0]);
+/// # Ok::<(), regard::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct GraphMean {
+    /// W `[output, input]` and the bias.
+    pub linear: Linear,
+    /// The share of input features left out while learning.
+    pub dropout: f64,
+}
+
+impl GraphMean {
+    /// New, with Glorot's weights and no dropout.
+    ///
+    /// ```
+    /// use regard::prelude::*;
+    /// let parameters = Parameters::new(DType::F32, 1);
+    /// let layer = GraphMean::new(&parameters, 5, 3)?;
+    /// assert_eq!((parameters.numel(), layer.dropout), (5 * 3 + 3, 0.0));
+    /// # Ok::<(), regard::Error>(())
+    /// ```
+    pub fn new(parameters: &Parameters, input: usize, output: usize) -> Result<Self> {
+        ensure!(
+            input > 0 && output > 0,
+            "a graph layer with an input width of {input} and an output width of {output}"
+        );
+        Ok(Self { linear: Linear::new(&parameters.at("lin"), input, output, true)?, dropout: 0.0 })
+    }
+
+    /// x `[N, input]` → `[N, output]`.
+    ///
+    /// ```
+    /// use regard::prelude::*;
+    /// let layer = GraphMean::new(&Parameters::new(DType::F64, 1), 1, 1)?;
+    /// layer.linear.weight.set(&Tensor::from_vec(vec![1.0], &[1, 1])?)?;
+    /// let x = Tensor::from_vec(vec![2.0, 4.0], &[2, 1])?;
+    /// let y = layer.forward(&x, &Graph::new(2, &[(0, 1)])?, Mode::Infer)?.to_vec::<f64>()?;
+    /// // node 0 has itself alone, node 1 both
+    /// assert!((y[0] - 2.0).abs() < 1e-9 && (y[1] - 3.0).abs() < 1e-9);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
+    pub fn forward(&self, x: &Tensor, graph: &Graph, mode: Mode) -> Result<Tensor> {
+        ensure!(
+            x.rank() == 2 && x.shape()[0] == graph.nodes(),
+            "graph mean: x has shape {:?}; a graph of {} nodes wants [{}, input]",
+            x.shape(),
+            graph.nodes(),
+            graph.nodes()
+        );
+        let v = self.linear.forward(&mode.dropout(x, self.dropout)?)?;
+        // Attention whose scores are all 0: its weights are 1 over the number of neighbors.
+        let nothing = Tensor::zeros(&[graph.nodes(), 1], v.dtype())?;
+        let mask = Mask::edges(graph.joined(true)?.mask.clone());
+        Attention { mask, ..Attention::new(Score::dot()) }.forward(&nothing, &nothing, &v)
+    }
+}

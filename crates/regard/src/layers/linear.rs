@@ -1,0 +1,75 @@
+//! x · Wᵀ + b.
+
+use super::Nonlinearity;
+use regard_tensor::{Init, Parameter, Parameters, Result, Tensor};
+
+/// x · Wᵀ + b: `[…, in]` → `[…, out]`.
+///
+/// ```
+/// use regard::prelude::*;
+/// let parameters = Parameters::new(DType::F32, 1);
+/// let linear = Linear::new(&parameters.at("first"), 3, 5, true)?;
+/// let y = linear.forward(&Tensor::zeros(&[2, 7, 3], DType::F32)?)?;
+/// assert_eq!(y.shape(), [2, 7, 5]);
+/// assert_eq!(parameters.all()[1].name(), "first.weight");
+/// # Ok::<(), regard::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Linear {
+    /// `[out, in]`
+    pub weight: Parameter,
+    /// `[out]`
+    pub bias: Option<Parameter>,
+}
+
+impl Linear {
+    /// New, with Glorot's weights and a bias of zeros.
+    ///
+    /// ```
+    /// use regard::prelude::*;
+    /// let parameters = Parameters::new(DType::F32, 1);
+    /// let linear = Linear::new(&parameters, 3, 5, false)?;
+    /// assert_eq!(linear.weight.tensor().shape(), [5, 3]);
+    /// assert!(linear.bias.is_none());
+    /// # Ok::<(), regard::Error>(())
+    /// ```
+    pub fn new(parameters: &Parameters, input: usize, output: usize, bias: bool) -> Result<Self> {
+        Ok(Self {
+            weight: parameters.parameter("weight", &[output, input], Init::Glorot)?,
+            bias: bias.then(|| parameters.parameter("bias", &[output], Init::Zeros)).transpose()?,
+        })
+    }
+
+    /// x · Wᵀ + b
+    ///
+    /// ```
+    /// use regard::prelude::*;
+    /// let linear = Linear::new(&Parameters::new(DType::F32, 1), 2, 1, true)?;
+    /// linear.weight.set(&Tensor::from_vec(vec![1f32, 2.0], &[1, 2])?)?;
+    /// linear.bias.as_ref().unwrap().set(&Tensor::from_vec(vec![100f32], &[1])?)?;
+    /// assert_eq!(linear.forward(&Tensor::from_vec(vec![3f32, 4.0], &[1, 2])?)?.item()?, 111.0);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
+    pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
+        let bias = self.bias.as_ref().map(Parameter::tensor);
+        x.linear(&self.weight.tensor(), bias.as_ref())
+    }
+
+    /// f(x · Wᵀ + b), bias and f in one pass.
+    ///
+    /// ```
+    /// use regard::prelude::*;
+    /// let linear = Linear::new(&Parameters::new(DType::F32, 1), 1, 2, true)?;
+    /// linear.weight.set(&Tensor::from_vec(vec![1f32, -1.0], &[2, 1])?)?;
+    /// let y = linear.activated(&Tensor::from_vec(vec![3f32], &[1, 1])?, Nonlinearity::Relu)?;
+    /// assert_eq!(y.to_vec::<f32>()?, [3.0, 0.0]);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
+    pub fn activated(&self, x: &Tensor, f: Nonlinearity) -> Result<Tensor> {
+        let y = x.linear(&self.weight.tensor(), None)?;
+        match &self.bias {
+            Some(bias) => y.activate_with(&bias.tensor(), f.pointwise()),
+            None => f.of(&y),
+        }
+    }
+}

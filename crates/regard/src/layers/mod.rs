@@ -1,0 +1,55 @@
+//! Layers: plain structs that take their parameters, by name, from [`Parameters`](crate::tensor::Parameters).
+//!
+//! | what | which |
+//! |---|---|
+//! | attention | [`MultiHeadAttention`], [`WindowedSelfAttention`], [`GraphAttention`] |
+//! | Transformer | [`EncoderBlock`], [`DecoderBlock`], [`TransformerEncoder`], [`TransformerDecoder`], [`KeyValueCache`] |
+//! | recurrent and convolutional | [`Recurrent`], [`Convolution`] |
+//! | any of these that reads a sequence | [`Encoder`] |
+//! | from a set to one vector | [`Pooling`], [`Gate`] |
+//! | positions | [`Position`], [`sinusoids`], [`rotate`], [`alibi_slopes`] |
+//! | plain | [`Linear`], [`Embedding`], [`LayerNorm`], [`FeedForward`] |
+
+mod block;
+mod convolution;
+mod embedding;
+mod encoder;
+mod feed_forward;
+mod graph;
+mod graph_attention;
+mod graph_mean;
+mod key_value_cache;
+mod layer_norm;
+mod linear;
+mod multi_head;
+mod nonlinearity;
+mod places;
+mod pooling;
+mod position;
+mod recurrent;
+mod segment_softmax;
+mod transformer;
+mod windowed;
+
+pub use block::{BlockConfig, DecoderBlock, DecoderCache, EncoderBlock};
+pub use convolution::{Convolution, ConvolutionConfig};
+pub use embedding::Embedding;
+pub use encoder::{Encoded, Encoder, EncoderConfig};
+pub use feed_forward::FeedForward;
+pub use graph::Graph;
+pub use graph_attention::{GraphAttended, GraphAttention, GraphAttentionConfig, GraphVersion};
+pub use graph_mean::GraphMean;
+pub use key_value_cache::KeyValueCache;
+pub use layer_norm::LayerNorm;
+pub use linear::Linear;
+pub use multi_head::{MultiHeadAttention, MultiHeadConfig};
+pub use nonlinearity::Nonlinearity;
+pub(crate) use places::Places;
+pub use pooling::{Gate, Pooled, Pooling, PoolingConfig};
+pub use position::{Position, alibi_slopes, rotate, sinusoids};
+pub use recurrent::{Recurrent, RecurrentConfig, RecurrentOutput, RecurrentState, Unit};
+pub use segment_softmax::segment_softmax;
+pub use transformer::{
+    Decoded, TransformerCache, TransformerConfig, TransformerDecoder, TransformerEncoder,
+};
+pub use windowed::{WindowedConfig, WindowedSelfAttention};

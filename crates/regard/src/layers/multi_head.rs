@@ -1,0 +1,401 @@
+//! Multi-head attention.
+
+use super::{KeyValueCache, Linear, Position, alibi_slopes, rotate};
+use crate::{Attended, Attention, Bias, Mask, Mode, Score};
+use regard_kernels::Normalizer;
+use regard_tensor::{Init, Parameter, Parameters, Result, Tensor, ensure};
+use serde::{Deserialize, Serialize};
+
+/// What a [`MultiHeadAttention`] is made of.
+///
+/// ```
+/// use regard::prelude::*;
+/// let config: MultiHeadConfig =
+///     serde_json::from_str(r#"{ "heads": 8, "key_heads": 2, "position": "rotary" }"#).unwrap();
+/// assert_eq!((config.key_heads, config.position), (Some(2), Position::Rotary));
+/// config.check()?;
+/// # Ok::<(), regard::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct MultiHeadConfig {
+    /// Width of the queries and of the output.
+    pub width: usize,
+    /// Query heads; they divide the width.
+    pub heads: usize,
+    /// Key and value heads, which divide the query heads; as many as these where none are given.
+    pub key_heads: Option<usize>,
+    /// Width of what keys are made of; the width where none is given.
+    pub key_width: Option<usize>,
+    /// Width of what values are made of; the width where none is given.
+    pub value_width: Option<usize>,
+    /// Whether the projections have biases.
+    pub bias: bool,
+    /// The share of weights left out while learning.
+    pub dropout: f64,
+    /// Rotary, ALiBi and relative positions act here; the others on the input.
+    pub position: Position,
+    /// The longest distance that relative positions tell apart.
+    pub max_distance: usize,
+}
+
+impl Default for MultiHeadConfig {
+    fn default() -> Self {
+        Self {
+            width: 64,
+            heads: 4,
+            key_heads: None,
+            key_width: None,
+            value_width: None,
+            bias: true,
+            dropout: 0.0,
+            position: Position::None,
+            max_distance: 32,
+        }
+    }
+}
+
+impl MultiHeadConfig {
+    /// Heads of a width, all else as usual.
+    ///
+    /// ```
+    /// use regard::prelude::*;
+    /// let config = MultiHeadConfig::new(32, 8);
+    /// assert_eq!(config, MultiHeadConfig { width: 32, heads: 8, ..Default::default() });
+    /// ```
+    pub fn new(width: usize, heads: usize) -> Self {
+        Self { width, heads, ..Self::default() }
+    }
+
+    /// Refuses what cannot be built, by name.
+    ///
+    /// ```
+    /// use regard::prelude::*;
+    /// let error = MultiHeadConfig { key_heads: Some(3), ..MultiHeadConfig::new(32, 4) }.check();
+    /// assert_eq!(error.unwrap_err().to_string(), "3 key heads do not divide 4 query heads");
+    /// ```
+    pub fn check(&self) -> Result<()> {
+        let (width, heads) = (self.width, self.heads);
+        ensure!(width > 0, "width is 0");
+        ensure!(
+            heads > 0 && width.is_multiple_of(heads),
+            "{heads} heads do not divide a width of {width}"
+        );
+        let key_heads = self.key_heads.unwrap_or(heads);
+        ensure!(
+            key_heads > 0 && heads.is_multiple_of(key_heads),
+            "{key_heads} key heads do not divide {heads} query heads"
+        );
+        ensure!(
+            (0.0..1.0).contains(&self.dropout),
+            "a dropout of {} is not within 0..1",
+            self.dropout
+        );
+        ensure!(
+            self.position != Position::Rotary || (width / heads).is_multiple_of(2),
+            "rotary positions turn pairs; a head width of {} is odd",
+            width / heads
+        );
+        ensure!(
+            self.position != Position::Relative || self.max_distance > 0,
+            "relative positions with a max_distance of 0"
+        );
+        Ok(())
+    }
+}
+
+/// H projections of q, k and v, attention in each, the outputs side by side and projected once
+/// more. Self-attention where q, k and v are the same, cross attention otherwise.
+///
+/// The parameters have the names of PyTorch's `nn.MultiheadAttention`, so its weights load.
+///
+/// ```
+/// use regard::prelude::*;
+/// let parameters = Parameters::new(DType::F32, 1);
+/// let attention = MultiHeadAttention::new(&parameters, &MultiHeadConfig::new(32, 4))?;
+/// let x = Random::new(1).normal(&[2, 5, 32], 0.0, 1.0, DType::F32)?;
+/// let y = attention.forward(&x, &x, &x, &Mask::causal(), Mode::Infer)?;
+/// assert_eq!(y.shape(), [2, 5, 32]);
+/// # Ok::<(), regard::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct MultiHeadAttention {
+    config: MultiHeadConfig,
+    /// The three projections in one where their inputs are equally wide, each on its own
+    /// otherwise.
+    projection: Projection,
+    bias: Option<Parameter>,
+    out: Linear,
+    relative: Option<Parameter>,
+    /// How scores become weights.
+    pub normalizer: Normalizer,
+}
+
+#[derive(Clone, Debug)]
+enum Projection {
+    Joint(Parameter),
+    Apart(Parameter, Parameter, Parameter),
+}
+
+impl MultiHeadAttention {
+    /// New, with Glorot's weights.
+    ///
+    /// ```
+    /// use regard::prelude::*;
+    /// let parameters = Parameters::new(DType::F32, 1);
+    /// MultiHeadAttention::new(&parameters, &MultiHeadConfig::new(32, 4))?;
+    /// // the projections of q, k and v in one
+    /// assert_eq!(parameters.tensors()["in_proj_weight"].shape(), [3 * 32, 32]);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
+    pub fn new(parameters: &Parameters, config: &MultiHeadConfig) -> Result<Self> {
+        config.check()?;
+        let MultiHeadConfig { width, heads, .. } = *config;
+        let inner = width / heads * config.key_heads.unwrap_or(heads);
+        let (kw, vw) = (config.key_width.unwrap_or(width), config.value_width.unwrap_or(width));
+        let new =
+            |name: &str, rows, columns| parameters.parameter(name, &[rows, columns], Init::Glorot);
+        let projection = if kw == width && vw == width {
+            Projection::Joint(new("in_proj_weight", width + 2 * inner, width)?)
+        } else {
+            Projection::Apart(
+                new("q_proj_weight", width, width)?,
+                new("k_proj_weight", inner, kw)?,
+                new("v_proj_weight", inner, vw)?,
+            )
+        };
+        let bias = config
+            .bias
+            .then(|| parameters.parameter("in_proj_bias", &[width + 2 * inner], Init::Zeros))
+            .transpose()?;
+        let relative = (config.position == Position::Relative)
+            .then(|| {
+                parameters.parameter("relative", &[heads, 2 * config.max_distance + 1], Init::Zeros)
+            })
+            .transpose()?;
+        Ok(Self {
+            config: config.clone(),
+            projection,
+            bias,
+            out: Linear::new(&parameters.at("out_proj"), width, width, config.bias)?,
+            relative,
+            normalizer: Normalizer::Softmax,
+        })
+    }
+
+    /// q `[B, Nq, width]`, k `[B, Nk, key width]`, v `[B, Nk, value width]` → `[B, Nq, width]`.
+    ///
+    /// ```
+    /// # use regard::prelude::*;
+    /// # let parameters = Parameters::new(DType::F64, 1);
+    /// # let attention = MultiHeadAttention::new(&parameters, &MultiHeadConfig::new(8, 2))?;
+    /// # let random = Random::new(1);
+    /// let x = random.normal(&[2, 3, 8], 0.0, 1.0, DType::F64)?;
+    /// let memory = random.normal(&[2, 5, 8], 0.0, 1.0, DType::F64)?;
+    /// let y = attention.forward(&x, &memory, &memory, &Mask::none(), Mode::Infer)?;
+    /// assert_eq!(y.shape(), [2, 3, 8]);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
+    pub fn forward(
+        &self,
+        q: &Tensor,
+        k: &Tensor,
+        v: &Tensor,
+        mask: &Mask,
+        mode: Mode,
+    ) -> Result<Tensor> {
+        Ok(self.attend(q, k, v, mask, mode, false)?.out)
+    }
+
+    /// As [`MultiHeadAttention::forward`], with the weights `[B, H, Nq, Nk]` where they are asked
+    /// for.
+    ///
+    /// ```
+    /// # use regard::prelude::*;
+    /// # let parameters = Parameters::new(DType::F64, 1);
+    /// # let attention = MultiHeadAttention::new(&parameters, &MultiHeadConfig::new(8, 2))?;
+    /// # let random = Random::new(1);
+    /// let x = random.normal(&[2, 3, 8], 0.0, 1.0, DType::F64)?;
+    /// let weights = attention.attend(&x, &x, &x, &Mask::causal(), Mode::Infer, true)?.weights.unwrap();
+    /// assert_eq!(weights.shape(), [2, 2, 3, 3]);
+    /// assert_eq!(weights.to_vec::<f64>()?[1..3], [0.0, 0.0]);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
+    pub fn attend(
+        &self,
+        q: &Tensor,
+        k: &Tensor,
+        v: &Tensor,
+        mask: &Mask,
+        mode: Mode,
+        weights: bool,
+    ) -> Result<Attended> {
+        let [q, k, v] = self.project(q, k, v)?;
+        let offset = k.shape()[2] as isize - q.shape()[2] as isize;
+        let rotary = self.config.position == Position::Rotary;
+        let (q, k) =
+            if rotary { (rotate(&q, offset.max(0) as usize)?, rotate(&k, 0)?) } else { (q, k) };
+        self.join(&q, &k, &v, mask, mode, weights)
+    }
+
+    /// Decoding: attends from new places to all there were before and to themselves, and keeps
+    /// their keys and values. x is `[B, N, width]`.
+    ///
+    /// ```
+    /// # use regard::prelude::*;
+    /// # let parameters = Parameters::new(DType::F64, 1);
+    /// # let attention = MultiHeadAttention::new(&parameters, &MultiHeadConfig::new(8, 2))?;
+    /// # let random = Random::new(1);
+    /// let x = random.normal(&[1, 2, 8], 0.0, 1.0, DType::F64)?;
+    /// let mut cache = KeyValueCache::default();
+    /// attention.extend(&x.narrow(1, 0, 1)?, &mut cache, &Mask::causal(), false)?;
+    /// let second = attention.extend(&x.narrow(1, 1, 1)?, &mut cache, &Mask::causal(), false)?.out;
+    /// let whole = attention.forward(&x, &x, &x, &Mask::causal(), Mode::Infer)?;
+    /// assert!(second.squared_error(&whole.narrow(1, 1, 1)?)?.item()? < 1e-20);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
+    pub fn extend(
+        &self,
+        x: &Tensor,
+        cache: &mut KeyValueCache,
+        mask: &Mask,
+        weights: bool,
+    ) -> Result<Attended> {
+        let [q, k, v] = self.project(x, x, x)?;
+        let start = cache.len();
+        let rotary = self.config.position == Position::Rotary;
+        let (q, k) = if rotary { (rotate(&q, start)?, rotate(&k, start)?) } else { (q, k) };
+        let (k, v) = cache.extend(&k, &v)?;
+        self.join(&q, &k, &v, mask, Mode::Infer, weights)
+    }
+
+    /// Decoding: the keys and values of a memory, projected once for all steps.
+    ///
+    /// ```
+    /// # use regard::prelude::*;
+    /// # let parameters = Parameters::new(DType::F64, 1);
+    /// # let attention = MultiHeadAttention::new(&parameters, &MultiHeadConfig::new(8, 2))?;
+    /// # let random = Random::new(1);
+    /// let (k, v) = attention.remember(&random.normal(&[3, 5, 8], 0.0, 1.0, DType::F64)?)?;
+    /// // [B, heads, N, head width]
+    /// assert_eq!((k.shape(), v.shape()), (&[3, 2, 5, 4][..], &[3, 2, 5, 4][..]));
+    /// # Ok::<(), regard::Error>(())
+    /// ```
+    pub fn remember(&self, memory: &Tensor) -> Result<(Tensor, Tensor)> {
+        let [_, k, v] = self.project(&memory.narrow(1, 0, 0)?, memory, memory)?;
+        Ok((k, v))
+    }
+
+    /// Decoding: attends from x `[B, N, width]` to a remembered memory.
+    ///
+    /// ```
+    /// # use regard::prelude::*;
+    /// # let parameters = Parameters::new(DType::F64, 1);
+    /// # let attention = MultiHeadAttention::new(&parameters, &MultiHeadConfig::new(8, 2))?;
+    /// # let random = Random::new(1);
+    /// let x = random.normal(&[1, 1, 8], 0.0, 1.0, DType::F64)?;
+    /// let memory = random.normal(&[1, 5, 8], 0.0, 1.0, DType::F64)?;
+    /// let recalled = attention.recall(&x, &attention.remember(&memory)?, &Mask::none(), false)?.out;
+    /// let attended = attention.forward(&x, &memory, &memory, &Mask::none(), Mode::Infer)?;
+    /// assert!(recalled.squared_error(&attended)?.item()? < 1e-20);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
+    pub fn recall(
+        &self,
+        x: &Tensor,
+        memory: &(Tensor, Tensor),
+        mask: &Mask,
+        weights: bool,
+    ) -> Result<Attended> {
+        let (weight, bias) = self.query_projection()?;
+        let q = self.heads(&x.linear(&weight, bias.as_ref())?, self.config.heads)?;
+        self.join(&q, &memory.0, &memory.1, mask, Mode::Infer, weights)
+    }
+
+    fn join(
+        &self,
+        q: &Tensor,
+        k: &Tensor,
+        v: &Tensor,
+        mask: &Mask,
+        mode: Mode,
+        weights: bool,
+    ) -> Result<Attended> {
+        let MultiHeadConfig { width, heads, dropout, position, .. } = self.config;
+        let attention = Attention {
+            mask: mask.clone(),
+            bias: Bias {
+                alibi: (position == Position::Alibi).then(|| alibi_slopes(heads)),
+                relative: self.relative.as_ref().map(Parameter::tensor),
+                ..Bias::default()
+            },
+            normalizer: self.normalizer,
+            dropout: mode.weights_dropout(dropout),
+            ..Attention::new(Score::ScaledDot)
+        };
+        let mut attended = attention.attend(q, k, v, weights)?;
+        let s = attended.out.shape().to_vec();
+        let joined = attended.out.transpose(1, 2)?.reshape(&[s[0], s[2], width])?;
+        attended.out = self.out.forward(&joined)?;
+        Ok(attended)
+    }
+
+    /// `[B, N, H · D]` seen as `[B, H, N, D]`.
+    fn heads(&self, x: &Tensor, heads: usize) -> Result<Tensor> {
+        let s = x.shape();
+        let width = self.config.width / self.config.heads;
+        x.reshape(&[s[0], s[1], heads, width])?.transpose(1, 2)
+    }
+
+    fn query_projection(&self) -> Result<(Tensor, Option<Tensor>)> {
+        let width = self.config.width;
+        let weight = match &self.projection {
+            Projection::Joint(all) => all.tensor().narrow(0, 0, width)?,
+            Projection::Apart(q, _, _) => q.tensor(),
+        };
+        let bias = self.bias.as_ref().map(|b| b.tensor().narrow(0, 0, width)).transpose()?;
+        Ok((weight, bias))
+    }
+
+    /// The projections of q, k and v, split into heads.
+    fn project(&self, q: &Tensor, k: &Tensor, v: &Tensor) -> Result<[Tensor; 3]> {
+        let MultiHeadConfig { width, heads, .. } = self.config;
+        let key_heads = self.config.key_heads.unwrap_or(heads);
+        let inner = width / heads * key_heads;
+        let sizes = [width, inner, inner];
+        for (name, x, wide) in [
+            ("q", q, width),
+            ("k", k, self.config.key_width.unwrap_or(width)),
+            ("v", v, self.config.value_width.unwrap_or(width)),
+        ] {
+            ensure!(
+                x.rank() == 3 && x.shape()[2] == wide,
+                "multi-head attention: {name} has shape {:?}; it wants [B, N, {wide}]",
+                x.shape()
+            );
+        }
+        let parts = match &self.projection {
+            Projection::Joint(all) if q.is_same(k) && k.is_same(v) => {
+                let bias = self.bias.as_ref().map(Parameter::tensor);
+                q.linear(&all.tensor(), bias.as_ref())?.split(2, &sizes)?
+            }
+            projection => {
+                let biases = match &self.bias {
+                    Some(bias) => bias.tensor().split(0, &sizes)?.into_iter().map(Some).collect(),
+                    None => vec![None; 3],
+                };
+                let weights = match projection {
+                    Projection::Joint(all) => all.tensor().split(0, &sizes)?,
+                    Projection::Apart(q, k, v) => vec![q.tensor(), k.tensor(), v.tensor()],
+                };
+                let each = [q, k, v].into_iter().zip(&weights).zip(&biases);
+                each.map(|((x, w), b)| x.linear(w, b.as_ref())).collect::<Result<Vec<_>>>()?
+            }
+        };
+        Ok([
+            self.heads(&parts[0], heads)?,
+            self.heads(&parts[1], key_heads)?,
+            self.heads(&parts[2], key_heads)?,
+        ])
+    }
+}

@@ -1,0 +1,280 @@
+//! From a set of vectors to one: bottom-up (the largest, a gate), by place, or by attention with a
+//! learned query.
+
+mod config;
+mod gate;
+
+pub use config::PoolingConfig;
+pub use gate::Gate;
+
+use crate::{LearnedQueries, Mask, Mode};
+use regard_tensor::{DType, Error, Parameters, Result, Tensor, ensure};
+
+/// A set of vectors `[B, N, D]`, padded to one length, becomes one vector `[B, D]`. Padding has no
+/// influence, and an empty set gives zeros.
+///
+/// ```
+/// use regard::prelude::*;
+/// let x = Tensor::from_vec(vec![1f32, 8.0, 3.0, 2.0, 99.0, 99.0], &[1, 3, 2])?;
+/// let pooled = |config: PoolingConfig| {
+///     let pooling = Pooling::new(&Parameters::new(DType::F32, 1), &config, 2)?;
+///     pooling.forward(&x, Some(&[2]), Mode::Infer)?.to_vec::<f32>()
+/// };
+/// assert_eq!(pooled(PoolingConfig::Mean)?, [2.0, 5.0]);
+/// assert_eq!(pooled(PoolingConfig::Max)?, [3.0, 8.0]);
+/// assert_eq!(pooled(PoolingConfig::Last)?, [3.0, 2.0]);
+/// assert!(pooled(PoolingConfig::Attention(MechanismConfig::default()))?[0] < 3.0);
+/// # Ok::<(), regard::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Pooling {
+    kind: Kind,
+    width: usize,
+}
+
+#[derive(Clone, Debug)]
+enum Kind {
+    Mean,
+    Max,
+    Last,
+    Gate(Gate),
+    Attention(LearnedQueries),
+}
+
+/// What a [`Pooling`] gives.
+///
+/// ```
+/// # use regard::prelude::*;
+/// let x = Tensor::from_vec(vec![1f32, 8.0, 3.0, 2.0, 99.0, 99.0], &[1, 3, 2])?;
+/// let pooling = Pooling::new(&Parameters::new(DType::F32, 1), &PoolingConfig::Max, 2)?;
+/// let pooled = pooling.pool(&x, Some(&[2]), Mode::Infer, true)?;
+/// assert_eq!(pooled.out.to_vec::<f32>()?, [3.0, 8.0]);
+/// // each of the first two vectors won one of the two features
+/// assert_eq!(pooled.weights.unwrap().to_vec::<f32>()?, [0.5, 0.5, 0.0]);
+/// # Ok::<(), regard::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Pooled {
+    /// `[B, D]`
+    pub out: Tensor,
+    /// `[B, N]`: how much of each vector there is in the output. For the largest numbers it is the
+    /// share of features that the vector won; a gate weighs each feature on its own and has none.
+    pub weights: Option<Tensor>,
+    /// `[B]`: the vector that hard attention chose, −1 where there was none.
+    pub index: Option<Tensor>,
+    /// `[B]`: the log-probability of that choice; its gradient trains the scores.
+    pub log_prob: Option<Tensor>,
+}
+
+impl Pooling {
+    /// For vectors of a width.
+    ///
+    /// ```
+    /// use regard::prelude::*;
+    /// let error = Pooling::new(&Parameters::new(DType::F32, 1), &PoolingConfig::Mean, 0).unwrap_err();
+    /// assert_eq!(error.to_string(), "a pooling of vectors of width 0");
+    /// ```
+    pub fn new(parameters: &Parameters, config: &PoolingConfig, width: usize) -> Result<Self> {
+        ensure!(width > 0, "a pooling of vectors of width 0");
+        let kind = match config {
+            PoolingConfig::Mean => Kind::Mean,
+            PoolingConfig::Max => Kind::Max,
+            PoolingConfig::Last => Kind::Last,
+            PoolingConfig::Gate => Kind::Gate(Gate::new(&parameters.at("gate"), width)?),
+            PoolingConfig::Attention(config) => {
+                Kind::Attention(LearnedQueries::new(parameters, config, 1, width, width)?)
+            }
+        };
+        Ok(Self { kind, width })
+    }
+
+    /// x `[B, N, D]` → `[B, D]`; with lengths, only so many vectors of each set count.
+    ///
+    /// ```
+    /// # use regard::prelude::*;
+    /// let x = Tensor::from_vec(vec![1f32, 8.0, 3.0, 2.0, 99.0, 99.0], &[1, 3, 2])?;
+    /// let pooling = Pooling::new(&Parameters::new(DType::F32, 1), &PoolingConfig::Mean, 2)?;
+    /// assert_eq!(pooling.forward(&x, Some(&[2]), Mode::Infer)?.to_vec::<f32>()?, [2.0, 5.0]);
+    /// assert_eq!(pooling.forward(&x, Some(&[0]), Mode::Infer)?.to_vec::<f32>()?, [0.0, 0.0]);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
+    pub fn forward(&self, x: &Tensor, lengths: Option<&[usize]>, mode: Mode) -> Result<Tensor> {
+        Ok(self.pool(x, lengths, mode, false)?.out)
+    }
+
+    /// As [`Pooling::forward`], with the weights where they are asked for and there are any.
+    ///
+    /// ```
+    /// # use regard::prelude::*;
+    /// let x = Tensor::from_vec(vec![1f32, 8.0, 3.0, 2.0, 99.0, 99.0], &[1, 3, 2])?;
+    /// let pooling = Pooling::new(&Parameters::new(DType::F32, 1), &PoolingConfig::Last, 2)?;
+    /// let pooled = pooling.pool(&x, Some(&[2]), Mode::Infer, true)?;
+    /// assert_eq!(pooled.weights.unwrap().to_vec::<f32>()?, [0.0, 1.0, 0.0]);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
+    pub fn pool(
+        &self,
+        x: &Tensor,
+        lengths: Option<&[usize]>,
+        mode: Mode,
+        weights: bool,
+    ) -> Result<Pooled> {
+        let set = Set::new(x, lengths, self.width)?;
+        let mut pooled = Pooled { out: x.clone(), weights: None, index: None, log_prob: None };
+        match &self.kind {
+            Kind::Mean => {
+                let shares = set.shares(|n| (0..n).map(|_| 1.0 / n as f64).collect())?;
+                pooled.out = set.clean()?.mul(&shares.unsqueeze(2)?)?.sum(1)?;
+                pooled.weights = weights.then_some(shares);
+            }
+            Kind::Max => {
+                let (largest, winner) = set.largest()?;
+                pooled.out = largest;
+                pooled.weights = weights.then(|| set.won(&winner)).transpose()?;
+            }
+            Kind::Last => {
+                pooled.out = set.last()?;
+                let one = |n: usize| (1..=n).map(|i| f64::from(u8::from(i == n))).collect();
+                pooled.weights = weights.then(|| set.shares(one)).transpose()?;
+            }
+            Kind::Gate(gate) => {
+                let shares = set.shares(|n| (0..n).map(|_| 1.0 / n as f64).collect())?;
+                let gated = gate.forward(&set.clean()?)?;
+                pooled.out = gated.mul(&shares.unsqueeze(2)?)?.sum(1)?;
+            }
+            Kind::Attention(query) => {
+                let x = set.clean()?;
+                let attended = query.attend(&x, &x, &set.mask(), mode, weights)?;
+                let drop = |x: Option<Tensor>| x.map(|x| x.squeeze(1)).transpose();
+                pooled.out = attended.out;
+                pooled.weights = if weights { drop(attended.weights)? } else { None };
+                pooled.index = drop(attended.index)?;
+                pooled.log_prob = drop(attended.log_prob)?;
+            }
+        }
+        Ok(pooled)
+    }
+
+    /// The softmax probabilities `[B, N]` that hard attention draws from; refused where there is
+    /// no attention.
+    ///
+    /// ```
+    /// # use regard::prelude::*;
+    /// let x = Tensor::from_vec(vec![1f32, 8.0, 3.0, 2.0, 99.0, 99.0], &[1, 3, 2])?;
+    /// let pooling = Pooling::new(&Parameters::new(DType::F32, 1), &PoolingConfig::Mean, 2)?;
+    /// let error = pooling.probabilities(&x, None).unwrap_err();
+    /// assert_eq!(error.to_string(), "a pooling without attention has no probabilities");
+    /// # Ok::<(), regard::Error>(())
+    /// ```
+    pub fn probabilities(&self, x: &Tensor, lengths: Option<&[usize]>) -> Result<Tensor> {
+        let Kind::Attention(query) = &self.kind else {
+            return Err(Error::new("a pooling without attention has no probabilities"));
+        };
+        let set = Set::new(x, lengths, self.width)?;
+        query.probabilities(&set.clean()?, &set.mask())?.squeeze(1)
+    }
+}
+
+/// Sets of vectors with their lengths.
+struct Set<'a> {
+    x: &'a Tensor,
+    lengths: Vec<usize>,
+    full: bool,
+}
+
+impl<'a> Set<'a> {
+    fn new(x: &'a Tensor, lengths: Option<&[usize]>, width: usize) -> Result<Self> {
+        ensure!(
+            x.rank() == 3 && x.shape()[2] == width,
+            "pooling: x has shape {:?}; it wants [B, N, {width}]",
+            x.shape()
+        );
+        let (b, n) = (x.shape()[0], x.shape()[1]);
+        let lengths = lengths.map_or_else(|| vec![n; b], <[usize]>::to_vec);
+        ensure!(lengths.len() == b, "pooling: {} lengths for a batch of {b}", lengths.len());
+        if let Some((item, long)) = lengths.iter().enumerate().find(|(_, l)| **l > n) {
+            return Err(Error::new(format!(
+                "pooling: lengths[{item}] is {long}, x has only {n} vectors"
+            )));
+        }
+        let full = lengths.iter().all(|&l| l == n);
+        Ok(Self { x, lengths, full })
+    }
+
+    fn mask(&self) -> Mask {
+        if self.full { Mask::none() } else { Mask::lengths(&self.lengths) }
+    }
+
+    /// `[B, N, 1]`: true where there is a vector.
+    fn present(&self) -> Result<Tensor> {
+        let n = self.x.shape()[1];
+        let all = self.lengths.iter().flat_map(|&l| (0..n).map(move |i| i < l));
+        Tensor::from_bools(&all.collect::<Vec<_>>(), &[self.lengths.len(), n, 1])
+    }
+
+    /// The vectors, with `x` in place of padding.
+    fn filled(&self, x: f64) -> Result<Tensor> {
+        if self.full {
+            return Ok(self.x.clone());
+        }
+        self.present()?.where_(self.x, &Tensor::full(&[], x, self.x.dtype())?)
+    }
+
+    /// The vectors, with zeros in place of padding.
+    fn clean(&self) -> Result<Tensor> {
+        self.filled(0.0)
+    }
+
+    /// `[B, N]`: what `of` gives for each length, then zeros.
+    fn shares(&self, of: impl Fn(usize) -> Vec<f64>) -> Result<Tensor> {
+        let n = self.x.shape()[1];
+        let mut all = vec![0.0; self.lengths.len() * n];
+        for (item, &length) in self.lengths.iter().enumerate() {
+            all[item * n..][..length].copy_from_slice(&of(length));
+        }
+        Tensor::from_vec(all, &[self.lengths.len(), n])?.to_dtype(self.x.dtype())
+    }
+
+    /// `[B, 1]`: true where there is any vector.
+    fn any(&self) -> Result<Tensor> {
+        let any: Vec<bool> = self.lengths.iter().map(|&l| l > 0).collect();
+        Tensor::from_bools(&any, &[any.len(), 1])
+    }
+
+    /// The largest numbers `[B, D]` and whose they are.
+    fn largest(&self) -> Result<(Tensor, Tensor)> {
+        let s = self.x.shape();
+        if s[1] == 0 {
+            let winner = Tensor::zeros(&[s[0], s[2]], DType::I64)?;
+            return Ok((Tensor::zeros(&[s[0], s[2]], self.x.dtype())?, winner));
+        }
+        let (largest, winner) = self.filled(f64::NEG_INFINITY)?.max(1)?;
+        let largest = self.any()?.where_(&largest, &Tensor::zeros(&[], self.x.dtype())?)?;
+        Ok((largest, winner))
+    }
+
+    /// `[B, N]`: the share of features that each vector won.
+    fn won(&self, winner: &Tensor) -> Result<Tensor> {
+        let (n, d) = (self.x.shape()[1], self.x.shape()[2]);
+        let mut all = vec![0.0; self.lengths.len() * n];
+        for (at, &i) in winner.to_vec::<i64>()?.iter().enumerate() {
+            if self.lengths[at / d] > 0 {
+                all[at / d * n + i as usize] += 1.0 / d as f64;
+            }
+        }
+        Tensor::from_vec(all, &[self.lengths.len(), n])?.to_dtype(self.x.dtype())
+    }
+
+    /// The last vectors `[B, D]`.
+    fn last(&self) -> Result<Tensor> {
+        let s = self.x.shape();
+        if s[1] == 0 {
+            return Tensor::zeros(&[s[0], s[2]], self.x.dtype());
+        }
+        let row = |(item, l): (usize, &usize)| (item * s[1] + l.saturating_sub(1)) as i64;
+        let rows = self.lengths.iter().enumerate().map(row).collect::<Vec<_>>();
+        let index = Tensor::from_vec(rows, &[s[0]])?;
+        let last = self.x.reshape(&[s[0] * s[1], s[2]])?.rows(&index)?;
+        self.any()?.where_(&last, &Tensor::zeros(&[], last.dtype())?)
+    }
+}

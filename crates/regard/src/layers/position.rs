@@ -1,0 +1,94 @@
+//! Where in the sequence a vector stands: attention itself does not see it.
+
+use regard_tensor::{DType, Result, Tensor, ensure};
+use serde::{Deserialize, Serialize};
+
+/// How a model knows about order.
+///
+/// ```
+/// use regard::prelude::*;
+/// assert_eq!(serde_json::from_str::<Position>("\"alibi\"").unwrap(), Position::Alibi);
+/// let odd = MultiHeadConfig { position: Position::Rotary, ..MultiHeadConfig::new(6, 2) };
+/// let error = odd.check().unwrap_err().to_string();
+/// assert_eq!(error, "rotary positions turn pairs; a head width of 3 is odd");
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Position {
+    /// It does not: a set.
+    None,
+    /// Sines and cosines are added to the input.
+    #[default]
+    Sinusoidal,
+    /// A learned vector per place is added to the input.
+    Learned,
+    /// Queries and keys are turned by their place.
+    Rotary,
+    /// A penalty that grows with the distance.
+    Alibi,
+    /// A learned bias per distance and head.
+    Relative,
+}
+
+/// p_{t,2i} = sin(t / 10000^{2i/D}), p_{t,2i+1} = cos(same), for places from `start` on:
+/// `[length, width]`.
+///
+/// ```
+/// use regard::prelude::*;
+/// let p = sinusoids(0, 2, 4, DType::F64)?.to_vec::<f64>()?;
+/// assert_eq!(p[..4], [0.0, 1.0, 0.0, 1.0]);
+/// assert!((p[4] - 1f64.sin()).abs() < 1e-12 && (p[7] - 0.01f64.cos()).abs() < 1e-12);
+/// # Ok::<(), regard::Error>(())
+/// ```
+pub fn sinusoids(start: usize, length: usize, width: usize, dtype: DType) -> Result<Tensor> {
+    let number = |t: usize, d: usize| {
+        let angle = t as f64 / 10000f64.powf((d / 2 * 2) as f64 / width as f64);
+        if d.is_multiple_of(2) { angle.sin() } else { angle.cos() }
+    };
+    let all = (start..start + length).flat_map(|t| (0..width).map(move |d| number(t, d)));
+    Tensor::from_vec(all.collect::<Vec<f64>>(), &[length, width])?.to_dtype(dtype)
+}
+
+/// Turns pairs of features by their place: x `[B, H, N, D]` with D even, the first row at place
+/// `start`. The pair (x_i, x_{i+D/2}) is turned by t / 10000^{2i/D}, so that q·k depends on the
+/// distance alone (Su and others 2021).
+///
+/// ```
+/// use regard::prelude::*;
+/// let random = Random::new(1);
+/// let (q, k) = (random.normal(&[1, 1, 1, 8], 0.0, 1.0, DType::F64)?, random.normal(&[1, 1, 1, 8], 0.0, 1.0, DType::F64)?);
+/// let score = |i, j| Ok::<_, regard::Error>(rotate(&q, i)?.mul(&rotate(&k, j)?)?.sum_all()?.item()?);
+/// assert!((score(3, 1)? - score(10, 8)?).abs() < 1e-12);
+/// assert!((score(3, 1)? - score(3, 2)?).abs() > 1e-3);
+/// # Ok::<(), regard::Error>(())
+/// ```
+pub fn rotate(x: &Tensor, start: usize) -> Result<Tensor> {
+    ensure!(
+        x.rank() == 4 && x.shape()[3].is_multiple_of(2),
+        "rotary positions: {:?}; they want [B, H, N, D] with D even",
+        x.shape()
+    );
+    let (n, d) = (x.shape()[2], x.shape()[3]);
+    let half = d / 2;
+    let table = |f: fn(f64) -> f64| {
+        let all = (start..start + n).flat_map(|t| {
+            (0..half).map(move |i| f(t as f64 / 10000f64.powf((2 * i) as f64 / d as f64)))
+        });
+        Tensor::from_vec(all.collect::<Vec<f64>>(), &[n, half])?.to_dtype(x.dtype())
+    };
+    let (cos, sin) = (table(f64::cos)?, table(f64::sin)?);
+    let parts = x.split(3, &[half, half])?;
+    let (a, b) = (&parts[0], &parts[1]);
+    let first = a.mul(&cos)?.sub(&b.mul(&sin)?)?;
+    let second = a.mul(&sin)?.add(&b.mul(&cos)?)?;
+    Tensor::cat(&[first, second], 3)
+}
+
+/// ALiBi's slopes for a number of heads: 2^{−8h/H} (Press, Smith, Lewis 2022).
+///
+/// ```
+/// assert_eq!(regard::alibi_slopes(2), [0.0625, 0.00390625]);
+/// ```
+pub fn alibi_slopes(heads: usize) -> Vec<f64> {
+    (1..=heads).map(|h| 2f64.powf(-8.0 * h as f64 / heads as f64)).collect()
+}

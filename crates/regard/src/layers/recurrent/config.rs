@@ -1,0 +1,111 @@
+//! What a recurrent network is made of.
+
+use regard_tensor::{Cell, Result, ensure};
+use serde::{Deserialize, Serialize};
+
+/// The recurrent unit f of h_t = f(h_{t−1}, x_t).
+///
+/// ```
+/// use regard::prelude::*;
+/// assert_eq!(serde_json::from_str::<Unit>("\"rnn-relu\"").unwrap(), Unit::RnnRelu);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Unit {
+    /// tanh(W x + U h + b)
+    Rnn,
+    /// max(W x + U h + b, 0)
+    RnnRelu,
+    /// Gated, with one state.
+    #[default]
+    Gru,
+    /// Gated, with a state and a cell.
+    Lstm,
+}
+
+impl Unit {
+    /// As the kernels know it.
+    pub(crate) fn cell(self) -> Cell {
+        match self {
+            Self::Rnn => Cell::RnnTanh,
+            Self::RnnRelu => Cell::RnnRelu,
+            Self::Gru => Cell::Gru,
+            Self::Lstm => Cell::Lstm,
+        }
+    }
+}
+
+/// What a [`Recurrent`](crate::Recurrent) network is made of, beside its unit.
+///
+/// ```
+/// use regard::prelude::*;
+/// let config = RecurrentConfig { both_directions: true, ..RecurrentConfig::new(32) };
+/// assert_eq!(config.width(), 64);
+/// let error = RecurrentConfig { layers: 0, ..config }.check().unwrap_err();
+/// assert_eq!(error.to_string(), "a recurrent network of 0 layers");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RecurrentConfig {
+    /// Width of the state, H.
+    pub hidden: usize,
+    /// Layers, each over the outputs of the one before.
+    pub layers: usize,
+    /// Whether each layer also runs from the last vector to the first.
+    pub both_directions: bool,
+    /// The share left out between layers while learning.
+    pub dropout: f64,
+}
+
+impl Default for RecurrentConfig {
+    fn default() -> Self {
+        Self { hidden: 64, layers: 1, both_directions: false, dropout: 0.0 }
+    }
+}
+
+impl RecurrentConfig {
+    /// One layer in one direction.
+    ///
+    /// ```
+    /// use regard::prelude::*;
+    /// let config = RecurrentConfig::new(32);
+    /// assert_eq!((config.hidden, config.layers, config.both_directions), (32, 1, false));
+    /// ```
+    pub fn new(hidden: usize) -> Self {
+        Self { hidden, ..Self::default() }
+    }
+
+    /// How many directions there are.
+    pub(crate) fn directions(&self) -> usize {
+        1 + usize::from(self.both_directions)
+    }
+
+    /// Width of the outputs: H, or 2·H with both directions.
+    ///
+    /// ```
+    /// use regard::prelude::*;
+    /// assert_eq!(RecurrentConfig::new(32).width(), 32);
+    /// assert_eq!(RecurrentConfig { both_directions: true, ..RecurrentConfig::new(32) }.width(), 64);
+    /// ```
+    pub fn width(&self) -> usize {
+        self.hidden * self.directions()
+    }
+
+    /// Refuses what cannot be built, by name.
+    ///
+    /// ```
+    /// use regard::prelude::*;
+    /// let error = RecurrentConfig::new(0).check().unwrap_err();
+    /// assert_eq!(error.to_string(), "a recurrent network of hidden size 0");
+    /// ```
+    pub fn check(&self) -> Result<()> {
+        ensure!(self.hidden > 0, "a recurrent network of hidden size 0");
+        ensure!(self.layers > 0, "a recurrent network of 0 layers");
+        ensure!(
+            (0.0..1.0).contains(&self.dropout),
+            "a dropout of {} is not within 0..1",
+            self.dropout
+        );
+        Ok(())
+    }
+}

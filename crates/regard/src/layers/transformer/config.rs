@@ -1,0 +1,109 @@
+//! What a Transformer is made of.
+
+use crate::{BlockConfig, Nonlinearity, Position};
+use regard_tensor::{Result, ensure};
+use serde::{Deserialize, Serialize};
+
+/// What one side of a Transformer is made of.
+///
+/// ```
+/// use regard::prelude::*;
+/// let error = TransformerConfig::new(64, 5, 2).check().unwrap_err();
+/// assert_eq!(error.to_string(), "5 heads do not divide a width of 64");
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TransformerConfig {
+    /// Width of the vectors.
+    pub width: usize,
+    /// Heads; they divide the width.
+    pub heads: usize,
+    /// Key and value heads; as many where none are given.
+    pub key_heads: Option<usize>,
+    /// Blocks.
+    pub layers: usize,
+    /// Inner width of the feed-forward layers.
+    pub feed_forward: usize,
+    /// Their nonlinearity.
+    pub activation: Nonlinearity,
+    /// The share left out while learning: of the input, weights, inner numbers and each part's
+    /// output.
+    pub dropout: f64,
+    /// Whether each part normalizes its input (true) or its output.
+    pub norm_first: bool,
+    /// How it knows about order.
+    pub position: Position,
+    /// The longest sequence that learned positions serve.
+    pub longest: usize,
+    /// The longest distance that relative positions tell apart.
+    pub max_distance: usize,
+    /// Truncated self-attention: how far a vector sees to each side; all there is where none is
+    /// given. For an encoder.
+    pub window: Option<usize>,
+}
+
+impl Default for TransformerConfig {
+    fn default() -> Self {
+        let block = BlockConfig::default();
+        Self {
+            width: block.width,
+            heads: block.heads,
+            key_heads: None,
+            layers: 2,
+            feed_forward: block.feed_forward,
+            activation: block.activation,
+            dropout: block.dropout,
+            norm_first: block.norm_first,
+            position: Position::Sinusoidal,
+            longest: 512,
+            max_distance: block.max_distance,
+            window: None,
+        }
+    }
+}
+
+impl TransformerConfig {
+    /// Of this width, with feed-forward layers four times as wide.
+    ///
+    /// ```
+    /// use regard::prelude::*;
+    /// let config = TransformerConfig::new(32, 4, 3);
+    /// assert_eq!((config.layers, config.feed_forward), (3, 128));
+    /// ```
+    pub fn new(width: usize, heads: usize, layers: usize) -> Self {
+        Self { width, heads, layers, feed_forward: 4 * width, ..Self::default() }
+    }
+
+    /// What each block is made of.
+    pub(crate) fn block(&self) -> BlockConfig {
+        BlockConfig {
+            width: self.width,
+            heads: self.heads,
+            key_heads: self.key_heads,
+            feed_forward: self.feed_forward,
+            activation: self.activation,
+            dropout: self.dropout,
+            norm_first: self.norm_first,
+            position: self.position,
+            max_distance: self.max_distance,
+        }
+    }
+
+    /// Refuses what cannot be built, by name.
+    ///
+    /// ```
+    /// use regard::prelude::*;
+    /// let error = TransformerConfig::new(32, 4, 0).check().unwrap_err();
+    /// assert_eq!(error.to_string(), "a Transformer of 0 layers");
+    /// ```
+    pub fn check(&self) -> Result<()> {
+        self.block().check()?;
+        ensure!(self.layers > 0, "a Transformer of 0 layers");
+        ensure!(self.window != Some(0), "a window of 0 sees no neighbor; it wants at least 1");
+        ensure!(
+            self.position != Position::Learned || self.longest > 0,
+            "learned positions for a longest sequence of 0"
+        );
+        Ok(())
+    }
+}

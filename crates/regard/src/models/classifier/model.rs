@@ -1,0 +1,254 @@
+//! The classifier.
+
+use super::{ClassifierConfig, ClassifierPooling};
+use crate::models::sequence::{Head, Reader, ReaderConfig};
+use crate::{Encoder, Mode, Pooled, Pooling, Sequences};
+use regard_tensor::{
+    CrossEntropy, Init, Parameter, Parameters, Result, Tensor, ensure, without_gradients,
+};
+
+/// One class for a whole sequence: an encoder, one vector of all it gives, and a score for every
+/// class.
+///
+/// ```
+/// use regard::prelude::*;
+/// let encoder = EncoderConfig::Transformer(TransformerConfig::new(16, 4, 2));
+/// let config = ClassifierConfig {
+///     pooling: ClassifierPooling::Attention(MechanismConfig::default()),
+///     ..ClassifierConfig::new(InputConfig::vectors(8), encoder, 3)
+/// };
+/// let classifier = SequenceClassifier::new(&Parameters::new(DType::F32, 1), &config)?;
+/// let x = Random::new(1).normal(&[2, 7, 8], 0.0, 1.0, DType::F32)?;
+/// let sequences = Sequences { lengths: Some(&[7, 4]), ..Sequences::new(&x) };
+/// let classified = classifier.attend(&sequences, Mode::Infer, true)?;
+/// assert_eq!(classified.logits.shape(), [2, 3]);
+/// assert_eq!(classified.weights[1].shape(), [2, 4, 7, 7]);
+/// assert_eq!(classified.pooling.unwrap().shape(), [2, 7]);
+/// assert_eq!(classifier.predict(&sequences)?.len(), 2);
+/// # Ok::<(), regard::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct SequenceClassifier {
+    config: ClassifierConfig,
+    reader: Reader,
+    encoder: Encoder,
+    summary: Summary,
+    head: Head,
+}
+
+#[derive(Clone, Debug)]
+enum Summary {
+    /// `[1, width]`, before each sequence.
+    ClassToken(Parameter),
+    /// A recurrent encoder's last state, another's last vector.
+    Last(Pooling),
+    Pooling(Pooling),
+}
+
+/// What a [`SequenceClassifier`] gives.
+///
+/// ```
+/// # use regard::prelude::*;
+/// # let config = ClassifierConfig::new(InputConfig::tokens(100, 8), EncoderConfig::None, 3);
+/// # let classifier = SequenceClassifier::new(&Parameters::new(DType::F32, 1), &config)?;
+/// # let ids = Tensor::from_vec(vec![3i64, 1, 4, 1, 5, 0], &[2, 3])?;
+/// let sequences = Sequences { lengths: Some(&[3, 2]), ..Sequences::new(&ids) };
+/// let classified = classifier.attend(&sequences, Mode::Infer, true)?;
+/// assert_eq!(classified.logits.shape(), [2, 3]);
+/// // the mean takes as much of each, and nothing of the padding
+/// assert_eq!(classified.pooling.unwrap().select(0, 1)?.to_vec::<f32>()?, [0.5, 0.5, 0.0]);
+/// # Ok::<(), regard::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Classified {
+    /// Scores of the classes, `[B, classes]`.
+    pub logits: Tensor,
+    /// A Transformer's weights `[B, H, N, N]`, block by block, where they were asked for; the
+    /// class token comes first and makes them one longer.
+    pub weights: Vec<Tensor>,
+    /// How much of each vector the pooling took, `[B, N]`, where it was asked for and there is
+    /// such a thing: not for a gate, a class token or the last state of a recurrent encoder.
+    pub pooling: Option<Tensor>,
+    /// The vector that a hard pooling chose, `[B]`; −1 where there was none.
+    pub index: Option<Tensor>,
+    /// The log-probability of that choice, `[B]`; its gradient trains the scores.
+    pub log_prob: Option<Tensor>,
+}
+
+impl SequenceClassifier {
+    /// New; refuses what cannot be built, by name.
+    ///
+    /// ```
+    /// use regard::prelude::*;
+    /// let parameters = Parameters::new(DType::F32, 1);
+    /// let config = ClassifierConfig::new(InputConfig::tokens(100, 8), EncoderConfig::None, 3);
+    /// SequenceClassifier::new(&parameters, &config)?;
+    /// // the tokens' vectors, then weights and bias of the classes
+    /// assert_eq!(parameters.numel(), 100 * 8 + 8 * 3 + 3);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
+    pub fn new(parameters: &Parameters, config: &ClassifierConfig) -> Result<Self> {
+        config.check()?;
+        let c = config;
+        let reader = Reader::new(
+            parameters,
+            &ReaderConfig {
+                input: &c.input,
+                characters: c.characters.as_ref(),
+                neighbors: c.neighbors,
+                dropout: c.dropout,
+            },
+        )?;
+        let wide = reader.width();
+        let encoder = Encoder::new(&parameters.at("encoder"), &c.encoder, wide)?;
+        let summary = match c.pooling.pooling() {
+            None => {
+                let init = Init::Normal((wide as f64).powf(-0.5));
+                Summary::ClassToken(parameters.parameter("class_token", &[1, wide], init)?)
+            }
+            Some(pooling) => {
+                let pooling = Pooling::new(&parameters.at("pooling"), &pooling, encoder.width())?;
+                match c.pooling {
+                    ClassifierPooling::Last => Summary::Last(pooling),
+                    _ => Summary::Pooling(pooling),
+                }
+            }
+        };
+        let head = Head::new(parameters, encoder.width(), c.hidden, c.classes, c.dropout)?;
+        Ok(Self { config: c.clone(), reader, encoder, summary, head })
+    }
+
+    /// How it was made.
+    ///
+    /// ```
+    /// # use regard::prelude::*;
+    /// # let config = ClassifierConfig::new(InputConfig::tokens(100, 8), EncoderConfig::None, 3);
+    /// # let classifier = SequenceClassifier::new(&Parameters::new(DType::F32, 1), &config)?;
+    /// # let ids = Tensor::from_vec(vec![3i64, 1, 4, 1, 5, 0], &[2, 3])?;
+    /// let sequences = Sequences { lengths: Some(&[3, 2]), ..Sequences::new(&ids) };
+    /// assert_eq!(classifier.config(), &config);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
+    pub fn config(&self) -> &ClassifierConfig {
+        &self.config
+    }
+
+    /// Scores of the classes, `[B, classes]`.
+    ///
+    /// ```
+    /// # use regard::prelude::*;
+    /// # let config = ClassifierConfig::new(InputConfig::tokens(100, 8), EncoderConfig::None, 3);
+    /// # let classifier = SequenceClassifier::new(&Parameters::new(DType::F32, 1), &config)?;
+    /// # let ids = Tensor::from_vec(vec![3i64, 1, 4, 1, 5, 0], &[2, 3])?;
+    /// let sequences = Sequences { lengths: Some(&[3, 2]), ..Sequences::new(&ids) };
+    /// assert_eq!(classifier.forward(&sequences, Mode::Infer)?.shape(), [2, 3]);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
+    pub fn forward(&self, sequences: &Sequences, mode: Mode) -> Result<Tensor> {
+        Ok(self.attend(sequences, mode, false)?.logits)
+    }
+
+    /// As [`SequenceClassifier::forward`], with the weights of every block and head and of the
+    /// pooling where they are asked for.
+    ///
+    /// ```
+    /// # use regard::prelude::*;
+    /// let encoder = EncoderConfig::Transformer(TransformerConfig::new(16, 4, 2));
+    /// let config = ClassifierConfig {
+    ///     pooling: ClassifierPooling::ClassToken,
+    ///     ..ClassifierConfig::new(InputConfig::vectors(8), encoder, 3)
+    /// };
+    /// let classifier = SequenceClassifier::new(&Parameters::new(DType::F32, 1), &config)?;
+    /// let x = Tensor::zeros(&[2, 7, 8], DType::F32)?;
+    /// let classified = classifier.attend(&Sequences::new(&x), Mode::Infer, true)?;
+    /// // seven vectors and the class token before them
+    /// assert_eq!(classified.weights[0].shape(), [2, 4, 8, 8]);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
+    pub fn attend(&self, sequences: &Sequences, mode: Mode, weights: bool) -> Result<Classified> {
+        let x = self.reader.forward(sequences, mode)?;
+        let lengths = sequences.lengths;
+        let (pooled, seen) = match &self.summary {
+            Summary::ClassToken(token) => {
+                let token = token.tensor().broadcast_to(&[x.shape()[0], 1, x.shape()[2]])?;
+                let longer = lengths.map(|all| all.iter().map(|n| n + 1).collect::<Vec<_>>());
+                let x = Tensor::cat(&[token, x], 1)?;
+                let encoded = self.encoder.attend(&x, longer.as_deref(), mode, weights)?;
+                (alone(encoded.out.select(1, 0)?), encoded.weights)
+            }
+            Summary::Last(pooling) => {
+                let encoded = self.encoder.attend(&x, lengths, mode, weights)?;
+                let pooled = match encoded.state {
+                    Some(_) => alone(encoded.summary),
+                    None => pooling.pool(&encoded.out, lengths, mode, weights)?,
+                };
+                (pooled, encoded.weights)
+            }
+            Summary::Pooling(pooling) => {
+                let encoded = self.encoder.attend(&x, lengths, mode, weights)?;
+                (pooling.pool(&encoded.out, lengths, mode, weights)?, encoded.weights)
+            }
+        };
+        Ok(Classified {
+            logits: self.head.forward(&pooled.out, mode)?,
+            weights: seen,
+            pooling: pooled.weights,
+            index: pooled.index,
+            log_prob: pooled.log_prob,
+        })
+    }
+
+    /// The mean loss for targets `[B]`.
+    ///
+    /// ```
+    /// # use regard::prelude::*;
+    /// # let config = ClassifierConfig::new(InputConfig::tokens(100, 8), EncoderConfig::None, 3);
+    /// # let classifier = SequenceClassifier::new(&Parameters::new(DType::F32, 1), &config)?;
+    /// # let ids = Tensor::from_vec(vec![3i64, 1, 4, 1, 5, 0], &[2, 3])?;
+    /// let sequences = Sequences { lengths: Some(&[3, 2]), ..Sequences::new(&ids) };
+    /// let targets = Tensor::from_vec(vec![0i64, 2], &[2])?;
+    /// let loss = classifier.loss(&sequences, &targets, Mode::Infer)?;
+    /// assert!(loss.item()? > 0.0 && loss.has_gradient());
+    /// let error = classifier.loss(&sequences, &ids, Mode::Infer).unwrap_err();
+    /// assert_eq!(error.to_string(), "targets of shape [2, 3] for 2 sequences");
+    /// # Ok::<(), regard::Error>(())
+    /// ```
+    pub fn loss(&self, sequences: &Sequences, targets: &Tensor, mode: Mode) -> Result<Tensor> {
+        let logits = self.forward(sequences, mode)?;
+        ensure!(
+            targets.shape() == [logits.shape()[0]],
+            "targets of shape {:?} for {} sequences",
+            targets.shape(),
+            logits.shape()[0]
+        );
+        let rule = CrossEntropy {
+            label_smoothing: self.config.label_smoothing,
+            ..CrossEntropy::default()
+        };
+        logits.cross_entropy(targets, rule)
+    }
+
+    /// The best class of each sequence.
+    ///
+    /// ```
+    /// # use regard::prelude::*;
+    /// # let config = ClassifierConfig::new(InputConfig::tokens(100, 8), EncoderConfig::None, 3);
+    /// # let classifier = SequenceClassifier::new(&Parameters::new(DType::F32, 1), &config)?;
+    /// # let ids = Tensor::from_vec(vec![3i64, 1, 4, 1, 5, 0], &[2, 3])?;
+    /// let sequences = Sequences { lengths: Some(&[3, 2]), ..Sequences::new(&ids) };
+    /// let classes = classifier.predict(&sequences)?;
+    /// assert!(classes.len() == 2 && classes.iter().all(|&class| class < 3));
+    /// # Ok::<(), regard::Error>(())
+    /// ```
+    pub fn predict(&self, sequences: &Sequences) -> Result<Vec<usize>> {
+        without_gradients(|| {
+            let (_, best) = self.forward(sequences, Mode::Infer)?.max(1)?;
+            Ok(best.to_vec::<i64>()?.into_iter().map(|class| class as usize).collect())
+        })
+    }
+}
+
+/// One vector of each sequence, with no weights.
+fn alone(out: Tensor) -> Pooled {
+    Pooled { out, weights: None, index: None, log_prob: None }
+}

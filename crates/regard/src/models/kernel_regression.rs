@@ -1,0 +1,267 @@
+//! Kernel regression: attention whose keys and values are the data.
+
+use crate::{Mask, Mechanism, MechanismConfig, Mode, ScoreConfig};
+use regard_tensor::{Init, Parameter, Parameters, Result, Tensor, ensure};
+use serde::{Deserialize, Serialize};
+
+/// What a [`KernelRegression`] is made of.
+///
+/// ```
+/// use regard::prelude::*;
+/// let parameters = Parameters::new(DType::F64, 1);
+/// let each = KernelRegressionConfig { features: 3, learned: true, per_feature: true, ..Default::default() };
+/// KernelRegression::new(&parameters, &each)?;
+/// assert_eq!(parameters.tensors()["w"].to_vec::<f64>()?, [1.0; 3]);
+/// # Ok::<(), regard::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct KernelRegressionConfig {
+    /// How many data points it holds.
+    pub points: usize,
+    /// Width of x.
+    pub features: usize,
+    /// Width of y.
+    pub outputs: usize,
+    /// The first w, one over the kernel's width.
+    pub inverse_width: f64,
+    /// Whether w is learned.
+    pub learned: bool,
+    /// Whether each feature has its own w; then they are learned.
+    pub per_feature: bool,
+}
+
+impl Default for KernelRegressionConfig {
+    fn default() -> Self {
+        Self {
+            points: 1,
+            features: 1,
+            outputs: 1,
+            inverse_width: 1.0,
+            learned: false,
+            per_feature: false,
+        }
+    }
+}
+
+/// ŷ(x) = Σ_i softmax_i(−½ ‖w ∘ (x − x_i)‖²) y_i over data (x_i, y_i) (Nadaraya 1964, Watson
+/// 1964): query x, keys x_i, values y_i.
+///
+/// The data are kept beside w, as `keys` and `values`, so that the configuration and a safetensors
+/// file are the whole model. No gradient reaches them: an optimizer leaves them as they are.
+///
+/// ```
+/// use regard::prelude::*;
+/// let config = KernelRegressionConfig { points: 3, inverse_width: 2.0, ..Default::default() };
+/// let regression = KernelRegression::new(&Parameters::new(DType::F64, 1), &config)?;
+/// let x = Tensor::from_vec(vec![0.0, 1.0, 5.0], &[3, 1])?;
+/// let y = Tensor::from_vec(vec![0.0, 1.0, 5.0], &[3, 1])?;
+/// regression.set_data(&x, &y)?;
+/// let half = regression.predict(&Tensor::from_vec(vec![0.5], &[1, 1])?)?;
+/// assert!((half.item()? - 0.5).abs() < 1e-6);
+/// assert_eq!(regression.mean()?.to_vec::<f64>()?, [2.0]);
+/// # Ok::<(), regard::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct KernelRegression {
+    config: KernelRegressionConfig,
+    mechanism: Mechanism,
+    keys: Parameter,
+    values: Parameter,
+}
+
+/// What a [`KernelRegression`] gives.
+///
+/// ```
+/// # use regard::prelude::*;
+/// # let config = KernelRegressionConfig { points: 3, inverse_width: 10.0, ..Default::default() };
+/// # let regression = KernelRegression::new(&Parameters::new(DType::F64, 1), &config)?;
+/// let x = Tensor::from_vec(vec![0.0, 1.0, 5.0], &[3, 1])?;
+/// regression.set_data(&x, &x.scale(2.0)?)?;
+/// let regressed = regression.attend(&Tensor::from_vec(vec![0.5], &[1, 1])?, true)?;
+/// // half of 0 and half of 2
+/// let weights = regressed.weights.unwrap().to_vec::<f64>()?;
+/// assert!((weights[0] - 0.5).abs() < 1e-9 && (regressed.out.item()? - 1.0).abs() < 1e-9);
+/// # Ok::<(), regard::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Regressed {
+    /// ŷ `[M, outputs]`
+    pub out: Tensor,
+    /// `[M, points]`: how much each data point weighs, where that was asked for.
+    pub weights: Option<Tensor>,
+}
+
+impl KernelRegression {
+    /// New, with data of zeros until [`KernelRegression::set_data`].
+    ///
+    /// ```
+    /// use regard::prelude::*;
+    /// let config = KernelRegressionConfig { points: 0, ..Default::default() };
+    /// let error = KernelRegression::new(&Parameters::new(DType::F64, 1), &config).unwrap_err();
+    /// let said = "kernel regression with 0 points, x of width 1 and y of width 1";
+    /// assert_eq!(error.to_string(), said);
+    /// ```
+    pub fn new(parameters: &Parameters, config: &KernelRegressionConfig) -> Result<Self> {
+        let KernelRegressionConfig { points, features, outputs, .. } = *config;
+        ensure!(
+            points > 0 && features > 0 && outputs > 0,
+            "kernel regression with {points} points, x of width {features} and y of width {outputs}"
+        );
+        let score = ScoreConfig::Gaussian {
+            inverse_width: config.inverse_width,
+            learned: config.learned,
+            per_feature: config.per_feature,
+        };
+        let mechanism = MechanismConfig::new(score);
+        Ok(Self {
+            config: config.clone(),
+            mechanism: Mechanism::new(parameters, &mechanism, features, features)?,
+            keys: parameters.parameter("keys", &[points, features], Init::Zeros)?,
+            values: parameters.parameter("values", &[points, outputs], Init::Zeros)?,
+        })
+    }
+
+    /// How it was made.
+    ///
+    /// ```
+    /// # use regard::prelude::*;
+    /// # let config = KernelRegressionConfig { points: 3, inverse_width: 10.0, ..Default::default() };
+    /// # let regression = KernelRegression::new(&Parameters::new(DType::F64, 1), &config)?;
+    /// let x = Tensor::from_vec(vec![0.0, 1.0, 5.0], &[3, 1])?;
+    /// regression.set_data(&x, &x.scale(2.0)?)?;
+    /// assert_eq!(regression.config(), &config);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
+    pub fn config(&self) -> &KernelRegressionConfig {
+        &self.config
+    }
+
+    /// The data: x `[points, features]`, y `[points, outputs]`.
+    ///
+    /// ```
+    /// # use regard::prelude::*;
+    /// # let config = KernelRegressionConfig { points: 3, inverse_width: 10.0, ..Default::default() };
+    /// # let regression = KernelRegression::new(&Parameters::new(DType::F64, 1), &config)?;
+    /// let x = Tensor::from_vec(vec![0.0, 1.0, 5.0], &[3, 1])?;
+    /// regression.set_data(&x, &x.scale(2.0)?)?;
+    /// let error = regression.set_data(&x.narrow(0, 0, 2)?, &x).unwrap_err();
+    /// assert_eq!(error.to_string(), "kernel regression: x has shape [2, 1]; it wants [3, 1]");
+    /// # Ok::<(), regard::Error>(())
+    /// ```
+    pub fn set_data(&self, x: &Tensor, y: &Tensor) -> Result<()> {
+        for (name, given, now) in [("x", x, &self.keys), ("y", y, &self.values)] {
+            ensure!(
+                given.shape() == now.tensor().shape(),
+                "kernel regression: {name} has shape {:?}; it wants {:?}",
+                given.shape(),
+                now.tensor().shape()
+            );
+        }
+        self.keys.set(&x.to_dtype(self.keys.tensor().dtype())?)?;
+        self.values.set(&y.to_dtype(self.values.tensor().dtype())?)
+    }
+
+    /// ŷ `[M, outputs]` at x `[M, features]`.
+    ///
+    /// ```
+    /// # use regard::prelude::*;
+    /// # let config = KernelRegressionConfig { points: 3, inverse_width: 10.0, ..Default::default() };
+    /// # let regression = KernelRegression::new(&Parameters::new(DType::F64, 1), &config)?;
+    /// let x = Tensor::from_vec(vec![0.0, 1.0, 5.0], &[3, 1])?;
+    /// regression.set_data(&x, &x.scale(2.0)?)?;
+    /// // the kernel is narrow: at a data point there is nothing but that point
+    /// let at_one = regression.predict(&Tensor::from_vec(vec![1.0], &[1, 1])?)?;
+    /// assert!((at_one.item()? - 2.0).abs() < 1e-9);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
+    pub fn predict(&self, x: &Tensor) -> Result<Tensor> {
+        Ok(self.attend(x, false)?.out)
+    }
+
+    /// As [`KernelRegression::predict`], with the weights where they are asked for.
+    ///
+    /// ```
+    /// # use regard::prelude::*;
+    /// # let config = KernelRegressionConfig { points: 3, inverse_width: 10.0, ..Default::default() };
+    /// # let regression = KernelRegression::new(&Parameters::new(DType::F64, 1), &config)?;
+    /// let x = Tensor::from_vec(vec![0.0, 1.0, 5.0], &[3, 1])?;
+    /// regression.set_data(&x, &x.scale(2.0)?)?;
+    /// let regressed = regression.attend(&Tensor::from_vec(vec![0.5, 4.0], &[2, 1])?, true)?;
+    /// assert_eq!(regressed.out.shape(), [2, 1]);
+    /// assert_eq!(regressed.weights.unwrap().shape(), [2, 3]);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
+    pub fn attend(&self, x: &Tensor, weights: bool) -> Result<Regressed> {
+        ensure!(
+            x.rank() == 2 && x.shape()[1] == self.config.features,
+            "kernel regression: x has shape {:?}; it wants [M, {}]",
+            x.shape(),
+            self.config.features
+        );
+        self.over_data(x, &Mask::none(), weights)
+    }
+
+    /// ŷ at the data points themselves, each left out of its own keys: what a width is judged by,
+    /// since a point that sees itself is best described by itself.
+    ///
+    /// ```
+    /// # use regard::prelude::*;
+    /// # let config = KernelRegressionConfig { points: 3, inverse_width: 10.0, ..Default::default() };
+    /// # let regression = KernelRegression::new(&Parameters::new(DType::F64, 1), &config)?;
+    /// let x = Tensor::from_vec(vec![0.0, 1.0, 5.0], &[3, 1])?;
+    /// regression.set_data(&x, &x.scale(2.0)?)?;
+    /// // each point has the value of its neighbor
+    /// let y = regression.leave_one_out(false)?.out.to_vec::<f64>()?;
+    /// assert!(y.iter().zip([2.0, 0.0, 2.0]).all(|(y, near)| (y - near).abs() < 1e-9));
+    /// # Ok::<(), regard::Error>(())
+    /// ```
+    pub fn leave_one_out(&self, weights: bool) -> Result<Regressed> {
+        let n = self.config.points;
+        ensure!(n > 1, "with 1 point, leaving it out leaves nothing");
+        let others = (0..n * n).map(|at| at / n != at % n).collect::<Vec<_>>();
+        let mask = Mask { dense: Some(Tensor::from_bools(&others, &[n, n])?), ..Mask::default() };
+        self.over_data(&self.keys.tensor().detach(), &mask, weights)
+    }
+
+    /// The mean squared error at the data points, each left out of its own keys; its gradient
+    /// trains w.
+    ///
+    /// ```
+    /// # use regard::prelude::*;
+    /// # let config = KernelRegressionConfig { points: 3, inverse_width: 10.0, ..Default::default() };
+    /// # let regression = KernelRegression::new(&Parameters::new(DType::F64, 1), &config)?;
+    /// let x = Tensor::from_vec(vec![0.0, 1.0, 5.0], &[3, 1])?;
+    /// regression.set_data(&x, &x.scale(2.0)?)?;
+    /// // 0, 2 and 10 are taken for 2, 0 and 2
+    /// assert!((regression.loss()?.item()? - (4.0 + 4.0 + 64.0) / 3.0).abs() < 1e-9);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
+    pub fn loss(&self) -> Result<Tensor> {
+        self.leave_one_out(false)?.out.squared_error(&self.values.tensor().detach())
+    }
+
+    /// The baseline: the mean of y, `[outputs]`.
+    ///
+    /// ```
+    /// # use regard::prelude::*;
+    /// # let config = KernelRegressionConfig { points: 3, inverse_width: 10.0, ..Default::default() };
+    /// # let regression = KernelRegression::new(&Parameters::new(DType::F64, 1), &config)?;
+    /// let x = Tensor::from_vec(vec![0.0, 1.0, 5.0], &[3, 1])?;
+    /// regression.set_data(&x, &x.scale(2.0)?)?;
+    /// assert_eq!(regression.mean()?.to_vec::<f64>()?, [4.0]);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
+    pub fn mean(&self) -> Result<Tensor> {
+        self.values.tensor().detach().mean(0)
+    }
+
+    fn over_data(&self, x: &Tensor, mask: &Mask, weights: bool) -> Result<Regressed> {
+        let one = |x: &Tensor| x.unsqueeze(0);
+        let k = one(&self.keys.tensor().detach())?;
+        let v = one(&self.values.tensor().detach())?;
+        let attended = self.mechanism.attend(&one(x)?, &k, &v, mask, Mode::Infer, weights)?;
+        let weights = attended.weights.map(|w| w.squeeze(0)).transpose()?;
+        Ok(Regressed { out: attended.out.squeeze(0)?, weights })
+    }
+}

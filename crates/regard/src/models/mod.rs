@@ -1,0 +1,32 @@
+//! Models: a configuration (serde) and the parameters it asks for.
+//!
+//! | from | to | model |
+//! |---|---|---|
+//! | a sequence | another sequence | [`Seq2Seq`] |
+//! | a sequence | a label for each vector | [`SequenceLabeler`] |
+//! | a sequence | one class | [`SequenceClassifier`] |
+//! | an image | one class | [`VisionTransformer`], [`ConvolutionalClassifier`] |
+//! | a graph | a class for each node | [`GraphAttentionNetwork`] |
+//! | points | a curve | [`KernelRegression`] |
+
+mod classifier;
+mod graph_network;
+mod kernel_regression;
+mod labeler;
+mod seq2seq;
+mod sequence;
+mod vision;
+
+pub use classifier::{Classified, ClassifierConfig, ClassifierPooling, SequenceClassifier};
+pub use graph_network::{GraphAttentionNetwork, GraphLayer, GraphNetworkConfig};
+pub use kernel_regression::{KernelRegression, KernelRegressionConfig, Regressed};
+pub use labeler::{Labeled, LabelerConfig, SequenceLabeler};
+pub use seq2seq::{
+    ContextConfig, DecoderConfig, Hypothesis, SearchConfig, Sentences, Seq2Seq, Seq2SeqConfig,
+    TeacherForced, Tied,
+};
+pub use sequence::{CharactersConfig, InputConfig, Sequences};
+pub use vision::{
+    ConvolutionalClassifier, ConvolutionalConfig, ImagePooling, VisionTransformer,
+    VisionTransformerConfig,
+};

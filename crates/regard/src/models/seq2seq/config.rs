@@ -1,0 +1,221 @@
+//! What a sequence-to-sequence model is made of.
+
+use crate::{EncoderConfig, MechanismConfig, RecurrentConfig, TransformerConfig};
+use regard_tensor::{Result, ensure};
+use serde::{Deserialize, Serialize};
+
+/// What a [`Seq2Seq`](crate::Seq2Seq) is made of.
+///
+/// ```
+/// use regard::prelude::*;
+/// let config: Seq2SeqConfig = serde_json::from_str(r#"{
+///     "source_vocabulary": 100,
+///     "target_vocabulary": 120,
+///     "encoder": { "kind": "gru", "hidden": 32, "both_directions": true },
+///     "decoder": { "kind": "gru", "hidden": 32 },
+///     "context": { "kind": "attention", "score": { "additive": { "hidden": 32 } } }
+/// }"#).unwrap();
+/// assert!(matches!(config.context, ContextConfig::Attention(_)));
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Seq2SeqConfig {
+    /// Tokens of the source.
+    pub source_vocabulary: usize,
+    /// Tokens of the target.
+    pub target_vocabulary: usize,
+    /// Width of the tokens' vectors.
+    #[serde(default = "Seq2SeqConfig::usual_embedding")]
+    pub embedding: usize,
+    /// What reads the source.
+    pub encoder: EncoderConfig,
+    /// What writes the target.
+    pub decoder: DecoderConfig,
+    /// What the decoder knows of the source.
+    pub context: ContextConfig,
+    /// Which tables of vectors are one.
+    #[serde(default)]
+    pub tied: Tied,
+    /// The share of the tokens' vectors, and of what the output is made of, left out while
+    /// learning.
+    #[serde(default)]
+    pub dropout: f64,
+    /// The token that fills up shorter sequences, in source and target.
+    #[serde(default = "Seq2SeqConfig::usual_padding")]
+    pub padding: usize,
+    /// The target's token before the first.
+    #[serde(default = "Seq2SeqConfig::usual_start")]
+    pub start: usize,
+    /// The target's token behind the last.
+    #[serde(default = "Seq2SeqConfig::usual_end")]
+    pub end: usize,
+}
+
+/// Which decoder, and what it is made of.
+///
+/// ```
+/// use regard::prelude::*;
+/// let config: DecoderConfig = serde_json::from_str(r#"{ "kind": "lstm", "hidden": 32 }"#).unwrap();
+/// assert_eq!(config, DecoderConfig::Lstm(RecurrentConfig::new(32)));
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum DecoderConfig {
+    /// An RNN with tanh.
+    Rnn(RecurrentConfig),
+    /// An RNN with ReLU.
+    RnnRelu(RecurrentConfig),
+    /// A GRU.
+    Gru(RecurrentConfig),
+    /// An LSTM.
+    Lstm(RecurrentConfig),
+    /// A Transformer.
+    Transformer(TransformerConfig),
+}
+
+/// What a decoder knows of the source.
+///
+/// ```
+/// use regard::prelude::*;
+/// let config = r#"{ "kind": "attention", "score": "dot" }"#;
+/// let config: ContextConfig = serde_json::from_str(config).unwrap();
+/// assert_eq!(config, ContextConfig::Attention(MechanismConfig::new(ScoreConfig::Dot)));
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum ContextConfig {
+    /// One vector C for the whole source, given to every step.
+    Fixed,
+    /// Attention by a mechanism, anew at every step.
+    Attention(MechanismConfig),
+    /// Attention with the Transformer's heads.
+    MultiHead,
+}
+
+/// Which tables of vectors are one.
+///
+/// ```
+/// # use regard::prelude::*;
+/// # let gru = RecurrentConfig::new(8);
+/// # let config = Seq2SeqConfig::new(
+/// #     10, 12, EncoderConfig::Gru(gru), DecoderConfig::Gru(gru), ContextConfig::Fixed);
+/// let config = Seq2SeqConfig { tied: Tied::All, ..config };
+/// let error = config.check().unwrap_err().to_string();
+/// assert_eq!(error, "tied source and target have vocabularies of 10 and 12; they want one");
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Tied {
+    /// None.
+    #[default]
+    None,
+    /// The target's vectors are the output's weights.
+    Output,
+    /// The source's too: one vocabulary for all.
+    All,
+}
+
+impl Seq2SeqConfig {
+    /// With vectors of width 64, and the tokens 0, 1 and 2 as padding, start and end.
+    ///
+    /// ```
+    /// use regard::prelude::*;
+    /// let gru = RecurrentConfig::new(32);
+    /// let config = Seq2SeqConfig::new(
+    ///     100, 120, EncoderConfig::Gru(gru), DecoderConfig::Gru(gru), ContextConfig::Fixed,
+    /// );
+    /// config.check()?;
+    /// # Ok::<(), regard::Error>(())
+    /// ```
+    pub fn new(
+        source_vocabulary: usize,
+        target_vocabulary: usize,
+        encoder: EncoderConfig,
+        decoder: DecoderConfig,
+        context: ContextConfig,
+    ) -> Self {
+        Self {
+            source_vocabulary,
+            target_vocabulary,
+            embedding: Self::usual_embedding(),
+            encoder,
+            decoder,
+            context,
+            tied: Tied::None,
+            dropout: 0.0,
+            padding: Self::usual_padding(),
+            start: Self::usual_start(),
+            end: Self::usual_end(),
+        }
+    }
+
+    fn usual_embedding() -> usize {
+        64
+    }
+
+    fn usual_padding() -> usize {
+        0
+    }
+
+    fn usual_start() -> usize {
+        1
+    }
+
+    fn usual_end() -> usize {
+        2
+    }
+
+    /// Refuses what cannot be built, by name.
+    ///
+    /// ```
+    /// # use regard::prelude::*;
+    /// # let gru = RecurrentConfig::new(8);
+    /// # let config = Seq2SeqConfig::new(
+    /// #     10, 12, EncoderConfig::Gru(gru), DecoderConfig::Gru(gru), ContextConfig::Fixed);
+    /// let error = Seq2SeqConfig { start: 0, ..config }.check().unwrap_err().to_string();
+    /// assert_eq!(error, "padding, start and end are the tokens 0, 0 and 2; they want to be three");
+    /// ```
+    pub fn check(&self) -> Result<()> {
+        ensure!(self.embedding > 0, "an embedding of width 0");
+        ensure!(
+            (0.0..1.0).contains(&self.dropout),
+            "a dropout of {} is not within 0..1",
+            self.dropout
+        );
+        for (name, token) in [("padding", self.padding), ("start", self.start), ("end", self.end)] {
+            ensure!(
+                token < self.target_vocabulary,
+                "the {name} token {token} is not within a target vocabulary of {}",
+                self.target_vocabulary
+            );
+        }
+        ensure!(
+            self.padding != self.start && self.padding != self.end && self.start != self.end,
+            "padding, start and end are the tokens {}, {} and {}; they want to be three",
+            self.padding,
+            self.start,
+            self.end
+        );
+        ensure!(
+            self.padding < self.source_vocabulary,
+            "the padding token {} is not within a source vocabulary of {}",
+            self.padding,
+            self.source_vocabulary
+        );
+        ensure!(
+            self.tied != Tied::All || self.source_vocabulary == self.target_vocabulary,
+            "tied source and target have vocabularies of {} and {}; they want one",
+            self.source_vocabulary,
+            self.target_vocabulary
+        );
+        if let (DecoderConfig::Transformer(c), true) = (&self.decoder, self.tied != Tied::None) {
+            ensure!(
+                c.width == self.embedding,
+                "tied vectors of width {} and a decoder of width {}; they want one width",
+                self.embedding,
+                c.width
+            );
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,17 @@
+//! From a sequence to another: an encoder, a context and a decoder.
+
+mod config;
+mod decoder;
+mod hypothesis;
+mod model;
+mod recurrent;
+mod search;
+mod sentences;
+mod teacher_forcing;
+
+pub use config::{ContextConfig, DecoderConfig, Seq2SeqConfig, Tied};
+pub use hypothesis::Hypothesis;
+pub use model::Seq2Seq;
+pub use search::SearchConfig;
+pub use sentences::Sentences;
+pub use teacher_forcing::TeacherForced;

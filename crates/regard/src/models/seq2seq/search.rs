@@ -1,0 +1,278 @@
+//! Finding the best output: greedily, or with a beam.
+
+use super::decoder::Decoding;
+use super::{Hypothesis, Sentences, Seq2Seq};
+use regard_tensor::{DType, Result, Tensor, ensure, without_gradients};
+use serde::{Deserialize, Serialize};
+
+/// How outputs are searched for.
+///
+/// ```
+/// use regard::prelude::*;
+/// let config = SearchConfig { length_penalty: 1.0, ..SearchConfig::default() };
+/// assert_eq!(config.penalty(7), 2.0);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SearchConfig {
+    /// How many hypotheses are kept at every step.
+    pub width: usize,
+    /// α of the length penalty ((5 + n) / 6)^α, which a log-probability is divided by; n counts
+    /// the end (Wu and others 2016). 0 for none; larger for longer outputs.
+    pub length_penalty: f64,
+    /// How many tokens an output has at most, its end included.
+    pub longest: usize,
+    /// How many outputs are given for each source, the best first; at most the width.
+    pub best: usize,
+}
+
+impl Default for SearchConfig {
+    fn default() -> Self {
+        Self { width: 4, length_penalty: 0.6, longest: 128, best: 1 }
+    }
+}
+
+impl SearchConfig {
+    /// What the log-probability of n tokens is divided by: ((5 + n) / 6)^α.
+    ///
+    /// ```
+    /// use regard::prelude::*;
+    /// let config = SearchConfig { length_penalty: 2.0, ..SearchConfig::default() };
+    /// assert_eq!((config.penalty(1), config.penalty(7)), (1.0, 4.0));
+    /// ```
+    pub fn penalty(&self, n: usize) -> f64 {
+        ((5 + n) as f64 / 6.0).powf(self.length_penalty)
+    }
+
+    /// Refuses what cannot be searched, by name.
+    ///
+    /// ```
+    /// use regard::prelude::*;
+    /// let error = SearchConfig { best: 5, ..SearchConfig::default() }.check().unwrap_err();
+    /// assert_eq!(error.to_string(), "the 5 best of a beam of width 4");
+    /// ```
+    pub fn check(&self) -> Result<()> {
+        ensure!(self.width > 0, "a beam of width 0");
+        ensure!(self.longest > 0, "outputs of at most 0 tokens");
+        ensure!(
+            (1..=self.width).contains(&self.best),
+            "the {} best of a beam of width {}",
+            self.best,
+            self.width
+        );
+        ensure!(
+            self.length_penalty.is_finite() && self.length_penalty >= 0.0,
+            "a length penalty of {}",
+            self.length_penalty
+        );
+        Ok(())
+    }
+}
+
+/// A hypothesis while it is written.
+#[derive(Clone)]
+struct Trail {
+    sentence: usize,
+    tokens: Vec<usize>,
+    scores: Vec<f64>,
+    total: f64,
+    /// Its row at every step.
+    rows: Vec<usize>,
+}
+
+impl Trail {
+    fn new(sentence: usize) -> Self {
+        Self { sentence, tokens: Vec::new(), scores: Vec::new(), total: 0.0, rows: Vec::new() }
+    }
+
+    fn with(&self, row: usize, token: usize, score: f64) -> Self {
+        let mut next = self.clone();
+        next.tokens.push(token);
+        next.scores.push(score);
+        next.total += score;
+        next.rows.push(row);
+        next
+    }
+}
+
+impl Seq2Seq {
+    /// The best token at every step, one output for each source, of at most `longest` tokens.
+    ///
+    /// ```
+    /// # use regard::prelude::*;
+    /// # let gru = RecurrentConfig::new(8);
+    /// # let config = Seq2SeqConfig::new(
+    /// #     10, 12, EncoderConfig::Gru(gru), DecoderConfig::Gru(gru), ContextConfig::Fixed);
+    /// # let model = Seq2Seq::new(&Parameters::new(DType::F32, 1), &config)?;
+    /// let outputs = model.greedy(&Sentences::new(&[vec![3, 4, 5], vec![6]], 0)?, 4)?;
+    /// assert!(outputs.len() == 2 && outputs[0].tokens.len() <= 4);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
+    pub fn greedy(&self, source: &Sentences, longest: usize) -> Result<Vec<Hypothesis>> {
+        ensure!(longest > 0, "outputs of at most 0 tokens");
+        without_gradients(|| {
+            let mut decoding = self.start(source)?;
+            let mut trails: Vec<Trail> = (0..source.lengths.len()).map(Trail::new).collect();
+            let end = self.config().end;
+            let ended = |trail: &Trail| trail.tokens.last() == Some(&end);
+            let mut history = Vec::new();
+            while history.len() < longest && !trails.iter().all(ended) {
+                let (scores, v) = self.scores(&trails, &mut decoding, &mut history)?;
+                for (row, trail) in trails.iter_mut().enumerate() {
+                    if trail.tokens.last() != Some(&end) {
+                        let (token, score) = self.best_tokens(&scores[row * v..][..v], 1)[0];
+                        *trail = trail.with(row, token, score);
+                    }
+                }
+            }
+            let plain = SearchConfig { length_penalty: 0.0, ..SearchConfig::default() };
+            let all = trails.into_iter();
+            all.map(|trail| self.hypothesis(trail, source, &history, &plain)).collect()
+        })
+    }
+
+    /// Beam search: for each source its best outputs, the best first. At every step a source's
+    /// hypotheses are its `width` best so far; one that ends is put aside and keeps its place among
+    /// them. Those that do not end within `longest` are given as they stand. Padding and start are
+    /// never written.
+    ///
+    /// ```
+    /// # use regard::prelude::*;
+    /// # let gru = RecurrentConfig::new(8);
+    /// # let config = Seq2SeqConfig::new(
+    /// #     10, 12, EncoderConfig::Gru(gru), DecoderConfig::Gru(gru), ContextConfig::Fixed);
+    /// # let model = Seq2Seq::new(&Parameters::new(DType::F32, 1), &config)?;
+    /// let source = Sentences::new(&[vec![3, 4, 5], vec![6]], 0)?;
+    /// let config = SearchConfig { width: 3, best: 2, longest: 4, ..SearchConfig::default() };
+    /// let outputs = model.search(&source, &config)?;
+    /// assert_eq!((outputs.len(), outputs[0].len()), (2, 2));
+    /// assert!(outputs[0][0].score >= outputs[0][1].score);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
+    pub fn search(
+        &self,
+        source: &Sentences,
+        config: &SearchConfig,
+    ) -> Result<Vec<Vec<Hypothesis>>> {
+        config.check()?;
+        without_gradients(|| {
+            let b = source.lengths.len();
+            let mut decoding = self.start(source)?;
+            let mut live: Vec<Trail> = (0..b).map(Trail::new).collect();
+            let mut done: Vec<Vec<Trail>> = vec![Vec::new(); b];
+            let mut history = Vec::new();
+            while history.len() < config.longest && !live.is_empty() {
+                let (scores, v) = self.scores(&live, &mut decoding, &mut history)?;
+                let mut next = Vec::new();
+                let mut start = 0;
+                while start < live.len() {
+                    let sentence = live[start].sentence;
+                    let same = live[start..].iter().take_while(|t| t.sentence == sentence);
+                    let rows = start..start + same.count();
+                    start = rows.end;
+                    let free = config.width - done[sentence].len();
+                    let mut candidates = Vec::new();
+                    for row in rows {
+                        for (token, score) in self.best_tokens(&scores[row * v..][..v], free) {
+                            candidates.push((live[row].total + score, row, token, score));
+                        }
+                    }
+                    // Stable: among equals the earlier row and the smaller token.
+                    candidates.sort_by(|a, b| b.0.total_cmp(&a.0));
+                    for (_, row, token, score) in candidates.into_iter().take(free) {
+                        let trail = live[row].with(row, token, score);
+                        if token == self.config().end {
+                            done[sentence].push(trail);
+                        } else {
+                            next.push(trail);
+                        }
+                    }
+                }
+                live = next;
+                let parents = live.iter().filter_map(|trail| trail.rows.last().copied());
+                decoding.reorder(&parents.collect::<Vec<_>>())?;
+            }
+            for trail in live {
+                done[trail.sentence].push(trail);
+            }
+            let one = |trails: Vec<Trail>| -> Result<Vec<Hypothesis>> {
+                let all = trails.into_iter();
+                let all = all.map(|trail| self.hypothesis(trail, source, &history, config));
+                let mut all = all.collect::<Result<Vec<_>>>()?;
+                all.sort_by(|a, b| b.score.total_cmp(&a.score));
+                all.truncate(config.best);
+                Ok(all)
+            };
+            done.into_iter().map(one).collect()
+        })
+    }
+
+    /// The log-probabilities of every next token, row by row, and how many there are in a row.
+    fn scores(
+        &self,
+        trails: &[Trail],
+        decoding: &mut Decoding,
+        history: &mut Vec<Option<Tensor>>,
+    ) -> Result<(Vec<f64>, usize)> {
+        let start = self.config().start;
+        let last = trails.iter().map(|trail| trail.tokens.last().copied().unwrap_or(start));
+        let (scores, weights) = self.next(&last.collect::<Vec<_>>(), decoding)?;
+        history.push(weights);
+        let v = scores.size(1)?;
+        let scores = scores.to_dtype(DType::F64)?.to_vec::<f64>()?;
+        ensure!(!scores.iter().any(|x| x.is_nan()), "the model's scores are not numbers");
+        Ok((scores, v))
+    }
+
+    /// The best tokens of a row and their scores, the best first, among equals the smaller.
+    fn best_tokens(&self, scores: &[f64], most: usize) -> Vec<(usize, f64)> {
+        let never = [self.config().padding, self.config().start];
+        let all = scores.iter().copied().enumerate();
+        let mut all: Vec<_> = all.filter(|(token, _)| !never.contains(token)).collect();
+        let order = |a: &(usize, f64), b: &(usize, f64)| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0));
+        if most < all.len() {
+            all.select_nth_unstable_by(most, order);
+            all.truncate(most);
+        }
+        all.sort_by(order);
+        all
+    }
+
+    fn hypothesis(
+        &self,
+        trail: Trail,
+        source: &Sentences,
+        history: &[Option<Tensor>],
+        config: &SearchConfig,
+    ) -> Result<Hypothesis> {
+        let length = source.lengths[trail.sentence];
+        let mut steps = Vec::new();
+        for (&row, weights) in trail.rows.iter().zip(history) {
+            if let Some(weights) = weights {
+                steps.push(weights.select(0, row)?.narrow(2, 0, length)?);
+            }
+        }
+        let heads = match steps.is_empty() {
+            true => None,
+            false => Some(Tensor::stack(&steps, 2)?),
+        };
+        let alignment = match &heads {
+            Some(heads) => Some(heads.select(0, heads.size(0)? - 1)?.mean(0)?),
+            None => None,
+        };
+        let mut tokens = trail.tokens;
+        let ended = tokens.last() == Some(&self.config().end);
+        if ended {
+            tokens.pop();
+        }
+        Ok(Hypothesis {
+            tokens,
+            score: trail.total / config.penalty(trail.scores.len()),
+            log_prob: trail.total,
+            token_scores: trail.scores,
+            ended,
+            alignment,
+            heads,
+        })
+    }
+}

@@ -1,0 +1,266 @@
+//! The vision transformer.
+
+use crate::{BlockConfig, EncoderBlock, LayerNorm, Linear, Mask, Mode, Nonlinearity, Position};
+use regard_tensor::{Init, Parameter, Parameters, Result, Slide, Tensor, ensure};
+use serde::{Deserialize, Serialize};
+
+/// How the patches of an image become one vector.
+///
+/// ```
+/// # use regard::prelude::*;
+/// let pooling = ImagePooling::Mean;
+/// let config = VisionTransformerConfig { image: [8, 8], patch: 4, pooling, ..Default::default() };
+/// let model = VisionTransformer::new(&Parameters::new(DType::F32, 1), &config)?;
+/// let images = Tensor::zeros(&[2, 1, 8, 8], DType::F32)?;
+/// // four patches, and no class token before them
+/// assert_eq!(model.attend(&images, Mode::Infer, true)?.1[0].shape(), [2, 4, 4, 4]);
+/// # Ok::<(), regard::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ImagePooling {
+    /// A learned vector stands before the patches, and what becomes of it is read.
+    #[default]
+    ClassToken,
+    /// The mean of the patches.
+    Mean,
+}
+
+/// What a [`VisionTransformer`] is made of.
+///
+/// ```
+/// use regard::prelude::*;
+/// let config: VisionTransformerConfig =
+///     serde_json::from_str(r#"{ "patch": 1, "pooling": "mean" }"#).unwrap();
+/// assert_eq!((config.pooling, config.image), (ImagePooling::Mean, [28, 28]));
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct VisionTransformerConfig {
+    /// Height and width of the images.
+    pub image: [usize; 2],
+    /// Channels of the images.
+    pub channels: usize,
+    /// Side of a patch; it divides height and width. 1 is single pixels.
+    pub patch: usize,
+    /// Classes.
+    pub classes: usize,
+    /// Width of the vectors.
+    pub width: usize,
+    /// Blocks.
+    pub depth: usize,
+    /// Heads; they divide the width.
+    pub heads: usize,
+    /// Inner width of the feed-forward layers.
+    pub feed_forward: usize,
+    /// How patches become one vector.
+    pub pooling: ImagePooling,
+    /// The share left out while learning.
+    pub dropout: f64,
+}
+
+impl Default for VisionTransformerConfig {
+    fn default() -> Self {
+        Self {
+            image: [28, 28],
+            channels: 1,
+            patch: 4,
+            classes: 10,
+            width: 64,
+            depth: 4,
+            heads: 4,
+            feed_forward: 128,
+            pooling: ImagePooling::ClassToken,
+            dropout: 0.1,
+        }
+    }
+}
+
+impl VisionTransformerConfig {
+    /// Refuses what cannot be built, by name.
+    ///
+    /// ```
+    /// use regard::prelude::*;
+    /// let error = VisionTransformerConfig { patch: 5, ..Default::default() }.check().unwrap_err();
+    /// assert_eq!(error.to_string(), "a patch of 5 does not divide an image of 28 × 28");
+    /// ```
+    pub fn check(&self) -> Result<()> {
+        let ([height, width], patch) = (self.image, self.patch);
+        ensure!(
+            height > 0 && width > 0 && self.channels > 0,
+            "images of {height} × {width} with {} channels",
+            self.channels
+        );
+        ensure!(
+            patch > 0 && height.is_multiple_of(patch) && width.is_multiple_of(patch),
+            "a patch of {patch} does not divide an image of {height} × {width}"
+        );
+        ensure!(self.classes > 0, "a vision transformer for 0 classes");
+        ensure!(self.depth > 0, "a vision transformer of depth 0");
+        self.block().check()
+    }
+
+    fn block(&self) -> BlockConfig {
+        BlockConfig {
+            width: self.width,
+            heads: self.heads,
+            feed_forward: self.feed_forward,
+            activation: Nonlinearity::Gelu,
+            dropout: self.dropout,
+            position: Position::None,
+            ..BlockConfig::default()
+        }
+    }
+
+    fn patches(&self) -> usize {
+        (self.image[0] / self.patch) * (self.image[1] / self.patch)
+    }
+}
+
+/// An image cut into patches, each flattened and projected to a vector; learned positions are
+/// added, and blocks of self-attention follow (Dosovitskiy and others 2021).
+///
+/// Patches go from left to right, then from top to bottom. The numbers of a patch go by channel,
+/// then row, then column: the order of a convolution's weights `[width, C, P, P]`.
+///
+/// ```
+/// use regard::prelude::*;
+/// let config = VisionTransformerConfig { image: [8, 8], patch: 4, ..Default::default() };
+/// let model = VisionTransformer::new(&Parameters::new(DType::F32, 1), &config)?;
+/// let images = Tensor::zeros(&[2, 1, 8, 8], DType::F32)?;
+/// let (logits, weights) = model.attend(&images, Mode::Infer, true)?;
+/// assert_eq!(logits.shape(), [2, 10]);
+/// // A class token and four patches, in each of four blocks.
+/// assert_eq!((weights.len(), weights[0].shape()), (4, &[2, 4, 5, 5][..]));
+/// # Ok::<(), regard::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct VisionTransformer {
+    config: VisionTransformerConfig,
+    patch: Linear,
+    class_token: Option<Parameter>,
+    position: Parameter,
+    blocks: Vec<EncoderBlock>,
+    norm: LayerNorm,
+    head: Linear,
+}
+
+impl VisionTransformer {
+    /// New; refuses what cannot be built, by name.
+    ///
+    /// ```
+    /// # use regard::prelude::*;
+    /// let parameters = Parameters::new(DType::F32, 1);
+    /// let config = VisionTransformerConfig { image: [8, 8], patch: 4, ..Default::default() };
+    /// VisionTransformer::new(&parameters, &config)?;
+    /// // a vector for each place: four patches and the class token
+    /// assert_eq!(parameters.tensors()["position"].shape(), [5, 64]);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
+    pub fn new(parameters: &Parameters, config: &VisionTransformerConfig) -> Result<Self> {
+        config.check()?;
+        let c = config;
+        let token = c.pooling == ImagePooling::ClassToken;
+        let places = c.patches() + usize::from(token);
+        // As large as the vectors of an embedding.
+        let deviation = (c.width as f64).powf(-0.5);
+        let vectors = |name: &str, rows| {
+            parameters.parameter(name, &[rows, c.width], Init::Normal(deviation))
+        };
+        let blocks =
+            (0..c.depth).map(|at| EncoderBlock::new(&parameters.at("blocks").at(at), &c.block()));
+        Ok(Self {
+            config: config.clone(),
+            patch: Linear::new(
+                &parameters.at("patch"),
+                c.channels * c.patch * c.patch,
+                c.width,
+                true,
+            )?,
+            class_token: token.then(|| vectors("class_token", 1)).transpose()?,
+            position: vectors("position", places)?,
+            blocks: blocks.collect::<Result<_>>()?,
+            norm: LayerNorm::new(&parameters.at("norm"), c.width)?,
+            head: Linear::new(&parameters.at("head"), c.width, c.classes, true)?,
+        })
+    }
+
+    /// How it was made.
+    ///
+    /// ```
+    /// # use regard::prelude::*;
+    /// let config = VisionTransformerConfig { image: [8, 8], ..Default::default() };
+    /// let model = VisionTransformer::new(&Parameters::new(DType::F32, 1), &config)?;
+    /// assert_eq!(model.config(), &config);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
+    pub fn config(&self) -> &VisionTransformerConfig {
+        &self.config
+    }
+
+    /// Images `[B, C, height, width]` → logits `[B, classes]`.
+    ///
+    /// ```
+    /// # use regard::prelude::*;
+    /// let config = VisionTransformerConfig { image: [8, 8], classes: 3, ..Default::default() };
+    /// let model = VisionTransformer::new(&Parameters::new(DType::F32, 1), &config)?;
+    /// let images = Tensor::zeros(&[2, 1, 8, 8], DType::F32)?;
+    /// assert_eq!(model.forward(&images, Mode::Infer)?.shape(), [2, 3]);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
+    pub fn forward(&self, images: &Tensor, mode: Mode) -> Result<Tensor> {
+        Ok(self.attend(images, mode, false)?.0)
+    }
+
+    /// As [`VisionTransformer::forward`], with the weights `[B, H, N, N]` of each block where they
+    /// are asked for. N is the number of patches, and 1 more with a class token, which is first.
+    ///
+    /// ```
+    /// # use regard::prelude::*;
+    /// let config = VisionTransformerConfig { image: [8, 8], depth: 2, ..Default::default() };
+    /// let model = VisionTransformer::new(&Parameters::new(DType::F32, 1), &config)?;
+    /// let images = Tensor::zeros(&[1, 1, 8, 8], DType::F32)?;
+    /// let (_, weights) = model.attend(&images, Mode::Infer, true)?;
+    /// assert_eq!((weights.len(), weights[0].shape()), (2, &[1, 4, 5, 5][..]));
+    /// # Ok::<(), regard::Error>(())
+    /// ```
+    pub fn attend(
+        &self,
+        images: &Tensor,
+        mode: Mode,
+        weights: bool,
+    ) -> Result<(Tensor, Vec<Tensor>)> {
+        let c = &self.config;
+        let mut x = self.patch.forward(&self.patches(images)?)?;
+        if let Some(token) = &self.class_token {
+            let token = token.tensor().broadcast_to(&[x.shape()[0], 1, c.width])?;
+            x = Tensor::cat(&[token, x], 1)?;
+        }
+        x = mode.dropout(&x.add(&self.position.tensor())?, c.dropout)?;
+        let mut seen = Vec::new();
+        for block in &self.blocks {
+            let (y, own) = block.attend(&x, &Mask::none(), mode, weights)?;
+            seen.extend(own);
+            x = y;
+        }
+        let one = match c.pooling {
+            ImagePooling::ClassToken => self.norm.forward(&x.select(1, 0)?.contiguous()?)?,
+            ImagePooling::Mean => self.norm.forward(&x)?.mean(1)?,
+        };
+        Ok((self.head.forward(&one)?, seen))
+    }
+
+    /// The patches `[B, N, C · P · P]` of images.
+    fn patches(&self, images: &Tensor) -> Result<Tensor> {
+        let c = &self.config;
+        let [height, width] = c.image;
+        ensure!(
+            images.rank() == 4 && images.shape()[1..] == [c.channels, height, width],
+            "images of shape {:?}; this model wants [B, {}, {height}, {width}]",
+            images.shape(),
+            c.channels
+        );
+        let window = Slide { stride: [c.patch, c.patch], ..Slide::new([c.patch, c.patch]) };
+        images.unfold(&window)?.transpose(1, 2)
+    }
+}
