@@ -61,7 +61,7 @@ impl Command {
         }
         if let Some(file) = &self.outputs {
             let text: String = report.outputs.iter().map(|line| format!("{line}\n")).collect();
-            regard::write_whole(file, text.as_bytes())?;
+            regard::tensor::write_whole(file, text.as_bytes())?;
         }
         if self.json {
             writeln!(to, "{}", serde_json::to_string_pretty(&report)?)?;

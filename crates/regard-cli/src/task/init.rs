@@ -33,7 +33,7 @@ impl Command {
         if path.exists() {
             bail!("{} is there already; `--out` names another file", path.display());
         }
-        regard::write_whole(&path, text.as_bytes())?;
+        regard::tensor::write_whole(&path, text.as_bytes())?;
         writeln!(to, "wrote {}", path.display())?;
         Ok(())
     }

@@ -102,7 +102,7 @@ impl Command {
             Form::Safetensors => (picture::numbers(scene)?, "safetensors"),
         };
         let path = self.out.clone().unwrap_or_else(|| run.path(&format!("{name}.{ending}")));
-        regard::write_whole(&path, &bytes)?;
+        regard::tensor::write_whole(&path, &bytes)?;
         writeln!(to, "wrote {}", path.display())?;
         self.say_others(&names, to)
     }

@@ -107,7 +107,7 @@ fn summary(run: &Run, options: &Options, learner: &dyn Learner, to: &mut impl Wr
         && let Some((name, scene)) = scenes.first()
     {
         let file = run.path(&format!("{name}.png"));
-        regard::write_whole(&file, &show::png(scene, input)?)?;
+        regard::tensor::write_whole(&file, &show::png(scene, input)?)?;
         writeln!(to, "attention {}", file.display())?;
     }
     writeln!(to, "\nnext: `regard show {0} INPUT`, `regard eval {0}`", run.folder().display())?;

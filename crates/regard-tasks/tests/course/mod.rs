@@ -75,7 +75,7 @@ impl Course {
 
     /// All numbers of its last checkpoint.
     pub(crate) fn last(&self) -> Vec<(String, Vec<u8>)> {
-        let (tensors, _) = regard::load(self.run.path("last.safetensors")).unwrap();
+        let (tensors, _) = regard::tensor::load(self.run.path("last.safetensors")).unwrap();
         let bytes = |x: &regard::Tensor| -> Vec<u8> {
             let x = x.to_dtype(regard::DType::F64).unwrap();
             x.to_vec::<f64>().unwrap().iter().flat_map(|x| x.to_le_bytes()).collect()
