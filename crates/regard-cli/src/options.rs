@@ -3,6 +3,7 @@
 use crate::inputs::{Learned, Masks};
 use crate::machine::Machine;
 use anyhow::{Context, Result, ensure};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use regard_kernels::{
     Activation, Bias, Broadcast, Dropout, Mask, Normalizer, Real, Relative, Score, Segments, Spec,
@@ -21,8 +22,8 @@ pub struct Options {
     pub scale: Option<f64>,
 
     /// What the additive score applies to q + k [default: tanh]
-    #[arg(long, value_enum, help_heading = "Score")]
-    pub activation: Option<ActivationName>,
+    #[arg(long, value_parser = activations(), help_heading = "Score")]
+    pub activation: Option<Activation>,
 
     /// Leaky ReLU's factor below zero [default: 0.2]
     #[arg(long, value_name = "X", allow_hyphen_values = true, help_heading = "Score")]
@@ -86,19 +87,10 @@ pub enum ScoreName {
     Additive,
 }
 
-/// The activations, by name.
-#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ActivationName {
-    /// Bahdanau's
-    Tanh,
-    /// GATv2's
-    LeakyRelu,
-    /// max(x, 0)
-    Relu,
-    /// x · Φ(x)
-    Gelu,
-    /// x
-    Identity,
+/// The activations that the additive score has, by name.
+fn activations() -> impl TypedValueParser<Value = Activation> {
+    PossibleValuesParser::new(["tanh", "leaky-relu", "relu", "gelu", "identity"])
+        .try_map(|name| name.parse::<Activation>())
 }
 
 /// The normalizers, by name.
@@ -157,7 +149,8 @@ impl Options {
             name(self.score)
         );
         ensure!(
-            self.negative_slope.is_none() || self.activation == Some(ActivationName::LeakyRelu),
+            self.negative_slope.is_none()
+                || matches!(self.activation, Some(Activation::LeakyRelu { .. })),
             "--negative-slope belongs to --activation leaky-relu, which was not asked for"
         );
         Ok(())
@@ -177,14 +170,9 @@ impl Options {
     }
 
     fn activation(&self) -> Activation {
-        match self.activation.unwrap_or(ActivationName::Tanh) {
-            ActivationName::Tanh => Activation::Tanh,
-            ActivationName::LeakyRelu => {
-                Activation::LeakyRelu { slope: self.negative_slope.unwrap_or(0.2) }
-            }
-            ActivationName::Relu => Activation::Relu,
-            ActivationName::Gelu => Activation::Gelu,
-            ActivationName::Identity => Activation::Identity,
+        match (self.activation.unwrap_or(Activation::Tanh), self.negative_slope) {
+            (Activation::LeakyRelu { .. }, Some(slope)) => Activation::LeakyRelu { slope },
+            (activation, _) => activation,
         }
     }
 

@@ -4,7 +4,7 @@ use crate::cases::Work;
 use anyhow::Result;
 use regard::attention::{Mask, MechanismConfig, ScoreConfig};
 use regard::layers::{
-    BlockConfig, EncoderBlock, EncoderConfig, Graph, Linear, Nonlinearity, RecurrentConfig,
+    Activation, BlockConfig, Cell, EncoderBlock, EncoderConfig, Graph, Linear, RecurrentConfig,
 };
 use regard::models::{
     ContextConfig, DecoderConfig, GraphAttentionNetwork, GraphNetworkConfig, Sentences, Seq2Seq,
@@ -91,7 +91,7 @@ impl Transformer {
             width: Self::D,
             heads: 8,
             feed_forward: Self::INNER,
-            activation: Nonlinearity::Gelu,
+            activation: Activation::Gelu,
             dropout: 0.0,
             ..BlockConfig::default()
         };
@@ -135,15 +135,15 @@ impl Gru {
     const V: usize = 8000;
 
     fn new(parameters: &Parameters, random: &Random) -> Result<Self> {
-        let gru = RecurrentConfig::new(Self::H);
+        let gru = RecurrentConfig::new(Cell::Gru, Self::H);
         let additive = MechanismConfig::new(ScoreConfig::Additive { hidden: Self::H });
         let config = Seq2SeqConfig {
             embedding: Self::H,
             ..Seq2SeqConfig::new(
                 Self::V,
                 Self::V,
-                EncoderConfig::Gru(gru),
-                DecoderConfig::Gru(gru),
+                EncoderConfig::Recurrent(gru),
+                DecoderConfig::Recurrent(gru),
                 ContextConfig::Attention(additive),
             )
         };

@@ -26,6 +26,7 @@
 //!
 //! Letters, everywhere the same: B batch, Hq and Hk heads, Nq and Nk lengths, Dq, Dk and Dv widths.
 
+mod activation;
 pub mod cpu;
 mod element;
 mod error;
@@ -36,17 +37,18 @@ pub mod spec;
 pub mod step;
 mod view;
 
+pub use activation::Activation;
 pub use cpu::{Cpu, Isa};
 pub use element::{Element, Real};
 pub use error::Error;
 pub use pages::large_pages;
 pub use random::philox;
 pub use spec::{
-    Activation, Backward, Bias, Broadcast, Dropout, Edges, Forward, Gradients, Mask, Normalizer,
-    OwnScore, Relative, Saved, Score, Segments, Shape, Spec, Window,
+    Backward, Bias, Broadcast, Dropout, Edges, Forward, Gradients, Mask, Normalizer, OwnScore,
+    Relative, Saved, Score, Segments, Shape, Spec, Window,
 };
 pub use step::{
-    Adam, AdamTensor, Base, Cell, CrossEntropy, LayerNorm, LayerNormGrads, Matrix, Pointwise,
-    Recurrent, RecurrentGrads, RecurrentOut, RecurrentSeed, Sgd, SgdTensor, flush_denormals,
+    Adam, AdamTensor, Base, Cell, CrossEntropy, LayerNorm, LayerNormGrads, Matrix, Recurrent,
+    RecurrentGrads, RecurrentOut, RecurrentSeed, Sgd, SgdTensor, flush_denormals,
 };
 pub use view::{View, ViewMut};

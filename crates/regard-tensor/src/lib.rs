@@ -47,4 +47,4 @@ pub use random::Random;
 pub use tape::{Gradients, Parents, with_gradients, without_gradients};
 pub use tensor::Tensor;
 
-pub use regard_kernels::step::{Cell, CrossEntropy, Pointwise};
+pub use regard_kernels::{Activation, Cell, CrossEntropy};

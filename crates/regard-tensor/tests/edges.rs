@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use regard_tensor::{
-    Cell, CrossEntropy, DType, Parameter, Pointwise, Random, RecurrentStart, Result, Slide, Tensor,
+    Activation, Cell, CrossEntropy, DType, Parameter, Random, RecurrentStart, Result, Slide, Tensor,
 };
 
 type Operation = fn(&Tensor) -> Result<Tensor>;
@@ -33,7 +33,7 @@ const OPERATIONS: [(&str, Operation); 26] = [
     ("dropout", |x| x.dropout(0.5, 1)),
     ("softmax", |x| x.softmax(2)),
     ("log_softmax", |x| x.log_softmax(1)),
-    ("gelu", |x| x.activate(Pointwise::Gelu)),
+    ("gelu", |x| x.activate(Activation::Gelu)),
     ("matmul", |x| x.matmul(&x.transpose(1, 2)?)),
 ];
 

@@ -5,8 +5,8 @@ mod known;
 
 use known::Case;
 use regard_tensor::{
-    Better, CrossEntropy, DType, Decay, Gradients, Init, Optimizer, Parameters, Plateau, Pointwise,
-    Result, Rule, Schedule, Slide, Tensor,
+    Activation, Better, CrossEntropy, DType, Decay, Gradients, Init, Optimizer, Parameters,
+    Plateau, Result, Rule, Schedule, Slide, Tensor,
 };
 
 #[test]
@@ -80,14 +80,14 @@ fn fixture_pool() {
 fn fixture_activation() {
     known::each("activation", 8, |case| {
         let f = match case.name.split(['/', ' ']).nth(1).unwrap() {
-            "relu" => Pointwise::Relu,
-            "leaky-relu" => Pointwise::LeakyRelu(case.number("negative_slope").unwrap()),
-            "gelu" => Pointwise::Gelu,
-            "gelu-tanh" => Pointwise::GeluTanh,
-            "silu" => Pointwise::Silu,
-            "elu" => Pointwise::Elu(case.number("alpha").unwrap()),
-            "sigmoid" => Pointwise::Sigmoid,
-            "tanh" => Pointwise::Tanh,
+            "relu" => Activation::Relu,
+            "leaky-relu" => Activation::LeakyRelu { slope: case.number("negative_slope").unwrap() },
+            "gelu" => Activation::Gelu,
+            "gelu-tanh" => Activation::GeluTanh,
+            "silu" => Activation::Silu,
+            "elu" => Activation::Elu { alpha: case.number("alpha").unwrap() },
+            "sigmoid" => Activation::Sigmoid,
+            "tanh" => Activation::Tanh,
             other => panic!("no activation {other}"),
         };
         case.check("out", &case.input("x").activate(f)?)

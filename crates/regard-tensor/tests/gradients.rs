@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use regard_tensor::{
-    Cell, CrossEntropy, DType, Pointwise, Random, RecurrentStart, Result, Slide, Tensor,
+    Activation, Cell, CrossEntropy, DType, Random, RecurrentStart, Result, Slide, Tensor,
     finite_difference_error,
 };
 
@@ -167,16 +167,16 @@ fn dropout_and_casting() {
 #[test]
 fn activations_with_and_without_a_bias() {
     let all = [
-        Pointwise::Identity,
-        Pointwise::Relu,
-        Pointwise::LeakyRelu(0.2),
-        Pointwise::Gelu,
-        Pointwise::GeluTanh,
-        Pointwise::Silu,
-        Pointwise::Tanh,
-        Pointwise::Sigmoid,
-        Pointwise::Elu(1.5),
-        Pointwise::Exp,
+        Activation::Identity,
+        Activation::Relu,
+        Activation::LeakyRelu { slope: 0.2 },
+        Activation::Gelu,
+        Activation::GeluTanh,
+        Activation::Silu,
+        Activation::Tanh,
+        Activation::Sigmoid,
+        Activation::Elu { alpha: 1.5 },
+        Activation::Exp,
     ];
     let x = [normal(1, &[3, 4, 5]), normal(2, &[5])];
     for f in all {
@@ -220,7 +220,7 @@ fn splitting_with_and_without_every_part_used() {
 
 #[test]
 fn recurrent_layers_with_lengths_and_in_reverse() {
-    for cell in [Cell::RnnTanh, Cell::RnnRelu, Cell::Gru, Cell::Lstm] {
+    for cell in [Cell::Rnn, Cell::RnnRelu, Cell::Gru, Cell::Lstm] {
         let (g, h) = (cell.gates(), 3);
         let mut inputs = vec![
             normal(1, &[2, 4, g * h]),

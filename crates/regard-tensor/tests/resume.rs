@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use regard_tensor::{
-    Cell, CrossEntropy, DType, Init, Optimizer, Parameter, Parameters, Pointwise, Random,
+    Activation, Cell, CrossEntropy, DType, Init, Optimizer, Parameter, Parameters, Random,
     RecurrentStart, Result, Rule, Slide, Tensor, load, save,
 };
 use std::collections::BTreeMap;
@@ -48,7 +48,7 @@ impl Run {
         let x = x.dropout(0.3, self.random.key())?;
         let x = x.layer_norm(&self.gain.tensor(), &self.shift.tensor(), 1e-5)?;
         let [(w1, b1), (w2, b2)] = &self.layers;
-        let x = x.linear(&w1.tensor(), None)?.activate_with(&b1.tensor(), Pointwise::Gelu)?;
+        let x = x.linear(&w1.tensor(), None)?.activate_with(&b1.tensor(), Activation::Gelu)?;
         let x = x.dropout(0.3, self.random.key())?;
         let logits = x.linear(&w2.tensor(), Some(&b2.tensor()))?;
         let loss = logits.cross_entropy(&targets, CrossEntropy::default())?;
@@ -203,7 +203,7 @@ fn every_operation_gives_the_same_bits_on_any_number_of_threads() {
         (
             "gelu",
             vec![&[300, 211], &[211]],
-            Box::new(|x| x[0].activate_with(&x[1], Pointwise::Gelu)),
+            Box::new(|x| x[0].activate_with(&x[1], Activation::Gelu)),
         ),
         (
             "layer_norm",

@@ -23,12 +23,12 @@ fn show(name: &str, hypothesis: &Hypothesis) {
 }
 
 fn main() -> Result<()> {
-    let gru = RecurrentConfig::new(32);
+    let gru = RecurrentConfig::new(Cell::Gru, 32);
     let config = Seq2SeqConfig::new(
         8,
         8,
-        EncoderConfig::Gru(gru),
-        DecoderConfig::Gru(gru),
+        EncoderConfig::Recurrent(gru),
+        DecoderConfig::Recurrent(gru),
         ContextConfig::Attention(MechanismConfig::new(ScoreConfig::ScaledDot)),
     );
     let parameters = Parameters::new(DType::F32, 1);

@@ -40,7 +40,7 @@ fn main() -> Result<()> {
     let config = |encoder| LabelerConfig::new(InputConfig::tokens(TOKENS, 16), encoder, 2);
     let alone = LabelerConfig { hidden: Some(32), ..config(EncoderConfig::None) };
     let window = LabelerConfig { neighbors: Some(1), ..alone.clone() };
-    let gru = config(EncoderConfig::Gru(RecurrentConfig::new(32)));
+    let gru = config(EncoderConfig::Recurrent(RecurrentConfig::new(Cell::Gru, 32)));
     let attention = |window| {
         // Who is left of whom is a matter of distance, so positions are relative.
         let position = Position::Relative;

@@ -16,13 +16,13 @@ fn batch(random: &Random, count: usize) -> Result<(Sentences, Sentences)> {
 }
 
 fn main() -> Result<()> {
-    let both = RecurrentConfig { both_directions: true, ..RecurrentConfig::new(32) };
+    let both = RecurrentConfig { both_directions: true, ..RecurrentConfig::new(Cell::Gru, 32) };
     let additive = MechanismConfig::new(ScoreConfig::Additive { hidden: 32 });
     let config = Seq2SeqConfig::new(
         10,
         10,
-        EncoderConfig::Gru(both),
-        DecoderConfig::Gru(RecurrentConfig::new(64)),
+        EncoderConfig::Recurrent(both),
+        DecoderConfig::Recurrent(RecurrentConfig::new(Cell::Gru, 64)),
         ContextConfig::Attention(additive),
     );
     let parameters = Parameters::new(DType::F32, 1);

@@ -13,6 +13,6 @@ pub use crate::attention::*;
 pub use crate::layers::*;
 pub use crate::models::*;
 pub use regard_tensor::{
-    Cell, CrossEntropy, DType, Device, Gradients, Init, Optimizer, Parameter, Parameters, Plateau,
-    Pointwise, Random, Rule, Schedule, Tensor, without_gradients,
+    CrossEntropy, DType, Device, Gradients, Init, Optimizer, Parameter, Parameters, Plateau,
+    Random, Rule, Schedule, Tensor, without_gradients,
 };

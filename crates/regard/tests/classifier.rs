@@ -10,7 +10,7 @@ const LENGTHS: [usize; 4] = [6, 4, 5, 1];
 const N: usize = 6;
 
 fn recurrent(both_directions: bool) -> RecurrentConfig {
-    RecurrentConfig { both_directions, ..RecurrentConfig::new(16) }
+    RecurrentConfig { both_directions, ..RecurrentConfig::new(Cell::Gru, 16) }
 }
 
 fn transformer(window: Option<usize>) -> EncoderConfig {
@@ -29,9 +29,9 @@ fn attention(score: ScoreConfig) -> ClassifierPooling {
 fn kinds() -> Vec<(String, ClassifierConfig)> {
     let encoders = [
         EncoderConfig::None,
-        EncoderConfig::Rnn(recurrent(false)),
-        EncoderConfig::Gru(recurrent(true)),
-        EncoderConfig::Lstm(recurrent(true)),
+        EncoderConfig::Recurrent(RecurrentConfig { cell: Cell::Rnn, ..recurrent(false) }),
+        EncoderConfig::Recurrent(recurrent(true)),
+        EncoderConfig::Recurrent(RecurrentConfig { cell: Cell::Lstm, ..recurrent(true) }),
         EncoderConfig::Cnn(ConvolutionConfig::new(16)),
         transformer(None),
         transformer(Some(1)),
@@ -256,7 +256,7 @@ fn bad_configurations_are_refused_by_name() {
         ),
         (
             ClassifierConfig {
-                encoder: EncoderConfig::Gru(recurrent(false)),
+                encoder: EncoderConfig::Recurrent(recurrent(false)),
                 pooling: class_token,
                 ..good.clone()
             },

@@ -4,7 +4,8 @@
 use regard::prelude::*;
 
 fn every_kind() -> Vec<EncoderConfig> {
-    let both = RecurrentConfig { layers: 2, both_directions: true, ..RecurrentConfig::new(6) };
+    let both =
+        RecurrentConfig { layers: 2, both_directions: true, ..RecurrentConfig::new(Cell::Gru, 6) };
     let transformer = |position, window| {
         EncoderConfig::Transformer(TransformerConfig {
             position,
@@ -14,13 +15,13 @@ fn every_kind() -> Vec<EncoderConfig> {
     };
     vec![
         EncoderConfig::None,
-        EncoderConfig::Rnn(RecurrentConfig::new(6)),
-        EncoderConfig::RnnRelu(RecurrentConfig::new(6)),
-        EncoderConfig::Gru(RecurrentConfig::new(6)),
-        EncoderConfig::Lstm(RecurrentConfig::new(6)),
-        EncoderConfig::Rnn(both),
-        EncoderConfig::Gru(both),
-        EncoderConfig::Lstm(both),
+        EncoderConfig::Recurrent(RecurrentConfig::new(Cell::Rnn, 6)),
+        EncoderConfig::Recurrent(RecurrentConfig::new(Cell::RnnRelu, 6)),
+        EncoderConfig::Recurrent(RecurrentConfig::new(Cell::Gru, 6)),
+        EncoderConfig::Recurrent(RecurrentConfig::new(Cell::Lstm, 6)),
+        EncoderConfig::Recurrent(RecurrentConfig { cell: Cell::Rnn, ..both }),
+        EncoderConfig::Recurrent(both),
+        EncoderConfig::Recurrent(RecurrentConfig { cell: Cell::Lstm, ..both }),
         EncoderConfig::Cnn(ConvolutionConfig { kernel: 5, ..ConvolutionConfig::new(6) }),
         EncoderConfig::Cnn(ConvolutionConfig {
             position: Position::Learned,
@@ -133,7 +134,7 @@ fn bad_configurations_are_refused_by_name() {
         "encoder: a Transformer of 0 layers"
     );
     assert_eq!(
-        refusal(&EncoderConfig::Gru(RecurrentConfig::new(0))),
+        refusal(&EncoderConfig::Recurrent(RecurrentConfig::new(Cell::Gru, 0))),
         "encoder: a recurrent network of hidden size 0"
     );
     let rotary = ConvolutionConfig { position: Position::Rotary, ..ConvolutionConfig::new(4) };

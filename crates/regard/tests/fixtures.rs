@@ -151,8 +151,8 @@ fn block(case: &Case) -> BlockConfig {
         heads: case.size("nhead").unwrap(),
         feed_forward: case.size("dim_feedforward").unwrap(),
         activation: match case.text("activation").unwrap() {
-            "relu" => Nonlinearity::Relu,
-            "gelu" => Nonlinearity::Gelu,
+            "relu" => Activation::Relu,
+            "gelu" => Activation::Gelu,
             other => panic!("no activation {other}"),
         },
         dropout: 0.0,

@@ -9,7 +9,7 @@ const LENGTHS: [usize; 3] = [6, 4, 5];
 const N: usize = 6;
 
 fn both(hidden: usize) -> RecurrentConfig {
-    RecurrentConfig { both_directions: true, ..RecurrentConfig::new(hidden) }
+    RecurrentConfig { both_directions: true, ..RecurrentConfig::new(Cell::Gru, hidden) }
 }
 
 fn transformer(window: Option<usize>) -> EncoderConfig {
@@ -28,10 +28,13 @@ fn kinds() -> Vec<(&'static str, LabelerConfig)> {
     vec![
         ("alone", alone),
         ("window", window),
-        ("rnn", config(EncoderConfig::Rnn(both(16)))),
-        ("gru", config(EncoderConfig::Gru(both(16)))),
-        ("lstm", config(EncoderConfig::Lstm(both(16)))),
-        ("forward gru", config(EncoderConfig::Gru(RecurrentConfig::new(32)))),
+        ("rnn", config(EncoderConfig::Recurrent(RecurrentConfig { cell: Cell::Rnn, ..both(16) }))),
+        ("gru", config(EncoderConfig::Recurrent(both(16)))),
+        (
+            "lstm",
+            config(EncoderConfig::Recurrent(RecurrentConfig { cell: Cell::Lstm, ..both(16) })),
+        ),
+        ("forward gru", config(EncoderConfig::Recurrent(RecurrentConfig::new(Cell::Gru, 32)))),
         ("cnn", config(EncoderConfig::Cnn(ConvolutionConfig::new(32)))),
         ("self-attention", config(transformer(None))),
         ("truncated self-attention", config(transformer(Some(1)))),
@@ -92,7 +95,8 @@ fn every_encoder_overfits_a_tiny_batch() {
 #[test]
 fn given_vectors_do_instead_of_tokens() {
     let x = Random::new(1).normal(&[3, N, 8], 0.0, 1.0, DType::F32).unwrap();
-    let config = LabelerConfig::new(InputConfig::vectors(8), EncoderConfig::Gru(both(16)), LABELS);
+    let config =
+        LabelerConfig::new(InputConfig::vectors(8), EncoderConfig::Recurrent(both(16)), LABELS);
     let parameters = Parameters::new(DType::F32, 1);
     let labeler = SequenceLabeler::new(&parameters, &config).unwrap();
     let sequences = Sequences { lengths: Some(&LENGTHS), ..Sequences::new(&x) };
@@ -114,7 +118,7 @@ fn characters_tell_words_apart_that_are_one_token() {
     let labels = words.iter().map(|word| word[0] % LABELS as i64).collect();
     let y = Tensor::from_vec(labels, &[3, N]).unwrap();
     let cnn = CharactersConfig::new(20);
-    let gru = CharactersConfig { encoder: EncoderConfig::Gru(both(16)), ..cnn.clone() };
+    let gru = CharactersConfig { encoder: EncoderConfig::Recurrent(both(16)), ..cnn.clone() };
     for characters in [cnn, gru] {
         let plain = LabelerConfig::new(InputConfig::tokens(1, 4), EncoderConfig::None, LABELS);
         let config = LabelerConfig { characters: Some(characters), ..plain };

@@ -19,7 +19,7 @@ fn stack(parts: &[Tensor]) -> Tensor {
 }
 
 /// Every case of a fixture file: outputs, last states, and the gradients of all weights and inputs.
-fn holds_against(file: &str, unit: Unit) {
+fn holds_against(file: &str, cell: Cell) {
     let path = format!("{}/../../fixtures/{file}.safetensors", env!("CARGO_MANIFEST_DIR"));
     let (tensors, texts) = load(path).unwrap();
     let mut cases = 0;
@@ -36,13 +36,14 @@ fn holds_against(file: &str, unit: Unit) {
             (part("input"), part("output"), part("grad_out"), part("grad"));
         let number = |name: &str| options[name].as_u64().unwrap() as usize;
         let config = RecurrentConfig {
+            cell,
             hidden: number("hidden_size"),
             layers: number("num_layers"),
             both_directions: options["bidirectional"].as_bool().unwrap(),
             dropout: 0.0,
         };
         let parameters = Parameters::new(DType::F64, 1);
-        let network = Recurrent::new(&parameters, unit, &config, number("input_size")).unwrap();
+        let network = Recurrent::new(&parameters, &config, number("input_size")).unwrap();
         parameters.set(&part("weight")).unwrap();
         let learned =
             |name: &str| inputs.get(name).map(|x| Parameter::new(name, x.clone()).unwrap());
@@ -55,7 +56,7 @@ fn holds_against(file: &str, unit: Unit) {
         let output =
             network.forward(&x.tensor(), lengths.as_deref(), start.as_ref(), Mode::Infer).unwrap();
         let mut results = vec![("out", output.out), ("h", stack(&output.state.h))];
-        if unit == Unit::Lstm {
+        if cell == Cell::Lstm {
             results.push(("c", stack(&output.state.c)));
         }
         let mut sum = Tensor::zeros(&[], DType::F64).unwrap();
@@ -78,23 +79,23 @@ fn holds_against(file: &str, unit: Unit) {
 
 #[test]
 fn an_rnn_gives_the_fixture_outputs_and_gradients() {
-    holds_against("rnn", Unit::Rnn);
+    holds_against("rnn", Cell::Rnn);
 }
 
 #[test]
 fn a_gru_gives_the_fixture_outputs_and_gradients() {
-    holds_against("gru", Unit::Gru);
+    holds_against("gru", Cell::Gru);
 }
 
 #[test]
 fn an_lstm_gives_the_fixture_outputs_and_gradients() {
-    holds_against("lstm", Unit::Lstm);
+    holds_against("lstm", Cell::Lstm);
 }
 
 #[test]
 fn dropout_acts_between_layers_while_learning_and_never_in_use() {
-    let config = RecurrentConfig { layers: 2, dropout: 0.5, ..RecurrentConfig::new(8) };
-    let network = Recurrent::new(&Parameters::new(DType::F64, 1), Unit::Gru, &config, 4).unwrap();
+    let config = RecurrentConfig { layers: 2, dropout: 0.5, ..RecurrentConfig::new(Cell::Gru, 8) };
+    let network = Recurrent::new(&Parameters::new(DType::F64, 1), &config, 4).unwrap();
     let random = Random::new(1);
     let x = random.normal(&[2, 5, 4], 0.0, 1.0, DType::F64).unwrap();
     let run = |mode| network.forward(&x, None, None, mode).unwrap();
@@ -105,8 +106,8 @@ fn dropout_acts_between_layers_while_learning_and_never_in_use() {
 
 #[test]
 fn a_network_in_both_directions_has_no_step() {
-    let config = RecurrentConfig { both_directions: true, ..RecurrentConfig::new(4) };
-    let network = Recurrent::new(&Parameters::new(DType::F64, 1), Unit::Gru, &config, 3).unwrap();
+    let config = RecurrentConfig { both_directions: true, ..RecurrentConfig::new(Cell::Gru, 4) };
+    let network = Recurrent::new(&Parameters::new(DType::F64, 1), &config, 3).unwrap();
     let x = Tensor::zeros(&[1, 3], DType::F64).unwrap();
     let error = network.step(&x, &network.zeros(1).unwrap(), Mode::Infer).unwrap_err();
     assert!(error.to_string().contains("both directions"), "{error}");
@@ -115,7 +116,7 @@ fn a_network_in_both_directions_has_no_step() {
 #[test]
 fn a_state_of_another_shape_is_refused_with_both_shapes() {
     let network =
-        Recurrent::new(&Parameters::new(DType::F64, 1), Unit::Gru, &RecurrentConfig::new(4), 3)
+        Recurrent::new(&Parameters::new(DType::F64, 1), &RecurrentConfig::new(Cell::Gru, 4), 3)
             .unwrap();
     let x = Tensor::zeros(&[2, 5, 3], DType::F64).unwrap();
     let state = network.zeros(3).unwrap();

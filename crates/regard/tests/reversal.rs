@@ -16,14 +16,14 @@ fn batch(random: &Random, count: usize) -> (Sentences, Sentences) {
 
 /// The loss per token on sequences it has not seen, after some steps of learning to reverse.
 fn learn(context: ContextConfig) -> f64 {
-    let both = RecurrentConfig { both_directions: true, ..RecurrentConfig::new(16) };
+    let both = RecurrentConfig { both_directions: true, ..RecurrentConfig::new(Cell::Gru, 16) };
     let config = Seq2SeqConfig {
         embedding: 16,
         ..Seq2SeqConfig::new(
             3 + SYMBOLS,
             3 + SYMBOLS,
-            EncoderConfig::Gru(both),
-            DecoderConfig::Gru(RecurrentConfig::new(32)),
+            EncoderConfig::Recurrent(both),
+            DecoderConfig::Recurrent(RecurrentConfig::new(Cell::Gru, 32)),
             context,
         )
     };

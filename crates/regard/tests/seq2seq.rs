@@ -8,26 +8,26 @@ fn transformer(layers: usize) -> TransformerConfig {
 }
 
 fn encoders() -> Vec<EncoderConfig> {
-    let one = RecurrentConfig::new(16);
-    let both = RecurrentConfig { both_directions: true, ..RecurrentConfig::new(8) };
+    let one = RecurrentConfig::new(Cell::Gru, 16);
+    let both = RecurrentConfig { both_directions: true, ..RecurrentConfig::new(Cell::Gru, 8) };
     vec![
-        EncoderConfig::Rnn(one),
-        EncoderConfig::Gru(one),
-        EncoderConfig::Lstm(one),
-        EncoderConfig::Rnn(both),
-        EncoderConfig::Gru(both),
-        EncoderConfig::Lstm(both),
+        EncoderConfig::Recurrent(RecurrentConfig { cell: Cell::Rnn, ..one }),
+        EncoderConfig::Recurrent(one),
+        EncoderConfig::Recurrent(RecurrentConfig { cell: Cell::Lstm, ..one }),
+        EncoderConfig::Recurrent(RecurrentConfig { cell: Cell::Rnn, ..both }),
+        EncoderConfig::Recurrent(both),
+        EncoderConfig::Recurrent(RecurrentConfig { cell: Cell::Lstm, ..both }),
         EncoderConfig::Cnn(ConvolutionConfig::new(16)),
         EncoderConfig::Transformer(transformer(1)),
     ]
 }
 
 fn decoders() -> Vec<DecoderConfig> {
-    let two = RecurrentConfig { layers: 2, ..RecurrentConfig::new(16) };
+    let two = RecurrentConfig { layers: 2, ..RecurrentConfig::new(Cell::Gru, 16) };
     vec![
-        DecoderConfig::Rnn(RecurrentConfig::new(16)),
-        DecoderConfig::Gru(two),
-        DecoderConfig::Lstm(two),
+        DecoderConfig::Recurrent(RecurrentConfig::new(Cell::Rnn, 16)),
+        DecoderConfig::Recurrent(two),
+        DecoderConfig::Recurrent(RecurrentConfig { cell: Cell::Lstm, ..two }),
         DecoderConfig::Transformer(transformer(2)),
     ]
 }
@@ -151,7 +151,7 @@ fn every_encoder_decoder_and_context_runs_and_learns_with_all_its_parameters() {
 
 #[test]
 fn every_score_and_every_weighting_serves_as_a_context() {
-    let encoder = EncoderConfig::Gru(RecurrentConfig::new(16));
+    let encoder = EncoderConfig::Recurrent(RecurrentConfig::new(Cell::Gru, 16));
     for decoder in [&decoders()[1], &decoders()[3]] {
         for score in scores() {
             let config = config(encoder.clone(), decoder.clone(), attention(score));
@@ -185,19 +185,31 @@ fn every_score_and_every_weighting_serves_as_a_context() {
 
 #[test]
 fn a_tiny_batch_is_learned_by_heart() {
-    let gru = RecurrentConfig::new(32);
-    let both = RecurrentConfig { both_directions: true, ..RecurrentConfig::new(16) };
-    let lstm = RecurrentConfig { layers: 2, ..RecurrentConfig::new(32) };
+    let gru = RecurrentConfig::new(Cell::Gru, 32);
+    let both = RecurrentConfig { both_directions: true, ..RecurrentConfig::new(Cell::Gru, 16) };
+    let lstm = RecurrentConfig { layers: 2, ..RecurrentConfig::new(Cell::Gru, 32) };
     let multi = || ContextConfig::MultiHead;
     let additive = || attention(ScoreConfig::Additive { hidden: 16 });
     let cases = [
-        (EncoderConfig::Gru(gru), DecoderConfig::Gru(gru), ContextConfig::Fixed),
-        (EncoderConfig::Gru(both), DecoderConfig::Gru(gru), additive()),
-        (EncoderConfig::Lstm(both), DecoderConfig::Lstm(lstm), attention(ScoreConfig::ScaledDot)),
-        (EncoderConfig::Rnn(both), DecoderConfig::Rnn(gru), additive()),
-        (EncoderConfig::Cnn(ConvolutionConfig::new(32)), DecoderConfig::Gru(gru), additive()),
-        (EncoderConfig::Transformer(transformer(1)), DecoderConfig::Lstm(gru), additive()),
-        (EncoderConfig::Gru(both), DecoderConfig::Transformer(transformer(1)), multi()),
+        (EncoderConfig::Recurrent(gru), DecoderConfig::Recurrent(gru), ContextConfig::Fixed),
+        (EncoderConfig::Recurrent(both), DecoderConfig::Recurrent(gru), additive()),
+        (
+            EncoderConfig::Recurrent(RecurrentConfig { cell: Cell::Lstm, ..both }),
+            DecoderConfig::Recurrent(RecurrentConfig { cell: Cell::Lstm, ..lstm }),
+            attention(ScoreConfig::ScaledDot),
+        ),
+        (
+            EncoderConfig::Recurrent(RecurrentConfig { cell: Cell::Rnn, ..both }),
+            DecoderConfig::Recurrent(RecurrentConfig { cell: Cell::Rnn, ..gru }),
+            additive(),
+        ),
+        (EncoderConfig::Cnn(ConvolutionConfig::new(32)), DecoderConfig::Recurrent(gru), additive()),
+        (
+            EncoderConfig::Transformer(transformer(1)),
+            DecoderConfig::Recurrent(RecurrentConfig { cell: Cell::Lstm, ..gru }),
+            additive(),
+        ),
+        (EncoderConfig::Recurrent(both), DecoderConfig::Transformer(transformer(1)), multi()),
         (
             EncoderConfig::Transformer(transformer(1)),
             DecoderConfig::Transformer(transformer(1)),
@@ -209,7 +221,7 @@ fn a_tiny_batch_is_learned_by_heart() {
             additive(),
         ),
         (
-            EncoderConfig::Lstm(gru),
+            EncoderConfig::Recurrent(RecurrentConfig { cell: Cell::Lstm, ..gru }),
             DecoderConfig::Transformer(transformer(1)),
             ContextConfig::Fixed,
         ),
@@ -237,8 +249,11 @@ fn the_steps_of_a_search_give_the_numbers_of_the_whole_sequence() {
             contexts.push(ContextConfig::MultiHead);
         }
         for context in contexts {
-            let config =
-                config(EncoderConfig::Gru(RecurrentConfig::new(16)), decoder.clone(), context);
+            let config = config(
+                EncoderConfig::Recurrent(RecurrentConfig::new(Cell::Gru, 16)),
+                decoder.clone(),
+                context,
+            );
             let (_, model) = build(&config, DType::F64);
             for search in [search_config(1, 6), search_config(3, 6)] {
                 let found = model.search(&source, &search).unwrap();
@@ -298,7 +313,7 @@ fn a_beam_of_width_one_is_greedy() {
     for decoder in decoders() {
         for seed in 0..4 {
             let config = config(
-                EncoderConfig::Gru(RecurrentConfig::new(16)),
+                EncoderConfig::Recurrent(RecurrentConfig::new(Cell::Gru, 16)),
                 decoder.clone(),
                 attention(ScoreConfig::Additive { hidden: 8 }),
             );
@@ -323,7 +338,7 @@ fn a_wide_beam_finds_the_best_of_all_sequences() {
             let config = Seq2SeqConfig {
                 target_vocabulary: 5,
                 ..config(
-                    EncoderConfig::Gru(RecurrentConfig::new(16)),
+                    EncoderConfig::Recurrent(RecurrentConfig::new(Cell::Gru, 16)),
                     decoder.clone(),
                     attention(ScoreConfig::Additive { hidden: 8 }),
                 )
@@ -363,7 +378,8 @@ fn scheduled_sampling_is_seeded_and_at_zero_the_same_as_teaching() {
     let (source, target) = pairs();
     for decoder in decoders() {
         let context = attention(ScoreConfig::Additive { hidden: 8 });
-        let config = config(EncoderConfig::Gru(RecurrentConfig::new(16)), decoder, context);
+        let config =
+            config(EncoderConfig::Recurrent(RecurrentConfig::new(Cell::Gru, 16)), decoder, context);
         let (parameters, model) = build(&config, DType::F64);
         let loss = |probability, seed| {
             let random = Random::new(seed);
@@ -384,16 +400,16 @@ fn scheduled_sampling_is_seeded_and_at_zero_the_same_as_teaching() {
 #[test]
 fn all_steps_together_have_the_gradients_of_each_step_alone() {
     let (source, target) = pairs();
-    let one = RecurrentConfig::new(16);
+    let one = RecurrentConfig::new(Cell::Gru, 16);
     let mut contexts: Vec<_> = scores().into_iter().map(attention).collect();
     contexts.extend(weightings()[..5].iter().map(|&weighting| {
         let additive = MechanismConfig::new(ScoreConfig::Additive { hidden: 8 });
         ContextConfig::Attention(MechanismConfig { weighting, ..additive })
     }));
     contexts.push(ContextConfig::Fixed);
-    for decoder in [DecoderConfig::Gru(one), decoders()[2].clone()] {
+    for decoder in [DecoderConfig::Recurrent(one), decoders()[2].clone()] {
         for context in &contexts {
-            let config = config(EncoderConfig::Gru(one), decoder.clone(), context.clone());
+            let config = config(EncoderConfig::Recurrent(one), decoder.clone(), context.clone());
             let (parameters, model) = build(&config, DType::F64);
             let random = Random::new(1);
             let mode = Mode::Train(&random);
@@ -447,12 +463,16 @@ fn a_model_is_rebuilt_from_its_configuration_and_its_file() {
 
 #[test]
 fn tied_tables_are_one_parameter() {
-    let gru = RecurrentConfig::new(16);
+    let gru = RecurrentConfig::new(Cell::Gru, 16);
     let count = |tied| {
         let config = Seq2SeqConfig {
             tied,
             source_vocabulary: 10,
-            ..config(EncoderConfig::Gru(gru), DecoderConfig::Gru(gru), ContextConfig::Fixed)
+            ..config(
+                EncoderConfig::Recurrent(gru),
+                DecoderConfig::Recurrent(gru),
+                ContextConfig::Fixed,
+            )
         };
         build(&config, DType::F32).0.numel()
     };
@@ -462,8 +482,10 @@ fn tied_tables_are_one_parameter() {
 
 #[test]
 fn bad_configurations_are_refused_by_name() {
-    let gru = RecurrentConfig::new(16);
-    let base = || config(EncoderConfig::Gru(gru), DecoderConfig::Gru(gru), ContextConfig::Fixed);
+    let gru = RecurrentConfig::new(Cell::Gru, 16);
+    let base = || {
+        config(EncoderConfig::Recurrent(gru), DecoderConfig::Recurrent(gru), ContextConfig::Fixed)
+    };
     let refusal = |config: Seq2SeqConfig| {
         Seq2Seq::new(&Parameters::new(DType::F32, 1), &config).unwrap_err().to_string()
     };
@@ -485,7 +507,7 @@ fn bad_configurations_are_refused_by_name() {
     );
     let both = RecurrentConfig { both_directions: true, ..gru };
     assert_eq!(
-        refusal(Seq2SeqConfig { decoder: DecoderConfig::Gru(both), ..base() }),
+        refusal(Seq2SeqConfig { decoder: DecoderConfig::Recurrent(both), ..base() }),
         "decoder: a decoder writes in one direction; both were asked for"
     );
     let window = TransformerConfig { window: Some(3), ..transformer(1) };
@@ -495,7 +517,7 @@ fn bad_configurations_are_refused_by_name() {
     );
     assert_eq!(
         refusal(Seq2SeqConfig {
-            encoder: EncoderConfig::Gru(both),
+            encoder: EncoderConfig::Recurrent(both),
             context: attention(ScoreConfig::Dot),
             ..base()
         }),
@@ -525,7 +547,8 @@ fn bad_configurations_are_refused_by_name() {
 fn an_empty_source_and_an_empty_batch_are_legal() {
     for decoder in decoders() {
         let context = attention(ScoreConfig::Additive { hidden: 8 });
-        let config = config(EncoderConfig::Gru(RecurrentConfig::new(16)), decoder, context);
+        let config =
+            config(EncoderConfig::Recurrent(RecurrentConfig::new(Cell::Gru, 16)), decoder, context);
         let (_, model) = build(&config, DType::F32);
         let nothing = Sentences::new(&[vec![], vec![]], 0).unwrap();
         let target = Sentences::new(&[vec![3], vec![4, 5]], 0).unwrap();

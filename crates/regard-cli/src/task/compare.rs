@@ -59,7 +59,8 @@ impl Command {
             return Err(Interrupted.into());
         };
         let text = written(&compared);
-        let write = |name: &str, bytes: &[u8]| regard::tensor::write_whole(folder.join(name), bytes);
+        let write =
+            |name: &str, bytes: &[u8]| regard::tensor::write_whole(folder.join(name), bytes);
         write("comparison.txt", text.as_bytes())?;
         write("comparison.json", serde_json::to_string_pretty(&compared)?.as_bytes())?;
         let svg = picture::comparison(task.name(), &drawn(&compared));

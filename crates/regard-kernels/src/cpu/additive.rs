@@ -12,8 +12,8 @@
 
 use super::BLOCK;
 use super::simd::Simd;
+use crate::Activation;
 use crate::Real;
-use crate::spec::Activation;
 
 /// How act(q + k) is computed from what is kept of q and of k.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -45,6 +45,7 @@ impl Form {
             Activation::Relu => Self::Leaky(0.0),
             Activation::Identity => Self::Leaky(1.0),
             Activation::Gelu => Self::Gelu,
+            other => unreachable!("Score::check refuses {other}"),
         }
     }
 

@@ -6,7 +6,8 @@ use super::gemm::Gemm;
 use super::kernels::Kernels;
 use super::shared::Shared;
 use super::{BLOCK, TILE, tasks};
-use crate::spec::{Activation, Score, Shape, Spec, w_of_head};
+use crate::Activation;
+use crate::spec::{Score, Shape, Spec, w_of_head};
 use crate::{Real, View};
 use std::ops::Range;
 

@@ -1,8 +1,8 @@
 //! Scores: how much a key matters to a query, before normalizing.
 
 use super::Shape;
-use crate::Real;
 use crate::error::{Error, ensure};
+use crate::{Activation, Real};
 use std::fmt;
 
 /// How a query and a key give a score.
@@ -49,9 +49,11 @@ impl<T: Real> Score<'_, T> {
                     s.hq,
                     s.dk
                 );
-                if let Activation::LeakyRelu { slope } = activation {
-                    ensure!(slope.is_finite(), "negative slope {slope} is not a finite number");
-                }
+                activation.check()?;
+                ensure!(
+                    activation.fits_additive(),
+                    "the additive score has tanh, leaky-relu, relu, gelu and identity; {activation} was asked for"
+                );
                 "additive"
             }
             Self::Own(own) => return own.check(s.dq, s.dk).map_err(Error::new),
@@ -77,49 +79,6 @@ impl<T: fmt::Debug> fmt::Debug for Score<'_, T> {
             Self::Dot { scale } => write!(f, "Dot({scale:?})"),
             Self::Additive { activation, w } => write!(f, "Additive({activation:?}, {})", w.len()),
             Self::Own(_) => f.write_str("Own"),
-        }
-    }
-}
-
-/// What an additive score applies to q_d + k_d.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Activation {
-    /// Bahdanau's.
-    Tanh,
-    /// x where x > 0, slope · x elsewhere; GATv2's.
-    LeakyRelu {
-        /// 0.2 in the graph attention papers.
-        slope: f64,
-    },
-    /// max(x, 0)
-    Relu,
-    /// x · Φ(x), with the error function, not an approximation.
-    Gelu,
-    /// x
-    Identity,
-}
-
-impl Activation {
-    /// The activation at x and its derivative there.
-    pub(crate) fn value_and_slope<T: Real>(self, x: T) -> (T, T) {
-        let positive = x > T::ZERO;
-        match self {
-            Self::Tanh => {
-                let t = x.tanh();
-                (t, T::ONE - t * t)
-            }
-            Self::LeakyRelu { slope } => {
-                let slope = if positive { T::ONE } else { T::of(slope) };
-                (slope * x, slope)
-            }
-            Self::Relu => (x.max(T::ZERO), if positive { T::ONE } else { T::ZERO }),
-            Self::Gelu => {
-                let half = T::of(0.5);
-                let cdf = half * (T::ONE + (x * T::of(std::f64::consts::FRAC_1_SQRT_2)).erf());
-                let pdf = T::of(0.3989422804014327) * (-half * x * x).exp();
-                (x * cdf, cdf + x * pdf)
-            }
-            Self::Identity => (x, T::ONE),
         }
     }
 }

@@ -24,5 +24,4 @@ pub use denormal::flush_denormals;
 pub use layer_norm::{LayerNorm, LayerNormGrads};
 pub use matmul::{Base, Matrix};
 pub use optimizer::{Adam, AdamTensor, Sgd, SgdTensor};
-pub use pointwise::Pointwise;
 pub use recurrent::{Cell, Recurrent, RecurrentGrads, RecurrentOut, RecurrentSeed};

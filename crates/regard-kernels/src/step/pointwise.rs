@@ -5,120 +5,30 @@
 //! for the bias while it has them.
 
 use super::parts::{Parts, rows_of};
+use crate::activation::{CUBE, ROOT};
 use crate::cpu::shared::Shared;
 use crate::cpu::simd::Simd;
 use crate::error::{Error, ensure};
-use crate::{Cpu, Real};
-use std::f64::consts::FRAC_1_SQRT_2;
+use crate::{Activation, Cpu, Real};
 use std::ops::Range;
-
-/// What is applied to every number.
-///
-/// ```
-/// use regard_kernels::{Cpu, Pointwise};
-/// let mut out = [0f32; 4];
-/// Cpu::best().pointwise(&[1.0, -2.0, 3.0, -4.0], Some(&[1.0, 0.0]), Pointwise::Relu, &mut out)?;
-/// assert_eq!(out, [2.0, 0.0, 4.0, 0.0]);
-/// # Ok::<(), regard_kernels::Error>(())
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Pointwise {
-    /// x
-    Identity,
-    /// max(x, 0)
-    Relu,
-    /// x where x > 0, slope · x elsewhere.
-    LeakyRelu(f64),
-    /// x · Φ(x), with the error function, not an approximation.
-    Gelu,
-    /// GELU's approximation by tanh.
-    GeluTanh,
-    /// x / (1 + e⁻ˣ)
-    Silu,
-    /// tanh x
-    Tanh,
-    /// 1 / (1 + e⁻ˣ)
-    Sigmoid,
-    /// x where x > 0, α · (eˣ − 1) elsewhere.
-    Elu(f64),
-    /// eˣ
-    Exp,
-}
-
-/// √(2/π)
-const ROOT: f64 = 0.797_884_560_802_865_4;
-/// 1/√(2π)
-const DENSITY: f64 = 0.398_942_280_401_432_7;
-/// GELU's approximation is x · sigmoid(2√(2/π) · (x + this · x³)).
-const CUBE: f64 = 0.044715;
-
-impl Pointwise {
-    /// The activation at x and its derivative there.
-    pub(super) fn value_and_slope<T: Real>(self, x: T) -> (T, T) {
-        let one = T::ONE;
-        let sigmoid = |x: T| {
-            let e = (-x.abs()).exp();
-            if x < T::ZERO { e / (one + e) } else { one / (one + e) }
-        };
-        match self {
-            Self::Identity => (x, one),
-            Self::Relu if x <= T::ZERO => (T::ZERO, T::ZERO),
-            Self::LeakyRelu(slope) if x <= T::ZERO => (T::of(slope) * x, T::of(slope)),
-            Self::Relu | Self::LeakyRelu(_) => (x, one),
-            Self::Gelu => {
-                let half = T::of(0.5);
-                let cdf = half * (one + (x * T::of(FRAC_1_SQRT_2)).erf());
-                let density = T::of(DENSITY) * (-half * x * x).exp();
-                (x * cdf, cdf + x * density)
-            }
-            Self::GeluTanh => {
-                let s = sigmoid(T::of(2.0 * ROOT) * (x + T::of(CUBE) * x * x * x));
-                let slope = T::of(2.0 * ROOT) * (one + T::of(3.0 * CUBE) * x * x);
-                (x * s, s + x * s * (one - s) * slope)
-            }
-            Self::Silu => {
-                let s = sigmoid(x);
-                (x * s, s + x * s * (one - s))
-            }
-            Self::Tanh => {
-                let t = x.tanh();
-                (t, one - t * t)
-            }
-            Self::Sigmoid => {
-                let s = sigmoid(x);
-                (s, s * (one - s))
-            }
-            Self::Elu(alpha) if x <= T::ZERO => {
-                (T::of(alpha) * (x.exp() - one), T::of(alpha) * x.exp())
-            }
-            Self::Elu(_) => (x, one),
-            Self::Exp => (x.exp(), x.exp()),
-        }
-    }
-
-    fn check(self) -> Result<(), Error> {
-        if let Self::LeakyRelu(number) | Self::Elu(number) = self {
-            ensure!(number.is_finite(), "{self:?} needs a finite number");
-        }
-        Ok(())
-    }
-}
 
 /// Runs a block of code with `$act` a constant of each activation in turn, so that it is compiled
 /// once for each.
 macro_rules! for_each_act {
     ($given:expr, $act:ident => $code:expr) => {
         for_each_act!($given, $act => $code,
-            [Identity, Relu, Gelu, GeluTanh, Silu, Tanh, Sigmoid, Exp], [LeakyRelu, Elu])
+            [Identity, Relu, Gelu, GeluTanh, Silu, Tanh, Sigmoid, Exp],
+            [LeakyRelu { slope }, Elu { alpha }])
     };
-    ($given:expr, $act:ident => $code:expr, [$($plain:ident),*], [$($number:ident),*]) => {
+    ($given:expr, $act:ident => $code:expr, [$($plain:ident),*],
+     [$($numbered:ident { $number:ident }),*]) => {
         match $given {
-            $(Pointwise::$plain => {
-                let $act = Pointwise::$plain;
+            $(Activation::$plain => {
+                let $act = Activation::$plain;
                 $code
             })*
-            $(Pointwise::$number(number) => {
-                let $act = Pointwise::$number(number);
+            $(Activation::$numbered { $number } => {
+                let $act = Activation::$numbered { $number };
                 $code
             })*
         }
@@ -126,25 +36,25 @@ macro_rules! for_each_act {
 }
 
 #[inline(always)]
-unsafe fn value<V: Simd>(act: Pointwise, x: V) -> V {
+unsafe fn value<V: Simd>(act: Activation, x: V) -> V {
     // SAFETY: arithmetic only.
     unsafe {
         let zero = V::zero();
         match act {
-            Pointwise::Identity => x,
-            Pointwise::Relu => x.max(zero),
-            Pointwise::LeakyRelu(slope) => zero.where_greater(x, x.mul(V::number(slope)), x),
-            Pointwise::Gelu => x.mul(x.normal().0),
-            Pointwise::GeluTanh => x.mul(gelu_share(x)),
-            Pointwise::Silu => x.mul(x.sigmoid()),
-            Pointwise::Tanh => x.tanh(),
-            Pointwise::Sigmoid => x.sigmoid(),
-            Pointwise::Elu(alpha) => {
+            Activation::Identity => x,
+            Activation::Relu => x.max(zero),
+            Activation::LeakyRelu { slope } => zero.where_greater(x, x.mul(V::number(slope)), x),
+            Activation::Gelu => x.mul(x.normal().0),
+            Activation::GeluTanh => x.mul(gelu_share(x)),
+            Activation::Silu => x.mul(x.sigmoid()),
+            Activation::Tanh => x.tanh(),
+            Activation::Sigmoid => x.sigmoid(),
+            Activation::Elu { alpha } => {
                 // e⁻⁴⁰ is nothing beside 1 in either precision.
                 let below = x.max(V::number(-40.0)).exp_m1().mul(V::number(alpha));
                 zero.where_greater(x, below, x)
             }
-            Pointwise::Exp => x.exp_anywhere(),
+            Activation::Exp => x.exp_anywhere(),
         }
     }
 }
@@ -160,41 +70,41 @@ unsafe fn gelu_share<V: Simd>(x: V) -> V {
 }
 
 #[inline(always)]
-unsafe fn slope<V: Simd>(act: Pointwise, x: V) -> V {
+unsafe fn slope<V: Simd>(act: Activation, x: V) -> V {
     // SAFETY: arithmetic only.
     unsafe {
         let zero = V::zero();
         let one = V::splat(V::T::ONE);
         match act {
-            Pointwise::Identity => one,
-            Pointwise::Relu => x.where_greater(zero, one, zero),
-            Pointwise::LeakyRelu(slope) => x.where_greater(zero, one, V::number(slope)),
-            Pointwise::Gelu => {
+            Activation::Identity => one,
+            Activation::Relu => x.where_greater(zero, one, zero),
+            Activation::LeakyRelu { slope } => x.where_greater(zero, one, V::number(slope)),
+            Activation::Gelu => {
                 let (share, density) = x.normal();
                 x.fma(density, share)
             }
-            Pointwise::GeluTanh => {
+            Activation::GeluTanh => {
                 let s = gelu_share(x);
                 let inner = x.mul(x).fma(V::number(6.0 * ROOT * CUBE), V::number(2.0 * ROOT));
                 s.mul(one.sub(s)).fma(x.mul(inner), s)
             }
-            Pointwise::Silu => {
+            Activation::Silu => {
                 let s = x.sigmoid();
                 s.mul(one.sub(s)).fma(x, s)
             }
-            Pointwise::Tanh => {
+            Activation::Tanh => {
                 let t = x.tanh();
                 t.fnma(t, one)
             }
-            Pointwise::Sigmoid => {
+            Activation::Sigmoid => {
                 let s = x.sigmoid();
                 s.mul(one.sub(s))
             }
-            Pointwise::Elu(alpha) => {
+            Activation::Elu { alpha } => {
                 let below = x.min(zero).exp().mul(V::number(alpha));
                 x.where_greater(zero, one, below)
             }
-            Pointwise::Exp => x.exp_anywhere(),
+            Activation::Exp => x.exp_anywhere(),
         }
     }
 }
@@ -202,7 +112,7 @@ unsafe fn slope<V: Simd>(act: Pointwise, x: V) -> V {
 /// Rows of x, and what is made of them.
 #[derive(Clone, Copy)]
 pub(crate) struct PointwiseRows<T> {
-    act: Pointwise,
+    act: Activation,
     rows: usize,
     width: usize,
     x: *const T,
@@ -243,7 +153,7 @@ pub(crate) unsafe fn pointwise<V: Simd>(p: PointwiseRows<V::T>) {
 /// Rows of x and of the gradient of the result.
 #[derive(Clone, Copy)]
 pub(crate) struct PointwiseGrads<T> {
-    act: Pointwise,
+    act: Activation,
     rows: usize,
     width: usize,
     x: *const T,
@@ -329,7 +239,7 @@ impl Cpu {
         &self,
         x: &[T],
         bias: Option<&[T]>,
-        act: Pointwise,
+        act: Activation,
         out: &mut [T],
     ) -> Result<(), Error> {
         act.check()?;
@@ -360,12 +270,12 @@ impl Cpu {
     /// where there is no bias.
     ///
     /// ```
-    /// use regard_kernels::{Cpu, Pointwise};
+    /// use regard_kernels::{Cpu, Activation};
     /// let (mut grad_x, mut grad_bias) = ([0f32; 4], [0f32; 2]);
     /// Cpu::best().pointwise_backward(
     ///     &[1.0, -2.0, 3.0, -4.0],
     ///     Some(&[1.0, 0.0]),
-    ///     Pointwise::Relu,
+    ///     Activation::Relu,
     ///     &[0.5, 0.5, 0.25, 0.25],
     ///     Some(&mut grad_x),
     ///     Some(&mut grad_bias),
@@ -377,7 +287,7 @@ impl Cpu {
         &self,
         x: &[T],
         bias: Option<&[T]>,
-        act: Pointwise,
+        act: Activation,
         grad_out: &[T],
         grad_x: Option<&mut [T]>,
         grad_bias: Option<&mut [T]>,

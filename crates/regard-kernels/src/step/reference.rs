@@ -7,8 +7,8 @@ mod recurrent;
 
 pub use recurrent::{RecurrentGradients, RecurrentOutput, recurrent, recurrent_backward};
 
-use super::{Adam, CrossEntropy, LayerNorm, Pointwise, Sgd};
-use crate::Real;
+use super::{Adam, CrossEntropy, LayerNorm, Sgd};
+use crate::{Activation, Real};
 
 /// base + a · b: a `[m, k]`, b `[k, n]`, base `[m, n]`.
 ///
@@ -25,26 +25,26 @@ pub fn matmul<T: Real>(a: &[T], b: &[T], k: usize, base: &[T]) -> Vec<T> {
 /// act(x + bias).
 ///
 /// ```
-/// use regard_kernels::{Pointwise, step::reference};
-/// assert_eq!(reference::pointwise(&[1.0, -2.0], Some(&[1.0]), Pointwise::Relu), [2.0, 0.0]);
+/// use regard_kernels::{Activation, step::reference};
+/// assert_eq!(reference::pointwise(&[1.0, -2.0], Some(&[1.0]), Activation::Relu), [2.0, 0.0]);
 /// ```
-pub fn pointwise<T: Real>(x: &[T], bias: Option<&[T]>, act: Pointwise) -> Vec<T> {
+pub fn pointwise<T: Real>(x: &[T], bias: Option<&[T]>, act: Activation) -> Vec<T> {
     biased(x, bias).map(|x| act.value_and_slope(x).0).collect()
 }
 
 /// The gradients of x and of the bias.
 ///
 /// ```
-/// use regard_kernels::{Pointwise, step::reference};
+/// use regard_kernels::{Activation, step::reference};
 /// let (x, bias) = reference::pointwise_backward(
-///     &[1.0, 2.0], Some(&[1.0]), Pointwise::Identity, &[3.0, 4.0],
+///     &[1.0, 2.0], Some(&[1.0]), Activation::Identity, &[3.0, 4.0],
 /// );
 /// assert_eq!((x, bias), (vec![3.0, 4.0], vec![7.0]));
 /// ```
 pub fn pointwise_backward<T: Real>(
     x: &[T],
     bias: Option<&[T]>,
-    act: Pointwise,
+    act: Activation,
     grad_out: &[T],
 ) -> (Vec<T>, Vec<T>) {
     let width = bias.map_or(0, <[T]>::len);

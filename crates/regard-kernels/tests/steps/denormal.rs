@@ -1,7 +1,7 @@
 //! Numbers below the normal range.
 #![cfg(target_arch = "x86_64")]
 
-use regard_kernels::{Cpu, Pointwise, flush_denormals};
+use regard_kernels::{Activation, Cpu, flush_denormals};
 use std::hint::black_box;
 
 fn half_of_the_smallest() -> f32 {
@@ -12,7 +12,7 @@ fn half_of_the_smallest() -> f32 {
 fn an_operation_flushes_while_it_runs_and_leaves_the_thread_as_it_was() {
     assert!(half_of_the_smallest() > 0.0);
     let mut out = [1f32];
-    let leaky = Pointwise::LeakyRelu(0.5);
+    let leaky = Activation::LeakyRelu { slope: 0.5 };
     Cpu::best().pointwise(&[-f32::MIN_POSITIVE], None, leaky, &mut out).unwrap();
     assert_eq!(out, [0.0]);
     assert!(half_of_the_smallest() > 0.0);

@@ -4,7 +4,7 @@
 
 use regard_kernels::step::reference;
 use regard_kernels::{
-    Adam, Cell, CrossEntropy, LayerNorm, Pointwise, Recurrent, RecurrentSeed, Sgd,
+    Activation, Adam, Cell, CrossEntropy, LayerNorm, Recurrent, RecurrentSeed, Sgd,
 };
 
 fn wave(n: usize, step: f64) -> Vec<f64> {
@@ -139,7 +139,7 @@ fn an_lstm_is_pytorchs() {
 
 #[test]
 fn a_plain_rnn_is_pytorchs() {
-    let [out, _, w_hh, h0, _] = run(Cell::RnnTanh);
+    let [out, _, w_hh, h0, _] = run(Cell::Rnn);
     near(
         &out,
         &[
@@ -224,27 +224,27 @@ fn activations_and_their_slopes_are_pytorchs() {
     let x: Vec<f64> = wave(4, 0.8).iter().map(|x| 3.0 * x).collect();
     for (act, values, slopes) in [
         (
-            Pointwise::Gelu,
+            Activation::Gelu,
             [0.0, 2.1182894332303706, 2.9946558088616455, 1.983100914799014],
             [0.5, 1.0690405744382918, 1.0119853858882744, 1.0823835085617102],
         ),
         (
-            Pointwise::GeluTanh,
+            Activation::GeluTanh,
             [0.0, 2.118517223725643, 2.9950685726669923, 1.9832217841943502],
             [0.5, 1.0698594194068276, 1.0116248605760978, 1.0832517894900247],
         ),
         (
-            Pointwise::Silu,
+            Activation::Silu,
             [0.0, 1.9279559524281116, 2.856330461187417, 1.790396391374915],
             [0.5, 1.096635578083528, 1.0881454316955503, 1.0920494951909168],
         ),
         (
-            Pointwise::Elu(1.5),
+            Activation::Elu { alpha: 1.5 },
             [0.0, 2.1520682726985685, 2.9987208091245154, 2.026389541653452],
             [1.5, 1.0, 1.0, 1.0],
         ),
         (
-            Pointwise::LeakyRelu(0.2),
+            Activation::LeakyRelu { slope: 0.2 },
             [0.0, 2.1520682726985685, 2.9987208091245154, 2.026389541653452],
             [0.2, 1.0, 1.0, 1.0],
         ),

@@ -1,24 +1,24 @@
 use crate::case::Draws;
 use crate::rule::*;
 use regard_kernels::step::reference;
-use regard_kernels::{Cpu, Pointwise, Real};
+use regard_kernels::{Activation, Cpu, Real};
 
-const ACTS: [Pointwise; 10] = [
-    Pointwise::Identity,
-    Pointwise::Relu,
-    Pointwise::LeakyRelu(0.2),
-    Pointwise::Gelu,
-    Pointwise::GeluTanh,
-    Pointwise::Silu,
-    Pointwise::Tanh,
-    Pointwise::Sigmoid,
-    Pointwise::Elu(1.5),
-    Pointwise::Exp,
+const ACTS: [Activation; 10] = [
+    Activation::Identity,
+    Activation::Relu,
+    Activation::LeakyRelu { slope: 0.2 },
+    Activation::Gelu,
+    Activation::GeluTanh,
+    Activation::Silu,
+    Activation::Tanh,
+    Activation::Sigmoid,
+    Activation::Elu { alpha: 1.5 },
+    Activation::Exp,
 ];
 
 #[derive(Debug)]
 struct Case {
-    act: Pointwise,
+    act: Activation,
     rows: usize,
     width: usize,
     biased: bool,
@@ -60,7 +60,7 @@ impl Step for Case {
         let [x, bias, grad] = self.numbers();
         let reach = largest(&x) + if self.biased { largest(&bias) } else { 0.0 };
         // |slope| is at most 1.13 but for eˣ, whose result is its own scale.
-        let steep = if self.act == Pointwise::Exp { reach.exp() } else { 1.0 };
+        let steep = if self.act == Activation::Exp { reach.exp() } else { 1.0 };
         let grad = largest(&grad) * steep;
         vec![reach.max(1.0), grad, grad * (self.rows as f64).sqrt()]
     }
@@ -83,7 +83,7 @@ fn every_activation_keeps_the_rule() {
 fn nothing_in_gives_nothing_out() {
     for (rows, width) in [(0, 0), (0, 5), (3, 0)] {
         for biased in [false, true] {
-            let act = Pointwise::Gelu;
+            let act = Activation::Gelu;
             keeps_the_rule(&Case { act, rows, width, biased, spread: 1.0 });
         }
     }
@@ -91,7 +91,7 @@ fn nothing_in_gives_nothing_out() {
 
 #[test]
 fn threads_do_not_change_a_bit() {
-    let act = Pointwise::Gelu;
+    let act = Activation::Gelu;
     for (rows, width) in [(700, 100), (3, 20000)] {
         let case = Case { act, rows, width, biased: true, spread: 1.0 };
         has_the_same_bits_on_any_threads(&case);
@@ -104,8 +104,8 @@ fn the_tails_of_gelu_are_exact_where_the_plain_formula_is_not() {
     for (x, known) in [(-6.0, -5.919_525_9e-9), (-3.0, -4.049_694e-3), (-0.5, -0.154_268_77)] {
         for cpu in cpus() {
             let (mut single, mut double) = ([0f32], [0f64]);
-            cpu.pointwise(&[x as f32], None, Pointwise::Gelu, &mut single).unwrap();
-            cpu.pointwise(&[x], None, Pointwise::Gelu, &mut double).unwrap();
+            cpu.pointwise(&[x as f32], None, Activation::Gelu, &mut single).unwrap();
+            cpu.pointwise(&[x], None, Activation::Gelu, &mut double).unwrap();
             for found in [f64::from(single[0]), double[0]] {
                 assert!((found / known - 1.0).abs() < 3e-6, "{}: {x}: {found}", cpu.isa());
             }
@@ -153,7 +153,7 @@ fn the_reference_agrees_with_finite_differences() {
 fn refusals_name_both_lengths() {
     let cpu = Cpu::best();
     let refused = |error: Result<(), regard_kernels::Error>| error.unwrap_err().to_string();
-    let act = Pointwise::Relu;
+    let act = Activation::Relu;
     assert_eq!(
         refused(cpu.pointwise(&[0f32; 7], Some(&[0.0; 3]), act, &mut [0.0; 7])),
         "x has 7 elements, which are no whole rows of the bias's 3"

@@ -3,7 +3,7 @@ use crate::rule::*;
 use regard_kernels::step::reference;
 use regard_kernels::{Cell, Cpu, Real, Recurrent, RecurrentGrads, RecurrentOut, RecurrentSeed};
 
-const CELLS: [Cell; 4] = [Cell::RnnTanh, Cell::RnnRelu, Cell::Gru, Cell::Lstm];
+const CELLS: [Cell; 4] = [Cell::Rnn, Cell::RnnRelu, Cell::Gru, Cell::Lstm];
 
 #[derive(Clone, Copy, Debug)]
 struct Case {

@@ -2,28 +2,39 @@
 
 use crate::{Error, Result};
 use regard::layers::{
-    ConvolutionConfig, EncoderConfig, Nonlinearity, Position, RecurrentConfig, TransformerConfig,
+    Activation, Cell, ConvolutionConfig, EncoderConfig, Position, RecurrentConfig,
+    TransformerConfig,
 };
 use serde::Deserialize;
 
-/// Which encoder reads the input.
+/// Which encoder reads the input, by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(try_from = "String")]
 pub(crate) enum EncoderKind {
     /// None: every vector stays as it is.
     None,
-    /// An RNN with tanh.
-    Rnn,
-    /// An RNN with ReLU.
-    RnnRelu,
-    /// A GRU.
-    Gru,
-    /// An LSTM.
-    Lstm,
+    /// An RNN, GRU or LSTM.
+    Recurrent(Cell),
     /// A CNN.
     Cnn,
     /// A Transformer.
     Transformer,
+}
+
+impl TryFrom<String> for EncoderKind {
+    type Error = String;
+
+    fn try_from(name: String) -> std::result::Result<Self, String> {
+        match (name.as_str(), name.parse()) {
+            ("none", _) => Ok(Self::None),
+            ("cnn", _) => Ok(Self::Cnn),
+            ("transformer", _) => Ok(Self::Transformer),
+            (_, Ok(cell)) => Ok(Self::Recurrent(cell)),
+            _ => Err(format!(
+                "there is no encoder {name:?}; there are none, rnn, rnn-relu, gru, lstm, cnn, transformer"
+            )),
+        }
+    }
 }
 
 /// The encoder, as plain options in `[model]`.
@@ -58,15 +69,14 @@ impl EncoderOptions {
     pub(crate) fn config(&self, longest: usize) -> EncoderConfig {
         match self.encoder {
             EncoderKind::None => EncoderConfig::None,
-            EncoderKind::Rnn => EncoderConfig::Rnn(self.recurrent(self.both_directions)),
-            EncoderKind::RnnRelu => EncoderConfig::RnnRelu(self.recurrent(self.both_directions)),
-            EncoderKind::Gru => EncoderConfig::Gru(self.recurrent(self.both_directions)),
-            EncoderKind::Lstm => EncoderConfig::Lstm(self.recurrent(self.both_directions)),
+            EncoderKind::Recurrent(cell) => {
+                EncoderConfig::Recurrent(self.recurrent(cell, self.both_directions))
+            }
             EncoderKind::Cnn => EncoderConfig::Cnn(ConvolutionConfig {
                 width: self.hidden,
                 layers: self.layers,
                 kernel: self.kernel,
-                activation: Nonlinearity::Relu,
+                activation: Activation::Relu,
                 dropout: self.dropout,
                 position: self.position,
                 longest,
@@ -98,14 +108,13 @@ impl EncoderOptions {
 
     /// Whether it is one that goes step by step.
     pub(crate) fn is_recurrent(&self) -> bool {
-        use EncoderKind::{Gru, Lstm, Rnn, RnnRelu};
-        matches!(self.encoder, Rnn | RnnRelu | Gru | Lstm)
+        matches!(self.encoder, EncoderKind::Recurrent(_))
     }
 
     /// As a recurrent network.
-    pub(crate) fn recurrent(&self, both_directions: bool) -> RecurrentConfig {
+    pub(crate) fn recurrent(&self, cell: Cell, both_directions: bool) -> RecurrentConfig {
         let dropout = if self.layers > 1 { self.dropout } else { 0.0 };
-        RecurrentConfig { hidden: self.hidden, layers: self.layers, both_directions, dropout }
+        RecurrentConfig { cell, hidden: self.hidden, layers: self.layers, both_directions, dropout }
     }
 
     /// As a Transformer.

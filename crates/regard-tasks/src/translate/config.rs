@@ -6,6 +6,7 @@ use crate::options::Checked;
 use crate::parts::HeldOut;
 use crate::train::TrainingConfig;
 use crate::{Error, Result};
+use regard::layers::Cell;
 use regard::models::{ContextConfig, DecoderConfig, SearchConfig, Seq2SeqConfig, Tied};
 use serde::Deserialize;
 use std::path::PathBuf;
@@ -66,14 +67,26 @@ pub(super) enum ContextKind {
     MultiHead,
 }
 
+/// Which decoder writes the output, by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(try_from = "String")]
 pub(super) enum DecoderKind {
-    Rnn,
-    RnnRelu,
-    Gru,
-    Lstm,
+    Recurrent(Cell),
     Transformer,
+}
+
+impl TryFrom<String> for DecoderKind {
+    type Error = String;
+
+    fn try_from(name: String) -> std::result::Result<Self, String> {
+        match (name.as_str(), name.parse()) {
+            ("transformer", _) => Ok(Self::Transformer),
+            (_, Ok(cell)) => Ok(Self::Recurrent(cell)),
+            _ => Err(format!(
+                "there is no decoder {name:?}; there are rnn, rnn-relu, gru, lstm, transformer"
+            )),
+        }
+    }
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -130,12 +143,10 @@ impl Config {
     pub(super) fn seq2seq(&self, source: usize, target: usize) -> Seq2SeqConfig {
         let m = &self.model;
         let longest = self.reach();
-        let cell = m.encoder.recurrent(false);
         let decoder = match m.decoder {
-            DecoderKind::Rnn => DecoderConfig::Rnn(cell),
-            DecoderKind::RnnRelu => DecoderConfig::RnnRelu(cell),
-            DecoderKind::Gru => DecoderConfig::Gru(cell),
-            DecoderKind::Lstm => DecoderConfig::Lstm(cell),
+            DecoderKind::Recurrent(cell) => {
+                DecoderConfig::Recurrent(m.encoder.recurrent(cell, false))
+            }
             DecoderKind::Transformer => {
                 let window = None;
                 let transformer =

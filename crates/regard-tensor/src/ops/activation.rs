@@ -2,32 +2,34 @@
 
 use crate::dtype::floats;
 use crate::{Result, Tensor, ensure};
-use regard_kernels::Cpu;
-use regard_kernels::step::Pointwise;
+use regard_kernels::{Activation, Cpu};
 
 impl Tensor {
     /// f(x), element by element.
     ///
     /// ```
-    /// use regard_tensor::{Pointwise, Tensor};
+    /// use regard_tensor::{Activation, Tensor};
     /// let x = Tensor::from_vec(vec![-1f32, 2.0], &[2])?;
-    /// assert_eq!(x.activate(Pointwise::Relu)?.to_vec::<f32>()?, [0.0, 2.0]);
+    /// assert_eq!(x.activate(Activation::Relu)?.to_vec::<f32>()?, [0.0, 2.0]);
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
-    pub fn activate(&self, f: Pointwise) -> Result<Tensor> {
+    pub fn activate(&self, f: Activation) -> Result<Tensor> {
+        if f == Activation::Identity {
+            return Ok(self.clone());
+        }
         self.fused_activation(None, f)
     }
 
     /// f(x + bias), the bias along the last axis: one pass instead of two.
     ///
     /// ```
-    /// use regard_tensor::{Pointwise, Tensor};
+    /// use regard_tensor::{Activation, Tensor};
     /// let x = Tensor::from_vec(vec![-1f32, 2.0], &[1, 2])?;
     /// let bias = Tensor::from_vec(vec![3f32, -4.0], &[2])?;
-    /// assert_eq!(x.activate_with(&bias, Pointwise::Relu)?.to_vec::<f32>()?, [2.0, 0.0]);
+    /// assert_eq!(x.activate_with(&bias, Activation::Relu)?.to_vec::<f32>()?, [2.0, 0.0]);
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
-    pub fn activate_with(&self, bias: &Tensor, f: Pointwise) -> Result<Tensor> {
+    pub fn activate_with(&self, bias: &Tensor, f: Activation) -> Result<Tensor> {
         ensure!(
             bias.rank() == 1 && self.shape().last() == Some(&bias.shape()[0]),
             "activate_with: a bias of shape {:?} for a tensor of shape {:?}",
@@ -37,7 +39,7 @@ impl Tensor {
         self.fused_activation(Some(bias), f)
     }
 
-    fn fused_activation(&self, bias: Option<&Tensor>, f: Pointwise) -> Result<Tensor> {
+    fn fused_activation(&self, bias: Option<&Tensor>, f: Activation) -> Result<Tensor> {
         const OP: &str = "activation";
         let x = self.detach().contiguous()?;
         let b = bias.map(|b| b.detach().contiguous()).transpose()?;

@@ -1,8 +1,8 @@
 //! The blocks of a Transformer: attention, then a feed-forward layer, each around a shortcut.
 
 use super::{
-    FeedForward, KeyValueCache, LayerNorm, Linear, MultiHeadAttention, MultiHeadConfig,
-    Nonlinearity, Position,
+    Activation, FeedForward, KeyValueCache, LayerNorm, Linear, MultiHeadAttention, MultiHeadConfig,
+    Position,
 };
 use crate::{Keys, Mask, Mechanism, MechanismConfig, Mode};
 use regard_tensor::{Parameters, Result, Tensor, ensure};
@@ -27,7 +27,7 @@ pub struct BlockConfig {
     /// Inner width of the feed-forward layer.
     pub feed_forward: usize,
     /// Its nonlinearity.
-    pub activation: Nonlinearity,
+    pub activation: Activation,
     /// The share left out while learning: of weights, inner numbers and each part's output.
     pub dropout: f64,
     /// Whether each part normalizes its input (true) or its output.
@@ -45,7 +45,7 @@ impl Default for BlockConfig {
             heads: 4,
             key_heads: None,
             feed_forward: 256,
-            activation: Nonlinearity::Gelu,
+            activation: Activation::Gelu,
             dropout: 0.1,
             norm_first: true,
             position: Position::None,

@@ -1,6 +1,6 @@
 //! Two linear layers with a nonlinearity between.
 
-use super::{Linear, Nonlinearity};
+use super::{Activation, Linear};
 use crate::Mode;
 use regard_tensor::{Parameters, Result, Tensor};
 
@@ -9,7 +9,7 @@ use regard_tensor::{Parameters, Result, Tensor};
 /// ```
 /// use regard::prelude::*;
 /// let parameters = Parameters::new(DType::F32, 1);
-/// let feed = FeedForward::new(&parameters, 8, 32, Nonlinearity::Gelu, 0.1)?;
+/// let feed = FeedForward::new(&parameters, 8, 32, Activation::Gelu, 0.1)?;
 /// let y = feed.forward(&Tensor::zeros(&[2, 8], DType::F32)?, Mode::Infer)?;
 /// assert_eq!(y.shape(), [2, 8]);
 /// # Ok::<(), regard::Error>(())
@@ -21,7 +21,7 @@ pub struct FeedForward {
     /// `[width, inner]`
     pub linear2: Linear,
     /// Between the two.
-    pub activation: Nonlinearity,
+    pub activation: Activation,
     /// The share of inner numbers left out while learning.
     pub dropout: f64,
 }
@@ -32,7 +32,7 @@ impl FeedForward {
     /// ```
     /// use regard::prelude::*;
     /// let parameters = Parameters::new(DType::F32, 1);
-    /// FeedForward::new(&parameters, 8, 32, Nonlinearity::Gelu, 0.1)?;
+    /// FeedForward::new(&parameters, 8, 32, Activation::Gelu, 0.1)?;
     /// assert_eq!(parameters.tensors()["linear1.weight"].shape(), [32, 8]);
     /// assert_eq!(parameters.tensors()["linear2.weight"].shape(), [8, 32]);
     /// # Ok::<(), regard::Error>(())
@@ -41,7 +41,7 @@ impl FeedForward {
         parameters: &Parameters,
         width: usize,
         inner: usize,
-        activation: Nonlinearity,
+        activation: Activation,
         dropout: f64,
     ) -> Result<Self> {
         Ok(Self {
@@ -57,7 +57,7 @@ impl FeedForward {
     /// ```
     /// use regard::prelude::*;
     /// let parameters = Parameters::new(DType::F64, 1);
-    /// let feed = FeedForward::new(&parameters, 8, 32, Nonlinearity::Gelu, 0.1)?;
+    /// let feed = FeedForward::new(&parameters, 8, 32, Activation::Gelu, 0.1)?;
     /// let x = Random::new(1).normal(&[5, 8], 0.0, 1.0, DType::F64)?;
     /// let alone = feed.forward(&x.narrow(0, 2, 1)?, Mode::Infer)?;
     /// let among = feed.forward(&x, Mode::Infer)?.narrow(0, 2, 1)?;

@@ -3,8 +3,7 @@
 use super::graph::Joined;
 use super::{Graph, segment_softmax};
 use crate::{Attention, Linear, Mask, Mode, Score};
-use regard_kernels::Activation;
-use regard_tensor::{Init, Parameter, Parameters, Pointwise, Result, Tensor, ensure};
+use regard_tensor::{Activation, Init, Parameter, Parameters, Result, Tensor, ensure};
 use serde::{Deserialize, Serialize};
 
 /// Which graph attention.
@@ -316,7 +315,7 @@ impl GraphAttention {
     /// The weights of the edges `[E, H]`.
     fn weights(&self, heads: &Heads, joined: &Joined, nodes: usize) -> Result<Tensor> {
         let sum = heads.q.rows(&joined.target)?.add(&heads.k.rows(&joined.source)?)?;
-        let bent = sum.activate(Pointwise::LeakyRelu(self.config.negative_slope))?;
+        let bent = sum.activate(Activation::LeakyRelu { slope: self.config.negative_slope })?;
         segment_softmax(&bent.mul(&heads.w)?.sum(2)?, &joined.target, nodes)
     }
 }

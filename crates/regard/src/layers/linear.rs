@@ -1,6 +1,6 @@
 //! x · Wᵀ + b.
 
-use super::Nonlinearity;
+use super::Activation;
 use regard_tensor::{Init, Parameter, Parameters, Result, Tensor};
 
 /// x · Wᵀ + b: `[…, in]` → `[…, out]`.
@@ -61,15 +61,15 @@ impl Linear {
     /// use regard::prelude::*;
     /// let linear = Linear::new(&Parameters::new(DType::F32, 1), 1, 2, true)?;
     /// linear.weight.set(&Tensor::from_vec(vec![1f32, -1.0], &[2, 1])?)?;
-    /// let y = linear.activated(&Tensor::from_vec(vec![3f32], &[1, 1])?, Nonlinearity::Relu)?;
+    /// let y = linear.activated(&Tensor::from_vec(vec![3f32], &[1, 1])?, Activation::Relu)?;
     /// assert_eq!(y.to_vec::<f32>()?, [3.0, 0.0]);
     /// # Ok::<(), regard::Error>(())
     /// ```
-    pub fn activated(&self, x: &Tensor, f: Nonlinearity) -> Result<Tensor> {
+    pub fn activated(&self, x: &Tensor, f: Activation) -> Result<Tensor> {
         let y = x.linear(&self.weight.tensor(), None)?;
         match &self.bias {
-            Some(bias) => y.activate_with(&bias.tensor(), f.pointwise()),
-            None => f.of(&y),
+            Some(bias) => y.activate_with(&bias.tensor(), f),
+            None => y.activate(f),
         }
     }
 }

@@ -22,7 +22,6 @@ mod key_value_cache;
 mod layer_norm;
 mod linear;
 mod multi_head;
-mod nonlinearity;
 mod places;
 mod pooling;
 mod position;
@@ -43,11 +42,11 @@ pub use key_value_cache::KeyValueCache;
 pub use layer_norm::LayerNorm;
 pub use linear::Linear;
 pub use multi_head::{MultiHeadAttention, MultiHeadConfig};
-pub use nonlinearity::Nonlinearity;
 pub(crate) use places::Places;
 pub use pooling::{Gate, Pooled, Pooling, PoolingConfig};
 pub use position::{Position, alibi_slopes, rotate, sinusoids};
-pub use recurrent::{Recurrent, RecurrentConfig, RecurrentOutput, RecurrentState, Unit};
+pub use recurrent::{Recurrent, RecurrentConfig, RecurrentOutput, RecurrentState};
+pub use regard_tensor::{Activation, Cell};
 pub use segment_softmax::segment_softmax;
 pub use transformer::{
     Decoded, TransformerCache, TransformerConfig, TransformerDecoder, TransformerEncoder,

@@ -1,7 +1,7 @@
 //! A classifier of nodes.
 
 use crate::{
-    Graph, GraphAttention, GraphAttentionConfig, GraphMean, GraphVersion, Mode, Nonlinearity,
+    Activation, Graph, GraphAttention, GraphAttentionConfig, GraphMean, GraphVersion, Mode,
 };
 use regard_tensor::{Parameters, Result, Tensor, ensure};
 use serde::{Deserialize, Serialize};
@@ -51,7 +51,7 @@ pub struct GraphNetworkConfig {
     /// Heads of the last layer, of which the mean is taken.
     pub output_heads: usize,
     /// Between the layers.
-    pub activation: Nonlinearity,
+    pub activation: Activation,
     /// The share left out while learning: of each layer's input and of its weights.
     pub dropout: f64,
     /// Whether each node also attends to itself; the mean always includes it.
@@ -68,7 +68,7 @@ impl Default for GraphNetworkConfig {
             hidden: 8,
             heads: 8,
             output_heads: 1,
-            activation: Nonlinearity::Elu,
+            activation: Activation::Elu { alpha: 1.0 },
             dropout: 0.6,
             self_loops: true,
         }
@@ -216,7 +216,7 @@ impl GraphAttentionNetwork {
                 Layer::Mean(layer) => layer.forward(&x, graph, mode)?,
             };
             if at + 1 < self.layers.len() {
-                x = self.config.activation.of(&x)?;
+                x = x.activate(self.config.activation)?;
             }
         }
         Ok((x, seen))

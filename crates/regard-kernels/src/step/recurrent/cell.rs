@@ -32,7 +32,7 @@ pub(crate) unsafe fn cell_step<V: Simd>(s: CellStep<V::T>) {
     // SAFETY: every array has `hidden` rows of SLICE per gate.
     unsafe {
         match s.cell {
-            Cell::RnnTanh => rnn_step::<V>(&s, true),
+            Cell::Rnn => rnn_step::<V>(&s, true),
             Cell::RnnRelu => rnn_step::<V>(&s, false),
             Cell::Gru => gru_step::<V>(&s),
             Cell::Lstm => lstm_step::<V>(&s),
@@ -174,7 +174,7 @@ pub(crate) unsafe fn cell_grads<V: Simd>(s: CellGrads<V::T>) {
     // SAFETY: every array has `hidden` rows of SLICE per gate.
     unsafe {
         match s.cell {
-            Cell::RnnTanh => rnn_grads::<V>(&s, true),
+            Cell::Rnn => rnn_grads::<V>(&s, true),
             Cell::RnnRelu => rnn_grads::<V>(&s, false),
             Cell::Gru => gru_grads::<V>(&s),
             Cell::Lstm => lstm_grads::<V>(&s),

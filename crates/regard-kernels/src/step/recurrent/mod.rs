@@ -24,20 +24,54 @@ use crate::cpu::shared::Shared;
 use crate::error::{Error, ensure};
 use crate::{Cpu, Real};
 use lane::{PANEL, SLICE};
+use std::fmt;
+use std::str::FromStr;
 
-/// Which recurrent unit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The recurrent cell f of h' = f(h, x), by its name where it is written.
+///
+/// ```
+/// use regard_kernels::Cell;
+/// assert_eq!("rnn-relu".parse(), Ok(Cell::RnnRelu));
+/// assert_eq!(Cell::Lstm.to_string(), "lstm");
+/// let error = "gnu".parse::<Cell>().unwrap_err().to_string();
+/// assert_eq!(error, "there is no cell \"gnu\"; there are rnn, rnn-relu, gru, lstm");
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 pub enum Cell {
     /// h' = tanh(x + W·h + b)
-    RnnTanh,
+    Rnn,
     /// h' = max(x + W·h + b, 0)
     RnnRelu,
     /// r, z = σ(x + W·h + b); n = tanh(x + r·(W·h + b)); h' = (1 − z)·n + z·h. Gates in the order
     /// r, z, n.
+    #[default]
     Gru,
     /// i, f, o = σ(x + W·h + b), g = tanh(…); c' = f·c + i·g; h' = o·tanh(c'). Gates in the order
     /// i, f, g, o.
     Lstm,
+}
+
+const NAMES: [(&str, Cell); 4] =
+    [("rnn", Cell::Rnn), ("rnn-relu", Cell::RnnRelu), ("gru", Cell::Gru), ("lstm", Cell::Lstm)];
+
+impl fmt::Display for Cell {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        NAMES.iter().filter(|(_, cell)| cell == self).try_for_each(|(name, _)| f.write_str(name))
+    }
+}
+
+impl FromStr for Cell {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let known = NAMES.iter().find(|(name, _)| *name == text);
+        known.map(|&(_, cell)| cell).ok_or_else(|| {
+            let names = NAMES.map(|(name, _)| name).join(", ");
+            Error::new(format!("there is no cell {text:?}; there are {names}"))
+        })
+    }
 }
 
 impl Cell {
@@ -48,7 +82,7 @@ impl Cell {
     /// ```
     pub fn gates(self) -> usize {
         match self {
-            Self::RnnTanh | Self::RnnRelu => 1,
+            Self::Rnn | Self::RnnRelu => 1,
             Self::Gru => 3,
             Self::Lstm => 4,
         }
@@ -58,7 +92,7 @@ impl Cell {
     fn kept(self) -> usize {
         match self {
             // h'
-            Self::RnnTanh | Self::RnnRelu => 1,
+            Self::Rnn | Self::RnnRelu => 1,
             // r, z, n, W·h + b of n, h
             Self::Gru => 5,
             // i, f, g, o, tanh c', c

@@ -70,7 +70,7 @@ fn walk<T: Real>(gates_x: &[T], layer: &Recurrent<T>, b: usize) -> Vec<Step<T>> 
         let (mut new_h, mut new_c) = (vec![T::ZERO; h], vec![T::ZERO; h]);
         for j in 0..h {
             match layer.cell {
-                Cell::RnnTanh => new_h[j] = gates[j].tanh(),
+                Cell::Rnn => new_h[j] = gates[j].tanh(),
                 Cell::RnnRelu => new_h[j] = if gates[j] <= T::ZERO { T::ZERO } else { gates[j] },
                 Cell::Gru => {
                     let (r, z) = (sigmoid(gates[j]), sigmoid(gates[h + j]));
@@ -162,7 +162,7 @@ pub fn recurrent_backward<T: Real>(
                 let gate = |n: usize| step.gates[n * h + j];
                 let one = T::ONE;
                 match layer.cell {
-                    Cell::RnnTanh => {
+                    Cell::Rnn => {
                         by_x[j] = grad * (one - step.new_h[j] * step.new_h[j]);
                         by_h[j] = by_x[j];
                     }

@@ -1,6 +1,6 @@
 //! What a CNN over sequences is made of.
 
-use crate::{Nonlinearity, Position};
+use crate::{Activation, Position};
 use regard_tensor::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +21,7 @@ pub struct ConvolutionConfig {
     /// How many vectors a layer sees at once; odd.
     pub kernel: usize,
     /// After each layer.
-    pub activation: Nonlinearity,
+    pub activation: Activation,
     /// The share of each layer's input left out while learning.
     pub dropout: f64,
     /// Positions added to the input: none, sinusoidal or learned.
@@ -36,7 +36,7 @@ impl Default for ConvolutionConfig {
             width: 64,
             layers: 2,
             kernel: 3,
-            activation: Nonlinearity::Relu,
+            activation: Activation::Relu,
             dropout: 0.0,
             position: Position::Sinusoidal,
             longest: 512,

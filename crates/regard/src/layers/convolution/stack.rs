@@ -97,7 +97,7 @@ impl Convolution {
             let columns = mode.dropout(&x, self.config.dropout)?.transpose(1, 2)?;
             let y = columns.conv1d(&weight.tensor(), None, 1, self.config.kernel / 2, 1)?;
             let y = y.transpose(1, 2)?;
-            let y = y.activate_with(&bias.tensor(), self.config.activation.pointwise())?;
+            let y = y.activate_with(&bias.tensor(), self.config.activation)?;
             let sum = x.add(&y)?.scale(0.5f64.sqrt())?;
             x = length::without_padding(&sum, keep.as_ref())?;
         }

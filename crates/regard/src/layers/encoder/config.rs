@@ -8,23 +8,17 @@ use serde::{Deserialize, Serialize};
 /// ```
 /// use regard::prelude::*;
 /// let config: EncoderConfig =
-///     serde_json::from_str(r#"{ "kind": "gru", "hidden": 32, "both_directions": true }"#).unwrap();
-/// let gru = RecurrentConfig { both_directions: true, ..RecurrentConfig::new(32) };
-/// assert_eq!(config, EncoderConfig::Gru(gru));
+///     serde_json::from_str(r#"{ "kind": "recurrent", "cell": "gru", "hidden": 32, "both_directions": true }"#).unwrap();
+/// let gru = RecurrentConfig { both_directions: true, ..RecurrentConfig::new(Cell::Gru, 32) };
+/// assert_eq!(config, EncoderConfig::Recurrent(gru));
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum EncoderConfig {
     /// None: each vector stays as it is.
     None,
-    /// An RNN with tanh.
-    Rnn(RecurrentConfig),
-    /// An RNN with ReLU.
-    RnnRelu(RecurrentConfig),
-    /// A GRU.
-    Gru(RecurrentConfig),
-    /// An LSTM.
-    Lstm(RecurrentConfig),
+    /// An RNN, GRU or LSTM.
+    Recurrent(RecurrentConfig),
     /// A CNN.
     Cnn(ConvolutionConfig),
     /// A Transformer; with a window, truncated self-attention.

@@ -4,7 +4,7 @@ mod config;
 
 pub use config::EncoderConfig;
 
-use crate::{Convolution, Mode, Recurrent, RecurrentState, TransformerEncoder, Unit, length};
+use crate::{Convolution, Mode, Recurrent, RecurrentState, TransformerEncoder, length};
 use regard_tensor::{Parameters, Result, Tensor, ensure};
 
 /// An encoder of any kind: vectors `[B, N, D]` and lengths give vectors `[B, N, width]` that know
@@ -12,8 +12,8 @@ use regard_tensor::{Parameters, Result, Tensor, ensure};
 ///
 /// ```
 /// use regard::prelude::*;
-/// let gru = RecurrentConfig { both_directions: true, ..RecurrentConfig::new(16) };
-/// let encoder = Encoder::new(&Parameters::new(DType::F32, 1), &EncoderConfig::Gru(gru), 8)?;
+/// let gru = RecurrentConfig { both_directions: true, ..RecurrentConfig::new(Cell::Gru, 16) };
+/// let encoder = Encoder::new(&Parameters::new(DType::F32, 1), &EncoderConfig::Recurrent(gru), 8)?;
 /// let x = Random::new(1).normal(&[2, 7, 8], 0.0, 1.0, DType::F32)?;
 /// let encoded = encoder.forward(&x, Some(&[7, 3]), Mode::Infer)?;
 /// assert_eq!(encoded.out.shape(), [2, 7, 32]);
@@ -65,19 +65,17 @@ impl Encoder {
     ///
     /// ```
     /// use regard::prelude::*;
-    /// let none = EncoderConfig::Gru(RecurrentConfig { layers: 0, ..RecurrentConfig::new(16) });
+    /// let none = EncoderConfig::Recurrent(RecurrentConfig { layers: 0, ..RecurrentConfig::new(Cell::Gru, 16) });
     /// let error = Encoder::new(&Parameters::new(DType::F32, 1), &none, 8).unwrap_err();
     /// assert_eq!(error.to_string(), "encoder: a recurrent network of 0 layers");
     /// ```
     pub fn new(parameters: &Parameters, config: &EncoderConfig, input: usize) -> Result<Self> {
         ensure!(input > 0, "an encoder of vectors of width 0");
-        let recurrent = |unit, c| Ok(Kind::Recurrent(Recurrent::new(parameters, unit, c, input)?));
         let kind = match config {
             EncoderConfig::None => Ok(Kind::None),
-            EncoderConfig::Rnn(c) => recurrent(Unit::Rnn, c),
-            EncoderConfig::RnnRelu(c) => recurrent(Unit::RnnRelu, c),
-            EncoderConfig::Gru(c) => recurrent(Unit::Gru, c),
-            EncoderConfig::Lstm(c) => recurrent(Unit::Lstm, c),
+            EncoderConfig::Recurrent(c) => {
+                Recurrent::new(parameters, c, input).map(Kind::Recurrent)
+            }
             EncoderConfig::Cnn(c) => Convolution::new(parameters, c, input).map(Kind::Convolution),
             EncoderConfig::Transformer(c) => {
                 TransformerEncoder::new(parameters, c, input).map(Kind::Transformer)
@@ -97,8 +95,8 @@ impl Encoder {
     ///
     /// ```
     /// use regard::prelude::*;
-    /// let both = RecurrentConfig { both_directions: true, ..RecurrentConfig::new(16) };
-    /// let encoder = Encoder::new(&Parameters::new(DType::F32, 1), &EncoderConfig::Lstm(both), 8)?;
+    /// let both = RecurrentConfig { both_directions: true, ..RecurrentConfig::new(Cell::Gru, 16) };
+    /// let encoder = Encoder::new(&Parameters::new(DType::F32, 1), &EncoderConfig::Recurrent(RecurrentConfig { cell: Cell::Lstm, ..both }), 8)?;
     /// assert_eq!(encoder.width(), 32);
     /// # Ok::<(), regard::Error>(())
     /// ```
@@ -111,7 +109,7 @@ impl Encoder {
     ///
     /// ```
     /// use regard::prelude::*;
-    /// let gru = EncoderConfig::Gru(RecurrentConfig::new(16));
+    /// let gru = EncoderConfig::Recurrent(RecurrentConfig::new(Cell::Gru, 16));
     /// let encoder = Encoder::new(&Parameters::new(DType::F64, 1), &gru, 8)?;
     /// let x = Random::new(1).normal(&[1, 7, 8], 0.0, 1.0, DType::F64)?;
     /// let padded = encoder.forward(&x, Some(&[3]), Mode::Infer)?;

@@ -1,7 +1,7 @@
 //! Each vector gated by itself.
 
 use crate::Linear;
-use regard_tensor::{Parameters, Pointwise, Result, Tensor};
+use regard_tensor::{Activation, Parameters, Result, Tensor};
 
 /// y = σ(W x) ∘ x: saliency without a query, for each vector on its own. `[…, width]` →
 /// `[…, width]`.
@@ -46,6 +46,6 @@ impl Gate {
     /// # Ok::<(), regard::Error>(())
     /// ```
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        self.weight.forward(x)?.activate(Pointwise::Sigmoid)?.mul(x)
+        self.weight.forward(x)?.activate(Activation::Sigmoid)?.mul(x)
     }
 }

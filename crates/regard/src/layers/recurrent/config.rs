@@ -3,43 +3,11 @@
 use regard_tensor::{Cell, Result, ensure};
 use serde::{Deserialize, Serialize};
 
-/// The recurrent unit f of h_t = f(h_{t−1}, x_t).
+/// What a [`Recurrent`](crate::Recurrent) network is made of.
 ///
 /// ```
 /// use regard::prelude::*;
-/// assert_eq!(serde_json::from_str::<Unit>("\"rnn-relu\"").unwrap(), Unit::RnnRelu);
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Unit {
-    /// tanh(W x + U h + b)
-    Rnn,
-    /// max(W x + U h + b, 0)
-    RnnRelu,
-    /// Gated, with one state.
-    #[default]
-    Gru,
-    /// Gated, with a state and a cell.
-    Lstm,
-}
-
-impl Unit {
-    /// As the kernels know it.
-    pub(crate) fn cell(self) -> Cell {
-        match self {
-            Self::Rnn => Cell::RnnTanh,
-            Self::RnnRelu => Cell::RnnRelu,
-            Self::Gru => Cell::Gru,
-            Self::Lstm => Cell::Lstm,
-        }
-    }
-}
-
-/// What a [`Recurrent`](crate::Recurrent) network is made of, beside its unit.
-///
-/// ```
-/// use regard::prelude::*;
-/// let config = RecurrentConfig { both_directions: true, ..RecurrentConfig::new(32) };
+/// let config = RecurrentConfig { both_directions: true, ..RecurrentConfig::new(Cell::Gru, 32) };
 /// assert_eq!(config.width(), 64);
 /// let error = RecurrentConfig { layers: 0, ..config }.check().unwrap_err();
 /// assert_eq!(error.to_string(), "a recurrent network of 0 layers");
@@ -47,6 +15,8 @@ impl Unit {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RecurrentConfig {
+    /// The cell f of h_t = f(h_{t−1}, x_t).
+    pub cell: Cell,
     /// Width of the state, H.
     pub hidden: usize,
     /// Layers, each over the outputs of the one before.
@@ -59,7 +29,7 @@ pub struct RecurrentConfig {
 
 impl Default for RecurrentConfig {
     fn default() -> Self {
-        Self { hidden: 64, layers: 1, both_directions: false, dropout: 0.0 }
+        Self { cell: Cell::default(), hidden: 64, layers: 1, both_directions: false, dropout: 0.0 }
     }
 }
 
@@ -68,11 +38,11 @@ impl RecurrentConfig {
     ///
     /// ```
     /// use regard::prelude::*;
-    /// let config = RecurrentConfig::new(32);
+    /// let config = RecurrentConfig::new(Cell::Gru, 32);
     /// assert_eq!((config.hidden, config.layers, config.both_directions), (32, 1, false));
     /// ```
-    pub fn new(hidden: usize) -> Self {
-        Self { hidden, ..Self::default() }
+    pub fn new(cell: Cell, hidden: usize) -> Self {
+        Self { cell, hidden, ..Self::default() }
     }
 
     /// How many directions there are.
@@ -84,8 +54,8 @@ impl RecurrentConfig {
     ///
     /// ```
     /// use regard::prelude::*;
-    /// assert_eq!(RecurrentConfig::new(32).width(), 32);
-    /// assert_eq!(RecurrentConfig { both_directions: true, ..RecurrentConfig::new(32) }.width(), 64);
+    /// assert_eq!(RecurrentConfig::new(Cell::Gru, 32).width(), 32);
+    /// assert_eq!(RecurrentConfig { both_directions: true, ..RecurrentConfig::new(Cell::Gru, 32) }.width(), 64);
     /// ```
     pub fn width(&self) -> usize {
         self.hidden * self.directions()
@@ -95,7 +65,7 @@ impl RecurrentConfig {
     ///
     /// ```
     /// use regard::prelude::*;
-    /// let error = RecurrentConfig::new(0).check().unwrap_err();
+    /// let error = RecurrentConfig::new(Cell::Gru, 0).check().unwrap_err();
     /// assert_eq!(error.to_string(), "a recurrent network of hidden size 0");
     /// ```
     pub fn check(&self) -> Result<()> {

@@ -4,6 +4,6 @@ mod config;
 mod stack;
 mod state;
 
-pub use config::{RecurrentConfig, Unit};
+pub use config::RecurrentConfig;
 pub use stack::{Recurrent, RecurrentOutput};
 pub use state::RecurrentState;

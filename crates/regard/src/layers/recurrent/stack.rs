@@ -1,6 +1,7 @@
 //! Layers of recurrent units over whole sequences, and one step at a time.
 
-use super::{RecurrentConfig, RecurrentState, Unit};
+use super::{RecurrentConfig, RecurrentState};
+use crate::Cell;
 use crate::{Mode, length};
 use regard_tensor::{Init, Parameter, Parameters, RecurrentStart, Result, Tensor, ensure};
 
@@ -10,8 +11,8 @@ use regard_tensor::{Init, Parameter, Parameters, RecurrentStart, Result, Tensor,
 /// ```
 /// use regard::prelude::*;
 /// let parameters = Parameters::new(DType::F32, 1);
-/// let config = RecurrentConfig { layers: 2, both_directions: true, ..RecurrentConfig::new(16) };
-/// let network = Recurrent::new(&parameters, Unit::Lstm, &config, 8)?;
+/// let config = RecurrentConfig { layers: 2, both_directions: true, ..RecurrentConfig::new(Cell::Gru, 16) };
+/// let network = Recurrent::new(&parameters, Cell::Lstm, &config, 8)?;
 /// let x = Random::new(1).normal(&[3, 5, 8], 0.0, 1.0, DType::F32)?;
 /// let output = network.forward(&x, Some(&[5, 2, 4]), None, Mode::Infer)?;
 /// assert_eq!(output.out.shape(), [3, 5, 32]);
@@ -21,7 +22,6 @@ use regard_tensor::{Init, Parameter, Parameters, RecurrentStart, Result, Tensor,
 /// ```
 #[derive(Clone, Debug)]
 pub struct Recurrent {
-    unit: Unit,
     config: RecurrentConfig,
     input: usize,
     /// Layer by layer, and within each its directions.
@@ -42,7 +42,7 @@ struct Layer {
 /// ```
 /// # use regard::prelude::*;
 /// # let parameters = Parameters::new(DType::F64, 1);
-/// let network = Recurrent::new(&parameters, Unit::Gru, &RecurrentConfig::new(16), 8)?;
+/// let network = Recurrent::new(&parameters, &RecurrentConfig::new(Cell::Gru, 16), 8)?;
 /// let x = Random::new(1).normal(&[1, 5, 8], 0.0, 1.0, DType::F64)?;
 /// let output = network.forward(&x, Some(&[3]), None, Mode::Infer)?;
 /// // the last state is that of the third step
@@ -65,20 +65,15 @@ impl Recurrent {
     /// ```
     /// # use regard::prelude::*;
     /// # let parameters = Parameters::new(DType::F64, 1);
-    /// Recurrent::new(&parameters, Unit::Gru, &RecurrentConfig::new(16), 8)?;
+    /// Recurrent::new(&parameters, &RecurrentConfig::new(Cell::Gru, 16), 8)?;
     /// // three gates
     /// assert_eq!(parameters.tensors()["weight_ih_l0"].shape(), [3 * 16, 8]);
     /// # Ok::<(), regard::Error>(())
     /// ```
-    pub fn new(
-        parameters: &Parameters,
-        unit: Unit,
-        config: &RecurrentConfig,
-        input: usize,
-    ) -> Result<Self> {
+    pub fn new(parameters: &Parameters, config: &RecurrentConfig, input: usize) -> Result<Self> {
         config.check()?;
         ensure!(input > 0, "a recurrent network over vectors of width 0");
-        let rows = unit.cell().gates() * config.hidden;
+        let rows = config.cell.gates() * config.hidden;
         let bound = Init::Uniform(1.0 / (config.hidden as f64).sqrt());
         let mut layers = Vec::new();
         for layer in 0..config.layers {
@@ -96,7 +91,7 @@ impl Recurrent {
                 });
             }
         }
-        Ok(Self { unit, config: *config, input, layers })
+        Ok(Self { config: *config, input, layers })
     }
 
     /// How it was made.
@@ -104,25 +99,12 @@ impl Recurrent {
     /// ```
     /// # use regard::prelude::*;
     /// # let parameters = Parameters::new(DType::F64, 1);
-    /// let network = Recurrent::new(&parameters, Unit::Gru, &RecurrentConfig::new(16), 8)?;
-    /// assert_eq!(network.config(), &RecurrentConfig::new(16));
+    /// let network = Recurrent::new(&parameters, &RecurrentConfig::new(Cell::Gru, 16), 8)?;
+    /// assert_eq!(network.config(), &RecurrentConfig::new(Cell::Gru, 16));
     /// # Ok::<(), regard::Error>(())
     /// ```
     pub fn config(&self) -> &RecurrentConfig {
         &self.config
-    }
-
-    /// Its unit.
-    ///
-    /// ```
-    /// # use regard::prelude::*;
-    /// # let parameters = Parameters::new(DType::F64, 1);
-    /// let network = Recurrent::new(&parameters, Unit::Lstm, &RecurrentConfig::new(16), 8)?;
-    /// assert_eq!(network.unit(), Unit::Lstm);
-    /// # Ok::<(), regard::Error>(())
-    /// ```
-    pub fn unit(&self) -> Unit {
-        self.unit
     }
 
     /// The states of zeros that sequences start from where none are given.
@@ -130,7 +112,7 @@ impl Recurrent {
     /// ```
     /// use regard::prelude::*;
     /// let parameters = Parameters::new(DType::F32, 1);
-    /// let network = Recurrent::new(&parameters, Unit::Gru, &RecurrentConfig::new(16), 8)?;
+    /// let network = Recurrent::new(&parameters, &RecurrentConfig::new(Cell::Gru, 16), 8)?;
     /// assert_eq!(network.zeros(3)?.h[0].shape(), [3, 16]);
     /// # Ok::<(), regard::Error>(())
     /// ```
@@ -138,7 +120,7 @@ impl Recurrent {
         let dtype = self.layers[0].w_hh.tensor().dtype();
         let zero = |_: &Layer| Tensor::zeros(&[batch, self.config.hidden], dtype);
         let all = || self.layers.iter().map(zero).collect::<Result<Vec<_>>>();
-        let c = if self.unit == Unit::Lstm { all()? } else { Vec::new() };
+        let c = if self.config.cell == Cell::Lstm { all()? } else { Vec::new() };
         Ok(RecurrentState { h: all()?, c })
     }
 
@@ -148,7 +130,7 @@ impl Recurrent {
     /// ```
     /// # use regard::prelude::*;
     /// # let parameters = Parameters::new(DType::F64, 1);
-    /// let network = Recurrent::new(&parameters, Unit::Lstm, &RecurrentConfig::new(16), 8)?;
+    /// let network = Recurrent::new(&parameters, &RecurrentConfig::new(Cell::Lstm, 16), 8)?;
     /// let x = Random::new(1).normal(&[3, 5, 8], 0.0, 1.0, DType::F64)?;
     /// assert_eq!(network.forward(&x, None, None, Mode::Infer)?.out.shape(), [3, 5, 16]);
     /// let error = network.forward(&x.select(1, 0)?, None, None, Mode::Infer).unwrap_err();
@@ -176,7 +158,7 @@ impl Recurrent {
     /// ```
     /// use regard::prelude::*;
     /// let parameters = Parameters::new(DType::F32, 1);
-    /// let network = Recurrent::new(&parameters, Unit::Gru, &RecurrentConfig::new(16), 8)?;
+    /// let network = Recurrent::new(&parameters, &RecurrentConfig::new(Cell::Gru, 16), 8)?;
     /// let x = Random::new(1).normal(&[3, 2, 8], 0.0, 1.0, DType::F32)?;
     /// let mut state = network.zeros(3)?;
     /// for t in 0..2 {
@@ -255,7 +237,7 @@ impl Recurrent {
                 let from =
                     |all: fn(&RecurrentState) -> &[Tensor]| start.and_then(|s| all(s).get(place));
                 let recurred = gates.recurrent(
-                    self.unit.cell(),
+                    self.config.cell,
                     RecurrentStart {
                         w_hh: &layer.w_hh.tensor(),
                         b_hh: Some(&layer.b_hh.tensor()),
@@ -279,7 +261,7 @@ impl Recurrent {
     }
 
     fn check_state(&self, state: &RecurrentState, b: usize) -> Result<()> {
-        let cells = if self.unit == Unit::Lstm { self.layers.len() } else { 0 };
+        let cells = if self.config.cell == Cell::Lstm { self.layers.len() } else { 0 };
         ensure!(
             state.h.len() == self.layers.len() && state.c.len() == cells,
             "a recurrent network of {} layers and directions was given {} states and {} cells",

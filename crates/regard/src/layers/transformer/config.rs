@@ -1,6 +1,6 @@
 //! What a Transformer is made of.
 
-use crate::{BlockConfig, Nonlinearity, Position};
+use crate::{Activation, BlockConfig, Position};
 use regard_tensor::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
@@ -25,7 +25,7 @@ pub struct TransformerConfig {
     /// Inner width of the feed-forward layers.
     pub feed_forward: usize,
     /// Their nonlinearity.
-    pub activation: Nonlinearity,
+    pub activation: Activation,
     /// The share left out while learning: of the input, weights, inner numbers and each part's
     /// output.
     pub dropout: f64,

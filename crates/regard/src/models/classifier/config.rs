@@ -129,14 +129,7 @@ impl ClassifierConfig {
         );
         let blind = match &self.encoder {
             EncoderConfig::None => Some("of kind none"),
-            EncoderConfig::Rnn(c)
-            | EncoderConfig::RnnRelu(c)
-            | EncoderConfig::Gru(c)
-            | EncoderConfig::Lstm(c)
-                if !c.both_directions =>
-            {
-                Some("that runs forward only")
-            }
+            EncoderConfig::Recurrent(c) if !c.both_directions => Some("that runs forward only"),
             _ => None,
         };
         if let (Some(blind), ClassifierPooling::ClassToken) = (blind, &self.pooling) {

@@ -10,7 +10,7 @@ use regard_tensor::{CrossEntropy, DType, Parameters, Result, Tensor, ensure, wit
 ///
 /// ```
 /// use regard::prelude::*;
-/// let encoder = EncoderConfig::Gru(RecurrentConfig::new(16));
+/// let encoder = EncoderConfig::Recurrent(RecurrentConfig::new(Cell::Gru, 16));
 /// let config = LabelerConfig::new(InputConfig::tokens(100, 8), encoder, 5);
 /// let labeler = SequenceLabeler::new(&Parameters::new(DType::F32, 1), &config)?;
 /// let ids = Tensor::from_vec(vec![3i64, 1, 4, 1, 5, 0], &[2, 3])?;

@@ -55,20 +55,14 @@ pub struct Seq2SeqConfig {
 ///
 /// ```
 /// use regard::prelude::*;
-/// let config: DecoderConfig = serde_json::from_str(r#"{ "kind": "lstm", "hidden": 32 }"#).unwrap();
-/// assert_eq!(config, DecoderConfig::Lstm(RecurrentConfig::new(32)));
+/// let config: DecoderConfig = serde_json::from_str(r#"{ "kind": "recurrent", "cell": "lstm", "hidden": 32 }"#).unwrap();
+/// assert_eq!(config, DecoderConfig::Recurrent(RecurrentConfig::new(Cell::Lstm, 32)));
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum DecoderConfig {
-    /// An RNN with tanh.
-    Rnn(RecurrentConfig),
-    /// An RNN with ReLU.
-    RnnRelu(RecurrentConfig),
-    /// A GRU.
-    Gru(RecurrentConfig),
-    /// An LSTM.
-    Lstm(RecurrentConfig),
+    /// An RNN, GRU or LSTM.
+    Recurrent(RecurrentConfig),
     /// A Transformer.
     Transformer(TransformerConfig),
 }
@@ -96,9 +90,9 @@ pub enum ContextConfig {
 ///
 /// ```
 /// # use regard::prelude::*;
-/// # let gru = RecurrentConfig::new(8);
+/// # let gru = RecurrentConfig::new(Cell::Gru, 8);
 /// # let config = Seq2SeqConfig::new(
-/// #     10, 12, EncoderConfig::Gru(gru), DecoderConfig::Gru(gru), ContextConfig::Fixed);
+/// #     10, 12, EncoderConfig::Recurrent(gru), DecoderConfig::Recurrent(gru), ContextConfig::Fixed);
 /// let config = Seq2SeqConfig { tied: Tied::All, ..config };
 /// let error = config.check().unwrap_err().to_string();
 /// assert_eq!(error, "tied source and target have vocabularies of 10 and 12; they want one");
@@ -120,9 +114,9 @@ impl Seq2SeqConfig {
     ///
     /// ```
     /// use regard::prelude::*;
-    /// let gru = RecurrentConfig::new(32);
+    /// let gru = RecurrentConfig::new(Cell::Gru, 32);
     /// let config = Seq2SeqConfig::new(
-    ///     100, 120, EncoderConfig::Gru(gru), DecoderConfig::Gru(gru), ContextConfig::Fixed,
+    ///     100, 120, EncoderConfig::Recurrent(gru), DecoderConfig::Recurrent(gru), ContextConfig::Fixed,
     /// );
     /// config.check()?;
     /// # Ok::<(), regard::Error>(())
@@ -169,9 +163,9 @@ impl Seq2SeqConfig {
     ///
     /// ```
     /// # use regard::prelude::*;
-    /// # let gru = RecurrentConfig::new(8);
+    /// # let gru = RecurrentConfig::new(Cell::Gru, 8);
     /// # let config = Seq2SeqConfig::new(
-    /// #     10, 12, EncoderConfig::Gru(gru), DecoderConfig::Gru(gru), ContextConfig::Fixed);
+    /// #     10, 12, EncoderConfig::Recurrent(gru), DecoderConfig::Recurrent(gru), ContextConfig::Fixed);
     /// let error = Seq2SeqConfig { start: 0, ..config }.check().unwrap_err().to_string();
     /// assert_eq!(error, "padding, start and end are the tokens 0, 0 and 2; they want to be three");
     /// ```

@@ -2,7 +2,7 @@
 
 use super::recurrent::{RecurrentDecoder, Source};
 use super::{ContextConfig, DecoderConfig, Seq2SeqConfig};
-use crate::{Encoded, Mask, Mode, RecurrentState, TransformerCache, TransformerDecoder, Unit};
+use crate::{Encoded, Mask, Mode, RecurrentState, TransformerCache, TransformerDecoder};
 use regard_tensor::{Parameters, Result, Tensor};
 
 #[derive(Clone, Debug)]
@@ -42,14 +42,10 @@ impl Decoder {
         config: &Seq2SeqConfig,
         context: usize,
     ) -> Result<Self> {
-        let recurrent = |unit, cell| {
-            RecurrentDecoder::new(parameters, config, unit, cell, context).map(Self::Recurrent)
-        };
         match &config.decoder {
-            DecoderConfig::Rnn(c) => recurrent(Unit::Rnn, c),
-            DecoderConfig::RnnRelu(c) => recurrent(Unit::RnnRelu, c),
-            DecoderConfig::Gru(c) => recurrent(Unit::Gru, c),
-            DecoderConfig::Lstm(c) => recurrent(Unit::Lstm, c),
+            DecoderConfig::Recurrent(cell) => {
+                RecurrentDecoder::new(parameters, config, cell, context).map(Self::Recurrent)
+            }
             DecoderConfig::Transformer(c) => {
                 let mechanism = match &config.context {
                     ContextConfig::Attention(mechanism) => Some(mechanism),

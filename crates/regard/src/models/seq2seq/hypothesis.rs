@@ -6,9 +6,9 @@ use regard_tensor::Tensor;
 ///
 /// ```
 /// # use regard::prelude::*;
-/// # let gru = RecurrentConfig::new(8);
+/// # let gru = RecurrentConfig::new(Cell::Gru, 8);
 /// # let config = Seq2SeqConfig::new(
-/// #     10, 12, EncoderConfig::Gru(gru), DecoderConfig::Gru(gru), ContextConfig::Fixed);
+/// #     10, 12, EncoderConfig::Recurrent(gru), DecoderConfig::Recurrent(gru), ContextConfig::Fixed);
 /// # let model = Seq2Seq::new(&Parameters::new(DType::F32, 1), &config)?;
 /// let source = Sentences::new(&[vec![3, 4, 5], vec![6]], 0)?;
 /// let one = &model.greedy(&source, 4)?[0];

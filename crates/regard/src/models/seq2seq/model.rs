@@ -12,10 +12,10 @@ use regard_tensor::{Init, Parameters, Result, Tensor, ensure, without_gradients}
 ///
 /// ```
 /// use regard::prelude::*;
-/// let gru = RecurrentConfig::new(16);
+/// let gru = RecurrentConfig::new(Cell::Gru, 16);
 /// let additive = MechanismConfig::new(ScoreConfig::Additive { hidden: 16 });
 /// let config = Seq2SeqConfig::new(
-///     10, 12, EncoderConfig::Gru(gru), DecoderConfig::Gru(gru), ContextConfig::Attention(additive),
+///     10, 12, EncoderConfig::Recurrent(gru), DecoderConfig::Recurrent(gru), ContextConfig::Attention(additive),
 /// );
 /// let parameters = Parameters::new(DType::F32, 1);
 /// let model = Seq2Seq::new(&parameters, &config)?;
@@ -43,9 +43,9 @@ impl Seq2Seq {
     ///
     /// ```
     /// # use regard::prelude::*;
-    /// # let gru = RecurrentConfig::new(8);
+    /// # let gru = RecurrentConfig::new(Cell::Gru, 8);
     /// # let config = Seq2SeqConfig::new(
-    /// #     10, 12, EncoderConfig::Gru(gru), DecoderConfig::Gru(gru), ContextConfig::Fixed);
+    /// #     10, 12, EncoderConfig::Recurrent(gru), DecoderConfig::Recurrent(gru), ContextConfig::Fixed);
     /// let parameters = Parameters::new(DType::F32, 1);
     /// Seq2Seq::new(&parameters, &config)?;
     /// assert_eq!(parameters.tensors()["target.weight"].shape(), [12, 64]);
@@ -82,9 +82,9 @@ impl Seq2Seq {
     ///
     /// ```
     /// # use regard::prelude::*;
-    /// # let gru = RecurrentConfig::new(8);
+    /// # let gru = RecurrentConfig::new(Cell::Gru, 8);
     /// # let config = Seq2SeqConfig::new(
-    /// #     10, 12, EncoderConfig::Gru(gru), DecoderConfig::Gru(gru), ContextConfig::Fixed);
+    /// #     10, 12, EncoderConfig::Recurrent(gru), DecoderConfig::Recurrent(gru), ContextConfig::Fixed);
     /// let model = Seq2Seq::new(&Parameters::new(DType::F32, 1), &config)?;
     /// assert_eq!(model.config(), &config);
     /// # Ok::<(), regard::Error>(())
@@ -97,9 +97,9 @@ impl Seq2Seq {
     ///
     /// ```
     /// # use regard::prelude::*;
-    /// # let gru = RecurrentConfig::new(8);
+    /// # let gru = RecurrentConfig::new(Cell::Gru, 8);
     /// # let config = Seq2SeqConfig::new(
-    /// #     10, 12, EncoderConfig::Gru(gru), DecoderConfig::Gru(gru), ContextConfig::Fixed);
+    /// #     10, 12, EncoderConfig::Recurrent(gru), DecoderConfig::Recurrent(gru), ContextConfig::Fixed);
     /// # let model = Seq2Seq::new(&Parameters::new(DType::F32, 1), &config)?;
     /// let source = Sentences::new(&[vec![3, 4, 5], vec![6]], 0)?;
     /// let encoded = model.encode(&source, Mode::Infer)?;
@@ -116,7 +116,7 @@ impl Seq2Seq {
     /// ```
     /// # use regard::prelude::*;
     /// let encoder = EncoderConfig::Transformer(TransformerConfig::new(16, 4, 2));
-    /// let decoder = DecoderConfig::Gru(RecurrentConfig::new(8));
+    /// let decoder = DecoderConfig::Recurrent(RecurrentConfig::new(Cell::Gru, 8));
     /// let config = Seq2SeqConfig::new(10, 12, encoder, decoder, ContextConfig::Fixed);
     /// let model = Seq2Seq::new(&Parameters::new(DType::F32, 1), &config)?;
     /// let source = Sentences::new(&[vec![3, 4, 5], vec![6]], 0)?;
@@ -141,9 +141,9 @@ impl Seq2Seq {
     ///
     /// ```
     /// # use regard::prelude::*;
-    /// # let gru = RecurrentConfig::new(8);
+    /// # let gru = RecurrentConfig::new(Cell::Gru, 8);
     /// # let config = Seq2SeqConfig::new(
-    /// #     10, 12, EncoderConfig::Gru(gru), DecoderConfig::Gru(gru), ContextConfig::Fixed);
+    /// #     10, 12, EncoderConfig::Recurrent(gru), DecoderConfig::Recurrent(gru), ContextConfig::Fixed);
     /// # let model = Seq2Seq::new(&Parameters::new(DType::F32, 1), &config)?;
     /// let source = Sentences::new(&[vec![3, 4, 5], vec![6]], 0)?;
     /// let target = Sentences::new(&[vec![7, 8], vec![9, 10, 11]], 0)?;
@@ -167,10 +167,10 @@ impl Seq2Seq {
     ///
     /// ```
     /// # use regard::prelude::*;
-    /// # let gru = RecurrentConfig::new(64);
+    /// # let gru = RecurrentConfig::new(Cell::Gru, 64);
     /// # let context = ContextConfig::Attention(MechanismConfig::default());
     /// # let config = Seq2SeqConfig::new(
-    /// #     10, 12, EncoderConfig::Gru(gru), DecoderConfig::Gru(gru), context);
+    /// #     10, 12, EncoderConfig::Recurrent(gru), DecoderConfig::Recurrent(gru), context);
     /// # let model = Seq2Seq::new(&Parameters::new(DType::F32, 1), &config)?;
     /// let source = Sentences::new(&[vec![3, 4, 5]], 0)?;
     /// let target = Sentences::new(&[vec![7, 8]], 0)?;
@@ -205,9 +205,9 @@ impl Seq2Seq {
     ///
     /// ```
     /// # use regard::prelude::*;
-    /// # let gru = RecurrentConfig::new(8);
+    /// # let gru = RecurrentConfig::new(Cell::Gru, 8);
     /// # let config = Seq2SeqConfig::new(
-    /// #     10, 12, EncoderConfig::Gru(gru), DecoderConfig::Gru(gru), ContextConfig::Fixed);
+    /// #     10, 12, EncoderConfig::Recurrent(gru), DecoderConfig::Recurrent(gru), ContextConfig::Fixed);
     /// # let model = Seq2Seq::new(&Parameters::new(DType::F32, 1), &config)?;
     /// let source = Sentences::new(&[vec![3, 4, 5], vec![6]], 0)?;
     /// let target = Sentences::new(&[vec![7, 8], vec![9, 10, 11]], 0)?;

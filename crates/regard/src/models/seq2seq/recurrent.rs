@@ -10,10 +10,9 @@
 
 use super::{ContextConfig, Seq2SeqConfig};
 use crate::{
-    Encoded, Keys, Linear, Mask, Mechanism, Mode, Nonlinearity, Recurrent, RecurrentConfig,
-    RecurrentState, Unit,
+    Encoded, Keys, Linear, Mask, Mechanism, Mode, Recurrent, RecurrentConfig, RecurrentState,
 };
-use regard_tensor::{Parameters, Pointwise, Result, Tensor, ensure};
+use regard_tensor::{Activation, Cell, Parameters, Result, Tensor, ensure};
 
 #[derive(Clone, Debug)]
 pub(super) struct RecurrentDecoder {
@@ -50,7 +49,6 @@ impl RecurrentDecoder {
     pub(super) fn new(
         parameters: &Parameters,
         config: &Seq2SeqConfig,
-        unit: Unit,
         cell: &RecurrentConfig,
         context: usize,
     ) -> Result<Self> {
@@ -68,9 +66,9 @@ impl RecurrentDecoder {
             }
         };
         let (embedding, hidden) = (config.embedding, cell.hidden);
-        let states = cell.layers * if unit == Unit::Lstm { 2 } else { 1 };
+        let states = cell.layers * if cell.cell == Cell::Lstm { 2 } else { 1 };
         Ok(Self {
-            cell: Recurrent::new(&parameters.at("cell"), unit, cell, embedding + context)?,
+            cell: Recurrent::new(&parameters.at("cell"), cell, embedding + context)?,
             bridge: Linear::new(&parameters.at("bridge"), context, states * hidden, true)?,
             mechanism,
             readout: Linear::new(
@@ -108,7 +106,7 @@ impl RecurrentDecoder {
         let source =
             Source { keys, values: context.linear(&weight, None)?, mask: Mask::lengths(lengths) };
         let layers = self.cell.config().layers;
-        let first = self.bridge.activated(&encoded.summary, Nonlinearity::Tanh)?;
+        let first = self.bridge.activated(&encoded.summary, Activation::Tanh)?;
         let mut h = first.split(1, &vec![hidden; first.shape()[1] / hidden])?;
         let c = h.split_off(layers);
         Ok((source, RecurrentState { h, c }))
@@ -177,7 +175,7 @@ impl RecurrentDecoder {
             .linear(&weight.narrow(1, 0, hidden)?, bias.as_ref())?
             .add(&y.linear(&weight.narrow(1, hidden, embedding)?, None)?)?
             .add(&of_context)?;
-        let out = mode.dropout(&sum.activate(Pointwise::Tanh)?, self.dropout)?;
+        let out = mode.dropout(&sum.activate(Activation::Tanh)?, self.dropout)?;
         Ok(Steps { hidden: out, state, weights: seen, log_prob })
     }
 }

@@ -100,9 +100,9 @@ impl Seq2Seq {
     ///
     /// ```
     /// # use regard::prelude::*;
-    /// # let gru = RecurrentConfig::new(8);
+    /// # let gru = RecurrentConfig::new(Cell::Gru, 8);
     /// # let config = Seq2SeqConfig::new(
-    /// #     10, 12, EncoderConfig::Gru(gru), DecoderConfig::Gru(gru), ContextConfig::Fixed);
+    /// #     10, 12, EncoderConfig::Recurrent(gru), DecoderConfig::Recurrent(gru), ContextConfig::Fixed);
     /// # let model = Seq2Seq::new(&Parameters::new(DType::F32, 1), &config)?;
     /// let outputs = model.greedy(&Sentences::new(&[vec![3, 4, 5], vec![6]], 0)?, 4)?;
     /// assert!(outputs.len() == 2 && outputs[0].tokens.len() <= 4);
@@ -138,9 +138,9 @@ impl Seq2Seq {
     ///
     /// ```
     /// # use regard::prelude::*;
-    /// # let gru = RecurrentConfig::new(8);
+    /// # let gru = RecurrentConfig::new(Cell::Gru, 8);
     /// # let config = Seq2SeqConfig::new(
-    /// #     10, 12, EncoderConfig::Gru(gru), DecoderConfig::Gru(gru), ContextConfig::Fixed);
+    /// #     10, 12, EncoderConfig::Recurrent(gru), DecoderConfig::Recurrent(gru), ContextConfig::Fixed);
     /// # let model = Seq2Seq::new(&Parameters::new(DType::F32, 1), &config)?;
     /// let source = Sentences::new(&[vec![3, 4, 5], vec![6]], 0)?;
     /// let config = SearchConfig { width: 3, best: 2, longest: 4, ..SearchConfig::default() };

@@ -7,9 +7,9 @@ use regard_tensor::{CrossEntropy, Result, Tensor};
 ///
 /// ```
 /// # use regard::prelude::*;
-/// # let gru = RecurrentConfig::new(8);
+/// # let gru = RecurrentConfig::new(Cell::Gru, 8);
 /// # let config = Seq2SeqConfig::new(
-/// #     10, 12, EncoderConfig::Gru(gru), DecoderConfig::Gru(gru), ContextConfig::Fixed);
+/// #     10, 12, EncoderConfig::Recurrent(gru), DecoderConfig::Recurrent(gru), ContextConfig::Fixed);
 /// # let model = Seq2Seq::new(&Parameters::new(DType::F32, 1), &config)?;
 /// let source = Sentences::new(&[vec![3, 4, 5], vec![6]], 0)?;
 /// let target = Sentences::new(&[vec![7, 8], vec![9, 10, 11]], 0)?;
@@ -42,9 +42,9 @@ impl TeacherForced {
     ///
     /// ```
     /// # use regard::prelude::*;
-    /// # let gru = RecurrentConfig::new(8);
+    /// # let gru = RecurrentConfig::new(Cell::Gru, 8);
     /// # let config = Seq2SeqConfig::new(
-    /// #     10, 12, EncoderConfig::Gru(gru), DecoderConfig::Gru(gru), ContextConfig::Fixed);
+    /// #     10, 12, EncoderConfig::Recurrent(gru), DecoderConfig::Recurrent(gru), ContextConfig::Fixed);
     /// # let model = Seq2Seq::new(&Parameters::new(DType::F32, 1), &config)?;
     /// let source = Sentences::new(&[vec![3, 4, 5], vec![6]], 0)?;
     /// let target = Sentences::new(&[vec![7, 8], vec![9, 10, 11]], 0)?;
@@ -64,9 +64,9 @@ impl TeacherForced {
     ///
     /// ```
     /// # use regard::prelude::*;
-    /// # let gru = RecurrentConfig::new(8);
+    /// # let gru = RecurrentConfig::new(Cell::Gru, 8);
     /// # let config = Seq2SeqConfig::new(
-    /// #     10, 12, EncoderConfig::Gru(gru), DecoderConfig::Gru(gru), ContextConfig::Fixed);
+    /// #     10, 12, EncoderConfig::Recurrent(gru), DecoderConfig::Recurrent(gru), ContextConfig::Fixed);
     /// # let model = Seq2Seq::new(&Parameters::new(DType::F32, 1), &config)?;
     /// let source = Sentences::new(&[vec![3, 4, 5], vec![6]], 0)?;
     /// let target = Sentences::new(&[vec![7, 8], vec![9, 10, 11]], 0)?;

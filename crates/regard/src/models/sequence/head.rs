@@ -1,6 +1,6 @@
 //! From vectors to scores of classes.
 
-use crate::{Linear, Mode, Nonlinearity};
+use crate::{Activation, Linear, Mode};
 use regard_tensor::{Parameters, Result, Tensor, ensure};
 
 /// Dropout, a hidden layer with ReLU where there is one, and a linear layer.
@@ -33,7 +33,7 @@ impl Head {
         let x = mode.dropout(x, self.dropout)?;
         match &self.hidden {
             Some(hidden) => {
-                let x = hidden.activated(&x, Nonlinearity::Relu)?;
+                let x = hidden.activated(&x, Activation::Relu)?;
                 self.out.forward(&mode.dropout(&x, self.dropout)?)
             }
             None => self.out.forward(&x),

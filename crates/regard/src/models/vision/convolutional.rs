@@ -1,7 +1,7 @@
 //! A small convolutional classifier.
 
 use crate::{Linear, Mode};
-use regard_tensor::{Init, Parameter, Parameters, Pointwise, Result, Slide, Tensor, ensure};
+use regard_tensor::{Activation, Init, Parameter, Parameters, Result, Slide, Tensor, ensure};
 use serde::{Deserialize, Serialize};
 
 /// What a [`ConvolutionalClassifier`] is made of.
@@ -145,7 +145,7 @@ impl ConvolutionalClassifier {
         let mut x = images.clone();
         for (weight, bias) in &self.layers {
             let y = x.conv2d(&weight.tensor(), Some(&bias.tensor()), &window)?;
-            x = y.activate(Pointwise::Relu)?.max_pool2d(&pool)?;
+            x = y.activate(Activation::Relu)?.max_pool2d(&pool)?;
         }
         let flat: usize = x.shape()[1..].iter().product();
         let x = mode.dropout(&x.reshape(&[x.shape()[0], flat])?, c.dropout)?;

@@ -1,6 +1,6 @@
 //! The vision transformer.
 
-use crate::{BlockConfig, EncoderBlock, LayerNorm, Linear, Mask, Mode, Nonlinearity, Position};
+use crate::{Activation, BlockConfig, EncoderBlock, LayerNorm, Linear, Mask, Mode, Position};
 use regard_tensor::{Init, Parameter, Parameters, Result, Slide, Tensor, ensure};
 use serde::{Deserialize, Serialize};
 
@@ -105,7 +105,7 @@ impl VisionTransformerConfig {
             width: self.width,
             heads: self.heads,
             feed_forward: self.feed_forward,
-            activation: Nonlinearity::Gelu,
+            activation: Activation::Gelu,
             dropout: self.dropout,
             position: Position::None,
             ..BlockConfig::default()
