@@ -7,6 +7,10 @@
 //! accuracy, so there e^{2q} − 1 and e^{2k} − 1 are kept instead; where any is large, the
 //! exponentials could overflow, and tanh is computed pair by pair.
 //!
+//! A score needs no single tanh, only Σ w·tanh = Σ w − 2 Σ w/D with D = E + 1, and there terms
+//! share a reciprocal: w₁/D₁ + w₂/D₂ = (w₁D₂ + w₂D₁) / (D₁D₂). Where the inputs are small enough
+//! for the product of their D, four terms share one.
+//!
 //! Scores run with a query per lane; gradients with a feature per lane, so that neither needs a
 //! sum across lanes.
 
@@ -18,8 +22,10 @@ use crate::Real;
 /// How act(q + k) is computed from what is kept of q and of k.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Form {
-    /// tanh from e^{2q} and e^{2k}.
-    TanhProduct,
+    /// tanh from e^{2q} and e^{2k}; so many terms of a score share a reciprocal.
+    TanhProduct {
+        share: usize,
+    },
     /// tanh from e^{2q} − 1 and e^{2k} − 1.
     TanhSmall,
     /// An activation of the sum itself. ReLU and identity are leaky with slopes 0 and 1.
@@ -39,7 +45,10 @@ impl Form {
     pub(super) fn of(activation: Activation, max_abs: f64) -> Self {
         match activation {
             Activation::Tanh if max_abs <= 0.5 => Self::TanhSmall,
-            Activation::Tanh if max_abs <= 20.0 => Self::TanhProduct,
+            // D ≤ e^{4 max_abs} + 1, and the product of all that share stays below e^{88}.
+            Activation::Tanh if max_abs <= 5.4 => Self::TanhProduct { share: 4 },
+            Activation::Tanh if max_abs <= 10.9 => Self::TanhProduct { share: 2 },
+            Activation::Tanh if max_abs <= 20.0 => Self::TanhProduct { share: 1 },
             Activation::Tanh => Self::Tanh,
             Activation::LeakyRelu { slope } => Self::Leaky(slope),
             Activation::Relu => Self::Leaky(0.0),
@@ -51,7 +60,7 @@ impl Form {
 
     /// Whether q and k are kept as they are.
     pub(super) fn is_direct(self) -> bool {
-        !matches!(self, Self::TanhProduct | Self::TanhSmall)
+        !matches!(self, Self::TanhProduct { .. } | Self::TanhSmall)
     }
 }
 
@@ -60,8 +69,8 @@ impl Form {
 macro_rules! for_each_form {
     ($given:expr, $form:ident => $code:expr) => {
         match $given {
-            Form::TanhProduct => {
-                let $form = Form::TanhProduct;
+            Form::TanhProduct { share } => {
+                let $form = Form::TanhProduct { share };
                 $code
             }
             Form::TanhSmall => {
@@ -91,7 +100,7 @@ pub(super) unsafe fn keep<V: Simd>(form: Form, x: V) -> V {
     // SAFETY: arithmetic only.
     unsafe {
         match form {
-            Form::TanhProduct => x.add(x).exp(),
+            Form::TanhProduct { .. } => x.add(x).exp(),
             Form::TanhSmall => x.add(x).exp_m1(),
             _ => x,
         }
@@ -105,7 +114,9 @@ pub(super) unsafe fn value<V: Simd>(form: Form, q: V, k: V) -> V {
     unsafe {
         let one = V::splat(V::T::ONE);
         match form {
-            Form::TanhProduct => q.fma(k, V::zero().sub(one)).mul(q.fma(k, one).reciprocal()),
+            Form::TanhProduct { .. } => {
+                q.fma(k, V::zero().sub(one)).mul(q.fma(k, one).reciprocal())
+            }
             Form::TanhSmall => {
                 let e = q.fma(k, q.add(k));
                 e.mul(e.add(V::number(2.0)).reciprocal())
@@ -130,7 +141,7 @@ pub(super) unsafe fn value_and_slope<V: Simd>(form: Form, q: V, k: V) -> (V, V) 
     unsafe {
         let value = value(form, q, k);
         let slope = match form {
-            Form::TanhProduct | Form::TanhSmall | Form::Tanh => {
+            Form::TanhProduct { .. } | Form::TanhSmall | Form::Tanh => {
                 value.fnma(value, V::splat(V::T::ONE))
             }
             Form::Leaky(slope) => {
@@ -192,6 +203,9 @@ pub(crate) struct AdditiveScores<T> {
 pub(super) unsafe fn additive_scores<V: Simd>(a: AdditiveScores<V::T>) {
     // SAFETY: width ≤ BLOCK is a multiple of LANES.
     unsafe {
+        if let Form::TanhProduct { share: share @ (2 | 4) } = a.form {
+            return tanh_scores::<V>(&a, share);
+        }
         for_each_form!(a.form, form => {
             let mut i = 0;
             while i < a.width {
@@ -210,6 +224,99 @@ pub(super) unsafe fn additive_scores<V: Simd>(a: AdditiveScores<V::T>) {
                 i += if wide { 4 } else { 1 } * V::LANES;
             }
         })
+    }
+}
+
+/// Scores by tanh where terms share reciprocals.
+#[inline(always)]
+unsafe fn tanh_scores<V: Simd>(a: &AdditiveScores<V::T>, share: usize) {
+    // SAFETY: as above; w has d numbers.
+    unsafe {
+        let mut total = V::T::ZERO;
+        for x in 0..a.d {
+            total += *a.w.add(x);
+        }
+        let mut r = 0;
+        while r < a.rows {
+            let many = r + 3 <= a.rows;
+            let mut i = 0;
+            while i < a.width {
+                let wide = V::WIDE >= 4 && i + 2 * V::LANES <= a.width;
+                match (wide, many, share) {
+                    (true, true, 4) => tanh_block::<V, 4, 3, 2>(a, total, r, i),
+                    (true, true, _) => tanh_block::<V, 2, 3, 2>(a, total, r, i),
+                    (_, true, 4) => tanh_block::<V, 4, 3, 1>(a, total, r, i),
+                    (_, true, _) => tanh_block::<V, 2, 3, 1>(a, total, r, i),
+                    (_, false, 4) => tanh_block::<V, 4, 1, 1>(a, total, r, i),
+                    (_, false, _) => tanh_block::<V, 2, 1, 1>(a, total, r, i),
+                }
+                i += if wide && many { 2 } else { 1 } * V::LANES;
+            }
+            r += if many { 3 } else { 1 };
+        }
+    }
+}
+
+/// Σ w − 2 Σ w/D for MR keys and NV registers of queries, `SHARE` terms to a reciprocal.
+#[inline(always)]
+unsafe fn tanh_block<V: Simd, const SHARE: usize, const MR: usize, const NV: usize>(
+    a: &AdditiveScores<V::T>,
+    total: V::T,
+    r: usize,
+    i: usize,
+) {
+    // SAFETY: rows r..r + MR and NV registers of columns from i lie within the tile.
+    unsafe {
+        let one = V::splat(V::T::ONE);
+        let mut sum = [[V::zero(); NV]; MR];
+        let mut x = 0;
+        while x < a.d {
+            // Past the last feature a term is 0/1.
+            let n = SHARE.min(a.d - x);
+            for v in 0..NV {
+                let mut q = [V::zero(); SHARE];
+                let mut w = [V::zero(); SHARE];
+                for t in 0..SHARE {
+                    if t < n {
+                        q[t] = V::load(a.q.add((x + t) * BLOCK + i + v * V::LANES));
+                        w[t] = V::splat(*a.w.add(x + t));
+                    }
+                }
+                for (m, sum) in sum.iter_mut().enumerate() {
+                    let k = a.k.add((r + m) * a.k_row + x);
+                    let mut d = [one; SHARE];
+                    for t in 0..SHARE {
+                        if t < n {
+                            d[t] = q[t].fma(V::splat(*k.add(t)), one);
+                        }
+                    }
+                    let (above, below) = shared_fraction(w, d);
+                    sum[v] = above.fma(below.reciprocal(), sum[v]);
+                }
+            }
+            x += SHARE;
+        }
+        let (total, two) = (V::splat(total), V::number(2.0));
+        for (m, sum) in sum.iter().enumerate() {
+            for (v, sum) in sum.iter().enumerate() {
+                sum.fnma(two, total).store(a.to.add((r + m) * BLOCK + i + v * V::LANES));
+            }
+        }
+    }
+}
+
+/// Σ w/d as one fraction, by pairs.
+#[inline(always)]
+unsafe fn shared_fraction<V: Simd, const SHARE: usize>(w: [V; SHARE], d: [V; SHARE]) -> (V, V) {
+    // SAFETY: arithmetic only.
+    unsafe {
+        let pair = |w1: V, d1: V, w2: V, d2: V| (w1.fma(d2, w2.mul(d1)), d1.mul(d2));
+        let (above, below) = pair(w[0], d[0], w[1], d[1]);
+        if SHARE == 2 {
+            return (above, below);
+        }
+        let (above2, below2) = pair(w[2], d[2], w[3], d[3]);
+        pair(above, below, above2, below2)
     }
 }
 
