@@ -12,7 +12,7 @@ use super::scratch::Large;
 use super::shared::Shared;
 use super::tile::{gumbel, keep, write_choice};
 use super::weights::Rule;
-use super::{Rows, SPLIT_KEYS, SPLIT_TASKS, scratch, split_forward, tasks};
+use super::{Chosen, Rows, SPLIT_KEYS, SPLIT_TASKS, scratch, split_forward, tasks};
 use crate::random::{Draw, Stream};
 use crate::spec::{Dropout, Edges, Normalizer, Score};
 use crate::{Real, View, ViewMut};
@@ -391,7 +391,10 @@ fn softmax<T: Real>(p: &Problem<T>, scores: &mut [T]) -> T {
 
 /// Scores become weights, before dropout, and the row's statistics are written. Hard attention
 /// writes its output instead and gives false.
-fn normalize<T: Real>(
+///
+/// # Safety
+/// The row is the calling task's alone.
+unsafe fn normalize<T: Real>(
     p: &Problem<T>,
     at @ (b, h, i): (usize, usize, usize),
     scores: &mut [T],
@@ -402,16 +405,20 @@ fn normalize<T: Real>(
     let normalizer = p.spec.normalizer;
     let hard = normalizer.is_hard();
     if normalizer == Normalizer::Softmax {
-        rows.set_lse(row, softmax(p, scores));
+        let lse = softmax(p, scores);
+        // SAFETY: the caller's.
+        unsafe { rows.set_lse(row, lse) };
         return true;
     }
     let lse = if hard || rows.lse.is_some() { lse(scores) } else { T::ZERO };
-    rows.set_lse(row, lse);
+    // SAFETY: the caller's.
+    unsafe { rows.set_lse(row, lse) };
     match normalizer {
         Normalizer::Sparsemax | Normalizer::Entmax15 => {
             let (largest, tau) = threshold(normalizer == Normalizer::Entmax15, scores);
             let half = T::of(if normalizer == Normalizer::Entmax15 { 0.5 } else { 1.0 });
-            rows.set_threshold(row, tau + largest * half);
+            // SAFETY: the caller's.
+            unsafe { rows.set_threshold(row, tau + largest * half) };
             for score in scores.iter_mut() {
                 let above = ((*score - largest) * half - tau).max(T::ZERO);
                 *score = if normalizer == Normalizer::Entmax15 { above * above } else { above };
@@ -424,16 +431,19 @@ fn normalize<T: Real>(
                 }
                 _ => None,
             };
-            let (mut best, mut chosen, mut index) = (T::NEG_INFINITY, T::ZERO, -1);
+            let mut chosen = Chosen::<T>::NONE;
             for (n, &score) in scores.iter().enumerate() {
                 let j = key(n);
                 let noisy = score + draw.map_or(T::ZERO, |draw| gumbel(draw.word(i, j)));
-                if noisy > best {
-                    (best, chosen, index) = (noisy, score, j as i64);
+                if noisy > chosen.best {
+                    chosen = Chosen { index: j as i64, best: noisy, score };
                 }
             }
-            rows.set_choice(row, index, best, chosen, lse);
-            write_choice(p, at, index, rows);
+            // SAFETY: the caller's.
+            unsafe {
+                rows.set_choice(row, chosen, lse);
+                write_choice(p, at, chosen.index, rows);
+            }
             return false;
         }
         Normalizer::Softmax | Normalizer::Sigmoid | Normalizer::None => {
@@ -528,7 +538,10 @@ pub(super) fn factors<T: Real>(
 }
 
 /// Writes a row of weights where they are wanted.
-fn put_row<T: Real>(
+///
+/// # Safety
+/// The row is the calling task's alone.
+unsafe fn put_row<T: Real>(
     p: &Problem<T>,
     (b, h, i): (usize, usize, usize),
     weights: &[T],
@@ -536,8 +549,10 @@ fn put_row<T: Real>(
     rows: &Rows<T>,
 ) {
     if let Some(to) = &rows.weights {
+        // SAFETY: the caller's.
+        let to = unsafe { to.part(p.row(b, h, i) * p.s.nk, p.s.nk) };
         for (n, &weight) in weights.iter().enumerate() {
-            to.set(p.row(b, h, i) * p.s.nk + key(n), weight);
+            to[key(n)] = weight;
         }
     }
 }
@@ -579,12 +594,16 @@ fn graph<T: Real>(p: &Problem<T>, edges: &Edges, rows: &Rows<T>) {
             if softmax {
                 for (at, lse) in lse.chunks_exact(queries.len()).take(heads.n).enumerate() {
                     for (i, &lse) in queries.clone().zip(lse) {
-                        rows.set_lse(p.row(b, heads.h + at, i), lse);
+                        // SAFETY: the queries of a chunk are its task's alone.
+                        unsafe { rows.set_lse(p.row(b, heads.h + at, i), lse) };
                     }
                 }
             } else {
                 each_row(&links, &heads, queries.clone(), scores, |at, i, _, row| {
-                    normalize(p, (b, heads.h + at, i), row, |n| links.key(i, n), rows);
+                    // SAFETY: the queries of a chunk are its task's alone.
+                    unsafe {
+                        normalize(p, (b, heads.h + at, i), row, |n| links.key(i, n), rows);
+                    }
                 });
             }
             if p.spec.normalizer.is_hard() {
@@ -596,7 +615,8 @@ fn graph<T: Real>(p: &Problem<T>, edges: &Edges, rows: &Rows<T>) {
             }
             if rows.weights.is_some() {
                 each_row(&links, &heads, queries.clone(), scores, |at, i, _, row| {
-                    put_row(p, (b, heads.h + at, i), row, |n| links.key(i, n), rows);
+                    // SAFETY: as above.
+                    unsafe { put_row(p, (b, heads.h + at, i), row, |n| links.key(i, n), rows) };
                 });
             }
             // SAFETY: these rows are this task's alone; edges were checked against the shape.
@@ -696,7 +716,8 @@ fn few_keys<T: Real>(p: &Problem<T>, b: usize, hk: usize, keys: Range<usize>, ro
             let scores = &mut scores[row * n..][..n];
             let key = |n: usize| keys.start + n;
             finish_row(p, at(row), scores, key);
-            soft = normalize(p, at(row), scores, key, rows);
+            // SAFETY: the rows that share a key head are its task's alone.
+            soft = unsafe { normalize(p, at(row), scores, key, rows) };
             if soft {
                 let (b, h, i) = at(row);
                 if let Some(dropout) = p.spec.dropout {
@@ -705,7 +726,8 @@ fn few_keys<T: Real>(p: &Problem<T>, b: usize, hk: usize, keys: Range<usize>, ro
                         *weight *= keep.factor(i, key(n));
                     }
                 }
-                put_row(p, at(row), scores, key, rows);
+                // SAFETY: as above.
+                unsafe { put_row(p, at(row), scores, key, rows) };
             }
         }
         if !soft {
@@ -759,10 +781,11 @@ pub(super) fn write_weights<T: Real>(p: &Problem<T>, rule: Rule, weights: &Share
                 } else {
                     scores.iter_mut().for_each(|score| *score = rule.weight(*score, T::ZERO));
                 }
-                let row = p.row(heads.b, h, i) * s.nk;
+                // SAFETY: each row is one task's alone.
+                let to = unsafe { weights.part(p.row(heads.b, h, i) * s.nk, s.nk) };
                 for (n, &weight) in scores.iter().enumerate() {
                     let j = links.key(i, n);
-                    weights.set(row + j, weight * keep(p, heads.b, h, i, j));
+                    to[j] = weight * keep(p, heads.b, h, i, j);
                 }
             }
         });

@@ -189,29 +189,57 @@ struct Rows<'a, T: Real> {
     weights: Option<Shared<'a, T>>,
 }
 
+/// The key that hard attention chose for a row.
+#[derive(Clone, Copy)]
+struct Chosen<T> {
+    /// −1 where there was none to choose.
+    index: i64,
+    /// Its score, noise included, by which it won.
+    best: T,
+    /// Its score.
+    score: T,
+}
+
+impl<T: Real> Chosen<T> {
+    const NONE: Self = Self { index: -1, best: T::NEG_INFINITY, score: T::NEG_INFINITY };
+}
+
 impl<T: Real> Rows<'_, T> {
-    fn set_lse(&self, row: usize, lse: T) {
+    /// # Safety
+    /// The row is the calling task's alone.
+    unsafe fn set_lse(&self, row: usize, lse: T) {
         if let Some(to) = &self.lse {
-            to.set(row, lse);
+            // SAFETY: the caller's.
+            unsafe { to.set(row, lse) };
         }
     }
 
-    fn set_threshold(&self, row: usize, threshold: T) {
+    /// # Safety
+    /// The row is the calling task's alone.
+    unsafe fn set_threshold(&self, row: usize, threshold: T) {
         if let Some(to) = &self.threshold {
-            to.set(row, threshold);
+            // SAFETY: the caller's.
+            unsafe { to.set(row, threshold) };
         }
     }
 
-    /// A chosen key, the score (with noise) that won, its own score, and the row's log-sum-exp.
-    fn set_choice(&self, row: usize, index: i64, best: T, score: T, lse: T) {
-        if let Some(to) = &self.index {
-            to.set(row, index);
-        }
-        if let Some(to) = &self.log_prob {
-            to.set(row, if index < 0 { T::ZERO } else { score - lse });
-        }
-        if let Some(to) = &self.best {
-            to.set(row, best);
+    /// What a row chose, and its log-sum-exp.
+    ///
+    /// # Safety
+    /// The row is the calling task's alone.
+    unsafe fn set_choice(&self, row: usize, chosen: Chosen<T>, lse: T) {
+        let Chosen { index, best, score } = chosen;
+        // SAFETY: the caller's.
+        unsafe {
+            if let Some(to) = &self.index {
+                to.set(row, index);
+            }
+            if let Some(to) = &self.log_prob {
+                to.set(row, if index < 0 { T::ZERO } else { score - lse });
+            }
+            if let Some(to) = &self.best {
+                to.set(row, best);
+            }
         }
     }
 }
@@ -224,9 +252,12 @@ fn forward<T: Real>(p: &Problem<T>, rows: Rows<T>, weights: Option<Shared<T>>) {
     if s.nk == 0 {
         zero(&rows.out);
         for row in 0..s.rows() {
-            rows.set_lse(row, T::NEG_INFINITY);
-            rows.set_threshold(row, T::ZERO);
-            rows.set_choice(row, -1, T::NEG_INFINITY, T::ZERO, T::NEG_INFINITY);
+            // SAFETY: there are no other tasks.
+            unsafe {
+                rows.set_lse(row, T::NEG_INFINITY);
+                rows.set_threshold(row, T::ZERO);
+                rows.set_choice(row, Chosen::NONE, T::NEG_INFINITY);
+            }
         }
         return;
     }
@@ -307,8 +338,10 @@ fn split_forward<T: Real>(
         let index = Shared::new(&mut index);
         tasks::each(splits * tasks, &|at| {
             let (split, task) = (at / tasks, at % tasks);
+            // SAFETY: each task writes its own rows of its split's part.
+            let out = unsafe { out.narrow(split * n * s.dv, n * s.dv).view(s.out()) };
             let part = Rows {
-                out: out.narrow(split * n * s.dv, n * s.dv).view(s.out()),
+                out,
                 lse: Some(lse.narrow(split * n, n)),
                 threshold: None,
                 index: Some(index.narrow(split * n, n)),
@@ -328,10 +361,12 @@ fn split_forward<T: Real>(
         let safe = if largest == T::NEG_INFINITY { T::ZERO } else { largest };
         let total: T = (0..splits).map(|x| (lse[at(x)] - safe).exp()).sum();
         let all = if total == T::ZERO { T::NEG_INFINITY } else { safe + total.ln() };
-        rows.set_lse(row, all);
         let (b, h, i) = s.place(row);
         // SAFETY: each row is one task's alone.
-        let to = unsafe { std::slice::from_raw_parts_mut(rows.out.row(b, h, i), s.dv) };
+        let to = unsafe {
+            rows.set_lse(row, all);
+            std::slice::from_raw_parts_mut(rows.out.row(b, h, i), s.dv)
+        };
         to.fill(T::ZERO);
         let mut chosen = 0;
         for split in 0..splits {
@@ -353,7 +388,10 @@ fn split_forward<T: Real>(
         if p.spec.normalizer.is_hard() {
             let at = at(chosen);
             to.copy_from_slice(&out[at * s.dv..][..s.dv]);
-            rows.set_choice(row, index[at], best[at], log_prob[at] + lse[at], all);
+            let score = log_prob[at] + lse[at];
+            let chosen = Chosen { index: index[at], best: best[at], score };
+            // SAFETY: as above.
+            unsafe { rows.set_choice(row, chosen, all) };
         }
     });
 }
@@ -368,7 +406,9 @@ fn write_weights<T: Real>(p: &Problem<T>, index: Option<&Shared<i64>>, weights: 
         for (row, &mut j) in index.iter_mut().enumerate() {
             if j >= 0 {
                 let (b, h, i) = s.place(row);
-                weights.set(row * s.nk + j as usize, tile::keep(p, b, h, i, j as usize));
+                let keep = tile::keep(p, b, h, i, j as usize);
+                // SAFETY: there are no other tasks.
+                unsafe { weights.set(row * s.nk + j as usize, keep) };
             }
         }
         return;

@@ -278,7 +278,8 @@ impl<'a, T: Real> Problem<'a, T> {
 
     /// The start of `n` rows; checks that they exist.
     pub(super) fn rows(&self, x: &View<T>, b: usize, h: usize, from: usize, n: usize) -> *const T {
-        assert!(b < x.shape[0] && h < x.shape[1] && from + n <= x.shape[2] && n > 0);
+        assert!(b < x.shape[0] && h < x.shape[1] && n > 0);
+        assert!(from <= x.shape[2] && n <= x.shape[2] - from);
         x.data[b * x.strides[0] + h * x.strides[1] + from * x.strides[2]..].as_ptr()
     }
 
@@ -403,7 +404,9 @@ fn max_abs<T: Real>(kernels: &Kernels<T>, x: &View<T>) -> f64 {
                 _ => f64::INFINITY,
             }
         });
-        shared.set(part, tops.fold(0.0, f64::max));
+        let top = tops.fold(0.0, f64::max);
+        // SAFETY: each task has a place of its own.
+        unsafe { shared.set(part, top) };
     });
     tops.into_iter().fold(0.0, f64::max)
 }

@@ -11,7 +11,7 @@ use super::problem::{Block, Problem, tiles};
 use super::shared::Shared;
 use super::simd::prefetch_row;
 use super::weights::Rule;
-use super::{BLOCK, Rows, TILE, scratch};
+use super::{BLOCK, Chosen, Rows, TILE, scratch};
 use crate::Real;
 use crate::random::{Draw, Stream, uniform};
 use crate::spec::Normalizer;
@@ -164,7 +164,9 @@ fn online<T: Real>(p: &Problem<T>, block: &Block, keys: Range<usize>, rows: &Row
         let (total, factor) = rest.split_at_mut(BLOCK);
         for i in 0..block.n {
             let sum = total[i];
-            rows.set_lse(p.row(block.b, block.h, block.i0 + i), lse(largest[i], sum));
+            let row = p.row(block.b, block.h, block.i0 + i);
+            // SAFETY: the rows of a block are its task's alone.
+            unsafe { rows.set_lse(row, lse(largest[i], sum)) };
             factor[i] = match (softmax, sum == T::ZERO) {
                 (true, true) => T::ZERO,
                 (true, false) => T::ONE / sum,
@@ -216,7 +218,8 @@ fn by_threshold<T: Real>(p: &Problem<T>, block: &Block, keys: Range<usize>, rows
             }
             for i in 0..block.n {
                 let row = p.row(block.b, block.h, block.i0 + i);
-                rows.set_lse(row, lse(state[i], state[BLOCK + i]));
+                // SAFETY: the rows of a block are its task's alone.
+                unsafe { rows.set_lse(row, lse(state[i], state[BLOCK + i])) };
             }
         }
         let (largest, rest) = state.split_at_mut(BLOCK);
@@ -228,7 +231,9 @@ fn by_threshold<T: Real>(p: &Problem<T>, block: &Block, keys: Range<usize>, rows
         }
         let half = T::of(if entmax { 0.5 } else { 1.0 });
         for i in 0..block.n {
-            rows.set_threshold(p.row(block.b, block.h, block.i0 + i), tau[i] + largest[i] * half);
+            let row = p.row(block.b, block.h, block.i0 + i);
+            // SAFETY: as above.
+            unsafe { rows.set_threshold(row, tau[i] + largest[i] * half) };
         }
         // The weights relative to the largest score, which is exact where the threshold is not.
         for row in scores.chunks_exact_mut(BLOCK) {
@@ -239,7 +244,8 @@ fn by_threshold<T: Real>(p: &Problem<T>, block: &Block, keys: Range<usize>, rows
         }
         if !keys.is_empty() {
             drop_tile(p, block, &keys, scores, words);
-            write_tile(p, block, &keys, scores, rows.weights.as_ref());
+            // SAFETY: the rows of a block are its task's alone.
+            unsafe { write_tile(p, block, &keys, scores, rows.weights.as_ref()) };
             add_values(p, block, &keys, scores, out);
         }
         factor.fill(T::ONE);
@@ -257,9 +263,7 @@ fn by_choice<T: Real>(p: &Problem<T>, block: &Block, keys: Range<usize>, rows: &
     };
     let lengths = [s.dq * BLOCK, p.kept_keys(), TILE * BLOCK, TILE * BLOCK, 3 * BLOCK];
     scratch::with(lengths, |[queries, kept, tile, words, state]| {
-        let mut best = [T::NEG_INFINITY; BLOCK];
-        let mut score = [T::NEG_INFINITY; BLOCK];
-        let mut index = [-1i64; BLOCK];
+        let mut chosen = [Chosen::<T>::NONE; BLOCK];
         p.pack_queries(block, queries);
         state[..BLOCK].fill(T::NEG_INFINITY);
         state[BLOCK..].fill(T::ZERO);
@@ -281,8 +285,8 @@ fn by_choice<T: Real>(p: &Problem<T>, block: &Block, keys: Range<usize>, rows: &
                     } else {
                         plain
                     };
-                    if noisy > best[i] {
-                        (best[i], score[i], index[i]) = (noisy, plain, j as i64);
+                    if noisy > chosen[i].best {
+                        chosen[i] = Chosen { index: j as i64, best: noisy, score: plain };
                     }
                 }
             }
@@ -295,9 +299,12 @@ fn by_choice<T: Real>(p: &Problem<T>, block: &Block, keys: Range<usize>, rows: &
         for i in 0..n {
             let row = p.row(b, h, i0 + i);
             let lse = lse(state[i], state[BLOCK + i]);
-            rows.set_lse(row, lse);
-            rows.set_choice(row, index[i], best[i], score[i], lse);
-            write_choice(p, (b, h, i0 + i), index[i], rows);
+            // SAFETY: the rows of a block are its task's alone.
+            unsafe {
+                rows.set_lse(row, lse);
+                rows.set_choice(row, chosen[i], lse);
+                write_choice(p, (b, h, i0 + i), chosen[i].index, rows);
+            }
         }
     });
 }
@@ -309,13 +316,16 @@ pub(super) fn gumbel<T: Real>(word: u32) -> T {
 }
 
 /// Writes the value of the chosen key, dropout included, as a row's output.
-pub(super) fn write_choice<T: Real>(
+///
+/// # Safety
+/// The row is the calling task's alone.
+pub(super) unsafe fn write_choice<T: Real>(
     p: &Problem<T>,
     (b, h, i): (usize, usize, usize),
     index: i64,
     rows: &Rows<T>,
 ) {
-    // SAFETY: this row is the calling task's alone.
+    // SAFETY: the caller's.
     let out = unsafe { std::slice::from_raw_parts_mut(rows.out.row(b, h, i), p.s.dv) };
     out.fill(T::ZERO);
     if index >= 0 {
@@ -358,7 +368,10 @@ pub(super) fn row_statistics<T: Real>(
 }
 
 /// Writes a tile of weights where they are wanted.
-fn write_tile<T: Real>(
+///
+/// # Safety
+/// The block's rows are the calling task's alone.
+unsafe fn write_tile<T: Real>(
     p: &Problem<T>,
     block: &Block,
     keys: &Range<usize>,
@@ -367,9 +380,11 @@ fn write_tile<T: Real>(
 ) {
     let Some(weights) = weights else { return };
     for i in 0..block.n {
-        let to = p.row(block.b, block.h, block.i0 + i) * p.s.nk;
-        for (r, j) in keys.clone().enumerate() {
-            weights.set(to + j, tile[r * BLOCK + i]);
+        let from = p.row(block.b, block.h, block.i0 + i) * p.s.nk + keys.start;
+        // SAFETY: the caller's.
+        let to = unsafe { weights.part(from, keys.len()) };
+        for (to, row) in to.iter_mut().zip(tile.chunks_exact(BLOCK)) {
+            *to = row[i];
         }
     }
 }
@@ -422,7 +437,8 @@ pub(super) fn write_weights<T: Real>(
                 }
             }
             drop_tile(p, block, &keys, tile, words);
-            write_tile(p, block, &keys, tile, Some(weights));
+            // SAFETY: the rows of a block are its task's alone.
+            unsafe { write_tile(p, block, &keys, tile, Some(weights)) };
         }
     });
 }

@@ -211,8 +211,8 @@ impl<T: Real> Context<'_, T> {
             tasks::runs(s.rows(), 64, &|row| {
                 let (b, h, i) = s.place(row);
                 let (x, y) = (self.grad_out.row(b, h, i), out.row(b, h, i));
-                // SAFETY: both rows have dv numbers.
-                shared.set(row, unsafe { (p.kernels.dot)(s.dv, x.as_ptr(), y.as_ptr()) });
+                // SAFETY: both rows have dv numbers, and each task has rows of its own.
+                unsafe { shared.set(row, (p.kernels.dot)(s.dv, x.as_ptr(), y.as_ptr())) };
             });
         } else if self.rule.centers() {
             let shared = Shared::new(&mut delta);
@@ -255,7 +255,8 @@ impl<T: Real> Context<'_, T> {
             for i in 0..block.n {
                 let total = sums[BLOCK + i];
                 let mean = if total == T::ZERO { T::ZERO } else { sums[i] / total };
-                to.set(p.row(block.b, block.h, block.i0 + i), mean);
+                // SAFETY: the rows of a block are its task's alone.
+                unsafe { to.set(p.row(block.b, block.h, block.i0 + i), mean) };
             }
         });
     }
