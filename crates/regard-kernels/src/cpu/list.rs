@@ -12,7 +12,7 @@ use super::scratch::Large;
 use super::shared::Shared;
 use super::tile::{gumbel, keep, write_choice};
 use super::weights::Rule;
-use super::{Chosen, Rows, SPLIT_KEYS, SPLIT_TASKS, scratch, split_forward, tasks};
+use super::{Chosen, Rows, scratch, split, tasks};
 use crate::random::{Draw, Stream};
 use crate::spec::{Dropout, Edges, Normalizer, Score};
 use crate::{Real, View, ViewMut};
@@ -137,7 +137,7 @@ impl Heads {
     /// is read in no order, `width` numbers for each of `rows`, stays in the second-level cache.
     pub(super) fn parts<T: Real>(p: &Problem<T>, rows: usize, width: usize) -> usize {
         let chunks = rows.div_ceil(ROWS).max(1);
-        let tasks = SPLIT_TASKS.div_ceil((p.s.b * chunks).max(1));
+        let tasks = split::TASKS.div_ceil((p.s.b * chunks).max(1));
         let bytes = rows * width * size_of::<T>();
         let near = if bytes <= p.s.hk * NEAR_BYTES { bytes.div_ceil(NEAR_BYTES) } else { 1 };
         let want = tasks.max(near).clamp(1, p.s.hk);
@@ -496,7 +496,7 @@ pub(super) fn each_row<T>(
     heads: &Heads,
     queries: Range<usize>,
     array: &mut [T],
-    f: impl Fn(usize, usize, usize, &mut [T]),
+    mut f: impl FnMut(usize, usize, usize, &mut [T]),
 ) {
     let pairs = links.pairs(queries.clone());
     for at in 0..heads.n {
@@ -576,36 +576,14 @@ fn graph<T: Real>(p: &Problem<T>, edges: &Edges, rows: &Rows<T>) {
     let p = &near.problem(p);
     tasks::each(s.b * parts * chunks, &|task| {
         let heads = Heads::new(p, parts, task / chunks);
-        let (b, chunk) = (heads.b, task % chunks);
+        let chunk = task % chunks;
         let queries = chunk * ROWS..((chunk + 1) * ROWS).min(s.nq);
-        let pairs = links.pairs(queries.clone());
-        let n = pairs.len();
-        let (spans, keys) = links.by_query(queries.start);
-        let drawn = if p.spec.dropout.is_some() { heads.n * n } else { 0 };
-        scratch::with([heads.n * n, heads.n * ROWS, drawn], |[scores, lse, drawn]| {
+        let n = heads.n * links.pairs(queries.clone()).len();
+        let drawn = if p.spec.dropout.is_some() { n } else { 0 };
+        scratch::with([n, heads.n * ROWS, drawn], |[scores, lse, drawn]| {
             score_rows(p, &links, &heads, queries.clone(), scores, None);
-            let softmax = p.spec.normalizer == Normalizer::Softmax;
-            if softmax {
-                let from = scores.as_mut_ptr().wrapping_sub(pairs.start);
-                let lse = if rows.lse.is_some() { lse.as_mut_ptr() } else { std::ptr::null_mut() };
-                // SAFETY: scores of all pairs of all heads; a number for each row and head.
-                unsafe { (p.kernels.row_softmax)(from, heads.n, n, queries.len(), spans, lse) };
-            }
-            if softmax {
-                for (at, lse) in lse.chunks_exact(queries.len()).take(heads.n).enumerate() {
-                    for (i, &lse) in queries.clone().zip(lse) {
-                        // SAFETY: the queries of a chunk are its task's alone.
-                        unsafe { rows.set_lse(p.row(b, heads.h + at, i), lse) };
-                    }
-                }
-            } else {
-                each_row(&links, &heads, queries.clone(), scores, |at, i, _, row| {
-                    // SAFETY: the queries of a chunk are its task's alone.
-                    unsafe {
-                        normalize(p, (b, heads.h + at, i), row, |n| links.key(i, n), rows);
-                    }
-                });
-            }
+            // SAFETY: the queries of a chunk are its task's alone.
+            unsafe { normalize_rows(p, &links, &heads, &queries, [scores, lse], rows) };
             if p.spec.normalizer.is_hard() {
                 return;
             }
@@ -615,28 +593,83 @@ fn graph<T: Real>(p: &Problem<T>, edges: &Edges, rows: &Rows<T>) {
             }
             if rows.weights.is_some() {
                 each_row(&links, &heads, queries.clone(), scores, |at, i, _, row| {
+                    let place = (heads.b, heads.h + at, i);
                     // SAFETY: as above.
-                    unsafe { put_row(p, (b, heads.h + at, i), row, |n| links.key(i, n), rows) };
+                    unsafe { put_row(p, place, row, |n| links.key(i, n), rows) };
                 });
             }
-            // SAFETY: these rows are this task's alone; edges were checked against the shape.
-            unsafe {
-                (p.kernels.row_gather)(RowGather {
-                    heads: heads.n,
-                    group: s.group(),
-                    rows: queries.len(),
-                    spans,
-                    keys,
-                    weights: scores.as_ptr().wrapping_sub(pairs.start),
-                    weights_head: n,
-                    v: heads.keys(p, &p.v, 0),
-                    d: s.dv,
-                    scale: T::ONE,
-                    to: heads.results(&rows.out, queries.start),
-                });
-            }
+            // SAFETY: as above.
+            unsafe { gather(p, &links, &heads, &queries, scores, &rows.out) };
         });
     });
+}
+
+/// Scores of some queries, `[heads, pairs]`, become weights, before dropout, and the rows'
+/// statistics are written; `lse` has room for `[heads, queries]`.
+///
+/// # Safety
+/// The rows are the calling task's alone.
+unsafe fn normalize_rows<T: Real>(
+    p: &Problem<T>,
+    links: &Links,
+    heads: &Heads,
+    queries: &Range<usize>,
+    [scores, lse]: [&mut [T]; 2],
+    rows: &Rows<T>,
+) {
+    if p.spec.normalizer != Normalizer::Softmax {
+        each_row(links, heads, queries.clone(), scores, |at, i, _, row| {
+            let place = (heads.b, heads.h + at, i);
+            // SAFETY: the caller's.
+            unsafe { normalize(p, place, row, |n| links.key(i, n), rows) };
+        });
+        return;
+    }
+    let pairs = links.pairs(queries.clone());
+    let (spans, _) = links.by_query(queries.start);
+    let from = scores.as_mut_ptr().wrapping_sub(links.first(queries.start));
+    let to = if rows.lse.is_some() { lse.as_mut_ptr() } else { std::ptr::null_mut() };
+    // SAFETY: scores of all pairs of all heads; a number for each row and head.
+    unsafe { (p.kernels.row_softmax)(from, heads.n, pairs.len(), queries.len(), spans, to) };
+    for (at, lse) in lse.chunks_exact(queries.len()).take(heads.n).enumerate() {
+        for (i, &lse) in queries.clone().zip(lse) {
+            // SAFETY: the caller's.
+            unsafe { rows.set_lse(p.row(heads.b, heads.h + at, i), lse) };
+        }
+    }
+}
+
+/// The output of some queries: their weights, `[heads, pairs]`, times the values.
+///
+/// # Safety
+/// The rows are the calling task's alone.
+unsafe fn gather<T: Real>(
+    p: &Problem<T>,
+    links: &Links,
+    heads: &Heads,
+    queries: &Range<usize>,
+    weights: &[T],
+    to: &ViewMut<T>,
+) {
+    let n = links.pairs(queries.clone()).len();
+    assert!(weights.len() >= heads.n * n);
+    let (spans, keys) = links.by_query(queries.start);
+    // SAFETY: the caller's; edges were checked against the shape.
+    unsafe {
+        (p.kernels.row_gather)(RowGather {
+            heads: heads.n,
+            group: p.s.group(),
+            rows: queries.len(),
+            spans,
+            keys,
+            weights: weights.as_ptr().wrapping_sub(links.first(queries.start)),
+            weights_head: n,
+            v: heads.keys(p, &p.v, 0),
+            d: p.s.dv,
+            scale: T::ONE,
+            to: heads.results(to, queries.start),
+        });
+    }
 }
 
 fn few<T: Real>(p: &Problem<T>, rows: &Rows<T>) {
@@ -646,121 +679,167 @@ fn few<T: Real>(p: &Problem<T>, rows: &Rows<T>) {
         1
     } else {
         // Half as many as elsewhere: what is read at memory speed likes long stretches.
-        (SPLIT_TASKS / 2).div_ceil(tasks).min(s.nk / SPLIT_KEYS).max(1)
+        (split::TASKS / 2).div_ceil(tasks).min(s.nk / split::KEYS).max(1)
     };
-    split_forward(p, rows, splits, tasks, |task, keys, rows| {
+    split::forward(p, rows, splits, tasks, |task, keys, rows| {
         let (b, hk) = (task / s.hk, task % s.hk);
         few_keys(p, b, hk, keys, rows);
     });
 }
 
-/// All queries of the heads that share key head `hk`, against a range of its keys.
+/// All queries of the heads that share a key head, against a range of its keys.
+struct Few<'a, 'p, T: Real> {
+    p: &'a Problem<'p, T>,
+    heads: Heads,
+    keys: Range<usize>,
+    /// Rows: query heads times queries.
+    count: usize,
+}
+
 fn few_keys<T: Real>(p: &Problem<T>, b: usize, hk: usize, keys: Range<usize>, rows: &Rows<T>) {
     let s = &p.s;
-    let (first, count) = (hk * s.group(), s.group() * s.nq);
     // Keys that no query sees by length or position are not even read.
     let seen = p.key_range(b, 0, s.nq);
     let start = keys.start.max(seen.start);
     let keys = start..keys.end.min(seen.end).max(start);
     let n = keys.len();
-    let at = |row: usize| (b, first + row / s.nq, row % s.nq);
-    let heads = Heads { b, h: first, hk, n: s.group() };
+    let heads = Heads { b, h: hk * s.group(), hk, n: s.group() };
+    let few = Few { p, heads, keys, count: s.group() * s.nq };
+    let count = few.count;
     scratch::with([count * s.dq, count * n, count * s.dv], |[queries, scores, out]| {
-        if let (Some(score), true) = (pair_score(p, &heads), n > 0) {
-            for row in 0..count {
-                let (b, h, i) = at(row);
-                queries[row * s.dq..][..s.dq].copy_from_slice(p.q.row(b, h, i));
-            }
-            let mut k = heads.keys(p, &p.k, 0);
-            k.head = 0;
-            let mut run = |score, first: usize, heads: usize| {
-                // SAFETY: `heads` rows of queries from `first` on, n rows of k.
-                unsafe {
-                    (p.kernels.row_scores)(RowScores {
-                        score,
-                        heads,
-                        group: heads,
-                        rows: 1,
-                        spans: Spans::Every(n),
-                        keys: List::From(keys.start),
-                        q: row::Rows { base: queries[first * s.dq..].as_ptr(), head: s.dq, row: 0 },
-                        k,
-                        d: s.dk,
-                        to: scores[first * n..].as_mut_ptr(),
-                        to_head: n,
-                        products: None,
-                    });
-                }
-            };
-            match score {
-                RowScore::Dot(_) => run(score, 0, count),
-                // The queries of a head share its w.
-                RowScore::Additive { form, w, w_head } => {
-                    for h in 0..s.group() {
-                        // SAFETY: w has a row for every head, or one for all.
-                        let w = unsafe { w.add(h * w_head) };
-                        run(RowScore::Additive { form, w, w_head: 0 }, h * s.nq, s.nq);
-                    }
-                }
-            }
-        } else if let Score::Own(own) = p.spec.score {
-            for (row, to) in scores.chunks_exact_mut(n.max(1)).enumerate() {
-                let (b, h, i) = at(row);
-                for (to, j) in to.iter_mut().zip(keys.clone()) {
-                    *to = own.score(p.q.row(b, h, i), p.k.row(b, hk, j));
+        few.scores(queries, scores);
+        // SAFETY: the rows that share a key head are its task's alone.
+        unsafe {
+            if few.normalize(scores, rows) {
+                few.gather(scores, out);
+                for (row, out) in (0..count).zip(out.chunks_exact(s.dv.max(1))) {
+                    let (b, h, i) = few.at(row);
+                    rows.out.row(b, h, i).copy_from_nonoverlapping(out.as_ptr(), s.dv);
                 }
             }
         }
-        let mut soft = true;
-        for row in 0..count {
-            let scores = &mut scores[row * n..][..n];
-            let key = |n: usize| keys.start + n;
-            finish_row(p, at(row), scores, key);
-            // SAFETY: the rows that share a key head are its task's alone.
-            soft = unsafe { normalize(p, at(row), scores, key, rows) };
-            if soft {
-                let (b, h, i) = at(row);
-                if let Some(dropout) = p.spec.dropout {
-                    let keep = dropout.of_head::<T>(b * s.hq + h);
-                    for (n, weight) in scores.iter_mut().enumerate() {
-                        *weight *= keep.factor(i, key(n));
-                    }
-                }
-                // SAFETY: as above.
-                unsafe { put_row(p, at(row), scores, key, rows) };
-            }
-        }
-        if !soft {
+    });
+}
+
+impl<T: Real> Few<'_, '_, T> {
+    /// Batch item, head and query of a row.
+    fn at(&self, row: usize) -> (usize, usize, usize) {
+        let nq = self.p.s.nq;
+        (self.heads.b, self.heads.h + row / nq, row % nq)
+    }
+
+    /// Scores `[rows, keys]`, neither bias nor mask looked at; `queries` has room for all rows.
+    fn scores(&self, queries: &mut [T], scores: &mut [T]) {
+        let Self { p, ref heads, ref keys, count } = *self;
+        let (s, n) = (&p.s, keys.len());
+        if n == 0 {
             return;
         }
-        out.fill(T::ZERO);
-        if n > 0 {
-            // SAFETY: n rows of v, `count` rows of weights and of output.
+        let Some(score) = pair_score(p, heads) else { return self.own_scores(scores) };
+        for row in 0..count {
+            let (b, h, i) = self.at(row);
+            queries[row * s.dq..][..s.dq].copy_from_slice(p.q.row(b, h, i));
+        }
+        let k = row::Rows { head: 0, ..heads.keys(p, &p.k, 0) };
+        let mut run = |score, first: usize, heads: usize| {
+            // SAFETY: `heads` rows of queries from `first` on, n rows of k.
             unsafe {
-                let mut v = heads.keys(p, &p.v, 0);
-                v.head = 0;
-                (p.kernels.row_gather)(RowGather {
-                    heads: count,
-                    group: count,
+                (p.kernels.row_scores)(RowScores {
+                    score,
+                    heads,
+                    group: heads,
                     rows: 1,
                     spans: Spans::Every(n),
                     keys: List::From(keys.start),
-                    weights: scores.as_ptr(),
-                    weights_head: n,
-                    v,
-                    d: s.dv,
-                    scale: T::ONE,
-                    to: row::RowsMut { base: out.as_mut_ptr(), head: s.dv, row: 0 },
+                    q: row::Rows { base: queries[first * s.dq..].as_ptr(), head: s.dq, row: 0 },
+                    k,
+                    d: s.dk,
+                    to: scores[first * n..].as_mut_ptr(),
+                    to_head: n,
+                    products: None,
                 });
             }
+        };
+        match score {
+            RowScore::Dot(_) => run(score, 0, count),
+            // The queries of a head share its w.
+            RowScore::Additive { form, w, w_head } => {
+                for h in 0..s.group() {
+                    // SAFETY: w has a row for every head, or one for all.
+                    let w = unsafe { w.add(h * w_head) };
+                    run(RowScore::Additive { form, w, w_head: 0 }, h * s.nq, s.nq);
+                }
+            }
         }
-        for row in 0..count {
-            let (b, h, i) = at(row);
-            // SAFETY: this row is this task's alone.
-            let to = unsafe { std::slice::from_raw_parts_mut(rows.out.row(b, h, i), s.dv) };
-            to.copy_from_slice(&out[row * s.dv..][..s.dv]);
+    }
+
+    /// As [`Self::scores`], by a score of one's own.
+    fn own_scores(&self, scores: &mut [T]) {
+        let Score::Own(own) = self.p.spec.score else { return };
+        for (row, to) in scores.chunks_exact_mut(self.keys.len()).enumerate() {
+            let (b, h, i) = self.at(row);
+            for (to, j) in to.iter_mut().zip(self.keys.clone()) {
+                *to = own.score(self.p.q.row(b, h, i), self.p.k.row(b, self.heads.hk, j));
+            }
         }
-    });
+    }
+
+    /// Scores become weights, dropout included. Hard attention writes its output instead and gives
+    /// false.
+    ///
+    /// # Safety
+    /// The rows are the calling task's alone.
+    unsafe fn normalize(&self, scores: &mut [T], rows: &Rows<T>) -> bool {
+        let (p, n) = (self.p, self.keys.len());
+        let key = |n: usize| self.keys.start + n;
+        let mut soft = true;
+        for row in 0..self.count {
+            let scores = &mut scores[row * n..][..n];
+            let at @ (b, h, i) = self.at(row);
+            finish_row(p, at, scores, key);
+            // SAFETY: the caller's.
+            soft = unsafe { normalize(p, at, scores, key, rows) };
+            if !soft {
+                continue;
+            }
+            if let Some(dropout) = p.spec.dropout {
+                let keep = dropout.of_head::<T>(b * p.s.hq + h);
+                for (n, weight) in scores.iter_mut().enumerate() {
+                    *weight *= keep.factor(i, key(n));
+                }
+            }
+            // SAFETY: the caller's.
+            unsafe { put_row(p, at, scores, key, rows) };
+        }
+        soft
+    }
+
+    /// Output `[rows, Dv]` of weights `[rows, keys]`.
+    fn gather(&self, weights: &[T], out: &mut [T]) {
+        let Self { p, ref heads, ref keys, count } = *self;
+        let (s, n) = (&p.s, keys.len());
+        out.fill(T::ZERO);
+        if n == 0 {
+            return;
+        }
+        assert!(weights.len() >= count * n && out.len() >= count * s.dv);
+        // SAFETY: n rows of v, `count` rows of weights and of output.
+        unsafe {
+            (p.kernels.row_gather)(RowGather {
+                heads: count,
+                group: count,
+                rows: 1,
+                spans: Spans::Every(n),
+                keys: List::From(keys.start),
+                weights: weights.as_ptr(),
+                weights_head: n,
+                v: row::Rows { head: 0, ..heads.keys(p, &p.v, 0) },
+                d: s.dv,
+                scale: T::ONE,
+                to: row::RowsMut { base: out.as_mut_ptr(), head: s.dv, row: 0 },
+            });
+        }
+    }
 }
 
 /// Writes all weights, whose places were zero, for the normalizers without a threshold.

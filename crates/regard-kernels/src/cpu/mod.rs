@@ -21,12 +21,15 @@ mod narrow_keys;
 mod noise;
 mod online;
 mod pack;
+mod partial;
+mod plan;
 mod problem;
 mod row;
 mod row_softmax;
 pub(crate) mod scratch;
 pub(crate) mod shared;
 pub(crate) mod simd;
+mod split;
 pub(crate) mod tasks;
 mod threshold;
 mod tile;
@@ -38,11 +41,10 @@ pub use kernels::Kernels;
 pub(crate) use kernels::{kernels_f32, kernels_f64};
 
 use crate::error::Error;
-use crate::spec::{Backward, Forward, Gradients, Normalizer, Saved, Spec};
+use crate::spec::{Backward, Forward, Gradients, Saved, Spec};
 use crate::step::{cross_entropy, dropout, layer_norm, optimizer, pointwise, recurrent, softmax};
 use crate::{Element, Real, View, ViewMut};
 use problem::Problem;
-use scratch::Large;
 use shared::Shared;
 use weights::Rule;
 
@@ -127,22 +129,15 @@ impl Cpu {
         let s = spec.check(&q, &k, &v)?;
         pass.check(&s, spec)?;
         let Backward { grad_out, grad_weights, grad_log_prob, saved, gradients } = pass;
-        let stored = [q, k, v];
-        let wide = Wide::of(&stored);
-        let more = [grad_out, saved.out.unwrap_or(grad_out)];
-        let wide_more = Wide::of(&more);
-        let [grad_out, out] = wide_more.views(&more);
-        let Gradients { q: mut gq, k: mut gk, v: mut gv, w, own, key_bias, bias, relative } =
-            gradients;
-        let mut staging = [&mut gq, &mut gk, &mut gv].map(|g| g.as_mut().map(|g| Staged::of(g)));
-        let [room_q, room_k, room_v] = &mut staging;
-        fn view<'a, E: Element>(
-            staged: &'a mut Option<Staged<E>>,
-            g: &'a mut Option<ViewMut<E>>,
-        ) -> Option<ViewMut<'a, E::Compute>> {
-            staged.as_mut().zip(g.as_mut()).map(|(staged, g)| staged.view(g))
-        }
-        let problem = Problem::new(spec, s, wide.views(&stored), E::Compute::kernels(self.isa));
+        let inputs = [q, k, v];
+        let wide_inputs = Wide::of(&inputs);
+        let outputs = [grad_out, saved.out.unwrap_or(grad_out)];
+        let wide_outputs = Wide::of(&outputs);
+        let [grad_out, out] = wide_outputs.views(&outputs);
+        let Gradients { q, k, v, w, own, key_bias, bias, relative } = gradients;
+        let [mut q, mut k, mut v] = [q, k, v].map(StagedGradient::of);
+        let kernels = E::Compute::kernels(self.isa);
+        let problem = Problem::new(spec, s, wide_inputs.views(&inputs), kernels);
         (problem.kernels.backward_pass)(
             &problem,
             Backward {
@@ -156,9 +151,9 @@ impl Cpu {
                     index: saved.index,
                 },
                 gradients: Gradients {
-                    q: view(room_q, &mut gq),
-                    k: view(room_k, &mut gk),
-                    v: view(room_v, &mut gv),
+                    q: q.view(),
+                    k: k.view(),
+                    v: v.view(),
                     w,
                     own,
                     key_bias,
@@ -167,10 +162,8 @@ impl Cpu {
                 },
             },
         );
-        for (staged, g) in staging.into_iter().zip([gq, gk, gv]) {
-            if let (Some(staged), Some(g)) = (staged, g) {
-                staged.narrow(&g);
-            }
+        for gradient in [q, k, v] {
+            gradient.store();
         }
         Ok(())
     }
@@ -297,102 +290,13 @@ fn tiles_forward<T: Real>(p: &Problem<T>, rows: &Rows<T>) {
     let splits = if p.spec.normalizer.has_threshold() {
         1
     } else {
-        SPLIT_TASKS.div_ceil(tasks).min(s.nk / SPLIT_KEYS).max(1)
+        split::TASKS.div_ceil(tasks).min(s.nk / split::KEYS).max(1)
     };
-    split_forward(p, rows, splits, tasks, |task, keys, rows| {
+    split::forward(p, rows, splits, tasks, |task, keys, rows| {
         let block = p.block(task);
         let range = p.key_range(block.b, block.i0, block.i0 + block.n);
         let low = range.start.max(keys.start);
         tile::forward(p, &block, low..range.end.min(keys.end).max(low), rows);
-    });
-}
-
-/// Tasks forward is cut into, at least, where there are keys enough.
-const SPLIT_TASKS: usize = 32;
-/// Keys worth a task of their own.
-const SPLIT_KEYS: usize = 512;
-
-/// Runs tasks over all keys, or over `splits` ranges of keys whose results are then merged.
-fn split_forward<T: Real>(
-    p: &Problem<T>,
-    rows: &Rows<T>,
-    splits: usize,
-    tasks: usize,
-    run: impl Fn(usize, std::ops::Range<usize>, &Rows<T>) + Sync,
-) {
-    let s = &p.s;
-    if splits == 1 {
-        tasks::each(tasks, &|task| run(task, 0..s.nk, rows));
-        return;
-    }
-    let n = s.rows();
-    let chunk = s.nk.div_ceil(splits).next_multiple_of(4);
-    let mut out = Large::<T>::new(splits * n * s.dv);
-    let mut numbers = Large::<T>::zeros(3 * splits * n);
-    let mut index = vec![-1i64; splits * n];
-    {
-        let (lse, rest) = numbers.split_at_mut(splits * n);
-        let (best, log_prob) = rest.split_at_mut(splits * n);
-        let out = Shared::new(&mut out);
-        let [lse, best, log_prob] = [lse, best, log_prob].map(Shared::new);
-        let index = Shared::new(&mut index);
-        tasks::each(splits * tasks, &|at| {
-            let (split, task) = (at / tasks, at % tasks);
-            // SAFETY: each task writes its own rows of its split's part.
-            let out = unsafe { out.narrow(split * n * s.dv, n * s.dv).view(s.out()) };
-            let part = Rows {
-                out,
-                lse: Some(lse.narrow(split * n, n)),
-                threshold: None,
-                index: Some(index.narrow(split * n, n)),
-                log_prob: Some(log_prob.narrow(split * n, n)),
-                best: Some(best.narrow(split * n, n)),
-                weights: None,
-            };
-            let from = (split * chunk).min(s.nk);
-            run(task, from..(from + chunk).min(s.nk), &part);
-        });
-    }
-    let (lse, rest) = numbers.split_at(splits * n);
-    let (best, log_prob) = rest.split_at(splits * n);
-    tasks::runs(n, 16, &|row| {
-        let at = |split: usize| split * n + row;
-        let largest = (0..splits).map(|x| lse[at(x)]).fold(T::NEG_INFINITY, T::max);
-        let safe = if largest == T::NEG_INFINITY { T::ZERO } else { largest };
-        let total: T = (0..splits).map(|x| (lse[at(x)] - safe).exp()).sum();
-        let all = if total == T::ZERO { T::NEG_INFINITY } else { safe + total.ln() };
-        let (b, h, i) = s.place(row);
-        // SAFETY: each row is one task's alone.
-        let to = unsafe {
-            rows.set_lse(row, all);
-            std::slice::from_raw_parts_mut(rows.out.row(b, h, i), s.dv)
-        };
-        to.fill(T::ZERO);
-        let mut chosen = 0;
-        for split in 0..splits {
-            let factor = match p.spec.normalizer {
-                Normalizer::Softmax if total == T::ZERO => T::ZERO,
-                Normalizer::Softmax => (lse[at(split)] - safe).exp() / total,
-                _ => T::ONE,
-            };
-            if p.spec.normalizer.is_hard() {
-                if best[at(split)] > best[at(chosen)] {
-                    chosen = split;
-                }
-                continue;
-            }
-            for (to, &x) in to.iter_mut().zip(&out[at(split) * s.dv..]) {
-                *to += factor * x;
-            }
-        }
-        if p.spec.normalizer.is_hard() {
-            let at = at(chosen);
-            to.copy_from_slice(&out[at * s.dv..][..s.dv]);
-            let score = log_prob[at] + lse[at];
-            let chosen = Chosen { index: index[at], best: best[at], score };
-            // SAFETY: as above.
-            unsafe { rows.set_choice(row, chosen, all) };
-        }
     });
 }
 
@@ -534,5 +438,29 @@ impl<E: Element> Staged<E> {
                 *to = E::narrow(from);
             }
         });
+    }
+}
+
+/// A gradient as it is stored, where it is wanted, and what is computed of it until then.
+struct StagedGradient<'a, E: Element> {
+    stored: Option<ViewMut<'a, E>>,
+    staged: Option<Staged<E>>,
+}
+
+impl<'a, E: Element> StagedGradient<'a, E> {
+    fn of(mut stored: Option<ViewMut<'a, E>>) -> Self {
+        let staged = stored.as_mut().map(Staged::of);
+        Self { stored, staged }
+    }
+
+    fn view(&mut self) -> Option<ViewMut<'_, E::Compute>> {
+        let (staged, stored) = self.staged.as_mut().zip(self.stored.as_mut())?;
+        Some(staged.view(stored))
+    }
+
+    fn store(self) {
+        if let (Some(staged), Some(stored)) = (self.staged, self.stored) {
+            staged.narrow(&stored);
+        }
     }
 }

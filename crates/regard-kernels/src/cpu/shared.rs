@@ -93,14 +93,4 @@ impl<'a, T: Copy> Shared<'a, T> {
         // SAFETY: within the slice, or one past it.
         unsafe { self.data.add(from) }
     }
-
-    /// As [`Self::part`]; nothing where the array is empty because nobody asked for it.
-    ///
-    /// # Safety
-    /// As [`Self::part`].
-    #[allow(clippy::mut_from_ref)]
-    pub(crate) unsafe fn part_or_empty(&self, from: usize, len: usize) -> &mut [T] {
-        // SAFETY: passed on to the caller.
-        if self.len == 0 { &mut [] } else { unsafe { self.part(from, len) } }
-    }
 }

@@ -209,18 +209,7 @@ fn by_threshold<T: Real>(p: &Problem<T>, block: &Block, keys: Range<usize>, rows
         }
         if rows.lse.is_some() {
             spare.copy_from_slice(scores);
-            state[..BLOCK].fill(T::NEG_INFINITY);
-            state[BLOCK..].fill(T::ZERO);
-            // SAFETY: spare holds all rows of BLOCK, state three.
-            unsafe {
-                let state = state.as_mut_ptr();
-                (p.kernels.softmax_step)(spare.as_mut_ptr(), keys.len(), width, state);
-            }
-            for i in 0..block.n {
-                let row = p.row(block.b, block.h, block.i0 + i);
-                // SAFETY: the rows of a block are its task's alone.
-                unsafe { rows.set_lse(row, lse(state[i], state[BLOCK + i])) };
-            }
+            write_lse(p, block, spare, state, rows);
         }
         let (largest, rest) = state.split_at_mut(BLOCK);
         let (tau, factor) = rest.split_at_mut(BLOCK);
@@ -251,6 +240,27 @@ fn by_threshold<T: Real>(p: &Problem<T>, block: &Block, keys: Range<usize>, rows
         factor.fill(T::ONE);
         write_out(p, block, out, factor, rows);
     });
+}
+
+/// Writes the log-sum-exps of a block's scores `[keys, BLOCK]`, which are lost.
+fn write_lse<T: Real>(
+    p: &Problem<T>,
+    block: &Block,
+    scores: &mut [T],
+    state: &mut [T],
+    rows: &Rows<T>,
+) {
+    state[..BLOCK].fill(T::NEG_INFINITY);
+    state[BLOCK..].fill(T::ZERO);
+    let n = scores.len() / BLOCK;
+    // SAFETY: n rows of BLOCK, state has three; the rows of a block are its task's alone.
+    unsafe {
+        (p.kernels.softmax_step)(scores.as_mut_ptr(), n, block.width, state.as_mut_ptr());
+        for i in 0..block.n {
+            let row = p.row(block.b, block.h, block.i0 + i);
+            rows.set_lse(row, lse(state[i], state[BLOCK + i]));
+        }
+    }
 }
 
 /// Hard attention: the largest score, or the largest with Gumbel noise.
