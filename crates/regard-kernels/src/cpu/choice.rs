@@ -2,14 +2,9 @@
 //! were chosen.
 
 use super::problem::Problem;
-use super::tasks;
 use super::tile::keep;
+use super::{plan, tasks};
 use crate::{Real, View, ViewMut};
-
-/// Tasks the keys are cut into, about, where there are enough of them.
-const TASKS: usize = 16;
-/// Keys worth a task of their own.
-const CHUNK: usize = 256;
 
 /// The chosen keys, and the gradients of their log-probabilities; both are rows.
 #[derive(Clone, Copy)]
@@ -29,8 +24,8 @@ impl<T: Real> Choice<'_, T> {
 pub(super) fn values<T: Real>(p: &Problem<T>, grad_out: &View<T>, index: &[i64], to: &ViewMut<T>) {
     let s = &p.s;
     super::zero(to);
-    let chunks = TASKS.div_ceil(s.b * s.hk).min(s.nk.div_ceil(CHUNK));
-    let chunk = s.nk.div_ceil(chunks);
+    let chunk = plan::value_chunk(s);
+    let chunks = s.nk.div_ceil(chunk);
     tasks::each(s.b * s.hk * chunks, &|task| {
         let (head, cut) = (task / chunks, task % chunks);
         let (b, hk) = (head / s.hk, head % s.hk);

@@ -6,6 +6,7 @@
 
 use super::additive::Form;
 use super::noise::PAIRS;
+use super::plan::{self, PARTS, Phase};
 use super::problem::Problem;
 use super::row::{self, List, Pairs, RowGather, RowScore, RowScores, Spans};
 use super::scratch::Large;
@@ -14,13 +15,43 @@ use super::tile::{gumbel, keep, write_choice};
 use super::weights::Rule;
 use super::{Chosen, Rows, scratch, split, tasks};
 use crate::random::{Draw, Stream};
-use crate::spec::{Dropout, Edges, Normalizer, Score};
+use crate::spec::{Dropout, Edges, Normalizer, Score, Shape, Spec};
 use crate::{Real, View, ViewMut};
 use std::ops::Range;
 
 /// Whether a problem goes this way: graphs, and so few queries that lanes would stand empty.
 pub(super) fn serves<T: Real>(p: &Problem<T>) -> bool {
-    p.spec.mask.edges.is_some() || p.s.nq * 2 <= p.kernels.lanes
+    serves_shape(p.spec, &p.s, p.kernels.lanes)
+}
+
+/// As [`serves`], by the shape.
+pub(super) fn serves_shape<T>(spec: &Spec<T>, s: &Shape, lanes: usize) -> bool {
+    spec.mask.edges.is_some() || s.nq * 2 <= lanes
+}
+
+/// The phases by lists: what the passes ask for, under names.
+pub(super) fn phases<T>(spec: &Spec<T>, s: &Shape, bytes: usize) -> Vec<Phase> {
+    let forward = if spec.mask.edges.is_some() {
+        s.b * forward_heads(s, bytes) * s.nq.div_ceil(ROWS)
+    } else {
+        s.b * s.hk * plan::cache_splits(spec.normalizer, s)
+    };
+    let heads = s.b * backward_heads(s, bytes);
+    vec![
+        Phase { name: "forward", parts: forward },
+        Phase { name: "queries", parts: heads * s.nq.div_ceil(ROWS) },
+        Phase { name: "keys", parts: heads * s.nk.div_ceil(ROWS) },
+    ]
+}
+
+/// How many parts the heads are cut into, forward.
+pub(super) fn forward_heads(s: &Shape, bytes: usize) -> usize {
+    Heads::parts(s, s.nk, bytes * s.hk * s.dk.max(s.dv))
+}
+
+/// And backward.
+pub(super) fn backward_heads(s: &Shape, bytes: usize) -> usize {
+    Heads::parts(s, s.nk.max(s.nq), bytes * s.hq * s.dk.max(s.dv))
 }
 
 /// Which keys each query has.
@@ -134,14 +165,14 @@ pub(super) struct Heads {
 
 impl Heads {
     /// How many parts the key heads are cut into: so that there are tasks enough, and so that what
-    /// is read in no order, `width` numbers for each of `rows`, stays in the second-level cache.
-    pub(super) fn parts<T: Real>(p: &Problem<T>, rows: usize, width: usize) -> usize {
+    /// is read in no order, `width` bytes for each of `rows`, stays in the second-level cache.
+    fn parts(s: &Shape, rows: usize, width: usize) -> usize {
         let chunks = rows.div_ceil(ROWS).max(1);
-        let tasks = split::TASKS.div_ceil((p.s.b * chunks).max(1));
-        let bytes = rows * width * size_of::<T>();
-        let near = if bytes <= p.s.hk * NEAR_BYTES { bytes.div_ceil(NEAR_BYTES) } else { 1 };
-        let want = tasks.max(near).clamp(1, p.s.hk);
-        (want..=p.s.hk).find(|parts| p.s.hk.is_multiple_of(*parts)).unwrap_or(1)
+        let tasks = PARTS.div_ceil((s.b * chunks).max(1));
+        let bytes = rows * width;
+        let near = if bytes <= s.hk * NEAR_BYTES { bytes.div_ceil(NEAR_BYTES) } else { 1 };
+        let want = tasks.max(near).clamp(1, s.hk);
+        (want..=s.hk).find(|parts| s.hk.is_multiple_of(*parts)).unwrap_or(1)
     }
 
     /// Part `n` of all batch items' parts.
@@ -571,7 +602,7 @@ fn graph<T: Real>(p: &Problem<T>, edges: &Edges, rows: &Rows<T>) {
     let s = &p.s;
     let links = Links::Graph(edges);
     let chunks = s.nq.div_ceil(ROWS);
-    let parts = Heads::parts(p, s.nk, s.hk * s.dk.max(s.dv));
+    let parts = forward_heads(s, size_of::<T>());
     let near = Near::of(p, parts);
     let p = &near.problem(p);
     tasks::each(s.b * parts * chunks, &|task| {
@@ -674,14 +705,8 @@ unsafe fn gather<T: Real>(
 
 fn few<T: Real>(p: &Problem<T>, rows: &Rows<T>) {
     let s = &p.s;
-    let tasks = s.b * s.hk;
-    let splits = if p.spec.normalizer.has_threshold() {
-        1
-    } else {
-        // Half as many as elsewhere: what is read at memory speed likes long stretches.
-        (split::TASKS / 2).div_ceil(tasks).min(s.nk / split::KEYS).max(1)
-    };
-    split::forward(p, rows, splits, tasks, |task, keys, rows| {
+    let splits = plan::cache_splits(p.spec.normalizer, s);
+    split::forward(p, rows, splits, s.b * s.hk, |task, keys, rows| {
         let (b, hk) = (task / s.hk, task % s.hk);
         few_keys(p, b, hk, keys, rows);
     });
@@ -846,7 +871,7 @@ impl<T: Real> Few<'_, '_, T> {
 pub(super) fn write_weights<T: Real>(p: &Problem<T>, rule: Rule, weights: &Shared<T>) {
     let s = &p.s;
     let links = Links::of(p);
-    let parts = Heads::parts(p, s.nk, s.hk * s.dk.max(s.dv));
+    let parts = forward_heads(s, size_of::<T>());
     tasks::runs(s.b * parts * s.nq, 4, &|task| {
         let heads = Heads::new(p, parts, task / s.nq);
         let i = task % s.nq;

@@ -8,10 +8,11 @@
 use super::additive::Form;
 use super::choice::Choice;
 use super::list::{
-    Heads, Links, Near, ROWS, each_row, factors, near_views, pair_score, same, score_rows,
-    side_by_side,
+    Heads, Links, Near, ROWS, backward_heads, each_row, factors, near_views, pair_score, same,
+    score_rows, side_by_side,
 };
 use super::partial::SlotParts;
+use super::plan::{PARTS, Sharing};
 use super::problem::Problem;
 use super::row::{self, KeyGrads, RowAdditiveGrads, RowGather, RowScore, RowScores, RowsMut};
 use super::row_softmax::RowSoftmaxGrads;
@@ -19,7 +20,7 @@ use super::scratch::{self, Large};
 use super::shared::Shared;
 use super::tasks;
 use super::weights::Rule;
-use crate::spec::{Backward, Gradients, OwnScore, Score};
+use crate::spec::{Backward, Broadcast, Gradients, OwnScore, Relative, Score};
 use crate::{Real, View};
 use std::ops::Range;
 use std::ptr::null_mut;
@@ -31,7 +32,7 @@ pub(super) fn backward<T: Real>(p: &Problem<T>, pass: Backward<T>) {
     let rule = Rule::of(p.spec.normalizer).unwrap_or(Rule::Softmax);
     let s = &p.s;
     let links = Links::of(p);
-    let parts = Heads::parts(p, s.nk.max(s.nq), s.hq * s.dk.max(s.dv));
+    let parts = backward_heads(s, size_of::<T>());
     let near = Near::of(p, parts);
     let mut near = near.problem(p);
     // The walk along the keys reads the queries' rows in no order.
@@ -56,7 +57,7 @@ pub(super) fn backward<T: Real>(p: &Problem<T>, pass: Backward<T>) {
     // those are computed again, `[B, Hq, Nq, 2]`: each row's log-sum-exp and mean gradient.
     let rows = if pass.recompute { s.nq } else { links.len() };
     let mut numbers = Large::new(2 * s.b * s.hq * rows);
-    let parameters = pass.over_queries(&g, &mut numbers);
+    let mut parameters = pass.over_queries(&g, &mut numbers);
     pass.over_keys(&g, &numbers);
 
     let Gradients { w, own, key_bias, bias, relative, .. } = g;
@@ -487,32 +488,88 @@ impl<T: Real> Pass<'_, T> {
     }
 
     /// Adds the pairs' gradients up into the biases'.
-    fn biases(&self, numbers: &[T], [mut key, mut full, mut relative]: [Option<&mut [T]>; 3]) {
-        let Self { p, links, .. } = self;
-        let s = &p.s;
-        if key.is_none() && full.is_none() && relative.is_none() {
-            return;
-        }
-        for slice in [&mut key, &mut full, &mut relative].into_iter().flatten() {
-            slice.fill(T::ZERO);
-        }
-        let bias = &p.spec.bias;
-        for row in 0..s.rows() {
-            let (b, h, i) = s.place(row);
-            for (n, pair) in links.pairs(i..i + 1).enumerate() {
-                let grad = numbers[2 * ((b * s.hq + h) * links.len() + pair) + 1];
-                let j = links.key(i, n);
-                if let (Some(to), Some(bias)) = (&mut key, &bias.key) {
-                    to[bias.index(b, h, 0, j)] += grad;
-                }
-                if let (Some(to), Some(bias)) = (&mut full, &bias.full) {
-                    to[bias.index(b, h, i, j)] += grad;
-                }
-                if let (Some(to), Some(bias)) = (&mut relative, &bias.relative) {
-                    to[bias.index(h, j as isize - (i as isize + p.offset))] += grad;
-                }
+    fn biases(&self, numbers: &[T], [key, full, relative]: [Option<&mut [T]>; 3]) {
+        let bias = &self.p.spec.bias;
+        for (to, bias) in [(key, &bias.key), (full, &bias.full)] {
+            let (Some(to), Some(bias)) = (to, bias) else { continue };
+            to.fill(T::ZERO);
+            // Queries that share numbers: each key's are added up by one task.
+            if bias.strides()[2] > 0 {
+                self.bias_of_queries(numbers, bias, to);
+            } else {
+                self.bias_of_keys(numbers, bias, to);
             }
         }
+        if let (Some(to), Some(bias)) = (relative, &bias.relative) {
+            self.relative_bias(numbers, bias, to);
+        }
+    }
+
+    /// The gradient of a pair's score.
+    fn grad(&self, numbers: &[T], (b, h): (usize, usize), pair: usize) -> T {
+        numbers[2 * ((b * self.p.s.hq + h) * self.links.len() + pair) + 1]
+    }
+
+    fn bias_of_queries(&self, numbers: &[T], bias: &Broadcast<T>, to: &mut [T]) {
+        let Self { p, links, .. } = self;
+        let (sharing, chunks) = (Sharing::of(bias, &p.s), p.s.nq.div_ceil(ROWS));
+        let to = Shared::new(to);
+        tasks::each(sharing.rows() * chunks, &|task| {
+            let (row, chunk) = (task / chunks, task % chunks);
+            for (b, h) in sharing.heads(row) {
+                for i in chunk * ROWS..((chunk + 1) * ROWS).min(p.s.nq) {
+                    for (n, pair) in links.pairs(i..i + 1).enumerate() {
+                        let at = bias.index(b, h, i, links.key(i, n));
+                        // SAFETY: the numbers of these queries are this task's alone.
+                        unsafe { to.part(at, 1)[0] += self.grad(numbers, (b, h), pair) };
+                    }
+                }
+            }
+        });
+    }
+
+    fn bias_of_keys(&self, numbers: &[T], bias: &Broadcast<T>, to: &mut [T]) {
+        let Self { p, links, .. } = self;
+        let sharing = Sharing::of(bias, &p.s);
+        let own_keys = bias.strides()[3] > 0;
+        let chunk = if own_keys { ROWS } else { p.s.nk };
+        let chunks = p.s.nk.div_ceil(chunk);
+        let to = Shared::new(to);
+        tasks::each(sharing.rows() * chunks, &|task| {
+            let (row, at) = (task / chunks, task % chunks);
+            for (b, h) in sharing.heads(row) {
+                for j in at * chunk..((at + 1) * chunk).min(p.s.nk) {
+                    // SAFETY: the numbers of these keys are this task's alone.
+                    let to = unsafe { &mut to.part(bias.index(b, h, 0, j), 1)[0] };
+                    links.for_each_query(j, |_, pair| *to += self.grad(numbers, (b, h), pair));
+                }
+            }
+        });
+    }
+
+    fn relative_bias(&self, numbers: &[T], bias: &Relative<T>, to: &mut [T]) {
+        let Self { p, links, .. } = self;
+        let s = &p.s;
+        let heads = s.b * s.hq;
+        let slots = PARTS.div_ceil(heads).min(s.nq.div_ceil(ROWS));
+        let size = s.nq.div_ceil(slots);
+        let max_distance = bias.max_distance as isize;
+        let mut sums = SlotParts::of(heads, slots, 2 * bias.max_distance + 1);
+        let shared = sums.share();
+        tasks::each(heads * slots, &|task| {
+            let (head, slot) = (task / slots, task % slots);
+            // SAFETY: each task has a slot of its own.
+            let to = unsafe { shared.slot(head, slot) };
+            for i in slot * size..((slot + 1) * size).min(s.nq) {
+                for (n, pair) in links.pairs(i..i + 1).enumerate() {
+                    let distance = links.key(i, n) as isize - (i as isize + p.offset);
+                    let distance = distance.clamp(-max_distance, max_distance);
+                    to[(distance + max_distance) as usize] +=
+                        self.grad(numbers, (head / s.hq, head % s.hq), pair);
+                }
+            }
+        });
+        sums.add_heads(to, s.hq);
     }
 }
 

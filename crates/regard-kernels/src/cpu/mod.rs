@@ -39,9 +39,11 @@ mod weights;
 pub use isa::Isa;
 pub use kernels::Kernels;
 pub(crate) use kernels::{kernels_f32, kernels_f64};
+#[doc(hidden)]
+pub use plan::Phase;
 
 use crate::error::Error;
-use crate::spec::{Backward, Forward, Gradients, Saved, Spec};
+use crate::spec::{Backward, Forward, Gradients, Saved, Shape, Spec};
 use crate::step::{cross_entropy, dropout, layer_norm, optimizer, pointwise, recurrent, softmax};
 use crate::{Element, Real, View, ViewMut};
 use problem::Problem;
@@ -79,6 +81,16 @@ impl Cpu {
     /// The instruction set in use.
     pub fn isa(&self) -> Isa {
         self.isa
+    }
+
+    /// Into how many parts the phases of a problem are cut, each by the function its pass asks.
+    #[doc(hidden)]
+    pub fn phases<T: Real>(&self, spec: &Spec<T>, shape: &Shape) -> Vec<Phase> {
+        if list::serves_shape(spec, shape, T::kernels(self.isa).lanes) {
+            list::phases(spec, shape, size_of::<T>())
+        } else {
+            plan::tile_phases(spec, shape)
+        }
     }
 
     /// Computes the output, and whatever else `pass` asks for.
@@ -255,7 +267,7 @@ fn forward<T: Real>(p: &Problem<T>, rows: Rows<T>, weights: Option<Shared<T>>) {
         return;
     }
     if let Some(weights) = &weights {
-        tasks::runs(s.rows(), 16, &|row| {
+        tasks::runs(s.rows(), plan::rows_at_once(s.nk), &|row| {
             // SAFETY: each row is one task's alone, and nothing else uses the weights yet.
             unsafe { weights.part(row * s.nk, s.nk) }.fill(T::ZERO);
         });
@@ -284,19 +296,16 @@ fn forward<T: Real>(p: &Problem<T>, rows: Rows<T>, weights: Option<Shared<T>>) {
 }
 
 fn tiles_forward<T: Real>(p: &Problem<T>, rows: &Rows<T>) {
-    let s = &p.s;
-    let tasks = s.b * s.hq * p.blocks();
-    // Few blocks and many keys: cut the keys too, by the shape alone.
-    let splits = if p.spec.normalizer.has_threshold() {
-        1
-    } else {
-        split::TASKS.div_ceil(tasks).min(s.nk / split::KEYS).max(1)
-    };
-    split::forward(p, rows, splits, tasks, |task, keys, rows| {
-        let block = p.block(task);
-        let range = p.key_range(block.b, block.i0, block.i0 + block.n);
-        let low = range.start.max(keys.start);
-        tile::forward(p, &block, low..range.end.min(keys.end).max(low), rows);
+    if p.spec.normalizer.has_threshold() {
+        tasks::each(plan::row_blocks(&p.s), &|task| {
+            tile::forward(p, &p.row_block(task), 0..p.s.nk, rows);
+        });
+        return;
+    }
+    // Few blocks and many keys: the keys are cut too.
+    let splits = plan::forward_splits(p.spec, &p.s);
+    split::forward(p, rows, splits, plan::blocks(&p.s), |task, keys, rows| {
+        tile::forward(p, &p.block(task), keys, rows);
     });
 }
 
@@ -306,22 +315,21 @@ fn write_weights<T: Real>(p: &Problem<T>, index: Option<&Shared<i64>>, weights: 
     let Some(rule) = Rule::of(p.spec.normalizer) else {
         let Some(index) = index else { return };
         // SAFETY: forward is done, so nobody writes the choices any more.
-        let index = unsafe { index.part(0, s.rows()) };
-        for (row, &mut j) in index.iter_mut().enumerate() {
-            if j >= 0 {
+        let index = &*unsafe { index.part(0, s.rows()) };
+        tasks::runs(s.rows(), 64, &|row| {
+            if let Ok(j) = usize::try_from(index[row]) {
                 let (b, h, i) = s.place(row);
-                let keep = tile::keep(p, b, h, i, j as usize);
-                // SAFETY: there are no other tasks.
-                unsafe { weights.set(row * s.nk + j as usize, keep) };
+                // SAFETY: each row is one task's alone.
+                unsafe { weights.set(row * s.nk + j, tile::keep(p, b, h, i, j)) };
             }
-        }
+        });
         return;
     };
     if list::serves(p) {
         list::write_weights(p, rule, weights);
     } else {
-        tasks::each(s.b * s.hq * p.blocks(), &|task| {
-            tile::write_weights(p, rule, &p.block(task), weights);
+        tasks::each(plan::row_blocks(s), &|task| {
+            tile::write_weights(p, rule, &p.row_block(task), weights);
         });
     }
 }
@@ -359,7 +367,7 @@ fn zero_all<T: Real>(g: Gradients<T>) {
 /// Fills a view with zeros.
 fn zero<T: Real>(view: &ViewMut<T>) {
     let [b, h, n, d] = view.shape;
-    tasks::runs(b * h * n, 256, &|row| {
+    tasks::runs(b * h * n, plan::rows_at_once(d), &|row| {
         // SAFETY: each row is one task's alone.
         unsafe {
             let row = view.row(row / n / h, row / n % h, row % n);
@@ -382,7 +390,7 @@ impl<T: Real, const N: usize> Wide<T, N> {
             let mut wide = vec![T::ZERO; view.shape.iter().product()];
             if let Some(rows) = wide.len().checked_div(d) {
                 let shared = Shared::new(&mut wide);
-                tasks::runs(rows, 64, &|row| {
+                tasks::runs(rows, plan::rows_at_once(d), &|row| {
                     let from = view.row(row / n / h, row / n % h, row % n);
                     // SAFETY: each row is one task's alone.
                     let to = unsafe { shared.part(row * d, d) };
@@ -427,7 +435,7 @@ impl<E: Element> Staged<E> {
         if self.0.is_empty() {
             return;
         }
-        tasks::runs(self.0.len() / d, 64, &|row| {
+        tasks::runs(self.0.len() / d, plan::rows_at_once(d), &|row| {
             let from = &self.0[row * d..][..d];
             // SAFETY: each row is one task's alone.
             let to = unsafe {

@@ -1,11 +1,19 @@
 //! What tasks add up apart, and the sums of it in order: the same bits on any number of threads.
 
+use super::plan::{Sharing, rows_at_once};
 use super::scratch::Large;
 use super::shared::Shared;
 use super::tasks;
-use crate::spec::Broadcast;
+use crate::spec::{Broadcast, Shape};
 use crate::{Real, ViewMut};
 use std::ops::Range;
+
+/// Slots that are added up by one task.
+const GROUP: usize = 64;
+/// Numbers worth a task of their own.
+const LEAST_NUMBERS: usize = 1 << 12;
+/// Keys whose sums one task adds up.
+const KEYS: usize = 256;
 
 /// The parts of a gradient `[B, H, N, D]`: `[count, B, H, N, D]`, or none, where there is but one
 /// and the gradient itself is written.
@@ -37,7 +45,7 @@ impl<T: Real> RowParts<T> {
         }
         let [b, h, n, d] = to.shape;
         let size = self.parts.len() / self.count;
-        tasks::runs(b * h * n, 16, &|row| {
+        tasks::runs(b * h * n, rows_at_once(d), &|row| {
             // SAFETY: each row is one task's alone.
             let to = unsafe {
                 std::slice::from_raw_parts_mut(to.row(row / n / h, row / n % h, row % n), d)
@@ -113,31 +121,56 @@ impl<T: Real> SlotParts<T> {
         SlotSums { slots: self.slots, width: self.width, parts: Shared::new(&mut self.parts) }
     }
 
-    /// Adds the slots of all heads, in order, into `[1 or heads, width]`.
-    pub(super) fn add_heads(&self, to: &mut [T], heads: usize) {
+    /// Adds the slots of all heads, in order, into `[1 or heads, width]`: first a group of slots at
+    /// a time.
+    pub(super) fn add_heads(&mut self, to: &mut [T], heads: usize) {
         to.fill(T::ZERO);
-        if self.width == 0 {
+        let Self { slots, width, .. } = *self;
+        if width == 0 {
             return;
         }
-        for (at, part) in self.parts.chunks_exact(self.width).enumerate() {
-            let row = if to.len() == self.width { 0 } else { at / self.slots % heads };
-            for (to, &x) in to[row * self.width..].iter_mut().zip(part) {
-                *to += x;
+        let all = self.parts.len() / (slots * width);
+        let groups = slots.div_ceil(GROUP);
+        let shared = Shared::new(&mut self.parts);
+        tasks::runs(all * groups, (LEAST_NUMBERS / (GROUP * width)).max(1), &|at| {
+            let (head, from) = (at / groups, at % groups * GROUP);
+            let count = GROUP.min(slots - from);
+            // SAFETY: each task has slots of its own.
+            let group = unsafe { shared.part((head * slots + from) * width, count * width) };
+            let (sum, rest) = group.split_at_mut(width);
+            for part in rest.chunks_exact(width) {
+                sum.iter_mut().zip(part).for_each(|(sum, &x)| *sum += x);
+            }
+        });
+        for (at, part) in self.parts.chunks_exact(width).enumerate() {
+            if at % slots % GROUP == 0 {
+                let row = if to.len() == width { 0 } else { at / slots % heads };
+                to[row * width..].iter_mut().zip(part).for_each(|(to, &x)| *to += x);
             }
         }
     }
 
     /// Adds the slots of all heads, in order, into a bias per key.
-    pub(super) fn add_keys(&self, to: &mut [T], bias: &Broadcast<T>, heads: usize) {
+    pub(super) fn add_keys(&self, to: &mut [T], bias: &Broadcast<T>, s: &Shape) {
         to.fill(T::ZERO);
-        let step = bias.strides()[3];
-        for (at, part) in self.parts.chunks_exact(self.width.max(1)).enumerate() {
-            let head = at / self.slots;
-            let from = bias.index(head / heads, head % heads, 0, 0);
-            for (j, &x) in part.iter().enumerate() {
-                to[from + j * step] += x;
+        let (sharing, step) = (Sharing::of(bias, s), bias.strides()[3]);
+        let cuts = if step > 0 { s.nk.div_ceil(KEYS) } else { 1 };
+        let to = Shared::new(to);
+        tasks::each(sharing.rows() * cuts, &|task| {
+            let (row, cut) = (task / cuts, task % cuts);
+            let keys = if step > 0 { cut * KEYS..((cut + 1) * KEYS).min(s.nk) } else { 0..s.nk };
+            for (b, h) in sharing.heads(row) {
+                let from = bias.index(b, h, 0, keys.start);
+                // SAFETY: each task has rows or keys of its own.
+                let to = unsafe { to.part(from, if step > 0 { keys.len() } else { 1 }) };
+                for slot in 0..self.slots {
+                    let at = ((b * s.hq + h) * self.slots + slot) * self.width;
+                    for (j, &x) in self.parts[at..][keys.clone()].iter().enumerate() {
+                        to[j * step] += x;
+                    }
+                }
             }
-        }
+        });
     }
 }
 

@@ -1,6 +1,7 @@
 //! Forward cut over the keys too, where there are few queries: what each range of keys gives, and
 //! how it is merged.
 
+use super::plan::rows_at_once;
 use super::problem::Problem;
 use super::scratch::Large;
 use super::shared::Shared;
@@ -8,11 +9,6 @@ use super::{Chosen, Rows, tasks};
 use crate::Real;
 use crate::spec::Normalizer;
 use std::ops::Range;
-
-/// Tasks forward is cut into, at least, where there are keys enough.
-pub(super) const TASKS: usize = 32;
-/// Keys worth a task of their own.
-pub(super) const KEYS: usize = 512;
 
 /// Runs tasks over all keys, or over `splits` ranges of keys whose results are then merged.
 pub(super) fn forward<T: Real>(
@@ -37,7 +33,7 @@ pub(super) fn forward<T: Real>(
         let part = unsafe { shared.rows(p, split) };
         run(task, from..(from + chunk).min(s.nk), &part);
     });
-    tasks::runs(s.rows(), 16, &|row| {
+    tasks::runs(s.rows(), rows_at_once(s.dv), &|row| {
         // SAFETY: each row is one task's alone.
         unsafe { parts.merge(p, row, rows) };
     });

@@ -19,6 +19,9 @@ use std::ops::Range;
 
 /// Attends from one block to some keys and writes what `rows` asks for.
 pub(super) fn forward<T: Real>(p: &Problem<T>, block: &Block, keys: Range<usize>, rows: &Rows<T>) {
+    let range = p.key_range(block.b, block.i0, block.i0 + block.n);
+    let low = range.start.max(keys.start);
+    let keys = low..range.end.min(keys.end).max(low);
     match p.spec.normalizer {
         Normalizer::Sparsemax | Normalizer::Entmax15 => by_threshold(p, block, keys, rows),
         Normalizer::Argmax | Normalizer::Sample { .. } => by_choice(p, block, keys, rows),

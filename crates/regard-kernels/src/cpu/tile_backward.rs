@@ -11,14 +11,14 @@ use super::additive::AdditiveGrads;
 use super::choice::Choice;
 use super::gemm::Gemm;
 use super::partial::{RowParts, RowSums, SlotParts, SlotSums};
-use super::plan::{Chunk, Plan};
+use super::plan::{self, BiasCut, Chunk, Plan, rows_at_once};
 use super::problem::{Block, Problem, tiles};
 use super::scratch::{self, Large};
 use super::shared::Shared;
 use super::tile::{drop_tile, dropout_words_len, row_statistics};
 use super::weights::Rule;
 use super::{BLOCK, TILE, tasks};
-use crate::spec::{Backward, Gradients, OwnScore, Score, w_of_head};
+use crate::spec::{Backward, Bias, Broadcast, Gradients, OwnScore, Score, w_of_head};
 use crate::{Real, View};
 use std::ops::Range;
 
@@ -37,8 +37,11 @@ pub(super) fn backward<T: Real>(p: &Problem<T>, pass: Backward<T>) {
         delta: Large::new(0),
     };
     context.delta = context.row_deltas(saved.out);
-    if let Some(bias) = gradients.bias.take() {
-        full_bias(&context, bias);
+    // One whose queries share its numbers is a bias per key.
+    if let Some(bias) = p.spec.bias.full.filter(|bias| bias.strides()[2] > 0)
+        && let Some(to) = gradients.bias.take()
+    {
+        full_bias(&context, &bias, to);
     }
     context.run(gradients);
 }
@@ -135,6 +138,7 @@ struct Partial<T> {
     v: RowParts<T>,
     w: SlotParts<T>,
     own: SlotParts<T>,
+    /// Of the bias per key, and of a full one whose queries share its numbers.
     key_bias: SlotParts<T>,
     relative: SlotParts<T>,
 }
@@ -163,7 +167,7 @@ impl<T: Real> Partial<T> {
             v: RowParts::of(&g.v, plan.query_parts),
             w: slots(g.w.is_some(), plan.slots(), p.s.dk),
             own: slots(g.own.is_some(), plan.slots(), own_parameters(p)),
-            key_bias: slots(g.key_bias.is_some(), plan.query_chunks(), p.s.nk),
+            key_bias: slots(g.key_bias.is_some() || g.bias.is_some(), plan.query_chunks(), p.s.nk),
             relative: slots(g.relative.is_some(), plan.slots(), table),
         }
     }
@@ -184,17 +188,21 @@ impl<T: Real> Partial<T> {
         }
     }
 
-    fn add_up(&self, p: &Problem<T>, g: Gradients<T>) {
+    fn add_up(&mut self, p: &Problem<T>, g: Gradients<T>) {
         self.q.add_up(&g.q);
         self.k.add_up(&g.k);
         self.v.add_up(&g.v);
-        for (to, parts) in [(g.w, &self.w), (g.own, &self.own), (g.relative, &self.relative)] {
+        let Self { w, own, relative, .. } = self;
+        for (to, parts) in [(g.w, w), (g.own, own), (g.relative, relative)] {
             if let Some(to) = to {
                 parts.add_heads(to, p.s.hq);
             }
         }
-        if let (Some(to), Some(key)) = (g.key_bias, &p.spec.bias.key) {
-            self.key_bias.add_keys(to, key, p.s.hq);
+        let Bias { key, full, .. } = &p.spec.bias;
+        for (to, bias) in [(g.key_bias, key), (g.bias, full)] {
+            if let (Some(to), Some(bias)) = (to, bias) {
+                self.key_bias.add_keys(to, bias, &p.s);
+            }
         }
     }
 }
@@ -310,39 +318,64 @@ impl<T: Real> Context<'_, T> {
         let p = self.p;
         let s = &p.s;
         let mut delta = Large::zeros(s.rows());
+        let shared = Shared::new(&mut delta);
         if let Some(choice) = &self.choice {
-            for (row, delta) in delta.iter_mut().enumerate() {
-                *delta = -choice.grad(row);
-            }
+            tasks::runs(s.rows(), 256, &|row| {
+                // SAFETY: each task has rows of its own.
+                unsafe { shared.set(row, -choice.grad(row)) };
+            });
         } else if let (Rule::Softmax, None, Some(out)) = (self.rule, self.grad_weights, out) {
-            let shared = Shared::new(&mut delta);
-            tasks::runs(s.rows(), 64, &|row| {
+            tasks::runs(s.rows(), rows_at_once(s.dv), &|row| {
                 let (b, h, i) = s.place(row);
                 let (x, y) = (self.grad_out.row(b, h, i), out.row(b, h, i));
                 // SAFETY: both rows have dv numbers, and each task has rows of its own.
                 unsafe { shared.set(row, (p.kernels.dot)(s.dv, x.as_ptr(), y.as_ptr())) };
             });
         } else if self.rule.centers() {
-            let shared = Shared::new(&mut delta);
-            tasks::each(s.b * s.hq * p.blocks(), &|n| {
-                self.block_deltas(&p.block(n), &shared);
-            });
+            self.means(&shared);
         }
         delta
     }
 
-    /// The means Σ slope·dp / Σ slope of a block's rows.
-    fn block_deltas(&self, block: &Block, to: &Shared<T>) {
+    /// The means Σ slope·dp / Σ slope of all rows.
+    fn means(&self, to: &Shared<T>) {
         let p = self.p;
-        let [a0, a1, a2, a3, a4, a5, a6, a7] = Tile::lengths(p);
-        let lengths = [a0, a1, a2, a3, a4, a5, a6, a7, 2 * BLOCK];
+        let (rows, blocks) = (p.s.rows(), plan::blocks(&p.s));
+        let splits = plan::key_splits(p.spec, &p.s, blocks);
+        let chunk = p.s.nk.div_ceil(splits).next_multiple_of(8);
+        // Both sums of every row, for each range of keys.
+        let mut sums = Large::<T>::new(2 * splits * rows);
+        let shared = Shared::new(&mut sums);
+        tasks::each(splits * blocks, &|task| {
+            let (split, block) = (task / blocks, p.block(task % blocks));
+            let keys = (split * chunk).min(p.s.nk)..((split + 1) * chunk).min(p.s.nk);
+            self.block_sums(&block, keys, &shared.narrow(2 * split * rows, 2 * rows));
+        });
+        tasks::runs(rows, 256, &|row| {
+            let sum = |at: usize| (0..splits).map(|x| sums[(2 * x + at) * rows + row]).sum::<T>();
+            let (weighted, total) = (sum(0), sum(1));
+            let mean = if total == T::ZERO { T::ZERO } else { weighted / total };
+            // SAFETY: each task has rows of its own.
+            unsafe { to.set(row, mean) };
+        });
+    }
+
+    /// Σ slope·dp and Σ slope over some keys, of a block's rows: `[2, rows]`.
+    fn block_sums(&self, block: &Block, keys: Range<usize>, to: &Shared<T>) {
+        let p = self.p;
+        let range = p.key_range(block.b, block.i0, block.i0 + block.n);
+        let low = range.start.max(keys.start);
+        let keys = low..range.end.min(keys.end).max(low);
+        let tile = Tile::lengths(p);
+        let lengths: [usize; 9] =
+            std::array::from_fn(|at| if at < 8 { tile[at] } else { 2 * BLOCK });
         scratch::with(lengths, |[t0, t1, t2, t3, t4, t5, t6, t7, sums]| {
             let mut t = Tile::new([t0, t1, t2, t3, t4, t5, t6, t7]);
             p.pack_queries(block, t.queries);
             p.pack_rows(&self.grad_out, block, t.grads);
             row_statistics(p, self.rule, block, self.lse, self.threshold, t.stat);
             sums.fill(T::ZERO);
-            for keys in tiles(p.key_range(block.b, block.i0, block.i0 + block.n)) {
+            for keys in tiles(keys) {
                 if !p.score_tile(block, &keys, t.queries, t.kept, t.weights) {
                     continue;
                 }
@@ -360,11 +393,11 @@ impl<T: Real> Context<'_, T> {
                     );
                 }
             }
-            for i in 0..block.n {
-                let total = sums[BLOCK + i];
-                let mean = if total == T::ZERO { T::ZERO } else { sums[i] / total };
+            let row = p.row(block.b, block.h, block.i0);
+            for (at, sums) in sums.chunks_exact(BLOCK).enumerate() {
                 // SAFETY: the rows of a block are its task's alone.
-                unsafe { to.set(p.row(block.b, block.h, block.i0 + i), mean) };
+                let to = unsafe { to.part(at * p.s.rows() + row, block.n) };
+                to.copy_from_slice(&sums[..block.n]);
             }
         });
     }
@@ -607,49 +640,33 @@ fn add<T: Real>(to: &mut [T], from: &[T]) {
     to.iter_mut().zip(from).for_each(|(to, &x)| *to += x);
 }
 
-/// The gradient of a full bias: a pass of its own, cut so that each number is one task's, which
-/// adds up the heads and batch items that share it in order.
-fn full_bias<T: Real>(context: &Context<T>, to: &mut [T]) {
+/// The gradient of a full bias whose queries have numbers of their own: a pass of its own, cut so
+/// that each number is one task's, which adds up the heads and batch items that share it in order.
+fn full_bias<T: Real>(context: &Context<T>, bias: &Broadcast<T>, to: &mut [T]) {
     let p = context.p;
-    let s = &p.s;
-    let Some(bias) = &p.spec.bias.full else { return };
-    let [sb, sh, sq, sk] = bias.strides();
+    let [_, _, sq, _] = bias.strides();
     to.fill(T::ZERO);
     let shared = Shared::new(to);
-    // A task per shared head and block of queries, or tile of keys where queries share numbers.
-    let by_queries = sq > 0;
-    let (own_b, own_h) = (if sb > 0 { s.b } else { 1 }, if sh > 0 { s.hq } else { 1 });
-    let cuts = match (by_queries, sk > 0) {
-        (true, _) => p.blocks(),
-        (false, true) => s.nk.div_ceil(TILE),
-        (false, false) => 1,
-    };
-    tasks::each(own_b * own_h * cuts, &|task| {
-        let (head, cut) = (task / cuts, task % cuts);
-        let (b, h) = (head / own_h, head % own_h);
-        let batch = if sb > 0 { b..b + 1 } else { 0..s.b };
-        let heads = if sh > 0 { h..h + 1 } else { 0..s.hq };
+    let cut = BiasCut::of(bias, &p.s);
+    tasks::each(cut.tasks(), &|task| {
+        let (row, block, chunk) = cut.task(task);
         scratch::with(Tile::<T>::lengths(p), |arrays| {
             let mut t = Tile::new(arrays);
-            for (b, h) in batch.flat_map(|b| heads.clone().map(move |h| (b, h))) {
-                for block in if by_queries { cut..cut + 1 } else { 0..p.blocks() } {
-                    let block = p.block_of(b, h, block);
-                    let mut keys = p.key_range(b, block.i0, block.i0 + block.n);
-                    if !by_queries && sk > 0 {
-                        keys = keys.start.max(cut * TILE)..keys.end.min((cut + 1) * TILE);
-                        keys.end = keys.end.max(keys.start);
+            for (b, h) in cut.sharing.heads(row) {
+                let block = p.block_of(b, h, block);
+                let range = p.key_range(b, block.i0, block.i0 + block.n);
+                let low = range.start.max(chunk.start);
+                let keys = low..range.end.min(chunk.end).max(low);
+                context.enter(&block, &mut t);
+                for keys in tiles(keys) {
+                    if !context.grad_tile(&block, &keys, &mut t) {
+                        continue;
                     }
-                    context.enter(&block, &mut t);
-                    for keys in tiles(keys) {
-                        if !context.grad_tile(&block, &keys, &mut t) {
-                            continue;
-                        }
-                        for (j, row) in keys.zip(t.grad.chunks_exact(BLOCK)) {
-                            let from = bias.index(b, h, block.i0, j);
-                            for (i, &x) in row[..block.n].iter().enumerate() {
-                                // SAFETY: these numbers are this task's alone.
-                                unsafe { shared.part(from + i * sq, 1)[0] += x };
-                            }
+                    for (j, row) in keys.zip(t.grad.chunks_exact(BLOCK)) {
+                        let from = bias.index(b, h, block.i0, j);
+                        for (i, &x) in row[..block.n].iter().enumerate() {
+                            // SAFETY: these numbers are this task's alone.
+                            unsafe { shared.part(from + i * sq, 1)[0] += x };
                         }
                     }
                 }

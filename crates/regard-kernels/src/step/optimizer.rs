@@ -11,7 +11,7 @@ use crate::{Cpu, Real};
 use std::ops::Range;
 
 /// Numbers in a task.
-const TASK: usize = 1 << 15;
+const TASK: usize = 1 << 14;
 
 /// Adam (Kingma and Ba) or AdamW (Loshchilov and Hutter), at one step.
 ///
