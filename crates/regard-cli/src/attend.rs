@@ -266,6 +266,7 @@ where
             grad_out: view(grad_out)?,
             grad_weights: None,
             grad_log_prob: None,
+            grad_lse: None,
             saved: Saved {
                 out: Some(View::new(&out, s.out())?),
                 lse: lse.as_deref(),

@@ -277,6 +277,7 @@ impl<E: Element> Work for Dense<E> {
             grad_out: View::new(&backward.grad_out, queries)?,
             grad_weights: None,
             grad_log_prob: None,
+            grad_lse: None,
             saved: Saved {
                 out: Some(View::new(&self.out, queries)?),
                 lse: Some(&self.lse),
@@ -435,6 +436,7 @@ impl Work for Graph {
             grad_out: Self::view(&backward.grad_out)?,
             grad_weights: None,
             grad_log_prob: None,
+            grad_lse: None,
             saved: Saved {
                 out: Some(Self::view(&self.out)?),
                 lse: Some(&self.lse),

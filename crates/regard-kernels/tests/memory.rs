@@ -63,6 +63,7 @@ fn peak(spec: &Spec<f32>, n: usize, d: usize, w: usize) -> usize {
         grad_out: view,
         grad_weights: None,
         grad_log_prob: hard.then_some(&x[..n]),
+        grad_lse: None,
         saved: Saved {
             out: Some(View::new(&out, shape).unwrap()),
             lse: Some(&rows),

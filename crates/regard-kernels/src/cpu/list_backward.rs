@@ -26,8 +26,8 @@ use std::ops::Range;
 use std::ptr::null_mut;
 
 pub(super) fn backward<T: Real>(p: &Problem<T>, pass: Backward<T>) {
-    let Backward { grad_out, grad_weights, grad_log_prob, saved, gradients: g } = pass;
-    let choice = saved.index.zip(grad_log_prob).map(|(index, grad)| Choice { index, grad });
+    let choice = Choice::of(p.spec.normalizer, &pass);
+    let Backward { grad_out, grad_weights, grad_lse, saved, gradients: g, .. } = pass;
     // Where a key was chosen, its probability is softmax's.
     let rule = Rule::of(p.spec.normalizer).unwrap_or(Rule::Softmax);
     let s = &p.s;
@@ -48,6 +48,7 @@ pub(super) fn backward<T: Real>(p: &Problem<T>, pass: Backward<T>) {
         parts,
         grad_out,
         grad_weights,
+        grad_lse,
         lse: saved.lse,
         threshold: saved.threshold,
         recompute: false,
@@ -75,6 +76,7 @@ struct Pass<'a, T: Real> {
     parts: usize,
     grad_out: View<'a, T>,
     grad_weights: Option<&'a [T]>,
+    grad_lse: Option<&'a [T]>,
     lse: Option<&'a [T]>,
     threshold: Option<&'a [T]>,
     /// Whether the walk along the keys computes the pairs' weights and gradients again.
@@ -112,6 +114,7 @@ impl<T: Real> Pass<'_, T> {
         let plain = self.rule == Rule::Softmax && self.choice.is_none() && self.lse.is_some();
         let alone = p.spec.dropout.is_none()
             && self.grad_weights.is_none()
+            && self.grad_lse.is_none()
             && p.spec.bias.is_none()
             && !p.spec.mask.is_more_than_edges();
         let graph = matches!(self.links, Links::Graph(_));
@@ -233,6 +236,7 @@ impl<T: Real> Pass<'_, T> {
         work.grads.iter_mut().zip(&*work.drawn).for_each(|(grad, factor)| *grad *= *factor);
         if self.rule == Rule::Softmax {
             self.softmax_grads(heads, queries, work);
+            self.lse_grads(heads, queries, work);
         } else {
             let from =
                 |at, i| self.threshold.map_or(T::ZERO, |x| x[p.row(heads.b, heads.h + at, i)]);
@@ -283,6 +287,19 @@ impl<T: Real> Pass<'_, T> {
         });
     }
 
+    /// Adds what arrives at the log-sum-exps, times the weights.
+    fn lse_grads(&self, heads: &Heads, queries: &Range<usize>, work: &mut Work<T>) {
+        let (Some(grad_lse), Some(lse)) = (self.grad_lse, self.lse) else { return };
+        let weights = &*work.weights;
+        each_row(&self.links, heads, queries.clone(), work.grads, |at, i, from, row| {
+            let place = self.p.row(heads.b, heads.h + at, i);
+            if lse[place] != T::NEG_INFINITY {
+                let grad = grad_lse[place];
+                row.iter_mut().zip(&weights[from..]).for_each(|(to, &p)| *to += grad * p);
+            }
+        });
+    }
+
     /// Scores become softmax weights, and gradients of those the gradients of the scores.
     fn softmax_grads(&self, heads: &Heads, queries: &Range<usize>, work: &mut Work<T>) {
         let Self { p, links, .. } = self;
@@ -306,7 +323,8 @@ impl<T: Real> Pass<'_, T> {
         }
     }
 
-    /// The gradients of the scores where a key was chosen, g · ([j = z] − p), from the softmax p.
+    /// The gradients of the scores where a key was chosen, g · ([j = z] − p), and the log-sum-exp's
+    /// times p, from the softmax p.
     fn grads_of_choice(
         &self,
         choice: &Choice<T>,
@@ -318,10 +336,10 @@ impl<T: Real> Pass<'_, T> {
         let Self { p, links, .. } = self;
         each_row(links, heads, queries, grads, |at, i, from, row| {
             let place = p.row(heads.b, heads.h + at, i);
-            let (chosen, grad) = (choice.index[place], choice.grad(place));
+            let (of_chosen, of_all) = (choice.of_chosen(place), choice.of_all(place));
             for (e, (to, &p)) in row.iter_mut().zip(&soft[from..]).enumerate() {
-                let here = if links.key(i, e) as i64 == chosen { T::ONE } else { T::ZERO };
-                *to = grad * (here - p);
+                let chosen = links.key(i, e) as i64 == choice.index[place];
+                *to = of_all * p + if chosen { of_chosen } else { T::ZERO };
             }
         });
     }

@@ -46,6 +46,7 @@ use crate::error::Error;
 use crate::spec::{Backward, Forward, Gradients, Saved, Shape, Spec};
 use crate::step::{cross_entropy, dropout, layer_norm, optimizer, pointwise, recurrent, softmax};
 use crate::{Element, Real, View, ViewMut};
+use choice::Choice;
 use problem::Problem;
 use shared::Shared;
 use weights::Rule;
@@ -140,7 +141,7 @@ impl Cpu {
     ) -> Result<(), Error> {
         let s = spec.check(&q, &k, &v)?;
         pass.check(&s, spec)?;
-        let Backward { grad_out, grad_weights, grad_log_prob, saved, gradients } = pass;
+        let Backward { grad_out, grad_weights, grad_log_prob, grad_lse, saved, gradients } = pass;
         let inputs = [q, k, v];
         let wide_inputs = Wide::of(&inputs);
         let outputs = [grad_out, saved.out.unwrap_or(grad_out)];
@@ -156,6 +157,7 @@ impl Cpu {
                 grad_out,
                 grad_weights,
                 grad_log_prob,
+                grad_lse,
                 saved: Saved {
                     out: saved.out.map(|_| out),
                     lse: saved.lse,
@@ -343,7 +345,7 @@ fn backward<T: Real>(p: &Problem<T>, mut pass: Backward<T>) {
         if let Some(to) = pass.gradients.v.take() {
             choice::values(p, &pass.grad_out, pass.saved.index.unwrap_or_default(), &to);
         }
-        if pass.grad_log_prob.is_none() {
+        if Choice::of(p.spec.normalizer, &pass).is_none() {
             return zero_all(pass.gradients);
         }
     }

@@ -23,8 +23,8 @@ use crate::{Real, View};
 use std::ops::Range;
 
 pub(super) fn backward<T: Real>(p: &Problem<T>, pass: Backward<T>) {
-    let Backward { grad_out, grad_weights, grad_log_prob, saved, mut gradients } = pass;
-    let choice = saved.index.zip(grad_log_prob).map(|(index, grad)| Choice { index, grad });
+    let choice = Choice::of(p.spec.normalizer, &pass);
+    let Backward { grad_out, grad_weights, grad_lse, saved, mut gradients, .. } = pass;
     let mut context = Context {
         p,
         // Where a key was chosen, its probability is softmax's.
@@ -32,6 +32,7 @@ pub(super) fn backward<T: Real>(p: &Problem<T>, pass: Backward<T>) {
         choice,
         grad_out,
         grad_weights,
+        grad_lse,
         lse: saved.lse,
         threshold: saved.threshold,
         delta: Large::new(0),
@@ -52,6 +53,7 @@ struct Context<'a, T: Real> {
     choice: Option<Choice<'a, T>>,
     grad_out: View<'a, T>,
     grad_weights: Option<&'a [T]>,
+    grad_lse: Option<&'a [T]>,
     lse: Option<&'a [T]>,
     threshold: Option<&'a [T]>,
     /// Rows: what is subtracted from the gradients of a row's weights; where a key was chosen,
@@ -248,7 +250,8 @@ impl<T: Real> Context<'_, T> {
         true
     }
 
-    /// The gradients of a tile's scores where a key was chosen: g · ([j = z] − p).
+    /// The gradients of a tile's scores where a key was chosen: g · ([j = z] − p), and the
+    /// log-sum-exp's times p.
     fn grad_of_choice(
         &self,
         choice: &Choice<T>,
@@ -270,7 +273,7 @@ impl<T: Real> Context<'_, T> {
         for i in 0..block.n {
             let chosen = choice.index[from + i];
             if chosen >= 0 && keys.contains(&(chosen as usize)) {
-                grad[(chosen as usize - keys.start) * BLOCK + i] += choice.grad(from + i);
+                grad[(chosen as usize - keys.start) * BLOCK + i] += choice.of_chosen(from + i);
             }
         }
     }
@@ -312,8 +315,9 @@ impl<T: Real> Context<'_, T> {
         drop_tile(p, block, keys, t.grad, t.words);
     }
 
-    /// Rows: what centers the gradients. For softmax Σ p·dp = dO · O, unless gradients arrive at
-    /// the weights too; then, as for the others, a pass of its own adds it up.
+    /// Rows: what centers the gradients, ds = p · (dp − Δ). For softmax Δ = Σ p·dp = dO · O, unless
+    /// gradients arrive at the weights too; then, as for the others, a pass of its own adds it up.
+    /// What arrives at the log-sum-exp is taken off it.
     fn row_deltas(&self, out: Option<View<T>>) -> Large<T> {
         let p = self.p;
         let s = &p.s;
@@ -322,19 +326,29 @@ impl<T: Real> Context<'_, T> {
         if let Some(choice) = &self.choice {
             tasks::runs(s.rows(), 256, &|row| {
                 // SAFETY: each task has rows of its own.
-                unsafe { shared.set(row, -choice.grad(row)) };
+                unsafe { shared.set(row, choice.of_all(row)) };
             });
         } else if let (Rule::Softmax, None, Some(out)) = (self.rule, self.grad_weights, out) {
             tasks::runs(s.rows(), rows_at_once(s.dv), &|row| {
                 let (b, h, i) = s.place(row);
                 let (x, y) = (self.grad_out.row(b, h, i), out.row(b, h, i));
                 // SAFETY: both rows have dv numbers, and each task has rows of its own.
-                unsafe { shared.set(row, (p.kernels.dot)(s.dv, x.as_ptr(), y.as_ptr())) };
+                unsafe {
+                    let mean = (p.kernels.dot)(s.dv, x.as_ptr(), y.as_ptr());
+                    shared.set(row, mean - self.lse_grad(row));
+                }
             });
         } else if self.rule.centers() {
             self.means(&shared);
         }
         delta
+    }
+
+    /// What arrives at a row's log-sum-exp; nothing at that of an empty row.
+    fn lse_grad(&self, row: usize) -> T {
+        let seen = |lse: &&[T]| lse[row] != T::NEG_INFINITY;
+        let grad = self.grad_lse.filter(|_| self.lse.as_ref().is_some_and(seen));
+        grad.map_or(T::ZERO, |grad| grad[row])
     }
 
     /// The means Σ slope·dp / Σ slope of all rows.
@@ -356,7 +370,7 @@ impl<T: Real> Context<'_, T> {
             let (weighted, total) = (sum(0), sum(1));
             let mean = if total == T::ZERO { T::ZERO } else { weighted / total };
             // SAFETY: each task has rows of its own.
-            unsafe { to.set(row, mean) };
+            unsafe { to.set(row, mean - self.lse_grad(row)) };
         });
     }
 

@@ -146,6 +146,9 @@ pub struct Backward<'a, E: Element> {
     /// Rows: the gradient of the chosen key's log-probability, by which hard attention trains
     /// its scores (REINFORCE). Without it hard choices send no gradient to the scores.
     pub grad_log_prob: Option<&'a [E::Compute]>,
+    /// Rows: the gradient of the log-sum-exp, as merging outputs by it sends one back. Softmax and
+    /// hard choices take one; that of an empty row is not looked at.
+    pub grad_lse: Option<&'a [E::Compute]>,
     /// What forward left.
     pub saved: Saved<'a, E>,
     /// What to write.
@@ -155,7 +158,7 @@ pub struct Backward<'a, E: Element> {
 impl<'a, E: Element> Backward<'a, E> {
     /// A gradient of the output and of nothing else.
     pub fn new(grad_out: View<'a, E>, saved: Saved<'a, E>, gradients: Gradients<'a, E>) -> Self {
-        Self { grad_out, grad_weights: None, grad_log_prob: None, saved, gradients }
+        Self { grad_out, grad_weights: None, grad_log_prob: None, grad_lse: None, saved, gradients }
     }
 
     pub(crate) fn check(&self, s: &Shape, spec: &Spec<E::Compute>) -> Result<(), Error> {
@@ -165,7 +168,8 @@ impl<'a, E: Element> Backward<'a, E> {
             self.grad_out.shape,
             s.out()
         );
-        arriving(self.grad_weights, self.grad_log_prob, s, spec.normalizer)?;
+        Arrivals { weights: self.grad_weights, log_prob: self.grad_log_prob, lse: self.grad_lse }
+            .check(s, spec)?;
         let saved = &self.saved;
         if let Some(out) = &saved.out {
             ensure!(
@@ -191,6 +195,10 @@ impl<'a, E: Element> Backward<'a, E> {
         ensure!(
             self.grad_log_prob.is_none() || saved.lse.is_some(),
             "grad_log_prob needs the saved lse of {n:?}"
+        );
+        ensure!(
+            self.grad_lse.is_none() || saved.lse.is_some(),
+            "grad_lse needs the saved lse of {n:?}"
         );
 
         let g = &self.gradients;
@@ -238,17 +246,27 @@ impl<'a, E: Element> Backward<'a, E> {
 }
 
 /// What may arrive besides the gradient of the output.
-pub(crate) fn arriving<T>(
-    grad_weights: Option<&[T]>,
-    grad_log_prob: Option<&[T]>,
-    s: &Shape,
-    normalizer: Normalizer,
-) -> Result<(), Error> {
-    pairs("grad_weights", grad_weights, s)?;
-    rows("grad_log_prob", grad_log_prob, s)?;
-    ensure!(
-        grad_log_prob.is_none() || normalizer.is_hard(),
-        "grad_log_prob was given; {normalizer:?} chooses no key"
-    );
-    Ok(())
+#[derive(Clone, Copy)]
+pub(crate) struct Arrivals<'a, T> {
+    pub(crate) weights: Option<&'a [T]>,
+    pub(crate) log_prob: Option<&'a [T]>,
+    pub(crate) lse: Option<&'a [T]>,
+}
+
+impl<T> Arrivals<'_, T> {
+    pub(crate) fn check(&self, s: &Shape, spec: &Spec<T>) -> Result<(), Error> {
+        let normalizer = spec.normalizer;
+        pairs("grad_weights", self.weights, s)?;
+        rows("grad_log_prob", self.log_prob, s)?;
+        rows("grad_lse", self.lse, s)?;
+        ensure!(
+            self.log_prob.is_none() || normalizer.is_hard(),
+            "grad_log_prob was given; {normalizer:?} chooses no key"
+        );
+        ensure!(
+            self.lse.is_none() || normalizer.is_hard() || normalizer.needs_lse(),
+            "grad_lse was given; {normalizer:?} normalizes by no log-sum-exp"
+        );
+        Ok(())
+    }
 }

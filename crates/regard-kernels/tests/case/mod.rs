@@ -114,6 +114,8 @@ pub struct Case {
     pub offset: Option<isize>,
     /// Whether gradients also arrive at the weights, and at the chosen keys' log-probabilities.
     pub arriving: bool,
+    /// Whether gradients also arrive at the log-sum-exps.
+    pub arriving_lse: bool,
     /// Whether each head has its own w.
     pub w_per_head: bool,
     /// Standard deviation of q and k.
@@ -140,6 +142,7 @@ impl Default for Case {
             dropout: None,
             offset: None,
             arriving: false,
+            arriving_lse: false,
             w_per_head: false,
             spread: 1.0,
             strided: false,
@@ -220,6 +223,7 @@ pub struct Data<T> {
     pub grad_out: Vec<T>,
     pub grad_weights: Option<Vec<T>>,
     pub grad_log_prob: Option<Vec<T>>,
+    pub grad_lse: Option<Vec<T>>,
     pub w: Vec<T>,
     pub own: Squash<T>,
     lengths: Vec<usize>,
@@ -290,6 +294,7 @@ impl Case {
         let grad_weights = c.arriving.then(|| t(draws.normals(rows * c.nk, 1.0)));
         let chosen = c.arriving && c.normalizer.is_hard();
         let grad_log_prob = chosen.then(|| t(draws.normals(rows, 1.0)));
+        let grad_lse = c.arriving_lse.then(|| t(draws.normals(rows, 1.0)));
         Data {
             case: c,
             q,
@@ -298,6 +303,7 @@ impl Case {
             grad_out,
             grad_weights,
             grad_log_prob,
+            grad_lse,
             w,
             own,
             lengths,
@@ -383,6 +389,7 @@ impl<T: Real> Data<T> {
             out: grad_out,
             weights: self.grad_weights.as_deref(),
             log_prob: self.grad_log_prob.as_deref(),
+            lse: self.grad_lse.as_deref(),
         };
         let g = reference::backward(&self.spec(), q, k, v, arriving).unwrap();
         Results {
@@ -454,6 +461,7 @@ impl<T: Real> Data<T> {
                 grad_out,
                 grad_weights: self.grad_weights.as_deref(),
                 grad_log_prob: self.grad_log_prob.as_deref(),
+                grad_lse: self.grad_lse.as_deref(),
                 saved: Saved {
                     out: Some(out.view()),
                     lse: Some(&r.lse),
@@ -598,6 +606,8 @@ fn natural(data: &Data<f64>, oracle: &Results<f64>) -> ([f64; 3], [f64; 8]) {
         Some(grad) => top(grad) * score.max(1.0),
         None => grad_weight * keep * slope,
     };
+    let grad_score =
+        grad_score + top(data.grad_lse.as_deref().unwrap_or_default()) * score.max(1.0);
     let queries = root(c.nq * c.hq / c.hk.max(1));
     let pairs = root(c.nq * c.nk * c.b * c.hq);
     (
