@@ -276,6 +276,7 @@ impl<E: Element> Work for Dense<E> {
         let pass = Backward {
             grad_out: View::new(&backward.grad_out, queries)?,
             grad_weights: None,
+            grad_edge_weights: None,
             grad_log_prob: None,
             grad_lse: None,
             saved: Saved {
@@ -435,6 +436,7 @@ impl Work for Graph {
         let pass = Backward {
             grad_out: Self::view(&backward.grad_out)?,
             grad_weights: None,
+            grad_edge_weights: None,
             grad_log_prob: None,
             grad_lse: None,
             saved: Saved {

@@ -33,6 +33,8 @@ pub struct Arriving<'a, T> {
     pub out: View<'a, T>,
     /// `[B, Hq, Nq, Nk]`: at the weights, dropout included.
     pub weights: Option<&'a [T]>,
+    /// `[B, Hq, E]`: at the weights along the mask's edges, dropout included.
+    pub edge_weights: Option<&'a [T]>,
     /// Rows: at the log-probability of the chosen key of hard attention.
     pub log_prob: Option<&'a [T]>,
     /// Rows: at the log-sum-exp of softmax, and of hard attention.
@@ -42,7 +44,7 @@ pub struct Arriving<'a, T> {
 impl<'a, T> From<View<'a, T>> for Arriving<'a, T> {
     /// At the output alone.
     fn from(out: View<'a, T>) -> Self {
-        Self { out, weights: None, log_prob: None, lse: None }
+        Self { out, weights: None, edge_weights: None, log_prob: None, lse: None }
     }
 }
 
@@ -129,8 +131,8 @@ pub fn backward<'a, T: Real>(
 ) -> Result<Gradients<T>, Error> {
     let s = spec.check(&q, &k, &v)?;
     let grads = grads.into();
-    Arrivals { weights: grads.weights, log_prob: grads.log_prob, lse: grads.lse }
-        .check(&s, spec)?;
+    let Arriving { weights, edge_weights, log_prob, lse, .. } = grads;
+    Arrivals { weights, edge_weights, log_prob, lse }.check(&s, spec)?;
     let offset = spec.position(&s);
     let zeros = |n| vec![T::ZERO; n];
     let (w, own) = match spec.score {
@@ -159,6 +161,12 @@ pub fn backward<'a, T: Real>(
         for j in (0..s.nk).filter(|&j| scores[j] != T::NEG_INFINITY) {
             let keep = keep(spec, &s, b, h, i, j);
             grad_weights[j] = keep * grads.weights.map_or(T::ZERO, |g| g[row * s.nk + j]);
+            if let (Some(grads), Some(edges)) = (grads.edge_weights, spec.mask.edges)
+                && let Ok(at) = edges.of_query(i).binary_search(&(j as u32))
+            {
+                let edge = edges.starts()[i] + at;
+                grad_weights[j] += keep * grads[(b * s.hq + h) * edges.len() + edge];
+            }
             for (d, &x) in v.row(b, hk, j).iter().enumerate() {
                 grad_weights[j] += keep * grad[d] * x;
                 g.v[((b * s.hk + hk) * s.nk + j) * s.dv + d] +=

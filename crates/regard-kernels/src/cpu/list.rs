@@ -421,7 +421,7 @@ fn softmax<T: Real>(p: &Problem<T>, scores: &mut [T]) -> T {
 }
 
 /// Scores become weights, before dropout, and the row's statistics are written. Hard attention
-/// writes its output instead and gives false.
+/// writes its output too, has dropout in the weights, where they are wanted, and gives false.
 ///
 /// # Safety
 /// The row is the calling task's alone.
@@ -474,6 +474,12 @@ unsafe fn normalize<T: Real>(
             unsafe {
                 rows.set_choice(row, chosen, lse);
                 write_choice(p, at, chosen.index, rows);
+            }
+            if rows.edge_weights.is_some() {
+                for (n, weight) in scores.iter_mut().enumerate() {
+                    let is_chosen = key(n) as i64 == chosen.index;
+                    *weight = if is_chosen { keep(p, b, h, i, key(n)) } else { T::ZERO };
+                }
             }
             return false;
         }
@@ -616,6 +622,8 @@ fn graph<T: Real>(p: &Problem<T>, edges: &Edges, rows: &Rows<T>) {
             // SAFETY: the queries of a chunk are its task's alone.
             unsafe { normalize_rows(p, &links, &heads, &queries, [scores, lse], rows) };
             if p.spec.normalizer.is_hard() {
+                // SAFETY: as above.
+                unsafe { put_edges(p, &links, &heads, &queries, scores, rows) };
                 return;
             }
             if let Some(dropout) = p.spec.dropout {
@@ -630,7 +638,10 @@ fn graph<T: Real>(p: &Problem<T>, edges: &Edges, rows: &Rows<T>) {
                 });
             }
             // SAFETY: as above.
-            unsafe { gather(p, &links, &heads, &queries, scores, &rows.out) };
+            unsafe {
+                put_edges(p, &links, &heads, &queries, scores, rows);
+                gather(p, &links, &heads, &queries, scores, &rows.out);
+            }
         });
     });
 }
@@ -667,6 +678,28 @@ unsafe fn normalize_rows<T: Real>(
             // SAFETY: the caller's.
             unsafe { rows.set_lse(p.row(heads.b, heads.h + at, i), lse) };
         }
+    }
+}
+
+/// Writes the weights of some queries' edges, `[heads, pairs]`, where they are wanted.
+///
+/// # Safety
+/// The rows are the calling task's alone.
+unsafe fn put_edges<T: Real>(
+    p: &Problem<T>,
+    links: &Links,
+    heads: &Heads,
+    queries: &Range<usize>,
+    weights: &[T],
+    rows: &Rows<T>,
+) {
+    let Some(to) = &rows.edge_weights else { return };
+    let pairs = links.pairs(queries.clone());
+    for at in 0..heads.n {
+        let from = (heads.b * p.s.hq + heads.h + at) * links.len() + pairs.start;
+        // SAFETY: the caller's.
+        let to = unsafe { to.part(from, pairs.len()) };
+        to.copy_from_slice(&weights[at * pairs.len()..][..pairs.len()]);
     }
 }
 

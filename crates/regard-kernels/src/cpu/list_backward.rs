@@ -27,7 +27,8 @@ use std::ptr::null_mut;
 
 pub(super) fn backward<T: Real>(p: &Problem<T>, pass: Backward<T>) {
     let choice = Choice::of(p.spec.normalizer, &pass);
-    let Backward { grad_out, grad_weights, grad_lse, saved, gradients: g, .. } = pass;
+    let Backward { grad_out, grad_weights, grad_edge_weights, grad_lse, saved, .. } = pass;
+    let g = pass.gradients;
     // Where a key was chosen, its probability is softmax's.
     let rule = Rule::of(p.spec.normalizer).unwrap_or(Rule::Softmax);
     let s = &p.s;
@@ -48,6 +49,7 @@ pub(super) fn backward<T: Real>(p: &Problem<T>, pass: Backward<T>) {
         parts,
         grad_out,
         grad_weights,
+        grad_edge_weights,
         grad_lse,
         lse: saved.lse,
         threshold: saved.threshold,
@@ -76,6 +78,7 @@ struct Pass<'a, T: Real> {
     parts: usize,
     grad_out: View<'a, T>,
     grad_weights: Option<&'a [T]>,
+    grad_edge_weights: Option<&'a [T]>,
     grad_lse: Option<&'a [T]>,
     lse: Option<&'a [T]>,
     threshold: Option<&'a [T]>,
@@ -114,6 +117,7 @@ impl<T: Real> Pass<'_, T> {
         let plain = self.rule == Rule::Softmax && self.choice.is_none() && self.lse.is_some();
         let alone = p.spec.dropout.is_none()
             && self.grad_weights.is_none()
+            && self.grad_edge_weights.is_none()
             && self.grad_lse.is_none()
             && p.spec.bias.is_none()
             && !p.spec.mask.is_more_than_edges();
@@ -274,14 +278,24 @@ impl<T: Real> Pass<'_, T> {
     /// Adds what arrives at the weights themselves.
     fn arriving(&self, heads: &Heads, queries: &Range<usize>, work: &mut Work<T>) {
         let Self { p, links, .. } = self;
-        let Some(grad_weights) = self.grad_weights else { return };
+        if self.grad_weights.is_none() && self.grad_edge_weights.is_none() {
+            return;
+        }
         let scores = &*work.weights;
         each_row(links, heads, queries.clone(), work.grads, |at, i, from, row| {
-            let to = p.row(heads.b, heads.h + at, i) * p.s.nk;
+            let head = heads.b * p.s.hq + heads.h + at;
+            let to = (head * p.s.nq + i) * p.s.nk;
+            let first = head * links.len() + links.pairs(i..i + 1).start;
             for (e, grad) in row.iter_mut().enumerate() {
                 // What is masked has no weight, so nothing can arrive there.
-                if scores[from + e] != T::NEG_INFINITY {
-                    *grad += grad_weights[to + links.key(i, e)];
+                if scores[from + e] == T::NEG_INFINITY {
+                    continue;
+                }
+                if let Some(grads) = self.grad_weights {
+                    *grad += grads[to + links.key(i, e)];
+                }
+                if let Some(grads) = self.grad_edge_weights {
+                    *grad += grads[first + e];
                 }
             }
         });

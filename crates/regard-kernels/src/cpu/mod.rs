@@ -107,10 +107,10 @@ impl Cpu {
         pass: Forward<E>,
     ) -> Result<(), Error> {
         let s = spec.check(&q, &k, &v)?;
-        pass.check(&s, spec.normalizer)?;
+        pass.check(&s, spec)?;
         let stored = [q, k, v];
         let wide = Wide::of(&stored);
-        let Forward { mut out, lse, threshold, index, log_prob, weights } = pass;
+        let Forward { mut out, lse, threshold, index, log_prob, weights, edge_weights } = pass;
         let mut staged = Staged::of(&mut out);
         let views = wide.views(&stored);
         let problem = Problem::new(spec, s, views, E::Compute::kernels(self.isa));
@@ -122,6 +122,7 @@ impl Cpu {
             log_prob: log_prob.map(Shared::new),
             best: None,
             weights: None,
+            edge_weights: edge_weights.map(Shared::new),
         };
         (problem.kernels.forward_pass)(&problem, rows, weights.map(Shared::new));
         staged.narrow(&out);
@@ -141,7 +142,7 @@ impl Cpu {
     ) -> Result<(), Error> {
         let s = spec.check(&q, &k, &v)?;
         pass.check(&s, spec)?;
-        let Backward { grad_out, grad_weights, grad_log_prob, grad_lse, saved, gradients } = pass;
+        let Backward { grad_out, saved, gradients, .. } = pass;
         let inputs = [q, k, v];
         let wide_inputs = Wide::of(&inputs);
         let outputs = [grad_out, saved.out.unwrap_or(grad_out)];
@@ -155,9 +156,10 @@ impl Cpu {
             &problem,
             Backward {
                 grad_out,
-                grad_weights,
-                grad_log_prob,
-                grad_lse,
+                grad_weights: pass.grad_weights,
+                grad_edge_weights: pass.grad_edge_weights,
+                grad_log_prob: pass.grad_log_prob,
+                grad_lse: pass.grad_lse,
                 saved: Saved {
                     out: saved.out.map(|_| out),
                     lse: saved.lse,
@@ -194,6 +196,8 @@ struct Rows<'a, T: Real> {
     best: Option<Shared<'a, T>>,
     /// The weights, where they are written on the way.
     weights: Option<Shared<'a, T>>,
+    /// The weights along the edges of a graph.
+    edge_weights: Option<Shared<'a, T>>,
 }
 
 /// The key that hard attention chose for a row.

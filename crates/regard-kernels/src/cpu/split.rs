@@ -77,6 +77,7 @@ impl<T: Real> SharedParts<'_, T> {
             log_prob: Some(self.log_prob.narrow(split * n, n)),
             best: Some(self.best.narrow(split * n, n)),
             weights: None,
+            edge_weights: None,
         }
     }
 }
