@@ -409,14 +409,13 @@ pub(super) fn finish_row<T: Real>(
     }
 }
 
-/// One row of scores becomes softmax weights; gives its log-sum-exp.
-fn softmax<T: Real>(p: &Problem<T>, scores: &mut [T]) -> T {
+/// One row of scores becomes softmax weights; gives its log-sum-exp where it is asked for.
+fn softmax<T: Real>(p: &Problem<T>, scores: &mut [T], asked: bool) -> T {
     let mut lse = T::ZERO;
     let n = scores.len();
+    let to = if asked { &raw mut lse } else { std::ptr::null_mut() };
     // SAFETY: one row of one head, of n scores.
-    unsafe {
-        (p.kernels.row_softmax)(scores.as_mut_ptr(), 1, 0, 1, Spans::Every(n), &mut lse);
-    }
+    unsafe { (p.kernels.row_softmax)(scores.as_mut_ptr(), 1, 0, 1, Spans::Every(n), to) };
     lse
 }
 
@@ -434,16 +433,15 @@ unsafe fn normalize<T: Real>(
 ) -> bool {
     let row = p.row(b, h, i);
     let normalizer = p.spec.normalizer;
-    let hard = normalizer.is_hard();
     if normalizer == Normalizer::Softmax {
-        let lse = softmax(p, scores);
+        let lse = softmax(p, scores, rows.lse.is_some());
         // SAFETY: the caller's.
-        unsafe { rows.set_lse(row, lse) };
+        unsafe { rows.set_lse(row, || lse) };
         return true;
     }
-    let lse = if hard || rows.lse.is_some() { lse(scores) } else { T::ZERO };
+    let lse = if rows.asks_lse() { lse(scores) } else { T::ZERO };
     // SAFETY: the caller's.
-    unsafe { rows.set_lse(row, lse) };
+    unsafe { rows.set_lse(row, || lse) };
     match normalizer {
         Normalizer::Sparsemax | Normalizer::Entmax15 => {
             let (largest, tau) = threshold(normalizer == Normalizer::Entmax15, scores);
@@ -472,7 +470,7 @@ unsafe fn normalize<T: Real>(
             }
             // SAFETY: the caller's.
             unsafe {
-                rows.set_choice(row, chosen, lse);
+                rows.set_choice(row, chosen, || lse);
                 write_choice(p, at, chosen.index, rows);
             }
             if rows.edge_weights.is_some() {
@@ -673,10 +671,11 @@ unsafe fn normalize_rows<T: Real>(
     let to = if rows.lse.is_some() { lse.as_mut_ptr() } else { std::ptr::null_mut() };
     // SAFETY: scores of all pairs of all heads; a number for each row and head.
     unsafe { (p.kernels.row_softmax)(from, heads.n, pairs.len(), queries.len(), spans, to) };
-    for (at, lse) in lse.chunks_exact(queries.len()).take(heads.n).enumerate() {
-        for (i, &lse) in queries.clone().zip(lse) {
+    if let Some(to) = &rows.lse {
+        for (at, lse) in lse.chunks_exact(queries.len()).take(heads.n).enumerate() {
+            let from = p.row(heads.b, heads.h + at, queries.start);
             // SAFETY: the caller's.
-            unsafe { rows.set_lse(p.row(heads.b, heads.h + at, i), lse) };
+            unsafe { to.part(from, queries.len()) }.copy_from_slice(lse);
         }
     }
 }
@@ -914,7 +913,7 @@ pub(super) fn write_weights<T: Real>(p: &Problem<T>, rule: Rule, weights: &Share
             for (at, scores) in scores.chunks_exact_mut(n.max(1)).enumerate() {
                 let h = heads.h + at;
                 if rule == Rule::Softmax {
-                    softmax(p, scores);
+                    softmax(p, scores, false);
                 } else {
                     scores.iter_mut().for_each(|score| *score = rule.weight(*score, T::ZERO));
                 }

@@ -216,12 +216,19 @@ impl<T: Real> Chosen<T> {
 }
 
 impl<T: Real> Rows<'_, T> {
+    /// Whether anybody asks for the rows' log-sum-exps, or what follows from them.
+    fn asks_lse(&self) -> bool {
+        self.lse.is_some() || self.log_prob.is_some()
+    }
+
+    /// Computes a row's log-sum-exp where it is asked for.
+    ///
     /// # Safety
     /// The row is the calling task's alone.
-    unsafe fn set_lse(&self, row: usize, lse: T) {
+    unsafe fn set_lse(&self, row: usize, lse: impl FnOnce() -> T) {
         if let Some(to) = &self.lse {
             // SAFETY: the caller's.
-            unsafe { to.set(row, lse) };
+            unsafe { to.set(row, lse()) };
         }
     }
 
@@ -238,7 +245,7 @@ impl<T: Real> Rows<'_, T> {
     ///
     /// # Safety
     /// The row is the calling task's alone.
-    unsafe fn set_choice(&self, row: usize, chosen: Chosen<T>, lse: T) {
+    unsafe fn set_choice(&self, row: usize, chosen: Chosen<T>, lse: impl FnOnce() -> T) {
         let Chosen { index, best, score } = chosen;
         // SAFETY: the caller's.
         unsafe {
@@ -246,7 +253,7 @@ impl<T: Real> Rows<'_, T> {
                 to.set(row, index);
             }
             if let Some(to) = &self.log_prob {
-                to.set(row, if index < 0 { T::ZERO } else { score - lse });
+                to.set(row, if index < 0 { T::ZERO } else { score - lse() });
             }
             if let Some(to) = &self.best {
                 to.set(row, best);
@@ -265,9 +272,9 @@ fn forward<T: Real>(p: &Problem<T>, rows: Rows<T>, weights: Option<Shared<T>>) {
         for row in 0..s.rows() {
             // SAFETY: there are no other tasks.
             unsafe {
-                rows.set_lse(row, T::NEG_INFINITY);
+                rows.set_lse(row, || T::NEG_INFINITY);
                 rows.set_threshold(row, T::ZERO);
-                rows.set_choice(row, Chosen::NONE, T::NEG_INFINITY);
+                rows.set_choice(row, Chosen::NONE, || T::NEG_INFINITY);
             }
         }
         return;

@@ -7,7 +7,6 @@ use super::scratch::Large;
 use super::shared::Shared;
 use super::{Chosen, Rows, tasks};
 use crate::Real;
-use crate::spec::Normalizer;
 use std::ops::Range;
 
 /// Runs tasks over all keys, or over `splits` ranges of keys whose results are then merged.
@@ -24,7 +23,7 @@ pub(super) fn forward<T: Real>(
         return;
     }
     let chunk = s.nk.div_ceil(splits).next_multiple_of(4);
-    let mut parts = Parts::<T>::new(p, splits);
+    let mut parts = Parts::new(p, splits, rows);
     let shared = parts.share();
     tasks::each(splits * tasks, &|at| {
         let (split, task) = (at / tasks, at % tasks);
@@ -39,25 +38,27 @@ pub(super) fn forward<T: Real>(
     });
 }
 
-/// What each range of keys gives: rows, one range after the other.
+/// What each range of keys gives: rows, one range after the other. What neither the merging nor the
+/// caller needs is not asked for.
 struct Parts<T> {
     splits: usize,
     rows: usize,
     out: Large<T>,
-    lse: Large<T>,
-    best: Large<T>,
-    log_prob: Large<T>,
-    index: Vec<i64>,
+    lse: Option<Large<T>>,
+    /// Of hard attention.
+    best: Option<Large<T>>,
+    log_prob: Option<Large<T>>,
+    index: Option<Vec<i64>>,
 }
 
 /// [`Parts`], shared by tasks.
 struct SharedParts<'a, T> {
     rows: usize,
     out: Shared<'a, T>,
-    lse: Shared<'a, T>,
-    best: Shared<'a, T>,
-    log_prob: Shared<'a, T>,
-    index: Shared<'a, i64>,
+    lse: Option<Shared<'a, T>>,
+    best: Option<Shared<'a, T>>,
+    log_prob: Option<Shared<'a, T>>,
+    index: Option<Shared<'a, i64>>,
 }
 
 impl<T: Real> SharedParts<'_, T> {
@@ -66,16 +67,23 @@ impl<T: Real> SharedParts<'_, T> {
     /// # Safety
     /// Tasks write to distinct rows of it.
     unsafe fn rows(&self, p: &Problem<T>, split: usize) -> Rows<'_, T> {
+        fn part<'a, T: Copy>(
+            x: &'a Option<Shared<T>>,
+            at: usize,
+            n: usize,
+        ) -> Option<Shared<'a, T>> {
+            x.as_ref().map(|x| x.narrow(at * n, n))
+        }
         let (n, dv) = (self.rows, p.s.dv);
         // SAFETY: the caller's.
         let out = unsafe { self.out.narrow(split * n * dv, n * dv).view(p.s.out()) };
         Rows {
             out,
-            lse: Some(self.lse.narrow(split * n, n)),
+            lse: part(&self.lse, split, n),
             threshold: None,
-            index: Some(self.index.narrow(split * n, n)),
-            log_prob: Some(self.log_prob.narrow(split * n, n)),
-            best: Some(self.best.narrow(split * n, n)),
+            index: part(&self.index, split, n),
+            log_prob: part(&self.log_prob, split, n),
+            best: part(&self.best, split, n),
             weights: None,
             edge_weights: None,
         }
@@ -83,32 +91,41 @@ impl<T: Real> SharedParts<'_, T> {
 }
 
 impl<T: Real> Parts<T> {
-    fn new(p: &Problem<T>, splits: usize) -> Self {
+    fn new(p: &Problem<T>, splits: usize, to: &Rows<T>) -> Self {
         let rows = p.s.rows();
+        let n = splits * rows;
+        let numbers = |wanted: bool| wanted.then(|| Large::new(n));
+        let hard = p.spec.normalizer.is_hard();
+        // Softmax is merged by it, and a log-probability follows from it.
+        let lse = p.spec.normalizer.needs_lse() || to.lse.is_some() || to.log_prob.is_some();
         Self {
             splits,
             rows,
-            out: Large::new(splits * rows * p.s.dv),
-            lse: Large::new(splits * rows),
-            best: Large::new(splits * rows),
-            log_prob: Large::new(splits * rows),
-            index: vec![-1; splits * rows],
+            out: Large::new(n * p.s.dv),
+            lse: numbers(lse),
+            best: numbers(hard),
+            log_prob: numbers(to.log_prob.is_some()),
+            // A row that chose nothing has no log-probability.
+            index: (to.index.is_some() || to.log_prob.is_some()).then(|| vec![-1; n]),
         }
     }
 
     fn share(&mut self) -> SharedParts<'_, T> {
+        fn share<T: Real>(x: &mut Option<Large<T>>) -> Option<Shared<'_, T>> {
+            x.as_mut().map(|x| Shared::new(x))
+        }
         SharedParts {
             rows: self.rows,
             out: Shared::new(&mut self.out),
-            lse: Shared::new(&mut self.lse),
-            best: Shared::new(&mut self.best),
-            log_prob: Shared::new(&mut self.log_prob),
-            index: Shared::new(&mut self.index),
+            lse: share(&mut self.lse),
+            best: share(&mut self.best),
+            log_prob: share(&mut self.log_prob),
+            index: self.index.as_mut().map(|x| Shared::new(x)),
         }
     }
 
     /// Where a row's number lies, range after range.
-    fn places(&self, row: usize) -> impl Iterator<Item = usize> + Clone {
+    fn places(&self, row: usize) -> impl Iterator<Item = usize> + Clone + use<T> {
         (row..).step_by(self.rows).take(self.splits)
     }
 
@@ -117,42 +134,71 @@ impl<T: Real> Parts<T> {
     /// # Safety
     /// The row is the calling task's alone.
     unsafe fn merge(&self, p: &Problem<T>, row: usize, rows: &Rows<T>) {
-        let (dv, places) = (p.s.dv, self.places(row));
-        let largest = places.clone().map(|at| self.lse[at]).fold(T::NEG_INFINITY, T::max);
-        let base = if largest == T::NEG_INFINITY { T::ZERO } else { largest };
-        let total: T = places.clone().map(|at| (self.lse[at] - base).exp()).sum();
-        let lse = if total == T::ZERO { T::NEG_INFINITY } else { base + total.ln() };
         let (b, h, i) = p.s.place(row);
+        let lse = self.lse.as_ref().map(|lse| Shares::of(lse, self.places(row)));
+        let all = lse.as_ref().map_or(T::NEG_INFINITY, Shares::lse);
         // SAFETY: the caller's.
         let to = unsafe {
-            rows.set_lse(row, lse);
-            std::slice::from_raw_parts_mut(rows.out.row(b, h, i), dv)
+            rows.set_lse(row, || all);
+            std::slice::from_raw_parts_mut(rows.out.row(b, h, i), p.s.dv)
         };
-        if p.spec.normalizer.is_hard() {
-            // The first of the best.
-            let mut at = row;
-            for place in places {
-                if self.best[place] > self.best[at] {
-                    at = place;
-                }
-            }
-            to.copy_from_slice(&self.out[at * dv..][..dv]);
-            let score = self.log_prob[at] + self.lse[at];
-            let chosen = Chosen { index: self.index[at], best: self.best[at], score };
+        if let Some(best) = &self.best {
+            let at = self.best_place(best, row);
+            to.copy_from_slice(&self.out[at * to.len()..][..to.len()]);
+            let number = |x: &Option<Large<T>>| x.as_ref().map_or(T::ZERO, |x| x[at]);
+            let chosen = Chosen {
+                index: self.index.as_ref().map_or(0, |index| index[at]),
+                best: best[at],
+                score: number(&self.log_prob) + number(&self.lse),
+            };
             // SAFETY: the caller's.
-            unsafe { rows.set_choice(row, chosen, lse) };
+            unsafe { rows.set_choice(row, chosen, || all) };
             return;
         }
+        // What is no share of a whole is simply added up.
+        let shares = lse.filter(|_| p.spec.normalizer.needs_lse());
         to.fill(T::ZERO);
-        for at in places {
-            let factor = match p.spec.normalizer {
-                Normalizer::Softmax if total == T::ZERO => T::ZERO,
-                Normalizer::Softmax => (self.lse[at] - base).exp() / total,
-                _ => T::ONE,
-            };
-            for (to, &x) in to.iter_mut().zip(&self.out[at * dv..]) {
-                *to += factor * x;
+        for at in self.places(row) {
+            let part = &self.out[at * to.len()..][..to.len()];
+            match &shares {
+                Some(shares) => {
+                    let share = shares.share(at);
+                    to.iter_mut().zip(part).for_each(|(to, &x)| *to += share * x);
+                }
+                None => to.iter_mut().zip(part).for_each(|(to, &x)| *to += x),
             }
         }
+    }
+
+    /// Where the best of a row's choices lies; the first of equals.
+    fn best_place(&self, best: &[T], row: usize) -> usize {
+        let better = |at: usize, other: usize| if best[other] > best[at] { other } else { at };
+        self.places(row).fold(row, better)
+    }
+}
+
+/// The log-sum-exps of one row's ranges, and their sum.
+struct Shares<'a, T> {
+    lse: &'a [T],
+    base: T,
+    total: T,
+}
+
+impl<'a, T: Real> Shares<'a, T> {
+    fn of(lse: &'a [T], places: impl Iterator<Item = usize> + Clone) -> Self {
+        let largest = places.clone().map(|at| lse[at]).fold(T::NEG_INFINITY, T::max);
+        let base = if largest == T::NEG_INFINITY { T::ZERO } else { largest };
+        Self { lse, base, total: places.map(|at| (lse[at] - base).exp()).sum() }
+    }
+
+    /// The log-sum-exp of the whole row.
+    fn lse(&self) -> T {
+        if self.total == T::ZERO { T::NEG_INFINITY } else { self.base + self.total.ln() }
+    }
+
+    /// A range's share of the row.
+    fn share(&self, at: usize) -> T {
+        let empty = self.total == T::ZERO;
+        if empty { T::ZERO } else { (self.lse[at] - self.base).exp() / self.total }
     }
 }

@@ -169,7 +169,7 @@ fn online<T: Real>(p: &Problem<T>, block: &Block, keys: Range<usize>, rows: &Row
             let sum = total[i];
             let row = p.row(block.b, block.h, block.i0 + i);
             // SAFETY: the rows of a block are its task's alone.
-            unsafe { rows.set_lse(row, lse(largest[i], sum)) };
+            unsafe { rows.set_lse(row, || lse(largest[i], sum)) };
             factor[i] = match (softmax, sum == T::ZERO) {
                 (true, true) => T::ZERO,
                 (true, false) => T::ONE / sum,
@@ -261,7 +261,7 @@ fn write_lse<T: Real>(
         (p.kernels.softmax_step)(scores.as_mut_ptr(), n, block.width, state.as_mut_ptr());
         for i in 0..block.n {
             let row = p.row(block.b, block.h, block.i0 + i);
-            rows.set_lse(row, lse(state[i], state[BLOCK + i]));
+            rows.set_lse(row, || lse(state[i], state[BLOCK + i]));
         }
     }
 }
@@ -303,15 +303,17 @@ fn by_choice<T: Real>(p: &Problem<T>, block: &Block, keys: Range<usize>, rows: &
                     }
                 }
             }
-            // SAFETY: the tile holds its rows of BLOCK, state three.
-            unsafe {
-                let state = state.as_mut_ptr();
-                (p.kernels.softmax_step)(tile.as_mut_ptr(), keys.len(), width, state);
+            if rows.asks_lse() {
+                // SAFETY: the tile holds its rows of BLOCK, state three.
+                unsafe {
+                    let state = state.as_mut_ptr();
+                    (p.kernels.softmax_step)(tile.as_mut_ptr(), keys.len(), width, state);
+                }
             }
         }
         for i in 0..n {
             let row = p.row(b, h, i0 + i);
-            let lse = lse(state[i], state[BLOCK + i]);
+            let lse = || lse(state[i], state[BLOCK + i]);
             // SAFETY: the rows of a block are its task's alone.
             unsafe {
                 rows.set_lse(row, lse);
