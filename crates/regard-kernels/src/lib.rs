@@ -36,7 +36,7 @@ pub mod spec;
 pub mod step;
 mod view;
 
-pub use cpu::{Cpu, Isa};
+pub use cpu::{Cpu, Isa, pooled_bytes, release_memory};
 pub use element::{Element, Real};
 pub use error::Error;
 pub use pages::large_pages;

@@ -41,6 +41,7 @@ pub use kernels::Kernels;
 pub(crate) use kernels::{kernels_f32, kernels_f64};
 #[doc(hidden)]
 pub use plan::Phase;
+pub use scratch::{pooled_bytes, release_memory};
 
 use crate::error::Error;
 use crate::spec::{Backward, Forward, Gradients, Saved, Shape, Spec};
