@@ -454,20 +454,7 @@ unsafe fn normalize<T: Real>(
             }
         }
         Normalizer::Argmax | Normalizer::Sample { .. } => {
-            let draw = match normalizer {
-                Normalizer::Sample { seed } => {
-                    Some(Draw::new(seed, Stream::Sample, b * p.s.hq + h))
-                }
-                _ => None,
-            };
-            let mut chosen = Chosen::<T>::NONE;
-            for (n, &score) in scores.iter().enumerate() {
-                let j = key(n);
-                let noisy = score + draw.map_or(T::ZERO, |draw| gumbel(draw.word(i, j)));
-                if noisy > chosen.best {
-                    chosen = Chosen { index: j as i64, best: noisy, score };
-                }
-            }
+            let chosen = choose(p, at, scores, &key);
             // SAFETY: the caller's.
             unsafe {
                 rows.set_choice(row, chosen, || lse);
@@ -487,6 +474,28 @@ unsafe fn normalize<T: Real>(
         }
     }
     true
+}
+
+/// The key of a row with the largest score, or the largest with Gumbel noise.
+fn choose<T: Real>(
+    p: &Problem<T>,
+    (b, h, i): (usize, usize, usize),
+    scores: &[T],
+    key: impl Fn(usize) -> usize,
+) -> Chosen<T> {
+    let draw = match p.spec.normalizer {
+        Normalizer::Sample { seed } => Some(Draw::new(seed, Stream::Sample, b * p.s.hq + h)),
+        _ => None,
+    };
+    let mut chosen = Chosen::<T>::NONE;
+    for (n, &score) in scores.iter().enumerate() {
+        let j = key(n);
+        let noisy = score + draw.map_or(T::ZERO, |draw| gumbel(draw.word(i, j)));
+        if noisy > chosen.best {
+            chosen = Chosen { index: j as i64, best: noisy, score };
+        }
+    }
+    chosen
 }
 
 fn lse<T: Real>(scores: &[T]) -> T {

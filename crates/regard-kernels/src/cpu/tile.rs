@@ -138,27 +138,16 @@ fn online<T: Real>(p: &Problem<T>, block: &Block, keys: Range<usize>, rows: &Row
                 continue;
             }
             let (n, width) = (keys.len(), block.width);
-            // SAFETY: tile, spare and out hold n, n and dv rows of BLOCK, state three.
-            unsafe {
-                if softmax {
+            if softmax {
+                // SAFETY: tile and out hold n and dv rows of BLOCK, state three.
+                unsafe {
                     if (p.kernels.softmax_step)(tile.as_mut_ptr(), n, width, state.as_mut_ptr()) {
                         let factor = state[2 * BLOCK..].as_ptr();
                         (p.kernels.scale_columns)(out.as_mut_ptr(), s.dv, width, factor);
                     }
-                } else {
-                    if !spare.is_empty() {
-                        spare.copy_from_slice(tile);
-                        let state = state.as_mut_ptr();
-                        (p.kernels.softmax_step)(spare.as_mut_ptr(), n, width, state);
-                    }
-                    let rule = if p.spec.normalizer == Normalizer::Sigmoid {
-                        Rule::Sigmoid
-                    } else {
-                        Rule::Plain
-                    };
-                    let unused = state[2 * BLOCK..].as_ptr();
-                    (p.kernels.weights)(rule, tile.as_mut_ptr(), n, width, unused);
                 }
+            } else {
+                weigh_alone(p, block, n, [&mut *tile, &mut *spare, &mut *state]);
             }
             drop_tile(p, block, &keys, tile, words);
             add_values(p, block, &keys, tile, out);
@@ -178,6 +167,28 @@ fn online<T: Real>(p: &Problem<T>, block: &Block, keys: Range<usize>, rows: &Row
         }
         write_out(p, block, out, factor, rows);
     });
+}
+
+/// A tile of n keys' scores becomes weights, each score by itself; where there is a `spare` tile,
+/// the state of the log-sum-exp takes them in.
+fn weigh_alone<T: Real>(
+    p: &Problem<T>,
+    block: &Block,
+    n: usize,
+    [tile, spare, state]: [&mut [T]; 3],
+) {
+    let sigmoid = p.spec.normalizer == Normalizer::Sigmoid;
+    let rule = if sigmoid { Rule::Sigmoid } else { Rule::Plain };
+    // SAFETY: tile and spare hold n rows of BLOCK, state three.
+    unsafe {
+        if !spare.is_empty() {
+            spare.copy_from_slice(tile);
+            let state = state.as_mut_ptr();
+            (p.kernels.softmax_step)(spare.as_mut_ptr(), n, block.width, state);
+        }
+        let unused = state[2 * BLOCK..].as_ptr();
+        (p.kernels.weights)(rule, tile.as_mut_ptr(), n, block.width, unused);
+    }
 }
 
 /// log of a sum of exponentials relative to the largest.
