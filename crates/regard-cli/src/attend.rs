@@ -246,6 +246,7 @@ where
         index: index.as_deref_mut(),
         log_prob: log_prob.as_deref_mut(),
         weights: weights.as_deref_mut(),
+        edge_weights: None,
     };
     cpu.forward(&spec, q, k, v, pass)?;
 
@@ -265,7 +266,9 @@ where
         let pass = Backward {
             grad_out: view(grad_out)?,
             grad_weights: None,
+            grad_edge_weights: None,
             grad_log_prob: None,
+            grad_lse: None,
             saved: Saved {
                 out: Some(View::new(&out, s.out())?),
                 lse: lse.as_deref(),

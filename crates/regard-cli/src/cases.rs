@@ -276,7 +276,9 @@ impl<E: Element> Work for Dense<E> {
         let pass = Backward {
             grad_out: View::new(&backward.grad_out, queries)?,
             grad_weights: None,
+            grad_edge_weights: None,
             grad_log_prob: None,
+            grad_lse: None,
             saved: Saved {
                 out: Some(View::new(&self.out, queries)?),
                 lse: Some(&self.lse),
@@ -434,7 +436,9 @@ impl Work for Graph {
         let pass = Backward {
             grad_out: Self::view(&backward.grad_out)?,
             grad_weights: None,
+            grad_edge_weights: None,
             grad_log_prob: None,
+            grad_lse: None,
             saved: Saved {
                 out: Some(Self::view(&self.out)?),
                 lse: Some(&self.lse),

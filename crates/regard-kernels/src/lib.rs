@@ -38,7 +38,7 @@ pub mod step;
 mod view;
 
 pub use activation::Activation;
-pub use cpu::{Cpu, Isa};
+pub use cpu::{Cpu, Isa, pooled_bytes, release_memory};
 pub use element::{Element, Real};
 pub use error::Error;
 pub use pages::large_pages;

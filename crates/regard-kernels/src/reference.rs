@@ -6,7 +6,7 @@
 
 use crate::error::Error;
 use crate::random::{Draw, Stream, uniform};
-use crate::spec::{Normalizer, Score, Shape, Spec, arriving, w_of_head};
+use crate::spec::{Arrivals, Normalizer, Score, Shape, Spec, w_of_head};
 use crate::{Real, View};
 
 /// Everything forward can give. Rows are `[B, Hq, Nq]`.
@@ -33,14 +33,18 @@ pub struct Arriving<'a, T> {
     pub out: View<'a, T>,
     /// `[B, Hq, Nq, Nk]`: at the weights, dropout included.
     pub weights: Option<&'a [T]>,
+    /// `[B, Hq, E]`: at the weights along the mask's edges, dropout included.
+    pub edge_weights: Option<&'a [T]>,
     /// Rows: at the log-probability of the chosen key of hard attention.
     pub log_prob: Option<&'a [T]>,
+    /// Rows: at the log-sum-exp of softmax, and of hard attention.
+    pub lse: Option<&'a [T]>,
 }
 
 impl<'a, T> From<View<'a, T>> for Arriving<'a, T> {
     /// At the output alone.
     fn from(out: View<'a, T>) -> Self {
-        Self { out, weights: None, log_prob: None }
+        Self { out, weights: None, edge_weights: None, log_prob: None, lse: None }
     }
 }
 
@@ -116,8 +120,8 @@ pub fn forward<T: Real>(
     Ok(output)
 }
 
-/// The gradients of Σ arriving · (output, weights, log-probabilities); a view arrives at the
-/// output alone. Hard choices send the log-probability's to the scores and no other.
+/// The gradients of Σ arriving · (output, weights, log-probabilities, log-sum-exps); a view arrives
+/// at the output alone. Hard choices send the log-probability's to the scores and no other.
 pub fn backward<'a, T: Real>(
     spec: &Spec<T>,
     q: View<T>,
@@ -127,7 +131,8 @@ pub fn backward<'a, T: Real>(
 ) -> Result<Gradients<T>, Error> {
     let s = spec.check(&q, &k, &v)?;
     let grads = grads.into();
-    arriving(grads.weights, grads.log_prob, &s, spec.normalizer)?;
+    let Arriving { weights, edge_weights, log_prob, lse, .. } = grads;
+    Arrivals { weights, edge_weights, log_prob, lse }.check(&s, spec)?;
     let offset = spec.position(&s);
     let zeros = |n| vec![T::ZERO; n];
     let (w, own) = match spec.score {
@@ -156,6 +161,12 @@ pub fn backward<'a, T: Real>(
         for j in (0..s.nk).filter(|&j| scores[j] != T::NEG_INFINITY) {
             let keep = keep(spec, &s, b, h, i, j);
             grad_weights[j] = keep * grads.weights.map_or(T::ZERO, |g| g[row * s.nk + j]);
+            if let (Some(grads), Some(edges)) = (grads.edge_weights, spec.mask.edges)
+                && let Ok(at) = edges.of_query(i).binary_search(&(j as u32))
+            {
+                let edge = edges.starts()[i] + at;
+                grad_weights[j] += keep * grads[(b * s.hq + h) * edges.len() + edge];
+            }
             for (d, &x) in v.row(b, hk, j).iter().enumerate() {
                 grad_weights[j] += keep * grad[d] * x;
                 g.v[((b * s.hk + hk) * s.nk + j) * s.dv + d] +=
@@ -165,13 +176,17 @@ pub fn backward<'a, T: Real>(
 
         let mut grad_scores =
             normalize_backward(spec.normalizer, &scores, &normalized.weights, &grad_weights);
+        let soft = normalize(Normalizer::Softmax, &scores, b * s.hq + h, i).weights;
         if let (Some(grads), Some(chosen)) = (grads.log_prob, normalized.index) {
             // log p_z = s_z − log Σ_j exp(s_j)
-            let soft = normalize(Normalizer::Softmax, &scores, b * s.hq + h, i).weights;
             for (j, grad) in grad_scores.iter_mut().enumerate() {
                 let here = if j == chosen { T::ONE } else { T::ZERO };
                 *grad += grads[row] * (here - soft[j]);
             }
+        }
+        if let Some(grads) = grads.lse.filter(|_| normalized.lse != T::NEG_INFINITY) {
+            // ∂ log Σ_j exp(s_j) / ∂ s_j = softmax_j
+            grad_scores.iter_mut().zip(&soft).for_each(|(grad, &p)| *grad += grads[row] * p);
         }
         for j in (0..s.nk).filter(|&j| scores[j] != T::NEG_INFINITY) {
             let grad = grad_scores[j];

@@ -30,6 +30,11 @@ fn contiguous(len: usize, shape: [usize; 4]) -> Result<[usize; 3], Error> {
     Ok(row_strides(shape))
 }
 
+/// Whether so many elements are exactly those of a shape.
+fn holds(len: usize, shape: [usize; 4]) -> bool {
+    shape.iter().try_fold(1usize, |n, &d| n.checked_mul(d)) == Some(len)
+}
+
 fn row_strides(shape: [usize; 4]) -> [usize; 3] {
     // A shape with a 0 may be as large as it likes elsewhere; its strides are never used.
     let row = shape[2].wrapping_mul(shape[3]);
@@ -72,7 +77,7 @@ impl<'a, T> View<'a, T> {
 
     /// Contiguous rows made for this shape.
     pub(crate) fn of_rows(data: &'a [T], shape: [usize; 4]) -> Self {
-        debug_assert_eq!(data.len(), shape.iter().product::<usize>());
+        assert!(holds(data.len(), shape), "{} numbers are no {shape:?}", data.len());
         Self { data, shape, strides: row_strides(shape) }
     }
 
@@ -96,8 +101,9 @@ pub struct ViewMut<'a, T> {
 
 // SAFETY: a `ViewMut` is a `&mut [T]` with a shape; threads write through it to distinct rows only.
 unsafe impl<T: Send> Send for ViewMut<'_, T> {}
-// SAFETY: as above: `&ViewMut` gives access to no element but through `row`, which is unsafe.
-unsafe impl<T: Sync> Sync for ViewMut<'_, T> {}
+// SAFETY: as above: `&ViewMut` gives access to no element but through `row`, which is unsafe, and by
+// which a thread may write what another reads later: hence `Send`.
+unsafe impl<T: Send + Sync> Sync for ViewMut<'_, T> {}
 
 impl<'a, T> ViewMut<'a, T> {
     /// The whole slice, contiguous; refuses a slice of another length.
@@ -131,7 +137,7 @@ impl<'a, T> ViewMut<'a, T> {
 
     /// Contiguous rows made for this shape.
     pub(crate) fn of_rows(data: &'a mut [T], shape: [usize; 4]) -> Self {
-        debug_assert_eq!(data.len(), shape.iter().product::<usize>());
+        assert!(holds(data.len(), shape), "{} numbers are no {shape:?}", data.len());
         // SAFETY: the slice holds the shape.
         unsafe { Self::from_raw(data.as_mut_ptr(), shape) }
     }
@@ -139,7 +145,8 @@ impl<'a, T> ViewMut<'a, T> {
     /// Contiguous rows from a pointer on.
     ///
     /// # Safety
-    /// The memory holds the shape for as long as the view lives.
+    /// The memory holds the shape for as long as the view lives, and nobody else uses it meanwhile
+    /// but tasks that write to other rows.
     pub(crate) unsafe fn from_raw(data: *mut T, shape: [usize; 4]) -> Self {
         Self { data, shape, strides: row_strides(shape), slice: PhantomData }
     }

@@ -62,7 +62,9 @@ fn peak(spec: &Spec<f32>, n: usize, d: usize, w: usize) -> usize {
     let pass = Backward {
         grad_out: view,
         grad_weights: None,
+        grad_edge_weights: None,
         grad_log_prob: hard.then_some(&x[..n]),
+        grad_lse: None,
         saved: Saved {
             out: Some(View::new(&out, shape).unwrap()),
             lse: Some(&rows),

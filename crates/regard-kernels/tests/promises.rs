@@ -559,7 +559,7 @@ fn gradients_that_cannot_arrive_are_refused() {
             ..Backward::new(q, saved, Gradients::default())
         };
         let spec = Spec { normalizer, ..Spec::scaled_dot(4) };
-        let arriving = reference::Arriving { out: q, weights, log_prob };
+        let arriving = reference::Arriving { weights, log_prob, ..q.into() };
         let by_kernels = Cpu::best().backward(&spec, q, k, k, pass).unwrap_err().to_string();
         let by_reference = reference::backward(&spec, q, k, k, arriving).err();
         // The reference needs nothing saved.

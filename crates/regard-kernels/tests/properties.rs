@@ -66,6 +66,8 @@ prop_compose! {
             b, hq: hk * group, hk, nq, nk, d, dv, score: SCORES[score], mask, bias, normalizer,
             dropout, offset, arriving: flags[2], w_per_head: flags[0], spread: 1.0,
             strided: flags[1], seed,
+            arriving_edges: seed % 2 == 0 && mask.edges,
+            arriving_lse: seed % 3 == 0 && (normalizer.is_hard() || normalizer == Normalizer::Softmax),
         }
     }
 }
@@ -107,6 +109,7 @@ fn the_parameters_of_ones_own_score_keep_the_rule_over_many_pairs() {
         spread: 1.0,
         strided: false,
         seed: 13073422567199680982,
+        ..Case::default()
     });
 }
 

@@ -2,26 +2,37 @@
 //! were chosen.
 
 use super::problem::Problem;
-use super::tasks;
 use super::tile::keep;
+use super::{plan, tasks};
+use crate::spec::{Backward, Normalizer};
 use crate::{Real, View, ViewMut};
 
-/// Tasks the keys are cut into, about, where there are enough of them.
-const TASKS: usize = 16;
-/// Keys worth a task of their own.
-const CHUNK: usize = 256;
-
-/// The chosen keys, and the gradients of their log-probabilities; both are rows.
+/// The chosen keys, and the gradients of their log-probabilities and of the log-sum-exps; all are
+/// rows.
 #[derive(Clone, Copy)]
 pub(super) struct Choice<'a, T> {
     pub(super) index: &'a [i64],
-    pub(super) grad: &'a [T],
+    log_prob: Option<&'a [T]>,
+    lse: Option<&'a [T]>,
 }
 
-impl<T: Real> Choice<'_, T> {
-    /// A row's gradient; none for an empty row, which chose nothing.
-    pub(super) fn grad(&self, row: usize) -> T {
-        if self.index[row] < 0 { T::ZERO } else { self.grad[row] }
+impl<'a, T: Real> Choice<'a, T> {
+    /// Where hard attention has a gradient to send to its scores.
+    pub(super) fn of(normalizer: Normalizer, pass: &Backward<'a, T>) -> Option<Self> {
+        let (log_prob, lse) = (pass.grad_log_prob, pass.grad_lse);
+        let index = pass.saved.index.filter(|_| normalizer.is_hard())?;
+        (log_prob.is_some() || lse.is_some()).then_some(Self { index, log_prob, lse })
+    }
+
+    /// What goes to the score of a row's chosen key; nothing in an empty row, which chose none.
+    pub(super) fn of_chosen(&self, row: usize) -> T {
+        self.log_prob.filter(|_| self.index[row] >= 0).map_or(T::ZERO, |grad| grad[row])
+    }
+
+    /// What goes to every score of a row, times its probability.
+    pub(super) fn of_all(&self, row: usize) -> T {
+        let lse = self.lse.filter(|_| self.index[row] >= 0).map_or(T::ZERO, |grad| grad[row]);
+        lse - self.of_chosen(row)
     }
 }
 
@@ -29,8 +40,8 @@ impl<T: Real> Choice<'_, T> {
 pub(super) fn values<T: Real>(p: &Problem<T>, grad_out: &View<T>, index: &[i64], to: &ViewMut<T>) {
     let s = &p.s;
     super::zero(to);
-    let chunks = TASKS.div_ceil(s.b * s.hk).min(s.nk.div_ceil(CHUNK));
-    let chunk = s.nk.div_ceil(chunks);
+    let chunk = plan::value_chunk(s);
+    let chunks = s.nk.div_ceil(chunk);
     tasks::each(s.b * s.hk * chunks, &|task| {
         let (head, cut) = (task / chunks, task % chunks);
         let (b, hk) = (head / s.hk, head % s.hk);

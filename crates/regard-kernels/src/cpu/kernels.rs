@@ -105,7 +105,6 @@ macro_rules! table {
             type T = $t;
             $(
                 #[target_feature(enable = $feature)]
-                #[allow(clippy::too_many_arguments)]
                 unsafe fn $kernel($($argument: $type),*) $(-> $result)? {
                     // SAFETY: this function has the instruction set; the rest is the caller's.
                     unsafe { super::super::$module::$kernel::<$v>($($argument),*) }
@@ -121,7 +120,6 @@ macro_rules! table {
             use super::super::simd::{$v, Simd};
             type T = $t;
             $(
-                #[allow(clippy::too_many_arguments)]
                 unsafe fn $kernel($($argument: $type),*) $(-> $result)? {
                     // SAFETY: no special instructions; the rest is the caller's.
                     unsafe { super::super::$module::$kernel::<$v>($($argument),*) }

@@ -6,21 +6,52 @@
 
 use super::additive::Form;
 use super::noise::PAIRS;
+use super::plan::{self, PARTS, Phase};
 use super::problem::Problem;
 use super::row::{self, List, Pairs, RowGather, RowScore, RowScores, Spans};
 use super::scratch::Large;
 use super::shared::Shared;
 use super::tile::{gumbel, keep, write_choice};
 use super::weights::Rule;
-use super::{Rows, SPLIT_KEYS, SPLIT_TASKS, scratch, split_forward, tasks};
+use super::{Chosen, Rows, scratch, split, tasks};
 use crate::random::{Draw, Stream};
-use crate::spec::{Dropout, Edges, Normalizer, Score};
+use crate::spec::{Dropout, Edges, Normalizer, Score, Shape, Spec};
 use crate::{Real, View, ViewMut};
 use std::ops::Range;
 
 /// Whether a problem goes this way: graphs, and so few queries that lanes would stand empty.
 pub(super) fn serves<T: Real>(p: &Problem<T>) -> bool {
-    p.spec.mask.edges.is_some() || p.s.nq * 2 <= p.kernels.lanes
+    serves_shape(p.spec, &p.s, p.kernels.lanes)
+}
+
+/// As [`serves`], by the shape.
+pub(super) fn serves_shape<T>(spec: &Spec<T>, s: &Shape, lanes: usize) -> bool {
+    spec.mask.edges.is_some() || s.nq * 2 <= lanes
+}
+
+/// The phases by lists: what the passes ask for, under names.
+pub(super) fn phases<T>(spec: &Spec<T>, s: &Shape, bytes: usize) -> Vec<Phase> {
+    let forward = if spec.mask.edges.is_some() {
+        s.b * forward_heads(s, bytes) * s.nq.div_ceil(ROWS)
+    } else {
+        s.b * s.hk * plan::cache_splits(spec.normalizer, s)
+    };
+    let heads = s.b * backward_heads(s, bytes);
+    vec![
+        Phase { name: "forward", parts: forward },
+        Phase { name: "queries", parts: heads * s.nq.div_ceil(ROWS) },
+        Phase { name: "keys", parts: heads * s.nk.div_ceil(ROWS) },
+    ]
+}
+
+/// How many parts the heads are cut into, forward.
+pub(super) fn forward_heads(s: &Shape, bytes: usize) -> usize {
+    Heads::parts(s, s.nk, bytes * s.hk * s.dk.max(s.dv))
+}
+
+/// And backward.
+pub(super) fn backward_heads(s: &Shape, bytes: usize) -> usize {
+    Heads::parts(s, s.nk.max(s.nq), bytes * s.hq * s.dk.max(s.dv))
 }
 
 /// Which keys each query has.
@@ -134,14 +165,14 @@ pub(super) struct Heads {
 
 impl Heads {
     /// How many parts the key heads are cut into: so that there are tasks enough, and so that what
-    /// is read in no order, `width` numbers for each of `rows`, stays in the second-level cache.
-    pub(super) fn parts<T: Real>(p: &Problem<T>, rows: usize, width: usize) -> usize {
+    /// is read in no order, `width` bytes for each of `rows`, stays in the second-level cache.
+    fn parts(s: &Shape, rows: usize, width: usize) -> usize {
         let chunks = rows.div_ceil(ROWS).max(1);
-        let tasks = SPLIT_TASKS.div_ceil((p.s.b * chunks).max(1));
-        let bytes = rows * width * size_of::<T>();
-        let near = if bytes <= p.s.hk * NEAR_BYTES { bytes.div_ceil(NEAR_BYTES) } else { 1 };
-        let want = tasks.max(near).clamp(1, p.s.hk);
-        (want..=p.s.hk).find(|parts| p.s.hk.is_multiple_of(*parts)).unwrap_or(1)
+        let tasks = PARTS.div_ceil((s.b * chunks).max(1));
+        let bytes = rows * width;
+        let near = if bytes <= s.hk * NEAR_BYTES { bytes.div_ceil(NEAR_BYTES) } else { 1 };
+        let want = tasks.max(near).clamp(1, s.hk);
+        (want..=s.hk).find(|parts| s.hk.is_multiple_of(*parts)).unwrap_or(1)
     }
 
     /// Part `n` of all batch items' parts.
@@ -378,20 +409,22 @@ pub(super) fn finish_row<T: Real>(
     }
 }
 
-/// One row of scores becomes softmax weights; gives its log-sum-exp.
-fn softmax<T: Real>(p: &Problem<T>, scores: &mut [T]) -> T {
+/// One row of scores becomes softmax weights; gives its log-sum-exp where it is asked for.
+fn softmax<T: Real>(p: &Problem<T>, scores: &mut [T], asked: bool) -> T {
     let mut lse = T::ZERO;
     let n = scores.len();
+    let to = if asked { &raw mut lse } else { std::ptr::null_mut() };
     // SAFETY: one row of one head, of n scores.
-    unsafe {
-        (p.kernels.row_softmax)(scores.as_mut_ptr(), 1, 0, 1, Spans::Every(n), &mut lse);
-    }
+    unsafe { (p.kernels.row_softmax)(scores.as_mut_ptr(), 1, 0, 1, Spans::Every(n), to) };
     lse
 }
 
 /// Scores become weights, before dropout, and the row's statistics are written. Hard attention
-/// writes its output instead and gives false.
-fn normalize<T: Real>(
+/// writes its output too, has dropout in the weights, where they are wanted, and gives false.
+///
+/// # Safety
+/// The row is the calling task's alone.
+unsafe fn normalize<T: Real>(
     p: &Problem<T>,
     at @ (b, h, i): (usize, usize, usize),
     scores: &mut [T],
@@ -400,40 +433,39 @@ fn normalize<T: Real>(
 ) -> bool {
     let row = p.row(b, h, i);
     let normalizer = p.spec.normalizer;
-    let hard = normalizer.is_hard();
     if normalizer == Normalizer::Softmax {
-        rows.set_lse(row, softmax(p, scores));
+        let lse = softmax(p, scores, rows.lse.is_some());
+        // SAFETY: the caller's.
+        unsafe { rows.set_lse(row, || lse) };
         return true;
     }
-    let lse = if hard || rows.lse.is_some() { lse(scores) } else { T::ZERO };
-    rows.set_lse(row, lse);
+    let lse = if rows.asks_lse() { lse(scores) } else { T::ZERO };
+    // SAFETY: the caller's.
+    unsafe { rows.set_lse(row, || lse) };
     match normalizer {
         Normalizer::Sparsemax | Normalizer::Entmax15 => {
             let (largest, tau) = threshold(normalizer == Normalizer::Entmax15, scores);
             let half = T::of(if normalizer == Normalizer::Entmax15 { 0.5 } else { 1.0 });
-            rows.set_threshold(row, tau + largest * half);
+            // SAFETY: the caller's.
+            unsafe { rows.set_threshold(row, tau + largest * half) };
             for score in scores.iter_mut() {
                 let above = ((*score - largest) * half - tau).max(T::ZERO);
                 *score = if normalizer == Normalizer::Entmax15 { above * above } else { above };
             }
         }
         Normalizer::Argmax | Normalizer::Sample { .. } => {
-            let draw = match normalizer {
-                Normalizer::Sample { seed } => {
-                    Some(Draw::new(seed, Stream::Sample, b * p.s.hq + h))
-                }
-                _ => None,
-            };
-            let (mut best, mut chosen, mut index) = (T::NEG_INFINITY, T::ZERO, -1);
-            for (n, &score) in scores.iter().enumerate() {
-                let j = key(n);
-                let noisy = score + draw.map_or(T::ZERO, |draw| gumbel(draw.word(i, j)));
-                if noisy > best {
-                    (best, chosen, index) = (noisy, score, j as i64);
+            let chosen = choose(p, at, scores, &key);
+            // SAFETY: the caller's.
+            unsafe {
+                rows.set_choice(row, chosen, || lse);
+                write_choice(p, at, chosen.index, rows);
+            }
+            if rows.edge_weights.is_some() {
+                for (n, weight) in scores.iter_mut().enumerate() {
+                    let is_chosen = key(n) as i64 == chosen.index;
+                    *weight = if is_chosen { keep(p, b, h, i, key(n)) } else { T::ZERO };
                 }
             }
-            rows.set_choice(row, index, best, chosen, lse);
-            write_choice(p, at, index, rows);
             return false;
         }
         Normalizer::Softmax | Normalizer::Sigmoid | Normalizer::None => {
@@ -442,6 +474,28 @@ fn normalize<T: Real>(
         }
     }
     true
+}
+
+/// The key of a row with the largest score, or the largest with Gumbel noise.
+fn choose<T: Real>(
+    p: &Problem<T>,
+    (b, h, i): (usize, usize, usize),
+    scores: &[T],
+    key: impl Fn(usize) -> usize,
+) -> Chosen<T> {
+    let draw = match p.spec.normalizer {
+        Normalizer::Sample { seed } => Some(Draw::new(seed, Stream::Sample, b * p.s.hq + h)),
+        _ => None,
+    };
+    let mut chosen = Chosen::<T>::NONE;
+    for (n, &score) in scores.iter().enumerate() {
+        let j = key(n);
+        let noisy = score + draw.map_or(T::ZERO, |draw| gumbel(draw.word(i, j)));
+        if noisy > chosen.best {
+            chosen = Chosen { index: j as i64, best: noisy, score };
+        }
+    }
+    chosen
 }
 
 fn lse<T: Real>(scores: &[T]) -> T {
@@ -486,7 +540,7 @@ pub(super) fn each_row<T>(
     heads: &Heads,
     queries: Range<usize>,
     array: &mut [T],
-    f: impl Fn(usize, usize, usize, &mut [T]),
+    mut f: impl FnMut(usize, usize, usize, &mut [T]),
 ) {
     let pairs = links.pairs(queries.clone());
     for at in 0..heads.n {
@@ -528,7 +582,10 @@ pub(super) fn factors<T: Real>(
 }
 
 /// Writes a row of weights where they are wanted.
-fn put_row<T: Real>(
+///
+/// # Safety
+/// The row is the calling task's alone.
+unsafe fn put_row<T: Real>(
     p: &Problem<T>,
     (b, h, i): (usize, usize, usize),
     weights: &[T],
@@ -536,8 +593,10 @@ fn put_row<T: Real>(
     rows: &Rows<T>,
 ) {
     if let Some(to) = &rows.weights {
+        // SAFETY: the caller's.
+        let to = unsafe { to.part(p.row(b, h, i) * p.s.nk, p.s.nk) };
         for (n, &weight) in weights.iter().enumerate() {
-            to.set(p.row(b, h, i) * p.s.nk + key(n), weight);
+            to[key(n)] = weight;
         }
     }
 }
@@ -556,38 +615,22 @@ fn graph<T: Real>(p: &Problem<T>, edges: &Edges, rows: &Rows<T>) {
     let s = &p.s;
     let links = Links::Graph(edges);
     let chunks = s.nq.div_ceil(ROWS);
-    let parts = Heads::parts(p, s.nk, s.hk * s.dk.max(s.dv));
+    let parts = forward_heads(s, size_of::<T>());
     let near = Near::of(p, parts);
     let p = &near.problem(p);
     tasks::each(s.b * parts * chunks, &|task| {
         let heads = Heads::new(p, parts, task / chunks);
-        let (b, chunk) = (heads.b, task % chunks);
+        let chunk = task % chunks;
         let queries = chunk * ROWS..((chunk + 1) * ROWS).min(s.nq);
-        let pairs = links.pairs(queries.clone());
-        let n = pairs.len();
-        let (spans, keys) = links.by_query(queries.start);
-        let drawn = if p.spec.dropout.is_some() { heads.n * n } else { 0 };
-        scratch::with([heads.n * n, heads.n * ROWS, drawn], |[scores, lse, drawn]| {
+        let n = heads.n * links.pairs(queries.clone()).len();
+        let drawn = if p.spec.dropout.is_some() { n } else { 0 };
+        scratch::with([n, heads.n * ROWS, drawn], |[scores, lse, drawn]| {
             score_rows(p, &links, &heads, queries.clone(), scores, None);
-            let softmax = p.spec.normalizer == Normalizer::Softmax;
-            if softmax {
-                let from = scores.as_mut_ptr().wrapping_sub(pairs.start);
-                let lse = if rows.lse.is_some() { lse.as_mut_ptr() } else { std::ptr::null_mut() };
-                // SAFETY: scores of all pairs of all heads; a number for each row and head.
-                unsafe { (p.kernels.row_softmax)(from, heads.n, n, queries.len(), spans, lse) };
-            }
-            if softmax {
-                for (at, lse) in lse.chunks_exact(queries.len()).take(heads.n).enumerate() {
-                    for (i, &lse) in queries.clone().zip(lse) {
-                        rows.set_lse(p.row(b, heads.h + at, i), lse);
-                    }
-                }
-            } else {
-                each_row(&links, &heads, queries.clone(), scores, |at, i, _, row| {
-                    normalize(p, (b, heads.h + at, i), row, |n| links.key(i, n), rows);
-                });
-            }
+            // SAFETY: the queries of a chunk are its task's alone.
+            unsafe { normalize_rows(p, &links, &heads, &queries, [scores, lse], rows) };
             if p.spec.normalizer.is_hard() {
+                // SAFETY: as above.
+                unsafe { put_edges(p, &links, &heads, &queries, scores, rows) };
                 return;
             }
             if let Some(dropout) = p.spec.dropout {
@@ -596,156 +639,280 @@ fn graph<T: Real>(p: &Problem<T>, edges: &Edges, rows: &Rows<T>) {
             }
             if rows.weights.is_some() {
                 each_row(&links, &heads, queries.clone(), scores, |at, i, _, row| {
-                    put_row(p, (b, heads.h + at, i), row, |n| links.key(i, n), rows);
+                    let place = (heads.b, heads.h + at, i);
+                    // SAFETY: as above.
+                    unsafe { put_row(p, place, row, |n| links.key(i, n), rows) };
                 });
             }
-            // SAFETY: these rows are this task's alone; edges were checked against the shape.
+            // SAFETY: as above.
             unsafe {
-                (p.kernels.row_gather)(RowGather {
-                    heads: heads.n,
-                    group: s.group(),
-                    rows: queries.len(),
-                    spans,
-                    keys,
-                    weights: scores.as_ptr().wrapping_sub(pairs.start),
-                    weights_head: n,
-                    v: heads.keys(p, &p.v, 0),
-                    d: s.dv,
-                    scale: T::ONE,
-                    to: heads.results(&rows.out, queries.start),
-                });
+                put_edges(p, &links, &heads, &queries, scores, rows);
+                gather(p, &links, &heads, &queries, scores, &rows.out);
             }
         });
     });
 }
 
+/// Scores of some queries, `[heads, pairs]`, become weights, before dropout, and the rows'
+/// statistics are written; `lse` has room for `[heads, queries]`.
+///
+/// # Safety
+/// The rows are the calling task's alone.
+unsafe fn normalize_rows<T: Real>(
+    p: &Problem<T>,
+    links: &Links,
+    heads: &Heads,
+    queries: &Range<usize>,
+    [scores, lse]: [&mut [T]; 2],
+    rows: &Rows<T>,
+) {
+    if p.spec.normalizer != Normalizer::Softmax {
+        each_row(links, heads, queries.clone(), scores, |at, i, _, row| {
+            let place = (heads.b, heads.h + at, i);
+            // SAFETY: the caller's.
+            unsafe { normalize(p, place, row, |n| links.key(i, n), rows) };
+        });
+        return;
+    }
+    let pairs = links.pairs(queries.clone());
+    let (spans, _) = links.by_query(queries.start);
+    let from = scores.as_mut_ptr().wrapping_sub(links.first(queries.start));
+    let to = if rows.lse.is_some() { lse.as_mut_ptr() } else { std::ptr::null_mut() };
+    // SAFETY: scores of all pairs of all heads; a number for each row and head.
+    unsafe { (p.kernels.row_softmax)(from, heads.n, pairs.len(), queries.len(), spans, to) };
+    if let Some(to) = &rows.lse {
+        for (at, lse) in lse.chunks_exact(queries.len()).take(heads.n).enumerate() {
+            let from = p.row(heads.b, heads.h + at, queries.start);
+            // SAFETY: the caller's.
+            unsafe { to.part(from, queries.len()) }.copy_from_slice(lse);
+        }
+    }
+}
+
+/// Writes the weights of some queries' edges, `[heads, pairs]`, where they are wanted.
+///
+/// # Safety
+/// The rows are the calling task's alone.
+unsafe fn put_edges<T: Real>(
+    p: &Problem<T>,
+    links: &Links,
+    heads: &Heads,
+    queries: &Range<usize>,
+    weights: &[T],
+    rows: &Rows<T>,
+) {
+    let Some(to) = &rows.edge_weights else { return };
+    let pairs = links.pairs(queries.clone());
+    for at in 0..heads.n {
+        let from = (heads.b * p.s.hq + heads.h + at) * links.len() + pairs.start;
+        // SAFETY: the caller's.
+        let to = unsafe { to.part(from, pairs.len()) };
+        to.copy_from_slice(&weights[at * pairs.len()..][..pairs.len()]);
+    }
+}
+
+/// The output of some queries: their weights, `[heads, pairs]`, times the values.
+///
+/// # Safety
+/// The rows are the calling task's alone.
+unsafe fn gather<T: Real>(
+    p: &Problem<T>,
+    links: &Links,
+    heads: &Heads,
+    queries: &Range<usize>,
+    weights: &[T],
+    to: &ViewMut<T>,
+) {
+    let n = links.pairs(queries.clone()).len();
+    assert!(weights.len() >= heads.n * n);
+    let (spans, keys) = links.by_query(queries.start);
+    // SAFETY: the caller's; edges were checked against the shape.
+    unsafe {
+        (p.kernels.row_gather)(RowGather {
+            heads: heads.n,
+            group: p.s.group(),
+            rows: queries.len(),
+            spans,
+            keys,
+            weights: weights.as_ptr().wrapping_sub(links.first(queries.start)),
+            weights_head: n,
+            v: heads.keys(p, &p.v, 0),
+            d: p.s.dv,
+            scale: T::ONE,
+            to: heads.results(to, queries.start),
+        });
+    }
+}
+
 fn few<T: Real>(p: &Problem<T>, rows: &Rows<T>) {
     let s = &p.s;
-    let tasks = s.b * s.hk;
-    let splits = if p.spec.normalizer.has_threshold() {
-        1
-    } else {
-        // Half as many as elsewhere: what is read at memory speed likes long stretches.
-        (SPLIT_TASKS / 2).div_ceil(tasks).min(s.nk / SPLIT_KEYS).max(1)
-    };
-    split_forward(p, rows, splits, tasks, |task, keys, rows| {
+    let splits = plan::cache_splits(p.spec.normalizer, s);
+    split::forward(p, rows, splits, s.b * s.hk, |task, keys, rows| {
         let (b, hk) = (task / s.hk, task % s.hk);
         few_keys(p, b, hk, keys, rows);
     });
 }
 
-/// All queries of the heads that share key head `hk`, against a range of its keys.
+/// All queries of the heads that share a key head, against a range of its keys.
+struct Few<'a, 'p, T: Real> {
+    p: &'a Problem<'p, T>,
+    heads: Heads,
+    keys: Range<usize>,
+    /// Rows: query heads times queries.
+    count: usize,
+}
+
 fn few_keys<T: Real>(p: &Problem<T>, b: usize, hk: usize, keys: Range<usize>, rows: &Rows<T>) {
     let s = &p.s;
-    let (first, count) = (hk * s.group(), s.group() * s.nq);
     // Keys that no query sees by length or position are not even read.
     let seen = p.key_range(b, 0, s.nq);
     let start = keys.start.max(seen.start);
     let keys = start..keys.end.min(seen.end).max(start);
     let n = keys.len();
-    let at = |row: usize| (b, first + row / s.nq, row % s.nq);
-    let heads = Heads { b, h: first, hk, n: s.group() };
+    let heads = Heads { b, h: hk * s.group(), hk, n: s.group() };
+    let few = Few { p, heads, keys, count: s.group() * s.nq };
+    let count = few.count;
     scratch::with([count * s.dq, count * n, count * s.dv], |[queries, scores, out]| {
-        if let (Some(score), true) = (pair_score(p, &heads), n > 0) {
-            for row in 0..count {
-                let (b, h, i) = at(row);
-                queries[row * s.dq..][..s.dq].copy_from_slice(p.q.row(b, h, i));
-            }
-            let mut k = heads.keys(p, &p.k, 0);
-            k.head = 0;
-            let mut run = |score, first: usize, heads: usize| {
-                // SAFETY: `heads` rows of queries from `first` on, n rows of k.
-                unsafe {
-                    (p.kernels.row_scores)(RowScores {
-                        score,
-                        heads,
-                        group: heads,
-                        rows: 1,
-                        spans: Spans::Every(n),
-                        keys: List::From(keys.start),
-                        q: row::Rows { base: queries[first * s.dq..].as_ptr(), head: s.dq, row: 0 },
-                        k,
-                        d: s.dk,
-                        to: scores[first * n..].as_mut_ptr(),
-                        to_head: n,
-                        products: None,
-                    });
-                }
-            };
-            match score {
-                RowScore::Dot(_) => run(score, 0, count),
-                // The queries of a head share its w.
-                RowScore::Additive { form, w, w_head } => {
-                    for h in 0..s.group() {
-                        // SAFETY: w has a row for every head, or one for all.
-                        let w = unsafe { w.add(h * w_head) };
-                        run(RowScore::Additive { form, w, w_head: 0 }, h * s.nq, s.nq);
-                    }
-                }
-            }
-        } else if let Score::Own(own) = p.spec.score {
-            for (row, to) in scores.chunks_exact_mut(n.max(1)).enumerate() {
-                let (b, h, i) = at(row);
-                for (to, j) in to.iter_mut().zip(keys.clone()) {
-                    *to = own.score(p.q.row(b, h, i), p.k.row(b, hk, j));
+        few.scores(queries, scores);
+        // SAFETY: the rows that share a key head are its task's alone.
+        unsafe {
+            if few.normalize(scores, rows) {
+                few.gather(scores, out);
+                for (row, out) in (0..count).zip(out.chunks_exact(s.dv.max(1))) {
+                    let (b, h, i) = few.at(row);
+                    rows.out.row(b, h, i).copy_from_nonoverlapping(out.as_ptr(), s.dv);
                 }
             }
         }
-        let mut soft = true;
-        for row in 0..count {
-            let scores = &mut scores[row * n..][..n];
-            let key = |n: usize| keys.start + n;
-            finish_row(p, at(row), scores, key);
-            soft = normalize(p, at(row), scores, key, rows);
-            if soft {
-                let (b, h, i) = at(row);
-                if let Some(dropout) = p.spec.dropout {
-                    let keep = dropout.of_head::<T>(b * s.hq + h);
-                    for (n, weight) in scores.iter_mut().enumerate() {
-                        *weight *= keep.factor(i, key(n));
-                    }
-                }
-                put_row(p, at(row), scores, key, rows);
-            }
-        }
-        if !soft {
+    });
+}
+
+impl<T: Real> Few<'_, '_, T> {
+    /// Batch item, head and query of a row.
+    fn at(&self, row: usize) -> (usize, usize, usize) {
+        let nq = self.p.s.nq;
+        (self.heads.b, self.heads.h + row / nq, row % nq)
+    }
+
+    /// Scores `[rows, keys]`, neither bias nor mask looked at; `queries` has room for all rows.
+    fn scores(&self, queries: &mut [T], scores: &mut [T]) {
+        let Self { p, ref heads, ref keys, count } = *self;
+        let (s, n) = (&p.s, keys.len());
+        if n == 0 {
             return;
         }
-        out.fill(T::ZERO);
-        if n > 0 {
-            // SAFETY: n rows of v, `count` rows of weights and of output.
+        let Some(score) = pair_score(p, heads) else { return self.own_scores(scores) };
+        for row in 0..count {
+            let (b, h, i) = self.at(row);
+            queries[row * s.dq..][..s.dq].copy_from_slice(p.q.row(b, h, i));
+        }
+        let k = row::Rows { head: 0, ..heads.keys(p, &p.k, 0) };
+        let mut run = |score, first: usize, heads: usize| {
+            // SAFETY: `heads` rows of queries from `first` on, n rows of k.
             unsafe {
-                let mut v = heads.keys(p, &p.v, 0);
-                v.head = 0;
-                (p.kernels.row_gather)(RowGather {
-                    heads: count,
-                    group: count,
+                (p.kernels.row_scores)(RowScores {
+                    score,
+                    heads,
+                    group: heads,
                     rows: 1,
                     spans: Spans::Every(n),
                     keys: List::From(keys.start),
-                    weights: scores.as_ptr(),
-                    weights_head: n,
-                    v,
-                    d: s.dv,
-                    scale: T::ONE,
-                    to: row::RowsMut { base: out.as_mut_ptr(), head: s.dv, row: 0 },
+                    q: row::Rows { base: queries[first * s.dq..].as_ptr(), head: s.dq, row: 0 },
+                    k,
+                    d: s.dk,
+                    to: scores[first * n..].as_mut_ptr(),
+                    to_head: n,
+                    products: None,
                 });
             }
+        };
+        match score {
+            RowScore::Dot(_) => run(score, 0, count),
+            // The queries of a head share its w.
+            RowScore::Additive { form, w, w_head } => {
+                for h in 0..s.group() {
+                    // SAFETY: w has a row for every head, or one for all.
+                    let w = unsafe { w.add(h * w_head) };
+                    run(RowScore::Additive { form, w, w_head: 0 }, h * s.nq, s.nq);
+                }
+            }
         }
-        for row in 0..count {
-            let (b, h, i) = at(row);
-            // SAFETY: this row is this task's alone.
-            let to = unsafe { std::slice::from_raw_parts_mut(rows.out.row(b, h, i), s.dv) };
-            to.copy_from_slice(&out[row * s.dv..][..s.dv]);
+    }
+
+    /// As [`Self::scores`], by a score of one's own.
+    fn own_scores(&self, scores: &mut [T]) {
+        let Score::Own(own) = self.p.spec.score else { return };
+        for (row, to) in scores.chunks_exact_mut(self.keys.len()).enumerate() {
+            let (b, h, i) = self.at(row);
+            for (to, j) in to.iter_mut().zip(self.keys.clone()) {
+                *to = own.score(self.p.q.row(b, h, i), self.p.k.row(b, self.heads.hk, j));
+            }
         }
-    });
+    }
+
+    /// Scores become weights, dropout included. Hard attention writes its output instead and gives
+    /// false.
+    ///
+    /// # Safety
+    /// The rows are the calling task's alone.
+    unsafe fn normalize(&self, scores: &mut [T], rows: &Rows<T>) -> bool {
+        let (p, n) = (self.p, self.keys.len());
+        let key = |n: usize| self.keys.start + n;
+        let mut soft = true;
+        for row in 0..self.count {
+            let scores = &mut scores[row * n..][..n];
+            let at @ (b, h, i) = self.at(row);
+            finish_row(p, at, scores, key);
+            // SAFETY: the caller's.
+            soft = unsafe { normalize(p, at, scores, key, rows) };
+            if !soft {
+                continue;
+            }
+            if let Some(dropout) = p.spec.dropout {
+                let keep = dropout.of_head::<T>(b * p.s.hq + h);
+                for (n, weight) in scores.iter_mut().enumerate() {
+                    *weight *= keep.factor(i, key(n));
+                }
+            }
+            // SAFETY: the caller's.
+            unsafe { put_row(p, at, scores, key, rows) };
+        }
+        soft
+    }
+
+    /// Output `[rows, Dv]` of weights `[rows, keys]`.
+    fn gather(&self, weights: &[T], out: &mut [T]) {
+        let Self { p, ref heads, ref keys, count } = *self;
+        let (s, n) = (&p.s, keys.len());
+        out.fill(T::ZERO);
+        if n == 0 {
+            return;
+        }
+        assert!(weights.len() >= count * n && out.len() >= count * s.dv);
+        // SAFETY: n rows of v, `count` rows of weights and of output.
+        unsafe {
+            (p.kernels.row_gather)(RowGather {
+                heads: count,
+                group: count,
+                rows: 1,
+                spans: Spans::Every(n),
+                keys: List::From(keys.start),
+                weights: weights.as_ptr(),
+                weights_head: n,
+                v: row::Rows { head: 0, ..heads.keys(p, &p.v, 0) },
+                d: s.dv,
+                scale: T::ONE,
+                to: row::RowsMut { base: out.as_mut_ptr(), head: s.dv, row: 0 },
+            });
+        }
+    }
 }
 
 /// Writes all weights, whose places were zero, for the normalizers without a threshold.
 pub(super) fn write_weights<T: Real>(p: &Problem<T>, rule: Rule, weights: &Shared<T>) {
     let s = &p.s;
     let links = Links::of(p);
-    let parts = Heads::parts(p, s.nk, s.hk * s.dk.max(s.dv));
+    let parts = forward_heads(s, size_of::<T>());
     tasks::runs(s.b * parts * s.nq, 4, &|task| {
         let heads = Heads::new(p, parts, task / s.nq);
         let i = task % s.nq;
@@ -755,14 +922,15 @@ pub(super) fn write_weights<T: Real>(p: &Problem<T>, rule: Rule, weights: &Share
             for (at, scores) in scores.chunks_exact_mut(n.max(1)).enumerate() {
                 let h = heads.h + at;
                 if rule == Rule::Softmax {
-                    softmax(p, scores);
+                    softmax(p, scores, false);
                 } else {
                     scores.iter_mut().for_each(|score| *score = rule.weight(*score, T::ZERO));
                 }
-                let row = p.row(heads.b, h, i) * s.nk;
+                // SAFETY: each row is one task's alone.
+                let to = unsafe { weights.part(p.row(heads.b, h, i) * s.nk, s.nk) };
                 for (n, &weight) in scores.iter().enumerate() {
                     let j = links.key(i, n);
-                    weights.set(row + j, weight * keep(p, heads.b, h, i, j));
+                    to[j] = weight * keep(p, heads.b, h, i, j);
                 }
             }
         });

@@ -8,30 +8,32 @@
 use super::additive::Form;
 use super::choice::Choice;
 use super::list::{
-    Heads, Links, Near, ROWS, each_row, factors, near_views, pair_score, same, score_rows,
-    side_by_side,
+    Heads, Links, Near, ROWS, backward_heads, each_row, factors, near_views, pair_score, same,
+    score_rows, side_by_side,
 };
+use super::partial::SlotParts;
+use super::plan::{PARTS, Sharing};
 use super::problem::Problem;
 use super::row::{self, KeyGrads, RowAdditiveGrads, RowGather, RowScore, RowScores, RowsMut};
 use super::row_softmax::RowSoftmaxGrads;
 use super::scratch::{self, Large};
 use super::shared::Shared;
 use super::tasks;
-use super::tile_backward::add_heads;
 use super::weights::Rule;
-use crate::spec::{Backward, Gradients, Score};
+use crate::spec::{Backward, Broadcast, Gradients, OwnScore, Relative, Score};
 use crate::{Real, View};
 use std::ops::Range;
 use std::ptr::null_mut;
 
 pub(super) fn backward<T: Real>(p: &Problem<T>, pass: Backward<T>) {
-    let Backward { grad_out, grad_weights, grad_log_prob, saved, gradients: g } = pass;
-    let choice = saved.index.zip(grad_log_prob).map(|(index, grad)| Choice { index, grad });
+    let choice = Choice::of(p.spec.normalizer, &pass);
+    let Backward { grad_out, grad_weights, grad_edge_weights, grad_lse, saved, .. } = pass;
+    let g = pass.gradients;
     // Where a key was chosen, its probability is softmax's.
     let rule = Rule::of(p.spec.normalizer).unwrap_or(Rule::Softmax);
     let s = &p.s;
     let links = Links::of(p);
-    let parts = Heads::parts(p, s.nk.max(s.nq), s.hq * s.dk.max(s.dv));
+    let parts = backward_heads(s, size_of::<T>());
     let near = Near::of(p, parts);
     let mut near = near.problem(p);
     // The walk along the keys reads the queries' rows in no order.
@@ -47,6 +49,8 @@ pub(super) fn backward<T: Real>(p: &Problem<T>, pass: Backward<T>) {
         parts,
         grad_out,
         grad_weights,
+        grad_edge_weights,
+        grad_lse,
         lse: saved.lse,
         threshold: saved.threshold,
         recompute: false,
@@ -56,15 +60,12 @@ pub(super) fn backward<T: Real>(p: &Problem<T>, pass: Backward<T>) {
     // those are computed again, `[B, Hq, Nq, 2]`: each row's log-sum-exp and mean gradient.
     let rows = if pass.recompute { s.nq } else { links.len() };
     let mut numbers = Large::new(2 * s.b * s.hq * rows);
-    let parameters = pass.over_queries(&g, &mut numbers);
+    let mut parameters = pass.over_queries(&g, &mut numbers);
     pass.over_keys(&g, &numbers);
 
-    let chunks = s.nq.div_ceil(ROWS);
     let Gradients { w, own, key_bias, bias, relative, .. } = g;
-    for (to, width) in [(w, s.dk), (own, parameters.len() / (s.b * s.hq * chunks))] {
-        if let Some(to) = to {
-            add_heads(to, &parameters, width, s.hq, chunks);
-        }
+    for to in [w, own].into_iter().flatten() {
+        parameters.add_heads(to, s.hq);
     }
     pass.biases(&numbers, [key_bias, bias, relative]);
 }
@@ -77,10 +78,35 @@ struct Pass<'a, T: Real> {
     parts: usize,
     grad_out: View<'a, T>,
     grad_weights: Option<&'a [T]>,
+    grad_edge_weights: Option<&'a [T]>,
+    grad_lse: Option<&'a [T]>,
     lse: Option<&'a [T]>,
     threshold: Option<&'a [T]>,
     /// Whether the walk along the keys computes the pairs' weights and gradients again.
     recompute: bool,
+}
+
+/// The arrays a task over queries works in.
+struct Work<'a, T> {
+    /// `[heads, pairs]`: scores, then weights, dropout included.
+    weights: &'a mut [T],
+    /// `[heads, pairs]`: the gradients of the weights, then of the scores.
+    grads: &'a mut [T],
+    /// `[heads, parameters]`
+    dw: &'a mut [T],
+    /// Of one key, and of one query, where a score of one's own is asked.
+    dk: &'a mut [T],
+    dq: &'a mut [T],
+    /// `[heads, queries]`, where the walk along the keys needs them: the mean gradients.
+    means: &'a mut [T],
+    /// `[heads, pairs]`, where there is dropout: its factors.
+    drawn: &'a mut [T],
+}
+
+impl<'a, T> Work<'a, T> {
+    fn new([weights, grads, dw, dk, dq, means, drawn]: [&'a mut [T]; 7]) -> Self {
+        Self { weights, grads, dw, dk, dq, means, drawn }
+    }
 }
 
 impl<T: Real> Pass<'_, T> {
@@ -91,6 +117,8 @@ impl<T: Real> Pass<'_, T> {
         let plain = self.rule == Rule::Softmax && self.choice.is_none() && self.lse.is_some();
         let alone = p.spec.dropout.is_none()
             && self.grad_weights.is_none()
+            && self.grad_edge_weights.is_none()
+            && self.grad_lse.is_none()
             && p.spec.bias.is_none()
             && !p.spec.mask.is_more_than_edges();
         let graph = matches!(self.links, Links::Graph(_));
@@ -105,54 +133,36 @@ impl<T: Real> Pass<'_, T> {
     }
 
     /// Fills the array of pairs, writes the gradient of q, and gives the parts of the gradients
-    /// of the score's parameters, `[B·Hq, chunks, parameters]`.
-    fn over_queries(&self, g: &Gradients<T>, numbers: &mut [T]) -> Vec<T> {
-        let Self { p, links, parts, .. } = self;
+    /// of the score's parameters, a slot for each chunk of queries.
+    fn over_queries(&self, g: &Gradients<T>, numbers: &mut [T]) -> SlotParts<T> {
+        let Self { p, parts, .. } = self;
         let s = &p.s;
         let chunks = s.nq.div_ceil(ROWS);
-        let width = match p.spec.score {
-            Score::Additive { .. } => s.dk,
-            Score::Own(own) => own.parameters(),
-            Score::Dot { .. } => 0,
-        };
-        let mut parameters = vec![T::ZERO; s.b * s.hq * chunks * width];
-        let parameters_shared = Shared::new(&mut parameters);
+        let mut parameters = SlotParts::of(s.b * s.hq, chunks, self.parameters());
+        let slots = parameters.share();
         let numbers = Shared::new(numbers);
         tasks::each(s.b * parts * chunks, &|task| {
             let heads = Heads::new(p, *parts, task / chunks);
             let chunk = task % chunks;
             let queries = chunk * ROWS..((chunk + 1) * ROWS).min(s.nq);
-            let n = links.pairs(queries.clone()).len();
-            let means = if self.recompute { heads.n * ROWS } else { 0 };
-            let drawn = if p.spec.dropout.is_some() { heads.n * n } else { 0 };
-            let lengths = [heads.n * n, heads.n * n, heads.n * width, s.dk, s.dq, means, drawn];
-            scratch::with(lengths, |[row_weights, row_grads, dw, dk, dq, means, drawn]| {
-                dw.fill(T::ZERO);
-                if n > 0 {
+            scratch::with(self.work_lengths(&heads, &queries), |arrays| {
+                let mut work = Work::new(arrays);
+                work.dw.fill(T::ZERO);
+                if !work.weights.is_empty() {
                     if let Some(dropout) = p.spec.dropout {
-                        factors(p, dropout, links, &heads, queries.clone(), drawn);
+                        factors(p, dropout, &self.links, &heads, queries.clone(), work.drawn);
                     }
-                    self.pairs(&heads, queries.clone(), row_weights, row_grads, means, drawn);
+                    self.pairs(&heads, &queries, &mut work);
                 }
-                self.queries(&heads, queries.clone(), row_grads, g, dw, dk, dq);
-                for h in 0..heads.n {
-                    let head = heads.b * s.hq + heads.h + h;
-                    let row = head * s.nq + queries.start;
-                    let (to, x, y) = if let (true, Some(lse)) = (self.recompute, self.lse) {
-                        (row, &lse[row..][..queries.len()], &means[h * queries.len()..])
-                    } else {
-                        let to = head * links.len() + links.pairs(queries.clone()).start;
-                        (to, &row_weights[h * n..][..n], &row_grads[h * n..])
-                    };
-                    // SAFETY: these pairs, rows, heads and chunks are this task's alone.
-                    unsafe {
-                        let to = numbers.part(2 * to, 2 * x.len()).as_chunks_mut::<2>().0;
-                        for (to, (&x, &y)) in to.iter_mut().zip(x.iter().zip(y)) {
-                            *to = [x, y];
-                        }
-                        parameters_shared
-                            .part((head * chunks + chunk) * width, width)
-                            .copy_from_slice(&dw[h * width..][..width]);
+                self.queries(&heads, &queries, g, &mut work);
+                // SAFETY: these pairs, rows, heads and chunks are this task's alone.
+                unsafe {
+                    self.keep(&heads, &queries, &work, &numbers);
+                    let width = self.parameters();
+                    for h in 0..heads.n {
+                        slots
+                            .slot(heads.b * s.hq + heads.h + h, chunk)
+                            .copy_from_slice(&work.dw[h * width..][..width]);
                     }
                 }
             });
@@ -160,100 +170,175 @@ impl<T: Real> Pass<'_, T> {
         parameters
     }
 
-    /// The weights of some queries' pairs, dropout included, and the gradients of their scores,
-    /// each `[heads, pairs]`; `means`, where there is room, gets `[heads, queries]`. `drawn` has
-    /// the dropout factors.
-    fn pairs(
-        &self,
-        heads: &Heads,
-        queries: Range<usize>,
-        weights: &mut [T],
-        grads: &mut [T],
-        means: &mut [T],
-        drawn: &[T],
-    ) {
-        let Self { p, rule, links, .. } = self;
-        let pairs = links.pairs(queries.clone());
-        let n = pairs.len();
-        let (spans, keys) = links.by_query(queries.start);
-        let first = links.first(queries.start);
-        // Where keys are values too, one walk along them serves both.
-        let one_walk = same(&p.k, &p.v) && pair_score(p, heads).is_some() && self.choice.is_none();
-        let products = one_walk.then_some((&self.grad_out, &mut *grads));
-        score_rows(p, links, heads, queries.clone(), weights, products);
-        if let Some(choice) = &self.choice {
-            let (rows, to) = (queries.len(), weights.as_mut_ptr().wrapping_sub(first));
-            // SAFETY: scores of all pairs of all heads.
-            unsafe { (p.kernels.row_softmax)(to, heads.n, n, rows, spans, null_mut()) };
-            return self.grads_of_choice(choice, heads, queries, weights, grads);
+    /// How many parameters a score has.
+    fn parameters(&self) -> usize {
+        match self.p.spec.score {
+            Score::Additive { .. } => self.p.s.dk,
+            Score::Own(own) => own.parameters(),
+            Score::Dot { .. } => 0,
         }
-        // SAFETY: the keys are rows of v: edges were checked against the shape.
-        unsafe {
-            if !one_walk {
-                (p.kernels.row_scores)(RowScores {
-                    score: RowScore::Dot(T::ONE),
-                    heads: heads.n,
-                    group: p.s.group(),
-                    rows: queries.len(),
-                    spans,
-                    keys,
-                    q: heads.queries(p, &self.grad_out, queries.start),
-                    k: heads.keys(p, &p.v, 0),
-                    d: p.s.dv,
-                    to: grads.as_mut_ptr().wrapping_sub(first),
-                    to_head: n,
-                    products: None,
-                });
-            }
-        }
-        if let Some(grad_weights) = self.grad_weights {
-            let scores = &*weights;
-            each_row(links, heads, queries.clone(), grads, |at, i, from, row| {
-                let to = p.row(heads.b, heads.h + at, i) * p.s.nk;
-                for (e, grad) in row.iter_mut().enumerate() {
-                    // What is masked has no weight, so nothing can arrive there.
-                    if scores[from + e] != T::NEG_INFINITY {
-                        *grad += grad_weights[to + links.key(i, e)];
-                    }
-                }
-            });
-        }
-        grads.iter_mut().zip(drawn).for_each(|(grad, factor)| *grad *= *factor);
-        if *rule == Rule::Softmax {
-            // SAFETY: both arrays hold all pairs of all heads, `means` and the log-sum-exps a number
-            // for each row.
-            unsafe {
-                (p.kernels.row_softmax_grads)(RowSoftmaxGrads {
-                    heads: heads.n,
-                    rows: queries.len(),
-                    spans,
-                    scores: weights.as_mut_ptr().wrapping_sub(first),
-                    grads: grads.as_mut_ptr().wrapping_sub(first),
-                    head: n,
-                    lse: self.lse.filter(|_| self.recompute).map(|lse| {
-                        let row = p.row(heads.b, heads.h, queries.start);
-                        (lse[row..].as_ptr(), p.s.nq)
-                    }),
-                    means: if means.is_empty() { null_mut() } else { means.as_mut_ptr() },
-                });
-            }
-        } else {
-            for at in 0..heads.n {
-                for i in queries.clone() {
-                    let own = links.pairs(i..i + 1);
-                    let place = at * n + own.start - pairs.start;
-                    let stat = self
-                        .threshold
-                        .map_or(T::ZERO, |threshold| threshold[p.row(heads.b, heads.h + at, i)]);
-                    let row = place..place + own.len();
-                    row_backward(*rule, stat, &mut weights[row.clone()], &mut grads[row]);
-                }
-            }
-        }
-        weights.iter_mut().zip(drawn).for_each(|(weight, factor)| *weight *= *factor);
     }
 
-    /// The gradients of the scores where a key was chosen, g · ([j = z] − p), from the softmax p.
+    fn work_lengths(&self, heads: &Heads, queries: &Range<usize>) -> [usize; 7] {
+        let s = &self.p.s;
+        let pairs = heads.n * self.links.pairs(queries.clone()).len();
+        let means = if self.recompute { heads.n * ROWS } else { 0 };
+        let drawn = if self.p.spec.dropout.is_some() { pairs } else { 0 };
+        [pairs, pairs, heads.n * self.parameters(), s.dk, s.dq, means, drawn]
+    }
+
+    /// Keeps what the walk along the keys needs of some queries.
+    ///
+    /// # Safety
+    /// These queries are the calling task's alone.
+    unsafe fn keep(
+        &self,
+        heads: &Heads,
+        queries: &Range<usize>,
+        work: &Work<T>,
+        numbers: &Shared<T>,
+    ) {
+        let Self { p, links, .. } = self;
+        let pairs = links.pairs(queries.clone());
+        let n = pairs.len();
+        for h in 0..heads.n {
+            let head = heads.b * p.s.hq + heads.h + h;
+            let (to, x, y) = if let (true, Some(lse)) = (self.recompute, self.lse) {
+                let row = head * p.s.nq + queries.start;
+                (row, &lse[row..][..queries.len()], &work.means[h * queries.len()..])
+            } else {
+                let to = head * links.len() + pairs.start;
+                (to, &work.weights[h * n..][..n], &work.grads[h * n..])
+            };
+            // SAFETY: the caller's.
+            let to = unsafe { numbers.part(2 * to, 2 * x.len()) }.as_chunks_mut::<2>().0;
+            for (to, (&x, &y)) in to.iter_mut().zip(x.iter().zip(y)) {
+                *to = [x, y];
+            }
+        }
+    }
+
+    /// The weights of some queries' pairs, dropout included, and the gradients of their scores.
+    fn pairs(&self, heads: &Heads, queries: &Range<usize>, work: &mut Work<T>) {
+        let Self { p, links, .. } = self;
+        // Where keys are values too, one walk along them serves both.
+        let one_walk = same(&p.k, &p.v) && pair_score(p, heads).is_some() && self.choice.is_none();
+        let products = one_walk.then_some((&self.grad_out, &mut *work.grads));
+        score_rows(p, links, heads, queries.clone(), work.weights, products);
+        if let Some(choice) = &self.choice {
+            let (spans, _) = links.by_query(queries.start);
+            let to = work.weights.as_mut_ptr().wrapping_sub(links.first(queries.start));
+            let n = links.pairs(queries.clone()).len();
+            // SAFETY: scores of all pairs of all heads.
+            unsafe { (p.kernels.row_softmax)(to, heads.n, n, queries.len(), spans, null_mut()) };
+            return self.grads_of_choice(choice, heads, queries.clone(), work.weights, work.grads);
+        }
+        if !one_walk {
+            self.grads_by_values(heads, queries, work.grads);
+        }
+        self.arriving(heads, queries, work);
+        work.grads.iter_mut().zip(&*work.drawn).for_each(|(grad, factor)| *grad *= *factor);
+        if self.rule == Rule::Softmax {
+            self.softmax_grads(heads, queries, work);
+            self.lse_grads(heads, queries, work);
+        } else {
+            let from =
+                |at, i| self.threshold.map_or(T::ZERO, |x| x[p.row(heads.b, heads.h + at, i)]);
+            let weights = &mut *work.weights;
+            each_row(links, heads, queries.clone(), work.grads, |at, i, place, grads| {
+                row_backward(self.rule, from(at, i), &mut weights[place..][..grads.len()], grads);
+            });
+        }
+        work.weights.iter_mut().zip(&*work.drawn).for_each(|(weight, factor)| *weight *= *factor);
+    }
+
+    /// The gradients of some queries' weights by the output: products with the values.
+    fn grads_by_values(&self, heads: &Heads, queries: &Range<usize>, grads: &mut [T]) {
+        let Self { p, links, .. } = self;
+        let (spans, keys) = links.by_query(queries.start);
+        // SAFETY: the keys are rows of v: edges were checked against the shape.
+        unsafe {
+            (p.kernels.row_scores)(RowScores {
+                score: RowScore::Dot(T::ONE),
+                heads: heads.n,
+                group: p.s.group(),
+                rows: queries.len(),
+                spans,
+                keys,
+                q: heads.queries(p, &self.grad_out, queries.start),
+                k: heads.keys(p, &p.v, 0),
+                d: p.s.dv,
+                to: grads.as_mut_ptr().wrapping_sub(links.first(queries.start)),
+                to_head: links.pairs(queries.clone()).len(),
+                products: None,
+            });
+        }
+    }
+
+    /// Adds what arrives at the weights themselves.
+    fn arriving(&self, heads: &Heads, queries: &Range<usize>, work: &mut Work<T>) {
+        let Self { p, links, .. } = self;
+        if self.grad_weights.is_none() && self.grad_edge_weights.is_none() {
+            return;
+        }
+        let scores = &*work.weights;
+        each_row(links, heads, queries.clone(), work.grads, |at, i, from, row| {
+            let head = heads.b * p.s.hq + heads.h + at;
+            let to = (head * p.s.nq + i) * p.s.nk;
+            let first = head * links.len() + links.pairs(i..i + 1).start;
+            for (e, grad) in row.iter_mut().enumerate() {
+                // What is masked has no weight, so nothing can arrive there.
+                if scores[from + e] == T::NEG_INFINITY {
+                    continue;
+                }
+                if let Some(grads) = self.grad_weights {
+                    *grad += grads[to + links.key(i, e)];
+                }
+                if let Some(grads) = self.grad_edge_weights {
+                    *grad += grads[first + e];
+                }
+            }
+        });
+    }
+
+    /// Adds what arrives at the log-sum-exps, times the weights.
+    fn lse_grads(&self, heads: &Heads, queries: &Range<usize>, work: &mut Work<T>) {
+        let (Some(grad_lse), Some(lse)) = (self.grad_lse, self.lse) else { return };
+        let weights = &*work.weights;
+        each_row(&self.links, heads, queries.clone(), work.grads, |at, i, from, row| {
+            let place = self.p.row(heads.b, heads.h + at, i);
+            if lse[place] != T::NEG_INFINITY {
+                let grad = grad_lse[place];
+                row.iter_mut().zip(&weights[from..]).for_each(|(to, &p)| *to += grad * p);
+            }
+        });
+    }
+
+    /// Scores become softmax weights, and gradients of those the gradients of the scores.
+    fn softmax_grads(&self, heads: &Heads, queries: &Range<usize>, work: &mut Work<T>) {
+        let Self { p, links, .. } = self;
+        let first = links.first(queries.start);
+        // SAFETY: both arrays hold all pairs of all heads, `means` and the log-sum-exps a number
+        // for each row.
+        unsafe {
+            (p.kernels.row_softmax_grads)(RowSoftmaxGrads {
+                heads: heads.n,
+                rows: queries.len(),
+                spans: links.by_query(queries.start).0,
+                scores: work.weights.as_mut_ptr().wrapping_sub(first),
+                grads: work.grads.as_mut_ptr().wrapping_sub(first),
+                head: links.pairs(queries.clone()).len(),
+                lse: self.lse.filter(|_| self.recompute).map(|lse| {
+                    let row = p.row(heads.b, heads.h, queries.start);
+                    (lse[row..].as_ptr(), p.s.nq)
+                }),
+                means: if work.means.is_empty() { null_mut() } else { work.means.as_mut_ptr() },
+            });
+        }
+    }
+
+    /// The gradients of the scores where a key was chosen, g · ([j = z] − p), and the log-sum-exp's
+    /// times p, from the softmax p.
     fn grads_of_choice(
         &self,
         choice: &Choice<T>,
@@ -265,32 +350,21 @@ impl<T: Real> Pass<'_, T> {
         let Self { p, links, .. } = self;
         each_row(links, heads, queries, grads, |at, i, from, row| {
             let place = p.row(heads.b, heads.h + at, i);
-            let (chosen, grad) = (choice.index[place], choice.grad(place));
+            let (of_chosen, of_all) = (choice.of_chosen(place), choice.of_all(place));
             for (e, (to, &p)) in row.iter_mut().zip(&soft[from..]).enumerate() {
-                let here = if links.key(i, e) as i64 == chosen { T::ONE } else { T::ZERO };
-                *to = grad * (here - p);
+                let chosen = links.key(i, e) as i64 == choice.index[place];
+                *to = of_all * p + if chosen { of_chosen } else { T::ZERO };
             }
         });
     }
 
     /// The gradients of some queries, and their part of those of the score's parameters.
-    #[allow(clippy::too_many_arguments)]
-    fn queries(
-        &self,
-        heads: &Heads,
-        queries: Range<usize>,
-        grads: &[T],
-        g: &Gradients<T>,
-        parameters: &mut [T],
-        dk: &mut [T],
-        dq: &mut [T],
-    ) {
+    fn queries(&self, heads: &Heads, queries: &Range<usize>, g: &Gradients<T>, work: &mut Work<T>) {
         let Self { p, links, .. } = self;
         let s = &p.s;
-        let pairs = links.pairs(queries.clone());
-        let n = pairs.len();
+        let n = links.pairs(queries.clone()).len();
         let (spans, keys) = links.by_query(queries.start);
-        let from = grads.as_ptr().wrapping_sub(links.first(queries.start));
+        let grads = work.grads.as_ptr().wrapping_sub(links.first(queries.start));
         let nowhere = RowsMut { base: null_mut(), head: 0, row: 0 };
         // SAFETY: these rows are this task's alone.
         let to = unsafe { g.q.as_ref().map_or(nowhere, |q| heads.results(q, queries.start)) };
@@ -304,7 +378,7 @@ impl<T: Real> Pass<'_, T> {
                         rows: queries.len(),
                         spans,
                         keys,
-                        weights: from,
+                        weights: grads,
                         weights_head: n,
                         v: heads.keys(p, &p.k, 0),
                         d: s.dq,
@@ -314,7 +388,7 @@ impl<T: Real> Pass<'_, T> {
                 }
             }
             (_, Some(RowScore::Additive { form, w, w_head })) => {
-                // SAFETY: as above; `parameters` has a row for every head.
+                // SAFETY: as above; `dw` has a row for every head.
                 unsafe {
                     (p.kernels.row_additive_grads)(RowAdditiveGrads {
                         form,
@@ -328,38 +402,43 @@ impl<T: Real> Pass<'_, T> {
                         q: heads.queries(p, &p.q, queries.start),
                         k: heads.keys(p, &p.k, 0),
                         d: s.dk,
-                        grads: from,
+                        grads,
                         grads_head: n,
                         grad_q: to,
-                        grad_w: parameters.as_mut_ptr(),
+                        grad_w: work.dw.as_mut_ptr(),
                     });
                 }
             }
-            (Score::Own(own), _) => {
-                let count = own.parameters();
-                for (at, h) in (heads.h..heads.h + heads.n).enumerate() {
-                    for i in queries.clone() {
-                        let row = links.pairs(i..i + 1);
-                        dq.fill(T::ZERO);
-                        for (e, pair) in row.enumerate() {
-                            own.backward(
-                                p.q.row(heads.b, h, i),
-                                p.k.row(heads.b, p.key_head(h), links.key(i, e)),
-                                grads[at * n + pair - pairs.start],
-                                dq,
-                                dk,
-                                &mut parameters[at * count..][..count],
-                            );
-                        }
-                        if let Some(to) = &g.q {
-                            // SAFETY: this row is this task's alone.
-                            unsafe { to.row(heads.b, h, i).copy_from(dq.as_ptr(), s.dq) };
-                        }
-                    }
-                }
-            }
+            (Score::Own(own), _) => self.own_queries(own, heads, queries, g, work),
             _ => {}
         }
+    }
+
+    /// As [`Self::queries`], by a score of one's own.
+    fn own_queries(
+        &self,
+        own: &dyn OwnScore<T>,
+        heads: &Heads,
+        queries: &Range<usize>,
+        g: &Gradients<T>,
+        work: &mut Work<T>,
+    ) {
+        let Self { p, links, .. } = self;
+        let Work { grads, dw, dk, dq, .. } = work;
+        let count = own.parameters();
+        each_row(links, heads, queries.clone(), grads, |at, i, _, grads| {
+            let h = heads.h + at;
+            dq.fill(T::ZERO);
+            for (e, &grad) in grads.iter().enumerate() {
+                let k = p.k.row(heads.b, p.key_head(h), links.key(i, e));
+                let parameters = &mut dw[at * count..][..count];
+                own.backward(p.q.row(heads.b, h, i), k, grad, dq, dk, parameters);
+            }
+            if let Some(to) = &g.q {
+                // SAFETY: this row is this task's alone.
+                unsafe { to.row(heads.b, h, i).copy_from(dq.as_ptr(), p.s.dq) };
+            }
+        });
     }
 
     /// Writes the gradients of k and v.
@@ -441,32 +520,88 @@ impl<T: Real> Pass<'_, T> {
     }
 
     /// Adds the pairs' gradients up into the biases'.
-    fn biases(&self, numbers: &[T], [mut key, mut full, mut relative]: [Option<&mut [T]>; 3]) {
-        let Self { p, links, .. } = self;
-        let s = &p.s;
-        if key.is_none() && full.is_none() && relative.is_none() {
-            return;
-        }
-        for slice in [&mut key, &mut full, &mut relative].into_iter().flatten() {
-            slice.fill(T::ZERO);
-        }
-        let bias = &p.spec.bias;
-        for row in 0..s.rows() {
-            let (b, h, i) = s.place(row);
-            for (n, pair) in links.pairs(i..i + 1).enumerate() {
-                let grad = numbers[2 * ((b * s.hq + h) * links.len() + pair) + 1];
-                let j = links.key(i, n);
-                if let (Some(to), Some(bias)) = (&mut key, &bias.key) {
-                    to[bias.index(b, h, 0, j)] += grad;
-                }
-                if let (Some(to), Some(bias)) = (&mut full, &bias.full) {
-                    to[bias.index(b, h, i, j)] += grad;
-                }
-                if let (Some(to), Some(bias)) = (&mut relative, &bias.relative) {
-                    to[bias.index(h, j as isize - (i as isize + p.offset))] += grad;
-                }
+    fn biases(&self, numbers: &[T], [key, full, relative]: [Option<&mut [T]>; 3]) {
+        let bias = &self.p.spec.bias;
+        for (to, bias) in [(key, &bias.key), (full, &bias.full)] {
+            let (Some(to), Some(bias)) = (to, bias) else { continue };
+            to.fill(T::ZERO);
+            // Queries that share numbers: each key's are added up by one task.
+            if bias.strides()[2] > 0 {
+                self.bias_of_queries(numbers, bias, to);
+            } else {
+                self.bias_of_keys(numbers, bias, to);
             }
         }
+        if let (Some(to), Some(bias)) = (relative, &bias.relative) {
+            self.relative_bias(numbers, bias, to);
+        }
+    }
+
+    /// The gradient of a pair's score.
+    fn grad(&self, numbers: &[T], (b, h): (usize, usize), pair: usize) -> T {
+        numbers[2 * ((b * self.p.s.hq + h) * self.links.len() + pair) + 1]
+    }
+
+    fn bias_of_queries(&self, numbers: &[T], bias: &Broadcast<T>, to: &mut [T]) {
+        let Self { p, links, .. } = self;
+        let (sharing, chunks) = (Sharing::of(bias, &p.s), p.s.nq.div_ceil(ROWS));
+        let to = Shared::new(to);
+        tasks::each(sharing.rows() * chunks, &|task| {
+            let (row, chunk) = (task / chunks, task % chunks);
+            for (b, h) in sharing.heads(row) {
+                for i in chunk * ROWS..((chunk + 1) * ROWS).min(p.s.nq) {
+                    for (n, pair) in links.pairs(i..i + 1).enumerate() {
+                        let at = bias.index(b, h, i, links.key(i, n));
+                        // SAFETY: the numbers of these queries are this task's alone.
+                        unsafe { to.part(at, 1)[0] += self.grad(numbers, (b, h), pair) };
+                    }
+                }
+            }
+        });
+    }
+
+    fn bias_of_keys(&self, numbers: &[T], bias: &Broadcast<T>, to: &mut [T]) {
+        let Self { p, links, .. } = self;
+        let sharing = Sharing::of(bias, &p.s);
+        let own_keys = bias.strides()[3] > 0;
+        let chunk = if own_keys { ROWS } else { p.s.nk };
+        let chunks = p.s.nk.div_ceil(chunk);
+        let to = Shared::new(to);
+        tasks::each(sharing.rows() * chunks, &|task| {
+            let (row, at) = (task / chunks, task % chunks);
+            for (b, h) in sharing.heads(row) {
+                for j in at * chunk..((at + 1) * chunk).min(p.s.nk) {
+                    // SAFETY: the numbers of these keys are this task's alone.
+                    let to = unsafe { &mut to.part(bias.index(b, h, 0, j), 1)[0] };
+                    links.for_each_query(j, |_, pair| *to += self.grad(numbers, (b, h), pair));
+                }
+            }
+        });
+    }
+
+    fn relative_bias(&self, numbers: &[T], bias: &Relative<T>, to: &mut [T]) {
+        let Self { p, links, .. } = self;
+        let s = &p.s;
+        let heads = s.b * s.hq;
+        let slots = PARTS.div_ceil(heads).min(s.nq.div_ceil(ROWS));
+        let size = s.nq.div_ceil(slots);
+        let max_distance = bias.max_distance as isize;
+        let mut sums = SlotParts::of(heads, slots, 2 * bias.max_distance + 1);
+        let shared = sums.share();
+        tasks::each(heads * slots, &|task| {
+            let (head, slot) = (task / slots, task % slots);
+            // SAFETY: each task has a slot of its own.
+            let to = unsafe { shared.slot(head, slot) };
+            for i in slot * size..((slot + 1) * size).min(s.nq) {
+                for (n, pair) in links.pairs(i..i + 1).enumerate() {
+                    let distance = links.key(i, n) as isize - (i as isize + p.offset);
+                    let distance = distance.clamp(-max_distance, max_distance);
+                    to[(distance + max_distance) as usize] +=
+                        self.grad(numbers, (head / s.hq, head % s.hq), pair);
+                }
+            }
+        });
+        sums.add_heads(to, s.hq);
     }
 }
 

@@ -21,12 +21,15 @@ mod narrow_keys;
 mod noise;
 mod online;
 mod pack;
+mod partial;
+mod plan;
 mod problem;
 mod row;
 mod row_softmax;
 pub(crate) mod scratch;
 pub(crate) mod shared;
 pub(crate) mod simd;
+mod split;
 pub(crate) mod tasks;
 mod threshold;
 mod tile;
@@ -36,13 +39,16 @@ mod weights;
 pub use isa::Isa;
 pub use kernels::Kernels;
 pub(crate) use kernels::{kernels_f32, kernels_f64};
+#[doc(hidden)]
+pub use plan::Phase;
+pub use scratch::{pooled_bytes, release_memory};
 
 use crate::error::Error;
-use crate::spec::{Backward, Forward, Gradients, Normalizer, Saved, Spec};
+use crate::spec::{Backward, Forward, Gradients, Saved, Shape, Spec};
 use crate::step::{cross_entropy, dropout, layer_norm, optimizer, pointwise, recurrent, softmax};
 use crate::{Element, Real, View, ViewMut};
+use choice::Choice;
 use problem::Problem;
-use scratch::Large;
 use shared::Shared;
 use weights::Rule;
 
@@ -79,6 +85,16 @@ impl Cpu {
         self.isa
     }
 
+    /// Into how many parts the phases of a problem are cut, each by the function its pass asks.
+    #[doc(hidden)]
+    pub fn phases<T: Real>(&self, spec: &Spec<T>, shape: &Shape) -> Vec<Phase> {
+        if list::serves_shape(spec, shape, T::kernels(self.isa).lanes) {
+            list::phases(spec, shape, size_of::<T>())
+        } else {
+            plan::tile_phases(spec, shape)
+        }
+    }
+
     /// Computes the output, and whatever else `pass` asks for.
     ///
     /// q `[B, Hq, Nq, Dq]`, k `[B, Hk, Nk, Dk]`, v `[B, Hk, Nk, Dv]`; Hq is a multiple of Hk.
@@ -92,10 +108,10 @@ impl Cpu {
         pass: Forward<E>,
     ) -> Result<(), Error> {
         let s = spec.check(&q, &k, &v)?;
-        pass.check(&s, spec.normalizer)?;
+        pass.check(&s, spec)?;
         let stored = [q, k, v];
         let wide = Wide::of(&stored);
-        let Forward { mut out, lse, threshold, index, log_prob, weights } = pass;
+        let Forward { mut out, lse, threshold, index, log_prob, weights, edge_weights } = pass;
         let mut staged = Staged::of(&mut out);
         let views = wide.views(&stored);
         let problem = Problem::new(spec, s, views, E::Compute::kernels(self.isa));
@@ -107,6 +123,7 @@ impl Cpu {
             log_prob: log_prob.map(Shared::new),
             best: None,
             weights: None,
+            edge_weights: edge_weights.map(Shared::new),
         };
         (problem.kernels.forward_pass)(&problem, rows, weights.map(Shared::new));
         staged.narrow(&out);
@@ -126,29 +143,24 @@ impl Cpu {
     ) -> Result<(), Error> {
         let s = spec.check(&q, &k, &v)?;
         pass.check(&s, spec)?;
-        let Backward { grad_out, grad_weights, grad_log_prob, saved, gradients } = pass;
-        let stored = [q, k, v];
-        let wide = Wide::of(&stored);
-        let more = [grad_out, saved.out.unwrap_or(grad_out)];
-        let wide_more = Wide::of(&more);
-        let [grad_out, out] = wide_more.views(&more);
-        let Gradients { q: mut gq, k: mut gk, v: mut gv, w, own, key_bias, bias, relative } =
-            gradients;
-        let mut staging = [&mut gq, &mut gk, &mut gv].map(|g| g.as_mut().map(|g| Staged::of(g)));
-        let [room_q, room_k, room_v] = &mut staging;
-        fn view<'a, E: Element>(
-            staged: &'a mut Option<Staged<E>>,
-            g: &'a mut Option<ViewMut<E>>,
-        ) -> Option<ViewMut<'a, E::Compute>> {
-            staged.as_mut().zip(g.as_mut()).map(|(staged, g)| staged.view(g))
-        }
-        let problem = Problem::new(spec, s, wide.views(&stored), E::Compute::kernels(self.isa));
+        let Backward { grad_out, saved, gradients, .. } = pass;
+        let inputs = [q, k, v];
+        let wide_inputs = Wide::of(&inputs);
+        let outputs = [grad_out, saved.out.unwrap_or(grad_out)];
+        let wide_outputs = Wide::of(&outputs);
+        let [grad_out, out] = wide_outputs.views(&outputs);
+        let Gradients { q, k, v, w, own, key_bias, bias, relative } = gradients;
+        let [mut q, mut k, mut v] = [q, k, v].map(StagedGradient::of);
+        let kernels = E::Compute::kernels(self.isa);
+        let problem = Problem::new(spec, s, wide_inputs.views(&inputs), kernels);
         (problem.kernels.backward_pass)(
             &problem,
             Backward {
                 grad_out,
-                grad_weights,
-                grad_log_prob,
+                grad_weights: pass.grad_weights,
+                grad_edge_weights: pass.grad_edge_weights,
+                grad_log_prob: pass.grad_log_prob,
+                grad_lse: pass.grad_lse,
                 saved: Saved {
                     out: saved.out.map(|_| out),
                     lse: saved.lse,
@@ -156,9 +168,9 @@ impl Cpu {
                     index: saved.index,
                 },
                 gradients: Gradients {
-                    q: view(room_q, &mut gq),
-                    k: view(room_k, &mut gk),
-                    v: view(room_v, &mut gv),
+                    q: q.view(),
+                    k: k.view(),
+                    v: v.view(),
                     w,
                     own,
                     key_bias,
@@ -167,10 +179,8 @@ impl Cpu {
                 },
             },
         );
-        for (staged, g) in staging.into_iter().zip([gq, gk, gv]) {
-            if let (Some(staged), Some(g)) = (staged, g) {
-                staged.narrow(&g);
-            }
+        for gradient in [q, k, v] {
+            gradient.store();
         }
         Ok(())
     }
@@ -187,31 +197,68 @@ struct Rows<'a, T: Real> {
     best: Option<Shared<'a, T>>,
     /// The weights, where they are written on the way.
     weights: Option<Shared<'a, T>>,
+    /// The weights along the edges of a graph.
+    edge_weights: Option<Shared<'a, T>>,
+}
+
+/// The key that hard attention chose for a row.
+#[derive(Clone, Copy)]
+struct Chosen<T> {
+    /// −1 where there was none to choose.
+    index: i64,
+    /// Its score, noise included, by which it won.
+    best: T,
+    /// Its score.
+    score: T,
+}
+
+impl<T: Real> Chosen<T> {
+    const NONE: Self = Self { index: -1, best: T::NEG_INFINITY, score: T::NEG_INFINITY };
 }
 
 impl<T: Real> Rows<'_, T> {
-    fn set_lse(&self, row: usize, lse: T) {
+    /// Whether anybody asks for the rows' log-sum-exps, or what follows from them.
+    fn asks_lse(&self) -> bool {
+        self.lse.is_some() || self.log_prob.is_some()
+    }
+
+    /// Computes a row's log-sum-exp where it is asked for.
+    ///
+    /// # Safety
+    /// The row is the calling task's alone.
+    unsafe fn set_lse(&self, row: usize, lse: impl FnOnce() -> T) {
         if let Some(to) = &self.lse {
-            to.set(row, lse);
+            // SAFETY: the caller's.
+            unsafe { to.set(row, lse()) };
         }
     }
 
-    fn set_threshold(&self, row: usize, threshold: T) {
+    /// # Safety
+    /// The row is the calling task's alone.
+    unsafe fn set_threshold(&self, row: usize, threshold: T) {
         if let Some(to) = &self.threshold {
-            to.set(row, threshold);
+            // SAFETY: the caller's.
+            unsafe { to.set(row, threshold) };
         }
     }
 
-    /// A chosen key, the score (with noise) that won, its own score, and the row's log-sum-exp.
-    fn set_choice(&self, row: usize, index: i64, best: T, score: T, lse: T) {
-        if let Some(to) = &self.index {
-            to.set(row, index);
-        }
-        if let Some(to) = &self.log_prob {
-            to.set(row, if index < 0 { T::ZERO } else { score - lse });
-        }
-        if let Some(to) = &self.best {
-            to.set(row, best);
+    /// What a row chose, and its log-sum-exp.
+    ///
+    /// # Safety
+    /// The row is the calling task's alone.
+    unsafe fn set_choice(&self, row: usize, chosen: Chosen<T>, lse: impl FnOnce() -> T) {
+        let Chosen { index, best, score } = chosen;
+        // SAFETY: the caller's.
+        unsafe {
+            if let Some(to) = &self.index {
+                to.set(row, index);
+            }
+            if let Some(to) = &self.log_prob {
+                to.set(row, if index < 0 { T::ZERO } else { score - lse() });
+            }
+            if let Some(to) = &self.best {
+                to.set(row, best);
+            }
         }
     }
 }
@@ -224,14 +271,17 @@ fn forward<T: Real>(p: &Problem<T>, rows: Rows<T>, weights: Option<Shared<T>>) {
     if s.nk == 0 {
         zero(&rows.out);
         for row in 0..s.rows() {
-            rows.set_lse(row, T::NEG_INFINITY);
-            rows.set_threshold(row, T::ZERO);
-            rows.set_choice(row, -1, T::NEG_INFINITY, T::ZERO, T::NEG_INFINITY);
+            // SAFETY: there are no other tasks.
+            unsafe {
+                rows.set_lse(row, || T::NEG_INFINITY);
+                rows.set_threshold(row, T::ZERO);
+                rows.set_choice(row, Chosen::NONE, || T::NEG_INFINITY);
+            }
         }
         return;
     }
     if let Some(weights) = &weights {
-        tasks::runs(s.rows(), 16, &|row| {
+        tasks::runs(s.rows(), plan::rows_at_once(s.nk), &|row| {
             // SAFETY: each row is one task's alone, and nothing else uses the weights yet.
             unsafe { weights.part(row * s.nk, s.nk) }.fill(T::ZERO);
         });
@@ -260,101 +310,16 @@ fn forward<T: Real>(p: &Problem<T>, rows: Rows<T>, weights: Option<Shared<T>>) {
 }
 
 fn tiles_forward<T: Real>(p: &Problem<T>, rows: &Rows<T>) {
-    let s = &p.s;
-    let tasks = s.b * s.hq * p.blocks();
-    // Few blocks and many keys: cut the keys too, by the shape alone.
-    let splits = if p.spec.normalizer.has_threshold() {
-        1
-    } else {
-        SPLIT_TASKS.div_ceil(tasks).min(s.nk / SPLIT_KEYS).max(1)
-    };
-    split_forward(p, rows, splits, tasks, |task, keys, rows| {
-        let block = p.block(task);
-        let range = p.key_range(block.b, block.i0, block.i0 + block.n);
-        let low = range.start.max(keys.start);
-        tile::forward(p, &block, low..range.end.min(keys.end).max(low), rows);
-    });
-}
-
-/// Tasks forward is cut into, at least, where there are keys enough.
-const SPLIT_TASKS: usize = 32;
-/// Keys worth a task of their own.
-const SPLIT_KEYS: usize = 512;
-
-/// Runs tasks over all keys, or over `splits` ranges of keys whose results are then merged.
-fn split_forward<T: Real>(
-    p: &Problem<T>,
-    rows: &Rows<T>,
-    splits: usize,
-    tasks: usize,
-    run: impl Fn(usize, std::ops::Range<usize>, &Rows<T>) + Sync,
-) {
-    let s = &p.s;
-    if splits == 1 {
-        tasks::each(tasks, &|task| run(task, 0..s.nk, rows));
+    if p.spec.normalizer.has_threshold() {
+        tasks::each(plan::row_blocks(&p.s), &|task| {
+            tile::forward(p, &p.row_block(task), 0..p.s.nk, rows);
+        });
         return;
     }
-    let n = s.rows();
-    let chunk = s.nk.div_ceil(splits).next_multiple_of(4);
-    let mut out = Large::<T>::new(splits * n * s.dv);
-    let mut numbers = Large::<T>::zeros(3 * splits * n);
-    let mut index = vec![-1i64; splits * n];
-    {
-        let (lse, rest) = numbers.split_at_mut(splits * n);
-        let (best, log_prob) = rest.split_at_mut(splits * n);
-        let out = Shared::new(&mut out);
-        let [lse, best, log_prob] = [lse, best, log_prob].map(Shared::new);
-        let index = Shared::new(&mut index);
-        tasks::each(splits * tasks, &|at| {
-            let (split, task) = (at / tasks, at % tasks);
-            let part = Rows {
-                out: out.narrow(split * n * s.dv, n * s.dv).view(s.out()),
-                lse: Some(lse.narrow(split * n, n)),
-                threshold: None,
-                index: Some(index.narrow(split * n, n)),
-                log_prob: Some(log_prob.narrow(split * n, n)),
-                best: Some(best.narrow(split * n, n)),
-                weights: None,
-            };
-            let from = (split * chunk).min(s.nk);
-            run(task, from..(from + chunk).min(s.nk), &part);
-        });
-    }
-    let (lse, rest) = numbers.split_at(splits * n);
-    let (best, log_prob) = rest.split_at(splits * n);
-    tasks::runs(n, 16, &|row| {
-        let at = |split: usize| split * n + row;
-        let largest = (0..splits).map(|x| lse[at(x)]).fold(T::NEG_INFINITY, T::max);
-        let safe = if largest == T::NEG_INFINITY { T::ZERO } else { largest };
-        let total: T = (0..splits).map(|x| (lse[at(x)] - safe).exp()).sum();
-        let all = if total == T::ZERO { T::NEG_INFINITY } else { safe + total.ln() };
-        rows.set_lse(row, all);
-        let (b, h, i) = s.place(row);
-        // SAFETY: each row is one task's alone.
-        let to = unsafe { std::slice::from_raw_parts_mut(rows.out.row(b, h, i), s.dv) };
-        to.fill(T::ZERO);
-        let mut chosen = 0;
-        for split in 0..splits {
-            let factor = match p.spec.normalizer {
-                Normalizer::Softmax if total == T::ZERO => T::ZERO,
-                Normalizer::Softmax => (lse[at(split)] - safe).exp() / total,
-                _ => T::ONE,
-            };
-            if p.spec.normalizer.is_hard() {
-                if best[at(split)] > best[at(chosen)] {
-                    chosen = split;
-                }
-                continue;
-            }
-            for (to, &x) in to.iter_mut().zip(&out[at(split) * s.dv..]) {
-                *to += factor * x;
-            }
-        }
-        if p.spec.normalizer.is_hard() {
-            let at = at(chosen);
-            to.copy_from_slice(&out[at * s.dv..][..s.dv]);
-            rows.set_choice(row, index[at], best[at], log_prob[at] + lse[at], all);
-        }
+    // Few blocks and many keys: the keys are cut too.
+    let splits = plan::forward_splits(p.spec, &p.s);
+    split::forward(p, rows, splits, plan::blocks(&p.s), |task, keys, rows| {
+        tile::forward(p, &p.block(task), keys, rows);
     });
 }
 
@@ -364,20 +329,21 @@ fn write_weights<T: Real>(p: &Problem<T>, index: Option<&Shared<i64>>, weights: 
     let Some(rule) = Rule::of(p.spec.normalizer) else {
         let Some(index) = index else { return };
         // SAFETY: forward is done, so nobody writes the choices any more.
-        let index = unsafe { index.part(0, s.rows()) };
-        for (row, &mut j) in index.iter_mut().enumerate() {
-            if j >= 0 {
+        let index = &*unsafe { index.part(0, s.rows()) };
+        tasks::runs(s.rows(), 64, &|row| {
+            if let Ok(j) = usize::try_from(index[row]) {
                 let (b, h, i) = s.place(row);
-                weights.set(row * s.nk + j as usize, tile::keep(p, b, h, i, j as usize));
+                // SAFETY: each row is one task's alone.
+                unsafe { weights.set(row * s.nk + j, tile::keep(p, b, h, i, j)) };
             }
-        }
+        });
         return;
     };
     if list::serves(p) {
         list::write_weights(p, rule, weights);
     } else {
-        tasks::each(s.b * s.hq * p.blocks(), &|task| {
-            tile::write_weights(p, rule, &p.block(task), weights);
+        tasks::each(plan::row_blocks(s), &|task| {
+            tile::write_weights(p, rule, &p.row_block(task), weights);
         });
     }
 }
@@ -391,7 +357,7 @@ fn backward<T: Real>(p: &Problem<T>, mut pass: Backward<T>) {
         if let Some(to) = pass.gradients.v.take() {
             choice::values(p, &pass.grad_out, pass.saved.index.unwrap_or_default(), &to);
         }
-        if pass.grad_log_prob.is_none() {
+        if Choice::of(p.spec.normalizer, &pass).is_none() {
             return zero_all(pass.gradients);
         }
     }
@@ -415,7 +381,7 @@ fn zero_all<T: Real>(g: Gradients<T>) {
 /// Fills a view with zeros.
 fn zero<T: Real>(view: &ViewMut<T>) {
     let [b, h, n, d] = view.shape;
-    tasks::runs(b * h * n, 256, &|row| {
+    tasks::runs(b * h * n, plan::rows_at_once(d), &|row| {
         // SAFETY: each row is one task's alone.
         unsafe {
             let row = view.row(row / n / h, row / n % h, row % n);
@@ -438,7 +404,7 @@ impl<T: Real, const N: usize> Wide<T, N> {
             let mut wide = vec![T::ZERO; view.shape.iter().product()];
             if let Some(rows) = wide.len().checked_div(d) {
                 let shared = Shared::new(&mut wide);
-                tasks::runs(rows, 64, &|row| {
+                tasks::runs(rows, plan::rows_at_once(d), &|row| {
                     let from = view.row(row / n / h, row / n % h, row % n);
                     // SAFETY: each row is one task's alone.
                     let to = unsafe { shared.part(row * d, d) };
@@ -483,7 +449,7 @@ impl<E: Element> Staged<E> {
         if self.0.is_empty() {
             return;
         }
-        tasks::runs(self.0.len() / d, 64, &|row| {
+        tasks::runs(self.0.len() / d, plan::rows_at_once(d), &|row| {
             let from = &self.0[row * d..][..d];
             // SAFETY: each row is one task's alone.
             let to = unsafe {
@@ -494,5 +460,29 @@ impl<E: Element> Staged<E> {
                 *to = E::narrow(from);
             }
         });
+    }
+}
+
+/// A gradient as it is stored, where it is wanted, and what is computed of it until then.
+struct StagedGradient<'a, E: Element> {
+    stored: Option<ViewMut<'a, E>>,
+    staged: Option<Staged<E>>,
+}
+
+impl<'a, E: Element> StagedGradient<'a, E> {
+    fn of(mut stored: Option<ViewMut<'a, E>>) -> Self {
+        let staged = stored.as_mut().map(Staged::of);
+        Self { stored, staged }
+    }
+
+    fn view(&mut self) -> Option<ViewMut<'_, E::Compute>> {
+        let (staged, stored) = self.staged.as_mut().zip(self.stored.as_mut())?;
+        Some(staged.view(stored))
+    }
+
+    fn store(self) {
+        if let (Some(staged), Some(stored)) = (self.staged, self.stored) {
+            staged.narrow(&stored);
+        }
     }
 }

@@ -5,7 +5,7 @@ use super::additive::{AdditiveScores, Form};
 use super::gemm::Gemm;
 use super::kernels::Kernels;
 use super::shared::Shared;
-use super::{BLOCK, TILE, tasks};
+use super::{BLOCK, TILE, plan, tasks};
 use crate::Activation;
 use crate::spec::{Score, Shape, Spec, w_of_head};
 use crate::{Real, View};
@@ -95,8 +95,19 @@ impl<'a, T: Real> Problem<'a, T> {
 
     /// Block `at` of a head.
     pub(super) fn block_of(&self, b: usize, h: usize, at: usize) -> Block {
-        let i0 = at * BLOCK;
-        let n = BLOCK.min(self.s.nq - i0);
+        self.block_at(b, h, at * BLOCK, BLOCK)
+    }
+
+    /// Block `n` of all blocks of [`plan::block_queries`] of all heads.
+    pub(super) fn row_block(&self, n: usize) -> Block {
+        let size = plan::block_queries(&self.s);
+        let per_head = self.s.nq.div_ceil(size);
+        let (head, at) = (n / per_head, n % per_head);
+        self.block_at(head / self.s.hq, head % self.s.hq, at * size, size)
+    }
+
+    fn block_at(&self, b: usize, h: usize, i0: usize, size: usize) -> Block {
+        let n = size.min(self.s.nq - i0);
         Block { b, h, i0, n, width: n.next_multiple_of(self.kernels.lanes) }
     }
 
@@ -279,7 +290,8 @@ impl<'a, T: Real> Problem<'a, T> {
 
     /// The start of `n` rows; checks that they exist.
     pub(super) fn rows(&self, x: &View<T>, b: usize, h: usize, from: usize, n: usize) -> *const T {
-        assert!(b < x.shape[0] && h < x.shape[1] && from + n <= x.shape[2] && n > 0);
+        assert!(b < x.shape[0] && h < x.shape[1] && n > 0);
+        assert!(from <= x.shape[2] && n <= x.shape[2] - from);
         x.data[b * x.strides[0] + h * x.strides[1] + from * x.strides[2]..].as_ptr()
     }
 
@@ -382,9 +394,6 @@ fn bounds(x: &[i64]) -> (i64, i64) {
     x.iter().fold((i64::MAX, i64::MIN), |(low, high), &x| (low.min(x), high.max(x)))
 }
 
-/// Rows worth a task of their own, to find the largest of.
-const MAX_ABS_ROWS: usize = 64;
-
 /// The largest magnitude; ∞ where there is a NaN.
 fn max_abs<T: Real>(kernels: &Kernels<T>, x: &View<T>) -> f64 {
     let [b, h, n, d] = x.shape;
@@ -392,11 +401,12 @@ fn max_abs<T: Real>(kernels: &Kernels<T>, x: &View<T>) -> f64 {
         return 0.0;
     }
     let rows = b * h * n;
-    let mut tops = vec![0.0; rows.div_ceil(MAX_ABS_ROWS)];
+    let at_once = 2 * plan::rows_at_once(d);
+    let mut tops = vec![0.0; rows.div_ceil(at_once)];
     let (count, shared) = (tops.len(), Shared::new(&mut tops));
     tasks::each(count, &|part| {
-        let from = part * MAX_ABS_ROWS;
-        let tops = (from..(from + MAX_ABS_ROWS).min(rows)).map(|row| {
+        let from = part * at_once;
+        let tops = (from..(from + at_once).min(rows)).map(|row| {
             let row = x.row(row / n / h, row / n % h, row % n);
             // SAFETY: a row of d numbers.
             match unsafe { (kernels.max_abs)(d, row.as_ptr()) } {
@@ -404,7 +414,9 @@ fn max_abs<T: Real>(kernels: &Kernels<T>, x: &View<T>) -> f64 {
                 _ => f64::INFINITY,
             }
         });
-        shared.set(part, tops.fold(0.0, f64::max));
+        let top = tops.fold(0.0, f64::max);
+        // SAFETY: each task has a place of its own.
+        unsafe { shared.set(part, top) };
     });
     tops.into_iter().fold(0.0, f64::max)
 }

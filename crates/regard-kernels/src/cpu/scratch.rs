@@ -4,17 +4,108 @@ use crate::{Real, large_pages};
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 const LINE: usize = 64;
-
-thread_local! {
-    static KEPT: Cell<Vec<Line>> = const { Cell::new(Vec::new()) };
-}
 
 #[repr(align(64))]
 #[derive(Clone, Copy)]
 struct Line(#[allow(dead_code)] [u8; LINE]);
+
+/// Gives back the memory that calls keep for the next: the arrays they share, and what each thread
+/// works in, of this thread and of rayon's (those of the pool it is called in; threads of other
+/// pools give theirs back when they next compute). Calls that run meanwhile keep what they use, and
+/// every later call gives the same results as before.
+///
+/// ```
+/// regard_kernels::release_memory();
+/// assert_eq!(regard_kernels::pooled_bytes(), 0);
+/// ```
+pub fn release_memory() {
+    RELEASES.fetch_add(1, Relaxed);
+    pool().arrays.clear();
+    KEPT.take();
+    rayon::broadcast(|_| drop(KEPT.take()));
+}
+
+/// How many bytes calls keep for the next. See [`release_memory`].
+///
+/// ```
+/// assert!(regard_kernels::pooled_bytes() < 1 << 40);
+/// ```
+pub fn pooled_bytes() -> usize {
+    let lines: usize = pool().arrays.iter().map(|array| array.lines.len()).sum();
+    lines * LINE + THREAD_BYTES.load(Relaxed)
+}
+
+/// How often memory was released.
+static RELEASES: AtomicUsize = AtomicUsize::new(0);
+/// What all threads keep.
+static THREAD_BYTES: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    static KEPT: Cell<Kept> = const { Cell::new(Kept::new()) };
+}
+
+/// What a thread keeps.
+struct Kept {
+    lines: Vec<Line>,
+    /// [`RELEASES`] when it was last used.
+    releases: usize,
+    /// Uses since it was last looked at, and the most lines one of them needed.
+    uses: usize,
+    most: usize,
+}
+
+/// After so many uses a thread keeps what those needed, where that is less than half.
+const USES: usize = 4096;
+
+impl Kept {
+    const fn new() -> Self {
+        Self { lines: Vec::new(), releases: 0, uses: 0, most: 0 }
+    }
+
+    /// At least so many lines.
+    fn lines(&mut self, needed: usize) -> &mut [Line] {
+        self.uses += 1;
+        self.most = self.most.max(needed);
+        let releases = RELEASES.load(Relaxed);
+        let idle = self.uses >= USES && self.most < self.lines.len() / 2;
+        if self.releases != releases || idle {
+            self.replace(Vec::new());
+        }
+        if self.uses >= USES {
+            (self.uses, self.most) = (0, needed);
+        }
+        self.releases = releases;
+        if self.lines.len() < needed {
+            let mut lines = std::mem::take(&mut self.lines);
+            THREAD_BYTES.fetch_sub(lines.len() * LINE, Relaxed);
+            lines.resize(needed, Line([0; LINE]));
+            self.replace(lines);
+        }
+        &mut self.lines
+    }
+
+    fn replace(&mut self, lines: Vec<Line>) {
+        THREAD_BYTES.fetch_add(lines.len() * LINE, Relaxed);
+        THREAD_BYTES.fetch_sub(self.lines.len() * LINE, Relaxed);
+        self.lines = lines;
+    }
+}
+
+impl Default for Kept {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        self.replace(Vec::new());
+    }
+}
 
 /// Gives `f` arrays of the given lengths, each starting on a cache line, with anything in them.
 pub(crate) fn with<T: Real, const N: usize, R>(
@@ -23,11 +114,7 @@ pub(crate) fn with<T: Real, const N: usize, R>(
 ) -> R {
     let lines = lengths.map(|n| (n * size_of::<T>()).div_ceil(LINE));
     let mut kept = KEPT.take();
-    let needed = lines.iter().sum();
-    if kept.len() < needed {
-        kept.resize(needed, Line([0; LINE]));
-    }
-    let mut rest = kept.as_mut_slice();
+    let mut rest = kept.lines(lines.iter().sum());
     let mut at = 0;
     let arrays = lines.map(|lines| {
         let (part, tail) = std::mem::take(&mut rest).split_at_mut(lines);
@@ -44,11 +131,50 @@ pub(crate) fn with<T: Real, const N: usize, R>(
 }
 
 /// Large arrays given back, for the next call to use.
-static LARGE: Mutex<Vec<Vec<Line>>> = Mutex::new(Vec::new());
+struct Pool {
+    arrays: Vec<Array>,
+    /// How many were taken so far, from here or made.
+    takes: u64,
+}
+
+struct Array {
+    lines: Vec<Line>,
+    /// The pool's `takes` when it was given back.
+    since: u64,
+}
+
+static POOL: Mutex<Pool> = Mutex::new(Pool { arrays: Vec::new(), takes: 0 });
 /// How many are kept.
 const KEPT_LARGE: usize = 8;
 /// Larger ones are not kept.
 const LARGEST_KEPT: usize = 64 << 20;
+/// An array that was of no use for so many others is not kept either.
+const IDLE_TAKES: u64 = 512;
+
+fn pool() -> MutexGuard<'static, Pool> {
+    POOL.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Pool {
+    /// The smallest that has so many lines.
+    fn take(&mut self, needed: usize) -> Option<Vec<Line>> {
+        self.takes += 1;
+        let arrays = &mut self.arrays;
+        let fits = (0..arrays.len()).filter(|&n| arrays[n].lines.len() >= needed);
+        let taken =
+            fits.min_by_key(|&n| arrays[n].lines.len()).map(|n| arrays.swap_remove(n).lines);
+        arrays.retain(|array| self.takes - array.since < IDLE_TAKES);
+        taken
+    }
+
+    fn give_back(&mut self, lines: Vec<Line>) {
+        self.arrays.push(Array { lines, since: self.takes });
+        if self.arrays.len() > KEPT_LARGE {
+            let smallest = (0..self.arrays.len()).min_by_key(|&n| self.arrays[n].lines.len());
+            self.arrays.swap_remove(smallest.unwrap_or(0));
+        }
+    }
+}
 
 /// An array that lives through a call, given back for the next when dropped.
 pub(crate) struct Large<T> {
@@ -61,15 +187,10 @@ impl<T: Real> Large<T> {
     /// An array with anything in it.
     pub(crate) fn new(len: usize) -> Self {
         let needed = (len * size_of::<T>()).div_ceil(LINE);
-        let mut kept = LARGE.lock().unwrap_or_else(PoisonError::into_inner);
-        // The smallest that is large enough, else whichever is there.
-        let fits =
-            (0..kept.len()).filter(|&n| kept[n].len() >= needed).min_by_key(|&n| kept[n].len());
-        let mut lines = match fits {
-            Some(n) => kept.swap_remove(n),
-            None => Vec::new(),
-        };
-        drop(kept);
+        if needed == 0 {
+            return Self { lines: Vec::new(), len, numbers: PhantomData };
+        }
+        let mut lines = pool().take(needed).unwrap_or_default();
         if lines.len() < needed {
             lines = Vec::with_capacity(needed);
             large_pages(lines.spare_capacity_mut());
@@ -92,12 +213,7 @@ impl<T> Drop for Large<T> {
         if lines.is_empty() || lines.len() * LINE > LARGEST_KEPT {
             return;
         }
-        let mut kept = LARGE.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.push(lines);
-        if kept.len() > KEPT_LARGE {
-            let smallest = (0..kept.len()).min_by_key(|&n| kept[n].len()).unwrap_or(0);
-            kept.swap_remove(smallest);
-        }
+        pool().give_back(lines);
     }
 }
 

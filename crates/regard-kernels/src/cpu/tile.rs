@@ -11,7 +11,7 @@ use super::problem::{Block, Problem, tiles};
 use super::shared::Shared;
 use super::simd::prefetch_row;
 use super::weights::Rule;
-use super::{BLOCK, Rows, TILE, scratch};
+use super::{BLOCK, Chosen, Rows, TILE, scratch};
 use crate::Real;
 use crate::random::{Draw, Stream, uniform};
 use crate::spec::Normalizer;
@@ -19,6 +19,9 @@ use std::ops::Range;
 
 /// Attends from one block to some keys and writes what `rows` asks for.
 pub(super) fn forward<T: Real>(p: &Problem<T>, block: &Block, keys: Range<usize>, rows: &Rows<T>) {
+    let range = p.key_range(block.b, block.i0, block.i0 + block.n);
+    let low = range.start.max(keys.start);
+    let keys = low..range.end.min(keys.end).max(low);
     match p.spec.normalizer {
         Normalizer::Sparsemax | Normalizer::Entmax15 => by_threshold(p, block, keys, rows),
         Normalizer::Argmax | Normalizer::Sample { .. } => by_choice(p, block, keys, rows),
@@ -135,27 +138,16 @@ fn online<T: Real>(p: &Problem<T>, block: &Block, keys: Range<usize>, rows: &Row
                 continue;
             }
             let (n, width) = (keys.len(), block.width);
-            // SAFETY: tile, spare and out hold n, n and dv rows of BLOCK, state three.
-            unsafe {
-                if softmax {
+            if softmax {
+                // SAFETY: tile and out hold n and dv rows of BLOCK, state three.
+                unsafe {
                     if (p.kernels.softmax_step)(tile.as_mut_ptr(), n, width, state.as_mut_ptr()) {
                         let factor = state[2 * BLOCK..].as_ptr();
                         (p.kernels.scale_columns)(out.as_mut_ptr(), s.dv, width, factor);
                     }
-                } else {
-                    if !spare.is_empty() {
-                        spare.copy_from_slice(tile);
-                        let state = state.as_mut_ptr();
-                        (p.kernels.softmax_step)(spare.as_mut_ptr(), n, width, state);
-                    }
-                    let rule = if p.spec.normalizer == Normalizer::Sigmoid {
-                        Rule::Sigmoid
-                    } else {
-                        Rule::Plain
-                    };
-                    let unused = state[2 * BLOCK..].as_ptr();
-                    (p.kernels.weights)(rule, tile.as_mut_ptr(), n, width, unused);
                 }
+            } else {
+                weigh_alone(p, block, n, [&mut *tile, &mut *spare, &mut *state]);
             }
             drop_tile(p, block, &keys, tile, words);
             add_values(p, block, &keys, tile, out);
@@ -164,7 +156,9 @@ fn online<T: Real>(p: &Problem<T>, block: &Block, keys: Range<usize>, rows: &Row
         let (total, factor) = rest.split_at_mut(BLOCK);
         for i in 0..block.n {
             let sum = total[i];
-            rows.set_lse(p.row(block.b, block.h, block.i0 + i), lse(largest[i], sum));
+            let row = p.row(block.b, block.h, block.i0 + i);
+            // SAFETY: the rows of a block are its task's alone.
+            unsafe { rows.set_lse(row, || lse(largest[i], sum)) };
             factor[i] = match (softmax, sum == T::ZERO) {
                 (true, true) => T::ZERO,
                 (true, false) => T::ONE / sum,
@@ -173,6 +167,28 @@ fn online<T: Real>(p: &Problem<T>, block: &Block, keys: Range<usize>, rows: &Row
         }
         write_out(p, block, out, factor, rows);
     });
+}
+
+/// A tile of n keys' scores becomes weights, each score by itself; where there is a `spare` tile,
+/// the state of the log-sum-exp takes them in.
+fn weigh_alone<T: Real>(
+    p: &Problem<T>,
+    block: &Block,
+    n: usize,
+    [tile, spare, state]: [&mut [T]; 3],
+) {
+    let sigmoid = p.spec.normalizer == Normalizer::Sigmoid;
+    let rule = if sigmoid { Rule::Sigmoid } else { Rule::Plain };
+    // SAFETY: tile and spare hold n rows of BLOCK, state three.
+    unsafe {
+        if !spare.is_empty() {
+            spare.copy_from_slice(tile);
+            let state = state.as_mut_ptr();
+            (p.kernels.softmax_step)(spare.as_mut_ptr(), n, block.width, state);
+        }
+        let unused = state[2 * BLOCK..].as_ptr();
+        (p.kernels.weights)(rule, tile.as_mut_ptr(), n, block.width, unused);
+    }
 }
 
 /// log of a sum of exponentials relative to the largest.
@@ -207,17 +223,7 @@ fn by_threshold<T: Real>(p: &Problem<T>, block: &Block, keys: Range<usize>, rows
         }
         if rows.lse.is_some() {
             spare.copy_from_slice(scores);
-            state[..BLOCK].fill(T::NEG_INFINITY);
-            state[BLOCK..].fill(T::ZERO);
-            // SAFETY: spare holds all rows of BLOCK, state three.
-            unsafe {
-                let state = state.as_mut_ptr();
-                (p.kernels.softmax_step)(spare.as_mut_ptr(), keys.len(), width, state);
-            }
-            for i in 0..block.n {
-                let row = p.row(block.b, block.h, block.i0 + i);
-                rows.set_lse(row, lse(state[i], state[BLOCK + i]));
-            }
+            write_lse(p, block, spare, state, rows);
         }
         let (largest, rest) = state.split_at_mut(BLOCK);
         let (tau, factor) = rest.split_at_mut(BLOCK);
@@ -228,7 +234,9 @@ fn by_threshold<T: Real>(p: &Problem<T>, block: &Block, keys: Range<usize>, rows
         }
         let half = T::of(if entmax { 0.5 } else { 1.0 });
         for i in 0..block.n {
-            rows.set_threshold(p.row(block.b, block.h, block.i0 + i), tau[i] + largest[i] * half);
+            let row = p.row(block.b, block.h, block.i0 + i);
+            // SAFETY: as above.
+            unsafe { rows.set_threshold(row, tau[i] + largest[i] * half) };
         }
         // The weights relative to the largest score, which is exact where the threshold is not.
         for row in scores.chunks_exact_mut(BLOCK) {
@@ -239,12 +247,34 @@ fn by_threshold<T: Real>(p: &Problem<T>, block: &Block, keys: Range<usize>, rows
         }
         if !keys.is_empty() {
             drop_tile(p, block, &keys, scores, words);
-            write_tile(p, block, &keys, scores, rows.weights.as_ref());
+            // SAFETY: the rows of a block are its task's alone.
+            unsafe { write_tile(p, block, &keys, scores, rows.weights.as_ref()) };
             add_values(p, block, &keys, scores, out);
         }
         factor.fill(T::ONE);
         write_out(p, block, out, factor, rows);
     });
+}
+
+/// Writes the log-sum-exps of a block's scores `[keys, BLOCK]`, which are lost.
+fn write_lse<T: Real>(
+    p: &Problem<T>,
+    block: &Block,
+    scores: &mut [T],
+    state: &mut [T],
+    rows: &Rows<T>,
+) {
+    state[..BLOCK].fill(T::NEG_INFINITY);
+    state[BLOCK..].fill(T::ZERO);
+    let n = scores.len() / BLOCK;
+    // SAFETY: n rows of BLOCK, state has three; the rows of a block are its task's alone.
+    unsafe {
+        (p.kernels.softmax_step)(scores.as_mut_ptr(), n, block.width, state.as_mut_ptr());
+        for i in 0..block.n {
+            let row = p.row(block.b, block.h, block.i0 + i);
+            rows.set_lse(row, || lse(state[i], state[BLOCK + i]));
+        }
+    }
 }
 
 /// Hard attention: the largest score, or the largest with Gumbel noise.
@@ -257,9 +287,7 @@ fn by_choice<T: Real>(p: &Problem<T>, block: &Block, keys: Range<usize>, rows: &
     };
     let lengths = [s.dq * BLOCK, p.kept_keys(), TILE * BLOCK, TILE * BLOCK, 3 * BLOCK];
     scratch::with(lengths, |[queries, kept, tile, words, state]| {
-        let mut best = [T::NEG_INFINITY; BLOCK];
-        let mut score = [T::NEG_INFINITY; BLOCK];
-        let mut index = [-1i64; BLOCK];
+        let mut chosen = [Chosen::<T>::NONE; BLOCK];
         p.pack_queries(block, queries);
         state[..BLOCK].fill(T::NEG_INFINITY);
         state[BLOCK..].fill(T::ZERO);
@@ -281,23 +309,28 @@ fn by_choice<T: Real>(p: &Problem<T>, block: &Block, keys: Range<usize>, rows: &
                     } else {
                         plain
                     };
-                    if noisy > best[i] {
-                        (best[i], score[i], index[i]) = (noisy, plain, j as i64);
+                    if noisy > chosen[i].best {
+                        chosen[i] = Chosen { index: j as i64, best: noisy, score: plain };
                     }
                 }
             }
-            // SAFETY: the tile holds its rows of BLOCK, state three.
-            unsafe {
-                let state = state.as_mut_ptr();
-                (p.kernels.softmax_step)(tile.as_mut_ptr(), keys.len(), width, state);
+            if rows.asks_lse() {
+                // SAFETY: the tile holds its rows of BLOCK, state three.
+                unsafe {
+                    let state = state.as_mut_ptr();
+                    (p.kernels.softmax_step)(tile.as_mut_ptr(), keys.len(), width, state);
+                }
             }
         }
         for i in 0..n {
             let row = p.row(b, h, i0 + i);
-            let lse = lse(state[i], state[BLOCK + i]);
-            rows.set_lse(row, lse);
-            rows.set_choice(row, index[i], best[i], score[i], lse);
-            write_choice(p, (b, h, i0 + i), index[i], rows);
+            let lse = || lse(state[i], state[BLOCK + i]);
+            // SAFETY: the rows of a block are its task's alone.
+            unsafe {
+                rows.set_lse(row, lse);
+                rows.set_choice(row, chosen[i], lse);
+                write_choice(p, (b, h, i0 + i), chosen[i].index, rows);
+            }
         }
     });
 }
@@ -309,13 +342,16 @@ pub(super) fn gumbel<T: Real>(word: u32) -> T {
 }
 
 /// Writes the value of the chosen key, dropout included, as a row's output.
-pub(super) fn write_choice<T: Real>(
+///
+/// # Safety
+/// The row is the calling task's alone.
+pub(super) unsafe fn write_choice<T: Real>(
     p: &Problem<T>,
     (b, h, i): (usize, usize, usize),
     index: i64,
     rows: &Rows<T>,
 ) {
-    // SAFETY: this row is the calling task's alone.
+    // SAFETY: the caller's.
     let out = unsafe { std::slice::from_raw_parts_mut(rows.out.row(b, h, i), p.s.dv) };
     out.fill(T::ZERO);
     if index >= 0 {
@@ -358,7 +394,10 @@ pub(super) fn row_statistics<T: Real>(
 }
 
 /// Writes a tile of weights where they are wanted.
-fn write_tile<T: Real>(
+///
+/// # Safety
+/// The block's rows are the calling task's alone.
+unsafe fn write_tile<T: Real>(
     p: &Problem<T>,
     block: &Block,
     keys: &Range<usize>,
@@ -367,9 +406,11 @@ fn write_tile<T: Real>(
 ) {
     let Some(weights) = weights else { return };
     for i in 0..block.n {
-        let to = p.row(block.b, block.h, block.i0 + i) * p.s.nk;
-        for (r, j) in keys.clone().enumerate() {
-            weights.set(to + j, tile[r * BLOCK + i]);
+        let from = p.row(block.b, block.h, block.i0 + i) * p.s.nk + keys.start;
+        // SAFETY: the caller's.
+        let to = unsafe { weights.part(from, keys.len()) };
+        for (to, row) in to.iter_mut().zip(tile.chunks_exact(BLOCK)) {
+            *to = row[i];
         }
     }
 }
@@ -422,7 +463,8 @@ pub(super) fn write_weights<T: Real>(
                 }
             }
             drop_tile(p, block, &keys, tile, words);
-            write_tile(p, block, &keys, tile, Some(weights));
+            // SAFETY: the rows of a block are its task's alone.
+            unsafe { write_tile(p, block, &keys, tile, Some(weights)) };
         }
     });
 }

@@ -10,24 +10,21 @@
 use super::additive::AdditiveGrads;
 use super::choice::Choice;
 use super::gemm::Gemm;
+use super::partial::{RowParts, RowSums, SlotParts, SlotSums};
+use super::plan::{self, BiasCut, Chunk, Plan, rows_at_once};
 use super::problem::{Block, Problem, tiles};
 use super::scratch::{self, Large};
 use super::shared::Shared;
 use super::tile::{drop_tile, dropout_words_len, row_statistics};
 use super::weights::Rule;
 use super::{BLOCK, TILE, tasks};
-use crate::spec::{Backward, Gradients, Score, w_of_head};
-use crate::{Real, View, ViewMut};
+use crate::spec::{Backward, Bias, Broadcast, Gradients, OwnScore, Score, w_of_head};
+use crate::{Real, View};
 use std::ops::Range;
 
-/// Tasks a problem is cut into, about, where it is long enough.
-const TASKS: usize = 16;
-/// Keys or queries worth a task of their own.
-const CHUNK: usize = 256;
-
 pub(super) fn backward<T: Real>(p: &Problem<T>, pass: Backward<T>) {
-    let Backward { grad_out, grad_weights, grad_log_prob, saved, mut gradients } = pass;
-    let choice = saved.index.zip(grad_log_prob).map(|(index, grad)| Choice { index, grad });
+    let choice = Choice::of(p.spec.normalizer, &pass);
+    let Backward { grad_out, grad_weights, grad_lse, saved, mut gradients, .. } = pass;
     let mut context = Context {
         p,
         // Where a key was chosen, its probability is softmax's.
@@ -35,13 +32,17 @@ pub(super) fn backward<T: Real>(p: &Problem<T>, pass: Backward<T>) {
         choice,
         grad_out,
         grad_weights,
+        grad_lse,
         lse: saved.lse,
         threshold: saved.threshold,
         delta: Large::new(0),
     };
     context.delta = context.row_deltas(saved.out);
-    if let Some(bias) = gradients.bias.take() {
-        full_bias(&context, bias);
+    // One whose queries share its numbers is a bias per key.
+    if let Some(bias) = p.spec.bias.full.filter(|bias| bias.strides()[2] > 0)
+        && let Some(to) = gradients.bias.take()
+    {
+        full_bias(&context, &bias, to);
     }
     context.run(gradients);
 }
@@ -52,6 +53,7 @@ struct Context<'a, T: Real> {
     choice: Option<Choice<'a, T>>,
     grad_out: View<'a, T>,
     grad_weights: Option<&'a [T]>,
+    grad_lse: Option<&'a [T]>,
     lse: Option<&'a [T]>,
     threshold: Option<&'a [T]>,
     /// Rows: what is subtracted from the gradients of a row's weights; where a key was chosen,
@@ -88,6 +90,122 @@ impl<'a, T: Real> Tile<'a, T> {
 
     fn new([queries, grads, kept, stat, delta, weights, grad, words]: [&'a mut [T]; 8]) -> Self {
         Self { queries, grads, kept, stat, delta, weights, grad, words }
+    }
+}
+
+/// The arrays a task works in.
+struct Work<'a, T> {
+    tile: Tile<'a, T>,
+    /// `[keys, Dk]`
+    dk: &'a mut [T],
+    /// `[keys, Dv]`
+    dv: &'a mut [T],
+    /// `[BLOCK, Dq]`
+    dq: &'a mut [T],
+    /// What an additive score keeps of the queries, `[BLOCK, Dq]`.
+    prepared: &'a mut [T],
+    dw: &'a mut [T],
+    /// The gradients of an own score's parameters, and a key's part of them.
+    own: &'a mut [T],
+}
+
+impl<'a, T: Real> Work<'a, T> {
+    fn lengths(p: &Problem<T>, keys: usize) -> [usize; 14] {
+        let s = &p.s;
+        let prepared = if p.kept_keys() > 0 { BLOCK * s.dq } else { 0 };
+        let own = [keys * s.dk, keys * s.dv, BLOCK * s.dq, prepared, s.dk, 2 * own_parameters(p)];
+        let tile = Tile::lengths(p);
+        std::array::from_fn(|at| if at < 8 { tile[at] } else { own[at - 8] })
+    }
+
+    fn new(arrays: [&'a mut [T]; 14]) -> Self {
+        let [t0, t1, t2, t3, t4, t5, t6, t7, dk, dv, dq, prepared, dw, own] = arrays;
+        let tile = Tile::new([t0, t1, t2, t3, t4, t5, t6, t7]);
+        Self { tile, dk, dv, dq, prepared, dw, own }
+    }
+}
+
+/// How many parameters an own score has.
+fn own_parameters<T: Real>(p: &Problem<T>) -> usize {
+    match p.spec.score {
+        Score::Own(own) => own.parameters(),
+        _ => 0,
+    }
+}
+
+/// What the tasks of all phases add up, until it is summed in order.
+struct Partial<T> {
+    q: RowParts<T>,
+    k: RowParts<T>,
+    v: RowParts<T>,
+    w: SlotParts<T>,
+    own: SlotParts<T>,
+    /// Of the bias per key, and of a full one whose queries share its numbers.
+    key_bias: SlotParts<T>,
+    relative: SlotParts<T>,
+}
+
+/// [`Partial`], shared by tasks.
+struct Sums<'a, T: Real> {
+    q: RowSums<'a, T>,
+    k: RowSums<'a, T>,
+    v: RowSums<'a, T>,
+    w: SlotSums<'a, T>,
+    own: SlotSums<'a, T>,
+    key_bias: SlotSums<'a, T>,
+    relative: SlotSums<'a, T>,
+}
+
+impl<T: Real> Partial<T> {
+    fn of(p: &Problem<T>, plan: &Plan, g: &Gradients<T>) -> Self {
+        let heads = p.s.b * p.s.hq;
+        let slots = |wanted: bool, slots: usize, width: usize| {
+            SlotParts::of(heads, slots, if wanted { width } else { 0 })
+        };
+        let table = p.spec.bias.relative.map_or(0, |r| 2 * r.max_distance + 1);
+        Self {
+            q: RowParts::of(&g.q, plan.key_parts),
+            k: RowParts::of(&g.k, plan.query_parts),
+            v: RowParts::of(&g.v, plan.query_parts),
+            w: slots(g.w.is_some(), plan.slots(), p.s.dk),
+            own: slots(g.own.is_some(), plan.slots(), own_parameters(p)),
+            key_bias: slots(g.key_bias.is_some() || g.bias.is_some(), plan.query_chunks(), p.s.nk),
+            relative: slots(g.relative.is_some(), plan.slots(), table),
+        }
+    }
+
+    fn share<'a>(&'a mut self, p: &Problem<T>, g: &'a Gradients<T>) -> Sums<'a, T> {
+        let scale = match p.spec.score {
+            Score::Dot { scale } => scale,
+            _ => T::ONE,
+        };
+        Sums {
+            q: self.q.share(&g.q, scale),
+            k: self.k.share(&g.k, scale),
+            v: self.v.share(&g.v, T::ONE),
+            w: self.w.share(),
+            own: self.own.share(),
+            key_bias: self.key_bias.share(),
+            relative: self.relative.share(),
+        }
+    }
+
+    fn add_up(&mut self, p: &Problem<T>, g: Gradients<T>) {
+        self.q.add_up(&g.q);
+        self.k.add_up(&g.k);
+        self.v.add_up(&g.v);
+        let Self { w, own, relative, .. } = self;
+        for (to, parts) in [(g.w, w), (g.own, own), (g.relative, relative)] {
+            if let Some(to) = to {
+                parts.add_heads(to, p.s.hq);
+            }
+        }
+        let Bias { key, full, .. } = &p.spec.bias;
+        for (to, bias) in [(g.key_bias, key), (g.bias, full)] {
+            if let (Some(to), Some(bias)) = (to, bias) {
+                self.key_bias.add_keys(to, bias, &p.s);
+            }
+        }
     }
 }
 
@@ -132,7 +250,8 @@ impl<T: Real> Context<'_, T> {
         true
     }
 
-    /// The gradients of a tile's scores where a key was chosen: g · ([j = z] − p).
+    /// The gradients of a tile's scores where a key was chosen: g · ([j = z] − p), and the
+    /// log-sum-exp's times p.
     fn grad_of_choice(
         &self,
         choice: &Choice<T>,
@@ -154,7 +273,7 @@ impl<T: Real> Context<'_, T> {
         for i in 0..block.n {
             let chosen = choice.index[from + i];
             if chosen >= 0 && keys.contains(&(chosen as usize)) {
-                grad[(chosen as usize - keys.start) * BLOCK + i] += choice.grad(from + i);
+                grad[(chosen as usize - keys.start) * BLOCK + i] += choice.of_chosen(from + i);
             }
         }
     }
@@ -196,45 +315,81 @@ impl<T: Real> Context<'_, T> {
         drop_tile(p, block, keys, t.grad, t.words);
     }
 
-    /// Rows: what centers the gradients. For softmax Σ p·dp = dO · O, unless gradients arrive at
-    /// the weights too; then, as for the others, a pass of its own adds it up.
+    /// Rows: what centers the gradients, ds = p · (dp − Δ). For softmax Δ = Σ p·dp = dO · O, unless
+    /// gradients arrive at the weights too; then, as for the others, a pass of its own adds it up.
+    /// What arrives at the log-sum-exp is taken off it.
     fn row_deltas(&self, out: Option<View<T>>) -> Large<T> {
         let p = self.p;
         let s = &p.s;
         let mut delta = Large::zeros(s.rows());
+        let shared = Shared::new(&mut delta);
         if let Some(choice) = &self.choice {
-            for (row, delta) in delta.iter_mut().enumerate() {
-                *delta = -choice.grad(row);
-            }
+            tasks::runs(s.rows(), 256, &|row| {
+                // SAFETY: each task has rows of its own.
+                unsafe { shared.set(row, choice.of_all(row)) };
+            });
         } else if let (Rule::Softmax, None, Some(out)) = (self.rule, self.grad_weights, out) {
-            let shared = Shared::new(&mut delta);
-            tasks::runs(s.rows(), 64, &|row| {
+            tasks::runs(s.rows(), rows_at_once(s.dv), &|row| {
                 let (b, h, i) = s.place(row);
                 let (x, y) = (self.grad_out.row(b, h, i), out.row(b, h, i));
-                // SAFETY: both rows have dv numbers.
-                shared.set(row, unsafe { (p.kernels.dot)(s.dv, x.as_ptr(), y.as_ptr()) });
+                // SAFETY: both rows have dv numbers, and each task has rows of its own.
+                unsafe {
+                    let mean = (p.kernels.dot)(s.dv, x.as_ptr(), y.as_ptr());
+                    shared.set(row, mean - self.lse_grad(row));
+                }
             });
         } else if self.rule.centers() {
-            let shared = Shared::new(&mut delta);
-            tasks::each(s.b * s.hq * p.blocks(), &|n| {
-                self.block_deltas(&p.block(n), &shared);
-            });
+            self.means(&shared);
         }
         delta
     }
 
-    /// The means Σ slope·dp / Σ slope of a block's rows.
-    fn block_deltas(&self, block: &Block, to: &Shared<T>) {
+    /// What arrives at a row's log-sum-exp; nothing at that of an empty row.
+    fn lse_grad(&self, row: usize) -> T {
+        let seen = |lse: &&[T]| lse[row] != T::NEG_INFINITY;
+        let grad = self.grad_lse.filter(|_| self.lse.as_ref().is_some_and(seen));
+        grad.map_or(T::ZERO, |grad| grad[row])
+    }
+
+    /// The means Σ slope·dp / Σ slope of all rows.
+    fn means(&self, to: &Shared<T>) {
         let p = self.p;
-        let [a0, a1, a2, a3, a4, a5, a6, a7] = Tile::lengths(p);
-        let lengths = [a0, a1, a2, a3, a4, a5, a6, a7, 2 * BLOCK];
+        let (rows, blocks) = (p.s.rows(), plan::blocks(&p.s));
+        let splits = plan::key_splits(p.spec, &p.s, blocks);
+        let chunk = p.s.nk.div_ceil(splits).next_multiple_of(8);
+        // Both sums of every row, for each range of keys.
+        let mut sums = Large::<T>::new(2 * splits * rows);
+        let shared = Shared::new(&mut sums);
+        tasks::each(splits * blocks, &|task| {
+            let (split, block) = (task / blocks, p.block(task % blocks));
+            let keys = (split * chunk).min(p.s.nk)..((split + 1) * chunk).min(p.s.nk);
+            self.block_sums(&block, keys, &shared.narrow(2 * split * rows, 2 * rows));
+        });
+        tasks::runs(rows, 256, &|row| {
+            let sum = |at: usize| (0..splits).map(|x| sums[(2 * x + at) * rows + row]).sum::<T>();
+            let (weighted, total) = (sum(0), sum(1));
+            let mean = if total == T::ZERO { T::ZERO } else { weighted / total };
+            // SAFETY: each task has rows of its own.
+            unsafe { to.set(row, mean - self.lse_grad(row)) };
+        });
+    }
+
+    /// Σ slope·dp and Σ slope over some keys, of a block's rows: `[2, rows]`.
+    fn block_sums(&self, block: &Block, keys: Range<usize>, to: &Shared<T>) {
+        let p = self.p;
+        let range = p.key_range(block.b, block.i0, block.i0 + block.n);
+        let low = range.start.max(keys.start);
+        let keys = low..range.end.min(keys.end).max(low);
+        let tile = Tile::lengths(p);
+        let lengths: [usize; 9] =
+            std::array::from_fn(|at| if at < 8 { tile[at] } else { 2 * BLOCK });
         scratch::with(lengths, |[t0, t1, t2, t3, t4, t5, t6, t7, sums]| {
             let mut t = Tile::new([t0, t1, t2, t3, t4, t5, t6, t7]);
             p.pack_queries(block, t.queries);
             p.pack_rows(&self.grad_out, block, t.grads);
             row_statistics(p, self.rule, block, self.lse, self.threshold, t.stat);
             sums.fill(T::ZERO);
-            for keys in tiles(p.key_range(block.b, block.i0, block.i0 + block.n)) {
+            for keys in tiles(keys) {
                 if !p.score_tile(block, &keys, t.queries, t.kept, t.weights) {
                     continue;
                 }
@@ -252,210 +407,87 @@ impl<T: Real> Context<'_, T> {
                     );
                 }
             }
-            for i in 0..block.n {
-                let total = sums[BLOCK + i];
-                let mean = if total == T::ZERO { T::ZERO } else { sums[i] / total };
-                to.set(p.row(block.b, block.h, block.i0 + i), mean);
+            let row = p.row(block.b, block.h, block.i0);
+            for (at, sums) in sums.chunks_exact(BLOCK).enumerate() {
+                // SAFETY: the rows of a block are its task's alone.
+                let to = unsafe { to.part(at * p.s.rows() + row, block.n) };
+                to.copy_from_slice(&sums[..block.n]);
             }
         });
     }
 
+    /// The gradients of q, k and v, and of what scores and biases learn.
     fn run(&self, g: Gradients<T>) {
         let p = self.p;
+        let plan = Plan::of(&p.s);
+        let mut partial = Partial::of(p, &plan, &g);
+        let shared = partial.share(p, &g);
+        for phase in 0..plan.phases {
+            tasks::each(plan.tasks(), &|task| self.task(&plan.chunk(phase, task), &shared));
+        }
+        partial.add_up(p, g);
+    }
+
+    /// One chunk of queries against one chunk of keys.
+    fn task(&self, chunk: &Chunk, to: &Sums<T>) {
+        let p = self.p;
         let s = &p.s;
-        let want = TASKS.div_ceil(s.b * s.hk);
-        // Cut both ways: parts of dQ are written once per chunk of keys, those of dK and dV once
-        // per chunk of queries.
-        let square = (want as f64).sqrt().ceil() as usize;
-        let query_chunks = square.min(s.nq.div_ceil(CHUNK));
-        let key_chunks = want.div_ceil(query_chunks).min(s.nk.div_ceil(CHUNK));
-        let query_chunks = want.div_ceil(key_chunks).min(s.nq.div_ceil(CHUNK));
-        let key_chunk = s.nk.div_ceil(key_chunks).next_multiple_of(8);
-        let query_chunk = s.nq.div_ceil(query_chunks).next_multiple_of(BLOCK);
-        let key_chunks = s.nk.div_ceil(key_chunk);
-        let query_chunks = s.nq.div_ceil(query_chunk);
-        let scale = match p.spec.score {
-            Score::Dot { scale } => scale,
-            _ => T::ONE,
-        };
-
-        let q_size = s.b * s.hq * s.nq * s.dq;
-        let k_size = s.b * s.hk * s.nk * s.dk;
-        let v_size = s.b * s.hk * s.nk * s.dv;
-        let heads = s.b * s.hq;
-        let parts = query_chunks * key_chunks;
-        let zeros = |wanted: bool, n: usize| Large::<T>::zeros(if wanted { n } else { 0 });
-        // Every number of these is written by its task.
-        let room = |wanted: bool, n: usize| Large::<T>::new(if wanted { n } else { 0 });
-        let mut q_parts = room(g.q.is_some() && key_chunks > 1, key_chunks * q_size);
-        let mut k_parts = room(g.k.is_some() && query_chunks > 1, query_chunks * k_size);
-        let mut v_parts = room(g.v.is_some() && query_chunks > 1, query_chunks * v_size);
-        let mut w_parts = zeros(g.w.is_some(), heads * parts * s.dk);
-        let own = match p.spec.score {
-            Score::Own(own) => own.parameters(),
-            _ => 0,
-        };
-        let mut own_parts = zeros(g.own.is_some(), heads * parts * own);
-        let mut key_bias_parts = zeros(g.key_bias.is_some(), heads * query_chunks * s.nk);
-        let table = p.spec.bias.relative.map_or(0, |r| 2 * r.max_distance + 1);
-        let mut relative_parts = zeros(g.relative.is_some(), heads * parts * table);
-
-        let q_shared = Shared::new(&mut q_parts);
-        let k_shared = Shared::new(&mut k_parts);
-        let v_shared = Shared::new(&mut v_parts);
-        let w_shared = Shared::new(&mut w_parts);
-        let own_shared = Shared::new(&mut own_parts);
-        let key_bias_shared = Shared::new(&mut key_bias_parts);
-        let relative_shared = Shared::new(&mut relative_parts);
-        let additive = matches!(p.spec.score, Score::Additive { .. });
-
-        tasks::each(s.b * s.hk * parts, &|task| {
-            let (head, part) = (task / parts, task % parts);
-            let (qc, kc) = (part / key_chunks, part % key_chunks);
-            let (b, hk) = (head / s.hk, head % s.hk);
-            let chunk = kc * key_chunk..((kc + 1) * key_chunk).min(s.nk);
-            let blocks =
-                qc * query_chunk / BLOCK..((qc + 1) * query_chunk).min(s.nq).div_ceil(BLOCK);
-            let n = chunk.len();
-            let prepared = if additive && !p.form.is_direct() { BLOCK * s.dq } else { 0 };
-            let [a0, a1, a2, a3, a4, a5, a6, a7] = Tile::lengths(p);
-            let lengths = [
-                a0,
-                a1,
-                a2,
-                a3,
-                a4,
-                a5,
-                a6,
-                a7,
-                n * s.dk,
-                n * s.dv,
-                BLOCK * s.dq,
-                prepared,
-                s.dk,
-                2 * own,
-            ];
-            scratch::with(lengths, |[t0, t1, t2, t3, t4, t5, t6, t7, dk, dv, dq, qx, dw, down]| {
-                let mut t = Tile::new([t0, t1, t2, t3, t4, t5, t6, t7]);
-                dk.fill(T::ZERO);
-                dv.fill(T::ZERO);
-                for h in hk * s.group()..(hk + 1) * s.group() {
-                    let at = (b * s.hq + h) * parts + part;
-                    dw.fill(T::ZERO);
-                    down.fill(T::ZERO);
-                    for block in blocks.clone() {
-                        let block = p.block_of(b, h, block);
-                        let range = p.key_range(b, block.i0, block.i0 + block.n);
-                        let keys = range.start.max(chunk.start)..range.end.min(chunk.end);
-                        dq.fill(T::ZERO);
-                        if keys.start < keys.end {
-                            self.enter(&block, &mut t);
-                            if prepared > 0 {
-                                p.prepare(&p.q, (b, h, block.i0), block.n, qx);
-                            }
-                        }
-                        for keys in tiles(keys.start..keys.end.max(keys.start)) {
-                            if !self.grad_tile(&block, &keys, &mut t) {
-                                continue;
-                            }
-                            if !relative_shared.is_empty() || !key_bias_shared.is_empty() {
-                                // SAFETY: parts of this head and these chunks are this task's.
-                                let (key_bias, relative) = unsafe {
-                                    (
-                                        key_bias_shared.part_or_empty(
-                                            ((b * s.hq + h) * query_chunks + qc) * s.nk,
-                                            s.nk,
-                                        ),
-                                        relative_shared.part_or_empty(at * table, table),
-                                    )
-                                };
-                                self.bias_grads(&block, &keys, t.grad, key_bias, relative);
-                            }
-                            let from = keys.start - chunk.start;
-                            let dk = &mut dk[from * s.dk..][..keys.len() * s.dk];
-                            let dv = &mut dv[from * s.dv..][..keys.len() * s.dv];
-                            self.score_grads(&block, &keys, &t, qx, dq, dk, dw, down);
-                            if g.v.is_some() {
-                                drop_again(p, &block, &keys, &mut t);
-                                add_keys(p, &self.grad_out, &block, &keys, t.weights, dv);
-                            }
-                        }
-                        if let Some(grad) = &g.q {
-                            let d = s.dq;
-                            for i in 0..block.n {
-                                // SAFETY: these rows, or these parts, are this task's alone.
-                                let to = unsafe {
-                                    if key_chunks > 1 {
-                                        let row = p.row(b, h, block.i0 + i);
-                                        q_shared.part(kc * q_size + row * d, d)
-                                    } else {
-                                        std::slice::from_raw_parts_mut(
-                                            grad.row(b, h, block.i0 + i),
-                                            d,
-                                        )
-                                    }
-                                };
-                                scaled(&dq[i * d..][..d], scale, to);
-                            }
-                        }
-                    }
-                    // SAFETY: parts of this head and these chunks are this task's.
-                    unsafe {
-                        if g.w.is_some() {
-                            w_shared.part(at * s.dk, s.dk).copy_from_slice(dw);
-                        }
-                        if g.own.is_some() {
-                            own_shared.part(at * own, own).copy_from_slice(&down[..own]);
-                        }
-                    }
+        let Chunk { b, hk, .. } = *chunk;
+        scratch::with(Work::lengths(p, chunk.keys.len()), |arrays| {
+            let mut work = Work::new(arrays);
+            work.dk.fill(T::ZERO);
+            work.dv.fill(T::ZERO);
+            for h in hk * s.group()..(hk + 1) * s.group() {
+                work.dw.fill(T::ZERO);
+                work.own.fill(T::ZERO);
+                for block in chunk.blocks.clone() {
+                    self.block(&p.block_of(b, h, block), chunk, &mut work, to);
                 }
-                let flush =
-                    |grad: &Option<ViewMut<T>>, shared: &Shared<T>, from: &[T], d, scale| {
-                        let Some(grad) = grad else { return };
-                        for (r, j) in chunk.clone().enumerate() {
-                            // SAFETY: these rows, or these parts, are this task's alone.
-                            let to = unsafe {
-                                if query_chunks > 1 {
-                                    let row = (qc * s.b * s.hk + head) * s.nk + j;
-                                    shared.part(row * d, d)
-                                } else {
-                                    std::slice::from_raw_parts_mut(grad.row(b, hk, j), d)
-                                }
-                            };
-                            scaled(&from[r * d..][..d], scale, to);
-                        }
-                    };
-                flush(&g.k, &k_shared, dk, s.dk, scale);
-                flush(&g.v, &v_shared, dv, s.dv, T::ONE);
-            });
+                let head = b * s.hq + h;
+                // SAFETY: each task of a phase has a slot of its own in every head.
+                unsafe {
+                    add(to.w.slot(head, chunk.slot), work.dw);
+                    add(to.own.slot(head, chunk.slot), work.own);
+                }
+            }
+            let first = [b, hk, chunk.keys.start];
+            // SAFETY: in a phase, a chunk of keys and a part are one task's alone.
+            unsafe {
+                to.k.add(chunk.query_part, first, work.dk, chunk.first);
+                to.v.add(chunk.query_part, first, work.dv, chunk.first);
+            }
         });
+    }
 
-        if key_chunks > 1 {
-            add_parts(&g.q, &q_parts, key_chunks);
-        }
-        if query_chunks > 1 {
-            add_parts(&g.k, &k_parts, query_chunks);
-            add_parts(&g.v, &v_parts, query_chunks);
-        }
-        for (to, parts, width) in [(g.w, &*w_parts, s.dk), (g.relative, &*relative_parts, table)] {
-            if let Some(to) = to {
-                add_heads(to, parts, width, s.hq, parts.len() / (heads * width).max(1));
+    /// One block of queries against the keys of a chunk.
+    fn block(&self, block: &Block, chunk: &Chunk, work: &mut Work<T>, to: &Sums<T>) {
+        let p = self.p;
+        let Block { b, h, i0, n, .. } = *block;
+        let range = p.key_range(b, i0, i0 + n);
+        let low = range.start.max(chunk.keys.start);
+        let keys = low..range.end.min(chunk.keys.end).max(low);
+        work.dq.fill(T::ZERO);
+        if !keys.is_empty() {
+            self.enter(block, &mut work.tile);
+            if !work.prepared.is_empty() {
+                p.prepare(&p.q, (b, h, i0), n, work.prepared);
             }
         }
-        if let Some(to) = g.own {
-            add_heads(to, &own_parts, own, s.hq, parts);
-        }
-        if let (Some(to), Some(key)) = (g.key_bias, &p.spec.bias.key) {
-            to.fill(T::ZERO);
-            for (at, part) in key_bias_parts.chunks_exact(s.nk.max(1)).enumerate() {
-                let head = at / query_chunks;
-                let from = key.index(head / s.hq, head % s.hq, 0, 0);
-                let step = key.strides()[3];
-                for (j, &x) in part.iter().enumerate() {
-                    to[from + j * step] += x;
-                }
+        for keys in tiles(keys) {
+            if !self.grad_tile(block, &keys, &mut work.tile) {
+                continue;
+            }
+            self.bias_grads(block, &keys, chunk, work.tile.grad, to);
+            let from = keys.start - chunk.keys.start;
+            self.score_grads(block, &keys, from, work);
+            if to.v.is_wanted() {
+                drop_again(p, block, &keys, &mut work.tile);
+                let dv = &mut work.dv[from * p.s.dv..][..keys.len() * p.s.dv];
+                add_keys(p, &self.grad_out, block, &keys, work.tile.weights, dv);
             }
         }
+        // SAFETY: in a phase, a chunk of queries and a part are one task's alone.
+        unsafe { to.q.add(chunk.key_part, [b, h, i0], &work.dq[..n * p.s.dq], chunk.first) };
     }
 
     /// Adds a tile's part of the per-key and relative biases' gradients.
@@ -463,48 +495,44 @@ impl<T: Real> Context<'_, T> {
         &self,
         block: &Block,
         keys: &Range<usize>,
+        chunk: &Chunk,
         grad: &[T],
-        key_bias: &mut [T],
-        relative: &mut [T],
+        to: &Sums<T>,
     ) {
         let p = self.p;
-        for (j, row) in keys.clone().zip(grad.chunks_exact(BLOCK)) {
-            if !key_bias.is_empty() {
-                key_bias[j] += row[..block.n].iter().copied().sum();
-            }
-            if let Some(table) = p.spec.bias.relative
-                && !relative.is_empty()
-            {
-                let max_distance = table.max_distance as isize;
-                let first = j as isize - (block.i0 as isize + p.offset);
-                for (i, &x) in row[..block.n].iter().enumerate() {
-                    let distance = (first - i as isize).clamp(-max_distance, max_distance);
-                    relative[(distance + max_distance) as usize] += x;
-                }
+        let head = block.b * p.s.hq + block.h;
+        // SAFETY: in a phase, these keys of a chunk of queries, and each slot, are one task's alone.
+        let (key_bias, relative) = unsafe {
+            (
+                to.key_bias.slot_part(head, chunk.query_chunk, keys),
+                to.relative.slot(head, chunk.slot),
+            )
+        };
+        let rows = || grad.chunks_exact(BLOCK).map(|row| &row[..block.n]);
+        for (to, row) in key_bias.iter_mut().zip(rows()) {
+            *to += row.iter().copied().sum();
+        }
+        let Some(table) = p.spec.bias.relative.filter(|_| !relative.is_empty()) else { return };
+        let max_distance = table.max_distance as isize;
+        for (j, row) in keys.clone().zip(rows()) {
+            let first = j as isize - (block.i0 as isize + p.offset);
+            for (i, &x) in row.iter().enumerate() {
+                let distance = (first - i as isize).clamp(-max_distance, max_distance);
+                relative[(distance + max_distance) as usize] += x;
             }
         }
     }
 
-    /// Adds a tile's part of the gradients of q, k and the score's own parameters.
-    #[allow(clippy::too_many_arguments)]
-    fn score_grads(
-        &self,
-        block: &Block,
-        keys: &Range<usize>,
-        t: &Tile<T>,
-        prepared: &[T],
-        dq: &mut [T],
-        dk: &mut [T],
-        dw: &mut [T],
-        own_grads: &mut [T],
-    ) {
+    /// Adds a tile's part of the gradients of q, k and the score's own parameters; the tile's keys
+    /// are those from `from` on of the task's.
+    fn score_grads(&self, block: &Block, keys: &Range<usize>, from: usize, work: &mut Work<T>) {
         let p = self.p;
         let s = &p.s;
         let Block { b, h, i0, n, .. } = *block;
-        let hk = p.key_head(h);
         let rows = keys.len();
-        let k = p.rows(&p.k, b, hk, keys.start, rows);
-        let q = p.rows(&p.q, b, h, i0, n);
+        let k = p.rows(&p.k, b, p.key_head(h), keys.start, rows);
+        let Work { tile: t, prepared, dq, dk, dw, own: own_grads, .. } = work;
+        let dk = &mut dk[from * s.dk..][..rows * s.dk];
         match p.spec.score {
             Score::Dot { .. } => {
                 add_keys(p, &p.q, block, keys, t.grad, dk);
@@ -527,6 +555,7 @@ impl<T: Real> Context<'_, T> {
             }
             Score::Additive { w, .. } => {
                 let direct = p.form.is_direct();
+                let q = p.rows(&p.q, b, h, i0, n);
                 // SAFETY: n rows of q and its gradient, `rows` of k and its gradient.
                 unsafe {
                     (p.kernels.additive_grads)(AdditiveGrads {
@@ -546,27 +575,34 @@ impl<T: Real> Context<'_, T> {
                     });
                 }
             }
-            Score::Own(own) => {
-                // A key's part first: one long sum of small numbers would lose digits.
-                let (own_grads, part) = own_grads.split_at_mut(own.parameters());
-                for (r, j) in keys.clone().enumerate() {
-                    part.fill(T::ZERO);
-                    for i in 0..n {
-                        let grad = t.grad[r * BLOCK + i];
-                        if grad != T::ZERO {
-                            own.backward(
-                                p.q.row(b, h, i0 + i),
-                                p.k.row(b, hk, j),
-                                grad,
-                                &mut dq[i * s.dq..][..s.dq],
-                                &mut dk[r * s.dk..][..s.dk],
-                                part,
-                            );
-                        }
-                    }
-                    own_grads.iter_mut().zip(&*part).for_each(|(to, x)| *to += *x);
+            Score::Own(own) => self.own_grads(own, block, keys, t.grad, [dq, dk, own_grads]),
+        }
+    }
+
+    /// As [`Self::score_grads`], by a score of one's own, pair by pair: of q, k and the parameters.
+    fn own_grads(
+        &self,
+        own: &dyn OwnScore<T>,
+        block: &Block,
+        keys: &Range<usize>,
+        grad: &[T],
+        [dq, dk, parameters]: [&mut [T]; 3],
+    ) {
+        let p = self.p;
+        let s = &p.s;
+        let Block { b, h, i0, n, .. } = *block;
+        // A key's part first: one long sum of small numbers would lose digits.
+        let (parameters, part) = parameters.split_at_mut(own.parameters());
+        for (r, j) in keys.clone().enumerate() {
+            part.fill(T::ZERO);
+            let k = p.k.row(b, p.key_head(h), j);
+            for (i, &grad) in grad[r * BLOCK..][..n].iter().enumerate() {
+                if grad != T::ZERO {
+                    let (dq, dk) = (&mut dq[i * s.dq..][..s.dq], &mut dk[r * s.dk..][..s.dk]);
+                    own.backward(p.q.row(b, h, i0 + i), k, grad, dq, dk, part);
                 }
             }
+            add(parameters, part);
         }
     }
 }
@@ -613,93 +649,38 @@ fn drop_again<T: Real>(p: &Problem<T>, block: &Block, keys: &Range<usize>, t: &m
     }
 }
 
-fn scaled<T: Real>(from: &[T], scale: T, to: &mut [T]) {
-    for (to, &x) in to.iter_mut().zip(from) {
-        *to = x * scale;
-    }
+/// Adds number by number; nothing where nobody asked for it.
+fn add<T: Real>(to: &mut [T], from: &[T]) {
+    to.iter_mut().zip(from).for_each(|(to, &x)| *to += x);
 }
 
-/// Writes the sum of `count` parts, in order.
-fn add_parts<T: Real>(to: &Option<ViewMut<T>>, parts: &[T], count: usize) {
-    let Some(to) = to else { return };
-    let [b, h, n, d] = to.shape;
-    let size = parts.len() / count;
-    tasks::runs(b * h * n, 16, &|row| {
-        // SAFETY: each row is one task's alone.
-        let to =
-            unsafe { std::slice::from_raw_parts_mut(to.row(row / n / h, row / n % h, row % n), d) };
-        to.copy_from_slice(&parts[row * d..][..d]);
-        for part in 1..count {
-            for (to, &x) in to.iter_mut().zip(&parts[part * size + row * d..][..d]) {
-                *to += x;
-            }
-        }
-    });
-}
-
-/// Adds the parts of all heads, `[B·Hq, count, width]`, into `[1 or Hq, width]`.
-pub(super) fn add_heads<T: Real>(
-    to: &mut [T],
-    parts: &[T],
-    width: usize,
-    heads: usize,
-    count: usize,
-) {
-    to.fill(T::ZERO);
-    if width == 0 {
-        return;
-    }
-    for (at, part) in parts.chunks_exact(width).enumerate() {
-        let row = if to.len() == width { 0 } else { at / count % heads };
-        for (to, &x) in to[row * width..].iter_mut().zip(part) {
-            *to += x;
-        }
-    }
-}
-
-/// The gradient of a full bias: a pass of its own, cut so that each number is one task's, which
-/// adds up the heads and batch items that share it in order.
-fn full_bias<T: Real>(context: &Context<T>, to: &mut [T]) {
+/// The gradient of a full bias whose queries have numbers of their own: a pass of its own, cut so
+/// that each number is one task's, which adds up the heads and batch items that share it in order.
+fn full_bias<T: Real>(context: &Context<T>, bias: &Broadcast<T>, to: &mut [T]) {
     let p = context.p;
-    let s = &p.s;
-    let Some(bias) = &p.spec.bias.full else { return };
-    let [sb, sh, sq, sk] = bias.strides();
+    let [_, _, sq, _] = bias.strides();
     to.fill(T::ZERO);
     let shared = Shared::new(to);
-    // A task per shared head and block of queries, or tile of keys where queries share numbers.
-    let by_queries = sq > 0;
-    let (own_b, own_h) = (if sb > 0 { s.b } else { 1 }, if sh > 0 { s.hq } else { 1 });
-    let cuts = match (by_queries, sk > 0) {
-        (true, _) => p.blocks(),
-        (false, true) => s.nk.div_ceil(TILE),
-        (false, false) => 1,
-    };
-    tasks::each(own_b * own_h * cuts, &|task| {
-        let (head, cut) = (task / cuts, task % cuts);
-        let (b, h) = (head / own_h, head % own_h);
-        let batch = if sb > 0 { b..b + 1 } else { 0..s.b };
-        let heads = if sh > 0 { h..h + 1 } else { 0..s.hq };
+    let cut = BiasCut::of(bias, &p.s);
+    tasks::each(cut.tasks(), &|task| {
+        let (row, block, chunk) = cut.task(task);
         scratch::with(Tile::<T>::lengths(p), |arrays| {
             let mut t = Tile::new(arrays);
-            for (b, h) in batch.flat_map(|b| heads.clone().map(move |h| (b, h))) {
-                for block in if by_queries { cut..cut + 1 } else { 0..p.blocks() } {
-                    let block = p.block_of(b, h, block);
-                    let mut keys = p.key_range(b, block.i0, block.i0 + block.n);
-                    if !by_queries && sk > 0 {
-                        keys = keys.start.max(cut * TILE)..keys.end.min((cut + 1) * TILE);
-                        keys.end = keys.end.max(keys.start);
+            for (b, h) in cut.sharing.heads(row) {
+                let block = p.block_of(b, h, block);
+                let range = p.key_range(b, block.i0, block.i0 + block.n);
+                let low = range.start.max(chunk.start);
+                let keys = low..range.end.min(chunk.end).max(low);
+                context.enter(&block, &mut t);
+                for keys in tiles(keys) {
+                    if !context.grad_tile(&block, &keys, &mut t) {
+                        continue;
                     }
-                    context.enter(&block, &mut t);
-                    for keys in tiles(keys) {
-                        if !context.grad_tile(&block, &keys, &mut t) {
-                            continue;
-                        }
-                        for (j, row) in keys.zip(t.grad.chunks_exact(BLOCK)) {
-                            let from = bias.index(b, h, block.i0, j);
-                            for (i, &x) in row[..block.n].iter().enumerate() {
-                                // SAFETY: these numbers are this task's alone.
-                                unsafe { shared.part(from + i * sq, 1)[0] += x };
-                            }
+                    for (j, row) in keys.zip(t.grad.chunks_exact(BLOCK)) {
+                        let from = bias.index(b, h, block.i0, j);
+                        for (i, &x) in row[..block.n].iter().enumerate() {
+                            // SAFETY: these numbers are this task's alone.
+                            unsafe { shared.part(from + i * sq, 1)[0] += x };
                         }
                     }
                 }

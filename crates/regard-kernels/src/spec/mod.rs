@@ -19,7 +19,7 @@ pub(crate) use dropout::Keep;
 pub use edges::Edges;
 pub use mask::{Mask, Segments, Window};
 pub use normalizer::Normalizer;
-pub(crate) use pass::arriving;
+pub(crate) use pass::Arrivals;
 pub use pass::{Backward, Forward, Gradients, Saved};
 pub(crate) use score::w_of_head;
 pub use score::{OwnScore, Score};

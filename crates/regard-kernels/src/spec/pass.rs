@@ -1,6 +1,6 @@
 //! What a forward and a backward pass read and write.
 
-use super::{Bias, Normalizer, OwnScore, Score, Shape, Spec};
+use super::{Bias, Edges, OwnScore, Score, Shape, Spec};
 use crate::error::{Error, ensure};
 use crate::{Element, View, ViewMut};
 
@@ -19,15 +19,27 @@ pub struct Forward<'a, E: Element> {
     pub log_prob: Option<&'a mut [E::Compute]>,
     /// `[B, Hq, Nq, Nk]`: the weights that multiplied v, dropout included.
     pub weights: Option<&'a mut [E::Compute]>,
+    /// `[B, Hq, E]`: the weights along the edges of the mask's graph, query after query as in
+    /// [`Edges`](super::Edges), dropout included; 0 where another mask forbids an edge.
+    pub edge_weights: Option<&'a mut [E::Compute]>,
 }
 
 impl<'a, E: Element> Forward<'a, E> {
     /// The output and nothing else.
     pub fn new(out: ViewMut<'a, E>) -> Self {
-        Self { out, lse: None, threshold: None, index: None, log_prob: None, weights: None }
+        Self {
+            out,
+            lse: None,
+            threshold: None,
+            index: None,
+            log_prob: None,
+            weights: None,
+            edge_weights: None,
+        }
     }
 
-    pub(crate) fn check(&self, s: &Shape, normalizer: Normalizer) -> Result<(), Error> {
+    pub(crate) fn check(&self, s: &Shape, spec: &Spec<E::Compute>) -> Result<(), Error> {
+        let normalizer = spec.normalizer;
         ensure!(
             self.out.shape == s.out(),
             "out has shape {:?}, [B, Hq, Nq, Dv] is {:?}",
@@ -46,7 +58,8 @@ impl<'a, E: Element> Forward<'a, E> {
             (self.index.is_none() && self.log_prob.is_none()) || normalizer.is_hard(),
             "a chosen index was asked for; {normalizer:?} chooses none"
         );
-        pairs("weights", self.weights.as_deref(), s)
+        pairs("weights", self.weights.as_deref(), s)?;
+        along_edges("edge_weights", self.edge_weights.as_deref(), s, spec.mask.edges)
     }
 }
 
@@ -62,6 +75,27 @@ fn pairs<T>(name: &str, slice: Option<&[T]>, s: &Shape) -> Result<(), Error> {
             s.nk
         );
     }
+    Ok(())
+}
+
+fn along_edges<T>(
+    name: &str,
+    slice: Option<&[T]>,
+    s: &Shape,
+    edges: Option<&Edges>,
+) -> Result<(), Error> {
+    let Some(slice) = slice else { return Ok(()) };
+    let Some(edges) = edges else {
+        return Err(Error::new(format!("{name} was given; the mask has no edges")));
+    };
+    let count = edges.len();
+    ensure!(
+        Some(slice.len()) == (s.b * s.hq).checked_mul(count),
+        "{name} has {} elements, [B, Hq, E] is [{}, {}, {count}]",
+        slice.len(),
+        s.b,
+        s.hq
+    );
     Ok(())
 }
 
@@ -143,9 +177,14 @@ pub struct Backward<'a, E: Element> {
     /// `[B, Hq, Nq, Nk]`: the gradient of the weights that forward returned, dropout included.
     /// Where the mask forbids, it is not looked at; hard choices send none of it on.
     pub grad_weights: Option<&'a [E::Compute]>,
+    /// `[B, Hq, E]`: the gradient of the edges' weights that forward returned, as `grad_weights`.
+    pub grad_edge_weights: Option<&'a [E::Compute]>,
     /// Rows: the gradient of the chosen key's log-probability, by which hard attention trains
     /// its scores (REINFORCE). Without it hard choices send no gradient to the scores.
     pub grad_log_prob: Option<&'a [E::Compute]>,
+    /// Rows: the gradient of the log-sum-exp, as merging outputs by it sends one back. Softmax and
+    /// hard choices take one; that of an empty row is not looked at.
+    pub grad_lse: Option<&'a [E::Compute]>,
     /// What forward left.
     pub saved: Saved<'a, E>,
     /// What to write.
@@ -155,7 +194,15 @@ pub struct Backward<'a, E: Element> {
 impl<'a, E: Element> Backward<'a, E> {
     /// A gradient of the output and of nothing else.
     pub fn new(grad_out: View<'a, E>, saved: Saved<'a, E>, gradients: Gradients<'a, E>) -> Self {
-        Self { grad_out, grad_weights: None, grad_log_prob: None, saved, gradients }
+        Self {
+            grad_out,
+            grad_weights: None,
+            grad_edge_weights: None,
+            grad_log_prob: None,
+            grad_lse: None,
+            saved,
+            gradients,
+        }
     }
 
     pub(crate) fn check(&self, s: &Shape, spec: &Spec<E::Compute>) -> Result<(), Error> {
@@ -165,7 +212,13 @@ impl<'a, E: Element> Backward<'a, E> {
             self.grad_out.shape,
             s.out()
         );
-        arriving(self.grad_weights, self.grad_log_prob, s, spec.normalizer)?;
+        Arrivals {
+            weights: self.grad_weights,
+            edge_weights: self.grad_edge_weights,
+            log_prob: self.grad_log_prob,
+            lse: self.grad_lse,
+        }
+        .check(s, spec)?;
         let saved = &self.saved;
         if let Some(out) = &saved.out {
             ensure!(
@@ -191,6 +244,10 @@ impl<'a, E: Element> Backward<'a, E> {
         ensure!(
             self.grad_log_prob.is_none() || saved.lse.is_some(),
             "grad_log_prob needs the saved lse of {n:?}"
+        );
+        ensure!(
+            self.grad_lse.is_none() || saved.lse.is_some(),
+            "grad_lse needs the saved lse of {n:?}"
         );
 
         let g = &self.gradients;
@@ -238,17 +295,29 @@ impl<'a, E: Element> Backward<'a, E> {
 }
 
 /// What may arrive besides the gradient of the output.
-pub(crate) fn arriving<T>(
-    grad_weights: Option<&[T]>,
-    grad_log_prob: Option<&[T]>,
-    s: &Shape,
-    normalizer: Normalizer,
-) -> Result<(), Error> {
-    pairs("grad_weights", grad_weights, s)?;
-    rows("grad_log_prob", grad_log_prob, s)?;
-    ensure!(
-        grad_log_prob.is_none() || normalizer.is_hard(),
-        "grad_log_prob was given; {normalizer:?} chooses no key"
-    );
-    Ok(())
+#[derive(Clone, Copy)]
+pub(crate) struct Arrivals<'a, T> {
+    pub(crate) weights: Option<&'a [T]>,
+    pub(crate) edge_weights: Option<&'a [T]>,
+    pub(crate) log_prob: Option<&'a [T]>,
+    pub(crate) lse: Option<&'a [T]>,
+}
+
+impl<T> Arrivals<'_, T> {
+    pub(crate) fn check(&self, s: &Shape, spec: &Spec<T>) -> Result<(), Error> {
+        let normalizer = spec.normalizer;
+        pairs("grad_weights", self.weights, s)?;
+        along_edges("grad_edge_weights", self.edge_weights, s, spec.mask.edges)?;
+        rows("grad_log_prob", self.log_prob, s)?;
+        rows("grad_lse", self.lse, s)?;
+        ensure!(
+            self.log_prob.is_none() || normalizer.is_hard(),
+            "grad_log_prob was given; {normalizer:?} chooses no key"
+        );
+        ensure!(
+            self.lse.is_none() || normalizer.is_hard() || normalizer.needs_lse(),
+            "grad_lse was given; {normalizer:?} normalizes by no log-sum-exp"
+        );
+        Ok(())
+    }
 }

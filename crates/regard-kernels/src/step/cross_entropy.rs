@@ -119,8 +119,11 @@ impl Cpu {
             for row in rows {
                 let target = targets[row];
                 if Some(target) == rule.ignore_index {
-                    loss.set(row, T::ZERO);
-                    lse.set(row, T::ZERO);
+                    // SAFETY: each row is one part's alone.
+                    unsafe {
+                        loss.set(row, T::ZERO);
+                        lse.set(row, T::ZERO);
+                    }
                     continue;
                 }
                 let x = &logits[row * classes..][..classes];
@@ -132,8 +135,11 @@ impl Cpu {
                 let hit = log - (x[target as usize] - base);
                 // No smoothing, no sum: a logit of −∞ for another class must not matter.
                 let rest = if spread { eps * (log - sum * share) } else { T::ZERO };
-                loss.set(row, (T::ONE - eps) * hit + rest);
-                lse.set(row, base + log);
+                // SAFETY: each row is one part's alone.
+                unsafe {
+                    loss.set(row, (T::ONE - eps) * hit + rest);
+                    lse.set(row, base + log);
+                }
             }
         });
         Ok(())

@@ -1,7 +1,7 @@
 //! The gradient of a table of embeddings: every row of the gradient added to its id's row.
 //!
-//! Columns are shared out, not ids: each task walks all ids in order and adds its columns, so
-//! frequent words cost no balance, nothing is sorted and every sum has one order.
+//! Columns are shared out, and words where there are few columns; not ids: each task walks all ids in
+//! order and adds its columns of its words, so nothing is sorted and every sum has one order.
 
 use super::parts::{Parts, each};
 use crate::cpu::shared::Shared;
@@ -10,8 +10,35 @@ use crate::{Cpu, Real};
 
 /// Columns a task has at least: a cache line of `f32`.
 const COLUMNS: usize = 16;
-/// Tasks at most.
-const TASKS: usize = 16;
+/// Tasks by columns at most: frequent words cost no balance there.
+const COLUMN_TASKS: usize = 16;
+/// Tasks, about.
+const TASKS: usize = 64;
+/// Words a task has at least.
+const WORDS: usize = 64;
+
+/// How the table is cut: by columns, then by words.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cut {
+    columns: usize,
+    column_tasks: usize,
+    words: usize,
+    word_tasks: usize,
+}
+
+impl Cut {
+    pub(super) fn of(words: usize, width: usize) -> Self {
+        let columns = width.div_ceil(COLUMN_TASKS).next_multiple_of(COLUMNS);
+        let column_tasks = width.div_ceil(columns);
+        let cuts = TASKS.div_ceil(column_tasks).min(words.div_ceil(WORDS)).max(1);
+        let words_each = words.div_ceil(cuts).max(1);
+        Self { columns, column_tasks, words: words_each, word_tasks: words.div_ceil(words_each) }
+    }
+
+    pub(super) fn tasks(&self) -> usize {
+        self.column_tasks * self.word_tasks
+    }
+}
 
 impl Cpu {
     /// grad_table `[V, D]`: for every id the sum of its rows of grad `[N, D]`, zeros elsewhere. An
@@ -61,15 +88,17 @@ impl Cpu {
             unsafe { table.part(range.start, range.len()) }.fill(T::ZERO);
         });
         let axpy = T::kernels(self.isa()).axpy;
-        let columns = width.div_ceil(TASKS).next_multiple_of(COLUMNS);
-        each(if n == 0 { 0 } else { width.div_ceil(columns) }, |task| {
-            let from = task * columns;
-            let columns = columns.min(width - from);
+        let cut = Cut::of(words, width);
+        each(if n == 0 { 0 } else { cut.tasks() }, |task| {
+            let from = task / cut.word_tasks * cut.columns;
+            let columns = cut.columns.min(width - from);
+            let first = (task % cut.word_tasks * cut.words) as i64;
+            let own = first..first + cut.words as i64;
             for (&id, grad) in ids.iter().zip(grad.chunks_exact(width)) {
-                if Some(id) == padding {
+                if Some(id) == padding || !own.contains(&id) {
                     continue;
                 }
-                // SAFETY: the table is this machine's; each task has columns of its own.
+                // SAFETY: the table is this machine's; each task has columns of words of its own.
                 unsafe {
                     let to = table.part(id as usize * width + from, columns).as_mut_ptr();
                     axpy(columns, T::ONE, grad.as_ptr().add(from), to);

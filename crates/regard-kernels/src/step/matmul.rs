@@ -120,6 +120,16 @@ const WORK: usize = 1 << 18;
 const SHORT: usize = 128;
 /// Columns are cut in multiples of this.
 const CUT: usize = 64;
+/// Multiplications worth a part of their own.
+const PART_WORK: usize = 1 << 20;
+/// Parts, at least, where there are columns enough.
+const PARTS: usize = 64;
+
+/// Columns of a part where there are few rows.
+fn part_columns(m: usize, n: usize, k: usize) -> usize {
+    let least = (PART_WORK / (m * k).max(1)).max(n / PARTS / CUT * CUT).min(n.div_ceil(4));
+    least.next_multiple_of(CUT)
+}
 
 impl Cpu {
     /// `to` = `base` + `a` · `b`, on all threads where it is large enough.
@@ -313,7 +323,7 @@ pub(crate) unsafe fn matmul<T: Real>(p: Strided<T>) {
         // Few rows and many columns, as a decoder's step has: `gemm` cuts rows, of which there are
         // too few, so columns are cut here. By the shape alone, so the bits are always the same.
         if p.threads && p.m <= SHORT && p.n >= 4 * CUT {
-            let wide = p.n.div_ceil(4).next_multiple_of(CUT);
+            let wide = part_columns(p.m, p.n, p.k);
             tasks::each(p.n.div_ceil(wide), &|at| {
                 p.columns(at * wide, wide.min(p.n - at * wide), Parallelism::None);
             });

@@ -10,8 +10,12 @@ use std::ops::Range;
 
 /// Numbers worth a task of their own.
 const LEAST: usize = 1 << 14;
-/// Parts at most: what many cores need, and what sums over parts must be kept for.
-const MOST: usize = 64;
+/// Parts, where there are so many of this size: what many cores need, and what sums over parts must
+/// be kept for. At most about twice as many.
+const PARTS: usize = 64;
+
+/// Columns of the parts' sums that one task adds up.
+const COLUMNS: usize = 128;
 
 #[derive(Clone, Copy)]
 pub(super) struct Parts {
@@ -23,7 +27,7 @@ pub(super) struct Parts {
 impl Parts {
     /// Parts of `rows` rows of `width` numbers each.
     pub(super) fn of(rows: usize, width: usize) -> Self {
-        let size = (LEAST / width.max(1)).max(rows.div_ceil(MOST)).max(1);
+        let size = (LEAST / width.max(1)).max(rows / PARTS).max(1);
         Self { rows, size, count: rows.div_ceil(size) }
     }
 
@@ -69,12 +73,18 @@ pub(super) struct Sums<T> {
 impl<T: Real> Sums<T> {
     /// The sum over the parts, in order, of the numbers from `from` on.
     pub(super) fn add_up(&self, from: usize, to: &mut [T]) {
-        to.fill(T::ZERO);
-        for part in 0..self.count {
-            for (to, &x) in to.iter_mut().zip(&self.sums[part * self.width + from..]) {
-                *to += x;
+        let n = to.len();
+        let to = Shared::new(to);
+        each(n.div_ceil(COLUMNS), |task| {
+            let start = task * COLUMNS;
+            // SAFETY: each task has numbers of its own.
+            let to = unsafe { to.part(start, COLUMNS.min(n - start)) };
+            to.fill(T::ZERO);
+            for part in 0..self.count {
+                let sums = &self.sums[part * self.width + from + start..];
+                to.iter_mut().zip(sums).for_each(|(to, &x)| *to += x);
             }
-        }
+        });
     }
 }
 

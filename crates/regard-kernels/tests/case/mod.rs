@@ -114,6 +114,10 @@ pub struct Case {
     pub offset: Option<isize>,
     /// Whether gradients also arrive at the weights, and at the chosen keys' log-probabilities.
     pub arriving: bool,
+    /// Whether gradients also arrive at the weights along the edges.
+    pub arriving_edges: bool,
+    /// Whether gradients also arrive at the log-sum-exps.
+    pub arriving_lse: bool,
     /// Whether each head has its own w.
     pub w_per_head: bool,
     /// Standard deviation of q and k.
@@ -140,6 +144,8 @@ impl Default for Case {
             dropout: None,
             offset: None,
             arriving: false,
+            arriving_edges: false,
+            arriving_lse: false,
             w_per_head: false,
             spread: 1.0,
             strided: false,
@@ -220,6 +226,8 @@ pub struct Data<T> {
     pub grad_out: Vec<T>,
     pub grad_weights: Option<Vec<T>>,
     pub grad_log_prob: Option<Vec<T>>,
+    pub grad_lse: Option<Vec<T>>,
+    pub grad_edge_weights: Option<Vec<T>>,
     pub w: Vec<T>,
     pub own: Squash<T>,
     lengths: Vec<usize>,
@@ -290,6 +298,9 @@ impl Case {
         let grad_weights = c.arriving.then(|| t(draws.normals(rows * c.nk, 1.0)));
         let chosen = c.arriving && c.normalizer.is_hard();
         let grad_log_prob = chosen.then(|| t(draws.normals(rows, 1.0)));
+        let grad_lse = c.arriving_lse.then(|| t(draws.normals(rows, 1.0)));
+        let along = c.b * c.hq * edges.as_ref().map_or(0, Edges::len);
+        let grad_edge_weights = c.arriving_edges.then(|| t(draws.normals(along, 1.0)));
         Data {
             case: c,
             q,
@@ -298,6 +309,8 @@ impl Case {
             grad_out,
             grad_weights,
             grad_log_prob,
+            grad_lse,
+            grad_edge_weights,
             w,
             own,
             lengths,
@@ -375,6 +388,18 @@ impl<T: Real> Data<T> {
         ]
     }
 
+    /// Of dense weights those along the edges, `[B, Hq, E]`; zeros of none.
+    pub fn along_edges(&self, weights: &[T]) -> Vec<T> {
+        let c = &self.case;
+        let Some(edges) = &self.edges else { return Vec::new() };
+        (0..c.b * c.hq * c.nq)
+            .flat_map(|row| {
+                edges.of_query(row % c.nq).iter().map(move |&j| row * c.nk + j as usize)
+            })
+            .map(|at| weights.get(at).copied().unwrap_or(T::ZERO))
+            .collect()
+    }
+
     /// The plain formula.
     pub fn reference(&self) -> Results<T> {
         let [q, k, v, grad_out] = self.views();
@@ -382,7 +407,9 @@ impl<T: Real> Data<T> {
         let arriving = reference::Arriving {
             out: grad_out,
             weights: self.grad_weights.as_deref(),
+            edge_weights: self.grad_edge_weights.as_deref(),
             log_prob: self.grad_log_prob.as_deref(),
+            lse: self.grad_lse.as_deref(),
         };
         let g = reference::backward(&self.spec(), q, k, v, arriving).unwrap();
         Results {
@@ -391,6 +418,7 @@ impl<T: Real> Data<T> {
             threshold: output.threshold,
             index: output.index,
             log_prob: output.log_prob,
+            edge_weights: self.along_edges(&output.weights),
             weights: output.weights,
             gradients: [g.q, g.k, g.v, g.w, g.own, g.key_bias, g.bias, g.relative],
         }
@@ -415,6 +443,7 @@ impl<T: Real> Data<T> {
             index: vec![-1; rows],
             log_prob: vec![T::ZERO; rows],
             weights: vec![T::of(f64::NAN); rows * self.case.nk],
+            edge_weights: vec![T::of(f64::NAN); self.along_edges(&[]).len()],
             gradients: Default::default(),
         };
         let mut out = Padded::new(shapes[3], gap);
@@ -431,6 +460,7 @@ impl<T: Real> Data<T> {
                 index: hard.then_some(&mut r.index),
                 log_prob: hard.then_some(&mut r.log_prob),
                 weights: Some(&mut r.weights),
+                edge_weights: self.edges.as_ref().map(|_| &mut r.edge_weights[..]),
             },
         )
         .unwrap();
@@ -453,7 +483,9 @@ impl<T: Real> Data<T> {
             Backward {
                 grad_out,
                 grad_weights: self.grad_weights.as_deref(),
+                grad_edge_weights: self.grad_edge_weights.as_deref(),
                 grad_log_prob: self.grad_log_prob.as_deref(),
+                grad_lse: self.grad_lse.as_deref(),
                 saved: Saved {
                     out: Some(out.view()),
                     lse: Some(&r.lse),
@@ -544,6 +576,7 @@ pub struct Results<T> {
     pub index: Vec<i64>,
     pub log_prob: Vec<T>,
     pub weights: Vec<T>,
+    pub edge_weights: Vec<T>,
     /// q, k, v, w, own, key_bias, bias, relative
     pub gradients: [Vec<T>; 8],
 }
@@ -552,7 +585,14 @@ pub const GRADIENTS: [&str; 8] = ["q", "k", "v", "w", "own", "key_bias", "bias",
 
 impl<T: Real> Results<T> {
     pub fn bits(&self) -> Vec<u64> {
-        let floats = [&self.out, &self.lse, &self.threshold, &self.log_prob, &self.weights];
+        let floats = [
+            &self.out,
+            &self.lse,
+            &self.threshold,
+            &self.log_prob,
+            &self.weights,
+            &self.edge_weights,
+        ];
         floats
             .into_iter()
             .chain(&self.gradients)
@@ -593,11 +633,15 @@ fn natural(data: &Data<f64>, oracle: &Results<f64>) -> ([f64; 3], [f64; 8]) {
     let weight = top(&oracle.weights) * if plain { 1.0 } else { score.max(1.0) };
     let weight = if plain { weight.max(score * keep) } else { weight };
     let slope = if plain { 1.0 } else { weight };
-    let grad_weight = grad * v * root(c.dv) + top(data.grad_weights.as_deref().unwrap_or_default());
+    let grad_weight = grad * v * root(c.dv)
+        + top(data.grad_weights.as_deref().unwrap_or_default())
+        + top(data.grad_edge_weights.as_deref().unwrap_or_default());
     let grad_score = match &data.grad_log_prob {
         Some(grad) => top(grad) * score.max(1.0),
         None => grad_weight * keep * slope,
     };
+    let grad_score =
+        grad_score + top(data.grad_lse.as_deref().unwrap_or_default()) * score.max(1.0);
     let queries = root(c.nq * c.hq / c.hk.max(1));
     let pairs = root(c.nq * c.nk * c.b * c.hq);
     (
@@ -660,6 +704,8 @@ pub fn keeps_the_rule(case: Case) {
         }
         check("out", &fused.out, &plain.out, &oracle.out, natural_out[0]);
         check("weights", &fused.weights, &plain.weights, &oracle.weights, natural_out[1]);
+        let along = [&fused.edge_weights, &plain.edge_weights];
+        check("edge_weights", along[0], along[1], &oracle.edge_weights, natural_out[1]);
         check("lse", &fused.lse, &plain.lse, &oracle.lse, natural_out[2]);
         if case.normalizer.is_hard() {
             check("log_prob", &fused.log_prob, &plain.log_prob, &oracle.log_prob, natural_out[2]);
@@ -727,6 +773,7 @@ pub fn agrees_in_double(case: Case) {
         }
         check("out", &fused.out, &oracle.out, natural_out[0]);
         check("weights", &fused.weights, &oracle.weights, natural_out[1]);
+        check("edge_weights", &fused.edge_weights, &oracle.edge_weights, natural_out[1]);
         check("lse", &fused.lse, &oracle.lse, natural_out[2]);
         for (n, name) in GRADIENTS.into_iter().enumerate() {
             check(name, &fused.gradients[n], &oracle.gradients[n], natural_gradients[n]);

@@ -403,6 +403,8 @@ impl<T: Own> Call<T> {
                 grad_out: view(&grad_out)?,
                 grad_weights: grad_weights.as_ref().map(|x| x.as_slice::<T>(OP)).transpose()?,
                 grad_log_prob: grad_log_prob.as_ref().map(|x| x.as_slice::<T>(OP)).transpose()?,
+                grad_edge_weights: None,
+                grad_lse: None,
                 saved: kernels::Saved {
                     out: Some(view(&saved.out)?),
                     lse: Some(saved.lse.as_slice::<T>(OP)?),

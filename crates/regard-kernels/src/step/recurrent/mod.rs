@@ -219,6 +219,11 @@ impl<T: Real> Recurrent<'_, T> {
         self.cell.gates() * self.hidden
     }
 
+    /// Rows of the gates that the product sees as they are: GRU's n it sees otherwise.
+    fn direct(&self) -> usize {
+        if self.cell == Cell::Gru { 2 * self.hidden } else { self.gates() }
+    }
+
     fn length(&self, b: usize) -> usize {
         self.lengths.map_or(self.steps, |lengths| lengths[b])
     }
@@ -395,62 +400,18 @@ impl Cpu {
         ] {
             layer.fits(name, found, needed)?;
         }
-        let kernels = T::kernels(self.isa());
-        let weights = Weights::of(layer, false);
-        let out = Shared::new(to.out);
-        let [last_h, last_c, saved] = [to.h, to.c, to.saved].map(|x| x.map(Shared::new));
-        each(layer.slices(), |slice| {
-            let lanes = SLICE.min(b - slice * SLICE);
-            let first = slice * SLICE;
-            // SAFETY: the table is this machine's. All rows touched are those of the slice's own
-            // sequences, and lengths were checked above.
-            scratch::with::<T, 5, _>(
-                [g, weights.rows(), h, h, h].map(|rows| rows * SLICE),
-                |[gx, gh, state, cells, outs]| unsafe {
-                    let turn_in = |from: Option<&[T]>, to: &mut [T]| match from {
-                        Some(from) => {
-                            let from = from.as_ptr().add(first * h);
-                            (kernels.turn_in)(from, h, lanes, h, to.as_mut_ptr());
-                        }
-                        None => to.fill(T::ZERO),
-                    };
-                    turn_in(layer.h0, state);
-                    turn_in(layer.c0, cells);
-                    for t in layer.walk() {
-                        weights.multiply(kernels, state, gh, false);
-                        let from = gates_x.as_ptr().add((first * layer.steps + t) * g);
-                        (kernels.turn_in)(from, layer.steps * g, lanes, g, gx.as_mut_ptr());
-                        let active = layer.active(slice, t);
-                        let kept = saved.as_ref().map_or(std::ptr::null_mut(), |saved| {
-                            let n = layer.saved_of_step();
-                            saved.part((slice * layer.steps + t) * n, n).as_mut_ptr()
-                        });
-                        (kernels.cell_step)(CellStep {
-                            cell: layer.cell,
-                            hidden: h,
-                            gx: gx.as_ptr(),
-                            gh: gh.as_ptr(),
-                            bias: layer.b_hh.map_or(std::ptr::null(), <[T]>::as_ptr),
-                            active: active.as_ptr(),
-                            h: state.as_mut_ptr(),
-                            c: cells.as_mut_ptr(),
-                            out: outs.as_mut_ptr(),
-                            kept,
-                        });
-                        // Row by row, because the rows of a slice lie between those of others.
-                        let row = layer.steps * h;
-                        let to = out.rows((first * layer.steps + t) * h, row, lanes, h);
-                        (kernels.turn_out)(outs.as_ptr(), h, lanes, to, row);
-                    }
-                    for (last, state) in [(&last_h, &*state), (&last_c, &*cells)] {
-                        if let Some(last) = last {
-                            let to = last.rows(first * h, h, lanes, h);
-                            (kernels.turn_out)(state.as_ptr(), h, lanes, to, h);
-                        }
-                    }
-                },
-            );
-        });
+        let [h, c, saved] = [to.h, to.c, to.saved].map(|x| x.map(Shared::new));
+        let walk = Walk {
+            kernels: T::kernels(self.isa()),
+            layer,
+            weights: Weights::of(layer, false),
+            gates_x,
+            out: Shared::new(to.out),
+            h,
+            c,
+            saved,
+        };
+        each(layer.slices(), |slice| walk.slice(slice));
         Ok(())
     }
 
@@ -502,88 +463,26 @@ impl Cpu {
             layer.fits(name, found, needed)?;
         }
         let kernels = T::kernels(self.isa());
-        let weights = Weights::of(layer, true);
         let is_gru = layer.cell == Cell::Gru;
-        // GRU's n as the recurrent product sees it, and the state each step began with.
         let learns = grads.w_hh.is_some() || grads.b_hh.is_some();
         let mut inner = Large::<T>::new(if is_gru && learns { b * t * h } else { 0 });
         let mut before = Large::<T>::new(if grads.w_hh.is_some() { b * t * h } else { 0 });
-        {
-            let gates_x = Shared::new(&mut *grads.gates_x);
-            let (inner, before) = (Shared::new(&mut inner), Shared::new(&mut before));
-            let [grad_h0, grad_c0] = [grads.h0, grads.c0].map(|x| x.map(Shared::new));
-            each(layer.slices(), |slice| {
-                let lanes = SLICE.min(b - slice * SLICE);
-                let first = slice * SLICE;
-                // SAFETY: the table is this machine's. All rows touched are those of the slice's
-                // own sequences, and lengths were checked above.
-                scratch::with::<T, 4, _>(
-                    [layer.cell.grads() * h, weights.rows(), h, h].map(|rows| rows * SLICE),
-                    |[gates, grad_h, grad_c, grad_out]| unsafe {
-                        let turn_in = |from: Option<&[T]>, to: &mut [T]| match from {
-                            Some(from) => {
-                                let from = from.as_ptr().add(first * h);
-                                (kernels.turn_in)(from, h, lanes, h, to.as_mut_ptr());
-                            }
-                            None => to.fill(T::ZERO),
-                        };
-                        turn_in(seed.h, grad_h);
-                        turn_in(seed.c, grad_c);
-                        for t in layer.walk().rev() {
-                            let row = first * layer.steps + t;
-                            if let Some(from) = seed.out {
-                                let from = from.as_ptr().add(row * h);
-                                let to = grad_out.as_mut_ptr();
-                                (kernels.turn_in)(from, layer.steps * h, lanes, h, to);
-                            } else {
-                                grad_out.fill(T::ZERO);
-                            }
-                            let active = layer.active(slice, t);
-                            let n = layer.saved_of_step();
-                            (kernels.cell_grads)(CellGrads {
-                                cell: layer.cell,
-                                hidden: h,
-                                kept: saved[(slice * layer.steps + t) * n..][..n].as_ptr(),
-                                active: active.as_ptr(),
-                                grad_out: grad_out.as_ptr(),
-                                h: grad_h.as_mut_ptr(),
-                                c: grad_c.as_mut_ptr(),
-                                gates: gates.as_mut_ptr(),
-                            });
-                            weights.multiply(kernels, gates, grad_h, true);
-                            // GRU's gates are r, z, n as the product sees it, n.
-                            let direct = if is_gru { 2 * h } else { g };
-                            let stride = layer.steps * g;
-                            let to = gates_x.rows(row * g, stride, lanes, g);
-                            (kernels.turn_out)(gates.as_ptr(), direct, lanes, to, stride);
-                            if is_gru {
-                                let n = gates.as_ptr().add(3 * h * SLICE);
-                                (kernels.turn_out)(n, h, lanes, to.add(direct), stride);
-                            }
-                            if is_gru && learns {
-                                let n = gates.as_ptr().add(2 * h * SLICE);
-                                let stride = layer.steps * h;
-                                let to = inner.rows(row * h, stride, lanes, h);
-                                (kernels.turn_out)(n, h, lanes, to, stride);
-                            }
-                        }
-                        for (to, grad) in [(&grad_h0, &*grad_h), (&grad_c0, &*grad_c)] {
-                            if let Some(to) = to {
-                                let to = to.rows(first * h, h, lanes, h);
-                                (kernels.turn_out)(grad.as_ptr(), h, lanes, to, h);
-                            }
-                        }
-                        if !before.is_empty() {
-                            for b in first..first + lanes {
-                                let to = before.part(b * layer.steps * h, layer.steps * h);
-                                layer.states_before(b, out, to);
-                            }
-                        }
-                    },
-                );
-            });
-        }
-        let direct = if is_gru { 2 * h } else { g };
+        let [h0, c0] = [grads.h0, grads.c0].map(|x| x.map(Shared::new));
+        let walk = WalkBack {
+            kernels,
+            layer,
+            weights: Weights::of(layer, true),
+            out,
+            saved,
+            seed,
+            gates_x: Shared::new(&mut *grads.gates_x),
+            inner: Shared::new(&mut inner),
+            before: Shared::new(&mut before),
+            h0,
+            c0,
+        };
+        each(layer.slices(), |slice| walk.slice(slice));
+        let direct = layer.direct();
         if let Some(to) = grads.w_hh {
             let (to, to_inner) = to.split_at_mut(direct * h);
             let before = Matrix::strided(&before, [b * t, h], [h, 1])?;
@@ -598,6 +497,184 @@ impl Cpu {
             column_sums(kernels, &inner, h, b * t, to_inner);
         }
         Ok(())
+    }
+}
+
+/// Turns the rows of a slice's sequences, `[B, H]`, into columns; zeros where there are none.
+///
+/// # Safety
+/// The sequences from `first` on are there.
+unsafe fn turn_states<T: Real>(
+    kernels: &Kernels<T>,
+    from: Option<&[T]>,
+    [first, lanes, h]: [usize; 3],
+    to: &mut [T],
+) {
+    match from {
+        Some(from) => {
+            let from = from[first * h..].as_ptr();
+            // SAFETY: the caller's; `to` has h rows of a slice.
+            unsafe { (kernels.turn_in)(from, h, lanes, h, to.as_mut_ptr()) };
+        }
+        None => to.fill(T::ZERO),
+    }
+}
+
+/// Forward over all steps, for one slice of sequences after the other.
+struct Walk<'a, T: Real> {
+    kernels: &'static Kernels<T>,
+    layer: &'a Recurrent<'a, T>,
+    weights: Weights<'a, T>,
+    gates_x: &'a [T],
+    out: Shared<'a, T>,
+    h: Option<Shared<'a, T>>,
+    c: Option<Shared<'a, T>>,
+    saved: Option<Shared<'a, T>>,
+}
+
+impl<T: Real> Walk<'_, T> {
+    fn slice(&self, slice: usize) {
+        let Self { kernels, layer, weights, .. } = self;
+        let (h, g) = (layer.hidden, layer.gates());
+        let first = slice * SLICE;
+        let lanes = SLICE.min(layer.batch - first);
+        let lengths = [g, weights.rows(), h, h, h].map(|rows| rows * SLICE);
+        scratch::with::<T, 5, _>(lengths, |[gx, gh, state, cells, outs]| {
+            // SAFETY: the table is this machine's. All rows touched are those of the slice's own
+            // sequences, and lengths were checked before.
+            unsafe {
+                turn_states(kernels, layer.h0, [first, lanes, h], state);
+                turn_states(kernels, layer.c0, [first, lanes, h], cells);
+                for t in layer.walk() {
+                    weights.multiply(kernels, state, gh, false);
+                    let from = self.gates_x[(first * layer.steps + t) * g..].as_ptr();
+                    (kernels.turn_in)(from, layer.steps * g, lanes, g, gx.as_mut_ptr());
+                    let active = layer.active(slice, t);
+                    let kept = self.saved.as_ref().map_or(std::ptr::null_mut(), |saved| {
+                        let n = layer.saved_of_step();
+                        saved.part((slice * layer.steps + t) * n, n).as_mut_ptr()
+                    });
+                    (kernels.cell_step)(CellStep {
+                        cell: layer.cell,
+                        hidden: h,
+                        gx: gx.as_ptr(),
+                        gh: gh.as_ptr(),
+                        bias: layer.b_hh.map_or(std::ptr::null(), <[T]>::as_ptr),
+                        active: active.as_ptr(),
+                        h: state.as_mut_ptr(),
+                        c: cells.as_mut_ptr(),
+                        out: outs.as_mut_ptr(),
+                        kept,
+                    });
+                    // Row by row, because the rows of a slice lie between those of others.
+                    let row = layer.steps * h;
+                    let to = self.out.rows((first * layer.steps + t) * h, row, lanes, h);
+                    (kernels.turn_out)(outs.as_ptr(), h, lanes, to, row);
+                }
+                for (last, state) in [(&self.h, &*state), (&self.c, &*cells)] {
+                    if let Some(last) = last {
+                        let to = last.rows(first * h, h, lanes, h);
+                        (kernels.turn_out)(state.as_ptr(), h, lanes, to, h);
+                    }
+                }
+            }
+        });
+    }
+}
+
+/// Backward over all steps, for one slice of sequences after the other.
+struct WalkBack<'a, T: Real> {
+    kernels: &'static Kernels<T>,
+    layer: &'a Recurrent<'a, T>,
+    weights: Weights<'a, T>,
+    out: &'a [T],
+    saved: &'a [T],
+    seed: RecurrentSeed<'a, T>,
+    gates_x: Shared<'a, T>,
+    /// GRU's n as the recurrent product sees it, where weights learn; else empty.
+    inner: Shared<'a, T>,
+    /// The state each step began with, where weights learn; else empty.
+    before: Shared<'a, T>,
+    h0: Option<Shared<'a, T>>,
+    c0: Option<Shared<'a, T>>,
+}
+
+impl<T: Real> WalkBack<'_, T> {
+    fn slice(&self, slice: usize) {
+        let Self { kernels, layer, weights, .. } = self;
+        let h = layer.hidden;
+        let first = slice * SLICE;
+        let lanes = SLICE.min(layer.batch - first);
+        let lengths = [layer.cell.grads() * h, weights.rows(), h, h].map(|rows| rows * SLICE);
+        scratch::with::<T, 4, _>(lengths, |[gates, grad_h, grad_c, grad_out]| {
+            // SAFETY: the table is this machine's. All rows touched are those of the slice's own
+            // sequences, and lengths were checked before.
+            unsafe {
+                turn_states(kernels, self.seed.h, [first, lanes, h], grad_h);
+                turn_states(kernels, self.seed.c, [first, lanes, h], grad_c);
+                for t in layer.walk().rev() {
+                    if let Some(from) = self.seed.out {
+                        let from = from[(first * layer.steps + t) * h..].as_ptr();
+                        let to = grad_out.as_mut_ptr();
+                        (kernels.turn_in)(from, layer.steps * h, lanes, h, to);
+                    } else {
+                        grad_out.fill(T::ZERO);
+                    }
+                    let active = layer.active(slice, t);
+                    let n = layer.saved_of_step();
+                    (kernels.cell_grads)(CellGrads {
+                        cell: layer.cell,
+                        hidden: h,
+                        kept: self.saved[(slice * layer.steps + t) * n..][..n].as_ptr(),
+                        active: active.as_ptr(),
+                        grad_out: grad_out.as_ptr(),
+                        h: grad_h.as_mut_ptr(),
+                        c: grad_c.as_mut_ptr(),
+                        gates: gates.as_mut_ptr(),
+                    });
+                    weights.multiply(kernels, gates, grad_h, true);
+                    self.write_gates([first, lanes, t], gates);
+                }
+                for (to, grad) in [(&self.h0, &*grad_h), (&self.c0, &*grad_c)] {
+                    if let Some(to) = to {
+                        let to = to.rows(first * h, h, lanes, h);
+                        (kernels.turn_out)(grad.as_ptr(), h, lanes, to, h);
+                    }
+                }
+                if !self.before.is_empty() {
+                    for b in first..first + lanes {
+                        let to = self.before.part(b * layer.steps * h, layer.steps * h);
+                        layer.states_before(b, self.out, to);
+                    }
+                }
+            }
+        });
+    }
+
+    /// Writes the gradients of the gates of one step.
+    ///
+    /// # Safety
+    /// The sequences from `first` on are the calling task's alone.
+    unsafe fn write_gates(&self, [first, lanes, t]: [usize; 3], gates: &[T]) {
+        let Self { kernels, layer, .. } = self;
+        let (h, g, direct) = (layer.hidden, layer.gates(), layer.direct());
+        let (row, stride) = (first * layer.steps + t, layer.steps * g);
+        // SAFETY: the caller's; `gates` has rows for all gates, GRU's n twice.
+        unsafe {
+            let to = self.gates_x.rows(row * g, stride, lanes, g);
+            (kernels.turn_out)(gates.as_ptr(), direct, lanes, to, stride);
+            if layer.cell == Cell::Gru {
+                // r, z, n as the product sees it, n
+                let n = gates[3 * h * SLICE..].as_ptr();
+                (kernels.turn_out)(n, h, lanes, to.add(direct), stride);
+            }
+            if !self.inner.is_empty() {
+                let n = gates[2 * h * SLICE..].as_ptr();
+                let stride = layer.steps * h;
+                let to = self.inner.rows(row * h, stride, lanes, h);
+                (kernels.turn_out)(n, h, lanes, to, stride);
+            }
+        }
     }
 }
 
