@@ -110,13 +110,20 @@ pub trait Element: Copy + Send + Sync + 'static {
     /// The same view, where the stored type is the one computed in.
     #[doc(hidden)]
     fn as_computed<'a>(view: &View<'a, Self>) -> Option<View<'a, Self::Compute>>;
+    /// The same view, where the stored type is bf16.
+    #[doc(hidden)]
+    fn as_bf16<'a>(view: &View<'a, Self>) -> Option<View<'a, bf16>> {
+        let _ = view;
+        None
+    }
     /// As [`Self::as_computed`], to write to.
     #[doc(hidden)]
     fn as_computed_mut<'a>(view: &'a mut ViewMut<Self>) -> Option<ViewMut<'a, Self::Compute>>;
 }
 
 macro_rules! element {
-    ($t:ty, $compute:ty, $widen:expr, $narrow:expr, |$view:ident| $same:expr, $same_mut:expr) => {
+    ($t:ty, $compute:ty, $widen:expr, $narrow:expr, |$view:ident| $same:expr, $same_mut:expr
+     $(, $more:item)*) => {
         impl Element for $t {
             type Compute = $compute;
             #[inline(always)]
@@ -133,10 +140,21 @@ macro_rules! element {
             fn as_computed_mut<'a>($view: &'a mut ViewMut<Self>) -> Option<ViewMut<'a, $compute>> {
                 $same_mut
             }
+            $($more)*
         }
     };
 }
 element!(f32, f32, |x| x, |x| x, |view| Some(*view), Some(view.reborrow()));
 element!(f64, f64, |x| x, |x| x, |view| Some(*view), Some(view.reborrow()));
-element!(bf16, f32, bf16::to_f32, bf16::from_f32, |_view| None, None);
+element!(
+    bf16,
+    f32,
+    bf16::to_f32,
+    bf16::from_f32,
+    |_view| None,
+    None,
+    fn as_bf16<'a>(view: &View<'a, Self>) -> Option<View<'a, bf16>> {
+        Some(*view)
+    }
+);
 element!(f16, f32, f16::to_f32, f16::from_f32, |_view| None, None);

@@ -11,11 +11,11 @@ use super::gemm::Gemm;
 use super::isa::Isa;
 use super::noise::PAIRS;
 use super::problem::Problem;
+use super::products::TileProducts;
 use super::row::{KeyGrads, RowAdditiveGrads, RowGather, RowScores, Spans};
 use super::row_softmax::RowSoftmaxGrads;
 use super::shared::Shared;
 use super::weights::Rule;
-use crate::Real;
 use crate::random::Draw;
 use crate::spec::{Backward, Keep};
 use crate::step::dropout::Drops;
@@ -24,6 +24,16 @@ use crate::step::matmul::{Strided, matmul};
 use crate::step::optimizer::{AdamNumbers, SgdNumbers};
 use crate::step::pointwise::{PointwiseGrads, PointwiseRows};
 use crate::step::recurrent::{CellGrads, CellStep, Product};
+use crate::{Real, View};
+use half::bf16;
+
+/// Makes the products of tiles from q, k and v, for backward the gradient of the output, and the
+/// scale of the scores; none where the numbers do not suit.
+pub(super) type HalfProducts<T> = for<'a> fn(
+    [View<'a, bf16>; 3],
+    Option<View<'a, bf16>>,
+    T,
+) -> Option<Box<dyn TileProducts<T> + 'a>>;
 
 /// Calls a macro with its own arguments and the list of all kernels.
 macro_rules! with_kernels {
@@ -88,6 +98,8 @@ macro_rules! declare {
             // program that calls them.
             pub(super) forward_pass: fn(&Problem<T>, Rows<T>, Option<Shared<T>>),
             pub(super) backward_pass: fn(&Problem<T>, Backward<T>),
+            /// The products of tiles from bf16 numbers as they are stored, where a unit has them.
+            pub(super) halves: Option<HalfProducts<T>>,
             /// A large product.
             pub(crate) matmul: unsafe fn(Strided<T>),
             $(pub(crate) $name: unsafe fn($($type),*) $(-> $result)?,)*
@@ -110,7 +122,7 @@ macro_rules! table {
                     unsafe { super::super::$module::$kernel::<$v>($($argument),*) }
                 }
             )*
-            pub(super) static TABLE: Kernels<T> = Kernels { lanes: $v::LANES, forward_pass: super::super::forward, backward_pass: super::super::backward, matmul: matmul::<T>, $($kernel),* };
+            pub(super) static TABLE: Kernels<T> = Kernels { lanes: $v::LANES, forward_pass: super::super::forward, backward_pass: super::super::backward, halves: None, matmul: matmul::<T>, $($kernel),* };
         }
     };
     (($name:ident, $v:ident, $t:ident)
@@ -125,7 +137,7 @@ macro_rules! table {
                     unsafe { super::super::$module::$kernel::<$v>($($argument),*) }
                 }
             )*
-            pub(super) static TABLE: Kernels<T> = Kernels { lanes: $v::LANES, forward_pass: super::super::forward, backward_pass: super::super::backward, matmul: matmul::<T>, $($kernel),* };
+            pub(super) static TABLE: Kernels<T> = Kernels { lanes: $v::LANES, forward_pass: super::super::forward, backward_pass: super::super::backward, halves: None, matmul: matmul::<T>, $($kernel),* };
         }
     };
 }
@@ -145,7 +157,14 @@ static AMX_F32: Kernels<f32> = {
         // SAFETY: who has this table has the unit; the rest is the caller's.
         unsafe { if amx::suits(&p) { amx::matmul(p) } else { matmul(p) } }
     }
-    Kernels { matmul: amx_matmul, ..avx512_f32::TABLE }
+    fn halves<'a>(
+        inputs: [View<'a, bf16>; 3],
+        grad_out: Option<View<'a, bf16>>,
+        scale: f32,
+    ) -> Option<Box<dyn TileProducts<f32> + 'a>> {
+        amx::Halves::new(inputs, grad_out, scale).map(|halves| Box::new(halves) as Box<_>)
+    }
+    Kernels { matmul: amx_matmul, halves: Some(halves), ..avx512_f32::TABLE }
 };
 
 /// The table of an instruction set that the machine has; the portable one otherwise.

@@ -24,6 +24,7 @@ mod pack;
 mod partial;
 mod plan;
 mod problem;
+mod products;
 mod row;
 mod row_softmax;
 pub(crate) mod scratch;
@@ -110,11 +111,14 @@ impl Cpu {
         let s = spec.check(&q, &k, &v)?;
         pass.check(&s, spec)?;
         let stored = [q, k, v];
-        let wide = Wide::of(&stored);
+        let kernels = E::Compute::kernels(self.isa);
+        let products = products::of_halves((spec, &s), kernels, &stored, None);
+        // What has the products from the stored numbers reads no others.
+        let wide = Wide::of(&stored, products.is_none());
         let Forward { mut out, lse, threshold, index, log_prob, weights, edge_weights } = pass;
         let mut staged = Staged::of(&mut out);
         let views = wide.views(&stored);
-        let problem = Problem::new(spec, s, views, E::Compute::kernels(self.isa));
+        let problem = Problem::new(spec, s, views, kernels).with(products.as_deref());
         let rows = Rows {
             out: staged.view(&mut out),
             lse: lse.map(Shared::new),
@@ -145,14 +149,16 @@ impl Cpu {
         pass.check(&s, spec)?;
         let Backward { grad_out, saved, gradients, .. } = pass;
         let inputs = [q, k, v];
-        let wide_inputs = Wide::of(&inputs);
+        let kernels = E::Compute::kernels(self.isa);
+        let products = products::of_halves((spec, &s), kernels, &inputs, Some(&grad_out));
+        let wide_inputs = Wide::of(&inputs, products.is_none());
         let outputs = [grad_out, saved.out.unwrap_or(grad_out)];
-        let wide_outputs = Wide::of(&outputs);
+        let wide_outputs = Wide::of(&outputs, true);
         let [grad_out, out] = wide_outputs.views(&outputs);
         let Gradients { q, k, v, w, own, key_bias, bias, relative } = gradients;
         let [mut q, mut k, mut v] = [q, k, v].map(StagedGradient::of);
-        let kernels = E::Compute::kernels(self.isa);
         let problem = Problem::new(spec, s, wide_inputs.views(&inputs), kernels);
+        let problem = problem.with(products.as_deref());
         (problem.kernels.backward_pass)(
             &problem,
             Backward {
@@ -394,10 +400,10 @@ fn zero<T: Real>(view: &ViewMut<T>) {
 struct Wide<T, const N: usize>([Vec<T>; N]);
 
 impl<T: Real, const N: usize> Wide<T, N> {
-    fn of<E: Element<Compute = T>>(stored: &[View<E>; N]) -> Self {
+    fn of<E: Element<Compute = T>>(stored: &[View<E>; N], needed: bool) -> Self {
         Self(std::array::from_fn(|at| {
             let view = &stored[at];
-            if E::as_computed(view).is_some() {
+            if !needed || E::as_computed(view).is_some() {
                 return Vec::new();
             }
             let [_, h, n, d] = view.shape;

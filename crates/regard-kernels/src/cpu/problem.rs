@@ -4,6 +4,7 @@
 use super::additive::{AdditiveScores, Form};
 use super::gemm::Gemm;
 use super::kernels::Kernels;
+use super::products::TileProducts;
 use super::shared::Shared;
 use super::{BLOCK, TILE, plan, tasks};
 use crate::Activation;
@@ -30,6 +31,8 @@ pub(super) struct Problem<'a, T: Real> {
     pub(super) k: View<'a, T>,
     pub(super) v: View<'a, T>,
     pub(super) kernels: &'static Kernels<T>,
+    /// The products of tiles, where a unit has them from the numbers as they are stored.
+    pub(super) products: Option<&'a dyn TileProducts<T>>,
     /// How an additive score is computed.
     pub(super) form: Form,
     band: Option<Band>,
@@ -78,7 +81,12 @@ impl<'a, T: Real> Problem<'a, T> {
             (None, true) => Some(Band { left: FAR, right: 0 }),
             (band, false) => band,
         };
-        Self { spec, s, offset: spec.position(&s), q, k, v, kernels, form, band }
+        Self { spec, s, offset: spec.position(&s), q, k, v, kernels, products: None, form, band }
+    }
+
+    /// The same, its products by a unit of the machine.
+    pub(super) fn with(self, products: Option<&'a dyn TileProducts<T>>) -> Self {
+        Self { products, ..self }
     }
 
     /// Blocks of queries per head.
@@ -243,6 +251,9 @@ impl<'a, T: Real> Problem<'a, T> {
 
     /// The queries of a block as columns `[D, BLOCK]`, ready for [`Self::score_tile`].
     pub(super) fn pack_queries(&self, block: &Block, to: &mut [T]) {
+        if let Some(products) = &self.products {
+            return products.pack_queries(block, to);
+        }
         let scale = match self.spec.score {
             Score::Dot { scale } => scale,
             Score::Additive { .. } => T::ONE,
@@ -323,6 +334,9 @@ impl<'a, T: Real> Problem<'a, T> {
         let hk = self.key_head(h);
         assert!(rows <= TILE && tile.len() >= rows * BLOCK);
         match self.spec.score {
+            Score::Dot { .. } if self.products.is_some() => {
+                self.products.iter().for_each(|p| p.scores(block, keys, queries, tile));
+            }
             Score::Dot { .. } => {
                 assert!(queries.len() >= self.s.dq * BLOCK);
                 // SAFETY: `rows` rows of k, `queries` and `tile` as asserted.

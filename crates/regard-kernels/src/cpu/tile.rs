@@ -37,6 +37,9 @@ fn add_values<T: Real>(
     weights: &[T],
     out: &mut [T],
 ) {
+    if let Some(products) = &p.products {
+        return products.add_values(block, keys, weights, out);
+    }
     let rows = keys.len();
     assert!(weights.len() >= rows * BLOCK && out.len() >= p.s.dv * BLOCK);
     // SAFETY: `rows` rows of v, and the tiles as asserted.
@@ -103,6 +106,9 @@ fn prefetch_share<T: Real>(
     rows: &Rows<T>,
 ) {
     let Block { b, h, i0, n, .. } = *block;
+    if p.products.is_some() {
+        return;
+    }
     for i in i0 + n * step / steps..i0 + n * (step + 1) / steps {
         // SAFETY: a row of this block.
         prefetch_row(unsafe { rows.out.row(b, h, i) }, p.s.dv);

@@ -13,6 +13,7 @@ use super::gemm::Gemm;
 use super::partial::{RowParts, RowSums, SlotParts, SlotSums};
 use super::plan::{self, BiasCut, Chunk, Plan, rows_at_once};
 use super::problem::{Block, Problem, tiles};
+use super::products::ROWS;
 use super::scratch::{self, Large};
 use super::shared::Shared;
 use super::tile::{drop_tile, dropout_words_len, row_statistics};
@@ -112,7 +113,9 @@ struct Work<'a, T> {
 impl<'a, T: Real> Work<'a, T> {
     fn lengths(p: &Problem<T>, keys: usize) -> [usize; 14] {
         let s = &p.s;
-        let prepared = if p.kept_keys() > 0 { BLOCK * s.dq } else { 0 };
+        let by_unit = p.products.is_some();
+        let prepared = if p.kept_keys() > 0 || by_unit { BLOCK * s.dq } else { 0 };
+        let keys = if by_unit { keys + ROWS } else { keys };
         let own = [keys * s.dk, keys * s.dv, BLOCK * s.dq, prepared, s.dk, 2 * own_parameters(p)];
         let tile = Tile::lengths(p);
         std::array::from_fn(|at| if at < 8 { tile[at] } else { own[at - 8] })
@@ -215,12 +218,20 @@ impl<T: Real> Context<'_, T> {
         let p = self.p;
         p.pack_queries(block, t.queries);
         if self.choice.is_none() {
-            p.pack_rows(&self.grad_out, block, t.grads);
+            self.pack_grads(block, t.grads);
         }
         row_statistics(p, self.rule, block, self.lse, self.threshold, t.stat);
         t.delta.fill(T::ZERO);
         let from = p.row(block.b, block.h, block.i0);
         t.delta[..block.n].copy_from_slice(&self.delta[from..from + block.n]);
+    }
+
+    /// The gradients of a block's output as [`Self::grad_of_weights`] reads them.
+    fn pack_grads(&self, block: &Block, to: &mut [T]) {
+        match &self.p.products {
+            Some(products) => products.pack_grads(block, to),
+            None => self.p.pack_rows(&self.grad_out, block, to),
+        }
     }
 
     /// The weights, before dropout, and the gradients of the scores, each `[keys, BLOCK]`; false
@@ -284,21 +295,25 @@ impl<T: Real> Context<'_, T> {
         let p = self.p;
         let rows = keys.len();
         assert!(t.grads.len() >= p.s.dv * BLOCK && t.grad.len() >= rows * BLOCK);
-        // SAFETY: `rows` rows of v, and the arrays as asserted.
-        unsafe {
-            (p.kernels.gemm)(Gemm {
-                m: rows,
-                n: block.width,
-                k: p.s.dv,
-                a: p.rows(&p.v, block.b, p.key_head(block.h), keys.start, rows),
-                a_row: p.v.strides[2],
-                a_column: 1,
-                b: t.grads.as_ptr(),
-                b_row: BLOCK,
-                c: t.grad.as_mut_ptr(),
-                c_row: BLOCK,
-                add: false,
-            });
+        if let Some(products) = &p.products {
+            products.grad_of_weights(block, keys, t.grads, t.grad);
+        } else {
+            // SAFETY: `rows` rows of v, and the arrays as asserted.
+            unsafe {
+                (p.kernels.gemm)(Gemm {
+                    m: rows,
+                    n: block.width,
+                    k: p.s.dv,
+                    a: p.rows(&p.v, block.b, p.key_head(block.h), keys.start, rows),
+                    a_row: p.v.strides[2],
+                    a_column: 1,
+                    b: t.grads.as_ptr(),
+                    b_row: BLOCK,
+                    c: t.grad.as_mut_ptr(),
+                    c_row: BLOCK,
+                    add: false,
+                });
+            }
         }
         if let Some(grad_weights) = self.grad_weights {
             for i in 0..block.n {
@@ -386,7 +401,7 @@ impl<T: Real> Context<'_, T> {
         scratch::with(lengths, |[t0, t1, t2, t3, t4, t5, t6, t7, sums]| {
             let mut t = Tile::new([t0, t1, t2, t3, t4, t5, t6, t7]);
             p.pack_queries(block, t.queries);
-            p.pack_rows(&self.grad_out, block, t.grads);
+            self.pack_grads(block, t.grads);
             row_statistics(p, self.rule, block, self.lse, self.threshold, t.stat);
             sums.fill(T::ZERO);
             for keys in tiles(keys) {
@@ -450,11 +465,11 @@ impl<T: Real> Context<'_, T> {
                     add(to.own.slot(head, chunk.slot), work.own);
                 }
             }
-            let first = [b, hk, chunk.keys.start];
+            let (first, keys) = ([b, hk, chunk.keys.start], chunk.keys.len());
             // SAFETY: in a phase, a chunk of keys and a part are one task's alone.
             unsafe {
-                to.k.add(chunk.query_part, first, work.dk, chunk.first);
-                to.v.add(chunk.query_part, first, work.dv, chunk.first);
+                to.k.add(chunk.query_part, first, &work.dk[..keys * s.dk], chunk.first);
+                to.v.add(chunk.query_part, first, &work.dv[..keys * s.dv], chunk.first);
             }
         });
     }
@@ -469,7 +484,7 @@ impl<T: Real> Context<'_, T> {
         work.dq.fill(T::ZERO);
         if !keys.is_empty() {
             self.enter(block, &mut work.tile);
-            if !work.prepared.is_empty() {
+            if p.kept_keys() > 0 {
                 p.prepare(&p.q, (b, h, i0), n, work.prepared);
             }
         }
@@ -482,12 +497,27 @@ impl<T: Real> Context<'_, T> {
             self.score_grads(block, &keys, from, work);
             if to.v.is_wanted() {
                 drop_again(p, block, &keys, &mut work.tile);
-                let dv = &mut work.dv[from * p.s.dv..][..keys.len() * p.s.dv];
-                add_keys(p, &self.grad_out, block, &keys, work.tile.weights, dv);
+                let (dv, t) = (&mut work.dv[from * p.s.dv..], &work.tile);
+                match &p.products {
+                    Some(products) => products.add_value_grads(&keys, t.weights, t.grads, dv),
+                    None => add_keys(p, &self.grad_out, block, &keys, t.weights, dv),
+                }
             }
         }
+        let dq = if p.products.is_some() { self.rows_of_queries(n, work) } else { &work.dq[..] };
         // SAFETY: in a phase, a chunk of queries and a part are one task's alone.
-        unsafe { to.q.add(chunk.key_part, [b, h, i0], &work.dq[..n * p.s.dq], chunk.first) };
+        unsafe { to.q.add(chunk.key_part, [b, h, i0], &dq[..n * p.s.dq], chunk.first) };
+    }
+
+    /// The gradients of a block's queries, added up as columns, as rows.
+    fn rows_of_queries<'w>(&self, n: usize, work: &'w mut Work<T>) -> &'w [T] {
+        let d = self.p.s.dq;
+        let ones = [T::ONE; BLOCK];
+        let (from, to) = (&*work.dq, &mut *work.prepared);
+        assert!(from.len() >= d * BLOCK && to.len() >= n * d);
+        // SAFETY: d rows of BLOCK, and n rows of d, as asserted.
+        unsafe { (self.p.kernels.unpack)(from.as_ptr(), d, n, ones.as_ptr(), to.as_mut_ptr(), d) };
+        to
     }
 
     /// Adds a tile's part of the per-key and relative biases' gradients.
@@ -530,9 +560,15 @@ impl<T: Real> Context<'_, T> {
         let s = &p.s;
         let Block { b, h, i0, n, .. } = *block;
         let rows = keys.len();
-        let k = p.rows(&p.k, b, p.key_head(h), keys.start, rows);
         let Work { tile: t, prepared, dq, dk, dw, own: own_grads, .. } = work;
-        let dk = &mut dk[from * s.dk..][..rows * s.dk];
+        let dk = &mut dk[from * s.dk..];
+        if let Some(products) = &p.products {
+            products.add_query_grads(block, keys, t.grad, dq);
+            products.add_key_grads(keys, t.grad, t.queries, dk);
+            return;
+        }
+        let dk = &mut dk[..rows * s.dk];
+        let k = p.rows(&p.k, b, p.key_head(h), keys.start, rows);
         match p.spec.score {
             Score::Dot { .. } => {
                 add_keys(p, &p.q, block, keys, t.grad, dk);

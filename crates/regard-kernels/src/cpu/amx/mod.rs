@@ -14,10 +14,12 @@
 //! large to be rounded, is no sum of three and comes out as NaN: a square with a NaN in it is computed
 //! again, by plain loops.
 
+mod halves;
 mod matmul;
 mod operand;
 mod square;
 
+pub(super) use halves::Halves;
 pub(super) use matmul::{matmul, suits};
 
 use std::arch::asm;
