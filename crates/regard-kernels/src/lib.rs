@@ -29,6 +29,7 @@
 pub mod cpu;
 mod element;
 mod error;
+mod numel;
 mod pages;
 mod random;
 pub mod reference;

@@ -21,7 +21,7 @@ pub(crate) fn with<T: Real, const N: usize, R>(
     lengths: [usize; N],
     f: impl FnOnce([&mut [T]; N]) -> R,
 ) -> R {
-    let lines = lengths.map(|n| (n * size_of::<T>()).div_ceil(LINE));
+    let lines = lengths.map(lines_of::<T>);
     let mut kept = KEPT.take();
     let needed = lines.iter().sum();
     if kept.len() < needed {
@@ -43,6 +43,11 @@ pub(crate) fn with<T: Real, const N: usize, R>(
     result
 }
 
+/// Lines that hold `n` numbers; as for any array, too many to count are a panic.
+fn lines_of<T>(n: usize) -> usize {
+    n.checked_mul(size_of::<T>()).expect("capacity overflow").div_ceil(LINE)
+}
+
 /// Large arrays given back, for the next call to use.
 static LARGE: Mutex<Vec<Vec<Line>>> = Mutex::new(Vec::new());
 /// How many are kept.
@@ -60,7 +65,7 @@ pub(crate) struct Large<T> {
 impl<T: Real> Large<T> {
     /// An array with anything in it.
     pub(crate) fn new(len: usize) -> Self {
-        let needed = (len * size_of::<T>()).div_ceil(LINE);
+        let needed = lines_of::<T>(len);
         let mut kept = LARGE.lock().unwrap_or_else(PoisonError::into_inner);
         // The smallest that is large enough, else whichever is there.
         let fits =

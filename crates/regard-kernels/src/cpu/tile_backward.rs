@@ -16,6 +16,7 @@ use super::shared::Shared;
 use super::tile::{drop_tile, dropout_words_len, row_statistics};
 use super::weights::Rule;
 use super::{BLOCK, TILE, tasks};
+use crate::numel::numel;
 use crate::spec::{Backward, Gradients, Score, w_of_head};
 use crate::{Real, View, ViewMut};
 use std::ops::Range;
@@ -295,7 +296,7 @@ impl<T: Real> Context<'_, T> {
             Score::Own(own) => own.parameters(),
             _ => 0,
         };
-        let mut own_parts = zeros(g.own.is_some(), heads * parts * own);
+        let mut own_parts = zeros(g.own.is_some(), numel(&[heads, parts, own]));
         let mut key_bias_parts = zeros(g.key_bias.is_some(), heads * query_chunks * s.nk);
         let table = p.spec.bias.relative.map_or(0, |r| 2 * r.max_distance + 1);
         let mut relative_parts = zeros(g.relative.is_some(), heads * parts * table);

@@ -3,6 +3,7 @@
 use super::Shape;
 use crate::Real;
 use crate::error::{Error, ensure};
+use crate::numel::{MOST, numel};
 use std::fmt;
 
 /// How a query and a key give a score.
@@ -41,7 +42,7 @@ impl<T: Real> Score<'_, T> {
             }
             Self::Additive { w, activation } => {
                 ensure!(
-                    w.len() == s.dk || w.len() == s.hq * s.dk,
+                    w.len() == s.dk || w.len() == numel(&[s.hq, s.dk]),
                     "w has {} elements; the additive score over width {} needs [{}] or [{}, {}]",
                     w.len(),
                     s.dk,
@@ -54,7 +55,17 @@ impl<T: Real> Score<'_, T> {
                 }
                 "additive"
             }
-            Self::Own(own) => return own.check(s.dq, s.dk).map_err(Error::new),
+            Self::Own(own) => {
+                let parameters = own.parameters();
+                ensure!(
+                    numel(&[s.b.max(1), s.hq.max(1), parameters]) <= MOST,
+                    "the own score has {parameters} parameters, which for B {} and Hq {} are more \
+                     than any memory holds",
+                    s.b,
+                    s.hq
+                );
+                return own.check(s.dq, s.dk).map_err(Error::new);
+            }
         };
         ensure!(
             s.dq == s.dk,
@@ -91,7 +102,7 @@ pub enum Activation {
         /// 0.2 in the graph attention papers.
         slope: f64,
     },
-    /// max(x, 0)
+    /// x where x > 0, 0 · x elsewhere, which is 0 unless x is not finite.
     Relu,
     /// x · Φ(x), with the error function, not an approximation.
     Gelu,
@@ -112,7 +123,7 @@ impl Activation {
                 let slope = if positive { T::ONE } else { T::of(slope) };
                 (slope * x, slope)
             }
-            Self::Relu => (x.max(T::ZERO), if positive { T::ONE } else { T::ZERO }),
+            Self::Relu => Self::LeakyRelu { slope: 0.0 }.value_and_slope(x),
             Self::Gelu => {
                 let half = T::of(0.5);
                 let cdf = half * (T::ONE + (x * T::of(std::f64::consts::FRAC_1_SQRT_2)).erf());
