@@ -1,8 +1,8 @@
 //! The oracle: every mechanism in plain loops, forward and backward, one row at a time.
 //!
 //! In `f64` it is the truth the kernels are compared with; in `f32` it is "the plain formula in
-//! the same precision", whose error a kernel may exceed twofold and no more. It computes each row
-//! of weights in full and is slow on purpose.
+//! the same precision", by whose error a kernel's is judged (`tests/case/rule.rs`). It computes
+//! each row of weights in full and is slow on purpose.
 
 use crate::error::{Error, ensure};
 use crate::numel::numel;
