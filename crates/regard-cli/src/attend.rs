@@ -260,9 +260,9 @@ where
         let mut bias = like("grad_bias", &learned.bias)?;
         let mut key_bias = like("grad_key_bias", &learned.key_bias)?;
         let mut relative_bias = like("grad_relative_bias", &learned.relative_bias)?;
-        let mut grad_q = budget.zeros::<E>("grad_q", &q.shape)?;
-        let mut grad_k = budget.zeros::<E>("grad_k", &k.shape)?;
-        let mut grad_v = budget.zeros::<E>("grad_v", &v.shape)?;
+        let mut grad_q = budget.zeros::<E>("grad_q", &q.shape())?;
+        let mut grad_k = budget.zeros::<E>("grad_k", &k.shape())?;
+        let mut grad_v = budget.zeros::<E>("grad_v", &v.shape())?;
         let pass = Backward {
             grad_out: view(grad_out)?,
             grad_weights: None,
@@ -276,9 +276,9 @@ where
                 index: index.as_deref(),
             },
             gradients: Gradients {
-                q: Some(ViewMut::new(&mut grad_q, q.shape)?),
-                k: Some(ViewMut::new(&mut grad_k, k.shape)?),
-                v: Some(ViewMut::new(&mut grad_v, v.shape)?),
+                q: Some(ViewMut::new(&mut grad_q, q.shape())?),
+                k: Some(ViewMut::new(&mut grad_k, k.shape())?),
+                v: Some(ViewMut::new(&mut grad_v, v.shape())?),
                 w: w.as_deref_mut(),
                 bias: bias.as_deref_mut(),
                 key_bias: key_bias.as_deref_mut(),

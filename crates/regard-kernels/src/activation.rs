@@ -122,6 +122,12 @@ impl Activation {
         matches!(self, Identity | Relu | LeakyRelu { .. } | Gelu | Tanh)
     }
 
+    /// As the additive score computes it: ReLU is leaky with a slope of 0, which differs where its
+    /// input is −∞ and 0 · −∞ is NaN.
+    pub(crate) fn in_additive(self) -> Self {
+        if self == Self::Relu { Self::LeakyRelu { slope: 0.0 } } else { self }
+    }
+
     /// The number some activations have.
     fn number(self) -> Option<f64> {
         match self {

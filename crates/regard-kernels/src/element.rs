@@ -97,10 +97,16 @@ macro_rules! real {
 real!(f32, libm::erff, crate::cpu::kernels_f32);
 real!(f64, libm::erf, crate::cpu::kernels_f64);
 
-/// A number q, k, v and the output may be stored in: `f32`, `f64`, `bf16` or `f16`.
+mod sealed {
+    /// The kernels trust the numbers: any bits are one, and a view of them has the shape it says.
+    #[allow(unreachable_pub)] // nobody else shall implement it
+    pub trait Sealed {}
+}
+
+/// A number q, k, v and the output may be stored in: `f32`, `f64`, `bf16` or `f16`, no other.
 ///
 /// `f32` and `f64` are computed in as they are; the halves are widened to `f32` first.
-pub trait Element: Copy + Send + Sync + 'static {
+pub trait Element: Copy + Send + Sync + 'static + sealed::Sealed {
     /// What this type is computed in.
     type Compute: Real;
     /// Widened to the type computed in.
@@ -124,6 +130,7 @@ pub trait Element: Copy + Send + Sync + 'static {
 macro_rules! element {
     ($t:ty, $compute:ty, $widen:expr, $narrow:expr, |$view:ident| $same:expr, $same_mut:expr
      $(, $more:item)*) => {
+        impl sealed::Sealed for $t {}
         impl Element for $t {
             type Compute = $compute;
             #[inline(always)]

@@ -30,6 +30,7 @@ mod activation;
 pub mod cpu;
 mod element;
 mod error;
+mod numel;
 mod pages;
 mod random;
 pub mod reference;

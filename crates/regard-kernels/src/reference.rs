@@ -1,10 +1,11 @@
 //! The oracle: every mechanism in plain loops, forward and backward, one row at a time.
 //!
 //! In `f64` it is the truth the kernels are compared with; in `f32` it is "the plain formula in
-//! the same precision", whose error a kernel may exceed twofold and no more. It computes each row
-//! of weights in full and is slow on purpose.
+//! the same precision", by whose error a kernel's is judged (`tests/case/rule.rs`). It computes
+//! each row of weights in full and is slow on purpose.
 
-use crate::error::Error;
+use crate::error::{Error, ensure};
+use crate::numel::numel;
 use crate::random::{Draw, Stream, uniform};
 use crate::spec::{Arrivals, Normalizer, Score, Shape, Spec, w_of_head};
 use crate::{Real, View};
@@ -90,6 +91,8 @@ pub fn forward<T: Real>(
     v: View<T>,
 ) -> Result<Output<T>, Error> {
     let s = spec.check(&q, &k, &v)?;
+    has_room::<T>("weights", numel(&[s.rows(), s.nk]))?;
+    has_room::<T>("out", numel(&s.out()))?;
     let mut output = Output {
         out: vec![T::ZERO; s.rows() * s.dv],
         weights: vec![T::ZERO; s.rows() * s.nk],
@@ -98,26 +101,58 @@ pub fn forward<T: Real>(
         index: vec![-1; s.rows()],
         log_prob: vec![T::ZERO; s.rows()],
     };
-    for (row, (b, h, i)) in rows(&s).enumerate() {
-        let scores = row_scores(spec, &s, &q, &k, b, h, i);
-        let normalized = normalize(spec.normalizer, &scores, b * s.hq + h, i);
-        for (j, &score) in scores.iter().enumerate() {
-            let weight = normalized.weights[j] * keep(spec, &s, b, h, i, j);
-            output.weights[row * s.nk + j] = weight;
-            if score != T::NEG_INFINITY {
-                for (d, &x) in v.row(b, h / s.group(), j).iter().enumerate() {
-                    output.out[row * s.dv + d] += weight * x;
-                }
-            }
-        }
-        output.lse[row] = normalized.lse;
-        output.threshold[row] = normalized.threshold;
-        if let Some(j) = normalized.index {
-            output.index[row] = j as i64;
-            output.log_prob[row] = scores[j] - normalized.lse;
+    for (at, place) in rows(&s).enumerate() {
+        let row = row(spec, &s, [&q, &k, &v], place);
+        output.out[at * s.dv..][..s.dv].copy_from_slice(&row.out);
+        output.weights[at * s.nk..][..s.nk].copy_from_slice(&row.weights);
+        output.lse[at] = row.lse;
+        output.threshold[at] = row.threshold;
+        if let Some((j, log_prob)) = row.chosen {
+            (output.index[at], output.log_prob[at]) = (j as i64, log_prob);
         }
     }
     Ok(output)
+}
+
+/// What forward gives for one row.
+pub(crate) struct Row<T> {
+    pub(crate) out: Vec<T>,
+    pub(crate) weights: Vec<T>,
+    pub(crate) lse: T,
+    pub(crate) threshold: T,
+    /// The chosen key and its log-probability.
+    pub(crate) chosen: Option<(usize, T)>,
+}
+
+/// One row of [`forward`].
+pub(crate) fn row<T: Real>(
+    spec: &Spec<T>,
+    s: &Shape,
+    [q, k, v]: [&View<T>; 3],
+    (b, h, i): (usize, usize, usize),
+) -> Row<T> {
+    let scores = row_scores(spec, s, q, k, b, h, i);
+    let normalized = normalize(spec.normalizer, &scores, b * s.hq + h, i);
+    let mut out = vec![T::ZERO; s.dv];
+    let mut weights = normalized.weights;
+    for (j, &score) in scores.iter().enumerate() {
+        weights[j] *= keep(spec, s, b, h, i, j);
+        if score != T::NEG_INFINITY {
+            for (out, &x) in out.iter_mut().zip(v.row(b, h / s.group(), j)) {
+                *out += weights[j] * x;
+            }
+        }
+    }
+    let Normalized { lse, threshold, .. } = normalized;
+    let chosen = normalized.index.map(|j| (j, scores[j] - lse));
+    Row { out, weights, lse, threshold, chosen }
+}
+
+/// Refuses what no memory holds: shapes may say any size where a view is empty or repeats itself.
+fn has_room<T>(name: &str, numbers: usize) -> Result<(), Error> {
+    let room = Vec::<T>::new().try_reserve_exact(numbers);
+    ensure!(room.is_ok(), "{name} would have {numbers} elements, for which there is no memory");
+    Ok(())
 }
 
 /// The gradients of Σ arriving · (output, weights, log-probabilities, log-sum-exps); a view arrives
@@ -131,6 +166,12 @@ pub fn backward<'a, T: Real>(
 ) -> Result<Gradients<T>, Error> {
     let s = spec.check(&q, &k, &v)?;
     let grads = grads.into();
+    ensure!(
+        grads.out.shape == s.out(),
+        "grad_out has shape {:?}, [B, Hq, Nq, Dv] is {:?}",
+        grads.out.shape,
+        s.out()
+    );
     let Arriving { weights, edge_weights, log_prob, lse, .. } = grads;
     Arrivals { weights, edge_weights, log_prob, lse }.check(&s, spec)?;
     let offset = spec.position(&s);
@@ -140,6 +181,14 @@ pub fn backward<'a, T: Real>(
         Score::Own(own) => (0, own.parameters()),
         Score::Dot { .. } => (0, 0),
     };
+    for (name, sizes) in [
+        ("grad q", [s.b, s.hq, s.nq, s.dq]),
+        ("grad k", [s.b, s.hk, s.nk, s.dk]),
+        ("grad v", [s.b, s.hk, s.nk, s.dv]),
+        ("grad of the own score", [1, 1, 1, own]),
+    ] {
+        has_room::<T>(name, numel(&sizes))?;
+    }
     let mut g = Gradients {
         q: zeros(s.b * s.hq * s.nq * s.dq),
         k: zeros(s.b * s.hk * s.nk * s.dk),
@@ -214,7 +263,7 @@ pub fn backward<'a, T: Real>(
                     let gw = if w.len() == s.dk { &mut g.w } else { &mut g.w[h * s.dk..] };
                     let w = w_of_head(w, h, s.dk);
                     for d in 0..s.dk {
-                        let (value, slope) = activation.value_and_slope(q[d] + k[d]);
+                        let (value, slope) = activation.in_additive().value_and_slope(q[d] + k[d]);
                         gq[d] += grad * w[d] * slope;
                         gk[d] += grad * w[d] * slope;
                         gw[d] += grad * value;
@@ -257,7 +306,7 @@ fn row_scores<T: Real>(
             Score::Additive { activation, w } => w_of_head(w, h, s.dk)
                 .iter()
                 .zip(pairs)
-                .map(|(&w, (&q, &k))| w * activation.value_and_slope(q + k).0)
+                .map(|(&w, (&q, &k))| w * activation.in_additive().value_and_slope(q + k).0)
                 .sum(),
             Score::Own(own) => own.score(q, k),
         };
@@ -298,7 +347,13 @@ fn normalize<T: Real>(
     }
     let total: T = scores.iter().map(|&s| (s - largest).exp()).sum();
     row.lse = largest + total.ln();
+    // One score that is NaN or +∞ leaves a row that is normalized as a whole undefined.
+    let undefined = total.f64().is_nan();
     match normalizer {
+        Normalizer::Sparsemax | Normalizer::Entmax15 if undefined => {
+            row.threshold = total;
+            row.weights.fill(total);
+        }
         Normalizer::Softmax => {
             row.weights = scores.iter().map(|&s| (s - largest).exp() / total).collect();
         }
@@ -360,6 +415,10 @@ fn normalize<T: Real>(
     }
     if let Some(j) = row.index {
         row.weights[j] = T::ONE;
+    }
+    // What is hidden has no weight, whatever the others have.
+    for (weight, _) in row.weights.iter_mut().zip(scores).filter(|x| *x.1 == T::NEG_INFINITY) {
+        *weight = T::ZERO;
     }
     row
 }

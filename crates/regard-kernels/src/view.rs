@@ -36,17 +36,19 @@ fn holds(len: usize, shape: [usize; 4]) -> bool {
 }
 
 fn row_strides(shape: [usize; 4]) -> [usize; 3] {
-    // A shape with a 0 may be as large as it likes elsewhere; its strides are never used.
-    let row = shape[2].wrapping_mul(shape[3]);
-    [shape[1].wrapping_mul(row), row, shape[3]]
+    if shape.contains(&0) {
+        return [0; 3];
+    }
+    let row = shape[2] * shape[3];
+    [shape[1] * row, row, shape[3]]
 }
 
 /// A read-only view `[B, H, N, D]`; the last axis is contiguous, the others have any stride.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a, T> {
     pub(crate) data: &'a [T],
-    /// Batch, heads, length, width.
-    pub shape: [usize; 4],
+    // The kernels trust it, so nobody may change it once it was checked.
+    pub(crate) shape: [usize; 4],
     pub(crate) strides: [usize; 3],
 }
 
@@ -80,7 +82,25 @@ impl<'a, T> View<'a, T> {
         Self { data, shape, strides: row_strides(shape) }
     }
 
-    /// Row `n` of head `h` of batch item `b`.
+    /// Batch, heads, length, width.
+    ///
+    /// ```
+    /// let view = regard_kernels::View::new(&[0f32; 6], [1, 1, 2, 3])?;
+    /// assert_eq!(view.shape(), [1, 1, 2, 3]);
+    /// # Ok::<(), regard_kernels::Error>(())
+    /// ```
+    ///
+    /// It was checked, so nobody may change it:
+    ///
+    /// ```compile_fail
+    /// let mut view = regard_kernels::View::new(&[0f32; 6], [1, 1, 2, 3]).unwrap();
+    /// view.shape = [9, 9, 9, 9];
+    /// ```
+    pub fn shape(&self) -> [usize; 4] {
+        self.shape
+    }
+
+    /// Row `n` of head `h` of batch item `b`. Panics where that lies outside the slice.
     #[inline]
     pub fn row(&self, b: usize, h: usize, n: usize) -> &'a [T] {
         let at = b * self.strides[0] + h * self.strides[1] + n * self.strides[2];
@@ -92,8 +112,8 @@ impl<'a, T> View<'a, T> {
 #[derive(Debug)]
 pub struct ViewMut<'a, T> {
     pub(crate) data: *mut T,
-    /// Batch, heads, length, width.
-    pub shape: [usize; 4],
+    // As for `View`.
+    pub(crate) shape: [usize; 4],
     pub(crate) strides: [usize; 3],
     slice: PhantomData<&'a mut [T]>,
 }
@@ -119,19 +139,33 @@ impl<'a, T> ViewMut<'a, T> {
         strides: [usize; 3],
     ) -> Result<Self, Error> {
         check(data.len(), shape, strides)?;
+        if shape.contains(&0) {
+            return Self::new(&mut data[..0], shape);
+        }
         let mut axes: Vec<(usize, usize)> =
             (0..3).filter(|&a| shape[a] > 1).map(|a| (strides[a], shape[a])).collect();
         axes.sort_unstable();
         let mut reach = shape[3];
         for (stride, size) in axes {
             ensure!(
-                stride >= reach || shape.contains(&0),
+                stride >= reach,
                 "rows of a view of shape {shape:?} with strides {strides:?} overlap, \
                  so it cannot be written"
             );
             reach += stride * (size - 1);
         }
         Ok(Self { data: data.as_mut_ptr(), shape, strides, slice: PhantomData })
+    }
+
+    /// Batch, heads, length, width.
+    ///
+    /// ```
+    /// let mut out = [0f32; 6];
+    /// assert_eq!(regard_kernels::ViewMut::new(&mut out, [1, 1, 2, 3])?.shape(), [1, 1, 2, 3]);
+    /// # Ok::<(), regard_kernels::Error>(())
+    /// ```
+    pub fn shape(&self) -> [usize; 4] {
+        self.shape
     }
 
     /// Contiguous rows made for this shape.

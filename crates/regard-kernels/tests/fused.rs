@@ -1,81 +1,104 @@
 //! The fused kernels against the reference, by the twofold rule, on every instruction set.
 
+#![allow(clippy::unwrap_used)] // a test that cannot go on says so by its panic
+
 mod case;
 
 use case::*;
+use regard_kernels::cpu::Path;
 use regard_kernels::{Activation, Normalizer};
 
 const LENGTHS: [usize; 9] = [1, 2, 3, 17, 63, 64, 65, 129, 257];
 const WIDTHS: [usize; 9] = [1, 3, 8, 31, 59, 64, 111, 128, 256];
 
-/// Every mask, bias and normalizer with one score; the sizes go round while the choices do.
-fn every_combination_with(score: ScoreKind) {
-    let mut turn = 0;
-    for mask in masks() {
-        for bias in biases() {
-            for normalizer in NORMALIZERS {
-                turn += 1;
-                let lengths = [1, 2, 3, 17, 63, 64, 65];
-                let widths = [1, 3, 8, 31, 17];
-                let (hq, hk) = [(1, 1), (2, 2), (4, 2), (3, 1)][turn % 4];
-                keeps_the_rule(Case {
-                    b: 1 + turn % 2,
-                    hq,
-                    hk,
-                    nq: lengths[turn % 7],
-                    nk: lengths[turn * 3 % 5 + 2],
-                    d: widths[turn % 5],
-                    dv: widths[turn * 2 % 5],
-                    score,
-                    mask,
-                    bias,
-                    normalizer,
-                    dropout: (turn % 3 == 0).then_some(0.25),
-                    arriving: turn % 11 < 5,
-                    offset: (turn % 5 == 0).then_some(2),
-                    w_per_head: turn % 2 == 0,
-                    strided: turn % 2 == 1,
-                    seed: turn as u64,
-                    ..Case::default()
-                });
-            }
-        }
+/// Queries so few that they go by lists on every instruction set, and so many that they go by tiles.
+const FEW: [usize; 2] = [1, 2];
+const MANY: [usize; 6] = [9, 12, 17, 33, 64, 65];
+
+/// A case with the given choices; sizes and all else are drawn, whatever the choices are.
+fn drawn(choices: Case, queries: &[usize], seed: u64) -> Case {
+    let mut draws = Draws::new(seed);
+    let lengths = [1, 2, 3, 17, 40, 63, 64, 65, 97];
+    let widths = [1, 3, 8, 17, 31];
+    let (hq, hk) = draws.of(&[(1, 1), (2, 2), (4, 2), (3, 1)]);
+    Case {
+        b: 1 + draws.below(2),
+        hq,
+        hk,
+        nq: draws.of(queries),
+        nk: draws.of(&lengths),
+        d: draws.of(&widths),
+        dv: draws.of(&widths),
+        dropout: draws.happens(0.3).then_some(0.25),
+        // Without a gradient of its log-probability a hard choice has no backward to walk.
+        arriving: draws.happens(0.5) || choices.normalizer.is_hard(),
+        offset: draws.happens(0.2).then_some(2),
+        w_per_head: draws.happens(0.5),
+        strided: draws.happens(0.5),
+        seed,
+        ..choices
     }
 }
 
-#[test]
-fn dot_scores_keep_the_rule_in_every_combination() {
-    every_combination_with(ScoreKind::Dot);
+/// Every mask, bias and normalizer with one score, by tiles and by lists: drawn, compared, and
+/// counted on every instruction set.
+fn every_combination_with(score: ScoreKind) {
+    let number = SCORES.iter().position(|&x| x == score).unwrap() as u64;
+    let mut seed = number << 32;
+    let mut missed = Vec::new();
+    for mask in masks() {
+        for bias in biases() {
+            for normalizer in NORMALIZERS {
+                let choices = Case { score, mask, bias, normalizer, ..Case::default() };
+                let mut met = Vec::new();
+                for queries in [&FEW[..], &MANY[..]] {
+                    seed += 1;
+                    let case = drawn(choices, queries, seed);
+                    let compared = keeps_the_rule(case);
+                    let data = case.data::<f32>();
+                    met.extend(compared.into_iter().map(|isa| (isa, data.path(isa))));
+                }
+                for isa in isas() {
+                    for path in [Path::Tiles, Path::Lists] {
+                        // A graph goes by lists, however many its queries.
+                        let reachable = !(mask.edges && path == Path::Tiles);
+                        if met.contains(&(isa, path)) != reachable {
+                            missed.push((isa, path, mask, bias, normalizer));
+                        }
+                    }
+                }
+            }
+        }
+    }
+    assert!(
+        missed.is_empty(),
+        "{} combinations are not as they should be: {missed:#?}",
+        missed.len()
+    );
 }
 
-#[test]
-fn additive_tanh_scores_keep_the_rule_in_every_combination() {
-    every_combination_with(ScoreKind::Additive(Activation::Tanh));
-}
+/// A test for each score, and one that no score is without.
+macro_rules! every_combination {
+    ($($name:ident: $at:literal,)*) => {
+        $(#[test]
+        fn $name() {
+            every_combination_with(SCORES[$at]);
+        })*
 
-#[test]
-fn additive_leaky_relu_scores_keep_the_rule_in_every_combination() {
-    every_combination_with(ScoreKind::Additive(Activation::LeakyRelu { slope: 0.2 }));
+        #[test]
+        fn every_score_has_its_combinations_tested() {
+            assert_eq!([$($at),*], *(0..SCORES.len()).collect::<Vec<usize>>());
+        }
+    };
 }
-
-#[test]
-fn additive_relu_scores_keep_the_rule_in_every_combination() {
-    every_combination_with(ScoreKind::Additive(Activation::Relu));
-}
-
-#[test]
-fn additive_gelu_scores_keep_the_rule_in_every_combination() {
-    every_combination_with(ScoreKind::Additive(Activation::Gelu));
-}
-
-#[test]
-fn additive_identity_scores_keep_the_rule_in_every_combination() {
-    every_combination_with(ScoreKind::Additive(Activation::Identity));
-}
-
-#[test]
-fn own_scores_keep_the_rule_in_every_combination() {
-    every_combination_with(ScoreKind::Own);
+every_combination! {
+    dot_scores_keep_the_rule_in_every_combination: 0,
+    additive_tanh_scores_keep_the_rule_in_every_combination: 1,
+    additive_leaky_relu_scores_keep_the_rule_in_every_combination: 2,
+    additive_relu_scores_keep_the_rule_in_every_combination: 3,
+    additive_gelu_scores_keep_the_rule_in_every_combination: 4,
+    additive_identity_scores_keep_the_rule_in_every_combination: 5,
+    own_scores_keep_the_rule_in_every_combination: 6,
 }
 
 #[test]
@@ -237,30 +260,27 @@ fn long_keys_and_long_queries_are_cut_and_added_up_within_the_rule() {
 
 #[test]
 fn double_precision_agrees_with_the_reference_to_a_few_roundings() {
-    let mut turn = 0;
+    let mut seed = 0;
+    let mut met = Vec::new();
     for score in SCORES {
         for mask in masks() {
             for normalizer in NORMALIZERS {
-                turn += 1;
-                let bias = biases()[turn % 8];
-                agrees_in_double(Case {
-                    b: 2,
-                    hq: 2,
-                    nq: [3, 33, 70][turn % 3],
-                    nk: [5, 66][turn % 2],
-                    d: [3, 9, 17][turn % 3],
-                    dv: [8, 5][turn % 2],
-                    score,
-                    mask,
-                    bias,
-                    normalizer,
-                    dropout: (turn % 3 == 0).then_some(0.25),
-                    arriving: turn % 11 < 5,
-                    strided: turn % 2 == 0,
-                    seed: turn as u64,
-                    ..Case::default()
-                });
+                for queries in [&[1][..], &[5, 33, 70]] {
+                    seed += 1;
+                    let bias = Draws::new(!seed).of(&biases());
+                    let choices = Case { score, mask, bias, normalizer, ..Case::default() };
+                    let case = drawn(choices, queries, seed);
+                    agrees_in_double(case);
+                    let data = case.data::<f64>();
+                    met.extend(isas().map(|isa| (data.path(isa), score, mask.edges, normalizer)));
+                }
             }
         }
+    }
+    for (score, normalizer) in SCORES.iter().flat_map(|x| NORMALIZERS.map(|y| (*x, y))) {
+        assert!(met.contains(&(Path::Tiles, score, false, normalizer)));
+        assert!(met.contains(&(Path::Lists, score, false, normalizer)));
+        assert!(met.contains(&(Path::Lists, score, true, normalizer)));
+        assert!(!met.contains(&(Path::Tiles, score, true, normalizer)));
     }
 }

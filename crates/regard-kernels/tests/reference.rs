@@ -5,6 +5,7 @@ mod case;
 
 use case::*;
 use regard_kernels::{Normalizer, Real, View, reference};
+use std::collections::HashSet;
 
 /// Σ grad_out · out, and what arrives elsewhere likewise, for changed inputs.
 fn loss(data: &Data<f64>) -> f64 {
@@ -47,52 +48,70 @@ fn agrees_with_differences(
     }
 }
 
+/// Everything beside score, normalizer and bias is drawn, and how each met each is counted.
 #[test]
 fn every_gradient_agrees_with_finite_differences() {
-    let mut turn = 0;
-    for score in SCORES {
-        for normalizer in NORMALIZERS {
-            for bias in biases() {
-                turn += 1;
-                let case = Case {
-                    b: 2,
-                    hq: 2,
-                    hk: 1 + turn % 2,
-                    nq: 3,
-                    nk: 4,
-                    d: 2,
-                    dv: 3,
-                    score,
-                    normalizer,
-                    bias,
-                    mask: masks()[turn % 10],
-                    dropout: (turn % 2 == 0).then_some(0.3),
-                    arriving: turn % 3 > 0,
-                    w_per_head: turn % 3 == 0,
-                    seed: turn as u64,
-                    ..Case::default()
-                };
-                let g = case.data::<f64>().reference().gradients;
-                if !normalizer.is_hard() || case.arriving {
-                    agrees_with_differences(case, "q", &g[0], |data| &mut data.q);
-                    agrees_with_differences(case, "k", &g[1], |data| &mut data.k);
-                    agrees_with_differences(case, "w", &g[3], |data| &mut data.w);
-                    agrees_with_differences(case, "own", &g[4], |data| &mut data.own.0);
-                    agrees_with_differences(case, "key_bias", &g[5], |data| &mut data.key_bias.0);
-                    agrees_with_differences(case, "bias", &g[6], |data| &mut data.bias.0);
-                    agrees_with_differences(case, "relative", &g[7], |data| &mut data.relative);
-                } else {
-                    for gradient in [0, 1, 3, 4, 5, 6, 7].map(|n| &g[n]) {
-                        assert!(
-                            gradient.iter().all(|&x| x == 0.0),
-                            "a hard choice sent a gradient"
-                        );
+    let mut met = HashSet::new();
+    let mut seed = 0;
+    for (score, score_kind) in SCORES.into_iter().enumerate() {
+        for (normalizer, normalizer_kind) in NORMALIZERS.into_iter().enumerate() {
+            for (bias, bias_kind) in biases().into_iter().enumerate() {
+                for _ in 0..2 {
+                    seed += 1;
+                    let mut draws = Draws::new(seed << 8);
+                    let mask = draws.below(masks().len());
+                    let flags = [0.5; 4].map(|p| usize::from(draws.happens(p)));
+                    let [shared, dropout, arriving, w_per_head] = flags;
+                    let choices = [score, normalizer, bias, mask, shared, dropout, arriving];
+                    for (x, y) in (0..7).flat_map(|x| (0..x).map(move |y| (x, y))) {
+                        met.insert([x, choices[x], y, choices[y]]);
                     }
+                    gradients_agree_with_differences(Case {
+                        b: 2,
+                        hq: 2,
+                        hk: 2 - shared,
+                        nq: 3,
+                        nk: 4,
+                        d: 2,
+                        dv: 3,
+                        score: score_kind,
+                        normalizer: normalizer_kind,
+                        bias: bias_kind,
+                        mask: masks()[mask],
+                        dropout: (dropout == 1).then_some(0.3),
+                        arriving: arriving == 1,
+                        w_per_head: w_per_head == 1,
+                        seed,
+                        ..Case::default()
+                    });
                 }
-                agrees_with_differences(case, "v", &g[2], |data| &mut data.v);
             }
         }
     }
+    let counts = [SCORES.len(), NORMALIZERS.len(), biases().len(), masks().len(), 2, 2, 2];
+    for (x, y) in (0..7).flat_map(|x| (0..x).map(move |y| (x, y))) {
+        for (a, b) in (0..counts[x]).flat_map(|a| (0..counts[y]).map(move |b| (a, b))) {
+            assert!(met.contains(&[x, a, y, b]), "choice {a} of {x} never met choice {b} of {y}");
+        }
+    }
+}
+
+fn gradients_agree_with_differences(case: Case) {
+    let g = case.data::<f64>().reference().gradients;
+    if !case.normalizer.is_hard() || case.arriving {
+        agrees_with_differences(case, "q", &g[0], |data| &mut data.q);
+        agrees_with_differences(case, "k", &g[1], |data| &mut data.k);
+        agrees_with_differences(case, "w", &g[3], |data| &mut data.w);
+        agrees_with_differences(case, "own", &g[4], |data| &mut data.own.0);
+        agrees_with_differences(case, "key_bias", &g[5], |data| &mut data.key_bias.0);
+        agrees_with_differences(case, "bias", &g[6], |data| &mut data.bias.0);
+        agrees_with_differences(case, "relative", &g[7], |data| &mut data.relative);
+    } else {
+        for gradient in [0, 1, 3, 4, 5, 6, 7].map(|n| &g[n]) {
+            assert!(gradient.iter().all(|&x| x == 0.0), "a hard choice sent a gradient");
+        }
+    }
+    agrees_with_differences(case, "v", &g[2], |data| &mut data.v);
 }
 
 #[test]

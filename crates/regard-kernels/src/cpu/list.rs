@@ -11,7 +11,8 @@ use super::problem::Problem;
 use super::row::{self, List, Pairs, RowGather, RowScore, RowScores, Spans};
 use super::scratch::Large;
 use super::shared::Shared;
-use super::tile::{gumbel, keep, write_choice};
+use super::threshold::steps;
+use super::tile::{gumbel, keep, positive, write_choice};
 use super::weights::Rule;
 use super::{Chosen, Rows, scratch, split, tasks};
 use crate::random::{Draw, Stream};
@@ -449,7 +450,7 @@ unsafe fn normalize<T: Real>(
             // SAFETY: the caller's.
             unsafe { rows.set_threshold(row, tau + largest * half) };
             for score in scores.iter_mut() {
-                let above = ((*score - largest) * half - tau).max(T::ZERO);
+                let above = positive((*score - largest) * half - tau);
                 *score = if normalizer == Normalizer::Entmax15 { above * above } else { above };
             }
         }
@@ -501,7 +502,8 @@ fn choose<T: Real>(
 fn lse<T: Real>(scores: &[T]) -> T {
     let largest = scores.iter().copied().fold(T::NEG_INFINITY, T::max);
     if largest == T::NEG_INFINITY {
-        return largest;
+        // Nothing but −∞, or NaN.
+        return scores.iter().copied().fold(largest, |sum, s| sum + s);
     }
     largest + scores.iter().map(|&s| (s - largest).exp()).sum::<T>().ln()
 }
@@ -512,7 +514,7 @@ fn threshold<T: Real>(entmax: bool, scores: &[T]) -> (T, T) {
     let largest = if largest == T::NEG_INFINITY { T::ZERO } else { largest };
     let half = T::of(if entmax { 0.5 } else { 1.0 });
     let mut tau = -T::ONE;
-    for _ in 0..scores.len() + 2 {
+    for _ in 0..steps(scores.len()) {
         let (mut sum, mut slope) = (T::ZERO, T::ZERO);
         for &score in scores {
             let above = ((score - largest) * half - tau).max(T::ZERO);

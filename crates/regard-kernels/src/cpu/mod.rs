@@ -35,6 +35,7 @@ pub(crate) mod tasks;
 mod threshold;
 mod tile;
 mod tile_backward;
+mod undefined;
 mod weights;
 
 pub use isa::Isa;
@@ -57,6 +58,16 @@ use weights::Rule;
 const BLOCK: usize = 64;
 /// Keys in a tile: with BLOCK queries in `f32`, 24 KiB of scores.
 const TILE: usize = 96;
+
+/// The two ways through the operator.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Path {
+    /// `tile.rs` and `tile_backward.rs`
+    Tiles,
+    /// `list.rs` and `list_backward.rs`
+    Lists,
+}
 
 /// The operator, with one instruction set.
 ///
@@ -94,6 +105,20 @@ impl Cpu {
         } else {
             plan::tile_phases(spec, shape)
         }
+    }
+
+    /// The way a problem goes, forward and backward: for tests that count whether both were met.
+    #[doc(hidden)]
+    pub fn path<T: Real>(
+        &self,
+        spec: &Spec<T>,
+        q: View<T>,
+        k: View<T>,
+        v: View<T>,
+    ) -> Result<Path, Error> {
+        let s = spec.check(&q, &k, &v)?;
+        let problem = Problem::new(spec, s, [q, k, v], T::kernels(self.isa));
+        Ok(if list::serves(&problem) { Path::Lists } else { Path::Tiles })
     }
 
     /// Computes the output, and whatever else `pass` asks for.
@@ -313,6 +338,7 @@ fn forward<T: Real>(p: &Problem<T>, rows: Rows<T>, weights: Option<Shared<T>>) {
     {
         write_weights(p, rows.index.as_ref(), weights);
     }
+    undefined::repair(p, &rows, weights.as_ref());
 }
 
 fn tiles_forward<T: Real>(p: &Problem<T>, rows: &Rows<T>) {

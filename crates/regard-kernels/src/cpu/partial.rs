@@ -4,6 +4,7 @@ use super::plan::{Sharing, rows_at_once};
 use super::scratch::Large;
 use super::shared::Shared;
 use super::tasks;
+use crate::numel::numel;
 use crate::spec::{Broadcast, Shape};
 use crate::{Real, ViewMut};
 use std::ops::Range;
@@ -114,7 +115,7 @@ pub(super) struct SlotParts<T> {
 
 impl<T: Real> SlotParts<T> {
     pub(super) fn of(heads: usize, slots: usize, width: usize) -> Self {
-        Self { parts: Large::zeros(heads * slots * width), slots, width }
+        Self { parts: Large::zeros(numel(&[heads, slots, width])), slots, width }
     }
 
     pub(super) fn share(&mut self) -> SlotSums<'_, T> {

@@ -112,7 +112,7 @@ pub(crate) fn with<T: Real, const N: usize, R>(
     lengths: [usize; N],
     f: impl FnOnce([&mut [T]; N]) -> R,
 ) -> R {
-    let lines = lengths.map(|n| (n * size_of::<T>()).div_ceil(LINE));
+    let lines = lengths.map(lines_of::<T>);
     let mut kept = KEPT.take();
     let mut rest = kept.lines(lines.iter().sum());
     let mut at = 0;
@@ -128,6 +128,11 @@ pub(crate) fn with<T: Real, const N: usize, R>(
     let result = f(arrays);
     KEPT.set(kept);
     result
+}
+
+/// Lines that hold `n` numbers; as for any array, too many to count are a panic.
+fn lines_of<T>(n: usize) -> usize {
+    n.checked_mul(size_of::<T>()).expect("capacity overflow").div_ceil(LINE)
 }
 
 /// Large arrays given back, for the next call to use.
@@ -186,7 +191,7 @@ pub(crate) struct Large<T> {
 impl<T: Real> Large<T> {
     /// An array with anything in it.
     pub(crate) fn new(len: usize) -> Self {
-        let needed = (len * size_of::<T>()).div_ceil(LINE);
+        let needed = lines_of::<T>(len);
         if needed == 0 {
             return Self { lines: Vec::new(), len, numbers: PhantomData };
         }

@@ -9,6 +9,13 @@ use super::BLOCK;
 use super::simd::Simd;
 use crate::Real;
 
+/// Steps that suffice for a row of n scores: each drops a key from the support, until on the last
+/// support sparsemax is done with one and entmax doubles its digits with each.
+#[inline(always)]
+pub(super) fn steps(n: usize) -> usize {
+    n + 8
+}
+
 /// For each column of scores `[rows, BLOCK]` the largest score and, relative to it, τ.
 #[inline(always)]
 pub(super) unsafe fn threshold<V: Simd>(
@@ -33,8 +40,7 @@ pub(super) unsafe fn threshold<V: Simd>(
             }
             top = top.where_greater(nothing, top, zero);
             let mut here = zero.sub(one);
-            // Each step of sparsemax drops a key from the support, so rows + 2 steps suffice.
-            for _ in 0..rows + 2 {
+            for _ in 0..steps(rows) {
                 let (mut sum, mut slope) = (zero, zero);
                 for r in 0..rows {
                     let z = V::load(tile.add(r * BLOCK + i)).sub(top).mul(factor);

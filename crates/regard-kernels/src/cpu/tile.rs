@@ -247,7 +247,7 @@ fn by_threshold<T: Real>(p: &Problem<T>, block: &Block, keys: Range<usize>, rows
         // The weights relative to the largest score, which is exact where the threshold is not.
         for row in scores.chunks_exact_mut(BLOCK) {
             for i in 0..width {
-                let above = ((row[i] - largest[i]) * half - tau[i]).max(T::ZERO);
+                let above = positive((row[i] - largest[i]) * half - tau[i]);
                 row[i] = if entmax { above * above } else { above };
             }
         }
@@ -281,6 +281,11 @@ fn write_lse<T: Real>(
             rows.set_lse(row, || lse(state[i], state[BLOCK + i]));
         }
     }
+}
+
+/// max(x, 0); NaN stays NaN.
+pub(super) fn positive<T: Real>(x: T) -> T {
+    if x < T::ZERO { T::ZERO } else { x }
 }
 
 /// Hard attention: the largest score, or the largest with Gumbel noise.

@@ -3,6 +3,7 @@
 
 use super::BLOCK;
 use super::simd::Simd;
+use super::tile::positive;
 use crate::Real;
 use crate::spec::Normalizer;
 
@@ -38,9 +39,9 @@ impl Rule {
     pub(super) fn weight<T: Real>(self, s: T, stat: T) -> T {
         match self {
             Self::Softmax => (s - stat).exp(),
-            Self::Sparsemax => (s - stat).max(T::ZERO),
+            Self::Sparsemax => positive(s - stat),
             Self::Entmax15 => {
-                let root = (s * T::of(0.5) - stat).max(T::ZERO);
+                let root = positive(s * T::of(0.5) - stat);
                 root * root
             }
             Self::Sigmoid => T::ONE / (T::ONE + (-s).exp()),
@@ -96,11 +97,11 @@ unsafe fn weigh<V: Simd>(rule: Rule, s: V, stat: V) -> (V, V) {
                 (p, p)
             }
             Rule::Sparsemax => {
-                let p = zero.max(s.sub(stat));
+                let p = s.sub(stat).max(zero);
                 (p, p.where_greater(zero, one, zero))
             }
             Rule::Entmax15 => {
-                let root = zero.max(s.mul(V::number(0.5)).sub(stat));
+                let root = s.mul(V::number(0.5)).sub(stat).max(zero);
                 (root.mul(root), root)
             }
             Rule::Sigmoid => {
@@ -109,7 +110,7 @@ unsafe fn weigh<V: Simd>(rule: Rule, s: V, stat: V) -> (V, V) {
             }
             Rule::Plain => {
                 let nothing = V::splat(V::T::NEG_INFINITY);
-                (s.where_greater(nothing, s, zero), s.where_greater(nothing, one, zero))
+                (s.where_greater(nothing, s, s.max(zero)), s.where_greater(nothing, one, zero))
             }
         }
     }

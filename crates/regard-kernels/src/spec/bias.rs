@@ -3,6 +3,7 @@
 use super::{Broadcast, Shape};
 use crate::Real;
 use crate::error::{Error, ensure};
+use crate::numel::{MOST, numel};
 
 /// What is added to the scores: the sum of all that is given.
 #[derive(Clone, Copy, Debug)]
@@ -60,14 +61,18 @@ impl<T: Real> Bias<'_, T> {
             );
         }
         if let Some(Relative { table, max_distance }) = self.relative {
+            let width = max_distance.saturating_mul(2).saturating_add(1);
             ensure!(
-                max_distance < isize::MAX as usize / 4
-                    && (table.len() == 2 * max_distance + 1
-                        || table.len() == s.hq * (2 * max_distance + 1)),
-                "relative_bias has {} elements; max_distance {max_distance} needs [1 or {}, {}]",
+                table.len() == width || table.len() == numel(&[s.hq, width]),
+                "relative_bias has {} elements; max_distance {max_distance} needs [1 or {}, {width}]",
                 table.len(),
-                s.hq,
-                max_distance.saturating_mul(2).saturating_add(1)
+                s.hq
+            );
+            ensure!(
+                numel(&[s.b, s.hq, width]) <= MOST,
+                "relative_bias of width {width} for B {} and Hq {} is larger than any memory",
+                s.b,
+                s.hq
             );
         }
         Ok(())

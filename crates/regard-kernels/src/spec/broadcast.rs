@@ -1,6 +1,7 @@
 //! An array that stands for a larger one.
 
 use crate::error::{Error, ensure};
+use crate::numel::numel;
 
 /// An array broadcast to `[B, Hq, Nq, Nk]`: each axis is full or 1.
 #[derive(Clone, Copy, Debug)]
@@ -18,7 +19,7 @@ impl<T> Broadcast<'_, T> {
             "{name} has shape {:?}, which does not broadcast to [B, Hq, Nq, Nk] = {full:?}",
             self.shape
         );
-        let count = self.shape.iter().product::<usize>();
+        let count = numel(&self.shape);
         ensure!(
             self.data.len() == count,
             "{name} has {} elements, its shape {:?} needs {count}",

@@ -2,6 +2,7 @@
 
 use super::{Broadcast, Edges, Shape};
 use crate::error::{Error, ensure};
+use crate::numel::{MOST, numel};
 
 /// Which keys a query may attend to: all that every given part allows.
 ///
@@ -59,11 +60,11 @@ impl Mask<'_> {
         if let Some(Segments { q, k }) = self.segments {
             for (name, segments, n) in [("q", q, s.nq), ("k", k, s.nk)] {
                 ensure!(
-                    segments.len() == s.b * n,
+                    segments.len() == numel(&[s.b, n]),
                     "{name}_segments has {} elements, [B, N] = [{}, {n}] needs {}",
                     segments.len(),
                     s.b,
-                    s.b * n
+                    numel(&[s.b, n])
                 );
             }
         }
@@ -78,6 +79,13 @@ impl Mask<'_> {
                 edges.keys(),
                 s.nq,
                 s.nk
+            );
+            ensure!(
+                numel(&[s.b, s.hq, edges.len()]) <= MOST,
+                "{} edges for B {} and Hq {} are more pairs than any memory holds",
+                edges.len(),
+                s.b,
+                s.hq
             );
         }
         Ok(())

@@ -88,7 +88,8 @@ impl<'a, T: Real> Spec<'a, T> {
         if let Some(dropout) = &self.dropout {
             dropout.check()?;
         }
-        let furthest = isize::MAX / 4;
+        // Nearer than what a window that reaches anywhere is taken for.
+        let furthest = isize::MAX / 16;
         let offset = self.offset.unwrap_or(0);
         ensure!(
             (-furthest..=furthest).contains(&offset),

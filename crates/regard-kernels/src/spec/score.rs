@@ -2,6 +2,7 @@
 
 use super::Shape;
 use crate::error::{Error, ensure};
+use crate::numel::{MOST, numel};
 use crate::{Activation, Real};
 use std::fmt;
 
@@ -41,7 +42,7 @@ impl<T: Real> Score<'_, T> {
             }
             Self::Additive { w, activation } => {
                 ensure!(
-                    w.len() == s.dk || w.len() == s.hq * s.dk,
+                    w.len() == s.dk || w.len() == numel(&[s.hq, s.dk]),
                     "w has {} elements; the additive score over width {} needs [{}] or [{}, {}]",
                     w.len(),
                     s.dk,
@@ -56,7 +57,17 @@ impl<T: Real> Score<'_, T> {
                 );
                 "additive"
             }
-            Self::Own(own) => return own.check(s.dq, s.dk).map_err(Error::new),
+            Self::Own(own) => {
+                let parameters = own.parameters();
+                ensure!(
+                    numel(&[s.b.max(1), s.hq.max(1), parameters]) <= MOST,
+                    "the own score has {parameters} parameters, which for B {} and Hq {} are more \
+                     than any memory holds",
+                    s.b,
+                    s.hq
+                );
+                return own.check(s.dq, s.dk).map_err(Error::new);
+            }
         };
         ensure!(
             s.dq == s.dk,

@@ -1,6 +1,7 @@
 //! The sizes of one attention problem.
 
 use crate::error::{Error, ensure};
+use crate::numel::{MOST, numel};
 
 /// The sizes of q `[B, Hq, Nq, Dq]`, k `[B, Hk, Nk, Dk]` and v `[B, Hk, Nk, Dv]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +51,12 @@ impl Shape {
             shape.nq < limit && shape.nk < limit && shape.b.saturating_mul(shape.hq) < limit,
             "q of shape {q:?} and k of shape {k:?}: lengths, and batch times heads, stay below 2³²"
         );
+        // A view without rows or columns, or with strides of 0, may say any size.
+        let sizes = [0, 1, 2, 3].map(|axis| q[axis].max(k[axis]).max(v[axis]).max(1));
+        ensure!(
+            numel(&sizes) <= MOST,
+            "q of shape {q:?}, k of shape {k:?} and v of shape {v:?} are larger than any memory"
+        );
         Ok(shape)
     }
 
@@ -60,7 +67,7 @@ impl Shape {
 
     /// Attention rows: batch × query heads × queries.
     pub fn rows(&self) -> usize {
-        self.b * self.hq * self.nq
+        numel(&[self.b, self.hq, self.nq])
     }
 
     /// Batch item, query head and query of one of the rows.

@@ -6,6 +6,7 @@
 use super::parts::{Parts, each};
 use crate::cpu::shared::Shared;
 use crate::error::{Error, ensure};
+use crate::numel::numel;
 use crate::{Cpu, Real};
 
 /// Columns a task has at least: a cache line of `f32`.
@@ -63,10 +64,10 @@ impl Cpu {
     ) -> Result<(), Error> {
         let (n, size) = (ids.len(), grad_table.len());
         ensure!(
-            grad.len() == n * width,
+            grad.len() == numel(&[n, width]),
             "grad has {} elements, {n} ids of width {width} need {}",
             grad.len(),
-            n * width
+            numel(&[n, width])
         );
         let words = size.checked_div(width).unwrap_or(0);
         ensure!(

@@ -5,6 +5,7 @@ use super::denormal::Flushed;
 use crate::cpu::shared::Shared;
 use crate::cpu::tasks;
 use crate::error::{Error, ensure};
+use crate::numel::{MOST, numel};
 use crate::{Cpu, Real};
 use gemm::Parallelism;
 
@@ -45,16 +46,23 @@ impl<'a, T> Matrix<'a, T> {
         [rows, columns]: [usize; 2],
         [row, column]: [usize; 2],
     ) -> Result<Self, Error> {
-        let last = match rows * columns {
-            0 => 0,
-            _ => (rows - 1) * row + (columns - 1) * column + 1,
+        let last = if rows == 0 || columns == 0 {
+            0
+        } else {
+            numel(&[rows - 1, row]).saturating_add(numel(&[columns - 1, column])).saturating_add(1)
         };
+        ensure!(
+            numel(&[rows.max(1), columns.max(1)]) <= MOST,
+            "a matrix of {rows} × {columns} is larger than any memory"
+        );
         ensure!(
             last <= data.len(),
             "a matrix of {rows} × {columns} with strides {row} and {column} reaches {last} numbers, \
              but there are {}",
             data.len()
         );
+        // A step that is never taken may be anything; the kernels multiply it all the same.
+        let [row, column] = [row, column].map(|step| step.min(data.len()));
         Ok(Self { data, rows, columns, strides: Strides { row, column } })
     }
 
@@ -112,7 +120,7 @@ pub(crate) struct Strided<T> {
 }
 
 // SAFETY: tasks write columns of their own.
-unsafe impl<T: Sync> Sync for Strided<T> {}
+unsafe impl<T: Send + Sync> Sync for Strided<T> {}
 
 /// Multiplications worth more than one thread.
 const WORK: usize = 1 << 18;
@@ -151,8 +159,8 @@ impl Cpu {
         base: Base<T>,
         to: &mut [T],
     ) -> Result<(), Error> {
-        let threads = a.rows * a.columns * b.columns >= WORK;
-        self.run(check([a, b], base, to.len())?, threads, base, to);
+        let pair = check([a, b], base, to.len())?;
+        self.run(pair, work(&pair) >= WORK, base, to);
         Ok(())
     }
 
@@ -181,7 +189,7 @@ impl Cpu {
             to.len()
         );
         check(first, Base::Nothing, size)?;
-        let work = first[0].rows * first[0].columns * first[1].columns;
+        let work = work(&first);
         if pairs.len() == 1 || work > 64 * WORK {
             for (&pair, to) in pairs.iter().zip(to.chunks_mut(size.max(1))) {
                 self.run(pair, work >= WORK, Base::Nothing, to);
@@ -232,6 +240,11 @@ impl Cpu {
     }
 }
 
+/// Multiplications.
+fn work<T>([a, b]: &[Matrix<T>; 2]) -> usize {
+    a.rows * a.columns * b.columns
+}
+
 fn sizes<T>(pair: &[Matrix<T>; 2]) -> [[usize; 2]; 2] {
     pair.each_ref().map(|x| [x.rows, x.columns])
 }
@@ -244,9 +257,14 @@ fn check<'a, T>(
 ) -> Result<[Matrix<'a, T>; 2], Error> {
     let (m, k, n) = (a.rows, a.columns, b.columns);
     ensure!(
-        k == b.rows && len == m * n,
+        k == b.rows && len == numel(&[m, n]),
         "a product of {m} × {k} and {} × {n} numbers into {len} does not fit",
         b.rows
+    );
+    // Matrices with strides of 0 may be of any size; kernels count in whole blocks of 32.
+    ensure!(
+        numel(&[m, k, n].map(|size| size.saturating_add(32))) <= MOST,
+        "a product of {m} × {k} and {k} × {n} numbers is more work than can be counted"
     );
     if let Base::Row(bias) = base {
         ensure!(bias.len() == n, "a bias of {} numbers for {n} columns", bias.len());

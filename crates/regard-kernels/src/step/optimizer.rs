@@ -281,9 +281,9 @@ impl Line {
 /// Pointers to one tensor's arrays, for tasks that take different parts of them.
 struct Places<T, const N: usize>(*const T, [*mut T; N]);
 // SAFETY: the tasks of a `Line` take distinct numbers of every tensor.
-unsafe impl<T, const N: usize> Send for Places<T, N> {}
+unsafe impl<T: Send + Sync, const N: usize> Send for Places<T, N> {}
 // SAFETY: as above.
-unsafe impl<T, const N: usize> Sync for Places<T, N> {}
+unsafe impl<T: Send + Sync, const N: usize> Sync for Places<T, N> {}
 
 impl Cpu {
     /// One step of Adam for many tensors, by PyTorch's formula.

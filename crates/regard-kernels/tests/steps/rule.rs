@@ -1,6 +1,7 @@
-//! The rule of `case/mod.rs` for any operation: twice the plain formula's error, plus two roundings
-//! of the largest term that enters a result, √n of them for a sum of n.
+//! The rule of `case/rule.rs` for any operation.
 
+pub use crate::case::largest;
+use crate::case::{allowed, allowed_in_double, error};
 use regard_kernels::{Cpu, Isa, Real};
 use std::fmt::Debug;
 
@@ -26,18 +27,6 @@ pub fn of<T: Real>(x: &[f64]) -> Vec<T> {
     x.iter().map(|&x| T::of(x)).collect()
 }
 
-pub fn largest(x: &[f64]) -> f64 {
-    x.iter().filter(|x| x.is_finite()).fold(0.0, |top, x| top.max(x.abs()))
-}
-
-fn error<T: Real>(x: &[T], oracle: &[f64]) -> f64 {
-    x.iter().zip(oracle).fold(0.0, |top, (x, &o)| match x.f64() {
-        x if x == o => top,
-        x if x.is_nan() || !o.is_finite() => f64::INFINITY,
-        x => top.max((x - o).abs()),
-    })
-}
-
 /// Panics unless every result of every instruction set keeps the rule.
 pub fn keeps_the_rule<S: Step>(step: &S) {
     let oracle = step.plain::<f64>();
@@ -49,23 +38,22 @@ pub fn keeps_the_rule<S: Step>(step: &S) {
         let double = step.fused::<f64>(cpu);
         for (at, name) in S::RESULTS.iter().enumerate() {
             let (oracle, plain) = (&oracle[at], error(&plain[at], &oracle[at]));
+            assert!(!oracle.iter().any(|x| x.is_nan()), "the oracle has a NaN in {name}\n{step:?}");
             assert!(plain.is_finite(), "the plain formula fails in {name}\n{step:?}");
             assert_eq!(single[at].len(), oracle.len(), "{name} has another length\n{step:?}");
             let scale = largest(oracle).max(terms[at]);
-            let allowed = 2.0 * plain + 2.0 * f64::from(f32::EPSILON) * scale;
-            let found = error(&single[at], oracle);
+            let (found, most) = (error(&single[at], oracle), allowed(plain, scale));
             let isa = cpu.isa();
             assert!(
-                found <= allowed,
-                "{isa} {name}: error {found:e}, allowed {allowed:e} (plain {plain:e}, scale \
+                found <= most,
+                "{isa} {name}: error {found:e}, allowed {most:e} (plain {plain:e}, scale \
                  {scale:e})\n{step:?}"
             );
             // The plain formula in f64 is the oracle itself: some roundings must do.
-            let found = error(&double[at], oracle);
-            let allowed = 50.0 * f64::EPSILON * scale;
+            let (found, most) = (error(&double[at], oracle), allowed_in_double(50.0, scale));
             assert!(
-                found <= allowed,
-                "{isa} {name} in f64: error {found:e}, allowed {allowed:e}\n{step:?}"
+                found <= most,
+                "{isa} {name} in f64: error {found:e}, allowed {most:e}\n{step:?}"
             );
         }
     }

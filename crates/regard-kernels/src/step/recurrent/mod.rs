@@ -22,6 +22,7 @@ use crate::cpu::Kernels;
 use crate::cpu::scratch::{self, Large};
 use crate::cpu::shared::Shared;
 use crate::error::{Error, ensure};
+use crate::numel::numel;
 use crate::{Cpu, Real};
 use lane::{PANEL, SLICE};
 use std::fmt;
@@ -199,11 +200,7 @@ impl<T: Real> Recurrent<'_, T> {
     /// assert_eq!(layer.saved_len(), 2 * 16 * 3 * 2 * 5);
     /// ```
     pub fn saved_len(&self) -> usize {
-        self.slices() * self.saved_of_slice()
-    }
-
-    fn saved_of_slice(&self) -> usize {
-        self.steps * self.saved_of_step()
+        numel(&[self.slices(), self.steps, self.cell.kept(), self.hidden, SLICE])
     }
 
     fn saved_of_step(&self) -> usize {
@@ -214,9 +211,16 @@ impl<T: Real> Recurrent<'_, T> {
         self.batch.div_ceil(SLICE)
     }
 
+    /// The slices to walk; none where there is nothing to write, however many sequences there
+    /// are said to be.
+    fn walks(&self, writes_states: bool) -> usize {
+        let nothing = self.hidden == 0 || (self.steps == 0 && !writes_states);
+        if nothing { 0 } else { self.slices() }
+    }
+
     /// G·H
     fn gates(&self) -> usize {
-        self.cell.gates() * self.hidden
+        numel(&[self.cell.gates(), self.hidden])
     }
 
     /// Rows of the gates that the product sees as they are: GRU's n it sees otherwise.
@@ -244,10 +248,10 @@ impl<T: Real> Recurrent<'_, T> {
 
     fn check(&self) -> Result<(), Error> {
         let (b, h, g) = (self.batch, self.hidden, self.cell.gates());
-        let states = b * h;
+        let states = numel(&[b, h]);
         for (name, found, needed) in [
-            ("w_hh", Some(self.w_hh.len()), g * h * h),
-            ("b_hh", self.b_hh.map(<[T]>::len), g * h),
+            ("w_hh", Some(self.w_hh.len()), numel(&[g, h, h])),
+            ("b_hh", self.b_hh.map(<[T]>::len), numel(&[g, h])),
             ("h0", self.h0.map(<[T]>::len), states),
             ("c0", self.c0.map(<[T]>::len), states),
         ] {
@@ -392,14 +396,15 @@ impl Cpu {
         layer.check()?;
         let (b, t, h, g) = (layer.batch, layer.steps, layer.hidden, layer.gates());
         for (name, found, needed) in [
-            ("gates_x", Some(gates_x.len()), b * t * g),
-            ("out", Some(to.out.len()), b * t * h),
-            ("the last h", to.h.as_ref().map(|x| x.len()), b * h),
-            ("the last c", to.c.as_ref().map(|x| x.len()), b * h),
+            ("gates_x", Some(gates_x.len()), numel(&[b, t, g])),
+            ("out", Some(to.out.len()), numel(&[b, t, h])),
+            ("the last h", to.h.as_ref().map(|x| x.len()), numel(&[b, h])),
+            ("the last c", to.c.as_ref().map(|x| x.len()), numel(&[b, h])),
             ("saved", to.saved.as_ref().map(|x| x.len()), layer.saved_len()),
         ] {
             layer.fits(name, found, needed)?;
         }
+        let walks = layer.walks(to.h.is_some() || to.c.is_some());
         let [h, c, saved] = [to.h, to.c, to.saved].map(|x| x.map(Shared::new));
         let walk = Walk {
             kernels: T::kernels(self.isa()),
@@ -411,7 +416,7 @@ impl Cpu {
             c,
             saved,
         };
-        each(layer.slices(), |slice| walk.slice(slice));
+        each(walks, |slice| walk.slice(slice));
         Ok(())
     }
 
@@ -449,24 +454,28 @@ impl Cpu {
         layer.check()?;
         let (b, t, h, g) = (layer.batch, layer.steps, layer.hidden, layer.gates());
         for (name, found, needed) in [
-            ("out", Some(out.len()), b * t * h),
+            ("out", Some(out.len()), numel(&[b, t, h])),
             ("saved", Some(saved.len()), layer.saved_len()),
-            ("the gradient given of out", seed.out.map(<[T]>::len), b * t * h),
-            ("the gradient given of h", seed.h.map(<[T]>::len), b * h),
-            ("the gradient given of c", seed.c.map(<[T]>::len), b * h),
-            ("the gradient of gates_x", Some(grads.gates_x.len()), b * t * g),
-            ("the gradient of w_hh", grads.w_hh.as_ref().map(|x| x.len()), g * h),
+            ("the gradient given of out", seed.out.map(<[T]>::len), numel(&[b, t, h])),
+            ("the gradient given of h", seed.h.map(<[T]>::len), numel(&[b, h])),
+            ("the gradient given of c", seed.c.map(<[T]>::len), numel(&[b, h])),
+            ("the gradient of gates_x", Some(grads.gates_x.len()), numel(&[b, t, g])),
+            ("the gradient of w_hh", grads.w_hh.as_ref().map(|x| x.len()), numel(&[g, h])),
             ("the gradient of b_hh", grads.b_hh.as_ref().map(|x| x.len()), g),
-            ("the gradient of h0", grads.h0.as_ref().map(|x| x.len()), b * h),
-            ("the gradient of c0", grads.c0.as_ref().map(|x| x.len()), b * h),
+            ("the gradient of h0", grads.h0.as_ref().map(|x| x.len()), numel(&[b, h])),
+            ("the gradient of c0", grads.c0.as_ref().map(|x| x.len()), numel(&[b, h])),
         ] {
             layer.fits(name, found, needed)?;
+        }
+        if h == 0 {
+            return Ok(());
         }
         let kernels = T::kernels(self.isa());
         let is_gru = layer.cell == Cell::Gru;
         let learns = grads.w_hh.is_some() || grads.b_hh.is_some();
         let mut inner = Large::<T>::new(if is_gru && learns { b * t * h } else { 0 });
         let mut before = Large::<T>::new(if grads.w_hh.is_some() { b * t * h } else { 0 });
+        let walks = layer.walks(grads.h0.is_some() || grads.c0.is_some());
         let [h0, c0] = [grads.h0, grads.c0].map(|x| x.map(Shared::new));
         let walk = WalkBack {
             kernels,
@@ -481,7 +490,7 @@ impl Cpu {
             h0,
             c0,
         };
-        each(layer.slices(), |slice| walk.slice(slice));
+        each(walks, |slice| walk.slice(slice));
         let direct = layer.direct();
         if let Some(to) = grads.w_hh {
             let (to, to_inner) = to.split_at_mut(direct * h);
