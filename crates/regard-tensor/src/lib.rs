@@ -18,12 +18,14 @@
 
 mod buffer;
 mod device;
+mod display;
 mod dtype;
 mod error;
 mod file;
 mod finite;
 mod init;
 mod layout;
+mod nested;
 mod ops;
 mod optim;
 mod parallel;
@@ -40,7 +42,8 @@ pub use error::{Error, Result};
 pub use file::{Loaded, load, save, write_whole};
 pub use finite::{finite_difference_error, parameter_difference_error};
 pub use init::Init;
-pub use ops::{Recurred, RecurrentStart, Slide};
+pub use nested::NestedArray;
+pub use ops::{Index, Indices, Recurred, RecurrentStart, Slide};
 pub use optim::{Better, Decay, Optimizer, Plateau, Rule, Schedule};
 pub use parameter::{Parameter, Parameters};
 pub use random::Random;

@@ -6,10 +6,12 @@ mod cast;
 mod convolution;
 mod dropout;
 mod gather;
+mod index;
 mod join;
 mod loss;
 mod matmul;
 mod norm;
+mod operator;
 mod pool;
 mod recurrent;
 pub(crate) mod reduce;
@@ -20,4 +22,5 @@ mod where_;
 
 pub(crate) use binary::{add_into, add_to_part, owned};
 pub use convolution::Slide;
+pub use index::{Index, Indices};
 pub use recurrent::{Recurred, RecurrentStart};
