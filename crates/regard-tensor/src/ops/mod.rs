@@ -20,7 +20,7 @@ mod unary;
 mod view;
 mod where_;
 
-pub(crate) use binary::{add_into, add_to_part, owned};
+pub(crate) use binary::{add_into, add_to_part, own, same_dtype};
 pub use convolution::Slide;
 pub use index::{Index, Indices};
 pub use recurrent::{Recurred, RecurrentStart};
