@@ -16,9 +16,10 @@ pub enum DType {
     F32,
     /// What gradients are checked in.
     F64,
-    /// Stored only; computed in f32.
+    /// Half of f32's bits, with its range: stored, viewed and converted; computed in f32.
     BF16,
-    /// Stored only; computed in f32.
+    /// Half of f32's bits, more of them after the point: stored, viewed and converted; computed in
+    /// f32.
     F16,
     /// Indices.
     I64,
@@ -44,16 +45,27 @@ impl DType {
         }
     }
 
-    /// Whether operations compute in it, so that it may carry a gradient.
+    /// Whether operations compute in it.
     ///
     /// ```
     /// use regard_tensor::DType;
     /// assert!(DType::F32.is_float());
-    /// // stored only: a parameter cannot be one
+    /// // converted before it is computed with: a parameter cannot be one
     /// assert!(!DType::BF16.is_float());
     /// ```
     pub fn is_float(self) -> bool {
         matches!(self, Self::F32 | Self::F64)
+    }
+
+    /// Whether it may carry a gradient: f32, f64 and the halves.
+    ///
+    /// ```
+    /// use regard_tensor::DType;
+    /// assert!(DType::F64.is_differentiable() && DType::BF16.is_differentiable());
+    /// assert!(!DType::I64.is_differentiable() && !DType::Bool.is_differentiable());
+    /// ```
+    pub fn is_differentiable(self) -> bool {
+        self.is_float() || matches!(self, Self::BF16 | Self::F16)
     }
 }
 
@@ -71,16 +83,21 @@ impl std::fmt::Display for DType {
     }
 }
 
+mod sealed {
+    /// Storage is cast between these types, so nobody else adds one.
+    pub trait Sealed {}
+}
+
 /// A Rust type that a tensor stores. Booleans are stored as the bytes 0 and 1.
 ///
 /// ```
 /// use regard_tensor::{DType, Scalar};
 /// assert_eq!(<i64 as Scalar>::DTYPE, DType::I64);
 /// assert_eq!(<i64 as Scalar>::from_f64(2.5), 2);
-/// // a byte is a truth
+/// // a byte is a bool
 /// assert_eq!(<u8 as Scalar>::from_f64(2.5), 1);
 /// ```
-pub trait Scalar: Pod + Send + Sync + std::fmt::Debug {
+pub trait Scalar: sealed::Sealed + Pod + Send + Sync + std::fmt::Debug {
     /// Its name among the types.
     const DTYPE: DType;
     /// From the widest type.
@@ -91,6 +108,7 @@ pub trait Scalar: Pod + Send + Sync + std::fmt::Debug {
 
 macro_rules! scalar {
     ($($t:ty, $dtype:ident, $x:ident, $from:expr, $to:expr;)*) => {$(
+        impl sealed::Sealed for $t {}
         impl Scalar for $t {
             const DTYPE: DType = DType::$dtype;
             #[inline(always)]
@@ -109,11 +127,23 @@ macro_rules! scalar {
 scalar! {
     f32, F32, x, x as f32, f64::from(x);
     f64, F64, x, x, x;
-    bf16, BF16, x, bf16::from_f64(x), x.to_f64();
-    f16, F16, x, f16::from_f64(x), x.to_f64();
+    bf16, BF16, x, bf16::from_f32(round_to_odd(x)), f64::from(x.to_f32());
+    f16, F16, x, f16::from_f32(round_to_odd(x)), f64::from(x.to_f32());
     i64, I64, x, x as i64, x as f64;
     u32, U32, x, x as u32, f64::from(x);
     u8, Bool, x, u8::from(x != 0.0), f64::from(x);
+}
+
+/// The f32 next to x in the direction of 0, its last bit set where that is not x itself: rounded
+/// once more, to a half, it gives what x itself would, a tie broken by the bits that are gone.
+#[inline(always)]
+fn round_to_odd(x: f64) -> f32 {
+    let near = x as f32;
+    if f64::from(near) == x || !near.is_finite() {
+        return near;
+    }
+    let toward_zero = near.to_bits() - u32::from(f64::from(near).abs() > x.abs());
+    f32::from_bits(toward_zero | 1)
 }
 
 /// The types operations compute in.
@@ -145,15 +175,36 @@ macro_rules! floats {
                 type $T = f64;
                 $body
             }
-            other => Err($crate::Error::new(format!(
-                "{}: computes in f32 and f64, was given {other}",
-                $op
-            ))),
+            other => Err($crate::dtype::no_float($op, other)),
         }
     };
 }
 
-/// As `floats`, for every type that is stored.
+pub(crate) fn no_float(op: &str, dtype: DType) -> crate::Error {
+    crate::Error::new(format!(
+        "{op}: computes in f32 and f64, was given {dtype}; convert with to_dtype"
+    ))
+}
+
+/// As `floats`, with the halves: for what a gradient needs on its way.
+macro_rules! fractions {
+    ($dtype:expr, $op:expr, $T:ident => $body:expr) => {
+        match $dtype {
+            $crate::DType::BF16 => {
+                type $T = half::bf16;
+                $body
+            }
+            $crate::DType::F16 => {
+                type $T = half::f16;
+                $body
+            }
+            dtype => floats!(dtype, $op, $T => $body),
+        }
+    };
+}
+
+/// As `floats`, for every type that is stored. The halves have a `from_f64` of their own, which
+/// rounds twice: a body says `<T as Scalar>::from_f64`.
 macro_rules! scalars {
     ($dtype:expr, $T:ident => $body:expr) => {
         match $dtype {
@@ -189,4 +240,4 @@ macro_rules! scalars {
     };
 }
 
-pub(crate) use {floats, scalars};
+pub(crate) use {floats, fractions, scalars};

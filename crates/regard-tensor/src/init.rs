@@ -1,5 +1,6 @@
 //! First values of parameters.
 
+use crate::layout::Dims;
 use crate::{DType, Random, Result, Tensor};
 
 /// How a parameter's first value is drawn. For weights `[out, in, …]` the fans are
@@ -43,16 +44,17 @@ impl Init {
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn draw(self, shape: &[usize], dtype: DType, random: &Random) -> Result<Tensor> {
+        let shape = Dims::new(shape)?;
         let rest: usize = shape.iter().skip(2).product();
         let fan_in = shape.get(1).or(shape.first()).copied().unwrap_or(1) * rest;
         let fan_out = shape.first().copied().unwrap_or(1) * rest;
-        let uniform = |bound: f64| random.uniform(shape, -bound, bound, dtype);
+        let uniform = |bound: f64| random.uniform(&shape, -bound, bound, dtype);
         match self {
-            Self::Zeros => Tensor::zeros(shape, dtype),
-            Self::Ones => Tensor::full(shape, 1.0, dtype),
-            Self::Constant(x) => Tensor::full(shape, x, dtype),
+            Self::Zeros => Tensor::zeros(&shape, dtype),
+            Self::Ones => Tensor::full(&shape, 1.0, dtype),
+            Self::Constant(x) => Tensor::full(&shape, x, dtype),
             Self::Uniform(bound) => uniform(bound),
-            Self::Normal(deviation) => random.normal(shape, 0.0, deviation, dtype),
+            Self::Normal(deviation) => random.normal(&shape, 0.0, deviation, dtype),
             Self::Glorot => uniform((6.0 / (fan_in + fan_out).max(1) as f64).sqrt()),
             Self::FanIn => uniform(1.0 / (fan_in.max(1) as f64).sqrt()),
         }

@@ -1,9 +1,11 @@
 //! Where the elements of a tensor lie in its storage: shape, strides, offset.
 
-use crate::{Result, ensure};
+use crate::{Error, Result, ensure};
 
 /// The most axes a tensor has.
 pub(crate) const MOST_AXES: usize = 6;
+/// The most numbers a tensor has: of the widest type, as many as there are addresses.
+const MOST_NUMBERS: usize = isize::MAX as usize / 8;
 
 /// Up to six sizes.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -13,11 +15,19 @@ pub(crate) struct Dims {
 }
 
 impl Dims {
+    /// The sizes of a tensor's axes; refuses more axes than there are, and more numbers than can be
+    /// addressed. An axis of size 0 counts as 1 there, so that strides never overflow either: what
+    /// multiplies sizes of a shape that passed here need not check again.
     pub(crate) fn new(sizes: &[usize]) -> Result<Self> {
         ensure!(
             sizes.len() <= MOST_AXES,
             "a tensor has at most {MOST_AXES} axes, {sizes:?} has {}",
             sizes.len()
+        );
+        let count = sizes.iter().try_fold(1usize, |n, &d| n.checked_mul(d.max(1)));
+        ensure!(
+            count.is_some_and(|n| n <= MOST_NUMBERS),
+            "shape {sizes:?} has more numbers than memory can address"
         );
         Ok(Self::of(sizes))
     }
@@ -61,11 +71,6 @@ impl Layout {
     /// Row by row, from the storage's start.
     pub(crate) fn contiguous(shape: &[usize]) -> Result<Self> {
         let shape = Dims::new(shape)?;
-        let count = shape.iter().try_fold(1usize, |n, &d| n.checked_mul(d.max(1)));
-        ensure!(
-            count.is_some_and(|n| n <= isize::MAX as usize / 8),
-            "shape {shape:?} has more elements than an address has"
-        );
         let mut strides = shape;
         let mut step = 1;
         for axis in (0..shape.len()).rev() {
@@ -171,7 +176,7 @@ impl Layout {
         let mut strides = self.strides.to_vec();
         strides.insert(axis, shape.get(axis).map_or(1, |n| n * strides[axis]));
         shape.insert(axis, 1);
-        Ok(Self { shape: Dims::new(&shape)?, strides: Dims::new(&strides)?, offset: self.offset })
+        Ok(Self { shape: Dims::new(&shape)?, strides: Dims::of(&strides), offset: self.offset })
     }
 
     /// Without an axis.
@@ -195,6 +200,13 @@ impl Layout {
     }
 }
 
+/// The product of two sizes; the sentence says of what.
+pub(crate) fn times(op: &str, a: usize, b: usize) -> Result<usize> {
+    a.checked_mul(b).ok_or_else(|| {
+        Error::new(format!("{op}: {a} times {b} are more numbers than memory can address"))
+    })
+}
+
 /// The shape two shapes broadcast to.
 pub(crate) fn broadcast(op: &str, a: &Dims, b: &Dims) -> Result<Dims> {
     let n = a.len().max(b.len());
@@ -208,7 +220,7 @@ pub(crate) fn broadcast(op: &str, a: &Dims, b: &Dims) -> Result<Dims> {
         );
         shape[axis] = if x == 1 { y } else { x };
     }
-    Ok(shape)
+    Dims::new(&shape).map_err(|error| error.within(op))
 }
 
 /// An axis counted from the front, or from the back where negative.

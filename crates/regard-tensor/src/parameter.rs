@@ -1,5 +1,6 @@
 //! What training changes: named tensors, each with a place where gradients end.
 
+use crate::dtype::floats;
 use crate::file;
 use crate::tape::Node;
 use crate::{DType, Init, Random, Result, Tensor, ensure};
@@ -43,8 +44,8 @@ impl Parameter {
             "parameter {name:?} is {}; a parameter is f32 or f64",
             value.dtype()
         );
-        let mut value = value.detach().contiguous()?;
-        let leaf = Node::leaf(&value);
+        let mut value = aligned(&value)?;
+        let leaf = Node::leaf("parameter", &value);
         value.node = Some(leaf.clone());
         Ok(Self { inner: Arc::new(Inner { name, leaf, value: RwLock::new(value) }) })
     }
@@ -95,7 +96,7 @@ impl Parameter {
             value.dtype(),
             value.shape()
         );
-        let mut value = value.detach().contiguous()?;
+        let mut value = aligned(value)?;
         value.node = Some(self.inner.leaf.clone());
         *now = value;
         Ok(())
@@ -109,16 +110,16 @@ impl Parameter {
     pub(crate) fn lock(&self) -> RwLockWriteGuard<'_, Tensor> {
         self.inner.value.write().unwrap_or_else(|e| e.into_inner())
     }
+}
 
-    /// The value as numbers of its own, to be changed in place by an optimizer.
-    pub(crate) fn own(value: &mut Tensor) -> Result<()> {
-        let node = value.node.take();
-        let placeholder = Tensor::zeros(&[0], DType::F32)?;
-        let mut own = crate::ops::owned(std::mem::replace(value, placeholder))?;
-        own.node = node;
-        *value = own;
-        Ok(())
+/// A value off the tape, contiguous, and from a cache line on, as no vector promises: a parameter
+/// is read at every step.
+fn aligned(value: &Tensor) -> Result<Tensor> {
+    let value = value.detach();
+    if value.is_aligned() {
+        return value.contiguous();
     }
+    floats!(value.dtype(), "parameter", T => value.packed::<T>("parameter"))
 }
 
 impl std::fmt::Debug for Parameter {

@@ -1,9 +1,9 @@
 //! Random numbers by counter: a seed and a place give a number, whatever was drawn before and
 //! on however many threads.
 
-use crate::dtype::floats;
+use crate::dtype::{floats, fractions};
 use crate::parallel;
-use crate::{DType, Result, Tensor};
+use crate::{DType, Result, Scalar, Tensor};
 use regard_kernels::philox;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -152,9 +152,9 @@ impl Random {
     }
 
     fn fill(&self, shape: &[usize], dtype: DType, f: impl Fn(u64) -> f64 + Sync) -> Result<Tensor> {
-        floats!(dtype, "random", T => Tensor::build(shape, |to: &mut [T]| {
+        fractions!(dtype, "random", T => Tensor::build(shape, |to: &mut [T]| {
             parallel::pieces(to, |start, to| {
-                to.iter_mut().enumerate().for_each(|(i, to)| *to = f((start + i) as u64) as T);
+                to.iter_mut().enumerate().for_each(|(i, to)| *to = <T as Scalar>::from_f64(f((start + i) as u64)));
             });
         }))
     }

@@ -22,7 +22,9 @@ pub(crate) struct Node {
     shape: Dims,
     dtype: DType,
     parents: Vec<Option<Arc<Node>>>,
-    /// None for a parameter; taken when a gradient has gone through.
+    /// Whether the gradient that arrives here is kept.
+    retained: bool,
+    /// None for a leaf; taken when a gradient has gone through.
     back: Option<Mutex<Option<Back>>>,
 }
 
@@ -32,11 +34,12 @@ fn next_id() -> u64 {
 }
 
 impl Node {
-    /// A parameter's place: where gradients end.
-    pub(crate) fn leaf(value: &Tensor) -> Arc<Self> {
+    /// The place of a parameter or a variable: where gradients end.
+    pub(crate) fn leaf(op: &'static str, value: &Tensor) -> Arc<Self> {
         Arc::new(Self {
             id: next_id(),
-            op: "parameter",
+            op,
+            retained: true,
             shape: *value.dims(),
             dtype: value.dtype(),
             parents: Vec::new(),
@@ -174,16 +177,18 @@ impl Parents<'_> {
     /// let wrong = Tensor::scalar(2f64)?
     ///     .record("wrong", &[&w.tensor()], |g, to| to.add(0, g.reshape(&[1])?));
     /// let error = wrong.backward().unwrap_err();
-    /// assert_eq!(error.to_string(), "the gradient of parameter has shape [1], its tensor has []");
+    /// assert_eq!(error.to_string(), "the gradient of parameter is f64 [1], its tensor f64 []");
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn add(&mut self, input: usize, gradient: Tensor) -> Result<()> {
         let Some(node) = &self.nodes[input] else { return Ok(()) };
         ensure!(
             gradient.dims() == &node.shape && gradient.dtype() == node.dtype,
-            "the gradient of {} has shape {:?}, its tensor has {:?}",
+            "the gradient of {} is {} {:?}, its tensor {} {:?}",
             node.op,
+            gradient.dtype(),
             gradient.shape(),
+            node.dtype,
             node.shape
         );
         let sum = match self.gradients.remove(&node.id) {
@@ -197,14 +202,15 @@ impl Parents<'_> {
         Ok(())
     }
 
-    /// Room for the gradient of an input, in its shape and type, where it is wanted.
+    /// An uninitialized tensor for the gradient of an input, in its shape and type, where it is
+    /// wanted: see [`Tensor::uninit`].
     ///
     /// ```
     /// use regard_tensor::{Parameter, Tensor};
     /// let w = Parameter::new("w", Tensor::from_vec(vec![1f64, 2.0], &[2])?)?;
     /// let sum = Tensor::scalar(3f64)?.record("sum", &[&w.tensor()], |_, to| {
     ///     let Some(mut room) = to.uninit(0)? else { return Ok(()) };
-    ///     room.as_mut_slice::<f64>().unwrap().fill(1.0);
+    ///     room.as_mut_slice::<f64>()?.fill(1.0);
     ///     to.add(0, room)
     /// });
     /// assert_eq!(sum.backward()?.get(&w).unwrap().to_vec::<f64>()?, [1.0, 1.0]);
@@ -243,14 +249,14 @@ impl Parents<'_> {
         part: impl Fn(&Layout) -> Layout,
     ) -> Result<()> {
         let Some(node) = &self.nodes[input] else { return Ok(()) };
-        let before = match self.gradients.remove(&node.id) {
+        let mut whole = match self.gradients.remove(&node.id) {
             None => {
                 self.ready.push(Ready(node.clone()));
                 Tensor::zeros(&node.shape, node.dtype)?
             }
             Some(before) => before,
         };
-        let mut whole = ops::owned(before)?;
+        ops::own(&mut whole)?;
         ops::add_to_part(&mut whole, gradient, part)?;
         self.gradients.insert(node.id, whole);
         Ok(())
@@ -306,15 +312,64 @@ impl Tensor {
         if OFF.get() || inputs.iter().all(|x| x.node.is_none()) {
             return self;
         }
-        self.node = Some(Arc::new(Node {
+        self.node = Some(self.after(op, false, inputs, Box::new(back)));
+        self
+    }
+
+    fn after(&self, op: &'static str, retained: bool, inputs: &[&Tensor], back: Back) -> Arc<Node> {
+        Arc::new(Node {
             id: next_id(),
             op,
             shape: *self.dims(),
             dtype: self.dtype(),
             parents: inputs.iter().map(|x| x.node.clone()).collect(),
-            back: Some(Mutex::new(Some(Box::new(back)))),
-        }));
-        self
+            retained,
+            back: Some(Mutex::new(Some(back))),
+        })
+    }
+
+    /// The same numbers as a variable: a leaf of the tape, with a gradient of its own in what
+    /// [`Tensor::backward`] gives. What lay behind the tensor before is not behind the variable.
+    /// Refuses whole numbers and bools.
+    ///
+    /// ```
+    /// use regard_tensor::Tensor;
+    /// let x = Tensor::from([1f32, 2.0, 3.0]).requires_grad()?;
+    /// let loss = x.square()?.sum_all()?;
+    /// assert_eq!(loss.backward()?.get(&x).unwrap().to_vec::<f32>()?, [2.0, 4.0, 6.0]);
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
+    pub fn requires_grad(&self) -> Result<Tensor> {
+        ensure!(
+            self.dtype().is_differentiable(),
+            "requires_grad: {} carries no gradient; convert the tensor of shape {:?} with to_dtype",
+            self.dtype(),
+            self.shape()
+        );
+        let mut variable = self.detach();
+        variable.node = Some(Node::leaf("variable", &variable));
+        Ok(variable)
+    }
+
+    /// The same tensor, whose gradient [`Tensor::backward`] keeps on its way to the leaves. What is
+    /// computed from the tensor this gives counts; off the tape nothing is kept.
+    ///
+    /// ```
+    /// use regard_tensor::Tensor;
+    /// let x = Tensor::from([1f32, 2.0]).requires_grad()?;
+    /// let h = x.scale(3.0)?.retain_grad();
+    /// let gradients = h.square()?.sum_all()?.backward()?;
+    /// assert_eq!(gradients.get(&h).unwrap().to_vec::<f32>()?, [6.0, 12.0]);
+    /// assert_eq!(gradients.get(&x).unwrap().to_vec::<f32>()?, [18.0, 36.0]);
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
+    pub fn retain_grad(&self) -> Tensor {
+        let mut same = self.detach();
+        if self.node.is_some() && !OFF.get() {
+            let back: Back = Box::new(|gradient, to| to.add(0, gradient));
+            same.node = Some(same.after("retain_grad", true, &[self], back));
+        }
+        same
     }
 
     /// As [`Tensor::record`], for an operation with several results: `back` is called once, with
@@ -359,8 +414,8 @@ impl Tensor {
         Ok(results.collect())
     }
 
-    /// The gradients of a single number with respect to every parameter it came of. The tape
-    /// behind it is used up: a second call is refused.
+    /// The gradients of a single number with respect to every parameter and variable it came of.
+    /// The tape behind it is used up: a second call is refused.
     ///
     /// ```
     /// use regard_tensor::{Parameter, Tensor};
@@ -400,7 +455,7 @@ impl Tensor {
         );
         let Some(node) = &self.node else {
             return Err(crate::Error::new(
-                "backward: no parameter lies behind this tensor, so there is no gradient",
+                "backward: no parameter and no variable lies behind this tensor, so there is no gradient",
             ));
         };
         without_gradients(|| run(node, gradient.detach()))
@@ -410,13 +465,15 @@ impl Tensor {
 fn run(from: &Arc<Node>, gradient: Tensor) -> Result<Gradients> {
     let mut gradients = HashMap::from([(from.id, gradient)]);
     let mut ready = BinaryHeap::from([Ready(from.clone())]);
-    let mut leaves = HashMap::new();
+    let mut kept = HashMap::new();
+    let mut visited = 0;
     while let Some(Ready(node)) = ready.pop() {
         let Some(gradient) = gradients.remove(&node.id) else { continue };
-        let Some(back) = &node.back else {
-            leaves.insert(node.id, gradient.contiguous()?);
-            continue;
-        };
+        visited += 1;
+        if node.retained {
+            kept.insert(node.id, gradient.contiguous()?);
+        }
+        let Some(back) = &node.back else { continue };
         let back = back.lock().unwrap_or_else(|e| e.into_inner()).take();
         let back = back.ok_or_else(|| {
             crate::Error::new(format!(
@@ -427,10 +484,54 @@ fn run(from: &Arc<Node>, gradient: Tensor) -> Result<Gradients> {
         let (nodes, gradients) = (&node.parents[..], &mut gradients);
         back(gradient, &mut Parents { nodes, gradients, ready: &mut ready })?;
     }
-    Ok(Gradients { leaves })
+    Ok(Gradients { kept, visited })
 }
 
-/// The gradients that one backward pass gave, by parameter.
+/// What has a gradient of its own: a [`Parameter`], and a [`Tensor`] that
+/// [`Tensor::requires_grad`] or [`Tensor::retain_grad`] gave.
+///
+/// ```
+/// use regard_tensor::{Gradients, Parameter, Tensor, Variable};
+/// fn mean(gradients: &Gradients, of: &impl Variable) -> regard_tensor::Result<f64> {
+///     gradients.get(of).map_or(Ok(0.0), |gradient| gradient.mean_all()?.item())
+/// }
+/// let w = Parameter::new("w", Tensor::from([1f32, 2.0]))?;
+/// let x = Tensor::from([3f32, 4.0]).requires_grad()?;
+/// let gradients = w.tensor().mul(&x)?.sum_all()?.backward()?;
+/// assert_eq!((mean(&gradients, &w)?, mean(&gradients, &x)?), (3.5, 1.5));
+/// # Ok::<(), regard_tensor::Error>(())
+/// ```
+pub trait Variable: sealed::Sealed {}
+
+impl Variable for Parameter {}
+impl Variable for Tensor {}
+impl<V: Variable> Variable for &V {}
+
+mod sealed {
+    use crate::{Parameter, Tensor};
+
+    /// The place on the tape.
+    pub trait Sealed {
+        fn id(&self) -> Option<u64>;
+    }
+    impl Sealed for Parameter {
+        fn id(&self) -> Option<u64> {
+            Some(self.key())
+        }
+    }
+    impl Sealed for Tensor {
+        fn id(&self) -> Option<u64> {
+            self.node.as_ref().map(|node| node.id())
+        }
+    }
+    impl<V: Sealed> Sealed for &V {
+        fn id(&self) -> Option<u64> {
+            (*self).id()
+        }
+    }
+}
+
+/// The gradients that one backward pass gave, by parameter and by variable.
 ///
 /// ```
 /// use regard_tensor::{Parameter, Tensor};
@@ -441,11 +542,13 @@ fn run(from: &Arc<Node>, gradient: Tensor) -> Result<Gradients> {
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Gradients {
-    leaves: HashMap<u64, Tensor>,
+    kept: HashMap<u64, Tensor>,
+    visited: usize,
 }
 
 impl Gradients {
-    /// A parameter's gradient; none where the loss does not depend on it.
+    /// The gradient of a parameter, of a variable ([`Tensor::requires_grad`]) or of a tensor that
+    /// [`Tensor::retain_grad`] marked; none where the loss does not depend on it.
     ///
     /// ```
     /// use regard_tensor::{Parameter, Tensor};
@@ -456,11 +559,11 @@ impl Gradients {
     /// assert!(gradients.get(&v).is_none());
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
-    pub fn get(&self, parameter: &Parameter) -> Option<&Tensor> {
-        self.leaves.get(&parameter.key())
+    pub fn get(&self, of: &impl Variable) -> Option<&Tensor> {
+        self.kept.get(&of.id()?)
     }
 
-    /// Takes a parameter's gradient out.
+    /// Takes a gradient out.
     ///
     /// ```
     /// use regard_tensor::{Parameter, Tensor};
@@ -470,8 +573,22 @@ impl Gradients {
     /// assert!(gradients.get(&w).is_none());
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
-    pub fn take(&mut self, parameter: &Parameter) -> Option<Tensor> {
-        self.leaves.remove(&parameter.key())
+    pub fn take(&mut self, of: &impl Variable) -> Option<Tensor> {
+        self.kept.remove(&of.id()?)
+    }
+
+    /// How many places of the tape the pass went through, each once.
+    ///
+    /// ```
+    /// use regard_tensor::Tensor;
+    /// let x = Tensor::from([1f32, 2.0]).requires_grad()?;
+    /// // the sum, the product, and x itself, which was used twice
+    /// let gradients = x.mul(&x)?.sum(0)?.backward()?;
+    /// assert_eq!(gradients.visited(), 3);
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
+    pub fn visited(&self) -> usize {
+        self.visited
     }
 
     /// Puts a parameter's gradient in, in place of the one there was.
@@ -489,12 +606,14 @@ impl Gradients {
         let value = parameter.tensor();
         ensure!(
             gradient.dims() == value.dims() && gradient.dtype() == value.dtype(),
-            "the gradient of {:?} has shape {:?}, the parameter has {:?}",
+            "the gradient of {:?} is {} {:?}, the parameter {} {:?}",
             parameter.name(),
+            gradient.dtype(),
             gradient.shape(),
+            value.dtype(),
             value.shape()
         );
-        self.leaves.insert(parameter.key(), gradient.detach());
+        self.kept.insert(parameter.key(), gradient.detach());
         Ok(())
     }
 
@@ -509,13 +628,14 @@ impl Gradients {
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn add(&mut self, other: Gradients) -> Result<()> {
-        for (id, gradient) in other.leaves {
-            let sum = match self.leaves.remove(&id) {
+        for (id, gradient) in other.kept {
+            let sum = match self.kept.remove(&id) {
                 None => gradient,
                 Some(before) => ops::add_into(before, &gradient)?,
             };
-            self.leaves.insert(id, sum);
+            self.kept.insert(id, sum);
         }
+        self.visited += other.visited;
         Ok(())
     }
 }

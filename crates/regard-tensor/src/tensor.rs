@@ -4,7 +4,7 @@ use crate::buffer::Buffer;
 use crate::dtype::scalars;
 use crate::layout::{Dims, Layout};
 use crate::tape::Node;
-use crate::{DType, Device, Result, Scalar, ensure};
+use crate::{DType, Device, Error, Result, Scalar, ensure};
 use std::sync::Arc;
 
 /// Numbers of one type in a shape. Cloning and viewing share the storage; nothing changes it
@@ -31,7 +31,8 @@ struct Storage {
 }
 
 impl Tensor {
-    /// From numbers, row by row; refuses another count than the shape's.
+    /// From numbers, row by row, which become the tensor's own without a copy; refuses another
+    /// count than the shape's.
     ///
     /// ```
     /// use regard_tensor::Tensor;
@@ -41,10 +42,11 @@ impl Tensor {
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn from_vec<T: Scalar>(data: Vec<T>, shape: &[usize]) -> Result<Self> {
-        Self::from_slice(&data, shape)
+        let layout = filled(data.len(), shape)?;
+        Ok(Self::with_buffer(Buffer::given(data), T::DTYPE, layout))
     }
 
-    /// From numbers, row by row; refuses another count than the shape's.
+    /// From a copy of numbers, row by row; refuses another count than the shape's.
     ///
     /// ```
     /// let x = regard_tensor::Tensor::from_slice(&[1f32, 2.0, 3.0, 4.0], &[2, 2])?;
@@ -52,17 +54,11 @@ impl Tensor {
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn from_slice<T: Scalar>(data: &[T], shape: &[usize]) -> Result<Self> {
-        let layout = Layout::contiguous(shape)?;
-        ensure!(
-            data.len() == layout.numel(),
-            "{} numbers do not fill shape {shape:?}, which has {}",
-            data.len(),
-            layout.numel()
-        );
+        filled(data.len(), shape)?;
         Self::build(shape, |to: &mut [T]| to.copy_from_slice(data))
     }
 
-    /// From truths.
+    /// From bools, which are stored as the bytes 0 and 1.
     ///
     /// ```
     /// let mask = regard_tensor::Tensor::from_bools(&[true, false], &[2])?;
@@ -93,23 +89,31 @@ impl Tensor {
     pub fn zeros(shape: &[usize], dtype: DType) -> Result<Self> {
         let layout = Layout::contiguous(shape)?;
         let buffer = Buffer::zeros(layout.numel(), dtype.size())?;
-        Ok(Self { storage: Arc::new(Storage { dtype, buffer }), layout, node: None })
+        Ok(Self::with_buffer(buffer, dtype, layout))
     }
 
-    /// A tensor for a kernel to write, by [`Tensor::as_mut_slice`]; what its numbers are before is
-    /// not said.
+    /// An uninitialized tensor, for a kernel to write by [`Tensor::as_mut_slice`].
+    ///
+    /// Uninitialized as `torch.empty` is: the memory is valid, but it comes from a pool, and the
+    /// numbers are what some other tensor left there. Write all of them before anybody reads one,
+    /// and drop the tensor where the kernel that should have written it fails; [`Tensor::try_build`]
+    /// does both.
     ///
     /// ```
     /// use regard_tensor::{DType, Tensor};
     /// let mut x = Tensor::uninit(&[2], DType::F32)?;
-    /// x.as_mut_slice::<f32>().unwrap().fill(3.0);
+    /// x.as_mut_slice::<f32>()?.fill(3.0);
     /// assert_eq!(x.to_vec::<f32>()?, [3.0, 3.0]);
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn uninit(shape: &[usize], dtype: DType) -> Result<Self> {
         let layout = Layout::contiguous(shape)?;
         let buffer = Buffer::uninit(layout.numel(), dtype.size())?;
-        Ok(Self { storage: Arc::new(Storage { dtype, buffer }), layout, node: None })
+        Ok(Self::with_buffer(buffer, dtype, layout))
+    }
+
+    fn with_buffer(buffer: Buffer, dtype: DType, layout: Layout) -> Self {
+        Self { storage: Arc::new(Storage { dtype, buffer }), layout, node: None }
     }
 
     /// All the same.
@@ -120,11 +124,11 @@ impl Tensor {
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn full(shape: &[usize], x: f64, dtype: DType) -> Result<Self> {
-        scalars!(dtype, T => Self::build(shape, |to: &mut [T]| crate::parallel::fill(to, T::from_f64(x))))
+        scalars!(dtype, T => Self::build(shape, |to: &mut [T]| crate::parallel::fill(to, <T as Scalar>::from_f64(x))))
     }
 
-    /// A new tensor whose numbers are written by `write`; what they are before is not said. It is
-    /// off the tape: an operation puts its result there with [`Tensor::record`].
+    /// A new tensor whose numbers are written by `write`, all of them: they are uninitialized
+    /// before, see [`Tensor::uninit`]. It is off the tape: an operation puts its result there with [`Tensor::record`].
     ///
     /// ```
     /// use regard_tensor::Tensor;
@@ -139,7 +143,7 @@ impl Tensor {
         })
     }
 
-    /// As [`Tensor::build`], with a write that may refuse.
+    /// As [`Tensor::build`], with a write that may fail; then there is no tensor.
     ///
     /// ```
     /// use regard_tensor::{Error, Tensor};
@@ -153,7 +157,7 @@ impl Tensor {
         let layout = Layout::contiguous(shape)?;
         let mut buffer = Buffer::uninit(layout.numel(), T::DTYPE.size())?;
         write(&mut buffer.slice_mut()[..layout.numel()])?;
-        Ok(Self { storage: Arc::new(Storage { dtype: T::DTYPE, buffer }), layout, node: None })
+        Ok(Self::with_buffer(buffer, T::DTYPE, layout))
     }
 
     /// Sizes of the axes.
@@ -259,32 +263,46 @@ impl Tensor {
         Ok(&self.data(op)?[self.layout.offset..][..self.numel()])
     }
 
-    /// The numbers, to be changed, where nobody else has them and they are contiguous.
+    /// The numbers of a contiguous tensor, in order, to be changed in place; refuses another type,
+    /// a tensor that is not contiguous, and one whose storage another tensor shares.
     ///
     /// ```
     /// use regard_tensor::{DType, Tensor};
     /// let mut x = Tensor::zeros(&[2], DType::F32)?;
-    /// assert!(x.as_mut_slice::<f32>().is_some());
-    /// let shared = x.clone();
-    /// assert!(x.as_mut_slice::<f32>().is_none());
-    /// # drop(shared);
+    /// x.as_mut_slice::<f32>()?[1] = 3.0;
+    /// assert_eq!(x.to_vec::<f32>()?, [0.0, 3.0]);
+    /// let clone = x.clone();
+    /// let error = x.as_mut_slice::<f32>().unwrap_err();
+    /// assert_eq!(error.to_string(), "as_mut_slice: another tensor shares the storage of f32 [2]");
+    /// # drop(clone);
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
-    pub fn as_mut_slice<T: Scalar>(&mut self) -> Option<&mut [T]> {
-        if self.dtype() != T::DTYPE || !self.layout.is_contiguous() {
-            return None;
-        }
+    pub fn as_mut_slice<T: Scalar>(&mut self) -> Result<&mut [T]> {
+        ensure!(
+            self.layout.is_contiguous(),
+            "as_mut_slice: the tensor of shape {:?} is not contiguous",
+            self.shape()
+        );
         let (offset, count) = (self.layout.offset, self.numel());
-        let storage = Arc::get_mut(&mut self.storage)?;
-        Some(&mut storage.buffer.slice_mut()[offset..][..count])
+        Ok(&mut self.data_mut("as_mut_slice")?[offset..][..count])
     }
 
-    /// All of the storage, to be changed, where nobody else has it.
-    pub(crate) fn data_mut<T: Scalar>(&mut self) -> Option<&mut [T]> {
-        if self.dtype() != T::DTYPE {
-            return None;
+    /// All of the storage, to be changed in place; refuses another type, and storage that another
+    /// tensor shares.
+    pub(crate) fn data_mut<T: Scalar>(&mut self, op: &str) -> Result<&mut [T]> {
+        ensure!(
+            self.dtype() == T::DTYPE,
+            "{op}: wants {} numbers, was given {}",
+            T::DTYPE,
+            self.dtype()
+        );
+        let (dtype, shape) = (self.dtype(), *self.dims());
+        match Arc::get_mut(&mut self.storage) {
+            Some(storage) => Ok(storage.buffer.slice_mut()),
+            None => Err(Error::new(format!(
+                "{op}: another tensor shares the storage of {dtype} {shape:?}"
+            ))),
         }
-        Some(Arc::get_mut(&mut self.storage)?.buffer.slice_mut())
     }
 
     /// The numbers, row by row; refuses another type.
@@ -308,13 +326,17 @@ impl Tensor {
 
     /// From bytes in the machine's order, as a file has them.
     pub(crate) fn from_bytes(bytes: &[u8], shape: &[usize], dtype: DType) -> Result<Self> {
-        let mut x = Self::zeros(shape, dtype)?;
-        let count = x.numel() * dtype.size();
+        let layout = Layout::contiguous(shape)?;
+        let count = layout.numel() * dtype.size();
         ensure!(bytes.len() == count, "{} bytes do not fill {dtype} {shape:?}", bytes.len());
-        if let Some(storage) = Arc::get_mut(&mut x.storage) {
-            storage.buffer.slice_mut()[..count].copy_from_slice(bytes);
-        }
-        Ok(x)
+        let mut buffer = Buffer::uninit(layout.numel(), dtype.size())?;
+        buffer.slice_mut()[..count].copy_from_slice(bytes);
+        Ok(Self::with_buffer(buffer, dtype, layout))
+    }
+
+    /// Whether the storage starts at a cache line: one that came as a vector may not.
+    pub(crate) fn is_aligned(&self) -> bool {
+        self.storage.buffer.is_aligned()
     }
 
     /// The only number of a tensor that has one.
@@ -408,6 +430,17 @@ impl Tensor {
         let (start, end) = (self.layout.offset, self.layout.end());
         Ok((&self.data("strided")?[start..end], &self.layout.strides))
     }
+}
+
+/// The layout of a shape that so many numbers fill.
+fn filled(count: usize, shape: &[usize]) -> Result<Layout> {
+    let layout = Layout::contiguous(shape)?;
+    ensure!(
+        count == layout.numel(),
+        "{count} numbers do not fill shape {shape:?}, which has {}",
+        layout.numel()
+    );
+    Ok(layout)
 }
 
 impl std::fmt::Debug for Tensor {

@@ -49,29 +49,6 @@ fn only_gradients_that_reach_a_parameter_are_computed() {
 }
 
 #[test]
-fn slicing_many_steps_costs_in_proportion_to_the_steps() {
-    let spent = |steps: usize| {
-        let w = Parameter::new("w", Tensor::zeros(&[steps, 64], DType::F32).unwrap()).unwrap();
-        let x = w.tensor();
-        let mut sum = Tensor::zeros(&[64], DType::F32).unwrap();
-        for t in 0..steps {
-            sum = sum.add(&x.select(0, t).unwrap()).unwrap();
-        }
-        let loss = sum.sum_all().unwrap();
-        let start = std::time::Instant::now();
-        loss.backward().unwrap();
-        start.elapsed().as_secs_f64()
-    };
-    // As many steps in both, so that a busy machine disturbs both alike, and the best of a few.
-    let least = |f: &dyn Fn() -> f64| (0..5).map(|_| f()).fold(f64::INFINITY, f64::min);
-    let apart = least(&|| (0..16).map(|_| spent(1_000)).sum());
-    let at_once = least(&|| spent(16_000));
-    // Linear would be 1, quadratic 16.
-    let times = at_once / apart;
-    assert!(times < 8.0, "16,000 steps at once took {times} times as long as 16 times 1,000");
-}
-
-#[test]
 fn the_same_computation_gives_the_same_bits() {
     let run = || {
         let w = Parameter::new(

@@ -1,6 +1,7 @@
 //! Activations, with the bias added on the way, by the fused kernel.
 
 use crate::dtype::floats;
+use crate::ops::same_dtype;
 use crate::{Result, Tensor, ensure};
 use regard_kernels::{Activation, Cpu};
 
@@ -36,6 +37,7 @@ impl Tensor {
             bias.shape(),
             self.shape()
         );
+        same_dtype("activate_with", ("the tensor is", self), ("the bias", bias))?;
         self.fused_activation(Some(bias), f)
     }
 
@@ -61,8 +63,8 @@ impl Tensor {
                     bias,
                     f,
                     g.as_slice::<T>(OP)?,
-                    grad_x.as_mut().and_then(Tensor::as_mut_slice),
-                    grad_b.as_mut().and_then(Tensor::as_mut_slice),
+                    grad_x.as_mut().map(Tensor::as_mut_slice).transpose()?,
+                    grad_b.as_mut().map(Tensor::as_mut_slice).transpose()?,
                 )?;
                 to.add_all([grad_x, grad_b])
             })

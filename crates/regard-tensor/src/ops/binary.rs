@@ -1,13 +1,28 @@
 //! Two tensors, element by element, broadcast to one shape.
 
-use crate::dtype::floats;
+use crate::dtype::{floats, fractions};
 use crate::layout::{Layout, broadcast};
 use crate::walk::{scatter, zip, zip3};
 use crate::{Result, Tensor, ensure, parallel};
 
+/// Refuses tensors of two types, with the name of each.
+pub(crate) fn same_dtype(op: &str, a: (&str, &Tensor), b: (&str, &Tensor)) -> Result<()> {
+    ensure!(
+        a.1.dtype() == b.1.dtype(),
+        "{op}: {} {} {:?}, {} {} {:?}; convert one with to_dtype",
+        a.0,
+        a.1.dtype(),
+        a.1.shape(),
+        b.0,
+        b.1.dtype(),
+        b.1.shape()
+    );
+    Ok(())
+}
+
 /// Both tensors seen in the shape they broadcast to.
 fn together(op: &str, a: &Tensor, b: &Tensor) -> Result<(Layout, Layout)> {
-    ensure!(a.dtype() == b.dtype(), "{op}: types {} and {} differ", a.dtype(), b.dtype());
+    same_dtype(op, ("the left tensor is", a), ("the right", b))?;
     let shape = broadcast(op, a.dims(), b.dims())?;
     match (a.layout.broadcast(&shape), b.layout.broadcast(&shape)) {
         (Some(a), Some(b)) => Ok((a, b)),
@@ -149,31 +164,33 @@ impl Tensor {
     }
 }
 
-/// a + b, into a's own numbers where nobody else has them.
+/// a + b, in place where nobody else has a's storage.
 pub(crate) fn add_into(mut a: Tensor, b: &Tensor) -> Result<Tensor> {
-    floats!(a.dtype(), "add", T => {
-        let layout = b.layout;
-        let from = b.data::<T>("add")?;
-        match a.as_mut_slice::<T>() {
-            Some(to) if layout.is_contiguous() => {
-                let from = &from[layout.offset..][..to.len()];
-                parallel::pieces(to, |at, to| {
-                    to.iter_mut().zip(&from[at..]).for_each(|(to, x)| *to += x);
-                });
-                Ok(a)
-            }
-            _ => a.add(b),
+    fractions!(a.dtype(), "add", T => {
+        let in_place = b.layout.is_contiguous() && a.as_mut_slice::<T>().is_ok();
+        if !in_place && a.dtype().is_float() {
+            return a.add(b);
         }
+        // The halves have no sum of their own.
+        own(&mut a)?;
+        let b = b.contiguous()?;
+        let from = b.as_slice::<T>("add")?;
+        parallel::pieces(a.as_mut_slice::<T>()?, |at, to| {
+            to.iter_mut().zip(&from[at..]).for_each(|(to, &x)| *to += x);
+        });
+        Ok(a)
     })
 }
 
-/// The same numbers in storage of its own, contiguous.
-pub(crate) fn owned(mut x: Tensor) -> Result<Tensor> {
-    floats!(x.dtype(), "gradient", T => {
-        if x.as_mut_slice::<T>().is_some() {
-            return Ok(x);
+/// Gives a tensor storage of its own, contiguous, where it has none; its place on the tape stays.
+pub(crate) fn own(x: &mut Tensor) -> Result<()> {
+    fractions!(x.dtype(), "gradient", T => {
+        if x.as_mut_slice::<T>().is_err() {
+            let mut own = x.packed::<T>("gradient")?;
+            own.node = x.node.take();
+            *x = own;
         }
-        x.packed::<T>("gradient")
+        Ok(())
     })
 }
 
@@ -191,12 +208,9 @@ pub(crate) fn add_to_part(
         layout.shape
     );
     let x = x.contiguous()?;
-    floats!(x.dtype(), "gradient", T => {
+    fractions!(x.dtype(), "gradient", T => {
         let from = x.as_slice::<T>("gradient")?;
-        let Some(to) = whole.data_mut::<T>() else {
-            unreachable!("the gradient has storage of its own")
-        };
-        scatter(to, &layout, from, |to, x| *to += x);
+        scatter(whole.data_mut::<T>("gradient")?, &layout, from, |to, x| *to += x);
         Ok(())
     })
 }

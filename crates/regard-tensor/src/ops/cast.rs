@@ -6,7 +6,7 @@ use crate::{DType, Result, Scalar, Tensor, ensure};
 
 impl Tensor {
     /// The same numbers in another type. Between types of fractions a gradient flows back in the
-    /// first type; whole numbers and truths carry none, so a tensor that has one is refused there.
+    /// first type; whole numbers and bools carry none, so a tensor that has one is refused there.
     ///
     /// ```
     /// use regard_tensor::{DType, Tensor};
@@ -20,14 +20,14 @@ impl Tensor {
         }
         let before = self.dtype();
         ensure!(
-            !self.has_gradient() || !matches!(dtype, DType::I64 | DType::U32 | DType::Bool),
+            !self.has_gradient() || dtype.is_differentiable(),
             "to_dtype: {dtype} carries no gradient; detach() the tensor of shape {:?} first",
             self.shape()
         );
         let out = scalars!(before, A => {
             let from = self.data::<A>("to_dtype")?;
             scalars!(dtype, R => Tensor::build(self.shape(), |to: &mut [R]| {
-                map((from, &self.layout), to, |x: A| R::from_f64(x.to_f64()));
+                map((from, &self.layout), to, |x: A| <R as Scalar>::from_f64(x.to_f64()));
             }))
         })?;
         Ok(out.record("to_dtype", &[self], move |g, to| to.add(0, g.to_dtype(before)?)))

@@ -2,8 +2,10 @@
 //! the weights. Its gradient lays the columns back (`fold`).
 
 use crate::dtype::{Float, floats};
+use crate::layout::{Dims, times};
+use crate::ops::same_dtype;
 use crate::parallel;
-use crate::{Result, Tensor, ensure};
+use crate::{Error, Result, Tensor, ensure};
 
 /// How a window slides over an image: kernel, step, zeros around, gaps inside; height then width.
 ///
@@ -58,8 +60,14 @@ impl Slide {
                 self.stride,
                 self.dilation
             );
-            let wide = size[axis] + 2 * self.padding[axis];
-            let reach = (self.kernel[axis] - 1) * self.dilation[axis] + 1;
+            let wide = self.padding[axis].checked_mul(2).and_then(|p| p.checked_add(size[axis]));
+            let reach = (self.kernel[axis] - 1).checked_mul(self.dilation[axis]);
+            let (Some(wide), Some(reach)) = (wide, reach.and_then(|n| n.checked_add(1))) else {
+                return Err(Error::new(format!(
+                    "a window of {:?} with dilation {:?} and padding {:?} is larger than memory can address",
+                    self.kernel, self.dilation, self.padding
+                )));
+            };
             ensure!(
                 reach <= wide,
                 "a window of {reach} does not fit on {wide} (size {:?}, padding {:?})",
@@ -69,6 +77,11 @@ impl Slide {
             places[axis] = (wide - reach) / self.stride[axis] + 1;
         }
         Ok(places)
+    }
+
+    /// How many numbers a window has.
+    pub(crate) fn area(&self, op: &str) -> Result<usize> {
+        times(op, self.kernel[0], self.kernel[1])
     }
 
     /// Where an element of the window at a place lies, if it lies on the image.
@@ -127,14 +140,15 @@ impl Tensor {
         ensure!(self.rank() == 4, "unfold: wants [B, C, H, W], was given {:?}", self.shape());
         let [b, c] = [self.shape()[0], self.shape()[1]];
         let size = [self.shape()[2], self.shape()[3]];
-        let places = window.places(size)?;
-        let (window, each) = (*window, window.kernel[0] * window.kernel[1]);
-        let count = places[0] * places[1];
+        let places = window.places(size).map_err(|error| error.within("unfold"))?;
+        let (window, each) = (*window, window.area("unfold")?);
+        let count = times("unfold", places[0], places[1])?;
+        let shape = Dims::new(&[b, times("unfold", c, each)?, count])?;
         let x = self.detach().contiguous()?;
         let image = size[0] * size[1];
         let out = floats!(x.dtype(), "unfold", T => {
             let from = x.as_slice::<T>("unfold")?;
-            Tensor::build(&[b, c * each, count], |to: &mut [T]| {
+            Tensor::build(&shape, |to: &mut [T]| {
                 parallel::rows(to, each * count, |at, to| {
                     unfold(&window, size, places, &from[at * image..][..image], to);
                 });
@@ -174,13 +188,16 @@ impl Tensor {
             "conv2d: images of shape {sx:?}, weights of shape {sw:?} and a window of {:?} do not fit",
             window.kernel
         );
-        let [height, width] = window.places([sx[2], sx[3]])?;
+        same_dtype("conv2d", ("the images are", self), ("the weights", weight))?;
+        let [height, width] =
+            window.places([sx[2], sx[3]]).map_err(|error| error.within("conv2d"))?;
         let (b, o) = (sx[0], sw[0]);
         let columns = self.unfold(window)?;
         let weight = weight.reshape(&[o, sw[1] * sw[2] * sw[3]])?;
         let y = weight.matmul(&columns)?.reshape(&[b, o, height, width])?;
         let Some(bias) = bias else { return Ok(y) };
         ensure!(bias.shape() == [o], "conv2d: a bias of shape {:?} for {o} outputs", bias.shape());
+        same_dtype("conv2d", ("the images are", self), ("the bias", bias))?;
         y.add(&bias.reshape(&[o, 1, 1])?)
     }
 

@@ -1,7 +1,7 @@
 //! Picking rows and numbers by index, and adding them up by index.
 
 use crate::dtype::floats;
-use crate::layout::axis;
+use crate::layout::{Dims, axis};
 use crate::ops::reduce::around;
 use crate::parallel;
 use crate::{Result, Tensor, ensure};
@@ -40,6 +40,11 @@ impl Tensor {
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn pick(&self, items: &[usize]) -> Result<Tensor> {
+        ensure!(self.rank() >= 1, "pick: a tensor without axes has no rows");
+        let n = self.shape()[0];
+        if let Some(at) = items.iter().position(|&item| item >= n) {
+            ensure!(false, "pick: index {} at place {at} is not within 0..{n}", items[at]);
+        }
         let index = items.iter().map(|&item| item as i64).collect();
         self.rows(&Tensor::from_vec(index, &[items.len()])?)
     }
@@ -58,11 +63,18 @@ impl Tensor {
         ensure!(self.rank() >= 1, "rows: a tensor without axes has no rows");
         let table = self.detach().contiguous()?;
         let n = self.shape()[0];
-        let index_shape = index.shape().to_vec();
+        let padding = match padding {
+            Some(id) => {
+                ensure!(id < n, "rows: the padding {id} is not within 0..{n}");
+                Some(id as i64)
+            }
+            None => None,
+        };
+        let mut shape = index.shape().to_vec();
+        shape.extend(&self.shape()[1..]);
+        let shape = Dims::new(&shape).map_err(|error| error.within("rows"))?;
         let index = indices("rows", index, n)?;
         let width: usize = self.shape()[1..].iter().product();
-        let mut shape = index_shape;
-        shape.extend(&self.shape()[1..]);
         let out = floats!(table.dtype(), "rows", T => {
             let from = table.as_slice::<T>("rows")?;
             Tensor::build(&shape, |to: &mut [T]| {
@@ -76,7 +88,6 @@ impl Tensor {
             let g = g.contiguous()?;
             let grad = floats!(g.dtype(), "rows", T => {
                 let from = g.as_slice::<T>("rows")?;
-                let padding = padding.map(|id| id as i64);
                 Tensor::try_build(&before, |to: &mut [T]| {
                     Ok(Cpu::best().embedding_backward(&index, from, width, padding, to)?)
                 })
@@ -102,9 +113,10 @@ impl Tensor {
             self.shape(),
             index.shape()
         );
-        let places = indices("segment_sum", index, n)?;
         let mut shape = self.shape().to_vec();
         shape[0] = n;
+        let shape = Dims::new(&shape).map_err(|error| error.within("segment_sum"))?;
+        let places = indices("segment_sum", index, n)?;
         let width: usize = shape[1..].iter().product();
         let x = self.detach().contiguous()?;
         let out = floats!(x.dtype(), "segment_sum", T => {

@@ -1,9 +1,17 @@
 //! Tensors put side by side, and taken apart.
 
 use crate::dtype::scalars;
-use crate::layout::axis;
+use crate::layout::{Dims, axis};
 use crate::parallel;
-use crate::{Result, Tensor, ensure};
+use crate::{Error, Result, Tensor, ensure};
+
+/// The sum of sizes along an axis.
+fn total(op: &str, sizes: &[usize]) -> Result<usize> {
+    let sum = sizes.iter().try_fold(0usize, |sum, &size| sum.checked_add(size));
+    sum.ok_or_else(|| {
+        Error::new(format!("{op}: sizes {sizes:?} add up to more numbers than memory can address"))
+    })
+}
 
 impl Tensor {
     /// Tensors one behind the other along an axis; their other axes are equal.
@@ -32,10 +40,11 @@ impl Tensor {
                 part.shape()
             );
         }
-        let mut shape = first.shape().to_vec();
-        shape[at] = parts.iter().map(|part| part.shape()[at]).sum();
-        let inner: usize = shape[at + 1..].iter().product();
         let sizes: Vec<usize> = parts.iter().map(|part| part.shape()[at]).collect();
+        let mut shape = first.shape().to_vec();
+        shape[at] = total("cat", &sizes)?;
+        let shape = Dims::new(&shape).map_err(|error| error.within("cat"))?;
+        let inner: usize = shape[at + 1..].iter().product();
         let plain = parts.iter().map(|part| part.detach().contiguous());
         let plain = plain.collect::<Result<Vec<_>>>()?;
         let out = scalars!(first.dtype(), T => {
@@ -90,7 +99,7 @@ impl Tensor {
     pub fn split(&self, at: isize, sizes: &[usize]) -> Result<Vec<Tensor>> {
         let at = axis("split", at, self.shape())?;
         ensure!(
-            sizes.iter().sum::<usize>() == self.shape()[at],
+            total("split", sizes)? == self.shape()[at],
             "split: sizes {sizes:?} do not add up to axis {at} of {:?}",
             self.shape()
         );

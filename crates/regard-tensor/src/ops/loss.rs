@@ -1,6 +1,7 @@
 //! Losses.
 
 use crate::dtype::floats;
+use crate::ops::same_dtype;
 use crate::{DType, Result, Tensor, ensure};
 use regard_kernels::Cpu;
 use regard_kernels::step::CrossEntropy;
@@ -33,7 +34,7 @@ impl Tensor {
         let mut lse = Tensor::uninit(&[n], x.dtype())?;
         let out = floats!(x.dtype(), OP, T => {
             let logits = x.as_slice::<T>(OP)?;
-            let lse = lse.as_mut_slice::<T>().unwrap_or_default();
+            let lse = lse.as_mut_slice::<T>()?;
             Tensor::try_build(&[n], |to| {
                 Ok(Cpu::best().cross_entropy(logits, &targets, &rule, to, lse)?)
             })
@@ -85,6 +86,7 @@ impl Tensor {
             self.shape(),
             target.shape()
         );
+        same_dtype("squared_error", ("the tensor is", self), ("the target", target))?;
         self.sub(target)?.square()?.mean_all()
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::dtype::{Float, floats};
 use crate::layout::{Dims, Layout, broadcast};
+use crate::ops::same_dtype;
 use crate::{Result, Tensor, ensure};
 use regard_kernels::{Base, Cpu, Matrix};
 
@@ -12,6 +13,10 @@ fn stacks<T: Float>(
     b: (&[T], &Layout),
     to: &mut [T],
 ) -> Result<()> {
+    // Nothing to write, in however many matrices.
+    if to.is_empty() {
+        return Ok(());
+    }
     let pairs: Vec<_> = (0..lead.iter().product())
         .map(|item| Ok([matrix(lead, a, item)?, matrix(lead, b, item)?]))
         .collect::<Result<_>>()?;
@@ -52,10 +57,24 @@ fn stacked(a: &Tensor, b: &Tensor) -> Result<(Dims, Layout, Layout)> {
     Ok((lead, whole(a)?, whole(b)?))
 }
 
+/// Refuses more multiplications than can be counted, as the kernels do: a broadcast operand may be
+/// larger than memory.
+fn countable(op: &str, [m, k, n]: [usize; 3]) -> Result<()> {
+    let work = m.checked_mul(k).and_then(|mk| mk.checked_mul(n));
+    ensure!(
+        work.is_some(),
+        "{op}: [{m}, {k}] times [{k}, {n}] are more multiplications than can be counted"
+    );
+    Ok(())
+}
+
 fn product(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     let (lead, la, lb) = stacked(a, b)?;
+    let [m, k, n] = [la.shape[lead.len()], la.shape[lead.len() + 1], lb.shape[lead.len() + 1]];
     let mut shape = lead.to_vec();
-    shape.extend([la.shape[lead.len()], lb.shape[lead.len() + 1]]);
+    shape.extend([m, n]);
+    let shape = Dims::new(&shape).map_err(|error| error.within("matmul"))?;
+    countable("matmul", [m, k, n])?;
     floats!(a.dtype(), "matmul", T => {
         let (da, db) = (a.data::<T>("matmul")?, b.data::<T>("matmul")?);
         Tensor::try_build(&shape, |to: &mut [T]| stacks(&lead, (da, &la), (db, &lb), to))
@@ -89,12 +108,7 @@ impl Tensor {
             sa.len() >= 2 && sb.len() >= 2,
             "matmul: {sa:?} and {sb:?}; both need two axes at least"
         );
-        ensure!(
-            self.dtype() == other.dtype(),
-            "matmul: types {} and {} differ",
-            self.dtype(),
-            other.dtype()
-        );
+        same_dtype("matmul", ("the left tensor is", self), ("the right", other))?;
         let (inner, rows) = (sa[sa.len() - 1], sb[sb.len() - 2]);
         ensure!(
             inner == rows,
@@ -139,6 +153,7 @@ impl Tensor {
             sw.len() == 2 && !sx.is_empty() && sx[sx.len() - 1] == sw[1],
             "linear: an input of shape {sx:?} and weights of shape {sw:?} do not fit"
         );
+        same_dtype("linear", ("the input is", self), ("the weights", weight))?;
         let Some(bias) = bias else {
             return if sx.len() == 1 {
                 self.unsqueeze(0)?.matmul(&weight.transpose(0, 1)?)?.squeeze(0)
@@ -151,10 +166,13 @@ impl Tensor {
             "linear: a bias of shape {:?} for weights of shape {sw:?}",
             bias.shape()
         );
+        same_dtype("linear", ("the input is", self), ("the bias", bias))?;
         let (n, k) = (sw[0], sw[1]);
         let mut shape = sx.to_vec();
         shape[sx.len() - 1] = n;
         let m = shape[..shape.len() - 1].iter().product::<usize>();
+        Dims::new(&shape).map_err(|error| error.within("linear"))?;
+        countable("linear", [m, k, n])?;
         let x = self.reshape(&[m, k])?;
         let (lx, lw) = (x.layout, weight.layout.transpose(0, 1));
         let flat = bias.detach().contiguous()?;

@@ -1,6 +1,7 @@
 //! Layer normalization, by the fused kernel.
 
 use crate::dtype::floats;
+use crate::ops::same_dtype;
 use crate::{Result, Tensor, ensure};
 use regard_kernels::Cpu;
 use regard_kernels::step::{LayerNorm, LayerNormGrads};
@@ -28,6 +29,8 @@ impl Tensor {
             gamma.shape(),
             beta.shape()
         );
+        same_dtype(OP, ("the input is", self), ("gamma", gamma))?;
+        same_dtype(OP, ("the input is", self), ("beta", beta))?;
         let plain = |x: &Tensor| x.detach().contiguous();
         let (x, gain, shift) = (plain(self)?, plain(gamma)?, plain(beta)?);
         let mut saved = Tensor::uninit(&[self.numel() / width, 2], self.dtype())?;
@@ -39,15 +42,19 @@ impl Tensor {
                 eps,
             };
             let from = x.as_slice::<T>(OP)?;
-            let mean_rstd = saved.as_mut_slice::<T>().unwrap_or_default();
+            let mean_rstd = saved.as_mut_slice::<T>()?;
             Tensor::try_build(x.shape(), |to| Ok(Cpu::best().layer_norm(from, &norm, to, mean_rstd)?))
         })?;
         Ok(out.record(OP, &[self, gamma, beta], move |g, to| {
             let g = g.contiguous()?;
             floats!(x.dtype(), OP, T => {
                 let mut grads = [to.uninit(0)?, to.uninit(1)?, to.uninit(2)?];
-                let [grad_x, grad_gamma, grad_beta] =
-                    grads.each_mut().map(|g| g.as_mut().and_then(Tensor::as_mut_slice));
+                let [x_room, gamma_room, beta_room] = &mut grads;
+                let room = LayerNormGrads {
+                    x: x_room.as_mut().map(Tensor::as_mut_slice).transpose()?,
+                    gamma: gamma_room.as_mut().map(Tensor::as_mut_slice).transpose()?,
+                    beta: beta_room.as_mut().map(Tensor::as_mut_slice).transpose()?,
+                };
                 let norm = LayerNorm {
                     width,
                     gamma: Some(gain.as_slice::<T>(OP)?),
@@ -59,7 +66,7 @@ impl Tensor {
                     &norm,
                     saved.as_slice::<T>(OP)?,
                     g.as_slice::<T>(OP)?,
-                    LayerNormGrads { x: grad_x, gamma: grad_gamma, beta: grad_beta },
+                    room,
                 )?;
                 to.add_all(grads)
             })

@@ -1,6 +1,7 @@
 //! Pooling: the largest or the mean of each window of an image.
 
 use crate::dtype::floats;
+use crate::layout::times;
 use crate::ops::convolution::Slide;
 use crate::parallel;
 use crate::{Result, Tensor, ensure};
@@ -23,11 +24,12 @@ impl Tensor {
             window.padding,
             window.kernel
         );
-        let each = window.kernel[0] * window.kernel[1];
+        let each = window.area("max_pool2d")?;
+        let count = times("max_pool2d", places[0], places[1])?;
         // Columns of −∞ where the window leaves the image: pad first, then pool without padding.
         let padded = self.padded_with(window.padding, f64::NEG_INFINITY)?;
         let bare = Slide { padding: [0, 0], ..*window };
-        let columns = padded.unfold(&bare)?.reshape(&[b, c, each, places[0] * places[1]])?;
+        let columns = padded.unfold(&bare)?.reshape(&[b, c, each, count])?;
         columns.max(2)?.0.reshape(&[b, c, places[0], places[1]])
     }
 
@@ -41,8 +43,9 @@ impl Tensor {
     /// ```
     pub fn mean_pool2d(&self, window: &Slide) -> Result<Tensor> {
         let (b, c, places) = self.pooled("mean_pool2d", window)?;
-        let each = window.kernel[0] * window.kernel[1];
-        let columns = self.unfold(window)?.reshape(&[b, c, each, places[0] * places[1]])?;
+        let each = window.area("mean_pool2d")?;
+        let count = times("mean_pool2d", places[0], places[1])?;
+        let columns = self.unfold(window)?.reshape(&[b, c, each, count])?;
         columns.mean(2)?.reshape(&[b, c, places[0], places[1]])
     }
 

@@ -1,7 +1,8 @@
 //! RNN, GRU and LSTM over whole sequences, by the fused kernels.
 
-use crate::dtype::floats;
-use crate::{Result, Tensor, ensure};
+use crate::dtype::{Float, floats};
+use crate::ops::same_dtype;
+use crate::{Parents, Result, Tensor, ensure};
 use regard_kernels::Cpu;
 use regard_kernels::step::{Cell, Recurrent, RecurrentGrads, RecurrentOut, RecurrentSeed};
 
@@ -73,88 +74,21 @@ impl Tensor {
         lengths: Option<&[usize]>,
         reverse: bool,
     ) -> Result<Recurred> {
-        let wide = cell.gates();
-        ensure!(
-            self.rank() == 3 && start.w_hh.rank() == 2,
-            "recurrent: gates of shape {:?} and weights of shape {:?}; [B, T, G·H] and [G·H, H] fit",
-            self.shape(),
-            start.w_hh.shape()
-        );
-        let (batch, steps, hidden) = (self.shape()[0], self.shape()[1], start.w_hh.shape()[1]);
-        ensure!(
-            self.shape()[2] == wide * hidden && start.w_hh.shape()[0] == wide * hidden,
-            "recurrent: gates of shape {:?} and weights of shape {:?} do not fit; {cell:?} has {wide} gates",
-            self.shape(),
-            start.w_hh.shape()
-        );
-        let dtype = self.dtype();
-        let nothing = Tensor::zeros(&[0], dtype)?;
+        let call = Call::new(self, cell, start, lengths, reverse)?;
+        let nothing = Tensor::zeros(&[0], self.dtype())?;
         let or = |x: Option<&Tensor>| x.unwrap_or(&nothing).clone();
         let inputs = [self.clone(), start.w_hh.clone(), or(start.b_hh), or(start.h0), or(start.c0)];
-        for x in &inputs {
-            ensure!(x.dtype() == dtype, "recurrent: types {} and {dtype} differ", x.dtype());
-        }
-        let given = [true, true, start.b_hh.is_some(), start.h0.is_some(), start.c0.is_some()];
-        let mut plain = Vec::with_capacity(5);
-        for x in &inputs {
-            plain.push(x.detach().contiguous()?);
-        }
-        let lengths = lengths.map(<[usize]>::to_vec);
-        let call = Call { cell, batch, steps, hidden, plain, given, lengths, reverse };
-        let lstm = cell == Cell::Lstm;
         let learns = inputs.iter().any(Tensor::has_gradient);
-        let (mut out, mut h) = (
-            Tensor::uninit(&[batch, steps, hidden], dtype)?,
-            Tensor::uninit(&[batch, hidden], dtype)?,
-        );
-        let mut c = lstm.then(|| Tensor::uninit(&[batch, hidden], dtype)).transpose()?;
-        let mut saved = floats!(dtype, OP, T => {
-            let count = if learns { call.layer::<T>()?.saved_len() } else { 0 };
-            Tensor::uninit(&[count], dtype)
-        })?;
-        floats!(dtype, OP, T => {
-            let to = RecurrentOut {
-                out: out.as_mut_slice::<T>().unwrap_or_default(),
-                h: h.as_mut_slice(),
-                c: c.as_mut().and_then(Tensor::as_mut_slice),
-                saved: if learns { saved.as_mut_slice() } else { None },
-            };
-            Cpu::best().recurrent(call.plain[0].as_slice::<T>(OP)?, &call.layer()?, to)?;
-            Ok(())
-        })?;
-        let after = out.clone();
+        let Forward { out, h, c, saved } =
+            floats!(self.dtype(), OP, T => call.forward::<T>(learns))?;
+        let (after, lstm) = (out.clone(), c.is_some());
         let mut results = vec![out, h];
         results.extend(c);
-        let inputs: Vec<&Tensor> = inputs.iter().collect();
+        let (dtype, inputs) = (self.dtype(), inputs.each_ref());
         let mut results = Tensor::record_all(OP, results, &inputs, move |grads, to| {
             let grads = grads.into_iter().map(|g| g.map(|g| g.contiguous()).transpose());
             let grads = grads.collect::<Result<Vec<_>>>()?;
-            let mut rooms =
-                [to.uninit(0)?, to.uninit(1)?, to.uninit(2)?, to.uninit(3)?, to.uninit(4)?];
-            // All the others follow from the gates' gradient, so it is made in any case.
-            if rooms[0].is_none() {
-                rooms[0] = Some(Tensor::uninit(call.plain[0].shape(), dtype)?);
-            }
-            floats!(dtype, OP, T => {
-                let seed = |at: usize| match grads.get(at) {
-                    Some(Some(g)) => g.as_slice::<T>(OP).map(Some),
-                    _ => Ok(None),
-                };
-                let seed = RecurrentSeed { out: seed(0)?, h: seed(1)?, c: seed(2)? };
-                let [gates_x, w_hh, b_hh, h0, c0] =
-                    rooms.each_mut().map(|room| room.as_mut().and_then(Tensor::as_mut_slice::<T>));
-                let gates_x = gates_x.unwrap_or_default();
-                let to = RecurrentGrads { gates_x, w_hh, b_hh, h0, c0 };
-                Cpu::best().recurrent_backward(
-                    &call.layer()?,
-                    after.as_slice::<T>(OP)?,
-                    saved.as_slice::<T>(OP)?,
-                    seed,
-                    to,
-                )?;
-                Ok(())
-            })?;
-            to.add_all(rooms)
+            floats!(dtype, OP, T => call.backward::<T>(&after, &saved, &grads, to))
         })?
         .into_iter();
         let mut next = || results.next().ok_or_else(|| crate::Error::new("recurrent gave nothing"));
@@ -162,35 +96,129 @@ impl Tensor {
     }
 }
 
-/// One call's inputs off the tape: gates, w_hh, b_hh, h0, c0.
+/// One call's inputs, off the tape and contiguous.
 struct Call {
     cell: Cell,
     batch: usize,
     steps: usize,
     hidden: usize,
-    plain: Vec<Tensor>,
-    given: [bool; 5],
+    gates: Tensor,
+    w_hh: Tensor,
+    b_hh: Option<Tensor>,
+    h0: Option<Tensor>,
+    c0: Option<Tensor>,
     lengths: Option<Vec<usize>>,
     reverse: bool,
 }
 
+/// What the forward pass gives, and what it saves for the backward pass.
+struct Forward {
+    out: Tensor,
+    h: Tensor,
+    c: Option<Tensor>,
+    saved: Tensor,
+}
+
 impl Call {
-    fn layer<T: crate::Float>(&self) -> Result<Recurrent<'_, T>> {
-        let get = |at: usize| match self.given[at] {
-            true => self.plain[at].as_slice::<T>(OP).map(Some),
-            false => Ok(None),
+    fn new(
+        gates: &Tensor,
+        cell: Cell,
+        start: RecurrentStart,
+        lengths: Option<&[usize]>,
+        reverse: bool,
+    ) -> Result<Self> {
+        let (sg, sw, wide) = (gates.shape(), start.w_hh.shape(), cell.gates());
+        ensure!(
+            sg.len() == 3 && sw.len() == 2,
+            "recurrent: gates of shape {sg:?} and weights of shape {sw:?}; [B, T, G·H] and [G·H, H] fit"
+        );
+        let (batch, steps, hidden) = (sg[0], sg[1], sw[1]);
+        ensure!(
+            sg[2] == wide * hidden && sw[0] == wide * hidden,
+            "recurrent: gates of shape {sg:?} and weights of shape {sw:?} do not fit; {cell:?} has {wide} gates"
+        );
+        let plain = |name: &str, x: &Tensor| {
+            same_dtype(OP, ("the gates are", gates), (name, x))?;
+            x.detach().contiguous()
         };
+        let maybe = |name: &str, x: Option<&Tensor>| x.map(|x| plain(name, x)).transpose();
+        Ok(Self {
+            cell,
+            batch,
+            steps,
+            hidden,
+            gates: plain("the gates", gates)?,
+            w_hh: plain("w_hh", start.w_hh)?,
+            b_hh: maybe("b_hh", start.b_hh)?,
+            h0: maybe("h0", start.h0)?,
+            c0: maybe("c0", start.c0)?,
+            lengths: lengths.map(<[usize]>::to_vec),
+            reverse,
+        })
+    }
+
+    fn layer<T: Float>(&self) -> Result<Recurrent<'_, T>> {
+        fn maybe<T: Float>(x: &Option<Tensor>) -> Result<Option<&[T]>> {
+            x.as_ref().map(|x| x.as_slice::<T>(OP)).transpose()
+        }
         Ok(Recurrent {
             cell: self.cell,
             batch: self.batch,
             steps: self.steps,
             hidden: self.hidden,
-            w_hh: self.plain[1].as_slice(OP)?,
-            b_hh: get(2)?,
-            h0: get(3)?,
-            c0: get(4)?,
+            w_hh: self.w_hh.as_slice(OP)?,
+            b_hh: maybe(&self.b_hh)?,
+            h0: maybe(&self.h0)?,
+            c0: maybe(&self.c0)?,
             lengths: self.lengths.as_deref(),
             reverse: self.reverse,
         })
+    }
+
+    fn forward<T: Float>(&self, learns: bool) -> Result<Forward> {
+        let (layer, dtype) = (self.layer::<T>()?, self.gates.dtype());
+        let state = [self.batch, self.hidden];
+        let mut out = Tensor::uninit(&[self.batch, self.steps, self.hidden], dtype)?;
+        let mut h = Tensor::uninit(&state, dtype)?;
+        let lstm = self.cell == Cell::Lstm;
+        let mut c = lstm.then(|| Tensor::uninit(&state, dtype)).transpose()?;
+        let mut saved = Tensor::uninit(&[if learns { layer.saved_len() } else { 0 }], dtype)?;
+        let to = RecurrentOut {
+            out: out.as_mut_slice::<T>()?,
+            h: Some(h.as_mut_slice()?),
+            c: c.as_mut().map(Tensor::as_mut_slice).transpose()?,
+            saved: if learns { Some(saved.as_mut_slice()?) } else { None },
+        };
+        Cpu::best().recurrent(self.gates.as_slice::<T>(OP)?, &layer, to)?;
+        Ok(Forward { out, h, c, saved })
+    }
+
+    /// From the gradients of `out`, `h` and `c` those of the inputs.
+    fn backward<T: Float>(
+        &self,
+        out: &Tensor,
+        saved: &Tensor,
+        grads: &[Option<Tensor>],
+        to: &mut Parents,
+    ) -> Result<()> {
+        let seed = |at: usize| match grads.get(at) {
+            Some(Some(g)) => g.as_slice::<T>(OP).map(Some),
+            _ => Ok(None),
+        };
+        let seed = RecurrentSeed { out: seed(0)?, h: seed(1)?, c: seed(2)? };
+        // All the others follow from the gates' gradient, so it is made in any case.
+        let mut gates = Tensor::uninit(self.gates.shape(), self.gates.dtype())?;
+        let [mut w_hh, mut b_hh] = [to.uninit(1)?, to.uninit(2)?];
+        let [mut h0, mut c0] = [to.uninit(3)?, to.uninit(4)?];
+        let room = RecurrentGrads {
+            gates_x: gates.as_mut_slice::<T>()?,
+            w_hh: w_hh.as_mut().map(Tensor::as_mut_slice).transpose()?,
+            b_hh: b_hh.as_mut().map(Tensor::as_mut_slice).transpose()?,
+            h0: h0.as_mut().map(Tensor::as_mut_slice).transpose()?,
+            c0: c0.as_mut().map(Tensor::as_mut_slice).transpose()?,
+        };
+        let (out, saved) = (out.as_slice::<T>(OP)?, saved.as_slice::<T>(OP)?);
+        Cpu::best().recurrent_backward(&self.layer()?, out, saved, seed, room)?;
+        to.add_all([Some(gates), w_hh, b_hh, h0, c0])
     }
 }

@@ -3,7 +3,7 @@
 use crate::dtype::{Float, floats};
 use crate::layout::{Dims, axis};
 use crate::parallel::{self, PIECE};
-use crate::{Result, Tensor, ensure};
+use crate::{DType, Result, Tensor, ensure};
 use rayon::prelude::*;
 
 /// The tensor as `[outer, n, inner]` around an axis.
@@ -182,6 +182,10 @@ impl Tensor {
     pub(crate) fn sum_to(&self, shape: &Dims) -> Result<Tensor> {
         if self.dims() == shape {
             return Ok(self.clone());
+        }
+        // The halves are not computed in.
+        if !self.dtype().is_float() {
+            return self.to_dtype(DType::F32)?.sum_to(shape)?.to_dtype(self.dtype());
         }
         let mut x = self.clone();
         while x.rank() > shape.len() {

@@ -17,13 +17,13 @@ impl Tensor {
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn reshape(&self, shape: &[usize]) -> Result<Tensor> {
-        let dims = Dims::new(shape)?;
+        let dims = Dims::new(shape).map_err(|error| error.within("reshape"))?;
+        let count = dims.iter().product::<usize>();
         ensure!(
-            dims.iter().product::<usize>() == self.numel(),
-            "reshape: {:?} has {} numbers, {shape:?} has {}",
+            count == self.numel(),
+            "reshape: {:?} has {} numbers, {shape:?} has {count}",
             self.shape(),
-            self.numel(),
-            dims.iter().product::<usize>()
+            self.numel()
         );
         let Some(layout) = self.layout.reshape(&dims) else {
             return self.contiguous()?.reshape(shape);
@@ -167,7 +167,7 @@ impl Tensor {
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn broadcast_to(&self, shape: &[usize]) -> Result<Tensor> {
-        let dims = Dims::new(shape)?;
+        let dims = Dims::new(shape).map_err(|error| error.within("broadcast_to"))?;
         let Some(layout) = self.layout.broadcast(&dims) else {
             return Err(crate::Error::new(format!(
                 "broadcast_to: {:?} does not broadcast to {shape:?}",
@@ -180,7 +180,7 @@ impl Tensor {
             .record("broadcast_to", &[self], move |g, to| to.add(0, g.sum_to(&before)?)))
     }
 
-    /// The same numbers row by row; no copy where they lie so already.
+    /// The same numbers contiguous: row by row, without a gap. No copy where they lie so already.
     ///
     /// ```
     /// let x = regard_tensor::Tensor::from_vec(vec![0f32; 6], &[2, 3])?;
@@ -201,7 +201,8 @@ impl Tensor {
         Tensor::build(self.shape(), |to: &mut [T]| map((from, &self.layout), to, |x| x))
     }
 
-    /// Writes another tensor over a range of an axis, in place where nobody else has the numbers.
+    /// Writes another tensor over a range of an axis, in place where no other tensor shares the
+    /// storage, and in a copy of it where one does.
     /// Refuses a tensor on the tape: what was there may be needed for a gradient.
     ///
     /// ```
@@ -233,13 +234,12 @@ impl Tensor {
         drop(part);
         let x = x.contiguous()?;
         scalars!(self.dtype(), T => {
-            if self.as_mut_slice::<T>().is_none() {
+            if self.as_mut_slice::<T>().is_err() {
                 *self = self.packed::<T>("write")?;
                 return self.write(at, start, &x);
             }
             let from = x.as_slice::<T>("write")?;
-            let Some(to) = self.data_mut::<T>() else { unreachable!("nobody else has the numbers") };
-            scatter(to, &layout, from, |to, x| *to = x);
+            scatter(self.data_mut::<T>("write")?, &layout, from, |to, x| *to = x);
             Ok(())
         })
     }

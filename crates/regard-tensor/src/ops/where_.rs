@@ -1,12 +1,14 @@
-//! One of two numbers, by a truth.
+//! where / select: one of two numbers, by a mask.
 
 use crate::dtype::floats;
 use crate::layout::broadcast;
+use crate::ops::same_dtype;
 use crate::walk::zip3;
 use crate::{DType, Result, Tensor, ensure};
 
 impl Tensor {
-    /// `yes` where this tensor of truths is true, `no` elsewhere; all three broadcast.
+    /// where / select (`torch.where`): `yes` where this tensor of bools is true, `no` elsewhere; all
+    /// three broadcast. The gradient goes to the one chosen.
     ///
     /// ```
     /// use regard_tensor::Tensor;
@@ -17,12 +19,12 @@ impl Tensor {
     /// ```
     pub fn where_(&self, yes: &Tensor, no: &Tensor) -> Result<Tensor> {
         ensure!(
-            self.dtype() == DType::Bool && yes.dtype() == no.dtype(),
-            "where: wants truths and two tensors of one type, was given {}, {} and {}",
+            self.dtype() == DType::Bool,
+            "where: the mask is {} {:?}; it is bool",
             self.dtype(),
-            yes.dtype(),
-            no.dtype()
+            self.shape()
         );
+        same_dtype("where", ("the tensor for true is", yes), ("the one for false", no))?;
         let shape = broadcast("where", self.dims(), &broadcast("where", yes.dims(), no.dims())?)?;
         let wide = |x: &Tensor| x.detach().broadcast_to(&shape);
         let (mask, a, b) = (wide(self)?, wide(yes)?, wide(no)?);

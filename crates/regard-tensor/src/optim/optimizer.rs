@@ -230,22 +230,22 @@ impl Optimizer {
                 continue;
             }
             let mut value = parameter.lock();
-            Parameter::own(&mut value)?;
+            crate::ops::own(&mut value)?;
             for moment in moments.iter_mut() {
-                Parameter::own(moment)?;
+                crate::ops::own(moment)?;
             }
             values.push(value);
             parts.push((gradient.as_slice::<T>("step")?, moments));
         }
-        let shared = || crate::Error::new("a parameter's numbers are still shared");
         match self.rule {
             Rule::Adam { betas, eps, weight_decay } | Rule::AdamW { betas, eps, weight_decay } => {
                 let mut tensors = Vec::with_capacity(values.len());
                 for (value, (grad, moments)) in values.iter_mut().zip(parts) {
-                    let param = value.as_mut_slice::<T>().ok_or_else(shared)?;
-                    let [m, v] = &mut moments[..] else { return Err(shared()) };
-                    let m = m.as_mut_slice::<T>().ok_or_else(shared)?;
-                    let v = v.as_mut_slice::<T>().ok_or_else(shared)?;
+                    let param = value.as_mut_slice::<T>()?;
+                    let [m, v] = &mut moments[..] else {
+                        return Err(crate::Error::new("Adam keeps two moments for a parameter"));
+                    };
+                    let (m, v) = (m.as_mut_slice::<T>()?, v.as_mut_slice::<T>()?);
                     tensors.push(AdamTensor { param, grad, m, v });
                 }
                 let adam = Adam {
@@ -263,9 +263,9 @@ impl Optimizer {
             Rule::Sgd { momentum, nesterov, weight_decay } => {
                 let mut tensors = Vec::with_capacity(values.len());
                 for (value, (grad, moments)) in values.iter_mut().zip(parts) {
-                    let param = value.as_mut_slice::<T>().ok_or_else(shared)?;
+                    let param = value.as_mut_slice::<T>()?;
                     let momentum = match &mut moments[..] {
-                        [kept] => kept.as_mut_slice::<T>().ok_or_else(shared)?,
+                        [kept] => kept.as_mut_slice::<T>()?,
                         _ => &mut [],
                     };
                     tensors.push(SgdTensor { param, grad, momentum });

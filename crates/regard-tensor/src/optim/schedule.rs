@@ -96,7 +96,8 @@ impl Schedule {
         match self.decay {
             Decay::Constant => self.peak,
             Decay::Cosine => {
-                let way = (step - self.warmup) as f64 / (self.steps - self.warmup).max(1) as f64;
+                let way = (step - self.warmup) as f64
+                    / self.steps.saturating_sub(self.warmup).max(1) as f64;
                 let cosine = (1.0 + (std::f64::consts::PI * way.min(1.0)).cos()) / 2.0;
                 self.floor + (self.peak - self.floor) * cosine
             }

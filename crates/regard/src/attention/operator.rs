@@ -167,11 +167,11 @@ impl Attention {
         let mut all = weights.then(|| Tensor::uninit(&[b, hq, nq, nk], dtype)).transpose()?;
         call.with(|spec, q, k, v| {
             let mut pass = kernels::Forward::new(out.view_mut::<T>()?);
-            pass.lse = lse.as_mut_slice();
-            pass.threshold = threshold.as_mut().and_then(Tensor::as_mut_slice);
-            pass.index = index.as_mut().and_then(Tensor::as_mut_slice);
-            pass.log_prob = log_prob.as_mut().and_then(Tensor::as_mut_slice);
-            pass.weights = all.as_mut().and_then(Tensor::as_mut_slice);
+            pass.lse = Some(lse.as_mut_slice()?);
+            pass.threshold = threshold.as_mut().map(Tensor::as_mut_slice).transpose()?;
+            pass.index = index.as_mut().map(Tensor::as_mut_slice).transpose()?;
+            pass.log_prob = log_prob.as_mut().map(Tensor::as_mut_slice).transpose()?;
+            pass.weights = all.as_mut().map(Tensor::as_mut_slice).transpose()?;
             Ok(Cpu::best().forward(spec, q, k, v, pass)?)
         })?;
         let out = out.tensor()?;
@@ -415,11 +415,11 @@ impl<T: Own> Call<T> {
                     q: gq.as_mut().map(Room::view_mut).transpose()?,
                     k: gk.as_mut().map(Room::view_mut).transpose()?,
                     v: gv.as_mut().map(Room::view_mut).transpose()?,
-                    w: gw.as_mut().and_then(Tensor::as_mut_slice),
-                    own: go.as_mut().and_then(Tensor::as_mut_slice),
-                    key_bias: gkey.as_mut().and_then(Tensor::as_mut_slice),
-                    bias: gfull.as_mut().and_then(Tensor::as_mut_slice),
-                    relative: grelative.as_mut().and_then(Tensor::as_mut_slice),
+                    w: gw.as_mut().map(Tensor::as_mut_slice).transpose()?,
+                    own: go.as_mut().map(Tensor::as_mut_slice).transpose()?,
+                    key_bias: gkey.as_mut().map(Tensor::as_mut_slice).transpose()?,
+                    bias: gfull.as_mut().map(Tensor::as_mut_slice).transpose()?,
+                    relative: grelative.as_mut().map(Tensor::as_mut_slice).transpose()?,
                 },
             };
             Ok(Cpu::best().backward(spec, q, k, v, pass)?)
@@ -462,7 +462,7 @@ impl Room {
     fn view_mut<T: Float>(&mut self) -> Result<ViewMut<'_, T>> {
         let [_, h, n, d] = self.shape;
         let strides = if self.heads_inside { [n * h * d, d, h * d] } else { [h * n * d, n * d, d] };
-        let numbers = self.numbers.as_mut_slice().unwrap_or_default();
+        let numbers = self.numbers.as_mut_slice()?;
         Ok(ViewMut::strided(numbers, self.shape, strides)?)
     }
 
