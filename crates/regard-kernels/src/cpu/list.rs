@@ -14,7 +14,7 @@ use super::tile::{gumbel, keep, write_choice};
 use super::weights::Rule;
 use super::{Rows, SPLIT_KEYS, SPLIT_TASKS, scratch, split_forward, tasks};
 use crate::random::{Draw, Stream};
-use crate::spec::{Dropout, Edges, Normalizer, Score};
+use crate::spec::{Dropout, Edges, Normalizer, Score, w_of_head};
 use crate::{Real, View, ViewMut};
 use std::ops::Range;
 
@@ -294,7 +294,7 @@ pub(super) fn pair_score<T: Real>(p: &Problem<T>, heads: &Heads) -> Option<RowSc
             let form = if p.form.is_direct() { p.form } else { Form::Tanh };
             Some(RowScore::Additive { form, w: w[heads.h * w_head..].as_ptr(), w_head })
         }
-        Score::Own(_) => None,
+        Score::Own { .. } => None,
     }
 }
 
@@ -345,10 +345,11 @@ pub(super) fn score_rows<T: Real>(
         for i in queries.clone() {
             let own_pairs = links.pairs(i..i + 1);
             let row = &mut to[own_pairs.start - pairs.start..][..own_pairs.len()];
-            if let Score::Own(own) = p.spec.score {
+            if let Score::Own { score: own, parameters } = p.spec.score {
+                let parameters = w_of_head(parameters, h, own.parameters());
                 for (n, to) in row.iter_mut().enumerate() {
                     let k = p.k.row(heads.b, p.key_head(h), links.key(i, n));
-                    *to = own.score(p.q.row(heads.b, h, i), k);
+                    *to = own.score(parameters, p.q.row(heads.b, h, i), k);
                 }
             }
             finish_row(p, (heads.b, h, i), row, |n| links.key(i, n));
@@ -683,11 +684,12 @@ fn few_keys<T: Real>(p: &Problem<T>, b: usize, hk: usize, keys: Range<usize>, ro
                     }
                 }
             }
-        } else if let Score::Own(own) = p.spec.score {
+        } else if let Score::Own { score: own, parameters } = p.spec.score {
             for (row, to) in scores.chunks_exact_mut(n.max(1)).enumerate() {
                 let (b, h, i) = at(row);
+                let parameters = w_of_head(parameters, h, own.parameters());
                 for (to, j) in to.iter_mut().zip(keys.clone()) {
-                    *to = own.score(p.q.row(b, h, i), p.k.row(b, hk, j));
+                    *to = own.score(parameters, p.q.row(b, h, i), p.k.row(b, hk, j));
                 }
             }
         }

@@ -19,7 +19,7 @@ use super::shared::Shared;
 use super::tasks;
 use super::tile_backward::add_heads;
 use super::weights::Rule;
-use crate::spec::{Backward, Gradients, Score};
+use crate::spec::{Backward, Gradients, OwnGrads, Score, w_of_head};
 use crate::{Real, View};
 use std::ops::Range;
 use std::ptr::null_mut;
@@ -99,7 +99,7 @@ impl<T: Real> Pass<'_, T> {
             Score::Dot { .. } => true,
             // The form of these does not depend on how large the inputs are.
             Score::Additive { activation, .. } => Form::of(activation, f64::NAN).is_narrow(),
-            Score::Own(_) => false,
+            Score::Own { .. } => false,
         };
         plain && alone && graph && narrow && score
     }
@@ -112,7 +112,7 @@ impl<T: Real> Pass<'_, T> {
         let chunks = s.nq.div_ceil(ROWS);
         let width = match p.spec.score {
             Score::Additive { .. } => s.dk,
-            Score::Own(own) => own.parameters(),
+            Score::Own { score, .. } => score.parameters(),
             Score::Dot { .. } => 0,
         };
         let mut parameters = vec![T::ZERO; s.b * s.hq * chunks * width];
@@ -335,21 +335,19 @@ impl<T: Real> Pass<'_, T> {
                     });
                 }
             }
-            (Score::Own(own), _) => {
+            (Score::Own { score: own, parameters: learned }, _) => {
                 let count = own.parameters();
                 for (at, h) in (heads.h..heads.h + heads.n).enumerate() {
+                    let learned = w_of_head(learned, h, count);
                     for i in queries.clone() {
                         let row = links.pairs(i..i + 1);
                         dq.fill(T::ZERO);
                         for (e, pair) in row.enumerate() {
-                            own.backward(
-                                p.q.row(heads.b, h, i),
-                                p.k.row(heads.b, p.key_head(h), links.key(i, e)),
-                                grads[at * n + pair - pairs.start],
-                                dq,
-                                dk,
-                                &mut parameters[at * count..][..count],
-                            );
+                            let parameters = &mut parameters[at * count..][..count];
+                            let to = OwnGrads { q: dq, k: dk, parameters };
+                            let k = p.k.row(heads.b, p.key_head(h), links.key(i, e));
+                            let grad = grads[at * n + pair - pairs.start];
+                            own.backward(learned, p.q.row(heads.b, h, i), k, grad, to);
                         }
                         if let Some(to) = &g.q {
                             // SAFETY: this row is this task's alone.
@@ -406,7 +404,7 @@ impl<T: Real> Pass<'_, T> {
                     grad_v: g.v.as_ref().map_or(nowhere, results),
                 });
             }
-            if let (Score::Own(_), Some(_)) = (p.spec.score, &g.k) {
+            if let (Score::Own { .. }, Some(_)) = (p.spec.score, &g.k) {
                 self.own_keys(&heads, keys, numbers, g);
             }
         });
@@ -416,21 +414,21 @@ impl<T: Real> Pass<'_, T> {
     fn own_keys(&self, heads: &Heads, keys: Range<usize>, numbers: &[T], g: &Gradients<T>) {
         let Self { p, links, .. } = self;
         let s = &p.s;
-        let (Score::Own(own), Some(to)) = (p.spec.score, &g.k) else { return };
+        let (Score::Own { score: own, parameters: learned }, Some(to)) = (p.spec.score, &g.k)
+        else {
+            return;
+        };
         scratch::with([s.dk, s.dq, own.parameters()], |[dk, dq, parameters]| {
             for j in keys {
                 for kh in 0..heads.n / s.group() {
                     dk.fill(T::ZERO);
                     for h in (heads.hk + kh) * s.group()..(heads.hk + kh + 1) * s.group() {
+                        let learned = w_of_head(learned, h, own.parameters());
                         links.for_each_query(j, |i, pair| {
-                            own.backward(
-                                p.q.row(heads.b, h, i),
-                                p.k.row(heads.b, heads.hk + kh, j),
-                                numbers[2 * ((heads.b * s.hq + h) * links.len() + pair) + 1],
-                                dq,
-                                dk,
-                                parameters,
-                            );
+                            let to = OwnGrads { q: dq, k: dk, parameters };
+                            let k = p.k.row(heads.b, heads.hk + kh, j);
+                            let grad = numbers[2 * ((heads.b * s.hq + h) * links.len() + pair) + 1];
+                            own.backward(learned, p.q.row(heads.b, h, i), k, grad, to);
                         });
                     }
                     // SAFETY: this row is this task's alone.

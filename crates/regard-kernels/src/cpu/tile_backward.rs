@@ -16,7 +16,7 @@ use super::shared::Shared;
 use super::tile::{drop_tile, dropout_words_len, row_statistics};
 use super::weights::Rule;
 use super::{BLOCK, TILE, tasks};
-use crate::spec::{Backward, Gradients, Score, w_of_head};
+use crate::spec::{Backward, Gradients, OwnGrads, Score, w_of_head};
 use crate::{Real, View, ViewMut};
 use std::ops::Range;
 
@@ -292,7 +292,7 @@ impl<T: Real> Context<'_, T> {
         let mut v_parts = room(g.v.is_some() && query_chunks > 1, query_chunks * v_size);
         let mut w_parts = zeros(g.w.is_some(), heads * parts * s.dk);
         let own = match p.spec.score {
-            Score::Own(own) => own.parameters(),
+            Score::Own { score, .. } => score.parameters(),
             _ => 0,
         };
         let mut own_parts = zeros(g.own.is_some(), heads * parts * own);
@@ -546,7 +546,8 @@ impl<T: Real> Context<'_, T> {
                     });
                 }
             }
-            Score::Own(own) => {
+            Score::Own { score: own, parameters } => {
+                let parameters = w_of_head(parameters, h, own.parameters());
                 // A key's part first: one long sum of small numbers would lose digits.
                 let (own_grads, part) = own_grads.split_at_mut(own.parameters());
                 for (r, j) in keys.clone().enumerate() {
@@ -554,14 +555,13 @@ impl<T: Real> Context<'_, T> {
                     for i in 0..n {
                         let grad = t.grad[r * BLOCK + i];
                         if grad != T::ZERO {
-                            own.backward(
-                                p.q.row(b, h, i0 + i),
-                                p.k.row(b, hk, j),
-                                grad,
-                                &mut dq[i * s.dq..][..s.dq],
-                                &mut dk[r * s.dk..][..s.dk],
-                                part,
-                            );
+                            let to = OwnGrads {
+                                q: &mut dq[i * s.dq..][..s.dq],
+                                k: &mut dk[r * s.dk..][..s.dk],
+                                parameters: part,
+                            };
+                            let (q, k) = (p.q.row(b, h, i0 + i), p.k.row(b, hk, j));
+                            own.backward(parameters, q, k, grad, to);
                         }
                     }
                     own_grads.iter_mut().zip(&*part).for_each(|(to, x)| *to += *x);

@@ -28,7 +28,7 @@ pub struct Graph {
 /// Edges in their order, and as the kernels and the operations on rows read them.
 #[derive(Debug)]
 pub(super) struct Joined {
-    pairs: Vec<(usize, usize)>,
+    pub(super) pairs: Vec<(usize, usize)>,
     pub(super) mask: Arc<Edges>,
     /// `[E]`: where each edge comes from.
     pub(super) source: Tensor,

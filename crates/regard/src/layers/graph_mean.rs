@@ -66,6 +66,6 @@ impl GraphMean {
         // Attention whose scores are all 0: its weights are 1 over the number of neighbors.
         let nothing = Tensor::zeros(&[graph.nodes(), 1], v.dtype())?;
         let mask = Mask::edges(graph.joined(true)?.mask.clone());
-        Attention { mask, ..Attention::new(Score::dot()) }.forward(&nothing, &nothing, &v)
+        Attention::new(Score::dot()).forward(&nothing, &nothing, &v, &mask)
     }
 }

@@ -10,7 +10,7 @@
 
 use super::{ContextConfig, Seq2SeqConfig};
 use crate::{
-    Encoded, Keys, Linear, Mask, Mechanism, Mode, Recurrent, RecurrentConfig, RecurrentState,
+    Encoded, Keys, Linear, Mask, Mechanism, Mode, Need, Recurrent, RecurrentConfig, RecurrentState,
 };
 use regard_tensor::{Activation, Cell, Parameters, Result, Tensor, ensure};
 
@@ -119,7 +119,7 @@ impl RecurrentDecoder {
         source: &Source,
         start: &RecurrentState,
         mode: Mode,
-        weights: bool,
+        need: Need,
     ) -> Result<Steps> {
         let (steps, embedding) = (y.shape()[1], self.embedding);
         let hidden = self.cell.config().hidden;
@@ -131,18 +131,18 @@ impl RecurrentDecoder {
             (Some(mechanism), Some(keys)) => {
                 let mut state = start.clone();
                 let mut all = [const { Vec::new() }; 4];
-                let together = match steps > 1 && !weights {
+                let together = match steps > 1 && !need.weights {
                     true => mechanism.steps(keys, &source.values, &source.mask, mode)?,
                     false => None,
                 };
                 for gates in gates.split(1, &vec![1; steps])? {
                     let before = state.h[state.h.len() - 1].unsqueeze(1)?;
                     let products = match &together {
-                        Some(together) => together.attend(&before)?,
+                        Some(together) => together.step(&before)?,
                         None => {
                             let (values, mask) = (&source.values, &source.mask);
-                            let attended = mechanism
-                                .attend_keys(&before, keys, values, mask, mode, weights)?;
+                            let attended =
+                                mechanism.attend_keys(&before, keys, values, mask, mode, need)?;
                             all[2].extend(attended.weights);
                             all[3].extend(attended.log_prob);
                             attended.out
@@ -155,7 +155,7 @@ impl RecurrentDecoder {
                     all[1].push(products.swap_remove(1));
                 }
                 let [states, of_context, w, p] = all;
-                if weights && !w.is_empty() {
+                if !w.is_empty() {
                     seen = Some(Tensor::cat(&w, 1)?.unsqueeze(1)?);
                 }
                 if !p.is_empty() {
