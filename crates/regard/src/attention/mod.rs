@@ -1,5 +1,15 @@
 //! The operator on tensors: `normalize(score(q, k) + bias, where mask) · v`, with gradients by the
 //! fused backward.
+//!
+//! | what | which |
+//! |---|---|
+//! | the operator, what it is asked for and what it gives | [`Attention`], [`Need`], [`Attended`] |
+//! | its choices | [`Score`], [`Mask`], [`Bias`], [`Normalizer`], [`Dropout`] |
+//! | a score of one's own | [`OwnScore`], [`OwnGrads`], [`AnyOwnScore`] |
+//! | scores with parameters, from a configuration | [`Mechanism`], [`MechanismConfig`], [`ScoreConfig`], [`Weighting`] |
+//! | keys and values made ready once for many queries | [`Keys`], [`Memory`] |
+//! | learned queries | [`LearnedQueries`] |
+//! | learning from choices | [`Reinforce`], [`entropy`] |
 
 mod attended;
 mod axes;

@@ -1,6 +1,6 @@
 //! The model: what it learns from, and what it says one token at a time.
 
-use super::decoder::{Decoder, Decoding};
+use super::decoder::{Decoder, Decoding, Written};
 use super::teacher_forcing::NOTHING;
 use super::{DecoderConfig, Sentences, Seq2SeqConfig, TeacherForced, Tied};
 use crate::{Embedding, Encoded, Encoder, EncoderConfig, Linear, Mode, Need, length};
@@ -223,35 +223,60 @@ impl Seq2Seq {
         }
         let encoded = self.encode(source, mode, Need::OUTPUT)?;
         let Shifted { given, right } = self.shifted(source, target)?;
-        let (b, t) = (given.shape()[0], given.shape()[1]);
-        let mut ids = given.to_vec::<i64>()?;
-        let mut swap = |place: usize, own: i64| {
-            if random.number() < probability {
-                ids[place] = own;
+        let swap = || random.number() < probability;
+        let written = match &self.decoder {
+            Decoder::Transformer { .. } => {
+                self.write_twice(&given, &encoded, source, mode, swap)?
             }
+            Decoder::Recurrent(_) => self.write_stepwise(&given, &encoded, source, mode, swap)?,
         };
-        if let Decoder::Transformer { .. } = &self.decoder {
-            let own = without_gradients(|| -> Result<Vec<i64>> {
-                let y = self.embed_target(&given, Mode::Infer)?;
-                let lengths = &source.lengths;
-                let (mode, need) = (Mode::Infer, Need::OUTPUT);
-                let written = self.decoder.forward(&y, &encoded, lengths, mode, need)?;
-                self.output.forward(&written.hidden)?.max(2)?.1.to_vec::<i64>()
-            })?;
-            for place in (0..b * t).filter(|place| place % t > 0) {
-                swap(place, own[place - 1]);
+        self.finish(written.hidden, right, written.log_prob, Vec::new())
+    }
+
+    /// Over the right tokens first, then over those that its own take the place of.
+    fn write_twice(
+        &self,
+        given: &Tensor,
+        encoded: &Encoded,
+        source: &Sentences,
+        mode: Mode,
+        swap: impl Fn() -> bool,
+    ) -> Result<Written> {
+        let (b, t) = (given.shape()[0], given.shape()[1]);
+        let write = |ids: &Tensor, mode: Mode| {
+            let y = self.embed_target(ids, mode)?;
+            self.decoder.forward(&y, encoded, &source.lengths, mode, Need::OUTPUT)
+        };
+        let own = without_gradients(|| -> Result<Vec<i64>> {
+            let written = write(given, Mode::Infer)?;
+            self.output.forward(&written.hidden)?.max(2)?.1.to_vec::<i64>()
+        })?;
+        let mut ids = given.to_vec::<i64>()?;
+        for place in (0..b * t).filter(|place| place % t > 0) {
+            if swap() {
+                ids[place] = own[place - 1];
             }
-            let y = self.embed_target(&Tensor::from_vec(ids, &[b, t])?, mode)?;
-            let need = Need::OUTPUT;
-            let written = self.decoder.forward(&y, &encoded, &source.lengths, mode, need)?;
-            return self.finish(written.hidden, right, written.log_prob, Vec::new());
         }
-        let mut decoding = self.decoder.start(&encoded, &source.lengths)?;
+        write(&Tensor::from_vec(ids, &[b, t])?, mode)
+    }
+
+    /// Step by step: each token is the right one, or the best of the step before.
+    fn write_stepwise(
+        &self,
+        given: &Tensor,
+        encoded: &Encoded,
+        source: &Sentences,
+        mode: Mode,
+        swap: impl Fn() -> bool,
+    ) -> Result<Written> {
+        let (b, t) = (given.shape()[0], given.shape()[1]);
+        let ids = given.to_vec::<i64>()?;
+        let mut decoding = self.decoder.start(encoded, &source.lengths)?;
         let (mut hidden, mut log_probs) = (Vec::new(), Vec::new());
         let mut own: Option<Vec<i64>> = None;
         for step in 0..t {
             let tokens = (0..b).map(|row| match &own {
-                Some(own) if random.number() < probability => own[row],
+                Some(own) if swap() => own[row],
                 _ => ids[row * t + step],
             });
             let tokens = Tensor::from_vec(tokens.collect(), &[b])?;
@@ -266,7 +291,7 @@ impl Seq2Seq {
             true => None,
             false => Some(Tensor::cat(&log_probs, 1)?),
         };
-        self.finish(Tensor::cat(&hidden, 1)?, right, log_prob, Vec::new())
+        Ok(Written { hidden: Tensor::cat(&hidden, 1)?, weights: Vec::new(), log_prob })
     }
 
     /// A start before the target, and an end behind it.
