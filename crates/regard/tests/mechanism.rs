@@ -565,10 +565,40 @@ fn shapes_and_types_that_do_not_fit_are_refused_by_name() {
         "q, k and v have shapes [2, 3], [2, 5, 4] and [2, 5, 4]; attention wants [B, H, N, D], \
          [B, N, D] or [N, D] for all three, or a query [D] with [N, D]"
     );
+    let (q, k) = (x(&[4], f32), x(&[5, 4], f32));
+    assert_eq!(
+        refused(&q, &k, &k),
+        "mechanism: q has shape [4]; it was made for queries of width 3 and keys of width 4"
+    );
     let (q, k) = (x(&[3], DType::F64), x(&[5, 4], f32));
     let error = refused(&q, &k, &k);
     assert_eq!(error, "mechanism: q is f64, the parameters are f32; they want one type");
     let own = ScoreConfig::own(Squash, &[1.0]);
     let error = Mechanism::new(&parameters, &MechanismConfig::new(own), 4, 4).unwrap_err();
     assert_eq!(error.to_string(), "an own score of 2 numbers was given 1 to start from");
+}
+
+#[test]
+fn half_the_temperature_squares_the_weights_under_every_score() {
+    for (score, dq, dk) in scores() {
+        let (q, k) = (normal(1, &[2, 3, dq]), normal(2, &[2, 5, dk]));
+        let weights = |temperature: f64| {
+            let parameters = Parameters::new(DType::F64, 1);
+            let config =
+                MechanismConfig { temperature, ..config(score.clone(), Weighting::Gumbel) };
+            let mechanism = Mechanism::new(&parameters, &config, dq, dk).unwrap();
+            drawn(&parameters);
+            // The same stream each time, so that the noise is the same.
+            let random = Random::new(3);
+            let mode = Mode::Train(&random);
+            let seen = mechanism.attend(&q, &k, &k, &Mask::none(), mode, Need::WEIGHTS).unwrap();
+            numbers(&seen.weights.unwrap())
+        };
+        let squares: Vec<f64> = weights(1.0).iter().map(|w| w * w).collect();
+        let expected: Vec<f64> = squares
+            .chunks(5)
+            .flat_map(|row| row.iter().map(|w| w / row.iter().sum::<f64>()))
+            .collect();
+        near(&weights(0.5), &expected, 1e-12, &format!("{score:?}"));
+    }
 }

@@ -47,6 +47,10 @@ pub struct Mechanism {
     config: MechanismConfig,
     /// Of the parameters.
     dtype: DType,
+    /// Of queries.
+    dq: usize,
+    /// Of keys.
+    dk: usize,
     scorer: Scorer,
 }
 
@@ -67,7 +71,7 @@ impl Mechanism {
     ) -> Result<Self> {
         config.check()?;
         let scorer = Scorer::new(parameters, &config.score, None, dq, dk)?;
-        Ok(Self { config: config.clone(), dtype: parameters.dtype(), scorer })
+        Ok(Self { config: config.clone(), dtype: parameters.dtype(), dq, dk, scorer })
     }
 
     /// For heads of these widths, each with parameters of its own.
@@ -80,7 +84,7 @@ impl Mechanism {
     ) -> Result<Self> {
         config.check()?;
         let scorer = Scorer::new(parameters, &config.score, Some(heads), dq, dk)?;
-        Ok(Self { config: config.clone(), dtype: parameters.dtype(), scorer })
+        Ok(Self { config: config.clone(), dtype: parameters.dtype(), dq, dk, scorer })
     }
 
     /// How it was made.
@@ -116,7 +120,7 @@ impl Mechanism {
             "keys of shape {:?}; they are [B, H, Nk, Dk], [B, Nk, Dk] or [Nk, Dk]",
             k.shape()
         );
-        self.check_dtype("k", k)?;
+        self.check("k", k, self.dk)?;
         let keys = lift(k)?;
         let center = self.scorer.center(&keys)?;
         let prepared = self.scorer.keys(&keys, center.as_ref())?;
@@ -177,7 +181,7 @@ impl Mechanism {
         need: Need,
     ) -> Result<Attended> {
         let axes = Axes::of(q.shape(), keys.shape(), v.shape())?;
-        self.check_dtype("q", q)?;
+        self.check("q", q, self.dq)?;
         let (q, v) = (&lift(q)?, &lift(v)?);
         let bias = &Bias::default();
         axes.drop_from(self.answer(&Request { q, keys, v, mask, mode, need, bias })?)
@@ -200,14 +204,23 @@ impl Mechanism {
         let (b, h, nk) = (keys.k.shape()[0], keys.k.shape()[1], keys.k.shape()[2]);
         let v = &Tensor::zeros(&[b, h, nk, 1], k.dtype())?;
         let axes = Axes::of(q.shape(), k.shape(), k.shape())?;
+        self.check("q", q, self.dq)?;
         let (q, keys, mode, bias) = (&lift(q)?, &keys, Mode::Infer, &Bias::default());
         let request = Request { q, keys, v, mask, mode, need: Need::WEIGHTS, bias };
         let attended = axes.drop_from(self.soft(&request, Normalizer::Softmax)?)?;
         attended.weights.ok_or_else(|| crate::Error::new("attention gave no weights"))
     }
 
-    /// Refuses numbers of another type than the parameters, where there are any.
-    fn check_dtype(&self, name: &str, x: &Tensor) -> Result<()> {
+    /// Refuses vectors of another width, and of another type than the parameters.
+    fn check(&self, name: &str, x: &Tensor, width: usize) -> Result<()> {
+        let shape = x.shape();
+        ensure!(
+            shape.last() == Some(&width),
+            "mechanism: {name} has shape {shape:?}; it was made for queries of width {} and keys of \
+             width {}",
+            self.dq,
+            self.dk
+        );
         let (given, own) = (x.dtype(), self.dtype);
         ensure!(
             given == own || !self.scorer.has_parameters(),
