@@ -45,5 +45,16 @@ fn main() -> Result<()> {
         Attention::new(Score::own(Manhattan, x[2].clone())).forward(&x[0], &x[1], &k, &Mask::none())
     })?;
     println!("gradients and finite differences differ by {error:.1e}");
+
+    // The same score in a configuration: here in each of four heads, with a rate of its own.
+    let parameters = Parameters::new(DType::F64, 1);
+    let score = ScoreConfig::own(Manhattan, &[1.0]);
+    let config = MultiHeadConfig { score, ..MultiHeadConfig::new(16, 4) };
+    let heads = MultiHeadAttention::new(&parameters, &config)?;
+    let x = random.normal(&[1, 6, 16], 0.0, 1.0, DType::F64)?;
+    let loss = heads.forward(&x, &x, &x, &Mask::none(), Mode::Infer)?.square()?.mean_all()?;
+    let mut optimizer = Optimizer::new(&parameters, Rule::adam_w())?;
+    optimizer.step(&loss.backward()?, 1e-2)?;
+    println!("rates after a step: {:.3?}", parameters.tensors()["score.own"].to_vec::<f64>()?);
     Ok(())
 }

@@ -80,7 +80,8 @@ impl Graph {
     /// How many nodes there are.
     ///
     /// ```
-    /// assert_eq!(regard::layers::Graph::new(3, &[(0, 1)])?.nodes(), 3);
+    /// use regard::prelude::*;
+    /// assert_eq!(Graph::new(3, &[(0, 1)])?.nodes(), 3);
     /// # Ok::<(), regard::Error>(())
     /// ```
     pub fn nodes(&self) -> usize {
@@ -91,7 +92,8 @@ impl Graph {
     /// self-loops.
     ///
     /// ```
-    /// let graph = regard::layers::Graph::new(2, &[(1, 0)])?;
+    /// use regard::prelude::*;
+    /// let graph = Graph::new(2, &[(1, 0)])?;
     /// assert_eq!(graph.edges(false), [(1, 0)]);
     /// assert_eq!(graph.edges(true), [(1, 0), (0, 0), (1, 1)]);
     /// # Ok::<(), regard::Error>(())
