@@ -145,8 +145,8 @@ fn bad_configurations_are_refused_by_name() {
     );
     let unknown = serde_json::from_str::<EncoderConfig>(r#"{ "kind": "gro" }"#).unwrap_err();
     assert!(unknown.to_string().contains("unknown variant `gro`"), "{unknown}");
-    let unknown =
-        serde_json::from_str::<EncoderConfig>(r#"{ "kind": "recurrent", "hiden": 3 }"#).unwrap_err();
+    let unknown = serde_json::from_str::<EncoderConfig>(r#"{ "kind": "recurrent", "hiden": 3 }"#)
+        .unwrap_err();
     assert!(unknown.to_string().contains("unknown field `hiden`"), "{unknown}");
 }
 
