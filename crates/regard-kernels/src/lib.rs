@@ -45,8 +45,8 @@ pub use error::Error;
 pub use pages::large_pages;
 pub use random::philox;
 pub use spec::{
-    Backward, Bias, Broadcast, Dropout, Edges, Forward, Gradients, Mask, Normalizer, OwnScore,
-    Relative, Saved, Score, Segments, Shape, Spec, Window,
+    Backward, Bias, Broadcast, Dropout, Edges, Forward, Gradients, Mask, Normalizer, OwnGrads,
+    OwnScore, Relative, Saved, Score, Segments, Shape, Spec, Window,
 };
 pub use step::{
     Adam, AdamTensor, Base, Cell, CrossEntropy, LayerNorm, LayerNormGrads, Matrix, Recurrent,

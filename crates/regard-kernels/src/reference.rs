@@ -7,7 +7,7 @@
 use crate::error::{Error, ensure};
 use crate::numel::numel;
 use crate::random::{Draw, Stream, uniform};
-use crate::spec::{Arrivals, Normalizer, Score, Shape, Spec, w_of_head};
+use crate::spec::{Arrivals, Normalizer, OwnGrads, Score, Shape, Spec, w_of_head};
 use crate::{Real, View};
 
 /// Everything forward can give. Rows are `[B, Hq, Nq]`.
@@ -178,7 +178,7 @@ pub fn backward<'a, T: Real>(
     let zeros = |n| vec![T::ZERO; n];
     let (w, own) = match spec.score {
         Score::Additive { w, .. } => (w.len(), 0),
-        Score::Own(own) => (0, own.parameters()),
+        Score::Own { parameters, .. } => (0, parameters.len()),
         Score::Dot { .. } => (0, 0),
     };
     for (name, sizes) in [
@@ -269,7 +269,12 @@ pub fn backward<'a, T: Real>(
                         gw[d] += grad * value;
                     }
                 }
-                Score::Own(own) => own.backward(q, k, grad, gq, gk, &mut g.own),
+                Score::Own { score, parameters } => {
+                    let p = score.parameters();
+                    let at = if parameters.len() == p { 0 } else { h * p };
+                    let to = OwnGrads { q: gq, k: gk, parameters: &mut g.own[at..][..p] };
+                    score.backward(w_of_head(parameters, h, p), q, k, grad, to);
+                }
             }
         }
     }
@@ -308,7 +313,9 @@ fn row_scores<T: Real>(
                 .zip(pairs)
                 .map(|(&w, (&q, &k))| w * activation.in_additive().value_and_slope(q + k).0)
                 .sum(),
-            Score::Own(own) => own.score(q, k),
+            Score::Own { score, parameters } => {
+                score.score(w_of_head(parameters, h, score.parameters()), q, k)
+            }
         };
         *score = plain + spec.bias.at(offset, b, h, i, j);
     }

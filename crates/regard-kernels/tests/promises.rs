@@ -6,7 +6,7 @@ mod case;
 use case::*;
 use regard_kernels::{
     Activation, Backward, Broadcast, Cpu, Dropout, Edges, Forward, Gradients, Isa, Mask,
-    Normalizer, OwnScore, Saved, Score, Segments, Spec, View, ViewMut, reference,
+    Normalizer, OwnGrads, OwnScore, Saved, Score, Segments, Spec, View, ViewMut, reference,
 };
 
 fn cpus() -> impl Iterator<Item = Cpu> {
@@ -630,20 +630,12 @@ struct Panics {
 }
 
 impl OwnScore<f32> for Panics {
-    fn score(&self, q: &[f32], k: &[f32]) -> f32 {
+    fn score(&self, _: &[f32], q: &[f32], k: &[f32]) -> f32 {
         assert!(!self.forward || q[0] + k[0] < 2.0, "this score had enough");
         q[0] * k[0]
     }
 
-    fn backward(
-        &self,
-        q: &[f32],
-        k: &[f32],
-        grad: f32,
-        _: &mut [f32],
-        _: &mut [f32],
-        _: &mut [f32],
-    ) {
+    fn backward(&self, _: &[f32], q: &[f32], k: &[f32], grad: f32, _: OwnGrads<f32>) {
         assert!(q[0] + k[0] + grad.abs() < 1.0, "this score had enough");
     }
 }
@@ -659,7 +651,8 @@ fn a_score_that_panics_leaves_nothing_broken() {
             let before = data.fused(cpu.isa());
             for forward in [true, false] {
                 let score = Panics { forward };
-                let spec = Spec { score: Score::Own(&score), ..data.spec() };
+                let spec =
+                    Spec { score: Score::Own { score: &score, parameters: &[] }, ..data.spec() };
                 let mut array = vec![0f32; data.q.len()];
                 let run = || {
                     if forward {

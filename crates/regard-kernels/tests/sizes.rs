@@ -5,8 +5,9 @@
 use regard_kernels::{
     Activation, Adam, AdamTensor, Backward, Base, Bias, Broadcast, Cell, Cpu, CrossEntropy,
     Dropout, Edges, Error, Forward, Gradients, Isa, LayerNorm, LayerNormGrads, Mask, Matrix,
-    Normalizer, OwnScore, Recurrent, RecurrentGrads, RecurrentOut, RecurrentSeed, Relative, Saved,
-    Score, Segments, Sgd, SgdTensor, Shape, Spec, View, ViewMut, Window, large_pages, reference,
+    Normalizer, OwnGrads, OwnScore, Recurrent, RecurrentGrads, RecurrentOut, RecurrentSeed,
+    Relative, Saved, Score, Segments, Sgd, SgdTensor, Shape, Spec, View, ViewMut, Window,
+    large_pages, reference,
 };
 
 const MAX: usize = usize::MAX;
@@ -292,20 +293,12 @@ fn scores_refuse_weights_whose_product_wraps() {
 struct Boastful(usize);
 
 impl OwnScore<f32> for Boastful {
-    fn score(&self, q: &[f32], k: &[f32]) -> f32 {
+    fn score(&self, _: &[f32], q: &[f32], k: &[f32]) -> f32 {
         q[0] * k[0]
     }
 
-    fn backward(
-        &self,
-        _: &[f32],
-        _: &[f32],
-        grad: f32,
-        _: &mut [f32],
-        _: &mut [f32],
-        grad_parameters: &mut [f32],
-    ) {
-        if let Some(last) = grad_parameters.last_mut() {
+    fn backward(&self, _: &[f32], _: &[f32], _: &[f32], grad: f32, to: OwnGrads<f32>) {
+        if let Some(last) = to.parameters.last_mut() {
             *last += grad;
         }
     }
@@ -318,7 +311,10 @@ impl OwnScore<f32> for Boastful {
 #[test]
 fn own_scores_with_more_parameters_than_any_memory_are_refused() {
     for parameters in [MAX, QUARTER, QUARTER - 1, MAX / 4, MAX / 8] {
-        PROBLEM.refuses(&Spec::new(Score::Own(&Boastful(parameters))), "the own score has");
+        PROBLEM.refuses(
+            &Spec::new(Score::Own { score: &Boastful(parameters), parameters: &[] }),
+            "the own score has",
+        );
     }
 }
 

@@ -3,7 +3,7 @@
 
 use half::{bf16, f16};
 use regard_tensor::{
-    CrossEntropy, DType, Parameter, Pointwise, Random, Result, Scalar, Slide, Tensor,
+    Activation, CrossEntropy, DType, Parameter, Random, Result, Scalar, Slide, Tensor,
 };
 
 const HALVES: [DType; 2] = [DType::BF16, DType::F16];
@@ -139,7 +139,7 @@ fn operations_that_compute_refuse_halves_by_one_sentence() {
         ("matmul", |x| x.matmul(x)),
         ("linear", |x| x.linear(x, Some(&x.i(0)?))),
         ("softmax", |x| x.softmax(0)),
-        ("activation", |x| x.activate(Pointwise::Relu)),
+        ("activation", |x| x.activate(Activation::Relu)),
         ("layer_norm", |x| x.layer_norm(&x.i(0)?, &x.i(0)?, 1e-5)),
         ("cross_entropy", |x| x.cross_entropy(&Tensor::from([0i64, 1]), CrossEntropy::default())),
         ("unfold", |x| x.reshape(&[1, 1, 2, 2])?.unfold(&Slide::new([1, 1]))),

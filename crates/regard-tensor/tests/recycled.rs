@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use regard_tensor::{
-    Cell, CrossEntropy, DType, Error, Gradients, Pointwise, RecurrentStart, Result, Slide, Tensor,
+    Activation, Cell, CrossEntropy, DType, Error, Gradients, RecurrentStart, Result, Slide, Tensor,
 };
 
 /// Fills the pool with blocks of NaN, of every size that the operations below ask for.
@@ -57,7 +57,7 @@ fn no_operation_shows_recycled_memory_and_one_that_fails_gives_no_tensor() {
             Ok(vec![x[0].layer_norm(&x[1], &x[2], 1e-5)?])
         });
         run("activate_with", &[&[rows, N], &[N]], |x| {
-            Ok(vec![x[0].activate_with(&x[1], Pointwise::Gelu)?])
+            Ok(vec![x[0].activate_with(&x[1], Activation::Gelu)?])
         });
         run("linear", &[&[rows, 40], &[N, 40], &[N]], |x| {
             Ok(vec![x[0].linear(&x[1], Some(&x[2]))?])
@@ -84,7 +84,7 @@ fn no_operation_shows_recycled_memory_and_one_that_fails_gives_no_tensor() {
         let y = x[0].conv2d(&x[1], Some(&x[2]), &window)?;
         Ok(vec![y, x[0].max_pool2d(&window)?, x[0].mean_pool2d(&window)?])
     });
-    for cell in [Cell::RnnTanh, Cell::Gru, Cell::Lstm] {
+    for cell in [Cell::Rnn, Cell::Gru, Cell::Lstm] {
         for (batch, steps) in [(0, 3), (40, 0), (40, 3)] {
             let (h, g) = (30, 30 * cell.gates());
             let shapes: [&[usize]; 5] =
@@ -104,7 +104,7 @@ fn no_operation_shows_recycled_memory_and_one_that_fails_gives_no_tensor() {
     assert!(x.cross_entropy_rows(&targets, CrossEntropy::default()).is_err());
     let start = RecurrentStart { w_hh: &x.i((.., ..40)).unwrap(), b_hh: None, h0: None, c0: None };
     let gates = Tensor::zeros(&[40, 3, 40], DType::F64).unwrap();
-    assert!(gates.recurrent(Cell::RnnTanh, start, Some(&[9; 40]), false).is_err());
+    assert!(gates.recurrent(Cell::Rnn, start, Some(&[9; 40]), false).is_err());
     let failed = Tensor::try_build(&[5000], |_: &mut [f64]| Err(Error::new("halfway")));
     assert_eq!(failed.unwrap_err().to_string(), "halfway");
 }

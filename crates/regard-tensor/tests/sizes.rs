@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used)]
 
 use regard_tensor::{
-    Cell, CrossEntropy, DType, Init, Memory, Parameters, Pointwise, Random, RecurrentStart, Result,
-    Slide, Tensor, load,
+    Activation, Cell, CrossEntropy, DType, Init, Memory, Parameters, Random, RecurrentStart,
+    Result, Slide, Tensor, load,
 };
 
 const MAX: usize = usize::MAX;
@@ -120,7 +120,7 @@ fn a_view_larger_than_memory_is_seen_and_cut_but_not_copied() {
     }
     refused(x.max(0), MEMORY);
     refused(x.dropout(0.5, 1), MEMORY);
-    refused(x.activate(Pointwise::Relu), MEMORY);
+    refused(x.activate(Activation::Relu), MEMORY);
     refused(x.add(&x), MEMORY);
     let row = wide(&[4]);
     refused(x.layer_norm(&row, &row, 1e-5), MEMORY);

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use half::{bf16, f16};
-use regard_tensor::{DType, Parameter, Pointwise, Random, Tensor};
+use regard_tensor::{Activation, DType, Parameter, Random, Tensor};
 
 #[test]
 fn a_vector_becomes_the_storage_without_a_copy() {
@@ -37,7 +37,7 @@ fn storage_that_starts_anywhere_computes_the_same() {
         let pairs = [
             (x.exp(), aligned.exp()),
             (x.softmax(1), aligned.softmax(1)),
-            (x.activate(Pointwise::Gelu), aligned.activate(Pointwise::Gelu)),
+            (x.activate(Activation::Gelu), aligned.activate(Activation::Gelu)),
             (x.sum(0), aligned.sum(0)),
             (
                 x.matmul(&x.transpose(0, 1).unwrap()),

@@ -1,7 +1,7 @@
 //! Tensors of two types: the refusal says which is which.
 #![allow(clippy::unwrap_used)]
 
-use regard_tensor::{Cell, DType, Gradients, Parameter, Pointwise, RecurrentStart, Slide, Tensor};
+use regard_tensor::{Activation, Cell, DType, Gradients, Parameter, RecurrentStart, Slide, Tensor};
 
 #[test]
 fn two_types_that_meet_are_named_with_their_sides() {
@@ -36,7 +36,7 @@ fn two_types_that_meet_are_named_with_their_sides() {
             "where: the tensor for true is f32 [2, 3], the one for false f64 [3]",
         ),
         (
-            a.activate_with(&b, Pointwise::Relu),
+            a.activate_with(&b, Activation::Relu),
             "activate_with: the tensor is f32 [2, 3], the bias f64 [3]",
         ),
         (a.layer_norm(&f32s(&[3]), &b, 1e-5), "layer_norm: the input is f32 [2, 3], beta f64 [3]"),
@@ -55,7 +55,7 @@ fn two_types_that_meet_are_named_with_their_sides() {
     }
     let w_hh = f64s(&[1, 1]);
     let start = RecurrentStart { w_hh: &w_hh, b_hh: None, h0: None, c0: None };
-    let error = f32s(&[1, 1, 1]).recurrent(Cell::RnnTanh, start, None, false).unwrap_err();
+    let error = f32s(&[1, 1, 1]).recurrent(Cell::Rnn, start, None, false).unwrap_err();
     assert_eq!(
         error.to_string(),
         "recurrent: the gates are f32 [1, 1, 1], w_hh f64 [1, 1]; convert one with to_dtype"

@@ -44,7 +44,7 @@ fn main() -> Result<()> {
         }
     }
     let (ids, _, places) = batch(&random, 4)?;
-    let seen = classifier.attend(&Sequences::new(&ids), Mode::Infer, true)?;
+    let seen = classifier.classify(&Sequences::new(&ids), Mode::Infer, Need::WEIGHTS)?;
     let weights = seen.pooling.ok_or_else(|| Error::new("the pooling gave no weights"))?;
     println!("\nweight of each token, and where the class stands");
     for (row, place) in weights.to_vec::<f32>()?.chunks(8).zip(places) {

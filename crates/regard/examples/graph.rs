@@ -40,7 +40,8 @@ fn main() -> Result<()> {
             let logits = network.forward(&x, &graph, Mode::Train(&random))?;
             optimizer.step(&logits.cross_entropy(&labels, rule)?.backward()?, 0.01)?;
         }
-        let (logits, weights) = network.attend(&x, &graph, Mode::Infer, true)?;
+        let Classified { logits, weights, .. } =
+            network.classify(&x, &graph, Mode::Infer, Need::WEIGHTS)?;
         let found = logits.max(1)?.1.to_vec::<i64>()?;
         let right = (0..20).filter(|&n| found[n] == (n / 10) as i64).count();
         print!("{layer:?}: {right} of 20 members in their club");

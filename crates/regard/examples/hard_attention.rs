@@ -42,7 +42,7 @@ fn main() -> Result<()> {
         }
         let x = batch(&random, 32)?;
         // While learning a place is drawn; the reward is the treasure found there.
-        let pooled = choose.pool(&x, None, Mode::Train(&random), false)?;
+        let pooled = choose.pool(&x, None, Mode::Train(&random), Need::OUTPUT)?;
         let Some(log_prob) = pooled.log_prob else { break };
         let reward = pooled.out.select(1, 1)?.contiguous()?;
         let p = choose.probabilities(&x, None)?;

@@ -47,7 +47,8 @@ fn main() -> Result<()> {
             optimizer.step(&loss.backward()?, 0.005)?;
         }
         let (images, corners) = batch(&random, 200, side)?;
-        let (logits, weights) = model.attend(&images, Mode::Infer, true)?;
+        let Classified { logits, weights, .. } =
+            model.classify(&images, Mode::Infer, Need::WEIGHTS)?;
         let found = logits.max(1)?.1.to_vec::<i64>()?;
         let right = found.iter().zip(corners.to_vec::<i64>()?).filter(|(a, b)| **a == *b).count();
         println!("{side} × {side} pixels in patches of {patch}: {right} of 200 right");

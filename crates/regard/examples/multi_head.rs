@@ -11,7 +11,7 @@ fn main() -> Result<()> {
     let attention = MultiHeadAttention::new(&Parameters::new(DType::F32, 1), &config)?;
     let x = Random::new(1).normal(&[1, 256, 64], 0.0, 1.0, DType::F32)?;
 
-    let seen = attention.attend(&x, &x, &x, &Mask::causal(), Mode::Infer, true)?;
+    let seen = attention.attend(&x, &x, &x, &Mask::causal(), Mode::Infer, Need::WEIGHTS)?;
     if let Some(weights) = &seen.weights {
         println!("weights of 8 heads, keys and values of 2: {:?}", weights.shape());
     }
@@ -22,7 +22,7 @@ fn main() -> Result<()> {
         let mut worst = 0f32;
         for place in 0..256 {
             let new = x.narrow(1, place, 1)?;
-            let step = attention.extend(&new, &mut cache, &Mask::causal(), false)?;
+            let step = attention.extend(&new, &mut cache, &Mask::causal(), Need::OUTPUT)?;
             let whole = seen.out.narrow(1, place, 1)?;
             for (a, b) in step.out.to_vec::<f32>()?.iter().zip(whole.to_vec::<f32>()?) {
                 worst = worst.max((a - b).abs());

@@ -23,7 +23,7 @@ fn main() -> Result<()> {
         ("gate", PoolingConfig::Gate),
     ] {
         let pooling = Pooling::new(&Parameters::new(DType::F64, 1), &config, 3)?;
-        let pooled = pooling.pool(&x, Some(&[4]), Mode::Infer, true)?;
+        let pooled = pooling.pool(&x, Some(&[4]), Mode::Infer, Need::WEIGHTS)?;
         print!("{name:5} {:.2?}", pooled.out.to_vec::<f64>()?);
         match pooled.weights {
             Some(weights) => println!("  share of each frame {:.2?}", weights.to_vec::<f64>()?),

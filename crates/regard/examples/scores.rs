@@ -27,7 +27,7 @@ fn main() -> Result<()> {
     for (formula, score) in scores {
         let parameters = Parameters::new(DType::F64, 1);
         let mechanism = Mechanism::new(&parameters, &MechanismConfig::new(score), 8, 8)?;
-        let seen = mechanism.attend(&q, &k, &k, &Mask::none(), Mode::Infer, true)?;
+        let seen = mechanism.attend(&q, &k, &k, &Mask::none(), Mode::Infer, Need::WEIGHTS)?;
         let weights = seen.weights.map_or(Ok(Vec::new()), |w| w.to_vec::<f64>())?;
         println!("{formula:26} {:10}  {weights:.2?}", parameters.numel());
     }

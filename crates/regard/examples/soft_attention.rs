@@ -13,7 +13,7 @@ fn main() -> Result<()> {
     let sour = Tensor::from_vec(vec![2.0, 0.0], &[1, 1, 2])?;
 
     let attention = Attention::new(Score::ScaledDot);
-    let attended = attention.attend(&sour, &set, &set, true)?;
+    let attended = attention.attend(&sour, &set, &set, &Mask::none(), Need::WEIGHTS)?;
     let Some(weights) = attended.weights else { return Ok(()) };
     println!("what is sour?");
     for (name, weight) in names.iter().zip(weights.to_vec::<f64>()?) {
@@ -22,7 +22,7 @@ fn main() -> Result<()> {
     println!("the answer: {:.3?}", attended.out.to_vec::<f64>()?);
 
     // Padding: with a length of 2 the last two are not there.
-    let short = Attention { mask: Mask::lengths(&[2]), ..attention };
-    println!("of the first two alone: {:.3?}", short.forward(&sour, &set, &set)?.to_vec::<f64>()?);
+    let short = attention.forward(&sour, &set, &set, &Mask::lengths(&[2]))?;
+    println!("of the first two alone: {:.3?}", short.to_vec::<f64>()?);
     Ok(())
 }

@@ -19,7 +19,7 @@ fn main() -> Result<()> {
         ("none", Normalizer::None),
     ] {
         let attention = Attention { normalizer, ..Attention::new(Score::dot()) };
-        let seen = attention.attend(&q, &k, &v, true)?;
+        let seen = attention.attend(&q, &k, &v, &Mask::none(), Need::WEIGHTS)?;
         let weights = seen.weights.map_or(Ok(Vec::new()), |w| w.to_vec::<f64>())?;
         // The values are ones, so the output is the sum of the weights.
         println!("{name:11} {weights:.3?}  sum {:.3}", seen.out.item()?);

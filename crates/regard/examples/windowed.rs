@@ -12,7 +12,7 @@ fn main() -> Result<()> {
         WindowedSelfAttention::new(&Parameters::new(DType::F32, 1), &config)
     };
     let x = Random::new(1).normal(&[1, 8, 32], 0.0, 1.0, DType::F32)?;
-    let seen = build(2)?.attend(&x, &Mask::none(), Mode::Infer, true)?;
+    let seen = build(2)?.attend(&x, &Mask::none(), Mode::Infer, Need::WEIGHTS)?;
     if let Some(weights) = seen.weights {
         for row in weights.select(1, 0)?.squeeze(0)?.to_vec::<f32>()?.chunks(8) {
             let marks = row.iter().map(|&w| if w > 0.0 { "■ " } else { "· " });

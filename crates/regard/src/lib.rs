@@ -9,8 +9,10 @@
 //!
 //! let random = Random::new(1);
 //! let x = random.normal(&[2, 10, 16], 0.0, 1.0, DType::F32)?;
-//! let attention = Attention { mask: Mask::within(3), ..Attention::new(Score::ScaledDot) };
-//! assert_eq!(attention.forward(&x, &x, &x)?.shape(), [2, 10, 16]);
+//! let attention = Attention::new(Score::ScaledDot);
+//! let seen = attention.attend(&x, &x, &x, &Mask::within(3), Need::WEIGHTS)?;
+//! assert_eq!(seen.out.shape(), [2, 10, 16]);
+//! assert_eq!(seen.weights.unwrap().shape(), [2, 10, 10]);
 //! # Ok::<(), regard::Error>(())
 //! ```
 //!
@@ -28,6 +30,7 @@
 //! [`Mode::Infer`].
 
 pub mod attention;
+mod dtype;
 pub mod layers;
 mod length;
 mod mode;

@@ -175,7 +175,8 @@ fn the_weights_of_every_block_and_of_the_pooling_are_given_on_request() {
         attention(ScoreConfig::Additive { hidden: 8 }),
     ];
     for pooling in poolings {
-        let classified = build(pooling.clone()).attend(&sequences, Mode::Infer, true).unwrap();
+        let classified =
+            build(pooling.clone()).classify(&sequences, Mode::Infer, Need::WEIGHTS).unwrap();
         assert_eq!(classified.weights.len(), 2);
         assert_eq!(classified.weights[0].shape(), [4, 2, N, N]);
         let weights = classified.pooling.unwrap();
@@ -185,7 +186,8 @@ fn the_weights_of_every_block_and_of_the_pooling_are_given_on_request() {
             assert!(row[LENGTHS[item]..].iter().all(|&w| w == 0.0), "{pooling:?}: {row:?}");
         }
     }
-    let classified = build(ClassifierPooling::ClassToken).attend(&sequences, Mode::Infer, true);
+    let classified =
+        build(ClassifierPooling::ClassToken).classify(&sequences, Mode::Infer, Need::WEIGHTS);
     let classified = classified.unwrap();
     assert_eq!(classified.weights[1].shape(), [4, 2, N + 1, N + 1]);
     assert!(classified.pooling.is_none());
@@ -202,7 +204,7 @@ fn a_hard_pooling_gives_its_choice_and_what_trains_it() {
     let x = ids();
     let sequences = Sequences { lengths: Some(&LENGTHS), ..Sequences::new(&x) };
     let random = Random::new(1);
-    let classified = classifier.attend(&sequences, Mode::Train(&random), false).unwrap();
+    let classified = classifier.classify(&sequences, Mode::Train(&random), Need::OUTPUT).unwrap();
     let chosen = classified.index.unwrap().to_vec::<i64>().unwrap();
     assert!(chosen.iter().zip(LENGTHS).all(|(&at, n)| at >= 0 && (at as usize) < n), "{chosen:?}");
     let gradients = classified.log_prob.unwrap().sum_all().unwrap().backward().unwrap();

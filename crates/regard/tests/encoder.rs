@@ -56,10 +56,10 @@ fn a_padded_batch_gives_the_same_numbers_as_each_sequence_alone() {
     let x = Tensor::from_vec(x, &[4, 7, 5]).unwrap();
     for config in every_kind() {
         let encoder = build(&config);
-        let batch = encoder.forward(&x, Some(&lengths), Mode::Infer).unwrap();
+        let batch = encoder.encode(&x, Some(&lengths), Mode::Infer, Need::OUTPUT).unwrap();
         for (b, &length) in lengths.iter().enumerate() {
             let one = x.narrow(0, b, 1).unwrap().narrow(1, 0, length).unwrap();
-            let alone = encoder.forward(&one, None, Mode::Infer).unwrap();
+            let alone = encoder.encode(&one, None, Mode::Infer, Need::OUTPUT).unwrap();
             let pairs = [
                 (batch.out.select(0, b).unwrap().narrow(0, 0, length).unwrap(), alone.out),
                 (batch.summary.select(0, b).unwrap(), alone.summary),
@@ -87,7 +87,8 @@ fn every_kind_learns_from_all_its_parameters() {
             continue;
         }
         let random = Random::new(4);
-        let encoded = encoder.forward(&x, Some(&[6, 4]), Mode::Train(&random)).unwrap();
+        let encoded =
+            encoder.encode(&x, Some(&[6, 4]), Mode::Train(&random), Need::OUTPUT).unwrap();
         let both = encoded.out.square().unwrap().sum_all().unwrap();
         let gradients = both.add(&encoded.summary.sum_all().unwrap()).unwrap().backward().unwrap();
         for parameter in parameters.all() {
@@ -109,7 +110,7 @@ fn a_window_hides_what_is_further_away() {
     let config = TransformerConfig { window: Some(2), ..TransformerConfig::new(8, 2, 1) };
     let encoder = build(&EncoderConfig::Transformer(config));
     let x = Random::new(5).normal(&[1, 6, 5], 0.0, 1.0, DType::F64).unwrap();
-    let weights = encoder.attend(&x, None, Mode::Infer, true).unwrap().weights;
+    let weights = encoder.encode(&x, None, Mode::Infer, Need::WEIGHTS).unwrap().weights;
     let weights = weights[0].to_vec::<f64>().unwrap();
     for (at, weight) in weights.iter().enumerate() {
         let (i, j) = (at / 6 % 6, at % 6);
@@ -144,8 +145,8 @@ fn bad_configurations_are_refused_by_name() {
     );
     let unknown = serde_json::from_str::<EncoderConfig>(r#"{ "kind": "gro" }"#).unwrap_err();
     assert!(unknown.to_string().contains("unknown variant `gro`"), "{unknown}");
-    let unknown =
-        serde_json::from_str::<EncoderConfig>(r#"{ "kind": "gru", "hiden": 3 }"#).unwrap_err();
+    let unknown = serde_json::from_str::<EncoderConfig>(r#"{ "kind": "recurrent", "hiden": 3 }"#)
+        .unwrap_err();
     assert!(unknown.to_string().contains("unknown field `hiden`"), "{unknown}");
 }
 

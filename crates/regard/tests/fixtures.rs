@@ -73,7 +73,7 @@ fn fixture_multihead() {
             };
             let (k, v) = (other("k"), other("v"));
             let mask = mask(case, "attn_mask", "key_padding_mask", written_out)?;
-            let attended = attention.attend(&q, &k, &v, &mask, Mode::Infer, true)?;
+            let attended = attention.attend(&q, &k, &v, &mask, Mode::Infer, Need::WEIGHTS)?;
             let weights = attended.weights.unwrap();
             case.compare("output/weights_per_head", &weights);
             case.compare("output/weights", &weights.mean(1)?);
@@ -88,18 +88,19 @@ fn fixture_sdpa() {
     known::each("sdpa", 10, |case| {
         let score = case.number("scale").map_or(Score::ScaledDot, |scale| Score::Dot { scale });
         let mut attention = Attention::new(score);
-        attention.mask.causal = case.flag("is_causal").unwrap_or(false);
+        let causal = case.flag("is_causal").unwrap_or(false);
+        let mut mask = Mask { causal, ..Mask::none() };
         if case.has("input/mask") {
             // True where a key may be seen; a real one is added to the scores.
-            let mask = case.input("mask");
-            if mask.dtype() == DType::Bool {
-                attention.mask.dense = Some(mask);
+            let given = case.input("mask");
+            if given.dtype() == DType::Bool {
+                mask.dense = Some(given);
             } else {
-                attention.bias = Bias { full: Some(mask), ..Bias::default() };
+                attention.bias = Bias { full: Some(given), ..Bias::default() };
             }
         }
         let [q, k, v] = ["q", "k", "v"].map(|name| case.input(name));
-        case.check("out", &attention.forward(&q, &k, &v)?)
+        case.check("out", &attention.forward(&q, &k, &v, &mask)?)
     });
 }
 
@@ -125,7 +126,7 @@ fn textbook(case: &Case, score: ScoreConfig) -> Result<()> {
     let mechanism = Mechanism::new(&parameters, &config, q.shape()[2], k.shape()[2])?;
     case.fill(&parameters)?;
     let mask = textbook_mask(case, k.shape()[1])?;
-    let attended = mechanism.attend(&q, &k, &v, &mask, Mode::Infer, true)?;
+    let attended = mechanism.attend(&q, &k, &v, &mask, Mode::Infer, Need::WEIGHTS)?;
     case.compare("output/weights", &attended.weights.unwrap());
     case.check("out", &attended.out)
 }
@@ -184,7 +185,7 @@ fn fixture_transformer_decoder_layer() {
         let own = mask(case, "tgt_mask", "tgt_key_padding_mask", false)?;
         let other = mask(case, "memory_mask", "memory_key_padding_mask", false)?;
         let (x, memory) = (case.input("x"), case.input("memory"));
-        let (out, _) = layer.attend(&x, &memory, &own, &other, Mode::Infer, false)?;
+        let out = layer.attend(&x, &memory, &own, &other, Mode::Infer, Need::OUTPUT)?.out;
         case.check("out", &out)
     });
 }

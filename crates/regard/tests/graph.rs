@@ -55,7 +55,7 @@ fn known(file: &str, version: GraphVersion) {
         parameters.set(&weights).unwrap();
         let graph = Graph::new(7, &pairs("input/edges")).unwrap();
         let x = Parameter::new("x", get("input/x").clone()).unwrap();
-        let attended = layer.attend(&x.tensor(), &graph, Mode::Infer, true).unwrap();
+        let attended = layer.attend(&x.tensor(), &graph, Mode::Infer, Need::WEIGHTS).unwrap();
         near(&attended.out, get("output/out"), case);
         near(&attended.weights.unwrap(), get("output/weights"), case);
         assert_eq!(graph.edges(self_loops), pairs("output/edges"));
@@ -104,7 +104,7 @@ fn outputs_and_weights_have_gradients_with_dropout_too() {
         let graph = path();
         let run = |x: &[Tensor]| {
             let random = Random::new(4);
-            let seen = layer.attend(&x[0], &graph, Mode::Train(&random), true)?;
+            let seen = layer.attend(&x[0], &graph, Mode::Train(&random), Need::WEIGHTS)?;
             seen.out.sum_all()?.add(&seen.weights.unwrap().square()?.sum_all()?)
         };
         let x = [normal(2, &[5, 3])];
@@ -116,19 +116,30 @@ fn outputs_and_weights_have_gradients_with_dropout_too() {
 }
 
 #[test]
-fn weights_are_what_the_values_were_multiplied_by() {
-    for version in [GraphVersion::V1, GraphVersion::V2] {
+fn weights_are_what_the_values_were_multiplied_by_dropout_included() {
+    let random = Random::new(3);
+    for (version, mode) in [
+        (GraphVersion::V1, Mode::Infer),
+        (GraphVersion::V2, Mode::Infer),
+        (GraphVersion::V1, Mode::Train(&random)),
+        (GraphVersion::V2, Mode::Train(&random)),
+    ] {
         let parameters = Parameters::new(DType::F64, 1);
-        let layer = layer(&parameters, version, 0.0);
+        let config = GraphAttentionConfig {
+            input_dropout: 0.0,
+            ..layer(&Parameters::new(DType::F64, 1), version, 0.5).config().clone()
+        };
+        let layer = GraphAttention::new(&parameters, &config).unwrap();
         let graph = path();
         let x = normal(2, &[5, 3]);
-        let seen = layer.attend(&x, &graph, Mode::Infer, true).unwrap();
+        let seen = layer.attend(&x, &graph, mode, Need::WEIGHTS).unwrap();
         let all = parameters.tensors();
         let v = match version {
             GraphVersion::V1 => x.linear(&all["lin.weight"], None).unwrap(),
             GraphVersion::V2 => x.linear(&all["lin_l.weight"], Some(&all["lin_l.bias"])).unwrap(),
         };
         let (v, weights) = (numbers(&v), numbers(&seen.weights.unwrap()));
+        assert_eq!(weights.contains(&0.0), mode.is_training(), "what is dropped is 0");
         let mut out = vec![0.0; 5 * 4];
         for (edge, (source, target)) in graph.edges(true).iter().enumerate() {
             for d in 0..4 {

@@ -234,7 +234,7 @@ fn the_weights_of_every_block_and_head_are_given_on_request() {
     for (window, reach) in [(None, N), (Some(1), 1)] {
         let parameters = Parameters::new(DType::F32, 1);
         let labeler = SequenceLabeler::new(&parameters, &config(transformer(window))).unwrap();
-        let labeled = labeler.attend(&sequences, Mode::Infer, true).unwrap();
+        let labeled = labeler.label(&sequences, Mode::Infer, Need::WEIGHTS).unwrap();
         assert_eq!(labeled.weights.len(), 2);
         for weights in &labeled.weights {
             assert_eq!(weights.shape(), [3, 2, N, N]);
@@ -244,7 +244,7 @@ fn the_weights_of_every_block_and_head_are_given_on_request() {
                 assert!(seen || w == 0.0, "query {i} of sequence {item} sees key {j}");
             }
         }
-        assert!(labeler.attend(&sequences, Mode::Infer, false).unwrap().weights.is_empty());
+        assert!(labeler.label(&sequences, Mode::Infer, Need::OUTPUT).unwrap().weights.is_empty());
     }
 }
 

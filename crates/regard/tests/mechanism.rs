@@ -2,9 +2,12 @@
 //! gradients against finite differences.
 #![allow(clippy::unwrap_used)]
 
+mod squash;
+
 use regard::prelude::*;
 use regard::tensor::finite_difference_error;
 use regard::tensor::parameter_difference_error;
+use squash::Squash;
 use std::collections::BTreeMap;
 
 const SOFT: [Weighting; 5] = [
@@ -34,6 +37,7 @@ fn scores() -> Vec<(ScoreConfig, usize, usize)> {
         (gaussian(true, true), 4, 4),
         (ScoreConfig::Cosine { temperature: 3.0, learned: false }, 4, 4),
         (ScoreConfig::Cosine { temperature: 3.0, learned: true }, 4, 4),
+        (ScoreConfig::own(Squash, &[0.5, -0.2]), 4, 4),
     ]
 }
 
@@ -67,11 +71,11 @@ fn times(w: &[f64], x: &[f64]) -> Vec<f64> {
 }
 
 /// s(k, q) as the table of mechanisms writes it.
-fn formula(score: ScoreConfig, weights: &BTreeMap<String, Tensor>, q: &[f64], k: &[f64]) -> f64 {
+fn formula(score: &ScoreConfig, weights: &BTreeMap<String, Tensor>, q: &[f64], k: &[f64]) -> f64 {
     let w = |name: &str| numbers(&weights[name]);
     let (dq, dk) = (q.len() as f64, k.len() as f64);
     let both = [q, k].concat();
-    match score {
+    match *score {
         ScoreConfig::Dot => dot(k, q),
         ScoreConfig::ScaledDot => dot(k, q) / dk.sqrt(),
         ScoreConfig::Additive { .. } => {
@@ -102,6 +106,13 @@ fn formula(score: ScoreConfig, weights: &BTreeMap<String, Tensor>, q: &[f64], k:
             let temperature = if learned { w("temperature")[0] } else { temperature };
             let lengths = dot(k, k).sqrt() * dot(q, q).sqrt();
             if lengths == 0.0 { 0.0 } else { temperature * dot(k, q) / lengths }
+        }
+        ScoreConfig::Own(_) => {
+            let numbers = w("own");
+            let squash = |x: f64| x / (1.0 + x.abs());
+            let pairs = || q.iter().zip(k);
+            numbers[0] * pairs().map(|(q, k)| squash(q * k)).sum::<f64>()
+                + numbers[1] * pairs().map(|(q, k)| q - k).sum::<f64>()
         }
     }
 }
@@ -153,13 +164,14 @@ fn every_score_under_every_weighting_is_its_formula() {
     for (score, dq, dk) in scores() {
         for weighting in SOFT.into_iter().chain([Weighting::Argmax]) {
             let parameters = Parameters::new(DType::F64, 1);
-            let mechanism = Mechanism::new(&parameters, &config(score, weighting), dq, dk).unwrap();
+            let mechanism =
+                Mechanism::new(&parameters, &config(score.clone(), weighting), dq, dk).unwrap();
             drawn(&parameters);
             let weights = parameters.tensors();
             let (q, k) = (normal(1, &[b, nq, dq]), normal(2, &[b, nk, dk]));
             let v = normal(3, &[b, nk, dv]);
             let mask = Mask::lengths(&[5, 3]);
-            let seen = mechanism.attend(&q, &k, &v, &mask, Mode::Infer, true).unwrap();
+            let seen = mechanism.attend(&q, &k, &v, &mask, Mode::Infer, Need::WEIGHTS).unwrap();
             let (q, k, v) = (numbers(&q), numbers(&k), numbers(&v));
             let (mut expected, mut out) = (Vec::new(), Vec::new());
             for row in 0..b * nq {
@@ -167,7 +179,7 @@ fn every_score_under_every_weighting_is_its_formula() {
                 let length = [5, 3][item];
                 let key = |j: usize| &k[(item * nk + j) * dk..][..dk];
                 let scores: Vec<f64> = (0..length)
-                    .map(|j| formula(score, &weights, &q[row * dq..][..dq], key(j)))
+                    .map(|j| formula(&score, &weights, &q[row * dq..][..dq], key(j)))
                     .collect();
                 let mut row = weigh(weighting, &scores);
                 row.resize(nk, 0.0);
@@ -188,12 +200,14 @@ fn queries_keys_values_and_parameters_get_their_gradients() {
     for (score, dq, dk) in scores() {
         for weighting in SOFT {
             let parameters = Parameters::new(DType::F64, 1);
-            let mechanism = Mechanism::new(&parameters, &config(score, weighting), dq, dk).unwrap();
+            let mechanism =
+                Mechanism::new(&parameters, &config(score.clone(), weighting), dq, dk).unwrap();
             drawn(&parameters);
             let inputs = [normal(1, &[2, 3, dq]), normal(2, &[2, 5, dk]), normal(3, &[2, 5, 2])];
             let mask = Mask::lengths(&[5, 3]);
             let run = |x: &[Tensor]| {
-                let seen = mechanism.attend(&x[0], &x[1], &x[2], &mask, Mode::Infer, true)?;
+                let seen =
+                    mechanism.attend(&x[0], &x[1], &x[2], &mask, Mode::Infer, Need::WEIGHTS)?;
                 let weights = seen.weights.unwrap().square()?.sum(2)?.unsqueeze(2)?;
                 seen.out.add(&weights)
             };
@@ -221,15 +235,16 @@ fn a_score_has_as_many_parameters_as_its_formula() {
         (ScoreConfig::LowRank { rank: 2 }, dq, dk, 2 * (dq + dk)),
         (ScoreConfig::Cosine { temperature: 1.0, learned: true }, dk, dk, 1),
         (ScoreConfig::Cosine { temperature: 1.0, learned: false }, dk, dk, 0),
+        (ScoreConfig::own(Squash, &[0.0, 0.0]), dk, dk, 2),
     ] {
         let parameters = Parameters::new(DType::F64, 1);
-        Mechanism::new(&parameters, &MechanismConfig::new(score), dq, dk).unwrap();
+        Mechanism::new(&parameters, &MechanismConfig::new(score.clone()), dq, dk).unwrap();
         assert_eq!(parameters.numel(), count, "{score:?}");
     }
     for (learned, per_feature, count) in [(false, false, 0), (true, false, 1), (true, true, 4)] {
         let parameters = Parameters::new(DType::F64, 1);
         let score = ScoreConfig::Gaussian { inverse_width: 1.0, learned, per_feature };
-        Mechanism::new(&parameters, &MechanismConfig::new(score), 4, 4).unwrap();
+        Mechanism::new(&parameters, &MechanismConfig::new(score.clone()), 4, 4).unwrap();
         assert_eq!(parameters.numel(), count, "{score:?}");
     }
 }
@@ -243,7 +258,8 @@ fn a_zero_vector_has_a_cosine_of_zero_and_finite_gradients() {
     let k = Tensor::from_vec(vec![0f32, 0.0, 0.0, 1.0, 2.0, 3.0], &[1, 2, 3]).unwrap();
     let k = Parameter::new("k", k).unwrap();
     let (mask, v) = (Mask::none(), k.tensor().detach());
-    let seen = mechanism.attend(&q.tensor(), &k.tensor(), &v, &mask, Mode::Infer, true).unwrap();
+    let seen =
+        mechanism.attend(&q.tensor(), &k.tensor(), &v, &mask, Mode::Infer, Need::WEIGHTS).unwrap();
     assert_eq!(numbers(seen.weights.as_ref().unwrap()), [0.0, 0.0]);
     let gradients = seen.weights.unwrap().sum_all().unwrap().backward().unwrap();
     for parameter in [&q, &k] {
@@ -267,14 +283,16 @@ fn the_gaussian_kernel_is_as_exact_far_from_the_origin_as_near_it() {
     let score = ScoreConfig::Gaussian { inverse_width: 0.9, learned: false, per_feature: false };
     for weighting in SOFT {
         let parameters = Parameters::new(DType::F32, 1);
-        let mechanism = Mechanism::new(&parameters, &config(score, weighting), 3, 3).unwrap();
+        let mechanism =
+            Mechanism::new(&parameters, &config(score.clone(), weighting), 3, 3).unwrap();
         let run = |by: f64| {
             let (q, k) = (at(&q, by, 4), at(&k, by, 6));
             let q = Parameter::new("q", q).unwrap();
             let values = Tensor::zeros(&[1, 6, 1], DType::F32).unwrap();
             let mask = Mask::none();
-            let seen =
-                mechanism.attend(&q.tensor(), &k, &values, &mask, Mode::Infer, true).unwrap();
+            let seen = mechanism
+                .attend(&q.tensor(), &k, &values, &mask, Mode::Infer, Need::WEIGHTS)
+                .unwrap();
             let weights = seen.weights.unwrap();
             let gradients = weights.square().unwrap().sum_all().unwrap().backward().unwrap();
             (numbers(&weights), numbers(gradients.get(&q).unwrap()))
@@ -283,8 +301,9 @@ fn the_gaussian_kernel_is_as_exact_far_from_the_origin_as_near_it() {
         let (far_weights, far_gradients) = run(1e4);
         let expected: Vec<f64> = (0..4)
             .flat_map(|i| {
-                let row =
-                    |j: usize| formula(score, &BTreeMap::new(), &q[i * 3..][..3], &k[j * 3..][..3]);
+                let row = |j: usize| {
+                    formula(&score, &BTreeMap::new(), &q[i * 3..][..3], &k[j * 3..][..3])
+                };
                 weigh(weighting, &(0..6).map(row).collect::<Vec<_>>())
             })
             .collect();
@@ -310,10 +329,11 @@ fn straight_through_chooses_forward_and_is_soft_backward() {
     let sent = (normal(4, &[2, 3, 2]), normal(5, &[2, 3, 5]));
     let mask = Mask::lengths(&[5, 3]);
     let seen = mechanism
-        .attend(&q.tensor(), &k.tensor(), &v.tensor(), &mask, Mode::Train(&random), true)
+        .attend(&q.tensor(), &k.tensor(), &v.tensor(), &mask, Mode::Train(&random), Need::WEIGHTS)
         .unwrap();
-    let hard =
-        mechanism.attend(&q.tensor(), &k.tensor(), &v.tensor(), &mask, Mode::Infer, true).unwrap();
+    let hard = mechanism
+        .attend(&q.tensor(), &k.tensor(), &v.tensor(), &mask, Mode::Infer, Need::WEIGHTS)
+        .unwrap();
     let weights = seen.weights.unwrap();
     near(&numbers(&weights), &numbers(&hard.weights.clone().unwrap()), 1e-12, "weights");
     near(&numbers(&seen.out), &numbers(&hard.out), 1e-12, "out");
@@ -346,7 +366,8 @@ fn frequencies(weighting: Weighting) -> (Vec<f64>, Vec<f64>, usize) {
     let p = numbers(&mechanism.probabilities(&q, &k, &Mask::none()).unwrap());
     let q = q.broadcast_to(&[1, many, 2]).unwrap();
     let random = Random::new(7);
-    let seen = mechanism.attend(&q, &k, &k, &Mask::none(), Mode::Train(&random), true).unwrap();
+    let seen =
+        mechanism.attend(&q, &k, &k, &Mask::none(), Mode::Train(&random), Need::WEIGHTS).unwrap();
     let shares = seen.weights.unwrap().mean(1).unwrap();
     (numbers(&shares), p, many)
 }
@@ -378,7 +399,14 @@ fn gumbel_softmax_has_gradients_sums_to_one_and_hardens_as_it_cools() {
         let attend = |x: &[Tensor]| {
             // The same stream each time, so that the noise is the same.
             let random = Random::new(3);
-            mechanism.attend(&x[0], &x[1], &x[2], &Mask::none(), Mode::Train(&random), true)
+            mechanism.attend(
+                &x[0],
+                &x[1],
+                &x[2],
+                &Mask::none(),
+                Mode::Train(&random),
+                Need::WEIGHTS,
+            )
         };
         let run = |x: &[Tensor]| Ok(attend(x)?.out);
         if temperature >= 0.5 {
@@ -396,7 +424,7 @@ fn gumbel_softmax_has_gradients_sums_to_one_and_hardens_as_it_cools() {
     let mechanism =
         Mechanism::new(&parameters, &config(ScoreConfig::Dot, Weighting::Gumbel), 3, 3).unwrap();
     let (q, k) = (normal(1, &[2, 3, 3]), normal(2, &[2, 5, 3]));
-    let used = mechanism.attend(&q, &k, &k, &Mask::none(), Mode::Infer, true).unwrap();
+    let used = mechanism.attend(&q, &k, &k, &Mask::none(), Mode::Infer, Need::WEIGHTS).unwrap();
     let p = mechanism.probabilities(&q, &k, &Mask::none()).unwrap();
     near(&numbers(&used.weights.unwrap()), &numbers(&p), 1e-12, "in use it is softmax");
 }
@@ -408,17 +436,18 @@ fn many_queries_over_one_memory_are_each_alone_side_by_side() {
     let learned = LearnedQueries::new(&parameters, &MechanismConfig::new(score), 3, 2, 4).unwrap();
     let (k, v) = (normal(1, &[2, 5, 4]), normal(2, &[2, 5, 3]));
     let mask = Mask::lengths(&[5, 2]);
-    let seen = learned.attend(&k, &v, &mask, Mode::Infer, true).unwrap();
+    let seen = learned.attend(&k, &v, &mask, Mode::Infer, Need::WEIGHTS).unwrap();
     assert_eq!(seen.out.shape(), [2, 9]);
     for m in 0..3 {
         let one = learned.query.tensor().narrow(0, m, 1).unwrap();
         let one = one.broadcast_to(&[2, 1, 2]).unwrap();
-        let alone = learned.mechanism.attend(&one, &k, &v, &mask, Mode::Infer, false).unwrap();
+        let alone =
+            learned.mechanism.attend(&one, &k, &v, &mask, Mode::Infer, Need::OUTPUT).unwrap();
         let part = seen.out.narrow(1, m * 3, 3).unwrap();
         near(&numbers(&part), &numbers(&alone.out), 1e-14, "one query");
     }
     let error = parameter_difference_error(&parameters.all(), || {
-        Ok(learned.attend(&k, &v, &mask, Mode::Infer, false)?.out)
+        Ok(learned.attend(&k, &v, &mask, Mode::Infer, Need::OUTPUT)?.out)
     });
     assert!(error.unwrap() < 1e-6);
 }
@@ -452,8 +481,124 @@ fn what_cannot_be_built_is_refused_by_name() {
 #[test]
 fn a_configuration_survives_json() {
     for (score, _, _) in scores() {
+        let own = matches!(score, ScoreConfig::Own(_));
         let config = config(score, Weighting::Entmax15);
+        if own {
+            let error = serde_json::to_string(&config).unwrap_err().to_string();
+            assert_eq!(error, "a score of one's own is code and has no text form");
+            continue;
+        }
         let text = serde_json::to_string(&config).unwrap();
         assert_eq!(serde_json::from_str::<MechanismConfig>(&text).unwrap(), config, "{text}");
+    }
+}
+
+#[test]
+fn every_rank_gives_the_numbers_of_the_one_with_heads() {
+    for (score, dq, dk) in scores() {
+        let parameters = Parameters::new(DType::F64, 1);
+        let config = config(score, Weighting::Softmax);
+        let mechanism = Mechanism::new(&parameters, &config, dq, dk).unwrap();
+        drawn(&parameters);
+        // Two query heads to each key head.
+        let (q, k) = (normal(1, &[2, 4, 3, dq]), normal(2, &[2, 2, 5, dk]));
+        let v = normal(3, &[2, 2, 5, 2]);
+        let need = Need { weights: true, lse: true, ..Need::OUTPUT };
+        let attend = |q: &Tensor, k: &Tensor, v: &Tensor, mask: &Mask| {
+            mechanism.attend(q, k, v, mask, Mode::Infer, need).unwrap()
+        };
+        let whole = attend(&q, &k, &v, &Mask::lengths(&[5, 3]));
+        assert_eq!(whole.out.shape(), [2, 4, 3, 2]);
+        let same = |a: &Attended, pick: &dyn Fn(&Tensor) -> Tensor, what: &str| {
+            let parts = |x: &Attended| [Some(x.out.clone()), x.weights.clone(), x.lse.clone()];
+            for (a, b) in parts(a).iter().zip(parts(&whole)) {
+                let (a, b) = (a.as_ref().unwrap(), pick(&b.unwrap()));
+                assert_eq!(a.shape(), b.shape(), "{what}");
+                near(&numbers(a), &numbers(&b), 1e-12, what);
+            }
+        };
+        for head in 0..4 {
+            let of = |x: &Tensor, h: usize| x.select(1, h).unwrap();
+            let (q, k, v) = (of(&q, head), of(&k, head / 2), of(&v, head / 2));
+            let batch = attend(&q, &k, &v, &Mask::lengths(&[5, 3]));
+            same(&batch, &|x| of(x, head), "[B, N, D]");
+            let one = |x: &Tensor| x.select(0, 1).unwrap();
+            let (q, k, v) = (one(&q), one(&k), one(&v));
+            let sequence = attend(&q, &k, &v, &Mask::lengths(&[3]));
+            same(&sequence, &|x| one(&of(x, head)), "[N, D]");
+            let query = attend(&q.select(0, 2).unwrap(), &k, &v, &Mask::lengths(&[3]));
+            let last = |x: &Tensor| one(&of(x, head)).select(0, 2).unwrap();
+            same(&query, &last, "[D]");
+        }
+    }
+}
+
+#[test]
+fn a_query_of_its_own_has_gradients_too() {
+    for (score, dq, dk) in scores() {
+        let parameters = Parameters::new(DType::F64, 1);
+        let config = config(score, Weighting::Softmax);
+        let mechanism = Mechanism::new(&parameters, &config, dq, dk).unwrap();
+        drawn(&parameters);
+        let inputs = [normal(1, &[dq]), normal(2, &[5, dk]), normal(3, &[5, 2])];
+        let mask = Mask::none();
+        let run = |x: &[Tensor]| {
+            Ok(mechanism.attend(&x[0], &x[1], &x[2], &mask, Mode::Infer, Need::OUTPUT)?.out)
+        };
+        assert!(finite_difference_error(&inputs, run).unwrap() < 1e-6, "{config:?}");
+    }
+}
+
+#[test]
+fn shapes_and_types_that_do_not_fit_are_refused_by_name() {
+    let parameters = Parameters::new(DType::F32, 1);
+    let score = ScoreConfig::Additive { hidden: 5 };
+    let mechanism = Mechanism::new(&parameters, &MechanismConfig::new(score), 3, 4).unwrap();
+    let x = |shape: &[usize], dtype| Tensor::zeros(shape, dtype).unwrap();
+    let refused = |q: &Tensor, k: &Tensor, v: &Tensor| {
+        let attended = mechanism.attend(q, k, v, &Mask::none(), Mode::Infer, Need::OUTPUT);
+        attended.unwrap_err().to_string()
+    };
+    let f32 = DType::F32;
+    assert_eq!(
+        refused(&x(&[2, 3], f32), &x(&[2, 5, 4], f32), &x(&[2, 5, 4], f32)),
+        "q, k and v have shapes [2, 3], [2, 5, 4] and [2, 5, 4]; attention wants [B, H, N, D], \
+         [B, N, D] or [N, D] for all three, or a query [D] with [N, D]"
+    );
+    let (q, k) = (x(&[4], f32), x(&[5, 4], f32));
+    assert_eq!(
+        refused(&q, &k, &k),
+        "mechanism: q has shape [4]; it was made for queries of width 3 and keys of width 4"
+    );
+    let (q, k) = (x(&[3], DType::F64), x(&[5, 4], f32));
+    let error = refused(&q, &k, &k);
+    assert_eq!(error, "mechanism: q is f64, the parameters are f32; they want one type");
+    let own = ScoreConfig::own(Squash, &[1.0]);
+    let error = Mechanism::new(&parameters, &MechanismConfig::new(own), 4, 4).unwrap_err();
+    assert_eq!(error.to_string(), "an own score of 2 numbers was given 1 to start from");
+}
+
+#[test]
+fn half_the_temperature_squares_the_weights_under_every_score() {
+    for (score, dq, dk) in scores() {
+        let (q, k) = (normal(1, &[2, 3, dq]), normal(2, &[2, 5, dk]));
+        let weights = |temperature: f64| {
+            let parameters = Parameters::new(DType::F64, 1);
+            let config =
+                MechanismConfig { temperature, ..config(score.clone(), Weighting::Gumbel) };
+            let mechanism = Mechanism::new(&parameters, &config, dq, dk).unwrap();
+            drawn(&parameters);
+            // The same stream each time, so that the noise is the same.
+            let random = Random::new(3);
+            let mode = Mode::Train(&random);
+            let seen = mechanism.attend(&q, &k, &k, &Mask::none(), mode, Need::WEIGHTS).unwrap();
+            numbers(&seen.weights.unwrap())
+        };
+        let squares: Vec<f64> = weights(1.0).iter().map(|w| w * w).collect();
+        let expected: Vec<f64> = squares
+            .chunks(5)
+            .flat_map(|row| row.iter().map(|w| w / row.iter().sum::<f64>()))
+            .collect();
+        near(&weights(0.5), &expected, 1e-12, &format!("{score:?}"));
     }
 }

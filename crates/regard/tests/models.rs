@@ -98,7 +98,7 @@ fn a_graph_network_gives_the_weights_of_each_layer() {
         GraphAttentionNetwork::new(&Parameters::new(DType::F32, 1), &graph_config(GraphLayer::Gat))
             .unwrap();
     let (graph, x) = (ring(), normal(1, &[8, 6], DType::F32));
-    let (_, weights) = network.attend(&x, &graph, Mode::Infer, true).unwrap();
+    let weights = network.classify(&x, &graph, Mode::Infer, Need::WEIGHTS).unwrap().weights;
     assert_eq!(weights.len(), 2);
     for weights in weights {
         assert_eq!(weights.shape(), [16 + 8, 2]);
@@ -142,7 +142,8 @@ fn asking_for_weights_gives_one_set_per_block_and_the_same_logits() {
     for (pooling, places) in [(ImagePooling::ClassToken, 7), (ImagePooling::Mean, 6)] {
         let parameters = Parameters::new(DType::F64, 1);
         let model = VisionTransformer::new(&parameters, &image_config(2, pooling)).unwrap();
-        let (logits, weights) = model.attend(&images, Mode::Infer, true).unwrap();
+        let Classified { logits, weights, .. } =
+            model.classify(&images, Mode::Infer, Need::WEIGHTS).unwrap();
         assert_eq!(numbers(&logits), numbers(&model.forward(&images, Mode::Infer).unwrap()));
         assert_eq!(weights.len(), 2);
         for weights in weights {
@@ -270,7 +271,7 @@ fn kernel_regression_is_its_formula_and_leaves_a_point_out_of_its_own_keys() {
         (0..20).map(|i| weight(i) / sum * y[i]).sum::<f64>()
     };
     let at = Tensor::from_vec(vec![1.0, 2.0, 3.5, 0.5], &[2, 2]).unwrap();
-    let seen = model.attend(&at, true).unwrap();
+    let seen = model.attend(&at, Need::WEIGHTS).unwrap();
     for (row, out) in numbers(&seen.out).iter().enumerate() {
         let q = &numbers(&at)[row * 2..][..2];
         assert!((out - expected(q, None)).abs() < 1e-10);
@@ -278,7 +279,7 @@ fn kernel_regression_is_its_formula_and_leaves_a_point_out_of_its_own_keys() {
     assert!(
         numbers(&seen.weights.unwrap().sum(1).unwrap()).iter().all(|s| (s - 1.0).abs() < 1e-12)
     );
-    let alone = model.leave_one_out(true).unwrap();
+    let alone = model.leave_one_out(Need::WEIGHTS).unwrap();
     for (i, out) in numbers(&alone.out).iter().enumerate() {
         assert!((out - expected(&x[i * 2..][..2], Some(i))).abs() < 1e-10);
         let own = alone.weights.as_ref().unwrap().select(0, i).unwrap().select(0, i).unwrap();
@@ -297,7 +298,7 @@ fn a_learned_width_beats_a_fixed_one_and_the_mean_and_finds_the_feature_that_mat
     };
     let (parameters, model) = regression(&learned);
     let w: Vec<_> = parameters.all().into_iter().filter(|p| p.name() == "w").collect();
-    let error = parameter_difference_error(&w, || Ok(model.leave_one_out(false)?.out));
+    let error = parameter_difference_error(&w, || Ok(model.leave_one_out(Need::OUTPUT)?.out));
     assert!(error.unwrap() < 1e-6);
     let before = model.loss().unwrap().item().unwrap();
     let y = curve(60, 2).1;
@@ -339,7 +340,7 @@ fn windowed_attention_sees_no_further_than_its_window() {
     let windowed = WindowedSelfAttention::new(&parameters, &config).unwrap();
     let x = normal(1, &[2, 7, 8], DType::F64);
     let mask = Mask::lengths(&[7, 4]);
-    let seen = windowed.attend(&x, &mask, Mode::Infer, true).unwrap();
+    let seen = windowed.attend(&x, &mask, Mode::Infer, Need::WEIGHTS).unwrap();
     let weights = numbers(&seen.weights.unwrap());
     for (at, &w) in weights.iter().enumerate() {
         let (i, j, item) = (at / 7 % 7, at % 7, at / (2 * 7 * 7));
@@ -347,7 +348,7 @@ fn windowed_attention_sees_no_further_than_its_window() {
         assert_eq!(w > 0.0, visible, "item {item}, query {i}, key {j}");
     }
     let causal = Mask { causal: true, ..mask };
-    let seen = windowed.attend(&x, &causal, Mode::Infer, true).unwrap();
+    let seen = windowed.attend(&x, &causal, Mode::Infer, Need::WEIGHTS).unwrap();
     assert_eq!(
         seen.weights
             .unwrap()

@@ -1,9 +1,12 @@
 //! The operator on the tape: its gradients, and what it returns.
 #![allow(clippy::unwrap_used)]
 
+mod squash;
+
 use regard::Result;
 use regard::prelude::*;
 use regard::tensor::finite_difference_error;
+use squash::Squash;
 use std::sync::Arc;
 
 fn normal(seed: u64, shape: &[usize]) -> Tensor {
@@ -32,10 +35,12 @@ fn every_input_gets_its_gradient_under_every_soft_normalizer() {
     for normalizer in normalizers {
         let dropout = Some(Dropout { p: 0.3, seed: 4 });
         let dot = Attention { normalizer, dropout, ..Attention::new(Score::ScaledDot) };
-        check(&qkv(), |x| dot.forward(&x[0], &x[1], &x[2]));
-        check(&qkv(), |x| Ok(dot.attend(&x[0], &x[1], &x[2], true)?.weights.unwrap()));
+        check(&qkv(), |x| dot.forward(&x[0], &x[1], &x[2], &Mask::none()));
         check(&qkv(), |x| {
-            let attended = dot.attend(&x[0], &x[1], &x[2], true)?;
+            Ok(dot.attend(&x[0], &x[1], &x[2], &Mask::none(), Need::WEIGHTS)?.weights.unwrap())
+        });
+        check(&qkv(), |x| {
+            let attended = dot.attend(&x[0], &x[1], &x[2], &Mask::none(), Need::WEIGHTS)?;
             let both = attended.out.sum(-1)?.mul(&attended.weights.unwrap().square()?.sum(-1)?)?;
             Ok(both)
         });
@@ -60,10 +65,10 @@ fn the_additive_vector_and_every_bias_get_theirs() {
                 alibi: Some(vec![0.1, 0.2, 0.3, 0.4]),
             },
             normalizer: Normalizer::Sigmoid,
-            mask: Mask { causal: true, ..Mask::lengths(&[6, 4]) },
             ..Attention::new(Score::Additive { activation: Activation::Tanh, w: x[3].clone() })
         };
-        attention.forward(&x[0], &x[1], &x[2])
+        let mask = Mask { causal: true, ..Mask::lengths(&[6, 4]) };
+        attention.forward(&x[0], &x[1], &x[2], &mask)
     });
 }
 
@@ -72,12 +77,14 @@ fn heads_split_off_a_projection_are_read_and_written_where_they_lie() {
     let inputs = [normal(1, &[2, 3, 20]), normal(2, &[2, 6, 20]), normal(3, &[2, 6, 20])];
     let attention = Attention::new(Score::ScaledDot);
     let heads = |x: &Tensor| x.reshape(&[2, x.shape()[1], 4, 5])?.transpose(1, 2);
-    check(&inputs, |x| attention.forward(&heads(&x[0])?, &heads(&x[1])?, &heads(&x[2])?));
+    check(&inputs, |x| {
+        attention.forward(&heads(&x[0])?, &heads(&x[1])?, &heads(&x[2])?, &Mask::none())
+    });
     let [q, k, v] = inputs.each_ref().map(|x| heads(x).unwrap());
-    let out = attention.forward(&q, &k, &v).unwrap();
+    let out = attention.forward(&q, &k, &v, &Mask::none()).unwrap();
     assert!(out.as_slice::<f64>("out").is_err(), "the output lies as the queries do");
     let plain = |x: &Tensor| x.contiguous().unwrap();
-    let same = attention.forward(&plain(&q), &plain(&k), &plain(&v)).unwrap();
+    let same = attention.forward(&plain(&q), &plain(&k), &plain(&v), &Mask::none()).unwrap();
     assert_eq!(out.to_vec::<f64>().unwrap(), same.to_vec::<f64>().unwrap());
 }
 
@@ -86,13 +93,15 @@ fn hard_attention_returns_its_choice_and_trains_through_its_log_probability() {
     for normalizer in [Normalizer::Argmax, Normalizer::Sample { seed: 3 }] {
         let hard = Attention { normalizer, ..Attention::new(Score::ScaledDot) };
         check(&qkv()[..2], |x| {
-            let attended = hard.attend(&x[0], &x[1], &normal(3, &[2, 2, 6, 4]), false)?;
+            let attended =
+                hard.attend(&x[0], &x[1], &normal(3, &[2, 2, 6, 4]), &Mask::none(), Need::OUTPUT)?;
             Ok(attended.log_prob.unwrap())
         });
         check(&qkv()[2..], |x| {
-            hard.forward(&normal(1, &[2, 4, 3, 5]), &normal(2, &[2, 2, 6, 5]), &x[0])
+            hard.forward(&normal(1, &[2, 4, 3, 5]), &normal(2, &[2, 2, 6, 5]), &x[0], &Mask::none())
         });
-        let attended = hard.attend(&qkv()[0], &qkv()[1], &qkv()[2], true).unwrap();
+        let attended =
+            hard.attend(&qkv()[0], &qkv()[1], &qkv()[2], &Mask::none(), Need::WEIGHTS).unwrap();
         let index = attended.index.unwrap().to_vec::<i64>().unwrap();
         let weights = attended.weights.unwrap().to_vec::<f64>().unwrap();
         for (row, &chosen) in index.iter().enumerate() {
@@ -105,8 +114,8 @@ fn hard_attention_returns_its_choice_and_trains_through_its_log_probability() {
 fn masks_by_lengths_windows_segments_and_edges_reach_the_kernels() {
     let x = normal(1, &[1, 4, 3]);
     let weights = |mask: Mask| {
-        let attention = Attention { mask, ..Attention::new(Score::ScaledDot) };
-        let weights = attention.attend(&x, &x, &x, true).unwrap().weights.unwrap();
+        let attention = Attention::new(Score::ScaledDot);
+        let weights = attention.attend(&x, &x, &x, &mask, Need::WEIGHTS).unwrap().weights.unwrap();
         let weights = weights.to_vec::<f64>().unwrap();
         weights.iter().map(|&w| u8::from(w > 0.0)).collect::<Vec<_>>()
     };
@@ -131,9 +140,94 @@ fn masks_by_lengths_windows_segments_and_edges_reach_the_kernels() {
 fn what_does_not_fit_is_refused_by_name() {
     let x = |shape: &[usize]| Tensor::zeros(shape, DType::F32).unwrap();
     let attention = Attention::new(Score::ScaledDot);
-    let error = attention.forward(&x(&[2, 3, 4]), &x(&[2, 5, 6]), &x(&[2, 5, 4])).unwrap_err();
+    let error = attention
+        .forward(&x(&[2, 3, 4]), &x(&[2, 5, 6]), &x(&[2, 5, 4]), &Mask::none())
+        .unwrap_err();
     assert_eq!(error.to_string(), "k has head width 6, q has 4; the dot score needs them equal");
-    let masked = Attention { mask: Mask::lengths(&[9]), ..attention };
-    let error = masked.forward(&x(&[1, 3, 4]), &x(&[1, 5, 4]), &x(&[1, 5, 4])).unwrap_err();
+    let (q, k) = (x(&[1, 3, 4]), x(&[1, 5, 4]));
+    let error = attention.forward(&q, &k, &k, &Mask::lengths(&[9])).unwrap_err();
     assert_eq!(error.to_string(), "key_lengths[0] is 9, k has only 5 rows");
+}
+
+#[test]
+fn the_log_sum_exp_is_given_where_it_is_needed_whatever_the_normalizer() {
+    let x = qkv();
+    let scores = x[0].detach().to_vec::<f64>().unwrap();
+    let keys = x[1].to_vec::<f64>().unwrap();
+    let mut expected = Vec::new();
+    for row in 0..2 * 4 * 3 {
+        let (b, h) = (row / 12, row / 3 % 4);
+        let score = |j: usize| {
+            let key = &keys[((b * 2 + h / 2) * 6 + j) * 5..][..5];
+            let dot: f64 = scores[row * 5..][..5].iter().zip(key).map(|(q, k)| q * k).sum();
+            dot / 5f64.sqrt()
+        };
+        expected.push((0..6).map(|j| score(j).exp()).sum::<f64>().ln());
+    }
+    for normalizer in [
+        Normalizer::Softmax,
+        Normalizer::Sparsemax,
+        Normalizer::Entmax15,
+        Normalizer::Sigmoid,
+        Normalizer::None,
+        Normalizer::Argmax,
+    ] {
+        let attention = Attention { normalizer, ..Attention::new(Score::ScaledDot) };
+        let attended = attention.attend(&x[0], &x[1], &x[2], &Mask::none(), Need::LSE).unwrap();
+        let lse = attended.lse.unwrap();
+        assert_eq!(lse.shape(), [2, 4, 3]);
+        for (a, b) in lse.to_vec::<f64>().unwrap().iter().zip(&expected) {
+            assert!((a - b).abs() < 1e-12, "{normalizer:?}: {a}, by the formula {b}");
+        }
+        let plain = attention.attend(&x[0], &x[1], &x[2], &Mask::none(), Need::WEIGHTS).unwrap();
+        assert!(plain.lse.is_none() && plain.weights.is_some());
+    }
+}
+
+#[test]
+fn the_numbers_of_ones_own_score_get_their_gradient_for_all_heads_and_for_each() {
+    for shape in [&[2][..], &[4, 2]] {
+        let mut inputs = qkv();
+        inputs.push(normal(4, shape));
+        for mask in [Mask::none(), Mask::edges(Arc::new(edges()))] {
+            check(&inputs, |x| {
+                let attention = Attention::new(Score::own(Squash, x[3].clone()));
+                attention.forward(&x[0], &x[1], &x[2], &mask)
+            });
+        }
+    }
+    let three = Attention::new(Score::own(Squash, normal(4, &[3])));
+    let x = qkv();
+    let error = three.forward(&x[0], &x[1], &x[2], &Mask::none()).unwrap_err().to_string();
+    assert_eq!(error, "the parameters of the own score are 3; it needs [2] or [4, 2]");
+}
+
+fn edges() -> Edges {
+    Edges::new(3, 6, &[(0, 1), (0, 4), (1, 1), (2, 0), (2, 2), (2, 5)]).unwrap()
+}
+
+#[test]
+fn types_that_differ_are_refused_saying_which_is_which() {
+    let attention = Attention::new(Score::ScaledDot);
+    let x = Tensor::zeros(&[3, 4], DType::F32).unwrap();
+    let q = x.to_dtype(DType::F64).unwrap();
+    let error = attention.forward(&q, &x, &x, &Mask::none()).unwrap_err().to_string();
+    assert_eq!(error, "attention: q is f64, k f32 and v f32; they want one type");
+    let w = Tensor::zeros(&[4], DType::F64).unwrap();
+    let additive = Attention::new(Score::Additive { activation: Activation::Tanh, w });
+    let error = additive.forward(&x, &x, &x, &Mask::none()).unwrap_err().to_string();
+    assert_eq!(error, "attention: w is f64, q is f32; they want one type");
+    let parameters = Parameters::new(DType::F32, 1);
+    let heads = MultiHeadAttention::new(&parameters, &MultiHeadConfig::new(4, 2)).unwrap();
+    let q = q.unsqueeze(0).unwrap();
+    let error = heads.forward(&q, &q, &q, &Mask::none(), Mode::Infer).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "multi-head attention: q is f64, the weight is f32; they want one type, and to_dtype converts"
+    );
+    let linear = Linear::new(&parameters.at("linear"), 4, 2, true).unwrap();
+    assert_eq!(
+        linear.forward(&q).unwrap_err().to_string(),
+        "linear: x is f64, the weight is f32; they want one type, and to_dtype converts"
+    );
 }

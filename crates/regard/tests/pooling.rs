@@ -1,8 +1,11 @@
 //! Pooling: what each gives, its gradients, and that padding has no influence.
 #![allow(clippy::unwrap_used)]
 
+mod squash;
+
 use regard::prelude::*;
 use regard::tensor::finite_difference_error;
+use squash::Squash;
 
 fn all() -> Vec<PoolingConfig> {
     let gaussian = ScoreConfig::Gaussian { inverse_width: 0.7, learned: true, per_feature: false };
@@ -19,6 +22,10 @@ fn all() -> Vec<PoolingConfig> {
             Weighting::Sparsemax,
         )),
         PoolingConfig::Attention(mechanism(gaussian, Weighting::Sigmoid)),
+        PoolingConfig::Attention(mechanism(
+            ScoreConfig::own(Squash, &[1.0, 0.5]),
+            Weighting::Softmax,
+        )),
         PoolingConfig::Attention(mechanism(ScoreConfig::ScaledDot, Weighting::Argmax)),
     ]
 }
@@ -43,7 +50,7 @@ fn padding_has_no_influence_even_where_it_is_not_a_number() {
     for config in all() {
         let pooling = Pooling::new(&Parameters::new(DType::F64, 1), &config, 4).unwrap();
         let pool = |x: &Tensor, lengths: &[usize]| {
-            pooling.pool(x, Some(lengths), Mode::Infer, true).unwrap()
+            pooling.pool(x, Some(lengths), Mode::Infer, Need::WEIGHTS).unwrap()
         };
         let together = pool(&dirty, &lengths);
         assert_eq!(numbers(&together.out), numbers(&pool(&clean, &lengths).out), "{config:?}");
@@ -79,7 +86,7 @@ fn weights_say_what_the_output_is_made_of() {
     let x = normal(3, &[2, 4, 3]);
     for config in all() {
         let pooling = Pooling::new(&Parameters::new(DType::F64, 1), &config, 3).unwrap();
-        let pooled = pooling.pool(&x, Some(&[4, 2]), Mode::Infer, true).unwrap();
+        let pooled = pooling.pool(&x, Some(&[4, 2]), Mode::Infer, Need::WEIGHTS).unwrap();
         match config {
             PoolingConfig::Gate => assert!(pooled.weights.is_none()),
             PoolingConfig::Max => {
@@ -104,7 +111,7 @@ fn a_hard_pooling_says_what_it_chose_and_how_likely_that_was() {
     let pooling = Pooling::new(&Parameters::new(DType::F64, 1), &config, 3).unwrap();
     let x = normal(4, &[2, 4, 3]);
     let random = Random::new(1);
-    let pooled = pooling.pool(&x, None, Mode::Train(&random), false).unwrap();
+    let pooled = pooling.pool(&x, None, Mode::Train(&random), Need::OUTPUT).unwrap();
     let p = pooling.probabilities(&x, None).unwrap();
     let chosen = p.gather(1, &pooled.index.unwrap().unsqueeze(1).unwrap()).unwrap();
     for (p, log) in numbers(&chosen).iter().zip(numbers(&pooled.log_prob.unwrap())) {

@@ -31,7 +31,8 @@ fn the_estimator_agrees_with_the_exact_gradient_within_its_standard_error() {
     let estimates: Vec<Vec<f64>> = (0..batches)
         .map(|_| {
             let mode = Mode::Train(&random);
-            let seen = mechanism.attend(&q, &k.tensor(), &v, &Mask::none(), mode, false).unwrap();
+            let seen =
+                mechanism.attend(&q, &k.tensor(), &v, &Mask::none(), mode, Need::OUTPUT).unwrap();
             let reward = seen.out.squeeze(2).unwrap();
             let loss = reinforce.loss(&reward, &seen.log_prob.unwrap(), None).unwrap();
             loss.backward().unwrap().get(&k).unwrap().to_vec::<f64>().unwrap()
@@ -139,7 +140,7 @@ impl Task {
 
     fn step(&mut self) {
         let (x, answers) = self.batch(64);
-        let pooled = self.pooling.pool(&x, None, Mode::Train(&self.random), false).unwrap();
+        let pooled = self.pooling.pool(&x, None, Mode::Train(&self.random), Need::OUTPUT).unwrap();
         let logits = self.read.forward(&pooled.out).unwrap();
         let losses = logits.cross_entropy_rows(&answers, CrossEntropy::default()).unwrap();
         let reward = losses.detach().scale(-1.0).unwrap();

@@ -1,7 +1,10 @@
 //! Any encoder with any context and any decoder: learning, searching, and being rebuilt.
 #![allow(clippy::unwrap_used)]
 
+mod squash;
+
 use regard::prelude::*;
+use squash::Squash;
 
 fn transformer(layers: usize) -> TransformerConfig {
     TransformerConfig { dropout: 0.0, ..TransformerConfig::new(16, 2, layers) }
@@ -43,6 +46,7 @@ fn scores() -> Vec<ScoreConfig> {
         ScoreConfig::LowRank { rank: 4 },
         ScoreConfig::Gaussian { inverse_width: 1.0, learned: true, per_feature: true },
         ScoreConfig::Cosine { temperature: 2.0, learned: true },
+        ScoreConfig::own(Squash, &[1.0, 0.1]),
     ]
 }
 

@@ -16,7 +16,7 @@ use super::tile::{gumbel, keep, positive, write_choice};
 use super::weights::Rule;
 use super::{Chosen, Rows, scratch, split, tasks};
 use crate::random::{Draw, Stream};
-use crate::spec::{Dropout, Edges, Normalizer, Score, Shape, Spec};
+use crate::spec::{Dropout, Edges, Normalizer, Score, Shape, Spec, w_of_head};
 use crate::{Real, View, ViewMut};
 use std::ops::Range;
 
@@ -326,7 +326,7 @@ pub(super) fn pair_score<T: Real>(p: &Problem<T>, heads: &Heads) -> Option<RowSc
             let form = if p.form.is_direct() { p.form } else { Form::Tanh };
             Some(RowScore::Additive { form, w: w[heads.h * w_head..].as_ptr(), w_head })
         }
-        Score::Own(_) => None,
+        Score::Own { .. } => None,
     }
 }
 
@@ -377,10 +377,11 @@ pub(super) fn score_rows<T: Real>(
         for i in queries.clone() {
             let own_pairs = links.pairs(i..i + 1);
             let row = &mut to[own_pairs.start - pairs.start..][..own_pairs.len()];
-            if let Score::Own(own) = p.spec.score {
+            if let Score::Own { score: own, parameters } = p.spec.score {
+                let parameters = w_of_head(parameters, h, own.parameters());
                 for (n, to) in row.iter_mut().enumerate() {
                     let k = p.k.row(heads.b, p.key_head(h), links.key(i, n));
-                    *to = own.score(p.q.row(heads.b, h, i), k);
+                    *to = own.score(parameters, p.q.row(heads.b, h, i), k);
                 }
             }
             finish_row(p, (heads.b, h, i), row, |n| links.key(i, n));
@@ -843,11 +844,13 @@ impl<T: Real> Few<'_, '_, T> {
 
     /// As [`Self::scores`], by a score of one's own.
     fn own_scores(&self, scores: &mut [T]) {
-        let Score::Own(own) = self.p.spec.score else { return };
+        let Score::Own { score: own, parameters } = self.p.spec.score else { return };
         for (row, to) in scores.chunks_exact_mut(self.keys.len()).enumerate() {
             let (b, h, i) = self.at(row);
+            let parameters = w_of_head(parameters, h, own.parameters());
             for (to, j) in to.iter_mut().zip(self.keys.clone()) {
-                *to = own.score(self.p.q.row(b, h, i), self.p.k.row(b, self.heads.hk, j));
+                let k = self.p.k.row(b, self.heads.hk, j);
+                *to = own.score(parameters, self.p.q.row(b, h, i), k);
             }
         }
     }

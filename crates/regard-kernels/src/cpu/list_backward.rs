@@ -20,7 +20,7 @@ use super::scratch::{self, Large};
 use super::shared::Shared;
 use super::tasks;
 use super::weights::Rule;
-use crate::spec::{Backward, Broadcast, Gradients, OwnScore, Relative, Score};
+use crate::spec::{Backward, Broadcast, Gradients, OwnGrads, OwnScore, Relative, Score, w_of_head};
 use crate::{Real, View};
 use std::ops::Range;
 use std::ptr::null_mut;
@@ -127,7 +127,7 @@ impl<T: Real> Pass<'_, T> {
             Score::Dot { .. } => true,
             // The form of these does not depend on how large the inputs are.
             Score::Additive { activation, .. } => Form::of(activation, f64::NAN).is_narrow(),
-            Score::Own(_) => false,
+            Score::Own { .. } => false,
         };
         plain && alone && graph && narrow && score
     }
@@ -174,7 +174,7 @@ impl<T: Real> Pass<'_, T> {
     fn parameters(&self) -> usize {
         match self.p.spec.score {
             Score::Additive { .. } => self.p.s.dk,
-            Score::Own(own) => own.parameters(),
+            Score::Own { score, .. } => score.parameters(),
             Score::Dot { .. } => 0,
         }
     }
@@ -409,7 +409,9 @@ impl<T: Real> Pass<'_, T> {
                     });
                 }
             }
-            (Score::Own(own), _) => self.own_queries(own, heads, queries, g, work),
+            (Score::Own { score, parameters }, _) => {
+                self.own_queries((score, parameters), heads, queries, g, work);
+            }
             _ => {}
         }
     }
@@ -417,7 +419,7 @@ impl<T: Real> Pass<'_, T> {
     /// As [`Self::queries`], by a score of one's own.
     fn own_queries(
         &self,
-        own: &dyn OwnScore<T>,
+        (own, learned): (&dyn OwnScore<T>, &[T]),
         heads: &Heads,
         queries: &Range<usize>,
         g: &Gradients<T>,
@@ -428,11 +430,13 @@ impl<T: Real> Pass<'_, T> {
         let count = own.parameters();
         each_row(links, heads, queries.clone(), grads, |at, i, _, grads| {
             let h = heads.h + at;
+            let learned = w_of_head(learned, h, count);
             dq.fill(T::ZERO);
             for (e, &grad) in grads.iter().enumerate() {
                 let k = p.k.row(heads.b, p.key_head(h), links.key(i, e));
                 let parameters = &mut dw[at * count..][..count];
-                own.backward(p.q.row(heads.b, h, i), k, grad, dq, dk, parameters);
+                let to = OwnGrads { q: dq, k: dk, parameters };
+                own.backward(learned, p.q.row(heads.b, h, i), k, grad, to);
             }
             if let Some(to) = &g.q {
                 // SAFETY: this row is this task's alone.
@@ -485,7 +489,7 @@ impl<T: Real> Pass<'_, T> {
                     grad_v: g.v.as_ref().map_or(nowhere, results),
                 });
             }
-            if let (Score::Own(_), Some(_)) = (p.spec.score, &g.k) {
+            if let (Score::Own { .. }, Some(_)) = (p.spec.score, &g.k) {
                 self.own_keys(&heads, keys, numbers, g);
             }
         });
@@ -495,21 +499,21 @@ impl<T: Real> Pass<'_, T> {
     fn own_keys(&self, heads: &Heads, keys: Range<usize>, numbers: &[T], g: &Gradients<T>) {
         let Self { p, links, .. } = self;
         let s = &p.s;
-        let (Score::Own(own), Some(to)) = (p.spec.score, &g.k) else { return };
+        let (Score::Own { score: own, parameters: learned }, Some(to)) = (p.spec.score, &g.k)
+        else {
+            return;
+        };
         scratch::with([s.dk, s.dq, own.parameters()], |[dk, dq, parameters]| {
             for j in keys {
                 for kh in 0..heads.n / s.group() {
                     dk.fill(T::ZERO);
                     for h in (heads.hk + kh) * s.group()..(heads.hk + kh + 1) * s.group() {
+                        let learned = w_of_head(learned, h, own.parameters());
+                        let k = p.k.row(heads.b, heads.hk + kh, j);
                         links.for_each_query(j, |i, pair| {
-                            own.backward(
-                                p.q.row(heads.b, h, i),
-                                p.k.row(heads.b, heads.hk + kh, j),
-                                numbers[2 * ((heads.b * s.hq + h) * links.len() + pair) + 1],
-                                dq,
-                                dk,
-                                parameters,
-                            );
+                            let grad = numbers[2 * ((heads.b * s.hq + h) * links.len() + pair) + 1];
+                            let to = OwnGrads { q: dq, k: dk, parameters };
+                            own.backward(learned, p.q.row(heads.b, h, i), k, grad, to);
                         });
                     }
                     // SAFETY: this row is this task's alone.

@@ -257,7 +257,7 @@ impl<'a, T: Real> Problem<'a, T> {
         let scale = match self.spec.score {
             Score::Dot { scale } => scale,
             Score::Additive { .. } => T::ONE,
-            Score::Own(_) => return,
+            Score::Own { .. } => return,
         };
         let Block { b, h, i0, n, width } = *block;
         assert!(to.len() >= self.s.dq * BLOCK);
@@ -379,12 +379,13 @@ impl<'a, T: Real> Problem<'a, T> {
                     });
                 }
             }
-            Score::Own(own) => {
+            Score::Own { score: own, parameters } => {
+                let parameters = w_of_head(parameters, h, own.parameters());
                 for (j, row) in keys.clone().zip(tile.chunks_exact_mut(BLOCK)) {
                     let k = self.k.row(b, hk, j);
                     row[..width].fill(T::ZERO);
                     for (i, score) in row[..n].iter_mut().enumerate() {
-                        *score = own.score(self.q.row(b, h, i0 + i), k);
+                        *score = own.score(parameters, self.q.row(b, h, i0 + i), k);
                     }
                 }
             }

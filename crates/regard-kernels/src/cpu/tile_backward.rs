@@ -19,7 +19,7 @@ use super::shared::Shared;
 use super::tile::{drop_tile, dropout_words_len, row_statistics};
 use super::weights::Rule;
 use super::{BLOCK, TILE, tasks};
-use crate::spec::{Backward, Bias, Broadcast, Gradients, OwnScore, Score, w_of_head};
+use crate::spec::{Backward, Bias, Broadcast, Gradients, OwnGrads, OwnScore, Score, w_of_head};
 use crate::{Real, View};
 use std::ops::Range;
 
@@ -131,7 +131,7 @@ impl<'a, T: Real> Work<'a, T> {
 /// How many parameters an own score has.
 fn own_parameters<T: Real>(p: &Problem<T>) -> usize {
     match p.spec.score {
-        Score::Own(own) => own.parameters(),
+        Score::Own { score, .. } => score.parameters(),
         _ => 0,
     }
 }
@@ -611,14 +611,17 @@ impl<T: Real> Context<'_, T> {
                     });
                 }
             }
-            Score::Own(own) => self.own_grads(own, block, keys, t.grad, [dq, dk, own_grads]),
+            Score::Own { score, parameters } => {
+                let own = (score, w_of_head(parameters, h, score.parameters()));
+                self.own_grads(own, block, keys, t.grad, [dq, dk, own_grads]);
+            }
         }
     }
 
     /// As [`Self::score_grads`], by a score of one's own, pair by pair: of q, k and the parameters.
     fn own_grads(
         &self,
-        own: &dyn OwnScore<T>,
+        (own, learned): (&dyn OwnScore<T>, &[T]),
         block: &Block,
         keys: &Range<usize>,
         grad: &[T],
@@ -635,7 +638,8 @@ impl<T: Real> Context<'_, T> {
             for (i, &grad) in grad[r * BLOCK..][..n].iter().enumerate() {
                 if grad != T::ZERO {
                     let (dq, dk) = (&mut dq[i * s.dq..][..s.dq], &mut dk[r * s.dk..][..s.dk]);
-                    own.backward(p.q.row(b, h, i0 + i), k, grad, dq, dk, part);
+                    let to = OwnGrads { q: dq, k: dk, parameters: part };
+                    own.backward(learned, p.q.row(b, h, i0 + i), k, grad, to);
                 }
             }
             add(parameters, part);

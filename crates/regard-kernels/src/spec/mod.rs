@@ -22,7 +22,7 @@ pub use normalizer::Normalizer;
 pub(crate) use pass::Arrivals;
 pub use pass::{Backward, Forward, Gradients, Saved};
 pub(crate) use score::w_of_head;
-pub use score::{OwnScore, Score};
+pub use score::{OwnGrads, OwnScore, Score};
 pub use shape::Shape;
 
 use crate::error::{Error, ensure};

@@ -1,6 +1,6 @@
 //! What a forward and a backward pass read and write.
 
-use super::{Bias, Edges, OwnScore, Score, Shape, Spec};
+use super::{Bias, Edges, Score, Shape, Spec};
 use crate::error::{Error, ensure};
 use crate::{Element, View, ViewMut};
 
@@ -144,7 +144,7 @@ pub struct Gradients<'a, E: Element> {
     pub v: Option<ViewMut<'a, E>>,
     /// The shape of the additive score's `w`.
     pub w: Option<&'a mut [E::Compute]>,
-    /// One per parameter of one's own score.
+    /// The shape of the own score's parameters.
     pub own: Option<&'a mut [E::Compute]>,
     /// The shape of `bias.key`, broadcast axes summed.
     pub key_bias: Option<&'a mut [E::Compute]>,
@@ -267,7 +267,7 @@ impl<'a, E: Element> Backward<'a, E> {
         }
         let (w, own) = match spec.score {
             Score::Additive { w, .. } => (Some(w.len()), None),
-            Score::Own(own) => (None, Some(OwnScore::parameters(own))),
+            Score::Own { parameters, .. } => (None, Some(parameters.len())),
             Score::Dot { .. } => (None, None),
         };
         let Bias { key, full, relative, .. } = &spec.bias;

@@ -25,7 +25,12 @@ pub enum Score<'a, T> {
         w: &'a [T],
     },
     /// The caller's own.
-    Own(&'a dyn OwnScore<T>),
+    Own {
+        /// The score.
+        score: &'a dyn OwnScore<T>,
+        /// Its learned numbers: `[P]`, or `[Hq, P]` row after row.
+        parameters: &'a [T],
+    },
 }
 
 impl<T: Real> Score<'_, T> {
@@ -57,16 +62,22 @@ impl<T: Real> Score<'_, T> {
                 );
                 "additive"
             }
-            Self::Own(own) => {
-                let parameters = own.parameters();
+            Self::Own { score, parameters } => {
+                let p = score.parameters();
                 ensure!(
-                    numel(&[s.b.max(1), s.hq.max(1), parameters]) <= MOST,
-                    "the own score has {parameters} parameters, which for B {} and Hq {} are more \
-                     than any memory holds",
+                    numel(&[s.b.max(1), s.hq.max(1), p]) <= MOST,
+                    "the own score has {p} parameters, which for B {} and Hq {} are more than any \
+                     memory holds",
                     s.b,
                     s.hq
                 );
-                return own.check(s.dq, s.dk).map_err(Error::new);
+                ensure!(
+                    parameters.len() == p || parameters.len() == s.hq * p,
+                    "the parameters of the own score are {}; it needs [{p}] or [{}, {p}]",
+                    parameters.len(),
+                    s.hq
+                );
+                return score.check(s.dq, s.dk).map_err(Error::new);
             }
         };
         ensure!(
@@ -79,7 +90,7 @@ impl<T: Real> Score<'_, T> {
     }
 }
 
-/// The row of `w` that belongs to a head.
+/// The row, of a score's learned numbers, that belongs to a head.
 pub(crate) fn w_of_head<T>(w: &[T], h: usize, d: usize) -> &[T] {
     if w.len() == d { w } else { &w[h * d..(h + 1) * d] }
 }
@@ -89,58 +100,48 @@ impl<T: fmt::Debug> fmt::Debug for Score<'_, T> {
         match self {
             Self::Dot { scale } => write!(f, "Dot({scale:?})"),
             Self::Additive { activation, w } => write!(f, "Additive({activation:?}, {})", w.len()),
-            Self::Own(_) => f.write_str("Own"),
+            Self::Own { parameters, .. } => write!(f, "Own({})", parameters.len()),
         }
     }
 }
 
-/// A score of one's own, forward and backward.
+/// A score of one's own, forward and backward; written for every `T: Real` it serves all
+/// precisions.
 ///
 /// ```
-/// use regard_kernels::{OwnScore, Score, Spec};
+/// use regard_kernels::{OwnGrads, OwnScore, Real, Score, Spec};
 /// /// −|q − k| summed over the features, times a learned rate.
-/// struct Manhattan(f32);
-/// impl OwnScore<f32> for Manhattan {
-///     fn score(&self, q: &[f32], k: &[f32]) -> f32 {
-///         -self.0 * q.iter().zip(k).map(|(q, k)| (q - k).abs()).sum::<f32>()
+/// struct Manhattan;
+/// impl<T: Real> OwnScore<T> for Manhattan {
+///     fn parameters(&self) -> usize { 1 }
+///     fn score(&self, rate: &[T], q: &[T], k: &[T]) -> T {
+///         -rate[0] * q.iter().zip(k).map(|(&q, &k)| (q - k).abs()).sum::<T>()
 ///     }
-///     fn backward(
-///         &self, q: &[f32], k: &[f32], grad: f32, grad_q: &mut [f32], grad_k: &mut [f32],
-///         grad_parameters: &mut [f32],
-///     ) {
+///     fn backward(&self, rate: &[T], q: &[T], k: &[T], grad: T, to: OwnGrads<T>) {
 ///         for d in 0..q.len() {
-///             let sign = (q[d] - k[d]).signum();
-///             grad_q[d] -= grad * self.0 * sign;
-///             grad_k[d] += grad * self.0 * sign;
-///             grad_parameters[0] -= grad * (q[d] - k[d]).abs();
+///             let step = if q[d] > k[d] { grad * rate[0] } else { -grad * rate[0] };
+///             to.q[d] -= step;
+///             to.k[d] += step;
+///             to.parameters[0] -= grad * (q[d] - k[d]).abs();
 ///         }
 ///     }
-///     fn parameters(&self) -> usize { 1 }
 /// }
-/// let spec = Spec::new(Score::Own(&Manhattan(0.5)));
+/// let spec = Spec::new(Score::Own { score: &Manhattan, parameters: &[0.5f32] });
 /// # let _ = spec;
 /// ```
 pub trait OwnScore<T>: Send + Sync {
-    /// The score of key `k` `[Dk]` for query `q` `[Dq]`.
-    fn score(&self, q: &[T], k: &[T]) -> T;
+    /// The score of key `k` `[Dk]` for query `q` `[Dq]`, with the learned numbers `[P]`.
+    fn score(&self, parameters: &[T], q: &[T], k: &[T]) -> T;
 
     /// Adds `grad` times the derivative of the score to each gradient.
-    fn backward(
-        &self,
-        q: &[T],
-        k: &[T],
-        grad: T,
-        grad_q: &mut [T],
-        grad_k: &mut [T],
-        grad_parameters: &mut [T],
-    );
+    fn backward(&self, parameters: &[T], q: &[T], k: &[T], grad: T, to: OwnGrads<T>);
 
-    /// How many learned numbers the score has.
+    /// P: how many learned numbers the score has.
     fn parameters(&self) -> usize {
         0
     }
 
-    /// Refuses widths it cannot score, in one sentence.
+    /// Refuses widths it cannot score, in one sentence; equal ones are fine unless said.
     fn check(&self, dq: usize, dk: usize) -> Result<(), String> {
         if dq == dk {
             Ok(())
@@ -148,4 +149,15 @@ pub trait OwnScore<T>: Send + Sync {
             Err(format!("k has head width {dk}, q has {dq}; this score needs them equal"))
         }
     }
+}
+
+/// What the backward of an [`OwnScore`] adds to.
+#[derive(Debug)]
+pub struct OwnGrads<'a, T> {
+    /// `[Dq]`
+    pub q: &'a mut [T],
+    /// `[Dk]`
+    pub k: &'a mut [T],
+    /// `[P]`
+    pub parameters: &'a mut [T],
 }

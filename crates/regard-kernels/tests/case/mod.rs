@@ -10,8 +10,8 @@ pub use rule::*;
 use regard_kernels::cpu::Path;
 use regard_kernels::{
     Activation, Backward, Bias, Broadcast, Cpu, Dropout, Edges, Forward, Gradients, Isa, Mask,
-    Normalizer, OwnScore, Real, Relative, Saved, Score, Segments, Spec, View, ViewMut, Window,
-    philox, reference,
+    Normalizer, OwnGrads, OwnScore, Real, Relative, Saved, Score, Segments, Spec, View, ViewMut,
+    Window, philox, reference,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -119,7 +119,7 @@ pub struct Case {
     pub arriving_edges: bool,
     /// Whether gradients also arrive at the log-sum-exps.
     pub arriving_lse: bool,
-    /// Whether each head has its own w.
+    /// Whether each head has its own w, and its own parameters of the own score.
     pub w_per_head: bool,
     /// Standard deviation of q and k.
     pub spread: f64,
@@ -197,28 +197,28 @@ impl Draws {
 }
 
 /// A score of one's own with two parameters: rate · Σ (q·k)/(1 + |q·k|) + slant · Σ (q − k).
-pub struct Squash<T>(pub [T; 2]);
+pub struct Squash;
 
-impl<T: Real> OwnScore<T> for Squash<T> {
-    fn score(&self, q: &[T], k: &[T]) -> T {
+impl<T: Real> OwnScore<T> for Squash {
+    fn score(&self, p: &[T], q: &[T], k: &[T]) -> T {
         q.iter()
             .zip(k)
             .map(|(&q, &k)| {
                 let x = q * k;
-                self.0[0] * x / (T::ONE + x.abs()) + self.0[1] * (q - k)
+                p[0] * x / (T::ONE + x.abs()) + p[1] * (q - k)
             })
             .sum()
     }
 
-    fn backward(&self, q: &[T], k: &[T], grad: T, gq: &mut [T], gk: &mut [T], gp: &mut [T]) {
+    fn backward(&self, p: &[T], q: &[T], k: &[T], grad: T, to: OwnGrads<T>) {
         for d in 0..q.len() {
             let x = q[d] * k[d];
             let below = T::ONE + x.abs();
-            let slope = self.0[0] / (below * below);
-            gq[d] += grad * (slope * k[d] + self.0[1]);
-            gk[d] += grad * (slope * q[d] - self.0[1]);
-            gp[0] += grad * x / below;
-            gp[1] += grad * (q[d] - k[d]);
+            let slope = p[0] / (below * below);
+            to.q[d] += grad * (slope * k[d] + p[1]);
+            to.k[d] += grad * (slope * q[d] - p[1]);
+            to.parameters[0] += grad * x / below;
+            to.parameters[1] += grad * (q[d] - k[d]);
         }
     }
 
@@ -239,7 +239,7 @@ pub struct Data<T> {
     pub grad_lse: Option<Vec<T>>,
     pub grad_edge_weights: Option<Vec<T>>,
     pub w: Vec<T>,
-    pub own: Squash<T>,
+    pub own: Vec<T>,
     lengths: Vec<usize>,
     q_segments: Vec<i64>,
     k_segments: Vec<i64>,
@@ -261,7 +261,11 @@ impl Case {
         let v = t(draws.normals(c.b * c.hk * c.nk * c.dv, 1.0));
         let grad_out = t(draws.normals(c.b * c.hq * c.nq * c.dv, 1.0));
         let w = t(draws.normals(if c.w_per_head { c.hq * c.d } else { c.d }, 0.5));
-        let own = Squash([T::of(0.75), T::of(-0.125)]);
+        // Exact in f32, and another pair for each head where w is per head.
+        let own = (0..if c.w_per_head { c.hq } else { 1 })
+            .flat_map(|h| [0.75 + 0.25 * h as f64, -0.125 * (1 + h) as f64])
+            .map(T::of)
+            .collect();
         let lengths = (0..c.b).map(|_| draws.below(c.nk + 1)).collect();
         // Documents of about ten rows, in order.
         let mut segments = |n: usize| {
@@ -342,7 +346,7 @@ impl<T: Real> Data<T> {
         let score = match c.score {
             ScoreKind::Dot => Score::scaled_dot(c.d),
             ScoreKind::Additive(activation) => Score::Additive { activation, w: &self.w },
-            ScoreKind::Own => Score::Own(&self.own),
+            ScoreKind::Own => Score::Own { score: &Squash, parameters: &self.own },
         };
         Spec {
             mask: Mask {
@@ -484,7 +488,7 @@ impl<T: Real> Data<T> {
         let [mut gq, mut gk, mut gv] = [0, 1, 2].map(|a| Padded::new(shapes[a], gap));
         let mut gw =
             nan(if matches!(self.case.score, ScoreKind::Additive(_)) { self.w.len() } else { 0 });
-        let mut own = nan(if self.case.score == ScoreKind::Own { 2 } else { 0 });
+        let mut own = nan(if self.case.score == ScoreKind::Own { self.own.len() } else { 0 });
         let mut key_bias = nan(self.case.bias.key.map_or(0, |_| self.key_bias.0.len()));
         let mut bias = nan(self.case.bias.full.map_or(0, |_| self.bias.0.len()));
         let mut relative = nan(self.case.bias.relative.map_or(0, |_| self.relative.len()));

@@ -14,7 +14,7 @@ use crate::{
 use config::{Config, Kind, Source};
 use data::read;
 use model::{Batch, Classifier, Knowledge, Lesson, Read, Senses};
-use regard::attention::{Reinforce, ReinforceConfig};
+use regard::attention::{Need, Reinforce, ReinforceConfig};
 use regard::tensor::{CrossEntropy, Random};
 use regard::{Mode, Tensor};
 use std::collections::BTreeMap;
@@ -173,7 +173,11 @@ impl Learner for Lessons {
         let targets = batch.iter().map(|&i| self.training.labels[i] as i64).collect();
         let targets = Tensor::from_vec(targets, &[batch.len()])?;
         let batch = Batch::new(&examples.iter().collect::<Vec<_>>())?;
-        let seen = self.classifier.model.attend(&batch.sequences(), Mode::Train(random), false)?;
+        let seen = self.classifier.model.classify(
+            &batch.sequences(),
+            Mode::Train(random),
+            Need::OUTPUT,
+        )?;
         let label_smoothing = self.classifier.config.training.label_smoothing;
         let rule = CrossEntropy { label_smoothing, ..CrossEntropy::default() };
         let losses = seen.logits.cross_entropy_rows(&targets, rule)?;

@@ -7,6 +7,7 @@ use crate::guesses::Guesses;
 use crate::parts::place;
 use crate::text::{Labels, PADDING, Tokenizer};
 use crate::{Error, Map, Maps, Model, Part, Prediction, Report, Result, Scene};
+use regard::attention::Need;
 use regard::models::{InputConfig, Sentences, SequenceClassifier, Sequences};
 use regard::tensor::{Parameters, without_gradients};
 use regard::{DType, Mode, Tensor};
@@ -333,7 +334,9 @@ impl Model for Classifier {
             return Err(Error::asked("there is nothing to look at"));
         }
         let batch = Batch::new(&[&read])?;
-        let seen = without_gradients(|| self.model.attend(&batch.sequences(), Mode::Infer, true))?;
+        let seen = without_gradients(|| {
+            self.model.classify(&batch.sequences(), Mode::Infer, Need::WEIGHTS)
+        })?;
         let guess = self.guess(&[read])?.best();
         let label = guess.first().map_or("", |&label| self.knowledge.labels.name(label));
         let mut scenes = Vec::new();

@@ -8,6 +8,7 @@ use crate::options::Checked;
 use crate::{
     Error, GraphScene, Map, Model, Options, Part, Prediction, Report, Result, Scene, Scores,
 };
+use regard::attention::Need;
 use regard::layers::Graph;
 use regard::models::{GraphAttentionNetwork, GraphLayer};
 use regard::tensor::{Better, CrossEntropy, Parameters, without_gradients};
@@ -129,11 +130,11 @@ impl Classifier {
             let weights = edges.iter().map(|&(_, target)| 1.0 / into[target]).collect();
             return Ok(vec![Map::new("mean of the neighbors", weights)]);
         }
-        let (_, layers) = without_gradients(|| {
-            self.network.attend(&self.features, &self.graph, Mode::Infer, true)
+        let seen = without_gradients(|| {
+            self.network.classify(&self.features, &self.graph, Mode::Infer, Need::WEIGHTS)
         })?;
         let mut maps = Vec::new();
-        for (layer, weights) in layers.iter().enumerate() {
+        for (layer, weights) in seen.weights.iter().enumerate() {
             let heads = weights.shape()[1];
             let numbers = weights.to_vec::<f32>()?;
             for head in 0..heads {

@@ -9,6 +9,7 @@ use crate::options::Checked;
 use crate::parts::{self, place};
 use crate::text::Labels;
 use crate::{Error, ImageScene, Map, Model, Options, Part, Prediction, Report, Result, Scene};
+use regard::attention::Need;
 use regard::models::{ConvolutionalClassifier, ImagePooling, VisionTransformer};
 use regard::tensor::{CrossEntropy, Parameters, Random, without_gradients};
 use regard::{DType, Mode, Tensor};
@@ -186,7 +187,8 @@ impl Classifier {
     /// How much each patch weighs, by layer and head: for the class token, or on average over all
     /// patches where there is none.
     fn weights(&self, network: &VisionTransformer, input: &Tensor) -> Result<Vec<Map>> {
-        let (_, layers) = without_gradients(|| network.attend(input, Mode::Infer, true))?;
+        let seen = without_gradients(|| network.classify(input, Mode::Infer, Need::WEIGHTS))?;
+        let layers = seen.weights;
         let token = usize::from(self.config.model.pooling == ImagePooling::ClassToken);
         let maps = Map::of_layers(&layers)?;
         let of = |map: Map| {

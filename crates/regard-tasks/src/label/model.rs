@@ -6,6 +6,7 @@ use crate::data::{BatchSize, Tagged, batches};
 use crate::metric::Confusion;
 use crate::text::{Labels, PADDING, UNKNOWN, Vocabulary, split};
 use crate::{Error, Groups, Map, Maps, Model, Part, Prediction, Report, Result, Scene};
+use regard::attention::Need;
 use regard::models::{SequenceLabeler, Sequences};
 use regard::tensor::{Parameters, without_gradients};
 use regard::{DType, Mode, Tensor};
@@ -336,7 +337,8 @@ impl Model for Labeler {
         }
         let read = self.read(&words);
         let batch = self.batch(&[&read])?;
-        let seen = without_gradients(|| self.model.attend(&batch.sequences(), Mode::Infer, true))?;
+        let seen =
+            without_gradients(|| self.model.label(&batch.sequences(), Mode::Infer, Need::WEIGHTS))?;
         if seen.weights.is_empty() {
             return Err(Error::asked(
                 "this model attends to nothing: only `encoder = \"transformer\"` has attention",

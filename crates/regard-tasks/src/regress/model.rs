@@ -6,7 +6,8 @@ use crate::metric::{mean_squared_error, r_squared};
 use crate::{
     CurveScene, Error, Map, Maps, Model, Part, Prediction, Report, Result, Scene, Scores, toy,
 };
-use regard::models::{KernelRegression, Regressed};
+use regard::attention::{Attended, Need};
+use regard::models::KernelRegression;
 use regard::tensor::{Better, Parameters, without_gradients};
 use regard::{DType, Tensor};
 use serde::{Deserialize, Serialize};
@@ -106,14 +107,14 @@ impl Regression {
     }
 
     /// ŷ at some x, with the weights `[M, points]`.
-    fn regressed(&self, x: &[&[f64]]) -> Result<Regressed> {
+    fn regressed(&self, x: &[&[f64]]) -> Result<Attended> {
         let points = self.knowledge.points;
         without_gradients(|| match self.config.model.model {
-            Kind::Kernel => Ok(self.regression.attend(&self.standard(x)?, true)?),
+            Kind::Kernel => Ok(self.regression.attend(&self.standard(x)?, Need::WEIGHTS)?),
             Kind::Mean => {
                 let out = self.regression.mean()?.unsqueeze(0)?.broadcast_to(&[x.len(), 1])?;
                 let weights = Tensor::full(&[x.len(), points], 1.0 / points as f64, DType::F32)?;
-                Ok(Regressed { out: out.contiguous()?, weights: Some(weights) })
+                Ok(Attended { weights: Some(weights), ..out.contiguous()?.into() })
             }
         })
     }
@@ -186,7 +187,7 @@ impl Regression {
         at.push(asked);
         at.sort_by(f64::total_cmp);
         let rows: Vec<&[f64]> = at.iter().map(std::slice::from_ref).collect();
-        let Regressed { out, weights } = self.regressed(&rows)?;
+        let Attended { out, weights, .. } = self.regressed(&rows)?;
         let weights = weights.map_or(Ok(vec![]), |weights| weights.to_vec::<f32>())?;
         let single = |all: &[f64]| all.iter().map(|&x| x as f32).collect::<Vec<f32>>();
         let at = single(&at);
@@ -272,7 +273,7 @@ impl Model for Regression {
         let (x, y) = self.data()?;
         let predict = |input: &String| {
             let asked = self.numbers(input)?;
-            let Regressed { out, weights } = self.regressed(&[&asked])?;
+            let Attended { out, weights, .. } = self.regressed(&[&asked])?;
             let weights = weights.map_or(Ok(vec![]), |weights| weights.to_vec::<f32>())?;
             let datum = |at: usize| {
                 let (x, y, weight) = (&x[at], y[at], weights[at]);

@@ -5,6 +5,7 @@ use super::data::{Pair, read};
 use crate::metric::{Bleu, chrf, perplexity};
 use crate::text::Tokenizer;
 use crate::{Error, Groups, Map, Maps, Model, Part, Prediction, Report, Result, Scene, Scores};
+use regard::attention::Need;
 use regard::models::{Hypothesis, Sentences, Seq2Seq};
 use regard::tensor::{Better, Parameters, without_gradients};
 use regard::{DType, Tensor};
@@ -227,7 +228,7 @@ impl Model for Translator {
         }
         let batch = Sentences::new(&[source], 0)?;
         let encoded =
-            without_gradients(|| self.model.encode_with(&batch, regard::Mode::Infer, true))?;
+            without_gradients(|| self.model.encode(&batch, regard::Mode::Infer, Need::WEIGHTS))?;
         if !encoded.weights.is_empty() {
             let maps = Map::of_layers(&encoded.weights)?;
             let maps = Maps {

@@ -34,7 +34,7 @@ pub struct Mask {
 /// let two = Segments { q: vec![0, 0, 1], k: vec![0, 0, 1] };
 /// let mask = Mask { segments: Some(two), ..Mask::default() };
 /// let x = Tensor::zeros(&[3, 1], DType::F32)?;
-/// let seen = Attention { mask, ..Attention::new(Score::dot()) }.attend(&x, &x, &x, true)?;
+/// let seen = Attention::new(Score::dot()).attend(&x, &x, &x, &mask, Need::WEIGHTS)?;
 /// // the last place is a document of its own
 /// assert_eq!(seen.weights.unwrap().to_vec::<f32>()?[6..8], [0.0, 0.0]);
 /// # Ok::<(), regard::Error>(())
@@ -53,8 +53,9 @@ impl Mask {
     /// ```
     /// use regard::prelude::*;
     /// let x = Tensor::zeros(&[2, 1], DType::F32)?;
-    /// let attention = Attention { mask: Mask::none(), ..Attention::new(Score::dot()) };
-    /// let weights = attention.attend(&x, &x, &x, true)?.weights.unwrap().to_vec::<f32>()?;
+    /// let mask = Mask::none();
+    /// let attended = Attention::new(Score::dot()).attend(&x, &x, &x, &mask, Need::WEIGHTS)?;
+    /// let weights = attended.weights.unwrap().to_vec::<f32>()?;
     /// assert!(weights.iter().all(|&w| w > 0.0));
     /// # Ok::<(), regard::Error>(())
     /// ```
@@ -67,8 +68,9 @@ impl Mask {
     /// ```
     /// use regard::prelude::*;
     /// let x = Tensor::zeros(&[2, 1], DType::F32)?;
-    /// let attention = Attention { mask: Mask::causal(), ..Attention::new(Score::dot()) };
-    /// let weights = attention.attend(&x, &x, &x, true)?.weights.unwrap().to_vec::<f32>()?;
+    /// let mask = Mask::causal();
+    /// let attended = Attention::new(Score::dot()).attend(&x, &x, &x, &mask, Need::WEIGHTS)?;
+    /// let weights = attended.weights.unwrap().to_vec::<f32>()?;
     /// assert!(weights[1] == 0.0 && weights[2] > 0.0);
     /// # Ok::<(), regard::Error>(())
     /// ```
@@ -81,8 +83,9 @@ impl Mask {
     /// ```
     /// use regard::prelude::*;
     /// let x = Tensor::zeros(&[2, 3, 1], DType::F32)?;
-    /// let attention = Attention { mask: Mask::lengths(&[3, 1]), ..Attention::new(Score::dot()) };
-    /// let weights = attention.attend(&x, &x, &x, true)?.weights.unwrap();
+    /// let mask = Mask::lengths(&[3, 1]);
+    /// let attended = Attention::new(Score::dot()).attend(&x, &x, &x, &mask, Need::WEIGHTS)?;
+    /// let weights = attended.weights.unwrap();
     /// assert_eq!(weights.select(0, 1)?.select(0, 0)?.to_vec::<f32>()?, [1.0, 0.0, 0.0]);
     /// # Ok::<(), regard::Error>(())
     /// ```
@@ -95,8 +98,9 @@ impl Mask {
     /// ```
     /// use regard::prelude::*;
     /// let x = Tensor::zeros(&[4, 1], DType::F32)?;
-    /// let attention = Attention { mask: Mask::within(1), ..Attention::new(Score::dot()) };
-    /// let weights = attention.attend(&x, &x, &x, true)?.weights.unwrap().to_vec::<f32>()?;
+    /// let mask = Mask::within(1);
+    /// let attended = Attention::new(Score::dot()).attend(&x, &x, &x, &mask, Need::WEIGHTS)?;
+    /// let weights = attended.weights.unwrap().to_vec::<f32>()?;
     /// assert!(weights[1] > 0.0 && weights[2..4] == [0.0, 0.0]);
     /// # Ok::<(), regard::Error>(())
     /// ```
@@ -111,8 +115,9 @@ impl Mask {
     /// // query 0 sees key 1, query 1 sees both
     /// let edges = Edges::new(2, 2, &[(0, 1), (1, 0), (1, 1)])?;
     /// let x = Tensor::zeros(&[2, 1], DType::F32)?;
-    /// let attention = Attention { mask: Mask::edges(edges.into()), ..Attention::new(Score::dot()) };
-    /// let weights = attention.attend(&x, &x, &x, true)?.weights.unwrap().to_vec::<f32>()?;
+    /// let mask = Mask::edges(edges.into());
+    /// let attended = Attention::new(Score::dot()).attend(&x, &x, &x, &mask, Need::WEIGHTS)?;
+    /// let weights = attended.weights.unwrap().to_vec::<f32>()?;
     /// assert!(weights[0] == 0.0 && weights[2] > 0.0);
     /// # Ok::<(), regard::Error>(())
     /// ```
@@ -120,8 +125,8 @@ impl Mask {
         Self { edges: Some(edges), ..Self::default() }
     }
 
-    /// The dense mask as the kernels read it: truths, and a shape of four axes.
-    pub(super) fn dense_bools(&self) -> Result<Option<(Vec<bool>, [usize; 4])>> {
+    /// The dense mask as the kernels read it.
+    pub(super) fn dense_truths(&self) -> Result<Option<Dense>> {
         let Some(dense) = &self.dense else { return Ok(None) };
         ensure!(
             dense.dtype() == DType::Bool,
@@ -129,8 +134,15 @@ impl Mask {
             dense.dtype()
         );
         let shape = four("mask", dense.shape())?;
-        Ok(Some((dense.to_vec::<u8>()?.into_iter().map(|x| x != 0).collect(), shape)))
+        let truths = dense.to_vec::<u8>()?.into_iter().map(|x| x != 0).collect();
+        Ok(Some(Dense { truths, shape }))
     }
+}
+
+/// Truths that broadcast to `[B, Hq, Nq, Nk]`.
+pub(super) struct Dense {
+    pub(super) truths: Vec<bool>,
+    pub(super) shape: [usize; 4],
 }
 
 /// A shape of at most four axes with ones before it.

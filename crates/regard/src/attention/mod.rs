@@ -1,21 +1,41 @@
 //! The operator on tensors: `normalize(score(q, k) + bias, where mask) · v`, with gradients by the
 //! fused backward.
+//!
+//! | what | which |
+//! |---|---|
+//! | the operator, what it is asked for and what it gives | [`Attention`], [`Need`], [`Attended`] |
+//! | its choices | [`Score`], [`Mask`], [`Bias`], [`Normalizer`], [`Dropout`] |
+//! | a score of one's own | [`OwnScore`], [`OwnGrads`], [`AnyOwnScore`] |
+//! | scores with parameters, from a configuration | [`Mechanism`], [`MechanismConfig`], [`ScoreConfig`], [`Weighting`] |
+//! | keys and values made ready once for many queries | [`Keys`], [`Memory`] |
+//! | learned queries | [`LearnedQueries`] |
+//! | learning from choices | [`Reinforce`], [`entropy`] |
 
+mod attended;
+mod axes;
 mod bias;
+mod call;
+mod inputs;
 mod mask;
 mod mechanism;
+mod need;
 mod operator;
 mod own;
 mod reinforce;
 mod score;
+mod strided_output;
 
+pub use attended::Attended;
 pub use bias::Bias;
 pub use mask::{Mask, Segments};
 pub use mechanism::{
-    BilinearScale, Keys, LearnedQueries, Mechanism, MechanismConfig, ScoreConfig, Weighting,
+    BilinearScale, Keys, LearnedQueries, Mechanism, MechanismConfig, Memory, OwnConfig,
+    ScoreConfig, Weighting,
 };
-pub use operator::{Attended, Attention};
-pub use own::OwnScore;
+pub(crate) use mechanism::{HeadCount, Request};
+pub use need::Need;
+pub use operator::Attention;
+pub use own::{AnyOwnScore, OwnGrads, OwnScore};
 pub use reinforce::{Reinforce, ReinforceConfig, entropy};
 pub use score::Score;
 

@@ -1,8 +1,9 @@
 //! A score of one's own.
 
-use regard_kernels::Real;
+pub use regard_kernels::{OwnGrads, OwnScore};
+use regard_tensor::Float;
 
-/// A score of one's own, forward and backward, in any precision.
+/// A score of one's own in every precision: what implements [`OwnScore`] for every `T: Real`.
 ///
 /// ```
 /// use regard::prelude::*;
@@ -10,23 +11,19 @@ use regard_kernels::Real;
 /// /// −rate · Σ |q − k|
 /// struct Manhattan;
 ///
-/// impl OwnScore for Manhattan {
-///     fn score<T: Real>(&self, rate: &[T], q: &[T], k: &[T]) -> T {
-///         let mut sum = T::ZERO;
-///         for (&q, &k) in q.iter().zip(k) {
-///             sum += (q - k).abs();
-///         }
-///         -rate[0] * sum
+/// impl<T: Real> OwnScore<T> for Manhattan {
+///     fn parameters(&self) -> usize {
+///         1
 ///     }
-///     fn backward<T: Real>(
-///         &self, rate: &[T], q: &[T], k: &[T], grad: T,
-///         grad_rate: &mut [T], grad_q: &mut [T], grad_k: &mut [T],
-///     ) {
+///     fn score(&self, rate: &[T], q: &[T], k: &[T]) -> T {
+///         -rate[0] * q.iter().zip(k).map(|(&q, &k)| (q - k).abs()).sum::<T>()
+///     }
+///     fn backward(&self, rate: &[T], q: &[T], k: &[T], grad: T, to: OwnGrads<T>) {
 ///         for d in 0..q.len() {
 ///             let step = if q[d] > k[d] { grad * rate[0] } else { -grad * rate[0] };
-///             grad_q[d] -= step;
-///             grad_k[d] += step;
-///             grad_rate[0] -= grad * (q[d] - k[d]).abs();
+///             to.q[d] -= step;
+///             to.k[d] += step;
+///             to.parameters[0] -= grad * (q[d] - k[d]).abs();
 ///         }
 ///     }
 /// }
@@ -34,81 +31,40 @@ use regard_kernels::Real;
 /// let rate = Parameter::new("rate", Tensor::from_vec(vec![1f32], &[1])?)?;
 /// let attention = Attention::new(Score::own(Manhattan, rate.tensor()));
 /// let x = Tensor::from_vec(vec![0f32, 1.0, 5.0], &[3, 1])?;
-/// let gradients = attention.forward(&x, &x, &x)?.sum_all()?.backward()?;
+/// let gradients = attention.forward(&x, &x, &x, &Mask::none())?.sum_all()?.backward()?;
 /// assert!(gradients.get(&rate).is_some());
 /// # Ok::<(), regard::Error>(())
 /// ```
-pub trait OwnScore: Send + Sync + 'static {
-    /// The score of key `k` `[Dk]` for query `q` `[Dq]`, with the learned numbers `[P]`.
-    fn score<T: Real>(&self, parameters: &[T], q: &[T], k: &[T]) -> T;
+pub trait AnyOwnScore: Send + Sync {
+    /// In f32.
+    fn in_f32(&self) -> &dyn OwnScore<f32>;
+    /// In f64.
+    fn in_f64(&self) -> &dyn OwnScore<f64>;
+}
 
-    /// Adds `grad` times the score's derivative to each gradient.
-    #[allow(clippy::too_many_arguments)]
-    fn backward<T: Real>(
-        &self,
-        parameters: &[T],
-        q: &[T],
-        k: &[T],
-        grad: T,
-        grad_parameters: &mut [T],
-        grad_q: &mut [T],
-        grad_k: &mut [T],
-    );
+impl<S: OwnScore<f32> + OwnScore<f64>> AnyOwnScore for S {
+    fn in_f32(&self) -> &dyn OwnScore<f32> {
+        self
+    }
 
-    /// Refuses widths it cannot score, in one sentence; equal ones are fine unless said.
-    fn check(&self, dq: usize, dk: usize) -> Result<(), String> {
-        if dq == dk {
-            Ok(())
-        } else {
-            Err(format!("k has head width {dk}, q has {dq}; this score needs them equal"))
-        }
+    fn in_f64(&self) -> &dyn OwnScore<f64> {
+        self
     }
 }
 
-/// A score with its parameters in one precision: what the kernels take.
-struct Bound<'a, S, T> {
-    score: &'a S,
-    parameters: &'a [T],
+/// A precision that attention computes in: picks an own score's.
+pub(super) trait Precision: Float {
+    fn own(score: &dyn AnyOwnScore) -> &dyn OwnScore<Self>;
 }
 
-impl<S: OwnScore, T: Real> regard_kernels::OwnScore<T> for Bound<'_, S, T> {
-    fn score(&self, q: &[T], k: &[T]) -> T {
-        self.score.score(self.parameters, q, k)
-    }
-
-    fn backward(
-        &self,
-        q: &[T],
-        k: &[T],
-        grad: T,
-        grad_q: &mut [T],
-        grad_k: &mut [T],
-        grad_parameters: &mut [T],
-    ) {
-        self.score.backward(self.parameters, q, k, grad, grad_parameters, grad_q, grad_k);
-    }
-
-    fn parameters(&self) -> usize {
-        self.parameters.len()
-    }
-
-    fn check(&self, dq: usize, dk: usize) -> Result<(), String> {
-        self.score.check(dq, dk)
+impl Precision for f32 {
+    fn own(score: &dyn AnyOwnScore) -> &dyn OwnScore<f32> {
+        score.in_f32()
     }
 }
 
-/// An [`OwnScore`] whose type is forgotten.
-#[doc(hidden)]
-pub trait Erased: Send + Sync {
-    fn f32<'a>(&'a self, parameters: &'a [f32]) -> Box<dyn regard_kernels::OwnScore<f32> + 'a>;
-    fn f64<'a>(&'a self, parameters: &'a [f64]) -> Box<dyn regard_kernels::OwnScore<f64> + 'a>;
-}
-
-impl<S: OwnScore> Erased for S {
-    fn f32<'a>(&'a self, parameters: &'a [f32]) -> Box<dyn regard_kernels::OwnScore<f32> + 'a> {
-        Box::new(Bound { score: self, parameters })
-    }
-    fn f64<'a>(&'a self, parameters: &'a [f64]) -> Box<dyn regard_kernels::OwnScore<f64> + 'a> {
-        Box::new(Bound { score: self, parameters })
+impl Precision for f64 {
+    fn own(score: &dyn AnyOwnScore) -> &dyn OwnScore<f64> {
+        score.in_f64()
     }
 }

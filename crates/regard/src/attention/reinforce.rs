@@ -41,7 +41,7 @@ impl Default for ReinforceConfig {
 /// let random = Random::new(1);
 /// let x = random.normal(&[8, 5, 3], 0.0, 1.0, DType::F32)?;
 /// let q = x.narrow(1, 0, 1)?;
-/// let seen = hard.attend(&q, &x, &x, &Mask::none(), Mode::Train(&random), false)?;
+/// let seen = hard.attend(&q, &x, &x, &Mask::none(), Mode::Train(&random), Need::OUTPUT)?;
 /// // The reward is whatever the choice was good for; it needs no gradient.
 /// let reward = seen.out.sum(2)?;
 /// let p = hard.probabilities(&q, &x, &Mask::none())?;

@@ -1,7 +1,6 @@
 //! How a query and a key give a score.
 
-use super::OwnScore;
-use super::own::Erased;
+use super::{AnyOwnScore, OwnScore};
 use regard_kernels::Activation;
 use regard_tensor::Tensor;
 use std::sync::Arc;
@@ -13,7 +12,7 @@ use std::sync::Arc;
 /// use regard::prelude::*;
 /// let x = Tensor::from_vec(vec![1.0, 3.0], &[2, 1])?;
 /// // where all scores are 0, attention is the mean
-/// let mean = Attention::new(Score::Dot { scale: 0.0 }).forward(&x, &x, &x)?;
+/// let mean = Attention::new(Score::Dot { scale: 0.0 }).forward(&x, &x, &x, &Mask::none())?;
 /// assert!(mean.to_vec::<f64>()?.iter().all(|y| (y - 2.0).abs() < 1e-9));
 /// # Ok::<(), regard::Error>(())
 /// ```
@@ -34,11 +33,10 @@ pub enum Score {
         w: Tensor,
     },
     /// One's own; see [`OwnScore`].
-    #[doc(hidden)]
     Own {
         /// The score.
-        score: Arc<dyn Erased>,
-        /// Its learned numbers, `[P]`.
+        score: Arc<dyn AnyOwnScore>,
+        /// Its learned numbers, `[P]` or `[Hq, P]`.
         parameters: Tensor,
     },
 }
@@ -54,27 +52,24 @@ impl Score {
         Self::Dot { scale: 1.0 }
     }
 
-    /// A score of one's own with its learned numbers `[P]` (which may be none).
+    /// A score of one's own with its learned numbers: `[P]`, which may be none, or `[Hq, P]`.
     ///
     /// ```
     /// use regard::prelude::*;
     /// /// The same for every pair, with nothing learned.
     /// struct Even;
-    /// impl OwnScore for Even {
-    ///     fn score<T: Real>(&self, _: &[T], _: &[T], _: &[T]) -> T {
+    /// impl<T: Real> OwnScore<T> for Even {
+    ///     fn score(&self, _: &[T], _: &[T], _: &[T]) -> T {
     ///         T::ZERO
     ///     }
-    ///     fn backward<T: Real>(
-    ///         &self, _: &[T], _: &[T], _: &[T], _: T, _: &mut [T], _: &mut [T], _: &mut [T],
-    ///     ) {
-    ///     }
+    ///     fn backward(&self, _: &[T], _: &[T], _: &[T], _: T, _: OwnGrads<T>) {}
     /// }
     /// let mean = Attention::new(Score::own(Even, Tensor::zeros(&[0], DType::F64)?));
     /// let x = Tensor::from_vec(vec![1.0, 3.0], &[2, 1])?;
-    /// assert!(mean.forward(&x, &x, &x)?.to_vec::<f64>()?.iter().all(|y| (y - 2.0).abs() < 1e-9));
+    /// assert!(mean.forward(&x, &x, &x, &Mask::none())?.to_vec::<f64>()?.iter().all(|y| (y - 2.0).abs() < 1e-9));
     /// # Ok::<(), regard::Error>(())
     /// ```
-    pub fn own(score: impl OwnScore, parameters: Tensor) -> Self {
+    pub fn own(score: impl OwnScore<f32> + OwnScore<f64> + 'static, parameters: Tensor) -> Self {
         Self::Own { score: Arc::new(score), parameters }
     }
 }

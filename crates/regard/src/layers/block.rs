@@ -4,7 +4,9 @@ use super::{
     Activation, FeedForward, KeyValueCache, LayerNorm, Linear, MultiHeadAttention, MultiHeadConfig,
     Position,
 };
-use crate::{Keys, Mask, Mechanism, MechanismConfig, Mode};
+use crate::{
+    Attended, Mask, Mechanism, MechanismConfig, Memory, Mode, Need, ScoreConfig, Weighting,
+};
 use regard_tensor::{Parameters, Result, Tensor, ensure};
 use serde::{Deserialize, Serialize};
 
@@ -28,6 +30,11 @@ pub struct BlockConfig {
     pub feed_forward: usize,
     /// Its nonlinearity.
     pub activation: Activation,
+    /// The score of each head of self-attention and of attention to a memory.
+    pub score: ScoreConfig,
+    /// How scores become weights; not by sampling, which learns from a log-probability that blocks
+    /// do not give.
+    pub weighting: Weighting,
     /// The share left out while learning: of weights, inner numbers and each part's output.
     pub dropout: f64,
     /// Whether each part normalizes its input (true) or its output.
@@ -46,6 +53,8 @@ impl Default for BlockConfig {
             key_heads: None,
             feed_forward: 256,
             activation: Activation::Gelu,
+            score: ScoreConfig::ScaledDot,
+            weighting: Weighting::Softmax,
             dropout: 0.1,
             norm_first: true,
             position: Position::None,
@@ -60,6 +69,8 @@ impl BlockConfig {
             width: self.width,
             heads: self.heads,
             key_heads: self.key_heads,
+            score: self.score.clone(),
+            weighting: self.weighting,
             dropout: self.dropout,
             position,
             max_distance: self.max_distance,
@@ -76,6 +87,11 @@ impl BlockConfig {
     /// ```
     pub fn check(&self) -> Result<()> {
         self.attention(self.position).check()?;
+        ensure!(
+            self.weighting != Weighting::Sample,
+            "sampling within a block, which gives no log-probability to learn it from; \
+             straight-through and gumbel-hard choose and need none"
+        );
         ensure!(self.feed_forward > 0, "a feed-forward layer of width 0");
         Ok(())
     }
@@ -143,10 +159,10 @@ impl EncoderBlock {
     /// # Ok::<(), regard::Error>(())
     /// ```
     pub fn forward(&self, x: &Tensor, mask: &Mask, mode: Mode) -> Result<Tensor> {
-        Ok(self.attend(x, mask, mode, false)?.0)
+        Ok(self.attend(x, mask, mode, Need::OUTPUT)?.out)
     }
 
-    /// As [`EncoderBlock::forward`], with the weights `[B, H, N, N]` where they are asked for.
+    /// As [`EncoderBlock::forward`], with the weights `[B, H, N, N]` where they are needed.
     ///
     /// ```
     /// # use regard::prelude::*;
@@ -154,27 +170,17 @@ impl EncoderBlock {
     /// # let parameters = Parameters::new(DType::F32, 1);
     /// let block = EncoderBlock::new(&parameters, &config)?;
     /// let x = Random::new(1).normal(&[2, 5, 8], 0.0, 1.0, DType::F32)?;
-    /// let (_, weights) = block.attend(&x, &Mask::none(), Mode::Infer, true)?;
-    /// assert_eq!(weights.unwrap().shape(), [2, 2, 5, 5]);
-    /// assert!(block.attend(&x, &Mask::none(), Mode::Infer, false)?.1.is_none());
+    /// let attended = block.attend(&x, &Mask::none(), Mode::Infer, Need::WEIGHTS)?;
+    /// assert_eq!(attended.weights.unwrap().shape(), [2, 2, 5, 5]);
+    /// assert!(block.attend(&x, &Mask::none(), Mode::Infer, Need::OUTPUT)?.weights.is_none());
     /// # Ok::<(), regard::Error>(())
     /// ```
-    pub fn attend(
-        &self,
-        x: &Tensor,
-        mask: &Mask,
-        mode: Mode,
-        weights: bool,
-    ) -> Result<(Tensor, Option<Tensor>)> {
-        let mut seen = None;
+    pub fn attend(&self, x: &Tensor, mask: &Mask, mode: Mode, need: Need) -> Result<Attended> {
         let part = Part { norm_first: self.norm_first, dropout: self.dropout, mode };
-        let x = part.around(x, &self.norm1, |x| {
-            let attended = self.self_attn.attend(x, x, x, mask, mode, weights)?;
-            seen = attended.weights;
-            Ok(attended.out)
-        })?;
-        let x = part.around(&x, &self.norm2, |x| self.feed.forward(x, mode))?;
-        Ok((x, seen))
+        let attended =
+            part.attend(x, &self.norm1, |x| self.self_attn.attend(x, x, x, mask, mode, need))?;
+        let out = part.around(&attended.out, &self.norm2, |x| self.feed.forward(x, mode))?;
+        Ok(Attended { out, ..attended })
     }
 }
 
@@ -186,9 +192,10 @@ impl EncoderBlock {
 /// let config = BlockConfig { width: 8, heads: 2, feed_forward: 16, ..BlockConfig::default() };
 /// let block = DecoderBlock::new(&Parameters::new(DType::F32, 1), &config)?;
 /// let (x, memory) = (Tensor::zeros(&[2, 3, 8], DType::F32)?, Tensor::zeros(&[2, 5, 8], DType::F32)?);
-/// let (y, weights) = block.attend(&x, &memory, &Mask::causal(), &Mask::none(), Mode::Infer, true)?;
-/// assert_eq!(y.shape(), [2, 3, 8]);
-/// assert_eq!(weights.unwrap().shape(), [2, 2, 3, 5]);
+/// let attended =
+///     block.attend(&x, &memory, &Mask::causal(), &Mask::none(), Mode::Infer, Need::WEIGHTS)?;
+/// assert_eq!(attended.out.shape(), [2, 3, 8]);
+/// assert_eq!(attended.weights.unwrap().shape(), [2, 2, 3, 5]);
 /// # Ok::<(), regard::Error>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -211,15 +218,6 @@ enum Cross {
     One { mechanism: Mechanism, out: Linear },
 }
 
-/// What attention to the memory let be seen.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Seen {
-    /// `[B, H, N, M]`
-    pub(crate) weights: Option<Tensor>,
-    /// `[B, N]`, hard attention's.
-    pub(crate) log_prob: Option<Tensor>,
-}
-
 /// What a [`DecoderBlock`] keeps between the steps of decoding.
 ///
 /// ```
@@ -231,24 +229,17 @@ pub(crate) struct Seen {
 /// # let memory = random.normal(&[2, 5, 8], 0.0, 1.0, DType::F64)?;
 /// let mut cache = block.start(&memory)?;
 /// let first = x.narrow(1, 0, 1)?;
-/// let (a, _) = block.extend(&first, &mut cache, &Mask::none(), false)?;
+/// let a = block.extend(&first, &mut cache, &Mask::none(), Need::OUTPUT)?.out;
 /// // the same vector again is the second place, and sees the first
-/// let (b, weights) = block.extend(&first, &mut cache, &Mask::none(), true)?;
-/// assert_eq!((a.shape(), b.shape()), (&[2, 1, 8][..], &[2, 1, 8][..]));
-/// assert_eq!(weights.unwrap().shape(), [2, 2, 1, 5]);
+/// let b = block.extend(&first, &mut cache, &Mask::none(), Need::WEIGHTS)?;
+/// assert!(a.squared_error(&b.out)?.item()? > 1e-6);
+/// assert_eq!(b.weights.unwrap().shape(), [2, 2, 1, 5]);
 /// # Ok::<(), regard::Error>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct DecoderCache {
     own: KeyValueCache,
     memory: Memory,
-}
-
-/// A memory made ready for attention, once for all steps.
-#[derive(Clone, Debug)]
-enum Memory {
-    Heads(Tensor, Tensor),
-    One(Box<Keys>, Tensor),
 }
 
 impl DecoderCache {
@@ -264,14 +255,12 @@ impl DecoderCache {
     /// let mut cache = block.start(&memory)?;
     /// cache.reorder(&[1, 1, 0])?;
     /// let three = random.normal(&[3, 1, 8], 0.0, 1.0, DType::F64)?;
-    /// assert_eq!(block.extend(&three, &mut cache, &Mask::none(), false)?.0.shape(), [3, 1, 8]);
+    /// let out = block.extend(&three, &mut cache, &Mask::none(), Need::OUTPUT)?.out;
+    /// assert_eq!(out.shape(), [3, 1, 8]);
     /// # Ok::<(), regard::Error>(())
     /// ```
     pub fn reorder(&mut self, items: &[usize]) -> Result<()> {
-        self.memory = match &self.memory {
-            Memory::Heads(k, v) => Memory::Heads(k.pick(items)?, v.pick(items)?),
-            Memory::One(keys, v) => Memory::One(Box::new(keys.reorder(items)?), v.pick(items)?),
-        };
+        self.memory = self.memory.reorder(items)?;
         self.own.reorder(items)
     }
 
@@ -310,8 +299,9 @@ impl DecoderBlock {
     /// let parameters = Parameters::new(DType::F32, 1);
     /// let block = DecoderBlock::with_mechanism(&parameters, &config, &additive)?;
     /// let (x, memory) = (Tensor::zeros(&[2, 3, 8], DType::F32)?, Tensor::zeros(&[2, 5, 8], DType::F32)?);
-    /// let (_, weights) = block.attend(&x, &memory, &Mask::causal(), &Mask::none(), Mode::Infer, true)?;
-    /// assert_eq!(weights.unwrap().shape(), [2, 1, 3, 5]);
+    /// let attended =
+    ///     block.attend(&x, &memory, &Mask::causal(), &Mask::none(), Mode::Infer, Need::WEIGHTS)?;
+    /// assert_eq!(attended.weights.unwrap().shape(), [2, 1, 3, 5]);
     /// # Ok::<(), regard::Error>(())
     /// ```
     pub fn with_mechanism(
@@ -343,8 +333,9 @@ impl DecoderBlock {
         })
     }
 
-    /// x `[B, N, width]`, memory `[B, M, width]` → `[B, N, width]`, and the weights on the memory
-    /// `[B, H, N, M]` where they are asked for. `mask` is for x itself and should be causal.
+    /// x `[B, N, width]`, memory `[B, M, width]` → `[B, N, width]`, with the weights on the memory
+    /// `[B, H, N, M]` where they are needed, and all else that attention to the memory gives.
+    /// `mask` is for x itself and should be causal.
     ///
     /// ```
     /// # use regard::prelude::*;
@@ -353,9 +344,10 @@ impl DecoderBlock {
     /// # let random = Random::new(1);
     /// # let x = random.normal(&[2, 3, 8], 0.0, 1.0, DType::F64)?;
     /// # let memory = random.normal(&[2, 5, 8], 0.0, 1.0, DType::F64)?;
-    /// let (y, weights) = block.attend(&x, &memory, &Mask::causal(), &Mask::none(), Mode::Infer, true)?;
-    /// assert_eq!(y.shape(), [2, 3, 8]);
-    /// assert_eq!(weights.unwrap().shape(), [2, 2, 3, 5]);
+    /// let attended =
+    ///     block.attend(&x, &memory, &Mask::causal(), &Mask::none(), Mode::Infer, Need::WEIGHTS)?;
+    /// assert_eq!(attended.out.shape(), [2, 3, 8]);
+    /// assert_eq!(attended.weights.unwrap().shape(), [2, 2, 3, 5]);
     /// # Ok::<(), regard::Error>(())
     /// ```
     pub fn attend(
@@ -365,58 +357,19 @@ impl DecoderBlock {
         mask: &Mask,
         memory_mask: &Mask,
         mode: Mode,
-        weights: bool,
-    ) -> Result<(Tensor, Option<Tensor>)> {
-        let (x, seen) = self.decode(x, memory, mask, memory_mask, mode, weights)?;
-        Ok((x, seen.weights))
-    }
-
-    /// As [`DecoderBlock::attend`], with all that was seen.
-    pub(crate) fn decode(
-        &self,
-        x: &Tensor,
-        memory: &Tensor,
-        mask: &Mask,
-        memory_mask: &Mask,
-        mode: Mode,
-        weights: bool,
-    ) -> Result<(Tensor, Seen)> {
+        need: Need,
+    ) -> Result<Attended> {
         let part = Part { norm_first: self.norm_first, dropout: self.dropout, mode };
         let x = part.around(x, &self.norm1, |x| self.self_attn.forward(x, x, x, mask, mode))?;
-        let mut seen = Seen::default();
-        let x = part.around(&x, &self.norm2, |x| {
-            let (y, what) = match &self.cross {
-                Cross::Heads(to) => {
-                    let attended = to.attend(x, memory, memory, memory_mask, mode, weights)?;
-                    (attended.out, Seen { weights: attended.weights, log_prob: None })
-                }
-                Cross::One { mechanism, .. } => {
-                    self.one(x, &mechanism.keys(memory)?, memory, memory_mask, mode, weights)?
-                }
-            };
-            seen = what;
-            Ok(y)
+        let attended = part.attend(&x, &self.norm2, |x| match &self.cross {
+            Cross::Heads(heads) => heads.attend(x, memory, memory, memory_mask, mode, need),
+            Cross::One { mechanism, out } => {
+                let attended = mechanism.attend(x, memory, memory, memory_mask, mode, need)?;
+                joined_one(attended, out)
+            }
         })?;
-        let x = part.around(&x, &self.norm3, |x| self.feed.forward(x, mode))?;
-        Ok((x, seen))
-    }
-
-    /// Attention to the memory by one mechanism.
-    fn one(
-        &self,
-        x: &Tensor,
-        keys: &Keys,
-        memory: &Tensor,
-        mask: &Mask,
-        mode: Mode,
-        weights: bool,
-    ) -> Result<(Tensor, Seen)> {
-        let Cross::One { mechanism, out } = &self.cross else {
-            return Err(crate::Error::new("this block attends with heads"));
-        };
-        let attended = mechanism.attend_keys(x, keys, memory, mask, mode, weights)?;
-        let weights = attended.weights.filter(|_| weights).map(|w| w.unsqueeze(1)).transpose()?;
-        Ok((out.forward(&attended.out)?, Seen { weights, log_prob: attended.log_prob }))
+        let out = part.around(&attended.out, &self.norm3, |x| self.feed.forward(x, mode))?;
+        Ok(Attended { out, ..attended })
     }
 
     /// What decoding over a memory starts with.
@@ -429,19 +382,16 @@ impl DecoderBlock {
     /// # let x = random.normal(&[2, 3, 8], 0.0, 1.0, DType::F64)?;
     /// # let memory = random.normal(&[2, 5, 8], 0.0, 1.0, DType::F64)?;
     /// let mut cache = block.start(&memory)?;
-    /// let (_, weights) = block.extend(&x, &mut cache, &Mask::none(), true)?;
+    /// let (_, weights) = block.extend(&x, &mut cache, &Mask::none(), Need::WEIGHTS)?;
     /// // three places on the five of the memory
     /// assert_eq!(weights.unwrap().shape(), [2, 2, 3, 5]);
     /// # Ok::<(), regard::Error>(())
     /// ```
     pub fn start(&self, memory: &Tensor) -> Result<DecoderCache> {
         let memory = match &self.cross {
-            Cross::Heads(heads) => {
-                let (k, v) = heads.remember(memory)?;
-                Memory::Heads(k, v)
-            }
+            Cross::Heads(heads) => heads.remember(memory)?,
             Cross::One { mechanism, .. } => {
-                Memory::One(Box::new(mechanism.keys(memory)?), memory.clone())
+                Memory { keys: mechanism.keys(memory)?, values: memory.clone() }
             }
         };
         Ok(DecoderCache { own: KeyValueCache::default(), memory })
@@ -457,9 +407,10 @@ impl DecoderBlock {
     /// # let x = random.normal(&[2, 3, 8], 0.0, 1.0, DType::F64)?;
     /// # let memory = random.normal(&[2, 5, 8], 0.0, 1.0, DType::F64)?;
     /// let mut cache = block.start(&memory)?;
-    /// block.extend(&x.narrow(1, 0, 2)?, &mut cache, &Mask::none(), false)?;
-    /// let (third, _) = block.extend(&x.narrow(1, 2, 1)?, &mut cache, &Mask::none(), false)?;
-    /// let (whole, _) = block.attend(&x, &memory, &Mask::causal(), &Mask::none(), Mode::Infer, false)?;
+    /// block.extend(&x.narrow(1, 0, 2)?, &mut cache, &Mask::none(), Need::OUTPUT)?;
+    /// let third = block.extend(&x.narrow(1, 2, 1)?, &mut cache, &Mask::none(), Need::OUTPUT)?.out;
+    /// let whole =
+    ///     block.attend(&x, &memory, &Mask::causal(), &Mask::none(), Mode::Infer, Need::OUTPUT)?.out;
     /// assert!(third.squared_error(&whole.narrow(1, 2, 1)?)?.item()? < 1e-20);
     /// # Ok::<(), regard::Error>(())
     /// ```
@@ -468,33 +419,31 @@ impl DecoderBlock {
         x: &Tensor,
         cache: &mut DecoderCache,
         memory_mask: &Mask,
-        weights: bool,
-    ) -> Result<(Tensor, Option<Tensor>)> {
+        need: Need,
+    ) -> Result<Attended> {
         let part = Part { norm_first: self.norm_first, dropout: 0.0, mode: Mode::Infer };
-        let own = &mut cache.own;
+        let DecoderCache { own, memory } = cache;
         let x = part.around(x, &self.norm1, |x| {
-            Ok(self.self_attn.extend(x, own, &Mask::causal(), false)?.out)
+            Ok(self.self_attn.extend(x, own, &Mask::causal(), Need::OUTPUT)?.out)
         })?;
-        let mut seen = None;
-        let x = part.around(&x, &self.norm2, |x| {
-            let (y, weights) = match (&self.cross, &cache.memory) {
-                (Cross::Heads(heads), Memory::Heads(k, v)) => {
-                    let memory = (k.clone(), v.clone());
-                    let attended = heads.recall(x, &memory, memory_mask, weights)?;
-                    (attended.out, attended.weights)
-                }
-                (Cross::One { .. }, Memory::One(keys, v)) => {
-                    let (y, seen) = self.one(x, keys, v, memory_mask, Mode::Infer, weights)?;
-                    (y, seen.weights)
-                }
-                _ => return Err(crate::Error::new("the cache is that of another block")),
-            };
-            seen = weights;
-            Ok(y)
+        let attended = part.attend(&x, &self.norm2, |x| match &self.cross {
+            Cross::Heads(heads) => heads.recall(x, memory, memory_mask, need),
+            Cross::One { mechanism, out } => {
+                let Memory { keys, values } = &*memory;
+                let mode = Mode::Infer;
+                let attended = mechanism.attend_keys(x, keys, values, memory_mask, mode, need)?;
+                joined_one(attended, out)
+            }
         })?;
-        let x = part.around(&x, &self.norm3, |x| self.feed.forward(x, Mode::Infer))?;
-        Ok((x, seen))
+        let out = part.around(&attended.out, &self.norm3, |x| self.feed.forward(x, Mode::Infer))?;
+        Ok(Attended { out, ..attended })
     }
+}
+
+/// What one head gave, in the shapes of several: `[B, 1, N, …]`.
+fn joined_one(attended: Attended, out: &Linear) -> Result<Attended> {
+    let out = out.forward(&attended.out)?;
+    attended.changed(out, |x| x.unsqueeze(1))
 }
 
 /// A part of a block: what it computes is added to what it was given.
@@ -511,10 +460,27 @@ impl Part<'_> {
         norm: &LayerNorm,
         f: impl FnOnce(&Tensor) -> Result<Tensor>,
     ) -> Result<Tensor> {
-        if self.norm_first {
-            x.add(&self.mode.dropout(&f(&norm.forward(x)?)?, self.dropout)?)
-        } else {
-            norm.forward(&x.add(&self.mode.dropout(&f(x)?, self.dropout)?)?)
-        }
+        self.after(x, &f(&self.before(x, norm)?)?, norm)
+    }
+
+    /// As [`Part::around`], with what attention gives beside its output.
+    fn attend(
+        &self,
+        x: &Tensor,
+        norm: &LayerNorm,
+        f: impl FnOnce(&Tensor) -> Result<Attended>,
+    ) -> Result<Attended> {
+        let attended = f(&self.before(x, norm)?)?;
+        let out = self.after(x, &attended.out, norm)?;
+        Ok(Attended { out, ..attended })
+    }
+
+    fn before(&self, x: &Tensor, norm: &LayerNorm) -> Result<Tensor> {
+        if self.norm_first { norm.forward(x) } else { Ok(x.clone()) }
+    }
+
+    fn after(&self, x: &Tensor, y: &Tensor, norm: &LayerNorm) -> Result<Tensor> {
+        let sum = x.add(&self.mode.dropout(y, self.dropout)?)?;
+        if self.norm_first { Ok(sum) } else { norm.forward(&sum) }
     }
 }

@@ -28,26 +28,22 @@ pub struct Graph {
 /// Edges in their order, and as the kernels and the operations on rows read them.
 #[derive(Debug)]
 pub(super) struct Joined {
-    pairs: Vec<(usize, usize)>,
+    pub(super) pairs: Vec<(usize, usize)>,
     pub(super) mask: Arc<Edges>,
-    /// `[E]`: where each edge comes from.
-    pub(super) source: Tensor,
-    /// `[E]`: where each edge leads to.
-    pub(super) target: Tensor,
+    /// `[E]`: where each of the pairs stands in the mask.
+    pub(super) order: Tensor,
 }
 
 impl Joined {
     fn new(nodes: usize, pairs: Vec<(usize, usize)>) -> Result<Self> {
         let turned: Vec<(usize, usize)> = pairs.iter().map(|&(s, t)| (t, s)).collect();
-        let column = |of: fn(&(usize, usize)) -> usize| {
-            Tensor::from_vec(pairs.iter().map(|p| of(p) as i64).collect(), &[pairs.len()])
-        };
-        Ok(Self {
-            mask: Arc::new(Edges::new(nodes, nodes, &turned)?),
-            source: column(|p| p.0)?,
-            target: column(|p| p.1)?,
-            pairs,
-        })
+        let mask = Edges::new(nodes, nodes, &turned)?;
+        let order = pairs.iter().map(|&(source, target)| {
+            let before = mask.of_query(target).partition_point(|&key| (key as usize) < source);
+            (mask.starts()[target] + before) as i64
+        });
+        let order = Tensor::from_vec(order.collect(), &[pairs.len()])?;
+        Ok(Self { mask: Arc::new(mask), order, pairs })
     }
 }
 
@@ -80,7 +76,8 @@ impl Graph {
     /// How many nodes there are.
     ///
     /// ```
-    /// assert_eq!(regard::layers::Graph::new(3, &[(0, 1)])?.nodes(), 3);
+    /// use regard::prelude::*;
+    /// assert_eq!(Graph::new(3, &[(0, 1)])?.nodes(), 3);
     /// # Ok::<(), regard::Error>(())
     /// ```
     pub fn nodes(&self) -> usize {
@@ -91,7 +88,8 @@ impl Graph {
     /// self-loops.
     ///
     /// ```
-    /// let graph = regard::layers::Graph::new(2, &[(1, 0)])?;
+    /// use regard::prelude::*;
+    /// let graph = Graph::new(2, &[(1, 0)])?;
     /// assert_eq!(graph.edges(false), [(1, 0)]);
     /// assert_eq!(graph.edges(true), [(1, 0), (0, 0), (1, 1)]);
     /// # Ok::<(), regard::Error>(())

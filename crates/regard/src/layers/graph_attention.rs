@@ -1,8 +1,7 @@
 //! Graph attention, in both of its versions.
 
-use super::graph::Joined;
-use super::{Graph, segment_softmax};
-use crate::{Attention, Linear, Mask, Mode, Score};
+use super::Graph;
+use crate::{Attended, Attention, Linear, Mask, Mode, Need, Score};
 use regard_tensor::{Activation, Init, Parameter, Parameters, Result, Tensor, ensure};
 use serde::{Deserialize, Serialize};
 
@@ -124,7 +123,7 @@ impl GraphAttentionConfig {
 /// let layer = GraphAttention::new(&Parameters::new(DType::F32, 1), &config)?;
 /// let graph = Graph::new(3, &[(0, 1), (1, 2)])?;
 /// let x = Random::new(1).normal(&[3, 5], 0.0, 1.0, DType::F32)?;
-/// let attended = layer.attend(&x, &graph, Mode::Infer, true)?;
+/// let attended = layer.attend(&x, &graph, Mode::Infer, Need::WEIGHTS)?;
 /// assert_eq!(attended.out.shape(), [3, 8]);
 /// // Two edges, then three self-loops, for each head.
 /// assert_eq!(attended.weights.unwrap().shape(), [5, 2]);
@@ -141,28 +140,6 @@ pub struct GraphAttention {
 enum Projection {
     V1 { lin: Linear, att_src: Parameter, att_dst: Parameter },
     V2 { lin_l: Linear, lin_r: Linear, att: Parameter },
-}
-
-/// What [`GraphAttention`] gives.
-///
-/// ```
-/// # use regard::prelude::*;
-/// # let config = GraphAttentionConfig { input: 5, output: 4, heads: 1, ..Default::default() };
-/// # let layer = GraphAttention::new(&Parameters::new(DType::F32, 1), &config)?;
-/// # let x = Random::new(1).normal(&[3, 5], 0.0, 1.0, DType::F32)?;
-/// let graph = Graph::new(3, &[(0, 1), (2, 1)])?;
-/// let weights = layer.attend(&x, &graph, Mode::Infer, true)?.weights.unwrap().to_vec::<f32>()?;
-/// // (0, 1), (2, 1), (0, 0), (1, 1), (2, 2): what leads to node 1 sums to 1
-/// assert!((weights[0] + weights[1] + weights[3] - 1.0).abs() < 1e-5);
-/// # Ok::<(), regard::Error>(())
-/// ```
-#[derive(Clone, Debug)]
-pub struct GraphAttended {
-    /// `[N, width]`
-    pub out: Tensor,
-    /// `[E, H]` in the order of [`Graph::edges`], where they were asked for: before dropout, and
-    /// differentiable.
-    pub weights: Option<Tensor>,
 }
 
 /// Queries, keys and values of all heads, and what scores them.
@@ -242,10 +219,11 @@ impl GraphAttention {
     /// # Ok::<(), regard::Error>(())
     /// ```
     pub fn forward(&self, x: &Tensor, graph: &Graph, mode: Mode) -> Result<Tensor> {
-        Ok(self.attend(x, graph, mode, false)?.out)
+        Ok(self.attend(x, graph, mode, Need::OUTPUT)?.out)
     }
 
-    /// As [`GraphAttention::forward`], with the weights of the edges where they are asked for.
+    /// As [`GraphAttention::forward`], with the weights of the edges `[E, H]` where they are needed,
+    /// in the order of [`Graph::edges`]: what values were multiplied by, dropout included.
     ///
     /// ```
     /// # use regard::prelude::*;
@@ -253,17 +231,13 @@ impl GraphAttention {
     /// # let layer = GraphAttention::new(&Parameters::new(DType::F32, 1), &config)?;
     /// # let x = Random::new(1).normal(&[3, 5], 0.0, 1.0, DType::F32)?;
     /// let graph = Graph::new(3, &[(0, 1), (1, 2)])?;
-    /// let attended = layer.attend(&x, &graph, Mode::Infer, true)?;
-    /// assert_eq!(attended.weights.unwrap().shape(), [graph.edges(true).len(), 1]);
+    /// let attended = layer.attend(&x, &graph, Mode::Infer, Need::WEIGHTS)?;
+    /// let weights = attended.weights.unwrap().to_vec::<f32>()?;
+    /// // (0, 1), (1, 2), (0, 0), (1, 1), (2, 2): what leads to node 1 sums to 1
+    /// assert!((weights[0] + weights[3] - 1.0).abs() < 1e-5);
     /// # Ok::<(), regard::Error>(())
     /// ```
-    pub fn attend(
-        &self,
-        x: &Tensor,
-        graph: &Graph,
-        mode: Mode,
-        weights: bool,
-    ) -> Result<GraphAttended> {
+    pub fn attend(&self, x: &Tensor, graph: &Graph, mode: Mode, need: Need) -> Result<Attended> {
         let c = &self.config;
         ensure!(
             x.shape() == [graph.nodes(), c.input],
@@ -276,22 +250,25 @@ impl GraphAttention {
         let joined = graph.joined(c.self_loops)?;
         let heads = self.heads(&mode.dropout(x, c.input_dropout)?)?;
         let activation = Activation::LeakyRelu { slope: c.negative_slope };
-        let attention = Attention {
-            mask: Mask::edges(joined.mask.clone()),
-            dropout: mode.weights_dropout(c.dropout),
-            ..Attention::new(Score::Additive { activation, w: heads.w.clone() })
-        };
+        let mask = Mask::edges(joined.mask.clone());
+        let dropout = mode.weights_dropout(c.dropout);
+        let score = Score::Additive { activation, w: heads.w.clone() };
+        let attention = Attention { dropout, ..Attention::new(score) };
         // `[N, H, C]` seen as `[1, H, N, C]`: the kernels read and write it where it lies.
         let batch = |x: &Tensor| x.transpose(0, 1)?.unsqueeze(0);
-        let out = attention.forward(&batch(&heads.q)?, &batch(&heads.k)?, &batch(&heads.v)?)?;
-        let out = out.squeeze(0)?.transpose(0, 1)?;
+        let (q, k, v) = (batch(&heads.q)?, batch(&heads.k)?, batch(&heads.v)?);
+        let edges = Need { weights: false, edge_weights: need.weights, ..need };
+        let attended = attention.attend(&q, &k, &v, &mask, edges)?;
+        let out = attended.out.squeeze(0)?.transpose(0, 1)?;
         let out = if c.concat { out.reshape(&[graph.nodes(), c.width()])? } else { out.mean(1)? };
         let out = match &self.bias {
             Some(bias) => out.add(&bias.tensor())?,
             None => out,
         };
-        let weights = weights.then(|| self.weights(&heads, joined, graph.nodes())).transpose()?;
-        Ok(GraphAttended { out, weights })
+        let as_given = |x: Tensor| x.squeeze(0)?.transpose(0, 1)?.rows(&joined.order);
+        let weights = attended.edge_weights.map(as_given).transpose()?;
+        let lse = attended.lse.map(|lse| lse.squeeze(0)?.transpose(0, 1)).transpose()?;
+        Ok(Attended { weights, lse, ..out.into() })
     }
 
     fn heads(&self, x: &Tensor) -> Result<Heads> {
@@ -310,12 +287,5 @@ impl GraphAttention {
                 Ok(Heads { q: target, k: source.clone(), v: source, w: att.tensor().squeeze(0)? })
             }
         }
-    }
-
-    /// The weights of the edges `[E, H]`.
-    fn weights(&self, heads: &Heads, joined: &Joined, nodes: usize) -> Result<Tensor> {
-        let sum = heads.q.rows(&joined.target)?.add(&heads.k.rows(&joined.source)?)?;
-        let bent = sum.activate(Activation::LeakyRelu { slope: self.config.negative_slope })?;
-        segment_softmax(&bent.mul(&heads.w)?.sum(2)?, &joined.target, nodes)
     }
 }

@@ -13,7 +13,7 @@ use regard_tensor::{Parameters, Result, Tensor, ensure};
 /// layer.linear.weight.set(&Tensor::from_vec(vec![1f32], &[1, 1])?)?;
 /// let graph = Graph::new(3, &[(0, 1), (2, 1)])?;
 /// let x = Tensor::from_vec(vec![3f32, 6.0, 9.0], &[3, 1])?;
-/// assert_eq!(layer.forward(&x, &graph, regard::Mode::Infer)?.to_vec::<f32>()?, [3.0, 6.0, 9.0]);
+/// assert_eq!(layer.forward(&x, &graph, Mode::Infer)?.to_vec::<f32>()?, [3.0, 6.0, 9.0]);
 /// # Ok::<(), regard::Error>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -66,6 +66,6 @@ impl GraphMean {
         // Attention whose scores are all 0: its weights are 1 over the number of neighbors.
         let nothing = Tensor::zeros(&[graph.nodes(), 1], v.dtype())?;
         let mask = Mask::edges(graph.joined(true)?.mask.clone());
-        Attention { mask, ..Attention::new(Score::dot()) }.forward(&nothing, &nothing, &v)
+        Attention::new(Score::dot()).forward(&nothing, &nothing, &v, &mask)
     }
 }

@@ -10,14 +10,30 @@ use regard_tensor::{Result, Tensor, ensure};
 /// let mut cache = KeyValueCache::default();
 /// let new = Tensor::full(&[1, 2, 3, 4], 1.0, DType::F32)?;
 /// cache.extend(&new, &new)?;
-/// let (k, _) = cache.extend(&new, &new)?;
-/// assert_eq!(k.shape(), [1, 2, 6, 4]);
+/// assert_eq!(cache.extend(&new, &new)?.k.shape(), [1, 2, 6, 4]);
 /// # Ok::<(), regard::Error>(())
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct KeyValueCache {
-    room: Option<(Tensor, Tensor)>,
+    room: Option<KeyValue>,
     length: usize,
+}
+
+/// Keys and their values.
+///
+/// ```
+/// use regard::prelude::*;
+/// let (k, v) = (Tensor::zeros(&[1, 2, 3, 4], DType::F32)?, Tensor::zeros(&[1, 2, 3, 5], DType::F32)?);
+/// let all = KeyValueCache::default().extend(&k, &v)?;
+/// assert_eq!((all.k.shape(), all.v.shape()), (k.shape(), v.shape()));
+/// # Ok::<(), regard::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct KeyValue {
+    /// `[B, Hk, N, Dk]`
+    pub k: Tensor,
+    /// `[B, Hk, N, Dv]`
+    pub v: Tensor,
 }
 
 impl KeyValueCache {
@@ -61,10 +77,10 @@ impl KeyValueCache {
     ///     cache.extend(&new, &new)?;
     /// }
     /// let third = Tensor::from_vec(vec![3f32], &[1, 1, 1, 1])?;
-    /// assert_eq!(cache.extend(&third, &third)?.0.to_vec::<f32>()?, [1.0, 2.0, 3.0]);
+    /// assert_eq!(cache.extend(&third, &third)?.k.to_vec::<f32>()?, [1.0, 2.0, 3.0]);
     /// # Ok::<(), regard::Error>(())
     /// ```
-    pub fn extend(&mut self, k: &Tensor, v: &Tensor) -> Result<(Tensor, Tensor)> {
+    pub fn extend(&mut self, k: &Tensor, v: &Tensor) -> Result<KeyValue> {
         ensure!(
             k.rank() == 4 && v.rank() == 4 && k.shape()[..3] == v.shape()[..3],
             "a cache of [B, H, N, D]: keys {:?} and values {:?}",
@@ -73,7 +89,7 @@ impl KeyValueCache {
         );
         let n = k.shape()[2];
         let needed = self.length + n;
-        let capacity = self.room.as_ref().map_or(0, |(k, _)| k.shape()[2]);
+        let capacity = self.room.as_ref().map_or(0, |room| room.k.shape()[2]);
         if needed > capacity {
             let capacity = needed.max(2 * capacity).max(16);
             let grown = |now: Option<&Tensor>, new: &Tensor| -> Result<Tensor> {
@@ -85,15 +101,16 @@ impl KeyValueCache {
                 Ok(grown)
             };
             let now = self.room.as_ref();
-            self.room = Some((grown(now.map(|r| &r.0), k)?, grown(now.map(|r| &r.1), v)?));
+            let (k, v) = (grown(now.map(|room| &room.k), k)?, grown(now.map(|room| &room.v), v)?);
+            self.room = Some(KeyValue { k, v });
         }
-        let Some((keys, values)) = &mut self.room else {
-            return Ok((k.clone(), v.clone()));
+        let Some(room) = &mut self.room else {
+            return Ok(KeyValue { k: k.clone(), v: v.clone() });
         };
-        keys.write(2, self.length, &k.detach())?;
-        values.write(2, self.length, &v.detach())?;
+        room.k.write(2, self.length, &k.detach())?;
+        room.v.write(2, self.length, &v.detach())?;
         self.length = needed;
-        Ok((keys.narrow(2, 0, needed)?, values.narrow(2, 0, needed)?))
+        Ok(KeyValue { k: room.k.narrow(2, 0, needed)?, v: room.v.narrow(2, 0, needed)? })
     }
 
     /// Keeps and repeats batch items: what a beam does when its hypotheses change places.
@@ -105,13 +122,12 @@ impl KeyValueCache {
     /// cache.extend(&new, &new)?;
     /// cache.reorder(&[1, 1, 0])?;
     /// let more = Tensor::full(&[3, 1, 1, 4], 1.0, DType::F32)?;
-    /// assert_eq!(cache.extend(&more, &more)?.0.shape(), [3, 1, 4, 4]);
+    /// assert_eq!(cache.extend(&more, &more)?.k.shape(), [3, 1, 4, 4]);
     /// # Ok::<(), regard::Error>(())
     /// ```
     pub fn reorder(&mut self, items: &[usize]) -> Result<()> {
-        if let Some((k, v)) = &mut self.room {
-            *k = k.pick(items)?;
-            *v = v.pick(items)?;
+        if let Some(room) = &mut self.room {
+            *room = KeyValue { k: room.k.pick(items)?, v: room.v.pick(items)? };
         }
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! Layer normalization.
 
+use crate::dtype;
 use regard_tensor::{Init, Parameter, Parameters, Result, Tensor, ensure};
 
 /// Rows of mean 0 and variance 1, times a learned gain plus a learned shift.
@@ -51,6 +52,8 @@ impl LayerNorm {
     /// # Ok::<(), regard::Error>(())
     /// ```
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        x.layer_norm(&self.weight.tensor(), &self.bias.tensor(), self.eps)
+        let weight = self.weight.tensor();
+        dtype::check("layer norm", "x", x, "the gain", &weight)?;
+        x.layer_norm(&weight, &self.bias.tensor(), self.eps)
     }
 }

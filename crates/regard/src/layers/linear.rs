@@ -1,6 +1,7 @@
 //! x · Wᵀ + b.
 
 use super::Activation;
+use crate::dtype;
 use regard_tensor::{Init, Parameter, Parameters, Result, Tensor};
 
 /// x · Wᵀ + b: `[…, in]` → `[…, out]`.
@@ -47,12 +48,16 @@ impl Linear {
     /// let linear = Linear::new(&Parameters::new(DType::F32, 1), 2, 1, true)?;
     /// linear.weight.set(&Tensor::from_vec(vec![1f32, 2.0], &[1, 2])?)?;
     /// linear.bias.as_ref().unwrap().set(&Tensor::from_vec(vec![100f32], &[1])?)?;
-    /// assert_eq!(linear.forward(&Tensor::from_vec(vec![3f32, 4.0], &[1, 2])?)?.item()?, 111.0);
+    /// let x = Tensor::from_vec(vec![3f32, 4.0], &[1, 2])?;
+    /// assert_eq!(linear.forward(&x)?.item()?, 111.0);
+    /// let error = linear.forward(&x.to_dtype(DType::F64)?).unwrap_err().to_string();
+    /// assert!(error.starts_with("linear: x is f64, the weight is f32"), "{error}");
     /// # Ok::<(), regard::Error>(())
     /// ```
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        let bias = self.bias.as_ref().map(Parameter::tensor);
-        x.linear(&self.weight.tensor(), bias.as_ref())
+        let (weight, bias) = (self.weight.tensor(), self.bias.as_ref().map(Parameter::tensor));
+        dtype::check("linear", "x", x, "the weight", &weight)?;
+        x.linear(&weight, bias.as_ref())
     }
 
     /// f(x · Wᵀ + b), bias and f in one pass.
@@ -66,7 +71,9 @@ impl Linear {
     /// # Ok::<(), regard::Error>(())
     /// ```
     pub fn activated(&self, x: &Tensor, f: Activation) -> Result<Tensor> {
-        let y = x.linear(&self.weight.tensor(), None)?;
+        let weight = self.weight.tensor();
+        dtype::check("linear", "x", x, "the weight", &weight)?;
+        let y = x.linear(&weight, None)?;
         match &self.bias {
             Some(bias) => y.activate_with(&bias.tensor(), f),
             None => y.activate(f),

@@ -2,7 +2,7 @@
 //!
 //! | what | which |
 //! |---|---|
-//! | attention | [`MultiHeadAttention`], [`WindowedSelfAttention`], [`GraphAttention`] |
+//! | attention | [`SelfAttention`], [`CrossAttention`], [`AdditiveAttention`], [`MultiHeadAttention`], [`WindowedSelfAttention`], [`GraphAttention`] |
 //! | Transformer | [`EncoderBlock`], [`DecoderBlock`], [`TransformerEncoder`], [`TransformerDecoder`], [`KeyValueCache`] |
 //! | recurrent and convolutional | [`Recurrent`], [`Convolution`] |
 //! | any of these that reads a sequence | [`Encoder`] |
@@ -10,8 +10,10 @@
 //! | positions | [`Position`], [`sinusoids`], [`rotate`], [`alibi_slopes`] |
 //! | plain | [`Linear`], [`Embedding`], [`LayerNorm`], [`FeedForward`] |
 
+mod additive_attention;
 mod block;
 mod convolution;
+mod cross_attention;
 mod embedding;
 mod encoder;
 mod feed_forward;
@@ -27,27 +29,31 @@ mod pooling;
 mod position;
 mod recurrent;
 mod segment_softmax;
+mod self_attention;
 mod transformer;
 mod windowed;
 
+pub use additive_attention::AdditiveAttention;
 pub use block::{BlockConfig, DecoderBlock, DecoderCache, EncoderBlock};
 pub use convolution::{Convolution, ConvolutionConfig};
+pub use cross_attention::{CrossAttention, CrossAttentionConfig};
 pub use embedding::Embedding;
 pub use encoder::{Encoded, Encoder, EncoderConfig};
 pub use feed_forward::FeedForward;
 pub use graph::Graph;
-pub use graph_attention::{GraphAttended, GraphAttention, GraphAttentionConfig, GraphVersion};
+pub use graph_attention::{GraphAttention, GraphAttentionConfig, GraphVersion};
 pub use graph_mean::GraphMean;
-pub use key_value_cache::KeyValueCache;
+pub use key_value_cache::{KeyValue, KeyValueCache};
 pub use layer_norm::LayerNorm;
 pub use linear::Linear;
 pub use multi_head::{MultiHeadAttention, MultiHeadConfig};
 pub(crate) use places::Places;
-pub use pooling::{Gate, Pooled, Pooling, PoolingConfig};
+pub use pooling::{Gate, Pooling, PoolingConfig};
 pub use position::{Position, alibi_slopes, rotate, sinusoids};
 pub use recurrent::{Recurrent, RecurrentConfig, RecurrentOutput, RecurrentState};
 pub use regard_tensor::{Activation, Cell};
 pub use segment_softmax::segment_softmax;
+pub use self_attention::{SelfAttention, SelfAttentionConfig};
 pub use transformer::{
     Decoded, TransformerCache, TransformerConfig, TransformerDecoder, TransformerEncoder,
 };

@@ -1,8 +1,11 @@
 //! Multi-head attention.
 
-use super::{KeyValueCache, Linear, Position, alibi_slopes, rotate};
-use crate::{Attended, Attention, Bias, Mask, Mode, Score};
-use regard_kernels::Normalizer;
+use super::{KeyValue, KeyValueCache, Linear, Position, alibi_slopes, rotate};
+use crate::attention::{HeadCount, Request};
+use crate::dtype;
+use crate::{
+    Attended, Bias, Mask, Mechanism, MechanismConfig, Memory, Mode, Need, ScoreConfig, Weighting,
+};
 use regard_tensor::{Init, Parameter, Parameters, Result, Tensor, ensure};
 use serde::{Deserialize, Serialize};
 
@@ -31,6 +34,11 @@ pub struct MultiHeadConfig {
     pub value_width: Option<usize>,
     /// Whether the projections have biases.
     pub bias: bool,
+    /// The score of each head, with parameters of its own: below `score` there, `[H, …]`. Heads
+    /// that share keys share what is applied to these.
+    pub score: ScoreConfig,
+    /// How scores become weights.
+    pub weighting: Weighting,
     /// The share of weights left out while learning.
     pub dropout: f64,
     /// Rotary, ALiBi and relative positions act here; the others on the input.
@@ -48,6 +56,8 @@ impl Default for MultiHeadConfig {
             key_width: None,
             value_width: None,
             bias: true,
+            score: ScoreConfig::ScaledDot,
+            weighting: Weighting::Softmax,
             dropout: 0.0,
             position: Position::None,
             max_distance: 32,
@@ -102,12 +112,21 @@ impl MultiHeadConfig {
         );
         Ok(())
     }
+
+    fn mechanism(&self) -> MechanismConfig {
+        MechanismConfig {
+            weighting: self.weighting,
+            dropout: self.dropout,
+            ..MechanismConfig::new(self.score.clone())
+        }
+    }
 }
 
 /// H projections of q, k and v, attention in each, the outputs side by side and projected once
 /// more. Self-attention where q, k and v are the same, cross attention otherwise.
 ///
-/// The parameters have the names of PyTorch's `nn.MultiheadAttention`, so its weights load.
+/// The parameters have the names of PyTorch's `nn.MultiheadAttention`, so its weights load; those of
+/// other scores than the dot stand below `score`.
 ///
 /// ```
 /// use regard::prelude::*;
@@ -116,6 +135,13 @@ impl MultiHeadConfig {
 /// let x = Random::new(1).normal(&[2, 5, 32], 0.0, 1.0, DType::F32)?;
 /// let y = attention.forward(&x, &x, &x, &Mask::causal(), Mode::Infer)?;
 /// assert_eq!(y.shape(), [2, 5, 32]);
+///
+/// let score = ScoreConfig::Additive { hidden: 6 };
+/// let config = MultiHeadConfig { score, weighting: Weighting::Sparsemax, ..MultiHeadConfig::new(32, 4) };
+/// let parameters = Parameters::new(DType::F32, 1);
+/// MultiHeadAttention::new(&parameters, &config)?;
+/// // four heads of width 8, each with its own
+/// assert_eq!(parameters.tensors()["score.W_q.weight"].shape(), [4, 6, 8]);
 /// # Ok::<(), regard::Error>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -127,8 +153,7 @@ pub struct MultiHeadAttention {
     bias: Option<Parameter>,
     out: Linear,
     relative: Option<Parameter>,
-    /// How scores become weights.
-    pub normalizer: Normalizer,
+    mechanism: Mechanism,
 }
 
 #[derive(Clone, Debug)]
@@ -151,7 +176,8 @@ impl MultiHeadAttention {
     pub fn new(parameters: &Parameters, config: &MultiHeadConfig) -> Result<Self> {
         config.check()?;
         let MultiHeadConfig { width, heads, .. } = *config;
-        let inner = width / heads * config.key_heads.unwrap_or(heads);
+        let (head, key_heads) = (width / heads, config.key_heads.unwrap_or(heads));
+        let inner = head * key_heads;
         let (kw, vw) = (config.key_width.unwrap_or(width), config.value_width.unwrap_or(width));
         let new =
             |name: &str, rows, columns| parameters.parameter(name, &[rows, columns], Init::Glorot);
@@ -173,13 +199,16 @@ impl MultiHeadAttention {
                 parameters.parameter("relative", &[heads, 2 * config.max_distance + 1], Init::Zeros)
             })
             .transpose()?;
+        let count = HeadCount { queries: heads, keys: key_heads };
+        let score = &config.mechanism();
+        let mechanism = Mechanism::per_head(&parameters.at("score"), score, count, head, head)?;
         Ok(Self {
             config: config.clone(),
             projection,
             bias,
             out: Linear::new(&parameters.at("out_proj"), width, width, config.bias)?,
             relative,
-            normalizer: Normalizer::Softmax,
+            mechanism,
         })
     }
 
@@ -204,11 +233,10 @@ impl MultiHeadAttention {
         mask: &Mask,
         mode: Mode,
     ) -> Result<Tensor> {
-        Ok(self.attend(q, k, v, mask, mode, false)?.out)
+        Ok(self.attend(q, k, v, mask, mode, Need::OUTPUT)?.out)
     }
 
-    /// As [`MultiHeadAttention::forward`], with the weights `[B, H, Nq, Nk]` where they are asked
-    /// for.
+    /// As [`MultiHeadAttention::forward`], with the weights `[B, H, Nq, Nk]` where they are needed.
     ///
     /// ```
     /// # use regard::prelude::*;
@@ -216,7 +244,7 @@ impl MultiHeadAttention {
     /// # let attention = MultiHeadAttention::new(&parameters, &MultiHeadConfig::new(8, 2))?;
     /// # let random = Random::new(1);
     /// let x = random.normal(&[2, 3, 8], 0.0, 1.0, DType::F64)?;
-    /// let weights = attention.attend(&x, &x, &x, &Mask::causal(), Mode::Infer, true)?.weights.unwrap();
+    /// let weights = attention.attend(&x, &x, &x, &Mask::causal(), Mode::Infer, Need::WEIGHTS)?.weights.unwrap();
     /// assert_eq!(weights.shape(), [2, 2, 3, 3]);
     /// assert_eq!(weights.to_vec::<f64>()?[1..3], [0.0, 0.0]);
     /// # Ok::<(), regard::Error>(())
@@ -228,14 +256,15 @@ impl MultiHeadAttention {
         v: &Tensor,
         mask: &Mask,
         mode: Mode,
-        weights: bool,
+        need: Need,
     ) -> Result<Attended> {
         let [q, k, v] = self.project(q, k, v)?;
         let offset = k.shape()[2] as isize - q.shape()[2] as isize;
         let rotary = self.config.position == Position::Rotary;
         let (q, k) =
             if rotary { (rotate(&q, offset.max(0) as usize)?, rotate(&k, 0)?) } else { (q, k) };
-        self.join(&q, &k, &v, mask, mode, weights)
+        let memory = Memory { keys: self.mechanism.keys(&k)?, values: v };
+        self.join(&q, &memory, mask, mode, need)
     }
 
     /// Decoding: attends from new places to all there were before and to themselves, and keeps
@@ -248,8 +277,8 @@ impl MultiHeadAttention {
     /// # let random = Random::new(1);
     /// let x = random.normal(&[1, 2, 8], 0.0, 1.0, DType::F64)?;
     /// let mut cache = KeyValueCache::default();
-    /// attention.extend(&x.narrow(1, 0, 1)?, &mut cache, &Mask::causal(), false)?;
-    /// let second = attention.extend(&x.narrow(1, 1, 1)?, &mut cache, &Mask::causal(), false)?.out;
+    /// attention.extend(&x.narrow(1, 0, 1)?, &mut cache, &Mask::causal(), Need::OUTPUT)?;
+    /// let second = attention.extend(&x.narrow(1, 1, 1)?, &mut cache, &Mask::causal(), Need::OUTPUT)?.out;
     /// let whole = attention.forward(&x, &x, &x, &Mask::causal(), Mode::Infer)?;
     /// assert!(second.squared_error(&whole.narrow(1, 1, 1)?)?.item()? < 1e-20);
     /// # Ok::<(), regard::Error>(())
@@ -259,14 +288,15 @@ impl MultiHeadAttention {
         x: &Tensor,
         cache: &mut KeyValueCache,
         mask: &Mask,
-        weights: bool,
+        need: Need,
     ) -> Result<Attended> {
         let [q, k, v] = self.project(x, x, x)?;
         let start = cache.len();
         let rotary = self.config.position == Position::Rotary;
         let (q, k) = if rotary { (rotate(&q, start)?, rotate(&k, start)?) } else { (q, k) };
-        let (k, v) = cache.extend(&k, &v)?;
-        self.join(&q, &k, &v, mask, Mode::Infer, weights)
+        let KeyValue { k, v } = cache.extend(&k, &v)?;
+        let memory = Memory { keys: self.mechanism.keys(&k)?, values: v };
+        self.join(&q, &memory, mask, Mode::Infer, need)
     }
 
     /// Decoding: the keys and values of a memory, projected once for all steps.
@@ -276,14 +306,14 @@ impl MultiHeadAttention {
     /// # let parameters = Parameters::new(DType::F64, 1);
     /// # let attention = MultiHeadAttention::new(&parameters, &MultiHeadConfig::new(8, 2))?;
     /// # let random = Random::new(1);
-    /// let (k, v) = attention.remember(&random.normal(&[3, 5, 8], 0.0, 1.0, DType::F64)?)?;
+    /// let memory = attention.remember(&random.normal(&[3, 5, 8], 0.0, 1.0, DType::F64)?)?;
     /// // [B, heads, N, head width]
-    /// assert_eq!((k.shape(), v.shape()), (&[3, 2, 5, 4][..], &[3, 2, 5, 4][..]));
+    /// assert_eq!(memory.values.shape(), [3, 2, 5, 4]);
     /// # Ok::<(), regard::Error>(())
     /// ```
-    pub fn remember(&self, memory: &Tensor) -> Result<(Tensor, Tensor)> {
+    pub fn remember(&self, memory: &Tensor) -> Result<Memory> {
         let [_, k, v] = self.project(&memory.narrow(1, 0, 0)?, memory, memory)?;
-        Ok((k, v))
+        Ok(Memory { keys: self.mechanism.keys(&k)?, values: v })
     }
 
     /// Decoding: attends from x `[B, N, width]` to a remembered memory.
@@ -295,45 +325,36 @@ impl MultiHeadAttention {
     /// # let random = Random::new(1);
     /// let x = random.normal(&[1, 1, 8], 0.0, 1.0, DType::F64)?;
     /// let memory = random.normal(&[1, 5, 8], 0.0, 1.0, DType::F64)?;
-    /// let recalled = attention.recall(&x, &attention.remember(&memory)?, &Mask::none(), false)?.out;
+    /// let recalled = attention.recall(&x, &attention.remember(&memory)?, &Mask::none(), Need::OUTPUT)?.out;
     /// let attended = attention.forward(&x, &memory, &memory, &Mask::none(), Mode::Infer)?;
     /// assert!(recalled.squared_error(&attended)?.item()? < 1e-20);
     /// # Ok::<(), regard::Error>(())
     /// ```
-    pub fn recall(
-        &self,
-        x: &Tensor,
-        memory: &(Tensor, Tensor),
-        mask: &Mask,
-        weights: bool,
-    ) -> Result<Attended> {
+    pub fn recall(&self, x: &Tensor, memory: &Memory, mask: &Mask, need: Need) -> Result<Attended> {
         let (weight, bias) = self.query_projection()?;
+        dtype::check("multi-head attention", "x", x, "the weight", &weight)?;
         let q = self.heads(&x.linear(&weight, bias.as_ref())?, self.config.heads)?;
-        self.join(&q, &memory.0, &memory.1, mask, Mode::Infer, weights)
+        self.join(&q, memory, mask, Mode::Infer, need)
     }
 
+    /// Attention in each head, and the heads joined.
     fn join(
         &self,
         q: &Tensor,
-        k: &Tensor,
-        v: &Tensor,
+        memory: &Memory,
         mask: &Mask,
         mode: Mode,
-        weights: bool,
+        need: Need,
     ) -> Result<Attended> {
-        let MultiHeadConfig { width, heads, dropout, position, .. } = self.config;
-        let attention = Attention {
-            mask: mask.clone(),
-            bias: Bias {
-                alibi: (position == Position::Alibi).then(|| alibi_slopes(heads)),
-                relative: self.relative.as_ref().map(Parameter::tensor),
-                ..Bias::default()
-            },
-            normalizer: self.normalizer,
-            dropout: mode.weights_dropout(dropout),
-            ..Attention::new(Score::ScaledDot)
+        let MultiHeadConfig { width, heads, position, .. } = self.config;
+        let bias = &Bias {
+            alibi: (position == Position::Alibi).then(|| alibi_slopes(heads)),
+            relative: self.relative.as_ref().map(Parameter::tensor),
+            ..Bias::default()
         };
-        let mut attended = attention.attend(q, k, v, weights)?;
+        let Memory { keys, values: v } = memory;
+        let mut attended =
+            self.mechanism.answer(&Request { q, keys, v, mask, mode, need, bias })?;
         let s = attended.out.shape().to_vec();
         let joined = attended.out.transpose(1, 2)?.reshape(&[s[0], s[2], width])?;
         attended.out = self.out.forward(&joined)?;
@@ -363,6 +384,10 @@ impl MultiHeadAttention {
         let key_heads = self.config.key_heads.unwrap_or(heads);
         let inner = width / heads * key_heads;
         let sizes = [width, inner, inner];
+        let weight = match &self.projection {
+            Projection::Joint(all) => &all.tensor(),
+            Projection::Apart(q, _, _) => &q.tensor(),
+        };
         for (name, x, wide) in [
             ("q", q, width),
             ("k", k, self.config.key_width.unwrap_or(width)),
@@ -373,6 +398,7 @@ impl MultiHeadAttention {
                 "multi-head attention: {name} has shape {:?}; it wants [B, N, {wide}]",
                 x.shape()
             );
+            dtype::check("multi-head attention", name, x, "the weight", weight)?;
         }
         let parts = match &self.projection {
             Projection::Joint(all) if q.is_same(k) && k.is_same(v) => {

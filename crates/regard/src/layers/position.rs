@@ -87,7 +87,8 @@ pub fn rotate(x: &Tensor, start: usize) -> Result<Tensor> {
 /// ALiBi's slopes for a number of heads: 2^{−8h/H} (Press, Smith, Lewis 2022).
 ///
 /// ```
-/// assert_eq!(regard::alibi_slopes(2), [0.0625, 0.00390625]);
+/// use regard::prelude::*;
+/// assert_eq!(alibi_slopes(2), [0.0625, 0.00390625]);
 /// ```
 pub fn alibi_slopes(heads: usize) -> Vec<f64> {
     (1..=heads).map(|h| 2f64.powf(-8.0 * h as f64 / heads as f64)).collect()

@@ -1,7 +1,7 @@
 //! Truncated self-attention.
 
 use super::{MultiHeadAttention, MultiHeadConfig};
-use crate::{Attended, Mask, Mode};
+use crate::{Attended, Mask, Mode, Need};
 use regard_kernels::Window;
 use regard_tensor::{Parameters, Result, Tensor, ensure};
 use serde::{Deserialize, Serialize};
@@ -40,7 +40,7 @@ impl Default for WindowedConfig {
 /// let config = WindowedConfig { width: 8, heads: 2, window: 1, dropout: 0.0 };
 /// let windowed = WindowedSelfAttention::new(&Parameters::new(DType::F32, 1), &config)?;
 /// let x = Random::new(1).normal(&[1, 4, 8], 0.0, 1.0, DType::F32)?;
-/// let attended = windowed.attend(&x, &Mask::none(), Mode::Infer, true)?;
+/// let attended = windowed.attend(&x, &Mask::none(), Mode::Infer, Need::WEIGHTS)?;
 /// assert_eq!(attended.out.shape(), [1, 4, 8]);
 /// let far = attended.weights.unwrap().select(1, 0)?.select(1, 0)?.to_vec::<f32>()?;
 /// assert_eq!(far[2..], [0.0, 0.0]);
@@ -85,29 +85,28 @@ impl WindowedSelfAttention {
     /// # Ok::<(), regard::Error>(())
     /// ```
     pub fn forward(&self, x: &Tensor, mask: &Mask, mode: Mode) -> Result<Tensor> {
-        Ok(self.attend(x, mask, mode, false)?.out)
+        Ok(self.attend(x, mask, mode, Need::OUTPUT)?.out)
     }
 
-    /// As [`WindowedSelfAttention::forward`], with the weights `[B, H, N, N]` where they are asked
-    /// for.
+    /// As [`WindowedSelfAttention::forward`], with the weights `[B, H, N, N]` where they are needed.
     ///
     /// ```
     /// # use regard::prelude::*;
     /// # let config = WindowedConfig { width: 8, heads: 2, window: 1, dropout: 0.0 };
     /// # let windowed = WindowedSelfAttention::new(&Parameters::new(DType::F64, 1), &config)?;
     /// let x = Random::new(1).normal(&[1, 4, 8], 0.0, 1.0, DType::F64)?;
-    /// let seen = windowed.attend(&x, &Mask::causal(), Mode::Infer, true)?.weights.unwrap();
+    /// let seen = windowed.attend(&x, &Mask::causal(), Mode::Infer, Need::WEIGHTS)?.weights.unwrap();
     /// // causal too: the second vector sees the first and itself
     /// assert_eq!(seen.select(1, 0)?.select(1, 1)?.to_vec::<f64>()?[2..], [0.0, 0.0]);
     /// # Ok::<(), regard::Error>(())
     /// ```
-    pub fn attend(&self, x: &Tensor, mask: &Mask, mode: Mode, weights: bool) -> Result<Attended> {
+    pub fn attend(&self, x: &Tensor, mask: &Mask, mode: Mode, need: Need) -> Result<Attended> {
         let reach = |given: Option<usize>| given.map_or(self.window, |g| g.min(self.window));
         let window = Window {
             left: reach(mask.window.map(|w| w.left)),
             right: reach(mask.window.map(|w| w.right)),
         };
         let mask = Mask { window: Some(window), ..mask.clone() };
-        self.attention.attend(x, x, x, &mask, mode, weights)
+        self.attention.attend(x, x, x, &mask, mode, need)
     }
 }

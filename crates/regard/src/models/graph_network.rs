@@ -1,7 +1,8 @@
 //! A classifier of nodes.
 
 use crate::{
-    Activation, Graph, GraphAttention, GraphAttentionConfig, GraphMean, GraphVersion, Mode,
+    Activation, Classified, Graph, GraphAttention, GraphAttentionConfig, GraphMean, GraphVersion,
+    Mode, Need,
 };
 use regard_tensor::{Parameters, Result, Tensor, ensure};
 use serde::{Deserialize, Serialize};
@@ -180,11 +181,11 @@ impl GraphAttentionNetwork {
     /// # Ok::<(), regard::Error>(())
     /// ```
     pub fn forward(&self, x: &Tensor, graph: &Graph, mode: Mode) -> Result<Tensor> {
-        Ok(self.attend(x, graph, mode, false)?.0)
+        Ok(self.classify(x, graph, mode, Need::OUTPUT)?.logits)
     }
 
     /// As [`GraphAttentionNetwork::forward`], with the weights `[E, H]` of each attention layer
-    /// where they are asked for, in the order of [`Graph::edges`].
+    /// where they are needed, in the order of [`Graph::edges`].
     ///
     /// ```
     /// # use regard::prelude::*;
@@ -192,25 +193,25 @@ impl GraphAttentionNetwork {
     /// # let network = GraphAttentionNetwork::new(&Parameters::new(DType::F32, 1), &config)?;
     /// # let x = Tensor::zeros(&[4, 5], DType::F32)?;
     /// let graph = Graph::new(4, &[(0, 1), (1, 2), (2, 3)])?;
-    /// let (_, weights) = network.attend(&x, &graph, Mode::Infer, true)?;
+    /// let weights = network.classify(&x, &graph, Mode::Infer, Need::WEIGHTS)?.weights;
     /// // three edges and four self-loops; eight heads, then one
     /// assert_eq!((weights[0].shape(), weights[1].shape()), (&[7, 8][..], &[7, 1][..]));
     /// # Ok::<(), regard::Error>(())
     /// ```
-    pub fn attend(
+    pub fn classify(
         &self,
         x: &Tensor,
         graph: &Graph,
         mode: Mode,
-        weights: bool,
-    ) -> Result<(Tensor, Vec<Tensor>)> {
+        need: Need,
+    ) -> Result<Classified> {
         let mut x = x.clone();
-        let mut seen = Vec::new();
+        let mut weights = Vec::new();
         for (at, layer) in self.layers.iter().enumerate() {
             x = match layer {
                 Layer::Attention(layer) => {
-                    let attended = layer.attend(&x, graph, mode, weights)?;
-                    seen.extend(attended.weights);
+                    let attended = layer.attend(&x, graph, mode, need)?;
+                    weights.extend(attended.weights);
                     attended.out
                 }
                 Layer::Mean(layer) => layer.forward(&x, graph, mode)?,
@@ -219,6 +220,6 @@ impl GraphAttentionNetwork {
                 x = x.activate(self.config.activation)?;
             }
         }
-        Ok((x, seen))
+        Ok(Classified::new(x, weights))
     }
 }

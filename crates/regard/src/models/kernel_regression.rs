@@ -1,6 +1,6 @@
 //! Kernel regression: attention whose keys and values are the data.
 
-use crate::{Mask, Mechanism, MechanismConfig, Mode, ScoreConfig};
+use crate::{Attended, Mask, Mechanism, MechanismConfig, Mode, Need, ScoreConfig};
 use regard_tensor::{Init, Parameter, Parameters, Result, Tensor, ensure};
 use serde::{Deserialize, Serialize};
 
@@ -68,28 +68,6 @@ pub struct KernelRegression {
     mechanism: Mechanism,
     keys: Parameter,
     values: Parameter,
-}
-
-/// What a [`KernelRegression`] gives.
-///
-/// ```
-/// # use regard::prelude::*;
-/// # let config = KernelRegressionConfig { points: 3, inverse_width: 10.0, ..Default::default() };
-/// # let regression = KernelRegression::new(&Parameters::new(DType::F64, 1), &config)?;
-/// let x = Tensor::from_vec(vec![0.0, 1.0, 5.0], &[3, 1])?;
-/// regression.set_data(&x, &x.scale(2.0)?)?;
-/// let regressed = regression.attend(&Tensor::from_vec(vec![0.5], &[1, 1])?, true)?;
-/// // half of 0 and half of 2
-/// let weights = regressed.weights.unwrap().to_vec::<f64>()?;
-/// assert!((weights[0] - 0.5).abs() < 1e-9 && (regressed.out.item()? - 1.0).abs() < 1e-9);
-/// # Ok::<(), regard::Error>(())
-/// ```
-#[derive(Clone, Debug)]
-pub struct Regressed {
-    /// ŷ `[M, outputs]`
-    pub out: Tensor,
-    /// `[M, points]`: how much each data point weighs, where that was asked for.
-    pub weights: Option<Tensor>,
 }
 
 impl KernelRegression {
@@ -176,10 +154,11 @@ impl KernelRegression {
     /// # Ok::<(), regard::Error>(())
     /// ```
     pub fn predict(&self, x: &Tensor) -> Result<Tensor> {
-        Ok(self.attend(x, false)?.out)
+        Ok(self.attend(x, Need::OUTPUT)?.out)
     }
 
-    /// As [`KernelRegression::predict`], with the weights where they are asked for.
+    /// As [`KernelRegression::predict`], with how much each data point weighs, `[M, points]`, where
+    /// that is needed.
     ///
     /// ```
     /// # use regard::prelude::*;
@@ -187,19 +166,21 @@ impl KernelRegression {
     /// # let regression = KernelRegression::new(&Parameters::new(DType::F64, 1), &config)?;
     /// let x = Tensor::from_vec(vec![0.0, 1.0, 5.0], &[3, 1])?;
     /// regression.set_data(&x, &x.scale(2.0)?)?;
-    /// let regressed = regression.attend(&Tensor::from_vec(vec![0.5, 4.0], &[2, 1])?, true)?;
-    /// assert_eq!(regressed.out.shape(), [2, 1]);
-    /// assert_eq!(regressed.weights.unwrap().shape(), [2, 3]);
+    /// let attended = regression.attend(&Tensor::from_vec(vec![0.5, 4.0], &[2, 1])?, Need::WEIGHTS)?;
+    /// assert_eq!(attended.out.shape(), [2, 1]);
+    /// // half of 0 and half of 2
+    /// let weights = attended.weights.unwrap().select(0, 0)?.to_vec::<f64>()?;
+    /// assert!((weights[0] - 0.5).abs() < 1e-9 && (weights[1] - 0.5).abs() < 1e-9);
     /// # Ok::<(), regard::Error>(())
     /// ```
-    pub fn attend(&self, x: &Tensor, weights: bool) -> Result<Regressed> {
+    pub fn attend(&self, x: &Tensor, need: Need) -> Result<Attended> {
         ensure!(
             x.rank() == 2 && x.shape()[1] == self.config.features,
             "kernel regression: x has shape {:?}; it wants [M, {}]",
             x.shape(),
             self.config.features
         );
-        self.over_data(x, &Mask::none(), weights)
+        self.over_data(x, &Mask::none(), need)
     }
 
     /// ŷ at the data points themselves, each left out of its own keys: what a width is judged by,
@@ -212,16 +193,16 @@ impl KernelRegression {
     /// let x = Tensor::from_vec(vec![0.0, 1.0, 5.0], &[3, 1])?;
     /// regression.set_data(&x, &x.scale(2.0)?)?;
     /// // each point has the value of its neighbor
-    /// let y = regression.leave_one_out(false)?.out.to_vec::<f64>()?;
+    /// let y = regression.leave_one_out(Need::OUTPUT)?.out.to_vec::<f64>()?;
     /// assert!(y.iter().zip([2.0, 0.0, 2.0]).all(|(y, near)| (y - near).abs() < 1e-9));
     /// # Ok::<(), regard::Error>(())
     /// ```
-    pub fn leave_one_out(&self, weights: bool) -> Result<Regressed> {
+    pub fn leave_one_out(&self, need: Need) -> Result<Attended> {
         let n = self.config.points;
         ensure!(n > 1, "with 1 point, leaving it out leaves nothing");
         let others = (0..n * n).map(|at| at / n != at % n).collect::<Vec<_>>();
         let mask = Mask { dense: Some(Tensor::from_bools(&others, &[n, n])?), ..Mask::default() };
-        self.over_data(&self.keys.tensor().detach(), &mask, weights)
+        self.over_data(&self.keys.tensor().detach(), &mask, need)
     }
 
     /// The mean squared error at the data points, each left out of its own keys; its gradient
@@ -238,7 +219,7 @@ impl KernelRegression {
     /// # Ok::<(), regard::Error>(())
     /// ```
     pub fn loss(&self) -> Result<Tensor> {
-        self.leave_one_out(false)?.out.squared_error(&self.values.tensor().detach())
+        self.leave_one_out(Need::OUTPUT)?.out.squared_error(&self.values.tensor().detach())
     }
 
     /// The baseline: the mean of y, `[outputs]`.
@@ -256,12 +237,8 @@ impl KernelRegression {
         self.values.tensor().detach().mean(0)
     }
 
-    fn over_data(&self, x: &Tensor, mask: &Mask, weights: bool) -> Result<Regressed> {
-        let one = |x: &Tensor| x.unsqueeze(0);
-        let k = one(&self.keys.tensor().detach())?;
-        let v = one(&self.values.tensor().detach())?;
-        let attended = self.mechanism.attend(&one(x)?, &k, &v, mask, Mode::Infer, weights)?;
-        let weights = attended.weights.map(|w| w.squeeze(0)).transpose()?;
-        Ok(Regressed { out: attended.out.squeeze(0)?, weights })
+    fn over_data(&self, x: &Tensor, mask: &Mask, need: Need) -> Result<Attended> {
+        let (k, v) = (self.keys.tensor().detach(), self.values.tensor().detach());
+        self.mechanism.attend(x, &k, &v, mask, Mode::Infer, need)
     }
 }

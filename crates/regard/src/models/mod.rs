@@ -19,7 +19,7 @@ mod vision;
 
 pub use classifier::{Classified, ClassifierConfig, ClassifierPooling, SequenceClassifier};
 pub use graph_network::{GraphAttentionNetwork, GraphLayer, GraphNetworkConfig};
-pub use kernel_regression::{KernelRegression, KernelRegressionConfig, Regressed};
+pub use kernel_regression::{KernelRegression, KernelRegressionConfig};
 pub use labeler::{Labeled, LabelerConfig, SequenceLabeler};
 pub use seq2seq::{
     ContextConfig, DecoderConfig, Hypothesis, SearchConfig, Sentences, Seq2Seq, Seq2SeqConfig,

@@ -1,7 +1,7 @@
 //! Queries that are learned, or many over one memory.
 
 use super::{Mechanism, MechanismConfig};
-use crate::{Attended, Mask, Mode};
+use crate::{Attended, Mask, Mode, Need};
 use regard_tensor::{Init, Parameter, Parameters, Result, Tensor, ensure};
 
 impl Mechanism {
@@ -14,7 +14,7 @@ impl Mechanism {
     /// let random = Random::new(1);
     /// let q = random.normal(&[2, 3, 4], 0.0, 1.0, DType::F32)?;
     /// let (k, v) = (random.normal(&[2, 7, 4], 0.0, 1.0, DType::F32)?, random.normal(&[2, 7, 5], 0.0, 1.0, DType::F32)?);
-    /// let attended = plain.concatenated(&q, &k, &v, &Mask::none(), Mode::Infer, true)?;
+    /// let attended = plain.concatenated(&q, &k, &v, &Mask::none(), Mode::Infer, Need::WEIGHTS)?;
     /// assert_eq!(attended.out.shape(), [2, 15]);
     /// assert_eq!(attended.weights.unwrap().shape(), [2, 3, 7]);
     /// # Ok::<(), regard::Error>(())
@@ -26,9 +26,10 @@ impl Mechanism {
         v: &Tensor,
         mask: &Mask,
         mode: Mode,
-        weights: bool,
+        need: Need,
     ) -> Result<Attended> {
-        let mut attended = self.attend(q, k, v, mask, mode, weights)?;
+        ensure!(q.rank() == 3, "queries of shape {:?}; they are [B, M, Dq]", q.shape());
+        let mut attended = self.attend(q, k, v, mask, mode, need)?;
         let s = attended.out.shape().to_vec();
         attended.out = attended.out.reshape(&[s[0], s[1] * s[2]])?;
         Ok(attended)
@@ -43,7 +44,7 @@ impl Mechanism {
 /// let parameters = Parameters::new(DType::F32, 1);
 /// let two = LearnedQueries::new(&parameters, &MechanismConfig::default(), 2, 4, 4)?;
 /// let x = Random::new(1).normal(&[3, 7, 4], 0.0, 1.0, DType::F32)?;
-/// let attended = two.attend(&x, &x, &Mask::none(), Mode::Infer, true)?;
+/// let attended = two.attend(&x, &x, &Mask::none(), Mode::Infer, Need::WEIGHTS)?;
 /// assert_eq!(attended.out.shape(), [3, 8]);
 /// assert_eq!(attended.weights.unwrap().shape(), [3, 2, 7]);
 /// # Ok::<(), regard::Error>(())
@@ -96,7 +97,7 @@ impl LearnedQueries {
     /// # let parameters = Parameters::new(DType::F64, 1);
     /// # let two = LearnedQueries::new(&parameters, &MechanismConfig::default(), 2, 4, 4)?;
     /// # let x = Random::new(1).normal(&[3, 7, 4], 0.0, 1.0, DType::F64)?;
-    /// let attended = two.attend(&x, &x, &Mask::lengths(&[7, 7, 2]), Mode::Infer, true)?;
+    /// let attended = two.attend(&x, &x, &Mask::lengths(&[7, 7, 2]), Mode::Infer, Need::WEIGHTS)?;
     /// assert_eq!(attended.out.shape(), [3, 8]);
     /// // the padding of the last has no weight
     /// let last = attended.weights.unwrap().select(0, 2)?.select(0, 0)?.to_vec::<f64>()?;
@@ -109,11 +110,11 @@ impl LearnedQueries {
         v: &Tensor,
         mask: &Mask,
         mode: Mode,
-        weights: bool,
+        need: Need,
     ) -> Result<Attended> {
         ensure!(k.rank() == 3, "keys of shape {:?}; they are [B, N, Dk]", k.shape());
         let q = self.queries(k.shape()[0])?;
-        self.mechanism.concatenated(&q, k, v, mask, mode, weights)
+        self.mechanism.concatenated(&q, k, v, mask, mode, need)
     }
 
     /// The softmax probabilities `[B, M, N]` of the keys, whatever the weighting.

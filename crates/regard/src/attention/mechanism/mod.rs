@@ -1,66 +1,32 @@
-//! Mechanisms: a score with its parameters and a way from scores to weights, over sequences
-//! `[B, N, D]` with one head.
+//! Mechanisms: a score with its parameters and a way from scores to weights.
 
+mod config;
+mod keys;
 mod learned_queries;
-mod score;
+mod own_config;
+mod request;
+mod score_config;
+mod scorer;
 mod steps;
 mod weighting;
 
+pub use config::MechanismConfig;
+pub use keys::{Keys, Memory};
 pub use learned_queries::LearnedQueries;
-pub use score::{BilinearScale, ScoreConfig};
+pub use own_config::OwnConfig;
+pub(crate) use request::Request;
+pub use score_config::{BilinearScale, ScoreConfig};
+pub(crate) use scorer::HeadCount;
 pub use weighting::Weighting;
 
-use crate::{Attended, Attention, Bias, Mask, Mode};
+use super::axes::{Axes, lift};
+use crate::{Attended, Bias, Mask, Mode, Need};
 use regard_kernels::Normalizer;
-use regard_tensor::{Parameters, Result, Tensor, ensure};
-use score::Scorer;
-use serde::{Deserialize, Serialize};
+use regard_tensor::{DType, Parameters, Result, Tensor, ensure};
+use scorer::Scorer;
 
-/// What a [`Mechanism`] is made of.
-///
-/// ```
-/// use regard::prelude::*;
-/// let config = r#"{ "score": "dot", "weighting": "sparsemax" }"#;
-/// let config: MechanismConfig = serde_json::from_str(config).unwrap();
-/// assert_eq!((config.score, config.weighting), (ScoreConfig::Dot, Weighting::Sparsemax));
-/// ```
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct MechanismConfig {
-    /// The score.
-    pub score: ScoreConfig,
-    /// How scores become weights.
-    pub weighting: Weighting,
-    /// What scores are divided by under Gumbel noise.
-    pub temperature: f64,
-    /// The share of weights left out while learning.
-    pub dropout: f64,
-}
-
-impl Default for MechanismConfig {
-    fn default() -> Self {
-        Self {
-            score: ScoreConfig::ScaledDot,
-            weighting: Weighting::Softmax,
-            temperature: 1.0,
-            dropout: 0.0,
-        }
-    }
-}
-
-impl MechanismConfig {
-    /// A score under softmax.
-    ///
-    /// ```
-    /// use regard::prelude::*;
-    /// assert_eq!(MechanismConfig::new(ScoreConfig::Dot).weighting, Weighting::Softmax);
-    /// ```
-    pub fn new(score: ScoreConfig) -> Self {
-        Self { score, ..Self::default() }
-    }
-}
-
-/// Attention of one head over sequences `[B, N, D]`, with any score and any weighting.
+/// Attention with any score and any weighting. All heads, where there are several, share its
+/// parameters; in [`MultiHeadAttention`](crate::MultiHeadAttention) each has its own.
 ///
 /// ```
 /// use regard::prelude::*;
@@ -70,7 +36,7 @@ impl MechanismConfig {
 /// let random = Random::new(1);
 /// let q = random.normal(&[2, 3, 6], 0.0, 1.0, DType::F32)?;
 /// let memory = random.normal(&[2, 7, 10], 0.0, 1.0, DType::F32)?;
-/// let attended = additive.attend(&q, &memory, &memory, &Mask::none(), Mode::Infer, true)?;
+/// let attended = additive.attend(&q, &memory, &memory, &Mask::none(), Mode::Infer, Need::WEIGHTS)?;
 /// assert_eq!(attended.out.shape(), [2, 3, 10]);
 /// assert_eq!(attended.weights.unwrap().shape(), [2, 3, 7]);
 /// assert_eq!(parameters.numel(), 16 * (1 + 6 + 10));
@@ -78,54 +44,14 @@ impl MechanismConfig {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Mechanism {
-    pub(super) config: MechanismConfig,
+    config: MechanismConfig,
+    /// Of the parameters.
+    dtype: DType,
+    /// Of queries.
+    dq: usize,
+    /// Of keys.
+    dk: usize,
     scorer: Scorer,
-}
-
-/// Keys made ready to be scored, once for many queries.
-///
-/// ```
-/// # use regard::prelude::*;
-/// # let config = MechanismConfig::new(ScoreConfig::Additive { hidden: 16 });
-/// # let additive = Mechanism::new(&Parameters::new(DType::F64, 1), &config, 6, 10)?;
-/// # let random = Random::new(1);
-/// let q = random.normal(&[2, 3, 6], 0.0, 1.0, DType::F64)?;
-/// let memory = random.normal(&[2, 7, 10], 0.0, 1.0, DType::F64)?;
-/// let keys = additive.keys(&memory)?;
-/// for q in [&q, &q.scale(2.0)?] {
-///     let ready = additive.attend_keys(q, &keys, &memory, &Mask::none(), Mode::Infer, false)?.out;
-///     let anew = additive.attend(q, &memory, &memory, &Mask::none(), Mode::Infer, false)?.out;
-///     assert!(ready.squared_error(&anew)?.item()? < 1e-20);
-/// }
-/// # Ok::<(), regard::Error>(())
-/// ```
-#[derive(Clone, Debug)]
-pub struct Keys {
-    pub(super) k: Tensor,
-    pub(super) bias: Option<Tensor>,
-    pub(super) center: Option<Tensor>,
-}
-
-impl Keys {
-    /// Keeps and repeats batch items: what a beam does when its hypotheses change places.
-    ///
-    /// ```
-    /// # use regard::prelude::*;
-    /// # let config = MechanismConfig::new(ScoreConfig::Additive { hidden: 16 });
-    /// # let additive = Mechanism::new(&Parameters::new(DType::F64, 1), &config, 6, 10)?;
-    /// # let random = Random::new(1);
-    /// let q = random.normal(&[2, 3, 6], 0.0, 1.0, DType::F64)?;
-    /// let memory = random.normal(&[2, 7, 10], 0.0, 1.0, DType::F64)?;
-    /// let twice = additive.keys(&memory)?.reorder(&[1, 1])?;
-    /// let (q, v) = (q.pick(&[0, 0])?, memory.pick(&[1, 1])?);
-    /// let out = additive.attend_keys(&q, &twice, &v, &Mask::none(), Mode::Infer, false)?.out;
-    /// assert_eq!(out.select(0, 0)?.to_vec::<f64>()?, out.select(0, 1)?.to_vec::<f64>()?);
-    /// # Ok::<(), regard::Error>(())
-    /// ```
-    pub fn reorder(&self, items: &[usize]) -> Result<Self> {
-        let pick = |x: &Option<Tensor>| x.as_ref().map(|x| x.pick(items)).transpose();
-        Ok(Self { k: self.k.pick(items)?, bias: pick(&self.bias)?, center: pick(&self.center)? })
-    }
 }
 
 impl Mechanism {
@@ -143,18 +69,22 @@ impl Mechanism {
         dq: usize,
         dk: usize,
     ) -> Result<Self> {
-        ensure!(
-            config.temperature.is_finite() && config.temperature > 0.0,
-            "a temperature of {}",
-            config.temperature
-        );
-        ensure!(
-            (0.0..1.0).contains(&config.dropout),
-            "a dropout of {} is not within 0..1",
-            config.dropout
-        );
-        let scorer = Scorer::new(parameters, &config.score, dq, dk)?;
-        Ok(Self { config: config.clone(), scorer })
+        config.check()?;
+        let scorer = Scorer::new(parameters, &config.score, None, dq, dk)?;
+        Ok(Self { config: config.clone(), dtype: parameters.dtype(), dq, dk, scorer })
+    }
+
+    /// For heads of these widths, each with parameters of its own.
+    pub(crate) fn per_head(
+        parameters: &Parameters,
+        config: &MechanismConfig,
+        heads: HeadCount,
+        dq: usize,
+        dk: usize,
+    ) -> Result<Self> {
+        config.check()?;
+        let scorer = Scorer::new(parameters, &config.score, Some(heads), dq, dk)?;
+        Ok(Self { config: config.clone(), dtype: parameters.dtype(), dq, dk, scorer })
     }
 
     /// How it was made.
@@ -170,7 +100,7 @@ impl Mechanism {
         &self.config
     }
 
-    /// Keys `[B, Nk, Dk]` made ready, once for many queries.
+    /// Keys `[B, H, Nk, Dk]`, `[B, Nk, Dk]` or `[Nk, Dk]` made ready, once for many queries.
     ///
     /// ```
     /// # use regard::prelude::*;
@@ -180,19 +110,26 @@ impl Mechanism {
     /// let q = random.normal(&[2, 3, 6], 0.0, 1.0, DType::F64)?;
     /// let memory = random.normal(&[2, 7, 10], 0.0, 1.0, DType::F64)?;
     /// assert!(additive.keys(&memory).is_ok());
-    /// let error = additive.keys(&memory.select(0, 0)?).unwrap_err();
-    /// assert_eq!(error.to_string(), "keys of shape [7, 10]; they are [B, Nk, Dk]");
+    /// let error = additive.keys(&memory.select(0, 0)?.select(0, 0)?).unwrap_err().to_string();
+    /// assert_eq!(error, "keys of shape [10]; they are [B, H, Nk, Dk], [B, Nk, Dk] or [Nk, Dk]");
     /// # Ok::<(), regard::Error>(())
     /// ```
     pub fn keys(&self, k: &Tensor) -> Result<Keys> {
-        ensure!(k.rank() == 3, "keys of shape {:?}; they are [B, Nk, Dk]", k.shape());
-        let center = self.scorer.center(k)?;
-        let prepared = self.scorer.keys(k, center.as_ref())?;
-        Ok(Keys { k: prepared.x, bias: prepared.own, center })
+        ensure!(
+            (2..=4).contains(&k.rank()),
+            "keys of shape {:?}; they are [B, H, Nk, Dk], [B, Nk, Dk] or [Nk, Dk]",
+            k.shape()
+        );
+        self.check("k", k, self.dk)?;
+        let keys = lift(k)?;
+        let center = self.scorer.center(&keys)?;
+        let prepared = self.scorer.keys(&keys, center.as_ref())?;
+        Ok(Keys { k: prepared.x, bias: prepared.own, center, shape: k.shape().to_vec() })
     }
 
     /// q `[B, Nq, Dq]`, k `[B, Nk, Dk]`, v `[B, Nk, Dv]` → `[B, Nq, Dv]`, with the weights
-    /// `[B, Nq, Nk]` where they are asked for.
+    /// `[B, Nq, Nk]` where they are asked for; with heads `[B, H, N, D]`, without a batch `[N, D]`,
+    /// and a single query `[D]` over `[N, D]`, as in [`Attention`](crate::Attention).
     ///
     /// ```
     /// # use regard::prelude::*;
@@ -201,7 +138,7 @@ impl Mechanism {
     /// # let random = Random::new(1);
     /// let q = random.normal(&[2, 3, 6], 0.0, 1.0, DType::F64)?;
     /// let memory = random.normal(&[2, 7, 10], 0.0, 1.0, DType::F64)?;
-    /// let attended = additive.attend(&q, &memory, &memory, &Mask::none(), Mode::Infer, true)?;
+    /// let attended = additive.attend(&q, &memory, &memory, &Mask::none(), Mode::Infer, Need::WEIGHTS)?;
     /// assert_eq!(attended.out.shape(), [2, 3, 10]);
     /// assert_eq!(attended.weights.unwrap().shape(), [2, 3, 7]);
     /// # Ok::<(), regard::Error>(())
@@ -213,9 +150,10 @@ impl Mechanism {
         v: &Tensor,
         mask: &Mask,
         mode: Mode,
-        weights: bool,
+        need: Need,
     ) -> Result<Attended> {
-        self.attend_keys(q, &self.keys(k)?, v, mask, mode, weights)
+        Axes::of(q.shape(), k.shape(), v.shape())?;
+        self.attend_keys(q, &self.keys(k)?, v, mask, mode, need)
     }
 
     /// As [`Mechanism::attend`], with keys made ready before.
@@ -229,7 +167,7 @@ impl Mechanism {
     /// let memory = random.normal(&[2, 7, 10], 0.0, 1.0, DType::F64)?;
     /// let keys = additive.keys(&memory)?;
     /// let mask = Mask::lengths(&[7, 2]);
-    /// let seen = additive.attend_keys(&q, &keys, &memory, &mask, Mode::Infer, true)?.weights.unwrap();
+    /// let seen = additive.attend_keys(&q, &keys, &memory, &mask, Mode::Infer, Need::WEIGHTS)?.weights.unwrap();
     /// assert_eq!(seen.select(0, 1)?.select(0, 0)?.to_vec::<f64>()?[2..], [0.0; 5]);
     /// # Ok::<(), regard::Error>(())
     /// ```
@@ -240,58 +178,17 @@ impl Mechanism {
         v: &Tensor,
         mask: &Mask,
         mode: Mode,
-        weights: bool,
+        need: Need,
     ) -> Result<Attended> {
-        match (self.config.weighting, mode) {
-            (Weighting::Softmax, _) | (Weighting::Gumbel, Mode::Infer) => {
-                self.soft(q, keys, v, mask, mode, Normalizer::Softmax, weights)
-            }
-            (Weighting::Sparsemax, _) => {
-                self.soft(q, keys, v, mask, mode, Normalizer::Sparsemax, weights)
-            }
-            (Weighting::Entmax15, _) => {
-                self.soft(q, keys, v, mask, mode, Normalizer::Entmax15, weights)
-            }
-            (Weighting::Sigmoid, _) => {
-                self.soft(q, keys, v, mask, mode, Normalizer::Sigmoid, weights)
-            }
-            (Weighting::None, _) => self.soft(q, keys, v, mask, mode, Normalizer::None, weights),
-            (Weighting::Argmax, _)
-            | (
-                Weighting::Sample | Weighting::StraightThrough | Weighting::GumbelHard,
-                Mode::Infer,
-            ) => self.soft(q, keys, v, mask, Mode::Infer, Normalizer::Argmax, weights),
-            (Weighting::Sample, Mode::Train(random)) => {
-                let sample = Normalizer::Sample { seed: random.key() };
-                self.soft(q, keys, v, mask, Mode::Infer, sample, weights)
-            }
-            (Weighting::StraightThrough, Mode::Train(_)) => {
-                let (attention, q) = self.attention(q, keys, mask, Normalizer::Softmax, 1.0)?;
-                straight_through(&attention, &q, &keys.k, v)
-            }
-            (Weighting::Gumbel | Weighting::GumbelHard, Mode::Train(random)) => {
-                let temperature = self.config.temperature;
-                let (mut attention, q) =
-                    self.attention(q, keys, mask, Normalizer::Softmax, temperature)?;
-                let shape = [q.shape()[0], 1, q.shape()[1], keys.k.shape()[1]];
-                let u = random.uniform(&shape, 1e-9, 1.0 - 1e-9, q.dtype())?;
-                // −ln(−ln u), over the temperature, joins whatever bias there is.
-                let noise = u.ln()?.scale(-1.0)?.ln()?.scale(-1.0 / temperature)?;
-                attention.bias.full = Some(match attention.bias.full.take() {
-                    Some(bias) => bias.add(&noise)?,
-                    None => noise,
-                });
-                if self.config.weighting == Weighting::GumbelHard {
-                    straight_through(&attention, &q, &keys.k, v)
-                } else {
-                    attention.attend(&q, &keys.k, v, weights)
-                }
-            }
-        }
+        let axes = Axes::of(q.shape(), keys.shape(), v.shape())?;
+        self.check("q", q, self.dq)?;
+        let (q, v) = (&lift(q)?, &lift(v)?);
+        let bias = &Bias::default();
+        axes.drop_from(self.answer(&Request { q, keys, v, mask, mode, need, bias })?)
     }
 
     /// The softmax probabilities `[B, Nq, Nk]` of the keys, whatever the weighting: what hard
-    /// attention draws from.
+    /// attention draws from. The ranks are those of [`Mechanism::attend`].
     ///
     /// ```
     /// use regard::prelude::*;
@@ -304,71 +201,31 @@ impl Mechanism {
     /// ```
     pub fn probabilities(&self, q: &Tensor, k: &Tensor, mask: &Mask) -> Result<Tensor> {
         let keys = self.keys(k)?;
-        let nothing = Tensor::zeros(&[k.shape()[0], k.shape()[1], 1], k.dtype())?;
-        let attended =
-            self.soft(q, &keys, &nothing, mask, Mode::Infer, Normalizer::Softmax, true)?;
+        let (b, h, nk) = (keys.k.shape()[0], keys.k.shape()[1], keys.k.shape()[2]);
+        let v = &Tensor::zeros(&[b, h, nk, 1], k.dtype())?;
+        let axes = Axes::of(q.shape(), k.shape(), k.shape())?;
+        self.check("q", q, self.dq)?;
+        let (q, keys, mode, bias) = (&lift(q)?, &keys, Mode::Infer, &Bias::default());
+        let request = Request { q, keys, v, mask, mode, need: Need::WEIGHTS, bias };
+        let attended = axes.drop_from(self.soft(&request, Normalizer::Softmax)?)?;
         attended.weights.ok_or_else(|| crate::Error::new("attention gave no weights"))
     }
 
-    #[allow(clippy::too_many_arguments)]
-    fn soft(
-        &self,
-        q: &Tensor,
-        keys: &Keys,
-        v: &Tensor,
-        mask: &Mask,
-        mode: Mode,
-        normalizer: Normalizer,
-        weights: bool,
-    ) -> Result<Attended> {
-        let (mut attention, q) = self.attention(q, keys, mask, normalizer, 1.0)?;
-        attention.dropout = mode.weights_dropout(self.config.dropout);
-        attention.attend(&q, &keys.k, v, weights)
+    /// Refuses vectors of another width, and of another type than the parameters.
+    fn check(&self, name: &str, x: &Tensor, width: usize) -> Result<()> {
+        let shape = x.shape();
+        ensure!(
+            shape.last() == Some(&width),
+            "mechanism: {name} has shape {shape:?}; it was made for queries of width {} and keys of \
+             width {}",
+            self.dq,
+            self.dk
+        );
+        let (given, own) = (x.dtype(), self.dtype);
+        ensure!(
+            given == own || !self.scorer.has_parameters(),
+            "mechanism: {name} is {given}, the parameters are {own}; they want one type"
+        );
+        Ok(())
     }
-
-    /// The operator for these keys, and the queries as it scores them.
-    pub(super) fn attention(
-        &self,
-        q: &Tensor,
-        keys: &Keys,
-        mask: &Mask,
-        normalizer: Normalizer,
-        temperature: f64,
-    ) -> Result<(Attention, Tensor)> {
-        ensure!(q.rank() == 3, "queries of shape {:?}; they are [B, Nq, Dq]", q.shape());
-        let prepared = self.scorer.queries(q, keys.center.as_ref())?;
-        let by = |x: Tensor| if temperature == 1.0 { Ok(x) } else { x.scale(1.0 / temperature) };
-        let mut bias = Bias { key: keys.bias.clone().map(by).transpose()?, ..Bias::default() };
-        // A term of the query alone cancels where a shift of the scores changes nothing.
-        let shifts_matter = matches!(normalizer, Normalizer::Sigmoid | Normalizer::None);
-        if let (Some(own), true) = (prepared.own, shifts_matter) {
-            let (b, n) = (own.shape()[0], own.shape()[1]);
-            bias.full = Some(own.reshape(&[b, 1, n, 1])?);
-        }
-        let attention = Attention {
-            mask: mask.clone(),
-            bias,
-            normalizer,
-            ..Attention::new(self.scorer.score(temperature)?)
-        };
-        Ok((attention, prepared.x))
-    }
-}
-
-/// The best key forward, softmax backward: weights whose value is one choice and whose gradient is
-/// that of the probabilities.
-fn straight_through(attention: &Attention, q: &Tensor, k: &Tensor, v: &Tensor) -> Result<Attended> {
-    let soft = attention.attend(q, k, v, true)?;
-    let hard = Attention { normalizer: Normalizer::Argmax, ..attention.clone() };
-    let chosen = hard.attend(&q.detach(), &k.detach(), &v.detach(), true)?;
-    let (Some(p), Some(choice)) = (soft.weights, chosen.weights) else {
-        return Err(crate::Error::new("attention gave no weights"));
-    };
-    let weights = p.add(&choice.sub(&p.detach())?)?;
-    Ok(Attended {
-        out: weights.matmul(v)?,
-        weights: Some(weights),
-        index: chosen.index,
-        log_prob: None,
-    })
 }

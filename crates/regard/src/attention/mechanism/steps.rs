@@ -4,8 +4,10 @@
 //! large as they are, written and added up at each; here each step leaves its query and the
 //! gradient of its output, and one call over all of them makes the sum at the end of backward.
 
-use super::{Keys, Mechanism, Weighting};
-use crate::{Attention, Mask, Mode, Score};
+use super::request::Prepared;
+use super::{Keys, Mechanism, Request, Weighting};
+use crate::attention::axes::lift;
+use crate::{Attention, Bias, Mask, Mode, Need, Score};
 use regard_kernels::Normalizer;
 use regard_tensor::{DType, Parameter, Result, Tensor, with_gradients};
 use std::sync::{Arc, Mutex};
@@ -50,27 +52,33 @@ impl Mechanism {
         }
         let score = match self.scorer.score(1.0)? {
             Score::Additive { activation, w } => Score::Additive { activation, w: w.detach() },
-            other => other,
+            Score::Own { score, parameters } => {
+                Score::Own { score, parameters: parameters.detach() }
+            }
+            dot @ (Score::ScaledDot | Score::Dot { .. }) => dot,
         };
-        let mut attention = Attention { mask: mask.clone(), normalizer, ..Attention::new(score) };
+        let mut attention = Attention { normalizer, ..Attention::new(score) };
         let off = Keys {
             k: keys.k.detach(),
             bias: keys.bias.as_ref().map(Tensor::detach),
             center: keys.center.clone(),
+            shape: keys.shape.clone(),
         };
+        let values = &lift(values)?;
         let asked = Arc::<Mutex<Vec<Asked>>>::default();
         let nothing = Tensor::zeros(&[0], DType::F32)?;
         let inputs = [&keys.k, values, keys.bias.as_ref().unwrap_or(&nothing)];
         let (all, plain, v) = (asked.clone(), off.clone(), values.detach());
+        let all_see = mask.clone();
         let whole = nothing.detach().record("attention in steps", &inputs, move |_, to| {
             let all = std::mem::take(&mut *all.lock().unwrap_or_else(|e| e.into_inner()));
             let (q, grads): (Vec<_>, Vec<_>) = all.into_iter().map(|a| (a.q, a.grad)).unzip();
-            let (q, grad) = (Tensor::cat(&q, 1)?, Tensor::cat(&grads, 1)?);
+            let (q, grad) = (Tensor::cat(&q, 2)?, Tensor::cat(&grads, 2)?);
             let k = Parameter::new("keys", plain.k)?;
             let v = Parameter::new("values", v)?;
             let bias = plain.bias.map(|bias| Parameter::new("bias", bias)).transpose()?;
             attention.bias.key = bias.as_ref().map(Parameter::tensor);
-            let out = with_gradients(|| attention.forward(&q, &k.tensor(), &v.tensor()))?;
+            let out = with_gradients(|| attention.forward(&q, &k.tensor(), &v.tensor(), &all_see))?;
             let mut back = out.backward_with(&grad)?;
             for (input, parameter) in [Some(k), Some(v), bias].into_iter().enumerate() {
                 if let Some(grad) = parameter.and_then(|parameter| back.take(&parameter)) {
@@ -86,16 +94,25 @@ impl Mechanism {
 
 impl Steps<'_> {
     /// The next query `[B, 1, Dq]` → `[B, 1, Dv]`.
-    pub(crate) fn attend(&self, q: &Tensor) -> Result<Tensor> {
-        let (attention, q) =
-            self.mechanism.attention(q, &self.keys, self.mask, self.normalizer, 1.0)?;
-        let out = attention.forward(&q, &self.keys.k, &self.values)?;
+    pub(crate) fn step(&self, q: &Tensor) -> Result<Tensor> {
+        let request = Request {
+            q: &lift(q)?,
+            keys: &self.keys,
+            v: &self.values,
+            mask: self.mask,
+            mode: Mode::Infer,
+            need: Need::OUTPUT,
+            bias: &Bias::default(),
+        };
+        let Prepared { attention, q } = self.mechanism.prepare(&request, self.normalizer, 1.0)?;
+        let out = attention.forward(&q, &self.keys.k, &self.values, self.mask)?;
         let (asked, q) = (self.asked.clone(), q.detach());
-        Ok(out.detach().record("attention step", &[&out, &self.whole], move |grad, to| {
+        let out = out.detach().record("attention step", &[&out, &self.whole], move |grad, to| {
             let left = Asked { q, grad: grad.clone() };
             asked.lock().unwrap_or_else(|e| e.into_inner()).push(left);
             to.add(0, grad)?;
             to.add(1, Tensor::zeros(&[0], DType::F32)?)
-        }))
+        });
+        out.squeeze(1)
     }
 }

@@ -4,7 +4,7 @@ mod config;
 
 pub use config::EncoderConfig;
 
-use crate::{Convolution, Mode, Recurrent, RecurrentState, TransformerEncoder, length};
+use crate::{Convolution, Mode, Need, Recurrent, RecurrentState, TransformerEncoder, length};
 use regard_tensor::{Parameters, Result, Tensor, ensure};
 
 /// An encoder of any kind: vectors `[B, N, D]` and lengths give vectors `[B, N, width]` that know
@@ -15,7 +15,7 @@ use regard_tensor::{Parameters, Result, Tensor, ensure};
 /// let gru = RecurrentConfig { both_directions: true, ..RecurrentConfig::new(Cell::Gru, 16) };
 /// let encoder = Encoder::new(&Parameters::new(DType::F32, 1), &EncoderConfig::Recurrent(gru), 8)?;
 /// let x = Random::new(1).normal(&[2, 7, 8], 0.0, 1.0, DType::F32)?;
-/// let encoded = encoder.forward(&x, Some(&[7, 3]), Mode::Infer)?;
+/// let encoded = encoder.encode(&x, Some(&[7, 3]), Mode::Infer, Need::OUTPUT)?;
 /// assert_eq!(encoded.out.shape(), [2, 7, 32]);
 /// assert_eq!(encoded.summary.shape(), [2, 32]);
 /// # Ok::<(), regard::Error>(())
@@ -41,7 +41,7 @@ enum Kind {
 /// use regard::prelude::*;
 /// let encoder = Encoder::new(&Parameters::new(DType::F32, 1), &EncoderConfig::None, 1)?;
 /// let x = Tensor::from_vec(vec![1f32, 3.0, 9.0], &[1, 3, 1])?;
-/// let encoded = encoder.forward(&x, Some(&[2]), Mode::Infer)?;
+/// let encoded = encoder.encode(&x, Some(&[2]), Mode::Infer, Need::OUTPUT)?;
 /// assert_eq!(encoded.out.to_vec::<f32>()?, [1.0, 3.0, 0.0]);
 /// assert_eq!(encoded.summary.to_vec::<f32>()?, [2.0]);
 /// assert!(encoded.state.is_none() && encoded.weights.is_empty());
@@ -104,8 +104,8 @@ impl Encoder {
         self.width
     }
 
-    /// Vectors `[B, N, input]`, of these lengths (all of them N where none are given). A padded
-    /// batch gives the same numbers as each sequence alone.
+    /// Vectors `[B, N, input]`, of these lengths (all of them N where none are given), give
+    /// `[B, N, width]`. A padded batch gives the same numbers as each sequence alone.
     ///
     /// ```
     /// use regard::prelude::*;
@@ -114,30 +114,31 @@ impl Encoder {
     /// let x = Random::new(1).normal(&[1, 7, 8], 0.0, 1.0, DType::F64)?;
     /// let padded = encoder.forward(&x, Some(&[3]), Mode::Infer)?;
     /// let alone = encoder.forward(&x.narrow(1, 0, 3)?, None, Mode::Infer)?;
-    /// assert!(padded.summary.squared_error(&alone.summary)?.item()? < 1e-20);
+    /// assert!(padded.narrow(1, 0, 3)?.squared_error(&alone)?.item()? < 1e-20);
     /// # Ok::<(), regard::Error>(())
     /// ```
-    pub fn forward(&self, x: &Tensor, lengths: Option<&[usize]>, mode: Mode) -> Result<Encoded> {
-        self.attend(x, lengths, mode, false)
+    pub fn forward(&self, x: &Tensor, lengths: Option<&[usize]>, mode: Mode) -> Result<Tensor> {
+        Ok(self.encode(x, lengths, mode, Need::OUTPUT)?.out)
     }
 
-    /// As [`Encoder::forward`], with a Transformer's weights where they are asked for.
+    /// As [`Encoder::forward`], with a summary of each sequence, a recurrent network's state, and a
+    /// Transformer's weights where they are needed.
     ///
     /// ```
     /// use regard::prelude::*;
     /// let config = EncoderConfig::Transformer(TransformerConfig::new(16, 4, 2));
     /// let encoder = Encoder::new(&Parameters::new(DType::F32, 1), &config, 8)?;
     /// let x = Tensor::zeros(&[2, 7, 8], DType::F32)?;
-    /// let weights = encoder.attend(&x, None, Mode::Infer, true)?.weights;
+    /// let weights = encoder.encode(&x, None, Mode::Infer, Need::WEIGHTS)?.weights;
     /// assert_eq!((weights.len(), weights[1].shape()), (2, &[2, 4, 7, 7][..]));
     /// # Ok::<(), regard::Error>(())
     /// ```
-    pub fn attend(
+    pub fn encode(
         &self,
         x: &Tensor,
         lengths: Option<&[usize]>,
         mode: Mode,
-        weights: bool,
+        need: Need,
     ) -> Result<Encoded> {
         ensure!(
             x.rank() == 3 && x.shape()[2] == self.input,
@@ -147,29 +148,20 @@ impl Encoder {
         );
         let (b, n) = (x.shape()[0], x.shape()[1]);
         length::check("encoder", lengths, b, n)?;
-        let mut state = None;
-        let mut seen = Vec::new();
         let out = match &self.kind {
             Kind::None => length::without_padding(x, length::keep(lengths, n)?.as_ref())?,
             Kind::Recurrent(network) => {
                 let output = network.forward(x, lengths, None, mode)?;
-                state = Some(output.state);
-                output.out
+                let state = output.state;
+                let directions = network.config().directions();
+                let summary = Tensor::cat(&state.h[state.h.len() - directions..], 1)?;
+                let (out, state) = (output.out, Some(state));
+                return Ok(Encoded { out, summary, state, weights: Vec::new() });
             }
             Kind::Convolution(network) => network.forward(x, lengths, mode)?,
-            Kind::Transformer(network) => {
-                let (out, weights) = network.attend(x, lengths, mode, weights)?;
-                seen = weights;
-                out
-            }
+            Kind::Transformer(network) => return network.encode(x, lengths, mode, need),
         };
-        let summary = match (&state, &self.kind) {
-            (Some(state), Kind::Recurrent(network)) => {
-                let directions = network.config().directions();
-                Tensor::cat(&state.h[state.h.len() - directions..], 1)?
-            }
-            _ => length::mean(&out, lengths)?,
-        };
-        Ok(Encoded { out, summary, state, weights: seen })
+        let summary = length::mean(&out, lengths)?;
+        Ok(Encoded { out, summary, state: None, weights: Vec::new() })
     }
 }

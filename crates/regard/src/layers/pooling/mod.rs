@@ -7,7 +7,7 @@ mod gate;
 pub use config::PoolingConfig;
 pub use gate::Gate;
 
-use crate::{LearnedQueries, Mask, Mode};
+use crate::{Attended, LearnedQueries, Mask, Mode, Need};
 use regard_tensor::{DType, Error, Parameters, Result, Tensor, ensure};
 
 /// A set of vectors `[B, N, D]`, padded to one length, becomes one vector `[B, D]`. Padding has no
@@ -39,31 +39,6 @@ enum Kind {
     Last,
     Gate(Gate),
     Attention(LearnedQueries),
-}
-
-/// What a [`Pooling`] gives.
-///
-/// ```
-/// # use regard::prelude::*;
-/// let x = Tensor::from_vec(vec![1f32, 8.0, 3.0, 2.0, 99.0, 99.0], &[1, 3, 2])?;
-/// let pooling = Pooling::new(&Parameters::new(DType::F32, 1), &PoolingConfig::Max, 2)?;
-/// let pooled = pooling.pool(&x, Some(&[2]), Mode::Infer, true)?;
-/// assert_eq!(pooled.out.to_vec::<f32>()?, [3.0, 8.0]);
-/// // each of the first two vectors won one of the two features
-/// assert_eq!(pooled.weights.unwrap().to_vec::<f32>()?, [0.5, 0.5, 0.0]);
-/// # Ok::<(), regard::Error>(())
-/// ```
-#[derive(Clone, Debug)]
-pub struct Pooled {
-    /// `[B, D]`
-    pub out: Tensor,
-    /// `[B, N]`: how much of each vector there is in the output. For the largest numbers it is the
-    /// share of features that the vector won; a gate weighs each feature on its own and has none.
-    pub weights: Option<Tensor>,
-    /// `[B]`: the vector that hard attention chose, −1 where there was none.
-    pub index: Option<Tensor>,
-    /// `[B]`: the log-probability of that choice; its gradient trains the scores.
-    pub log_prob: Option<Tensor>,
 }
 
 impl Pooling {
@@ -99,17 +74,24 @@ impl Pooling {
     /// # Ok::<(), regard::Error>(())
     /// ```
     pub fn forward(&self, x: &Tensor, lengths: Option<&[usize]>, mode: Mode) -> Result<Tensor> {
-        Ok(self.pool(x, lengths, mode, false)?.out)
+        Ok(self.pool(x, lengths, mode, Need::OUTPUT)?.out)
     }
 
-    /// As [`Pooling::forward`], with the weights where they are asked for and there are any.
+    /// As [`Pooling::forward`], with the weights where they are needed and there are any: `[B, N]`,
+    /// how much of each vector there is in the output. For the largest numbers it is the share of
+    /// features that the vector won; a gate weighs each feature on its own and has none. What hard
+    /// attention chose is `[B]`.
     ///
     /// ```
     /// # use regard::prelude::*;
     /// let x = Tensor::from_vec(vec![1f32, 8.0, 3.0, 2.0, 99.0, 99.0], &[1, 3, 2])?;
     /// let pooling = Pooling::new(&Parameters::new(DType::F32, 1), &PoolingConfig::Last, 2)?;
-    /// let pooled = pooling.pool(&x, Some(&[2]), Mode::Infer, true)?;
+    /// let pooled = pooling.pool(&x, Some(&[2]), Mode::Infer, Need::WEIGHTS)?;
     /// assert_eq!(pooled.weights.unwrap().to_vec::<f32>()?, [0.0, 1.0, 0.0]);
+    /// let pooling = Pooling::new(&Parameters::new(DType::F32, 1), &PoolingConfig::Max, 2)?;
+    /// let pooled = pooling.pool(&x, Some(&[2]), Mode::Infer, Need::WEIGHTS)?;
+    /// // each of the first two vectors won one of the two features
+    /// assert_eq!(pooled.weights.unwrap().to_vec::<f32>()?, [0.5, 0.5, 0.0]);
     /// # Ok::<(), regard::Error>(())
     /// ```
     pub fn pool(
@@ -117,42 +99,38 @@ impl Pooling {
         x: &Tensor,
         lengths: Option<&[usize]>,
         mode: Mode,
-        weights: bool,
-    ) -> Result<Pooled> {
+        need: Need,
+    ) -> Result<Attended> {
         let set = Set::new(x, lengths, self.width)?;
-        let mut pooled = Pooled { out: x.clone(), weights: None, index: None, log_prob: None };
-        match &self.kind {
+        let weights = need.weights;
+        Ok(match &self.kind {
             Kind::Mean => {
                 let shares = set.shares(|n| (0..n).map(|_| 1.0 / n as f64).collect())?;
-                pooled.out = set.clean()?.mul(&shares.unsqueeze(2)?)?.sum(1)?;
-                pooled.weights = weights.then_some(shares);
+                let out = set.clean()?.mul(&shares.unsqueeze(2)?)?.sum(1)?;
+                Attended { weights: weights.then_some(shares), ..out.into() }
             }
             Kind::Max => {
                 let (largest, winner) = set.largest()?;
-                pooled.out = largest;
-                pooled.weights = weights.then(|| set.won(&winner)).transpose()?;
+                let weights = weights.then(|| set.won(&winner)).transpose()?;
+                Attended { weights, ..largest.into() }
             }
             Kind::Last => {
-                pooled.out = set.last()?;
                 let one = |n: usize| (1..=n).map(|i| f64::from(u8::from(i == n))).collect();
-                pooled.weights = weights.then(|| set.shares(one)).transpose()?;
+                let weights = weights.then(|| set.shares(one)).transpose()?;
+                Attended { weights, ..set.last()?.into() }
             }
             Kind::Gate(gate) => {
                 let shares = set.shares(|n| (0..n).map(|_| 1.0 / n as f64).collect())?;
                 let gated = gate.forward(&set.clean()?)?;
-                pooled.out = gated.mul(&shares.unsqueeze(2)?)?.sum(1)?;
+                gated.mul(&shares.unsqueeze(2)?)?.sum(1)?.into()
             }
             Kind::Attention(query) => {
                 let x = set.clean()?;
-                let attended = query.attend(&x, &x, &set.mask(), mode, weights)?;
-                let drop = |x: Option<Tensor>| x.map(|x| x.squeeze(1)).transpose();
-                pooled.out = attended.out;
-                pooled.weights = if weights { drop(attended.weights)? } else { None };
-                pooled.index = drop(attended.index)?;
-                pooled.log_prob = drop(attended.log_prob)?;
+                let attended = query.attend(&x, &x, &set.mask(), mode, need)?;
+                let out = attended.out.clone();
+                attended.changed(out, |x| x.squeeze(1))?
             }
-        }
-        Ok(pooled)
+        })
     }
 
     /// The softmax probabilities `[B, N]` that hard attention draws from; refused where there is

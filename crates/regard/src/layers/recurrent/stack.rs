@@ -2,7 +2,7 @@
 
 use super::{RecurrentConfig, RecurrentState};
 use crate::Cell;
-use crate::{Mode, length};
+use crate::{Mode, dtype, length};
 use regard_tensor::{Init, Parameter, Parameters, RecurrentStart, Result, Tensor, ensure};
 
 /// RNN, GRU or LSTM: layers of them, in one or both directions. The parameters have the names of
@@ -12,7 +12,7 @@ use regard_tensor::{Init, Parameter, Parameters, RecurrentStart, Result, Tensor,
 /// use regard::prelude::*;
 /// let parameters = Parameters::new(DType::F32, 1);
 /// let config = RecurrentConfig { layers: 2, both_directions: true, ..RecurrentConfig::new(Cell::Gru, 16) };
-/// let network = Recurrent::new(&parameters, Cell::Lstm, &config, 8)?;
+/// let network = Recurrent::new(&parameters, &config, 8)?;
 /// let x = Random::new(1).normal(&[3, 5, 8], 0.0, 1.0, DType::F32)?;
 /// let output = network.forward(&x, Some(&[5, 2, 4]), None, Mode::Infer)?;
 /// assert_eq!(output.out.shape(), [3, 5, 32]);
@@ -150,6 +150,8 @@ impl Recurrent {
             x.shape(),
             self.input
         );
+        let weight = self.layers[0].w_ih.tensor();
+        dtype::check("a recurrent network", "x", x, "the weight", &weight)?;
         self.run(First::Vectors(x), lengths, start, mode)
     }
 

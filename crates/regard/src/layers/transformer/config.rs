@@ -1,6 +1,6 @@
 //! What a Transformer is made of.
 
-use crate::{Activation, BlockConfig, Position};
+use crate::{Activation, BlockConfig, Position, ScoreConfig, Weighting};
 use regard_tensor::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
@@ -26,6 +26,10 @@ pub struct TransformerConfig {
     pub feed_forward: usize,
     /// Their nonlinearity.
     pub activation: Activation,
+    /// The score of each head.
+    pub score: ScoreConfig,
+    /// How scores become weights; see [`BlockConfig`].
+    pub weighting: Weighting,
     /// The share left out while learning: of the input, weights, inner numbers and each part's
     /// output.
     pub dropout: f64,
@@ -52,6 +56,8 @@ impl Default for TransformerConfig {
             layers: 2,
             feed_forward: block.feed_forward,
             activation: block.activation,
+            score: block.score,
+            weighting: block.weighting,
             dropout: block.dropout,
             norm_first: block.norm_first,
             position: Position::Sinusoidal,
@@ -82,6 +88,8 @@ impl TransformerConfig {
             key_heads: self.key_heads,
             feed_forward: self.feed_forward,
             activation: self.activation,
+            score: self.score.clone(),
+            weighting: self.weighting,
             dropout: self.dropout,
             norm_first: self.norm_first,
             position: self.position,

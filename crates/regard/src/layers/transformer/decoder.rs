@@ -2,7 +2,7 @@
 
 use super::TransformerConfig;
 use crate::layers::Places;
-use crate::{DecoderBlock, DecoderCache, LayerNorm, Linear, Mask, MechanismConfig, Mode};
+use crate::{DecoderBlock, DecoderCache, LayerNorm, Linear, Mask, MechanismConfig, Mode, Need};
 use regard_tensor::{Parameters, Result, Tensor, ensure};
 
 /// Blocks of causal self-attention and attention to a memory. Parameters are named as in PyTorch's
@@ -17,12 +17,12 @@ use regard_tensor::{Parameters, Result, Tensor, ensure};
 /// let random = Random::new(1);
 /// let x = random.normal(&[2, 5, 8], 0.0, 1.0, DType::F32)?;
 /// let memory = random.normal(&[2, 7, 12], 0.0, 1.0, DType::F32)?;
-/// let whole = decoder.attend(&x, &memory, &Mask::none(), Mode::Infer, true)?;
+/// let whole = decoder.decode(&x, &memory, &Mask::none(), Mode::Infer, Need::WEIGHTS)?;
 /// assert_eq!(whole.out.shape(), [2, 5, 16]);
 /// assert_eq!(whole.weights[1].shape(), [2, 4, 5, 7]);
 /// // One place at a time, with what was kept of those before.
 /// let mut cache = decoder.start(&memory)?;
-/// let first = decoder.extend(&x.narrow(1, 0, 1)?, &mut cache, &Mask::none(), false)?.out;
+/// let first = decoder.extend(&x.narrow(1, 0, 1)?, &mut cache, &Mask::none(), Need::OUTPUT)?.out;
 /// let (a, b) = (first.to_vec::<f32>()?, whole.out.narrow(1, 0, 1)?.to_vec::<f32>()?);
 /// assert!(a.iter().zip(&b).all(|(a, b)| (a - b).abs() < 1e-5));
 /// # Ok::<(), regard::Error>(())
@@ -49,7 +49,7 @@ pub struct TransformerDecoder {
 /// # let random = Random::new(1);
 /// # let x = random.normal(&[2, 5, 8], 0.0, 1.0, DType::F64)?;
 /// # let memory = random.normal(&[2, 7, 12], 0.0, 1.0, DType::F64)?;
-/// let decoded = decoder.attend(&x, &memory, &Mask::none(), Mode::Infer, true)?;
+/// let decoded = decoder.decode(&x, &memory, &Mask::none(), Mode::Infer, Need::WEIGHTS)?;
 /// assert_eq!(decoded.out.shape(), [2, 5, 16]);
 /// assert_eq!((decoded.weights.len(), decoded.weights[0].shape()), (2, &[2, 4, 5, 7][..]));
 /// // soft attention makes no choice
@@ -77,9 +77,9 @@ pub struct Decoded {
 /// # let memory = random.normal(&[2, 7, 12], 0.0, 1.0, DType::F64)?;
 /// let mut cache = decoder.start(&memory)?;
 /// let same = x.narrow(1, 0, 1)?;
-/// let first = decoder.extend(&same, &mut cache, &Mask::none(), false)?.out;
+/// let first = decoder.extend(&same, &mut cache, &Mask::none(), Need::OUTPUT)?.out;
 /// // the cache knows that the same vector now stands at the second place
-/// let second = decoder.extend(&same, &mut cache, &Mask::none(), false)?.out;
+/// let second = decoder.extend(&same, &mut cache, &Mask::none(), Need::OUTPUT)?.out;
 /// assert!(first.squared_error(&second)?.item()? > 1e-6);
 /// # Ok::<(), regard::Error>(())
 /// ```
@@ -102,7 +102,7 @@ impl TransformerCache {
     /// let mut cache = decoder.start(&memory)?;
     /// cache.reorder(&[1, 1, 0])?;
     /// let three = random.normal(&[3, 1, 8], 0.0, 1.0, DType::F64)?;
-    /// assert_eq!(decoder.extend(&three, &mut cache, &Mask::none(), false)?.out.shape(), [3, 1, 16]);
+    /// assert_eq!(decoder.extend(&three, &mut cache, &Mask::none(), Need::OUTPUT)?.out.shape(), [3, 1, 16]);
     /// # Ok::<(), regard::Error>(())
     /// ```
     pub fn reorder(&mut self, items: &[usize]) -> Result<()> {
@@ -190,34 +190,60 @@ impl TransformerDecoder {
     /// # let random = Random::new(1);
     /// # let x = random.normal(&[2, 5, 8], 0.0, 1.0, DType::F64)?;
     /// # let memory = random.normal(&[2, 7, 12], 0.0, 1.0, DType::F64)?;
-    /// let whole = decoder.attend(&x, &memory, &Mask::none(), Mode::Infer, false)?.out;
+    /// let whole = decoder.forward(&x, &memory, &Mask::none(), Mode::Infer)?;
     /// // what comes after a place does not change it
-    /// let two = decoder.attend(&x.narrow(1, 0, 2)?, &memory, &Mask::none(), Mode::Infer, false)?.out;
+    /// let two = decoder.forward(&x.narrow(1, 0, 2)?, &memory, &Mask::none(), Mode::Infer)?;
     /// assert!(whole.narrow(1, 0, 2)?.squared_error(&two)?.item()? < 1e-20);
     /// # Ok::<(), regard::Error>(())
     /// ```
-    pub fn attend(
+    pub fn forward(
         &self,
         x: &Tensor,
         memory: &Tensor,
         memory_mask: &Mask,
         mode: Mode,
-        weights: bool,
+    ) -> Result<Tensor> {
+        Ok(self.decode(x, memory, memory_mask, mode, Need::OUTPUT)?.out)
+    }
+
+    /// As [`TransformerDecoder::forward`], with the weights on the memory `[B, H, N, M]` of each
+    /// block where they are needed.
+    ///
+    /// ```
+    /// # use regard::prelude::*;
+    /// # let config = TransformerConfig::new(16, 4, 2);
+    /// # let decoder = TransformerDecoder::new(&Parameters::new(DType::F64, 1), &config, None, 8, 12)?;
+    /// # let random = Random::new(1);
+    /// # let x = random.normal(&[2, 5, 8], 0.0, 1.0, DType::F64)?;
+    /// # let memory = random.normal(&[2, 7, 12], 0.0, 1.0, DType::F64)?;
+    /// let decoded = decoder.decode(&x, &memory, &Mask::lengths(&[7, 3]), Mode::Infer, Need::WEIGHTS)?;
+    /// let last = decoded.weights[1].select(0, 1)?.select(0, 0)?.select(0, 0)?.to_vec::<f64>()?;
+    /// assert_eq!(last[3..], [0.0; 4]);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
+    pub fn decode(
+        &self,
+        x: &Tensor,
+        memory: &Tensor,
+        memory_mask: &Mask,
+        mode: Mode,
+        need: Need,
     ) -> Result<Decoded> {
         let memory = self.bring_memory(memory)?;
         let mut x = mode.dropout(&self.bring(x, 0)?, self.config.dropout)?;
-        let (mut seen, mut log_prob) = (Vec::new(), None::<Tensor>);
+        let (mut weights, mut log_prob) = (Vec::new(), None::<Tensor>);
         for block in &self.blocks {
-            let (y, what) =
-                block.decode(&x, &memory, &Mask::causal(), memory_mask, mode, weights)?;
-            x = y;
-            seen.extend(what.weights);
-            log_prob = match (log_prob, what.log_prob) {
+            let attended = block.attend(&x, &memory, &Mask::causal(), memory_mask, mode, need)?;
+            x = attended.out;
+            weights.extend(attended.weights);
+            // The choices of a block's heads are independent, and so are the blocks'.
+            let chosen = attended.log_prob.map(|of_heads| of_heads.sum(1)).transpose()?;
+            log_prob = match (log_prob, chosen) {
                 (Some(sum), Some(more)) => Some(sum.add(&more)?),
                 (sum, more) => sum.or(more),
             };
         }
-        Ok(Decoded { out: self.normed(x)?, weights: seen, log_prob })
+        Ok(Decoded { out: self.normed(x)?, weights, log_prob })
     }
 
     /// What decoding over a memory `[B, M, memory]` starts with.
@@ -230,7 +256,7 @@ impl TransformerDecoder {
     /// # let x = random.normal(&[2, 5, 8], 0.0, 1.0, DType::F64)?;
     /// # let memory = random.normal(&[2, 7, 12], 0.0, 1.0, DType::F64)?;
     /// let mut cache = decoder.start(&memory)?;
-    /// let decoded = decoder.extend(&x.narrow(1, 0, 1)?, &mut cache, &Mask::none(), true)?;
+    /// let decoded = decoder.extend(&x.narrow(1, 0, 1)?, &mut cache, &Mask::none(), Need::WEIGHTS)?;
     /// // one place on the seven of the memory
     /// assert_eq!(decoded.weights[1].shape(), [2, 4, 1, 7]);
     /// # Ok::<(), regard::Error>(())
@@ -241,7 +267,7 @@ impl TransformerDecoder {
         Ok(TransformerCache { blocks: blocks.collect::<Result<_>>()?, place: 0 })
     }
 
-    /// As [`TransformerDecoder::attend`] for the next places only, with what was kept of those
+    /// As [`TransformerDecoder::decode`] for the next places only, with what was kept of those
     /// before.
     ///
     /// ```
@@ -252,9 +278,9 @@ impl TransformerDecoder {
     /// # let x = random.normal(&[2, 5, 8], 0.0, 1.0, DType::F64)?;
     /// # let memory = random.normal(&[2, 7, 12], 0.0, 1.0, DType::F64)?;
     /// let mut cache = decoder.start(&memory)?;
-    /// decoder.extend(&x.narrow(1, 0, 4)?, &mut cache, &Mask::none(), false)?;
-    /// let last = decoder.extend(&x.narrow(1, 4, 1)?, &mut cache, &Mask::none(), false)?.out;
-    /// let whole = decoder.attend(&x, &memory, &Mask::none(), Mode::Infer, false)?.out;
+    /// decoder.extend(&x.narrow(1, 0, 4)?, &mut cache, &Mask::none(), Need::OUTPUT)?;
+    /// let last = decoder.extend(&x.narrow(1, 4, 1)?, &mut cache, &Mask::none(), Need::OUTPUT)?.out;
+    /// let whole = decoder.forward(&x, &memory, &Mask::none(), Mode::Infer)?;
     /// assert!(last.squared_error(&whole.narrow(1, 4, 1)?)?.item()? < 1e-20);
     /// # Ok::<(), regard::Error>(())
     /// ```
@@ -263,7 +289,7 @@ impl TransformerDecoder {
         x: &Tensor,
         cache: &mut TransformerCache,
         memory_mask: &Mask,
-        weights: bool,
+        need: Need,
     ) -> Result<Decoded> {
         ensure!(
             cache.blocks.len() == self.blocks.len(),
@@ -272,14 +298,14 @@ impl TransformerDecoder {
             self.blocks.len()
         );
         let mut x = self.bring(x, cache.place)?;
-        let mut seen = Vec::new();
+        let mut weights = Vec::new();
         for (block, cache) in self.blocks.iter().zip(&mut cache.blocks) {
-            let (y, weights) = block.extend(&x, cache, memory_mask, weights)?;
-            x = y;
-            seen.extend(weights);
+            let attended = block.extend(&x, cache, memory_mask, need)?;
+            x = attended.out;
+            weights.extend(attended.weights);
         }
         cache.place += x.shape()[1];
-        Ok(Decoded { out: self.normed(x)?, weights: seen, log_prob: None })
+        Ok(Decoded { out: self.normed(x)?, weights, log_prob: None })
     }
 
     fn bring(&self, x: &Tensor, place: usize) -> Result<Tensor> {

@@ -2,7 +2,7 @@
 
 use super::TransformerConfig;
 use crate::layers::Places;
-use crate::{EncoderBlock, LayerNorm, Linear, Mask, Mode, length};
+use crate::{Encoded, EncoderBlock, LayerNorm, Linear, Mask, Mode, Need, length};
 use regard_tensor::{Parameters, Result, Tensor, ensure};
 
 /// Blocks of self-attention over whole sequences. Parameters are named as in PyTorch's
@@ -14,9 +14,9 @@ use regard_tensor::{Parameters, Result, Tensor, ensure};
 /// let config = TransformerConfig { window: Some(2), ..TransformerConfig::new(16, 4, 2) };
 /// let encoder = TransformerEncoder::new(&Parameters::new(DType::F32, 1), &config, 8)?;
 /// let x = Random::new(1).normal(&[2, 7, 8], 0.0, 1.0, DType::F32)?;
-/// let (y, weights) = encoder.attend(&x, Some(&[7, 3]), Mode::Infer, true)?;
-/// assert_eq!(y.shape(), [2, 7, 16]);
-/// assert_eq!((weights.len(), weights[0].shape()), (2, &[2, 4, 7, 7][..]));
+/// let encoded = encoder.encode(&x, Some(&[7, 3]), Mode::Infer, Need::WEIGHTS)?;
+/// assert_eq!(encoded.out.shape(), [2, 7, 16]);
+/// assert_eq!((encoded.weights.len(), encoded.weights[0].shape()), (2, &[2, 4, 7, 7][..]));
 /// # Ok::<(), regard::Error>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -91,11 +91,11 @@ impl TransformerEncoder {
     /// # Ok::<(), regard::Error>(())
     /// ```
     pub fn forward(&self, x: &Tensor, lengths: Option<&[usize]>, mode: Mode) -> Result<Tensor> {
-        Ok(self.attend(x, lengths, mode, false)?.0)
+        Ok(self.blocks(x, lengths, mode, Need::OUTPUT)?.out)
     }
 
-    /// As [`TransformerEncoder::forward`], with the weights `[B, H, N, N]` of each block where they
-    /// are asked for.
+    /// As [`TransformerEncoder::forward`], with the mean of each sequence, and the weights
+    /// `[B, H, N, N]` of each block where they are needed.
     ///
     /// ```
     /// # use regard::prelude::*;
@@ -103,19 +103,31 @@ impl TransformerEncoder {
     /// # let parameters = Parameters::new(DType::F64, 1);
     /// # let x = Random::new(1).normal(&[2, 7, 8], 0.0, 1.0, DType::F64)?;
     /// let encoder = TransformerEncoder::new(&parameters, &config, 8)?;
-    /// let (_, weights) = encoder.attend(&x, None, Mode::Infer, true)?;
+    /// let weights = encoder.encode(&x, None, Mode::Infer, Need::WEIGHTS)?.weights;
     /// // with a window of 1 the first vector sees two
     /// let first = weights[0].select(0, 0)?.select(0, 0)?.select(0, 0)?.to_vec::<f64>()?;
     /// assert!(first[1] > 0.0 && first[2..] == [0.0; 5]);
     /// # Ok::<(), regard::Error>(())
     /// ```
-    pub fn attend(
+    pub fn encode(
         &self,
         x: &Tensor,
         lengths: Option<&[usize]>,
         mode: Mode,
-        weights: bool,
-    ) -> Result<(Tensor, Vec<Tensor>)> {
+        need: Need,
+    ) -> Result<Encoded> {
+        let Blocks { out, weights } = self.blocks(x, lengths, mode, need)?;
+        let summary = length::mean(&out, lengths)?;
+        Ok(Encoded { out, summary, state: None, weights })
+    }
+
+    fn blocks(
+        &self,
+        x: &Tensor,
+        lengths: Option<&[usize]>,
+        mode: Mode,
+        need: Need,
+    ) -> Result<Blocks> {
         ensure!(
             x.rank() == 3 && x.shape()[2] == self.wide,
             "a Transformer over {:?}; it wants [B, N, {}]",
@@ -133,15 +145,22 @@ impl TransformerEncoder {
         let mut mask = self.config.window.map_or_else(Mask::none, Mask::within);
         mask.key_lengths = keep.as_ref().and(lengths).map(<[usize]>::to_vec);
         let mut x = mode.dropout(&self.places.add(&x, 0)?, self.config.dropout)?;
-        let mut seen = Vec::new();
+        let mut weights = Vec::new();
         for block in &self.blocks {
-            let (y, weights) = block.attend(&x, &mask, mode, weights)?;
-            x = y;
-            seen.extend(weights);
+            let attended = block.attend(&x, &mask, mode, need)?;
+            x = attended.out;
+            weights.extend(attended.weights);
         }
         if let Some(norm) = &self.norm {
             x = norm.forward(&x)?;
         }
-        Ok((length::without_padding(&x, keep.as_ref())?, seen))
+        Ok(Blocks { out: length::without_padding(&x, keep.as_ref())?, weights })
     }
+}
+
+/// What the blocks give.
+struct Blocks {
+    out: Tensor,
+    /// One for each block, where they are needed.
+    weights: Vec<Tensor>,
 }

@@ -2,7 +2,7 @@
 
 use super::{ClassifierConfig, ClassifierPooling};
 use crate::models::sequence::{Head, Reader, ReaderConfig};
-use crate::{Encoder, Mode, Pooled, Pooling, Sequences};
+use crate::{Attended, Encoder, Mode, Need, Pooling, Sequences};
 use regard_tensor::{
     CrossEntropy, Init, Parameter, Parameters, Result, Tensor, ensure, without_gradients,
 };
@@ -20,7 +20,7 @@ use regard_tensor::{
 /// let classifier = SequenceClassifier::new(&Parameters::new(DType::F32, 1), &config)?;
 /// let x = Random::new(1).normal(&[2, 7, 8], 0.0, 1.0, DType::F32)?;
 /// let sequences = Sequences { lengths: Some(&[7, 4]), ..Sequences::new(&x) };
-/// let classified = classifier.attend(&sequences, Mode::Infer, true)?;
+/// let classified = classifier.classify(&sequences, Mode::Infer, Need::WEIGHTS)?;
 /// assert_eq!(classified.logits.shape(), [2, 3]);
 /// assert_eq!(classified.weights[1].shape(), [2, 4, 7, 7]);
 /// assert_eq!(classified.pooling.unwrap().shape(), [2, 7]);
@@ -45,7 +45,8 @@ enum Summary {
     Pooling(Pooling),
 }
 
-/// What a [`SequenceClassifier`] gives.
+/// What a classifier gives: [`SequenceClassifier`], [`VisionTransformer`](crate::VisionTransformer)
+/// and [`GraphAttentionNetwork`](crate::GraphAttentionNetwork).
 ///
 /// ```
 /// # use regard::prelude::*;
@@ -53,7 +54,7 @@ enum Summary {
 /// # let classifier = SequenceClassifier::new(&Parameters::new(DType::F32, 1), &config)?;
 /// # let ids = Tensor::from_vec(vec![3i64, 1, 4, 1, 5, 0], &[2, 3])?;
 /// let sequences = Sequences { lengths: Some(&[3, 2]), ..Sequences::new(&ids) };
-/// let classified = classifier.attend(&sequences, Mode::Infer, true)?;
+/// let classified = classifier.classify(&sequences, Mode::Infer, Need::WEIGHTS)?;
 /// assert_eq!(classified.logits.shape(), [2, 3]);
 /// // the mean takes as much of each, and nothing of the padding
 /// assert_eq!(classified.pooling.unwrap().select(0, 1)?.to_vec::<f32>()?, [0.5, 0.5, 0.0]);
@@ -61,10 +62,10 @@ enum Summary {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Classified {
-    /// Scores of the classes, `[B, classes]`.
+    /// Scores of the classes, `[B, classes]`; of nodes `[N, classes]`.
     pub logits: Tensor,
     /// A Transformer's weights `[B, H, N, N]`, block by block, where they were asked for; the
-    /// class token comes first and makes them one longer.
+    /// class token comes first and makes them one longer. A graph's are `[E, H]`, layer by layer.
     pub weights: Vec<Tensor>,
     /// How much of each vector the pooling took, `[B, N]`, where it was asked for and there is
     /// such a thing: not for a gate, a class token or the last state of a recurrent encoder.
@@ -73,6 +74,13 @@ pub struct Classified {
     pub index: Option<Tensor>,
     /// The log-probability of that choice, `[B]`; its gradient trains the scores.
     pub log_prob: Option<Tensor>,
+}
+
+impl Classified {
+    /// Without a pooling that weighs.
+    pub(crate) fn new(logits: Tensor, weights: Vec<Tensor>) -> Self {
+        Self { logits, weights, pooling: None, index: None, log_prob: None }
+    }
 }
 
 impl SequenceClassifier {
@@ -145,11 +153,11 @@ impl SequenceClassifier {
     /// # Ok::<(), regard::Error>(())
     /// ```
     pub fn forward(&self, sequences: &Sequences, mode: Mode) -> Result<Tensor> {
-        Ok(self.attend(sequences, mode, false)?.logits)
+        Ok(self.classify(sequences, mode, Need::OUTPUT)?.logits)
     }
 
     /// As [`SequenceClassifier::forward`], with the weights of every block and head and of the
-    /// pooling where they are asked for.
+    /// pooling where they are needed.
     ///
     /// ```
     /// # use regard::prelude::*;
@@ -160,38 +168,38 @@ impl SequenceClassifier {
     /// };
     /// let classifier = SequenceClassifier::new(&Parameters::new(DType::F32, 1), &config)?;
     /// let x = Tensor::zeros(&[2, 7, 8], DType::F32)?;
-    /// let classified = classifier.attend(&Sequences::new(&x), Mode::Infer, true)?;
+    /// let classified = classifier.classify(&Sequences::new(&x), Mode::Infer, Need::WEIGHTS)?;
     /// // seven vectors and the class token before them
     /// assert_eq!(classified.weights[0].shape(), [2, 4, 8, 8]);
     /// # Ok::<(), regard::Error>(())
     /// ```
-    pub fn attend(&self, sequences: &Sequences, mode: Mode, weights: bool) -> Result<Classified> {
+    pub fn classify(&self, sequences: &Sequences, mode: Mode, need: Need) -> Result<Classified> {
         let x = self.reader.forward(sequences, mode)?;
         let lengths = sequences.lengths;
-        let (pooled, seen) = match &self.summary {
+        let (pooled, weights) = match &self.summary {
             Summary::ClassToken(token) => {
                 let token = token.tensor().broadcast_to(&[x.shape()[0], 1, x.shape()[2]])?;
                 let longer = lengths.map(|all| all.iter().map(|n| n + 1).collect::<Vec<_>>());
                 let x = Tensor::cat(&[token, x], 1)?;
-                let encoded = self.encoder.attend(&x, longer.as_deref(), mode, weights)?;
-                (alone(encoded.out.select(1, 0)?), encoded.weights)
+                let encoded = self.encoder.encode(&x, longer.as_deref(), mode, need)?;
+                (Attended::from(encoded.out.select(1, 0)?), encoded.weights)
             }
             Summary::Last(pooling) => {
-                let encoded = self.encoder.attend(&x, lengths, mode, weights)?;
+                let encoded = self.encoder.encode(&x, lengths, mode, need)?;
                 let pooled = match encoded.state {
-                    Some(_) => alone(encoded.summary),
-                    None => pooling.pool(&encoded.out, lengths, mode, weights)?,
+                    Some(_) => encoded.summary.into(),
+                    None => pooling.pool(&encoded.out, lengths, mode, need)?,
                 };
                 (pooled, encoded.weights)
             }
             Summary::Pooling(pooling) => {
-                let encoded = self.encoder.attend(&x, lengths, mode, weights)?;
-                (pooling.pool(&encoded.out, lengths, mode, weights)?, encoded.weights)
+                let encoded = self.encoder.encode(&x, lengths, mode, need)?;
+                (pooling.pool(&encoded.out, lengths, mode, need)?, encoded.weights)
             }
         };
         Ok(Classified {
             logits: self.head.forward(&pooled.out, mode)?,
-            weights: seen,
+            weights,
             pooling: pooled.weights,
             index: pooled.index,
             log_prob: pooled.log_prob,
@@ -246,9 +254,4 @@ impl SequenceClassifier {
             Ok(best.to_vec::<i64>()?.into_iter().map(|class| class as usize).collect())
         })
     }
-}
-
-/// One vector of each sequence, with no weights.
-fn alone(out: Tensor) -> Pooled {
-    Pooled { out, weights: None, index: None, log_prob: None }
 }

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 /// use regard::prelude::*;
 /// let config = r#"{
 ///     "input": { "kind": "tokens", "vocabulary": 100, "width": 16 },
-///     "encoder": { "kind": "gru", "hidden": 32, "both_directions": true },
+///     "encoder": { "kind": "recurrent", "cell": "gru", "hidden": 32, "both_directions": true },
 ///     "labels": 5
 /// }"#;
 /// let config: LabelerConfig = serde_json::from_str(config).unwrap();

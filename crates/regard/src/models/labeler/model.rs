@@ -2,7 +2,7 @@
 
 use super::LabelerConfig;
 use crate::models::sequence::{Head, Reader, ReaderConfig};
-use crate::{Encoder, Mode, Sequences};
+use crate::{Encoder, Mode, Need, Sequences};
 use regard_tensor::{CrossEntropy, DType, Parameters, Result, Tensor, ensure, without_gradients};
 
 /// One label for each vector of a sequence: reads tokens or vectors, characters where there are
@@ -36,7 +36,7 @@ pub struct SequenceLabeler {
 /// # let labeler = SequenceLabeler::new(&Parameters::new(DType::F32, 1), &config)?;
 /// # let ids = Tensor::from_vec(vec![3i64, 1, 4, 1, 5, 0], &[2, 3])?;
 /// let sequences = Sequences { lengths: Some(&[3, 2]), ..Sequences::new(&ids) };
-/// let labeled = labeler.attend(&sequences, Mode::Infer, false)?;
+/// let labeled = labeler.label(&sequences, Mode::Infer, Need::OUTPUT)?;
 /// assert_eq!(labeled.logits.shape(), [2, 3, 5]);
 /// assert!(labeled.weights.is_empty());
 /// # Ok::<(), regard::Error>(())
@@ -107,11 +107,11 @@ impl SequenceLabeler {
     /// # Ok::<(), regard::Error>(())
     /// ```
     pub fn forward(&self, sequences: &Sequences, mode: Mode) -> Result<Tensor> {
-        Ok(self.attend(sequences, mode, false)?.logits)
+        Ok(self.label(sequences, mode, Need::OUTPUT)?.logits)
     }
 
     /// As [`SequenceLabeler::forward`], with the weights of every block and head where they are
-    /// asked for.
+    /// needed.
     ///
     /// ```
     /// # use regard::prelude::*;
@@ -120,13 +120,13 @@ impl SequenceLabeler {
     /// # let labeler = SequenceLabeler::new(&Parameters::new(DType::F32, 1), &config)?;
     /// # let ids = Tensor::from_vec(vec![3i64, 1, 4, 1, 5, 0], &[2, 3])?;
     /// let sequences = Sequences { lengths: Some(&[3, 2]), ..Sequences::new(&ids) };
-    /// let weights = labeler.attend(&sequences, Mode::Infer, true)?.weights;
+    /// let weights = labeler.label(&sequences, Mode::Infer, Need::WEIGHTS)?.weights;
     /// assert_eq!((weights.len(), weights[0].shape()), (2, &[2, 4, 3, 3][..]));
     /// # Ok::<(), regard::Error>(())
     /// ```
-    pub fn attend(&self, sequences: &Sequences, mode: Mode, weights: bool) -> Result<Labeled> {
+    pub fn label(&self, sequences: &Sequences, mode: Mode, need: Need) -> Result<Labeled> {
         let x = self.reader.forward(sequences, mode)?;
-        let encoded = self.encoder.attend(&x, sequences.lengths, mode, weights)?;
+        let encoded = self.encoder.encode(&x, sequences.lengths, mode, need)?;
         let logits = self.head.forward(&encoded.out, mode)?;
         Ok(Labeled { logits, weights: encoded.weights })
     }

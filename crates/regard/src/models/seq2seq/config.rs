@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 /// let config: Seq2SeqConfig = serde_json::from_str(r#"{
 ///     "source_vocabulary": 100,
 ///     "target_vocabulary": 120,
-///     "encoder": { "kind": "gru", "hidden": 32, "both_directions": true },
-///     "decoder": { "kind": "gru", "hidden": 32 },
+///     "encoder": { "kind": "recurrent", "cell": "gru", "hidden": 32, "both_directions": true },
+///     "decoder": { "kind": "recurrent", "cell": "gru", "hidden": 32 },
 ///     "context": { "kind": "attention", "score": { "additive": { "hidden": 32 } } }
 /// }"#).unwrap();
 /// assert!(matches!(config.context, ContextConfig::Attention(_)));

@@ -2,7 +2,7 @@
 
 use super::recurrent::{RecurrentDecoder, Source};
 use super::{ContextConfig, DecoderConfig, Seq2SeqConfig};
-use crate::{Encoded, Mask, Mode, RecurrentState, TransformerCache, TransformerDecoder};
+use crate::{Encoded, Mask, Mode, Need, RecurrentState, TransformerCache, TransformerDecoder};
 use regard_tensor::{Parameters, Result, Tensor};
 
 #[derive(Clone, Debug)]
@@ -82,13 +82,13 @@ impl Decoder {
         encoded: &Encoded,
         lengths: &[usize],
         mode: Mode,
-        weights: bool,
+        need: Need,
     ) -> Result<Written> {
-        let weights = weights && self.attends();
+        let need = Need { weights: need.weights && self.attends(), ..need };
         match self {
             Self::Recurrent(decoder) => {
                 let (source, state) = decoder.start(encoded, lengths)?;
-                let steps = decoder.forward(y, &source, &state, mode, weights)?;
+                let steps = decoder.forward(y, &source, &state, mode, need)?;
                 Ok(Written {
                     hidden: steps.hidden,
                     weights: steps.weights.into_iter().collect(),
@@ -97,7 +97,7 @@ impl Decoder {
             }
             Self::Transformer { decoder, fixed } => {
                 let (memory, mask) = memory(encoded, lengths, *fixed)?;
-                let decoded = decoder.attend(y, &memory, &mask, mode, weights)?;
+                let decoded = decoder.decode(y, &memory, &mask, mode, need)?;
                 Ok(Written {
                     hidden: decoded.out,
                     weights: decoded.weights,
@@ -128,13 +128,13 @@ impl Decoder {
         y: &Tensor,
         decoding: &mut Decoding,
         mode: Mode,
-        weights: bool,
+        need: Need,
     ) -> Result<Written> {
-        let weights = weights && self.attends();
+        let need = Need { weights: need.weights && self.attends(), ..need };
         let y = y.unsqueeze(1)?;
         match (self, &mut decoding.kind) {
             (Self::Recurrent(decoder), Kind::Recurrent { source, state }) => {
-                let steps = decoder.forward(&y, source, state, mode, weights)?;
+                let steps = decoder.forward(&y, source, state, mode, need)?;
                 *state = steps.state;
                 Ok(Written {
                     hidden: steps.hidden,
@@ -144,7 +144,7 @@ impl Decoder {
             }
             (Self::Transformer { decoder, .. }, Kind::Transformer { cache, lengths }) => {
                 let mask = Mask { key_lengths: lengths.clone(), ..Mask::none() };
-                let decoded = decoder.extend(&y, cache, &mask, weights)?;
+                let decoded = decoder.extend(&y, cache, &mask, need)?;
                 Ok(Written { hidden: decoded.out, weights: decoded.weights, log_prob: None })
             }
             _ => Err(crate::Error::new("this decoding is that of another decoder")),

@@ -1,9 +1,9 @@
 //! The model: what it learns from, and what it says one token at a time.
 
-use super::decoder::{Decoder, Decoding};
+use super::decoder::{Decoder, Decoding, Written};
 use super::teacher_forcing::NOTHING;
 use super::{DecoderConfig, Sentences, Seq2SeqConfig, TeacherForced, Tied};
-use crate::{Embedding, Encoded, Encoder, EncoderConfig, Linear, Mode, length};
+use crate::{Embedding, Encoded, Encoder, EncoderConfig, Linear, Mode, Need, length};
 use regard_tensor::{Init, Parameters, Result, Tensor, ensure, without_gradients};
 
 /// From a sequence of tokens to another: any encoder, any context, any decoder.
@@ -93,7 +93,8 @@ impl Seq2Seq {
         &self.config
     }
 
-    /// Reads sources: `[B, N]` tokens → `[B, N, width]`, and a summary of each.
+    /// Reads sources: `[B, N]` tokens → `[B, N, width]`, and a summary of each; with the weights of
+    /// a Transformer's encoder where they are needed.
     ///
     /// ```
     /// # use regard::prelude::*;
@@ -102,29 +103,14 @@ impl Seq2Seq {
     /// #     10, 12, EncoderConfig::Recurrent(gru), DecoderConfig::Recurrent(gru), ContextConfig::Fixed);
     /// # let model = Seq2Seq::new(&Parameters::new(DType::F32, 1), &config)?;
     /// let source = Sentences::new(&[vec![3, 4, 5], vec![6]], 0)?;
-    /// let encoded = model.encode(&source, Mode::Infer)?;
+    /// let encoded = model.encode(&source, Mode::Infer, Need::OUTPUT)?;
     /// assert_eq!(encoded.out.shape(), [2, 3, 8]);
     /// assert_eq!(encoded.summary.shape(), [2, 8]);
+    /// // a recurrent encoder attends to nothing
+    /// assert!(model.encode(&source, Mode::Infer, Need::WEIGHTS)?.weights.is_empty());
     /// # Ok::<(), regard::Error>(())
     /// ```
-    pub fn encode(&self, source: &Sentences, mode: Mode) -> Result<Encoded> {
-        self.encode_with(source, mode, false)
-    }
-
-    /// As [`Seq2Seq::encode`], with the weights of a Transformer's encoder where they are asked for.
-    ///
-    /// ```
-    /// # use regard::prelude::*;
-    /// let encoder = EncoderConfig::Transformer(TransformerConfig::new(16, 4, 2));
-    /// let decoder = DecoderConfig::Recurrent(RecurrentConfig::new(Cell::Gru, 8));
-    /// let config = Seq2SeqConfig::new(10, 12, encoder, decoder, ContextConfig::Fixed);
-    /// let model = Seq2Seq::new(&Parameters::new(DType::F32, 1), &config)?;
-    /// let source = Sentences::new(&[vec![3, 4, 5], vec![6]], 0)?;
-    /// let weights = model.encode_with(&source, Mode::Infer, true)?.weights;
-    /// assert_eq!((weights.len(), weights[0].shape()), (2, &[2, 4, 3, 3][..]));
-    /// # Ok::<(), regard::Error>(())
-    /// ```
-    pub fn encode_with(&self, source: &Sentences, mode: Mode, weights: bool) -> Result<Encoded> {
+    pub fn encode(&self, source: &Sentences, mode: Mode, need: Need) -> Result<Encoded> {
         ensure!(
             source.ids.rank() == 2,
             "sources of shape {:?}; they are [B, N]",
@@ -132,7 +118,7 @@ impl Seq2Seq {
         );
         let transformer = matches!(self.config.encoder, EncoderConfig::Transformer(_));
         let x = self.embed(&self.source, &source.ids, transformer, mode)?;
-        self.encoder.attend(&x, Some(&source.lengths), mode, weights)
+        self.encoder.encode(&x, Some(&source.lengths), mode, need)
     }
 
     /// Shows it targets (without start and end, which it adds): at every place it is given the
@@ -159,7 +145,7 @@ impl Seq2Seq {
         target: &Sentences,
         mode: Mode,
     ) -> Result<TeacherForced> {
-        self.taught(source, target, mode, false)
+        self.taught(source, target, mode, Need::OUTPUT)
     }
 
     /// As [`Seq2Seq::teach`] in use, with the weights on the source: an alignment of two sequences
@@ -180,7 +166,7 @@ impl Seq2Seq {
     /// # Ok::<(), regard::Error>(())
     /// ```
     pub fn align(&self, source: &Sentences, target: &Sentences) -> Result<TeacherForced> {
-        without_gradients(|| self.taught(source, target, Mode::Infer, true))
+        without_gradients(|| self.taught(source, target, Mode::Infer, Need::WEIGHTS))
     }
 
     fn taught(
@@ -188,12 +174,12 @@ impl Seq2Seq {
         source: &Sentences,
         target: &Sentences,
         mode: Mode,
-        weights: bool,
+        need: Need,
     ) -> Result<TeacherForced> {
-        let encoded = self.encode(source, mode)?;
-        let (given, right) = self.shifted(source, target)?;
+        let encoded = self.encode(source, mode, Need::OUTPUT)?;
+        let Shifted { given, right } = self.shifted(source, target)?;
         let y = self.embed_target(&given, mode)?;
-        let written = self.decoder.forward(&y, &encoded, &source.lengths, mode, weights)?;
+        let written = self.decoder.forward(&y, &encoded, &source.lengths, mode, need)?;
         self.finish(written.hidden, right, written.log_prob, written.weights)
     }
 
@@ -235,40 +221,67 @@ impl Seq2Seq {
         if probability == 0.0 {
             return self.teach(source, target, mode);
         }
-        let encoded = self.encode(source, mode)?;
-        let (given, right) = self.shifted(source, target)?;
-        let (b, t) = (given.shape()[0], given.shape()[1]);
-        let mut ids = given.to_vec::<i64>()?;
-        let mut swap = |place: usize, own: i64| {
-            if random.number() < probability {
-                ids[place] = own;
+        let encoded = self.encode(source, mode, Need::OUTPUT)?;
+        let Shifted { given, right } = self.shifted(source, target)?;
+        let swap = || random.number() < probability;
+        let written = match &self.decoder {
+            Decoder::Transformer { .. } => {
+                self.write_twice(&given, &encoded, source, mode, swap)?
             }
+            Decoder::Recurrent(_) => self.write_stepwise(&given, &encoded, source, mode, swap)?,
         };
-        if let Decoder::Transformer { .. } = &self.decoder {
-            let own = without_gradients(|| -> Result<Vec<i64>> {
-                let y = self.embed_target(&given, Mode::Infer)?;
-                let lengths = &source.lengths;
-                let written = self.decoder.forward(&y, &encoded, lengths, Mode::Infer, false)?;
-                self.output.forward(&written.hidden)?.max(2)?.1.to_vec::<i64>()
-            })?;
-            for place in (0..b * t).filter(|place| place % t > 0) {
-                swap(place, own[place - 1]);
+        self.finish(written.hidden, right, written.log_prob, Vec::new())
+    }
+
+    /// Over the right tokens first, then over those that its own take the place of.
+    fn write_twice(
+        &self,
+        given: &Tensor,
+        encoded: &Encoded,
+        source: &Sentences,
+        mode: Mode,
+        swap: impl Fn() -> bool,
+    ) -> Result<Written> {
+        let (b, t) = (given.shape()[0], given.shape()[1]);
+        let write = |ids: &Tensor, mode: Mode| {
+            let y = self.embed_target(ids, mode)?;
+            self.decoder.forward(&y, encoded, &source.lengths, mode, Need::OUTPUT)
+        };
+        let own = without_gradients(|| -> Result<Vec<i64>> {
+            let written = write(given, Mode::Infer)?;
+            self.output.forward(&written.hidden)?.max(2)?.1.to_vec::<i64>()
+        })?;
+        let mut ids = given.to_vec::<i64>()?;
+        for place in (0..b * t).filter(|place| place % t > 0) {
+            if swap() {
+                ids[place] = own[place - 1];
             }
-            let y = self.embed_target(&Tensor::from_vec(ids, &[b, t])?, mode)?;
-            let written = self.decoder.forward(&y, &encoded, &source.lengths, mode, false)?;
-            return self.finish(written.hidden, right, written.log_prob, Vec::new());
         }
-        let mut decoding = self.decoder.start(&encoded, &source.lengths)?;
+        write(&Tensor::from_vec(ids, &[b, t])?, mode)
+    }
+
+    /// Step by step: each token is the right one, or the best of the step before.
+    fn write_stepwise(
+        &self,
+        given: &Tensor,
+        encoded: &Encoded,
+        source: &Sentences,
+        mode: Mode,
+        swap: impl Fn() -> bool,
+    ) -> Result<Written> {
+        let (b, t) = (given.shape()[0], given.shape()[1]);
+        let ids = given.to_vec::<i64>()?;
+        let mut decoding = self.decoder.start(encoded, &source.lengths)?;
         let (mut hidden, mut log_probs) = (Vec::new(), Vec::new());
         let mut own: Option<Vec<i64>> = None;
         for step in 0..t {
             let tokens = (0..b).map(|row| match &own {
-                Some(own) if random.number() < probability => own[row],
+                Some(own) if swap() => own[row],
                 _ => ids[row * t + step],
             });
             let tokens = Tensor::from_vec(tokens.collect(), &[b])?;
             let y = self.embed_target(&tokens, mode)?;
-            let written = self.decoder.step(&y, &mut decoding, mode, false)?;
+            let written = self.decoder.step(&y, &mut decoding, mode, Need::OUTPUT)?;
             let logits = without_gradients(|| self.output.forward(&written.hidden))?;
             own = Some(logits.max(2)?.1.to_vec::<i64>()?);
             hidden.push(written.hidden);
@@ -278,12 +291,11 @@ impl Seq2Seq {
             true => None,
             false => Some(Tensor::cat(&log_probs, 1)?),
         };
-        self.finish(Tensor::cat(&hidden, 1)?, right, log_prob, Vec::new())
+        Ok(Written { hidden: Tensor::cat(&hidden, 1)?, weights: Vec::new(), log_prob })
     }
 
-    /// What the decoder is given and what it is to answer, both `[B, T]`: a start before the
-    /// target, and an end behind it.
-    fn shifted(&self, source: &Sentences, target: &Sentences) -> Result<(Tensor, Tensor)> {
+    /// A start before the target, and an end behind it.
+    fn shifted(&self, source: &Sentences, target: &Sentences) -> Result<Shifted> {
         ensure!(
             source.lengths.len() == target.lengths.len(),
             "{} sources and {} targets",
@@ -312,7 +324,8 @@ impl Seq2Seq {
             right.push(c.end as i64);
             right.extend(std::iter::repeat_n(NOTHING, t - 1 - length));
         }
-        Ok((Tensor::from_vec(given, &[b, t])?, Tensor::from_vec(right, &[b, t])?))
+        let (given, right) = (Tensor::from_vec(given, &[b, t])?, Tensor::from_vec(right, &[b, t])?);
+        Ok(Shifted { given, right })
     }
 
     fn finish(
@@ -357,23 +370,34 @@ impl Seq2Seq {
 
     /// What decoding these sources starts with.
     pub(super) fn start(&self, source: &Sentences) -> Result<Decoding> {
-        self.decoder.start(&self.encode(source, Mode::Infer)?, &source.lengths)
+        let encoded = self.encode(source, Mode::Infer, Need::OUTPUT)?;
+        self.decoder.start(&encoded, &source.lengths)
     }
 
-    /// The log-probabilities of the next token `[R, V]` after these, and the weights
-    /// `[R, layers, H, N]` it was written with.
-    pub(super) fn next(
-        &self,
-        tokens: &[usize],
-        decoding: &mut Decoding,
-    ) -> Result<(Tensor, Option<Tensor>)> {
+    /// The next token after these.
+    pub(super) fn next(&self, tokens: &[usize], decoding: &mut Decoding) -> Result<Next> {
         let ids = Tensor::from_vec(tokens.iter().map(|&x| x as i64).collect(), &[tokens.len()])?;
         let y = self.embed_target(&ids, Mode::Infer)?;
-        let written = self.decoder.step(&y, decoding, Mode::Infer, true)?;
+        let written = self.decoder.step(&y, decoding, Mode::Infer, Need::WEIGHTS)?;
         let weights = match written.weights.is_empty() {
             true => None,
             false => Some(Tensor::stack(&written.weights, 1)?.squeeze(3)?),
         };
-        Ok((self.output.forward(&written.hidden.squeeze(1)?)?.log_softmax(1)?, weights))
+        let log_probs = self.output.forward(&written.hidden.squeeze(1)?)?.log_softmax(1)?;
+        Ok(Next { log_probs, weights })
     }
+}
+
+/// What the decoder is given and what it is to answer, both `[B, T]`.
+struct Shifted {
+    given: Tensor,
+    right: Tensor,
+}
+
+/// What a decoder says of the next token.
+pub(super) struct Next {
+    /// `[R, V]`
+    pub(super) log_probs: Tensor,
+    /// `[R, layers, H, N]`: what it was written with, where the decoder attends.
+    pub(super) weights: Option<Tensor>,
 }

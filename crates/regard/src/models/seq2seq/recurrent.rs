@@ -10,7 +10,7 @@
 
 use super::{ContextConfig, Seq2SeqConfig};
 use crate::{
-    Encoded, Keys, Linear, Mask, Mechanism, Mode, Recurrent, RecurrentConfig, RecurrentState,
+    Encoded, Keys, Linear, Mask, Mechanism, Mode, Need, Recurrent, RecurrentConfig, RecurrentState,
 };
 use regard_tensor::{Activation, Cell, Parameters, Result, Tensor, ensure};
 
@@ -119,65 +119,105 @@ impl RecurrentDecoder {
         source: &Source,
         start: &RecurrentState,
         mode: Mode,
-        weights: bool,
+        need: Need,
     ) -> Result<Steps> {
         let (steps, embedding) = (y.shape()[1], self.embedding);
         let hidden = self.cell.config().hidden;
         let gates =
             y.linear(&self.cell.input_weight(0, embedding)?, Some(&self.cell.input_bias()))?;
         let parts = [gates.shape()[2], embedding];
-        let (mut seen, mut log_prob) = (None, None);
-        let (states, of_context, state) = match (&self.mechanism, &source.keys) {
+        let walked = match (&self.mechanism, &source.keys) {
             (Some(mechanism), Some(keys)) => {
-                let mut state = start.clone();
-                let mut all = [const { Vec::new() }; 4];
-                let together = match steps > 1 && !weights {
-                    true => mechanism.steps(keys, &source.values, &source.mask, mode)?,
-                    false => None,
-                };
-                for gates in gates.split(1, &vec![1; steps])? {
-                    let before = state.h[state.h.len() - 1].unsqueeze(1)?;
-                    let products = match &together {
-                        Some(together) => together.attend(&before)?,
-                        None => {
-                            let (values, mask) = (&source.values, &source.mask);
-                            let attended = mechanism
-                                .attend_keys(&before, keys, values, mask, mode, weights)?;
-                            all[2].extend(attended.weights);
-                            all[3].extend(attended.log_prob);
-                            attended.out
-                        }
-                    };
-                    let mut products = products.split(2, &parts)?;
-                    let after = self.cell.forward_gates(&gates.add(&products[0])?, &state, mode)?;
-                    state = after.state;
-                    all[0].push(after.out);
-                    all[1].push(products.swap_remove(1));
-                }
-                let [states, of_context, w, p] = all;
-                if weights && !w.is_empty() {
-                    seen = Some(Tensor::cat(&w, 1)?.unsqueeze(1)?);
-                }
-                if !p.is_empty() {
-                    log_prob = Some(Tensor::cat(&p, 1)?);
-                }
-                (Tensor::cat(&states, 1)?, Tensor::cat(&of_context, 1)?, state)
+                let asked = Asked { mechanism, keys, source, mode, need };
+                self.attending(&asked, &gates.split(1, &vec![1; steps])?, start, &parts)?
             }
             _ => {
                 let mut products = source.values.split(2, &parts)?;
                 let after = self.cell.forward_gates(&gates.add(&products[0])?, start, mode)?;
-                (after.out, products.swap_remove(1), after.state)
+                let (of_context, state) = (products.swap_remove(1), after.state);
+                Walked { states: after.out, of_context, state, weights: None, log_prob: None }
             }
         };
         let weight = self.readout.weight.tensor();
         let bias = self.readout.bias.as_ref().map(|bias| bias.tensor());
-        let sum = states
+        let sum = walked
+            .states
             .linear(&weight.narrow(1, 0, hidden)?, bias.as_ref())?
             .add(&y.linear(&weight.narrow(1, hidden, embedding)?, None)?)?
-            .add(&of_context)?;
-        let out = mode.dropout(&sum.activate(Activation::Tanh)?, self.dropout)?;
-        Ok(Steps { hidden: out, state, weights: seen, log_prob })
+            .add(&walked.of_context)?;
+        let hidden = mode.dropout(&sum.activate(Activation::Tanh)?, self.dropout)?;
+        let Walked { state, weights, log_prob, .. } = walked;
+        Ok(Steps { hidden, state, weights, log_prob })
     }
+
+    /// Step after step, each attending by the state before it; `gates` are those of the tokens.
+    fn attending(
+        &self,
+        asked: &Asked,
+        gates: &[Tensor],
+        start: &RecurrentState,
+        parts: &[usize],
+    ) -> Result<Walked> {
+        let Asked { mechanism, keys, source, mode, need } = *asked;
+        let (values, mask) = (&source.values, &source.mask);
+        let together = match gates.len() > 1 && need == Need::OUTPUT {
+            true => mechanism.steps(keys, values, mask, mode)?,
+            false => None,
+        };
+        let mut state = start.clone();
+        let (mut states, mut of_context) = (Vec::new(), Vec::new());
+        let (mut weights, mut log_prob) = (Vec::new(), Vec::new());
+        for gates in gates {
+            let before = state.h[state.h.len() - 1].unsqueeze(1)?;
+            let products = match &together {
+                Some(together) => together.step(&before)?,
+                None => {
+                    let seen = mechanism.attend_keys(&before, keys, values, mask, mode, need)?;
+                    weights.extend(seen.weights);
+                    log_prob.extend(seen.log_prob);
+                    seen.out
+                }
+            };
+            let mut products = products.split(2, parts)?;
+            let after = self.cell.forward_gates(&gates.add(&products[0])?, &state, mode)?;
+            state = after.state;
+            states.push(after.out);
+            of_context.push(products.swap_remove(1));
+        }
+        let joined = |all: Vec<Tensor>| match all.is_empty() {
+            true => Ok(None),
+            false => Tensor::cat(&all, 1).map(Some),
+        };
+        Ok(Walked {
+            states: Tensor::cat(&states, 1)?,
+            of_context: Tensor::cat(&of_context, 1)?,
+            state,
+            weights: joined(weights)?.map(|weights| weights.unsqueeze(1)).transpose()?,
+            log_prob: joined(log_prob)?,
+        })
+    }
+}
+
+/// Who attends to what, at every step.
+struct Asked<'a> {
+    mechanism: &'a Mechanism,
+    keys: &'a Keys,
+    source: &'a Source,
+    mode: Mode<'a>,
+    need: Need,
+}
+
+/// What the steps left, before the output is made of it.
+struct Walked {
+    /// `[B, T, H]`
+    states: Tensor,
+    /// The readout's product with each step's context, `[B, T, E]`.
+    of_context: Tensor,
+    state: RecurrentState,
+    /// `[B, 1, T, N]`
+    weights: Option<Tensor>,
+    /// `[B, T]`
+    log_prob: Option<Tensor>,
 }
 
 impl Source {

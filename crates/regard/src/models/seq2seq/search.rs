@@ -1,6 +1,7 @@
 //! Finding the best output: greedily, or with a beam.
 
 use super::decoder::Decoding;
+use super::model::Next;
 use super::{Hypothesis, Sentences, Seq2Seq};
 use regard_tensor::{DType, Result, Tensor, ensure, without_gradients};
 use serde::{Deserialize, Serialize};
@@ -216,7 +217,7 @@ impl Seq2Seq {
     ) -> Result<(Vec<f64>, usize)> {
         let start = self.config().start;
         let last = trails.iter().map(|trail| trail.tokens.last().copied().unwrap_or(start));
-        let (scores, weights) = self.next(&last.collect::<Vec<_>>(), decoding)?;
+        let Next { log_probs: scores, weights } = self.next(&last.collect::<Vec<_>>(), decoding)?;
         history.push(weights);
         let v = scores.size(1)?;
         let scores = scores.to_dtype(DType::F64)?.to_vec::<f64>()?;

@@ -1,7 +1,8 @@
 //! What a word looks like, letter by letter.
 
 use crate::{
-    ConvolutionConfig, Embedding, Encoder, EncoderConfig, Mode, Pooling, PoolingConfig, Position,
+    ConvolutionConfig, Embedding, Encoder, EncoderConfig, Mode, Need, Pooling, PoolingConfig,
+    Position,
 };
 use regard_tensor::{DType, Parameters, Result, Tensor, ensure};
 use serde::{Deserialize, Serialize};
@@ -93,7 +94,7 @@ impl Characters {
         let lengths = numbers.chunks(c).map(|word| length(word).map_or(0, |last| last + 1));
         let lengths: Vec<usize> = lengths.collect();
         let x = self.embedding.forward(&ids.reshape(&[b * n, c])?)?;
-        let encoded = self.encoder.forward(&x, Some(&lengths), mode)?;
+        let encoded = self.encoder.encode(&x, Some(&lengths), mode, Need::OUTPUT)?;
         let words = match encoded.state {
             Some(_) => encoded.summary,
             None => self.pooling.forward(&encoded.out, Some(&lengths), mode)?,

@@ -1,6 +1,9 @@
 //! The vision transformer.
 
-use crate::{Activation, BlockConfig, EncoderBlock, LayerNorm, Linear, Mask, Mode, Position};
+use crate::{
+    Activation, BlockConfig, Classified, EncoderBlock, LayerNorm, Linear, Mask, Mode, Need,
+    Position,
+};
 use regard_tensor::{Init, Parameter, Parameters, Result, Slide, Tensor, ensure};
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +16,8 @@ use serde::{Deserialize, Serialize};
 /// let model = VisionTransformer::new(&Parameters::new(DType::F32, 1), &config)?;
 /// let images = Tensor::zeros(&[2, 1, 8, 8], DType::F32)?;
 /// // four patches, and no class token before them
-/// assert_eq!(model.attend(&images, Mode::Infer, true)?.1[0].shape(), [2, 4, 4, 4]);
+/// let weights = model.classify(&images, Mode::Infer, Need::WEIGHTS)?.weights;
+/// assert_eq!(weights[0].shape(), [2, 4, 4, 4]);
 /// # Ok::<(), regard::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -128,10 +132,11 @@ impl VisionTransformerConfig {
 /// let config = VisionTransformerConfig { image: [8, 8], patch: 4, ..Default::default() };
 /// let model = VisionTransformer::new(&Parameters::new(DType::F32, 1), &config)?;
 /// let images = Tensor::zeros(&[2, 1, 8, 8], DType::F32)?;
-/// let (logits, weights) = model.attend(&images, Mode::Infer, true)?;
-/// assert_eq!(logits.shape(), [2, 10]);
+/// let classified = model.classify(&images, Mode::Infer, Need::WEIGHTS)?;
+/// assert_eq!(classified.logits.shape(), [2, 10]);
 /// // A class token and four patches, in each of four blocks.
-/// assert_eq!((weights.len(), weights[0].shape()), (4, &[2, 4, 5, 5][..]));
+/// assert_eq!(classified.weights.len(), 4);
+/// assert_eq!(classified.weights[0].shape(), [2, 4, 5, 5]);
 /// # Ok::<(), regard::Error>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -209,27 +214,22 @@ impl VisionTransformer {
     /// # Ok::<(), regard::Error>(())
     /// ```
     pub fn forward(&self, images: &Tensor, mode: Mode) -> Result<Tensor> {
-        Ok(self.attend(images, mode, false)?.0)
+        Ok(self.classify(images, mode, Need::OUTPUT)?.logits)
     }
 
     /// As [`VisionTransformer::forward`], with the weights `[B, H, N, N]` of each block where they
-    /// are asked for. N is the number of patches, and 1 more with a class token, which is first.
+    /// are needed. N is the number of patches, and 1 more with a class token, which is first.
     ///
     /// ```
     /// # use regard::prelude::*;
     /// let config = VisionTransformerConfig { image: [8, 8], depth: 2, ..Default::default() };
     /// let model = VisionTransformer::new(&Parameters::new(DType::F32, 1), &config)?;
     /// let images = Tensor::zeros(&[1, 1, 8, 8], DType::F32)?;
-    /// let (_, weights) = model.attend(&images, Mode::Infer, true)?;
+    /// let weights = model.classify(&images, Mode::Infer, Need::WEIGHTS)?.weights;
     /// assert_eq!((weights.len(), weights[0].shape()), (2, &[1, 4, 5, 5][..]));
     /// # Ok::<(), regard::Error>(())
     /// ```
-    pub fn attend(
-        &self,
-        images: &Tensor,
-        mode: Mode,
-        weights: bool,
-    ) -> Result<(Tensor, Vec<Tensor>)> {
+    pub fn classify(&self, images: &Tensor, mode: Mode, need: Need) -> Result<Classified> {
         let c = &self.config;
         let mut x = self.patch.forward(&self.patches(images)?)?;
         if let Some(token) = &self.class_token {
@@ -237,17 +237,17 @@ impl VisionTransformer {
             x = Tensor::cat(&[token, x], 1)?;
         }
         x = mode.dropout(&x.add(&self.position.tensor())?, c.dropout)?;
-        let mut seen = Vec::new();
+        let mut weights = Vec::new();
         for block in &self.blocks {
-            let (y, own) = block.attend(&x, &Mask::none(), mode, weights)?;
-            seen.extend(own);
-            x = y;
+            let attended = block.attend(&x, &Mask::none(), mode, need)?;
+            weights.extend(attended.weights);
+            x = attended.out;
         }
         let one = match c.pooling {
             ImagePooling::ClassToken => self.norm.forward(&x.select(1, 0)?.contiguous()?)?,
             ImagePooling::Mean => self.norm.forward(&x)?.mean(1)?,
         };
-        Ok((self.head.forward(&one)?, seen))
+        Ok(Classified::new(self.head.forward(&one)?, weights))
     }
 
     /// The patches `[B, N, C · P · P]` of images.
