@@ -1,7 +1,27 @@
-//! The three parts of examples that come in one piece.
+//! The three parts of a dataset.
 
 use crate::{Error, Part, Result};
 use regard::Random;
+use std::cell::OnceCell;
+
+/// What is read from files when it is first asked for, and never again.
+pub(crate) struct Cached<T>(OnceCell<T>);
+
+impl<T> Cached<T> {
+    pub(crate) const fn new() -> Self {
+        Self(OnceCell::new())
+    }
+
+    pub(crate) fn get(&self, read: impl FnOnce() -> Result<T>) -> Result<&T> {
+        match self.0.get() {
+            Some(value) => Ok(value),
+            None => {
+                let value = read()?;
+                Ok(self.0.get_or_init(|| value))
+            }
+        }
+    }
+}
 
 /// Which of a training file's examples are kept from learning, where validation or test have no
 /// files of their own.

@@ -2,6 +2,9 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod corpus;
+
+use corpus::corpus;
 use flate2::{Compression, write::GzEncoder};
 use image::{GrayImage, ImageFormat, Luma, Rgb, RgbImage, Rgba, RgbaImage};
 use regard_tasks::data::{
@@ -29,15 +32,6 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
     packed.write_all(bytes).unwrap();
     packed.finish().unwrap()
-}
-
-/// The data beside the project, where this machine has it.
-fn shared(name: &str) -> Option<PathBuf> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data").join(name);
-    if !path.exists() {
-        eprintln!("skipped: there is no {}", path.display());
-    }
-    path.exists().then_some(path)
 }
 
 mod graphs {
@@ -197,9 +191,9 @@ mod graphs {
     }
 
     #[test]
+    #[ignore = "needs ../shared/data"]
     fn cora_is_read_whole() {
-        let Some(folder) = shared("cora") else { return };
-        let graph = LabeledGraph::read_folder(&folder, None).unwrap();
+        let graph = LabeledGraph::read_folder(&corpus("cora"), None).unwrap();
         assert_eq!((graph.labels.len(), graph.width), (2708, 1433));
         assert_eq!(graph.features.len(), 2708 * 1433);
         assert_eq!((graph.edges.len(), graph.repeated_edges), (2 * 5278, 0));
@@ -316,8 +310,9 @@ mod idx {
     }
 
     #[test]
+    #[ignore = "needs ../shared/data"]
     fn fashion_mnist_is_read_whole() {
-        let Some(folder) = shared("fashion-mnist") else { return };
+        let folder = corpus("fashion-mnist");
         for (part, count) in [("train", 60000), ("t10k", 10000)] {
             let images = Images::read_idx(
                 &folder.join(format!("{part}-images-idx3-ubyte.gz")),
@@ -815,8 +810,9 @@ mod sounds {
     }
 
     #[test]
+    #[ignore = "needs ../shared/data"]
     fn the_spoken_digits_are_read_whole() {
-        let Some(folder) = shared("fsdd/recordings") else { return };
+        let folder = corpus("fsdd/recordings");
         // The corpus's own split: recordings 0 to 4 of each speaker and digit are for the test
         // (https://github.com/Jakobovski/free-spoken-digit-dataset).
         let options =

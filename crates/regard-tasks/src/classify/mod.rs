@@ -12,7 +12,7 @@ use crate::{
     Description, Error, Learner, Model, Options, Part, Result, Scores, Task, Variant, choice, train,
 };
 use config::{Config, Kind, Source};
-use data::read;
+use data::Dataset;
 use model::{Batch, Classifier, Knowledge, Lesson, Read, Senses};
 use regard::{CrossEntropy, Mode, Random, Reinforce, ReinforceConfig, Tensor};
 use std::collections::BTreeMap;
@@ -58,8 +58,10 @@ impl Task for Classify {
 
     fn begin(&self, options: &Options) -> Result<Box<dyn Learner>> {
         let config = Config::of(options)?;
-        let training = read(&config, Part::Training)?;
-        let validation = read(&config, Part::Validation)?;
+        let dataset = Dataset::new(&config);
+        let training = dataset.part(Part::Training)?;
+        let validation = dataset.part(Part::Validation)?;
+        drop(dataset);
         if training.is_empty() || validation.is_empty() {
             return Err(Error::asked(format!(
                 "{} training examples and {} validation examples; both are wanted",
@@ -85,12 +87,15 @@ impl Task for Classify {
 
     fn describe(&self, options: &Options) -> Result<Description> {
         let config = Config::of(options)?;
-        let training = read(&config, Part::Training)?;
+        let dataset = Dataset::new(&config);
+        let training = dataset.part(Part::Training)?;
+        let count = |part| Result::Ok(dataset.part(part)?.len().to_string());
+        let [validation, test] = [count(Part::Validation)?, count(Part::Test)?];
+        drop(dataset);
         let knowledge = Knowledge::learn(&config, &training)?;
         let classifier = Classifier::new(config, knowledge)?;
         let config = &classifier.config;
         let lesson = classifier.lesson(&training)?;
-        let count = |part| Result::Ok(read(config, part)?.len().to_string());
         let what = match config.data.kind {
             Kind::Text => "tokens",
             Kind::Audio => "frames",
@@ -98,8 +103,8 @@ impl Task for Classify {
         };
         let mut facts = vec![
             ("training examples", training.len().to_string()),
-            ("validation examples", count(Part::Validation)?),
-            ("test examples", count(Part::Test)?),
+            ("validation examples", validation),
+            ("test examples", test),
             ("examples", lengths(lesson.read.iter().map(Read::len).collect(), what)),
             ("labels", classifier.knowledge.labels.len().to_string()),
         ];

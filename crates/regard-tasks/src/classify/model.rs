@@ -1,10 +1,10 @@
 //! A classifier: tokens, frames or vectors, and one label for all of them.
 
 use super::config::{Config, Kind};
-use super::data::{Content, Example, frames, read, vectors};
+use super::data::{Content, Dataset, Example, frames, vectors};
 use crate::data::{BatchSize, LogMel, MelFilters, Standard, Waveform, batches};
 use crate::guesses::Guesses;
-use crate::parts::place;
+use crate::parts::{Cached, place};
 use crate::text::{Labels, PADDING, Tokenizer};
 use crate::{Error, Map, Maps, Model, Part, Prediction, Report, Result, Scene};
 use regard::{
@@ -249,14 +249,16 @@ impl Classifier {
         Guesses::new(self.knowledge.labels.names(), logits)
     }
 
-    /// What an input means: a text; or the path of a recording, or vectors, or an example of the
+    /// What inputs mean: each a text; or the path of a recording, or vectors, or an example of the
     /// data, as `validation:3`.
-    fn content(&self, input: &str) -> Result<Content> {
+    fn contents(&self, inputs: &[String]) -> Result<Vec<Content>> {
+        let dataset = Dataset::new(&self.config);
+        let parts = [const { Cached::new() }; 3];
         let kind = self.config.data.kind;
-        match (kind, place(input)) {
+        let content = |input: &String| match (kind, place(input)) {
             (Kind::Text, _) => Ok(Content::Text(input.into())),
             (_, Some((part, at))) => {
-                let all = read(&self.config, part)?;
+                let all = parts[part as usize].get(|| dataset.part(part))?;
                 let beyond = || format!("`{input}`: the part has {} examples, from 0", all.len());
                 let found = all.get(at).ok_or_else(|| Error::asked(beyond()))?;
                 Ok(found.content.clone())
@@ -265,17 +267,16 @@ impl Classifier {
             (Kind::Vectors, None) => {
                 vectors(input).map_err(|what| Error::asked(format!("`{input}`: {what}")))
             }
-        }
+        };
+        inputs.iter().map(content).collect()
     }
 
-    /// An input's content, and what the model reads of it.
-    fn understood(&self, input: &str) -> Result<(Content, Read)> {
-        let content = self.content(input)?;
-        let read = self.read(&content).map_err(|error| match content {
+    /// What the model reads of an input's content.
+    fn read_input(&self, input: &str, content: &Content) -> Result<Read> {
+        self.read(content).map_err(|error| match content {
             Content::Sound(_) => Error::file(input, error),
             _ => error,
-        })?;
-        Ok((content, read))
+        })
     }
 
     /// What the tokens or vectors of an input are called in a picture.
@@ -317,18 +318,21 @@ impl Model for Classifier {
     }
 
     fn evaluate(&self, part: Part) -> Result<Report> {
-        let lesson = self.lesson(&read(&self.config, part)?)?;
+        let lesson = self.lesson(&Dataset::new(&self.config).part(part)?)?;
         self.guess(&lesson.read)?.report(&lesson.names, &lesson.labels)
     }
 
     fn predict(&self, inputs: &[String]) -> Result<Vec<Prediction>> {
-        let read = |input: &String| Ok(self.understood(input)?.1);
-        let read = inputs.iter().map(read).collect::<Result<Vec<_>>>()?;
+        let contents = self.contents(inputs)?;
+        let read = inputs.iter().zip(&contents);
+        let read = read.map(|(input, content)| self.read_input(input, content));
+        let read = read.collect::<Result<Vec<_>>>()?;
         Ok(self.guess(&read)?.predictions(inputs))
     }
 
     fn show(&self, input: &str) -> Result<Vec<(String, Scene)>> {
-        let (content, read) = self.understood(input)?;
+        let content = self.contents(&[input.to_string()])?.remove(0);
+        let read = self.read_input(input, &content)?;
         let columns = self.places(&content, &read);
         if columns.is_empty() {
             return Err(Error::asked("there is nothing to look at"));

@@ -12,7 +12,7 @@ use crate::{
     Description, Error, Learner, Model, Options, Part, Result, Scores, Task, Variant, train,
 };
 use config::Config;
-use data::{read, source};
+use data::{Dataset, source};
 use model::{Classifier, Knowledge};
 use regard::{Random, Tensor};
 
@@ -48,9 +48,12 @@ impl Task for ImageTask {
 
     fn begin(&self, options: &Options) -> Result<Box<dyn Learner>> {
         let config = Config::of(options)?;
-        let images = read(&config, Part::Training)?;
+        let dataset = Dataset::new(&config);
+        let images = dataset.part(Part::Training)?;
+        let validation = dataset.part(Part::Validation)?;
+        drop(dataset);
         let classifier = Classifier::new(config, Knowledge::learn(&images))?;
-        let validation = classifier.part(Part::Validation)?;
+        classifier.check_size(&validation, Part::Validation)?;
         if images.is_empty() || validation.is_empty() {
             return Err(Error::asked(format!(
                 "{} training images and {} validation images; both are wanted",
@@ -71,8 +74,9 @@ impl Task for ImageTask {
 
     fn describe(&self, options: &Options) -> Result<Description> {
         let config = Config::of(options)?;
-        let training = read(&config, Part::Training)?;
-        let count = |part| Ok::<_, Error>(read(&config, part)?.len().to_string());
+        let dataset = Dataset::new(&config);
+        let training = dataset.part(Part::Training)?;
+        let count = |part| Ok::<_, Error>(dataset.part(part)?.len().to_string());
         let size = format!("{}×{}", training.height, training.width);
         let facts = [
             ("training images", training.len().to_string()),

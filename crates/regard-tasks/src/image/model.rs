@@ -2,11 +2,11 @@
 
 use super::change::Change;
 use super::config::{Config, Kind};
-use super::data::{read, source};
+use super::data::{Dataset, source};
 use crate::data::Images;
 use crate::guesses::Guesses;
 use crate::options::Checked;
-use crate::parts::{self, place};
+use crate::parts::{self, Cached, place};
 use crate::text::Labels;
 use crate::{Error, ImageScene, Map, Model, Options, Part, Prediction, Report, Result, Scene};
 use regard::{
@@ -81,9 +81,8 @@ impl Classifier {
         Self::new(config, knowledge)
     }
 
-    /// The images of a part; refuses those of another size.
-    pub(super) fn part(&self, part: Part) -> Result<Images> {
-        let images = read(&self.config, part)?;
+    /// Refuses images of another size than the model was made for.
+    pub(super) fn check_size(&self, images: &Images, part: Part) -> Result<()> {
         let (now, then) = ([images.channels, images.height, images.width], self.knowledge.size);
         if now != then && !images.is_empty() {
             let [c, h, w] = now;
@@ -94,6 +93,13 @@ impl Classifier {
                 parts::name(part)
             )));
         }
+        Ok(())
+    }
+
+    /// The images of a part; refuses those of another size.
+    fn part(&self, dataset: &Dataset, part: Part) -> Result<Images> {
+        let images = dataset.part(part)?;
+        self.check_size(&images, part)?;
         Ok(images)
     }
 
@@ -166,7 +172,8 @@ impl Classifier {
     fn images(&self, inputs: &[String]) -> Result<Images> {
         let [channels, height, width] = self.knowledge.size;
         let mut all = Images { channels, height, width, ..Images::default() };
-        let mut parts: [Option<Images>; 3] = [None, None, None];
+        let dataset = Dataset::new(&self.config);
+        let parts = [const { Cached::new() }; 3];
         for input in inputs {
             all.labels.push(input.clone());
             let Some((part, at)) = place(input) else {
@@ -174,10 +181,7 @@ impl Classifier {
                 all.pixels.extend(Images::read_one(Path::new(input), size, channels == 3)?);
                 continue;
             };
-            let held = match &mut parts[part as usize] {
-                Some(held) => held,
-                none => none.insert(self.part(part)?),
-            };
+            let held = parts[part as usize].get(|| self.part(&dataset, part))?;
             let one = held.some(&[at]).map_err(|e| Error::asked(format!("{input}: {e}")))?;
             all.pixels.extend(one.pixels);
         }
@@ -212,7 +216,7 @@ impl Model for Classifier {
     }
 
     fn evaluate(&self, part: Part) -> Result<Report> {
-        let images = self.part(part)?;
+        let images = self.part(&Dataset::new(&self.config), part)?;
         let truth = self.truth(&images, part)?;
         let names: Vec<String> =
             (0..images.len()).map(|at| format!("{}:{at}", parts::name(part))).collect();

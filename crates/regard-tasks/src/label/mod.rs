@@ -12,7 +12,7 @@ use crate::{
     Description, Error, Learner, Model, Options, Part, Result, Scores, Task, Variant, choice, train,
 };
 use config::Config;
-use data::{Sentences, read};
+use data::{Dataset, Sentences};
 use model::{Knowledge, Labeler, Read};
 use regard::{Mode, Random, Tensor};
 
@@ -60,8 +60,10 @@ impl Task for Label {
 
     fn begin(&self, options: &Options) -> Result<Box<dyn Learner>> {
         let config = Config::of(options)?;
-        let mut training = read(&config, Part::Training)?;
-        let validation = read(&config, Part::Validation)?;
+        let dataset = Dataset::new(&config);
+        let mut training = dataset.part(Part::Training)?;
+        let validation = dataset.part(Part::Validation)?;
+        drop(dataset);
         let longest = config.data.longest;
         training.all.retain(|sentence| sentence.words.len() <= longest);
         if training.all.is_empty() || validation.all.is_empty() {
@@ -93,9 +95,10 @@ impl Task for Label {
 
     fn describe(&self, options: &Options) -> Result<Description> {
         let config = Config::of(options)?;
-        let Sentences { file, all } = read(&config, Part::Training)?;
+        let dataset = Dataset::new(&config);
+        let Sentences { file, all } = dataset.part(Part::Training)?;
         let knowledge = Knowledge::learn(&config, &all)?;
-        let count = |part| Result::Ok(read(&config, part)?.all.len().to_string());
+        let count = |part| Result::Ok(dataset.part(part)?.all.len().to_string());
         let words: usize = all.iter().map(|sentence| sentence.words.len()).sum();
         let facts = [
             ("training sentences", all.len().to_string()),

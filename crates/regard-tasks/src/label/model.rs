@@ -1,7 +1,7 @@
 //! A labeler: words and letters as numbers, and a label for each word.
 
 use super::config::Config;
-use super::data::{Sentences, read};
+use super::data::{Dataset, Sentences};
 use crate::data::{BatchSize, Tagged, batches};
 use crate::metric::Confusion;
 use crate::text::{Labels, PADDING, UNKNOWN, Vocabulary, split};
@@ -307,7 +307,7 @@ impl Model for Labeler {
     }
 
     fn evaluate(&self, part: Part) -> Result<Report> {
-        self.measure(&read(&self.config, part)?)
+        self.measure(&Dataset::new(&self.config).part(part)?)
     }
 
     fn predict(&self, inputs: &[String]) -> Result<Vec<Prediction>> {

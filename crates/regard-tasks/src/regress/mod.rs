@@ -9,7 +9,7 @@ use crate::{
     Description, Error, Learner, Model, Options, Part, Result, Scores, Task, Variant, train,
 };
 use config::Config;
-use data::{Datum, read, same_columns};
+use data::{Dataset, Datum, same_columns};
 use model::{Knowledge, Regression, written};
 use regard::{Random, Tensor};
 
@@ -44,8 +44,10 @@ impl Task for Regress {
 
     fn begin(&self, options: &Options) -> Result<Box<dyn Learner>> {
         let config = Config::of(options)?;
-        let training = read(&config, Part::Training)?;
-        let validation = read(&config, Part::Validation)?;
+        let dataset = Dataset::new(&config);
+        let training = dataset.part(Part::Training)?;
+        let validation = dataset.part(Part::Validation)?;
+        drop(dataset);
         let regression = Regression::new(config, Knowledge::learn(&training)?)?;
         same_columns(&training.names, &validation, Part::Validation)?;
         if validation.data.is_empty() {
@@ -65,8 +67,9 @@ impl Task for Regress {
 
     fn describe(&self, options: &Options) -> Result<Description> {
         let config = Config::of(options)?;
-        let training = read(&config, Part::Training)?;
-        let count = |part| Ok::<_, Error>(read(&config, part)?.data.len().to_string());
+        let dataset = Dataset::new(&config);
+        let training = dataset.part(Part::Training)?;
+        let count = |part| Ok::<_, Error>(dataset.part(part)?.data.len().to_string());
         let mut facts = vec![
             ("training rows".to_string(), training.data.len().to_string()),
             ("validation rows".to_string(), count(Part::Validation)?),

@@ -1,7 +1,7 @@
 //! A regression: the data it learned from, and how near counts.
 
 use super::config::{Config, Kind};
-use super::data::{Datum, Measured, read, same_columns};
+use super::data::{Dataset, Datum, Measured, same_columns};
 use crate::metric::{mean_squared_error, r_squared};
 use crate::{
     CurveScene, Error, Map, Maps, Model, Part, Prediction, Report, Result, Scene, Scores, toy,
@@ -252,7 +252,7 @@ impl Model for Regression {
     }
 
     fn evaluate(&self, part: Part) -> Result<Report> {
-        let measured = read(&self.config, part)?;
+        let measured = Dataset::new(&self.config).part(part)?;
         same_columns(&self.knowledge.names, &measured, part)?;
         let data = &measured.data;
         if data.is_empty() {

@@ -156,12 +156,15 @@ impl Config {
         }
     }
 
-    pub(super) fn search(&self, source: usize) -> SearchConfig {
+    /// How a source of so many tokens is searched for its output, with the attention weights where
+    /// they are asked for.
+    pub(super) fn search(&self, source: usize, weights: bool) -> SearchConfig {
         SearchConfig {
             width: self.search.beam,
             length_penalty: self.search.length_penalty,
             longest: 2 * source + 20,
             best: 1,
+            weights,
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::{
     Description, Error, Learner, Model, Options, Part, Result, Scores, Task, Variant, choice, train,
 };
 use config::Config;
-use data::{Pair, read};
+use data::{Dataset, Pair};
 use model::{Knowledge, Translator};
 use regard::{Mode, Random, Reinforce, ReinforceConfig, Sentences, Tensor, Weighting};
 use std::collections::BTreeMap;
@@ -49,7 +49,10 @@ impl Task for Translate {
 
     fn begin(&self, options: &Options) -> Result<Box<dyn Learner>> {
         let config = Config::of(options)?;
-        let training = read(&config, Part::Training)?;
+        let dataset = Dataset::new(&config);
+        let (training, validation) =
+            (dataset.part(Part::Training)?, dataset.part(Part::Validation)?);
+        drop(dataset);
         let knowledge = Knowledge::learn(&config, &training)?;
         let translator = Translator::new(config, knowledge)?;
         let longest = translator.config.data.longest;
@@ -57,7 +60,6 @@ impl Task for Translate {
         pairs.retain(|(source, target)| {
             !source.is_empty() && source.len() <= longest && target.len() <= longest
         });
-        let validation = read(&translator.config, Part::Validation)?;
         if pairs.is_empty() || validation.is_empty() {
             return Err(Error::asked(format!(
                 "{} training pairs of at most {longest} tokens and {} validation pairs; both are \
@@ -83,15 +85,16 @@ impl Task for Translate {
 
     fn describe(&self, options: &Options) -> Result<Description> {
         let config = Config::of(options)?;
-        let training = read(&config, Part::Training)?;
+        let dataset = Dataset::new(&config);
+        let training = dataset.part(Part::Training)?;
         let knowledge = Knowledge::learn(&config, &training)?;
         let length = |encode: &dyn Fn(&Pair) -> usize| {
             lengths(training.iter().map(encode).collect(), "tokens")
         };
         let facts = [
             ("training pairs", training.len().to_string()),
-            ("validation pairs", read(&config, Part::Validation)?.len().to_string()),
-            ("test pairs", read(&config, Part::Test)?.len().to_string()),
+            ("validation pairs", dataset.part(Part::Validation)?.len().to_string()),
+            ("test pairs", dataset.part(Part::Test)?.len().to_string()),
             ("source sentences", length(&|(s, _)| knowledge.source.encode(s).len())),
             ("target sentences", length(&|(_, t)| knowledge.target().encode(t).len())),
             ("source vocabulary", knowledge.source.len().to_string()),

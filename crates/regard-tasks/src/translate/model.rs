@@ -1,7 +1,7 @@
 //! A translator: tokenizers on both sides, and a sequence-to-sequence model between them.
 
 use super::config::Config;
-use super::data::{Pair, read};
+use super::data::{Dataset, Pair};
 use crate::metric::{Bleu, chrf, perplexity};
 use crate::text::Tokenizer;
 use crate::{Error, Groups, Map, Maps, Model, Part, Prediction, Report, Result, Scene, Scores};
@@ -59,8 +59,14 @@ impl Translator {
     }
 
     /// The best hypothesis for each source, in order. Searches batches of similar lengths; how
-    /// long an output may be depends on its own source alone.
-    fn translate(&self, sources: &[Vec<usize>], beam: usize) -> Result<Vec<Hypothesis>> {
+    /// long an output may be depends on its own source alone. The attention weights come with them
+    /// only where they are asked for.
+    fn translate(
+        &self,
+        sources: &[Vec<usize>],
+        beam: usize,
+        weights: bool,
+    ) -> Result<Vec<Hypothesis>> {
         const STEP: usize = 8;
         let length = |&i: &usize| sources[i].len().next_multiple_of(STEP);
         let mut places: Vec<usize> = (0..sources.len()).collect();
@@ -70,9 +76,9 @@ impl Translator {
         for places in alike.flat_map(|places| places.chunks(64)) {
             let batch: Vec<&[usize]> = places.iter().map(|&i| &sources[i][..]).collect();
             let batch = Sentences::new(&batch, 0)?;
-            let search = self.config.search(length(&places[0]));
+            let search = self.config.search(length(&places[0]), weights);
             let best: Vec<Hypothesis> = match beam {
-                0 | 1 => self.model.greedy(&batch, search.longest)?,
+                0 | 1 => self.model.greedy_with(&batch, search.longest, weights)?,
                 _ => {
                     let all = self.model.search(&batch, &search)?;
                     all.into_iter().filter_map(|best| best.into_iter().next()).collect()
@@ -89,7 +95,7 @@ impl Translator {
     pub(super) fn measure(&self, pairs: &[Pair], beam: usize) -> Result<(Scores, Vec<String>)> {
         let tokens: Vec<_> = pairs.iter().map(|pair| self.encode(pair)).collect();
         let (sources, targets): (Vec<_>, Vec<_>) = tokens.into_iter().unzip();
-        let outputs = self.translate(&sources, beam)?;
+        let outputs = self.translate(&sources, beam, false)?;
         let outputs: Vec<String> =
             outputs.iter().map(|h| self.knowledge.target().decode(&h.tokens)).collect();
         let references: Vec<String> = pairs.iter().map(|(_, target)| target.clone()).collect();
@@ -165,7 +171,7 @@ impl Model for Translator {
     }
 
     fn evaluate(&self, part: Part) -> Result<Report> {
-        let pairs = read(&self.config, part)?;
+        let pairs = Dataset::new(&self.config).part(part)?;
         let (scores, outputs) = self.measure(&pairs, self.config.search.beam)?;
         let lengths: Vec<usize> =
             pairs.iter().map(|(source, _)| self.knowledge.source.encode(source).len()).collect();
@@ -184,7 +190,7 @@ impl Model for Translator {
 
     fn predict(&self, inputs: &[String]) -> Result<Vec<Prediction>> {
         let sources: Vec<_> = inputs.iter().map(|s| self.knowledge.source.encode(s)).collect();
-        let outputs = self.translate(&sources, self.config.search.beam)?;
+        let outputs = self.translate(&sources, self.config.search.beam, false)?;
         let target = self.knowledge.target();
         let prediction = |(input, h): (&String, Hypothesis)| Prediction {
             input: input.clone(),
@@ -203,8 +209,8 @@ impl Model for Translator {
     fn show(&self, input: &str) -> Result<Vec<(String, Scene)>> {
         let source = self.knowledge.source.encode(input);
         let mut scenes = Vec::new();
-        let Some(h) = self.translate(std::slice::from_ref(&source), self.config.search.beam)?.pop()
-        else {
+        let beam = self.config.search.beam;
+        let Some(h) = self.translate(std::slice::from_ref(&source), beam, true)?.pop() else {
             return Ok(scenes);
         };
         let mut columns = self.knowledge.source.tokens(input);

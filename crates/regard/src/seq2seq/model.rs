@@ -366,15 +366,16 @@ impl Seq2Seq {
     }
 
     /// The log-probabilities of the next token `[R, V]` after these, and the weights
-    /// `[R, layers, H, N]` it was written with.
+    /// `[R, layers, H, N]` it was written with, where they are asked for.
     pub(super) fn next(
         &self,
         tokens: &[usize],
         decoding: &mut Decoding,
+        weights: bool,
     ) -> Result<(Tensor, Option<Tensor>)> {
         let ids = Tensor::from_vec(tokens.iter().map(|&x| x as i64).collect(), &[tokens.len()])?;
         let y = self.embed_target(&ids, Mode::Infer)?;
-        let written = self.decoder.step(&y, decoding, Mode::Infer, true)?;
+        let written = self.decoder.step(&y, decoding, Mode::Infer, weights)?;
         let weights = match written.weights.is_empty() {
             true => None,
             false => Some(Tensor::stack(&written.weights, 1)?.squeeze(3)?),
