@@ -9,7 +9,7 @@
 //! | `curves.svg` | the same as a picture |
 //! | `best.safetensors`, `last.safetensors` | checkpoints: parameters, optimizer, random numbers |
 
-use crate::{Error, Model, Options, Result, Task, task_named};
+use crate::{Error, JsonFile, Model, Options, Result, Task, task_named};
 use regard::write_whole;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -86,18 +86,12 @@ impl Run {
         Ok(path)
     }
 
-    pub(crate) fn read(&self, name: &str) -> Result<String> {
-        let path = self.path(name);
-        std::fs::read_to_string(&path).map_err(|error| {
-            let missing = error.kind() == std::io::ErrorKind::NotFound;
-            let hint = if missing { "; a run's folder has one" } else { "" };
-            Error::file(&path, format!("{error}{hint}"))
-        })
+    fn card(&self) -> Result<Card> {
+        JsonFile::read(&self.path("run.json"))?.parse()
     }
 
-    fn card(&self) -> Result<Card> {
-        let text = self.read("run.json")?;
-        serde_json::from_str(&text).map_err(|e| Error::file(self.path("run.json"), e))
+    fn vocabulary(&self) -> Result<JsonFile> {
+        JsonFile::read(&self.path("vocabulary.json"))
     }
 
     /// Its task.
@@ -112,7 +106,7 @@ impl Run {
 
     /// Refuses a model that knows other data than the run's did when it began.
     pub fn check_knowledge(&self, model: &dyn Model) -> Result<()> {
-        if self.read("vocabulary.json")? != model.knowledge()? {
+        if self.vocabulary()?.text() != model.knowledge()? {
             let what = "the data of this run have changed since it began";
             return Err(Error::file(self.path("vocabulary.json"), what));
         }
@@ -121,10 +115,7 @@ impl Run {
 
     /// Its model, as it was at its best, with options changed by settings (such as other data).
     pub fn model(&self, options: &Options) -> Result<Box<dyn Model>> {
-        let known = self.read("vocabulary.json")?;
-        serde_json::from_str::<serde::de::IgnoredAny>(&known)
-            .map_err(|error| Error::file(self.path("vocabulary.json"), error))?;
-        let model = self.task()?.open(options, &known)?;
+        let model = self.task()?.open(options, &self.vocabulary()?)?;
         let best = self.path("best.safetensors");
         if !best.exists() {
             return Err(Error::file(best, "is not there; the run ended before its first epoch"));

@@ -2,8 +2,8 @@
 
 use crate::metric::Confusion;
 use crate::{
-    Classify, Error, GraphTask, ImageTask, Label, Options, Regress, Result, Scene, Scores,
-    Translate,
+    Classify, Error, GraphTask, ImageTask, JsonFile, Label, Options, Regress, Result, Scene,
+    Scores, Translate,
 };
 use regard::{Parameters, Random, Tensor};
 use serde::Serialize;
@@ -32,9 +32,9 @@ pub trait Task: Sync {
     /// Reads the data and builds a model that knows nothing yet.
     fn begin(&self, options: &Options) -> Result<Box<dyn Learner>>;
 
-    /// Builds the model of a run from its options and what it knew of its data. Its parameters are
-    /// set afterwards.
-    fn open(&self, options: &Options, knowledge: &str) -> Result<Box<dyn Model>>;
+    /// Builds the model of a run from its options and its vocabulary, the file that holds what
+    /// [`Model::knowledge`] gave. Its parameters are set afterwards, from a checkpoint.
+    fn open(&self, options: &Options, vocabulary: &JsonFile) -> Result<Box<dyn Model>>;
 
     /// What the data hold, as lines of a name and a text.
     fn describe(&self, options: &Options) -> Result<Description>;

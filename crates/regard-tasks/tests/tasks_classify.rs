@@ -323,7 +323,8 @@ fn configured(name: &str) -> Result<Options> {
 
 #[test]
 fn the_configurations_for_real_data_have_known_options() -> Result<()> {
-    for (name, kind) in [("rt-polarity", "text"), ("fsdd-digit", "audio"), ("fsdd-speaker", "audio")]
+    for (name, kind) in
+        [("rt-polarity", "text"), ("fsdd-digit", "audio"), ("fsdd-speaker", "audio")]
     {
         assert_eq!(configured(name)?.get("data.kind").unwrap().as_str(), Some(kind), "{name}");
     }

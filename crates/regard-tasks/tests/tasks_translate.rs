@@ -225,6 +225,20 @@ fn a_truncated_or_foreign_checkpoint_is_refused_by_name() {
     assert!(told().contains("best.safetensors"), "{}", told());
 }
 
+#[test]
+fn a_vocabulary_that_is_no_json_or_another_tasks_is_refused_by_name() {
+    let folder = TempDir::new().unwrap();
+    let options = options(&["size=100", "epochs=1"]);
+    let (run, _) = trained(&folder.path().join("run"), &options, &mut Silent);
+    let vocabulary = run.path("vocabulary.json");
+    for (text, what) in [("{", "EOF"), (r#"{"labels":[]}"#, "missing field `source`")] {
+        fs::write(&vocabulary, text).unwrap();
+        let told = run.model(&options).err().unwrap().to_string();
+        assert!(told.starts_with(&format!("{}: ", vocabulary.display())), "{told}");
+        assert!(told.contains(what) && told.contains("line 1"), "{told}");
+    }
+}
+
 fn view() -> safetensors::tensor::TensorView<'static> {
     safetensors::tensor::TensorView::new(safetensors::Dtype::F32, vec![1], &[0; 4]).unwrap()
 }

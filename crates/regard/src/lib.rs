@@ -68,5 +68,5 @@ pub use transformer::{
 
 /// The README's snippet, compiled and run with the tests.
 #[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
+#[doc = include_str!("../README.md")]
 struct Readme;

@@ -9,7 +9,8 @@ use crate::lengths::lengths;
 use crate::options::Checked;
 use crate::text::{UNKNOWN, by_count};
 use crate::{
-    Description, Error, Learner, Model, Options, Part, Result, Scores, Task, Variant, choice, train,
+    Description, Error, JsonFile, Learner, Model, Options, Part, Result, Scores, Task, Variant,
+    choice, train,
 };
 use config::{Config, Kind, Source};
 use data::Dataset;
@@ -79,10 +80,8 @@ impl Task for Classify {
         Ok(Box::new(Lessons { classifier, training, validation, reinforce }))
     }
 
-    fn open(&self, options: &Options, knowledge: &str) -> Result<Box<dyn Model>> {
-        let knowledge: Knowledge = serde_json::from_str(knowledge)
-            .map_err(|e| Error::asked(format!("the vocabulary of the run: {e}")))?;
-        Ok(Box::new(Classifier::new(Config::of(options)?, knowledge)?))
+    fn open(&self, options: &Options, vocabulary: &JsonFile) -> Result<Box<dyn Model>> {
+        Ok(Box::new(Classifier::new(Config::of(options)?, vocabulary.parse()?)?))
     }
 
     fn describe(&self, options: &Options) -> Result<Description> {

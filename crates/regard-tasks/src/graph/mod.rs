@@ -7,11 +7,12 @@ mod model;
 use crate::options::Checked;
 use crate::text::by_count;
 use crate::{
-    Description, Error, Learner, Model, Options, Part, Result, Scores, Task, Variant, train,
+    Description, Error, JsonFile, Learner, Model, Options, Part, Result, Scores, Task, Variant,
+    train,
 };
 use config::Config;
 use data::{part, read};
-use model::{Classifier, Knowledge};
+use model::Classifier;
 use regard::{Mode, Random, Tensor};
 
 /// Tells the classes of a graph's nodes: graph attention in both versions, or the mean of the
@@ -57,10 +58,8 @@ impl Task for GraphTask {
         Ok(Box::new(Lessons { classifier }))
     }
 
-    fn open(&self, options: &Options, knowledge: &str) -> Result<Box<dyn Model>> {
-        let knowledge: Knowledge = serde_json::from_str(knowledge)
-            .map_err(|e| Error::asked(format!("the vocabulary of the run: {e}")))?;
-        Ok(Box::new(Classifier::new(options, Some(knowledge))?))
+    fn open(&self, options: &Options, vocabulary: &JsonFile) -> Result<Box<dyn Model>> {
+        Ok(Box::new(Classifier::new(options, Some(vocabulary.parse()?))?))
     }
 
     fn describe(&self, options: &Options) -> Result<Description> {

@@ -9,7 +9,8 @@ use crate::data::Images;
 use crate::options::Checked;
 use crate::text::by_count;
 use crate::{
-    Description, Error, Learner, Model, Options, Part, Result, Scores, Task, Variant, train,
+    Description, Error, JsonFile, Learner, Model, Options, Part, Result, Scores, Task, Variant,
+    train,
 };
 use config::Config;
 use data::{Dataset, source};
@@ -66,10 +67,8 @@ impl Task for ImageTask {
         Ok(Box::new(Lessons { classifier, images, truth, validation, validation_truth }))
     }
 
-    fn open(&self, options: &Options, knowledge: &str) -> Result<Box<dyn Model>> {
-        let knowledge: Knowledge = serde_json::from_str(knowledge)
-            .map_err(|e| Error::asked(format!("the vocabulary of the run: {e}")))?;
-        Ok(Box::new(Classifier::open(options, knowledge)?))
+    fn open(&self, options: &Options, vocabulary: &JsonFile) -> Result<Box<dyn Model>> {
+        Ok(Box::new(Classifier::new(Config::of(options)?, vocabulary.parse()?)?))
     }
 
     fn describe(&self, options: &Options) -> Result<Description> {

@@ -5,10 +5,9 @@ use super::config::{Config, Kind};
 use super::data::{Dataset, source};
 use crate::data::Images;
 use crate::guesses::Guesses;
-use crate::options::Checked;
 use crate::parts::{self, Cached, place};
 use crate::text::Labels;
-use crate::{Error, ImageScene, Map, Model, Options, Part, Prediction, Report, Result, Scene};
+use crate::{Error, ImageScene, Map, Model, Part, Prediction, Report, Result, Scene};
 use regard::{
     ConvolutionalClassifier, CrossEntropy, DType, ImagePooling, Mode, Parameters, Random, Tensor,
     VisionTransformer, without_gradients,
@@ -74,11 +73,6 @@ impl Classifier {
             }
         };
         Ok(Self { config, knowledge, parameters, network })
-    }
-
-    pub(super) fn open(options: &Options, knowledge: Knowledge) -> Result<Self> {
-        let config = Config::of(options)?;
-        Self::new(config, knowledge)
     }
 
     /// Refuses images of another size than the model was made for.

@@ -9,7 +9,8 @@ use crate::lengths::lengths;
 use crate::options::Checked;
 use crate::text::{UNKNOWN, by_count};
 use crate::{
-    Description, Error, Learner, Model, Options, Part, Result, Scores, Task, Variant, choice, train,
+    Description, Error, JsonFile, Learner, Model, Options, Part, Result, Scores, Task, Variant,
+    choice, train,
 };
 use config::Config;
 use data::{Dataset, Sentences};
@@ -87,10 +88,8 @@ impl Task for Label {
         Ok(Box::new(Lessons { labeler, sentences, targets, counts, validation }))
     }
 
-    fn open(&self, options: &Options, knowledge: &str) -> Result<Box<dyn Model>> {
-        let knowledge: Knowledge = serde_json::from_str(knowledge)
-            .map_err(|e| Error::asked(format!("the vocabulary of the run: {e}")))?;
-        Ok(Box::new(Labeler::new(Config::of(options)?, knowledge)?))
+    fn open(&self, options: &Options, vocabulary: &JsonFile) -> Result<Box<dyn Model>> {
+        Ok(Box::new(Labeler::new(Config::of(options)?, vocabulary.parse()?)?))
     }
 
     fn describe(&self, options: &Options) -> Result<Description> {

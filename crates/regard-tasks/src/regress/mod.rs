@@ -6,7 +6,8 @@ mod model;
 
 use crate::options::Checked;
 use crate::{
-    Description, Error, Learner, Model, Options, Part, Result, Scores, Task, Variant, train,
+    Description, Error, JsonFile, Learner, Model, Options, Part, Result, Scores, Task, Variant,
+    train,
 };
 use config::Config;
 use data::{Dataset, Datum, same_columns};
@@ -58,11 +59,8 @@ impl Task for Regress {
         Ok(Box::new(Lessons { regression, points, validation }))
     }
 
-    fn open(&self, options: &Options, knowledge: &str) -> Result<Box<dyn Model>> {
-        let knowledge: Knowledge = serde_json::from_str(knowledge)
-            .map_err(|e| Error::asked(format!("the vocabulary of the run: {e}")))?;
-        let config = Config::of(options)?;
-        Ok(Box::new(Regression::new(config, knowledge)?))
+    fn open(&self, options: &Options, vocabulary: &JsonFile) -> Result<Box<dyn Model>> {
+        Ok(Box::new(Regression::new(Config::of(options)?, vocabulary.parse()?)?))
     }
 
     fn describe(&self, options: &Options) -> Result<Description> {
