@@ -1,8 +1,8 @@
 //! Mechanisms side by side: the same data and seeds, one table.
 
 use crate::{
-    Ended, Error, Groups, Learner, Options, Part, Result, Run, Scores, Task, TrainingConfig,
-    Variant, Watch, train,
+    Callback, Ended, Error, Groups, Learner, Options, Part, Result, Run, Scores, Task,
+    TrainingConfig, Variant, train,
 };
 use serde::Serialize;
 use std::path::Path;
@@ -90,7 +90,7 @@ pub fn variants(over: &[String]) -> Result<Vec<Variant>> {
         let (key, values) = choice
             .split_once('=')
             .filter(|(_, values)| !values.is_empty())
-            .ok_or_else(|| Error::asked(format!("`{choice}` is not of the form key=a,b,c")))?;
+            .ok_or_else(|| Error::invalid(format!("`{choice}` is not of the form key=a,b,c")))?;
         let with = |variant: &Variant, value: &str| {
             let parts = [&variant.name[..], value];
             let name: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
@@ -116,10 +116,12 @@ fn options_of(options: &Options, variants: &[Variant]) -> Result<Vec<Options>> {
         let options =
             settings.try_fold(options.clone(), |options, setting| options.set(setting))?;
         if variants[..at].iter().any(|other| folder_name(other) == folder_name(variant)) {
-            return Err(Error::asked(format!("`{}` is asked for twice", variant.name)));
+            return Err(Error::invalid(format!("`{}` is asked for twice", variant.name)));
         }
         if TrainingConfig::of(&options)?.seed != seed {
-            return Err(Error::asked("`training.seed` is not compared over; `--seeds` varies it"));
+            return Err(Error::invalid(
+                "`training.seed` is not compared over; `--seeds` varies it",
+            ));
         }
         all.push(options);
     }
@@ -136,7 +138,7 @@ pub fn compare(
     seeds: usize,
     folder: &Path,
     meter: Meter,
-    mut watch: impl FnMut(&str) -> Box<dyn Watch>,
+    mut callback: impl FnMut(&str) -> Box<dyn Callback>,
 ) -> Result<Option<Vec<Compared>>> {
     let all = options_of(options, variants)?;
     let first = TrainingConfig::of(options)?.seed;
@@ -162,10 +164,10 @@ pub fn compare(
             };
             let run = folder.join(format!("{}-seed{seed}", folder_name(variant)));
             let run = Run::create(&run, task, &options, learner.model())?;
-            let mut watch = watch(&format!("{}, seed {seed}", variant.name));
+            let mut callback = callback(&format!("{}, seed {seed}", variant.name));
             let config = TrainingConfig::of(&options)?;
             let (before, started) = (meter.in_use(), Instant::now());
-            if train(learner.as_mut(), &config, &run, watch.as_mut())? == Ended::Stopped {
+            if train(learner.as_mut(), &config, &run, callback.as_mut())? == Ended::Stopped {
                 return Ok(None);
             }
             outcome.seconds += started.elapsed().as_secs_f64() / seeds as f64;

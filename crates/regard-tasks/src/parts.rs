@@ -43,7 +43,7 @@ impl HeldOut {
         if (0.0..0.5).contains(&share) {
             return Ok(());
         }
-        Err(Error::asked(format!("`data.held_out` cannot be {share}; it is below 0.5")))
+        Err(Error::invalid(format!("`data.held_out` cannot be {share}; it is below 0.5")))
     }
 
     /// The examples of a part, in their order.
@@ -69,7 +69,7 @@ pub(crate) fn embedded<T>(
     size: usize,
     draw: impl FnOnce(usize) -> Result<Vec<T>>,
 ) -> Result<Vec<T>> {
-    check_size(size, MOST)?;
+    check_size(size, MAX_EXAMPLES)?;
     let held = (size / 10).clamp(50, 500);
     let all = draw(size + 2 * held)?.into_iter();
     Ok(match part {
@@ -80,14 +80,14 @@ pub(crate) fn embedded<T>(
 }
 
 /// The most embedded examples.
-const MOST: usize = 10_000_000;
+const MAX_EXAMPLES: usize = 10_000_000;
 
 /// Refuses more embedded examples than can be made.
 pub(crate) fn check_size(size: usize, most: usize) -> Result<()> {
     if size <= most {
         return Ok(());
     }
-    Err(Error::asked(format!("`data.size` cannot be {size}; it is {most} at most")))
+    Err(Error::invalid(format!("`data.size` cannot be {size}; it is {most} at most")))
 }
 
 /// A part's name, as options have it.

@@ -69,12 +69,12 @@ fn events(folder: &Path, variants: &[Variant]) -> (Vec<String>, bool) {
     let task = Recorded { events: Mutex::default() };
     let options = task.options().unwrap().set("epochs=2").unwrap();
     let trained = RefCell::new(Vec::new());
-    let watch = |name: &str| -> Box<dyn regard_tasks::Watch> {
+    let callback = |name: &str| -> Box<dyn regard_tasks::Callback> {
         task.note(format!("train {name}"));
         trained.borrow_mut().push(name.to_string());
         Box::new(Silent)
     };
-    let compared = compare(&task, &options, variants, 2, folder, METER, watch);
+    let compared = compare(&task, &options, variants, 2, folder, METER, callback);
     if let Ok(Some(compared)) = &compared {
         assert_eq!(trained.borrow().len(), 2 * compared.len());
     }

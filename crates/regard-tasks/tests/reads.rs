@@ -3,10 +3,7 @@
 #![cfg(unix)] // readers are counted by a pipe with a name
 #![allow(clippy::unwrap_used)]
 
-mod course;
-
-use course::{Course, options};
-use regard_tasks::task_named;
+use regard_tasks::{Model, Options, Run, Silent, TrainingConfig, task_named, train};
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -52,6 +49,21 @@ impl Counted {
     fn reads(&self) -> usize {
         self.reads.swap(0, Ordering::SeqCst)
     }
+}
+
+fn options(task: &str, settings: &[&str]) -> Options {
+    let all = task_named(task).unwrap().options().unwrap();
+    settings.iter().fold(all, |options, setting| options.set(setting).unwrap())
+}
+
+/// A model that was trained with these settings in a folder.
+fn trained(folder: &Path, task: &str, settings: &[&str]) -> Box<dyn Model> {
+    let options = options(task, settings);
+    let task = task_named(task).unwrap();
+    let mut learner = task.begin(&options).unwrap();
+    let run = Run::create(&folder.join("run"), task, &options, learner.model()).unwrap();
+    train(learner.as_mut(), &TrainingConfig::of(&options).unwrap(), &run, &mut Silent).unwrap();
+    run.model(&options).unwrap()
 }
 
 /// Reads of a file that a task's three parts come from: to describe them, and to begin.
@@ -107,8 +119,7 @@ fn three_parts_of_one_file_of_images_are_read_at_once_and_so_are_inputs_out_of_t
     let settings = [&[&set[0][..], &set[1]], &small[..]].concat();
     assert_eq!(reads("image", &images, &settings), [1, 1]);
     assert_eq!(labels.reads(), 2);
-    let course = Course::done("image", &settings);
-    let model = course.model();
+    let model = trained(folder.path(), "image", &settings);
     images.reads();
     let inputs = ["train:0", "validation:1", "test:2", "validation:3"].map(String::from);
     assert_eq!(model.predict(&inputs).unwrap().len(), 4);
@@ -121,7 +132,7 @@ fn inputs_out_of_the_data_are_read_together() {
     let text: String = (0..40).map(|i| format!("{}\t1,{i} 2,{i}\n", i % 2)).collect();
     let file = Counted::new(folder.path(), "vectors", text);
     let set = [&file.setting("data.train")[..], "kind=vectors", "held_out=0.2", "epochs=1"];
-    let model = Course::done("classify", &set).model();
+    let model = trained(folder.path(), "classify", &set);
     file.reads();
     let inputs = ["train:0", "validation:1", "test:2", "validation:3"].map(String::from);
     assert_eq!(model.predict(&inputs).unwrap().len(), 4);

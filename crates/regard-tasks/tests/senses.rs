@@ -8,7 +8,7 @@ use corpus::corpus;
 use flate2::{Compression, write::GzEncoder};
 use image::{GrayImage, ImageFormat, Luma, Rgb, RgbImage, Rgba, RgbaImage};
 use regard_tasks::data::{
-    Idx, ImageOptions, Images, LabeledGraph, LogMel, SoundOptions, Sounds, Standard, Waveform,
+    Idx, ImageOptions, Images, LabeledGraph, LogMel, SoundOptions, Sounds, StandardScaler, Waveform,
 };
 use regard_tasks::{Error, Result};
 use std::fmt::Debug;
@@ -657,11 +657,11 @@ mod mel {
     #[test]
     fn standard_features_have_mean_zero_and_deviation_one() {
         let mut sequences = vec![vec![1.0, 7.0, 2.0, 7.0], vec![6.0, 7.0]];
-        let standard = Standard::measured(&sequences, 2).unwrap();
+        let standard = StandardScaler::fit(&sequences, 2).unwrap();
         assert_eq!((&standard.mean[..], standard.deviation[1]), (&[3.0, 7.0][..], 1.0));
         assert!((standard.deviation[0] - (14.0f32 / 3.0).sqrt()).abs() < 1e-6);
         sequences.iter_mut().for_each(|sequence| standard.apply(sequence).unwrap());
-        let again = Standard::measured(&sequences, 2).unwrap();
+        let again = StandardScaler::fit(&sequences, 2).unwrap();
         assert!(again.mean[0].abs() < 1e-6 && (again.deviation[0] - 1.0).abs() < 1e-6);
         assert_eq!(again.mean[1], 0.0);
     }
@@ -669,20 +669,20 @@ mod mel {
     #[test]
     fn a_constant_has_deviation_one_and_a_small_feature_its_own() {
         let row = |at: usize| [0.1, 1e-9 * at as f32];
-        let standard = Standard::measured(&[(0..3).flat_map(row).collect()], 2).unwrap();
+        let standard = StandardScaler::fit(&[(0..3).flat_map(row).collect()], 2).unwrap();
         assert_eq!(standard.deviation[0], 1.0);
         assert!((standard.deviation[1] / 8.165e-10 - 1.0).abs() < 1e-3);
     }
 
     #[test]
     fn vectors_of_another_width_and_none_at_all_are_refused() {
-        let message = |result: Result<Standard>| result.unwrap_err().to_string();
+        let message = |result: Result<StandardScaler>| result.unwrap_err().to_string();
         assert_eq!(
-            message(Standard::measured(&[vec![1.0; 3]], 2)),
+            message(StandardScaler::fit(&[vec![1.0; 3]], 2)),
             "3 values are not vectors of width 2"
         );
         assert_eq!(
-            message(Standard::measured(&[vec![]], 2)),
+            message(StandardScaler::fit(&[vec![]], 2)),
             "there are no vectors to measure a mean and deviation of"
         );
     }
@@ -825,7 +825,7 @@ mod sounds {
             .iter()
             .map(|sound| filters.frames(&Waveform::read(&sound.path).unwrap()).unwrap())
             .collect();
-        let standard = Standard::measured(&frames, 40).unwrap();
+        let standard = StandardScaler::fit(&frames, 40).unwrap();
         assert!(standard.deviation.iter().all(|deviation| deviation.is_finite()));
     }
 }

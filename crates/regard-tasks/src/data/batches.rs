@@ -55,7 +55,7 @@ pub fn batches(
     random: Option<&Random>,
 ) -> Result<Vec<Vec<usize>>> {
     if matches!(size, BatchSize::Sequences(0) | BatchSize::Tokens(0)) {
-        return Err(Error::asked("a batch holds at least 1; 0 was asked for"));
+        return Err(Error::invalid("a batch holds at least 1; 0 was asked for"));
     }
     let Some(random) = random else {
         return Ok(sorted(lengths, (0..lengths.len()).collect(), size));

@@ -21,7 +21,7 @@ use regard::{Mode, Random, Tensor};
 pub struct GraphTask;
 
 /// A classifier that learns from the training part of its graph.
-struct Lessons {
+struct GraphLearner {
     classifier: Classifier,
 }
 
@@ -53,9 +53,9 @@ impl Task for GraphTask {
     fn begin(&self, options: &Options) -> Result<Box<dyn Learner>> {
         let classifier = Classifier::new(options, None)?;
         if classifier.data.validation.is_empty() {
-            return Err(Error::asked("the graph has no validation nodes; split.tsv names them"));
+            return Err(Error::invalid("the graph has no validation nodes; split.tsv names them"));
         }
-        Ok(Box::new(Lessons { classifier }))
+        Ok(Box::new(GraphLearner { classifier }))
     }
 
     fn open(&self, options: &Options, vocabulary: &JsonFile) -> Result<Box<dyn Model>> {
@@ -74,7 +74,7 @@ impl Task for GraphTask {
         let facts = [
             ("nodes", nodes.to_string()),
             ("edges, both ways", graph.edges.len().to_string()),
-            ("given again", graph.repeated_edges.to_string()),
+            ("repeated edges", graph.repeated_edges.to_string()),
             ("neighbors", format!("{mean:.1} on average, {most} at most")),
             ("features", graph.width.to_string()),
             ("training nodes", count(Part::Training)),
@@ -109,7 +109,7 @@ impl Task for GraphTask {
     }
 }
 
-impl Learner for Lessons {
+impl Learner for GraphLearner {
     fn model(&self) -> &dyn Model {
         &self.classifier
     }

@@ -37,7 +37,7 @@ fn given(data: &Data, part: Part) -> Result<Option<Images>> {
         }
         _ => {
             let name = parts::name(part);
-            return Err(Error::asked(format!(
+            return Err(Error::invalid(format!(
                 "the {name} part wants `data.{name}_images` and `data.{name}_labels`, or \
                  `data.{name}_folder` alone"
             )));

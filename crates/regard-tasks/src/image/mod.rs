@@ -1,6 +1,6 @@
 //! `image`: what an image shows.
 
-mod change;
+mod augmentation;
 mod config;
 mod data;
 mod model;
@@ -14,7 +14,7 @@ use crate::{
 };
 use config::Config;
 use data::{Dataset, source};
-use model::{Classifier, Knowledge};
+use model::{Classifier, Preprocessor};
 use regard::{Random, Tensor};
 
 /// Tells what images show: attention over patches or pixels, or convolutions.
@@ -22,7 +22,7 @@ use regard::{Random, Tensor};
 pub struct ImageTask;
 
 /// A classifier and the images it learns from.
-struct Lessons {
+struct ImageLearner {
     classifier: Classifier,
     images: Images,
     truth: Vec<usize>,
@@ -53,10 +53,10 @@ impl Task for ImageTask {
         let images = dataset.part(Part::Training)?;
         let validation = dataset.part(Part::Validation)?;
         drop(dataset);
-        let classifier = Classifier::new(config, Knowledge::learn(&images))?;
+        let classifier = Classifier::new(config, Preprocessor::fit(&images))?;
         classifier.check_size(&validation, Part::Validation)?;
         if images.is_empty() || validation.is_empty() {
-            return Err(Error::asked(format!(
+            return Err(Error::invalid(format!(
                 "{} training images and {} validation images; both are wanted",
                 images.len(),
                 validation.len()
@@ -64,7 +64,7 @@ impl Task for ImageTask {
         }
         let truth = classifier.truth(&images, Part::Training)?;
         let validation_truth = classifier.truth(&validation, Part::Validation)?;
-        Ok(Box::new(Lessons { classifier, images, truth, validation, validation_truth }))
+        Ok(Box::new(ImageLearner { classifier, images, truth, validation, validation_truth }))
     }
 
     fn open(&self, options: &Options, vocabulary: &JsonFile) -> Result<Box<dyn Model>> {
@@ -101,7 +101,7 @@ impl Task for ImageTask {
     }
 }
 
-impl Learner for Lessons {
+impl Learner for ImageLearner {
     fn model(&self) -> &dyn Model {
         &self.classifier
     }
@@ -116,7 +116,7 @@ impl Learner for Lessons {
     }
 
     fn validate(&self) -> Result<Scores> {
-        self.classifier.guesses(&self.validation)?.scores(&self.validation_truth)
+        self.classifier.label_probabilities(&self.validation)?.scores(&self.validation_truth)
     }
 
     fn samples(&self, n: usize) -> Vec<String> {

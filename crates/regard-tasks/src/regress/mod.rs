@@ -11,7 +11,7 @@ use crate::{
 };
 use config::Config;
 use data::{Dataset, Datum, same_columns};
-use model::{Knowledge, Regression, written};
+use model::{Preprocessor, Regression, written};
 use regard::{Random, Tensor};
 
 /// Tells a number from numbers: kernel regression of fixed or learned width, or the mean of all.
@@ -19,7 +19,7 @@ use regard::{Random, Tensor};
 pub struct Regress;
 
 /// A regression and what it is validated on.
-struct Lessons {
+struct RegressLearner {
     regression: Regression,
     points: usize,
     validation: Vec<Datum>,
@@ -49,14 +49,14 @@ impl Task for Regress {
         let training = dataset.part(Part::Training)?;
         let validation = dataset.part(Part::Validation)?;
         drop(dataset);
-        let regression = Regression::new(config, Knowledge::learn(&training)?)?;
+        let regression = Regression::new(config, Preprocessor::fit(&training)?)?;
         same_columns(&training.names, &validation, Part::Validation)?;
         if validation.data.is_empty() {
-            return Err(Error::asked("there are no validation data; `data.held_out` gives some"));
+            return Err(Error::invalid("there are no validation data; `data.held_out` gives some"));
         }
         regression.take(&training.data)?;
         let (points, validation) = (training.data.len(), validation.data);
-        Ok(Box::new(Lessons { regression, points, validation }))
+        Ok(Box::new(RegressLearner { regression, points, validation }))
     }
 
     fn open(&self, options: &Options, vocabulary: &JsonFile) -> Result<Box<dyn Model>> {
@@ -104,7 +104,7 @@ impl Task for Regress {
     }
 }
 
-impl Learner for Lessons {
+impl Learner for RegressLearner {
     fn model(&self) -> &dyn Model {
         &self.regression
     }

@@ -29,7 +29,7 @@ fn given(data: &Data, part: Part) -> Result<Option<Vec<Pair>>> {
         [None, None, Some(both)] => parallel_tsv(both, encoding)?,
         _ => {
             let name = parts::name(part);
-            return Err(Error::asked(format!(
+            return Err(Error::invalid(format!(
                 "the {name} part wants `data.{name}_source` and `data.{name}_target`, or \
                  `data.{name}_pairs` alone"
             )));
