@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `train`, `eval`, `predict`, `show`, `compare`, `init`, `data` | [`task`]: arguments, progress and tables around the crate `regard-tasks` |
 //! | `attend` | [`attend`], with [`options`], [`inputs`], [`tensors`] and [`limits`]: the operator on safetensors files |
-//! | `bench` | [`bench`], with [`cases`], [`steps`], [`matmul`] and [`heap`]: time and memory of the operator and of what else a training step is made of |
+//! | `bench` | [`mod@bench`], with [`cases`], [`steps`], [`matmul`] and [`heap`]: time and memory of the operator and of what else a training step is made of |
 //! | `info` | [`info`], with [`machine`] and [`bandwidth`]: what this machine has |
 //!
 //! `regard VERB --help` has the arguments and examples of each. To put attention into a program of
