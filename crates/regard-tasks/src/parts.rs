@@ -52,13 +52,13 @@ impl HeldOut {
         let validation = if self.validation { share } else { 0 };
         let test = if self.test { share } else { 0 };
         let order = Random::named(self.seed, "held out").order(all.len());
-        let mut places = match part {
+        let mut indices = match part {
             Part::Validation => order[..validation].to_vec(),
             Part::Test => order[validation..validation + test].to_vec(),
             Part::Training => order[validation + test..].to_vec(),
         };
-        places.sort_unstable();
-        places.into_iter().map(|place| all[place].clone()).collect()
+        indices.sort_unstable();
+        indices.into_iter().map(|index| all[index].clone()).collect()
     }
 }
 
@@ -99,8 +99,8 @@ pub(crate) fn name(part: Part) -> &'static str {
     }
 }
 
-/// The part and the place that an input like `test:17` names, counted from 0.
-pub(crate) fn place(input: &str) -> Option<(Part, usize)> {
+/// The part and the index that an input like `test:17` names, counted from 0.
+pub(crate) fn example_reference(input: &str) -> Option<(Part, usize)> {
     let (part, at) = input.trim().split_once(':')?;
     let part = match part {
         "train" | "training" => Part::Training,

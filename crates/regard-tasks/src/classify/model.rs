@@ -4,7 +4,7 @@ use super::config::{Config, Kind};
 use super::data::{Content, Dataset, Example, frames, vectors};
 use crate::data::{BatchSize, LogMel, MelFilters, StandardScaler, Waveform, batches};
 use crate::label_probabilities::LabelProbabilities;
-use crate::parts::{Cached, place};
+use crate::parts::{Cached, example_reference};
 use crate::text::{Labels, PADDING, Tokenizer};
 use crate::{Error, Map, Maps, Model, Part, Prediction, Report, Result, Scene};
 use regard::{
@@ -214,7 +214,7 @@ impl Classifier {
         Ok(read)
     }
 
-    /// Examples as numbers; refuses a label unseen in training, by its place.
+    /// Examples as numbers; refuses a label unseen in training, by where it stands.
     pub(super) fn encode_all(&self, examples: &[Example]) -> Result<EncodedExamples> {
         let label = |example: &Example| {
             let unseen = || {
@@ -242,12 +242,12 @@ impl Classifier {
         let classes = self.preprocessor.labels.len();
         let mut all = vec![0f32; examples.len() * classes];
         let lengths: Vec<usize> = examples.iter().map(Sequence::len).collect();
-        for places in batches(&lengths, BatchSize::Sequences(EVALUATION_BATCH), None)? {
-            let batch: Vec<&Sequence> = places.iter().map(|&place| &examples[place]).collect();
+        for indices in batches(&lengths, BatchSize::Sequences(EVALUATION_BATCH), None)? {
+            let batch: Vec<&Sequence> = indices.iter().map(|&index| &examples[index]).collect();
             let batch = Batch::new(&batch)?;
             let logits = without_gradients(|| self.model.forward(&batch.sequences(), Mode::Infer))?;
-            for (row, place) in logits.to_vec::<f32>()?.chunks(classes).zip(places) {
-                all[place * classes..][..classes].copy_from_slice(row);
+            for (row, index) in logits.to_vec::<f32>()?.chunks(classes).zip(indices) {
+                all[index * classes..][..classes].copy_from_slice(row);
             }
         }
         let logits = Tensor::from_vec(all, &[examples.len(), classes])?;
@@ -260,7 +260,7 @@ impl Classifier {
         let dataset = Dataset::new(&self.config);
         let parts = [const { Cached::new() }; 3];
         let kind = self.config.data.kind;
-        let content = |input: &String| match (kind, place(input)) {
+        let content = |input: &String| match (kind, example_reference(input)) {
             (Kind::Text, _) => Ok(Content::Text(input.into())),
             (_, Some((part, at))) => {
                 let all = parts[part as usize].get(|| dataset.part(part))?;
@@ -285,7 +285,7 @@ impl Classifier {
     }
 
     /// What the tokens or vectors of an input are called in a picture.
-    fn places(&self, content: &Content, read: &Sequence) -> Vec<String> {
+    fn token_names(&self, content: &Content, read: &Sequence) -> Vec<String> {
         let mut names = match (&self.preprocessor.input, content) {
             (InputEncoding::Tokens(tokenizer), Content::Text(text)) => tokenizer.tokens(text),
             (InputEncoding::Frames { .. }, _) => {
@@ -338,7 +338,7 @@ impl Model for Classifier {
     fn show(&self, input: &str) -> Result<Vec<(String, Scene)>> {
         let content = self.contents(&[input.to_string()])?.remove(0);
         let read = self.read_input(input, &content)?;
-        let columns = self.places(&content, &read);
+        let columns = self.token_names(&content, &read);
         if columns.is_empty() {
             return Err(Error::invalid("there is nothing to look at"));
         }
@@ -362,12 +362,12 @@ impl Model for Classifier {
             // A class token stands before the input.
             let longer = attended.weights[0].shape()[2] > columns.len();
             let token = longer.then(|| format!("→ {label}"));
-            let places: Vec<String> = token.into_iter().chain(columns).collect();
+            let tokens: Vec<String> = token.into_iter().chain(columns).collect();
             let maps = Maps {
                 row_axis: "attends".into(),
                 column_axis: "is attended to".into(),
-                rows: places.clone(),
-                columns: places,
+                rows: tokens.clone(),
+                columns: tokens,
                 maps: Map::of_layers(&attended.weights)?,
             };
             scenes.push(("self-attention".into(), Scene::Maps(maps)));

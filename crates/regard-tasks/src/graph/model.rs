@@ -76,7 +76,7 @@ impl Classifier {
             label_smoothing: self.config.training.label_smoothing,
             ..CrossEntropy::default()
         };
-        Ok(logits.rows(&places(nodes)?)?.cross_entropy(&places(&self.truth(nodes))?, rule)?)
+        Ok(logits.rows(&indices(nodes)?)?.cross_entropy(&indices(&self.truth(nodes))?, rule)?)
     }
 
     /// The labels of nodes; those of a part all have one.
@@ -87,7 +87,7 @@ impl Classifier {
     fn label_probabilities(&self, nodes: &[usize]) -> Result<LabelProbabilities<'_>> {
         let logits = without_gradients(|| {
             let logits = self.network.forward(&self.features, &self.graph, Mode::Infer)?;
-            logits.rows(&places(nodes)?)
+            logits.rows(&indices(nodes)?)
         })?;
         LabelProbabilities::new(&self.preprocessor.labels, logits)
     }
@@ -146,7 +146,7 @@ impl Classifier {
 }
 
 /// Indices as a tensor `[n]`.
-fn places(of: &[usize]) -> regard::Result<Tensor> {
+fn indices(of: &[usize]) -> regard::Result<Tensor> {
     Tensor::from_vec(of.iter().map(|&i| i as i64).collect(), &[of.len()])
 }
 
@@ -182,9 +182,9 @@ impl Model for Classifier {
         attended.sort_by(|a, b| b.0.total_cmp(&a.0));
         let near = attended.into_iter().take(NEIGHBORS).map(|(_, node)| node);
         let nodes: Vec<usize> = std::iter::once(center).chain(near).collect();
-        let place = |node: usize| nodes.iter().position(|&near| near == node);
+        let index = |node: usize| nodes.iter().position(|&near| near == node);
         // Who attends comes first in a scene: an edge leads to him.
-        let seen = |&(source, target): &(usize, usize)| Some((place(target)?, place(source)?));
+        let seen = |&(source, target): &(usize, usize)| Some((index(target)?, index(source)?));
         let kept: Vec<(usize, (usize, usize))> =
             edges.iter().enumerate().filter_map(|(at, edge)| Some((at, seen(edge)?))).collect();
         let map = |map: &Map| {

@@ -78,8 +78,8 @@ impl<'a> Dataset<'a> {
             validation: spare(Part::Validation),
             test: spare(Part::Test),
         };
-        let places: Vec<usize> = (0..all.len()).collect();
-        all.some(&held.part(part, &places))
+        let indices: Vec<usize> = (0..all.len()).collect();
+        all.some(&held.part(part, &indices))
     }
 }
 

@@ -5,7 +5,7 @@ use super::config::{Config, Kind};
 use super::data::{Dataset, source};
 use crate::data::Images;
 use crate::label_probabilities::LabelProbabilities;
-use crate::parts::{self, Cached, place};
+use crate::parts::{self, Cached, example_reference};
 use crate::text::Labels;
 use crate::{Error, ImageScene, Map, Model, Part, Prediction, Report, Result, Scene};
 use regard::{
@@ -150,10 +150,10 @@ impl Classifier {
     }
 
     pub(super) fn label_probabilities(&self, images: &Images) -> Result<LabelProbabilities<'_>> {
-        let places: Vec<usize> = (0..images.len()).collect();
+        let indices: Vec<usize> = (0..images.len()).collect();
         let mut logits = Vec::new();
-        for places in places.chunks(EVALUATION_BATCH) {
-            let input = self.input(images.values(places)?)?;
+        for indices in indices.chunks(EVALUATION_BATCH) {
+            let input = self.input(images.values(indices)?)?;
             logits.push(without_gradients(|| self.forward(&input, Mode::Infer))?);
         }
         if logits.is_empty() {
@@ -170,7 +170,7 @@ impl Classifier {
         let parts = [const { Cached::new() }; 3];
         for input in inputs {
             all.labels.push(input.clone());
-            let Some((part, at)) = place(input) else {
+            let Some((part, at)) = example_reference(input) else {
                 let size = [height, width];
                 all.pixels.extend(Images::read_one(Path::new(input), size, channels == 3)?);
                 continue;

@@ -158,9 +158,9 @@ impl Learner for LabelLearner {
 
     fn loss(&mut self, batch: &[usize], random: &Random) -> Result<Tensor> {
         let sentences =
-            batch.iter().map(|&place| self.word_dropout(&self.sentences[place], random));
+            batch.iter().map(|&index| self.word_dropout(&self.sentences[index], random));
         let sentences: Vec<EncodedSentence> = sentences.collect();
-        let targets: Vec<&[usize]> = batch.iter().map(|&place| &self.targets[place][..]).collect();
+        let targets: Vec<&[usize]> = batch.iter().map(|&index| &self.targets[index][..]).collect();
         let batch = self.labeler.batch(&sentences.iter().collect::<Vec<_>>())?;
         let targets = batch.filled(&targets)?;
         Ok(self.labeler.model.loss(&batch.sequences(), &targets, Mode::Train(random))?)

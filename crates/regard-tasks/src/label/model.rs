@@ -192,20 +192,20 @@ impl Labeler {
     fn label(&self, sentences: &[EncodedSentence]) -> Result<Vec<Labeling>> {
         let mut all = vec![Labeling::default(); sentences.len()];
         let lengths: Vec<usize> = sentences.iter().map(|s| s.words.len()).collect();
-        for mut places in batches(&lengths, BatchSize::Sequences(EVALUATION_BATCH), None)? {
-            places.retain(|&place| lengths[place] > 0);
-            if places.is_empty() {
+        for mut indices in batches(&lengths, BatchSize::Sequences(EVALUATION_BATCH), None)? {
+            indices.retain(|&index| lengths[index] > 0);
+            if indices.is_empty() {
                 continue;
             }
             let batch: Vec<&EncodedSentence> =
-                places.iter().map(|&place| &sentences[place]).collect();
+                indices.iter().map(|&index| &sentences[index]).collect();
             let batch = self.batch(&batch)?;
             let logits = without_gradients(|| self.model.forward(&batch.sequences(), Mode::Infer))?;
             let (n, labels) = (logits.shape()[1], logits.shape()[2]);
             let log_probs = logits.log_softmax(-1)?.to_vec::<f32>()?;
-            for (sentence, &place) in log_probs.chunks(n * labels).zip(&places) {
-                let words = sentence.chunks(labels).take(lengths[place]);
-                all[place] = Labeling::new(words.map(<[f32]>::to_vec).collect());
+            for (sentence, &index) in log_probs.chunks(n * labels).zip(&indices) {
+                let words = sentence.chunks(labels).take(lengths[index]);
+                all[index] = Labeling::new(words.map(<[f32]>::to_vec).collect());
             }
         }
         Ok(all)

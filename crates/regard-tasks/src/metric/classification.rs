@@ -37,8 +37,8 @@ pub struct LabelScore {
 }
 
 impl Confusion {
-    /// Counts places in `labels`: what is true, what was predicted. Refuses lists of different
-    /// lengths and a place beyond the labels.
+    /// Counts indices in `labels`: what is true, what was predicted. Refuses lists of different
+    /// lengths and an index beyond the labels.
     pub fn count(truth: &[usize], predicted: &[usize], labels: &[impl AsRef<str>]) -> Result<Self> {
         if truth.len() != predicted.len() {
             let (truth, predicted) = (truth.len(), predicted.len());

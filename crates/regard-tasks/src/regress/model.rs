@@ -103,15 +103,16 @@ impl Regression {
         }
     }
 
-    /// ŷ at some x, with the weights `[M, points]`.
-    fn regressed(&self, x: &[&[f64]]) -> Result<Regressed> {
+    /// ŷ at some x, with the weights `[M, points]` where they are asked for.
+    fn regressed(&self, x: &[&[f64]], weights: bool) -> Result<Regressed> {
         let points = self.preprocessor.points;
         without_gradients(|| match self.config.model.model {
-            Kind::Kernel => Ok(self.regression.attend(&self.standard(x)?, true)?),
+            Kind::Kernel => Ok(self.regression.attend(&self.standard(x)?, weights)?),
             Kind::Mean => {
                 let out = self.regression.mean()?.unsqueeze(0)?.broadcast_to(&[x.len(), 1])?;
-                let weights = Tensor::full(&[x.len(), points], 1.0 / points as f64, DType::F32)?;
-                Ok(Regressed { out: out.contiguous()?, weights: Some(weights) })
+                let equal = || Tensor::full(&[x.len(), points], 1.0 / points as f64, DType::F32);
+                let weights = weights.then(equal).transpose()?;
+                Ok(Regressed { out: out.contiguous()?, weights })
             }
         })
     }
@@ -119,7 +120,9 @@ impl Regression {
     fn predicted(&self, x: &[&[f64]]) -> Result<Vec<f64>> {
         let mut predicted = Vec::with_capacity(x.len());
         for some in x.chunks(1024) {
-            predicted.extend(self.regressed(some)?.out.to_vec::<f32>()?.into_iter().map(f64::from));
+            predicted.extend(
+                self.regressed(some, false)?.out.to_vec::<f32>()?.into_iter().map(f64::from),
+            );
         }
         Ok(predicted)
     }
@@ -184,7 +187,7 @@ impl Regression {
         at.push(query);
         at.sort_by(f64::total_cmp);
         let rows: Vec<&[f64]> = at.iter().map(std::slice::from_ref).collect();
-        let Regressed { out, weights } = self.regressed(&rows)?;
+        let Regressed { out, weights } = self.regressed(&rows, true)?;
         let weights = weights.map_or(Ok(vec![]), |weights| weights.to_vec::<f32>())?;
         let single = |all: &[f64]| all.iter().map(|&x| x as f32).collect::<Vec<f32>>();
         let at = single(&at);
@@ -202,7 +205,7 @@ impl Regression {
     /// The heaviest data for one answer.
     fn heaviest(&self, query: &[f64]) -> Result<Maps> {
         let (x, y) = self.data()?;
-        let weights = self.regressed(&[query])?.weights;
+        let weights = self.regressed(&[query], true)?.weights;
         let weights = weights.map_or(Ok(vec![]), |weights| weights.to_vec::<f32>())?;
         let order = heaviest(&weights, PICTURED);
         let label = |&at: &usize| format!("{} → {}", written(&x[at]), short(f64::from(y[at])));
@@ -271,7 +274,7 @@ impl Model for Regression {
         let (x, y) = self.data()?;
         let predict = |input: &String| {
             let query = self.numbers(input)?;
-            let Regressed { out, weights } = self.regressed(&[&query])?;
+            let Regressed { out, weights } = self.regressed(&[&query], true)?;
             let weights = weights.map_or(Ok(vec![]), |weights| weights.to_vec::<f32>())?;
             let datum = |at: usize| {
                 let (x, y, weight) = (&x[at], y[at], weights[at]);

@@ -95,7 +95,7 @@ impl PieceModel {
         let mut named: Vec<(u32, String)> =
             model.get_vocab().into_iter().map(|(name, id)| (id, name)).collect();
         named.sort();
-        let numbered = named.iter().zip(0..).all(|((id, _), place)| *id == place);
+        let numbered = named.iter().zip(0..).all(|((id, _), index)| *id == index);
         let names: Vec<String> = named.into_iter().map(|(_, name)| name).collect();
         let special: Vec<String> = special().collect();
         if !(numbered && names.starts_with(&special) && model.unk_token == special.last().cloned())
@@ -144,7 +144,7 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
 /// behind them without a space.
 fn marked(text: &str) -> impl Iterator<Item = String> {
     words(text).flat_map(|word| {
-        runs(word).enumerate().map(|(place, run)| match place {
+        runs(word).enumerate().map(|(index, run)| match index {
             0 => format!("{SPACE}{run}"),
             _ => run.to_string(),
         })

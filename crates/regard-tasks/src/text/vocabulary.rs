@@ -145,14 +145,14 @@ pub(super) fn most_common<'a>(
 
 /// Names and how often they occur, the commonest first, of equals the one that came first.
 pub(crate) fn by_count<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<(&'a str, usize)> {
-    let mut places = HashMap::new();
+    let mut indices = HashMap::new();
     let mut counted: Vec<(&str, usize)> = Vec::new();
     for name in names {
-        let place = *places.entry(name).or_insert_with(|| {
+        let index = *indices.entry(name).or_insert_with(|| {
             counted.push((name, 0));
             counted.len() - 1
         });
-        counted[place].1 += 1;
+        counted[index].1 += 1;
     }
     counted.sort_by_key(|&(_, count)| std::cmp::Reverse(count));
     counted

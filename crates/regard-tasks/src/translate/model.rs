@@ -69,14 +69,14 @@ impl Translator {
     ) -> Result<Vec<Hypothesis>> {
         const STEP: usize = 8;
         let length = |&i: &usize| sources[i].len().next_multiple_of(STEP);
-        let mut places: Vec<usize> = (0..sources.len()).collect();
-        places.sort_by_key(|i| (length(i), sources[*i].len()));
+        let mut indices: Vec<usize> = (0..sources.len()).collect();
+        indices.sort_by_key(|i| (length(i), sources[*i].len()));
         let mut all: Vec<Option<Hypothesis>> = vec![None; sources.len()];
-        let alike = places.chunk_by(|a, b| length(a) == length(b));
-        for places in alike.flat_map(|places| places.chunks(64)) {
-            let batch: Vec<&[usize]> = places.iter().map(|&i| &sources[i][..]).collect();
+        let alike = indices.chunk_by(|a, b| length(a) == length(b));
+        for indices in alike.flat_map(|indices| indices.chunks(64)) {
+            let batch: Vec<&[usize]> = indices.iter().map(|&i| &sources[i][..]).collect();
             let batch = Sentences::new(&batch, 0)?;
-            let search = self.config.search(length(&places[0]), weights);
+            let search = self.config.search(length(&indices[0]), weights);
             let best: Vec<Hypothesis> = match beam {
                 0 | 1 => self.model.greedy_with(&batch, search.longest, weights)?,
                 _ => {
@@ -84,8 +84,8 @@ impl Translator {
                     all.into_iter().filter_map(|best| best.into_iter().next()).collect()
                 }
             };
-            for (&place, hypothesis) in places.iter().zip(best) {
-                all[place] = Some(hypothesis);
+            for (&index, hypothesis) in indices.iter().zip(best) {
+                all[index] = Some(hypothesis);
             }
         }
         Ok(all.into_iter().flatten().collect())
@@ -111,10 +111,10 @@ impl Translator {
 
     fn perplexity(&self, sources: &[Vec<usize>], targets: &[Vec<usize>]) -> Result<f64> {
         let (mut sum, mut tokens) = (0.0, 0);
-        let mut places: Vec<usize> = (0..sources.len()).collect();
-        places.sort_by_key(|&i| targets[i].len());
-        for places in places.chunks(64) {
-            let pick = |all: &[Vec<usize>]| places.iter().map(|&i| all[i].clone()).collect();
+        let mut indices: Vec<usize> = (0..sources.len()).collect();
+        indices.sort_by_key(|&i| targets[i].len());
+        for indices in indices.chunks(64) {
+            let pick = |all: &[Vec<usize>]| indices.iter().map(|&i| all[i].clone()).collect();
             let (source, target): (Vec<_>, Vec<_>) = (pick(sources), pick(targets));
             tokens += target.iter().map(|t| t.len() + 1).sum::<usize>();
             sum += without_gradients(|| {
