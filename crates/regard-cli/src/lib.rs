@@ -1,6 +1,15 @@
 //! What the program `regard` does, as functions: the program itself only reads its arguments.
 //!
-//! A library so that tests and the fuzz target reach the file entrance without a process:
+//! | verbs | module |
+//! |---|---|
+//! | `train`, `eval`, `predict`, `show`, `compare`, `init`, `data` | [`task`]: arguments, progress and tables around the crate `regard-tasks` |
+//! | `attend` | [`attend`], with [`options`], [`inputs`], [`tensors`] and [`limits`]: the operator on safetensors files |
+//! | `bench` | [`mod@bench`], with [`cases`], [`steps`], [`matmul`] and [`heap`]: time and memory of the operator and of what else a training step is made of |
+//! | `info` | [`info`], with [`machine`] and [`bandwidth`]: what this machine has |
+//!
+//! `regard VERB --help` has the arguments and examples of each. To put attention into a program of
+//! your own, use the crate `regard`; this one is a library so that tests and the fuzz target reach
+//! the file entrance without a process:
 //!
 //! ```
 //! use regard_cli::attend::attend_bytes;

@@ -31,7 +31,7 @@ pub enum Error {
     },
     /// What was asked for cannot be done.
     #[error("{0}")]
-    Asked(String),
+    Invalid(String),
     /// The library refused.
     #[error(transparent)]
     Library(#[from] regard::Error),
@@ -65,9 +65,9 @@ impl Error {
     ///
     /// ```
     /// use regard_tasks::Error;
-    /// assert_eq!(Error::asked("no such task").to_string(), "no such task");
+    /// assert_eq!(Error::invalid("no such task").to_string(), "no such task");
     /// ```
-    pub fn asked(what: impl Into<String>) -> Self {
-        Self::Asked(what.into())
+    pub fn invalid(what: impl Into<String>) -> Self {
+        Self::Invalid(what.into())
     }
 }

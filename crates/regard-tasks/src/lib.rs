@@ -1,7 +1,8 @@
-//! Data in, training, evaluation, checkpoints, pictures out. Knows files; knows no terminal.
+//! Attention models on files: datasets in; training, evaluation, checkpoints; pictures out. Knows
+//! files; knows no terminal. The program `regard` is a thin layer over this crate.
 //!
-//! A [`Task`] reads its data and builds a [`Learner`]; [`train`] turns it in the folder of a
-//! [`Run`], which describes itself; the run's [`Model`] is measured, used and looked at.
+//! A [`Task`] reads its dataset and builds a [`Learner`]; [`train`] runs its epochs in the folder
+//! of a [`Run`], which describes itself; the run's [`Model`] is evaluated, used and looked at.
 //!
 //! ```
 //! use regard_tasks::{Run, Silent, TrainingConfig, task_named, train};
@@ -16,16 +17,33 @@
 //! assert_eq!(answers.len(), 1);
 //! # Ok::<(), regard_tasks::Error>(())
 //! ```
+//!
+//! | to … | look at |
+//! |---|---|
+//! | find a task | [`task_named`], [`tasks`]: [`Regress`], [`Translate`], [`Label`], [`Classify`], [`ImageTask`], [`GraphTask`] |
+//! | change its options | [`Options`]: a commented TOML template with other values, from a file or `key=value` |
+//! | train | [`train`], [`TrainingConfig`]; a [`Callback`] sees every batch and may stop it |
+//! | stop, and go on with the same bits | [`Checkpoint`], [`TrainerState`] |
+//! | evaluate, predict | [`Model::evaluate`] on a [`Part`] gives a [`Report`]; [`Model::predict`] |
+//! | see what was attended to | [`Model::show`] gives [`Scene`]s; [`picture`] draws them as SVG, PNG, a page, in a terminal, as numbers |
+//! | set variants side by side | [`compare`], [`variants`] |
+//! | read files | [`data`]: parallel text, CoNLL, CSV, WAV, IDX, PNG, JPEG, graphs |
+//! | turn text into ids | [`text`]: tokenizers, vocabularies, labels |
+//! | compute a metric | [`metric`]: BLEU, chrF, F1, R², perplexity |
+//! | have data without a file | [`toy`]: datasets made by rules |
+//!
+//! Every refusal is one sentence that names the option, or the file and the line ([`Error`]).
 
-mod choice;
 mod classify;
 mod compare;
+mod components;
 pub mod data;
 mod error;
 mod graph;
-mod guesses;
 mod image;
+mod json_file;
 mod label;
+mod label_probabilities;
 mod lengths;
 pub mod metric;
 mod options;
@@ -46,6 +64,7 @@ pub use compare::{Compared, Meter, compare, variants};
 pub use error::{Error, Result};
 pub use graph::GraphTask;
 pub use image::ImageTask;
+pub use json_file::JsonFile;
 pub use label::Label;
 pub use options::Options;
 pub use regress::Regress;
@@ -56,7 +75,12 @@ pub use task::{
     Description, Groups, Learner, Model, Part, Prediction, Report, Task, Variant, task_named, tasks,
 };
 pub use train::{
-    Checkpoint, Ended, OptimizerKind, Place, Plan, Progress, Record, ScheduleKind, Silent,
-    TrainingConfig, Watch, train,
+    Callback, Checkpoint, Ended, OptimizerKind, Plan, Progress, Record, ScheduleKind, Silent,
+    TrainerState, TrainingConfig, train,
 };
 pub use translate::Translate;
+
+/// The README's snippet, compiled with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -62,7 +62,7 @@ fn entries(template: &str) -> impl Iterator<Item = (&str, Option<Entry<'_>>)> {
 impl Options {
     /// What a template says.
     pub fn new(template: &str) -> Result<Self> {
-        let table = template.parse().map_err(|e| Error::asked(format!("the template: {e}")))?;
+        let table = template.parse().map_err(|e| Error::invalid(format!("the template: {e}")))?;
         Ok(Self { template: template.into(), table })
     }
 
@@ -96,7 +96,7 @@ impl Options {
     pub fn set(mut self, setting: &str) -> Result<Self> {
         let (name, value) = setting
             .split_once('=')
-            .ok_or_else(|| Error::asked(format!("`{setting}` is not of the form key=value")))?;
+            .ok_or_else(|| Error::invalid(format!("`{setting}` is not of the form key=value")))?;
         self.put(name.trim(), parse(value.trim()))?;
         Ok(self)
     }
@@ -127,11 +127,11 @@ impl Options {
                 };
                 let nearest = names.iter().max_by(|a, b| far(a).total_cmp(&far(b)));
                 let nearest = nearest.map_or(String::new(), |n| format!("; the nearest is `{n}`"));
-                Err(Error::asked(format!("there is no option `{name}`{nearest}")))
+                Err(Error::invalid(format!("there is no option `{name}`{nearest}")))
             }
             _ => {
                 let all: Vec<String> = matching.iter().map(|n| format!("`{n}`")).collect();
-                Err(Error::asked(format!("`{name}` may mean {}", all.join(" or "))))
+                Err(Error::invalid(format!("`{name}` may mean {}", all.join(" or "))))
             }
         }
     }
@@ -154,7 +154,7 @@ impl Options {
         T::deserialize(table).map_err(|error| {
             let text = error.to_string();
             let text: Vec<&str> = text.lines().filter(|l| !l.trim().is_empty()).collect();
-            Error::asked(format!("the options: {}", text.join(" ")))
+            Error::invalid(format!("the options: {}", text.join(" ")))
         })
     }
 }

@@ -1,7 +1,27 @@
-//! The three parts of examples that come in one piece.
+//! The three parts of a dataset.
 
 use crate::{Error, Part, Result};
 use regard::tensor::Random;
+use std::cell::OnceCell;
+
+/// What is read from files when it is first asked for, and never again.
+pub(crate) struct Cached<T>(OnceCell<T>);
+
+impl<T> Cached<T> {
+    pub(crate) const fn new() -> Self {
+        Self(OnceCell::new())
+    }
+
+    pub(crate) fn get(&self, read: impl FnOnce() -> Result<T>) -> Result<&T> {
+        match self.0.get() {
+            Some(value) => Ok(value),
+            None => {
+                let value = read()?;
+                Ok(self.0.get_or_init(|| value))
+            }
+        }
+    }
+}
 
 /// Which of a training file's examples are kept from learning, where validation or test have no
 /// files of their own.
@@ -23,7 +43,7 @@ impl HeldOut {
         if (0.0..0.5).contains(&share) {
             return Ok(());
         }
-        Err(Error::asked(format!("`data.held_out` cannot be {share}; it is below 0.5")))
+        Err(Error::invalid(format!("`data.held_out` cannot be {share}; it is below 0.5")))
     }
 
     /// The examples of a part, in their order.
@@ -32,13 +52,13 @@ impl HeldOut {
         let validation = if self.validation { share } else { 0 };
         let test = if self.test { share } else { 0 };
         let order = Random::named(self.seed, "held out").order(all.len());
-        let mut places = match part {
+        let mut indices = match part {
             Part::Validation => order[..validation].to_vec(),
             Part::Test => order[validation..validation + test].to_vec(),
             Part::Training => order[validation + test..].to_vec(),
         };
-        places.sort_unstable();
-        places.into_iter().map(|place| all[place].clone()).collect()
+        indices.sort_unstable();
+        indices.into_iter().map(|index| all[index].clone()).collect()
     }
 }
 
@@ -49,7 +69,7 @@ pub(crate) fn embedded<T>(
     size: usize,
     draw: impl FnOnce(usize) -> Result<Vec<T>>,
 ) -> Result<Vec<T>> {
-    check_size(size, MOST)?;
+    check_size(size, MAX_EXAMPLES)?;
     let held = (size / 10).clamp(50, 500);
     let all = draw(size + 2 * held)?.into_iter();
     Ok(match part {
@@ -60,14 +80,14 @@ pub(crate) fn embedded<T>(
 }
 
 /// The most embedded examples.
-const MOST: usize = 10_000_000;
+const MAX_EXAMPLES: usize = 10_000_000;
 
 /// Refuses more embedded examples than can be made.
 pub(crate) fn check_size(size: usize, most: usize) -> Result<()> {
     if size <= most {
         return Ok(());
     }
-    Err(Error::asked(format!("`data.size` cannot be {size}; it is {most} at most")))
+    Err(Error::invalid(format!("`data.size` cannot be {size}; it is {most} at most")))
 }
 
 /// A part's name, as options have it.
@@ -79,8 +99,8 @@ pub(crate) fn name(part: Part) -> &'static str {
     }
 }
 
-/// The part and the place that an input like `test:17` names, counted from 0.
-pub(crate) fn place(input: &str) -> Option<(Part, usize)> {
+/// The part and the index that an input like `test:17` names, counted from 0.
+pub(crate) fn example_reference(input: &str) -> Option<(Part, usize)> {
     let (part, at) = input.trim().split_once(':')?;
     let part = match part {
         "train" | "training" => Part::Training,

@@ -2,19 +2,19 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `run.json` | the task and the version of the program |
+//! | `run.json` | the task, the version of the program, the number of parameters |
 //! | `config.toml` | all options, with their comments |
-//! | `vocabulary.json` | what the model knows of its data: vocabularies, labels, sizes |
-//! | `metrics.jsonl` | one line for each validation |
+//! | `vocabulary.json` | what preprocessing learned from the training part: vocabularies, labels, means |
+//! | `metrics.jsonl` | one line for each validated epoch |
 //! | `curves.svg` | the same as a picture |
-//! | `best.safetensors`, `last.safetensors` | checkpoints: parameters, optimizer, random numbers |
+//! | `best.safetensors`, `last.safetensors` | checkpoints of the best epoch and of the last: parameters, optimizer, epoch, batch and step |
 
-use crate::{Error, Model, Options, Result, Task, task_named};
+use crate::{Error, JsonFile, Model, Options, Result, Task, task_named};
 use regard::tensor::write_whole;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
-/// The folder of a run.
+/// The folder of a run: a training and its checkpoints.
 #[derive(Clone, Debug)]
 pub struct Run {
     folder: PathBuf,
@@ -22,7 +22,7 @@ pub struct Run {
 
 /// What `run.json` says.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Card {
+struct Manifest {
     task: String,
     version: String,
     parameters: usize,
@@ -44,21 +44,22 @@ impl Run {
         std::fs::create_dir_all(folder).map_err(|e| Error::file(folder, e))?;
         let run = Self { folder: folder.into() };
         run.write("config.toml", options.to_string().as_bytes())?;
-        run.write("vocabulary.json", model.knowledge()?.as_bytes())?;
-        let card = Card {
+        run.write("vocabulary.json", model.vocabulary()?.as_bytes())?;
+        let manifest = Manifest {
             task: task.name().into(),
             version: env!("CARGO_PKG_VERSION").into(),
             parameters: model.parameters().numel(),
         };
-        let card = serde_json::to_string_pretty(&card).map_err(|e| Error::file(folder, e))?;
-        run.write("run.json", card.as_bytes())?;
+        let manifest =
+            serde_json::to_string_pretty(&manifest).map_err(|e| Error::file(folder, e))?;
+        run.write("run.json", manifest.as_bytes())?;
         Ok(run)
     }
 
     /// A run that is there.
     pub fn open(folder: &Path) -> Result<Self> {
         let run = Self { folder: folder.into() };
-        run.card()?;
+        run.manifest()?;
         Ok(run)
     }
 
@@ -86,23 +87,17 @@ impl Run {
         Ok(path)
     }
 
-    pub(crate) fn read(&self, name: &str) -> Result<String> {
-        let path = self.path(name);
-        std::fs::read_to_string(&path).map_err(|error| {
-            let missing = error.kind() == std::io::ErrorKind::NotFound;
-            let hint = if missing { "; a run's folder has one" } else { "" };
-            Error::file(&path, format!("{error}{hint}"))
-        })
+    fn manifest(&self) -> Result<Manifest> {
+        JsonFile::read(&self.path("run.json"))?.parse()
     }
 
-    fn card(&self) -> Result<Card> {
-        let text = self.read("run.json")?;
-        serde_json::from_str(&text).map_err(|e| Error::file(self.path("run.json"), e))
+    fn vocabulary(&self) -> Result<JsonFile> {
+        JsonFile::read(&self.path("vocabulary.json"))
     }
 
     /// Its task.
     pub fn task(&self) -> Result<&'static dyn Task> {
-        task_named(&self.card()?.task).map_err(|e| Error::file(self.path("run.json"), e))
+        task_named(&self.manifest()?.task).map_err(|e| Error::file(self.path("run.json"), e))
     }
 
     /// Its options.
@@ -110,21 +105,18 @@ impl Run {
         self.task()?.options()?.file(&self.path("config.toml"))
     }
 
-    /// Refuses a model that knows other data than the run's did when it began.
-    pub fn check_knowledge(&self, model: &dyn Model) -> Result<()> {
-        if self.read("vocabulary.json")? != model.knowledge()? {
+    /// Refuses to resume with another vocabulary than the run began with: its data have changed.
+    pub fn check_vocabulary(&self, model: &dyn Model) -> Result<()> {
+        if self.vocabulary()?.text() != model.vocabulary()? {
             let what = "the data of this run have changed since it began";
             return Err(Error::file(self.path("vocabulary.json"), what));
         }
         Ok(())
     }
 
-    /// Its model, as it was at its best, with options changed by settings (such as other data).
+    /// Its model with the parameters of the best checkpoint; the options may name other data.
     pub fn model(&self, options: &Options) -> Result<Box<dyn Model>> {
-        let known = self.read("vocabulary.json")?;
-        serde_json::from_str::<serde::de::IgnoredAny>(&known)
-            .map_err(|error| Error::file(self.path("vocabulary.json"), error))?;
-        let model = self.task()?.open(options, &known)?;
+        let model = self.task()?.open(options, &self.vocabulary()?)?;
         let best = self.path("best.safetensors");
         if !best.exists() {
             return Err(Error::file(best, "is not there; the run ended before its first epoch"));

@@ -1,4 +1,5 @@
-//! What a model attended to for one input, before it is drawn: labels, and named weights.
+//! The attention weights for one input, before they are drawn: named maps, and the labels of their
+//! queries and keys.
 //!
 //! A task fills a scene; [`picture`](crate::picture) draws it as SVG, PNG, a page or in a terminal,
 //! and its numbers can be written as they are.
@@ -7,7 +8,7 @@ use crate::Result;
 use regard::Tensor;
 use serde::Serialize;
 
-/// What a model attended to for one input.
+/// The attention weights for one input, with all that a picture of them needs.
 ///
 /// ```
 /// use regard_tasks::{Map, Maps, Scene};
@@ -28,22 +29,22 @@ pub enum Scene {
     Maps(Maps),
     /// Edges of a graph.
     Graph(GraphScene),
-    /// Parts of an image.
+    /// Patches of an image.
     Image(ImageScene),
     /// A regression curve and its kernel.
     Curve(CurveScene),
 }
 
-/// Weights with a name: one layer's head, or one mechanism.
+/// An attention map: the weights of one head of one layer, or of one mechanism.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Map {
     /// Which head of which layer.
     pub name: String,
-    /// The weights, one for each place of the scene they belong to, row by row.
+    /// The weights, one for each cell, edge or patch of the scene they belong to, row by row.
     pub weights: Vec<f32>,
 }
 
-/// Heat-maps that share their rows and columns.
+/// Attention maps over the same queries (rows) and keys (columns).
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Maps {
     /// What the rows are: "output".
@@ -58,7 +59,7 @@ pub struct Maps {
     pub maps: Vec<Map>,
 }
 
-/// A part of a graph, and how its edges were weighed.
+/// A part of a graph, and the attention weights of its edges.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct GraphScene {
     /// The label of each node.
@@ -75,7 +76,7 @@ pub struct GraphScene {
     pub maps: Vec<Map>,
 }
 
-/// An image, and how its parts were weighed.
+/// An image, and the attention weights of its patches.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ImageScene {
     /// Pixels across.
@@ -86,9 +87,9 @@ pub struct ImageScene {
     pub channels: usize,
     /// Height × width × channels, from 0 (black) to 1.
     pub pixels: Vec<f32>,
-    /// Parts across.
+    /// Patches across.
     pub columns: usize,
-    /// Parts down.
+    /// Patches down.
     pub rows: usize,
     /// rows × columns weights each.
     pub maps: Vec<Map>,

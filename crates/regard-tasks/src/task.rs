@@ -1,16 +1,17 @@
-//! What a task is: its options, its data, a model that learns them, and what the model then does.
+//! What a task is: its options, its dataset, a learner that trains a model on it, and what the model
+//! does once it is trained.
 
 use crate::metric::Confusion;
 use crate::{
-    Classify, Error, GraphTask, ImageTask, Label, Options, Regress, Result, Scene, Scores,
-    Translate,
+    Classify, Error, GraphTask, ImageTask, JsonFile, Label, Options, Regress, Result, Scene,
+    Scores, Translate,
 };
 use regard::Tensor;
 use regard::tensor::{Parameters, Random};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// A task: translate, label, classify, …
+/// A kind of model and the data it reads: `translate`, `label`, `classify`, …
 pub trait Task: Sync {
     /// Its name on the command line.
     fn name(&self) -> &'static str;
@@ -18,7 +19,7 @@ pub trait Task: Sync {
     /// What it does, in a line.
     fn about(&self) -> &'static str;
 
-    /// Its options, each under a comment.
+    /// Its options as a TOML template, each under a comment.
     fn template(&self) -> String;
 
     /// Settings in which it differs from the template's values.
@@ -30,12 +31,13 @@ pub trait Task: Sync {
         self.defaults().iter().try_fold(template, |options, setting| options.set(setting))
     }
 
-    /// Reads the data and builds a model that knows nothing yet.
+    /// Reads the training and the validation part, builds the vocabulary from the former, and
+    /// initializes a model.
     fn begin(&self, options: &Options) -> Result<Box<dyn Learner>>;
 
-    /// Builds the model of a run from its options and what it knew of its data. Its parameters are
-    /// set afterwards.
-    fn open(&self, options: &Options, knowledge: &str) -> Result<Box<dyn Model>>;
+    /// Builds the model of a run from its options and its vocabulary, the file that holds what
+    /// [`Model::vocabulary`] gave. Its parameters are set afterwards, from a checkpoint.
+    fn open(&self, options: &Options, vocabulary: &JsonFile) -> Result<Box<dyn Model>>;
 
     /// What the data hold, as lines of a name and a text.
     fn describe(&self, options: &Options) -> Result<Description>;
@@ -78,64 +80,67 @@ pub struct Description {
     pub examples: Vec<String>,
 }
 
-/// A part of the data.
+/// A part of the dataset, often called a split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// What the model learns.
+    /// The examples that batches are made of.
     Training,
-    /// What the best epoch is chosen by.
+    /// The examples that the best epoch's checkpoint is chosen by.
     Validation,
-    /// What is read once, at the end.
+    /// The examples that nothing is chosen by.
     Test,
 }
 
-/// A model together with its lessons.
+/// A model in training, together with its training and validation examples. [`train`](crate::train)
+/// runs its epochs.
 pub trait Learner {
     /// The model.
     fn model(&self) -> &dyn Model;
 
-    /// The batches of an epoch, as places in the training part.
+    /// The batches of an epoch: shuffled indices into the training part, at most `batch` in each.
     fn batches(&self, batch: usize, random: &Random) -> Result<Vec<Vec<usize>>>;
 
-    /// The loss of a batch.
+    /// The loss of a batch, a scalar that [`Tensor::backward`] takes the gradients of.
     fn loss(&mut self, batch: &[usize], random: &Random) -> Result<Tensor>;
 
-    /// How good the model is on the validation part.
+    /// The metrics on the validation part; the first decides which epoch is the best.
     fn validate(&self) -> Result<Scores>;
 
     /// Inputs for [`Model::predict`] out of the validation part.
     fn samples(&self, n: usize) -> Vec<String>;
 
-    /// What a checkpoint must hold beside the model's parameters.
+    /// What a checkpoint must hold beside the parameters and the optimizer's state, such as the
+    /// baseline of REINFORCE.
     fn state(&self) -> Result<BTreeMap<String, Tensor>> {
         Ok(BTreeMap::new())
     }
 
-    /// What [`Learner::state`] gave.
+    /// Restores what [`Learner::state`] gave, from a checkpoint.
     fn set_state(&mut self, _state: &BTreeMap<String, Tensor>) -> Result<()> {
         Ok(())
     }
 }
 
-/// A model that can be used.
+/// A model that can be evaluated, used and looked at.
 pub trait Model {
     /// Its parameters.
     fn parameters(&self) -> &Parameters;
 
-    /// What it knows of its data, as JSON: vocabularies, labels, sizes.
-    fn knowledge(&self) -> Result<String>;
+    /// What its preprocessing learned from the training part, as JSON: vocabularies, labels, means.
+    /// A run keeps it in `vocabulary.json`.
+    fn vocabulary(&self) -> Result<String>;
 
-    /// How good it is on a part of the data its options name.
+    /// The metrics on a part of the dataset that its options name.
     fn evaluate(&self, part: Part) -> Result<Report>;
 
-    /// What it makes of each input. An input is a line of text; what it means is the task's.
+    /// A prediction for each input. An input is a line of text; what it means is the task's.
     fn predict(&self, inputs: &[String]) -> Result<Vec<Prediction>>;
 
-    /// What it attends to, as named scenes, the most telling first.
+    /// Its attention weights for an input, as named scenes, the most telling first.
     fn show(&self, input: &str) -> Result<Vec<(String, Scene)>>;
 }
 
-/// What a model made of one input.
+/// What a model predicts for one input.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Prediction {
     /// The input.
@@ -146,18 +151,16 @@ pub struct Prediction {
     pub details: serde_json::Value,
 }
 
-/// How good a model is on a part of the data.
+/// A model's metrics on a part of the dataset.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Report {
-    /// Measures.
+    /// The metrics.
     pub scores: Scores,
     /// How many examples.
     pub examples: usize,
-    /// For models that choose among labels: the labels, and how often each was taken for which
-    /// (rows are the truth), row by row.
+    /// The confusion matrix of a model that chooses among labels.
     pub confusion: Option<Confusion>,
-    /// A measure over groups of examples, such as sentences by length: the measure's name, the
-    /// groups' names and values.
+    /// A metric over groups of examples, such as sentences by length.
     pub groups: Option<Groups>,
     /// A few examples: input, expected output, output.
     pub samples: Vec<(String, String, String)>,
@@ -166,7 +169,7 @@ pub struct Report {
     pub outputs: Vec<String>,
 }
 
-/// A measure over groups of examples.
+/// A metric over groups of examples.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Groups {
     /// What is measured.
@@ -194,6 +197,6 @@ pub fn task_named(name: &str) -> Result<&'static dyn Task> {
     let found = tasks().iter().copied().find(|task| task.name() == name);
     found.ok_or_else(|| {
         let names: Vec<&str> = tasks().iter().map(|task| task.name()).collect();
-        Error::asked(format!("there is no task `{name}`; there are {}", names.join(", ")))
+        Error::invalid(format!("there is no task `{name}`; there are {}", names.join(", ")))
     })
 }

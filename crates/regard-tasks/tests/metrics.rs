@@ -164,7 +164,7 @@ fn a_label_that_never_occurs_does_not_lower_macro_f1() {
 #[test]
 fn labels_that_do_not_fit_are_refused() {
     let error = Confusion::count(&[0, 1], &[0], &["a", "b"]).unwrap_err();
-    assert_eq!(error.to_string(), "there are 1 guesses for 2 labels");
+    assert_eq!(error.to_string(), "there are 1 predictions for 2 labels");
     let error = Confusion::count(&[2], &[0], &["a", "b"]).unwrap_err();
     assert_eq!(error.to_string(), "label 2 is not among 2 labels");
     let nothing = Confusion::count(&[], &[], &["a"]).unwrap();

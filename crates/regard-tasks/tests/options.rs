@@ -1,6 +1,6 @@
 //! Options: templates, files, settings.
 
-use regard_tasks::{TrainingConfig, task_named, tasks};
+use regard_tasks::{Run, TrainingConfig, task_named, tasks};
 
 #[test]
 fn every_task_reads_its_own_template_and_what_it_writes_of_it() {
@@ -54,6 +54,31 @@ fn a_key_that_is_not_known_is_refused_with_the_nearest() {
     std::fs::write(&path, "[model]\nhidden = \n").unwrap();
     let told = options.clone().file(&path).unwrap_err().to_string();
     assert!(told.contains("mine.toml, line 2: "), "{told}");
+}
+
+#[test]
+fn a_run_whose_options_are_spelled_as_before_is_refused_with_the_spelling_of_today() {
+    let folder = tempfile::tempdir().unwrap();
+    for (task, old, new) in [
+        ("translate", "text.tokeniser", "text.tokenizer"),
+        ("translate", "training.optimiser", "training.optimizer"),
+        ("label", "model.neighbours", "model.neighbors"),
+        ("image", "data.colour", "data.color"),
+    ] {
+        let run = format!(r#"{{"task":"{task}","version":"0.1.0","parameters":1}}"#);
+        std::fs::write(folder.path().join("run.json"), run).unwrap();
+        let config = task_named(task).unwrap().options().unwrap().to_string();
+        let key = |name: &str| name.split('.').next_back().unwrap().to_string();
+        let line = format!("{} = ", key(new));
+        assert!(config.contains(&line), "{config}");
+        let config = config.replace(&line, &format!("{} = ", key(old)));
+        let config = config.replace(&format!("# {}", key(old)), &key(old));
+        let path = folder.path().join("config.toml");
+        std::fs::write(&path, config).unwrap();
+        let told = Run::open(folder.path()).unwrap().options().unwrap_err().to_string();
+        let expected = format!("there is no option `{old}`; the nearest is `{new}`");
+        assert_eq!(told, format!("{}: {expected}", path.display()));
+    }
 }
 
 #[test]

@@ -2,10 +2,13 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod corpus;
+
+use corpus::corpus;
 use flate2::{Compression, write::GzEncoder};
 use image::{GrayImage, ImageFormat, Luma, Rgb, RgbImage, Rgba, RgbaImage};
 use regard_tasks::data::{
-    Idx, ImageOptions, Images, LabeledGraph, LogMel, SoundOptions, Sounds, Standard, Waveform,
+    Idx, ImageOptions, Images, LabeledGraph, LogMel, SoundOptions, Sounds, StandardScaler, Waveform,
 };
 use regard_tasks::{Error, Result};
 use std::fmt::Debug;
@@ -29,15 +32,6 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
     packed.write_all(bytes).unwrap();
     packed.finish().unwrap()
-}
-
-/// The data beside the project, where this machine has it.
-fn shared(name: &str) -> Option<PathBuf> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data").join(name);
-    if !path.exists() {
-        eprintln!("skipped: there is no {}", path.display());
-    }
-    path.exists().then_some(path)
 }
 
 mod graphs {
@@ -197,9 +191,9 @@ mod graphs {
     }
 
     #[test]
+    #[ignore = "needs ../shared/data"]
     fn cora_is_read_whole() {
-        let Some(folder) = shared("cora") else { return };
-        let graph = LabeledGraph::read_folder(&folder, None).unwrap();
+        let graph = LabeledGraph::read_folder(&corpus("cora"), None).unwrap();
         assert_eq!((graph.labels.len(), graph.width), (2708, 1433));
         assert_eq!(graph.features.len(), 2708 * 1433);
         assert_eq!((graph.edges.len(), graph.repeated_edges), (2 * 5278, 0));
@@ -316,8 +310,9 @@ mod idx {
     }
 
     #[test]
+    #[ignore = "needs ../shared/data"]
     fn fashion_mnist_is_read_whole() {
-        let Some(folder) = shared("fashion-mnist") else { return };
+        let folder = corpus("fashion-mnist");
         for (part, count) in [("train", 60000), ("t10k", 10000)] {
             let images = Images::read_idx(
                 &folder.join(format!("{part}-images-idx3-ubyte.gz")),
@@ -662,11 +657,11 @@ mod mel {
     #[test]
     fn standard_features_have_mean_zero_and_deviation_one() {
         let mut sequences = vec![vec![1.0, 7.0, 2.0, 7.0], vec![6.0, 7.0]];
-        let standard = Standard::measured(&sequences, 2).unwrap();
+        let standard = StandardScaler::fit(&sequences, 2).unwrap();
         assert_eq!((&standard.mean[..], standard.deviation[1]), (&[3.0, 7.0][..], 1.0));
         assert!((standard.deviation[0] - (14.0f32 / 3.0).sqrt()).abs() < 1e-6);
         sequences.iter_mut().for_each(|sequence| standard.apply(sequence).unwrap());
-        let again = Standard::measured(&sequences, 2).unwrap();
+        let again = StandardScaler::fit(&sequences, 2).unwrap();
         assert!(again.mean[0].abs() < 1e-6 && (again.deviation[0] - 1.0).abs() < 1e-6);
         assert_eq!(again.mean[1], 0.0);
     }
@@ -674,20 +669,20 @@ mod mel {
     #[test]
     fn a_constant_has_deviation_one_and_a_small_feature_its_own() {
         let row = |at: usize| [0.1, 1e-9 * at as f32];
-        let standard = Standard::measured(&[(0..3).flat_map(row).collect()], 2).unwrap();
+        let standard = StandardScaler::fit(&[(0..3).flat_map(row).collect()], 2).unwrap();
         assert_eq!(standard.deviation[0], 1.0);
         assert!((standard.deviation[1] / 8.165e-10 - 1.0).abs() < 1e-3);
     }
 
     #[test]
     fn vectors_of_another_width_and_none_at_all_are_refused() {
-        let message = |result: Result<Standard>| result.unwrap_err().to_string();
+        let message = |result: Result<StandardScaler>| result.unwrap_err().to_string();
         assert_eq!(
-            message(Standard::measured(&[vec![1.0; 3]], 2)),
+            message(StandardScaler::fit(&[vec![1.0; 3]], 2)),
             "3 values are not vectors of width 2"
         );
         assert_eq!(
-            message(Standard::measured(&[vec![]], 2)),
+            message(StandardScaler::fit(&[vec![]], 2)),
             "there are no vectors to measure a mean and deviation of"
         );
     }
@@ -815,8 +810,9 @@ mod sounds {
     }
 
     #[test]
+    #[ignore = "needs ../shared/data"]
     fn the_spoken_digits_are_read_whole() {
-        let Some(folder) = shared("fsdd/recordings") else { return };
+        let folder = corpus("fsdd/recordings");
         // The corpus's own split: recordings 0 to 4 of each speaker and digit are for the test
         // (https://github.com/Jakobovski/free-spoken-digit-dataset).
         let options =
@@ -829,7 +825,7 @@ mod sounds {
             .iter()
             .map(|sound| filters.frames(&Waveform::read(&sound.path).unwrap()).unwrap())
             .collect();
-        let standard = Standard::measured(&frames, 40).unwrap();
+        let standard = StandardScaler::fit(&frames, 40).unwrap();
         assert!(standard.deviation.iter().all(|deviation| deviation.is_finite()));
     }
 }

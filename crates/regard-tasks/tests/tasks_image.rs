@@ -2,11 +2,13 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod corpus;
 mod course;
 
+use corpus::corpus;
 use course::{Course, refusal, resumes_exactly};
 use image::{GrayImage, Luma, Rgb, RgbImage};
-use regard_tasks::{Part, Scene, task_named};
+use regard_tasks::{Options, Part, Scene, task_named};
 use std::path::{Path, PathBuf};
 
 /// A small and quick transformer.
@@ -213,16 +215,21 @@ fn the_comparison_is_of_attention_and_convolutions() {
     assert_eq!(names, ["ViT", "CNN"]);
 }
 
-#[test]
-fn the_configuration_for_fashion_mnist_is_read() {
+fn configured() -> Options {
     let root = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
     let options = task_named("image").unwrap().options().unwrap();
-    let options = options.file(&root.join("configs/fashion-mnist.toml")).unwrap();
-    let folder = root.join("../shared/data/fashion-mnist");
-    if !folder.exists() {
-        eprintln!("skipped: there is no {}", folder.display());
-        return;
-    }
+    options.file(&root.join("configs/fashion-mnist.toml")).unwrap()
+}
+
+#[test]
+fn the_configuration_for_fashion_mnist_has_known_options() {
+    assert_eq!(configured().get("training.warmup").unwrap().as_integer(), Some(500));
+}
+
+#[test]
+#[ignore = "needs ../shared/data"]
+fn the_configuration_for_fashion_mnist_trains_on_it() {
+    let (folder, options) = (corpus("fashion-mnist"), configured());
     let files = [
         ("train_images", "train-images-idx3-ubyte.gz"),
         ("train_labels", "train-labels-idx1-ubyte.gz"),

@@ -5,7 +5,7 @@
 #![allow(clippy::unwrap_used)]
 
 use regard_tasks::{
-    Checkpoint, Ended, Options, Part, Progress, Run, Silent, TrainingConfig, Watch, picture,
+    Callback, Checkpoint, Ended, Options, Part, Progress, Run, Silent, TrainingConfig, picture,
     task_named, train,
 };
 use std::fs;
@@ -31,7 +31,7 @@ fn options(more: &[&str]) -> Options {
     all.fold(task.options().unwrap(), |options, setting| options.set(setting).unwrap())
 }
 
-fn trained(folder: &Path, options: &Options, watch: &mut dyn Watch) -> (Run, Ended) {
+fn trained(folder: &Path, options: &Options, callback: &mut dyn Callback) -> (Run, Ended) {
     let task = task_named("translate").unwrap();
     let mut learner = task.begin(options).unwrap();
     let run = match folder.exists() {
@@ -39,14 +39,14 @@ fn trained(folder: &Path, options: &Options, watch: &mut dyn Watch) -> (Run, End
         false => Run::create(folder, task, options, learner.model()).unwrap(),
     };
     let config = TrainingConfig::of(options).unwrap();
-    let ended = train(learner.as_mut(), &config, &run, watch).unwrap();
+    let ended = train(learner.as_mut(), &config, &run, callback).unwrap();
     (run, ended)
 }
 
 /// Stops after so many batches.
 struct Until(usize);
 
-impl Watch for Until {
+impl Callback for Until {
     fn batch(&mut self, _: &Progress) {
         self.0 = self.0.saturating_sub(1);
     }
@@ -115,8 +115,8 @@ fn stopped_in_the_middle_of_an_epoch_and_resumed_it_ends_with_the_same_bits() {
     let path = folder.path().join("stopped");
     let (_, ended) = trained(&path, &options, &mut Until(5));
     assert_eq!(ended, Ended::Stopped);
-    let place = Checkpoint::read(&path.join("last.safetensors")).unwrap().place;
-    assert!(place.epoch == 1 && place.batch > 0, "stopped in the middle of an epoch: {place:?}");
+    let state = Checkpoint::read(&path.join("last.safetensors")).unwrap().state;
+    assert!(state.epoch == 1 && state.batch > 0, "stopped in the middle of an epoch: {state:?}");
     let (_, ended) = trained(&path, &options, &mut Silent);
     assert_eq!(ended, Ended::Done);
     for name in ["last.safetensors", "best.safetensors"] {
@@ -223,6 +223,20 @@ fn a_truncated_or_foreign_checkpoint_is_refused_by_name() {
     assert!(told().ends_with("a safetensors file, but not a checkpoint of regard"), "{}", told());
     fs::remove_file(&best).unwrap();
     assert!(told().contains("best.safetensors"), "{}", told());
+}
+
+#[test]
+fn a_vocabulary_that_is_no_json_or_another_tasks_is_refused_by_name() {
+    let folder = TempDir::new().unwrap();
+    let options = options(&["size=100", "epochs=1"]);
+    let (run, _) = trained(&folder.path().join("run"), &options, &mut Silent);
+    let vocabulary = run.path("vocabulary.json");
+    for (text, what) in [("{", "EOF"), (r#"{"labels":[]}"#, "missing field `source`")] {
+        fs::write(&vocabulary, text).unwrap();
+        let told = run.model(&options).err().unwrap().to_string();
+        assert!(told.starts_with(&format!("{}: ", vocabulary.display())), "{told}");
+        assert!(told.contains(what) && told.contains("line 1"), "{told}");
+    }
 }
 
 fn view() -> safetensors::tensor::TensorView<'static> {

@@ -41,7 +41,7 @@ fn main() -> Result<()> {
     }
 
     let (source, _) = batch(&Random::new(3), 1)?;
-    let output = model.greedy(&source, 12)?.swap_remove(0);
+    let output = model.greedy_with(&source, 12, Need::WEIGHTS)?.swap_remove(0);
     println!("source {:?}", source.sequences()?[0]);
     println!("output {:?}", output.tokens);
     if let Some(alignment) = output.alignment {

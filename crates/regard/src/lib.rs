@@ -48,5 +48,5 @@ use models::*;
 
 /// The README's snippet, compiled and run with the tests.
 #[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
+#[doc = include_str!("../README.md")]
 struct Readme;

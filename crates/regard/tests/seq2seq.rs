@@ -105,11 +105,15 @@ fn search_config(width: usize, longest: usize) -> SearchConfig {
     SearchConfig { width, longest, best: width, ..SearchConfig::default() }
 }
 
+fn weighed(config: SearchConfig) -> SearchConfig {
+    SearchConfig { weights: true, ..config }
+}
+
 fn both_searches_run(config: &Seq2SeqConfig) {
     let (_, model) = build(config, DType::F32);
     let (source, _) = pairs();
     let greedy = model.greedy(&source, 4).unwrap();
-    let beam = model.search(&source, &search_config(3, 4)).unwrap();
+    let beam = model.search(&source, &weighed(search_config(3, 4))).unwrap();
     assert!(greedy.len() == 4 && beam.len() == 4, "{config:?}");
     for (sentence, hypotheses) in beam.iter().enumerate() {
         assert_eq!(hypotheses.len(), 3);
@@ -259,7 +263,7 @@ fn the_steps_of_a_search_give_the_numbers_of_the_whole_sequence() {
                 context,
             );
             let (_, model) = build(&config, DType::F64);
-            for search in [search_config(1, 6), search_config(3, 6)] {
+            for search in [search_config(1, 6), search_config(3, 6)].map(weighed) {
                 let found = model.search(&source, &search).unwrap();
                 for rank in 0..search.width {
                     let outputs: Vec<_> = found.iter().map(|all| &all[rank]).collect();
@@ -288,6 +292,39 @@ fn the_steps_of_a_search_give_the_numbers_of_the_whole_sequence() {
                     }
                 }
             }
+        }
+    }
+}
+
+#[test]
+fn a_hypothesis_carries_weights_only_where_they_are_asked_for() {
+    let (source, _) = pairs();
+    for decoder in decoders() {
+        let additive = attention(ScoreConfig::Additive { hidden: 8 });
+        let config = config(
+            EncoderConfig::Recurrent(RecurrentConfig::new(Cell::Gru, 16)),
+            decoder,
+            additive,
+        );
+        let (_, model) = build(&config, DType::F64);
+        let search = search_config(3, 6);
+        let found = |weights: bool| {
+            let mut all = model.greedy_with(&source, 6, Need { weights, ..Need::OUTPUT }).unwrap();
+            let search = SearchConfig { weights, ..search };
+            all.extend(model.search(&source, &search).unwrap().into_iter().flatten());
+            all
+        };
+        let (with, without) = (found(true), found(false));
+        let carrying = |all: &[Hypothesis]| {
+            let carries = |one: &&Hypothesis| one.alignment.is_some() && one.heads.is_some();
+            let lacks = |one: &&Hypothesis| one.alignment.is_none() && one.heads.is_none();
+            [all.iter().filter(carries).count(), all.iter().filter(lacks).count()]
+        };
+        assert_eq!(carrying(&with), [4 + 4 * 3, 0], "{config:?}");
+        assert_eq!(carrying(&without), [0, 4 + 4 * 3], "{config:?}");
+        for (with, without) in with.iter().zip(&without) {
+            assert_eq!(with.tokens, without.tokens);
+            assert!((with.log_prob - without.log_prob).abs() < 1e-10);
         }
     }
 }
@@ -349,7 +386,7 @@ fn a_wide_beam_finds_the_best_of_all_sequences() {
             };
             let model = Seq2Seq::new(&Parameters::new(DType::F64, 3), &config).unwrap();
             let source = Sentences::new(&[vec![3, 4, 5]], 0).unwrap();
-            let search = SearchConfig { width: 64, length_penalty: alpha, longest: 4, best: 64 };
+            let search = SearchConfig { length_penalty: alpha, ..search_config(64, 4) };
             let found = model.search(&source, &search).unwrap().swap_remove(0);
             let mut all: Vec<Vec<usize>> = vec![vec![]];
             let mut last = all.clone();

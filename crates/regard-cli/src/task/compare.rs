@@ -2,7 +2,7 @@
 
 use super::interrupt::Interrupted;
 use super::threads::Threads;
-use super::{Chosen, progress::Shown, table};
+use super::{TaskArguments, progress::ProgressReport, table};
 use crate::heap;
 use anyhow::{Result, bail};
 use clap::Args;
@@ -20,7 +20,7 @@ Examples:
   regard compare label --over encoder=gru,transformer --over layers=1,2")]
 pub struct Command {
     #[command(flatten)]
-    chosen: Chosen,
+    arguments: TaskArguments,
     /// What to vary, as KEY=A,B,C; several make all combinations
     #[arg(long, value_name = "KEY=A,B,C")]
     over: Vec<String>,
@@ -38,7 +38,7 @@ impl Command {
     /// Trains all and writes the table.
     pub fn run(&self, to: &mut impl Write) -> Result<()> {
         self.threads.start()?;
-        let (task, options) = (self.chosen.task()?, self.chosen.options()?);
+        let (task, options) = (self.arguments.task()?, self.arguments.options()?);
         let all = match self.over.is_empty() {
             true => task.comparison(),
             false => variants(&self.over)?,
@@ -49,12 +49,12 @@ impl Command {
             bail!("{} is there already; `--out` names another folder", folder.display());
         }
         let meter = Meter { reset: heap::reset_peak, peak: heap::peak };
-        let watch = |name: &str| {
+        let callback = |name: &str| {
             eprintln!("\n{name}");
-            Box::new(Shown::new()) as Box<dyn regard_tasks::Watch>
+            Box::new(ProgressReport::new()) as Box<dyn regard_tasks::Callback>
         };
         let seeds = usize::from(self.seeds);
-        let Some(compared) = compare(task, &options, &all, seeds, &folder, meter, watch)? else {
+        let Some(compared) = compare(task, &options, &all, seeds, &folder, meter, callback)? else {
             writeln!(to, "stopped; the runs so far are in {}", folder.display())?;
             return Err(Interrupted.into());
         };

@@ -1,6 +1,6 @@
 //! `regard data`: what the data hold.
 
-use super::{Chosen, table};
+use super::{TaskArguments, table};
 use anyhow::Result;
 use clap::Args;
 use std::io::Write;
@@ -13,7 +13,7 @@ Examples:
   regard data label --set train=en_ewt-ud-train.conllu.gz")]
 pub struct Command {
     #[command(flatten)]
-    chosen: Chosen,
+    arguments: TaskArguments,
     /// As JSON
     #[arg(long)]
     json: bool,
@@ -22,7 +22,7 @@ pub struct Command {
 impl Command {
     /// Writes a line for each fact, label and example.
     pub fn run(&self, to: &mut impl Write) -> Result<()> {
-        let description = self.chosen.task()?.describe(&self.chosen.options()?)?;
+        let description = self.arguments.task()?.describe(&self.arguments.options()?)?;
         if self.json {
             writeln!(to, "{}", serde_json::to_string_pretty(&description)?)?;
             return Ok(());

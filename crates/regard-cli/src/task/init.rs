@@ -1,6 +1,6 @@
 //! `regard init`: a configuration in which every option is commented.
 
-use super::Chosen;
+use super::TaskArguments;
 use anyhow::{Result, bail};
 use clap::Args;
 use std::io::Write;
@@ -15,7 +15,7 @@ Examples:
   regard train translate --config translate.toml")]
 pub struct Command {
     #[command(flatten)]
-    chosen: Chosen,
+    arguments: TaskArguments,
     /// Where to write; TASK.toml unless given, `-` for standard output
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -24,8 +24,8 @@ pub struct Command {
 impl Command {
     /// Writes the file and says where it is.
     pub fn run(&self, to: &mut impl Write) -> Result<()> {
-        let text = self.chosen.options()?.to_string();
-        let name = PathBuf::from(format!("{}.toml", self.chosen.task()?.name()));
+        let text = self.arguments.options()?.to_string();
+        let name = PathBuf::from(format!("{}.toml", self.arguments.task()?.name()));
         let path = self.out.clone().unwrap_or(name);
         if path.as_os_str() == "-" {
             return Ok(to.write_all(text.as_bytes())?);

@@ -19,7 +19,7 @@ use std::path::PathBuf;
 
 /// A task and its options.
 #[derive(Args, Debug)]
-pub struct Chosen {
+pub struct TaskArguments {
     /// regress, translate, label, classify, image or graph
     task: String,
     #[command(flatten)]
@@ -53,7 +53,7 @@ impl Settings {
     }
 }
 
-impl Chosen {
+impl TaskArguments {
     fn task(&self) -> Result<&'static dyn Task> {
         Ok(task_named(&self.task)?)
     }

@@ -2,12 +2,12 @@
 
 use super::{interrupt, table};
 use indicatif::{ProgressBar, ProgressStyle};
-use regard_tasks::{Plan, Progress, Record, Watch};
+use regard_tasks::{Callback, Plan, Progress, Record};
 use std::io::{IsTerminal, Write, stderr};
 use std::time::Instant;
 
 /// Shows a training on standard error.
-pub(super) struct Shown {
+pub(super) struct ProgressReport {
     bar: Option<ProgressBar>,
     plan: Option<Plan>,
     begun: Instant,
@@ -19,7 +19,7 @@ pub(super) struct Shown {
     measure: String,
 }
 
-impl Shown {
+impl ProgressReport {
     pub(super) fn new() -> Self {
         interrupt::listen();
         let now = Instant::now();
@@ -54,7 +54,7 @@ impl Shown {
     }
 }
 
-impl Watch for Shown {
+impl Callback for ProgressReport {
     fn begin(&mut self, plan: &Plan) {
         self.line(&format!(
             "{} parameters, {} epochs of {} batches",
@@ -117,7 +117,7 @@ impl Watch for Shown {
     }
 }
 
-impl Drop for Shown {
+impl Drop for ProgressReport {
     fn drop(&mut self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();

@@ -49,10 +49,10 @@ pub(super) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
     let line = |cells: &[String]| {
         let mut text = String::new();
         for (i, (cell, &width)) in cells.iter().zip(&widths).enumerate() {
-            let room = " ".repeat(width.saturating_sub(cell.chars().count()));
+            let padding = " ".repeat(width.saturating_sub(cell.chars().count()));
             match i {
-                0 => text += &format!("{cell}{room}"),
-                _ => text += &format!("  {room}{cell}"),
+                0 => text += &format!("{cell}{padding}"),
+                _ => text += &format!("  {padding}{cell}"),
             }
         }
         text.trim_end().to_string() + "\n"

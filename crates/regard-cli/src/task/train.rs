@@ -2,7 +2,7 @@
 
 use super::interrupt::Interrupted;
 use super::threads::Threads;
-use super::{Settings, progress::Shown, show, table};
+use super::{Settings, progress::ProgressReport, show, table};
 use anyhow::{Result, bail};
 use clap::Args;
 use regard_tasks::{Ended, Learner, Options, Record, Run, TrainingConfig, task_named, train};
@@ -41,9 +41,9 @@ impl Command {
         self.threads.start()?;
         let (run, options, mut learner) = self.begin()?;
         let config = TrainingConfig::of(&options)?;
-        let mut shown = Shown::new();
-        let ended = train(learner.as_mut(), &config, &run, &mut shown)?;
-        drop(shown);
+        let mut report = ProgressReport::new();
+        let ended = train(learner.as_mut(), &config, &run, &mut report)?;
+        drop(report);
         let folder = run.folder().display();
         match ended {
             Ended::Stopped => {
@@ -68,7 +68,7 @@ impl Command {
                 bail!("{} is a run of `{}`", folder.display(), task.name());
             }
             let learner = task.begin(&options)?;
-            run.check_knowledge(learner.model())?;
+            run.check_vocabulary(learner.model())?;
             return Ok((run, options, learner));
         }
         let Some(task) = named else { bail!("no task is named") };

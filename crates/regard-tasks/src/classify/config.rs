@@ -1,6 +1,6 @@
 //! The options of `classify`.
 
-use crate::choice::{EncoderOptions, MechanismOptions, TextOptions};
+use crate::components::{EncoderOptions, MechanismOptions, TextOptions};
 use crate::data::{LogMel, SoundOptions};
 use crate::options::Checked;
 use crate::parts::HeldOut;
@@ -106,8 +106,10 @@ impl Data {
             (None, None) => Ok(None),
             (Some(one), None) => Ok(Some(Source::One(one))),
             (None, Some(many)) if self.kind == Kind::Text => Ok(Some(Source::Many(many))),
-            (None, Some(_)) => Err(Error::asked(format!("`data.{name}_files` is for text alone"))),
-            (Some(_), Some(_)) => Err(Error::asked(format!(
+            (None, Some(_)) => {
+                Err(Error::invalid(format!("`data.{name}_files` is for text alone")))
+            }
+            (Some(_), Some(_)) => Err(Error::invalid(format!(
                 "`data.{name}` and `data.{name}_files` are both given; one is wanted"
             ))),
         }
@@ -147,16 +149,16 @@ impl Checked for Config {
     fn check(&self) -> Result<()> {
         HeldOut::check(self.data.held_out)?;
         if self.data.longest == 0 {
-            return Err(Error::asked("`data.longest` cannot be 0"));
+            return Err(Error::invalid("`data.longest` cannot be 0"));
         }
         let share = self.text.token_dropout;
         if !(0.0..1.0).contains(&share) {
-            return Err(Error::asked(format!("`text.token_dropout` cannot be {share}")));
+            return Err(Error::invalid(format!("`text.token_dropout` cannot be {share}")));
         }
         if self.data.source(Part::Training)?.is_none()
             && self.data.source(Part::Validation)?.is_some()
         {
-            return Err(Error::asked("`data.validation` is given, and `data.train` is not"));
+            return Err(Error::invalid("`data.validation` is given, and `data.train` is not"));
         }
         self.training.check()
     }

@@ -4,7 +4,7 @@ use super::config::{Config, Kind, Source};
 use crate::data::{
     Labeled, LogMel, MelFilters, Sounds, Waveform, labeled, labeled_files, labels_of_files,
 };
-use crate::parts;
+use crate::parts::{self, Cached};
 use crate::{Error, Part, Result, toy};
 use std::path::{Path, PathBuf};
 
@@ -49,20 +49,34 @@ impl Example {
     }
 }
 
-/// The examples of a part. Where the training data have no validation or test data beside them, a
-/// share of them is held out for each.
-pub(super) fn read(config: &Config, part: Part) -> Result<Vec<Example>> {
-    let data = &config.data;
-    if part != Part::Training
-        && let Some(source) = data.source(part)?
-    {
-        return given(config, source, None);
+/// The examples that a configuration names.
+pub(super) struct Dataset<'a> {
+    config: &'a Config,
+    /// All that the training data hold, less what they say is for the test.
+    training: Cached<Vec<Example>>,
+}
+
+impl<'a> Dataset<'a> {
+    pub(super) fn new(config: &'a Config) -> Self {
+        Self { config, training: Cached::new() }
     }
-    let Some(source) = data.source(Part::Training)? else { return embedded(config, part) };
-    if part == Part::Test && data.kind == Kind::Audio && data.split_field.is_some() {
-        return given(config, source, Some(true));
+
+    /// The examples of a part. Where the training data have no validation or test data beside them,
+    /// a share of them is held out for each; they are read once for all parts.
+    pub(super) fn part(&self, part: Part) -> Result<Vec<Example>> {
+        let (config, data) = (self.config, &self.config.data);
+        if part != Part::Training
+            && let Some(source) = data.source(part)?
+        {
+            return given(config, source, None);
+        }
+        let Some(source) = data.source(Part::Training)? else { return embedded(config, part) };
+        if part == Part::Test && data.kind == Kind::Audio && data.split_field.is_some() {
+            return given(config, source, Some(true));
+        }
+        let all = self.training.get(|| given(config, source, Some(false)))?;
+        Ok(data.held_out()?.part(part, all))
     }
-    Ok(data.held_out()?.part(part, &given(config, source, Some(false))?))
 }
 
 /// All examples of a source; of recordings that say so themselves, those that are for the test or

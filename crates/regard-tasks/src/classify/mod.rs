@@ -9,11 +9,12 @@ use crate::lengths::lengths;
 use crate::options::Checked;
 use crate::text::{UNKNOWN, by_count};
 use crate::{
-    Description, Error, Learner, Model, Options, Part, Result, Scores, Task, Variant, choice, train,
+    Description, Error, JsonFile, Learner, Model, Options, Part, Result, Scores, Task, Variant,
+    components, train,
 };
 use config::{Config, Kind, Source};
-use data::read;
-use model::{Batch, Classifier, Knowledge, Lesson, Read, Senses};
+use data::Dataset;
+use model::{Batch, Classifier, EncodedExamples, InputEncoding, Preprocessor, Sequence};
 use regard::attention::{Need, Reinforce, ReinforceConfig};
 use regard::tensor::{CrossEntropy, Random};
 use regard::{Mode, Tensor};
@@ -24,10 +25,10 @@ use std::collections::BTreeMap;
 pub struct Classify;
 
 /// A classifier and the examples it learns from.
-struct Lessons {
+struct ClassifyLearner {
     classifier: Classifier,
-    training: Lesson,
-    validation: Lesson,
+    training: EncodedExamples,
+    validation: EncodedExamples,
     /// Trains hard attention that samples.
     reinforce: Option<Reinforce>,
 }
@@ -42,8 +43,14 @@ impl Task for Classify {
     }
 
     fn template(&self) -> String {
-        [include_str!("options.toml"), choice::ENCODER, choice::MECHANISM, "\n", train::TEMPLATE]
-            .concat()
+        [
+            include_str!("options.toml"),
+            components::ENCODER,
+            components::MECHANISM,
+            "\n",
+            train::TEMPLATE,
+        ]
+        .concat()
     }
 
     fn defaults(&self) -> &'static [&'static str] {
@@ -60,39 +67,42 @@ impl Task for Classify {
 
     fn begin(&self, options: &Options) -> Result<Box<dyn Learner>> {
         let config = Config::of(options)?;
-        let training = read(&config, Part::Training)?;
-        let validation = read(&config, Part::Validation)?;
+        let dataset = Dataset::new(&config);
+        let training = dataset.part(Part::Training)?;
+        let validation = dataset.part(Part::Validation)?;
+        drop(dataset);
         if training.is_empty() || validation.is_empty() {
-            return Err(Error::asked(format!(
+            return Err(Error::invalid(format!(
                 "{} training examples and {} validation examples; both are wanted",
                 training.len(),
                 validation.len()
             )));
         }
-        let knowledge = Knowledge::learn(&config, &training)?;
-        let classifier = Classifier::new(config, knowledge)?;
+        let preprocessor = Preprocessor::fit(&config, &training)?;
+        let classifier = Classifier::new(config, preprocessor)?;
         let (training, validation) =
-            (classifier.lesson(&training)?, classifier.lesson(&validation)?);
+            (classifier.encode_all(&training)?, classifier.encode_all(&validation)?);
         let reinforce = classifier.config.samples();
         let reinforce =
             reinforce.then(|| Reinforce::new(ReinforceConfig::default())).transpose()?;
-        Ok(Box::new(Lessons { classifier, training, validation, reinforce }))
+        Ok(Box::new(ClassifyLearner { classifier, training, validation, reinforce }))
     }
 
-    fn open(&self, options: &Options, knowledge: &str) -> Result<Box<dyn Model>> {
-        let knowledge: Knowledge = serde_json::from_str(knowledge)
-            .map_err(|e| Error::asked(format!("the vocabulary of the run: {e}")))?;
-        Ok(Box::new(Classifier::new(Config::of(options)?, knowledge)?))
+    fn open(&self, options: &Options, vocabulary: &JsonFile) -> Result<Box<dyn Model>> {
+        Ok(Box::new(Classifier::new(Config::of(options)?, vocabulary.parse()?)?))
     }
 
     fn describe(&self, options: &Options) -> Result<Description> {
         let config = Config::of(options)?;
-        let training = read(&config, Part::Training)?;
-        let knowledge = Knowledge::learn(&config, &training)?;
-        let classifier = Classifier::new(config, knowledge)?;
+        let dataset = Dataset::new(&config);
+        let training = dataset.part(Part::Training)?;
+        let count = |part| Result::Ok(dataset.part(part)?.len().to_string());
+        let [validation, test] = [count(Part::Validation)?, count(Part::Test)?];
+        drop(dataset);
+        let preprocessor = Preprocessor::fit(&config, &training)?;
+        let classifier = Classifier::new(config, preprocessor)?;
         let config = &classifier.config;
-        let lesson = classifier.lesson(&training)?;
-        let count = |part| Result::Ok(read(config, part)?.len().to_string());
+        let encoded = classifier.encode_all(&training)?;
         let what = match config.data.kind {
             Kind::Text => "tokens",
             Kind::Audio => "frames",
@@ -100,18 +110,22 @@ impl Task for Classify {
         };
         let mut facts = vec![
             ("training examples", training.len().to_string()),
-            ("validation examples", count(Part::Validation)?),
-            ("test examples", count(Part::Test)?),
-            ("examples", lengths(lesson.read.iter().map(Read::len).collect(), what)),
-            ("labels", classifier.knowledge.labels.len().to_string()),
+            ("validation examples", validation),
+            ("test examples", test),
+            ("examples", lengths(encoded.read.iter().map(Sequence::len).collect(), what)),
+            ("labels", classifier.preprocessor.labels.len().to_string()),
         ];
-        facts.push(match &classifier.knowledge.senses {
-            Senses::Tokens(tokenizer) => ("vocabulary", tokenizer.len().to_string()),
-            Senses::Frames { mel, .. } => ("recordings", format!("{} samples a second", mel.rate)),
-            Senses::Vectors(standard) => ("width of a vector", standard.mean.len().to_string()),
+        facts.push(match &classifier.preprocessor.input {
+            InputEncoding::Tokens(tokenizer) => ("vocabulary", tokenizer.len().to_string()),
+            InputEncoding::Frames { mel, .. } => {
+                ("recordings", format!("{} samples a second", mel.rate))
+            }
+            InputEncoding::Vectors(standard) => {
+                ("width of a vector", standard.mean.len().to_string())
+            }
         });
         let labels = by_count(training.iter().map(|example| &example.label[..]));
-        let examples = training.iter().zip(&lesson.names).take(5);
+        let examples = training.iter().zip(&encoded.names).take(5);
         Ok(Description {
             source: source(config)?,
             facts: facts.into_iter().map(|(name, text)| (name.to_string(), text)).collect(),
@@ -145,44 +159,41 @@ fn source(config: &Config) -> Result<String> {
     })
 }
 
-impl Lessons {
+impl ClassifyLearner {
     /// An example in which a share of the tokens is unknown.
-    fn forgetful(&self, example: &Read, random: &Random) -> Read {
+    fn token_dropout(&self, example: &Sequence, random: &Random) -> Sequence {
         let share = self.classifier.config.text.token_dropout;
         let mut example = example.clone();
-        if let Read::Tokens(ids) = &mut example {
+        if let Sequence::Tokens(ids) = &mut example {
             ids.iter_mut().filter(|_| random.number() < share).for_each(|id| *id = UNKNOWN);
         }
         example
     }
 }
 
-impl Learner for Lessons {
+impl Learner for ClassifyLearner {
     fn model(&self) -> &dyn Model {
         &self.classifier
     }
 
     fn batches(&self, batch: usize, random: &Random) -> Result<Vec<Vec<usize>>> {
-        let lengths: Vec<usize> = self.training.read.iter().map(Read::len).collect();
+        let lengths: Vec<usize> = self.training.read.iter().map(Sequence::len).collect();
         batches(&lengths, BatchSize::Sequences(batch), Some(random))
     }
 
     fn loss(&mut self, batch: &[usize], random: &Random) -> Result<Tensor> {
-        let examples = batch.iter().map(|&i| self.forgetful(&self.training.read[i], random));
-        let examples: Vec<Read> = examples.collect();
+        let examples = batch.iter().map(|&i| self.token_dropout(&self.training.read[i], random));
+        let examples: Vec<Sequence> = examples.collect();
         let targets = batch.iter().map(|&i| self.training.labels[i] as i64).collect();
         let targets = Tensor::from_vec(targets, &[batch.len()])?;
         let batch = Batch::new(&examples.iter().collect::<Vec<_>>())?;
-        let seen = self.classifier.model.classify(
-            &batch.sequences(),
-            Mode::Train(random),
-            Need::OUTPUT,
-        )?;
+        let model = &self.classifier.model;
+        let attended = model.classify(&batch.sequences(), Mode::Train(random), Need::OUTPUT)?;
         let label_smoothing = self.classifier.config.training.label_smoothing;
         let rule = CrossEntropy { label_smoothing, ..CrossEntropy::default() };
-        let losses = seen.logits.cross_entropy_rows(&targets, rule)?;
+        let losses = attended.logits.cross_entropy_rows(&targets, rule)?;
         let loss = losses.mean_all()?;
-        match (&mut self.reinforce, &seen.log_prob) {
+        match (&mut self.reinforce, &attended.log_prob) {
             (Some(reinforce), Some(log_prob)) => {
                 let rewards = losses.scale(-1.0)?.detach();
                 Ok(loss.add(&reinforce.loss(&rewards, log_prob, None)?)?)
@@ -192,7 +203,7 @@ impl Learner for Lessons {
     }
 
     fn validate(&self) -> Result<Scores> {
-        self.classifier.guess(&self.validation.read)?.scores(&self.validation.labels)
+        self.classifier.label_probabilities(&self.validation.read)?.scores(&self.validation.labels)
     }
 
     fn samples(&self, n: usize) -> Vec<String> {

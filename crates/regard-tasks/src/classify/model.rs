@@ -1,10 +1,10 @@
 //! A classifier: tokens, frames or vectors, and one label for all of them.
 
 use super::config::{Config, Kind};
-use super::data::{Content, Example, frames, read, vectors};
-use crate::data::{BatchSize, LogMel, MelFilters, Standard, Waveform, batches};
-use crate::guesses::Guesses;
-use crate::parts::place;
+use super::data::{Content, Dataset, Example, frames, vectors};
+use crate::data::{BatchSize, LogMel, MelFilters, StandardScaler, Waveform, batches};
+use crate::label_probabilities::LabelProbabilities;
+use crate::parts::{Cached, example_reference};
 use crate::text::{Labels, PADDING, Tokenizer};
 use crate::{Error, Map, Maps, Model, Part, Prediction, Report, Result, Scene};
 use regard::attention::Need;
@@ -15,36 +15,37 @@ use serde::{Deserialize, Serialize};
 use std::path::Path;
 
 /// Sequences that are read at once where nothing is learned.
-const TOGETHER: usize = 64;
+const EVALUATION_BATCH: usize = 64;
 
 /// How an input becomes numbers.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Senses {
+pub(super) enum InputEncoding {
     /// Text as tokens.
     Tokens(Tokenizer),
     /// Recordings as log-mel frames, less their mean.
-    Frames { mel: LogMel, standard: Standard },
+    Frames { mel: LogMel, standard: StandardScaler },
     /// Vectors, less their mean.
-    Vectors(Standard),
+    Vectors(StandardScaler),
 }
 
 /// What a classifier knows of its data.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Knowledge {
-    pub(super) senses: Senses,
+pub(super) struct Preprocessor {
+    #[serde(rename = "senses")]
+    pub(super) input: InputEncoding,
     pub(super) labels: Labels,
 }
 
 /// An example as numbers.
 #[derive(Clone, Debug)]
-pub(super) enum Read {
+pub(super) enum Sequence {
     Tokens(Vec<usize>),
     /// Vectors one after the other, and how wide each is.
     Vectors(Vec<f32>, usize),
 }
 
-impl Read {
+impl Sequence {
     /// How many tokens or vectors.
     pub(super) fn len(&self) -> usize {
         match self {
@@ -68,15 +69,15 @@ pub(super) struct Batch {
 }
 
 impl Batch {
-    pub(super) fn new(examples: &[&Read]) -> Result<Self> {
+    pub(super) fn new(examples: &[&Sequence]) -> Result<Self> {
         let lengths: Vec<usize> = examples.iter().map(|example| example.len()).collect();
         let n = lengths.iter().copied().max().unwrap_or(0);
         let mut ids: Vec<&[usize]> = Vec::new();
         let (mut vectors, mut wide) = (Vec::new(), 0);
         for example in examples {
             match example {
-                Read::Tokens(tokens) => ids.push(tokens),
-                Read::Vectors(numbers, width) => {
+                Sequence::Tokens(tokens) => ids.push(tokens),
+                Sequence::Vectors(numbers, width) => {
                     wide = *width;
                     vectors.extend_from_slice(numbers);
                     vectors.resize(vectors.len().next_multiple_of((n * wide).max(1)), 0.0);
@@ -95,9 +96,9 @@ impl Batch {
     }
 }
 
-impl Senses {
+impl InputEncoding {
     /// What the training part tells.
-    fn learn(config: &Config, examples: &[Example]) -> Result<Self> {
+    fn fit(config: &Config, examples: &[Example]) -> Result<Self> {
         match config.data.kind {
             Kind::Text => {
                 let text = |example: &Example| match &example.content {
@@ -112,7 +113,8 @@ impl Senses {
                     Content::Sound(sound) => Some(sound.rate),
                     _ => None,
                 });
-                let rate = rate.ok_or_else(|| Error::asked("there are no recordings to learn"))?;
+                let rate =
+                    rate.ok_or_else(|| Error::invalid("there are no recordings to learn"))?;
                 let mel = config.audio.mel(rate);
                 let filters = mel.filters()?;
                 let frames = |example: &Example| match &example.content {
@@ -122,7 +124,7 @@ impl Senses {
                     _ => Ok(vec![]),
                 };
                 let frames = examples.iter().map(frames).collect::<Result<Vec<_>>>()?;
-                Ok(Self::Frames { standard: Standard::measured(&frames, mel.mels)?, mel })
+                Ok(Self::Frames { standard: StandardScaler::fit(&frames, mel.mels)?, mel })
             }
             Kind::Vectors => {
                 let mut all = Vec::new();
@@ -133,7 +135,7 @@ impl Senses {
                         wide = *width;
                     }
                 }
-                Ok(Self::Vectors(Standard::measured(&all, wide)?))
+                Ok(Self::Vectors(StandardScaler::fit(&all, wide)?))
             }
         }
     }
@@ -159,73 +161,73 @@ impl Senses {
     }
 }
 
-impl Knowledge {
-    pub(super) fn learn(config: &Config, examples: &[Example]) -> Result<Self> {
+impl Preprocessor {
+    pub(super) fn fit(config: &Config, examples: &[Example]) -> Result<Self> {
         let labels = Labels::learn(examples.iter().map(|example| &example.label[..]));
-        Ok(Self { senses: Senses::learn(config, examples)?, labels })
+        Ok(Self { input: InputEncoding::fit(config, examples)?, labels })
     }
 }
 
 pub(super) struct Classifier {
     pub(super) config: Config,
-    pub(super) knowledge: Knowledge,
+    pub(super) preprocessor: Preprocessor,
     filters: Option<MelFilters>,
     parameters: Parameters,
     pub(super) model: SequenceClassifier,
 }
 
 /// Examples as numbers, with their names and the numbers of their labels.
-pub(super) struct Lesson {
+pub(super) struct EncodedExamples {
     pub(super) names: Vec<String>,
-    pub(super) read: Vec<Read>,
+    pub(super) read: Vec<Sequence>,
     pub(super) labels: Vec<usize>,
 }
 
 impl Classifier {
-    pub(super) fn new(config: Config, knowledge: Knowledge) -> Result<Self> {
+    pub(super) fn new(config: Config, preprocessor: Preprocessor) -> Result<Self> {
         let parameters = Parameters::new(DType::F32, config.training.seed);
-        let input = knowledge.senses.input(config.model.embedding);
-        let classifier = config.classifier(input, knowledge.labels.len());
+        let input = preprocessor.input.input(config.model.embedding);
+        let classifier = config.classifier(input, preprocessor.labels.len());
         let model = SequenceClassifier::new(&parameters, &classifier)?;
-        let filters = knowledge.senses.filters()?;
-        Ok(Self { config, knowledge, filters, parameters, model })
+        let filters = preprocessor.input.filters()?;
+        Ok(Self { config, preprocessor, filters, parameters, model })
     }
 
     /// An input as numbers. Refuses another kind of input, another width and another rate.
-    fn read(&self, content: &Content) -> Result<Read> {
-        let mut read = match (&self.knowledge.senses, content) {
-            (Senses::Tokens(tokenizer), Content::Text(text)) => {
-                Read::Tokens(tokenizer.encode(text))
+    fn read(&self, content: &Content) -> Result<Sequence> {
+        let mut read = match (&self.preprocessor.input, content) {
+            (InputEncoding::Tokens(tokenizer), Content::Text(text)) => {
+                Sequence::Tokens(tokenizer.encode(text))
             }
-            (Senses::Frames { mel, standard }, Content::Sound(sound)) => {
+            (InputEncoding::Frames { mel, standard }, Content::Sound(sound)) => {
                 let Some(filters) = &self.filters else {
-                    return Err(Error::asked("there are no filters to make frames with"));
+                    return Err(Error::invalid("there are no filters to make frames with"));
                 };
                 standardized(frames(filters, mel, sound)?, standard)?
             }
-            (Senses::Vectors(standard), vectors @ Content::Vectors { .. }) => {
+            (InputEncoding::Vectors(standard), vectors @ Content::Vectors { .. }) => {
                 standardized(vectors.clone(), standard)?
             }
-            _ => return Err(Error::asked("the run has learned another kind of input")),
+            _ => return Err(Error::invalid("the run has learned another kind of input")),
         };
         read.cut(self.config.data.longest);
         Ok(read)
     }
 
-    /// Examples as numbers; refuses a label unseen in training, by its place.
-    pub(super) fn lesson(&self, examples: &[Example]) -> Result<Lesson> {
+    /// Examples as numbers; refuses a label unseen in training, by where it stands.
+    pub(super) fn encode_all(&self, examples: &[Example]) -> Result<EncodedExamples> {
         let label = |example: &Example| {
             let unseen = || {
-                let seen = self.knowledge.labels.len();
+                let seen = self.preprocessor.labels.len();
                 let label = &example.label;
                 example.wrong(format!("label `{label}` is not among the {seen} seen in training"))
             };
-            self.knowledge.labels.id(&example.label).ok_or_else(unseen)
+            self.preprocessor.labels.id(&example.label).ok_or_else(unseen)
         };
         let read = |example: &Example| {
             self.read(&example.content).map_err(|e| example.wrong(e.to_string()))
         };
-        Ok(Lesson {
+        Ok(EncodedExamples {
             names: examples.iter().map(Example::name).collect(),
             read: examples.iter().map(read).collect::<Result<_>>()?,
             labels: examples.iter().map(label).collect::<Result<_>>()?,
@@ -233,56 +235,60 @@ impl Classifier {
     }
 
     /// What it makes of each, in order. Reads batches of similar lengths.
-    pub(super) fn guess(&self, examples: &[Read]) -> Result<Guesses<'_>> {
-        let classes = self.knowledge.labels.len();
+    pub(super) fn label_probabilities(
+        &self,
+        examples: &[Sequence],
+    ) -> Result<LabelProbabilities<'_>> {
+        let classes = self.preprocessor.labels.len();
         let mut all = vec![0f32; examples.len() * classes];
-        let lengths: Vec<usize> = examples.iter().map(Read::len).collect();
-        for places in batches(&lengths, BatchSize::Sequences(TOGETHER), None)? {
-            let batch: Vec<&Read> = places.iter().map(|&place| &examples[place]).collect();
+        let lengths: Vec<usize> = examples.iter().map(Sequence::len).collect();
+        for indices in batches(&lengths, BatchSize::Sequences(EVALUATION_BATCH), None)? {
+            let batch: Vec<&Sequence> = indices.iter().map(|&index| &examples[index]).collect();
             let batch = Batch::new(&batch)?;
             let logits = without_gradients(|| self.model.forward(&batch.sequences(), Mode::Infer))?;
-            for (row, place) in logits.to_vec::<f32>()?.chunks(classes).zip(places) {
-                all[place * classes..][..classes].copy_from_slice(row);
+            for (row, index) in logits.to_vec::<f32>()?.chunks(classes).zip(indices) {
+                all[index * classes..][..classes].copy_from_slice(row);
             }
         }
         let logits = Tensor::from_vec(all, &[examples.len(), classes])?;
-        Guesses::new(self.knowledge.labels.names(), logits)
+        LabelProbabilities::new(self.preprocessor.labels.names(), logits)
     }
 
-    /// What an input means: a text; or the path of a recording, or vectors, or an example of the
+    /// What inputs mean: each a text; or the path of a recording, or vectors, or an example of the
     /// data, as `validation:3`.
-    fn content(&self, input: &str) -> Result<Content> {
+    fn contents(&self, inputs: &[String]) -> Result<Vec<Content>> {
+        let dataset = Dataset::new(&self.config);
+        let parts = [const { Cached::new() }; 3];
         let kind = self.config.data.kind;
-        match (kind, place(input)) {
+        let content = |input: &String| match (kind, example_reference(input)) {
             (Kind::Text, _) => Ok(Content::Text(input.into())),
             (_, Some((part, at))) => {
-                let all = read(&self.config, part)?;
+                let all = parts[part as usize].get(|| dataset.part(part))?;
                 let beyond = || format!("`{input}`: the part has {} examples, from 0", all.len());
-                let found = all.get(at).ok_or_else(|| Error::asked(beyond()))?;
+                let found = all.get(at).ok_or_else(|| Error::invalid(beyond()))?;
                 Ok(found.content.clone())
             }
             (Kind::Audio, None) => Ok(Content::Sound(Waveform::read(Path::new(input.trim()))?)),
             (Kind::Vectors, None) => {
-                vectors(input).map_err(|what| Error::asked(format!("`{input}`: {what}")))
+                vectors(input).map_err(|what| Error::invalid(format!("`{input}`: {what}")))
             }
-        }
+        };
+        inputs.iter().map(content).collect()
     }
 
-    /// An input's content, and what the model reads of it.
-    fn understood(&self, input: &str) -> Result<(Content, Read)> {
-        let content = self.content(input)?;
-        let read = self.read(&content).map_err(|error| match content {
+    /// What the model reads of an input's content.
+    fn read_input(&self, input: &str, content: &Content) -> Result<Sequence> {
+        self.read(content).map_err(|error| match content {
             Content::Sound(_) => Error::file(input, error),
             _ => error,
-        })?;
-        Ok((content, read))
+        })
     }
 
     /// What the tokens or vectors of an input are called in a picture.
-    fn places(&self, content: &Content, read: &Read) -> Vec<String> {
-        let mut names = match (&self.knowledge.senses, content) {
-            (Senses::Tokens(tokenizer), Content::Text(text)) => tokenizer.tokens(text),
-            (Senses::Frames { .. }, _) => {
+    fn token_names(&self, content: &Content, read: &Sequence) -> Vec<String> {
+        let mut names = match (&self.preprocessor.input, content) {
+            (InputEncoding::Tokens(tokenizer), Content::Text(text)) => tokenizer.tokens(text),
+            (InputEncoding::Frames { .. }, _) => {
                 let at = |n: usize| format!("{:.2} s", n as f64 * self.config.audio.seconds());
                 (0..read.len()).map(at).collect()
             }
@@ -293,18 +299,18 @@ impl Classifier {
     }
 }
 
-fn standardized(content: Content, standard: &Standard) -> Result<Read> {
+fn standardized(content: Content, standard: &StandardScaler) -> Result<Sequence> {
     let Content::Vectors { mut numbers, width } = content else {
-        return Err(Error::asked("these are no vectors"));
+        return Err(Error::invalid("these are no vectors"));
     };
     let learned = standard.mean.len();
     if width != learned {
         let what =
             format!("vectors of {width} numbers; the model has learned vectors of {learned}");
-        return Err(Error::asked(what));
+        return Err(Error::invalid(what));
     }
     standard.apply(&mut numbers)?;
-    Ok(Read::Vectors(numbers, width))
+    Ok(Sequence::Vectors(numbers, width))
 }
 
 impl Model for Classifier {
@@ -312,35 +318,38 @@ impl Model for Classifier {
         &self.parameters
     }
 
-    fn knowledge(&self) -> Result<String> {
-        serde_json::to_string(&self.knowledge).map_err(|e| Error::asked(e.to_string()))
+    fn vocabulary(&self) -> Result<String> {
+        serde_json::to_string(&self.preprocessor).map_err(|e| Error::invalid(e.to_string()))
     }
 
     fn evaluate(&self, part: Part) -> Result<Report> {
-        let lesson = self.lesson(&read(&self.config, part)?)?;
-        self.guess(&lesson.read)?.report(&lesson.names, &lesson.labels)
+        let encoded = self.encode_all(&Dataset::new(&self.config).part(part)?)?;
+        self.label_probabilities(&encoded.read)?.report(&encoded.names, &encoded.labels)
     }
 
     fn predict(&self, inputs: &[String]) -> Result<Vec<Prediction>> {
-        let read = |input: &String| Ok(self.understood(input)?.1);
-        let read = inputs.iter().map(read).collect::<Result<Vec<_>>>()?;
-        Ok(self.guess(&read)?.predictions(inputs))
+        let contents = self.contents(inputs)?;
+        let read = inputs.iter().zip(&contents);
+        let read = read.map(|(input, content)| self.read_input(input, content));
+        let read = read.collect::<Result<Vec<_>>>()?;
+        Ok(self.label_probabilities(&read)?.predictions(inputs))
     }
 
     fn show(&self, input: &str) -> Result<Vec<(String, Scene)>> {
-        let (content, read) = self.understood(input)?;
-        let columns = self.places(&content, &read);
+        let content = self.contents(&[input.to_string()])?.remove(0);
+        let read = self.read_input(input, &content)?;
+        let columns = self.token_names(&content, &read);
         if columns.is_empty() {
-            return Err(Error::asked("there is nothing to look at"));
+            return Err(Error::invalid("there is nothing to look at"));
         }
         let batch = Batch::new(&[&read])?;
-        let seen = without_gradients(|| {
+        let attended = without_gradients(|| {
             self.model.classify(&batch.sequences(), Mode::Infer, Need::WEIGHTS)
         })?;
-        let guess = self.guess(&[read])?.best();
-        let label = guess.first().map_or("", |&label| self.knowledge.labels.name(label));
+        let labels = self.label_probabilities(&[read])?.best();
+        let label = labels.first().map_or("", |&label| self.preprocessor.labels.name(label));
         let mut scenes = Vec::new();
-        if let Some(weights) = &seen.pooling {
+        if let Some(weights) = &attended.pooling {
             let maps = Maps {
                 row_axis: "answer".into(),
                 column_axis: "input".into(),
@@ -350,22 +359,22 @@ impl Model for Classifier {
             };
             scenes.push(("attention".into(), Scene::Maps(maps)));
         }
-        if !seen.weights.is_empty() {
+        if !attended.weights.is_empty() {
             // A class token stands before the input.
-            let longer = seen.weights[0].shape()[2] > columns.len();
+            let longer = attended.weights[0].shape()[2] > columns.len();
             let token = longer.then(|| format!("→ {label}"));
-            let places: Vec<String> = token.into_iter().chain(columns).collect();
+            let tokens: Vec<String> = token.into_iter().chain(columns).collect();
             let maps = Maps {
                 row_axis: "attends".into(),
                 column_axis: "is attended to".into(),
-                rows: places.clone(),
-                columns: places,
-                maps: Map::of_layers(&seen.weights)?,
+                rows: tokens.clone(),
+                columns: tokens,
+                maps: Map::of_layers(&attended.weights)?,
             };
             scenes.push(("self-attention".into(), Scene::Maps(maps)));
         }
         if scenes.is_empty() {
-            return Err(Error::asked(
+            return Err(Error::invalid(
                 "this model attends to nothing: its pooling gives no weights and its encoder has \
                  no attention",
             ));

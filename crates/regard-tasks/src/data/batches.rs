@@ -37,7 +37,7 @@ impl BatchSize {
     }
 }
 
-/// Batches of the examples with these lengths, each example once, as places in `lengths`. With
+/// Batches of the examples with these lengths, each example once, as indices in `lengths`. With
 /// chance: those of a batch are of similar length, and batches come in any order. Without: all in
 /// the order of their lengths. Refuses batches of nothing.
 ///
@@ -55,7 +55,7 @@ pub fn batches(
     random: Option<&Random>,
 ) -> Result<Vec<Vec<usize>>> {
     if matches!(size, BatchSize::Sequences(0) | BatchSize::Tokens(0)) {
-        return Err(Error::asked("a batch holds at least 1; 0 was asked for"));
+        return Err(Error::invalid("a batch holds at least 1; 0 was asked for"));
     }
     let Some(random) = random else {
         return Ok(sorted(lengths, (0..lengths.len()).collect(), size));
@@ -64,7 +64,7 @@ pub fn batches(
     let order = random.order(lengths.len());
     let batches: Vec<_> =
         order.chunks(pool).flat_map(|pool| sorted(lengths, pool.to_vec(), size)).collect();
-    Ok(random.order(batches.len()).into_iter().map(|place| batches[place].clone()).collect())
+    Ok(random.order(batches.len()).into_iter().map(|index| batches[index].clone()).collect())
 }
 
 /// Examples from short to long, cut into batches.

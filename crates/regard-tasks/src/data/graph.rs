@@ -170,7 +170,7 @@ fn read_feature(word: &str) -> Option<(usize, f32)> {
     value.is_finite().then_some((index.parse().ok()?, value))
 }
 
-/// The edges in both directions, and how many were given again.
+/// The edges in both directions, and how many were repeated.
 fn read_edges(path: &Path, nodes: usize) -> Result<(Vec<(usize, usize)>, usize)> {
     let mut edges = BTreeSet::new();
     let mut repeated = 0;
@@ -218,9 +218,9 @@ fn read_split(
     if parts[0].is_empty() {
         return Err(Error::file(path, "no node is in the part train"));
     }
-    let taught: BTreeSet<usize> = parts[0].iter().map(|&(_, label, _)| label).collect();
+    let trained: BTreeSet<usize> = parts[0].iter().map(|&(_, label, _)| label).collect();
     if let Some(&(at, label, line)) =
-        parts[1..].iter().flatten().find(|(_, label, _)| !taught.contains(label))
+        parts[1..].iter().flatten().find(|(_, label, _)| !trained.contains(label))
     {
         let name = &label_names[label];
         let what = format!("node {at} has the label \"{name}\", which no training node has");

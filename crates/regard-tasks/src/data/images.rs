@@ -43,7 +43,7 @@ impl Images {
     /// transparent is seen on white.
     pub fn read_folder(root: &Path, options: &ImageOptions) -> Result<Self> {
         if options.side == Some(0) {
-            return Err(Error::asked("images cannot be brought to a side of 0 pixels"));
+            return Err(Error::invalid("images cannot be brought to a side of 0 pixels"));
         }
         let LabeledFiles { files, left_out } =
             LabeledFiles::in_folders(root, &["png", "jpg", "jpeg"])?;
@@ -104,7 +104,7 @@ impl Images {
         let size = self.channels * self.height * self.width;
         let there = (at < self.len()).then(|| at * size..(at + 1) * size);
         there.and_then(|range| self.pixels.get(range)).ok_or_else(|| {
-            Error::asked(format!("there is no image {at}; there are {}", self.len()))
+            Error::invalid(format!("there is no image {at}; there are {}", self.len()))
         })
     }
 

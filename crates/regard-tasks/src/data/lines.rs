@@ -51,7 +51,7 @@ pub fn text(path: impl AsRef<Path>, encoding: Option<&str>) -> Result<String> {
     let encoding = match encoding {
         None => UTF_8,
         Some(name) => Encoding::for_label_no_replacement(name.as_bytes()).ok_or_else(|| {
-            Error::asked(format!("`{name}` is no known encoding; utf-8, latin1 and gbk are some"))
+            Error::invalid(format!("`{name}` is no known encoding; utf-8, latin1 and gbk are some"))
         })?,
     };
     let bytes = bytes(path)?;

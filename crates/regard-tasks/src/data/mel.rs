@@ -56,23 +56,23 @@ impl LogMel {
         let &Self { rate, window, hop, mels, low, high } = self;
         if window == 0 || hop == 0 || mels == 0 {
             let what = format!("window {window}, hop {hop}, mels {mels}: all must be at least 1");
-            return Err(Error::asked(what));
+            return Err(Error::invalid(what));
         }
         if window > rate as usize {
             let what = format!("window {window} is longer than a second, {rate} samples");
-            return Err(Error::asked(what));
+            return Err(Error::invalid(what));
         }
         let half = f64::from(rate) / 2.0;
         if !(0.0 <= low && low < high && high <= half) {
             let what = format!(
                 "mel filters from {low} to {high} Hz; 0 ≤ low < high ≤ {half}, half the rate, is needed"
             );
-            return Err(Error::asked(what));
+            return Err(Error::invalid(what));
         }
         let size = window.max(SHORTEST_TRANSFORM).next_power_of_two();
         let line = f64::from(rate) / size as f64;
         let too_narrow = || {
-            Error::asked(format!(
+            Error::invalid(format!(
                 "{mels} mel filters from {low} to {high} Hz: some are narrower than the spectrum's \
                  lines of {line:.1} Hz; ask for fewer mels or a longer window"
             ))
@@ -145,7 +145,7 @@ impl MelFilters {
                 "a recording of {} samples a second; the features are made for {rate}",
                 waveform.rate
             );
-            return Err(Error::asked(what));
+            return Err(Error::invalid(what));
         }
         let samples = &waveform.samples;
         let count = 1 + samples.len().saturating_sub(window).div_ceil(hop);
@@ -160,7 +160,7 @@ impl MelFilters {
             }
             self.transform
                 .process(&mut input, &mut spectrum)
-                .map_err(|error| Error::asked(error.to_string()))?;
+                .map_err(|error| Error::invalid(error.to_string()))?;
             frames.extend(self.triangles.iter().map(|triangle| {
                 let lines = spectrum[triangle.first..].iter().zip(&triangle.weights);
                 let power: f64 = lines.map(|(line, weight)| line.norm_sqr() * weight).sum();
@@ -174,31 +174,31 @@ impl MelFilters {
 /// The mean and the deviation of each feature over the training part, and how to take them away.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Standard {
+pub struct StandardScaler {
     /// `[D]`
     pub mean: Vec<f32>,
     /// `[D]`; 1 for a feature that never changes.
     pub deviation: Vec<f32>,
 }
 
-impl Standard {
+impl StandardScaler {
     /// Measures sequences `[T, D]` of vectors of width D. Refuses a width that does not fit, and
     /// no vectors at all.
     ///
     /// ```
-    /// use regard_tasks::data::Standard;
+    /// use regard_tasks::data::StandardScaler;
     /// let mut rows = vec![1.0, 5.0, 3.0, 5.0];
-    /// let standard = Standard::measured(&[rows.clone()], 2)?;
+    /// let standard = StandardScaler::fit(&[rows.clone()], 2)?;
     /// standard.apply(&mut rows)?;
     /// assert_eq!(rows, [-1.0, 0.0, 1.0, 0.0]);
     /// # Ok::<(), regard_tasks::Error>(())
     /// ```
-    pub fn measured(sequences: &[Vec<f32>], width: usize) -> Result<Self> {
+    pub fn fit(sequences: &[Vec<f32>], width: usize) -> Result<Self> {
         sequences.iter().try_for_each(|sequence| fits(sequence, width))?;
         let rows = || sequences.iter().flat_map(|sequence| sequence.chunks_exact(width));
         let count = rows().count() as f64;
         if count == 0.0 {
-            return Err(Error::asked("there are no vectors to measure a mean and deviation of"));
+            return Err(Error::invalid("there are no vectors to measure a mean and deviation of"));
         }
         let averaged = |of: &dyn Fn(usize, f64) -> f64| {
             let mut sums = vec![0.0; width];
@@ -237,7 +237,7 @@ impl Standard {
 fn fits(sequence: &[f32], width: usize) -> Result<()> {
     if width == 0 || !sequence.len().is_multiple_of(width) {
         let what = format!("{} values are not vectors of width {width}", sequence.len());
-        return Err(Error::asked(what));
+        return Err(Error::invalid(what));
     }
     Ok(())
 }

@@ -54,7 +54,7 @@ pub(super) struct Model {
 impl Checked for Config {
     fn check(&self) -> Result<()> {
         if self.data.labeled == 0 {
-            return Err(Error::asked("`data.labeled` cannot be 0; something must be taught"));
+            return Err(Error::invalid("`data.labeled` cannot be 0; something must be taught"));
         }
         self.training.check()
     }

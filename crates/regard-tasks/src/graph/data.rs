@@ -9,9 +9,9 @@ use regard::tensor::Random;
 const BLOCKS: (usize, f64, f64) = (4, 0.05, 0.005);
 
 /// The most nodes of a block graph: every pair is drawn.
-const LARGEST: usize = 20_000;
+const MAX_NODES: usize = 20_000;
 
-/// The graph. Its parts come with it: all nodes are seen, of some of them the labels are taught.
+/// The graph. Its parts come with it: all nodes are seen, of some of them the labels are learned.
 pub(super) fn read(config: &Config) -> Result<LabeledGraph> {
     let data = &config.data;
     let mut graph = match &data.folder {
@@ -38,24 +38,24 @@ fn embedded(data: &Data) -> Result<LabeledGraph> {
     let graph = match data.embedded {
         Embedded::Karate => toy::karate(),
         Embedded::Blocks => {
-            parts::check_size(data.size, LARGEST)?;
+            parts::check_size(data.size, MAX_NODES)?;
             let (classes, inside, outside) = BLOCKS;
             toy::blocks(data.size, classes, inside, outside, 1)?
         }
     };
-    let mut taught = vec![0; graph.names.len()];
+    let mut labeled = vec![0; graph.names.len()];
     let (mut train, mut rest) = (Vec::new(), Vec::new());
     for node in Random::named(1, "parts").order(graph.nodes) {
         let label = graph.labels[node];
-        if taught[label] < data.labeled {
-            taught[label] += 1;
+        if labeled[label] < data.labeled {
+            labeled[label] += 1;
             train.push(node);
         } else {
             rest.push(node);
         }
     }
     if rest.len() < 2 {
-        return Err(Error::asked(format!(
+        return Err(Error::invalid(format!(
             "`data.labeled` = {} of each class leaves {} of {} nodes to validate and test with",
             data.labeled,
             rest.len(),

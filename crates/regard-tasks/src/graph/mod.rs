@@ -7,11 +7,12 @@ mod model;
 use crate::options::Checked;
 use crate::text::by_count;
 use crate::{
-    Description, Error, Learner, Model, Options, Part, Result, Scores, Task, Variant, train,
+    Description, Error, JsonFile, Learner, Model, Options, Part, Result, Scores, Task, Variant,
+    train,
 };
 use config::Config;
 use data::{part, read};
-use model::{Classifier, Knowledge};
+use model::Classifier;
 use regard::tensor::Random;
 use regard::{Mode, Tensor};
 
@@ -21,7 +22,7 @@ use regard::{Mode, Tensor};
 pub struct GraphTask;
 
 /// A classifier that learns from the training part of its graph.
-struct Lessons {
+struct GraphLearner {
     classifier: Classifier,
 }
 
@@ -53,15 +54,13 @@ impl Task for GraphTask {
     fn begin(&self, options: &Options) -> Result<Box<dyn Learner>> {
         let classifier = Classifier::new(options, None)?;
         if classifier.data.validation.is_empty() {
-            return Err(Error::asked("the graph has no validation nodes; split.tsv names them"));
+            return Err(Error::invalid("the graph has no validation nodes; split.tsv names them"));
         }
-        Ok(Box::new(Lessons { classifier }))
+        Ok(Box::new(GraphLearner { classifier }))
     }
 
-    fn open(&self, options: &Options, knowledge: &str) -> Result<Box<dyn Model>> {
-        let knowledge: Knowledge = serde_json::from_str(knowledge)
-            .map_err(|e| Error::asked(format!("the vocabulary of the run: {e}")))?;
-        Ok(Box::new(Classifier::new(options, Some(knowledge))?))
+    fn open(&self, options: &Options, vocabulary: &JsonFile) -> Result<Box<dyn Model>> {
+        Ok(Box::new(Classifier::new(options, Some(vocabulary.parse()?))?))
     }
 
     fn describe(&self, options: &Options) -> Result<Description> {
@@ -76,7 +75,7 @@ impl Task for GraphTask {
         let facts = [
             ("nodes", nodes.to_string()),
             ("edges, both ways", graph.edges.len().to_string()),
-            ("given again", graph.repeated_edges.to_string()),
+            ("repeated edges", graph.repeated_edges.to_string()),
             ("neighbors", format!("{mean:.1} on average, {most} at most")),
             ("features", graph.width.to_string()),
             ("training nodes", count(Part::Training)),
@@ -111,7 +110,7 @@ impl Task for GraphTask {
     }
 }
 
-impl Learner for Lessons {
+impl Learner for GraphLearner {
     fn model(&self) -> &dyn Model {
         &self.classifier
     }

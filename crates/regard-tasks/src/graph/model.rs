@@ -3,7 +3,7 @@
 use super::config::{BestBy, Config};
 use super::data::{part, read};
 use crate::data::LabeledGraph;
-use crate::guesses::Guesses;
+use crate::label_probabilities::LabelProbabilities;
 use crate::options::Checked;
 use crate::{
     Error, GraphScene, Map, Model, Options, Part, Prediction, Report, Result, Scene, Scores,
@@ -20,14 +20,14 @@ const NEIGHBORS: usize = 40;
 
 /// What a classifier knows of its data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Knowledge {
+pub(super) struct Preprocessor {
     /// The classes.
     labels: Vec<String>,
     /// Width of the nodes' features.
     features: usize,
 }
 
-impl Knowledge {
+impl Preprocessor {
     fn of(data: &LabeledGraph) -> Self {
         Self { labels: data.label_names.clone(), features: data.width }
     }
@@ -35,7 +35,7 @@ impl Knowledge {
 
 pub(super) struct Classifier {
     pub(super) config: Config,
-    knowledge: Knowledge,
+    preprocessor: Preprocessor,
     parameters: Parameters,
     network: GraphAttentionNetwork,
     pub(super) data: LabeledGraph,
@@ -46,28 +46,28 @@ pub(super) struct Classifier {
 
 impl Classifier {
     /// A new one, or one of a run that knew this of its data. It sees its graph in either case.
-    pub(super) fn new(options: &Options, known: Option<Knowledge>) -> Result<Self> {
+    pub(super) fn new(options: &Options, known: Option<Preprocessor>) -> Result<Self> {
         let config = Config::of(options)?;
         let data = read(&config)?;
-        let knowledge = Knowledge::of(&data);
+        let preprocessor = Preprocessor::of(&data);
         if let Some(known) = known
-            && known != knowledge
+            && known != preprocessor
         {
-            return Err(Error::asked(format!(
+            return Err(Error::invalid(format!(
                 "the graph has {} features and the classes {}; the run's had {} and {}",
-                knowledge.features,
-                knowledge.labels.join(", "),
+                preprocessor.features,
+                preprocessor.labels.join(", "),
                 known.features,
                 known.labels.join(", ")
             )));
         }
         let parameters = Parameters::new(DType::F32, config.training.seed);
-        let network = config.network(knowledge.features, knowledge.labels.len());
+        let network = config.network(preprocessor.features, preprocessor.labels.len());
         let network = GraphAttentionNetwork::new(&parameters, &network)?;
         let nodes = data.labels.len();
         let graph = Graph::new(nodes, &data.edges)?;
         let features = Tensor::from_vec(data.features.clone(), &[nodes, data.width])?;
-        Ok(Self { config, knowledge, parameters, network, data, graph, features })
+        Ok(Self { config, preprocessor, parameters, network, data, graph, features })
     }
 
     /// The loss of some nodes.
@@ -77,7 +77,7 @@ impl Classifier {
             label_smoothing: self.config.training.label_smoothing,
             ..CrossEntropy::default()
         };
-        Ok(logits.rows(&places(nodes)?)?.cross_entropy(&places(&self.truth(nodes))?, rule)?)
+        Ok(logits.rows(&indices(nodes)?)?.cross_entropy(&indices(&self.truth(nodes))?, rule)?)
     }
 
     /// The labels of nodes; those of a part all have one.
@@ -85,17 +85,17 @@ impl Classifier {
         nodes.iter().filter_map(|&node| self.data.labels[node]).collect()
     }
 
-    fn guesses(&self, nodes: &[usize]) -> Result<Guesses<'_>> {
+    fn label_probabilities(&self, nodes: &[usize]) -> Result<LabelProbabilities<'_>> {
         let logits = without_gradients(|| {
             let logits = self.network.forward(&self.features, &self.graph, Mode::Infer)?;
-            logits.rows(&places(nodes)?)
+            logits.rows(&indices(nodes)?)
         })?;
-        Guesses::new(&self.knowledge.labels, logits)
+        LabelProbabilities::new(&self.preprocessor.labels, logits)
     }
 
     pub(super) fn validate(&self) -> Result<Scores> {
         let nodes = &self.data.validation;
-        let scores = self.guesses(nodes)?.scores(&self.truth(nodes))?;
+        let scores = self.label_probabilities(nodes)?.scores(&self.truth(nodes))?;
         Ok(match self.config.model.best_by {
             BestBy::Accuracy => scores,
             BestBy::Loss => {
@@ -111,7 +111,7 @@ impl Classifier {
         let count = self.data.labels.len();
         let node = input.trim().parse().ok().filter(|&node| node < count);
         node.ok_or_else(|| {
-            Error::asked(format!("`{input}` is no node; there are {count}, counted from 0"))
+            Error::invalid(format!("`{input}` is no node; there are {count}, counted from 0"))
         })
     }
 
@@ -147,7 +147,7 @@ impl Classifier {
 }
 
 /// Indices as a tensor `[n]`.
-fn places(of: &[usize]) -> regard::Result<Tensor> {
+fn indices(of: &[usize]) -> regard::Result<Tensor> {
     Tensor::from_vec(of.iter().map(|&i| i as i64).collect(), &[of.len()])
 }
 
@@ -156,20 +156,20 @@ impl Model for Classifier {
         &self.parameters
     }
 
-    fn knowledge(&self) -> Result<String> {
-        serde_json::to_string(&self.knowledge).map_err(|e| Error::asked(e.to_string()))
+    fn vocabulary(&self) -> Result<String> {
+        serde_json::to_string(&self.preprocessor).map_err(|e| Error::invalid(e.to_string()))
     }
 
     fn evaluate(&self, of: Part) -> Result<Report> {
         let nodes = part(&self.data, of);
         let names: Vec<String> = nodes.iter().map(usize::to_string).collect();
-        self.guesses(nodes)?.report(&names, &self.truth(nodes))
+        self.label_probabilities(nodes)?.report(&names, &self.truth(nodes))
     }
 
     fn predict(&self, inputs: &[String]) -> Result<Vec<Prediction>> {
         let nodes: Vec<usize> =
             inputs.iter().map(|input| self.node(input)).collect::<Result<_>>()?;
-        Ok(self.guesses(&nodes)?.predictions(inputs))
+        Ok(self.label_probabilities(&nodes)?.predictions(inputs))
     }
 
     fn show(&self, input: &str) -> Result<Vec<(String, Scene)>> {
@@ -183,9 +183,9 @@ impl Model for Classifier {
         attended.sort_by(|a, b| b.0.total_cmp(&a.0));
         let near = attended.into_iter().take(NEIGHBORS).map(|(_, node)| node);
         let nodes: Vec<usize> = std::iter::once(center).chain(near).collect();
-        let place = |node: usize| nodes.iter().position(|&near| near == node);
+        let index = |node: usize| nodes.iter().position(|&near| near == node);
         // Who attends comes first in a scene: an edge leads to him.
-        let seen = |&(source, target): &(usize, usize)| Some((place(target)?, place(source)?));
+        let seen = |&(source, target): &(usize, usize)| Some((index(target)?, index(source)?));
         let kept: Vec<(usize, (usize, usize))> =
             edges.iter().enumerate().filter_map(|(at, edge)| Some((at, seen(edge)?))).collect();
         let map = |map: &Map| {
@@ -194,7 +194,7 @@ impl Model for Classifier {
         let scene = GraphScene {
             nodes: nodes.iter().map(usize::to_string).collect(),
             classes: nodes.iter().map(|&node| self.data.labels[node]).collect(),
-            class_names: self.knowledge.labels.clone(),
+            class_names: self.preprocessor.labels.clone(),
             center: Some(0),
             edges: kept.iter().map(|&(_, edge)| edge).collect(),
             maps: maps.iter().map(map).collect(),

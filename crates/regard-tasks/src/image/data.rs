@@ -2,7 +2,7 @@
 
 use super::config::{Config, Data};
 use crate::data::{ImageOptions, Images};
-use crate::parts::{self, HeldOut};
+use crate::parts::{self, Cached, HeldOut};
 use crate::{Error, Part, Result, toy};
 use std::path::{Path, PathBuf};
 
@@ -37,7 +37,7 @@ fn given(data: &Data, part: Part) -> Result<Option<Images>> {
         }
         _ => {
             let name = parts::name(part);
-            return Err(Error::asked(format!(
+            return Err(Error::invalid(format!(
                 "the {name} part wants `data.{name}_images` and `data.{name}_labels`, or \
                  `data.{name}_folder` alone"
             )));
@@ -46,25 +46,41 @@ fn given(data: &Data, part: Part) -> Result<Option<Images>> {
     Ok(Some(images))
 }
 
-/// The images of a part. Where the training files have no validation or test files beside them, a
-/// share of the training images, drawn by the seed, is held out for each.
-pub(super) fn read(config: &Config, part: Part) -> Result<Images> {
-    let data = &config.data;
-    if part != Part::Training
-        && let Some(images) = given(data, part)?
-    {
-        return Ok(images);
+/// The images that a configuration names.
+pub(super) struct Dataset<'a> {
+    config: &'a Config,
+    /// All that the training files hold; none where no files are given.
+    training: Cached<Option<Images>>,
+}
+
+impl<'a> Dataset<'a> {
+    pub(super) fn new(config: &'a Config) -> Self {
+        Self { config, training: Cached::new() }
     }
-    let Some(all) = given(data, Part::Training)? else { return embedded(data, part) };
-    let spare = |part| files(data, part).iter().all(|file| file.is_none());
-    let held = HeldOut {
-        share: data.held_out,
-        seed: config.training.seed,
-        validation: spare(Part::Validation),
-        test: spare(Part::Test),
-    };
-    let places: Vec<usize> = (0..all.len()).collect();
-    all.some(&held.part(part, &places))
+
+    /// The images of a part. Where the training files have no validation or test files beside them,
+    /// a share of the training images, drawn by the seed, is held out for each; the files are read
+    /// once for all parts.
+    pub(super) fn part(&self, part: Part) -> Result<Images> {
+        let data = &self.config.data;
+        if part != Part::Training
+            && let Some(images) = given(data, part)?
+        {
+            return Ok(images);
+        }
+        let Some(all) = self.training.get(|| given(data, Part::Training))? else {
+            return embedded(data, part);
+        };
+        let spare = |part| files(data, part).iter().all(|file| file.is_none());
+        let held = HeldOut {
+            share: data.held_out,
+            seed: self.config.training.seed,
+            validation: spare(Part::Validation),
+            test: spare(Part::Test),
+        };
+        let indices: Vec<usize> = (0..all.len()).collect();
+        all.some(&held.part(part, &indices))
+    }
 }
 
 fn embedded(data: &Data, part: Part) -> Result<Images> {

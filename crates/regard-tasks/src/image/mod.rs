@@ -1,6 +1,6 @@
 //! `image`: what an image shows.
 
-mod change;
+mod augmentation;
 mod config;
 mod data;
 mod model;
@@ -9,11 +9,12 @@ use crate::data::Images;
 use crate::options::Checked;
 use crate::text::by_count;
 use crate::{
-    Description, Error, Learner, Model, Options, Part, Result, Scores, Task, Variant, train,
+    Description, Error, JsonFile, Learner, Model, Options, Part, Result, Scores, Task, Variant,
+    train,
 };
 use config::Config;
-use data::{read, source};
-use model::{Classifier, Knowledge};
+use data::{Dataset, source};
+use model::{Classifier, Preprocessor};
 use regard::Tensor;
 use regard::tensor::Random;
 
@@ -22,7 +23,7 @@ use regard::tensor::Random;
 pub struct ImageTask;
 
 /// A classifier and the images it learns from.
-struct Lessons {
+struct ImageLearner {
     classifier: Classifier,
     images: Images,
     truth: Vec<usize>,
@@ -49,11 +50,14 @@ impl Task for ImageTask {
 
     fn begin(&self, options: &Options) -> Result<Box<dyn Learner>> {
         let config = Config::of(options)?;
-        let images = read(&config, Part::Training)?;
-        let classifier = Classifier::new(config, Knowledge::learn(&images))?;
-        let validation = classifier.part(Part::Validation)?;
+        let dataset = Dataset::new(&config);
+        let images = dataset.part(Part::Training)?;
+        let validation = dataset.part(Part::Validation)?;
+        drop(dataset);
+        let classifier = Classifier::new(config, Preprocessor::fit(&images))?;
+        classifier.check_size(&validation, Part::Validation)?;
         if images.is_empty() || validation.is_empty() {
-            return Err(Error::asked(format!(
+            return Err(Error::invalid(format!(
                 "{} training images and {} validation images; both are wanted",
                 images.len(),
                 validation.len()
@@ -61,19 +65,18 @@ impl Task for ImageTask {
         }
         let truth = classifier.truth(&images, Part::Training)?;
         let validation_truth = classifier.truth(&validation, Part::Validation)?;
-        Ok(Box::new(Lessons { classifier, images, truth, validation, validation_truth }))
+        Ok(Box::new(ImageLearner { classifier, images, truth, validation, validation_truth }))
     }
 
-    fn open(&self, options: &Options, knowledge: &str) -> Result<Box<dyn Model>> {
-        let knowledge: Knowledge = serde_json::from_str(knowledge)
-            .map_err(|e| Error::asked(format!("the vocabulary of the run: {e}")))?;
-        Ok(Box::new(Classifier::open(options, knowledge)?))
+    fn open(&self, options: &Options, vocabulary: &JsonFile) -> Result<Box<dyn Model>> {
+        Ok(Box::new(Classifier::new(Config::of(options)?, vocabulary.parse()?)?))
     }
 
     fn describe(&self, options: &Options) -> Result<Description> {
         let config = Config::of(options)?;
-        let training = read(&config, Part::Training)?;
-        let count = |part| Ok::<_, Error>(read(&config, part)?.len().to_string());
+        let dataset = Dataset::new(&config);
+        let training = dataset.part(Part::Training)?;
+        let count = |part| Ok::<_, Error>(dataset.part(part)?.len().to_string());
         let size = format!("{}×{}", training.height, training.width);
         let facts = [
             ("training images", training.len().to_string()),
@@ -99,7 +102,7 @@ impl Task for ImageTask {
     }
 }
 
-impl Learner for Lessons {
+impl Learner for ImageLearner {
     fn model(&self) -> &dyn Model {
         &self.classifier
     }
@@ -114,7 +117,7 @@ impl Learner for Lessons {
     }
 
     fn validate(&self) -> Result<Scores> {
-        self.classifier.guesses(&self.validation)?.scores(&self.validation_truth)
+        self.classifier.label_probabilities(&self.validation)?.scores(&self.validation_truth)
     }
 
     fn samples(&self, n: usize) -> Vec<String> {

@@ -1,14 +1,13 @@
 //! A classifier of images.
 
-use super::change::Change;
+use super::augmentation::Augmentation;
 use super::config::{Config, Kind};
-use super::data::{read, source};
+use super::data::{Dataset, source};
 use crate::data::Images;
-use crate::guesses::Guesses;
-use crate::options::Checked;
-use crate::parts::{self, place};
+use crate::label_probabilities::LabelProbabilities;
+use crate::parts::{self, Cached, example_reference};
 use crate::text::Labels;
-use crate::{Error, ImageScene, Map, Model, Options, Part, Prediction, Report, Result, Scene};
+use crate::{Error, ImageScene, Map, Model, Part, Prediction, Report, Result, Scene};
 use regard::attention::Need;
 use regard::models::{ConvolutionalClassifier, ImagePooling, VisionTransformer};
 use regard::tensor::{CrossEntropy, Parameters, Random, without_gradients};
@@ -17,11 +16,11 @@ use serde::{Deserialize, Serialize};
 use std::path::Path;
 
 /// Images looked at together when nothing is learned.
-const TOGETHER: usize = 250;
+const EVALUATION_BATCH: usize = 250;
 
 /// What a classifier knows of its data.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Knowledge {
+pub(super) struct Preprocessor {
     labels: Labels,
     /// C, height and width.
     size: [usize; 3],
@@ -30,8 +29,8 @@ pub(super) struct Knowledge {
     deviation: f32,
 }
 
-impl Knowledge {
-    pub(super) fn learn(images: &Images) -> Self {
+impl Preprocessor {
+    pub(super) fn fit(images: &Images) -> Self {
         let count = images.pixels.len().max(1) as f64;
         let values = || images.pixels.iter().map(|&pixel| f64::from(pixel) / 255.0);
         let mean = values().sum::<f64>() / count;
@@ -54,15 +53,15 @@ enum Network {
 
 pub(super) struct Classifier {
     pub(super) config: Config,
-    knowledge: Knowledge,
+    preprocessor: Preprocessor,
     parameters: Parameters,
     network: Network,
 }
 
 impl Classifier {
-    pub(super) fn new(config: Config, knowledge: Knowledge) -> Result<Self> {
+    pub(super) fn new(config: Config, preprocessor: Preprocessor) -> Result<Self> {
         let parameters = Parameters::new(DType::F32, config.training.seed);
-        let (size, classes) = (knowledge.size, knowledge.labels.len());
+        let (size, classes) = (preprocessor.size, preprocessor.labels.len());
         let network = match config.model.model {
             Kind::Vit => {
                 let transformer = config.transformer(size, classes);
@@ -73,39 +72,40 @@ impl Classifier {
                 Network::Cnn(ConvolutionalClassifier::new(&parameters, &convolutional)?)
             }
         };
-        Ok(Self { config, knowledge, parameters, network })
+        Ok(Self { config, preprocessor, parameters, network })
     }
 
-    pub(super) fn open(options: &Options, knowledge: Knowledge) -> Result<Self> {
-        let config = Config::of(options)?;
-        Self::new(config, knowledge)
-    }
-
-    /// The images of a part; refuses those of another size.
-    pub(super) fn part(&self, part: Part) -> Result<Images> {
-        let images = read(&self.config, part)?;
-        let (now, then) = ([images.channels, images.height, images.width], self.knowledge.size);
+    /// Refuses images of another size than the model was made for.
+    pub(super) fn check_size(&self, images: &Images, part: Part) -> Result<()> {
+        let (now, then) = ([images.channels, images.height, images.width], self.preprocessor.size);
         if now != then && !images.is_empty() {
             let [c, h, w] = now;
             let [channels, height, width] = then;
-            return Err(Error::asked(format!(
+            return Err(Error::invalid(format!(
                 "the {} part has images of {h}×{w} pixels and {c} channels; the model was made for \
                  {height}×{width} and {channels}",
                 parts::name(part)
             )));
         }
+        Ok(())
+    }
+
+    /// The images of a part; refuses those of another size.
+    fn part(&self, dataset: &Dataset, part: Part) -> Result<Images> {
+        let images = dataset.part(part)?;
+        self.check_size(&images, part)?;
         Ok(images)
     }
 
     /// The numbers of a part's labels; refuses one that training has not seen.
     pub(super) fn truth(&self, images: &Images, part: Part) -> Result<Vec<usize>> {
         let id = |(at, label): (usize, &String)| {
-            self.knowledge.labels.id(label).ok_or_else(|| {
+            self.preprocessor.labels.id(label).ok_or_else(|| {
                 let what =
                     format!("image {at} has the label \"{label}\", which no training image has");
                 match source(&self.config.data, part) {
                     Some(path) => Error::file(path, what),
-                    None => Error::asked(what),
+                    None => Error::invalid(what),
                 }
             })
         };
@@ -114,7 +114,7 @@ impl Classifier {
 
     /// The values `[B, C, height, width]`, from 0 to 1, as the network takes them.
     fn input(&self, mut values: Vec<f32>) -> Result<Tensor> {
-        let Knowledge { size: [c, h, w], mean, deviation, .. } = self.knowledge;
+        let Preprocessor { size: [c, h, w], mean, deviation, .. } = self.preprocessor;
         values.iter_mut().for_each(|value| *value = (*value - mean) / deviation);
         let count = values.len() / (c * h * w).max(1);
         Ok(Tensor::from_vec(values, &[count, c, h, w])?)
@@ -136,10 +136,10 @@ impl Classifier {
         random: &Random,
     ) -> Result<Tensor> {
         let data = &self.config.data;
-        let change = Change { shift: data.shift, flip: data.flip };
-        let [c, h, w] = self.knowledge.size;
+        let augmentation = Augmentation { shift: data.shift, flip: data.flip };
+        let [c, h, w] = self.preprocessor.size;
         let mut values = images.values(which)?;
-        values.chunks_mut(c * h * w).for_each(|image| change.of(image, [h, w], random));
+        values.chunks_mut(c * h * w).for_each(|image| augmentation.apply(image, [h, w], random));
         let logits = self.forward(&self.input(values)?, Mode::Train(random))?;
         let targets = which.iter().map(|&at| truth[at] as i64).collect();
         let rule = CrossEntropy {
@@ -149,36 +149,34 @@ impl Classifier {
         Ok(logits.cross_entropy(&Tensor::from_vec(targets, &[which.len()])?, rule)?)
     }
 
-    pub(super) fn guesses(&self, images: &Images) -> Result<Guesses<'_>> {
-        let places: Vec<usize> = (0..images.len()).collect();
+    pub(super) fn label_probabilities(&self, images: &Images) -> Result<LabelProbabilities<'_>> {
+        let indices: Vec<usize> = (0..images.len()).collect();
         let mut logits = Vec::new();
-        for places in places.chunks(TOGETHER) {
-            let input = self.input(images.values(places)?)?;
+        for indices in indices.chunks(EVALUATION_BATCH) {
+            let input = self.input(images.values(indices)?)?;
             logits.push(without_gradients(|| self.forward(&input, Mode::Infer))?);
         }
         if logits.is_empty() {
-            return Err(Error::asked("there are no images to guess the labels of"));
+            return Err(Error::invalid("there are no images to predict the labels of"));
         }
-        Guesses::new(self.knowledge.labels.names(), Tensor::cat(&logits, 0)?)
+        LabelProbabilities::new(self.preprocessor.labels.names(), Tensor::cat(&logits, 0)?)
     }
 
     /// The images that inputs name: `validation:3` is one of its data, anything else is a path.
     fn images(&self, inputs: &[String]) -> Result<Images> {
-        let [channels, height, width] = self.knowledge.size;
+        let [channels, height, width] = self.preprocessor.size;
         let mut all = Images { channels, height, width, ..Images::default() };
-        let mut parts: [Option<Images>; 3] = [None, None, None];
+        let dataset = Dataset::new(&self.config);
+        let parts = [const { Cached::new() }; 3];
         for input in inputs {
             all.labels.push(input.clone());
-            let Some((part, at)) = place(input) else {
+            let Some((part, at)) = example_reference(input) else {
                 let size = [height, width];
                 all.pixels.extend(Images::read_one(Path::new(input), size, channels == 3)?);
                 continue;
             };
-            let held = match &mut parts[part as usize] {
-                Some(held) => held,
-                none => none.insert(self.part(part)?),
-            };
-            let one = held.some(&[at]).map_err(|e| Error::asked(format!("{input}: {e}")))?;
+            let held = parts[part as usize].get(|| self.part(&dataset, part))?;
+            let one = held.some(&[at]).map_err(|e| Error::invalid(format!("{input}: {e}")))?;
             all.pixels.extend(one.pixels);
         }
         Ok(all)
@@ -208,28 +206,28 @@ impl Model for Classifier {
         &self.parameters
     }
 
-    fn knowledge(&self) -> Result<String> {
-        serde_json::to_string(&self.knowledge).map_err(|e| Error::asked(e.to_string()))
+    fn vocabulary(&self) -> Result<String> {
+        serde_json::to_string(&self.preprocessor).map_err(|e| Error::invalid(e.to_string()))
     }
 
     fn evaluate(&self, part: Part) -> Result<Report> {
-        let images = self.part(part)?;
+        let images = self.part(&Dataset::new(&self.config), part)?;
         let truth = self.truth(&images, part)?;
         let names: Vec<String> =
             (0..images.len()).map(|at| format!("{}:{at}", parts::name(part))).collect();
-        self.guesses(&images)?.report(&names, &truth)
+        self.label_probabilities(&images)?.report(&names, &truth)
     }
 
     fn predict(&self, inputs: &[String]) -> Result<Vec<Prediction>> {
         if inputs.is_empty() {
             return Ok(Vec::new());
         }
-        Ok(self.guesses(&self.images(inputs)?)?.predictions(inputs))
+        Ok(self.label_probabilities(&self.images(inputs)?)?.predictions(inputs))
     }
 
     fn show(&self, input: &str) -> Result<Vec<(String, Scene)>> {
         let Network::Vit(network) = &self.network else {
-            return Err(Error::asked("this model attends to nothing: it is a CNN"));
+            return Err(Error::invalid("this model attends to nothing: it is a CNN"));
         };
         let image = self.images(&[input.to_string()])?;
         let values = image.values(&[0])?;

@@ -1,6 +1,6 @@
 //! The options of `label`.
 
-use crate::choice::{EncoderKind, EncoderOptions, TextOptions};
+use crate::components::{EncoderKind, EncoderOptions, TextOptions};
 use crate::data::ConllColumn;
 use crate::options::Checked;
 use crate::parts::HeldOut;
@@ -57,14 +57,14 @@ impl Checked for Config {
     fn check(&self) -> Result<()> {
         HeldOut::check(self.data.held_out)?;
         if !matches!(self.text.tokens.tokenizer, TokenizerKind::Whitespace | TokenizerKind::Words) {
-            return Err(Error::asked("`text.tokenizer` is \"words\" or \"whitespace\" here"));
+            return Err(Error::invalid("`text.tokenizer` is \"words\" or \"whitespace\" here"));
         }
         let a = self.text.word_dropout;
         if !(a.is_finite() && a >= 0.0) {
-            return Err(Error::asked(format!("`text.word_dropout` cannot be {a}")));
+            return Err(Error::invalid(format!("`text.word_dropout` cannot be {a}")));
         }
         if self.data.train.is_none() && self.data.validation.is_some() {
-            return Err(Error::asked("`data.validation` is given, and `data.train` is not"));
+            return Err(Error::invalid("`data.validation` is given, and `data.train` is not"));
         }
         self.training.check()
     }

@@ -2,7 +2,7 @@
 
 use super::config::{Config, Data};
 use crate::data::{Tagged, conll};
-use crate::parts::{self, HeldOut};
+use crate::parts::{self, Cached, HeldOut};
 use crate::{Part, Result, toy};
 use std::path::{Path, PathBuf};
 
@@ -20,27 +20,39 @@ fn file(data: &Data, part: Part) -> Option<&Path> {
     }
 }
 
-/// The sentences of a part. Where the training file has no validation or test file beside it, a
-/// share of its sentences is held out for each.
-pub(super) fn read(config: &Config, part: Part) -> Result<Sentences> {
-    let data = &config.data;
-    let given = |path: &Path| {
-        let all = conll(path, data.column, data.encoding.as_deref())?;
-        Ok(Sentences { file: path.into(), all })
-    };
-    match (file(data, part), &data.train) {
-        (Some(path), _) if part != Part::Training => given(path),
-        (_, Some(path)) => {
-            let held = HeldOut {
-                share: data.held_out,
-                seed: data.held_out_seed,
-                validation: data.validation.is_none(),
-                test: data.test.is_none(),
-            };
-            let Sentences { file, all } = given(path)?;
-            Ok(Sentences { file, all: held.part(part, &all) })
+/// The sentences that a configuration names.
+pub(super) struct Dataset<'a> {
+    data: &'a Data,
+    /// All that the training file holds.
+    training: Cached<Vec<Tagged>>,
+}
+
+impl<'a> Dataset<'a> {
+    pub(super) fn new(config: &'a Config) -> Self {
+        Self { data: &config.data, training: Cached::new() }
+    }
+
+    /// The sentences of a part. Where the training file has no validation or test file beside it, a
+    /// share of its sentences is held out for each; it is read once for all parts.
+    pub(super) fn part(&self, part: Part) -> Result<Sentences> {
+        let data = self.data;
+        let given = |path: &Path| conll(path, data.column, data.encoding.as_deref());
+        match (file(data, part), &data.train) {
+            (Some(path), _) if part != Part::Training => {
+                Ok(Sentences { file: path.into(), all: given(path)? })
+            }
+            (_, Some(path)) => {
+                let held = HeldOut {
+                    share: data.held_out,
+                    seed: data.held_out_seed,
+                    validation: data.validation.is_none(),
+                    test: data.test.is_none(),
+                };
+                let all = self.training.get(|| given(path))?;
+                Ok(Sentences { file: path.into(), all: held.part(part, all) })
+            }
+            (_, None) => embedded(data.size, part),
         }
-        (_, None) => embedded(data.size, part),
     }
 }
 

@@ -9,11 +9,12 @@ use crate::lengths::lengths;
 use crate::options::Checked;
 use crate::text::{UNKNOWN, by_count};
 use crate::{
-    Description, Error, Learner, Model, Options, Part, Result, Scores, Task, Variant, choice, train,
+    Description, Error, JsonFile, Learner, Model, Options, Part, Result, Scores, Task, Variant,
+    components, train,
 };
 use config::Config;
-use data::{Sentences, read};
-use model::{Knowledge, Labeler, Read};
+use data::{Dataset, Sentences};
+use model::{EncodedSentence, Labeler, Preprocessor};
 use regard::tensor::Random;
 use regard::{Mode, Tensor};
 
@@ -23,9 +24,9 @@ use regard::{Mode, Tensor};
 pub struct Label;
 
 /// A labeler and the sentences it learns from.
-struct Lessons {
+struct LabelLearner {
     labeler: Labeler,
-    sentences: Vec<Read>,
+    sentences: Vec<EncodedSentence>,
     targets: Vec<Vec<usize>>,
     /// How often each word occurs, by its id.
     counts: Vec<usize>,
@@ -42,7 +43,7 @@ impl Task for Label {
     }
 
     fn template(&self) -> String {
-        [include_str!("options.toml"), choice::ENCODER, "\n", train::TEMPLATE].concat()
+        [include_str!("options.toml"), components::ENCODER, "\n", train::TEMPLATE].concat()
     }
 
     fn defaults(&self) -> &'static [&'static str] {
@@ -61,12 +62,14 @@ impl Task for Label {
 
     fn begin(&self, options: &Options) -> Result<Box<dyn Learner>> {
         let config = Config::of(options)?;
-        let mut training = read(&config, Part::Training)?;
-        let validation = read(&config, Part::Validation)?;
+        let dataset = Dataset::new(&config);
+        let mut training = dataset.part(Part::Training)?;
+        let validation = dataset.part(Part::Validation)?;
+        drop(dataset);
         let longest = config.data.longest;
         training.all.retain(|sentence| sentence.words.len() <= longest);
         if training.all.is_empty() || validation.all.is_empty() {
-            return Err(Error::asked(format!(
+            return Err(Error::invalid(format!(
                 "{} training sentences of at most {longest} words and {} validation sentences; \
                  both are wanted",
                 training.all.len(),
@@ -75,28 +78,28 @@ impl Task for Label {
         }
         let lengths = validation.all.iter().map(|s| s.words.len());
         config.model.encoder.check_reach(longest, lengths)?;
-        let knowledge = Knowledge::learn(&config, &training.all)?;
-        let labeler = Labeler::new(config, knowledge)?;
+        let preprocessor = Preprocessor::fit(&config, &training.all)?;
+        let labeler = Labeler::new(config, preprocessor)?;
         // A label that training has not seen is told before hours are spent.
         labeler.targets(&validation)?;
         let targets = labeler.targets(&training)?;
-        let sentences: Vec<Read> = training.all.iter().map(|s| labeler.read(&s.words)).collect();
-        let mut counts = vec![0; labeler.knowledge.words.len()];
+        let sentences: Vec<EncodedSentence> =
+            training.all.iter().map(|s| labeler.encode(&s.words)).collect();
+        let mut counts = vec![0; labeler.preprocessor.words.len()];
         sentences.iter().flat_map(|s| &s.words).for_each(|&word| counts[word] += 1);
-        Ok(Box::new(Lessons { labeler, sentences, targets, counts, validation }))
+        Ok(Box::new(LabelLearner { labeler, sentences, targets, counts, validation }))
     }
 
-    fn open(&self, options: &Options, knowledge: &str) -> Result<Box<dyn Model>> {
-        let knowledge: Knowledge = serde_json::from_str(knowledge)
-            .map_err(|e| Error::asked(format!("the vocabulary of the run: {e}")))?;
-        Ok(Box::new(Labeler::new(Config::of(options)?, knowledge)?))
+    fn open(&self, options: &Options, vocabulary: &JsonFile) -> Result<Box<dyn Model>> {
+        Ok(Box::new(Labeler::new(Config::of(options)?, vocabulary.parse()?)?))
     }
 
     fn describe(&self, options: &Options) -> Result<Description> {
         let config = Config::of(options)?;
-        let Sentences { file, all } = read(&config, Part::Training)?;
-        let knowledge = Knowledge::learn(&config, &all)?;
-        let count = |part| Result::Ok(read(&config, part)?.all.len().to_string());
+        let dataset = Dataset::new(&config);
+        let Sentences { file, all } = dataset.part(Part::Training)?;
+        let preprocessor = Preprocessor::fit(&config, &all)?;
+        let count = |part| Result::Ok(dataset.part(part)?.all.len().to_string());
         let words: usize = all.iter().map(|sentence| sentence.words.len()).sum();
         let facts = [
             ("training sentences", all.len().to_string()),
@@ -104,9 +107,9 @@ impl Task for Label {
             ("test sentences", count(Part::Test)?),
             ("training words", words.to_string()),
             ("sentences", lengths(all.iter().map(|s| s.words.len()).collect(), "words")),
-            ("vocabulary", knowledge.words.len().to_string()),
-            ("characters", knowledge.characters.len().to_string()),
-            ("labels", knowledge.labels.len().to_string()),
+            ("vocabulary", preprocessor.words.len().to_string()),
+            ("characters", preprocessor.characters.len().to_string()),
+            ("labels", preprocessor.labels.len().to_string()),
         ];
         let labels = by_count(all.iter().flat_map(|s| &s.labels).map(String::as_str));
         let example =
@@ -130,9 +133,9 @@ impl Task for Label {
     }
 }
 
-impl Lessons {
+impl LabelLearner {
     /// A sentence in which words are now and then unknown, rare ones more often.
-    fn forgetful(&self, sentence: &Read, random: &Random) -> Read {
+    fn word_dropout(&self, sentence: &EncodedSentence, random: &Random) -> EncodedSentence {
         let a = self.labeler.config.text.word_dropout;
         let mut sentence = sentence.clone();
         for word in &mut sentence.words {
@@ -144,7 +147,7 @@ impl Lessons {
     }
 }
 
-impl Learner for Lessons {
+impl Learner for LabelLearner {
     fn model(&self) -> &dyn Model {
         &self.labeler
     }
@@ -155,9 +158,10 @@ impl Learner for Lessons {
     }
 
     fn loss(&mut self, batch: &[usize], random: &Random) -> Result<Tensor> {
-        let sentences = batch.iter().map(|&place| self.forgetful(&self.sentences[place], random));
-        let sentences: Vec<Read> = sentences.collect();
-        let targets: Vec<&[usize]> = batch.iter().map(|&place| &self.targets[place][..]).collect();
+        let sentences =
+            batch.iter().map(|&index| self.word_dropout(&self.sentences[index], random));
+        let sentences: Vec<EncodedSentence> = sentences.collect();
+        let targets: Vec<&[usize]> = batch.iter().map(|&index| &self.targets[index][..]).collect();
         let batch = self.labeler.batch(&sentences.iter().collect::<Vec<_>>())?;
         let targets = batch.filled(&targets)?;
         Ok(self.labeler.model.loss(&batch.sequences(), &targets, Mode::Train(random))?)

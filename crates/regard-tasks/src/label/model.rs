@@ -1,7 +1,7 @@
 //! A labeler: words and letters as numbers, and a label for each word.
 
 use super::config::Config;
-use super::data::{Sentences, read};
+use super::data::{Dataset, Sentences};
 use crate::data::{BatchSize, Tagged, batches};
 use crate::metric::Confusion;
 use crate::text::{Labels, PADDING, UNKNOWN, Vocabulary, split};
@@ -17,11 +17,11 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) const LONGEST_WORD: usize = 16;
 
 /// Sentences that are read at once where nothing is learned.
-const TOGETHER: usize = 64;
+const EVALUATION_BATCH: usize = 64;
 
 /// What a labeler knows of its data.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Knowledge {
+pub(super) struct Preprocessor {
     pub(super) words: Vocabulary,
     pub(super) characters: Vocabulary,
     pub(super) labels: Labels,
@@ -29,8 +29,8 @@ pub(super) struct Knowledge {
     ambiguous: BTreeSet<String>,
 }
 
-impl Knowledge {
-    pub(super) fn learn(config: &Config, sentences: &[Tagged]) -> Result<Self> {
+impl Preprocessor {
+    pub(super) fn fit(config: &Config, sentences: &[Tagged]) -> Result<Self> {
         let text = &config.text.tokens;
         let written = || sentences.iter().flat_map(|sentence| &sentence.words);
         let labels = || sentences.iter().flat_map(|sentence| &sentence.labels);
@@ -60,7 +60,7 @@ fn cased(word: &str, lower: bool) -> String {
 
 /// A sentence as numbers.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Read {
+pub(super) struct EncodedSentence {
     /// The words' ids `[N]`.
     pub(super) words: Vec<usize>,
     /// The ids of each word's letters.
@@ -99,14 +99,14 @@ fn filled(all: &[&[usize]], n: usize) -> Result<Tensor> {
 
 /// What a labeler makes of a sentence.
 #[derive(Clone, Debug, Default)]
-struct Guess {
+struct Labeling {
     /// The logarithm of each label's probability, word by word: `[N][labels]`.
     log_probs: Vec<Vec<f32>>,
     /// The likeliest label of each word.
     labels: Vec<usize>,
 }
 
-impl Guess {
+impl Labeling {
     fn new(log_probs: Vec<Vec<f32>>) -> Self {
         let likeliest = |word: &Vec<f32>| {
             (0..word.len()).max_by(|&a, &b| word[a].total_cmp(&word[b])).unwrap_or(0)
@@ -128,40 +128,40 @@ impl Guess {
 
 pub(super) struct Labeler {
     pub(super) config: Config,
-    pub(super) knowledge: Knowledge,
+    pub(super) preprocessor: Preprocessor,
     parameters: Parameters,
     pub(super) model: SequenceLabeler,
 }
 
 impl Labeler {
-    pub(super) fn new(config: Config, knowledge: Knowledge) -> Result<Self> {
+    pub(super) fn new(config: Config, preprocessor: Preprocessor) -> Result<Self> {
         let parameters = Parameters::new(DType::F32, config.training.seed);
-        let Knowledge { words, characters, labels, .. } = &knowledge;
+        let Preprocessor { words, characters, labels, .. } = &preprocessor;
         let labeler = config.labeler(words.len(), characters.len(), labels.len());
         let model = SequenceLabeler::new(&parameters, &labeler)?;
-        Ok(Self { config, knowledge, parameters, model })
+        Ok(Self { config, preprocessor, parameters, model })
     }
 
     /// A sentence as numbers.
-    pub(super) fn read<S: AsRef<str>>(&self, words: &[S]) -> Read {
+    pub(super) fn encode<S: AsRef<str>>(&self, words: &[S]) -> EncodedSentence {
         let lower = self.config.text.tokens.lower;
         let spelled = |word: &S| {
-            let mut letters = self.knowledge.characters.spell(word.as_ref());
+            let mut letters = self.preprocessor.characters.spell(word.as_ref());
             if letters.len() > LONGEST_WORD {
                 letters.drain(LONGEST_WORD / 2..letters.len() - LONGEST_WORD / 2);
             }
             letters
         };
-        let id = |word: &S| self.knowledge.words.id(&cased(word.as_ref(), lower));
+        let id = |word: &S| self.preprocessor.words.id(&cased(word.as_ref(), lower));
         let characters = match self.config.model.characters {
             true => words.iter().map(spelled).collect(),
             false => vec![],
         };
-        Read { words: words.iter().map(id).collect(), characters }
+        EncodedSentence { words: words.iter().map(id).collect(), characters }
     }
 
     /// Sentences as numbers, filled up to one length.
-    pub(super) fn batch(&self, sentences: &[&Read]) -> Result<Batch> {
+    pub(super) fn batch(&self, sentences: &[&EncodedSentence]) -> Result<Batch> {
         let words: Vec<&[usize]> = sentences.iter().map(|s| &s.words[..]).collect();
         let lengths: Vec<usize> = words.iter().map(|words| words.len()).collect();
         let n = lengths.iter().copied().max().unwrap_or(0);
@@ -184,7 +184,7 @@ impl Labeler {
         let one = |sentence: &Tagged| {
             let labels = sentence.labels.iter().zip(&sentence.lines);
             let id = |(label, &line): (&String, &usize)| {
-                self.knowledge.labels.id_at(label, &sentences.file, line)
+                self.preprocessor.labels.id_at(label, &sentences.file, line)
             };
             labels.map(id).collect()
         };
@@ -192,22 +192,23 @@ impl Labeler {
     }
 
     /// The labels of each sentence, in order. Reads batches of similar lengths.
-    fn guess(&self, sentences: &[Read]) -> Result<Vec<Guess>> {
-        let mut all = vec![Guess::default(); sentences.len()];
+    fn label(&self, sentences: &[EncodedSentence]) -> Result<Vec<Labeling>> {
+        let mut all = vec![Labeling::default(); sentences.len()];
         let lengths: Vec<usize> = sentences.iter().map(|s| s.words.len()).collect();
-        for mut places in batches(&lengths, BatchSize::Sequences(TOGETHER), None)? {
-            places.retain(|&place| lengths[place] > 0);
-            if places.is_empty() {
+        for mut indices in batches(&lengths, BatchSize::Sequences(EVALUATION_BATCH), None)? {
+            indices.retain(|&index| lengths[index] > 0);
+            if indices.is_empty() {
                 continue;
             }
-            let batch: Vec<&Read> = places.iter().map(|&place| &sentences[place]).collect();
+            let batch: Vec<&EncodedSentence> =
+                indices.iter().map(|&index| &sentences[index]).collect();
             let batch = self.batch(&batch)?;
             let logits = without_gradients(|| self.model.forward(&batch.sequences(), Mode::Infer))?;
             let (n, labels) = (logits.shape()[1], logits.shape()[2]);
             let log_probs = logits.log_softmax(-1)?.to_vec::<f32>()?;
-            for (sentence, &place) in log_probs.chunks(n * labels).zip(&places) {
-                let words = sentence.chunks(labels).take(lengths[place]);
-                all[place] = Guess::new(words.map(<[f32]>::to_vec).collect());
+            for (sentence, &index) in log_probs.chunks(n * labels).zip(&indices) {
+                let words = sentence.chunks(labels).take(lengths[index]);
+                all[index] = Labeling::new(words.map(<[f32]>::to_vec).collect());
             }
         }
         Ok(all)
@@ -216,24 +217,26 @@ impl Labeler {
     /// How good it is on sentences.
     pub(super) fn measure(&self, sentences: &Sentences) -> Result<Report> {
         let targets = self.targets(sentences)?;
-        let read: Vec<Read> = sentences.all.iter().map(|s| self.read(&s.words)).collect();
-        let guesses = self.guess(&read)?;
+        let read: Vec<EncodedSentence> =
+            sentences.all.iter().map(|s| self.encode(&s.words)).collect();
+        let labelings = self.label(&read)?;
         let truth = targets.concat();
-        let guess: Vec<usize> = guesses.iter().flat_map(|guess| guess.labels.clone()).collect();
-        let confusion = Confusion::count(&truth, &guess, self.knowledge.labels.names())?;
+        let labeling: Vec<usize> =
+            labelings.iter().flat_map(|labeling| labeling.labels.clone()).collect();
+        let confusion = Confusion::count(&truth, &labeling, self.preprocessor.labels.names())?;
         let outputs: Vec<String> = sentences
             .all
             .iter()
-            .zip(&guesses)
+            .zip(&labelings)
             .map(|(s, g)| self.tagged(&s.words, g).join(" "))
             .collect();
         let expected = |s: &Tagged| tagged(s.words.iter().zip(&s.labels)).join(" ");
         let samples = sentences.all.iter().zip(&outputs).take(3);
         Ok(Report {
-            scores: confusion.scores(loss(&targets, &guesses)),
+            scores: confusion.scores(loss(&targets, &labelings)),
             examples: truth.len(),
             confusion: Some(confusion),
-            groups: Some(self.groups(sentences, &read, &truth, &guess)),
+            groups: Some(self.groups(sentences, &read, &truth, &labeling)),
             samples: samples
                 .map(|(s, output)| (s.words.join(" "), expected(s), output.clone()))
                 .collect(),
@@ -246,20 +249,20 @@ impl Labeler {
     fn groups(
         &self,
         sentences: &Sentences,
-        read: &[Read],
+        read: &[EncodedSentence],
         truth: &[usize],
-        guess: &[usize],
+        labeling: &[usize],
     ) -> Groups {
         let lower = self.config.text.tokens.lower;
         let words = sentences.all.iter().flat_map(|sentence| &sentence.words);
         let ids = read.iter().flat_map(|read| &read.words);
         let kind = |(word, &id): (&String, &usize)| match id {
             UNKNOWN => 2,
-            _ => usize::from(self.knowledge.ambiguous.contains(&cased(word, lower))),
+            _ => usize::from(self.preprocessor.ambiguous.contains(&cased(word, lower))),
         };
         let mut counts = [(0, 0); 3];
-        for (kind, (truth, guess)) in words.zip(ids).map(kind).zip(truth.iter().zip(guess)) {
-            counts[kind].0 += usize::from(truth == guess);
+        for (kind, (truth, labeling)) in words.zip(ids).map(kind).zip(truth.iter().zip(labeling)) {
+            counts[kind].0 += usize::from(truth == labeling);
             counts[kind].1 += 1;
         }
         let names = ["one", "several", "unknown"];
@@ -273,8 +276,10 @@ impl Labeler {
         }
     }
 
-    fn tagged<S: AsRef<str>>(&self, words: &[S], guess: &Guess) -> Vec<String> {
-        tagged(words.iter().zip(guess.labels.iter().map(|&id| self.knowledge.labels.name(id))))
+    fn tagged<S: AsRef<str>>(&self, words: &[S], labeling: &Labeling) -> Vec<String> {
+        tagged(
+            words.iter().zip(labeling.labels.iter().map(|&id| self.preprocessor.labels.name(id))),
+        )
     }
 
     fn split<'a>(&self, sentence: &'a str) -> Vec<&'a str> {
@@ -292,12 +297,12 @@ where
 }
 
 /// The mean over words of −ln p of what is true.
-fn loss(targets: &[Vec<usize>], guesses: &[Guess]) -> f64 {
+fn loss(targets: &[Vec<usize>], labelings: &[Labeling]) -> f64 {
     let words: usize = targets.iter().map(Vec::len).sum();
-    let of = |(targets, guess): (&Vec<usize>, &Guess)| -> f64 {
-        targets.iter().enumerate().map(|(word, &label)| -guess.log_prob(word, label)).sum()
+    let of = |(targets, labeling): (&Vec<usize>, &Labeling)| -> f64 {
+        targets.iter().enumerate().map(|(word, &label)| -labeling.log_prob(word, label)).sum()
     };
-    targets.iter().zip(guesses).map(of).sum::<f64>() / words.max(1) as f64
+    targets.iter().zip(labelings).map(of).sum::<f64>() / words.max(1) as f64
 }
 
 impl Model for Labeler {
@@ -305,42 +310,43 @@ impl Model for Labeler {
         &self.parameters
     }
 
-    fn knowledge(&self) -> Result<String> {
-        serde_json::to_string(&self.knowledge).map_err(|e| Error::asked(e.to_string()))
+    fn vocabulary(&self) -> Result<String> {
+        serde_json::to_string(&self.preprocessor).map_err(|e| Error::invalid(e.to_string()))
     }
 
     fn evaluate(&self, part: Part) -> Result<Report> {
-        self.measure(&read(&self.config, part)?)
+        self.measure(&Dataset::new(&self.config).part(part)?)
     }
 
     fn predict(&self, inputs: &[String]) -> Result<Vec<Prediction>> {
         let words: Vec<Vec<&str>> = inputs.iter().map(|input| self.split(input)).collect();
-        let read: Vec<Read> = words.iter().map(|words| self.read(words)).collect();
-        let guesses = self.guess(&read)?;
-        let label = |&id: &usize| self.knowledge.labels.name(id);
-        let prediction = |((input, words), guess): ((&String, &Vec<&str>), Guess)| Prediction {
-            input: input.clone(),
-            output: self.tagged(words, &guess).join(" "),
-            details: serde_json::json!({
-                "words": words,
-                "labels": guess.labels.iter().map(label).collect::<Vec<_>>(),
-                "probabilities": guess.probabilities(),
-            }),
-        };
-        Ok(inputs.iter().zip(&words).zip(guesses).map(prediction).collect())
+        let read: Vec<EncodedSentence> = words.iter().map(|words| self.encode(words)).collect();
+        let labelings = self.label(&read)?;
+        let label = |&id: &usize| self.preprocessor.labels.name(id);
+        let prediction =
+            |((input, words), labeling): ((&String, &Vec<&str>), Labeling)| Prediction {
+                input: input.clone(),
+                output: self.tagged(words, &labeling).join(" "),
+                details: serde_json::json!({
+                    "words": words,
+                    "labels": labeling.labels.iter().map(label).collect::<Vec<_>>(),
+                    "probabilities": labeling.probabilities(),
+                }),
+            };
+        Ok(inputs.iter().zip(&words).zip(labelings).map(prediction).collect())
     }
 
     fn show(&self, input: &str) -> Result<Vec<(String, Scene)>> {
         let words = self.split(input);
         if words.is_empty() {
-            return Err(Error::asked("there is no word to look at"));
+            return Err(Error::invalid("there is no word to look at"));
         }
-        let read = self.read(&words);
+        let read = self.encode(&words);
         let batch = self.batch(&[&read])?;
-        let seen =
+        let attended =
             without_gradients(|| self.model.label(&batch.sequences(), Mode::Infer, Need::WEIGHTS))?;
-        if seen.weights.is_empty() {
-            return Err(Error::asked(
+        if attended.weights.is_empty() {
+            return Err(Error::invalid(
                 "this model attends to nothing: only `encoder = \"transformer\"` has attention",
             ));
         }
@@ -348,13 +354,13 @@ impl Model for Labeler {
             Some(window) => format!("attends, {window} on each side"),
             None => "attends".into(),
         };
-        let guess = self.guess(&[read])?.pop().unwrap_or_default();
+        let labeling = self.label(&[read])?.pop().unwrap_or_default();
         let maps = Maps {
             row_axis,
             column_axis: "is attended to".into(),
-            rows: self.tagged(&words, &guess),
+            rows: self.tagged(&words, &labeling),
             columns: words.iter().map(|word| word.to_string()).collect(),
-            maps: Map::of_layers(&seen.weights)?,
+            maps: Map::of_layers(&attended.weights)?,
         };
         Ok(vec![("self-attention".into(), Scene::Maps(maps))])
     }

@@ -195,7 +195,7 @@ impl Tokenization {
             "zh" => Ok(Self::Chinese),
             "char" => Ok(Self::Characters),
             "none" => Ok(Self::Spaces),
-            _ => Err(Error::asked(format!(
+            _ => Err(Error::invalid(format!(
                 "BLEU knows no tokenization {name:?}; there are 13a, zh, char and none"
             ))),
         }

@@ -17,7 +17,7 @@ use serde::Serialize;
 pub struct Confusion {
     /// The labels' names.
     pub labels: Vec<String>,
-    /// Row: what is true; column: what was guessed.
+    /// Row: what is true; column: what was predicted.
     pub counts: Vec<Vec<usize>>,
 }
 
@@ -26,9 +26,9 @@ pub struct Confusion {
 pub struct LabelScore {
     /// The label's name.
     pub label: String,
-    /// Of what was guessed to be it, the part that is; 0 where nothing was.
+    /// Of what was predicted to be it, the part that is; 0 where nothing was.
     pub precision: f64,
-    /// Of what is it, the part that was guessed to be; 0 where nothing is.
+    /// Of what is it, the part that was predicted to be; 0 where nothing is.
     pub recall: f64,
     /// The harmonic mean of both; 0 where both are.
     pub f1: f64,
@@ -37,41 +37,43 @@ pub struct LabelScore {
 }
 
 impl Confusion {
-    /// Counts places in `labels`: what is true, what was guessed. Refuses lists of different
-    /// lengths and a place beyond the labels.
-    pub fn count(truth: &[usize], guess: &[usize], labels: &[impl AsRef<str>]) -> Result<Self> {
-        if truth.len() != guess.len() {
-            let (truth, guess) = (truth.len(), guess.len());
-            return Err(Error::asked(format!("there are {guess} guesses for {truth} labels")));
+    /// Counts indices in `labels`: what is true, what was predicted. Refuses lists of different
+    /// lengths and an index beyond the labels.
+    pub fn count(truth: &[usize], predicted: &[usize], labels: &[impl AsRef<str>]) -> Result<Self> {
+        if truth.len() != predicted.len() {
+            let (truth, predicted) = (truth.len(), predicted.len());
+            return Err(Error::invalid(format!(
+                "there are {predicted} predictions for {truth} labels"
+            )));
         }
-        if let Some(beyond) = truth.iter().chain(guess).find(|&&at| at >= labels.len()) {
+        if let Some(beyond) = truth.iter().chain(predicted).find(|&&at| at >= labels.len()) {
             let count = labels.len();
-            return Err(Error::asked(format!("label {beyond} is not among {count} labels")));
+            return Err(Error::invalid(format!("label {beyond} is not among {count} labels")));
         }
         let mut counts = vec![vec![0; labels.len()]; labels.len()];
-        for (&truth, &guess) in truth.iter().zip(guess) {
-            counts[truth][guess] += 1;
+        for (&truth, &predicted) in truth.iter().zip(predicted) {
+            counts[truth][predicted] += 1;
         }
         Ok(Self { labels: labels.iter().map(|label| label.as_ref().into()).collect(), counts })
     }
 
-    /// The part that was guessed right; 0 where nothing was guessed.
+    /// The part that was predicted right; 0 where nothing was predicted.
     pub fn accuracy(&self) -> f64 {
         let right: usize = (0..self.labels.len()).map(|at| self.counts[at][at]).sum();
         part(right, self.counts.iter().flatten().sum())
     }
 
-    /// The mean of the labels' F1, over the labels that are true or were guessed at least once.
+    /// The mean of the labels' F1, over the labels that are true or were predicted at least once.
     pub fn macro_f1(&self) -> f64 {
         let seen: Vec<f64> = (0..self.labels.len())
-            .filter(|&at| self.support(at) + self.guessed(at) > 0)
+            .filter(|&at| self.support(at) + self.predicted(at) > 0)
             .map(|at| self.f1(at))
             .collect();
         if seen.is_empty() { 0.0 } else { seen.iter().sum::<f64>() / seen.len() as f64 }
     }
 
-    /// F1 of all labels' counts together: where every item has one label and one guess, each
-    /// wrong guess misses one label and invents one, so it is the accuracy.
+    /// F1 of all labels' counts together: where every item has one label and one predicted, each
+    /// wrong prediction misses one label and invents one, so it is the accuracy.
     pub fn micro_f1(&self) -> f64 {
         self.accuracy()
     }
@@ -95,7 +97,7 @@ impl Confusion {
     pub fn table(&self) -> Vec<LabelScore> {
         let line = |(at, label): (usize, &String)| LabelScore {
             label: label.clone(),
-            precision: part(self.counts[at][at], self.guessed(at)),
+            precision: part(self.counts[at][at], self.predicted(at)),
             recall: part(self.counts[at][at], self.support(at)),
             f1: self.f1(at),
             support: self.support(at),
@@ -107,12 +109,12 @@ impl Confusion {
         self.counts[at].iter().sum()
     }
 
-    fn guessed(&self, at: usize) -> usize {
+    fn predicted(&self, at: usize) -> usize {
         self.counts.iter().map(|row| row[at]).sum()
     }
 
     fn f1(&self, at: usize) -> f64 {
-        part(2 * self.counts[at][at], self.support(at) + self.guessed(at))
+        part(2 * self.counts[at][at], self.support(at) + self.predicted(at))
     }
 }
 

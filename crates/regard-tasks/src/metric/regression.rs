@@ -9,17 +9,19 @@ use crate::{Error, Result};
 /// assert_eq!(mean_squared_error(&[1.0, 2.0], &[1.0, 4.0])?, 2.0);
 /// # Ok::<(), regard_tasks::Error>(())
 /// ```
-pub fn mean_squared_error<T: Copy + Into<f64>>(truth: &[T], guess: &[T]) -> Result<f64> {
-    if truth.len() != guess.len() || truth.is_empty() {
-        let (truth, guess) = (truth.len(), guess.len());
-        return Err(Error::asked(format!("there are {guess} guesses for {truth} numbers")));
+pub fn mean_squared_error<T: Copy + Into<f64>>(truth: &[T], predicted: &[T]) -> Result<f64> {
+    if truth.len() != predicted.len() || truth.is_empty() {
+        let (truth, predicted) = (truth.len(), predicted.len());
+        return Err(Error::invalid(format!(
+            "there are {predicted} predictions for {truth} numbers"
+        )));
     }
-    let squares = truth.iter().zip(guess).map(|(&a, &b)| (a.into() - b.into()).powi(2));
+    let squares = truth.iter().zip(predicted).map(|(&a, &b)| (a.into() - b.into()).powi(2));
     Ok(squares.sum::<f64>() / truth.len() as f64)
 }
 
-/// R²: the part of the truth's variance that the guesses explain; 1 at best, below 0 where the
-/// truth's mean would be nearer. Of a constant truth, 1 where it was guessed exactly and 0
+/// R²: the part of the truth's variance that the predictions explain; 1 at best, below 0 where the
+/// truth's mean would be nearer. Of a constant truth, 1 where it was predicted exactly and 0
 /// otherwise. Refuses lists that are empty or of different lengths.
 ///
 /// ```
@@ -28,8 +30,8 @@ pub fn mean_squared_error<T: Copy + Into<f64>>(truth: &[T], guess: &[T]) -> Resu
 /// assert_eq!(r_squared(&[1.0, 2.0, 3.0], &[2.0, 2.0, 2.0])?, 0.0);
 /// # Ok::<(), regard_tasks::Error>(())
 /// ```
-pub fn r_squared<T: Copy + Into<f64>>(truth: &[T], guess: &[T]) -> Result<f64> {
-    let error = mean_squared_error(truth, guess)?;
+pub fn r_squared<T: Copy + Into<f64>>(truth: &[T], predicted: &[T]) -> Result<f64> {
+    let error = mean_squared_error(truth, predicted)?;
     let truth: Vec<f64> = truth.iter().map(|&one| one.into()).collect();
     let mean = truth.iter().sum::<f64>() / truth.len() as f64;
     let variance = mean_squared_error(&truth, &vec![mean; truth.len()])?;

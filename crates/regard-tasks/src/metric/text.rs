@@ -34,12 +34,12 @@ pub(super) fn ngrams<T: Eq + Hash>(of: &[T], order: usize) -> HashMap<&[T], usiz
 pub(super) fn check<H, R>(hypotheses: &[H], references: &[Vec<R>]) -> Result<()> {
     let (given, expected) = (hypotheses.len(), references.len());
     if given != expected {
-        return Err(Error::asked(format!(
+        return Err(Error::invalid(format!(
             "there are {given} hypotheses for {expected} sets of references"
         )));
     }
     match references.iter().position(Vec::is_empty) {
-        Some(at) => Err(Error::asked(format!("hypothesis {} has no reference", at + 1))),
+        Some(at) => Err(Error::invalid(format!("hypothesis {} has no reference", at + 1))),
         None => Ok(()),
     }
 }

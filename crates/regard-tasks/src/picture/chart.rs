@@ -87,9 +87,9 @@ pub(crate) fn draw(svg: &mut Svg, panel: &Panel, [left, top, width, height]: [f6
     let places = points().map(|p| p.0).chain((0..panel.buckets.len()).map(|i| i as f64));
     let mut x = Axis::spanning(places, plot[0], plot[0] + plot[2]);
     if !panel.buckets.is_empty() {
-        x = x.with_room();
+        x = x.with_margin();
     }
-    let y = Axis::spanning(points().map(|p| p.1), plot[1] + plot[3], plot[1]).with_room();
+    let y = Axis::spanning(points().map(|p| p.1), plot[1] + plot[3], plot[1]).with_margin();
     match panel.buckets.as_slice() {
         [] => axes(svg, x, y, plot, &panel.x_axis),
         buckets => {
@@ -163,18 +163,18 @@ fn mark(svg: &mut Svg, x: f64, what: &str, [left, top, width, height]: [f64; 4])
 }
 
 /// Names beside their colors, in as many lines as they need; gives the height it took.
-pub(crate) fn legend(svg: &mut Svg, lines: &[Line], corner: [f64; 2], room: f64) -> f64 {
+pub(crate) fn legend(svg: &mut Svg, lines: &[Line], corner: [f64; 2], available: f64) -> f64 {
     let names: Vec<&str> = lines.iter().map(|line| line.name.as_str()).collect();
-    swatches(svg, &names, corner, room)
+    swatches(svg, &names, corner, available)
 }
 
 /// The same for any names.
-pub(crate) fn swatches(svg: &mut Svg, names: &[&str], corner: [f64; 2], room: f64) -> f64 {
+pub(crate) fn swatches(svg: &mut Svg, names: &[&str], corner: [f64; 2], available: f64) -> f64 {
     let [mut x, mut y] = corner;
     for (place, name) in names.iter().enumerate() {
-        let name = label::fitted(name, 11.5, room - 20.0);
+        let name = label::fitted(name, 11.5, available - 20.0);
         let width = label::width(&name, 11.5) + 32.0;
-        if x + width - 16.0 > corner[0] + room && x > corner[0] {
+        if x + width - 16.0 > corner[0] + available && x > corner[0] {
             (x, y) = (corner[0], y + 17.0);
         }
         let fill = color::hex(color::named(place));

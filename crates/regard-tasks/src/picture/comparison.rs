@@ -79,9 +79,9 @@ pub fn comparison(title: &str, comparison: &Comparison) -> String {
     y = bottom + 40.0;
     if !comparison.costs.is_empty() {
         let gap = 24.0;
-        let room = (width + gap) / comparison.costs.len() as f64 - gap;
+        let available = (width + gap) / comparison.costs.len() as f64 - gap;
         for (place, cost) in comparison.costs.iter().enumerate() {
-            draw_cost(&mut svg, cost, [margin + place as f64 * (room + gap), y], room);
+            draw_cost(&mut svg, cost, [margin + place as f64 * (available + gap), y], available);
         }
         y += 34.0 + COST * comparison.variants.len() as f64;
     }
@@ -120,14 +120,14 @@ fn draw_bar(svg: &mut Svg, variant: &Variant, place: usize, axis: Axis, y: f64, 
 /// Height of one variant's cost.
 const COST: f64 = 20.0;
 
-fn draw_cost(svg: &mut Svg, cost: &Cost, [x, y]: [f64; 2], room: f64) {
+fn draw_cost(svg: &mut Svg, cost: &Cost, [x, y]: [f64; 2], available: f64) {
     svg.text(Text::at(x, y + 8.0, &cost.name).size(13.0).bold());
     let written = cost.values.iter().map(|(_, text)| label::width(text, 11.0));
-    let room = room - 8.0 - written.fold(0.0, f64::max);
+    let available = available - 8.0 - written.fold(0.0, f64::max);
     let most = cost.values.iter().map(|(value, _)| *value).fold(f64::MIN_POSITIVE, f64::max);
     for (place, (value, text)) in cost.values.iter().enumerate() {
         let top = y + 18.0 + COST * place as f64;
-        let length = (room * value / most).max(1.0);
+        let length = (available * value / most).max(1.0);
         let fill = color::hex(color::named(place));
         svg.rect([x, top, length, 12.0], &fill, "rx=\"2\" fill-opacity=\"0.8\"");
         svg.text(Text::at(x + length + 6.0, top + 10.0, text).size(11.0));

@@ -50,7 +50,7 @@ fn x_axis(scene: &CurveScene, from: f64, to: f64) -> Axis {
 fn upper(svg: &mut Svg, scene: &CurveScene, x: Axis, plot: [f64; 4]) {
     let truth = scene.truth.as_deref().unwrap_or_default();
     let values = scene.y.iter().chain(&scene.curve).chain(truth).map(|&y| f64::from(y));
-    let y = Axis::spanning(values, plot[1] + plot[3], plot[1]).with_room();
+    let y = Axis::spanning(values, plot[1] + plot[3], plot[1]).with_margin();
     axes(svg, x, y, plot, "x");
     let points = |xs: &[f32], ys: &[f32]| -> Vec<[f64; 2]> {
         xs.iter().zip(ys).map(|(&a, &b)| [x.place(a.into()), y.place(b.into())]).collect()

@@ -56,7 +56,13 @@ pub(crate) fn all(scene: &GraphScene, title: &str) -> String {
 }
 
 /// How to read it; gives where its last line stands.
-fn caption(svg: &mut Svg, scene: &GraphScene, scale: Scale, corner: [f64; 2], room: f64) -> f64 {
+fn caption(
+    svg: &mut Svg,
+    scene: &GraphScene,
+    scale: Scale,
+    corner: [f64; 2],
+    available: f64,
+) -> f64 {
     let mut out = format!("The widest edge weighs {}", label::number(scale.high.into()));
     if scene.edges.len() <= MOST_HEADS {
         out += "; arrows point to whom is attended";
@@ -69,16 +75,16 @@ fn caption(svg: &mut Svg, scene: &GraphScene, scale: Scale, corner: [f64; 2], ro
     }
     out += ".";
     let mut y = corner[1] - 3.0;
-    for line in label::wrapped(&out, 11.0, room) {
+    for line in label::wrapped(&out, 11.0, available) {
         y += 15.0;
         svg.text(Text::at(corner[0], y, &line).size(11.0).faint());
     }
     y
 }
 
-fn legend(svg: &mut Svg, scene: &GraphScene, corner: [f64; 2], room: f64) -> f64 {
+fn legend(svg: &mut Svg, scene: &GraphScene, corner: [f64; 2], available: f64) -> f64 {
     let names: Vec<&str> = scene.class_names.iter().map(String::as_str).take(24).collect();
-    swatches(svg, &names, corner, room)
+    swatches(svg, &names, corner, available)
 }
 
 /// A node's color.
@@ -96,8 +102,8 @@ struct Drawing<'a> {
 }
 
 impl<'a> Drawing<'a> {
-    fn new(scene: &'a GraphScene, room: [f64; 4]) -> Self {
-        Self::with(scene, &layout::places(scene.nodes.len(), &scene.edges), room)
+    fn new(scene: &'a GraphScene, available: [f64; 4]) -> Self {
+        Self::with(scene, &layout::places(scene.nodes.len(), &scene.edges), available)
     }
 
     fn with(scene: &'a GraphScene, places: &[[f64; 2]], [x, y, width, height]: [f64; 4]) -> Self {

@@ -130,9 +130,9 @@ struct Sheet<'a> {
 }
 
 impl<'a> Sheet<'a> {
-    /// In a square of `room`, cells being no larger than `most`.
-    fn new(scene: &'a Maps, room: f64, most: f64, font: f64) -> Self {
-        let side = |count: usize| (room / count.max(1) as f64).min(most);
+    /// In a square of the side `available`, cells being no larger than `most`.
+    fn new(scene: &'a Maps, available: f64, most: f64, font: f64) -> Self {
+        let side = |count: usize| (available / count.max(1) as f64).min(most);
         let cell = [side(scene.columns.len()), side(scene.rows.len())];
         let short = |labels: &[String]| -> Vec<String> {
             labels.iter().map(|text| label::fitted(text, font, LONGEST_LABEL)).collect()

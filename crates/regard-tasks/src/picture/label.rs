@@ -38,25 +38,25 @@ pub(crate) fn width(text: &str, size: f64) -> f64 {
     text.chars().map(em).sum::<f64>() * size
 }
 
-/// The text, cut with an ellipsis where it is wider than `room`.
-pub(crate) fn fitted(text: &str, size: f64, room: f64) -> String {
-    cut(text, room, |text| width(text, size))
+/// The text, cut with an ellipsis where it is wider than `max_width`.
+pub(crate) fn fitted(text: &str, size: f64, max_width: f64) -> String {
+    cut(text, max_width, |text| width(text, size))
 }
 
-/// The text, cut with an ellipsis where it takes more than `room` columns of a terminal.
-pub(crate) fn fitted_in_columns(text: &str, room: usize) -> String {
-    cut(text, room as f64, |text| columns(text) as f64)
+/// The text, cut with an ellipsis where it takes more than `max_width` columns of a terminal.
+pub(crate) fn fitted_in_columns(text: &str, max_width: usize) -> String {
+    cut(text, max_width as f64, |text| columns(text) as f64)
 }
 
-fn cut(text: &str, room: f64, measure: impl Fn(&str) -> f64) -> String {
+fn cut(text: &str, max_width: f64, measure: impl Fn(&str) -> f64) -> String {
     let text = visible(text);
-    if measure(&text) <= room {
+    if measure(&text) <= max_width {
         return text;
     }
     let mut kept = String::new();
     for c in text.chars() {
         kept.push(c);
-        if measure(&kept) + measure("…") > room {
+        if measure(&kept) + measure("…") > max_width {
             kept.pop();
             break;
         }
@@ -69,20 +69,20 @@ pub(crate) fn visible(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
-/// The text in lines no wider than `room`; broken between words, or between any two characters
+/// The text in lines no wider than `max_width`; broken between words, or between any two characters
 /// where words are longer than that (as in Chinese).
-pub(crate) fn wrapped(text: &str, size: f64, room: f64) -> Vec<String> {
+pub(crate) fn wrapped(text: &str, size: f64, max_width: f64) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in visible(text).split_inclusive(' ') {
         let last = lines.len() - 1;
-        if width(&lines[last], size) + width(word.trim_end(), size) > room
+        if width(&lines[last], size) + width(word.trim_end(), size) > max_width
             && !lines[last].is_empty()
         {
             lines.push(String::new());
         }
         for c in word.chars() {
             let last = lines.len() - 1;
-            if width(&lines[last], size) + width(&c.to_string(), size) > room && c != ' ' {
+            if width(&lines[last], size) + width(&c.to_string(), size) > max_width && c != ' ' {
                 lines.push(String::new());
             }
             let last = lines.len() - 1;

@@ -46,12 +46,14 @@ pub fn numbers_json(scene: &Scene) -> String {
 /// # Ok::<(), regard_tasks::Error>(())
 /// ```
 pub fn numbers(scene: &Scene) -> Result<Vec<u8>> {
-    let failed = |error| Error::asked(format!("the weights were not written: {error}"));
+    let failed = |error| Error::invalid(format!("the weights were not written: {error}"));
     let shape = shape(scene);
     let places: usize = shape[1..].iter().product();
     if let Some(map) = scene.maps().iter().find(|map| map.weights.len() != places) {
         let (name, count) = (&map.name, map.weights.len());
-        return Err(Error::asked(format!("map {name:?} has {count} weights, {places} are needed")));
+        return Err(Error::invalid(format!(
+            "map {name:?} has {count} weights, {places} are needed"
+        )));
     }
     let floats = |values: &[f32]| values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>();
     let mut tensors: Vec<(&str, Dtype, Vec<usize>, Vec<u8>)> = vec![(

@@ -46,17 +46,17 @@ fn png_with(fonts: &Arc<fontdb::Database>, svg: &str, scale: f32) -> Result<Vec<
     let size = tree.size();
     let (width, height) = (size.width() * scale, size.height() * scale);
     if !(width >= 1.0 && height >= 1.0 && width <= LARGEST && height <= LARGEST) {
-        return Err(Error::asked(format!(
+        return Err(Error::invalid(format!(
             "a picture of {width} × {height} pixels cannot be made; 1 to {LARGEST} a side can"
         )));
     }
-    let no_room = || Error::asked("there is no memory for the picture's pixels");
-    let mut pixels =
-        tiny_skia::Pixmap::new(width.ceil() as u32, height.ceil() as u32).ok_or_else(no_room)?;
+    let out_of_memory = || Error::invalid("there is no memory for the picture's pixels");
+    let mut pixels = tiny_skia::Pixmap::new(width.ceil() as u32, height.ceil() as u32)
+        .ok_or_else(out_of_memory)?;
     let scale = tiny_skia::Transform::from_scale(scale, scale);
     resvg::render(&tree, scale, &mut pixels.as_mut());
     paint_images(tree.root(), scale, &mut pixels.as_mut());
-    pixels.encode_png().map_err(|error| Error::asked(format!("PNG was not written: {error}")))
+    pixels.encode_png().map_err(|error| Error::invalid(format!("PNG was not written: {error}")))
 }
 
 /// Paints a group's images, over everything else: resvg's own way would bring decoders of three more
@@ -146,7 +146,7 @@ fn parsed(fonts: &Arc<fontdb::Database>, svg: &str) -> Result<(usvg::Tree, Missi
 }
 
 fn not_svg(error: &dyn std::fmt::Display) -> Error {
-    Error::asked(format!("the picture is not SVG: {error}"))
+    Error::invalid(format!("the picture is not SVG: {error}"))
 }
 
 /// The drawing with bitmaps' outlines in place of the labels that could not be written.

@@ -74,16 +74,16 @@ impl Axis {
             (low, high) = (0.0, 1.0);
         }
         if high - low < 1e-9 * high.abs().max(1e-9) {
-            let room = if low == 0.0 { 1.0 } else { low.abs() * 0.5 };
-            (low, high) = (low - room, high + room);
+            let margin = if low == 0.0 { 1.0 } else { low.abs() * 0.5 };
+            (low, high) = (low - margin, high + margin);
         }
         Self { low, high, from, to }
     }
 
-    /// With a little room beyond the last values.
-    pub(crate) fn with_room(self) -> Self {
-        let room = (self.high - self.low) * 0.06;
-        Self { low: self.low - room, high: self.high + room, ..self }
+    /// With a little margin beyond the last values.
+    pub(crate) fn with_margin(self) -> Self {
+        let margin = (self.high - self.low) * 0.06;
+        Self { low: self.low - margin, high: self.high + margin, ..self }
     }
 
     pub(crate) fn place(&self, value: f64) -> f64 {

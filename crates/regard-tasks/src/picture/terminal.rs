@@ -102,10 +102,10 @@ fn nearest_of_256(rgb: Rgb) -> u8 {
 fn maps(lines: &mut Vec<String>, scene: &Maps, map: &Map, width: usize, brush: Brush) {
     let longest = scene.rows.iter().map(|text| columns(text)).max().unwrap_or(0);
     let left = longest.min(width / 3).min(24);
-    let room = width - left - 1;
+    let available = width - left - 1;
     let count = scene.columns.len();
-    let wide = if 2 * count <= room { 2 } else { 1 };
-    let block = count.div_ceil(room).max(1);
+    let wide = if 2 * count <= available { 2 } else { 1 };
+    let block = count.div_ceil(available).max(1);
     let has_wide = scene.columns.iter().any(|text| text.chars().any(is_wide));
     let is_numbered = wide == 1 && has_wide;
     if block == 1 {
@@ -156,8 +156,8 @@ fn upright(names: &[String], wide: usize) -> Vec<String> {
 /// The text in exactly so many columns.
 fn padded(text: &str, wide: usize) -> String {
     let text = fitted_in_columns(text, wide);
-    let room = wide.saturating_sub(columns(&text));
-    text + &" ".repeat(room)
+    let available = wide.saturating_sub(columns(&text));
+    text + &" ".repeat(available)
 }
 
 /// Words in as few lines as they fit in.
@@ -194,10 +194,10 @@ fn graph(lines: &mut Vec<String>, scene: &GraphScene, map: &Map, width: usize, s
     let shown = edges.len().min(MOST_EDGES);
     let longest = edges[..shown].iter().map(|&edge| columns(&words(edge))).max().unwrap_or(0);
     let left = longest.min(width * 2 / 5);
-    let room = width - left - 8;
+    let available = width - left - 8;
     for &edge in &edges[..shown] {
         let share = weight(edge).map_or(0.0, |weight| scale.share(weight));
-        let bar = bar(share, room);
+        let bar = bar(share, available);
         let number = weight(edge).map_or("    ?".to_owned(), |weight| format!("{weight:.3}"));
         lines.push(format!("{} {number} {bar}", padded(&words(edge), left)));
     }
@@ -207,8 +207,8 @@ fn graph(lines: &mut Vec<String>, scene: &GraphScene, map: &Map, width: usize, s
 }
 
 /// A bar in eighths of a column.
-fn bar(share: f32, room: usize) -> String {
-    let eighths = (share * 8.0 * room as f32).round() as usize;
+fn bar(share: f32, available: usize) -> String {
+    let eighths = (share * 8.0 * available as f32).round() as usize;
     let last = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"][eighths % 8];
     "█".repeat(eighths / 8) + last
 }
@@ -250,16 +250,16 @@ fn image(lines: &mut Vec<String>, scene: &ImageScene, map: &Map, width: usize, b
 
 fn curve(lines: &mut Vec<String>, scene: &CurveScene, map: &Map, width: usize, brush: Brush) {
     let (left, tall) = (8, 16);
-    let room = width - left - 1;
+    let available = width - left - 1;
     let across = Axis::spanning(
         scene.x.iter().chain(&scene.at).map(|&x| f64::from(x)),
         0.0,
-        (room - 1) as f64,
+        (available - 1) as f64,
     );
     let truth = scene.truth.as_deref().unwrap_or_default();
     let values = scene.y.iter().chain(&scene.curve).chain(truth).map(|&y| f64::from(y));
     let up = Axis::spanning(values, (tall - 1) as f64, 0.0);
-    let mut paper = vec![vec![' '; room]; tall];
+    let mut paper = vec![vec![' '; available]; tall];
     let mut plot = |xs: &[f32], ys: &[f32], sign: char| {
         for (&x, &y) in xs.iter().zip(ys).filter(|(x, y)| x.is_finite() && y.is_finite()) {
             let (row, column) = (up.place(y.into()).round(), across.place(x.into()).round());
@@ -278,21 +278,21 @@ fn curve(lines: &mut Vec<String>, scene: &CurveScene, map: &Map, width: usize, b
         let line: String = signs.iter().collect();
         lines.push(format!("{value:>left$}│{}", line.trim_end()));
     }
-    lines.push(format!("{:left$}└{}", "", "─".repeat(room)));
+    lines.push(format!("{:left$}└{}", "", "─".repeat(available)));
     let (first, last) = (label::number(across.value(0.0)), label::number(across.value(1.0)));
-    lines.push(format!("{:left$} {first}{last:>1$}", "", room - first.len()));
+    lines.push(format!("{:left$} {first}{last:>1$}", "", available - first.len()));
     lines.push(fitted_in_columns(
         "* curve  o data  · truth; below, the weight of each datum:",
         width,
     ));
-    kernel(lines, scene, map, [left, room], brush);
+    kernel(lines, scene, map, [left, available], brush);
 }
 
 /// The kernel: a line for some of the points asked for, a cell for each datum or block of them.
 fn kernel(lines: &mut Vec<String>, scene: &CurveScene, map: &Map, sizes: [usize; 2], brush: Brush) {
-    let [left, room] = sizes;
+    let [left, available] = sizes;
     let data = super::curve::data_in_order(scene);
-    let block = data.len().div_ceil(room).max(1);
+    let block = data.len().div_ceil(available).max(1);
     for at in (0..scene.at.len()).step_by(scene.at.len().div_ceil(12).max(1)) {
         let cells = data.chunks(block).map(|some| {
             let weights = some.iter().filter_map(|datum| map.weight(at * data.len() + datum));

@@ -45,7 +45,7 @@ impl Checked for Config {
         HeldOut::check(self.data.held_out)?;
         let width = self.model.width;
         if !(width.is_finite() && width > 0.0) {
-            return Err(Error::asked(format!("`model.width` cannot be {width}; it is above 0")));
+            return Err(Error::invalid(format!("`model.width` cannot be {width}; it is above 0")));
         }
         self.training.check()
     }

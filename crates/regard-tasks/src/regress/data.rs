@@ -2,7 +2,7 @@
 
 use super::config::{Config, Data};
 use crate::data::table;
-use crate::parts::{self, HeldOut};
+use crate::parts::{self, Cached, HeldOut};
 use crate::{Error, Part, Result, toy};
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 pub(super) type Datum = (Vec<f64>, f64);
 
 /// Data with the names of their columns; the last is told from the others.
-pub(super) struct Measured {
+pub(super) struct Observations {
     pub(super) names: Vec<String>,
     pub(super) data: Vec<Datum>,
 }
@@ -23,7 +23,7 @@ fn file(data: &Data, part: Part) -> &Option<PathBuf> {
     }
 }
 
-fn given(path: &Path, encoding: Option<&str>) -> Result<Measured> {
+fn given(path: &Path, encoding: Option<&str>) -> Result<Observations> {
     let table = table(path, encoding)?;
     let rows = 0..table.columns[0].len();
     let row = |row: usize| -> Datum {
@@ -31,45 +31,62 @@ fn given(path: &Path, encoding: Option<&str>) -> Result<Measured> {
         let y = all.pop().unwrap_or_default();
         (all, y)
     };
-    Ok(Measured { data: rows.map(row).collect(), names: table.names })
+    Ok(Observations { data: rows.map(row).collect(), names: table.names })
 }
 
-/// The data of a part. Where the training file has no validation or test file beside it, a share of
-/// its rows, drawn by the seed, is held out for each.
-pub(super) fn read(config: &Config, part: Part) -> Result<Measured> {
-    let data = &config.data;
-    let encoding = data.encoding.as_deref();
-    let Some(train) = &data.train else {
-        if let Some(path) = file(data, part) {
+/// The data that a configuration names.
+pub(super) struct Dataset<'a> {
+    config: &'a Config,
+    /// All that the training file holds.
+    training: Cached<Observations>,
+}
+
+impl<'a> Dataset<'a> {
+    pub(super) fn new(config: &'a Config) -> Self {
+        Self { config, training: Cached::new() }
+    }
+
+    /// The data of a part. Where the training file has no validation or test file beside it, a
+    /// share of its rows, drawn by the seed, is held out for each; it is read once for all parts.
+    pub(super) fn part(&self, part: Part) -> Result<Observations> {
+        let data = &self.config.data;
+        let encoding = data.encoding.as_deref();
+        let Some(train) = &data.train else {
+            if let Some(path) = file(data, part) {
+                return given(path, encoding);
+            }
+            let points = parts::embedded(part, data.size, |n| toy::sine(n, 1))?;
+            let datum = |(x, y): (f32, f32)| (vec![x.into()], y.into());
+            let names = vec!["x".into(), "y".into()];
+            return Ok(Observations { names, data: points.into_iter().map(datum).collect() });
+        };
+        if part != Part::Training
+            && let Some(path) = file(data, part)
+        {
             return given(path, encoding);
         }
-        let points = parts::embedded(part, data.size, |n| toy::sine(n, 1))?;
-        let datum = |(x, y): (f32, f32)| (vec![x.into()], y.into());
-        let names = vec!["x".into(), "y".into()];
-        return Ok(Measured { names, data: points.into_iter().map(datum).collect() });
-    };
-    if part != Part::Training
-        && let Some(path) = file(data, part)
-    {
-        return given(path, encoding);
+        let all = self.training.get(|| given(train, encoding))?;
+        let held = HeldOut {
+            share: data.held_out,
+            seed: self.config.training.seed,
+            validation: data.validation.is_none(),
+            test: data.test.is_none(),
+        };
+        Ok(Observations { data: held.part(part, &all.data), names: all.names.clone() })
     }
-    let all = given(train, encoding)?;
-    let held = HeldOut {
-        share: data.held_out,
-        seed: config.training.seed,
-        validation: data.validation.is_none(),
-        test: data.test.is_none(),
-    };
-    Ok(Measured { data: held.part(part, &all.data), names: all.names })
 }
 
 /// Refuses data with another number of columns than the model was made for.
-pub(super) fn same_columns(names: &[String], measured: &Measured, part: Part) -> Result<()> {
-    let (then, now) = (names.len(), measured.names.len());
+pub(super) fn same_columns(
+    names: &[String],
+    observations: &Observations,
+    part: Part,
+) -> Result<()> {
+    let (then, now) = (names.len(), observations.names.len());
     if then == now {
         return Ok(());
     }
     let part = parts::name(part);
     let what = format!("the {part} part has {now} columns; the model was made for {then}");
-    Err(Error::asked(what))
+    Err(Error::invalid(what))
 }

@@ -6,11 +6,12 @@ mod model;
 
 use crate::options::Checked;
 use crate::{
-    Description, Error, Learner, Model, Options, Part, Result, Scores, Task, Variant, train,
+    Description, Error, JsonFile, Learner, Model, Options, Part, Result, Scores, Task, Variant,
+    train,
 };
 use config::Config;
-use data::{Datum, read, same_columns};
-use model::{Knowledge, Regression, written};
+use data::{Dataset, Datum, same_columns};
+use model::{Preprocessor, Regression, written};
 use regard::Tensor;
 use regard::tensor::Random;
 
@@ -19,7 +20,7 @@ use regard::tensor::Random;
 pub struct Regress;
 
 /// A regression and what it is validated on.
-struct Lessons {
+struct RegressLearner {
     regression: Regression,
     points: usize,
     validation: Vec<Datum>,
@@ -45,29 +46,29 @@ impl Task for Regress {
 
     fn begin(&self, options: &Options) -> Result<Box<dyn Learner>> {
         let config = Config::of(options)?;
-        let training = read(&config, Part::Training)?;
-        let validation = read(&config, Part::Validation)?;
-        let regression = Regression::new(config, Knowledge::learn(&training)?)?;
+        let dataset = Dataset::new(&config);
+        let training = dataset.part(Part::Training)?;
+        let validation = dataset.part(Part::Validation)?;
+        drop(dataset);
+        let regression = Regression::new(config, Preprocessor::fit(&training)?)?;
         same_columns(&training.names, &validation, Part::Validation)?;
         if validation.data.is_empty() {
-            return Err(Error::asked("there are no validation data; `data.held_out` gives some"));
+            return Err(Error::invalid("there are no validation data; `data.held_out` gives some"));
         }
         regression.take(&training.data)?;
         let (points, validation) = (training.data.len(), validation.data);
-        Ok(Box::new(Lessons { regression, points, validation }))
+        Ok(Box::new(RegressLearner { regression, points, validation }))
     }
 
-    fn open(&self, options: &Options, knowledge: &str) -> Result<Box<dyn Model>> {
-        let knowledge: Knowledge = serde_json::from_str(knowledge)
-            .map_err(|e| Error::asked(format!("the vocabulary of the run: {e}")))?;
-        let config = Config::of(options)?;
-        Ok(Box::new(Regression::new(config, knowledge)?))
+    fn open(&self, options: &Options, vocabulary: &JsonFile) -> Result<Box<dyn Model>> {
+        Ok(Box::new(Regression::new(Config::of(options)?, vocabulary.parse()?)?))
     }
 
     fn describe(&self, options: &Options) -> Result<Description> {
         let config = Config::of(options)?;
-        let training = read(&config, Part::Training)?;
-        let count = |part| Ok::<_, Error>(read(&config, part)?.data.len().to_string());
+        let dataset = Dataset::new(&config);
+        let training = dataset.part(Part::Training)?;
+        let count = |part| Ok::<_, Error>(dataset.part(part)?.data.len().to_string());
         let mut facts = vec![
             ("training rows".to_string(), training.data.len().to_string()),
             ("validation rows".to_string(), count(Part::Validation)?),
@@ -104,7 +105,7 @@ impl Task for Regress {
     }
 }
 
-impl Learner for Lessons {
+impl Learner for RegressLearner {
     fn model(&self) -> &dyn Model {
         &self.regression
     }

@@ -1,7 +1,7 @@
 //! A regression: the data it learned from, and how near counts.
 
 use super::config::{Config, Kind};
-use super::data::{Datum, Measured, read, same_columns};
+use super::data::{Dataset, Datum, Observations, same_columns};
 use crate::metric::{mean_squared_error, r_squared};
 use crate::{
     CurveScene, Error, Map, Maps, Model, Part, Prediction, Report, Result, Scene, Scores, toy,
@@ -19,12 +19,12 @@ const NAMED: usize = 5;
 /// Data in a picture of one answer.
 const PICTURED: usize = 40;
 /// Every datum is compared with every other: more than this would take gigabytes.
-const MOST: usize = 10_000;
+const MAX_POINTS: usize = 10_000;
 
 /// What a regression knows of its data.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Knowledge {
-    /// The columns; the last is told from the others.
+pub(super) struct Preprocessor {
+    /// The columns; the last is predicted from the others.
     pub(super) names: Vec<String>,
     /// How many data there are to learn from.
     points: usize,
@@ -33,17 +33,17 @@ pub(super) struct Knowledge {
     deviation: Vec<f64>,
 }
 
-impl Knowledge {
-    pub(super) fn learn(measured: &Measured) -> Result<Self> {
-        let points = measured.data.len();
-        if !(2..=MOST).contains(&points) {
-            return Err(Error::asked(format!(
-                "{points} data to learn from; 2 to {MOST} can be compared with each other"
+impl Preprocessor {
+    pub(super) fn fit(observations: &Observations) -> Result<Self> {
+        let points = observations.data.len();
+        if !(2..=MAX_POINTS).contains(&points) {
+            return Err(Error::invalid(format!(
+                "{points} data to learn from; 2 to {MAX_POINTS} can be compared with each other"
             )));
         }
-        let columns = 0..measured.names.len() - 1;
+        let columns = 0..observations.names.len() - 1;
         let mean_of = |values: &dyn Fn(&Datum) -> f64| {
-            measured.data.iter().map(values).sum::<f64>() / points as f64
+            observations.data.iter().map(values).sum::<f64>() / points as f64
         };
         let mean: Vec<f64> = columns.clone().map(|c| mean_of(&|(x, _)| x[c])).collect();
         let deviation = columns.map(|c| {
@@ -52,24 +52,24 @@ impl Knowledge {
             if variance > 0.0 { variance.sqrt() } else { 1.0 }
         });
         let deviation = deviation.collect();
-        Ok(Self { names: measured.names.clone(), points, mean, deviation })
+        Ok(Self { names: observations.names.clone(), points, mean, deviation })
     }
 }
 
 pub(super) struct Regression {
     pub(super) config: Config,
-    pub(super) knowledge: Knowledge,
+    pub(super) preprocessor: Preprocessor,
     parameters: Parameters,
     regression: KernelRegression,
 }
 
 impl Regression {
     /// One that has no data yet: a checkpoint holds them, or [`Regression::take`] gives them.
-    pub(super) fn new(config: Config, knowledge: Knowledge) -> Result<Self> {
+    pub(super) fn new(config: Config, preprocessor: Preprocessor) -> Result<Self> {
         let parameters = Parameters::new(DType::F32, config.training.seed);
-        let of = config.regression(knowledge.points, knowledge.mean.len());
+        let of = config.regression(preprocessor.points, preprocessor.mean.len());
         let regression = KernelRegression::new(&parameters, &of)?;
-        Ok(Self { config, knowledge, parameters, regression })
+        Ok(Self { config, preprocessor, parameters, regression })
     }
 
     /// Takes the data to learn from.
@@ -83,7 +83,7 @@ impl Regression {
 
     /// x `[M, D]`, in deviations from the mean.
     fn standard(&self, x: &[&[f64]]) -> Result<Tensor> {
-        let Knowledge { mean, deviation, .. } = &self.knowledge;
+        let Preprocessor { mean, deviation, .. } = &self.preprocessor;
         let each = |x: &&[f64]| -> Vec<f32> {
             (0..mean.len()).map(|c| ((x[c] - mean[c]) / deviation[c]) as f32).collect()
         };
@@ -91,12 +91,12 @@ impl Regression {
         Ok(Tensor::from_vec(numbers, &[x.len(), mean.len()])?)
     }
 
-    /// The squared error at the data, each told from the others.
+    /// The squared error at the data, each predicted from the others.
     pub(super) fn loss(&self) -> Result<Tensor> {
         match self.config.model.model {
             Kind::Kernel => Ok(self.regression.loss()?),
             Kind::Mean => {
-                let n = self.knowledge.points as f64;
+                let n = self.preprocessor.points as f64;
                 let (_, y) = self.data()?;
                 let sum: f64 = y.iter().map(|&y| f64::from(y)).sum();
                 let squares =
@@ -106,46 +106,49 @@ impl Regression {
         }
     }
 
-    /// ŷ at some x, with the weights `[M, points]`.
-    fn regressed(&self, x: &[&[f64]]) -> Result<Attended> {
-        let points = self.knowledge.points;
+    /// ŷ at some x, with the weights `[M, points]` where they are asked for.
+    fn regressed(&self, x: &[&[f64]], need: Need) -> Result<Attended> {
+        let points = self.preprocessor.points;
         without_gradients(|| match self.config.model.model {
-            Kind::Kernel => Ok(self.regression.attend(&self.standard(x)?, Need::WEIGHTS)?),
+            Kind::Kernel => Ok(self.regression.attend(&self.standard(x)?, need)?),
             Kind::Mean => {
                 let out = self.regression.mean()?.unsqueeze(0)?.broadcast_to(&[x.len(), 1])?;
-                let weights = Tensor::full(&[x.len(), points], 1.0 / points as f64, DType::F32)?;
-                Ok(Attended { weights: Some(weights), ..out.contiguous()?.into() })
+                let equal = || Tensor::full(&[x.len(), points], 1.0 / points as f64, DType::F32);
+                let weights = need.weights.then(equal).transpose()?;
+                Ok(Attended { weights, ..out.contiguous()?.into() })
             }
         })
     }
 
-    fn told(&self, x: &[&[f64]]) -> Result<Vec<f64>> {
-        let mut told = Vec::with_capacity(x.len());
+    fn predicted(&self, x: &[&[f64]]) -> Result<Vec<f64>> {
+        let mut predicted = Vec::with_capacity(x.len());
         for some in x.chunks(1024) {
-            told.extend(self.regressed(some)?.out.to_vec::<f32>()?.into_iter().map(f64::from));
+            predicted.extend(
+                self.regressed(some, Need::OUTPUT)?.out.to_vec::<f32>()?.into_iter().map(f64::from),
+            );
         }
-        Ok(told)
+        Ok(predicted)
     }
 
     /// How good it is on data, and what it tells of each.
     pub(super) fn measure(&self, data: &[Datum]) -> Result<(Scores, Vec<f64>)> {
         let x: Vec<&[f64]> = data.iter().map(|(x, _)| &x[..]).collect();
         let y: Vec<f64> = data.iter().map(|&(_, y)| y).collect();
-        let told = self.told(&x)?;
-        let scores = Scores::new("R²", r_squared(&y, &told)?, Better::Higher)
-            .with("MSE", mean_squared_error(&y, &told)?);
-        Ok((scores, told))
+        let predicted = self.predicted(&x)?;
+        let scores = Scores::new("R²", r_squared(&y, &predicted)?, Better::Higher)
+            .with("MSE", mean_squared_error(&y, &predicted)?);
+        Ok((scores, predicted))
     }
 
-    /// The data it holds: x `[points, D]` as they were measured, and y.
+    /// The data it holds: x `[points, D]` as they were observed, and y.
     fn data(&self) -> Result<(Vec<Vec<f64>>, Vec<f32>)> {
         let tensors = self.parameters.tensors();
         let held = |name: &str| -> Result<Vec<f32>> {
             let found = tensors.get(name);
-            let found = found.ok_or_else(|| Error::asked(format!("the model has no {name}")))?;
+            let found = found.ok_or_else(|| Error::invalid(format!("the model has no {name}")))?;
             Ok(found.to_vec::<f32>()?)
         };
-        let Knowledge { mean, deviation, .. } = &self.knowledge;
+        let Preprocessor { mean, deviation, .. } = &self.preprocessor;
         let back = |row: &[f32]| -> Vec<f64> {
             (0..mean.len()).map(|c| f64::from(row[c]) * deviation[c] + mean[c]).collect()
         };
@@ -154,7 +157,7 @@ impl Regression {
 
     /// The numbers of an input, one for each column that is known.
     fn numbers(&self, input: &str) -> Result<Vec<f64>> {
-        let columns = &self.knowledge.names[..self.knowledge.mean.len()];
+        let columns = &self.preprocessor.names[..self.preprocessor.mean.len()];
         let numbers = input.split(',').map(|cell| cell.trim().parse::<f64>().ok());
         let numbers: Option<Vec<f64>> = numbers.map(|x| x.filter(|x| x.is_finite())).collect();
         let numbers =
@@ -163,31 +166,31 @@ impl Regression {
                     1 => "one number".into(),
                     n => format!("{n} numbers with commas between"),
                 };
-                Error::asked(format!("`{input}` is not {wanted}: {}", columns.join(", ")))
+                Error::invalid(format!("`{input}` is not {wanted}: {}", columns.join(", ")))
             })?;
-        let Knowledge { mean, deviation, .. } = &self.knowledge;
+        let Preprocessor { mean, deviation, .. } = &self.preprocessor;
         for (c, x) in numbers.iter().enumerate() {
             // Squares of distances must fit the numbers computed in.
             if ((x - mean[c]) / deviation[c]).abs() > 1e15 {
                 let what = format!("`{x}` is too far from everything known of {}", columns[c]);
-                return Err(Error::asked(what));
+                return Err(Error::invalid(what));
             }
         }
         Ok(numbers)
     }
 
-    /// The curve over the one column that is known, with the point asked for.
-    fn curve(&self, asked: f64) -> Result<CurveScene> {
+    /// The curve over the one column that is known, with the point that is asked for.
+    fn curve(&self, query: f64) -> Result<CurveScene> {
         let (x, y) = self.data()?;
         let x: Vec<f64> = x.into_iter().map(|x| x[0]).collect();
-        let low = x.iter().copied().fold(asked, f64::min);
-        let high = x.iter().copied().fold(asked, f64::max);
+        let low = x.iter().copied().fold(query, f64::min);
+        let high = x.iter().copied().fold(query, f64::max);
         let step = (high - low) / (POINTS - 1) as f64;
         let mut at: Vec<f64> = (0..POINTS).map(|i| low + i as f64 * step).collect();
-        at.push(asked);
+        at.push(query);
         at.sort_by(f64::total_cmp);
         let rows: Vec<&[f64]> = at.iter().map(std::slice::from_ref).collect();
-        let Attended { out, weights, .. } = self.regressed(&rows)?;
+        let Attended { out, weights, .. } = self.regressed(&rows, Need::WEIGHTS)?;
         let weights = weights.map_or(Ok(vec![]), |weights| weights.to_vec::<f32>())?;
         let single = |all: &[f64]| all.iter().map(|&x| x as f32).collect::<Vec<f32>>();
         let at = single(&at);
@@ -203,16 +206,16 @@ impl Regression {
     }
 
     /// The heaviest data for one answer.
-    fn heaviest(&self, asked: &[f64]) -> Result<Maps> {
+    fn heaviest(&self, query: &[f64]) -> Result<Maps> {
         let (x, y) = self.data()?;
-        let weights = self.regressed(&[asked])?.weights;
+        let weights = self.regressed(&[query], Need::WEIGHTS)?.weights;
         let weights = weights.map_or(Ok(vec![]), |weights| weights.to_vec::<f32>())?;
         let order = heaviest(&weights, PICTURED);
         let label = |&at: &usize| format!("{} → {}", written(&x[at]), short(f64::from(y[at])));
         Ok(Maps {
-            row_axis: "asked for".into(),
+            row_axis: "query".into(),
             column_axis: "data, the heaviest first".into(),
-            rows: vec![written(asked)],
+            rows: vec![written(query)],
             columns: order.iter().map(label).collect(),
             maps: vec![Map::new(self.name(), order.iter().map(|&at| weights[at]).collect())],
         })
@@ -250,30 +253,31 @@ impl Model for Regression {
         &self.parameters
     }
 
-    fn knowledge(&self) -> Result<String> {
-        serde_json::to_string(&self.knowledge).map_err(|e| Error::asked(e.to_string()))
+    fn vocabulary(&self) -> Result<String> {
+        serde_json::to_string(&self.preprocessor).map_err(|e| Error::invalid(e.to_string()))
     }
 
     fn evaluate(&self, part: Part) -> Result<Report> {
-        let measured = read(&self.config, part)?;
-        same_columns(&self.knowledge.names, &measured, part)?;
-        let data = &measured.data;
+        let observations = Dataset::new(&self.config).part(part)?;
+        same_columns(&self.preprocessor.names, &observations, part)?;
+        let data = &observations.data;
         if data.is_empty() {
             let what = format!("the {} part holds no examples", crate::parts::name(part));
-            return Err(Error::asked(what));
+            return Err(Error::invalid(what));
         }
-        let (scores, told) = self.measure(data)?;
-        let outputs: Vec<String> = told.iter().map(|y| y.to_string()).collect();
-        let samples = data.iter().zip(&told).take(3);
-        let samples = samples.map(|((x, y), told)| (written(x), short(*y), short(*told))).collect();
+        let (scores, predicted) = self.measure(data)?;
+        let outputs: Vec<String> = predicted.iter().map(|y| y.to_string()).collect();
+        let samples = data.iter().zip(&predicted).take(3);
+        let samples =
+            samples.map(|((x, y), predicted)| (written(x), short(*y), short(*predicted))).collect();
         Ok(Report { scores, examples: data.len(), samples, outputs, ..Report::default() })
     }
 
     fn predict(&self, inputs: &[String]) -> Result<Vec<Prediction>> {
         let (x, y) = self.data()?;
         let predict = |input: &String| {
-            let asked = self.numbers(input)?;
-            let Attended { out, weights, .. } = self.regressed(&[&asked])?;
+            let query = self.numbers(input)?;
+            let Attended { out, weights, .. } = self.regressed(&[&query], Need::WEIGHTS)?;
             let weights = weights.map_or(Ok(vec![]), |weights| weights.to_vec::<f32>())?;
             let datum = |at: usize| {
                 let (x, y, weight) = (&x[at], y[at], weights[at]);
@@ -288,10 +292,10 @@ impl Model for Regression {
     }
 
     fn show(&self, input: &str) -> Result<Vec<(String, Scene)>> {
-        let asked = self.numbers(input)?;
-        Ok(match asked[..] {
+        let query = self.numbers(input)?;
+        Ok(match query[..] {
             [one] => vec![("curve".into(), Scene::Curve(self.curve(one)?))],
-            _ => vec![("weights".into(), Scene::Maps(self.heaviest(&asked)?))],
+            _ => vec![("weights".into(), Scene::Maps(self.heaviest(&query)?))],
         })
     }
 }

@@ -90,7 +90,7 @@ impl TryFrom<Vec<String>> for Labels {
     fn try_from(names: Vec<String>) -> Result<Self> {
         let labels = Self::of(names);
         if labels.ids.len() != labels.len() {
-            return Err(Error::asked("a label is there twice"));
+            return Err(Error::invalid("a label is there twice"));
         }
         Ok(labels)
     }

@@ -1,7 +1,7 @@
 //! Text as numbers and back: tokens, their vocabulary, labels.
 
+mod bpe;
 mod labels;
-mod pairs;
 mod tokenizer;
 mod vocabulary;
 mod words;

@@ -1,7 +1,7 @@
 //! A text as the ids of its tokens, and back.
 
 use super::{
-    pairs::Pairs,
+    bpe::PieceModel,
     vocabulary::{SPECIAL, UNKNOWN, Vocabulary, characters},
     words,
 };
@@ -73,7 +73,8 @@ pub struct Tokenizer {
 #[serde(rename_all = "snake_case")]
 enum Known {
     Tokens(Vocabulary),
-    Pairs(Box<Pairs>),
+    #[serde(rename = "pairs")]
+    Pieces(Box<PieceModel>),
 }
 
 impl Tokenizer {
@@ -83,7 +84,7 @@ impl Tokenizer {
         let lines: Vec<_> = lines.iter().map(|line| cased(line.as_ref(), lowercase)).collect();
         let known = match kind {
             TokenizerKind::Bpe => {
-                Known::Pairs(Box::new(Pairs::learn(&lines, minimum_count, size)?))
+                Known::Pieces(Box::new(PieceModel::learn(&lines, minimum_count, size)?))
             }
             _ => {
                 let tokens = lines.iter().flat_map(|line| split(line, kind));
@@ -105,7 +106,7 @@ impl Tokenizer {
             Known::Tokens(vocabulary) => {
                 split(&text, self.kind).into_iter().map(|token| vocabulary.id(token)).collect()
             }
-            Known::Pairs(pairs) => pairs.pieces(&text).iter().map(|piece| piece.id).collect(),
+            Known::Pieces(model) => model.pieces(&text).iter().map(|piece| piece.id).collect(),
         }
     }
 
@@ -114,9 +115,9 @@ impl Tokenizer {
         let text = cased(text, self.lowercase);
         match &self.known {
             Known::Tokens(_) => split(&text, self.kind).into_iter().map(str::to_string).collect(),
-            Known::Pairs(pairs) => {
-                let pieces = pairs.pieces(&text);
-                pieces.iter().map(|piece| Pairs::shown(&piece.surface).to_string()).collect()
+            Known::Pieces(model) => {
+                let pieces = model.pieces(&text);
+                pieces.iter().map(|piece| PieceModel::shown(&piece.surface).to_string()).collect()
             }
         }
     }
@@ -129,14 +130,14 @@ impl Tokenizer {
             TokenizerKind::Whitespace => names.collect::<Vec<_>>().join(" "),
             TokenizerKind::Words => words::join(names),
             TokenizerKind::Characters => names.collect(),
-            TokenizerKind::Bpe => Pairs::join(names),
+            TokenizerKind::Bpe => PieceModel::join(names),
         }
     }
 
     /// One token as it is shown beside a picture; `<unk>` beyond the last.
     pub fn token(&self, id: usize) -> &str {
         match self.kind {
-            TokenizerKind::Bpe => Pairs::shown(self.name(id)),
+            TokenizerKind::Bpe => PieceModel::shown(self.name(id)),
             _ => self.name(id),
         }
     }
@@ -146,14 +147,14 @@ impl Tokenizer {
     pub fn len(&self) -> usize {
         match &self.known {
             Known::Tokens(vocabulary) => vocabulary.len(),
-            Known::Pairs(pairs) => pairs.names().len(),
+            Known::Pieces(model) => model.names().len(),
         }
     }
 
     fn name(&self, id: usize) -> &str {
         match &self.known {
             Known::Tokens(vocabulary) => vocabulary.name(id),
-            Known::Pairs(pairs) => pairs.names().get(id).map_or(SPECIAL[UNKNOWN], String::as_str),
+            Known::Pieces(model) => model.names().get(id).map_or(SPECIAL[UNKNOWN], String::as_str),
         }
     }
 }

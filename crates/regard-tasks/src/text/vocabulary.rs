@@ -43,7 +43,7 @@ impl Vocabulary {
         minimum_count: usize,
         size: usize,
     ) -> Result<Self> {
-        let words = common(words, minimum_count, room(size)?)?;
+        let words = most_common(words, minimum_count, capacity(size)?)?;
         let special = SPECIAL.iter().map(|name| name.to_string());
         Ok(Self::of(special.chain(words.into_iter().map(str::to_string)).collect()))
     }
@@ -97,11 +97,11 @@ impl TryFrom<Vec<String>> for Vocabulary {
 
     fn try_from(names: Vec<String>) -> Result<Self> {
         if !names.iter().take(SPECIAL.len()).eq(SPECIAL) {
-            return Err(Error::asked(format!("a vocabulary begins with {}", SPECIAL.join(" "))));
+            return Err(Error::invalid(format!("a vocabulary begins with {}", SPECIAL.join(" "))));
         }
         let vocabulary = Self::of(names);
         if vocabulary.ids.len() + SPECIAL.len() != vocabulary.len() {
-            return Err(Error::asked("a vocabulary holds a word twice"));
+            return Err(Error::invalid("a vocabulary holds a word twice"));
         }
         Ok(vocabulary)
     }
@@ -114,45 +114,45 @@ impl From<Vocabulary> for Vec<String> {
 }
 
 /// How many names fit beside the special ones.
-pub(super) fn room(size: usize) -> Result<usize> {
+pub(super) fn capacity(size: usize) -> Result<usize> {
     match size.checked_sub(SPECIAL.len()) {
-        None | Some(0) => Err(Error::asked(format!(
+        None | Some(0) => Err(Error::invalid(format!(
             "a vocabulary of {size} has no room: {} are special tokens",
             SPECIAL.len()
         ))),
-        Some(room) => Ok(room),
+        Some(capacity) => Ok(capacity),
     }
 }
 
-/// The names that occur often enough, the commonest first, at most as many as there is room for.
-pub(super) fn common<'a>(
+/// The names that occur often enough, the commonest first, at most `capacity` of them.
+pub(super) fn most_common<'a>(
     names: impl IntoIterator<Item = &'a str>,
     minimum_count: usize,
-    room: usize,
+    capacity: usize,
 ) -> Result<Vec<&'a str>> {
     let counted = by_count(names);
     match counted.first() {
-        None => Err(Error::asked("there is no text to learn a vocabulary from")),
-        Some((name, count)) if *count < minimum_count => Err(Error::asked(format!(
+        None => Err(Error::invalid("there is no text to learn a vocabulary from")),
+        Some((name, count)) if *count < minimum_count => Err(Error::invalid(format!(
             "no token occurs {minimum_count} times: the commonest, `{name}`, occurs {count} times"
         ))),
         _ => {
             let common = counted.into_iter().take_while(|(_, count)| *count >= minimum_count);
-            Ok(common.map(|(name, _)| name).take(room).collect())
+            Ok(common.map(|(name, _)| name).take(capacity).collect())
         }
     }
 }
 
 /// Names and how often they occur, the commonest first, of equals the one that came first.
 pub(crate) fn by_count<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<(&'a str, usize)> {
-    let mut places = HashMap::new();
+    let mut indices = HashMap::new();
     let mut counted: Vec<(&str, usize)> = Vec::new();
     for name in names {
-        let place = *places.entry(name).or_insert_with(|| {
+        let index = *indices.entry(name).or_insert_with(|| {
             counted.push((name, 0));
             counted.len() - 1
         });
-        counted[place].1 += 1;
+        counted[index].1 += 1;
     }
     counted.sort_by_key(|&(_, count)| std::cmp::Reverse(count));
     counted

@@ -20,10 +20,10 @@ const NOISE: f64 = 1.5;
 /// ```
 pub fn blocks(nodes: usize, classes: usize, inside: f64, outside: f64, seed: u64) -> Result<Graph> {
     if classes == 0 {
-        return Err(Error::asked("a block graph of 0 classes was asked for"));
+        return Err(Error::invalid("a block graph of 0 classes was asked for"));
     }
     if let Some(wrong) = [inside, outside].into_iter().find(|p| !(0.0..=1.0).contains(p)) {
-        return Err(Error::asked(format!("{wrong} is no probability of an edge")));
+        return Err(Error::invalid(format!("{wrong} is no probability of an edge")));
     }
     let random = Random::named(seed, "blocks");
     let labels = balanced(&random, nodes, classes);

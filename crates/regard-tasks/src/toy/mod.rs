@@ -68,7 +68,7 @@ fn distinct<T>(
             repeats += 1;
             if repeats == PATIENCE {
                 let made = drawn.len();
-                return Err(Error::asked(format!(
+                return Err(Error::invalid(format!(
                     "{count} different {what} were asked for; there are hardly more than {made}"
                 )));
             }

@@ -19,7 +19,7 @@ const LEAST_SIDE: usize = 8;
 /// ```
 pub fn shapes(count: usize, side: usize, seed: u64) -> Result<Vec<(String, Vec<f32>)>> {
     if side < LEAST_SIDE {
-        return Err(Error::asked(format!(
+        return Err(Error::invalid(format!(
             "shapes of side {side} were asked for; below {LEAST_SIDE} they look alike"
         )));
     }

@@ -63,7 +63,7 @@ impl Average {
         for (parameter, mean) in self.parameters.iter().zip(&mut self.means) {
             let given = state.get(parameter.name()).filter(|x| x.shape() == mean.shape());
             let given = given.ok_or_else(|| {
-                crate::Error::asked(format!("the mean of {:?} is missing", parameter.name()))
+                crate::Error::invalid(format!("the mean of {:?} is missing", parameter.name()))
             })?;
             *mean = given.clone();
         }

@@ -10,18 +10,18 @@ use std::path::Path;
 /// The mark of our checkpoints among safetensors files.
 const FORMAT: &str = "regard-checkpoint-1";
 
-/// All of a run at one moment: tensors in groups (`model/…`, `optimizer/…`), and where it stands.
+/// All of a run at one moment: tensors in groups (`model/…`, `optimizer/…`), and the state of its trainer.
 #[derive(Clone, Debug, Default)]
 pub struct Checkpoint {
     tensors: BTreeMap<String, Tensor>,
-    /// Where the run stands.
-    pub place: Place,
+    /// How far the training has come.
+    pub state: TrainerState,
 }
 
-/// Where a run stands. With the seed these are its random numbers' state: each step draws from
-/// numbers named after it.
+/// How far a training has come: epochs, batches and steps done. With the seed these are its random
+/// numbers' state: each step draws from numbers named after it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Place {
+pub struct TrainerState {
     /// The seed of all random numbers.
     pub seed: u64,
     /// Epochs done.
@@ -43,9 +43,9 @@ pub struct Place {
 }
 
 impl Checkpoint {
-    /// At a place, with no tensors yet.
-    pub fn new(place: Place) -> Self {
-        Self { tensors: BTreeMap::new(), place }
+    /// At a state of its trainer, with no tensors yet.
+    pub fn new(state: TrainerState) -> Self {
+        Self { tensors: BTreeMap::new(), state }
     }
 
     /// Puts tensors in, in a group.
@@ -69,11 +69,11 @@ impl Checkpoint {
 
     /// Writes it whole or not at all.
     pub fn write(&self, path: &Path) -> Result<()> {
-        let place = serde_json::to_string(&self.place).map_err(|e| Error::file(path, e))?;
+        let state = serde_json::to_string(&self.state).map_err(|e| Error::file(path, e))?;
         let texts = [
             ("format", FORMAT.to_string()),
             ("version", env!("CARGO_PKG_VERSION").to_string()),
-            ("place", place),
+            ("place", state),
         ];
         let texts = texts.map(|(name, text)| (name.to_string(), text)).into();
         Ok(save(path, &self.tensors, &texts)?)
@@ -85,9 +85,9 @@ impl Checkpoint {
         if texts.get("format").map(String::as_str) != Some(FORMAT) {
             return Err(Error::file(path, "a safetensors file, but not a checkpoint of regard"));
         }
-        let place = texts.get("place").map_or("", |place| place);
-        let place = serde_json::from_str(place)
-            .map_err(|e| Error::file(path, format!("the checkpoint's place: {e}")))?;
-        Ok(Self { tensors, place })
+        let state = texts.get("place").map_or("", |state| state);
+        let state = serde_json::from_str(state)
+            .map_err(|e| Error::file(path, format!("the checkpoint's state: {e}")))?;
+        Ok(Self { tensors, state })
     }
 }

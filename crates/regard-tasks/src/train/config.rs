@@ -87,7 +87,7 @@ impl TrainingConfig {
     /// Refuses what cannot be trained, by name.
     pub fn check(&self) -> Result<()> {
         let refuse = |name: &str, value: &dyn std::fmt::Display| {
-            Err(Error::asked(format!("`training.{name}` cannot be {value}")))
+            Err(Error::invalid(format!("`training.{name}` cannot be {value}")))
         };
         if self.epochs == 0 {
             return refuse("epochs", &0);

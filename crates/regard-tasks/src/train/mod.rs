@@ -1,17 +1,17 @@
 //! Training: the loop, its options, its checkpoints.
 
 mod average;
+mod callback;
 mod checkpoint;
 mod config;
 mod record;
 mod trainer;
-mod watch;
 
 /// The section `[training]` of a template.
 pub(crate) const TEMPLATE: &str = include_str!("training.toml");
 
-pub use checkpoint::{Checkpoint, Place};
+pub use callback::{Callback, Plan, Progress, Silent};
+pub use checkpoint::{Checkpoint, TrainerState};
 pub use config::{OptimizerKind, ScheduleKind, TrainingConfig};
 pub use record::Record;
 pub use trainer::{Ended, train};
-pub use watch::{Plan, Progress, Silent, Watch};

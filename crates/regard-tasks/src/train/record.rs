@@ -32,7 +32,9 @@ impl Record {
             return Ok(Vec::new());
         }
         let mut records = Vec::new();
-        for (i, line) in run.read(FILE)?.lines().enumerate() {
+        let text = std::fs::read_to_string(run.path(FILE));
+        let text = text.map_err(|error| Error::file(run.path(FILE), error))?;
+        for (i, line) in text.lines().enumerate() {
             let record: Self = serde_json::from_str(line)
                 .map_err(|e| Error::line(run.path(FILE), i + 1, e.to_string()))?;
             records.push(record);

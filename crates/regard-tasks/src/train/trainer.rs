@@ -1,7 +1,7 @@
 //! The loop: batches, steps, validation, checkpoints.
 
 use super::average::Average;
-use super::{Checkpoint, Place, Plan, Progress, Record, TrainingConfig, Watch};
+use super::{Callback, Checkpoint, Plan, Progress, Record, TrainerState, TrainingConfig};
 use crate::picture::{self, Panel};
 use crate::{Error, Learner, Result, Run};
 use regard::tensor::{Gradients, Optimizer, Random};
@@ -27,12 +27,12 @@ pub fn train(
     learner: &mut dyn Learner,
     config: &TrainingConfig,
     run: &Run,
-    watch: &mut dyn Watch,
+    callback: &mut dyn Callback,
 ) -> Result<Ended> {
     config.check()?;
     let mut trainer = Trainer::new(learner, config, run)?;
     trainer.resume()?;
-    let ended = trainer.run(watch)?;
+    let ended = trainer.run(callback)?;
     trainer.draw()?;
     Ok(ended)
 }
@@ -43,7 +43,7 @@ struct Trainer<'a> {
     run: &'a Run,
     optimizer: Optimizer,
     average: Option<Average>,
-    place: Place,
+    state: TrainerState,
     records: Vec<Record>,
     drawn: Instant,
 }
@@ -56,9 +56,9 @@ impl<'a> Trainer<'a> {
             optimizer = optimizer.clipped(config.clip)?;
         }
         let average = (config.average > 0.0).then(|| Average::new(parameters, config.average));
-        let place = Place { seed: config.seed, ..Place::default() };
+        let state = TrainerState { seed: config.seed, ..TrainerState::default() };
         let (records, drawn) = (Vec::new(), Instant::now());
-        Ok(Self { learner, config, run, optimizer, average, place, records, drawn })
+        Ok(Self { learner, config, run, optimizer, average, state, records, drawn })
     }
 
     /// Goes back to the last checkpoint, if there is one.
@@ -75,17 +75,17 @@ impl<'a> Trainer<'a> {
         if let Some(average) = &mut self.average {
             average.set_state(&checkpoint.group("average")).map_err(refuse)?;
         }
-        self.place = checkpoint.place;
-        if self.place.seed != self.config.seed {
-            let what = format!("began with the seed {}", self.place.seed);
+        self.state = checkpoint.state;
+        if self.state.seed != self.config.seed {
+            let what = format!("began with the seed {}", self.state.seed);
             return Err(Error::file(&path, what));
         }
-        self.records = Record::read(self.run, self.place.epoch)?;
+        self.records = Record::read(self.run, self.state.epoch)?;
         Ok(())
     }
 
     fn checkpoint(&self, name: &str) -> Result<()> {
-        let mut checkpoint = Checkpoint::new(self.place.clone());
+        let mut checkpoint = Checkpoint::new(self.state.clone());
         checkpoint.put("model", self.learner.model().parameters().tensors());
         checkpoint.put("optimizer", self.optimizer.state()?);
         checkpoint.put("learner", self.learner.state()?);
@@ -100,58 +100,62 @@ impl<'a> Trainer<'a> {
         let random = Random::named(self.config.seed, &format!("epoch {epoch}"));
         let batches = self.learner.batches(self.config.batch, &random)?;
         if batches.is_empty() {
-            return Err(Error::asked("the training part holds no examples"));
+            return Err(Error::invalid("the training part holds no examples"));
         }
         Ok(batches)
     }
 
-    fn run(&mut self, watch: &mut dyn Watch) -> Result<Ended> {
+    fn run(&mut self, callback: &mut dyn Callback) -> Result<Ended> {
         let group = self.config.accumulate;
-        let batches = self.batches(self.place.epoch)?.len();
-        watch.begin(&Plan {
+        let batches = self.batches(self.state.epoch)?.len();
+        callback.begin(&Plan {
             epochs: self.config.epochs,
-            done: self.place.epoch,
+            done: self.state.epoch,
             batches,
-            batch: self.place.batch,
+            batch: self.state.batch,
             parameters: self.learner.model().parameters().numel(),
         });
         let schedule = self.config.schedule((self.config.epochs * batches.div_ceil(group)) as u64);
         schedule.check()?;
-        let before = self.place.seconds;
+        let before = self.state.seconds;
         let started = Instant::now();
-        while self.place.epoch < self.config.epochs {
-            if self.is_worn_out() {
+        while self.state.epoch < self.config.epochs {
+            if self.is_out_of_patience() {
                 return Ok(Ended::Early);
             }
-            let batches = self.batches(self.place.epoch)?;
+            let batches = self.batches(self.state.epoch)?;
             let mut rate = 0.0;
-            let done = self.place.batch;
+            let done = self.state.batch;
             for group in batches[done..].chunks(group) {
-                let cut = self.place.plateau.as_ref().map_or(1.0, |plateau| plateau.rate);
-                rate = schedule.rate(self.place.step) * cut;
+                let cut = self.state.plateau.as_ref().map_or(1.0, |plateau| plateau.rate);
+                rate = schedule.rate(self.state.step) * cut;
                 self.step(group, rate)?;
-                self.place.seconds = before + started.elapsed().as_secs_f64();
-                watch.batch(&Progress {
-                    epoch: self.place.epoch + 1,
-                    batch: self.place.batch,
+                self.state.seconds = before + started.elapsed().as_secs_f64();
+                callback.batch(&Progress {
+                    epoch: self.state.epoch + 1,
+                    batch: self.state.batch,
                     batches: batches.len(),
                     examples: group.iter().map(Vec::len).sum(),
-                    loss: self.place.loss / self.place.batch as f64,
+                    loss: self.state.loss / self.state.batch as f64,
                     rate,
                 });
-                if watch.stop() && self.place.batch < batches.len() {
+                if callback.stop() && self.state.batch < batches.len() {
                     self.checkpoint("last.safetensors")?;
                     return Ok(Ended::Stopped);
                 }
             }
-            let loss = self.place.loss / batches.len() as f64;
-            self.place =
-                Place { epoch: self.place.epoch + 1, batch: 0, loss: 0.0, ..self.place.clone() };
-            if self.is_due() {
+            let loss = self.state.loss / batches.len() as f64;
+            self.state = TrainerState {
+                epoch: self.state.epoch + 1,
+                batch: 0,
+                loss: 0.0,
+                ..self.state.clone()
+            };
+            if self.validation_is_due() {
                 let record = self.validate(loss, rate, before, started)?;
-                watch.epoch(&record);
+                callback.epoch(&record);
             }
-            if watch.stop() && self.place.epoch < self.config.epochs {
+            if callback.stop() && self.state.epoch < self.config.epochs {
                 self.checkpoint("last.safetensors")?;
                 return Ok(Ended::Stopped);
             }
@@ -160,32 +164,32 @@ impl<'a> Trainer<'a> {
     }
 
     /// Whether the epoch just done is one to validate after.
-    fn is_due(&self) -> bool {
-        let epoch = self.place.epoch;
+    fn validation_is_due(&self) -> bool {
+        let epoch = self.state.epoch;
         epoch.is_multiple_of(self.config.validate_every) || epoch == self.config.epochs
     }
 
-    fn is_worn_out(&self) -> bool {
-        self.config.patience > 0 && self.place.waited >= self.config.patience
+    fn is_out_of_patience(&self) -> bool {
+        self.config.patience > 0 && self.state.waited >= self.config.patience
     }
 
     /// One step on the gradients of a group of batches.
     fn step(&mut self, group: &[Vec<usize>], rate: f64) -> Result<()> {
         let mut sum: Option<Gradients> = None;
         for (i, batch) in group.iter().enumerate() {
-            let name = format!("step {} batch {i}", self.place.step);
+            let name = format!("step {} batch {i}", self.state.step);
             let random = Random::named(self.config.seed, &name);
             let loss = self.learner.loss(batch, &random)?;
             let value = loss.item()?;
             if !value.is_finite() {
-                return Err(Error::asked(format!(
+                return Err(Error::invalid(format!(
                     "the loss became {value} at step {} of epoch {}; a lower `training.rate` or \
                      `training.clip` may help",
-                    self.place.step + 1,
-                    self.place.epoch + 1
+                    self.state.step + 1,
+                    self.state.epoch + 1
                 )));
             }
-            self.place.loss += value;
+            self.state.loss += value;
             // A model with nothing to learn, such as a kernel of fixed width, takes no step.
             if !loss.has_gradient() {
                 continue;
@@ -199,10 +203,10 @@ impl<'a> Trainer<'a> {
         if let Some(gradients) = sum {
             self.optimizer.step(&gradients, rate)?;
         }
-        self.place.step += 1;
-        self.place.batch += group.len();
+        self.state.step += 1;
+        self.state.batch += group.len();
         if let Some(average) = &mut self.average {
-            average.take(self.place.step)?;
+            average.take(self.state.step)?;
         }
         Ok(())
     }
@@ -210,21 +214,21 @@ impl<'a> Trainer<'a> {
     /// Validation after an epoch, and all that is written.
     fn validate(&mut self, loss: f64, rate: f64, before: f64, started: Instant) -> Result<Record> {
         let scores = self.averaged(|trainer| trainer.learner.validate())?;
-        let best = scores.beats(self.place.best);
+        let best = scores.beats(self.state.best);
         let (_, value) = scores.first();
         if best {
-            (self.place.best, self.place.waited) = (Some(value), 0);
+            (self.state.best, self.state.waited) = (Some(value), 0);
         } else {
-            self.place.waited += 1;
+            self.state.waited += 1;
         }
-        if self.place.plateau.is_none() {
-            self.place.plateau = self.config.plateau(scores.better);
+        if self.state.plateau.is_none() {
+            self.state.plateau = self.config.plateau(scores.better);
         }
-        if let Some(plateau) = &mut self.place.plateau {
+        if let Some(plateau) = &mut self.state.plateau {
             plateau.observe(value);
         }
-        self.place.seconds = before + started.elapsed().as_secs_f64();
-        let (epoch, step, seconds) = (self.place.epoch, self.place.step, self.place.seconds);
+        self.state.seconds = before + started.elapsed().as_secs_f64();
+        let (epoch, step, seconds) = (self.state.epoch, self.state.step, self.state.seconds);
         let record = Record { epoch, step, loss, rate, seconds, validation: scores, best };
         self.records.push(record.clone());
         if best {

@@ -1,6 +1,6 @@
 //! The options of `translate`.
 
-use crate::choice::{EncoderOptions, MechanismOptions, TextOptions};
+use crate::components::{EncoderOptions, MechanismOptions, TextOptions};
 use crate::metric::Tokenization;
 use crate::options::Checked;
 use crate::parts::HeldOut;
@@ -103,28 +103,28 @@ pub(super) struct Model {
 }
 
 /// The widest beam.
-const WIDEST: usize = 1000;
+const MAX_BEAM: usize = 1000;
 
 impl Checked for Config {
     fn check(&self) -> Result<()> {
         HeldOut::check(self.data.held_out)?;
         if !(0.0..=1.0).contains(&self.model.scheduled_sampling) {
             let share = self.model.scheduled_sampling;
-            return Err(Error::asked(format!("`model.scheduled_sampling` cannot be {share}")));
+            return Err(Error::invalid(format!("`model.scheduled_sampling` cannot be {share}")));
         }
         let Search { beam, length_penalty, .. } = self.search;
-        if !(1..=WIDEST).contains(&beam) {
-            let what = format!("`search.beam` cannot be {beam}; 1 to {WIDEST} can be searched");
-            return Err(Error::asked(what));
+        if !(1..=MAX_BEAM).contains(&beam) {
+            let what = format!("`search.beam` cannot be {beam}; 1 to {MAX_BEAM} can be searched");
+            return Err(Error::invalid(what));
         }
         if !(length_penalty.is_finite() && length_penalty >= 0.0) {
             let what = format!("`search.length_penalty` cannot be {length_penalty}");
-            return Err(Error::asked(what));
+            return Err(Error::invalid(what));
         }
         let twice = self.model.encoder.both_directions && self.model.encoder.is_recurrent();
         let attends = self.model.context == ContextKind::Attention;
         if attends && twice && self.model.mechanism.wants_one_width() {
-            return Err(Error::asked(
+            return Err(Error::invalid(
                 "this `model.score` compares vectors of one width, and an encoder in both \
                  directions gives twice the decoder's; `model.both_directions=false` makes them one",
             ));
@@ -167,12 +167,15 @@ impl Config {
         }
     }
 
-    pub(super) fn search(&self, source: usize) -> SearchConfig {
+    /// How a source of so many tokens is searched for its output, with the attention weights where
+    /// they are asked for.
+    pub(super) fn search(&self, source: usize, weights: bool) -> SearchConfig {
         SearchConfig {
             width: self.search.beam,
             length_penalty: self.search.length_penalty,
             longest: 2 * source + 20,
             best: 1,
+            weights,
         }
     }
 }

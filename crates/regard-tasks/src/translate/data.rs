@@ -2,7 +2,7 @@
 
 use super::config::{Config, Data, Embedded};
 use crate::data::{parallel, parallel_tsv};
-use crate::parts::{self, HeldOut};
+use crate::parts::{self, Cached, HeldOut};
 use crate::{Error, Part, Result, toy};
 use std::path::PathBuf;
 
@@ -29,7 +29,7 @@ fn given(data: &Data, part: Part) -> Result<Option<Vec<Pair>>> {
         [None, None, Some(both)] => parallel_tsv(both, encoding)?,
         _ => {
             let name = parts::name(part);
-            return Err(Error::asked(format!(
+            return Err(Error::invalid(format!(
                 "the {name} part wants `data.{name}_source` and `data.{name}_target`, or \
                  `data.{name}_pairs` alone"
             )));
@@ -38,24 +38,40 @@ fn given(data: &Data, part: Part) -> Result<Option<Vec<Pair>>> {
     Ok(Some(found.pairs))
 }
 
-/// The pairs of a part. Where the training files have no validation or test files beside them, a
-/// share of the training pairs, drawn by the seed, is held out for each.
-pub(super) fn read(config: &Config, part: Part) -> Result<Vec<Pair>> {
-    let data = &config.data;
-    if part != Part::Training
-        && let Some(pairs) = given(data, part)?
-    {
-        return Ok(pairs);
+/// The pairs that a configuration names.
+pub(super) struct Dataset<'a> {
+    config: &'a Config,
+    /// All that the training files hold; none where no files are given.
+    training: Cached<Option<Vec<Pair>>>,
+}
+
+impl<'a> Dataset<'a> {
+    pub(super) fn new(config: &'a Config) -> Self {
+        Self { config, training: Cached::new() }
     }
-    let Some(all) = given(data, Part::Training)? else { return embedded(config, part) };
-    let spare = |part| files(data, part).iter().all(|file| file.is_none());
-    let held = HeldOut {
-        share: data.held_out,
-        seed: config.training.seed,
-        validation: spare(Part::Validation),
-        test: spare(Part::Test),
-    };
-    Ok(held.part(part, &all))
+
+    /// The pairs of a part. Where the training files have no validation or test files beside them,
+    /// a share of the training pairs, drawn by the seed, is held out for each; the files are read
+    /// once for all parts.
+    pub(super) fn part(&self, part: Part) -> Result<Vec<Pair>> {
+        let data = &self.config.data;
+        if part != Part::Training
+            && let Some(pairs) = given(data, part)?
+        {
+            return Ok(pairs);
+        }
+        let Some(all) = self.training.get(|| given(data, Part::Training))? else {
+            return embedded(self.config, part);
+        };
+        let spare = |part| files(data, part).iter().all(|file| file.is_none());
+        let held = HeldOut {
+            share: data.held_out,
+            seed: self.config.training.seed,
+            validation: spare(Part::Validation),
+            test: spare(Part::Test),
+        };
+        Ok(held.part(part, all))
+    }
 }
 
 fn embedded(config: &Config, part: Part) -> Result<Vec<Pair>> {

@@ -8,11 +8,12 @@ use crate::data::{BatchSize, batches};
 use crate::lengths::lengths;
 use crate::options::Checked;
 use crate::{
-    Description, Error, Learner, Model, Options, Part, Result, Scores, Task, Variant, choice, train,
+    Description, Error, JsonFile, Learner, Model, Options, Part, Result, Scores, Task, Variant,
+    components, train,
 };
 use config::Config;
-use data::{Pair, read};
-use model::{Knowledge, Translator};
+use data::{Dataset, Pair};
+use model::{Preprocessor, Translator};
 use regard::attention::{Reinforce, ReinforceConfig, Weighting};
 use regard::models::Sentences;
 use regard::tensor::Random;
@@ -24,7 +25,7 @@ use std::collections::BTreeMap;
 pub struct Translate;
 
 /// A translator and the pairs it learns from.
-struct Lessons {
+struct TranslateLearner {
     translator: Translator,
     pairs: Vec<(Vec<usize>, Vec<usize>)>,
     validation: Vec<Pair>,
@@ -42,8 +43,14 @@ impl Task for Translate {
     }
 
     fn template(&self) -> String {
-        [include_str!("options.toml"), choice::ENCODER, choice::MECHANISM, "\n", train::TEMPLATE]
-            .concat()
+        [
+            include_str!("options.toml"),
+            components::ENCODER,
+            components::MECHANISM,
+            "\n",
+            train::TEMPLATE,
+        ]
+        .concat()
     }
 
     fn defaults(&self) -> &'static [&'static str] {
@@ -52,17 +59,19 @@ impl Task for Translate {
 
     fn begin(&self, options: &Options) -> Result<Box<dyn Learner>> {
         let config = Config::of(options)?;
-        let training = read(&config, Part::Training)?;
-        let knowledge = Knowledge::learn(&config, &training)?;
-        let translator = Translator::new(config, knowledge)?;
+        let dataset = Dataset::new(&config);
+        let (training, validation) =
+            (dataset.part(Part::Training)?, dataset.part(Part::Validation)?);
+        drop(dataset);
+        let preprocessor = Preprocessor::fit(&config, &training)?;
+        let translator = Translator::new(config, preprocessor)?;
         let longest = translator.config.data.longest;
         let mut pairs: Vec<_> = training.iter().map(|pair| translator.encode(pair)).collect();
         pairs.retain(|(source, target)| {
             !source.is_empty() && source.len() <= longest && target.len() <= longest
         });
-        let validation = read(&translator.config, Part::Validation)?;
         if pairs.is_empty() || validation.is_empty() {
-            return Err(Error::asked(format!(
+            return Err(Error::invalid(format!(
                 "{} training pairs of at most {longest} tokens and {} validation pairs; both are \
                  wanted",
                 pairs.len(),
@@ -75,30 +84,29 @@ impl Task for Translate {
         encoder.check_reach(translator.config.reach(), lengths)?;
         let samples = translator.config.model.mechanism.weighting == Weighting::Sample;
         let reinforce = samples.then(|| Reinforce::new(ReinforceConfig::default())).transpose()?;
-        Ok(Box::new(Lessons { translator, pairs, validation, reinforce }))
+        Ok(Box::new(TranslateLearner { translator, pairs, validation, reinforce }))
     }
 
-    fn open(&self, options: &Options, knowledge: &str) -> Result<Box<dyn Model>> {
-        let knowledge: Knowledge = serde_json::from_str(knowledge)
-            .map_err(|e| Error::asked(format!("the vocabulary of the run: {e}")))?;
-        Ok(Box::new(Translator::new(Config::of(options)?, knowledge)?))
+    fn open(&self, options: &Options, vocabulary: &JsonFile) -> Result<Box<dyn Model>> {
+        Ok(Box::new(Translator::new(Config::of(options)?, vocabulary.parse()?)?))
     }
 
     fn describe(&self, options: &Options) -> Result<Description> {
         let config = Config::of(options)?;
-        let training = read(&config, Part::Training)?;
-        let knowledge = Knowledge::learn(&config, &training)?;
+        let dataset = Dataset::new(&config);
+        let training = dataset.part(Part::Training)?;
+        let preprocessor = Preprocessor::fit(&config, &training)?;
         let length = |encode: &dyn Fn(&Pair) -> usize| {
             lengths(training.iter().map(encode).collect(), "tokens")
         };
         let facts = [
             ("training pairs", training.len().to_string()),
-            ("validation pairs", read(&config, Part::Validation)?.len().to_string()),
-            ("test pairs", read(&config, Part::Test)?.len().to_string()),
-            ("source sentences", length(&|(s, _)| knowledge.source.encode(s).len())),
-            ("target sentences", length(&|(_, t)| knowledge.target().encode(t).len())),
-            ("source vocabulary", knowledge.source.len().to_string()),
-            ("target vocabulary", knowledge.target().len().to_string()),
+            ("validation pairs", dataset.part(Part::Validation)?.len().to_string()),
+            ("test pairs", dataset.part(Part::Test)?.len().to_string()),
+            ("source sentences", length(&|(s, _)| preprocessor.source.encode(s).len())),
+            ("target sentences", length(&|(_, t)| preprocessor.target().encode(t).len())),
+            ("source vocabulary", preprocessor.source.len().to_string()),
+            ("target vocabulary", preprocessor.target().len().to_string()),
         ];
         let source = match (&config.data.train_source, &config.data.train_pairs) {
             (Some(path), _) | (_, Some(path)) => path.display().to_string(),
@@ -125,7 +133,7 @@ impl Task for Translate {
     }
 }
 
-impl Learner for Lessons {
+impl Learner for TranslateLearner {
     fn model(&self) -> &dyn Model {
         &self.translator
     }
@@ -141,14 +149,14 @@ impl Learner for Lessons {
         let (source, target) = (Sentences::new(&source, 0)?, Sentences::new(&target, 0)?);
         let config = &self.translator.config;
         let (model, mode) = (&self.translator.model, Mode::Train(random));
-        let taught = match config.model.scheduled_sampling {
+        let forced = match config.model.scheduled_sampling {
             0.0 => model.teach(&source, &target, mode)?,
             share => model.teach_sampled(&source, &target, share, mode)?,
         };
-        let loss = taught.loss(config.training.label_smoothing)?;
-        match (&mut self.reinforce, &taught.log_prob) {
+        let loss = forced.loss(config.training.label_smoothing)?;
+        match (&mut self.reinforce, &forced.log_prob) {
             (Some(reinforce), Some(log_prob)) => {
-                let rewards = taught.losses()?.scale(-1.0)?.detach();
+                let rewards = forced.losses()?.scale(-1.0)?.detach();
                 Ok(loss.add(&reinforce.loss(&rewards, log_prob, None)?)?)
             }
             _ => Ok(loss),

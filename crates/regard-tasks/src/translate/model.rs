@@ -1,7 +1,7 @@
 //! A translator: tokenizers on both sides, and a sequence-to-sequence model between them.
 
 use super::config::Config;
-use super::data::{Pair, read};
+use super::data::{Dataset, Pair};
 use crate::metric::{Bleu, chrf, perplexity};
 use crate::text::Tokenizer;
 use crate::{Error, Groups, Map, Maps, Model, Part, Prediction, Report, Result, Scene, Scores};
@@ -13,14 +13,14 @@ use serde::{Deserialize, Serialize};
 
 /// What a translator knows of its data.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Knowledge {
+pub(super) struct Preprocessor {
     pub(super) source: Tokenizer,
     /// None where the source's serves both sides.
     target: Option<Tokenizer>,
 }
 
-impl Knowledge {
-    pub(super) fn learn(config: &Config, pairs: &[Pair]) -> Result<Self> {
+impl Preprocessor {
+    pub(super) fn fit(config: &Config, pairs: &[Pair]) -> Result<Self> {
         let tokenizer = config.text.tokens.config();
         let sources: Vec<&str> = pairs.iter().map(|(source, _)| &source[..]).collect();
         let targets: Vec<&str> = pairs.iter().map(|(_, target)| &target[..]).collect();
@@ -41,46 +41,52 @@ impl Knowledge {
 
 pub(super) struct Translator {
     pub(super) config: Config,
-    pub(super) knowledge: Knowledge,
+    pub(super) preprocessor: Preprocessor,
     parameters: Parameters,
     pub(super) model: Seq2Seq,
 }
 
 impl Translator {
-    pub(super) fn new(config: Config, knowledge: Knowledge) -> Result<Self> {
+    pub(super) fn new(config: Config, preprocessor: Preprocessor) -> Result<Self> {
         let parameters = Parameters::new(DType::F32, config.training.seed);
-        let seq2seq = config.seq2seq(knowledge.source.len(), knowledge.target().len());
+        let seq2seq = config.seq2seq(preprocessor.source.len(), preprocessor.target().len());
         let model = Seq2Seq::new(&parameters, &seq2seq)?;
-        Ok(Self { config, knowledge, parameters, model })
+        Ok(Self { config, preprocessor, parameters, model })
     }
 
     /// Tokens of a pair.
     pub(super) fn encode(&self, (source, target): &Pair) -> (Vec<usize>, Vec<usize>) {
-        (self.knowledge.source.encode(source), self.knowledge.target().encode(target))
+        (self.preprocessor.source.encode(source), self.preprocessor.target().encode(target))
     }
 
     /// The best hypothesis for each source, in order. Searches batches of similar lengths; how
-    /// long an output may be depends on its own source alone.
-    fn translate(&self, sources: &[Vec<usize>], beam: usize) -> Result<Vec<Hypothesis>> {
+    /// long an output may be depends on its own source alone. The attention weights come with them
+    /// only where they are asked for.
+    fn translate(
+        &self,
+        sources: &[Vec<usize>],
+        beam: usize,
+        need: Need,
+    ) -> Result<Vec<Hypothesis>> {
         const STEP: usize = 8;
         let length = |&i: &usize| sources[i].len().next_multiple_of(STEP);
-        let mut places: Vec<usize> = (0..sources.len()).collect();
-        places.sort_by_key(|i| (length(i), sources[*i].len()));
+        let mut indices: Vec<usize> = (0..sources.len()).collect();
+        indices.sort_by_key(|i| (length(i), sources[*i].len()));
         let mut all: Vec<Option<Hypothesis>> = vec![None; sources.len()];
-        let alike = places.chunk_by(|a, b| length(a) == length(b));
-        for places in alike.flat_map(|places| places.chunks(64)) {
-            let batch: Vec<&[usize]> = places.iter().map(|&i| &sources[i][..]).collect();
+        let alike = indices.chunk_by(|a, b| length(a) == length(b));
+        for indices in alike.flat_map(|indices| indices.chunks(64)) {
+            let batch: Vec<&[usize]> = indices.iter().map(|&i| &sources[i][..]).collect();
             let batch = Sentences::new(&batch, 0)?;
-            let search = self.config.search(length(&places[0]));
+            let search = self.config.search(length(&indices[0]), need.weights);
             let best: Vec<Hypothesis> = match beam {
-                0 | 1 => self.model.greedy(&batch, search.longest)?,
+                0 | 1 => self.model.greedy_with(&batch, search.longest, need)?,
                 _ => {
                     let all = self.model.search(&batch, &search)?;
                     all.into_iter().filter_map(|best| best.into_iter().next()).collect()
                 }
             };
-            for (&place, hypothesis) in places.iter().zip(best) {
-                all[place] = Some(hypothesis);
+            for (&index, hypothesis) in indices.iter().zip(best) {
+                all[index] = Some(hypothesis);
             }
         }
         Ok(all.into_iter().flatten().collect())
@@ -90,9 +96,9 @@ impl Translator {
     pub(super) fn measure(&self, pairs: &[Pair], beam: usize) -> Result<(Scores, Vec<String>)> {
         let tokens: Vec<_> = pairs.iter().map(|pair| self.encode(pair)).collect();
         let (sources, targets): (Vec<_>, Vec<_>) = tokens.into_iter().unzip();
-        let outputs = self.translate(&sources, beam)?;
+        let outputs = self.translate(&sources, beam, Need::OUTPUT)?;
         let outputs: Vec<String> =
-            outputs.iter().map(|h| self.knowledge.target().decode(&h.tokens)).collect();
+            outputs.iter().map(|h| self.preprocessor.target().decode(&h.tokens)).collect();
         let references: Vec<String> = pairs.iter().map(|(_, target)| target.clone()).collect();
         let bleu = bleu(&outputs, &references, &self.config)?;
         let chrf = chrf(&outputs, &alone(&references))?;
@@ -106,16 +112,16 @@ impl Translator {
 
     fn perplexity(&self, sources: &[Vec<usize>], targets: &[Vec<usize>]) -> Result<f64> {
         let (mut sum, mut tokens) = (0.0, 0);
-        let mut places: Vec<usize> = (0..sources.len()).collect();
-        places.sort_by_key(|&i| targets[i].len());
-        for places in places.chunks(64) {
-            let pick = |all: &[Vec<usize>]| places.iter().map(|&i| all[i].clone()).collect();
+        let mut indices: Vec<usize> = (0..sources.len()).collect();
+        indices.sort_by_key(|&i| targets[i].len());
+        for indices in indices.chunks(64) {
+            let pick = |all: &[Vec<usize>]| indices.iter().map(|&i| all[i].clone()).collect();
             let (source, target): (Vec<_>, Vec<_>) = (pick(sources), pick(targets));
             tokens += target.iter().map(|t| t.len() + 1).sum::<usize>();
             sum += without_gradients(|| {
                 let (source, target) = (Sentences::new(&source, 0)?, Sentences::new(&target, 0)?);
-                let taught = self.model.teach(&source, &target, regard::Mode::Infer)?;
-                taught.losses()?.sum_all()?.item()
+                let forced = self.model.teach(&source, &target, regard::Mode::Infer)?;
+                forced.losses()?.sum_all()?.item()
             })?;
         }
         Ok(perplexity(sum, tokens))
@@ -161,15 +167,15 @@ impl Model for Translator {
         &self.parameters
     }
 
-    fn knowledge(&self) -> Result<String> {
-        serde_json::to_string(&self.knowledge).map_err(|e| Error::asked(e.to_string()))
+    fn vocabulary(&self) -> Result<String> {
+        serde_json::to_string(&self.preprocessor).map_err(|e| Error::invalid(e.to_string()))
     }
 
     fn evaluate(&self, part: Part) -> Result<Report> {
-        let pairs = read(&self.config, part)?;
+        let pairs = Dataset::new(&self.config).part(part)?;
         let (scores, outputs) = self.measure(&pairs, self.config.search.beam)?;
         let lengths: Vec<usize> =
-            pairs.iter().map(|(source, _)| self.knowledge.source.encode(source).len()).collect();
+            pairs.iter().map(|(source, _)| self.preprocessor.source.encode(source).len()).collect();
         let groups = by_length(&pairs, &outputs, &lengths, &self.config)?;
         let samples = pairs.iter().zip(&outputs).take(3);
         let samples = samples.map(|((s, t), o)| (s.clone(), t.clone(), o.clone())).collect();
@@ -184,9 +190,9 @@ impl Model for Translator {
     }
 
     fn predict(&self, inputs: &[String]) -> Result<Vec<Prediction>> {
-        let sources: Vec<_> = inputs.iter().map(|s| self.knowledge.source.encode(s)).collect();
-        let outputs = self.translate(&sources, self.config.search.beam)?;
-        let target = self.knowledge.target();
+        let sources: Vec<_> = inputs.iter().map(|s| self.preprocessor.source.encode(s)).collect();
+        let outputs = self.translate(&sources, self.config.search.beam, Need::OUTPUT)?;
+        let target = self.preprocessor.target();
         let prediction = |(input, h): (&String, Hypothesis)| Prediction {
             input: input.clone(),
             output: target.decode(&h.tokens),
@@ -202,15 +208,16 @@ impl Model for Translator {
     }
 
     fn show(&self, input: &str) -> Result<Vec<(String, Scene)>> {
-        let source = self.knowledge.source.encode(input);
+        let source = self.preprocessor.source.encode(input);
         let mut scenes = Vec::new();
-        let Some(h) = self.translate(std::slice::from_ref(&source), self.config.search.beam)?.pop()
+        let beam = self.config.search.beam;
+        let Some(h) = self.translate(std::slice::from_ref(&source), beam, Need::WEIGHTS)?.pop()
         else {
             return Ok(scenes);
         };
-        let mut columns = self.knowledge.source.tokens(input);
+        let mut columns = self.preprocessor.source.tokens(input);
         columns.truncate(source.len());
-        let target = self.knowledge.target();
+        let target = self.preprocessor.target();
         let mut rows: Vec<String> = h.tokens.iter().map(|&id| target.token(id).into()).collect();
         if h.ended {
             rows.push("<end>".into());
@@ -241,7 +248,7 @@ impl Model for Translator {
             scenes.push(("encoder".into(), Scene::Maps(maps)));
         }
         if scenes.is_empty() {
-            return Err(Error::asked(
+            return Err(Error::invalid(
                 "this model attends to nothing: its context is a fixed vector and its encoder has \
                  no attention",
             ));
@@ -253,7 +260,7 @@ impl Model for Translator {
 /// Maps of weights `[layers, heads, n, N]`.
 fn heads_of(heads: &Tensor, what: &str) -> Result<Vec<Map>> {
     let &[layers, count, n, columns] = heads.shape() else {
-        return Err(Error::asked(format!("weights of shape {:?}", heads.shape())));
+        return Err(Error::invalid(format!("weights of shape {:?}", heads.shape())));
     };
     let numbers = heads.to_vec::<f32>()?;
     let one = n * columns;

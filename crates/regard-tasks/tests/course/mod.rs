@@ -1,7 +1,7 @@
 //! A training in a folder of its own, as the tests of several tasks want it.
 
 use regard_tasks::{
-    Ended, Options, Record, Run, Silent, Task, TrainingConfig, Watch, picture, task_named, train,
+    Callback, Ended, Options, Record, Run, Silent, Task, TrainingConfig, picture, task_named, train,
 };
 use tempfile::TempDir;
 
@@ -16,7 +16,7 @@ pub(crate) struct Course {
 /// Stops a training after so many batches.
 pub(crate) struct StopAfter(pub(crate) usize);
 
-impl Watch for StopAfter {
+impl Callback for StopAfter {
     fn batch(&mut self, _: &regard_tasks::Progress) {
         self.0 = self.0.saturating_sub(1);
     }
@@ -59,11 +59,11 @@ impl Course {
     }
 
     /// Goes on from the last checkpoint, with a learner of its own, as a new process would.
-    pub(crate) fn go_on(&self, watch: &mut dyn Watch) -> Ended {
+    pub(crate) fn go_on(&self, callback: &mut dyn Callback) -> Ended {
         let mut learner = self.task.begin(&self.options).unwrap();
-        self.run.check_knowledge(learner.model()).unwrap();
+        self.run.check_vocabulary(learner.model()).unwrap();
         let config = TrainingConfig::of(&self.options).unwrap();
-        train(learner.as_mut(), &config, &self.run, watch).unwrap()
+        train(learner.as_mut(), &config, &self.run, callback).unwrap()
     }
 
     /// The lines of its measures, without the times.

@@ -3,7 +3,7 @@
 use super::super::{chance, pick};
 use super::Pair;
 use super::lexicon::{
-    CALL, FAVOURS, FREQUENCIES, FUTURE, GO, GOALS, HABITS, Kind, MEANS, NOUNS, PAST, PLACES, SOLD,
+    CALL, FAVORS, FREQUENCIES, FUTURE, GO, GOALS, HABITS, Kind, MEANS, NOUNS, PAST, PLACES, SOLD,
     STATES, TODAY, VERBS, Verb,
 };
 use super::noun_phrase::{Agreement, Person, Thing, adjective, spots};
@@ -82,7 +82,7 @@ fn going(random: &Random) -> Event {
 
 /// "an apple for Tom".
 fn favor(random: &Random, subject: &Person, form: Form) -> Event {
-    let (verb, to) = pick(random, &FAVOURS);
+    let (verb, to) = pick(random, &FAVORS);
     let thing = closed(|| object(random, verb.objects, form));
     let person = Person::other_than(random, subject);
     Event {

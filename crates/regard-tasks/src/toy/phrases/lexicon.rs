@@ -147,7 +147,7 @@ pub(super) const VERBS: [Verb; 10] = [
 ];
 
 /// What is done for somebody: Chinese puts 给 and the person before the verb.
-pub(super) const FAVOURS: [(Verb, &str); 3] = [
+pub(super) const FAVORS: [(Verb, &str); 3] = [
     (verb(["buy", "buys", "bought", "buying"], "买", SOLD), "for"),
     (verb(["draw", "draws", "drew", "drawing"], "画", &[Plant, Animal]), "for"),
     (verb(["write", "writes", "wrote", "writing"], "写", &[Letter]), "to"),

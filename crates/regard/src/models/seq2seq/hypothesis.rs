@@ -14,7 +14,7 @@ use regard_tensor::Tensor;
 /// let one = &model.greedy(&source, 4)?[0];
 /// assert_eq!(one.token_scores.len(), one.tokens.len() + usize::from(one.ended));
 /// assert!((one.token_scores.iter().sum::<f64>() - one.log_prob).abs() < 1e-9);
-/// // the context is fixed
+/// // nobody asked for the weights
 /// assert!(one.alignment.is_none());
 /// # Ok::<(), regard::Error>(())
 /// ```
@@ -31,8 +31,11 @@ pub struct Hypothesis {
     /// Whether it came to its end; otherwise it was cut at the longest length.
     pub ended: bool,
     /// The weights over the source `[n, N]` with which each token, and the end, was written: the
-    /// mean over the last layer's heads. None where the context is fixed.
+    /// mean over the last layer's heads. None where the context is fixed, and where nobody asked
+    /// for them ([`SearchConfig::weights`](crate::SearchConfig::weights),
+    /// [`Seq2Seq::greedy_with`](crate::Seq2Seq::greedy_with)).
     pub alignment: Option<Tensor>,
-    /// All weights over the source `[layers, heads, n, N]`; a recurrent decoder has one of each.
+    /// All weights over the source `[layers, heads, n, N]`, under the same conditions; a recurrent
+    /// decoder has one of each.
     pub heads: Option<Tensor>,
 }

@@ -375,10 +375,15 @@ impl Seq2Seq {
     }
 
     /// The next token after these.
-    pub(super) fn next(&self, tokens: &[usize], decoding: &mut Decoding) -> Result<Next> {
+    pub(super) fn next(
+        &self,
+        tokens: &[usize],
+        decoding: &mut Decoding,
+        need: Need,
+    ) -> Result<Next> {
         let ids = Tensor::from_vec(tokens.iter().map(|&x| x as i64).collect(), &[tokens.len()])?;
         let y = self.embed_target(&ids, Mode::Infer)?;
-        let written = self.decoder.step(&y, decoding, Mode::Infer, Need::WEIGHTS)?;
+        let written = self.decoder.step(&y, decoding, Mode::Infer, need)?;
         let weights = match written.weights.is_empty() {
             true => None,
             false => Some(Tensor::stack(&written.weights, 1)?.squeeze(3)?),

@@ -3,6 +3,7 @@
 use super::decoder::Decoding;
 use super::model::Next;
 use super::{Hypothesis, Sentences, Seq2Seq};
+use crate::Need;
 use regard_tensor::{DType, Result, Tensor, ensure, without_gradients};
 use serde::{Deserialize, Serialize};
 
@@ -25,11 +26,14 @@ pub struct SearchConfig {
     pub longest: usize,
     /// How many outputs are given for each source, the best first; at most the width.
     pub best: usize,
+    /// Whether hypotheses carry the attention weights they were written with, which cost time and
+    /// memory at every step.
+    pub weights: bool,
 }
 
 impl Default for SearchConfig {
     fn default() -> Self {
-        Self { width: 4, length_penalty: 0.6, longest: 128, best: 1 }
+        Self { width: 4, length_penalty: 0.6, longest: 128, best: 1, weights: false }
     }
 }
 
@@ -110,6 +114,29 @@ impl Seq2Seq {
     /// # Ok::<(), regard::Error>(())
     /// ```
     pub fn greedy(&self, source: &Sentences, longest: usize) -> Result<Vec<Hypothesis>> {
+        self.greedy_with(source, longest, Need::OUTPUT)
+    }
+
+    /// As [`Seq2Seq::greedy`], with the attention weights where they are asked for.
+    ///
+    /// ```
+    /// # use regard::prelude::*;
+    /// # let gru = RecurrentConfig::new(Cell::Gru, 64);
+    /// # let context = ContextConfig::Attention(MechanismConfig::default());
+    /// # let config = Seq2SeqConfig::new(
+    /// #     10, 12, EncoderConfig::Recurrent(gru), DecoderConfig::Recurrent(gru), context);
+    /// # let model = Seq2Seq::new(&Parameters::new(DType::F32, 1), &config)?;
+    /// let source = Sentences::new(&[vec![3, 4, 5]], 0)?;
+    /// let output = &model.greedy_with(&source, 4, Need::WEIGHTS)?[0];
+    /// assert_eq!(output.alignment.as_ref().unwrap().shape(), [output.token_scores.len(), 3]);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
+    pub fn greedy_with(
+        &self,
+        source: &Sentences,
+        longest: usize,
+        need: Need,
+    ) -> Result<Vec<Hypothesis>> {
         ensure!(longest > 0, "outputs of at most 0 tokens");
         without_gradients(|| {
             let mut decoding = self.start(source)?;
@@ -118,7 +145,7 @@ impl Seq2Seq {
             let ended = |trail: &Trail| trail.tokens.last() == Some(&end);
             let mut history = Vec::new();
             while history.len() < longest && !trails.iter().all(ended) {
-                let (scores, v) = self.scores(&trails, &mut decoding, &mut history)?;
+                let (scores, v) = self.scores(&trails, &mut decoding, &mut history, need)?;
                 for (row, trail) in trails.iter_mut().enumerate() {
                     if trail.tokens.last() != Some(&end) {
                         let (token, score) = self.best_tokens(&scores[row * v..][..v], 1)[0];
@@ -163,7 +190,8 @@ impl Seq2Seq {
             let mut done: Vec<Vec<Trail>> = vec![Vec::new(); b];
             let mut history = Vec::new();
             while history.len() < config.longest && !live.is_empty() {
-                let (scores, v) = self.scores(&live, &mut decoding, &mut history)?;
+                let need = Need { weights: config.weights, ..Need::OUTPUT };
+                let (scores, v) = self.scores(&live, &mut decoding, &mut history, need)?;
                 let mut next = Vec::new();
                 let mut start = 0;
                 while start < live.len() {
@@ -214,10 +242,12 @@ impl Seq2Seq {
         trails: &[Trail],
         decoding: &mut Decoding,
         history: &mut Vec<Option<Tensor>>,
+        need: Need,
     ) -> Result<(Vec<f64>, usize)> {
         let start = self.config().start;
         let last = trails.iter().map(|trail| trail.tokens.last().copied().unwrap_or(start));
-        let Next { log_probs: scores, weights } = self.next(&last.collect::<Vec<_>>(), decoding)?;
+        let tokens: Vec<usize> = last.collect();
+        let Next { log_probs: scores, weights } = self.next(&tokens, decoding, need)?;
         history.push(weights);
         let v = scores.size(1)?;
         let scores = scores.to_dtype(DType::F64)?.to_vec::<f64>()?;

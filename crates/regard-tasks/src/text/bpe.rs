@@ -2,7 +2,7 @@
 //! characters).
 
 use super::{
-    vocabulary::{SPECIAL, UNKNOWN, characters, common, room},
+    vocabulary::{SPECIAL, UNKNOWN, capacity, characters, most_common},
     words::runs,
 };
 use crate::{Error, Result};
@@ -24,15 +24,15 @@ pub(super) struct Piece {
 
 /// Pieces of words, most of them several characters long.
 #[derive(Clone, Debug)]
-pub(super) struct Pairs {
+pub(super) struct PieceModel {
     model: BPE,
     /// By id.
     names: Vec<String>,
 }
 
-impl Pairs {
+impl PieceModel {
     pub(super) fn learn(lines: &[Cow<'_, str>], minimum_count: usize, size: usize) -> Result<Self> {
-        let alphabet = alphabet(lines, minimum_count, room(size)?)?;
+        let alphabet = alphabet(lines, minimum_count, capacity(size)?)?;
         // More pieces than this cannot come from the text, and the trainer makes room for all.
         let bytes: usize = lines.iter().map(|line| line.len()).sum();
         let size = size.min(SPECIAL.len() + 1 + 3 * bytes);
@@ -53,7 +53,7 @@ impl Pairs {
             }
             Ok(known)
         };
-        let unlearned = |error| Error::asked(format!("byte pairs could not be learned: {error}"));
+        let unlearned = |error| Error::invalid(format!("byte pairs could not be learned: {error}"));
         trainer.feed(lines.iter().map(AsRef::as_ref), known).map_err(unlearned)?;
         let mut model = BPE::default();
         model.unk_token = special().nth(UNKNOWN);
@@ -95,12 +95,12 @@ impl Pairs {
         let mut named: Vec<(u32, String)> =
             model.get_vocab().into_iter().map(|(name, id)| (id, name)).collect();
         named.sort();
-        let numbered = named.iter().zip(0..).all(|((id, _), place)| *id == place);
+        let numbered = named.iter().zip(0..).all(|((id, _), index)| *id == index);
         let names: Vec<String> = named.into_iter().map(|(_, name)| name).collect();
         let special: Vec<String> = special().collect();
         if !(numbered && names.starts_with(&special) && model.unk_token == special.last().cloned())
         {
-            return Err(Error::asked("these byte pairs were not learned by this program"));
+            return Err(Error::invalid("these byte pairs were not learned by this program"));
         }
         let names = names.into_iter().enumerate();
         let names = names.map(|(id, name)| SPECIAL.get(id).map_or(name, |name| name.to_string()));
@@ -108,13 +108,13 @@ impl Pairs {
     }
 }
 
-impl Serialize for Pairs {
+impl Serialize for PieceModel {
     fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
         self.model.serialize(serializer)
     }
 }
 
-impl<'de> Deserialize<'de> for Pairs {
+impl<'de> Deserialize<'de> for PieceModel {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
         // The model can only be read from borrowed text, which not every deserializer has.
         let json = serde_json::Value::deserialize(deserializer)?.to_string();
@@ -129,9 +129,9 @@ fn special() -> impl Iterator<Item = String> {
 }
 
 /// The characters worth an id of their own, and the mark of a space.
-fn alphabet(lines: &[Cow<'_, str>], minimum: usize, room: usize) -> Result<HashSet<char>> {
+fn alphabet(lines: &[Cow<'_, str>], minimum: usize, capacity: usize) -> Result<HashSet<char>> {
     let texts = lines.iter().flat_map(|line| words(line));
-    let common = common(texts.flat_map(characters), minimum, room - 1)?;
+    let common = most_common(texts.flat_map(characters), minimum, capacity - 1)?;
     Ok(common.into_iter().flat_map(str::chars).chain([SPACE]).collect())
 }
 
@@ -144,7 +144,7 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
 /// behind them without a space.
 fn marked(text: &str) -> impl Iterator<Item = String> {
     words(text).flat_map(|word| {
-        runs(word).enumerate().map(|(place, run)| match place {
+        runs(word).enumerate().map(|(index, run)| match index {
             0 => format!("{SPACE}{run}"),
             _ => run.to_string(),
         })

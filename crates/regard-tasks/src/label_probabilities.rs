@@ -1,25 +1,25 @@
-//! What a model that chooses among labels made of some examples.
+//! The probability of every label for some examples, and what is measured of it.
 
 use crate::metric::Confusion;
 use crate::{Prediction, Report, Result, Scores};
 use regard::Tensor;
 use regard::tensor::CrossEntropy;
 
-/// What a model that chooses among C labels made of N examples.
-pub(crate) struct Guesses<'a> {
+/// The probabilities of C labels for N examples.
+pub(crate) struct LabelProbabilities<'a> {
     labels: &'a [String],
     logits: Tensor,
     /// N × C
     probabilities: Vec<f32>,
 }
 
-/// Where the greatest number stands; the first of equals.
-fn greatest(numbers: &[f32]) -> usize {
+/// The index of the greatest number; the first of equals.
+fn argmax(numbers: &[f32]) -> usize {
     let greater = |best: usize, at: usize| if numbers[at] > numbers[best] { at } else { best };
     (0..numbers.len()).fold(0, greater)
 }
 
-impl<'a> Guesses<'a> {
+impl<'a> LabelProbabilities<'a> {
     /// From logits `[N, C]`.
     pub(crate) fn new(labels: &'a [String], logits: Tensor) -> Result<Self> {
         let probabilities = logits.softmax(1)?.to_vec::<f32>()?;
@@ -32,7 +32,7 @@ impl<'a> Guesses<'a> {
 
     /// The likeliest label of each.
     pub(crate) fn best(&self) -> Vec<usize> {
-        self.each().map(greatest).collect()
+        self.each().map(argmax).collect()
     }
 
     fn measured(&self, truth: &[usize]) -> Result<(Scores, Confusion)> {
@@ -67,7 +67,7 @@ impl<'a> Guesses<'a> {
             let probabilities: serde_json::Map<String, serde_json::Value> = each.collect();
             Prediction {
                 input: input.clone(),
-                output: self.labels[greatest(row)].clone(),
+                output: self.labels[argmax(row)].clone(),
                 details: serde_json::json!({ "probabilities": probabilities }),
             }
         };

@@ -1,8 +1,8 @@
-//! Who looks on while a model learns.
+//! Callbacks: what is told of a training while it runs, and what may stop it.
 
 use super::Record;
 
-/// What a run has before it.
+/// How long a training will be.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Plan {
     /// Epochs in all.
@@ -17,7 +17,7 @@ pub struct Plan {
     pub parameters: usize,
 }
 
-/// Where an epoch stands.
+/// How far an epoch has come.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Progress {
     /// The epoch, from 1.
@@ -34,15 +34,16 @@ pub struct Progress {
     pub rate: f64,
 }
 
-/// Who looks on while a model learns, and may stop it.
-pub trait Watch {
-    /// A run begins.
+/// Called while a model is trained: at the start, after each batch and after each validated epoch.
+/// It may stop the training.
+pub trait Callback {
+    /// Before the first batch.
     fn begin(&mut self, _plan: &Plan) {}
 
-    /// A batch is done.
+    /// After a batch.
     fn batch(&mut self, _progress: &Progress) {}
 
-    /// An epoch is done and validated.
+    /// After an epoch that was validated.
     fn epoch(&mut self, _record: &Record) {}
 
     /// Whether to stop now, with a checkpoint.
@@ -51,8 +52,8 @@ pub trait Watch {
     }
 }
 
-/// Nobody.
+/// A callback that does nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Silent;
 
-impl Watch for Silent {}
+impl Callback for Silent {}

@@ -100,7 +100,7 @@ impl EncoderOptions {
         if longest <= reach {
             return Ok(());
         }
-        Err(Error::asked(format!(
+        Err(Error::invalid(format!(
             "the validation part has a sequence of {longest}, and with `model.position=learned` \
              there are places for {reach}; a larger `data.longest` makes more"
         )))

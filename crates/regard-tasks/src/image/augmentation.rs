@@ -1,19 +1,19 @@
-//! Changes that leave an image what it is, so that more is learned from it.
+//! Data augmentation: changes that leave an image what it is, so that more is learned from it.
 
 use regard::tensor::Random;
 
-/// Changes that leave an image what it is.
+/// Shifts and mirrors images at random.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Change {
+pub(super) struct Augmentation {
     /// Pixels it is shifted by at most, each way.
     pub(super) shift: usize,
     /// Whether half of the images are seen in a mirror.
     pub(super) flip: bool,
 }
 
-impl Change {
+impl Augmentation {
     /// Changes an image `[C, height, width]`, by chance; what comes in from outside is black.
-    pub(super) fn of(self, image: &mut [f32], [height, width]: [usize; 2], random: &Random) {
+    pub(super) fn apply(self, image: &mut [f32], [height, width]: [usize; 2], random: &Random) {
         let far = || random.below(2 * self.shift + 1) as isize - self.shift as isize;
         let (down, right) = if self.shift > 0 { (far(), far()) } else { (0, 0) };
         let mirrored = self.flip && random.below(2) == 1;
@@ -45,7 +45,7 @@ mod tests {
             let mut image = vec![0.0; 25];
             image[12] = 1.0;
             let random = Random::new(seed);
-            Change { shift: 1, flip: true }.of(&mut image, [5, 5], &random);
+            Augmentation { shift: 1, flip: true }.apply(&mut image, [5, 5], &random);
             let bright: Vec<usize> = (0..25).filter(|&at| image[at] == 1.0).collect();
             assert_eq!((bright.len(), image.iter().sum::<f32>()), (1, 1.0));
             seen.insert(bright[0]);
@@ -57,7 +57,7 @@ mod tests {
     fn without_changes_an_image_stays_and_no_chance_is_used() {
         let random = Random::new(1);
         let mut image = [0.1, 0.2, 0.3, 0.4];
-        Change { shift: 0, flip: false }.of(&mut image, [2, 2], &random);
+        Augmentation { shift: 0, flip: false }.apply(&mut image, [2, 2], &random);
         assert_eq!((image, random.state()), ([0.1, 0.2, 0.3, 0.4], (1, 0)));
     }
 
@@ -65,7 +65,7 @@ mod tests {
     fn a_mirror_swaps_left_and_right() {
         let flipped = (0..20).map(|seed| {
             let mut image = [1.0, 2.0];
-            Change { shift: 0, flip: true }.of(&mut image, [1, 2], &Random::new(seed));
+            Augmentation { shift: 0, flip: true }.apply(&mut image, [1, 2], &Random::new(seed));
             image == [2.0, 1.0]
         });
         let flipped = flipped.filter(|&flipped| flipped).count();
