@@ -29,6 +29,7 @@
 pub mod cpu;
 mod element;
 mod error;
+pub mod expression;
 mod pages;
 mod random;
 pub mod reference;
@@ -39,11 +40,12 @@ mod view;
 pub use cpu::{Cpu, Isa};
 pub use element::{Element, Real};
 pub use error::Error;
+pub use expression::{Derivatives, Expression, ExpressionError, Graph, Kind, Node};
 pub use pages::large_pages;
 pub use random::philox;
 pub use spec::{
     Activation, Backward, Bias, Broadcast, Dropout, Edges, Forward, Gradients, Mask, Normalizer,
-    OwnScore, Relative, Saved, Score, Segments, Shape, Spec, Window,
+    OwnScore, Parameter, Relative, Saved, Score, Segments, Shape, Spec, Window,
 };
 pub use step::{
     Adam, AdamTensor, Base, Cell, CrossEntropy, LayerNorm, LayerNormGrads, Matrix, Pointwise,

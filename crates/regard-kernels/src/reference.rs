@@ -4,10 +4,13 @@
 //! the same precision", whose error a kernel may exceed twofold and no more. It computes each row
 //! of weights in full and is slow on purpose.
 
+mod expression;
+
 use crate::error::Error;
 use crate::random::{Draw, Stream, uniform};
 use crate::spec::{Normalizer, Score, Shape, Spec, arriving, w_of_head};
 use crate::{Real, View};
+use expression::Pair;
 
 /// Everything forward can give. Rows are `[B, Hq, Nq]`.
 #[derive(Clone, Debug)]
@@ -55,7 +58,7 @@ pub struct Gradients<T> {
     pub v: Vec<T>,
     /// As the additive score's w; empty for other scores.
     pub w: Vec<T>,
-    /// One per parameter of the caller's own score.
+    /// One per parameter of the caller's own score; those of an expression, each in its shape.
     pub own: Vec<T>,
     /// As `bias.key`, or empty.
     pub key_bias: Vec<T>,
@@ -130,17 +133,16 @@ pub fn backward<'a, T: Real>(
     arriving(grads.weights, grads.log_prob, &s, spec.normalizer)?;
     let offset = spec.position(&s);
     let zeros = |n| vec![T::ZERO; n];
-    let (w, own) = match spec.score {
-        Score::Additive { w, .. } => (w.len(), 0),
-        Score::Own(own) => (0, own.parameters()),
-        Score::Dot { .. } => (0, 0),
+    let w = match spec.score {
+        Score::Additive { w, .. } => w.len(),
+        _ => 0,
     };
     let mut g = Gradients {
         q: zeros(s.b * s.hq * s.nq * s.dq),
         k: zeros(s.b * s.hk * s.nk * s.dk),
         v: zeros(s.b * s.hk * s.nk * s.dv),
         w: zeros(w),
-        own: zeros(own),
+        own: zeros(spec.score.own_len().unwrap_or(0)),
         key_bias: zeros(spec.bias.key.map_or(0, |x| x.data.len())),
         bias: zeros(spec.bias.full.map_or(0, |x| x.data.len())),
         relative: zeros(spec.bias.relative.map_or(0, |x| x.table.len())),
@@ -206,6 +208,9 @@ pub fn backward<'a, T: Real>(
                     }
                 }
                 Score::Own(own) => own.backward(q, k, grad, gq, gk, &mut g.own),
+                Score::Expression { expression, parameters } => {
+                    Pair { expression, parameters, h, q, k }.backward(grad, gq, gk, &mut g.own);
+                }
             }
         }
     }
@@ -245,6 +250,9 @@ fn row_scores<T: Real>(
                 .map(|(&w, (&q, &k))| w * activation.value_and_slope(q + k).0)
                 .sum(),
             Score::Own(own) => own.score(q, k),
+            Score::Expression { expression, parameters } => {
+                Pair { expression, parameters, h, q, k }.score()
+            }
         };
         *score = plain + spec.bias.at(offset, b, h, i, j);
     }

@@ -49,7 +49,7 @@ prop_compose! {
         nk in 1usize..140,
         d in 1usize..40,
         dv in 1usize..40,
-        score in 0usize..7,
+        score in 0usize..SCORES.len(),
         mask in mask(),
         bias in bias(),
         normalizer in 0usize..7,

@@ -5,6 +5,7 @@
 //! of the cache; query heads that share a key head read it once.
 
 use super::additive::Form;
+use super::expression::Head;
 use super::noise::PAIRS;
 use super::problem::Problem;
 use super::row::{self, List, Pairs, RowGather, RowScore, RowScores, Spans};
@@ -284,7 +285,7 @@ pub(super) fn side_by_side<T: Real, const N: usize>(
     copy
 }
 
-/// How these heads score a pair; none for a score of one's own.
+/// How these heads score a pair; none for a score of one's own and for an expression.
 pub(super) fn pair_score<T: Real>(p: &Problem<T>, heads: &Heads) -> Option<RowScore<T>> {
     match p.spec.score {
         Score::Dot { scale } => Some(RowScore::Dot(scale)),
@@ -294,7 +295,7 @@ pub(super) fn pair_score<T: Real>(p: &Problem<T>, heads: &Heads) -> Option<RowSc
             let form = if p.form.is_direct() { p.form } else { Form::Tanh };
             Some(RowScore::Additive { form, w: w[heads.h * w_head..].as_ptr(), w_head })
         }
-        Score::Own(_) => None,
+        Score::Own(_) | Score::Expression { .. } => None,
     }
 }
 
@@ -342,6 +343,13 @@ pub(super) fn score_rows<T: Real>(
     }
     for (at, to) in to[..heads.n * n].chunks_exact_mut(n).enumerate() {
         let h = heads.h + at;
+        if let Some(programs) = p.programs {
+            let pairs = queries.clone().flat_map(|i| {
+                let own = links.pairs(i..i + 1).len();
+                (0..own).map(move |e| (i, links.key(i, e)))
+            });
+            programs.score_pairs(p, Head { b: heads.b, h }, pairs, to);
+        }
         for i in queries.clone() {
             let own_pairs = links.pairs(i..i + 1);
             let row = &mut to[own_pairs.start - pairs.start..][..own_pairs.len()];
@@ -689,6 +697,12 @@ fn few_keys<T: Real>(p: &Problem<T>, b: usize, hk: usize, keys: Range<usize>, ro
                 for (to, j) in to.iter_mut().zip(keys.clone()) {
                     *to = own.score(p.q.row(b, h, i), p.k.row(b, hk, j));
                 }
+            }
+        }
+        if let (Some(programs), true) = (p.programs, n > 0) {
+            for (row, to) in scores.chunks_exact_mut(n).enumerate() {
+                let (b, h, i) = at(row);
+                programs.score_pairs(p, Head { b, h }, keys.clone().map(|j| (i, j)), to);
             }
         }
         let mut soft = true;

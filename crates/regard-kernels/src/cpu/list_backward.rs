@@ -7,6 +7,7 @@
 
 use super::additive::Form;
 use super::choice::Choice;
+use super::expression::{Head, Pair};
 use super::list::{
     Heads, Links, Near, ROWS, each_row, factors, near_views, pair_score, same, score_rows,
     side_by_side,
@@ -17,7 +18,7 @@ use super::row_softmax::RowSoftmaxGrads;
 use super::scratch::{self, Large};
 use super::shared::Shared;
 use super::tasks;
-use super::tile_backward::add_heads;
+use super::tile_backward::{add_heads, add_own};
 use super::weights::Rule;
 use crate::spec::{Backward, Gradients, Score};
 use crate::{Real, View};
@@ -61,10 +62,11 @@ pub(super) fn backward<T: Real>(p: &Problem<T>, pass: Backward<T>) {
 
     let chunks = s.nq.div_ceil(ROWS);
     let Gradients { w, own, key_bias, bias, relative, .. } = g;
-    for (to, width) in [(w, s.dk), (own, parameters.len() / (s.b * s.hq * chunks))] {
-        if let Some(to) = to {
-            add_heads(to, &parameters, width, s.hq, chunks);
-        }
+    if let Some(to) = w {
+        add_heads(to, &parameters, s.dk, s.hq, chunks);
+    }
+    if let Some(to) = own {
+        add_own(p, to, &parameters, p.own_parameters(), chunks);
     }
     pass.biases(&numbers, [key_bias, bias, relative]);
 }
@@ -99,7 +101,7 @@ impl<T: Real> Pass<'_, T> {
             Score::Dot { .. } => true,
             // The form of these does not depend on how large the inputs are.
             Score::Additive { activation, .. } => Form::of(activation, f64::NAN).is_narrow(),
-            Score::Own(_) => false,
+            Score::Own(_) | Score::Expression { .. } => false,
         };
         plain && alone && graph && narrow && score
     }
@@ -112,8 +114,7 @@ impl<T: Real> Pass<'_, T> {
         let chunks = s.nq.div_ceil(ROWS);
         let width = match p.spec.score {
             Score::Additive { .. } => s.dk,
-            Score::Own(own) => own.parameters(),
-            Score::Dot { .. } => 0,
+            _ => p.own_parameters(),
         };
         let mut parameters = vec![T::ZERO; s.b * s.hq * chunks * width];
         let parameters_shared = Shared::new(&mut parameters);
@@ -358,7 +359,44 @@ impl<T: Real> Pass<'_, T> {
                     }
                 }
             }
+            (Score::Expression { .. }, _) => {
+                self.expression_queries(heads, queries, grads, g, parameters);
+            }
             _ => {}
+        }
+    }
+
+    /// The gradients of some queries and of the parameters by an expression.
+    fn expression_queries(
+        &self,
+        heads: &Heads,
+        queries: Range<usize>,
+        grads: &[T],
+        g: &Gradients<T>,
+        parameters: &mut [T],
+    ) {
+        let Self { p, links, .. } = self;
+        let Some(programs) = p.programs else { return };
+        let n = links.pairs(queries.clone()).len();
+        let own = programs.own();
+        for (at, h) in (heads.h..heads.h + heads.n).enumerate() {
+            let pairs: Vec<Pair<T>> = queries
+                .clone()
+                .flat_map(|i| (0..links.pairs(i..i + 1).len()).map(move |e| (i, e)))
+                .zip(&grads[at * n..])
+                .map(|((i, e), &grad)| Pair { i, j: links.key(i, e), grad })
+                .collect();
+            // SAFETY: these rows are this task's alone.
+            unsafe {
+                if let Some(to) = &g.q {
+                    for i in queries.clone() {
+                        let row = to.row(heads.b, h, i);
+                        std::slice::from_raw_parts_mut(row, p.s.dq).fill(T::ZERO);
+                    }
+                }
+                let own = &mut parameters[at * own..][..own];
+                programs.query_grads(p, Head { b: heads.b, h }, &pairs, g.q.as_ref(), own);
+            }
         }
     }
 
@@ -406,8 +444,10 @@ impl<T: Real> Pass<'_, T> {
                     grad_v: g.v.as_ref().map_or(nowhere, results),
                 });
             }
-            if let (Score::Own(_), Some(_)) = (p.spec.score, &g.k) {
-                self.own_keys(&heads, keys, numbers, g);
+            match p.spec.score {
+                Score::Own(_) => self.own_keys(&heads, keys, numbers, g),
+                Score::Expression { .. } => self.expression_keys(&heads, keys, numbers, g),
+                _ => {}
             }
         });
     }
@@ -438,6 +478,33 @@ impl<T: Real> Pass<'_, T> {
                 }
             }
         });
+    }
+
+    /// The gradients of some keys by an expression.
+    fn expression_keys(&self, heads: &Heads, keys: Range<usize>, numbers: &[T], g: &Gradients<T>) {
+        let Self { p, links, .. } = self;
+        let s = &p.s;
+        let (Some(programs), Some(to)) = (p.programs, &g.k) else { return };
+        for j in keys.clone() {
+            for hk in heads.hk..heads.hk + heads.n / s.group() {
+                // SAFETY: this row is this task's alone.
+                unsafe {
+                    std::slice::from_raw_parts_mut(to.row(heads.b, hk, j), s.dk).fill(T::ZERO);
+                }
+            }
+        }
+        let mut pairs = Vec::new();
+        for h in heads.h..heads.h + heads.n {
+            pairs.clear();
+            for j in keys.clone() {
+                links.for_each_query(j, |i, pair| {
+                    let grad = numbers[2 * ((heads.b * s.hq + h) * links.len() + pair) + 1];
+                    pairs.push(Pair { i, j, grad });
+                });
+            }
+            // SAFETY: these rows are this task's alone.
+            unsafe { programs.key_grads(p, Head { b: heads.b, h }, &pairs, to) };
+        }
     }
 
     /// Adds the pairs' gradients up into the biases'.

@@ -11,6 +11,7 @@ mod additive;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod amx;
 mod choice;
+mod expression;
 mod gemm;
 mod isa;
 mod kernels;
@@ -22,11 +23,13 @@ mod noise;
 mod online;
 mod pack;
 mod problem;
+mod program;
 mod row;
 mod row_softmax;
 pub(crate) mod scratch;
 pub(crate) mod shared;
 pub(crate) mod simd;
+mod strip;
 pub(crate) mod tasks;
 mod threshold;
 mod tile;
@@ -41,6 +44,7 @@ use crate::error::Error;
 use crate::spec::{Backward, Forward, Gradients, Normalizer, Saved, Spec};
 use crate::step::{cross_entropy, dropout, layer_norm, optimizer, pointwise, recurrent, softmax};
 use crate::{Element, Real, View, ViewMut};
+use expression::Programs;
 use problem::Problem;
 use scratch::Large;
 use shared::Shared;
@@ -93,12 +97,15 @@ impl Cpu {
     ) -> Result<(), Error> {
         let s = spec.check(&q, &k, &v)?;
         pass.check(&s, spec.normalizer)?;
+        let spec = &Spec { score: spec.score.lowered(&s), ..*spec };
         let stored = [q, k, v];
         let wide = Wide::of(&stored);
         let Forward { mut out, lse, threshold, index, log_prob, weights } = pass;
         let mut staged = Staged::of(&mut out);
         let views = wide.views(&stored);
-        let problem = Problem::new(spec, s, views, E::Compute::kernels(self.isa));
+        let mut problem = Problem::new(spec, s, views, E::Compute::kernels(self.isa));
+        let programs = Programs::of(&problem, false);
+        problem.programs = programs.as_ref();
         let rows = Rows {
             out: staged.view(&mut out),
             lse: lse.map(Shared::new),
@@ -126,6 +133,7 @@ impl Cpu {
     ) -> Result<(), Error> {
         let s = spec.check(&q, &k, &v)?;
         pass.check(&s, spec)?;
+        let spec = &Spec { score: spec.score.lowered(&s), ..*spec };
         let Backward { grad_out, grad_weights, grad_log_prob, saved, gradients } = pass;
         let stored = [q, k, v];
         let wide = Wide::of(&stored);
@@ -134,6 +142,12 @@ impl Cpu {
         let [grad_out, out] = wide_more.views(&more);
         let Gradients { q: mut gq, k: mut gk, v: mut gv, w, own, key_bias, bias, relative } =
             gradients;
+        let own_len = spec.score.own_len();
+        // An expression that became an additive score has w for its only parameter.
+        let (w, own) = match own {
+            Some(own) if own_len.is_none() => (w.or(Some(own).filter(|w| !w.is_empty())), None),
+            own => (w, own),
+        };
         let mut staging = [&mut gq, &mut gk, &mut gv].map(|g| g.as_mut().map(|g| Staged::of(g)));
         let [room_q, room_k, room_v] = &mut staging;
         fn view<'a, E: Element>(
@@ -142,7 +156,9 @@ impl Cpu {
         ) -> Option<ViewMut<'a, E::Compute>> {
             staged.as_mut().zip(g.as_mut()).map(|(staged, g)| staged.view(g))
         }
-        let problem = Problem::new(spec, s, wide.views(&stored), E::Compute::kernels(self.isa));
+        let mut problem = Problem::new(spec, s, wide.views(&stored), E::Compute::kernels(self.isa));
+        let programs = Programs::of(&problem, true);
+        problem.programs = programs.as_ref();
         (problem.kernels.backward_pass)(
             &problem,
             Backward {

@@ -2,6 +2,7 @@
 //! sees, and the tile of their scores.
 
 use super::additive::{AdditiveScores, Form};
+use super::expression::Programs;
 use super::gemm::Gemm;
 use super::kernels::Kernels;
 use super::shared::Shared;
@@ -31,6 +32,8 @@ pub(super) struct Problem<'a, T: Real> {
     pub(super) kernels: &'static Kernels<T>,
     /// How an additive score is computed.
     pub(super) form: Form,
+    /// How an expression is computed.
+    pub(super) programs: Option<&'a Programs<T>>,
     band: Option<Band>,
 }
 
@@ -77,7 +80,7 @@ impl<'a, T: Real> Problem<'a, T> {
             (None, true) => Some(Band { left: FAR, right: 0 }),
             (band, false) => band,
         };
-        Self { spec, s, offset: spec.position(&s), q, k, v, kernels, form, band }
+        Self { spec, s, offset: spec.position(&s), q, k, v, kernels, form, programs: None, band }
     }
 
     /// Blocks of queries per head.
@@ -233,7 +236,7 @@ impl<'a, T: Real> Problem<'a, T> {
     pub(super) fn pack_queries(&self, block: &Block, to: &mut [T]) {
         let scale = match self.spec.score {
             Score::Dot { scale } => scale,
-            Score::Additive { .. } => T::ONE,
+            Score::Additive { .. } | Score::Expression { .. } => T::ONE,
             Score::Own(_) => return,
         };
         let Block { b, h, i0, n, width } = *block;
@@ -273,6 +276,14 @@ impl<'a, T: Real> Problem<'a, T> {
         // SAFETY: n rows of x, and as many of `to`.
         unsafe {
             (self.kernels.prepare)(self.form, rows, x.strides[2], n, d, to.as_mut_ptr(), d);
+        }
+    }
+
+    /// How many numbers a head has of the parameters of a score that is none of the kernels'.
+    pub(super) fn own_parameters(&self) -> usize {
+        match self.spec.score {
+            Score::Own(own) => own.parameters(),
+            _ => self.programs.map_or(0, Programs::own),
         }
     }
 
@@ -359,6 +370,11 @@ impl<'a, T: Real> Problem<'a, T> {
                     for (i, score) in row[..n].iter_mut().enumerate() {
                         *score = own.score(self.q.row(b, h, i0 + i), k);
                     }
+                }
+            }
+            Score::Expression { .. } => {
+                if let Some(programs) = self.programs {
+                    programs.score_tile(self, block, keys, queries, tile);
                 }
             }
         }

@@ -291,10 +291,7 @@ impl<T: Real> Context<'_, T> {
         let mut k_parts = room(g.k.is_some() && query_chunks > 1, query_chunks * k_size);
         let mut v_parts = room(g.v.is_some() && query_chunks > 1, query_chunks * v_size);
         let mut w_parts = zeros(g.w.is_some(), heads * parts * s.dk);
-        let own = match p.spec.score {
-            Score::Own(own) => own.parameters(),
-            _ => 0,
-        };
+        let own = p.own_parameters();
         let mut own_parts = zeros(g.own.is_some(), heads * parts * own);
         let mut key_bias_parts = zeros(g.key_bias.is_some(), heads * query_chunks * s.nk);
         let table = p.spec.bias.relative.map_or(0, |r| 2 * r.max_distance + 1);
@@ -443,7 +440,7 @@ impl<T: Real> Context<'_, T> {
             }
         }
         if let Some(to) = g.own {
-            add_heads(to, &own_parts, own, s.hq, parts);
+            add_own(p, to, &own_parts, own, parts);
         }
         if let (Some(to), Some(key)) = (g.key_bias, &p.spec.bias.key) {
             to.fill(T::ZERO);
@@ -567,6 +564,11 @@ impl<T: Real> Context<'_, T> {
                     own_grads.iter_mut().zip(&*part).for_each(|(to, x)| *to += *x);
                 }
             }
+            Score::Expression { .. } => {
+                if let Some(programs) = p.programs {
+                    programs.tile_grads(p, block, keys, t.queries, t.grad, dq, dk, own_grads);
+                }
+            }
         }
     }
 }
@@ -654,6 +656,20 @@ pub(super) fn add_heads<T: Real>(
         for (to, &x) in to[row * width..].iter_mut().zip(part) {
             *to += x;
         }
+    }
+}
+
+/// Adds the parts of all heads of the parameters of one's own score, or of an expression's.
+pub(super) fn add_own<T: Real>(
+    p: &Problem<T>,
+    to: &mut [T],
+    parts: &[T],
+    width: usize,
+    count: usize,
+) {
+    match p.programs {
+        Some(programs) => programs.add_parameters(to, parts, count),
+        None => add_heads(to, parts, width, p.s.hq, count),
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a forward and a backward pass read and write.
 
-use super::{Bias, Normalizer, OwnScore, Score, Shape, Spec};
+use super::{Bias, Normalizer, Score, Shape, Spec};
 use crate::error::{Error, ensure};
 use crate::{Element, View, ViewMut};
 
@@ -110,7 +110,8 @@ pub struct Gradients<'a, E: Element> {
     pub v: Option<ViewMut<'a, E>>,
     /// The shape of the additive score's `w`.
     pub w: Option<&'a mut [E::Compute]>,
-    /// One per parameter of one's own score.
+    /// One per parameter of one's own score; those of an expression one after another, each in its
+    /// shape.
     pub own: Option<&'a mut [E::Compute]>,
     /// The shape of `bias.key`, broadcast axes summed.
     pub key_bias: Option<&'a mut [E::Compute]>,
@@ -208,11 +209,11 @@ impl<'a, E: Element> Backward<'a, E> {
                 );
             }
         }
-        let (w, own) = match spec.score {
-            Score::Additive { w, .. } => (Some(w.len()), None),
-            Score::Own(own) => (None, Some(OwnScore::parameters(own))),
-            Score::Dot { .. } => (None, None),
+        let w = match spec.score {
+            Score::Additive { w, .. } => Some(w.len()),
+            _ => None,
         };
+        let own = spec.score.own_len();
         let Bias { key, full, relative, .. } = &spec.bias;
         let slices = [
             ("grad w", g.w.as_deref(), w),
