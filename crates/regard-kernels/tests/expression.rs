@@ -486,7 +486,7 @@ fn deep_nesting_and_endless_chains_are_refused() {
         ("-".repeat(10_000) + "q @ k", 101, "levels deep"),
         ("exp(".repeat(10_000) + "q" + &")".repeat(10_000), 401, "levels deep"),
         ("(".repeat(10_000), 101, "levels deep"),
-        ("q @ k".to_string() + &" + 1".repeat(10_000), 2003, "at most 1000 parts"),
+        ("q @ k".to_string() + &" + 1".repeat(10_000), 1999, "at most 1000 parts"),
     ];
     for (text, column, message) in refusals {
         let error = Expression::parse(&text).unwrap_err();

@@ -33,7 +33,8 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Placed>, ExpressionError> {
         let (token, length) = if first.is_ascii_digit() || first == '.' {
             number(rest, column)?
         } else if first.is_alphabetic() || first == '_' {
-            let length = rest.iter().take_while(|c| c.is_alphanumeric() || **c == '_').count();
+            let in_name = |c: &&char| c.is_alphabetic() || c.is_ascii_digit() || **c == '_';
+            let length = rest.iter().take_while(in_name).count();
             (Token::Name(rest[..length].iter().collect()), length)
         } else if "+-*/@(),".contains(first) {
             (Token::Sign(first), 1)

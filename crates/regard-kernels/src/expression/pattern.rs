@@ -43,31 +43,39 @@ fn constants(graph: &Graph, width: usize) -> Vec<Option<f64>> {
     values
 }
 
-fn dot(graph: &Graph, constants: &[Option<f64>]) -> Option<Pattern> {
+/// A node without its constant factors, and those multiplied.
+fn peeled(graph: &Graph, constants: &[Option<f64>], mut at: usize) -> (usize, f64) {
     let mut scale = 1.0;
-    let mut at = graph.score();
     loop {
-        match graph.nodes()[at] {
-            Node::Unary(Unary::Negate, a) => (scale, at) = (-scale, a),
+        (at, scale) = match graph.nodes()[at] {
+            Node::Unary(Unary::Negate, a) => (a, -scale),
             Node::Binary(Binary::Multiply, a, b) => match (constants[a], constants[b]) {
-                (Some(factor), None) => (scale, at) = (scale * factor, b),
-                (None, Some(factor)) => (scale, at) = (scale * factor, a),
-                _ => return None,
+                (Some(factor), None) => (b, scale * factor),
+                (None, Some(factor)) => (a, scale * factor),
+                _ => return (at, scale),
             },
-            Node::Binary(Binary::Divide, a, b) => (scale, at) = (scale / constants[b]?, a),
-            Node::Sum(products) => {
-                let Node::Binary(Binary::Multiply, a, b) = graph.nodes()[products] else {
-                    return None;
-                };
-                let both = matches!(
-                    (graph.nodes()[a], graph.nodes()[b]),
-                    (Node::Query, Node::Key) | (Node::Key, Node::Query)
-                );
-                return (both && scale.is_finite()).then_some(Pattern::Dot { scale });
-            }
-            _ => return None,
-        }
+            Node::Binary(Binary::Divide, a, b) => match constants[b] {
+                Some(divisor) => (a, scale / divisor),
+                None => return (at, scale),
+            },
+            _ => return (at, scale),
+        };
     }
+}
+
+fn dot(graph: &Graph, constants: &[Option<f64>]) -> Option<Pattern> {
+    let peeled = |at| peeled(graph, constants, at);
+    let (sum, outside) = peeled(graph.score());
+    let Node::Sum(products) = graph.nodes()[sum] else { return None };
+    let (product, inside) = peeled(products);
+    let Node::Binary(Binary::Multiply, a, b) = graph.nodes()[product] else { return None };
+    let ((a, by_a), (b, by_b)) = (peeled(a), peeled(b));
+    let both = matches!(
+        (graph.nodes()[a], graph.nodes()[b]),
+        (Node::Query, Node::Key) | (Node::Key, Node::Query)
+    );
+    let scale = outside * inside * by_a * by_b;
+    (both && scale.is_finite()).then_some(Pattern::Dot { scale })
 }
 
 fn additive(graph: &Graph, constants: &[Option<f64>]) -> Option<Pattern> {
