@@ -374,7 +374,7 @@ fn random(draws: &mut Draws, depth: usize, row: bool) -> String {
         format!("cos({a})"),
         format!("max({a}, {b})"),
         format!("min({a}, {b})"),
-        format!("tanh({x} @ {y})"),
+        format!("tanh(({x}) @ ({y}))"),
         format!("mean({x})"),
         format!("sum({x}) / d"),
         format!("norm({x} + 1.5)"),

@@ -205,7 +205,8 @@ pub(super) unsafe fn expression_strip<V: Simd>(s: Strip<V::T>) {
                     Op::Sin => numbers!(s, i, d, |x| x.sin()),
                     Op::Cos => numbers!(s, i, d, |x| x.cos()),
                     Op::ReciprocalOrZero => {
-                        registers!(s, i, d, (a) => a.where_greater(zero, one.div(a), zero));
+                        // 0 · a: what is undefined stays so.
+                        registers!(s, i, d, (a) => a.where_greater(zero, one.div(a), zero.mul(a)));
                     }
                     Op::Add => registers!(s, i, d, (a, b) => a.add(b)),
                     Op::Subtract => registers!(s, i, d, (a, b) => a.sub(b)),

@@ -114,8 +114,8 @@ impl<T: Real> Pair<'_, T> {
     fn reduction_slope(&self, function: Function, row: &[T], value: T, grad: T) -> Vec<T> {
         let width = self.q.len();
         let slope = |x: T| match function {
-            Function::Norm if value > T::ZERO => grad * x / value,
-            Function::Norm => T::ZERO,
+            Function::Norm if value == T::ZERO => T::ZERO,
+            Function::Norm => grad * x / value,
             Function::Mean => grad / T::of(width as f64),
             _ => grad,
         };
@@ -132,10 +132,10 @@ fn place<T>(x: &mut [T], d: usize) -> &mut T {
     if x.len() == 1 { &mut x[0] } else { &mut x[d] }
 }
 
-/// Adds a row to a row, or its sum to a number, or a number to all of a row.
+/// Adds a number for each feature to a row, or their sum to a number.
 fn add<T: Real>(to: &mut [T], part: &[T]) {
-    for d in 0..if part.len() == 1 { to.len() } else { part.len() } {
-        *place(to, d) += at_feature(part, d);
+    for (d, &x) in part.iter().enumerate() {
+        *place(to, d) += x;
     }
 }
 
