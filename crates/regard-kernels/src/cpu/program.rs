@@ -124,7 +124,7 @@ struct Step {
 
 impl Step {
     fn sums(&self) -> bool {
-        matches!(self.op, Some(Op::Accumulate | Op::AccumulateProduct))
+        self.op.is_some_and(sums)
     }
 }
 
@@ -185,10 +185,12 @@ impl Builder<'_> {
             .iter()
             .flatten()
             .fold(Extent::Uniform, |extent, &step| join(extent, self.steps[step].extent));
-        let operands = operands.map(|step| step.map(|step| self.fitting(step, extent)));
-        let stage = self.stage(&operands);
-        let sums = matches!(op, Op::Accumulate | Op::AccumulateProduct);
-        let stage = stage + usize::from(sums);
+        let (op, operands) = match with_key(op, &operands, |step| self.steps[step].extent) {
+            Some(keyed) if extent == Extent::Pairs => keyed,
+            _ => (op, operands.map(|step| step.map(|step| self.fitting(step, extent)))),
+        };
+        let sums = sums(op);
+        let stage = self.stage(&operands) + usize::from(sums);
         let kind = self.source.graph.kind(at);
         Step { op: Some(op), kind, extent, operands, place: None, stage }
     }
@@ -263,6 +265,33 @@ impl Builder<'_> {
             place: Some(place),
             stage,
         });
+    }
+}
+
+/// Whether an operation adds up over the features.
+fn sums(op: Op) -> bool {
+    matches!(op, Op::Accumulate | Op::AccumulateProduct | Op::AccumulateKeyProduct)
+}
+
+/// The operation that reads one of two operands as keys have it, and which operand that is second.
+fn with_key(
+    op: Op,
+    operands: &[Option<usize>; 3],
+    extent: impl Fn(usize) -> Extent,
+) -> Option<(Op, [Option<usize>; 3])> {
+    let &[Some(a), Some(b), None] = operands else { return None };
+    let (first, second) = match op {
+        Op::Add => (Op::AddKey, Op::AddKey),
+        Op::Subtract => (Op::SubtractFromKey, Op::SubtractKey),
+        Op::Multiply => (Op::MultiplyKey, Op::MultiplyKey),
+        Op::AccumulateProduct => (Op::AccumulateKeyProduct, Op::AccumulateKeyProduct),
+        _ => return None,
+    };
+    match (extent(a), extent(b)) {
+        (Extent::Keys, Extent::Keys) => None,
+        (Extent::Keys, _) => Some((first, [Some(b), Some(a), None])),
+        (_, Extent::Keys) => Some((second, [Some(a), Some(b), None])),
+        _ => None,
     }
 }
 

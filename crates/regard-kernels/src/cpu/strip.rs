@@ -91,6 +91,13 @@ pub(crate) enum Op {
     Accumulate,
     /// Adds a · b.
     AccumulateProduct,
+    /// The same operations on pairs, or queries, and a number b for each key.
+    AddKey,
+    SubtractKey,
+    /// b − a
+    SubtractFromKey,
+    MultiplyKey,
+    AccumulateKeyProduct,
     /// Adds the tile's gradients times a, summed over the keys.
     AddQueries,
     /// The same summed over the queries.
@@ -142,16 +149,31 @@ impl<T> Strip<T> {
     }
 }
 
-/// Computes a value register by register from operands of the same names as `Instruction`'s.
+/// Computes a value register by register from operands of the same names as `Instruction`'s; those
+/// after a semicolon are keys', one number for a whole row. Plain arithmetic takes four registers
+/// at a time, since walking them would cost as much as the arithmetic.
 macro_rules! registers {
-    ($s:ident, $i:ident, $d:ident, ($($operand:ident),*) => $value:expr) => {{
+    ($s:ident, $i:ident, $d:ident, ($($operand:ident),* $(; $key:ident)?) => $value:expr) => {
+        registers!($s, $i, $d, 1, ($($operand),* $(; $key)?) => $value)
+    };
+    ($s:ident, $i:ident, $d:ident, $together:literal,
+     ($($operand:ident),* $(; $key:ident)?) => $value:expr) => {{
         let (rows, width) = $s.size($i.extent, V::LANES);
         let to = $s.at(&$i.to, $d);
         $(let $operand = $s.at(&$i.$operand, $d);)*
+        $(let $key = $s.at(&$i.$key, $d);)?
         for r in 0..rows {
             let to = to.add(r * $i.to.row);
             $(let $operand = $operand.add(r * $i.$operand.row);)*
+            $(let $key = V::splat(*$key.add(r));)?
             let mut x = 0;
+            while $together > 1 && x + $together * V::LANES <= width {
+                for _ in 0..$together {
+                    $(let $operand = V::load($operand.add(x));)*
+                    ($value).store(to.add(x));
+                    x += V::LANES;
+                }
+            }
             while x < width {
                 $(let $operand = V::load($operand.add(x));)*
                 ($value).store(to.add(x));
@@ -208,14 +230,19 @@ pub(super) unsafe fn expression_strip<V: Simd>(s: Strip<V::T>) {
                         // 0 · a: what is undefined stays so.
                         registers!(s, i, d, (a) => a.where_greater(zero, one.div(a), zero.mul(a)));
                     }
-                    Op::Add => registers!(s, i, d, (a, b) => a.add(b)),
-                    Op::Subtract => registers!(s, i, d, (a, b) => a.sub(b)),
-                    Op::Multiply => registers!(s, i, d, (a, b) => a.mul(b)),
+                    Op::Add => registers!(s, i, d, 4, (a, b) => a.add(b)),
+                    Op::Subtract => registers!(s, i, d, 4, (a, b) => a.sub(b)),
+                    Op::Multiply => registers!(s, i, d, 4, (a, b) => a.mul(b)),
                     Op::Divide => registers!(s, i, d, (a, b) => a.div(b)),
                     Op::Where => registers!(s, i, d, (a, b, c) => a.where_greater(zero, b, c)),
                     // The sum so far is operand c.
                     Op::Accumulate => registers!(s, i, d, (a, c) => c.add(a)),
-                    Op::AccumulateProduct => registers!(s, i, d, (a, b, c) => a.fma(b, c)),
+                    Op::AccumulateProduct => registers!(s, i, d, 4, (a, b, c) => a.fma(b, c)),
+                    Op::AddKey => registers!(s, i, d, 4, (a; b) => a.add(b)),
+                    Op::SubtractKey => registers!(s, i, d, 4, (a; b) => a.sub(b)),
+                    Op::SubtractFromKey => registers!(s, i, d, 4, (a; b) => b.sub(a)),
+                    Op::MultiplyKey => registers!(s, i, d, 4, (a; b) => a.mul(b)),
+                    Op::AccumulateKeyProduct => registers!(s, i, d, 4, (a, c; b) => a.fma(b, c)),
                     Op::AddQueries => add_queries::<V>(&s, i, d),
                     Op::AddKeys => add_keys::<V>(&s, i, d),
                     Op::AddAll => add_all::<V>(&s, i, d),
