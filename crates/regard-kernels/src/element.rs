@@ -46,6 +46,12 @@ pub trait Real:
     fn tanh(self) -> Self;
     /// The error function.
     fn erf(self) -> Self;
+    /// log(1 + x), accurate near 0.
+    fn ln_1p(self) -> Self;
+    /// Sine.
+    fn sin(self) -> Self;
+    /// Cosine.
+    fn cos(self) -> Self;
     /// |x|
     fn abs(self) -> Self;
     /// The larger of two numbers; NaN loses.
@@ -81,6 +87,15 @@ macro_rules! real {
             }
             fn erf(self) -> Self {
                 $erf(self)
+            }
+            fn ln_1p(self) -> Self {
+                self.ln_1p()
+            }
+            fn sin(self) -> Self {
+                self.sin()
+            }
+            fn cos(self) -> Self {
+                self.cos()
             }
             fn abs(self) -> Self {
                 self.abs()

@@ -30,6 +30,7 @@ mod activation;
 pub mod cpu;
 mod element;
 mod error;
+pub mod expression;
 mod numel;
 mod pages;
 mod random;
@@ -42,11 +43,12 @@ pub use activation::Activation;
 pub use cpu::{Cpu, Isa, pooled_bytes, release_memory};
 pub use element::{Element, Real};
 pub use error::Error;
+pub use expression::{Derivatives, Expression, ExpressionError, Graph, Kind, Node};
 pub use pages::large_pages;
 pub use random::philox;
 pub use spec::{
     Backward, Bias, Broadcast, Dropout, Edges, Forward, Gradients, Mask, Normalizer, OwnGrads,
-    OwnScore, Relative, Saved, Score, Segments, Shape, Spec, Window,
+    OwnScore, Parameter, Relative, Saved, Score, Segments, Shape, Spec, Window,
 };
 pub use step::{
     Adam, AdamTensor, Base, Cell, CrossEntropy, LayerNorm, LayerNormGrads, Matrix, Recurrent,

@@ -4,11 +4,14 @@
 //! the same precision", by whose error a kernel's is judged (`tests/case/rule.rs`). It computes
 //! each row of weights in full and is slow on purpose.
 
+mod expression;
+
 use crate::error::{Error, ensure};
 use crate::numel::numel;
 use crate::random::{Draw, Stream, uniform};
 use crate::spec::{Arrivals, Normalizer, OwnGrads, Score, Shape, Spec, w_of_head};
 use crate::{Real, View};
+use expression::Pair;
 
 /// Everything forward can give. Rows are `[B, Hq, Nq]`.
 #[derive(Clone, Debug)]
@@ -176,11 +179,11 @@ pub fn backward<'a, T: Real>(
     Arrivals { weights, edge_weights, log_prob, lse }.check(&s, spec)?;
     let offset = spec.position(&s);
     let zeros = |n| vec![T::ZERO; n];
-    let (w, own) = match spec.score {
-        Score::Additive { w, .. } => (w.len(), 0),
-        Score::Own { parameters, .. } => (0, parameters.len()),
-        Score::Dot { .. } => (0, 0),
+    let w = match spec.score {
+        Score::Additive { w, .. } => w.len(),
+        _ => 0,
     };
+    let own = spec.score.own_len().unwrap_or(0);
     for (name, sizes) in [
         ("grad q", [s.b, s.hq, s.nq, s.dq]),
         ("grad k", [s.b, s.hk, s.nk, s.dk]),
@@ -275,6 +278,9 @@ pub fn backward<'a, T: Real>(
                     let to = OwnGrads { q: gq, k: gk, parameters: &mut g.own[at..][..p] };
                     score.backward(w_of_head(parameters, h, p), q, k, grad, to);
                 }
+                Score::Expression { expression, parameters } => {
+                    Pair { expression, parameters, h, q, k }.backward(grad, gq, gk, &mut g.own);
+                }
             }
         }
     }
@@ -315,6 +321,9 @@ fn row_scores<T: Real>(
                 .sum(),
             Score::Own { score, parameters } => {
                 score.score(w_of_head(parameters, h, score.parameters()), q, k)
+            }
+            Score::Expression { expression, parameters } => {
+                Pair { expression, parameters, h, q, k }.score()
             }
         };
         *score = plain + spec.bias.at(offset, b, h, i, j);

@@ -102,7 +102,7 @@ fn gradients_agree_with_differences(case: Case) {
         agrees_with_differences(case, "q", &g[0], |data| &mut data.q);
         agrees_with_differences(case, "k", &g[1], |data| &mut data.k);
         agrees_with_differences(case, "w", &g[3], |data| &mut data.w);
-        agrees_with_differences(case, "own", &g[4], |data| &mut data.own);
+        agrees_with_differences(case, "own", &g[4], |data| data.own_numbers());
         agrees_with_differences(case, "key_bias", &g[5], |data| &mut data.key_bias.0);
         agrees_with_differences(case, "bias", &g[6], |data| &mut data.bias.0);
         agrees_with_differences(case, "relative", &g[7], |data| &mut data.relative);

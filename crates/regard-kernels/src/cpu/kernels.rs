@@ -15,6 +15,7 @@ use super::products::TileProducts;
 use super::row::{KeyGrads, RowAdditiveGrads, RowGather, RowScores, Spans};
 use super::row_softmax::RowSoftmaxGrads;
 use super::shared::Shared;
+use super::strip::Strip;
 use super::weights::Rule;
 use crate::random::Draw;
 use crate::spec::{Backward, Keep};
@@ -55,6 +56,7 @@ macro_rules! with_kernels {
             fn additive::prepare(form: Form, from: *const T, from_row: usize, rows: usize, d: usize, to: *mut T, to_row: usize);
             fn additive::additive_scores(a: AdditiveScores<T>);
             fn additive::additive_grads(a: AdditiveGrads<T>);
+            fn strip::expression_strip(s: Strip<T>);
             fn row::row_scores(r: RowScores<T>);
             fn row::row_gather(r: RowGather<T>);
             fn row::row_additive_grads(r: RowAdditiveGrads<T>);

@@ -5,6 +5,7 @@
 //! of the cache; query heads that share a key head read it once.
 
 use super::additive::Form;
+use super::expression::Head;
 use super::noise::PAIRS;
 use super::plan::{self, PARTS, Phase};
 use super::problem::Problem;
@@ -316,7 +317,7 @@ pub(super) fn side_by_side<T: Real, const N: usize>(
     copy
 }
 
-/// How these heads score a pair; none for a score of one's own.
+/// How these heads score a pair; none for a score of one's own and for an expression.
 pub(super) fn pair_score<T: Real>(p: &Problem<T>, heads: &Heads) -> Option<RowScore<T>> {
     match p.spec.score {
         Score::Dot { scale } => Some(RowScore::Dot(scale)),
@@ -326,7 +327,7 @@ pub(super) fn pair_score<T: Real>(p: &Problem<T>, heads: &Heads) -> Option<RowSc
             let form = if p.form.is_direct() { p.form } else { Form::Tanh };
             Some(RowScore::Additive { form, w: w[heads.h * w_head..].as_ptr(), w_head })
         }
-        Score::Own { .. } => None,
+        Score::Own { .. } | Score::Expression { .. } => None,
     }
 }
 
@@ -374,6 +375,13 @@ pub(super) fn score_rows<T: Real>(
     }
     for (at, to) in to[..heads.n * n].chunks_exact_mut(n).enumerate() {
         let h = heads.h + at;
+        if let Some(programs) = p.programs {
+            let pairs = queries.clone().flat_map(|i| {
+                let own = links.pairs(i..i + 1).len();
+                (0..own).map(move |e| (i, links.key(i, e)))
+            });
+            programs.score_pairs(p, Head { b: heads.b, h }, pairs, to);
+        }
         for i in queries.clone() {
             let own_pairs = links.pairs(i..i + 1);
             let row = &mut to[own_pairs.start - pairs.start..][..own_pairs.len()];
@@ -842,8 +850,15 @@ impl<T: Real> Few<'_, '_, T> {
         }
     }
 
-    /// As [`Self::scores`], by a score of one's own.
+    /// As [`Self::scores`], by a score of one's own, or by an expression.
     fn own_scores(&self, scores: &mut [T]) {
+        if let Some(programs) = self.p.programs {
+            for (row, to) in scores.chunks_exact_mut(self.keys.len()).enumerate() {
+                let (b, h, i) = self.at(row);
+                let pairs = self.keys.clone().map(|j| (i, j));
+                programs.score_pairs(self.p, Head { b, h }, pairs, to);
+            }
+        }
         let Score::Own { score: own, parameters } = self.p.spec.score else { return };
         for (row, to) in scores.chunks_exact_mut(self.keys.len()).enumerate() {
             let (b, h, i) = self.at(row);

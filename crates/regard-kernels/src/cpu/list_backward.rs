@@ -7,6 +7,7 @@
 
 use super::additive::Form;
 use super::choice::Choice;
+use super::expression::{Head, Pair};
 use super::list::{
     Heads, Links, Near, ROWS, backward_heads, each_row, factors, near_views, pair_score, same,
     score_rows, side_by_side,
@@ -64,8 +65,11 @@ pub(super) fn backward<T: Real>(p: &Problem<T>, pass: Backward<T>) {
     pass.over_keys(&g, &numbers);
 
     let Gradients { w, own, key_bias, bias, relative, .. } = g;
-    for to in [w, own].into_iter().flatten() {
+    if let Some(to) = w {
         parameters.add_heads(to, s.hq);
+    }
+    if let Some(to) = own {
+        parameters.add_own(p, to);
     }
     pass.biases(&numbers, [key_bias, bias, relative]);
 }
@@ -127,7 +131,7 @@ impl<T: Real> Pass<'_, T> {
             Score::Dot { .. } => true,
             // The form of these does not depend on how large the inputs are.
             Score::Additive { activation, .. } => Form::of(activation, f64::NAN).is_narrow(),
-            Score::Own { .. } => false,
+            Score::Own { .. } | Score::Expression { .. } => false,
         };
         plain && alone && graph && narrow && score
     }
@@ -174,8 +178,7 @@ impl<T: Real> Pass<'_, T> {
     fn parameters(&self) -> usize {
         match self.p.spec.score {
             Score::Additive { .. } => self.p.s.dk,
-            Score::Own { score, .. } => score.parameters(),
-            Score::Dot { .. } => 0,
+            _ => self.p.own_parameters(),
         }
     }
 
@@ -412,6 +415,7 @@ impl<T: Real> Pass<'_, T> {
             (Score::Own { score, parameters }, _) => {
                 self.own_queries((score, parameters), heads, queries, g, work);
             }
+            (Score::Expression { .. }, _) => self.expression_queries(heads, queries, g, work),
             _ => {}
         }
     }
@@ -443,6 +447,40 @@ impl<T: Real> Pass<'_, T> {
                 unsafe { to.row(heads.b, h, i).copy_from(dq.as_ptr(), p.s.dq) };
             }
         });
+    }
+
+    /// As [`Self::queries`], by an expression.
+    fn expression_queries(
+        &self,
+        heads: &Heads,
+        queries: &Range<usize>,
+        g: &Gradients<T>,
+        work: &mut Work<T>,
+    ) {
+        let Self { p, links, .. } = self;
+        let Work { grads, dw, .. } = work;
+        let Some(programs) = p.programs else { return };
+        let n = links.pairs(queries.clone()).len();
+        let own = programs.own();
+        for (at, h) in (heads.h..heads.h + heads.n).enumerate() {
+            let pairs: Vec<Pair<T>> = queries
+                .clone()
+                .flat_map(|i| (0..links.pairs(i..i + 1).len()).map(move |e| (i, e)))
+                .zip(&grads[at * n..])
+                .map(|((i, e), &grad)| Pair { i, j: links.key(i, e), grad })
+                .collect();
+            // SAFETY: these rows are this task's alone.
+            unsafe {
+                if let Some(to) = &g.q {
+                    for i in queries.clone() {
+                        let row = to.row(heads.b, h, i);
+                        std::slice::from_raw_parts_mut(row, p.s.dq).fill(T::ZERO);
+                    }
+                }
+                let own = &mut dw[at * own..][..own];
+                programs.query_grads(p, Head { b: heads.b, h }, &pairs, g.q.as_ref(), own);
+            }
+        }
     }
 
     /// Writes the gradients of k and v.
@@ -489,8 +527,10 @@ impl<T: Real> Pass<'_, T> {
                     grad_v: g.v.as_ref().map_or(nowhere, results),
                 });
             }
-            if let (Score::Own { .. }, Some(_)) = (p.spec.score, &g.k) {
-                self.own_keys(&heads, keys, numbers, g);
+            match p.spec.score {
+                Score::Own { .. } => self.own_keys(&heads, keys, numbers, g),
+                Score::Expression { .. } => self.expression_keys(&heads, keys, numbers, g),
+                _ => {}
             }
         });
     }
@@ -521,6 +561,33 @@ impl<T: Real> Pass<'_, T> {
                 }
             }
         });
+    }
+
+    /// The gradients of some keys by an expression.
+    fn expression_keys(&self, heads: &Heads, keys: Range<usize>, numbers: &[T], g: &Gradients<T>) {
+        let Self { p, links, .. } = self;
+        let s = &p.s;
+        let (Some(programs), Some(to)) = (p.programs, &g.k) else { return };
+        for j in keys.clone() {
+            for hk in heads.hk..heads.hk + heads.n / s.group() {
+                // SAFETY: this row is this task's alone.
+                unsafe {
+                    std::slice::from_raw_parts_mut(to.row(heads.b, hk, j), s.dk).fill(T::ZERO);
+                }
+            }
+        }
+        let mut pairs = Vec::new();
+        for h in heads.h..heads.h + heads.n {
+            pairs.clear();
+            for j in keys.clone() {
+                links.for_each_query(j, |i, pair| {
+                    let grad = numbers[2 * ((heads.b * s.hq + h) * links.len() + pair) + 1];
+                    pairs.push(Pair { i, j, grad });
+                });
+            }
+            // SAFETY: these rows are this task's alone.
+            unsafe { programs.key_grads(p, Head { b: heads.b, h }, &pairs, to) };
+        }
     }
 
     /// Adds the pairs' gradients up into the biases'.

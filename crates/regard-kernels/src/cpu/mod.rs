@@ -11,6 +11,7 @@ mod additive;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod amx;
 mod choice;
+mod expression;
 mod gemm;
 mod isa;
 mod kernels;
@@ -25,12 +26,14 @@ mod partial;
 mod plan;
 mod problem;
 mod products;
+mod program;
 mod row;
 mod row_softmax;
 pub(crate) mod scratch;
 pub(crate) mod shared;
 pub(crate) mod simd;
 mod split;
+mod strip;
 pub(crate) mod tasks;
 mod threshold;
 mod tile;
@@ -50,6 +53,7 @@ use crate::spec::{Backward, Forward, Gradients, Saved, Shape, Spec};
 use crate::step::{cross_entropy, dropout, layer_norm, optimizer, pointwise, recurrent, softmax};
 use crate::{Element, Real, View, ViewMut};
 use choice::Choice;
+use expression::Programs;
 use problem::Problem;
 use shared::Shared;
 use weights::Rule;
@@ -135,6 +139,7 @@ impl Cpu {
     ) -> Result<(), Error> {
         let s = spec.check(&q, &k, &v)?;
         pass.check(&s, spec)?;
+        let spec = &Spec { score: spec.score.lowered(&s), ..*spec };
         let stored = [q, k, v];
         let kernels = E::Compute::kernels(self.isa);
         let products = products::of_halves((spec, &s), kernels, &stored, None);
@@ -144,6 +149,8 @@ impl Cpu {
         let mut staged = Staged::of(&mut out);
         let views = wide.views(&stored);
         let problem = Problem::new(spec, s, views, kernels).with(products.as_deref());
+        let programs = Programs::of(&problem, false);
+        let problem = Problem { programs: programs.as_ref(), ..problem };
         let rows = Rows {
             out: staged.view(&mut out),
             lse: lse.map(Shared::new),
@@ -172,6 +179,7 @@ impl Cpu {
     ) -> Result<(), Error> {
         let s = spec.check(&q, &k, &v)?;
         pass.check(&s, spec)?;
+        let spec = &Spec { score: spec.score.lowered(&s), ..*spec };
         let Backward { grad_out, saved, gradients, .. } = pass;
         let inputs = [q, k, v];
         let kernels = E::Compute::kernels(self.isa);
@@ -181,9 +189,18 @@ impl Cpu {
         let wide_outputs = Wide::of(&outputs, true);
         let [grad_out, out] = wide_outputs.views(&outputs);
         let Gradients { q, k, v, w, own, key_bias, bias, relative } = gradients;
+        // An expression that became an additive score has w for its only parameter.
+        let (w, own) = match own {
+            Some(own) if spec.score.own_len().is_none() => {
+                (w.or(Some(own).filter(|w| !w.is_empty())), None)
+            }
+            own => (w, own),
+        };
         let [mut q, mut k, mut v] = [q, k, v].map(StagedGradient::of);
         let problem = Problem::new(spec, s, wide_inputs.views(&inputs), kernels);
         let problem = problem.with(products.as_deref());
+        let programs = Programs::of(&problem, true);
+        let problem = Problem { programs: programs.as_ref(), ..problem };
         (problem.kernels.backward_pass)(
             &problem,
             Backward {

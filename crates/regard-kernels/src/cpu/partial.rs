@@ -1,6 +1,7 @@
 //! What tasks add up apart, and the sums of it in order: the same bits on any number of threads.
 
 use super::plan::{Sharing, rows_at_once};
+use super::problem::Problem;
 use super::scratch::Large;
 use super::shared::Shared;
 use super::tasks;
@@ -148,6 +149,14 @@ impl<T: Real> SlotParts<T> {
                 let row = if to.len() == width { 0 } else { at / slots % heads };
                 to[row * width..].iter_mut().zip(part).for_each(|(to, &x)| *to += x);
             }
+        }
+    }
+
+    /// Adds the slots of all heads of the parameters of one's own score, or of an expression's.
+    pub(super) fn add_own(&mut self, p: &Problem<T>, to: &mut [T]) {
+        match p.programs {
+            Some(programs) => programs.add_parameters(to, &self.parts, self.slots),
+            None => self.add_heads(to, p.s.hq),
         }
     }
 

@@ -2,6 +2,7 @@
 //! sees, and the tile of their scores.
 
 use super::additive::{AdditiveScores, Form};
+use super::expression::Programs;
 use super::gemm::Gemm;
 use super::kernels::Kernels;
 use super::products::TileProducts;
@@ -14,7 +15,7 @@ use std::ops::Range;
 
 /// Keys a query may see by position: from `left` before it to `right` after it.
 #[derive(Clone, Copy)]
-struct Band {
+pub(super) struct Band {
     left: isize,
     right: isize,
 }
@@ -35,7 +36,9 @@ pub(super) struct Problem<'a, T: Real> {
     pub(super) products: Option<&'a dyn TileProducts<T>>,
     /// How an additive score is computed.
     pub(super) form: Form,
-    band: Option<Band>,
+    /// How an expression is computed.
+    pub(super) programs: Option<&'a Programs<T>>,
+    pub(super) band: Option<Band>,
 }
 
 /// Up to [`BLOCK`] queries of one head.
@@ -81,7 +84,19 @@ impl<'a, T: Real> Problem<'a, T> {
             (None, true) => Some(Band { left: FAR, right: 0 }),
             (band, false) => band,
         };
-        Self { spec, s, offset: spec.position(&s), q, k, v, kernels, products: None, form, band }
+        Self {
+            spec,
+            s,
+            offset: spec.position(&s),
+            q,
+            k,
+            v,
+            kernels,
+            products: None,
+            form,
+            programs: None,
+            band,
+        }
     }
 
     /// The same, its products by a unit of the machine.
@@ -256,7 +271,7 @@ impl<'a, T: Real> Problem<'a, T> {
         }
         let scale = match self.spec.score {
             Score::Dot { scale } => scale,
-            Score::Additive { .. } => T::ONE,
+            Score::Additive { .. } | Score::Expression { .. } => T::ONE,
             Score::Own { .. } => return,
         };
         let Block { b, h, i0, n, width } = *block;
@@ -296,6 +311,14 @@ impl<'a, T: Real> Problem<'a, T> {
         // SAFETY: n rows of x, and as many of `to`.
         unsafe {
             (self.kernels.prepare)(self.form, rows, x.strides[2], n, d, to.as_mut_ptr(), d);
+        }
+    }
+
+    /// How many numbers a head has of the parameters of a score that is none of the kernels'.
+    pub(super) fn own_parameters(&self) -> usize {
+        match self.spec.score {
+            Score::Own { score, .. } => score.parameters(),
+            _ => self.programs.map_or(0, Programs::own),
         }
     }
 
@@ -387,6 +410,11 @@ impl<'a, T: Real> Problem<'a, T> {
                     for (i, score) in row[..n].iter_mut().enumerate() {
                         *score = own.score(parameters, self.q.row(b, h, i0 + i), k);
                     }
+                }
+            }
+            Score::Expression { .. } => {
+                if let Some(programs) = self.programs {
+                    programs.score_tile(self, block, keys, queries, tile);
                 }
             }
         }

@@ -9,6 +9,7 @@
 
 use super::additive::AdditiveGrads;
 use super::choice::Choice;
+use super::expression::TileGrads;
 use super::gemm::Gemm;
 use super::partial::{RowParts, RowSums, SlotParts, SlotSums};
 use super::plan::{self, BiasCut, Chunk, Plan, rows_at_once};
@@ -116,7 +117,7 @@ impl<'a, T: Real> Work<'a, T> {
         let by_unit = p.products.is_some();
         let prepared = if p.kept_keys() > 0 || by_unit { BLOCK * s.dq } else { 0 };
         let keys = if by_unit { keys + ROWS } else { keys };
-        let own = [keys * s.dk, keys * s.dv, BLOCK * s.dq, prepared, s.dk, 2 * own_parameters(p)];
+        let own = [keys * s.dk, keys * s.dv, BLOCK * s.dq, prepared, s.dk, 2 * p.own_parameters()];
         let tile = Tile::lengths(p);
         std::array::from_fn(|at| if at < 8 { tile[at] } else { own[at - 8] })
     }
@@ -125,14 +126,6 @@ impl<'a, T: Real> Work<'a, T> {
         let [t0, t1, t2, t3, t4, t5, t6, t7, dk, dv, dq, prepared, dw, own] = arrays;
         let tile = Tile::new([t0, t1, t2, t3, t4, t5, t6, t7]);
         Self { tile, dk, dv, dq, prepared, dw, own }
-    }
-}
-
-/// How many parameters an own score has.
-fn own_parameters<T: Real>(p: &Problem<T>) -> usize {
-    match p.spec.score {
-        Score::Own { score, .. } => score.parameters(),
-        _ => 0,
     }
 }
 
@@ -171,7 +164,7 @@ impl<T: Real> Partial<T> {
             k: RowParts::of(&g.k, plan.query_parts),
             v: RowParts::of(&g.v, plan.query_parts),
             w: slots(g.w.is_some(), plan.slots(), p.s.dk),
-            own: slots(g.own.is_some(), plan.slots(), own_parameters(p)),
+            own: slots(g.own.is_some(), plan.slots(), p.own_parameters()),
             key_bias: slots(g.key_bias.is_some() || g.bias.is_some(), plan.query_chunks(), p.s.nk),
             relative: slots(g.relative.is_some(), plan.slots(), table),
         }
@@ -198,10 +191,13 @@ impl<T: Real> Partial<T> {
         self.k.add_up(&g.k);
         self.v.add_up(&g.v);
         let Self { w, own, relative, .. } = self;
-        for (to, parts) in [(g.w, w), (g.own, own), (g.relative, relative)] {
+        for (to, parts) in [(g.w, w), (g.relative, relative)] {
             if let Some(to) = to {
                 parts.add_heads(to, p.s.hq);
             }
+        }
+        if let Some(to) = g.own {
+            own.add_own(p, to);
         }
         let Bias { key, full, .. } = &p.spec.bias;
         for (to, bias) in [(g.key_bias, key), (g.bias, full)] {
@@ -614,6 +610,12 @@ impl<T: Real> Context<'_, T> {
             Score::Own { score, parameters } => {
                 let own = (score, w_of_head(parameters, h, score.parameters()));
                 self.own_grads(own, block, keys, t.grad, [dq, dk, own_grads]);
+            }
+            Score::Expression { .. } => {
+                if let Some(programs) = p.programs {
+                    let to = TileGrads { q: dq, k: dk, own: own_grads };
+                    programs.tile_grads(p, (block, keys), t.queries, t.grad, to);
+                }
             }
         }
     }

@@ -265,11 +265,11 @@ impl<'a, E: Element> Backward<'a, E> {
                 );
             }
         }
-        let (w, own) = match spec.score {
-            Score::Additive { w, .. } => (Some(w.len()), None),
-            Score::Own { parameters, .. } => (None, Some(parameters.len())),
-            Score::Dot { .. } => (None, None),
+        let w = match spec.score {
+            Score::Additive { w, .. } => Some(w.len()),
+            _ => None,
         };
+        let own = spec.score.own_len();
         let Bias { key, full, relative, .. } = &spec.bias;
         let slices = [
             ("grad w", g.w.as_deref(), w),

@@ -1,9 +1,10 @@
 //! Scores: how much a key matters to a query, before normalizing.
 
-use super::Shape;
+use super::{Parameter, Shape, parameter};
 use crate::error::{Error, ensure};
+use crate::expression::{Kind, Pattern};
 use crate::numel::{MOST, numel};
-use crate::{Activation, Real};
+use crate::{Activation, Expression, Real};
 use std::fmt;
 
 /// How a query and a key give a score.
@@ -31,9 +32,16 @@ pub enum Score<'a, T> {
         /// Its learned numbers: `[P]`, or `[Hq, P]` row after row.
         parameters: &'a [T],
     },
+    /// One written as text.
+    Expression {
+        /// What is computed.
+        expression: &'a Expression,
+        /// As many as the expression has, in the order of [`Expression::parameters`].
+        parameters: &'a [Parameter<'a, T>],
+    },
 }
 
-impl<T: Real> Score<'_, T> {
+impl<'a, T: Real> Score<'a, T> {
     /// q·k / √width.
     pub fn scaled_dot(width: usize) -> Self {
         Self::Dot { scale: T::of(1.0 / (width.max(1) as f64).sqrt()) }
@@ -79,6 +87,16 @@ impl<T: Real> Score<'_, T> {
                 );
                 return score.check(s.dq, s.dk).map_err(Error::new);
             }
+            Self::Expression { expression, parameters } => {
+                parameter::check(expression, parameters, s)?;
+                let kinds: Vec<Kind> = parameters.iter().map(Parameter::kind).collect();
+                ensure!(
+                    expression.result(&kinds) == Kind::Number,
+                    "with these parameters `{expression}` is a row of the head width; \
+                     a score is one number"
+                );
+                "expression's"
+            }
         };
         ensure!(
             s.dq == s.dk,
@@ -87,6 +105,32 @@ impl<T: Real> Score<'_, T> {
             s.dq
         );
         Ok(())
+    }
+
+    /// How many learned numbers are this score's own, as [`Gradients::own`](super::Gradients) has
+    /// them; none where it has no such gradient.
+    pub(crate) fn own_len(&self) -> Option<usize> {
+        match self {
+            Self::Dot { .. } | Self::Additive { .. } => None,
+            Self::Own { parameters, .. } => Some(parameters.len()),
+            Self::Expression { parameters, .. } => {
+                Some(parameters.iter().map(|parameter| parameter.data.len()).sum())
+            }
+        }
+    }
+
+    /// The same score, or one that has kernels of its own and computes the same. An additive
+    /// score's gradient of w is then that of all the expression's parameters.
+    pub(crate) fn lowered(self, s: &Shape) -> Self {
+        let Self::Expression { expression, parameters } = self else { return self };
+        let kinds: Vec<Kind> = parameters.iter().map(Parameter::kind).collect();
+        match Pattern::of(&expression.graph(&kinds), s.dk) {
+            Some(Pattern::Dot { scale }) => Self::Dot { scale: T::of(scale) },
+            Some(Pattern::Additive { activation, w }) if parameters[w].shape[1] == s.dk => {
+                Self::Additive { activation, w: parameters[w].data }
+            }
+            _ => self,
+        }
     }
 }
 
@@ -101,6 +145,7 @@ impl<T: fmt::Debug> fmt::Debug for Score<'_, T> {
             Self::Dot { scale } => write!(f, "Dot({scale:?})"),
             Self::Additive { activation, w } => write!(f, "Additive({activation:?}, {})", w.len()),
             Self::Own { parameters, .. } => write!(f, "Own({})", parameters.len()),
+            Self::Expression { expression, .. } => write!(f, "Expression({expression})"),
         }
     }
 }

@@ -9,9 +9,9 @@ pub use rule::*;
 
 use regard_kernels::cpu::Path;
 use regard_kernels::{
-    Activation, Backward, Bias, Broadcast, Cpu, Dropout, Edges, Forward, Gradients, Isa, Mask,
-    Normalizer, OwnGrads, OwnScore, Real, Relative, Saved, Score, Segments, Spec, View, ViewMut,
-    Window, philox, reference,
+    Activation, Backward, Bias, Broadcast, Cpu, Dropout, Edges, Expression, Forward, Gradients,
+    Isa, Mask, Normalizer, OwnGrads, OwnScore, Parameter, Real, Relative, Saved, Score, Segments,
+    Spec, View, ViewMut, Window, philox, reference,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -19,9 +19,58 @@ pub enum ScoreKind {
     Dot,
     Additive(Activation),
     Own,
+    /// One of [`EXPRESSIONS`].
+    Expression(usize),
 }
 
-pub const SCORES: [ScoreKind; 7] = [
+/// An expression. Parameters named w… are rows, others numbers.
+pub struct Written {
+    pub text: &'static str,
+    /// How large its terms get: those of a score, and of its derivatives by q, k and parameters.
+    size: fn(Sizes) -> [f64; 4],
+}
+
+/// The largest of q, k and the parameters, and the root of the width.
+#[derive(Clone, Copy)]
+struct Sizes {
+    q: f64,
+    k: f64,
+    w: f64,
+    root: f64,
+}
+
+/// The first four have no kernels of their own; the others have.
+pub const EXPRESSIONS: [Written; 7] = [
+    Written {
+        text: "-sum(square(w * (q - k)))",
+        size: |Sizes { q, k, w, root }| {
+            let (x, slope) = (w * (q + k), 2.0 * w * w * (q + k));
+            [root * x * x, slope, slope, 2.0 * x * (q + k)]
+        },
+    },
+    Written {
+        text: "q @ k / (0.5 + norm(q) * norm(k)) * tau",
+        size: |Sizes { q, k, w, root }| [root * w, 2.0 * w * k, 2.0 * w * q, root],
+    },
+    Written {
+        text: "sum(w * softplus(q - k)) - tau * sum(abs(q * k))",
+        size: |Sizes { q, k, w, root }| {
+            [root * w * (1.0 + q + k + q * k), w * (1.0 + k), w * (1.0 + q), 1.0 + root * q * k]
+        },
+    },
+    Written {
+        text: "sum(w * tanh(q + k)) + 0",
+        size: |Sizes { w, root, .. }| [root * w, w, w, 1.0],
+    },
+    Written { text: "sum(w * tanh(q + k))", size: |Sizes { w, root, .. }| [root * w, w, w, 1.0] },
+    Written {
+        text: "leaky_relu(q + k, 0.1 + 0.1) @ w",
+        size: |Sizes { q, k, w, root }| [root * w * (q + k), w, w, q + k],
+    },
+    Written { text: "-(0.5 * k @ q)", size: |Sizes { q, k, root, .. }| [root * q * k, k, q, 0.0] },
+];
+
+pub const SCORES: [ScoreKind; 10] = [
     ScoreKind::Dot,
     ScoreKind::Additive(Activation::Tanh),
     ScoreKind::Additive(Activation::LeakyRelu { slope: 0.2 }),
@@ -29,6 +78,9 @@ pub const SCORES: [ScoreKind; 7] = [
     ScoreKind::Additive(Activation::Gelu),
     ScoreKind::Additive(Activation::Identity),
     ScoreKind::Own,
+    ScoreKind::Expression(0),
+    ScoreKind::Expression(1),
+    ScoreKind::Expression(2),
 ];
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -240,6 +292,10 @@ pub struct Data<T> {
     pub grad_edge_weights: Option<Vec<T>>,
     pub w: Vec<T>,
     pub own: Vec<T>,
+    expression: Option<Expression>,
+    parameter_shapes: Vec<[usize; 2]>,
+    /// The expression's, one after another.
+    pub parameters: Vec<T>,
     lengths: Vec<usize>,
     q_segments: Vec<i64>,
     k_segments: Vec<i64>,
@@ -315,6 +371,16 @@ impl Case {
         let grad_lse = c.arriving_lse.then(|| t(draws.normals(rows, 1.0)));
         let along = c.b * c.hq * edges.as_ref().map_or(0, Edges::len);
         let grad_edge_weights = c.arriving_edges.then(|| t(draws.normals(along, 1.0)));
+        let expression = match c.score {
+            ScoreKind::Expression(n) => Some(Expression::parse(EXPRESSIONS[n].text).unwrap()),
+            _ => None,
+        };
+        let names = expression.as_ref().map_or(&[][..], Expression::parameters);
+        let heads = if c.w_per_head { c.hq } else { 1 };
+        let parameter_shapes: Vec<[usize; 2]> =
+            names.iter().map(|name| [heads, if name.starts_with('w') { c.d } else { 1 }]).collect();
+        let numbers = parameter_shapes.iter().map(|shape| shape[0] * shape[1]).sum();
+        let parameters = t(draws.normals(numbers, 0.5));
         Data {
             case: c,
             q,
@@ -327,6 +393,9 @@ impl Case {
             grad_edge_weights,
             w,
             own,
+            expression,
+            parameter_shapes,
+            parameters,
             lengths,
             q_segments,
             k_segments,
@@ -347,6 +416,11 @@ impl<T: Real> Data<T> {
             ScoreKind::Dot => Score::scaled_dot(c.d),
             ScoreKind::Additive(activation) => Score::Additive { activation, w: &self.w },
             ScoreKind::Own => Score::Own { score: &Squash, parameters: &self.own },
+            ScoreKind::Expression(_) => Score::Expression {
+                expression: self.expression.as_ref().unwrap(),
+                // Borrowed from what is borrowed from these data, so nobody can own them.
+                parameters: self.bound().leak(),
+            },
         };
         Spec {
             mask: Mask {
@@ -379,6 +453,25 @@ impl<T: Real> Data<T> {
             dropout: c.dropout.map(|p| Dropout { p, seed: c.seed ^ 0x5eed }),
             offset: c.offset,
             ..Spec::new(score)
+        }
+    }
+
+    /// The parameters of the expression.
+    fn bound(&self) -> Vec<Parameter<'_, T>> {
+        let mut rest = self.parameters.as_slice();
+        let mut next = |&shape: &[usize; 2]| {
+            let (data, after) = rest.split_at(shape[0] * shape[1]);
+            rest = after;
+            Parameter { data, shape }
+        };
+        self.parameter_shapes.iter().map(&mut next).collect()
+    }
+
+    /// The numbers whose gradient is called `own`.
+    pub fn own_numbers(&mut self) -> &mut [T] {
+        match self.case.score {
+            ScoreKind::Expression(_) => &mut self.parameters,
+            _ => &mut self.own,
         }
     }
 
@@ -488,7 +581,10 @@ impl<T: Real> Data<T> {
         let [mut gq, mut gk, mut gv] = [0, 1, 2].map(|a| Padded::new(shapes[a], gap));
         let mut gw =
             nan(if matches!(self.case.score, ScoreKind::Additive(_)) { self.w.len() } else { 0 });
-        let mut own = nan(if self.case.score == ScoreKind::Own { self.own.len() } else { 0 });
+        let mut own = nan(match self.case.score {
+            ScoreKind::Own => self.own.len(),
+            _ => self.parameters.len(),
+        });
         let mut key_bias = nan(self.case.bias.key.map_or(0, |_| self.key_bias.0.len()));
         let mut bias = nan(self.case.bias.full.map_or(0, |_| self.bias.0.len()));
         let mut relative = nan(self.case.bias.relative.map_or(0, |_| self.relative.len()));
@@ -633,11 +729,14 @@ pub fn natural(data: &Data<f64>, oracle: &Results<f64>) -> ([f64; 3], [f64; 8]) 
     let keep = c.dropout.map_or(1.0, |p| 1.0 / (1.0 - p));
     let w = top(&data.w);
     let activated = if c.score == ScoreKind::Additive(Activation::Tanh) { 1.0 } else { q + k };
-    // A score, and its derivatives by q and k.
-    let (score, by_q, by_k) = match c.score {
-        ScoreKind::Dot => (q * k, k / root(c.d), q / root(c.d)),
-        ScoreKind::Additive(_) => (root(c.d) * w * activated, w, w),
-        ScoreKind::Own => (root(c.d) * (1.0 + q + k), k + 1.0, q + 1.0),
+    // A score, and its derivatives by q, k and its own parameters.
+    let [score, by_q, by_k, by_own] = match c.score {
+        ScoreKind::Dot => [q * k, k / root(c.d), q / root(c.d), 0.0],
+        ScoreKind::Additive(_) => [root(c.d) * w * activated, w, w, 0.0],
+        ScoreKind::Own => [root(c.d) * (1.0 + q + k), k + 1.0, q + 1.0, 1.0 + q + k],
+        ScoreKind::Expression(n) => {
+            (EXPRESSIONS[n].size)(Sizes { q, k, w: top(&data.parameters), root: root(c.d) })
+        }
     };
     let mut unnormalized = data.spec();
     (unnormalized.normalizer, unnormalized.dropout) = (Normalizer::None, None);
@@ -667,7 +766,7 @@ pub fn natural(data: &Data<f64>, oracle: &Results<f64>) -> ([f64; 3], [f64; 8]) 
             grad_score * by_k * queries,
             weight * grad * queries,
             grad_score * activated * pairs,
-            grad_score * (1.0 + q + k) * pairs,
+            grad_score * by_own * pairs,
             grad_score * root(c.nq * c.b * c.hq),
             grad_score * pairs,
             grad_score * pairs,
