@@ -11,6 +11,7 @@ use super::problem::Problem;
 use super::row::{self, List, Pairs, RowGather, RowScore, RowScores, Spans};
 use super::scratch::Large;
 use super::shared::Shared;
+use super::threshold::STEPS;
 use super::tile::{gumbel, keep, write_choice};
 use super::weights::Rule;
 use super::{Chosen, Rows, scratch, split, tasks};
@@ -512,7 +513,7 @@ fn threshold<T: Real>(entmax: bool, scores: &[T]) -> (T, T) {
     let largest = if largest == T::NEG_INFINITY { T::ZERO } else { largest };
     let half = T::of(if entmax { 0.5 } else { 1.0 });
     let mut tau = -T::ONE;
-    for _ in 0..scores.len() + 2 {
+    for _ in 0..scores.len() + STEPS {
         let (mut sum, mut slope) = (T::ZERO, T::ZERO);
         for &score in scores {
             let above = ((score - largest) * half - tau).max(T::ZERO);

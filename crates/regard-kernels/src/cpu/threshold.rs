@@ -9,6 +9,10 @@ use super::BLOCK;
 use super::simd::Simd;
 use crate::Real;
 
+/// Steps, besides one for each key: each of sparsemax drops a key from the support, and entmax's
+/// doubles the digits once it is near. Most rows end sooner, when a step does not move.
+pub(super) const STEPS: usize = 32;
+
 /// For each column of scores `[rows, BLOCK]` the largest score and, relative to it, τ.
 #[inline(always)]
 pub(super) unsafe fn threshold<V: Simd>(
@@ -33,8 +37,7 @@ pub(super) unsafe fn threshold<V: Simd>(
             }
             top = top.where_greater(nothing, top, zero);
             let mut here = zero.sub(one);
-            // Each step of sparsemax drops a key from the support, so rows + 2 steps suffice.
-            for _ in 0..rows + 2 {
+            for _ in 0..rows + STEPS {
                 let (mut sum, mut slope) = (zero, zero);
                 for r in 0..rows {
                     let z = V::load(tile.add(r * BLOCK + i)).sub(top).mul(factor);
