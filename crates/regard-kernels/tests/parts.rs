@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)] // a test that cannot go on says so by its panic
 
 use regard_kernels::{
-    Activation, Bias, Broadcast, Cpu, Edges, Mask, Normalizer, Score, Shape, Spec,
+    Activation, Bias, Broadcast, Cpu, Edges, Mask, Normalizer, Score, Shape, Spec, step::counts,
 };
 
 fn shape(b: usize, h: usize, n: usize, d: usize) -> Shape {
@@ -30,9 +30,9 @@ fn every_phase_has_64_parts_where_there_are_64_of_a_useful_size() {
         ("dot b32 h8 n128", dot(32), shape(32, 8, 128, 32)),
         ("additive b1 h1 n32768", additive, shape(1, 1, 32768, 128)),
         (
-            "cross attention of 100 queries to 5000 keys",
+            "cross attention of 128 queries to 5000 keys",
             dot(128),
-            Shape { nq: 100, nk: 5000, ..shape(2, 8, 0, 128) },
+            Shape { nq: 128, nk: 5000, ..shape(2, 8, 0, 128) },
         ),
         ("grouped heads", dot(128), Shape { hk: 2, ..shape(1, 16, 2048, 128) }),
         (
@@ -42,7 +42,7 @@ fn every_phase_has_64_parts_where_there_are_64_of_a_useful_size() {
         ),
     ];
     let sparse = Spec { normalizer: Normalizer::Sparsemax, ..dot(64) };
-    cases.push(("sparsemax b4 n256", sparse, shape(4, 1, 256, 256)));
+    cases.push(("sparsemax b4 n512", sparse, shape(4, 1, 512, 256)));
     let hard = Spec { normalizer: Normalizer::Argmax, ..dot(64) };
     cases.push(("argmax b2 h8 n1024", hard, shape(2, 8, 1024, 64)));
     for (name, spec, s) in cases {
@@ -87,4 +87,21 @@ fn what_is_tiny_is_one_part_at_least() {
             assert!(Cpu::best().phases(&spec, &s).iter().all(|phase| phase.parts <= 8));
         }
     }
+}
+
+#[test]
+fn the_operations_of_a_training_step_have_64_parts_where_there_is_work_for_them() {
+    // A transformer's rows (32 sentences of 128 tokens), a large vocabulary, uneven numbers.
+    for (rows, width) in [(4096, 256), (4096, 1024), (100, 32000), (1000, 2000), (65, 1 << 15)] {
+        let parts = counts::rows(rows, width);
+        assert!((64..=130).contains(&parts), "{rows} rows of {width}: {parts}");
+    }
+    assert!(counts::embedding(8000, 256) >= 64);
+    assert!(counts::embedding(32000, 64) >= 64);
+    assert!(counts::short_product(64, 8000, 256) >= 64);
+    assert!(counts::short_product(128, 32000, 512) >= 64);
+    // And no more than are worth it.
+    assert_eq!(counts::rows(10, 10), 1);
+    assert_eq!(counts::embedding(3, 3), 1);
+    assert!((1..=8).contains(&counts::short_product(2, 256, 64)));
 }

@@ -9,7 +9,7 @@ use case::*;
 use regard_kernels::{Cpu, pooled_bytes, release_memory};
 
 fn run(nq: usize, nk: usize) -> Vec<u64> {
-    let case = Case { hq: 2, nq, nk, d: 16, dv: 16, ..Case::default() };
+    let case = Case { hq: 2, hk: 2, nq, nk, d: 64, dv: 64, ..Case::default() };
     case.data::<f32>().fused(Cpu::best().isa()).bits()
 }
 
@@ -31,7 +31,7 @@ fn memory_that_is_kept_is_given_back_on_request_and_when_it_is_of_no_use() {
     // A large call's arrays are kept through some small ones, but not for ever.
     release_memory();
     let one = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
-    one.install(|| run(2000, 1500));
+    one.install(|| run(2000, 2000));
     let large = pooled_bytes();
     one.install(|| run(70, 600));
     assert!(pooled_bytes() >= large, "what may be of use at once was given back");

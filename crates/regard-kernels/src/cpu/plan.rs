@@ -150,6 +150,44 @@ pub(super) struct Plan {
     pub(super) key_parts: usize,
 }
 
+/// What a plan reads and writes besides what every plan does, for one batch item.
+struct Traffic<'a> {
+    s: &'a Shape,
+    phases: usize,
+    query_parts: usize,
+    key_parts: usize,
+}
+
+impl Traffic<'_> {
+    fn queries(&self) -> usize {
+        self.s.hq * self.s.nq * self.s.dq
+    }
+
+    fn keys(&self) -> usize {
+        self.s.hk * self.s.nk * (self.s.dk + self.s.dv)
+    }
+
+    /// Whether all parts are at most four times the gradients.
+    fn is_within_memory(&self) -> bool {
+        let apart = |parts: usize, n: usize| if parts > 1 { parts * n } else { 0 };
+        let parts = apart(self.key_parts, self.queries()) + apart(self.query_parts, self.keys());
+        parts <= 4 * (self.queries() + self.keys())
+    }
+
+    fn numbers(&self) -> usize {
+        // Every chunk writes its part and all but the first read it too; then parts are added up.
+        let sums = |parts: usize| {
+            let chunks = self.phases * parts;
+            2 * chunks - parts + if parts > 1 { parts + 1 } else { 0 }
+        };
+        // A block's queries and gradients are turned once for each chunk of keys.
+        let turned = self.queries() + self.s.hq * self.s.nq * self.s.dv;
+        self.queries() * sums(self.key_parts)
+            + self.keys() * sums(self.query_parts)
+            + turned * self.phases * self.key_parts
+    }
+}
+
 /// One task: a chunk of queries of the heads that share a key head, and a chunk of its keys.
 #[derive(Clone, Debug)]
 pub(super) struct Chunk {
@@ -187,8 +225,8 @@ impl Plan {
         Self::cut(s, 1, query_parts, want.div_ceil(query_parts).min(keys))
     }
 
-    /// Enough tasks of chunks no smaller than given, with as little memory as possible; none where
-    /// there is no such plan.
+    /// Enough tasks of chunks no smaller than given, with as little reading and writing as possible;
+    /// none where there is no such plan.
     fn with_chunks(s: &Shape, want: usize, chunk: usize) -> Option<Self> {
         let (queries, keys) = (s.nq.div_ceil(chunk), s.nk.div_ceil(chunk));
         let powers = |most: usize| (0..).map(|n| 1usize << n).take_while(move |&n| n <= most);
@@ -196,15 +234,14 @@ impl Plan {
         for query_parts in powers(want.min(queries)) {
             for key_parts in powers(want.min(keys)) {
                 let phases = want.div_ceil(query_parts * key_parts);
-                if phases * query_parts > queries || phases * key_parts > keys {
-                    continue;
-                }
-                // Parts of one are none: the gradient itself is written.
-                let apart = |parts: usize, n: usize| if parts > 1 { parts * n } else { 0 };
-                let memory = apart(query_parts, s.hk * s.nk * (s.dk + s.dv))
-                    + apart(key_parts, s.hq * s.nq * s.dq);
-                if best.is_none_or(|(least, _)| memory < least) {
-                    best = Some((memory, Self::cut(s, phases, query_parts, key_parts)));
+                let traffic = Traffic { s, phases, query_parts, key_parts };
+                if phases * query_parts <= queries
+                    && phases * key_parts <= keys
+                    && traffic.is_within_memory()
+                    && best.is_none_or(|(least, _)| traffic.numbers() < least)
+                {
+                    let plan = Self::cut(s, phases, query_parts, key_parts);
+                    best = Some((traffic.numbers(), plan));
                 }
             }
         }
@@ -289,8 +326,11 @@ pub(super) fn tile_phases<T: Copy>(spec: &Spec<T>, s: &Shape) -> Vec<Phase> {
         Phase { name: "deltas by the output", parts: runs(s.rows(), s.dv) },
         Phase { name: "deltas by the keys", parts: blocks * key_splits(spec, s, blocks) },
         Phase { name: "backward", parts: plan.tasks() },
-        Phase { name: "hard values", parts: s.b * s.hk * s.nk.div_ceil(value_chunk(s).max(1)) },
     ];
+    if spec.normalizer.is_hard() {
+        let chunks = s.nk.div_ceil(value_chunk(s).max(1));
+        phases.push(Phase { name: "hard values", parts: s.b * s.hk * chunks });
+    }
     if splits > 1 {
         phases.push(Phase { name: "merge", parts: runs(s.rows(), s.dv) });
     }

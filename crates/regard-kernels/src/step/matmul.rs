@@ -134,7 +134,7 @@ const PART_WORK: usize = 1 << 20;
 const PARTS: usize = 64;
 
 /// Columns of a part where there are few rows.
-fn part_columns(m: usize, n: usize, k: usize) -> usize {
+pub(super) fn part_columns(m: usize, n: usize, k: usize) -> usize {
     let least = (PART_WORK / (m * k).max(1)).max(n / PARTS / CUT * CUT).min(n.div_ceil(4));
     least.next_multiple_of(CUT)
 }

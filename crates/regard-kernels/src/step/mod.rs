@@ -25,3 +25,23 @@ pub use layer_norm::{LayerNorm, LayerNormGrads};
 pub use matmul::{Base, Matrix};
 pub use optimizer::{Adam, AdamTensor, Sgd, SgdTensor};
 pub use recurrent::{Cell, Recurrent, RecurrentGrads, RecurrentOut, RecurrentSeed};
+
+/// Into how many parts the operations of a step are cut, each by the function it asks itself. For
+/// tests.
+#[doc(hidden)]
+pub mod counts {
+    /// Pointwise, softmax, layer norm, cross entropy: rows of a width.
+    pub fn rows(rows: usize, width: usize) -> usize {
+        super::parts::Parts::of(rows, width).count
+    }
+
+    /// The gradient of a table of embeddings.
+    pub fn embedding(words: usize, width: usize) -> usize {
+        super::embedding::Cut::of(words, width).tasks()
+    }
+
+    /// A product of few rows.
+    pub fn short_product(m: usize, n: usize, k: usize) -> usize {
+        n.div_ceil(super::matmul::part_columns(m, n, k))
+    }
+}
