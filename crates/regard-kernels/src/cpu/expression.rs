@@ -207,12 +207,12 @@ impl<T: Real> Programs<T> {
                 unsafe { self.run(program, p.kernels, bases, keys.len(), block.width) };
                 for (r, row) in dk[n * STRIP * d..].chunks_exact_mut(d.max(1)).enumerate() {
                     if r < keys.len() {
-                        add_column(row, &key_grads[r..]);
+                        add_column(row, key_grads, r);
                     }
                 }
             }
             for (i, row) in dq.chunks_exact_mut(d.max(1)).enumerate().take(block.n) {
-                add_column(row, &query_grads[i..]);
+                add_column(row, query_grads, i);
             }
         });
     }
@@ -277,7 +277,7 @@ impl<T: Real> Programs<T> {
                 let row = unsafe {
                     std::slice::from_raw_parts_mut(to.row(head.b, head.h, pair.i), self.d)
                 };
-                add_column(row, &query_grads[lane..]);
+                add_column(row, query_grads, lane);
             }
         });
     }
@@ -300,7 +300,7 @@ impl<T: Real> Programs<T> {
                     let row = grad_k.row(head.b, p.key_head(head.h), pair.j);
                     std::slice::from_raw_parts_mut(row, self.d)
                 };
-                add_column(row, &key_grads[lane..]);
+                add_column(row, key_grads, lane);
             }
         });
     }
@@ -353,15 +353,15 @@ impl<T: Real> Programs<T> {
         queries: &mut [T],
         keys: &mut [T],
     ) -> usize {
-        let put = |row: &[T], to: &mut [T]| {
-            for (to, &x) in to.iter_mut().step_by(BLOCK).zip(row) {
+        let put = |row: &[T], columns: &mut [T], at: usize| {
+            for (to, &x) in columns.iter_mut().skip(at).step_by(BLOCK).zip(row) {
                 *to = x;
             }
         };
         let mut n = 0;
         for pair in pairs {
-            put(p.q.row(head.b, head.h, pair.i), &mut queries[n.min(self.d * BLOCK)..]);
-            put(p.k.row(head.b, p.key_head(head.h), pair.j), &mut keys[n.min(self.d * BLOCK)..]);
+            put(p.q.row(head.b, head.h, pair.i), queries, n);
+            put(p.k.row(head.b, p.key_head(head.h), pair.j), keys, n);
             n += 1;
         }
         let width = n.next_multiple_of(p.kernels.lanes);
@@ -396,9 +396,9 @@ fn strips(keys: &Range<usize>) -> impl Iterator<Item = Range<usize>> + use<> {
     keys.clone().step_by(STRIP).map(move |j| j..(j + STRIP).min(end))
 }
 
-/// Adds a column of `[D, BLOCK]`, given from its first number on.
-fn add_column<T: Real>(row: &mut [T], column: &[T]) {
-    for (to, x) in row.iter_mut().zip(column.iter().step_by(BLOCK)) {
+/// Adds a column of `[D, BLOCK]` to a row.
+fn add_column<T: Real>(row: &mut [T], columns: &[T], at: usize) {
+    for (to, x) in row.iter_mut().zip(columns.iter().skip(at).step_by(BLOCK)) {
         *to += *x;
     }
 }
