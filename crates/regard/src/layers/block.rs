@@ -229,11 +229,13 @@ enum Cross {
 /// # let memory = random.normal(&[2, 5, 8], 0.0, 1.0, DType::F64)?;
 /// let mut cache = block.start(&memory)?;
 /// let first = x.narrow(1, 0, 1)?;
-/// let a = block.extend(&first, &mut cache, &Mask::none(), Need::OUTPUT)?.out;
-/// // the same vector again is the second place, and sees the first
-/// let b = block.extend(&first, &mut cache, &Mask::none(), Need::WEIGHTS)?;
-/// assert!(a.squared_error(&b.out)?.item()? > 1e-6);
-/// assert_eq!(b.weights.unwrap().shape(), [2, 2, 1, 5]);
+/// let second = x.narrow(1, 1, 1)?;
+/// let alone = block.extend(&second, &mut cache.clone(), &Mask::none(), Need::OUTPUT)?.out;
+/// block.extend(&first, &mut cache, &Mask::none(), Need::OUTPUT)?;
+/// // the second place sees the first
+/// let after = block.extend(&second, &mut cache, &Mask::none(), Need::WEIGHTS)?;
+/// assert!(alone.squared_error(&after.out)?.item()? > 1e-6);
+/// assert_eq!(after.weights.unwrap().shape(), [2, 2, 1, 5]);
 /// # Ok::<(), regard::Error>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -382,7 +384,7 @@ impl DecoderBlock {
     /// # let x = random.normal(&[2, 3, 8], 0.0, 1.0, DType::F64)?;
     /// # let memory = random.normal(&[2, 5, 8], 0.0, 1.0, DType::F64)?;
     /// let mut cache = block.start(&memory)?;
-    /// let (_, weights) = block.extend(&x, &mut cache, &Mask::none(), Need::WEIGHTS)?;
+    /// let weights = block.extend(&x, &mut cache, &Mask::none(), Need::WEIGHTS)?.weights;
     /// // three places on the five of the memory
     /// assert_eq!(weights.unwrap().shape(), [2, 2, 3, 5]);
     /// # Ok::<(), regard::Error>(())
