@@ -3,7 +3,7 @@
 //! that this one prepared.
 #![allow(clippy::unwrap_used)]
 
-use regard::{Activation, Attention, Bias, DType, Mask, Normalizer, Score, Tensor};
+use regard::prelude::*;
 
 /// Fills the pool with blocks of NaN, of every size that the cases below ask for.
 fn poison() {
@@ -26,7 +26,7 @@ fn assert_no_nan(what: &str, x: &Tensor) {
 }
 
 /// Attention over lengths Nq and Nk, forward and backward, in poisoned memory.
-fn run(nq: usize, nk: usize, attention: impl Fn(&Tensor, &Tensor) -> Attention) {
+fn run(nq: usize, nk: usize, mask: &Mask, attention: impl Fn(&Tensor, &Tensor) -> Attention) {
     let input = |shape: &[usize]| {
         let x = Tensor::full(shape, 0.25, DType::F64).unwrap();
         x.requires_grad().unwrap()
@@ -36,7 +36,7 @@ fn run(nq: usize, nk: usize, attention: impl Fn(&Tensor, &Tensor) -> Attention) 
     let attention = attention(&w, &bias);
     let what = format!("{:?}, {nq} by {nk}", attention.normalizer);
     poison();
-    let attended = attention.attend(&q, &k, &v, true).unwrap();
+    let attended = attention.attend(&q, &k, &v, mask, Need::WEIGHTS).unwrap();
     let mut sum = Tensor::new(0f64).unwrap();
     for x in [Some(&attended.out), attended.weights.as_ref()].into_iter().flatten() {
         assert_no_nan(&what, x);
@@ -67,23 +67,22 @@ fn attention_never_shows_recycled_memory() {
     for normalizer in normalizers {
         for mask in &masks {
             for (nq, nk) in [(40, 40), (40, 1), (1, 40)] {
-                run(nq, nk, |_, bias| Attention {
+                run(nq, nk, mask, |_, bias| Attention {
                     normalizer,
-                    mask: mask.clone(),
                     bias: Bias { full: Some(bias.clone()), ..Bias::default() },
                     // Queries before the first key see nothing under a causal mask.
                     offset: Some(-20),
                     ..Attention::new(Score::ScaledDot)
                 });
-                run(nq, nk, |w, _| {
+                run(nq, nk, mask, |w, _| {
                     let activation = Activation::Tanh;
                     let score = Score::Additive { w: w.clone(), activation };
-                    Attention { normalizer, mask: mask.clone(), ..Attention::new(score) }
+                    Attention { normalizer, ..Attention::new(score) }
                 });
             }
         }
         for (nq, nk) in [(40, 0), (0, 40), (0, 0)] {
-            run(nq, nk, |_, _| Attention { normalizer, ..Attention::new(Score::ScaledDot) });
+            run(nq, nk, mask, |_, _| Attention { normalizer, ..Attention::new(Score::ScaledDot) });
         }
     }
 }
