@@ -82,7 +82,10 @@ fn attention_never_shows_recycled_memory() {
             }
         }
         for (nq, nk) in [(40, 0), (0, 40), (0, 0)] {
-            run(nq, nk, mask, |_, _| Attention { normalizer, ..Attention::new(Score::ScaledDot) });
+            run(nq, nk, &Mask::none(), |_, _| Attention {
+                normalizer,
+                ..Attention::new(Score::ScaledDot)
+            });
         }
     }
 }
