@@ -140,7 +140,12 @@ pub(crate) fn row<T: Real>(
     let mut weights = normalized.weights;
     for (j, &score) in scores.iter().enumerate() {
         weights[j] *= keep(spec, s, b, h, i, j);
-        if score != T::NEG_INFINITY {
+        // What is hidden, or was not chosen, is not even looked at: 0 · NaN is NaN.
+        let seen = match spec.normalizer.is_hard() {
+            true => normalized.index == Some(j),
+            false => score != T::NEG_INFINITY,
+        };
+        if seen {
             for (out, &x) in out.iter_mut().zip(v.row(b, h / s.group(), j)) {
                 *out += weights[j] * x;
             }
