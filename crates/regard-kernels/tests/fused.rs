@@ -99,6 +99,9 @@ every_combination! {
     additive_gelu_scores_keep_the_rule_in_every_combination: 4,
     additive_identity_scores_keep_the_rule_in_every_combination: 5,
     own_scores_keep_the_rule_in_every_combination: 6,
+    expressions_keep_the_rule_in_every_combination: 7,
+    expressions_of_norms_keep_the_rule_in_every_combination: 8,
+    expressions_of_softplus_keep_the_rule_in_every_combination: 9,
 }
 
 #[test]

@@ -7,9 +7,10 @@
 //! accuracy, so there e^{2q} − 1 and e^{2k} − 1 are kept instead; where any is large, the
 //! exponentials could overflow, and tanh is computed pair by pair.
 //!
-//! A score needs no single tanh, only Σ w·tanh = Σ w − 2 Σ w/D with D = E + 1, and there terms
+//! A score needs no single tanh, only Σ w·tanh = −2 Σ (w/D − w/2) with D = E + 1, and there terms
 //! share a reciprocal: w₁/D₁ + w₂/D₂ = (w₁D₂ + w₂D₁) / (D₁D₂). Where the inputs are small enough
-//! for the product of their D, four terms share one.
+//! for the product of their D, four terms share one. The halves are taken away group by group, so
+//! that no sum grows larger than the score's own.
 //!
 //! Scores run with a query per lane; gradients with a feature per lane, so that neither needs a
 //! sum across lanes.
@@ -230,12 +231,8 @@ pub(super) unsafe fn additive_scores<V: Simd>(a: AdditiveScores<V::T>) {
 /// Scores by tanh where terms share reciprocals.
 #[inline(always)]
 unsafe fn tanh_scores<V: Simd>(a: &AdditiveScores<V::T>, share: usize) {
-    // SAFETY: as above; w has d numbers.
+    // SAFETY: as above.
     unsafe {
-        let mut total = V::T::ZERO;
-        for x in 0..a.d {
-            total += *a.w.add(x);
-        }
         let mut r = 0;
         while r < a.rows {
             let many = r + 3 <= a.rows;
@@ -243,12 +240,12 @@ unsafe fn tanh_scores<V: Simd>(a: &AdditiveScores<V::T>, share: usize) {
             while i < a.width {
                 let wide = V::WIDE >= 4 && i + 2 * V::LANES <= a.width;
                 match (wide, many, share) {
-                    (true, true, 4) => tanh_block::<V, 4, 3, 2>(a, total, r, i),
-                    (true, true, _) => tanh_block::<V, 2, 3, 2>(a, total, r, i),
-                    (_, true, 4) => tanh_block::<V, 4, 3, 1>(a, total, r, i),
-                    (_, true, _) => tanh_block::<V, 2, 3, 1>(a, total, r, i),
-                    (_, false, 4) => tanh_block::<V, 4, 1, 1>(a, total, r, i),
-                    (_, false, _) => tanh_block::<V, 2, 1, 1>(a, total, r, i),
+                    (true, true, 4) => tanh_block::<V, 4, 3, 2>(a, r, i),
+                    (true, true, _) => tanh_block::<V, 2, 3, 2>(a, r, i),
+                    (_, true, 4) => tanh_block::<V, 4, 3, 1>(a, r, i),
+                    (_, true, _) => tanh_block::<V, 2, 3, 1>(a, r, i),
+                    (_, false, 4) => tanh_block::<V, 4, 1, 1>(a, r, i),
+                    (_, false, _) => tanh_block::<V, 2, 1, 1>(a, r, i),
                 }
                 i += if wide && many { 2 } else { 1 } * V::LANES;
             }
@@ -257,11 +254,10 @@ unsafe fn tanh_scores<V: Simd>(a: &AdditiveScores<V::T>, share: usize) {
     }
 }
 
-/// Σ w − 2 Σ w/D for MR keys and NV registers of queries, `SHARE` terms to a reciprocal.
+/// −2 Σ (w/D − w/2) for MR keys and NV registers of queries, `SHARE` terms to a reciprocal.
 #[inline(always)]
 unsafe fn tanh_block<V: Simd, const SHARE: usize, const MR: usize, const NV: usize>(
     a: &AdditiveScores<V::T>,
-    total: V::T,
     r: usize,
     i: usize,
 ) {
@@ -273,6 +269,11 @@ unsafe fn tanh_block<V: Simd, const SHARE: usize, const MR: usize, const NV: usi
         while x < a.d {
             // Past the last feature a term is 0/1.
             let n = SHARE.min(a.d - x);
+            let mut half = V::T::ZERO;
+            for t in 0..n {
+                half += *a.w.add(x + t);
+            }
+            let half = V::splat(half * V::T::of(0.5));
             for v in 0..NV {
                 let mut q = [V::zero(); SHARE];
                 let mut w = [V::zero(); SHARE];
@@ -291,15 +292,15 @@ unsafe fn tanh_block<V: Simd, const SHARE: usize, const MR: usize, const NV: usi
                         }
                     }
                     let (above, below) = shared_fraction(w, d);
-                    sum[v] = above.fma(below.reciprocal(), sum[v]);
+                    sum[v] = above.fma(below.reciprocal(), sum[v].sub(half));
                 }
             }
             x += SHARE;
         }
-        let (total, two) = (V::splat(total), V::number(2.0));
+        let minus_two = V::number(-2.0);
         for (m, sum) in sum.iter().enumerate() {
             for (v, sum) in sum.iter().enumerate() {
-                sum.fnma(two, total).store(a.to.add((r + m) * BLOCK + i + v * V::LANES));
+                sum.mul(minus_two).store(a.to.add((r + m) * BLOCK + i + v * V::LANES));
             }
         }
     }
