@@ -143,11 +143,17 @@ fn the_same_seed_gives_the_same_measures_and_another_does_not() {
 #[test]
 fn every_kind_of_model_trains_and_translates() {
     let folder = TempDir::new().unwrap();
-    let kinds: [&[&str]; 8] = [
+    let kinds: [&[&str]; 9] = [
         &["context=fixed"],
         &["encoder=lstm", "decoder=lstm", "score=dot", "both_directions=false"],
         &["encoder=rnn", "decoder=rnn", "score=bilinear"],
         &["encoder=cnn", "score=cosine", "both_directions=false"],
+        &[
+            "score=expression",
+            "expression=\"sum(w * tanh(q + k))\"",
+            "expression_numbers=[]",
+            "both_directions=false",
+        ],
         &["encoder=gru", "decoder=transformer", "heads=2", "feed_forward=64", "score=concat"],
         &["encoder=transformer", "decoder=transformer", "context=multi-head", "heads=2"],
         &["weighting=sample", "scheduled_sampling=0.2"],
@@ -203,6 +209,8 @@ fn what_cannot_be_read_is_told_in_a_sentence() {
     );
     assert_eq!(refused(&["held_out=0.9"]), "`data.held_out` cannot be 0.9; it is below 0.5");
     assert!(refused(&["encoder=gruu"]).contains("gruu"));
+    let written = ["score=expression", "expression=\"q @ tahn(k)\"", "both_directions=false"];
+    assert!(refused(&written).contains("column 5"), "{}", refused(&written));
     assert!(
         refused(&["score=dot"]).starts_with("this `model.score` compares vectors of one width")
     );

@@ -18,6 +18,14 @@ const SOFT: [Weighting; 5] = [
     Weighting::None,
 ];
 
+/// A score written as text.
+fn expression() -> ScoreConfig {
+    ScoreConfig::Expression {
+        score: "tau * sum(w * sigmoid(q - k)) - norm(q * k)".into(),
+        numbers: vec!["tau".into()],
+    }
+}
+
 /// Every score, with the widths of queries and keys it is tried at.
 fn scores() -> Vec<(ScoreConfig, usize, usize)> {
     let gaussian =
@@ -38,6 +46,7 @@ fn scores() -> Vec<(ScoreConfig, usize, usize)> {
         (ScoreConfig::Cosine { temperature: 3.0, learned: false }, 4, 4),
         (ScoreConfig::Cosine { temperature: 3.0, learned: true }, 4, 4),
         (ScoreConfig::own(Squash, &[0.5, -0.2]), 4, 4),
+        (expression(), 4, 4),
     ]
 }
 
@@ -106,6 +115,12 @@ fn formula(score: &ScoreConfig, weights: &BTreeMap<String, Tensor>, q: &[f64], k
             let temperature = if learned { w("temperature")[0] } else { temperature };
             let lengths = dot(k, k).sqrt() * dot(q, q).sqrt();
             if lengths == 0.0 { 0.0 } else { temperature * dot(k, q) / lengths }
+        }
+        ScoreConfig::Expression { .. } => {
+            let (rows, sigmoid) = (w("w"), |x: f64| 1.0 / (1.0 + (-x).exp()));
+            let sum: f64 = (0..q.len()).map(|d| rows[d] * sigmoid(q[d] - k[d])).sum();
+            let squares: f64 = (0..q.len()).map(|d| (q[d] * k[d]).powi(2)).sum();
+            w("tau")[0] * sum - squares.sqrt()
         }
         ScoreConfig::Own(_) => {
             let numbers = w("own");
@@ -236,6 +251,7 @@ fn a_score_has_as_many_parameters_as_its_formula() {
         (ScoreConfig::Cosine { temperature: 1.0, learned: true }, dk, dk, 1),
         (ScoreConfig::Cosine { temperature: 1.0, learned: false }, dk, dk, 0),
         (ScoreConfig::own(Squash, &[0.0, 0.0]), dk, dk, 2),
+        (expression(), dk, dk, 1 + dk),
     ] {
         let parameters = Parameters::new(DType::F64, 1);
         Mechanism::new(&parameters, &MechanismConfig::new(score.clone()), dq, dk).unwrap();

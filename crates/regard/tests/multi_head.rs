@@ -29,6 +29,10 @@ fn scores() -> Vec<ScoreConfig> {
         ScoreConfig::Cosine { temperature: 3.0, learned: false },
         ScoreConfig::Cosine { temperature: 3.0, learned: true },
         ScoreConfig::own(Squash, &[0.5, -0.2]),
+        ScoreConfig::Expression {
+            score: "tau * sum(w * tanh(q - k))".into(),
+            numbers: vec!["tau".into()],
+        },
     ]
 }
 

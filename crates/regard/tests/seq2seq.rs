@@ -47,6 +47,7 @@ fn scores() -> Vec<ScoreConfig> {
         ScoreConfig::Gaussian { inverse_width: 1.0, learned: true, per_feature: true },
         ScoreConfig::Cosine { temperature: 2.0, learned: true },
         ScoreConfig::own(Squash, &[1.0, 0.1]),
+        ScoreConfig::Expression { score: "w @ tanh(q * k)".into(), numbers: Vec::new() },
     ]
 }
 

@@ -263,44 +263,56 @@ unsafe fn tanh_block<V: Simd, const SHARE: usize, const MR: usize, const NV: usi
 ) {
     // SAFETY: rows r..r + MR and NV registers of columns from i lie within the tile.
     unsafe {
-        let one = V::splat(V::T::ONE);
         let mut sum = [[V::zero(); NV]; MR];
         let mut x = 0;
-        while x < a.d {
-            // Past the last feature a term is 0/1.
-            let n = SHARE.min(a.d - x);
-            let mut half = V::T::ZERO;
-            for t in 0..n {
-                half += *a.w.add(x + t);
-            }
-            let half = V::splat(half * V::T::of(0.5));
-            for v in 0..NV {
-                let mut q = [V::zero(); SHARE];
-                let mut w = [V::zero(); SHARE];
-                for t in 0..SHARE {
-                    if t < n {
-                        q[t] = V::load(a.q.add((x + t) * BLOCK + i + v * V::LANES));
-                        w[t] = V::splat(*a.w.add(x + t));
-                    }
-                }
-                for (m, sum) in sum.iter_mut().enumerate() {
-                    let k = a.k.add((r + m) * a.k_row + x);
-                    let mut d = [one; SHARE];
-                    for t in 0..SHARE {
-                        if t < n {
-                            d[t] = q[t].fma(V::splat(*k.add(t)), one);
-                        }
-                    }
-                    let (above, below) = shared_fraction(w, d);
-                    sum[v] = above.fma(below.reciprocal(), sum[v].sub(half));
-                }
-            }
+        while x + SHARE <= a.d {
+            tanh_terms::<V, SHARE, MR, NV>(a, [r, i, x], SHARE, &mut sum);
             x += SHARE;
+        }
+        if x < a.d {
+            tanh_terms::<V, SHARE, MR, NV>(a, [r, i, x], a.d - x, &mut sum);
         }
         let minus_two = V::number(-2.0);
         for (m, sum) in sum.iter().enumerate() {
             for (v, sum) in sum.iter().enumerate() {
                 sum.mul(minus_two).store(a.to.add((r + m) * BLOCK + i + v * V::LANES));
+            }
+        }
+    }
+}
+
+/// Adds the terms of `n` ≤ `SHARE` features from x on.
+#[inline(always)]
+unsafe fn tanh_terms<V: Simd, const SHARE: usize, const MR: usize, const NV: usize>(
+    a: &AdditiveScores<V::T>,
+    [r, i, x]: [usize; 3],
+    n: usize,
+    sum: &mut [[V; NV]; MR],
+) {
+    // SAFETY: as above.
+    unsafe {
+        let one = V::splat(V::T::ONE);
+        let mut half = V::T::ZERO;
+        let mut w = [V::zero(); SHARE];
+        for (t, w) in w.iter_mut().enumerate().take(n) {
+            half += *a.w.add(x + t);
+            *w = V::splat(*a.w.add(x + t));
+        }
+        let half = V::splat(half * V::T::of(0.5));
+        for v in 0..NV {
+            let mut q = [V::zero(); SHARE];
+            for (t, q) in q.iter_mut().enumerate().take(n) {
+                *q = V::load(a.q.add((x + t) * BLOCK + i + v * V::LANES));
+            }
+            for (m, sum) in sum.iter_mut().enumerate() {
+                let k = a.k.add((r + m) * a.k_row + x);
+                // Past the last feature a term is 0/1.
+                let mut d = [one; SHARE];
+                for (t, d) in d.iter_mut().enumerate().take(n) {
+                    *d = q[t].fma(V::splat(*k.add(t)), one);
+                }
+                let (above, below) = shared_fraction(w, d);
+                sum[v] = above.fma(below.reciprocal(), sum[v].sub(half));
             }
         }
     }

@@ -39,8 +39,13 @@ impl<T: Real> RowParts<T> {
         RowSums { grad, parts: Shared::new(&mut self.parts), apart: self.count > 1, scale }
     }
 
-    /// Writes the sum of the parts, in order.
-    pub(super) fn add_up(&self, to: &Option<ViewMut<T>>) {
+    /// Writes the sum of the parts, in order. Of part n of batch item b only the rows `written(b, n)`
+    /// are there.
+    pub(super) fn add_up(
+        &self,
+        to: &Option<ViewMut<T>>,
+        written: &(dyn Fn(usize, usize) -> Range<usize> + Sync),
+    ) {
         let Some(to) = to else { return };
         if self.count == 1 {
             return;
@@ -48,15 +53,17 @@ impl<T: Real> RowParts<T> {
         let [b, h, n, d] = to.shape;
         let size = self.parts.len() / self.count;
         tasks::runs(b * h * n, rows_at_once(d), &|row| {
+            let (b, h, at) = (row / n / h, row / n % h, row % n);
             // SAFETY: each row is one task's alone.
-            let to = unsafe {
-                std::slice::from_raw_parts_mut(to.row(row / n / h, row / n % h, row % n), d)
-            };
-            to.copy_from_slice(&self.parts[row * d..][..d]);
-            for part in 1..self.count {
-                for (to, &x) in to.iter_mut().zip(&self.parts[part * size + row * d..][..d]) {
-                    *to += x;
-                }
+            let to = unsafe { std::slice::from_raw_parts_mut(to.row(b, h, at), d) };
+            let there = (0..self.count).filter(|&part| written(b, part).contains(&at));
+            let mut parts = there.map(|part| &self.parts[part * size + row * d..][..d]);
+            match parts.next() {
+                Some(first) => to.copy_from_slice(first),
+                None => to.fill(T::ZERO),
+            }
+            for part in parts {
+                to.iter_mut().zip(part).for_each(|(to, &x)| *to += x);
             }
         });
     }

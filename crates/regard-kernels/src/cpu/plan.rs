@@ -265,6 +265,13 @@ impl Plan {
         }
     }
 
+    /// The queries of a part of the keys' gradients, where a part has one chunk of them and other
+    /// parts have the rest: of it, only the keys that these queries see are written.
+    pub(super) fn queries_of_part(&self, part: usize) -> Option<Range<usize>> {
+        let chunk = |at: usize| (at * self.query_chunk).min(self.nq);
+        (self.phases == 1 && self.query_parts > 1).then(|| chunk(part)..chunk(part + 1))
+    }
+
     /// Tasks of a phase.
     pub(super) fn tasks(&self) -> usize {
         self.heads * self.slots()

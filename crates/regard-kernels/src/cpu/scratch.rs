@@ -153,6 +153,8 @@ static POOL: Mutex<Pool> = Mutex::new(Pool { arrays: Vec::new(), takes: 0 });
 const KEPT_LARGE: usize = 8;
 /// Larger ones are not kept.
 const LARGEST_KEPT: usize = 64 << 20;
+/// How many times the lines that are needed an array may have.
+const MOST_TIMES: usize = 8;
 /// An array that was of no use for so many others is not kept either.
 const IDLE_TAKES: u64 = 512;
 
@@ -161,11 +163,13 @@ fn pool() -> MutexGuard<'static, Pool> {
 }
 
 impl Pool {
-    /// The smallest that has so many lines.
+    /// The smallest that has so many lines, and not many times as many: small calls alone would
+    /// keep a large array in use.
     fn take(&mut self, needed: usize) -> Option<Vec<Line>> {
         self.takes += 1;
         let arrays = &mut self.arrays;
-        let fits = (0..arrays.len()).filter(|&n| arrays[n].lines.len() >= needed);
+        let suits = needed..=needed.saturating_mul(MOST_TIMES);
+        let fits = (0..arrays.len()).filter(|&n| suits.contains(&arrays[n].lines.len()));
         let taken =
             fits.min_by_key(|&n| arrays[n].lines.len()).map(|n| arrays.swap_remove(n).lines);
         arrays.retain(|array| self.takes - array.since < IDLE_TAKES);

@@ -186,10 +186,11 @@ impl<T: Real> Partial<T> {
         }
     }
 
-    fn add_up(&mut self, p: &Problem<T>, g: Gradients<T>) {
-        self.q.add_up(&g.q);
-        self.k.add_up(&g.k);
-        self.v.add_up(&g.v);
+    fn add_up(&mut self, p: &Problem<T>, plan: &Plan, g: Gradients<T>) {
+        self.q.add_up(&g.q, &|_, _| 0..p.s.nq);
+        let written = |b: usize, part: usize| keys_of_part(p, plan, b, part);
+        self.k.add_up(&g.k, &written);
+        self.v.add_up(&g.v, &written);
         let Self { w, own, relative, .. } = self;
         for (to, parts) in [(g.w, w), (g.relative, relative)] {
             if let Some(to) = to {
@@ -434,9 +435,15 @@ impl<T: Real> Context<'_, T> {
         let mut partial = Partial::of(p, &plan, &g);
         let shared = partial.share(p, &g);
         for phase in 0..plan.phases {
-            tasks::each(plan.tasks(), &|task| self.task(&plan.chunk(phase, task), &shared));
+            tasks::each(plan.tasks(), &|task| {
+                let mut chunk = plan.chunk(phase, task);
+                let seen = keys_of_part(p, &plan, chunk.b, chunk.query_part);
+                let start = chunk.keys.start.max(seen.start);
+                chunk.keys = start..chunk.keys.end.min(seen.end).max(start);
+                self.task(&chunk, &shared);
+            });
         }
-        partial.add_up(p, g);
+        partial.add_up(p, &plan, g);
     }
 
     /// One chunk of queries against one chunk of keys.
@@ -646,6 +653,14 @@ impl<T: Real> Context<'_, T> {
             }
             add(parameters, part);
         }
+    }
+}
+
+/// The keys whose gradients a part of them has.
+fn keys_of_part<T: Real>(p: &Problem<T>, plan: &Plan, b: usize, part: usize) -> Range<usize> {
+    match plan.queries_of_part(part) {
+        Some(queries) => p.key_range(b, queries.start, queries.end),
+        None => 0..p.s.nk,
     }
 }
 

@@ -746,7 +746,9 @@ pub fn natural(data: &Data<f64>, oracle: &Results<f64>) -> ([f64; 3], [f64; 8]) 
     // A weight is as wrong, relatively, as its score is absolutely.
     let plain = c.normalizer == Normalizer::None;
     let weight = top(&oracle.weights) * if plain { 1.0 } else { score.max(1.0) };
-    let weight = if plain { weight.max(score * keep) } else { weight };
+    // Without exponentials between them it is as wrong as its score.
+    let direct = plain || c.normalizer == Normalizer::Sparsemax;
+    let weight = if direct { weight.max(score * keep) } else { weight };
     let slope = if plain { 1.0 } else { weight };
     let grad_weight = grad * v * root(c.dv)
         + top(data.grad_weights.as_deref().unwrap_or_default())

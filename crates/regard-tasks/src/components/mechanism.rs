@@ -23,6 +23,8 @@ pub(crate) enum ScoreKind {
     Gaussian,
     /// The cosine of the angle, over a learned temperature.
     Cosine,
+    /// Written as text.
+    Expression,
 }
 
 /// A mechanism of attention, as plain options in `[model]`.
@@ -30,6 +32,10 @@ pub(crate) enum ScoreKind {
 pub(crate) struct MechanismOptions {
     /// Which score.
     pub(crate) score: ScoreKind,
+    /// The text of a score that is written.
+    pub(crate) expression: String,
+    /// Which of its parameters are one number.
+    pub(crate) expression_numbers: Vec<String>,
     /// Width inside an additive or concat score, and the rank of a low-rank one.
     pub(crate) score_hidden: usize,
     /// How scores become weights.
@@ -41,8 +47,8 @@ pub(crate) struct MechanismOptions {
 impl MechanismOptions {
     /// Whether queries and keys must be equally wide.
     pub(crate) fn wants_one_width(&self) -> bool {
-        use ScoreKind::{Cosine, Dot, Gaussian, ScaledDot};
-        matches!(self.score, Dot | ScaledDot | Gaussian | Cosine)
+        use ScoreKind::{Cosine, Dot, Expression, Gaussian, ScaledDot};
+        matches!(self.score, Dot | ScaledDot | Gaussian | Cosine | Expression)
     }
 
     /// As the library's configuration.
@@ -59,6 +65,10 @@ impl MechanismOptions {
                 ScoreConfig::Gaussian { inverse_width: 1.0, learned: true, per_feature: false }
             }
             ScoreKind::Cosine => ScoreConfig::Cosine { temperature: 10.0, learned: true },
+            ScoreKind::Expression => ScoreConfig::Expression {
+                score: self.expression.clone(),
+                numbers: self.expression_numbers.clone(),
+            },
         };
         MechanismConfig {
             weighting: self.weighting,

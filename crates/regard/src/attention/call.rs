@@ -190,6 +190,7 @@ impl<E: Stored> Call<E> {
         f: impl FnOnce(&kernels::Spec<E::Compute>, View<E>, View<E>, View<E>) -> Result<R>,
     ) -> Result<R> {
         let learned = self.learned.as_ref().try_map(|_, x| slice::<E::Compute>(x))?;
+        let parameters = self.parameters(learned.own.unwrap_or_default());
         let score = match &self.attention.score {
             Score::ScaledDot => kernels::Score::scaled_dot(self.q.shape()[3]),
             Score::Dot { scale } => kernels::Score::Dot { scale: Scalar::from_f64(*scale) },
@@ -201,11 +202,28 @@ impl<E: Stored> Call<E> {
                 score: E::Compute::own(&**score),
                 parameters: learned.own.unwrap_or_default(),
             },
+            Score::Expression { expression, .. } => {
+                kernels::Score::Expression { expression, parameters: &parameters }
+            }
         };
         let Attention { normalizer, dropout, offset, .. } = self.attention;
         let (mask, bias) = (self.mask(), self.bias(&learned)?);
         let spec = kernels::Spec { score, mask, bias, normalizer, dropout, offset };
         f(&spec, view(&self.q)?, view(&self.k)?, view(&self.v)?)
+    }
+
+    /// The parameters of an expression, each from its place among all their numbers.
+    fn parameters<'a>(
+        &self,
+        mut numbers: &'a [E::Compute],
+    ) -> Vec<kernels::Parameter<'a, E::Compute>> {
+        let Score::Expression { shapes, .. } = &self.attention.score else { return Vec::new() };
+        let each = shapes.iter().map(|&shape| {
+            let (data, rest) = numbers.split_at(shape[0] * shape[1]);
+            numbers = rest;
+            kernels::Parameter { data, shape }
+        });
+        each.collect()
     }
 
     fn mask(&self) -> kernels::Mask<'_> {

@@ -39,4 +39,6 @@ pub use own::{AnyOwnScore, OwnGrads, OwnScore};
 pub use reinforce::{Reinforce, ReinforceConfig, entropy};
 pub use score::Score;
 
-pub use regard_kernels::{Activation, Dropout, Edges, Normalizer, Real, Window};
+pub use regard_kernels::{
+    Activation, Dropout, Edges, Expression, ExpressionError, Normalizer, Real, Window,
+};

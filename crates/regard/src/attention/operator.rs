@@ -145,6 +145,9 @@ impl Attention {
         let (w, own) = match &self.score {
             Score::Additive { w, .. } => (Some(w), None),
             Score::Own { parameters, .. } => (None, Some(parameters)),
+            Score::Expression { parameters, .. } => {
+                (None, Some(parameters).filter(|x| x.numel() > 0))
+            }
             Score::ScaledDot | Score::Dot { .. } => (None, None),
         };
         let Bias { key, full, relative, .. } = &self.bias;

@@ -60,6 +60,28 @@ pub enum ScoreConfig {
         /// Whether τ is learned.
         learned: bool,
     },
+    /// One written as text over q, k and named parameters, all learned; see
+    /// [`Score::expression`](crate::Score::expression) for what may stand in it.
+    ///
+    /// ```
+    /// use regard::prelude::*;
+    /// let score: ScoreConfig = serde_json::from_str(
+    ///     r#"{ "expression": { "score": "tau * sum(w * q * k)", "numbers": ["tau"] } }"#,
+    /// ).unwrap();
+    /// let parameters = Parameters::new(DType::F32, 1);
+    /// Mechanism::new(&parameters, &MechanismConfig::new(score), 6, 6)?;
+    /// assert_eq!(parameters.tensors()["tau"].shape(), [1]);
+    /// assert_eq!(parameters.tensors()["w"].shape(), [6]);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
+    Expression {
+        /// The text.
+        score: String,
+        /// The parameters that are one number, 1 at first; the others are rows as wide as a head,
+        /// drawn within ±√(3/D).
+        #[serde(default)]
+        numbers: Vec<String>,
+    },
     /// One's own; see [`ScoreConfig::own`]. It is code, so it cannot be written to a file.
     #[serde(skip_deserializing, serialize_with = "refuse_own")]
     Own(OwnConfig),

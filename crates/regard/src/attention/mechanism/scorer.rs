@@ -3,7 +3,7 @@
 use super::own_config::Scaled;
 use super::{BilinearScale, OwnConfig, ScoreConfig};
 use crate::attention::axes::repeat_heads;
-use crate::{AnyOwnScore, Score};
+use crate::{AnyOwnScore, Expression, ExpressionError, Score};
 use regard_kernels::Activation;
 use regard_tensor::{Init, Parameter, Parameters, Result, Tensor, ensure};
 use std::sync::Arc;
@@ -28,6 +28,7 @@ pub(super) enum Scorer {
     Gaussian { w: Factor },
     Cosine { temperature: Factor },
     Own { score: Arc<dyn AnyOwnScore>, parameters: Parameter },
+    Expression { expression: Arc<Expression>, parameters: Vec<Parameter> },
 }
 
 /// A number or a row of numbers, learned or not.
@@ -137,6 +138,30 @@ impl Source<'_> {
         })
     }
 
+    fn expression(&self, text: &str, numbers: &[String]) -> Result<Scorer> {
+        self.equal("expression's")?;
+        let expression: Expression = text.parse().map_err(|error: ExpressionError| {
+            crate::Error::new(format!("the score `{text}`: {error}"))
+        })?;
+        let names = expression.parameters();
+        if let Some(name) = numbers.iter().find(|name| !names.contains(name)) {
+            return Err(crate::Error::new(format!("the score `{text}` has no parameter `{name}`")));
+        }
+        let heads = self.heads.map(|heads| heads.queries);
+        let parameters = names.iter().map(|name| {
+            let number = numbers.contains(name);
+            let width = if number { 1 } else { self.dk };
+            let first = match number {
+                true => Init::Constant(1.0),
+                false => Init::Uniform((3.0 / self.dk as f64).sqrt()),
+            };
+            let shape = heads.map_or_else(|| vec![width], |heads| vec![heads, width]);
+            self.parameters.parameter(name, &shape, first)
+        });
+        let parameters = parameters.collect::<Result<Vec<_>>>()?;
+        Ok(Scorer::Expression { expression: Arc::new(expression), parameters })
+    }
+
     fn own(&self, config: &OwnConfig) -> Result<Scorer> {
         let (score, n) = (config.score.clone(), config.parameters.len());
         let p = score.in_f64().parameters();
@@ -210,11 +235,17 @@ impl Scorer {
             }
             ScoreConfig::Cosine { temperature, learned } => from.cosine(temperature, learned)?,
             ScoreConfig::Own(ref config) => from.own(config)?,
+            ScoreConfig::Expression { ref score, ref numbers } => {
+                from.expression(score, numbers)?
+            }
         })
     }
 
     /// Whether anything of it is learned.
     pub(super) fn has_parameters(&self) -> bool {
+        if let Self::Expression { parameters, .. } = self {
+            return !parameters.is_empty();
+        }
         !matches!(
             self,
             Self::Dot { .. }
@@ -236,7 +267,10 @@ impl Scorer {
     pub(super) fn keys(&self, k: &Tensor, center: Option<&Tensor>) -> Result<Prepared> {
         let dk = k.shape()[3];
         Ok(match self {
-            Self::Dot { .. } | Self::Bilinear { .. } | Self::Own { .. } => k.clone().into(),
+            Self::Dot { .. }
+            | Self::Bilinear { .. }
+            | Self::Own { .. }
+            | Self::Expression { .. } => k.clone().into(),
             Self::Additive { k: weight, .. } | Self::LowRank { k: weight, .. } => {
                 project(k, &weight.tensor())?.into()
             }
@@ -257,7 +291,7 @@ impl Scorer {
     pub(super) fn queries(&self, q: &Tensor, center: Option<&Tensor>) -> Result<Prepared> {
         let dq = q.shape()[3];
         Ok(match self {
-            Self::Dot { .. } | Self::Own { .. } => q.clone().into(),
+            Self::Dot { .. } | Self::Own { .. } | Self::Expression { .. } => q.clone().into(),
             Self::Additive { q: weight, .. }
             | Self::LowRank { q: weight, .. }
             | Self::Bilinear { weight, .. } => project(q, &weight.tensor())?.into(),
@@ -298,6 +332,19 @@ impl Scorer {
                     factor => Arc::new(Scaled { score: score.clone(), factor }),
                 };
                 Ok(Score::Own { score, parameters })
+            }
+            Self::Expression { expression, parameters } => {
+                let parameters: Vec<Tensor> = parameters.iter().map(Parameter::tensor).collect();
+                let expression = match by {
+                    1.0 => expression.clone(),
+                    factor => {
+                        let text = format!("({expression}) * {factor}");
+                        Arc::new(text.parse().map_err(|error: ExpressionError| {
+                            crate::Error::new(error.to_string())
+                        })?)
+                    }
+                };
+                Score::bound(expression, &parameters)
             }
         }
     }

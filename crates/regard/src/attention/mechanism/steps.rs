@@ -55,6 +55,9 @@ impl Mechanism {
             Score::Own { score, parameters } => {
                 Score::Own { score, parameters: parameters.detach() }
             }
+            Score::Expression { expression, parameters, shapes } => {
+                Score::Expression { expression, parameters: parameters.detach(), shapes }
+            }
             dot @ (Score::ScaledDot | Score::Dot { .. }) => dot,
         };
         let mut attention = Attention { normalizer, ..Attention::new(score) };
