@@ -82,12 +82,18 @@ impl<T: Real> RowSums<'_, T> {
         self.grad.is_some()
     }
 
-    /// Adds rows `[rows, D]` to those from `n` on of a head in some part; writes over them where
-    /// they are the `first`.
+    /// Adds rows `[rows, D]` to those from `n` on of a head in some part; writes over those that
+    /// are the `first` in their place.
     ///
     /// # Safety
     /// No other task uses these rows of that part meanwhile.
-    pub(super) unsafe fn add(&self, part: usize, [b, h, n]: [usize; 3], from: &[T], first: bool) {
+    pub(super) unsafe fn add(
+        &self,
+        part: usize,
+        [b, h, n]: [usize; 3],
+        from: &[T],
+        first: impl Fn(usize) -> bool,
+    ) {
         let Some(grad) = self.grad else { return };
         let [batch, heads, length, d] = grad.shape;
         if d == 0 {
@@ -104,7 +110,7 @@ impl<T: Real> RowSums<'_, T> {
                     std::slice::from_raw_parts_mut(grad.row(b, h, n), d)
                 }
             };
-            if first {
+            if first(n) {
                 to.iter_mut().zip(from).for_each(|(to, &x)| *to = x * self.scale);
             } else {
                 to.iter_mut().zip(from).for_each(|(to, &x)| *to += x * self.scale);

@@ -265,6 +265,25 @@ impl Plan {
         }
     }
 
+    /// Whether the chunks of queries that meet the same keys are one task, which adds up their parts
+    /// as it goes, in the order in which they would be added up otherwise: where there are tasks
+    /// enough for so many threads without, that saves the memory of the parts.
+    pub(super) fn joins(&self, threads: usize) -> bool {
+        self.phases == 1 && self.query_parts > 1 && self.groups() >= 4 * threads
+    }
+
+    /// Chunks of keys of all heads.
+    pub(super) fn groups(&self) -> usize {
+        self.heads * self.key_parts
+    }
+
+    /// The tasks of a group, in the order of their queries.
+    pub(super) fn tasks_of(&self, group: usize) -> impl Iterator<Item = usize> + use<> {
+        let (head, key_part) = (group / self.key_parts, group % self.key_parts);
+        let (slots, key_parts) = (self.slots(), self.key_parts);
+        (0..self.query_chunks()).map(move |chunk| head * slots + chunk * key_parts + key_part)
+    }
+
     /// The queries of a part of the keys' gradients, where a part has one chunk of them and other
     /// parts have the rest: of it, only the keys that these queries see are written.
     pub(super) fn queries_of_part(&self, part: usize) -> Option<Range<usize>> {

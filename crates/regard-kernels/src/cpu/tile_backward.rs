@@ -153,16 +153,18 @@ struct Sums<'a, T: Real> {
 }
 
 impl<T: Real> Partial<T> {
-    fn of(p: &Problem<T>, plan: &Plan, g: &Gradients<T>) -> Self {
+    /// The keys' gradients have parts of their own unless their chunks are `joined`.
+    fn of(p: &Problem<T>, plan: &Plan, g: &Gradients<T>, joined: bool) -> Self {
         let heads = p.s.b * p.s.hq;
+        let query_parts = if joined { 1 } else { plan.query_parts };
         let slots = |wanted: bool, slots: usize, width: usize| {
             SlotParts::of(heads, slots, if wanted { width } else { 0 })
         };
         let table = p.spec.bias.relative.map_or(0, |r| 2 * r.max_distance + 1);
         Self {
             q: RowParts::of(&g.q, plan.key_parts),
-            k: RowParts::of(&g.k, plan.query_parts),
-            v: RowParts::of(&g.v, plan.query_parts),
+            k: RowParts::of(&g.k, query_parts),
+            v: RowParts::of(&g.v, query_parts),
             w: slots(g.w.is_some(), plan.slots(), p.s.dk),
             own: slots(g.own.is_some(), plan.slots(), p.own_parameters()),
             key_bias: slots(g.key_bias.is_some() || g.bias.is_some(), plan.query_chunks(), p.s.nk),
@@ -432,22 +434,46 @@ impl<T: Real> Context<'_, T> {
     fn run(&self, g: Gradients<T>) {
         let p = self.p;
         let plan = Plan::of(&p.s);
-        let mut partial = Partial::of(p, &plan, &g);
+        let joined = plan.joins(rayon::current_num_threads());
+        let mut partial = Partial::of(p, &plan, &g, joined);
         let shared = partial.share(p, &g);
-        for phase in 0..plan.phases {
-            tasks::each(plan.tasks(), &|task| {
-                let mut chunk = plan.chunk(phase, task);
-                let seen = keys_of_part(p, &plan, chunk.b, chunk.query_part);
-                let start = chunk.keys.start.max(seen.start);
-                chunk.keys = start..chunk.keys.end.min(seen.end).max(start);
-                self.task(&chunk, &shared);
-            });
+        if joined {
+            tasks::each(plan.groups(), &|group| self.group(&plan, group, &shared));
+        } else {
+            for phase in 0..plan.phases {
+                tasks::each(plan.tasks(), &|task| {
+                    let chunk = seen_chunk(p, &plan, plan.chunk(phase, task));
+                    self.task(&chunk, &shared, |_| chunk.first);
+                });
+            }
         }
         partial.add_up(p, &plan, g);
     }
 
-    /// One chunk of queries against one chunk of keys.
-    fn task(&self, chunk: &Chunk, to: &Sums<T>) {
+    /// All chunks of queries against one chunk of keys, whose gradients are added up as they come.
+    fn group(&self, plan: &Plan, group: usize, to: &Sums<T>) {
+        let p = self.p;
+        let seen_by = |b: usize, parts: Range<usize>, j: usize| {
+            parts.into_iter().any(|part| keys_of_part(p, plan, b, part).contains(&j))
+        };
+        for task in plan.tasks_of(group) {
+            let whole = plan.chunk(0, task);
+            let (b, part) = (whole.b, whole.query_part);
+            if part == 0 {
+                for j in whole.keys.clone().filter(|&j| !seen_by(b, 0..plan.query_parts, j)) {
+                    // SAFETY: a chunk of keys is one task's alone.
+                    unsafe {
+                        to.k.add(0, [b, whole.hk, j], &vec![T::ZERO; p.s.dk], |_| true);
+                        to.v.add(0, [b, whole.hk, j], &vec![T::ZERO; p.s.dv], |_| true);
+                    }
+                }
+            }
+            self.task(&seen_chunk(p, plan, whole), to, |j| !seen_by(b, 0..part, j));
+        }
+    }
+
+    /// One chunk of queries against one chunk of keys; of some keys it is the `first`.
+    fn task(&self, chunk: &Chunk, to: &Sums<T>, first: impl Fn(usize) -> bool) {
         let p = self.p;
         let s = &p.s;
         let Chunk { b, hk, .. } = *chunk;
@@ -468,11 +494,11 @@ impl<T: Real> Context<'_, T> {
                     add(to.own.slot(head, chunk.slot), work.own);
                 }
             }
-            let (first, keys) = ([b, hk, chunk.keys.start], chunk.keys.len());
+            let (at, keys) = ([b, hk, chunk.keys.start], chunk.keys.len());
             // SAFETY: in a phase, a chunk of keys and a part are one task's alone.
             unsafe {
-                to.k.add(chunk.query_part, first, &work.dk[..keys * s.dk], chunk.first);
-                to.v.add(chunk.query_part, first, &work.dv[..keys * s.dv], chunk.first);
+                to.k.add(chunk.query_part, at, &work.dk[..keys * s.dk], &first);
+                to.v.add(chunk.query_part, at, &work.dv[..keys * s.dv], &first);
             }
         });
     }
@@ -509,7 +535,7 @@ impl<T: Real> Context<'_, T> {
         }
         let dq = if p.products.is_some() { self.rows_of_queries(n, work) } else { &work.dq[..] };
         // SAFETY: in a phase, a chunk of queries and a part are one task's alone.
-        unsafe { to.q.add(chunk.key_part, [b, h, i0], &dq[..n * p.s.dq], chunk.first) };
+        unsafe { to.q.add(chunk.key_part, [b, h, i0], &dq[..n * p.s.dq], |_| chunk.first) };
     }
 
     /// The gradients of a block's queries, added up as columns, as rows.
@@ -654,6 +680,13 @@ impl<T: Real> Context<'_, T> {
             add(parameters, part);
         }
     }
+}
+
+/// A chunk without the keys that none of its queries sees.
+fn seen_chunk<T: Real>(p: &Problem<T>, plan: &Plan, chunk: Chunk) -> Chunk {
+    let seen = keys_of_part(p, plan, chunk.b, chunk.query_part);
+    let start = chunk.keys.start.max(seen.start);
+    Chunk { keys: start..chunk.keys.end.min(seen.end).max(start), ..chunk }
 }
 
 /// The keys whose gradients a part of them has.
