@@ -21,8 +21,8 @@ struct Halves {
     shapes: [[usize; 4]; 4],
 }
 
-/// Output and gradients of q, k and v.
-type Results = [Vec<f64>; 4];
+/// Output and gradients of q, k, v and a full bias.
+type Results = [Vec<f64>; 5];
 
 impl Halves {
     fn of(case: Case) -> Self {
@@ -49,7 +49,9 @@ impl Halves {
             lse: softmax.then_some(&lse),
             ..Saved::default()
         };
+        let mut bias = vec![0f32; spec.bias.full.map_or(0, |bias| bias.data.len())];
         let gradients = Gradients {
+            bias: (!bias.is_empty()).then_some(&mut bias),
             q: Some(ViewMut::new(&mut q, self.shapes[0]).unwrap()),
             k: Some(ViewMut::new(&mut k, self.shapes[1]).unwrap()),
             v: Some(ViewMut::new(&mut v, self.shapes[2]).unwrap()),
@@ -57,7 +59,22 @@ impl Halves {
         };
         let pass = Backward::new(view(3), saved, gradients);
         cpu.backward(&spec, view(0), view(1), view(2), pass).unwrap();
-        [out, q, k, v].map(|x| x.iter().map(|x| x.to_f64()).collect())
+        let [out, q, k, v] =
+            [out, q, k, v].map(|x| x.iter().map(|x| x.to_f64()).collect::<Vec<f64>>());
+        [out, q, k, v, bias.into_iter().map(f64::from).collect()]
+    }
+
+    /// The weights, where they are asked for.
+    fn weights(&self, cpu: Cpu) -> Vec<f32> {
+        let data = self.case.data::<f32>();
+        let view = |at: usize| View::new(&self.stored[at], self.shapes[at]).unwrap();
+        let mut out = vec![bf16::ZERO; self.stored[3].len()];
+        let [b, h, nq, _] = self.shapes[3];
+        let mut weights = vec![0f32; b * h * nq * self.case.nk];
+        let mut pass = Forward::new(ViewMut::new(&mut out, self.shapes[3]).unwrap());
+        pass.weights = Some(&mut weights);
+        cpu.forward(&data.spec(), view(0), view(1), view(2), pass).unwrap();
+        weights
     }
 
     /// By the reference in a precision, everything rounded to bf16 at the end where `rounded`.
@@ -80,7 +97,9 @@ impl Halves {
         let lse = (rounded && softmax).then_some(&moved[..]);
         let arriving = reference::Arriving { lse, ..view(3).into() };
         let g = reference::backward(&spec, view(0), view(1), view(2), arriving).unwrap();
-        [output.out, g.q, g.k, g.v].map(|x| x.into_iter().map(round).collect())
+        let [out, q, k, v] =
+            [output.out, g.q, g.k, g.v].map(|x| x.into_iter().map(round).collect::<Vec<f64>>());
+        [out, q, k, v, g.bias.iter().map(|x| x.f64()).collect()]
     }
 
     fn keeps_the_rule(&self) {
@@ -91,8 +110,12 @@ impl Halves {
         };
         for cpu in cpus() {
             let fused = self.fused(cpu);
-            for (at, name) in ["out", "grad q", "grad k", "grad v"].into_iter().enumerate() {
-                let (found, allowed) = (error(&fused[at], at), 2.0 * error(&plain[at], at));
+            let names = ["out", "grad q", "grad k", "grad v", "grad bias"];
+            for (at, name) in names.into_iter().enumerate() {
+                // A bias' gradient is f32, and sums of what two bf16 numbers keep: 16 bits.
+                let largest = truth[at].iter().fold(0f64, |top, x| top.max(x.abs()));
+                let kept = if at == 4 { largest * 2f64.powi(-15) } else { 0.0 };
+                let (found, allowed) = (error(&fused[at], at), 2.0 * error(&plain[at], at) + kept);
                 assert!(
                     found <= allowed,
                     "{name} on {}: {found:e}, {allowed:e} is allowed\n{:?}",
@@ -138,6 +161,24 @@ fn bf16_keeps_the_rule_with_every_mask_bias_and_weighing() {
                     ..Case::default()
                 })
                 .keeps_the_rule();
+            }
+        }
+    }
+}
+
+#[test]
+fn bf16_weights_are_those_of_the_plain_formula() {
+    for mask in masks().into_iter().filter(|mask| !mask.edges) {
+        let halves = Halves::of(Case { nq: 70, nk: 130, d: 64, dv: 32, mask, ..Case::default() });
+        let wide = |at: usize| halves.stored[at].iter().map(|x| x.to_f64()).collect::<Vec<f64>>();
+        let wide = [0, 1, 2].map(wide);
+        let view = |at: usize| View::new(&wide[at], halves.shapes[at]).unwrap();
+        let data = halves.case.data::<f64>();
+        let spec = data.spec();
+        let truth = reference::forward(&spec, view(0), view(1), view(2)).unwrap();
+        for cpu in cpus() {
+            for (found, truth) in halves.weights(cpu).iter().zip(&truth.weights) {
+                assert!((f64::from(*found) - truth).abs() < 1e-5, "{found} is {truth}: {mask:?}");
             }
         }
     }
