@@ -746,9 +746,15 @@ pub fn natural(data: &Data<f64>, oracle: &Results<f64>) -> ([f64; 3], [f64; 8]) 
     // A weight is as wrong, relatively, as its score is absolutely.
     let plain = c.normalizer == Normalizer::None;
     let weight = top(&oracle.weights) * if plain { 1.0 } else { score.max(1.0) };
-    // Without exponentials between them it is as wrong as its score.
-    let direct = plain || c.normalizer == Normalizer::Sparsemax;
-    let weight = if direct { weight.max(score * keep) } else { weight };
+    // Without exponentials between them it is as wrong as its score, and as the threshold, which is a
+    // sum over the row.
+    let weight = match c.normalizer {
+        Normalizer::None => weight.max(score * keep),
+        Normalizer::Sparsemax | Normalizer::Entmax15 => {
+            weight.max(score * keep).max(top(&oracle.weights) * root(c.nk))
+        }
+        _ => weight,
+    };
     let slope = if plain { 1.0 } else { weight };
     let grad_weight = grad * v * root(c.dv)
         + top(data.grad_weights.as_deref().unwrap_or_default())
