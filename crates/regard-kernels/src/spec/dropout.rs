@@ -22,18 +22,6 @@ impl Dropout {
         Ok(())
     }
 
-    /// What the weight of query `i` and key `j` is multiplied by: 0 where it is dropped, 1 / (1 − p)
-    /// where it is kept; `head` counts batch items times heads.
-    ///
-    /// ```
-    /// let half = regard_kernels::Dropout { p: 0.5, seed: 1 };
-    /// let factors: Vec<f64> = (0..64).map(|j| half.factor(0, 0, j)).collect();
-    /// assert!(factors.contains(&0.0) && factors.contains(&2.0));
-    /// ```
-    pub fn factor(&self, head: usize, i: usize, j: usize) -> f64 {
-        self.of_head::<f64>(head).factor(i, j)
-    }
-
     /// The factors of one head's weights; `head` counts batch items times heads.
     pub(crate) fn of_head<T: Real>(&self, head: usize) -> Keep<T> {
         Keep {

@@ -164,6 +164,7 @@ fn has_backward(nothing: &Tensor, inputs: &[&Tensor]) -> bool {
 }
 
 /// What of the results carries a gradient.
+#[derive(Clone, Copy)]
 struct Differentiable<X> {
     out: X,
     weights: Option<X>,
@@ -219,10 +220,9 @@ fn record<E: Stored>(
         log_prob: results.log_prob.clone(),
     };
     let there = parts.there();
-    let given = parts.there();
     let saved = Results { weights: None, edge_weights: None, log_prob: None, ..results };
     let recorded = Tensor::record_all("attention", parts.into_vec(), inputs, move |grads, to| {
-        let grads = given.of_same(grads)?;
+        let grads = there.of_same(grads)?;
         let arriving = Arriving {
             out: grads.out,
             weights: grads.weights.flatten(),
