@@ -539,7 +539,11 @@ impl<T: Real> Data<T> {
 
     /// The kernels of one instruction set, everything asked for.
     pub fn fused(&self, isa: Isa) -> Results<T> {
-        let cpu = Cpu::with(isa).unwrap();
+        self.on(&Cpu::with(isa).unwrap())
+    }
+
+    /// The kernels of one backend, everything asked for.
+    pub fn on(&self, operator: &impl Operator) -> Results<T> {
         let spec = self.spec();
         let shapes = self.shapes();
         let gap = self.case.strided;
@@ -561,11 +565,9 @@ impl<T: Real> Data<T> {
         };
         let mut out = Padded::new(shapes[3], gap);
         let hard = normalizer.is_hard();
-        cpu.forward(
+        operator.forward(
             &spec,
-            q,
-            k,
-            v,
+            [q, k, v],
             Forward {
                 out: out.view_mut(),
                 lse: Some(&mut r.lse),
@@ -575,8 +577,7 @@ impl<T: Real> Data<T> {
                 weights: Some(&mut r.weights),
                 edge_weights: self.edges.as_ref().map(|_| &mut r.edge_weights[..]),
             },
-        )
-        .unwrap();
+        );
         let nan = |n: usize| vec![T::of(f64::NAN); n];
         let [mut gq, mut gk, mut gv] = [0, 1, 2].map(|a| Padded::new(shapes[a], gap));
         let mut gw =
@@ -591,11 +592,9 @@ impl<T: Real> Data<T> {
         fn some<T>(x: &mut Vec<T>) -> Option<&mut [T]> {
             (!x.is_empty()).then_some(x.as_mut_slice())
         }
-        cpu.backward(
+        operator.backward(
             &spec,
-            q,
-            k,
-            v,
+            [q, k, v],
             Backward {
                 grad_out,
                 grad_weights: self.grad_weights.as_deref(),
@@ -619,13 +618,34 @@ impl<T: Real> Data<T> {
                     relative: some(&mut relative),
                 },
             },
-        )
-        .unwrap();
+        );
         r.out = out.packed();
         r.gradients = [gq.packed(), gk.packed(), gv.packed(), gw, own, key_bias, bias, relative];
         r
     }
 }
+
+/// What computes the operator: a backend of this machine.
+pub trait Operator {
+    fn forward<T: Real>(&self, spec: &Spec<T>, qkv: [View<T>; 3], pass: Forward<T>);
+    fn backward<T: Real>(&self, spec: &Spec<T>, qkv: [View<T>; 3], pass: Backward<T>);
+}
+
+macro_rules! operator {
+    ($($backend:ty),*) => {
+        $(impl Operator for $backend {
+            fn forward<T: Real>(&self, spec: &Spec<T>, [q, k, v]: [View<T>; 3], pass: Forward<T>) {
+                <$backend>::forward(self, spec, q, k, v, pass).unwrap();
+            }
+            fn backward<T: Real>(&self, spec: &Spec<T>, [q, k, v]: [View<T>; 3], pass: Backward<T>) {
+                <$backend>::backward(self, spec, q, k, v, pass).unwrap();
+            }
+        })*
+    };
+}
+operator!(Cpu);
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+operator!(regard_kernels::Cuda);
 
 /// An array `[B, H, N, D]`, or the same with gaps: stored as `[B, N, H, D + 3]`, offset by 5.
 pub struct Padded<T> {
@@ -790,24 +810,43 @@ pub fn isas() -> impl Iterator<Item = Isa> {
 /// Panics unless the fused results keep the rule, for every instruction set of this machine; gives
 /// those whose results were compared, which are all unless a choice between equals was torn.
 pub fn keeps_the_rule(case: Case) -> Vec<Isa> {
-    let exact = case.data::<f64>();
-    let data = case.data::<f32>();
-    let oracle = exact.reference();
-    let plain = data.reference();
-    let (natural_out, natural_gradients) = natural(&exact, &oracle);
-    let mut compared = Vec::new();
-    for isa in isas() {
-        let fused = data.fused(isa);
-        let check = |name: &str, fused: &[f32], plain: &[f32], oracle: &[f64], natural: f64| {
-            assert_eq!(fused.len(), oracle.len(), "{isa} {name} has another length\n{case:?}");
-            assert!(!oracle.iter().any(|x| x.is_nan()), "the oracle has a NaN in {name}\n{case:?}");
+    let oracle = Oracle::of(case);
+    isas().filter(|isa| oracle.is_kept_by(&isa.to_string(), &Cpu::with(*isa).unwrap())).collect()
+}
+
+/// A case, and what the reference says of it in both precisions.
+pub struct Oracle {
+    exact: Data<f64>,
+    data: Data<f32>,
+    oracle: Results<f64>,
+    plain: Results<f32>,
+    natural: ([f64; 3], [f64; 8]),
+}
+
+impl Oracle {
+    pub fn of(case: Case) -> Self {
+        let (exact, data) = (case.data::<f64>(), case.data::<f32>());
+        let (oracle, plain) = (exact.reference(), data.reference());
+        let natural = natural(&exact, &oracle);
+        Self { exact, data, oracle, plain, natural }
+    }
+
+    /// Panics unless a backend keeps the rule; false where nothing was compared, because a choice
+    /// between equals was torn.
+    pub fn is_kept_by(&self, name: &str, operator: &impl Operator) -> bool {
+        let Self { exact, data, oracle, plain, natural: (natural_out, natural_gradients) } = self;
+        let case = data.case;
+        let fused = data.on(operator);
+        let check = |what: &str, fused: &[f32], plain: &[f32], oracle: &[f64], natural: f64| {
+            assert_eq!(fused.len(), oracle.len(), "{name} {what} has another length\n{case:?}");
+            assert!(!oracle.iter().any(|x| x.is_nan()), "the oracle has a NaN in {what}\n{case:?}");
             let plain = error(plain, oracle);
-            assert!(plain.is_finite(), "the plain formula fails in {name}\n{case:?}");
+            assert!(plain.is_finite(), "the plain formula fails in {what}\n{case:?}");
             let scale = natural.max(largest(oracle));
             let (found, allowed) = (error(fused, oracle), allowed(plain, scale));
             assert!(
                 found <= allowed,
-                "{isa} {name}: error {found:e}, allowed {allowed:e} (plain {plain:e}, scale \
+                "{name} {what}: error {found:e}, allowed {allowed:e} (plain {plain:e}, scale \
                  {scale:e})\n{case:?}"
             );
         };
@@ -815,10 +854,10 @@ pub fn keeps_the_rule(case: Case) -> Vec<Isa> {
             // Two keys closer than rounding: the plain formula would be torn as well. Gradients
             // and outputs follow the choice, so there is nothing more to compare.
             assert!(
-                differ_by_rounding_only(&exact, &fused.index, &oracle.index),
-                "{isa} chose other keys\n{case:?}"
+                differ_by_rounding_only(exact, &fused.index, &oracle.index),
+                "{name} chose other keys\n{case:?}"
             );
-            continue;
+            return false;
         }
         check("out", &fused.out, &plain.out, &oracle.out, natural_out[0]);
         check("weights", &fused.weights, &plain.weights, &oracle.weights, natural_out[1]);
@@ -828,18 +867,17 @@ pub fn keeps_the_rule(case: Case) -> Vec<Isa> {
         if case.normalizer.is_hard() {
             check("log_prob", &fused.log_prob, &plain.log_prob, &oracle.log_prob, natural_out[2]);
         }
-        for (n, name) in GRADIENTS.into_iter().enumerate() {
+        for (n, what) in GRADIENTS.into_iter().enumerate() {
             check(
-                &format!("grad {name}"),
+                &format!("grad {what}"),
                 &fused.gradients[n],
                 &plain.gradients[n],
                 &oracle.gradients[n],
                 natural_gradients[n],
             );
         }
-        compared.push(isa);
+        true
     }
-    compared
 }
 
 /// Whether wherever two choices differ, the scores (noise included) are equal up to rounding.
@@ -872,28 +910,33 @@ fn differ_by_rounding_only(data: &Data<f64>, a: &[i64], b: &[i64]) -> bool {
 
 /// Panics unless the f64 kernels agree with the f64 reference to a few roundings.
 pub fn agrees_in_double(case: Case) {
+    for isa in isas() {
+        agrees_in_double_on(case, &isa.to_string(), &Cpu::with(isa).unwrap());
+    }
+}
+
+/// The same of one backend.
+pub fn agrees_in_double_on(case: Case, backend: &str, operator: &impl Operator) {
     let data = case.data::<f64>();
     let oracle = data.reference();
     let (natural_out, natural_gradients) = natural(&data, &oracle);
-    for isa in isas() {
-        let fused = data.fused(isa);
-        let check = |name: &str, fused: &[f64], oracle: &[f64], natural: f64| {
-            assert_eq!(fused.len(), oracle.len());
-            assert!(!oracle.iter().any(|x| x.is_nan()), "the oracle has a NaN in {name}\n{case:?}");
-            let scale = natural.max(largest(oracle)).max(1.0);
-            let (found, allowed) = (error(fused, oracle), allowed_in_double(500.0, scale));
-            assert!(found <= allowed, "{isa} {name}: {found:e}, allowed {allowed:e}\n{case:?}");
-        };
-        if fused.index != oracle.index {
-            assert!(differ_by_rounding_only(&data, &fused.index, &oracle.index));
-            continue;
-        }
-        check("out", &fused.out, &oracle.out, natural_out[0]);
-        check("weights", &fused.weights, &oracle.weights, natural_out[1]);
-        check("edge_weights", &fused.edge_weights, &oracle.edge_weights, natural_out[1]);
-        check("lse", &fused.lse, &oracle.lse, natural_out[2]);
-        for (n, name) in GRADIENTS.into_iter().enumerate() {
-            check(name, &fused.gradients[n], &oracle.gradients[n], natural_gradients[n]);
-        }
+    let fused = data.on(operator);
+    let check = |name: &str, fused: &[f64], oracle: &[f64], natural: f64| {
+        assert_eq!(fused.len(), oracle.len());
+        assert!(!oracle.iter().any(|x| x.is_nan()), "the oracle has a NaN in {name}\n{case:?}");
+        let scale = natural.max(largest(oracle)).max(1.0);
+        let (found, allowed) = (error(fused, oracle), allowed_in_double(500.0, scale));
+        assert!(found <= allowed, "{backend} {name}: {found:e}, allowed {allowed:e}\n{case:?}");
+    };
+    if fused.index != oracle.index {
+        assert!(differ_by_rounding_only(&data, &fused.index, &oracle.index));
+        return;
+    }
+    check("out", &fused.out, &oracle.out, natural_out[0]);
+    check("weights", &fused.weights, &oracle.weights, natural_out[1]);
+    check("edge_weights", &fused.edge_weights, &oracle.edge_weights, natural_out[1]);
+    check("lse", &fused.lse, &oracle.lse, natural_out[2]);
+    for (n, name) in GRADIENTS.into_iter().enumerate() {
+        check(name, &fused.gradients[n], &oracle.gradients[n], natural_gradients[n]);
     }
 }

@@ -1,0 +1,232 @@
+//! One GPU: its context, its stream, the kernels that were loaded onto it.
+
+use super::cache::Cache;
+use super::module::Module;
+use super::source::Variant;
+use super::{compiler, library, refused};
+use crate::error::{Error, ensure};
+use cudarc::driver::{result, sys};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The oldest architecture with everything the kernels use: Ampere.
+const OLDEST: (i32, i32) = (8, 0);
+
+/// The operator on one GPU.
+///
+/// ```no_run
+/// use regard_kernels::{Cuda, Forward, Spec, View, ViewMut};
+///
+/// let cuda = Cuda::new(0)?;
+/// let (q, k, v) = (vec![0.1f32; 5 * 8], vec![0.2f32; 7 * 8], vec![0.3f32; 7 * 4]);
+/// let mut out = vec![0f32; 5 * 4];
+/// cuda.forward(
+///     &Spec::scaled_dot(8),
+///     View::new(&q, [1, 1, 5, 8])?,
+///     View::new(&k, [1, 1, 7, 8])?,
+///     View::new(&v, [1, 1, 7, 4])?,
+///     Forward::new(ViewMut::new(&mut out, [1, 1, 5, 4])?),
+/// )?;
+/// # Ok::<(), regard_kernels::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Cuda {
+    pub(super) device: Arc<Device>,
+}
+
+/// What is known of a GPU.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CudaInfo {
+    /// As its maker calls it.
+    pub name: String,
+    /// Its compute capability.
+    pub capability: (i32, i32),
+    /// How many multiprocessors it has.
+    pub multiprocessors: usize,
+    /// Bytes of its memory.
+    pub memory: usize,
+    /// The newest CUDA the driver knows, as 1000 · major + 10 · minor.
+    pub driver: i32,
+    /// The version of NVRTC, or what is missing and how to get it.
+    pub nvrtc: Result<(i32, i32), Error>,
+}
+
+pub(super) struct Device {
+    ordinal: i32,
+    handle: sys::CUdevice,
+    context: sys::CUcontext,
+    pub(super) stream: sys::CUstream,
+    pub(super) capability: (i32, i32),
+    pub(super) multiprocessors: usize,
+    cache: Cache,
+    modules: Mutex<HashMap<String, Arc<Module>>>,
+}
+
+// SAFETY: contexts, streams and modules may be used from any thread; the driver locks them.
+unsafe impl Send for Device {}
+// SAFETY: as above.
+unsafe impl Sync for Device {}
+
+impl Cuda {
+    /// The GPU with this number; refuses with what is missing and how to get it.
+    pub fn new(ordinal: usize) -> Result<Self, Error> {
+        library::driver()?;
+        let count = result::device::get_count().map_err(|e| refused("to be counted", e))?;
+        ensure!(count > 0, "the NVIDIA driver is there, but it sees no GPU");
+        ensure!(
+            ordinal < count as usize,
+            "there is no GPU {ordinal}: the driver sees {count}, counted from 0"
+        );
+        let handle = result::device::get(ordinal as i32).map_err(|e| refused("to be opened", e))?;
+        let capability = capability(handle)?;
+        ensure!(
+            capability >= OLDEST,
+            "GPU {ordinal} has compute capability {}.{}; the kernels need {}.{} or newer",
+            capability.0,
+            capability.1,
+            OLDEST.0,
+            OLDEST.1
+        );
+        // SAFETY: the handle is the driver's own; `Device` gives the context back.
+        let context =
+            unsafe { result::primary_ctx::retain(handle) }.map_err(|e| refused("a context", e))?;
+        // SAFETY: the context was just made.
+        unsafe { result::ctx::set_current(context) }.map_err(|e| refused("its context", e))?;
+        let stream = result::stream::create(result::stream::StreamKind::NonBlocking)
+            .map_err(|e| refused("a stream", e))?;
+        let multiprocessors =
+            attribute(handle, sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?;
+        keep_freed_memory(handle)?;
+        Ok(Self {
+            device: Arc::new(Device {
+                ordinal: ordinal as i32,
+                handle,
+                context,
+                stream,
+                capability,
+                multiprocessors: multiprocessors as usize,
+                cache: Cache::of_user(),
+                modules: Mutex::new(HashMap::new()),
+            }),
+        })
+    }
+
+    /// What is known of this GPU.
+    pub fn info(&self) -> Result<CudaInfo, Error> {
+        let device = &self.device;
+        let name =
+            result::device::get_name(device.handle).map_err(|e| refused("to say its name", e))?;
+        // SAFETY: the handle is the driver's own.
+        let memory = unsafe { result::device::total_mem(device.handle) }
+            .map_err(|e| refused("to say its memory", e))?;
+        let mut driver = 0;
+        // SAFETY: the number outlives the call.
+        unsafe { sys::cuDriverGetVersion(&mut driver) }
+            .result()
+            .map_err(|e| refused("to say its driver's version", e))?;
+        Ok(CudaInfo {
+            name,
+            capability: device.capability,
+            multiprocessors: device.multiprocessors,
+            memory,
+            driver,
+            nvrtc: compiler::version(),
+        })
+    }
+}
+
+impl std::fmt::Debug for Cuda {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        write!(f, "Cuda({})", self.device.ordinal)
+    }
+}
+
+impl Device {
+    /// Makes this GPU the calling thread's.
+    pub(super) fn enter(&self) -> Result<(), Error> {
+        // SAFETY: the context lives as long as this.
+        unsafe { result::ctx::set_current(self.context) }.map_err(|e| refused("its context", e))
+    }
+
+    /// Waits for everything that was asked of the stream.
+    pub(super) fn wait(&self) -> Result<(), Error> {
+        // SAFETY: the stream lives as long as this.
+        unsafe { result::stream::synchronize(self.stream) }
+            .map_err(|e| refused("to finish a kernel", e))
+    }
+
+    /// `sm_90a`, `sm_80`, …: Hopper's and later own instructions included.
+    pub(super) fn architecture(&self) -> String {
+        let (major, minor) = self.capability;
+        format!("sm_{major}{minor}{}", if major >= 9 { "a" } else { "" })
+    }
+
+    /// The kernels of a variant: loaded before, kept on disk, or compiled now.
+    pub(super) fn module(&self, variant: &Variant) -> Result<Arc<Module>, Error> {
+        let text = variant.text();
+        let mut modules = self.modules.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(module) = modules.get(&text) {
+            return Ok(module.clone());
+        }
+        let architecture = self.architecture();
+        let options = compiler::options(&architecture).join(" ");
+        let (major, minor) = compiler::version()?;
+        let version = format!("{major}.{minor}");
+        let key = [text.as_str(), &options, &version];
+        let kept = self.cache.get(&key).and_then(|cubin| Module::load(&cubin).ok());
+        let module = match kept {
+            Some(module) => module,
+            None => {
+                let compiled = compiler::compile_for(&architecture, &text)?;
+                self.cache.put(&key, &compiled.cubin);
+                Module::load(&compiled.cubin)?
+            }
+        };
+        let module = Arc::new(module);
+        modules.insert(text, module.clone());
+        Ok(module)
+    }
+}
+
+impl Drop for Device {
+    fn drop(&mut self) {
+        // SAFETY: nobody uses the stream, nor, through this, the context any more.
+        unsafe {
+            let _ = result::ctx::set_current(self.context);
+            self.modules.get_mut().unwrap_or_else(PoisonError::into_inner).clear();
+            let _ = result::stream::destroy(self.stream);
+            let _ = result::primary_ctx::release(self.handle);
+        }
+    }
+}
+
+fn attribute(handle: sys::CUdevice, which: sys::CUdevice_attribute) -> Result<i32, Error> {
+    // SAFETY: the handle is the driver's own.
+    unsafe { result::device::get_attribute(handle, which) }
+        .map_err(|e| refused("to say what it has", e))
+}
+
+fn capability(handle: sys::CUdevice) -> Result<(i32, i32), Error> {
+    use sys::CUdevice_attribute as Of;
+    Ok((
+        attribute(handle, Of::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
+        attribute(handle, Of::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
+    ))
+}
+
+/// Lets the driver keep what was freed for what is asked next, rather than give it back at every
+/// synchronization.
+fn keep_freed_memory(handle: sys::CUdevice) -> Result<(), Error> {
+    let mut all = u64::MAX;
+    // SAFETY: the pool is the device's own, and the number outlives the call.
+    unsafe {
+        let pool = result::device::get_default_mem_pool(handle)
+            .map_err(|e| refused("its memory pool", e))?;
+        result::mem_pool::set_attribute(
+            pool,
+            sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD,
+            (&raw mut all).cast(),
+        )
+        .map_err(|e| refused("to set up its memory pool", e))
+    }
+}

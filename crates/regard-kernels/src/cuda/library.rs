@@ -1,0 +1,107 @@
+//! The driver and the compiler, opened at run time.
+
+use crate::error::Error;
+use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+/// Opens the NVIDIA driver; once, whatever comes of it.
+pub(super) fn driver() -> Result<(), Error> {
+    static DRIVER: OnceLock<Result<(), Error>> = OnceLock::new();
+    DRIVER
+        .get_or_init(|| {
+            // SAFETY: the driver's library runs nothing but its own initialization.
+            if !unsafe { cudarc::driver::sys::is_culib_present() } {
+                return Err(Error::new(
+                    "there is no NVIDIA driver (libcuda.so.1 was not found): install one, or \
+                     compute on the CPU",
+                ));
+            }
+            cudarc::driver::result::init().map_err(|error| super::refused("to start", error))
+        })
+        .clone()
+}
+
+/// Where NVRTC was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Nvrtc {
+    /// Where the loader looks.
+    Loader,
+    /// In a file of a toolkit or a Python package.
+    File(PathBuf),
+}
+
+/// Opens NVRTC, the compiler; once, whatever comes of it.
+pub(super) fn nvrtc() -> Result<Nvrtc, Error> {
+    static NVRTC: OnceLock<Result<Nvrtc, Error>> = OnceLock::new();
+    NVRTC.get_or_init(find_nvrtc).clone()
+}
+
+fn find_nvrtc() -> Result<Nvrtc, Error> {
+    if let Some(path) = std::env::var_os("REGARD_NVRTC") {
+        let path = PathBuf::from(path);
+        return match open(&path) {
+            Ok(()) => Ok(Nvrtc::File(path)),
+            Err(reason) => {
+                Err(Error::new(format!("REGARD_NVRTC names {}: {reason}", path.display())))
+            }
+        };
+    }
+    // SAFETY: the library runs nothing but its own initialization.
+    if unsafe { cudarc::nvrtc::sys::is_culib_present() } {
+        return Ok(Nvrtc::Loader);
+    }
+    for file in candidates() {
+        if open(&file).is_ok() {
+            return Ok(Nvrtc::File(file));
+        }
+    }
+    Err(Error::new(
+        "NVRTC, which compiles the kernels, was not found: install the CUDA toolkit or \
+         `pip install nvidia-cuda-nvrtc`, or say where libnvrtc.so is in REGARD_NVRTC",
+    ))
+}
+
+/// Opens a file for good, so that it is found by its name from now on.
+fn open(file: &Path) -> Result<(), String> {
+    // SAFETY: the library runs nothing but its own initialization.
+    let library = unsafe { Library::open(Some(file), RTLD_NOW | RTLD_GLOBAL) };
+    std::mem::forget(library.map_err(|error| error.to_string())?);
+    // SAFETY: as above.
+    match unsafe { cudarc::nvrtc::sys::is_culib_present() } {
+        true => Ok(()),
+        false => Err("it is not libnvrtc.so of CUDA 12 or 13".into()),
+    }
+}
+
+/// Files of toolkits and of Python packages, newest first.
+fn candidates() -> Vec<PathBuf> {
+    let mut folders: Vec<PathBuf> = Vec::new();
+    for name in ["CUDA_HOME", "CUDA_PATH"] {
+        folders.extend(std::env::var_os(name).map(|home| Path::new(&home).join("lib64")));
+    }
+    folders.extend(children("/usr/local", "cuda").into_iter().map(|home| home.join("lib64")));
+    let prefixes = ["VIRTUAL_ENV", "CONDA_PREFIX"].into_iter().filter_map(std::env::var_os);
+    let prefixes = prefixes.map(PathBuf::from).chain(["/usr/local".into(), "/usr".into()]);
+    for prefix in prefixes {
+        for python in children(prefix.join("lib"), "python") {
+            for packages in ["site-packages", "dist-packages"] {
+                let nvidia = python.join(packages).join("nvidia");
+                folders.extend(children(&nvidia, "cu").into_iter().map(|part| part.join("lib")));
+            }
+        }
+    }
+    folders.into_iter().flat_map(|folder| children(folder, "libnvrtc.so")).collect()
+}
+
+/// What lies in a folder under names that begin so, last names first.
+fn children(folder: impl AsRef<Path>, begins: &str) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+    let mut found: Vec<PathBuf> = entries
+        .flatten()
+        .filter(|entry| entry.file_name().to_string_lossy().starts_with(begins))
+        .map(|entry| entry.path())
+        .collect();
+    found.sort_unstable_by(|a, b| b.cmp(a));
+    found
+}

@@ -1,0 +1,235 @@
+//! One attention problem as the kernels read it; numbers of eight bytes, in the order of
+//! `text/problem.cu`.
+
+use super::device::Device;
+use super::memory::Memory;
+use crate::error::{Error, ensure};
+use crate::spec::{Bias, Broadcast, Edges, Mask, Normalizer, Relative, Score, Shape, Spec};
+use crate::{Element, Real, View};
+use std::sync::Arc;
+
+/// A four-dimensional array, by address and strides.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Array {
+    pub(super) data: u64,
+    pub(super) strides: [i64; 3],
+}
+
+/// An array broadcast to `[B, Hq, Nq, Nk]`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Spread {
+    data: u64,
+    strides: [i64; 4],
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Parameter {
+    data: u64,
+    head: i64,
+}
+
+/// The most parameters an expression has on a GPU.
+const PARAMETERS: usize = 16;
+
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Problem {
+    sizes: [i64; 7],
+    q: Array,
+    k: Array,
+    v: Array,
+    scale: f64,
+    offset: i64,
+    causal: i64,
+    windowed: i64,
+    left: i64,
+    right: i64,
+    lengths: u64,
+    q_segments: u64,
+    k_segments: u64,
+    dense: Spread,
+    row_start: u64,
+    row_keys: u64,
+    column_start: u64,
+    column_queries: u64,
+    column_edges: u64,
+    edges: i64,
+    key_bias: Spread,
+    full_bias: Spread,
+    alibi: u64,
+    relative: u64,
+    relative_head: i64,
+    max_distance: i64,
+    normalizer: i64,
+    sample_seed: u64,
+    dropped: i64,
+    dropout_seed: u64,
+    dropped_below: u64,
+    kept: f64,
+    parameters: [Parameter; PARAMETERS],
+}
+
+/// A problem, and the memory it stands in.
+pub(super) struct Uploaded {
+    pub(super) problem: Problem,
+    device: Arc<Device>,
+    memory: Vec<Memory>,
+}
+
+impl Uploaded {
+    /// Copies everything a specification and its arrays name.
+    pub(super) fn of<E: Element>(
+        device: &Arc<Device>,
+        spec: &Spec<E::Compute>,
+        s: &Shape,
+        [q, k, v]: [&View<E>; 3],
+    ) -> Result<Self, Error> {
+        let sizes = [s.b, s.hq, s.hk, s.nq, s.nk, s.dk, s.dv].map(|n| n as i64);
+        let problem = Problem { sizes, offset: spec.position(s) as i64, ..Problem::default() };
+        let mut up = Self { problem, device: device.clone(), memory: Vec::new() };
+        up.problem.q = up.array(q)?;
+        up.problem.k = up.array(k)?;
+        up.problem.v = up.array(v)?;
+        up.score(&spec.score, s)?;
+        up.mask(&spec.mask)?;
+        up.bias(&spec.bias)?;
+        up.weights(spec);
+        Ok(up)
+    }
+
+    /// Copies a slice, and keeps it as long as the problem.
+    pub(super) fn slice<X: Copy>(&mut self, data: &[X]) -> Result<u64, Error> {
+        let memory = Memory::of(&self.device, data)?;
+        let at = memory.at;
+        self.memory.push(memory);
+        Ok(at)
+    }
+
+    /// A slice's address, or 0 where there is none.
+    pub(super) fn optional<X: Copy>(&mut self, data: Option<&[X]>) -> Result<u64, Error> {
+        data.map_or(Ok(0), |data| self.slice(data))
+    }
+
+    pub(super) fn array<E: Element>(&mut self, view: &View<E>) -> Result<Array, Error> {
+        let [b, h, n, d] = view.shape;
+        let strides = view.strides;
+        // Only as far as the view reaches.
+        let end = match [b, h, n, d].contains(&0) {
+            true => 0,
+            false => (b - 1) * strides[0] + (h - 1) * strides[1] + (n - 1) * strides[2] + d,
+        };
+        let data = self.slice(&view.data[..end])?;
+        Ok(Array { data, strides: strides.map(|stride| stride as i64) })
+    }
+
+    fn spread<X: Copy>(&mut self, array: &Broadcast<X>) -> Result<Spread, Error> {
+        let data = self.slice(array.data)?;
+        Ok(Spread { data, strides: array.strides().map(|stride| stride as i64) })
+    }
+
+    fn score<T: Real>(&mut self, score: &Score<T>, s: &Shape) -> Result<(), Error> {
+        let per_head = |len: usize, width: usize| if len == width { 0 } else { width as i64 };
+        match score {
+            Score::Dot { scale } => self.problem.scale = scale.f64(),
+            Score::Additive { w, .. } => {
+                let data = self.slice(w)?;
+                self.problem.parameters[0] = Parameter { data, head: per_head(w.len(), s.dk) };
+            }
+            Score::Expression { parameters, .. } => {
+                ensure!(
+                    parameters.len() <= PARAMETERS,
+                    "the score has {} parameters; on a GPU it may have {PARAMETERS}",
+                    parameters.len()
+                );
+                for (to, parameter) in parameters.iter().enumerate() {
+                    let [heads, width] = parameter.shape;
+                    let data = self.slice(parameter.data)?;
+                    let head = if heads == 1 { 0 } else { width as i64 };
+                    self.problem.parameters[to] = Parameter { data, head };
+                }
+            }
+            Score::Own { .. } => {}
+        }
+        Ok(())
+    }
+
+    fn mask(&mut self, mask: &Mask) -> Result<(), Error> {
+        self.problem.causal = i64::from(mask.causal);
+        if let Some(window) = mask.window {
+            // A window that reaches anywhere reaches no further than any sequence.
+            let within = |n: usize| n.min(1 << 40) as i64;
+            self.problem.windowed = 1;
+            (self.problem.left, self.problem.right) = (within(window.left), within(window.right));
+        }
+        if let Some(lengths) = mask.key_lengths {
+            let lengths: Vec<i64> = lengths.iter().map(|&n| n as i64).collect();
+            self.problem.lengths = self.slice(&lengths)?;
+        }
+        if let Some(segments) = mask.segments {
+            self.problem.q_segments = self.slice(segments.q)?;
+            self.problem.k_segments = self.slice(segments.k)?;
+        }
+        if let Some(dense) = &mask.dense {
+            self.problem.dense = self.spread(dense)?;
+        }
+        if let Some(edges) = mask.edges {
+            self.edges(edges)?;
+        }
+        Ok(())
+    }
+
+    fn edges(&mut self, edges: &Edges) -> Result<(), Error> {
+        let (column_start, queries, positions) = edges.by_key();
+        let wide = |starts: &[usize]| starts.iter().map(|&n| n as u64).collect::<Vec<u64>>();
+        self.problem.row_start = self.slice(&wide(edges.starts()))?;
+        self.problem.row_keys = self.slice(edges.all_keys())?;
+        self.problem.column_start = self.slice(&wide(column_start))?;
+        self.problem.column_queries = self.slice(queries)?;
+        self.problem.column_edges = self.slice(positions)?;
+        self.problem.edges = edges.len() as i64;
+        Ok(())
+    }
+
+    fn bias<T: Real>(&mut self, bias: &Bias<T>) -> Result<(), Error> {
+        if let Some(key) = &bias.key {
+            self.problem.key_bias = self.spread(key)?;
+        }
+        if let Some(full) = &bias.full {
+            self.problem.full_bias = self.spread(full)?;
+        }
+        self.problem.alibi = self.optional(bias.alibi)?;
+        if let Some(Relative { table, max_distance }) = bias.relative {
+            self.problem.relative = self.slice(table)?;
+            let width = 2 * max_distance + 1;
+            self.problem.relative_head = if table.len() == width { 0 } else { width as i64 };
+            self.problem.max_distance = max_distance as i64;
+        }
+        Ok(())
+    }
+
+    fn weights<T: Real>(&mut self, spec: &Spec<T>) {
+        let problem = &mut self.problem;
+        problem.normalizer = match spec.normalizer {
+            Normalizer::Softmax => 0,
+            Normalizer::Sparsemax => 1,
+            Normalizer::Entmax15 => 2,
+            Normalizer::Sigmoid => 3,
+            Normalizer::None => 4,
+            Normalizer::Argmax => 5,
+            Normalizer::Sample { seed } => {
+                problem.sample_seed = seed;
+                6
+            }
+        };
+        if let Some(dropout) = spec.dropout {
+            let keep = dropout.of_head::<T>(0);
+            problem.dropped = 1;
+            problem.dropout_seed = dropout.seed;
+            problem.dropped_below = u64::from(keep.below);
+            problem.kept = keep.factor.f64();
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! The text of the kernels for a problem: what does not change within one is fixed in the text.
+
+use super::written;
+use crate::Activation;
+use crate::expression::Kind;
+use crate::spec::{Score, Shape, Spec};
+use crate::{Element, Real};
+use std::fmt::Write;
+
+/// What q, k, v and the output are kept in.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Stored {
+    /// `f32`
+    F32,
+    /// `f64`
+    F64,
+    /// `bf16`
+    Bf16,
+    /// `f16`
+    F16,
+}
+
+impl Stored {
+    pub(super) fn of<E: Element>() -> Self {
+        use std::any::TypeId;
+        match TypeId::of::<E>() {
+            t if t == TypeId::of::<f64>() => Self::F64,
+            t if t == TypeId::of::<half::bf16>() => Self::Bf16,
+            t if t == TypeId::of::<half::f16>() => Self::F16,
+            _ => Self::F32,
+        }
+    }
+}
+
+/// The score as text.
+#[derive(Clone, Debug, PartialEq)]
+enum Formula {
+    Dot,
+    Additive(Activation),
+    /// An expression, as `written.rs` prints it.
+    Written(String),
+}
+
+/// One text: a choice of everything that is fixed in it.
+#[doc(hidden)]
+#[derive(Clone, Debug, PartialEq)]
+pub struct Variant {
+    stored: Stored,
+    formula: Formula,
+    chunks: usize,
+    value_chunks: usize,
+}
+
+const LANES: usize = 32;
+
+impl Variant {
+    /// The generic kernels for a problem; none where its score is a caller's own code.
+    pub fn generic<T: Real>(spec: &Spec<T>, s: &Shape, stored: Stored) -> Option<Self> {
+        let formula = match &spec.score {
+            Score::Dot { .. } => Formula::Dot,
+            Score::Additive { activation, .. } => Formula::Additive(activation.in_additive()),
+            Score::Expression { expression, parameters } => {
+                let kinds: Vec<Kind> = parameters.iter().map(|p| p.kind()).collect();
+                Formula::Written(written::score(expression, &kinds))
+            }
+            Score::Own { .. } => return None,
+        };
+        let chunks = |width: usize| width.div_ceil(LANES).max(1);
+        Some(Self { stored, formula, chunks: chunks(s.dk), value_chunks: chunks(s.dv) })
+    }
+
+    /// What NVRTC is given.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        let mut define = |name: &str, value: &dyn std::fmt::Display| {
+            // Writing to a string does not fail.
+            let _ = writeln!(text, "#define {name} {value}");
+        };
+        for (n, name) in ["SAME", "BF16", "F16"].into_iter().enumerate() {
+            define(name, &n);
+        }
+        for (n, name) in ["DOT", "ADDITIVE", "WRITTEN"].into_iter().enumerate() {
+            define(name, &n);
+        }
+        for (n, name) in ["TANH", "LEAKY_RELU", "GELU", "IDENTITY"].into_iter().enumerate() {
+            define(name, &n);
+        }
+        define("REAL", &if self.stored == Stored::F64 { "double" } else { "float" });
+        define(
+            "STORED",
+            &match self.stored {
+                Stored::F32 | Stored::F64 => "SAME",
+                Stored::Bf16 => "BF16",
+                Stored::F16 => "F16",
+            },
+        );
+        define("CHUNKS", &self.chunks);
+        define("VALUE_CHUNKS", &self.value_chunks);
+        match &self.formula {
+            Formula::Dot => define("SCORE", &"DOT"),
+            Formula::Written(_) => define("SCORE", &"WRITTEN"),
+            Formula::Additive(activation) => {
+                define("SCORE", &"ADDITIVE");
+                match activation {
+                    Activation::Tanh => define("ACTIVATION", &"TANH"),
+                    Activation::Gelu => define("ACTIVATION", &"GELU"),
+                    Activation::LeakyRelu { slope } => {
+                        define("ACTIVATION", &"LEAKY_RELU");
+                        define("LEAK", &format!("{slope:?}"));
+                    }
+                    _ => define("ACTIVATION", &"IDENTITY"),
+                }
+            }
+        }
+        text += include_str!("text/numbers.cu");
+        text += include_str!("text/problem.cu");
+        text += include_str!("text/scores.cu");
+        if let Formula::Written(score) = &self.formula {
+            text += score;
+        }
+        text += include_str!("text/generic.cu");
+        text
+    }
+}

@@ -1,0 +1,98 @@
+// The scores that have a formula of their own. A lane has every 32nd feature of a row; features
+// beyond the width are 0 in all of them. `Score` is one head's; `Own` sums the gradients of its
+// learned numbers.
+
+#define EACH(c) _Pragma("unroll") for (int c = 0; c < CHUNKS; c++)
+
+#if SCORE == DOT
+
+#define OWN_WIDTH(p) 0
+
+struct Own {
+    __device__ void clear() {}
+    __device__ void store(const Problem &p, T *slab, int lane) const {}
+};
+
+struct Score {
+    T scale;
+    __device__ Score(const Problem &p, i64 h, int lane) : scale((T)p.scale) {}
+    __device__ __forceinline__ T of(const T (&q)[CHUNKS], const T (&k)[CHUNKS]) const {
+        T sum = 0;
+        EACH(c) sum += q[c] * k[c];
+        return warp_sum(sum) * scale;
+    }
+    __device__ __forceinline__ void by_query(const T (&q)[CHUNKS], const T (&k)[CHUNKS], T grad, T (&gq)[CHUNKS], Own &own) const {
+        EACH(c) gq[c] += grad * scale * k[c];
+    }
+    __device__ __forceinline__ void by_key(const T (&q)[CHUNKS], const T (&k)[CHUNKS], T grad, T (&gk)[CHUNKS]) const {
+        EACH(c) gk[c] += grad * scale * q[c];
+    }
+};
+
+#elif SCORE == ADDITIVE
+
+#define OWN_WIDTH(p) (p).width
+
+__device__ __forceinline__ void activate(T x, T &value, T &slope) {
+#if ACTIVATION == TANH
+    value = tanh(x);
+    slope = 1 - value * value;
+#elif ACTIVATION == LEAKY_RELU
+    slope = x > 0 ? (T)1 : x <= 0 ? (T)LEAK : (T)1;
+    value = slope == (T)1 ? x : (T)LEAK * x;
+#elif ACTIVATION == GELU
+    T cdf = (T)0.5 * (1 + erf(x * (T)0.70710678118654752440));
+    value = x * cdf;
+    slope = cdf + x * ((T)0.3989422804014327 * exp((T)-0.5 * x * x));
+#else
+    value = x;
+    slope = 1;
+#endif
+}
+
+struct Own {
+    T w[CHUNKS];
+    __device__ void clear() { EACH(c) w[c] = 0; }
+    __device__ void store(const Problem &p, T *slab, int lane) const {
+        EACH(c) {
+            i64 d = lane + WARP * c;
+            if (d < p.width) slab[d] = w[c];
+        }
+    }
+};
+
+struct Score {
+    T w[CHUNKS];
+    __device__ Score(const Problem &p, i64 h, int lane) {
+        EACH(c) {
+            i64 d = lane + WARP * c;
+            w[c] = d < p.width ? p.parameters[0].data[h * p.parameters[0].head + d] : (T)0;
+        }
+    }
+    __device__ __forceinline__ T of(const T (&q)[CHUNKS], const T (&k)[CHUNKS]) const {
+        T sum = 0;
+        EACH(c) {
+            T value, slope;
+            activate(q[c] + k[c], value, slope);
+            sum += w[c] * value;
+        }
+        return warp_sum(sum);
+    }
+    __device__ __forceinline__ void by_query(const T (&q)[CHUNKS], const T (&k)[CHUNKS], T grad, T (&gq)[CHUNKS], Own &own) const {
+        EACH(c) {
+            T value, slope;
+            activate(q[c] + k[c], value, slope);
+            gq[c] += grad * w[c] * slope;
+            own.w[c] += grad * value;
+        }
+    }
+    __device__ __forceinline__ void by_key(const T (&q)[CHUNKS], const T (&k)[CHUNKS], T grad, T (&gk)[CHUNKS]) const {
+        EACH(c) {
+            T value, slope;
+            activate(q[c] + k[c], value, slope);
+            gk[c] += grad * w[c] * slope;
+        }
+    }
+};
+
+#endif

@@ -1,0 +1,159 @@
+//! The operator on a GPU, by the cases and the rule of the CPU's tests. One command runs all of it:
+//! `cargo test --release -p regard-kernels --test cuda_device -- --ignored`.
+
+#![cfg(all(target_os = "linux", target_pointer_width = "64"))]
+#![allow(clippy::unwrap_used)] // a test that cannot go on says so by its panic
+
+mod case;
+
+use case::*;
+use regard_kernels::{Activation, Cuda, Normalizer};
+use std::sync::OnceLock;
+
+fn cuda() -> &'static Cuda {
+    static CUDA: OnceLock<Cuda> = OnceLock::new();
+    CUDA.get_or_init(|| Cuda::new(0).unwrap())
+}
+
+fn keeps(case: Case) -> bool {
+    Oracle::of(case).is_kept_by("cuda", cuda())
+}
+
+/// The scores a GPU has: all but those that are a caller's own code.
+fn scores() -> impl Iterator<Item = ScoreKind> {
+    SCORES.into_iter().filter(|score| *score != ScoreKind::Own)
+}
+
+/// A case with the given choices; sizes and all else are drawn, whatever the choices are.
+fn drawn(choices: Case, seed: u64) -> Case {
+    let mut draws = Draws::new(seed);
+    let lengths = [1, 2, 3, 17, 40, 63, 64, 65, 97];
+    let widths = [1, 3, 8, 17, 31];
+    let (hq, hk) = draws.of(&[(1, 1), (2, 2), (4, 2), (3, 1)]);
+    Case {
+        b: 1 + draws.below(2),
+        hq,
+        hk,
+        nq: draws.of(&lengths),
+        nk: draws.of(&lengths),
+        d: draws.of(&widths),
+        dv: draws.of(&widths),
+        dropout: draws.happens(0.3).then_some(0.25),
+        arriving: draws.happens(0.5) || choices.normalizer.is_hard(),
+        arriving_edges: choices.mask.edges && draws.happens(0.5),
+        arriving_lse: choices.normalizer == Normalizer::Softmax && draws.happens(0.3),
+        offset: draws.happens(0.2).then_some(2),
+        w_per_head: draws.happens(0.5),
+        strided: draws.happens(0.5),
+        seed,
+        ..choices
+    }
+}
+
+fn every_combination_with(score: ScoreKind) {
+    let number = SCORES.iter().position(|&x| x == score).unwrap() as u64;
+    let mut seed = number << 32;
+    let (mut compared, mut torn) = (0, 0);
+    for mask in masks() {
+        for bias in biases() {
+            for normalizer in NORMALIZERS {
+                seed += 1;
+                let choices = Case { score, mask, bias, normalizer, ..Case::default() };
+                match keeps(drawn(choices, seed)) {
+                    true => compared += 1,
+                    false => torn += 1,
+                }
+            }
+        }
+    }
+    println!("{score:?}: {compared} combinations compared, {torn} torn between equals");
+    assert!(torn <= 8, "{torn} choices were torn between equals");
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn every_combination_keeps_the_rule() {
+    // Scores beside each other: the reference takes the time.
+    std::thread::scope(|scope| {
+        for score in scores() {
+            scope.spawn(move || every_combination_with(score));
+        }
+    });
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn every_length_and_width_keeps_the_rule() {
+    let lengths = [1, 2, 3, 17, 63, 64, 65, 129, 257];
+    let widths = [1, 3, 8, 31, 59, 64, 111, 128, 256];
+    for (n, nq) in lengths.into_iter().enumerate() {
+        for (m, d) in widths.into_iter().enumerate() {
+            for score in [ScoreKind::Dot, ScoreKind::Additive(Activation::Tanh)] {
+                let mask = MaskKind { causal: (n + m) % 2 == 0, ..MaskKind::default() };
+                let nk = lengths[(n * 4 + m) % 9];
+                let dv = widths[(m * 2 + n) % 9];
+                let seed = (n * 9 + m) as u64;
+                let strided = m % 2 == 0;
+                keeps(Case { nq, nk, d, dv, score, mask, strided, seed, ..Case::default() });
+            }
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn large_and_small_inputs_keep_the_rule() {
+    for (seed, spread) in [1e-3, 0.3, 8.0, 100.0].into_iter().enumerate() {
+        for normalizer in NORMALIZERS {
+            for score in [ScoreKind::Dot, ScoreKind::Additive(Activation::Tanh)] {
+                let seed = seed as u64;
+                let case = Case { nq: 33, nk: 65, d: 8, dv: 8, score, ..Case::default() };
+                keeps(Case { normalizer, spread, seed, arriving: true, ..case });
+            }
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn double_precision_agrees_with_the_reference() {
+    let mut seed = 0;
+    for score in scores() {
+        for normalizer in NORMALIZERS {
+            for mask in [MaskKind::default(), masks()[7], masks()[9]] {
+                seed += 1;
+                let choices = Case { score, mask, normalizer, ..Case::default() };
+                agrees_in_double_on(drawn(choices, seed), "cuda", cuda());
+            }
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn the_same_problem_gives_the_same_bits() {
+    for (seed, normalizer) in NORMALIZERS.into_iter().enumerate() {
+        let score = ScoreKind::Additive(Activation::Tanh);
+        let bias = biases()[7];
+        let choices = Case { score, normalizer, bias, ..Case::default() };
+        let case = Case { nq: 97, nk: 130, b: 2, ..drawn(choices, seed as u64) };
+        let data = case.data::<f32>();
+        let first = data.on(cuda()).bits();
+        for _ in 0..20 {
+            assert!(data.on(cuda()).bits() == first, "other bits\n{case:?}");
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn nothing_to_attend_to_gives_zeros() {
+    for (nq, nk) in [(0, 5), (5, 0), (0, 0)] {
+        let data = Case { nq, nk, ..Case::default() }.data::<f32>();
+        let results = data.on(cuda());
+        assert!(results.out.iter().all(|&x| x == 0.0));
+        assert!(results.gradients.iter().flatten().all(|&x| x == 0.0));
+    }
+    let mask = MaskKind { lengths: true, ..MaskKind::default() };
+    keeps(Case { b: 7, nk: 2, mask, ..Case::default() });
+}
