@@ -7,16 +7,16 @@
 mod case;
 
 use case::*;
-use regard_kernels::{Activation, Cuda, Normalizer};
+use regard_kernels::{Activation, Cuda, Normalizer, cuda};
 use std::sync::OnceLock;
 
-fn cuda() -> &'static Cuda {
+fn gpu() -> &'static Cuda {
     static CUDA: OnceLock<Cuda> = OnceLock::new();
     CUDA.get_or_init(|| Cuda::new(0).unwrap())
 }
 
 fn keeps(case: Case) -> bool {
-    Oracle::of(case).is_kept_by("cuda", cuda())
+    Oracle::of(case).is_kept_by("cuda", gpu())
 }
 
 /// The scores a GPU has: all but those that are a caller's own code.
@@ -123,7 +123,7 @@ fn double_precision_agrees_with_the_reference() {
             for mask in [MaskKind::default(), masks()[7], masks()[9]] {
                 seed += 1;
                 let choices = Case { score, mask, normalizer, ..Case::default() };
-                agrees_in_double_on(drawn(choices, seed), "cuda", cuda());
+                agrees_in_double_on(drawn(choices, seed), "cuda", gpu());
             }
         }
     }
@@ -138,9 +138,9 @@ fn the_same_problem_gives_the_same_bits() {
         let choices = Case { score, normalizer, bias, ..Case::default() };
         let case = Case { nq: 97, nk: 130, b: 2, ..drawn(choices, seed as u64) };
         let data = case.data::<f32>();
-        let first = data.on(cuda()).bits();
+        let first = data.on(gpu()).bits();
         for _ in 0..20 {
-            assert!(data.on(cuda()).bits() == first, "other bits\n{case:?}");
+            assert!(data.on(gpu()).bits() == first, "other bits\n{case:?}");
         }
     }
 }
@@ -150,10 +150,91 @@ fn the_same_problem_gives_the_same_bits() {
 fn nothing_to_attend_to_gives_zeros() {
     for (nq, nk) in [(0, 5), (5, 0), (0, 0)] {
         let data = Case { nq, nk, ..Case::default() }.data::<f32>();
-        let results = data.on(cuda());
+        let results = data.on(gpu());
         assert!(results.out.iter().all(|&x| x == 0.0));
         assert!(results.gradients.iter().flatten().all(|&x| x == 0.0));
     }
     let mask = MaskKind { lengths: true, ..MaskKind::default() };
     keeps(Case { b: 7, nk: 2, mask, ..Case::default() });
+}
+
+/// The forms of a case's forward and backward.
+fn forms(case: Case) -> [String; 2] {
+    let data = case.data::<f32>();
+    let [q, k, v, _] = data.views();
+    cuda::form(&data.spec(), q, k, v).unwrap()
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn graphs_keep_the_rule_in_their_own_form() {
+    let edges = MaskKind { edges: true, ..MaskKind::default() };
+    let activations =
+        [Activation::LeakyRelu { slope: 0.2 }, Activation::Relu, Activation::Identity];
+    let mut seed = 0;
+    for (heads, width) in [(8, 16), (8, 8), (4, 8), (2, 8), (1, 16), (16, 8), (1, 128), (4, 4)] {
+        for d in [width, 1] {
+            for activation in activations {
+                for (nq, nk) in [(1, 1), (2, 70), (97, 40), (300, 300)] {
+                    seed += 1;
+                    let case = Case {
+                        b: 1 + (seed % 2) as usize,
+                        hq: heads,
+                        hk: heads,
+                        nq,
+                        nk,
+                        d,
+                        dv: width,
+                        score: ScoreKind::Additive(activation),
+                        mask: edges,
+                        w_per_head: seed % 3 > 0,
+                        arriving_lse: seed % 4 == 0,
+                        spread: [0.3, 1.0, 8.0][(seed % 3) as usize],
+                        lean: true,
+                        seed,
+                        ..Case::default()
+                    };
+                    assert_eq!(forms(case), ["Graph", "Graph"], "{case:?}");
+                    keeps(case);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn additive_scores_keep_the_rule_in_their_own_form() {
+    let none = MaskKind::default();
+    let masks = [
+        none,
+        MaskKind { causal: true, ..none },
+        MaskKind { window: Some((40, 9)), ..none },
+        MaskKind { lengths: true, ..none },
+        MaskKind { causal: true, lengths: true, window: Some((70, 0)), ..none },
+    ];
+    let mut draws = Draws::new(5);
+    for seed in 0..150 {
+        let (hq, hk) = draws.of(&[(1, 1), (2, 2), (4, 2), (3, 1)]);
+        let case = Case {
+            b: 1 + draws.below(2),
+            hq,
+            hk,
+            nq: draws.of(&[1, 5, 63, 64, 65, 129, 257]),
+            nk: draws.of(&[1, 3, 64, 65, 130, 300]),
+            d: draws.of(&[1, 3, 16, 17, 64, 128, 200, 256]),
+            dv: draws.of(&[4, 16, 64, 100, 128, 256]),
+            score: ScoreKind::Additive(Activation::Tanh),
+            mask: draws.of(&masks),
+            offset: draws.happens(0.2).then_some(3),
+            w_per_head: draws.happens(0.5),
+            spread: draws.of(&[0.01, 0.3, 1.0, 1.0, 3.0, 8.0, 30.0, 200.0]),
+            arriving_lse: draws.happens(0.3),
+            lean: true,
+            seed,
+            ..Case::default()
+        };
+        assert_eq!(forms(case)[0], "Additive", "{case:?}");
+        keeps(case);
+    }
 }

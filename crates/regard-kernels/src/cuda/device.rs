@@ -155,6 +155,39 @@ impl Device {
             .map_err(|e| refused("to finish a kernel", e))
     }
 
+    /// How many milliseconds the stream takes for each of some rounds, after a few that warm up.
+    pub(super) fn time(
+        &self,
+        rounds: usize,
+        launch: impl Fn() -> Result<(), Error>,
+    ) -> Result<Vec<f32>, Error> {
+        let event = || {
+            result::event::create(sys::CUevent_flags::CU_EVENT_DEFAULT)
+                .map_err(|e| refused("an event", e))
+        };
+        let [before, after] = [event()?, event()?];
+        for _ in 0..3 {
+            launch()?;
+        }
+        let mut times = Vec::with_capacity(rounds);
+        for _ in 0..rounds {
+            // SAFETY: events and stream live until the end of this function.
+            unsafe {
+                result::event::record(before, self.stream).map_err(|e| refused("an event", e))?;
+                launch()?;
+                result::event::record(after, self.stream).map_err(|e| refused("an event", e))?;
+                self.wait()?;
+                let time = result::event::elapsed(before, after);
+                times.push(time.map_err(|e| refused("to say a time", e))?);
+            }
+        }
+        for event in [before, after] {
+            // SAFETY: nobody uses it any more.
+            let _ = unsafe { result::event::destroy(event) };
+        }
+        Ok(times)
+    }
+
     /// `sm_90a`, `sm_80`, …: Hopper's and later own instructions included.
     pub(super) fn architecture(&self) -> String {
         let (major, minor) = self.capability;

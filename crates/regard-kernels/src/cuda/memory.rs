@@ -32,12 +32,18 @@ impl Memory {
     /// Zeros.
     pub(super) fn zeros(device: &Arc<Device>, bytes: usize) -> Result<Self, Error> {
         let memory = Self::uninit(device, bytes)?;
-        if bytes > 0 {
-            // SAFETY: the memory holds so many bytes.
-            unsafe { result::memset_d8_async(memory.at, 0, bytes, device.stream) }
-                .map_err(|e| refused("to clear memory", e))?;
-        }
+        memory.clear()?;
         Ok(memory)
+    }
+
+    /// Fills it with zeros.
+    pub(super) fn clear(&self) -> Result<(), Error> {
+        if self.bytes == 0 {
+            return Ok(());
+        }
+        // SAFETY: the memory holds so many bytes.
+        unsafe { result::memset_d8_async(self.at, 0, self.bytes, self.device.stream) }
+            .map_err(|e| refused("to clear memory", e))
     }
 
     /// A copy of a slice.

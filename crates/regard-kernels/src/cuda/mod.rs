@@ -4,15 +4,21 @@
 //! the program runs by NVRTC (`compiler.rs`) and kept on disk (`cache.rs`). Driver and compiler
 //! are opened at run time (`library.rs`), so one program serves machines with and without a GPU.
 //!
-//! `generic.rs` computes the whole specification by plain means.
+//! `form.rs` says which kernels a problem goes to: the generic ones compute the whole specification by
+//! plain means, the others what is common, fast. The same problem gives the same bits on the same GPU:
+//! nothing is added to by two warps, and sums have an order that the shape fixes.
 
+mod additive;
+mod backward;
 mod cache;
 mod compiler;
 mod device;
-mod generic;
+mod form;
+mod forward;
 mod library;
 mod memory;
 mod module;
+mod pass;
 mod problem;
 mod source;
 mod written;
@@ -26,7 +32,24 @@ pub use device::{Cuda, CudaInfo};
 pub use source::{Stored, Variant};
 
 use crate::error::Error;
+use crate::spec::Spec;
+use crate::{Element, View};
 use cudarc::driver::DriverError;
+
+/// The form of the kernels that a lean pass of a problem goes to: for tests that count whether every
+/// form was met.
+#[doc(hidden)]
+pub fn form<E: Element>(
+    spec: &Spec<E::Compute>,
+    q: View<E>,
+    k: View<E>,
+    v: View<E>,
+) -> Result<[String; 2], Error> {
+    let s = spec.check(&q, &k, &v)?;
+    let spec = &Spec { score: spec.score.lowered(&s), ..*spec };
+    let backward = form::Form::of_backward(spec, &s, [&v; 3]);
+    Ok([form::Form::of_forward(spec, &s, &v), backward].map(|form| format!("{form:?}")))
+}
 
 /// What a call of the driver's refused, in one sentence.
 fn refused(what: &str, error: DriverError) -> Error {

@@ -6,9 +6,6 @@ use crate::error::Error;
 use cudarc::driver::{result, sys};
 use std::ffi::{CString, c_void};
 
-/// Threads of a block in kernels that give each row a warp.
-pub(super) const THREADS: u32 = 128;
-
 pub(super) struct Module {
     handle: sys::CUmodule,
 }
@@ -17,6 +14,25 @@ pub(super) struct Module {
 unsafe impl Send for Module {}
 // SAFETY: as above.
 unsafe impl Sync for Module {}
+
+/// How a kernel is cut into blocks.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Grid {
+    pub(super) blocks: [u32; 2],
+    pub(super) threads: u32,
+    /// Bytes of shared memory that the kernel's text does not name.
+    pub(super) shared: u32,
+}
+
+/// Bytes of shared memory that a kernel has without asking.
+const SHARED_WITHOUT_ASKING: u32 = 48 << 10;
+
+impl Grid {
+    /// Enough blocks of four warps.
+    pub(super) fn of_warps(warps: usize) -> Self {
+        Self { blocks: [warps.div_ceil(4).max(1) as u32, 1], threads: 128, shared: 0 }
+    }
+}
 
 impl Module {
     pub(super) fn load(cubin: &[u8]) -> Result<Self, Error> {
@@ -35,25 +51,31 @@ impl Module {
         &self,
         device: &Device,
         kernel: &str,
-        blocks: u32,
+        grid: Grid,
         arguments: &mut [*mut c_void],
     ) -> Result<(), Error> {
         let name = CString::new(kernel).map_err(|_| Error::new("a kernel's name holds a zero"))?;
+        let [x, y] = grid.blocks;
         // SAFETY: the module lives; the arguments are the caller's.
         unsafe {
             let function = result::module::get_function(self.handle, name)
                 .map_err(|e| refused(&format!("the kernel {kernel}"), e))?;
-            result::launch_kernel(
-                function,
-                (blocks, 1, 1),
-                (THREADS, 1, 1),
-                0,
-                device.stream,
-                arguments,
-            )
-            .map_err(|e| refused(&format!("to launch the kernel {kernel}"), e))
+            if grid.shared > SHARED_WITHOUT_ASKING {
+                let most =
+                    sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+                result::function::set_function_attribute(function, most, grid.shared as i32)
+                    .map_err(|e| refused(&format!("shared memory for the kernel {kernel}"), e))?;
+            }
+            let size = (grid.threads, 1, 1);
+            result::launch_kernel(function, (x, y, 1), size, grid.shared, device.stream, arguments)
+                .map_err(|e| refused(&format!("to launch the kernel {kernel}"), e))
         }
     }
+}
+
+/// The address of an argument, as a launch takes it.
+pub(super) fn argument<X>(value: &X) -> *mut c_void {
+    std::ptr::from_ref(value).cast_mut().cast()
 }
 
 impl Drop for Module {

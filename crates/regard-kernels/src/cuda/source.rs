@@ -48,8 +48,15 @@ enum Formula {
 pub struct Variant {
     stored: Stored,
     formula: Formula,
-    chunks: usize,
-    value_chunks: usize,
+    form: Form,
+}
+
+/// Which kernels: their text has what a problem of that form needs, and its sizes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Generic { chunks: usize, value_chunks: usize },
+    Graph { heads: usize, width: usize, value_width: usize },
+    Additive { width: usize, value_width: usize },
 }
 
 const LANES: usize = 32;
@@ -67,7 +74,21 @@ impl Variant {
             Score::Own { .. } => return None,
         };
         let chunks = |width: usize| width.div_ceil(LANES).max(1);
-        Some(Self { stored, formula, chunks: chunks(s.dk), value_chunks: chunks(s.dv) })
+        let form = Form::Generic { chunks: chunks(s.dk), value_chunks: chunks(s.dv) };
+        Some(Self { stored, formula, form })
+    }
+
+    /// The kernels of graphs whose rows are a warp's at most.
+    pub fn graph(activation: Activation, s: &Shape) -> Self {
+        let form = Form::Graph { heads: s.hq, width: s.dk, value_width: s.dv };
+        let formula = Formula::Additive(activation.in_additive());
+        Self { stored: Stored::F32, formula, form }
+    }
+
+    /// The tiles of additive scores with tanh; widths rounded up as the tiles have them.
+    pub fn additive(width: usize, value_width: usize) -> Self {
+        let form = Form::Additive { width, value_width };
+        Self { stored: Stored::F32, formula: Formula::Additive(Activation::Tanh), form }
     }
 
     /// What NVRTC is given.
@@ -95,8 +116,21 @@ impl Variant {
                 Stored::F16 => "F16",
             },
         );
-        define("CHUNKS", &self.chunks);
-        define("VALUE_CHUNKS", &self.value_chunks);
+        match self.form {
+            Form::Generic { chunks, value_chunks } => {
+                define("CHUNKS", &chunks);
+                define("VALUE_CHUNKS", &value_chunks);
+            }
+            Form::Graph { heads, width, value_width } => {
+                define("HEADS", &heads);
+                define("WIDTH", &width);
+                define("VALUE_WIDTH", &value_width);
+            }
+            Form::Additive { width, value_width } => {
+                define("WIDTH_PADDED", &width);
+                define("VALUE_PADDED", &value_width);
+            }
+        }
         match &self.formula {
             Formula::Dot => define("SCORE", &"DOT"),
             Formula::Written(_) => define("SCORE", &"WRITTEN"),
@@ -115,11 +149,18 @@ impl Variant {
         }
         text += include_str!("text/numbers.cu");
         text += include_str!("text/problem.cu");
-        text += include_str!("text/scores.cu");
-        if let Formula::Written(score) = &self.formula {
-            text += score;
+        text += include_str!("text/pass.cu");
+        match self.form {
+            Form::Generic { .. } => {
+                text += include_str!("text/scores.cu");
+                if let Formula::Written(score) = &self.formula {
+                    text += score;
+                }
+                text += include_str!("text/generic.cu");
+            }
+            Form::Graph { .. } => text += include_str!("text/graph.cu"),
+            Form::Additive { .. } => text += include_str!("text/additive.cu"),
         }
-        text += include_str!("text/generic.cu");
         text
     }
 }

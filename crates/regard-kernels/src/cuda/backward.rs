@@ -1,0 +1,340 @@
+//! A backward pass: the gradients by query, by key, and sums of what all of them learn, in an order
+//! that the shape fixes.
+
+use super::device::{Cuda, Device};
+use super::form::Form;
+use super::memory::Memory;
+use super::module::{Grid, Module, argument};
+use super::pass::{Asked, BackwardPass, Scratch, Sent, WARPS, Written};
+use super::problem::{Array, Uploaded};
+use crate::error::Error;
+use crate::spec::{Backward, Gradients, Score, Shape, Spec};
+use crate::{Element, Real, View};
+use std::ffi::c_void;
+use std::sync::Arc;
+
+/// Tasks into which the queries are cut at least, where there are as many.
+const TASKS: usize = 4096;
+
+impl Cuda {
+    /// Computes the gradients that `pass` asks for, from what forward left; see
+    /// [`Cpu::backward`](crate::Cpu).
+    ///
+    /// Refuses what [`Cuda::forward`] refuses, and a pass without what its normalizer saved.
+    pub fn backward<E: Element>(
+        &self,
+        spec: &Spec<E::Compute>,
+        q: View<E>,
+        k: View<E>,
+        v: View<E>,
+        mut pass: Backward<E>,
+    ) -> Result<(), Error> {
+        let s = spec.check(&q, &k, &v)?;
+        pass.check(&s, spec)?;
+        let gradients = std::mem::take(&mut pass.gradients);
+        let run = Run::of(&self.device, spec, &s, [&q, &k, &v], &pass, &gradients)?;
+        if s.rows() > 0 && s.nk > 0 {
+            run.launch()?;
+        }
+        run.sent.copy_to(gradients)
+    }
+
+    /// How many milliseconds each of some backward passes takes on the GPU, nothing copied.
+    #[doc(hidden)]
+    pub fn time_backward<E: Element>(
+        &self,
+        spec: &Spec<E::Compute>,
+        [q, k, v]: [View<E>; 3],
+        mut pass: Backward<E>,
+        rounds: usize,
+    ) -> Result<Vec<f32>, Error> {
+        let s = spec.check(&q, &k, &v)?;
+        pass.check(&s, spec)?;
+        let gradients = std::mem::take(&mut pass.gradients);
+        let run = Run::of(&self.device, spec, &s, [&q, &k, &v], &pass, &gradients)?;
+        self.device.time(rounds, || run.launch())
+    }
+}
+
+/// One backward pass, everything where the kernels find it.
+struct Run<'a, T> {
+    device: Arc<Device>,
+    module: Arc<Module>,
+    spec: Spec<'a, T>,
+    s: Shape,
+    up: Uploaded,
+    pass: BackwardPass,
+    sent: Sent,
+    kernels: Kernels,
+    chunks: usize,
+    own_slabs: Asked,
+    relative_slabs: Asked,
+    key_sums: Asked,
+    _delta: Memory,
+}
+
+enum Kernels {
+    Generic(Scratch),
+    Graph(Pairs),
+}
+
+/// What the queries' pass over a graph leaves to the keys': `GraphBackward` in the text.
+struct Pairs {
+    addresses: [u64; 2],
+    _memory: [Memory; 2],
+}
+
+impl Pairs {
+    fn of(device: &Arc<Device>, edges: usize, heads: usize) -> Result<Self, Error> {
+        let memory = [
+            Memory::uninit(device, edges * heads * 2 * size_of::<f32>())?,
+            Memory::uninit(device, edges * 4 * size_of::<u32>())?,
+        ];
+        Ok(Self { addresses: [memory[0].at, memory[1].at], _memory: memory })
+    }
+}
+
+impl<'a, T: Real> Run<'a, T> {
+    fn of<E: Element<Compute = T>>(
+        device: &Arc<Device>,
+        spec: &Spec<'a, T>,
+        s: &Shape,
+        [q, k, v]: [&View<E>; 3],
+        pass: &Backward<E>,
+        gradients: &Gradients<E>,
+    ) -> Result<Self, Error> {
+        let spec = Spec { score: spec.score.lowered(s), ..*spec };
+        let plain = pass.grad_weights.is_none() && pass.grad_edge_weights.is_none();
+        let form = match pass.saved.out {
+            Some(out) if plain => Form::of_backward(&spec, s, [v, &pass.grad_out, &out]),
+            _ => Form::Generic,
+        };
+        let variant = form.variant::<E>(&spec, s)?;
+        device.enter()?;
+        let module = device.module(&variant)?;
+        let mut up = Uploaded::of(device, &spec, s, [q, k, v])?;
+        let sent = Sent::of(device, gradients)?;
+        let real = size_of::<T>();
+        let heads = (s.b * s.hq).max(1);
+        // A graph's task has all heads.
+        let chunks = match form {
+            Form::Graph => TASKS.div_ceil(s.b.max(1)),
+            _ => TASKS.div_ceil(heads),
+        };
+        let chunks = chunks.clamp(1, s.nq.max(1));
+        let tasks = heads * chunks;
+        let own = own_width(&spec, s);
+        let wants_own = own > 0 && (sent.w.0.is_some() || sent.own.0.is_some());
+        let own_slabs = Asked::of(device, wants_own, tasks * own * real)?;
+        let table = table_width(&spec);
+        let relative_slabs = Asked::of(device, sent.relative.0.is_some(), tasks * table * real)?;
+        let by_key = sent.key_bias.0.is_some() || is_bias_by_key(&spec, &sent);
+        let key_sums = Asked::of(device, by_key, s.b * s.hq * s.nk * real)?;
+        let delta = Memory::zeros(device, s.rows() * real)?;
+        let kernels = match (form, spec.mask.edges) {
+            (Form::Graph, Some(edges)) => {
+                Kernels::Graph(Pairs::of(device, s.b * edges.len(), s.hq)?)
+            }
+            _ => Kernels::Generic(Scratch::of(device, &spec, s, real, 2)?),
+        };
+        let (scratch, scratch_row) = match &kernels {
+            Kernels::Generic(scratch) => (scratch.memory.at, scratch.row as i64),
+            Kernels::Graph(_) => (0, 0),
+        };
+        let written = |x: &Option<Written>| x.as_ref().map_or(Array::default(), |x| x.array);
+        let pass = BackwardPass {
+            grad_out: up.array(&pass.grad_out)?,
+            out: pass.saved.out.map_or(Ok(Array::default()), |out| up.array(&out))?,
+            grad_weights: up.optional(pass.grad_weights)?,
+            grad_edge_weights: up.optional(pass.grad_edge_weights)?,
+            grad_log_prob: up.optional(pass.grad_log_prob)?,
+            grad_lse: up.optional(pass.grad_lse)?,
+            lse: up.optional(pass.saved.lse)?,
+            threshold: up.optional(pass.saved.threshold)?,
+            index: up.optional(pass.saved.index)?,
+            grad_q: written(&sent.q),
+            grad_k: written(&sent.k),
+            grad_v: written(&sent.v),
+            delta: delta.at,
+            own_slabs: own_slabs.at(),
+            relative_slabs: relative_slabs.at(),
+            key_sums: key_sums.at(),
+            grad_bias: sent.bias.at(),
+            bias_shape: spec.bias.full.map_or([1; 4], |full| full.shape).map(|n| n as i64),
+            chunks: chunks as i64,
+            scratch,
+            scratch_row,
+        };
+        Ok(Self {
+            device: device.clone(),
+            module,
+            spec,
+            s: *s,
+            up,
+            pass,
+            sent,
+            kernels,
+            chunks,
+            own_slabs,
+            relative_slabs,
+            key_sums,
+            _delta: delta,
+        })
+    }
+
+    fn launch(&self) -> Result<(), Error> {
+        match &self.kernels {
+            Kernels::Generic(scratch) => self.generic(scratch)?,
+            Kernels::Graph(pairs) => self.graph(pairs)?,
+        }
+        self.sums()
+    }
+
+    fn generic(&self, scratch: &Scratch) -> Result<(), Error> {
+        let (s, sent) = (&self.s, &self.sent);
+        let launch = |kernel: &str, warps: usize| {
+            let mut arguments = [argument(&self.up.problem), argument(&self.pass)];
+            let grid = Grid::of_warps(warps.min(scratch.warps));
+            // SAFETY: the kernels' text has these two structures; all that they name is kept by
+            // this, and what is freed is freed in the stream's order.
+            unsafe { self.module.launch(&self.device, kernel, grid, &mut arguments) }
+        };
+        // A table is added to by its task.
+        if let (Some(slabs), true) = (&self.relative_slabs.0, self.chunks > 0) {
+            slabs.clear()?;
+        }
+        launch("backward_queries", s.b * s.hq * self.chunks)?;
+        if sent.k.is_some() || sent.v.is_some() || self.key_sums.0.is_some() {
+            launch("backward_keys", s.b * s.hk * s.nk)?;
+        }
+        if let (Some(full), Some(grads)) = (self.spec.bias.full, &sent.bias.0)
+            && full.shape[2] > 1
+        {
+            grads.clear()?;
+            launch("backward_bias", full.shape[0] * full.shape[1] * s.nq)?;
+        }
+        Ok(())
+    }
+
+    fn graph(&self, pairs: &Pairs) -> Result<(), Error> {
+        let (s, sent) = (&self.s, &self.sent);
+        let mut arguments =
+            [argument(&self.up.problem), argument(&self.pass), argument(&pairs.addresses)];
+        let mut launch = |kernel: &str, warps: usize| {
+            let grid = Grid::of_warps(warps.min(8 * WARPS));
+            // SAFETY: as above, with the addresses of what lies between the passes.
+            unsafe { self.module.launch(&self.device, kernel, grid, &mut arguments) }
+        };
+        launch("graph_backward_queries", s.b * self.chunks)?;
+        if sent.k.is_some() || sent.v.is_some() {
+            launch("graph_backward_keys", s.b * s.nk)?;
+        }
+        Ok(())
+    }
+
+    /// What is learned, from the tasks' and the keys' sums.
+    fn sums(&self) -> Result<(), Error> {
+        let Self { s, spec, sent, .. } = self;
+        if self.own_slabs.0.is_some() {
+            self.sum_own()?;
+        }
+        if let Some(relative) = spec.bias.relative.filter(|_| sent.relative.0.is_some()) {
+            let table = table_width(spec);
+            let per_head = relative.table.len() != table || s.hq == 1;
+            let part = Part { from: 0, width: table, row: table, per_head };
+            self.sum_slabs(self.relative_slabs.at(), part, sent.relative.at())?;
+        }
+        if let Some(key) = spec.bias.key.filter(|_| sent.key_bias.0.is_some()) {
+            self.sum_keys(key.shape, sent.key_bias.at())?;
+        }
+        if let Some(full) = spec.bias.full.filter(|_| is_bias_by_key(spec, sent)) {
+            self.sum_keys(full.shape, sent.bias.at())?;
+        }
+        Ok(())
+    }
+
+    /// The gradients of the score's own numbers.
+    fn sum_own(&self) -> Result<(), Error> {
+        let row = own_width(&self.spec, &self.s);
+        let slabs = self.own_slabs.at();
+        match &self.spec.score {
+            Score::Additive { w, .. } => {
+                // An expression that became an additive score has w for its only parameter.
+                let to = if self.sent.w.0.is_some() { &self.sent.w } else { &self.sent.own };
+                let per_head = w.len() != row || self.s.hq == 1;
+                self.sum_slabs(slabs, Part { from: 0, width: row, row, per_head }, to.at())
+            }
+            Score::Expression { parameters, .. } => {
+                let (mut from, mut to) = (0, self.sent.own.at());
+                for parameter in *parameters {
+                    let [heads, width] = parameter.shape;
+                    let per_head = heads == self.s.hq;
+                    self.sum_slabs(slabs, Part { from, width, row, per_head }, to)?;
+                    from += width;
+                    to += (heads * width * size_of::<T>()) as u64;
+                }
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn sum_slabs(&self, slabs: u64, part: Part, to: u64) -> Result<(), Error> {
+        let (s, Part { from, width, row, per_head }) = (&self.s, part);
+        let sizes = [s.b, s.hq, self.chunks, row, from, width, usize::from(per_head)];
+        let sums = if per_head { s.hq * width } else { width };
+        self.sum("sum_slabs", slabs, &sizes, to, sums)
+    }
+
+    fn sum_keys(&self, shape: [usize; 4], to: u64) -> Result<(), Error> {
+        let s = &self.s;
+        let sizes = [s.b, s.hq, s.nk, shape[0], shape[1], shape[3]];
+        self.sum("sum_keys", self.key_sums.at(), &sizes, to, shape[0] * shape[1] * shape[3])
+    }
+
+    fn sum(
+        &self,
+        kernel: &str,
+        from: u64,
+        sizes: &[usize],
+        to: u64,
+        sums: usize,
+    ) -> Result<(), Error> {
+        let sizes: Vec<i64> = sizes.iter().map(|&n| n as i64).collect();
+        let mut arguments: Vec<*mut c_void> = vec![argument(&from)];
+        arguments.extend(sizes.iter().map(argument));
+        arguments.push(argument(&to));
+        let grid = Grid::of_warps(sums.min(WARPS));
+        // SAFETY: the kernel takes two addresses and these sizes between them; the memory there is
+        // kept by this.
+        unsafe { self.module.launch(&self.device, kernel, grid, &mut arguments) }
+    }
+}
+
+/// Which numbers of a slab's row are summed.
+#[derive(Clone, Copy)]
+struct Part {
+    from: usize,
+    width: usize,
+    row: usize,
+    per_head: bool,
+}
+
+/// How many numbers of the score's own one head has.
+fn own_width<T: Real>(spec: &Spec<T>, s: &Shape) -> usize {
+    match &spec.score {
+        Score::Additive { .. } => s.dk,
+        Score::Expression { parameters, .. } => parameters.iter().map(|p| p.shape[1]).sum(),
+        _ => 0,
+    }
+}
+
+fn table_width<T: Real>(spec: &Spec<T>) -> usize {
+    spec.bias.relative.map_or(0, |relative| 2 * relative.max_distance + 1)
+}
+
+/// Whether a full bias has no row for each query, so that its gradient is summed by key, like the
+/// keys' own.
+fn is_bias_by_key<T: Real>(spec: &Spec<T>, sent: &Sent) -> bool {
+    sent.bias.0.is_some() && spec.bias.full.is_some_and(|full| full.shape[2] <= 1)
+}

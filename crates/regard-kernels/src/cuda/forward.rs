@@ -1,0 +1,177 @@
+//! A forward pass: what it reads is copied to the GPU, computed there, and copied back.
+
+use super::additive::Additive;
+use super::device::{Cuda, Device};
+use super::form::Form;
+use super::module::{Grid, Module, argument};
+use super::pass::{Asked, ForwardPass, Scratch, WARPS, Written};
+use super::problem::Uploaded;
+use crate::error::Error;
+use crate::spec::{Forward, Shape, Spec};
+use crate::{Element, View};
+use std::sync::Arc;
+
+impl Cuda {
+    /// Computes the output, and whatever else `pass` asks for; see [`Cpu::forward`](crate::Cpu).
+    ///
+    /// Refuses what `Cpu` refuses, a score that is the caller's own code, and what the GPU has no
+    /// room for.
+    pub fn forward<E: Element>(
+        &self,
+        spec: &Spec<E::Compute>,
+        q: View<E>,
+        k: View<E>,
+        v: View<E>,
+        mut pass: Forward<E>,
+    ) -> Result<(), Error> {
+        let s = spec.check(&q, &k, &v)?;
+        pass.check(&s, spec)?;
+        if s.rows() == 0 {
+            return Ok(());
+        }
+        let run = Run::of(&self.device, spec, &s, [&q, &k, &v], Wants::of(&pass))?;
+        run.launch()?;
+        run.out.copy_to(&mut pass.out)?;
+        run.lse.copy_to(pass.lse)?;
+        run.threshold.copy_to(pass.threshold)?;
+        run.index.copy_to(pass.index)?;
+        run.log_prob.copy_to(pass.log_prob)?;
+        run.weights.copy_to(pass.weights)?;
+        run.edge_weights.copy_to(pass.edge_weights)
+    }
+
+    /// How many milliseconds each of some forward passes takes on the GPU, nothing copied: the output
+    /// and its log-sum-exp.
+    #[doc(hidden)]
+    pub fn time_forward<E: Element>(
+        &self,
+        spec: &Spec<E::Compute>,
+        qkv: [View<E>; 3],
+        rounds: usize,
+    ) -> Result<Vec<f32>, Error> {
+        let [q, k, v] = &qkv;
+        let s = spec.check(q, k, v)?;
+        let wants = Wants { lse: true, ..Wants::default() };
+        let run = Run::of(&self.device, spec, &s, [q, k, v], wants)?;
+        self.device.time(rounds, || run.launch())
+    }
+}
+
+/// What is asked for besides the output.
+#[derive(Clone, Copy, Default)]
+struct Wants {
+    lse: bool,
+    threshold: bool,
+    index: bool,
+    log_prob: bool,
+    weights: bool,
+    edge_weights: bool,
+}
+
+impl Wants {
+    fn of<E: Element>(pass: &Forward<E>) -> Self {
+        Self {
+            lse: pass.lse.is_some(),
+            threshold: pass.threshold.is_some(),
+            index: pass.index.is_some(),
+            log_prob: pass.log_prob.is_some(),
+            weights: pass.weights.is_some(),
+            edge_weights: pass.edge_weights.is_some(),
+        }
+    }
+
+    /// Whether it is more than the fast forms give.
+    fn is_more(&self) -> bool {
+        self.threshold || self.index || self.log_prob || self.weights || self.edge_weights
+    }
+}
+
+/// One forward pass, everything where the kernels find it.
+struct Run {
+    device: Arc<Device>,
+    module: Arc<Module>,
+    up: Uploaded,
+    s: Shape,
+    kernels: Kernels,
+    out: Written,
+    lse: Asked,
+    threshold: Asked,
+    index: Asked,
+    log_prob: Asked,
+    weights: Asked,
+    edge_weights: Asked,
+}
+
+enum Kernels {
+    Generic(Scratch),
+    Graph,
+    Additive(Additive),
+}
+
+impl Run {
+    fn of<E: Element>(
+        device: &Arc<Device>,
+        spec: &Spec<E::Compute>,
+        s: &Shape,
+        [q, k, v]: [&View<E>; 3],
+        wants: Wants,
+    ) -> Result<Self, Error> {
+        let spec = &Spec { score: spec.score.lowered(s), ..*spec };
+        let form = match wants.is_more() {
+            true => Form::Generic,
+            false => Form::of_forward(spec, s, v),
+        };
+        let variant = form.variant::<E>(spec, s)?;
+        device.enter()?;
+        let module = device.module(&variant)?;
+        let up = Uploaded::of(device, spec, s, [q, k, v])?;
+        let real = size_of::<E::Compute>();
+        let rows = |asked: bool, size: usize| Asked::of(device, asked, s.rows() * size);
+        let edges = spec.mask.edges.map_or(0, |edges| s.b * s.hq * edges.len());
+        Ok(Self {
+            kernels: match form {
+                Form::Generic => Kernels::Generic(Scratch::of(device, spec, s, real, 1)?),
+                Form::Graph => Kernels::Graph,
+                Form::Additive => Kernels::Additive(Additive::of(device, s)?),
+            },
+            out: Written::of(device, s.out(), size_of::<E>())?,
+            lse: rows(wants.lse, real)?,
+            threshold: rows(wants.threshold, real)?,
+            index: rows(wants.index, size_of::<i64>())?,
+            log_prob: rows(wants.log_prob, real)?,
+            weights: rows(wants.weights, s.nk * real)?,
+            edge_weights: Asked::of(device, wants.edge_weights, edges * real)?,
+            device: device.clone(),
+            module,
+            up,
+            s: *s,
+        })
+    }
+
+    fn launch(&self) -> Result<(), Error> {
+        let Self { device, module, up, s, .. } = self;
+        let mut pass = ForwardPass {
+            out: self.out.array,
+            lse: self.lse.at(),
+            threshold: self.threshold.at(),
+            index: self.index.at(),
+            log_prob: self.log_prob.at(),
+            weights: self.weights.at(),
+            edge_weights: self.edge_weights.at(),
+            scratch: 0,
+            scratch_row: 0,
+        };
+        let (kernel, warps) = match &self.kernels {
+            Kernels::Generic(scratch) => {
+                (pass.scratch, pass.scratch_row) = (scratch.memory.at, scratch.row as i64);
+                ("forward", scratch.warps.min(s.rows()))
+            }
+            Kernels::Graph => ("graph_forward", (s.b * s.nq).min(8 * WARPS)),
+            Kernels::Additive(tiles) => return tiles.forward(module, device, &up.problem, &pass),
+        };
+        let mut arguments = [argument(&up.problem), argument(&pass)];
+        // SAFETY: the kernels' text has these two structures, and all they name is kept by this;
+        // copies wait for the stream, and what is freed is freed in its order.
+        unsafe { module.launch(device, kernel, Grid::of_warps(warps), &mut arguments) }
+    }
+}

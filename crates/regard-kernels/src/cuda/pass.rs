@@ -1,0 +1,191 @@
+//! What a pass reads and writes on the device, and how it comes back.
+
+use super::device::Device;
+use super::memory::Memory;
+use super::problem::Array;
+use crate::error::Error;
+use crate::numel::numel;
+use crate::spec::{Gradients, Shape, Spec};
+use crate::{Element, Real, ViewMut};
+use std::sync::Arc;
+
+/// Warps at most: enough to fill any GPU there is, whatever it is, so that what a row is added to
+/// depends on the shape alone.
+pub(super) const WARPS: usize = 8192;
+
+const LANES: usize = 32;
+
+/// The most bytes that the warps' rows of scores take together.
+const SCRATCH: usize = 1 << 30;
+
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+pub(super) struct ForwardPass {
+    pub(super) out: Array,
+    pub(super) lse: u64,
+    pub(super) threshold: u64,
+    pub(super) index: u64,
+    pub(super) log_prob: u64,
+    pub(super) weights: u64,
+    pub(super) edge_weights: u64,
+    pub(super) scratch: u64,
+    pub(super) scratch_row: i64,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+pub(super) struct BackwardPass {
+    pub(super) grad_out: Array,
+    pub(super) out: Array,
+    pub(super) grad_weights: u64,
+    pub(super) grad_edge_weights: u64,
+    pub(super) grad_log_prob: u64,
+    pub(super) grad_lse: u64,
+    pub(super) lse: u64,
+    pub(super) threshold: u64,
+    pub(super) index: u64,
+    pub(super) grad_q: Array,
+    pub(super) grad_k: Array,
+    pub(super) grad_v: Array,
+    pub(super) delta: u64,
+    pub(super) own_slabs: u64,
+    pub(super) relative_slabs: u64,
+    pub(super) key_sums: u64,
+    pub(super) grad_bias: u64,
+    pub(super) bias_shape: [i64; 4],
+    pub(super) chunks: i64,
+    pub(super) scratch: u64,
+    pub(super) scratch_row: i64,
+}
+
+/// An array that is asked for, or not.
+pub(super) struct Asked(pub(super) Option<Memory>);
+
+impl Asked {
+    /// Zeros, where they are asked for.
+    pub(super) fn of(device: &Arc<Device>, asked: bool, bytes: usize) -> Result<Self, Error> {
+        asked.then(|| Memory::zeros(device, bytes)).transpose().map(Self)
+    }
+
+    pub(super) fn at(&self) -> u64 {
+        self.0.as_ref().map_or(0, |memory| memory.at)
+    }
+
+    pub(super) fn copy_to<X: Copy>(&self, to: Option<&mut [X]>) -> Result<(), Error> {
+        match (&self.0, to) {
+            (Some(memory), Some(to)) => memory.copy_to(to),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A contiguous `[B, H, N, D]` that a kernel writes.
+pub(super) struct Written {
+    memory: Memory,
+    pub(super) array: Array,
+}
+
+impl Written {
+    pub(super) fn of(device: &Arc<Device>, shape: [usize; 4], size: usize) -> Result<Self, Error> {
+        let [_, h, n, d] = shape;
+        let memory = Memory::zeros(device, numel(&shape) * size)?;
+        let array = Array { data: memory.at, strides: [h * n * d, n * d, d].map(|x| x as i64) };
+        Ok(Self { memory, array })
+    }
+
+    /// Copies it back, row by row where the view has gaps.
+    pub(super) fn copy_to<E: Element>(&self, to: &mut ViewMut<E>) -> Result<(), Error> {
+        let shape = to.shape;
+        let [_, h, n, d] = shape;
+        let count = numel(&shape);
+        let mut rows: Vec<E> = vec![E::narrow(<E::Compute as Real>::ZERO); count];
+        self.memory.copy_to(&mut rows)?;
+        for (row, from) in rows.chunks_exact(d.max(1)).enumerate() {
+            // SAFETY: the row is one of the view's, which nobody else uses.
+            unsafe {
+                let to = to.row(row / n / h, row / n % h, row % n);
+                std::ptr::copy_nonoverlapping(from.as_ptr(), to, d);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Rows of scores for the warps.
+pub(super) struct Scratch {
+    pub(super) memory: Memory,
+    /// Numbers of a row.
+    pub(super) row: usize,
+    pub(super) warps: usize,
+}
+
+impl Scratch {
+    pub(super) fn of<T: Real>(
+        device: &Arc<Device>,
+        spec: &Spec<T>,
+        s: &Shape,
+        real: usize,
+        rows: usize,
+    ) -> Result<Self, Error> {
+        // A graph's rows are as long as its busiest query's list.
+        let row = match spec.mask.edges {
+            Some(edges) => edges.starts().windows(2).map(|x| x[1] - x[0]).max().unwrap_or(0),
+            None => s.nk,
+        };
+        let row = row.max(1).next_multiple_of(LANES);
+        // Whole blocks of warps.
+        let warps = (SCRATCH / (rows * row * real)).clamp(LANES, WARPS) / 4 * 4;
+        let memory = Memory::uninit(device, warps * rows * row * real)?;
+        Ok(Self { memory, row, warps })
+    }
+}
+
+/// The gradients that were asked for, on the device.
+pub(super) struct Sent {
+    pub(super) q: Option<Written>,
+    pub(super) k: Option<Written>,
+    pub(super) v: Option<Written>,
+    pub(super) w: Asked,
+    pub(super) own: Asked,
+    pub(super) key_bias: Asked,
+    pub(super) bias: Asked,
+    pub(super) relative: Asked,
+}
+
+impl Sent {
+    pub(super) fn of<E: Element>(
+        device: &Arc<Device>,
+        asked: &Gradients<E>,
+    ) -> Result<Self, Error> {
+        let rows = |view: &Option<ViewMut<E>>| {
+            view.as_ref().map(|x| Written::of(device, x.shape, size_of::<E>())).transpose()
+        };
+        let numbers = |slice: &Option<&mut [E::Compute]>| {
+            let bytes = slice.as_deref().map_or(0, size_of_val);
+            Asked::of(device, slice.is_some(), bytes)
+        };
+        Ok(Self {
+            q: rows(&asked.q)?,
+            k: rows(&asked.k)?,
+            v: rows(&asked.v)?,
+            w: numbers(&asked.w)?,
+            own: numbers(&asked.own)?,
+            key_bias: numbers(&asked.key_bias)?,
+            bias: numbers(&asked.bias)?,
+            relative: numbers(&asked.relative)?,
+        })
+    }
+
+    pub(super) fn copy_to<E: Element>(&self, mut to: Gradients<E>) -> Result<(), Error> {
+        for (from, to) in [(&self.q, &mut to.q), (&self.k, &mut to.k), (&self.v, &mut to.v)] {
+            if let (Some(from), Some(to)) = (from, to) {
+                from.copy_to(to)?;
+            }
+        }
+        self.w.copy_to(to.w)?;
+        self.own.copy_to(to.own)?;
+        self.key_bias.copy_to(to.key_bias)?;
+        self.bias.copy_to(to.bias)?;
+        self.relative.copy_to(to.relative)
+    }
+}
