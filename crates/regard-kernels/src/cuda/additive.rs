@@ -1,28 +1,61 @@
-//! The tiles of additive scores: e^2q and e^2k turned round, and the splits of the keys.
+//! The tiles of additive scores: e^2q and e^2k turned round, the splits of the keys, and what backward
+//! needs besides.
 
 use super::device::Device;
 use super::memory::Memory;
 use super::module::{Grid, Module, argument};
-use super::pass::ForwardPass;
+use super::pass::{BackwardPass, ForwardPass, WARPS};
 use super::problem::Problem;
 use crate::error::Error;
 use crate::spec::Shape;
+use std::ffi::c_void;
 use std::sync::Arc;
 
 /// Queries of a block, keys of a tile.
-pub(super) const COLUMNS: usize = 64;
+const COLUMNS: usize = 64;
 /// Features at a time.
-pub(super) const DEPTH: usize = 16;
-const STAGES: usize = 3;
-const THREADS: u32 = 256;
+const DEPTH: usize = 32;
+const STAGES: usize = 2;
+const THREADS: usize = 256;
 /// Blocks that a large GPU runs at once; fewer are cut by keys too.
 const AT_ONCE: usize = 264;
+/// The most bytes of the parts of q's gradient.
+const SLABS: usize = 2 << 30;
+
+/// The widths as the tiles have them. In backward a feature has as many threads as any other.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Padded {
+    pub(super) width: usize,
+    pub(super) value_width: usize,
+}
+
+impl Padded {
+    pub(super) fn of(s: &Shape, backward: bool) -> Self {
+        let width = s.dk.next_multiple_of(DEPTH).max(DEPTH);
+        Self {
+            width: if backward { width.next_power_of_two() } else { width },
+            value_width: s.dv.next_multiple_of(COLUMNS).max(COLUMNS),
+        }
+    }
+
+    /// Threads that share a feature in backward.
+    fn groups(self) -> usize {
+        THREADS / self.width.min(THREADS)
+    }
+}
 
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Tiles {
     q: u64,
     k: u64,
+    q_rows: u64,
+    k_rows: u64,
+    grads: u64,
+    values: u64,
+    deltas: u64,
+    q_slabs: u64,
+    slabs: i64,
     q_reach: u64,
     k_reach: u64,
     q_padded: i64,
@@ -36,46 +69,73 @@ struct Tiles {
 /// What the tiles need besides the problem.
 pub(super) struct Additive {
     tiles: Tiles,
+    padded: Padded,
     s: Shape,
     _memory: Vec<Memory>,
 }
 
 impl Additive {
-    pub(super) fn of(device: &Arc<Device>, s: &Shape) -> Result<Self, Error> {
-        let real = size_of::<f32>();
-        let (q_padded, k_padded) = (s.nq.next_multiple_of(COLUMNS), s.nk.next_multiple_of(COLUMNS));
-        let width = s.dk.next_multiple_of(DEPTH);
-        let value_width = s.dv.next_multiple_of(COLUMNS);
-        let blocks = s.b * s.hq * q_padded / COLUMNS;
-        let splits = (AT_ONCE / blocks.max(1)).clamp(1, (k_padded / COLUMNS).max(1));
-        let parts = if splits == 1 { 0 } else { s.rows() * splits };
+    pub(super) fn of(device: &Arc<Device>, s: &Shape, backward: bool) -> Result<Self, Error> {
+        let padded = Padded::of(s, backward);
+        let (nq, nk) = (s.nq.next_multiple_of(COLUMNS), s.nk.next_multiple_of(COLUMNS));
+        let (q_blocks, k_blocks) = (nq / COLUMNS, nk / COLUMNS);
+        let (q_heads, k_heads) = (s.b * s.hq, s.b * s.hk);
         let mut memory = Vec::new();
         let mut room = |numbers: usize| -> Result<u64, Error> {
-            memory.push(Memory::uninit(device, numbers * real)?);
+            memory.push(Memory::uninit(device, numbers * size_of::<f32>())?);
             Ok(memory.last().map_or(0, |memory| memory.at))
         };
-        let tiles = Tiles {
-            q: room(s.b * s.hq * width * q_padded)?,
-            k: room(s.b * s.hk * width * k_padded)?,
-            q_reach: room(s.b * s.hq * q_padded / COLUMNS)?,
-            k_reach: room(s.b * s.hk * k_padded / COLUMNS)?,
-            q_padded: q_padded as i64,
-            k_padded: k_padded as i64,
-            splits: splits as i64,
-            part_out: room(parts * value_width)?,
-            part_top: room(parts)?,
-            part_total: room(parts)?,
+        let chunks = padded.width / DEPTH;
+        let mut tiles = Tiles {
+            q: room(q_heads * padded.width * nq)?,
+            k: room(k_heads * padded.width * nk)?,
+            q_reach: room(q_heads * q_blocks * chunks)?,
+            k_reach: room(k_heads * k_blocks * chunks)?,
+            q_padded: nq as i64,
+            k_padded: nk as i64,
+            ..Tiles::default()
         };
-        Ok(Self { tiles, s: *s, _memory: memory })
+        if backward {
+            let slab = q_heads * padded.groups() * nq * padded.width;
+            let slabs = (SLABS / size_of::<f32>() / slab.max(1)).clamp(1, k_blocks.max(1));
+            tiles.q_rows = room(q_heads * nq * padded.width)?;
+            tiles.k_rows = room(k_heads * nk * padded.width)?;
+            tiles.grads = room(q_heads * padded.value_width * nq)?;
+            tiles.values = room(k_heads * padded.value_width * nk)?;
+            tiles.deltas = room(s.rows())?;
+            tiles.q_slabs = room(slabs * slab)?;
+            tiles.slabs = slabs as i64;
+        } else {
+            let splits = (AT_ONCE / (q_heads * q_blocks).max(1)).clamp(1, k_blocks.max(1));
+            let parts = if splits == 1 { 0 } else { s.rows() * splits };
+            tiles.splits = splits as i64;
+            tiles.part_out = room(parts * padded.value_width)?;
+            tiles.part_top = room(parts)?;
+            tiles.part_total = room(parts)?;
+        }
+        Ok(Self { tiles, padded, s: *s, _memory: memory })
     }
 
-    /// Bytes of `Shared` in the text.
-    fn shared(&self) -> usize {
-        let width = self.s.dk.next_multiple_of(DEPTH);
-        let value_width = self.s.dv.next_multiple_of(COLUMNS);
-        let numbers =
-            2 * STAGES * DEPTH * COLUMNS + width + COLUMNS * (COLUMNS + 4) + COLUMNS * value_width;
-        numbers * size_of::<f32>()
+    /// How many slabs of w's gradient backward leaves for each head.
+    pub(super) fn own_slabs(&self) -> usize {
+        self.tiles.slabs as usize * self.padded.groups()
+    }
+
+    /// Bytes of `Shared`, or `BackShared`, in the text.
+    fn shared(&self, backward: bool) -> u32 {
+        let Padded { width, value_width } = self.padded;
+        let (features, square) = (2 * STAGES * DEPTH * COLUMNS, COLUMNS * (COLUMNS + 4));
+        let numbers = match backward {
+            true => features.max(COLUMNS * value_width) + 2 * square + THREADS,
+            false => features.max(square) + COLUMNS * value_width,
+        };
+        ((numbers + width + width / DEPTH) * size_of::<f32>()) as u32
+    }
+
+    /// Blocks of 64 rows: the queries', and all.
+    fn blocks(&self) -> [u32; 2] {
+        let [q, k] = [self.tiles.q_padded, self.tiles.k_padded].map(|n| n as u32 / COLUMNS as u32);
+        [q, q + k]
     }
 
     pub(super) fn forward(
@@ -85,28 +145,51 @@ impl Additive {
         problem: &Problem,
         pass: &ForwardPass,
     ) -> Result<(), Error> {
-        let (s, tiles) = (&self.s, &self.tiles);
-        let blocks = |padded: i64, heads: usize| [padded as u32 / COLUMNS as u32, heads as u32];
-        let [q, k] = [blocks(tiles.q_padded, s.b * s.hq), blocks(tiles.k_padded, s.b * s.hk)];
-        // SAFETY: the kernels' text has these structures; what they name is kept by the caller and by
-        // this until the stream was waited for.
-        unsafe {
-            for (of_keys, blocks) in [(0i64, q), (1, k)] {
-                let grid = Grid { blocks, threads: THREADS, shared: 0 };
-                let mut arguments = [argument(problem), argument(tiles), argument(&of_keys)];
-                module.launch(device, "additive_prepare", grid, &mut arguments)?;
-            }
-            let grid = Grid {
-                blocks: [q[0] * tiles.splits as u32, q[1]],
-                threads: THREADS,
-                shared: self.shared() as u32,
-            };
-            let mut arguments = [argument(problem), argument(pass), argument(tiles)];
-            module.launch(device, "additive_forward", grid, &mut arguments)?;
-            if tiles.splits > 1 {
-                let grid = Grid::of_warps(s.rows().min(super::pass::WARPS));
-                module.launch(device, "additive_merge", grid, &mut arguments)?;
-            }
+        let launch = |kernel: &str, grid: Grid, arguments: &mut [*mut c_void]| {
+            // SAFETY: the kernels' text has these structures; what they name is kept by the caller
+            // and by this until the stream was waited for.
+            unsafe { module.launch(device, kernel, grid, arguments) }
+        };
+        let (tiles, [q, all]) = (&self.tiles, self.blocks());
+        let heads = (self.s.b * self.s.hq) as u32;
+        let prepare = Grid::new([all, heads, (self.padded.width / DEPTH) as u32], THREADS, 0);
+        launch("additive_prepare", prepare, &mut [argument(problem), argument(tiles)])?;
+        let mut arguments = [argument(problem), argument(pass), argument(tiles)];
+        let blocks = [q * tiles.splits as u32, heads, 1];
+        let grid = Grid::new(blocks, THREADS, self.shared(false));
+        launch("additive_forward", grid, &mut arguments)?;
+        if tiles.splits > 1 {
+            launch("additive_merge", Grid::of_warps(self.s.rows().min(WARPS)), &mut arguments)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn backward(
+        &self,
+        module: &Module,
+        device: &Device,
+        problem: &Problem,
+        pass: &BackwardPass,
+    ) -> Result<(), Error> {
+        let launch = |kernel: &str, grid: Grid, arguments: &mut [*mut c_void]| {
+            // SAFETY: as above.
+            unsafe { module.launch(device, kernel, grid, arguments) }
+        };
+        let (tiles, [_, all]) = (&self.tiles, self.blocks());
+        let heads = (self.s.b * self.s.hq) as u32;
+        let grid = |width: usize| Grid::new([all, heads, (width / DEPTH) as u32], THREADS, 0);
+        let Padded { width, value_width } = self.padded;
+        launch("additive_prepare", grid(width), &mut [argument(problem), argument(tiles)])?;
+        let mut arguments = [argument(problem), argument(pass), argument(tiles)];
+        launch("additive_prepare_backward", grid(value_width), &mut arguments)?;
+        launch("additive_deltas", Grid::of_warps(self.s.rows().min(WARPS)), &mut arguments)?;
+        let blocks = [tiles.slabs as u32, heads, 1];
+        let grid = Grid::new(blocks, THREADS, self.shared(true));
+        launch("additive_backward", grid, &mut arguments)?;
+        if pass.grad_q.data != 0 {
+            let numbers = self.s.rows() * width;
+            let blocks = [numbers.div_ceil(THREADS).clamp(1, 1 << 20) as u32, 1, 1];
+            launch("additive_sum_queries", Grid::new(blocks, THREADS, 0), &mut arguments)?;
         }
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! A backward pass: the gradients by query, by key, and sums of what all of them learn, in an order
 //! that the shape fixes.
 
+use super::additive::Additive;
 use super::device::{Cuda, Device};
 use super::form::Form;
 use super::memory::Memory;
@@ -15,6 +16,10 @@ use std::sync::Arc;
 
 /// Tasks into which the queries are cut at least, where there are as many.
 const TASKS: usize = 4096;
+/// The same of graphs, whose tasks are short and uneven.
+const GRAPH_TASKS: usize = 16384;
+/// Slabs that one thread sums: `PARTS_AT_ONCE` in the text.
+const PARTS_AT_ONCE: usize = 64;
 
 impl Cuda {
     /// Computes the gradients that `pass` asks for, from what forward left; see
@@ -67,8 +72,8 @@ struct Run<'a, T> {
     sent: Sent,
     kernels: Kernels,
     chunks: usize,
-    own_slabs: Asked,
-    relative_slabs: Asked,
+    own_slabs: Slabs,
+    relative_slabs: Slabs,
     key_sums: Asked,
     _delta: Memory,
 }
@@ -76,6 +81,7 @@ struct Run<'a, T> {
 enum Kernels {
     Generic(Scratch),
     Graph(Pairs),
+    Additive(Additive),
 }
 
 /// What the queries' pass over a graph leaves to the keys': `GraphBackward` in the text.
@@ -109,37 +115,38 @@ impl<'a, T: Real> Run<'a, T> {
             Some(out) if plain => Form::of_backward(&spec, s, [v, &pass.grad_out, &out]),
             _ => Form::Generic,
         };
-        let variant = form.variant::<E>(&spec, s)?;
+        let variant = form.variant::<E>(&spec, s, true)?;
         device.enter()?;
         let module = device.module(&variant)?;
         let mut up = Uploaded::of(device, &spec, s, [q, k, v])?;
         let sent = Sent::of(device, gradients)?;
         let real = size_of::<T>();
         let heads = (s.b * s.hq).max(1);
-        // A graph's task has all heads.
-        let chunks = match form {
-            Form::Graph => TASKS.div_ceil(s.b.max(1)),
-            _ => TASKS.div_ceil(heads),
-        };
-        let chunks = chunks.clamp(1, s.nq.max(1));
-        let tasks = heads * chunks;
-        let own = own_width(&spec, s);
-        let wants_own = own > 0 && (sent.w.0.is_some() || sent.own.0.is_some());
-        let own_slabs = Asked::of(device, wants_own, tasks * own * real)?;
-        let table = table_width(&spec);
-        let relative_slabs = Asked::of(device, sent.relative.0.is_some(), tasks * table * real)?;
-        let by_key = sent.key_bias.0.is_some() || is_bias_by_key(&spec, &sent);
-        let key_sums = Asked::of(device, by_key, s.b * s.hq * s.nk * real)?;
-        let delta = Memory::zeros(device, s.rows() * real)?;
         let kernels = match (form, spec.mask.edges) {
             (Form::Graph, Some(edges)) => {
                 Kernels::Graph(Pairs::of(device, s.b * edges.len(), s.hq)?)
             }
+            (Form::Additive, _) => Kernels::Additive(Additive::of(device, s, true)?),
             _ => Kernels::Generic(Scratch::of(device, &spec, s, real, 2)?),
         };
+        let chunks = match &kernels {
+            // A graph's task has all heads.
+            Kernels::Graph(_) => GRAPH_TASKS.div_ceil(s.b.max(1)).clamp(1, s.nq.max(1)),
+            Kernels::Additive(tiles) => tiles.own_slabs(),
+            Kernels::Generic(_) => TASKS.div_ceil(heads).clamp(1, s.nq.max(1)),
+        };
+        let own = own_width(&spec, s);
+        let wants_own = own > 0 && (sent.w.0.is_some() || sent.own.0.is_some());
+        let own_slabs = Slabs::of(device, wants_own, [heads, chunks, own], real)?;
+        let table = table_width(&spec);
+        let relative_slabs =
+            Slabs::of(device, sent.relative.0.is_some(), [heads, chunks, table], real)?;
+        let by_key = sent.key_bias.0.is_some() || is_bias_by_key(&spec, &sent);
+        let key_sums = Asked::of(device, by_key, s.b * s.hq * s.nk * real)?;
+        let delta = Memory::zeros(device, s.rows() * real)?;
         let (scratch, scratch_row) = match &kernels {
             Kernels::Generic(scratch) => (scratch.memory.at, scratch.row as i64),
-            Kernels::Graph(_) => (0, 0),
+            _ => (0, 0),
         };
         let written = |x: &Option<Written>| x.as_ref().map_or(Array::default(), |x| x.array);
         let pass = BackwardPass {
@@ -156,8 +163,8 @@ impl<'a, T: Real> Run<'a, T> {
             grad_k: written(&sent.k),
             grad_v: written(&sent.v),
             delta: delta.at,
-            own_slabs: own_slabs.at(),
-            relative_slabs: relative_slabs.at(),
+            own_slabs: own_slabs.all.at(),
+            relative_slabs: relative_slabs.all.at(),
             key_sums: key_sums.at(),
             grad_bias: sent.bias.at(),
             bias_shape: spec.bias.full.map_or([1; 4], |full| full.shape).map(|n| n as i64),
@@ -186,6 +193,9 @@ impl<'a, T: Real> Run<'a, T> {
         match &self.kernels {
             Kernels::Generic(scratch) => self.generic(scratch)?,
             Kernels::Graph(pairs) => self.graph(pairs)?,
+            Kernels::Additive(tiles) => {
+                tiles.backward(&self.module, &self.device, &self.up.problem, &self.pass)?;
+            }
         }
         self.sums()
     }
@@ -200,7 +210,7 @@ impl<'a, T: Real> Run<'a, T> {
             unsafe { self.module.launch(&self.device, kernel, grid, &mut arguments) }
         };
         // A table is added to by its task.
-        if let (Some(slabs), true) = (&self.relative_slabs.0, self.chunks > 0) {
+        if let Some(slabs) = &self.relative_slabs.all.0 {
             slabs.clear()?;
         }
         launch("backward_queries", s.b * s.hq * self.chunks)?;
@@ -235,14 +245,15 @@ impl<'a, T: Real> Run<'a, T> {
     /// What is learned, from the tasks' and the keys' sums.
     fn sums(&self) -> Result<(), Error> {
         let Self { s, spec, sent, .. } = self;
-        if self.own_slabs.0.is_some() {
+        if self.own_slabs.all.0.is_some() {
             self.sum_own()?;
         }
         if let Some(relative) = spec.bias.relative.filter(|_| sent.relative.0.is_some()) {
             let table = table_width(spec);
             let per_head = relative.table.len() != table || s.hq == 1;
             let part = Part { from: 0, width: table, row: table, per_head };
-            self.sum_slabs(self.relative_slabs.at(), part, sent.relative.at())?;
+            let slabs = self.fewer(&self.relative_slabs)?;
+            self.sum_slabs(slabs, part, sent.relative.at())?;
         }
         if let Some(key) = spec.bias.key.filter(|_| sent.key_bias.0.is_some()) {
             self.sum_keys(key.shape, sent.key_bias.at())?;
@@ -256,7 +267,7 @@ impl<'a, T: Real> Run<'a, T> {
     /// The gradients of the score's own numbers.
     fn sum_own(&self) -> Result<(), Error> {
         let row = own_width(&self.spec, &self.s);
-        let slabs = self.own_slabs.at();
+        let slabs = self.fewer(&self.own_slabs)?;
         match &self.spec.score {
             Score::Additive { w, .. } => {
                 // An expression that became an additive score has w for its only parameter.
@@ -279,9 +290,20 @@ impl<'a, T: Real> Run<'a, T> {
         }
     }
 
+    /// Sums slabs until few are left of each head.
+    fn fewer(&self, slabs: &Slabs) -> Result<u64, Error> {
+        let [groups, parts, row] = slabs.sizes;
+        let sums = groups * parts.div_ceil(PARTS_AT_ONCE) * row;
+        // A thread has a sum, not a warp.
+        let warps = sums.div_ceil(32);
+        self.sum("sum_parts", slabs.all.at(), &slabs.sizes, slabs.few.at(), warps)?;
+        Ok(slabs.few.at())
+    }
+
     fn sum_slabs(&self, slabs: u64, part: Part, to: u64) -> Result<(), Error> {
         let (s, Part { from, width, row, per_head }) = (&self.s, part);
-        let sizes = [s.b, s.hq, self.chunks, row, from, width, usize::from(per_head)];
+        let parts = self.chunks.div_ceil(PARTS_AT_ONCE);
+        let sizes = [s.b, s.hq, parts, row, from, width, usize::from(per_head)];
         let sums = if per_head { s.hq * width } else { width };
         self.sum("sum_slabs", slabs, &sizes, to, sums)
     }
@@ -308,6 +330,30 @@ impl<'a, T: Real> Run<'a, T> {
         // SAFETY: the kernel takes two addresses and these sizes between them; the memory there is
         // kept by this.
         unsafe { self.module.launch(&self.device, kernel, grid, &mut arguments) }
+    }
+}
+
+/// `[heads, chunks, row]`: what each task learned, and the same summed until few are left.
+struct Slabs {
+    all: Asked,
+    few: Asked,
+    sizes: [usize; 3],
+}
+
+impl Slabs {
+    fn of(
+        device: &Arc<Device>,
+        asked: bool,
+        sizes: [usize; 3],
+        real: usize,
+    ) -> Result<Self, Error> {
+        let [heads, chunks, row] = sizes;
+        let few = heads * chunks.div_ceil(PARTS_AT_ONCE) * row;
+        Ok(Self {
+            all: Asked::of(device, asked, heads * chunks * row * real)?,
+            few: Asked::of(device, asked, few * real)?,
+            sizes,
+        })
     }
 }
 

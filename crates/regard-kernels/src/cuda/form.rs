@@ -1,5 +1,6 @@
 //! Which kernels a problem goes to.
 
+use super::additive::Padded;
 use super::source::{Stored, Variant};
 use crate::error::Error;
 use crate::spec::{Normalizer, Score, Shape, Spec};
@@ -28,15 +29,9 @@ impl Form {
         if is_graph(spec, s) && is_even(v) {
             return Self::Graph;
         }
-        let mask = &spec.mask;
-        let ranges = mask.edges.is_none() && mask.dense.is_none() && mask.segments.is_none();
-        match spec.score {
-            Score::Additive { activation: Activation::Tanh, .. }
-                if ranges && s.dv.is_multiple_of(4) && s.dv <= WIDEST_VALUE && is_even(v) =>
-            {
-                Self::Additive
-            }
-            _ => Self::Generic,
+        match is_additive(spec, s) && is_even(v) {
+            true => Self::Additive,
+            false => Self::Generic,
         }
     }
 
@@ -47,25 +42,32 @@ impl Form {
         s: &Shape,
         rows: [&View<E>; 3],
     ) -> Self {
-        let fits = Stored::of::<E>() == Stored::F32 && is_plain(spec) && is_graph(spec, s);
-        match fits && rows.into_iter().all(is_even) {
-            true => Self::Graph,
+        let plain = Stored::of::<E>() == Stored::F32 && is_plain(spec);
+        if !plain || !rows.into_iter().all(is_even) {
+            return Self::Generic;
+        }
+        if is_graph(spec, s) {
+            return Self::Graph;
+        }
+        match is_additive(spec, s) && s.hq == s.hk && s.dk <= WIDEST_VALUE {
+            true => Self::Additive,
             false => Self::Generic,
         }
     }
 
-    /// The text for a problem of this form.
+    /// The text for a pass over a problem of this form.
     pub(super) fn variant<E: Element>(
         self,
         spec: &Spec<E::Compute>,
         s: &Shape,
+        backward: bool,
     ) -> Result<Variant, Error> {
         match (self, &spec.score) {
             (Self::Graph, Score::Additive { activation, .. }) => Ok(Variant::graph(*activation, s)),
-            (Self::Additive, _) => Ok(Variant::additive(
-                s.dk.next_multiple_of(super::additive::DEPTH),
-                s.dv.next_multiple_of(super::additive::COLUMNS),
-            )),
+            (Self::Additive, _) => {
+                let padded = Padded::of(s, backward);
+                Ok(Variant::additive(padded.width, padded.value_width, backward))
+            }
             _ => Variant::generic(spec, s, Stored::of::<E>()).ok_or_else(|| {
                 Error::new(
                     "a score of the caller's own code runs on the CPU alone; on a GPU, write it \
@@ -84,6 +86,17 @@ fn is_even<E>(view: &View<E>) -> bool {
 /// Softmax, and nothing but score and mask.
 fn is_plain<T: Real>(spec: &Spec<T>) -> bool {
     spec.normalizer == Normalizer::Softmax && spec.bias.is_none() && spec.dropout.is_none()
+}
+
+/// Additive scores with tanh under a mask that leaves each query a range of keys.
+fn is_additive<T: Real>(spec: &Spec<T>, s: &Shape) -> bool {
+    let mask = &spec.mask;
+    matches!(spec.score, Score::Additive { activation: Activation::Tanh, .. })
+        && mask.edges.is_none()
+        && mask.dense.is_none()
+        && mask.segments.is_none()
+        && s.dv.is_multiple_of(4)
+        && s.dv <= WIDEST_VALUE
 }
 
 fn is_graph<T: Real>(spec: &Spec<T>, s: &Shape) -> bool {

@@ -121,7 +121,7 @@ impl Run {
             true => Form::Generic,
             false => Form::of_forward(spec, s, v),
         };
-        let variant = form.variant::<E>(spec, s)?;
+        let variant = form.variant::<E>(spec, s, false)?;
         device.enter()?;
         let module = device.module(&variant)?;
         let up = Uploaded::of(device, spec, s, [q, k, v])?;
@@ -132,7 +132,7 @@ impl Run {
             kernels: match form {
                 Form::Generic => Kernels::Generic(Scratch::of(device, spec, s, real, 1)?),
                 Form::Graph => Kernels::Graph,
-                Form::Additive => Kernels::Additive(Additive::of(device, s)?),
+                Form::Additive => Kernels::Additive(Additive::of(device, s, false)?),
             },
             out: Written::of(device, s.out(), size_of::<E>())?,
             lse: rows(wants.lse, real)?,

@@ -18,7 +18,7 @@ unsafe impl Sync for Module {}
 /// How a kernel is cut into blocks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Grid {
-    pub(super) blocks: [u32; 2],
+    pub(super) blocks: [u32; 3],
     pub(super) threads: u32,
     /// Bytes of shared memory that the kernel's text does not name.
     pub(super) shared: u32,
@@ -28,9 +28,13 @@ pub(super) struct Grid {
 const SHARED_WITHOUT_ASKING: u32 = 48 << 10;
 
 impl Grid {
+    pub(super) fn new(blocks: [u32; 3], threads: usize, shared: u32) -> Self {
+        Self { blocks, threads: threads as u32, shared }
+    }
+
     /// Enough blocks of four warps.
     pub(super) fn of_warps(warps: usize) -> Self {
-        Self { blocks: [warps.div_ceil(4).max(1) as u32, 1], threads: 128, shared: 0 }
+        Self { blocks: [warps.div_ceil(4).max(1) as u32, 1, 1], threads: 128, shared: 0 }
     }
 }
 
@@ -55,7 +59,7 @@ impl Module {
         arguments: &mut [*mut c_void],
     ) -> Result<(), Error> {
         let name = CString::new(kernel).map_err(|_| Error::new("a kernel's name holds a zero"))?;
-        let [x, y] = grid.blocks;
+        let [x, y, z] = grid.blocks;
         // SAFETY: the module lives; the arguments are the caller's.
         unsafe {
             let function = result::module::get_function(self.handle, name)
@@ -67,7 +71,7 @@ impl Module {
                     .map_err(|e| refused(&format!("shared memory for the kernel {kernel}"), e))?;
             }
             let size = (grid.threads, 1, 1);
-            result::launch_kernel(function, (x, y, 1), size, grid.shared, device.stream, arguments)
+            result::launch_kernel(function, (x, y, z), size, grid.shared, device.stream, arguments)
                 .map_err(|e| refused(&format!("to launch the kernel {kernel}"), e))
         }
     }

@@ -56,7 +56,7 @@ pub struct Variant {
 enum Form {
     Generic { chunks: usize, value_chunks: usize },
     Graph { heads: usize, width: usize, value_width: usize },
-    Additive { width: usize, value_width: usize },
+    Additive { width: usize, value_width: usize, backward: bool },
 }
 
 const LANES: usize = 32;
@@ -86,8 +86,8 @@ impl Variant {
     }
 
     /// The tiles of additive scores with tanh; widths rounded up as the tiles have them.
-    pub fn additive(width: usize, value_width: usize) -> Self {
-        let form = Form::Additive { width, value_width };
+    pub fn additive(width: usize, value_width: usize, backward: bool) -> Self {
+        let form = Form::Additive { width, value_width, backward };
         Self { stored: Stored::F32, formula: Formula::Additive(Activation::Tanh), form }
     }
 
@@ -126,7 +126,10 @@ impl Variant {
                 define("WIDTH", &width);
                 define("VALUE_WIDTH", &value_width);
             }
-            Form::Additive { width, value_width } => {
+            Form::Additive { width, value_width, backward } => {
+                if backward {
+                    define("BACKWARD", &1);
+                }
                 define("WIDTH_PADDED", &width);
                 define("VALUE_PADDED", &value_width);
             }
@@ -159,7 +162,12 @@ impl Variant {
                 text += include_str!("text/generic.cu");
             }
             Form::Graph { .. } => text += include_str!("text/graph.cu"),
-            Form::Additive { .. } => text += include_str!("text/additive.cu"),
+            Form::Additive { backward, .. } => {
+                text += include_str!("text/additive.cu");
+                if backward {
+                    text += include_str!("text/additive_backward.cu");
+                }
+            }
         }
         text
     }

@@ -8,18 +8,24 @@
 
 #define ROWS 64    // queries of a block
 #define COLUMNS 64 // keys of a tile
-#define DEPTH 16   // features at a time
-#define STAGES 3
+#define DEPTH 32   // features at a time
+#define STAGES 2
 #define SIDE 4 // a thread has 4 × 4 scores
 #define THREADS 256
 #define ACROSS (COLUMNS / SIDE)
 #define VALUE_PARTS (VALUE_PADDED / COLUMNS)
+#define UNROLLED (VALUE_PADDED > 128 ? 1 : 2)
 #define SHARED_REACH 10.5f
 #define FINITE_REACH 43.0f
 
 struct Tiles {
     T *q, *k;          // [B, heads, WIDTH_PADDED, length padded]: e^2q, e^2k
-    T *q_reach, *k_reach; // [B, heads, blocks]: the largest |q|, |k| of 64 rows
+    T *q_rows, *k_rows; // the same, [B, heads, length padded, WIDTH_PADDED]; for backward
+    T *grads, *values;  // [B, heads, VALUE_PADDED, length padded]: the output's gradient, v; for backward
+    T *deltas;          // [B, Hq, Nq]
+    T *q_slabs;         // [B, Hq, slabs, length padded, WIDTH_PADDED]: parts of q's gradient
+    i64 slabs;
+    T *q_reach, *k_reach; // [B, heads, blocks, WIDTH_PADDED / DEPTH]: the largest |q|, |k| of 64 rows
     i64 q_padded, k_padded;
     i64 splits;
     T *part_out, *part_top, *part_total; // of each split
@@ -39,54 +45,73 @@ __device__ __forceinline__ T reciprocal(T x) {
     return y;
 }
 
-// e^2x of 64 rows, transposed, and the largest |x| among them; one block each.
-__device__ void prepare(const Array &from, i64 b, i64 h, i64 heads, i64 length, i64 padded, i64 width, T *to, T *reach) {
-    __shared__ T turned[32][ROWS + 1];
+// 64 rows and 32 features, transposed, and as they are where `rows` is given: e^2x, and the largest |x|
+// among them, where `reach` is given, else x. One block each.
+__device__ __forceinline__ void prepare(const Array &from, i64 b, i64 h, i64 heads, i64 block, i64 length, i64 padded, i64 width, int width_padded, T *to, T *rows, T *reach) {
+    __shared__ T turned[DEPTH][ROWS + 1];
     __shared__ T tops[THREADS / WARP];
-    i64 first = (i64)blockIdx.x * ROWS;
-    T *head = to + (b * heads + h) * WIDTH_PADDED * padded;
+    i64 first = block * ROWS;
+    int d0 = blockIdx.z * DEPTH;
+    if (d0 >= width_padded) return;
+    T *head = to + ((b * heads + h) * width_padded + d0) * padded + first;
+    T *row_head = rows + ((b * heads + h) * padded + first) * width_padded + d0;
     T top = 0;
-    for (int d0 = 0; d0 < WIDTH_PADDED; d0 += 32) {
-        for (int n = threadIdx.x; n < 32 * ROWS; n += THREADS) {
-            int d = d0 + n % 32, i = n / 32;
-            bool there = d < width && first + i < length;
-            T x = there ? from.data[b * from.b + h * from.h + (first + i) * from.n + d] : (T)0;
-            top = fmaxf(top, fabsf(x));
-            turned[n % 32][i] = there ? expf(2 * x) : (T)0;
-        }
-        __syncthreads();
-        for (int n = threadIdx.x; n < 32 * ROWS; n += THREADS) {
-            int d = n / ROWS, i = n % ROWS;
-            if (d0 + d < WIDTH_PADDED) head[(d0 + d) * padded + first + i] = turned[d][i];
-        }
-        __syncthreads();
+#pragma unroll
+    for (int n = threadIdx.x; n < DEPTH * ROWS; n += THREADS) {
+        int d = n % DEPTH, i = n / DEPTH;
+        bool there = d0 + d < width && first + i < length;
+        T x = there ? from.data[b * from.b + h * from.h + (first + i) * from.n + d0 + d] : (T)0;
+        top = fmaxf(top, fabsf(x));
+        T y = reach ? (there ? expf(2 * x) : (T)0) : x;
+        turned[d][i] = y;
+        if (rows) row_head[i * width_padded + d] = y;
     }
     top = warp_max(top);
     if (threadIdx.x % WARP == 0) tops[threadIdx.x / WARP] = top;
     __syncthreads();
-    if (threadIdx.x == 0) {
+#pragma unroll
+    for (int n = threadIdx.x; n < DEPTH * ROWS; n += THREADS) head[n / ROWS * padded + n % ROWS] = turned[n / ROWS][n % ROWS];
+    if (reach && threadIdx.x == 0) {
         for (int n = 1; n < THREADS / WARP; n++) top = fmaxf(top, tops[n]);
-        reach[(b * heads + h) * (padded / ROWS) + blockIdx.x] = top;
+        reach[((b * heads + h) * (padded / ROWS) + block) * (WIDTH_PADDED / DEPTH) + blockIdx.z] = top;
     }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) additive_prepare(const __grid_constant__ Problem p, const __grid_constant__ Tiles t, i64 of_keys) {
+// Queries and keys: blocks of rows by x, the queries' first; heads by y; features by z.
+extern "C" __global__ void __launch_bounds__(THREADS) additive_prepare(const __grid_constant__ Problem p, const __grid_constant__ Tiles t) {
+    i64 q_blocks = t.q_padded / ROWS;
+    bool of_keys = blockIdx.x >= q_blocks;
     i64 heads = of_keys ? p.key_heads : p.heads;
+    if (blockIdx.y >= p.batch * heads) return;
     i64 b = blockIdx.y / heads, h = blockIdx.y % heads;
-    if (of_keys) prepare(p.k, b, h, heads, p.keys, t.k_padded, p.width, t.k, t.k_reach);
-    else prepare(p.q, b, h, heads, p.queries, t.q_padded, p.width, t.q, t.q_reach);
+    if (of_keys) prepare(p.k, b, h, heads, blockIdx.x - q_blocks, p.keys, t.k_padded, p.width, WIDTH_PADDED, t.k, t.k_rows, t.k_reach);
+    else prepare(p.q, b, h, heads, blockIdx.x, p.queries, t.q_padded, p.width, WIDTH_PADDED, t.q, t.q_rows, t.q_reach);
+}
+
+// The largest of all features.
+__device__ __forceinline__ T whole_reach(const T *reach) {
+    T top = 0;
+#pragma unroll
+    for (int n = 0; n < WIDTH_PADDED / DEPTH; n++) top = fmaxf(top, reach[n]);
+    return top;
 }
 
 struct Shared {
-    T a[STAGES][DEPTH][ROWS];
-    T b[STAGES][DEPTH][COLUMNS];
-    T w[WIDTH_PADDED];
-    T weights[ROWS][COLUMNS + 4];
+    // The weights of a tile come when its features are done with.
+    union {
+        struct {
+            T a[STAGES][DEPTH][ROWS];
+            T b[STAGES][DEPTH][COLUMNS];
+        };
+        T weights[ROWS][COLUMNS + 4];
+    };
     T values[COLUMNS][VALUE_PADDED];
+    T w[WIDTH_PADDED];
+    T w_sums[WIDTH_PADDED / DEPTH];
 };
 
 __device__ __forceinline__ void load_chunk(Shared &s, int stage, const T *a, i64 a_row, const T *b, i64 b_row, int d0) {
-    // 16 features of 64 rows each: four numbers a copy.
+    // Some features of 64 rows each: four numbers a copy.
 #pragma unroll
     for (int n = threadIdx.x; n < 2 * DEPTH * ROWS / 4; n += THREADS) {
         int d = n / (ROWS / 4) % DEPTH, x = n % (ROWS / 4) * 4;
@@ -114,7 +139,7 @@ __device__ __forceinline__ void load_side(T (&to)[SIDE], const T *from) {
 
 // Σ w / D of a chunk, four features to a reciprocal.
 __device__ __forceinline__ void add_shared(const Shared &s, int stage, int d0, int ty, int tx, T (&sum)[SIDE][SIDE]) {
-#pragma unroll 1
+#pragma unroll UNROLLED
     for (int d = 0; d < DEPTH; d += 4) {
         T a[4][SIDE], b[4][SIDE], w[4];
 #pragma unroll
@@ -180,6 +205,7 @@ __device__ __noinline__ T direct_score(const Problem &p, i64 b, i64 h, i64 hk, i
     return sum;
 }
 
+#ifndef BACKWARD
 extern "C" __global__ void __launch_bounds__(THREADS, 2) additive_forward(const __grid_constant__ Problem p, const __grid_constant__ Forward o, const __grid_constant__ Tiles t) {
     extern __shared__ __align__(16) unsigned char raw[];
     Shared &s = *(Shared *)raw;
@@ -188,12 +214,16 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) additive_forward(const 
     i64 b = blockIdx.y / p.heads, h = blockIdx.y % p.heads, hk = h / (p.heads / p.key_heads);
     i64 i0 = block * ROWS, tiles = t.k_padded / COLUMNS, per_split = (tiles + t.splits - 1) / t.splits;
     const T *a = t.q + (b * p.heads + h) * WIDTH_PADDED * t.q_padded + i0;
-    T q_reach = t.q_reach[(b * p.heads + h) * (t.q_padded / ROWS) + block];
-    T w_sum = 0;
+    T q_reach = whole_reach(t.q_reach + ((b * p.heads + h) * (t.q_padded / ROWS) + block) * (WIDTH_PADDED / DEPTH));
     for (int d = threadIdx.x; d < WIDTH_PADDED; d += THREADS)
         s.w[d] = d < p.width ? p.parameters[0].data[h * p.parameters[0].head + d] : (T)0;
     __syncthreads();
-    for (int d = 0; d < WIDTH_PADDED; d++) w_sum += s.w[d];
+    if (threadIdx.x < WIDTH_PADDED / DEPTH) {
+        T sum = 0;
+        for (int d = 0; d < DEPTH; d++) sum += s.w[threadIdx.x * DEPTH + d];
+        s.w_sums[threadIdx.x] = sum;
+    }
+    __syncthreads();
     // Rows that are not there see what the last one sees.
     Reach top_row = keys_of(p, b, i0), bottom_row = keys_of(p, b, least(i0 + ROWS, p.queries) - 1);
     i64 from = most(split * per_split, most(top_row.low, 0) / COLUMNS);
@@ -208,7 +238,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) additive_forward(const 
     for (i64 tile = from; tile < until; tile++) {
         i64 j0 = tile * COLUMNS;
         const T *bk = t.k + (b * p.key_heads + hk) * WIDTH_PADDED * t.k_padded + j0;
-        T k_reach = t.k_reach[(b * p.key_heads + hk) * tiles + tile];
+        T k_reach = whole_reach(t.k_reach + ((b * p.key_heads + hk) * tiles + tile) * (WIDTH_PADDED / DEPTH));
         bool shared = q_reach + k_reach < SHARED_REACH, finite = q_reach < FINITE_REACH && k_reach < FINITE_REACH;
         T score[SIDE][SIDE];
         EACH_PAIR(r, c) score[r][c] = 0;
@@ -225,10 +255,15 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) additive_forward(const 
             if (next * DEPTH < WIDTH_PADDED) load_chunk(s, next % STAGES, a, t.q_padded, bk, t.k_padded, next * DEPTH);
             if (chunk == 0) load_values(p, s, b, hk, j0); // they come while the scores are computed
             copies_commit();
-            if (shared) add_shared(s, chunk % STAGES, chunk * DEPTH, ty, tx, score);
-            else if (finite) add_single(s, chunk % STAGES, chunk * DEPTH, ty, tx, score);
+            // Σw − 2 Σ w / D chunk by chunk: both are large where the scores are small.
+            T part[SIDE][SIDE];
+            EACH_PAIR(r, c) part[r][c] = 0;
+            if (shared) add_shared(s, chunk % STAGES, chunk * DEPTH, ty, tx, part);
+            else if (finite) add_single(s, chunk % STAGES, chunk * DEPTH, ty, tx, part);
+            T w_sum = s.w_sums[chunk];
+            EACH_PAIR(r, c) score[r][c] += fmaf(-2.0f, part[r][c], w_sum);
         }
-        EACH_PAIR(r, c) score[r][c] = fmaf(-2.0f, score[r][c], w_sum);
+        __syncthreads();
         if (!finite) {
             EACH_PAIR(r, c) {
                 i64 i = least(i0 + ty * SIDE + r, p.queries - 1), j = least(j0 + tx * SIDE + c, p.keys - 1);
@@ -316,3 +351,4 @@ extern "C" __global__ void __launch_bounds__(128) additive_merge(const __grid_co
         if (lane == 0 && o.lse) o.lse[row] = total == 0 ? NEG_INF : top + logf(total);
     }
 }
+#endif

@@ -30,6 +30,22 @@ __device__ __forceinline__ int lane_id() { return threadIdx.x % WARP; }
 __device__ __forceinline__ i64 warp_id() { return ((i64)blockIdx.x * blockDim.x + threadIdx.x) / WARP; }
 __device__ __forceinline__ i64 warps() { return (i64)gridDim.x * blockDim.x / WARP; }
 
+// [groups, parts, row] to [groups, parts / PARTS_AT_ONCE rounded up, row]: a thread has a sum.
+#define PARTS_AT_ONCE 64
+
+extern "C" __global__ void __launch_bounds__(128) sum_parts(const T *slabs, i64 groups, i64 parts, i64 row, T *to) {
+    i64 fewer = (parts + PARTS_AT_ONCE - 1) / PARTS_AT_ONCE;
+    for (i64 at = (i64)blockIdx.x * blockDim.x + threadIdx.x; at < groups * fewer * row; at += (i64)gridDim.x * blockDim.x) {
+        i64 d = at % row, part = at / row % fewer * PARTS_AT_ONCE, group = at / row / fewer;
+        i64 last = least(part + PARTS_AT_ONCE, parts);
+        const T *from = slabs + group * parts * row + d;
+        T sum = 0;
+#pragma unroll 8
+        for (i64 n = part; n < last; n++) sum += from[n * row];
+        to[at] = sum;
+    }
+}
+
 // [B, Hq, parts, width] summed over the parts, the batch, and the heads where `per_head` is 0; in an
 // order that the sizes fix. A warp has one sum.
 extern "C" __global__ void __launch_bounds__(128) sum_slabs(const T *slabs, i64 batch, i64 heads, i64 parts, i64 row, i64 from, i64 width, i64 per_head, T *to) {
