@@ -24,6 +24,7 @@ mod online;
 mod pack;
 mod partial;
 mod plan;
+mod prepared;
 mod problem;
 mod products;
 mod program;
@@ -54,6 +55,7 @@ use crate::step::{cross_entropy, dropout, layer_norm, optimizer, pointwise, recu
 use crate::{Element, Real, View, ViewMut};
 use choice::Choice;
 use expression::Programs;
+use prepared::Prepared;
 use problem::Problem;
 use shared::Shared;
 use weights::Rule;
@@ -345,6 +347,8 @@ fn forward<T: Real>(p: &Problem<T>, rows: Rows<T>, weights: Option<Shared<T>>) {
     if on_the_way {
         rows.weights = weights.as_ref().map(|weights| weights.narrow(0, s.rows() * s.nk));
     }
+    let prepared = if list::serves(p) { None } else { Prepared::of(p) };
+    let p = &Problem { prepared: prepared.as_ref().map(|rows| rows.rows(p)), ..*p };
     if list::serves(p) {
         list::forward(p, &rows);
     } else {
@@ -413,7 +417,9 @@ fn backward<T: Real>(p: &Problem<T>, mut pass: Backward<T>) {
     if list::serves(p) {
         list_backward::backward(p, pass);
     } else {
-        tile_backward::backward(p, pass);
+        let prepared = Prepared::of(p);
+        let prepared = prepared.as_ref().map(|rows| rows.rows(p));
+        tile_backward::backward(&Problem { prepared, ..*p }, pass);
     }
 }
 

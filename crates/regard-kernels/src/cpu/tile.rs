@@ -125,14 +125,13 @@ fn online<T: Real>(p: &Problem<T>, block: &Block, keys: Range<usize>, rows: &Row
     let spare = if !softmax && rows.lse.is_some() { TILE * BLOCK } else { 0 };
     let lengths = [
         s.dq * BLOCK,
-        p.kept_keys(),
         TILE * BLOCK,
         dropout_words_len(p, TILE),
         s.dv * BLOCK,
         3 * BLOCK,
         spare,
     ];
-    scratch::with(lengths, |[queries, kept, tile, words, out, state, spare]| {
+    scratch::with(lengths, |[queries, tile, words, out, state, spare]| {
         p.pack_queries(block, queries);
         out.fill(T::ZERO);
         state[..BLOCK].fill(T::NEG_INFINITY);
@@ -140,7 +139,7 @@ fn online<T: Real>(p: &Problem<T>, block: &Block, keys: Range<usize>, rows: &Row
         let steps = keys.len().div_ceil(TILE);
         for (step, keys) in tiles(keys).enumerate() {
             prefetch_share(p, block, [step, steps], rows);
-            if !p.score_tile(block, &keys, queries, kept, tile) {
+            if !p.score_tile(block, &keys, queries, tile) {
                 continue;
             }
             let (n, width) = (keys.len(), block.width);
@@ -210,20 +209,19 @@ fn by_threshold<T: Real>(p: &Problem<T>, block: &Block, keys: Range<usize>, rows
     let spare = if rows.lse.is_some() { all } else { 0 };
     let lengths = [
         s.dq * BLOCK,
-        p.kept_keys(),
         all,
         dropout_words_len(p, keys.len()),
         s.dv * BLOCK,
         3 * BLOCK,
         spare,
     ];
-    scratch::with(lengths, |[queries, kept, scores, words, out, state, spare]| {
+    scratch::with(lengths, |[queries, scores, words, out, state, spare]| {
         let width = block.width;
         p.pack_queries(block, queries);
         out.fill(T::ZERO);
         for tile in tiles(keys.clone()) {
             let part = &mut scores[(tile.start - keys.start) * BLOCK..][..tile.len() * BLOCK];
-            if !p.score_tile(block, &tile, queries, kept, part) {
+            if !p.score_tile(block, &tile, queries, part) {
                 part.fill(T::NEG_INFINITY);
             }
         }
@@ -296,14 +294,14 @@ fn by_choice<T: Real>(p: &Problem<T>, block: &Block, keys: Range<usize>, rows: &
         Normalizer::Sample { seed } => Some(Draw::new(seed, Stream::Sample, b * s.hq + h)),
         _ => None,
     };
-    let lengths = [s.dq * BLOCK, p.kept_keys(), TILE * BLOCK, TILE * BLOCK, 3 * BLOCK];
-    scratch::with(lengths, |[queries, kept, tile, words, state]| {
+    let lengths = [s.dq * BLOCK, TILE * BLOCK, TILE * BLOCK, 3 * BLOCK];
+    scratch::with(lengths, |[queries, tile, words, state]| {
         let mut chosen = [Chosen::<T>::NONE; BLOCK];
         p.pack_queries(block, queries);
         state[..BLOCK].fill(T::NEG_INFINITY);
         state[BLOCK..].fill(T::ZERO);
         for keys in tiles(keys) {
-            if !p.score_tile(block, &keys, queries, kept, tile) {
+            if !p.score_tile(block, &keys, queries, tile) {
                 continue;
             }
             let words = words.as_mut_ptr().cast::<u32>();
@@ -437,8 +435,8 @@ pub(super) fn write_weights<T: Real>(
     let Block { b, i0, n, width, .. } = *block;
     let keys = p.key_range(b, i0, i0 + n);
     let lengths =
-        [s.dq * BLOCK, p.kept_keys(), TILE * BLOCK, dropout_words_len(p, TILE), 3 * BLOCK];
-    scratch::with(lengths, |[queries, kept, tile, words, state]| {
+        [s.dq * BLOCK, TILE * BLOCK, dropout_words_len(p, TILE), 3 * BLOCK];
+    scratch::with(lengths, |[queries, tile, words, state]| {
         p.pack_queries(block, queries);
         if rule == Rule::Softmax {
             // exp(s − lse) would carry the rounding of the log-sum-exp: find the largest score
@@ -446,7 +444,7 @@ pub(super) fn write_weights<T: Real>(
             state[..BLOCK].fill(T::NEG_INFINITY);
             state[BLOCK..].fill(T::ZERO);
             for keys in tiles(keys.clone()) {
-                if p.score_tile(block, &keys, queries, kept, tile) {
+                if p.score_tile(block, &keys, queries, tile) {
                     // SAFETY: the tile holds its rows of BLOCK, state three.
                     unsafe {
                         let state = state.as_mut_ptr();
@@ -461,7 +459,7 @@ pub(super) fn write_weights<T: Real>(
             }
         }
         for keys in tiles(keys) {
-            if !p.score_tile(block, &keys, queries, kept, tile) {
+            if !p.score_tile(block, &keys, queries, tile) {
                 continue;
             }
             // SAFETY: the tile holds its rows of BLOCK, state three.

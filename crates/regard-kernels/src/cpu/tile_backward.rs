@@ -67,7 +67,6 @@ struct Context<'a, T: Real> {
 struct Tile<'a, T> {
     queries: &'a mut [T],
     grads: &'a mut [T],
-    kept: &'a mut [T],
     stat: &'a mut [T],
     delta: &'a mut [T],
     weights: &'a mut [T],
@@ -76,12 +75,11 @@ struct Tile<'a, T> {
 }
 
 impl<'a, T: Real> Tile<'a, T> {
-    fn lengths(p: &Problem<T>) -> [usize; 8] {
+    fn lengths(p: &Problem<T>) -> [usize; 7] {
         let tile = TILE * BLOCK;
         [
             p.s.dq * BLOCK,
             p.s.dv * BLOCK,
-            p.kept_keys(),
             BLOCK,
             BLOCK,
             tile,
@@ -90,8 +88,8 @@ impl<'a, T: Real> Tile<'a, T> {
         ]
     }
 
-    fn new([queries, grads, kept, stat, delta, weights, grad, words]: [&'a mut [T]; 8]) -> Self {
-        Self { queries, grads, kept, stat, delta, weights, grad, words }
+    fn new([queries, grads, stat, delta, weights, grad, words]: [&'a mut [T]; 7]) -> Self {
+        Self { queries, grads, stat, delta, weights, grad, words }
     }
 }
 
@@ -104,28 +102,28 @@ struct Work<'a, T> {
     dv: &'a mut [T],
     /// `[BLOCK, Dq]`
     dq: &'a mut [T],
-    /// What an additive score keeps of the queries, `[BLOCK, Dq]`.
-    prepared: &'a mut [T],
+    /// The same, turned from columns.
+    turned: &'a mut [T],
     dw: &'a mut [T],
     /// The gradients of an own score's parameters, and a key's part of them.
     own: &'a mut [T],
 }
 
 impl<'a, T: Real> Work<'a, T> {
-    fn lengths(p: &Problem<T>, keys: usize) -> [usize; 14] {
+    fn lengths(p: &Problem<T>, keys: usize) -> [usize; 13] {
         let s = &p.s;
         let by_unit = p.products.is_some();
-        let prepared = if p.kept_keys() > 0 || by_unit { BLOCK * s.dq } else { 0 };
+        let turned = if by_unit { BLOCK * s.dq } else { 0 };
         let keys = if by_unit { keys + ROWS } else { keys };
-        let own = [keys * s.dk, keys * s.dv, BLOCK * s.dq, prepared, s.dk, 2 * p.own_parameters()];
+        let own = [keys * s.dk, keys * s.dv, BLOCK * s.dq, turned, s.dk, 2 * p.own_parameters()];
         let tile = Tile::lengths(p);
-        std::array::from_fn(|at| if at < 8 { tile[at] } else { own[at - 8] })
+        std::array::from_fn(|at| if at < 7 { tile[at] } else { own[at - 7] })
     }
 
-    fn new(arrays: [&'a mut [T]; 14]) -> Self {
-        let [t0, t1, t2, t3, t4, t5, t6, t7, dk, dv, dq, prepared, dw, own] = arrays;
-        let tile = Tile::new([t0, t1, t2, t3, t4, t5, t6, t7]);
-        Self { tile, dk, dv, dq, prepared, dw, own }
+    fn new(arrays: [&'a mut [T]; 13]) -> Self {
+        let [t0, t1, t2, t3, t4, t5, t6, dk, dv, dq, turned, dw, own] = arrays;
+        let tile = Tile::new([t0, t1, t2, t3, t4, t5, t6]);
+        Self { tile, dk, dv, dq, turned, dw, own }
     }
 }
 
@@ -237,7 +235,7 @@ impl<T: Real> Context<'_, T> {
     /// where the block sees none of the keys.
     fn grad_tile(&self, block: &Block, keys: &Range<usize>, t: &mut Tile<T>) -> bool {
         let p = self.p;
-        if !p.score_tile(block, keys, t.queries, t.kept, t.weights) {
+        if !p.score_tile(block, keys, t.queries, t.weights) {
             return false;
         }
         if let Some(choice) = &self.choice {
@@ -395,16 +393,16 @@ impl<T: Real> Context<'_, T> {
         let low = range.start.max(keys.start);
         let keys = low..range.end.min(keys.end).max(low);
         let tile = Tile::lengths(p);
-        let lengths: [usize; 9] =
-            std::array::from_fn(|at| if at < 8 { tile[at] } else { 2 * BLOCK });
-        scratch::with(lengths, |[t0, t1, t2, t3, t4, t5, t6, t7, sums]| {
-            let mut t = Tile::new([t0, t1, t2, t3, t4, t5, t6, t7]);
+        let lengths: [usize; 8] =
+            std::array::from_fn(|at| if at < 7 { tile[at] } else { 2 * BLOCK });
+        scratch::with(lengths, |[t0, t1, t2, t3, t4, t5, t6, sums]| {
+            let mut t = Tile::new([t0, t1, t2, t3, t4, t5, t6]);
             p.pack_queries(block, t.queries);
             self.pack_grads(block, t.grads);
             row_statistics(p, self.rule, block, self.lse, self.threshold, t.stat);
             sums.fill(T::ZERO);
             for keys in tiles(keys) {
-                if !p.score_tile(block, &keys, t.queries, t.kept, t.weights) {
+                if !p.score_tile(block, &keys, t.queries, t.weights) {
                     continue;
                 }
                 self.grad_of_weights(block, &keys, &mut t);
@@ -513,9 +511,6 @@ impl<T: Real> Context<'_, T> {
         work.dq.fill(T::ZERO);
         if !keys.is_empty() {
             self.enter(block, &mut work.tile);
-            if p.kept_keys() > 0 {
-                p.prepare(&p.q, (b, h, i0), n, work.prepared);
-            }
         }
         for keys in tiles(keys) {
             if !self.grad_tile(block, &keys, &mut work.tile) {
@@ -542,7 +537,7 @@ impl<T: Real> Context<'_, T> {
     fn rows_of_queries<'w>(&self, n: usize, work: &'w mut Work<T>) -> &'w [T] {
         let d = self.p.s.dq;
         let ones = [T::ONE; BLOCK];
-        let (from, to) = (&*work.dq, &mut *work.prepared);
+        let (from, to) = (&*work.dq, &mut *work.turned);
         assert!(from.len() >= d * BLOCK && to.len() >= n * d);
         // SAFETY: d rows of BLOCK, and n rows of d, as asserted.
         unsafe { (self.p.kernels.unpack)(from.as_ptr(), d, n, ones.as_ptr(), to.as_mut_ptr(), d) };
@@ -589,7 +584,7 @@ impl<T: Real> Context<'_, T> {
         let s = &p.s;
         let Block { b, h, i0, n, .. } = *block;
         let rows = keys.len();
-        let Work { tile: t, prepared, dq, dk, dw, own: own_grads, .. } = work;
+        let Work { tile: t, dq, dk, dw, own: own_grads, .. } = work;
         let dk = &mut dk[from * s.dk..];
         if let Some(products) = &p.products {
             products.add_query_grads(block, keys, t.grad, dq);
@@ -619,8 +614,7 @@ impl<T: Real> Context<'_, T> {
                 }
             }
             Score::Additive { w, .. } => {
-                let direct = p.form.is_direct();
-                let q = p.rows(&p.q, b, h, i0, n);
+                let (q, k) = p.scored();
                 // SAFETY: n rows of q and its gradient, `rows` of k and its gradient.
                 unsafe {
                     (p.kernels.additive_grads)(AdditiveGrads {
@@ -628,10 +622,10 @@ impl<T: Real> Context<'_, T> {
                         d: s.dk,
                         n,
                         rows,
-                        q: if direct { q } else { prepared.as_ptr() },
-                        q_row: if direct { p.q.strides[2] } else { s.dq },
-                        k: if direct { k } else { t.kept.as_ptr() },
-                        k_row: if direct { p.k.strides[2] } else { s.dk },
+                        q: p.rows(q, b, h, i0, n),
+                        q_row: q.strides[2],
+                        k: p.rows(k, b, p.key_head(h), keys.start, rows),
+                        k_row: k.strides[2],
                         w: w_of_head(w, h, s.dk).as_ptr(),
                         grad: t.grad.as_ptr(),
                         grad_q: dq.as_mut_ptr(),
