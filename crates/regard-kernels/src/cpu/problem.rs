@@ -161,6 +161,13 @@ impl<'a, T: Real> Problem<'a, T> {
         low as usize..high as usize
     }
 
+    /// Of some keys those that any query of a block may see by position and length.
+    pub(super) fn seen_keys(&self, block: &Block, keys: &Range<usize>) -> Range<usize> {
+        let range = self.key_range(block.b, block.i0, block.i0 + block.n);
+        let low = range.start.max(keys.start);
+        low..range.end.min(keys.end).max(low)
+    }
+
     /// Of the keys j0..j1, all within `key_range`, what a block sees.
     fn visibility(&self, block: &Block, keys: &Range<usize>) -> Visibility {
         let Block { b, h, i0, n, .. } = *block;

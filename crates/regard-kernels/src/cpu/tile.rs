@@ -10,23 +10,33 @@
 use super::problem::{Block, Problem, tiles};
 use super::shared::Shared;
 use super::simd::prefetch_row;
+use super::split::Portion;
 use super::weights::Rule;
 use super::{BLOCK, Chosen, Rows, TILE, scratch};
 use crate::Real;
 use crate::random::{Draw, Stream, uniform};
 use crate::spec::Normalizer;
 use std::ops::Range;
+use std::sync::atomic::Ordering::Relaxed;
 
-/// Attends from one block to some keys and writes what `rows` asks for.
-pub(super) fn forward<T: Real>(p: &Problem<T>, block: &Block, keys: Range<usize>, rows: &Rows<T>) {
-    let range = p.key_range(block.b, block.i0, block.i0 + block.n);
-    let low = range.start.max(keys.start);
-    let keys = low..range.end.min(keys.end).max(low);
-    match p.spec.normalizer {
-        Normalizer::Sparsemax | Normalizer::Entmax15 => by_threshold(p, block, keys, rows),
-        Normalizer::Argmax | Normalizer::Sample { .. } => by_choice(p, block, keys, rows),
-        _ => online(p, block, keys, rows),
-    }
+/// Attends from one block to some ranges of keys, each by itself, and writes what their rows ask for.
+pub(super) fn forward<T: Real>(p: &Problem<T>, block: &Block, portions: &[Portion<T>]) {
+    let s = &p.s;
+    scratch::with([s.dq * BLOCK], |[queries]| {
+        p.pack_queries(block, queries);
+        for Portion { keys, rows } in portions {
+            let keys = p.seen_keys(block, keys);
+            match p.spec.normalizer {
+                Normalizer::Sparsemax | Normalizer::Entmax15 => {
+                    by_threshold(p, block, keys, queries, rows);
+                }
+                Normalizer::Argmax | Normalizer::Sample { .. } => {
+                    by_choice(p, block, keys, queries, rows);
+                }
+                _ => online(p, block, keys, queries, rows),
+            }
+        }
+    });
 }
 
 /// out^T `[Dv, BLOCK]` (+)= v^T · weights `[keys, BLOCK]`.
@@ -92,6 +102,11 @@ fn write_out<T: Real>(p: &Problem<T>, block: &Block, out: &[T], factor: &[T], ro
     assert!(out.len() >= dv * BLOCK && factor.len() >= n);
     // SAFETY: rows i0..i0 + n of this head are this block's alone.
     unsafe {
+        // Here it is near; afterwards it would be read from afar.
+        let [_, nothing] = (p.kernels.max_abs)(dv * BLOCK, out.as_ptr());
+        if nothing != T::ZERO {
+            rows.undefined.store(true, Relaxed);
+        }
         let to = rows.out.row(b, h, i0);
         (p.kernels.unpack)(out.as_ptr(), dv, n, factor.as_ptr(), to, rows.out.strides[2]);
     }
@@ -119,20 +134,18 @@ fn prefetch_share<T: Real>(
 }
 
 /// Softmax, and the normalizers that weigh each score by itself.
-fn online<T: Real>(p: &Problem<T>, block: &Block, keys: Range<usize>, rows: &Rows<T>) {
+fn online<T: Real>(
+    p: &Problem<T>,
+    block: &Block,
+    keys: Range<usize>,
+    queries: &[T],
+    rows: &Rows<T>,
+) {
     let s = &p.s;
     let softmax = p.spec.normalizer == Normalizer::Softmax;
     let spare = if !softmax && rows.lse.is_some() { TILE * BLOCK } else { 0 };
-    let lengths = [
-        s.dq * BLOCK,
-        TILE * BLOCK,
-        dropout_words_len(p, TILE),
-        s.dv * BLOCK,
-        3 * BLOCK,
-        spare,
-    ];
-    scratch::with(lengths, |[queries, tile, words, out, state, spare]| {
-        p.pack_queries(block, queries);
+    let lengths = [TILE * BLOCK, dropout_words_len(p, TILE), s.dv * BLOCK, 3 * BLOCK, spare];
+    scratch::with(lengths, |[tile, words, out, state, spare]| {
         out.fill(T::ZERO);
         state[..BLOCK].fill(T::NEG_INFINITY);
         state[BLOCK..].fill(T::ZERO);
@@ -202,22 +215,20 @@ fn lse<T: Real>(largest: T, sum: T) -> T {
 }
 
 /// Sparsemax and entmax: all scores of the block, then their thresholds.
-fn by_threshold<T: Real>(p: &Problem<T>, block: &Block, keys: Range<usize>, rows: &Rows<T>) {
+fn by_threshold<T: Real>(
+    p: &Problem<T>,
+    block: &Block,
+    keys: Range<usize>,
+    queries: &[T],
+    rows: &Rows<T>,
+) {
     let s = &p.s;
     let entmax = p.spec.normalizer == Normalizer::Entmax15;
     let all = keys.len() * BLOCK;
     let spare = if rows.lse.is_some() { all } else { 0 };
-    let lengths = [
-        s.dq * BLOCK,
-        all,
-        dropout_words_len(p, keys.len()),
-        s.dv * BLOCK,
-        3 * BLOCK,
-        spare,
-    ];
-    scratch::with(lengths, |[queries, scores, words, out, state, spare]| {
+    let lengths = [all, dropout_words_len(p, keys.len()), s.dv * BLOCK, 3 * BLOCK, spare];
+    scratch::with(lengths, |[scores, words, out, state, spare]| {
         let width = block.width;
-        p.pack_queries(block, queries);
         out.fill(T::ZERO);
         for tile in tiles(keys.clone()) {
             let part = &mut scores[(tile.start - keys.start) * BLOCK..][..tile.len() * BLOCK];
@@ -287,17 +298,22 @@ pub(super) fn positive<T: Real>(x: T) -> T {
 }
 
 /// Hard attention: the largest score, or the largest with Gumbel noise.
-fn by_choice<T: Real>(p: &Problem<T>, block: &Block, keys: Range<usize>, rows: &Rows<T>) {
+fn by_choice<T: Real>(
+    p: &Problem<T>,
+    block: &Block,
+    keys: Range<usize>,
+    queries: &[T],
+    rows: &Rows<T>,
+) {
     let s = &p.s;
     let Block { b, h, i0, n, width } = *block;
     let draw = match p.spec.normalizer {
         Normalizer::Sample { seed } => Some(Draw::new(seed, Stream::Sample, b * s.hq + h)),
         _ => None,
     };
-    let lengths = [s.dq * BLOCK, TILE * BLOCK, TILE * BLOCK, 3 * BLOCK];
-    scratch::with(lengths, |[queries, tile, words, state]| {
+    let lengths = [TILE * BLOCK, TILE * BLOCK, 3 * BLOCK];
+    scratch::with(lengths, |[tile, words, state]| {
         let mut chosen = [Chosen::<T>::NONE; BLOCK];
-        p.pack_queries(block, queries);
         state[..BLOCK].fill(T::NEG_INFINITY);
         state[BLOCK..].fill(T::ZERO);
         for keys in tiles(keys) {
@@ -434,8 +450,7 @@ pub(super) fn write_weights<T: Real>(
     let s = &p.s;
     let Block { b, i0, n, width, .. } = *block;
     let keys = p.key_range(b, i0, i0 + n);
-    let lengths =
-        [s.dq * BLOCK, TILE * BLOCK, dropout_words_len(p, TILE), 3 * BLOCK];
+    let lengths = [s.dq * BLOCK, TILE * BLOCK, dropout_words_len(p, TILE), 3 * BLOCK];
     scratch::with(lengths, |[queries, tile, words, state]| {
         p.pack_queries(block, queries);
         if rule == Rule::Softmax {
