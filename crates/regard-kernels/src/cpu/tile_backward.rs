@@ -599,7 +599,6 @@ impl<T: Real> Context<'_, T> {
         let p = self.p;
         let s = &p.s;
         let Block { b, h, i0, n, .. } = *block;
-        let rows = keys.len();
         let Work { tile: t, dq, dk, dw, own: own_grads, .. } = work;
         let dk = &mut dk[from * s.dk..];
         if let Some(products) = &p.products {
@@ -607,30 +606,14 @@ impl<T: Real> Context<'_, T> {
             products.add_key_grads(keys, t.grad, t.queries, dk);
             return;
         }
-        let dk = &mut dk[..rows * s.dk];
-        let k = p.rows(&p.k, b, p.key_head(h), keys.start, rows);
+        let dk = &mut dk[..keys.len() * s.dk];
         match p.spec.score {
             Score::Dot { .. } => {
                 add_keys(p, &p.q, block, keys, t.grad, dk);
-                // SAFETY: `rows` rows of k, n of q's gradient, and a tile of gradients.
-                unsafe {
-                    (p.kernels.gemm)(Gemm {
-                        m: n,
-                        n: s.dk,
-                        k: rows,
-                        a: t.grad.as_ptr(),
-                        a_row: 1,
-                        a_column: BLOCK,
-                        b: k,
-                        b_row: p.k.strides[2],
-                        c: dq.as_mut_ptr(),
-                        c_row: s.dq,
-                        add: true,
-                    });
-                }
+                add_queries(p, block, keys, t.grad, dq);
             }
             Score::Additive { w, .. } => {
-                let (q, k) = p.scored();
+                let ((q, k), rows) = (p.scored(), keys.len());
                 // SAFETY: n rows of q and its gradient, `rows` of k and its gradient.
                 unsafe {
                     (p.kernels.additive_grads)(AdditiveGrads {
@@ -748,6 +731,34 @@ fn add_keys<T: Real>(
             b_row: x.strides[2],
             c: to.as_mut_ptr(),
             c_row: d,
+            add: true,
+        });
+    }
+}
+
+/// Rows of queries `[BLOCK, Dq]` += the transpose of a tile `[keys, BLOCK]` · the keys.
+fn add_queries<T: Real>(
+    p: &Problem<T>,
+    block: &Block,
+    keys: &Range<usize>,
+    tile: &[T],
+    to: &mut [T],
+) {
+    let (s, rows) = (&p.s, keys.len());
+    assert!(tile.len() >= rows * BLOCK && to.len() >= block.n * s.dq);
+    // SAFETY: `rows` rows of k, and the arrays as asserted.
+    unsafe {
+        (p.kernels.gemm)(Gemm {
+            m: block.n,
+            n: s.dk,
+            k: rows,
+            a: tile.as_ptr(),
+            a_row: 1,
+            a_column: BLOCK,
+            b: p.rows(&p.k, block.b, p.key_head(block.h), keys.start, rows),
+            b_row: p.k.strides[2],
+            c: to.as_mut_ptr(),
+            c_row: s.dq,
             add: true,
         });
     }
