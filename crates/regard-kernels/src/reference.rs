@@ -230,6 +230,9 @@ impl<T: Real> Gradients<T> {
         let scores = row_scores(spec, s, q, k, b, h, i);
         let normalized = normalize(spec.normalizer, &scores, b * s.hq + h, i);
         let grad_weights = self.add_values(spec, s, v, grads, place, (&scores, &normalized));
+        if spec.normalizer.is_hard() && grads.log_prob.is_none() && grads.lse.is_none() {
+            return;
+        }
         let mut grad_scores =
             normalize_backward(spec.normalizer, &scores, &normalized.weights, &grad_weights);
         let soft = normalize(Normalizer::Softmax, &scores, b * s.hq + h, i).weights;
