@@ -182,12 +182,6 @@ pub fn backward<'a, T: Real>(
     );
     let Arriving { weights, edge_weights, log_prob, lse, .. } = grads;
     Arrivals { weights, edge_weights, log_prob, lse }.check(&s, spec)?;
-    let offset = spec.position(&s);
-    let zeros = |n| vec![T::ZERO; n];
-    let w = match spec.score {
-        Score::Additive { w, .. } => w.len(),
-        _ => 0,
-    };
     let own = spec.score.own_len().unwrap_or(0);
     for (name, sizes) in [
         ("grad q", [s.b, s.hq, s.nq, s.dq]),
@@ -197,40 +191,48 @@ pub fn backward<'a, T: Real>(
     ] {
         has_room::<T>(name, numel(&sizes))?;
     }
-    let mut g = Gradients {
-        q: zeros(s.b * s.hq * s.nq * s.dq),
-        k: zeros(s.b * s.hk * s.nk * s.dk),
-        v: zeros(s.b * s.hk * s.nk * s.dv),
-        w: zeros(w),
-        own: zeros(own),
-        key_bias: zeros(spec.bias.key.map_or(0, |x| x.data.len())),
-        bias: zeros(spec.bias.full.map_or(0, |x| x.data.len())),
-        relative: zeros(spec.bias.relative.map_or(0, |x| x.table.len())),
-    };
-    for (row, (b, h, i)) in rows(&s).enumerate() {
-        let hk = h / s.group();
-        let scores = row_scores(spec, &s, &q, &k, b, h, i);
-        let normalized = normalize(spec.normalizer, &scores, b * s.hq + h, i);
-        let grad = grads.out.row(b, h, i);
+    let mut g = Gradients::zeros(spec, &s);
+    for place in rows(&s) {
+        g.add_row(spec, &s, [&q, &k, &v], &grads, place);
+    }
+    Ok(g)
+}
 
-        // out = Σ_j weight_j · keep_j · v_j
-        let mut grad_weights = zeros(s.nk);
-        for j in (0..s.nk).filter(|&j| scores[j] != T::NEG_INFINITY) {
-            let keep = keep(spec, &s, b, h, i, j);
-            grad_weights[j] = keep * grads.weights.map_or(T::ZERO, |g| g[row * s.nk + j]);
-            if let (Some(grads), Some(edges)) = (grads.edge_weights, spec.mask.edges)
-                && let Ok(at) = edges.of_query(i).binary_search(&(j as u32))
-            {
-                let edge = edges.starts()[i] + at;
-                grad_weights[j] += keep * grads[(b * s.hq + h) * edges.len() + edge];
-            }
-            for (d, &x) in v.row(b, hk, j).iter().enumerate() {
-                grad_weights[j] += keep * grad[d] * x;
-                g.v[((b * s.hk + hk) * s.nk + j) * s.dv + d] +=
-                    normalized.weights[j] * keep * grad[d];
-            }
+impl<T: Real> Gradients<T> {
+    pub(crate) fn zeros(spec: &Spec<T>, s: &Shape) -> Self {
+        let zeros = |n| vec![T::ZERO; n];
+        let w = match spec.score {
+            Score::Additive { w, .. } => w.len(),
+            _ => 0,
+        };
+        Self {
+            q: zeros(s.b * s.hq * s.nq * s.dq),
+            k: zeros(s.b * s.hk * s.nk * s.dk),
+            v: zeros(s.b * s.hk * s.nk * s.dv),
+            w: zeros(w),
+            own: zeros(spec.score.own_len().unwrap_or(0)),
+            key_bias: zeros(spec.bias.key.map_or(0, |x| x.data.len())),
+            bias: zeros(spec.bias.full.map_or(0, |x| x.data.len())),
+            relative: zeros(spec.bias.relative.map_or(0, |x| x.table.len())),
         }
+    }
 
+    /// Adds one row's part of [`backward`].
+    pub(crate) fn add_row(
+        &mut self,
+        spec: &Spec<T>,
+        s: &Shape,
+        [q, k, v]: [&View<T>; 3],
+        grads: &Arriving<T>,
+        place @ (b, h, i): (usize, usize, usize),
+    ) {
+        let row = (b * s.hq + h) * s.nq + i;
+        let scores = row_scores(spec, s, q, k, b, h, i);
+        let normalized = normalize(spec.normalizer, &scores, b * s.hq + h, i);
+        let grad_weights = self.add_values(spec, s, v, grads, place, (&scores, &normalized));
+        if spec.normalizer.is_hard() && grads.log_prob.is_none() && grads.lse.is_none() {
+            return;
+        }
         let mut grad_scores =
             normalize_backward(spec.normalizer, &scores, &normalized.weights, &grad_weights);
         let soft = normalize(Normalizer::Softmax, &scores, b * s.hq + h, i).weights;
@@ -246,50 +248,111 @@ pub fn backward<'a, T: Real>(
             grad_scores.iter_mut().zip(&soft).for_each(|(grad, &p)| *grad += grads[row] * p);
         }
         for j in (0..s.nk).filter(|&j| scores[j] != T::NEG_INFINITY) {
-            let grad = grad_scores[j];
-            if let Some(key) = &spec.bias.key {
-                g.key_bias[key.index(b, h, 0, j)] += grad;
+            self.add_biases(spec, s, place, j, grad_scores[j]);
+            self.add_pair(spec, s, [q, k], place, j, grad_scores[j]);
+        }
+    }
+
+    /// Adds a row's part of the values' gradients, and gives those of its weights:
+    /// out = Σ_j weight_j · keep_j · v_j.
+    fn add_values(
+        &mut self,
+        spec: &Spec<T>,
+        s: &Shape,
+        v: &View<T>,
+        grads: &Arriving<T>,
+        (b, h, i): (usize, usize, usize),
+        (scores, normalized): (&[T], &Normalized<T>),
+    ) -> Vec<T> {
+        let (row, hk) = ((b * s.hq + h) * s.nq + i, h / s.group());
+        let grad = grads.out.row(b, h, i);
+        let mut grad_weights = vec![T::ZERO; s.nk];
+        // As in forward, what is hidden, or was not chosen, is not even looked at.
+        let seen = |&j: &usize| match spec.normalizer.is_hard() {
+            true => normalized.index == Some(j),
+            false => scores[j] != T::NEG_INFINITY,
+        };
+        for j in (0..s.nk).filter(seen) {
+            let keep = keep(spec, s, b, h, i, j);
+            grad_weights[j] = keep * grads.weights.map_or(T::ZERO, |g| g[row * s.nk + j]);
+            if let (Some(grads), Some(edges)) = (grads.edge_weights, spec.mask.edges)
+                && let Ok(at) = edges.of_query(i).binary_search(&(j as u32))
+            {
+                let edge = edges.starts()[i] + at;
+                grad_weights[j] += keep * grads[(b * s.hq + h) * edges.len() + edge];
             }
-            if let Some(full) = &spec.bias.full {
-                g.bias[full.index(b, h, i, j)] += grad;
+            for (d, &x) in v.row(b, hk, j).iter().enumerate() {
+                grad_weights[j] += keep * grad[d] * x;
+                self.v[((b * s.hk + hk) * s.nk + j) * s.dv + d] +=
+                    normalized.weights[j] * keep * grad[d];
             }
-            if let Some(relative) = &spec.bias.relative {
-                let distance = j as isize - (i as isize + offset);
-                g.relative[relative.index(h, distance)] += grad;
+        }
+        grad_weights
+    }
+
+    /// Adds what a pair's score sends to the biases.
+    fn add_biases(
+        &mut self,
+        spec: &Spec<T>,
+        s: &Shape,
+        (b, h, i): (usize, usize, usize),
+        j: usize,
+        grad: T,
+    ) {
+        if let Some(key) = &spec.bias.key {
+            self.key_bias[key.index(b, h, 0, j)] += grad;
+        }
+        if let Some(full) = &spec.bias.full {
+            self.bias[full.index(b, h, i, j)] += grad;
+        }
+        if let Some(relative) = &spec.bias.relative {
+            let distance = j as isize - (i as isize + spec.position(s));
+            self.relative[relative.index(h, distance)] += grad;
+        }
+    }
+
+    /// Adds what a pair's score sends to q, k and the score's parameters.
+    fn add_pair(
+        &mut self,
+        spec: &Spec<T>,
+        s: &Shape,
+        [q, k]: [&View<T>; 2],
+        (b, h, i): (usize, usize, usize),
+        j: usize,
+        grad: T,
+    ) {
+        let (row, hk) = ((b * s.hq + h) * s.nq + i, h / s.group());
+        let (q, k) = (q.row(b, h, i), k.row(b, hk, j));
+        let gq = &mut self.q[row * s.dq..][..s.dq];
+        let gk = &mut self.k[((b * s.hk + hk) * s.nk + j) * s.dk..][..s.dk];
+        match spec.score {
+            Score::Dot { scale } => {
+                for d in 0..s.dk {
+                    gq[d] += grad * scale * k[d];
+                    gk[d] += grad * scale * q[d];
+                }
             }
-            let (q, k) = (q.row(b, h, i), k.row(b, hk, j));
-            let gq = &mut g.q[row * s.dq..][..s.dq];
-            let gk = &mut g.k[((b * s.hk + hk) * s.nk + j) * s.dk..][..s.dk];
-            match spec.score {
-                Score::Dot { scale } => {
-                    for d in 0..s.dk {
-                        gq[d] += grad * scale * k[d];
-                        gk[d] += grad * scale * q[d];
-                    }
+            Score::Additive { activation, w } => {
+                let gw = if w.len() == s.dk { &mut self.w } else { &mut self.w[h * s.dk..] };
+                let w = w_of_head(w, h, s.dk);
+                for d in 0..s.dk {
+                    let (value, slope) = activation.in_additive().value_and_slope(q[d] + k[d]);
+                    gq[d] += grad * w[d] * slope;
+                    gk[d] += grad * w[d] * slope;
+                    gw[d] += grad * value;
                 }
-                Score::Additive { activation, w } => {
-                    let gw = if w.len() == s.dk { &mut g.w } else { &mut g.w[h * s.dk..] };
-                    let w = w_of_head(w, h, s.dk);
-                    for d in 0..s.dk {
-                        let (value, slope) = activation.in_additive().value_and_slope(q[d] + k[d]);
-                        gq[d] += grad * w[d] * slope;
-                        gk[d] += grad * w[d] * slope;
-                        gw[d] += grad * value;
-                    }
-                }
-                Score::Own { score, parameters } => {
-                    let p = score.parameters();
-                    let at = if parameters.len() == p { 0 } else { h * p };
-                    let to = OwnGrads { q: gq, k: gk, parameters: &mut g.own[at..][..p] };
-                    score.backward(w_of_head(parameters, h, p), q, k, grad, to);
-                }
-                Score::Expression { expression, parameters } => {
-                    Pair { expression, parameters, h, q, k }.backward(grad, gq, gk, &mut g.own);
-                }
+            }
+            Score::Own { score, parameters } => {
+                let p = score.parameters();
+                let at = if parameters.len() == p { 0 } else { h * p };
+                let to = OwnGrads { q: gq, k: gk, parameters: &mut self.own[at..][..p] };
+                score.backward(w_of_head(parameters, h, p), q, k, grad, to);
+            }
+            Score::Expression { expression, parameters } => {
+                Pair { expression, parameters, h, q, k }.backward(grad, gq, gk, &mut self.own);
             }
         }
     }
-    Ok(g)
 }
 
 fn rows(s: &Shape) -> impl Iterator<Item = (usize, usize, usize)> + use<> {

@@ -78,6 +78,15 @@ macro_rules! for_each_form {
                 let $form = Form::TanhSmall;
                 $code
             }
+            direct => for_each_direct_form!(direct, $form => $code),
+        }
+    };
+}
+
+/// The same for those that read q and k as they are: lists have no others.
+macro_rules! for_each_direct_form {
+    ($given:expr, $form:ident => $code:expr) => {
+        match $given {
             Form::Tanh => {
                 let $form = Form::Tanh;
                 $code
@@ -90,10 +99,11 @@ macro_rules! for_each_form {
                 let $form = Form::Gelu;
                 $code
             }
+            form => unreachable!("{form:?} reads what was prepared"),
         }
     };
 }
-pub(super) use for_each_form;
+pub(super) use for_each_direct_form;
 
 /// What is kept of q or k.
 #[inline(always)]

@@ -10,18 +10,62 @@ use super::problem::{Block, Problem};
 use super::program::{Arrangement, Output, Program, Slot, Source};
 use super::scratch;
 use super::strip::{BASES, Base, STRIP, Strip};
-use crate::expression::Kind;
-use crate::spec::{Parameter, Score};
+use crate::expression::{Expression, Kind};
+use crate::spec::Score;
 use crate::{Real, ViewMut};
 use std::ops::Range;
+use std::sync::Arc;
 
-/// A score's programs, and its parameters head by head.
-pub(super) struct Programs<T> {
+/// Which gradients are asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Wanted {
+    pub(super) q: bool,
+    pub(super) k: bool,
+    pub(super) parameters: bool,
+}
+
+/// What an expression becomes for one kind of call; kept by the expression.
+struct Compiled {
     score: Program,
     /// Gradients of everything by tiles, of q and the parameters by lists.
     grads: Program,
     /// Gradients of k by lists.
     key_grads: Program,
+}
+
+impl Compiled {
+    fn new(
+        expression: &Expression,
+        slots: &[Slot],
+        width: usize,
+        arrangement: Arrangement,
+        wanted: Wanted,
+    ) -> Self {
+        let kinds: Vec<Kind> = slots.iter().map(|slot| slot.kind).collect();
+        let mut graph = expression.graph(&kinds);
+        let (mut outputs, mut key_outputs) = (Vec::new(), Vec::new());
+        if wanted != Wanted::default() {
+            let by = graph.differentiate();
+            outputs.extend(by.q.filter(|_| wanted.q).map(Output::QueryGrads));
+            let list = arrangement == Arrangement::List;
+            let keys = if list { &mut key_outputs } else { &mut outputs };
+            keys.extend(by.k.filter(|_| wanted.k).map(Output::KeyGrads));
+            for (node, &slot) in by.parameters.iter().zip(slots).filter(|_| wanted.parameters) {
+                outputs.extend(node.map(|node| Output::ParameterGrads(node, slot)));
+            }
+        }
+        let source = Source { graph: &graph, arrangement, parameters: slots, width };
+        Self {
+            score: Program::new(&source, &[Output::Score(graph.score())]),
+            grads: Program::new(&source, &outputs),
+            key_grads: Program::new(&source, &key_outputs),
+        }
+    }
+}
+
+/// A score's programs, and its parameters head by head.
+pub(super) struct Programs<T> {
+    compiled: Arc<Compiled>,
     /// The head width.
     d: usize,
     /// `[Hq, own]`
@@ -58,36 +102,22 @@ pub(super) struct TileGrads<'a, T> {
 }
 
 impl<T: Real> Programs<T> {
-    /// The programs of a problem whose score is an expression; gradients only where they are wanted.
-    pub(super) fn of(p: &Problem<T>, backward: bool) -> Option<Self> {
+    /// The programs of a problem whose score is an expression, for the gradients that are wanted.
+    pub(super) fn of(p: &Problem<T>, wanted: Wanted) -> Option<Self> {
         let Score::Expression { expression, parameters } = p.spec.score else { return None };
-        let kinds: Vec<Kind> = parameters.iter().map(Parameter::kind).collect();
         let mut own = 0;
         let mut slots = Vec::with_capacity(parameters.len());
-        for (parameter, &kind) in parameters.iter().zip(&kinds) {
-            slots.push(Slot { offset: own, kind });
+        for parameter in parameters {
+            slots.push(Slot { offset: own, kind: parameter.kind() });
             own += parameter.shape[1];
         }
-        let mut graph = expression.graph(&kinds);
-        let list = list::serves(p);
-        let mut outputs = Vec::new();
-        let mut key_outputs = Vec::new();
-        if backward {
-            let by = graph.differentiate();
-            outputs.extend(by.q.map(Output::QueryGrads));
-            let keys = if list { &mut key_outputs } else { &mut outputs };
-            keys.extend(by.k.map(Output::KeyGrads));
-            for (node, &slot) in by.parameters.iter().zip(&slots) {
-                outputs.extend(node.map(|node| Output::ParameterGrads(node, slot)));
-            }
-        }
-        let arrangement = if list { Arrangement::List } else { Arrangement::Tile };
+        let arrangement = if list::serves(p) { Arrangement::List } else { Arrangement::Tile };
         let d = p.s.dk;
-        let source = Source { graph: &graph, arrangement, parameters: &slots, width: d };
+        let compiled = expression.cache().get((slots.clone(), d, arrangement, wanted), || {
+            Compiled::new(expression, &slots, d, arrangement, wanted)
+        });
         Some(Self {
-            score: Program::new(&source, &[Output::Score(graph.score())]),
-            grads: Program::new(&source, &outputs),
-            key_grads: Program::new(&source, &key_outputs),
+            compiled,
             d,
             parameters: (0..p.s.hq)
                 .flat_map(|h| parameters.iter().flat_map(move |x| x.of_head(h)).copied())
@@ -145,7 +175,7 @@ impl<T: Real> Programs<T> {
         tile: &mut [T],
     ) {
         assert!(queries.len() >= self.d * BLOCK && tile.len() >= keys.len() * BLOCK);
-        let program = &self.score;
+        let program = &self.compiled.score;
         let lengths = [program.rows, program.pairs, self.d * BLOCK];
         scratch::with(lengths, |[rows, pairs, columns]| {
             for (keys, tile) in strips(keys).zip(tile.chunks_mut(STRIP * BLOCK)) {
@@ -185,7 +215,10 @@ impl<T: Real> Programs<T> {
         let d = self.d;
         assert!(queries.len() >= d * BLOCK && grad.len() >= keys.len() * BLOCK);
         assert!(own.len() >= self.own);
-        let program = &self.grads;
+        let program = &self.compiled.grads;
+        if program.is_empty() {
+            return;
+        }
         let lengths = [program.rows, program.pairs, d * BLOCK, d * BLOCK, d * BLOCK];
         scratch::with(lengths, |[rows, pairs, columns, query_grads, key_grads]| {
             query_grads.fill(T::ZERO);
@@ -237,7 +270,7 @@ impl<T: Real> Programs<T> {
         to: &mut [T],
     ) {
         let mut pairs = pairs.map(|(i, j)| Pair { i, j, grad: T::ZERO });
-        let program = &self.score;
+        let program = &self.compiled.score;
         let lengths = [program.rows, program.pairs, self.d * BLOCK, self.d * BLOCK, BLOCK];
         scratch::with(lengths, |[rows, spare, queries, keys, scores]| {
             for to in to.chunks_mut(BLOCK) {
@@ -270,7 +303,7 @@ impl<T: Real> Programs<T> {
         own: &mut [T],
     ) {
         assert!(own.len() >= self.own);
-        self.pair_grads(p, head, &self.grads, pairs, own, |pairs, query_grads, _| {
+        self.pair_grads(p, head, &self.compiled.grads, pairs, own, |pairs, query_grads, _| {
             let Some(to) = grad_q else { return };
             for (lane, pair) in pairs.iter().enumerate() {
                 // SAFETY: the caller's rows.
@@ -293,16 +326,23 @@ impl<T: Real> Programs<T> {
         pairs: &[Pair<T>],
         grad_k: &ViewMut<T>,
     ) {
-        self.pair_grads(p, head, &self.key_grads, pairs, &mut [], |pairs, _, key_grads| {
-            for (lane, pair) in pairs.iter().enumerate() {
-                // SAFETY: the caller's rows.
-                let row = unsafe {
-                    let row = grad_k.row(head.b, p.key_head(head.h), pair.j);
-                    std::slice::from_raw_parts_mut(row, self.d)
-                };
-                add_column(row, key_grads, lane);
-            }
-        });
+        self.pair_grads(
+            p,
+            head,
+            &self.compiled.key_grads,
+            pairs,
+            &mut [],
+            |pairs, _, key_grads| {
+                for (lane, pair) in pairs.iter().enumerate() {
+                    // SAFETY: the caller's rows.
+                    let row = unsafe {
+                        let row = grad_k.row(head.b, p.key_head(head.h), pair.j);
+                        std::slice::from_raw_parts_mut(row, self.d)
+                    };
+                    add_column(row, key_grads, lane);
+                }
+            },
+        );
     }
 
     /// Runs a program of gradients over a list, and gives `f` the gradients of q and k of as many
@@ -316,6 +356,9 @@ impl<T: Real> Programs<T> {
         own: &mut [T],
         f: impl Fn(&[Pair<T>], &[T], &[T]),
     ) {
+        if program.is_empty() {
+            return;
+        }
         let columns = self.d * BLOCK;
         let lengths = [program.rows, program.pairs, columns, columns, BLOCK, columns, columns];
         scratch::with(lengths, |[rows, spare, queries, keys, grads, query_grads, key_grads]| {

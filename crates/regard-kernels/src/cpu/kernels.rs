@@ -63,6 +63,7 @@ macro_rules! with_kernels {
             fn row::key_grads(r: KeyGrads<T>);
             fn row::copy_rows(from: *const T, from_row: usize, rows: usize, d: usize, to: *mut T, to_row: usize);
             fn row::axpy(n: usize, a: T, x: *const T, y: *mut T);
+            fn row::add_scaled(n: usize, a: T, add: bool, x: *const T, y: *mut T) -> T;
             fn row::dot(n: usize, x: *const T, y: *const T) -> T;
             fn row::max_abs(n: usize, x: *const T) -> [T; 2];
             fn row_softmax::row_softmax(scores: *mut T, heads: usize, head: usize, rows: usize, spans: Spans, lse: *mut T);

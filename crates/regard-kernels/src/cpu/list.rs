@@ -12,6 +12,7 @@ use super::problem::Problem;
 use super::row::{self, List, Pairs, RowGather, RowScore, RowScores, Spans};
 use super::scratch::Large;
 use super::shared::Shared;
+use super::split::{Portion, Tasks};
 use super::threshold::steps;
 use super::tile::{gumbel, keep, positive, write_choice};
 use super::weights::Rule;
@@ -758,9 +759,13 @@ unsafe fn gather<T: Real>(
 fn few<T: Real>(p: &Problem<T>, rows: &Rows<T>) {
     let s = &p.s;
     let splits = plan::cache_splits(p.spec.normalizer, s);
-    split::forward(p, rows, splits, s.b * s.hk, |task, keys, rows| {
-        let (b, hk) = (task / s.hk, task % s.hk);
-        few_keys(p, b, hk, keys, rows);
+    let together = s.group() * s.nq;
+    let rows_of = |task: usize| task * together..(task + 1) * together;
+    let tasks = Tasks { count: s.b * s.hk, rows: &rows_of };
+    split::forward(p, rows, splits, tasks, |task, portions| {
+        for Portion { keys, rows } in portions {
+            few_keys(p, task / s.hk, task % s.hk, keys.clone(), rows);
+        }
     });
 }
 

@@ -24,6 +24,7 @@ mod online;
 mod pack;
 mod partial;
 mod plan;
+mod prepared;
 mod problem;
 mod products;
 mod program;
@@ -53,9 +54,12 @@ use crate::spec::{Backward, Forward, Gradients, Saved, Shape, Spec};
 use crate::step::{cross_entropy, dropout, layer_norm, optimizer, pointwise, recurrent, softmax};
 use crate::{Element, Real, View, ViewMut};
 use choice::Choice;
-use expression::Programs;
-use problem::Problem;
+use expression::{Programs, Wanted};
+use prepared::Prepared;
+use problem::{Block, Problem};
 use shared::Shared;
+use split::{Portion, Tasks};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use weights::Rule;
 
 /// Queries that share a tile, side by side.
@@ -104,25 +108,17 @@ impl Cpu {
     /// Into how many parts the phases of a problem are cut, each by the function its pass asks.
     #[doc(hidden)]
     pub fn phases<T: Real>(&self, spec: &Spec<T>, shape: &Shape) -> Vec<Phase> {
-        if list::serves_shape(spec, shape, T::kernels(self.isa).lanes) {
-            list::phases(spec, shape, size_of::<T>())
-        } else {
-            plan::tile_phases(spec, shape)
+        match self.path(spec, shape) {
+            Path::Lists => list::phases(spec, shape, size_of::<T>()),
+            Path::Tiles => plan::tile_phases(spec, shape),
         }
     }
 
-    /// The way a problem goes, forward and backward: for tests that count whether both were met.
+    /// The way a problem goes, forward and backward.
     #[doc(hidden)]
-    pub fn path<T: Real>(
-        &self,
-        spec: &Spec<T>,
-        q: View<T>,
-        k: View<T>,
-        v: View<T>,
-    ) -> Result<Path, Error> {
-        let s = spec.check(&q, &k, &v)?;
-        let problem = Problem::new(spec, s, [q, k, v], T::kernels(self.isa));
-        Ok(if list::serves(&problem) { Path::Lists } else { Path::Tiles })
+    pub fn path<T: Real>(&self, spec: &Spec<T>, shape: &Shape) -> Path {
+        let lists = list::serves_shape(spec, shape, T::kernels(self.isa).lanes);
+        if lists { Path::Lists } else { Path::Tiles }
     }
 
     /// Computes the output, and whatever else `pass` asks for.
@@ -149,8 +145,9 @@ impl Cpu {
         let mut staged = Staged::of(&mut out);
         let views = wide.views(&stored);
         let problem = Problem::new(spec, s, views, kernels).with(products.as_deref());
-        let programs = Programs::of(&problem, false);
+        let programs = Programs::of(&problem, Wanted::default());
         let problem = Problem { programs: programs.as_ref(), ..problem };
+        let undefined = AtomicBool::new(false);
         let rows = Rows {
             out: staged.view(&mut out),
             lse: lse.map(Shared::new),
@@ -160,6 +157,7 @@ impl Cpu {
             best: None,
             weights: None,
             edge_weights: edge_weights.map(Shared::new),
+            undefined: &undefined,
         };
         (problem.kernels.forward_pass)(&problem, rows, weights.map(Shared::new));
         staged.narrow(&out);
@@ -196,10 +194,11 @@ impl Cpu {
             }
             own => (w, own),
         };
+        let wanted = Wanted { q: q.is_some(), k: k.is_some(), parameters: own.is_some() };
         let [mut q, mut k, mut v] = [q, k, v].map(StagedGradient::of);
         let problem = Problem::new(spec, s, wide_inputs.views(&inputs), kernels);
         let problem = problem.with(products.as_deref());
-        let programs = Programs::of(&problem, true);
+        let programs = Programs::of(&problem, wanted);
         let problem = Problem { programs: programs.as_ref(), ..problem };
         (problem.kernels.backward_pass)(
             &problem,
@@ -247,6 +246,8 @@ struct Rows<'a, T: Real> {
     weights: Option<Shared<'a, T>>,
     /// The weights along the edges of a graph.
     edge_weights: Option<Shared<'a, T>>,
+    /// Set where an output may be infinite or NaN.
+    undefined: &'a AtomicBool,
 }
 
 /// The key that hard attention chose for a row.
@@ -345,7 +346,11 @@ fn forward<T: Real>(p: &Problem<T>, rows: Rows<T>, weights: Option<Shared<T>>) {
     if on_the_way {
         rows.weights = weights.as_ref().map(|weights| weights.narrow(0, s.rows() * s.nk));
     }
+    let prepared = if list::serves(p) { None } else { Prepared::of(p) };
+    let p = &Problem { prepared: prepared.as_ref().map(|rows| rows.rows(p)), ..*p };
     if list::serves(p) {
+        // Their outputs are few.
+        rows.undefined.store(true, Relaxed);
         list::forward(p, &rows);
     } else {
         tiles_forward(p, &rows);
@@ -361,14 +366,20 @@ fn forward<T: Real>(p: &Problem<T>, rows: Rows<T>, weights: Option<Shared<T>>) {
 fn tiles_forward<T: Real>(p: &Problem<T>, rows: &Rows<T>) {
     if p.spec.normalizer.has_threshold() {
         tasks::each(plan::row_blocks(&p.s), &|task| {
-            tile::forward(p, &p.row_block(task), 0..p.s.nk, rows);
+            tile::forward(p, &p.row_block(task), &[Portion { keys: 0..p.s.nk, rows }]);
         });
         return;
     }
     // Few blocks and many keys: the keys are cut too.
     let splits = plan::forward_splits(p.spec, &p.s);
-    split::forward(p, rows, splits, plan::blocks(&p.s), |task, keys, rows| {
-        tile::forward(p, &p.block(task), keys, rows);
+    let rows_of = |task: usize| {
+        let Block { b, h, i0, n, .. } = p.block(task);
+        let first = p.row(b, h, i0);
+        first..first + n
+    };
+    let tasks = Tasks { count: plan::blocks(&p.s), rows: &rows_of };
+    split::forward(p, rows, splits, tasks, |task, portions| {
+        tile::forward(p, &p.block(task), portions);
     });
 }
 
@@ -410,11 +421,24 @@ fn backward<T: Real>(p: &Problem<T>, mut pass: Backward<T>) {
             return zero_all(pass.gradients);
         }
     }
-    if list::serves(p) {
-        list_backward::backward(p, pass);
-    } else {
-        tile_backward::backward(p, pass);
+    let finite = backward_by_path(p, Backward { gradients: pass.gradients.reborrow(), ..pass });
+    if !finite && undefined::hides(p) && p.products.is_none() {
+        undefined::repair_gradients(p, pass);
     }
+}
+
+/// Gives whether all gradients are finite, for certain where something may be hidden.
+fn backward_by_path<T: Real>(p: &Problem<T>, mut pass: Backward<T>) -> bool {
+    if list::serves(p) {
+        list_backward::backward(p, Backward { gradients: pass.gradients.reborrow(), ..pass });
+        return !undefined::hides(p) || undefined::are_finite(p, &mut pass.gradients);
+    }
+    let prepared = Prepared::of(p);
+    let prepared = prepared.as_ref().map(|rows| rows.rows(p));
+    let p = &Problem { prepared, ..*p };
+    let gradients = pass.gradients.reborrow();
+    let finite = tile_backward::backward(p, Backward { gradients, ..pass });
+    finite && undefined::parameters_are_finite(p, &pass.gradients)
 }
 
 /// Fills all gradients with zeros.

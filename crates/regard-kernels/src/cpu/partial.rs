@@ -1,5 +1,6 @@
 //! What tasks add up apart, and the sums of it in order: the same bits on any number of threads.
 
+use super::kernels::Kernels;
 use super::plan::{Sharing, rows_at_once};
 use super::problem::Problem;
 use super::scratch::Large;
@@ -9,6 +10,7 @@ use crate::numel::numel;
 use crate::spec::{Broadcast, Shape};
 use crate::{Real, ViewMut};
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// Slots that are added up by one task.
 const GROUP: usize = 64;
@@ -33,18 +35,27 @@ impl<T: Real> RowParts<T> {
 
     pub(super) fn share<'a>(
         &'a mut self,
+        p: &Problem<T>,
         grad: &'a Option<ViewMut<'a, T>>,
         scale: T,
     ) -> RowSums<'a, T> {
-        RowSums { grad, parts: Shared::new(&mut self.parts), apart: self.count > 1, scale }
+        RowSums {
+            kernels: p.kernels,
+            grad,
+            parts: Shared::new(&mut self.parts),
+            apart: self.count > 1,
+            scale,
+            undefined: AtomicBool::new(false),
+        }
     }
 
-    /// Writes the sum of the parts, in order. Of part n of batch item b only the rows `written(b, n)`
-    /// are there.
+    /// Writes the sum of the parts, in order. Row `at` of batch item b is there only in the parts n
+    /// for which `written(b, n, at)`.
     pub(super) fn add_up(
         &self,
+        p: &Problem<T>,
         to: &Option<ViewMut<T>>,
-        written: &(dyn Fn(usize, usize) -> Range<usize> + Sync),
+        written: &(dyn Fn(usize, usize, usize) -> bool + Sync),
     ) {
         let Some(to) = to else { return };
         if self.count == 1 {
@@ -56,14 +67,17 @@ impl<T: Real> RowParts<T> {
             let (b, h, at) = (row / n / h, row / n % h, row % n);
             // SAFETY: each row is one task's alone.
             let to = unsafe { std::slice::from_raw_parts_mut(to.row(b, h, at), d) };
-            let there = (0..self.count).filter(|&part| written(b, part).contains(&at));
-            let mut parts = there.map(|part| &self.parts[part * size + row * d..][..d]);
-            match parts.next() {
-                Some(first) => to.copy_from_slice(first),
-                None => to.fill(T::ZERO),
+            let mut add = false;
+            for part in (0..self.count).filter(|&part| written(b, part, at)) {
+                let part = &self.parts[part * size + row * d..][..d];
+                // SAFETY: both have d numbers.
+                unsafe {
+                    (p.kernels.add_scaled)(d, T::ONE, add, part.as_ptr(), to.as_mut_ptr());
+                }
+                add = true;
             }
-            for part in parts {
-                to.iter_mut().zip(part).for_each(|(to, &x)| *to += x);
+            if !add {
+                to.fill(T::ZERO);
             }
         });
     }
@@ -71,10 +85,13 @@ impl<T: Real> RowParts<T> {
 
 /// [`RowParts`] as tasks add to them, times a scale.
 pub(super) struct RowSums<'a, T: Real> {
+    kernels: &'static Kernels<T>,
     grad: &'a Option<ViewMut<'a, T>>,
     parts: Shared<'a, T>,
     apart: bool,
     scale: T,
+    /// Whether anything that was added is infinite or NaN.
+    undefined: AtomicBool,
 }
 
 impl<T: Real> RowSums<'_, T> {
@@ -82,39 +99,63 @@ impl<T: Real> RowSums<'_, T> {
         self.grad.is_some()
     }
 
-    /// Adds rows `[rows, D]` to those from `n` on of a head in some part; writes over those that
-    /// are the `first` in their place.
+    /// Whether each part has memory of its own.
+    pub(super) fn is_apart(&self) -> bool {
+        self.apart
+    }
+
+    /// Whether anything that was added is infinite or NaN.
+    pub(super) fn is_undefined(&self) -> bool {
+        self.undefined.load(Relaxed)
+    }
+
+    /// Adds rows `[rows, D]` to those from `n` on of a head in some part, or writes over them where
+    /// they are the `first` in their place.
     ///
     /// # Safety
     /// No other task uses these rows of that part meanwhile.
-    pub(super) unsafe fn add(
-        &self,
-        part: usize,
-        [b, h, n]: [usize; 3],
-        from: &[T],
-        first: impl Fn(usize) -> bool,
-    ) {
+    pub(super) unsafe fn add(&self, part: usize, [b, h, n]: [usize; 3], from: &[T], first: bool) {
         let Some(grad) = self.grad else { return };
         let [batch, heads, length, d] = grad.shape;
-        if d == 0 {
+        let rows = from.len().checked_div(d).unwrap_or(0);
+        if rows == 0 {
             return;
         }
-        for (n, from) in (n..).zip(from.chunks_exact(d)) {
-            // SAFETY: the caller's; the row is within the shape.
-            let to = unsafe {
-                if self.apart {
-                    let row = ((part * batch + b) * heads + h) * length + n;
-                    self.parts.part(row * d, d)
-                } else {
-                    assert!(b < batch && h < heads && n < length);
-                    std::slice::from_raw_parts_mut(grad.row(b, h, n), d)
-                }
-            };
-            if first(n) {
-                to.iter_mut().zip(from).for_each(|(to, &x)| *to = x * self.scale);
+        assert!(b < batch && h < heads && n + rows <= length);
+        // SAFETY: the caller's; the rows are within the shape, and follow each other in a part.
+        let (to, step) = unsafe {
+            if self.apart {
+                let row = ((part * batch + b) * heads + h) * length + n;
+                (self.parts.part(row * d, rows * d).as_mut_ptr(), d)
             } else {
-                to.iter_mut().zip(from).for_each(|(to, &x)| *to += x * self.scale);
+                (grad.row(b, h, n), grad.strides[2])
             }
+        };
+        let at_once = if step == d { rows * d } else { d };
+        let mut nothing = T::ZERO;
+        for (row, from) in from.chunks_exact(at_once).enumerate() {
+            // SAFETY: as above.
+            unsafe {
+                let to = to.add(row * step);
+                nothing +=
+                    (self.kernels.add_scaled)(at_once, self.scale, !first, from.as_ptr(), to);
+            }
+        }
+        if nothing != T::ZERO {
+            self.undefined.store(true, Relaxed);
+        }
+    }
+
+    /// Rows that nothing is added to.
+    ///
+    /// # Safety
+    /// No other task uses these rows, and parts have no memory of their own.
+    pub(super) unsafe fn clear(&self, b: usize, h: usize, rows: Range<usize>) {
+        let Some(grad) = self.grad else { return };
+        for n in rows {
+            // SAFETY: the caller's row of D numbers.
+            unsafe { std::slice::from_raw_parts_mut(grad.row(b, h, n), grad.shape[3]) }
+                .fill(T::ZERO);
         }
     }
 }

@@ -13,6 +13,8 @@ const LEAST_WORK: usize = 1 << 16;
 const LEAST_KEYS: Range<usize> = 64..512;
 /// Numbers that are only read and written once, worth a part of their own.
 const LEAST_NUMBERS: usize = 1 << 11;
+/// How many numbers are read or written while one is turned from a row into a column.
+const TURNING: usize = 3;
 
 /// Into how many ranges the keys are cut where there are only `tasks` without.
 pub(super) fn key_splits<T>(spec: &Spec<T>, s: &Shape, tasks: usize) -> usize {
@@ -184,7 +186,7 @@ impl Traffic<'_> {
         let turned = self.queries() + self.s.hq * self.s.nq * self.s.dv;
         self.queries() * sums(self.key_parts)
             + self.keys() * sums(self.query_parts)
-            + turned * self.phases * self.key_parts
+            + TURNING * turned * self.phases * self.key_parts
     }
 }
 
@@ -265,11 +267,31 @@ impl Plan {
         }
     }
 
-    /// Whether the chunks of queries that meet the same keys are one task, which adds up their parts
-    /// as it goes, in the order in which they would be added up otherwise: where there are tasks
-    /// enough for so many threads without, that saves the memory of the parts.
-    pub(super) fn joins(&self, threads: usize) -> bool {
-        self.phases == 1 && self.query_parts > 1 && self.groups() >= 4 * threads
+    /// Which chunks are one task where there are so many threads.
+    pub(super) fn joining(&self, threads: usize) -> Joining {
+        let enough = |tasks: usize| self.phases == 1 && tasks >= 4 * threads;
+        if self.query_parts * self.key_parts > 1 && enough(self.heads) {
+            Joining::Heads
+        } else if self.query_parts > 1 && enough(self.groups()) {
+            Joining::Keys
+        } else {
+            Joining::Nothing
+        }
+    }
+
+    /// The chunks of keys that give queries which see this range of keys a part of their gradient;
+    /// the first gives zeros where they see none.
+    pub(super) fn key_parts_of(&self, keys: &Range<usize>) -> Range<usize> {
+        if self.phases > 1 || self.key_parts == 1 {
+            return 0..self.key_parts;
+        }
+        let first = keys.start.min(self.nk - 1) / self.key_chunk;
+        if keys.is_empty() { 0..1 } else { first..(keys.end - 1) / self.key_chunk + 1 }
+    }
+
+    /// Heads of keys of all batch items.
+    pub(super) fn heads(&self) -> usize {
+        self.heads
     }
 
     /// Chunks of keys of all heads.
@@ -327,6 +349,17 @@ impl Plan {
             first: phase == 0,
         }
     }
+}
+
+/// Chunks that are one task, which adds up their parts as it goes, in the order in which they would
+/// be added up otherwise: where there are tasks enough without, that saves the memory of the parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Joining {
+    Nothing,
+    /// The chunks of queries that meet the same keys.
+    Keys,
+    /// All of a head.
+    Heads,
 }
 
 /// A phase of a pass, and into how many parts it is cut. For tests.

@@ -5,11 +5,12 @@ use super::additive::{AdditiveScores, Form};
 use super::expression::Programs;
 use super::gemm::Gemm;
 use super::kernels::Kernels;
+use super::prepared::PreparedRows;
 use super::products::TileProducts;
 use super::shared::Shared;
 use super::{BLOCK, TILE, plan, tasks};
 use crate::Activation;
-use crate::spec::{Score, Shape, Spec, w_of_head};
+use crate::spec::{OwnScore, Score, Shape, Spec, w_of_head};
 use crate::{Real, View};
 use std::ops::Range;
 
@@ -36,6 +37,8 @@ pub(super) struct Problem<'a, T: Real> {
     pub(super) products: Option<&'a dyn TileProducts<T>>,
     /// How an additive score is computed.
     pub(super) form: Form,
+    /// What it keeps of q and k, by tiles, unless it reads them as they are.
+    pub(super) prepared: Option<PreparedRows<'a, T>>,
     /// How an expression is computed.
     pub(super) programs: Option<&'a Programs<T>>,
     pub(super) band: Option<Band>,
@@ -94,6 +97,7 @@ impl<'a, T: Real> Problem<'a, T> {
             kernels,
             products: None,
             form,
+            prepared: None,
             programs: None,
             band,
         }
@@ -155,6 +159,13 @@ impl<'a, T: Real> Problem<'a, T> {
             high = ((i1 - 1) as isize + self.offset + right + 1).clamp(low, end as isize);
         }
         low as usize..high as usize
+    }
+
+    /// Of some keys those that any query of a block may see by position and length.
+    pub(super) fn seen_keys(&self, block: &Block, keys: &Range<usize>) -> Range<usize> {
+        let range = self.key_range(block.b, block.i0, block.i0 + block.n);
+        let low = range.start.max(keys.start);
+        low..range.end.min(keys.end).max(low)
     }
 
     /// Of the keys j0..j1, all within `key_range`, what a block sees.
@@ -276,15 +287,17 @@ impl<'a, T: Real> Problem<'a, T> {
         };
         let Block { b, h, i0, n, width } = *block;
         assert!(to.len() >= self.s.dq * BLOCK);
-        let q = self.rows(&self.q, b, h, i0, n);
+        let (q, _) = self.scored();
+        let from = self.rows(q, b, h, i0, n);
         // SAFETY: n rows of q, and `to` has dq rows of BLOCK.
         unsafe {
-            let to = to.as_mut_ptr();
-            (self.kernels.pack)(q, self.q.strides[2], n, self.s.dq, scale, to, width);
-            if !self.form.is_direct() {
-                (self.kernels.prepare)(self.form, to, BLOCK, self.s.dq, width, to, BLOCK);
-            }
+            (self.kernels.pack)(from, q.strides[2], n, self.s.dq, scale, to.as_mut_ptr(), width);
         }
+    }
+
+    /// The queries and keys as the kernels of scores read them.
+    pub(super) fn scored(&self) -> (&View<'a, T>, &View<'a, T>) {
+        self.prepared.as_ref().map_or((&self.q, &self.k), |rows| (&rows.q, &rows.k))
     }
 
     /// The rows of a block as columns `[D, BLOCK]`, as they are.
@@ -295,23 +308,6 @@ impl<'a, T: Real> Problem<'a, T> {
         let from = self.rows(x, b, h, i0, n);
         // SAFETY: n rows of x, and `to` has d rows of BLOCK.
         unsafe { (self.kernels.pack)(from, x.strides[2], n, d, T::ONE, to.as_mut_ptr(), width) }
-    }
-
-    /// What an additive score keeps of some rows, `[n, D]`.
-    pub(super) fn prepare(
-        &self,
-        x: &View<T>,
-        (b, h, from): (usize, usize, usize),
-        n: usize,
-        to: &mut [T],
-    ) {
-        let d = x.shape[3];
-        assert!(to.len() >= n * d);
-        let rows = self.rows(x, b, h, from, n);
-        // SAFETY: n rows of x, and as many of `to`.
-        unsafe {
-            (self.kernels.prepare)(self.form, rows, x.strides[2], n, d, to.as_mut_ptr(), d);
-        }
     }
 
     /// How many numbers a head has of the parameters of a score that is none of the kernels'.
@@ -329,15 +325,6 @@ impl<'a, T: Real> Problem<'a, T> {
         x.data[b * x.strides[0] + h * x.strides[1] + from * x.strides[2]..].as_ptr()
     }
 
-    /// Room for what [`Self::score_tile`] keeps of the keys.
-    pub(super) fn kept_keys(&self) -> usize {
-        if matches!(self.spec.score, Score::Additive { .. }) && !self.form.is_direct() {
-            TILE * self.s.dk
-        } else {
-            0
-        }
-    }
-
     /// The scores of at most [`TILE`] keys for a block, bias added, −∞ where masked, as
     /// `[keys, BLOCK]`. Gives false, and computes nothing, where the block sees none of them.
     pub(super) fn score_tile(
@@ -345,74 +332,21 @@ impl<'a, T: Real> Problem<'a, T> {
         block: &Block,
         keys: &Range<usize>,
         queries: &[T],
-        kept: &mut [T],
         tile: &mut [T],
     ) -> bool {
         let visibility = self.visibility(block, keys);
         if visibility == Visibility::None {
             return false;
         }
-        let Block { b, h, i0, n, width } = *block;
-        let rows = keys.len();
-        let hk = self.key_head(h);
-        assert!(rows <= TILE && tile.len() >= rows * BLOCK);
-        match self.spec.score {
-            Score::Dot { .. } if self.products.is_some() => {
-                self.products.iter().for_each(|p| p.scores(block, keys, queries, tile));
+        assert!(keys.len() <= TILE && tile.len() >= keys.len() * BLOCK);
+        match (self.spec.score, &self.products) {
+            (Score::Dot { .. }, Some(products)) => products.scores(block, keys, queries, tile),
+            (Score::Dot { .. }, None) => self.dot_tile(block, keys, queries, tile),
+            (Score::Additive { w, .. }, _) => self.additive_tile(w, block, keys, queries, tile),
+            (Score::Own { score, parameters }, _) => {
+                self.own_tile((score, parameters), block, keys, tile);
             }
-            Score::Dot { .. } => {
-                assert!(queries.len() >= self.s.dq * BLOCK);
-                // SAFETY: `rows` rows of k, `queries` and `tile` as asserted.
-                unsafe {
-                    (self.kernels.gemm)(Gemm {
-                        m: rows,
-                        n: width,
-                        k: self.s.dk,
-                        a: self.rows(&self.k, b, hk, keys.start, rows),
-                        a_row: self.k.strides[2],
-                        a_column: 1,
-                        b: queries.as_ptr(),
-                        b_row: BLOCK,
-                        c: tile.as_mut_ptr(),
-                        c_row: BLOCK,
-                        add: false,
-                    });
-                }
-            }
-            Score::Additive { w, .. } => {
-                assert!(queries.len() >= self.s.dq * BLOCK);
-                let (k, k_row) = if self.form.is_direct() {
-                    (self.rows(&self.k, b, hk, keys.start, rows), self.k.strides[2])
-                } else {
-                    self.prepare(&self.k, (b, hk, keys.start), rows, kept);
-                    (kept.as_ptr(), self.s.dk)
-                };
-                // SAFETY: `rows` rows of keys, `queries` and `tile` as asserted, w checked.
-                unsafe {
-                    (self.kernels.additive_scores)(AdditiveScores {
-                        form: self.form,
-                        d: self.s.dk,
-                        q: queries.as_ptr(),
-                        k,
-                        k_row,
-                        rows,
-                        width,
-                        w: w_of_head(w, h, self.s.dk).as_ptr(),
-                        to: tile.as_mut_ptr(),
-                    });
-                }
-            }
-            Score::Own { score: own, parameters } => {
-                let parameters = w_of_head(parameters, h, own.parameters());
-                for (j, row) in keys.clone().zip(tile.chunks_exact_mut(BLOCK)) {
-                    let k = self.k.row(b, hk, j);
-                    row[..width].fill(T::ZERO);
-                    for (i, score) in row[..n].iter_mut().enumerate() {
-                        *score = own.score(parameters, self.q.row(b, h, i0 + i), k);
-                    }
-                }
-            }
-            Score::Expression { .. } => {
+            (Score::Expression { .. }, _) => {
                 if let Some(programs) = self.programs {
                     programs.score_tile(self, block, keys, queries, tile);
                 }
@@ -425,6 +359,72 @@ impl<'a, T: Real> Problem<'a, T> {
             self.apply_mask(block, keys, tile);
         }
         true
+    }
+
+    fn dot_tile(&self, block: &Block, keys: &Range<usize>, queries: &[T], tile: &mut [T]) {
+        assert!(queries.len() >= self.s.dq * BLOCK);
+        let rows = keys.len();
+        // SAFETY: `rows` rows of k, `queries` as asserted, `tile` as the caller did.
+        unsafe {
+            (self.kernels.gemm)(Gemm {
+                m: rows,
+                n: block.width,
+                k: self.s.dk,
+                a: self.rows(&self.k, block.b, self.key_head(block.h), keys.start, rows),
+                a_row: self.k.strides[2],
+                a_column: 1,
+                b: queries.as_ptr(),
+                b_row: BLOCK,
+                c: tile.as_mut_ptr(),
+                c_row: BLOCK,
+                add: false,
+            });
+        }
+    }
+
+    fn additive_tile(
+        &self,
+        w: &[T],
+        block: &Block,
+        keys: &Range<usize>,
+        queries: &[T],
+        tile: &mut [T],
+    ) {
+        assert!(queries.len() >= self.s.dq * BLOCK);
+        let (_, k) = self.scored();
+        let rows = keys.len();
+        // SAFETY: `rows` rows of keys, `queries` as asserted, `tile` as the caller did, w checked.
+        unsafe {
+            (self.kernels.additive_scores)(AdditiveScores {
+                form: self.form,
+                d: self.s.dk,
+                q: queries.as_ptr(),
+                k: self.rows(k, block.b, self.key_head(block.h), keys.start, rows),
+                k_row: k.strides[2],
+                rows,
+                width: block.width,
+                w: w_of_head(w, block.h, self.s.dk).as_ptr(),
+                to: tile.as_mut_ptr(),
+            });
+        }
+    }
+
+    fn own_tile(
+        &self,
+        (own, parameters): (&dyn OwnScore<T>, &[T]),
+        block: &Block,
+        keys: &Range<usize>,
+        tile: &mut [T],
+    ) {
+        let Block { b, h, i0, n, width } = *block;
+        let parameters = w_of_head(parameters, h, own.parameters());
+        for (j, row) in keys.clone().zip(tile.chunks_exact_mut(BLOCK)) {
+            let k = self.k.row(b, self.key_head(h), j);
+            row[..width].fill(T::ZERO);
+            for (i, score) in row[..n].iter_mut().enumerate() {
+                *score = own.score(parameters, self.q.row(b, h, i0 + i), k);
+            }
+        }
     }
 }
 

@@ -20,7 +20,7 @@ pub(super) enum Arrangement {
 }
 
 /// Where a parameter stands among the numbers of a head.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Slot {
     pub(super) offset: usize,
     pub(super) kind: Kind,
@@ -71,6 +71,11 @@ impl Program {
             builder.output(output);
         }
         schedule(&builder.steps)
+    }
+
+    /// Whether nothing is computed.
+    pub(super) fn is_empty(&self) -> bool {
+        self.sections.iter().all(|x| x.once.is_empty() && x.each_feature.is_empty())
     }
 }
 

@@ -7,7 +7,7 @@
 
 #![allow(clippy::needless_range_loop)] // constant bounds, so that everything stays in registers
 
-use super::additive::{Form, for_each_form, value, value_and_slope};
+use super::additive::{Form, for_each_direct_form, value, value_and_slope};
 use super::simd::{Simd, prefetch_row};
 use super::{narrow, narrow_keys};
 use crate::Real;
@@ -195,7 +195,7 @@ unsafe fn wide_scores<V: Simd>(r: RowScores<V::T>) {
                 }
             }
             RowScore::Dot(scale) => by_fours(&r, Term::<V>::Dot(scale)),
-            RowScore::Additive { form, w, w_head } => for_each_form!(form, form => {
+            RowScore::Additive { form, w, w_head } => for_each_direct_form!(form, form => {
                 by_fours(&r, Term::<V>::Additive { form, w, w_head });
             }),
         }
@@ -531,7 +531,7 @@ pub(super) unsafe fn row_additive_grads<V: Simd>(r: RowAdditiveGrads<V::T>) {
         {
             return narrow::additive_grads::<V>(&r, keys);
         }
-        for_each_form!(r.form, form => for i in 0..r.rows {
+        for_each_direct_form!(r.form, form => for i in 0..r.rows {
             let (first, end) = r.spans.of(i);
             for h in 0..r.heads {
                 let grads = r.grads.wrapping_add(h * r.grads_head);
@@ -632,9 +632,11 @@ pub(super) unsafe fn key_grads<V: Simd>(r: KeyGrads<V::T>) {
                 if !r.grad_k.base.is_null() {
                     match r.score {
                         RowScore::Dot(scale) => dot_key_grad::<V>(&r, kh, j, scale),
-                        RowScore::Additive { form, w, w_head } => for_each_form!(form, form => {
-                            additive_key_grad::<V>(form, w, w_head, &r, kh, j)
-                        }),
+                        RowScore::Additive { form, w, w_head } => {
+                            for_each_direct_form!(form, form => {
+                                additive_key_grad::<V>(form, w, w_head, &r, kh, j)
+                            })
+                        }
                     }
                 }
             }
@@ -764,6 +766,34 @@ pub(super) unsafe fn axpy<V: Simd>(n: usize, a: V::T, x: *const V::T, y: *mut V:
             a.fma(V::load_upto(x.add(i), left), V::load_upto(to, left)).store_upto(to, left);
             i += V::LANES;
         }
+    }
+}
+
+/// y = a · x, or with `add` y += a · x, the product rounded before it is added: so a sum has the same
+/// bits whether its parts were kept or added as they came. Gives 0, or NaN where there is a NaN or ∞
+/// among the products.
+#[inline(always)]
+pub(super) unsafe fn add_scaled<V: Simd>(
+    n: usize,
+    a: V::T,
+    add: bool,
+    x: *const V::T,
+    y: *mut V::T,
+) -> V::T {
+    // SAFETY: n numbers each.
+    unsafe {
+        let a = V::splat(a);
+        let mut nothing = V::zero();
+        let mut i = 0;
+        while i < n {
+            let left = n - i;
+            let (part, to) = (V::load_upto(x.add(i), left).mul(a), y.add(i));
+            let sum = if add { V::load_upto(to, left).add(part) } else { part };
+            sum.store_upto(to, left);
+            nothing = part.fma(V::zero(), nothing);
+            i += V::LANES;
+        }
+        nothing.sum()
     }
 }
 

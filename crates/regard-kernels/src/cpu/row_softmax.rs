@@ -28,8 +28,8 @@ pub(super) unsafe fn row_softmax<V: Simd>(
                 let (at, n) = (scores.wrapping_add(h * head + first), end - first);
                 let (largest, total) = match n.div_ceil(V::LANES) {
                     0 => (V::T::ZERO, V::T::ZERO),
-                    1 => short::<V, 1>(at, n),
-                    2 => short::<V, 2>(at, n),
+                    // Not one register by itself: which of two it is, nobody foresees.
+                    1 | 2 => short::<V, 2>(at, n),
                     3 | 4 => short::<V, 4>(at, n),
                     _ => exponentiate::<V>(at, n),
                 };
@@ -73,8 +73,7 @@ pub(super) unsafe fn row_softmax_grads<V: Simd>(r: RowSoftmaxGrads<V::T>) {
                 let lse = r.lse.map(|(lse, head)| *lse.add(h * head + i));
                 let mean = match n.div_ceil(V::LANES) {
                     0 => V::T::ZERO,
-                    1 => short_grads::<V, 1>(scores, grads, n, lse),
-                    2 => short_grads::<V, 2>(scores, grads, n, lse),
+                    1 | 2 => short_grads::<V, 2>(scores, grads, n, lse),
                     3 | 4 => short_grads::<V, 4>(scores, grads, n, lse),
                     _ => long_grads::<V>(scores, grads, n),
                 };

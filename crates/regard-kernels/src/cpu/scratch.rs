@@ -56,6 +56,8 @@ struct Kept {
     /// Uses since it was last looked at, and the most lines one of them needed.
     uses: usize,
     most: usize,
+    /// What a use within a use takes.
+    inner: Option<Box<Kept>>,
 }
 
 /// After so many uses a thread keeps what those needed, where that is less than half.
@@ -63,17 +65,18 @@ const USES: usize = 4096;
 
 impl Kept {
     const fn new() -> Self {
-        Self { lines: Vec::new(), releases: 0, uses: 0, most: 0 }
+        Self { lines: Vec::new(), releases: 0, uses: 0, most: 0, inner: None }
     }
 
-    /// At least so many lines.
-    fn lines(&mut self, needed: usize) -> &mut [Line] {
+    /// Sees to it that there are so many lines.
+    fn reserve(&mut self, needed: usize) {
         self.uses += 1;
         self.most = self.most.max(needed);
         let releases = RELEASES.load(Relaxed);
         let idle = self.uses >= USES && self.most < self.lines.len() / 2;
         if self.releases != releases || idle {
             self.replace(Vec::new());
+            self.inner = None;
         }
         if self.uses >= USES {
             (self.uses, self.most) = (0, needed);
@@ -85,7 +88,6 @@ impl Kept {
             lines.resize(needed, Line([0; LINE]));
             self.replace(lines);
         }
-        &mut self.lines
     }
 
     fn replace(&mut self, lines: Vec<Line>) {
@@ -114,7 +116,11 @@ pub(crate) fn with<T: Real, const N: usize, R>(
 ) -> R {
     let lines = lengths.map(lines_of::<T>);
     let mut kept = KEPT.take();
-    let mut rest = kept.lines(lines.iter().sum());
+    kept.reserve(lines.iter().sum());
+    if let Some(inner) = &mut kept.inner {
+        KEPT.set(std::mem::take(inner));
+    }
+    let mut rest = &mut kept.lines[..];
     let mut at = 0;
     let arrays = lines.map(|lines| {
         let (part, tail) = std::mem::take(&mut rest).split_at_mut(lines);
@@ -126,6 +132,12 @@ pub(crate) fn with<T: Real, const N: usize, R>(
         unsafe { std::slice::from_raw_parts_mut(part.as_mut_ptr().cast::<T>(), n) }
     });
     let result = f(arrays);
+    let used = KEPT.take();
+    match &mut kept.inner {
+        Some(inner) => **inner = used,
+        None if !used.lines.is_empty() => kept.inner = Some(Box::new(used)),
+        None => {}
+    }
     KEPT.set(kept);
     result
 }

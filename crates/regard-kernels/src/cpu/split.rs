@@ -8,33 +8,61 @@ use super::shared::Shared;
 use super::{Chosen, Rows, tasks};
 use crate::Real;
 use std::ops::Range;
+use std::sync::atomic::AtomicBool;
 
-/// Runs tasks over all keys, or over `splits` ranges of keys whose results are then merged.
+/// A range of keys, and where what it gives is written.
+pub(super) struct Portion<'a, T: Real> {
+    pub(super) keys: Range<usize>,
+    pub(super) rows: &'a Rows<'a, T>,
+}
+
+/// The tasks of a pass over the queries.
+pub(super) struct Tasks<'a> {
+    pub(super) count: usize,
+    /// The rows of a task, which follow each other.
+    pub(super) rows: &'a (dyn Fn(usize) -> Range<usize> + Sync),
+}
+
+/// Runs tasks over all keys, or over `splits` ranges of keys whose results are then merged. Where
+/// there are tasks enough for all threads, one has all ranges of its rows, and merges them while
+/// they are near.
 pub(super) fn forward<T: Real>(
     p: &Problem<T>,
     rows: &Rows<T>,
     splits: usize,
-    tasks: usize,
-    run: impl Fn(usize, Range<usize>, &Rows<T>) + Sync,
+    tasks: Tasks,
+    run: impl Fn(usize, &[Portion<T>]) + Sync,
 ) {
     let s = &p.s;
     if splits == 1 {
-        tasks::each(tasks, &|task| run(task, 0..s.nk, rows));
+        tasks::each(tasks.count, &|task| run(task, &[Portion { keys: 0..s.nk, rows }]));
         return;
     }
     let chunk = s.nk.div_ceil(splits).next_multiple_of(4);
     let mut parts = Parts::new(p, splits, rows);
     let shared = parts.share();
-    tasks::each(splits * tasks, &|at| {
-        let (split, task) = (at / tasks, at % tasks);
+    // SAFETY: each task writes its own rows of every part.
+    let of_splits: Vec<Rows<T>> =
+        (0..splits).map(|split| unsafe { shared.rows(p, split, rows.undefined) }).collect();
+    let portion = |split: usize| {
         let from = (split * chunk).min(s.nk);
-        // SAFETY: each task writes its own rows of its split's part.
-        let part = unsafe { shared.rows(p, split) };
-        run(task, from..(from + chunk).min(s.nk), &part);
-    });
+        Portion { keys: from..(from + chunk).min(s.nk), rows: &of_splits[split] }
+    };
+    if tasks.count >= 4 * rayon::current_num_threads() {
+        let portions: Vec<Portion<T>> = (0..splits).map(portion).collect();
+        tasks::each(tasks.count, &|task| {
+            run(task, &portions);
+            for row in (tasks.rows)(task) {
+                // SAFETY: each row is one task's alone, which has written all its parts.
+                unsafe { shared.merge(p, row, rows) };
+            }
+        });
+        return;
+    }
+    tasks::each(splits * tasks.count, &|at| run(at % tasks.count, &[portion(at / tasks.count)]));
     tasks::runs(s.rows(), rows_at_once(s.dv), &|row| {
-        // SAFETY: each row is one task's alone.
-        unsafe { parts.merge(p, row, rows) };
+        // SAFETY: each row is one task's alone, and all parts are written.
+        unsafe { shared.merge(p, row, rows) };
     });
 }
 
@@ -53,6 +81,7 @@ struct Parts<T> {
 
 /// [`Parts`], shared by tasks.
 struct SharedParts<'a, T> {
+    splits: usize,
     rows: usize,
     out: Shared<'a, T>,
     lse: Option<Shared<'a, T>>,
@@ -66,7 +95,12 @@ impl<T: Real> SharedParts<'_, T> {
     ///
     /// # Safety
     /// Tasks write to distinct rows of it.
-    unsafe fn rows(&self, p: &Problem<T>, split: usize) -> Rows<'_, T> {
+    unsafe fn rows<'b>(
+        &'b self,
+        p: &Problem<T>,
+        split: usize,
+        undefined: &'b AtomicBool,
+    ) -> Rows<'b, T> {
         fn part<'a, T: Copy>(
             x: &'a Option<Shared<T>>,
             at: usize,
@@ -86,6 +120,58 @@ impl<T: Real> SharedParts<'_, T> {
             best: part(&self.best, split, n),
             weights: None,
             edge_weights: None,
+            undefined,
+        }
+    }
+
+    /// Where a row's number lies, range after range.
+    fn places(&self, row: usize) -> impl Iterator<Item = usize> + Clone + use<T> {
+        (row..).step_by(self.rows).take(self.splits)
+    }
+
+    /// Merges what the ranges gave of one row.
+    ///
+    /// # Safety
+    /// The row is the calling task's alone, and no task writes its parts any more.
+    unsafe fn merge(&self, p: &Problem<T>, row: usize, rows: &Rows<T>) {
+        let (b, h, i) = p.s.place(row);
+        // SAFETY: the caller's.
+        let number = |x: &Shared<T>, at: usize| unsafe { x.part(at, 1)[0] };
+        let shares =
+            self.lse.as_ref().map(|lse| Shares::of(|at| number(lse, at), self.places(row)));
+        let all = shares.as_ref().map_or(T::NEG_INFINITY, Shares::lse);
+        let dv = p.s.dv;
+        // SAFETY: the caller's row.
+        let to = unsafe {
+            rows.set_lse(row, || all);
+            rows.out.row(b, h, i)
+        };
+        if let Some(best) = &self.best {
+            let better =
+                |at, other| if number(best, other) > number(best, at) { other } else { at };
+            let at = self.places(row).fold(row, better);
+            let optional = |x: &Option<Shared<T>>| x.as_ref().map_or(T::ZERO, |x| number(x, at));
+            // SAFETY: the caller's row and its parts.
+            unsafe {
+                to.copy_from_nonoverlapping(self.out.part(at * dv, dv).as_ptr(), dv);
+                let chosen = Chosen {
+                    index: self.index.as_ref().map_or(0, |index| index.part(at, 1)[0]),
+                    best: number(best, at),
+                    score: optional(&self.log_prob) + optional(&self.lse),
+                };
+                rows.set_choice(row, chosen, || all);
+            }
+            return;
+        }
+        // What is no share of a whole is simply added up.
+        let shares = shares.filter(|_| p.spec.normalizer.needs_lse());
+        for (split, at) in self.places(row).enumerate() {
+            let share = shares.as_ref().map_or(T::ONE, |shares| shares.share(split));
+            // SAFETY: the caller's row and its parts, of dv numbers each.
+            unsafe {
+                let part = self.out.part(at * dv, dv).as_ptr();
+                (p.kernels.add_scaled)(dv, share, split > 0, part, to);
+            }
         }
     }
 }
@@ -115,6 +201,7 @@ impl<T: Real> Parts<T> {
             x.as_mut().map(|x| Shared::new(x))
         }
         SharedParts {
+            splits: self.splits,
             rows: self.rows,
             out: Shared::new(&mut self.out),
             lse: share(&mut self.lse),
@@ -123,72 +210,23 @@ impl<T: Real> Parts<T> {
             index: self.index.as_mut().map(|x| Shared::new(x)),
         }
     }
-
-    /// Where a row's number lies, range after range.
-    fn places(&self, row: usize) -> impl Iterator<Item = usize> + Clone + use<T> {
-        (row..).step_by(self.rows).take(self.splits)
-    }
-
-    /// Merges what the ranges gave of one row.
-    ///
-    /// # Safety
-    /// The row is the calling task's alone.
-    unsafe fn merge(&self, p: &Problem<T>, row: usize, rows: &Rows<T>) {
-        let (b, h, i) = p.s.place(row);
-        let lse = self.lse.as_ref().map(|lse| Shares::of(lse, self.places(row)));
-        let all = lse.as_ref().map_or(T::NEG_INFINITY, Shares::lse);
-        // SAFETY: the caller's.
-        let to = unsafe {
-            rows.set_lse(row, || all);
-            std::slice::from_raw_parts_mut(rows.out.row(b, h, i), p.s.dv)
-        };
-        if let Some(best) = &self.best {
-            let at = self.best_place(best, row);
-            to.copy_from_slice(&self.out[at * to.len()..][..to.len()]);
-            let number = |x: &Option<Large<T>>| x.as_ref().map_or(T::ZERO, |x| x[at]);
-            let chosen = Chosen {
-                index: self.index.as_ref().map_or(0, |index| index[at]),
-                best: best[at],
-                score: number(&self.log_prob) + number(&self.lse),
-            };
-            // SAFETY: the caller's.
-            unsafe { rows.set_choice(row, chosen, || all) };
-            return;
-        }
-        // What is no share of a whole is simply added up.
-        let shares = lse.filter(|_| p.spec.normalizer.needs_lse());
-        to.fill(T::ZERO);
-        for at in self.places(row) {
-            let part = &self.out[at * to.len()..][..to.len()];
-            match &shares {
-                Some(shares) => {
-                    let share = shares.share(at);
-                    to.iter_mut().zip(part).for_each(|(to, &x)| *to += share * x);
-                }
-                None => to.iter_mut().zip(part).for_each(|(to, &x)| *to += x),
-            }
-        }
-    }
-
-    /// Where the best of a row's choices lies; the first of equals.
-    fn best_place(&self, best: &[T], row: usize) -> usize {
-        let better = |at: usize, other: usize| if best[other] > best[at] { other } else { at };
-        self.places(row).fold(row, better)
-    }
 }
 
 /// The log-sum-exps of one row's ranges, and their sum.
-struct Shares<'a, T> {
-    lse: &'a [T],
+struct Shares<T> {
+    /// The exponentials of the log-sum-exps relative to the base.
+    shares: Vec<T>,
     base: T,
     total: T,
 }
 
-impl<'a, T: Real> Shares<'a, T> {
-    fn of(lse: &'a [T], places: impl Iterator<Item = usize> + Clone) -> Self {
-        let largest = places.clone().map(|at| lse[at]).fold(T::NEG_INFINITY, T::max);
+impl<T: Real> Shares<T> {
+    fn of(lse: impl Fn(usize) -> T, places: impl Iterator<Item = usize> + Clone) -> Self {
+        let largest = places.clone().map(&lse).fold(T::NEG_INFINITY, T::max);
         let base = if largest == T::NEG_INFINITY { T::ZERO } else { largest };
-        Self { lse, base, total: places.map(|at| (lse[at] - base).exp()).sum() }
+        let shares: Vec<T> = places.map(|at| (lse(at) - base).exp()).collect();
+        let total = shares.iter().copied().sum();
+        Self { shares, base, total }
     }
 
     /// The log-sum-exp of the whole row.
@@ -197,8 +235,7 @@ impl<'a, T: Real> Shares<'a, T> {
     }
 
     /// A range's share of the row.
-    fn share(&self, at: usize) -> T {
-        let empty = self.total == T::ZERO;
-        if empty { T::ZERO } else { (self.lse[at] - self.base).exp() / self.total }
+    fn share(&self, split: usize) -> T {
+        if self.total == T::ZERO { T::ZERO } else { self.shares[split] / self.total }
     }
 }

@@ -10,23 +10,33 @@
 use super::problem::{Block, Problem, tiles};
 use super::shared::Shared;
 use super::simd::prefetch_row;
+use super::split::Portion;
 use super::weights::Rule;
 use super::{BLOCK, Chosen, Rows, TILE, scratch};
 use crate::Real;
 use crate::random::{Draw, Stream, uniform};
 use crate::spec::Normalizer;
 use std::ops::Range;
+use std::sync::atomic::Ordering::Relaxed;
 
-/// Attends from one block to some keys and writes what `rows` asks for.
-pub(super) fn forward<T: Real>(p: &Problem<T>, block: &Block, keys: Range<usize>, rows: &Rows<T>) {
-    let range = p.key_range(block.b, block.i0, block.i0 + block.n);
-    let low = range.start.max(keys.start);
-    let keys = low..range.end.min(keys.end).max(low);
-    match p.spec.normalizer {
-        Normalizer::Sparsemax | Normalizer::Entmax15 => by_threshold(p, block, keys, rows),
-        Normalizer::Argmax | Normalizer::Sample { .. } => by_choice(p, block, keys, rows),
-        _ => online(p, block, keys, rows),
-    }
+/// Attends from one block to some ranges of keys, each by itself, and writes what their rows ask for.
+pub(super) fn forward<T: Real>(p: &Problem<T>, block: &Block, portions: &[Portion<T>]) {
+    let s = &p.s;
+    scratch::with([s.dq * BLOCK], |[queries]| {
+        p.pack_queries(block, queries);
+        for Portion { keys, rows } in portions {
+            let keys = p.seen_keys(block, keys);
+            match p.spec.normalizer {
+                Normalizer::Sparsemax | Normalizer::Entmax15 => {
+                    by_threshold(p, block, keys, queries, rows);
+                }
+                Normalizer::Argmax | Normalizer::Sample { .. } => {
+                    by_choice(p, block, keys, queries, rows);
+                }
+                _ => online(p, block, keys, queries, rows),
+            }
+        }
+    });
 }
 
 /// out^T `[Dv, BLOCK]` (+)= v^T · weights `[keys, BLOCK]`.
@@ -92,6 +102,11 @@ fn write_out<T: Real>(p: &Problem<T>, block: &Block, out: &[T], factor: &[T], ro
     assert!(out.len() >= dv * BLOCK && factor.len() >= n);
     // SAFETY: rows i0..i0 + n of this head are this block's alone.
     unsafe {
+        // Here it is near; afterwards it would be read from afar.
+        let [_, nothing] = (p.kernels.max_abs)(dv * BLOCK, out.as_ptr());
+        if nothing != T::ZERO {
+            rows.undefined.store(true, Relaxed);
+        }
         let to = rows.out.row(b, h, i0);
         (p.kernels.unpack)(out.as_ptr(), dv, n, factor.as_ptr(), to, rows.out.strides[2]);
     }
@@ -119,28 +134,25 @@ fn prefetch_share<T: Real>(
 }
 
 /// Softmax, and the normalizers that weigh each score by itself.
-fn online<T: Real>(p: &Problem<T>, block: &Block, keys: Range<usize>, rows: &Rows<T>) {
+fn online<T: Real>(
+    p: &Problem<T>,
+    block: &Block,
+    keys: Range<usize>,
+    queries: &[T],
+    rows: &Rows<T>,
+) {
     let s = &p.s;
     let softmax = p.spec.normalizer == Normalizer::Softmax;
     let spare = if !softmax && rows.lse.is_some() { TILE * BLOCK } else { 0 };
-    let lengths = [
-        s.dq * BLOCK,
-        p.kept_keys(),
-        TILE * BLOCK,
-        dropout_words_len(p, TILE),
-        s.dv * BLOCK,
-        3 * BLOCK,
-        spare,
-    ];
-    scratch::with(lengths, |[queries, kept, tile, words, out, state, spare]| {
-        p.pack_queries(block, queries);
+    let lengths = [TILE * BLOCK, dropout_words_len(p, TILE), s.dv * BLOCK, 3 * BLOCK, spare];
+    scratch::with(lengths, |[tile, words, out, state, spare]| {
         out.fill(T::ZERO);
         state[..BLOCK].fill(T::NEG_INFINITY);
         state[BLOCK..].fill(T::ZERO);
         let steps = keys.len().div_ceil(TILE);
         for (step, keys) in tiles(keys).enumerate() {
             prefetch_share(p, block, [step, steps], rows);
-            if !p.score_tile(block, &keys, queries, kept, tile) {
+            if !p.score_tile(block, &keys, queries, tile) {
                 continue;
             }
             let (n, width) = (keys.len(), block.width);
@@ -203,27 +215,24 @@ fn lse<T: Real>(largest: T, sum: T) -> T {
 }
 
 /// Sparsemax and entmax: all scores of the block, then their thresholds.
-fn by_threshold<T: Real>(p: &Problem<T>, block: &Block, keys: Range<usize>, rows: &Rows<T>) {
+fn by_threshold<T: Real>(
+    p: &Problem<T>,
+    block: &Block,
+    keys: Range<usize>,
+    queries: &[T],
+    rows: &Rows<T>,
+) {
     let s = &p.s;
     let entmax = p.spec.normalizer == Normalizer::Entmax15;
     let all = keys.len() * BLOCK;
     let spare = if rows.lse.is_some() { all } else { 0 };
-    let lengths = [
-        s.dq * BLOCK,
-        p.kept_keys(),
-        all,
-        dropout_words_len(p, keys.len()),
-        s.dv * BLOCK,
-        3 * BLOCK,
-        spare,
-    ];
-    scratch::with(lengths, |[queries, kept, scores, words, out, state, spare]| {
+    let lengths = [all, dropout_words_len(p, keys.len()), s.dv * BLOCK, 3 * BLOCK, spare];
+    scratch::with(lengths, |[scores, words, out, state, spare]| {
         let width = block.width;
-        p.pack_queries(block, queries);
         out.fill(T::ZERO);
         for tile in tiles(keys.clone()) {
             let part = &mut scores[(tile.start - keys.start) * BLOCK..][..tile.len() * BLOCK];
-            if !p.score_tile(block, &tile, queries, kept, part) {
+            if !p.score_tile(block, &tile, queries, part) {
                 part.fill(T::NEG_INFINITY);
             }
         }
@@ -289,21 +298,26 @@ pub(super) fn positive<T: Real>(x: T) -> T {
 }
 
 /// Hard attention: the largest score, or the largest with Gumbel noise.
-fn by_choice<T: Real>(p: &Problem<T>, block: &Block, keys: Range<usize>, rows: &Rows<T>) {
+fn by_choice<T: Real>(
+    p: &Problem<T>,
+    block: &Block,
+    keys: Range<usize>,
+    queries: &[T],
+    rows: &Rows<T>,
+) {
     let s = &p.s;
     let Block { b, h, i0, n, width } = *block;
     let draw = match p.spec.normalizer {
         Normalizer::Sample { seed } => Some(Draw::new(seed, Stream::Sample, b * s.hq + h)),
         _ => None,
     };
-    let lengths = [s.dq * BLOCK, p.kept_keys(), TILE * BLOCK, TILE * BLOCK, 3 * BLOCK];
-    scratch::with(lengths, |[queries, kept, tile, words, state]| {
+    let lengths = [TILE * BLOCK, TILE * BLOCK, 3 * BLOCK];
+    scratch::with(lengths, |[tile, words, state]| {
         let mut chosen = [Chosen::<T>::NONE; BLOCK];
-        p.pack_queries(block, queries);
         state[..BLOCK].fill(T::NEG_INFINITY);
         state[BLOCK..].fill(T::ZERO);
         for keys in tiles(keys) {
-            if !p.score_tile(block, &keys, queries, kept, tile) {
+            if !p.score_tile(block, &keys, queries, tile) {
                 continue;
             }
             let words = words.as_mut_ptr().cast::<u32>();
@@ -436,9 +450,8 @@ pub(super) fn write_weights<T: Real>(
     let s = &p.s;
     let Block { b, i0, n, width, .. } = *block;
     let keys = p.key_range(b, i0, i0 + n);
-    let lengths =
-        [s.dq * BLOCK, p.kept_keys(), TILE * BLOCK, dropout_words_len(p, TILE), 3 * BLOCK];
-    scratch::with(lengths, |[queries, kept, tile, words, state]| {
+    let lengths = [s.dq * BLOCK, TILE * BLOCK, dropout_words_len(p, TILE), 3 * BLOCK];
+    scratch::with(lengths, |[queries, tile, words, state]| {
         p.pack_queries(block, queries);
         if rule == Rule::Softmax {
             // exp(s − lse) would carry the rounding of the log-sum-exp: find the largest score
@@ -446,7 +459,7 @@ pub(super) fn write_weights<T: Real>(
             state[..BLOCK].fill(T::NEG_INFINITY);
             state[BLOCK..].fill(T::ZERO);
             for keys in tiles(keys.clone()) {
-                if p.score_tile(block, &keys, queries, kept, tile) {
+                if p.score_tile(block, &keys, queries, tile) {
                     // SAFETY: the tile holds its rows of BLOCK, state three.
                     unsafe {
                         let state = state.as_mut_ptr();
@@ -461,7 +474,7 @@ pub(super) fn write_weights<T: Real>(
             }
         }
         for keys in tiles(keys) {
-            if !p.score_tile(block, &keys, queries, kept, tile) {
+            if !p.score_tile(block, &keys, queries, tile) {
                 continue;
             }
             // SAFETY: the tile holds its rows of BLOCK, state three.

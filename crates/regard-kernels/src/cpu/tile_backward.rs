@@ -12,7 +12,7 @@ use super::choice::Choice;
 use super::expression::TileGrads;
 use super::gemm::Gemm;
 use super::partial::{RowParts, RowSums, SlotParts, SlotSums};
-use super::plan::{self, BiasCut, Chunk, Plan, rows_at_once};
+use super::plan::{self, BiasCut, Chunk, Joining, Plan, rows_at_once};
 use super::problem::{Block, Problem, tiles};
 use super::products::ROWS;
 use super::scratch::{self, Large};
@@ -24,7 +24,8 @@ use crate::spec::{Backward, Bias, Broadcast, Gradients, OwnGrads, OwnScore, Scor
 use crate::{Real, View};
 use std::ops::Range;
 
-pub(super) fn backward<T: Real>(p: &Problem<T>, pass: Backward<T>) {
+/// Gives whether the gradients of q, k and v are finite.
+pub(super) fn backward<T: Real>(p: &Problem<T>, pass: Backward<T>) -> bool {
     let choice = Choice::of(p.spec.normalizer, &pass);
     let Backward { grad_out, grad_weights, grad_lse, saved, mut gradients, .. } = pass;
     let mut context = Context {
@@ -46,7 +47,7 @@ pub(super) fn backward<T: Real>(p: &Problem<T>, pass: Backward<T>) {
     {
         full_bias(&context, &bias, to);
     }
-    context.run(gradients);
+    context.run(gradients)
 }
 
 struct Context<'a, T: Real> {
@@ -67,7 +68,6 @@ struct Context<'a, T: Real> {
 struct Tile<'a, T> {
     queries: &'a mut [T],
     grads: &'a mut [T],
-    kept: &'a mut [T],
     stat: &'a mut [T],
     delta: &'a mut [T],
     weights: &'a mut [T],
@@ -76,22 +76,13 @@ struct Tile<'a, T> {
 }
 
 impl<'a, T: Real> Tile<'a, T> {
-    fn lengths(p: &Problem<T>) -> [usize; 8] {
+    fn lengths(p: &Problem<T>) -> [usize; 7] {
         let tile = TILE * BLOCK;
-        [
-            p.s.dq * BLOCK,
-            p.s.dv * BLOCK,
-            p.kept_keys(),
-            BLOCK,
-            BLOCK,
-            tile,
-            tile,
-            dropout_words_len(p, TILE),
-        ]
+        [p.s.dq * BLOCK, p.s.dv * BLOCK, BLOCK, BLOCK, tile, tile, dropout_words_len(p, TILE)]
     }
 
-    fn new([queries, grads, kept, stat, delta, weights, grad, words]: [&'a mut [T]; 8]) -> Self {
-        Self { queries, grads, kept, stat, delta, weights, grad, words }
+    fn new([queries, grads, stat, delta, weights, grad, words]: [&'a mut [T]; 7]) -> Self {
+        Self { queries, grads, stat, delta, weights, grad, words }
     }
 }
 
@@ -104,28 +95,28 @@ struct Work<'a, T> {
     dv: &'a mut [T],
     /// `[BLOCK, Dq]`
     dq: &'a mut [T],
-    /// What an additive score keeps of the queries, `[BLOCK, Dq]`.
-    prepared: &'a mut [T],
+    /// The same, turned from columns.
+    turned: &'a mut [T],
     dw: &'a mut [T],
     /// The gradients of an own score's parameters, and a key's part of them.
     own: &'a mut [T],
 }
 
 impl<'a, T: Real> Work<'a, T> {
-    fn lengths(p: &Problem<T>, keys: usize) -> [usize; 14] {
+    fn lengths(p: &Problem<T>, keys: usize) -> [usize; 13] {
         let s = &p.s;
         let by_unit = p.products.is_some();
-        let prepared = if p.kept_keys() > 0 || by_unit { BLOCK * s.dq } else { 0 };
+        let turned = if by_unit { BLOCK * s.dq } else { 0 };
         let keys = if by_unit { keys + ROWS } else { keys };
-        let own = [keys * s.dk, keys * s.dv, BLOCK * s.dq, prepared, s.dk, 2 * p.own_parameters()];
+        let own = [keys * s.dk, keys * s.dv, BLOCK * s.dq, turned, s.dk, 2 * p.own_parameters()];
         let tile = Tile::lengths(p);
-        std::array::from_fn(|at| if at < 8 { tile[at] } else { own[at - 8] })
+        std::array::from_fn(|at| if at < 7 { tile[at] } else { own[at - 7] })
     }
 
-    fn new(arrays: [&'a mut [T]; 14]) -> Self {
-        let [t0, t1, t2, t3, t4, t5, t6, t7, dk, dv, dq, prepared, dw, own] = arrays;
-        let tile = Tile::new([t0, t1, t2, t3, t4, t5, t6, t7]);
-        Self { tile, dk, dv, dq, prepared, dw, own }
+    fn new(arrays: [&'a mut [T]; 13]) -> Self {
+        let [t0, t1, t2, t3, t4, t5, t6, dk, dv, dq, turned, dw, own] = arrays;
+        let tile = Tile::new([t0, t1, t2, t3, t4, t5, t6]);
+        Self { tile, dk, dv, dq, turned, dw, own }
     }
 }
 
@@ -143,6 +134,7 @@ struct Partial<T> {
 
 /// [`Partial`], shared by tasks.
 struct Sums<'a, T: Real> {
+    plan: Plan,
     q: RowSums<'a, T>,
     k: RowSums<'a, T>,
     v: RowSums<'a, T>,
@@ -153,16 +145,17 @@ struct Sums<'a, T: Real> {
 }
 
 impl<T: Real> Partial<T> {
-    /// The keys' gradients have parts of their own unless their chunks are `joined`.
-    fn of(p: &Problem<T>, plan: &Plan, g: &Gradients<T>, joined: bool) -> Self {
+    /// Chunks that are joined have no parts of their own.
+    fn of(p: &Problem<T>, plan: &Plan, g: &Gradients<T>, joining: Joining) -> Self {
         let heads = p.s.b * p.s.hq;
-        let query_parts = if joined { 1 } else { plan.query_parts };
+        let query_parts = if joining == Joining::Nothing { plan.query_parts } else { 1 };
+        let key_parts = if joining == Joining::Heads { 1 } else { plan.key_parts };
         let slots = |wanted: bool, slots: usize, width: usize| {
             SlotParts::of(heads, slots, if wanted { width } else { 0 })
         };
         let table = p.spec.bias.relative.map_or(0, |r| 2 * r.max_distance + 1);
         Self {
-            q: RowParts::of(&g.q, plan.key_parts),
+            q: RowParts::of(&g.q, key_parts),
             k: RowParts::of(&g.k, query_parts),
             v: RowParts::of(&g.v, query_parts),
             w: slots(g.w.is_some(), plan.slots(), p.s.dk),
@@ -172,15 +165,16 @@ impl<T: Real> Partial<T> {
         }
     }
 
-    fn share<'a>(&'a mut self, p: &Problem<T>, g: &'a Gradients<T>) -> Sums<'a, T> {
+    fn share<'a>(&'a mut self, p: &Problem<T>, plan: &Plan, g: &'a Gradients<T>) -> Sums<'a, T> {
         let scale = match p.spec.score {
             Score::Dot { scale } => scale,
             _ => T::ONE,
         };
         Sums {
-            q: self.q.share(&g.q, scale),
-            k: self.k.share(&g.k, scale),
-            v: self.v.share(&g.v, T::ONE),
+            plan: *plan,
+            q: self.q.share(p, &g.q, scale),
+            k: self.k.share(p, &g.k, scale),
+            v: self.v.share(p, &g.v, T::ONE),
             w: self.w.share(),
             own: self.own.share(),
             key_bias: self.key_bias.share(),
@@ -189,10 +183,13 @@ impl<T: Real> Partial<T> {
     }
 
     fn add_up(&mut self, p: &Problem<T>, plan: &Plan, g: Gradients<T>) {
-        self.q.add_up(&g.q, &|_, _| 0..p.s.nq);
-        let written = |b: usize, part: usize| keys_of_part(p, plan, b, part);
-        self.k.add_up(&g.k, &written);
-        self.v.add_up(&g.v, &written);
+        self.q.add_up(p, &g.q, &|b, part, i| {
+            let block = p.block_of(b, 0, i / BLOCK);
+            plan.key_parts_of(&p.key_range(b, block.i0, block.i0 + block.n)).contains(&part)
+        });
+        let written = |b: usize, part: usize, j: usize| keys_of_part(p, plan, b, part).contains(&j);
+        self.k.add_up(p, &g.k, &written);
+        self.v.add_up(p, &g.v, &written);
         let Self { w, own, relative, .. } = self;
         for (to, parts) in [(g.w, w), (g.relative, relative)] {
             if let Some(to) = to {
@@ -237,7 +234,7 @@ impl<T: Real> Context<'_, T> {
     /// where the block sees none of the keys.
     fn grad_tile(&self, block: &Block, keys: &Range<usize>, t: &mut Tile<T>) -> bool {
         let p = self.p;
-        if !p.score_tile(block, keys, t.queries, t.kept, t.weights) {
+        if !p.score_tile(block, keys, t.queries, t.weights) {
             return false;
         }
         if let Some(choice) = &self.choice {
@@ -391,20 +388,18 @@ impl<T: Real> Context<'_, T> {
     /// Σ slope·dp and Σ slope over some keys, of a block's rows: `[2, rows]`.
     fn block_sums(&self, block: &Block, keys: Range<usize>, to: &Shared<T>) {
         let p = self.p;
-        let range = p.key_range(block.b, block.i0, block.i0 + block.n);
-        let low = range.start.max(keys.start);
-        let keys = low..range.end.min(keys.end).max(low);
+        let keys = p.seen_keys(block, &keys);
         let tile = Tile::lengths(p);
-        let lengths: [usize; 9] =
-            std::array::from_fn(|at| if at < 8 { tile[at] } else { 2 * BLOCK });
-        scratch::with(lengths, |[t0, t1, t2, t3, t4, t5, t6, t7, sums]| {
-            let mut t = Tile::new([t0, t1, t2, t3, t4, t5, t6, t7]);
+        let lengths: [usize; 8] =
+            std::array::from_fn(|at| if at < 7 { tile[at] } else { 2 * BLOCK });
+        scratch::with(lengths, |[t0, t1, t2, t3, t4, t5, t6, sums]| {
+            let mut t = Tile::new([t0, t1, t2, t3, t4, t5, t6]);
             p.pack_queries(block, t.queries);
             self.pack_grads(block, t.grads);
             row_statistics(p, self.rule, block, self.lse, self.threshold, t.stat);
             sums.fill(T::ZERO);
             for keys in tiles(keys) {
-                if !p.score_tile(block, &keys, t.queries, t.kept, t.weights) {
+                if !p.score_tile(block, &keys, t.queries, t.weights) {
                     continue;
                 }
                 self.grad_of_weights(block, &keys, &mut t);
@@ -431,49 +426,60 @@ impl<T: Real> Context<'_, T> {
     }
 
     /// The gradients of q, k and v, and of what scores and biases learn.
-    fn run(&self, g: Gradients<T>) {
+    fn run(&self, g: Gradients<T>) -> bool {
         let p = self.p;
         let plan = Plan::of(&p.s);
-        let joined = plan.joins(rayon::current_num_threads());
-        let mut partial = Partial::of(p, &plan, &g, joined);
-        let shared = partial.share(p, &g);
-        if joined {
-            tasks::each(plan.groups(), &|group| self.group(&plan, group, &shared));
-        } else {
-            for phase in 0..plan.phases {
-                tasks::each(plan.tasks(), &|task| {
-                    let chunk = seen_chunk(p, &plan, plan.chunk(phase, task));
-                    self.task(&chunk, &shared, |_| chunk.first);
-                });
+        let joining = plan.joining(rayon::current_num_threads());
+        let mut partial = Partial::of(p, &plan, &g, joining);
+        let shared = partial.share(p, &plan, &g);
+        match joining {
+            Joining::Heads => tasks::each(plan.heads(), &|head| {
+                for part in 0..plan.key_parts {
+                    self.group(head * plan.key_parts + part, &shared);
+                }
+            }),
+            Joining::Keys => tasks::each(plan.groups(), &|group| self.group(group, &shared)),
+            Joining::Nothing => {
+                for phase in 0..plan.phases {
+                    let earlier = if phase == 0 { 0..0 } else { 0..p.s.nk };
+                    tasks::each(plan.tasks(), &|task| {
+                        let chunk = seen_chunk(p, &plan, plan.chunk(phase, task));
+                        self.task(&chunk, &shared, std::slice::from_ref(&earlier));
+                    });
+                }
             }
         }
+        let undefined = [&shared.q, &shared.k, &shared.v].iter().any(|sums| sums.is_undefined());
         partial.add_up(p, &plan, g);
+        !undefined
     }
 
     /// All chunks of queries against one chunk of keys, whose gradients are added up as they come.
-    fn group(&self, plan: &Plan, group: usize, to: &Sums<T>) {
-        let p = self.p;
-        let seen_by = |b: usize, parts: Range<usize>, j: usize| {
-            parts.into_iter().any(|part| keys_of_part(p, plan, b, part).contains(&j))
-        };
+    fn group(&self, group: usize, to: &Sums<T>) {
+        let (p, plan) = (self.p, &to.plan);
+        let mut seen = Vec::with_capacity(plan.query_parts);
+        let mut whole = None;
         for task in plan.tasks_of(group) {
-            let whole = plan.chunk(0, task);
-            let (b, part) = (whole.b, whole.query_part);
-            if part == 0 {
-                for j in whole.keys.clone().filter(|&j| !seen_by(b, 0..plan.query_parts, j)) {
-                    // SAFETY: a chunk of keys is one task's alone.
-                    unsafe {
-                        to.k.add(0, [b, whole.hk, j], &vec![T::ZERO; p.s.dk], |_| true);
-                        to.v.add(0, [b, whole.hk, j], &vec![T::ZERO; p.s.dv], |_| true);
-                    }
+            let chunk = plan.chunk(0, task);
+            let (b, part) = (chunk.b, chunk.query_part);
+            self.task(&seen_chunk(p, plan, chunk.clone()), to, &seen);
+            seen.push(keys_of_part(p, plan, b, part));
+            whole = Some(chunk);
+        }
+        let Some(Chunk { b, hk, keys, .. }) = whole else { return };
+        for (keys, unseen) in stretches(keys, &seen) {
+            if unseen {
+                // SAFETY: a chunk of keys is one task's alone, and the chunks are joined.
+                unsafe {
+                    to.k.clear(b, hk, keys.clone());
+                    to.v.clear(b, hk, keys);
                 }
             }
-            self.task(&seen_chunk(p, plan, whole), to, |j| !seen_by(b, 0..part, j));
         }
     }
 
-    /// One chunk of queries against one chunk of keys; of some keys it is the `first`.
-    fn task(&self, chunk: &Chunk, to: &Sums<T>, first: impl Fn(usize) -> bool) {
+    /// One chunk of queries against one chunk of keys, some of which had `earlier` chunks.
+    fn task(&self, chunk: &Chunk, to: &Sums<T>, earlier: &[Range<usize>]) {
         let p = self.p;
         let s = &p.s;
         let Chunk { b, hk, .. } = *chunk;
@@ -494,11 +500,15 @@ impl<T: Real> Context<'_, T> {
                     add(to.own.slot(head, chunk.slot), work.own);
                 }
             }
-            let (at, keys) = ([b, hk, chunk.keys.start], chunk.keys.len());
-            // SAFETY: in a phase, a chunk of keys and a part are one task's alone.
-            unsafe {
-                to.k.add(chunk.query_part, at, &work.dk[..keys * s.dk], &first);
-                to.v.add(chunk.query_part, at, &work.dv[..keys * s.dv], &first);
+            for (keys, first) in stretches(chunk.keys.clone(), earlier) {
+                let at = [b, hk, keys.start];
+                let from = keys.start - chunk.keys.start;
+                let rows = |d: usize| from * d..(from + keys.len()) * d;
+                // SAFETY: in a phase, a chunk of keys and a part are one task's alone.
+                unsafe {
+                    to.k.add(chunk.query_part, at, &work.dk[rows(s.dk)], first);
+                    to.v.add(chunk.query_part, at, &work.dv[rows(s.dv)], first);
+                }
             }
         });
     }
@@ -508,14 +518,14 @@ impl<T: Real> Context<'_, T> {
         let p = self.p;
         let Block { b, h, i0, n, .. } = *block;
         let range = p.key_range(b, i0, i0 + n);
-        let low = range.start.max(chunk.keys.start);
-        let keys = low..range.end.min(chunk.keys.end).max(low);
+        let parts = to.plan.key_parts_of(&range);
+        if !parts.contains(&chunk.key_part) {
+            return;
+        }
+        let keys = p.seen_keys(block, &chunk.keys);
         work.dq.fill(T::ZERO);
         if !keys.is_empty() {
             self.enter(block, &mut work.tile);
-            if p.kept_keys() > 0 {
-                p.prepare(&p.q, (b, h, i0), n, work.prepared);
-            }
         }
         for keys in tiles(keys) {
             if !self.grad_tile(block, &keys, &mut work.tile) {
@@ -534,15 +544,16 @@ impl<T: Real> Context<'_, T> {
             }
         }
         let dq = if p.products.is_some() { self.rows_of_queries(n, work) } else { &work.dq[..] };
+        let first = chunk.first && (to.q.is_apart() || chunk.key_part == parts.start);
         // SAFETY: in a phase, a chunk of queries and a part are one task's alone.
-        unsafe { to.q.add(chunk.key_part, [b, h, i0], &dq[..n * p.s.dq], |_| chunk.first) };
+        unsafe { to.q.add(chunk.key_part, [b, h, i0], &dq[..n * p.s.dq], first) };
     }
 
     /// The gradients of a block's queries, added up as columns, as rows.
     fn rows_of_queries<'w>(&self, n: usize, work: &'w mut Work<T>) -> &'w [T] {
         let d = self.p.s.dq;
         let ones = [T::ONE; BLOCK];
-        let (from, to) = (&*work.dq, &mut *work.prepared);
+        let (from, to) = (&*work.dq, &mut *work.turned);
         assert!(from.len() >= d * BLOCK && to.len() >= n * d);
         // SAFETY: d rows of BLOCK, and n rows of d, as asserted.
         unsafe { (self.p.kernels.unpack)(from.as_ptr(), d, n, ones.as_ptr(), to.as_mut_ptr(), d) };
@@ -588,39 +599,21 @@ impl<T: Real> Context<'_, T> {
         let p = self.p;
         let s = &p.s;
         let Block { b, h, i0, n, .. } = *block;
-        let rows = keys.len();
-        let Work { tile: t, prepared, dq, dk, dw, own: own_grads, .. } = work;
+        let Work { tile: t, dq, dk, dw, own: own_grads, .. } = work;
         let dk = &mut dk[from * s.dk..];
         if let Some(products) = &p.products {
             products.add_query_grads(block, keys, t.grad, dq);
             products.add_key_grads(keys, t.grad, t.queries, dk);
             return;
         }
-        let dk = &mut dk[..rows * s.dk];
-        let k = p.rows(&p.k, b, p.key_head(h), keys.start, rows);
+        let dk = &mut dk[..keys.len() * s.dk];
         match p.spec.score {
             Score::Dot { .. } => {
                 add_keys(p, &p.q, block, keys, t.grad, dk);
-                // SAFETY: `rows` rows of k, n of q's gradient, and a tile of gradients.
-                unsafe {
-                    (p.kernels.gemm)(Gemm {
-                        m: n,
-                        n: s.dk,
-                        k: rows,
-                        a: t.grad.as_ptr(),
-                        a_row: 1,
-                        a_column: BLOCK,
-                        b: k,
-                        b_row: p.k.strides[2],
-                        c: dq.as_mut_ptr(),
-                        c_row: s.dq,
-                        add: true,
-                    });
-                }
+                add_queries(p, block, keys, t.grad, dq);
             }
             Score::Additive { w, .. } => {
-                let direct = p.form.is_direct();
-                let q = p.rows(&p.q, b, h, i0, n);
+                let ((q, k), rows) = (p.scored(), keys.len());
                 // SAFETY: n rows of q and its gradient, `rows` of k and its gradient.
                 unsafe {
                     (p.kernels.additive_grads)(AdditiveGrads {
@@ -628,10 +621,10 @@ impl<T: Real> Context<'_, T> {
                         d: s.dk,
                         n,
                         rows,
-                        q: if direct { q } else { prepared.as_ptr() },
-                        q_row: if direct { p.q.strides[2] } else { s.dq },
-                        k: if direct { k } else { t.kept.as_ptr() },
-                        k_row: if direct { p.k.strides[2] } else { s.dk },
+                        q: p.rows(q, b, h, i0, n),
+                        q_row: q.strides[2],
+                        k: p.rows(k, b, p.key_head(h), keys.start, rows),
+                        k_row: k.strides[2],
                         w: w_of_head(w, h, s.dk).as_ptr(),
                         grad: t.grad.as_ptr(),
                         grad_q: dq.as_mut_ptr(),
@@ -689,6 +682,23 @@ fn seen_chunk<T: Real>(p: &Problem<T>, plan: &Plan, chunk: Chunk) -> Chunk {
     Chunk { keys: start..chunk.keys.end.min(seen.end).max(start), ..chunk }
 }
 
+/// The stretches of a range of keys of which all, or none, are in one of the `earlier` ranges, and
+/// whether none is.
+fn stretches(
+    keys: Range<usize>,
+    earlier: &[Range<usize>],
+) -> impl Iterator<Item = (Range<usize>, bool)> {
+    let mut from = keys.start;
+    std::iter::from_fn(move || {
+        let first = !earlier.iter().any(|range| range.contains(&from));
+        let ends = earlier.iter().flat_map(|range| [range.start, range.end]);
+        let end = ends.filter(|&end| end > from).fold(keys.end, usize::min);
+        let stretch = from..end;
+        from = end;
+        (!stretch.is_empty()).then_some((stretch, first))
+    })
+}
+
 /// The keys whose gradients a part of them has.
 fn keys_of_part<T: Real>(p: &Problem<T>, plan: &Plan, b: usize, part: usize) -> Range<usize> {
     match plan.queries_of_part(part) {
@@ -726,6 +736,34 @@ fn add_keys<T: Real>(
     }
 }
 
+/// Rows of queries `[BLOCK, Dq]` += the transpose of a tile `[keys, BLOCK]` · the keys.
+fn add_queries<T: Real>(
+    p: &Problem<T>,
+    block: &Block,
+    keys: &Range<usize>,
+    tile: &[T],
+    to: &mut [T],
+) {
+    let (s, rows) = (&p.s, keys.len());
+    assert!(tile.len() >= rows * BLOCK && to.len() >= block.n * s.dq);
+    // SAFETY: `rows` rows of k, and the arrays as asserted.
+    unsafe {
+        (p.kernels.gemm)(Gemm {
+            m: block.n,
+            n: s.dk,
+            k: rows,
+            a: tile.as_ptr(),
+            a_row: 1,
+            a_column: BLOCK,
+            b: p.rows(&p.k, block.b, p.key_head(block.h), keys.start, rows),
+            b_row: p.k.strides[2],
+            c: to.as_mut_ptr(),
+            c_row: s.dq,
+            add: true,
+        });
+    }
+}
+
 /// Dropout on the weights, with the words that the gradients already drew.
 fn drop_again<T: Real>(p: &Problem<T>, block: &Block, keys: &Range<usize>, t: &mut Tile<T>) {
     let Some(dropout) = p.spec.dropout else { return };
@@ -758,9 +796,7 @@ fn full_bias<T: Real>(context: &Context<T>, bias: &Broadcast<T>, to: &mut [T]) {
             let mut t = Tile::new(arrays);
             for (b, h) in cut.sharing.heads(row) {
                 let block = p.block_of(b, h, block);
-                let range = p.key_range(b, block.i0, block.i0 + block.n);
-                let low = range.start.max(chunk.start);
-                let keys = low..range.end.min(chunk.end).max(low);
+                let keys = p.seen_keys(&block, &chunk);
                 context.enter(&block, &mut t);
                 for keys in tiles(keys) {
                     if !context.grad_tile(&block, &keys, &mut t) {

@@ -4,6 +4,7 @@
 //! reference computes on the tree. For everything fast the tree becomes a graph of few plain
 //! operations with equal parts shared (`graph.rs`), which differentiation extends (`derivative.rs`).
 
+mod cache;
 mod derivative;
 mod error;
 mod graph;
@@ -20,6 +21,7 @@ pub use kind::Kind;
 pub(crate) use pattern::Pattern;
 pub(crate) use term::{Function, Operation, Term};
 
+use cache::Cache;
 use std::fmt;
 use std::str::FromStr;
 
@@ -54,6 +56,7 @@ use std::str::FromStr;
 pub struct Expression {
     terms: Vec<Term>,
     parameters: Vec<String>,
+    cache: Cache,
 }
 
 impl PartialEq for Expression {
@@ -67,7 +70,7 @@ impl Expression {
     pub fn parse(text: &str) -> Result<Self, ExpressionError> {
         let parser::Parsed { terms, columns, parameters } = parser::parse(text)?;
         kind::check(&terms, &columns, parameters.len())?;
-        Ok(Self { terms, parameters })
+        Ok(Self { terms, parameters, cache: Cache::default() })
     }
 
     /// The names of the parameters, in order of first appearance.
@@ -82,6 +85,11 @@ impl Expression {
             .map(|n| parameters.get(n).copied().unwrap_or(Kind::Number))
             .collect::<Vec<_>>();
         Graph::of(&self.terms, &kinds)
+    }
+
+    /// What was made of it in earlier calls.
+    pub(crate) fn cache(&self) -> &Cache {
+        &self.cache
     }
 
     /// Every part after its own parts; the last is the score.

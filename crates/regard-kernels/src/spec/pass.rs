@@ -169,6 +169,22 @@ impl<E: Element> Default for Gradients<'_, E> {
     }
 }
 
+impl<E: Element> Gradients<'_, E> {
+    /// The same, borrowed from these.
+    pub(crate) fn reborrow(&mut self) -> Gradients<'_, E> {
+        Gradients {
+            q: self.q.as_mut().map(ViewMut::reborrow),
+            k: self.k.as_mut().map(ViewMut::reborrow),
+            v: self.v.as_mut().map(ViewMut::reborrow),
+            w: self.w.as_deref_mut(),
+            own: self.own.as_deref_mut(),
+            key_bias: self.key_bias.as_deref_mut(),
+            bias: self.bias.as_deref_mut(),
+            relative: self.relative.as_deref_mut(),
+        }
+    }
+}
+
 /// What backward reads and writes.
 #[derive(Debug)]
 pub struct Backward<'a, E: Element> {

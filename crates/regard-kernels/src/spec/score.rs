@@ -124,7 +124,10 @@ impl<'a, T: Real> Score<'a, T> {
     pub(crate) fn lowered(self, s: &Shape) -> Self {
         let Self::Expression { expression, parameters } = self else { return self };
         let kinds: Vec<Kind> = parameters.iter().map(Parameter::kind).collect();
-        match Pattern::of(&expression.graph(&kinds), s.dk) {
+        let known = expression
+            .cache()
+            .get((kinds.clone(), s.dk), || Pattern::of(&expression.graph(&kinds), s.dk));
+        match *known {
             Some(Pattern::Dot { scale }) => Self::Dot { scale: T::of(scale) },
             Some(Pattern::Additive { activation, w }) if parameters[w].shape[1] == s.dk => {
                 Self::Additive { activation, w: parameters[w].data }

@@ -9,16 +9,22 @@
 /// For a pool's start handler, so that whatever else runs in its threads (matrix products) is as
 /// fast as the operations here. Does nothing on machines where there is nothing to set.
 ///
+/// # Safety
+/// Rust takes the processor's setting for the default one: what it computes while compiling may differ
+/// from what it computes in this thread. Nothing that the thread runs later may be unsound by that,
+/// as code would be that trusts a sum of tiny numbers to be the same in both.
+///
 /// ```
 /// std::thread::spawn(|| {
-///     regard_kernels::flush_denormals();
+///     // SAFETY: the thread does nothing but the division below.
+///     unsafe { regard_kernels::flush_denormals() };
 ///     # #[cfg(target_arch = "x86_64")]
 ///     assert_eq!(std::hint::black_box(f32::MIN_POSITIVE) / std::hint::black_box(2.0), 0.0);
 /// })
 /// .join()
 /// .unwrap();
 /// ```
-pub fn flush_denormals() {
+pub unsafe fn flush_denormals() {
     std::mem::forget(Flushed::new());
 }
 

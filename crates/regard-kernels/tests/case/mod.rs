@@ -490,8 +490,8 @@ impl<T: Real> Data<T> {
 
     /// The way the kernels of an instruction set take.
     pub fn path(&self, isa: Isa) -> Path {
-        let [q, k, v, _] = self.views();
-        Cpu::with(isa).unwrap().path(&self.spec(), q, k, v).unwrap()
+        let ([q, k, v, _], spec) = (self.views(), self.spec());
+        Cpu::with(isa).unwrap().path(&spec, &spec.check(&q, &k, &v).unwrap())
     }
 
     pub fn views(&self) -> [View<'_, T>; 4] {

@@ -8,6 +8,7 @@
 //! 8. All sums are `f32`.
 
 use super::Tiles;
+use super::operand::split;
 use crate::View;
 use crate::cpu::problem::Block;
 use crate::cpu::products::{ROWS, TileProducts, WIDEST};
@@ -377,16 +378,6 @@ impl Split {
             }
         }
     }
-}
-
-/// Two bf16 numbers that nearly add up to an `f32`, each in the upper half of its place; of the
-/// second one the lower half may be anything.
-#[target_feature(enable = "avx512f")]
-fn split(x: __m512) -> [__m512i; 2] {
-    let (half, upper) = (_mm512_set1_epi32(0x8000), _mm512_set1_epi32(!0xffff));
-    let first = _mm512_and_si512(_mm512_add_epi32(_mm512_castps_si512(x), half), upper);
-    let second = _mm512_sub_ps(x, _mm512_castsi512_ps(first));
-    [first, _mm512_castps_si512(second)]
 }
 
 /// Runs code with an array for a tile's halves.

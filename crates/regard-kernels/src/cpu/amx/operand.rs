@@ -65,16 +65,20 @@ impl Operand {
     }
 }
 
-/// Three bf16 numbers that add up to an `f32`, each in the upper half of its place; of the last one
-/// the lower half may be anything.
+/// bf16 numbers that add up to an `f32`, three of them exactly and two nearly, each in the upper half
+/// of its place; of the last one the lower half may be anything.
 #[target_feature(enable = "avx512f")]
-fn split(x: __m512) -> [__m512i; 3] {
+pub(super) fn split<const N: usize>(x: __m512) -> [__m512i; N] {
     let (half, upper) = (_mm512_set1_epi32(0x8000), _mm512_set1_epi32(!0xffff));
-    let first = _mm512_and_si512(_mm512_add_epi32(_mm512_castps_si512(x), half), upper);
-    let x = _mm512_sub_ps(x, _mm512_castsi512_ps(first));
-    let second = _mm512_and_si512(_mm512_add_epi32(_mm512_castps_si512(x), half), upper);
-    let x = _mm512_sub_ps(x, _mm512_castsi512_ps(second));
-    [first, second, _mm512_castps_si512(x)]
+    let mut rest = x;
+    let mut parts = [_mm512_castps_si512(x); N];
+    for part in &mut parts[..N - 1] {
+        let rounded = _mm512_add_epi32(_mm512_castps_si512(rest), half);
+        *part = _mm512_and_si512(rounded, upper);
+        rest = _mm512_sub_ps(rest, _mm512_castsi512_ps(*part));
+    }
+    parts[N - 1] = _mm512_castps_si512(rest);
+    parts
 }
 
 /// The first `n` of sixteen places.
@@ -131,8 +135,8 @@ unsafe fn pack_along(x: &Operand, panel: usize, slab: usize, to: *mut f32) {
             let at = x.from.wrapping_add((panel * SIDE + line) * x.line + slab * SIDE);
             prefetch(at.wrapping_add(SIDE));
             prefetch(at.wrapping_add(SIDE + 16));
-            let left = split(_mm512_maskz_loadu_ps(masks[0], at));
-            let right = split(_mm512_maskz_loadu_ps(masks[1], at.wrapping_add(16)));
+            let left = split::<3>(_mm512_maskz_loadu_ps(masks[0], at));
+            let right = split::<3>(_mm512_maskz_loadu_ps(masks[1], at.wrapping_add(16)));
             for part in 0..3 {
                 let row = _mm512_permutex2var_epi16(left[part], odd, right[part]);
                 _mm512_store_si512(to.add(2 * part * TILE + line * 16).cast(), row);
@@ -158,8 +162,8 @@ unsafe fn pack_across(x: &Operand, slab: usize, to: *mut f32) {
                 let left = if 2 * pair < depth { mask } else { 0 };
                 let right = if 2 * pair + 1 < depth { mask } else { 0 };
                 let at = at.wrapping_add(sixteen * 16);
-                let left = split(_mm512_maskz_loadu_ps(left, at));
-                let right = split(_mm512_maskz_loadu_ps(right, at.wrapping_add(x.step)));
+                let left = split::<3>(_mm512_maskz_loadu_ps(left, at));
+                let right = split::<3>(_mm512_maskz_loadu_ps(right, at.wrapping_add(x.step)));
                 let to = to.add(x.slab(sixteen / 2, slab) + sixteen % 2 * TILE + pair * 16);
                 for part in 0..3 {
                     let low = _mm512_srli_epi32(left[part], 16);

@@ -159,41 +159,13 @@ pub fn recurrent_backward<T: Real>(
             let mut before = vec![T::ZERO; h];
             for j in 0..h {
                 let grad = grads.h0[b * h + j] + seed.out.map_or(T::ZERO, |out| out[row * h + j]);
-                let gate = |n: usize| step.gates[n * h + j];
-                let one = T::ONE;
-                match layer.cell {
-                    Cell::Rnn => {
-                        by_x[j] = grad * (one - step.new_h[j] * step.new_h[j]);
-                        by_h[j] = by_x[j];
-                    }
-                    Cell::RnnRelu => {
-                        by_x[j] = if step.new_h[j] > T::ZERO { grad } else { T::ZERO };
-                        by_h[j] = by_x[j];
-                    }
-                    Cell::Gru => {
-                        let (r, z, n) = (gate(0), gate(1), gate(2));
-                        let grad_n = grad * (one - z) * (one - n * n);
-                        by_x[j] = grad_n * step.inner[2 * h + j] * r * (one - r);
-                        by_x[h + j] = grad * (step.h[j] - n) * z * (one - z);
-                        by_x[2 * h + j] = grad_n;
-                        (by_h[j], by_h[h + j]) = (by_x[j], by_x[h + j]);
-                        by_h[2 * h + j] = grad_n * r;
-                        before[j] = grad * z;
-                    }
-                    Cell::Lstm => {
-                        let (i, f, g, o) = (gate(0), gate(1), gate(2), gate(3));
-                        let squashed = step.new_c[j].tanh();
-                        let grad_c = grads.c0[b * h + j] + grad * o * (one - squashed * squashed);
-                        by_x[j] = grad_c * g * i * (one - i);
-                        by_x[h + j] = grad_c * step.c[j] * f * (one - f);
-                        by_x[2 * h + j] = grad_c * i * (one - g * g);
-                        by_x[3 * h + j] = grad * squashed * o * (one - o);
-                        for n in 0..4 {
-                            by_h[n * h + j] = by_x[n * h + j];
-                        }
-                        grads.c0[b * h + j] = grad_c * f;
-                    }
-                }
+                let to = UnitGrads {
+                    by_x: &mut by_x,
+                    by_h: &mut by_h,
+                    before: &mut before[j],
+                    c: &mut grads.c0[b * h + j],
+                };
+                unit_backward(layer.cell, step, (h, j), grad, to);
             }
             for (row, &by_h) in by_h.iter().enumerate() {
                 grads.b_hh[row] += by_h;
@@ -207,4 +179,62 @@ pub fn recurrent_backward<T: Real>(
         }
     }
     grads
+}
+
+/// What one unit's state sends back.
+struct UnitGrads<'a, T> {
+    /// To the gates as the input adds to them.
+    by_x: &'a mut [T],
+    /// To the gates as the recurrent product does.
+    by_h: &'a mut [T],
+    /// To the state before, but for the gates.
+    before: &'a mut T,
+    /// What arrives at the cell's memory, and then what it sends to the memory before.
+    c: &'a mut T,
+}
+
+/// The gradients of unit `j` of `h` in one step.
+fn unit_backward<T: Real>(
+    cell: Cell,
+    step: &Step<T>,
+    (h, j): (usize, usize),
+    grad: T,
+    to: UnitGrads<T>,
+) {
+    let UnitGrads { by_x, by_h, before, c } = to;
+    let gate = |n: usize| step.gates[n * h + j];
+    let one = T::ONE;
+    match cell {
+        Cell::Rnn => {
+            by_x[j] = grad * (one - step.new_h[j] * step.new_h[j]);
+            by_h[j] = by_x[j];
+        }
+        Cell::RnnRelu => {
+            by_x[j] = if step.new_h[j] > T::ZERO { grad } else { T::ZERO };
+            by_h[j] = by_x[j];
+        }
+        Cell::Gru => {
+            let (r, z, n) = (gate(0), gate(1), gate(2));
+            let grad_n = grad * (one - z) * (one - n * n);
+            by_x[j] = grad_n * step.inner[2 * h + j] * r * (one - r);
+            by_x[h + j] = grad * (step.h[j] - n) * z * (one - z);
+            by_x[2 * h + j] = grad_n;
+            (by_h[j], by_h[h + j]) = (by_x[j], by_x[h + j]);
+            by_h[2 * h + j] = grad_n * r;
+            *before = grad * z;
+        }
+        Cell::Lstm => {
+            let (i, f, g, o) = (gate(0), gate(1), gate(2), gate(3));
+            let squashed = step.new_c[j].tanh();
+            let grad_c = *c + grad * o * (one - squashed * squashed);
+            by_x[j] = grad_c * g * i * (one - i);
+            by_x[h + j] = grad_c * step.c[j] * f * (one - f);
+            by_x[2 * h + j] = grad_c * i * (one - g * g);
+            by_x[3 * h + j] = grad * squashed * o * (one - o);
+            for n in 0..4 {
+                by_h[n * h + j] = by_x[n * h + j];
+            }
+            *c = grad_c * f;
+        }
+    }
 }
