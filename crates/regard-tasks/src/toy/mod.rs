@@ -11,6 +11,7 @@ mod karate;
 mod phrases;
 mod shapes;
 mod sine;
+mod stories;
 mod tagged;
 mod tones;
 
@@ -22,6 +23,7 @@ pub use karate::karate;
 pub use phrases::phrases;
 pub use shapes::shapes;
 pub use sine::{sine, sine_truth};
+pub use stories::{Story, StoryLanguage, stories};
 pub use tagged::tagged;
 pub use tones::{TONE_RATE, tones};
 
