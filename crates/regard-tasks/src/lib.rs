@@ -59,6 +59,7 @@ pub mod text;
 pub mod toy;
 mod train;
 mod translate;
+mod weights_file;
 
 pub use answer::Answer;
 pub use classify::Classify;
@@ -81,6 +82,7 @@ pub use train::{
     TrainerState, TrainingConfig, train,
 };
 pub use translate::Translate;
+pub use weights_file::WeightsFile;
 
 /// The README's snippet, compiled with the tests.
 #[cfg(doctest)]
