@@ -295,7 +295,7 @@ fn the_comparison_is_made_of_settings_that_can_be_made() -> Result<()> {
     let task = task_named("classify")?;
     let variants = task.comparison();
     let names: Vec<&str> = variants.iter().map(|variant| &variant.name[..]).collect();
-    assert_eq!(names, ["soft", "argmax", "argmax, straight through", "sampled"]);
+    assert_eq!(names, ["soft", "argmax", "argmax, straight through", "sampled", "max", "gate"]);
     for variant in &variants {
         let settings: Vec<&str> = variant.settings.iter().map(String::as_str).collect();
         task.begin(&options("classify", &small(&settings)))?;

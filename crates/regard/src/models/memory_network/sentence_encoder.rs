@@ -33,6 +33,10 @@ impl SentenceEncoder {
         self.width
     }
 
+    fn embedding_width(&self) -> usize {
+        self.embedding.weight.tensor().shape()[1]
+    }
+
     /// Ids `[N, W]` → `[N, width]`.
     pub(super) fn forward(&self, ids: &Tensor, mode: Mode) -> Result<Tensor> {
         let (n, w) = (ids.shape()[0], ids.shape()[1]);
@@ -41,7 +45,10 @@ impl SentenceEncoder {
         let length = |sentence: &[i64]| sentence.iter().rposition(|&id| Some(id) != padding);
         let lengths: Vec<usize> =
             numbers.chunks(w.max(1)).map(|s| length(s).map_or(0, |last| last + 1)).collect();
-        let x = mode.dropout(&self.embedding.forward(ids)?, self.dropout)?;
+        // Words of length 1 a feature: with less all sentences look alike at first, and questions never
+        // learn to tell them apart.
+        let x = self.embedding.forward(ids)?.scale((self.embedding_width() as f64).sqrt())?;
+        let x = mode.dropout(&x, self.dropout)?;
         match &self.encoder {
             Some(encoder) => Ok(encoder.encode(&x, Some(&lengths), mode, Need::OUTPUT)?.summary),
             None if self.positions => weighted_sum(&x, &lengths, n, w),

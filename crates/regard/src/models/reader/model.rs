@@ -2,8 +2,8 @@
 
 use super::{Passages, SpanReaderConfig};
 use crate::{
-    Embedding, Encoder, LearnedQueries, Mask, Mechanism, MechanismConfig, Mode, Need, Weighting,
-    length,
+    Embedding, Encoder, LearnedQueries, Linear, Mask, Mechanism, MechanismConfig, Mode, Need,
+    Weighting, length,
 };
 use regard_tensor::{CrossEntropy, DType, Parameters, Result, Tensor, ensure};
 
@@ -37,8 +37,56 @@ pub struct SpanReader {
     attention: Option<Attention>,
     question: Encoder,
     text: Encoder,
-    start: Mechanism,
-    end: Mechanism,
+    start: Pointer,
+    end: Pointer,
+}
+
+/// What scores words as one end of the answer. Its query is its own, so that scores without
+/// parameters tell the two ends apart.
+#[derive(Clone, Debug)]
+struct Pointer {
+    query: Linear,
+    mechanism: Mechanism,
+}
+
+impl Pointer {
+    fn new(
+        parameters: &Parameters,
+        config: &MechanismConfig,
+        asked: usize,
+        width: usize,
+    ) -> Result<Self> {
+        // Scores as they are: the loss normalizes them itself.
+        let config = MechanismConfig { weighting: Weighting::None, dropout: 0.0, ..config.clone() };
+        Ok(Self {
+            query: Linear::new(&parameters.at("query"), asked, width, true)?,
+            mechanism: Mechanism::new(&parameters.at("score"), &config, width, width)?,
+        })
+    }
+
+    /// A question `[B, asked]` over words `[B, N, width]`: `[B, N]`, hardly any where there is no
+    /// word.
+    fn scores(
+        &self,
+        question: &Tensor,
+        words: &Tensor,
+        keep: Option<&Tensor>,
+        mode: Mode,
+    ) -> Result<Tensor> {
+        let query = self.query.forward(question)?.unsqueeze(1)?;
+        let none = Mask::none();
+        let found = self.mechanism.attend(&query, words, words, &none, mode, Need::WEIGHTS)?;
+        let Some(scores) = found.weights else {
+            return Err(crate::Error::new("a pointer gave no scores"));
+        };
+        let scores = scores.squeeze(1)?;
+        match keep {
+            Some(keep) => {
+                keep.squeeze(2)?.where_(&scores, &Tensor::full(&[], NEVER, scores.dtype())?)
+            }
+            None => Ok(scores),
+        }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -151,13 +199,7 @@ impl SpanReader {
         let attention = config.attention.then(attention).transpose()?;
         let known = if config.attention { width } else { asked };
         let text = Encoder::new(&at("text"), &config.encoder, width + known + features)?;
-        // Scores as they are: the loss normalizes them itself.
-        let scores = MechanismConfig {
-            weighting: Weighting::None,
-            dropout: 0.0,
-            ..config.mechanism.clone()
-        };
-        let pointer = |name: &str| Mechanism::new(&at(name), &scores, asked, text.width());
+        let pointer = |name: &str| Pointer::new(&at(name), &config.mechanism, asked, text.width());
         let (start, end) = (pointer("start")?, pointer("end")?);
         Ok(Self { config: config.clone(), embedding, attention, question, text, start, end })
     }
@@ -216,21 +258,8 @@ impl SpanReader {
             [words, known].into_iter().chain(passages.features.cloned()).collect();
         let read = Tensor::cat(&parts, 2)?;
         let read = self.text.forward(&read, Some(lengths), mode)?;
-        let query = query.unsqueeze(1)?;
         let keep = length::keep(Some(lengths), read.shape()[1])?;
-        let scores = |pointer: &Mechanism| {
-            let found = pointer.attend(&query, &read, &read, &Mask::none(), mode, Need::WEIGHTS)?;
-            let Some(scores) = found.weights else {
-                return Err(crate::Error::new("a pointer gave no scores"));
-            };
-            let scores = scores.squeeze(1)?;
-            match &keep {
-                Some(keep) => {
-                    keep.squeeze(2)?.where_(&scores, &Tensor::full(&[], NEVER, scores.dtype())?)
-                }
-                None => Ok(scores),
-            }
-        };
+        let scores = |pointer: &Pointer| pointer.scores(&query, &read, keep.as_ref(), mode);
         Ok(Pointed { start: scores(&self.start)?, end: scores(&self.end)?, alignment })
     }
 
