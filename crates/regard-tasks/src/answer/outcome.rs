@@ -26,6 +26,13 @@ impl Outcome {
         let weight = |at: usize| self.weights.iter().map(|hop| hop[at]).sum::<f32>();
         (0..sentences).max_by(|&a, &b| weight(a).total_cmp(&weight(b)))
     }
+
+    /// How far the weights are spread: −Σ w ln w, the mean over the hops.
+    fn entropy(&self) -> Option<f64> {
+        let one = |&w: &f32| if w > 0.0 { -f64::from(w) * f64::from(w).ln() } else { 0.0 };
+        let hops = self.weights.iter().map(|hop| hop.iter().map(one).sum::<f64>());
+        (!self.weights.is_empty()).then(|| mean(hops))
+    }
 }
 
 /// Which measure decides.
@@ -95,8 +102,12 @@ impl Outcomes<'_> {
             let most = outcome.most_attended()?;
             (!asked.supporting.is_empty()).then(|| same(asked.supporting.contains(&most)))
         };
-        let supporting = mean(self.each().filter_map(told));
-        if supporting.is_nan() { scores } else { scores.with("supporting", supporting) }
+        let known = [
+            ("supporting", mean(self.each().filter_map(told))),
+            ("entropy", mean(self.outcomes.iter().filter_map(Outcome::entropy))),
+        ];
+        let known = known.into_iter().filter(|(_, value)| !value.is_nan());
+        known.fold(scores, |scores, (name, value)| scores.with(name, value))
     }
 
     /// The deciding measure by the number of sentences.

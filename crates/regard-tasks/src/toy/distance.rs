@@ -54,8 +54,8 @@ impl Draft<'_> {
         tries.into_iter().find(|&at| self.is_free(at))
     }
 
-    /// A name's color, told `distance` words before it is asked for, with another color told before
-    /// that and another one after, where there is room. Where it is asked for.
+    /// A name's color, told `distance` words before it is asked for, with one of any color told
+    /// before that and one after, where there is room. Where it is asked for.
     fn ask(&mut self, name: &str, color: usize, distance: usize) -> Option<usize> {
         let n = self.words.len();
         let places: Vec<usize> =
@@ -68,9 +68,10 @@ impl Draft<'_> {
         self.put(at, name.to_string());
         self.put(told, format!("{name}-{}", COLORS[color]));
         for (from, until) in [(0, told), (at + 1, n)] {
-            let other = (color + 1 + self.random.below(COLORS.len() - 1)) % COLORS.len();
+            // Any color: what stands nearby says nothing of the one that is asked for.
+            let other = pick(self.random, &COLORS);
             if let Some(place) = self.place(from, until) {
-                self.put(place, format!("{name}-{}", COLORS[other]));
+                self.put(place, format!("{name}-{other}"));
             }
         }
         Some(at)
@@ -99,8 +100,8 @@ fn sentence(random: &Random, farthest: usize) -> Distant {
 
 /// `count` different sentences in which names are asked for a color: "anna-red" tells anna's, and
 /// the word "anna", 2 to `farthest` words later, has the label "red". Other names are told between,
-/// anna herself has another color before that and another one afterwards: only the last one before
-/// the question counts. Refuses a distance below 2 and above 1000.
+/// anna's color is told once before that and once afterwards, any of the four: only the last one
+/// before the question counts. Refuses a distance below 2 and above 1000.
 ///
 /// ```
 /// let sentence = &regard_tasks::toy::distant(1, 16, 1)?[0];
