@@ -56,6 +56,18 @@ fn one_fact_is_found_and_the_sentence_that_tells_it_is_attended_to() -> Result<(
 }
 
 #[test]
+fn hops_that_are_taught_look_at_the_sentences_that_tell_the_answer() -> Result<()> {
+    let settings = ["facts=3", "hops=3", "size=800", "epochs=8", "embedding=32", "rate=0.005"];
+    let supporting = |taught: &str| -> Result<f64> {
+        let course = Course::done("answer", &[&settings[..], &[taught]].concat());
+        Ok(course.model().evaluate(Part::Test)?.scores.get("supporting").unwrap())
+    };
+    let (taught, alone) = (supporting("taught=1.0")?, supporting("taught=0.0")?);
+    assert!(taught > 0.8 && taught > alone, "taught: {taught}, alone: {alone}");
+    Ok(())
+}
+
+#[test]
 fn hard_weights_learn_too_and_choose_one_sentence() -> Result<()> {
     for weighting in ["weighting=sample", "weighting=straight-through", "weighting=gumbel-hard"] {
         let settings = ["facts=1", "hops=1", "size=600", "epochs=8", "embedding=32", "rate=0.01"];
@@ -176,7 +188,8 @@ fn questions_without_an_answer_are_learned_and_counted_as_squad_two_does() -> Re
 
 #[test]
 fn every_bad_option_is_refused_by_its_name() {
-    let cases: [(&[&str], &str); 9] = [
+    let cases: [(&[&str], &str); 10] = [
+        (&["taught=-1.0"], "`model.taught` cannot be -1"),
         (&["facts=4"], "`data.facts` cannot be 4; it is 1 to 3"),
         (&["hops=7"], "a memory network of 7 hops; there are 1 to 6"),
         (&["hops=0"], "a memory network of 0 hops; there are 1 to 6"),

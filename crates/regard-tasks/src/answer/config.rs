@@ -74,6 +74,7 @@ pub(super) struct Model {
     pub(super) hops: usize,
     shared: bool,
     carry: bool,
+    pub(super) taught: f64,
     positions: bool,
     times: usize,
     pub(super) features: bool,
@@ -107,6 +108,10 @@ impl Checked for Config {
         }
         if self.data.train.is_none() && self.data.validation.is_some() {
             return Err(Error::invalid("`data.validation` is given, and `data.train` is not"));
+        }
+        let taught = self.model.taught;
+        if !(taught.is_finite() && taught >= 0.0) {
+            return Err(Error::invalid(format!("`model.taught` cannot be {taught}")));
         }
         if self.model.model == Kind::Reader {
             self.check_reader()?;

@@ -83,6 +83,8 @@ pub(super) struct EncodedStory {
     /// Sentences at the beginning that are not read.
     pub(super) skipped: usize,
     pub(super) question: Vec<usize>,
+    /// The sentences that tell the answer, of those that are read.
+    pub(super) supporting: Vec<usize>,
     /// Where training has seen the answer.
     pub(super) answer: Option<usize>,
 }
@@ -129,7 +131,9 @@ impl TextEncoder<'_> {
             return Err(asked.wrong(file, "the question is empty"));
         }
         let answer = self.preprocessor.answers.id(first_answer(asked));
-        Ok(EncodedStory { sentences, skipped, question, answer })
+        let supporting = asked.supporting.iter().filter_map(|at| at.checked_sub(skipped));
+        let supporting = supporting.collect();
+        Ok(EncodedStory { sentences, skipped, question, supporting, answer })
     }
 
     /// A text; refuses one without a word and a question without one.

@@ -74,7 +74,7 @@ impl Task for Answer {
             "dropout=0.0",
             "epochs=30",
             "batch=32",
-            "rate=0.002",
+            "rate=0.001",
             "schedule=cosine",
         ]
     }
@@ -183,9 +183,14 @@ impl AnswerLearner {
         match &self.answerer.network {
             Network::Memory(network) => {
                 let batch = StoryBatch::new(all)?;
-                let answered = network.answer(&batch.stories(), mode, Need::OUTPUT)?;
+                let taught = self.answerer.config.model.taught;
+                let need = if taught > 0.0 { Need::WEIGHTS } else { Need::OUTPUT };
+                let answered = network.answer(&batch.stories(), mode, need)?;
                 let losses = answered.logits.cross_entropy_rows(&targets, rule)?;
-                let loss = losses.mean_all()?;
+                let mut loss = losses.mean_all()?;
+                for (hop, weights) in answered.weights.iter().enumerate() {
+                    loss = loss.add(&missed(weights, all, hop)?.scale(taught)?)?;
+                }
                 match (&mut self.reinforce, &answered.log_prob) {
                     (Some(reinforce), Some(log_prob)) => {
                         let rewards = losses.scale(-1.0)?.detach();
@@ -206,6 +211,22 @@ impl AnswerLearner {
             Network::Reader(_) => Err(Error::invalid("a reader learns no stories")),
         }
     }
+}
+
+/// −ln of the weight that a hop gives to the sentence it should look at, the mean over the stories
+/// that say which: the first hop at the first, and those beyond the last at the last.
+fn missed(weights: &Tensor, all: &[&EncodedStory], hop: usize) -> Result<Tensor> {
+    let wanted = |story: &&EncodedStory| {
+        story.supporting.get(hop).or(story.supporting.last()).map(|&sentence| sentence as i64)
+    };
+    let wanted: Vec<Option<i64>> = all.iter().map(wanted).collect();
+    let said = wanted.iter().flatten().count().max(1) as f32;
+    let shares = wanted.iter().map(|at| if at.is_some() { 1.0 / said } else { 0.0 });
+    let shares = Tensor::from_vec(shares.collect::<Vec<f32>>(), &[all.len(), 1])?;
+    let at: Vec<i64> = wanted.into_iter().map(Option::unwrap_or_default).collect();
+    let given = weights.gather(1, &Tensor::from_vec(at, &[all.len(), 1])?)?;
+    // A weight of 0 would have no logarithm.
+    Ok(given.shift(1e-6)?.ln()?.mul(&shares)?.sum_all()?.scale(-1.0)?)
 }
 
 fn passage_loss(reader: &SpanReader, all: &[&EncodedPassage], random: &Random) -> Result<Tensor> {
