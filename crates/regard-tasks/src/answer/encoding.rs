@@ -3,7 +3,7 @@
 use super::config::{Config, Kind};
 use super::data::Questions;
 use crate::data::Asked;
-use crate::text::{Labels, PADDING, START, TokenizerKind, Vocabulary, split};
+use crate::text::{Labels, PADDING, START, TokenizerKind, UNKNOWN, Vocabulary, split};
 use crate::{Error, Result};
 use regard::Tensor;
 use regard::models::{Passages, Sentences, Stories};
@@ -117,18 +117,15 @@ impl TextEncoder<'_> {
         words.iter().map(|word| self.preprocessor.words.id(&word.text)).collect()
     }
 
-    /// A story; refuses one without a word and a question without one.
+    /// A story; refuses one without a word.
     pub(super) fn story(&self, file: &Path, asked: &Asked) -> Result<EncodedStory> {
         let encode = |text: &str| self.ids(&self.words(text));
         let mut sentences: Vec<Vec<usize>> = asked.passage.sentences().map(encode).collect();
         let skipped = sentences.len().saturating_sub(self.config.data.sentences);
         sentences.drain(..skipped);
-        let question = encode(&asked.question);
+        let question = at_least_one(encode(&asked.question));
         if sentences.iter().all(Vec::is_empty) {
             return Err(asked.wrong(file, "the text is empty"));
-        }
-        if question.is_empty() {
-            return Err(asked.wrong(file, "the question is empty"));
         }
         let answer = self.preprocessor.answers.id(first_answer(asked));
         let supporting = asked.supporting.iter().filter_map(|at| at.checked_sub(skipped));
@@ -136,16 +133,13 @@ impl TextEncoder<'_> {
         Ok(EncodedStory { sentences, skipped, question, supporting, answer })
     }
 
-    /// A text; refuses one without a word and a question without one.
+    /// A text; refuses one without a word.
     pub(super) fn passage(&self, file: &Path, asked: &Asked) -> Result<EncodedPassage> {
         let mut words = self.words(&asked.passage.text);
         words.truncate(self.config.data.longest);
         let question = self.words(&asked.question);
         if words.is_empty() {
             return Err(asked.wrong(file, "the text is empty"));
-        }
-        if question.is_empty() {
-            return Err(asked.wrong(file, "the question is empty"));
         }
         let before = usize::from(self.preprocessor.unanswerable);
         let mut text = vec![START; before];
@@ -166,7 +160,8 @@ impl TextEncoder<'_> {
                 (ranges[last].end >= bytes.end && first <= last).then_some((first, last))
             }),
         };
-        Ok(EncodedPassage { text, features, question: self.ids(&question), ranges, span })
+        let question = at_least_one(self.ids(&question));
+        Ok(EncodedPassage { text, features, question, ranges, span })
     }
 
     pub(super) fn stories(&self, questions: &Questions) -> Result<Vec<EncodedStory>> {
@@ -176,6 +171,14 @@ impl TextEncoder<'_> {
     pub(super) fn passages(&self, questions: &Questions) -> Result<Vec<EncodedPassage>> {
         questions.all.iter().map(|asked| self.passage(&questions.file, asked)).collect()
     }
+}
+
+/// A question without a word is one unknown word.
+fn at_least_one(mut question: Vec<usize>) -> Vec<usize> {
+    if question.is_empty() {
+        question.push(UNKNOWN);
+    }
+    question
 }
 
 fn features_of(asked: &Asked, words: &[Word], question: &[Word]) -> Vec<f32> {
@@ -196,7 +199,8 @@ fn features_of(asked: &Asked, words: &[Word], question: &[Word]) -> Vec<f32> {
             let pair = words.get(first).zip(words.get(first + 1));
             pair.is_some_and(|(a, b)| pairs.contains(&(a.text.as_str(), b.text.as_str())))
         };
-        let share = sentence(word).map_or(0.0, |s| shared[s].len() as f32 / known.len() as f32);
+        let share =
+            sentence(word).map_or(0.0, |s| shared[s].len() as f32 / known.len().max(1) as f32);
         features.extend([
             truth(known.contains(word.text.as_str())),
             truth(pair(at) || at.checked_sub(1).is_some_and(pair)),

@@ -16,7 +16,7 @@ pub enum Unfound {
     #[default]
     Refuse,
     /// It is looked for in the text; where it is not there, it counts when answers are compared and
-    /// is not learned from.
+    /// is not learned from. An empty question, which some files have, stays one.
     Search,
 }
 
@@ -120,9 +120,14 @@ fn question(
     let mut supporting: Vec<usize> = told.collect();
     supporting.sort_unstable();
     supporting.dedup();
+    let asked = at.key("question")?;
+    let asked = match (asked.value.as_str(), unfound) {
+        (Some(text), Unfound::Search) => text,
+        _ => asked.text()?,
+    };
     Ok(Asked {
         passage: passage.clone(),
-        question: at.key("question")?.text()?.into(),
+        question: asked.into(),
         answers,
         supporting,
         place: Place::Path(at.path.clone()),
