@@ -237,7 +237,11 @@ impl SpanReader {
     pub fn point(&self, passages: &Passages, mode: Mode, need: Need) -> Result<Pointed> {
         passages.check(&self.config)?;
         let Passages { lengths, question_lengths, .. } = *passages;
-        let embed = |ids| mode.dropout(&self.embedding.forward(ids)?, self.config.dropout);
+        // Words of length 1 a feature, so that a word of the text finds the same one of the question
+        // before anything is learned.
+        let root = (self.config.width as f64).sqrt();
+        let embed =
+            |ids| mode.dropout(&self.embedding.forward(ids)?.scale(root)?, self.config.dropout);
         let (words, asked) = (embed(passages.text)?, embed(passages.questions)?);
         let question = self.question.encode(&asked, Some(question_lengths), mode, Need::OUTPUT)?;
         let mask = Mask::lengths(question_lengths);
