@@ -3,6 +3,7 @@
 use crate::inputs::{Array, Inputs, NAMES};
 use crate::limits::{Budget, Limits};
 use crate::options::{DtypeName, Options, ScoreName};
+use crate::parametric;
 use crate::tensors::{self, Output, Stored, Tensors, narrow};
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -39,7 +40,12 @@ pub struct Command {
 const HELP: &str = "\
 Tensors read (F32, F64, BF16 or F16 unless said otherwise):
   q, k, v          [N, D], [B, N, D] or [B, H, N, D]; Hq is a multiple of Hk
-  w                [D] or [Hq, D]; the additive score's weights
+  w                [D] or [Hq, D]; the additive score's weights. Of the Gaussian score [1], [D] or
+                     [Hq, D]; of concat [Dq + Dk], or [hidden] beside W
+  W                bilinear: [Dk, Dq] or [Hq, Dk, Dq]; concat: [hidden, Dq + Dk]
+  U, V             low-rank: [rank, Dk] and [rank, Dq], or one for each head
+  temperature      cosine: [], [1] or [Hq]
+  any other name   where --expression has it: [], [D], [Hq, 1] or [Hq, D]
   bias             broadcast to [B, Hq, Nq, Nk]; added to the scores
   key_bias         [B, Nk]
   alibi_slopes     [Hq]; −slope · distance is added
@@ -57,7 +63,7 @@ Tensors written:
   weights          [.., Nq, Nk] (--weights), dropout included
   lse              [.., Nq] (--lse); −inf for a row with nothing to attend to
   index, log_prob  [.., Nq] (argmax and sample); index −1 for a row with nothing to attend to
-  grad_q, grad_k, grad_v, grad_w, grad_bias, grad_key_bias, grad_relative_bias
+  grad_q, grad_k, grad_v, grad_w, grad_bias, grad_key_bias, grad_relative_bias, grad_W, …
                    where grad_out is given, of whatever was given, in its shape
 
 Examples:
@@ -73,7 +79,11 @@ Examples:
   # GATv2 on a graph (the file has w and edges)
   regard attend in.safetensors --out out.safetensors --score additive --activation leaky-relu
 
-  # the same by the plain formula in f64, to compare with
+  # a score of one's own (the file has tau and w)
+  regard attend in.safetensors --out out.safetensors --score expression \\
+      --expression \"tau * sum(w * q * k) / sqrt(d)\"
+
+  # causal attention by the plain formula in f64, to compare with
   regard attend in.safetensors --out exact.safetensors --causal --reference";
 
 impl Command {
@@ -104,16 +114,33 @@ pub fn attend_bytes(input: &[u8], options: &Options, limits: Limits) -> Result<V
     tensors::serialize(&attend(input, options, limits)?.0)
 }
 
+/// Tensors that belong to scores.
+const SCORE_TENSORS: [(&str, &[ScoreName]); 5] = [
+    ("w", &[ScoreName::Additive, ScoreName::Gaussian, ScoreName::Concat]),
+    ("W", &[ScoreName::Bilinear, ScoreName::Concat]),
+    ("U", &[ScoreName::LowRank]),
+    ("V", &[ScoreName::LowRank]),
+    ("temperature", &[ScoreName::Cosine]),
+];
+
 /// The outputs, and what of the file was left aside.
 fn attend(input: &[u8], options: &Options, limits: Limits) -> Result<(Vec<Output>, Vec<String>)> {
     let tensors = tensors::read(input)?;
+    let own = options.own_parameters();
     let mut notes: Vec<String> = tensors
         .others_than(&NAMES)
         .into_iter()
+        .filter(|name| !own.iter().any(|own| own == name))
         .map(|name| format!("tensor {name:?} is not read; those that are: {}", NAMES.join(", ")))
         .collect();
-    if options.score != ScoreName::Additive && tensors.get("w").is_some() {
-        notes.push("tensor `w` is left aside; it belongs to --score additive".into());
+    for (name, scores) in SCORE_TENSORS {
+        if tensors.get(name).is_some()
+            && !scores.contains(&options.score)
+            && !own.iter().any(|own| own == name)
+        {
+            let owner = crate::options::name(scores[0]);
+            notes.push(format!("tensor `{name}` is left aside; it belongs to --score {owner}"));
+        }
     }
     let dtype = match (options.dtype, tensors.require("q")?.dtype) {
         (Some(dtype), _) => dtype,
@@ -139,11 +166,11 @@ where
     T: Stored + Real,
 {
     let mut budget = Budget::within(limits);
-    let mut inputs = Inputs::<E, T>::take(tensors, &mut budget)?;
-    if options.score != ScoreName::Additive {
-        inputs.learned.w = None;
+    if options.score.has_parameters() {
+        return options.machine.install(|| parametric::attend::<E, T>(tensors, options, budget))?;
     }
-    let inputs = inputs;
+    let additive = options.score == ScoreName::Additive;
+    let inputs = Inputs::<E, T>::take(tensors, &mut budget, additive)?;
     let results = if options.reference {
         by_reference(&inputs, options, budget)?
     } else {

@@ -98,7 +98,7 @@ const DECODE: Sizes =
 
 /// All of them, in the order they are run.
 #[rustfmt::skip]
-pub static CASES: [Case; 15] = {
+pub static CASES: [Case; 16] = {
     use Kind::*;
     use Special::*;
     [
@@ -109,6 +109,7 @@ pub static CASES: [Case; 15] = {
         Case { name: "dot-f32-b32h8n128d32", kind: F32(sizes(32, 8, 128, 32, Dot)) },
         Case { name: "dot-f32-b1h8n4096d64-window128", kind: F32(sizes(1, 8, 4096, 64, Window(128))) },
         Case { name: "additive-f32-b4h1n256d256", kind: F32(sizes(4, 1, 256, 256, Additive)) },
+        Case { name: "dot-f32-b4h1n256d256", kind: F32(sizes(4, 1, 256, 256, Dot)) },
         Case { name: "additive-f32-n20000e400000h8d16-gatv2", kind: Graph },
         Case { name: "dot-f32-b1hq32hk8n4096d128-decode", kind: F32(DECODE) },
         Case { name: "dot-bf16-b2h8n1024d64", kind: Bf16(sizes(2, 8, 1024, 64, Dot)) },

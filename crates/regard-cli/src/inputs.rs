@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail, ensure};
 use regard_kernels::{Edges, Element, Real};
 
 /// The names that are read.
-pub const NAMES: [&str; 14] = [
+pub const NAMES: [&str; 18] = [
     "q",
     "k",
     "v",
@@ -18,6 +18,10 @@ pub const NAMES: [&str; 14] = [
     "k_segments",
     "edges",
     "w",
+    "W",
+    "U",
+    "V",
+    "temperature",
     "alibi_slopes",
     "relative_bias",
     "grad_out",
@@ -92,8 +96,9 @@ where
     T: Stored + Real,
 {
     /// Takes every tensor by its name; refuses shapes and types
-    /// that are not what the name stands for.
-    pub(crate) fn take(tensors: &Tensors, budget: &mut Budget) -> Result<Self> {
+    /// that are not what the name stands for. `w` is that of the additive score, where that is asked
+    /// for.
+    pub(crate) fn take(tensors: &Tensors, budget: &mut Budget, additive: bool) -> Result<Self> {
         let [q, k, v] = [tensors.require("q")?, tensors.require("k")?, tensors.require("v")?];
         let rank = q.shape.len();
         ensure!(
@@ -132,14 +137,14 @@ where
             k: stored(k)?,
             v: stored(v)?,
             grad_out,
-            learned: Learned::take(tensors, s)?,
+            learned: Learned::take(tensors, s, additive)?,
             masks: Masks::take(tensors, s, budget)?,
         })
     }
 }
 
 impl<T: Stored + Real> Learned<T> {
-    fn take(tensors: &Tensors, s: Sizes) -> Result<Self> {
+    fn take(tensors: &Tensors, s: Sizes, additive: bool) -> Result<Self> {
         let each = |name: &str, shape: &dyn Fn(&Tensor) -> Result<[usize; 4]>| {
             let Some(tensor) = tensors.get(name) else { return Ok(None) };
             let full = shape(tensor)?;
@@ -147,10 +152,13 @@ impl<T: Stored + Real> Learned<T> {
             Ok::<_, anyhow::Error>(Some(Array { data, given: tensor.shape.clone(), full }))
         };
         Ok(Self {
-            w: each("w", &|w| {
-                expect("w", w, &[&[s.d], &[s.hq, s.d]], "[D] or [Hq, D]")?;
-                Ok(four_axes(&w.shape))
-            })?,
+            w: match additive {
+                true => each("w", &|w| {
+                    expect("w", w, &[&[s.d], &[s.hq, s.d]], "[D] or [Hq, D]")?;
+                    Ok(four_axes(&w.shape))
+                })?,
+                false => None,
+            },
             bias: each("bias", &|bias| broadcast("bias", bias, s))?,
             key_bias: each("key_bias", &|key_bias| {
                 per_batch("key_bias", key_bias, s, s.nk, "[B, Nk]")?;

@@ -17,7 +17,13 @@ pub struct Options {
     #[arg(long, value_enum, default_value_t, help_heading = "Score")]
     pub score: ScoreName,
 
-    /// The dot product's factor [default: 1 for dot, 1/√D for scaled-dot]
+    /// The score written as text, over q, k and parameters by any other names: `@` is the dot
+    /// product, `d` the width
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true, help_heading = "Score")]
+    pub expression: Option<String>,
+
+    /// The factor of a dot product, also the bilinear and the low-rank one [default: 1, for
+    /// scaled-dot 1/√D]
     #[arg(long, value_name = "X", allow_hyphen_values = true, help_heading = "Score")]
     pub scale: Option<f64>,
 
@@ -85,6 +91,25 @@ pub enum ScoreName {
     ScaledDot,
     /// Σ w · activation(q + k); needs the tensor `w`
     Additive,
+    /// kᵀ W q; needs the tensor `W`
+    Bilinear,
+    /// (U k)·(V q); needs the tensors `U` and `V`
+    LowRank,
+    /// −½ ‖w ∘ (q − k)‖²; needs the tensor `w`
+    Gaussian,
+    /// The cosine of the angle times the tensor `temperature`
+    Cosine,
+    /// w·[q; k], or w·tanh(W [q; k]); needs the tensor `w`
+    Concat,
+    /// What --expression says, with parameters by their names
+    Expression,
+}
+
+impl ScoreName {
+    /// Whether the library computes it, with parameters of its own.
+    pub(crate) fn has_parameters(self) -> bool {
+        !matches!(self, Self::Dot | Self::ScaledDot | Self::Additive)
+    }
 }
 
 /// The activations that the additive score has, by name.
@@ -139,9 +164,21 @@ impl Options {
     pub fn check(&self) -> Result<()> {
         self.machine.cpu()?;
         let additive = self.score == ScoreName::Additive;
+        use ScoreName::{Additive, Concat, Cosine, Expression, Gaussian};
+        let scaled = !matches!(self.score, Additive | Concat | Cosine | Expression | Gaussian);
         ensure!(
-            !(additive && self.scale.is_some()),
-            "--scale belongs to the dot scores, and --score is additive"
+            scaled || self.scale.is_none(),
+            "--scale belongs to the dot scores, and --score is {}",
+            name(self.score)
+        );
+        ensure!(
+            (self.score == Expression) == self.expression.is_some(),
+            "--score expression and --expression TEXT belong together"
+        );
+        ensure!(
+            !(self.reference && self.score.has_parameters()),
+            "--reference has the dot scores and the additive one, and --score is {}",
+            name(self.score)
         );
         ensure!(
             additive || self.activation.is_none(),
@@ -154,6 +191,13 @@ impl Options {
             "--negative-slope belongs to --activation leaky-relu, which was not asked for"
         );
         Ok(())
+    }
+
+    /// The names of the parameters that the expression has; none where it cannot be read.
+    pub(crate) fn own_parameters(&self) -> Vec<String> {
+        let text = self.expression.as_deref().unwrap_or_default();
+        let expression = text.parse::<regard::attention::Expression>();
+        expression.map_or_else(|_| Vec::new(), |expression| expression.parameters().to_vec())
     }
 
     /// The normalizer, with its seed.

@@ -205,7 +205,7 @@ pub(crate) fn narrow<E: Element>(x: f64) -> E {
 
 /// A tensor to be written.
 pub struct Output {
-    name: &'static str,
+    name: String,
     dtype: Dtype,
     shape: Vec<usize>,
     data: Box<dyn Bytes + Send>,
@@ -223,9 +223,9 @@ impl<S: Stored> Bytes for Vec<S> {
 
 impl Output {
     /// `data`, row after row, in a shape of as many elements.
-    pub fn new<S: Stored + Send>(name: &'static str, shape: Vec<usize>, data: Vec<S>) -> Self {
+    pub fn new<S: Stored + Send>(name: &str, shape: Vec<usize>, data: Vec<S>) -> Self {
         debug_assert_eq!(shape.iter().product::<usize>(), data.len(), "{name}");
-        Self { name, dtype: S::DTYPE, shape, data: Box::new(data) }
+        Self { name: name.into(), dtype: S::DTYPE, shape, data: Box::new(data) }
     }
 }
 
@@ -252,7 +252,7 @@ impl safetensors::View for &Output {
 
 /// The bytes of a safetensors file with these tensors.
 pub fn serialize(outputs: &[Output]) -> Result<Vec<u8>> {
-    let named = outputs.iter().map(|output| (output.name, output));
+    let named = outputs.iter().map(|output| (&output.name, output));
     safetensors::serialize(named, None).context("the output cannot be put into a safetensors file")
 }
 

@@ -20,20 +20,21 @@
 //!
 //! | to … | look at |
 //! |---|---|
-//! | find a task | [`task_named`], [`tasks`]: [`Regress`], [`Translate`], [`Label`], [`Classify`], [`ImageTask`], [`GraphTask`] |
+//! | find a task | [`task_named`], [`tasks`]: [`Regress`], [`Translate`], [`Label`], [`Classify`], [`ImageTask`], [`GraphTask`], [`Answer`] |
 //! | change its options | [`Options`]: a commented TOML template with other values, from a file or `key=value` |
 //! | train | [`train`], [`TrainingConfig`]; a [`Callback`] sees every batch and may stop it |
 //! | stop, and go on with the same bits | [`Checkpoint`], [`TrainerState`] |
 //! | evaluate, predict | [`Model::evaluate`] on a [`Part`] gives a [`Report`]; [`Model::predict`] |
 //! | see what was attended to | [`Model::show`] gives [`Scene`]s; [`picture`] draws them as SVG, PNG, a page, in a terminal, as numbers |
 //! | set variants side by side | [`compare`], [`variants`] |
-//! | read files | [`data`]: parallel text, CoNLL, CSV, WAV, IDX, PNG, JPEG, graphs |
+//! | read files | [`data`]: parallel text, CoNLL, CSV, WAV, IDX, PNG, JPEG, graphs, questions |
 //! | turn text into ids | [`text`]: tokenizers, vocabularies, labels |
-//! | compute a metric | [`metric`]: BLEU, chrF, F1, R², perplexity |
+//! | compute a metric | [`metric`]: BLEU, chrF, F1, R², perplexity, answers |
 //! | have data without a file | [`toy`]: datasets made by rules |
 //!
 //! Every refusal is one sentence that names the option, or the file and the line ([`Error`]).
 
+mod answer;
 mod classify;
 mod compare;
 mod components;
@@ -58,7 +59,9 @@ pub mod text;
 pub mod toy;
 mod train;
 mod translate;
+mod weights_file;
 
+pub use answer::Answer;
 pub use classify::Classify;
 pub use compare::{Compared, Meter, compare, variants};
 pub use error::{Error, Result};
@@ -79,6 +82,7 @@ pub use train::{
     TrainerState, TrainingConfig, train,
 };
 pub use translate::Translate;
+pub use weights_file::WeightsFile;
 
 /// The README's snippet, compiled with the tests.
 #[cfg(doctest)]

@@ -125,7 +125,9 @@ impl Options {
                     let key = known.rsplit('.').next().unwrap_or(known);
                     strsim::jaro_winkler(known, name).max(strsim::jaro_winkler(key, name))
                 };
-                let nearest = names.iter().max_by(|a, b| far(a).total_cmp(&far(b)));
+                // Below this a likeness is chance, and the hint would mislead.
+                let like = names.iter().filter(|known| far(known) >= 0.85);
+                let nearest = like.max_by(|a, b| far(a).total_cmp(&far(b)));
                 let nearest = nearest.map_or(String::new(), |n| format!("; the nearest is `{n}`"));
                 Err(Error::invalid(format!("there is no option `{name}`{nearest}")))
             }

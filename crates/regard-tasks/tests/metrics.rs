@@ -2,8 +2,8 @@
 //! `bench/fixtures/metrics.py`.
 
 use regard_tasks::metric::{
-    Bleu, Confusion, Smoothing, Tokenization, chrf, chrf_plus_plus, mean_squared_error, perplexity,
-    r_squared,
+    AnswerRule, Bleu, Confusion, Smoothing, Tokenization, chrf, chrf_plus_plus, mean_squared_error,
+    perplexity, r_squared,
 };
 use serde::Deserialize;
 use std::collections::HashMap;
@@ -183,4 +183,36 @@ fn regression_scores_are_scikit_learns() {
 #[test]
 fn perplexity_of_a_uniform_guess_is_the_number_of_choices() {
     near(perplexity(7.0 * 50f64.ln(), 7), 50.0, "uniform");
+}
+
+#[derive(Deserialize)]
+struct Answered {
+    predicted: String,
+    answers: Vec<String>,
+    #[serde(flatten)]
+    by_rule: HashMap<String, KnownAnswer>,
+}
+
+#[derive(Deserialize)]
+struct KnownAnswer {
+    exact: f64,
+    f1: f64,
+}
+
+#[test]
+fn answers_are_compared_as_the_scripts_of_squad_and_cmrc_do() {
+    let known: Vec<Answered> =
+        serde_json::from_str(include_str!("../../../fixtures/answers.json")).unwrap();
+    let mut held = 0;
+    for Answered { predicted, answers, by_rule } in &known {
+        for (name, known) in by_rule {
+            let rule: AnswerRule = serde_json::from_value(name.as_str().into()).unwrap();
+            let what = format!("{name}: {predicted:?} for {answers:?}");
+            near(rule.exact_match(predicted, answers), known.exact, &what);
+            near(rule.f1(predicted, answers), known.f1, &what);
+            held += 1;
+        }
+    }
+    assert_eq!(held, 3 * known.len());
+    assert!(held > 1500, "{held}");
 }

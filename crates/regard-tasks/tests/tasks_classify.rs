@@ -160,7 +160,11 @@ fn attention_over_words_and_frames_is_drawn() -> Result<()> {
     };
     assert_eq!(maps.columns[..3], ["0.00 s", "0.01 s", "0.02 s"]);
     let gate = learned(&["size=60", "epochs=1", "pooling=gate"]);
-    let error = gate.model().show(text).unwrap_err().to_string();
+    assert_eq!(gate.drawn(text), ["gate"]);
+    let Scene::Maps(maps) = gate.model().show(text)?.remove(0).1 else { panic!("no maps") };
+    assert!(maps.maps[0].weights.iter().all(|open| (0.0..=1.0).contains(open)));
+    let last = learned(&["size=60", "epochs=1", "pooling=last", "encoder=gru"]);
+    let error = last.model().show(text).unwrap_err().to_string();
     assert!(error.starts_with("this model attends to nothing"), "{error}");
     let error = tones.model().show("validation:99").unwrap_err().to_string();
     assert!(error.contains("the part has 50 examples, from 0"), "{error}");
@@ -291,7 +295,7 @@ fn the_comparison_is_made_of_settings_that_can_be_made() -> Result<()> {
     let task = task_named("classify")?;
     let variants = task.comparison();
     let names: Vec<&str> = variants.iter().map(|variant| &variant.name[..]).collect();
-    assert_eq!(names, ["soft", "argmax", "argmax, straight through", "sampled"]);
+    assert_eq!(names, ["soft", "argmax", "argmax, straight through", "sampled", "max", "gate"]);
     for variant in &variants {
         let settings: Vec<&str> = variant.settings.iter().map(String::as_str).collect();
         task.begin(&options("classify", &small(&settings)))?;

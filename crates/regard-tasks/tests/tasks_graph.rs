@@ -235,3 +235,29 @@ fn the_configuration_for_cora_trains_on_it() {
     let loss = learner.loss(&batches[0], &random).unwrap().item().unwrap();
     assert!((loss - 7f64.ln()).abs() < 0.1, "{loss}");
 }
+
+fn told(more: &[&str]) -> regard_tasks::Report {
+    let settings = ["size=600", "labeled=80", "epochs=150", "rate=0.02", "dropout=0.0"];
+    Course::done("graph", &[&settings[..], more].concat()).model().evaluate(Part::Test).unwrap()
+}
+
+#[test]
+fn attention_learns_whom_to_trust_where_most_neighbors_mislead() {
+    let accuracy = |layer: &str| {
+        let report = told(&["embedded=misleading", "layers=1", layer]);
+        assert_eq!(report.groups.unwrap().by, "neighbors that mislead");
+        report.scores.first().1
+    };
+    let (gat, mean) = (accuracy("layer=gat"), accuracy("layer=mean"));
+    assert!(gat > mean + 0.1, "GAT: {gat}, mean: {mean}");
+}
+
+#[test]
+fn only_the_second_version_asks_another_neighbor_for_another_node() {
+    let accuracy = |layer: &str| {
+        let shape = ["embedded=matching", "heads=1", "hidden=32"];
+        told(&[&shape[..], &[layer]].concat()).scores.first().1
+    };
+    let (second, first) = (accuracy("layer=gatv2"), accuracy("layer=gat"));
+    assert!(second > first + 0.1, "GATv2: {second}, GAT: {first}");
+}

@@ -232,7 +232,18 @@ fn the_comparison_is_made_of_settings_that_can_be_made() -> Result<()> {
     let task = task_named("label")?;
     let variants = task.comparison();
     let names: Vec<&str> = variants.iter().map(|variant| &variant.name[..]).collect();
-    assert_eq!(names, ["per-vector", "window", "recurrent", "self-attention", "truncated"]);
+    let expected = [
+        "per-vector",
+        "window",
+        "fully connected",
+        "recurrent",
+        "self-attention",
+        "without positions",
+        "truncated, 2",
+        "truncated, 8",
+        "truncated, 32",
+    ];
+    assert_eq!(names, expected);
     for variant in &variants {
         let settings: Vec<&str> = variant.settings.iter().map(String::as_str).collect();
         task.begin(&options("label", &small(&settings)))?;
@@ -279,4 +290,49 @@ fn the_configuration_for_real_data_reads_them() -> Result<()> {
     assert_eq!(description.facts[0].1, "12544");
     assert_eq!(description.labels.len(), 17);
     Ok(())
+}
+
+#[test]
+fn labels_told_at_a_distance_are_found_by_attention_and_not_beyond_a_window() -> Result<()> {
+    let settings = [
+        "embedded=distance",
+        "distance=16",
+        "size=800",
+        "epochs=12",
+        "embedding=32",
+        "hidden=32",
+        "layers=1",
+        "heads=2",
+        "feed_forward=64",
+        "position=relative",
+        "rate=0.01",
+        "dropout=0.0",
+    ];
+    let far = |more: &[&str]| {
+        let course = Course::done("label", &[&settings[..], more].concat());
+        let report = course.model().evaluate(Part::Test).unwrap();
+        let groups = report.groups.unwrap();
+        assert_eq!((&*groups.measure, &*groups.by), ("accuracy", "distance in words"));
+        let names: Vec<&str> = groups.values.iter().map(|(name, _)| &name[..]).collect();
+        assert_eq!(names, ["2", "3 to 4", "5 to 8", "9 to 16"]);
+        // Only the words that ask are counted, not those whose label is always the same.
+        let confusion = report.confusion.unwrap();
+        assert!(confusion.counts.iter().flatten().sum::<usize>() < 80 * NAMES);
+        groups.values[3].1
+    };
+    let (all, window) = (far(&[]), far(&["window=4"]));
+    assert!(all > 0.6 && window < 0.5, "all: {all}, window of 4: {window}; chance: 0.25");
+    Ok(())
+}
+
+/// Names that are asked for in a sentence, at most.
+const NAMES: usize = 7;
+
+#[test]
+fn a_distance_that_cannot_be_is_refused() {
+    let told = refusal("label", &["embedded=distance", "distance=1"]);
+    assert_eq!(told, "a distance of 1 words; it is 2 to 1000");
+    let settings = ["embedded=distance", "encoder=fully-connected", "longest=60"];
+    let told = refusal("label", &settings);
+    assert!(told.starts_with("0 training sentences of at most 60 words"), "{told}");
 }

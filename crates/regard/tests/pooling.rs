@@ -88,7 +88,16 @@ fn weights_say_what_the_output_is_made_of() {
         let pooling = Pooling::new(&Parameters::new(DType::F64, 1), &config, 3).unwrap();
         let pooled = pooling.pool(&x, Some(&[4, 2]), Mode::Infer, Need::WEIGHTS).unwrap();
         match config {
-            PoolingConfig::Gate => assert!(pooled.weights.is_none()),
+            PoolingConfig::Gate => {
+                let gate = Gate::new(&Parameters::new(DType::F64, 1).at("gate"), 3).unwrap();
+                let open = numbers(&gate.openness(&x).unwrap());
+                let weights = numbers(&pooled.weights.unwrap());
+                for (at, weight) in weights.iter().enumerate() {
+                    let mean = open[at * 3..][..3].iter().sum::<f64>() / 3.0;
+                    let expected = if at / 4 == 1 && at % 4 >= 2 { 0.0 } else { mean };
+                    assert!((weight - expected).abs() < 1e-12, "{at}: {weight} {expected}");
+                }
+            }
             PoolingConfig::Max => {
                 let shares = pooled.weights.unwrap().sum(1).unwrap();
                 assert!(numbers(&shares).iter().all(|s| (s - 1.0).abs() < 1e-12));

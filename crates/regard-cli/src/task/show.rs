@@ -1,27 +1,30 @@
-//! `regard show`: what a run's model attends to.
+//! `regard show`: what a run's model attends to, or weights from a file.
 
 use super::Settings;
 use super::threads::Threads;
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
-use regard_tasks::{Run, Scene, picture};
+use regard_tasks::{Run, Scene, WeightsFile, picture};
 use std::io::{IsTerminal, Write, stdout};
 use std::path::PathBuf;
 
-/// Draw what a run's model attends to for an input
+/// Draw what a run's model attends to for an input, or the weights of a file
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   regard show runs/translate \"I saw three red books\"              # in the terminal
   regard show runs/translate \"I saw three red books\" --as html --out page.html
   regard show runs/label \"I saw a saw\" --as png --which 3
-  regard show runs/graph 14 --as svg")]
+  regard show runs/graph 14 --as svg
+  regard show out.safetensors --as png       # what `regard attend --weights` wrote, or another
+  regard show bert.safetensors --tensor layer.3.weights --rows \"I saw a saw\" --as html")]
 pub struct Command {
-    /// The run's folder
+    /// The run's folder, or a safetensors file with weights [Nq, Nk], [H, Nq, Nk] or [B, H, Nq, Nk]
+    #[arg(value_name = "RUN|FILE.safetensors")]
     run: PathBuf,
-    /// The input, as `regard predict` takes it
+    /// The input, as `regard predict` takes it; a file needs none
     #[arg(allow_negative_numbers = true)]
-    input: String,
+    input: Option<String>,
     #[command(flatten)]
     settings: Settings,
     /// What to make [default: what the ending of --out says, or for the terminal]
@@ -36,8 +39,25 @@ pub struct Command {
     /// Which head, counted from 1 over all layers [default: all together; in the terminal the first]
     #[arg(long, value_name = "N")]
     which: Option<usize>,
+    /// Which tensor of a file [default: weights, or the only one that can be meant]
+    #[arg(long, value_name = "NAME", help_heading = "Weights from a file")]
+    tensor: Option<String>,
+    /// What the queries are called, with spaces between [default: what the file says, or numbers]
+    #[arg(long, value_name = "LABELS", help_heading = "Weights from a file")]
+    rows: Option<String>,
+    /// What the keys are called, with spaces between [default: what the file says, or numbers]
+    #[arg(long, value_name = "LABELS", help_heading = "Weights from a file")]
+    columns: Option<String>,
     #[command(flatten)]
     threads: Threads,
+}
+
+/// The scenes of an input, by name, with a title and the place where pictures go.
+struct Shown {
+    scenes: Vec<(String, Scene)>,
+    title: String,
+    /// Where a scene's picture goes, without its ending.
+    beside: fn(&std::path::Path, &str) -> PathBuf,
 }
 
 /// What a scene can become.
@@ -67,9 +87,7 @@ impl Command {
     pub fn run(&self, to: &mut impl Write) -> Result<()> {
         let form = self.form()?;
         self.threads.start()?;
-        let run = Run::open(&self.run)?;
-        let model = run.model(&self.settings.apply(run.options()?)?)?;
-        let scenes = model.show(&self.input)?;
+        let Shown { scenes, title, beside } = self.shown()?;
         let names: Vec<&str> = scenes.iter().map(|(name, _)| &name[..]).collect();
         let found = match &self.scene {
             None => scenes.first(),
@@ -95,16 +113,49 @@ impl Command {
                 }
                 return self.say_others(&names, to);
             }
-            Form::Svg => (picture::svg(scene, &self.input, which).into_bytes(), "svg"),
-            Form::Png => (picture::png(&picture::svg(scene, &self.input, which), 2.0)?, "png"),
-            Form::Html => (picture::page(scene, &self.input).into_bytes(), "html"),
+            Form::Svg => (picture::svg(scene, &title, which).into_bytes(), "svg"),
+            Form::Png => (picture::png(&picture::svg(scene, &title, which), 2.0)?, "png"),
+            Form::Html => (picture::page(scene, &title).into_bytes(), "html"),
             Form::Json => (picture::numbers_json(scene).into_bytes(), "json"),
             Form::Safetensors => (picture::numbers(scene)?, "safetensors"),
         };
-        let path = self.out.clone().unwrap_or_else(|| run.path(&format!("{name}.{ending}")));
+        let path =
+            self.out.clone().unwrap_or_else(|| beside(&self.run, name).with_extension(ending));
+        if path == self.run {
+            bail!("{}: this is the file that is shown; --out names another", path.display());
+        }
         regard::tensor::write_whole(&path, &bytes)?;
         writeln!(to, "wrote {}", path.display())?;
         self.say_others(&names, to)
+    }
+
+    /// The scenes of a run's model for the input, or the weights of a file.
+    fn shown(&self) -> Result<Shown> {
+        if self.run.is_file() {
+            if self.input.is_some() {
+                bail!("{} is a file, which is shown without an input", self.run.display());
+            }
+            let labels = |text: &Option<String>| {
+                let text = text.as_deref().unwrap_or_default();
+                text.split_whitespace().map(str::to_string).collect()
+            };
+            let (rows, columns) = (labels(&self.rows), labels(&self.columns));
+            let file = WeightsFile { tensor: self.tensor.clone(), rows, columns };
+            let title = self.run.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            return Ok(Shown {
+                scenes: vec![("weights".into(), file.scene(&self.run)?)],
+                title,
+                beside: |file, _| file.to_path_buf(),
+            });
+        }
+        if self.tensor.is_some() || self.rows.is_some() || self.columns.is_some() {
+            bail!("--tensor, --rows and --columns are for a file of weights, not for a run");
+        }
+        let run = Run::open(&self.run)?;
+        let input =
+            self.input.clone().context("an input is missing; `regard predict` takes the same")?;
+        let model = run.model(&self.settings.apply(run.options()?)?)?;
+        Ok(Shown { scenes: model.show(&input)?, title: input, beside: |run, name| run.join(name) })
     }
 
     fn say_others(&self, names: &[&str], to: &mut impl Write) -> Result<()> {

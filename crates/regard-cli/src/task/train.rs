@@ -20,7 +20,7 @@ Examples:
 
 `regard init TASK` writes a configuration in which every option is commented.")]
 pub struct Command {
-    /// regress, translate, label, classify, image or graph
+    /// regress, translate, label, classify, image, graph or answer
     #[arg(required_unless_present = "resume")]
     task: Option<String>,
     #[command(flatten)]

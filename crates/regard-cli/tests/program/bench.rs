@@ -72,6 +72,7 @@ fn the_cases_are_named_as_the_comparison_expects() {
             "dot-f32-b32h8n128d32",
             "dot-f32-b1h8n4096d64-window128",
             "additive-f32-b4h1n256d256",
+            "dot-f32-b4h1n256d256",
             "additive-f32-n20000e400000h8d16-gatv2",
             "dot-f32-b1hq32hk8n4096d128-decode",
             "dot-bf16-b2h8n1024d64",

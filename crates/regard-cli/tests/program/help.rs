@@ -93,7 +93,7 @@ fn wrong_usage_ends_with_status_2() {
         &["attend"][..],
         &["attend", "in"],
         &["atend"],
-        &["attend", "in", "--out", "out", "--score", "cosine"],
+        &["attend", "in", "--out", "out", "--score", "sine"],
         &["attend", "in", "--out", "out", "--threads", "0"],
         &["attend", "in", "--out", "out", "--window", "3"],
         &["attend", "in", "--out", "out", "--window", "-1,2"],

@@ -11,4 +11,6 @@ mod masks;
 mod mutations;
 mod numbers;
 mod refusals;
+mod scores;
 mod tasks;
+mod weights;

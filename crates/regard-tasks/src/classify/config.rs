@@ -28,9 +28,18 @@ pub(super) enum Kind {
     Vectors,
 }
 
+/// Which embedded texts are classified.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Embedded {
+    Cues,
+    Opinions,
+}
+
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Data {
     pub(super) kind: Kind,
+    pub(super) embedded: Embedded,
     pub(super) size: usize,
     train: Option<PathBuf>,
     train_files: Option<Vec<PathBuf>>,
@@ -169,6 +178,11 @@ impl Config {
     pub(super) fn samples(&self) -> bool {
         self.model.pooling == PoolingKind::Attention
             && self.model.mechanism.weighting == Weighting::Sample
+    }
+
+    /// Whether vectors are gated, each by itself.
+    pub(super) fn has_gate(&self) -> bool {
+        self.model.pooling == PoolingKind::Gate
     }
 
     /// The library's configuration.

@@ -1,6 +1,6 @@
 //! The examples of `classify`: from files or embedded, in three parts.
 
-use super::config::{Config, Kind, Source};
+use super::config::{Config, Embedded, Kind, Source};
 use crate::data::{
     Labeled, LogMel, MelFilters, Sounds, Waveform, labeled, labeled_files, labels_of_files,
 };
@@ -181,7 +181,11 @@ fn embedded(config: &Config, part: Part) -> Result<Vec<Example>> {
     let drawn = |n| -> Result<Vec<(String, Content)>> {
         match config.data.kind {
             Kind::Text => {
-                let texts = toy::cues(n, 1)?.into_iter();
+                let texts = match config.data.embedded {
+                    Embedded::Cues => toy::cues(n, 1)?,
+                    Embedded::Opinions => toy::opinions(n, 1)?,
+                };
+                let texts = texts.into_iter();
                 Ok(texts.map(|(label, text)| (label, Content::Text(text))).collect())
             }
             Kind::Audio => {

@@ -143,6 +143,8 @@ impl Task for Classify {
             variant("argmax", "weighting=argmax"),
             variant("argmax, straight through", "weighting=straight-through"),
             variant("sampled", "weighting=sample"),
+            Variant::new("max", &["encoder=none", "pooling=max"]),
+            Variant::new("gate", &["encoder=none", "pooling=gate"]),
         ]
     }
 }

@@ -349,15 +349,19 @@ impl Model for Classifier {
         let labels = self.label_probabilities(&[read])?.best();
         let label = labels.first().map_or("", |&label| self.preprocessor.labels.name(label));
         let mut scenes = Vec::new();
+        let gate = self.config.has_gate();
         if let Some(weights) = &attended.pooling {
             let maps = Maps {
                 row_axis: "answer".into(),
                 column_axis: "input".into(),
                 rows: vec![label.into()],
                 columns: columns.clone(),
-                maps: vec![Map::new("share in the answer", weights.to_vec::<f32>()?)],
+                maps: vec![Map::new(
+                    if gate { "how far the gate is open" } else { "share in the answer" },
+                    weights.to_vec::<f32>()?,
+                )],
             };
-            scenes.push(("attention".into(), Scene::Maps(maps)));
+            scenes.push((if gate { "gate" } else { "attention" }.into(), Scene::Maps(maps)));
         }
         if !attended.weights.is_empty() {
             // A class token stands before the input.

@@ -1,9 +1,11 @@
 //! The encoder, as plain options in `[model]`.
 
+use super::mechanism::{ScoreKind, ScoreOptions};
 use crate::{Error, Result};
+use regard::attention::{BilinearScale, Weighting};
 use regard::layers::{
-    Activation, Cell, ConvolutionConfig, EncoderConfig, Position, RecurrentConfig,
-    TransformerConfig,
+    Activation, Cell, ConvolutionConfig, EncoderConfig, FullyConnectedConfig, Position,
+    RecurrentConfig, TransformerConfig,
 };
 use serde::Deserialize;
 
@@ -17,6 +19,8 @@ pub(crate) enum EncoderKind {
     Recurrent(Cell),
     /// A CNN.
     Cnn,
+    /// One network over sequences of a fixed length.
+    FullyConnected,
     /// A Transformer.
     Transformer,
 }
@@ -28,10 +32,12 @@ impl TryFrom<String> for EncoderKind {
         match (name.as_str(), name.parse()) {
             ("none", _) => Ok(Self::None),
             ("cnn", _) => Ok(Self::Cnn),
+            ("fully-connected", _) => Ok(Self::FullyConnected),
             ("transformer", _) => Ok(Self::Transformer),
             (_, Ok(cell)) => Ok(Self::Recurrent(cell)),
             _ => Err(format!(
-                "there is no encoder {name:?}; there are none, rnn, rnn-relu, gru, lstm, cnn, transformer"
+                "there is no encoder {name:?}; there are none, rnn, rnn-relu, gru, lstm, cnn, \
+                 fully-connected, transformer"
             )),
         }
     }
@@ -50,14 +56,26 @@ pub(crate) struct EncoderOptions {
     pub(crate) both_directions: bool,
     /// A Transformer's heads.
     pub(crate) heads: usize,
-    /// Width of the layer inside a Transformer's block.
+    /// Width of the layer inside a Transformer's block, and inside a fully connected network.
     pub(crate) feed_forward: usize,
+    /// The score of a Transformer's heads.
+    pub(crate) head_score: ScoreKind,
+    /// Width inside an additive or concat score of a head, and the rank of a low-rank one.
+    pub(crate) head_score_hidden: usize,
+    /// The text of a head's score that is written.
+    pub(crate) head_expression: String,
+    /// Which of its parameters are one number.
+    pub(crate) head_expression_numbers: Vec<String>,
+    /// How the scores of a Transformer's heads become weights.
+    pub(crate) head_weighting: Weighting,
     /// Whether a Transformer normalizes before its sublayers rather than after.
     pub(crate) norm_first: bool,
     /// How a Transformer or a CNN knows places.
     pub(crate) position: Position,
     /// How far a Transformer sees on each side; everywhere where it is not given.
     pub(crate) window: Option<usize>,
+    /// The longest distance that relative positions tell apart.
+    pub(crate) max_distance: usize,
     /// How many vectors a CNN's layer sees at once.
     pub(crate) kernel: usize,
     /// The share left out while learning.
@@ -81,6 +99,12 @@ impl EncoderOptions {
                 position: self.position,
                 longest,
             }),
+            EncoderKind::FullyConnected => EncoderConfig::FullyConnected(FullyConnectedConfig {
+                width: self.hidden,
+                hidden: self.feed_forward,
+                longest,
+                dropout: self.dropout,
+            }),
             EncoderKind::Transformer => EncoderConfig::Transformer(self.transformer(longest)),
         }
     }
@@ -92,17 +116,20 @@ impl EncoderOptions {
         reach: usize,
         lengths: impl Iterator<Item = usize>,
     ) -> Result<()> {
-        let places = matches!(self.encoder, EncoderKind::Transformer | EncoderKind::Cnn);
-        if !places || self.position != Position::Learned {
+        let learned = matches!(self.encoder, EncoderKind::Transformer | EncoderKind::Cnn)
+            && self.position == Position::Learned;
+        let fixed = self.encoder == EncoderKind::FullyConnected;
+        if !(learned || fixed) {
             return Ok(());
         }
         let longest = lengths.max().unwrap_or_default();
         if longest <= reach {
             return Ok(());
         }
+        let choice = if fixed { "encoder=fully-connected" } else { "position=learned" };
         Err(Error::invalid(format!(
-            "the validation part has a sequence of {longest}, and with `model.position=learned` \
-             there are places for {reach}; a larger `data.longest` makes more"
+            "the validation part has a sequence of {longest}, and with `model.{choice}` there are \
+             places for {reach}; a larger `data.longest` makes more"
         )))
     }
 
@@ -119,8 +146,18 @@ impl EncoderOptions {
 
     /// As a Transformer.
     pub(crate) fn transformer(&self, longest: usize) -> TransformerConfig {
+        let score = ScoreOptions {
+            score: self.head_score,
+            hidden: self.head_score_hidden,
+            expression: &self.head_expression,
+            numbers: &self.head_expression_numbers,
+            scale: BilinearScale::FourthRoot,
+        };
         TransformerConfig {
             feed_forward: self.feed_forward,
+            score: score.config(),
+            weighting: self.head_weighting,
+            max_distance: self.max_distance,
             dropout: self.dropout,
             norm_first: self.norm_first,
             position: self.position,

@@ -42,6 +42,47 @@ pub(crate) struct MechanismOptions {
     pub(crate) weighting: Weighting,
     /// What scores are divided by under Gumbel noise.
     pub(crate) temperature: f64,
+    /// What a bilinear score is multiplied by.
+    pub(crate) bilinear_scale: BilinearScale,
+    /// The share of weights left out while learning.
+    pub(crate) weights_dropout: f64,
+}
+
+/// A score and what it is made of.
+pub(crate) struct ScoreOptions<'a> {
+    /// Which.
+    pub(crate) score: ScoreKind,
+    /// Width inside an additive or concat score, and the rank of a low-rank one.
+    pub(crate) hidden: usize,
+    /// The text of a score that is written.
+    pub(crate) expression: &'a str,
+    /// Which of its parameters are one number.
+    pub(crate) numbers: &'a [String],
+    /// What a bilinear score is multiplied by.
+    pub(crate) scale: BilinearScale,
+}
+
+impl ScoreOptions<'_> {
+    /// As the library's configuration.
+    pub(crate) fn config(&self) -> ScoreConfig {
+        let hidden = self.hidden;
+        match self.score {
+            ScoreKind::Dot => ScoreConfig::Dot,
+            ScoreKind::ScaledDot => ScoreConfig::ScaledDot,
+            ScoreKind::Additive => ScoreConfig::Additive { hidden },
+            ScoreKind::Concat => ScoreConfig::Concat { hidden: Some(hidden).filter(|h| *h > 0) },
+            ScoreKind::Bilinear => ScoreConfig::Bilinear { scale: self.scale },
+            ScoreKind::LowRank => ScoreConfig::LowRank { rank: hidden },
+            ScoreKind::Gaussian => {
+                ScoreConfig::Gaussian { inverse_width: 1.0, learned: true, per_feature: false }
+            }
+            ScoreKind::Cosine => ScoreConfig::Cosine { temperature: 10.0, learned: true },
+            ScoreKind::Expression => ScoreConfig::Expression {
+                score: self.expression.into(),
+                numbers: self.numbers.to_vec(),
+            },
+        }
+    }
 }
 
 impl MechanismOptions {
@@ -53,27 +94,18 @@ impl MechanismOptions {
 
     /// As the library's configuration.
     pub(crate) fn config(&self) -> MechanismConfig {
-        let hidden = self.score_hidden;
-        let score = match self.score {
-            ScoreKind::Dot => ScoreConfig::Dot,
-            ScoreKind::ScaledDot => ScoreConfig::ScaledDot,
-            ScoreKind::Additive => ScoreConfig::Additive { hidden },
-            ScoreKind::Concat => ScoreConfig::Concat { hidden: Some(hidden).filter(|h| *h > 0) },
-            ScoreKind::Bilinear => ScoreConfig::Bilinear { scale: BilinearScale::FourthRoot },
-            ScoreKind::LowRank => ScoreConfig::LowRank { rank: hidden },
-            ScoreKind::Gaussian => {
-                ScoreConfig::Gaussian { inverse_width: 1.0, learned: true, per_feature: false }
-            }
-            ScoreKind::Cosine => ScoreConfig::Cosine { temperature: 10.0, learned: true },
-            ScoreKind::Expression => ScoreConfig::Expression {
-                score: self.expression.clone(),
-                numbers: self.expression_numbers.clone(),
-            },
+        let score = ScoreOptions {
+            score: self.score,
+            hidden: self.score_hidden,
+            expression: &self.expression,
+            numbers: &self.expression_numbers,
+            scale: self.bilinear_scale,
         };
         MechanismConfig {
             weighting: self.weighting,
             temperature: self.temperature,
-            ..MechanismConfig::new(score)
+            dropout: self.weights_dropout,
+            ..MechanismConfig::new(score.config())
         }
     }
 }

@@ -1,6 +1,8 @@
 //! Files that people have, read into plain structs, and the batches made of them. Every refusal
 //! names the file, and the line where there is one.
 
+mod asked;
+mod babi;
 mod batches;
 mod conll;
 mod folder;
@@ -13,9 +15,13 @@ mod mel;
 mod opened;
 mod parallel;
 mod sounds;
+mod squad;
 mod table;
 mod wav;
 
+pub use asked::{Answer, Asked, Passage, Place, asked_tsv};
+pub use babi::babi;
+pub(crate) use babi::between;
 pub use batches::{BatchSize, batches};
 pub use conll::{ConllColumn, Tagged, conll};
 pub use graph::LabeledGraph;
@@ -26,5 +32,6 @@ pub use lines::{bytes, lines, text};
 pub use mel::{LogMel, MelFilters, StandardScaler};
 pub use parallel::{Parallel, parallel, parallel_tsv};
 pub use sounds::{Sound, SoundOptions, Sounds};
+pub use squad::{Unfound, squad};
 pub use table::{Table, table};
 pub use wav::Waveform;

@@ -19,6 +19,8 @@ pub(super) struct Config {
 pub(super) enum Embedded {
     Blocks,
     Karate,
+    Misleading,
+    Matching,
 }
 
 #[derive(Clone, Debug, Deserialize)]

@@ -1,12 +1,12 @@
 //! A classifier of a graph's nodes.
 
 use super::config::{BestBy, Config};
-use super::data::{part, read};
+use super::data::{misleading, part, read};
 use crate::data::LabeledGraph;
 use crate::label_probabilities::LabelProbabilities;
 use crate::options::Checked;
 use crate::{
-    Error, GraphScene, Map, Model, Options, Part, Prediction, Report, Result, Scene, Scores,
+    Error, GraphScene, Groups, Map, Model, Options, Part, Prediction, Report, Result, Scene, Scores,
 };
 use regard::attention::Need;
 use regard::layers::Graph;
@@ -106,6 +106,27 @@ impl Classifier {
         })
     }
 
+    /// The accuracy by how many neighbors mislead.
+    fn groups(&self, nodes: &[usize], misleading: &[usize], report: &Report) -> Groups {
+        let most = misleading.iter().copied().max().unwrap_or(0);
+        let right = |at: usize| {
+            let label = self.data.labels[nodes[at]];
+            label.is_some_and(|label| self.preprocessor.labels[label] == report.outputs[at])
+        };
+        let group = |count: usize| {
+            let members: Vec<usize> =
+                (0..nodes.len()).filter(|&at| misleading[nodes[at]] == count).collect();
+            let right = members.iter().filter(|&&at| right(at)).count();
+            let name = format!("{count}");
+            (!members.is_empty()).then(|| (name, right as f64 / members.len() as f64))
+        };
+        Groups {
+            measure: "accuracy".into(),
+            by: "neighbors that mislead".into(),
+            values: (0..=most).filter_map(group).collect(),
+        }
+    }
+
     /// The node an input names.
     fn node(&self, input: &str) -> Result<usize> {
         let count = self.data.labels.len();
@@ -163,7 +184,9 @@ impl Model for Classifier {
     fn evaluate(&self, of: Part) -> Result<Report> {
         let nodes = part(&self.data, of);
         let names: Vec<String> = nodes.iter().map(usize::to_string).collect();
-        self.label_probabilities(nodes)?.report(&names, &self.truth(nodes))
+        let report = self.label_probabilities(nodes)?.report(&names, &self.truth(nodes))?;
+        let groups = misleading(&self.config)?.map(|counts| self.groups(nodes, &counts, &report));
+        Ok(Report { groups, ..report })
     }
 
     fn predict(&self, inputs: &[String]) -> Result<Vec<Prediction>> {

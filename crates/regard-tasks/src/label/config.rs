@@ -20,8 +20,18 @@ pub(super) struct Config {
     pub(super) training: TrainingConfig,
 }
 
+/// Which embedded sentences are labeled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Embedded {
+    Tagged,
+    Distance,
+}
+
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Data {
+    pub(super) embedded: Embedded,
+    pub(super) distance: usize,
     pub(super) size: usize,
     pub(super) train: Option<PathBuf>,
     pub(super) validation: Option<PathBuf>,

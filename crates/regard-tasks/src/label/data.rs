@@ -1,6 +1,6 @@
 //! The sentences of `label`: from files or embedded, in three parts.
 
-use super::config::{Config, Data};
+use super::config::{Config, Data, Embedded};
 use crate::data::{Tagged, conll};
 use crate::parts::{self, Cached, HeldOut};
 use crate::{Part, Result, toy};
@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 pub(super) struct Sentences {
     pub(super) file: PathBuf,
     pub(super) all: Vec<Tagged>,
+    /// Of embedded sentences that ask at a distance: how far it is for every word that asks.
+    pub(super) distances: Option<Vec<Vec<Option<usize>>>>,
 }
 
 fn file(data: &Data, part: Part) -> Option<&Path> {
@@ -39,7 +41,7 @@ impl<'a> Dataset<'a> {
         let given = |path: &Path| conll(path, data.column, data.encoding.as_deref());
         match (file(data, part), &data.train) {
             (Some(path), _) if part != Part::Training => {
-                Ok(Sentences { file: path.into(), all: given(path)? })
+                Ok(Sentences { file: path.into(), all: given(path)?, distances: None })
             }
             (_, Some(path)) => {
                 let held = HeldOut {
@@ -49,9 +51,12 @@ impl<'a> Dataset<'a> {
                     test: data.test.is_none(),
                 };
                 let all = self.training.get(|| given(path))?;
-                Ok(Sentences { file: path.into(), all: held.part(part, all) })
+                Ok(Sentences { file: path.into(), all: held.part(part, all), distances: None })
             }
-            (_, None) => embedded(data.size, part),
+            (_, None) => match data.embedded {
+                Embedded::Tagged => embedded(data.size, part),
+                Embedded::Distance => distant(data, part),
+            },
         }
     }
 }
@@ -64,5 +69,16 @@ fn embedded(size: usize, part: Part) -> Result<Sentences> {
     let all = parts::embedded(part, size, |n| {
         Ok(toy::tagged(n, 1)?.into_iter().zip(1..).map(tagged).collect())
     })?;
-    Ok(Sentences { file: "embedded sentences".into(), all })
+    Ok(Sentences { file: "embedded sentences".into(), all, distances: None })
+}
+
+fn distant(data: &Data, part: Part) -> Result<Sentences> {
+    let drawn = parts::embedded(part, data.size, |n| toy::distant(n, data.distance, 1))?;
+    let (mut all, mut distances) = (Vec::new(), Vec::new());
+    for (sentence, line) in drawn.into_iter().zip(1..) {
+        let toy::Distant { words, labels, distances: told } = sentence;
+        all.push(Tagged { lines: vec![line; words.len()], words, labels });
+        distances.push(told);
+    }
+    Ok(Sentences { file: "embedded sentences".into(), all, distances: Some(distances) })
 }

@@ -1,5 +1,6 @@
 //! `label`: a sentence in, a label for each of its words out.
 
+mod asked;
 mod config;
 mod data;
 mod model;
@@ -97,7 +98,7 @@ impl Task for Label {
     fn describe(&self, options: &Options) -> Result<Description> {
         let config = Config::of(options)?;
         let dataset = Dataset::new(&config);
-        let Sentences { file, all } = dataset.part(Part::Training)?;
+        let Sentences { file, all, .. } = dataset.part(Part::Training)?;
         let preprocessor = Preprocessor::fit(&config, &all)?;
         let count = |part| Result::Ok(dataset.part(part)?.all.len().to_string());
         let words: usize = all.iter().map(|sentence| sentence.words.len()).sum();
@@ -126,9 +127,13 @@ impl Task for Label {
         vec![
             Variant::new("per-vector", &["encoder=none", "head=128"]),
             Variant::new("window", &["encoder=none", "neighbors=2", "head=128"]),
+            Variant::new("fully connected", &["encoder=fully-connected", "longest=100"]),
             Variant::new("recurrent", &["encoder=lstm", "layers=1"]),
             Variant::new("self-attention", &["encoder=transformer"]),
-            Variant::new("truncated", &["encoder=transformer", "window=2"]),
+            Variant::new("without positions", &["encoder=transformer", "position=none"]),
+            Variant::new("truncated, 2", &["encoder=transformer", "window=2"]),
+            Variant::new("truncated, 8", &["encoder=transformer", "window=8"]),
+            Variant::new("truncated, 32", &["encoder=transformer", "window=32"]),
         ]
     }
 }

@@ -1,5 +1,6 @@
 //! A labeler: words and letters as numbers, and a label for each word.
 
+use super::asked::Asked;
 use super::config::Config;
 use super::data::{Dataset, Sentences};
 use crate::data::{BatchSize, Tagged, batches};
@@ -223,7 +224,17 @@ impl Labeler {
         let truth = targets.concat();
         let labeling: Vec<usize> =
             labelings.iter().flat_map(|labeling| labeling.labels.clone()).collect();
-        let confusion = Confusion::count(&truth, &labeling, self.preprocessor.labels.names())?;
+        let names = self.preprocessor.labels.names();
+        let (confusion, groups) = match &sentences.distances {
+            None => (
+                Confusion::count(&truth, &labeling, names)?,
+                self.groups(sentences, &read, &truth, &labeling),
+            ),
+            Some(distances) => {
+                let asked = Asked::new(&distances.concat(), &truth, &labeling);
+                (Confusion::count(&asked.truth, &asked.labeling, names)?, asked.groups())
+            }
+        };
         let outputs: Vec<String> = sentences
             .all
             .iter()
@@ -236,7 +247,7 @@ impl Labeler {
             scores: confusion.scores(loss(&targets, &labelings)),
             examples: truth.len(),
             confusion: Some(confusion),
-            groups: Some(self.groups(sentences, &read, &truth, &labeling)),
+            groups: Some(groups),
             samples: samples
                 .map(|(s, output)| (s.words.join(" "), expected(s), output.clone()))
                 .collect(),

@@ -1,12 +1,16 @@
-//! How good an answer is. On text as sacreBLEU counts, on labels and numbers as scikit-learn does.
+//! How good an answer is. On text as sacreBLEU counts, on labels and numbers as scikit-learn does, on
+//! answers to questions as the scripts of SQuAD and CMRC 2018 do.
 
+mod answer;
 mod bleu;
 mod chrf;
 mod classification;
 mod perplexity;
 mod regression;
 mod text;
+mod treebank;
 
+pub use answer::AnswerRule;
 pub use bleu::{Bleu, Smoothing, Tokenization};
 pub use chrf::{chrf, chrf_plus_plus};
 pub use classification::{Confusion, LabelScore};

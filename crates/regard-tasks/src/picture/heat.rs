@@ -11,6 +11,11 @@ const MOST_CELLS: usize = 1600;
 /// An image has at most so many pixels a side; of several cells in one the greatest shows.
 const MOST_PIXELS: usize = 1024;
 const LONGEST_LABEL: f64 = 130.0;
+/// The side of a heat-map that stands alone.
+const LARGE: f64 = 960.0;
+/// Beside few columns there is room for a row's whole sentence.
+const LONGEST_SENTENCE: f64 = 420.0;
+const FEW_COLUMNS: usize = 8;
 
 /// One heat-map, large.
 pub(crate) fn one(scene: &Maps, map: &Map, title: &str) -> String {
@@ -31,7 +36,7 @@ pub(crate) fn matrix(
     most: f64,
     words: &dyn Fn(usize) -> [String; 2],
 ) -> String {
-    let sheet = Sheet::new(scene, 960.0, most, 12.0);
+    let sheet = Sheet::new(scene, LARGE, most, 12.0);
     let [width, height] = sheet.size();
     let margin = 20.0;
     let mut svg = Svg::default();
@@ -134,10 +139,12 @@ impl<'a> Sheet<'a> {
     fn new(scene: &'a Maps, available: f64, most: f64, font: f64) -> Self {
         let side = |count: usize| (available / count.max(1) as f64).min(most);
         let cell = [side(scene.columns.len()), side(scene.rows.len())];
-        let short = |labels: &[String]| -> Vec<String> {
-            labels.iter().map(|text| label::fitted(text, font, LONGEST_LABEL)).collect()
+        let short = |labels: &[String], longest: f64| -> Vec<String> {
+            labels.iter().map(|text| label::fitted(text, font, longest)).collect()
         };
-        let (rows, columns) = (short(&scene.rows), short(&scene.columns));
+        let few = scene.columns.len() <= FEW_COLUMNS && available == LARGE;
+        let rows = short(&scene.rows, if few { LONGEST_SENTENCE } else { LONGEST_LABEL });
+        let columns = short(&scene.columns, LONGEST_LABEL);
         let stand = match cell[0] {
             wide if widest(&columns, font) <= wide - 4.0 => Stand::Flat,
             wide if wide >= font => Stand::Slanted,

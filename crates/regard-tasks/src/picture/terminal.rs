@@ -101,9 +101,11 @@ fn nearest_of_256(rgb: Rgb) -> u8 {
 
 fn maps(lines: &mut Vec<String>, scene: &Maps, map: &Map, width: usize, brush: Brush) {
     let longest = scene.rows.iter().map(|text| columns(text)).max().unwrap_or(0);
-    let left = longest.min(width / 3).min(24);
-    let available = width - left - 1;
     let count = scene.columns.len();
+    // Beside few columns there is room for a row's whole sentence.
+    let room = if count <= 8 { width.saturating_sub(2 * count + 2) } else { (width / 3).min(24) };
+    let left = longest.min(room);
+    let available = width - left - 1;
     let wide = if 2 * count <= available { 2 } else { 1 };
     let block = count.div_ceil(available).max(1);
     let has_wide = scene.columns.iter().any(|text| text.chars().any(is_wide));

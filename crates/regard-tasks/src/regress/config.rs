@@ -38,6 +38,8 @@ pub(super) struct Model {
     width: f64,
     learned: bool,
     per_column: bool,
+    windowed: bool,
+    nearest: Option<usize>,
 }
 
 impl Checked for Config {
@@ -46,6 +48,14 @@ impl Checked for Config {
         let width = self.model.width;
         if !(width.is_finite() && width > 0.0) {
             return Err(Error::invalid(format!("`model.width` cannot be {width}; it is above 0")));
+        }
+        if self.model.nearest == Some(0) {
+            return Err(Error::invalid("`model.nearest` cannot be 0"));
+        }
+        if self.model.windowed && self.model.per_column {
+            return Err(Error::invalid(
+                "`model.windowed` has one width; `model.per_column` is false",
+            ));
         }
         self.training.check()
     }
@@ -59,8 +69,11 @@ impl Config {
             features,
             outputs: 1,
             inverse_width: 1.0 / self.model.width,
-            learned: self.model.learned || self.model.per_column,
+            // A window's width is not learned: what it leaves out has no gradient.
+            learned: (self.model.learned || self.model.per_column) && !self.model.windowed,
             per_feature: self.model.per_column,
+            nearest: self.model.nearest,
+            windowed: self.model.windowed,
         }
     }
 }

@@ -101,6 +101,8 @@ impl Task for Regress {
             Variant::new("mean", &["model.model=mean"]),
             Variant::new("fixed width", &[kernel, "learned=false", "per_column=false"]),
             Variant::new("learned width", &[kernel, "learned=true"]),
+            Variant::new("window", &[kernel, "windowed=true", "width=0.15"]),
+            Variant::new("learned width, 10 nearest", &[kernel, "learned=true", "nearest=10"]),
         ]
     }
 }

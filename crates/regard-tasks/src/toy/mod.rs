@@ -6,22 +6,30 @@
 mod blocks;
 mod cue;
 mod dates;
+mod distance;
 mod graph;
 mod karate;
+mod negation;
+mod neighbors;
 mod phrases;
 mod shapes;
 mod sine;
+mod stories;
 mod tagged;
 mod tones;
 
 pub use blocks::blocks;
 pub use cue::cues;
 pub use dates::dates;
+pub use distance::{Distant, distant};
 pub use graph::Graph;
 pub use karate::karate;
+pub use negation::opinions;
+pub use neighbors::{Telling, matching, misleading};
 pub use phrases::phrases;
 pub use shapes::shapes;
 pub use sine::{sine, sine_truth};
+pub use stories::{Story, StoryLanguage, stories};
 pub use tagged::tagged;
 pub use tones::{TONE_RATE, tones};
 

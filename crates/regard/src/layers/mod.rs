@@ -4,7 +4,7 @@
 //! |---|---|
 //! | attention | [`SelfAttention`], [`CrossAttention`], [`AdditiveAttention`], [`MultiHeadAttention`], [`WindowedSelfAttention`], [`GraphAttention`] |
 //! | Transformer | [`EncoderBlock`], [`DecoderBlock`], [`TransformerEncoder`], [`TransformerDecoder`], [`KeyValueCache`] |
-//! | recurrent and convolutional | [`Recurrent`], [`Convolution`] |
+//! | recurrent, convolutional, fully connected | [`Recurrent`], [`Convolution`], [`FullyConnected`] |
 //! | any of these that reads a sequence | [`Encoder`] |
 //! | from a set to one vector | [`Pooling`], [`Gate`] |
 //! | positions | [`Position`], [`sinusoids`], [`rotate`], [`alibi_slopes`] |
@@ -17,6 +17,7 @@ mod cross_attention;
 mod embedding;
 mod encoder;
 mod feed_forward;
+mod fully_connected;
 mod graph;
 mod graph_attention;
 mod graph_mean;
@@ -40,6 +41,7 @@ pub use cross_attention::{CrossAttention, CrossAttentionConfig};
 pub use embedding::Embedding;
 pub use encoder::{Encoded, Encoder, EncoderConfig};
 pub use feed_forward::FeedForward;
+pub use fully_connected::{FullyConnected, FullyConnectedConfig};
 pub use graph::Graph;
 pub use graph_attention::{GraphAttention, GraphAttentionConfig, GraphVersion};
 pub use graph_mean::GraphMean;

@@ -1,7 +1,9 @@
 //! Kernel regression: attention whose keys and values are the data.
 
-use crate::{Attended, Mask, Mechanism, MechanismConfig, Mode, Need, ScoreConfig};
-use regard_tensor::{Init, Parameter, Parameters, Result, Tensor, ensure};
+use crate::{
+    Attended, Attention, Mask, Mechanism, MechanismConfig, Mode, Need, Score, ScoreConfig,
+};
+use regard_tensor::{DType, Init, Parameter, Parameters, Result, Tensor, ensure};
 use serde::{Deserialize, Serialize};
 
 /// What a [`KernelRegression`] is made of.
@@ -29,6 +31,11 @@ pub struct KernelRegressionConfig {
     pub learned: bool,
     /// Whether each feature has its own w; then they are learned.
     pub per_feature: bool,
+    /// Only so many of the nearest data are seen; all where none is given.
+    pub nearest: Option<usize>,
+    /// Whether all data within the width weigh the same and the others nothing; where there is none,
+    /// the nearest one is all.
+    pub windowed: bool,
 }
 
 impl Default for KernelRegressionConfig {
@@ -40,6 +47,8 @@ impl Default for KernelRegressionConfig {
             inverse_width: 1.0,
             learned: false,
             per_feature: false,
+            nearest: None,
+            windowed: false,
         }
     }
 }
@@ -85,6 +94,11 @@ impl KernelRegression {
         ensure!(
             points > 0 && features > 0 && outputs > 0,
             "kernel regression with {points} points, x of width {features} and y of width {outputs}"
+        );
+        ensure!(config.nearest != Some(0), "kernel regression over the 0 nearest data");
+        ensure!(
+            !(config.windowed && config.learned),
+            "a window's width is not learned: what it leaves out has no gradient"
         );
         let score = ScoreConfig::Gaussian {
             inverse_width: config.inverse_width,
@@ -180,7 +194,7 @@ impl KernelRegression {
             x.shape(),
             self.config.features
         );
-        self.over_data(x, &Mask::none(), need)
+        self.over_data(x, false, need)
     }
 
     /// ŷ at the data points themselves, each left out of its own keys: what a width is judged by,
@@ -200,9 +214,7 @@ impl KernelRegression {
     pub fn leave_one_out(&self, need: Need) -> Result<Attended> {
         let n = self.config.points;
         ensure!(n > 1, "with 1 point, leaving it out leaves nothing");
-        let others = (0..n * n).map(|at| at / n != at % n).collect::<Vec<_>>();
-        let mask = Mask { dense: Some(Tensor::from_bools(&others, &[n, n])?), ..Mask::default() };
-        self.over_data(&self.keys.tensor().detach(), &mask, need)
+        self.over_data(&self.keys.tensor().detach(), true, need)
     }
 
     /// The mean squared error at the data points, each left out of its own keys; its gradient
@@ -237,8 +249,46 @@ impl KernelRegression {
         self.values.tensor().detach().mean(0)
     }
 
-    fn over_data(&self, x: &Tensor, mask: &Mask, need: Need) -> Result<Attended> {
+    /// x over the data, without the datum of the same number where `others` alone are asked for.
+    fn over_data(&self, x: &Tensor, others: bool, need: Need) -> Result<Attended> {
         let (k, v) = (self.keys.tensor().detach(), self.values.tensor().detach());
-        self.mechanism.attend(x, &k, &v, mask, Mode::Infer, need)
+        let mask = match self.config.windowed || self.config.nearest.is_some() || others {
+            true => self.visible(x, others)?,
+            false => Mask::none(),
+        };
+        if self.config.windowed {
+            // Scores of 0: all that is seen weighs the same.
+            let even = Attention::new(Score::Dot { scale: 0.0 });
+            return even.attend(x, &k, &v, &mask, need);
+        }
+        self.mechanism.attend(x, &k, &v, &mask, Mode::Infer, need)
+    }
+
+    /// Which data each x sees.
+    fn visible(&self, x: &Tensor, others: bool) -> Result<Mask> {
+        let KernelRegressionConfig { points: n, features: d, inverse_width, .. } = self.config;
+        let numbers = |x: &Tensor| x.to_dtype(DType::F64)?.to_vec::<f64>();
+        let (x, keys) = (numbers(x)?, numbers(&self.keys.tensor())?);
+        let m = x.len() / d;
+        let mut seen = vec![true; m * n];
+        for (row, (x, seen)) in x.chunks(d).zip(seen.chunks_mut(n)).enumerate() {
+            let distance = |key: usize| {
+                let key = &keys[key * d..][..d];
+                x.iter().zip(key).map(|(x, k)| (x - k).powi(2)).sum::<f64>().sqrt()
+            };
+            let mut order: Vec<usize> = (0..n).filter(|&key| !(others && key == row)).collect();
+            let limited = self.config.windowed || self.config.nearest.is_some();
+            if limited {
+                order.sort_by(|&a, &b| distance(a).total_cmp(&distance(b)));
+                order.truncate(self.config.nearest.unwrap_or(n));
+            }
+            if self.config.windowed {
+                let within = order.iter().filter(|&&key| distance(key) * inverse_width <= 1.0);
+                order.truncate(within.count().max(1));
+            }
+            seen.fill(false);
+            order.into_iter().for_each(|key| seen[key] = true);
+        }
+        Ok(Mask { dense: Some(Tensor::from_bools(&seen, &[m, n])?), ..Mask::default() })
     }
 }

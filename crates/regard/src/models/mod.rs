@@ -7,12 +7,16 @@
 //! | a sequence | one class | [`SequenceClassifier`] |
 //! | an image | one class | [`VisionTransformer`], [`ConvolutionalClassifier`] |
 //! | a graph | a class for each node | [`GraphAttentionNetwork`] |
+//! | a story and a question | an answer | [`MemoryNetwork`] |
+//! | a text and a question | a span of the text | [`SpanReader`] |
 //! | points | a curve | [`KernelRegression`] |
 
 mod classifier;
 mod graph_network;
 mod kernel_regression;
 mod labeler;
+mod memory_network;
+mod reader;
 mod seq2seq;
 mod sequence;
 mod vision;
@@ -21,6 +25,8 @@ pub use classifier::{Classified, ClassifierConfig, ClassifierPooling, SequenceCl
 pub use graph_network::{GraphAttentionNetwork, GraphLayer, GraphNetworkConfig};
 pub use kernel_regression::{KernelRegression, KernelRegressionConfig};
 pub use labeler::{Labeled, LabelerConfig, SequenceLabeler};
+pub use memory_network::{Answered, MemoryNetwork, MemoryNetworkConfig, Stories};
+pub use reader::{Passages, Pointed, Span, SpanReader, SpanReaderConfig};
 pub use seq2seq::{
     ContextConfig, DecoderConfig, Hypothesis, SearchConfig, Sentences, Seq2Seq, Seq2SeqConfig,
     TeacherForced, Tied,

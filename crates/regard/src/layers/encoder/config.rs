@@ -1,6 +1,6 @@
 //! Which encoder, and what it is made of.
 
-use crate::{ConvolutionConfig, RecurrentConfig, TransformerConfig};
+use crate::{ConvolutionConfig, FullyConnectedConfig, RecurrentConfig, TransformerConfig};
 use serde::{Deserialize, Serialize};
 
 /// Which [`Encoder`](crate::Encoder), and what it is made of.
@@ -21,6 +21,8 @@ pub enum EncoderConfig {
     Recurrent(RecurrentConfig),
     /// A CNN.
     Cnn(ConvolutionConfig),
+    /// One network over sequences of a fixed length.
+    FullyConnected(FullyConnectedConfig),
     /// A Transformer; with a window, truncated self-attention.
     Transformer(TransformerConfig),
 }

@@ -4,7 +4,9 @@ mod config;
 
 pub use config::EncoderConfig;
 
-use crate::{Convolution, Mode, Need, Recurrent, RecurrentState, TransformerEncoder, length};
+use crate::{
+    Convolution, FullyConnected, Mode, Need, Recurrent, RecurrentState, TransformerEncoder, length,
+};
 use regard_tensor::{Parameters, Result, Tensor, ensure};
 
 /// An encoder of any kind: vectors `[B, N, D]` and lengths give vectors `[B, N, width]` that know
@@ -32,6 +34,7 @@ enum Kind {
     None,
     Recurrent(Recurrent),
     Convolution(Convolution),
+    FullyConnected(FullyConnected),
     Transformer(TransformerEncoder),
 }
 
@@ -77,6 +80,9 @@ impl Encoder {
                 Recurrent::new(parameters, c, input).map(Kind::Recurrent)
             }
             EncoderConfig::Cnn(c) => Convolution::new(parameters, c, input).map(Kind::Convolution),
+            EncoderConfig::FullyConnected(c) => {
+                FullyConnected::new(parameters, c, input).map(Kind::FullyConnected)
+            }
             EncoderConfig::Transformer(c) => {
                 TransformerEncoder::new(parameters, c, input).map(Kind::Transformer)
             }
@@ -86,6 +92,7 @@ impl Encoder {
             Kind::None => input,
             Kind::Recurrent(network) => network.config().width(),
             Kind::Convolution(network) => network.config().width,
+            Kind::FullyConnected(network) => network.config().width,
             Kind::Transformer(network) => network.config().width,
         };
         Ok(Self { kind, input, width })
@@ -159,6 +166,7 @@ impl Encoder {
                 return Ok(Encoded { out, summary, state, weights: Vec::new() });
             }
             Kind::Convolution(network) => network.forward(x, lengths, mode)?,
+            Kind::FullyConnected(network) => network.forward(x, lengths, mode)?,
             Kind::Transformer(network) => return network.encode(x, lengths, mode, need),
         };
         let summary = length::mean(&out, lengths)?;

@@ -46,6 +46,20 @@ impl Gate {
     /// # Ok::<(), regard::Error>(())
     /// ```
     pub fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        self.weight.forward(x)?.activate(Activation::Sigmoid)?.mul(x)
+        self.openness(x)?.mul(x)
+    }
+
+    /// σ(W x): how far the gate is open for each feature, from 0 to 1.
+    ///
+    /// ```
+    /// use regard::prelude::*;
+    /// let gate = Gate::new(&Parameters::new(DType::F32, 1), 2)?;
+    /// gate.weight.weight.set(&Tensor::zeros(&[2, 2], DType::F32)?)?;
+    /// let open = gate.openness(&Tensor::from_vec(vec![4f32, -6.0], &[1, 2])?)?;
+    /// assert_eq!(open.to_vec::<f32>()?, [0.5, 0.5]);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
+    pub fn openness(&self, x: &Tensor) -> Result<Tensor> {
+        self.weight.forward(x)?.activate(Activation::Sigmoid)
     }
 }

@@ -79,8 +79,8 @@ impl Pooling {
 
     /// As [`Pooling::forward`], with the weights where they are needed and there are any: `[B, N]`,
     /// how much of each vector there is in the output. For the largest numbers it is the share of
-    /// features that the vector won; a gate weighs each feature on its own and has none. What hard
-    /// attention chose is `[B]`.
+    /// features that the vector won; for a gate, which weighs each feature on its own, how far it is
+    /// open, on average over the features. What hard attention chose is `[B]`.
     ///
     /// ```
     /// # use regard::prelude::*;
@@ -121,8 +121,11 @@ impl Pooling {
             }
             Kind::Gate(gate) => {
                 let shares = set.shares(|n| (0..n).map(|_| 1.0 / n as f64).collect())?;
-                let gated = gate.forward(&set.clean()?)?;
-                gated.mul(&shares.unsqueeze(2)?)?.sum(1)?.into()
+                let x = set.clean()?;
+                let open = gate.openness(&x)?;
+                let out = open.mul(&x)?.mul(&shares.unsqueeze(2)?)?.sum(1)?;
+                let there = || set.shares(|n| vec![1.0; n])?.mul(&open.mean(2)?);
+                Attended { weights: weights.then(there).transpose()?, ..out.into() }
             }
             Kind::Attention(query) => {
                 let x = set.clean()?;

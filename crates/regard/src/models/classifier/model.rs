@@ -68,7 +68,8 @@ pub struct Classified {
     /// class token comes first and makes them one longer. A graph's are `[E, H]`, layer by layer.
     pub weights: Vec<Tensor>,
     /// How much of each vector the pooling took, `[B, N]`, where it was asked for and there is
-    /// such a thing: not for a gate, a class token or the last state of a recurrent encoder.
+    /// such a thing: not for a class token or the last state of a recurrent encoder. Of a gate, how
+    /// far it is open, on average over the features.
     pub pooling: Option<Tensor>,
     /// The vector that a hard pooling chose, `[B]`; −1 where there was none.
     pub index: Option<Tensor>,

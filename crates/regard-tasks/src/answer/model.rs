@@ -1,0 +1,336 @@
+//! A model that answers: a memory network, a reader, or an encoder's last state.
+
+use super::config::{Config, Kind};
+use super::data::{Dataset, Questions};
+use super::encoding::{
+    EncodedPassage, EncodedStory, PassageBatch, Preprocessor, StoryBatch, TextEncoder, parsed,
+};
+use super::outcome::{Deciding, Outcome, Outcomes};
+use crate::data::{Asked, BatchSize, batches};
+use crate::parts::example_reference;
+use crate::{Error, Map, Maps, Model, Part, Prediction, Report, Result, Scene};
+use regard::attention::Need;
+use regard::models::{
+    MemoryNetwork, Pointed, Sentences, SequenceClassifier, Sequences, SpanReader,
+};
+use regard::tensor::{Parameters, without_gradients};
+use regard::{DType, Mode, Tensor};
+
+/// Questions that are read at once where nothing is learned.
+const EVALUATION_BATCH: usize = 64;
+
+/// Words of a text around an answer that a picture shows.
+const SHOWN_WORDS: usize = 40;
+
+pub(super) enum Network {
+    Memory(MemoryNetwork),
+    LastState(SequenceClassifier),
+    Reader(SpanReader),
+}
+
+pub(super) struct Answerer {
+    pub(super) config: Config,
+    pub(super) preprocessor: Preprocessor,
+    parameters: Parameters,
+    pub(super) network: Network,
+}
+
+/// Story and question as one sequence, of which the last so many words are read.
+pub(super) fn joined(story: &EncodedStory, longest: usize) -> Vec<usize> {
+    let mut all = story.sentences.concat();
+    all.extend_from_slice(&story.question);
+    let skipped = all.len().saturating_sub(longest);
+    all.split_off(skipped)
+}
+
+/// The index of the greatest number; the first of equals.
+fn argmax(numbers: &[f32]) -> usize {
+    let greater = |best: usize, at: usize| if numbers[at] > numbers[best] { at } else { best };
+    (0..numbers.len()).fold(0, greater)
+}
+
+impl Answerer {
+    pub(super) fn new(config: Config, preprocessor: Preprocessor) -> Result<Self> {
+        let parameters = Parameters::new(DType::F32, config.training.seed);
+        let (words, answers) = (preprocessor.words.len(), preprocessor.answers.len());
+        let network = match (config.model.model, config.model.attention) {
+            (Kind::Memory, true) => {
+                Network::Memory(MemoryNetwork::new(&parameters, &config.memory(words, answers))?)
+            }
+            (Kind::Memory, false) => {
+                let classifier = config.last_state(words, answers);
+                Network::LastState(SequenceClassifier::new(&parameters, &classifier)?)
+            }
+            (Kind::Reader, _) => {
+                Network::Reader(SpanReader::new(&parameters, &config.reader(words))?)
+            }
+        };
+        Ok(Self { config, preprocessor, parameters, network })
+    }
+
+    pub(super) fn encoder(&self) -> TextEncoder<'_> {
+        TextEncoder { config: &self.config, preprocessor: &self.preprocessor }
+    }
+
+    /// What it answers to each, in order. Reads batches of similar lengths.
+    pub(super) fn outcomes(&self, questions: &Questions) -> Result<Vec<Outcome>> {
+        match &self.network {
+            Network::Reader(reader) => {
+                let encoded = self.encoder().passages(questions)?;
+                let lengths: Vec<usize> = encoded.iter().map(|p| p.text.len()).collect();
+                in_batches(&lengths, |indices| {
+                    let all: Vec<_> =
+                        indices.iter().map(|&i| (&questions.all[i], &encoded[i])).collect();
+                    self.read(reader, &all)
+                })
+            }
+            Network::Memory(_) | Network::LastState(_) => {
+                let encoded = self.encoder().stories(questions)?;
+                let lengths: Vec<usize> = encoded.iter().map(|s| s.sentences.len()).collect();
+                in_batches(&lengths, |indices| {
+                    let all: Vec<_> = indices.iter().map(|&i| &encoded[i]).collect();
+                    self.choose(&all)
+                })
+            }
+        }
+    }
+
+    /// The scores of the answers `[B, answers]` and the weights of the sentences, hop by hop.
+    fn chosen(&self, all: &[&EncodedStory]) -> Result<(Tensor, Vec<Tensor>)> {
+        match &self.network {
+            Network::Memory(network) => {
+                let batch = StoryBatch::new(all)?;
+                let answered = without_gradients(|| {
+                    network.answer(&batch.stories(), Mode::Infer, Need::WEIGHTS)
+                })?;
+                Ok((answered.logits, answered.weights))
+            }
+            Network::LastState(classifier) => {
+                let joined: Vec<Vec<usize>> =
+                    all.iter().map(|story| joined(story, self.config.data.longest)).collect();
+                let batch = Sentences::new(&joined, crate::text::PADDING)?;
+                let sequences =
+                    Sequences { lengths: Some(&batch.lengths), ..Sequences::new(&batch.ids) };
+                let logits = without_gradients(|| classifier.forward(&sequences, Mode::Infer))?;
+                Ok((logits, Vec::new()))
+            }
+            Network::Reader(_) => Err(Error::invalid("a reader chooses no answers")),
+        }
+    }
+
+    fn choose(&self, all: &[&EncodedStory]) -> Result<Vec<Outcome>> {
+        let (logits, weights) = self.chosen(all)?;
+        let answers = logits.shape()[1];
+        let probabilities = logits.softmax(1)?.to_vec::<f32>()?;
+        let weights: Vec<(usize, Vec<f32>)> = weights
+            .iter()
+            .map(|hop| Ok((hop.shape()[1], hop.to_vec::<f32>()?)))
+            .collect::<Result<_>>()?;
+        let outcome = |(row, story): (usize, &&EncodedStory)| {
+            let probabilities = &probabilities[row * answers..][..answers];
+            let best = argmax(probabilities);
+            let of_hop = |(wide, hop): &(usize, Vec<f32>)| {
+                let read = &hop[row * wide..][..story.sentences.len()];
+                [vec![0.0; story.skipped], read.to_vec()].concat()
+            };
+            Outcome {
+                answer: self.preprocessor.answers.name(best).into(),
+                probability: f64::from(probabilities[best]),
+                loss: story.answer.map(|right| -f64::from(probabilities[right]).max(1e-30).ln()),
+                weights: weights.iter().map(of_hop).collect(),
+            }
+        };
+        Ok(all.iter().enumerate().map(outcome).collect())
+    }
+
+    fn pointed(&self, reader: &SpanReader, all: &[&EncodedPassage]) -> Result<Pointed> {
+        let batch = PassageBatch::new(all)?;
+        Ok(without_gradients(|| reader.point(&batch.passages(), Mode::Infer, Need::WEIGHTS))?)
+    }
+
+    fn read(&self, reader: &SpanReader, all: &[(&Asked, &EncodedPassage)]) -> Result<Vec<Outcome>> {
+        let passages: Vec<&EncodedPassage> = all.iter().map(|(_, passage)| *passage).collect();
+        let pointed = self.pointed(reader, &passages)?;
+        let lengths: Vec<usize> = passages.iter().map(|passage| passage.text.len()).collect();
+        let spans = pointed.spans(&lengths, self.config.model.longest_answer)?;
+        let n = pointed.start.shape()[1];
+        let numbers = |x: &Tensor| x.softmax(1)?.to_vec::<f32>();
+        let (start, end) = (numbers(&pointed.start)?, numbers(&pointed.end)?);
+        let none = self.preprocessor.unanswerable;
+        let outcome = |(row, (asked, passage)): (usize, &(&Asked, &EncodedPassage))| {
+            let span = spans[row];
+            let (start, end) = (&start[row * n..][..n], &end[row * n..][..n]);
+            let answer = match none && span.start == 0 {
+                true => String::new(),
+                false => {
+                    let bytes = passage.ranges[span.start].start..passage.ranges[span.end].end;
+                    asked.passage.text[bytes].into()
+                }
+            };
+            let log = |p: f32| -f64::from(p).max(1e-30).ln();
+            Outcome {
+                answer,
+                probability: span.log_prob.exp(),
+                loss: passage.span.map(|(first, last)| log(start[first]) + log(end[last])),
+                weights: vec![by_sentence(asked, passage, start), by_sentence(asked, passage, end)],
+            }
+        };
+        Ok(all.iter().enumerate().map(outcome).collect())
+    }
+
+    /// How good it is on questions.
+    pub(super) fn measure(&self, questions: &Questions) -> Result<Report> {
+        let outcomes = self.outcomes(questions)?;
+        let unanswerable = self.preprocessor.unanswerable
+            || questions.all.iter().any(|asked| asked.answers.is_empty());
+        let deciding = match self.config.model.model {
+            Kind::Memory => Deciding::Accuracy,
+            Kind::Reader => Deciding::F1,
+        };
+        let rule = self.config.rule(unanswerable);
+        Ok(Outcomes { questions, outcomes: &outcomes, rule, deciding }.report())
+    }
+
+    /// What inputs mean: each a text and a question with a tab between, or a question of the data,
+    /// as `test:3`.
+    fn asked(&self, inputs: &[String]) -> Result<Questions> {
+        let dataset = Dataset::new(&self.config);
+        let one = |input: &String| match example_reference(input) {
+            None => parsed(input),
+            Some((part, at)) => {
+                let questions = dataset.part(part)?;
+                let beyond =
+                    || format!("`{input}`: the part has {} questions, from 0", questions.all.len());
+                questions.all.get(at).cloned().ok_or_else(|| Error::invalid(beyond()))
+            }
+        };
+        Ok(Questions {
+            file: "the input".into(),
+            all: inputs.iter().map(one).collect::<Result<_>>()?,
+        })
+    }
+
+    /// The weight of every sentence, hop by hop.
+    fn sentences(&self, asked: &Asked, outcome: &Outcome) -> Maps {
+        let reader = matches!(self.network, Network::Reader(_));
+        let columns = match reader {
+            true => vec!["start".to_string(), "end".into()],
+            false => (1..=outcome.weights.len()).map(|hop| format!("hop {hop}")).collect(),
+        };
+        let row = |(at, sentence): (usize, &str)| {
+            let mark = if asked.supporting.contains(&at) { " ←" } else { "" };
+            format!("{sentence}{mark}")
+        };
+        let rows: Vec<String> = asked.passage.sentences().enumerate().map(row).collect();
+        let weights = (0..rows.len()).flat_map(|at| outcome.weights.iter().map(move |hop| hop[at]));
+        let answer = if outcome.answer.is_empty() { "(none)" } else { &outcome.answer };
+        Maps {
+            row_axis: "sentence".into(),
+            column_axis: format!("{} → {answer}", asked.question),
+            columns,
+            maps: vec![Map::new("weight of the sentence", weights.collect())],
+            rows,
+        }
+    }
+
+    /// The words around an answer over those of the question.
+    fn alignment(&self, reader: &SpanReader, questions: &Questions) -> Result<Option<Maps>> {
+        let (asked, passage) =
+            (&questions.all[0], self.encoder().passage(&questions.file, &questions.all[0])?);
+        let pointed = self.pointed(reader, &[&passage])?;
+        let span = pointed.spans(&[passage.text.len()], self.config.model.longest_answer)?[0];
+        let Some(alignment) = pointed.alignment else { return Ok(None) };
+        let from = span.start.saturating_sub(SHOWN_WORDS / 2);
+        let until = passage.text.len().min(from + SHOWN_WORDS);
+        let m = alignment.shape()[2];
+        let shown = alignment.narrow(1, from, until - from)?.contiguous()?.to_vec::<f32>()?;
+        let text = &self.config.text;
+        let asked_words = super::encoding::words(&asked.question, text.tokenizer, false);
+        let row = |at: usize| match &asked.passage.text[passage.ranges[at].clone()] {
+            "" => "(none)".to_string(),
+            word if (span.start..=span.end).contains(&at) => format!("{word} ←"),
+            word => word.to_string(),
+        };
+        Ok(Some(Maps {
+            row_axis: "text, the answer ←".into(),
+            column_axis: "question".into(),
+            rows: (from..until).map(row).collect(),
+            columns: asked_words.into_iter().map(|word| word.text).take(m).collect(),
+            maps: vec![Map::new("weight of the question's word", shown)],
+        }))
+    }
+}
+
+/// What is done to batches of similar lengths, in the order of the examples.
+fn in_batches(
+    lengths: &[usize],
+    each: impl Fn(&[usize]) -> Result<Vec<Outcome>>,
+) -> Result<Vec<Outcome>> {
+    let mut all = vec![Outcome::default(); lengths.len()];
+    for indices in batches(lengths, BatchSize::Sequences(EVALUATION_BATCH), None)? {
+        for (outcome, &index) in each(&indices)?.into_iter().zip(&indices) {
+            all[index] = outcome;
+        }
+    }
+    Ok(all)
+}
+
+/// The sum of the words' weights in every sentence.
+fn by_sentence(asked: &Asked, passage: &EncodedPassage, weights: &[f32]) -> Vec<f32> {
+    let mut sums = vec![0.0; asked.passage.ranges.len()];
+    for (range, weight) in passage.ranges.iter().zip(weights).filter(|(range, _)| !range.is_empty())
+    {
+        if let Some(at) = asked.passage.sentence_at(range.start) {
+            sums[at] += weight;
+        }
+    }
+    sums
+}
+
+impl Model for Answerer {
+    fn parameters(&self) -> &Parameters {
+        &self.parameters
+    }
+
+    fn vocabulary(&self) -> Result<String> {
+        serde_json::to_string(&self.preprocessor).map_err(|e| Error::invalid(e.to_string()))
+    }
+
+    fn evaluate(&self, part: Part) -> Result<Report> {
+        self.measure(&Dataset::new(&self.config).part(part)?)
+    }
+
+    fn predict(&self, inputs: &[String]) -> Result<Vec<Prediction>> {
+        let questions = self.asked(inputs)?;
+        let outcomes = self.outcomes(&questions)?;
+        let prediction = |((input, asked), outcome): ((&String, &Asked), Outcome)| Prediction {
+            input: input.clone(),
+            output: outcome.answer,
+            details: serde_json::json!({
+                "question": asked.question,
+                "probability": outcome.probability,
+                "sentences": asked.passage.sentences().collect::<Vec<_>>(),
+                "weights": outcome.weights,
+            }),
+        };
+        Ok(inputs.iter().zip(&questions.all).zip(outcomes).map(prediction).collect())
+    }
+
+    fn show(&self, input: &str) -> Result<Vec<(String, Scene)>> {
+        let questions = self.asked(&[input.to_string()])?;
+        let outcome = self.outcomes(&questions)?.pop().unwrap_or_default();
+        if outcome.weights.is_empty() {
+            return Err(Error::invalid(
+                "this model attends to nothing: it was trained with `attention = false`",
+            ));
+        }
+        let sentences = self.sentences(&questions.all[0], &outcome);
+        let mut scenes = vec![("sentences".to_string(), Scene::Maps(sentences))];
+        if let Network::Reader(reader) = &self.network
+            && let Some(maps) = self.alignment(reader, &questions)?
+        {
+            scenes.push(("question".into(), Scene::Maps(maps)));
+        }
+        Ok(scenes)
+    }
+}

@@ -1,0 +1,186 @@
+//! Questions about texts, with their answers.
+
+use super::lines::columns;
+use super::opened::numbered_lines;
+use crate::{Error, Result};
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A text and its sentences.
+///
+/// ```
+/// use regard_tasks::data::Passage;
+/// let passage = Passage::new("It is 3.5 km. “Really?” Yes. 真的！好。");
+/// let sentences: Vec<&str> = passage.sentences().collect();
+/// assert_eq!(sentences, ["It is 3.5 km.", "“Really?”", "Yes.", "真的！", "好。"]);
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Passage {
+    /// The whole text.
+    pub text: String,
+    /// Where its sentences stand, in bytes.
+    pub ranges: Vec<Range<usize>>,
+}
+
+/// An answer, and where it stands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answer {
+    /// The answer.
+    pub text: String,
+    /// The byte of the text where it begins; none where nobody has said or it is not in the text.
+    pub start: Option<usize>,
+}
+
+/// Where a question stands in its file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In a line, from 1.
+    Line(usize),
+    /// At a path of a JSON file: `data[0].paragraphs[2].qas[1]`.
+    Path(String),
+}
+
+/// A question about a text.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Asked {
+    /// What it is about; shared by all questions about it.
+    pub passage: Arc<Passage>,
+    /// The question.
+    pub question: String,
+    /// The answers that people gave; none where the text has no answer.
+    pub answers: Vec<Answer>,
+    /// The sentences that tell the answer, from 0; none where nobody has said.
+    pub supporting: Vec<usize>,
+    /// Where it stands in its file.
+    pub place: Place,
+}
+
+impl Asked {
+    /// An error in this question.
+    pub fn wrong(&self, file: impl AsRef<Path>, what: &str) -> Error {
+        match &self.place {
+            Place::Line(line) => Error::line(file, *line, what),
+            Place::Path(path) => Error::file(file, format!("{path}: {what}")),
+        }
+    }
+}
+
+/// What ends a sentence where a space or nothing follows, and what does anywhere.
+const ENDS: &str = ".!?…";
+const CHINESE_ENDS: &str = "。！？；";
+/// What still belongs to the sentence that has ended.
+const CLOSING: &str = "\"'”’»)]）】』」》";
+
+impl Passage {
+    /// A text, cut into sentences after what ends one and at line breaks.
+    pub fn new(text: &str) -> Self {
+        let mut ranges = Vec::new();
+        let mut start = 0;
+        let mut characters = text.char_indices().peekable();
+        while let Some((at, c)) = characters.next() {
+            let mut end = at + c.len_utf8();
+            let chinese = CHINESE_ENDS.contains(c);
+            if !(chinese || ENDS.contains(c) || c == '\n') {
+                continue;
+            }
+            while let Some(&(at, c)) = characters.peek()
+                && (CLOSING.contains(c) || CHINESE_ENDS.contains(c) || ENDS.contains(c))
+            {
+                end = at + c.len_utf8();
+                characters.next();
+            }
+            let spaced = characters.peek().is_none_or(|(_, c)| c.is_whitespace());
+            if chinese || spaced || c == '\n' {
+                ranges.extend(trimmed(text, start..end));
+                start = end;
+            }
+        }
+        ranges.extend(trimmed(text, start..text.len()));
+        Self { text: text.into(), ranges }
+    }
+
+    /// Sentences that are known to be some, with `between` between them.
+    ///
+    /// ```
+    /// use regard_tasks::data::Passage;
+    /// let passage = Passage::joined(&["Mary left.", "John came."], " ");
+    /// assert_eq!(passage.text, "Mary left. John came.");
+    /// assert_eq!(passage.sentences().last(), Some("John came."));
+    /// ```
+    pub fn joined(sentences: &[impl AsRef<str>], between: &str) -> Self {
+        let mut text = String::new();
+        let mut ranges = Vec::new();
+        for sentence in sentences {
+            if !text.is_empty() {
+                text.push_str(between);
+            }
+            let start = text.len();
+            text.push_str(sentence.as_ref());
+            ranges.push(start..text.len());
+        }
+        Self { text, ranges }
+    }
+
+    /// The sentences, one after the other.
+    pub fn sentences(&self) -> impl Iterator<Item = &str> {
+        self.ranges.iter().map(|range| &self.text[range.clone()])
+    }
+
+    /// The sentence that a byte of the text belongs to.
+    pub fn sentence_at(&self, byte: usize) -> Option<usize> {
+        self.ranges.iter().position(|range| range.contains(&byte))
+    }
+}
+
+/// A range without blanks at its ends; none where nothing is left.
+fn trimmed(text: &str, range: Range<usize>) -> Option<Range<usize>> {
+    let whole = &text[range.clone()];
+    let start = range.start + (whole.len() - whole.trim_start().len());
+    let end = start + whole.trim().len();
+    (start < end).then_some(start..end)
+}
+
+/// Reads a file of lines `text<TAB>question<TAB>answer`, with more answers behind more tabs; an empty
+/// answer says that the text has none. Refuses a line with fewer columns, an empty text and an empty
+/// question.
+///
+/// ```
+/// use regard_tasks::data::asked_tsv;
+/// # let file = tempfile::NamedTempFile::new().unwrap();
+/// std::fs::write(&file, "Mary left. John came.\tWho came?\tJohn\n").unwrap();
+/// let asked = &asked_tsv(&file, None)?[0];
+/// assert_eq!(asked.answers[0].start, Some(11));
+/// # Ok::<(), regard_tasks::Error>(())
+/// ```
+pub fn asked_tsv(path: impl AsRef<Path>, encoding: Option<&str>) -> Result<Vec<Asked>> {
+    let path = path.as_ref();
+    let one = |(number, line): (usize, String)| {
+        let wrong = |what: String| Error::line(path, number, what);
+        let fields: Vec<&str> = line.split('\t').map(str::trim).collect();
+        let [text, question, answers @ ..] = &fields[..] else {
+            let there = columns(fields.len());
+            return Err(wrong(format!("{there}; a text, a question and an answer were expected")));
+        };
+        match (*text, *question) {
+            ("", _) => return Err(wrong("the text is empty".into())),
+            (_, "") => return Err(wrong("the question is empty".into())),
+            _ => {}
+        }
+        let answers = answers.iter().filter(|answer| !answer.is_empty());
+        let answer = |answer: &&str| Answer { text: answer.to_string(), start: text.find(*answer) };
+        Ok(Asked {
+            passage: Arc::new(Passage::new(text)),
+            question: question.to_string(),
+            answers: answers.map(answer).collect(),
+            supporting: Vec::new(),
+            place: Place::Line(number),
+        })
+    };
+    let all: Vec<Asked> =
+        numbered_lines(path, encoding)?.into_iter().map(one).collect::<Result<_>>()?;
+    if all.is_empty() {
+        return Err(Error::file(path, "there are no questions"));
+    }
+    Ok(all)
+}

@@ -1,0 +1,333 @@
+//! The task `answer`, from end to end.
+
+#![allow(clippy::unwrap_used)] // a test that cannot go on says so by its panic
+
+mod course;
+
+use course::{Course, options, refusal, resumes_exactly};
+use regard_tasks::{Part, Result, Scene, task_named};
+use std::path::{Path, PathBuf};
+
+const SMALL: [&str; 5] = ["size=300", "epochs=3", "embedding=16", "hidden=16", "score_hidden=16"];
+
+fn small<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    [&SMALL[..], more].concat()
+}
+
+fn written(folder: &Path, name: &str, text: &str) -> PathBuf {
+    let path = folder.join(name);
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+fn file(folder: &Path, option: &str, name: &str, text: &str) -> String {
+    format!("{option}=\"{}\"", written(folder, name, text).display())
+}
+
+/// What SQuAD's JSON looks like, with some questions about one text.
+fn squad(questions: &str) -> String {
+    let text = "Mary went home. John has a red boat. The boat is old.";
+    format!(
+        r#"{{"version": "v2.0", "data": [{{"title": "t", "paragraphs": [
+            {{"context": "{text}", "qas": [{questions}]}}]}}]}}"#
+    )
+}
+
+fn asked(question: &str, answer: &str, start: i64) -> String {
+    format!(
+        r#"{{"id": "1", "question": "{question}",
+            "answers": [{{"text": "{answer}", "answer_start": {start}}}]}}"#
+    )
+}
+
+#[test]
+fn one_fact_is_found_and_the_sentence_that_tells_it_is_attended_to() -> Result<()> {
+    for language in ["language=english", "language=chinese"] {
+        let course = Course::done(
+            "answer",
+            &["facts=1", "hops=1", "size=1500", "epochs=12", "embedding=32", "rate=0.01", language],
+        );
+        let scores = course.model().evaluate(Part::Test)?.scores;
+        assert!(scores.get("accuracy").unwrap() > 0.9, "{language}: {scores:?}");
+        assert!(scores.get("supporting").unwrap() > 0.85, "{language}: {scores:?}");
+        assert_eq!(scores.get("accuracy"), scores.get("exact match"), "{language}");
+    }
+    Ok(())
+}
+
+#[test]
+fn hops_that_are_taught_look_at_the_sentences_that_tell_the_answer() -> Result<()> {
+    let settings = ["facts=3", "hops=3", "size=800", "epochs=8", "embedding=32", "rate=0.005"];
+    let supporting = |taught: &str| -> Result<f64> {
+        let course = Course::done("answer", &[&settings[..], &[taught]].concat());
+        Ok(course.model().evaluate(Part::Test)?.scores.get("supporting").unwrap())
+    };
+    let (taught, alone) = (supporting("taught=1.0")?, supporting("taught=0.0")?);
+    assert!(taught > 0.8 && taught > alone, "taught: {taught}, alone: {alone}");
+    Ok(())
+}
+
+#[test]
+fn hard_weights_learn_too_and_choose_one_sentence() -> Result<()> {
+    for weighting in ["weighting=sample", "weighting=straight-through", "weighting=gumbel-hard"] {
+        let settings = ["facts=1", "hops=1", "size=600", "epochs=8", "embedding=32", "rate=0.01"];
+        let course = Course::done("answer", &[&settings[..], &[weighting]].concat());
+        let scores = course.model().evaluate(Part::Test)?.scores;
+        // One place of eight by chance.
+        assert!(scores.get("accuracy").unwrap() > 0.3, "{weighting}: {scores:?}");
+        let Scene::Maps(maps) = course.model().show("test:0")?.remove(0).1 else { panic!() };
+        let mut weights = maps.maps[0].weights.clone();
+        weights.sort_by(f32::total_cmp);
+        assert_eq!(weights.last(), Some(&1.0), "{weighting}");
+        assert!(weights[..weights.len() - 1].iter().all(|&w| w == 0.0), "{weighting}: {weights:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn every_model_trains_measures_predicts_and_is_drawn() -> Result<()> {
+    let models: [(&[&str], &[&str]); 6] = [
+        (&["hops=3", "facts=3"], &["sentences"]),
+        (&["hops=6", "shared=true", "carry=true", "score=additive"], &["sentences"]),
+        (&["encoder=gru", "score=bilinear", "positions=false", "times=0"], &["sentences"]),
+        (&["encoder=transformer", "heads=2", "hops=1", "weighting=sparsemax"], &["sentences"]),
+        (&["model=reader", "encoder=gru", "language=chinese"], &["sentences", "question"]),
+        (
+            &["model=reader", "encoder=cnn", "attention=false", "features=false", "facts=1"],
+            &["sentences"],
+        ),
+    ];
+    for (settings, scenes) in models {
+        let course = Course::done("answer", &small(&[settings, &["epochs=1"]].concat()));
+        let model = course.model();
+        let report = model.evaluate(Part::Test)?;
+        assert_eq!((report.examples, report.outputs.len()), (60, 60), "{settings:?}");
+        assert!(report.scores.get("F1").unwrap() >= report.scores.get("exact match").unwrap());
+        assert!(report.scores.get("supporting").is_some() && report.groups.is_some());
+        let input = "Mary went to the kitchen. Mary took the key.\tWhere is the key?".to_string();
+        let predicted = model.predict(&["test:1".into(), input])?;
+        assert_eq!(predicted.len(), 2);
+        assert_eq!(predicted[1].details["sentences"].as_array().unwrap().len(), 2);
+        assert_eq!(course.drawn("test:0"), scenes, "{settings:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_model_without_attention_answers_and_shows_nothing() -> Result<()> {
+    let course = Course::done("answer", &small(&["attention=false", "encoder=gru"]));
+    let scores = course.model().evaluate(Part::Validation)?.scores;
+    assert!(scores.get("accuracy").is_some() && scores.get("supporting").is_none());
+    let told = course.model().show("test:0").unwrap_err().to_string();
+    assert_eq!(told, "this model attends to nothing: it was trained with `attention = false`");
+    Ok(())
+}
+
+#[test]
+fn a_run_ends_with_the_same_bits_whether_interrupted_or_not() {
+    resumes_exactly("answer", &small(&["weighting=sample", "dropout=0.2"]), 4);
+    let reader = ["model=reader", "encoder=gru", "dropout=0.2", "average=0.9", "size=60"];
+    resumes_exactly("answer", &small(&reader), 3);
+}
+
+#[test]
+fn a_reader_learns_to_point_into_texts_of_ones_own() -> Result<()> {
+    let folder = tempfile::tempdir().unwrap();
+    let people = ["Mary", "John", "Anna", "Tom", "Sandra", "Daniel"];
+    let places = ["kitchen", "garden", "office", "attic", "cellar"];
+    let mut lines = String::new();
+    for (at, who) in people.iter().cycle().take(150).enumerate() {
+        let (here, there) = (places[at % 5], places[(at / 5 + at) % 5]);
+        let other = people[(at + 1 + at / 6) % 6];
+        if other == *who {
+            continue;
+        }
+        let text = format!("{who} is in the {here}. {other} is in the {there}.");
+        lines += &format!("{text}\tWhere is {other}?\t{there}\n{text}\tWhere is {who}?\t{here}\n");
+    }
+    let train = file(folder.path(), "train", "places.tsv", &lines);
+    let course = Course::done(
+        "answer",
+        &[
+            &train,
+            "model=reader",
+            "encoder=gru",
+            "hidden=24",
+            "embedding=24",
+            "epochs=20",
+            "rate=0.01",
+            "score=bilinear",
+        ],
+    );
+    let scores = course.model().evaluate(Part::Test)?.scores;
+    assert!(scores.get("F1").unwrap() > 0.8, "{scores:?}");
+    assert!(scores.get("exact match").unwrap() > 0.8, "{scores:?}");
+    Ok(())
+}
+
+#[test]
+fn questions_without_an_answer_are_learned_and_counted_as_squad_two_does() -> Result<()> {
+    let folder = tempfile::tempdir().unwrap();
+    let none = r#"{"id": "2", "question": "Who flew?", "answers": [], "is_impossible": true}"#;
+    let questions = [asked("What has John?", "a red boat", 25), none.into()];
+    let many = vec![questions.join(","); 30].join(",");
+    let train = file(folder.path(), "train", "train.json", &squad(&many));
+    let course = Course::done(
+        "answer",
+        &[&train, "model=reader", "encoder=gru", "hidden=16", "epochs=30", "rate=0.01", "batch=8"],
+    );
+    let model = course.model();
+    let text = "Mary went home. John has a red boat. The boat is old.";
+    let inputs = ["What has John?", "Who flew?"].map(|q| format!("{text}\t{q}"));
+    let outputs = model.predict(&inputs)?;
+    assert_eq!([&*outputs[0].output, &*outputs[1].output], ["a red boat", ""]);
+    let scores = model.evaluate(Part::Test)?.scores;
+    assert_eq!((scores.get("F1"), scores.get("exact match")), (Some(1.0), Some(1.0)));
+    Ok(())
+}
+
+#[test]
+fn every_bad_option_is_refused_by_its_name() {
+    let cases: [(&[&str], &str); 10] = [
+        (&["taught=-1.0"], "`model.taught` cannot be -1"),
+        (&["facts=4"], "`data.facts` cannot be 4; it is 1 to 3"),
+        (&["hops=7"], "a memory network of 7 hops; there are 1 to 6"),
+        (&["hops=0"], "a memory network of 0 hops; there are 1 to 6"),
+        (&["longest=0"], "`data.longest` cannot be 0"),
+        (&["sentences=0"], "`data.sentences` cannot be 0"),
+        (
+            &["tokenizer=bpe"],
+            "`text.tokenizer` is \"words\", \"whitespace\" or \"characters\" here",
+        ),
+        (
+            &["model=reader", "encoder=gru", "weighting=argmax"],
+            "`model.weighting` is soft where the model is a reader; hard weights are a memory \
+             network's",
+        ),
+        (
+            &["model=reader"],
+            "a reader wants an encoder: with `model.encoder=none` a word knows nothing of its \
+             neighbors",
+        ),
+        (&["validation=x.json"], "`data.validation` is given, and `data.train` is not"),
+    ];
+    for (settings, told) in cases {
+        assert_eq!(refusal("answer", settings), told);
+    }
+}
+
+#[test]
+fn a_bad_file_is_refused_by_its_line_or_its_path() {
+    let folder = tempfile::tempdir().unwrap();
+    let told = |name: &str, text: &str, more: &[&str]| {
+        let train = file(folder.path(), "train", name, text);
+        let settings = [&[train.as_str()], more].concat();
+        let told = refusal("answer", &settings);
+        told.replace(&folder.path().join(name).display().to_string(), "FILE")
+    };
+    let lines = [
+        (
+            "Mary left.\n",
+            "FILE, line 1: `Mary` is no number; a line is a number, a space and a sentence",
+        ),
+        ("1 Mary left.\n3 Tom left.\n", "FILE, line 2: number 3; 2 or 1 was expected"),
+        (
+            "1 Where is Mary?\thome\t1\n",
+            "FILE, line 1: a question before any sentence: the text is empty",
+        ),
+        ("1 Mary left.\n2 Where?\t\t1\n", "FILE, line 2: the answer is empty"),
+        ("1 Mary left.\n2 \thome\t1\n", "FILE, line 2: the question is empty"),
+        (
+            "1 Mary left.\n2 Where?\thome\t4\n",
+            "FILE, line 2: `4` is not the number of a sentence before the question",
+        ),
+        ("1 Mary left.\n2\n", "FILE, line 2: the sentence is empty"),
+        ("1 Mary left.\n", "FILE: there are no questions"),
+        ("", "FILE: there are no questions"),
+    ];
+    for (text, what) in lines {
+        assert_eq!(told("a.txt", text, &[]), what);
+    }
+    let question = "data[0].paragraphs[0].qas[0]";
+    let hint = "; `data.unfound=search` looks for such answers";
+    let paths = [
+        (
+            asked("Who?", "Anna", 3),
+            format!(
+                "FILE: {question}.answers[0].answer_start: the answer `Anna` is not in the text{hint}"
+            ),
+        ),
+        (
+            asked("Who?", "John", 3),
+            format!(
+                "FILE: {question}.answers[0].answer_start: the answer `John` does not stand at 3{hint}"
+            ),
+        ),
+        (
+            asked("Who?", "The boat is old.", 50),
+            format!(
+                "FILE: {question}.answers[0].answer_start: an answer of 16 characters at 50 ends past the text, which has 53{hint}"
+            ),
+        ),
+        (asked("", "John", 16), format!("FILE: {question}.question: the text is empty")),
+        (r#"{"question": "Who?"}"#.into(), format!("FILE: {question}: `answers` is missing")),
+        (
+            r#"{"question": "Who?", "answers": []}"#.into(),
+            format!(
+                "FILE: {question}.answers: there is no answer, and `is_impossible` is not true"
+            ),
+        ),
+        (
+            r#"{"question": "Who?", "answers": 3}"#.into(),
+            format!("FILE: {question}.answers: a list was expected"),
+        ),
+    ];
+    for (text, what) in paths {
+        assert_eq!(told("a.json", &squad(&text), &[]), what);
+    }
+    assert_eq!(told("a.json", "{\"data\": []}", &[]), "FILE: there are no questions");
+    assert_eq!(told("a.json", "{}", &[]), "FILE: `data` is missing");
+    assert!(told("a.json", "{\n\"data\": [", &[]).starts_with("FILE, line 2: no JSON: "));
+    let empty = squad("").replace("Mary went home. John has a red boat. The boat is old.", " ");
+    assert_eq!(
+        told("a.json", &empty, &[]),
+        "FILE: data[0].paragraphs[0].context: the text is empty"
+    );
+    let reader = ["model=reader", "encoder=gru"];
+    let tsv = [
+        ("Mary left.\tWho?\n\tWho?\tMary\n", "FILE, line 2: the text is empty"),
+        ("Mary left.\t\tMary\n", "FILE, line 1: the question is empty"),
+        (
+            "Mary left.\n",
+            "FILE, line 1: 1 column is there; a text, a question and an answer were expected",
+        ),
+    ];
+    for (text, what) in tsv {
+        assert_eq!(told("a.tsv", text, &reader), what);
+    }
+    let unfound = "Mary left.\tWho left?\tMary\nTom left.\tWho left?\tAnna\n".repeat(10);
+    assert!(told("b.tsv", &unfound, &reader).ends_with("the answer `Anna` is not in the text"));
+    assert!(told("a.questions", "", &[]).starts_with("FILE: the name does not tell what it holds"));
+}
+
+#[test]
+fn an_answer_that_stands_elsewhere_is_searched_for_where_that_is_asked_for() -> Result<()> {
+    let folder = tempfile::tempdir().unwrap();
+    let questions = [asked("Who?", "John", -1), asked("Who?", "Anna", 0), asked("", "boat", 40)];
+    let text = squad(&vec![questions.join(","); 5].join(","));
+    let train = file(folder.path(), "train", "a.json", &text);
+    let settings = [train.as_str(), "model=reader", "encoder=gru", "unfound=search"];
+    let described = task_named("answer")?.describe(&options("answer", &settings))?;
+    assert_eq!(described.facts[0], ("training questions".into(), "11".into()));
+    task_named("answer")?.begin(&options("answer", &settings))?;
+    Ok(())
+}
+
+#[test]
+fn the_description_tells_what_the_data_hold() -> Result<()> {
+    let described = task_named("answer")?.describe(&options("answer", &small(&["facts=3"])))?;
+    assert_eq!(described.source, "embedded stories");
+    assert_eq!(described.facts[2], ("test questions".into(), "60".into()));
+    assert!(described.labels.iter().any(|(answer, _)| answer == "kitchen"));
+    Ok(())
+}
