@@ -73,6 +73,9 @@ Examples:
   # GATv2 on a graph (the file has w and edges)
   regard attend in.safetensors --out out.safetensors --score additive --activation leaky-relu
 
+  # on an NVIDIA GPU
+  regard attend in.safetensors --out out.safetensors --causal --device cuda
+
   # the same by the plain formula in f64, to compare with
   regard attend in.safetensors --out exact.safetensors --causal --reference";
 
@@ -219,7 +222,7 @@ where
     E: Stored + Element<Compute = T>,
     T: Stored + Real,
 {
-    let cpu = options.machine.cpu()?;
+    let operator = options.machine.operator()?;
     let [q, k, v] = [view(&inputs.q)?, view(&inputs.k)?, view(&inputs.v)?];
     let spec = options.spec(&inputs.learned, &inputs.masks, inputs.q.full[3])?;
     let s = spec.check(&q, &k, &v)?;
@@ -248,7 +251,7 @@ where
         weights: weights.as_deref_mut(),
         edge_weights: None,
     };
-    cpu.forward(&spec, q, k, v, pass)?;
+    operator.forward(&spec, [q, k, v], pass)?;
 
     let mut gradients = None;
     if let Some(grad_out) = &inputs.grad_out {
@@ -286,7 +289,7 @@ where
                 own: None,
             },
         };
-        cpu.backward(&spec, q, k, v, pass)?;
+        operator.backward(&spec, [q, k, v], pass)?;
         gradients =
             Some(Grads { q: grad_q, k: grad_k, v: grad_v, w, bias, key_bias, relative_bias });
     }
