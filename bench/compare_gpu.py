@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """The operator on an NVIDIA GPU beside PyTorch, in turns, timed by the GPU's own events.
 
-    cargo build --release -p regard-kernels --example cuda_times
-    python3 bench/compare_gpu.py target/release/examples/cuda_times [--rounds 3] [--filter additive] [--out table.md]
+    cargo build --release
+    python3 bench/compare_gpu.py target/release/regard [--rounds 3] [--filter additive] [--out table.md]
 
 The peer of each case is the fastest of what PyTorch offers for it: the formula as it is written, the same under
 `torch.compile`, torch_geometric for graphs. Nothing is copied between host and device while the clock runs.
@@ -92,7 +92,8 @@ def peer_times(name):
 
 
 def our_times(program, name):
-    lines = subprocess.run([program, name], capture_output=True, text=True, check=True).stdout.splitlines()
+    command = [program, "bench", "--device", "cuda", "--json", "--filter", name]
+    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
     found = {}
     for line in map(json.loads, lines):
         if line["case"] == name:

@@ -79,6 +79,9 @@ Examples:
   # GATv2 on a graph (the file has w and edges)
   regard attend in.safetensors --out out.safetensors --score additive --activation leaky-relu
 
+  # on an NVIDIA GPU
+  regard attend in.safetensors --out out.safetensors --causal --device cuda
+
   # a score of one's own (the file has tau and w)
   regard attend in.safetensors --out out.safetensors --score expression \\
       --expression \"tau * sum(w * q * k) / sqrt(d)\"
@@ -246,7 +249,7 @@ where
     E: Stored + Element<Compute = T>,
     T: Stored + Real,
 {
-    let cpu = options.machine.cpu()?;
+    let operator = options.machine.operator()?;
     let [q, k, v] = [view(&inputs.q)?, view(&inputs.k)?, view(&inputs.v)?];
     let spec = options.spec(&inputs.learned, &inputs.masks, inputs.q.full[3])?;
     let s = spec.check(&q, &k, &v)?;
@@ -275,7 +278,7 @@ where
         weights: weights.as_deref_mut(),
         edge_weights: None,
     };
-    cpu.forward(&spec, q, k, v, pass)?;
+    operator.forward(&spec, [q, k, v], pass)?;
 
     let mut gradients = None;
     if let Some(grad_out) = &inputs.grad_out {
@@ -313,7 +316,7 @@ where
                 own: None,
             },
         };
-        cpu.backward(&spec, q, k, v, pass)?;
+        operator.backward(&spec, [q, k, v], pass)?;
         gradients =
             Some(Grads { q: grad_q, k: grad_k, v: grad_v, w, bias, key_bias, relative_bias });
     }

@@ -1,7 +1,8 @@
 //! `regard bench`: the cases, timed on this machine.
 
 use crate::cases::{CASES, Case, Pass, Work, Yardstick};
-use crate::machine::Machine;
+use crate::gpu;
+use crate::machine::{Machine, Operator};
 use crate::{bandwidth, heap, matmul};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
@@ -24,7 +25,8 @@ Examples:
   regard bench --list                         # their names
   regard bench --filter causal,window         # those with either in their name
   regard bench --filter b2h8 --threads 2 --json
-  regard bench --filter memory                # the slow one: minutes"
+  regard bench --filter memory                # the slow one: minutes
+  regard bench --device cuda                  # the cases of a GPU, on one"
 )]
 pub struct Command {
     /// Only cases whose name has S in it; several may be given
@@ -59,7 +61,13 @@ pub struct Command {
 impl Command {
     /// Times the chosen cases and writes a line for each.
     pub fn run(&self, to: &mut (impl Write + Send)) -> Result<()> {
-        let cpu = self.machine.cpu()?;
+        let cpu = match self.machine.operator()? {
+            Operator::Cpu(cpu) => cpu,
+            Operator::Cuda(cuda) => {
+                let rounds = self.rounds.map_or(50, |rounds| rounds as usize);
+                return gpu::bench(&cuda, &self.filter, rounds, self.json, to);
+            }
+        };
         if self.serve {
             return self.machine.install(|| serve(cpu, &mut io::stdin().lock(), to))?;
         }

@@ -3,7 +3,7 @@
 use crate::machine::Machine;
 use anyhow::Result;
 use clap::Args;
-use regard_kernels::Isa;
+use regard_kernels::{Cuda, Isa};
 use std::fs;
 use std::io::Write;
 use std::thread::available_parallelism;
@@ -38,8 +38,31 @@ impl Command {
         line("cores", &cores)?;
         line("threads", &threads.to_string())?;
         line("caches", &caches().join(", "))?;
+        for (name, value) in gpu() {
+            line(name, &value)?;
+        }
         Ok(())
     }
+}
+
+/// The first GPU and the compiler of its kernels, or what is missing and how to get it.
+fn gpu() -> Vec<(&'static str, String)> {
+    let info = match Cuda::new(0).and_then(|cuda| cuda.info()) {
+        Ok(info) => info,
+        Err(error) => return vec![("GPU", format!("none: {error}"))],
+    };
+    let (major, minor) = info.capability;
+    let memory = info.memory as f64 / (1 << 30) as f64;
+    let nvrtc = match info.nvrtc {
+        Ok((major, minor)) => format!("{major}.{minor}"),
+        Err(error) => format!("none: {error}"),
+    };
+    vec![
+        ("GPU", format!("{}, compute capability {major}.{minor}", info.name)),
+        ("GPU memory", format!("{memory:.0} GiB")),
+        ("CUDA of driver", format!("{}.{}", info.driver / 1000, info.driver % 1000 / 10)),
+        ("NVRTC", nvrtc),
+    ]
 }
 
 /// How many vector registers the kernels' code for an instruction set has, and their `f32` lanes.

@@ -23,6 +23,7 @@ pub mod attend;
 pub mod bandwidth;
 pub mod bench;
 pub mod cases;
+mod gpu;
 pub mod heap;
 pub mod info;
 pub mod inputs;

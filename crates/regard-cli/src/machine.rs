@@ -1,11 +1,11 @@
-//! How much of the machine is used: threads and instruction set.
+//! What of the machine is used: threads, instruction set, GPU.
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use rayon::ThreadPoolBuilder;
-use regard_kernels::{Cpu, Isa};
+use regard_kernels::{Backward, Cpu, Cuda, Element, Error, Forward, Isa, Spec, View};
 
-/// The options for threads and instruction set.
+/// The options for threads, instruction set and GPU.
 #[derive(Args, Clone, Debug, Default)]
 pub struct Machine {
     /// Threads to compute with [default: all cores]
@@ -15,6 +15,59 @@ pub struct Machine {
     /// Instruction set to compute with [default: the fastest this machine has]
     #[arg(long, value_enum)]
     pub isa: Option<IsaName>,
+
+    /// What to compute on
+    #[arg(long, value_enum, default_value_t)]
+    pub device: DeviceName,
+}
+
+/// What there is to compute on, by name.
+#[derive(ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DeviceName {
+    /// This machine's processor
+    #[default]
+    Cpu,
+    /// The first NVIDIA GPU
+    Cuda,
+    /// The first NVIDIA GPU, or the processor where there is none
+    Auto,
+}
+
+/// What computes the operator.
+#[derive(Clone, Debug)]
+pub enum Operator {
+    /// The processor.
+    Cpu(Cpu),
+    /// A GPU.
+    Cuda(Cuda),
+}
+
+impl Operator {
+    /// As [`Cpu::forward`].
+    pub fn forward<E: Element>(
+        &self,
+        spec: &Spec<E::Compute>,
+        [q, k, v]: [View<E>; 3],
+        pass: Forward<E>,
+    ) -> Result<(), Error> {
+        match self {
+            Self::Cpu(cpu) => cpu.forward(spec, q, k, v, pass),
+            Self::Cuda(cuda) => cuda.forward(spec, q, k, v, pass),
+        }
+    }
+
+    /// As [`Cpu::backward`].
+    pub fn backward<E: Element>(
+        &self,
+        spec: &Spec<E::Compute>,
+        [q, k, v]: [View<E>; 3],
+        pass: Backward<E>,
+    ) -> Result<(), Error> {
+        match self {
+            Self::Cpu(cpu) => cpu.backward(spec, q, k, v, pass),
+            Self::Cuda(cuda) => cuda.backward(spec, q, k, v, pass),
+        }
+    }
 }
 
 /// The instruction sets, by name.
@@ -43,6 +96,20 @@ impl Machine {
         match Cpu::with(isa) {
             Some(cpu) => Ok(cpu),
             None => bail!("--isa {isa}: this machine does not have these instructions"),
+        }
+    }
+
+    /// What the operator is computed on; refuses a GPU that is not there, with the reason.
+    pub fn operator(&self) -> Result<Operator> {
+        let cpu = Operator::Cpu(self.cpu()?);
+        if self.device == DeviceName::Cpu {
+            return Ok(cpu);
+        }
+        // Without NVRTC there is nothing to run on the GPU.
+        match Cuda::new(0).and_then(|cuda| cuda.info()?.nvrtc.map(|_| cuda)) {
+            Ok(cuda) => Ok(Operator::Cuda(cuda)),
+            Err(_) if self.device == DeviceName::Auto => Ok(cpu),
+            Err(error) => bail!("--device cuda: {error}"),
         }
     }
 

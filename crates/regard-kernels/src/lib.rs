@@ -28,7 +28,6 @@
 
 mod activation;
 pub mod cpu;
-#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub mod cuda;
 mod element;
 mod error;
@@ -43,7 +42,6 @@ mod view;
 
 pub use activation::Activation;
 pub use cpu::{Cpu, Isa, pooled_bytes, release_memory};
-#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 pub use cuda::{Cuda, CudaInfo};
 pub use element::{Element, Real};
 pub use error::Error;

@@ -1,13 +1,15 @@
 //! The operator on a GPU, by the cases and the rule of the CPU's tests. One command runs all of it:
 //! `cargo test --release -p regard-kernels --test cuda_device -- --ignored`.
 
-#![cfg(all(target_os = "linux", target_pointer_width = "64"))]
 #![allow(clippy::unwrap_used)] // a test that cannot go on says so by its panic
 
 mod case;
 
 use case::*;
-use regard_kernels::{Activation, Cuda, Normalizer, cuda};
+use regard_kernels::{
+    Activation, Backward, Cuda, Forward, Gradients, Normalizer, Saved, Score, Spec, View, ViewMut,
+    cuda,
+};
 use std::sync::OnceLock;
 
 fn gpu() -> &'static Cuda {
@@ -239,4 +241,73 @@ fn additive_scores_keep_the_rule_in_their_own_form() {
         assert_eq!(backward == "Additive", hq == hk, "{case:?}");
         keeps(case);
     }
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn a_thousand_backwards_in_each_form_give_the_same_bits() {
+    let dot = Case { nq: 130, nk: 200, d: 40, dv: 24, hq: 4, hk: 2, b: 2, ..Case::default() };
+    let edges = MaskKind { edges: true, ..MaskKind::default() };
+    let leaky = ScoreKind::Additive(Activation::LeakyRelu { slope: 0.2 });
+    let tanh = ScoreKind::Additive(Activation::Tanh);
+    let graph = Case { hq: 8, hk: 8, d: 16, dv: 16, score: leaky, mask: edges, ..dot };
+    let cases = [
+        Case { bias: biases()[7], ..dot },
+        Case { lean: true, ..graph },
+        Case { lean: true, d: 1, ..graph },
+        Case { lean: true, hk: 4, d: 128, dv: 128, score: tanh, ..dot },
+    ];
+    for case in cases {
+        let data = case.data::<f32>();
+        let first = data.on(gpu()).bits();
+        for repeat in 0..1000 {
+            assert!(data.on(gpu()).bits() == first, "repeat {repeat} has other bits\n{case:?}");
+        }
+        println!("{:?}: 1000 repeats", forms(case));
+    }
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn memory_grows_with_the_length_and_not_with_its_square() {
+    let width = 128;
+    let mut peaks = Vec::new();
+    for n in [16384, 65536] {
+        let mut draws = Draws::new(3);
+        let mut numbers = |count: usize| -> Vec<f32> {
+            let some: Vec<f32> = (0..4096).map(|_| draws.normal() as f32).collect();
+            some.into_iter().cycle().take(count).collect()
+        };
+        let [q, k, v, grad] = [0; 4].map(|_| numbers(n * width));
+        let w = numbers(width);
+        let shape = [1, 1, n, width];
+        let spec = Spec::new(Score::Additive { activation: Activation::Tanh, w: &w });
+        let [q, k, v, grad] = [&q, &k, &v, &grad].map(|x| View::new(x, shape).unwrap());
+        let (mut out, mut lse) = (vec![0f32; n * width], vec![0f32; n]);
+        gpu().peak_bytes().unwrap();
+        let pass =
+            Forward { lse: Some(&mut lse), ..Forward::new(ViewMut::new(&mut out, shape).unwrap()) };
+        gpu().forward(&spec, q, k, v, pass).unwrap();
+        let mut grads = [0; 3].map(|_| vec![0f32; n * width]);
+        let [gq, gk, gv] = &mut grads;
+        let mut gw = vec![0f32; width];
+        let gradients = Gradients {
+            q: Some(ViewMut::new(gq, shape).unwrap()),
+            k: Some(ViewMut::new(gk, shape).unwrap()),
+            v: Some(ViewMut::new(gv, shape).unwrap()),
+            w: Some(&mut gw),
+            ..Gradients::default()
+        };
+        let saved = Saved {
+            out: Some(View::new(&out, shape).unwrap()),
+            lse: Some(&lse),
+            ..Saved::default()
+        };
+        gpu().backward(&spec, q, k, v, Backward::new(grad, saved, gradients)).unwrap();
+        assert!(grads.iter().flatten().chain(&gw).all(|x| x.is_finite()));
+        peaks.push(gpu().peak_bytes().unwrap());
+        println!("n {n}: {} MiB at most", peaks.last().unwrap() >> 20);
+    }
+    assert!(peaks[1] < 4 << 30, "{peaks:?}");
+    assert!(peaks[1] < 6 * peaks[0], "{peaks:?}");
 }

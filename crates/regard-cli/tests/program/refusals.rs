@@ -170,6 +170,26 @@ fn an_instruction_set_that_the_machine_lacks_is_refused() {
 }
 
 #[test]
+fn a_gpu_that_is_not_there_is_refused_with_the_reason_and_passed_over_where_any_device_will_do() {
+    let without = |arguments: &[&str]| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_regard"));
+        // Where there is a driver, it sees no GPU.
+        command.env("CUDA_VISIBLE_DEVICES", "").args(arguments).output().unwrap()
+    };
+    let refused = without(&["bench", "--device", "cuda"]);
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success());
+    assert!(said.starts_with("regard: --device cuda: "), "{said}");
+    assert!(said.contains("NVIDIA driver") || said.contains("the GPU refused to start"), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+    let told = without(&["info"]);
+    assert!(told.status.success());
+    let told = String::from_utf8_lossy(&told.stdout).into_owned();
+    assert!(told.lines().any(|line| line.starts_with("GPU                none: ")), "{told}");
+    file().attend(&["--device", "auto"]);
+}
+
+#[test]
 fn what_is_not_a_safetensors_file_is_refused() {
     let said = |bytes: &[u8]| {
         let said = refused(bytes, &[]);

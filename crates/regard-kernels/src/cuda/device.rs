@@ -135,6 +135,27 @@ impl Cuda {
     }
 }
 
+impl Cuda {
+    /// The most bytes of the GPU's memory that the operator had in use at once, since this was asked
+    /// last.
+    #[doc(hidden)]
+    pub fn peak_bytes(&self) -> Result<usize, Error> {
+        let highest = sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_USED_MEM_HIGH;
+        let (mut bytes, mut zero) = (0u64, 0u64);
+        // SAFETY: the pool is the device's own, and the numbers outlive the calls.
+        unsafe {
+            let pool = result::device::get_default_mem_pool(self.device.handle)
+                .map_err(|e| refused("its memory pool", e))?;
+            result::mem_pool::get_attribute(pool, highest, (&raw mut bytes).cast())
+                .and_then(|()| {
+                    result::mem_pool::set_attribute(pool, highest, (&raw mut zero).cast())
+                })
+                .map_err(|e| refused("to say how much memory was used", e))?;
+        }
+        Ok(bytes as usize)
+    }
+}
+
 impl std::fmt::Debug for Cuda {
     fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
         write!(f, "Cuda({})", self.device.ordinal)

@@ -1,7 +1,6 @@
 //! The driver and the compiler, opened at run time.
 
 use crate::error::Error;
-use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -65,7 +64,8 @@ fn find_nvrtc() -> Result<Nvrtc, Error> {
 /// Opens a file for good, so that it is found by its name from now on.
 fn open(file: &Path) -> Result<(), String> {
     // SAFETY: the library runs nothing but its own initialization.
-    let library = unsafe { Library::open(Some(file), RTLD_NOW | RTLD_GLOBAL) };
+    let library = unsafe { libloading::Library::new(file) };
+    // Whoever opens the same name later gets this one, as long as it stays open.
     std::mem::forget(library.map_err(|error| error.to_string())?);
     // SAFETY: as above.
     match unsafe { cudarc::nvrtc::sys::is_culib_present() } {

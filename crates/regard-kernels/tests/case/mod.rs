@@ -650,9 +650,7 @@ macro_rules! operator {
         })*
     };
 }
-operator!(Cpu);
-#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
-operator!(regard_kernels::Cuda);
+operator!(Cpu, regard_kernels::Cuda);
 
 /// An array `[B, H, N, D]`, or the same with gaps: stored as `[B, N, H, D + 3]`, offset by 5.
 pub struct Padded<T> {

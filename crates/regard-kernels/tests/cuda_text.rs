@@ -1,0 +1,182 @@
+//! The GPU's kernels without a GPU: what NVRTC makes of their text, what is kept on disk, and what is said
+//! where something is missing.
+
+#![allow(clippy::unwrap_used)] // a test that cannot go on says so by its panic
+
+use regard_kernels::cuda::{Cache, Stored, Variant, compile_for};
+use regard_kernels::{Activation, Cuda, Expression, Parameter, Score, Shape, Spec};
+use std::fs;
+use std::path::PathBuf;
+
+/// A folder of this test's own, empty.
+fn folder(name: &str) -> PathBuf {
+    let folder = std::env::temp_dir().join(format!("regard-cuda-{}-{name}", std::process::id()));
+    let _ = fs::remove_dir_all(&folder);
+    folder
+}
+
+fn only_entry(folder: &PathBuf) -> PathBuf {
+    let entries: Vec<_> =
+        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert_eq!(entries.len(), 1, "{entries:?}");
+    entries[0].clone()
+}
+
+#[test]
+fn machine_code_is_kept_under_all_that_it_depends_on() {
+    let folder = folder("kept");
+    let cache = Cache::at(&folder);
+    assert_eq!(cache.get(&["text", "sm_90a", "13.0"]), None);
+    cache.put(&["text", "sm_90a", "13.0"], b"code");
+    assert_eq!(cache.get(&["text", "sm_90a", "13.0"]).as_deref(), Some(&b"code"[..]));
+    for other in
+        [["texts", "sm_90a", "13.0"], ["text", "sm_80", "13.0"], ["text", "sm_90a", "13.1"]]
+    {
+        assert_eq!(cache.get(&other), None, "{other:?}");
+    }
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn a_damaged_entry_is_as_good_as_none() {
+    let folder = folder("damaged");
+    let cache = Cache::at(&folder);
+    cache.put(&["text"], b"machine code of some length");
+    let file = only_entry(&folder);
+    let whole = fs::read(&file).unwrap();
+    for cut in 0..whole.len() {
+        fs::write(&file, &whole[..cut]).unwrap();
+        assert_eq!(cache.get(&["text"]), None, "cut at {cut}");
+        let mut changed = whole.clone();
+        changed[cut] ^= 1;
+        fs::write(&file, &changed).unwrap();
+        assert_eq!(cache.get(&["text"]), None, "changed at {cut}");
+    }
+    cache.put(&["text"], b"again");
+    assert_eq!(cache.get(&["text"]).as_deref(), Some(&b"again"[..]));
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_costs_nothing_but_time() {
+    let file = folder("file");
+    fs::write(&file, "a file, where a folder should be").unwrap();
+    let cache = Cache::at(&file.join("within"));
+    cache.put(&["text"], b"code");
+    assert_eq!(cache.get(&["text"]), None);
+    assert_eq!(fs::read_to_string(&file).unwrap(), "a file, where a folder should be");
+    fs::remove_file(file).unwrap();
+}
+
+#[test]
+fn a_gpu_that_is_not_there_is_refused_in_one_sentence() {
+    let said = Cuda::new(9999).unwrap_err().to_string();
+    let expected =
+        ["there is no NVIDIA driver", "it sees no GPU", "there is no GPU 9999", "to start"];
+    assert!(expected.iter().any(|part| said.contains(part)), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+}
+
+/// Every text that the device's tests run, or one like it for each way it is put together.
+fn variants() -> Vec<(String, Variant)> {
+    let shape = |d: usize, dv: usize, heads: usize| Shape {
+        b: 1,
+        hq: heads,
+        hk: heads,
+        nq: 8,
+        nk: 8,
+        dq: d,
+        dk: d,
+        dv,
+    };
+    let (small, wide) = (shape(16, 16, 1), shape(128, 256, 1));
+    let w = [0.5f32; 128];
+    let mut all = Vec::new();
+    let mut generic = |name: &str, spec: &Spec<f32>, s: &Shape, stored: Stored| {
+        all.push((format!("{name} {stored:?}"), Variant::generic(spec, s, stored).unwrap()));
+    };
+    for stored in [Stored::F32, Stored::F64, Stored::Bf16, Stored::F16] {
+        generic("dot", &Spec::scaled_dot(16), &small, stored);
+    }
+    generic("wide dot", &Spec::scaled_dot(128), &wide, Stored::F32);
+    let activations = [
+        Activation::Tanh,
+        Activation::Gelu,
+        Activation::Identity,
+        Activation::Relu,
+        Activation::LeakyRelu { slope: 0.2 },
+    ];
+    for activation in activations {
+        let spec = Spec::new(Score::Additive { activation, w: &w[..16] });
+        generic(&format!("additive {activation}"), &spec, &small, Stored::F32);
+    }
+    let texts = [
+        "-sum(square(w * (q - k)))",
+        "q @ k / (0.5 + norm(q) * norm(k)) * tau",
+        "sum(w * softplus(q - k)) - tau * sum(abs(q * k))",
+        "sum(w * gelu(q + k)) + mean(max(q, k)) * sin(tau) + log(1 + exp(cos(q @ k)))",
+    ];
+    for text in texts {
+        let expression = Expression::parse(text).unwrap();
+        let parameters: Vec<Parameter<f32>> = expression
+            .parameters()
+            .iter()
+            .map(|name| match name.starts_with('w') {
+                true => Parameter::row(&w[..16]),
+                false => Parameter::number(&[0.5]),
+            })
+            .collect();
+        let score = Score::Expression { expression: &expression, parameters: &parameters };
+        generic(text, &Spec::new(score), &small, Stored::F32);
+    }
+    let leaky = Activation::LeakyRelu { slope: 0.2 };
+    all.push(("gatv2 8 × 16".into(), Variant::graph(leaky, &shape(16, 16, 8))));
+    all.push(("gat 8 × 16".into(), Variant::graph(leaky, &shape(1, 16, 8))));
+    all.push(("gatv2 2 × 8".into(), Variant::graph(Activation::Identity, &shape(8, 8, 2))));
+    for (width, value_width) in [(32, 64), (128, 128), (256, 256)] {
+        for backward in [false, true] {
+            let name = format!("additive {width} {value_width} backward {backward}");
+            all.push((name, Variant::additive(width, value_width, backward)));
+        }
+    }
+    all
+}
+
+#[test]
+#[ignore = "needs NVRTC"]
+fn every_text_compiles_for_every_architecture() {
+    for architecture in ["sm_80", "sm_90a", "sm_120a"] {
+        for (name, variant) in variants() {
+            let compiled = compile_for(architecture, &variant.text());
+            let compiled = compiled.unwrap_or_else(|error| panic!("{name}: {error}"));
+            assert!(!compiled.cubin.is_empty(), "{name}");
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs NVRTC"]
+fn what_shall_be_fast_keeps_its_numbers_in_registers() {
+    let fast = ["gatv2 8 × 16", "gat 8 × 16", "additive 32 64 backward true"];
+    for (name, variant) in variants().into_iter().filter(|(name, _)| fast.contains(&&**name)) {
+        let log = compile_for("sm_90a", &variant.text()).unwrap().log;
+        let spilled: Vec<&str> = log
+            .lines()
+            .filter(|line| line.contains("spill stores"))
+            .filter(|line| !line.contains(" 0 bytes spill stores"))
+            // A few words in a block's beginning or end are no loss.
+            .filter(|line| !line.contains(" 16 bytes spill stores"))
+            .collect();
+        assert!(log.contains("spill stores"), "{name}: {log}");
+        assert!(spilled.is_empty(), "{name}: {spilled:?}");
+    }
+}
+
+#[test]
+#[ignore = "needs NVRTC"]
+fn a_text_that_is_wrong_is_refused_with_its_line() {
+    let said = compile_for("sm_90a", "__global__ void f() { nothing; }").unwrap_err().to_string();
+    assert!(said.contains("nothing") && said.contains("sm_90a"), "{said}");
+    let said = compile_for("sm_1", "__global__ void f() {}").unwrap_err().to_string();
+    assert!(said.contains("sm_1"), "{said}");
+}
