@@ -20,7 +20,7 @@
 //!
 //! | to … | look at |
 //! |---|---|
-//! | find a task | [`task_named`], [`tasks`]: [`Regress`], [`Translate`], [`Label`], [`Classify`], [`ImageTask`], [`GraphTask`] |
+//! | find a task | [`task_named`], [`tasks`]: [`Regress`], [`Translate`], [`Summarize`], [`CaptionTask`], [`Label`], [`Classify`], [`ImageTask`], [`GraphTask`] |
 //! | change its options | [`Options`]: a commented TOML template with other values, from a file or `key=value` |
 //! | train | [`train`], [`TrainingConfig`]; a [`Callback`] sees every batch and may stop it |
 //! | stop, and go on with the same bits | [`Checkpoint`], [`TrainerState`] |
@@ -29,11 +29,12 @@
 //! | set variants side by side | [`compare`], [`variants`] |
 //! | read files | [`data`]: parallel text, CoNLL, CSV, WAV, IDX, PNG, JPEG, graphs |
 //! | turn text into ids | [`text`]: tokenizers, vocabularies, labels |
-//! | compute a metric | [`metric`]: BLEU, chrF, F1, R², perplexity |
+//! | compute a metric | [`metric`]: BLEU, chrF, ROUGE, error rates, F1, R², perplexity |
 //! | have data without a file | [`toy`]: datasets made by rules |
 //!
 //! Every refusal is one sentence that names the option, or the file and the line ([`Error`]).
 
+mod caption;
 mod classify;
 mod compare;
 mod components;
@@ -53,12 +54,15 @@ mod regress;
 mod run;
 mod scene;
 mod scores;
+mod seq2seq;
+mod summarize;
 mod task;
 pub mod text;
 pub mod toy;
 mod train;
 mod translate;
 
+pub use caption::CaptionTask;
 pub use classify::Classify;
 pub use compare::{Compared, Meter, compare, variants};
 pub use error::{Error, Result};
@@ -71,6 +75,7 @@ pub use regress::Regress;
 pub use run::Run;
 pub use scene::{CurveScene, GraphScene, ImageScene, Map, Maps, Scene};
 pub use scores::Scores;
+pub use summarize::Summarize;
 pub use task::{
     Description, Groups, Learner, Model, Part, Prediction, Report, Task, Variant, task_named, tasks,
 };

@@ -2,6 +2,7 @@
 //! names the file, and the line where there is one.
 
 mod batches;
+mod captions;
 mod conll;
 mod folder;
 mod graph;
@@ -17,6 +18,7 @@ mod table;
 mod wav;
 
 pub use batches::{BatchSize, batches};
+pub use captions::{Caption, captions};
 pub use conll::{ConllColumn, Tagged, conll};
 pub use graph::LabeledGraph;
 pub use idx::Idx;

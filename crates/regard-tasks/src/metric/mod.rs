@@ -1,14 +1,18 @@
-//! How good an answer is. On text as sacreBLEU counts, on labels and numbers as scikit-learn does.
+//! How good an answer is. On text as sacreBLEU, jiwer and rouge-score count, on labels and numbers as scikit-learn does.
 
 mod bleu;
 mod chrf;
 mod classification;
+mod error_rate;
 mod perplexity;
 mod regression;
+mod rouge;
 mod text;
 
 pub use bleu::{Bleu, Smoothing, Tokenization};
 pub use chrf::{chrf, chrf_plus_plus};
 pub use classification::{Confusion, LabelScore};
+pub use error_rate::ErrorRate;
 pub use perplexity::perplexity;
 pub use regression::{mean_squared_error, r_squared};
+pub use rouge::{Overlap, Rouge, RougeTokenization};

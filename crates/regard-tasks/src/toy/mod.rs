@@ -4,22 +4,26 @@
 //! part holds a sentence of another.
 
 mod blocks;
+mod captioned;
 mod cue;
 mod dates;
 mod graph;
 mod karate;
 mod phrases;
+mod reports;
 mod shapes;
 mod sine;
 mod tagged;
 mod tones;
 
 pub use blocks::blocks;
+pub use captioned::{CaptionLanguage, Captioned, captioned};
 pub use cue::cues;
 pub use dates::dates;
 pub use graph::Graph;
 pub use karate::karate;
 pub use phrases::phrases;
+pub use reports::reports;
 pub use shapes::shapes;
 pub use sine::{sine, sine_truth};
 pub use tagged::tagged;
