@@ -20,7 +20,7 @@
 //!
 //! | to … | look at |
 //! |---|---|
-//! | find a task | [`task_named`], [`tasks`]: [`Regress`], [`Translate`], [`Summarize`], [`CaptionTask`], [`Label`], [`Classify`], [`ImageTask`], [`GraphTask`] |
+//! | find a task | [`task_named`], [`tasks`]: [`Regress`], [`Translate`], [`Summarize`], [`CaptionTask`], [`Transcribe`], [`Label`], [`Classify`], [`ImageTask`], [`GraphTask`] |
 //! | change its options | [`Options`]: a commented TOML template with other values, from a file or `key=value` |
 //! | train | [`train`], [`TrainingConfig`]; a [`Callback`] sees every batch and may stop it |
 //! | stop, and go on with the same bits | [`Checkpoint`], [`TrainerState`] |
@@ -55,11 +55,13 @@ mod run;
 mod scene;
 mod scores;
 mod seq2seq;
+mod sound_scene;
 mod summarize;
 mod task;
 pub mod text;
 pub mod toy;
 mod train;
+mod transcribe;
 mod translate;
 
 pub use caption::CaptionTask;
@@ -75,6 +77,7 @@ pub use regress::Regress;
 pub use run::Run;
 pub use scene::{CurveScene, GraphScene, ImageScene, Map, Maps, Scene};
 pub use scores::Scores;
+pub use sound_scene::{Segment, SoundScene, Track};
 pub use summarize::Summarize;
 pub use task::{
     Description, Groups, Learner, Model, Part, Prediction, Report, Task, Variant, task_named, tasks,
@@ -83,6 +86,7 @@ pub use train::{
     Callback, Checkpoint, Ended, OptimizerKind, Plan, Progress, Record, ScheduleKind, Silent,
     TrainerState, TrainingConfig, train,
 };
+pub use transcribe::Transcribe;
 pub use translate::Translate;
 
 /// The README's snippet, compiled with the tests.

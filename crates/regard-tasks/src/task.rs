@@ -4,7 +4,7 @@
 use crate::metric::Confusion;
 use crate::{
     CaptionTask, Classify, Error, GraphTask, ImageTask, JsonFile, Label, Options, Regress, Result,
-    Scene, Scores, Summarize, Translate,
+    Scene, Scores, Summarize, Transcribe, Translate,
 };
 use regard::Tensor;
 use regard::tensor::{Parameters, Random};
@@ -182,7 +182,17 @@ pub struct Groups {
 
 /// All tasks.
 pub fn tasks() -> &'static [&'static dyn Task] {
-    &[&Regress, &Translate, &Summarize, &CaptionTask, &Label, &Classify, &ImageTask, &GraphTask]
+    &[
+        &Regress,
+        &Translate,
+        &Summarize,
+        &Transcribe,
+        &CaptionTask,
+        &Label,
+        &Classify,
+        &ImageTask,
+        &GraphTask,
+    ]
 }
 
 /// A task by its name; refuses another, with those there are.

@@ -12,3 +12,4 @@ mod mutations;
 mod numbers;
 mod refusals;
 mod tasks;
+mod writing;

@@ -22,6 +22,7 @@ pub(super) struct Config {
 
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Data {
+    pub(super) kind: super::vectors::Kind,
     pub(super) size: usize,
     pub(super) train: Option<PathBuf>,
     pub(super) validation: Option<PathBuf>,

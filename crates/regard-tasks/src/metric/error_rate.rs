@@ -87,7 +87,7 @@ fn split(line: &str) -> Vec<String> {
 }
 
 /// Levenshtein's distance.
-fn distance<T: PartialEq>(a: &[T], b: &[T]) -> usize {
+pub(super) fn distance<T: PartialEq>(a: &[T], b: &[T]) -> usize {
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.iter().enumerate() {
         let mut diagonal = row[0];

@@ -7,6 +7,7 @@ mod error_rate;
 mod perplexity;
 mod regression;
 mod rouge;
+mod segments;
 mod text;
 
 pub use bleu::{Bleu, Smoothing, Tokenization};
@@ -16,3 +17,4 @@ pub use error_rate::ErrorRate;
 pub use perplexity::perplexity;
 pub use regression::{mean_squared_error, r_squared};
 pub use rouge::{Overlap, Rouge, RougeTokenization};
+pub use segments::{LabelRun, SegmentScore, label_runs};

@@ -13,6 +13,7 @@ mod phrases;
 mod reports;
 mod shapes;
 mod sine;
+mod spoken;
 mod tagged;
 mod tones;
 
@@ -26,6 +27,7 @@ pub use phrases::phrases;
 pub use reports::reports;
 pub use shapes::shapes;
 pub use sine::{sine, sine_truth};
+pub use spoken::{SPOKEN_RATE, Spoken, spoken};
 pub use tagged::tagged;
 pub use tones::{TONE_RATE, tones};
 
