@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use regard_tasks::{Map, Maps, Scene, Segment, SoundScene, Track, picture};
-use roxmltree::Document;
+use resvg::usvg::roxmltree::Document;
 
 const WORDS: [&str; 4] = ["three", "一", "four", "<end>"];
 

@@ -263,3 +263,38 @@ fn what_cannot_be_read_is_told_with_file_and_line() {
     std::fs::write(arrays.join("b.npz"), "PK").unwrap();
     ends(vectors("x\ny\n"), "b.npz: not a .npz file: it is no zip, or cut short");
 }
+
+#[test]
+fn arrays_that_numpy_stored_and_deflated_are_read() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures");
+    let numbers: Vec<f64> = (0..15).map(|x| (f64::from(x) - 7.0) / 4.0).collect();
+    let texts = ["on", "off", "关", "on", "off"].map(String::from).to_vec();
+    for (name, labels) in [
+        ("stored.npz", NumpyValues::Texts(texts)),
+        ("deflated.npz", NumpyValues::Numbers(vec![1.0, 0.0, 2.0, 1.0, 0.0])),
+    ] {
+        let all = NumpyArray::read_all(&folder.join(name)).unwrap();
+        let found = |name: &str| &all.iter().find(|(known, _)| known == name).unwrap().1;
+        assert_eq!(found("features").shape, [5, 3], "{name}");
+        assert_eq!(found("features").values, NumpyValues::Numbers(numbers.clone()), "{name}");
+        assert_eq!(found("labels").values, labels, "{name}");
+        let bytes = std::fs::read(folder.join(name)).unwrap();
+        let cut = tempfile::tempdir().unwrap();
+        for length in (0..bytes.len()).step_by(7) {
+            let path = cut.path().join("cut.npz");
+            std::fs::write(&path, &bytes[..length]).unwrap();
+            assert!(NumpyArray::read_all(&path).is_err(), "{length} bytes of {name}");
+        }
+    }
+    let copied = tempfile::tempdir().unwrap();
+    for at in 0..20 {
+        let to = copied.path().join(format!("{at}.npz"));
+        std::fs::copy(folder.join("stored.npz"), to).unwrap();
+    }
+    let train = format!("train={}", copied.path().display());
+    let description = task_named("label")
+        .unwrap()
+        .describe(&options("label", &with(&["kind=vectors", &train])))
+        .unwrap();
+    assert_eq!(description.facts.last().unwrap().1, "3");
+}

@@ -211,46 +211,76 @@ pub fn labeled_table(
             "there is no column of numbers beside sequence and label",
         ));
     }
-    let mut found: Vec<(String, LabeledVectors)> = Vec::new();
-    for row in rows {
+    let mut sequences = Sequences { path, header, places, found: Vec::new() };
+    rows.iter().try_for_each(|row| sequences.add(row))?;
+    match sequences.found.len() {
+        0 => Err(Error::file(path, "there are no rows under the header")),
+        _ => Ok(sequences.found.into_iter().map(|(_, one)| one).collect()),
+    }
+}
+
+/// The sequences of a table, while its rows are read.
+struct Sequences<'a> {
+    path: &'a Path,
+    header: &'a StringRecord,
+    /// The columns of sequences and of labels.
+    places: [usize; 2],
+    /// By the names of the sequences.
+    found: Vec<(String, LabeledVectors)>,
+}
+
+impl Sequences<'_> {
+    fn add(&mut self, row: &StringRecord) -> Result<()> {
         let line = row.position().map_or(0, |position| position.line() as usize);
-        let wrong = |what: String| Error::line(path, line, what);
-        if row.len() != header.len() {
-            let (wide, there) = (header.len(), row.len());
-            return Err(wrong(format!("{wide} columns were expected, {there} are there")));
+        self.add_at(row, line).map_err(|what| Error::line(self.path, line, what))
+    }
+
+    fn add_at(&mut self, row: &StringRecord, line: usize) -> std::result::Result<(), String> {
+        let (wide, there) = (self.header.len(), row.len());
+        if wide != there {
+            return Err(format!("{wide} columns were expected, {there} are there"));
         }
-        let name = &row[places[0]];
-        let known = found.iter().position(|(known, _)| known == name);
-        match known {
-            Some(at) if at + 1 < found.len() => {
-                let what =
-                    format!("sequence `{name}` is taken up again; its rows follow each other");
-                return Err(wrong(what));
-            }
-            Some(_) => {}
-            None => {
-                let (numbers, labels, width) = (Vec::new(), Vec::new(), header.len() - 2);
-                let new = LabeledVectors { numbers, width, labels, file: path.into(), line };
-                found.push((name.to_string(), new));
-            }
+        let [sequence, label] = self.places.map(|place| &row[place]);
+        if label.is_empty() {
+            return Err("the label is empty".into());
         }
-        let Some((_, one)) = found.last_mut() else { continue };
-        if row[places[1]].is_empty() {
-            return Err(wrong("the label is empty".into()));
-        }
-        one.labels.push(row[places[1]].to_string());
+        let (header, places) = (self.header, self.places);
+        let one = self.sequence(sequence, line)?;
+        one.labels.push(label.to_string());
         for (column, cell) in row.iter().enumerate().filter(|(at, _)| !places.contains(at)) {
             match cell.parse::<f32>() {
                 Ok(number) if number.is_finite() => one.numbers.push(number),
                 _ => {
                     let name = &header[column];
-                    return Err(wrong(format!("column {name}: `{cell}` is not a finite number")));
+                    return Err(format!("column {name}: `{cell}` is not a finite number"));
                 }
             }
         }
+        Ok(())
     }
-    match found.len() {
-        0 => Err(Error::file(path, "there are no rows under the header")),
-        _ => Ok(found.into_iter().map(|(_, one)| one).collect()),
+
+    /// The sequence of this name: the last, or a new one.
+    fn sequence(
+        &mut self,
+        name: &str,
+        line: usize,
+    ) -> std::result::Result<&mut LabeledVectors, String> {
+        let last = self.found.len().checked_sub(1);
+        match self.found.iter().position(|(known, _)| known == name) {
+            Some(at) if Some(at) != last => {
+                Err(format!("sequence `{name}` is taken up again; its rows follow each other"))
+            }
+            Some(at) => Ok(&mut self.found[at].1),
+            None => {
+                let (numbers, labels, width) = (Vec::new(), Vec::new(), self.header.len() - 2);
+                let file = self.path.into();
+                self.found.push((
+                    name.to_string(),
+                    LabeledVectors { numbers, width, labels, file, line },
+                ));
+                let last = self.found.len() - 1;
+                Ok(&mut self.found[last].1)
+            }
+        }
     }
 }

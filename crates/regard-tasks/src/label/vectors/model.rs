@@ -55,17 +55,12 @@ impl Preprocessor {
                 Content::Vectors { .. } => None,
             })
             .collect();
-        let input = match sounds.is_empty() {
-            false => {
-                let rate = sounds[0].rate;
-                if let Some(other) = examples.iter().find(|example| {
-                    matches!(&example.content, Content::Sound { sound, .. } if sound.rate != rate)
-                }) {
-                    return Err(other.wrong(format!("another rate than the {rate} samples a second of the first recording")));
-                }
+        let input = match sounds.first() {
+            Some(first) => {
+                one_rate(examples, first.rate)?;
                 Input::Sound(config.audio.fit(&sounds)?)
             }
-            true => {
+            None => {
                 let (mut all, mut wide) = (Vec::new(), 1);
                 for example in examples {
                     if let Content::Vectors { numbers, width, .. } = &example.content {
@@ -88,6 +83,19 @@ impl Preprocessor {
             Input::Vectors(standard) => standard.mean.len(),
         }
     }
+}
+
+/// Refuses recordings of another rate than the first.
+fn one_rate(examples: &[Example], rate: u32) -> Result<()> {
+    for example in examples {
+        if let Content::Sound { sound, .. } = &example.content
+            && sound.rate != rate
+        {
+            let what = format!("{} samples a second, but the first has {rate}", sound.rate);
+            return Err(example.wrong(what));
+        }
+    }
+    Ok(())
 }
 
 /// Whether there is time that no segment covers.
