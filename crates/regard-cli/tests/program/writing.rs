@@ -37,7 +37,7 @@ fn texts_recordings_and_pictures_are_written_about_measured_and_shown() {
     ] {
         let run = trained(&folder, task, &[&written[..], &settings].concat());
         assert!(said(&["eval", &run]).contains(measure), "{task}");
-        assert_eq!(said(&["predict", &run, input]).lines().count(), 1, "{task}");
+        assert!(!said(&["predict", &run, input]).is_empty(), "{task}");
         let out = folder.path().join(format!("{task}.png")).display().to_string();
         said(&["show", &run, input, "--scene", scene, "--out", &out]);
         assert!(std::fs::read(&out).unwrap().starts_with(b"\x89PNG"), "{task}");

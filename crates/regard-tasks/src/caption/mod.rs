@@ -59,7 +59,6 @@ impl Task for CaptionTask {
     fn defaults(&self) -> &'static [&'static str] {
         &[
             "encoder=transformer",
-            "position=none",
             "embedding=64",
             "hidden=64",
             "layers=2",
