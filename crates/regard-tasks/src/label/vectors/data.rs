@@ -134,15 +134,23 @@ fn as_vectors(config: &Config, sounds: Vec<Example>) -> Result<Vec<Example>> {
         let numbers = plain.stacked(&filters.frames(sound)?);
         let width = plain.width();
         let labels = (0..numbers.len() / width)
-            .map(|at| label_at(segments, plain.middle(at), &config.data.gap).to_string())
+            .map(|at| label_at(segments, sound, plain.middle(at), &config.data.gap).to_string())
             .collect();
         Ok(Example { content: Content::Vectors { numbers, width, labels }, ..example })
     };
     sounds.into_iter().map(one).collect()
 }
 
-/// The label of the segment that covers a moment, or what the gaps between them are called.
-pub(super) fn label_at<'a>(segments: &'a [Segment], moment: f64, gap: &'a str) -> &'a str {
+/// The label of the segment that covers a moment of a recording, or what the gaps between them are
+/// called. The last frame may reach beyond the recording: it has the label of its last sample.
+pub(super) fn label_at<'a>(
+    segments: &'a [Segment],
+    sound: &Waveform,
+    moment: f64,
+    gap: &'a str,
+) -> &'a str {
+    let last = (sound.samples.len() as f64 - 0.5) / f64::from(sound.rate);
+    let moment = moment.min(last);
     let covers = |segment: &&Segment| segment.start <= moment && moment < segment.end;
     segments.iter().find(covers).map_or(gap, |segment| &segment.label)
 }

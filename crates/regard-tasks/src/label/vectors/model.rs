@@ -197,9 +197,9 @@ impl Labeler {
         };
         match (&example.content, &self.preprocessor.input) {
             (Content::Vectors { labels, .. }, _) => labels.iter().map(|label| id(label)).collect(),
-            (Content::Sound { segments, .. }, Input::Sound(frames)) => {
+            (Content::Sound { sound, segments }, Input::Sound(frames)) => {
                 let gap = &self.config.data.gap;
-                (0..count).map(|at| id(label_at(segments, frames.middle(at), gap))).collect()
+                (0..count).map(|at| id(label_at(segments, sound, frames.middle(at), gap))).collect()
             }
             _ => Err(Error::invalid("sound and vectors cannot be read by one model")),
         }
