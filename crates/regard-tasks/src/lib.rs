@@ -20,7 +20,7 @@
 //!
 //! | to … | look at |
 //! |---|---|
-//! | find a task | [`task_named`], [`tasks`]: [`Regress`], [`Translate`], [`Label`], [`Classify`], [`ImageTask`], [`GraphTask`], [`Answer`] |
+//! | find a task | [`task_named`], [`tasks`]: [`Regress`], [`Translate`], [`Summarize`], [`CaptionTask`], [`Transcribe`], [`Label`], [`Classify`], [`ImageTask`], [`GraphTask`], [`Answer`] |
 //! | change its options | [`Options`]: a commented TOML template with other values, from a file or `key=value` |
 //! | train | [`train`], [`TrainingConfig`]; a [`Callback`] sees every batch and may stop it |
 //! | stop, and go on with the same bits | [`Checkpoint`], [`TrainerState`] |
@@ -29,12 +29,13 @@
 //! | set variants side by side | [`compare`], [`variants`] |
 //! | read files | [`data`]: parallel text, CoNLL, CSV, WAV, IDX, PNG, JPEG, graphs, questions |
 //! | turn text into ids | [`text`]: tokenizers, vocabularies, labels |
-//! | compute a metric | [`metric`]: BLEU, chrF, F1, R², perplexity, answers |
+//! | compute a metric | [`metric`]: BLEU, chrF, ROUGE, error rates, F1, R², perplexity, answers |
 //! | have data without a file | [`toy`]: datasets made by rules |
 //!
 //! Every refusal is one sentence that names the option, or the file and the line ([`Error`]).
 
 mod answer;
+mod caption;
 mod classify;
 mod compare;
 mod components;
@@ -54,14 +55,19 @@ mod regress;
 mod run;
 mod scene;
 mod scores;
+mod seq2seq;
+mod sound_scene;
+mod summarize;
 mod task;
 pub mod text;
 pub mod toy;
 mod train;
+mod transcribe;
 mod translate;
 mod weights_file;
 
 pub use answer::Answer;
+pub use caption::CaptionTask;
 pub use classify::Classify;
 pub use compare::{Compared, Meter, compare, variants};
 pub use error::{Error, Result};
@@ -74,6 +80,8 @@ pub use regress::Regress;
 pub use run::Run;
 pub use scene::{CurveScene, GraphScene, ImageScene, Map, Maps, Scene};
 pub use scores::Scores;
+pub use sound_scene::{Segment, SoundScene, Track};
+pub use summarize::Summarize;
 pub use task::{
     Description, Groups, Learner, Model, Part, Prediction, Report, Task, Variant, task_named, tasks,
 };
@@ -81,6 +89,7 @@ pub use train::{
     Callback, Checkpoint, Ended, OptimizerKind, Plan, Progress, Record, ScheduleKind, Silent,
     TrainerState, TrainingConfig, train,
 };
+pub use transcribe::Transcribe;
 pub use translate::Translate;
 pub use weights_file::WeightsFile;
 

@@ -4,7 +4,7 @@
 //! A task fills a scene; [`picture`](crate::picture) draws it as SVG, PNG, a page or in a terminal,
 //! and its numbers can be written as they are.
 
-use crate::Result;
+use crate::{Result, SoundScene};
 use regard::Tensor;
 use serde::Serialize;
 
@@ -33,6 +33,8 @@ pub enum Scene {
     Image(ImageScene),
     /// A regression curve and its kernel.
     Curve(CurveScene),
+    /// Moments of a recording.
+    Sound(SoundScene),
 }
 
 /// An attention map: the weights of one head of one layer, or of one mechanism.
@@ -159,6 +161,7 @@ impl Scene {
             Self::Graph(scene) => &scene.maps,
             Self::Image(scene) => &scene.maps,
             Self::Curve(scene) => &scene.maps,
+            Self::Sound(scene) => &scene.weights.maps,
         }
     }
 }

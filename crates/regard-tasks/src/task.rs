@@ -3,8 +3,8 @@
 
 use crate::metric::Confusion;
 use crate::{
-    Answer, Classify, Error, GraphTask, ImageTask, JsonFile, Label, Options, Regress, Result,
-    Scene, Scores, Translate,
+    Answer, CaptionTask, Classify, Error, GraphTask, ImageTask, JsonFile, Label, Options, Regress,
+    Result, Scene, Scores, Summarize, Transcribe, Translate,
 };
 use regard::Tensor;
 use regard::tensor::{Parameters, Random};
@@ -182,7 +182,18 @@ pub struct Groups {
 
 /// All tasks.
 pub fn tasks() -> &'static [&'static dyn Task] {
-    &[&Regress, &Translate, &Label, &Classify, &ImageTask, &GraphTask, &Answer]
+    &[
+        &Regress,
+        &Translate,
+        &Summarize,
+        &Transcribe,
+        &CaptionTask,
+        &Answer,
+        &Label,
+        &Classify,
+        &ImageTask,
+        &GraphTask,
+    ]
 }
 
 /// A task by its name; refuses another, with those there are.

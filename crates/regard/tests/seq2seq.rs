@@ -32,6 +32,7 @@ fn decoders() -> Vec<DecoderConfig> {
         DecoderConfig::Recurrent(two),
         DecoderConfig::Recurrent(RecurrentConfig { cell: Cell::Lstm, ..two }),
         DecoderConfig::Transformer(transformer(2)),
+        DecoderConfig::Cnn(ConvolutionConfig::new(16)),
     ]
 }
 
@@ -478,7 +479,7 @@ fn a_model_is_rebuilt_from_its_configuration_and_its_file() {
         for tied in [Tied::None, Tied::Output, Tied::All] {
             let config = Seq2SeqConfig {
                 tied,
-                source_vocabulary: 10,
+                source: SourceConfig::Tokens { vocabulary: 10 },
                 ..config(
                     EncoderConfig::Transformer(transformer(1)),
                     decoder.clone(),
@@ -509,7 +510,7 @@ fn tied_tables_are_one_parameter() {
     let count = |tied| {
         let config = Seq2SeqConfig {
             tied,
-            source_vocabulary: 10,
+            source: SourceConfig::Tokens { vocabulary: 10 },
             ..config(
                 EncoderConfig::Recurrent(gru),
                 DecoderConfig::Recurrent(gru),

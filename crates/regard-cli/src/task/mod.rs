@@ -20,7 +20,7 @@ use std::path::PathBuf;
 /// A task and its options.
 #[derive(Args, Debug)]
 pub struct TaskArguments {
-    /// regress, translate, label, classify, image, graph or answer
+    /// regress, translate, summarize, transcribe, caption, answer, label, classify, image or graph
     task: String,
     #[command(flatten)]
     settings: Settings,

@@ -20,7 +20,7 @@ Examples:
 
 `regard init TASK` writes a configuration in which every option is commented.")]
 pub struct Command {
-    /// regress, translate, label, classify, image, graph or answer
+    /// regress, translate, summarize, transcribe, caption, answer, label, classify, image or graph
     #[arg(required_unless_present = "resume")]
     task: Option<String>,
     #[command(flatten)]

@@ -14,3 +14,4 @@ mod refusals;
 mod scores;
 mod tasks;
 mod weights;
+mod writing;

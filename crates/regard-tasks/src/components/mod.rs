@@ -2,13 +2,17 @@
 
 mod encoder;
 mod mechanism;
+mod sound;
 mod text;
 
 pub(crate) use encoder::{EncoderKind, EncoderOptions};
 pub(crate) use mechanism::MechanismOptions;
+pub(crate) use sound::{SoundFrameOptions, SoundFrames};
 pub(crate) use text::TextOptions;
 
 /// The encoder's part of a template's `[model]`.
 pub(crate) const ENCODER: &str = include_str!("encoder.toml");
 /// The mechanism's part of a template's `[model]`.
 pub(crate) const MECHANISM: &str = include_str!("mechanism.toml");
+/// The part of a template's `[audio]` that says how sound becomes vectors.
+pub(crate) const SOUND: &str = include_str!("sound.toml");

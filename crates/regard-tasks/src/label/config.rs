@@ -30,6 +30,7 @@ pub(super) enum Embedded {
 
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Data {
+    pub(super) kind: super::vectors::Kind,
     pub(super) embedded: Embedded,
     pub(super) distance: usize,
     pub(super) size: usize,

@@ -1,9 +1,10 @@
-//! `label`: a sentence in, a label for each of its words out.
+//! `label`: a sequence in, a label for each of its words or vectors out.
 
 mod asked;
 mod config;
 mod data;
 mod model;
+mod vectors;
 
 use crate::data::{BatchSize, batches};
 use crate::lengths::lengths;
@@ -18,6 +19,7 @@ use data::{Dataset, Sentences};
 use model::{EncodedSentence, Labeler, Preprocessor};
 use regard::tensor::Random;
 use regard::{Mode, Tensor};
+use vectors::Kind;
 
 /// Labels every word of a sentence: each alone, in a window, by a recurrent network, or by
 /// attention to all or some of the others.
@@ -40,11 +42,20 @@ impl Task for Label {
     }
 
     fn about(&self) -> &'static str {
-        "a sentence in, a label for each of its words out"
+        "a sequence in, a label for each of its words or vectors out"
     }
 
     fn template(&self) -> String {
-        [include_str!("options.toml"), components::ENCODER, "\n", train::TEMPLATE].concat()
+        [
+            include_str!("options.toml"),
+            include_str!("vectors.toml"),
+            components::SOUND,
+            include_str!("model.toml"),
+            components::ENCODER,
+            "\n",
+            train::TEMPLATE,
+        ]
+        .concat()
     }
 
     fn defaults(&self) -> &'static [&'static str] {
@@ -58,10 +69,15 @@ impl Task for Label {
             "rate=0.002",
             "schedule=cosine",
             "warmup=50",
+            "stack=2",
+            "every=2",
         ]
     }
 
     fn begin(&self, options: &Options) -> Result<Box<dyn Learner>> {
+        if !labels_words(options)? {
+            return vectors::begin(options);
+        }
         let config = Config::of(options)?;
         let dataset = Dataset::new(&config);
         let mut training = dataset.part(Part::Training)?;
@@ -92,10 +108,16 @@ impl Task for Label {
     }
 
     fn open(&self, options: &Options, vocabulary: &JsonFile) -> Result<Box<dyn Model>> {
+        if !labels_words(options)? {
+            return vectors::open(options, vocabulary);
+        }
         Ok(Box::new(Labeler::new(Config::of(options)?, vocabulary.parse()?)?))
     }
 
     fn describe(&self, options: &Options) -> Result<Description> {
+        if !labels_words(options)? {
+            return vectors::describe(options);
+        }
         let config = Config::of(options)?;
         let dataset = Dataset::new(&config);
         let Sentences { file, all, .. } = dataset.part(Part::Training)?;
@@ -136,6 +158,11 @@ impl Task for Label {
             Variant::new("truncated, 32", &["encoder=transformer", "window=32"]),
         ]
     }
+}
+
+/// Whether words are labeled, not vectors.
+fn labels_words(options: &Options) -> Result<bool> {
+    Ok(Config::of(options)?.data.kind == Kind::Words)
 }
 
 impl LabelLearner {

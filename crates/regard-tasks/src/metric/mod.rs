@@ -1,12 +1,15 @@
-//! How good an answer is. On text as sacreBLEU counts, on labels and numbers as scikit-learn does, on
-//! answers to questions as the scripts of SQuAD and CMRC 2018 do.
+//! How good an answer is. On text as sacreBLEU, jiwer and rouge-score count, on labels and numbers as
+//! scikit-learn does, on answers to questions as the scripts of SQuAD and CMRC 2018 do.
 
 mod answer;
 mod bleu;
 mod chrf;
 mod classification;
+mod error_rate;
 mod perplexity;
 mod regression;
+mod rouge;
+mod segments;
 mod text;
 mod treebank;
 
@@ -14,5 +17,8 @@ pub use answer::AnswerRule;
 pub use bleu::{Bleu, Smoothing, Tokenization};
 pub use chrf::{chrf, chrf_plus_plus};
 pub use classification::{Confusion, LabelScore};
+pub use error_rate::ErrorRate;
 pub use perplexity::perplexity;
 pub use regression::{mean_squared_error, r_squared};
+pub use rouge::{Overlap, Rouge, RougeTokenization};
+pub use segments::{LabelRun, SegmentScore, label_runs};

@@ -17,6 +17,7 @@ mod page;
 mod patches;
 mod png;
 mod scale;
+mod sound;
 mod svg;
 mod terminal;
 
@@ -46,6 +47,9 @@ use crate::Scene;
 /// assert!(picture::svg(&scene, "alignment", Some(0)).contains("花园"));
 /// ```
 pub fn svg(scene: &Scene, title: &str, which: Option<usize>) -> String {
+    if let Scene::Sound(scene) = scene {
+        return sound::draw(scene, which, title);
+    }
     let maps = scene.maps();
     if maps.is_empty() {
         return heat::nothing(title, "There are no weights to draw.");
@@ -64,5 +68,6 @@ pub fn svg(scene: &Scene, title: &str, which: Option<usize>) -> String {
         (Scene::Image(scene), None) => patches::all(scene, title),
         (Scene::Curve(scene), Some(map)) => curve::draw(scene, std::slice::from_ref(map), title),
         (Scene::Curve(scene), None) => curve::draw(scene, maps, title),
+        (Scene::Sound(scene), _) => sound::draw(scene, which, title),
     }
 }

@@ -26,7 +26,7 @@ pub fn numbers_json(scene: &Scene) -> String {
 }
 
 /// A scene's weights as a safetensors file: `weights` [maps, rows, columns] (of a graph [maps,
-/// edges]), with `edges` [edges, 2], `pixels` [height, width, channels] or `x`, `y`, `at`, `curve` and
+/// edges]), with `edges` [edges, 2], `pixels` [height, width, channels], `spectrogram` [frames, features] or `x`, `y`, `at`, `curve` and
 /// `truth` where the scene has them. The maps' names and the labels are in its metadata, as JSON under
 /// `labels`.
 ///
@@ -85,6 +85,10 @@ pub fn numbers(scene: &Scene) -> Result<Vec<u8>> {
                 add("truth", vec![truth.len()], truth);
             }
         }
+        Scene::Sound(scene) => {
+            let frames = scene.spectrogram.len() / scene.features.max(1);
+            add("spectrogram", vec![frames, scene.features], &scene.spectrogram);
+        }
     }
     let views = tensors
         .iter()
@@ -102,6 +106,7 @@ fn shape(scene: &Scene) -> Vec<usize> {
         Scene::Graph(scene) => vec![maps, scene.edges.len()],
         Scene::Image(scene) => vec![maps, scene.rows, scene.columns],
         Scene::Curve(scene) => vec![maps, scene.at.len(), scene.x.len()],
+        Scene::Sound(scene) => vec![maps, scene.weights.rows.len(), scene.weights.columns.len()],
     }
 }
 
@@ -112,6 +117,9 @@ fn names(scene: &Scene) -> HashMap<String, String> {
         Scene::Maps(scene) => json!({"maps": maps, "rows": scene.rows, "columns": scene.columns}),
         Scene::Graph(scene) => json!({"maps": maps, "nodes": scene.nodes}),
         Scene::Image(_) | Scene::Curve(_) => json!({"maps": maps}),
+        Scene::Sound(scene) => {
+            json!({"maps": maps, "rows": scene.weights.rows, "columns": scene.weights.columns})
+        }
     };
     HashMap::from([("labels".to_owned(), labels.to_string())])
 }

@@ -7,7 +7,7 @@ use super::base64::base64;
 use super::color::{self, Rgb};
 use super::scale::Scale;
 use super::svg::escaped;
-use super::{curve, graph, heat, label, layout, patches};
+use super::{curve, graph, heat, label, layout, patches, sound};
 use crate::{CurveScene, GraphScene, ImageScene, Map, Maps, Scene};
 
 /// A scene as a stand-alone HTML page: all maps and their mean to choose from; pointing (or the
@@ -39,6 +39,7 @@ pub fn page(scene: &Scene, title: &str) -> String {
         Scene::Graph(scene) => (nodes_and_edges(scene), String::new()),
         Scene::Image(scene) => (parts(scene), String::new()),
         Scene::Curve(scene) => (kernel(scene), curve::draw(scene, &[], "")),
+        Scene::Sound(scene) => (grid(&scene.weights), sound::draw(scene, None, "")),
     };
     let names: Vec<&str> = maps.iter().map(|map| map.name.as_str()).collect();
     let weights: Vec<String> = maps.iter().map(|map| packed(map, &order, scale)).collect();
@@ -107,6 +108,9 @@ fn kernel(scene: &CurveScene) -> Value {
 fn order(scene: &Scene) -> Vec<usize> {
     match scene {
         Scene::Maps(scene) => (0..scene.rows.len() * scene.columns.len()).collect(),
+        Scene::Sound(scene) => {
+            (0..scene.weights.rows.len() * scene.weights.columns.len()).collect()
+        }
         Scene::Image(scene) => (0..scene.rows * scene.columns).collect(),
         Scene::Graph(scene) => edges(scene).map(|(place, _)| place).collect(),
         Scene::Curve(scene) => {

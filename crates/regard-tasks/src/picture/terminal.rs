@@ -45,6 +45,7 @@ pub fn terminal(scene: &Scene, which: usize, width: usize, color: bool) -> Strin
         Scene::Graph(scene) => graph(&mut lines, scene, map, width, brush.scale),
         Scene::Image(scene) => image(&mut lines, scene, map, width, brush),
         Scene::Curve(scene) => curve(&mut lines, scene, map, width, brush),
+        Scene::Sound(scene) => maps(&mut lines, &scene.weights, map, width, brush),
     }
     lines.iter().map(|line| format!("{line}\n")).collect()
 }

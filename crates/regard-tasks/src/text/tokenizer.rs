@@ -125,7 +125,11 @@ impl Tokenizer {
     /// The text of some ids. Padding, start and end are left out; unknown is written `<unk>`.
     pub fn decode(&self, ids: &[usize]) -> String {
         let ids = ids.iter().copied().filter(|&id| id >= UNKNOWN);
-        let names = ids.map(|id| self.name(id));
+        self.join(ids.map(|id| self.name(id)))
+    }
+
+    /// The text of some tokens.
+    pub(crate) fn join<'a>(&self, names: impl Iterator<Item = &'a str>) -> String {
         match self.kind {
             TokenizerKind::Whitespace => names.collect::<Vec<_>>().join(" "),
             TokenizerKind::Words => words::join(names),
@@ -139,6 +143,14 @@ impl Tokenizer {
         match self.kind {
             TokenizerKind::Bpe => PieceModel::shown(self.name(id)),
             _ => self.name(id),
+        }
+    }
+
+    /// The id of one token as it is shown; unknown where there is none.
+    pub(crate) fn id(&self, token: &str) -> usize {
+        match &self.known {
+            Known::Tokens(vocabulary) => vocabulary.id(token),
+            Known::Pieces(_) => UNKNOWN,
         }
     }
 

@@ -4,6 +4,7 @@
 //! part holds a sentence of another.
 
 mod blocks;
+mod captioned;
 mod cue;
 mod dates;
 mod distance;
@@ -12,13 +13,16 @@ mod karate;
 mod negation;
 mod neighbors;
 mod phrases;
+mod reports;
 mod shapes;
 mod sine;
+mod spoken;
 mod stories;
 mod tagged;
 mod tones;
 
 pub use blocks::blocks;
+pub use captioned::{CaptionLanguage, Captioned, captioned};
 pub use cue::cues;
 pub use dates::dates;
 pub use distance::{Distant, distant};
@@ -27,8 +31,10 @@ pub use karate::karate;
 pub use negation::opinions;
 pub use neighbors::{Telling, matching, misleading};
 pub use phrases::phrases;
+pub use reports::reports;
 pub use shapes::shapes;
 pub use sine::{sine, sine_truth};
+pub use spoken::{SPOKEN_RATE, Spoken, spoken};
 pub use stories::{Story, StoryLanguage, stories};
 pub use tagged::tagged;
 pub use tones::{TONE_RATE, tones};

@@ -78,5 +78,6 @@ fn embedded(config: &Config, part: Part) -> Result<Vec<Pair>> {
     parts::embedded(part, config.data.size, |n| match config.data.embedded {
         Embedded::Phrases => toy::phrases(n, 1),
         Embedded::Dates => toy::dates(n, 1),
+        Embedded::Reports => toy::reports(n, 1),
     })
 }

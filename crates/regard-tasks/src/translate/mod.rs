@@ -7,17 +7,17 @@ mod model;
 use crate::data::{BatchSize, batches};
 use crate::lengths::lengths;
 use crate::options::Checked;
+use crate::seq2seq::Sources;
 use crate::{
     Description, Error, JsonFile, Learner, Model, Options, Part, Result, Scores, Task, Variant,
-    components, train,
+    components, seq2seq, train,
 };
 use config::Config;
 use data::{Dataset, Pair};
-use model::{Preprocessor, Translator};
-use regard::attention::{Reinforce, ReinforceConfig, Weighting};
-use regard::models::Sentences;
+use model::{EncodedPairs, Preprocessor, Translator};
+use regard::Tensor;
+use regard::attention::Reinforce;
 use regard::tensor::Random;
-use regard::{Mode, Tensor};
 use std::collections::BTreeMap;
 
 /// Translates sentences: any encoder, any decoder, any attention between them.
@@ -27,7 +27,7 @@ pub struct Translate;
 /// A translator and the pairs it learns from.
 struct TranslateLearner {
     translator: Translator,
-    pairs: Vec<(Vec<usize>, Vec<usize>)>,
+    pairs: EncodedPairs,
     validation: Vec<Pair>,
     /// Trains hard attention that samples.
     reinforce: Option<Reinforce>,
@@ -45,6 +45,7 @@ impl Task for Translate {
     fn template(&self) -> String {
         [
             include_str!("options.toml"),
+            seq2seq::TEMPLATE,
             components::ENCODER,
             components::MECHANISM,
             "\n",
@@ -58,66 +59,15 @@ impl Task for Translate {
     }
 
     fn begin(&self, options: &Options) -> Result<Box<dyn Learner>> {
-        let config = Config::of(options)?;
-        let dataset = Dataset::new(&config);
-        let (training, validation) =
-            (dataset.part(Part::Training)?, dataset.part(Part::Validation)?);
-        drop(dataset);
-        let preprocessor = Preprocessor::fit(&config, &training)?;
-        let translator = Translator::new(config, preprocessor)?;
-        let longest = translator.config.data.longest;
-        let mut pairs: Vec<_> = training.iter().map(|pair| translator.encode(pair)).collect();
-        pairs.retain(|(source, target)| {
-            !source.is_empty() && source.len() <= longest && target.len() <= longest
-        });
-        if pairs.is_empty() || validation.is_empty() {
-            return Err(Error::invalid(format!(
-                "{} training pairs of at most {longest} tokens and {} validation pairs; both are \
-                 wanted",
-                pairs.len(),
-                validation.len()
-            )));
-        }
-        let encoder = &translator.config.model.encoder;
-        let lengths = validation.iter().map(|pair| translator.encode(pair));
-        let lengths = lengths.map(|(x, y)| x.len().max(y.len()));
-        encoder.check_reach(translator.config.reach(), lengths)?;
-        let samples = translator.config.model.mechanism.weighting == Weighting::Sample;
-        let reinforce = samples.then(|| Reinforce::new(ReinforceConfig::default())).transpose()?;
-        Ok(Box::new(TranslateLearner { translator, pairs, validation, reinforce }))
+        begin(options)
     }
 
     fn open(&self, options: &Options, vocabulary: &JsonFile) -> Result<Box<dyn Model>> {
-        Ok(Box::new(Translator::new(Config::of(options)?, vocabulary.parse()?)?))
+        open(options, vocabulary)
     }
 
     fn describe(&self, options: &Options) -> Result<Description> {
-        let config = Config::of(options)?;
-        let dataset = Dataset::new(&config);
-        let training = dataset.part(Part::Training)?;
-        let preprocessor = Preprocessor::fit(&config, &training)?;
-        let length = |encode: &dyn Fn(&Pair) -> usize| {
-            lengths(training.iter().map(encode).collect(), "tokens")
-        };
-        let facts = [
-            ("training pairs", training.len().to_string()),
-            ("validation pairs", dataset.part(Part::Validation)?.len().to_string()),
-            ("test pairs", dataset.part(Part::Test)?.len().to_string()),
-            ("source sentences", length(&|(s, _)| preprocessor.source.encode(s).len())),
-            ("target sentences", length(&|(_, t)| preprocessor.target().encode(t).len())),
-            ("source vocabulary", preprocessor.source.len().to_string()),
-            ("target vocabulary", preprocessor.target().len().to_string()),
-        ];
-        let source = match (&config.data.train_source, &config.data.train_pairs) {
-            (Some(path), _) | (_, Some(path)) => path.display().to_string(),
-            _ => format!("embedded {:?}", config.data.embedded).to_lowercase(),
-        };
-        Ok(Description {
-            source,
-            facts: facts.map(|(name, text)| (name.to_string(), text)).into(),
-            labels: Vec::new(),
-            examples: training.iter().take(5).map(|(s, t)| format!("{s} → {t}")).collect(),
-        })
+        describe(options)
     }
 
     fn comparison(&self) -> Vec<Variant> {
@@ -133,34 +83,88 @@ impl Task for Translate {
     }
 }
 
+/// A learner of pairs of texts.
+pub(crate) fn begin(options: &Options) -> Result<Box<dyn Learner>> {
+    let config = Config::of(options)?;
+    let dataset = Dataset::new(&config);
+    let (mut training, validation) =
+        (dataset.part(Part::Training)?, dataset.part(Part::Validation)?);
+    drop(dataset);
+    let preprocessor = Preprocessor::fit(&config, &training)?;
+    let longest = config.data.longest;
+    let lengths = |(source, target): &Pair| {
+        (preprocessor.source.encode(source).len(), preprocessor.target().encode(target).len())
+    };
+    training.retain(|pair| {
+        let (source, target) = lengths(pair);
+        source > 0 && source <= longest && target <= longest
+    });
+    if training.is_empty() || validation.is_empty() {
+        return Err(Error::invalid(format!(
+            "{} training pairs of at most {longest} tokens and {} validation pairs; both are \
+             wanted",
+            training.len(),
+            validation.len()
+        )));
+    }
+    let lengths = validation.iter().map(lengths).map(|(source, target)| source.max(target));
+    config.model.encoder.check_reach(config.reach(), lengths)?;
+    let translator = Translator::new(config, preprocessor)?;
+    let (pairs, reinforce) = (translator.encode(&training), translator.writer.reinforce()?);
+    Ok(Box::new(TranslateLearner { translator, pairs, validation, reinforce }))
+}
+
+/// The model of a run.
+pub(crate) fn open(options: &Options, vocabulary: &JsonFile) -> Result<Box<dyn Model>> {
+    Ok(Box::new(Translator::new(Config::of(options)?, vocabulary.parse()?)?))
+}
+
+/// What the pairs hold.
+pub(crate) fn describe(options: &Options) -> Result<Description> {
+    let config = Config::of(options)?;
+    let dataset = Dataset::new(&config);
+    let training = dataset.part(Part::Training)?;
+    let preprocessor = Preprocessor::fit(&config, &training)?;
+    let length =
+        |encode: &dyn Fn(&Pair) -> usize| lengths(training.iter().map(encode).collect(), "tokens");
+    let facts = [
+        ("training pairs", training.len().to_string()),
+        ("validation pairs", dataset.part(Part::Validation)?.len().to_string()),
+        ("test pairs", dataset.part(Part::Test)?.len().to_string()),
+        ("source sentences", length(&|(s, _)| preprocessor.source.encode(s).len())),
+        ("target sentences", length(&|(_, t)| preprocessor.target().encode(t).len())),
+        ("source vocabulary", preprocessor.source.len().to_string()),
+        ("target vocabulary", preprocessor.target().len().to_string()),
+    ];
+    let source = match (&config.data.train_source, &config.data.train_pairs) {
+        (Some(path), _) | (_, Some(path)) => path.display().to_string(),
+        _ => format!("embedded {:?}", config.data.embedded).to_lowercase(),
+    };
+    Ok(Description {
+        source,
+        facts: facts.map(|(name, text)| (name.to_string(), text)).into(),
+        labels: Vec::new(),
+        examples: training.iter().take(5).map(|(s, t)| format!("{s} → {t}")).collect(),
+    })
+}
+
 impl Learner for TranslateLearner {
     fn model(&self) -> &dyn Model {
         &self.translator
     }
 
     fn batches(&self, batch: usize, random: &Random) -> Result<Vec<Vec<usize>>> {
-        let lengths: Vec<usize> = self.pairs.iter().map(|(s, t)| s.len().max(t.len())).collect();
+        let pairs = self.pairs.targets.iter().enumerate();
+        let lengths: Vec<usize> =
+            pairs.map(|(at, target)| self.pairs.sources.length(at).max(target.len())).collect();
         batches(&lengths, BatchSize::Sequences(batch), Some(random))
     }
 
     fn loss(&mut self, batch: &[usize], random: &Random) -> Result<Tensor> {
-        let source: Vec<&[usize]> = batch.iter().map(|&i| &self.pairs[i].0[..]).collect();
-        let target: Vec<&[usize]> = batch.iter().map(|&i| &self.pairs[i].1[..]).collect();
-        let (source, target) = (Sentences::new(&source, 0)?, Sentences::new(&target, 0)?);
-        let config = &self.translator.config;
-        let (model, mode) = (&self.translator.model, Mode::Train(random));
-        let forced = match config.model.scheduled_sampling {
-            0.0 => model.teach(&source, &target, mode)?,
-            share => model.teach_sampled(&source, &target, share, mode)?,
-        };
-        let loss = forced.loss(config.training.label_smoothing)?;
-        match (&mut self.reinforce, &forced.log_prob) {
-            (Some(reinforce), Some(log_prob)) => {
-                let rewards = forced.losses()?.scale(-1.0)?.detach();
-                Ok(loss.add(&reinforce.loss(&rewards, log_prob, None)?)?)
-            }
-            _ => Ok(loss),
-        }
+        let source = self.pairs.sources.batch(batch)?;
+        let targets: Vec<&[usize]> = batch.iter().map(|&i| &self.pairs.targets[i][..]).collect();
+        let smoothing = self.translator.config.training.label_smoothing;
+        self.translator.writer.loss(&source, &targets, smoothing, &mut self.reinforce, random)
     }
 
     fn validate(&self) -> Result<Scores> {

@@ -2,13 +2,13 @@
 
 use super::config::Config;
 use super::data::{Dataset, Pair};
-use crate::metric::{Bleu, chrf, perplexity};
+use crate::metric::{Bleu, Rouge, chrf};
+use crate::seq2seq::{CopyNames, Limit, TokenSources, Writer, alignment, encoder_scene};
 use crate::text::Tokenizer;
-use crate::{Error, Groups, Map, Maps, Model, Part, Prediction, Report, Result, Scene, Scores};
+use crate::{Error, Groups, Model, Part, Prediction, Report, Result, Scene, Scores};
 use regard::attention::Need;
-use regard::models::{Hypothesis, Sentences, Seq2Seq};
-use regard::tensor::{Better, Parameters, without_gradients};
-use regard::{DType, Tensor};
+use regard::models::Hypothesis;
+use regard::tensor::{Better, Parameters};
 use serde::{Deserialize, Serialize};
 
 /// What a translator knows of its data.
@@ -39,97 +39,135 @@ impl Preprocessor {
     }
 }
 
-pub(super) struct Translator {
+/// Pairs as numbers.
+pub(crate) struct EncodedPairs {
+    pub(super) sources: TokenSources,
+    pub(super) targets: Vec<Vec<usize>>,
+}
+
+pub(crate) struct Translator {
     pub(super) config: Config,
     pub(super) preprocessor: Preprocessor,
-    parameters: Parameters,
-    pub(super) model: Seq2Seq,
+    pub(super) writer: Writer,
 }
 
 impl Translator {
     pub(super) fn new(config: Config, preprocessor: Preprocessor) -> Result<Self> {
-        let parameters = Parameters::new(DType::F32, config.training.seed);
         let seq2seq = config.seq2seq(preprocessor.source.len(), preprocessor.target().len());
-        let model = Seq2Seq::new(&parameters, &seq2seq)?;
-        Ok(Self { config, preprocessor, parameters, model })
+        let (search, seed) = (config.search.search, config.training.seed);
+        let writer = Writer::new(&seq2seq, &config.model, search, Limit::Source, seed)?;
+        Ok(Self { config, preprocessor, writer })
     }
 
-    /// Tokens of a pair.
-    pub(super) fn encode(&self, (source, target): &Pair) -> (Vec<usize>, Vec<usize>) {
-        (self.preprocessor.source.encode(source), self.preprocessor.target().encode(target))
+    /// What the words of a source are called where they are copied.
+    fn names(&self, source: &str) -> CopyNames {
+        CopyNames::new(self.preprocessor.source.tokens(source), self.preprocessor.target())
     }
 
-    /// The best hypothesis for each source, in order. Searches batches of similar lengths; how
-    /// long an output may be depends on its own source alone. The attention weights come with them
-    /// only where they are asked for.
-    fn translate(
-        &self,
-        sources: &[Vec<usize>],
-        beam: usize,
-        need: Need,
-    ) -> Result<Vec<Hypothesis>> {
-        const STEP: usize = 8;
-        let length = |&i: &usize| sources[i].len().next_multiple_of(STEP);
-        let mut indices: Vec<usize> = (0..sources.len()).collect();
-        indices.sort_by_key(|i| (length(i), sources[*i].len()));
-        let mut all: Vec<Option<Hypothesis>> = vec![None; sources.len()];
-        let alike = indices.chunk_by(|a, b| length(a) == length(b));
-        for indices in alike.flat_map(|indices| indices.chunks(64)) {
-            let batch: Vec<&[usize]> = indices.iter().map(|&i| &sources[i][..]).collect();
-            let batch = Sentences::new(&batch, 0)?;
-            let search = self.config.search(length(&indices[0]), need.weights);
-            let best: Vec<Hypothesis> = match beam {
-                0 | 1 => self.model.greedy_with(&batch, search.longest, need)?,
-                _ => {
-                    let all = self.model.search(&batch, &search)?;
-                    all.into_iter().filter_map(|best| best.into_iter().next()).collect()
-                }
-            };
-            for (&index, hypothesis) in indices.iter().zip(best) {
-                all[index] = Some(hypothesis);
-            }
+    /// Pairs as tokens.
+    pub(super) fn encode(&self, pairs: &[Pair]) -> EncodedPairs {
+        let sources = self.encode_sources(pairs.iter().map(|(source, _)| &source[..]));
+        let target = self.preprocessor.target();
+        let encode = |(at, (_, text)): (usize, &Pair)| match &sources.names {
+            Some(names) => names[at].encode(text, target),
+            None => target.encode(text),
+        };
+        let targets = pairs.iter().enumerate().map(encode).collect();
+        EncodedPairs { sources, targets }
+    }
+
+    pub(super) fn encode_sources<'a>(&self, texts: impl Iterator<Item = &'a str>) -> TokenSources {
+        let texts: Vec<&str> = texts.collect();
+        let names = self.config.model.copy.then(|| texts.iter().map(|s| self.names(s)).collect());
+        TokenSources {
+            ids: texts.iter().map(|text| self.preprocessor.source.encode(text)).collect(),
+            names,
         }
-        Ok(all.into_iter().flatten().collect())
+    }
+
+    /// The text of an output of a source.
+    fn decode(&self, sources: &TokenSources, at: usize, ids: &[usize]) -> String {
+        let target = self.preprocessor.target();
+        match &sources.names {
+            Some(names) => names[at].decode(ids, target),
+            None => target.decode(ids),
+        }
+    }
+
+    /// The tokens of an output of a source, as they are shown.
+    fn tokens(&self, sources: &TokenSources, at: usize, ids: &[usize]) -> Vec<String> {
+        let target = self.preprocessor.target();
+        let token = |&id: &usize| match &sources.names {
+            Some(names) => names[at].token(id, target).to_string(),
+            None => target.token(id).to_string(),
+        };
+        ids.iter().map(token).collect()
     }
 
     /// How good it is on pairs, and all outputs. A beam of 1 is quick.
     pub(super) fn measure(&self, pairs: &[Pair], beam: usize) -> Result<(Scores, Vec<String>)> {
-        let tokens: Vec<_> = pairs.iter().map(|pair| self.encode(pair)).collect();
-        let (sources, targets): (Vec<_>, Vec<_>) = tokens.into_iter().unzip();
-        let outputs = self.translate(&sources, beam, Need::OUTPUT)?;
+        let EncodedPairs { sources, targets } = self.encode(pairs);
+        let written = self.writer.write(&sources, beam, Need::OUTPUT)?;
+        let outputs = written.iter().enumerate();
         let outputs: Vec<String> =
-            outputs.iter().map(|h| self.preprocessor.target().decode(&h.tokens)).collect();
+            outputs.map(|(at, h)| self.decode(&sources, at, &h.tokens)).collect();
         let references: Vec<String> = pairs.iter().map(|(_, target)| target.clone()).collect();
-        let bleu = bleu(&outputs, &references, &self.config)?;
-        let chrf = chrf(&outputs, &alone(&references))?;
+        let perplexity = self.writer.perplexity(&sources, &targets)?;
         let same = outputs.iter().zip(&references).filter(|(a, b)| a == b).count();
-        let scores = Scores::new("BLEU", bleu, Better::Higher)
-            .with("chrF", chrf)
-            .with("perplexity", self.perplexity(&sources, &targets)?)
+        let scores = match self.config.search.rouge {
+            Some(tokenization) => {
+                let rouge = Rouge::corpus(&outputs, &references, tokenization)?;
+                Scores::new("ROUGE-L", 100.0 * rouge.l.f1, Better::Higher)
+                    .with("ROUGE-1", 100.0 * rouge.one.f1)
+                    .with("ROUGE-2", 100.0 * rouge.two.f1)
+            }
+            None => Scores::new("BLEU", bleu(&outputs, &references, &self.config)?, Better::Higher)
+                .with("chrF", chrf(&outputs, &alone(&references))?),
+        };
+        let scores = scores
+            .with("perplexity", perplexity)
             .with("exact", same as f64 / pairs.len().max(1) as f64);
         Ok((scores, outputs))
     }
 
-    fn perplexity(&self, sources: &[Vec<usize>], targets: &[Vec<usize>]) -> Result<f64> {
-        let (mut sum, mut tokens) = (0.0, 0);
-        let mut indices: Vec<usize> = (0..sources.len()).collect();
-        indices.sort_by_key(|&i| targets[i].len());
-        for indices in indices.chunks(64) {
-            let pick = |all: &[Vec<usize>]| indices.iter().map(|&i| all[i].clone()).collect();
-            let (source, target): (Vec<_>, Vec<_>) = (pick(sources), pick(targets));
-            tokens += target.iter().map(|t| t.len() + 1).sum::<usize>();
-            sum += without_gradients(|| {
-                let (source, target) = (Sentences::new(&source, 0)?, Sentences::new(&target, 0)?);
-                let forced = self.model.teach(&source, &target, regard::Mode::Infer)?;
-                forced.losses()?.sum_all()?.item()
-            })?;
+    /// What decides, over some outputs.
+    fn decisive(&self, outputs: &[String], references: &[String]) -> Result<f64> {
+        match self.config.search.rouge {
+            Some(tokenization) => {
+                Ok(100.0 * Rouge::corpus(outputs, references, tokenization)?.l.f1)
+            }
+            None => bleu(outputs, references, &self.config),
         }
-        Ok(perplexity(sum, tokens))
+    }
+
+    /// What decides, of sentences by the length of their source, in fives or, where they are long,
+    /// in fifties.
+    fn by_length(&self, pairs: &[Pair], outputs: &[String], lengths: &[usize]) -> Result<Groups> {
+        let longest = lengths.iter().copied().max().unwrap_or(0);
+        let width = if longest <= 100 { 5 } else { 50 };
+        let last = longest.saturating_sub(1) / width;
+        let mut values = Vec::new();
+        for group in 0..=last {
+            let of: Vec<usize> = (0..pairs.len())
+                .filter(|&i| lengths[i].saturating_sub(1) / width == group)
+                .collect();
+            // The measure of a few sentences says nothing.
+            if of.len() < 5 {
+                continue;
+            }
+            let outputs: Vec<String> = of.iter().map(|&i| outputs[i].clone()).collect();
+            let references: Vec<String> = of.iter().map(|&i| pairs[i].1.clone()).collect();
+            let name = format!("{}–{}", group * width + 1, (group + 1) * width);
+            values.push((name, self.decisive(&outputs, &references)?));
+        }
+        let measure = if self.config.search.rouge.is_some() { "ROUGE-L" } else { "BLEU" };
+        Ok(Groups { measure: measure.into(), by: "tokens of the source".into(), values })
     }
 }
 
 fn bleu(outputs: &[String], references: &[String], config: &Config) -> Result<f64> {
-    Ok(Bleu::corpus(outputs, &alone(references), config.search.bleu)?.score)
+    let tokenization = config.search.bleu.unwrap_or_default();
+    Ok(Bleu::corpus(outputs, &alone(references), tokenization)?.score)
 }
 
 /// Each reference as the only one of its sentence.
@@ -137,34 +175,9 @@ fn alone(references: &[String]) -> Vec<Vec<&String>> {
     references.iter().map(|one| vec![one]).collect()
 }
 
-/// BLEU of sentences by the length of their source, in fives.
-fn by_length(
-    pairs: &[Pair],
-    outputs: &[String],
-    lengths: &[usize],
-    config: &Config,
-) -> Result<Groups> {
-    const WIDTH: usize = 5;
-    let last = lengths.iter().max().map_or(0, |longest| longest.saturating_sub(1) / WIDTH);
-    let mut values = Vec::new();
-    for group in 0..=last {
-        let of: Vec<usize> =
-            (0..pairs.len()).filter(|&i| lengths[i].saturating_sub(1) / WIDTH == group).collect();
-        // The BLEU of a few sentences says nothing.
-        if of.len() < 5 {
-            continue;
-        }
-        let outputs: Vec<String> = of.iter().map(|&i| outputs[i].clone()).collect();
-        let references: Vec<String> = of.iter().map(|&i| pairs[i].1.clone()).collect();
-        let name = format!("{}–{}", group * WIDTH + 1, (group + 1) * WIDTH);
-        values.push((name, bleu(&outputs, &references, config)?));
-    }
-    Ok(Groups { measure: "BLEU".into(), by: "tokens of the source".into(), values })
-}
-
 impl Model for Translator {
     fn parameters(&self) -> &Parameters {
-        &self.parameters
+        &self.writer.parameters
     }
 
     fn vocabulary(&self) -> Result<String> {
@@ -173,10 +186,10 @@ impl Model for Translator {
 
     fn evaluate(&self, part: Part) -> Result<Report> {
         let pairs = Dataset::new(&self.config).part(part)?;
-        let (scores, outputs) = self.measure(&pairs, self.config.search.beam)?;
+        let (scores, outputs) = self.measure(&pairs, self.config.search.search.beam)?;
         let lengths: Vec<usize> =
             pairs.iter().map(|(source, _)| self.preprocessor.source.encode(source).len()).collect();
-        let groups = by_length(&pairs, &outputs, &lengths, &self.config)?;
+        let groups = self.by_length(&pairs, &outputs, &lengths)?;
         let samples = pairs.iter().zip(&outputs).take(3);
         let samples = samples.map(|((s, t), o)| (s.clone(), t.clone(), o.clone())).collect();
         Ok(Report {
@@ -190,63 +203,35 @@ impl Model for Translator {
     }
 
     fn predict(&self, inputs: &[String]) -> Result<Vec<Prediction>> {
-        let sources: Vec<_> = inputs.iter().map(|s| self.preprocessor.source.encode(s)).collect();
-        let outputs = self.translate(&sources, self.config.search.beam, Need::OUTPUT)?;
-        let target = self.preprocessor.target();
-        let prediction = |(input, h): (&String, Hypothesis)| Prediction {
-            input: input.clone(),
-            output: target.decode(&h.tokens),
+        let sources = self.encode_sources(inputs.iter().map(String::as_str));
+        let beam = self.config.search.search.beam;
+        let outputs = self.writer.write(&sources, beam, Need::OUTPUT)?;
+        let prediction = |(at, h): (usize, Hypothesis)| Prediction {
+            input: inputs[at].clone(),
+            output: self.decode(&sources, at, &h.tokens),
             details: serde_json::json!({
                 "score": h.score,
                 "log_probability": h.log_prob,
-                "tokens": h.tokens.iter().map(|&id| target.token(id)).collect::<Vec<_>>(),
+                "tokens": self.tokens(&sources, at, &h.tokens),
                 "token_scores": h.token_scores,
                 "ended": h.ended,
             }),
         };
-        Ok(inputs.iter().zip(outputs).map(prediction).collect())
+        Ok(outputs.into_iter().enumerate().map(prediction).collect())
     }
 
     fn show(&self, input: &str) -> Result<Vec<(String, Scene)>> {
-        let source = self.preprocessor.source.encode(input);
-        let mut scenes = Vec::new();
-        let beam = self.config.search.beam;
-        let Some(h) = self.translate(std::slice::from_ref(&source), beam, Need::WEIGHTS)?.pop()
-        else {
-            return Ok(scenes);
-        };
+        let sources = self.encode_sources(std::iter::once(input));
+        let h = self.writer.write_one(&sources)?;
         let mut columns = self.preprocessor.source.tokens(input);
-        columns.truncate(source.len());
-        let target = self.preprocessor.target();
-        let mut rows: Vec<String> = h.tokens.iter().map(|&id| target.token(id).into()).collect();
+        columns.truncate(sources.ids[0].len());
+        let mut rows = self.tokens(&sources, 0, &h.tokens);
         if h.ended {
             rows.push("<end>".into());
         }
-        if let Some(heads) = &h.heads {
-            let maps = heads_of(heads, "weights")?;
-            let maps = Maps {
-                row_axis: "output".into(),
-                column_axis: "source".into(),
-                rows: rows.clone(),
-                columns: columns.clone(),
-                maps,
-            };
-            scenes.push(("alignment".into(), Scene::Maps(maps)));
-        }
-        let batch = Sentences::new(&[source], 0)?;
-        let encoded =
-            without_gradients(|| self.model.encode(&batch, regard::Mode::Infer, Need::WEIGHTS))?;
-        if !encoded.weights.is_empty() {
-            let maps = Map::of_layers(&encoded.weights)?;
-            let maps = Maps {
-                row_axis: "attends".into(),
-                column_axis: "is attended to".into(),
-                rows: columns.clone(),
-                columns,
-                maps,
-            };
-            scenes.push(("encoder".into(), Scene::Maps(maps)));
-        }
+        let encoded = self.writer.encode_one(&sources)?;
+        let scenes = [alignment(&h, &rows, &columns)?, encoder_scene(&encoded, columns)?];
+        let scenes: Vec<_> = scenes.into_iter().flatten().collect();
         if scenes.is_empty() {
             return Err(Error::invalid(
                 "this model attends to nothing: its context is a fixed vector and its encoder has \
@@ -255,19 +240,4 @@ impl Model for Translator {
         }
         Ok(scenes)
     }
-}
-
-/// Maps of weights `[layers, heads, n, N]`.
-fn heads_of(heads: &Tensor, what: &str) -> Result<Vec<Map>> {
-    let &[layers, count, n, columns] = heads.shape() else {
-        return Err(Error::invalid(format!("weights of shape {:?}", heads.shape())));
-    };
-    let numbers = heads.to_vec::<f32>()?;
-    let one = n * columns;
-    let name = |i: usize| match layers * count {
-        1 => what.to_string(),
-        _ => format!("layer {}, head {}", i / count + 1, i % count + 1),
-    };
-    let maps = numbers.chunks(one.max(1)).enumerate();
-    Ok(maps.map(|(i, weights)| Map::new(name(i), weights.to_vec())).collect())
 }

@@ -2,7 +2,7 @@
 //!
 //! | from | to | model |
 //! |---|---|---|
-//! | a sequence | another sequence | [`Seq2Seq`] |
+//! | a sequence, sound or an image | another sequence | [`Seq2Seq`] |
 //! | a sequence | a label for each vector | [`SequenceLabeler`] |
 //! | a sequence | one class | [`SequenceClassifier`] |
 //! | an image | one class | [`VisionTransformer`], [`ConvolutionalClassifier`] |
@@ -28,8 +28,8 @@ pub use labeler::{Labeled, LabelerConfig, SequenceLabeler};
 pub use memory_network::{Answered, MemoryNetwork, MemoryNetworkConfig, Stories};
 pub use reader::{Passages, Pointed, Span, SpanReader, SpanReaderConfig};
 pub use seq2seq::{
-    ContextConfig, DecoderConfig, Hypothesis, SearchConfig, Sentences, Seq2Seq, Seq2SeqConfig,
-    TeacherForced, Tied,
+    ContextConfig, Copies, DecoderConfig, Hypothesis, SearchConfig, Sentences, Seq2Seq,
+    Seq2SeqConfig, Source, SourceConfig, TeacherForced, Tied,
 };
 pub use sequence::{CharactersConfig, InputConfig, Sequences};
 pub use vision::{

@@ -1,6 +1,10 @@
 //! What a sequence-to-sequence model is made of.
 
-use crate::{EncoderConfig, MechanismConfig, RecurrentConfig, TransformerConfig};
+use super::SourceConfig;
+use crate::{
+    ConvolutionConfig, EncoderConfig, MechanismConfig, PoolingConfig, RecurrentConfig,
+    TransformerConfig, Weighting,
+};
 use regard_tensor::{Result, ensure};
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +13,7 @@ use serde::{Deserialize, Serialize};
 /// ```
 /// use regard::prelude::*;
 /// let config: Seq2SeqConfig = serde_json::from_str(r#"{
-///     "source_vocabulary": 100,
+///     "source": { "kind": "tokens", "vocabulary": 100 },
 ///     "target_vocabulary": 120,
 ///     "encoder": { "kind": "recurrent", "cell": "gru", "hidden": 32, "both_directions": true },
 ///     "decoder": { "kind": "recurrent", "cell": "gru", "hidden": 32 },
@@ -20,8 +24,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Seq2SeqConfig {
-    /// Tokens of the source.
-    pub source_vocabulary: usize,
+    /// What it reads: tokens, vectors or images.
+    pub source: SourceConfig,
     /// Tokens of the target.
     pub target_vocabulary: usize,
     /// Width of the tokens' vectors.
@@ -40,6 +44,10 @@ pub struct Seq2SeqConfig {
     /// learning.
     #[serde(default)]
     pub dropout: f64,
+    /// Whether words are copied from the source: the attention weights are a distribution over its
+    /// words, mixed with the vocabulary's.
+    #[serde(default)]
+    pub copying: bool,
     /// The token that fills up shorter sequences, in source and target.
     #[serde(default = "Seq2SeqConfig::usual_padding")]
     pub padding: usize,
@@ -49,6 +57,9 @@ pub struct Seq2SeqConfig {
     /// The target's token behind the last.
     #[serde(default = "Seq2SeqConfig::usual_end")]
     pub end: usize,
+    /// The target's token that a copied word is read as, where the vocabulary lacks it.
+    #[serde(default = "Seq2SeqConfig::usual_unknown")]
+    pub unknown: usize,
 }
 
 /// Which decoder, and what it is made of.
@@ -63,6 +74,8 @@ pub struct Seq2SeqConfig {
 pub enum DecoderConfig {
     /// An RNN, GRU or LSTM.
     Recurrent(RecurrentConfig),
+    /// Causal convolutions, with attention at each layer.
+    Cnn(ConvolutionConfig),
     /// A Transformer.
     Transformer(TransformerConfig),
 }
@@ -78,8 +91,15 @@ pub enum DecoderConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum ContextConfig {
-    /// One vector C for the whole source, given to every step.
+    /// One vector C for the whole source, given to every step: a recurrent encoder's last states,
+    /// the mean of another's vectors.
     Fixed,
+    /// As `Fixed`, but C is made of all of the encoder's vectors in another way: the last, the mean,
+    /// the largest number of each feature, or attention with a learned query.
+    Pooled {
+        /// How.
+        pooling: PoolingConfig,
+    },
     /// Attention by a mechanism, anew at every step.
     Attention(MechanismConfig),
     /// Attention with the Transformer's heads.
@@ -110,7 +130,8 @@ pub enum Tied {
 }
 
 impl Seq2SeqConfig {
-    /// With vectors of width 64, and the tokens 0, 1 and 2 as padding, start and end.
+    /// For tokens of a vocabulary, or another source, with vectors of width 64, and the tokens 0, 1,
+    /// 2 and 3 as padding, start, end and unknown.
     ///
     /// ```
     /// use regard::prelude::*;
@@ -122,14 +143,14 @@ impl Seq2SeqConfig {
     /// # Ok::<(), regard::Error>(())
     /// ```
     pub fn new(
-        source_vocabulary: usize,
+        source: impl Into<SourceConfig>,
         target_vocabulary: usize,
         encoder: EncoderConfig,
         decoder: DecoderConfig,
         context: ContextConfig,
     ) -> Self {
         Self {
-            source_vocabulary,
+            source: source.into(),
             target_vocabulary,
             embedding: Self::usual_embedding(),
             encoder,
@@ -137,9 +158,11 @@ impl Seq2SeqConfig {
             context,
             tied: Tied::None,
             dropout: 0.0,
+            copying: false,
             padding: Self::usual_padding(),
             start: Self::usual_start(),
             end: Self::usual_end(),
+            unknown: Self::usual_unknown(),
         }
     }
 
@@ -157,6 +180,10 @@ impl Seq2SeqConfig {
 
     fn usual_end() -> usize {
         2
+    }
+
+    fn usual_unknown() -> usize {
+        3
     }
 
     /// Refuses what cannot be built, by name.
@@ -190,26 +217,70 @@ impl Seq2SeqConfig {
             self.start,
             self.end
         );
+        self.source.check(self.padding)?;
+        self.check_tied()?;
+        self.check_copying()
+    }
+
+    fn check_tied(&self) -> Result<()> {
+        match (self.tied, self.source) {
+            (Tied::All, SourceConfig::Tokens { vocabulary }) => ensure!(
+                vocabulary == self.target_vocabulary,
+                "tied source and target have vocabularies of {vocabulary} and {}; they want one",
+                self.target_vocabulary
+            ),
+            (Tied::All, _) => {
+                ensure!(false, "a source without tokens has no vectors to be tied to the target's");
+            }
+            _ => {}
+        }
+        let width = match &self.decoder {
+            DecoderConfig::Transformer(c) => c.width,
+            DecoderConfig::Cnn(c) => c.width,
+            DecoderConfig::Recurrent(_) => self.embedding,
+        };
         ensure!(
-            self.padding < self.source_vocabulary,
-            "the padding token {} is not within a source vocabulary of {}",
-            self.padding,
-            self.source_vocabulary
+            self.tied == Tied::None || width == self.embedding,
+            "tied vectors of width {} and a decoder of width {width}; they want one width",
+            self.embedding
         );
-        ensure!(
-            self.tied != Tied::All || self.source_vocabulary == self.target_vocabulary,
-            "tied source and target have vocabularies of {} and {}; they want one",
-            self.source_vocabulary,
-            self.target_vocabulary
-        );
-        if let (DecoderConfig::Transformer(c), true) = (&self.decoder, self.tied != Tied::None) {
+        Ok(())
+    }
+
+    /// Copying wants tokens to copy, and weights that are a distribution over them.
+    fn check_copying(&self) -> Result<()> {
+        if let ContextConfig::Pooled { pooling: PoolingConfig::Attention(mechanism) } =
+            &self.context
+        {
             ensure!(
-                c.width == self.embedding,
-                "tied vectors of width {} and a decoder of width {}; they want one width",
-                self.embedding,
-                c.width
+                mechanism.weighting != Weighting::Sample,
+                "a fixed vector pooled by weights that are drawn by chance cannot be learned"
             );
         }
-        Ok(())
+        if !self.copying {
+            return Ok(());
+        }
+        ensure!(
+            matches!(self.source, SourceConfig::Tokens { .. }),
+            "only tokens can be copied; the source has none"
+        );
+        ensure!(
+            self.unknown < self.target_vocabulary,
+            "the unknown token {} is not within a target vocabulary of {}",
+            self.unknown,
+            self.target_vocabulary
+        );
+        match &self.context {
+            ContextConfig::MultiHead => Ok(()),
+            ContextConfig::Attention(mechanism) => {
+                let weighting = mechanism.weighting;
+                ensure!(
+                    !matches!(weighting, Weighting::Sigmoid | Weighting::None),
+                    "copying wants weights that sum to 1; those of {weighting:?} do not"
+                );
+                Ok(())
+            }
+            _ => Err(crate::Error::new("copying wants attention; the context is a fixed vector")),
+        }
     }
 }

@@ -1,13 +1,15 @@
 //! Any decoder behind one entrance: over known tokens, and one token at a time.
 
-use super::recurrent::{RecurrentDecoder, Source};
-use super::{ContextConfig, DecoderConfig, Seq2SeqConfig};
+use super::convolutional::{self, ConvolutionalDecoder, LayerSources, Windows};
+use super::recurrent::{self, Prepared, RecurrentDecoder};
+use super::{ContextConfig, Copies, DecoderConfig, Seq2SeqConfig};
 use crate::{Encoded, Mask, Mode, Need, RecurrentState, TransformerCache, TransformerDecoder};
 use regard_tensor::{Parameters, Result, Tensor};
 
 #[derive(Clone, Debug)]
 pub(super) enum Decoder {
     Recurrent(RecurrentDecoder),
+    Convolutional(ConvolutionalDecoder),
     Transformer { decoder: TransformerDecoder, fixed: bool },
 }
 
@@ -16,12 +18,15 @@ pub(super) enum Decoder {
 pub(super) struct Decoding {
     kind: Kind,
     /// The source of each row.
-    sources: Vec<usize>,
+    pub(super) sources: Vec<usize>,
+    /// The words of the sources, for a model that copies.
+    pub(super) copies: Option<Copies>,
 }
 
 #[derive(Clone, Debug)]
 enum Kind {
-    Recurrent { source: Box<Source>, state: RecurrentState },
+    Recurrent { source: Box<Prepared>, state: RecurrentState },
+    Convolutional { sources: LayerSources, windows: Windows },
     Transformer { cache: TransformerCache, lengths: Option<Vec<usize>> },
 }
 
@@ -46,6 +51,9 @@ impl Decoder {
             DecoderConfig::Recurrent(cell) => {
                 RecurrentDecoder::new(parameters, config, cell, context).map(Self::Recurrent)
             }
+            DecoderConfig::Cnn(c) => {
+                ConvolutionalDecoder::new(parameters, config, c, context).map(Self::Convolutional)
+            }
             DecoderConfig::Transformer(c) => {
                 let mechanism = match &config.context {
                     ContextConfig::Attention(mechanism) => Some(mechanism),
@@ -54,7 +62,9 @@ impl Decoder {
                 let embedding = config.embedding;
                 let decoder =
                     TransformerDecoder::new(parameters, c, mechanism, embedding, context)?;
-                Ok(Self::Transformer { decoder, fixed: config.context == ContextConfig::Fixed })
+                let fixed =
+                    matches!(config.context, ContextConfig::Fixed | ContextConfig::Pooled { .. });
+                Ok(Self::Transformer { decoder, fixed })
             }
         }
     }
@@ -63,6 +73,7 @@ impl Decoder {
     pub(super) fn width(&self, embedding: usize) -> usize {
         match self {
             Self::Recurrent(_) => embedding,
+            Self::Convolutional(decoder) => decoder.width(),
             Self::Transformer { decoder, .. } => decoder.config().width,
         }
     }
@@ -71,6 +82,7 @@ impl Decoder {
     pub(super) fn attends(&self) -> bool {
         match self {
             Self::Recurrent(decoder) => decoder.attends(),
+            Self::Convolutional(decoder) => decoder.attends(),
             Self::Transformer { fixed, .. } => !fixed,
         }
     }
@@ -88,12 +100,11 @@ impl Decoder {
         match self {
             Self::Recurrent(decoder) => {
                 let (source, state) = decoder.start(encoded, lengths)?;
-                let steps = decoder.forward(y, &source, &state, mode, need)?;
-                Ok(Written {
-                    hidden: steps.hidden,
-                    weights: steps.weights.into_iter().collect(),
-                    log_prob: steps.log_prob,
-                })
+                Ok(decoder.forward(y, &source, &state, mode, need)?.into())
+            }
+            Self::Convolutional(decoder) => {
+                let (sources, windows) = decoder.start(encoded, lengths)?;
+                Ok(decoder.forward(y, &sources, &windows, mode, need)?.into())
             }
             Self::Transformer { decoder, fixed } => {
                 let (memory, mask) = memory(encoded, lengths, *fixed)?;
@@ -114,12 +125,16 @@ impl Decoder {
                 let (source, state) = decoder.start(encoded, lengths)?;
                 Kind::Recurrent { source: Box::new(source), state }
             }
+            Self::Convolutional(decoder) => {
+                let (sources, windows) = decoder.start(encoded, lengths)?;
+                Kind::Convolutional { sources, windows }
+            }
             Self::Transformer { decoder, fixed } => {
                 let (memory, mask) = memory(encoded, lengths, *fixed)?;
                 Kind::Transformer { cache: decoder.start(&memory)?, lengths: mask.key_lengths }
             }
         };
-        Ok(Decoding { kind, sources: (0..lengths.len()).collect() })
+        Ok(Decoding { kind, sources: (0..lengths.len()).collect(), copies: None })
     }
 
     /// One token more: its vectors y `[B, E]`. A Transformer's steps give no gradient.
@@ -135,12 +150,13 @@ impl Decoder {
         match (self, &mut decoding.kind) {
             (Self::Recurrent(decoder), Kind::Recurrent { source, state }) => {
                 let steps = decoder.forward(&y, source, state, mode, need)?;
-                *state = steps.state;
-                Ok(Written {
-                    hidden: steps.hidden,
-                    weights: steps.weights.into_iter().collect(),
-                    log_prob: steps.log_prob,
-                })
+                *state = steps.state.clone();
+                Ok(steps.into())
+            }
+            (Self::Convolutional(decoder), Kind::Convolutional { sources, windows }) => {
+                let steps = decoder.forward(&y, sources, windows, mode, need)?;
+                *windows = steps.windows.clone();
+                Ok(steps.into())
             }
             (Self::Transformer { decoder, .. }, Kind::Transformer { cache, lengths }) => {
                 let mask = Mask { key_lengths: lengths.clone(), ..Mask::none() };
@@ -149,6 +165,19 @@ impl Decoder {
             }
             _ => Err(crate::Error::new("this decoding is that of another decoder")),
         }
+    }
+}
+
+impl From<recurrent::Steps> for Written {
+    fn from(steps: recurrent::Steps) -> Self {
+        let weights = steps.weights.into_iter().collect();
+        Self { hidden: steps.hidden, weights, log_prob: steps.log_prob }
+    }
+}
+
+impl From<convolutional::Steps> for Written {
+    fn from(steps: convolutional::Steps) -> Self {
+        Self { hidden: steps.hidden, weights: steps.weights, log_prob: steps.log_prob }
     }
 }
 
@@ -163,6 +192,12 @@ impl Decoding {
                 *state = state.reorder(items)?;
                 if !same {
                     **source = source.reorder(items)?;
+                }
+            }
+            Kind::Convolutional { sources, windows } => {
+                *windows = windows.reorder(items)?;
+                if !same {
+                    *sources = sources.reorder(items)?;
                 }
             }
             Kind::Transformer { cache, .. } if same => cache.reorder_own(items)?,

@@ -1,12 +1,17 @@
 //! The model: what it learns from, and what it says one token at a time.
 
+use super::copying::{Copied, Copying};
 use super::decoder::{Decoder, Decoding, Written};
+use super::reader::Reader;
 use super::teacher_forcing::NOTHING;
-use super::{DecoderConfig, Sentences, Seq2SeqConfig, TeacherForced, Tied};
-use crate::{Embedding, Encoded, Encoder, EncoderConfig, Linear, Mode, Need, length};
+use super::{
+    ContextConfig, DecoderConfig, Sentences, Seq2SeqConfig, Source, SourceConfig, TeacherForced,
+    Tied,
+};
+use crate::{Embedding, Encoded, Encoder, EncoderConfig, Linear, Mode, Need, Pooling, length};
 use regard_tensor::{Init, Parameters, Result, Tensor, ensure, without_gradients};
 
-/// From a sequence of tokens to another: any encoder, any context, any decoder.
+/// From tokens, vectors or an image to a sequence of tokens: any encoder, any context, any decoder.
 ///
 /// The model is rebuilt from its configuration and its parameters' file alone.
 ///
@@ -31,11 +36,14 @@ use regard_tensor::{Init, Parameters, Result, Tensor, ensure, without_gradients}
 #[derive(Clone, Debug)]
 pub struct Seq2Seq {
     config: Seq2SeqConfig,
-    source: Embedding,
+    source: Reader,
     target: Embedding,
     encoder: Encoder,
+    /// Makes the fixed vector, where the encoder's own summary does not.
+    pooling: Option<Pooling>,
     decoder: Decoder,
     output: Linear,
+    copying: Option<Copying>,
 }
 
 impl Seq2Seq {
@@ -60,11 +68,19 @@ impl Seq2Seq {
             Embedding::new(&parameters.at(name), vocabulary, c.embedding, Some(c.padding))
         };
         let target = table("target", c.target_vocabulary)?;
-        let source = match c.tied {
-            Tied::All => target.clone(),
-            _ => table("source", c.source_vocabulary)?,
+        let source = |vocabulary| match c.tied {
+            Tied::All => Ok(target.clone()),
+            _ => table("source", vocabulary),
         };
-        let encoder = Encoder::new(&parameters.at("encoder"), &c.encoder, c.embedding)?;
+        let source = Reader::new(parameters, &c.source, c.embedding, source)?;
+        let width = source.width(c.embedding);
+        let encoder = Encoder::new(&parameters.at("encoder"), &c.encoder, width)?;
+        let pooling = match &c.context {
+            ContextConfig::Pooled { pooling } => {
+                Some(Pooling::new(&parameters.at("pooling"), pooling, encoder.width())?)
+            }
+            _ => None,
+        };
         let decoder = Decoder::new(&parameters.at("decoder"), c, encoder.width())
             .map_err(|error| error.within("decoder"))?;
         let (at, width) = (parameters.at("output"), decoder.width(c.embedding));
@@ -75,7 +91,9 @@ impl Seq2Seq {
                 bias: Some(at.parameter("bias", &[c.target_vocabulary], Init::Zeros)?),
             },
         };
-        Ok(Self { config: c.clone(), source, target, encoder, decoder, output })
+        let copying = c.copying.then(|| Copying::new(&parameters.at("copying"), width));
+        let copying = copying.transpose()?;
+        Ok(Self { config: c.clone(), source, target, encoder, pooling, decoder, output, copying })
     }
 
     /// How it was made.
@@ -93,8 +111,8 @@ impl Seq2Seq {
         &self.config
     }
 
-    /// Reads sources: `[B, N]` tokens → `[B, N, width]`, and a summary of each; with the weights of
-    /// a Transformer's encoder where they are needed.
+    /// Reads sources of N tokens, vectors or patches → `[B, N, width]`, and a summary of each; with
+    /// the weights of a Transformer's encoder where they are needed.
     ///
     /// ```
     /// # use regard::prelude::*;
@@ -110,15 +128,21 @@ impl Seq2Seq {
     /// assert!(model.encode(&source, Mode::Infer, Need::WEIGHTS)?.weights.is_empty());
     /// # Ok::<(), regard::Error>(())
     /// ```
-    pub fn encode(&self, source: &Sentences, mode: Mode, need: Need) -> Result<Encoded> {
-        ensure!(
-            source.ids.rank() == 2,
-            "sources of shape {:?}; they are [B, N]",
-            source.ids.shape()
-        );
-        let transformer = matches!(self.config.encoder, EncoderConfig::Transformer(_));
-        let x = self.embed(&self.source, &source.ids, transformer, mode)?;
-        self.encoder.encode(&x, Some(&source.lengths), mode, need)
+    pub fn encode(&self, source: impl Into<Source>, mode: Mode, need: Need) -> Result<Encoded> {
+        self.read(&source.into(), mode, need)
+    }
+
+    fn read(&self, source: &Source, mode: Mode, need: Need) -> Result<Encoded> {
+        let mut x = self.source.vectors(source)?;
+        if matches!(self.config.source, SourceConfig::Tokens { .. }) {
+            let transformer = matches!(self.config.encoder, EncoderConfig::Transformer(_));
+            x = self.scaled(x, transformer, mode)?;
+        }
+        let mut encoded = self.encoder.encode(&x, Some(&source.lengths), mode, need)?;
+        if let Some(pooling) = &self.pooling {
+            encoded.summary = pooling.forward(&encoded.out, Some(&source.lengths), mode)?;
+        }
+        Ok(encoded)
     }
 
     /// Shows it targets (without start and end, which it adds): at every place it is given the
@@ -141,11 +165,11 @@ impl Seq2Seq {
     /// ```
     pub fn teach(
         &self,
-        source: &Sentences,
+        source: impl Into<Source>,
         target: &Sentences,
         mode: Mode,
     ) -> Result<TeacherForced> {
-        self.taught(source, target, mode, Need::OUTPUT)
+        self.taught(&source.into(), target, mode, Need::OUTPUT)
     }
 
     /// As [`Seq2Seq::teach`] in use, with the weights on the source: an alignment of two sequences
@@ -165,28 +189,60 @@ impl Seq2Seq {
     /// assert_eq!(aligned.weights[0].shape(), [1, 1, 3, 3]);
     /// # Ok::<(), regard::Error>(())
     /// ```
-    pub fn align(&self, source: &Sentences, target: &Sentences) -> Result<TeacherForced> {
-        without_gradients(|| self.taught(source, target, Mode::Infer, Need::WEIGHTS))
+    pub fn align(&self, source: impl Into<Source>, target: &Sentences) -> Result<TeacherForced> {
+        without_gradients(|| self.taught(&source.into(), target, Mode::Infer, Need::WEIGHTS))
     }
 
     fn taught(
         &self,
-        source: &Sentences,
+        source: &Source,
         target: &Sentences,
         mode: Mode,
         need: Need,
     ) -> Result<TeacherForced> {
-        let encoded = self.encode(source, mode, Need::OUTPUT)?;
+        let encoded = self.read(source, mode, Need::OUTPUT)?;
         let Shifted { given, right } = self.shifted(source, target)?;
         let y = self.embed_target(&given, mode)?;
-        let written = self.decoder.forward(&y, &encoded, &source.lengths, mode, need)?;
-        self.finish(written.hidden, right, written.log_prob, written.weights)
+        let decoder_need = self.decoder_need(need);
+        let mut written =
+            self.decoder.forward(&y, &encoded, &source.lengths, mode, decoder_need)?;
+        let logits = self.logits(&written, source)?;
+        if !need.weights {
+            written.weights.clear();
+        }
+        finish(logits, right, written)
+    }
+
+    /// What is asked of the decoder: its weights too, where words are copied by them.
+    fn decoder_need(&self, need: Need) -> Need {
+        Need { weights: need.weights || self.copying.is_some(), ..need }
+    }
+
+    /// The scores of every word that can be written, `[B, T, V]`; with copying they are
+    /// log-probabilities, and behind the vocabulary come the words of the source that it lacks.
+    fn logits(&self, written: &Written, source: &Source) -> Result<Tensor> {
+        let all: Vec<usize> = (0..source.lengths.len()).collect();
+        let copied = match &self.copying {
+            Some(_) => Some(Copied { copies: source.check_copies()?, sources: &all }),
+            None => None,
+        };
+        self.mixed(written, copied.as_ref())
+    }
+
+    fn mixed(&self, written: &Written, copied: Option<&Copied>) -> Result<Tensor> {
+        let logits = self.output.forward(&written.hidden)?;
+        match (&self.copying, copied, written.weights.last()) {
+            (Some(copying), Some(copied), Some(weights)) => {
+                copying.mix(&written.hidden, &logits, weights, copied)
+            }
+            _ => Ok(logits),
+        }
     }
 
     /// Scheduled sampling: as [`Seq2Seq::teach`], but each token it is given is, with this
     /// probability, its own best one in place of the right one (Bengio and others 2015). A
-    /// recurrent decoder goes step by step; a Transformer first runs over the right tokens to have
-    /// its own (Mihaylova and Martins 2019). Draws from the mode's random numbers, so it wants a
+    /// recurrent decoder goes step by step; another first runs over the right tokens to have its own
+    /// (Mihaylova and Martins 2019). Draws from the mode's random numbers, so it wants a
     /// mode that learns.
     ///
     /// ```
@@ -206,11 +262,12 @@ impl Seq2Seq {
     /// ```
     pub fn teach_sampled(
         &self,
-        source: &Sentences,
+        source: impl Into<Source>,
         target: &Sentences,
         probability: f64,
         mode: Mode,
     ) -> Result<TeacherForced> {
+        let source = &source.into();
         ensure!(
             (0.0..=1.0).contains(&probability),
             "scheduled sampling with a probability of {probability}"
@@ -219,18 +276,18 @@ impl Seq2Seq {
             return Err(crate::Error::new("scheduled sampling is for learning, not for use"));
         };
         if probability == 0.0 {
-            return self.teach(source, target, mode);
+            return self.taught(source, target, mode, Need::OUTPUT);
         }
-        let encoded = self.encode(source, mode, Need::OUTPUT)?;
+        let encoded = self.read(source, mode, Need::OUTPUT)?;
         let Shifted { given, right } = self.shifted(source, target)?;
         let swap = || random.number() < probability;
-        let written = match &self.decoder {
-            Decoder::Transformer { .. } => {
-                self.write_twice(&given, &encoded, source, mode, swap)?
-            }
+        let mut written = match &self.decoder {
             Decoder::Recurrent(_) => self.write_stepwise(&given, &encoded, source, mode, swap)?,
+            _ => self.write_twice(&given, &encoded, source, mode, swap)?,
         };
-        self.finish(written.hidden, right, written.log_prob, Vec::new())
+        let logits = self.logits(&written, source)?;
+        written.weights.clear();
+        finish(logits, right, written)
     }
 
     /// Over the right tokens first, then over those that its own take the place of.
@@ -238,18 +295,19 @@ impl Seq2Seq {
         &self,
         given: &Tensor,
         encoded: &Encoded,
-        source: &Sentences,
+        source: &Source,
         mode: Mode,
         swap: impl Fn() -> bool,
     ) -> Result<Written> {
         let (b, t) = (given.shape()[0], given.shape()[1]);
+        let need = self.decoder_need(Need::OUTPUT);
         let write = |ids: &Tensor, mode: Mode| {
             let y = self.embed_target(ids, mode)?;
-            self.decoder.forward(&y, encoded, &source.lengths, mode, Need::OUTPUT)
+            self.decoder.forward(&y, encoded, &source.lengths, mode, need)
         };
         let own = without_gradients(|| -> Result<Vec<i64>> {
             let written = write(given, Mode::Infer)?;
-            self.output.forward(&written.hidden)?.max(2)?.1.to_vec::<i64>()
+            self.logits(&written, source)?.max(2)?.1.to_vec::<i64>()
         })?;
         let mut ids = given.to_vec::<i64>()?;
         for place in (0..b * t).filter(|place| place % t > 0) {
@@ -265,14 +323,15 @@ impl Seq2Seq {
         &self,
         given: &Tensor,
         encoded: &Encoded,
-        source: &Sentences,
+        source: &Source,
         mode: Mode,
         swap: impl Fn() -> bool,
     ) -> Result<Written> {
         let (b, t) = (given.shape()[0], given.shape()[1]);
         let ids = given.to_vec::<i64>()?;
         let mut decoding = self.decoder.start(encoded, &source.lengths)?;
-        let (mut hidden, mut log_probs) = (Vec::new(), Vec::new());
+        let (mut hidden, mut log_probs, mut weights) = (Vec::new(), Vec::new(), Vec::new());
+        let need = self.decoder_need(Need::OUTPUT);
         let mut own: Option<Vec<i64>> = None;
         for step in 0..t {
             let tokens = (0..b).map(|row| match &own {
@@ -281,21 +340,23 @@ impl Seq2Seq {
             });
             let tokens = Tensor::from_vec(tokens.collect(), &[b])?;
             let y = self.embed_target(&tokens, mode)?;
-            let written = self.decoder.step(&y, &mut decoding, mode, Need::OUTPUT)?;
-            let logits = without_gradients(|| self.output.forward(&written.hidden))?;
+            let written = self.decoder.step(&y, &mut decoding, mode, need)?;
+            let logits = without_gradients(|| self.logits(&written, source))?;
             own = Some(logits.max(2)?.1.to_vec::<i64>()?);
             hidden.push(written.hidden);
             log_probs.extend(written.log_prob);
+            weights.extend(written.weights);
         }
-        let log_prob = match log_probs.is_empty() {
-            true => None,
-            false => Some(Tensor::cat(&log_probs, 1)?),
+        let joined = |all: &[Tensor], at| match all.is_empty() {
+            true => Ok(None),
+            false => Tensor::cat(all, at).map(Some),
         };
-        Ok(Written { hidden: Tensor::cat(&hidden, 1)?, weights: Vec::new(), log_prob })
+        let weights = joined(&weights, 2)?.into_iter().collect();
+        Ok(Written { hidden: Tensor::cat(&hidden, 1)?, weights, log_prob: joined(&log_probs, 1)? })
     }
 
     /// A start before the target, and an end behind it.
-    fn shifted(&self, source: &Sentences, target: &Sentences) -> Result<Shifted> {
+    fn shifted(&self, source: &Source, target: &Sentences) -> Result<Shifted> {
         ensure!(
             source.lengths.len() == target.lengths.len(),
             "{} sources and {} targets",
@@ -328,50 +389,39 @@ impl Seq2Seq {
         Ok(Shifted { given, right })
     }
 
-    fn finish(
-        &self,
-        hidden: Tensor,
-        targets: Tensor,
-        log_prob: Option<Tensor>,
-        weights: Vec<Tensor>,
-    ) -> Result<TeacherForced> {
-        let log_prob = match log_prob {
-            Some(log_prob) => {
-                let there: Vec<bool> =
-                    targets.to_vec::<i64>()?.iter().map(|&x| x != NOTHING).collect();
-                let there = Tensor::from_bools(&there, targets.shape())?;
-                Some(there.where_(&log_prob, &Tensor::zeros(&[], log_prob.dtype())?)?)
-            }
-            None => None,
-        };
-        Ok(TeacherForced { logits: self.output.forward(&hidden)?, targets, log_prob, weights })
-    }
-
     /// The vectors of tokens. Beside positions they want to be as large as these, so a Transformer
     /// has them times √width (Vaswani and others 2017); it drops from their sum itself.
-    fn embed(
-        &self,
-        table: &Embedding,
-        ids: &Tensor,
-        transformer: bool,
-        mode: Mode,
-    ) -> Result<Tensor> {
-        let x = table.forward(ids)?;
+    fn scaled(&self, x: Tensor, transformer: bool, mode: Mode) -> Result<Tensor> {
         if transformer {
             return x.scale((self.config.embedding as f64).sqrt());
         }
         mode.dropout(&x, self.config.dropout)
     }
 
+    /// The vectors of tokens that were written; a copied word that the vocabulary lacks is read as
+    /// unknown.
     fn embed_target(&self, ids: &Tensor, mode: Mode) -> Result<Tensor> {
         let transformer = matches!(self.config.decoder, DecoderConfig::Transformer(_));
-        self.embed(&self.target, ids, transformer, mode)
+        let (known, unknown) = (self.config.target_vocabulary as i64, self.config.unknown as i64);
+        let x = match self.config.copying {
+            true => {
+                let read = ids.to_vec::<i64>()?.into_iter();
+                let read = read.map(|id| if id < known { id } else { unknown });
+                self.target.forward(&Tensor::from_vec(read.collect(), ids.shape())?)?
+            }
+            false => self.target.forward(ids)?,
+        };
+        self.scaled(x, transformer, mode)
     }
 
     /// What decoding these sources starts with.
-    pub(super) fn start(&self, source: &Sentences) -> Result<Decoding> {
-        let encoded = self.encode(source, Mode::Infer, Need::OUTPUT)?;
-        self.decoder.start(&encoded, &source.lengths)
+    pub(super) fn start(&self, source: &Source) -> Result<Decoding> {
+        let encoded = self.read(source, Mode::Infer, Need::OUTPUT)?;
+        let mut decoding = self.decoder.start(&encoded, &source.lengths)?;
+        if self.copying.is_some() {
+            decoding.copies = Some(source.check_copies()?.clone());
+        }
+        Ok(decoding)
     }
 
     /// The next token after these.
@@ -383,14 +433,30 @@ impl Seq2Seq {
     ) -> Result<Next> {
         let ids = Tensor::from_vec(tokens.iter().map(|&x| x as i64).collect(), &[tokens.len()])?;
         let y = self.embed_target(&ids, Mode::Infer)?;
-        let written = self.decoder.step(&y, decoding, Mode::Infer, need)?;
-        let weights = match written.weights.is_empty() {
+        let written = self.decoder.step(&y, decoding, Mode::Infer, self.decoder_need(need))?;
+        let weights = match written.weights.is_empty() || !need.weights {
             true => None,
             false => Some(Tensor::stack(&written.weights, 1)?.squeeze(3)?),
         };
-        let log_probs = self.output.forward(&written.hidden.squeeze(1)?)?.log_softmax(1)?;
+        let copied = decoding.copies.as_ref();
+        let copied = copied.map(|copies| Copied { copies, sources: &decoding.sources });
+        let log_probs = self.mixed(&written, copied.as_ref())?.squeeze(1)?.log_softmax(1)?;
         Ok(Next { log_probs, weights })
     }
+}
+
+/// What was made of targets: scores of every word, and no choice of hard attention where a sequence
+/// is padded.
+fn finish(logits: Tensor, targets: Tensor, written: Written) -> Result<TeacherForced> {
+    let log_prob = match written.log_prob {
+        Some(log_prob) => {
+            let there: Vec<bool> = targets.to_vec::<i64>()?.iter().map(|&x| x != NOTHING).collect();
+            let there = Tensor::from_bools(&there, targets.shape())?;
+            Some(there.where_(&log_prob, &Tensor::zeros(&[], log_prob.dtype())?)?)
+        }
+        None => None,
+    };
+    Ok(TeacherForced { logits, targets, log_prob, weights: written.weights })
 }
 
 /// What the decoder is given and what it is to answer, both `[B, T]`.

@@ -27,7 +27,7 @@ pub(super) struct RecurrentDecoder {
 
 /// What the steps need of the source, made ready once.
 #[derive(Clone, Debug)]
-pub(super) struct Source {
+pub(super) struct Prepared {
     keys: Option<Keys>,
     /// The products of the context: `[B, N, G·H + E]`, or `[B, 1, G·H + E]` where it is fixed.
     values: Tensor,
@@ -54,7 +54,7 @@ impl RecurrentDecoder {
     ) -> Result<Self> {
         ensure!(!cell.both_directions, "a decoder writes in one direction; both were asked for");
         let mechanism = match &config.context {
-            ContextConfig::Fixed => None,
+            ContextConfig::Fixed | ContextConfig::Pooled { .. } => None,
             ContextConfig::Attention(mechanism) => {
                 let at = parameters.at("attention");
                 Some(Mechanism::new(&at, mechanism, cell.hidden, context)?)
@@ -93,7 +93,7 @@ impl RecurrentDecoder {
         &self,
         encoded: &Encoded,
         lengths: &[usize],
-    ) -> Result<(Source, RecurrentState)> {
+    ) -> Result<(Prepared, RecurrentState)> {
         let hidden = self.cell.config().hidden;
         let readout = self.readout.weight.tensor();
         let of_context = readout.narrow(1, hidden + self.embedding, self.context)?;
@@ -104,7 +104,7 @@ impl RecurrentDecoder {
             None => (None, encoded.summary.unsqueeze(1)?),
         };
         let source =
-            Source { keys, values: context.linear(&weight, None)?, mask: Mask::lengths(lengths) };
+            Prepared { keys, values: context.linear(&weight, None)?, mask: Mask::lengths(lengths) };
         let layers = self.cell.config().layers;
         let first = self.bridge.activated(&encoded.summary, Activation::Tanh)?;
         let mut h = first.split(1, &vec![hidden; first.shape()[1] / hidden])?;
@@ -116,7 +116,7 @@ impl RecurrentDecoder {
     pub(super) fn forward(
         &self,
         y: &Tensor,
-        source: &Source,
+        source: &Prepared,
         start: &RecurrentState,
         mode: Mode,
         need: Need,
@@ -202,7 +202,7 @@ impl RecurrentDecoder {
 struct Asked<'a> {
     mechanism: &'a Mechanism,
     keys: &'a Keys,
-    source: &'a Source,
+    source: &'a Prepared,
     mode: Mode<'a>,
     need: Need,
 }
@@ -220,7 +220,7 @@ struct Walked {
     log_prob: Option<Tensor>,
 }
 
-impl Source {
+impl Prepared {
     /// Keeps and repeats batch items.
     pub(super) fn reorder(&self, items: &[usize]) -> Result<Self> {
         let keys = self.keys.as_ref().map(|keys| keys.reorder(items)).transpose()?;

@@ -2,7 +2,7 @@
 
 use super::decoder::Decoding;
 use super::model::Next;
-use super::{Hypothesis, Sentences, Seq2Seq};
+use super::{Hypothesis, Seq2Seq, Source};
 use crate::Need;
 use regard_tensor::{DType, Result, Tensor, ensure, without_gradients};
 use serde::{Deserialize, Serialize};
@@ -113,7 +113,7 @@ impl Seq2Seq {
     /// assert!(outputs.len() == 2 && outputs[0].tokens.len() <= 4);
     /// # Ok::<(), regard::Error>(())
     /// ```
-    pub fn greedy(&self, source: &Sentences, longest: usize) -> Result<Vec<Hypothesis>> {
+    pub fn greedy(&self, source: impl Into<Source>, longest: usize) -> Result<Vec<Hypothesis>> {
         self.greedy_with(source, longest, Need::OUTPUT)
     }
 
@@ -133,10 +133,11 @@ impl Seq2Seq {
     /// ```
     pub fn greedy_with(
         &self,
-        source: &Sentences,
+        source: impl Into<Source>,
         longest: usize,
         need: Need,
     ) -> Result<Vec<Hypothesis>> {
+        let source = &source.into();
         ensure!(longest > 0, "outputs of at most 0 tokens");
         without_gradients(|| {
             let mut decoding = self.start(source)?;
@@ -179,9 +180,10 @@ impl Seq2Seq {
     /// ```
     pub fn search(
         &self,
-        source: &Sentences,
+        source: impl Into<Source>,
         config: &SearchConfig,
     ) -> Result<Vec<Vec<Hypothesis>>> {
+        let source = &source.into();
         config.check()?;
         without_gradients(|| {
             let b = source.lengths.len();
@@ -272,7 +274,7 @@ impl Seq2Seq {
     fn hypothesis(
         &self,
         trail: Trail,
-        source: &Sentences,
+        source: &Source,
         history: &[Option<Tensor>],
         config: &SearchConfig,
     ) -> Result<Hypothesis> {

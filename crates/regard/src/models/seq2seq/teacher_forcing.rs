@@ -21,7 +21,8 @@ use regard_tensor::{CrossEntropy, Result, Tensor};
 /// ```
 #[derive(Clone, Debug)]
 pub struct TeacherForced {
-    /// The scores of every token at every place, `[B, T, V]`.
+    /// The scores of every token at every place, `[B, T, V]`; of a model that copies the
+    /// log-probabilities `[B, T, V + X]`, with the X words of the sources that the vocabulary lacks.
     pub logits: Tensor,
     /// The tokens that were right, `[B, T]`; −1 where a sequence is padded.
     pub targets: Tensor,

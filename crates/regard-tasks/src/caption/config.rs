@@ -1,0 +1,112 @@
+//! The options of `caption`.
+
+use crate::components::TextOptions;
+use crate::metric::Tokenization;
+use crate::options::Checked;
+use crate::parts::HeldOut;
+use crate::seq2seq::{SearchOptions, Seq2SeqOptions};
+use crate::toy::CaptionLanguage;
+use crate::train::TrainingConfig;
+use crate::{Error, Result};
+use regard::models::{Seq2SeqConfig, SourceConfig};
+use serde::Deserialize;
+use std::path::PathBuf;
+
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Config {
+    pub(super) data: Data,
+    pub(super) text: TextOptions,
+    pub(super) search: Search,
+    pub(super) model: Model,
+    pub(super) training: TrainingConfig,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Embedded {
+    English,
+    Chinese,
+}
+
+impl Embedded {
+    pub(super) fn language(self) -> CaptionLanguage {
+        match self {
+            Self::English => CaptionLanguage::English,
+            Self::Chinese => CaptionLanguage::Chinese,
+        }
+    }
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Data {
+    pub(super) embedded: Embedded,
+    pub(super) size: usize,
+    pub(super) side: usize,
+    pub(super) train: Option<PathBuf>,
+    pub(super) validation: Option<PathBuf>,
+    pub(super) test: Option<PathBuf>,
+    pub(super) held_out: f64,
+    pub(super) encoding: Option<String>,
+    pub(super) color: bool,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Search {
+    #[serde(flatten)]
+    pub(super) search: SearchOptions,
+    pub(super) bleu: Tokenization,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Model {
+    pub(super) patch: usize,
+    #[serde(flatten)]
+    pub(super) seq2seq: Seq2SeqOptions,
+}
+
+/// The largest side of a picture.
+const MAX_SIDE: usize = 4096;
+
+impl Checked for Config {
+    fn check(&self) -> Result<()> {
+        HeldOut::check(self.data.held_out)?;
+        let (side, patch) = (self.data.side, self.model.patch);
+        if !(1..=MAX_SIDE).contains(&side) {
+            return Err(Error::invalid(format!(
+                "`data.side` cannot be {side}; it is 1 to {MAX_SIDE} pixels"
+            )));
+        }
+        if patch == 0 || !side.is_multiple_of(patch) {
+            return Err(Error::invalid(format!(
+                "`model.patch` cannot be {patch}: it divides `data.side`, which is {side}"
+            )));
+        }
+        if self.data.train.is_none() && self.data.validation.is_some() {
+            return Err(Error::invalid("`data.validation` is given, and `data.train` is not"));
+        }
+        self.model.seq2seq.check()?;
+        self.search.search.check()?;
+        self.training.check()
+    }
+}
+
+impl Config {
+    /// Red, green and blue, or gray.
+    pub(super) fn channels(&self) -> usize {
+        if self.data.color { 3 } else { 1 }
+    }
+
+    /// Patches across, and down.
+    pub(super) fn patches(&self) -> usize {
+        self.data.side / self.model.patch
+    }
+
+    /// The library's configuration for a vocabulary of this size and outputs of so many tokens.
+    pub(super) fn seq2seq(&self, vocabulary: usize, longest: usize) -> Seq2SeqConfig {
+        let side = self.data.side;
+        let (channels, patch) = (self.channels(), self.model.patch);
+        let source = SourceConfig::Patches { image: [side, side], channels, patch };
+        let longest = longest.max(self.patches() * self.patches()) + 1;
+        self.model.seq2seq.config(source, vocabulary, longest)
+    }
+}

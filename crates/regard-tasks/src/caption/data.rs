@@ -1,0 +1,146 @@
+//! The pictures of `caption`: from files or embedded, in three parts.
+
+use super::config::{Config, Data};
+use crate::data::{Caption, Images, captions};
+use crate::parts::{self, Cached, HeldOut};
+use crate::seq2seq::Sources;
+use crate::{Part, Result, toy};
+use regard::Tensor;
+use regard::models::Source;
+use std::path::{Path, PathBuf};
+
+/// Pictures and their sentences.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Pictures {
+    /// C, height and width.
+    pub(super) size: [usize; 3],
+    /// Each C × height × width, from 0 to 255.
+    pub(super) pixels: Vec<Vec<u8>>,
+    /// At least one for each.
+    pub(super) sentences: Vec<Vec<String>>,
+}
+
+fn file(data: &Data, part: Part) -> Option<&PathBuf> {
+    match part {
+        Part::Training => data.train.as_ref(),
+        Part::Validation => data.validation.as_ref(),
+        Part::Test => data.test.as_ref(),
+    }
+}
+
+impl Pictures {
+    fn new(config: &Config) -> Self {
+        let side = config.data.side;
+        Self { size: [config.channels(), side, side], ..Self::default() }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.pixels.len()
+    }
+
+    /// One picture alone.
+    pub(super) fn one(config: &Config, path: &Path) -> Result<Vec<u8>> {
+        let side = config.data.side;
+        Images::read_one(path, [side, side], config.data.color)
+    }
+
+    fn read(config: &Config, listed: &[Caption]) -> Result<Self> {
+        let mut pictures = Self::new(config);
+        for Caption { path, sentences, .. } in listed {
+            pictures.pixels.push(Self::one(config, path)?);
+            pictures.sentences.push(sentences.clone());
+        }
+        Ok(pictures)
+    }
+}
+
+/// The pictures that a configuration names.
+pub(super) struct Dataset<'a> {
+    config: &'a Config,
+    /// All that the training file lists.
+    training: Cached<Vec<Caption>>,
+}
+
+impl<'a> Dataset<'a> {
+    pub(super) fn new(config: &'a Config) -> Self {
+        Self { config, training: Cached::new() }
+    }
+
+    /// The pictures of a part. Where the training file has no validation or test file beside it, a
+    /// share of its pictures, drawn by the seed, is held out for each; it is read once for all
+    /// parts.
+    pub(super) fn part(&self, part: Part) -> Result<Pictures> {
+        let (config, data) = (self.config, &self.config.data);
+        let given = |path: &Path| captions(path, data.encoding.as_deref());
+        match (file(data, part), &data.train) {
+            (Some(path), _) if part != Part::Training => Pictures::read(config, &given(path)?),
+            (_, Some(path)) => {
+                let held = HeldOut {
+                    share: data.held_out,
+                    seed: config.training.seed,
+                    validation: data.validation.is_none(),
+                    test: data.test.is_none(),
+                };
+                let all = self.training.get(|| given(path))?;
+                Pictures::read(config, &held.part(part, all))
+            }
+            (_, None) => embedded(config, part),
+        }
+    }
+}
+
+fn embedded(config: &Config, part: Part) -> Result<Pictures> {
+    let data = &config.data;
+    let drawn = parts::embedded(part, data.size, |n| {
+        toy::captioned(n, data.side, data.embedded.language(), 1)
+    })?;
+    let mut pictures = Pictures::new(config);
+    let byte = |value: f32| (value * 255.0).round() as u8;
+    for one in drawn {
+        let plane = data.side * data.side;
+        let pixels = match data.color {
+            true => one.pixels.iter().map(|&value| byte(value)).collect(),
+            // As bright as the three colors together.
+            false => (0..plane)
+                .map(|at| byte((0..3).map(|c| one.pixels[c * plane + at]).sum::<f32>() / 3.0))
+                .collect(),
+        };
+        pictures.pixels.push(pixels);
+        pictures.sentences.push(one.sentences);
+    }
+    Ok(pictures)
+}
+
+/// Pictures as the model reads them; a picture may stand there several times.
+pub(super) struct ImageSources<'a> {
+    pub(super) pictures: &'a Pictures,
+    /// Which picture each source is.
+    pub(super) which: Vec<usize>,
+    pub(super) patch: usize,
+    /// The mean of all pixels of the training part, and how far they lie from it.
+    pub(super) mean: f32,
+    pub(super) deviation: f32,
+}
+
+impl Sources for ImageSources<'_> {
+    fn count(&self) -> usize {
+        self.which.len()
+    }
+
+    fn length(&self, _: usize) -> usize {
+        let [_, height, width] = self.pictures.size;
+        (height / self.patch) * (width / self.patch)
+    }
+
+    fn batch(&self, which: &[usize]) -> Result<Source> {
+        let [channels, height, width] = self.pictures.size;
+        let mut values = Vec::with_capacity(which.len() * channels * height * width);
+        for &at in which {
+            let pixels = self.pictures.pixels[self.which[at]].iter();
+            let value = |&pixel: &u8| (f32::from(pixel) / 255.0 - self.mean) / self.deviation;
+            values.extend(pixels.map(value));
+        }
+        let x = Tensor::from_vec(values, &[which.len(), channels, height, width])?;
+        Ok(Source::images(x, self.patch)?)
+    }
+}

@@ -1,0 +1,198 @@
+//! A captioner: an image in patches on one side, a tokenizer on the other, and a
+//! sequence-to-sequence model between them.
+
+use super::config::Config;
+use super::data::{Dataset, ImageSources, Pictures};
+use crate::metric::Bleu;
+use crate::parts::{self, Cached, example_reference};
+use crate::seq2seq::{Limit, Writer};
+use crate::text::Tokenizer;
+use crate::{Error, ImageScene, Map, Model, Part, Prediction, Report, Result, Scene, Scores};
+use regard::attention::Need;
+use regard::tensor::{Better, Parameters};
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// What a captioner knows of its data.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Preprocessor {
+    pub(super) tokenizer: Tokenizer,
+    /// The most tokens of a training sentence.
+    longest: usize,
+    /// The mean of all pixels, and how far they lie from it.
+    mean: f32,
+    deviation: f32,
+}
+
+impl Preprocessor {
+    pub(super) fn fit(config: &Config, pictures: &Pictures) -> Result<Self> {
+        let sentences: Vec<&String> = pictures.sentences.iter().flatten().collect();
+        let tokenizer = Tokenizer::learn(&sentences, &config.text.config())?;
+        let longest = sentences.iter().map(|text| tokenizer.encode(text).len()).max();
+        let count = pictures.pixels.iter().map(Vec::len).sum::<usize>().max(1) as f64;
+        let values = || pictures.pixels.iter().flatten().map(|&x| f64::from(x) / 255.0);
+        let mean = values().sum::<f64>() / count;
+        let variance = values().map(|x| (x - mean).powi(2)).sum::<f64>() / count;
+        // Pictures that are all alike have no spread to divide by.
+        let deviation = if variance > 0.0 { variance.sqrt() } else { 1.0 };
+        Ok(Self {
+            tokenizer,
+            longest: longest.unwrap_or(0),
+            mean: mean as f32,
+            deviation: deviation as f32,
+        })
+    }
+}
+
+pub(super) struct Captioner {
+    pub(super) config: Config,
+    pub(super) preprocessor: Preprocessor,
+    pub(super) writer: Writer,
+}
+
+impl Captioner {
+    pub(super) fn new(config: Config, preprocessor: Preprocessor) -> Result<Self> {
+        // An output may be longer than what was learned, but not without end.
+        let longest = 2 * preprocessor.longest + 10;
+        let seq2seq = config.seq2seq(preprocessor.tokenizer.len(), longest);
+        let (options, search, seed) =
+            (&config.model.seq2seq, config.search.search, config.training.seed);
+        let writer = Writer::new(&seq2seq, options, search, Limit::Tokens(longest), seed)?;
+        Ok(Self { config, preprocessor, writer })
+    }
+
+    /// Pictures as the model reads them, each as often as it is named.
+    pub(super) fn sources<'a>(
+        &self,
+        pictures: &'a Pictures,
+        which: Vec<usize>,
+    ) -> ImageSources<'a> {
+        let Preprocessor { mean, deviation, .. } = self.preprocessor;
+        ImageSources { pictures, which, patch: self.config.model.patch, mean, deviation }
+    }
+
+    /// Each picture once for each of its sentences, and these as tokens.
+    pub(super) fn pairs(&self, pictures: &Pictures) -> (Vec<usize>, Vec<Vec<usize>>) {
+        let all = pictures.sentences.iter().enumerate();
+        let all = all.flat_map(|(at, sentences)| sentences.iter().map(move |text| (at, text)));
+        all.map(|(at, text)| (at, self.preprocessor.tokenizer.encode(text))).unzip()
+    }
+
+    /// How good it is on pictures, and all outputs. A beam of 1 is quick.
+    pub(super) fn measure(
+        &self,
+        pictures: &Pictures,
+        beam: usize,
+    ) -> Result<(Scores, Vec<String>)> {
+        let sources = self.sources(pictures, (0..pictures.len()).collect());
+        let written = self.writer.write(&sources, beam, Need::OUTPUT)?;
+        let outputs: Vec<String> =
+            written.iter().map(|h| self.preprocessor.tokenizer.decode(&h.tokens)).collect();
+        let bleu = Bleu::corpus(&outputs, &pictures.sentences, self.config.search.bleu)?.score;
+        let (which, targets) = self.pairs(pictures);
+        let perplexity = self.writer.perplexity(&self.sources(pictures, which), &targets)?;
+        let right = outputs.iter().zip(&pictures.sentences);
+        let right = right.filter(|(output, sentences)| sentences.contains(output)).count();
+        let scores = Scores::new("BLEU", bleu, Better::Higher)
+            .with("perplexity", perplexity)
+            .with("exact", right as f64 / pictures.len().max(1) as f64);
+        Ok((scores, outputs))
+    }
+
+    /// The pictures that inputs name: `validation:3` is one of its data, anything else is a path.
+    fn pictures(&self, inputs: &[String]) -> Result<Pictures> {
+        let side = self.config.data.side;
+        let mut all =
+            Pictures { size: [self.config.channels(), side, side], ..Pictures::default() };
+        let dataset = Dataset::new(&self.config);
+        let parts = [const { Cached::new() }; 3];
+        for input in inputs {
+            let pixels = match example_reference(input) {
+                None => Pictures::one(&self.config, Path::new(input.trim()))?,
+                Some((part, at)) => {
+                    let held = parts[part as usize].get(|| dataset.part(part))?;
+                    let found = held.pixels.get(at).cloned();
+                    found.ok_or_else(|| {
+                        let count = held.len();
+                        Error::invalid(format!("`{input}`: the part has {count} pictures, from 0"))
+                    })?
+                }
+            };
+            all.pixels.push(pixels);
+            all.sentences.push(Vec::new());
+        }
+        Ok(all)
+    }
+}
+
+impl Model for Captioner {
+    fn parameters(&self) -> &Parameters {
+        &self.writer.parameters
+    }
+
+    fn vocabulary(&self) -> Result<String> {
+        serde_json::to_string(&self.preprocessor).map_err(|e| Error::invalid(e.to_string()))
+    }
+
+    fn evaluate(&self, part: Part) -> Result<Report> {
+        let pictures = Dataset::new(&self.config).part(part)?;
+        let (scores, outputs) = self.measure(&pictures, self.config.search.search.beam)?;
+        let samples = outputs.iter().zip(&pictures.sentences).enumerate().take(3);
+        let samples = samples.map(|(at, (output, sentences))| {
+            (format!("{}:{at}", parts::name(part)), sentences.join(" | "), output.clone())
+        });
+        Ok(Report {
+            scores,
+            examples: pictures.len(),
+            samples: samples.collect(),
+            outputs,
+            ..Report::default()
+        })
+    }
+
+    fn predict(&self, inputs: &[String]) -> Result<Vec<Prediction>> {
+        let pictures = self.pictures(inputs)?;
+        let sources = self.sources(&pictures, (0..pictures.len()).collect());
+        let beam = self.config.search.search.beam;
+        let written = self.writer.write(&sources, beam, Need::OUTPUT)?;
+        let tokenizer = &self.preprocessor.tokenizer;
+        let prediction = |(input, h): (&String, regard::models::Hypothesis)| Prediction {
+            input: input.clone(),
+            output: tokenizer.decode(&h.tokens),
+            details: serde_json::json!({
+                "score": h.score,
+                "log_probability": h.log_prob,
+                "tokens": h.tokens.iter().map(|&id| tokenizer.token(id)).collect::<Vec<_>>(),
+                "token_scores": h.token_scores,
+                "ended": h.ended,
+            }),
+        };
+        Ok(inputs.iter().zip(written).map(prediction).collect())
+    }
+
+    /// For each word the patches it looked at.
+    fn show(&self, input: &str) -> Result<Vec<(String, Scene)>> {
+        let pictures = self.pictures(&[input.to_string()])?;
+        let h = self.writer.write_one(&self.sources(&pictures, vec![0]))?;
+        let Some(alignment) = &h.alignment else {
+            return Err(Error::invalid(
+                "this model attends to nothing while it writes: its context is a fixed vector",
+            ));
+        };
+        let tokenizer = &self.preprocessor.tokenizer;
+        let words = h.tokens.iter().map(|&id| tokenizer.token(id).to_string());
+        let words = words.chain(h.ended.then(|| "<end>".to_string()));
+        let side = self.config.patches();
+        let weights = alignment.contiguous()?.to_vec::<f32>()?;
+        let maps = words.zip(weights.chunks(side * side));
+        let maps = maps.map(|(word, weights)| Map::new(word, weights.to_vec())).collect();
+        let [channels, height, width] = pictures.size;
+        // A scene has the colors of a pixel together, the data have them in planes.
+        let pixel = |at: usize| (0..channels).map(move |c| c * height * width + at);
+        let values = &pictures.pixels[0];
+        let pixels = (0..height * width).flat_map(pixel).map(|at| f32::from(values[at]) / 255.0);
+        let pixels = pixels.collect();
+        let scene = ImageScene { width, height, channels, pixels, columns: side, rows: side, maps };
+        Ok(vec![("words".into(), Scene::Image(scene))])
+    }
+}

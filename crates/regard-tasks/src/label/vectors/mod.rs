@@ -1,0 +1,135 @@
+//! A label for every vector, whatever the vector: frames of sound, features from elsewhere, time
+//! steps of a table.
+
+mod config;
+mod data;
+mod model;
+
+use crate::data::{BatchSize, batches};
+use crate::lengths::lengths;
+use crate::options::Checked;
+use crate::text::by_count;
+use crate::{Description, Error, JsonFile, Learner, Model, Options, Part, Result, Scores};
+use config::Config;
+pub(super) use config::Kind;
+use data::{Dataset, Example};
+use model::{Encoded, Labeler, Preprocessor};
+use regard::tensor::Random;
+use regard::{Mode, Tensor};
+
+/// A labeler and the sequences it learns from.
+struct VectorLearner {
+    labeler: Labeler,
+    sequences: Vec<Encoded>,
+    targets: Vec<Vec<usize>>,
+    validation: Vec<Example>,
+}
+
+/// Reads the data and initializes a model.
+pub(super) fn begin(options: &Options) -> Result<Box<dyn Learner>> {
+    let config = Config::of(options)?;
+    let dataset = Dataset::new(&config);
+    let (training, validation) = (dataset.part(Part::Training)?, dataset.part(Part::Validation)?);
+    drop(dataset);
+    let longest = config.data.longest;
+    if training.is_empty() || validation.is_empty() {
+        return Err(Error::invalid(format!(
+            "{} training sequences and {} validation sequences; both are wanted",
+            training.len(),
+            validation.len()
+        )));
+    }
+    let preprocessor = Preprocessor::fit(&config, &training)?;
+    let labeler = Labeler::new(config, preprocessor)?;
+    let (mut sequences, mut targets) = (Vec::new(), Vec::new());
+    for (example, encoded) in training.iter().zip(labeler.encode_all(&training)?) {
+        let count = labeler.length(&encoded);
+        if count <= longest {
+            targets.push(labeler.targets(example, count)?);
+            sequences.push(encoded);
+        }
+    }
+    if sequences.is_empty() {
+        return Err(Error::invalid(format!(
+            "no training sequence has at most {longest} vectors; a larger `data.longest` keeps them"
+        )));
+    }
+    // A label that training has not seen, and sound of another rate, are told before hours are spent.
+    let heard = labeler.encode_all(&validation)?;
+    for (example, encoded) in validation.iter().zip(&heard) {
+        labeler.targets(example, labeler.length(encoded))?;
+    }
+    let counts = heard.iter().map(|one| labeler.length(one));
+    labeler.config.model.encoder.check_reach(longest, counts)?;
+    Ok(Box::new(VectorLearner { labeler, sequences, targets, validation }))
+}
+
+/// The model of a run.
+pub(super) fn open(options: &Options, vocabulary: &JsonFile) -> Result<Box<dyn Model>> {
+    Ok(Box::new(Labeler::new(Config::of(options)?, vocabulary.parse()?)?))
+}
+
+/// What the data hold.
+pub(super) fn describe(options: &Options) -> Result<Description> {
+    let config = Config::of(options)?;
+    let dataset = Dataset::new(&config);
+    let training = dataset.part(Part::Training)?;
+    let count = |part| Result::Ok(dataset.part(part)?.len().to_string());
+    let [validation, test] = [count(Part::Validation)?, count(Part::Test)?];
+    drop(dataset);
+    let source = match config.data.source(Part::Training) {
+        Some(path) => path.display().to_string(),
+        None => "embedded tones".into(),
+    };
+    let preprocessor = Preprocessor::fit(&config, &training)?;
+    let labeler = Labeler::new(config, preprocessor)?;
+    let counts: Vec<usize> =
+        labeler.encode_all(&training)?.iter().map(|one| labeler.length(one)).collect();
+    let facts = [
+        ("training sequences", training.len().to_string()),
+        ("validation sequences", validation),
+        ("test sequences", test),
+        ("training vectors", counts.iter().sum::<usize>().to_string()),
+        ("sequences", lengths(counts, "vectors")),
+        ("labels", labeler.preprocessor.labels.len().to_string()),
+    ];
+    let labels = by_count(training.iter().flat_map(Example::labels));
+    let example = |(at, example): (usize, &Example)| {
+        let labels = by_count(example.labels());
+        let labels: Vec<&str> = labels.into_iter().map(|(label, _)| label).collect();
+        format!("train:{at} → {}", labels.join(", "))
+    };
+    Ok(Description {
+        source,
+        facts: facts.map(|(name, text)| (name.to_string(), text)).into(),
+        labels: labels.into_iter().map(|(label, n)| (label.to_string(), n)).collect(),
+        examples: training.iter().take(5).enumerate().map(example).collect(),
+    })
+}
+
+impl Learner for VectorLearner {
+    fn model(&self) -> &dyn Model {
+        &self.labeler
+    }
+
+    fn batches(&self, batch: usize, random: &Random) -> Result<Vec<Vec<usize>>> {
+        let lengths: Vec<usize> = self.targets.iter().map(Vec::len).collect();
+        batches(&lengths, BatchSize::Sequences(batch), Some(random))
+    }
+
+    fn loss(&mut self, batch: &[usize], random: &Random) -> Result<Tensor> {
+        let targets: Vec<&[usize]> = batch.iter().map(|&index| &self.targets[index][..]).collect();
+        let sequences: Vec<&Encoded> = batch.iter().map(|&index| &self.sequences[index]).collect();
+        let batch = self.labeler.batch(&sequences)?;
+        let targets = batch.targets(&targets)?;
+        Ok(self.labeler.model.loss(&batch.sequences(), &targets, Mode::Train(random))?)
+    }
+
+    fn validate(&self) -> Result<Scores> {
+        Ok(self.labeler.measure(&self.validation)?.0)
+    }
+
+    fn samples(&self, n: usize) -> Vec<String> {
+        (0..n.min(self.validation.len())).map(|at| format!("validation:{at}")).collect()
+    }
+}

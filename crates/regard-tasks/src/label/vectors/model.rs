@@ -1,0 +1,442 @@
+//! A labeler of vectors: frames of sound or numbers from elsewhere, and a label for each.
+
+use super::config::Config;
+use super::data::{Content, Dataset, Example, label_at};
+use crate::components::SoundFrames;
+use crate::data::{BatchSize, MelFilters, StandardScaler, Waveform, batches};
+use crate::metric::{Confusion, SegmentScore, label_runs};
+use crate::parts::{self, Cached, example_reference};
+use crate::text::Labels;
+use crate::{
+    Error, Map, Maps, Model, Part, Prediction, Report, Result, Scene, Scores, Segment, SoundScene,
+    Track,
+};
+use regard::attention::Need;
+use regard::models::{SequenceLabeler, Sequences};
+use regard::tensor::{Parameters, without_gradients};
+use regard::{DType, Mode, Tensor};
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// Sequences that are read at once where nothing is learned.
+const EVALUATION_BATCH: usize = 32;
+
+/// How a sequence becomes numbers.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Input {
+    Sound(SoundFrames),
+    Vectors(StandardScaler),
+}
+
+/// What a labeler knows of its data.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Preprocessor {
+    input: Input,
+    pub(super) labels: Labels,
+}
+
+/// A sequence as numbers.
+#[derive(Clone, Debug)]
+pub(super) struct Encoded {
+    /// `[N, width]`
+    vectors: Vec<f32>,
+    /// What is drawn: frames of sound before they are stacked, or the vectors.
+    frames: Vec<f32>,
+    features: usize,
+}
+
+impl Preprocessor {
+    pub(super) fn fit(config: &Config, examples: &[Example]) -> Result<Self> {
+        let sounds: Vec<&Waveform> = examples
+            .iter()
+            .filter_map(|example| match &example.content {
+                Content::Sound { sound, .. } => Some(sound),
+                Content::Vectors { .. } => None,
+            })
+            .collect();
+        let input = match sounds.first() {
+            Some(first) => {
+                one_rate(examples, first.rate)?;
+                Input::Sound(config.audio.fit(&sounds)?)
+            }
+            None => {
+                let (mut all, mut wide) = (Vec::new(), 1);
+                for example in examples {
+                    if let Content::Vectors { numbers, width, .. } = &example.content {
+                        all.push(numbers.clone());
+                        wide = *width;
+                    }
+                }
+                Input::Vectors(StandardScaler::fit(&all, wide)?)
+            }
+        };
+        let mut labels: Vec<&str> = examples.iter().flat_map(Example::labels).collect();
+        let has_gaps = matches!(input, Input::Sound(_)) && examples.iter().any(has_gaps);
+        labels.extend(has_gaps.then_some(&config.data.gap[..]));
+        Ok(Self { input, labels: Labels::learn(labels) })
+    }
+
+    fn width(&self) -> usize {
+        match &self.input {
+            Input::Sound(frames) => frames.width(),
+            Input::Vectors(standard) => standard.mean.len(),
+        }
+    }
+}
+
+/// Refuses recordings of another rate than the first.
+fn one_rate(examples: &[Example], rate: u32) -> Result<()> {
+    for example in examples {
+        if let Content::Sound { sound, .. } = &example.content
+            && sound.rate != rate
+        {
+            let what = format!("{} samples a second, but the first has {rate}", sound.rate);
+            return Err(example.wrong(what));
+        }
+    }
+    Ok(())
+}
+
+/// Whether there is time that no segment covers.
+fn has_gaps(example: &Example) -> bool {
+    let Content::Sound { sound, segments } = &example.content else { return false };
+    let seconds = sound.samples.len() as f64 / f64::from(sound.rate);
+    let ends = std::iter::once(0.0).chain(segments.iter().map(|segment| segment.end));
+    let starts = segments.iter().map(|segment| segment.start).chain(std::iter::once(seconds));
+    ends.zip(starts).any(|(end, start)| start - end > 1e-6)
+}
+
+pub(super) struct Labeler {
+    pub(super) config: Config,
+    pub(super) preprocessor: Preprocessor,
+    parameters: Parameters,
+    pub(super) model: SequenceLabeler,
+}
+
+/// Sequences as numbers, filled up to one length.
+pub(super) struct Batch {
+    x: Tensor,
+    lengths: Vec<usize>,
+}
+
+impl Batch {
+    pub(super) fn sequences(&self) -> Sequences<'_> {
+        Sequences { lengths: Some(&self.lengths), ..Sequences::new(&self.x) }
+    }
+
+    /// The labels of each sequence, `[B, N]`, filled up.
+    pub(super) fn targets(&self, all: &[&[usize]]) -> Result<Tensor> {
+        let n = self.x.shape()[1];
+        let mut numbers = vec![0i64; all.len() * n];
+        for (row, one) in numbers.chunks_mut(n.max(1)).zip(all) {
+            row.iter_mut().zip(*one).for_each(|(to, &from)| *to = from as i64);
+        }
+        Ok(Tensor::from_vec(numbers, &[all.len(), n])?)
+    }
+}
+
+impl Labeler {
+    pub(super) fn new(config: Config, preprocessor: Preprocessor) -> Result<Self> {
+        let parameters = Parameters::new(DType::F32, config.training.seed);
+        let labeler = config.labeler(preprocessor.width(), preprocessor.labels.len());
+        let model = SequenceLabeler::new(&parameters, &labeler)?;
+        Ok(Self { config, preprocessor, parameters, model })
+    }
+
+    pub(super) fn filters(&self) -> Result<Option<MelFilters>> {
+        match &self.preprocessor.input {
+            Input::Sound(frames) => Ok(Some(frames.filters()?)),
+            Input::Vectors(_) => Ok(None),
+        }
+    }
+
+    fn encode(&self, content: &Content, filters: Option<&MelFilters>) -> Result<Encoded> {
+        match (&self.preprocessor.input, content, filters) {
+            (Input::Sound(own), Content::Sound { sound, .. }, Some(filters)) => {
+                let frames = own.frames(filters, sound)?;
+                Ok(Encoded { vectors: own.stacked(&frames), frames, features: own.mel.mels })
+            }
+            (Input::Vectors(standard), Content::Vectors { numbers, width, .. }, _) => {
+                let learned = standard.mean.len();
+                if *width != learned {
+                    return Err(Error::invalid(format!(
+                        "vectors of {width} numbers; the model has learned vectors of {learned}"
+                    )));
+                }
+                let mut vectors = numbers.clone();
+                standard.apply(&mut vectors)?;
+                Ok(Encoded { frames: vectors.clone(), vectors, features: *width })
+            }
+            _ => Err(Error::invalid("sound and vectors cannot be read by one model")),
+        }
+    }
+
+    /// Sequences as numbers; an error names the sequence.
+    pub(super) fn encode_all(&self, examples: &[Example]) -> Result<Vec<Encoded>> {
+        let filters = self.filters()?;
+        let one = |example: &Example| {
+            let encoded = self.encode(&example.content, filters.as_ref());
+            encoded.map_err(|error| example.wrong(error.to_string()))
+        };
+        examples.iter().map(one).collect()
+    }
+
+    /// How many vectors a sequence has.
+    pub(super) fn length(&self, encoded: &Encoded) -> usize {
+        encoded.vectors.len() / self.preprocessor.width()
+    }
+
+    /// The numbers of a sequence's labels; refuses one unseen in training, by file.
+    pub(super) fn targets(&self, example: &Example, count: usize) -> Result<Vec<usize>> {
+        let id = |label: &str| {
+            self.preprocessor.labels.id(label).ok_or_else(|| {
+                let known = self.preprocessor.labels.len();
+                example.wrong(format!("label `{label}` is not among the {known} seen in training"))
+            })
+        };
+        match (&example.content, &self.preprocessor.input) {
+            (Content::Vectors { labels, .. }, _) => labels.iter().map(|label| id(label)).collect(),
+            (Content::Sound { sound, segments }, Input::Sound(frames)) => {
+                let gap = &self.config.data.gap;
+                (0..count).map(|at| id(label_at(segments, sound, frames.middle(at), gap))).collect()
+            }
+            _ => Err(Error::invalid("sound and vectors cannot be read by one model")),
+        }
+    }
+
+    pub(super) fn batch(&self, sequences: &[&Encoded]) -> Result<Batch> {
+        let width = self.preprocessor.width();
+        let lengths: Vec<usize> = sequences.iter().map(|one| self.length(one)).collect();
+        let n = lengths.iter().copied().max().unwrap_or(0);
+        let mut numbers = Vec::with_capacity(sequences.len() * n * width);
+        for (row, one) in sequences.iter().enumerate() {
+            numbers.extend_from_slice(&one.vectors);
+            numbers.resize((row + 1) * n * width, 0.0);
+        }
+        Ok(Batch { x: Tensor::from_vec(numbers, &[sequences.len(), n, width])?, lengths })
+    }
+
+    /// The probability of every label of every vector, `[N][labels]`, sequence by sequence.
+    fn probabilities(&self, all: &[Encoded]) -> Result<Vec<Vec<f32>>> {
+        let labels = self.preprocessor.labels.len();
+        let lengths: Vec<usize> = all.iter().map(|one| self.length(one)).collect();
+        let mut found = vec![Vec::new(); all.len()];
+        for indices in batches(&lengths, BatchSize::Sequences(EVALUATION_BATCH), None)? {
+            let batch: Vec<&Encoded> = indices.iter().map(|&index| &all[index]).collect();
+            let batch = self.batch(&batch)?;
+            let logits = without_gradients(|| self.model.forward(&batch.sequences(), Mode::Infer))?;
+            let n = logits.shape()[1];
+            let numbers = logits.softmax(-1)?.to_vec::<f32>()?;
+            for (row, index) in numbers.chunks((n * labels).max(1)).zip(indices) {
+                found[index] = row[..lengths[index] * labels].to_vec();
+            }
+        }
+        Ok(found)
+    }
+
+    /// The likeliest label of every vector.
+    fn best(&self, probabilities: &[f32]) -> Vec<usize> {
+        let likeliest = |row: &[f32]| {
+            (0..row.len()).max_by(|&a, &b| row[a].total_cmp(&row[b]).then(b.cmp(&a))).unwrap_or(0)
+        };
+        probabilities.chunks(self.preprocessor.labels.len().max(1)).map(likeliest).collect()
+    }
+
+    /// How good it is on sequences, by vector and by segment; the labels it gave.
+    pub(super) fn measure(
+        &self,
+        examples: &[Example],
+    ) -> Result<(Scores, Confusion, Vec<Vec<usize>>)> {
+        let encoded = self.encode_all(examples)?;
+        let truth = examples.iter().zip(&encoded);
+        let truth = truth.map(|(example, one)| self.targets(example, self.length(one)));
+        let truth = truth.collect::<Result<Vec<_>>>()?;
+        let probabilities = self.probabilities(&encoded)?;
+        let labels = self.preprocessor.labels.len();
+        let loss: f64 = truth
+            .iter()
+            .zip(&probabilities)
+            .flat_map(|(truth, rows)| truth.iter().zip(rows.chunks(labels.max(1))))
+            .map(|(&label, row)| -f64::from(row[label].max(f32::MIN_POSITIVE)).ln())
+            .sum();
+        let predicted: Vec<Vec<usize>> = probabilities.iter().map(|rows| self.best(rows)).collect();
+        let (all, given) = (truth.concat(), predicted.concat());
+        let confusion = Confusion::count(&all, &given, self.preprocessor.labels.names())?;
+        let segments = SegmentScore::count(&truth, &predicted)?;
+        let scores = confusion
+            .scores(loss / all.len().max(1) as f64)
+            .with("segment F1", segments.f1())
+            .with("segment error rate", segments.error_rate());
+        Ok((scores, confusion, predicted))
+    }
+
+    /// Stretches of equal labels, in seconds or in steps.
+    fn segments(&self, labels: &[usize]) -> Vec<Segment> {
+        let step = self.key_step();
+        let segment = |(label, start, end): (usize, usize, usize)| Segment {
+            start: start as f64 * step,
+            end: end as f64 * step,
+            label: self.preprocessor.labels.name(label).into(),
+        };
+        label_runs(labels).into_iter().map(segment).collect()
+    }
+
+    fn is_sound(&self) -> bool {
+        matches!(self.preprocessor.input, Input::Sound(_))
+    }
+
+    /// From one frame to the next, in seconds; 1 for vectors, which are counted.
+    fn step(&self) -> f64 {
+        if self.is_sound() { self.config.audio.seconds() } else { 1.0 }
+    }
+
+    /// From one vector to the next.
+    fn key_step(&self) -> f64 {
+        self.step() * if self.is_sound() { self.config.audio.every as f64 } else { 1.0 }
+    }
+
+    /// What an input means: an example of the data, as `validation:3`, or the path of a recording or
+    /// of features; and the moment behind an `@`.
+    fn example(&self, input: &str) -> Result<(Example, Option<f64>)> {
+        let moment = input.rsplit_once('@').and_then(|(name, moment)| {
+            Some((name, moment.trim().parse::<f64>().ok().filter(|x| x.is_finite())?))
+        });
+        let (name, moment) = moment.map_or((input, None), |(name, moment)| (name, Some(moment)));
+        if let Some((part, at)) = example_reference(name) {
+            let cached = Cached::new();
+            let all = cached.get(|| Dataset::new(&self.config).part(part))?;
+            let beyond = || format!("`{name}`: the part has {} sequences, from 0", all.len());
+            let found = all.get(at).cloned().ok_or_else(|| Error::invalid(beyond()))?;
+            return Ok((found, moment));
+        }
+        let path = Path::new(name.trim());
+        let content = match self.is_sound() {
+            true => Content::Sound { sound: Waveform::read(path)?, segments: Vec::new() },
+            false => {
+                let (numbers, width) = crate::data::feature_array(path)?;
+                Content::Vectors { numbers, width, labels: Vec::new() }
+            }
+        };
+        Ok((Example { content, file: path.into(), line: 0 }, moment))
+    }
+
+    /// The truth of an example, where it is known.
+    fn truth(&self, example: &Example) -> Option<Vec<Segment>> {
+        match &example.content {
+            Content::Sound { segments, .. } => Some(segments.clone()),
+            Content::Vectors { labels, .. } => {
+                let ids: Option<Vec<usize>> =
+                    labels.iter().map(|label| self.preprocessor.labels.id(label)).collect();
+                ids.map(|ids| self.segments(&ids))
+            }
+        }
+        .filter(|segments| !segments.is_empty())
+    }
+}
+
+/// "0.00–0.12 pause, 0.12–0.31 three"
+fn written(segments: &[Segment]) -> String {
+    let one = |s: &Segment| format!("{:.2}–{:.2} {}", s.start, s.end, s.label);
+    segments.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+impl Model for Labeler {
+    fn parameters(&self) -> &Parameters {
+        &self.parameters
+    }
+
+    fn vocabulary(&self) -> Result<String> {
+        serde_json::to_string(&self.preprocessor).map_err(|e| Error::invalid(e.to_string()))
+    }
+
+    fn evaluate(&self, part: Part) -> Result<Report> {
+        let examples = Dataset::new(&self.config).part(part)?;
+        let (scores, confusion, predicted) = self.measure(&examples)?;
+        let outputs: Vec<String> =
+            predicted.iter().map(|labels| written(&self.segments(labels))).collect();
+        let samples = examples.iter().zip(&outputs).enumerate().take(3);
+        let samples = samples.map(|(at, (example, output))| {
+            let truth = self.truth(example).map_or(String::new(), |truth| written(&truth));
+            (format!("{}:{at}", parts::name(part)), truth, output.clone())
+        });
+        Ok(Report {
+            scores,
+            examples: examples.len(),
+            confusion: Some(confusion),
+            samples: samples.collect(),
+            outputs,
+            ..Report::default()
+        })
+    }
+
+    fn predict(&self, inputs: &[String]) -> Result<Vec<Prediction>> {
+        let examples = inputs.iter().map(|input| Ok(self.example(input)?.0));
+        let examples = examples.collect::<Result<Vec<_>>>()?;
+        let probabilities = self.probabilities(&self.encode_all(&examples)?)?;
+        let labels = self.preprocessor.labels.len();
+        let prediction = |(input, rows): (&String, Vec<f32>)| {
+            let best = self.best(&rows);
+            let names = best.iter().map(|&id| self.preprocessor.labels.name(id));
+            let likely = best.iter().zip(rows.chunks(labels.max(1))).map(|(&id, row)| row[id]);
+            Prediction {
+                input: input.clone(),
+                output: written(&self.segments(&best)),
+                details: serde_json::json!({
+                    "segments": self.segments(&best),
+                    "labels": names.collect::<Vec<_>>(),
+                    "probabilities": likely.collect::<Vec<_>>(),
+                    "step": self.key_step(),
+                }),
+            }
+        };
+        Ok(inputs.iter().zip(probabilities).map(prediction).collect())
+    }
+
+    /// The spectrogram with true and predicted segments, and the attention of a chosen moment:
+    /// `validation:3@0.75`, or the middle.
+    fn show(&self, input: &str) -> Result<Vec<(String, Scene)>> {
+        let (example, moment) = self.example(input)?;
+        let encoded = self.encode_all(std::slice::from_ref(&example))?.remove(0);
+        let count = self.length(&encoded);
+        let key_step = self.key_step();
+        let middle = (count as f64 / 2.0) * key_step;
+        let chosen =
+            ((moment.unwrap_or(middle) / key_step).max(0.0) as usize).min(count.max(1) - 1);
+        let batch = self.batch(&[&encoded])?;
+        let attended =
+            without_gradients(|| self.model.label(&batch.sequences(), Mode::Infer, Need::WEIGHTS))?;
+        let row = |map: Map| Map::new(map.name, map.weights[chosen * count..][..count].to_vec());
+        let maps: Vec<Map> = Map::of_layers(&attended.weights)?.into_iter().map(row).collect();
+        let best = self.best(&self.probabilities(std::slice::from_ref(&encoded))?[0]);
+        let predicted = Track { name: "predicted".into(), segments: self.segments(&best) };
+        let truth = self.truth(&example);
+        let truth = truth.map(|segments| Track { name: "truth".into(), segments });
+        let at = chosen as f64 * key_step;
+        let name = match self.is_sound() {
+            true => format!("{at:.2} s"),
+            false => format!("{chosen}"),
+        };
+        let columns = match self.is_sound() {
+            true => SoundScene::times(count, key_step),
+            false => (0..count).map(|at| at.to_string()).collect(),
+        };
+        let scene = SoundScene {
+            features: encoded.features,
+            spectrogram: encoded.frames,
+            step: self.step(),
+            unit: if self.is_sound() { "seconds" } else { "steps" }.into(),
+            key_step,
+            weights: Maps {
+                row_axis: "attends".into(),
+                column_axis: "is attended to".into(),
+                rows: vec![name],
+                columns,
+                maps,
+            },
+            tracks: truth.into_iter().chain(std::iter::once(predicted)).collect(),
+            moment: (!attended.weights.is_empty()).then_some(at + key_step / 2.0),
+        };
+        Ok(vec![("segments".into(), Scene::Sound(scene))])
+    }
+}

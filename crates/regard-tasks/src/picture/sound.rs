@@ -1,0 +1,251 @@
+//! Spectrograms, and over them what was attended to.
+
+use super::color::{self, FAINT, GRID, INK, Rgb};
+use super::heat;
+use super::label;
+use super::scale::{Axis, Scale};
+use super::svg::{Pixels, Svg, Text, escaped};
+use crate::{Map, SoundScene, Track};
+
+const WIDTH: f64 = 860.0;
+const HEIGHT: f64 = 150.0;
+const MARGIN: f64 = 20.0;
+/// A row of a map, and of a track.
+const ROW: f64 = 17.0;
+/// How much of a word's color covers the moment with its greatest weight.
+const COVER: f32 = 0.6;
+/// Up to so many maps are drawn below each other.
+const MOST_MAPS: usize = 16;
+
+/// The spectrogram with the weights of one map, or of the mean of all, over it; the segments; and
+/// the maps themselves below, on the same time.
+pub(crate) fn draw(scene: &SoundScene, which: Option<usize>, title: &str) -> String {
+    let maps = &scene.weights.maps;
+    if let Some(which) = which.filter(|&which| which >= maps.len() && !maps.is_empty()) {
+        return heat::nothing(title, &format!("There are {} maps only, not {which}.", maps.len()));
+    }
+    let shown: Vec<&Map> = match which.filter(|_| !maps.is_empty()) {
+        Some(which) => vec![&maps[which]],
+        None => maps.iter().take(MOST_MAPS).collect(),
+    };
+    Sheet::new(scene).draw(&shown, title)
+}
+
+struct Sheet<'a> {
+    scene: &'a SoundScene,
+    left: f64,
+    time: Axis,
+    svg: Svg,
+}
+
+impl<'a> Sheet<'a> {
+    fn new(scene: &'a SoundScene) -> Self {
+        let tracks = scene.tracks.iter().map(|track| &track.name);
+        let names = scene.weights.rows.iter().chain(tracks);
+        let widest = names.map(|name| label::width(&fitted(name), 11.0)).fold(30.0, f64::max);
+        let left = MARGIN + widest + 8.0;
+        let seconds = scene.seconds().max(scene.step);
+        let time = Axis::spanning([0.0, seconds], left, left + WIDTH);
+        Self { scene, left, time, svg: Svg::default() }
+    }
+
+    fn draw(mut self, maps: &[&Map], title: &str) -> String {
+        let full = self.left + WIDTH + 70.0;
+        let mut y = self.svg.title(title, MARGIN, full - 2.0 * MARGIN);
+        y = self.words(maps, y);
+        self.spectrogram(maps, y);
+        y = self.axis(y + HEIGHT);
+        for track in &self.scene.tracks {
+            self.track(track, y);
+            y += ROW + 6.0;
+        }
+        if maps.is_empty() {
+            let what = "This model attends to nothing.";
+            self.svg.text(Text::at(self.left, y + 14.0, what).fill(FAINT));
+            return self.svg.finish(full, y + 34.0);
+        }
+        let all: Vec<Map> = maps.iter().map(|&map| map.clone()).collect();
+        let scale = Scale::of(&all);
+        for (at, map) in maps.iter().enumerate() {
+            y += 18.0;
+            self.svg.text(Text::at(self.left, y - 5.0, &map.name).size(11.0).faint());
+            if at == 0 {
+                let height = (self.scene.weights.rows.len() as f64 * ROW).clamp(40.0, 120.0);
+                scale.legend(&mut self.svg, self.left + WIDTH + 14.0, y, height);
+            }
+            y = self.map(map, scale, y);
+        }
+        self.svg.finish(full, y.max(100.0) + MARGIN)
+    }
+
+    /// The weight of a row on a key, over all maps shown.
+    fn weight(&self, maps: &[&Map], row: usize, key: usize) -> f32 {
+        let keys = self.scene.weights.columns.len();
+        let all = maps.iter().filter_map(|map| map.weight(row * keys + key));
+        all.sum::<f32>() / maps.len().max(1) as f32
+    }
+
+    /// Where the weights of a row lie: from left to right.
+    fn middle(&self, maps: &[&Map], row: usize) -> Option<f64> {
+        let keys = 0..self.scene.weights.columns.len();
+        let best = keys.max_by(|&a, &b| {
+            self.weight(maps, row, a).total_cmp(&self.weight(maps, row, b)).then(b.cmp(&a))
+        })?;
+        Some(self.time.place((best as f64 + 0.5) * self.scene.key_step))
+    }
+
+    /// The words above the places they were heard at, in as many lines as they need.
+    fn words(&mut self, maps: &[&Map], y: f64) -> f64 {
+        let rows = &self.scene.weights.rows;
+        if maps.is_empty() || rows.len() < 2 {
+            return y;
+        }
+        let mut lines: Vec<f64> = Vec::new();
+        let mut placed = Vec::new();
+        for (row, word) in rows.iter().enumerate() {
+            let Some(x) = self.middle(maps, row) else { continue };
+            let word = fitted(word);
+            let half = label::width(&word, 11.0) / 2.0 + 3.0;
+            let line = lines.iter().position(|&end| end <= x - half).unwrap_or(lines.len());
+            match lines.get_mut(line) {
+                Some(end) => *end = x + half,
+                None => lines.push(x + half),
+            }
+            placed.push((row, word, x, line));
+        }
+        let top = y + 10.0;
+        for (row, word, x, line) in placed {
+            let fill = color::hex(row_color(row));
+            let height = top + line as f64 * 14.0;
+            self.svg.line([x, height + 3.0], [x, top + lines.len() as f64 * 14.0], GRID, 1.0);
+            self.svg.text(Text::at(x, height, &word).size(11.0).middle().bold().fill(&fill));
+        }
+        top + lines.len() as f64 * 14.0
+    }
+
+    fn spectrogram(&mut self, maps: &[&Map], y: f64) {
+        let scene = self.scene;
+        let features = scene.features.max(1);
+        let frames = scene.spectrogram.len() / features;
+        let finite = || scene.spectrogram.iter().copied().filter(|x| x.is_finite());
+        let low = finite().fold(f32::INFINITY, f32::min);
+        let high = finite().fold(f32::NEG_INFINITY, f32::max);
+        let span = if high > low { high - low } else { 1.0 };
+        let gray = |at: usize| {
+            // The highest pitch stands at the top.
+            let (row, frame) = (features - 1 - at / frames.max(1), at % frames.max(1));
+            let value = scene.spectrogram[frame * features + row];
+            let share = if value.is_finite() { (value - low) / span } else { 0.0 };
+            [(250.0 - 215.0 * share * share).round() as u8; 3]
+        };
+        let place = [self.left, y, WIDTH, HEIGHT];
+        let bytes = (0..frames * features).flat_map(gray).collect();
+        self.svg.pixels(place, &Pixels { width: frames, height: features, bytes });
+        if let Some(cover) = self.cover(maps) {
+            let keys = cover.width as f64 * scene.key_step;
+            let wide = self.time.place(keys.min(scene.seconds())) - self.left;
+            self.svg.pixels([self.left, y, wide, HEIGHT], &cover);
+        }
+        self.svg.frame(place);
+        self.svg.text(
+            Text::at(self.left - 10.0, y + HEIGHT / 2.0, "features")
+                .size(11.0)
+                .middle()
+                .faint()
+                .turned(-90.0),
+        );
+        if let Some(moment) = scene.moment {
+            let x = self.time.place(moment);
+            self.svg.line([x, y - 6.0], [x, y + HEIGHT + 6.0], INK, 1.0);
+        }
+    }
+
+    /// At each moment the color of the row that looks there most, the denser the more it does.
+    fn cover(&self, maps: &[&Map]) -> Option<Pixels> {
+        let (rows, keys) = (self.scene.weights.rows.len(), self.scene.weights.columns.len());
+        if maps.is_empty() || rows == 0 || keys == 0 {
+            return None;
+        }
+        let most: Vec<f32> = (0..rows)
+            .map(|row| (0..keys).map(|key| self.weight(maps, row, key)).fold(1e-9, f32::max))
+            .collect();
+        let pixel = |key: usize| {
+            let share = |row: &usize| self.weight(maps, *row, key) / most[*row];
+            let row = (0..rows).max_by(|a, b| share(a).total_cmp(&share(b))).unwrap_or(0);
+            let [r, g, b] = row_color(row);
+            [r, g, b, (COVER * share(&row).clamp(0.0, 1.0) * 255.0).round() as u8]
+        };
+        let bytes = (0..keys).flat_map(pixel).collect();
+        Some(Pixels { width: keys, height: 1, bytes })
+    }
+
+    /// Seconds; gives where the next thing may begin.
+    fn axis(&mut self, y: f64) -> f64 {
+        for (value, text) in self.time.ticks(10) {
+            let x = self.time.place(value);
+            self.svg.line([x, y + 1.0], [x, y + 5.0], FAINT, 1.0);
+            self.svg.text(Text::at(x, y + 17.0, &text).size(11.0).middle().faint());
+        }
+        let end = self.left + WIDTH + 26.0;
+        self.svg.text(Text::at(end, y + 17.0, &self.scene.unit).size(11.0).faint());
+        y + 26.0
+    }
+
+    fn track(&mut self, track: &Track, y: f64) {
+        let name = fitted(&track.name);
+        self.svg.text(Text::at(self.left - 6.0, y + ROW - 5.0, &name).size(11.0).end());
+        let names = label_names(self.scene);
+        for segment in &track.segments {
+            let place = names.iter().position(|name| **name == segment.label).unwrap_or(0);
+            let (fill, from) = (color::named(place), self.time.place(segment.start));
+            let wide = (self.time.place(segment.end) - from).max(0.5);
+            let (start, end) = (segment.start, segment.end);
+            let long = format!("{}: {start:.2} to {end:.2} s", escaped(&segment.label));
+            self.svg.raw(&format!("<g><title>{long}</title>"));
+            self.svg.rect([from, y, wide, ROW], &color::hex(fill), "stroke=\"#ffffff\"");
+            self.svg.raw("</g>");
+            if label::width(&segment.label, 10.0) <= wide - 2.0 {
+                let ink = if color::is_light(fill) { INK } else { "#ffffff" };
+                let text = Text::at(from + wide / 2.0, y + ROW - 5.0, &segment.label);
+                self.svg.text(text.size(10.0).middle().fill(ink));
+            }
+        }
+    }
+
+    /// Rows over keys, on the time of the spectrogram; gives where the next thing may begin.
+    fn map(&mut self, map: &Map, scale: Scale, y: f64) -> f64 {
+        let (rows, keys) = (self.scene.weights.rows.len(), self.scene.weights.columns.len());
+        let bytes = (0..rows * keys).flat_map(|at| scale.color(map.weight(at))).collect();
+        let seconds = (keys as f64 * self.scene.key_step).min(self.scene.seconds());
+        let place = [self.left, y, self.time.place(seconds) - self.left, rows as f64 * ROW];
+        self.svg.pixels(place, &Pixels { width: keys, height: rows, bytes });
+        self.svg.frame(place);
+        for (row, word) in self.scene.weights.rows.iter().enumerate() {
+            let fill = color::hex(if rows > 1 { row_color(row) } else { [0x1f, 0x29, 0x33] });
+            let middle = y + (row as f64 + 0.5) * ROW + 4.0;
+            let text = fitted(word);
+            self.svg.text(Text::at(self.left - 6.0, middle, &text).size(11.0).end().fill(&fill));
+        }
+        y + rows as f64 * ROW
+    }
+}
+
+fn fitted(name: &str) -> String {
+    label::fitted(name, 11.0, 110.0)
+}
+
+/// Neighbors look different, however many there are.
+fn row_color(row: usize) -> Rgb {
+    color::named(row % 8)
+}
+
+/// The labels of all tracks, each once, in the order in which they come.
+fn label_names(scene: &SoundScene) -> Vec<&String> {
+    let mut names: Vec<&String> = Vec::new();
+    for segment in scene.tracks.iter().flat_map(|track| &track.segments) {
+        if !names.contains(&&segment.label) {
+            names.push(&segment.label);
+        }
+    }
+    names
+}

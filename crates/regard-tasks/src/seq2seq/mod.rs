@@ -1,0 +1,16 @@
+//! What the tasks that write a text share: options, sources in batches, searching, learning.
+
+mod copying;
+mod options;
+mod scenes;
+mod sources;
+mod writer;
+
+pub(crate) use copying::{CopyNames, check_copying};
+pub(crate) use options::{SearchOptions, Seq2SeqOptions};
+pub(crate) use scenes::{alignment, encoder_scene, weight_maps};
+pub(crate) use sources::{Sources, TokenSources, VectorSources};
+pub(crate) use writer::{Limit, Writer};
+
+/// The part of a template's `[model]` that says how a text is written.
+pub(crate) const TEMPLATE: &str = include_str!("options.toml");

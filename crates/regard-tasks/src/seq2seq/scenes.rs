@@ -1,0 +1,57 @@
+//! What a text was written with, as scenes.
+
+use crate::{Error, Map, Maps, Result, Scene};
+use regard::Tensor;
+use regard::layers::Encoded;
+use regard::models::Hypothesis;
+
+/// Maps of weights `[layers, heads, n, N]`.
+pub(crate) fn weight_maps(heads: &Tensor) -> Result<Vec<Map>> {
+    let &[layers, count, n, columns] = heads.shape() else {
+        return Err(Error::invalid(format!("weights of shape {:?}", heads.shape())));
+    };
+    let numbers = heads.contiguous()?.to_vec::<f32>()?;
+    let one = n * columns;
+    let name = |i: usize| match (layers, count) {
+        (1, 1) => "weights".to_string(),
+        (_, 1) => format!("layer {}", i + 1),
+        _ => format!("layer {}, head {}", i / count + 1, i % count + 1),
+    };
+    let maps = numbers.chunks(one.max(1)).enumerate();
+    Ok(maps.map(|(i, weights)| Map::new(name(i), weights.to_vec())).collect())
+}
+
+/// What each word was written with; none where nothing was attended to.
+pub(crate) fn alignment(
+    hypothesis: &Hypothesis,
+    rows: &[String],
+    columns: &[String],
+) -> Result<Option<(String, Scene)>> {
+    let Some(heads) = &hypothesis.heads else { return Ok(None) };
+    let maps = Maps {
+        row_axis: "output".into(),
+        column_axis: "source".into(),
+        rows: rows.to_vec(),
+        columns: columns.to_vec(),
+        maps: weight_maps(heads)?,
+    };
+    Ok(Some(("alignment".into(), Scene::Maps(maps))))
+}
+
+/// What the encoder's own attention looked at; none where it has none.
+pub(crate) fn encoder_scene(
+    encoded: &Encoded,
+    names: Vec<String>,
+) -> Result<Option<(String, Scene)>> {
+    if encoded.weights.is_empty() {
+        return Ok(None);
+    }
+    let maps = Maps {
+        row_axis: "attends".into(),
+        column_axis: "is attended to".into(),
+        rows: names.clone(),
+        columns: names,
+        maps: Map::of_layers(&encoded.weights)?,
+    };
+    Ok(Some(("encoder".into(), Scene::Maps(maps))))
+}

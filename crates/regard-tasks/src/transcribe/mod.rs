@@ -1,0 +1,216 @@
+//! `transcribe`: a recording in, what is said in it out.
+
+mod augmentation;
+mod config;
+mod data;
+mod model;
+
+use crate::data::{BatchSize, batches};
+use crate::lengths::lengths;
+use crate::options::Checked;
+use crate::seq2seq::Sources;
+use crate::{
+    Description, Error, JsonFile, Learner, Model, Options, Part, Result, Scores, Task, Variant,
+    components, seq2seq, train,
+};
+use config::Config;
+use data::{Dataset, Recording};
+use model::{Preprocessor, Transcriber};
+use regard::Tensor;
+use regard::attention::Reinforce;
+use regard::tensor::Random;
+use std::collections::BTreeMap;
+
+/// Transcribes recordings: listens, attends, and writes.
+#[derive(Clone, Copy, Debug)]
+pub struct Transcribe;
+
+/// A transcriber and the recordings it learns from.
+struct TranscribeLearner {
+    transcriber: Transcriber,
+    recordings: Vec<Recording>,
+    /// Of each recording, before chance changes it.
+    frames: Vec<Vec<f32>>,
+    targets: Vec<Vec<usize>>,
+    validation: Vec<Recording>,
+    /// Trains hard attention that samples.
+    reinforce: Option<Reinforce>,
+}
+
+impl Task for Transcribe {
+    fn name(&self) -> &'static str {
+        "transcribe"
+    }
+
+    fn about(&self) -> &'static str {
+        "a recording in, what is said in it out"
+    }
+
+    fn template(&self) -> String {
+        [
+            include_str!("options.toml"),
+            components::SOUND,
+            include_str!("augmentation.toml"),
+            seq2seq::TEMPLATE,
+            components::ENCODER,
+            components::MECHANISM,
+            "\n",
+            train::TEMPLATE,
+        ]
+        .concat()
+    }
+
+    fn defaults(&self) -> &'static [&'static str] {
+        &[
+            "embedding=64",
+            "hidden=64",
+            "score_hidden=64",
+            "epochs=15",
+            "batch=32",
+            "rate=0.004",
+            "schedule=cosine",
+            "model.dropout=0.1",
+        ]
+    }
+
+    fn begin(&self, options: &Options) -> Result<Box<dyn Learner>> {
+        let config = Config::of(options)?;
+        let dataset = Dataset::new(&config);
+        let (mut recordings, validation) =
+            (dataset.part(Part::Training)?, dataset.part(Part::Validation)?);
+        drop(dataset);
+        let preprocessor = Preprocessor::fit(&config, &recordings)?;
+        let longest = config.data.longest;
+        let transcriber = Transcriber::new(config, preprocessor)?;
+        let own = &transcriber.preprocessor.frames;
+        let vectors = |frames: &[f32]| own.count(frames.len() / own.mel.mels);
+        let mut frames = transcriber.frames(&recordings)?;
+        let short: Vec<bool> = frames.iter().map(|one| vectors(one) <= longest).collect();
+        let mut keep = short.iter();
+        recordings.retain(|_| *keep.next().unwrap_or(&false));
+        let mut keep = short.iter();
+        frames.retain(|_| *keep.next().unwrap_or(&false));
+        if recordings.is_empty() || validation.is_empty() {
+            return Err(Error::invalid(format!(
+                "{} training recordings of at most {longest} vectors and {} validation recordings; \
+                 both are wanted",
+                recordings.len(),
+                validation.len()
+            )));
+        }
+        // A recording of another rate is told before hours are spent.
+        let heard = transcriber.frames(&validation)?;
+        let encoder = &transcriber.config.model.encoder;
+        encoder.check_reach(2 * longest + 1, heard.iter().map(|one| vectors(one)))?;
+        let targets = transcriber.targets(&recordings);
+        let reinforce = transcriber.writer.reinforce()?;
+        let learner =
+            TranscribeLearner { transcriber, recordings, frames, targets, validation, reinforce };
+        Ok(Box::new(learner))
+    }
+
+    fn open(&self, options: &Options, vocabulary: &JsonFile) -> Result<Box<dyn Model>> {
+        Ok(Box::new(Transcriber::new(Config::of(options)?, vocabulary.parse()?)?))
+    }
+
+    fn describe(&self, options: &Options) -> Result<Description> {
+        let config = Config::of(options)?;
+        let dataset = Dataset::new(&config);
+        let training = dataset.part(Part::Training)?;
+        let preprocessor = Preprocessor::fit(&config, &training)?;
+        let count = |part| Ok::<_, Error>(dataset.part(part)?.len().to_string());
+        let [validation, test] = [count(Part::Validation)?, count(Part::Test)?];
+        drop(dataset);
+        let source = match config.data.source(Part::Training) {
+            Some(path) => path.display().to_string(),
+            None => "embedded numbers".into(),
+        };
+        let transcriber = Transcriber::new(config, preprocessor)?;
+        let own = &transcriber.preprocessor;
+        let frames = transcriber.frames(&training)?;
+        let vectors = frames.iter().map(|one| own.frames.count(one.len() / own.frames.mel.mels));
+        let tokens = transcriber.targets(&training).iter().map(Vec::len).collect();
+        let facts = [
+            ("training recordings", training.len().to_string()),
+            ("validation recordings", validation),
+            ("test recordings", test),
+            ("recordings", lengths(vectors.collect(), "vectors")),
+            ("transcripts", lengths(tokens, "tokens")),
+            ("vocabulary", own.tokenizer.len().to_string()),
+            ("samples a second", own.frames.mel.rate.to_string()),
+        ];
+        let examples = training.iter().take(5).enumerate();
+        Ok(Description {
+            source,
+            facts: facts.map(|(name, text)| (name.to_string(), text)).into(),
+            labels: Vec::new(),
+            examples: examples.map(|(at, one)| format!("train:{at} → {}", one.text)).collect(),
+        })
+    }
+
+    fn comparison(&self) -> Vec<Variant> {
+        vec![
+            Variant::new("fixed vector", &["context=fixed"]),
+            Variant::new("additive", &["context=attention", "score=additive"]),
+            Variant::new("dot", &["context=attention", "score=dot", "both_directions=false"]),
+            Variant::new("convolutions", &["encoder=cnn", "decoder=cnn", "layers=3"]),
+        ]
+    }
+}
+
+impl TranscribeLearner {
+    /// The frames of a recording, changed by chance.
+    fn augmented(&self, at: usize, random: &Random) -> Result<Vec<f32>> {
+        let augmentation = &self.transcriber.config.augmentation;
+        let own = &self.transcriber.preprocessor.frames;
+        let mut frames = match augmentation.changes_sound() {
+            true => {
+                let sound = augmentation.sound(&self.recordings[at].sound, random)?;
+                own.frames(&own.filters()?, &sound)?
+            }
+            false => self.frames[at].clone(),
+        };
+        augmentation.hide(&mut frames, own.mel.mels, random);
+        Ok(frames)
+    }
+}
+
+impl Learner for TranscribeLearner {
+    fn model(&self) -> &dyn Model {
+        &self.transcriber
+    }
+
+    fn batches(&self, batch: usize, random: &Random) -> Result<Vec<Vec<usize>>> {
+        let lengths: Vec<usize> = self.frames.iter().map(Vec::len).collect();
+        batches(&lengths, BatchSize::Sequences(batch), Some(random))
+    }
+
+    fn loss(&mut self, batch: &[usize], random: &Random) -> Result<Tensor> {
+        let frames = batch.iter().map(|&at| self.augmented(at, random));
+        let frames = frames.collect::<Result<Vec<_>>>()?;
+        let sources = self.transcriber.sources(frames.iter().map(Vec::as_slice));
+        let source = sources.batch(&(0..batch.len()).collect::<Vec<_>>())?;
+        let targets: Vec<&[usize]> = batch.iter().map(|&i| &self.targets[i][..]).collect();
+        let smoothing = self.transcriber.config.training.label_smoothing;
+        self.transcriber.writer.loss(&source, &targets, smoothing, &mut self.reinforce, random)
+    }
+
+    fn validate(&self) -> Result<Scores> {
+        Ok(self.transcriber.measure(&self.validation, 1)?.0)
+    }
+
+    fn samples(&self, n: usize) -> Vec<String> {
+        (0..n.min(self.validation.len())).map(|at| format!("validation:{at}")).collect()
+    }
+
+    fn state(&self) -> Result<BTreeMap<String, Tensor>> {
+        Ok(self.reinforce.as_ref().map_or(Ok(BTreeMap::new()), Reinforce::state)?)
+    }
+
+    fn set_state(&mut self, state: &BTreeMap<String, Tensor>) -> Result<()> {
+        match &mut self.reinforce {
+            Some(reinforce) => Ok(reinforce.set_state(state)?),
+            None => Ok(()),
+        }
+    }
+}

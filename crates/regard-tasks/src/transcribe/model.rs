@@ -1,0 +1,249 @@
+//! A transcriber: log-mel frames on one side, a tokenizer on the other, and a sequence-to-sequence
+//! model between them.
+
+use super::config::Config;
+use super::data::{Dataset, Recording};
+use crate::components::SoundFrames;
+use crate::data::Waveform;
+use crate::metric::ErrorRate;
+use crate::parts::{self, Cached, example_reference};
+use crate::seq2seq::{Limit, VectorSources, Writer, encoder_scene, weight_maps};
+use crate::text::Tokenizer;
+use crate::{
+    Error, Groups, Maps, Model, Part, Prediction, Report, Result, Scene, Scores, SoundScene,
+};
+use regard::attention::Need;
+use regard::models::Hypothesis;
+use regard::tensor::{Better, Parameters};
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// What a transcriber knows of its data.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Preprocessor {
+    pub(super) tokenizer: Tokenizer,
+    pub(super) frames: SoundFrames,
+    /// The most tokens of a training transcript.
+    longest: usize,
+}
+
+impl Preprocessor {
+    pub(super) fn fit(config: &Config, recordings: &[Recording]) -> Result<Self> {
+        if let Some(first) = recordings.first() {
+            let rate = first.sound.rate;
+            let other = recordings.iter().find(|one| one.sound.rate != rate);
+            if let Some(other) = other {
+                let what = format!(
+                    "{} samples a second, but {} has {rate}; all want one rate",
+                    other.sound.rate,
+                    first.file.display()
+                );
+                return Err(other.wrong(what));
+            }
+        }
+        let texts: Vec<&str> = recordings.iter().map(|one| &one.text[..]).collect();
+        let sounds: Vec<&Waveform> = recordings.iter().map(|one| &one.sound).collect();
+        let tokenizer = Tokenizer::learn(&texts, &config.text.config())?;
+        let longest = texts.iter().map(|text| tokenizer.encode(text).len()).max().unwrap_or(0);
+        Ok(Self { frames: config.audio.fit(&sounds)?, tokenizer, longest })
+    }
+}
+
+pub(super) struct Transcriber {
+    pub(super) config: Config,
+    pub(super) preprocessor: Preprocessor,
+    pub(super) writer: Writer,
+}
+
+impl Transcriber {
+    pub(super) fn new(config: Config, preprocessor: Preprocessor) -> Result<Self> {
+        // An output may be longer than what was learned, but not without end.
+        let longest = 2 * preprocessor.longest + 10;
+        let (width, vocabulary) = (preprocessor.frames.width(), preprocessor.tokenizer.len());
+        let seq2seq = config.seq2seq(width, vocabulary, longest);
+        let limit = Limit::Tokens(longest);
+        let writer =
+            Writer::new(&seq2seq, &config.model, config.search, limit, config.training.seed)?;
+        Ok(Self { config, preprocessor, writer })
+    }
+
+    /// The frames of recordings, before they are stacked.
+    pub(super) fn frames(&self, recordings: &[Recording]) -> Result<Vec<Vec<f32>>> {
+        let filters = self.preprocessor.frames.filters()?;
+        let frames = |one: &Recording| {
+            let frames = self.preprocessor.frames.frames(&filters, &one.sound);
+            frames.map_err(|error| one.wrong(error.to_string()))
+        };
+        recordings.iter().map(frames).collect()
+    }
+
+    /// Frames as the model reads them.
+    pub(super) fn sources<'a>(&self, frames: impl Iterator<Item = &'a [f32]>) -> VectorSources {
+        let own = &self.preprocessor.frames;
+        VectorSources { width: own.width(), all: frames.map(|one| own.stacked(one)).collect() }
+    }
+
+    pub(super) fn targets(&self, recordings: &[Recording]) -> Vec<Vec<usize>> {
+        let encode = |one: &Recording| self.preprocessor.tokenizer.encode(&one.text);
+        recordings.iter().map(encode).collect()
+    }
+
+    fn decode(&self, written: &[Hypothesis]) -> Vec<String> {
+        written.iter().map(|h| self.preprocessor.tokenizer.decode(&h.tokens)).collect()
+    }
+
+    /// What is true, as far as it can be written: in small letters where the model has only those.
+    fn truth(&self, recordings: &[Recording]) -> Vec<String> {
+        let text = |one: &Recording| match self.config.text.lower {
+            true => one.text.to_lowercase(),
+            false => one.text.clone(),
+        };
+        recordings.iter().map(text).collect()
+    }
+
+    /// How good it is on recordings, and all outputs. A beam of 1 is quick.
+    pub(super) fn measure(
+        &self,
+        recordings: &[Recording],
+        beam: usize,
+    ) -> Result<(Scores, Vec<String>)> {
+        let frames = self.frames(recordings)?;
+        let sources = self.sources(frames.iter().map(Vec::as_slice));
+        let outputs = self.decode(&self.writer.write(&sources, beam, Need::OUTPUT)?);
+        let truth = self.truth(recordings);
+        let same = outputs.iter().zip(&truth).filter(|(a, b)| a == b).count();
+        let perplexity = self.writer.perplexity(&sources, &self.targets(recordings))?;
+        let words = ErrorRate::words(&outputs, &truth)?.rate();
+        let scores = Scores::new("WER", words, Better::Lower)
+            .with("CER", ErrorRate::characters(&outputs, &truth)?.rate())
+            .with("perplexity", perplexity)
+            .with("exact", same as f64 / recordings.len().max(1) as f64);
+        Ok((scores, outputs))
+    }
+
+    /// Word errors by how many words were said.
+    fn by_words(&self, recordings: &[Recording], outputs: &[String]) -> Result<Groups> {
+        let truth = self.truth(recordings);
+        let words: Vec<usize> = truth.iter().map(|text| text.split_whitespace().count()).collect();
+        let mut counts = words.clone();
+        counts.sort_unstable();
+        counts.dedup();
+        let mut values = Vec::new();
+        for count in counts {
+            let of = (0..words.len()).filter(|&i| words[i] == count);
+            let (a, b): (Vec<&String>, Vec<&String>) = of.map(|i| (&outputs[i], &truth[i])).unzip();
+            // The errors of a few recordings say nothing.
+            if a.len() >= 5 {
+                values.push((count.to_string(), ErrorRate::words(&a, &b)?.rate()));
+            }
+        }
+        Ok(Groups { measure: "WER".into(), by: "words said".into(), values })
+    }
+
+    /// What inputs mean: the path of a recording, or one of the data, as `validation:3`.
+    fn recordings(&self, inputs: &[String]) -> Result<Vec<Recording>> {
+        let dataset = Dataset::new(&self.config);
+        let parts = [const { Cached::new() }; 3];
+        let recording = |input: &String| match example_reference(input) {
+            Some((part, at)) => {
+                let all = parts[part as usize].get(|| dataset.part(part))?;
+                let beyond = || format!("`{input}`: the part has {} recordings, from 0", all.len());
+                all.get(at).cloned().ok_or_else(|| Error::invalid(beyond()))
+            }
+            None => {
+                let file = Path::new(input.trim());
+                let sound = Waveform::read(file)?;
+                Ok(Recording { sound, text: String::new(), file: file.into() })
+            }
+        };
+        inputs.iter().map(recording).collect()
+    }
+}
+
+impl Model for Transcriber {
+    fn parameters(&self) -> &Parameters {
+        &self.writer.parameters
+    }
+
+    fn vocabulary(&self) -> Result<String> {
+        serde_json::to_string(&self.preprocessor).map_err(|e| Error::invalid(e.to_string()))
+    }
+
+    fn evaluate(&self, part: Part) -> Result<Report> {
+        let recordings = Dataset::new(&self.config).part(part)?;
+        let (scores, outputs) = self.measure(&recordings, self.config.search.beam)?;
+        let samples = recordings.iter().zip(&outputs).enumerate().take(3);
+        let samples = samples.map(|(at, (one, output))| {
+            (format!("{}:{at}", parts::name(part)), one.text.clone(), output.clone())
+        });
+        Ok(Report {
+            scores,
+            examples: recordings.len(),
+            groups: Some(self.by_words(&recordings, &outputs)?),
+            samples: samples.collect(),
+            outputs,
+            ..Report::default()
+        })
+    }
+
+    fn predict(&self, inputs: &[String]) -> Result<Vec<Prediction>> {
+        let frames = self.frames(&self.recordings(inputs)?)?;
+        let sources = self.sources(frames.iter().map(Vec::as_slice));
+        let written = self.writer.write(&sources, self.config.search.beam, Need::OUTPUT)?;
+        let tokenizer = &self.preprocessor.tokenizer;
+        let prediction = |(input, h): (&String, Hypothesis)| Prediction {
+            input: input.clone(),
+            output: tokenizer.decode(&h.tokens),
+            details: serde_json::json!({
+                "score": h.score,
+                "log_probability": h.log_prob,
+                "tokens": h.tokens.iter().map(|&id| tokenizer.token(id)).collect::<Vec<_>>(),
+                "token_scores": h.token_scores,
+                "ended": h.ended,
+            }),
+        };
+        Ok(inputs.iter().zip(written).map(prediction).collect())
+    }
+
+    /// The spectrogram with the alignment over it, time in seconds.
+    fn show(&self, input: &str) -> Result<Vec<(String, Scene)>> {
+        let frames = self.frames(&self.recordings(&[input.to_string()])?)?;
+        let sources = self.sources(frames.iter().map(Vec::as_slice));
+        let h = self.writer.write_one(&sources)?;
+        let tokenizer = &self.preprocessor.tokenizer;
+        let rows = h.tokens.iter().map(|&id| tokenizer.token(id).to_string());
+        let rows = rows.chain(h.ended.then(|| "<end>".to_string())).collect();
+        let step = self.config.audio.seconds();
+        let key_step = step * self.config.audio.every as f64;
+        let count = sources.all[0].len() / sources.width;
+        let columns = SoundScene::times(count, key_step);
+        let mut scenes = Vec::new();
+        if let Some(heads) = &h.heads {
+            let scene = SoundScene {
+                spectrogram: frames[0].clone(),
+                features: self.preprocessor.frames.mel.mels,
+                step,
+                unit: "seconds".into(),
+                key_step,
+                weights: Maps {
+                    row_axis: "output".into(),
+                    column_axis: "time".into(),
+                    rows,
+                    columns: columns.clone(),
+                    maps: weight_maps(heads)?,
+                },
+                tracks: Vec::new(),
+                moment: None,
+            };
+            scenes.push(("alignment".into(), Scene::Sound(scene)));
+        }
+        scenes.extend(encoder_scene(&self.writer.encode_one(&sources)?, columns)?);
+        if scenes.is_empty() {
+            return Err(Error::invalid(
+                "this model attends to nothing: its context is a fixed vector and its encoder has \
+                 no attention",
+            ));
+        }
+        Ok(scenes)
+    }
+}

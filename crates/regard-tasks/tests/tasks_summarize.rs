@@ -1,0 +1,152 @@
+//! `summarize`, from data to pictures, and copying in `translate`.
+
+#![allow(clippy::unwrap_used)]
+
+mod course;
+
+use course::{Course, refusal, resumes_exactly};
+use regard_tasks::{Part, Scene, toy};
+
+/// Small enough for seconds.
+const SMALL: [&str; 6] =
+    ["size=300", "embedding=16", "hidden=32", "score_hidden=16", "batch=16", "epochs=2"];
+
+fn with<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    [&SMALL[..], more].concat()
+}
+
+fn score(course: &Course, name: &str) -> f64 {
+    course.model().evaluate(Part::Test).unwrap().scores.get(name).unwrap()
+}
+
+#[test]
+fn no_name_of_one_report_is_in_another() {
+    let reports = toy::reports(400, 1).unwrap();
+    let names = |text: &str| -> Vec<String> {
+        let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+        let made = |word: &&str| word.starts_with(char::is_uppercase);
+        words.filter(made).map(str::to_string).collect()
+    };
+    let mut seen = std::collections::HashMap::new();
+    for (text, _) in &reports {
+        let mut own = names(text);
+        own.sort();
+        own.dedup();
+        for name in own {
+            *seen.entry(name).or_insert(0) += 1;
+        }
+    }
+    // What occurs in several reports begins a sentence or is a day; it is no name.
+    let common: Vec<_> =
+        seen.iter().filter(|(_, count)| **count > 1).map(|(name, _)| name).collect();
+    assert!(common.len() < 25, "{common:?}");
+    assert!(seen.len() > 1500, "{} names", seen.len());
+    for (text, headline) in &reports {
+        for name in names(headline).iter().filter(|name| *name != "Fire") {
+            assert!(text.contains(name.as_str()), "{headline} of {text}");
+        }
+    }
+}
+
+#[test]
+fn with_copying_names_never_seen_come_out_right() {
+    let settings = [
+        "size=1200",
+        "epochs=8",
+        "embedding=32",
+        "hidden=48",
+        "score_hidden=32",
+        "batch=16",
+        "rate=0.006",
+    ];
+    let copying = Course::done("summarize", &settings);
+    let without = Course::done("summarize", &[&settings[..], &["copy=false"]].concat());
+    let (with, without) = (score(&copying, "ROUGE-L"), score(&without, "ROUGE-L"));
+    assert!(with > without + 10.0, "ROUGE-L of {with} with copying, {without} without");
+    let text = "The weather was fine. Zorblax Quimby won the chess prize of Wexington last Monday.";
+    let answer = copying.model().predict(&[text.into()]).unwrap().remove(0);
+    let copied = ["Zorblax", "Quimby", "Wexington"].iter().filter(|n| answer.output.contains(**n));
+    assert!(copied.count() >= 2, "{}", answer.output);
+    assert!(!copying.drawn(text).is_empty());
+    let scenes = copying.model().show(text).unwrap();
+    let Scene::Maps(maps) = &scenes[0].1 else { panic!("{scenes:?}") };
+    assert!(maps.columns.contains(&"Zorblax".to_string()));
+    for name in ["ROUGE-1", "ROUGE-2", "perplexity", "exact"] {
+        assert!(score(&copying, name).is_finite(), "{name}");
+    }
+}
+
+#[test]
+fn stopped_and_resumed_or_straight_the_bits_are_the_same() {
+    resumes_exactly("summarize", &with(&["dropout=0.1", "scheduled_sampling=0.2"]), 25);
+}
+
+#[test]
+fn every_kind_of_model_copies() {
+    let kinds: [&[&str]; 5] = [
+        &["encoder=lstm", "decoder=lstm"],
+        &["encoder=cnn", "decoder=cnn", "layers=2"],
+        &[
+            "encoder=transformer",
+            "decoder=transformer",
+            "context=multi-head",
+            "heads=2",
+            "feed_forward=32",
+        ],
+        &["weighting=sparsemax", "shared=true", "tied=all", "tokenizer=whitespace"],
+        &["weighting=sample", "tokenizer=characters", "longest=600"],
+    ];
+    for kind in kinds {
+        let course = Course::done("summarize", &with(&[&["size=60", "epochs=1"], kind].concat()));
+        let text = "Bado Kelnar sold a boat near Mirby to Tosa Gelim on Friday.";
+        assert_eq!(course.model().predict(&[text.into()]).unwrap().len(), 1, "{kind:?}");
+        assert_eq!(course.drawn(text)[0], "alignment", "{kind:?}");
+    }
+}
+
+#[test]
+fn translate_copies_where_it_is_asked_to() {
+    let small = ["embedded=dates", "tokenizer=characters", "size=200", "epochs=1", "hidden=16"];
+    let course =
+        Course::done("translate", &[&small[..], &["copy=true", "score_hidden=16"]].concat());
+    assert_eq!(course.model().predict(&["May 3, 1999".into()]).unwrap().len(), 1);
+    resumes_exactly("translate", &[&small[..], &["copy=true", "score_hidden=16"]].concat(), 3);
+}
+
+#[test]
+fn what_cannot_be_copied_or_read_is_told_in_a_sentence() {
+    assert_eq!(
+        refusal("summarize", &["tokenizer=bpe"]),
+        "`model.copy` copies whole words; `text.tokenizer=bpe` has pieces of them, of which none is \
+         unknown"
+    );
+    assert_eq!(
+        refusal("summarize", &["context=fixed"]),
+        "`model.copy` copies what is attended to, and `model.context=fixed` attends to nothing"
+    );
+    assert!(refusal("summarize", &with(&["weighting=sigmoid"])).contains("sum to 1"));
+    assert_eq!(
+        refusal("summarize", &["fixed=mean"]),
+        "`model.fixed` says what a fixed vector is made of; it wants `model.context=fixed`"
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("pairs.tsv");
+    std::fs::write(&path, "a long text\tshort\nno tab here\n").unwrap();
+    let told = refusal("summarize", &[&format!("train_pairs={}", path.display())]);
+    assert!(told.ends_with(
+        "pairs.tsv, line 2: source and target with a tab between were expected, 1 column is there"
+    ), "{told}");
+}
+
+#[test]
+fn a_fixed_vector_of_every_kind_serves_translation() {
+    let small = ["embedded=dates", "tokenizer=characters", "size=60", "epochs=1", "hidden=16"];
+    for fixed in ["last", "mean", "max", "learned"] {
+        for encoder in ["gru", "cnn", "transformer"] {
+            let (fixed, encoder) = (format!("fixed={fixed}"), format!("encoder={encoder}"));
+            let more = ["context=fixed", &fixed, &encoder, "score_hidden=16", "heads=2"];
+            let course = Course::done("translate", &[&small[..], &more].concat());
+            assert_eq!(course.model().predict(&["May 3".into()]).unwrap().len(), 1);
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! `transcribe`, from data to pictures.
+
+#![allow(clippy::unwrap_used)]
+
+mod course;
+
+use course::{Course, options, refusal, resumes_exactly};
+use regard_tasks::{Part, Scene, picture, task_named, toy};
+use std::path::Path;
+
+/// A small and quick transcriber.
+const SMALL: [&str; 8] = [
+    "size=60",
+    "embedding=16",
+    "hidden=16",
+    "score_hidden=16",
+    "heads=2",
+    "feed_forward=32",
+    "batch=16",
+    "epochs=1",
+];
+
+fn with<'a>(more: &[&'a str]) -> Vec<&'a str> {
+    [&SMALL[..], more].concat()
+}
+
+fn wav(path: &Path, samples: &[f32], rate: u32) {
+    let spec = hound::WavSpec {
+        channels: 1,
+        sample_rate: rate,
+        bits_per_sample: 16,
+        sample_format: hound::SampleFormat::Int,
+    };
+    let mut writer = hound::WavWriter::create(path, spec).unwrap();
+    samples.iter().for_each(|x| writer.write_sample((x * 32000.0) as i16).unwrap());
+    writer.finalize().unwrap();
+}
+
+#[test]
+fn segments_of_the_embedded_recordings_hold_their_words_and_fill_their_time() {
+    for one in toy::spoken(50, 1).unwrap() {
+        let words: Vec<&str> =
+            one.segments.iter().map(|(_, _, label)| &label[..]).filter(|l| *l != "pause").collect();
+        assert_eq!(words, one.words);
+        let seconds = one.samples.len() as f64 / f64::from(toy::SPOKEN_RATE);
+        assert!((one.segments.last().unwrap().1 - seconds).abs() < 1e-9);
+        for pair in one.segments.windows(2) {
+            assert!(pair[0].0 < pair[0].1 && pair[0].1 == pair[1].0);
+        }
+        // Words are louder than pauses.
+        let power = |segment: &(f64, f64, String)| {
+            let at = |seconds: f64| (seconds * f64::from(toy::SPOKEN_RATE)) as usize;
+            let part = &one.samples[at(segment.0)..at(segment.1)];
+            part.iter().map(|x| x * x).sum::<f32>() / part.len() as f32
+        };
+        assert!(power(&one.segments[1]) > 5.0 * power(&one.segments[0]));
+    }
+}
+
+#[test]
+fn it_learns_to_write_what_is_said_and_then_predicts_and_draws() {
+    let settings = [
+        "size=800",
+        "epochs=12",
+        "batch=16",
+        "hidden=32",
+        "embedding=32",
+        "score_hidden=32",
+        "rate=0.006",
+    ];
+    let course = Course::done("transcribe", &settings);
+    let report = course.model().evaluate(Part::Test).unwrap();
+    assert_eq!((report.examples, report.outputs.len()), (80, 80));
+    let wer = report.scores.get("WER").unwrap();
+    assert!(wer < 0.7, "{:?}", report.scores);
+    assert!(report.scores.get("CER").unwrap() < 1.0);
+    assert_eq!(report.scores.better, regard::tensor::Better::Lower);
+    assert_eq!(course.drawn("test:0"), ["alignment"]);
+    let scenes = course.model().show("test:0").unwrap();
+    let Scene::Sound(scene) = &scenes[0].1 else { panic!("{scenes:?}") };
+    let keys = scene.weights.columns.len();
+    assert_eq!(keys, (scene.spectrogram.len() / scene.features).div_ceil(3));
+    for row in scene.weights.maps[0].weights.chunks(keys) {
+        assert!((row.iter().sum::<f32>() - 1.0).abs() < 1e-4);
+    }
+    let svg = picture::svg(&scenes[0].1, "test:0", None);
+    assert!(svg.contains("seconds") && svg.contains("&lt;end&gt;"), "a time axis, and the words");
+}
+
+#[test]
+fn stopped_and_resumed_or_straight_the_bits_are_the_same() {
+    let chance = [
+        "epochs=2",
+        "dropout=0.1",
+        "time_masks=1",
+        "frequency_masks=1",
+        "gain=3.0",
+        "augmentation.noise=0.01",
+    ];
+    resumes_exactly("transcribe", &with(&chance), 5);
+}
+
+#[test]
+fn every_kind_of_model_listens() {
+    let kinds: [&[&str]; 6] = [
+        &["context=fixed"],
+        &["context=fixed", "fixed=learned", "score=scaled-dot", "both_directions=false"],
+        &["encoder=cnn", "decoder=cnn", "layers=2", "stack=1", "every=2"],
+        &["encoder=transformer", "decoder=transformer", "context=multi-head", "position=learned"],
+        &["encoder=lstm", "decoder=lstm", "tokenizer=characters", "weighting=entmax15"],
+        &["weighting=sample", "stack=5", "every=5"],
+    ];
+    for (at, kind) in kinds.into_iter().enumerate() {
+        let course = Course::done("transcribe", &with(kind));
+        assert_eq!(course.model().predict(&["validation:0".into()]).unwrap().len(), 1, "{kind:?}");
+        assert_eq!(course.model().show("test:1").is_ok(), at > 1, "{kind:?}");
+    }
+}
+
+/// Recordings of their own, listed and beside texts.
+fn recordings(folder: &Path) -> String {
+    let mut list = String::new();
+    for (at, one) in toy::spoken(30, 5).unwrap().into_iter().enumerate() {
+        wav(&folder.join(format!("{at:02}.wav")), &one.samples, toy::SPOKEN_RATE);
+        let words = one.words.join(" ");
+        std::fs::write(folder.join(format!("{at:02}.txt")), format!("{words}\n")).unwrap();
+        list += &format!("{at:02}.wav\t{words}\n");
+    }
+    let path = folder.join("list.tsv");
+    std::fs::write(&path, list).unwrap();
+    path.display().to_string()
+}
+
+#[test]
+fn a_list_and_a_folder_with_transcripts_hold_the_same_recordings() {
+    let folder = tempfile::tempdir().unwrap();
+    let list = recordings(folder.path());
+    let describe = |path: &str| {
+        let options = options("transcribe", &with(&[&format!("train={path}"), "held_out=0.2"]));
+        task_named("transcribe").unwrap().describe(&options).unwrap()
+    };
+    let (listed, beside) = (describe(&list), describe(&folder.path().display().to_string()));
+    assert_eq!(listed.facts, beside.facts);
+    assert_eq!(listed.examples, beside.examples);
+    let counts: Vec<&str> = listed.facts.iter().map(|(_, text)| &text[..]).take(3).collect();
+    assert_eq!(counts, ["18", "6", "6"]);
+    let course = Course::done("transcribe", &with(&[&format!("train={list}")]));
+    let one = folder.path().join("03.wav").display().to_string();
+    assert_eq!(course.model().predict(&[one]).unwrap().len(), 1);
+}
+
+#[test]
+fn what_cannot_be_read_is_told_with_file_and_line() {
+    let folder = tempfile::tempdir().unwrap();
+    recordings(folder.path());
+    let list = |text: &str| {
+        let path = folder.path().join("bad.tsv");
+        std::fs::write(&path, text).unwrap();
+        refusal("transcribe", &with(&[&format!("train={}", path.display())]))
+    };
+    let ends = |told: String, end: &str| assert!(told.ends_with(end), "{told}");
+    ends(
+        list("00.wav\tone\n01.wav\n"),
+        "bad.tsv, line 2: path and transcript with a tab between were expected, 1 column is there",
+    );
+    ends(list("\tone\n"), "bad.tsv, line 1: the path is empty");
+    assert!(list("00.wav\tone\nmissing.wav\ttwo\n").contains("line 2: there is no file"));
+    ends(list(""), "bad.tsv: it has no recordings");
+    std::fs::write(folder.path().join("04.wav"), "RIFF").unwrap();
+    let told = list(&"04.wav\tone\n".repeat(20));
+    assert!(told.contains("04.wav: not a WAV file"), "{told}");
+    for name in ["05.wav", "06.wav"] {
+        wav(&folder.path().join(name), &[0.1; 4000], 16000);
+    }
+    let mixed: String = (5..25).map(|at| format!("{at:02}.wav\tone\n")).collect();
+    let told = list(&mixed);
+    assert!(told.contains("samples a second"), "{told}");
+    std::fs::remove_file(folder.path().join("07.txt")).unwrap();
+    let told = refusal("transcribe", &[&format!("train={}", folder.path().display())]);
+    assert!(told.contains("07.wav: there is no transcript"), "{told}");
+    assert_eq!(
+        refusal("transcribe", &["stack=0"]),
+        "`audio.stack` cannot be 0; it is 1 to 100 frames"
+    );
+    assert_eq!(refusal("transcribe", &["gain=-1.0"]), "`augmentation.gain` cannot be -1");
+}
