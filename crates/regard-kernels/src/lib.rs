@@ -40,7 +40,7 @@ pub mod step;
 mod view;
 
 pub use activation::Activation;
-pub use cpu::{Cpu, Isa, pooled_bytes, release_memory};
+pub use cpu::{Cpu, Isa, pooled_bytes, release_memory, sequential};
 pub use element::{Element, Real};
 pub use error::Error;
 pub use expression::{Derivatives, Expression, ExpressionError, Graph, Kind, Node};

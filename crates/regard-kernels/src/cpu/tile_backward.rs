@@ -434,7 +434,7 @@ impl<T: Real> Context<'_, T> {
     fn run(&self, g: Gradients<T>) {
         let p = self.p;
         let plan = Plan::of(&p.s);
-        let joined = plan.joins(rayon::current_num_threads());
+        let joined = plan.joins(tasks::threads());
         let mut partial = Partial::of(p, &plan, &g, joined);
         let shared = partial.share(p, &g);
         if joined {
