@@ -40,6 +40,10 @@ class Arriving(NamedTuple):
     log_prob: Any = None
     lse: Any = None
 
+    @property
+    def is_output_alone(self) -> bool:
+        return self.out is not None and all(x is None for x in self[1:])
+
 
 class Gradients(NamedTuple):
     """The gradients of what a call was given; ``None`` where there is none.
@@ -107,6 +111,10 @@ def forward(
     if not need and not saves:
         _native.forward(call, xp.rows(out), inputs)
         return Results(out)
+    if not need and normalizer == "softmax":
+        lse = xp.empty(lead, compute)
+        _native.forward(call, xp.rows(out), inputs, (xp.block(lse), None, None, None, None, None))
+        return Results(out, lse)
     hard = normalizer in HARD
     lse = threshold = index = log_prob = weights = edge_weights = None
     if "lse" in need or (saves and (hard or normalizer == "softmax")):
@@ -141,6 +149,17 @@ def backward(
     grad_q = like(q, tuple(q.shape)) if wq else None
     grad_k = like(k, tuple(k.shape)) if wk else None
     grad_v = like(v, tuple(v.shape)) if wv else None
+    grad_out = arriving.out
+    if learned is NO_LEARNED and frame.normalizer == "softmax" and arriving.is_output_alone:
+        # The common case, without what it does not need.
+        _native.backward(
+            _frame(xp, frame, q, k, v),
+            rows(grad_out),
+            (rows(saved.out), block(saved.lse), None, None),
+            (*(None if x is None else rows(x) for x in (grad_q, grad_k, grad_v)), None, None, None, None, None),
+            _inputs(xp, frame, learned),
+        )
+        return Gradients(grad_q, grad_k, grad_v)
     w, key_bias, bias, relative, parameters = learned
     compute = frame.compute
     sizes = [_numel(x.shape) for x in parameters]
@@ -149,7 +168,6 @@ def backward(
         xp.empty(tuple(x.shape), compute) if wants and x is not None else None
         for wants, x in ((ww, w), (wkey, key_bias), (wbias, bias), (wrelative, relative))
     )
-    grad_out = arriving.out
     if grad_out is None:
         grad_out = xp.zeros((*q.shape[:-1], v.shape[-1]), v.dtype)
     more = arriving[1:]

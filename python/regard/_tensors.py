@@ -32,8 +32,13 @@ _KINDS = {
     torch.float16: (3, torch.float32),
 }
 
-parameter_names = torch.compiler.assume_constant_result(_names)
 from_numpy = torch.from_numpy
+
+
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
+def parameter_names(text: str) -> tuple[str, ...]:
+    """As a compiler takes them: known once for a text."""
+    return _names(text)
 
 
 def check(name: str, x: Any) -> None:
@@ -140,6 +145,8 @@ def zeros(shape: tuple[int, ...], dtype: Any) -> Tensor:
 
 def empty_rows(like: Tensor, shape: tuple[int, ...]) -> Tensor:
     """Fresh rows that lie in memory as another tensor's: joining heads that were split off costs nothing."""
+    if like.shape == shape:
+        return torch.empty_like(like)
     if len(shape) == 4:
         _, by_head, by_row, _ = like.stride()
         if by_row > by_head and shape[1] > 1 and shape[2] > 1:
@@ -175,7 +182,11 @@ def plain(q: Tensor, k: Any, v: Any, is_causal: bool, scale: Any) -> Any:
     check_ranks(q, k, v)
     score = ("dot", None if scale is None else float(scale))
     frame = Frame(mechanism(score, "softmax", is_causal, None, 0), "softmax", code, compute)
-    return _run(frame, (rowwise(q), rowwise(k), rowwise(v)), NO_LEARNED, ()).out
+    if q.stride(-1) != 1 or k.stride(-1) != 1 or v.stride(-1) != 1 or q.is_neg() or k.is_neg() or v.is_neg():
+        q, k, v = rowwise(q), rowwise(k), rowwise(v)
+    if torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad):
+        return _Plain.apply(frame, q, k, v)
+    return _call.forward(_this, frame, (q, k, v), NO_LEARNED, (), False).out
 
 
 def autocast(x: Any) -> Any:
@@ -202,6 +213,27 @@ def _aux(results: _call.Results, need: tuple[str, ...], frame: Frame) -> Aux:
     if "edge_weights" in found and frame.edges is not None and not frame.edges.is_in_order:
         found["edge_weights"] = found["edge_weights"].index_select(-1, frame.edges.tensor_places())
     return Aux(**found)
+
+
+class _Plain(torch.autograd.Function):
+    """Softmax attention without anything learned: as `_Attention`, with less to carry."""
+
+    @staticmethod
+    def forward(ctx: Any, frame: Frame, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        results = _call.forward(_this, frame, (q, k, v), NO_LEARNED, (), True)
+        ctx.save_for_backward(q, k, v, results.out, results.lse)
+        ctx.frame = frame
+        return results.out  # type: ignore[no-any-return]
+
+    @staticmethod
+    @once_differentiable  # type: ignore[untyped-decorator]
+    def backward(ctx: Any, grad_out: Tensor) -> Any:
+        q, k, v, out, lse = ctx.saved_tensors
+        _, *wants = ctx.needs_input_grad
+        wanted = (*wants, False, False, False, False, False)
+        arriving = Arriving(rowwise(grad_out))
+        gradients = _call.backward(_this, ctx.frame, (q, k, v), NO_LEARNED, Saved(out, lse), arriving, wanted)
+        return None, gradients.query, gradients.key, gradients.value
 
 
 class _Attention(torch.autograd.Function):
