@@ -9,6 +9,8 @@ import operator
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ._native import Mechanism
 from .edges import Edges
 from .score import Additive, Expression
@@ -104,9 +106,11 @@ def needs(return_aux: Any, normalizer: str, edges: Any) -> tuple[str, ...]:
     """The names that ``return_aux`` asks for."""
     if return_aux is None:
         return ()
-    names = (return_aux,) if isinstance(return_aux, str) else tuple(return_aux or ())
+    if not isinstance(return_aux, (str, tuple, list, set, frozenset)):
+        raise TypeError(f"return_aux is {type(return_aux).__name__}; it wants a name or names of {', '.join(AUX)}")
+    names = (return_aux,) if isinstance(return_aux, str) else tuple(return_aux)
     for name in names:
-        if name not in AUX:
+        if not isinstance(name, str) or name not in AUX:
             raise ValueError(f"return_aux asks for {name!r}; there are {', '.join(AUX)}")
     if normalizer not in HARD and ("index" in names or "log_prob" in names):
         raise ValueError(f"return_aux asks for the chosen key; {normalizer!r} chooses none, argmax and sample do")
@@ -145,6 +149,8 @@ def describe(xp: Any, q: Any, k: Any, compute: Any, o: Options) -> tuple[Describ
     if not isinstance(normalizer, str):
         raise TypeError(f"normalizer is {type(normalizer).__name__}; it wants the name of one, as 'softmax'")
     offset = 0 if o.offset is None else _whole("offset", o.offset)
+    if not -_ENDLESS <= offset <= _ENDLESS:
+        raise ValueError(f"offset {offset} lies beyond any sequence")
     dense, bias = _mask(xp, o.attn_mask, compute, q)
     key_bias, relative = _key_bias(xp, o.key_bias, compute), _relative(xp, o.relative_bias, compute)
     learned = NO_LEARNED
@@ -158,8 +164,8 @@ def describe(xp: Any, q: Any, k: Any, compute: Any, o: Options) -> tuple[Describ
             *_segments(xp, o.segments, q.shape[0] if q.ndim > 2 else 1),
             dense,
         )
-    dropout_p = 0.0 if o.dropout_p == 0.0 else _probability(o.dropout_p)
-    described = Described(score, normalizer, bool(o.is_causal), _window(o.window), offset, dropout_p, constants)
+    dropout_p = _probability(o.dropout_p)
+    described = Described(score, normalizer, flag("is_causal", o.is_causal), _window(o.window), offset, dropout_p, constants)
     return described, learned
 
 
@@ -187,9 +193,9 @@ def _score(xp: Any, o: Options, compute: Any, q: Any, k: Any) -> tuple[tuple[str
     score = o.score
     if isinstance(score, str):
         if score == "scaled_dot":
-            return ("dot", None if o.scale is None else _number("scale", o.scale)), None, ()
+            return ("dot", None if o.scale is None else number("scale", o.scale)), None, ()
         if score == "dot":
-            return ("dot", 1.0 if o.scale is None else _number("scale", o.scale)), None, ()
+            return ("dot", 1.0 if o.scale is None else number("scale", o.scale)), None, ()
         if score == "additive":
             raise ValueError("score 'additive' needs its vector w: score=regard.Additive(w)")
         score = Expression(score)
@@ -223,6 +229,13 @@ def _ordered(names: tuple[str, ...], given: dict[str, Any], text: str) -> tuple[
     return tuple(given[name] for name in names)
 
 
+def flag(name: str, x: Any) -> bool:
+    """A truth; an array of truths is none."""
+    if not isinstance(x, (bool, np.bool_)):
+        raise TypeError(f"{name} is {type(x).__name__}; it wants True or False")
+    return bool(x)
+
+
 def _whole(name: str, x: Any) -> int:
     try:
         return operator.index(x)
@@ -230,15 +243,20 @@ def _whole(name: str, x: Any) -> int:
         raise TypeError(f"{name} is {type(x).__name__}; it wants a whole number") from None
 
 
-def _number(name: str, x: Any) -> float:
+def number(name: str, x: Any) -> float:
+    """A number, or an array of one."""
+    if isinstance(x, float):
+        return x
     try:
+        if isinstance(x, (str, bytes, np.ma.MaskedArray)):
+            raise TypeError
         return float(x)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RuntimeError, OverflowError):
         raise TypeError(f"{name} is {type(x).__name__}; it wants a number") from None
 
 
 def _probability(p: Any) -> float:
-    p = _number("dropout_p", p)
+    p = number("dropout_p", p)
     if not 0.0 <= p < 1.0:
         raise ValueError(f"dropout_p is {p}; it wants 0 ≤ p < 1")
     return p

@@ -56,7 +56,7 @@ def _unexpanded(x: Any) -> Any:
 def numbers(name: str, x: Any, dtype: Any, axes: int) -> Any:
     """Contiguous numbers of a type, of at most so many axes."""
     if isinstance(x, (int, float, list, tuple)):
-        x = np.asarray(x, dtype=np.float64)
+        x = _of_list(name, x, np.float64)
     check(name, x)
     if x.dtype.kind != "f" and x.dtype.name != "bfloat16":
         raise TypeError(f"{name} is {x.dtype}; it wants fractions")
@@ -66,12 +66,18 @@ def numbers(name: str, x: Any, dtype: Any, axes: int) -> Any:
     return x if x.flags.aligned and x.flags.c_contiguous else np.array(x, order="C")
 
 
+def _of_list(name: str, x: Any, dtype: Any) -> Any:
+    try:
+        return np.asarray(x, dtype=dtype)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise TypeError(f"{name} makes no array: {error}") from None
+
+
 def whole(name: str, x: Any, axes: int) -> Any:
     """Contiguous whole numbers, of at most so many axes."""
     if isinstance(x, (int, list, tuple)):
-        x = np.asarray(x)
-        if x.size == 0:
-            x = x.astype(np.int64)
+        x = _of_list(name, x, None)
+        x = x.astype(np.int64) if x.size == 0 else x
     check(name, x)
     if x.dtype.kind not in "iu":
         raise TypeError(f"{name} is {x.dtype}; it wants whole numbers")

@@ -19,6 +19,7 @@ from ._arguments import (
     check_ranks,
     mechanism,
     needs,
+    number,
     prepare,
 )
 from ._arguments import parameter_names as _names
@@ -71,7 +72,7 @@ def is_bool(x: Tensor) -> bool:
 def _unexpanded(x: Tensor) -> Tensor:
     """A broadcast axis is one long; differentiably: the gradient of the expansion adds up the rest."""
     for axis, stride in enumerate(x.stride()):
-        if stride == 0 and x.shape[axis] > 1:
+        if stride == 0 and x.shape[axis] > 1 and x.numel() > 0:
             x = x.narrow(axis, 0, 1)
     return x
 
@@ -79,13 +80,20 @@ def _unexpanded(x: Tensor) -> Tensor:
 def numbers(name: str, x: Any, dtype: Any, axes: int) -> Tensor:
     """Contiguous numbers of a type, of at most so many axes."""
     if isinstance(x, (int, float, list, tuple)):
-        x = torch.tensor(x, dtype=dtype)
+        x = _of_list(name, x, dtype)
     check(name, x)
     if not x.is_floating_point():
         raise TypeError(f"{name} is {x.dtype}; it wants fractions")
     if x.ndim > axes:
         raise ValueError(f"{name} has shape {list(x.shape)}; it wants at most {axes} axes")
     return _settled(_unexpanded(x)).to(dtype).contiguous()
+
+
+def _of_list(name: str, x: Any, dtype: Any) -> Tensor:
+    try:
+        return torch.tensor(x, dtype=dtype)
+    except (TypeError, ValueError, RuntimeError, OverflowError) as error:
+        raise TypeError(f"{name} makes no tensor: {error}") from None
 
 
 def _settled(x: Tensor) -> Tensor:
@@ -96,9 +104,8 @@ def _settled(x: Tensor) -> Tensor:
 def whole(name: str, x: Any, axes: int) -> Tensor:
     """Contiguous whole numbers, of at most so many axes."""
     if isinstance(x, (int, list, tuple)):
-        x = torch.tensor(x)
-        if x.numel() == 0:
-            x = x.long()
+        x = _of_list(name, x, None)
+        x = x.long() if x.numel() == 0 else x
     check(name, x)
     if x.is_floating_point() or x.is_complex() or x.dtype is torch.bool:
         raise TypeError(f"{name} is {x.dtype}; it wants whole numbers")
@@ -180,7 +187,7 @@ def plain(q: Tensor, k: Any, v: Any, is_causal: bool, scale: Any) -> Any:
         q, k, v = (autocast(x) for x in (q, k, v))
     code, compute = check_inputs(q, k, v)
     check_ranks(q, k, v)
-    score = ("dot", None if scale is None else float(scale))
+    score = ("dot", None if scale is None else number("scale", scale))
     frame = Frame(mechanism(score, "softmax", is_causal, None, 0), "softmax", code, compute)
     if q.stride(-1) != 1 or k.stride(-1) != 1 or v.stride(-1) != 1 or q.is_neg() or k.is_neg() or v.is_neg():
         q, k, v = rowwise(q), rowwise(k), rowwise(v)

@@ -65,7 +65,7 @@ class Edges:
         """Prepared edges: those given, or made of an ``edge_index``; a tensor's are remembered."""
         if isinstance(edges, Edges):
             return edges
-        if _is_tensor(edges) and not edges.is_inference():
+        if _is_tensor(edges) and not edges.is_inference() and edges.is_cpu and _is_dense(edges):
             return _remembered(edges, num_queries, num_keys)
         return Edges(edges, num_queries, num_keys)
 
@@ -108,12 +108,18 @@ def _is_tensor(x: Any) -> bool:
     return torch is not None and isinstance(x, torch.Tensor)
 
 
+def _is_dense(x: Any) -> bool:
+    return bool(x.layout is sys.modules["torch"].strided)
+
+
 def _as_array(x: Any) -> Any:
     if _is_tensor(x):
         if x.requires_grad:
             raise TypeError("edges require a gradient; whole numbers have none")
         if not x.is_cpu:
             raise TypeError(f"edges are on {x.device}; regard computes on the CPU: edges.cpu()")
+        if not _is_dense(x):
+            raise TypeError(f"edges are {x.layout}; it wants a dense edge_index [2, E]")
         return x.detach().numpy()
     try:
         return np.asarray(x)

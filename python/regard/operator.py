@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from . import _arrays, _call
-from ._arguments import AUX, HARD, THRESHOLD, Aux, Options, needs, prepare
+from ._arguments import AUX, HARD, THRESHOLD, Aux, Options, flag, needs, prepare
 from ._call import Arriving, Gradients, Saved
 
 
@@ -75,6 +75,7 @@ def attention(
     if (
         is_tensor
         and attn_mask is None
+        and isinstance(dropout_p, float)
         and dropout_p == 0.0
         and window is None
         and key_lengths is None
@@ -93,7 +94,7 @@ def attention(
     ):
         from . import _tensors
 
-        return _tensors.plain(query, key, value, bool(is_causal), scale)
+        return _tensors.plain(query, key, value, flag("is_causal", is_causal), scale)
     options = Options(
         attn_mask, is_causal, scale, dropout_p, seed, window, key_lengths, segments, edges, offset,
         key_bias, alibi_slopes, relative_bias, score, normalizer,

@@ -14,6 +14,10 @@ def lifted(x):
     return x
 
 
+def _dropped(x, axes):
+    return {4: lambda: x, 3: lambda: x[:, 0], 2: lambda: x[0, 0], 1: lambda: x[0, 0, 0]}[axes]()
+
+
 def scores_of(q, k, score, scale=None, activation=None, w=None, expression=None):
     """[B, Hq, Nq, Nk] before biases; keys already repeated for the query heads."""
     if score == "dot":
@@ -116,10 +120,13 @@ def attention(q, k, v, *, score="dot", scale=None, activation=None, w=None, expr
     """out, weights and lse, in the axes of q."""
     axes = q.ndim
     q, k, v = lifted(q), lifted(k), lifted(v)
-    group = q.shape[1] // k.shape[1]
+    group = q.shape[1] // max(k.shape[1], 1)
     k, v = k.repeat_interleave(group, 1), v.repeat_interleave(group, 1)
-    scale = 1 / math.sqrt(q.shape[-1]) if scale is None and score == "dot" else scale
+    scale = 1 / math.sqrt(max(q.shape[-1], 1)) if scale is None and score == "dot" else scale
     shape = (*q.shape[:3], k.shape[2])
+    if 0 in shape:
+        out, weights, lse = q.new_zeros(*shape[:3], v.shape[3]), q.new_zeros(shape), q.new_full(shape[:3], -torch.inf)
+        return _dropped(out, axes), _dropped(weights, axes), _dropped(lse, axes)
     s = scores_of(q, k, score, scale, activation, w, expression)
     s = s + bias_of(shape, offset, bias, key_bias, alibi, relative)
     see = allowed(shape, offset, **masks) & ~torch.isneginf(s)
@@ -129,5 +136,4 @@ def attention(q, k, v, *, score="dot", scale=None, activation=None, w=None, expr
     if keep is not None:
         weights = weights * keep
     out = weights @ v
-    drop = {4: lambda x: x, 3: lambda x: x[:, 0], 2: lambda x: x[0, 0], 1: lambda x: x[0, 0, 0]}[axes]
-    return drop(out), drop(weights), drop(lse)
+    return _dropped(out, axes), _dropped(weights, axes), _dropped(lse, axes)
