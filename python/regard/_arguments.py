@@ -245,8 +245,6 @@ def _whole(name: str, x: Any) -> int:
 
 def number(name: str, x: Any) -> float:
     """A number, or an array of one."""
-    if isinstance(x, float):
-        return x
     try:
         if isinstance(x, (str, bytes, np.ma.MaskedArray)):
             raise TypeError
@@ -256,20 +254,20 @@ def number(name: str, x: Any) -> float:
 
 
 def _probability(p: Any) -> float:
-    p = number("dropout_p", p)
-    if not 0.0 <= p < 1.0:
-        raise ValueError(f"dropout_p is {p}; it wants 0 ≤ p < 1")
-    return p
+    given = number("dropout_p", p)
+    if not 0.0 <= given < 1.0:
+        raise ValueError(f"dropout_p is {given}; it wants 0 ≤ p < 1")
+    return given
 
 
 def seed_of(xp: Any, seed: Any) -> int:
     """The seed of this call: that given, or a fresh one."""
     if seed is None:
         return int(xp.fresh_seed())
-    seed = _whole("seed", seed)
-    if not 0 <= seed < 1 << 64:
-        raise ValueError(f"seed is {seed}; it wants 0 ≤ seed < 2^64")
-    return seed
+    given = _whole("seed", seed)
+    if not 0 <= given < 1 << 64:
+        raise ValueError(f"seed is {given}; it wants 0 ≤ seed < 2^64")
+    return given
 
 
 def _window(window: Any) -> tuple[int, int] | None:
@@ -339,4 +337,7 @@ def _segments(xp: Any, segments: Any, batch: int) -> tuple[Any, Any]:
     if len(pair) != 2:
         raise ValueError(f"segments are {len(pair)} arrays; it wants one, or (those of queries, those of keys)")
     q, k = (xp.whole("segments", x, 2) for x in pair)
-    return tuple(xp.rows_for_batch(x, batch) if x.ndim == 1 else x for x in (q, k))  # type: ignore[return-value]
+    return (
+        xp.rows_for_batch(q, batch) if q.ndim == 1 else q,
+        xp.rows_for_batch(k, batch) if k.ndim == 1 else k,
+    )

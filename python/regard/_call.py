@@ -191,7 +191,9 @@ def backward(
         _inputs(xp, frame, learned),
         None if all(x is None for x in more) else tuple(None if x is None else block(x) for x in more),
     )
-    return Gradients(grad_q, grad_k, grad_v, *others, parameters=_split(own, parameters, sizes))
+    of_w, of_key, of_bias, of_relative = others
+    of_own = _split(own, parameters, sizes)
+    return Gradients(grad_q, grad_k, grad_v, of_w, of_key, of_bias, of_relative, of_own)
 
 
 def _numel(shape: Sequence[int]) -> int:

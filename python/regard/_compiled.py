@@ -5,7 +5,6 @@ Eager calls use an ``autograd.Function``, which costs half as much.
 
 from __future__ import annotations
 
-import sys
 from typing import Any, Optional
 
 import torch
@@ -31,8 +30,6 @@ from ._arguments import (
 from ._call import Arriving, Saved
 from .edges import Edges
 
-#: Tensors, in the order in which the ops take them, after q, k and v.
-_LEARNED = ("w", "key_bias", "bias", "relative")
 _FIELDS = ("out", "lse", "threshold", "index", "log_prob", "weights", "edge_weights")
 _EMPTY = 0
 
@@ -150,14 +147,14 @@ def _forward_op(
 
 
 @_forward_op.register_fake
-def _(q, k, v, w, key_bias, bias, relative, parameters, alibi, key_lengths, q_segments, k_segments, dense,
-      edge_index, seed, kind, text, scale, normalizer, is_causal, left, right, offset, dropout_p, need):  # type: ignore[no-untyped-def]  # fmt: skip
+def _(q, k, v, w, key_bias, bias, relative, parameters, alibi, key_lengths, q_segments, k_segments, dense,  # type: ignore[no-untyped-def]
+      edge_index, seed, kind, text, scale, normalizer, is_causal, left, right, offset, dropout_p, need):  # fmt: skip
     names = need.split(",")
     lead = tuple(q.shape[:-1])
     compute = _tensors._KINDS[q.dtype][1]
     hard = normalizer in HARD
 
-    def rows(wanted: bool, dtype: Any = compute, shape: Any = lead) -> Tensor:
+    def rows(wanted: bool, dtype: Any = compute, shape: Any = lead) -> Any:
         return q.new_empty(shape, dtype=dtype) if wanted else q.new_empty(_EMPTY)
 
     return (
@@ -228,8 +225,8 @@ def _backward_op(
 
 
 @_backward_op.register_fake
-def _(grad_out, grad_weights, grad_edge_weights, grad_log_prob, grad_lse, out, lse, threshold, index, wanted,
-      q, k, v, w, key_bias, bias, relative, parameters, *rest):  # type: ignore[no-untyped-def]  # fmt: skip
+def _(grad_out, grad_weights, grad_edge_weights, grad_log_prob, grad_lse, out, lse, threshold, index, wanted,  # type: ignore[no-untyped-def]
+      q, k, v, w, key_bias, bias, relative, parameters, *rest):  # fmt: skip
     rows = [_tensors.empty_rows(x, tuple(x.shape)) if wants else q.new_empty(_EMPTY)
             for wants, x in zip(wanted, (q, k, v))]  # fmt: skip
     others = [torch.empty_like(x) if wants and x is not None else q.new_empty(_EMPTY)
@@ -287,5 +284,3 @@ def _any(wants: Any) -> bool:
 
 
 _forward_op.register_autograd(_backward, setup_context=_setup_context)
-
-_this = sys.modules[__name__]

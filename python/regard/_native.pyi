@@ -1,28 +1,31 @@
 from collections.abc import Sequence
+from typing import final
 
-Rows = tuple[int, tuple[int, ...], tuple[int, ...]]
-Block = tuple[int, tuple[int, ...]]
-Call = tuple[int, int, "Mechanism", tuple[int, float], Rows, Rows, Rows]
-Inputs = tuple[
-    Block | None,
-    Sequence[Block],
-    Block | None,
-    Block | None,
-    Block | None,
-    Block | None,
-    Block | None,
-    Block | None,
-    Block | None,
-    Block | None,
+_Rows = tuple[int, tuple[int, ...], tuple[int, ...]]
+_Block = tuple[int, tuple[int, ...]]
+_Call = tuple[int, int, "Mechanism", tuple[int, float], _Rows, _Rows, _Rows]
+_Inputs = tuple[
+    _Block | None,
+    Sequence[_Block],
+    _Block | None,
+    _Block | None,
+    _Block | None,
+    _Block | None,
+    _Block | None,
+    _Block | None,
+    _Block | None,
+    _Block | None,
     "Edges | None",
 ]
 
+@final
 class Edges:
-    def __new__(cls, sizes: tuple[int, int], queries: Block, keys: Block, places: Block) -> Edges: ...
+    def __new__(cls, sizes: tuple[int, int], queries: _Block, keys: _Block, places: _Block) -> Edges: ...
     def __len__(self) -> int: ...
     @property
     def sizes(self) -> tuple[int, int]: ...
 
+@final
 class Mechanism:
     def __new__(
         cls,
@@ -36,18 +39,20 @@ class Mechanism:
     def parameters(self) -> list[str]: ...
 
 def forward(
-    call: Call,
-    out: Rows,
-    inputs: Inputs | None = None,
-    results: tuple[Block | None, ...] | None = None,
+    call: _Call,
+    out: _Rows,
+    inputs: _Inputs | None = None,
+    results: tuple[_Block | None, ...] | None = None,
 ) -> None: ...
 def backward(
-    call: Call,
-    grad_out: Rows,
-    left: tuple[Rows | Block | None, ...],
-    wanted: tuple[Rows | Block | None, ...],
-    inputs: Inputs | None = None,
-    arriving: tuple[Block | None, ...] | None = None,
+    call: _Call,
+    grad_out: _Rows,
+    left: tuple[_Rows | _Block | None, ...],
+    wanted: tuple[_Rows | _Block | None, ...],
+    inputs: _Inputs | None = None,
+    arriving: tuple[_Block | None, ...] | None = None,
 ) -> None: ...
 def instruction_set() -> str: ...
 def release_memory(threads: int) -> None: ...
+
+__all__: list[str]

@@ -91,7 +91,7 @@ def numbers(name: str, x: Any, dtype: Any, axes: int) -> Tensor:
 
 def _of_list(name: str, x: Any, dtype: Any) -> Tensor:
     try:
-        return torch.tensor(x, dtype=dtype)
+        return torch.as_tensor(x, dtype=dtype)
     except (TypeError, ValueError, RuntimeError, OverflowError) as error:
         raise TypeError(f"{name} makes no tensor: {error}") from None
 
@@ -111,7 +111,8 @@ def whole(name: str, x: Any, axes: int) -> Tensor:
         raise TypeError(f"{name} is {x.dtype}; it wants whole numbers")
     if not 1 <= x.ndim <= axes:
         raise ValueError(f"{name} has shape {list(x.shape)}; it wants {'1 axis' if axes == 1 else '1 or 2 axes'}")
-    return x.long().contiguous()
+    settled: Tensor = x.long().contiguous()
+    return settled
 
 
 def truths(x: Tensor) -> Tensor:
@@ -222,6 +223,13 @@ def _aux(results: _call.Results, need: tuple[str, ...], frame: Frame) -> Aux:
     return Aux(**found)
 
 
+def _learned(tensors: Any) -> Learned:
+    w, key_bias, bias, relative, *parameters = tensors
+    if not parameters and all(x is None for x in tensors):
+        return NO_LEARNED
+    return Learned(w, key_bias, bias, relative, tuple(parameters))
+
+
 class _Plain(torch.autograd.Function):
     """Softmax attention without anything learned: as `_Attention`, with less to carry."""
 
@@ -233,7 +241,7 @@ class _Plain(torch.autograd.Function):
         return results.out  # type: ignore[no-any-return]
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, grad_out: Tensor) -> Any:
         q, k, v, out, lse = ctx.saved_tensors
         _, *wants = ctx.needs_input_grad
@@ -248,9 +256,7 @@ class _Attention(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, frame: Frame, need: tuple[str, ...], q: Tensor, k: Tensor, v: Tensor, *rest: Any) -> Any:
-        learned = NO_LEARNED
-        if len(rest) > 4 or any(x is not None for x in rest):
-            learned = Learned(*rest[:4], parameters=rest[4:])
+        learned = _learned(rest)
         results = _call.forward(_this, frame, (q, k, v), learned, need, True)
         out, lse, threshold, index, log_prob, weights, edge_weights = results
         soft = frame.normalizer == "softmax"
@@ -267,13 +273,10 @@ class _Attention(torch.autograd.Function):
         return out, lse, threshold if "threshold" in need else None, index, log_prob, weights, edge_weights
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, grad_out: Any, grad_lse: Any = None, *grads: Any) -> Any:
         q, k, v, out, lse, threshold, index, *rest = ctx.saved_tensors
-        rest = rest[: ctx.learned]
-        learned = NO_LEARNED
-        if len(rest) > 4 or any(x is not None for x in rest):
-            learned = Learned(*rest[:4], parameters=tuple(rest[4:]))
+        learned = _learned(rest[: ctx.learned])
         frame = ctx.frame
         _, _, log_prob, weights, edge_weights = grads or (None,) * 5
         arriving = Arriving(

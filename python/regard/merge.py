@@ -63,5 +63,5 @@ def _of_tensors(torch: Any, outs: list[Any], lses: list[Any]) -> tuple[Any, Any]
     empty = torch.isneginf(stacked).all(dim=0)
     lse = torch.logsumexp(stacked.masked_fill(empty, 0.0), dim=0).masked_fill(empty, float("-inf"))
     safe = lse.masked_fill(empty, 0.0)
-    merged = sum(out.to(lse.dtype) * torch.exp(part - safe).unsqueeze(-1) for out, part in zip(outs, lses))
+    merged: Any = sum(out.to(lse.dtype) * torch.exp(part - safe).unsqueeze(-1) for out, part in zip(outs, lses))
     return merged.to(outs[0].dtype), lse

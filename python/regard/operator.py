@@ -106,7 +106,7 @@ def attention(
     if isinstance(query, np.ndarray):
         return _of_arrays(query, key, value, options, return_aux)
     if hasattr(query, "__dlpack__"):
-        return _of_arrays(*(_from_dlpack(x) for x in (query, key, value)), options, return_aux)
+        return _of_arrays(_from_dlpack(query), _from_dlpack(key), _from_dlpack(value), options, return_aux)
     raise TypeError(f"query is {type(query).__name__}; attention wants NumPy arrays or PyTorch tensors")
 
 
@@ -188,16 +188,17 @@ def _arriving(xp: Any, frame: Any, qkv: Any, grads: Any) -> Arriving:
     q, k, v = qkv
     rows = tuple(q.shape[:-1])
     out, weights, edge_weights, log_prob, lse = grads
-    edges = 0 if frame.edges is None else len(frame.edges)
+    count = 0 if frame.edges is None else len(frame.edges)
     if out is not None:
         xp.check("grad_out", out)
         if out.dtype != q.dtype:
             raise TypeError(f"grad_out is {out.dtype}, query is {q.dtype}; they want one type")
         out = xp.rowwise(_of_shape("grad_out", out, (*rows, v.shape[-1])))
-    if edge_weights is not None and frame.edges is None:
-        raise ValueError("grad_edge_weights was given, and no edges")
-    if edge_weights is not None and not frame.edges.is_in_order:
-        edge_weights = _by_place(xp, edge_weights, frame)
+    if edge_weights is not None:
+        if frame.edges is None:
+            raise ValueError("grad_edge_weights was given, and no edges")
+        if not frame.edges.is_in_order:
+            edge_weights = _by_place(xp, edge_weights, frame)
 
     def numbers(name: str, x: Any, shape: tuple[int, ...]) -> Any:
         return None if x is None else _of_shape(name, xp.numbers(name, xp.written_out(name, x), frame.compute, 4), shape)
@@ -205,7 +206,7 @@ def _arriving(xp: Any, frame: Any, qkv: Any, grads: Any) -> Arriving:
     return Arriving(
         out,
         numbers("grad_weights", weights, (*rows, k.shape[-2])),
-        numbers("grad_edge_weights", edge_weights, (*rows[:-1], edges)),
+        numbers("grad_edge_weights", edge_weights, (*rows[:-1], count)),
         numbers("grad_log_prob", log_prob, rows),
         numbers("grad_lse", lse, rows),
     )
@@ -215,7 +216,7 @@ def _by_place(xp: Any, x: Any, frame: Any) -> Any:
     """A gradient in the order of the edges as given, added up where an edge was given twice."""
     plain = np.asarray(x)
     to = np.zeros((*plain.shape[:-1], len(frame.edges)), plain.dtype)
-    np.add.at(to, (..., frame.edges.places), plain)
+    np.add.at(to, (..., frame.edges.places), plain)  # type: ignore[arg-type]
     return to if xp is _arrays else xp.from_numpy(to)
 
 

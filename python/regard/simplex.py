@@ -33,16 +33,17 @@ def entmax15(x: Any, axis: int = -1) -> Any:
 
 
 def _normalized(x: Any, axis: int, normalizer: str) -> Any:
-    torch = sys.modules.get("torch")
+    torch: Any = sys.modules.get("torch")
     is_tensor = torch is not None and isinstance(x, torch.Tensor)
     if not is_tensor and not isinstance(x, np.ndarray):
         raise TypeError(f"{normalizer} of {type(x).__name__}; it wants a NumPy array or a PyTorch tensor")
     if not isinstance(axis, int) or x.ndim == 0 or not -x.ndim <= axis < x.ndim:
         raise ValueError(f"axis {axis} of an array of shape {list(x.shape)}")
-    last = x.movedim(axis, -1) if is_tensor else np.moveaxis(x, axis, -1)
+    given: Any = x
+    last: Any = given.movedim(axis, -1) if is_tensor else np.moveaxis(x, axis, -1)
     n = last.shape[-1]
     # Scores that are all bias: queries and keys without features, values without features.
-    bias = last.reshape(-1, n)
+    bias: Any = last.reshape(-1, n)
     if is_tensor:
         q, k = bias.new_empty(bias.shape[0], 0), bias.new_empty(n, 0)
     else:

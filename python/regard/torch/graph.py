@@ -212,7 +212,7 @@ class GATConv(_GraphAttention):
         nodes = min(size) if size is not None else min(value.shape[0], query.shape[0])
         index, attr = self._graph(edge_index, edge_attr if self.lin_edge is not None else None, nodes)
         features = None
-        if attr is not None and self.lin_edge is not None:
+        if attr is not None and self.lin_edge is not None and self.att_edge is not None:
             attr = attr.view(-1, 1) if attr.dim() == 1 else attr
             features = (self._split(self.lin_edge(attr)) * self.att_edge).sum(-1, keepdim=True)
         out, alpha = self._attend(

@@ -75,13 +75,13 @@ class _Ring(torch.autograd.Function):
     def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, group: Any, kind: tuple[Any, ...]) -> Tensor:
         place = _Place(group)
         q, k, v = (x.contiguous() for x in (q, k, v))
-        parts, moving = [k, v], []
+        parts, moving = [k, v], list[Any]()
         merged: tuple[Tensor, Tensor] | None = None
         for step in range(place.size):
             arriving, moving = place.start(parts) if step + 1 < place.size else (parts, [])
             frame = _frame(kind, place, (place.rank - step) % place.size, q.shape[2])
             if frame is not None:
-                part = _call.forward(_tensors, frame, (q, *parts), NO_LEARNED, ("lse",), False)
+                part = _call.forward(_tensors, frame, (q, parts[0], parts[1]), NO_LEARNED, ("lse",), False)
                 # Parts are summed in the type computed in, and rounded once.
                 found = part.out.to(frame.compute), part.lse
                 merged = found if merged is None else merge_attentions([merged[0], found[0]], [merged[1], found[1]])
@@ -95,7 +95,7 @@ class _Ring(torch.autograd.Function):
         return out
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, grad_out: Tensor) -> Any:
         q, k, v, out, lse = ctx.saved_tensors
         place = _Place(ctx.group)

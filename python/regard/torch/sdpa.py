@@ -49,7 +49,6 @@ class _Handle:
 
     def remove(self) -> None:
         self.library._destroy()
-        self.library = None
 
 
 def _register() -> _Handle:
