@@ -135,6 +135,15 @@ def empty_rows(like: Any, shape: tuple[int, ...]) -> Any:
     return np.empty(shape, like.dtype)
 
 
+def arriving_at_part(own: Any, whole: Any, grad_out: Any) -> tuple[Any, Any]:
+    """What a gradient of the whole's output is for a part of it: of its output and of its log-sum-exp."""
+    with np.errstate(invalid="ignore"):
+        share = np.nan_to_num(np.exp(own.lse - whole.lse), nan=0.0)
+    wide = grad_out.astype(own.lse.dtype, copy=False)
+    apart = ((own.out.astype(wide.dtype, copy=False) - whole.out.astype(wide.dtype, copy=False)) * wide).sum(-1)
+    return (wide * share[..., None]).astype(grad_out.dtype, copy=False), np.ascontiguousarray(share * apart)
+
+
 def fresh_seed() -> int:
     # NumPy's own random numbers, so that `np.random.seed` repeats them.
     return int(np.random.randint(1 << 62, dtype=np.int64))

@@ -196,6 +196,20 @@ def backward(
     return Gradients(grad_q, grad_k, grad_v, of_w, of_key, of_bias, of_relative, of_own)
 
 
+def backward_of_part(
+    xp: Any, frame: Frame, qkv: tuple[Any, Any, Any], learned: Learned, whole: Saved, grad_out: Any
+) -> Gradients:
+    """The gradients of a part of the keys, where output and log-sum-exp are those of them all.
+
+    A part's weights are a share e^(lse of the part − lse of the whole) of what they are by themselves. So the
+    gradient is that of the part alone, with what arrives at its output and its log-sum-exp.
+    """
+    results = forward(xp, frame, qkv, learned, ("lse",), False)
+    own = Saved(results.out, results.lse)
+    at_out, at_lse = xp.arriving_at_part(own, whole, grad_out)
+    return backward(xp, frame, qkv, learned, own, Arriving(xp.rowwise(at_out), lse=at_lse))
+
+
 def _numel(shape: Sequence[int]) -> int:
     numel = 1
     for size in shape:

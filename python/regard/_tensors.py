@@ -163,6 +163,14 @@ def empty_rows(like: Tensor, shape: tuple[int, ...]) -> Tensor:
     return torch.empty(shape, dtype=like.dtype)
 
 
+def arriving_at_part(own: Any, whole: Any, grad_out: Tensor) -> tuple[Tensor, Tensor]:
+    """What a gradient of the whole's output is for a part of it: of its output and of its log-sum-exp."""
+    share = (own.lse - whole.lse).exp().nan_to_num(nan=0.0)
+    wide = grad_out.to(share.dtype)
+    apart = ((own.out.to(share.dtype) - whole.out.to(share.dtype)) * wide).sum(-1)
+    return (wide * share.unsqueeze(-1)).to(grad_out.dtype), (share * apart).contiguous()
+
+
 def fresh_seed() -> int:
     # PyTorch's own random numbers, so that `torch.manual_seed` repeats them.
     return int(torch.randint(1 << 62, (), dtype=torch.int64).item())

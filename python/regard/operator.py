@@ -144,6 +144,7 @@ def attention_backward(
     grad_edge_weights: Any = None,
     grad_lse: Any = None,
     grad_log_prob: Any = None,
+    is_part: bool = False,
     **options: Any,
 ) -> Gradients:
     """The gradients of ``attention`` on plain arrays.
@@ -151,8 +152,10 @@ def attention_backward(
     ``grad_out`` is the gradient of the output; those of other results may be given too. ``options`` are
     the keyword arguments that ``attention`` had, ``seed`` included where something was drawn. What
     forward left (``out``, and ``lse``, ``threshold`` or ``index`` by the normalizer) may be handed over;
-    otherwise it is computed again. For a part of a longer sequence, hand over the ``out`` and ``lse`` of
-    the whole.
+    otherwise it is computed again.
+
+    With ``is_part`` the keys and values are a part of a longer sequence, over which ``out`` and ``lse`` are
+    those of softmax attention: the gradients of all parts together are the whole's, that of the query in sum.
 
     >>> import numpy as np, regard
     >>> x = np.eye(2)
@@ -169,6 +172,13 @@ def attention_backward(
         raise ValueError("attention_backward needs the seed that attention drew with")
     qkv = (xp.rowwise(q), xp.rowwise(k), xp.rowwise(v))
     grads = _arriving(xp, frame, qkv, (grad_out, grad_weights, grad_edge_weights, grad_log_prob, grad_lse))
+    if flag("is_part", is_part):
+        if frame.normalizer != "softmax" or frame.dropout_p > 0.0 or out is None or lse is None or grads[0] is None:
+            raise ValueError("is_part needs softmax without dropout, grad_out, and the out and lse of the whole")
+        if any(x is not None for x in grads[1:]):
+            raise ValueError("is_part takes the gradient of the output and no other")
+        whole = _saved(xp, frame, qkv, learned, (out, lse, None, None))
+        return _call.backward_of_part(xp, frame, qkv, learned, whole, grads.out)
     saved = _saved(xp, frame, qkv, learned, (out, lse, threshold, index))
     return _call.backward(xp, frame, qkv, learned, saved, grads)
 

@@ -63,9 +63,10 @@ def test_gradients_of_an_expression_s_parameters_and_of_lse(rng, qkv):
         close(mine, theirs)
 
 
-def test_what_forward_left_may_be_handed_over_and_stands_for_the_whole(rng, qkv):
-    q, k, v = qkv
-    grad_out = rng.normal(size=(2, 4, 5, 6))
+@pytest.mark.parametrize("rows", [5, 90])
+def test_what_forward_left_may_be_handed_over_and_stands_for_the_whole(rng, qkv, rows):
+    _, k, v = qkv
+    q, grad_out = rng.normal(size=(2, 4, rows, 8)), rng.normal(size=(2, 4, rows, 6))
     whole = regard.attention_backward(grad_out, q, k, v)
     out, aux = regard.attention(q, k, v, return_aux="lse")
     handed = regard.attention_backward(grad_out, q, k, v, out=out, lse=aux.lse)
@@ -73,7 +74,8 @@ def test_what_forward_left_may_be_handed_over_and_stands_for_the_whole(rng, qkv)
         np.testing.assert_array_equal(a, b)
     # A ring: each part of the keys by itself, with the whole's output and lse.
     parts = [
-        regard.attention_backward(grad_out, q, k[:, :, a:b], v[:, :, a:b], out=out, lse=aux.lse) for a, b in [(0, 3), (3, 7)]
+        regard.attention_backward(grad_out, q, k[:, :, a:b], v[:, :, a:b], out=out, lse=aux.lse, is_part=True)
+        for a, b in [(0, 3), (3, 7)]
     ]
     np.testing.assert_allclose(sum(part.query for part in parts), whole.query, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(np.concatenate([part.key for part in parts], 2), whole.key, rtol=1e-9, atol=1e-12)

@@ -11,7 +11,7 @@ from torch.autograd.function import once_differentiable
 
 from .. import _call, _tensors
 from .._arguments import NO_LEARNED, Frame, check_ranks, mechanism
-from .._call import Arriving, Saved
+from .._call import Saved
 from ..merge import merge_attentions
 
 
@@ -56,8 +56,9 @@ class _Place:
     def start(self, parts: list[Tensor]) -> tuple[list[Tensor], list[Any]]:
         """Begins to hand parts to the next process and to take those of the one before."""
         arriving = [torch.empty_like(part) for part in parts]
-        ops = [dist.P2POp(dist.isend, part, self.peer(1), self.group) for part in parts]
-        ops += [dist.P2POp(dist.irecv, part, self.peer(-1), self.group) for part in arriving]
+        # Tags, because messages of one tag may overtake each other.
+        ops = [dist.P2POp(dist.isend, part, self.peer(1), self.group, tag) for tag, part in enumerate(parts)]
+        ops += [dist.P2POp(dist.irecv, part, self.peer(-1), self.group, tag) for tag, part in enumerate(arriving)]
         return arriving, dist.batch_isend_irecv(ops)
 
 
@@ -101,14 +102,14 @@ class _Ring(torch.autograd.Function):
         place = _Place(ctx.group)
         compute = ctx.kind[3]
         grad_out = grad_out.contiguous()
-        saved, arriving_grad = Saved(out, lse.contiguous()), Arriving(grad_out)
+        saved = Saved(out, lse)
         grad_q = torch.zeros(q.shape, dtype=compute)
         # Keys, values and their gradients go round together, and once more: then they are home.
         parts = [k, v, torch.zeros(k.shape, dtype=compute), torch.zeros(v.shape, dtype=compute)]
         for step in range(place.size):
             frame = _frame(ctx.kind, place, (place.rank - step) % place.size, q.shape[2])
             if frame is not None:
-                found = _call.backward(_tensors, frame, (q, parts[0], parts[1]), NO_LEARNED, saved, arriving_grad)
+                found = _call.backward_of_part(_tensors, frame, (q, parts[0], parts[1]), NO_LEARNED, saved, grad_out)
                 grad_q += found.query
                 parts[2] += found.key
                 parts[3] += found.value
