@@ -130,10 +130,8 @@ fn forward_of<E: Element>(
         let spec = inputs.spec(call.mechanism.get(), call.q.shape()[3], call.random);
         let large = call.is_large(&spec);
         let threads = call.threads;
-        py.detach(|| {
-            threads::run(threads, large, || Cpu::best().forward(&spec, q, k, v, pass))
-        })
-        .map_err(refused)
+        py.detach(|| threads::run(threads, large, || Cpu::best().forward(&spec, q, k, v, pass)))
+            .map_err(refused)
     }
 }
 
@@ -185,10 +183,8 @@ fn backward_of<E: Element>(
         let spec = inputs.spec(call.mechanism.get(), call.q.shape()[3], call.random);
         let large = call.is_large(&spec);
         let threads = call.threads;
-        py.detach(|| {
-            threads::run(threads, large, || Cpu::best().backward(&spec, q, k, v, pass))
-        })
-        .map_err(refused)
+        py.detach(|| threads::run(threads, large, || Cpu::best().backward(&spec, q, k, v, pass)))
+            .map_err(refused)
     }
 }
 

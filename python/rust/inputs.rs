@@ -59,8 +59,19 @@ impl<'a, T: Real> Inputs<'a, T> {
     /// The arrays are live for `'a`, and not written meanwhile.
     pub(crate) unsafe fn of(given: Option<&Bound<PyAny>>) -> PyResult<Self> {
         let Some(given) = given else { return Ok(Self::default()) };
-        let (w, parameters, key_bias, bias, alibi, relative, lengths, q_segments, k_segments, dense, edges) =
-            given.extract::<Given<T>>()?;
+        let (
+            w,
+            parameters,
+            key_bias,
+            bias,
+            alibi,
+            relative,
+            lengths,
+            q_segments,
+            k_segments,
+            dense,
+            edges,
+        ) = given.extract::<Given<T>>()?;
         // SAFETY: the caller's, for all of them.
         unsafe {
             let relative = relative.map(|table| {
@@ -86,7 +97,9 @@ impl<'a, T: Real> Inputs<'a, T> {
                     (Some(q), Some(k)) => Some(Segments { q: q.slice()?, k: k.slice()? }),
                     _ => None,
                 },
-                dense: dense.map(|x| Ok::<_, PyErr>((truths(x.slice()?), x.shape()))).transpose()?,
+                dense: dense
+                    .map(|x| Ok::<_, PyErr>((truths(x.slice()?), x.shape())))
+                    .transpose()?,
                 edges: edges.map(|edges| edges.get().edges.clone()),
             })
         }
