@@ -26,7 +26,7 @@ class Edges:
     array([0., 1., 0.])
     """
 
-    __slots__ = ("native", "edge_index", "places", "_tensor_places", "__weakref__")
+    __slots__ = ("native", "edge_index", "places", "is_in_order", "_tensor_places", "__weakref__")
 
     def __init__(self, edge_index: Any, num_queries: int, num_keys: int | None = None) -> None:
         index = _as_array(edge_index)
@@ -41,6 +41,8 @@ class Edges:
         self.native = _native.Edges(sizes, *((x.ctypes.data, x.shape) for x in (queries, keys, places)))  # type: ignore[arg-type]
         self.edge_index = edge_index
         self.places = places
+        #: Whether the weights along the edges come in the order in which these were given.
+        self.is_in_order = len(self.native) == len(places) and bool((places[1:] > places[:-1]).all())
         self._tensor_places: Any = None
 
     @property
@@ -77,10 +79,8 @@ class Edges:
             self._tensor_places = torch.from_numpy(self.places)
         return self._tensor_places
 
-    @property
-    def is_in_order(self) -> bool:
-        """Whether the weights along the edges come in the order in which these were given."""
-        return len(self) == len(self.places) and bool((self.places[1:] > self.places[:-1]).all())
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Edges, (self.edge_index, self.num_queries, self.num_keys)
 
 
 # The last few graphs that were given as tensors: sorting one takes longer than attending along it.

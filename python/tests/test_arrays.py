@@ -1,5 +1,7 @@
 """The operator on NumPy arrays, against the formula in float64."""
 
+import pickle
+
 import numpy as np
 import pytest
 import torch
@@ -220,6 +222,21 @@ def test_prepared_edges_and_an_edge_index_agree_and_weights_come_in_the_order_gi
     out, aux = regard.attention(q, k, v, edges=index, return_aux=("weights", "edge_weights"))
     np.testing.assert_array_equal(regard.attention(q, k, v, edges=edges), out)
     np.testing.assert_array_equal(aux.edge_weights, aux.weights[:, :, index[1], index[0]])
+
+
+def test_prepared_edges_are_copied_and_sent_to_other_processes():
+    edges = regard.Edges(np.array([[1, 0], [0, 1]]), 2)
+    again = pickle.loads(pickle.dumps(edges))
+    assert len(again) == 2 and (again.places == edges.places).all() and repr(again) == repr(edges)
+
+
+def test_bfloat16_of_ml_dtypes(rng):
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    q, k, v = (x.astype(ml_dtypes.bfloat16) for x in data(rng))
+    out = regard.attention(q, k, v)
+    assert out.dtype == ml_dtypes.bfloat16
+    expected, _, _ = reference(*(tensor(x.astype(np.float64)) for x in (q, k, v)))
+    compare(out.astype(np.float64), expected, rtol=2**-6)
 
 
 def test_nothing_to_see_gives_zeros_and_nothing_at_all_is_fine(rng):

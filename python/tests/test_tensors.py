@@ -175,6 +175,17 @@ def test_autocast_computes_in_its_type():
     assert torch.equal(plain, expected)
 
 
+def test_inference_mode_and_views_with_a_noted_sign():
+    q, k, v = data()
+    edges = torch.tensor([[0, 1], [1, 0]])
+    with torch.inference_mode():
+        inside = regard.attention(q + 0, k + 0, v + 0, edges=edges + 0)
+    assert torch.equal(inside, regard.attention(q, k, v, edges=edges))
+    imaginary = torch.complex(torch.zeros_like(q), q).conj().imag
+    assert imaginary.is_neg()
+    assert torch.equal(regard.attention(imaginary, k, v), regard.attention(-q, k, v))
+
+
 def test_numpy_and_torch_give_the_same_bits():
     q, k, v = data(dtype=torch.float32)
     out = regard.attention(q.numpy(), k.numpy(), v.numpy(), normalizer="entmax15", is_causal=True)
@@ -246,6 +257,18 @@ def test_compiled_whole_it_gives_the_same_forward_and_backward(name):
             assert b is None or b.abs().sum() == 0
         else:
             torch.testing.assert_close(a, b, rtol=0, atol=0)
+
+
+@pytest.mark.slow
+def test_compiled_by_inductor_it_gives_the_same():
+    def call(q, k, v, bias):
+        return (regard.attention(q * 2, k, v, attn_mask=bias, is_causal=True).transpose(1, 2) + 1).sum(-1)
+
+    inputs = [*data(dtype=torch.float32, grad=True), torch.randn(4, 5, 7, requires_grad=True)]
+    compiled, eager = torch.compile(call, fullgraph=True)(*inputs), call(*inputs)
+    torch.testing.assert_close(compiled, eager)
+    for a, b in zip(*(torch.autograd.grad(x.square().sum(), inputs) for x in (compiled, eager))):
+        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-4)
 
 
 def test_compiled_dropout_draws_afresh_and_is_repeated_by_the_seed():
