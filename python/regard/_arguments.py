@@ -287,11 +287,11 @@ def _mask(xp: Any, mask: Any, compute: Any, q: Any) -> tuple[Any, Any]:
     if mask is None:
         return None, None
     if isinstance(mask, tuple):
-        pairs = [_mask(xp, part, compute, q) for part in mask]
-        dense, biases = [d for d, _ in pairs if d is not None], [b for _, b in pairs if b is not None]
-        if len(mask) != 2 or len(dense) > 1:
-            raise ValueError("attn_mask is a tuple; it wants a pair, of truths and of numbers, or of numbers twice")
-        return (dense or [None])[0], (biases[0] + biases[1] if len(biases) == 2 else biases[0])
+        parts = [_mask(xp, part, compute, q) for part in mask]
+        truths, numbers = [t for t, _ in parts if t is not None], [n for _, n in parts if n is not None]
+        if len(mask) != 2 or len(truths) != 1 or len(numbers) != 1:
+            raise ValueError("attn_mask is a tuple; it wants a pair, of truths and of numbers")
+        return truths[0], numbers[0]
     xp.check("attn_mask", mask)
     if mask.ndim > 4:
         raise ValueError(f"attn_mask has shape {list(mask.shape)}, which does not broadcast to [B, Hq, Nq, Nk]")

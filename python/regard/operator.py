@@ -44,7 +44,7 @@ def attention(
 
     Args:
         attn_mask: Truths (true: may attend) or numbers that are added to the scores; broadcasts to
-            ``[B, Hq, Nq, Nk]``; or a pair of these. Masks combine by "and", biases by their sum.
+            ``[B, Hq, Nq, Nk]``; or a pair of both. Masks combine by "and", biases by their sum.
         is_causal: No key behind the query's own position.
         scale: The factor of the dot product, 1/√D unless given.
         dropout_p: Each weight is zeroed with this probability, the others divided by 1 − p.

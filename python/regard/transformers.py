@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 from torch import Tensor
 from transformers import AttentionInterface
 from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
@@ -51,7 +52,10 @@ def _forward(
     is_causal = query.shape[2] > 1 and attention_mask is None and is_causal
     mask: Any = attention_mask
     if position_bias is not None:
-        mask = position_bias if attention_mask is None else (attention_mask, position_bias)
+        mask = position_bias
+        if attention_mask is not None:
+            truths = attention_mask.dtype is torch.bool
+            mask = (attention_mask, position_bias) if truths else attention_mask + position_bias
     wanted = bool(more.get("output_attentions"))
     result = attention(
         query,

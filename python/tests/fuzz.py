@@ -195,6 +195,25 @@ def right(draw, kind):
     np.testing.assert_allclose(np.asarray(torch.as_tensor(out).double()), expected, atol=tolerance, rtol=tolerance)
     if name == "float64":
         np.testing.assert_allclose(np.asarray(aux.weights), weights, atol=1e-9 * scale, rtol=1e-8)
+        gradients(draw, kind, rounded, options, meant)
+
+
+def gradients(draw, kind, inputs, options, meant):
+    """The gradients of q, k and v, by autograd and by hand, against autograd through the formula."""
+    theirs = [x.clone().requires_grad_() for x in inputs]
+    expected, _, _ = reference(*theirs, **meant)
+    grad = draw.normal(*expected.shape)
+    # Where nothing is seen at all the formula has no gradient; ours is zeros.
+    wanted = torch.autograd.grad(expected, theirs, grad, allow_unused=True) if expected.requires_grad else [None] * 3
+    if kind == "numpy":
+        found = regard.attention_backward(as_numpy(grad), *(as_numpy(x) for x in inputs), **options)[:3]
+    else:
+        ours = [layout(draw, x).detach().requires_grad_() for x in inputs]
+        found = torch.autograd.grad(regard.attention(*ours, **options), ours, grad)
+    for mine, their in zip(found, wanted):
+        their = np.zeros(mine.shape) if their is None else their.numpy()
+        scale = 1 + (float(np.abs(their).max()) if their.shape and 0 not in their.shape else 0)
+        np.testing.assert_allclose(np.asarray(mine), their, atol=1e-8 * scale, rtol=1e-7)
 
 
 def main(calls, seed):

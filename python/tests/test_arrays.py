@@ -101,6 +101,13 @@ def test_every_mask_hides_what_it_says(rng, mask, normalizer):
     compare(aux.weights, expected[1])
 
 
+def test_truths_and_numbers_go_together(rng):
+    q, k, v = data(rng)
+    truths, numbers = rng.random((2, 1, 5, 7)) > 0.3, rng.normal(size=(1, 4, 5, 7))
+    expected, _, _ = reference(tensor(q), tensor(k), tensor(v), dense=torch.from_numpy(truths), bias=tensor(numbers))
+    compare(regard.attention(q, k, v, attn_mask=(truths, numbers)), expected)
+
+
 def test_every_bias_is_added_and_minus_infinity_masks(rng):
     q, k, v = data(rng)
     bias = rng.normal(size=(1, 4, 5, 7))

@@ -39,14 +39,20 @@ def test_threads_obey_the_environment_and_set_num_threads():
     assert run(COUNT, OMP_NUM_THREADS="1") == "1 0"
 
 
-def test_any_number_of_threads_gives_the_same_bits():
-    x = torch.randn(2, 4, 300, 32)
+@pytest.mark.parametrize("normalizer", ["softmax", "entmax15", "sigmoid"])
+@pytest.mark.parametrize("graph", [False, True])
+def test_any_number_of_threads_gives_the_same_bits(normalizer, graph):
+    q, k, v = (torch.randn(2, 4, 300, 32, requires_grad=True) for _ in range(3))
+    bias = torch.randn(4, 1, 300, requires_grad=True)
+    edges = regard.Edges(torch.randint(300, (2, 9000)), 300) if graph else None
     results = []
     for threads in (1, 2, 3):
         regard.set_num_threads(threads)
-        results.append(regard.attention(x, x, x, is_causal=True, normalizer="entmax15"))
+        out = regard.attention(q, k, v, attn_mask=bias, normalizer=normalizer, edges=edges, dropout_p=0.1, seed=1)
+        results.append((out, *torch.autograd.grad(out.square().sum(), (q, k, v, bias))))
     regard.set_num_threads(None)
-    assert torch.equal(results[0], results[1]) and torch.equal(results[0], results[2])
+    for other in results[1:]:
+        assert all(torch.equal(a, b) for a, b in zip(results[0], other))
 
 
 def test_numpy_alone_is_enough():
