@@ -41,7 +41,7 @@ pub mod step;
 mod view;
 
 pub use activation::Activation;
-pub use cpu::{Cpu, Isa, pooled_bytes, release_memory};
+pub use cpu::{Cpu, Isa, pooled_bytes, release_memory, sequential};
 pub use cuda::{Cuda, CudaInfo};
 pub use element::{Element, Real};
 pub use error::Error;

@@ -7,7 +7,11 @@ use case::*;
 use regard_kernels::{
     Activation, Backward, Broadcast, Cpu, Dropout, Edges, Forward, Gradients, Isa, Mask,
     Normalizer, OwnGrads, OwnScore, Saved, Score, Segments, Spec, View, ViewMut, reference,
+    sequential,
 };
+use std::collections::HashSet;
+use std::sync::Mutex;
+use std::thread::{self, ThreadId};
 
 fn cpus() -> impl Iterator<Item = Cpu> {
     Isa::ALL.into_iter().filter_map(Cpu::with)
@@ -140,6 +144,30 @@ fn no_edges_give_zeros_and_an_edge_given_twice_counts_once() {
     }
 }
 
+/// A score that notes which threads compute it.
+struct Noting(Mutex<HashSet<ThreadId>>);
+
+impl OwnScore<f32> for Noting {
+    fn score(&self, _: &[f32], q: &[f32], k: &[f32]) -> f32 {
+        self.0.lock().unwrap().insert(thread::current().id());
+        q[0] * k[0]
+    }
+
+    fn backward(&self, _: &[f32], _: &[f32], _: &[f32], _: f32, _: OwnGrads<f32>) {}
+}
+
+#[test]
+fn a_sequential_call_stays_on_the_calling_thread() {
+    let noting = Noting(Mutex::default());
+    let x = vec![0.5f32; 8 * 200];
+    let mut out = vec![0f32; 8 * 200];
+    let x = View::new(&x, [1, 8, 200, 1]).unwrap();
+    let pass = Forward::new(ViewMut::new(&mut out, [1, 8, 200, 1]).unwrap());
+    let spec = Spec::new(Score::Own { score: &noting, parameters: &[] });
+    sequential(|| Cpu::best().forward(&spec, x, x, x, pass)).unwrap();
+    assert_eq!(noting.0.into_inner().unwrap(), HashSet::from([thread::current().id()]));
+}
+
 /// The same bits whenever, and on however many threads.
 #[test]
 fn repeated_runs_and_other_thread_counts_give_the_same_bits() {
@@ -173,6 +201,7 @@ fn repeated_runs_and_other_thread_counts_give_the_same_bits() {
                     for pool in &pools {
                         assert_eq!(first, pool.install(|| data.fused(isa)).bits(), "{case:?}");
                     }
+                    assert_eq!(first, sequential(|| data.fused(isa)).bits(), "{case:?}");
                 }
             }
         }

@@ -5,7 +5,8 @@
 //! `list_backward.rs`): a query, or a few, against a list of keys, a feature per lane; the path of
 //! graphs, and of decoding, where few queries meet a long cache.
 //!
-//! Threads are rayon's: run inside a pool's `install` to choose how many.
+//! Threads are rayon's: run inside a pool's `install` to choose how many, inside [`sequential`] to
+//! use none but the calling one.
 
 mod additive;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
@@ -48,6 +49,7 @@ pub(crate) use kernels::{kernels_f32, kernels_f64};
 #[doc(hidden)]
 pub use plan::Phase;
 pub use scratch::{pooled_bytes, release_memory};
+pub use tasks::sequential;
 
 use crate::error::Error;
 use crate::spec::{Backward, Forward, Gradients, Saved, Shape, Spec};

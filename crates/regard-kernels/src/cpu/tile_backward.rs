@@ -429,7 +429,7 @@ impl<T: Real> Context<'_, T> {
     fn run(&self, g: Gradients<T>) -> bool {
         let p = self.p;
         let plan = Plan::of(&p.s);
-        let joining = plan.joining(rayon::current_num_threads());
+        let joining = plan.joining(tasks::threads());
         let mut partial = Partial::of(p, &plan, &g, joining);
         let shared = partial.share(p, &plan, &g);
         match joining {

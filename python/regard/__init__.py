@@ -1,0 +1,56 @@
+"""Attention you can pick, train, run fast and look at.
+
+    weights = normalize( score(q, k) + bias, where mask )        output = weights · v
+
+``attention`` is the operator, for NumPy arrays and PyTorch tensors; ``regard.torch`` has modules on it,
+``regard.transformers`` puts it behind Hugging Face's models.
+
+>>> import numpy as np, regard
+>>> x = np.random.default_rng(0).normal(size=(2, 4, 10, 16))
+>>> regard.attention(x, x, x, is_causal=True).shape
+(2, 4, 10, 16)
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from ._arguments import Aux
+from ._call import Gradients
+from ._native import instruction_set
+from .edges import Edges
+from .memory import release_memory
+from .merge import merge_attentions
+from .operator import attention, attention_backward
+from .score import Additive, Expression
+from .simplex import entmax15, sparsemax
+from .threads import get_num_threads, set_num_threads
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Additive",
+    "Aux",
+    "Edges",
+    "Expression",
+    "Gradients",
+    "attention",
+    "attention_backward",
+    "entmax15",
+    "get_num_threads",
+    "instruction_set",
+    "merge_attentions",
+    "release_memory",
+    "set_num_threads",
+    "sparsemax",
+]
+
+# Found when they are asked for: they import packages that `regard` does not need.
+_LAZY = ("torch", "transformers")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

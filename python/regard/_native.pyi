@@ -1,0 +1,58 @@
+from collections.abc import Sequence
+from typing import final
+
+_Rows = tuple[int, tuple[int, ...], tuple[int, ...]]
+_Block = tuple[int, tuple[int, ...]]
+_Call = tuple[int, int, "Mechanism", tuple[int, float], _Rows, _Rows, _Rows]
+_Inputs = tuple[
+    _Block | None,
+    Sequence[_Block],
+    _Block | None,
+    _Block | None,
+    _Block | None,
+    _Block | None,
+    _Block | None,
+    _Block | None,
+    _Block | None,
+    _Block | None,
+    "Edges | None",
+]
+
+@final
+class Edges:
+    def __new__(cls, sizes: tuple[int, int], queries: _Block, keys: _Block, places: _Block) -> Edges: ...
+    def __len__(self) -> int: ...
+    @property
+    def sizes(self) -> tuple[int, int]: ...
+
+@final
+class Mechanism:
+    def __new__(
+        cls,
+        score: tuple[str, float | str | None],
+        normalizer: str,
+        causal: bool,
+        window: tuple[int, int] | None,
+        offset: int | None,
+    ) -> Mechanism: ...
+    @property
+    def parameters(self) -> list[str]: ...
+
+def forward(
+    call: _Call,
+    out: _Rows,
+    inputs: _Inputs | None = None,
+    results: tuple[_Block | None, ...] | None = None,
+) -> None: ...
+def backward(
+    call: _Call,
+    grad_out: _Rows,
+    left: tuple[_Rows | _Block | None, ...],
+    wanted: tuple[_Rows | _Block | None, ...],
+    inputs: _Inputs | None = None,
+    arriving: tuple[_Block | None, ...] | None = None,
+) -> None: ...
+def instruction_set() -> str: ...
+def release_memory(threads: int) -> None: ...
+
+__all__ = ["Edges", "Mechanism", "backward", "forward", "instruction_set", "release_memory"]

@@ -1,0 +1,29 @@
+"""Attention modules for PyTorch, on the fused operator.
+
+>>> import torch, regard.torch
+>>> attention = regard.torch.MultiheadAttention(16, 4, batch_first=True)
+>>> x = torch.zeros(2, 5, 16)
+>>> out, weights = attention(x, x, x)
+>>> out.shape, weights.shape
+(torch.Size([2, 5, 16]), torch.Size([2, 5, 5]))
+"""
+
+from __future__ import annotations
+
+from .additive import AdditiveAttention
+from .graph import GATConv, GATv2Conv
+from .multihead import MultiheadAttention, SlidingWindowAttention
+from .ring import ring_attention
+from .sdpa import activate, deactivate, is_active
+
+__all__ = [
+    "AdditiveAttention",
+    "GATConv",
+    "GATv2Conv",
+    "MultiheadAttention",
+    "SlidingWindowAttention",
+    "activate",
+    "deactivate",
+    "is_active",
+    "ring_attention",
+]

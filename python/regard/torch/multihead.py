@@ -1,0 +1,183 @@
+"""Multi-head attention."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from ..operator import attention
+
+
+class MultiheadAttention(nn.MultiheadAttention):
+    """``torch.nn.MultiheadAttention`` on the fused operator: the same arguments, masks, state dict and
+    results, with the weights by the fast kernels and no array of pairs unless they are asked for.
+
+    ``normalizer`` and ``window`` are what ``regard.attention`` calls so.
+
+    >>> import torch, regard.torch
+    >>> theirs = torch.nn.MultiheadAttention(8, 2)
+    >>> ours = regard.torch.MultiheadAttention(8, 2)
+    >>> ours.load_state_dict(theirs.state_dict())
+    <All keys matched successfully>
+    >>> x = torch.randn(5, 3, 8)
+    >>> torch.allclose(ours(x, x, x)[0], theirs(x, x, x)[0], atol=1e-6)
+    True
+    """
+
+    def __init__(
+        self,
+        embed_dim: int,
+        num_heads: int,
+        dropout: float = 0.0,
+        bias: bool = True,
+        add_bias_kv: bool = False,
+        add_zero_attn: bool = False,
+        kdim: int | None = None,
+        vdim: int | None = None,
+        batch_first: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        normalizer: str = "softmax",
+        window: Any = None,
+    ) -> None:
+        super().__init__(
+            embed_dim, num_heads, dropout, bias, add_bias_kv, add_zero_attn, kdim, vdim, batch_first, device, dtype
+        )  # fmt: skip
+        self.normalizer = normalizer
+        self.window = window
+
+    def forward(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        key_padding_mask: Tensor | None = None,
+        need_weights: bool = True,
+        attn_mask: Tensor | None = None,
+        average_attn_weights: bool = True,
+        is_causal: bool = False,
+    ) -> tuple[Tensor, Tensor | None]:
+        """As ``torch.nn.MultiheadAttention.forward``: true in a mask forbids."""
+        batched = query.dim() == 3
+        if query.dim() not in (2, 3) or key.dim() != query.dim() or value.dim() != query.dim():
+            raise ValueError(
+                f"query, key and value have shapes {list(query.shape)}, {list(key.shape)} and {list(value.shape)}; "
+                "all three want [N, E], or a batch of these"
+            )
+        if not batched:
+            query, key, value = query[None], key[None], value[None]
+            key_padding_mask = None if key_padding_mask is None else key_padding_mask[None]
+        elif not self.batch_first:
+            query, key, value = (x.transpose(0, 1) for x in (query, key, value))
+        q, k, v = self._projected(query, key, value)
+        mask, key_bias = self._masks(attn_mask, key_padding_mask, is_causal, q.shape[0], k.shape[2])
+        k, v, mask, key_bias = self._with_more_keys(k, v, mask, key_bias)
+        result = attention(
+            q,
+            k,
+            v,
+            attn_mask=mask,
+            is_causal=is_causal,
+            key_bias=key_bias,
+            dropout_p=self.dropout if self.training else 0.0,
+            window=self.window,
+            normalizer=self.normalizer,
+            return_aux="weights" if need_weights else None,
+        )
+        out, weights = (result[0], result[1].weights) if need_weights else (result, None)
+        out = self.out_proj(out.transpose(1, 2).flatten(2))
+        if weights is not None:
+            weights = weights.to(out.dtype)
+            weights = weights.mean(dim=1) if average_attn_weights else weights
+        if not batched:
+            return out[0], None if weights is None else weights[0]
+        return (out if self.batch_first else out.transpose(0, 1)), weights
+
+    def _projected(self, query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """[B, H, N, D] each."""
+        b = self.in_proj_bias
+        if self._qkv_same_embed_dim and query is key and key is value:
+            parts = F.linear(query, self.in_proj_weight, b).chunk(3, dim=-1)
+        else:
+            if self._qkv_same_embed_dim:
+                weights = self.in_proj_weight.chunk(3)
+            else:
+                weights = (self.q_proj_weight, self.k_proj_weight, self.v_proj_weight)
+            biases = (None, None, None) if b is None else b.chunk(3)
+            parts = tuple(F.linear(x, w, b) for x, w, b in zip((query, key, value), weights, biases))
+        q, k, v = (x.unflatten(-1, (self.num_heads, self.head_dim)).transpose(1, 2) for x in parts)
+        return q, k, v
+
+    def _masks(
+        self, attn_mask: Tensor | None, key_padding_mask: Tensor | None, is_causal: bool, batch: int, keys: int
+    ) -> tuple[Tensor | None, Tensor | None]:
+        mask = None
+        # `is_causal` says that the mask is the causal one: then it need not be read.
+        if attn_mask is not None and not is_causal:
+            mask = attn_mask.logical_not() if attn_mask.dtype is torch.bool else attn_mask
+            if mask.dim() == 3:
+                mask = mask.unflatten(0, (batch, self.num_heads))
+        key_bias = key_padding_mask
+        if key_bias is not None and tuple(key_bias.shape) != (batch, keys):
+            raise ValueError(f"key_padding_mask has shape {list(key_bias.shape)}; [B, Nk] is [{batch}, {keys}]")
+        if key_bias is not None and key_bias.dtype is torch.bool:
+            zeros = torch.zeros(key_bias.shape, dtype=self.out_proj.weight.dtype)
+            key_bias = zeros.masked_fill(key_bias, float("-inf"))
+        return mask, key_bias
+
+    def _with_more_keys(
+        self, k: Tensor, v: Tensor, mask: Tensor | None, key_bias: Tensor | None
+    ) -> tuple[Tensor, Tensor, Tensor | None, Tensor | None]:
+        """With the learned key and value of ``add_bias_kv``, and that of ``add_zero_attn``, which is zero."""
+        more = 0
+        if self.bias_k is not None and self.bias_v is not None:
+            rows = (x.reshape(1, 1, self.num_heads, self.head_dim).transpose(1, 2) for x in (self.bias_k, self.bias_v))
+            k, v = (torch.cat([x, row.expand(x.shape[0], -1, -1, -1)], dim=2) for x, row in zip((k, v), rows))
+            more += 1
+        if self.add_zero_attn:
+            k, v = F.pad(k, (0, 0, 0, 1)), F.pad(v, (0, 0, 0, 1))
+            more += 1
+        if more and mask is not None:
+            mask = F.pad(mask, (0, more), value=mask.dtype is torch.bool)
+        if more and key_bias is not None:
+            key_bias = F.pad(key_bias, (0, more))
+        return k, v, mask, key_bias
+
+
+class SlidingWindowAttention(MultiheadAttention):
+    """Multi-head self-attention over near positions only: the work grows with length times window.
+
+    ``window`` is a number of positions to both sides, or ``(left, right)``. The state dict is that of
+    ``torch.nn.MultiheadAttention``; sequences are ``[B, N, E]`` or ``[N, E]``.
+
+    >>> import torch, regard.torch
+    >>> attention = regard.torch.SlidingWindowAttention(8, 2, window=(3, 0))
+    >>> attention(torch.zeros(2, 10, 8)).shape
+    torch.Size([2, 10, 8])
+    """
+
+    def __init__(
+        self,
+        embed_dim: int,
+        num_heads: int,
+        window: Any,
+        dropout: float = 0.0,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        normalizer: str = "softmax",
+    ) -> None:
+        super().__init__(
+            embed_dim, num_heads, dropout, bias, batch_first=True, device=device, dtype=dtype,
+            normalizer=normalizer, window=window,
+        )  # fmt: skip
+
+    def forward(self, x: Tensor, key_padding_mask: Tensor | None = None) -> Tensor:  # type: ignore[override]
+        """``[B, N, E]`` gives ``[B, N, E]``; true in ``key_padding_mask`` ``[B, N]`` is padding."""
+        out, _ = super().forward(x, x, x, key_padding_mask, need_weights=False)
+        return out

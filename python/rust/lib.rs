@@ -1,0 +1,38 @@
+//! The native half of the Python package `regard`: the attention operator on arrays that are handed
+//! over as address, shape and strides.
+//!
+//! What Python code can check cheaply is checked there (types, devices, layouts); what the kernels
+//! rely on (bounds, alignment, truth values) is checked here.
+
+mod array;
+mod call;
+mod edges;
+mod inputs;
+mod mechanism;
+mod threads;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+mod _native {
+    #[pymodule_export]
+    use super::call::{backward, forward};
+    #[pymodule_export]
+    use super::edges::Edges;
+    #[pymodule_export]
+    use super::mechanism::Mechanism;
+    #[pymodule_export]
+    use super::{instruction_set, release_memory};
+}
+
+/// The name of the instruction set that the kernels use on this machine.
+#[pyfunction]
+fn instruction_set() -> String {
+    format!("{:?}", regard_kernels::Isa::best())
+}
+
+/// Gives back the memory that calls keep for the next.
+#[pyfunction]
+fn release_memory(py: Python<'_>, threads: usize) {
+    py.detach(|| threads::run(threads, true, regard_kernels::release_memory));
+}

@@ -1,0 +1,63 @@
+//! The threads that calls compute on.
+
+use rayon::{ThreadPool, ThreadPoolBuilder};
+use std::process;
+use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The pool of one process. A forked child has none of its parent's threads, and its copy of the
+/// parent's lock may be held by one of them for ever: so it gets a state of its own.
+struct State {
+    process: u32,
+    pool: Mutex<Option<(usize, Arc<ThreadPool>)>>,
+}
+
+static STATE: AtomicPtr<State> = AtomicPtr::new(std::ptr::null_mut());
+
+/// Computes on so many threads; on the calling one alone where that is enough.
+pub(crate) fn run<R: Send>(threads: usize, is_large: bool, f: impl FnOnce() -> R + Send) -> R {
+    if threads <= 1 || !is_large {
+        return regard_kernels::sequential(f);
+    }
+    match pool(threads) {
+        Some(pool) => pool.install(f),
+        // A system that gives no threads computes all the same.
+        None => regard_kernels::sequential(f),
+    }
+}
+
+fn pool(threads: usize) -> Option<Arc<ThreadPool>> {
+    let mut kept = state().pool.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((count, pool)) = &*kept
+        && *count == threads
+    {
+        return Some(pool.clone());
+    }
+    let builder = ThreadPoolBuilder::new().num_threads(threads);
+    let pool = Arc::new(builder.thread_name(|n| format!("regard-{n}")).build().ok()?);
+    *kept = Some((threads, pool.clone()));
+    Some(pool)
+}
+
+fn state() -> &'static State {
+    let process = process::id();
+    let current = STATE.load(Ordering::Acquire);
+    // SAFETY: what the pointer was set to is never freed.
+    if let Some(state) = unsafe { current.as_ref() }
+        && state.process == process
+    {
+        return state;
+    }
+    let fresh = Box::into_raw(Box::new(State { process, pool: Mutex::new(None) }));
+    match STATE.compare_exchange(current, fresh, Ordering::AcqRel, Ordering::Acquire) {
+        // SAFETY: as above; a parent's state stays where it is, its threads cannot be joined here.
+        Ok(_) => unsafe { &*fresh },
+        Err(other) => {
+            // SAFETY: nobody else has seen `fresh`; `other` was set by a thread of this process.
+            unsafe {
+                drop(Box::from_raw(fresh));
+                &*other
+            }
+        }
+    }
+}

@@ -1,0 +1,195 @@
+"""The modules of `regard.torch`, against PyTorch's and torch_geometric's own."""
+
+import pytest
+import torch
+from torch.nn.functional import scaled_dot_product_attention as sdpa
+
+import regard
+import regard.torch
+
+MHA = {
+    "plain": {},
+    "no bias": {"bias": False},
+    "batch first": {"batch_first": True},
+    "other widths": {"kdim": 6, "vdim": 10},
+    "more keys": {"add_bias_kv": True, "add_zero_attn": True},
+}
+
+
+@pytest.mark.parametrize("name", MHA)
+@pytest.mark.parametrize("masks", ["none", "padding", "mask", "numbers", "per head", "causal"])
+def test_multihead_attention_loads_pytorch_s_state_and_gives_its_results(name, masks):
+    torch.manual_seed(1)
+    options = {"dtype": torch.float64, **MHA[name]}
+    theirs = torch.nn.MultiheadAttention(8, 2, **options)
+    if theirs.in_proj_bias is not None:
+        torch.nn.init.normal_(theirs.in_proj_bias)
+    ours = regard.torch.MultiheadAttention(8, 2, **options)
+    ours.load_state_dict(theirs.state_dict())
+    shape = (3, 5) if options.get("batch_first") else (5, 3)
+    q, k, v = (torch.randn(*shape, options.get(name, 8), dtype=torch.float64) for name in ("", "kdim", "vdim"))
+    call = {
+        "none": {},
+        "padding": {"key_padding_mask": torch.arange(5)[None, :] >= torch.tensor([5, 3, 1])[:, None]},
+        "mask": {"attn_mask": torch.rand(5, 5) > 0.7},
+        "numbers": {"attn_mask": torch.randn(5, 5, dtype=torch.float64), "need_weights": False},
+        "per head": {"attn_mask": torch.randn(6, 5, 5, dtype=torch.float64), "average_attn_weights": False},
+        "causal": {"attn_mask": torch.ones(5, 5).triu(1).bool(), "is_causal": True, "need_weights": False},
+    }[masks]
+    if masks == "mask":
+        call["attn_mask"].fill_diagonal_(False)  # PyTorch gives NaN where nothing is seen
+    mine, expected = ours(q, k, v, **call), theirs(q, k, v, **call)
+    torch.testing.assert_close(mine[0], expected[0])
+    if expected[1] is None:
+        assert mine[1] is None
+    else:
+        torch.testing.assert_close(mine[1], expected[1])
+    grads = [torch.autograd.grad(x[0].square().sum(), list(m.parameters())) for x, m in ((mine, ours), (expected, theirs))]
+    for a, b in zip(*grads):
+        torch.testing.assert_close(a, b)
+
+
+def test_multihead_attention_without_a_batch_and_trained_with_dropout():
+    layer = regard.torch.MultiheadAttention(8, 2, dropout=0.5)
+    x = torch.randn(5, 8)
+    out, weights = layer(x, x, x)
+    assert out.shape == (5, 8) and weights.shape == (5, 5)
+    assert not torch.equal(layer(x, x, x)[0], layer(x, x, x)[0])
+    layer.eval()
+    assert torch.equal(layer(x, x, x)[0], layer(x, x, x)[0])
+
+
+def test_sliding_windows_are_masked_attention_with_pytorch_s_state():
+    theirs = torch.nn.MultiheadAttention(8, 2, batch_first=True, dtype=torch.float64)
+    ours = regard.torch.SlidingWindowAttention(8, 2, window=(2, 1), dtype=torch.float64)
+    ours.load_state_dict(theirs.state_dict())
+    x = torch.randn(2, 9, 8, dtype=torch.float64)
+    distance = torch.arange(9)[None] - torch.arange(9)[:, None]
+    forbidden = (distance < -2) | (distance > 1)
+    torch.testing.assert_close(ours(x), theirs(x, x, x, attn_mask=forbidden)[0])
+
+
+def test_additive_attention_is_bahdanau_s():
+    layer = regard.torch.AdditiveAttention(6, 10, 16, dtype=torch.float64)
+    assert sorted(layer.state_dict()) == ["W_k.weight", "W_q.weight", "w_v.weight"]
+    q, k = torch.randn(2, 3, 6, dtype=torch.float64), torch.randn(2, 7, 10, dtype=torch.float64)
+    out, weights = layer(q, k, key_lengths=torch.tensor([7, 4]))
+    scores = layer.w_v(torch.tanh(layer.W_q(q)[:, :, None] + layer.W_k(k)[:, None])).squeeze(-1)
+    scores[1, :, 4:] = -torch.inf
+    expected = torch.softmax(scores, -1)
+    torch.testing.assert_close(weights, expected)
+    torch.testing.assert_close(out, expected @ k)
+
+
+GRAPHS = {
+    "plain": {},
+    "heads": {"heads": 4},
+    "mean of heads": {"heads": 4, "concat": False},
+    "no loops": {"add_self_loops": False, "heads": 2},
+    "edge features": {"edge_dim": 3, "heads": 2},
+    "features filled in": {"edge_dim": 3, "fill_value": 0.5},
+    "residual": {"residual": True, "bias": False},
+    "another slope": {"negative_slope": 0.05, "heads": 2},
+    "pairs": {"pair": True, "heads": 2},
+    "pairs without loops": {"pair": True, "heads": 2, "add_self_loops": False},
+    "the other way": {"flow": "target_to_source", "heads": 2},
+}
+
+
+@pytest.mark.parametrize("kind", ["GATConv", "GATv2Conv"])
+@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("twice", [False, True], ids=["each edge once", "some edges twice"])
+def test_graph_attention_loads_torch_geometric_s_state_and_gives_its_results(kind, name, twice):
+    geometric = pytest.importorskip("torch_geometric.nn")
+    torch.manual_seed(1)
+    options = dict(GRAPHS[name])
+    pair = options.pop("pair", False)
+    widths = (8, 6) if pair else 8
+    theirs = getattr(geometric, kind)(widths, 5, **options).double()
+    ours = getattr(regard.torch, kind)(widths, 5, **options).double()
+    assert ours.state_dict().keys() == theirs.state_dict().keys()
+    ours.load_state_dict(theirs.state_dict())
+    sources = torch.randn(20, 8, dtype=torch.float64)
+    x = (sources, torch.randn(12, 6, dtype=torch.float64)) if pair else sources
+    index = torch.stack([torch.randint(20, (60,)), torch.randint(12 if pair else 20, (60,))])
+    index = index if twice else index.unique(dim=1)[:, torch.randperm(index.unique(dim=1).shape[1])]
+    attr = torch.randn(index.shape[1], 3, dtype=torch.float64) if "edge_dim" in options else None
+    out, (seen, alpha) = ours(x, index, attr, return_attention_weights=True)
+    expected, (their_index, their_alpha) = theirs(x, index, attr, return_attention_weights=True)
+    assert torch.equal(seen, their_index)
+    torch.testing.assert_close(alpha, their_alpha)
+    torch.testing.assert_close(out, expected)
+    torch.testing.assert_close(ours(x, index, attr), expected)
+    names = [name for name, _ in theirs.named_parameters()]
+    mine = torch.autograd.grad(out.square().sum() + alpha.square().sum(), [ours.get_parameter(n) for n in names])
+    losses = expected.square().sum() + their_alpha.square().sum()
+    for a, b in zip(mine, torch.autograd.grad(losses, list(theirs.parameters()))):
+        torch.testing.assert_close(a, b)
+
+
+def test_shared_weights_and_dropout_of_a_graph():
+    layer = regard.torch.GATv2Conv(8, 5, share_weights=True, dropout=0.5)
+    x, index = torch.randn(20, 8), torch.stack([torch.randint(20, (60,)), torch.randint(20, (60,))]).unique(dim=1)
+    assert not torch.equal(layer(x, index), layer(x, index))
+    layer.eval()
+    assert torch.equal(layer(x, index), layer(x, index))
+
+
+def test_a_graph_changed_in_place_is_read_again():
+    layer = regard.torch.GATConv(4, 4)
+    x, index = torch.randn(5, 4), torch.tensor([[0, 1, 2], [1, 2, 3]])
+    first = layer(x, index)
+    index[0, 0] = 4
+    assert not torch.equal(layer(x, index)[1], first[1])
+
+
+@pytest.fixture
+def active():
+    regard.torch.activate()
+    yield
+    regard.torch.deactivate()
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("masks", ["none", "causal", "truths", "numbers", "grouped"])
+def test_active_kernels_serve_pytorch_s_own_attention(active, dtype, masks, monkeypatch):
+    calls = []
+    from regard import _native
+
+    for name in ("forward", "backward"):
+        real = getattr(_native, name)
+        monkeypatch.setattr(_native, name, lambda *a, real=real, name=name: calls.append(name) or real(*a))
+    torch.manual_seed(0)
+    q, k, v = (torch.randn(2, 4, 33, 16, dtype=dtype, requires_grad=True) for _ in range(3))
+    options = {
+        "none": {},
+        "causal": {"is_causal": True},
+        "truths": {"attn_mask": torch.rand(2, 1, 33, 33) > 0.2},
+        "numbers": {"attn_mask": torch.randn(33, 33, dtype=dtype)},
+        "grouped": {"enable_gqa": True},
+    }[masks]
+    if masks == "grouped":
+        k, v = (x.detach()[:, :2].clone().requires_grad_() for x in (k, v))
+    out = sdpa(q, k, v, **options)
+    grads = torch.autograd.grad(out.float().square().sum(), (q, k, v))
+    assert calls == ["forward", "backward"]
+    regard.torch.deactivate()
+    theirs = sdpa(q, k, v, **options)
+    assert len(calls) == 2
+    their_grads = torch.autograd.grad(theirs.float().square().sum(), (q, k, v))
+    tolerance = {"rtol": 4e-2, "atol": 4e-2} if dtype in (torch.bfloat16, torch.float16) else {}
+    torch.testing.assert_close(out, theirs, **tolerance)
+    for a, b in zip(grads, their_grads):
+        torch.testing.assert_close(a, b, **tolerance)
+
+
+def test_active_kernels_serve_compiled_code_and_whole_layers(active):
+    layer = torch.nn.TransformerEncoderLayer(16, 2, 32, batch_first=True, dropout=0.0)
+    x = torch.randn(2, 9, 16)
+    ours = layer(x)
+    compiled = torch.compile(lambda x: sdpa(x, x, x), backend="aot_eager")
+    y = torch.randn(1, 2, 7, 8)
+    mine = compiled(y)
+    regard.torch.deactivate()
+    torch.testing.assert_close(ours, layer(x))
+    torch.testing.assert_close(mine, sdpa(y, y, y))

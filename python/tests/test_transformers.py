@@ -1,0 +1,125 @@
+"""Hugging Face's models on the operator, from random configurations, offline: equal to eager."""
+
+import pytest
+import torch
+
+transformers = pytest.importorskip("transformers")
+
+import regard.transformers  # noqa: E402
+
+regard.transformers.register()
+
+SMALL = {"vocab_size": 50, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4}
+OFF = {"attention_dropout": 0.0}
+
+
+def models():
+    t = transformers
+    return {
+        "bert": (t.BertModel, t.BertConfig(**SMALL, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)),
+        "llama with grouped heads": (t.LlamaForCausalLM, t.LlamaConfig(**SMALL, num_key_value_heads=2)),
+        "gpt2": (
+            t.GPT2LMHeadModel,
+            t.GPT2Config(vocab_size=50, n_embd=32, n_layer=2, n_head=4, resid_pdrop=0, embd_pdrop=0, attn_pdrop=0),
+        ),
+        "t5": (
+            t.T5ForConditionalGeneration,
+            t.T5Config(vocab_size=50, d_model=32, d_kv=8, d_ff=48, num_layers=2, num_heads=4, dropout_rate=0.0,
+                       relative_attention_num_buckets=8, relative_attention_max_distance=12),
+        ),
+        "vit": (
+            t.ViTModel,
+            t.ViTConfig(hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=48, image_size=16,
+                        patch_size=4, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0),
+        ),
+        "mistral with a window": (
+            t.MistralForCausalLM,
+            t.MistralConfig(**SMALL, num_key_value_heads=2, sliding_window=4),
+        ),
+    }  # fmt: skip
+
+
+def inputs(name):
+    generator = torch.Generator().manual_seed(2)
+    if name == "vit":
+        return {"pixel_values": torch.randn(2, 3, 16, 16, generator=generator)}
+    ids = torch.randint(1, 50, (2, 11), generator=generator)
+    mask = torch.ones(2, 11, dtype=torch.int64)
+    mask[1, 7:] = 0
+    given = {"input_ids": ids, "attention_mask": mask}
+    if name == "t5":
+        given["decoder_input_ids"] = torch.randint(1, 50, (2, 6), generator=generator)
+    return given
+
+
+def result(outputs):
+    return outputs.logits if hasattr(outputs, "logits") else outputs.last_hidden_state
+
+
+def seen(name, x):
+    """What is not padding."""
+    return x if name in ("vit", "t5") else torch.cat([x[0], x[1, :7]])
+
+
+@pytest.mark.parametrize("padded", [True, False])
+@pytest.mark.parametrize("name", list(models()))
+def test_forward_and_gradients_equal_eager(name, padded):
+    kind, config = models()[name]
+    given = inputs(name)
+    if not padded:
+        given.pop("attention_mask", None)
+    torch.manual_seed(1)
+    eager = kind._from_config(config, attn_implementation="eager").double().train()
+    ours = kind._from_config(config, attn_implementation="regard").double().train()
+    ours.load_state_dict(eager.state_dict())
+    given = {key: x.double() if x.is_floating_point() else x for key, x in given.items()}
+    found = []
+    for model in (eager, ours):
+        out = result(model(**given))
+        out = seen(name, out) if padded else out
+        names, parameters = zip(*[(n, p) for n, p in model.named_parameters() if p.requires_grad])
+        found.append((out, names, torch.autograd.grad(out.square().sum(), parameters, allow_unused=True)))
+    torch.testing.assert_close(found[1][0], found[0][0], rtol=1e-8, atol=1e-8)
+    for parameter, theirs, mine in zip(found[0][1], found[0][2], found[1][2]):
+        if theirs is None:
+            assert mine is None, parameter
+        else:
+            torch.testing.assert_close(mine, theirs, rtol=1e-7, atol=1e-7, msg=lambda text, p=parameter: f"{p}: {text}")
+
+
+@pytest.mark.parametrize("name", list(models()))
+def test_attentions_are_returned_by_the_fast_kernels(name):
+    kind, config = models()[name]
+    given = inputs(name)
+    torch.manual_seed(1)
+    eager = kind._from_config(config, attn_implementation="eager").eval()
+    ours = kind._from_config(config, attn_implementation="regard_weights").eval()
+    ours.load_state_dict(eager.state_dict())
+    field = "encoder_attentions" if name == "t5" else "attentions"
+    with torch.no_grad():
+        theirs, mine = (getattr(m(**given, output_attentions=True), field) for m in (eager, ours))
+    assert len(mine) == len(theirs) > 0
+    for a, b in zip(mine, theirs):
+        if name not in ("vit", "t5"):
+            a, b = (torch.cat([x[0], x[1, :, :7]], 1) for x in (a, b))
+        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["llama with grouped heads", "gpt2", "mistral with a window"])
+def test_generation_with_a_cache_equals_eager(name):
+    kind, config = models()[name]
+    torch.manual_seed(1)
+    eager = kind._from_config(config, attn_implementation="eager").eval()
+    ours = kind._from_config(config, attn_implementation="regard").eval()
+    ours.load_state_dict(eager.state_dict())
+    ids = inputs(name)["input_ids"][:1]
+    options = {"max_new_tokens": 8, "do_sample": False, "pad_token_id": 0}
+    assert torch.equal(ours.generate(ids, **options), eager.generate(ids, **options))
+
+
+def test_what_the_operator_lacks_is_refused_by_name():
+    x = torch.zeros(1, 2, 3, 4)
+    with pytest.raises(ValueError, match="softcap"):
+        regard.transformers._forward(None, x, x, x, None, softcap=30.0)
+    with pytest.raises(ValueError, match="sinks"):
+        regard.transformers._forward(None, x, x, x, None, s_aux=torch.zeros(2))
