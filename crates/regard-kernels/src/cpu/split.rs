@@ -48,7 +48,7 @@ pub(super) fn forward<T: Real>(
         let from = (split * chunk).min(s.nk);
         Portion { keys: from..(from + chunk).min(s.nk), rows: &of_splits[split] }
     };
-    if tasks.count >= 4 * rayon::current_num_threads() {
+    if tasks.count >= 4 * super::tasks::threads() {
         let portions: Vec<Portion<T>> = (0..splits).map(portion).collect();
         tasks::each(tasks.count, &|task| {
             run(task, &portions);
