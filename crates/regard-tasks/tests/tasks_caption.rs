@@ -105,9 +105,9 @@ fn colors(folder: &Path) -> String {
     {
         let image = RgbImage::from_pixel(20, 12, Rgb(pixel));
         image.save(folder.join(format!("{at}.png"))).unwrap();
-        list += &format!("{at}.png\tall {color}\n");
+        list += &format!("{at}.png\tthis picture is all {color}\n");
         if at % 3 == 0 {
-            list += &format!("{at}.png\tnothing but {color}\n");
+            list += &format!("{at}.png\there is nothing but {color}\n");
         }
     }
     let path = folder.join("list.tsv");
