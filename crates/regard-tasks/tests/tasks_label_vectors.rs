@@ -124,7 +124,7 @@ fn recordings_of_ones_own_are_read_and_gaps_have_a_label() {
     let train = format!("train={list}");
     let course = Course::done("label", &with(&["kind=sound", &train]));
     let path = folder.path().join("02.wav").display().to_string();
-    assert_eq!(course.model().predict(&[path.clone()]).unwrap().len(), 1);
+    assert_eq!(course.model().predict(std::slice::from_ref(&path)).unwrap().len(), 1);
     assert_eq!(course.drawn(&path), ["segments"]);
 }
 

@@ -220,7 +220,7 @@ fn a_model_that_copies_learns_words_that_no_vocabulary_has() {
         let mut optimizer = Optimizer::new(&parameters, rule).unwrap().clipped(1.0).unwrap();
         let random = Random::new(1);
         for _ in 0..150 {
-            let taught = model.teach(&copied(), &target, Mode::Train(&random)).unwrap();
+            let taught = model.teach(copied(), &target, Mode::Train(&random)).unwrap();
             let gradients = taught.loss(0.0).unwrap().backward().unwrap();
             for parameter in parameters.all() {
                 assert!(gradients.get(&parameter).is_some(), "{parameter:?}");
@@ -228,7 +228,7 @@ fn a_model_that_copies_learns_words_that_no_vocabulary_has() {
             optimizer.step(&gradients, 0.01).unwrap();
         }
         let search = SearchConfig { width: 3, longest: 6, ..SearchConfig::default() };
-        let found = model.search(&copied(), &search).unwrap();
+        let found = model.search(copied(), &search).unwrap();
         assert_eq!(found[0][0].tokens, [11, 4, 10], "{config:?}");
         assert_eq!(found[1][0].tokens, [5, 12], "{config:?}");
         // Alone, in another order, or beside others: the words of a source are its own.
@@ -243,11 +243,11 @@ fn the_steps_of_a_search_that_copies_give_the_numbers_of_the_whole_sequence() {
     for config in kinds() {
         let model = Seq2Seq::new(&Parameters::new(DType::F64, 5), &config).unwrap();
         let search = SearchConfig { width: 3, best: 3, longest: 5, ..SearchConfig::default() };
-        let found = model.search(&copied(), &search).unwrap();
+        let found = model.search(copied(), &search).unwrap();
         for rank in 0..3 {
             let tokens: Vec<_> = found.iter().map(|all| all[rank].tokens.clone()).collect();
             let target = Sentences::new(&tokens, 0).unwrap();
-            let losses = model.teach(&copied(), &target, Mode::Infer).unwrap().losses().unwrap();
+            let losses = model.teach(copied(), &target, Mode::Infer).unwrap().losses().unwrap();
             for (row, all) in found.iter().enumerate() {
                 let losses = losses.select(0, row).unwrap().to_vec::<f64>().unwrap();
                 for (score, loss) in all[rank].token_scores.iter().zip(&losses) {

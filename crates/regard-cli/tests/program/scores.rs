@@ -50,8 +50,11 @@ fn numbers(tensors: &Tensors, name: &str) -> Vec<f64> {
     tensors[name].to_vec().unwrap()
 }
 
+/// The score of a head for a query and a key.
+type Formula<'a> = &'a dyn Fn(usize, &[f64], &[f64]) -> f64;
+
 /// softmax over keys of a score of (head, query, key), by plain loops.
-fn expected(tensors: &Tensors, score: &dyn Fn(usize, &[f64], &[f64]) -> f64) -> Vec<f64> {
+fn expected(tensors: &Tensors, score: Formula) -> Vec<f64> {
     let (q, k) = (numbers(tensors, "q"), numbers(tensors, "k"));
     let mut weights = Vec::new();
     for head in 0..H {

@@ -181,8 +181,8 @@ fn is_bad_row<T: Real>(
         _ => true,
     };
     let sees = |&j: &usize| has_edge(p, i, j) && is_open(p, at, j);
-    !(arrives && saved && weights && edges)
-        || !rows.into_iter().flatten().all(|x| is_finite(p, x.row(b, h, i)))
+    let finite = rows.into_iter().flatten().all(|x| is_finite(p, x.row(b, h, i)));
+    !(arrives && saved && weights && edges && finite)
         || bad_keys[b * p.s.hk + p.key_head(h)].iter().any(sees)
 }
 

@@ -59,7 +59,7 @@ struct Names<'a> {
 
 impl Names<'_> {
     /// A name that nobody else in the report has.
-    fn new(&mut self, end: &str) -> String {
+    fn unused(&mut self, end: &str) -> String {
         loop {
             let name =
                 capital(&[syllable(self.random), syllable(self.random), end.into()].concat());
@@ -72,12 +72,12 @@ impl Names<'_> {
 
     fn person(&mut self) -> String {
         let last = syllable(self.random);
-        [self.new(""), self.new(&last)].join(" ")
+        [self.unused(""), self.unused(&last)].join(" ")
     }
 
     fn place(&mut self) -> String {
         let end = pick(self.random, &PLACE_ENDS);
-        self.new(end)
+        self.unused(end)
     }
 }
 

@@ -26,7 +26,7 @@ pub(super) struct Decoding {
 #[derive(Clone, Debug)]
 enum Kind {
     Recurrent { source: Box<Prepared>, state: RecurrentState },
-    Convolutional { sources: LayerSources, windows: Windows },
+    Convolutional { sources: Box<LayerSources>, windows: Windows },
     Transformer { cache: TransformerCache, lengths: Option<Vec<usize>> },
 }
 
@@ -127,7 +127,7 @@ impl Decoder {
             }
             Self::Convolutional(decoder) => {
                 let (sources, windows) = decoder.start(encoded, lengths)?;
-                Kind::Convolutional { sources, windows }
+                Kind::Convolutional { sources: Box::new(sources), windows }
             }
             Self::Transformer { decoder, fixed } => {
                 let (memory, mask) = memory(encoded, lengths, *fixed)?;
@@ -197,7 +197,7 @@ impl Decoding {
             Kind::Convolutional { sources, windows } => {
                 *windows = windows.reorder(items)?;
                 if !same {
-                    *sources = sources.reorder(items)?;
+                    **sources = sources.reorder(items)?;
                 }
             }
             Kind::Transformer { cache, .. } if same => cache.reorder_own(items)?,
