@@ -51,10 +51,10 @@ fn numbers(tensors: &Tensors, name: &str) -> Vec<f64> {
 }
 
 /// The score of a head for a query and a key.
-type Formula<'a> = &'a dyn Fn(usize, &[f64], &[f64]) -> f64;
+type PairScore<'a> = &'a dyn Fn(usize, &[f64], &[f64]) -> f64;
 
 /// softmax over keys of a score of (head, query, key), by plain loops.
-fn expected(tensors: &Tensors, score: Formula) -> Vec<f64> {
+fn expected(tensors: &Tensors, score: PairScore) -> Vec<f64> {
     let (q, k) = (numbers(tensors, "q"), numbers(tensors, "k"));
     let mut weights = Vec::new();
     for head in 0..H {
