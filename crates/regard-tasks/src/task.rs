@@ -7,6 +7,7 @@ use crate::{
     Result, Scene, Scores, Summarize, Transcribe, Translate,
 };
 use regard::Tensor;
+use regard::attention::Reinforce;
 use regard::tensor::{Parameters, Random};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -109,15 +110,28 @@ pub trait Learner {
     /// Inputs for [`Model::predict`] out of the validation part.
     fn samples(&self, n: usize) -> Vec<String>;
 
-    /// What a checkpoint must hold beside the parameters and the optimizer's state, such as the
-    /// baseline of REINFORCE.
+    /// What trains its hard attention, where that samples.
+    fn reinforce(&self) -> Option<&Reinforce> {
+        None
+    }
+
+    /// The same, to be trained or restored.
+    fn reinforce_mut(&mut self) -> Option<&mut Reinforce> {
+        None
+    }
+
+    /// What a checkpoint must hold beside the parameters and the optimizer's state: the baseline of
+    /// REINFORCE, where there is one.
     fn state(&self) -> Result<BTreeMap<String, Tensor>> {
-        Ok(BTreeMap::new())
+        Ok(self.reinforce().map_or(Ok(BTreeMap::new()), Reinforce::state)?)
     }
 
     /// Restores what [`Learner::state`] gave, from a checkpoint.
-    fn set_state(&mut self, _state: &BTreeMap<String, Tensor>) -> Result<()> {
-        Ok(())
+    fn set_state(&mut self, state: &BTreeMap<String, Tensor>) -> Result<()> {
+        match self.reinforce_mut() {
+            Some(reinforce) => Ok(reinforce.set_state(state)?),
+            None => Ok(()),
+        }
     }
 }
 

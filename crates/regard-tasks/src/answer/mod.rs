@@ -24,7 +24,6 @@ use regard::attention::{Need, Reinforce, ReinforceConfig};
 use regard::models::{Sentences, Sequences, SpanReader};
 use regard::tensor::{CrossEntropy, Random};
 use regard::{Mode, Tensor};
-use std::collections::BTreeMap;
 
 /// Answers questions about texts: from a memory of sentences, or with a span of the text.
 #[derive(Clone, Copy, Debug)]
@@ -274,14 +273,11 @@ impl Learner for AnswerLearner {
         (0..n.min(self.validation.all.len())).map(|at| format!("validation:{at}")).collect()
     }
 
-    fn state(&self) -> Result<BTreeMap<String, Tensor>> {
-        Ok(self.reinforce.as_ref().map_or(Ok(BTreeMap::new()), Reinforce::state)?)
+    fn reinforce(&self) -> Option<&Reinforce> {
+        self.reinforce.as_ref()
     }
 
-    fn set_state(&mut self, state: &BTreeMap<String, Tensor>) -> Result<()> {
-        match &mut self.reinforce {
-            Some(reinforce) => Ok(reinforce.set_state(state)?),
-            None => Ok(()),
-        }
+    fn reinforce_mut(&mut self) -> Option<&mut Reinforce> {
+        self.reinforce.as_mut()
     }
 }

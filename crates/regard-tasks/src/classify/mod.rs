@@ -18,7 +18,6 @@ use model::{Batch, Classifier, EncodedExamples, InputEncoding, Preprocessor, Seq
 use regard::attention::{Need, Reinforce, ReinforceConfig};
 use regard::tensor::{CrossEntropy, Random};
 use regard::{Mode, Tensor};
-use std::collections::BTreeMap;
 
 /// Classifies sequences: texts, recordings, vectors, with any encoder and any pooling.
 #[derive(Clone, Copy, Debug)]
@@ -216,14 +215,11 @@ impl Learner for ClassifyLearner {
         }
     }
 
-    fn state(&self) -> Result<BTreeMap<String, Tensor>> {
-        Ok(self.reinforce.as_ref().map_or(Ok(BTreeMap::new()), Reinforce::state)?)
+    fn reinforce(&self) -> Option<&Reinforce> {
+        self.reinforce.as_ref()
     }
 
-    fn set_state(&mut self, state: &BTreeMap<String, Tensor>) -> Result<()> {
-        match &mut self.reinforce {
-            Some(reinforce) => Ok(reinforce.set_state(state)?),
-            None => Ok(()),
-        }
+    fn reinforce_mut(&mut self) -> Option<&mut Reinforce> {
+        self.reinforce.as_mut()
     }
 }

@@ -19,7 +19,6 @@ use model::{Preprocessor, Transcriber};
 use regard::Tensor;
 use regard::attention::Reinforce;
 use regard::tensor::Random;
-use std::collections::BTreeMap;
 
 /// Transcribes recordings: listens, attends, and writes.
 #[derive(Clone, Copy, Debug)]
@@ -203,14 +202,11 @@ impl Learner for TranscribeLearner {
         (0..n.min(self.validation.len())).map(|at| format!("validation:{at}")).collect()
     }
 
-    fn state(&self) -> Result<BTreeMap<String, Tensor>> {
-        Ok(self.reinforce.as_ref().map_or(Ok(BTreeMap::new()), Reinforce::state)?)
+    fn reinforce(&self) -> Option<&Reinforce> {
+        self.reinforce.as_ref()
     }
 
-    fn set_state(&mut self, state: &BTreeMap<String, Tensor>) -> Result<()> {
-        match &mut self.reinforce {
-            Some(reinforce) => Ok(reinforce.set_state(state)?),
-            None => Ok(()),
-        }
+    fn reinforce_mut(&mut self) -> Option<&mut Reinforce> {
+        self.reinforce.as_mut()
     }
 }

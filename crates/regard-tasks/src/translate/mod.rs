@@ -18,7 +18,6 @@ use model::{EncodedPairs, Preprocessor, Translator};
 use regard::Tensor;
 use regard::attention::Reinforce;
 use regard::tensor::Random;
-use std::collections::BTreeMap;
 
 /// Translates sentences: any encoder, any decoder, any attention between them.
 #[derive(Clone, Copy, Debug)]
@@ -175,14 +174,11 @@ impl Learner for TranslateLearner {
         self.validation.iter().take(n).map(|(source, _)| source.clone()).collect()
     }
 
-    fn state(&self) -> Result<BTreeMap<String, Tensor>> {
-        Ok(self.reinforce.as_ref().map_or(Ok(BTreeMap::new()), Reinforce::state)?)
+    fn reinforce(&self) -> Option<&Reinforce> {
+        self.reinforce.as_ref()
     }
 
-    fn set_state(&mut self, state: &BTreeMap<String, Tensor>) -> Result<()> {
-        match &mut self.reinforce {
-            Some(reinforce) => Ok(reinforce.set_state(state)?),
-            None => Ok(()),
-        }
+    fn reinforce_mut(&mut self) -> Option<&mut Reinforce> {
+        self.reinforce.as_mut()
     }
 }
