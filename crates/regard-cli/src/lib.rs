@@ -30,6 +30,7 @@ pub mod limits;
 pub mod machine;
 pub mod matmul;
 pub mod options;
+mod output;
 pub mod steps;
 pub mod task;
 pub mod tensors;

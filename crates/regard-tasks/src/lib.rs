@@ -51,6 +51,7 @@ mod parts;
 pub mod picture;
 mod regress;
 mod run;
+mod run_lock;
 mod scene;
 mod scores;
 mod task;
@@ -58,9 +59,11 @@ pub mod text;
 pub mod toy;
 mod train;
 mod translate;
+mod truth;
+mod watch;
 
 pub use classify::Classify;
-pub use compare::{Compared, Meter, compare, variants};
+pub use compare::{Compared, Comparison, Meter, Outcome, compare, variants};
 pub use error::{Error, Result};
 pub use graph::GraphTask;
 pub use image::ImageTask;
@@ -72,13 +75,15 @@ pub use run::Run;
 pub use scene::{CurveScene, GraphScene, ImageScene, Map, Maps, Scene};
 pub use scores::Scores;
 pub use task::{
-    Description, Groups, Learner, Model, Part, Prediction, Report, Task, Variant, task_named, tasks,
+    Description, Groups, Learner, Model, Part, PerExample, Prediction, Report, Task, Variant,
+    task_named, tasks,
 };
 pub use train::{
     Callback, Checkpoint, Ended, OptimizerKind, Plan, Progress, Record, ScheduleKind, Silent,
     TrainerState, TrainingConfig, train,
 };
 pub use translate::Translate;
+pub use watch::{Watch, watch};
 
 /// The README's snippet, compiled with the tests.
 #[cfg(doctest)]

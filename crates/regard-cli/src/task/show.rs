@@ -2,7 +2,8 @@
 
 use super::Settings;
 use super::threads::Threads;
-use anyhow::{Result, bail};
+use crate::output::Destination;
+use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use regard_tasks::{Run, Scene, picture};
 use std::io::{IsTerminal, Write, stdout};
@@ -27,7 +28,8 @@ pub struct Command {
     /// What to make [default: what the ending of --out says, or for the terminal]
     #[arg(long = "as", value_enum)]
     form: Option<Form>,
-    /// Where to write it [default: into the run's folder, named after the scene]
+    /// Where to write it, `-` for standard output [default: into the run's folder, named after the
+    /// scene]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Which scene, where there are several (alignment, encoder, …) [default: the first]
@@ -66,9 +68,12 @@ impl Command {
     /// Draws, and says where.
     pub fn run(&self, to: &mut impl Write) -> Result<()> {
         let form = self.form()?;
+        if let Some(out) = &self.out {
+            Destination::new(out).check()?;
+        }
         self.threads.start()?;
         let run = Run::open(&self.run)?;
-        let model = run.model(&self.settings.apply(run.options()?)?)?;
+        let model = run.model(&self.settings.apply_to_run(&run)?)?;
         let scenes = model.show(&self.input)?;
         let names: Vec<&str> = scenes.iter().map(|(name, _)| &name[..]).collect();
         let found = match &self.scene {
@@ -102,7 +107,15 @@ impl Command {
             Form::Safetensors => (picture::numbers(scene)?, "safetensors"),
         };
         let path = self.out.clone().unwrap_or_else(|| run.path(&format!("{name}.{ending}")));
-        regard::tensor::write_whole(&path, &bytes)?;
+        let out = Destination::new(&path);
+        let unwritable = || match self.out {
+            Some(_) => "nothing was drawn",
+            None => "the run cannot be written to; `--out` names another place",
+        };
+        out.write(&bytes, to).with_context(unwritable)?;
+        if out.is_standard_output() {
+            return Ok(());
+        }
         writeln!(to, "wrote {}", path.display())?;
         self.say_others(&names, to)
     }
@@ -121,6 +134,9 @@ impl Command {
                 bail!("--out is for files; the terminal writes none")
             }
             (Some(form), _) => form,
+            (None, Some(out)) if Destination::new(out).is_standard_output() => {
+                bail!("--out -: --as says what is written to standard output, as `--as svg`")
+            }
             (None, None) => Form::Terminal,
             (None, Some(out)) => {
                 let ending = out.extension().and_then(|ending| ending.to_str()).unwrap_or_default();

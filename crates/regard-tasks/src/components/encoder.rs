@@ -87,6 +87,7 @@ impl EncoderOptions {
 
     /// Refuses validation sequences longer than the positions that it learns. Their lengths are
     /// only asked for where it learns any.
+    #[allow(dead_code, reason = "for tasks that read a sequence whole")]
     pub(crate) fn check_reach(
         &self,
         reach: usize,

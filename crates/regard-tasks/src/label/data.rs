@@ -4,6 +4,7 @@ use super::config::{Config, Data};
 use crate::data::{Tagged, conll};
 use crate::parts::{self, Cached, HeldOut};
 use crate::{Part, Result, toy};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Sentences, and where they stand.
@@ -49,11 +50,28 @@ impl<'a> Dataset<'a> {
                     test: data.test.is_none(),
                 };
                 let all = self.training.get(|| given(path))?;
-                Ok(Sentences { file: path.into(), all: held.part(part, all) })
+                let counts = label_counts(all);
+                let rarest = |sentence: &Tagged| rarest(sentence, &counts);
+                Ok(Sentences { file: path.into(), all: held.stratified(part, all, rarest) })
             }
             (_, None) => embedded(data.size, part),
         }
     }
+}
+
+/// How often each label occurs.
+fn label_counts(all: &[Tagged]) -> BTreeMap<String, usize> {
+    let mut counts = BTreeMap::new();
+    for label in all.iter().flat_map(|sentence| &sentence.labels) {
+        *counts.entry(label.clone()).or_insert(0) += 1;
+    }
+    counts
+}
+
+/// The rarest label of a sentence: what splits must take care of.
+fn rarest(sentence: &Tagged, counts: &BTreeMap<String, usize>) -> String {
+    let rarity = |label: &&String| (counts.get(*label).copied(), (*label).clone());
+    sentence.labels.iter().min_by_key(rarity).cloned().unwrap_or_default()
 }
 
 fn embedded(size: usize, part: Part) -> Result<Sentences> {

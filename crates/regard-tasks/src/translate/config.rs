@@ -56,6 +56,7 @@ pub(super) struct Text {
 pub(super) struct Search {
     pub(super) beam: usize,
     pub(super) length_penalty: f64,
+    pub(super) longest_output: usize,
     pub(super) bleu: Tokenization,
 }
 
@@ -121,6 +122,14 @@ impl Checked for Config {
             let what = format!("`search.length_penalty` cannot be {length_penalty}");
             return Err(Error::invalid(what));
         }
+        for (name, value) in [
+            ("data.longest", self.data.longest),
+            ("search.longest_output", self.search.longest_output),
+        ] {
+            if value == 0 {
+                return Err(Error::invalid(format!("`{name}` cannot be 0")));
+            }
+        }
         let twice = self.model.encoder.both_directions && self.model.encoder.is_recurrent();
         let attends = self.model.context == ContextKind::Attention;
         if attends && twice && self.model.mechanism.wants_one_width() {
@@ -136,7 +145,7 @@ impl Checked for Config {
 impl Config {
     /// How many learned positions there are: what is written may be longer than what was read.
     pub(super) fn reach(&self) -> usize {
-        2 * self.data.longest + 1
+        (2 * self.data.longest).max(self.search.longest_output) + 1
     }
 
     /// The library's configuration for vocabularies of these sizes.
@@ -173,7 +182,9 @@ impl Config {
         SearchConfig {
             width: self.search.beam,
             length_penalty: self.search.length_penalty,
-            longest: 2 * source + 20,
+            longest: (2 * source + 20).min(self.search.longest_output),
+            // A source that says something has a translation that does.
+            shortest: 1,
             best: 1,
             weights,
         }

@@ -78,10 +78,6 @@ impl Task for Translate {
                 validation.len()
             )));
         }
-        let encoder = &translator.config.model.encoder;
-        let lengths = validation.iter().map(|pair| translator.encode(pair));
-        let lengths = lengths.map(|(x, y)| x.len().max(y.len()));
-        encoder.check_reach(translator.config.reach(), lengths)?;
         let samples = translator.config.model.mechanism.weighting == Weighting::Sample;
         let reinforce = samples.then(|| Reinforce::new(ReinforceConfig::default())).transpose()?;
         Ok(Box::new(TranslateLearner { translator, pairs, validation, reinforce }))
@@ -164,7 +160,7 @@ impl Learner for TranslateLearner {
     }
 
     fn validate(&self) -> Result<Scores> {
-        Ok(self.translator.measure(&self.validation, 1)?.0)
+        self.translator.measure(&self.validation)
     }
 
     fn samples(&self, n: usize) -> Vec<String> {

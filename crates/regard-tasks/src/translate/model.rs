@@ -1,10 +1,13 @@
 //! A translator: tokenizers on both sides, and a sequence-to-sequence model between them.
 
 use super::config::Config;
-use super::data::{Dataset, Pair};
+use super::data::{Dataset, Pair, is_whole};
 use crate::metric::{Bleu, chrf, perplexity};
 use crate::text::Tokenizer;
-use crate::{Error, Groups, Map, Maps, Model, Part, Prediction, Report, Result, Scene, Scores};
+use crate::watch::tick;
+use crate::{
+    Error, Groups, Map, Maps, Model, Part, PerExample, Prediction, Report, Result, Scene, Scores,
+};
 use regard::attention::Need;
 use regard::models::{Hypothesis, Sentences, Seq2Seq};
 use regard::tensor::{Better, Parameters, without_gradients};
@@ -50,6 +53,7 @@ impl Translator {
     pub(super) fn new(config: Config, preprocessor: Preprocessor) -> Result<Self> {
         let parameters = Parameters::new(DType::F32, config.training.seed);
         let seq2seq = config.seq2seq(preprocessor.source.len(), preprocessor.target().len());
+        Parameters::check_fit(DType::F32, |p| Seq2Seq::new(p, &seq2seq))?;
         let model = Seq2Seq::new(&parameters, &seq2seq)?;
         Ok(Self { config, preprocessor, parameters, model })
     }
@@ -71,60 +75,125 @@ impl Translator {
         const STEP: usize = 8;
         let length = |&i: &usize| sources[i].len().next_multiple_of(STEP);
         let mut indices: Vec<usize> = (0..sources.len()).collect();
+        indices.retain(|&i| !sources[i].is_empty());
         indices.sort_by_key(|i| (length(i), sources[*i].len()));
-        let mut all: Vec<Option<Hypothesis>> = vec![None; sources.len()];
+        let mut all: Vec<Hypothesis> = vec![silence(); sources.len()];
         let alike = indices.chunk_by(|a, b| length(a) == length(b));
+        let mut done = 0;
         for indices in alike.flat_map(|indices| indices.chunks(64)) {
             let batch: Vec<&[usize]> = indices.iter().map(|&i| &sources[i][..]).collect();
             let batch = Sentences::new(&batch, 0)?;
             let search = self.config.search(length(&indices[0]), need.weights);
             let best: Vec<Hypothesis> = match beam {
-                0 | 1 => self.model.greedy_with(&batch, search.longest, need)?,
+                0 | 1 => {
+                    self.model.greedy_within(&batch, search.shortest..=search.longest, need)?
+                }
                 _ => {
                     let all = self.model.search(&batch, &search)?;
                     all.into_iter().filter_map(|best| best.into_iter().next()).collect()
                 }
             };
             for (&index, hypothesis) in indices.iter().zip(best) {
-                all[index] = Some(hypothesis);
+                all[index] = hypothesis;
             }
+            done += indices.len();
+            tick("translating", done, sources.len())?;
         }
-        Ok(all.into_iter().flatten().collect())
+        Ok(all)
     }
 
-    /// How good it is on pairs, and all outputs. A beam of 1 is quick.
-    pub(super) fn measure(&self, pairs: &[Pair], beam: usize) -> Result<(Scores, Vec<String>)> {
-        let tokens: Vec<_> = pairs.iter().map(|pair| self.encode(pair)).collect();
-        let (sources, targets): (Vec<_>, Vec<_>) = tokens.into_iter().unzip();
+    /// A source's tokens, as many as are read.
+    fn read(&self, source: &str) -> Vec<usize> {
+        let mut tokens = self.preprocessor.source.encode(source);
+        tokens.truncate(self.config.data.longest);
+        tokens
+    }
+
+    /// The output for each source, blank for a blank one. A beam of 1 is quick.
+    fn outputs(&self, pairs: &[Pair], beam: usize) -> Result<Vec<String>> {
+        let sources: Vec<_> = pairs.iter().map(|(source, _)| self.read(source)).collect();
         let outputs = self.translate(&sources, beam, Need::OUTPUT)?;
-        let outputs: Vec<String> =
-            outputs.iter().map(|h| self.preprocessor.target().decode(&h.tokens)).collect();
-        let references: Vec<String> = pairs.iter().map(|(_, target)| target.clone()).collect();
-        let bleu = bleu(&outputs, &references, &self.config)?;
-        let chrf = chrf(&outputs, &alone(&references))?;
-        let same = outputs.iter().zip(&references).filter(|(a, b)| a == b).count();
-        let scores = Scores::new("BLEU", bleu, Better::Higher)
-            .with("chrF", chrf)
-            .with("perplexity", self.perplexity(&sources, &targets)?)
-            .with("exact", same as f64 / pairs.len().max(1) as f64);
-        Ok((scores, outputs))
+        Ok(outputs.iter().map(|h| self.preprocessor.target().decode(&h.tokens)).collect())
     }
 
-    fn perplexity(&self, sources: &[Vec<usize>], targets: &[Vec<usize>]) -> Result<f64> {
-        let (mut sum, mut tokens) = (0.0, 0);
+    /// How good outputs are for pairs that have both sides.
+    fn scores(&self, pairs: &[Pair], outputs: &[String]) -> Result<Scores> {
+        let references: Vec<String> = pairs.iter().map(|(_, target)| target.clone()).collect();
+        let bleu = bleu(outputs, &references, &self.config)?;
+        let chrf = chrf(outputs, &alone(&references))?;
+        let same = outputs.iter().zip(&references).filter(|(a, b)| a == b).count();
+        Ok(Scores::new("BLEU", bleu, Better::Higher)
+            .with("chrF", chrf)
+            .with("perplexity", self.perplexity(pairs)?)
+            .with("exact", same as f64 / pairs.len().max(1) as f64))
+    }
+
+    /// How good it is on pairs that have both sides, searching greedily.
+    pub(super) fn measure(&self, pairs: &[Pair]) -> Result<Scores> {
+        self.scores(pairs, &self.outputs(pairs, 1)?)
+    }
+
+    /// What should be known of pairs that are measured on.
+    fn notes(&self, lines: &[Pair], scored: usize) -> Vec<String> {
+        let longest = self.config.data.longest;
+        let is_long = |(source, _): &&Pair| self.preprocessor.source.encode(source).len() > longest;
+        let (blank, long) = (lines.len() - scored, lines.iter().filter(is_long).count());
+        let mut notes = Vec::new();
+        if blank > 0 {
+            notes.push(format!(
+                "{blank} of {} lines lack a source or a target: they have a line in the outputs, \
+                 and are not measured",
+                lines.len()
+            ));
+        }
+        if long > 0 {
+            notes.push(format!(
+                "{long} of {} sources have more than `data.longest` = {longest} tokens, and were \
+                 read so far",
+                lines.len()
+            ));
+        }
+        notes
+    }
+
+    fn perplexity(&self, pairs: &[Pair]) -> Result<f64> {
+        let longest = self.config.data.longest;
+        let cut = |pair: &Pair| {
+            let (mut source, mut target) = self.encode(pair);
+            source.truncate(longest);
+            target.truncate(longest);
+            (source, target)
+        };
+        let (sources, targets): (Vec<_>, Vec<_>) = pairs.iter().map(cut).unzip();
+        let (mut sum, mut tokens, mut done) = (0.0, 0, 0);
         let mut indices: Vec<usize> = (0..sources.len()).collect();
         indices.sort_by_key(|&i| targets[i].len());
         for indices in indices.chunks(64) {
             let pick = |all: &[Vec<usize>]| indices.iter().map(|&i| all[i].clone()).collect();
-            let (source, target): (Vec<_>, Vec<_>) = (pick(sources), pick(targets));
+            let (source, target): (Vec<_>, Vec<_>) = (pick(&sources), pick(&targets));
             tokens += target.iter().map(|t| t.len() + 1).sum::<usize>();
             sum += without_gradients(|| {
                 let (source, target) = (Sentences::new(&source, 0)?, Sentences::new(&target, 0)?);
                 let forced = self.model.teach(&source, &target, regard::Mode::Infer)?;
                 forced.losses()?.sum_all()?.item()
             })?;
+            done += indices.len();
+            tick("measuring", done, sources.len())?;
         }
         Ok(perplexity(sum, tokens))
+    }
+}
+
+/// The output for a source without tokens.
+fn silence() -> Hypothesis {
+    Hypothesis {
+        tokens: Vec::new(),
+        score: 0.0,
+        log_prob: 0.0,
+        token_scores: Vec::new(),
+        ended: true,
+        alignment: None,
+        heads: None,
     }
 }
 
@@ -172,8 +241,14 @@ impl Model for Translator {
     }
 
     fn evaluate(&self, part: Part) -> Result<Report> {
-        let pairs = Dataset::new(&self.config).part(part)?;
-        let (scores, outputs) = self.measure(&pairs, self.config.search.beam)?;
+        let lines = Dataset::new(&self.config).lines(part)?;
+        let all = self.outputs(&lines, self.config.search.beam)?;
+        let whole = lines.iter().zip(&all).filter(|(pair, _)| is_whole(pair));
+        let (pairs, outputs): (Vec<Pair>, Vec<String>) =
+            whole.map(|(pair, output)| (pair.clone(), output.clone())).unzip();
+        let scores = self.scores(&pairs, &outputs)?;
+        let one = |((_, target), output): (&Pair, &String)| chrf(&[output], &[vec![target]]);
+        let each = pairs.iter().zip(&outputs).map(one).collect::<Result<_>>()?;
         let lengths: Vec<usize> =
             pairs.iter().map(|(source, _)| self.preprocessor.source.encode(source).len()).collect();
         let groups = by_length(&pairs, &outputs, &lengths, &self.config)?;
@@ -184,13 +259,15 @@ impl Model for Translator {
             examples: pairs.len(),
             groups: Some(groups),
             samples,
-            outputs,
+            each: Some(PerExample { measure: "chrF".into(), values: each }),
+            notes: self.notes(&lines, pairs.len()),
+            outputs: all,
             ..Report::default()
         })
     }
 
     fn predict(&self, inputs: &[String]) -> Result<Vec<Prediction>> {
-        let sources: Vec<_> = inputs.iter().map(|s| self.preprocessor.source.encode(s)).collect();
+        let sources: Vec<_> = inputs.iter().map(|s| self.read(s)).collect();
         let outputs = self.translate(&sources, self.config.search.beam, Need::OUTPUT)?;
         let target = self.preprocessor.target();
         let prediction = |(input, h): (&String, Hypothesis)| Prediction {
@@ -208,7 +285,10 @@ impl Model for Translator {
     }
 
     fn show(&self, input: &str) -> Result<Vec<(String, Scene)>> {
-        let source = self.preprocessor.source.encode(input);
+        let source = self.read(input);
+        if source.is_empty() {
+            return Err(Error::invalid("there is no token to look at"));
+        }
         let mut scenes = Vec::new();
         let beam = self.config.search.beam;
         let Some(h) = self.translate(std::slice::from_ref(&source), beam, Need::WEIGHTS)?.pop()
