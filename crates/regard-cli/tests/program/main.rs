@@ -10,5 +10,8 @@ mod help;
 mod masks;
 mod mutations;
 mod numbers;
+mod outputs;
 mod refusals;
+mod stopping;
 mod tasks;
+mod words;
