@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used)]
 
 use regard_tasks::{
-    Callback, Comparison, Description, JsonFile, Learner, Meter, Model, Options, Part, Result,
-    Silent, Task, Variant, compare, task_named, variants,
+    Comparison, Description, JsonFile, Learner, Meter, Model, Options, Part, Result, Silent, Task,
+    Variant, compare, task_named,
 };
 use std::cell::RefCell;
 use std::path::Path;

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[allow(dead_code, reason = "other tests use the rest of it")]
 mod course;
 
 use course::{Course, options};
