@@ -51,16 +51,22 @@ pub fn save(
     }
     let refuse = |error: &dyn std::fmt::Display| Error::new(format!("{}: {error}", path.display()));
     let bytes = serialize(views, None).map_err(|error| refuse(&error))?;
-    let (header, data) = with_texts(&bytes, texts).map_err(|error| refuse(&error))?;
+    let Serialized { header, data } = with_texts(&bytes, texts).map_err(|error| refuse(&error))?;
     write_parts(path, &[&header, data])
 }
 
-/// The header of a serialized file with texts, and the data behind it. The crate keeps texts in an
+/// A file as it will be written: its length and header, and the data behind it.
+struct Serialized<'a> {
+    header: Vec<u8>,
+    data: &'a [u8],
+}
+
+/// A serialized file with texts. The crate keeps texts in an
 /// order of chance; here the same content is the same bytes.
 fn with_texts<'a>(
     bytes: &'a [u8],
     texts: &BTreeMap<String, String>,
-) -> std::result::Result<(Vec<u8>, &'a [u8]), Box<dyn std::error::Error>> {
+) -> std::result::Result<Serialized<'a>, Box<dyn std::error::Error>> {
     let (length, rest) = bytes.split_first_chunk::<8>().ok_or("there is no header")?;
     let (tensors, data) = rest
         .split_at_checked(u64::from_le_bytes(*length) as usize)
@@ -75,7 +81,7 @@ fn with_texts<'a>(
     // The data begin at a multiple of eight bytes.
     header.resize(header.len().next_multiple_of(8), b' ');
     header.splice(..0, (header.len() as u64).to_le_bytes());
-    Ok((header, data))
+    Ok(Serialized { header, data })
 }
 
 /// Writes a file whole or not at all: beside its place first, then moved there. A link is followed
