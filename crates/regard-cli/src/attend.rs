@@ -88,8 +88,7 @@ Examples:
   regard attend in.safetensors --out out.safetensors --causal --device cuda
 
   # a score of one's own (the file has tau and w)
-  regard attend in.safetensors --out out.safetensors --score expression \\
-      --expression \"tau * sum(w * q * k) / sqrt(d)\"
+  regard attend in.safetensors --out out.safetensors --score expression --expression \"tau * sum(w * q * k)\"
 
   # causal attention by the plain formula in f64, to compare with
   regard attend in.safetensors --out exact.safetensors --causal --reference";

@@ -117,8 +117,15 @@ fn agrees_with_the_oracle(case: Case, place: Place, share: f64, bad: f64) {
         // Where nothing is hidden, which of a row's numbers are undefined is left to the kernels.
         if hides(&case) {
             for (n, name) in GRADIENTS.into_iter().enumerate() {
-                let [fused, plain] = [&fused, &plain].map(|x| &x.gradients[n]);
-                check(name, fused, plain, &oracle.gradients[n], of_gradients[n]);
+                // A pair whose score has no gradient at all may be left out, where the formula has
+                // 0 · ∞; what the formula says is finite must be so, and as exact as ever.
+                let defined = |x: &[f32]| -> Vec<f32> {
+                    let numbers = x.iter().zip(&oracle.gradients[n]);
+                    numbers.filter(|number| number.1.is_finite()).map(|number| *number.0).collect()
+                };
+                let [fused, plain] = [&fused, &plain].map(|x| defined(&x.gradients[n]));
+                let oracle = oracle.gradients[n].iter().copied().filter(|x| x.is_finite());
+                check(name, &fused, &plain, &oracle.collect::<Vec<f64>>(), of_gradients[n]);
             }
         }
     }

@@ -45,7 +45,15 @@ fn one_fact_is_found_and_the_sentence_that_tells_it_is_attended_to() -> Result<(
     for language in ["language=english", "language=chinese"] {
         let course = Course::done(
             "answer",
-            &["facts=1", "hops=1", "size=1500", "epochs=12", "embedding=32", "rate=0.01", language],
+            &[
+                "facts=1",
+                "hops=1",
+                "size=1500",
+                "epochs=12",
+                "embedding=32",
+                "rate=0.005",
+                language,
+            ],
         );
         let scores = course.model().evaluate(Part::Test)?.scores;
         assert!(scores.get("accuracy").unwrap() > 0.9, "{language}: {scores:?}");
@@ -70,7 +78,7 @@ fn hops_that_are_taught_look_at_the_sentences_that_tell_the_answer() -> Result<(
 #[test]
 fn hard_weights_learn_too_and_choose_one_sentence() -> Result<()> {
     for weighting in ["weighting=sample", "weighting=straight-through", "weighting=gumbel-hard"] {
-        let settings = ["facts=1", "hops=1", "size=600", "epochs=8", "embedding=32", "rate=0.01"];
+        let settings = ["facts=1", "hops=1", "size=600", "epochs=8", "embedding=32", "rate=0.005"];
         let course = Course::done("answer", &[&settings[..], &[weighting]].concat());
         let scores = course.model().evaluate(Part::Test)?.scores;
         // One place of eight by chance.

@@ -46,7 +46,7 @@ fn floats(numbers: &[f32]) -> Vec<u8> {
 
 #[test]
 fn frames_of_tones_are_labeled_far_beyond_chance_and_drawn_with_their_segments() {
-    let settings = ["kind=sound", "size=500", "epochs=10", "hidden=32", "rate=0.004"];
+    let settings = ["kind=sound", "size=500", "epochs=16", "hidden=32", "rate=0.006"];
     let course = Course::done("label", &settings);
     let report = course.model().evaluate(Part::Test).unwrap();
     assert_eq!(report.examples, 50);

@@ -111,22 +111,26 @@ fn vectors_past_their_number_change_nothing_even_where_they_are_no_numbers() {
 
 #[test]
 fn a_patch_is_its_pixels_times_a_matrix_and_its_place() {
-    let kind = SourceConfig::Patches { image: [2, 4], channels: 1, patch: 2 };
+    let kind = SourceConfig::Patches { image: [4, 4], channels: 1, patch: 2 };
     let config = config(kind, EncoderConfig::None, DecoderConfig::Recurrent(gru()));
     let parameters = Parameters::new(DType::F64, 1);
     let model = Seq2Seq::new(&parameters, &config).unwrap();
-    let image = Tensor::from_vec((0..8).map(f64::from).collect(), &[1, 1, 2, 4]).unwrap();
+    let image = Tensor::from_vec((0..16).map(f64::from).collect(), &[1, 1, 4, 4]).unwrap();
     let source = Source::images(image, 2).unwrap();
     let read = model.encode(&source, Mode::Infer, Need::OUTPUT).unwrap().out;
     let named = parameters.tensors();
     let number = |name: &str| named[name].to_vec::<f64>().unwrap();
-    let [weight, bias, position] =
-        ["source.patch.weight", "source.patch.bias", "source.position"].map(number);
+    let [weight, bias, row, column] =
+        ["source.patch.weight", "source.patch.bias", "source.row", "source.column"].map(number);
     let read = read.to_vec::<f64>().unwrap();
-    for (patch, pixels) in [[0.0, 1.0, 4.0, 5.0], [2.0, 3.0, 6.0, 7.0]].into_iter().enumerate() {
+    for patch in 0..4 {
+        let (down, across) = (patch / 2, patch % 2);
+        let corner = (8 * down + 2 * across) as f64;
+        let pixels = [corner, corner + 1.0, corner + 4.0, corner + 5.0];
         for feature in 0..16 {
             let product: f64 = (0..4).map(|i| weight[feature * 4 + i] * pixels[i]).sum();
-            let expected = product + bias[feature] + position[patch * 16 + feature];
+            let place = row[down * 16 + feature] + column[across * 16 + feature];
+            let expected = product + bias[feature] + place;
             assert!((read[patch * 16 + feature] - expected).abs() < 1e-12);
         }
     }

@@ -44,13 +44,15 @@ impl<'a> Sheet<'a> {
         let names = scene.weights.rows.iter().chain(tracks);
         let widest = names.map(|name| label::width(&fitted(name), 11.0)).fold(30.0, f64::max);
         let left = MARGIN + widest + 8.0;
-        let seconds = scene.seconds().max(scene.step);
+        // A last frame is longer than the step to the next: segments may end behind the frames.
+        let ends = scene.tracks.iter().flat_map(|track| &track.segments).map(|one| one.end);
+        let seconds = ends.fold(scene.seconds().max(scene.step), f64::max);
         let time = Axis::spanning([0.0, seconds], left, left + WIDTH);
         Self { scene, left, time, svg: Svg::default() }
     }
 
     fn draw(mut self, maps: &[&Map], title: &str) -> String {
-        let full = self.left + WIDTH + 70.0;
+        let full = self.left + WIDTH + 90.0;
         let mut y = self.svg.title(title, MARGIN, full - 2.0 * MARGIN);
         y = self.words(maps, y);
         self.spectrogram(maps, y);
@@ -138,7 +140,7 @@ impl<'a> Sheet<'a> {
             let share = if value.is_finite() { (value - low) / span } else { 0.0 };
             [(250.0 - 215.0 * share * share).round() as u8; 3]
         };
-        let place = [self.left, y, WIDTH, HEIGHT];
+        let place = [self.left, y, self.time.place(scene.seconds()) - self.left, HEIGHT];
         let bytes = (0..frames * features).flat_map(gray).collect();
         self.svg.pixels(place, &Pixels { width: frames, height: features, bytes });
         if let Some(cover) = self.cover(maps) {

@@ -18,8 +18,9 @@ pub(super) struct Patches {
     size: [usize; 3],
     patch: usize,
     project: Linear,
-    /// Where each patch stands, `[N, width]`.
-    position: Parameter,
+    /// Which row and which column a patch stands in, `[rows, width]` and `[columns, width]`.
+    row: Parameter,
+    column: Parameter,
 }
 
 impl Reader {
@@ -35,13 +36,14 @@ impl Reader {
             SourceConfig::Vectors { width } => Self::Vectors { width },
             SourceConfig::Patches { image: [height, wide], channels, patch } => {
                 let at = parameters.at("source");
-                let places = (height / patch) * (wide / patch);
-                let init = Init::Normal((width as f64).powf(-0.5));
+                // Together as large as a patch's own vector, so that places count from the start.
+                let init = Init::Normal(0.5f64.sqrt());
                 Self::Patches(Patches {
                     size: [channels, height, wide],
                     patch,
                     project: Linear::new(&at.at("patch"), channels * patch * patch, width, true)?,
-                    position: at.parameter("position", &[places, width], init)?,
+                    row: at.parameter("row", &[height / patch, width], init)?,
+                    column: at.parameter("column", &[wide / patch, width], init)?,
                 })
             }
         })
@@ -93,6 +95,8 @@ impl Patches {
         let side = [self.patch, self.patch];
         let window = Slide { stride: side, ..Slide::new(side) };
         let patches = images.unfold(&window)?.transpose(1, 2)?;
-        self.project.forward(&patches)?.add(&self.position.tensor())
+        let place = self.row.tensor().unsqueeze(1)?.add(&self.column.tensor().unsqueeze(0)?)?;
+        let (count, wide) = (patches.shape()[1], place.shape()[2]);
+        self.project.forward(&patches)?.add(&place.reshape(&[count, wide])?)
     }
 }

@@ -26,7 +26,7 @@ pub enum SourceConfig {
         width: usize,
     },
     /// Images, cut into patches from left to right, then from top to bottom; each is projected to a
-    /// vector, and a learned vector says where it stands.
+    /// vector, and learned vectors say in which row and in which column it stands.
     Patches {
         /// Height and width of the images.
         image: [usize; 2],
