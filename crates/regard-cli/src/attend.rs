@@ -3,6 +3,7 @@
 use crate::inputs::{Array, Inputs, NAMES};
 use crate::limits::{Budget, Limits};
 use crate::options::{DtypeName, Options, ScoreName};
+use crate::output::{self, Destination, is_same_file};
 use crate::parametric;
 use crate::tensors::{self, Output, Stored, Tensors, narrow};
 use anyhow::{Context, Result, bail};
@@ -13,7 +14,7 @@ use regard_kernels::{
 };
 use safetensors::Dtype;
 use std::fs;
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::PathBuf;
 
 /// Attention on its own, on files
@@ -29,9 +30,13 @@ pub struct Command {
     #[arg(value_name = "IN.safetensors")]
     input: PathBuf,
 
-    /// The file to write, whole or not at all
+    /// The file to write, whole or not at all; `-` for standard output
     #[arg(long, value_name = "OUT.safetensors")]
     out: PathBuf,
+
+    /// Replace the input, where --out names it
+    #[arg(long)]
+    overwrite: bool,
 
     #[command(flatten)]
     options: Options,
@@ -92,19 +97,22 @@ impl Command {
     /// Reads, computes, writes, and says what was written.
     pub fn run(&self, to: &mut impl Write) -> Result<()> {
         self.options.check()?;
-        tensors::check_destination(&self.out)?;
+        let out = Destination::new(&self.out);
+        out.check()?;
+        if !self.overwrite && is_same_file(&self.input, &self.out) {
+            bail!("{}: --out is the input; `--overwrite` replaces it", self.out.display());
+        }
         let input = fs::read(&self.input)
             .with_context(|| format!("{}: cannot be read", self.input.display()))?;
         let (outputs, notes) = attend(&input, &self.options, Limits::of_machine())
             .with_context(|| self.input.display().to_string())?;
         drop(input);
-        tensors::write(&self.out, &tensors::serialize(&outputs)?)?;
+        out.write(&tensors::serialize(&outputs)?, to)?;
         for output in &outputs {
-            writeln!(to, "{output}")?;
+            output::say(&output.to_string(), out.is_standard_output(), to)?;
         }
         for note in notes {
-            // Nothing can be done about a closed standard error.
-            let _ = writeln!(io::stderr(), "regard: note: {}: {note}", self.input.display());
+            output::note(&format!("{}: {note}", self.input.display()));
         }
         Ok(())
     }

@@ -31,6 +31,7 @@ pub mod limits;
 pub mod machine;
 pub mod matmul;
 pub mod options;
+mod output;
 mod parametric;
 pub mod steps;
 pub mod task;

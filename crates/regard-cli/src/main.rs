@@ -66,13 +66,17 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         // Whoever reads the table has seen enough of it.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
-        Err(error) if error.is::<Interrupted>() => ExitCode::from(interrupt::STATUS),
+        Err(error) if is_stopped(&error) => ExitCode::from(interrupt::status()),
         Err(error) => {
             // Nothing can be done about a closed standard error.
             let _ = writeln!(io::stderr(), "regard: {error:#}");
             ExitCode::FAILURE
         }
     }
+}
+
+fn is_stopped(error: &anyhow::Error) -> bool {
+    error.is::<Interrupted>() || matches!(error.downcast_ref(), Some(regard_tasks::Error::Stopped))
 }
 
 fn is_broken_pipe(error: &anyhow::Error) -> bool {

@@ -12,9 +12,6 @@ use safetensors::{Dtype, SafeTensors};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fs::{self, File};
-use std::io::Write;
-use std::path::Path;
 
 #[cfg(target_endian = "big")]
 compile_error!("safetensors files are little-endian, and are read and written here byte by byte");
@@ -254,43 +251,4 @@ impl safetensors::View for &Output {
 pub fn serialize(outputs: &[Output]) -> Result<Vec<u8>> {
     let named = outputs.iter().map(|output| (&output.name, output));
     safetensors::serialize(named, None).context("the output cannot be put into a safetensors file")
-}
-
-/// Refuses a destination that could not be written to in the end.
-pub fn check_destination(path: &Path) -> Result<()> {
-    // A rename would put a file in the place of a device.
-    if let Ok(found) = fs::metadata(path) {
-        ensure!(found.is_file(), "{}: there is something here that is not a file", path.display());
-    }
-    let folder = folder(path);
-    ensure!(
-        folder.is_dir(),
-        "{}: there is no folder {} to write it to",
-        path.display(),
-        folder.display()
-    );
-    Ok(())
-}
-
-/// Writes a file whole or not at all: whoever looks sees what was there before, or all of this.
-pub fn write(path: &Path, bytes: &[u8]) -> Result<()> {
-    let said = || format!("{}: cannot be written", path.display());
-    // Through a link to the file that it names.
-    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".regard-");
-    // A temporary file is its owner's alone; this one becomes a file like any other.
-    #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    let mut file = builder.tempfile_in(folder(&path)).with_context(said)?;
-    file.write_all(bytes).with_context(said)?;
-    file.as_file().sync_all().with_context(said)?;
-    file.persist(&path).map(|_: File| ()).with_context(said)
-}
-
-fn folder(path: &Path) -> &Path {
-    match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    }
 }

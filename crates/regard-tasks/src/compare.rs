@@ -1,12 +1,14 @@
 //! Mechanisms side by side: the same data and seeds, one table.
 
+use crate::metric::permutation_test;
+use crate::run_lock::RunLock;
 use crate::{
-    Callback, Ended, Error, Groups, Learner, Options, Part, Result, Run, Scores, Task,
-    TrainingConfig, Variant, train,
+    Callback, Ended, Error, Groups, JsonFile, Learner, Options, Part, PerExample, Record, Result,
+    Run, Scores, Task, TrainingConfig, Variant, task_named, train,
 };
-use serde::Serialize;
+use regard::tensor::write_whole;
+use serde::{Deserialize, Serialize};
 use std::path::Path;
-use std::time::Instant;
 
 /// How much memory is in use at most: the program's allocator knows.
 #[derive(Clone, Copy, Debug)]
@@ -37,10 +39,71 @@ struct Begun {
 impl Begun {
     fn new(task: &dyn Task, options: &Options, meter: Meter) -> Result<Self> {
         let before = meter.in_use();
-        let learner = task.begin(options)?;
+        let learner = task.begin(options).map_err(|error| options.explain(error))?;
         let peak = (meter.peak)().saturating_sub(before);
         let held = meter.in_use().saturating_sub(before);
         Ok(Self { learner, held, peak })
+    }
+}
+
+/// What is compared: it stands in the folder, so that a comparison can be gone on with.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Comparison {
+    /// The variants.
+    pub variants: Vec<Variant>,
+    /// How many seeds each is trained with.
+    pub seeds: usize,
+    /// The part that they are measured on.
+    pub part: Part,
+}
+
+/// What `comparison-plan.json` says.
+#[derive(Serialize, Deserialize)]
+struct Plan {
+    task: String,
+    #[serde(flatten)]
+    comparison: Comparison,
+}
+
+const PLAN: &str = "comparison-plan.json";
+const CONFIG: &str = "config.toml";
+
+impl Comparison {
+    /// The comparison that a folder holds, with its task and its options, to go on with.
+    pub fn open(folder: &Path) -> Result<(&'static dyn Task, Options, Self)> {
+        let plan: Plan = JsonFile::read(&folder.join(PLAN))?.parse()?;
+        let task = task_named(&plan.task).map_err(|e| Error::file(folder.join(PLAN), e))?;
+        Ok((task, task.options()?.file(&folder.join(CONFIG))?, plan.comparison))
+    }
+
+    fn write(&self, folder: &Path, task: &dyn Task, options: &Options) -> Result<()> {
+        let plan = Plan { task: task.name().into(), comparison: self.clone() };
+        let plan = serde_json::to_string_pretty(&plan).map_err(|e| Error::file(folder, e))?;
+        let options = options.clone().absolute_paths()?.to_string();
+        write_whole(folder.join(CONFIG), options.as_bytes())?;
+        Ok(write_whole(folder.join(PLAN), plan.as_bytes())?)
+    }
+}
+
+/// What came of one variant and one seed: `measured.json` in the folder of its run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Measured {
+    part: Part,
+    parameters: usize,
+    seconds: f64,
+    peak_bytes: usize,
+    scores: Scores,
+    groups: Option<Groups>,
+    each: Option<PerExample>,
+}
+
+const MEASURED: &str = "measured.json";
+
+impl Measured {
+    /// What a folder holds, where its run is done and was measured on this part.
+    fn read(folder: &Path, part: Part) -> Option<Self> {
+        let file = JsonFile::read(&folder.join(MEASURED)).ok()?;
+        file.parse::<Self>().ok().filter(|measured| measured.part == part)
     }
 }
 
@@ -57,13 +120,50 @@ pub struct Compared {
     pub seconds: f64,
     /// The most bytes it had in use while its data were read and while it was trained.
     pub peak_bytes: usize,
-    /// Measures on the test part, seed by seed.
+    /// Measures on the part, seed by seed.
     pub scores: Vec<Scores>,
     /// The first seed's measure over groups of examples, where the task has them.
     pub groups: Option<Groups>,
+    /// How likely a difference at least as large as that from the first variant is by chance, by a
+    /// [`permutation_test`] over the examples of all seeds; none for the first itself.
+    pub p: Option<f64>,
+    /// What was told of each example, over all seeds.
+    #[serde(skip)]
+    pub each: Option<PerExample>,
+}
+
+/// What came of a comparison.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// The variants that are done with every seed.
+    pub finished: Vec<Compared>,
+    /// Whether it was stopped before all were.
+    pub stopped: bool,
 }
 
 impl Compared {
+    fn new(variant: &Variant, all: Vec<Measured>) -> Self {
+        let seeds = all.len().max(1) as f64;
+        let mut each = Some(PerExample::default());
+        for measured in &all {
+            each = each.zip(measured.each.as_ref()).map(|(all, own)| PerExample {
+                measure: own.measure.clone(),
+                values: [&all.values[..], &own.values].concat(),
+            });
+        }
+        Self {
+            name: variant.name.clone(),
+            settings: variant.settings.clone(),
+            parameters: all.first().map_or(0, |measured| measured.parameters),
+            seconds: all.iter().map(|measured| measured.seconds).sum::<f64>() / seeds,
+            peak_bytes: all.iter().map(|measured| measured.peak_bytes).max().unwrap_or(0),
+            groups: all.first().and_then(|measured| measured.groups.clone()),
+            scores: all.into_iter().map(|measured| measured.scores).collect(),
+            p: None,
+            each,
+        }
+    }
+
     /// A measure's mean and standard deviation over the seeds, by its place.
     pub fn spread(&self, measure: usize) -> (f64, f64) {
         let all: Vec<f64> =
@@ -75,39 +175,81 @@ impl Compared {
     }
 }
 
-/// All combinations of settings, `key=a,b,c` each.
+/// All combinations of settings, `key=a,b,c` each; of a key that comes twice, all its values. Commas
+/// within brackets and quotes belong to a value.
 ///
 /// ```
 /// use regard_tasks::variants;
-/// let all = variants(&["score=dot,additive".into(), "layers=1,2".into()])?;
-/// let names: Vec<&str> = all.iter().map(|v| &v.name[..]).collect();
-/// assert_eq!(names, ["dot, 1", "dot, 2", "additive, 1", "additive, 2"]);
-/// # Ok::<(), regard_tasks::Error>(())
+/// let names = |over: &[&str]| -> Vec<String> {
+///     let over: Vec<String> = over.iter().map(|o| o.to_string()).collect();
+///     variants(&over).unwrap().into_iter().map(|v| v.name).collect()
+/// };
+/// let all = ["dot, 1", "dot, 2", "additive, 1", "additive, 2"];
+/// assert_eq!(names(&["score=dot,additive", "layers=1,2"]), all);
+/// assert_eq!(names(&["layers=1,2", "layers=3"]), ["1", "2", "3"]);
+/// assert_eq!(names(&["betas=[0.9, 0.98],[0.9, 0.999]"]), ["[0.9, 0.98]", "[0.9, 0.999]"]);
 /// ```
 pub fn variants(over: &[String]) -> Result<Vec<Variant>> {
-    let mut all = vec![Variant { name: String::new(), settings: Vec::new() }];
+    let mut choices: Vec<(&str, Vec<&str>)> = Vec::new();
     for choice in over {
-        let (key, values) = choice
-            .split_once('=')
-            .filter(|(_, values)| !values.is_empty())
-            .ok_or_else(|| Error::invalid(format!("`{choice}` is not of the form key=a,b,c")))?;
+        let wrong = || Error::invalid(format!("`{choice}` is not of the form key=a,b,c"));
+        let (key, values) = choice.split_once('=').ok_or_else(wrong)?;
+        let values = list(values).ok_or_else(wrong)?;
+        match choices.iter_mut().find(|(known, _)| *known == key.trim()) {
+            Some((_, known)) => known.extend(values),
+            None => choices.push((key.trim(), values)),
+        }
+    }
+    let mut all = vec![Variant { name: String::new(), settings: Vec::new() }];
+    for (key, values) in choices {
         let with = |variant: &Variant, value: &str| {
             let parts = [&variant.name[..], value];
             let name: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
             let settings = [&variant.settings[..], &[format!("{key}={value}")]].concat();
             Variant { name: name.join(", "), settings }
         };
-        all = all.iter().flat_map(|v| values.split(',').map(move |value| with(v, value))).collect();
+        all = all.iter().flat_map(|v| values.iter().map(|value| with(v, value))).collect();
     }
     Ok(all)
 }
 
-/// What a variant's folders are called, but for the seed.
-fn folder_name(variant: &Variant) -> String {
-    variant.name.replace([',', ' ', '/', '.'], "-")
+/// What stands between commas that are not within brackets or quotes; none where a bracket or a
+/// quote has no end, or a value is empty.
+fn list(text: &str) -> Option<Vec<&str>> {
+    let (mut depth, mut quote, mut start) = (0usize, None, 0);
+    let mut all = Vec::new();
+    for (at, c) in text.char_indices() {
+        match (c, quote) {
+            (c, Some(end)) if c == end => quote = None,
+            (_, Some(_)) => {}
+            ('"' | '\'', None) => quote = Some(c),
+            ('[' | '{', None) => depth += 1,
+            (']' | '}', None) => depth = depth.checked_sub(1)?,
+            (',', None) if depth == 0 => {
+                all.push(text[start..at].trim());
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    all.push(text[start..].trim());
+    let whole = depth == 0 && quote.is_none() && all.iter().all(|value| !value.is_empty());
+    whole.then_some(all)
 }
 
-/// The options of every variant; refuses two of one name, and a comparison over seeds.
+/// What the folders of variants are called, but for the seed.
+fn folder_names(variants: &[Variant]) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    for (at, variant) in variants.iter().enumerate() {
+        let plain = |c: char| if c.is_alphanumeric() || c == '_' { c } else { '-' };
+        let name: String = variant.name.chars().map(plain).take(100).collect();
+        let taken = all.contains(&name);
+        all.push(if taken { format!("{name}-{}", at + 1) } else { name });
+    }
+    all
+}
+
+/// The options of every variant; refuses two of the same settings, and a comparison over seeds.
 fn options_of(options: &Options, variants: &[Variant]) -> Result<Vec<Options>> {
     let seed = TrainingConfig::of(options)?.seed;
     let mut all = Vec::new();
@@ -115,7 +257,7 @@ fn options_of(options: &Options, variants: &[Variant]) -> Result<Vec<Options>> {
         let mut settings = variant.settings.iter();
         let options =
             settings.try_fold(options.clone(), |options, setting| options.set(setting))?;
-        if variants[..at].iter().any(|other| folder_name(other) == folder_name(variant)) {
+        if variants[..at].iter().any(|other| other.name == variant.name) {
             return Err(Error::invalid(format!("`{}` is asked for twice", variant.name)));
         }
         if TrainingConfig::of(&options)?.seed != seed {
@@ -128,58 +270,116 @@ fn options_of(options: &Options, variants: &[Variant]) -> Result<Vec<Options>> {
     Ok(all)
 }
 
-/// Trains every variant with every seed in folders of its own and measures it on the test part.
-/// None where it was stopped. Every variant is begun before the first is trained, so that a wrong
-/// setting costs no training, and kept until its turn, so that none is begun twice.
+/// One variant with one seed, in a folder of its own.
+struct Trial<'a> {
+    task: &'a dyn Task,
+    options: Options,
+    folder: std::path::PathBuf,
+    part: Part,
+}
+
+impl Trial<'_> {
+    /// Trains it, or goes on where it stopped, and measures it. None where it was stopped.
+    fn run(
+        &self,
+        begun: Begun,
+        meter: Meter,
+        callback: &mut dyn Callback,
+    ) -> Result<Option<Measured>> {
+        let Begun { mut learner, held, peak } = begun;
+        let run = match Run::resume(&self.folder) {
+            Ok(run) => run,
+            Err(_) => Run::create(&self.folder, self.task, &self.options, learner.model())?,
+        };
+        let config = TrainingConfig::of(&self.options)?;
+        let before = meter.in_use();
+        if train(learner.as_mut(), &config, &run, callback)? == Ended::Stopped {
+            return Ok(None);
+        }
+        let trained = held + (meter.peak)().saturating_sub(before);
+        let parameters = learner.model().parameters().numel();
+        drop(learner);
+        let seconds = Record::read(&run, usize::MAX)?.last().map_or(0.0, |last| last.seconds);
+        let report = match run.model(&self.options)?.evaluate(self.part) {
+            Err(Error::Stopped) => return Ok(None),
+            report => report?,
+        };
+        let measured = Measured {
+            part: self.part,
+            parameters,
+            seconds,
+            peak_bytes: peak.max(trained),
+            scores: report.scores,
+            groups: report.groups,
+            each: report.each,
+        };
+        let text = serde_json::to_string(&measured).map_err(|e| Error::file(&self.folder, e))?;
+        run.write(MEASURED, text.as_bytes())?;
+        Ok(Some(measured))
+    }
+}
+
+/// Trains every variant with every seed in folders of its own and measures it; what a folder holds
+/// already of the same comparison is not done again. Every variant is begun before the first is
+/// trained, so that a wrong setting costs no training, and kept until its turn, so that none is
+/// begun twice.
 pub fn compare(
     task: &dyn Task,
     options: &Options,
-    variants: &[Variant],
-    seeds: usize,
+    comparison: &Comparison,
     folder: &Path,
     meter: Meter,
     mut callback: impl FnMut(&str) -> Box<dyn Callback>,
-) -> Result<Option<Vec<Compared>>> {
+) -> Result<Outcome> {
+    let Comparison { variants, seeds, part } = comparison;
     let all = options_of(options, variants)?;
+    let names = folder_names(variants);
     let first = TrainingConfig::of(options)?.seed;
-    let begun = all.iter().map(|options| Begun::new(task, options, meter));
-    let begun = begun.collect::<Result<Vec<Begun>>>()?;
-    let mut compared = Vec::new();
-    for ((variant, options), begun) in variants.iter().zip(all).zip(begun) {
-        let mut outcome = Compared {
-            name: variant.name.clone(),
-            settings: variant.settings.clone(),
-            parameters: 0,
-            seconds: 0.0,
-            peak_bytes: 0,
-            scores: Vec::new(),
-            groups: None,
-        };
-        let mut begun = Some(begun);
-        for seed in first..first + seeds as u64 {
-            let options = options.clone().set(&format!("training.seed={seed}"))?;
-            let Begun { mut learner, held, peak } = match begun.take() {
-                Some(begun) => begun,
-                None => Begun::new(task, &options, meter)?,
-            };
-            let run = folder.join(format!("{}-seed{seed}", folder_name(variant)));
-            let run = Run::create(&run, task, &options, learner.model())?;
-            let mut callback = callback(&format!("{}, seed {seed}", variant.name));
-            let config = TrainingConfig::of(&options)?;
-            let (before, started) = (meter.in_use(), Instant::now());
-            if train(learner.as_mut(), &config, &run, callback.as_mut())? == Ended::Stopped {
-                return Ok(None);
-            }
-            outcome.seconds += started.elapsed().as_secs_f64() / seeds as f64;
-            let trained = held + (meter.peak)().saturating_sub(before);
-            outcome.peak_bytes = outcome.peak_bytes.max(peak).max(trained);
-            outcome.parameters = learner.model().parameters().numel();
-            drop(learner);
-            let report = run.model(&options)?.evaluate(Part::Test)?;
-            outcome.groups = outcome.groups.or(report.groups);
-            outcome.scores.push(report.scores);
-        }
-        compared.push(outcome);
+    let seeds: Vec<u64> = (first..).take(*seeds).collect();
+    let place = |name: &String, seed: u64| folder.join(format!("{name}-seed{seed}"));
+    let mut begun = Vec::new();
+    for (options, name) in all.iter().zip(&names) {
+        let is_done = |&seed: &u64| Measured::read(&place(name, seed), *part).is_some();
+        let done = seeds.first().is_none_or(is_done);
+        begun.push(if done { None } else { Some(Begun::new(task, options, meter)?) });
     }
-    Ok(Some(compared))
+    std::fs::create_dir_all(folder).map_err(|e| Error::file(folder, e))?;
+    let _lock = RunLock::take(folder)?;
+    comparison.write(folder, task, options)?;
+    let mut finished = Vec::new();
+    for (at, variant) in variants.iter().enumerate() {
+        let mut measured = Vec::new();
+        for &seed in &seeds {
+            let options = all[at].clone().set(&format!("training.seed={seed}"))?;
+            let trial = Trial { task, options, folder: place(&names[at], seed), part: *part };
+            if let Some(done) = Measured::read(&trial.folder, *part) {
+                measured.push(done);
+                continue;
+            }
+            let begun = match begun[at].take() {
+                Some(begun) => begun,
+                None => Begun::new(task, &trial.options, meter)?,
+            };
+            let mut callback = callback(&format!("{}, seed {seed}", variant.name));
+            match trial.run(begun, meter, callback.as_mut())? {
+                Some(done) => measured.push(done),
+                None => return Ok(Outcome { finished: tested(finished)?, stopped: true }),
+            }
+        }
+        finished.push(Compared::new(variant, measured));
+    }
+    Ok(Outcome { finished: tested(finished)?, stopped: false })
+}
+
+/// With how likely each difference from the first variant is by chance.
+fn tested(mut compared: Vec<Compared>) -> Result<Vec<Compared>> {
+    let Some((first, others)) = compared.split_first_mut() else { return Ok(compared) };
+    for other in others {
+        if let (Some(a), Some(b)) = (&other.each, &first.each)
+            && a.values.len() == b.values.len()
+        {
+            other.p = Some(permutation_test(&a.values, &b.values)?);
+        }
+    }
+    Ok(compared)
 }

@@ -32,6 +32,9 @@ pub enum Error {
     /// What was asked for cannot be done.
     #[error("{0}")]
     Invalid(String),
+    /// It was stopped because somebody asked for that.
+    #[error("stopped")]
+    Stopped,
     /// The library refused.
     #[error(transparent)]
     Library(#[from] regard::Error),
@@ -48,7 +51,7 @@ impl Error {
     /// assert_eq!(Error::line("a.tsv", 1, "empty").to_string(), "a.tsv, line 1: empty");
     /// ```
     pub fn line(file: impl AsRef<Path>, line: usize, what: impl Into<String>) -> Self {
-        Self::Line { file: file.as_ref().into(), line, what: what.into() }
+        Self::Line { file: file.as_ref().into(), line, what: shortened(what.into()) }
     }
 
     /// An error of a whole file.
@@ -58,7 +61,7 @@ impl Error {
     /// assert_eq!(Error::file("a.tsv", "no such file").to_string(), "a.tsv: no such file");
     /// ```
     pub fn file(file: impl AsRef<Path>, what: impl ToString) -> Self {
-        Self::File { file: file.as_ref().into(), what: what.to_string() }
+        Self::File { file: file.as_ref().into(), what: shortened(what.to_string()) }
     }
 
     /// An error in what was asked for.
@@ -68,6 +71,19 @@ impl Error {
     /// assert_eq!(Error::invalid("no such task").to_string(), "no such task");
     /// ```
     pub fn invalid(what: impl Into<String>) -> Self {
-        Self::Invalid(what.into())
+        Self::Invalid(shortened(what.into()))
     }
+}
+
+/// A sentence that can be read: what it cites may be a megabyte.
+fn shortened(what: String) -> String {
+    const LONGEST: usize = 1000;
+    const KEPT: usize = 200;
+    let characters = what.chars().count();
+    if characters <= LONGEST {
+        return what;
+    }
+    let start: String = what.chars().take(KEPT).collect();
+    let end: String = what.chars().skip(characters - KEPT).collect();
+    format!("{start} … ({} characters left out) … {end}", characters - 2 * KEPT)
 }

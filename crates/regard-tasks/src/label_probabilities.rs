@@ -1,13 +1,15 @@
 //! The probability of every label for some examples, and what is measured of it.
 
 use crate::metric::Confusion;
-use crate::{Prediction, Report, Result, Scores};
+use crate::{PerExample, Prediction, Report, Result, Scores};
 use regard::Tensor;
 use regard::tensor::CrossEntropy;
 
 /// The probabilities of C labels for N examples.
 pub(crate) struct LabelProbabilities<'a> {
     labels: &'a [String],
+    /// Labels behind those that are only in what is true.
+    unseen: Vec<String>,
     logits: Tensor,
     /// N × C
     probabilities: Vec<f32>,
@@ -23,7 +25,12 @@ impl<'a> LabelProbabilities<'a> {
     /// From logits `[N, C]`.
     pub(crate) fn new(labels: &'a [String], logits: Tensor) -> Result<Self> {
         let probabilities = logits.softmax(1)?.to_vec::<f32>()?;
-        Ok(Self { labels, logits, probabilities })
+        Ok(Self { labels, unseen: Vec::new(), logits, probabilities })
+    }
+
+    /// To be measured where labels are true that training has not seen.
+    pub(crate) fn with_unseen(self, unseen: &[String]) -> Self {
+        Self { unseen: unseen.to_vec(), ..self }
     }
 
     fn each(&self) -> impl Iterator<Item = &[f32]> {
@@ -36,11 +43,26 @@ impl<'a> LabelProbabilities<'a> {
     }
 
     fn measured(&self, truth: &[usize]) -> Result<(Scores, Confusion)> {
-        let targets = truth.iter().map(|&label| label as i64).collect();
-        let targets = Tensor::from_vec(targets, &[truth.len()])?;
-        let loss = self.logits.cross_entropy(&targets, CrossEntropy::default())?.item()?;
-        let confusion = Confusion::count(truth, &self.best(), self.labels)?;
-        Ok((confusion.scores(loss), confusion))
+        let names = [self.labels, &self.unseen].concat();
+        let confusion = Confusion::count(truth, &self.best(), &names)?;
+        Ok((confusion.scores(self.loss(truth)?), confusion))
+    }
+
+    /// The mean of −ln p of what is true, over the examples whose label the model knows.
+    fn loss(&self, truth: &[usize]) -> Result<f64> {
+        let known = truth.iter().enumerate().filter(|(_, label)| **label < self.labels.len());
+        let (rows, targets): (Vec<i64>, Vec<i64>) =
+            known.map(|(row, &label)| (row as i64, label as i64)).unzip();
+        if rows.is_empty() {
+            return Ok(f64::NAN);
+        }
+        let n = rows.len();
+        let logits = match n == truth.len() {
+            true => self.logits.clone(),
+            false => self.logits.rows(&Tensor::from_vec(rows, &[n])?)?,
+        };
+        let targets = Tensor::from_vec(targets, &[n])?;
+        Ok(logits.cross_entropy(&targets, CrossEntropy::default())?.item()?)
     }
 
     /// How good they are; accuracy decides.
@@ -51,12 +73,14 @@ impl<'a> LabelProbabilities<'a> {
     /// How good they are, with all that can be said of examples that have these names.
     pub(crate) fn report(&self, inputs: &[String], truth: &[usize]) -> Result<Report> {
         let (scores, confusion) = self.measured(truth)?;
-        let name = |label: usize| self.labels[label].clone();
+        let name = |label: usize| confusion.labels[label].clone();
         let outputs: Vec<String> = self.best().into_iter().map(name).collect();
         let samples = inputs.iter().zip(truth).zip(&outputs).take(3);
         let samples = samples.map(|((i, &t), o)| (i.clone(), name(t), o.clone())).collect();
+        let right = truth.iter().zip(self.best()).map(|(&truth, best)| f64::from(truth == best));
+        let each = Some(PerExample { measure: "accuracy".into(), values: right.collect() });
         let (examples, confusion) = (truth.len(), Some(confusion));
-        Ok(Report { scores, examples, confusion, samples, outputs, ..Report::default() })
+        Ok(Report { scores, examples, confusion, samples, each, outputs, ..Report::default() })
     }
 
     /// One prediction for each input, with the probability of every label.

@@ -8,3 +8,19 @@ pub(crate) fn lengths(mut all: Vec<usize>, what: &str) -> String {
     let [least, middle, most] = [0, all.len() / 2, all.len().saturating_sub(1)].map(at);
     format!("{least} to {most} {what}, {mean:.1} on average, {middle} in the middle")
 }
+
+/// What to say of texts or recordings that are longer than what is read of one, where there are some.
+pub(crate) fn read_so_far(
+    long: usize,
+    all: usize,
+    things: &str,
+    longest: usize,
+    unit: &str,
+) -> Option<String> {
+    (long > 0).then(|| {
+        format!(
+            "{long} of {all} {things} have more than `data.longest` = {longest} {unit}, and were \
+             read so far"
+        )
+    })
+}

@@ -45,6 +45,7 @@ mod graph;
 mod image;
 mod json_file;
 mod label;
+mod label_counts;
 mod label_probabilities;
 mod lengths;
 pub mod metric;
@@ -53,6 +54,7 @@ mod parts;
 pub mod picture;
 mod regress;
 mod run;
+mod run_lock;
 mod scene;
 mod scores;
 mod seq2seq;
@@ -64,12 +66,14 @@ pub mod toy;
 mod train;
 mod transcribe;
 mod translate;
+mod truth;
+mod watch;
 mod weights_file;
 
 pub use answer::Answer;
 pub use caption::CaptionTask;
 pub use classify::Classify;
-pub use compare::{Compared, Meter, compare, variants};
+pub use compare::{Compared, Comparison, Meter, Outcome, compare, variants};
 pub use error::{Error, Result};
 pub use graph::GraphTask;
 pub use image::ImageTask;
@@ -83,7 +87,8 @@ pub use scores::Scores;
 pub use sound_scene::{Segment, SoundScene, Track};
 pub use summarize::Summarize;
 pub use task::{
-    Description, Groups, Learner, Model, Part, Prediction, Report, Task, Variant, task_named, tasks,
+    Description, Groups, Learner, Model, Part, PerExample, Prediction, Report, Task, Variant,
+    task_named, tasks,
 };
 pub use train::{
     Callback, Checkpoint, Ended, OptimizerKind, Plan, Progress, Record, ScheduleKind, Silent,
@@ -91,6 +96,7 @@ pub use train::{
 };
 pub use transcribe::Transcribe;
 pub use translate::Translate;
+pub use watch::{Watch, watch};
 pub use weights_file::WeightsFile;
 
 /// The README's snippet, compiled with the tests.

@@ -97,7 +97,14 @@ impl Options {
         let (name, value) = setting
             .split_once('=')
             .ok_or_else(|| Error::invalid(format!("`{setting}` is not of the form key=value")))?;
-        self.put(name.trim(), parse(value.trim()))?;
+        let value = value.trim();
+        let is_whole = !value.is_empty() && value.chars().all(|c| c.is_ascii_digit());
+        if is_whole && value.parse::<i64>().is_err() {
+            let (name, most) = (self.resolve(name.trim())?, i64::MAX);
+            let what = format!("`{name}` cannot be {value}; whole numbers go up to {most}");
+            return Err(Error::invalid(what));
+        }
+        self.put(name.trim(), parse(value))?;
         Ok(self)
     }
 
@@ -107,6 +114,30 @@ impl Options {
             None => self.table.get(key).map(Some),
             Some(value) => value.get(key).map(Some),
         })?
+    }
+
+    /// With the paths of data as whole paths, so that they mean the same from any folder. These are
+    /// the texts of the section `[data]` that are named after a part (`train`, `test_labels`, …), and
+    /// `folder`.
+    pub(crate) fn absolute_paths(mut self) -> Result<Self> {
+        let Some(Value::Table(data)) = self.table.get_mut("data") else { return Ok(self) };
+        let is_path = |key: &str| {
+            let part = key.split_once('_').map_or(key, |(part, _)| part);
+            ["train", "validation", "test", "folder"].contains(&part)
+        };
+        for (_, value) in data.iter_mut().filter(|(key, _)| is_path(key)) {
+            let all = match value {
+                Value::Array(all) => all.as_mut_slice(),
+                one => std::slice::from_mut(one),
+            };
+            for path in all {
+                if let Value::String(path) = path {
+                    let whole = std::path::absolute(&*path).map_err(|e| Error::file(&*path, e))?;
+                    *path = whole.display().to_string();
+                }
+            }
+        }
+        Ok(self)
     }
 
     /// The whole name of an option given by its whole name, or by its key alone where only one
@@ -152,12 +183,80 @@ impl Options {
 
     /// As a task's own struct; an error names the option.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T> {
-        let table = Value::Table(self.table.clone());
-        T::deserialize(table).map_err(|error| {
+        T::deserialize(Value::Table(self.table.clone())).map_err(|error| {
             let text = error.to_string();
-            let text: Vec<&str> = text.lines().filter(|l| !l.trim().is_empty()).collect();
-            Error::invalid(format!("the options: {}", text.join(" ")))
+            let mut lines = text.lines().filter(|line| !line.trim().is_empty());
+            let what = lines.next().unwrap_or_default();
+            match self.culprit::<T>() {
+                Some(name) => Error::invalid(format!("`{name}`: {}", in_words(what))),
+                None => Error::invalid(format!("the options: {text}").replace('\n', " ")),
+            }
         })
+    }
+
+    /// The option without whose value the others could be read: where sections are read in one go,
+    /// the error does not name it.
+    fn culprit<T: DeserializeOwned>(&self) -> Option<String> {
+        let plain = Self::new(&self.template).ok()?;
+        self.names().into_iter().find(|name| {
+            let mut other = self.clone();
+            let Some(table) = other.section_mut(name) else { return false };
+            let key = name.rsplit('.').next().unwrap_or(name);
+            match plain.get(name) {
+                _ if self.get(name) == plain.get(name) => return false,
+                Some(value) => table.insert(key.into(), value.clone()),
+                None => table.remove(key),
+            };
+            T::deserialize(Value::Table(other.table)).is_ok()
+        })
+    }
+
+    /// The table that an option stands in.
+    fn section_mut(&mut self, name: &str) -> Option<&mut Table> {
+        match name.split_once('.') {
+            None => Some(&mut self.table),
+            Some((section, _)) => self.table.get_mut(section)?.as_table_mut(),
+        }
+    }
+
+    /// An error of the library with the options that its words are about, as far as there are any:
+    /// a layer does not know what its width is called here.
+    pub fn explain(&self, error: Error) -> Error {
+        const WORDS: [(&str, &str); 13] = [
+            ("heads", "heads"),
+            ("width", "hidden"),
+            ("hidden size", "hidden"),
+            ("feed-forward", "feed_forward"),
+            ("an additive score", "score_hidden"),
+            ("embedding", "embedding"),
+            ("dropout", "dropout"),
+            ("layers", "layers"),
+            ("kernel", "kernel"),
+            ("patch", "patch"),
+            ("channels", "channels"),
+            ("a vocabulary of", "vocabulary"),
+            ("mels", "mels"),
+        ];
+        let said = match &error {
+            Error::Library(error) => error.to_string(),
+            Error::Invalid(said) if !said.contains('`') => said.clone(),
+            _ => return error,
+        };
+        let names = self.names();
+        let about = WORDS.iter().filter(|(word, _)| said.contains(word));
+        let about = about.flat_map(|(_, key)| {
+            names.iter().filter(move |name| name.rsplit('.').next() == Some(key))
+        });
+        let mut named: Vec<String> = Vec::new();
+        for name in about.filter_map(|name| Some(format!("`{name}` = {}", self.get(name)?))) {
+            if !named.contains(&name) {
+                named.push(name);
+            }
+        }
+        match named.is_empty() {
+            true => error,
+            false => Error::invalid(format!("{said} ({})", named.join(", "))),
+        }
     }
 }
 
@@ -186,6 +285,19 @@ impl std::fmt::Display for Options {
         }
         Ok(())
     }
+}
+
+/// What was expected, in words for whoever writes options.
+fn in_words(what: &str) -> String {
+    [
+        ("expected usize", "a whole number from 0 on was expected"),
+        ("expected u64", "a whole number from 0 on was expected"),
+        ("expected u32", "a whole number from 0 on was expected"),
+        ("expected f64", "a number was expected"),
+        ("expected a tuple of size 2", "a list of two was expected, as [0.9, 0.98]"),
+    ]
+    .iter()
+    .fold(what.to_string(), |what, (from, to)| what.replace(from, to))
 }
 
 /// A value written in TOML, or else a text.

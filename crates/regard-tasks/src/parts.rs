@@ -2,7 +2,9 @@
 
 use crate::{Error, Part, Result};
 use regard::tensor::Random;
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
 
 /// What is read from files when it is first asked for, and never again.
 pub(crate) struct Cached<T>(OnceCell<T>);
@@ -46,12 +48,45 @@ impl HeldOut {
         Err(Error::invalid(format!("`data.held_out` cannot be {share}; it is below 0.5")))
     }
 
+    /// How many of so many examples validation and test have.
+    fn counts(&self, all: usize) -> (usize, usize) {
+        let share = (all as f64 * self.share).round() as usize;
+        (if self.validation { share } else { 0 }, if self.test { share } else { 0 })
+    }
+
+    /// The examples of a part, in their order; each part has its share of every label, and training
+    /// at least one example of each.
+    pub(crate) fn stratified<T: Clone, L: Ord>(
+        &self,
+        part: Part,
+        all: &[T],
+        label: impl Fn(&T) -> L,
+    ) -> Vec<T> {
+        let mut strata: BTreeMap<L, Vec<usize>> = BTreeMap::new();
+        for &at in order(self.seed, all.len()).iter() {
+            strata.entry(label(&all[at])).or_default().push(at);
+        }
+        let (mut training, mut rest) = (Vec::new(), Vec::new());
+        for stratum in strata.values() {
+            training.push(stratum[0]);
+            rest.extend(&stratum[1..]);
+        }
+        let (validation, test) = self.counts(all.len());
+        let (validation, rest) = evenly(validation, &rest);
+        let (test, rest) = evenly(test, &rest);
+        let mut indices = match part {
+            Part::Validation => validation,
+            Part::Test => test,
+            Part::Training => [training, rest].concat(),
+        };
+        indices.sort_unstable();
+        indices.into_iter().map(|index| all[index].clone()).collect()
+    }
+
     /// The examples of a part, in their order.
     pub(crate) fn part<T: Clone>(&self, part: Part, all: &[T]) -> Vec<T> {
-        let share = (all.len() as f64 * self.share).round() as usize;
-        let validation = if self.validation { share } else { 0 };
-        let test = if self.test { share } else { 0 };
-        let order = Random::named(self.seed, "held out").order(all.len());
+        let (validation, test) = self.counts(all.len());
+        let order = order(self.seed, all.len());
         let mut indices = match part {
             Part::Validation => order[..validation].to_vec(),
             Part::Test => order[validation..validation + test].to_vec(),
@@ -60,6 +95,33 @@ impl HeldOut {
         indices.sort_unstable();
         indices.into_iter().map(|index| all[index].clone()).collect()
     }
+}
+
+thread_local! {
+    /// The last order that was drawn: each of three parts asks for the same.
+    static ORDER: RefCell<Option<(u64, Rc<[usize]>)>> = const { RefCell::new(None) };
+}
+
+/// Examples in the order by which they are held out.
+fn order(seed: u64, count: usize) -> Rc<[usize]> {
+    ORDER.with_borrow_mut(|last| match last {
+        Some((known, order)) if *known == seed && order.len() == count => order.clone(),
+        _ => {
+            let order: Rc<[usize]> = Random::named(seed, "held out").order(count).into();
+            *last = Some((seed, order.clone()));
+            order
+        }
+    })
+}
+
+/// So many out of all, at equal distances, and the others.
+fn evenly(count: usize, all: &[usize]) -> (Vec<usize>, Vec<usize>) {
+    let n = all.len();
+    let before = |at: usize| at * count.min(n) / n.max(1);
+    let (some, others): (Vec<usize>, Vec<usize>) =
+        (0..n).partition(|&at| before(at + 1) > before(at));
+    let pick = |places: Vec<usize>| places.into_iter().map(|at| all[at]).collect();
+    (pick(some), pick(others))
 }
 
 /// A part of embedded examples, of which `size` are learned. They are the same for every seed of a

@@ -53,6 +53,26 @@ impl Scores {
         self.values.iter().find(|(known, _)| known == name).map(|(_, value)| *value)
     }
 
+    /// The loss, or what follows from it, where one of the measures is it: lower is better.
+    pub fn loss(&self) -> Option<f64> {
+        let known = ["loss", "perplexity", "MSE"].iter().find_map(|name| self.get(name));
+        known.filter(|loss| loss.is_finite())
+    }
+
+    /// As [`Scores::beats`]; where the first is as good as the best, the lower loss decides.
+    ///
+    /// ```
+    /// use regard::tensor::Better;
+    /// use regard_tasks::Scores;
+    /// let scores = Scores::new("BLEU", 0.0, Better::Higher).with("perplexity", 7.0);
+    /// assert!(scores.beats_or_ties(Some(0.0), Some(9.0)));
+    /// assert!(!scores.beats_or_ties(Some(0.0), Some(7.0)));
+    /// ```
+    pub fn beats_or_ties(&self, best: Option<f64>, loss: Option<f64>) -> bool {
+        let lower = matches!((self.loss(), loss), (Some(now), Some(then)) if now < then);
+        self.beats(best) || (best == Some(self.first().1) && lower)
+    }
+
     /// Whether the first is better than the best so far.
     pub fn beats(&self, best: Option<f64>) -> bool {
         let (_, now) = self.first();

@@ -9,7 +9,7 @@ use crate::{
 use regard::Tensor;
 use regard::attention::Reinforce;
 use regard::tensor::{Parameters, Random};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// A kind of model and the data it reads: `translate`, `label`, `classify`, …
@@ -48,7 +48,7 @@ pub trait Task: Sync {
 }
 
 /// One of the models that are compared.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Variant {
     /// What it is called in the table.
     pub name: String,
@@ -82,7 +82,8 @@ pub struct Description {
 }
 
 /// A part of the dataset, often called a split.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Part {
     /// The examples that batches are made of.
     Training,
@@ -109,6 +110,12 @@ pub trait Learner {
 
     /// Inputs for [`Model::predict`] out of the validation part.
     fn samples(&self, n: usize) -> Vec<String>;
+
+    /// What should be known before hours are spent, in sentences: labels of the validation part that
+    /// training does not have, rows that were left out.
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
+    }
 
     /// What trains its hard attention, where that samples.
     fn reinforce(&self) -> Option<&Reinforce> {
@@ -178,13 +185,27 @@ pub struct Report {
     pub groups: Option<Groups>,
     /// A few examples: input, expected output, output.
     pub samples: Vec<(String, String, String)>,
-    /// All outputs, in the order of the data, for a file.
+    /// A number for each example, by which two models can be compared example by example.
+    #[serde(skip)]
+    pub each: Option<PerExample>,
+    /// What should be known of the measures, in sentences.
+    pub notes: Vec<String>,
+    /// All outputs, in the order of the data and one for each of its lines, for a file.
     #[serde(skip)]
     pub outputs: Vec<String>,
 }
 
+/// A number for each example; a higher one is better.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PerExample {
+    /// What it says.
+    pub measure: String,
+    /// One for each example that was measured, in the order of the data.
+    pub values: Vec<f64>,
+}
+
 /// A metric over groups of examples.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Groups {
     /// What is measured.
     pub measure: String,

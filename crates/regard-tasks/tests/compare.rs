@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used)]
 
 use regard_tasks::{
-    Description, JsonFile, Learner, Meter, Model, Options, Result, Silent, Task, Variant, compare,
-    task_named,
+    Comparison, Description, JsonFile, Learner, Meter, Model, Options, Part, Result, Silent, Task,
+    Variant, compare, task_named,
 };
 use std::cell::RefCell;
 use std::path::Path;
@@ -74,9 +74,10 @@ fn events(folder: &Path, variants: &[Variant]) -> (Vec<String>, bool) {
         trained.borrow_mut().push(name.to_string());
         Box::new(Silent)
     };
-    let compared = compare(&task, &options, variants, 2, folder, METER, callback);
-    if let Ok(Some(compared)) = &compared {
-        assert_eq!(trained.borrow().len(), 2 * compared.len());
+    let comparison = Comparison { variants: variants.to_vec(), seeds: 2, part: Part::Validation };
+    let compared = compare(&task, &options, &comparison, folder, METER, callback);
+    if let Ok(outcome) = &compared {
+        assert_eq!(trained.borrow().len(), 2 * outcome.finished.len());
     }
     (task.events.into_inner().unwrap(), compared.is_ok())
 }

@@ -3,7 +3,7 @@
 
 use regard_tasks::metric::{
     AnswerRule, Bleu, Confusion, Smoothing, Tokenization, chrf, chrf_plus_plus, mean_squared_error,
-    perplexity, r_squared,
+    permutation_test, perplexity, r_squared,
 };
 use serde::Deserialize;
 use std::collections::HashMap;
@@ -69,6 +69,30 @@ fn fixture() -> Fixture {
 #[track_caller]
 fn near(ours: f64, known: f64, what: &str) {
     assert!((ours - known).abs() < 1e-9, "{what}: {ours} is not {known}");
+}
+
+/// All signs there are, instead of some.
+fn by_enumeration(differences: &[f64]) -> f64 {
+    let signed = |signs: usize| -> f64 {
+        let each = differences.iter().enumerate();
+        each.map(|(at, d)| if signs >> at & 1 == 1 { -d } else { *d }).sum::<f64>().abs()
+    };
+    let all = 1 << differences.len();
+    let reached = (0..all).filter(|&signs| signed(signs) >= signed(0) - 1e-9).count();
+    reached as f64 / all as f64
+}
+
+#[test]
+fn a_permutation_test_draws_what_enumeration_counts() {
+    let a = [0.9, 0.4, 0.8, 0.75, 0.3, 1.0, 0.55, 0.6, 0.95, 0.2];
+    let b = [0.7, 0.5, 0.6, 0.70, 0.35, 0.8, 0.5, 0.1, 0.9, 0.25];
+    for n in [4, 7, 10] {
+        let differences: Vec<f64> = a[..n].iter().zip(&b[..n]).map(|(a, b)| a - b).collect();
+        let (exact, drawn) = (by_enumeration(&differences), permutation_test(&a[..n], &b[..n]));
+        // Ten thousand draws: five standard deviations of their mean.
+        assert!((drawn.unwrap() - exact).abs() < 5.0 * 0.005, "{n}: {exact}");
+    }
+    assert!(permutation_test(&a, &b[..3]).is_err());
 }
 
 #[test]

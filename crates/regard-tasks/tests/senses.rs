@@ -382,7 +382,7 @@ mod pictures {
         };
         assert_eq!(
             refusal(folder.path(), read(None)),
-            "cat/3.png: 5×3 pixels, but cat/1.PNG has 4×2; `side` brings all to one size"
+            "cat/3.png: 5×3 pixels, but cat/1.PNG has 4×2; `data.side` brings all to one size"
         );
         let images = read(Some(3)).unwrap();
         assert_eq!((images.len(), images.height, images.width), (4, 3, 3));
@@ -405,6 +405,49 @@ mod pictures {
         let images = Images::read_folder(folder.path(), &ImageOptions::default()).unwrap();
         assert_eq!((images.height, images.width), (64, 64));
         assert!(images.pixels[64 * 32 + 32].abs_diff(96) < 4, "{}", images.pixels[64 * 32 + 32]);
+    }
+
+    #[test]
+    fn webp_bmp_and_gif_are_read_and_what_is_not_is_counted() {
+        let folder = tempdir().unwrap();
+        for format in [ImageFormat::WebP, ImageFormat::Bmp, ImageFormat::Gif, ImageFormat::Png] {
+            let mut bytes = std::io::Cursor::new(Vec::new());
+            let gray = image::RgbImage::from_pixel(6, 4, image::Rgb([80; 3]));
+            gray.write_to(&mut bytes, format).unwrap();
+            let name = format!("gray/1.{}", format.extensions_str()[0]);
+            write(folder.path(), &name, bytes.into_inner());
+        }
+        write(folder.path(), "gray/2.tiff", "II");
+        let images = Images::read_folder(folder.path(), &ImageOptions::default()).unwrap();
+        assert_eq!((images.len(), images.height, images.width), (4, 4, 6));
+        assert!(images.pixels.iter().all(|pixel| pixel.abs_diff(80) < 3));
+        // The count survives the split into parts.
+        for at in 0..10 {
+            let gray = image::RgbImage::from_pixel(6, 4, image::Rgb([at; 3]));
+            gray.save(folder.path().join(format!("gray/more{at}.png"))).unwrap();
+        }
+        let task = regard_tasks::task_named("image").unwrap();
+        let setting = format!("train_folder={:?}", folder.path());
+        let described = task.describe(&task.options().unwrap().set(&setting).unwrap()).unwrap();
+        let left_out = ("no images, left out".to_string(), "1".to_string());
+        assert!(described.facts.contains(&left_out), "{:?}", described.facts);
+    }
+
+    #[test]
+    fn a_photograph_becomes_the_mean_of_what_a_pixel_covers_however_it_was_held() {
+        let folder = tempdir().unwrap();
+        // Dark above, light below: bands whose mean is known.
+        let bands = image::RgbImage::from_fn(300, 400, |_, y| {
+            image::Rgb([if y < 200 { 40 } else { 200 }; 3])
+        });
+        bands.save(folder.path().join("bands.png")).unwrap();
+        write(folder.path(), "a/1.png", std::fs::read(folder.path().join("bands.png")).unwrap());
+        let options = ImageOptions { side: Some(4), color: false };
+        let images = Images::read_folder(folder.path(), &options).unwrap();
+        let rows: Vec<u8> = images.pixels.chunks(4).map(|row| row[0]).collect();
+        assert_eq!((rows[0], rows[3]), (40, 200));
+        assert!(images.pixels.chunks(4).all(|row| row.iter().all(|x| *x == row[0])));
+        assert!(rows[1].abs_diff(60) < 3 && rows[2].abs_diff(180) < 3, "{rows:?}");
     }
 
     #[test]
@@ -446,7 +489,7 @@ mod pictures {
         std::fs::create_dir(folder.path().join("cat")).unwrap();
         assert_eq!(
             refusal(folder.path(), read(folder.path())),
-            "cat: it has no file that ends with .png or .jpg or .jpeg"
+            "cat: it has no file that ends with .png or .jpg or .jpeg or .webp or .bmp or .gif"
         );
     }
 }
@@ -463,6 +506,36 @@ mod wav {
         let mut writer = WavWriter::create(path, spec).unwrap();
         samples.iter().for_each(|&sample| writer.write_sample(sample).unwrap());
         writer.finalize().unwrap();
+    }
+
+    #[test]
+    fn floats_of_64_bits_are_read_in_both_ways_of_writing_them() {
+        let folder = tempdir().unwrap();
+        let samples = [0.5f64, -0.25, 1.0, 0.0];
+        let data: Vec<u8> = samples.iter().flat_map(|x| x.to_le_bytes()).collect();
+        // The plain header, and the extensible one, which names the format further on.
+        for extensible in [false, true] {
+            let mut format = Vec::new();
+            format.extend(if extensible { 0xfffeu16 } else { 3 }.to_le_bytes());
+            format.extend(2u16.to_le_bytes());
+            format.extend(8000u32.to_le_bytes());
+            format.extend(128_000u32.to_le_bytes());
+            format.extend(16u16.to_le_bytes());
+            format.extend(64u16.to_le_bytes());
+            if extensible {
+                format.extend([22, 0, 64, 0, 3, 0, 0, 0, 3, 0]);
+                format.extend([0, 0, 0, 0, 0x10, 0, 0x80, 0, 0, 0xaa, 0, 0x38, 0x9b, 0x71]);
+            }
+            let mut bytes = b"RIFF\0\0\0\0WAVE".to_vec();
+            for (name, content) in [(b"fmt ", &format), (b"data", &data)] {
+                bytes.extend(name);
+                bytes.extend((content.len() as u32).to_le_bytes());
+                bytes.extend(content);
+            }
+            let path = write(folder.path(), "x.wav", bytes);
+            let read = Waveform::read(&path).unwrap();
+            assert_eq!((read.samples, read.rate), (vec![0.125, 0.5], 8000));
+        }
     }
 
     /// A WAV of one 16-bit channel, byte by byte: tag of the coding, rate, what the header says

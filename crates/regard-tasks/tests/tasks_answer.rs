@@ -339,3 +339,36 @@ fn the_description_tells_what_the_data_hold() -> Result<()> {
     assert!(described.labels.iter().any(|(answer, _)| answer == "kitchen"));
     Ok(())
 }
+
+#[test]
+fn an_answer_unseen_in_training_counts_as_wrong_and_is_told() -> Result<()> {
+    let folder = tempfile::tempdir().unwrap();
+    let line = |place: &str| format!("Mary went to the {place}.\tWhere is Mary?\t{place}\n");
+    let train: String = (0..20).map(|at| line(["kitchen", "garden"][at % 2])).collect();
+    let train = file(folder.path(), "train", "train.tsv", &train);
+    let validation = line("garden") + &line("attic");
+    let validation = file(folder.path(), "validation", "validation.tsv", &validation);
+    let settings = small(&[&train, &validation, "hops=1"]);
+    let learner = task_named("answer")?.begin(&options("answer", &settings))?;
+    let told = "1 of the validation part's 2 answers is unseen in training (attic)";
+    assert!(learner.notes()[0].starts_with(told), "{:?}", learner.notes());
+    let facts = task_named("answer")?.describe(&options("answer", &settings))?.facts;
+    assert!(facts.contains(&("unseen in validation".into(), "1 (attic)".into())), "{facts:?}");
+    assert!(facts.contains(&("unseen in test".into(), "none".into())), "{facts:?}");
+    let report = Course::done("answer", &settings).model().evaluate(Part::Validation)?;
+    assert!(report.notes[0].starts_with(told), "{:?}", report.notes);
+    assert_eq!(report.each.unwrap().values[1], 0.0);
+    assert!(report.scores.get("loss").unwrap().is_finite());
+    Ok(())
+}
+
+#[test]
+fn a_text_that_a_reader_does_not_read_to_its_end_is_told() -> Result<()> {
+    let settings = small(&["model=reader", "encoder=gru", "size=60", "epochs=1"]);
+    let course = Course::done("answer", &settings);
+    let own = course.options.clone().set("longest=5")?;
+    let notes = course.run.model(&own)?.evaluate(Part::Test)?.notes;
+    let told = "texts have more than `data.longest` = 5 words, and were read so far";
+    assert!(notes[0].ends_with(told), "{notes:?}");
+    Ok(())
+}

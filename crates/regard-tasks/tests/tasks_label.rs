@@ -7,7 +7,7 @@ mod course;
 
 use corpus::corpus;
 use course::{Course, options, refusal, resumes_exactly};
-use regard_tasks::{Options, Part, Result, Scene, task_named};
+use regard_tasks::{Options, Part, Report, Result, Scene, task_named};
 use std::path::{Path, PathBuf};
 
 const SMALL: [&str; 8] = [
@@ -221,10 +221,52 @@ fn what_cannot_be_is_refused_in_a_sentence() {
     refused(&[&ragged], "ragged.txt, line 2: 2 columns were expected, 1 column is there");
     let empty = format!("train{}", file("empty.conllu", "\n\n"));
     refused(&[&empty], "empty.conllu: there is no sentence");
-    let unseen = universal(2).replacen("VERB", "ADV", 1);
-    let unseen = format!("validation{}", file("unseen.conllu", &unseen));
-    let what = "unseen.conllu, line 3: label `ADV` is not among the 2 seen in training";
-    refused(&[&good, &unseen], what);
+}
+
+#[test]
+fn a_label_unseen_in_training_counts_as_wrong_and_is_told() -> Result<()> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    std::fs::write(path("good.conllu"), universal(20)).unwrap();
+    let seen = universal(6);
+    std::fs::write(path("seen.conllu"), &seen).unwrap();
+    std::fs::write(path("unseen.conllu"), seen.replacen("VERB", "ADV", 1)).unwrap();
+    let own = [
+        format!("train={:?}", path("good.conllu")),
+        format!("validation={:?}", path("unseen.conllu")),
+        format!("test={:?}", path("seen.conllu")),
+    ];
+    let own: Vec<&str> = own.iter().map(String::as_str).collect();
+    let course = Course::done("label", &small(&[&own[..], &["epochs=3"]].concat()));
+    let learner = course.task.begin(&course.options)?;
+    let notes = learner.notes();
+    assert!(notes[0].starts_with("1 of the validation part's "), "{notes:?}");
+    assert!(notes[0].contains("unseen in training (ADV): counted as wrong"), "{notes:?}");
+    let model = course.model();
+    let [with, without] = [model.evaluate(Part::Validation)?, model.evaluate(Part::Test)?];
+    // The same sentences but for one label, which no model can have right.
+    let right = |report: &Report| report.scores.get("accuracy").unwrap() * report.examples as f64;
+    let told_verb = without.confusion.as_ref().unwrap();
+    assert!(told_verb.labels.iter().all(|label| label != "ADV"));
+    assert!(right(&without) - right(&with) <= 1.0 + 1e-9 && right(&with) <= right(&without) + 1e-9);
+    let confusion = with.confusion.as_ref().unwrap();
+    assert_eq!(confusion.labels.last().map(String::as_str), Some("ADV"));
+    assert_eq!(confusion.table().last().unwrap().support, 1);
+    assert!(with.scores.get("loss").unwrap().is_finite());
+    assert_eq!(with.notes.len(), 1);
+    let facts = course.task.describe(&course.options)?.facts;
+    assert!(facts.contains(&("unseen in validation".into(), "1 (ADV)".into())), "{facts:?}");
+    assert!(facts.contains(&("unseen in test".into(), "none".into())), "{facts:?}");
+    Ok(())
+}
+
+#[test]
+fn a_sentence_longer_than_longest_is_labeled_in_pieces() -> Result<()> {
+    let course = Course::done("label", &small(&["epochs=1", "longest=8", "position=learned"]));
+    let long = vec!["we"; 30].join(" ");
+    let labeled = course.model().predict(&[long])?;
+    assert_eq!(labeled[0].output.split(' ').count(), 30);
+    Ok(())
 }
 
 #[test]

@@ -119,7 +119,8 @@ fn recordings_of_ones_own_are_read_and_gaps_have_a_label() {
     let (listed, beside) = (describe(&list), describe(&folder.path().display().to_string()));
     assert_eq!(listed.facts, beside.facts);
     // Ten words at most, and what stands between them.
-    let labels: usize = listed.facts.last().unwrap().1.parse().unwrap();
+    let labels = listed.facts.iter().find(|(name, _)| name == "labels").unwrap();
+    let labels: usize = labels.1.parse().unwrap();
     assert!((5..=11).contains(&labels), "{labels}");
     let train = format!("train={list}");
     let course = Course::done("label", &with(&["kind=sound", &train]));
@@ -294,4 +295,67 @@ fn arrays_that_numpy_stored_and_deflated_are_read() {
         .describe(&options("label", &with(&["kind=vectors", &train])))
         .unwrap();
     assert_eq!(description.facts.last().unwrap().1, "3");
+}
+
+/// A table of sequences of so many steps, whose numbers tell their labels; the last row of all has
+/// another label.
+fn table(folder: &Path, name: &str, steps: usize, last: &str) -> String {
+    let mut text = String::from("sequence,x,y,label\n");
+    for run in 0..12 {
+        for step in 0..steps {
+            let x = run * step % 5;
+            let label = match (run, step) {
+                (11, step) if step + 1 == steps => last,
+                _ if x > 2 => "high",
+                _ => "low",
+            };
+            text += &format!("{run},{x},{step},{label}\n");
+        }
+    }
+    std::fs::write(folder.join(name), text).unwrap();
+    folder.join(name).display().to_string()
+}
+
+#[test]
+fn a_label_unseen_in_training_counts_as_wrong_and_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let train = format!("train={}", table(folder.path(), "train.csv", 8, "low"));
+    let validation = format!("validation={}", table(folder.path(), "new.csv", 8, "never"));
+    let settings = with(&["kind=table", &train, &validation, "held_out=0.2"]);
+    let own = options("label", &settings);
+    let learner = task_named("label").unwrap().begin(&own).unwrap();
+    let told = "1 of the validation part's 96 labels is unseen in training (never)";
+    assert!(learner.notes()[0].starts_with(told), "{:?}", learner.notes());
+    let facts = task_named("label").unwrap().describe(&own).unwrap().facts;
+    assert!(facts.contains(&("unseen in validation".into(), "1 (never)".into())), "{facts:?}");
+    assert!(facts.contains(&("unseen in test".into(), "none".into())), "{facts:?}");
+    let report = Course::done("label", &settings).model().evaluate(Part::Validation).unwrap();
+    assert!(report.notes[0].starts_with(told), "{:?}", report.notes);
+    let each = report.each.unwrap().values;
+    assert_eq!((each.len(), each[95]), (96, 0.0));
+    let accuracy = each.iter().sum::<f64>() / 96.0;
+    assert!((report.scores.get("accuracy").unwrap() - accuracy).abs() < 1e-12);
+    assert!(report.scores.get("loss").unwrap().is_finite());
+    assert_eq!(report.confusion.unwrap().labels.last().unwrap(), "never");
+}
+
+#[test]
+fn a_sequence_longer_than_the_longest_is_read_in_pieces() {
+    let folder = tempfile::tempdir().unwrap();
+    let train = format!("train={}", table(folder.path(), "train.csv", 8, "low"));
+    let validation = format!("validation={}", table(folder.path(), "long.csv", 20, "low"));
+    let settings = with(&["kind=table", &train, &validation, "longest=8"]);
+    // What labels each vector by itself says the same of pieces and of the whole.
+    let alone = Course::done("label", &[&settings[..], &["encoder=none"]].concat());
+    let outputs = |longest: &str| {
+        let own = alone.options.clone().set(longest).unwrap();
+        alone.run.model(&own).unwrap().evaluate(Part::Validation).unwrap().outputs
+    };
+    assert_eq!(outputs("longest=3"), outputs("longest=100"));
+    // What has places for eight vectors alone reads twenty.
+    for places in [&["encoder=fully-connected"][..], &["position=learned"]] {
+        let course = Course::done("label", &[&settings[..], places].concat());
+        let report = course.model().evaluate(Part::Validation).unwrap();
+        assert_eq!((report.examples, report.each.unwrap().values.len()), (12, 240));
+    }
 }

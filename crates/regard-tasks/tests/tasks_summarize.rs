@@ -150,3 +150,28 @@ fn a_fixed_vector_of_every_kind_serves_translation() {
         }
     }
 }
+
+#[test]
+fn every_line_has_an_output_and_a_longer_text_is_read_so_far() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("test.tsv");
+    let lines = "a report of a fire in a town by the sea\tfire\n\nnobody knows\tnews\n\tlost\n";
+    std::fs::write(&file, lines).unwrap();
+    let test = format!("test_pairs={}", file.display());
+    let course = Course::done("summarize", &with(&["epochs=1"]));
+    let own = course.options.clone().set(&test).unwrap().set("longest=4").unwrap();
+    let model = course.run.model(&own).unwrap();
+    let report = model.evaluate(Part::Test).unwrap();
+    assert_eq!((report.examples, report.outputs.len()), (2, 4));
+    assert!(!report.outputs[0].is_empty() && !report.outputs[2].is_empty());
+    assert!(report.outputs[1].is_empty() && report.outputs[3].is_empty());
+    assert!(report.notes[0].starts_with("2 of 4 lines lack a source or a target"), "{report:?}");
+    let told = "1 of 4 sources have more than `data.longest` = 4 tokens, and were read so far";
+    assert_eq!(report.notes[1], told);
+    let each = report.each.unwrap();
+    assert_eq!((&each.measure[..], each.values.len()), ("ROUGE-L", 2));
+    let predicted = |text: &str| model.predict(&[text.into()]).unwrap().remove(0).output;
+    assert_eq!(predicted("a report of a fire in a town"), predicted("a report of a"));
+    assert_eq!(predicted(" "), "");
+    assert!(model.show("").unwrap_err().to_string().contains("nothing to look at"));
+}

@@ -184,3 +184,47 @@ fn what_cannot_be_read_is_told_with_file_and_line() {
     );
     assert_eq!(refusal("transcribe", &["gain=-1.0"]), "`augmentation.gain` cannot be -1");
 }
+
+#[test]
+fn a_longer_recording_is_heard_so_far_and_that_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let long = toy::spoken(1, 9).unwrap().remove(0).samples;
+    // Thirty frames of 25 ms, each 10 ms after the one before, are ten vectors of three.
+    let at = |milliseconds: usize| toy::SPOKEN_RATE as usize * milliseconds / 1000;
+    let short = &long[..at(25) + 29 * at(10)];
+    let path = |name: &str| folder.path().join(name);
+    wav(&path("long.wav"), &long, toy::SPOKEN_RATE);
+    wav(&path("short.wav"), short, toy::SPOKEN_RATE);
+    let course = Course::done("transcribe", &with(&[]));
+    let model = |setting: &str| {
+        let own = course.options.clone().set(setting).unwrap();
+        course.run.model(&own).unwrap()
+    };
+    let details = |setting: &str, name: &str| {
+        let input = path(name).display().to_string();
+        model(setting).predict(&[input]).unwrap().remove(0).details
+    };
+    assert_eq!(details("longest=10", "long.wav"), details("longest=1000", "short.wav"));
+    assert_ne!(details("longest=10", "long.wav"), details("longest=1000", "long.wav"));
+    let report = model("longest=10").evaluate(Part::Test).unwrap();
+    let told = "recordings have more than `data.longest` = 10 vectors, and were read so far";
+    assert!(report.notes[0].ends_with(told), "{:?}", report.notes);
+    assert_eq!(report.each.unwrap().values.len(), report.outputs.len());
+    assert!(model("longest=1000").evaluate(Part::Test).unwrap().notes.is_empty());
+}
+
+#[test]
+fn an_output_has_a_word_at_least_and_no_more_than_the_longest() {
+    let course = Course::done("transcribe", &with(&["epochs=1", "rate=1e-9"]));
+    for (most, beam) in [(1, "beam=1"), (2, "beam=4")] {
+        let own = course.options.clone().set(&format!("longest_output={most}")).unwrap();
+        let model = course.run.model(&own.set(beam).unwrap()).unwrap();
+        let inputs: Vec<String> = (0..5).map(|at| format!("test:{at}")).collect();
+        for prediction in model.predict(&inputs).unwrap() {
+            let words = prediction.details["tokens"].as_array().unwrap().len();
+            assert!((1..=most).contains(&words), "{prediction:?}");
+        }
+    }
+    let told = refusal("transcribe", &["longest_output=0"]);
+    assert_eq!(told, "`search.longest_output` cannot be 0");
+}

@@ -74,8 +74,15 @@ mod lines_of_a_file {
     #[test]
     fn that_are_not_utf_8_are_refused_with_a_way_out() {
         let folder = Folder::new();
-        let told = "a.txt, line 3: these bytes are not UTF-8; `--encoding latin1` reads such files";
-        for content in [&b"a\r\n\xef\xbf\xbd\ngr\xfcn\nb"[..], b"a\n\nb \xc3"] {
+        let gbk = "a\n\n\u{6211}\u{4eec}\u{5728}\u{82b1}\u{56ed}\u{91cc}\u{770b}\u{89c1}\u{4e86}\u{4e24}\u{53ea}\u{9e1f}";
+        let (gbk, ..) = encoding_rs::GBK.encode(gbk);
+        let latin =
+            b"a\n\nDie gr\xfcnen B\xe4ume stehen sch\xf6n am Flu\xdf, und die K\xfche h\xf6ren zu.";
+        for (content, encoding) in [(&latin[..], "latin1"), (&gbk, "gbk")] {
+            let told = format!(
+                "a.txt, line 3: these bytes are not UTF-8; they look like {encoding}: `--encoding \
+                 {encoding}` reads such files"
+            );
             assert_eq!(folder.refusal(lines(folder.file("a.txt", content), None)), told);
             assert_eq!(folder.refusal(lines(folder.file("a.txt", gzip(content)), None)), told);
         }

@@ -3,9 +3,10 @@
 use crate::{DType, Error, Result, Tensor, ensure};
 use safetensors::tensor::{Dtype, TensorView};
 use safetensors::{SafeTensors, serialize};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
+use std::fs::Metadata;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 const DTYPES: [(DType, Dtype); 7] = [
     (DType::F32, Dtype::F32),
@@ -17,7 +18,8 @@ const DTYPES: [(DType, Dtype); 7] = [
     (DType::Bool, Dtype::BOOL),
 ];
 
-/// Writes tensors and texts by name to a safetensors file: whole, or not at all.
+/// Writes tensors and texts by name to a safetensors file: whole, or not at all, and the same bytes
+/// for the same content.
 ///
 /// ```
 /// use regard_tensor::{Tensor, load, save};
@@ -47,14 +49,43 @@ pub fn save(
             .map_err(|error| Error::new(format!("{}: {name:?}: {error}", path.display())))?;
         views.push((name.as_str(), view));
     }
-    let texts: HashMap<String, String> = texts.clone().into_iter().collect();
-    let texts = (!texts.is_empty()).then_some(texts);
-    let bytes = serialize(views, texts)
-        .map_err(|error| Error::new(format!("{}: {error}", path.display())))?;
-    write_whole(path, &bytes)
+    let refuse = |error: &dyn std::fmt::Display| Error::new(format!("{}: {error}", path.display()));
+    let bytes = serialize(views, None).map_err(|error| refuse(&error))?;
+    let Serialized { header, data } = with_texts(&bytes, texts).map_err(|error| refuse(&error))?;
+    write_parts(path, &[&header, data])
 }
 
-/// Writes a file whole or not at all: beside its place first, then moved there.
+/// A file as it will be written: its length and header, and the data behind it.
+struct Serialized<'a> {
+    header: Vec<u8>,
+    data: &'a [u8],
+}
+
+/// A serialized file with texts. The crate keeps texts in an
+/// order of chance; here the same content is the same bytes.
+fn with_texts<'a>(
+    bytes: &'a [u8],
+    texts: &BTreeMap<String, String>,
+) -> std::result::Result<Serialized<'a>, Box<dyn std::error::Error>> {
+    let (length, rest) = bytes.split_first_chunk::<8>().ok_or("there is no header")?;
+    let (tensors, data) = rest
+        .split_at_checked(u64::from_le_bytes(*length) as usize)
+        .ok_or("the header is cut short")?;
+    let tensors = tensors.trim_ascii_end();
+    let mut header = tensors.to_vec();
+    if !texts.is_empty() {
+        let comma = if tensors == b"{}" { "" } else { "," };
+        let texts = format!("{{\"__metadata__\":{}{comma}", serde_json::to_string(texts)?);
+        header.splice(..1, texts.bytes());
+    }
+    // The data begin at a multiple of eight bytes.
+    header.resize(header.len().next_multiple_of(8), b' ');
+    header.splice(..0, (header.len() as u64).to_le_bytes());
+    Ok(Serialized { header, data })
+}
+
+/// Writes a file whole or not at all: beside its place first, then moved there. A link is followed
+/// to the file that it names, which keeps its rights; a device or a pipe is written into.
 ///
 /// ```
 /// let folder = tempfile::tempdir().unwrap();
@@ -64,26 +95,68 @@ pub fn save(
 /// # Ok::<(), regard_tensor::Error>(())
 /// ```
 pub fn write_whole(path: impl AsRef<Path>, bytes: &[u8]) -> Result<()> {
-    let path = path.as_ref();
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    let write = || -> std::io::Result<()> {
-        let mut file = tempfile::Builder::new().prefix(".regard-").tempfile_in(folder)?;
-        file.write_all(bytes)?;
-        file.as_file().sync_all()?;
-        #[cfg(unix)]
-        {
-            // A temporary file is the owner's alone; what is kept has the usual rights.
-            use std::os::unix::fs::PermissionsExt;
-            file.as_file().set_permissions(std::fs::Permissions::from_mode(0o644))?;
-        }
-        file.persist(path)?;
-        Ok(())
+    write_parts(path.as_ref(), &[bytes])
+}
+
+fn write_parts(path: &Path, parts: &[&[u8]]) -> Result<()> {
+    let write = || match std::fs::metadata(path) {
+        Ok(found) if found.is_dir() => Err(std::io::Error::other("there is a folder here")),
+        Ok(found) if !found.is_file() || is_descriptor(path) => into_device(path, parts),
+        found => in_place_of(&target(path), found.ok(), parts),
     };
     write().map_err(|error| Error::new(format!("{}: cannot write: {error}", path.display())))
 }
+
+/// Whether a path names what the process has open: a file there is somebody's standard output.
+fn is_descriptor(path: &Path) -> bool {
+    ["/dev/stdout", "/dev/stderr"].iter().any(|name| path == Path::new(name))
+        || path.starts_with("/dev/fd")
+        || path.starts_with("/proc")
+}
+
+fn into_device(path: &Path, parts: &[&[u8]]) -> std::io::Result<()> {
+    let mut device = std::fs::OpenOptions::new().append(true).open(path)?;
+    parts.iter().try_for_each(|part| device.write_all(part))?;
+    device.flush()
+}
+
+/// The file that a path names, through links, also where there is none yet.
+fn target(path: &Path) -> PathBuf {
+    let mut path = path.to_path_buf();
+    // As many links as a kernel follows.
+    for _ in 0..40 {
+        let Ok(link) = std::fs::read_link(&path) else { break };
+        path = folder(&path).join(link);
+    }
+    path
+}
+
+fn folder(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
+}
+
+fn in_place_of(path: &Path, found: Option<Metadata>, parts: &[&[u8]]) -> std::io::Result<()> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(TEMPORARY);
+    // A temporary file is its owner's alone; this one becomes a file like any other.
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    let mut file = builder.tempfile_in(folder(path))?;
+    parts.iter().try_for_each(|part| file.write_all(part))?;
+    file.as_file().sync_all()?;
+    if let Some(found) = found {
+        file.as_file().set_permissions(found.permissions())?;
+    }
+    file.persist(path)?;
+    Ok(())
+}
+
+/// What the names of files begin with that [`write_whole`] has not yet moved to their place. One
+/// that stays behind is of a process that was killed.
+pub const TEMPORARY: &str = ".regard-";
 
 /// What [`load`] gives: tensors by name, and texts by name.
 ///

@@ -6,6 +6,7 @@ use crate::tape::Node;
 use crate::{DType, Init, Random, Result, Tensor, ensure};
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, RwLock, RwLockWriteGuard};
 
 /// A tensor that training changes. Clones are the same parameter: that is how weights are tied.
@@ -44,7 +45,10 @@ impl Parameter {
             "parameter {name:?} is {}; a parameter is f32 or f64",
             value.dtype()
         );
-        let mut value = aligned(&value)?;
+        Self::of(name, aligned(&value)?)
+    }
+
+    fn of(name: String, mut value: Tensor) -> Result<Self> {
         let leaf = Node::leaf("parameter", &value);
         value.node = Some(leaf.clone());
         Ok(Self { inner: Arc::new(Inner { name, leaf, value: RwLock::new(value) }) })
@@ -146,9 +150,32 @@ impl std::fmt::Debug for Parameter {
 #[derive(Clone, Debug)]
 pub struct Parameters {
     all: Arc<Mutex<BTreeMap<String, Parameter>>>,
+    /// How many numbers they hold together.
+    numel: Arc<AtomicUsize>,
+    /// Whether they are only counted, and take no memory.
+    counting: bool,
     place: String,
     dtype: DType,
     seed: u64,
+}
+
+/// How many numbers the parameters of a model may hold.
+static LIMIT: AtomicUsize = AtomicUsize::new(usize::MAX);
+
+/// From now on no [`Parameters`] of this process hold more numbers than this: a model that would
+/// take more memory than there is, is refused while it is built.
+///
+/// ```
+/// use regard_tensor::{DType, Init, Parameters, limit_parameters};
+/// limit_parameters(1000);
+/// let error = Parameters::new(DType::F32, 1).parameter("w", &[40, 30], Init::Zeros).unwrap_err();
+/// assert_eq!(
+///     error.to_string(),
+///     "with \"w\" [40, 30] the model has 1200 parameters, more than the 1000 that fit"
+/// );
+/// ```
+pub fn limit_parameters(numel: usize) {
+    LIMIT.store(numel, Ordering::Relaxed);
 }
 
 impl Parameters {
@@ -162,7 +189,32 @@ impl Parameters {
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn new(dtype: DType, seed: u64) -> Self {
-        Self { all: Arc::default(), place: String::new(), dtype, seed }
+        let (all, numel, place) = (Arc::default(), Arc::default(), String::new());
+        Self { all, numel, counting: false, place, dtype, seed }
+    }
+
+    /// Refuses a model with more parameters than [`limit_parameters`] allows, before any memory is
+    /// asked for: builds it with parameters that are only counted.
+    ///
+    /// ```
+    /// use regard_tensor::{DType, Init, Parameters, limit_parameters};
+    /// limit_parameters(1_000_000);
+    /// let layers = |n: usize| {
+    ///     Parameters::check_fit(DType::F32, |parameters| {
+    ///         for layer in 0..n {
+    ///             parameters.at(layer).parameter("w", &[100, 100], Init::Glorot)?;
+    ///         }
+    ///         Ok(())
+    ///     })
+    /// };
+    /// assert!(layers(90).is_ok());
+    /// assert!(layers(1_000_000_000).unwrap_err().to_string().contains("more than the 1000000"));
+    /// ```
+    pub fn check_fit<M>(dtype: DType, build: impl FnOnce(&Self) -> Result<M>) -> Result<()> {
+        if LIMIT.load(Ordering::Relaxed) == usize::MAX {
+            return Ok(());
+        }
+        build(&Self { counting: true, ..Self::new(dtype, 0) }).map(drop)
     }
 
     /// The same parameters, one name further down.
@@ -207,12 +259,32 @@ impl Parameters {
     /// ```
     pub fn parameter(&self, name: &str, shape: &[usize], init: Init) -> Result<Parameter> {
         let name = self.full(name);
+        self.check_limit(&name, shape)?;
+        if self.counting {
+            let value = Tensor::zeros(&[], self.dtype)?.broadcast_to(shape)?;
+            return Parameter::of(name, value);
+        }
         let value = init.draw(shape, self.dtype, &Random::named(self.seed, &name))?;
         let parameter = Parameter::new(name.clone(), value)?;
         let mut all = self.all.lock().unwrap_or_else(|e| e.into_inner());
         ensure!(!all.contains_key(&name), "there is a parameter {name:?} already");
         all.insert(name, parameter.clone());
         Ok(parameter)
+    }
+
+    /// Counts another one; refuses it before its memory is asked for.
+    fn check_limit(&self, name: &str, shape: &[usize]) -> Result<()> {
+        // A parameter of a few numbers takes memory too.
+        const LEAST: usize = 64;
+        let own = shape.iter().fold(1usize, |numel, &size| numel.saturating_mul(size));
+        let own = if self.counting { own.max(LEAST) } else { own };
+        let all = self.numel.fetch_add(own, Ordering::Relaxed).saturating_add(own);
+        let limit = LIMIT.load(Ordering::Relaxed);
+        ensure!(
+            all <= limit,
+            "with {name:?} {shape:?} the model has {all} parameters, more than the {limit} that fit"
+        );
+        Ok(())
     }
 
     /// All of them under this place, by name.

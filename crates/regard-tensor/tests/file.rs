@@ -123,3 +123,32 @@ fn parameters_of_another_model_are_refused_by_name_and_change_nothing() {
         assert!(other.all()[0].tensor().is_same(&before));
     }
 }
+
+#[test]
+fn the_same_content_is_the_same_bytes_that_others_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let tensors: BTreeMap<String, Tensor> = [("x", vec![1f32, 2.0, 3.0]), ("y", vec![4.0])]
+        .map(|(name, x)| (name.to_string(), Tensor::from_vec(x.clone(), &[x.len()]).unwrap()))
+        .into();
+    let texts = |n: usize| -> BTreeMap<String, String> {
+        (0..n).map(|i| (format!("name {i}"), format!("a \"text\"\n of {i}"))).collect()
+    };
+    for n in [0, 1, 20] {
+        let [a, b] = ["a", "b"].map(|name| {
+            let path = folder.path().join(name);
+            save(&path, &tensors, &texts(n)).unwrap();
+            std::fs::read(path).unwrap()
+        });
+        assert!(a == b, "{n} texts");
+        // The crate that defines the format agrees with what stands there.
+        let read = safetensors::SafeTensors::deserialize(&a).unwrap();
+        assert_eq!(read.tensor("y").unwrap().data(), 4f32.to_le_bytes());
+        let (length, header) = safetensors::SafeTensors::read_metadata(&a).unwrap();
+        assert!(length.is_multiple_of(8));
+        let found: BTreeMap<String, String> =
+            header.metadata().clone().unwrap_or_default().into_iter().collect();
+        assert_eq!(found, texts(n));
+    }
+    save(folder.path().join("none"), &BTreeMap::new(), &texts(2)).unwrap();
+    assert_eq!(load(folder.path().join("none")).unwrap().1, texts(2));
+}

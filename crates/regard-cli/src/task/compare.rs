@@ -2,12 +2,16 @@
 
 use super::interrupt::Interrupted;
 use super::threads::Threads;
-use super::{TaskArguments, progress::ProgressReport, table};
+use super::{Settings, progress::ProgressReport, table};
 use crate::heap;
-use anyhow::{Result, bail};
+use crate::output::note;
+use anyhow::{Context, Result, bail};
 use clap::Args;
-use regard_tasks::picture::{Comparison, Cost};
-use regard_tasks::{Compared, Meter, Run, compare, picture, variants};
+use regard::tensor::write_whole;
+use regard_tasks::picture::{self, Cost};
+use regard_tasks::{
+    Compared, Comparison, Meter, Options, Outcome, Part, Run, Task, compare, task_named, variants,
+};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -17,69 +21,130 @@ use std::path::{Path, PathBuf};
 Examples:
   regard compare translate                    # fixed vector, additive, dot, Transformer
   regard compare translate --over score=additive,bilinear,concat --seeds 3
-  regard compare label --over encoder=gru,transformer --over layers=1,2")]
+  regard compare label --over encoder=gru,transformer --over layers=1,2
+  regard compare --resume runs/compare-label  # goes on where it stopped
+
+Variants are measured on the validation part, so that the test part stays what nothing was chosen
+by; `--test` measures them on that. With p the table says how likely a difference as large as that
+from the first variant would be by chance.")]
 pub struct Command {
+    /// regress, translate, label, classify, image or graph
+    #[arg(required_unless_present = "resume")]
+    task: Option<String>,
     #[command(flatten)]
-    arguments: TaskArguments,
+    settings: Settings,
     /// What to vary, as KEY=A,B,C; several make all combinations
     #[arg(long, value_name = "KEY=A,B,C")]
     over: Vec<String>,
     /// How many seeds each variant is trained with
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=100))]
     seeds: u16,
+    /// Measure on the test part instead of the validation part
+    #[arg(long)]
+    test: bool,
     /// Where the runs, the table and the picture are kept [default: runs/compare-TASK]
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
+    /// Go on with the comparison in this folder where it stopped
+    #[arg(
+        long,
+        value_name = "FOLDER",
+        conflicts_with_all = ["task", "out", "over", "seeds", "config", "sets", "encoding"]
+    )]
+    resume: Option<PathBuf>,
     #[command(flatten)]
     threads: Threads,
+}
+
+/// What is compared, and where.
+struct Begun {
+    task: &'static dyn Task,
+    options: Options,
+    comparison: Comparison,
+    folder: PathBuf,
 }
 
 impl Command {
     /// Trains all and writes the table.
     pub fn run(&self, to: &mut impl Write) -> Result<()> {
         self.threads.start()?;
-        let (task, options) = (self.arguments.task()?, self.arguments.options()?);
-        let all = match self.over.is_empty() {
-            true => task.comparison(),
-            false => variants(&self.over)?,
-        };
-        let usual = Path::new("runs").join(format!("compare-{}", task.name()));
-        let folder = self.out.clone().unwrap_or_else(|| Run::free(&usual));
-        if folder.exists() {
-            bail!("{} is there already; `--out` names another folder", folder.display());
-        }
+        let Begun { task, options, comparison, folder } = self.begin()?;
         let meter = Meter { reset: heap::reset_peak, peak: heap::peak };
         let callback = |name: &str| {
             eprintln!("\n{name}");
             Box::new(ProgressReport::new()) as Box<dyn regard_tasks::Callback>
         };
-        let seeds = usize::from(self.seeds);
-        let Some(compared) = compare(task, &options, &all, seeds, &folder, meter, callback)? else {
-            writeln!(to, "stopped; the runs so far are in {}", folder.display())?;
+        let outcome = compare(task, &options, &comparison, &folder, meter, callback)?;
+        let Outcome { finished, stopped } = outcome;
+        if !finished.is_empty() {
+            let text = written(&finished, &comparison);
+            write_whole(folder.join("comparison.txt"), text.as_bytes())?;
+            let json = serde_json::json!({ "part": comparison.part, "variants": finished });
+            let json = serde_json::to_string_pretty(&json)?;
+            write_whole(folder.join("comparison.json"), json.as_bytes())?;
+            let svg = picture::comparison(task.name(), &drawn(&finished));
+            write_whole(folder.join("comparison.svg"), svg.as_bytes())?;
+            // The table is what hours were spent on.
+            match picture::png(&svg, 2.0) {
+                Ok(png) => write_whole(folder.join("comparison.png"), &png)?,
+                Err(error) => note(&format!("no comparison.png: {error}")),
+            }
+            write!(to, "{text}")?;
+            writeln!(to, "\npicture {}", folder.join("comparison.svg").display())?;
+        }
+        if stopped {
+            let (done, all) = (finished.len(), comparison.variants.len());
+            writeln!(
+                to,
+                "stopped; {done} of {all} variants are done, `regard compare --resume {}` goes on",
+                folder.display()
+            )?;
             return Err(Interrupted.into());
-        };
-        let text = written(&compared);
-        let write =
-            |name: &str, bytes: &[u8]| regard::tensor::write_whole(folder.join(name), bytes);
-        write("comparison.txt", text.as_bytes())?;
-        write("comparison.json", serde_json::to_string_pretty(&compared)?.as_bytes())?;
-        let svg = picture::comparison(task.name(), &drawn(&compared));
-        write("comparison.svg", svg.as_bytes())?;
-        write("comparison.png", &picture::png(&svg, 2.0)?)?;
-        write!(to, "{text}")?;
-        writeln!(to, "\npicture {}", folder.join("comparison.svg").display())?;
+        }
         Ok(())
+    }
+
+    fn begin(&self) -> Result<Begun> {
+        if let Some(folder) = &self.resume {
+            let (task, options, mut comparison) =
+                Comparison::open(folder).context("no comparison can be gone on with")?;
+            if self.test {
+                comparison.part = Part::Test;
+            }
+            return Ok(Begun { task, options, comparison, folder: folder.clone() });
+        }
+        let Some(task) = &self.task else { bail!("no task is named") };
+        let task = task_named(task)?;
+        let options = self.settings.apply(task.options()?)?;
+        let variants = match self.over.is_empty() {
+            true => task.comparison(),
+            false => variants(&self.over)?,
+        };
+        let part = if self.test { Part::Test } else { Part::Validation };
+        let usual = Path::new("runs").join(format!("compare-{}", task.name()));
+        let folder = self.out.clone().unwrap_or_else(|| Run::free(&usual));
+        if folder.exists() {
+            bail!(
+                "{0} is there already; `regard compare --resume {0}` goes on with it, `--out` names \
+                 another folder",
+                folder.display()
+            );
+        }
+        let comparison = Comparison { variants, seeds: self.seeds.into(), part };
+        Ok(Begun { task, options, comparison, folder })
     }
 }
 
 /// The table: measures, parameters, time, memory; then the measure by groups.
-fn written(compared: &[Compared]) -> String {
+fn written(compared: &[Compared], comparison: &Comparison) -> String {
     let Some(first) = compared.first().and_then(|c| c.scores.first()) else {
         return String::new();
     };
     let names: Vec<&str> = first.values.iter().map(|(name, _)| &name[..]).collect();
-    let head: Vec<&str> =
-        ["variant"].into_iter().chain(names).chain(["parameters", "time", "memory"]).collect();
+    let has_p = compared.iter().any(|c| c.p.is_some());
+    let p = if has_p { &["p"][..] } else { &[] };
+    let head: Vec<&str> = ["variant"].into_iter().chain(names).chain(p.iter().copied()).collect();
+    let head = [&head[..], &["parameters", "time", "memory"]].concat();
     let row = |c: &Compared| {
         let measure = |i: usize| {
             let (mean, deviation) = c.spread(i);
@@ -90,12 +155,30 @@ fn written(compared: &[Compared]) -> String {
         };
         let mut row = vec![c.name.clone()];
         row.extend((0..first.values.len()).map(measure));
+        if has_p {
+            row.push(c.p.map_or("".into(), significance));
+        }
         row.push(table::number(c.parameters));
         row.push(table::seconds(c.seconds));
         row.push(table::bytes(c.peak_bytes));
         row
     };
-    let mut text = table::table(&head, &compared.iter().map(row).collect::<Vec<_>>());
+    let part = match comparison.part {
+        Part::Training => "training",
+        Part::Validation => "validation",
+        Part::Test => "test",
+    };
+    let seeds = table::count(comparison.seeds, "seed", "seeds");
+    let spread = if comparison.seeds > 1 { ", mean ± standard deviation" } else { "" };
+    let mut text = format!("measured on the {part} part, {seeds}{spread}\n\n");
+    text += &table::table(&head, &compared.iter().map(row).collect::<Vec<_>>());
+    if let Some(each) = compared.first().and_then(|c| c.each.as_ref()).filter(|_| has_p) {
+        text += &format!(
+            "\np: how likely a difference from the first variant at least as large would be by chance \
+             (paired permutation test over the examples' {})\n",
+            each.measure
+        );
+    }
     if let Some(groups) = compared.first().and_then(|c| c.groups.as_ref()) {
         let by = format!("{} by {}", groups.measure, groups.by);
         let head: Vec<&str> =
@@ -111,7 +194,12 @@ fn written(compared: &[Compared]) -> String {
     text
 }
 
-fn drawn(compared: &[Compared]) -> Comparison {
+/// A probability with as many digits as say something.
+fn significance(p: f64) -> String {
+    if p < 0.001 { "< 0.001".into() } else { format!("{p:.3}") }
+}
+
+fn drawn(compared: &[Compared]) -> picture::Comparison {
     let first = compared.first();
     let metric = first.and_then(|c| c.scores.first()).map_or("", |scores| scores.first().0);
     let groups = first.and_then(|c| c.groups.as_ref());
@@ -126,7 +214,7 @@ fn drawn(compared: &[Compared]) -> Comparison {
     };
     let parameters = |c: &Compared| (c.parameters as f64, table::number(c.parameters));
     let memory = |c: &Compared| (c.peak_bytes as f64, table::bytes(c.peak_bytes));
-    Comparison {
+    picture::Comparison {
         metric: metric.into(),
         variants: compared.iter().map(of).collect(),
         bucket_axis: groups.map_or(String::new(), |g| g.by.clone()),

@@ -22,7 +22,9 @@ pub struct Command {
 impl Command {
     /// Writes a line for each fact, label and example.
     pub fn run(&self, to: &mut impl Write) -> Result<()> {
-        let description = self.arguments.task()?.describe(&self.arguments.options()?)?;
+        let options = self.arguments.options()?;
+        let description = self.arguments.task()?.describe(&options);
+        let description = description.map_err(|error| options.explain(error))?;
         if self.json {
             writeln!(to, "{}", serde_json::to_string_pretty(&description)?)?;
             return Ok(());
@@ -45,7 +47,7 @@ impl Command {
             writeln!(to, "\nexamples")?;
         }
         for example in &description.examples {
-            writeln!(to, "  {example}")?;
+            writeln!(to, "  {}", table::short(example))?;
         }
         Ok(())
     }

@@ -1,11 +1,13 @@
 //! `regard eval`: how good a run's model is on the test part.
 
+use super::phase_bar::PhaseBar;
 use super::threads::Threads;
 use super::{Settings, table};
+use crate::output::{self, Destination};
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use regard_tasks::{Part, Report, Run, picture};
-use std::io::Write;
+use std::io::{Write, stderr};
 use std::path::PathBuf;
 
 /// Measure a run's model on the test part of its data
@@ -26,9 +28,12 @@ pub struct Command {
     /// As JSON
     #[arg(long)]
     json: bool,
-    /// Write every output to this file, one in each line
+    /// Write every output to this file, one for each line of the data; `-` for standard output
     #[arg(long, value_name = "FILE")]
     outputs: Option<PathBuf>,
+    /// Where the picture of the confusion matrix goes [default: into the run's folder]
+    #[arg(long, value_name = "FILE.svg")]
+    out: Option<PathBuf>,
     #[command(flatten)]
     threads: Threads,
 }
@@ -49,41 +54,66 @@ impl Command {
     pub fn run(&self, to: &mut impl Write) -> Result<()> {
         self.threads.start()?;
         let run = Run::open(&self.run)?;
-        let options = self.settings.apply(run.options()?)?;
+        let options = self.settings.apply_to_run(&run)?;
         let (part, name) = match self.part {
             PartName::Training => (Part::Training, "training"),
             PartName::Validation => (Part::Validation, "validation"),
             PartName::Test => (Part::Test, "test"),
         };
+        let destinations = self.outputs.iter().chain(&self.out);
+        destinations.map(|path| Destination::new(path)).try_for_each(Destination::check)?;
+        run.notes()?.iter().for_each(|text| output::note(text));
+        let bar = PhaseBar::new();
         let report = run.model(&options)?.evaluate(part)?;
+        drop(bar);
         if report.examples == 0 {
             bail!("the {name} part holds no examples");
         }
         if let Some(file) = &self.outputs {
-            let text: String = report.outputs.iter().map(|line| format!("{line}\n")).collect();
-            regard::tensor::write_whole(file, text.as_bytes())?;
-        }
-        if self.json {
-            writeln!(to, "{}", serde_json::to_string_pretty(&report)?)?;
-        } else {
-            written(&report, name, to)?;
-        }
-        if let Some(confusion) = &report.confusion {
-            let svg =
-                picture::confusion(&format!("{name} part"), &confusion.labels, &confusion.counts);
-            let file = run.write("confusion.svg", svg.as_bytes())?;
-            if !self.json {
-                writeln!(to, "\nconfusion matrix: {}", file.display())?;
+            let text: String = report.outputs.iter().map(|line| one_line(line) + "\n").collect();
+            let outputs = Destination::new(file);
+            outputs.write(text.as_bytes(), to)?;
+            if outputs.is_standard_output() {
+                return self.tell(&run, &report, name, &mut stderr());
             }
+        }
+        self.tell(&run, &report, name, to)
+    }
+
+    fn tell(&self, run: &Run, report: &Report, name: &str, to: &mut impl Write) -> Result<()> {
+        if self.json {
+            writeln!(to, "{}", serde_json::to_string_pretty(report)?)?;
+        } else {
+            written(report, name, to)?;
+        }
+        let Some(confusion) = &report.confusion else { return Ok(()) };
+        let svg = picture::confusion(&format!("{name} part"), &confusion.labels, &confusion.counts);
+        let file = self.out.clone().unwrap_or_else(|| run.path("confusion.svg"));
+        match Destination::new(&file).write(svg.as_bytes(), to) {
+            Ok(()) if !self.json => writeln!(to, "\nconfusion matrix: {}", file.display())?,
+            Ok(()) => {}
+            // The measures are what was asked for; a run may be somebody else's.
+            Err(error) if self.out.is_none() => {
+                output::note(&format!("no picture ({error}); `--out` names another place for it"));
+            }
+            Err(error) => return Err(error),
         }
         Ok(())
     }
 }
 
+/// An output in one line, whatever it is made of.
+fn one_line(output: &str) -> String {
+    output.replace(['\n', '\r'], " ")
+}
+
 fn written(report: &Report, part: &str, to: &mut impl Write) -> Result<()> {
-    writeln!(to, "{} part, {} examples", part, table::number(report.examples))?;
+    writeln!(to, "{part} part, {}", table::count(report.examples, "example", "examples"))?;
     for (name, value) in &report.scores.values {
         writeln!(to, "  {name:<12} {}", table::measure(*value))?;
+    }
+    for note in &report.notes {
+        writeln!(to, "  note: {note}")?;
     }
     if let Some(confusion) = &report.confusion {
         let row = |label: &regard_tasks::metric::LabelScore| {
@@ -110,6 +140,7 @@ fn written(report: &Report, part: &str, to: &mut impl Write) -> Result<()> {
         writeln!(to, "\nsamples")?;
     }
     for (input, expected, output) in &report.samples {
+        let [input, expected, output] = [input, expected, output].map(|text| table::short(text));
         writeln!(to, "  {input}\n    expected {expected}\n    output   {output}")?;
     }
     Ok(())

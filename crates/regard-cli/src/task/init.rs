@@ -1,7 +1,8 @@
 //! `regard init`: a configuration in which every option is commented.
 
 use super::TaskArguments;
-use anyhow::{Result, bail};
+use crate::output::Destination;
+use anyhow::Result;
 use clap::Args;
 use std::io::Write;
 use std::path::PathBuf;
@@ -19,6 +20,9 @@ pub struct Command {
     /// Where to write; TASK.toml unless given, `-` for standard output
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
+    /// Replace a file that is there
+    #[arg(long)]
+    overwrite: bool,
 }
 
 impl Command {
@@ -27,14 +31,12 @@ impl Command {
         let text = self.arguments.options()?.to_string();
         let name = PathBuf::from(format!("{}.toml", self.arguments.task()?.name()));
         let path = self.out.clone().unwrap_or(name);
-        if path.as_os_str() == "-" {
-            return Ok(to.write_all(text.as_bytes())?);
+        let out = Destination::new(&path);
+        out.check_new(self.overwrite)?;
+        out.write(text.as_bytes(), to)?;
+        if !out.is_standard_output() {
+            writeln!(to, "wrote {}", path.display())?;
         }
-        if path.exists() {
-            bail!("{} is there already; `--out` names another file", path.display());
-        }
-        regard::tensor::write_whole(&path, text.as_bytes())?;
-        writeln!(to, "wrote {}", path.display())?;
         Ok(())
     }
 }

@@ -1,13 +1,14 @@
 //! `regard predict`: uses a run's model.
 
 use super::Settings;
+use super::phase_bar::PhaseBar;
 use super::threads::Threads;
 use anyhow::{Context, Result};
 use clap::Args;
-use regard_tasks::data::lines;
+use regard_tasks::data::{decoded, lines};
 use regard_tasks::{Model, Prediction, Run};
 use std::io::{BufRead, Write, stdin};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Use a run's model: on arguments, on the lines of a file, or on standard input
 #[derive(Args, Debug)]
@@ -47,20 +48,26 @@ impl Command {
     pub fn run(&self, to: &mut impl Write) -> Result<()> {
         self.threads.start()?;
         let run = Run::open(&self.run)?;
-        let model = run.model(&self.settings.apply(run.options()?)?)?;
+        let model = run.model(&self.settings.apply_to_run(&run)?)?;
+        let _bar = PhaseBar::new();
         if let Some(file) = &self.file {
             let lines = lines(file, self.settings.encoding.as_deref())?;
             let mut chunks = lines.chunks(TOGETHER).enumerate();
+            let file = file.display().to_string();
             return chunks.try_for_each(|(at, some)| {
-                self.answer_lines(&*model, file, at * TOGETHER, some, to)
+                self.answer_lines(&*model, &file, at * TOGETHER, some, to)
             });
         }
         if !self.inputs.is_empty() {
             return self.answer(&*model, &self.inputs, to);
         }
         // Each line is answered at once: somebody may be typing.
-        for line in stdin().lock().lines() {
-            self.answer(&*model, &[line.context("standard input")?], to)?;
+        let encoding = self.settings.encoding.as_deref();
+        for (at, line) in stdin().lock().split(b'\n').enumerate() {
+            let place = || format!("standard input, line {}", at + 1);
+            let line = decoded(&line.with_context(place)?, encoding).with_context(place)?;
+            let line = line.strip_suffix('\r').unwrap_or(&line).to_string();
+            self.answer_lines(&*model, "standard input", at, &[line], to)?;
             to.flush()?;
         }
         Ok(())
@@ -71,23 +78,25 @@ impl Command {
     fn answer_lines(
         &self,
         model: &dyn Model,
-        file: &Path,
+        file: &str,
         before: usize,
         lines: &[String],
         to: &mut impl Write,
     ) -> Result<()> {
-        if let Ok(all) = model.predict(lines) {
-            return self.write(&all, to);
+        match predict(model, lines) {
+            Ok(all) => return self.write(&all, to),
+            Err(regard_tasks::Error::Stopped) => return Err(regard_tasks::Error::Stopped.into()),
+            Err(_) => {}
         }
         for (at, line) in lines.iter().enumerate() {
-            let place = || format!("{}, line {}", file.display(), before + at + 1);
+            let place = || format!("{file}, line {}", before + at + 1);
             self.answer(model, std::slice::from_ref(line), to).with_context(place)?;
         }
         Ok(())
     }
 
     fn answer(&self, model: &dyn Model, inputs: &[String], to: &mut impl Write) -> Result<()> {
-        self.write(&model.predict(inputs)?, to)
+        self.write(&predict(model, inputs)?, to)
     }
 
     fn write(&self, predictions: &[Prediction], to: &mut impl Write) -> Result<()> {
@@ -99,4 +108,25 @@ impl Command {
         }
         Ok(())
     }
+}
+
+/// A prediction for each input, blank for a blank one: lines in and lines out stay side by side.
+fn predict(model: &dyn Model, inputs: &[String]) -> regard_tasks::Result<Vec<Prediction>> {
+    let is_blank = |input: &String| input.trim().is_empty();
+    let asked: Vec<String> = inputs.iter().filter(|input| !is_blank(input)).cloned().collect();
+    let mut answers = match asked.is_empty() {
+        true => Vec::new(),
+        false => model.predict(&asked)?,
+    }
+    .into_iter();
+    let blank = |input: &String| Prediction {
+        input: input.clone(),
+        output: String::new(),
+        details: serde_json::Value::Null,
+    };
+    let answer = |input: &String| match is_blank(input) {
+        true => Some(blank(input)),
+        false => answers.next(),
+    };
+    Ok(inputs.iter().filter_map(answer).collect())
 }

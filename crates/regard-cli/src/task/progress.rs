@@ -1,10 +1,12 @@
 //! What is seen of a training: a bar in a terminal, plain lines elsewhere.
 
+use super::phase_bar::{self, PhaseBar};
 use super::{interrupt, table};
+use crate::heap;
 use indicatif::{ProgressBar, ProgressStyle};
 use regard_tasks::{Callback, Plan, Progress, Record};
 use std::io::{IsTerminal, Write, stderr};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Shows a training on standard error.
 pub(super) struct ProgressReport {
@@ -17,7 +19,17 @@ pub(super) struct ProgressReport {
     epoch_began: Instant,
     /// The last validation's deciding measure, as text.
     measure: String,
+    /// Whether it has been said how long it will take.
+    estimated: bool,
+    /// Shows validation.
+    _phases: PhaseBar,
 }
+
+/// Bytes of a training for each parameter: its value, its gradient and the optimizer's two means.
+pub(super) const TRAINING_BYTES: usize = 16;
+
+/// After so long the pace is known.
+const ESTIMATE: Duration = Duration::from_secs(5);
 
 impl ProgressReport {
     pub(super) fn new() -> Self {
@@ -31,6 +43,8 @@ impl ProgressReport {
             batches: 0,
             epoch_began: now,
             measure: String::new(),
+            estimated: false,
+            _phases: PhaseBar::new(),
         }
     }
 
@@ -57,13 +71,15 @@ impl ProgressReport {
 impl Callback for ProgressReport {
     fn begin(&mut self, plan: &Plan) {
         self.line(&format!(
-            "{} parameters, {} epochs of {} batches",
-            table::number(plan.parameters),
-            plan.epochs,
-            plan.batches
+            "{}, {} with gradients and optimizer; {} of {}",
+            table::count(plan.parameters, "parameter", "parameters"),
+            table::bytes(plan.parameters.saturating_mul(TRAINING_BYTES)),
+            table::count(plan.epochs, "epoch", "epochs"),
+            table::count(plan.batches, "batch", "batches")
         ));
         if plan.done > 0 || plan.batch > 0 {
-            self.line(&format!("resumed after epoch {} and {} batches", plan.done, plan.batch));
+            let batches = table::count(plan.batch, "batch", "batches");
+            self.line(&format!("resumed after epoch {} and {batches}", plan.done));
         }
         if stderr().is_terminal() {
             let bar = ProgressBar::new(plan.batches as u64);
@@ -77,6 +93,11 @@ impl Callback for ProgressReport {
     fn batch(&mut self, progress: &Progress) {
         self.examples += progress.examples;
         self.batches += 1;
+        if !self.estimated && self.begun.elapsed() > ESTIMATE {
+            self.estimated = true;
+            let (left, memory) = (self.left(progress), table::bytes(heap::peak()));
+            self.line(&format!("about {left} of training to go, in {memory} of memory so far"));
+        }
         if let Some(bar) = &self.bar {
             bar.set_length(progress.batches as u64);
             bar.set_position(progress.batch as u64);
@@ -92,6 +113,7 @@ impl Callback for ProgressReport {
     }
 
     fn epoch(&mut self, record: &Record) {
+        phase_bar::clear();
         let speed = self.examples as f64 / self.epoch_began.elapsed().as_secs_f64().max(1e-9);
         let (name, value) = record.validation.first();
         self.measure = format!(" {name} {}", table::measure(value));
@@ -102,7 +124,7 @@ impl Callback for ProgressReport {
             .map(|(name, value)| format!("{name} {}", table::measure(*value)))
             .collect();
         self.line(&format!(
-            "epoch {:>3}  loss {:.4}  {}  {speed:.0}/s  {}{}",
+            "epoch {:>3}  training loss {:.4}  {}  {speed:.0}/s  {}{}",
             record.epoch,
             record.loss,
             measures.join("  "),

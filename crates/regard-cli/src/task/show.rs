@@ -2,6 +2,7 @@
 
 use super::Settings;
 use super::threads::Threads;
+use crate::output::{Destination, is_same_file};
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use regard_tasks::{Run, Scene, WeightsFile, picture};
@@ -30,7 +31,8 @@ pub struct Command {
     /// What to make [default: what the ending of --out says, or for the terminal]
     #[arg(long = "as", value_enum)]
     form: Option<Form>,
-    /// Where to write it [default: into the run's folder, named after the scene]
+    /// Where to write it, `-` for standard output [default: into the run's folder, named after the
+    /// scene]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Which scene, where there are several (alignment, encoder, …) [default: the first]
@@ -86,6 +88,9 @@ impl Command {
     /// Draws, and says where.
     pub fn run(&self, to: &mut impl Write) -> Result<()> {
         let form = self.form()?;
+        if let Some(out) = &self.out {
+            Destination::new(out).check()?;
+        }
         self.threads.start()?;
         let Shown { scenes, title, beside } = self.shown()?;
         let names: Vec<&str> = scenes.iter().map(|(name, _)| &name[..]).collect();
@@ -121,10 +126,18 @@ impl Command {
         };
         let path =
             self.out.clone().unwrap_or_else(|| beside(&self.run, name).with_extension(ending));
-        if path == self.run {
+        if is_same_file(&path, &self.run) {
             bail!("{}: this is the file that is shown; --out names another", path.display());
         }
-        regard::tensor::write_whole(&path, &bytes)?;
+        let out = Destination::new(&path);
+        let unwritable = || match self.out {
+            Some(_) => "nothing was drawn",
+            None => "its folder cannot be written to; `--out` names another place",
+        };
+        out.write(&bytes, to).with_context(unwritable)?;
+        if out.is_standard_output() {
+            return Ok(());
+        }
         writeln!(to, "wrote {}", path.display())?;
         self.say_others(&names, to)
     }
@@ -154,7 +167,7 @@ impl Command {
         let run = Run::open(&self.run)?;
         let input =
             self.input.clone().context("an input is missing; `regard predict` takes the same")?;
-        let model = run.model(&self.settings.apply(run.options()?)?)?;
+        let model = run.model(&self.settings.apply_to_run(&run)?)?;
         Ok(Shown { scenes: model.show(&input)?, title: input, beside: |run, name| run.join(name) })
     }
 
@@ -172,6 +185,9 @@ impl Command {
                 bail!("--out is for files; the terminal writes none")
             }
             (Some(form), _) => form,
+            (None, Some(out)) if Destination::new(out).is_standard_output() => {
+                bail!("--out -: --as says what is written to standard output, as `--as svg`")
+            }
             (None, None) => Form::Terminal,
             (None, Some(out)) => {
                 let ending = out.extension().and_then(|ending| ending.to_str()).unwrap_or_default();

@@ -13,6 +13,22 @@ pub(super) fn number(n: usize) -> String {
     text
 }
 
+/// "1 epoch", "12,000 batches".
+pub(super) fn count(n: usize, one: &str, many: &str) -> String {
+    format!("{} {}", number(n), if n == 1 { one } else { many })
+}
+
+/// A text for a line of a terminal: of a long one its beginning.
+pub(super) fn short(text: &str) -> String {
+    const LONGEST: usize = 300;
+    match text.char_indices().nth(LONGEST) {
+        None => text.into(),
+        Some((end, _)) => {
+            format!("{}… ({} characters)", &text[..end], number(text.chars().count()))
+        }
+    }
+}
+
 /// 3 << 20 → "3 MiB".
 pub(super) fn bytes(n: usize) -> String {
     format!("{} MiB", n >> 20)

@@ -1,6 +1,7 @@
 //! The questions of `answer`: from files or embedded, in three parts.
 
-use super::config::{Config, Data, Format};
+use super::config::{Config, Data, Format, Kind};
+use super::encoding::first_answer;
 use crate::data::{Answer, Asked, Passage, Place, asked_tsv, babi, between, squad};
 use crate::parts::{Cached, HeldOut, check_size};
 use crate::{Error, Part, Result, toy};
@@ -48,13 +49,15 @@ fn given(data: &Data, path: &Path) -> Result<Vec<Asked>> {
 /// The questions that a configuration names.
 pub(super) struct Dataset<'a> {
     data: &'a Data,
+    /// What answers: only a memory network chooses among answers that it has seen.
+    kind: Kind,
     /// All that the training file holds.
     training: Cached<Vec<Asked>>,
 }
 
 impl<'a> Dataset<'a> {
     pub(super) fn new(config: &'a Config) -> Self {
-        Self { data: &config.data, training: Cached::new() }
+        Self { data: &config.data, kind: config.model.model, training: Cached::new() }
     }
 
     /// The questions of a part. Where the training file has no validation or test file beside it, a
@@ -73,7 +76,13 @@ impl<'a> Dataset<'a> {
                     test: data.test.is_none(),
                 };
                 let all = self.training.get(|| given(data, path))?;
-                Ok(Questions { file: path.into(), all: held.part(part, all) })
+                let all = match self.kind {
+                    Kind::Memory => {
+                        held.stratified(part, all, |asked| first_answer(asked).to_string())
+                    }
+                    Kind::Reader => held.part(part, all),
+                };
+                Ok(Questions { file: path.into(), all })
             }
             (_, None) => embedded(data, part),
         }

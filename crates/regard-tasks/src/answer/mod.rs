@@ -10,6 +10,7 @@ use crate::data::{BatchSize, Unfound, batches};
 use crate::lengths::lengths;
 use crate::options::Checked;
 use crate::text::{PADDING, by_count};
+use crate::truth::Truth;
 use crate::{
     Description, Error, JsonFile, Learner, Model, Options, Part, Result, Scores, Task, Variant,
     components, train,
@@ -111,26 +112,33 @@ impl Task for Answer {
         let config = Config::of(options)?;
         let dataset = Dataset::new(&config);
         let Questions { file, all } = dataset.part(Part::Training)?;
-        let count = |part| Result::Ok(dataset.part(part)?.all.len().to_string());
+        let [validation, test] = [dataset.part(Part::Validation)?, dataset.part(Part::Test)?];
         let preprocessor = Preprocessor::fit(&config, &all)?;
         let text = &config.text;
         let long = |asked: &crate::data::Asked| {
             encoding::words(&asked.passage.text, text.tokenizer, false).len()
         };
         let none = all.iter().filter(|asked| asked.answers.is_empty()).count();
-        let facts = [
+        let mut facts = vec![
             ("training questions", all.len().to_string()),
-            ("validation questions", count(Part::Validation)?),
-            ("test questions", count(Part::Test)?),
+            ("validation questions", validation.all.len().to_string()),
+            ("test questions", test.all.len().to_string()),
             ("texts", lengths(all.iter().map(long).collect(), "words")),
             ("stories", lengths(all.iter().map(|a| a.passage.ranges.len()).collect(), "sentences")),
             ("vocabulary", preprocessor.words.len().to_string()),
             ("questions without an answer", none.to_string()),
         ];
+        if config.model.model == Kind::Memory {
+            let unseen = |part: &Questions| {
+                Truth::new(&preprocessor.answers, part.all.iter().map(first_answer)).fact()
+            };
+            facts.push(("unseen in validation", unseen(&validation)));
+            facts.push(("unseen in test", unseen(&test)));
+        }
         let answers = by_count(all.iter().map(first_answer));
         Ok(Description {
             source: file.display().to_string(),
-            facts: facts.map(|(name, text)| (name.to_string(), text)).into(),
+            facts: facts.into_iter().map(|(name, text)| (name.to_string(), text)).collect(),
             labels: answers.into_iter().take(20).map(|(a, n)| (a.to_string(), n)).collect(),
             examples: all.iter().take(3).map(example).collect(),
         })
@@ -267,6 +275,10 @@ impl Learner for AnswerLearner {
 
     fn validate(&self) -> Result<Scores> {
         Ok(self.answerer.measure(&self.validation)?.scores)
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.answerer.notes(&self.validation, "validation")
     }
 
     fn samples(&self, n: usize) -> Vec<String> {

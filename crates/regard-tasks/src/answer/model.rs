@@ -3,11 +3,15 @@
 use super::config::{Config, Kind};
 use super::data::{Dataset, Questions};
 use super::encoding::{
-    EncodedPassage, EncodedStory, PassageBatch, Preprocessor, StoryBatch, TextEncoder, parsed,
+    EncodedPassage, EncodedStory, PassageBatch, Preprocessor, StoryBatch, TextEncoder,
+    first_answer, parsed, words,
 };
 use super::outcome::{Deciding, Outcome, Outcomes};
 use crate::data::{Asked, BatchSize, batches};
-use crate::parts::example_reference;
+use crate::lengths::read_so_far;
+use crate::parts::{self, example_reference};
+use crate::truth::Truth;
+use crate::watch::tick;
 use crate::{Error, Map, Maps, Model, Part, Prediction, Report, Result, Scene};
 use regard::attention::Need;
 use regard::models::{
@@ -55,14 +59,19 @@ impl Answerer {
         let (words, answers) = (preprocessor.words.len(), preprocessor.answers.len());
         let network = match (config.model.model, config.model.attention) {
             (Kind::Memory, true) => {
-                Network::Memory(MemoryNetwork::new(&parameters, &config.memory(words, answers))?)
+                let memory = config.memory(words, answers);
+                Parameters::check_fit(DType::F32, |p| MemoryNetwork::new(p, &memory))?;
+                Network::Memory(MemoryNetwork::new(&parameters, &memory)?)
             }
             (Kind::Memory, false) => {
                 let classifier = config.last_state(words, answers);
+                Parameters::check_fit(DType::F32, |p| SequenceClassifier::new(p, &classifier))?;
                 Network::LastState(SequenceClassifier::new(&parameters, &classifier)?)
             }
             (Kind::Reader, _) => {
-                Network::Reader(SpanReader::new(&parameters, &config.reader(words))?)
+                let reader = config.reader(words);
+                Parameters::check_fit(DType::F32, |p| SpanReader::new(p, &reader))?;
+                Network::Reader(SpanReader::new(&parameters, &reader)?)
             }
         };
         Ok(Self { config, preprocessor, parameters, network })
@@ -191,6 +200,25 @@ impl Answerer {
         Ok(Outcomes { questions, outcomes: &outcomes, rule, deciding }.report())
     }
 
+    /// What should be known of questions that are measured on: answers that a memory network cannot
+    /// give, texts that a reader does not read to their end.
+    pub(super) fn notes(&self, questions: &Questions, part: &str) -> Vec<String> {
+        let note = match self.config.model.model {
+            Kind::Memory => {
+                let answers = questions.all.iter().map(first_answer);
+                Truth::new(&self.preprocessor.answers, answers).note_of("answers", part)
+            }
+            Kind::Reader => {
+                let (longest, kind) = (self.config.data.longest, self.config.text.tokenizer);
+                let is_long =
+                    |asked: &&Asked| words(&asked.passage.text, kind, false).len() > longest;
+                let long = questions.all.iter().filter(is_long).count();
+                read_so_far(long, questions.all.len(), "texts", longest, "words")
+            }
+        };
+        note.into_iter().collect()
+    }
+
     /// What inputs mean: each a text and a question with a tab between, or a question of the data,
     /// as `test:3`.
     fn asked(&self, inputs: &[String]) -> Result<Questions> {
@@ -245,7 +273,7 @@ impl Answerer {
         let m = alignment.shape()[2];
         let shown = alignment.narrow(1, from, until - from)?.contiguous()?.to_vec::<f32>()?;
         let text = &self.config.text;
-        let asked_words = super::encoding::words(&asked.question, text.tokenizer, false);
+        let asked_words = words(&asked.question, text.tokenizer, false);
         let row = |at: usize| match &asked.passage.text[passage.ranges[at].clone()] {
             "" => "(none)".to_string(),
             word if (span.start..=span.end).contains(&at) => format!("{word} ←"),
@@ -267,10 +295,13 @@ fn in_batches(
     each: impl Fn(&[usize]) -> Result<Vec<Outcome>>,
 ) -> Result<Vec<Outcome>> {
     let mut all = vec![Outcome::default(); lengths.len()];
+    let mut done = 0;
     for indices in batches(lengths, BatchSize::Sequences(EVALUATION_BATCH), None)? {
         for (outcome, &index) in each(&indices)?.into_iter().zip(&indices) {
             all[index] = outcome;
         }
+        done += indices.len();
+        tick("answering", done, lengths.len())?;
     }
     Ok(all)
 }
@@ -297,7 +328,9 @@ impl Model for Answerer {
     }
 
     fn evaluate(&self, part: Part) -> Result<Report> {
-        self.measure(&Dataset::new(&self.config).part(part)?)
+        let questions = Dataset::new(&self.config).part(part)?;
+        let notes = self.notes(&questions, parts::name(part));
+        Ok(Report { notes, ..self.measure(&questions)? })
     }
 
     fn predict(&self, inputs: &[String]) -> Result<Vec<Prediction>> {

@@ -3,7 +3,7 @@
 use super::data::Questions;
 use crate::data::Asked;
 use crate::metric::AnswerRule;
-use crate::{Groups, Report, Scores};
+use crate::{Groups, PerExample, Report, Scores};
 use regard::tensor::Better;
 
 /// What a model answered to one question.
@@ -142,6 +142,10 @@ impl Outcomes<'_> {
             examples: self.outcomes.len(),
             groups: Some(self.groups()),
             samples: self.each().take(3).map(sample).collect(),
+            each: Some(PerExample {
+                measure: self.scores().first().0.into(),
+                values: self.each().map(|(asked, outcome)| self.deciding(asked, outcome)).collect(),
+            }),
             outputs: self.outcomes.iter().map(|outcome| outcome.answer.clone()).collect(),
             ..Report::default()
         }

@@ -4,10 +4,15 @@ use super::config::{Config, Data};
 use crate::data::{Caption, Images, captions};
 use crate::parts::{self, Cached, HeldOut};
 use crate::seq2seq::Sources;
+use crate::watch::tick;
 use crate::{Part, Result, toy};
+use rayon::prelude::*;
 use regard::Tensor;
 use regard::models::Source;
 use std::path::{Path, PathBuf};
+
+/// Pictures that are read side by side.
+const TOGETHER: usize = 64;
 
 /// Pictures and their sentences.
 #[derive(Clone, Debug, Default)]
@@ -46,9 +51,14 @@ impl Pictures {
 
     fn read(config: &Config, listed: &[Caption]) -> Result<Self> {
         let mut pictures = Self::new(config);
-        for Caption { path, sentences, .. } in listed {
-            pictures.pixels.push(Self::one(config, path)?);
-            pictures.sentences.push(sentences.clone());
+        for some in listed.chunks(TOGETHER) {
+            let pixels: Vec<Result<Vec<u8>>> =
+                some.par_iter().map(|one| Self::one(config, &one.path)).collect();
+            for (one, pixels) in some.iter().zip(pixels) {
+                pictures.pixels.push(pixels?);
+                pictures.sentences.push(one.sentences.clone());
+            }
+            tick("reading images", pictures.len(), listed.len())?;
         }
         Ok(pictures)
     }

@@ -3,11 +3,13 @@
 
 use super::config::Config;
 use super::data::{Dataset, ImageSources, Pictures};
-use crate::metric::Bleu;
+use crate::metric::{Bleu, chrf};
 use crate::parts::{self, Cached, example_reference};
 use crate::seq2seq::{Limit, Writer};
 use crate::text::Tokenizer;
-use crate::{Error, ImageScene, Map, Model, Part, Prediction, Report, Result, Scene, Scores};
+use crate::{
+    Error, ImageScene, Map, Model, Part, PerExample, Prediction, Report, Result, Scene, Scores,
+};
 use regard::attention::Need;
 use regard::tensor::{Better, Parameters};
 use serde::{Deserialize, Serialize};
@@ -137,6 +139,10 @@ impl Model for Captioner {
     fn evaluate(&self, part: Part) -> Result<Report> {
         let pictures = Dataset::new(&self.config).part(part)?;
         let (scores, outputs) = self.measure(&pictures, self.config.search.search.beam)?;
+        let one = |(output, sentences): (&String, &Vec<String>)| {
+            chrf(&[output], std::slice::from_ref(sentences))
+        };
+        let values = outputs.iter().zip(&pictures.sentences).map(one).collect::<Result<_>>()?;
         let samples = outputs.iter().zip(&pictures.sentences).enumerate().take(3);
         let samples = samples.map(|(at, (output, sentences))| {
             (format!("{}:{at}", parts::name(part)), sentences.join(" | "), output.clone())
@@ -145,6 +151,7 @@ impl Model for Captioner {
             scores,
             examples: pictures.len(),
             samples: samples.collect(),
+            each: Some(PerExample { measure: "chrF".into(), values }),
             outputs,
             ..Report::default()
         })

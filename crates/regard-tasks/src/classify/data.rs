@@ -75,7 +75,7 @@ impl<'a> Dataset<'a> {
             return given(config, source, Some(true));
         }
         let all = self.training.get(|| given(config, source, Some(false)))?;
-        Ok(data.held_out()?.part(part, all))
+        Ok(data.held_out()?.stratified(part, all, |example| example.label.clone()))
     }
 }
 

@@ -8,6 +8,7 @@ use crate::data::{BatchSize, batches};
 use crate::lengths::lengths;
 use crate::options::Checked;
 use crate::text::{UNKNOWN, by_count};
+use crate::truth::Truth;
 use crate::{
     Description, Error, JsonFile, Learner, Model, Options, Part, Result, Scores, Task, Variant,
     components, train,
@@ -95,8 +96,11 @@ impl Task for Classify {
         let config = Config::of(options)?;
         let dataset = Dataset::new(&config);
         let training = dataset.part(Part::Training)?;
-        let count = |part| Result::Ok(dataset.part(part)?.len().to_string());
-        let [validation, test] = [count(Part::Validation)?, count(Part::Test)?];
+        let labels_of = |part| {
+            let examples = dataset.part(part)?.into_iter();
+            Result::Ok(examples.map(|example| example.label).collect::<Vec<String>>())
+        };
+        let [validation, test] = [labels_of(Part::Validation)?, labels_of(Part::Test)?];
         drop(dataset);
         let preprocessor = Preprocessor::fit(&config, &training)?;
         let classifier = Classifier::new(config, preprocessor)?;
@@ -107,12 +111,17 @@ impl Task for Classify {
             Kind::Audio => "frames",
             Kind::Vectors => "vectors",
         };
+        let unseen = |labels: &[String]| {
+            Truth::new(&classifier.preprocessor.labels, labels.iter().map(String::as_str)).fact()
+        };
         let mut facts = vec![
             ("training examples", training.len().to_string()),
-            ("validation examples", validation),
-            ("test examples", test),
+            ("validation examples", validation.len().to_string()),
+            ("test examples", test.len().to_string()),
             ("examples", lengths(encoded.read.iter().map(Sequence::len).collect(), what)),
             ("labels", classifier.preprocessor.labels.len().to_string()),
+            ("unseen in validation", unseen(&validation)),
+            ("unseen in test", unseen(&test)),
         ];
         facts.push(match &classifier.preprocessor.input {
             InputEncoding::Tokens(tokenizer) => ("vocabulary", tokenizer.len().to_string()),
@@ -185,7 +194,7 @@ impl Learner for ClassifyLearner {
     fn loss(&mut self, batch: &[usize], random: &Random) -> Result<Tensor> {
         let examples = batch.iter().map(|&i| self.token_dropout(&self.training.read[i], random));
         let examples: Vec<Sequence> = examples.collect();
-        let targets = batch.iter().map(|&i| self.training.labels[i] as i64).collect();
+        let targets = batch.iter().map(|&i| self.training.truth.ids[i] as i64).collect();
         let targets = Tensor::from_vec(targets, &[batch.len()])?;
         let batch = Batch::new(&examples.iter().collect::<Vec<_>>())?;
         let model = &self.classifier.model;
@@ -204,7 +213,13 @@ impl Learner for ClassifyLearner {
     }
 
     fn validate(&self) -> Result<Scores> {
-        self.classifier.label_probabilities(&self.validation.read)?.scores(&self.validation.labels)
+        let EncodedExamples { read, truth, .. } = &self.validation;
+        let probabilities = self.classifier.label_probabilities(read)?;
+        probabilities.with_unseen(&truth.unseen).scores(&truth.ids)
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.validation.truth.note("validation").into_iter().collect()
     }
 
     fn samples(&self, n: usize) -> Vec<String> {

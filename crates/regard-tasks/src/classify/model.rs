@@ -4,8 +4,10 @@ use super::config::{Config, Kind};
 use super::data::{Content, Dataset, Example, frames, vectors};
 use crate::data::{BatchSize, LogMel, MelFilters, StandardScaler, Waveform, batches};
 use crate::label_probabilities::LabelProbabilities;
-use crate::parts::{Cached, example_reference};
+use crate::parts::{self, Cached, example_reference};
 use crate::text::{Labels, PADDING, Tokenizer};
+use crate::truth::Truth;
+use crate::watch::tick;
 use crate::{Error, Map, Maps, Model, Part, Prediction, Report, Result, Scene};
 use regard::attention::Need;
 use regard::models::{InputConfig, Sentences, SequenceClassifier, Sequences};
@@ -180,7 +182,7 @@ pub(super) struct Classifier {
 pub(super) struct EncodedExamples {
     pub(super) names: Vec<String>,
     pub(super) read: Vec<Sequence>,
-    pub(super) labels: Vec<usize>,
+    pub(super) truth: Truth,
 }
 
 impl Classifier {
@@ -188,6 +190,7 @@ impl Classifier {
         let parameters = Parameters::new(DType::F32, config.training.seed);
         let input = preprocessor.input.input(config.model.embedding);
         let classifier = config.classifier(input, preprocessor.labels.len());
+        Parameters::check_fit(DType::F32, |p| SequenceClassifier::new(p, &classifier))?;
         let model = SequenceClassifier::new(&parameters, &classifier)?;
         let filters = preprocessor.input.filters()?;
         Ok(Self { config, preprocessor, filters, parameters, model })
@@ -214,23 +217,16 @@ impl Classifier {
         Ok(read)
     }
 
-    /// Examples as numbers; refuses a label unseen in training, by where it stands.
+    /// Examples as numbers.
     pub(super) fn encode_all(&self, examples: &[Example]) -> Result<EncodedExamples> {
-        let label = |example: &Example| {
-            let unseen = || {
-                let seen = self.preprocessor.labels.len();
-                let label = &example.label;
-                example.wrong(format!("label `{label}` is not among the {seen} seen in training"))
-            };
-            self.preprocessor.labels.id(&example.label).ok_or_else(unseen)
-        };
+        let labels = examples.iter().map(|example| &example.label[..]);
         let read = |example: &Example| {
             self.read(&example.content).map_err(|e| example.wrong(e.to_string()))
         };
         Ok(EncodedExamples {
             names: examples.iter().map(Example::name).collect(),
             read: examples.iter().map(read).collect::<Result<_>>()?,
-            labels: examples.iter().map(label).collect::<Result<_>>()?,
+            truth: Truth::new(&self.preprocessor.labels, labels),
         })
     }
 
@@ -242,13 +238,16 @@ impl Classifier {
         let classes = self.preprocessor.labels.len();
         let mut all = vec![0f32; examples.len() * classes];
         let lengths: Vec<usize> = examples.iter().map(Sequence::len).collect();
+        let mut done = 0;
         for indices in batches(&lengths, BatchSize::Sequences(EVALUATION_BATCH), None)? {
             let batch: Vec<&Sequence> = indices.iter().map(|&index| &examples[index]).collect();
             let batch = Batch::new(&batch)?;
             let logits = without_gradients(|| self.model.forward(&batch.sequences(), Mode::Infer))?;
+            done += indices.len();
             for (row, index) in logits.to_vec::<f32>()?.chunks(classes).zip(indices) {
                 all[index * classes..][..classes].copy_from_slice(row);
             }
+            tick("classifying", done, examples.len())?;
         }
         let logits = Tensor::from_vec(all, &[examples.len(), classes])?;
         LabelProbabilities::new(self.preprocessor.labels.names(), logits)
@@ -324,7 +323,10 @@ impl Model for Classifier {
 
     fn evaluate(&self, part: Part) -> Result<Report> {
         let encoded = self.encode_all(&Dataset::new(&self.config).part(part)?)?;
-        self.label_probabilities(&encoded.read)?.report(&encoded.names, &encoded.labels)
+        let EncodedExamples { names, read, truth } = &encoded;
+        let probabilities = self.label_probabilities(read)?.with_unseen(&truth.unseen);
+        let notes = truth.note(parts::name(part)).into_iter().collect();
+        Ok(Report { notes, ..probabilities.report(names, &truth.ids)? })
     }
 
     fn predict(&self, inputs: &[String]) -> Result<Vec<Prediction>> {

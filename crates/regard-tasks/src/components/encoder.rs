@@ -1,7 +1,6 @@
 //! The encoder, as plain options in `[model]`.
 
 use super::mechanism::{ScoreKind, ScoreOptions};
-use crate::{Error, Result};
 use regard::attention::{BilinearScale, Weighting};
 use regard::layers::{
     Activation, Cell, ConvolutionConfig, EncoderConfig, FullyConnectedConfig, Position,
@@ -107,30 +106,6 @@ impl EncoderOptions {
             }),
             EncoderKind::Transformer => EncoderConfig::Transformer(self.transformer(longest)),
         }
-    }
-
-    /// Refuses validation sequences longer than the positions that it learns. Their lengths are
-    /// only asked for where it learns any.
-    pub(crate) fn check_reach(
-        &self,
-        reach: usize,
-        lengths: impl Iterator<Item = usize>,
-    ) -> Result<()> {
-        let learned = matches!(self.encoder, EncoderKind::Transformer | EncoderKind::Cnn)
-            && self.position == Position::Learned;
-        let fixed = self.encoder == EncoderKind::FullyConnected;
-        if !(learned || fixed) {
-            return Ok(());
-        }
-        let longest = lengths.max().unwrap_or_default();
-        if longest <= reach {
-            return Ok(());
-        }
-        let choice = if fixed { "encoder=fully-connected" } else { "position=learned" };
-        Err(Error::invalid(format!(
-            "the validation part has a sequence of {longest}, and with `model.{choice}` there are \
-             places for {reach}; a larger `data.longest` makes more"
-        )))
     }
 
     /// Whether it is one that goes step by step.

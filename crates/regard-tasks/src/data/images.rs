@@ -1,14 +1,23 @@
 //! Images with labels: all of one size, from PNG and JPEG files in a folder per label.
 
 use super::folder::LabeledFiles;
+use super::image_cache::ImageCache;
+use super::planes::Planes;
+use crate::watch::tick;
 use crate::{Error, Result};
-use image::imageops::FilterType;
-use image::{
-    DynamicImage, ImageDecoder, ImageFormat, ImageReader, Limits, Rgba, RgbaImage, imageops,
-};
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
-use std::io::Cursor;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// The files that are read.
+const EXTENSIONS: [&str; 6] = ["png", "jpg", "jpeg", "webp", "bmp", "gif"];
+
+/// Files that are read at a time: a photograph takes fifty megabytes on its way.
+const TOGETHER: usize = 64;
+
+/// What took longer to read is kept.
+const WORTH_KEEPING: Duration = Duration::from_secs(1);
 
 /// What images are made into.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,60 +47,70 @@ pub struct Images {
 }
 
 impl Images {
-    /// Reads a folder that has one folder of PNG and JPEG files for each label: by label, then by
-    /// name. Refuses a damaged image, and images of several sizes where no side is given. What is
-    /// transparent is seen on white.
+    /// Reads a folder that has one folder of PNG, JPEG, WebP, BMP and GIF files for each label: by
+    /// label, then by name, several at a time. Refuses a damaged image, and images of several sizes
+    /// where no side is given. What is transparent is seen on white; of what moves, the first
+    /// picture.
     pub fn read_folder(root: &Path, options: &ImageOptions) -> Result<Self> {
         if options.side == Some(0) {
             return Err(Error::invalid("images cannot be brought to a side of 0 pixels"));
         }
-        let LabeledFiles { files, left_out } =
-            LabeledFiles::in_folders(root, &["png", "jpg", "jpeg"])?;
-        let (mut pixels, mut labels) = (Vec::new(), Vec::new());
-        let mut first: Option<(u32, u32, PathBuf)> = None;
-        for (path, label) in files {
-            let mut image = read_image(&path)?;
-            if let Some(side) = options.side {
-                image = image.resize_exact(side, side, FilterType::Triangle);
-            }
-            let (width, height, one) =
-                first.get_or_insert_with(|| (image.width(), image.height(), path.clone()));
-            if (*width, *height) != (image.width(), image.height()) {
-                let what = format!(
-                    "{}×{} pixels, but {} has {width}×{height}; `side` brings all to one size",
-                    image.width(),
-                    image.height(),
-                    one.display()
-                );
-                return Err(Error::file(path, what));
-            }
-            push_planes(&mut pixels, image, options.color);
-            labels.push(label);
+        let LabeledFiles { files, left_out } = LabeledFiles::in_folders(root, &EXTENSIONS)?;
+        let cache = ImageCache::of(&files, options);
+        if let Some(cached) = cache.as_ref().and_then(ImageCache::read) {
+            return Ok(Self { left_out, ..cached });
         }
-        let (width, height) = first.map_or((0, 0), |(width, height, _)| (width, height));
-        Ok(Self {
-            channels: if options.color { 3 } else { 1 },
-            height: height as usize,
-            width: width as usize,
-            pixels,
-            labels,
-            left_out,
-        })
+        let started = Instant::now();
+        let Some((first, _)) = files.first() else { return Ok(Self::default()) };
+        let size = options.side.map(|side| [side, side]);
+        let read = |(path, _): &(PathBuf, String)| Planes::read(path, size, options.color);
+        let mut images = Self { channels: if options.color { 3 } else { 1 }, ..Self::default() };
+        for some in files.chunks(TOGETHER) {
+            let planes: Vec<Result<Planes>> = some.par_iter().map(read).collect();
+            for ((path, label), planes) in some.iter().zip(planes) {
+                images.push(planes?, path, label, first)?;
+            }
+            tick("reading images", images.len(), files.len())?;
+        }
+        if let Some(cache) = cache
+            && (cache.is_named || started.elapsed() > WORTH_KEEPING)
+        {
+            cache.write(&images);
+        }
+        images.left_out = left_out;
+        Ok(images)
     }
 
-    /// The planes `[C, height, width]` of one PNG or JPEG file, brought to a size.
+    /// Puts an image at the end; refuses one of another size than those before it.
+    fn push(&mut self, planes: Planes, path: &Path, label: &str, one: &Path) -> Result<()> {
+        let Planes { width, height, pixels } = planes;
+        if self.labels.is_empty() {
+            (self.width, self.height) = (width, height);
+        }
+        if (self.width, self.height) != (width, height) {
+            let what = format!(
+                "{width}×{height} pixels, but {} has {}×{}; `data.side` brings all to one size",
+                one.display(),
+                self.width,
+                self.height
+            );
+            return Err(Error::file(path, what));
+        }
+        self.pixels.extend(pixels);
+        self.labels.push(label.into());
+        Ok(())
+    }
+
+    /// The planes `[C, height, width]` of one image file, brought to a size.
     pub(crate) fn read_one(path: &Path, size: [usize; 2], color: bool) -> Result<Vec<u8>> {
-        let [height, width] = size.map(|pixels| pixels as u32);
-        let image = read_image(path)?.resize_exact(width, height, FilterType::Triangle);
-        let mut pixels = Vec::new();
-        push_planes(&mut pixels, image, color);
-        Ok(pixels)
+        Ok(Planes::read(path, Some(size.map(|pixels| pixels as u32)), color)?.pixels)
     }
 
     /// Some of the images, in the order asked for. Refuses an image that is not there.
     pub(crate) fn some(&self, which: &[usize]) -> Result<Self> {
         let Self { channels, height, width, .. } = *self;
-        let mut some = Self { channels, height, width, ..Self::default() };
+        let left_out = self.left_out.clone();
+        let mut some = Self { channels, height, width, left_out, ..Self::default() };
         for &at in which {
             some.pixels.extend_from_slice(self.bytes(at)?);
             some.labels.push(self.labels[at].clone());
@@ -136,45 +155,5 @@ impl Images {
             values.extend(self.bytes(at)?.iter().map(|&pixel| f32::from(pixel) / 255.0));
         }
         Ok(values)
-    }
-}
-
-/// An image as a viewer shows it: turned as its camera noted, and without transparency.
-fn read_image(path: &Path) -> Result<DynamicImage> {
-    let failed = |error: image::ImageError| Error::file(path, format!("damaged image: {error}"));
-    let bytes = std::fs::read(path).map_err(|error| Error::file(path, error))?;
-    let format = image::guess_format(&bytes).map_err(failed)?;
-    if format == ImageFormat::Jpeg && !is_whole_jpeg(&bytes) {
-        return Err(Error::file(path, "damaged image: it is cut short"));
-    }
-    let reader = ImageReader::with_format(Cursor::new(bytes), format);
-    let mut decoder = reader.into_decoder().map_err(failed)?;
-    // A header that lies about the size must not cost the memory it asks for.
-    Limits::default().reserve(decoder.total_bytes()).map_err(failed)?;
-    let orientation = decoder.orientation().map_err(failed)?;
-    let mut image = DynamicImage::from_decoder(decoder).map_err(failed)?;
-    image.apply_orientation(orientation);
-    if image.color().has_alpha() {
-        let white = Rgba([255; 4]);
-        let mut ground = RgbaImage::from_pixel(image.width(), image.height(), white);
-        imageops::overlay(&mut ground, &image.to_rgba8(), 0, 0);
-        image = ground.into();
-    }
-    Ok(image)
-}
-
-/// Whether the last scan has an end: the decoder fills what is missing with gray and says nothing.
-fn is_whole_jpeg(bytes: &[u8]) -> bool {
-    let scan = bytes.windows(2).rposition(|marker| marker == [0xff, 0xda]);
-    scan.is_some_and(|scan| bytes[scan..].windows(2).any(|marker| marker == [0xff, 0xd9]))
-}
-
-/// Puts an image at the end as planes, one color after the other.
-fn push_planes(pixels: &mut Vec<u8>, image: DynamicImage, color: bool) {
-    if color {
-        let image = image.into_rgb8();
-        (0..3).for_each(|plane| pixels.extend(image.pixels().map(|pixel| pixel[plane])));
-    } else {
-        pixels.extend(image.into_luma8().into_raw());
     }
 }

@@ -1,6 +1,7 @@
 //! A text file as its lines: plain or compressed, in any encoding that is named.
 
 use crate::{Error, Result};
+use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{DecoderResult, Encoding, UTF_8};
 use flate2::read::MultiGzDecoder;
 use std::{
@@ -48,28 +49,68 @@ pub fn bytes(path: impl AsRef<Path>) -> Result<Vec<u8>> {
 /// ```
 pub fn text(path: impl AsRef<Path>, encoding: Option<&str>) -> Result<String> {
     let path = path.as_ref();
-    let encoding = match encoding {
-        None => UTF_8,
-        Some(name) => Encoding::for_label_no_replacement(name.as_bytes()).ok_or_else(|| {
-            Error::invalid(format!("`{name}` is no known encoding; utf-8, latin1 and gbk are some"))
-        })?,
-    };
-    let bytes = bytes(path)?;
+    let encoding = named(encoding)?;
+    decode(&bytes(path)?, encoding).map_err(|NotText { line, what }| Error::line(path, line, what))
+}
+
+fn named(encoding: Option<&str>) -> Result<&'static Encoding> {
+    let Some(name) = encoding else { return Ok(UTF_8) };
+    Encoding::for_label_no_replacement(name.as_bytes()).ok_or_else(|| {
+        Error::invalid(format!("`{name}` is no known encoding; utf-8, latin1 and gbk are some"))
+    })
+}
+
+/// Bytes as text, in the encoding named or in UTF-8; as [`text`] reads a file.
+///
+/// ```
+/// use regard_tasks::data::decoded;
+/// assert_eq!(decoded(b"gr\xfcn", Some("latin1"))?, "grün");
+/// assert!(decoded(b"gr\xfcn", None).unwrap_err().to_string().contains("not UTF-8"));
+/// # Ok::<(), regard_tasks::Error>(())
+/// ```
+pub fn decoded(bytes: &[u8], encoding: Option<&str>) -> Result<String> {
+    decode(bytes, named(encoding)?).map_err(|NotText { what, .. }| Error::invalid(what))
+}
+
+/// Why bytes are no text.
+struct NotText {
+    line: usize,
+    what: String,
+}
+
+fn decode(bytes: &[u8], encoding: &'static Encoding) -> std::result::Result<String, NotText> {
     let mut decoder = encoding.new_decoder();
     let most = decoder.max_utf8_buffer_length_without_replacement(bytes.len());
     let mut text = String::with_capacity(most.unwrap_or_default());
-    match decoder.decode_to_string_without_replacement(&bytes, &mut text, true) {
+    match decoder.decode_to_string_without_replacement(bytes, &mut text, true) {
         (DecoderResult::InputEmpty, _) => Ok(text),
         _ => {
             let name = decoder.encoding().name();
-            let hint = match name {
-                "UTF-8" => "; `--encoding latin1` reads such files",
-                _ => "",
-            };
             let line = text.matches('\n').count() + 1;
-            Err(Error::line(path, line, format!("these bytes are not {name}{hint}")))
+            Err(NotText { line, what: format!("these bytes are not {name}{}", hint(bytes, name)) })
         }
     }
+}
+
+/// Which encoding bytes look like that are no UTF-8; nothing where somebody named another, which is
+/// his to say.
+fn hint(bytes: &[u8], name: &str) -> String {
+    if name != UTF_8.name() {
+        return String::new();
+    }
+    let mut detector = EncodingDetector::new(Iso2022JpDetection::Allow);
+    detector.feed(bytes, true);
+    let guess = detector.guess(None, Utf8Detection::Allow);
+    let (_, _, has_errors) = guess.decode(bytes);
+    if guess == UTF_8 || has_errors {
+        return String::new();
+    }
+    // What everybody calls it.
+    let guess = match guess.name() {
+        "windows-1252" => "latin1".into(),
+        other => other.to_lowercase(),
+    };
+    format!("; they look like {guess}: `--encoding {guess}` reads such files")
 }
 
 /// The lines of a text file, without their ends (LF or CRLF); as [`text`] reads it.

@@ -30,6 +30,15 @@ pub fn parallel(
     encoding: Option<&str>,
 ) -> Result<Parallel> {
     let (source, target) = (source.as_ref(), target.as_ref());
+    with_both_sides(source, parallel_lines(source, target, encoding)?)
+}
+
+/// As [`parallel`], line by line: a pair for each line, blank sides as they are.
+pub(crate) fn parallel_lines(
+    source: &Path,
+    target: &Path,
+    encoding: Option<&str>,
+) -> Result<Vec<(String, String)>> {
     let (from, to) = (lines(source, encoding)?, lines(target, encoding)?);
     if from.len() != to.len() {
         return Err(Error::file(
@@ -42,8 +51,8 @@ pub fn parallel(
             ),
         ));
     }
-    let pairs = from.iter().zip(&to).map(|(from, to)| (from.as_str(), to.as_str()));
-    with_both_sides(source, pairs)
+    let pairs = from.iter().zip(&to);
+    Ok(pairs.map(|(from, to)| (from.trim().into(), to.trim().into())).collect())
 }
 
 /// Reads a file of lines `source<TAB>target`. Refuses another number of columns, and a file without
@@ -58,10 +67,17 @@ pub fn parallel(
 /// ```
 pub fn parallel_tsv(path: impl AsRef<Path>, encoding: Option<&str>) -> Result<Parallel> {
     let path = path.as_ref();
-    let lines = lines(path, encoding)?;
+    with_both_sides(path, parallel_tsv_lines(path, encoding)?)
+}
+
+/// As [`parallel_tsv`], line by line: a pair for each line, blank sides as they are.
+pub(crate) fn parallel_tsv_lines(
+    path: &Path,
+    encoding: Option<&str>,
+) -> Result<Vec<(String, String)>> {
     let mut pairs = Vec::new();
-    for (line, number) in lines.iter().zip(1..) {
-        pairs.push(match line.split('\t').collect::<Vec<_>>()[..] {
+    for (line, number) in lines(path, encoding)?.iter().zip(1..) {
+        let (source, target) = match line.split('\t').collect::<Vec<_>>()[..] {
             [source, target] => (source, target),
             [blank] if blank.trim().is_empty() => ("", ""),
             ref other => {
@@ -69,24 +85,17 @@ pub fn parallel_tsv(path: impl AsRef<Path>, encoding: Option<&str>) -> Result<Pa
                 let what = format!("source and target with a tab between were expected, {there}");
                 return Err(Error::line(path, number, what));
             }
-        });
+        };
+        pairs.push((source.trim().into(), target.trim().into()));
     }
-    with_both_sides(path, pairs)
+    Ok(pairs)
 }
 
-fn with_both_sides<'a>(
-    path: &Path,
-    pairs: impl IntoIterator<Item = (&'a str, &'a str)>,
-) -> Result<Parallel> {
-    let mut parallel = Parallel::default();
-    for (source, target) in pairs {
-        let (source, target) = (source.trim(), target.trim());
-        if source.is_empty() || target.is_empty() {
-            parallel.skipped += 1;
-        } else {
-            parallel.pairs.push((source.into(), target.into()));
-        }
-    }
+fn with_both_sides(path: &Path, pairs: Vec<(String, String)>) -> Result<Parallel> {
+    let all = pairs.len();
+    let whole = |(source, target): &(String, String)| !source.is_empty() && !target.is_empty();
+    let pairs: Vec<_> = pairs.into_iter().filter(whole).collect();
+    let parallel = Parallel { skipped: all - pairs.len(), pairs };
     match parallel.pairs.len() {
         0 => Err(Error::file(path, "no line has both a source and a target")),
         _ => Ok(parallel),

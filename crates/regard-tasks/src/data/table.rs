@@ -29,54 +29,86 @@ pub struct Table {
 pub fn table(path: impl AsRef<Path>, encoding: Option<&str>) -> Result<Table> {
     let path = path.as_ref();
     let text = text(path, encoding)?;
-    let mut reader = ReaderBuilder::new()
-        .has_headers(false)
-        .flexible(true)
-        .trim(Trim::All)
-        .from_reader(text.as_bytes());
-    let rows: Vec<StringRecord> =
-        reader.records().collect::<csv::Result<_>>().map_err(|error| Error::file(path, error))?;
-    let Some(first) = rows.first() else {
-        return Err(Error::file(path, "there are no rows"));
-    };
-    let width = first.len();
-    let header = first.iter().all(|cell| cell.parse::<f64>().is_err());
-    let names: Vec<String> = match header {
-        true => first.iter().map(str::to_string).collect(),
-        false => (1..=width).map(|column| column.to_string()).collect(),
-    };
-    if width < 2 {
-        return Err(Error::line(
-            path,
-            line(&text, first),
-            "2 columns or more were expected, 1 is there",
-        ));
+    let mut table = Building::default();
+    if is_plain(&text) {
+        for (line, number) in text.lines().zip(1..).filter(|(line, _)| !line.is_empty()) {
+            table.add(line.split(',')).map_err(|what| Error::line(path, number, what))?;
+        }
+    } else {
+        let mut reader = ReaderBuilder::new()
+            .has_headers(false)
+            .flexible(true)
+            .trim(Trim::All)
+            .from_reader(text.as_bytes());
+        let mut row = StringRecord::new();
+        while reader.read_record(&mut row).map_err(|error| Error::file(path, error))? {
+            table.add(row.iter()).map_err(|what| Error::line(path, line(&text, &row), what))?;
+        }
     }
-    let mut table = Table { names, columns: vec![Vec::new(); width] };
-    for row in rows.iter().skip(header.into()) {
-        add(&mut table, row).map_err(|what| Error::line(path, line(&text, row), what))?;
-    }
-    match table.columns[0].len() {
-        0 => Err(Error::file(path, "there are no rows under the header")),
-        _ => Ok(table),
+    match (table.columns.first(), table.rows) {
+        (None, _) => Err(Error::file(path, "there are no rows")),
+        (Some(column), _) if column.is_empty() => {
+            Err(Error::file(path, "there are no rows under the header"))
+        }
+        _ => Ok(Table { names: table.names, columns: table.columns }),
     }
 }
 
-fn add(table: &mut Table, row: &StringRecord) -> std::result::Result<(), String> {
-    let width = table.columns.len();
-    if row.len() != width {
-        return Err(format!("{width} columns were expected, {}", columns(row.len())));
-    }
-    for (place, (cell, column)) in row.iter().zip(&mut table.columns).enumerate() {
-        match cell.parse::<f64>() {
-            Ok(number) if number.is_finite() => column.push(number),
-            _ => {
-                let name = &table.names[place];
-                return Err(format!("column {name}: `{cell}` is not a finite number"));
+/// Whether commas and line ends are all that stands between numbers: no quotes, and no returns that
+/// end a line alone.
+fn is_plain(text: &str) -> bool {
+    let returns = text.bytes().filter(|&byte| byte == b'\r').count();
+    !text.contains('"') && (returns == 0 || returns == text.matches("\r\n").count())
+}
+
+/// A table whose rows are still being read.
+#[derive(Default)]
+struct Building {
+    names: Vec<String>,
+    columns: Vec<Vec<f64>>,
+    /// Rows so far, the header with them.
+    rows: usize,
+}
+
+impl Building {
+    /// Takes a row; the first may be the header. Says what is wrong with it.
+    fn add<'a>(
+        &mut self,
+        cells: impl Iterator<Item = &'a str> + Clone,
+    ) -> std::result::Result<(), String> {
+        self.rows += 1;
+        let count = || cells.clone().count();
+        if self.rows == 1 {
+            let width = count();
+            if width < 2 {
+                return Err("2 columns or more were expected, 1 is there".into());
             }
+            self.columns = vec![Vec::new(); width];
+            if cells.clone().all(|cell| cell.trim().parse::<f64>().is_err()) {
+                self.names = cells.map(|cell| cell.trim().to_string()).collect();
+                return Ok(());
+            }
+            self.names = (1..=width).map(|column| column.to_string()).collect();
         }
+        let width = self.columns.len();
+        let mut place = 0;
+        for cell in cells.clone() {
+            let Some(column) = self.columns.get_mut(place) else { break };
+            match cell.trim().parse::<f64>() {
+                Ok(number) if number.is_finite() => column.push(number),
+                _ if count() != width => break,
+                _ => {
+                    let name = &self.names[place];
+                    return Err(format!("column {name}: `{}` is not a finite number", cell.trim()));
+                }
+            }
+            place += 1;
+        }
+        if place != width || count() != width {
+            return Err(format!("{width} columns were expected, {}", columns(count())));
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 /// The line where a row begins. The reader's own count stands before the blank lines it passes

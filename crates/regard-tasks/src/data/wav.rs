@@ -15,8 +15,8 @@ pub struct Waveform {
 }
 
 impl Waveform {
-    /// Reads a WAV of whole numbers (8, 16, 24 or 32 bits) or of 32-bit floats; several channels
-    /// are averaged. Refuses another coding, a file cut short, and one without sound.
+    /// Reads a WAV of whole numbers (8, 16, 24 or 32 bits) or of floats (32 or 64 bits); several
+    /// channels are averaged. Refuses another coding, a file cut short, and one without sound.
     ///
     /// ```
     /// # let folder = tempfile::tempdir().unwrap();
@@ -33,6 +33,9 @@ impl Waveform {
         }
         if let Some(coding) = foreign_coding(&bytes) {
             return Err(wrong(format!("its sound is coded as {coding}; PCM and float are read")));
+        }
+        if let Some(format) = Format::of(&bytes).filter(Format::is_double) {
+            return doubles(&bytes, &format).map_err(wrong);
         }
         let mut reader = WavReader::new(Cursor::new(bytes)).map_err(|e| wrong(header_error(&e)))?;
         let spec = reader.spec();
@@ -71,21 +74,81 @@ impl Waveform {
                 return Err(wrong(format!("{bits} bits a sample; 8, 16, 24 and 32 are read")));
             }
         }
-        let average = |frame: &[f32]| frame.iter().sum::<f32>() / channels as f32;
-        let samples = values.chunks_exact(channels).map(average).collect();
-        Ok(Self { samples, rate: spec.sample_rate })
+        Ok(Self { samples: averaged(&values, channels), rate: spec.sample_rate })
+    }
+}
+
+/// The mean of the channels, frame by frame.
+fn averaged(values: &[f32], channels: usize) -> Vec<f32> {
+    let average = |frame: &[f32]| frame.iter().sum::<f32>() / channels as f32;
+    values.chunks_exact(channels).map(average).collect()
+}
+
+/// What follows a chunk's name and length; all there is where the file is shorter.
+fn chunk<'a>(bytes: &'a [u8], name: &[u8; 4]) -> Option<&'a [u8]> {
+    let mut rest = bytes.get(12..)?;
+    loop {
+        let length = u32::from_le_bytes(rest.get(4..8)?.try_into().ok()?) as usize;
+        let content = rest.get(8..)?;
+        if rest.get(..4)? == name {
+            return Some(content.get(..length).unwrap_or(content));
+        }
+        // A chunk of an odd length is filled up by a byte.
+        rest = content.get(length.next_multiple_of(2)..)?;
+    }
+}
+
+/// What the chunk `fmt ` says.
+struct Format {
+    tag: u16,
+    channels: u16,
+    rate: u32,
+    bits: u16,
+}
+
+impl Format {
+    fn of(bytes: &[u8]) -> Option<Self> {
+        let format = chunk(bytes, b"fmt ")?;
+        let short = |at: usize| Some(u16::from_le_bytes(format.get(at..at + 2)?.try_into().ok()?));
+        let rate = u32::from_le_bytes(format.get(4..8)?.try_into().ok()?);
+        // The extensible format says further on what it is.
+        let tag = match short(0)? {
+            0xfffe => short(24)?,
+            tag => tag,
+        };
+        Some(Self { tag, channels: short(2)?, rate, bits: short(14)? })
+    }
+
+    fn is_double(&self) -> bool {
+        self.tag == 3 && self.bits == 64
+    }
+}
+
+/// A recording of 64-bit floats.
+fn doubles(bytes: &[u8], format: &Format) -> std::result::Result<Waveform, String> {
+    let data = chunk(bytes, b"data").unwrap_or_default();
+    if format.rate == 0 || format.channels == 0 {
+        let (rate, channels) = (format.rate, format.channels);
+        return Err(format!("its header says {rate} samples a second in {channels} channels"));
+    }
+    let mut values = Vec::with_capacity(data.len() / 8);
+    for (at, sample) in data.as_chunks::<8>().0.iter().enumerate() {
+        match f64::from_le_bytes(*sample) as f32 {
+            sample if sample.is_finite() => values.push(sample),
+            _ => return Err(format!("sample {at} is not a number")),
+        }
+    }
+    match averaged(&values, format.channels.into()) {
+        samples if samples.is_empty() => Err("it holds no samples".into()),
+        samples => Ok(Waveform { samples, rate: format.rate }),
     }
 }
 
 /// The name of a coding that is neither PCM nor float, from the tag that begins the chunk `fmt `.
 fn foreign_coding(bytes: &[u8]) -> Option<String> {
-    let mut chunk = bytes.get(12..)?;
-    while chunk.get(..4)? != b"fmt " {
-        let length = u32::from_le_bytes(chunk.get(4..8)?.try_into().ok()?) as usize;
-        chunk = chunk.get(8..)?.get(length..)?;
-    }
+    let format = chunk(bytes, b"fmt ")?;
     // Numbers of formats: RFC 2361.
-    match u16::from_le_bytes(chunk.get(8..10)?.try_into().ok()?) {
+    match u16::from_le_bytes(format.get(..2)?.try_into().ok()?) {
         0x0001 | 0x0003 | 0xfffe => None,
         tag @ (0x0002 | 0x0011) => Some(format!("ADPCM (format {tag})")),
         6 => Some("A-law (format 6)".into()),
@@ -98,7 +161,7 @@ fn foreign_coding(bytes: &[u8]) -> Option<String> {
 fn header_error(error: &hound::Error) -> String {
     match error {
         hound::Error::IoError(_) => "cut short: it has no samples after its header".into(),
-        hound::Error::Unsupported => "its sound is neither PCM nor 32-bit float".into(),
+        hound::Error::Unsupported => "its sound is neither PCM nor float".into(),
         error => format!("its header is damaged: {error}"),
     }
 }

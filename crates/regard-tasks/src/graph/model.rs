@@ -63,6 +63,7 @@ impl Classifier {
         }
         let parameters = Parameters::new(DType::F32, config.training.seed);
         let network = config.network(preprocessor.features, preprocessor.labels.len());
+        Parameters::check_fit(DType::F32, |p| GraphAttentionNetwork::new(p, &network))?;
         let network = GraphAttentionNetwork::new(&parameters, &network)?;
         let nodes = data.labels.len();
         let graph = Graph::new(nodes, &data.edges)?;

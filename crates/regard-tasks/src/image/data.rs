@@ -79,7 +79,7 @@ impl<'a> Dataset<'a> {
             test: spare(Part::Test),
         };
         let indices: Vec<usize> = (0..all.len()).collect();
-        all.some(&held.part(part, &indices))
+        all.some(&held.stratified(part, &indices, |&at| all.labels[at].clone()))
     }
 }
 

@@ -7,7 +7,8 @@ mod model;
 
 use crate::data::Images;
 use crate::options::Checked;
-use crate::text::by_count;
+use crate::text::{Labels, by_count};
+use crate::truth::Truth;
 use crate::{
     Description, Error, JsonFile, Learner, Model, Options, Part, Result, Scores, Task, Variant,
     train,
@@ -28,7 +29,7 @@ struct ImageLearner {
     images: Images,
     truth: Vec<usize>,
     validation: Images,
-    validation_truth: Vec<usize>,
+    validation_truth: Truth,
 }
 
 impl Task for ImageTask {
@@ -63,8 +64,8 @@ impl Task for ImageTask {
                 validation.len()
             )));
         }
-        let truth = classifier.truth(&images, Part::Training)?;
-        let validation_truth = classifier.truth(&validation, Part::Validation)?;
+        let truth = classifier.truth(&images).ids;
+        let validation_truth = classifier.truth(&validation);
         Ok(Box::new(ImageLearner { classifier, images, truth, validation, validation_truth }))
     }
 
@@ -76,12 +77,18 @@ impl Task for ImageTask {
         let config = Config::of(options)?;
         let dataset = Dataset::new(&config);
         let training = dataset.part(Part::Training)?;
-        let count = |part| Ok::<_, Error>(dataset.part(part)?.len().to_string());
+        let [validation, test] = [dataset.part(Part::Validation)?, dataset.part(Part::Test)?];
+        let known = Labels::in_order(training.labels.iter().map(String::as_str));
+        let unseen = |part: &crate::data::Images| {
+            Truth::new(&known, part.labels.iter().map(String::as_str)).fact()
+        };
         let size = format!("{}×{}", training.height, training.width);
         let facts = [
             ("training images", training.len().to_string()),
-            ("validation images", count(Part::Validation)?),
-            ("test images", count(Part::Test)?),
+            ("validation images", validation.len().to_string()),
+            ("test images", test.len().to_string()),
+            ("unseen in validation", unseen(&validation)),
+            ("unseen in test", unseen(&test)),
             ("pixels", size),
             ("channels", training.channels.to_string()),
             ("no images, left out", training.left_out.len().to_string()),
@@ -117,7 +124,13 @@ impl Learner for ImageLearner {
     }
 
     fn validate(&self) -> Result<Scores> {
-        self.classifier.label_probabilities(&self.validation)?.scores(&self.validation_truth)
+        let truth = &self.validation_truth;
+        let probabilities = self.classifier.label_probabilities(&self.validation)?;
+        probabilities.with_unseen(&truth.unseen).scores(&truth.ids)
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.validation_truth.note("validation").into_iter().collect()
     }
 
     fn samples(&self, n: usize) -> Vec<String> {

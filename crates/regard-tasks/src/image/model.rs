@@ -2,11 +2,13 @@
 
 use super::augmentation::Augmentation;
 use super::config::{Config, Kind};
-use super::data::{Dataset, source};
+use super::data::Dataset;
 use crate::data::Images;
 use crate::label_probabilities::LabelProbabilities;
 use crate::parts::{self, Cached, example_reference};
 use crate::text::Labels;
+use crate::truth::Truth;
+use crate::watch::tick;
 use crate::{Error, ImageScene, Map, Model, Part, Prediction, Report, Result, Scene};
 use regard::attention::Need;
 use regard::models::{ConvolutionalClassifier, ImagePooling, VisionTransformer};
@@ -65,10 +67,14 @@ impl Classifier {
         let network = match config.model.model {
             Kind::Vit => {
                 let transformer = config.transformer(size, classes);
+                Parameters::check_fit(DType::F32, |p| VisionTransformer::new(p, &transformer))?;
                 Network::Vit(VisionTransformer::new(&parameters, &transformer)?)
             }
             Kind::Cnn => {
                 let convolutional = config.convolutional(size, classes);
+                Parameters::check_fit(DType::F32, |p| {
+                    ConvolutionalClassifier::new(p, &convolutional)
+                })?;
                 Network::Cnn(ConvolutionalClassifier::new(&parameters, &convolutional)?)
             }
         };
@@ -97,19 +103,9 @@ impl Classifier {
         Ok(images)
     }
 
-    /// The numbers of a part's labels; refuses one that training has not seen.
-    pub(super) fn truth(&self, images: &Images, part: Part) -> Result<Vec<usize>> {
-        let id = |(at, label): (usize, &String)| {
-            self.preprocessor.labels.id(label).ok_or_else(|| {
-                let what =
-                    format!("image {at} has the label \"{label}\", which no training image has");
-                match source(&self.config.data, part) {
-                    Some(path) => Error::file(path, what),
-                    None => Error::invalid(what),
-                }
-            })
-        };
-        images.labels.iter().enumerate().map(id).collect()
+    /// The numbers of images' labels.
+    pub(super) fn truth(&self, images: &Images) -> Truth {
+        Truth::new(&self.preprocessor.labels, images.labels.iter().map(String::as_str))
     }
 
     /// The values `[B, C, height, width]`, from 0 to 1, as the network takes them.
@@ -155,6 +151,8 @@ impl Classifier {
         for indices in indices.chunks(EVALUATION_BATCH) {
             let input = self.input(images.values(indices)?)?;
             logits.push(without_gradients(|| self.forward(&input, Mode::Infer))?);
+            let done = indices.last().map_or(0, |last| last + 1);
+            tick("classifying", done, images.len())?;
         }
         if logits.is_empty() {
             return Err(Error::invalid("there are no images to predict the labels of"));
@@ -212,10 +210,12 @@ impl Model for Classifier {
 
     fn evaluate(&self, part: Part) -> Result<Report> {
         let images = self.part(&Dataset::new(&self.config), part)?;
-        let truth = self.truth(&images, part)?;
+        let truth = self.truth(&images);
         let names: Vec<String> =
             (0..images.len()).map(|at| format!("{}:{at}", parts::name(part))).collect();
-        self.label_probabilities(&images)?.report(&names, &truth)
+        let probabilities = self.label_probabilities(&images)?.with_unseen(&truth.unseen);
+        let notes = truth.note(parts::name(part)).into_iter().collect();
+        Ok(Report { notes, ..probabilities.report(&names, &truth.ids)? })
     }
 
     fn predict(&self, inputs: &[String]) -> Result<Vec<Prediction>> {

@@ -2,6 +2,7 @@
 
 use super::config::{Config, Data, Embedded};
 use crate::data::{Tagged, conll};
+use crate::label_counts::LabelCounts;
 use crate::parts::{self, Cached, HeldOut};
 use crate::{Part, Result, toy};
 use std::path::{Path, PathBuf};
@@ -51,7 +52,10 @@ impl<'a> Dataset<'a> {
                     test: data.test.is_none(),
                 };
                 let all = self.training.get(|| given(path))?;
-                Ok(Sentences { file: path.into(), all: held.part(part, all), distances: None })
+                let counts = LabelCounts::new(all.iter().flat_map(|sentence| &sentence.labels));
+                let rarest = |sentence: &Tagged| counts.rarest(&sentence.labels);
+                let all = held.stratified(part, all, rarest);
+                Ok(Sentences { file: path.into(), all, distances: None })
             }
             (_, None) => match data.embedded {
                 Embedded::Tagged => embedded(data.size, part),

@@ -10,6 +10,7 @@ use crate::data::{BatchSize, batches};
 use crate::lengths::lengths;
 use crate::options::Checked;
 use crate::text::{UNKNOWN, by_count};
+use crate::truth::Truth;
 use crate::{
     Description, Error, JsonFile, Learner, Model, Options, Part, Result, Scores, Task, Variant,
     components, train,
@@ -93,13 +94,9 @@ impl Task for Label {
                 validation.all.len()
             )));
         }
-        let lengths = validation.all.iter().map(|s| s.words.len());
-        config.model.encoder.check_reach(longest, lengths)?;
         let preprocessor = Preprocessor::fit(&config, &training.all)?;
         let labeler = Labeler::new(config, preprocessor)?;
-        // A label that training has not seen is told before hours are spent.
-        labeler.targets(&validation)?;
-        let targets = labeler.targets(&training)?;
+        let targets = labeler.targets(&training.all).1;
         let sentences: Vec<EncodedSentence> =
             training.all.iter().map(|s| labeler.encode(&s.words)).collect();
         let mut counts = vec![0; labeler.preprocessor.words.len()];
@@ -122,17 +119,23 @@ impl Task for Label {
         let dataset = Dataset::new(&config);
         let Sentences { file, all, .. } = dataset.part(Part::Training)?;
         let preprocessor = Preprocessor::fit(&config, &all)?;
-        let count = |part| Result::Ok(dataset.part(part)?.all.len().to_string());
+        let [validation, test] = [dataset.part(Part::Validation)?, dataset.part(Part::Test)?];
+        let unseen = |part: &Sentences| {
+            let labels = part.all.iter().flat_map(|sentence| &sentence.labels);
+            Truth::new(&preprocessor.labels, labels.map(String::as_str)).fact()
+        };
         let words: usize = all.iter().map(|sentence| sentence.words.len()).sum();
         let facts = [
             ("training sentences", all.len().to_string()),
-            ("validation sentences", count(Part::Validation)?),
-            ("test sentences", count(Part::Test)?),
+            ("validation sentences", validation.all.len().to_string()),
+            ("test sentences", test.all.len().to_string()),
             ("training words", words.to_string()),
             ("sentences", lengths(all.iter().map(|s| s.words.len()).collect(), "words")),
             ("vocabulary", preprocessor.words.len().to_string()),
             ("characters", preprocessor.characters.len().to_string()),
             ("labels", preprocessor.labels.len().to_string()),
+            ("unseen in validation", unseen(&validation)),
+            ("unseen in test", unseen(&test)),
         ];
         let labels = by_count(all.iter().flat_map(|s| &s.labels).map(String::as_str));
         let example =
@@ -200,7 +203,12 @@ impl Learner for LabelLearner {
     }
 
     fn validate(&self) -> Result<Scores> {
-        Ok(self.labeler.measure(&self.validation)?.scores)
+        Ok(self.labeler.measure(&self.validation, Part::Validation)?.scores)
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let (truth, _) = self.labeler.targets(&self.validation.all);
+        truth.note("validation").into_iter().collect()
     }
 
     fn samples(&self, n: usize) -> Vec<String> {

@@ -6,7 +6,11 @@ use super::data::{Dataset, Sentences};
 use crate::data::{BatchSize, Tagged, batches};
 use crate::metric::Confusion;
 use crate::text::{Labels, PADDING, UNKNOWN, Vocabulary, split};
-use crate::{Error, Groups, Map, Maps, Model, Part, Prediction, Report, Result, Scene};
+use crate::truth::Truth;
+use crate::watch::tick;
+use crate::{
+    Error, Groups, Map, Maps, Model, Part, PerExample, Prediction, Report, Result, Scene, parts,
+};
 use regard::attention::Need;
 use regard::models::{SequenceLabeler, Sequences};
 use regard::tensor::{Parameters, without_gradients};
@@ -66,6 +70,22 @@ pub(super) struct EncodedSentence {
     pub(super) words: Vec<usize>,
     /// The ids of each word's letters.
     characters: Vec<Vec<usize>>,
+}
+
+impl EncodedSentence {
+    /// Cut into pieces of so many words at most; one piece where there are no words.
+    fn pieces(&self, longest: usize) -> Vec<Self> {
+        if self.words.len() <= longest {
+            return vec![self.clone()];
+        }
+        let starts = (0..self.words.len()).step_by(longest);
+        let piece = |start: usize| {
+            let end = self.words.len().min(start + longest);
+            let characters = self.characters.get(start..end).unwrap_or_default().to_vec();
+            Self { words: self.words[start..end].to_vec(), characters }
+        };
+        starts.map(piece).collect()
+    }
 }
 
 /// Sentences as numbers, filled up to one length.
@@ -139,6 +159,7 @@ impl Labeler {
         let parameters = Parameters::new(DType::F32, config.training.seed);
         let Preprocessor { words, characters, labels, .. } = &preprocessor;
         let labeler = config.labeler(words.len(), characters.len(), labels.len());
+        Parameters::check_fit(DType::F32, |p| SequenceLabeler::new(p, &labeler))?;
         let model = SequenceLabeler::new(&parameters, &labeler)?;
         Ok(Self { config, preprocessor, parameters, model })
     }
@@ -180,21 +201,42 @@ impl Labeler {
         Ok(Batch { words: filled(&words, n)?, characters, lengths })
     }
 
-    /// The numbers of a sentence's labels; refuses one unseen in training, by its line.
-    pub(super) fn targets(&self, sentences: &Sentences) -> Result<Vec<Vec<usize>>> {
-        let one = |sentence: &Tagged| {
-            let labels = sentence.labels.iter().zip(&sentence.lines);
-            let id = |(label, &line): (&String, &usize)| {
-                self.preprocessor.labels.id_at(label, &sentences.file, line)
-            };
-            labels.map(id).collect()
+    /// The numbers of all words' labels, and of each sentence's.
+    pub(super) fn targets(&self, sentences: &[Tagged]) -> (Truth, Vec<Vec<usize>>) {
+        let labels = sentences.iter().flat_map(|sentence| &sentence.labels);
+        let truth = Truth::new(&self.preprocessor.labels, labels.map(String::as_str));
+        let mut rest = &truth.ids[..];
+        let own = |sentence: &Tagged| {
+            let (own, others) = rest.split_at(sentence.labels.len());
+            rest = others;
+            own.to_vec()
         };
-        sentences.all.iter().map(one).collect()
+        let each = sentences.iter().map(own).collect();
+        (truth, each)
+    }
+
+    /// The labels of each sentence, in order. One of more words than `data.longest` is read in
+    /// pieces.
+    fn label(&self, sentences: &[EncodedSentence]) -> Result<Vec<Labeling>> {
+        let longest = self.config.data.longest.max(1);
+        let pieces: Vec<Vec<EncodedSentence>> =
+            sentences.iter().map(|sentence| sentence.pieces(longest)).collect();
+        let mut labelings = self.label_pieces(&pieces.concat())?.into_iter();
+        let joined = |pieces: &Vec<EncodedSentence>| {
+            let mut whole = Labeling::default();
+            for piece in labelings.by_ref().take(pieces.len()) {
+                whole.log_probs.extend(piece.log_probs);
+                whole.labels.extend(piece.labels);
+            }
+            whole
+        };
+        Ok(pieces.iter().map(joined).collect())
     }
 
     /// The labels of each sentence, in order. Reads batches of similar lengths.
-    fn label(&self, sentences: &[EncodedSentence]) -> Result<Vec<Labeling>> {
+    fn label_pieces(&self, sentences: &[EncodedSentence]) -> Result<Vec<Labeling>> {
         let mut all = vec![Labeling::default(); sentences.len()];
+        let mut done = 0;
         let lengths: Vec<usize> = sentences.iter().map(|s| s.words.len()).collect();
         for mut indices in batches(&lengths, BatchSize::Sequences(EVALUATION_BATCH), None)? {
             indices.retain(|&index| lengths[index] > 0);
@@ -211,46 +253,52 @@ impl Labeler {
                 let words = sentence.chunks(labels).take(lengths[index]);
                 all[index] = Labeling::new(words.map(<[f32]>::to_vec).collect());
             }
+            done += indices.len();
+            tick("labeling", done, sentences.len())?;
         }
         Ok(all)
     }
 
     /// How good it is on sentences.
-    pub(super) fn measure(&self, sentences: &Sentences) -> Result<Report> {
-        let targets = self.targets(sentences)?;
+    pub(super) fn measure(&self, sentences: &Sentences, part: Part) -> Result<Report> {
+        let (truth, targets) = self.targets(&sentences.all);
         let read: Vec<EncodedSentence> =
             sentences.all.iter().map(|s| self.encode(&s.words)).collect();
         let labelings = self.label(&read)?;
-        let truth = targets.concat();
         let labeling: Vec<usize> =
             labelings.iter().flat_map(|labeling| labeling.labels.clone()).collect();
-        let names = self.preprocessor.labels.names();
-        let (confusion, groups) = match &sentences.distances {
-            None => (
-                Confusion::count(&truth, &labeling, names)?,
-                self.groups(sentences, &read, &truth, &labeling),
-            ),
+        let names = [self.preprocessor.labels.names(), &truth.unseen].concat();
+        let (truth_ids, given, groups) = match &sentences.distances {
+            None => {
+                let groups = self.groups(sentences, &read, &truth.ids, &labeling);
+                (truth.ids.clone(), labeling, groups)
+            }
             Some(distances) => {
-                let asked = Asked::new(&distances.concat(), &truth, &labeling);
-                (Confusion::count(&asked.truth, &asked.labeling, names)?, asked.groups())
+                let asked = Asked::new(&distances.concat(), &truth.ids, &labeling);
+                let groups = asked.groups();
+                (asked.truth, asked.labeling, groups)
             }
         };
+        let confusion = Confusion::count(&truth_ids, &given, &names)?;
         let outputs: Vec<String> = sentences
             .all
             .iter()
             .zip(&labelings)
             .map(|(s, g)| self.tagged(&s.words, g).join(" "))
             .collect();
+        let right = truth_ids.iter().zip(&given).map(|(a, b)| f64::from(a == b));
         let expected = |s: &Tagged| tagged(s.words.iter().zip(&s.labels)).join(" ");
         let samples = sentences.all.iter().zip(&outputs).take(3);
         Ok(Report {
             scores: confusion.scores(loss(&targets, &labelings)),
-            examples: truth.len(),
+            examples: truth.ids.len(),
             confusion: Some(confusion),
             groups: Some(groups),
             samples: samples
                 .map(|(s, output)| (s.words.join(" "), expected(s), output.clone()))
                 .collect(),
+            each: Some(PerExample { measure: "accuracy".into(), values: right.collect() }),
+            notes: truth.note(parts::name(part)).into_iter().collect(),
             outputs,
         })
     }
@@ -307,13 +355,18 @@ where
     words.map(|(word, label)| format!("{}/{}", word.as_ref(), label.as_ref())).collect()
 }
 
-/// The mean over words of −ln p of what is true.
+/// The mean of −ln p of what is true, over the words whose label the model knows.
 fn loss(targets: &[Vec<usize>], labelings: &[Labeling]) -> f64 {
-    let words: usize = targets.iter().map(Vec::len).sum();
-    let of = |(targets, labeling): (&Vec<usize>, &Labeling)| -> f64 {
-        targets.iter().enumerate().map(|(word, &label)| -labeling.log_prob(word, label)).sum()
-    };
-    targets.iter().zip(labelings).map(of).sum::<f64>() / words.max(1) as f64
+    let (mut sum, mut words) = (0.0, 0);
+    for (targets, labeling) in targets.iter().zip(labelings) {
+        for (word, &label) in targets.iter().enumerate() {
+            if label < labeling.log_probs[word].len() {
+                sum -= labeling.log_prob(word, label);
+                words += 1;
+            }
+        }
+    }
+    sum / words.max(1) as f64
 }
 
 impl Model for Labeler {
@@ -326,7 +379,7 @@ impl Model for Labeler {
     }
 
     fn evaluate(&self, part: Part) -> Result<Report> {
-        self.measure(&Dataset::new(&self.config).part(part)?)
+        self.measure(&Dataset::new(&self.config).part(part)?, part)
     }
 
     fn predict(&self, inputs: &[String]) -> Result<Vec<Prediction>> {

@@ -4,6 +4,7 @@ use super::config::{Config, Data};
 use crate::data::table;
 use crate::parts::{self, Cached, HeldOut};
 use crate::{Error, Part, Result, toy};
+use regard::tensor::Random;
 use std::path::{Path, PathBuf};
 
 /// A datum: what is known, and what is to be told from it.
@@ -13,6 +14,19 @@ pub(super) type Datum = (Vec<f64>, f64);
 pub(super) struct Observations {
     pub(super) names: Vec<String>,
     pub(super) data: Vec<Datum>,
+}
+
+impl Observations {
+    /// Keeps so many at most, drawn by a seed, in their order.
+    pub(super) fn sample(&mut self, most: usize, seed: u64) {
+        if self.data.len() <= most {
+            return;
+        }
+        let mut kept = Random::named(seed, "sample").order(self.data.len());
+        kept.truncate(most);
+        kept.sort_unstable();
+        self.data = kept.into_iter().map(|at| self.data[at].clone()).collect();
+    }
 }
 
 fn file(data: &Data, part: Part) -> &Option<PathBuf> {

@@ -11,7 +11,7 @@ use crate::{
 };
 use config::Config;
 use data::{Dataset, Datum, same_columns};
-use model::{Preprocessor, Regression, written};
+use model::{MAX_POINTS, Preprocessor, Regression, written};
 use regard::Tensor;
 use regard::tensor::Random;
 
@@ -22,6 +22,9 @@ pub struct Regress;
 /// A regression and what it is validated on.
 struct RegressLearner {
     regression: Regression,
+    /// How many the training part has.
+    rows: usize,
+    /// How many of them are learned.
     points: usize,
     validation: Vec<Datum>,
 }
@@ -47,9 +50,11 @@ impl Task for Regress {
     fn begin(&self, options: &Options) -> Result<Box<dyn Learner>> {
         let config = Config::of(options)?;
         let dataset = Dataset::new(&config);
-        let training = dataset.part(Part::Training)?;
+        let mut training = dataset.part(Part::Training)?;
         let validation = dataset.part(Part::Validation)?;
         drop(dataset);
+        let rows = training.data.len();
+        training.sample(MAX_POINTS, config.training.seed);
         let regression = Regression::new(config, Preprocessor::fit(&training)?)?;
         same_columns(&training.names, &validation, Part::Validation)?;
         if validation.data.is_empty() {
@@ -57,7 +62,7 @@ impl Task for Regress {
         }
         regression.take(&training.data)?;
         let (points, validation) = (training.data.len(), validation.data);
-        Ok(Box::new(RegressLearner { regression, points, validation }))
+        Ok(Box::new(RegressLearner { regression, rows, points, validation }))
     }
 
     fn open(&self, options: &Options, vocabulary: &JsonFile) -> Result<Box<dyn Model>> {
@@ -122,6 +127,16 @@ impl Learner for RegressLearner {
 
     fn validate(&self) -> Result<Scores> {
         Ok(self.regression.measure(&self.validation)?.0)
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let sampled = (self.points < self.rows).then(|| {
+            format!(
+                "{} of {} rows are learned, drawn by the seed: each is compared with every other",
+                self.points, self.rows
+            )
+        });
+        sampled.into_iter().collect()
     }
 
     fn samples(&self, n: usize) -> Vec<String> {

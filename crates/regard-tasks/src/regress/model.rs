@@ -3,8 +3,10 @@
 use super::config::{Config, Kind};
 use super::data::{Dataset, Datum, Observations, same_columns};
 use crate::metric::{mean_squared_error, r_squared};
+use crate::watch::tick;
 use crate::{
-    CurveScene, Error, Map, Maps, Model, Part, Prediction, Report, Result, Scene, Scores, toy,
+    CurveScene, Error, Map, Maps, Model, Part, PerExample, Prediction, Report, Result, Scene,
+    Scores, toy,
 };
 use regard::attention::{Attended, Need};
 use regard::models::KernelRegression;
@@ -19,7 +21,7 @@ const NAMED: usize = 5;
 /// Data in a picture of one answer.
 const PICTURED: usize = 40;
 /// Every datum is compared with every other: more than this would take gigabytes.
-const MAX_POINTS: usize = 10_000;
+pub(super) const MAX_POINTS: usize = 10_000;
 
 /// What a regression knows of its data.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -36,10 +38,8 @@ pub(super) struct Preprocessor {
 impl Preprocessor {
     pub(super) fn fit(observations: &Observations) -> Result<Self> {
         let points = observations.data.len();
-        if !(2..=MAX_POINTS).contains(&points) {
-            return Err(Error::invalid(format!(
-                "{points} data to learn from; 2 to {MAX_POINTS} can be compared with each other"
-            )));
+        if points < 2 {
+            return Err(Error::invalid(format!("{points} data to learn from; 2 are the fewest")));
         }
         let columns = 0..observations.names.len() - 1;
         let mean_of = |values: &dyn Fn(&Datum) -> f64| {
@@ -123,6 +123,7 @@ impl Regression {
     fn predicted(&self, x: &[&[f64]]) -> Result<Vec<f64>> {
         let mut predicted = Vec::with_capacity(x.len());
         for some in x.chunks(1024) {
+            tick("predicting", predicted.len(), x.len())?;
             predicted.extend(
                 self.regressed(some, Need::OUTPUT)?.out.to_vec::<f32>()?.into_iter().map(f64::from),
             );
@@ -270,7 +271,11 @@ impl Model for Regression {
         let samples = data.iter().zip(&predicted).take(3);
         let samples =
             samples.map(|((x, y), predicted)| (written(x), short(*y), short(*predicted))).collect();
-        Ok(Report { scores, examples: data.len(), samples, outputs, ..Report::default() })
+        let nearness =
+            data.iter().zip(&predicted).map(|((_, y), predicted)| -(y - predicted).powi(2));
+        let each = PerExample { measure: "squared error".into(), values: nearness.collect() };
+        let (examples, each) = (data.len(), Some(each));
+        Ok(Report { scores, examples, samples, each, outputs, ..Report::default() })
     }
 
     fn predict(&self, inputs: &[String]) -> Result<Vec<Prediction>> {

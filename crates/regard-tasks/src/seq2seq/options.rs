@@ -73,6 +73,7 @@ pub(crate) struct Seq2SeqOptions {
 pub(crate) struct SearchOptions {
     pub(crate) beam: usize,
     length_penalty: f64,
+    pub(crate) longest_output: usize,
 }
 
 /// The widest beam.
@@ -163,7 +164,7 @@ impl Seq2SeqOptions {
 
 impl SearchOptions {
     pub(crate) fn check(&self) -> Result<()> {
-        let Self { beam, length_penalty } = *self;
+        let Self { beam, length_penalty, longest_output } = *self;
         if !(1..=MAX_BEAM).contains(&beam) {
             let what = format!("`search.beam` cannot be {beam}; 1 to {MAX_BEAM} can be searched");
             return Err(Error::invalid(what));
@@ -172,16 +173,21 @@ impl SearchOptions {
             let what = format!("`search.length_penalty` cannot be {length_penalty}");
             return Err(Error::invalid(what));
         }
+        if longest_output == 0 {
+            return Err(Error::invalid("`search.longest_output` cannot be 0"));
+        }
         Ok(())
     }
 
-    /// How an output of at most so many tokens is searched for, with the attention weights where
-    /// they are asked for.
+    /// How an output of at most so many tokens, and of `longest_output`, is searched for, with the
+    /// attention weights where they are asked for.
     pub(crate) fn config(&self, longest: usize, weights: bool) -> SearchConfig {
         SearchConfig {
             width: self.beam,
             length_penalty: self.length_penalty,
-            longest,
+            longest: longest.min(self.longest_output),
+            // A source that says something has an output that does.
+            shortest: 1,
             best: 1,
             weights,
         }

@@ -3,6 +3,7 @@
 use super::{SearchOptions, Seq2SeqOptions, Sources};
 use crate::metric::perplexity;
 use crate::text::PADDING;
+use crate::watch::tick;
 use crate::{Error, Result};
 use regard::attention::{Need, Reinforce, ReinforceConfig, Weighting};
 use regard::layers::Encoded;
@@ -41,6 +42,7 @@ impl Writer {
         seed: u64,
     ) -> Result<Self> {
         let parameters = Parameters::new(DType::F32, seed);
+        Parameters::check_fit(DType::F32, |p| Seq2Seq::new(p, config))?;
         Ok(Self {
             model: Seq2Seq::new(&parameters, config)?,
             parameters,
@@ -80,7 +82,7 @@ impl Writer {
         }
     }
 
-    /// The best hypothesis for each source, in order. Searches batches of similar lengths; how
+    /// The best hypothesis for each source, in order, an empty one for an empty source. Searches batches of similar lengths; how
     /// long an output may be depends on its own source alone. A beam of 1 is quick; the attention
     /// weights come with them only where they are asked for.
     pub(crate) fn write(
@@ -92,8 +94,10 @@ impl Writer {
         const STEP: usize = 8;
         let length = |&i: &usize| sources.length(i).next_multiple_of(STEP);
         let mut indices: Vec<usize> = (0..sources.count()).collect();
+        indices.retain(|&i| sources.length(i) > 0);
         indices.sort_by_key(|i| (length(i), sources.length(*i)));
-        let mut all: Vec<Option<Hypothesis>> = vec![None; sources.count()];
+        let mut all: Vec<Hypothesis> = vec![silence(); sources.count()];
+        let mut done = 0;
         let alike = indices.chunk_by(|a, b| length(a) == length(b));
         for indices in alike.flat_map(|indices| indices.chunks(EVALUATION_BATCH)) {
             let batch = sources.batch(indices)?;
@@ -103,23 +107,28 @@ impl Writer {
             };
             let search = self.search.config(longest, need.weights);
             let best: Vec<Hypothesis> = match beam {
-                0 | 1 => self.model.greedy_with(&batch, search.longest, need)?,
+                0 | 1 => {
+                    self.model.greedy_within(&batch, search.shortest..=search.longest, need)?
+                }
                 _ => {
                     let all = self.model.search(&batch, &search)?;
                     all.into_iter().filter_map(|best| best.into_iter().next()).collect()
                 }
             };
             for (&index, hypothesis) in indices.iter().zip(best) {
-                all[index] = Some(hypothesis);
+                all[index] = hypothesis;
             }
+            done += indices.len();
+            tick("writing", done, sources.count())?;
         }
-        Ok(all.into_iter().flatten().collect())
+        Ok(all)
     }
 
     /// The one hypothesis for one source, with its weights.
     pub(crate) fn write_one(&self, sources: &dyn Sources) -> Result<Hypothesis> {
         let found = self.write(sources, self.search.beam, Need::WEIGHTS)?.pop();
-        found.ok_or_else(|| Error::invalid("there is nothing to read"))
+        let found = found.filter(|_| sources.length(0) > 0);
+        found.ok_or_else(|| Error::invalid("there is nothing to look at"))
     }
 
     /// What the encoder makes of the first source, with its weights.
@@ -129,7 +138,7 @@ impl Writer {
     }
 
     pub(crate) fn perplexity(&self, sources: &dyn Sources, targets: &[Vec<usize>]) -> Result<f64> {
-        let (mut sum, mut tokens) = (0.0, 0);
+        let (mut sum, mut tokens, mut done) = (0.0, 0, 0);
         let mut indices: Vec<usize> = (0..sources.count()).collect();
         indices.sort_by_key(|&i| targets[i].len());
         for indices in indices.chunks(EVALUATION_BATCH) {
@@ -139,7 +148,22 @@ impl Writer {
             sum += without_gradients(|| {
                 self.model.teach(&source, &target, Mode::Infer)?.losses()?.sum_all()?.item()
             })?;
+            done += indices.len();
+            tick("measuring", done, sources.count())?;
         }
         Ok(perplexity(sum, tokens))
+    }
+}
+
+/// The output for an empty source.
+fn silence() -> Hypothesis {
+    Hypothesis {
+        tokens: Vec::new(),
+        score: 0.0,
+        log_prob: 0.0,
+        token_scores: Vec::new(),
+        ended: true,
+        alignment: None,
+        heads: None,
     }
 }

@@ -32,10 +32,11 @@ pub struct TrainerState {
     pub step: u64,
     /// The sum of the losses of this epoch's batches.
     pub loss: f64,
-    /// Seconds spent.
-    pub seconds: f64,
     /// The best validation measure so far.
     pub best: Option<f64>,
+    /// The validation loss that came with it.
+    #[serde(default)]
+    pub best_loss: Option<f64>,
     /// Validations since the best.
     pub waited: usize,
     /// The state of a rate that follows a plateau.

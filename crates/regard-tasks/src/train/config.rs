@@ -40,6 +40,9 @@ pub struct TrainingConfig {
     pub average: f64,
     /// Epochs from one validation, with its record and checkpoint, to the next.
     pub validate_every: usize,
+    /// Minutes from one checkpoint to the next at most, however long an epoch is; 0 for those of
+    /// validations alone.
+    pub checkpoint_minutes: f64,
     /// Stop after so many validations without a better one; 0 for never.
     pub patience: usize,
     /// The share of the target that the loss spreads over all labels.
@@ -107,7 +110,11 @@ impl TrainingConfig {
         if !(self.clip.is_finite() && self.clip >= 0.0) {
             return refuse("clip", &self.clip);
         }
-        for (name, value) in [("weight_decay", self.weight_decay), ("floor", self.floor)] {
+        for (name, value) in [
+            ("weight_decay", self.weight_decay),
+            ("floor", self.floor),
+            ("checkpoint_minutes", self.checkpoint_minutes),
+        ] {
             if !(value.is_finite() && value >= 0.0) {
                 return refuse(name, &value);
             }

@@ -3,6 +3,7 @@
 mod average;
 mod callback;
 mod checkpoint;
+mod clock;
 mod config;
 mod record;
 mod trainer;

@@ -1,5 +1,6 @@
 //! What `metrics.jsonl` says of an epoch that was validated.
 
+use super::clock;
 use crate::{Error, Result, Run, Scores};
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +16,8 @@ pub struct Record {
     pub loss: f64,
     /// The learning rate at its end.
     pub rate: f64,
-    /// Seconds spent in all.
+    /// Seconds spent in all; they are kept in `clock.json`.
+    #[serde(default, skip_serializing)]
     pub seconds: f64,
     /// Measures on the validation part; the first decides.
     pub validation: Scores,
@@ -40,6 +42,10 @@ impl Record {
             records.push(record);
         }
         records.retain(|record| record.epoch <= epochs);
+        for (epoch, seconds) in clock::seconds(run)? {
+            let of = records.iter_mut().filter(|record| record.epoch == epoch);
+            of.for_each(|record| record.seconds = seconds);
+        }
         Ok(records)
     }
 

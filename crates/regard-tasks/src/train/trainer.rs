@@ -1,10 +1,11 @@
 //! The loop: batches, steps, validation, checkpoints.
 
 use super::average::Average;
+use super::clock::Clock;
 use super::{Callback, Checkpoint, Plan, Progress, Record, TrainerState, TrainingConfig};
 use crate::picture::{self, Panel};
-use crate::{Error, Learner, Result, Run};
-use regard::tensor::{Gradients, Optimizer, Random};
+use crate::{Error, Learner, Result, Run, Scores};
+use regard::tensor::{Gradients, Optimizer, Random, Schedule};
 use std::time::{Duration, Instant};
 
 /// How often the curves are drawn anew while a model learns: a picture may cost more than an epoch.
@@ -22,7 +23,8 @@ pub enum Ended {
 }
 
 /// Trains a model in a run's folder; goes on from its last checkpoint where it has one. Stopped
-/// and resumed, or straight through: the same bits.
+/// and resumed, or straight through: the same bits in every file but `clock.json`. Refuses a folder
+/// that another process trains in.
 pub fn train(
     learner: &mut dyn Learner,
     config: &TrainingConfig,
@@ -30,6 +32,7 @@ pub fn train(
     callback: &mut dyn Callback,
 ) -> Result<Ended> {
     config.check()?;
+    let _lock = run.lock()?;
     let mut trainer = Trainer::new(learner, config, run)?;
     trainer.resume()?;
     let ended = trainer.run(callback)?;
@@ -45,7 +48,10 @@ struct Trainer<'a> {
     average: Option<Average>,
     state: TrainerState,
     records: Vec<Record>,
+    clock: Clock,
     drawn: Instant,
+    /// When the last checkpoint was.
+    written: Instant,
 }
 
 impl<'a> Trainer<'a> {
@@ -57,8 +63,9 @@ impl<'a> Trainer<'a> {
         }
         let average = (config.average > 0.0).then(|| Average::new(parameters, config.average));
         let state = TrainerState { seed: config.seed, ..TrainerState::default() };
-        let (records, drawn) = (Vec::new(), Instant::now());
-        Ok(Self { learner, config, run, optimizer, average, state, records, drawn })
+        let (records, clock, now) = (Vec::new(), Clock::resume(run, 0)?, Instant::now());
+        let (drawn, written) = (now, now);
+        Ok(Self { learner, config, run, optimizer, average, state, records, clock, drawn, written })
     }
 
     /// Goes back to the last checkpoint, if there is one.
@@ -81,18 +88,29 @@ impl<'a> Trainer<'a> {
             return Err(Error::file(&path, what));
         }
         self.records = Record::read(self.run, self.state.epoch)?;
+        self.clock = Clock::resume(self.run, self.state.epoch)?;
         Ok(())
     }
 
-    fn checkpoint(&self, name: &str) -> Result<()> {
+    /// The parameters as they are, and the place.
+    fn weights(&self) -> Checkpoint {
         let mut checkpoint = Checkpoint::new(self.state.clone());
         checkpoint.put("model", self.learner.model().parameters().tensors());
+        checkpoint
+    }
+
+    /// All that going on needs.
+    fn checkpoint(&mut self) -> Result<()> {
+        let mut checkpoint = self.weights();
         checkpoint.put("optimizer", self.optimizer.state()?);
         checkpoint.put("learner", self.learner.state()?);
         if let Some(average) = &self.average {
             checkpoint.put("average", average.state());
         }
-        checkpoint.write(&self.run.path(name))
+        self.clock.write(self.run)?;
+        checkpoint.write(&self.run.path("last.safetensors"))?;
+        self.written = Instant::now();
+        Ok(())
     }
 
     /// The batches of an epoch, in groups whose gradients are added up.
@@ -106,8 +124,8 @@ impl<'a> Trainer<'a> {
     }
 
     fn run(&mut self, callback: &mut dyn Callback) -> Result<Ended> {
-        let group = self.config.accumulate;
-        let batches = self.batches(self.state.epoch)?.len();
+        // How many there are is asked of the first epoch, wherever the run is resumed.
+        let batches = self.batches(0)?.len();
         callback.begin(&Plan {
             epochs: self.config.epochs,
             done: self.state.epoch,
@@ -115,57 +133,85 @@ impl<'a> Trainer<'a> {
             batch: self.state.batch,
             parameters: self.learner.model().parameters().numel(),
         });
-        let schedule = self.config.schedule((self.config.epochs * batches.div_ceil(group)) as u64);
+        let steps = self.config.epochs * batches.div_ceil(self.config.accumulate);
+        let schedule = self.config.schedule(steps as u64);
         schedule.check()?;
-        let before = self.state.seconds;
-        let started = Instant::now();
         while self.state.epoch < self.config.epochs {
             if self.is_out_of_patience() {
                 return Ok(Ended::Early);
             }
             let batches = self.batches(self.state.epoch)?;
-            let mut rate = 0.0;
-            let done = self.state.batch;
-            for group in batches[done..].chunks(group) {
-                let cut = self.state.plateau.as_ref().map_or(1.0, |plateau| plateau.rate);
-                rate = schedule.rate(self.state.step) * cut;
-                self.step(group, rate)?;
-                self.state.seconds = before + started.elapsed().as_secs_f64();
-                callback.batch(&Progress {
-                    epoch: self.state.epoch + 1,
-                    batch: self.state.batch,
-                    batches: batches.len(),
-                    examples: group.iter().map(Vec::len).sum(),
-                    loss: self.state.loss / self.state.batch as f64,
-                    rate,
-                });
-                if callback.stop() && self.state.batch < batches.len() {
-                    self.checkpoint("last.safetensors")?;
-                    return Ok(Ended::Stopped);
-                }
+            if self.epoch(&batches, &schedule, callback)? == Ended::Stopped {
+                return self.stop();
             }
+            // The state still says that validation is to come: whoever stops it comes back to it.
             let loss = self.state.loss / batches.len() as f64;
-            self.state = TrainerState {
-                epoch: self.state.epoch + 1,
-                batch: 0,
-                loss: 0.0,
-                ..self.state.clone()
-            };
             if self.validation_is_due() {
-                let record = self.validate(loss, rate, before, started)?;
-                callback.epoch(&record);
+                let rate = self.rate(&schedule, self.state.step.saturating_sub(1));
+                match self.averaged(|trainer| trainer.learner.validate()) {
+                    Ok(scores) => callback.epoch(&self.validated(scores, loss, rate)?),
+                    Err(Error::Stopped) => return self.stop(),
+                    Err(error) => return Err(error),
+                }
+            } else {
+                self.next_epoch();
             }
             if callback.stop() && self.state.epoch < self.config.epochs {
-                self.checkpoint("last.safetensors")?;
-                return Ok(Ended::Stopped);
+                return self.stop();
             }
         }
         Ok(Ended::Done)
     }
 
+    /// Keeps the place.
+    fn stop(&mut self) -> Result<Ended> {
+        self.checkpoint()?;
+        Ok(Ended::Stopped)
+    }
+
+    /// What is left of an epoch's batches.
+    fn epoch(
+        &mut self,
+        batches: &[Vec<usize>],
+        schedule: &Schedule,
+        callback: &mut dyn Callback,
+    ) -> Result<Ended> {
+        let minutes = self.config.checkpoint_minutes;
+        for group in batches[self.state.batch..].chunks(self.config.accumulate) {
+            let rate = self.rate(schedule, self.state.step);
+            self.step(group, rate)?;
+            callback.batch(&Progress {
+                epoch: self.state.epoch + 1,
+                batch: self.state.batch,
+                batches: batches.len(),
+                examples: group.iter().map(Vec::len).sum(),
+                loss: self.state.loss / self.state.batch as f64,
+                rate,
+            });
+            if callback.stop() {
+                return Ok(Ended::Stopped);
+            }
+            if minutes > 0.0 && self.written.elapsed().as_secs_f64() > 60.0 * minutes {
+                self.checkpoint()?;
+            }
+        }
+        Ok(Ended::Done)
+    }
+
+    /// The rate of a step.
+    fn rate(&self, schedule: &Schedule, step: u64) -> f64 {
+        let cut = self.state.plateau.as_ref().map_or(1.0, |plateau| plateau.rate);
+        schedule.rate(step) * cut
+    }
+
+    fn next_epoch(&mut self) {
+        let state = &mut self.state;
+        (state.epoch, state.batch, state.loss) = (state.epoch + 1, 0, 0.0);
+    }
+
     /// Whether the epoch just done is one to validate after.
     fn validation_is_due(&self) -> bool {
-        let epoch = self.state.epoch;
+        let epoch = self.state.epoch + 1;
         epoch.is_multiple_of(self.config.validate_every) || epoch == self.config.epochs
     }
 
@@ -211,34 +257,37 @@ impl<'a> Trainer<'a> {
         Ok(())
     }
 
-    /// Validation after an epoch, and all that is written.
-    fn validate(&mut self, loss: f64, rate: f64, before: f64, started: Instant) -> Result<Record> {
-        let scores = self.averaged(|trainer| trainer.learner.validate())?;
-        let best = scores.beats(self.state.best);
+    /// All that is written after an epoch was validated.
+    fn validated(&mut self, scores: Scores, loss: f64, rate: f64) -> Result<Record> {
+        self.next_epoch();
+        let state = &mut self.state;
+        let best = scores.beats_or_ties(state.best, state.best_loss);
         let (_, value) = scores.first();
         if best {
-            (self.state.best, self.state.waited) = (Some(value), 0);
+            (state.best, state.best_loss, state.waited) = (Some(value), scores.loss(), 0);
         } else {
-            self.state.waited += 1;
+            state.waited += 1;
         }
-        if self.state.plateau.is_none() {
-            self.state.plateau = self.config.plateau(scores.better);
+        if state.plateau.is_none() {
+            state.plateau = self.config.plateau(scores.better);
         }
-        if let Some(plateau) = &mut self.state.plateau {
+        if let Some(plateau) = &mut state.plateau {
             plateau.observe(value);
         }
-        self.state.seconds = before + started.elapsed().as_secs_f64();
-        let (epoch, step, seconds) = (self.state.epoch, self.state.step, self.state.seconds);
+        let (epoch, step) = (state.epoch, state.step);
+        let seconds = self.clock.epoch(epoch);
         let record = Record { epoch, step, loss, rate, seconds, validation: scores, best };
         self.records.push(record.clone());
         if best {
-            self.averaged(|trainer| trainer.checkpoint("best.safetensors"))?;
+            self.averaged(|trainer| {
+                trainer.weights().write(&trainer.run.path("best.safetensors"))
+            })?;
         }
         Record::write(self.run, &self.records)?;
         if self.records.len() == 1 || self.drawn.elapsed() > DRAWING {
             self.draw()?;
         }
-        self.checkpoint("last.safetensors")?;
+        self.checkpoint()?;
         Ok(record)
     }
 

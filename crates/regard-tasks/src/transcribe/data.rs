@@ -3,6 +3,7 @@
 use super::config::Config;
 use crate::data::{Transcript, Waveform, transcripts};
 use crate::parts::{self, Cached};
+use crate::watch::tick;
 use crate::{Error, Part, Result, toy};
 use std::path::{Path, PathBuf};
 
@@ -52,10 +53,13 @@ impl<'a> Dataset<'a> {
 }
 
 fn read(listed: &[Transcript]) -> Result<Vec<Recording>> {
-    let one = |Transcript { path, text }: &Transcript| {
-        Ok(Recording { sound: Waveform::read(path)?, text: text.clone(), file: path.clone() })
-    };
-    listed.iter().map(one).collect()
+    let mut read = Vec::with_capacity(listed.len());
+    for Transcript { path, text } in listed {
+        let sound = Waveform::read(path)?;
+        read.push(Recording { sound, text: text.clone(), file: path.clone() });
+        tick("reading recordings", read.len(), listed.len())?;
+    }
+    Ok(read)
 }
 
 fn embedded(config: &Config, part: Part) -> Result<Vec<Recording>> {

@@ -5,12 +5,14 @@ use super::config::Config;
 use super::data::{Dataset, Recording};
 use crate::components::SoundFrames;
 use crate::data::Waveform;
+use crate::lengths::read_so_far;
 use crate::metric::ErrorRate;
 use crate::parts::{self, Cached, example_reference};
 use crate::seq2seq::{Limit, VectorSources, Writer, encoder_scene, weight_maps};
 use crate::text::Tokenizer;
 use crate::{
-    Error, Groups, Maps, Model, Part, Prediction, Report, Result, Scene, Scores, SoundScene,
+    Error, Groups, Maps, Model, Part, PerExample, Prediction, Report, Result, Scene, Scores,
+    SoundScene,
 };
 use regard::attention::Need;
 use regard::models::Hypothesis;
@@ -77,6 +79,16 @@ impl Transcriber {
         recordings.iter().map(frames).collect()
     }
 
+    /// The frames of recordings, as many as are heard, and how many recordings are longer.
+    fn heard(&self, recordings: &[Recording]) -> Result<(Vec<Vec<f32>>, usize)> {
+        let mut frames = self.frames(recordings)?;
+        let own = &self.preprocessor.frames;
+        let most = self.config.data.longest * self.config.audio.every * own.mel.mels;
+        let long = frames.iter().filter(|one| one.len() > most).count();
+        frames.iter_mut().for_each(|one| one.truncate(most));
+        Ok((frames, long))
+    }
+
     /// Frames as the model reads them.
     pub(super) fn sources<'a>(&self, frames: impl Iterator<Item = &'a [f32]>) -> VectorSources {
         let own = &self.preprocessor.frames;
@@ -102,12 +114,8 @@ impl Transcriber {
     }
 
     /// How good it is on recordings, and all outputs. A beam of 1 is quick.
-    pub(super) fn measure(
-        &self,
-        recordings: &[Recording],
-        beam: usize,
-    ) -> Result<(Scores, Vec<String>)> {
-        let frames = self.frames(recordings)?;
+    pub(super) fn measure(&self, recordings: &[Recording], beam: usize) -> Result<Report> {
+        let (frames, long) = self.heard(recordings)?;
         let sources = self.sources(frames.iter().map(Vec::as_slice));
         let outputs = self.decode(&self.writer.write(&sources, beam, Need::OUTPUT)?);
         let truth = self.truth(recordings);
@@ -118,7 +126,21 @@ impl Transcriber {
             .with("CER", ErrorRate::characters(&outputs, &truth)?.rate())
             .with("perplexity", perplexity)
             .with("exact", same as f64 / recordings.len().max(1) as f64);
-        Ok((scores, outputs))
+        // Fewer errors are better, and a higher number is.
+        let one = |(output, truth): (&String, &String)| {
+            Ok(-ErrorRate::words(&[output], &[truth])?.rate())
+        };
+        let values = outputs.iter().zip(&truth).map(one).collect::<Result<_>>()?;
+        let (examples, longest) = (recordings.len(), self.config.data.longest);
+        let notes = read_so_far(long, examples, "recordings", longest, "vectors");
+        Ok(Report {
+            scores,
+            examples,
+            each: Some(PerExample { measure: "WER".into(), values }),
+            notes: notes.into_iter().collect(),
+            outputs,
+            ..Report::default()
+        })
     }
 
     /// Word errors by how many words were said.
@@ -171,23 +193,20 @@ impl Model for Transcriber {
 
     fn evaluate(&self, part: Part) -> Result<Report> {
         let recordings = Dataset::new(&self.config).part(part)?;
-        let (scores, outputs) = self.measure(&recordings, self.config.search.beam)?;
-        let samples = recordings.iter().zip(&outputs).enumerate().take(3);
+        let report = self.measure(&recordings, self.config.search.beam)?;
+        let samples = recordings.iter().zip(&report.outputs).enumerate().take(3);
         let samples = samples.map(|(at, (one, output))| {
             (format!("{}:{at}", parts::name(part)), one.text.clone(), output.clone())
         });
         Ok(Report {
-            scores,
-            examples: recordings.len(),
-            groups: Some(self.by_words(&recordings, &outputs)?),
+            groups: Some(self.by_words(&recordings, &report.outputs)?),
             samples: samples.collect(),
-            outputs,
-            ..Report::default()
+            ..report
         })
     }
 
     fn predict(&self, inputs: &[String]) -> Result<Vec<Prediction>> {
-        let frames = self.frames(&self.recordings(inputs)?)?;
+        let (frames, _) = self.heard(&self.recordings(inputs)?)?;
         let sources = self.sources(frames.iter().map(Vec::as_slice));
         let written = self.writer.write(&sources, self.config.search.beam, Need::OUTPUT)?;
         let tokenizer = &self.preprocessor.tokenizer;
@@ -207,7 +226,7 @@ impl Model for Transcriber {
 
     /// The spectrogram with the alignment over it, time in seconds.
     fn show(&self, input: &str) -> Result<Vec<(String, Scene)>> {
-        let frames = self.frames(&self.recordings(&[input.to_string()])?)?;
+        let (frames, _) = self.heard(&self.recordings(&[input.to_string()])?)?;
         let sources = self.sources(frames.iter().map(Vec::as_slice));
         let h = self.writer.write_one(&sources)?;
         let tokenizer = &self.preprocessor.tokenizer;

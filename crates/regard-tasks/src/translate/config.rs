@@ -1,12 +1,12 @@
 //! The options of `translate`, and of `summarize`, which is the same with other data and measures.
 
-use crate::Result;
 use crate::components::TextOptions;
 use crate::metric::{RougeTokenization, Tokenization};
 use crate::options::Checked;
 use crate::parts::HeldOut;
 use crate::seq2seq::{SearchOptions, Seq2SeqOptions, check_copying};
 use crate::train::TrainingConfig;
+use crate::{Error, Result};
 use regard::models::{Seq2SeqConfig, SourceConfig};
 use serde::Deserialize;
 use std::path::PathBuf;
@@ -68,6 +68,9 @@ impl Checked for Config {
         HeldOut::check(self.data.held_out)?;
         self.model.check()?;
         self.search.search.check()?;
+        if self.data.longest == 0 {
+            return Err(Error::invalid("`data.longest` cannot be 0"));
+        }
         check_copying(self.model.copy, self.text.tokens.tokenizer)?;
         self.training.check()
     }
@@ -76,7 +79,7 @@ impl Checked for Config {
 impl Config {
     /// How many learned positions there are: what is written may be longer than what was read.
     pub(super) fn reach(&self) -> usize {
-        2 * self.data.longest + 1
+        (2 * self.data.longest).max(self.search.search.longest_output) + 1
     }
 
     /// The library's configuration for vocabularies of these sizes.

@@ -1,10 +1,10 @@
 //! The pairs of `translate`: from files or embedded, in three parts.
 
 use super::config::{Config, Data, Embedded};
-use crate::data::{parallel, parallel_tsv};
+use crate::data::{parallel_lines, parallel_tsv_lines};
 use crate::parts::{self, Cached, HeldOut};
 use crate::{Error, Part, Result, toy};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A sentence and its translation.
 pub(super) type Pair = (String, String);
@@ -20,13 +20,14 @@ fn files(data: &Data, part: Part) -> [&Option<PathBuf>; 3] {
     }
 }
 
-/// The pairs of a part as its files hold them; none where no files are given.
-fn given(data: &Data, part: Part) -> Result<Option<Vec<Pair>>> {
+/// The pairs of a part as the lines of its files hold them, blank ones too; none where no files are
+/// given.
+fn given_lines(data: &Data, part: Part) -> Result<Option<Vec<Pair>>> {
     let encoding = data.encoding.as_deref();
     let found = match files(data, part) {
         [None, None, None] => return Ok(None),
-        [Some(source), Some(target), None] => parallel(source, target, encoding)?,
-        [None, None, Some(both)] => parallel_tsv(both, encoding)?,
+        [Some(source), Some(target), None] => parallel_lines(source, target, encoding)?,
+        [None, None, Some(both)] => parallel_tsv_lines(both, encoding)?,
         _ => {
             let name = parts::name(part);
             return Err(Error::invalid(format!(
@@ -35,7 +36,24 @@ fn given(data: &Data, part: Part) -> Result<Option<Vec<Pair>>> {
             )));
         }
     };
-    Ok(Some(found.pairs))
+    Ok(Some(found))
+}
+
+/// Whether a pair has both sides.
+pub(super) fn is_whole((source, target): &Pair) -> bool {
+    !source.is_empty() && !target.is_empty()
+}
+
+/// The pairs of a part that have both sides; none where no files are given.
+fn given(data: &Data, part: Part) -> Result<Option<Vec<Pair>>> {
+    let Some(mut pairs) = given_lines(data, part)? else { return Ok(None) };
+    pairs.retain(is_whole);
+    if pairs.is_empty() {
+        let file = files(data, part).into_iter().flatten().next();
+        let file = file.map(PathBuf::as_path).unwrap_or(Path::new(""));
+        return Err(Error::file(file, "no line has both a source and a target"));
+    }
+    Ok(Some(pairs))
 }
 
 /// The pairs that a configuration names.
@@ -63,14 +81,31 @@ impl<'a> Dataset<'a> {
         let Some(all) = self.training.get(|| given(data, Part::Training))? else {
             return embedded(self.config, part);
         };
-        let spare = |part| files(data, part).iter().all(|file| file.is_none());
         let held = HeldOut {
             share: data.held_out,
             seed: self.config.training.seed,
-            validation: spare(Part::Validation),
-            test: spare(Part::Test),
+            validation: self.has_no_files(Part::Validation),
+            test: self.has_no_files(Part::Test),
         };
         Ok(held.part(part, all))
+    }
+
+    fn has_no_files(&self, part: Part) -> bool {
+        files(&self.config.data, part).iter().all(|file| file.is_none())
+    }
+
+    /// The pairs of a part as [`Dataset::part`] gives them; with one for each line, blank ones too,
+    /// where the part is all that its files hold.
+    pub(super) fn lines(&self, part: Part) -> Result<Vec<Pair>> {
+        let parts = [Part::Validation, Part::Test];
+        let held_out = parts.iter().any(|&part| self.has_no_files(part));
+        if part == Part::Training && held_out {
+            return self.part(part);
+        }
+        match given_lines(&self.config.data, part)? {
+            Some(lines) => Ok(lines),
+            None => self.part(part),
+        }
     }
 }
 

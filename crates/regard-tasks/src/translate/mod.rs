@@ -106,8 +106,6 @@ pub(crate) fn begin(options: &Options) -> Result<Box<dyn Learner>> {
             validation.len()
         )));
     }
-    let lengths = validation.iter().map(lengths).map(|(source, target)| source.max(target));
-    config.model.encoder.check_reach(config.reach(), lengths)?;
     let translator = Translator::new(config, preprocessor)?;
     let (pairs, reinforce) = (translator.encode(&training), translator.writer.reinforce()?);
     Ok(Box::new(TranslateLearner { translator, pairs, validation, reinforce }))
@@ -167,7 +165,7 @@ impl Learner for TranslateLearner {
     }
 
     fn validate(&self) -> Result<Scores> {
-        Ok(self.translator.measure(&self.validation, 1)?.0)
+        self.translator.measure(&self.validation)
     }
 
     fn samples(&self, n: usize) -> Vec<String> {

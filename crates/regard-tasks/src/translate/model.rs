@@ -1,11 +1,12 @@
 //! A translator: tokenizers on both sides, and a sequence-to-sequence model between them.
 
 use super::config::Config;
-use super::data::{Dataset, Pair};
+use super::data::{Dataset, Pair, is_whole};
+use crate::lengths::read_so_far;
 use crate::metric::{Bleu, Rouge, chrf};
 use crate::seq2seq::{CopyNames, Limit, TokenSources, Writer, alignment, encoder_scene};
 use crate::text::Tokenizer;
-use crate::{Error, Groups, Model, Part, Prediction, Report, Result, Scene, Scores};
+use crate::{Error, Groups, Model, Part, PerExample, Prediction, Report, Result, Scene, Scores};
 use regard::attention::Need;
 use regard::models::Hypothesis;
 use regard::tensor::{Better, Parameters};
@@ -59,30 +60,42 @@ impl Translator {
         Ok(Self { config, preprocessor, writer })
     }
 
-    /// What the words of a source are called where they are copied.
-    fn names(&self, source: &str) -> CopyNames {
-        CopyNames::new(self.preprocessor.source.tokens(source), self.preprocessor.target())
-    }
-
-    /// Pairs as tokens.
+    /// Pairs as tokens, as many as are read of each side.
     pub(super) fn encode(&self, pairs: &[Pair]) -> EncodedPairs {
         let sources = self.encode_sources(pairs.iter().map(|(source, _)| &source[..]));
         let target = self.preprocessor.target();
-        let encode = |(at, (_, text)): (usize, &Pair)| match &sources.names {
-            Some(names) => names[at].encode(text, target),
-            None => target.encode(text),
+        let encode = |(at, (_, text)): (usize, &Pair)| {
+            let mut ids = match &sources.names {
+                Some(names) => names[at].encode(text, target),
+                None => target.encode(text),
+            };
+            ids.truncate(self.config.data.longest);
+            ids
         };
         let targets = pairs.iter().enumerate().map(encode).collect();
         EncodedPairs { sources, targets }
     }
 
+    /// Sources as tokens, as many as are read of each.
     pub(super) fn encode_sources<'a>(&self, texts: impl Iterator<Item = &'a str>) -> TokenSources {
         let texts: Vec<&str> = texts.collect();
-        let names = self.config.model.copy.then(|| texts.iter().map(|s| self.names(s)).collect());
+        let ids = |text: &&str| {
+            let mut ids = self.preprocessor.source.encode(text);
+            ids.truncate(self.config.data.longest);
+            ids
+        };
+        let names = |text: &&str| CopyNames::new(self.columns(text), self.preprocessor.target());
         TokenSources {
-            ids: texts.iter().map(|text| self.preprocessor.source.encode(text)).collect(),
-            names,
+            ids: texts.iter().map(ids).collect(),
+            names: self.config.model.copy.then(|| texts.iter().map(names).collect()),
         }
+    }
+
+    /// The tokens of a source that are read, as they are shown.
+    fn columns(&self, source: &str) -> Vec<String> {
+        let mut tokens = self.preprocessor.source.tokens(source);
+        tokens.truncate(self.config.data.longest);
+        tokens
     }
 
     /// The text of an output of a source.
@@ -104,30 +117,66 @@ impl Translator {
         ids.iter().map(token).collect()
     }
 
-    /// How good it is on pairs, and all outputs. A beam of 1 is quick.
-    pub(super) fn measure(&self, pairs: &[Pair], beam: usize) -> Result<(Scores, Vec<String>)> {
-        let EncodedPairs { sources, targets } = self.encode(pairs);
+    /// The output for each source, blank for a blank one. A beam of 1 is quick.
+    fn outputs(&self, pairs: &[Pair], beam: usize) -> Result<Vec<String>> {
+        let sources = self.encode_sources(pairs.iter().map(|(source, _)| &source[..]));
         let written = self.writer.write(&sources, beam, Need::OUTPUT)?;
-        let outputs = written.iter().enumerate();
-        let outputs: Vec<String> =
-            outputs.map(|(at, h)| self.decode(&sources, at, &h.tokens)).collect();
+        let written = written.iter().enumerate();
+        Ok(written.map(|(at, h)| self.decode(&sources, at, &h.tokens)).collect())
+    }
+
+    /// How good outputs are for pairs that have both sides.
+    fn scores(&self, pairs: &[Pair], outputs: &[String]) -> Result<Scores> {
+        let EncodedPairs { sources, targets } = self.encode(pairs);
         let references: Vec<String> = pairs.iter().map(|(_, target)| target.clone()).collect();
         let perplexity = self.writer.perplexity(&sources, &targets)?;
         let same = outputs.iter().zip(&references).filter(|(a, b)| a == b).count();
         let scores = match self.config.search.rouge {
             Some(tokenization) => {
-                let rouge = Rouge::corpus(&outputs, &references, tokenization)?;
+                let rouge = Rouge::corpus(outputs, &references, tokenization)?;
                 Scores::new("ROUGE-L", 100.0 * rouge.l.f1, Better::Higher)
                     .with("ROUGE-1", 100.0 * rouge.one.f1)
                     .with("ROUGE-2", 100.0 * rouge.two.f1)
             }
-            None => Scores::new("BLEU", bleu(&outputs, &references, &self.config)?, Better::Higher)
-                .with("chrF", chrf(&outputs, &alone(&references))?),
+            None => Scores::new("BLEU", bleu(outputs, &references, &self.config)?, Better::Higher)
+                .with("chrF", chrf(outputs, &alone(&references))?),
         };
-        let scores = scores
+        Ok(scores
             .with("perplexity", perplexity)
-            .with("exact", same as f64 / pairs.len().max(1) as f64);
-        Ok((scores, outputs))
+            .with("exact", same as f64 / pairs.len().max(1) as f64))
+    }
+
+    /// How good it is on pairs that have both sides, searching greedily.
+    pub(super) fn measure(&self, pairs: &[Pair]) -> Result<Scores> {
+        self.scores(pairs, &self.outputs(pairs, 1)?)
+    }
+
+    /// How good each output is: BLEU says nothing of one sentence, chrF and ROUGE do.
+    fn each(&self, pairs: &[Pair], outputs: &[String]) -> Result<PerExample> {
+        let one = |((_, target), output): (&Pair, &String)| match self.config.search.rouge {
+            Some(_) => self.decisive(std::slice::from_ref(output), std::slice::from_ref(target)),
+            None => chrf(&[output], &[vec![target]]),
+        };
+        let values = pairs.iter().zip(outputs).map(one).collect::<Result<_>>()?;
+        let measure = if self.config.search.rouge.is_some() { "ROUGE-L" } else { "chrF" };
+        Ok(PerExample { measure: measure.into(), values })
+    }
+
+    /// What should be known of pairs that are measured on.
+    fn notes(&self, lines: &[Pair], scored: usize) -> Vec<String> {
+        let longest = self.config.data.longest;
+        let is_long = |(source, _): &&Pair| self.preprocessor.source.encode(source).len() > longest;
+        let (blank, long) = (lines.len() - scored, lines.iter().filter(is_long).count());
+        let mut notes = Vec::new();
+        if blank > 0 {
+            notes.push(format!(
+                "{blank} of {} lines lack a source or a target: they have a line in the outputs, \
+                 and are not measured",
+                lines.len()
+            ));
+        }
+        notes.extend(read_so_far(long, lines.len(), "sources", longest, "tokens"));
+        notes
     }
 
     /// What decides, over some outputs.
@@ -185,8 +234,12 @@ impl Model for Translator {
     }
 
     fn evaluate(&self, part: Part) -> Result<Report> {
-        let pairs = Dataset::new(&self.config).part(part)?;
-        let (scores, outputs) = self.measure(&pairs, self.config.search.search.beam)?;
+        let lines = Dataset::new(&self.config).lines(part)?;
+        let all = self.outputs(&lines, self.config.search.search.beam)?;
+        let whole = lines.iter().zip(&all).filter(|(pair, _)| is_whole(pair));
+        let (pairs, outputs): (Vec<Pair>, Vec<String>) =
+            whole.map(|(pair, output)| (pair.clone(), output.clone())).unzip();
+        let scores = self.scores(&pairs, &outputs)?;
         let lengths: Vec<usize> =
             pairs.iter().map(|(source, _)| self.preprocessor.source.encode(source).len()).collect();
         let groups = self.by_length(&pairs, &outputs, &lengths)?;
@@ -197,7 +250,9 @@ impl Model for Translator {
             examples: pairs.len(),
             groups: Some(groups),
             samples,
-            outputs,
+            each: Some(self.each(&pairs, &outputs)?),
+            notes: self.notes(&lines, pairs.len()),
+            outputs: all,
             ..Report::default()
         })
     }
@@ -223,8 +278,7 @@ impl Model for Translator {
     fn show(&self, input: &str) -> Result<Vec<(String, Scene)>> {
         let sources = self.encode_sources(std::iter::once(input));
         let h = self.writer.write_one(&sources)?;
-        let mut columns = self.preprocessor.source.tokens(input);
-        columns.truncate(sources.ids[0].len());
+        let columns = self.columns(input);
         let mut rows = self.tokens(&sources, 0, &h.tokens);
         if h.ended {
             rows.push("<end>".into());

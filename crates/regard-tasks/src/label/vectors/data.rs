@@ -2,6 +2,7 @@
 
 use super::config::{Config, Kind};
 use crate::data::{LabeledVectors, Waveform, labeled_arrays, labeled_table, segments, transcripts};
+use crate::label_counts::LabelCounts;
 use crate::parts::{self, Cached};
 use crate::{Error, Part, Result, Segment, toy};
 use std::path::{Path, PathBuf};
@@ -69,7 +70,9 @@ impl<'a> Dataset<'a> {
             (Some(path), _) if part != Part::Training => given(self.config, path),
             (_, Some(path)) => {
                 let all = self.training.get(|| given(self.config, path))?;
-                Ok(data.held_out().part(part, all))
+                let counts = LabelCounts::new(all.iter().flat_map(Example::labels));
+                let rarest = |example: &Example| counts.rarest(&example.labels());
+                Ok(data.held_out().stratified(part, all, rarest))
             }
             (_, None) => embedded(self.config, part),
         }

@@ -9,6 +9,7 @@ use crate::data::{BatchSize, batches};
 use crate::lengths::lengths;
 use crate::options::Checked;
 use crate::text::by_count;
+use crate::truth::Truth;
 use crate::{Description, Error, JsonFile, Learner, Model, Options, Part, Result, Scores};
 use config::Config;
 pub(super) use config::Kind;
@@ -23,6 +24,7 @@ struct VectorLearner {
     sequences: Vec<Encoded>,
     targets: Vec<Vec<usize>>,
     validation: Vec<Example>,
+    notes: Vec<String>,
 }
 
 /// Reads the data and initializes a model.
@@ -41,27 +43,19 @@ pub(super) fn begin(options: &Options) -> Result<Box<dyn Learner>> {
     }
     let preprocessor = Preprocessor::fit(&config, &training)?;
     let labeler = Labeler::new(config, preprocessor)?;
-    let (mut sequences, mut targets) = (Vec::new(), Vec::new());
-    for (example, encoded) in training.iter().zip(labeler.encode_all(&training)?) {
-        let count = labeler.length(&encoded);
-        if count <= longest {
-            targets.push(labeler.targets(example, count)?);
-            sequences.push(encoded);
-        }
-    }
+    let mut sequences = labeler.encode_all(&training)?;
+    let (_, mut targets) = labeler.targets(&training, &sequences)?;
+    targets.retain(|one| one.len() <= longest);
+    sequences.retain(|one| labeler.length(one) <= longest);
     if sequences.is_empty() {
         return Err(Error::invalid(format!(
             "no training sequence has at most {longest} vectors; a larger `data.longest` keeps them"
         )));
     }
-    // A label that training has not seen, and sound of another rate, are told before hours are spent.
-    let heard = labeler.encode_all(&validation)?;
-    for (example, encoded) in validation.iter().zip(&heard) {
-        labeler.targets(example, labeler.length(encoded))?;
-    }
-    let counts = heard.iter().map(|one| labeler.length(one));
-    labeler.config.model.encoder.check_reach(longest, counts)?;
-    Ok(Box::new(VectorLearner { labeler, sequences, targets, validation }))
+    // Labels that training has not seen, and sound of another rate, are told before hours are spent.
+    let (truth, _) = labeler.targets(&validation, &labeler.encode_all(&validation)?)?;
+    let notes = truth.note("validation").into_iter().collect();
+    Ok(Box::new(VectorLearner { labeler, sequences, targets, validation, notes }))
 }
 
 /// The model of a run.
@@ -74,8 +68,7 @@ pub(super) fn describe(options: &Options) -> Result<Description> {
     let config = Config::of(options)?;
     let dataset = Dataset::new(&config);
     let training = dataset.part(Part::Training)?;
-    let count = |part| Result::Ok(dataset.part(part)?.len().to_string());
-    let [validation, test] = [count(Part::Validation)?, count(Part::Test)?];
+    let [validation, test] = [dataset.part(Part::Validation)?, dataset.part(Part::Test)?];
     drop(dataset);
     let source = match config.data.source(Part::Training) {
         Some(path) => path.display().to_string(),
@@ -85,13 +78,18 @@ pub(super) fn describe(options: &Options) -> Result<Description> {
     let labeler = Labeler::new(config, preprocessor)?;
     let counts: Vec<usize> =
         labeler.encode_all(&training)?.iter().map(|one| labeler.length(one)).collect();
+    let unseen = |part: &[Example]| {
+        Truth::new(&labeler.preprocessor.labels, part.iter().flat_map(Example::labels)).fact()
+    };
     let facts = [
         ("training sequences", training.len().to_string()),
-        ("validation sequences", validation),
-        ("test sequences", test),
+        ("validation sequences", validation.len().to_string()),
+        ("test sequences", test.len().to_string()),
         ("training vectors", counts.iter().sum::<usize>().to_string()),
         ("sequences", lengths(counts, "vectors")),
         ("labels", labeler.preprocessor.labels.len().to_string()),
+        ("unseen in validation", unseen(&validation)),
+        ("unseen in test", unseen(&test)),
     ];
     let labels = by_count(training.iter().flat_map(Example::labels));
     let example = |(at, example): (usize, &Example)| {
@@ -119,14 +117,19 @@ impl Learner for VectorLearner {
 
     fn loss(&mut self, batch: &[usize], random: &Random) -> Result<Tensor> {
         let targets: Vec<&[usize]> = batch.iter().map(|&index| &self.targets[index][..]).collect();
-        let sequences: Vec<&Encoded> = batch.iter().map(|&index| &self.sequences[index]).collect();
+        let sequences: Vec<&[f32]> =
+            batch.iter().map(|&index| &self.sequences[index].vectors[..]).collect();
         let batch = self.labeler.batch(&sequences)?;
         let targets = batch.targets(&targets)?;
         Ok(self.labeler.model.loss(&batch.sequences(), &targets, Mode::Train(random))?)
     }
 
     fn validate(&self) -> Result<Scores> {
-        Ok(self.labeler.measure(&self.validation)?.0)
+        Ok(self.labeler.measure(&self.validation, Part::Validation)?.scores)
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.notes.clone()
     }
 
     fn samples(&self, n: usize) -> Vec<String> {

@@ -7,9 +7,11 @@ use crate::data::{BatchSize, MelFilters, StandardScaler, Waveform, batches};
 use crate::metric::{Confusion, SegmentScore, label_runs};
 use crate::parts::{self, Cached, example_reference};
 use crate::text::Labels;
+use crate::truth::Truth;
+use crate::watch::tick;
 use crate::{
-    Error, Map, Maps, Model, Part, Prediction, Report, Result, Scene, Scores, Segment, SoundScene,
-    Track,
+    Error, Map, Maps, Model, Part, PerExample, Prediction, Report, Result, Scene, Segment,
+    SoundScene, Track,
 };
 use regard::attention::Need;
 use regard::models::{SequenceLabeler, Sequences};
@@ -40,7 +42,7 @@ pub(super) struct Preprocessor {
 #[derive(Clone, Debug)]
 pub(super) struct Encoded {
     /// `[N, width]`
-    vectors: Vec<f32>,
+    pub(super) vectors: Vec<f32>,
     /// What is drawn: frames of sound before they are stacked, or the vectors.
     frames: Vec<f32>,
     features: usize,
@@ -140,6 +142,7 @@ impl Labeler {
     pub(super) fn new(config: Config, preprocessor: Preprocessor) -> Result<Self> {
         let parameters = Parameters::new(DType::F32, config.training.seed);
         let labeler = config.labeler(preprocessor.width(), preprocessor.labels.len());
+        Parameters::check_fit(DType::F32, |p| SequenceLabeler::new(p, &labeler))?;
         let model = SequenceLabeler::new(&parameters, &labeler)?;
         Ok(Self { config, preprocessor, parameters, model })
     }
@@ -187,50 +190,80 @@ impl Labeler {
         encoded.vectors.len() / self.preprocessor.width()
     }
 
-    /// The numbers of a sequence's labels; refuses one unseen in training, by file.
-    pub(super) fn targets(&self, example: &Example, count: usize) -> Result<Vec<usize>> {
-        let id = |label: &str| {
-            self.preprocessor.labels.id(label).ok_or_else(|| {
-                let known = self.preprocessor.labels.len();
-                example.wrong(format!("label `{label}` is not among the {known} seen in training"))
-            })
-        };
+    /// The labels of a sequence's vectors.
+    fn labels_of<'a>(&'a self, example: &'a Example, encoded: &Encoded) -> Result<Vec<&'a str>> {
         match (&example.content, &self.preprocessor.input) {
-            (Content::Vectors { labels, .. }, _) => labels.iter().map(|label| id(label)).collect(),
+            (Content::Vectors { labels, .. }, _) => Ok(labels.iter().map(String::as_str).collect()),
             (Content::Sound { sound, segments }, Input::Sound(frames)) => {
-                let gap = &self.config.data.gap;
-                (0..count).map(|at| id(label_at(segments, sound, frames.middle(at), gap))).collect()
+                let label =
+                    |at| label_at(segments, sound, frames.middle(at), &self.config.data.gap);
+                Ok((0..self.length(encoded)).map(label).collect())
             }
             _ => Err(Error::invalid("sound and vectors cannot be read by one model")),
         }
     }
 
-    pub(super) fn batch(&self, sequences: &[&Encoded]) -> Result<Batch> {
+    /// The numbers of all vectors' labels, and of each sequence's.
+    pub(super) fn targets(
+        &self,
+        examples: &[Example],
+        encoded: &[Encoded],
+    ) -> Result<(Truth, Vec<Vec<usize>>)> {
+        let labels =
+            examples.iter().zip(encoded).map(|(one, encoded)| self.labels_of(one, encoded));
+        let labels = labels.collect::<Result<Vec<_>>>()?;
+        let truth = Truth::new(&self.preprocessor.labels, labels.iter().flatten().copied());
+        let mut rest = &truth.ids[..];
+        let own = |labels: &Vec<&str>| {
+            let (own, others) = rest.split_at(labels.len());
+            rest = others;
+            own.to_vec()
+        };
+        let each = labels.iter().map(own).collect();
+        Ok((truth, each))
+    }
+
+    /// Vectors of sequences, filled up to one length.
+    pub(super) fn batch(&self, sequences: &[&[f32]]) -> Result<Batch> {
         let width = self.preprocessor.width();
-        let lengths: Vec<usize> = sequences.iter().map(|one| self.length(one)).collect();
+        let lengths: Vec<usize> = sequences.iter().map(|one| one.len() / width).collect();
         let n = lengths.iter().copied().max().unwrap_or(0);
         let mut numbers = Vec::with_capacity(sequences.len() * n * width);
         for (row, one) in sequences.iter().enumerate() {
-            numbers.extend_from_slice(&one.vectors);
+            numbers.extend_from_slice(one);
             numbers.resize((row + 1) * n * width, 0.0);
         }
         Ok(Batch { x: Tensor::from_vec(numbers, &[sequences.len(), n, width])?, lengths })
     }
 
-    /// The probability of every label of every vector, `[N][labels]`, sequence by sequence.
+    /// The probability of every label of every vector, `[N][labels]`, sequence by sequence. One of
+    /// more vectors than `data.longest` is read in pieces.
     fn probabilities(&self, all: &[Encoded]) -> Result<Vec<Vec<f32>>> {
-        let labels = self.preprocessor.labels.len();
-        let lengths: Vec<usize> = all.iter().map(|one| self.length(one)).collect();
+        let most = self.config.data.longest.max(1) * self.preprocessor.width();
+        let pieces: Vec<Vec<&[f32]>> =
+            all.iter().map(|one| one.vectors.chunks(most).collect()).collect();
+        let mut found = self.of_pieces(&pieces.concat())?.into_iter();
+        let mut joined = |count: usize| found.by_ref().take(count).flatten().collect();
+        Ok(pieces.iter().map(|pieces| joined(pieces.len())).collect())
+    }
+
+    /// The same of sequences that are read whole.
+    fn of_pieces(&self, all: &[&[f32]]) -> Result<Vec<Vec<f32>>> {
+        let (labels, width) = (self.preprocessor.labels.len(), self.preprocessor.width());
+        let lengths: Vec<usize> = all.iter().map(|one| one.len() / width).collect();
         let mut found = vec![Vec::new(); all.len()];
+        let mut done = 0;
         for indices in batches(&lengths, BatchSize::Sequences(EVALUATION_BATCH), None)? {
-            let batch: Vec<&Encoded> = indices.iter().map(|&index| &all[index]).collect();
+            let batch: Vec<&[f32]> = indices.iter().map(|&index| all[index]).collect();
             let batch = self.batch(&batch)?;
             let logits = without_gradients(|| self.model.forward(&batch.sequences(), Mode::Infer))?;
             let n = logits.shape()[1];
             let numbers = logits.softmax(-1)?.to_vec::<f32>()?;
+            done += indices.len();
             for (row, index) in numbers.chunks((n * labels).max(1)).zip(indices) {
                 found[index] = row[..lengths[index] * labels].to_vec();
             }
+            tick("labeling", done, all.len())?;
         }
         Ok(found)
     }
@@ -243,41 +276,58 @@ impl Labeler {
         probabilities.chunks(self.preprocessor.labels.len().max(1)).map(likeliest).collect()
     }
 
-    /// How good it is on sequences, by vector and by segment; the labels it gave.
-    pub(super) fn measure(
-        &self,
-        examples: &[Example],
-    ) -> Result<(Scores, Confusion, Vec<Vec<usize>>)> {
+    /// How good it is on sequences, by vector and by segment.
+    pub(super) fn measure(&self, examples: &[Example], part: Part) -> Result<Report> {
         let encoded = self.encode_all(examples)?;
-        let truth = examples.iter().zip(&encoded);
-        let truth = truth.map(|(example, one)| self.targets(example, self.length(one)));
-        let truth = truth.collect::<Result<Vec<_>>>()?;
+        let (truth, targets) = self.targets(examples, &encoded)?;
         let probabilities = self.probabilities(&encoded)?;
-        let labels = self.preprocessor.labels.len();
-        let loss: f64 = truth
-            .iter()
-            .zip(&probabilities)
-            .flat_map(|(truth, rows)| truth.iter().zip(rows.chunks(labels.max(1))))
-            .map(|(&label, row)| -f64::from(row[label].max(f32::MIN_POSITIVE)).ln())
-            .sum();
         let predicted: Vec<Vec<usize>> = probabilities.iter().map(|rows| self.best(rows)).collect();
-        let (all, given) = (truth.concat(), predicted.concat());
-        let confusion = Confusion::count(&all, &given, self.preprocessor.labels.names())?;
-        let segments = SegmentScore::count(&truth, &predicted)?;
+        let names = [self.preprocessor.labels.names(), &truth.unseen].concat();
+        let given = predicted.concat();
+        let confusion = Confusion::count(&truth.ids, &given, &names)?;
+        let segments = SegmentScore::count(&targets, &predicted)?;
         let scores = confusion
-            .scores(loss / all.len().max(1) as f64)
+            .scores(self.loss(&targets, &probabilities))
             .with("segment F1", segments.f1())
             .with("segment error rate", segments.error_rate());
-        Ok((scores, confusion, predicted))
+        let right = truth.ids.iter().zip(&given).map(|(a, b)| f64::from(a == b));
+        Ok(Report {
+            scores,
+            examples: examples.len(),
+            confusion: Some(confusion),
+            each: Some(PerExample { measure: "accuracy".into(), values: right.collect() }),
+            notes: truth.note(parts::name(part)).into_iter().collect(),
+            outputs: predicted.iter().map(|labels| written(&self.segments(labels))).collect(),
+            ..Report::default()
+        })
+    }
+
+    /// The mean of −ln p of what is true, over the vectors whose label the model knows.
+    fn loss(&self, targets: &[Vec<usize>], probabilities: &[Vec<f32>]) -> f64 {
+        let labels = self.preprocessor.labels.len();
+        let vectors = targets
+            .iter()
+            .zip(probabilities)
+            .flat_map(|(targets, rows)| targets.iter().zip(rows.chunks(labels.max(1))));
+        let (mut sum, mut known) = (0.0, 0);
+        for (&label, row) in vectors.filter(|(label, _)| **label < labels) {
+            sum -= f64::from(row[label].max(f32::MIN_POSITIVE)).ln();
+            known += 1;
+        }
+        sum / known.max(1) as f64
     }
 
     /// Stretches of equal labels, in seconds or in steps.
     fn segments(&self, labels: &[usize]) -> Vec<Segment> {
+        self.named_segments(labels, self.preprocessor.labels.names())
+    }
+
+    fn named_segments(&self, labels: &[usize], names: &[String]) -> Vec<Segment> {
         let step = self.key_step();
         let segment = |(label, start, end): (usize, usize, usize)| Segment {
             start: start as f64 * step,
             end: end as f64 * step,
-            label: self.preprocessor.labels.name(label).into(),
+            label: names[label].clone(),
         };
         label_runs(labels).into_iter().map(segment).collect()
     }
@@ -323,15 +373,16 @@ impl Labeler {
 
     /// The truth of an example, where it is known.
     fn truth(&self, example: &Example) -> Option<Vec<Segment>> {
-        match &example.content {
-            Content::Sound { segments, .. } => Some(segments.clone()),
+        let segments = match &example.content {
+            Content::Sound { segments, .. } => segments.clone(),
             Content::Vectors { labels, .. } => {
-                let ids: Option<Vec<usize>> =
-                    labels.iter().map(|label| self.preprocessor.labels.id(label)).collect();
-                ids.map(|ids| self.segments(&ids))
+                let labels = labels.iter().map(String::as_str);
+                let truth = Truth::new(&self.preprocessor.labels, labels);
+                let names = [self.preprocessor.labels.names(), &truth.unseen].concat();
+                self.named_segments(&truth.ids, &names)
             }
-        }
-        .filter(|segments| !segments.is_empty())
+        };
+        Some(segments).filter(|segments| !segments.is_empty())
     }
 }
 
@@ -352,22 +403,13 @@ impl Model for Labeler {
 
     fn evaluate(&self, part: Part) -> Result<Report> {
         let examples = Dataset::new(&self.config).part(part)?;
-        let (scores, confusion, predicted) = self.measure(&examples)?;
-        let outputs: Vec<String> =
-            predicted.iter().map(|labels| written(&self.segments(labels))).collect();
-        let samples = examples.iter().zip(&outputs).enumerate().take(3);
+        let report = self.measure(&examples, part)?;
+        let samples = examples.iter().zip(&report.outputs).enumerate().take(3);
         let samples = samples.map(|(at, (example, output))| {
             let truth = self.truth(example).map_or(String::new(), |truth| written(&truth));
             (format!("{}:{at}", parts::name(part)), truth, output.clone())
         });
-        Ok(Report {
-            scores,
-            examples: examples.len(),
-            confusion: Some(confusion),
-            samples: samples.collect(),
-            outputs,
-            ..Report::default()
-        })
+        Ok(Report { samples: samples.collect(), ..report })
     }
 
     fn predict(&self, inputs: &[String]) -> Result<Vec<Prediction>> {
@@ -403,7 +445,7 @@ impl Model for Labeler {
         let middle = (count as f64 / 2.0) * key_step;
         let chosen =
             ((moment.unwrap_or(middle) / key_step).max(0.0) as usize).min(count.max(1) - 1);
-        let batch = self.batch(&[&encoded])?;
+        let batch = self.batch(&[&encoded.vectors[..]])?;
         let attended =
             without_gradients(|| self.model.label(&batch.sequences(), Mode::Infer, Need::WEIGHTS))?;
         let row = |map: Map| Map::new(map.name, map.weights[chosen * count..][..count].to_vec());

@@ -24,6 +24,8 @@ pub struct SearchConfig {
     pub length_penalty: f64,
     /// How many tokens an output has at most, its end included.
     pub longest: usize,
+    /// How many tokens an output has at least, before its end.
+    pub shortest: usize,
     /// How many outputs are given for each source, the best first; at most the width.
     pub best: usize,
     /// Whether hypotheses carry the attention weights they were written with, which cost time and
@@ -33,7 +35,7 @@ pub struct SearchConfig {
 
 impl Default for SearchConfig {
     fn default() -> Self {
-        Self { width: 4, length_penalty: 0.6, longest: 128, best: 1, weights: false }
+        Self { width: 4, length_penalty: 0.6, longest: 128, shortest: 0, best: 1, weights: false }
     }
 }
 
@@ -137,7 +139,30 @@ impl Seq2Seq {
         longest: usize,
         need: Need,
     ) -> Result<Vec<Hypothesis>> {
+        self.greedy_within(source, 0..=longest, need)
+    }
+
+    /// As [`Seq2Seq::greedy_with`], with outputs of at least so many tokens too.
+    ///
+    /// ```
+    /// # use regard::prelude::*;
+    /// # let gru = RecurrentConfig::new(Cell::Gru, 8);
+    /// # let config = Seq2SeqConfig::new(
+    /// #     10, 12, EncoderConfig::Recurrent(gru), DecoderConfig::Recurrent(gru), ContextConfig::Fixed);
+    /// # let model = Seq2Seq::new(&Parameters::new(DType::F32, 1), &config)?;
+    /// let source = Sentences::new(&[vec![3, 4, 5]], 0)?;
+    /// let output = &model.greedy_within(&source, 2..=4, Need::OUTPUT)?[0];
+    /// assert!((2..=4).contains(&output.tokens.len()));
+    /// # Ok::<(), regard::Error>(())
+    /// ```
+    pub fn greedy_within(
+        &self,
+        source: impl Into<Source>,
+        lengths: std::ops::RangeInclusive<usize>,
+        need: Need,
+    ) -> Result<Vec<Hypothesis>> {
         let source = &source.into();
+        let (shortest, longest) = lengths.into_inner();
         ensure!(longest > 0, "outputs of at most 0 tokens");
         without_gradients(|| {
             let mut decoding = self.start(source)?;
@@ -146,10 +171,12 @@ impl Seq2Seq {
             let ended = |trail: &Trail| trail.tokens.last() == Some(&end);
             let mut history = Vec::new();
             while history.len() < longest && !trails.iter().all(ended) {
+                let may_end = history.len() >= shortest;
                 let (scores, v) = self.scores(&trails, &mut decoding, &mut history, need)?;
                 for (row, trail) in trails.iter_mut().enumerate() {
                     if trail.tokens.last() != Some(&end) {
-                        let (token, score) = self.best_tokens(&scores[row * v..][..v], 1)[0];
+                        let (token, score) =
+                            self.best_tokens(&scores[row * v..][..v], 1, may_end)[0];
                         *trail = trail.with(row, token, score);
                     }
                 }
@@ -193,6 +220,7 @@ impl Seq2Seq {
             let mut history = Vec::new();
             while history.len() < config.longest && !live.is_empty() {
                 let need = Need { weights: config.weights, ..Need::OUTPUT };
+                let may_end = history.len() >= config.shortest;
                 let (scores, v) = self.scores(&live, &mut decoding, &mut history, need)?;
                 let mut next = Vec::new();
                 let mut start = 0;
@@ -204,7 +232,8 @@ impl Seq2Seq {
                     let free = config.width - done[sentence].len();
                     let mut candidates = Vec::new();
                     for row in rows {
-                        for (token, score) in self.best_tokens(&scores[row * v..][..v], free) {
+                        let row_scores = &scores[row * v..][..v];
+                        for (token, score) in self.best_tokens(row_scores, free, may_end) {
                             candidates.push((live[row].total + score, row, token, score));
                         }
                     }
@@ -258,10 +287,12 @@ impl Seq2Seq {
     }
 
     /// The best tokens of a row and their scores, the best first, among equals the smaller.
-    fn best_tokens(&self, scores: &[f64], most: usize) -> Vec<(usize, f64)> {
-        let never = [self.config().padding, self.config().start];
-        let all = scores.iter().copied().enumerate();
-        let mut all: Vec<_> = all.filter(|(token, _)| !never.contains(token)).collect();
+    fn best_tokens(&self, scores: &[f64], most: usize, may_end: bool) -> Vec<(usize, f64)> {
+        let (config, all) = (self.config(), scores.iter().copied().enumerate());
+        let never = |token| {
+            [config.padding, config.start].contains(&token) || (!may_end && token == config.end)
+        };
+        let mut all: Vec<_> = all.filter(|(token, _)| !never(*token)).collect();
         let order = |a: &(usize, f64), b: &(usize, f64)| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0));
         if most < all.len() {
             all.select_nth_unstable_by(most, order);

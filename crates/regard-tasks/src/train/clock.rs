@@ -1,0 +1,65 @@
+//! How long a training took. It has a file of its own: all other files of equal runs are equal.
+
+use crate::{Error, JsonFile, Result, Run};
+use serde::{Deserialize, Serialize};
+use std::time::Instant;
+
+const FILE: &str = "clock.json";
+
+/// The clock of a training, which goes on where it was resumed.
+pub(super) struct Clock {
+    kept: Kept,
+    before: f64,
+    started: Instant,
+}
+
+/// What `clock.json` says.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Kept {
+    /// Seconds spent in all.
+    seconds: f64,
+    /// Epochs that were validated, and the seconds spent until then.
+    epochs: Vec<(usize, f64)>,
+}
+
+impl Kept {
+    fn read(run: &Run) -> Result<Self> {
+        match run.path(FILE).exists() {
+            true => JsonFile::read(&run.path(FILE))?.parse(),
+            false => Ok(Self::default()),
+        }
+    }
+}
+
+impl Clock {
+    /// Goes on from what a run has spent, of whose epochs so many count.
+    pub(super) fn resume(run: &Run, epochs: usize) -> Result<Self> {
+        let mut kept = Kept::read(run)?;
+        kept.epochs.retain(|&(epoch, _)| epoch <= epochs);
+        Ok(Self { before: kept.seconds, kept, started: Instant::now() })
+    }
+
+    /// Seconds spent in all.
+    pub(super) fn seconds(&self) -> f64 {
+        self.before + self.started.elapsed().as_secs_f64()
+    }
+
+    /// Notes an epoch that was validated; gives the seconds until then.
+    pub(super) fn epoch(&mut self, epoch: usize) -> f64 {
+        let seconds = self.seconds();
+        self.kept.epochs.push((epoch, seconds));
+        seconds
+    }
+
+    pub(super) fn write(&mut self, run: &Run) -> Result<()> {
+        self.kept.seconds = self.seconds();
+        let text = serde_json::to_string(&self.kept).map_err(|e| Error::file(run.path(FILE), e))?;
+        run.write(FILE, text.as_bytes())?;
+        Ok(())
+    }
+}
+
+/// The seconds until each validated epoch of a run.
+pub(super) fn seconds(run: &Run) -> Result<Vec<(usize, f64)>> {
+    Ok(Kept::read(run)?.epochs)
+}
