@@ -39,6 +39,7 @@ mod compare;
 mod components;
 pub mod data;
 mod error;
+mod export;
 mod graph;
 mod image;
 mod json_file;
@@ -62,6 +63,7 @@ mod translate;
 pub use classify::Classify;
 pub use compare::{Compared, Meter, compare, variants};
 pub use error::{Error, Result};
+pub use export::{Export, Exported, Network, export};
 pub use graph::GraphTask;
 pub use image::ImageTask;
 pub use json_file::JsonFile;
@@ -69,7 +71,7 @@ pub use label::Label;
 pub use options::Options;
 pub use regress::Regress;
 pub use run::Run;
-pub use scene::{CurveScene, GraphScene, ImageScene, Map, Maps, Scene};
+pub use scene::{CurveScene, GraphScene, ImageScene, Map, Maps, Scene, SoundScene};
 pub use scores::Scores;
 pub use task::{
     Description, Groups, Learner, Model, Part, Prediction, Report, Task, Variant, task_named, tasks,

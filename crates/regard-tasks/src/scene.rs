@@ -33,6 +33,8 @@ pub enum Scene {
     Image(ImageScene),
     /// A regression curve and its kernel.
     Curve(CurveScene),
+    /// A recording's frames.
+    Sound(SoundScene),
 }
 
 /// An attention map: the weights of one head of one layer, or of one mechanism.
@@ -108,7 +110,42 @@ pub struct CurveScene {
     pub curve: Vec<f32>,
     /// The curve the data were made from, where it is known.
     pub truth: Option<Vec<f32>>,
+    /// The point of `at` that the picture is about, where there is one.
+    pub query: Option<f32>,
     /// `at` × `x` weights each.
+    pub maps: Vec<Map>,
+}
+
+/// A recording as its spectrogram, and the attention weights of its moments.
+///
+/// ```
+/// use regard_tasks::{Map, Scene, SoundScene};
+/// let scene = Scene::Sound(SoundScene {
+///     seconds: 1.5,
+///     bands: 2,
+///     energies: vec![0.0, 1.0, 3.0, 0.5, 0.0, 0.0],
+///     row_axis: "answer".into(),
+///     rows: vec!["seven".into()],
+///     columns: 3,
+///     maps: vec![Map::new("share in the answer", vec![0.1, 0.8, 0.1])],
+/// });
+/// assert_eq!(scene.maps().len(), 1);
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SoundScene {
+    /// How long it is.
+    pub seconds: f32,
+    /// Bands of the spectrogram, from low to high.
+    pub bands: usize,
+    /// The spectrogram, frame by frame: frames × bands, on any scale.
+    pub energies: Vec<f32>,
+    /// What the rows are: "answer", "output".
+    pub row_axis: String,
+    /// Who attends: the answer, or each token that was written.
+    pub rows: Vec<String>,
+    /// Moments that can be attended to, evenly over the recording: its frames, or fewer.
+    pub columns: usize,
+    /// rows × columns weights each.
     pub maps: Vec<Map>,
 }
 
@@ -159,6 +196,7 @@ impl Scene {
             Self::Graph(scene) => &scene.maps,
             Self::Image(scene) => &scene.maps,
             Self::Curve(scene) => &scene.maps,
+            Self::Sound(scene) => &scene.maps,
         }
     }
 }

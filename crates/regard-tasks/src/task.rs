@@ -3,8 +3,8 @@
 
 use crate::metric::Confusion;
 use crate::{
-    Classify, Error, GraphTask, ImageTask, JsonFile, Label, Options, Regress, Result, Scene,
-    Scores, Translate,
+    Classify, Error, Exported, GraphTask, ImageTask, JsonFile, Label, Options, Regress, Result,
+    Scene, Scores, Translate,
 };
 use regard::Tensor;
 use regard::tensor::{Parameters, Random};
@@ -138,6 +138,17 @@ pub trait Model {
 
     /// Its attention weights for an input, as named scenes, the most telling first.
     fn show(&self, input: &str) -> Result<Vec<(String, Scene)>>;
+
+    /// What should be predicted for an input, as text; none where that is not known.
+    fn truth(&self, _input: &str) -> Option<String> {
+        None
+    }
+
+    /// Its network and what that answers for some inputs, for other programs. Refuses where the
+    /// network has no form elsewhere.
+    fn exported(&self) -> Result<Exported> {
+        Err(Error::invalid("this task's network has no form for other programs"))
+    }
 }
 
 /// What a model predicts for one input.

@@ -69,8 +69,8 @@ impl Command {
             written(&report, name, to)?;
         }
         if let Some(confusion) = &report.confusion {
-            let svg =
-                picture::confusion(&format!("{name} part"), &confusion.labels, &confusion.counts);
+            let title = format!("{}: {name} part", run.folder().display());
+            let svg = picture::confusion(&title, &confusion.labels, &confusion.counts);
             let file = run.write("confusion.svg", svg.as_bytes())?;
             if !self.json {
                 writeln!(to, "\nconfusion matrix: {}", file.display())?;

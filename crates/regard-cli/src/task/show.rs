@@ -4,7 +4,8 @@ use super::Settings;
 use super::threads::Threads;
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
-use regard_tasks::{Run, Scene, picture};
+use regard_tasks::picture::{self, Caption};
+use regard_tasks::{Run, Scene};
 use std::io::{IsTerminal, Write, stdout};
 use std::path::PathBuf;
 
@@ -58,8 +59,8 @@ pub enum Form {
 }
 
 /// A picture of all of a scene.
-pub(super) fn png(scene: &Scene, title: &str) -> Result<Vec<u8>> {
-    Ok(picture::png(&picture::svg(scene, title, None), 2.0)?)
+pub(super) fn png(scene: &Scene, caption: &Caption) -> Result<Vec<u8>> {
+    Ok(picture::png(&picture::svg(scene, caption, None), 2.0)?)
 }
 
 impl Command {
@@ -84,6 +85,7 @@ impl Command {
             Some(n) if (1..=maps).contains(&n) => Some(n - 1),
             Some(n) => bail!("--which {n}: there are {maps}"),
         };
+        let caption = || Caption::of(&run, model.as_ref(), name, &self.input);
         let (bytes, ending) = match form {
             Form::Terminal => {
                 let width = terminal_width();
@@ -95,9 +97,15 @@ impl Command {
                 }
                 return self.say_others(&names, to);
             }
-            Form::Svg => (picture::svg(scene, &self.input, which).into_bytes(), "svg"),
-            Form::Png => (picture::png(&picture::svg(scene, &self.input, which), 2.0)?, "png"),
-            Form::Html => (picture::page(scene, &self.input).into_bytes(), "html"),
+            Form::Svg => (picture::svg(scene, &caption()?, which).into_bytes(), "svg"),
+            Form::Png => {
+                let svg = picture::svg(scene, &caption()?, which);
+                if let Some(advice) = picture::missing_fonts(&svg)? {
+                    eprintln!("regard: {advice}");
+                }
+                (picture::png(&svg, 2.0)?, "png")
+            }
+            Form::Html => (picture::page(scene, &caption()?).into_bytes(), "html"),
             Form::Json => (picture::numbers_json(scene).into_bytes(), "json"),
             Form::Safetensors => (picture::numbers(scene)?, "safetensors"),
         };

@@ -5,10 +5,12 @@ use super::data::{Dataset, Sentences};
 use crate::data::{BatchSize, Tagged, batches};
 use crate::metric::Confusion;
 use crate::text::{Labels, PADDING, UNKNOWN, Vocabulary, split};
-use crate::{Error, Groups, Map, Maps, Model, Part, Prediction, Report, Result, Scene};
+use crate::{
+    Error, Exported, Groups, Map, Maps, Model, Network, Part, Prediction, Report, Result, Scene,
+};
 use regard::attention::Need;
 use regard::models::{SequenceLabeler, Sequences};
-use regard::tensor::{Parameters, without_gradients};
+use regard::tensor::{Parameters, Random, without_gradients};
 use regard::{DType, Mode, Tensor};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -363,5 +365,41 @@ impl Model for Labeler {
             maps: Map::of_layers(&attended.weights)?,
         };
         Ok(vec![("self-attention".into(), Scene::Maps(maps))])
+    }
+
+    fn exported(&self) -> Result<Exported> {
+        let random = Random::named(1, "export");
+        let (words, characters) =
+            (self.preprocessor.words.len(), self.preprocessor.characters.len());
+        let sentence = |n: usize| EncodedSentence {
+            words: (0..n).map(|_| 1 + random.below(words - 1)).collect(),
+            characters: match self.config.model.characters {
+                true => (0..n)
+                    .map(|at| (0..1 + at % 5).map(|_| 1 + random.below(characters - 1)).collect())
+                    .collect(),
+                false => vec![],
+            },
+        };
+        let sentences = [7, 4, 1].map(sentence);
+        let batch = self.batch(&sentences.iter().collect::<Vec<_>>())?;
+        let output = without_gradients(|| self.model.forward(&batch.sequences(), Mode::Infer))?;
+        let mut inputs = BTreeMap::from([("x".to_string(), batch.words.clone())]);
+        let lengths = batch.lengths.iter().map(|&n| n as i64).collect();
+        inputs.insert("lengths".into(), Tensor::from_vec(lengths, &[batch.lengths.len()])?);
+        if let Some(characters) = &batch.characters {
+            inputs.insert("characters".into(), characters.clone());
+        }
+        Ok(Exported { network: Network::Labeler(self.model.config().clone()), inputs, output })
+    }
+
+    /// The labels of a sentence that the validation or the test part holds.
+    fn truth(&self, input: &str) -> Option<String> {
+        let words = self.split(input);
+        let dataset = Dataset::new(&self.config);
+        [Part::Validation, Part::Test].into_iter().find_map(|part| {
+            let sentences = dataset.part(part).ok()?.all;
+            let found = sentences.into_iter().find(|sentence| sentence.words == words)?;
+            Some(tagged(found.words.iter().zip(&found.labels)).join(" "))
+        })
     }
 }

@@ -26,8 +26,8 @@ pub fn numbers_json(scene: &Scene) -> String {
 }
 
 /// A scene's weights as a safetensors file: `weights` [maps, rows, columns] (of a graph [maps,
-/// edges]), with `edges` [edges, 2], `pixels` [height, width, channels] or `x`, `y`, `at`, `curve` and
-/// `truth` where the scene has them. The maps' names and the labels are in its metadata, as JSON under
+/// edges]), with `edges` [edges, 2], `pixels` [height, width, channels], `spectrogram` [frames, bands] or
+/// `x`, `y`, `at`, `curve` and `truth` where the scene has them. The maps' names and the labels are in its metadata, as JSON under
 /// `labels`.
 ///
 /// Refuses maps that do not have a weight for each place, and an image that lacks pixels.
@@ -67,6 +67,11 @@ pub fn numbers(scene: &Scene) -> Result<Vec<u8>> {
     };
     match scene {
         Scene::Maps(_) => {}
+        Scene::Sound(scene) => {
+            let frames = scene.energies.len() / scene.bands.max(1);
+            let whole = &scene.energies[..frames * scene.bands];
+            add("spectrogram", vec![frames, scene.bands], whole);
+        }
         Scene::Graph(scene) => {
             let ends = scene.edges.iter().flat_map(|&(from, to)| [from as i64, to as i64]);
             let bytes = ends.flat_map(i64::to_le_bytes).collect();
@@ -102,6 +107,7 @@ fn shape(scene: &Scene) -> Vec<usize> {
         Scene::Graph(scene) => vec![maps, scene.edges.len()],
         Scene::Image(scene) => vec![maps, scene.rows, scene.columns],
         Scene::Curve(scene) => vec![maps, scene.at.len(), scene.x.len()],
+        Scene::Sound(scene) => vec![maps, scene.rows.len(), scene.columns],
     }
 }
 
@@ -111,6 +117,9 @@ fn names(scene: &Scene) -> HashMap<String, String> {
     let labels = match scene {
         Scene::Maps(scene) => json!({"maps": maps, "rows": scene.rows, "columns": scene.columns}),
         Scene::Graph(scene) => json!({"maps": maps, "nodes": scene.nodes}),
+        Scene::Sound(scene) => {
+            json!({"maps": maps, "rows": scene.rows, "seconds": scene.seconds})
+        }
         Scene::Image(_) | Scene::Curve(_) => json!({"maps": maps}),
     };
     HashMap::from([("labels".to_owned(), labels.to_string())])

@@ -244,7 +244,8 @@ impl<'a> Trainer<'a> {
 
     fn draw(&mut self) -> Result<()> {
         if !self.records.is_empty() {
-            self.run.write("curves.svg", curves(&self.records).as_bytes())?;
+            let title = self.run.folder().display().to_string();
+            self.run.write("curves.svg", curves(&title, &self.records).as_bytes())?;
         }
         self.drawn = Instant::now();
         Ok(())
@@ -259,7 +260,7 @@ impl<'a> Trainer<'a> {
     }
 }
 
-fn curves(records: &[Record]) -> String {
+fn curves(title: &str, records: &[Record]) -> String {
     let points = |of: &dyn Fn(&Record) -> f64| -> Vec<(f64, f64)> {
         records.iter().map(|r| (r.epoch as f64, of(r))).collect()
     };
@@ -270,5 +271,5 @@ fn curves(records: &[Record]) -> String {
     if let Some(best) = records.iter().rfind(|r| r.best) {
         measure = measure.mark(best.epoch as f64, "best");
     }
-    picture::curves("", &[loss, measure])
+    picture::curves(title, &[loss, measure])
 }

@@ -255,6 +255,15 @@ impl Model for Translator {
         }
         Ok(scenes)
     }
+
+    /// The translation of a sentence that the validation or the test part holds.
+    fn truth(&self, input: &str) -> Option<String> {
+        let dataset = Dataset::new(&self.config);
+        [Part::Validation, Part::Test].into_iter().find_map(|part| {
+            let pairs = dataset.part(part).ok()?;
+            pairs.into_iter().find(|(source, _)| source == input).map(|(_, target)| target)
+        })
+    }
 }
 
 /// Maps of weights `[layers, heads, n, N]`.
