@@ -78,7 +78,7 @@ pub use task::{
 };
 pub use train::{
     Callback, Checkpoint, Ended, OptimizerKind, Plan, Progress, Record, ScheduleKind, Silent,
-    TrainerState, TrainingConfig, train,
+    TrainerState, TrainingConfig, is_frozen, take_weights, train,
 };
 pub use translate::Translate;
 

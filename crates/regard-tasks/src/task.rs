@@ -106,6 +106,12 @@ pub trait Learner {
     /// The metrics on the validation part; the first decides which epoch is the best.
     fn validate(&self) -> Result<Scores>;
 
+    /// Prepares the model for its first step, such as by pretrained vectors; gives what is worth
+    /// saying of it. Not called where a training is resumed.
+    fn start(&mut self) -> Result<Vec<String>> {
+        Ok(Vec::new())
+    }
+
     /// Inputs for [`Model::predict`] out of the validation part.
     fn samples(&self, n: usize) -> Vec<String>;
 
@@ -175,6 +181,8 @@ pub struct Report {
     pub groups: Option<Groups>,
     /// A few examples: input, expected output, output.
     pub samples: Vec<(String, String, String)>,
+    /// How the measures were counted, in sacreBLEU's words, where that has to be said beside them.
+    pub signature: Option<String>,
     /// All outputs, in the order of the data, for a file.
     #[serde(skip)]
     pub outputs: Vec<String>,

@@ -85,6 +85,9 @@ fn written(report: &Report, part: &str, to: &mut impl Write) -> Result<()> {
     for (name, value) in &report.scores.values {
         writeln!(to, "  {name:<12} {}", table::measure(*value))?;
     }
+    if let Some(signature) = &report.signature {
+        writeln!(to, "  sacreBLEU    {signature}")?;
+    }
     if let Some(confusion) = &report.confusion {
         let row = |label: &regard_tasks::metric::LabelScore| {
             let share = |x: f64| format!("{x:.3}");

@@ -24,6 +24,7 @@ pub use images::{ImageOptions, Images};
 pub use labeled::{Labeled, labeled, labeled_files, labels_of_files};
 pub use lines::{bytes, lines, text};
 pub use mel::{LogMel, MelFilters, StandardScaler};
+pub(crate) use opened::opened;
 pub use parallel::{Parallel, parallel, parallel_tsv};
 pub use sounds::{Sound, SoundOptions, Sounds};
 pub use table::{Table, table};

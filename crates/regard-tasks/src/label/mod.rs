@@ -4,7 +4,7 @@ mod config;
 mod data;
 mod model;
 
-use crate::data::{BatchSize, batches};
+use crate::data::batches;
 use crate::lengths::lengths;
 use crate::options::Checked;
 use crate::text::{UNKNOWN, by_count};
@@ -152,9 +152,17 @@ impl Learner for LabelLearner {
         &self.labeler
     }
 
+    fn start(&mut self) -> Result<Vec<String>> {
+        let words = &self.labeler.preprocessor.words;
+        let tokens: Vec<String> = (0..words.len()).map(|id| words.name(id).into()).collect();
+        let vectors = self.labeler.config.text.tokens.vectors.as_deref();
+        components::pretrained(self.labeler.parameters(), "input.weight", &tokens, vectors)
+    }
+
     fn batches(&self, batch: usize, random: &Random) -> Result<Vec<Vec<usize>>> {
         let lengths: Vec<usize> = self.targets.iter().map(Vec::len).collect();
-        batches(&lengths, BatchSize::Sequences(batch), Some(random))
+        let size = self.labeler.config.training.batch_size(batch);
+        batches(&lengths, size, Some(random))
     }
 
     fn loss(&mut self, batch: &[usize], random: &Random) -> Result<Tensor> {

@@ -3,14 +3,15 @@
 use super::config::Config;
 use super::data::{Dataset, Sentences};
 use crate::data::{BatchSize, Tagged, batches};
-use crate::metric::Confusion;
+use crate::metric::{Confusion, mark_spans, span_scores};
 use crate::text::{Labels, PADDING, UNKNOWN, Vocabulary, split};
 use crate::{
     Error, Exported, Groups, Map, Maps, Model, Network, Part, Prediction, Report, Result, Scene,
+    Scores,
 };
 use regard::attention::Need;
 use regard::models::{SequenceLabeler, Sequences};
-use regard::tensor::{Parameters, Random, without_gradients};
+use regard::tensor::{Better, Parameters, Random, without_gradients};
 use regard::{DType, Mode, Tensor};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -234,8 +235,9 @@ impl Labeler {
             .collect();
         let expected = |s: &Tagged| tagged(s.words.iter().zip(&s.labels)).join(" ");
         let samples = sentences.all.iter().zip(&outputs).take(3);
+        let scores = confusion.scores(loss(&targets, &labelings));
         Ok(Report {
-            scores: confusion.scores(loss(&targets, &labelings)),
+            scores: self.with_spans(scores, sentences, &labelings)?,
             examples: truth.len(),
             confusion: Some(confusion),
             groups: Some(self.groups(sentences, &read, &truth, &labeling)),
@@ -243,7 +245,32 @@ impl Labeler {
                 .map(|(s, output)| (s.words.join(" "), expected(s), output.clone()))
                 .collect(),
             outputs,
+            ..Report::default()
         })
+    }
+
+    /// The measures with those of spans before them, where labels mark spans (B-PER, I-PER, O).
+    fn with_spans(
+        &self,
+        scores: Scores,
+        sentences: &Sentences,
+        labelings: &[Labeling],
+    ) -> Result<Scores> {
+        if !mark_spans(self.preprocessor.labels.names()) {
+            return Ok(scores);
+        }
+        let truth: Vec<Vec<&str>> = (sentences.all.iter())
+            .map(|sentence| sentence.labels.iter().map(String::as_str).collect())
+            .collect();
+        let name = |&id: &usize| self.preprocessor.labels.name(id);
+        let predicted: Vec<Vec<&str>> =
+            labelings.iter().map(|labeling| labeling.labels.iter().map(name).collect()).collect();
+        let whole = span_scores(&truth, &predicted)?[""];
+        let mut all = Scores::new("span F1", whole.f1, Better::Higher)
+            .with("span precision", whole.precision)
+            .with("span recall", whole.recall);
+        all.values.extend(scores.values);
+        Ok(all)
     }
 
     /// The accuracy on words that are unknown, that had one label in training, and that had

@@ -3,11 +3,13 @@
 mod bpe;
 mod labels;
 mod tokenizer;
+mod vectors;
 mod vocabulary;
 mod words;
 
 pub use labels::Labels;
 pub(crate) use tokenizer::split;
 pub use tokenizer::{Tokenizer, TokenizerConfig, TokenizerKind};
+pub use vectors::set_vectors;
 pub(crate) use vocabulary::by_count;
 pub use vocabulary::{END, PADDING, START, UNKNOWN, Vocabulary};

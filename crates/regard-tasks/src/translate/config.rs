@@ -50,13 +50,16 @@ pub(super) struct Text {
     #[serde(flatten)]
     pub(super) tokens: TextOptions,
     pub(super) shared: bool,
+    /// Pretrained vectors of the target's tokens.
+    pub(super) target_vectors: Option<PathBuf>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Search {
     pub(super) beam: usize,
     pub(super) length_penalty: f64,
-    pub(super) bleu: Tokenization,
+    #[serde(deserialize_with = "tokenization")]
+    pub(super) bleu: Option<Tokenization>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -177,5 +180,15 @@ impl Config {
             best: 1,
             weights,
         }
+    }
+}
+
+/// How BLEU splits; none where the references decide.
+fn tokenization<'de, D: serde::Deserializer<'de>>(
+    from: D,
+) -> std::result::Result<Option<Tokenization>, D::Error> {
+    match String::deserialize(from)?.as_str() {
+        "auto" => Ok(None),
+        name => Tokenization::named(name).map(Some).map_err(serde::de::Error::custom),
     }
 }

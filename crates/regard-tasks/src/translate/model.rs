@@ -2,7 +2,7 @@
 
 use super::config::Config;
 use super::data::{Dataset, Pair};
-use crate::metric::{Bleu, chrf, perplexity};
+use crate::metric::{Bleu, Tokenization, chrf, perplexity};
 use crate::text::Tokenizer;
 use crate::{Error, Groups, Map, Maps, Model, Part, Prediction, Report, Result, Scene, Scores};
 use regard::attention::Need;
@@ -100,7 +100,7 @@ impl Translator {
         let outputs: Vec<String> =
             outputs.iter().map(|h| self.preprocessor.target().decode(&h.tokens)).collect();
         let references: Vec<String> = pairs.iter().map(|(_, target)| target.clone()).collect();
-        let bleu = bleu(&outputs, &references, &self.config)?;
+        let bleu = bleu(&outputs, &references, self.tokenization(&references))?;
         let chrf = chrf(&outputs, &alone(&references))?;
         let same = outputs.iter().zip(&references).filter(|(a, b)| a == b).count();
         let scores = Scores::new("BLEU", bleu, Better::Higher)
@@ -108,6 +108,11 @@ impl Translator {
             .with("perplexity", self.perplexity(&sources, &targets)?)
             .with("exact", same as f64 / pairs.len().max(1) as f64);
         Ok((scores, outputs))
+    }
+
+    /// How BLEU splits outputs: as the options say, or as the references are written.
+    fn tokenization<R: AsRef<str>>(&self, references: &[R]) -> Tokenization {
+        self.config.search.bleu.unwrap_or_else(|| Tokenization::suiting(references))
     }
 
     fn perplexity(&self, sources: &[Vec<usize>], targets: &[Vec<usize>]) -> Result<f64> {
@@ -128,8 +133,8 @@ impl Translator {
     }
 }
 
-fn bleu(outputs: &[String], references: &[String], config: &Config) -> Result<f64> {
-    Ok(Bleu::corpus(outputs, &alone(references), config.search.bleu)?.score)
+fn bleu(outputs: &[String], references: &[String], by: Tokenization) -> Result<f64> {
+    Ok(Bleu::corpus(outputs, &alone(references), by)?.score)
 }
 
 /// Each reference as the only one of its sentence.
@@ -142,7 +147,7 @@ fn by_length(
     pairs: &[Pair],
     outputs: &[String],
     lengths: &[usize],
-    config: &Config,
+    tokenization: Tokenization,
 ) -> Result<Groups> {
     const WIDTH: usize = 5;
     let last = lengths.iter().max().map_or(0, |longest| longest.saturating_sub(1) / WIDTH);
@@ -157,7 +162,7 @@ fn by_length(
         let outputs: Vec<String> = of.iter().map(|&i| outputs[i].clone()).collect();
         let references: Vec<String> = of.iter().map(|&i| pairs[i].1.clone()).collect();
         let name = format!("{}–{}", group * WIDTH + 1, (group + 1) * WIDTH);
-        values.push((name, bleu(&outputs, &references, config)?));
+        values.push((name, bleu(&outputs, &references, tokenization)?));
     }
     Ok(Groups { measure: "BLEU".into(), by: "tokens of the source".into(), values })
 }
@@ -176,7 +181,9 @@ impl Model for Translator {
         let (scores, outputs) = self.measure(&pairs, self.config.search.beam)?;
         let lengths: Vec<usize> =
             pairs.iter().map(|(source, _)| self.preprocessor.source.encode(source).len()).collect();
-        let groups = by_length(&pairs, &outputs, &lengths, &self.config)?;
+        let references: Vec<&String> = pairs.iter().map(|(_, target)| target).collect();
+        let tokenization = self.tokenization(&references);
+        let groups = by_length(&pairs, &outputs, &lengths, tokenization)?;
         let samples = pairs.iter().zip(&outputs).take(3);
         let samples = samples.map(|((s, t), o)| (s.clone(), t.clone(), o.clone())).collect();
         Ok(Report {
@@ -185,6 +192,7 @@ impl Model for Translator {
             groups: Some(groups),
             samples,
             outputs,
+            signature: Some(tokenization.signature()),
             ..Report::default()
         })
     }

@@ -1,6 +1,6 @@
 //! Attention with a learned query in ONNX's operators.
 
-use super::graph::{Attribute, Graph};
+use super::graph::{Attribute, Graph, Kind};
 use crate::{Error, Result};
 use regard::attention::{BilinearScale, MechanismConfig, ScoreConfig, Weighting};
 
@@ -20,15 +20,80 @@ pub(super) fn weights(
         }
         Weighting::Sigmoid => graph.op("Sigmoid", &[&scores], &[]),
         Weighting::None => scores,
+        Weighting::Sparsemax => sparse(graph, &scores, there, Power::One),
+        Weighting::Entmax15 => sparse(graph, &scores, there, Power::Two),
         other => {
             let name = serde_json::to_string(&other).unwrap_or_default();
-            return Err(Error::invalid(format!(
-                "a model that weighs by {name} does not become ONNX; softmax, gumbel, sigmoid and \
-                 none do"
-            )));
+            return Err(Error::invalid(format!("hard choices ({name}) do not become ONNX")));
         }
     };
     Ok(graph.keep(there, &weights, 0.0))
+}
+
+/// What a sparse weight is of its score's distance to the threshold.
+#[derive(Clone, Copy, PartialEq)]
+enum Power {
+    /// Sparsemax: the distance itself.
+    One,
+    /// 1.5-entmax: its square, scores being halved.
+    Two,
+}
+
+/// Sparse weights, by the threshold that follows from the sorted scores (Martins and Astudillo 2016,
+/// Peters, Niculae and Martins 2019).
+fn sparse(graph: &mut Graph, scores: &str, there: &str, power: Power) -> String {
+    let scores = match power {
+        Power::One => scores.to_owned(),
+        Power::Two => graph.scale(scores, 0.5),
+    };
+    let greatest = graph.keep(there, &scores, -1e30);
+    let options = [("axes", Attribute::Ints(&[-1])), ("keepdims", Attribute::Int(1))];
+    let greatest = graph.op("ReduceMax", &[&greatest], &options);
+    let scores = graph.op("Sub", &[&scores, &greatest], &[]);
+    // No threshold lies more than 1 below the greatest; squares of what is hidden must stay finite.
+    let scores = graph.keep(there, &scores, -1e4);
+    let n = graph.size(&scores, 1);
+    let count = graph.unsqueeze(&n, &[0]);
+    let sorted = graph.ops("TopK", &[&scores, &count], &[("axis", Attribute::Int(1))], 2);
+    let sorted = sorted[0].clone();
+    let (axis, one) = (graph.int(1), graph.float(1.0));
+    let places = graph.range(&n);
+    let places = graph.cast(&places, Kind::Float);
+    let places = graph.add(&places, &one);
+    let sum = graph.op("CumSum", &[&sorted, &axis], &[]);
+    let mean = graph.op("Div", &[&sum, &places], &[]);
+    let thresholds = match power {
+        Power::One => {
+            let share = graph.op("Div", &[&one, &places], &[]);
+            graph.op("Sub", &[&mean, &share], &[])
+        }
+        Power::Two => {
+            let squares = graph.mul(&sorted, &sorted);
+            let squares = graph.op("CumSum", &[&squares, &axis], &[]);
+            let of_mean = graph.mul(&sum, &mean);
+            let spread = graph.op("Sub", &[&squares, &of_mean], &[]);
+            let rest = graph.op("Sub", &[&one, &spread], &[]);
+            let rest = graph.op("Div", &[&rest, &places], &[]);
+            let rest = graph.op("Relu", &[&rest], &[]);
+            let root = graph.op("Sqrt", &[&rest], &[]);
+            graph.op("Sub", &[&mean, &root], &[])
+        }
+    };
+    // The threshold of as many as lie above the one they give.
+    let is_above = graph.op("Less", &[&thresholds, &sorted], &[]);
+    let above = graph.cast(&is_above, Kind::Int64);
+    let above = graph.sum(&above, 1);
+    let above = graph.unsqueeze(&above, &[1]);
+    let last = graph.int(1);
+    let last = graph.op("Sub", &[&above, &last], &[]);
+    let threshold =
+        graph.op("GatherElements", &[&thresholds, &last], &[("axis", Attribute::Int(1))]);
+    let distance = graph.op("Sub", &[&scores, &threshold], &[]);
+    let distance = graph.op("Relu", &[&distance], &[]);
+    match power {
+        Power::One => distance,
+        Power::Two => graph.mul(&distance, &distance),
+    }
 }
 
 fn scores(graph: &mut Graph, score: &ScoreConfig, x: &str) -> Result<String> {

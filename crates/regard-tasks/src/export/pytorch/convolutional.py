@@ -11,7 +11,7 @@ class Model(nn.Module):
             height, width = height // 2, width // 2
         self.head = nn.Linear(widths[-1] * height * width, c["classes"])
 
-    def forward(self, x):
+    def forward(self, images):
         for layer in self.layers:
-            x = F.max_pool2d(F.relu(layer(x)), 2)
-        return self.head(x.flatten(1))
+            images = F.max_pool2d(F.relu(layer(images)), 2)
+        return self.head(images.flatten(1))

@@ -31,7 +31,7 @@ class Layer(nn.Module):
         else:
             v, query = split(self.lin_l(x)), split(self.lin_r(x))
             scores = (F.leaky_relu(v[source] + query[target], 0.2) * self.att).sum(2)
-        highest = torch.full((n, self.heads), -math.inf).index_reduce(0, target, scores.detach(), "amax")
+        highest = torch.full((n, self.heads), -math.inf).scatter_reduce(0, target[:, None].expand_as(scores), scores, "amax")
         weights = torch.exp(scores - highest[target])
         weights = weights / torch.zeros(n, self.heads).index_add(0, target, weights)[target]
         out = torch.zeros_like(v).index_add(0, target, weights[..., None] * v[source])
