@@ -17,6 +17,8 @@ pub(crate) struct TextOptions {
     pub(crate) minimum: usize,
     /// Whether letters are made small.
     pub(crate) lower: bool,
+    /// The `tokenizer.json` of a pretrained tokenizer.
+    pub(crate) tokenizer_file: Option<PathBuf>,
     /// Pretrained vectors to begin with.
     pub(crate) vectors: Option<PathBuf>,
 }
@@ -29,6 +31,7 @@ impl TextOptions {
             lowercase: self.lower,
             size: self.vocabulary,
             minimum_count: self.minimum,
+            file: self.tokenizer_file.clone(),
         }
     }
 }

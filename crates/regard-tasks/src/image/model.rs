@@ -30,7 +30,8 @@ pub(super) struct Preprocessor {
 }
 
 impl Preprocessor {
-    pub(super) fn fit(images: &Images) -> Self {
+    /// What the images tell, but for what the options say themselves.
+    pub(super) fn fit(images: &Images, data: &super::config::Data) -> Self {
         let count = images.pixels.len().max(1) as f64;
         let values = || images.pixels.iter().map(|&pixel| f64::from(pixel) / 255.0);
         let mean = values().sum::<f64>() / count;
@@ -40,8 +41,8 @@ impl Preprocessor {
         Self {
             labels: Labels::in_order(images.labels.iter().map(String::as_str)),
             size: [images.channels, images.height, images.width],
-            mean: mean as f32,
-            deviation: deviation as f32,
+            mean: data.mean.unwrap_or(mean as f32),
+            deviation: data.deviation.unwrap_or(deviation as f32),
         }
     }
 }

@@ -85,7 +85,13 @@ impl Task for Label {
         let targets = labeler.targets(&training)?;
         let sentences: Vec<EncodedSentence> =
             training.all.iter().map(|s| labeler.encode(&s.words)).collect();
-        let mut counts = vec![0; labeler.preprocessor.words.len()];
+        if labeler.preprocessor.pieces().is_some() {
+            let validation = validation.all.iter().map(|s| labeler.encode(&s.words).words.len());
+            labeler.config.model.encoder.check_reach(longest, validation)?;
+            let training = sentences.iter().map(|s| s.words.len());
+            labeler.config.model.encoder.check_reach(longest, training)?;
+        }
+        let mut counts = vec![0; labeler.preprocessor.vocabulary()];
         sentences.iter().flat_map(|s| &s.words).for_each(|&word| counts[word] += 1);
         Ok(Box::new(LabelLearner { labeler, sentences, targets, counts, validation }))
     }
@@ -138,6 +144,10 @@ impl LabelLearner {
     fn word_dropout(&self, sentence: &EncodedSentence, random: &Random) -> EncodedSentence {
         let a = self.labeler.config.text.word_dropout;
         let mut sentence = sentence.clone();
+        // Pieces make any word: none is unknown.
+        if self.labeler.preprocessor.pieces().is_some() {
+            return sentence;
+        }
         for word in &mut sentence.words {
             if random.number() < a / (a + self.counts[*word] as f64) {
                 *word = UNKNOWN;
@@ -154,13 +164,18 @@ impl Learner for LabelLearner {
 
     fn start(&mut self) -> Result<Vec<String>> {
         let words = &self.labeler.preprocessor.words;
-        let tokens: Vec<String> = (0..words.len()).map(|id| words.name(id).into()).collect();
+        let name = |id: usize| match self.labeler.preprocessor.pieces() {
+            Some(pieces) => pieces.name(id).to_owned(),
+            None => words.name(id).to_owned(),
+        };
+        let count = self.labeler.preprocessor.vocabulary();
+        let tokens: Vec<String> = (0..count).map(name).collect();
         let vectors = self.labeler.config.text.tokens.vectors.as_deref();
         components::pretrained(self.labeler.parameters(), "input.weight", &tokens, vectors)
     }
 
     fn batches(&self, batch: usize, random: &Random) -> Result<Vec<Vec<usize>>> {
-        let lengths: Vec<usize> = self.targets.iter().map(Vec::len).collect();
+        let lengths: Vec<usize> = self.sentences.iter().map(|s| s.words.len()).collect();
         let size = self.labeler.config.training.batch_size(batch);
         batches(&lengths, size, Some(random))
     }
@@ -171,7 +186,7 @@ impl Learner for LabelLearner {
         let sentences: Vec<EncodedSentence> = sentences.collect();
         let targets: Vec<&[usize]> = batch.iter().map(|&index| &self.targets[index][..]).collect();
         let batch = self.labeler.batch(&sentences.iter().collect::<Vec<_>>())?;
-        let targets = batch.filled(&targets)?;
+        let targets = batch.targets(&sentences, &targets)?;
         Ok(self.labeler.model.loss(&batch.sequences(), &targets, Mode::Train(random))?)
     }
 

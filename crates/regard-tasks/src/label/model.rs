@@ -4,7 +4,9 @@ use super::config::Config;
 use super::data::{Dataset, Sentences};
 use crate::data::{BatchSize, Tagged, batches};
 use crate::metric::{Confusion, mark_spans, span_scores};
-use crate::text::{Labels, PADDING, UNKNOWN, Vocabulary, split};
+use crate::text::{
+    Labels, PADDING, Pretrained, Tokenizer, TokenizerKind, UNKNOWN, Vocabulary, split,
+};
 use crate::{
     Error, Exported, Groups, Map, Maps, Model, Network, Part, Prediction, Report, Result, Scene,
     Scores,
@@ -28,6 +30,9 @@ pub(super) struct Preprocessor {
     pub(super) words: Vocabulary,
     pub(super) characters: Vocabulary,
     pub(super) labels: Labels,
+    /// What makes pieces of words, where a pretrained tokenizer does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pieces: Option<Tokenizer>,
     /// Words that had several labels: what is around them must tell.
     ambiguous: BTreeSet<String>,
 }
@@ -52,8 +57,23 @@ impl Preprocessor {
             )?,
             characters: Vocabulary::characters(written().map(String::as_str), 1)?,
             labels: Labels::learn(labels().map(String::as_str)),
+            pieces: (text.tokenizer == TokenizerKind::Pretrained)
+                .then(|| Tokenizer::learn(&[""], &text.config()))
+                .transpose()?,
             ambiguous: seen.into_iter().filter_map(several).collect(),
         })
+    }
+}
+
+impl Preprocessor {
+    /// What makes pieces of words, where words are read in pieces.
+    pub(super) fn pieces(&self) -> Option<&Pretrained> {
+        self.pieces.as_ref().and_then(Tokenizer::as_pretrained)
+    }
+
+    /// How many words or pieces there are.
+    pub(super) fn vocabulary(&self) -> usize {
+        self.pieces().map_or(self.words.len(), Pretrained::len)
     }
 }
 
@@ -64,10 +84,34 @@ fn cased(word: &str, lower: bool) -> String {
 /// A sentence as numbers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct EncodedSentence {
-    /// The words' ids `[N]`.
+    /// The ids `[N]` of the words, or of their pieces.
     pub(super) words: Vec<usize>,
+    /// Where the first piece of each word stands, where there are pieces.
+    first_pieces: Option<Vec<usize>>,
     /// The ids of each word's letters.
     characters: Vec<Vec<usize>>,
+}
+
+impl EncodedSentence {
+    /// A sentence in pieces, between what its model wants around them.
+    fn in_pieces<S: AsRef<str>>(pieces: &Pretrained, words: &[S]) -> Self {
+        if words.is_empty() {
+            return Self::default();
+        }
+        let mut ids: Vec<usize> = pieces.special("[CLS]").into_iter().collect();
+        let mut first = Vec::with_capacity(words.len());
+        for word in words {
+            first.push(ids.len());
+            ids.extend(pieces.word(word.as_ref()).into_iter().map(|piece| piece.id));
+        }
+        ids.extend(pieces.special("[SEP]"));
+        Self { words: ids, first_pieces: Some(first), characters: Vec::new() }
+    }
+
+    /// The places that words are labeled at.
+    fn places(&self) -> Vec<usize> {
+        self.first_pieces.clone().unwrap_or_else(|| (0..self.words.len()).collect())
+    }
 }
 
 /// Sentences as numbers, filled up to one length.
@@ -86,9 +130,20 @@ impl Batch {
         }
     }
 
-    /// Numbers of the words of each sentence, `[B, N]`, filled up.
-    pub(super) fn filled(&self, all: &[&[usize]]) -> Result<Tensor> {
-        filled(all, self.words.shape()[1])
+    /// The labels of each sentence's words, `[B, N]`; −1 where no word is labeled.
+    pub(super) fn targets(
+        &self,
+        sentences: &[EncodedSentence],
+        labels: &[&[usize]],
+    ) -> Result<Tensor> {
+        let n = self.words.shape()[1];
+        let mut numbers = vec![-1i64; sentences.len() * n];
+        for (row, (sentence, labels)) in sentences.iter().zip(labels).enumerate() {
+            for (place, &label) in sentence.places().into_iter().zip(*labels) {
+                numbers[row * n + place] = label as i64;
+            }
+        }
+        Ok(Tensor::from_vec(numbers, &[sentences.len(), n])?)
     }
 }
 
@@ -139,14 +194,17 @@ pub(super) struct Labeler {
 impl Labeler {
     pub(super) fn new(config: Config, preprocessor: Preprocessor) -> Result<Self> {
         let parameters = Parameters::new(DType::F32, config.training.seed);
-        let Preprocessor { words, characters, labels, .. } = &preprocessor;
-        let labeler = config.labeler(words.len(), characters.len(), labels.len());
+        let Preprocessor { characters, labels, .. } = &preprocessor;
+        let labeler = config.labeler(preprocessor.vocabulary(), characters.len(), labels.len());
         let model = SequenceLabeler::new(&parameters, &labeler)?;
         Ok(Self { config, preprocessor, parameters, model })
     }
 
     /// A sentence as numbers.
     pub(super) fn encode<S: AsRef<str>>(&self, words: &[S]) -> EncodedSentence {
+        if let Some(pieces) = self.preprocessor.pieces() {
+            return EncodedSentence::in_pieces(pieces, words);
+        }
         let lower = self.config.text.tokens.lower;
         let spelled = |word: &S| {
             let mut letters = self.preprocessor.characters.spell(word.as_ref());
@@ -160,7 +218,8 @@ impl Labeler {
             true => words.iter().map(spelled).collect(),
             false => vec![],
         };
-        EncodedSentence { words: words.iter().map(id).collect(), characters }
+        let words = words.iter().map(id).collect();
+        EncodedSentence { words, characters, first_pieces: None }
     }
 
     /// Sentences as numbers, filled up to one length.
@@ -210,8 +269,9 @@ impl Labeler {
             let (n, labels) = (logits.shape()[1], logits.shape()[2]);
             let log_probs = logits.log_softmax(-1)?.to_vec::<f32>()?;
             for (sentence, &index) in log_probs.chunks(n * labels).zip(&indices) {
-                let words = sentence.chunks(labels).take(lengths[index]);
-                all[index] = Labeling::new(words.map(<[f32]>::to_vec).collect());
+                let words = sentences[index].places().into_iter();
+                let words = words.map(|place| sentence[place * labels..][..labels].to_vec());
+                all[index] = Labeling::new(words.collect());
             }
         }
         Ok(all)
@@ -240,7 +300,7 @@ impl Labeler {
             scores: self.with_spans(scores, sentences, &labelings)?,
             examples: truth.len(),
             confusion: Some(confusion),
-            groups: Some(self.groups(sentences, &read, &truth, &labeling)),
+            groups: Some(self.groups(sentences, &truth, &labeling)),
             samples: samples
                 .map(|(s, output)| (s.words.join(" "), expected(s), output.clone()))
                 .collect(),
@@ -275,22 +335,18 @@ impl Labeler {
 
     /// The accuracy on words that are unknown, that had one label in training, and that had
     /// several.
-    fn groups(
-        &self,
-        sentences: &Sentences,
-        read: &[EncodedSentence],
-        truth: &[usize],
-        labeling: &[usize],
-    ) -> Groups {
+    fn groups(&self, sentences: &Sentences, truth: &[usize], labeling: &[usize]) -> Groups {
         let lower = self.config.text.tokens.lower;
         let words = sentences.all.iter().flat_map(|sentence| &sentence.words);
-        let ids = read.iter().flat_map(|read| &read.words);
-        let kind = |(word, &id): (&String, &usize)| match id {
-            UNKNOWN => 2,
-            _ => usize::from(self.preprocessor.ambiguous.contains(&cased(word, lower))),
+        let kind = |word: &String| {
+            let word = cased(word, lower);
+            match self.preprocessor.words.id(&word) {
+                UNKNOWN => 2,
+                _ => usize::from(self.preprocessor.ambiguous.contains(&word)),
+            }
         };
         let mut counts = [(0, 0); 3];
-        for (kind, (truth, labeling)) in words.zip(ids).map(kind).zip(truth.iter().zip(labeling)) {
+        for (kind, (truth, labeling)) in words.map(kind).zip(truth.iter().zip(labeling)) {
             counts[kind].0 += usize::from(truth == labeling);
             counts[kind].1 += 1;
         }
@@ -383,12 +439,23 @@ impl Model for Labeler {
             Some(window) => format!("attends, {window} on each side"),
             None => "attends".into(),
         };
-        let labeling = self.label(&[read])?.pop().unwrap_or_default();
+        let labeling = self.label(std::slice::from_ref(&read))?.pop().unwrap_or_default();
+        let tagged = self.tagged(&words, &labeling);
+        let (rows, columns) = match self.preprocessor.pieces() {
+            None => (tagged, words.iter().map(|word| word.to_string()).collect()),
+            Some(pieces) => {
+                let columns: Vec<String> =
+                    read.words.iter().map(|&id| pieces.name(id).to_owned()).collect();
+                let mut rows = columns.clone();
+                read.places().into_iter().zip(tagged).for_each(|(at, tagged)| rows[at] = tagged);
+                (rows, columns)
+            }
+        };
         let maps = Maps {
             row_axis,
             column_axis: "is attended to".into(),
-            rows: self.tagged(&words, &labeling),
-            columns: words.iter().map(|word| word.to_string()).collect(),
+            rows,
+            columns,
             maps: Map::of_layers(&attended.weights)?,
         };
         Ok(vec![("self-attention".into(), Scene::Maps(maps))])
@@ -397,7 +464,7 @@ impl Model for Labeler {
     fn exported(&self) -> Result<Exported> {
         let random = Random::named(1, "export");
         let (words, characters) =
-            (self.preprocessor.words.len(), self.preprocessor.characters.len());
+            (self.preprocessor.vocabulary(), self.preprocessor.characters.len());
         let sentence = |n: usize| EncodedSentence {
             words: (0..n).map(|_| 1 + random.below(words - 1)).collect(),
             characters: match self.config.model.characters {
@@ -406,6 +473,7 @@ impl Model for Labeler {
                     .collect(),
                 false => vec![],
             },
+            first_pieces: None,
         };
         let sentences = [7, 4, 1].map(sentence);
         let batch = self.batch(&sentences.iter().collect::<Vec<_>>())?;

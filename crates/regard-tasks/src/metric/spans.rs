@@ -126,18 +126,22 @@ pub fn span_scores<L: AsRef<str>>(
     if lengths(truth) != lengths(predicted) {
         return Err(Error::invalid("spans are compared in sentences of the same lengths"));
     }
-    let gather = |all: &[Vec<L>]| -> BTreeSet<(usize, Span)> {
-        let sentences = all.iter().enumerate();
-        sentences.flat_map(|(at, labels)| spans(labels).into_iter().map(move |s| (at, s))).collect()
+    // All sentences in one, as seqeval does: an `O` between two ends every span.
+    let gather = |all: &[Vec<L>]| -> BTreeSet<Span> {
+        let labels = |sentence: &Vec<L>| -> Vec<String> {
+            let labels = sentence.iter().map(|label| label.as_ref().to_owned());
+            labels.chain(["O".to_owned()]).collect()
+        };
+        spans(&all.iter().flat_map(labels).collect::<Vec<_>>()).into_iter().collect()
     };
     let (truth, predicted) = (gather(truth), gather(predicted));
     let mut counts: BTreeMap<&str, [usize; 3]> = BTreeMap::from([("", [0; 3])]);
     for (place, all) in [&truth, &predicted].into_iter().enumerate() {
-        for (_, span) in all {
+        for span in all {
             counts.entry(&span.kind).or_default()[place] += 1;
         }
     }
-    for (_, span) in truth.intersection(&predicted) {
+    for span in truth.intersection(&predicted) {
         counts.entry(&span.kind).or_default()[2] += 1;
     }
     let whole = counts.values().fold([0; 3], |sum, one| [0, 1, 2].map(|i| sum[i] + one[i]));

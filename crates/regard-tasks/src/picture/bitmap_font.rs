@@ -10,11 +10,12 @@ const PIXEL: i16 = 64;
 /// Pixels under the line that letters stand on.
 const BELOW: i16 = 2;
 
-/// A font file with the signs among `characters` that Unifont has.
+/// A font file with these characters; for one that Unifont has not, a sign that says so: who looks for
+/// fonts gives a label up at the first character that none has.
 pub(crate) fn bitmap_font(characters: &BTreeSet<char>) -> Vec<u8> {
-    let known: Vec<(char, &unifont::Glyph)> =
-        characters.iter().filter_map(|&c| Some((c, unifont::get_glyph(c)?))).collect();
     let missing = unifont::get_glyph('\u{fffd}');
+    let known: Vec<(char, &unifont::Glyph)> =
+        characters.iter().filter_map(|&c| Some((c, unifont::get_glyph(c).or(missing)?))).collect();
     let (mut glyf, mut loca, mut hmtx) = (Vec::new(), vec![0], Vec::new());
     let glyphs = missing.map(|glyph| (None, glyph)).into_iter();
     for (c, glyph) in glyphs.chain(known.iter().map(|&(c, glyph)| (Some(c), glyph))) {

@@ -1,5 +1,6 @@
 //! The fonts of the system: which of them writes what, and what to install where none does.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
@@ -91,8 +92,7 @@ pub(crate) fn advice(missing: &Missing) -> Option<String> {
     if !missing.any() {
         return None;
     }
-    let sign = missing.signs.first().copied().unwrap_or('a');
-    let package = match sign {
+    let package = |sign: char| match sign {
         '\u{2e80}'..='\u{9fff}' | '\u{ac00}'..='\u{d7ff}' | '\u{f900}'..='\u{faff}' => {
             "fonts-noto-cjk"
         }
@@ -100,12 +100,18 @@ pub(crate) fn advice(missing: &Missing) -> Option<String> {
         '\u{2600}'..='\u{27bf}' | '\u{1f000}'..='\u{1faff}' => "fonts-noto-color-emoji",
         _ => "fonts-noto-core",
     };
+    let sign = missing.signs.first().copied().unwrap_or('a');
+    let mut packages: BTreeSet<&str> = missing.signs.iter().map(|&sign| package(sign)).collect();
+    if missing.font {
+        packages.insert("fonts-noto-core");
+    }
+    let packages = packages.into_iter().collect::<Vec<_>>().join(" ");
     let what = match missing.font {
         true => "this system has no font".to_owned(),
         false => format!("no font of this system has `{sign}`"),
     };
     Some(format!(
-        "{what}, so it is drawn from the bitmaps of GNU Unifont; on Debian and Ubuntu `apt-get \
-         install {package}` brings a font (Fedora: google-{package}, elsewhere: Noto from fonts.google.com)"
+        "{what}, so texts are drawn from the bitmaps of GNU Unifont; on Debian and Ubuntu `apt-get \
+         install {packages}` brings fonts, elsewhere those called Noto at fonts.google.com do"
     ))
 }

@@ -25,6 +25,10 @@ pub(crate) fn width(text: &str, size: f64) -> f64 {
     let em = |sign: &str| match (columns(sign), sign.chars().next()) {
         (0, _) | (_, None) => 0.0,
         (2.., _) => 1.05,
+        // Indic and Thai letters are wide, and several make one sign.
+        (_, Some('\u{900}'..='\u{10ff}')) => {
+            0.8 * sign.chars().filter(|&c| columns(c.encode_utf8(&mut [0; 4])) > 0).count() as f64
+        }
         (_, Some(c)) => match c {
             'i' | 'j' | 'l' | 'f' | 't' | 'r' | 'I' | '\'' | '|' | '!' | ' ' | '.' | ',' | ':'
             | ';' | '(' | ')' | '[' | ']' | '/' => 0.42,

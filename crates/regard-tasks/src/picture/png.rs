@@ -44,12 +44,7 @@ pub fn missing_fonts(svg: &str) -> Result<Option<String>> {
 }
 
 fn png_with(fonts: &Arc<fontdb::Database>, svg: &str, scale: f32) -> Result<Vec<u8>> {
-    let (mut tree, missing) = parsed(fonts, svg)?;
-    if missing.any() {
-        let mut fonts = fontdb::Database::clone(fonts);
-        fonts.load_font_data(bitmap_font(&characters(svg)?));
-        tree = parsed(&Arc::new(fonts), svg)?.0;
-    }
+    let (tree, _) = parsed(fonts, svg)?;
     let size = tree.size();
     let (width, height) = (size.width() * scale, size.height() * scale);
     if !(width >= 1.0 && height >= 1.0 && width <= LARGEST && height <= LARGEST) {
@@ -141,7 +136,7 @@ fn paint_image(
 pub(crate) struct Missing {
     /// No font at all.
     pub(crate) font: bool,
-    /// Of each text that has signs no font has, at least one of those.
+    /// Of each kind of signs that no font has, at least one.
     pub(crate) signs: BTreeSet<char>,
 }
 
@@ -151,40 +146,38 @@ impl Missing {
     }
 }
 
+/// The drawing, its signs from these fonts, or from bitmaps where no font has them.
 fn parsed(fonts: &Arc<fontdb::Database>, svg: &str) -> Result<(usvg::Tree, Missing)> {
-    let missing = Mutex::new(Missing::default());
-    let note = |what: &dyn Fn(&mut Missing)| {
-        if let Ok(mut missing) = missing.lock() {
-            what(&mut missing);
-        }
-    };
+    let has_fonts = fonts.faces().next().is_some();
+    let mut all = fontdb::Database::clone(fonts);
+    // Behind the others: it is asked last.
+    let bitmaps =
+        all.load_font_source(fontdb::Source::Binary(Arc::new(bitmap_font(&characters(svg)?))));
+    let missing = Mutex::new(BTreeSet::new());
     let (select, fall_back) =
         (FontResolver::default_font_selector(), FontResolver::default_fallback_selector());
     let tree = {
         let font_resolver = FontResolver {
+            // Any font is better than the none that an unknown family would give.
             select_font: Box::new(|font, fonts| {
-                // Any font is better than the none that an unknown family would give.
-                let found =
-                    select(font, fonts).or_else(|| fonts.faces().next().map(|face| face.id));
-                if found.is_none() {
-                    note(&|missing| missing.font = true);
-                }
-                found
+                select(font, fonts).or_else(|| fonts.faces().next().map(|face| face.id))
             }),
             select_fallback: Box::new(|c, used, fonts| {
                 let found = fall_back(c, used, fonts);
-                if found.is_none() {
-                    note(&|missing| {
-                        missing.signs.insert(c);
-                    });
+                if found.is_none_or(|found| bitmaps.contains(&found))
+                    && let Ok(mut missing) = missing.lock()
+                {
+                    missing.insert(c);
                 }
                 found
             }),
         };
-        let options = usvg::Options { font_resolver, fontdb: fonts.clone(), ..Default::default() };
+        let options = usvg::Options { font_resolver, fontdb: Arc::new(all), ..Default::default() };
         usvg::Tree::from_str(svg, &options).map_err(|error| not_svg(&error))?
     };
-    Ok((tree, missing.into_inner().unwrap_or_default()))
+    let signs = missing.into_inner().unwrap_or_default();
+    let is_written = svg.contains("<text");
+    Ok((tree, Missing { font: !has_fonts && is_written, signs }))
 }
 
 fn not_svg(error: &dyn std::fmt::Display) -> Error {
@@ -260,6 +253,21 @@ mod tests {
         };
         // Alef, a stroke, has less ink than beh; in "اب" it is the one to the right.
         assert!(ink_at(&forward, 10, 26) > ink_at(&forward, 26, 42));
+    }
+
+    #[test]
+    fn a_sign_that_nothing_has_takes_no_other_with_it() {
+        // Unifont's bitmaps have no such sign; the others of the label are drawn all the same.
+        let apart = |text: &str| {
+            let mut svg = Svg::default();
+            svg.text(Text::at(10.0, 30.0, text).size(24.0));
+            let svg = svg.finish(200.0, 50.0);
+            (png_with(fonts::system(), &svg, 1.0).unwrap(), missing_fonts(&svg).unwrap())
+        };
+        assert_ne!(apart("\u{1fae8}\u{e000}一").0, apart("\u{1fae8}\u{e000}龘").0);
+        let advice = apart("\u{e000}").1.unwrap();
+        assert!(advice.contains("GNU Unifont") && advice.contains("apt-get install"), "{advice}");
+        assert_eq!(apart("plain").1, None);
     }
 
     #[test]

@@ -84,10 +84,10 @@ pub(super) fn activated(graph: &mut Graph, x: &str, activation: Activation) -> S
     }
 }
 
-pub(super) fn normed(graph: &mut Graph, x: &str, name: &str) -> Result<String> {
+pub(super) fn normed(graph: &mut Graph, x: &str, name: &str, eps: f64) -> Result<String> {
     let (weight, bias) =
         (graph.weight(&format!("{name}weight"))?, graph.weight(&format!("{name}bias"))?);
-    let options = [("axis", Attribute::Int(-1)), ("epsilon", Attribute::Float(1e-5))];
+    let options = [("axis", Attribute::Int(-1)), ("epsilon", Attribute::Float(eps as f32))];
     Ok(graph.op("LayerNormalization", &[x, &weight, &bias], &options))
 }
 
@@ -161,12 +161,16 @@ fn transformer(
         heads: c.heads,
         norm_first: c.norm_first,
         activation: c.activation,
+        eps: c.eps,
     };
+    if c.norm_input {
+        x = normed(graph, &x, &format!("{at}input_norm."), c.eps)?;
+    }
     for layer in 0..c.layers {
         x = block.forward(graph, &format!("{at}layers.{layer}."), &x, &scores)?;
     }
     if c.norm_first {
-        x = normed(graph, &x, &format!("{at}norm."))?;
+        x = normed(graph, &x, &format!("{at}norm."), c.eps)?;
     }
     Ok(graph.keep(&there, &x, 0.0))
 }
@@ -227,6 +231,7 @@ pub(super) struct Block {
     pub(super) heads: usize,
     pub(super) norm_first: bool,
     pub(super) activation: Activation,
+    pub(super) eps: f64,
 }
 
 impl Block {
@@ -239,19 +244,19 @@ impl Block {
     ) -> Result<String> {
         let [first, second] = ["norm1.", "norm2."].map(|norm| format!("{at}{norm}"));
         if self.norm_first {
-            let y = normed(graph, x, &first)?;
+            let y = normed(graph, x, &first, self.eps)?;
             let y = self.attention(graph, &format!("{at}self_attn."), &y, scores)?;
             let x = graph.add(x, &y);
-            let y = normed(graph, &x, &second)?;
+            let y = normed(graph, &x, &second, self.eps)?;
             let y = self.feed(graph, at, &y)?;
             return Ok(graph.add(&x, &y));
         }
         let y = self.attention(graph, &format!("{at}self_attn."), x, scores)?;
         let x = graph.add(x, &y);
-        let x = normed(graph, &x, &first)?;
+        let x = normed(graph, &x, &first, self.eps)?;
         let y = self.feed(graph, at, &x)?;
         let x = graph.add(&x, &y);
-        normed(graph, &x, &second)
+        normed(graph, &x, &second, self.eps)
     }
 
     fn feed(&self, graph: &mut Graph, at: &str, x: &str) -> Result<String> {

@@ -282,17 +282,18 @@ fn vision(graph: &mut Graph, config: &VisionTransformerConfig) -> Result<()> {
         heads: c.heads,
         norm_first: true,
         activation: regard::layers::Activation::Gelu,
+        eps: c.eps,
     };
     for at in 0..c.depth {
         x = block.forward(graph, &format!("blocks.{at}."), &x, &layers::Scores::default())?;
     }
     let one = match c.pooling {
         ImagePooling::ClassToken => {
-            let x = normed(graph, &x, "norm.")?;
+            let x = normed(graph, &x, "norm.", c.eps)?;
             first(graph, &x)
         }
         ImagePooling::Mean => {
-            let x = normed(graph, &x, "norm.")?;
+            let x = normed(graph, &x, "norm.", c.eps)?;
             let axis = [("axes", Attribute::Ints(&[1])), ("keepdims", Attribute::Int(0))];
             graph.op("ReduceMean", &[&x], &axis)
         }

@@ -10,7 +10,9 @@ class TransformerEncoder(nn.Module):
             self.positions = nn.Parameter(torch.zeros(c["longest"], self.width))
         self.layers = nn.ModuleList(Block(c) for _ in range(c["layers"]))
         if c["norm_first"]:
-            self.norm = nn.LayerNorm(self.width)
+            self.norm = nn.LayerNorm(self.width, c["eps"])
+        if c["norm_input"]:
+            self.input_norm = nn.LayerNorm(self.width, c["eps"])
 
     def forward(self, x, lengths):
         there = keep(lengths, x.shape[1])
@@ -21,6 +23,8 @@ class TransformerEncoder(nn.Module):
             x = x + sinusoids(x.shape[1], self.width)
         if self.c["position"] == "learned":
             x = x + self.positions[: x.shape[1]]
+        if self.c["norm_input"]:
+            x = self.input_norm(x)
         for block in self.layers:
             x = block(x, there[:, None, None, :])
         if self.c["norm_first"]:

@@ -41,7 +41,7 @@ class Block(nn.Module):
         self.c, width = c, c["width"]
         self.self_attn = Attention(c)
         self.linear1, self.linear2 = nn.Linear(width, c["feed_forward"]), nn.Linear(c["feed_forward"], width)
-        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.norm1, self.norm2 = nn.LayerNorm(width, c["eps"]), nn.LayerNorm(width, c["eps"])
 
     def feed(self, x):
         return self.linear2(activate(self.linear1(x), self.c["activation"]))

@@ -14,7 +14,7 @@ class Model(nn.Module):
             self.class_token = nn.Parameter(torch.zeros(1, width))
         self.position = nn.Parameter(torch.zeros(patches + token, width))
         self.blocks = nn.ModuleList(Block(block) for _ in range(c["depth"]))
-        self.norm = nn.LayerNorm(width)
+        self.norm = nn.LayerNorm(width, c["eps"])
         self.head = nn.Linear(width, c["classes"])
 
     def forward(self, images):

@@ -8,7 +8,10 @@ const make = (name, ...children) => {
 };
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const colorOf = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-const written = (value) => (Number.isNaN(value) ? "not a number" : value.toFixed(3));
+const written = (value) => {
+  if (Number.isNaN(value)) return "not a number";
+  return value !== 0 && Math.abs(value) < 0.0995 ? value.toPrecision(2) : value.toFixed(3);
+};
 
 // Weights: 16 bits each between the least and the greatest of all maps; 65535 is not a number.
 const decoded = [];
