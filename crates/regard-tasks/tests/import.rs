@@ -4,7 +4,7 @@
 use regard::prelude::*;
 use regard::tensor::load;
 use regard_tasks::text::{Tokenizer, TokenizerConfig, TokenizerKind};
-use regard_tasks::{Run, Silent, TrainingConfig, import, task_named, train};
+use regard_tasks::{Run, TrainingConfig, import, task_named, train};
 use std::path::{Path, PathBuf};
 
 fn fixture(name: &str) -> PathBuf {
@@ -124,8 +124,8 @@ fn tasks_train_from_imported_options_and_say_what_was_taken() {
         let learner = match name {
             "classify" => task.begin(&options),
             _ => {
-                let file = out.path().join("some.conllu");
-                let sentence = "1\tthe\t_\tDET\n2\tgardens\t_\tNOUN\n3\tsaw\t_\tVERB\n\n";
+                let file = out.path().join("some.txt");
+                let sentence = "the DET\ngardens NOUN\nsaw VERB\n\n";
                 std::fs::write(&file, sentence.repeat(40)).unwrap();
                 let train = format!("train=\"{}\"", file.display());
                 task.begin(&options.clone().set(&train).unwrap())
@@ -150,7 +150,6 @@ fn tasks_train_from_imported_options_and_say_what_was_taken() {
             assert_eq!(predicted[0].output.split(' ').count(), 3, "{}", predicted[0].output);
         }
         assert!(!model.show("the gardens saw").unwrap().is_empty());
-        let _ = Silent;
     }
 }
 

@@ -3,8 +3,9 @@
 
 mod public;
 
+use crate::data::text;
 use crate::text::Tokenizer;
-use crate::{Error, JsonFile, Result, task_named};
+use crate::{Error, Result, task_named};
 use public::{Config, Weights, bert, vit};
 use regard::tensor::{load, save, write_whole};
 use std::path::{Path, PathBuf};
@@ -26,7 +27,8 @@ pub struct Imported {
 /// what differs.
 pub fn import(from: &Path, to: &Path) -> Result<Imported> {
     let file = from.join("config.json");
-    let config: Config = JsonFile::read(&file)?.parse()?;
+    let config: Config =
+        serde_json::from_str(&text(&file, None)?).map_err(|e| Error::file(&file, e))?;
     config.check().map_err(|e| Error::file(&file, e))?;
     let stored = from.join("model.safetensors");
     let tensors = Weights::new(load(&stored)?.0, &config.model_type);
@@ -39,8 +41,7 @@ pub fn import(from: &Path, to: &Path) -> Result<Imported> {
             let pretrained = Tokenizer::pretrained(&tokenizer)?;
             let class_token = pretrained.as_pretrained().and_then(|t| t.special("[CLS]"));
             let copy = to.join("tokenizer.json");
-            let text = JsonFile::read(&tokenizer)?;
-            write_whole(&copy, text.text().as_bytes())?;
+            write_whole(&copy, text(&tokenizer, None)?.as_bytes())?;
             let settings = of_bert(&config, &copy);
             let places = config.max_position_embeddings;
             let label = [&settings[..], &[format!("longest={places}")]].concat();

@@ -4,7 +4,7 @@ mod config;
 mod data;
 mod model;
 
-use crate::data::batches;
+use crate::data::{Tagged, batches};
 use crate::lengths::lengths;
 use crate::options::Checked;
 use crate::text::{UNKNOWN, by_count};
@@ -80,17 +80,17 @@ impl Task for Label {
         config.model.encoder.check_reach(longest, lengths)?;
         let preprocessor = Preprocessor::fit(&config, &training.all)?;
         let labeler = Labeler::new(config, preprocessor)?;
+        if labeler.preprocessor.pieces().is_some() {
+            let pieces = |sentence: &Tagged| labeler.encode(&sentence.words).words.len();
+            training.all.retain(|sentence| pieces(sentence) <= longest);
+            let encoder = &labeler.config.model.encoder;
+            encoder.check_reach(longest, validation.all.iter().map(pieces))?;
+        }
         // A label that training has not seen is told before hours are spent.
         labeler.targets(&validation)?;
         let targets = labeler.targets(&training)?;
         let sentences: Vec<EncodedSentence> =
             training.all.iter().map(|s| labeler.encode(&s.words)).collect();
-        if labeler.preprocessor.pieces().is_some() {
-            let validation = validation.all.iter().map(|s| labeler.encode(&s.words).words.len());
-            labeler.config.model.encoder.check_reach(longest, validation)?;
-            let training = sentences.iter().map(|s| s.words.len());
-            labeler.config.model.encoder.check_reach(longest, training)?;
-        }
         let mut counts = vec![0; labeler.preprocessor.vocabulary()];
         sentences.iter().flat_map(|s| &s.words).for_each(|&word| counts[word] += 1);
         Ok(Box::new(LabelLearner { labeler, sentences, targets, counts, validation }))

@@ -1,6 +1,7 @@
 //! A tokenizer that came with a public model.
 
-use crate::{Error, JsonFile, Result};
+use crate::data::text;
+use crate::{Error, Result};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser};
 use std::path::Path;
 
@@ -20,8 +21,7 @@ pub(crate) struct Piece {
 
 impl Pretrained {
     pub(super) fn read(file: &Path) -> Result<Self> {
-        let text = JsonFile::read(file)?;
-        Self::of(text.text()).map_err(|what| Error::file(file, what))
+        Self::of(&text(file, None)?).map_err(|what| Error::file(file, what))
     }
 
     fn of(json: &str) -> std::result::Result<Self, String> {
