@@ -65,7 +65,7 @@ prop_compose! {
         Case {
             b, hq: hk * group, hk, nq, nk, d, dv, score: SCORES[score], mask, bias, normalizer,
             dropout, offset, arriving: flags[2], w_per_head: flags[0], spread: 1.0,
-            strided: flags[1], seed,
+            strided: flags[1], seed, lean: false,
             arriving_edges: seed % 2 == 0 && mask.edges,
             arriving_lse: seed % 3 == 0 && (normalizer.is_hard() || normalizer == Normalizer::Softmax),
         }

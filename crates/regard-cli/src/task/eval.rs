@@ -69,8 +69,8 @@ impl Command {
             written(&report, name, to)?;
         }
         if let Some(confusion) = &report.confusion {
-            let svg =
-                picture::confusion(&format!("{name} part"), &confusion.labels, &confusion.counts);
+            let title = format!("{}: {name} part", run.folder().display());
+            let svg = picture::confusion(&title, &confusion.labels, &confusion.counts);
             let file = run.write("confusion.svg", svg.as_bytes())?;
             if !self.json {
                 writeln!(to, "\nconfusion matrix: {}", file.display())?;
@@ -84,6 +84,9 @@ fn written(report: &Report, part: &str, to: &mut impl Write) -> Result<()> {
     writeln!(to, "{} part, {} examples", part, table::number(report.examples))?;
     for (name, value) in &report.scores.values {
         writeln!(to, "  {name:<12} {}", table::measure(*value))?;
+    }
+    if let Some(signature) = &report.signature {
+        writeln!(to, "  sacreBLEU    {signature}")?;
     }
     if let Some(confusion) = &report.confusion {
         let row = |label: &regard_tasks::metric::LabelScore| {

@@ -55,6 +55,10 @@ impl ProgressReport {
 }
 
 impl Callback for ProgressReport {
+    fn note(&mut self, text: &str) {
+        self.line(text);
+    }
+
     fn begin(&mut self, plan: &Plan) {
         self.line(&format!(
             "{} parameters, {} epochs of {} batches",

@@ -5,6 +5,7 @@ use super::threads::Threads;
 use super::{Settings, progress::ProgressReport, show, table};
 use anyhow::{Result, bail};
 use clap::Args;
+use regard_tasks::picture::Caption;
 use regard_tasks::{Ended, Learner, Options, Record, Run, TrainingConfig, task_named, train};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -107,7 +108,8 @@ fn summary(run: &Run, options: &Options, learner: &dyn Learner, to: &mut impl Wr
         && let Some((name, scene)) = scenes.first()
     {
         let file = run.path(&format!("{name}.png"));
-        regard::tensor::write_whole(&file, &show::png(scene, input)?)?;
+        let caption = Caption::of(run, model.as_ref(), name, input)?;
+        regard::tensor::write_whole(&file, &show::png(scene, &caption)?)?;
         writeln!(to, "attention {}", file.display())?;
     }
     writeln!(to, "\nnext: `regard show {0} INPUT`, `regard eval {0}`", run.folder().display())?;

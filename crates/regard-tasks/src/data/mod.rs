@@ -39,6 +39,7 @@ pub use labeled_vectors::{LabeledVectors, SequenceColumns, labeled_arrays, label
 pub use lines::{bytes, lines, text};
 pub use mel::{LogMel, MelFilters, StandardScaler};
 pub use npy::{NumpyArray, NumpyValues};
+pub(crate) use opened::opened;
 pub use parallel::{Parallel, parallel, parallel_tsv};
 pub use segments::segments;
 pub use sounds::{Sound, SoundOptions, Sounds};

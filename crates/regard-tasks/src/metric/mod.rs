@@ -10,6 +10,7 @@ mod perplexity;
 mod regression;
 mod rouge;
 mod segments;
+mod spans;
 mod text;
 mod treebank;
 
@@ -22,3 +23,4 @@ pub use perplexity::perplexity;
 pub use regression::{mean_squared_error, r_squared};
 pub use rouge::{Overlap, Rouge, RougeTokenization};
 pub use segments::{LabelRun, SegmentScore, label_runs};
+pub use spans::{Span, SpanScore, mark_spans, span_scores, spans};

@@ -5,6 +5,7 @@ mod callback;
 mod checkpoint;
 mod config;
 mod record;
+mod start;
 mod trainer;
 
 /// The section `[training]` of a template.
@@ -14,4 +15,5 @@ pub use callback::{Callback, Plan, Progress, Silent};
 pub use checkpoint::{Checkpoint, TrainerState};
 pub use config::{OptimizerKind, ScheduleKind, TrainingConfig};
 pub use record::Record;
+pub use start::{is_frozen, take_weights};
 pub use trainer::{Ended, train};
