@@ -3,7 +3,7 @@
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 use regard_cli::task::interrupt::{self, Interrupted};
-use regard_cli::task::{compare, data, eval, init, predict, show, train};
+use regard_cli::task::{compare, data, eval, export, import, init, predict, show, train};
 use regard_cli::{attend, bench, heap::Counted, info};
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -38,6 +38,8 @@ enum Verb {
     Predict(predict::Command),
     Show(show::Command),
     Compare(compare::Command),
+    Export(export::Command),
+    Import(import::Command),
     Init(init::Command),
     Data(data::Command),
     Attend(attend::Command),
@@ -52,6 +54,8 @@ fn run(program: &Program, to: &mut (impl Write + Send)) -> Result<()> {
         Verb::Predict(command) => command.run(to),
         Verb::Show(command) => command.run(to),
         Verb::Compare(command) => command.run(to),
+        Verb::Export(command) => command.run(to),
+        Verb::Import(command) => command.run(to),
         Verb::Init(command) => command.run(to),
         Verb::Data(command) => command.run(to),
         Verb::Attend(command) => command.run(to),

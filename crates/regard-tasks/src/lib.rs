@@ -41,8 +41,10 @@ mod compare;
 mod components;
 pub mod data;
 mod error;
+mod export;
 mod graph;
 mod image;
+mod import;
 mod json_file;
 mod label;
 mod label_counts;
@@ -75,8 +77,10 @@ pub use caption::CaptionTask;
 pub use classify::Classify;
 pub use compare::{Compared, Comparison, Meter, Outcome, compare, variants};
 pub use error::{Error, Result};
+pub use export::{Export, Exported, Network, export};
 pub use graph::GraphTask;
 pub use image::ImageTask;
+pub use import::{Imported, import};
 pub use json_file::JsonFile;
 pub use label::Label;
 pub use options::Options;
@@ -92,7 +96,7 @@ pub use task::{
 };
 pub use train::{
     Callback, Checkpoint, Ended, OptimizerKind, Plan, Progress, Record, ScheduleKind, Silent,
-    TrainerState, TrainingConfig, train,
+    TrainerState, TrainingConfig, is_frozen, take_weights, train,
 };
 pub use transcribe::Transcribe;
 pub use translate::Translate;

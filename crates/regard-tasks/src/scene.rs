@@ -110,6 +110,8 @@ pub struct CurveScene {
     pub curve: Vec<f32>,
     /// The curve the data were made from, where it is known.
     pub truth: Option<Vec<f32>>,
+    /// The point of `at` that the picture is about, where there is one.
+    pub query: Option<f32>,
     /// `at` × `x` weights each.
     pub maps: Vec<Map>,
 }

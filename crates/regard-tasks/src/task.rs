@@ -3,8 +3,8 @@
 
 use crate::metric::Confusion;
 use crate::{
-    Answer, CaptionTask, Classify, Error, GraphTask, ImageTask, JsonFile, Label, Options, Regress,
-    Result, Scene, Scores, Summarize, Transcribe, Translate,
+    Answer, CaptionTask, Classify, Error, Exported, GraphTask, ImageTask, JsonFile, Label, Options,
+    Regress, Result, Scene, Scores, Summarize, Transcribe, Translate,
 };
 use regard::Tensor;
 use regard::attention::Reinforce;
@@ -108,6 +108,12 @@ pub trait Learner {
     /// The metrics on the validation part; the first decides which epoch is the best.
     fn validate(&self) -> Result<Scores>;
 
+    /// Prepares the model for its first step, such as by pretrained vectors; gives what is worth
+    /// saying of it. Not called where a training is resumed.
+    fn start(&mut self) -> Result<Vec<String>> {
+        Ok(Vec::new())
+    }
+
     /// Inputs for [`Model::predict`] out of the validation part.
     fn samples(&self, n: usize) -> Vec<String>;
 
@@ -159,6 +165,17 @@ pub trait Model {
 
     /// Its attention weights for an input, as named scenes, the most telling first.
     fn show(&self, input: &str) -> Result<Vec<(String, Scene)>>;
+
+    /// What should be predicted for an input, as text; none where that is not known.
+    fn truth(&self, _input: &str) -> Option<String> {
+        None
+    }
+
+    /// Its network and what that answers for some inputs, for other programs. Refuses where the
+    /// network has no form elsewhere.
+    fn exported(&self) -> Result<Exported> {
+        Err(Error::invalid("this task's network has no form for other programs"))
+    }
 }
 
 /// What a model predicts for one input.
@@ -190,6 +207,8 @@ pub struct Report {
     pub each: Option<PerExample>,
     /// What should be known of the measures, in sentences.
     pub notes: Vec<String>,
+    /// How the measures were counted, in sacreBLEU's words, where that has to be said beside them.
+    pub signature: Option<String>,
     /// All outputs, in the order of the data and one for each of its lines, for a file.
     #[serde(skip)]
     pub outputs: Vec<String>,

@@ -3,7 +3,7 @@
 
 use regard_tasks::metric::{
     AnswerRule, Bleu, Confusion, Smoothing, Tokenization, chrf, chrf_plus_plus, mean_squared_error,
-    permutation_test, perplexity, r_squared,
+    permutation_test, perplexity, r_squared, span_scores, spans,
 };
 use serde::Deserialize;
 use std::collections::HashMap;
@@ -239,4 +239,50 @@ fn answers_are_compared_as_the_scripts_of_squad_and_cmrc_do() {
     }
     assert_eq!(held, 3 * known.len());
     assert!(held > 1500, "{held}");
+}
+
+#[test]
+fn spans_and_their_scores_are_those_of_seqeval() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/spans.json");
+    let known: serde_json::Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
+    let cases = known["cases"].as_array().unwrap();
+    assert_eq!(cases.len(), 4);
+    let mut seen = 0;
+    for case in cases {
+        let labels = |name: &str| -> Vec<Vec<String>> {
+            serde_json::from_value(case[name].clone()).unwrap()
+        };
+        let (truth, guess) = (labels("truth"), labels("guess"));
+        for (sentence, known) in truth.iter().zip(case["spans"].as_array().unwrap()) {
+            let known: Vec<(String, usize, usize)> = serde_json::from_value(known.clone()).unwrap();
+            let found = spans(sentence).into_iter().map(|span| (span.kind, span.first, span.last));
+            assert_eq!(found.collect::<Vec<_>>(), known, "{sentence:?}");
+            seen += known.len();
+        }
+        let scores = span_scores(&truth, &guess).unwrap();
+        for (kind, known) in case["report"].as_object().unwrap() {
+            let kind = if kind == "micro avg" { "" } else { kind };
+            let Some(ours) = scores.get(kind) else {
+                assert_eq!(known["support"], 0.0, "{kind}");
+                continue;
+            };
+            let ours = [ours.precision, ours.recall, ours.f1, ours.support as f64];
+            for (ours, name) in ours.iter().zip(["precision", "recall", "f1-score", "support"]) {
+                let known = known[name].as_f64().unwrap();
+                assert!((ours - known).abs() < 1e-12, "{kind} {name}: {ours}, seqeval {known}");
+            }
+        }
+    }
+    assert!(seen > 100, "{seen} spans");
+}
+
+#[test]
+fn the_signature_is_what_sacrebleu_writes_and_names_the_version_of_the_fixtures() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/metrics.json");
+    let known: serde_json::Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
+    for (name, signature) in known["signatures"].as_object().unwrap() {
+        let ours = Tokenization::named(name).unwrap().signature();
+        assert_eq!(ours, signature.as_str().unwrap());
+    }
+    assert_eq!(known["signatures"].as_object().unwrap().len(), 4);
 }

@@ -1,8 +1,8 @@
 //! Pictures hold what they should, for any scene.
 
-use regard_tasks::picture::{self, Comparison, Cost, Panel, Variant};
-use regard_tasks::{CurveScene, GraphScene, ImageScene, Map, Maps, Scene};
-use resvg::usvg::roxmltree::Document;
+use regard_tasks::picture::{self, Caption, Comparison, Cost, Panel, Variant};
+use regard_tasks::{CurveScene, GraphScene, ImageScene, Map, Maps, Scene, SoundScene};
+use resvg::usvg::roxmltree::{Document, Node};
 
 fn labels(count: usize, word: &str) -> Vec<String> {
     (0..count).map(|i| format!("{word}{i}")).collect()
@@ -85,13 +85,78 @@ fn curve(kernels: usize) -> Scene {
         curve: at.iter().map(|&x| truth(x) * 0.9).collect(),
         truth: Some(at.iter().map(|&x| truth(x)).collect()),
         maps: (0..kernels).map(|i| kernel(1.0 + i as f32)).collect(),
+        query: Some(2.0),
         at,
         x,
     })
 }
 
+fn sound(rows: usize) -> Scene {
+    let (frames, bands) = (120, 20);
+    let energy = |i: usize| ((i / bands) as f32 / 9.0).sin() * (i % bands) as f32 - 3.0;
+    let weight = |i: usize| (-((i % frames) as f32 - 30.0 * (1 + i / frames) as f32).abs()).exp();
+    Scene::Sound(SoundScene {
+        spectrogram: (0..frames * bands).map(energy).collect(),
+        features: bands,
+        step: 0.01,
+        unit: "seconds".into(),
+        key_step: 0.01,
+        weights: Maps {
+            row_axis: "answer".into(),
+            column_axis: "time".into(),
+            rows: labels(rows, "answer "),
+            columns: SoundScene::times(frames, 0.01),
+            maps: vec![Map::new("share", (0..rows * frames).map(weight).collect())],
+        },
+        tracks: Vec::new(),
+        moment: None,
+    })
+}
+
+/// A text of so many words under so many heads.
+fn text(words: usize, heads: usize) -> Scene {
+    let weight = |i: usize, head: usize| ((i * 37 + head * 11) % 100) as f32 / 100.0;
+    Scene::Maps(Maps {
+        row_axis: "answer".into(),
+        column_axis: "input".into(),
+        rows: vec!["good".into()],
+        columns: labels(words, "word"),
+        maps: (0..heads)
+            .map(|head| {
+                let weights = (0..words).map(|i| weight(i, head)).collect();
+                Map::new(format!("head {}", head + 1), weights)
+            })
+            .collect(),
+    })
+}
+
 fn scenes() -> Vec<Scene> {
-    vec![maps(6, 9, 1), maps(6, 9, 8), graph(34, 4), image(1), image(8), curve(1), curve(2)]
+    vec![
+        maps(6, 9, 1),
+        maps(6, 9, 8),
+        graph(34, 4),
+        image(1),
+        image(8),
+        curve(1),
+        curve(2),
+        sound(1),
+        sound(5),
+        text(60, 2),
+    ]
+}
+
+fn caption() -> Caption {
+    Caption {
+        title: "label: self-attention".into(),
+        model: "runs/label".into(),
+        input: "I saw a saw".into(),
+        prediction: "I/PRON saw/VERB".into(),
+        truth: "I/PRON saw/NOUN".into(),
+    }
+}
+
+fn attribute(node: Node<'_, '_>, name: &str) -> f64 {
+    node.attribute(name).and_then(|value| value.parse().ok()).unwrap_or_default()
 }
 
 /// One row and columns with these labels.
@@ -213,7 +278,7 @@ fn what_is_empty_or_does_not_fit_is_drawn_without_a_panic() {
             }
             Scene::Image(scene) => scene.pixels.truncate(100),
             Scene::Curve(scene) => scene.x.push(f32::NAN),
-            Scene::Sound(scene) => scene.spectrogram.truncate(1),
+            Scene::Sound(scene) => scene.spectrogram.truncate(7),
         }
     }
     for scene in scenes() {
@@ -235,6 +300,11 @@ fn what_is_empty_or_does_not_fit_is_drawn_without_a_panic() {
             (Scene::Curve(a), Scene::Curve(b)) => {
                 a.maps.iter_mut().for_each(|map| map.weights.fill(f32::NAN));
                 (b.x, b.y, b.at, b.curve, b.truth) = Default::default();
+            }
+            (Scene::Sound(a), Scene::Sound(b)) => {
+                a.spectrogram.fill(f32::NAN);
+                (b.features, b.step) = (0, 0.0);
+                b.weights.columns.clear();
             }
             _ => unreachable!(),
         }
@@ -275,7 +345,7 @@ fn five_hundred_tokens_take_an_image_for_each_head_and_no_element_for_each_cell(
 #[test]
 fn labels_of_many_columns_do_not_touch() {
     for count in [5, 40, 100, 500] {
-        let svg = picture::svg(&maps(3, count, 1), "", None);
+        let svg = picture::svg(&maps(5, count, 1), "", None);
         let document = Document::parse(&svg).unwrap();
         let labels = document.descendants().filter(|node| {
             node.has_tag_name("text") && node.text().is_some_and(|text| text.starts_with("column "))
@@ -459,4 +529,356 @@ fn a_comparison_shows_means_spreads_and_buckets() {
     }
     assert!(!svg.contains("NaN"));
     picture::png(&picture::comparison("", &Comparison::default()), 1.0).unwrap();
+}
+
+#[test]
+fn every_picture_says_model_input_prediction_and_truth() {
+    for scene in scenes() {
+        let every = (0..scene.maps().len()).map(Some).chain([None]);
+        let drawn: Vec<Vec<String>> =
+            every.map(|which| texts(&picture::svg(&scene, &caption(), which))).collect();
+        let page = picture::page(&scene, &caption());
+        for text in ["runs/label", "I saw a saw", "I/PRON saw/VERB", "I/PRON saw/NOUN"] {
+            assert!(drawn.iter().all(|texts| texts.iter().any(|t| t == text)), "{text}: {drawn:?}");
+            assert!(page.contains(&format!("<dd>{text}</dd>")), "{text} is not in the page");
+        }
+    }
+}
+
+#[test]
+fn a_title_takes_two_lines_at_most_and_says_that_it_is_cut() {
+    let long = "attention is what is left when all else has been looked away from ".repeat(200);
+    for scene in scenes() {
+        let caption = Caption { title: long.clone(), input: long.clone(), ..caption() };
+        let svg = picture::svg(&scene, &caption, None);
+        let document = Document::parse(&svg).unwrap();
+        let lines = document.descendants().filter(|node| {
+            node.text().is_some_and(|text| text.contains("attention is what"))
+                || node.text().is_some_and(|text| text.contains("looked away"))
+        });
+        let lines: Vec<_> = lines.filter(|node| node.has_tag_name("text")).collect();
+        let of_size = |size: f64| {
+            let of_size = lines.iter().filter(|node| attribute(**node, "font-size") == size);
+            of_size.map(|node| node.text().unwrap()).collect::<Vec<_>>()
+        };
+        for lines in [of_size(16.0), of_size(12.0)] {
+            assert_eq!(lines.len(), 2, "{lines:?}");
+            assert!(lines[1].ends_with('…'), "{lines:?}");
+        }
+    }
+}
+
+#[test]
+fn a_text_is_drawn_as_running_text_with_every_word_on_its_color() {
+    let svg = picture::svg(&text(300, 1), "", None);
+    let document = Document::parse(&svg).unwrap();
+    assert!(attribute(document.root_element(), "width") < 900.0);
+    let words: Vec<Node<'_, '_>> = document
+        .descendants()
+        .filter(|node| node.has_tag_name("text"))
+        .filter(|node| node.text().is_some_and(|text| text.starts_with("word")))
+        .collect();
+    let written: Vec<&str> = words.iter().filter_map(|node| node.text()).collect();
+    assert_eq!(written, labels(300, "word"));
+    // Below each other, and never beyond the paper.
+    let lines: std::collections::BTreeSet<i64> =
+        words.iter().map(|node| attribute(*node, "y") as i64).collect();
+    assert!(lines.len() > 20, "{} lines", lines.len());
+    assert!(words.iter().all(|node| attribute(*node, "x") < 800.0));
+    // word27 weighs .99, word0 nothing.
+    let fill = |title: &str| {
+        let group = document.descendants().find(|node| {
+            node.children().any(|child| child.has_tag_name("title") && child.text() == Some(title))
+        });
+        let rect = group.unwrap().children().find(|child| child.has_tag_name("rect")).unwrap();
+        light(rect.attribute("fill").unwrap())
+    };
+    assert!(fill("word27: 0.990") + 0.4 < fill("word0: 0.000"));
+}
+
+/// WCAG's relative luminance of `#rrggbb`.
+fn light(hex: &str) -> f64 {
+    let linear = |at: usize| {
+        let value = f64::from(u8::from_str_radix(&hex[at..at + 2], 16).unwrap()) / 255.0;
+        if value <= 0.04045 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
+    };
+    0.2126 * linear(1) + 0.7152 * linear(3) + 0.0722 * linear(5)
+}
+
+fn contrast(a: &str, b: &str) -> f64 {
+    let (a, b) = (light(a), light(b));
+    (a.max(b) + 0.05) / (a.min(b) + 0.05)
+}
+
+#[test]
+fn every_text_has_a_contrast_of_4_5_to_what_is_under_it() {
+    let confusion = picture::confusion("test", &labels(4, "label "), &[vec![9, 2], vec![3, 5, 1]]);
+    let panel = Panel::new("loss", "epoch").line("training", &[(1.0, 2.0), (2.0, 1.0)]);
+    let drawn = scenes().into_iter().map(|scene| picture::svg(&scene, &caption(), None));
+    let ones = scenes().into_iter().map(|scene| picture::svg(&scene, &caption(), Some(0)));
+    let others = [confusion, picture::curves("run", &[panel.mark(1.0, "best")])];
+    let mut checked = 0;
+    for svg in drawn.chain(ones).chain(others) {
+        let document = Document::parse(&svg).unwrap();
+        let mut under: Vec<([f64; 4], String)> = Vec::new();
+        for node in document.descendants() {
+            let fill = node.attribute("fill").filter(|fill| fill.starts_with('#'));
+            match (node.tag_name().name(), fill) {
+                ("rect", Some(fill)) => {
+                    let [x, y, w, h] = ["x", "y", "width", "height"].map(|n| attribute(node, n));
+                    under.push(([x, y, x + w, y + h], fill.into()));
+                }
+                ("circle", Some(fill)) => {
+                    let [x, y, r] = ["cx", "cy", "r"].map(|n| attribute(node, n));
+                    under.push(([x - r, y - r, x + r, y + r], fill.into()));
+                }
+                ("text", Some(ink)) if node.text().is_some_and(|text| !text.trim().is_empty()) => {
+                    let inside = match node.attribute("text-anchor") {
+                        Some("middle") => 0.0,
+                        Some("end") => -2.0,
+                        _ => 2.0,
+                    };
+                    let [x, y] = [attribute(node, "x") + inside, attribute(node, "y") - 3.0];
+                    // A halo of paper stands between a text and what is under it.
+                    let has_halo = node.attribute("paint-order").is_some();
+                    let found = under.iter().rev().find(|([x1, y1, x2, y2], _)| {
+                        (x1..=x2).contains(&&x) && (y1..=y2).contains(&&y) && !has_halo
+                    });
+                    let paper = found.map_or("#ffffff", |(_, fill)| fill.as_str());
+                    let contrast = contrast(ink, paper);
+                    assert!(contrast >= 4.5, "{:?}: {ink} on {paper}", node.text());
+                    checked += 1;
+                }
+                _ => {}
+            }
+        }
+    }
+    assert!(checked > 500, "{checked} texts");
+    let page = picture::page(&maps(2, 2, 1), "");
+    for theme in page.split(":root {").skip(1) {
+        let color = |name: &str| {
+            let (_, rest) = theme.split_once(&format!("{name}: ")).unwrap();
+            let hex = &rest[..rest.find(';').unwrap()];
+            match hex.len() {
+                4 => {
+                    hex.chars().flat_map(|c| if c == '#' { vec![c] } else { vec![c, c] }).collect()
+                }
+                _ => hex.to_owned(),
+            }
+        };
+        for ink in ["--ink", "--faint", "--mark"] {
+            assert!(contrast(&color(ink), &color("--paper")) >= 4.5, "{ink} in the page");
+        }
+    }
+}
+
+/// The pixels of a picture's images, in order.
+fn images(svg: &str) -> Vec<image::RgbImage> {
+    let document = Document::parse(svg).unwrap();
+    let decode = |node: Node<'_, '_>| {
+        let data = node.attribute("href")?.strip_prefix("data:image/png;base64,")?.to_owned();
+        image::load_from_memory(&bytes_of(&data)).ok().map(|image| image.to_rgb8())
+    };
+    document.descendants().filter(|node| node.has_tag_name("image")).filter_map(decode).collect()
+}
+
+fn bytes_of(base64: &str) -> Vec<u8> {
+    const LETTERS: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let six = |c: char| LETTERS.find(c).map(|place| place as u32);
+    let digits: Vec<u32> = base64.chars().filter_map(six).collect();
+    digits
+        .chunks(4)
+        .flat_map(|four| {
+            let all = four.iter().fold(0, |all, six| all << 6 | six) << (6 * (4 - four.len()));
+            all.to_be_bytes()[1..four.len()].to_vec()
+        })
+        .collect()
+}
+
+#[test]
+fn what_an_image_model_does_not_attend_to_is_dimmed_on_black_and_on_white() {
+    for value in [0.0, 1.0] {
+        let Scene::Image(mut scene) = image(8) else { unreachable!() };
+        scene.pixels.fill(value);
+        // Heads whose greatest weights differ a hundredfold.
+        for (head, map) in scene.maps.iter_mut().enumerate() {
+            let scale = if head == 0 { 0.01 } else { 1.0 };
+            map.weights.iter_mut().for_each(|weight| *weight *= scale);
+        }
+        let svg = picture::svg(&Scene::Image(scene), "", None);
+        let shown = images(&svg);
+        assert_eq!(shown.len(), 1 + 8);
+        let drawn = texts(&svg);
+        assert!(drawn.iter().any(|text| text == "dim 0, clear 0.01"), "{drawn:?}");
+        assert!(drawn.iter().any(|text| text == "dim 0, clear 1"), "{drawn:?}");
+        for (head, panel) in shown[1..].iter().enumerate() {
+            let part = panel.width() / 7;
+            let middle = |column: u32, row: u32| {
+                let pixel = panel.get_pixel(column * part + part / 2, row * part + part / 2).0;
+                format!("#{:02x}{:02x}{:02x}", pixel[0], pixel[1], pixel[2])
+            };
+            let (heavy, light) = (middle(head as u32 % 7, 3), middle((head as u32 + 4) % 7, 6));
+            assert_eq!(heavy, if value == 0.0 { "#000000" } else { "#ffffff" });
+            assert!(contrast(&heavy, &light) > 3.0, "{heavy} beside {light}");
+        }
+    }
+}
+
+#[test]
+fn a_regression_marks_what_was_asked_for() {
+    let scene = curve(1);
+    let svg = picture::svg(&scene, "", None);
+    let document = Document::parse(&svg).unwrap();
+    let marks: Vec<f64> = document
+        .descendants()
+        .filter(|node| node.has_tag_name("line") && node.attribute("stroke") == Some("#b91c5c"))
+        .map(|node| attribute(node, "x1"))
+        .collect();
+    // Above and in the kernel, at 2 of 0 to 4.95 on an axis of 620 from 70 on.
+    assert_eq!(marks.len(), 2);
+    assert!(marks.iter().all(|x| (x - (70.0 + 620.0 * 2.0 / 4.95)).abs() < 0.1), "{marks:?}");
+    assert!(
+        texts(&svg).iter().any(|text| text.starts_with("query x = 2: y = ")),
+        "{:?}",
+        texts(&svg)
+    );
+    // The nearest datum is the largest.
+    let circles = document.descendants().filter(|node| node.attribute("fill-opacity").is_some());
+    let largest = circles.max_by(|a, b| attribute(*a, "r").total_cmp(&attribute(*b, "r"))).unwrap();
+    assert!((attribute(largest, "cx") - marks[0]).abs() < 10.0);
+    assert!(picture::terminal(&scene, 0, 80, false).contains("▲ query 2"));
+}
+
+#[test]
+fn every_panel_of_a_graph_names_its_nodes_and_a_color_is_a_class() {
+    for nodes in [9, 34, 41] {
+        let scene = graph(nodes, 4);
+        let svg = picture::svg(&scene, "", None);
+        let drawn = texts(&svg);
+        for node in 0..nodes {
+            let name = format!("node {node}");
+            assert_eq!(drawn.iter().filter(|text| **text == name).count(), 4, "{name}");
+        }
+        let document = Document::parse(&svg).unwrap();
+        let colors = |tag: &str, name: &str| -> std::collections::BTreeSet<String> {
+            let all = document.descendants().filter(|node| node.has_tag_name(tag));
+            all.filter_map(|node| node.attribute(name)).map(str::to_owned).collect()
+        };
+        let edges = colors("path", "stroke");
+        let classes = colors("circle", "fill");
+        assert_eq!(edges.len(), 2, "the center's and the others: {edges:?}");
+        assert!(edges.is_disjoint(&classes), "{edges:?} and {classes:?}");
+    }
+}
+
+#[test]
+fn the_spectrogram_lies_under_the_weights_on_the_same_axis() {
+    for rows in [1, 5] {
+        let svg = picture::svg(&sound(rows), "", None);
+        let document = Document::parse(&svg).unwrap();
+        let drawn = images(&svg);
+        let nodes = document.descendants().filter(|node| node.has_tag_name("image"));
+        let nodes: Vec<Node> = nodes.collect();
+        let of_size = |size: (u32, u32)| {
+            let place = drawn.iter().position(|image| image.dimensions() == size).unwrap();
+            nodes[place]
+        };
+        let [left, wide] = ["x", "width"].map(|name| attribute(of_size((120, 20)), name));
+        let weights = match rows {
+            1 => document.descendants().find(|node| node.has_tag_name("path")).unwrap(),
+            _ => of_size((120, 5)),
+        };
+        let (from, to) = match weights.attribute("d") {
+            Some(d) => {
+                let across: Vec<f64> = d
+                    .split(['M', 'H'])
+                    .filter_map(|part| part.split(['V', ' ', 'z']).next()?.parse().ok())
+                    .collect();
+                let low = across.iter().copied().fold(f64::INFINITY, f64::min);
+                (low, across.iter().copied().fold(0.0, f64::max))
+            }
+            None => {
+                let [x, width] = ["x", "width"].map(|name| attribute(weights, name));
+                (x, x + width)
+            }
+        };
+        assert!((from - left).abs() < 0.1 && (to - left - wide).abs() < 0.1, "{from} to {to}");
+        assert!(texts(&svg).iter().any(|text| text == "seconds"));
+    }
+}
+
+#[test]
+fn close_values_of_a_comparison_lie_apart_and_have_equal_digits() {
+    let variant = |name: &str, values: &[f64]| Variant {
+        name: name.into(),
+        values: values.into(),
+        ..Variant::default()
+    };
+    let comparison = Comparison {
+        metric: "accuracy".into(),
+        variants: vec![variant("a", &[0.986]), variant("b", &[0.995]), variant("c", &[0.99])],
+        ..Comparison::default()
+    };
+    let svg = picture::comparison("compare", &comparison);
+    let document = Document::parse(&svg).unwrap();
+    let dots: Vec<f64> = document
+        .descendants()
+        .filter(|node| node.has_tag_name("circle"))
+        .map(|node| attribute(node, "cx"))
+        .collect();
+    assert_eq!(dots.len(), 3);
+    assert!(dots[1] - dots[0] > 300.0, "{dots:?}");
+    let drawn = texts(&svg);
+    for value in ["0.986", "0.995", "0.990"] {
+        assert!(drawn.iter().any(|text| text == value), "{drawn:?}");
+    }
+}
+
+#[test]
+fn five_thousand_tokens_make_a_small_page_and_a_picture_that_says_what_it_leaves_out() {
+    let count = 5000;
+    let weight = |i: usize| {
+        let (row, column) = (i / count, i % count);
+        if column == row * 7 % count { 0.9 } else { 0.1 / count as f32 }
+    };
+    let scene = Scene::Maps(Maps {
+        row_axis: "attends".into(),
+        column_axis: "is attended to".into(),
+        rows: labels(count, "t"),
+        columns: labels(count, "t"),
+        maps: (1..3)
+            .map(|head| Map::new(format!("head {head}"), (0..count * count).map(weight).collect()))
+            .collect(),
+    });
+    let page = picture::page(&scene, "");
+    assert!(page.len() < 7_000_000, "{} bytes", page.len());
+    let (_, data) = page.split_once("type=\"application/json\">").unwrap();
+    let data: serde_json::Value =
+        serde_json::from_str(data.split_once("</script>").unwrap().0).unwrap();
+    let block = data["block"].as_u64().unwrap() as usize;
+    let side = count.div_ceil(block);
+    let blocks = bytes_of(data["weights"][0].as_str().unwrap());
+    assert_eq!(blocks.len(), 2 * side * side);
+    // Every block shows its greatest: row 1 attends to 7.
+    let at = 2 * (7 / block);
+    assert_eq!(u16::from_le_bytes([blocks[at], blocks[at + 1]]), 65534);
+    // The strongest of row 3 is 21.
+    let kept = data["kept"].as_u64().unwrap() as usize;
+    let strongest = bytes_of(data["strongest"][1].as_str().unwrap());
+    assert_eq!(strongest.len(), 6 * kept * count);
+    assert_eq!(strongest[6 * kept * 3..][..6], [21, 0, 0, 0, 0xfe, 0xff]);
+    for which in [None, Some(0)] {
+        let svg = picture::svg(&scene, "", which);
+        assert!(svg.len() < 2_000_000, "{} bytes", svg.len());
+        let said = texts(&svg).join(" ");
+        assert!(
+            said.contains("5000 × 5000 weights; one in") && said.contains("a dot is"),
+            "{said}"
+        );
+    }
+    // Of a long text only what is around the heaviest words.
+    let long = picture::svg(&text(5000, 1), "", None);
+    let document = Document::parse(&long).unwrap();
+    assert!(attribute(document.root_element(), "height") < 2000.0);
+    assert!(texts(&long).iter().any(|text| text.ends_with(" tokens …")));
 }

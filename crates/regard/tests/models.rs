@@ -119,6 +119,7 @@ fn image_config(patch: usize, pooling: ImagePooling) -> VisionTransformerConfig 
         feed_forward: 16,
         pooling,
         dropout: 0.0,
+        ..Default::default()
     }
 }
 

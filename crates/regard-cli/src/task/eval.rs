@@ -87,7 +87,8 @@ impl Command {
             written(report, name, to)?;
         }
         let Some(confusion) = &report.confusion else { return Ok(()) };
-        let svg = picture::confusion(&format!("{name} part"), &confusion.labels, &confusion.counts);
+        let title = format!("{}: {name} part", run.folder().display());
+        let svg = picture::confusion(&title, &confusion.labels, &confusion.counts);
         let file = self.out.clone().unwrap_or_else(|| run.path("confusion.svg"));
         match Destination::new(&file).write(svg.as_bytes(), to) {
             Ok(()) if !self.json => writeln!(to, "\nconfusion matrix: {}", file.display())?,
@@ -114,6 +115,9 @@ fn written(report: &Report, part: &str, to: &mut impl Write) -> Result<()> {
     }
     for note in &report.notes {
         writeln!(to, "  note: {note}")?;
+    }
+    if let Some(signature) = &report.signature {
+        writeln!(to, "  sacreBLEU    {signature}")?;
     }
     if let Some(confusion) = &report.confusion {
         let row = |label: &regard_tasks::metric::LabelScore| {

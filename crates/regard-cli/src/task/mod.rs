@@ -3,6 +3,8 @@
 pub mod compare;
 pub mod data;
 pub mod eval;
+pub mod export;
+pub mod import;
 pub mod init;
 pub mod interrupt;
 mod phase_bar;

@@ -69,6 +69,10 @@ impl ProgressReport {
 }
 
 impl Callback for ProgressReport {
+    fn note(&mut self, text: &str) {
+        self.line(text);
+    }
+
     fn begin(&mut self, plan: &Plan) {
         self.line(&format!(
             "{}, {} with gradients and optimizer; {} of {}",

@@ -5,7 +5,8 @@ use super::threads::Threads;
 use crate::output::{Destination, is_same_file};
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
-use regard_tasks::{Run, Scene, WeightsFile, picture};
+use regard_tasks::picture::{self, Caption};
+use regard_tasks::{Model, Run, Scene, WeightsFile};
 use std::io::{IsTerminal, Write, stdout};
 use std::path::PathBuf;
 
@@ -57,9 +58,22 @@ pub struct Command {
 /// The scenes of an input, by name, with a title and the place where pictures go.
 struct Shown {
     scenes: Vec<(String, Scene)>,
+    /// The input, or the file's name.
     title: String,
+    /// Whose scenes they are; none where a file holds them.
+    shows: Option<(Run, Box<dyn Model>)>,
     /// Where a scene's picture goes, without its ending.
     beside: fn(&std::path::Path, &str) -> PathBuf,
+}
+
+impl Shown {
+    /// What a picture of a scene says above itself.
+    fn caption(&self, scene: &str) -> Result<Caption> {
+        Ok(match &self.shows {
+            Some((run, model)) => Caption::of(run, model.as_ref(), scene, &self.title)?,
+            None => Caption::from(&self.title),
+        })
+    }
 }
 
 /// What a scene can become.
@@ -80,8 +94,8 @@ pub enum Form {
 }
 
 /// A picture of all of a scene.
-pub(super) fn png(scene: &Scene, title: &str) -> Result<Vec<u8>> {
-    Ok(picture::png(&picture::svg(scene, title, None), 2.0)?)
+pub(super) fn png(scene: &Scene, caption: &Caption) -> Result<Vec<u8>> {
+    Ok(picture::png(&picture::svg(scene, caption, None), 2.0)?)
 }
 
 impl Command {
@@ -92,7 +106,8 @@ impl Command {
             Destination::new(out).check()?;
         }
         self.threads.start()?;
-        let Shown { scenes, title, beside } = self.shown()?;
+        let shown = self.shown()?;
+        let scenes = &shown.scenes;
         let names: Vec<&str> = scenes.iter().map(|(name, _)| &name[..]).collect();
         let found = match &self.scene {
             None => scenes.first(),
@@ -107,6 +122,7 @@ impl Command {
             Some(n) if (1..=maps).contains(&n) => Some(n - 1),
             Some(n) => bail!("--which {n}: there are {maps}"),
         };
+        let caption = || shown.caption(name);
         let (bytes, ending) = match form {
             Form::Terminal => {
                 let width = terminal_width();
@@ -118,14 +134,20 @@ impl Command {
                 }
                 return self.say_others(&names, to);
             }
-            Form::Svg => (picture::svg(scene, &title, which).into_bytes(), "svg"),
-            Form::Png => (picture::png(&picture::svg(scene, &title, which), 2.0)?, "png"),
-            Form::Html => (picture::page(scene, &title).into_bytes(), "html"),
+            Form::Svg => (picture::svg(scene, &caption()?, which).into_bytes(), "svg"),
+            Form::Png => {
+                let svg = picture::svg(scene, &caption()?, which);
+                if let Some(advice) = picture::missing_fonts(&svg)? {
+                    eprintln!("regard: {advice}");
+                }
+                (picture::png(&svg, 2.0)?, "png")
+            }
+            Form::Html => (picture::page(scene, &caption()?).into_bytes(), "html"),
             Form::Json => (picture::numbers_json(scene).into_bytes(), "json"),
             Form::Safetensors => (picture::numbers(scene)?, "safetensors"),
         };
-        let path =
-            self.out.clone().unwrap_or_else(|| beside(&self.run, name).with_extension(ending));
+        let beside = || (shown.beside)(&self.run, name).with_extension(ending);
+        let path = self.out.clone().unwrap_or_else(beside);
         if is_same_file(&path, &self.run) {
             bail!("{}: this is the file that is shown; --out names another", path.display());
         }
@@ -158,6 +180,7 @@ impl Command {
             return Ok(Shown {
                 scenes: vec![("weights".into(), file.scene(&self.run)?)],
                 title,
+                shows: None,
                 beside: |file, _| file.to_path_buf(),
             });
         }
@@ -168,7 +191,12 @@ impl Command {
         let input =
             self.input.clone().context("an input is missing; `regard predict` takes the same")?;
         let model = run.model(&self.settings.apply_to_run(&run)?)?;
-        Ok(Shown { scenes: model.show(&input)?, title: input, beside: |run, name| run.join(name) })
+        Ok(Shown {
+            scenes: model.show(&input)?,
+            title: input,
+            shows: Some((run, model)),
+            beside: |run, name| run.join(name),
+        })
     }
 
     fn say_others(&self, names: &[&str], to: &mut impl Write) -> Result<()> {

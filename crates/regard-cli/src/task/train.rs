@@ -10,6 +10,7 @@ use crate::output::{Destination, note};
 use anyhow::{Result, bail};
 use clap::Args;
 use regard::tensor::limit_parameters;
+use regard_tasks::picture::Caption;
 use regard_tasks::{
     Ended, Learner, Model, Options, Record, Run, TrainingConfig, task_named, train,
 };
@@ -170,7 +171,9 @@ fn picture(run: &Run, model: &dyn Model, input: &str, to: &mut impl Write) -> Re
     let Ok(scenes) = model.show(input) else { return Ok(false) };
     let Some((name, scene)) = scenes.first() else { return Ok(false) };
     let file = run.path(&format!("{name}.png"));
-    let drawn = show::png(scene, &table::short(input));
+    let drawn = Caption::of(run, model, name, input)
+        .map_err(Into::into)
+        .and_then(|caption| show::png(scene, &caption));
     match drawn.and_then(|png| Destination::new(&file).write(&png, to)) {
         Ok(()) => writeln!(to, "attention {}", file.display())?,
         Err(error) => note(&format!("no picture of the attention: {error:#}")),

@@ -252,11 +252,14 @@ impl Learner for AnswerLearner {
     }
 
     fn batches(&self, batch: usize, random: &Random) -> Result<Vec<Vec<usize>>> {
-        let lengths: Vec<usize> = match &self.training {
-            Training::Stories(all) => all.iter().map(|story| story.sentences.len()).collect(),
-            Training::Passages(all) => all.iter().map(|passage| passage.text.len()).collect(),
+        let size = self.answerer.config.training.batch_size(batch);
+        let words = |story: &EncodedStory| story.sentences.iter().map(Vec::len).sum();
+        let lengths: Vec<usize> = match (&self.training, size) {
+            (Training::Stories(all), BatchSize::Tokens(_)) => all.iter().map(words).collect(),
+            (Training::Stories(all), _) => all.iter().map(|story| story.sentences.len()).collect(),
+            (Training::Passages(all), _) => all.iter().map(|passage| passage.text.len()).collect(),
         };
-        batches(&lengths, BatchSize::Sequences(batch), Some(random))
+        batches(&lengths, size, Some(random))
     }
 
     fn loss(&mut self, batch: &[usize], random: &Random) -> Result<Tensor> {

@@ -366,4 +366,13 @@ impl Model for Answerer {
         }
         Ok(scenes)
     }
+
+    /// The answers to a question of the data.
+    fn truth(&self, input: &str) -> Option<String> {
+        let (part, at) = example_reference(input)?;
+        let questions = Dataset::new(&self.config).part(part).ok()?;
+        let answers = &questions.all.get(at)?.answers;
+        let texts: Vec<&str> = answers.iter().map(|answer| &answer.text[..]).collect();
+        Some(if texts.is_empty() { "(none)".into() } else { texts.join(" | ") })
+    }
 }

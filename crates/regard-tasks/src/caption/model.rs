@@ -202,4 +202,11 @@ impl Model for Captioner {
         let scene = ImageScene { width, height, channels, pixels, columns: side, rows: side, maps };
         Ok(vec![("words".into(), Scene::Image(scene))])
     }
+
+    /// The sentences of a picture of the data.
+    fn truth(&self, input: &str) -> Option<String> {
+        let (part, at) = example_reference(input)?;
+        let pictures = Dataset::new(&self.config).part(part).ok()?;
+        pictures.sentences.get(at).map(|sentences| sentences.join(" | "))
+    }
 }

@@ -4,7 +4,7 @@ mod config;
 mod data;
 mod model;
 
-use crate::data::{BatchSize, batches};
+use crate::data::batches;
 use crate::lengths::lengths;
 use crate::options::Checked;
 use crate::text::{UNKNOWN, by_count};
@@ -186,9 +186,20 @@ impl Learner for ClassifyLearner {
         &self.classifier
     }
 
+    fn start(&mut self) -> Result<Vec<String>> {
+        let vectors = self.classifier.config.text.tokens.vectors.as_deref();
+        let InputEncoding::Tokens(tokenizer) = &self.classifier.preprocessor.input else {
+            return Ok(Vec::new());
+        };
+        let tokens: Vec<String> =
+            (0..tokenizer.len()).map(|id| tokenizer.token(id).into()).collect();
+        components::pretrained(self.classifier.parameters(), "input.weight", &tokens, vectors)
+    }
+
     fn batches(&self, batch: usize, random: &Random) -> Result<Vec<Vec<usize>>> {
         let lengths: Vec<usize> = self.training.read.iter().map(Sequence::len).collect();
-        batches(&lengths, BatchSize::Sequences(batch), Some(random))
+        let size = self.classifier.config.training.batch_size(batch);
+        batches(&lengths, size, Some(random))
     }
 
     fn loss(&mut self, batch: &[usize], random: &Random) -> Result<Tensor> {

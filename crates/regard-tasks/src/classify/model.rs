@@ -8,10 +8,12 @@ use crate::parts::{self, Cached, example_reference};
 use crate::text::{Labels, PADDING, Tokenizer};
 use crate::truth::Truth;
 use crate::watch::tick;
-use crate::{Error, Map, Maps, Model, Part, Prediction, Report, Result, Scene};
+use crate::{
+    Error, Exported, Map, Maps, Model, Network, Part, Prediction, Report, Result, Scene, SoundScene,
+};
 use regard::attention::Need;
 use regard::models::{InputConfig, Sentences, SequenceClassifier, Sequences};
-use regard::tensor::{Parameters, without_gradients};
+use regard::tensor::{Parameters, Random, without_gradients};
 use regard::{DType, Mode, Tensor};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -283,6 +285,33 @@ impl Classifier {
         })
     }
 
+    /// The scene of the weights in one answer: over a recording's spectrogram, or over tokens.
+    fn pooled(&self, label: &str, columns: &[String], read: &Sequence, map: Map) -> Scene {
+        let weights = Maps {
+            row_axis: "answer".into(),
+            column_axis: "input".into(),
+            rows: vec![label.into()],
+            columns: columns.to_vec(),
+            maps: vec![map],
+        };
+        match (&self.preprocessor.input, read) {
+            (InputEncoding::Frames { .. }, Sequence::Vectors(numbers, width)) => {
+                let step = self.config.audio.seconds();
+                Scene::Sound(SoundScene {
+                    spectrogram: numbers.clone(),
+                    features: *width,
+                    step,
+                    unit: "seconds".into(),
+                    key_step: step,
+                    weights: Maps { column_axis: "time".into(), ..weights },
+                    tracks: Vec::new(),
+                    moment: None,
+                })
+            }
+            _ => Scene::Maps(weights),
+        }
+    }
+
     /// What the tokens or vectors of an input are called in a picture.
     fn token_names(&self, content: &Content, read: &Sequence) -> Vec<String> {
         let mut names = match (&self.preprocessor.input, content) {
@@ -348,22 +377,15 @@ impl Model for Classifier {
         let attended = without_gradients(|| {
             self.model.classify(&batch.sequences(), Mode::Infer, Need::WEIGHTS)
         })?;
-        let labels = self.label_probabilities(&[read])?.best();
+        let labels = self.label_probabilities(std::slice::from_ref(&read))?.best();
         let label = labels.first().map_or("", |&label| self.preprocessor.labels.name(label));
         let mut scenes = Vec::new();
         let gate = self.config.has_gate();
         if let Some(weights) = &attended.pooling {
-            let maps = Maps {
-                row_axis: "answer".into(),
-                column_axis: "input".into(),
-                rows: vec![label.into()],
-                columns: columns.clone(),
-                maps: vec![Map::new(
-                    if gate { "how far the gate is open" } else { "share in the answer" },
-                    weights.to_vec::<f32>()?,
-                )],
-            };
-            scenes.push((if gate { "gate" } else { "attention" }.into(), Scene::Maps(maps)));
+            let what = if gate { "how far the gate is open" } else { "share in the answer" };
+            let map = Map::new(what, weights.to_vec::<f32>()?);
+            let name = if gate { "gate" } else { "attention" };
+            scenes.push((name.into(), self.pooled(label, &columns, &read, map)));
         }
         if !attended.weights.is_empty() {
             // A class token stands before the input.
@@ -386,5 +408,40 @@ impl Model for Classifier {
             ));
         }
         Ok(scenes)
+    }
+
+    fn exported(&self) -> Result<Exported> {
+        let random = Random::named(1, "export");
+        let sequence = |n: usize| match &self.preprocessor.input {
+            InputEncoding::Tokens(tokenizer) => Ok(Sequence::Tokens(
+                (0..n).map(|_| 1 + random.below(tokenizer.len() - 1)).collect(),
+            )),
+            InputEncoding::Frames { standard, .. } | InputEncoding::Vectors(standard) => {
+                let width = standard.mean.len();
+                let numbers = random.normal(&[n, width], 0.0, 1.0, DType::F32)?.to_vec::<f32>()?;
+                Result::Ok(Sequence::Vectors(numbers, width))
+            }
+        };
+        let sequences = [7, 4, 1].into_iter().map(sequence).collect::<Result<Vec<_>>>()?;
+        let batch = Batch::new(&sequences.iter().collect::<Vec<_>>())?;
+        let output = without_gradients(|| self.model.forward(&batch.sequences(), Mode::Infer))?;
+        let lengths: Vec<i64> = batch.lengths.iter().map(|&n| n as i64).collect();
+        let lengths = Tensor::from_vec(lengths, &[batch.lengths.len()])?;
+        let inputs = [("x".to_string(), batch.x.clone()), ("lengths".to_string(), lengths)].into();
+        Ok(Exported { network: Network::Classifier(self.model.config().clone()), inputs, output })
+    }
+
+    /// The label of an example, or of a text that the validation or the test part holds.
+    fn truth(&self, input: &str) -> Option<String> {
+        let dataset = Dataset::new(&self.config);
+        if self.config.data.kind != Kind::Text {
+            let (part, at) = example_reference(input)?;
+            return dataset.part(part).ok()?.get(at).map(|example| example.label.clone());
+        }
+        let is_it = |example: &Example| matches!(&example.content, Content::Text(t) if t == input);
+        [Part::Validation, Part::Test].into_iter().find_map(|part| {
+            let all = dataset.part(part).ok()?;
+            all.into_iter().find(is_it).map(|example| example.label)
+        })
     }
 }

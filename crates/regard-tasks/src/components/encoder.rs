@@ -69,6 +69,10 @@ pub(crate) struct EncoderOptions {
     pub(crate) head_weighting: Weighting,
     /// Whether a Transformer normalizes before its sublayers rather than after.
     pub(crate) norm_first: bool,
+    /// Whether a Transformer normalizes its input once places are added.
+    pub(crate) norm_input: bool,
+    /// What keeps a Transformer's normalization from dividing by 0.
+    pub(crate) norm_eps: f64,
     /// How a Transformer or a CNN knows places.
     pub(crate) position: Position,
     /// How far a Transformer sees on each side; everywhere where it is not given.
@@ -135,6 +139,8 @@ impl EncoderOptions {
             max_distance: self.max_distance,
             dropout: self.dropout,
             norm_first: self.norm_first,
+            norm_input: self.norm_input,
+            eps: self.norm_eps,
             position: self.position,
             window: self.window,
             longest,

@@ -8,7 +8,7 @@ mod text;
 pub(crate) use encoder::{EncoderKind, EncoderOptions};
 pub(crate) use mechanism::MechanismOptions;
 pub(crate) use sound::{SoundFrameOptions, SoundFrames};
-pub(crate) use text::TextOptions;
+pub(crate) use text::{TextOptions, pretrained};
 
 /// The encoder's part of a template's `[model]`.
 pub(crate) const ENCODER: &str = include_str!("encoder.toml");

@@ -1,7 +1,10 @@
 //! How text becomes tokens, as plain options in `[text]`.
 
-use crate::text::{TokenizerConfig, TokenizerKind};
+use crate::text::{TokenizerConfig, TokenizerKind, set_vectors};
+use crate::{Error, Result};
+use regard::tensor::Parameters;
 use serde::Deserialize;
+use std::path::{Path, PathBuf};
 
 /// How text becomes tokens, as plain options in `[text]`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -14,6 +17,10 @@ pub(crate) struct TextOptions {
     pub(crate) minimum: usize,
     /// Whether letters are made small.
     pub(crate) lower: bool,
+    /// The `tokenizer.json` of a pretrained tokenizer.
+    pub(crate) tokenizer_file: Option<PathBuf>,
+    /// Pretrained vectors to begin with.
+    pub(crate) vectors: Option<PathBuf>,
 }
 
 impl TextOptions {
@@ -24,6 +31,22 @@ impl TextOptions {
             lowercase: self.lower,
             size: self.vocabulary,
             minimum_count: self.minimum,
+            file: self.tokenizer_file.clone(),
         }
     }
+}
+
+/// Sets the table of this name to pretrained vectors, where some are given; gives what is worth
+/// saying.
+pub(crate) fn pretrained(
+    parameters: &Parameters,
+    name: &str,
+    tokens: &[String],
+    vectors: Option<&Path>,
+) -> Result<Vec<String>> {
+    let Some(file) = vectors else { return Ok(Vec::new()) };
+    let table = parameters.all().into_iter().find(|parameter| parameter.name() == name);
+    let missing =
+        || Error::invalid(format!("`text.vectors`: the model has no table {name} of its own"));
+    Ok(vec![set_vectors(&table.ok_or_else(missing)?, tokens, file)?])
 }

@@ -41,6 +41,7 @@ pub use labeled_vectors::{LabeledVectors, SequenceColumns, labeled_arrays, label
 pub use lines::{bytes, decoded, lines, text};
 pub use mel::{LogMel, MelFilters, StandardScaler};
 pub use npy::{NumpyArray, NumpyValues};
+pub(crate) use opened::opened;
 pub use parallel::{Parallel, parallel, parallel_tsv};
 pub(crate) use parallel::{parallel_lines, parallel_tsv_lines};
 pub use segments::segments;

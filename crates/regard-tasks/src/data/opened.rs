@@ -8,7 +8,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
 /// The bytes of a file, plain or gzip: what it is, its first two bytes say, not its name.
-pub(super) fn opened(path: &Path) -> Result<Box<dyn Read>> {
+pub(crate) fn opened(path: &Path) -> Result<Box<dyn Read>> {
     let failed = |error| Error::file(path, error);
     let mut file = BufReader::new(File::open(path).map_err(failed)?);
     match file.fill_buf().map_err(failed)?.starts_with(&[0x1f, 0x8b]) {

@@ -6,7 +6,8 @@ use crate::data::LabeledGraph;
 use crate::label_probabilities::LabelProbabilities;
 use crate::options::Checked;
 use crate::{
-    Error, GraphScene, Groups, Map, Model, Options, Part, Prediction, Report, Result, Scene, Scores,
+    Error, Exported, GraphScene, Groups, Map, Model, Network, Options, Part, Prediction, Report,
+    Result, Scene, Scores,
 };
 use regard::attention::Need;
 use regard::layers::Graph;
@@ -224,5 +225,21 @@ impl Model for Classifier {
             maps: maps.iter().map(map).collect(),
         };
         Ok(vec![("neighborhood".into(), Scene::Graph(scene))])
+    }
+
+    fn exported(&self) -> Result<Exported> {
+        let output =
+            without_gradients(|| self.network.forward(&self.features, &self.graph, Mode::Infer))?;
+        let ends = self.data.edges.iter().flat_map(|&(from, to)| [from as i64, to as i64]);
+        let edges = Tensor::from_vec(ends.collect(), &[self.data.edges.len(), 2])?;
+        let inputs = [("x".to_string(), self.features.clone()), ("edges".to_string(), edges)];
+        let network = Network::Graph(self.network.config().clone());
+        Ok(Exported { network, inputs: inputs.into(), output })
+    }
+
+    /// The class of a node that has one.
+    fn truth(&self, input: &str) -> Option<String> {
+        let class = self.data.labels[self.node(input).ok()?]?;
+        self.preprocessor.labels.get(class).cloned()
     }
 }

@@ -1,9 +1,9 @@
 //! The options of `image`.
 
-use crate::Result;
 use crate::options::Checked;
 use crate::parts::HeldOut;
 use crate::train::TrainingConfig;
+use crate::{Error, Result};
 use regard::models::{ConvolutionalConfig, ImagePooling, VisionTransformerConfig};
 use serde::Deserialize;
 use std::path::PathBuf;
@@ -32,6 +32,8 @@ pub(super) struct Data {
     pub(super) color: bool,
     pub(super) shift: usize,
     pub(super) flip: bool,
+    pub(super) mean: Option<f32>,
+    pub(super) deviation: Option<f32>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -50,6 +52,7 @@ pub(super) struct Model {
     heads: usize,
     feed_forward: usize,
     pub(super) pooling: ImagePooling,
+    norm_eps: f64,
     channels: Vec<usize>,
     kernel: usize,
     dropout: f64,
@@ -58,6 +61,9 @@ pub(super) struct Model {
 impl Checked for Config {
     fn check(&self) -> Result<()> {
         HeldOut::check(self.data.held_out)?;
+        if let Some(deviation) = self.data.deviation.filter(|&d| !(d.is_finite() && d > 0.0)) {
+            return Err(Error::invalid(format!("`data.deviation` cannot be {deviation}")));
+        }
         self.training.check()
     }
 }
@@ -81,6 +87,7 @@ impl Config {
             feed_forward: m.feed_forward,
             pooling: m.pooling,
             dropout: m.dropout,
+            eps: m.norm_eps,
         }
     }
 

@@ -55,7 +55,8 @@ impl Task for ImageTask {
         let images = dataset.part(Part::Training)?;
         let validation = dataset.part(Part::Validation)?;
         drop(dataset);
-        let classifier = Classifier::new(config, Preprocessor::fit(&images))?;
+        let preprocessor = Preprocessor::fit(&images, &config.data);
+        let classifier = Classifier::new(config, preprocessor)?;
         classifier.check_size(&validation, Part::Validation)?;
         if images.is_empty() || validation.is_empty() {
             return Err(Error::invalid(format!(

@@ -9,7 +9,7 @@ use crate::parts::{self, Cached, example_reference};
 use crate::text::Labels;
 use crate::truth::Truth;
 use crate::watch::tick;
-use crate::{Error, ImageScene, Map, Model, Part, Prediction, Report, Result, Scene};
+use crate::{Error, Exported, ImageScene, Map, Model, Part, Prediction, Report, Result, Scene};
 use regard::attention::Need;
 use regard::models::{ConvolutionalClassifier, ImagePooling, VisionTransformer};
 use regard::tensor::{CrossEntropy, Parameters, Random, without_gradients};
@@ -32,7 +32,8 @@ pub(super) struct Preprocessor {
 }
 
 impl Preprocessor {
-    pub(super) fn fit(images: &Images) -> Self {
+    /// What the images tell, but for what the options say themselves.
+    pub(super) fn fit(images: &Images, data: &super::config::Data) -> Self {
         let count = images.pixels.len().max(1) as f64;
         let values = || images.pixels.iter().map(|&pixel| f64::from(pixel) / 255.0);
         let mean = values().sum::<f64>() / count;
@@ -42,8 +43,8 @@ impl Preprocessor {
         Self {
             labels: Labels::in_order(images.labels.iter().map(String::as_str)),
             size: [images.channels, images.height, images.width],
-            mean: mean as f32,
-            deviation: deviation as f32,
+            mean: data.mean.unwrap_or(mean as f32),
+            deviation: data.deviation.unwrap_or(deviation as f32),
         }
     }
 }
@@ -240,5 +241,25 @@ impl Model for Classifier {
         let (columns, rows) = (width / patch, height / patch);
         let scene = ImageScene { width, height, channels, pixels, columns, rows, maps };
         Ok(vec![("patches".into(), Scene::Image(scene))])
+    }
+
+    fn exported(&self) -> Result<Exported> {
+        let [c, h, w] = self.preprocessor.size;
+        let images = Random::named(1, "export").normal(&[3, c, h, w], 0.0, 1.0, DType::F32)?;
+        let output = without_gradients(|| self.forward(&images, Mode::Infer))?;
+        let network = match &self.network {
+            Network::Vit(network) => crate::Network::Vision(network.config().clone()),
+            Network::Cnn(network) => crate::Network::Convolutional(network.config().clone()),
+        };
+        Ok(Exported { network, inputs: [("images".to_string(), images)].into(), output })
+    }
+
+    /// The label of an example, or the folder that an image lies in where that is a label.
+    fn truth(&self, input: &str) -> Option<String> {
+        let Some((part, at)) = example_reference(input) else {
+            let folder = Path::new(input).parent()?.file_name()?.to_str()?;
+            return self.preprocessor.labels.id(folder).map(|_| folder.into());
+        };
+        Dataset::new(&self.config).part(part).ok()?.labels.get(at).cloned()
     }
 }

@@ -67,8 +67,15 @@ pub(super) struct Model {
 impl Checked for Config {
     fn check(&self) -> Result<()> {
         HeldOut::check(self.data.held_out)?;
-        if !matches!(self.text.tokens.tokenizer, TokenizerKind::Whitespace | TokenizerKind::Words) {
-            return Err(Error::invalid("`text.tokenizer` is \"words\" or \"whitespace\" here"));
+        if matches!(self.text.tokens.tokenizer, TokenizerKind::Characters | TokenizerKind::Bpe) {
+            return Err(Error::invalid(
+                "`text.tokenizer` is \"words\", \"whitespace\" or \"pretrained\" here",
+            ));
+        }
+        if self.text.tokens.tokenizer == TokenizerKind::Pretrained && self.model.characters {
+            return Err(Error::invalid(
+                "`model.characters` is for whole words; a pretrained tokenizer makes pieces of them",
+            ));
         }
         let a = self.text.word_dropout;
         if !(a.is_finite() && a >= 0.0) {

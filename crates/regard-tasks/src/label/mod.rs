@@ -6,7 +6,7 @@ mod data;
 mod model;
 mod vectors;
 
-use crate::data::{BatchSize, batches};
+use crate::data::{Tagged, batches};
 use crate::lengths::lengths;
 use crate::options::Checked;
 use crate::text::{UNKNOWN, by_count};
@@ -96,10 +96,14 @@ impl Task for Label {
         }
         let preprocessor = Preprocessor::fit(&config, &training.all)?;
         let labeler = Labeler::new(config, preprocessor)?;
+        if labeler.preprocessor.pieces().is_some() {
+            let pieces = |sentence: &Tagged| labeler.encode(&sentence.words).words.len();
+            training.all.retain(|sentence| pieces(sentence) <= longest);
+        }
         let targets = labeler.targets(&training.all).1;
         let sentences: Vec<EncodedSentence> =
             training.all.iter().map(|s| labeler.encode(&s.words)).collect();
-        let mut counts = vec![0; labeler.preprocessor.words.len()];
+        let mut counts = vec![0; labeler.preprocessor.vocabulary()];
         sentences.iter().flat_map(|s| &s.words).for_each(|&word| counts[word] += 1);
         Ok(Box::new(LabelLearner { labeler, sentences, targets, counts, validation }))
     }
@@ -173,6 +177,10 @@ impl LabelLearner {
     fn word_dropout(&self, sentence: &EncodedSentence, random: &Random) -> EncodedSentence {
         let a = self.labeler.config.text.word_dropout;
         let mut sentence = sentence.clone();
+        // Pieces make any word: none is unknown.
+        if self.labeler.preprocessor.pieces().is_some() {
+            return sentence;
+        }
         for word in &mut sentence.words {
             if random.number() < a / (a + self.counts[*word] as f64) {
                 *word = UNKNOWN;
@@ -187,9 +195,22 @@ impl Learner for LabelLearner {
         &self.labeler
     }
 
+    fn start(&mut self) -> Result<Vec<String>> {
+        let words = &self.labeler.preprocessor.words;
+        let name = |id: usize| match self.labeler.preprocessor.pieces() {
+            Some(pieces) => pieces.name(id).to_owned(),
+            None => words.name(id).to_owned(),
+        };
+        let count = self.labeler.preprocessor.vocabulary();
+        let tokens: Vec<String> = (0..count).map(name).collect();
+        let vectors = self.labeler.config.text.tokens.vectors.as_deref();
+        components::pretrained(self.labeler.parameters(), "input.weight", &tokens, vectors)
+    }
+
     fn batches(&self, batch: usize, random: &Random) -> Result<Vec<Vec<usize>>> {
-        let lengths: Vec<usize> = self.targets.iter().map(Vec::len).collect();
-        batches(&lengths, BatchSize::Sequences(batch), Some(random))
+        let lengths: Vec<usize> = self.sentences.iter().map(|s| s.words.len()).collect();
+        let size = self.labeler.config.training.batch_size(batch);
+        batches(&lengths, size, Some(random))
     }
 
     fn loss(&mut self, batch: &[usize], random: &Random) -> Result<Tensor> {
@@ -198,7 +219,7 @@ impl Learner for LabelLearner {
         let sentences: Vec<EncodedSentence> = sentences.collect();
         let targets: Vec<&[usize]> = batch.iter().map(|&index| &self.targets[index][..]).collect();
         let batch = self.labeler.batch(&sentences.iter().collect::<Vec<_>>())?;
-        let targets = batch.filled(&targets)?;
+        let targets = batch.targets(&sentences, &targets)?;
         Ok(self.labeler.model.loss(&batch.sequences(), &targets, Mode::Train(random))?)
     }
 

@@ -4,16 +4,19 @@ use super::asked::Asked;
 use super::config::Config;
 use super::data::{Dataset, Sentences};
 use crate::data::{BatchSize, Tagged, batches};
-use crate::metric::Confusion;
-use crate::text::{Labels, PADDING, UNKNOWN, Vocabulary, split};
+use crate::metric::{Confusion, mark_spans, span_scores};
+use crate::text::{
+    Labels, PADDING, Pretrained, Tokenizer, TokenizerKind, UNKNOWN, Vocabulary, split,
+};
 use crate::truth::Truth;
 use crate::watch::tick;
 use crate::{
-    Error, Groups, Map, Maps, Model, Part, PerExample, Prediction, Report, Result, Scene, parts,
+    Error, Exported, Groups, Map, Maps, Model, Network, Part, PerExample, Prediction, Report,
+    Result, Scene, Scores, parts,
 };
 use regard::attention::Need;
 use regard::models::{SequenceLabeler, Sequences};
-use regard::tensor::{Parameters, without_gradients};
+use regard::tensor::{Better, Parameters, Random, without_gradients};
 use regard::{DType, Mode, Tensor};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,6 +33,9 @@ pub(super) struct Preprocessor {
     pub(super) words: Vocabulary,
     pub(super) characters: Vocabulary,
     pub(super) labels: Labels,
+    /// What makes pieces of words, where a pretrained tokenizer does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pieces: Option<Tokenizer>,
     /// Words that had several labels: what is around them must tell.
     ambiguous: BTreeSet<String>,
 }
@@ -54,8 +60,23 @@ impl Preprocessor {
             )?,
             characters: Vocabulary::characters(written().map(String::as_str), 1)?,
             labels: Labels::learn(labels().map(String::as_str)),
+            pieces: (text.tokenizer == TokenizerKind::Pretrained)
+                .then(|| Tokenizer::learn(&[""], &text.config()))
+                .transpose()?,
             ambiguous: seen.into_iter().filter_map(several).collect(),
         })
+    }
+}
+
+impl Preprocessor {
+    /// What makes pieces of words, where words are read in pieces.
+    pub(super) fn pieces(&self) -> Option<&Pretrained> {
+        self.pieces.as_ref().and_then(Tokenizer::as_pretrained)
+    }
+
+    /// How many words or pieces there are.
+    pub(super) fn vocabulary(&self) -> usize {
+        self.pieces().map_or(self.words.len(), Pretrained::len)
     }
 }
 
@@ -66,25 +87,77 @@ fn cased(word: &str, lower: bool) -> String {
 /// A sentence as numbers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct EncodedSentence {
-    /// The words' ids `[N]`.
+    /// The ids `[N]` of the words, or of their pieces.
     pub(super) words: Vec<usize>,
+    /// Where the pieces of each word begin, and where the last one's end, where there are pieces.
+    bounds: Option<Vec<usize>>,
     /// The ids of each word's letters.
     characters: Vec<Vec<usize>>,
 }
 
 impl EncodedSentence {
-    /// Cut into pieces of so many words at most; one piece where there are no words.
-    fn pieces(&self, longest: usize) -> Vec<Self> {
+    /// A sentence in pieces, between what its model wants around them.
+    fn in_pieces<S: AsRef<str>>(pieces: &Pretrained, words: &[S]) -> Self {
+        if words.is_empty() {
+            return Self::default();
+        }
+        let mut ids: Vec<usize> = pieces.special("[CLS]").into_iter().collect();
+        let mut bounds = Vec::with_capacity(words.len() + 1);
+        for word in words {
+            bounds.push(ids.len());
+            ids.extend(pieces.word(word.as_ref()).into_iter().map(|piece| piece.id));
+        }
+        bounds.push(ids.len());
+        ids.extend(pieces.special("[SEP]"));
+        Self { words: ids, bounds: Some(bounds), characters: Vec::new() }
+    }
+
+    /// The places that words are labeled at.
+    fn places(&self) -> Vec<usize> {
+        match &self.bounds {
+            Some(bounds) => bounds[..bounds.len() - 1].to_vec(),
+            None => (0..self.words.len()).collect(),
+        }
+    }
+
+    /// Cut into parts of so many words or pieces at most, between words; one part where there are
+    /// no words.
+    fn cut(&self, longest: usize) -> Vec<Self> {
         if self.words.len() <= longest {
             return vec![self.clone()];
         }
+        if let Some(bounds) = &self.bounds {
+            return self.cut_pieces(bounds, longest);
+        }
         let starts = (0..self.words.len()).step_by(longest);
-        let piece = |start: usize| {
+        let part = |start: usize| {
             let end = self.words.len().min(start + longest);
             let characters = self.characters.get(start..end).unwrap_or_default().to_vec();
-            Self { words: self.words[start..end].to_vec(), characters }
+            Self { words: self.words[start..end].to_vec(), bounds: None, characters }
         };
-        starts.map(piece).collect()
+        starts.map(part).collect()
+    }
+
+    /// As [`Self::cut`], with what stands before and after the pieces in every part. Of a word that
+    /// alone has too many pieces its first are read.
+    fn cut_pieces(&self, bounds: &[usize], longest: usize) -> Vec<Self> {
+        let (before, after) = (&self.words[..bounds[0]], &self.words[bounds[bounds.len() - 1]..]);
+        let room = longest.saturating_sub(before.len() + after.len()).max(1);
+        let mut parts: Vec<Self> = Vec::new();
+        for word in bounds.windows(2) {
+            let pieces = &self.words[word[0]..word[1].min(word[0] + room)];
+            let fits = |part: &Self| part.words.len() + pieces.len() <= before.len() + room;
+            if !parts.last().is_some_and(fits) {
+                let bounds = Some(vec![before.len()]);
+                parts.push(Self { words: before.to_vec(), bounds, characters: Vec::new() });
+            }
+            if let Some(part) = parts.last_mut() {
+                part.words.extend_from_slice(pieces);
+                part.bounds.get_or_insert_default().push(part.words.len());
+            }
+        }
+        parts.iter_mut().for_each(|part| part.words.extend_from_slice(after));
+        parts
     }
 }
 
@@ -104,9 +177,20 @@ impl Batch {
         }
     }
 
-    /// Numbers of the words of each sentence, `[B, N]`, filled up.
-    pub(super) fn filled(&self, all: &[&[usize]]) -> Result<Tensor> {
-        filled(all, self.words.shape()[1])
+    /// The labels of each sentence's words, `[B, N]`; −1 where no word is labeled.
+    pub(super) fn targets(
+        &self,
+        sentences: &[EncodedSentence],
+        labels: &[&[usize]],
+    ) -> Result<Tensor> {
+        let n = self.words.shape()[1];
+        let mut numbers = vec![-1i64; sentences.len() * n];
+        for (row, (sentence, labels)) in sentences.iter().zip(labels).enumerate() {
+            for (place, &label) in sentence.places().into_iter().zip(*labels) {
+                numbers[row * n + place] = label as i64;
+            }
+        }
+        Ok(Tensor::from_vec(numbers, &[sentences.len(), n])?)
     }
 }
 
@@ -157,8 +241,8 @@ pub(super) struct Labeler {
 impl Labeler {
     pub(super) fn new(config: Config, preprocessor: Preprocessor) -> Result<Self> {
         let parameters = Parameters::new(DType::F32, config.training.seed);
-        let Preprocessor { words, characters, labels, .. } = &preprocessor;
-        let labeler = config.labeler(words.len(), characters.len(), labels.len());
+        let Preprocessor { characters, labels, .. } = &preprocessor;
+        let labeler = config.labeler(preprocessor.vocabulary(), characters.len(), labels.len());
         Parameters::check_fit(DType::F32, |p| SequenceLabeler::new(p, &labeler))?;
         let model = SequenceLabeler::new(&parameters, &labeler)?;
         Ok(Self { config, preprocessor, parameters, model })
@@ -166,6 +250,9 @@ impl Labeler {
 
     /// A sentence as numbers.
     pub(super) fn encode<S: AsRef<str>>(&self, words: &[S]) -> EncodedSentence {
+        if let Some(pieces) = self.preprocessor.pieces() {
+            return EncodedSentence::in_pieces(pieces, words);
+        }
         let lower = self.config.text.tokens.lower;
         let spelled = |word: &S| {
             let mut letters = self.preprocessor.characters.spell(word.as_ref());
@@ -179,7 +266,8 @@ impl Labeler {
             true => words.iter().map(spelled).collect(),
             false => vec![],
         };
-        EncodedSentence { words: words.iter().map(id).collect(), characters }
+        let words = words.iter().map(id).collect();
+        EncodedSentence { words, characters, bounds: None }
     }
 
     /// Sentences as numbers, filled up to one length.
@@ -216,25 +304,25 @@ impl Labeler {
     }
 
     /// The labels of each sentence, in order. One of more words than `data.longest` is read in
-    /// pieces.
+    /// parts.
     fn label(&self, sentences: &[EncodedSentence]) -> Result<Vec<Labeling>> {
         let longest = self.config.data.longest.max(1);
-        let pieces: Vec<Vec<EncodedSentence>> =
-            sentences.iter().map(|sentence| sentence.pieces(longest)).collect();
-        let mut labelings = self.label_pieces(&pieces.concat())?.into_iter();
-        let joined = |pieces: &Vec<EncodedSentence>| {
+        let parts: Vec<Vec<EncodedSentence>> =
+            sentences.iter().map(|sentence| sentence.cut(longest)).collect();
+        let mut labelings = self.label_parts(&parts.concat())?.into_iter();
+        let joined = |parts: &Vec<EncodedSentence>| {
             let mut whole = Labeling::default();
-            for piece in labelings.by_ref().take(pieces.len()) {
-                whole.log_probs.extend(piece.log_probs);
-                whole.labels.extend(piece.labels);
+            for part in labelings.by_ref().take(parts.len()) {
+                whole.log_probs.extend(part.log_probs);
+                whole.labels.extend(part.labels);
             }
             whole
         };
-        Ok(pieces.iter().map(joined).collect())
+        Ok(parts.iter().map(joined).collect())
     }
 
     /// The labels of each sentence, in order. Reads batches of similar lengths.
-    fn label_pieces(&self, sentences: &[EncodedSentence]) -> Result<Vec<Labeling>> {
+    fn label_parts(&self, sentences: &[EncodedSentence]) -> Result<Vec<Labeling>> {
         let mut all = vec![Labeling::default(); sentences.len()];
         let mut done = 0;
         let lengths: Vec<usize> = sentences.iter().map(|s| s.words.len()).collect();
@@ -250,8 +338,9 @@ impl Labeler {
             let (n, labels) = (logits.shape()[1], logits.shape()[2]);
             let log_probs = logits.log_softmax(-1)?.to_vec::<f32>()?;
             for (sentence, &index) in log_probs.chunks(n * labels).zip(&indices) {
-                let words = sentence.chunks(labels).take(lengths[index]);
-                all[index] = Labeling::new(words.map(<[f32]>::to_vec).collect());
+                let words = sentences[index].places().into_iter();
+                let words = words.map(|place| sentence[place * labels..][..labels].to_vec());
+                all[index] = Labeling::new(words.collect());
             }
             done += indices.len();
             tick("labeling", done, sentences.len())?;
@@ -270,7 +359,7 @@ impl Labeler {
         let names = [self.preprocessor.labels.names(), &truth.unseen].concat();
         let (truth_ids, given, groups) = match &sentences.distances {
             None => {
-                let groups = self.groups(sentences, &read, &truth.ids, &labeling);
+                let groups = self.groups(sentences, &truth.ids, &labeling);
                 (truth.ids.clone(), labeling, groups)
             }
             Some(distances) => {
@@ -289,8 +378,9 @@ impl Labeler {
         let right = truth_ids.iter().zip(&given).map(|(a, b)| f64::from(a == b));
         let expected = |s: &Tagged| tagged(s.words.iter().zip(&s.labels)).join(" ");
         let samples = sentences.all.iter().zip(&outputs).take(3);
+        let scores = confusion.scores(loss(&targets, &labelings));
         Ok(Report {
-            scores: confusion.scores(loss(&targets, &labelings)),
+            scores: self.with_spans(scores, sentences, &labelings)?,
             examples: truth.ids.len(),
             confusion: Some(confusion),
             groups: Some(groups),
@@ -300,27 +390,48 @@ impl Labeler {
             each: Some(PerExample { measure: "accuracy".into(), values: right.collect() }),
             notes: truth.note(parts::name(part)).into_iter().collect(),
             outputs,
+            ..Report::default()
         })
+    }
+
+    /// The measures with those of spans before them, where labels mark spans (B-PER, I-PER, O).
+    fn with_spans(
+        &self,
+        scores: Scores,
+        sentences: &Sentences,
+        labelings: &[Labeling],
+    ) -> Result<Scores> {
+        if !mark_spans(self.preprocessor.labels.names()) {
+            return Ok(scores);
+        }
+        let truth: Vec<Vec<&str>> = (sentences.all.iter())
+            .map(|sentence| sentence.labels.iter().map(String::as_str).collect())
+            .collect();
+        let name = |&id: &usize| self.preprocessor.labels.name(id);
+        let predicted: Vec<Vec<&str>> =
+            labelings.iter().map(|labeling| labeling.labels.iter().map(name).collect()).collect();
+        let whole = span_scores(&truth, &predicted)?[""];
+        let mut all = Scores::new("span F1", whole.f1, Better::Higher)
+            .with("span precision", whole.precision)
+            .with("span recall", whole.recall);
+        all.values.extend(scores.values);
+        Ok(all)
     }
 
     /// The accuracy on words that are unknown, that had one label in training, and that had
     /// several.
-    fn groups(
-        &self,
-        sentences: &Sentences,
-        read: &[EncodedSentence],
-        truth: &[usize],
-        labeling: &[usize],
-    ) -> Groups {
+    fn groups(&self, sentences: &Sentences, truth: &[usize], labeling: &[usize]) -> Groups {
         let lower = self.config.text.tokens.lower;
         let words = sentences.all.iter().flat_map(|sentence| &sentence.words);
-        let ids = read.iter().flat_map(|read| &read.words);
-        let kind = |(word, &id): (&String, &usize)| match id {
-            UNKNOWN => 2,
-            _ => usize::from(self.preprocessor.ambiguous.contains(&cased(word, lower))),
+        let kind = |word: &String| {
+            let word = cased(word, lower);
+            match self.preprocessor.words.id(&word) {
+                UNKNOWN => 2,
+                _ => usize::from(self.preprocessor.ambiguous.contains(&word)),
+            }
         };
         let mut counts = [(0, 0); 3];
-        for (kind, (truth, labeling)) in words.zip(ids).map(kind).zip(truth.iter().zip(labeling)) {
+        for (kind, (truth, labeling)) in words.map(kind).zip(truth.iter().zip(labeling)) {
             counts[kind].0 += usize::from(truth == labeling);
             counts[kind].1 += 1;
         }
@@ -418,14 +529,62 @@ impl Model for Labeler {
             Some(window) => format!("attends, {window} on each side"),
             None => "attends".into(),
         };
-        let labeling = self.label(&[read])?.pop().unwrap_or_default();
+        let labeling = self.label(std::slice::from_ref(&read))?.pop().unwrap_or_default();
+        let tagged = self.tagged(&words, &labeling);
+        let (rows, columns) = match self.preprocessor.pieces() {
+            None => (tagged, words.iter().map(|word| word.to_string()).collect()),
+            Some(pieces) => {
+                let columns: Vec<String> =
+                    read.words.iter().map(|&id| pieces.name(id).to_owned()).collect();
+                let mut rows = columns.clone();
+                read.places().into_iter().zip(tagged).for_each(|(at, tagged)| rows[at] = tagged);
+                (rows, columns)
+            }
+        };
         let maps = Maps {
             row_axis,
             column_axis: "is attended to".into(),
-            rows: self.tagged(&words, &labeling),
-            columns: words.iter().map(|word| word.to_string()).collect(),
+            rows,
+            columns,
             maps: Map::of_layers(&attended.weights)?,
         };
         Ok(vec![("self-attention".into(), Scene::Maps(maps))])
+    }
+
+    fn exported(&self) -> Result<Exported> {
+        let random = Random::named(1, "export");
+        let (words, characters) =
+            (self.preprocessor.vocabulary(), self.preprocessor.characters.len());
+        let sentence = |n: usize| EncodedSentence {
+            words: (0..n).map(|_| 1 + random.below(words - 1)).collect(),
+            characters: match self.config.model.characters {
+                true => (0..n)
+                    .map(|at| (0..1 + at % 5).map(|_| 1 + random.below(characters - 1)).collect())
+                    .collect(),
+                false => vec![],
+            },
+            bounds: None,
+        };
+        let sentences = [7, 4, 1].map(sentence);
+        let batch = self.batch(&sentences.iter().collect::<Vec<_>>())?;
+        let output = without_gradients(|| self.model.forward(&batch.sequences(), Mode::Infer))?;
+        let mut inputs = BTreeMap::from([("x".to_string(), batch.words.clone())]);
+        let lengths = batch.lengths.iter().map(|&n| n as i64).collect();
+        inputs.insert("lengths".into(), Tensor::from_vec(lengths, &[batch.lengths.len()])?);
+        if let Some(characters) = &batch.characters {
+            inputs.insert("characters".into(), characters.clone());
+        }
+        Ok(Exported { network: Network::Labeler(self.model.config().clone()), inputs, output })
+    }
+
+    /// The labels of a sentence that the validation or the test part holds.
+    fn truth(&self, input: &str) -> Option<String> {
+        let words = self.split(input);
+        let dataset = Dataset::new(&self.config);
+        [Part::Validation, Part::Test].into_iter().find_map(|part| {
+            let sentences = dataset.part(part).ok()?.all;
+            let found = sentences.into_iter().find(|sentence| sentence.words == words)?;
+            Some(tagged(found.words.iter().zip(&found.labels)).join(" "))
+        })
     }
 }

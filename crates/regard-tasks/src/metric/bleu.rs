@@ -12,6 +12,9 @@ use std::fmt;
 /// The longest n-grams that count.
 const ORDER: usize = 4;
 
+/// The version of sacreBLEU that the fixtures were made with.
+const SACREBLEU: &str = "2.6.0";
+
 /// How a sentence becomes tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Tokenization {
@@ -199,6 +202,39 @@ impl Tokenization {
                 "BLEU knows no tokenization {name:?}; there are 13a, zh, char and none"
             ))),
         }
+    }
+
+    /// What suits these references: Chinese where a third of their characters or more are, else that of
+    /// Western languages.
+    ///
+    /// ```
+    /// use regard_tasks::metric::Tokenization;
+    /// assert_eq!(Tokenization::suiting(&["我有2本book", "猫"]), Tokenization::Chinese);
+    /// assert_eq!(Tokenization::suiting(&["A cat (猫) sat here."]), Tokenization::Western);
+    /// ```
+    pub fn suiting<R: AsRef<str>>(references: &[R]) -> Self {
+        let all = || references.iter().flat_map(|line| line.as_ref().chars());
+        let written = all().filter(|&c| !text::is_space(c)).count();
+        let chinese = all().filter(|&c| is_chinese(c)).count();
+        if written > 0 && 3 * chinese >= written { Self::Chinese } else { Self::Western }
+    }
+
+    /// What sacreBLEU writes beside a BLEU of one reference, so that others count the same way. The
+    /// version is that of sacreBLEU whose scores ours are tested to be.
+    ///
+    /// ```
+    /// use regard_tasks::metric::Tokenization;
+    /// let signature = Tokenization::Western.signature();
+    /// assert!(signature.starts_with("nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2."));
+    /// ```
+    pub fn signature(self) -> String {
+        let name = match self {
+            Self::Western => "13a",
+            Self::Chinese => "zh",
+            Self::Characters => "char",
+            Self::Spaces => "none",
+        };
+        format!("nrefs:1|case:mixed|eff:no|tok:{name}|smooth:exp|version:{SACREBLEU}")
     }
 
     /// The tokens of a line.

@@ -11,6 +11,7 @@ mod regression;
 mod rouge;
 mod segments;
 mod significance;
+mod spans;
 mod text;
 mod treebank;
 
@@ -24,3 +25,4 @@ pub use regression::{mean_squared_error, r_squared};
 pub use rouge::{Overlap, Rouge, RougeTokenization};
 pub use segments::{LabelRun, SegmentScore, label_runs};
 pub use significance::permutation_test;
+pub use spans::{Span, SpanScore, mark_spans, span_scores, spans};

@@ -153,7 +153,7 @@ fn mark(svg: &mut Svg, x: f64, what: &str, [left, top, width, height]: [f64; 4])
     if !(left - 1.0..=left + width + 1.0).contains(&x) {
         return;
     }
-    let more = "stroke=\"#7b8794\" stroke-width=\"1\" stroke-dasharray=\"3 3\"";
+    let more = "stroke=\"#52606d\" stroke-width=\"1\" stroke-dasharray=\"3 3\"";
     svg.path(&format!("M{x:.1} {top:.1}V{:.1}", top + height), more);
     let beside = match x > left + width * 0.7 {
         true => Text::at(x + 4.0, top - 5.0, what).end(),

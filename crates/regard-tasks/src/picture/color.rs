@@ -7,7 +7,7 @@
 pub(crate) type Rgb = [u8; 3];
 
 pub(crate) const INK: &str = "#1f2933";
-pub(crate) const FAINT: &str = "#7b8794";
+pub(crate) const FAINT: &str = "#52606d";
 pub(crate) const GRID: &str = "#e4e7eb";
 pub(crate) const PAPER: &str = "#ffffff";
 /// The place of a weight that is not a number, or is not there.
@@ -28,14 +28,37 @@ pub(crate) fn heat_in_the_dark(share: f32) -> Rgb {
 /// A color for the name at this place; the first eight are easy to tell apart.
 pub(crate) fn named(place: usize) -> Rgb {
     const HUES: [f32; 8] = [255.0, 45.0, 150.0, 345.0, 85.0, 205.0, 300.0, 20.0];
-    const LIGHTNESS: [f32; 8] = [0.55, 0.68, 0.62, 0.60, 0.77, 0.72, 0.50, 0.50];
+    // None lighter than this: lines and letters in it must stand out from paper.
+    const LIGHTNESS: [f32; 8] = [0.53, 0.56, 0.50, 0.55, 0.53, 0.54, 0.42, 0.40];
     let round = (place / 8) as f32;
     oklch(LIGHTNESS[place % 8], 0.15 / (1.0 + round), HUES[place % 8] + 22.0 * round)
 }
 
-/// Whether dark ink is easier to read on this color than white.
-pub(crate) fn is_light([r, g, b]: Rgb) -> bool {
-    0.299 * f32::from(r) + 0.587 * f32::from(g) + 0.114 * f32::from(b) > 140.0
+/// Ink that is easy to read on this color.
+pub(crate) fn ink_on(color: Rgb) -> &'static str {
+    match (contrast([0x1f, 0x29, 0x33], color), contrast([255; 3], color)) {
+        (dark, _) if dark >= READABLE => INK,
+        (_, light) if light >= READABLE => PAPER,
+        // Between the two nothing but black will do.
+        _ => "#000000",
+    }
+}
+
+/// The least contrast of a text and what is under it, as WCAG 2 asks for.
+pub(crate) const READABLE: f32 = 4.5;
+
+/// WCAG 2's contrast of two colors, from 1 to 21.
+pub(crate) fn contrast(a: Rgb, b: Rgb) -> f32 {
+    let [a, b] = [luminance(a), luminance(b)];
+    (a.max(b) + 0.05) / (a.min(b) + 0.05)
+}
+
+fn luminance(color: Rgb) -> f32 {
+    let [r, g, b] = color.map(|value| {
+        let value = f32::from(value) / 255.0;
+        if value <= 0.04045 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
+    });
+    0.2126 * r + 0.7152 * g + 0.0722 * b
 }
 
 /// `#rrggbb`.
@@ -64,4 +87,39 @@ fn oklch(lightness: f32, chroma: f32, hue: f32) -> Rgb {
         };
         (curved * 255.0).round() as u8
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rgb(hex: &str) -> Rgb {
+        [1, 3, 5].map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap())
+    }
+
+    #[test]
+    fn contrast_is_what_wcag_gives_for_known_pairs() {
+        assert_eq!(contrast([0; 3], [255; 3]), 21.0);
+        // The lightest gray that WCAG lets stand on white.
+        assert!((contrast(rgb("#767676"), [255; 3]) - 4.54).abs() < 0.005);
+        assert!((contrast(rgb("#ff0000"), [255; 3]) - 4.0).abs() < 0.005);
+    }
+
+    #[test]
+    fn every_ink_can_be_read_on_what_is_under_it() {
+        for ink in [INK, FAINT] {
+            assert!(contrast(rgb(ink), rgb(PAPER)) >= READABLE, "{ink} on paper");
+        }
+        for step in 0..=1000 {
+            for color in [heat(step as f32 / 1000.0), heat_in_the_dark(step as f32 / 1000.0)] {
+                assert!(contrast(rgb(ink_on(color)), color) >= READABLE, "{color:?}");
+            }
+        }
+        assert!(contrast(rgb(ink_on(MISSING)), MISSING) >= READABLE);
+        for place in 0..64 {
+            let color = named(place);
+            assert!(contrast(color, rgb(PAPER)) >= READABLE, "the name at {place}: {color:?}");
+            assert!(contrast(rgb(ink_on(color)), color) >= READABLE, "on {color:?}");
+        }
+    }
 }

@@ -41,8 +41,8 @@ pub struct Variant {
     pub by_bucket: Vec<f64>,
 }
 
-/// Draws a bar for each variant's mean, a dot for each seed, bars of what they cost, and lines over
-/// the buckets, as SVG.
+/// Draws each variant's mean on an axis from the least to the greatest, a dot for each seed, bars of
+/// what they cost, and lines over the buckets, as SVG.
 ///
 /// ```
 /// use regard_tasks::picture::{self, Comparison, Variant};
@@ -67,14 +67,18 @@ pub fn comparison(title: &str, comparison: &Comparison) -> String {
     let names = comparison.variants.iter().map(|variant| label::width(&variant.name, 12.0));
     let left = margin + names.fold(0.0, f64::max).min(220.0) + 12.0;
     let values = comparison.variants.iter().flat_map(|variant| variant.values.iter().copied());
-    let axis = Axis::spanning(values.chain([0.0]), left, width + margin - 100.0);
+    let digits = digits(&comparison.variants);
+    let room = label::width(&"0".repeat(2 * digits + 8), 12.0);
+    // From the least to the greatest, not from 0: .986 and .995 must look different.
+    let axis = Axis::spanning(values, left + 6.0, width + margin - room).with_margin();
     let bottom = y + bar * comparison.variants.len() as f64;
     for (value, text) in axis.ticks(6) {
         svg.line([axis.place(value), y], [axis.place(value), bottom + 4.0], GRID, 1.0);
         svg.text(Text::at(axis.place(value), bottom + 18.0, &text).size(11.0).middle().faint());
     }
     for (place, variant) in comparison.variants.iter().enumerate() {
-        draw_bar(&mut svg, variant, place, axis, y + bar * place as f64, left);
+        let row = Row { place, axis, y: y + bar * place as f64, left, digits };
+        row.draw(&mut svg, variant);
     }
     y = bottom + 40.0;
     if !comparison.costs.is_empty() {
@@ -92,29 +96,80 @@ pub fn comparison(title: &str, comparison: &Comparison) -> String {
     svg.finish(width + 2.0 * margin, y + margin)
 }
 
-fn draw_bar(svg: &mut Svg, variant: &Variant, place: usize, axis: Axis, y: f64, left: f64) {
-    let name = label::fitted(&variant.name, 12.0, left - 20.0);
-    svg.text(Text::at(left - 8.0, y + 19.0, &name).end());
-    let values: Vec<f64> =
-        variant.values.iter().copied().filter(|value| value.is_finite()).collect();
-    if values.is_empty() {
-        return svg.text(Text::at(left + 6.0, y + 19.0, "no value").faint());
-    }
-    let mean = values.iter().sum::<f64>() / values.len() as f64;
-    let (from, to) = (axis.place(0.0), axis.place(mean));
-    let fill = color::hex(color::named(place));
-    svg.rect(
-        [from.min(to), y + 5.0, (to - from).abs(), 20.0],
-        &fill,
-        "rx=\"2\" fill-opacity=\"0.8\"",
-    );
-    let end = values.iter().map(|&value| axis.place(value)).fold(to.max(from), f64::max);
-    if values.len() > 1 {
-        for &value in &values {
-            svg.circle([axis.place(value), y + 15.0], 2.6, INK, "fill-opacity=\"0.75\"");
+/// A variant's place.
+struct Row {
+    place: usize,
+    axis: Axis,
+    y: f64,
+    left: f64,
+    digits: usize,
+}
+
+impl Row {
+    /// Its name, its mean as a large dot with its deviation on each side, and a dot for each seed.
+    fn draw(&self, svg: &mut Svg, variant: &Variant) {
+        let &Self { place, axis, y, left, digits } = self;
+        let name = label::fitted(&variant.name, 12.0, left - 20.0);
+        svg.text(Text::at(left - 8.0, y + 19.0, &name).end());
+        let Some(Spread { mean, deviation, seeds }) = Spread::of(variant) else {
+            return svg.text(Text::at(left + 6.0, y + 19.0, "no value").faint());
+        };
+        let (middle, fill) = (y + 15.0, color::hex(color::named(place)));
+        svg.line([left, middle], [axis.place(mean), middle], GRID, 1.0);
+        let mut end = axis.place(mean);
+        if seeds.len() > 1 {
+            let [from, to] = [mean - deviation, mean + deviation].map(|value| axis.place(value));
+            svg.line([from, middle], [to, middle], &fill, 3.0);
+            for &value in &seeds {
+                svg.circle([axis.place(value), middle + 7.0], 2.2, INK, "fill-opacity=\"0.75\"");
+            }
+            end = seeds.iter().map(|&value| axis.place(value)).fold(to, f64::max);
         }
+        svg.circle([axis.place(mean), middle], 6.0, &fill, "");
+        let written = match seeds.len() {
+            1 => format!("{mean:.digits$}"),
+            _ => format!("{mean:.digits$} ± {deviation:.digits$}"),
+        };
+        svg.text(Text::at(end + 12.0, y + 19.0, &written));
     }
-    svg.text(Text::at(end + 9.0, y + 19.0, &with_spread(&values, mean)));
+}
+
+/// The mean of a variant's seeds and their standard deviation.
+struct Spread {
+    mean: f64,
+    deviation: f64,
+    seeds: Vec<f64>,
+}
+
+impl Spread {
+    /// None where no seed gave a number.
+    fn of(variant: &Variant) -> Option<Self> {
+        let seeds: Vec<f64> =
+            variant.values.iter().copied().filter(|value| value.is_finite()).collect();
+        let mean = seeds.iter().sum::<f64>() / seeds.len() as f64;
+        let square = seeds.iter().map(|value| (value - mean).powi(2)).sum::<f64>();
+        let deviation = (square / (seeds.len() as f64 - 1.0).max(1.0)).sqrt();
+        (!seeds.is_empty()).then_some(Self { mean, deviation, seeds })
+    }
+}
+
+/// Digits after the point, the same for all: three or so of the greatest, and more where two means
+/// would read the same.
+fn digits(variants: &[Variant]) -> usize {
+    let means: Vec<f64> =
+        variants.iter().filter_map(Spread::of).map(|spread| spread.mean).collect();
+    let fewest = match means.iter().fold(0.0, |most: f64, mean| most.max(mean.abs())) {
+        size if size >= 10.0 => 1,
+        size if size >= 1.0 => 2,
+        _ => 3,
+    };
+    let tells_apart = |digits: usize| {
+        let mut written: Vec<(String, f64)> =
+            means.iter().map(|&mean| (format!("{mean:.digits$}"), mean)).collect();
+        written.sort_by(|a, b| a.0.cmp(&b.0));
+        written.windows(2).all(|pair| pair[0].0 != pair[1].0 || pair[0].1 == pair[1].1)
+    };
+    (fewest..=fewest + 3).find(|&digits| tells_apart(digits)).unwrap_or(fewest)
 }
 
 /// Height of one variant's cost.
@@ -131,21 +186,6 @@ fn draw_cost(svg: &mut Svg, cost: &Cost, [x, y]: [f64; 2], available: f64) {
         let fill = color::hex(color::named(place));
         svg.rect([x, top, length, 12.0], &fill, "rx=\"2\" fill-opacity=\"0.8\"");
         svg.text(Text::at(x + length + 6.0, top + 10.0, text).size(11.0));
-    }
-}
-
-/// The mean, and where there are several their standard deviation, to as many digits.
-fn with_spread(values: &[f64], mean: f64) -> String {
-    let square = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>();
-    let spread = (square / (values.len() as f64 - 1.0).max(1.0)).sqrt();
-    let digits = match mean.abs() {
-        size if size >= 10.0 => 1,
-        size if size >= 1.0 => 2,
-        _ => 3,
-    };
-    match values.len() {
-        1 => format!("{mean:.digits$}"),
-        _ => format!("{mean:.digits$} ± {spread:.digits$}"),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Heat-maps: rows of queries over columns of keys.
 
-use super::color::{self, FAINT, INK, Rgb};
+use super::caption::Caption;
+use super::color::{self, FAINT, Rgb};
 use super::label;
 use super::scale::Scale;
 use super::svg::{Pixels, Svg, Text, escaped};
@@ -10,21 +11,25 @@ use crate::{Map, Maps};
 const MOST_CELLS: usize = 1600;
 /// An image has at most so many pixels a side; of several cells in one the greatest shows.
 const MOST_PIXELS: usize = 1024;
+/// The same where many images stand side by side.
+const MOST_SMALL_PIXELS: usize = 380;
 const LONGEST_LABEL: f64 = 130.0;
 /// The side of a heat-map that stands alone.
 const LARGE: f64 = 960.0;
 /// Beside few columns there is room for a row's whole sentence.
 const LONGEST_SENTENCE: f64 = 420.0;
 const FEW_COLUMNS: usize = 8;
+/// A picture is at least so wide, that its caption has room.
+pub(crate) const NARROWEST: f64 = 480.0;
 
 /// One heat-map, large.
-pub(crate) fn one(scene: &Maps, map: &Map, title: &str) -> String {
+pub(crate) fn one(scene: &Maps, map: &Map, caption: &Caption) -> String {
     let words = |place: usize| match map.weight(place) {
         None => ["not a number".to_owned(), String::new()],
         Some(weight) if weight.abs() < 0.005 => [format!("{weight:.3}"), String::new()],
         Some(weight) => [format!("{weight:.3}"), short_number(weight)],
     };
-    matrix(scene, map, title, 34.0, &words)
+    matrix(scene, map, caption, 34.0, &words)
 }
 
 /// A heat-map with cells no larger than `most`, which say what `words` gives: to a mouse that rests
@@ -32,7 +37,7 @@ pub(crate) fn one(scene: &Maps, map: &Map, title: &str) -> String {
 pub(crate) fn matrix(
     scene: &Maps,
     map: &Map,
-    title: &str,
+    caption: &Caption,
     most: f64,
     words: &dyn Fn(usize) -> [String; 2],
 ) -> String {
@@ -41,9 +46,9 @@ pub(crate) fn matrix(
     let margin = 20.0;
     let mut svg = Svg::default();
     let left = margin + 18.0 + sheet.left();
-    let full = (left + width + sheet.overhang().max(64.0) + margin).max(420.0);
-    let mut y = svg.title(title, margin, full - 2.0 * margin);
-    if !map.name.is_empty() && map.name != title {
+    let full = (left + width + sheet.overhang().max(64.0) + margin).max(NARROWEST);
+    let mut y = caption.draw(&mut svg, margin, full - 2.0 * margin);
+    if !map.name.is_empty() && map.name != caption.title {
         let name = label::fitted(&map.name, 12.0, full - 2.0 * margin);
         svg.text(Text::at(margin, y + 3.0, &name).faint());
         y += 12.0;
@@ -58,11 +63,13 @@ pub(crate) fn matrix(
     svg.text(Text::at(margin + 10.0, middle, &scene.row_axis).middle().bold().turned(-90.0));
     let legend = height.clamp(40.0, 160.0);
     scale.legend(&mut svg, left + width + 16.0, top, legend);
-    svg.finish(full, top + height.max(legend) + margin)
+    let bottom = top + height.max(legend);
+    let below = sheet.note(&mut svg, [left, bottom], MOST_PIXELS, full - left - margin);
+    svg.finish(full, bottom + below + margin)
 }
 
 /// All of them, small, on one scale: a row for each layer where the names tell.
-pub(crate) fn all(scene: &Maps, title: &str) -> String {
+pub(crate) fn all(scene: &Maps, caption: &Caption) -> String {
     let across = across(&scene.maps);
     let sheet = Sheet::new(scene, 190.0, 15.0, 10.0).without_slant();
     let [width, height] = sheet.size();
@@ -70,10 +77,12 @@ pub(crate) fn all(scene: &Maps, title: &str) -> String {
     let step = [width.max(70.0) + gap, height + name + gap];
     let down = scene.maps.len().div_ceil(across);
     let left = margin + 18.0 + sheet.left();
-    let full =
-        (left + step[0] * across as f64 + 56.0).max(left + width + sheet.overhang()) + margin;
+    let full = (left + step[0] * across as f64 + 56.0)
+        .max(left + width + sheet.overhang())
+        .max(NARROWEST - margin)
+        + margin;
     let mut svg = Svg::default();
-    let y = svg.title(title, margin, full - 2.0 * margin);
+    let y = caption.draw(&mut svg, margin, full - 2.0 * margin);
     let middle = left + (step[0] * across as f64 - gap) / 2.0;
     svg.text(Text::at(middle, y + 8.0, &scene.column_axis).middle().bold());
     let top = y + 20.0 + sheet.top();
@@ -99,7 +108,9 @@ pub(crate) fn all(scene: &Maps, title: &str) -> String {
     let middle = (top + bottom) / 2.0;
     svg.text(Text::at(margin + 10.0, middle, &scene.row_axis).middle().bold().turned(-90.0));
     scale.legend(&mut svg, left + step[0] * across as f64 - 4.0, top + name, 120.0);
-    svg.finish(full, bottom.max(top + name + 120.0) + margin)
+    let bottom = bottom.max(top + name + 120.0);
+    let below = sheet.note(&mut svg, [left, bottom], MOST_SMALL_PIXELS, full - left - margin);
+    svg.finish(full, bottom + below + margin)
 }
 
 /// How many pictures go side by side: as many as the first name's group has ("layer 1, …"), where
@@ -216,6 +227,26 @@ impl<'a> Sheet<'a> {
         (self.font * 1.15 / cell.max(1e-6)).ceil().max(1.0) as usize
     }
 
+    /// What is not drawn one by one, below; gives the height it took.
+    fn note(&self, svg: &mut Svg, [x, y]: [f64; 2], most: usize, available: f64) -> f64 {
+        let (rows, columns) = (self.rows.len(), self.columns.len());
+        let named = self.step(self.cell[1]).max(self.step(self.cell[0]));
+        let block = rows.max(columns).div_ceil(most);
+        let mut note = match named {
+            1 => return 0.0,
+            _ => format!("{rows} × {columns} weights; one in {named} is named"),
+        };
+        if block > 1 {
+            note += &format!("; a dot is {block} × {block} of them and shows the greatest");
+        }
+        let lines = label::two_lines(&note, 11.0, available.max(200.0));
+        for (place, line) in lines.iter().enumerate() {
+            let y = y + 18.0 + 14.0 * place as f64;
+            svg.text(Text::at(x, y, line).size(11.0).faint());
+        }
+        8.0 + 14.0 * lines.len() as f64
+    }
+
     fn cells(
         &self,
         svg: &mut Svg,
@@ -232,7 +263,10 @@ impl<'a> Sheet<'a> {
                     self.cell(svg, [x, y], place, scale.color(map.weight(place)), words(place));
                 }
             }
-            None => svg.pixels([x, y, width, height], &pixels(map, [rows, columns], scale)),
+            None => {
+                let most = if words.is_some() { MOST_PIXELS } else { MOST_SMALL_PIXELS };
+                svg.pixels([x, y, width, height], &pixels(map, [rows, columns], most, scale));
+            }
         }
         svg.frame([x, y, width, height]);
     }
@@ -254,7 +288,7 @@ impl<'a> Sheet<'a> {
         svg.rect([x + gap, y + gap, w - 2.0 * gap, h - 2.0 * gap], &fill, "");
         svg.raw("</g>");
         if h >= 20.0 && !short.is_empty() && label::width(&short, 10.0) <= w {
-            let ink = if color::is_light(color) { INK } else { "#ffffff" };
+            let ink = color::ink_on(color);
             svg.text(
                 Text::at(x + w / 2.0, y + h / 2.0 + 3.5, &short).size(10.0).middle().fill(ink),
             );
@@ -276,28 +310,41 @@ fn widest(labels: &[String], font: f64) -> f64 {
 }
 
 /// A map as an image, a pixel for each cell or, of very many, for a block of them.
-fn pixels(map: &Map, [rows, columns]: [usize; 2], scale: Scale) -> Pixels {
-    let block = rows.max(columns).div_ceil(MOST_PIXELS).max(1);
-    let (height, width) = (rows.div_ceil(block), columns.div_ceil(block));
-    let greatest = |row: usize, column: usize| {
-        let rows = row * block..((row + 1) * block).min(rows);
-        rows.flat_map(|row| {
-            let columns = column * block..((column + 1) * block).min(columns);
-            columns.map(move |column| (row, column))
-        })
-        .filter_map(|(row, column)| map.weight(row * columns + column))
-        .reduce(f32::max)
-    };
-    let bytes = (0..height * width)
-        .flat_map(|place| scale.color(greatest(place / width, place % width)))
-        .collect();
-    Pixels { width, height, bytes }
+fn pixels(map: &Map, [rows, columns]: [usize; 2], most: usize, scale: Scale) -> Pixels {
+    let block = rows.max(columns).div_ceil(most).max(1);
+    let blocks = Blocks::of(map, [rows, columns], block);
+    let bytes = blocks.greatest.iter().flat_map(|&weight| scale.color(weight)).collect();
+    Pixels { width: blocks.columns, height: blocks.rows, bytes }
+}
+
+/// The greatest weights of square blocks of a map; none where a block holds no number.
+pub(crate) struct Blocks {
+    pub(crate) rows: usize,
+    pub(crate) columns: usize,
+    pub(crate) greatest: Vec<Option<f32>>,
+}
+
+impl Blocks {
+    pub(crate) fn of(map: &Map, [rows, columns]: [usize; 2], block: usize) -> Self {
+        let (down, across) = (rows.div_ceil(block), columns.div_ceil(block));
+        let mut greatest: Vec<Option<f32>> = vec![None; down * across];
+        for row in 0..rows {
+            let blocks = &mut greatest[row / block * across..][..across];
+            for column in 0..columns {
+                if let Some(weight) = map.weight(row * columns + column) {
+                    let most = &mut blocks[column / block];
+                    *most = Some(most.map_or(weight, |most| most.max(weight)));
+                }
+            }
+        }
+        Self { rows: down, columns: across, greatest }
+    }
 }
 
 /// A picture that holds a sentence only: why there is nothing else.
-pub(crate) fn nothing(title: &str, why: &str) -> String {
+pub(crate) fn nothing(caption: &Caption, why: &str) -> String {
     let mut svg = Svg::default();
-    let y = svg.title(title, 20.0, 400.0);
+    let y = caption.draw(&mut svg, 20.0, NARROWEST - 40.0);
     svg.text(Text::at(20.0, y + 14.0, why).fill(FAINT));
-    svg.finish((label::width(why, 12.0) + 60.0).max(440.0), y + 40.0)
+    svg.finish((label::width(why, 12.0) + 60.0).max(NARROWEST), y + 40.0)
 }

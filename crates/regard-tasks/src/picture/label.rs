@@ -1,41 +1,43 @@
 //! Labels: how wide they are, and how they are cut to fit.
 
-/// Whether a character takes two columns of a terminal, one em of a line of text: the wide and
-/// full-width ones of Unicode's East Asian Width, in blocks.
-///
-/// Unifont's own widths will not do here: it draws Devanagari and many signs in 16 columns that a
-/// terminal shows in one.
-pub(crate) fn is_wide(c: char) -> bool {
-    matches!(u32::from(c),
-        0x1100..=0x115f | 0x2e80..=0x303e | 0x3041..=0xa4cf | 0xa960..=0xa97f | 0xac00..=0xd7a3
-        | 0xf900..=0xfaff | 0xfe30..=0xfe6f | 0xff01..=0xff60 | 0xffe0..=0xffe6
-        | 0x1f300..=0x1f64f | 0x1f680..=0x1f6ff | 0x1f900..=0x1f9ff | 0x20000..=0x3fffd)
+use unicode_segmentation::UnicodeSegmentation;
+use unicode_width::UnicodeWidthStr;
+
+/// What a reader takes for one sign: a letter with its marks, a family of joined emoji, a flag.
+pub(crate) fn signs(text: &str) -> impl DoubleEndedIterator<Item = &str> {
+    text.graphemes(true)
 }
 
-/// Whether a character takes no room: marks upon the one before, joiners, controls.
-pub(crate) fn is_empty(c: char) -> bool {
-    c.is_control()
-        || matches!(u32::from(c),
-            0x300..=0x36f | 0x200b..=0x200f | 0x20d0..=0x20ff | 0xfe00..=0xfe0f | 0xfeff)
+/// Whether a sign takes two columns of a terminal, one em of a line of text.
+pub(crate) fn is_wide(sign: &str) -> bool {
+    columns(sign) > 1
 }
 
 /// Columns of a terminal.
 pub(crate) fn columns(text: &str) -> usize {
-    text.chars().map(|c| if is_empty(c) { 0 } else { 1 + usize::from(is_wide(c)) }).sum()
+    // A control character is written as a space, or not at all.
+    let sign = |sign: &str| if sign.contains(char::is_control) { 0 } else { sign.width().min(2) };
+    signs(text).map(sign).sum()
 }
 
 /// About how wide a text is at a font size, in a plain sans-serif; rather too wide than too narrow.
 pub(crate) fn width(text: &str, size: f64) -> f64 {
-    let em = |c: char| match c {
-        _ if is_empty(c) => 0.0,
-        _ if is_wide(c) => 1.0,
-        'i' | 'j' | 'l' | 'f' | 't' | 'r' | 'I' | '\'' | '|' | '!' | ' ' | '.' | ',' | ':'
-        | ';' | '(' | ')' | '[' | ']' | '/' => 0.42,
-        'm' | 'w' | 'M' | 'W' | '%' | '@' | '—' | '…' => 0.98,
-        _ if c.is_uppercase() => 0.73,
-        _ => 0.63,
+    let em = |sign: &str| match (columns(sign), sign.chars().next()) {
+        (0, _) | (_, None) => 0.0,
+        (2.., _) => 1.05,
+        // Indic and Thai letters are wide, and several make one sign.
+        (_, Some('\u{900}'..='\u{10ff}')) => {
+            0.8 * sign.chars().filter(|&c| columns(c.encode_utf8(&mut [0; 4])) > 0).count() as f64
+        }
+        (_, Some(c)) => match c {
+            'i' | 'j' | 'l' | 'f' | 't' | 'r' | 'I' | '\'' | '|' | '!' | ' ' | '.' | ',' | ':'
+            | ';' | '(' | ')' | '[' | ']' | '/' => 0.42,
+            'm' | 'w' | 'M' | 'W' | '%' | '@' | '—' | '…' => 0.98,
+            _ if c.is_uppercase() => 0.73,
+            _ => 0.63,
+        },
     };
-    text.chars().map(em).sum::<f64>() * size
+    signs(text).map(em).sum::<f64>() * size
 }
 
 /// The text, cut with an ellipsis where it is wider than `max_width`.
@@ -54,12 +56,11 @@ fn cut(text: &str, max_width: f64, measure: impl Fn(&str) -> f64) -> String {
         return text;
     }
     let mut kept = String::new();
-    for c in text.chars() {
-        kept.push(c);
-        if measure(&kept) + measure("…") > max_width {
-            kept.pop();
+    for sign in signs(&text) {
+        if measure(&kept) + measure(sign) + measure("…") > max_width {
             break;
         }
+        kept.push_str(sign);
     }
     kept + "…"
 }
@@ -80,16 +81,28 @@ pub(crate) fn wrapped(text: &str, size: f64, max_width: f64) -> Vec<String> {
         {
             lines.push(String::new());
         }
-        for c in word.chars() {
+        for sign in signs(word) {
             let last = lines.len() - 1;
-            if width(&lines[last], size) + width(&c.to_string(), size) > max_width && c != ' ' {
+            if width(&lines[last], size) + width(sign, size) > max_width && sign != " " {
                 lines.push(String::new());
             }
             let last = lines.len() - 1;
-            lines[last].push(c);
+            lines[last].push_str(sign);
         }
     }
     lines.iter().map(|line| line.trim_end().to_owned()).collect()
+}
+
+/// The first two of those lines; an ellipsis says that there are more.
+pub(crate) fn two_lines(text: &str, size: f64, max_width: f64) -> Vec<String> {
+    // What is beyond two lines need not be measured: an input may be a book.
+    let enough: String = signs(text).take(2 + (12.0 * max_width / size) as usize).collect();
+    let mut lines = wrapped(&enough, size, max_width);
+    if lines.len() > 2 {
+        let rest = lines.split_off(2).concat();
+        lines[1] = fitted(&format!("{} {rest}", lines[1]), size, max_width);
+    }
+    lines
 }
 
 /// A number in three digits or so, without zeros that say nothing.
@@ -108,4 +121,14 @@ pub(crate) fn number(value: f64) -> String {
         true => written.trim_end_matches('0').trim_end_matches('.').to_owned(),
         false => written,
     }
+}
+
+/// A whole number with a comma between thousands.
+pub(crate) fn grouped(number: usize) -> String {
+    let digits = number.to_string();
+    let from_the_end = |(place, digit): (usize, char)| {
+        let comma = place > 0 && (digits.len() - place).is_multiple_of(3);
+        comma.then_some(',').into_iter().chain([digit])
+    };
+    digits.chars().enumerate().flat_map(from_the_end).collect()
 }

@@ -3,11 +3,14 @@
 //! Nothing here refuses a scene: what is empty, or holds weights that are not numbers, is drawn so.
 
 mod base64;
+mod bitmap_font;
+mod caption;
 mod chart;
 mod color;
 mod comparison;
 mod confusion;
 mod curve;
+mod fonts;
 mod graph;
 mod heat;
 mod label;
@@ -16,24 +19,27 @@ mod numbers;
 mod page;
 mod patches;
 mod png;
+mod running_text;
 mod scale;
 mod sound;
 mod svg;
 mod terminal;
 
+pub use caption::Caption;
 pub use chart::{Line, Panel, curves};
 pub use comparison::{Comparison, Cost, Variant, comparison};
 pub use confusion::confusion;
 pub use numbers::{numbers, numbers_json};
 pub use page::page;
-pub use png::png;
+pub use png::{missing_fonts, png};
 pub use terminal::terminal;
 
 use crate::Scene;
 
 /// Draws a scene as SVG: one of its maps, or all of them side by side.
 ///
-/// Where there is no such map, the picture says so.
+/// A [`Caption`], or a title alone, says what it is of. Weights of one text are drawn in it; where
+/// there is no such map, the picture says so.
 ///
 /// ```
 /// use regard_tasks::{Map, Maps, Scene, picture};
@@ -46,28 +52,31 @@ use crate::Scene;
 /// });
 /// assert!(picture::svg(&scene, "alignment", Some(0)).contains("花园"));
 /// ```
-pub fn svg(scene: &Scene, title: &str, which: Option<usize>) -> String {
-    if let Scene::Sound(scene) = scene {
-        return sound::draw(scene, which, title);
-    }
-    let maps = scene.maps();
+pub fn svg(scene: &Scene, caption: impl Into<Caption>, which: Option<usize>) -> String {
+    let (caption, maps) = (&caption.into(), scene.maps());
     if maps.is_empty() {
-        return heat::nothing(title, "There are no weights to draw.");
+        return match scene {
+            Scene::Sound(scene) => sound::draw(scene, &[], caption),
+            _ => heat::nothing(caption, "There are no weights to draw."),
+        };
     }
     let which = if maps.len() == 1 { which.or(Some(0)) } else { which };
     if which.is_some_and(|which| which >= maps.len()) {
-        return heat::nothing(title, &format!("There are {} maps only.", maps.len()));
+        return heat::nothing(caption, &format!("There are {} maps only.", maps.len()));
     }
     let one = which.map(|which| &maps[which]);
+    let shown = one.map_or(maps, std::slice::from_ref);
     match (scene, one) {
-        (Scene::Maps(scene), Some(map)) => heat::one(scene, map, title),
-        (Scene::Maps(scene), None) => heat::all(scene, title),
-        (Scene::Graph(scene), Some(map)) => graph::one(scene, map, title),
-        (Scene::Graph(scene), None) => graph::all(scene, title),
-        (Scene::Image(scene), Some(map)) => patches::one(scene, map, title),
-        (Scene::Image(scene), None) => patches::all(scene, title),
-        (Scene::Curve(scene), Some(map)) => curve::draw(scene, std::slice::from_ref(map), title),
-        (Scene::Curve(scene), None) => curve::draw(scene, maps, title),
-        (Scene::Sound(scene), _) => sound::draw(scene, which, title),
+        (Scene::Maps(scene), _) if running_text::suits(scene) => {
+            running_text::draw(scene, shown, caption)
+        }
+        (Scene::Maps(scene), Some(map)) => heat::one(scene, map, caption),
+        (Scene::Maps(scene), None) => heat::all(scene, caption),
+        (Scene::Graph(scene), Some(map)) => graph::one(scene, map, caption),
+        (Scene::Graph(scene), None) => graph::all(scene, caption),
+        (Scene::Image(scene), Some(map)) => patches::one(scene, map, caption),
+        (Scene::Image(scene), None) => patches::all(scene, caption),
+        (Scene::Curve(scene), _) => curve::draw(scene, shown, caption),
+        (Scene::Sound(scene), _) => sound::draw(scene, shown, caption),
     }
 }

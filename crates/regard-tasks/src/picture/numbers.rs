@@ -26,8 +26,8 @@ pub fn numbers_json(scene: &Scene) -> String {
 }
 
 /// A scene's weights as a safetensors file: `weights` [maps, rows, columns] (of a graph [maps,
-/// edges]), with `edges` [edges, 2], `pixels` [height, width, channels], `spectrogram` [frames, features] or `x`, `y`, `at`, `curve` and
-/// `truth` where the scene has them. The maps' names and the labels are in its metadata, as JSON under
+/// edges]), with `edges` [edges, 2], `pixels` [height, width, channels], `spectrogram` [frames, features] or
+/// `x`, `y`, `at`, `curve` and `truth` where the scene has them. The maps' names and the labels are in its metadata, as JSON under
 /// `labels`.
 ///
 /// Refuses maps that do not have a weight for each place, and an image that lacks pixels.
@@ -87,7 +87,8 @@ pub fn numbers(scene: &Scene) -> Result<Vec<u8>> {
         }
         Scene::Sound(scene) => {
             let frames = scene.spectrogram.len() / scene.features.max(1);
-            add("spectrogram", vec![frames, scene.features], &scene.spectrogram);
+            let whole = &scene.spectrogram[..frames * scene.features];
+            add("spectrogram", vec![frames, scene.features], whole);
         }
     }
     let views = tensors

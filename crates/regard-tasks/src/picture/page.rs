@@ -4,16 +4,26 @@
 use serde_json::{Value, json};
 
 use super::base64::base64;
+use super::caption::Caption;
 use super::color::{self, Rgb};
+use super::heat::Blocks;
 use super::scale::Scale;
 use super::svg::escaped;
-use super::{curve, graph, heat, label, layout, patches, sound};
+use super::{curve, graph, heat, label, layout, patches, running_text, sound};
 use crate::{CurveScene, GraphScene, ImageScene, Map, Maps, Scene};
+
+/// Weights that a page holds one by one: 2 bytes each. Of more it holds blocks, and of each row the
+/// strongest weights, so that it loads at once.
+const MOST_WEIGHTS: usize = 2_000_000;
+const MOST_BLOCKS: usize = 1_000_000;
+const MOST_STRONGEST: usize = 400_000;
 
 /// A scene as a stand-alone HTML page: all maps and their mean to choose from; pointing (or the
 /// arrow keys) shows whence, whither and the weight.
 ///
 /// Weights are kept in 16 bits each, so that three digits are right: 500 × 500 of them take 0.7 MB.
+/// Where all of them would be more than 5 MB the page shows the greatest weight of each block, and a
+/// click on one lists the strongest weights of its rows.
 ///
 /// ```
 /// use regard_tasks::{Map, Maps, Scene, picture};
@@ -26,41 +36,61 @@ use crate::{CurveScene, GraphScene, ImageScene, Map, Maps, Scene};
 /// });
 /// assert!(picture::page(&scene, "alignment").starts_with("<!DOCTYPE html>"));
 /// ```
-pub fn page(scene: &Scene, title: &str) -> String {
-    let maps = scene.maps();
-    let order = order(scene);
-    if maps.is_empty() || order.is_empty() {
-        let why = "There are no weights to draw.";
-        return filled(title, &heat::nothing("", why), &Value::Null, "");
+pub fn page(scene: &Scene, caption: impl Into<Caption>) -> String {
+    let (caption, maps) = (&caption.into(), scene.maps());
+    let places = match scene {
+        Scene::Maps(scene) => scene.rows.len() * scene.columns.len(),
+        _ => order(scene).len(),
+    };
+    if maps.is_empty() || places == 0 {
+        let none = Caption::default();
+        let above = match scene {
+            Scene::Sound(scene) => sound::draw(scene, &[], &none),
+            _ => heat::nothing(&none, "There are no weights to draw."),
+        };
+        return filled(caption, &above, &Value::Null, "");
     }
     let scale = Scale::of(maps);
     let (mut data, above) = match scene {
         Scene::Maps(scene) => (grid(scene), String::new()),
         Scene::Graph(scene) => (nodes_and_edges(scene), String::new()),
         Scene::Image(scene) => (parts(scene), String::new()),
-        Scene::Curve(scene) => (kernel(scene), curve::draw(scene, &[], "")),
-        Scene::Sound(scene) => (grid(&scene.weights), sound::draw(scene, None, "")),
+        Scene::Curve(scene) => (kernel(scene), curve::draw(scene, &[], &Caption::default())),
+        Scene::Sound(scene) => {
+            (grid(&scene.weights), sound::draw(scene, maps, &Caption::default()))
+        }
     };
     let names: Vec<&str> = maps.iter().map(|map| map.name.as_str()).collect();
-    let weights: Vec<String> = maps.iter().map(|map| packed(map, &order, scale)).collect();
     data["names"] = json!(names);
-    data["weights"] = json!(weights);
+    match scene {
+        Scene::Maps(scene) if maps.len() * places > MOST_WEIGHTS => {
+            in_blocks(&mut data, scene, scale);
+        }
+        _ => {
+            let order = order(scene);
+            let weights: Vec<String> = maps.iter().map(|map| packed(map, &order, scale)).collect();
+            data["weights"] = json!(weights);
+        }
+    }
     data["low"] = json!(scale.low);
     data["high"] = json!(scale.high);
     data["ramp"] = json!(ramp(color::heat));
     data["rampInTheDark"] = json!(ramp(color::heat_in_the_dark));
-    filled(title, &above, &data, include_str!("page/page.js"))
+    filled(caption, &above, &data, include_str!("page/page.js"))
 }
 
-fn filled(title: &str, above: &str, data: &Value, script: &str) -> String {
+fn filled(caption: &Caption, above: &str, data: &Value, script: &str) -> String {
     // Inside a script element only "<" could end it.
     let data = data.to_string().replace('<', "\\u003c");
+    let line = |(name, text): (&str, &str)| format!("<dt>{name}</dt><dd>{}</dd>\n", escaped(text));
+    let lines: String = caption.lines().map(line).collect();
     let (mut out, mut rest) = (String::new(), include_str!("page/page.html"));
     while let Some((before, after)) = rest.split_once('{') {
         let Some((name, after)) = after.split_once('}') else { break };
         out.push_str(before);
         match name {
-            "title" => out.push_str(&escaped(title)),
+            "title" => out.push_str(&escaped(&caption.title)),
+            "lines" => out.push_str(&lines),
             "style" => out.push_str(include_str!("page/page.css")),
             "above" => out.push_str(above),
             "data" => out.push_str(&data),
@@ -71,8 +101,58 @@ fn filled(title: &str, above: &str, data: &Value, script: &str) -> String {
     out + rest
 }
 
+/// The greatest weights of blocks, and of each row the strongest weights with their columns.
+fn in_blocks(data: &mut Value, scene: &Maps, scale: Scale) {
+    let (rows, columns, maps) = (scene.rows.len(), scene.columns.len(), scene.maps.len());
+    let count = |block: usize| maps * rows.div_ceil(block) * columns.div_ceil(block);
+    let block = (2..).find(|&block| count(block) <= MOST_BLOCKS).unwrap_or(2);
+    let kept = (MOST_STRONGEST / (rows * maps).max(1)).clamp(1, 16).min(columns);
+    let weights = scene.maps.iter().map(|map| {
+        let blocks = Blocks::of(map, [rows, columns], block);
+        base64(
+            &blocks
+                .greatest
+                .iter()
+                .flat_map(|&w| steps(w, scale).to_le_bytes())
+                .collect::<Vec<_>>(),
+        )
+    });
+    let strongest = scene.maps.iter().map(|map| {
+        let row = |row: usize| strongest(map, row, columns, kept);
+        let cells = (0..rows).flat_map(row);
+        let bytes = cells.flat_map(|(column, weight)| {
+            let mut bytes = (column as u32).to_le_bytes().to_vec();
+            bytes.extend(steps(weight, scale).to_le_bytes());
+            bytes
+        });
+        base64(&bytes.collect::<Vec<_>>())
+    });
+    data["weights"] = json!(weights.collect::<Vec<_>>());
+    data["strongest"] = json!(strongest.collect::<Vec<_>>());
+    data["kept"] = json!(kept);
+    data["block"] = json!(block);
+}
+
+/// The columns of a row's greatest weights, the greatest first.
+fn strongest(map: &Map, row: usize, columns: usize, kept: usize) -> Vec<(usize, Option<f32>)> {
+    let weight = |column: usize| map.weight(row * columns + column);
+    let greater = |a: &usize, b: &usize| {
+        let of = |column: &usize| weight(*column).unwrap_or(f32::NEG_INFINITY);
+        of(b).total_cmp(&of(a)).then(a.cmp(b))
+    };
+    let mut order: Vec<usize> = (0..columns).collect();
+    if kept < columns {
+        order.select_nth_unstable_by(kept, greater);
+        order.truncate(kept);
+    }
+    order.sort_by(greater);
+    order.into_iter().map(|column| (column, weight(column))).collect()
+}
+
 fn grid(scene: &Maps) -> Value {
+    let spaces = running_text::suits(scene).then(|| running_text::spaces(&scene.columns));
     json!({
+        "spaces": spaces,
         "rows": scene.rows,
         "columns": scene.columns,
         "rowAxis": scene.row_axis,
@@ -87,7 +167,8 @@ fn parts(scene: &ImageScene) -> Value {
         "columns": numbers(scene.columns),
         "picture": patches::picture(scene).address(),
         "aspect": scene.width.max(1) as f64 / scene.height.max(1) as f64,
-        "hot": patches::HOT,
+        "dim": patches::DIM,
+        "cover": patches::COVER,
     })
 }
 
@@ -136,7 +217,7 @@ fn nodes_and_edges(scene: &GraphScene) -> Value {
     let nodes: Vec<Value> = (0..scene.nodes.len())
         .map(|node| {
             let [x, y] = places[node];
-            let (label, color) = (&scene.nodes[node], graph::fill(scene, node));
+            let (label, color) = (&scene.nodes[node], color::hex(graph::fill(scene, node)));
             json!({"label": label, "class": class(node), "color": color, "x": x, "y": y})
         })
         .collect();
@@ -148,14 +229,15 @@ fn nodes_and_edges(scene: &GraphScene) -> Value {
     json!({ "nodes": nodes, "edges": edges, "center": center, "classes": classes })
 }
 
-/// Weights in 16 bits each, low byte first; 65535 is not a number.
+/// Weights in 16 bits each, low byte first.
 fn packed(map: &Map, order: &[usize], scale: Scale) -> String {
-    let steps = |&place: &usize| match map.weight(place) {
-        Some(weight) => (scale.share(weight) * 65534.0).round() as u16,
-        None => u16::MAX,
-    };
-    let bytes: Vec<u8> = order.iter().flat_map(|place| steps(place).to_le_bytes()).collect();
-    base64(&bytes)
+    let steps = |&place: &usize| steps(map.weight(place), scale).to_le_bytes();
+    base64(&order.iter().flat_map(steps).collect::<Vec<_>>())
+}
+
+/// A weight in 16 bits; 65535 is not a number.
+fn steps(weight: Option<f32>, scale: Scale) -> u16 {
+    weight.map_or(u16::MAX, |weight| (scale.share(weight) * 65534.0).round() as u16)
 }
 
 fn ramp(colors: fn(f32) -> Rgb) -> String {

@@ -1,10 +1,10 @@
 //! Spectrograms, and over them what was attended to.
 
+use super::caption::Caption;
 use super::color::{self, FAINT, GRID, INK, Rgb};
-use super::heat;
 use super::label;
 use super::scale::{Axis, Scale};
-use super::svg::{Pixels, Svg, Text, escaped};
+use super::svg::{Pixels, Svg, Text, escaped, short};
 use crate::{Map, SoundScene, Track};
 
 const WIDTH: f64 = 860.0;
@@ -16,19 +16,16 @@ const ROW: f64 = 17.0;
 const COVER: f32 = 0.6;
 /// Up to so many maps are drawn below each other.
 const MOST_MAPS: usize = 16;
+/// Rows, of all maps together, that are drawn as curves; more are colors.
+const MOST_CURVES: usize = 3;
+const CURVE: f64 = 64.0;
+/// The most pixels across; of several moments in one the loudest, or the heaviest, shows.
+const MOST_PIXELS: usize = 1200;
 
-/// The spectrogram with the weights of one map, or of the mean of all, over it; the segments; and
-/// the maps themselves below, on the same time.
-pub(crate) fn draw(scene: &SoundScene, which: Option<usize>, title: &str) -> String {
-    let maps = &scene.weights.maps;
-    if let Some(which) = which.filter(|&which| which >= maps.len() && !maps.is_empty()) {
-        return heat::nothing(title, &format!("There are {} maps only, not {which}.", maps.len()));
-    }
-    let shown: Vec<&Map> = match which.filter(|_| !maps.is_empty()) {
-        Some(which) => vec![&maps[which]],
-        None => maps.iter().take(MOST_MAPS).collect(),
-    };
-    Sheet::new(scene).draw(&shown, title)
+/// The spectrogram with the mean of some maps over it; the segments; and the maps themselves below,
+/// on the same time.
+pub(crate) fn draw(scene: &SoundScene, maps: &[Map], caption: &Caption) -> String {
+    Sheet::new(scene).draw(&maps[..maps.len().min(MOST_MAPS)], caption)
 }
 
 struct Sheet<'a> {
@@ -51,9 +48,9 @@ impl<'a> Sheet<'a> {
         Self { scene, left, time, svg: Svg::default() }
     }
 
-    fn draw(mut self, maps: &[&Map], title: &str) -> String {
+    fn draw(mut self, maps: &[Map], caption: &Caption) -> String {
         let full = self.left + WIDTH + 90.0;
-        let mut y = self.svg.title(title, MARGIN, full - 2.0 * MARGIN);
+        let mut y = caption.draw(&mut self.svg, MARGIN, full - 2.0 * MARGIN);
         y = self.words(maps, y);
         self.spectrogram(maps, y);
         y = self.axis(y + HEIGHT);
@@ -66,11 +63,16 @@ impl<'a> Sheet<'a> {
             self.svg.text(Text::at(self.left, y + 14.0, what).fill(FAINT));
             return self.svg.finish(full, y + 34.0);
         }
-        let all: Vec<Map> = maps.iter().map(|&map| map.clone()).collect();
-        let scale = Scale::of(&all);
+        let scale = Scale::of(maps);
+        let are_curves = maps.len() * self.scene.weights.rows.len() <= MOST_CURVES;
         for (at, map) in maps.iter().enumerate() {
             y += 18.0;
-            self.svg.text(Text::at(self.left, y - 5.0, &map.name).size(11.0).faint());
+            let name = label::fitted(&map.name, 11.0, WIDTH);
+            self.svg.text(Text::at(self.left, y - 5.0, &name).size(11.0).faint());
+            if are_curves {
+                y = self.curves(map, scale, y);
+                continue;
+            }
             if at == 0 {
                 let height = (self.scene.weights.rows.len() as f64 * ROW).clamp(40.0, 120.0);
                 scale.legend(&mut self.svg, self.left + WIDTH + 14.0, y, height);
@@ -81,14 +83,14 @@ impl<'a> Sheet<'a> {
     }
 
     /// The weight of a row on a key, over all maps shown.
-    fn weight(&self, maps: &[&Map], row: usize, key: usize) -> f32 {
+    fn weight(&self, maps: &[Map], row: usize, key: usize) -> f32 {
         let keys = self.scene.weights.columns.len();
         let all = maps.iter().filter_map(|map| map.weight(row * keys + key));
         all.sum::<f32>() / maps.len().max(1) as f32
     }
 
     /// Where the weights of a row lie: from left to right.
-    fn middle(&self, maps: &[&Map], row: usize) -> Option<f64> {
+    fn middle(&self, maps: &[Map], row: usize) -> Option<f64> {
         let keys = 0..self.scene.weights.columns.len();
         let best = keys.max_by(|&a, &b| {
             self.weight(maps, row, a).total_cmp(&self.weight(maps, row, b)).then(b.cmp(&a))
@@ -97,7 +99,7 @@ impl<'a> Sheet<'a> {
     }
 
     /// The words above the places they were heard at, in as many lines as they need.
-    fn words(&mut self, maps: &[&Map], y: f64) -> f64 {
+    fn words(&mut self, maps: &[Map], y: f64) -> f64 {
         let rows = &self.scene.weights.rows;
         if maps.is_empty() || rows.len() < 2 {
             return y;
@@ -125,7 +127,7 @@ impl<'a> Sheet<'a> {
         top + lines.len() as f64 * 14.0
     }
 
-    fn spectrogram(&mut self, maps: &[&Map], y: f64) {
+    fn spectrogram(&mut self, maps: &[Map], y: f64) {
         let scene = self.scene;
         let features = scene.features.max(1);
         let frames = scene.spectrogram.len() / features;
@@ -133,18 +135,21 @@ impl<'a> Sheet<'a> {
         let low = finite().fold(f32::INFINITY, f32::min);
         let high = finite().fold(f32::NEG_INFINITY, f32::max);
         let span = if high > low { high - low } else { 1.0 };
+        let blocks = Blocks::of(frames);
         let gray = |at: usize| {
             // The highest pitch stands at the top.
-            let (row, frame) = (features - 1 - at / frames.max(1), at % frames.max(1));
-            let value = scene.spectrogram[frame * features + row];
+            let (row, column) = (features - 1 - at / blocks.count, at % blocks.count);
+            let values =
+                blocks.range(column).map(|frame| scene.spectrogram[frame * features + row]);
+            let value = values.filter(|value| value.is_finite()).fold(low, f32::max);
             let share = if value.is_finite() { (value - low) / span } else { 0.0 };
             [(250.0 - 215.0 * share * share).round() as u8; 3]
         };
         let place = [self.left, y, self.time.place(scene.seconds()) - self.left, HEIGHT];
-        let bytes = (0..frames * features).flat_map(gray).collect();
-        self.svg.pixels(place, &Pixels { width: frames, height: features, bytes });
+        let bytes = (0..blocks.count * features).flat_map(gray).collect();
+        self.svg.pixels(place, &Pixels { width: blocks.count, height: features, bytes });
         if let Some(cover) = self.cover(maps) {
-            let keys = cover.width as f64 * scene.key_step;
+            let keys = scene.weights.columns.len() as f64 * scene.key_step;
             let wide = self.time.place(keys.min(scene.seconds())) - self.left;
             self.svg.pixels([self.left, y, wide, HEIGHT], &cover);
         }
@@ -163,7 +168,7 @@ impl<'a> Sheet<'a> {
     }
 
     /// At each moment the color of the row that looks there most, the denser the more it does.
-    fn cover(&self, maps: &[&Map]) -> Option<Pixels> {
+    fn cover(&self, maps: &[Map]) -> Option<Pixels> {
         let (rows, keys) = (self.scene.weights.rows.len(), self.scene.weights.columns.len());
         if maps.is_empty() || rows == 0 || keys == 0 {
             return None;
@@ -171,14 +176,18 @@ impl<'a> Sheet<'a> {
         let most: Vec<f32> = (0..rows)
             .map(|row| (0..keys).map(|key| self.weight(maps, row, key)).fold(1e-9, f32::max))
             .collect();
-        let pixel = |key: usize| {
-            let share = |row: &usize| self.weight(maps, *row, key) / most[*row];
+        let blocks = Blocks::of(keys);
+        let pixel = |column: usize| {
+            let heaviest = |row: usize| {
+                blocks.range(column).map(|key| self.weight(maps, row, key)).fold(0.0, f32::max)
+            };
+            let share = |row: &usize| heaviest(*row) / most[*row];
             let row = (0..rows).max_by(|a, b| share(a).total_cmp(&share(b))).unwrap_or(0);
             let [r, g, b] = row_color(row);
             [r, g, b, (COVER * share(&row).clamp(0.0, 1.0) * 255.0).round() as u8]
         };
-        let bytes = (0..keys).flat_map(pixel).collect();
-        Some(Pixels { width: keys, height: 1, bytes })
+        let bytes = (0..blocks.count).flat_map(pixel).collect();
+        Some(Pixels { width: blocks.count, height: 1, bytes })
     }
 
     /// Seconds; gives where the next thing may begin.
@@ -207,9 +216,8 @@ impl<'a> Sheet<'a> {
             self.svg.rect([from, y, wide, ROW], &color::hex(fill), "stroke=\"#ffffff\"");
             self.svg.raw("</g>");
             if label::width(&segment.label, 10.0) <= wide - 2.0 {
-                let ink = if color::is_light(fill) { INK } else { "#ffffff" };
                 let text = Text::at(from + wide / 2.0, y + ROW - 5.0, &segment.label);
-                self.svg.text(text.size(10.0).middle().fill(ink));
+                self.svg.text(text.size(10.0).middle().fill(color::ink_on(fill)));
             }
         }
     }
@@ -217,10 +225,16 @@ impl<'a> Sheet<'a> {
     /// Rows over keys, on the time of the spectrogram; gives where the next thing may begin.
     fn map(&mut self, map: &Map, scale: Scale, y: f64) -> f64 {
         let (rows, keys) = (self.scene.weights.rows.len(), self.scene.weights.columns.len());
-        let bytes = (0..rows * keys).flat_map(|at| scale.color(map.weight(at))).collect();
+        let blocks = Blocks::of(keys);
+        let heaviest = |row: usize, column: usize| {
+            let keys = blocks.range(column).filter_map(|key| map.weight(row * keys + key));
+            keys.reduce(f32::max)
+        };
+        let cells = (0..rows).flat_map(|row| (0..blocks.count).map(move |at| (row, at)));
+        let bytes = cells.flat_map(|(row, at)| scale.color(heaviest(row, at))).collect();
         let seconds = (keys as f64 * self.scene.key_step).min(self.scene.seconds());
         let place = [self.left, y, self.time.place(seconds) - self.left, rows as f64 * ROW];
-        self.svg.pixels(place, &Pixels { width: keys, height: rows, bytes });
+        self.svg.pixels(place, &Pixels { width: blocks.count, height: rows, bytes });
         self.svg.frame(place);
         for (row, word) in self.scene.weights.rows.iter().enumerate() {
             let fill = color::hex(if rows > 1 { row_color(row) } else { [0x1f, 0x29, 0x33] });
@@ -229,6 +243,58 @@ impl<'a> Sheet<'a> {
             self.svg.text(Text::at(self.left - 6.0, middle, &text).size(11.0).end().fill(&fill));
         }
         y + rows as f64 * ROW
+    }
+
+    /// A filled curve for each row; gives where the next thing may begin.
+    fn curves(&mut self, map: &Map, scale: Scale, mut y: f64) -> f64 {
+        let scene = self.scene;
+        let blocks = Blocks::of(scene.weights.columns.len());
+        for (row, word) in scene.weights.rows.iter().enumerate() {
+            let up = Axis::spanning([scale.low.into(), scale.high.into()], y + CURVE, y);
+            let bottom = short(y + CURVE);
+            let mut d = format!("M{} {bottom}", short(self.left));
+            for column in 0..blocks.count {
+                let keys = blocks.range(column);
+                let time = |key: usize| (key as f64 * scene.key_step).min(scene.seconds());
+                let [from, to] = [keys.start, keys.end].map(|key| self.time.place(time(key)));
+                let at = |key: usize| map.weight(row * scene.weights.columns.len() + key);
+                let heaviest = keys.filter_map(at).reduce(f32::max).unwrap_or(scale.low);
+                let top = up.place(heaviest.into());
+                d += &format!("H{}V{}H{}", short(from), short(top), short(to));
+            }
+            d += &format!("V{bottom}z");
+            self.svg.path(&d, &format!("fill=\"{}\"", color::hex(color::heat(0.75))));
+            let (left, right) = ([self.left, y + CURVE], [self.left + WIDTH, y + CURVE]);
+            self.svg.line(left, right, FAINT, 1.0);
+            let middle = y + CURVE / 2.0 + 4.0;
+            let name = fitted(word);
+            self.svg.text(Text::at(self.left - 6.0, middle, &name).size(11.0).end());
+            for (value, at) in [(scale.high, y + 8.0), (scale.low, y + CURVE)] {
+                let text = label::number(value.into());
+                self.svg.text(Text::at(self.left + WIDTH + 8.0, at, &text).size(11.0).faint());
+            }
+            y += CURVE + 8.0;
+        }
+        y
+    }
+}
+
+/// Moments as pixels: several in one where there are too many.
+struct Blocks {
+    moments: usize,
+    size: usize,
+    /// Pixels.
+    count: usize,
+}
+
+impl Blocks {
+    fn of(moments: usize) -> Self {
+        let size = moments.div_ceil(MOST_PIXELS).max(1);
+        Self { moments, size, count: moments.div_ceil(size) }
+    }
+
+    fn range(&self, pixel: usize) -> std::ops::Range<usize> {
+        pixel * self.size..((pixel + 1) * self.size).min(self.moments)
     }
 }
 

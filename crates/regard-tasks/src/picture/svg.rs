@@ -11,7 +11,8 @@ use super::label;
 /// Families of which a system is likely to have one, with and without Chinese.
 const FAMILIES: &str = "Inter, 'Helvetica Neue', Helvetica, Arial, 'Noto Sans', 'DejaVu Sans', \
     'PingFang SC', 'Microsoft YaHei', 'Noto Sans CJK SC', 'Noto Sans SC', 'Source Han Sans SC', \
-    'WenQuanYi Micro Hei', sans-serif";
+    'WenQuanYi Micro Hei', 'Noto Sans Arabic', 'Apple Color Emoji', 'Segoe UI Emoji', \
+    'Noto Color Emoji', sans-serif";
 
 const HALO: &str =
     " stroke=\"#ffffff\" stroke-width=\"3\" stroke-linejoin=\"round\" paint-order=\"stroke\"";
@@ -169,7 +170,7 @@ impl Svg {
         self.push(format_args!("{svg}"));
     }
 
-    /// An image of few large pixels. In a PNG file it covers what is drawn after it, too.
+    /// An image of few large pixels.
     pub(crate) fn pixels(&mut self, [x, y, w, h]: [f64; 4], pixels: &Pixels) {
         if pixels.width == 0 || pixels.height == 0 {
             return;
@@ -187,13 +188,13 @@ impl Svg {
         self.rect([x - 0.5, y - 0.5, w + 1.0, h + 1.0], "none", "stroke=\"#cbd2d9\"");
     }
 
-    /// The title in lines at the top left; gives where the next thing may begin.
+    /// The title in two lines at most, at the top left; gives where the next thing may begin.
     pub(crate) fn title(&mut self, title: &str, x: f64, width: f64) -> f64 {
         if title.trim().is_empty() {
             return 16.0;
         }
         let mut y = 14.0;
-        for line in label::wrapped(title, 16.0, width.max(200.0)) {
+        for line in label::two_lines(title, 16.0, width.max(200.0)) {
             y += 20.0;
             self.text(Text::at(x, y, &line).size(16.0).bold());
         }

@@ -4,7 +4,7 @@ use super::color::{self, Rgb};
 use super::label::{self, columns, fitted_in_columns, is_wide};
 use super::patches;
 use super::scale::{Axis, Scale};
-use crate::{CurveScene, GraphScene, ImageScene, Map, Maps, Scene};
+use crate::{CurveScene, GraphScene, ImageScene, Map, Maps, Scene, SoundScene};
 
 /// The narrowest terminal that is drawn for.
 const NARROWEST: usize = 20;
@@ -45,7 +45,7 @@ pub fn terminal(scene: &Scene, which: usize, width: usize, color: bool) -> Strin
         Scene::Graph(scene) => graph(&mut lines, scene, map, width, brush.scale),
         Scene::Image(scene) => image(&mut lines, scene, map, width, brush),
         Scene::Curve(scene) => curve(&mut lines, scene, map, width, brush),
-        Scene::Sound(scene) => maps(&mut lines, &scene.weights, map, width, brush),
+        Scene::Sound(scene) => sound(&mut lines, scene, map, width, brush),
     }
     lines.iter().map(|line| format!("{line}\n")).collect()
 }
@@ -109,7 +109,7 @@ fn maps(lines: &mut Vec<String>, scene: &Maps, map: &Map, width: usize, brush: B
     let available = width - left - 1;
     let wide = if 2 * count <= available { 2 } else { 1 };
     let block = count.div_ceil(available).max(1);
-    let has_wide = scene.columns.iter().any(|text| text.chars().any(is_wide));
+    let has_wide = scene.columns.iter().any(|text| label::signs(text).any(is_wide));
     let is_numbered = wide == 1 && has_wide;
     if block == 1 {
         let numbers: Vec<String> = (1..=count).map(|i| i.to_string()).collect();
@@ -135,22 +135,23 @@ fn maps(lines: &mut Vec<String>, scene: &Maps, map: &Map, width: usize, brush: B
 
 /// Names written downwards, standing on the last line, each `wide` columns wide.
 fn upright(names: &[String], wide: usize) -> Vec<String> {
-    let names: Vec<Vec<char>> = names
+    let names: Vec<Vec<String>> = names
         .iter()
         .map(|name| {
-            let mut signs: Vec<char> =
-                label::visible(name).chars().filter(|&c| !label::is_empty(c)).collect();
+            let name = label::visible(name);
+            let signs = label::signs(&name).filter(|sign| columns(sign) > 0);
+            let mut signs: Vec<String> = signs.map(str::to_owned).collect();
             if signs.len() > TALLEST {
                 signs.truncate(TALLEST - 1);
-                signs.push('…');
+                signs.push("…".to_owned());
             }
             signs
         })
         .collect();
     let tall = names.iter().map(Vec::len).max().unwrap_or(0);
-    let sign = |name: &Vec<char>, line: usize| {
+    let sign = |name: &Vec<String>, line: usize| {
         let sign = (line + name.len()).checked_sub(tall).and_then(|place| name.get(place));
-        padded(&sign.map_or(String::new(), char::to_string), wide)
+        padded(sign.map_or("", String::as_str), wide)
     };
     let line = |line: usize| names.iter().map(|name| sign(name, line)).collect();
     (0..tall).map(line).collect()
@@ -272,6 +273,10 @@ fn curve(lines: &mut Vec<String>, scene: &CurveScene, map: &Map, width: usize, b
     plot(&scene.at, truth, '·');
     plot(&scene.x, &scene.y, 'o');
     plot(&scene.at, &scene.curve, '*');
+    let query = scene.query.filter(|query| query.is_finite()).map(|query| {
+        let column = across.place(query.into()).round().clamp(0.0, (available - 1) as f64);
+        (query, column as usize)
+    });
     for (row, signs) in paper.iter().enumerate() {
         let value = match row {
             0 => label::number(up.value(1.0)),
@@ -281,13 +286,17 @@ fn curve(lines: &mut Vec<String>, scene: &CurveScene, map: &Map, width: usize, b
         let line: String = signs.iter().collect();
         lines.push(format!("{value:>left$}│{}", line.trim_end()));
     }
-    lines.push(format!("{:left$}└{}", "", "─".repeat(available)));
+    let mut below: Vec<char> = vec!['─'; available];
+    if let Some((_, column)) = query {
+        below[column] = '▲';
+    }
+    lines.push(format!("{:left$}└{}", "", below.iter().collect::<String>()));
     let (first, last) = (label::number(across.value(0.0)), label::number(across.value(1.0)));
     lines.push(format!("{:left$} {first}{last:>1$}", "", available - first.len()));
-    lines.push(fitted_in_columns(
-        "* curve  o data  · truth; below, the weight of each datum:",
-        width,
-    ));
+    let query = query
+        .map_or(String::new(), |(query, _)| format!("  ▲ query {}", label::number(query.into())));
+    let key = format!("* curve  o data  · truth{query}; below, the weight of each datum:");
+    lines.push(fitted_in_columns(&key, width));
     kernel(lines, scene, map, [left, available], brush);
 }
 
@@ -305,4 +314,35 @@ fn kernel(lines: &mut Vec<String>, scene: &CurveScene, map: &Map, sizes: [usize;
         lines.push(format!("{value:>left$} {}", cells.collect::<String>()));
     }
     lines.push(brush.legend());
+}
+
+/// The rows over blocks of time, and under them how loud each block is.
+fn sound(lines: &mut Vec<String>, scene: &SoundScene, map: &Map, width: usize, brush: Brush) {
+    let (names, count) = (&scene.weights.rows, scene.weights.columns.len());
+    let longest = names.iter().map(|text| columns(text)).max().unwrap_or(0).max(5);
+    let left = longest.min(width / 3).min(24);
+    let block = count.div_ceil(width - left - 1).max(1);
+    for (row, name) in names.iter().enumerate() {
+        let cells = (0..count).step_by(block).map(|first| {
+            let moments = first..(first + block).min(count);
+            let weights = moments.filter_map(|at| map.weight(row * count + at));
+            brush.cell(weights.reduce(f32::max), 1)
+        });
+        lines.push(format!("{} {}", padded(name, left), cells.collect::<String>()));
+    }
+    let energy = |frame: &[f32]| frame.iter().sum::<f32>() / frame.len() as f32;
+    let frames = scene.spectrogram.chunks_exact(scene.features.max(1));
+    let frames: Vec<f32> = frames.map(energy).collect();
+    let low = frames.iter().copied().fold(f32::INFINITY, f32::min);
+    let high = frames.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let across = count.div_ceil(block);
+    let loudness = (0..across).map(|column| {
+        let at = |column: usize| column * frames.len() / across.max(1);
+        let loudest = frames[at(column)..at(column + 1)].iter().copied().fold(low, f32::max);
+        shade((loudest - low) / (high - low).max(f32::MIN_POSITIVE))
+    });
+    lines.push(format!("{} {}", padded("sound", left), loudness.collect::<String>()));
+    lines.push(brush.legend());
+    let seconds = label::number(scene.seconds());
+    lines.push(fitted_in_columns(&format!("{seconds} {} from left to right", scene.unit), width));
 }

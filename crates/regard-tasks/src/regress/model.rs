@@ -5,12 +5,12 @@ use super::data::{Dataset, Datum, Observations, same_columns};
 use crate::metric::{mean_squared_error, r_squared};
 use crate::watch::tick;
 use crate::{
-    CurveScene, Error, Map, Maps, Model, Part, PerExample, Prediction, Report, Result, Scene,
-    Scores, toy,
+    CurveScene, Error, Exported, Map, Maps, Model, Network, Part, PerExample, Prediction, Report,
+    Result, Scene, Scores, toy,
 };
 use regard::attention::{Attended, Need};
 use regard::models::KernelRegression;
-use regard::tensor::{Better, Parameters, without_gradients};
+use regard::tensor::{Better, Parameters, Random, without_gradients};
 use regard::{DType, Tensor};
 use serde::{Deserialize, Serialize};
 
@@ -202,6 +202,7 @@ impl Regression {
             curve: out.to_vec::<f32>()?,
             truth: truth.then(|| at.iter().map(|&x| toy::sine_truth(x)).collect()),
             at,
+            query: Some(query as f32),
             maps: vec![Map::new(self.name(), weights)],
         })
     }
@@ -302,5 +303,26 @@ impl Model for Regression {
             [one] => vec![("curve".into(), Scene::Curve(self.curve(one)?))],
             _ => vec![("weights".into(), Scene::Maps(self.heaviest(&query)?))],
         })
+    }
+
+    fn exported(&self) -> Result<Exported> {
+        if self.config.model.model == Kind::Mean {
+            return Err(Error::invalid("the mean of all is no network"));
+        }
+        let config = self.regression.config().clone();
+        let x = Random::named(1, "export").normal(&[5, config.features], 0.0, 1.0, DType::F32)?;
+        let output = without_gradients(|| self.regression.predict(&x))?;
+        let inputs = [("x".to_string(), x)].into();
+        Ok(Exported { network: Network::Regression(config), inputs, output })
+    }
+
+    /// The curve that the embedded data were made from.
+    fn truth(&self, input: &str) -> Option<String> {
+        match self.numbers(input).ok()?[..] {
+            [x] if self.config.data.train.is_none() => {
+                Some(short(f64::from(toy::sine_truth(x as f32))))
+            }
+            _ => None,
+        }
     }
 }

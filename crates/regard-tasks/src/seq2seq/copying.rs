@@ -20,6 +20,9 @@ pub(crate) fn check_copying(copy: bool, kind: TokenizerKind) -> Result<()> {
             "`model.copy` copies whole words; `text.tokenizer=bpe` has pieces of them, of which \
              none is unknown",
         )),
+        (true, TokenizerKind::Pretrained) => Err(Error::invalid(
+            "`model.copy` copies whole words; a pretrained tokenizer has pieces of them",
+        )),
         _ => Ok(()),
     }
 }

@@ -2,12 +2,14 @@
 
 use super::{
     bpe::PieceModel,
+    pretrained::Pretrained,
     vocabulary::{SPECIAL, UNKNOWN, Vocabulary, characters},
     words,
 };
-use crate::Result;
+use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
+use std::path::{Path, PathBuf};
 
 /// What a token is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,6 +24,8 @@ pub enum TokenizerKind {
     Characters,
     /// Pieces of words, learned by joining the commonest pair of them again and again.
     Bpe,
+    /// As a `tokenizer.json` says that came with a public model, such as BERT's WordPiece.
+    Pretrained,
 }
 
 /// What a [`Tokenizer`] is to learn.
@@ -42,11 +46,14 @@ pub struct TokenizerConfig {
     pub size: usize,
     /// A token that occurs less often in the training data is unknown.
     pub minimum_count: usize,
+    /// The `tokenizer.json` of a pretrained one.
+    pub file: Option<PathBuf>,
 }
 
 impl Default for TokenizerConfig {
     fn default() -> Self {
-        Self { kind: TokenizerKind::Words, lowercase: false, size: 10_000, minimum_count: 1 }
+        let (kind, size) = (TokenizerKind::Words, 10_000);
+        Self { kind, lowercase: false, size, minimum_count: 1, file: None }
     }
 }
 
@@ -75,12 +82,17 @@ enum Known {
     Tokens(Vocabulary),
     #[serde(rename = "pairs")]
     Pieces(Box<PieceModel>),
+    Pretrained(Box<Pretrained>),
 }
 
 impl Tokenizer {
     /// The tokens of the training data. Refuses data without any, and a size without room for one.
     pub fn learn(lines: &[impl AsRef<str>], config: &TokenizerConfig) -> Result<Self> {
-        let &TokenizerConfig { kind, lowercase, size, minimum_count } = config;
+        let &TokenizerConfig { kind, lowercase, size, minimum_count, .. } = config;
+        if kind == TokenizerKind::Pretrained {
+            let missing = || Error::invalid("a pretrained tokenizer wants `text.tokenizer_file`");
+            return Self::pretrained(config.file.as_ref().ok_or_else(missing)?);
+        }
         let lines: Vec<_> = lines.iter().map(|line| cased(line.as_ref(), lowercase)).collect();
         let known = match kind {
             TokenizerKind::Bpe => {
@@ -92,6 +104,21 @@ impl Tokenizer {
             }
         };
         Ok(Self { kind, lowercase, known })
+    }
+
+    /// The tokens of a `tokenizer.json` as the library of that name writes it. It makes letters small
+    /// where it says so itself.
+    pub fn pretrained(file: &Path) -> Result<Self> {
+        let known = Known::Pretrained(Box::new(Pretrained::read(file)?));
+        Ok(Self { kind: TokenizerKind::Pretrained, lowercase: false, known })
+    }
+
+    /// The pretrained one, where it is one.
+    pub(crate) fn as_pretrained(&self) -> Option<&Pretrained> {
+        match &self.known {
+            Known::Pretrained(tokenizer) => Some(tokenizer),
+            _ => None,
+        }
     }
 
     /// What a token is.
@@ -107,6 +134,9 @@ impl Tokenizer {
                 split(&text, self.kind).into_iter().map(|token| vocabulary.id(token)).collect()
             }
             Known::Pieces(model) => model.pieces(&text).iter().map(|piece| piece.id).collect(),
+            Known::Pretrained(tokenizer) => {
+                tokenizer.pieces(&text).into_iter().map(|piece| piece.id).collect()
+            }
         }
     }
 
@@ -119,11 +149,17 @@ impl Tokenizer {
                 let pieces = model.pieces(&text);
                 pieces.iter().map(|piece| PieceModel::shown(&piece.surface).to_string()).collect()
             }
+            Known::Pretrained(tokenizer) => {
+                tokenizer.pieces(&text).into_iter().map(|piece| piece.token).collect()
+            }
         }
     }
 
     /// The text of some ids. Padding, start and end are left out; unknown is written `<unk>`.
     pub fn decode(&self, ids: &[usize]) -> String {
+        if let Known::Pretrained(tokenizer) = &self.known {
+            return tokenizer.decode(ids);
+        }
         let ids = ids.iter().copied().filter(|&id| id >= UNKNOWN);
         self.join(ids.map(|id| self.name(id)))
     }
@@ -134,7 +170,7 @@ impl Tokenizer {
             TokenizerKind::Whitespace => names.collect::<Vec<_>>().join(" "),
             TokenizerKind::Words => words::join(names),
             TokenizerKind::Characters => names.collect(),
-            TokenizerKind::Bpe => PieceModel::join(names),
+            TokenizerKind::Bpe | TokenizerKind::Pretrained => PieceModel::join(names),
         }
     }
 
@@ -150,7 +186,7 @@ impl Tokenizer {
     pub(crate) fn id(&self, token: &str) -> usize {
         match &self.known {
             Known::Tokens(vocabulary) => vocabulary.id(token),
-            Known::Pieces(_) => UNKNOWN,
+            Known::Pieces(_) | Known::Pretrained(_) => UNKNOWN,
         }
     }
 
@@ -160,6 +196,7 @@ impl Tokenizer {
         match &self.known {
             Known::Tokens(vocabulary) => vocabulary.len(),
             Known::Pieces(model) => model.names().len(),
+            Known::Pretrained(tokenizer) => tokenizer.len(),
         }
     }
 
@@ -167,6 +204,7 @@ impl Tokenizer {
         match &self.known {
             Known::Tokens(vocabulary) => vocabulary.name(id),
             Known::Pieces(model) => model.names().get(id).map_or(SPECIAL[UNKNOWN], String::as_str),
+            Known::Pretrained(tokenizer) => tokenizer.name(id),
         }
     }
 }
@@ -180,6 +218,7 @@ pub(crate) fn split(text: &str, kind: TokenizerKind) -> Vec<&str> {
     match kind {
         TokenizerKind::Characters => characters(text).collect(),
         TokenizerKind::Words => words::words(text).collect(),
+        TokenizerKind::Pretrained => words::words(text).collect(),
         TokenizerKind::Whitespace | TokenizerKind::Bpe => text.split_whitespace().collect(),
     }
 }

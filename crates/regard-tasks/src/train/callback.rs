@@ -37,6 +37,9 @@ pub struct Progress {
 /// Called while a model is trained: at the start, after each batch and after each validated epoch.
 /// It may stop the training.
 pub trait Callback {
+    /// Something to be said before the first batch.
+    fn note(&mut self, _text: &str) {}
+
     /// Before the first batch.
     fn begin(&mut self, _plan: &Plan) {}
 

@@ -1,8 +1,10 @@
 //! How a model is trained: the section `[training]` of every task's options.
 
+use crate::data::BatchSize;
 use crate::{Error, Options, Result};
 use regard::tensor::{Better, Decay, Plateau, Rule, Schedule};
 use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 
 /// How a model is trained.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -12,6 +14,9 @@ pub struct TrainingConfig {
     pub epochs: usize,
     /// Examples in a batch.
     pub batch: usize,
+    /// Tokens in a batch at most, in place of so many examples; 0 for examples.
+    #[serde(default)]
+    pub batch_tokens: usize,
     /// Batches whose gradients are added up for one step.
     pub accumulate: usize,
     /// Which rule parameters follow.
@@ -49,6 +54,12 @@ pub struct TrainingConfig {
     pub label_smoothing: f64,
     /// Where all random numbers come from.
     pub seed: u64,
+    /// A run, or a safetensors file, whose weights are taken where they fit.
+    #[serde(default)]
+    pub init_from: Option<PathBuf>,
+    /// Names of weights that stay as they are; `*` stands for anything.
+    #[serde(default)]
+    pub freeze: Vec<String>,
 }
 
 /// Which rule parameters follow.
@@ -140,6 +151,14 @@ impl TrainingConfig {
             return refuse("plateau_factor", &self.plateau_factor);
         }
         Ok(())
+    }
+
+    /// How much goes into a batch of sequences, where examples are asked for or `batch_tokens`.
+    pub(crate) fn batch_size(&self, examples: usize) -> BatchSize {
+        match self.batch_tokens {
+            0 => BatchSize::Sequences(examples),
+            tokens => BatchSize::Tokens(tokens),
+        }
     }
 
     pub(crate) fn rule(&self) -> Rule {

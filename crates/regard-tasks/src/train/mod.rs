@@ -6,6 +6,7 @@ mod checkpoint;
 mod clock;
 mod config;
 mod record;
+mod start;
 mod trainer;
 
 /// The section `[training]` of a template.
@@ -15,4 +16,5 @@ pub use callback::{Callback, Plan, Progress, Silent};
 pub use checkpoint::{Checkpoint, TrainerState};
 pub use config::{OptimizerKind, ScheduleKind, TrainingConfig};
 pub use record::Record;
+pub use start::{is_frozen, take_weights};
 pub use trainer::{Ended, train};

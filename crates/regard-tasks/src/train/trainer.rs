@@ -2,6 +2,7 @@
 
 use super::average::Average;
 use super::clock::Clock;
+use super::start::{is_frozen, take_weights};
 use super::{Callback, Checkpoint, Plan, Progress, Record, TrainerState, TrainingConfig};
 use crate::picture::{self, Panel};
 use crate::{Error, Learner, Result, Run, Scores};
@@ -34,7 +35,7 @@ pub fn train(
     config.check()?;
     let _lock = run.lock()?;
     let mut trainer = Trainer::new(learner, config, run)?;
-    trainer.resume()?;
+    trainer.resume_or_start(callback)?;
     let ended = trainer.run(callback)?;
     trainer.draw()?;
     Ok(ended)
@@ -61,6 +62,7 @@ impl<'a> Trainer<'a> {
         if config.clip > 0.0 {
             optimizer = optimizer.clipped(config.clip)?;
         }
+        optimizer = optimizer.without(&|name| is_frozen(name, &config.freeze));
         let average = (config.average > 0.0).then(|| Average::new(parameters, config.average));
         let state = TrainerState { seed: config.seed, ..TrainerState::default() };
         let (records, clock, now) = (Vec::new(), Clock::resume(run, 0)?, Instant::now());
@@ -68,11 +70,11 @@ impl<'a> Trainer<'a> {
         Ok(Self { learner, config, run, optimizer, average, state, records, clock, drawn, written })
     }
 
-    /// Goes back to the last checkpoint, if there is one.
-    fn resume(&mut self) -> Result<()> {
+    /// Goes back to the last checkpoint; where there is none, begins from what the options name.
+    fn resume_or_start(&mut self, callback: &mut dyn Callback) -> Result<()> {
         let path = self.run.path("last.safetensors");
         if !path.exists() {
-            return Ok(());
+            return self.start(callback);
         }
         let checkpoint = Checkpoint::read(&path)?;
         let refuse = |error: Error| Error::file(&path, error);
@@ -89,6 +91,29 @@ impl<'a> Trainer<'a> {
         }
         self.records = Record::read(self.run, self.state.epoch)?;
         self.clock = Clock::resume(self.run, self.state.epoch)?;
+        Ok(())
+    }
+
+    fn start(&mut self, callback: &mut dyn Callback) -> Result<()> {
+        for note in self.learner.start()? {
+            callback.note(&note);
+        }
+        let model = self.learner.model();
+        if let Some(from) = &self.config.init_from {
+            callback.note(&take_weights(model.parameters(), from, &model.vocabulary()?)?);
+        }
+        if let Some(average) = &mut self.average {
+            *average = Average::new(model.parameters(), self.config.average);
+        }
+        let all = model.parameters().all();
+        let frozen = all.iter().filter(|p| is_frozen(p.name(), &self.config.freeze)).count();
+        if let (Some(pattern), 0) = (self.config.freeze.first(), frozen) {
+            let what = format!("`training.freeze`: no weight has a name like {pattern}");
+            return Err(Error::invalid(what));
+        }
+        if frozen > 0 {
+            callback.note(&format!("{frozen} of {} weights stay as they are", all.len()));
+        }
         Ok(())
     }
 
@@ -293,7 +318,8 @@ impl<'a> Trainer<'a> {
 
     fn draw(&mut self) -> Result<()> {
         if !self.records.is_empty() {
-            self.run.write("curves.svg", curves(&self.records).as_bytes())?;
+            let title = self.run.folder().display().to_string();
+            self.run.write("curves.svg", curves(&title, &self.records).as_bytes())?;
         }
         self.drawn = Instant::now();
         Ok(())
@@ -308,7 +334,7 @@ impl<'a> Trainer<'a> {
     }
 }
 
-fn curves(records: &[Record]) -> String {
+fn curves(title: &str, records: &[Record]) -> String {
     let points = |of: &dyn Fn(&Record) -> f64| -> Vec<(f64, f64)> {
         records.iter().map(|r| (r.epoch as f64, of(r))).collect()
     };
@@ -319,5 +345,5 @@ fn curves(records: &[Record]) -> String {
     if let Some(best) = records.iter().rfind(|r| r.best) {
         measure = measure.mark(best.epoch as f64, "best");
     }
-    picture::curves("", &[loss, measure])
+    picture::curves(title, &[loss, measure])
 }

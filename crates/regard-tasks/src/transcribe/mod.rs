@@ -5,7 +5,7 @@ mod config;
 mod data;
 mod model;
 
-use crate::data::{BatchSize, batches};
+use crate::data::batches;
 use crate::lengths::lengths;
 use crate::options::Checked;
 use crate::seq2seq::Sources;
@@ -178,8 +178,10 @@ impl Learner for TranscribeLearner {
     }
 
     fn batches(&self, batch: usize, random: &Random) -> Result<Vec<Vec<usize>>> {
-        let lengths: Vec<usize> = self.frames.iter().map(Vec::len).collect();
-        batches(&lengths, BatchSize::Sequences(batch), Some(random))
+        let mels = self.transcriber.preprocessor.frames.mel.mels;
+        let lengths: Vec<usize> = self.frames.iter().map(|one| one.len() / mels).collect();
+        let size = self.transcriber.config.training.batch_size(batch);
+        batches(&lengths, size, Some(random))
     }
 
     fn loss(&mut self, batch: &[usize], random: &Random) -> Result<Tensor> {

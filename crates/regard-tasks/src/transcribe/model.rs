@@ -265,4 +265,11 @@ impl Model for Transcriber {
         }
         Ok(scenes)
     }
+
+    /// What is said in a recording of the data.
+    fn truth(&self, input: &str) -> Option<String> {
+        let (part, at) = example_reference(input)?;
+        let recordings = Dataset::new(&self.config).part(part).ok()?;
+        recordings.get(at).map(|one| one.text.clone())
+    }
 }

@@ -51,13 +51,16 @@ pub(super) struct Text {
     #[serde(flatten)]
     pub(super) tokens: TextOptions,
     pub(super) shared: bool,
+    /// Pretrained vectors of the target's tokens.
+    pub(super) target_vectors: Option<PathBuf>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Search {
     #[serde(flatten)]
     pub(super) search: SearchOptions,
-    /// What decides for `translate`.
+    /// How BLEU, which decides for `translate`, splits; none where the references decide.
+    #[serde(default, deserialize_with = "tokenization")]
     pub(super) bleu: Option<Tokenization>,
     /// What decides for `summarize`.
     pub(super) rouge: Option<RougeTokenization>,
@@ -85,5 +88,15 @@ impl Config {
     /// The library's configuration for vocabularies of these sizes.
     pub(super) fn seq2seq(&self, source: usize, target: usize) -> Seq2SeqConfig {
         self.model.config(SourceConfig::Tokens { vocabulary: source }, target, self.reach())
+    }
+}
+
+/// How BLEU splits; none where the references decide.
+fn tokenization<'de, D: serde::Deserializer<'de>>(
+    from: D,
+) -> std::result::Result<Option<Tokenization>, D::Error> {
+    match String::deserialize(from)?.as_str() {
+        "auto" => Ok(None),
+        name => Tokenization::named(name).map(Some).map_err(serde::de::Error::custom),
     }
 }

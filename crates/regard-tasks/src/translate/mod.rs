@@ -4,7 +4,7 @@ mod config;
 mod data;
 mod model;
 
-use crate::data::{BatchSize, batches};
+use crate::data::batches;
 use crate::lengths::lengths;
 use crate::options::Checked;
 use crate::seq2seq::Sources;
@@ -150,11 +150,29 @@ impl Learner for TranslateLearner {
         &self.translator
     }
 
+    fn start(&mut self) -> Result<Vec<String>> {
+        let Translator { preprocessor, config, .. } = &self.translator;
+        let text = &config.text;
+        let tables = [
+            ("source.weight", &preprocessor.source, &text.tokens.vectors),
+            ("target.weight", preprocessor.target(), &text.target_vectors),
+        ];
+        let mut notes = Vec::new();
+        for (name, tokenizer, vectors) in tables {
+            let tokens: Vec<String> =
+                (0..tokenizer.len()).map(|id| tokenizer.token(id).into()).collect();
+            let parameters = self.translator.parameters();
+            notes.extend(components::pretrained(parameters, name, &tokens, vectors.as_deref())?);
+        }
+        Ok(notes)
+    }
+
     fn batches(&self, batch: usize, random: &Random) -> Result<Vec<Vec<usize>>> {
         let pairs = self.pairs.targets.iter().enumerate();
         let lengths: Vec<usize> =
             pairs.map(|(at, target)| self.pairs.sources.length(at).max(target.len())).collect();
-        batches(&lengths, BatchSize::Sequences(batch), Some(random))
+        let size = self.translator.config.training.batch_size(batch);
+        batches(&lengths, size, Some(random))
     }
 
     fn loss(&mut self, batch: &[usize], random: &Random) -> Result<Tensor> {

@@ -3,7 +3,7 @@
 use super::config::Config;
 use super::data::{Dataset, Pair, is_whole};
 use crate::lengths::read_so_far;
-use crate::metric::{Bleu, Rouge, chrf};
+use crate::metric::{Bleu, Rouge, Tokenization, chrf};
 use crate::seq2seq::{CopyNames, Limit, TokenSources, Writer, alignment, encoder_scene};
 use crate::text::Tokenizer;
 use crate::{Error, Groups, Model, Part, PerExample, Prediction, Report, Result, Scene, Scores};
@@ -138,8 +138,11 @@ impl Translator {
                     .with("ROUGE-1", 100.0 * rouge.one.f1)
                     .with("ROUGE-2", 100.0 * rouge.two.f1)
             }
-            None => Scores::new("BLEU", bleu(outputs, &references, &self.config)?, Better::Higher)
-                .with("chrF", chrf(outputs, &alone(&references))?),
+            None => {
+                let by = self.tokenization(&references);
+                Scores::new("BLEU", bleu(outputs, &references, by)?, Better::Higher)
+                    .with("chrF", chrf(outputs, &alone(&references))?)
+            }
         };
         Ok(scores
             .with("perplexity", perplexity)
@@ -154,7 +157,7 @@ impl Translator {
     /// How good each output is: BLEU says nothing of one sentence, chrF and ROUGE do.
     fn each(&self, pairs: &[Pair], outputs: &[String]) -> Result<PerExample> {
         let one = |((_, target), output): (&Pair, &String)| match self.config.search.rouge {
-            Some(_) => self.decisive(std::slice::from_ref(output), std::slice::from_ref(target)),
+            Some(by) => Ok(100.0 * Rouge::corpus(&[output], &[target], by)?.l.f1),
             None => chrf(&[output], &[vec![target]]),
         };
         let values = pairs.iter().zip(outputs).map(one).collect::<Result<_>>()?;
@@ -179,13 +182,18 @@ impl Translator {
         notes
     }
 
-    /// What decides, over some outputs.
-    fn decisive(&self, outputs: &[String], references: &[String]) -> Result<f64> {
+    /// How BLEU splits outputs: as the options say, or as the references are written.
+    fn tokenization<R: AsRef<str>>(&self, references: &[R]) -> Tokenization {
+        self.config.search.bleu.unwrap_or_else(|| Tokenization::suiting(references))
+    }
+
+    /// What decides, over some outputs; BLEU splits them so.
+    fn decisive(&self, outputs: &[String], references: &[String], by: Tokenization) -> Result<f64> {
         match self.config.search.rouge {
             Some(tokenization) => {
                 Ok(100.0 * Rouge::corpus(outputs, references, tokenization)?.l.f1)
             }
-            None => bleu(outputs, references, &self.config),
+            None => bleu(outputs, references, by),
         }
     }
 
@@ -195,6 +203,7 @@ impl Translator {
         let longest = lengths.iter().copied().max().unwrap_or(0);
         let width = if longest <= 100 { 5 } else { 50 };
         let last = longest.saturating_sub(1) / width;
+        let by = self.tokenization(&pairs.iter().map(|(_, target)| target).collect::<Vec<_>>());
         let mut values = Vec::new();
         for group in 0..=last {
             let of: Vec<usize> = (0..pairs.len())
@@ -207,16 +216,15 @@ impl Translator {
             let outputs: Vec<String> = of.iter().map(|&i| outputs[i].clone()).collect();
             let references: Vec<String> = of.iter().map(|&i| pairs[i].1.clone()).collect();
             let name = format!("{}–{}", group * width + 1, (group + 1) * width);
-            values.push((name, self.decisive(&outputs, &references)?));
+            values.push((name, self.decisive(&outputs, &references, by)?));
         }
         let measure = if self.config.search.rouge.is_some() { "ROUGE-L" } else { "BLEU" };
         Ok(Groups { measure: measure.into(), by: "tokens of the source".into(), values })
     }
 }
 
-fn bleu(outputs: &[String], references: &[String], config: &Config) -> Result<f64> {
-    let tokenization = config.search.bleu.unwrap_or_default();
-    Ok(Bleu::corpus(outputs, &alone(references), tokenization)?.score)
+fn bleu(outputs: &[String], references: &[String], by: Tokenization) -> Result<f64> {
+    Ok(Bleu::corpus(outputs, &alone(references), by)?.score)
 }
 
 /// Each reference as the only one of its sentence.
@@ -243,6 +251,9 @@ impl Model for Translator {
         let lengths: Vec<usize> =
             pairs.iter().map(|(source, _)| self.preprocessor.source.encode(source).len()).collect();
         let groups = self.by_length(&pairs, &outputs, &lengths)?;
+        let references: Vec<&String> = pairs.iter().map(|(_, target)| target).collect();
+        let is_bleu = self.config.search.rouge.is_none();
+        let signature = is_bleu.then(|| self.tokenization(&references).signature());
         let samples = pairs.iter().zip(&outputs).take(3);
         let samples = samples.map(|((s, t), o)| (s.clone(), t.clone(), o.clone())).collect();
         Ok(Report {
@@ -252,6 +263,7 @@ impl Model for Translator {
             samples,
             each: Some(self.each(&pairs, &outputs)?),
             notes: self.notes(&lines, pairs.len()),
+            signature,
             outputs: all,
             ..Report::default()
         })
@@ -293,5 +305,14 @@ impl Model for Translator {
             ));
         }
         Ok(scenes)
+    }
+
+    /// The translation of a sentence that the validation or the test part holds.
+    fn truth(&self, input: &str) -> Option<String> {
+        let dataset = Dataset::new(&self.config);
+        [Part::Validation, Part::Test].into_iter().find_map(|part| {
+            let pairs = dataset.part(part).ok()?;
+            pairs.into_iter().find(|(source, _)| source == input).map(|(_, target)| target)
+        })
     }
 }

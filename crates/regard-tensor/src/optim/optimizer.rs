@@ -148,6 +148,27 @@ impl Optimizer {
         Ok(Self { rule, clip: None, steps: 0, parameters, moments })
     }
 
+    /// The same without the parameters of some names: these stay as they are, and their gradients
+    /// count for no norm.
+    ///
+    /// ```
+    /// use regard_tensor::{DType, Init, Optimizer, Parameters, Rule};
+    /// let parameters = Parameters::new(DType::F64, 1);
+    /// let [a, b] = ["a", "b"].map(|name| parameters.parameter(name, &[1], Init::Zeros).unwrap());
+    /// let mut optimizer = Optimizer::new(&parameters, Rule::sgd(0.0))?.without(&|name| name == "a");
+    /// optimizer.step(&a.tensor().add(&b.tensor())?.sum_all()?.backward()?, 1.0)?;
+    /// assert_eq!([a, b].map(|x| x.tensor().to_vec::<f64>().unwrap()[0]), [0.0, -1.0]);
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
+    pub fn without(mut self, is_left_out: &dyn Fn(&str) -> bool) -> Self {
+        let keep: Vec<bool> = self.parameters.iter().map(|p| !is_left_out(p.name())).collect();
+        let mut at = keep.iter();
+        self.parameters.retain(|_| *at.next().unwrap_or(&true));
+        let mut at = keep.iter();
+        self.moments.retain(|_| *at.next().unwrap_or(&true));
+        self
+    }
+
     /// Gradients whose norm, all taken together, is larger than this are scaled down to it.
     ///
     /// ```

@@ -43,6 +43,8 @@ pub struct BlockConfig {
     pub position: Position,
     /// The longest distance that relative positions tell apart.
     pub max_distance: usize,
+    /// What keeps normalization from dividing by 0.
+    pub eps: f64,
 }
 
 impl Default for BlockConfig {
@@ -59,6 +61,7 @@ impl Default for BlockConfig {
             norm_first: true,
             position: Position::None,
             max_distance: 32,
+            eps: 1e-5,
         }
     }
 }
@@ -93,6 +96,11 @@ impl BlockConfig {
              straight-through and gumbel-hard choose and need none"
         );
         ensure!(self.feed_forward > 0, "a feed-forward layer of width 0");
+        ensure!(
+            self.eps.is_finite() && self.eps > 0.0,
+            "normalization with an eps of {}",
+            self.eps
+        );
         Ok(())
     }
 }
@@ -140,8 +148,8 @@ impl EncoderBlock {
                 &c.attention(c.position),
             )?,
             feed: FeedForward::new(parameters, c.width, c.feed_forward, c.activation, c.dropout)?,
-            norm1: LayerNorm::new(&parameters.at("norm1"), c.width)?,
-            norm2: LayerNorm::new(&parameters.at("norm2"), c.width)?,
+            norm1: LayerNorm::new(&parameters.at("norm1"), c.width)?.with_eps(c.eps),
+            norm2: LayerNorm::new(&parameters.at("norm2"), c.width)?.with_eps(c.eps),
             dropout: c.dropout,
             norm_first: c.norm_first,
         })
@@ -327,9 +335,9 @@ impl DecoderBlock {
             self_attn: MultiHeadAttention::new(&at("self_attn"), &c.attention(c.position))?,
             cross,
             feed: FeedForward::new(parameters, c.width, c.feed_forward, c.activation, c.dropout)?,
-            norm1: LayerNorm::new(&at("norm1"), c.width)?,
-            norm2: LayerNorm::new(&at("norm2"), c.width)?,
-            norm3: LayerNorm::new(&at("norm3"), c.width)?,
+            norm1: LayerNorm::new(&at("norm1"), c.width)?.with_eps(c.eps),
+            norm2: LayerNorm::new(&at("norm2"), c.width)?.with_eps(c.eps),
+            norm3: LayerNorm::new(&at("norm3"), c.width)?.with_eps(c.eps),
             dropout: c.dropout,
             norm_first: c.norm_first,
         })

@@ -41,6 +41,18 @@ impl LayerNorm {
         })
     }
 
+    /// The same with another number that keeps it from dividing by 0.
+    ///
+    /// ```
+    /// use regard::prelude::*;
+    /// let norm = LayerNorm::new(&Parameters::new(DType::F32, 1), 2)?.with_eps(1e-12);
+    /// assert_eq!(norm.eps, 1e-12);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
+    pub fn with_eps(self, eps: f64) -> Self {
+        Self { eps, ..self }
+    }
+
     /// Over the last axis.
     ///
     /// ```

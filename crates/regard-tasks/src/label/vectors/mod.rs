@@ -5,7 +5,7 @@ mod config;
 mod data;
 mod model;
 
-use crate::data::{BatchSize, batches};
+use crate::data::batches;
 use crate::lengths::lengths;
 use crate::options::Checked;
 use crate::text::by_count;
@@ -112,7 +112,7 @@ impl Learner for VectorLearner {
 
     fn batches(&self, batch: usize, random: &Random) -> Result<Vec<Vec<usize>>> {
         let lengths: Vec<usize> = self.targets.iter().map(Vec::len).collect();
-        batches(&lengths, BatchSize::Sequences(batch), Some(random))
+        batches(&lengths, self.labeler.config.training.batch_size(batch), Some(random))
     }
 
     fn loss(&mut self, batch: &[usize], random: &Random) -> Result<Tensor> {

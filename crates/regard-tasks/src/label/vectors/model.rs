@@ -481,4 +481,12 @@ impl Model for Labeler {
         };
         Ok(vec![("segments".into(), Scene::Sound(scene))])
     }
+
+    /// The segments of a sequence of the data.
+    fn truth(&self, input: &str) -> Option<String> {
+        let name = input.rsplit_once('@').map_or(input, |(name, _)| name);
+        example_reference(name)?;
+        let (example, _) = self.example(name).ok()?;
+        Labeler::truth(self, &example).map(|segments| written(&segments))
+    }
 }

@@ -8,7 +8,10 @@ const make = (name, ...children) => {
 };
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const colorOf = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-const written = (value) => (Number.isNaN(value) ? "not a number" : value.toFixed(3));
+const written = (value) => {
+  if (Number.isNaN(value)) return "not a number";
+  return value !== 0 && Math.abs(value) < 0.0995 ? value.toPrecision(2) : value.toFixed(3);
+};
 
 // Weights: 16 bits each between the least and the greatest of all maps; 65535 is not a number.
 const decoded = [];
@@ -39,13 +42,24 @@ function mean() {
   return meanOfAll;
 }
 
+// Where there are too many weights, a cell is the greatest of a block of so many a side.
+const block = data.block || 1;
+const blocks = (names) => (block === 1 ? names : names.filter((_, i) => i % block === 0).map((name, i) => `${i * block + 1} ${name}`));
+
+// What the weights lie over.
+const image = new Image();
+if (data.picture) image.src = data.picture;
+
 const several = data.names.length > 1;
 const titles = several ? [...data.names, "mean of all"] : data.names;
 let which = several ? data.names.length : 0;
 
 // The range of colors: of all maps, or of this one.
 function range(values) {
-  if (!at("own").checked) return [data.low, data.high];
+  return at("own").checked ? ownRange(values) : [data.low, data.high];
+}
+
+function ownRange(values) {
   let low = 0, high = -Infinity;
   for (const value of values) {
     if (value < low) low = value;
@@ -60,7 +74,7 @@ function ramp() {
     [0, 2, 4].map((c) => parseInt(text.slice(6 * i + c, 6 * i + c + 2), 16)));
 }
 
-// A map as an image with a pixel for each weight. Over a picture, color is one and opacity tells.
+// A map as an image with a pixel for each weight. Over a picture it dims what has none.
 function painted(values, [low, high], columns, rows) {
   const canvas = make("canvas");
   canvas.width = columns;
@@ -73,7 +87,7 @@ function painted(values, [low, high], columns, rows) {
   for (let i = 0; i < columns * rows; i++) {
     const share = Math.min(1, Math.max(0, (values[i] - low) / span));
     let [r, g, b, a] = [150, 140, 135, 255];
-    if (data.picture) [[r, g, b], a] = [data.hot, 205 * (share || 0)];
+    if (data.picture) [[r, g, b], a] = [data.dim, 255 * data.cover * (1 - (share || 0))];
     else if (!Number.isNaN(share)) [r, g, b] = colors[Math.round(share * 255)];
     pixels[4 * i] = r;
     pixels[4 * i + 1] = g;
@@ -82,6 +96,27 @@ function painted(values, [low, high], columns, rows) {
   }
   context.putImageData(image, 0, 0);
   return canvas;
+}
+
+// Dark or light ink, whichever is easier to read on a color.
+function inkOn([r, g, b]) {
+  const linear = [r, g, b].map((value) => {
+    const share = value / 255;
+    return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+  });
+  const luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2];
+  return luminance > 0.179 ? "#000" : "#fff";
+}
+
+// A word on the color of its weight.
+function chip(text, value, [low, high], colors) {
+  const share = Math.min(1, Math.max(0, (value - low) / (high - low)));
+  const color = Number.isNaN(share) ? [150, 140, 135] : colors[Math.round(share * 255)];
+  const span = make("span", text);
+  span.style.background = `rgb(${color})`;
+  span.style.color = inkOn(color);
+  span.title = `${text}: ${written(value)}`;
+  return span;
 }
 
 function readout(from, to, value, others) {
@@ -96,7 +131,7 @@ function strongest(pairs) {
 
 // Rows of queries over columns of keys, or parts over a picture.
 function gridView() {
-  const { rows, columns } = data;
+  const [rows, columns] = [blocks(data.rows), blocks(data.columns)];
   const canvas = make("canvas"), mark = make("canvas");
   const sheet = make("div", canvas, mark);
   sheet.className = "sheet";
@@ -104,7 +139,7 @@ function gridView() {
   canvas.tabIndex = 0;
   canvas.setAttribute("role", "img");
   const font = '12px system-ui, "PingFang SC", "Microsoft YaHei", "Noto Sans CJK SC", sans-serif';
-  const picture = data.picture && new Image();
+  const picture = data.picture && image;
   let cell, left, top, cursor, labels;
 
   function layOut() {
@@ -230,14 +265,79 @@ function gridView() {
     const [row, column] = cursor || [0, -1];
     move(row + step[0], column + step[1]);
   });
+  if (block > 1) {
+    const hint = `A cell is the greatest of ${block} × ${block} weights. Click one, or press Enter: below are the strongest weights of each of its rows.`;
+    at("stage").append(make("p", hint));
+    canvas.addEventListener("click", zoom);
+    canvas.addEventListener("keydown", (event) => event.key === "Enter" && zoom());
+  }
+
+  // The rows of the block under the cursor, each with its strongest columns.
+  function zoom() {
+    if (!cursor) return;
+    const [row] = cursor;
+    const colors = ramp();
+    const table = make("table");
+    const last = Math.min((row + 1) * block, data.rows.length);
+    for (let query = row * block; query < last; query++) {
+      const cells = strongestOf(query);
+      const scale = [Math.min(0, data.low), Math.max(...cells.map(([, value]) => value), 1e-9)];
+      const chips = cells.map(([column, value]) => chip(`${data.columns[column]} ${written(value)}`, value, scale, colors));
+      table.append(make("tr", make("td", `${query + 1} ${data.rows[query]}`), make("td", ...chips)));
+    }
+    const heading = make("h2", `${titles[which]}: ${data.rowAxis} ${row * block + 1} to ${last}, the strongest weights of each`);
+    at("zoom").replaceChildren(heading, table);
+  }
+
+  // [column, weight] of a row, the greatest first; of the mean of all, those of every map.
+  function strongestOf(row) {
+    const of = (map) => {
+      const text = atob(data.strongest[map].slice(8 * data.kept * row, 8 * data.kept * (row + 1)));
+      const byte = (at) => text.charCodeAt(at);
+      const step = (data.high - data.low) / 65534;
+      return Array.from({ length: data.kept }, (_, i) => {
+        const at = 6 * i;
+        const column = byte(at) + 256 * byte(at + 1) + 65536 * byte(at + 2);
+        return [column, data.low + (byte(at + 4) + 256 * byte(at + 5)) * step];
+      });
+    };
+    if (which < data.names.length) return of(which);
+    const sums = new Map();
+    data.names.forEach((_, map) => of(map).forEach(([column, value]) => sums.set(column, (sums.get(column) || 0) + value / data.names.length)));
+    return [...sums].sort((a, b) => b[1] - a[1]).slice(0, data.kept);
+  }
+
   if (picture) {
-    picture.onload = draw;
-    picture.src = data.picture;
+    picture.addEventListener("load", draw);
   }
   const fitting = Math.min((innerWidth - 260) / columns.length, 680 / rows.length);
   at("size").value = data.picture ? 18 : Math.max(2, Math.min(28, Math.floor(fitting)));
   at("size").addEventListener("input", draw);
   return draw;
+}
+
+// A text for each row, every token on the color of its weight.
+function textView() {
+  at("sizing").hidden = true;
+  return function draw() {
+    const values = weights(which);
+    const [scale, colors] = [range(values), ramp()];
+    const texts = data.rows.map((name, row) => {
+      const text = make("div", make("h2", `${data.rowAxis} · ${name}`));
+      text.className = "text";
+      text.dir = "auto";
+      data.columns.forEach((token, column) => {
+        const value = values[row * data.columns.length + column];
+        if (data.spaces[column]) text.append(" ");
+        const span = chip(token, value, scale, colors);
+        span.addEventListener("mouseenter", () => readout(name, token, value, ""));
+        // Without this a line never ends where no space is.
+        text.append(span, document.createElement("wbr"));
+      });
+      return text;
+    });
+    at("stage").replaceChildren(...texts);
+  };
 }
 
 // Nodes and edges.
@@ -306,7 +406,7 @@ function graphView() {
     return make("span", swatch, name);
   }));
   classes.className = "classes";
-  at("stage").replaceChildren(classes, svg, make("p", "Point at a node or press Tab: its orange edges show whom it attends to. Point at an edge for its weight."));
+  at("stage").replaceChildren(classes, svg, make("p", "Point at a node or press Tab: its strong edges show whom it attends to. Point at an edge for its weight."));
 
   function draw() {
     const values = weights(which);
@@ -314,12 +414,12 @@ function graphView() {
     edges.forEach((path, edge) => {
       const share = Math.max(0, (values[edge] - low) / (high - low)) || 0;
       const ours = data.edges[edge][0] === chosen;
-      path.setAttribute("stroke", colorOf(ours ? "--mark" : "--edge"));
+      path.setAttribute("stroke", colorOf(ours ? "--ink" : "--edge"));
       path.setAttribute("stroke-width", 0.6 + 0.5 * radius * share);
       path.setAttribute("stroke-opacity", (ours ? 0.35 : 0.1) + 0.6 * share);
     });
     data.nodes.forEach((node, index) => {
-      node.circle.setAttribute("stroke", colorOf(index === chosen ? "--mark" : "--paper"));
+      node.circle.setAttribute("stroke", colorOf(index === chosen ? "--ink" : node.class ? "--paper" : "--edge"));
       node.circle.setAttribute("stroke-width", index === chosen ? 3 : 1);
       if (node.text) node.text.setAttribute("fill", colorOf("--ink"));
     });
@@ -328,7 +428,10 @@ function graphView() {
   return draw;
 }
 
-const draw = data.nodes ? graphView() : gridView();
+// Heads differ in how strongly they attend: over a picture each has its own scale.
+at("own").checked = Boolean(data.picture);
+const isText = Boolean(data.spaces) && block === 1;
+const draw = data.nodes ? graphView() : isText ? textView() : gridView();
 
 function show(map) {
   which = (map + titles.length) % titles.length;
@@ -346,8 +449,8 @@ function show(map) {
 
 // Small pictures of all maps, made one by one so that the page answers meanwhile.
 function thumbs() {
-  if (!several || data.nodes) return;
-  const [columns, rows] = [data.columns.length, data.rows.length];
+  if (!several || data.nodes || isText) return;
+  const [columns, rows] = [data.columns, data.rows].map((names) => Math.ceil(names.length / block));
   titles.forEach((title, map) => {
     const small = make("canvas");
     small.width = small.height = 96;
@@ -359,7 +462,9 @@ function thumbs() {
     setTimeout(() => {
       const context = small.getContext("2d");
       context.imageSmoothingEnabled = columns > 96;
-      context.drawImage(painted(weights(map), [data.low, data.high], columns, rows), 0, 0, 96, 96);
+      if (data.picture) context.drawImage(image, 0, 0, 96, 96);
+      const scale = data.picture ? ownRange(weights(map)) : [data.low, data.high];
+      context.drawImage(painted(weights(map), scale, columns, rows), 0, 0, 96, 96);
     }, 20 * map);
   });
 }

@@ -44,6 +44,10 @@ pub struct TransformerConfig {
     /// Truncated self-attention: how far a vector sees to each side; all there is where none is
     /// given. For an encoder.
     pub window: Option<usize>,
+    /// What keeps normalization from dividing by 0.
+    pub eps: f64,
+    /// Whether the input is normalized once its places are added, as in BERT. For an encoder.
+    pub norm_input: bool,
 }
 
 impl Default for TransformerConfig {
@@ -64,6 +68,8 @@ impl Default for TransformerConfig {
             longest: 512,
             max_distance: block.max_distance,
             window: None,
+            eps: block.eps,
+            norm_input: false,
         }
     }
 }
@@ -94,6 +100,7 @@ impl TransformerConfig {
             norm_first: self.norm_first,
             position: self.position,
             max_distance: self.max_distance,
+            eps: self.eps,
         }
     }
 

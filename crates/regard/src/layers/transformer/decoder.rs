@@ -152,7 +152,9 @@ impl TransformerDecoder {
             let new = || Linear::new(&parameters.at(name), from, c.width, true);
             (from != c.width).then(new).transpose()
         };
-        let norm = || LayerNorm::new(&parameters.at("norm"), c.width);
+        let norm = || {
+            Ok::<_, crate::Error>(LayerNorm::new(&parameters.at("norm"), c.width)?.with_eps(c.eps))
+        };
         Ok(Self {
             wide: input,
             input: linear("input", input)?,

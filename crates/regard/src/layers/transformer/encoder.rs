@@ -26,6 +26,8 @@ pub struct TransformerEncoder {
     /// Brings vectors of another width to that of the blocks.
     input: Option<Linear>,
     places: Places,
+    /// After the places, where the configuration asks for it: `input_norm`.
+    input_norm: Option<LayerNorm>,
     blocks: Vec<EncoderBlock>,
     norm: Option<LayerNorm>,
 }
@@ -51,13 +53,16 @@ impl TransformerEncoder {
         let block =
             |layer: usize| EncoderBlock::new(&parameters.at("layers").at(layer), &c.block());
         let linear = || Linear::new(&parameters.at("input"), input, c.width, true);
-        let norm = || LayerNorm::new(&parameters.at("norm"), c.width);
+        let norm = |name: &str| {
+            Ok::<_, crate::Error>(LayerNorm::new(&parameters.at(name), c.width)?.with_eps(c.eps))
+        };
         Ok(Self {
             wide: input,
             input: (input != c.width).then(linear).transpose()?,
             places: Places::new(parameters, c.position, c.longest, c.width)?,
             blocks: (0..c.layers).map(block).collect::<Result<_>>()?,
-            norm: c.norm_first.then(norm).transpose()?,
+            input_norm: c.norm_input.then(|| norm("input_norm")).transpose()?,
+            norm: c.norm_first.then(|| norm("norm")).transpose()?,
             config: c.clone(),
         })
     }
@@ -144,7 +149,12 @@ impl TransformerEncoder {
         };
         let mut mask = self.config.window.map_or_else(Mask::none, Mask::within);
         mask.key_lengths = keep.as_ref().and(lengths).map(<[usize]>::to_vec);
-        let mut x = mode.dropout(&self.places.add(&x, 0)?, self.config.dropout)?;
+        let x = self.places.add(&x, 0)?;
+        let x = match &self.input_norm {
+            Some(norm) => norm.forward(&x)?,
+            None => x,
+        };
+        let mut x = mode.dropout(&x, self.config.dropout)?;
         let mut weights = Vec::new();
         for block in &self.blocks {
             let attended = block.attend(&x, &mask, mode, need)?;

@@ -61,6 +61,8 @@ pub struct VisionTransformerConfig {
     pub pooling: ImagePooling,
     /// The share left out while learning.
     pub dropout: f64,
+    /// What keeps normalization from dividing by 0.
+    pub eps: f64,
 }
 
 impl Default for VisionTransformerConfig {
@@ -76,6 +78,7 @@ impl Default for VisionTransformerConfig {
             feed_forward: 128,
             pooling: ImagePooling::ClassToken,
             dropout: 0.1,
+            eps: 1e-5,
         }
     }
 }
@@ -112,6 +115,7 @@ impl VisionTransformerConfig {
             activation: Activation::Gelu,
             dropout: self.dropout,
             position: Position::None,
+            eps: self.eps,
             ..BlockConfig::default()
         }
     }
@@ -185,7 +189,7 @@ impl VisionTransformer {
             class_token: token.then(|| vectors("class_token", 1)).transpose()?,
             position: vectors("position", places)?,
             blocks: blocks.collect::<Result<_>>()?,
-            norm: LayerNorm::new(&parameters.at("norm"), c.width)?,
+            norm: LayerNorm::new(&parameters.at("norm"), c.width)?.with_eps(c.eps),
             head: Linear::new(&parameters.at("head"), c.width, c.classes, true)?,
         })
     }
