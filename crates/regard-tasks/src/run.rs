@@ -195,6 +195,12 @@ impl Run {
         &self.folder
     }
 
+    /// What its folder is called, for pictures: where it lies is nobody else's concern.
+    pub fn name(&self) -> String {
+        let folder = self.folder.canonicalize().unwrap_or_else(|_| self.folder.clone());
+        folder.file_name().unwrap_or(folder.as_os_str()).to_string_lossy().into_owned()
+    }
+
     /// A file in it.
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.join(name)

@@ -50,7 +50,7 @@ fn weights_alone_their_shapes_a_module_and_onnx_are_written() {
     assert_eq!(weights.len(), count);
     let module = std::fs::read_to_string(out.join("model.py")).unwrap();
     assert!(module.contains("class TransformerEncoder") && !module.contains("class Convolution"));
-    assert!(module.lines().count() < 250, "{} lines", module.lines().count());
+    assert!(module.lines().count() < 300, "{} lines", module.lines().count());
     let (check, _) = load(out.join("check.safetensors")).unwrap();
     assert_eq!(check["output"].shape()[..2], check["x"].shape()[..]);
     // Every weight is an initializer of the ONNX graph, under its name.

@@ -21,7 +21,8 @@ impl Callback for Notes {
 /// Trains, and gives what was said.
 fn trained(task: &str, folder: &Path, settings: &[&str]) -> regard_tasks::Result<Vec<String>> {
     let task = task_named(task)?;
-    let all = SMALL.iter().chain(settings);
+    let small = if task.name() == "label" { &SMALL[..] } else { &SMALL[..2] };
+    let all = small.iter().chain(settings);
     let options = all.fold(task.options()?, |options, s| options.set(s).unwrap());
     let mut learner = task.begin(&options)?;
     let run = Run::create(folder, task, &options, learner.model())?;
@@ -66,8 +67,8 @@ fn a_run_begins_with_the_weights_of_another_and_says_which() {
     let name = "encoder.layers.0.self_attn.in_proj_weight";
     assert!(near(&old[name], &newer[name]));
     assert!(!near(&old["input.weight"], &newer["input.weight"]));
-    let refusal = trained("image", &folder.path().join("d"), &[&from]);
-    assert!(refusal.is_err());
+    let refusal = trained("image", &folder.path().join("d"), &[&from]).unwrap_err().to_string();
+    assert!(refusal.contains("none of"), "{refusal}");
 }
 
 #[test]
@@ -126,7 +127,7 @@ fn pretrained_vectors_are_read_in_every_form_and_refused_by_line() {
     let wrong = folder.path().join("wrong.txt");
     for (text, said) in [
         ("the 1 2 3\n".to_owned(), "the vectors of this model have 8"),
-        (format!("the {}\nsaw 1 2 3 4 5 6 7 x\n", numbers(1.0)), ":2: `x` is not a number"),
+        (format!("the {}\nsaw 1 2 3 4 5 6 7 x\n", numbers(1.0)), "line 2: `x` is not a number"),
         (format!("zzz {}\n", numbers(1.0)), "none of the tokens"),
     ] {
         std::fs::write(&wrong, text).unwrap();

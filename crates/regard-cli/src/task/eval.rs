@@ -87,7 +87,7 @@ impl Command {
             written(report, name, to)?;
         }
         let Some(confusion) = &report.confusion else { return Ok(()) };
-        let title = format!("{}: {name} part", run.folder().display());
+        let title = format!("{}: {name} part", run.name());
         let svg = picture::confusion(&title, &confusion.labels, &confusion.counts);
         let file = self.out.clone().unwrap_or_else(|| run.path("confusion.svg"));
         match Destination::new(&file).write(svg.as_bytes(), to) {
@@ -110,9 +110,7 @@ fn one_line(output: &str) -> String {
 
 fn written(report: &Report, part: &str, to: &mut impl Write) -> Result<()> {
     writeln!(to, "{part} part, {}", table::count(report.examples, "example", "examples"))?;
-    for (name, value) in &report.scores.values {
-        writeln!(to, "  {name:<12} {}", table::measure(*value))?;
-    }
+    write!(to, "{}", table::measures(&report.scores.values))?;
     for note in &report.notes {
         writeln!(to, "  note: {note}")?;
     }

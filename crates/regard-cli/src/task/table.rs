@@ -34,6 +34,13 @@ pub(super) fn bytes(n: usize) -> String {
     format!("{} MiB", n >> 20)
 }
 
+/// Measures below each other, each with its name.
+pub(super) fn measures(values: &[(String, f64)]) -> String {
+    let width = values.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0).max(12);
+    let line = |(name, value): &(String, f64)| format!("  {name:<width$} {}\n", measure(*value));
+    values.iter().map(line).collect()
+}
+
 /// A measure with as many digits as say something.
 pub(super) fn measure(x: f64) -> String {
     if x.abs() >= 1000.0 {

@@ -141,9 +141,7 @@ fn summary(run: &Run, options: &Options, learner: &dyn Learner, to: &mut impl Wr
     };
     let last = records.last().map_or(best.epoch, |record| record.epoch);
     writeln!(to, "\nbest epoch {} of {last}, on the validation part:", best.epoch)?;
-    for (name, value) in &best.validation.values {
-        writeln!(to, "  {name:<12} {}", table::measure(*value))?;
-    }
+    write!(to, "{}", table::measures(&best.validation.values))?;
     let model = run.model(options)?;
     let inputs = learner.samples(3);
     if !inputs.is_empty() {

@@ -393,12 +393,15 @@ fn empty_sequences_batches_and_widths_are_legal() {
 }
 
 #[test]
-fn the_output_may_take_the_place_of_the_input() {
+fn the_output_takes_the_place_of_the_input_where_that_is_asked_for() {
     let folder = Folder::new(&head(Dtype::F32, [3, 5, 4, 2]).serialized());
     let path = folder.path("in.safetensors");
     let path = path.to_str().unwrap();
     let before = fs::metadata(path).unwrap().permissions();
-    let output = regard(&["attend", path, "--out", path]);
+    let whole = fs::read(path).unwrap();
+    let refused = regard(&["attend", path, "--out", path]);
+    assert!(!refused.status.success() && fs::read(path).unwrap() == whole, "{refused:?}");
+    let output = regard(&["attend", path, "--out", path, "--overwrite"]);
     assert!(output.status.success(), "{output:?}");
     let bytes = fs::read(path).unwrap();
     let file = safetensors::SafeTensors::deserialize(&bytes).unwrap();

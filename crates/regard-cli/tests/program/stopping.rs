@@ -80,7 +80,7 @@ fn killed_at_any_moment_a_run_of_any_task_ends_with_the_same_files() {
     let mut chance = 12345u64;
     for (task, settings) in every_task() {
         let folder = TempDir::new().unwrap();
-        let (straight, killed) = (path(&folder, "straight"), path(&folder, "killed"));
+        let (straight, killed) = (path(&folder, "straight/run"), path(&folder, "killed/run"));
         let sets: Vec<&str> = settings.iter().flat_map(|set| ["--set", set]).collect();
         let begun = Instant::now();
         said(&[&["train", task, "--out", &straight][..], &sets].concat());
@@ -109,7 +109,7 @@ fn killed_at_any_moment_a_run_of_any_task_ends_with_the_same_files() {
 #[test]
 fn sixteen_epochs_and_one_more_are_seventeen() {
     let folder = TempDir::new().unwrap();
-    let (straight, further) = (path(&folder, "straight"), path(&folder, "further"));
+    let (straight, further) = (path(&folder, "straight/run"), path(&folder, "further/run"));
     let train = |out: &str, epochs: &str| {
         let sets = ["--set", "seed=3", "--set", "validate_every=1", "--set", epochs];
         said(&[&["train", "graph", "--out", out][..], &sets].concat());

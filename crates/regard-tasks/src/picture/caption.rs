@@ -54,7 +54,7 @@ impl Caption {
         let predictions = model.predict(&[input.to_owned()])?;
         Ok(Self {
             title: format!("{task}: {scene}"),
-            model: format!("{} ({task}, {numbers} parameters)", run.folder().display()),
+            model: format!("{} ({task}, {numbers} parameters)", run.name()),
             input: input.into(),
             prediction: predictions.first().map_or(String::new(), |first| first.output.clone()),
             truth: model.truth(input).unwrap_or_else(|| "not known".into()),

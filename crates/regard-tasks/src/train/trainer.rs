@@ -318,8 +318,8 @@ impl<'a> Trainer<'a> {
 
     fn draw(&mut self) -> Result<()> {
         if !self.records.is_empty() {
-            let title = self.run.folder().display().to_string();
-            self.run.write("curves.svg", curves(&title, &self.records).as_bytes())?;
+            let svg = curves(&self.run.name(), &self.records);
+            self.run.write("curves.svg", svg.as_bytes())?;
         }
         self.drawn = Instant::now();
         Ok(())
