@@ -155,10 +155,10 @@ fn attention_over_words_and_frames_is_drawn() -> Result<()> {
     assert!(maps.rows[0].starts_with("→ "));
     let tones = learned(&["kind=audio", "size=60", "epochs=1"]);
     assert_eq!(tones.drawn("validation:3"), ["attention"]);
-    let Scene::Maps(maps) = tones.model().show("validation:3")?.remove(0).1 else {
-        panic!("no maps")
+    let Scene::Sound(sound) = tones.model().show("validation:3")?.remove(0).1 else {
+        panic!("no sound")
     };
-    assert_eq!(maps.columns[..3], ["0.00 s", "0.01 s", "0.02 s"]);
+    assert_eq!(sound.weights.columns[..3], ["0.00 s", "0.01 s", "0.02 s"]);
     let gate = learned(&["size=60", "epochs=1", "pooling=gate"]);
     assert_eq!(gate.drawn(text), ["gate"]);
     let Scene::Maps(maps) = gate.model().show(text)?.remove(0).1 else { panic!("no maps") };

@@ -209,7 +209,10 @@ fn what_cannot_be_is_refused_in_a_sentence() {
     };
     refused(&["held_out=0.7"], "`data.held_out` cannot be 0.7");
     refused(&["word_dropout=-1"], "`text.word_dropout` cannot be -1");
-    refused(&["tokenizer=bpe"], "`text.tokenizer` is \"words\" or \"whitespace\" here");
+    refused(
+        &["tokenizer=bpe"],
+        "`text.tokenizer` is \"words\", \"whitespace\" or \"pretrained\" here",
+    );
     refused(&["encoder=grue"], "there is no encoder \"grue\"; there are none, rnn,");
     refused(&["neighbors=0"], "a window of 0 neighbors");
     refused(&["batch=0"], "`training.batch` cannot be 0");

@@ -294,7 +294,8 @@ fn arrays_that_numpy_stored_and_deflated_are_read() {
         .unwrap()
         .describe(&options("label", &with(&["kind=vectors", &train])))
         .unwrap();
-    assert_eq!(description.facts.last().unwrap().1, "3");
+    let labels = description.facts.iter().find(|(name, _)| name == "labels");
+    assert_eq!(labels.unwrap().1, "3");
 }
 
 /// A table of sequences of so many steps, whose numbers tell their labels; the last row of all has
