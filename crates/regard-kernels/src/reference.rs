@@ -442,40 +442,13 @@ fn normalize<T: Real>(
             row.weights = scores.iter().map(|&s| (s - largest).exp() / total).collect();
         }
         Normalizer::Sparsemax => {
-            // The threshold τ at which Σ max(s − τ, 0) = 1.
-            let sorted = descending(scores.iter().map(|&s| s - largest));
-            let mut sum = T::ZERO;
-            let mut tau = -T::ONE;
-            for (n, &z) in sorted.iter().enumerate() {
-                sum += z;
-                let here = (sum - T::ONE) / T::of((n + 1) as f64);
-                if z <= here {
-                    break;
-                }
-                tau = here;
-            }
+            let tau = sparsemax_threshold(scores.iter().map(|&s| s - largest));
             row.threshold = tau + largest;
             row.weights = scores.iter().map(|&s| ((s - largest) - tau).max(T::ZERO)).collect();
         }
         Normalizer::Entmax15 => {
-            // The threshold τ at which Σ max(s/2 − τ, 0)² = 1.
             let half = T::of(0.5);
-            let sorted = descending(scores.iter().map(|&s| (s - largest) * half));
-            let (mut sum, mut squares) = (T::ZERO, T::ZERO);
-            let mut tau = -T::ONE;
-            let seen = sorted.iter().take_while(|&&z| z > T::NEG_INFINITY);
-            for (n, &z) in seen.enumerate() {
-                sum += z;
-                squares += z * z;
-                let count = T::of((n + 1) as f64);
-                let mean = sum / count;
-                let spread = squares - sum * mean;
-                let here = mean - ((T::ONE - spread) / count).max(T::ZERO).sqrt();
-                if z < here {
-                    break;
-                }
-                tau = here;
-            }
+            let tau = entmax15_threshold(scores.iter().map(|&s| (s - largest) * half));
             row.threshold = tau + largest * half;
             let root = |&s: &T| ((s - largest) * half - tau).max(T::ZERO);
             row.weights = scores.iter().map(|s| root(s) * root(s)).collect();
@@ -505,6 +478,41 @@ fn normalize<T: Real>(
         *weight = T::ZERO;
     }
     row
+}
+
+/// The threshold τ at which Σ max(z − τ, 0) = 1, where the largest z is 0.
+fn sparsemax_threshold<T: Real>(values: impl Iterator<Item = T>) -> T {
+    let mut sum = T::ZERO;
+    let mut tau = -T::ONE;
+    for (n, z) in descending(values).into_iter().enumerate() {
+        sum += z;
+        let here = (sum - T::ONE) / T::of((n + 1) as f64);
+        if z <= here {
+            break;
+        }
+        tau = here;
+    }
+    tau
+}
+
+/// The threshold τ at which Σ max(z − τ, 0)² = 1, where the largest z is 0.
+fn entmax15_threshold<T: Real>(values: impl Iterator<Item = T>) -> T {
+    let (mut sum, mut squares) = (T::ZERO, T::ZERO);
+    let mut tau = -T::ONE;
+    let seen = descending(values).into_iter().take_while(|&z| z > T::NEG_INFINITY);
+    for (n, z) in seen.enumerate() {
+        sum += z;
+        squares += z * z;
+        let count = T::of((n + 1) as f64);
+        let mean = sum / count;
+        let spread = squares - sum * mean;
+        let here = mean - ((T::ONE - spread) / count).max(T::ZERO).sqrt();
+        if z < here {
+            break;
+        }
+        tau = here;
+    }
+    tau
 }
 
 /// From the gradient of the weights to that of the scores.

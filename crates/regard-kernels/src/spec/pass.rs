@@ -1,6 +1,6 @@
 //! What a forward and a backward pass read and write.
 
-use super::{Bias, Edges, Score, Shape, Spec};
+use super::{Bias, Edges, Normalizer, Score, Shape, Spec};
 use crate::error::{Error, ensure};
 use crate::{Element, View, ViewMut};
 
@@ -235,6 +235,12 @@ impl<'a, E: Element> Backward<'a, E> {
             lse: self.grad_lse,
         }
         .check(s, spec)?;
+        self.check_saved(s, spec.normalizer)?;
+        self.gradients.check(s, spec)
+    }
+
+    /// Whether forward's rows are there that the normalizer's backward needs.
+    fn check_saved(&self, s: &Shape, n: Normalizer) -> Result<(), Error> {
         let saved = &self.saved;
         if let Some(out) = &saved.out {
             ensure!(
@@ -247,7 +253,6 @@ impl<'a, E: Element> Backward<'a, E> {
         rows("saved lse", saved.lse, s)?;
         rows("saved threshold", saved.threshold, s)?;
         rows("saved index", saved.index, s)?;
-        let n = spec.normalizer;
         ensure!(
             !n.needs_lse() || (saved.lse.is_some() && saved.out.is_some()),
             "backward of {n:?} needs the saved out and lse"
@@ -265,12 +270,17 @@ impl<'a, E: Element> Backward<'a, E> {
             self.grad_lse.is_none() || saved.lse.is_some(),
             "grad_lse needs the saved lse of {n:?}"
         );
+        Ok(())
+    }
+}
 
-        let g = &self.gradients;
+impl<E: Element> Gradients<'_, E> {
+    /// Whether each has the shape of what it is the gradient of.
+    fn check(&self, s: &Shape, spec: &Spec<E::Compute>) -> Result<(), Error> {
         let views = [
-            ("grad q", g.q.as_ref(), [s.b, s.hq, s.nq, s.dq]),
-            ("grad k", g.k.as_ref(), [s.b, s.hk, s.nk, s.dk]),
-            ("grad v", g.v.as_ref(), [s.b, s.hk, s.nk, s.dv]),
+            ("grad q", self.q.as_ref(), [s.b, s.hq, s.nq, s.dq]),
+            ("grad k", self.k.as_ref(), [s.b, s.hk, s.nk, s.dk]),
+            ("grad v", self.v.as_ref(), [s.b, s.hk, s.nk, s.dv]),
         ];
         for (name, view, shape) in views {
             if let Some(view) = view {
@@ -288,11 +298,11 @@ impl<'a, E: Element> Backward<'a, E> {
         let own = spec.score.own_len();
         let Bias { key, full, relative, .. } = &spec.bias;
         let slices = [
-            ("grad w", g.w.as_deref(), w),
-            ("grad of the own score", g.own.as_deref(), own),
-            ("grad key_bias", g.key_bias.as_deref(), key.map(|b| b.data.len())),
-            ("grad bias", g.bias.as_deref(), full.map(|b| b.data.len())),
-            ("grad relative_bias", g.relative.as_deref(), relative.map(|r| r.table.len())),
+            ("grad w", self.w.as_deref(), w),
+            ("grad of the own score", self.own.as_deref(), own),
+            ("grad key_bias", self.key_bias.as_deref(), key.map(|b| b.data.len())),
+            ("grad bias", self.bias.as_deref(), full.map(|b| b.data.len())),
+            ("grad relative_bias", self.relative.as_deref(), relative.map(|r| r.table.len())),
         ];
         for (name, slice, expected) in slices {
             if let Some(slice) = slice {
