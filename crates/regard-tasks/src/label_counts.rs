@@ -7,9 +7,9 @@ pub(crate) struct LabelCounts<'a>(BTreeMap<&'a str, usize>);
 
 impl<'a> LabelCounts<'a> {
     /// Of all labels of all examples.
-    pub(crate) fn new<S: AsRef<str> + ?Sized>(labels: impl IntoIterator<Item = &'a S>) -> Self
+    pub(crate) fn new<S>(labels: impl IntoIterator<Item = &'a S>) -> Self
     where
-        S: 'a,
+        S: AsRef<str> + ?Sized + 'a,
     {
         let mut counts = BTreeMap::new();
         for label in labels {

@@ -536,8 +536,8 @@ fn every_picture_says_model_input_prediction_and_truth() {
     for scene in scenes() {
         let every = (0..scene.maps().len()).map(Some).chain([None]);
         let drawn: Vec<Vec<String>> =
-            every.map(|which| texts(&picture::svg(&scene, &caption(), which))).collect();
-        let page = picture::page(&scene, &caption());
+            every.map(|which| texts(&picture::svg(&scene, caption(), which))).collect();
+        let page = picture::page(&scene, caption());
         for text in ["runs/label", "I saw a saw", "I/PRON saw/VERB", "I/PRON saw/NOUN"] {
             assert!(drawn.iter().all(|texts| texts.iter().any(|t| t == text)), "{text}: {drawn:?}");
             assert!(page.contains(&format!("<dd>{text}</dd>")), "{text} is not in the page");
@@ -599,7 +599,9 @@ fn a_text_is_drawn_as_running_text_with_every_word_on_its_color() {
 /// WCAG's relative luminance of `#rrggbb`.
 fn light(hex: &str) -> f64 {
     let linear = |at: usize| {
-        let value = f64::from(u8::from_str_radix(&hex[at..at + 2], 16).unwrap()) / 255.0;
+        let value =
+            f64::from(u8::from_str_radix(&hex[at..at + 2], 16).expect("two hexadecimal digits"))
+                / 255.0;
         if value <= 0.04045 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
     };
     0.2126 * linear(1) + 0.7152 * linear(3) + 0.0722 * linear(5)
@@ -614,8 +616,8 @@ fn contrast(a: &str, b: &str) -> f64 {
 fn every_text_has_a_contrast_of_4_5_to_what_is_under_it() {
     let confusion = picture::confusion("test", &labels(4, "label "), &[vec![9, 2], vec![3, 5, 1]]);
     let panel = Panel::new("loss", "epoch").line("training", &[(1.0, 2.0), (2.0, 1.0)]);
-    let drawn = scenes().into_iter().map(|scene| picture::svg(&scene, &caption(), None));
-    let ones = scenes().into_iter().map(|scene| picture::svg(&scene, &caption(), Some(0)));
+    let drawn = scenes().into_iter().map(|scene| picture::svg(&scene, caption(), None));
+    let ones = scenes().into_iter().map(|scene| picture::svg(&scene, caption(), Some(0)));
     let others = [confusion, picture::curves("run", &[panel.mark(1.0, "best")])];
     let mut checked = 0;
     for svg in drawn.chain(ones).chain(others) {
@@ -674,7 +676,7 @@ fn every_text_has_a_contrast_of_4_5_to_what_is_under_it() {
 
 /// The pixels of a picture's images, in order.
 fn images(svg: &str) -> Vec<image::RgbImage> {
-    let document = Document::parse(svg).unwrap();
+    let document = Document::parse(svg).expect("an SVG is XML");
     let decode = |node: Node<'_, '_>| {
         let data = node.attribute("href")?.strip_prefix("data:image/png;base64,")?.to_owned();
         image::load_from_memory(&bytes_of(&data)).ok().map(|image| image.to_rgb8())

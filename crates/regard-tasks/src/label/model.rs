@@ -588,3 +588,39 @@ impl Model for Labeler {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Five words of 1, 3, 2, 6 and 1 pieces, between 100 and 101.
+    fn sentence() -> EncodedSentence {
+        let pieces = [vec![100], (0..13).collect(), vec![101]].concat();
+        EncodedSentence {
+            words: pieces,
+            bounds: Some(vec![1, 2, 5, 7, 13, 14]),
+            characters: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_long_sentence_in_pieces_is_cut_between_words_and_loses_none() {
+        assert_eq!(sentence().cut(15).len(), 1);
+        for longest in 3..15 {
+            let parts = sentence().cut(longest);
+            let mut firsts = Vec::new();
+            for part in &parts {
+                assert!(part.words.len() <= longest, "{} of {longest}", part.words.len());
+                assert_eq!((part.words[0], part.words[part.words.len() - 1]), (100, 101));
+                firsts.extend(part.places().into_iter().map(|place| part.words[place]));
+            }
+            assert_eq!(firsts, [0, 1, 4, 6, 12], "longest {longest}");
+        }
+        let parts = sentence().cut(8);
+        let read: Vec<&[usize]> = parts.iter().map(|part| &part.words[..]).collect();
+        assert_eq!(
+            read,
+            [&[100, 0, 1, 2, 3, 4, 5, 101][..], &[100, 6, 7, 8, 9, 10, 11, 101], &[100, 12, 101]]
+        );
+    }
+}

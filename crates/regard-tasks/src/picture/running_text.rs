@@ -86,9 +86,9 @@ fn shown(tokens: usize, weights: &dyn Fn(usize) -> Option<f32>, most: usize) -> 
         if kept >= most.clamp(60, 480) {
             break;
         }
-        for near in token.saturating_sub(AROUND)..(token + AROUND + 1).min(tokens) {
-            kept += usize::from(!is_kept[near]);
-            is_kept[near] = true;
+        let near = token.saturating_sub(AROUND)..(token + AROUND + 1).min(tokens);
+        for is_kept in &mut is_kept[near] {
+            kept += usize::from(!std::mem::replace(is_kept, true));
         }
     }
     let mut pieces = Vec::new();
