@@ -29,7 +29,7 @@ pub(crate) fn heat_in_the_dark(share: f32) -> Rgb {
 pub(crate) fn named(place: usize) -> Rgb {
     const HUES: [f32; 8] = [255.0, 45.0, 150.0, 345.0, 85.0, 205.0, 300.0, 20.0];
     // None lighter than this: lines and letters in it must stand out from paper.
-    const LIGHTNESS: [f32; 8] = [0.53, 0.56, 0.50, 0.55, 0.53, 0.54, 0.42, 0.40];
+    const LIGHTNESS: [f32; 8] = [0.53, 0.56, 0.50, 0.55, 0.53, 0.52, 0.42, 0.40];
     let round = (place / 8) as f32;
     oklch(LIGHTNESS[place % 8], 0.15 / (1.0 + round), HUES[place % 8] + 22.0 * round)
 }
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn contrast_is_what_wcag_gives_for_known_pairs() {
-        assert_eq!(contrast([0; 3], [255; 3]), 21.0);
+        assert!((contrast([0; 3], [255; 3]) - 21.0).abs() < 1e-5);
         // The lightest gray that WCAG lets stand on white.
         assert!((contrast(rgb("#767676"), [255; 3]) - 4.54).abs() < 0.005);
         assert!((contrast(rgb("#ff0000"), [255; 3]) - 4.0).abs() < 0.005);
