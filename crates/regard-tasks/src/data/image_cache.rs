@@ -55,7 +55,9 @@ impl ImageCache {
         let Head { channels, height, width } = serde_json::from_slice(&bytes[..end]).ok()?;
         let pixels = bytes[end + 1..].to_vec();
         let labels = self.labels.clone();
-        let expected = labels.len().checked_mul(channels * height * width)?;
+        let expected = [channels, height, width]
+            .into_iter()
+            .try_fold(labels.len(), |count, side| count.checked_mul(side))?;
         let images = Images { channels, height, width, pixels, labels, left_out: Vec::new() };
         (images.pixels.len() == expected).then_some(images)
     }
