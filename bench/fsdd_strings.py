@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Strings of digits out of the Free Spoken Digit Dataset: 3 to 7 recordings of one speaker, joined with short pauses.
 
-    python3 bench/fsdd_strings.py ../shared/data/fsdd ../shared/data/fsdd-strings
+    python3 bench/fsdd_strings.py ../shared/data/fsdd runs/fsdd-strings
 
 reads the folder `recordings` of the first argument (files DIGIT_SPEAKER_NUMBER.wav) and writes three folders of WAV files
 and three lists of them (path, tab, what is said) to the second: `train.tsv`, `validation.tsv`, `test.tsv`. It wants Python alone,

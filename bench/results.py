@@ -17,6 +17,7 @@ import os
 import statistics
 import subprocess
 import sys
+from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -26,19 +27,58 @@ TABLE = ROOT / "docs" / "results.md"
 KEPT = ROOT / "docs" / "results.json"
 DATA = ROOT.parent / "shared" / "data"
 
-# Name, what it is, task, configuration, further settings, seeds, measure (times 100 where it is a
-# share), what was asked (a number, or how far above another row), minutes of training allowed.
+@dataclass(frozen=True)
+class Row:
+    """One line of the table: a training, its runs and what was asked of them."""
+
+    name: str
+    what: str
+    task: str
+    # The file in configs/, or none where the task's own options do.
+    config: str | None
+    # Measures and what was asked of each: at least so much, at most where the number is negative, or nothing.
+    bars: list[tuple[str, float | None]]
+    # Minutes of training allowed.
+    minutes: int
+    settings: list[str] = field(default_factory=list)
+    seeds: int = 1
+
+
 ROWS = [
-    ("multi30k-gru", "Multi30k de→en, GRU with additive attention", "translate", "multi30k-gru", [], 1, "BLEU", 30.0, 60),
-    ("multi30k-fixed", "Multi30k de→en, GRU with a fixed vector", "translate", "multi30k-gru", ["context=fixed"], 1, "BLEU", None, 60),
-    ("multi30k-transformer", "Multi30k de→en, Transformer", "translate", "multi30k-transformer", [], 1, "BLEU", 36.5, 90),
-    ("ewt-upos", "UD English EWT, UPOS", "label", "ewt-upos", [], 1, "accuracy", 93.0, 30),
-    ("rt-polarity", "rt-polarity, 10% held out", "classify", "rt-polarity", [], 1, "accuracy", 76.0, 15),
-    ("fashion-mnist", "Fashion-MNIST, ViT", "image", "fashion-mnist", [], 1, "accuracy", 91.0, 60),
-    ("fsdd-digit", "FSDD, digit", "classify", "fsdd-digit", [], 1, "accuracy", 97.0, 15),
-    ("fsdd-speaker", "FSDD, speaker", "classify", "fsdd-speaker", [], 1, "accuracy", 97.0, 15),
-    ("cora", "Cora, public split, GAT", "graph", "cora-gat", [], 10, "accuracy", 83.0, 10),
+    Row("multi30k-gru", "Multi30k de→en, GRU with additive attention", "translate", "multi30k-gru", [("BLEU", 30.0)], 60),
+    Row("multi30k-fixed", "Multi30k de→en, GRU with a fixed vector", "translate", "multi30k-gru", [("BLEU", None)], 60, ["context=fixed"]),
+    Row("multi30k-transformer", "Multi30k de→en, Transformer", "translate", "multi30k-transformer", [("BLEU", 36.5)], 90),
+    Row("ewt-upos", "UD English EWT, UPOS", "label", "ewt-upos", [("accuracy", 93.0)], 30),
+    Row("rt-polarity", "rt-polarity, 10% held out", "classify", "rt-polarity", [("accuracy", 76.0)], 15),
+    Row("fashion-mnist", "Fashion-MNIST, ViT", "image", "fashion-mnist", [("accuracy", 91.0)], 60),
+    Row("fsdd-digit", "FSDD, digit", "classify", "fsdd-digit", [("accuracy", 97.0)], 15),
+    Row("fsdd-speaker", "FSDD, speaker", "classify", "fsdd-speaker", [("accuracy", 97.0)], 15),
+    Row("cora", "Cora, public split, GAT", "graph", "cora-gat", [("accuracy", 83.0)], 10, seeds=10),
+    Row("fsdd-strings", "FSDD strings, 3 to 7 digits", "transcribe", "fsdd-strings", [("WER", -2.0)], 30),
+    Row("fsdd-strings-fixed", "FSDD strings, a fixed vector", "transcribe", "fsdd-strings", [("WER", None)], 30, ["context=fixed"]),
 ]
+for facts, bar in [(1, 99.0), (2, 97.0), (3, 90.0)]:
+    story = f"stories, {facts} {'fact' if facts == 1 else 'facts'}"
+    ROWS.append(Row(f"stories-{facts}", f"Embedded {story}", "answer", f"stories-{facts}", [("accuracy", bar), ("supporting", 90.0)], 10))
+    ROWS.append(Row(f"stories-{facts}-without", f"Embedded {story}, without attention", "answer", f"stories-{facts}", [("accuracy", None)], 10, ["attention=false"]))
+ROWS += [
+    Row("cmrc2018", "CMRC 2018, a reader with attention", "answer", "cmrc2018", [("F1", None), ("exact match", None)], 30),
+    Row("cmrc2018-without", "CMRC 2018, a reader without attention", "answer", "cmrc2018", [("F1", None), ("exact match", None)], 30, ["attention=false"]),
+    Row("captions-english", "Embedded captions, English", "caption", None, [("exact", 95.0)], 5),
+    Row("captions-chinese", "Embedded captions, Chinese", "caption", None, [("exact", 95.0)], 5, ["embedded=chinese"]),
+    Row("reports-copying", "Embedded reports, copying", "summarize", None, [("ROUGE-L", None)], 5),
+    Row("reports-without", "Embedded reports, without copying", "summarize", None, [("ROUGE-L", None)], 5, ["copy=false"]),
+    Row("distance-attention", "Distance 64, self-attention", "label", "distance-64", [("accuracy", 98.0)], 5, ["encoder=transformer"]),
+    Row("distance-recurrent", "Distance 64, recurrent", "label", "distance-64", [("accuracy", None)], 5, ["encoder=lstm"]),
+    Row("distance-connected", "Distance 64, fully connected", "label", "distance-64", [("accuracy", None)], 5, ["encoder=fully-connected", "longest=100"]),
+    Row("distance-truncated", "Distance 64, truncated to 8", "label", "distance-64", [("accuracy", None)], 5, ["encoder=transformer", "window=8"]),
+    Row("misleading-mean", "Misleading neighbors, their mean", "graph", "misleading-neighbors", [("accuracy", None)], 1, ["layer=mean"]),
+    Row("misleading-gat", "Misleading neighbors, GAT", "graph", "misleading-neighbors", [("accuracy", None)], 1, ["layer=gat"]),
+    Row("matching-gat", "GATv2's case, GAT", "graph", "matching-neighbors", [("accuracy", None)], 1, ["layer=gat"]),
+    Row("matching-gatv2", "GATv2's case, GATv2", "graph", "matching-neighbors", [("accuracy", None)], 1, ["layer=gatv2"]),
+]
+# Measures that are not shares of one.
+PLAIN = {"BLEU", "chrF", "ROUGE-L"}
 
 
 def regard(*arguments):
@@ -49,20 +89,24 @@ def regard(*arguments):
 
 
 def folder(row, seed):
-    return RUNS / f"{row[0]}-seed{seed}"
+    return RUNS / f"{row.name}-seed{seed}"
+
+
+def command(row):
+    """What trains it, as one types it."""
+    config = f" --config configs/{row.config}.toml" if row.config else ""
+    return f"train {row.task}{config}" + "".join(f" --set {setting}" for setting in row.settings)
 
 
 def train(row, seed):
     """Trains a row's run, or what is left of it, and measures it once on the test part."""
-    _, _, task, config, settings, *_ = row
     run = folder(row, seed)
     if (run / "test.json").exists():
         return
     if (run / "run.json").exists():
         regard("train", "--resume", str(run.relative_to(ROOT)))
     else:
-        sets = [part for s in [*settings, f"training.seed={seed}"] for part in ("--set", s)]
-        regard("train", task, "--config", f"configs/{config}.toml", *sets, "--out", str(run.relative_to(ROOT)))
+        regard(*command(row).split(), "--set", f"training.seed={seed}", "--out", str(run.relative_to(ROOT)))
     report = regard("eval", str(run.relative_to(ROOT)), "--json")
     partial = run / "test.json.part"
     partial.write_text(report, encoding="utf-8")
@@ -70,34 +114,37 @@ def train(row, seed):
 
 
 def measured(row):
-    """The measure of each seed's run that is done here, and its minutes of training."""
-    _, _, _, _, _, seeds, measure, *_ = row
-    values, minutes = [], []
-    for seed in range(1, seeds + 1):
+    """The measures of each seed's run that is done here, and its minutes of training."""
+    found = {measure: [] for measure, _ in row.bars}
+    minutes = []
+    for seed in range(1, row.seeds + 1):
         run = folder(row, seed)
         if not (run / "test.json").exists():
             continue
         scores = dict(json.loads((run / "test.json").read_text(encoding="utf-8"))["scores"]["values"])
-        value = scores[measure]
-        values.append(value if measure == "BLEU" else 100 * value)
-        lines = (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-        minutes.append(json.loads(lines[-1])["seconds"] / 60)
-    return {"values": values, "minutes": minutes}
+        for measure, values in found.items():
+            values.append(scores[measure] * (1 if measure in PLAIN else 100))
+        minutes.append(json.loads((run / "clock.json").read_text(encoding="utf-8"))["seconds"] / 60)
+    return {"measures": found, "minutes": minutes}
 
 
 def line(row, kept):
-    name, what, task, config, settings, seeds, measure, asked, budget = row
-    values, minutes = kept[name]["values"], kept[name]["minutes"]
-    sets = "".join(f" --set {s}" for s in settings)
-    command = f"`regard train {task} --config configs/{config}.toml{sets}`"
-    wanted = f"≥ {asked}" if asked is not None else "—"
-    if not values:
-        return f"| {what} | {wanted} | not measured yet | {budget} min | | {command} |"
-    mean = statistics.mean(values)
-    shown = f"{mean:.1f}" if len(values) == 1 else f"{mean:.1f} ± {statistics.stdev(values):.1f} ({len(values)} seeds)"
-    if asked is not None and mean < asked:
-        shown = f"**{shown}**"
-    return f"| {what} | {wanted} | {measure} {shown} | {budget} min | {sum(minutes):.1f} min | {command} |"
+    measures, minutes = kept[row.name]["measures"], kept[row.name]["minutes"]
+    wanted, reached = [], []
+    for measure, asked in row.bars:
+        if asked is not None:
+            wanted.append(f"≥ {asked}" if asked >= 0 else f"≤ {-asked}")
+        values = measures.get(measure, [])
+        if values:
+            mean = statistics.mean(values)
+            shown = f"{mean:.1f}"
+            if len(values) > 1:
+                shown += f" ± {statistics.stdev(values):.1f} ({len(values)} seeds)"
+            short = asked is not None and (mean < asked if asked >= 0 else mean > -asked)
+            reached.append(f"{measure} " + (f"**{shown}**" if short else shown))
+    cells = [row.what, ", ".join(wanted) or "—", ", ".join(reached) or "not measured yet", f"{row.minutes} min"]
+    cells += [f"{sum(minutes):.1f} min" if reached else "", f"`regard {command(row)}`"]
+    return "| " + " | ".join(cells) + " |"
 
 
 def write_table():
@@ -105,8 +152,8 @@ def write_table():
     kept = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {}
     for row in ROWS:
         now = measured(row)
-        if len(now["values"]) >= len(kept.get(row[0], {"values": []})["values"]):
-            kept[row[0]] = now
+        if len(now["minutes"]) >= len(kept.get(row.name, {"minutes": []})["minutes"]):
+            kept[row.name] = now
     KEPT.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
     text = TABLE.read_text(encoding="utf-8")
     begin, end = "<!-- table -->\n", "<!-- end of table -->"
@@ -129,8 +176,8 @@ def main():
             sys.exit("build the program first: cargo build --release")
         RUNS.mkdir(parents=True, exist_ok=True)
         for row in ROWS:
-            if arguments.only in row[0]:
-                for seed in range(1, row[5] + 1):
+            if arguments.only in row.name:
+                for seed in range(1, row.seeds + 1):
                     train(row, seed)
     write_table()
 

@@ -72,9 +72,10 @@ impl Task for Answer {
             "score=scaled-dot",
             "score_hidden=64",
             "dropout=0.0",
-            "epochs=30",
-            "batch=32",
-            "rate=0.001",
+            "taught=1.0",
+            "epochs=15",
+            "batch=64",
+            "rate=0.003",
             "schedule=cosine",
         ]
     }
