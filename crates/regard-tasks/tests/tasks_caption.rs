@@ -159,7 +159,7 @@ fn what_cannot_be_read_is_told_with_file_and_line() {
     assert!(told.contains("0.png: ") && !told.contains("line"), "{told}");
     assert_eq!(
         refusal("caption", &["side=30"]),
-        "`model.patch` cannot be 4: it divides `data.side`, which is 30"
+        "`model.patch` cannot be 8: it divides `data.side`, which is 30"
     );
     assert_eq!(
         refusal("caption", &["validation=x"]),

@@ -59,9 +59,9 @@ impl Task for CaptionTask {
         &[
             "encoder=transformer",
             "embedding=64",
-            "hidden=64",
+            "hidden=128",
             "layers=2",
-            "feed_forward=128",
+            "feed_forward=256",
             "score_hidden=64",
             "dropout=0.0",
             "epochs=10",
