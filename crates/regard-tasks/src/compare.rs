@@ -372,7 +372,7 @@ pub fn compare(
 }
 
 /// With how likely each difference from the first variant is by chance.
-fn tested(mut compared: Vec<Compared>) -> Result<Vec<Compared>> {
+pub(crate) fn tested(mut compared: Vec<Compared>) -> Result<Vec<Compared>> {
     let Some((first, others)) = compared.split_first_mut() else { return Ok(compared) };
     for other in others {
         if let (Some(a), Some(b)) = (&other.each, &first.each)

@@ -1,7 +1,7 @@
 //! The probability of every label for some examples, and what is measured of it.
 
 use crate::metric::Confusion;
-use crate::{PerExample, Prediction, Report, Result, Scores};
+use crate::{Alternative, PerExample, Prediction, Report, Result, Scores};
 use regard::Tensor;
 use regard::tensor::CrossEntropy;
 
@@ -19,6 +19,17 @@ pub(crate) struct LabelProbabilities<'a> {
 fn argmax(numbers: &[f32]) -> usize {
     let greater = |best: usize, at: usize| if numbers[at] > numbers[best] { at } else { best };
     (0..numbers.len()).fold(0, greater)
+}
+
+/// The labels with the greatest probabilities, so many at most; the first of equals first.
+pub(crate) fn likeliest(labels: &[String], probabilities: &[f32], n: usize) -> Vec<Alternative> {
+    let mut order: Vec<usize> = (0..probabilities.len()).collect();
+    order.sort_by(|&a, &b| probabilities[b].total_cmp(&probabilities[a]));
+    let alternative = |&at: &usize| Alternative {
+        output: labels[at].clone(),
+        score: f64::from(probabilities[at]),
+    };
+    order.iter().take(n).map(alternative).collect()
 }
 
 impl<'a> LabelProbabilities<'a> {
@@ -81,6 +92,11 @@ impl<'a> LabelProbabilities<'a> {
         let each = Some(PerExample { measure: "accuracy".into(), values: right.collect() });
         let (examples, confusion) = (truth.len(), Some(confusion));
         Ok(Report { scores, examples, confusion, samples, each, outputs, ..Report::default() })
+    }
+
+    /// The likeliest labels of each example, so many at most, with their probabilities.
+    pub(crate) fn n_best(&self, n: usize) -> Vec<Vec<Alternative>> {
+        self.each().map(|row| likeliest(self.labels, row, n)).collect()
     }
 
     /// One prediction for each input, with the probability of every label.

@@ -21,12 +21,13 @@
 //! | to … | look at |
 //! |---|---|
 //! | find a task | [`task_named`], [`tasks`]: [`Regress`], [`Translate`], [`Summarize`], [`CaptionTask`], [`Transcribe`], [`Label`], [`Classify`], [`ImageTask`], [`GraphTask`], [`Answer`] |
-//! | change its options | [`Options`]: a commented TOML template with other values, from a file or `key=value` |
-//! | train | [`train`], [`TrainingConfig`]; a [`Callback`] sees every batch and may stop it |
+//! | change its options | [`Options`]: a commented TOML template with other values, from a file or `key=value`; [`Options::groups`] lists them |
+//! | train | [`train`], [`TrainingConfig`]; a [`Callback`] sees every batch and may stop it; [`rehearse`] says what it would take |
 //! | stop, and go on with the same bits | [`Checkpoint`], [`TrainerState`] |
-//! | evaluate, predict | [`Model::evaluate`] on a [`Part`] gives a [`Report`]; [`Model::predict`] |
+//! | evaluate, predict | [`Model::evaluate`] on a [`Part`] gives a [`Report`]; [`Model::predict`], [`Model::n_best`] |
 //! | see what was attended to | [`Model::show`] gives [`Scene`]s; [`picture`] draws them as SVG, PNG, a page, in a terminal, as numbers |
-//! | set variants side by side | [`compare`], [`variants`] |
+//! | set variants, or runs that are done, side by side | [`compare`], [`variants`]; [`compare_runs`] |
+//! | find runs | [`runs_under`] |
 //! | read files | [`data`]: parallel text, CoNLL, CSV, WAV, IDX, PNG, JPEG, graphs, questions |
 //! | turn text into ids | [`text`]: tokenizers, vocabularies, labels |
 //! | compute a metric | [`metric`]: BLEU, chrF, ROUGE, error rates, F1, R², perplexity, answers |
@@ -36,8 +37,10 @@
 
 mod answer;
 mod caption;
+mod class_weights;
 mod classify;
 mod compare;
+mod compare_runs;
 mod components;
 pub mod data;
 mod error;
@@ -51,11 +54,14 @@ mod label_counts;
 mod label_probabilities;
 mod lengths;
 pub mod metric;
+mod option_groups;
 mod options;
 mod parts;
 pub mod picture;
+mod protobuf;
 mod regress;
 mod run;
+mod run_list;
 mod run_lock;
 mod scene;
 mod scores;
@@ -74,8 +80,10 @@ mod weights_file;
 
 pub use answer::Answer;
 pub use caption::CaptionTask;
+pub use class_weights::ClassWeights;
 pub use classify::Classify;
 pub use compare::{Compared, Comparison, Meter, Outcome, compare, variants};
+pub use compare_runs::{ComparedRuns, compare_runs};
 pub use error::{Error, Result};
 pub use export::{Export, Exported, Network, export};
 pub use graph::GraphTask;
@@ -83,20 +91,22 @@ pub use image::ImageTask;
 pub use import::{Imported, import};
 pub use json_file::JsonFile;
 pub use label::Label;
+pub use option_groups::{ListedOption, OptionGroup};
 pub use options::Options;
 pub use regress::Regress;
 pub use run::Run;
+pub use run_list::{RunState, RunSummary, runs_under};
 pub use scene::{CurveScene, GraphScene, ImageScene, Map, Maps, Scene};
 pub use scores::Scores;
 pub use sound_scene::{Segment, SoundScene, Track};
 pub use summarize::Summarize;
 pub use task::{
-    Description, Groups, Learner, Model, Part, PerExample, Prediction, Report, Task, Variant,
-    task_named, tasks,
+    Alternative, Description, Groups, Learner, Model, Part, PerExample, Prediction, Report, Task,
+    Variant, task_named, tasks,
 };
 pub use train::{
-    Callback, Checkpoint, Ended, OptimizerKind, Plan, Progress, Record, ScheduleKind, Silent,
-    TrainerState, TrainingConfig, is_frozen, take_weights, train,
+    Callback, Checkpoint, Ended, OptimizerKind, Plan, Progress, Record, Rehearsal, ScheduleKind,
+    Silent, TrainerState, TrainingConfig, is_frozen, rehearse, take_weights, train,
 };
 pub use transcribe::Transcribe;
 pub use translate::Translate;

@@ -26,13 +26,15 @@ pub struct Options {
 }
 
 /// One option's line in a template.
-struct Entry<'a> {
+pub(crate) struct Entry<'a> {
     section: &'a str,
     key: &'a str,
+    /// What the template says its value is, or could be.
+    pub(crate) value: &'a str,
 }
 
 impl Entry<'_> {
-    fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         if self.section.is_empty() {
             self.key.to_string()
         } else {
@@ -43,13 +45,13 @@ impl Entry<'_> {
 
 /// The option that a line of a template is about.
 fn entry<'a>(section: &'a str, line: &'a str) -> Option<Entry<'a>> {
-    let (key, _) = line.strip_prefix("# ").unwrap_or(line).split_once(" = ")?;
+    let (key, value) = line.strip_prefix("# ").unwrap_or(line).split_once(" = ")?;
     let is_key = !key.is_empty() && key.chars().all(|c| c.is_ascii_lowercase() || c == '_');
-    is_key.then_some(Entry { section, key })
+    is_key.then_some(Entry { section, key, value })
 }
 
 /// Every line of a template, with its section and the option it is about.
-fn entries(template: &str) -> impl Iterator<Item = (&str, Option<Entry<'_>>)> {
+pub(crate) fn entries(template: &str) -> impl Iterator<Item = (&str, Option<Entry<'_>>)> {
     let mut section = "";
     template.lines().map(move |line| {
         if let Some(name) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
@@ -69,6 +71,35 @@ impl Options {
     /// The names of all options, as `section.key`, in the template's order.
     pub fn names(&self) -> Vec<String> {
         entries(&self.template).filter_map(|(_, entry)| Some(entry?.name())).collect()
+    }
+
+    /// Its template.
+    pub(crate) fn template(&self) -> &str {
+        &self.template
+    }
+
+    /// Whether there is an option of this name, or of this key in some section.
+    ///
+    /// ```
+    /// use regard_tasks::Options;
+    /// let options = Options::new("[model]\n# Width of the state.\nhidden = 64\n")?;
+    /// assert!(options.knows("hidden") && options.knows("model.hidden") && !options.knows("hid"));
+    /// # Ok::<(), regard_tasks::Error>(())
+    /// ```
+    pub fn knows(&self, name: &str) -> bool {
+        let is_it = |known: &String| known == name || known.rsplit('.').next() == Some(name);
+        self.names().iter().any(is_it)
+    }
+
+    /// The option whose name is most like this one; none where that would be chance.
+    pub(crate) fn nearest(&self, name: &str) -> Option<String> {
+        let likeness = |known: &str| {
+            let key = known.rsplit('.').next().unwrap_or(known);
+            strsim::jaro_winkler(known, name).max(strsim::jaro_winkler(key, name))
+        };
+        // Below this a likeness is chance, and the hint would mislead.
+        let like = self.names().into_iter().filter(|known| likeness(known) >= 0.85);
+        like.max_by(|a, b| likeness(a).total_cmp(&likeness(b)))
     }
 
     /// Changed by a TOML file; refuses an option that is not known, with the nearest that is.
@@ -152,13 +183,7 @@ impl Options {
         match matching[..] {
             [one] => Ok(one.clone()),
             [] => {
-                let far = |known: &str| {
-                    let key = known.rsplit('.').next().unwrap_or(known);
-                    strsim::jaro_winkler(known, name).max(strsim::jaro_winkler(key, name))
-                };
-                // Below this a likeness is chance, and the hint would mislead.
-                let like = names.iter().filter(|known| far(known) >= 0.85);
-                let nearest = like.max_by(|a, b| far(a).total_cmp(&far(b)));
+                let nearest = self.nearest(name);
                 let nearest = nearest.map_or(String::new(), |n| format!("; the nearest is `{n}`"));
                 Err(Error::invalid(format!("there is no option `{name}`{nearest}")))
             }

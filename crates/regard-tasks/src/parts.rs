@@ -172,3 +172,8 @@ pub(crate) fn example_reference(input: &str) -> Option<(Part, usize)> {
     };
     Some((part, at.parse().ok()?))
 }
+
+/// References to the first examples of a part, as [`example_reference`] reads them.
+pub(crate) fn references(part: Part, count: usize) -> Vec<String> {
+    (0..count).map(|at| format!("{}:{at}", name(part))).collect()
+}

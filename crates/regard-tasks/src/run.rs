@@ -9,10 +9,12 @@
 //! | `curves.svg` | the same as a picture |
 //! | `best.safetensors` | the parameters of the best epoch |
 //! | `last.safetensors` | the checkpoint to go on from: parameters, optimizer, epoch, batch and step |
+//! | `tensorboard` | a folder of curves for TensorBoard, where they are wanted |
 //! | `clock.json` | how long it took; equal runs have all other files equal |
 //! | `.lock` | the process that trains or trained last |
 
 use crate::run_lock::{self, RunLock};
+use crate::train::events;
 use crate::{Error, JsonFile, Model, Options, Result, Task, task_named};
 use regard::tensor::{TEMPORARY, write_whole};
 use serde::{Deserialize, Serialize};
@@ -91,6 +93,11 @@ impl Run {
         Self::check_content(folder, overwrite)?;
         for name in AFTER.iter().chain(&BEFORE) {
             run.remove(name)?;
+        }
+        for name in files(&run.path(events::FOLDER))? {
+            if name.starts_with(events::PREFIX) {
+                run.remove(&format!("{}/{name}", events::FOLDER))?;
+            }
         }
         run.write("config.toml", options.clone().absolute_paths()?.to_string().as_bytes())?;
         run.write("vocabulary.json", model.vocabulary()?.as_bytes())?;
@@ -232,6 +239,11 @@ impl Run {
     /// Its task.
     pub fn task(&self) -> Result<&'static dyn Task> {
         task_named(&self.manifest()?.task).map_err(|e| Error::file(self.path("run.json"), e))
+    }
+
+    /// Numbers in its model.
+    pub fn parameters(&self) -> Result<usize> {
+        Ok(self.manifest()?.parameters)
     }
 
     /// Its options.

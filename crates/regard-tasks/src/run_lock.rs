@@ -25,7 +25,7 @@ impl RunLock {
         let mut file = open.map_err(failed)?;
         match file.try_lock() {
             Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(held(folder, &mut file)),
+            Err(TryLockError::WouldBlock) => return Err(held(folder, &process(&mut file))),
             Err(TryLockError::Error(error)) if error.kind() == ErrorKind::Unsupported => {
                 return Ok(Self { _file: None });
             }
@@ -38,23 +38,32 @@ impl RunLock {
 
     /// Refuses a folder that another process trains in, and leaves nothing there.
     pub(crate) fn check(folder: &Path) -> Result<()> {
-        match File::open(folder.join(FILE)) {
-            Ok(mut file) => match file.try_lock_shared() {
-                Err(TryLockError::WouldBlock) => Err(held(folder, &mut file)),
-                _ => Ok(()),
-            },
-            Err(_) => Ok(()),
+        match Self::holder(folder) {
+            Some(who) => Err(held(folder, &who)),
+            None => Ok(()),
+        }
+    }
+
+    /// Who trains in a folder: "process 123", or "another process".
+    pub(crate) fn holder(folder: &Path) -> Option<String> {
+        let mut file = File::open(folder.join(FILE)).ok()?;
+        match file.try_lock_shared() {
+            Err(TryLockError::WouldBlock) => Some(process(&mut file)),
+            _ => None,
         }
     }
 }
 
-fn held(folder: &Path, file: &mut File) -> Error {
+fn process(file: &mut File) -> String {
     let mut id = String::new();
     // Where locked files cannot be read, the id is not known.
     let _ = file.read_to_string(&mut id);
-    let who = match id.trim() {
+    match id.trim() {
         "" => "another process".into(),
         id => format!("process {id}"),
-    };
+    }
+}
+
+fn held(folder: &Path, who: &str) -> Error {
     Error::file(folder, format!("{who} is training here; wait until it ends, or stop it"))
 }

@@ -4,7 +4,7 @@
 //! A task fills a scene; [`picture`](crate::picture) draws it as SVG, PNG, a page or in a terminal,
 //! and its numbers can be written as they are.
 
-use crate::{Result, SoundScene};
+use crate::{Error, Result, SoundScene};
 use regard::Tensor;
 use serde::Serialize;
 
@@ -143,6 +143,22 @@ impl Map {
         Ok(maps)
     }
 
+    /// The layer and the head that its name tells, counted from 1; what it does not tell is the first.
+    ///
+    /// ```
+    /// use regard_tasks::Map;
+    /// assert_eq!(Map::new("layer 2, head 3", vec![]).layer_and_head(), (2, 3));
+    /// assert_eq!(Map::new("weights", vec![]).layer_and_head(), (1, 1));
+    /// ```
+    pub fn layer_and_head(&self) -> (usize, usize) {
+        let number = |what: &str| {
+            let parts = self.name.split(", ");
+            let mut found = parts.filter_map(|part| part.strip_prefix(what)?.trim().parse().ok());
+            found.next().unwrap_or(1)
+        };
+        (number("layer "), number("head "))
+    }
+
     /// The weight at a place; none where it is missing or is not a number.
     ///
     /// ```
@@ -156,6 +172,53 @@ impl Map {
 }
 
 impl Scene {
+    /// With the maps of one layer, of one head, or of one head of one layer alone, counted from 1.
+    /// Refuses a layer or a head that it does not have.
+    ///
+    /// ```
+    /// use regard_tasks::{Map, Maps, Scene};
+    /// let maps = ["layer 1, head 1", "layer 1, head 2", "layer 2, head 1", "layer 2, head 2"];
+    /// let scene = Scene::Maps(Maps {
+    ///     row_axis: "output".into(),
+    ///     column_axis: "source".into(),
+    ///     rows: vec!["a".into()],
+    ///     columns: vec!["b".into()],
+    ///     maps: maps.map(|name| Map::new(name, vec![1.0])).into(),
+    /// });
+    /// let one = scene.clone().with_heads(Some(2), Some(1))?;
+    /// assert_eq!((one.maps().len(), &one.maps()[0].name[..]), (1, "layer 2, head 1"));
+    /// let error = scene.with_heads(Some(3), None).unwrap_err().to_string();
+    /// assert_eq!(error, "there is no layer 3; there are layers 1 to 2");
+    /// # Ok::<(), regard_tasks::Error>(())
+    /// ```
+    pub fn with_heads(mut self, layer: Option<usize>, head: Option<usize>) -> Result<Self> {
+        let all: Vec<(usize, usize)> = self.maps().iter().map(Map::layer_and_head).collect();
+        let layers = all.iter().map(|place| place.0).max().unwrap_or(0);
+        if let Some(layer) = layer.filter(|layer| !(1..=layers).contains(layer)) {
+            return Err(missing("layer", layer, layers));
+        }
+        let is_layer = |place: &&(usize, usize)| layer.is_none_or(|layer| layer == place.0);
+        let heads = all.iter().filter(is_layer).map(|place| place.1).max().unwrap_or(0);
+        if let Some(head) = head.filter(|head| !(1..=heads).contains(head)) {
+            return Err(missing("head", head, heads));
+        }
+        self.maps_mut().retain(|map| {
+            let (own_layer, own_head) = map.layer_and_head();
+            layer.is_none_or(|layer| layer == own_layer) && head.is_none_or(|head| head == own_head)
+        });
+        Ok(self)
+    }
+
+    fn maps_mut(&mut self) -> &mut Vec<Map> {
+        match self {
+            Self::Maps(scene) => &mut scene.maps,
+            Self::Graph(scene) => &mut scene.maps,
+            Self::Image(scene) => &mut scene.maps,
+            Self::Curve(scene) => &mut scene.maps,
+            Self::Sound(scene) => &mut scene.weights.maps,
+        }
+    }
+
     /// Its named weights.
     pub fn maps(&self) -> &[Map] {
         match self {
@@ -166,4 +229,11 @@ impl Scene {
             Self::Sound(scene) => &scene.weights.maps,
         }
     }
+}
+
+fn missing(what: &str, asked: usize, last: usize) -> Error {
+    Error::invalid(match last {
+        1 => format!("there is no {what} {asked}; there is one alone"),
+        _ => format!("there is no {what} {asked}; there are {what}s 1 to {last}"),
+    })
 }

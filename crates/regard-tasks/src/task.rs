@@ -9,7 +9,7 @@ use crate::{
 use regard::Tensor;
 use regard::attention::Reinforce;
 use regard::tensor::{Parameters, Random};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use std::collections::BTreeMap;
 
 /// A kind of model and the data it reads: `translate`, `label`, `classify`, …
@@ -73,12 +73,21 @@ impl Variant {
 pub struct Description {
     /// Where the data come from.
     pub source: String,
-    /// Facts: a name and a text.
+    /// Facts: a name and a text; in JSON a number where the text is one.
+    #[serde(serialize_with = "facts")]
     pub facts: Vec<(String, String)>,
     /// Labels and how often each occurs, most frequent first.
     pub labels: Vec<(String, usize)>,
     /// A few examples, each in a line.
     pub examples: Vec<String>,
+}
+
+fn facts<S: Serializer>(facts: &[(String, String)], to: S) -> std::result::Result<S::Ok, S::Error> {
+    let value = |text: &str| match text.parse::<u64>() {
+        Ok(number) => serde_json::Value::from(number),
+        Err(_) => serde_json::Value::from(text),
+    };
+    to.collect_seq(facts.iter().map(|(name, text)| (name, value(text))))
 }
 
 /// A part of the dataset, often called a split.
@@ -163,8 +172,17 @@ pub trait Model {
     /// A prediction for each input. An input is a line of text; what it means is the task's.
     fn predict(&self, inputs: &[String]) -> Result<Vec<Prediction>>;
 
+    /// The best outputs for each input, so many at most, the best first. Refuses where a task has one
+    /// output alone.
+    fn n_best(&self, _inputs: &[String], _n: usize) -> Result<Vec<Vec<Alternative>>> {
+        Err(Error::invalid("this task has one output for an input, and no others beside it"))
+    }
+
     /// Its attention weights for an input, as named scenes, the most telling first.
     fn show(&self, input: &str) -> Result<Vec<(String, Scene)>>;
+
+    /// The first inputs for [`Model::predict`] out of a part of the dataset, so many at most.
+    fn examples(&self, part: Part, n: usize) -> Result<Vec<String>>;
 
     /// What should be predicted for an input, as text; none where that is not known.
     fn truth(&self, _input: &str) -> Option<String> {
@@ -187,6 +205,16 @@ pub struct Prediction {
     pub output: String,
     /// More about it: scores, probabilities, alternatives.
     pub details: serde_json::Value,
+}
+
+/// One of the best outputs for an input.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Alternative {
+    /// The output, as text.
+    pub output: String,
+    /// How good the model finds it: the probability of a label; of a text the logarithm of its
+    /// probability, divided by the length penalty.
+    pub score: f64,
 }
 
 /// A model's metrics on a part of the dataset.

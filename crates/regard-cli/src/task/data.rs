@@ -10,7 +10,7 @@ use std::io::Write;
 #[command(after_help = "\
 Examples:
   regard data translate
-  regard data label --set train=en_ewt-ud-train.conllu.gz")]
+  regard data label train=en_ewt-ud-train.conllu.gz")]
 pub struct Command {
     #[command(flatten)]
     arguments: TaskArguments,

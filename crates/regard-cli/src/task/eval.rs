@@ -16,10 +16,14 @@ use std::path::PathBuf;
 Examples:
   regard eval runs/translate
   regard eval runs/translate --part validation --json
-  regard eval runs/label --set test=other.conllu --outputs tagged.txt")]
+  regard eval runs/label test=other.conllu --outputs tagged.txt")]
 pub struct Command {
     /// The run's folder
+    #[arg(value_hint = clap::ValueHint::DirPath)]
     run: PathBuf,
+    /// Options of [data] and [search], as `regard options TASK` lists them
+    #[arg(value_name = "KEY=VALUE")]
+    words: Vec<String>,
     #[command(flatten)]
     settings: Settings,
     /// Which part of the data
@@ -54,7 +58,7 @@ impl Command {
     pub fn run(&self, to: &mut impl Write) -> Result<()> {
         self.threads.start()?;
         let run = Run::open(&self.run)?;
-        let options = self.settings.apply_to_run(&run)?;
+        let options = self.settings.apply_to_run(&run, &self.words)?;
         let (part, name) = match self.part {
             PartName::Training => (Part::Training, "training"),
             PartName::Validation => (Part::Validation, "validation"),

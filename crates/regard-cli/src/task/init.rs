@@ -12,7 +12,7 @@ use std::path::PathBuf;
 #[command(after_help = "\
 Examples:
   regard init translate                       # writes translate.toml
-  regard init label --out tagger.toml --set encoder=transformer
+  regard init label encoder=transformer --out tagger.toml
   regard train translate --config translate.toml")]
 pub struct Command {
     #[command(flatten)]

@@ -1,12 +1,13 @@
 //! `regard predict`: uses a run's model.
 
-use super::Settings;
 use super::phase_bar::PhaseBar;
+use super::settings::{Settings, settings_and_inputs};
 use super::threads::Threads;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use regard_tasks::data::{decoded, lines};
-use regard_tasks::{Model, Prediction, Run};
+use regard_tasks::{Alternative, Model, Prediction, Run};
+use serde::Serialize;
 use std::io::{BufRead, Write, stdin};
 use std::path::PathBuf;
 
@@ -15,18 +16,26 @@ use std::path::PathBuf;
 #[command(after_help = "\
 Examples:
   regard predict runs/translate \"I saw three red books in the garden\"
+  regard predict runs/translate \"I saw three red books\" beam=10
+  regard predict runs/translate \"I saw three red books\" --n-best 5
   regard predict runs/label --file sentences.txt --json
   cat sentences.txt | regard predict runs/classify
 
 What an input is: translate and label take a sentence, classify a text or the path of a WAV file,
 image the path of a picture, graph a node's number, regress one number or several with commas
 (`-- -1,2` where the first is negative). For classify on sound and for image, test:17 is one of
-their data, counted from 0.")]
+their data, counted from 0. What begins with an option's name and =, as beam=10, sets that option;
+behind -- everything is an input.")]
 pub struct Command {
     /// The run's folder
+    #[arg(value_hint = clap::ValueHint::DirPath)]
     run: PathBuf,
-    /// Inputs; without any, and without --file, lines of standard input
-    #[arg(allow_negative_numbers = true)]
+    /// Inputs, and options of [data] and [search]; without inputs, and without --file, lines of
+    /// standard input
+    #[arg(value_name = "INPUT|KEY=VALUE", allow_negative_numbers = true)]
+    words: Vec<String>,
+    /// Inputs, whatever they look like
+    #[arg(value_name = "INPUT", last = true)]
     inputs: Vec<String>,
     #[command(flatten)]
     settings: Settings,
@@ -36,6 +45,11 @@ pub struct Command {
     /// One JSON object a line, with scores
     #[arg(long)]
     json: bool,
+    /// The best outputs for each input, so many at most, in lines of the input's number, the rank, the
+    /// score and the output with tabs between (the score of a label is its probability; that of a text
+    /// the logarithm of its probability, divided by the length penalty)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
+    n_best: Option<u16>,
     #[command(flatten)]
     threads: Threads,
 }
@@ -48,9 +62,14 @@ impl Command {
     pub fn run(&self, to: &mut impl Write) -> Result<()> {
         self.threads.start()?;
         let run = Run::open(&self.run)?;
-        let model = run.model(&self.settings.apply_to_run(&run)?)?;
+        let (settings, mut inputs) = settings_and_inputs(&run, &self.words)?;
+        inputs.extend_from_slice(&self.inputs);
+        let model = run.model(&self.settings.apply_to_run(&run, &settings)?)?;
         let _bar = PhaseBar::new();
         if let Some(file) = &self.file {
+            if let Some(input) = inputs.first() {
+                bail!("--file {} has the inputs, and `{input}` is one too", file.display());
+            }
             let lines = lines(file, self.settings.encoding.as_deref())?;
             let mut chunks = lines.chunks(TOGETHER).enumerate();
             let file = file.display().to_string();
@@ -58,8 +77,8 @@ impl Command {
                 self.answer_lines(&*model, &file, at * TOGETHER, some, to)
             });
         }
-        if !self.inputs.is_empty() {
-            return self.answer(&*model, &self.inputs, to);
+        if !inputs.is_empty() {
+            return self.write(&self.predict(&*model, &inputs)?, 0, to);
         }
         // Each line is answered at once: somebody may be typing.
         let encoding = self.settings.encoding.as_deref();
@@ -73,8 +92,8 @@ impl Command {
         Ok(())
     }
 
-    /// As [`Self::answer`], for the lines of a file after so many others: one that has no answer is
-    /// named, and those before it are answered.
+    /// Answers the lines of a file after so many others: one that has no answer is named, and those
+    /// before it are answered.
     fn answer_lines(
         &self,
         model: &dyn Model,
@@ -83,50 +102,75 @@ impl Command {
         lines: &[String],
         to: &mut impl Write,
     ) -> Result<()> {
-        match predict(model, lines) {
-            Ok(all) => return self.write(&all, to),
+        match self.predict(model, lines) {
+            Ok(all) => return self.write(&all, before, to),
             Err(regard_tasks::Error::Stopped) => return Err(regard_tasks::Error::Stopped.into()),
             Err(_) => {}
         }
         for (at, line) in lines.iter().enumerate() {
             let place = || format!("{file}, line {}", before + at + 1);
-            self.answer(model, std::slice::from_ref(line), to).with_context(place)?;
+            let one = self.predict(model, std::slice::from_ref(line)).with_context(place)?;
+            self.write(&one, before + at, to)?;
         }
         Ok(())
     }
 
-    fn answer(&self, model: &dyn Model, inputs: &[String], to: &mut impl Write) -> Result<()> {
-        self.write(&predict(model, inputs)?, to)
+    /// An answer for each input, blank for a blank one: lines in and lines out stay side by side.
+    fn predict(&self, model: &dyn Model, inputs: &[String]) -> regard_tasks::Result<Vec<Answer>> {
+        let is_blank = |input: &String| input.trim().is_empty();
+        let asked: Vec<String> = inputs.iter().filter(|input| !is_blank(input)).cloned().collect();
+        let mut answers = match (asked.is_empty(), self.n_best) {
+            (true, _) => Vec::new(),
+            (false, None) => model.predict(&asked)?.into_iter().map(Answer::One).collect(),
+            (false, Some(n)) => {
+                let found = model.n_best(&asked, n.into())?.into_iter().zip(asked);
+                found.map(|(n_best, input)| Answer::Several { input, n_best }).collect()
+            }
+        }
+        .into_iter();
+        let answer = |input: &String| match is_blank(input) {
+            true => Some(Answer::blank(input, self.n_best.is_some())),
+            false => answers.next(),
+        };
+        Ok(inputs.iter().filter_map(answer).collect())
     }
 
-    fn write(&self, predictions: &[Prediction], to: &mut impl Write) -> Result<()> {
-        for prediction in predictions {
-            match self.json {
-                true => writeln!(to, "{}", serde_json::to_string(&prediction)?)?,
-                false => writeln!(to, "{}", prediction.output)?,
+    /// Writes answers to inputs after so many others.
+    fn write(&self, answers: &[Answer], before: usize, to: &mut impl Write) -> Result<()> {
+        for (answer, number) in answers.iter().zip(before + 1..) {
+            match answer {
+                _ if self.json => writeln!(to, "{}", serde_json::to_string(answer)?)?,
+                Answer::One(prediction) => writeln!(to, "{}", prediction.output)?,
+                Answer::Several { n_best, .. } => {
+                    for (Alternative { output, score }, rank) in n_best.iter().zip(1..) {
+                        writeln!(to, "{number}\t{rank}\t{score}\t{output}")?;
+                    }
+                }
             }
         }
         Ok(())
     }
 }
 
-/// A prediction for each input, blank for a blank one: lines in and lines out stay side by side.
-fn predict(model: &dyn Model, inputs: &[String]) -> regard_tasks::Result<Vec<Prediction>> {
-    let is_blank = |input: &String| input.trim().is_empty();
-    let asked: Vec<String> = inputs.iter().filter(|input| !is_blank(input)).cloned().collect();
-    let mut answers = match asked.is_empty() {
-        true => Vec::new(),
-        false => model.predict(&asked)?,
+/// What is told of one input.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Answer {
+    One(Prediction),
+    Several { input: String, n_best: Vec<Alternative> },
+}
+
+impl Answer {
+    /// The answer to a blank input.
+    fn blank(input: &str, several: bool) -> Self {
+        let input = input.to_string();
+        match several {
+            true => Self::Several { input, n_best: Vec::new() },
+            false => Self::One(Prediction {
+                input,
+                output: String::new(),
+                details: serde_json::Value::Null,
+            }),
+        }
     }
-    .into_iter();
-    let blank = |input: &String| Prediction {
-        input: input.clone(),
-        output: String::new(),
-        details: serde_json::Value::Null,
-    };
-    let answer = |input: &String| match is_blank(input) {
-        true => Some(blank(input)),
-        false => answers.next(),
-    };
-    Ok(inputs.iter().filter_map(answer).collect())
 }

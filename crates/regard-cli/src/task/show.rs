@@ -1,12 +1,14 @@
 //! `regard show`: what a run's model attends to, or weights from a file.
 
-use super::Settings;
+use super::settings::{Settings, settings_and_inputs};
+use super::table::short;
 use super::threads::Threads;
-use crate::output::{Destination, is_same_file};
+use crate::output::{Destination, is_same_file, note};
+use crate::terminal::columns;
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use regard_tasks::picture::{self, Caption};
-use regard_tasks::{Model, Run, Scene, WeightsFile};
+use regard_tasks::{Model, Part, Run, Scene, WeightsFile};
 use std::io::{IsTerminal, Write, stdout};
 use std::path::PathBuf;
 
@@ -14,9 +16,10 @@ use std::path::PathBuf;
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
+  regard show runs/translate                      # an example of the validation part
   regard show runs/translate \"I saw three red books\"              # in the terminal
   regard show runs/translate \"I saw three red books\" --as html --out page.html
-  regard show runs/label \"I saw a saw\" --as png --which 3
+  regard show runs/label \"I saw a saw\" --as png --layer 2 --head 3
   regard show runs/graph 14 --as svg
   regard show out.safetensors --as png       # what `regard attend --weights` wrote, or another
   regard show bert.safetensors --tensor layer.3.weights --rows \"I saw a saw\" --as html")]
@@ -24,9 +27,13 @@ pub struct Command {
     /// The run's folder, or a safetensors file with weights [Nq, Nk], [H, Nq, Nk] or [B, H, Nq, Nk]
     #[arg(value_name = "RUN|FILE.safetensors")]
     run: PathBuf,
-    /// The input, as `regard predict` takes it; a file needs none
-    #[arg(allow_negative_numbers = true)]
-    input: Option<String>,
+    /// The input, as `regard predict` takes it, and options of [data] and [search] [default: the
+    /// first example of the validation part]; a file needs none
+    #[arg(value_name = "INPUT|KEY=VALUE", allow_negative_numbers = true)]
+    words: Vec<String>,
+    /// The input, whatever it looks like
+    #[arg(value_name = "INPUT", last = true)]
+    inputs: Vec<String>,
     #[command(flatten)]
     settings: Settings,
     /// What to make [default: what the ending of --out says, or for the terminal]
@@ -39,9 +46,16 @@ pub struct Command {
     /// Which scene, where there are several (alignment, encoder, …) [default: the first]
     #[arg(long, value_name = "NAME")]
     scene: Option<String>,
-    /// Which head, counted from 1 over all layers [default: all together; in the terminal the first]
-    #[arg(long, value_name = "N")]
+    /// Which map, counted from 1 over the heads of all layers [default: all together; in the terminal
+    /// the first]
+    #[arg(long, value_name = "N", conflicts_with_all = ["layer", "head"])]
     which: Option<usize>,
+    /// The heads of one layer alone, counted from 1
+    #[arg(long, value_name = "N")]
+    layer: Option<usize>,
+    /// One head alone, counted from 1 within its layer
+    #[arg(long, value_name = "N")]
+    head: Option<usize>,
     /// Which tensor of a file [default: weights, or the only one that can be meant]
     #[arg(long, value_name = "NAME", help_heading = "Weights from a file")]
     tensor: Option<String>,
@@ -116,6 +130,7 @@ impl Command {
         let Some((name, scene)) = found else {
             bail!("there is no such scene; there are: {}", names.join(", "));
         };
+        let scene = &scene.clone().with_heads(self.layer, self.head)?;
         let maps = scene.maps().len();
         let which = match self.which {
             None => None,
@@ -125,12 +140,18 @@ impl Command {
         let caption = || shown.caption(name);
         let (bytes, ending) = match form {
             Form::Terminal => {
-                let width = terminal_width();
+                const USUAL: usize = 100;
+                let width = columns().unwrap_or(USUAL);
                 let color = stdout().is_terminal();
                 let text = picture::terminal(scene, which.unwrap_or(0), width, color);
                 to.write_all(text.as_bytes())?;
                 if maps > 1 && which.is_none() {
-                    writeln!(to, "1 of {maps}; --which N shows another")?;
+                    let how = match (self.layer, self.head) {
+                        (None, None) => "--which",
+                        (Some(_), _) => "--head",
+                        (None, Some(_)) => "--layer",
+                    };
+                    writeln!(to, "1 of {maps}; {how} N shows another")?;
                 }
                 return self.say_others(&names, to);
             }
@@ -167,7 +188,7 @@ impl Command {
     /// The scenes of a run's model for the input, or the weights of a file.
     fn shown(&self) -> Result<Shown> {
         if self.run.is_file() {
-            if self.input.is_some() {
+            if !self.words.is_empty() || !self.inputs.is_empty() {
                 bail!("{} is a file, which is shown without an input", self.run.display());
             }
             let labels = |text: &Option<String>| {
@@ -188,9 +209,14 @@ impl Command {
             bail!("--tensor, --rows and --columns are for a file of weights, not for a run");
         }
         let run = Run::open(&self.run)?;
-        let input =
-            self.input.clone().context("an input is missing; `regard predict` takes the same")?;
-        let model = run.model(&self.settings.apply_to_run(&run)?)?;
+        let (settings, mut inputs) = settings_and_inputs(&run, &self.words)?;
+        inputs.extend_from_slice(&self.inputs);
+        let model = run.model(&self.settings.apply_to_run(&run, &settings)?)?;
+        let input = match &inputs[..] {
+            [] => example(model.as_ref())?,
+            [one] => one.clone(),
+            [_, second, ..] => bail!("one input is shown at a time, and `{second}` is another"),
+        };
         Ok(Shown {
             scenes: model.show(&input)?,
             title: input,
@@ -235,10 +261,10 @@ impl Command {
     }
 }
 
-/// Columns of the terminal, as the shell says; 100 where it says nothing.
-fn terminal_width() -> usize {
-    std::env::var("COLUMNS")
-        .ok()
-        .and_then(|text| text.parse().ok())
-        .map_or(100, |width: usize| width.clamp(20, 1000))
+/// The first example of the validation part, and a word about which it is.
+fn example(model: &dyn Model) -> Result<String> {
+    let example = model.examples(Part::Validation, 1)?.pop();
+    let example = example.context("the validation part holds no examples; an input is missing")?;
+    note(&format!("no input is given; this is one of the validation part: {}", short(&example)));
+    Ok(example)
 }

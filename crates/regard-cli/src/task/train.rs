@@ -1,10 +1,12 @@
 //! `regard train`: trains a model on a task.
 
-use super::interrupt::Interrupted;
+use super::interrupt::{self, Interrupted};
 use super::phase_bar::{self, PhaseBar};
 use super::progress::{ProgressReport, TRAINING_BYTES};
+use super::settings::{Settings, TaskName, check_words};
 use super::threads::Threads;
-use super::{Settings, show, table};
+use super::{show, table};
+use crate::heap;
 use crate::limits::Limits;
 use crate::output::{Destination, note};
 use anyhow::{Result, bail};
@@ -12,7 +14,8 @@ use clap::Args;
 use regard::tensor::limit_parameters;
 use regard_tasks::picture::Caption;
 use regard_tasks::{
-    Ended, Learner, Model, Options, Record, Run, TrainingConfig, task_named, train,
+    Callback, Ended, Learner, Model, Options, Record, Rehearsal, Run, Task, TrainingConfig,
+    rehearse, task_named, train,
 };
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -22,27 +25,35 @@ use std::path::{Path, PathBuf};
 #[command(after_help = "\
 Examples:
   regard train translate                                  # embedded data, about a minute
-  regard train label --set encoder=transformer --set epochs=5
+  regard train label encoder=transformer epochs=5
   regard train translate --config translate.toml --out runs/mine
+  regard train label --dry-run                            # what it would take
   regard train --resume runs/mine                         # goes on where it stopped
-  regard train --resume runs/mine --set epochs=20         # trains further
+  regard train --resume runs/mine epochs=20               # trains further
 
-`regard init TASK` writes a configuration in which every option is commented.")]
+`regard options TASK` and `regard train TASK --help` say what can be set; `regard init TASK` writes
+it all into a file, with comments.")]
 pub struct Command {
-    /// regress, translate, summarize, transcribe, caption, answer, label, classify, image or graph
-    #[arg(required_unless_present = "resume")]
+    /// Which task
+    #[arg(required_unless_present = "resume", value_parser = TaskName)]
     task: Option<String>,
+    /// Options of the task, as `regard options TASK` lists them
+    #[arg(value_name = "KEY=VALUE")]
+    words: Vec<String>,
     #[command(flatten)]
     settings: Settings,
     /// Where the run is kept [default: runs/TASK, or the next free name]
     #[arg(long, value_name = "FOLDER")]
     out: Option<PathBuf>,
-    /// Go on with the run in this folder where it stopped; with --set epochs=N until epoch N
+    /// Go on with the run in this folder where it stopped; with epochs=N until epoch N
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["out", "config", "encoding"])]
     resume: Option<PathBuf>,
     /// Replace the run in the folder of --out, where there is one
     #[arg(long, conflicts_with = "resume", requires = "out")]
     overwrite: bool,
+    /// Read the data, check the options, try a few batches, say what it would take, and write nothing
+    #[arg(long, conflicts_with = "resume")]
+    dry_run: bool,
     #[command(flatten)]
     threads: Threads,
 }
@@ -53,6 +64,9 @@ impl Command {
         self.threads.start()?;
         limit_memory();
         let _phases = PhaseBar::new();
+        if self.dry_run {
+            return self.rehearse(to);
+        }
         let (run, options, mut learner) = self.begin()?;
         let config = TrainingConfig::of(&options)?;
         learner.notes().iter().for_each(|text| note(text));
@@ -78,28 +92,23 @@ impl Command {
 
     /// A new run, or one to go on with.
     fn begin(&self) -> Result<(Run, Options, Box<dyn Learner>)> {
-        let named = self.task.as_deref().map(task_named).transpose()?;
+        let (named, words) = self.task_and_words()?;
         if let Some(folder) = &self.resume {
             let run = Run::resume(folder)?;
             let task = run.task()?;
             if named.is_some_and(|named| named.name() != task.name()) {
                 bail!("{} is a run of `{}`", folder.display(), task.name());
             }
-            let options = self.further(&run)?;
+            let options = self.further(&run, &words)?;
             let learner = task.begin(&options).map_err(|error| options.explain(error))?;
             run.check_vocabulary(learner.model())?;
-            if !self.settings.sets.is_empty() {
+            if options != run.options()? {
                 run.set_options(&options)?;
             }
             return Ok((run, options, learner));
         }
         let Some(task) = named else { bail!("no task is named") };
-        let options = self.settings.apply(task.options()?)?;
-        let usual = || Run::free(&Path::new("runs").join(task.name()));
-        let folder = self.out.clone().unwrap_or_else(usual);
-        // Told before data are read for minutes.
-        Run::check_free(&folder, self.overwrite)?;
-        let learner = task.begin(&options).map_err(|error| options.explain(error))?;
+        let New { options, folder, learner } = self.begin_new(task, &words)?;
         let run = match self.overwrite {
             true => Run::overwrite(&folder, task, &options, learner.model())?,
             false => Run::create(&folder, task, &options, learner.model())?,
@@ -107,10 +116,73 @@ impl Command {
         Ok((run, options, learner))
     }
 
+    /// What a new run begins with; nothing is written yet.
+    fn begin_new(&self, task: &'static dyn Task, words: &[String]) -> Result<New> {
+        let options = self.settings.apply_to_task(task, words)?;
+        let usual = || Run::free(&Path::new("runs").join(task.name()));
+        let folder = self.out.clone().unwrap_or_else(usual);
+        // Told before data are read for minutes.
+        Run::check_free(&folder, self.overwrite)?;
+        let learner = task.begin(&options).map_err(|error| options.explain(error))?;
+        Ok(New { options, folder, learner })
+    }
+
+    /// Says what a training would take, and writes nothing.
+    fn rehearse(&self, to: &mut impl Write) -> Result<()> {
+        let (Some(task), words) = self.task_and_words()? else { bail!("no task is named") };
+        let New { options, folder, mut learner } = self.begin_new(task, &words)?;
+        learner.notes().iter().for_each(|text| note(text));
+        let config = TrainingConfig::of(&options)?;
+        let mut callback = Notes;
+        interrupt::listen();
+        let Rehearsal { plan, tried, seconds } =
+            rehearse(learner.as_mut(), &config, &mut callback)?;
+        let epoch = seconds * plan.batches as f64;
+        let mut line = |name: &str, text: String| writeln!(to, "{name:<12} {text}");
+        line("task", task.name().into())?;
+        line("run", format!("{}, which is not written", folder.display()))?;
+        line("parameters", table::number(plan.parameters))?;
+        line(
+            "epochs",
+            format!("{} of {}", plan.epochs, table::count(plan.batches, "batch", "batches")),
+        )?;
+        let free = match Limits::of_machine().bytes {
+            usize::MAX => String::new(),
+            free => format!("; {} are free", table::bytes(free)),
+        };
+        line("memory", format!("{} so far{free}", table::bytes(heap::peak())))?;
+        let all = table::seconds(epoch * plan.epochs as f64);
+        let tried = table::count(tried, "batch", "batches");
+        line(
+            "time",
+            format!(
+                "about {all} of training, {} an epoch, by {tried} that were tried; validation comes on top",
+                table::seconds(epoch)
+            ),
+        )?;
+        Ok(())
+    }
+
+    /// The task, where one is named, and the words that set options: a run to go on with knows its
+    /// task, so that the first word may be a setting.
+    fn task_and_words(&self) -> Result<(Option<&'static dyn Task>, Vec<String>)> {
+        let mut words = self.words.clone();
+        match &self.task {
+            Some(word) if word.contains('=') && self.resume.is_some() => {
+                words.insert(0, word.clone());
+                Ok((None, words))
+            }
+            Some(word) if word.contains('=') => bail!("no task is named before `{word}`"),
+            Some(task) => Ok((Some(task_named(task)?), words)),
+            None => Ok((None, words)),
+        }
+    }
+
     /// The options of a run to go on with: what says how long may be other than before.
-    fn further(&self, run: &Run) -> Result<Options> {
+    fn further(&self, run: &Run, words: &[String]) -> Result<Options> {
+        check_words(words, run.task()?.name())?;
         let before = run.options()?;
-        let options = self.settings.apply(before.clone())?;
+        let options = self.settings.apply(before.clone(), words)?;
         let changed = |name: &&String| options.get(name) != before.get(name);
         let names = before.names();
         if let Some(name) = names.iter().filter(changed).find(|name| !FURTHER.contains(&&name[..]))
@@ -125,12 +197,33 @@ impl Command {
     }
 }
 
-/// What `--set` may change of a run to go on with.
-const FURTHER: [&str; 4] = [
+/// What a new run begins with.
+struct New {
+    options: Options,
+    folder: PathBuf,
+    learner: Box<dyn Learner>,
+}
+
+/// Says what is said before the first batch; a training that is only tried has no progress.
+struct Notes;
+
+impl Callback for Notes {
+    fn note(&mut self, text: &str) {
+        note(text);
+    }
+
+    fn stop(&self) -> bool {
+        interrupt::asked()
+    }
+}
+
+/// What may be set of a run to go on with.
+const FURTHER: [&str; 5] = [
     "training.epochs",
     "training.patience",
     "training.validate_every",
     "training.checkpoint_minutes",
+    "training.tensorboard",
 ];
 
 /// What came of a training: measures of the best epoch, three predictions, a picture.

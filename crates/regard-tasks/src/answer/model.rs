@@ -8,11 +8,12 @@ use super::encoding::{
 };
 use super::outcome::{Deciding, Outcome, Outcomes};
 use crate::data::{Asked, BatchSize, batches};
+use crate::label_probabilities::likeliest;
 use crate::lengths::read_so_far;
 use crate::parts::{self, example_reference};
 use crate::truth::Truth;
 use crate::watch::tick;
-use crate::{Error, Map, Maps, Model, Part, Prediction, Report, Result, Scene};
+use crate::{Alternative, Error, Map, Maps, Model, Part, Prediction, Report, Result, Scene};
 use regard::attention::Need;
 use regard::models::{
     MemoryNetwork, Pointed, Sentences, SequenceClassifier, Sequences, SpanReader,
@@ -347,6 +348,30 @@ impl Model for Answerer {
             }),
         };
         Ok(inputs.iter().zip(&questions.all).zip(outcomes).map(prediction).collect())
+    }
+
+    /// The likeliest answers of a memory network; a reader has one.
+    fn n_best(&self, inputs: &[String], n: usize) -> Result<Vec<Vec<Alternative>>> {
+        if matches!(self.network, Network::Reader(_)) {
+            return Err(Error::invalid(
+                "a reader gives one span of the text; a memory network has answers beside the best",
+            ));
+        }
+        let questions = self.asked(inputs)?;
+        let stories = self.encoder().stories(&questions)?;
+        let mut all = Vec::new();
+        for some in stories.iter().collect::<Vec<_>>().chunks(EVALUATION_BATCH) {
+            let (logits, _) = self.chosen(some)?;
+            let (answers, names) = (logits.shape()[1], self.preprocessor.answers.names());
+            let probabilities = logits.softmax(1)?.to_vec::<f32>()?;
+            all.extend(probabilities.chunks(answers.max(1)).map(|row| likeliest(names, row, n)));
+        }
+        Ok(all)
+    }
+
+    fn examples(&self, part: Part, n: usize) -> Result<Vec<String>> {
+        let count = Dataset::new(&self.config).part(part)?.all.len();
+        Ok(parts::references(part, count.min(n)))
     }
 
     fn show(&self, input: &str) -> Result<Vec<(String, Scene)>> {

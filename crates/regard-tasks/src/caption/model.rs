@@ -5,10 +5,11 @@ use super::config::Config;
 use super::data::{Dataset, ImageSources, Pictures};
 use crate::metric::{Bleu, chrf};
 use crate::parts::{self, Cached, example_reference};
-use crate::seq2seq::{Limit, Writer};
+use crate::seq2seq::{Limit, Writer, alternatives};
 use crate::text::Tokenizer;
 use crate::{
-    Error, ImageScene, Map, Model, Part, PerExample, Prediction, Report, Result, Scene, Scores,
+    Alternative, Error, ImageScene, Map, Model, Part, PerExample, Prediction, Report, Result,
+    Scene, Scores,
 };
 use regard::attention::Need;
 use regard::tensor::{Better, Parameters};
@@ -175,6 +176,18 @@ impl Model for Captioner {
             }),
         };
         Ok(inputs.iter().zip(written).map(prediction).collect())
+    }
+
+    fn n_best(&self, inputs: &[String], n: usize) -> Result<Vec<Vec<Alternative>>> {
+        let pictures = self.pictures(inputs)?;
+        let sources = self.sources(&pictures, (0..pictures.len()).collect());
+        let found = self.writer.write_n_best(&sources, n)?;
+        Ok(alternatives(&found, &self.preprocessor.tokenizer))
+    }
+
+    fn examples(&self, part: Part, n: usize) -> Result<Vec<String>> {
+        let count = Dataset::new(&self.config).part(part)?.len();
+        Ok(parts::references(part, count.min(n)))
     }
 
     /// For each word the patches it looked at.

@@ -1,7 +1,7 @@
 //! The options of `classify`.
 
-use crate::components::{EncoderOptions, MechanismOptions, TextOptions};
-use crate::data::{LogMel, SoundOptions};
+use crate::components::{EncoderOptions, MechanismOptions, TextOptions, check_rate};
+use crate::data::{Column, ColumnFormat, LogMel, SoundOptions};
 use crate::options::Checked;
 use crate::parts::HeldOut;
 use crate::train::TrainingConfig;
@@ -47,6 +47,10 @@ pub(super) struct Data {
     validation_files: Option<Vec<PathBuf>>,
     test: Option<PathBuf>,
     test_files: Option<Vec<PathBuf>>,
+    #[serde(flatten)]
+    pub(super) format: ColumnFormat,
+    label_column: Column,
+    text_column: Column,
     label_field: Option<usize>,
     pub(super) split_field: Option<usize>,
     split_test_below: u64,
@@ -74,6 +78,7 @@ pub(super) struct Text {
 
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Audio {
+    pub(super) rate: Option<u32>,
     mels: usize,
     frame: f64,
     step: f64,
@@ -134,6 +139,11 @@ impl Data {
         })
     }
 
+    /// The columns of label and text.
+    pub(super) fn columns(&self) -> [Column; 2] {
+        [self.label_column.clone(), self.text_column.clone()]
+    }
+
     pub(super) fn sounds(&self) -> SoundOptions {
         let &Self { label_field, split_field, split_test_below, .. } = self;
         SoundOptions { label_field, split_field, split_test_below }
@@ -157,6 +167,7 @@ impl Audio {
 impl Checked for Config {
     fn check(&self) -> Result<()> {
         HeldOut::check(self.data.held_out)?;
+        check_rate(self.audio.rate)?;
         if self.data.longest == 0 {
             return Err(Error::invalid("`data.longest` cannot be 0"));
         }

@@ -2,7 +2,7 @@
 
 use super::config::{Config, Embedded, Kind, Source};
 use crate::data::{
-    Labeled, LogMel, MelFilters, Sounds, Waveform, labeled, labeled_files, labels_of_files,
+    Labeled, LogMel, MelFilters, Sounds, Waveform, labeled_columns, labeled_files, labels_of_files,
 };
 use crate::parts::{self, Cached};
 use crate::{Error, Part, Result, toy};
@@ -82,7 +82,7 @@ impl<'a> Dataset<'a> {
 /// All examples of a source; of recordings that say so themselves, those that are for the test or
 /// those that are not.
 fn given(config: &Config, source: Source, test: Option<bool>) -> Result<Vec<Example>> {
-    let encoding = config.data.encoding.as_deref();
+    let (data, encoding) = (&config.data, config.data.encoding.as_deref());
     let of = |file: &Path, line: Labeled, content| Example {
         label: line.label,
         content,
@@ -92,16 +92,21 @@ fn given(config: &Config, source: Source, test: Option<bool>) -> Result<Vec<Exam
     match (config.data.kind, source) {
         (Kind::Audio, Source::One(path)) => recordings(config, path, test),
         (Kind::Vectors, Source::One(path)) => {
-            let all = labeled(path, encoding)?.into_iter().map(|line| {
-                let content =
-                    vectors(&line.text).map_err(|what| Error::line(path, line.line, what))?;
-                Ok(of(path, line, content))
-            });
+            let all = labeled_columns(path, data.format, &data.columns(), encoding)?
+                .into_iter()
+                .map(|line| {
+                    let content =
+                        vectors(&line.text).map_err(|what| Error::line(path, line.line, what))?;
+                    Ok(of(path, line, content))
+                });
             same_width(all.collect::<Result<_>>()?)
         }
         (Kind::Text, Source::One(path)) => {
             let text = |line: Labeled| of(path, line.clone(), Content::Text(line.text));
-            Ok(labeled(path, encoding)?.into_iter().map(text).collect())
+            Ok(labeled_columns(path, data.format, &data.columns(), encoding)?
+                .into_iter()
+                .map(text)
+                .collect())
         }
         (_, Source::Many(paths)) => {
             let labels = labels_of_files(paths)?;

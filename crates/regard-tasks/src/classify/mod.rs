@@ -4,6 +4,7 @@ mod config;
 mod data;
 mod model;
 
+use crate::class_weights::LabelWeights;
 use crate::data::batches;
 use crate::lengths::lengths;
 use crate::options::Checked;
@@ -29,6 +30,8 @@ struct ClassifyLearner {
     classifier: Classifier,
     training: EncodedExamples,
     validation: EncodedExamples,
+    weights: Option<LabelWeights>,
+    notes: Vec<String>,
     /// Trains hard attention that samples.
     reinforce: Option<Reinforce>,
 }
@@ -49,6 +52,7 @@ impl Task for Classify {
             components::MECHANISM,
             "\n",
             train::TEMPLATE,
+            train::CLASS_WEIGHTS,
         ]
         .concat()
     }
@@ -80,12 +84,26 @@ impl Task for Classify {
         }
         let preprocessor = Preprocessor::fit(&config, &training)?;
         let classifier = Classifier::new(config, preprocessor)?;
+        let rates = classifier.note_of_rates(&training);
         let (training, validation) =
             (classifier.encode_all(&training)?, classifier.encode_all(&validation)?);
         let reinforce = classifier.config.samples();
         let reinforce =
             reinforce.then(|| Reinforce::new(ReinforceConfig::default())).transpose()?;
-        Ok(Box::new(ClassifyLearner { classifier, training, validation, reinforce }))
+        let weights = LabelWeights::new(
+            &classifier.config.training.class_weights,
+            classifier.preprocessor.labels.names(),
+            &training.truth.ids,
+        )?;
+        let notes = rates.into_iter().chain(validation.truth.note("validation")).collect();
+        Ok(Box::new(ClassifyLearner {
+            classifier,
+            training,
+            validation,
+            weights,
+            notes,
+            reinforce,
+        }))
     }
 
     fn open(&self, options: &Options, vocabulary: &JsonFile) -> Result<Box<dyn Model>> {
@@ -205,15 +223,18 @@ impl Learner for ClassifyLearner {
     fn loss(&mut self, batch: &[usize], random: &Random) -> Result<Tensor> {
         let examples = batch.iter().map(|&i| self.token_dropout(&self.training.read[i], random));
         let examples: Vec<Sequence> = examples.collect();
-        let targets = batch.iter().map(|&i| self.training.truth.ids[i] as i64).collect();
-        let targets = Tensor::from_vec(targets, &[batch.len()])?;
+        let ids: Vec<i64> = batch.iter().map(|&i| self.training.truth.ids[i] as i64).collect();
+        let targets = Tensor::from_vec(ids.clone(), &[batch.len()])?;
         let batch = Batch::new(&examples.iter().collect::<Vec<_>>())?;
         let model = &self.classifier.model;
         let attended = model.classify(&batch.sequences(), Mode::Train(random), Need::OUTPUT)?;
         let label_smoothing = self.classifier.config.training.label_smoothing;
         let rule = CrossEntropy { label_smoothing, ..CrossEntropy::default() };
         let losses = attended.logits.cross_entropy_rows(&targets, rule)?;
-        let loss = losses.mean_all()?;
+        let loss = match &self.weights {
+            None => losses.mean_all()?,
+            Some(weights) => weights.mean(&losses, &ids)?,
+        };
         match (&mut self.reinforce, &attended.log_prob) {
             (Some(reinforce), Some(log_prob)) => {
                 let rewards = losses.scale(-1.0)?.detach();
@@ -230,7 +251,7 @@ impl Learner for ClassifyLearner {
     }
 
     fn notes(&self) -> Vec<String> {
-        self.validation.truth.note("validation").into_iter().collect()
+        self.notes.clone()
     }
 
     fn samples(&self, n: usize) -> Vec<String> {

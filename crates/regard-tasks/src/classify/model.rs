@@ -2,6 +2,7 @@
 
 use super::config::{Config, Kind};
 use super::data::{Content, Dataset, Example, frames, vectors};
+use crate::components::note_of_rates;
 use crate::data::{BatchSize, LogMel, MelFilters, StandardScaler, Waveform, batches};
 use crate::label_probabilities::LabelProbabilities;
 use crate::parts::{self, Cached, example_reference};
@@ -9,7 +10,8 @@ use crate::text::{Labels, PADDING, Tokenizer};
 use crate::truth::Truth;
 use crate::watch::tick;
 use crate::{
-    Error, Exported, Map, Maps, Model, Network, Part, Prediction, Report, Result, Scene, SoundScene,
+    Alternative, Error, Exported, Map, Maps, Model, Network, Part, Prediction, Report, Result,
+    Scene, SoundScene,
 };
 use regard::attention::Need;
 use regard::models::{InputConfig, Sentences, SequenceClassifier, Sequences};
@@ -117,6 +119,7 @@ impl InputEncoding {
                     Content::Sound(sound) => Some(sound.rate),
                     _ => None,
                 });
+                let rate = config.audio.rate.or(rate);
                 let rate =
                     rate.ok_or_else(|| Error::invalid("there are no recordings to learn"))?;
                 let mel = config.audio.mel(rate);
@@ -198,7 +201,7 @@ impl Classifier {
         Ok(Self { config, preprocessor, filters, parameters, model })
     }
 
-    /// An input as numbers. Refuses another kind of input, another width and another rate.
+    /// An input as numbers. Refuses another kind of input and another width.
     fn read(&self, content: &Content) -> Result<Sequence> {
         let mut read = match (&self.preprocessor.input, content) {
             (InputEncoding::Tokens(tokenizer), Content::Text(text)) => {
@@ -217,6 +220,20 @@ impl Classifier {
         };
         read.cut(self.config.data.longest);
         Ok(read)
+    }
+
+    /// What to say of examples that are recordings of several rates.
+    pub(super) fn note_of_rates(&self, examples: &[Example]) -> Option<String> {
+        let rate = |example: &Example| match &example.content {
+            Content::Sound(sound) => Some(sound.rate),
+            _ => None,
+        };
+        match &self.preprocessor.input {
+            InputEncoding::Frames { mel, .. } => {
+                note_of_rates(&examples.iter().filter_map(rate).collect::<Vec<_>>(), mel.rate)
+            }
+            _ => None,
+        }
     }
 
     /// Examples as numbers.
@@ -283,6 +300,13 @@ impl Classifier {
             Content::Sound(_) => Error::file(input, error),
             _ => error,
         })
+    }
+
+    /// What the model reads of inputs.
+    fn read_inputs(&self, inputs: &[String]) -> Result<Vec<Sequence>> {
+        let contents = self.contents(inputs)?;
+        let read = inputs.iter().zip(&contents);
+        read.map(|(input, content)| self.read_input(input, content)).collect()
     }
 
     /// The scene of the weights in one answer: over a recording's spectrogram, or over tokens.
@@ -359,11 +383,19 @@ impl Model for Classifier {
     }
 
     fn predict(&self, inputs: &[String]) -> Result<Vec<Prediction>> {
-        let contents = self.contents(inputs)?;
-        let read = inputs.iter().zip(&contents);
-        let read = read.map(|(input, content)| self.read_input(input, content));
-        let read = read.collect::<Result<Vec<_>>>()?;
-        Ok(self.label_probabilities(&read)?.predictions(inputs))
+        Ok(self.label_probabilities(&self.read_inputs(inputs)?)?.predictions(inputs))
+    }
+
+    fn n_best(&self, inputs: &[String], n: usize) -> Result<Vec<Vec<Alternative>>> {
+        Ok(self.label_probabilities(&self.read_inputs(inputs)?)?.n_best(n))
+    }
+
+    fn examples(&self, part: Part, n: usize) -> Result<Vec<String>> {
+        let examples = Dataset::new(&self.config).part(part)?;
+        Ok(match self.config.data.kind {
+            Kind::Text => examples.iter().take(n).map(Example::name).collect(),
+            Kind::Audio | Kind::Vectors => parts::references(part, examples.len().min(n)),
+        })
     }
 
     fn show(&self, input: &str) -> Result<Vec<(String, Scene)>> {

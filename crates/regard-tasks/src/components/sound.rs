@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 /// How sound becomes vectors, as plain options in `[audio]`.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct SoundFrameOptions {
+    rate: Option<u32>,
     mels: usize,
     frame: f64,
     pub(crate) step: f64,
@@ -16,6 +17,7 @@ pub(crate) struct SoundFrameOptions {
 
 impl SoundFrameOptions {
     pub(crate) fn check(&self) -> Result<()> {
+        check_rate(self.rate)?;
         for (name, value) in [("stack", self.stack), ("every", self.every)] {
             if !(1..=100).contains(&value) {
                 return Err(Error::invalid(format!(
@@ -50,13 +52,38 @@ impl SoundFrameOptions {
         let Some(first) = sounds.first() else {
             return Err(Error::invalid("there are no recordings to learn"));
         };
-        let mel = self.mel(first.rate);
+        let mel = self.mel(self.rate.unwrap_or(first.rate));
         let filters = mel.filters()?;
         let frames = sounds.iter().map(|sound| filters.frames(sound));
         let frames = frames.collect::<Result<Vec<_>>>()?;
         let (stack, every) = (self.stack, self.every);
         Ok(SoundFrames { standard: StandardScaler::fit(&frames, mel.mels)?, mel, stack, every })
     }
+}
+
+/// Refuses a rate that no recording is brought to.
+pub(crate) fn check_rate(rate: Option<u32>) -> Result<()> {
+    const LEAST: u32 = 1000;
+    const MOST: u32 = 384_000;
+    match rate.filter(|rate| !(LEAST..=MOST).contains(rate)) {
+        Some(rate) => {
+            let what = format!("`audio.rate` cannot be {rate}; it is {LEAST} to {MOST}");
+            Err(Error::invalid(what))
+        }
+        None => Ok(()),
+    }
+}
+
+/// What to say of recordings of these rates, where some have another than all are brought to.
+pub(crate) fn note_of_rates(rates: &[u32], rate: u32) -> Option<String> {
+    let others = rates.iter().filter(|&&own| own != rate).count();
+    (others > 0).then(|| {
+        format!(
+            "{others} of {} recordings have another rate than {rate} samples a second, to which they \
+             are brought; `audio.rate` sets another",
+            rates.len()
+        )
+    })
 }
 
 /// Log-mel frames less their mean, some of them side by side.

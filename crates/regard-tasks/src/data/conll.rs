@@ -72,6 +72,69 @@ pub fn conll(
     column: ConllColumn,
     encoding: Option<&str>,
 ) -> Result<Vec<Tagged>> {
+    let columns = ConllColumns { label: LabelColumn::Name(column), word: None };
+    conll_columns(path, columns, encoding)
+}
+
+/// The column of labels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(
+    untagged,
+    expecting = "a column of CoNLL-U, such as \"upos\" or \"deprel\", or a number from 1 was expected"
+)]
+pub enum LabelColumn {
+    /// Counted from 1.
+    Number(usize),
+    /// Of CoNLL-U; of any other file the last.
+    Name(ConllColumn),
+}
+
+/// Which columns hold words and labels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConllColumns {
+    /// The column of labels.
+    pub label: LabelColumn,
+    /// The column of words, counted from 1; that of CoNLL-U's forms, or the first, if none.
+    pub word: Option<usize>,
+}
+
+impl ConllColumns {
+    /// The places of word and label, from 0, in lines of so many columns; or what is wrong.
+    fn places(self, width: usize, universal: bool) -> std::result::Result<[usize; 2], String> {
+        let usual = if universal { ConllColumn::Form as usize } else { 0 };
+        let word = self.word.map_or(Some(usual), |word| word.checked_sub(1));
+        let label = match self.label {
+            LabelColumn::Number(number) => number.checked_sub(1),
+            LabelColumn::Name(column) if universal => Some(column as usize),
+            LabelColumn::Name(_) => Some(width - 1),
+        };
+        let (Some(word), Some(label)) = (word, label) else {
+            return Err("columns are counted from 1".into());
+        };
+        match word.max(label) {
+            last if last >= width => {
+                Err(format!("column {} was expected, {}", last + 1, columns(width)))
+            }
+            _ => Ok([word, label]),
+        }
+    }
+}
+
+/// As [`conll`], with columns by number.
+///
+/// ```
+/// use regard_tasks::data::{ConllColumns, LabelColumn, conll_columns};
+/// # let file = tempfile::NamedTempFile::new().unwrap();
+/// std::fs::write(&file, "EU NNP B-NP B-ORG\nrejects VBZ B-VP O\n").unwrap();
+/// let columns = ConllColumns { label: LabelColumn::Number(2), word: None };
+/// assert_eq!(conll_columns(&file, columns, None)?[0].labels, ["NNP", "VBZ"]);
+/// # Ok::<(), regard_tasks::Error>(())
+/// ```
+pub fn conll_columns(
+    path: impl AsRef<Path>,
+    columns: ConllColumns,
+    encoding: Option<&str>,
+) -> Result<Vec<Tagged>> {
     let path = path.as_ref();
     let lines = lines(path, encoding)?;
     let named = path.to_string_lossy().trim_end_matches(".gz").ends_with(".conllu");
@@ -89,8 +152,8 @@ pub fn conll(
             continue;
         }
         let word = match universal {
-            true => universal_word(line, column, sentence.words.len() + 1),
-            false => plain_word(line, width),
+            true => universal_word(line, columns, sentence.words.len() + 1),
+            false => plain_word(line, columns, width),
         };
         if let Some((word, label)) = word.map_err(|what| Error::line(path, number, what))? {
             sentence.words.push(word.into());
@@ -109,7 +172,7 @@ pub fn conll(
 /// A word and its label; none where the line holds neither; or what is wrong.
 type Word<'a> = std::result::Result<Option<(&'a str, &'a str)>, String>;
 
-fn universal_word(line: &str, column: ConllColumn, place: usize) -> Word<'_> {
+fn universal_word(line: &str, columns: ConllColumns, place: usize) -> Word<'_> {
     if line.starts_with('#') {
         return Ok(None);
     }
@@ -122,17 +185,19 @@ fn universal_word(line: &str, column: ConllColumn, place: usize) -> Word<'_> {
     }
     match number.parse::<usize>() {
         Ok(number) if number == place => {
-            named(cells[ConllColumn::Form as usize], cells[column as usize])
+            let [word, label] = columns.places(UNIVERSAL, true)?;
+            named(cells[word], cells[label])
         }
         _ => Err(format!("word {place} of a sentence was expected, `{number}` is there")),
     }
 }
 
-fn plain_word(line: &str, width: usize) -> Word<'_> {
+fn plain_word(line: &str, columns: ConllColumns, width: usize) -> Word<'_> {
     let cells = cells(plain_cells(line), width)?;
+    let [word, label] = columns.places(width, false)?;
     match cells[0] {
         DOCUMENT => Ok(None),
-        word => named(word, cells[width - 1]),
+        _ => named(cells[word], cells[label]),
     }
 }
 

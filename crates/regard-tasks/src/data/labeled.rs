@@ -1,5 +1,6 @@
 //! Texts with a label each.
 
+use super::columns::{Column, ColumnFile, ColumnFormat};
 use super::lines::lines;
 use crate::{Error, Result};
 use std::{
@@ -42,6 +43,46 @@ pub fn labeled(path: impl AsRef<Path>, encoding: Option<&str>) -> Result<Vec<Lab
         }
     };
     filled(path, encoding)?.iter().zip(1..).map(example).collect()
+}
+
+/// As [`labeled`], with the label and the text in these columns. A file of tabs whose label is in the
+/// first column and whose text in the second is read as [`labeled`] reads it: what follows a further
+/// tab is text too. Refuses a column that is not there, by line.
+///
+/// ```
+/// use regard_tasks::data::{Column, ColumnFormat, labeled_columns};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("films.csv");
+/// std::fs::write(&path, "text;stars\na fine film;5\n").unwrap();
+/// let columns = ["stars", "text"].map(|name| Column::Name(name.into()));
+/// let read = labeled_columns(&path, ColumnFormat::default(), &columns, None)?;
+/// assert_eq!((&read[0].label[..], &read[0].text[..], read[0].line), ("5", "a fine film", 2));
+/// # Ok::<(), regard_tasks::Error>(())
+/// ```
+pub fn labeled_columns(
+    path: &Path,
+    format: ColumnFormat,
+    [label, text]: &[Column; 2],
+    encoding: Option<&str>,
+) -> Result<Vec<Labeled>> {
+    let usual = [label, text] == [&Column::Number(1), &Column::Number(2)] && !format.header;
+    if usual && format.separator.of(path, &super::text(path, encoding)?) == b'\t' {
+        return labeled(path, encoding);
+    }
+    let columns = [label.clone(), text.clone()];
+    let cells = ColumnFile::read(path, format, &columns, encoding)?.cells(&columns)?;
+    if cells.is_empty() {
+        return Err(Error::file(path, "there are no texts"));
+    }
+    let example = |(line, cells): (usize, Vec<String>)| {
+        let names = columns.iter().zip(&cells);
+        if let Some((column, _)) = names.into_iter().find(|(_, cell)| cell.is_empty()) {
+            return Err(Error::line(path, line, format!("column {column} is empty")));
+        }
+        let [label, text] = <[String; 2]>::try_from(cells).unwrap_or_default();
+        Ok(Labeled { label, text, line })
+    };
+    cells.into_iter().map(example).collect()
 }
 
 /// Reads files of which each holds the texts of one label, one in a line, all of a file behind

@@ -129,7 +129,8 @@ pub struct MelFilters {
 
 impl MelFilters {
     /// Waveform → frames `[T, M]`, row by row. The last frame is padded with zeros, so that no
-    /// sample is lost, and there is at least one. Refuses another rate than the filters'.
+    /// sample is lost, and there is at least one. A recording of another rate than the filters' is
+    /// resampled first.
     ///
     /// ```
     /// use regard_tasks::data::{LogMel, Waveform};
@@ -140,14 +141,8 @@ impl MelFilters {
     /// ```
     pub fn frames(&self, waveform: &Waveform) -> Result<Vec<f32>> {
         let &LogMel { rate, window, hop, mels, .. } = &self.choice;
-        if waveform.rate != rate {
-            let what = format!(
-                "a recording of {} samples a second; the features are made for {rate}",
-                waveform.rate
-            );
-            return Err(Error::invalid(what));
-        }
-        let samples = &waveform.samples;
+        let resampled = (waveform.rate != rate).then(|| waveform.resampled(rate)).transpose()?;
+        let samples = &resampled.as_ref().unwrap_or(waveform).samples;
         let count = 1 + samples.len().saturating_sub(window).div_ceil(hop);
         let mut frames = Vec::with_capacity(count * mels);
         let mut input = self.transform.make_input_vec();

@@ -1,5 +1,6 @@
 //! Sentences and their translations.
 
+use super::columns::{Column, ColumnFile, ColumnFormat};
 use super::lines::{columns, lines};
 use crate::{Error, Result};
 use std::path::Path;
@@ -89,6 +90,25 @@ pub(crate) fn parallel_tsv_lines(
         pairs.push((source.trim().into(), target.trim().into()));
     }
     Ok(pairs)
+}
+
+/// As [`parallel_tsv_lines`], with source and target in these columns: a pair for each row.
+pub(crate) fn parallel_column_lines(
+    path: &Path,
+    format: ColumnFormat,
+    columns: &[Column; 2],
+    encoding: Option<&str>,
+) -> Result<Vec<(String, String)>> {
+    let usual = *columns == [Column::Number(1), Column::Number(2)] && !format.header;
+    if usual && format.separator.of(path, &super::text(path, encoding)?) == b'\t' {
+        return parallel_tsv_lines(path, encoding);
+    }
+    let cells = ColumnFile::read(path, format, columns, encoding)?.cells(columns)?;
+    let pair = |(_, cells): (usize, Vec<String>)| {
+        let [source, target] = <[String; 2]>::try_from(cells).unwrap_or_default();
+        (source, target)
+    };
+    Ok(cells.into_iter().map(pair).collect())
 }
 
 fn with_both_sides(path: &Path, pairs: Vec<(String, String)>) -> Result<Parallel> {

@@ -1,5 +1,6 @@
 //! Numbers in columns.
 
+use super::columns::{Column, ColumnFile, ColumnFormat, Separator};
 use super::lines::{columns, text};
 use crate::{Error, Result};
 use csv::{ReaderBuilder, StringRecord, Trim};
@@ -28,21 +29,103 @@ pub struct Table {
 /// ```
 pub fn table(path: impl AsRef<Path>, encoding: Option<&str>) -> Result<Table> {
     let path = path.as_ref();
+    separated(path, &text(path, encoding)?, b',')
+}
+
+/// Which columns of a file are a [`Table`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TableColumns {
+    /// What stands between columns; commas, unless the first line has none and tabs or semicolons.
+    pub separator: Separator,
+    /// What is known: all but the target, if none are named.
+    pub features: Vec<Column>,
+    /// What is to be told from it: the last, if none is named.
+    pub target: Option<Column>,
+}
+
+/// As [`table`], of these columns; the others may hold anything. A first row whose chosen cells are no
+/// numbers is the header.
+///
+/// ```
+/// use regard_tasks::data::{Column, TableColumns, table_columns};
+/// # let file = tempfile::NamedTempFile::new().unwrap();
+/// std::fs::write(&file, "city;price;rooms\nRome;300;3\n").unwrap();
+/// let columns = TableColumns { features: vec![Column::Number(3)], target: Some(Column::Number(2)),
+///     ..TableColumns::default() };
+/// let table = table_columns(file.path(), &columns, None)?;
+/// assert_eq!((table.names, table.columns), (vec!["rooms".into(), "price".into()], vec![vec![3.0], vec![300.0]]));
+/// # Ok::<(), regard_tasks::Error>(())
+/// ```
+pub fn table_columns(path: &Path, columns: &TableColumns, encoding: Option<&str>) -> Result<Table> {
     let text = text(path, encoding)?;
+    let first = text.lines().next().unwrap_or_default();
+    let separator = match columns.separator {
+        Separator::Character(character) => character,
+        Separator::Auto => *b",\t;".iter().find(|&&c| first.contains(c as char)).unwrap_or(&b','),
+    };
+    if columns.features.is_empty() && columns.target.is_none() {
+        return separated(path, &text, separator);
+    }
+    let width = first.split(separator as char).count();
+    let mut chosen = columns.features.clone();
+    let target = columns.target.clone().unwrap_or(Column::Number(width));
+    if chosen.is_empty() {
+        chosen = (1..=width).map(Column::Number).collect();
+    }
+    let format = |header| ColumnFormat { separator: Separator::Character(separator), header };
+    let all = [&chosen[..], std::slice::from_ref(&target)].concat();
+    let plain = ColumnFile::read(path, format(false), &all, encoding)?;
+    let is_header =
+        |cells: &(usize, Vec<String>)| cells.1.iter().all(|c| c.parse::<f64>().is_err());
+    let named = plain.cells(&all).is_ok_and(|rows| rows.first().is_some_and(is_header));
+    let file = if named { ColumnFile::read(path, format(true), &all, encoding)? } else { plain };
+    let target_name = file.name(&target)?;
+    if columns.features.is_empty() {
+        let is_target = |column: &Column| file.name(column).is_ok_and(|name| name == target_name);
+        chosen.retain(|column| !is_target(column));
+    }
+    let all = [chosen, vec![target]].concat();
+    if all.len() < 2 {
+        return Err(Error::file(path, "there is no column beside the one that is to be told"));
+    }
+    let names = all.iter().map(|column| file.name(column)).collect::<Result<Vec<_>>>()?;
+    let mut table = Table { columns: vec![Vec::new(); names.len()], names };
+    for (line, cells) in file.cells(&all)? {
+        for (at, cell) in cells.iter().enumerate() {
+            match cell.parse::<f64>() {
+                Ok(number) if number.is_finite() => table.columns[at].push(number),
+                _ => {
+                    let what =
+                        format!("column {}: `{cell}` is not a finite number", table.names[at]);
+                    return Err(Error::line(path, line, what));
+                }
+            }
+        }
+    }
+    match table.columns[0].is_empty() {
+        true => Err(Error::file(path, "there are no rows")),
+        false => Ok(table),
+    }
+}
+
+/// All columns of a file.
+fn separated(path: &Path, text: &str, separator: u8) -> Result<Table> {
     let mut table = Building::default();
-    if is_plain(&text) {
+    if is_plain(text) {
         for (line, number) in text.lines().zip(1..).filter(|(line, _)| !line.is_empty()) {
-            table.add(line.split(',')).map_err(|what| Error::line(path, number, what))?;
+            let cells = line.split(separator as char);
+            table.add(cells).map_err(|what| Error::line(path, number, what))?;
         }
     } else {
         let mut reader = ReaderBuilder::new()
             .has_headers(false)
             .flexible(true)
+            .delimiter(separator)
             .trim(Trim::All)
             .from_reader(text.as_bytes());
         let mut row = StringRecord::new();
         while reader.read_record(&mut row).map_err(|error| Error::file(path, error))? {
-            table.add(row.iter()).map_err(|what| Error::line(path, line(&text, &row), what))?;
+            table.add(row.iter()).map_err(|what| Error::line(path, line(text, &row), what))?;
         }
     }
     match (table.columns.first(), table.rows) {
@@ -113,7 +196,7 @@ impl Building {
 
 /// The line where a row begins. The reader's own count stands before the blank lines it passes
 /// over.
-fn line(text: &str, row: &StringRecord) -> usize {
+pub(super) fn line(text: &str, row: &StringRecord) -> usize {
     let start = row.position().map_or(0, |position| position.byte() as usize);
     let blank = text[start..].find(|end| end != '\r' && end != '\n').unwrap_or(0);
     text[..start + blank].matches('\n').count() + 1

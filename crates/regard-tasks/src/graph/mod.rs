@@ -36,7 +36,7 @@ impl Task for GraphTask {
     }
 
     fn template(&self) -> String {
-        [include_str!("options.toml"), train::TEMPLATE].concat()
+        [include_str!("options.toml"), train::TEMPLATE, train::CLASS_WEIGHTS].concat()
     }
 
     fn defaults(&self) -> &'static [&'static str] {

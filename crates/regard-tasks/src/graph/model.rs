@@ -2,12 +2,13 @@
 
 use super::config::{BestBy, Config};
 use super::data::{misleading, part, read};
+use crate::class_weights::LabelWeights;
 use crate::data::LabeledGraph;
 use crate::label_probabilities::LabelProbabilities;
 use crate::options::Checked;
 use crate::{
-    Error, Exported, GraphScene, Groups, Map, Model, Network, Options, Part, Prediction, Report,
-    Result, Scene, Scores,
+    Alternative, Error, Exported, GraphScene, Groups, Map, Model, Network, Options, Part,
+    Prediction, Report, Result, Scene, Scores,
 };
 use regard::attention::Need;
 use regard::layers::Graph;
@@ -43,6 +44,7 @@ pub(super) struct Classifier {
     graph: Graph,
     /// `[N, D]`
     features: Tensor,
+    weights: Option<LabelWeights>,
 }
 
 impl Classifier {
@@ -69,7 +71,10 @@ impl Classifier {
         let nodes = data.labels.len();
         let graph = Graph::new(nodes, &data.edges)?;
         let features = Tensor::from_vec(data.features.clone(), &[nodes, data.width])?;
-        Ok(Self { config, preprocessor, parameters, network, data, graph, features })
+        let taught: Vec<usize> = data.train.iter().filter_map(|&node| data.labels[node]).collect();
+        let option = &config.training.class_weights;
+        let weights = LabelWeights::new(option, &preprocessor.labels, &taught)?;
+        Ok(Self { config, preprocessor, parameters, network, data, graph, features, weights })
     }
 
     /// The loss of some nodes.
@@ -79,7 +84,9 @@ impl Classifier {
             label_smoothing: self.config.training.label_smoothing,
             ..CrossEntropy::default()
         };
-        Ok(logits.rows(&indices(nodes)?)?.cross_entropy(&indices(&self.truth(nodes))?, rule)?)
+        let targets = self.truth(nodes).iter().map(|&label| label as i64).collect();
+        let logits = logits.rows(&indices(nodes)?)?;
+        LabelWeights::loss(self.weights.as_ref(), &logits, targets, rule)
     }
 
     /// The labels of nodes; those of a part all have one.
@@ -138,6 +145,11 @@ impl Classifier {
         })
     }
 
+    /// The nodes that inputs name.
+    fn nodes(&self, inputs: &[String]) -> Result<Vec<usize>> {
+        inputs.iter().map(|input| self.node(input)).collect()
+    }
+
     /// The edges (source, target) that are weighed.
     fn edges(&self) -> &[(usize, usize)] {
         let model = &self.config.model;
@@ -192,9 +204,15 @@ impl Model for Classifier {
     }
 
     fn predict(&self, inputs: &[String]) -> Result<Vec<Prediction>> {
-        let nodes: Vec<usize> =
-            inputs.iter().map(|input| self.node(input)).collect::<Result<_>>()?;
-        Ok(self.label_probabilities(&nodes)?.predictions(inputs))
+        Ok(self.label_probabilities(&self.nodes(inputs)?)?.predictions(inputs))
+    }
+
+    fn n_best(&self, inputs: &[String], n: usize) -> Result<Vec<Vec<Alternative>>> {
+        Ok(self.label_probabilities(&self.nodes(inputs)?)?.n_best(n))
+    }
+
+    fn examples(&self, of: Part, n: usize) -> Result<Vec<String>> {
+        Ok(part(&self.data, of).iter().take(n).map(usize::to_string).collect())
     }
 
     fn show(&self, input: &str) -> Result<Vec<(String, Scene)>> {

@@ -5,6 +5,7 @@ mod config;
 mod data;
 mod model;
 
+use crate::class_weights::LabelWeights;
 use crate::data::Images;
 use crate::options::Checked;
 use crate::text::{Labels, by_count};
@@ -17,7 +18,7 @@ use config::Config;
 use data::{Dataset, source};
 use model::{Classifier, Preprocessor};
 use regard::Tensor;
-use regard::tensor::Random;
+use regard::tensor::{CrossEntropy, Random};
 
 /// Tells what images show: attention over patches or pixels, or convolutions.
 #[derive(Clone, Copy, Debug)]
@@ -28,6 +29,7 @@ struct ImageLearner {
     classifier: Classifier,
     images: Images,
     truth: Vec<usize>,
+    weights: Option<LabelWeights>,
     validation: Images,
     validation_truth: Truth,
 }
@@ -42,7 +44,7 @@ impl Task for ImageTask {
     }
 
     fn template(&self) -> String {
-        [include_str!("options.toml"), train::TEMPLATE].concat()
+        [include_str!("options.toml"), train::TEMPLATE, train::CLASS_WEIGHTS].concat()
     }
 
     fn defaults(&self) -> &'static [&'static str] {
@@ -67,7 +69,16 @@ impl Task for ImageTask {
         }
         let truth = classifier.truth(&images).ids;
         let validation_truth = classifier.truth(&validation);
-        Ok(Box::new(ImageLearner { classifier, images, truth, validation, validation_truth }))
+        let option = &classifier.config.training.class_weights;
+        let weights = LabelWeights::new(option, classifier.labels(), &truth)?;
+        Ok(Box::new(ImageLearner {
+            classifier,
+            images,
+            truth,
+            weights,
+            validation,
+            validation_truth,
+        }))
     }
 
     fn open(&self, options: &Options, vocabulary: &JsonFile) -> Result<Box<dyn Model>> {
@@ -121,7 +132,11 @@ impl Learner for ImageLearner {
     }
 
     fn loss(&mut self, batch: &[usize], random: &Random) -> Result<Tensor> {
-        self.classifier.loss(&self.images, batch, &self.truth, random)
+        let (logits, targets) =
+            self.classifier.learned(&self.images, batch, &self.truth, random)?;
+        let label_smoothing = self.classifier.config.training.label_smoothing;
+        let rule = CrossEntropy { label_smoothing, ..CrossEntropy::default() };
+        LabelWeights::loss(self.weights.as_ref(), &logits, targets, rule)
     }
 
     fn validate(&self) -> Result<Scores> {

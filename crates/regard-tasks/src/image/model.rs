@@ -9,10 +9,12 @@ use crate::parts::{self, Cached, example_reference};
 use crate::text::Labels;
 use crate::truth::Truth;
 use crate::watch::tick;
-use crate::{Error, Exported, ImageScene, Map, Model, Part, Prediction, Report, Result, Scene};
+use crate::{
+    Alternative, Error, Exported, ImageScene, Map, Model, Part, Prediction, Report, Result, Scene,
+};
 use regard::attention::Need;
 use regard::models::{ConvolutionalClassifier, ImagePooling, VisionTransformer};
-use regard::tensor::{CrossEntropy, Parameters, Random, without_gradients};
+use regard::tensor::{Parameters, Random, without_gradients};
 use regard::{DType, Mode, Tensor};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -124,26 +126,26 @@ impl Classifier {
         })
     }
 
-    /// The loss of some images with these labels, changed by chance.
-    pub(super) fn loss(
+    /// The labels' names, by number.
+    pub(super) fn labels(&self) -> &[String] {
+        self.preprocessor.labels.names()
+    }
+
+    /// What is said of some images, changed by chance, and the numbers of their labels.
+    pub(super) fn learned(
         &self,
         images: &Images,
         which: &[usize],
         truth: &[usize],
         random: &Random,
-    ) -> Result<Tensor> {
+    ) -> Result<(Tensor, Vec<i64>)> {
         let data = &self.config.data;
         let augmentation = Augmentation { shift: data.shift, flip: data.flip };
         let [c, h, w] = self.preprocessor.size;
         let mut values = images.values(which)?;
         values.chunks_mut(c * h * w).for_each(|image| augmentation.apply(image, [h, w], random));
         let logits = self.forward(&self.input(values)?, Mode::Train(random))?;
-        let targets = which.iter().map(|&at| truth[at] as i64).collect();
-        let rule = CrossEntropy {
-            label_smoothing: self.config.training.label_smoothing,
-            ..CrossEntropy::default()
-        };
-        Ok(logits.cross_entropy(&Tensor::from_vec(targets, &[which.len()])?, rule)?)
+        Ok((logits, which.iter().map(|&at| truth[at] as i64).collect()))
     }
 
     pub(super) fn label_probabilities(&self, images: &Images) -> Result<LabelProbabilities<'_>> {
@@ -224,6 +226,15 @@ impl Model for Classifier {
             return Ok(Vec::new());
         }
         Ok(self.label_probabilities(&self.images(inputs)?)?.predictions(inputs))
+    }
+
+    fn n_best(&self, inputs: &[String], n: usize) -> Result<Vec<Vec<Alternative>>> {
+        Ok(self.label_probabilities(&self.images(inputs)?)?.n_best(n))
+    }
+
+    fn examples(&self, part: Part, n: usize) -> Result<Vec<String>> {
+        let count = Dataset::new(&self.config).part(part)?.len();
+        Ok(parts::references(part, count.min(n)))
     }
 
     fn show(&self, input: &str) -> Result<Vec<(String, Scene)>> {

@@ -1,7 +1,7 @@
 //! The options of `label`.
 
 use crate::components::{EncoderKind, EncoderOptions, TextOptions};
-use crate::data::ConllColumn;
+use crate::data::{ConllColumns, LabelColumn};
 use crate::options::Checked;
 use crate::parts::HeldOut;
 use crate::text::{PADDING, TokenizerKind};
@@ -37,11 +37,19 @@ pub(super) struct Data {
     pub(super) train: Option<PathBuf>,
     pub(super) validation: Option<PathBuf>,
     pub(super) test: Option<PathBuf>,
-    pub(super) column: ConllColumn,
+    column: LabelColumn,
+    word_column: Option<usize>,
     pub(super) held_out: f64,
     pub(super) held_out_seed: u64,
     pub(super) encoding: Option<String>,
     pub(super) longest: usize,
+}
+
+impl Data {
+    /// The columns of words and labels.
+    pub(super) fn columns(&self) -> ConllColumns {
+        ConllColumns { label: self.column, word: self.word_column }
+    }
 }
 
 #[derive(Clone, Debug, Deserialize)]

@@ -1,7 +1,7 @@
 //! The sentences of `label`: from files or embedded, in three parts.
 
 use super::config::{Config, Data, Embedded};
-use crate::data::{Tagged, conll};
+use crate::data::{Tagged, conll_columns};
 use crate::label_counts::LabelCounts;
 use crate::parts::{self, Cached, HeldOut};
 use crate::{Part, Result, toy};
@@ -39,7 +39,7 @@ impl<'a> Dataset<'a> {
     /// share of its sentences is held out for each; it is read once for all parts.
     pub(super) fn part(&self, part: Part) -> Result<Sentences> {
         let data = self.data;
-        let given = |path: &Path| conll(path, data.column, data.encoding.as_deref());
+        let given = |path: &Path| conll_columns(path, data.columns(), data.encoding.as_deref());
         match (file(data, part), &data.train) {
             (Some(path), _) if part != Part::Training => {
                 Ok(Sentences { file: path.into(), all: given(path)?, distances: None })

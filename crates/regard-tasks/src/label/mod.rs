@@ -6,6 +6,7 @@ mod data;
 mod model;
 mod vectors;
 
+use crate::class_weights::LabelWeights;
 use crate::data::{Tagged, batches};
 use crate::lengths::lengths;
 use crate::options::Checked;
@@ -34,6 +35,7 @@ struct LabelLearner {
     targets: Vec<Vec<usize>>,
     /// How often each word occurs, by its id.
     counts: Vec<usize>,
+    weights: Option<LabelWeights>,
     validation: Sentences,
 }
 
@@ -55,6 +57,7 @@ impl Task for Label {
             components::ENCODER,
             "\n",
             train::TEMPLATE,
+            train::CLASS_WEIGHTS,
         ]
         .concat()
     }
@@ -105,7 +108,12 @@ impl Task for Label {
             training.all.iter().map(|s| labeler.encode(&s.words)).collect();
         let mut counts = vec![0; labeler.preprocessor.vocabulary()];
         sentences.iter().flat_map(|s| &s.words).for_each(|&word| counts[word] += 1);
-        Ok(Box::new(LabelLearner { labeler, sentences, targets, counts, validation }))
+        let weights = LabelWeights::new(
+            &labeler.config.training.class_weights,
+            labeler.preprocessor.labels.names(),
+            targets.iter().flatten(),
+        )?;
+        Ok(Box::new(LabelLearner { labeler, sentences, targets, counts, weights, validation }))
     }
 
     fn open(&self, options: &Options, vocabulary: &JsonFile) -> Result<Box<dyn Model>> {
@@ -220,7 +228,9 @@ impl Learner for LabelLearner {
         let targets: Vec<&[usize]> = batch.iter().map(|&index| &self.targets[index][..]).collect();
         let batch = self.labeler.batch(&sentences.iter().collect::<Vec<_>>())?;
         let targets = batch.targets(&sentences, &targets)?;
-        Ok(self.labeler.model.loss(&batch.sequences(), &targets, Mode::Train(random))?)
+        let (weights, model) = (self.weights.as_ref(), &self.labeler.model);
+        let mode = Mode::Train(random);
+        LabelWeights::sequence_loss(weights, model, &batch.sequences(), &targets, mode)
     }
 
     fn validate(&self) -> Result<Scores> {

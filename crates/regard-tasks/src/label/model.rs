@@ -511,6 +511,11 @@ impl Model for Labeler {
         Ok(inputs.iter().zip(&words).zip(labelings).map(prediction).collect())
     }
 
+    fn examples(&self, part: Part, n: usize) -> Result<Vec<String>> {
+        let sentences = Dataset::new(&self.config).part(part)?.all.into_iter();
+        Ok(sentences.take(n).map(|sentence| sentence.words.join(" ")).collect())
+    }
+
     fn show(&self, input: &str) -> Result<Vec<(String, Scene)>> {
         let words = self.split(input);
         if words.is_empty() {

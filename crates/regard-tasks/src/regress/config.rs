@@ -1,5 +1,6 @@
 //! The options of `regress`.
 
+use crate::data::{Column, Separator, TableColumns};
 use crate::options::Checked;
 use crate::parts::HeldOut;
 use crate::train::TrainingConfig;
@@ -21,8 +22,23 @@ pub(super) struct Data {
     pub(super) train: Option<PathBuf>,
     pub(super) validation: Option<PathBuf>,
     pub(super) test: Option<PathBuf>,
+    separator: Separator,
+    target_column: Option<Column>,
+    #[serde(default)]
+    feature_columns: Vec<Column>,
     pub(super) held_out: f64,
     pub(super) encoding: Option<String>,
+}
+
+impl Data {
+    /// The columns that are read.
+    pub(super) fn columns(&self) -> TableColumns {
+        TableColumns {
+            separator: self.separator,
+            features: self.feature_columns.clone(),
+            target: self.target_column.clone(),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]

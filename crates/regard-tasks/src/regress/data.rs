@@ -1,7 +1,7 @@
 //! The data of `regress`: from files or embedded, in three parts.
 
 use super::config::{Config, Data};
-use crate::data::table;
+use crate::data::table_columns;
 use crate::parts::{self, Cached, HeldOut};
 use crate::{Error, Part, Result, toy};
 use regard::tensor::Random;
@@ -37,8 +37,8 @@ fn file(data: &Data, part: Part) -> &Option<PathBuf> {
     }
 }
 
-fn given(path: &Path, encoding: Option<&str>) -> Result<Observations> {
-    let table = table(path, encoding)?;
+fn given(path: &Path, data: &Data) -> Result<Observations> {
+    let table = table_columns(path, &data.columns(), data.encoding.as_deref())?;
     let rows = 0..table.columns[0].len();
     let row = |row: usize| -> Datum {
         let mut all: Vec<f64> = table.columns.iter().map(|column| column[row]).collect();
@@ -64,10 +64,9 @@ impl<'a> Dataset<'a> {
     /// share of its rows, drawn by the seed, is held out for each; it is read once for all parts.
     pub(super) fn part(&self, part: Part) -> Result<Observations> {
         let data = &self.config.data;
-        let encoding = data.encoding.as_deref();
         let Some(train) = &data.train else {
             if let Some(path) = file(data, part) {
-                return given(path, encoding);
+                return given(path, data);
             }
             let points = parts::embedded(part, data.size, |n| toy::sine(n, 1))?;
             let datum = |(x, y): (f32, f32)| (vec![x.into()], y.into());
@@ -77,9 +76,9 @@ impl<'a> Dataset<'a> {
         if part != Part::Training
             && let Some(path) = file(data, part)
         {
-            return given(path, encoding);
+            return given(path, data);
         }
-        let all = self.training.get(|| given(train, encoding))?;
+        let all = self.training.get(|| given(train, data))?;
         let held = HeldOut {
             share: data.held_out,
             seed: self.config.training.seed,

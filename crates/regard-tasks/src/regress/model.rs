@@ -290,11 +290,17 @@ impl Model for Regression {
                 serde_json::json!({ "x": x, "y": y, "weight": weight })
             };
             let most: Vec<_> = heaviest(&weights, NAMED).into_iter().map(datum).collect();
-            let output = out.to_vec::<f32>()?[0].to_string();
-            let details = serde_json::json!({ "heaviest": most });
+            let value = out.to_vec::<f32>()?[0];
+            let output = value.to_string();
+            let details = serde_json::json!({ "value": value, "heaviest": most });
             Ok(Prediction { input: input.clone(), output, details })
         };
         inputs.iter().map(predict).collect()
+    }
+
+    fn examples(&self, part: Part, n: usize) -> Result<Vec<String>> {
+        let data = Dataset::new(&self.config).part(part)?.data;
+        Ok(data.iter().take(n).map(|(x, _)| written(x)).collect())
     }
 
     fn show(&self, input: &str) -> Result<Vec<(String, Scene)>> {

@@ -2,12 +2,12 @@
 
 use super::{SearchOptions, Seq2SeqOptions, Sources};
 use crate::metric::perplexity;
-use crate::text::PADDING;
+use crate::text::{PADDING, Tokenizer};
 use crate::watch::tick;
-use crate::{Error, Result};
+use crate::{Alternative, Error, Result};
 use regard::attention::{Need, Reinforce, ReinforceConfig, Weighting};
 use regard::layers::Encoded;
-use regard::models::{Hypothesis, Sentences, Seq2Seq, Seq2SeqConfig, Source};
+use regard::models::{Hypothesis, SearchConfig, Sentences, Seq2Seq, Seq2SeqConfig, Source};
 use regard::tensor::{Parameters, Random, without_gradients};
 use regard::{DType, Mode, Tensor};
 
@@ -82,21 +82,55 @@ impl Writer {
         }
     }
 
-    /// The best hypothesis for each source, in order, an empty one for an empty source. Searches batches of similar lengths; how
-    /// long an output may be depends on its own source alone. A beam of 1 is quick; the attention
-    /// weights come with them only where they are asked for.
+    /// The best hypothesis for each source, in order, an empty one for an empty source. A beam of 1 is
+    /// quick; the attention weights come with them only where they are asked for.
     pub(crate) fn write(
         &self,
         sources: &dyn Sources,
         beam: usize,
         need: Need,
     ) -> Result<Vec<Hypothesis>> {
+        let found = self.in_batches(sources, |batch, longest| {
+            let search = self.search.config(longest, need.weights);
+            match beam {
+                0 | 1 => {
+                    let lengths = search.shortest..=search.longest;
+                    let found = self.model.greedy_within(batch, lengths, need)?;
+                    Ok(found.into_iter().map(|best| vec![best]).collect())
+                }
+                _ => Ok(self.model.search(batch, &search)?),
+            }
+        })?;
+        Ok(found.into_iter().map(|best| best.into_iter().next().unwrap_or_else(silence)).collect())
+    }
+
+    /// The best hypotheses for each source, so many at most, the best first; the beam is at least as
+    /// wide.
+    pub(crate) fn write_n_best(
+        &self,
+        sources: &dyn Sources,
+        n: usize,
+    ) -> Result<Vec<Vec<Hypothesis>>> {
+        self.in_batches(sources, |batch, longest| {
+            let search = self.search.config(longest, false);
+            let search = SearchConfig { width: search.width.max(n), best: n, ..search };
+            Ok(self.model.search(batch, &search)?)
+        })
+    }
+
+    /// What a search finds for each source, in order, an empty output for an empty source. Searches
+    /// batches of similar lengths; how long an output may be depends on its own source alone.
+    fn in_batches(
+        &self,
+        sources: &dyn Sources,
+        search: impl Fn(&Source, usize) -> Result<Vec<Vec<Hypothesis>>>,
+    ) -> Result<Vec<Vec<Hypothesis>>> {
         const STEP: usize = 8;
         let length = |&i: &usize| sources.length(i).next_multiple_of(STEP);
         let mut indices: Vec<usize> = (0..sources.count()).collect();
         indices.retain(|&i| sources.length(i) > 0);
         indices.sort_by_key(|i| (length(i), sources.length(*i)));
-        let mut all: Vec<Hypothesis> = vec![silence(); sources.count()];
+        let mut all: Vec<Vec<Hypothesis>> = vec![vec![silence()]; sources.count()];
         let mut done = 0;
         let alike = indices.chunk_by(|a, b| length(a) == length(b));
         for indices in alike.flat_map(|indices| indices.chunks(EVALUATION_BATCH)) {
@@ -105,18 +139,8 @@ impl Writer {
                 Limit::Source => 2 * length(&indices[0]) + 20,
                 Limit::Tokens(tokens) => tokens,
             };
-            let search = self.search.config(longest, need.weights);
-            let best: Vec<Hypothesis> = match beam {
-                0 | 1 => {
-                    self.model.greedy_within(&batch, search.shortest..=search.longest, need)?
-                }
-                _ => {
-                    let all = self.model.search(&batch, &search)?;
-                    all.into_iter().filter_map(|best| best.into_iter().next()).collect()
-                }
-            };
-            for (&index, hypothesis) in indices.iter().zip(best) {
-                all[index] = hypothesis;
+            for (&index, found) in indices.iter().zip(search(&batch, longest)?) {
+                all[index] = found;
             }
             done += indices.len();
             tick("writing", done, sources.count())?;
@@ -166,4 +190,14 @@ fn silence() -> Hypothesis {
         alignment: None,
         heads: None,
     }
+}
+
+/// What hypotheses say, with their scores.
+pub(crate) fn alternatives(
+    found: &[Vec<Hypothesis>],
+    tokenizer: &Tokenizer,
+) -> Vec<Vec<Alternative>> {
+    let alternative =
+        |h: &Hypothesis| Alternative { output: tokenizer.decode(&h.tokens), score: h.score };
+    found.iter().map(|best| best.iter().map(alternative).collect()).collect()
 }

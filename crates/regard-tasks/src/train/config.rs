@@ -1,7 +1,7 @@
 //! How a model is trained: the section `[training]` of every task's options.
 
 use crate::data::BatchSize;
-use crate::{Error, Options, Result};
+use crate::{ClassWeights, Error, Options, Result};
 use regard::tensor::{Better, Decay, Plateau, Rule, Schedule};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -48,6 +48,9 @@ pub struct TrainingConfig {
     /// Minutes from one checkpoint to the next at most, however long an epoch is; 0 for those of
     /// validations alone.
     pub checkpoint_minutes: f64,
+    /// Whether curves are written for TensorBoard too.
+    #[serde(default)]
+    pub tensorboard: bool,
     /// Stop after so many validations without a better one; 0 for never.
     pub patience: usize,
     /// The share of the target that the loss spreads over all labels.
@@ -60,6 +63,9 @@ pub struct TrainingConfig {
     /// Names of weights that stay as they are; `*` stands for anything.
     #[serde(default)]
     pub freeze: Vec<String>,
+    /// How much each label counts, where labels are told apart.
+    #[serde(default)]
+    pub class_weights: ClassWeights,
 }
 
 /// Which rule parameters follow.
@@ -150,7 +156,7 @@ impl TrainingConfig {
         if !(0.0..1.0).contains(&self.plateau_factor) {
             return refuse("plateau_factor", &self.plateau_factor);
         }
-        Ok(())
+        self.class_weights.check()
     }
 
     /// How much goes into a batch of sequences, where examples are asked for or `batch_tokens`.

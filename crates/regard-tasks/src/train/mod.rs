@@ -5,16 +5,21 @@ mod callback;
 mod checkpoint;
 mod clock;
 mod config;
+pub(crate) mod events;
 mod record;
+mod rehearsal;
 mod start;
 mod trainer;
 
 /// The section `[training]` of a template.
 pub(crate) const TEMPLATE: &str = include_str!("training.toml");
+/// What follows it where labels are told apart.
+pub(crate) const CLASS_WEIGHTS: &str = include_str!("class_weights.toml");
 
 pub use callback::{Callback, Plan, Progress, Silent};
 pub use checkpoint::{Checkpoint, TrainerState};
 pub use config::{OptimizerKind, ScheduleKind, TrainingConfig};
 pub use record::Record;
+pub use rehearsal::{Rehearsal, rehearse};
 pub use start::{is_frozen, take_weights};
 pub use trainer::{Ended, train};

@@ -1,7 +1,7 @@
 //! What a training starts from: the weights of another run, and which weights stay.
 
-use super::Checkpoint;
-use crate::{Error, Result, Run};
+use super::{Callback, Checkpoint, TrainingConfig};
+use crate::{Error, Learner, Result, Run};
 use regard::Tensor;
 use regard::tensor::{Parameters, load};
 use std::collections::BTreeMap;
@@ -67,6 +67,32 @@ pub fn take_weights(parameters: &Parameters, from: &Path, vocabulary: &str) -> R
         said += "; the vocabularies differ, so no weight of a token or label was taken";
     }
     Ok(said)
+}
+
+/// Gives a model what it begins with: what its task has for it, and the weights of another run. Says
+/// what there is to be said, and refuses to freeze what is not there.
+pub(super) fn prepare(
+    learner: &mut dyn Learner,
+    config: &TrainingConfig,
+    callback: &mut dyn Callback,
+) -> Result<()> {
+    for note in learner.start()? {
+        callback.note(&note);
+    }
+    let model = learner.model();
+    if let Some(from) = &config.init_from {
+        callback.note(&take_weights(model.parameters(), from, &model.vocabulary()?)?);
+    }
+    let all = model.parameters().all();
+    let frozen = all.iter().filter(|p| is_frozen(p.name(), &config.freeze)).count();
+    if let (Some(pattern), 0) = (config.freeze.first(), frozen) {
+        let what = format!("`training.freeze`: no weight has a name like {pattern}");
+        return Err(Error::invalid(what));
+    }
+    if frozen > 0 {
+        callback.note(&format!("{frozen} of {} weights stay as they are", all.len()));
+    }
+    Ok(())
 }
 
 /// Weights to take from.

@@ -2,7 +2,8 @@
 
 use super::average::Average;
 use super::clock::Clock;
-use super::start::{is_frozen, take_weights};
+use super::events::EventFile;
+use super::start::{is_frozen, prepare};
 use super::{Callback, Checkpoint, Plan, Progress, Record, TrainerState, TrainingConfig};
 use crate::picture::{self, Panel};
 use crate::{Error, Learner, Result, Run, Scores};
@@ -36,6 +37,7 @@ pub fn train(
     let _lock = run.lock()?;
     let mut trainer = Trainer::new(learner, config, run)?;
     trainer.resume_or_start(callback)?;
+    trainer.begin_events()?;
     let ended = trainer.run(callback)?;
     trainer.draw()?;
     Ok(ended)
@@ -50,6 +52,8 @@ struct Trainer<'a> {
     state: TrainerState,
     records: Vec<Record>,
     clock: Clock,
+    /// What TensorBoard reads, where it is wanted.
+    events: Option<EventFile>,
     drawn: Instant,
     /// When the last checkpoint was.
     written: Instant,
@@ -67,7 +71,28 @@ impl<'a> Trainer<'a> {
         let state = TrainerState { seed: config.seed, ..TrainerState::default() };
         let (records, clock, now) = (Vec::new(), Clock::resume(run, 0)?, Instant::now());
         let (drawn, written) = (now, now);
-        Ok(Self { learner, config, run, optimizer, average, state, records, clock, drawn, written })
+        let events = None;
+        Ok(Self {
+            learner,
+            config,
+            run,
+            optimizer,
+            average,
+            state,
+            records,
+            clock,
+            events,
+            drawn,
+            written,
+        })
+    }
+
+    /// Begins what TensorBoard reads, where it is wanted and there is something left to tell.
+    fn begin_events(&mut self) -> Result<()> {
+        if self.config.tensorboard && self.state.epoch < self.config.epochs {
+            self.events = Some(EventFile::begin(self.run, self.state.step)?);
+        }
+        Ok(())
     }
 
     /// Goes back to the last checkpoint; where there is none, begins from what the options name.
@@ -95,24 +120,9 @@ impl<'a> Trainer<'a> {
     }
 
     fn start(&mut self, callback: &mut dyn Callback) -> Result<()> {
-        for note in self.learner.start()? {
-            callback.note(&note);
-        }
-        let model = self.learner.model();
-        if let Some(from) = &self.config.init_from {
-            callback.note(&take_weights(model.parameters(), from, &model.vocabulary()?)?);
-        }
+        prepare(self.learner, self.config, callback)?;
         if let Some(average) = &mut self.average {
-            *average = Average::new(model.parameters(), self.config.average);
-        }
-        let all = model.parameters().all();
-        let frozen = all.iter().filter(|p| is_frozen(p.name(), &self.config.freeze)).count();
-        if let (Some(pattern), 0) = (self.config.freeze.first(), frozen) {
-            let what = format!("`training.freeze`: no weight has a name like {pattern}");
-            return Err(Error::invalid(what));
-        }
-        if frozen > 0 {
-            callback.note(&format!("{frozen} of {} weights stay as they are", all.len()));
+            *average = Average::new(self.learner.model().parameters(), self.config.average);
         }
         Ok(())
     }
@@ -247,6 +257,7 @@ impl<'a> Trainer<'a> {
     /// One step on the gradients of a group of batches.
     fn step(&mut self, group: &[Vec<usize>], rate: f64) -> Result<()> {
         let mut sum: Option<Gradients> = None;
+        let before = self.state.loss;
         for (i, batch) in group.iter().enumerate() {
             let name = format!("step {} batch {i}", self.state.step);
             let random = Random::named(self.config.seed, &name);
@@ -276,6 +287,10 @@ impl<'a> Trainer<'a> {
         }
         self.state.step += 1;
         self.state.batch += group.len();
+        if let Some(events) = &mut self.events {
+            let loss = (self.state.loss - before) / group.len() as f64;
+            events.step(self.state.step, loss, rate)?;
+        }
         if let Some(average) = &mut self.average {
             average.take(self.state.step)?;
         }
@@ -303,6 +318,9 @@ impl<'a> Trainer<'a> {
         let seconds = self.clock.epoch(epoch);
         let record = Record { epoch, step, loss, rate, seconds, validation: scores, best };
         self.records.push(record.clone());
+        if let Some(events) = &mut self.events {
+            events.epoch(&record)?;
+        }
         if best {
             self.averaged(|trainer| {
                 trainer.weights().write(&trainer.run.path("best.safetensors"))

@@ -32,6 +32,7 @@ struct TranscribeLearner {
     frames: Vec<Vec<f32>>,
     targets: Vec<Vec<usize>>,
     validation: Vec<Recording>,
+    notes: Vec<String>,
     /// Trains hard attention that samples.
     reinforce: Option<Reinforce>,
 }
@@ -82,6 +83,12 @@ impl Task for Transcribe {
         let longest = config.data.longest;
         let transcriber = Transcriber::new(config, preprocessor)?;
         let own = &transcriber.preprocessor.frames;
+        let rates: Vec<u32> = recordings.iter().map(|one| one.sound.rate).collect();
+        let notes = components::note_of_rates(&rates, own.mel.rate).into_iter().collect();
+        // Once, and not whenever a recording is heard.
+        for one in &mut recordings {
+            one.sound = one.sound.resampled(own.mel.rate).map_err(|e| one.wrong(e.to_string()))?;
+        }
         let vectors = |frames: &[f32]| own.count(frames.len() / own.mel.mels);
         let mut frames = transcriber.frames(&recordings)?;
         let short: Vec<bool> = frames.iter().map(|one| vectors(one) <= longest).collect();
@@ -97,13 +104,17 @@ impl Task for Transcribe {
                 validation.len()
             )));
         }
-        // A recording of another rate is told before hours are spent.
-        transcriber.frames(&validation)?;
         let targets = transcriber.targets(&recordings);
         let reinforce = transcriber.writer.reinforce()?;
-        let learner =
-            TranscribeLearner { transcriber, recordings, frames, targets, validation, reinforce };
-        Ok(Box::new(learner))
+        Ok(Box::new(TranscribeLearner {
+            transcriber,
+            recordings,
+            frames,
+            targets,
+            validation,
+            notes,
+            reinforce,
+        }))
     }
 
     fn open(&self, options: &Options, vocabulary: &JsonFile) -> Result<Box<dyn Model>> {
@@ -196,6 +207,10 @@ impl Learner for TranscribeLearner {
 
     fn validate(&self) -> Result<Scores> {
         Ok(self.transcriber.measure(&self.validation, 1)?.scores)
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.notes.clone()
     }
 
     fn samples(&self, n: usize) -> Vec<String> {

@@ -8,11 +8,11 @@ use crate::data::Waveform;
 use crate::lengths::read_so_far;
 use crate::metric::ErrorRate;
 use crate::parts::{self, Cached, example_reference};
-use crate::seq2seq::{Limit, VectorSources, Writer, encoder_scene, weight_maps};
+use crate::seq2seq::{Limit, VectorSources, Writer, alternatives, encoder_scene, weight_maps};
 use crate::text::Tokenizer;
 use crate::{
-    Error, Groups, Maps, Model, Part, PerExample, Prediction, Report, Result, Scene, Scores,
-    SoundScene,
+    Alternative, Error, Groups, Maps, Model, Part, PerExample, Prediction, Report, Result, Scene,
+    Scores, SoundScene,
 };
 use regard::attention::Need;
 use regard::models::Hypothesis;
@@ -31,18 +31,6 @@ pub(super) struct Preprocessor {
 
 impl Preprocessor {
     pub(super) fn fit(config: &Config, recordings: &[Recording]) -> Result<Self> {
-        if let Some(first) = recordings.first() {
-            let rate = first.sound.rate;
-            let other = recordings.iter().find(|one| one.sound.rate != rate);
-            if let Some(other) = other {
-                let what = format!(
-                    "{} samples a second, but {} has {rate}; all want one rate",
-                    other.sound.rate,
-                    first.file.display()
-                );
-                return Err(other.wrong(what));
-            }
-        }
         let texts: Vec<&str> = recordings.iter().map(|one| &one.text[..]).collect();
         let sounds: Vec<&Waveform> = recordings.iter().map(|one| &one.sound).collect();
         let tokenizer = Tokenizer::learn(&texts, &config.text.config())?;
@@ -203,6 +191,18 @@ impl Model for Transcriber {
             samples: samples.collect(),
             ..report
         })
+    }
+
+    fn n_best(&self, inputs: &[String], n: usize) -> Result<Vec<Vec<Alternative>>> {
+        let (frames, _) = self.heard(&self.recordings(inputs)?)?;
+        let sources = self.sources(frames.iter().map(Vec::as_slice));
+        let found = self.writer.write_n_best(&sources, n)?;
+        Ok(alternatives(&found, &self.preprocessor.tokenizer))
+    }
+
+    fn examples(&self, part: Part, n: usize) -> Result<Vec<String>> {
+        let count = Dataset::new(&self.config).part(part)?.len();
+        Ok(parts::references(part, count.min(n)))
     }
 
     fn predict(&self, inputs: &[String]) -> Result<Vec<Prediction>> {

@@ -1,6 +1,7 @@
 //! The options of `translate`, and of `summarize`, which is the same with other data and measures.
 
 use crate::components::TextOptions;
+use crate::data::{Column, ColumnFormat};
 use crate::metric::{RougeTokenization, Tokenization};
 use crate::options::Checked;
 use crate::parts::HeldOut;
@@ -41,6 +42,10 @@ pub(super) struct Data {
     pub(super) test_source: Option<PathBuf>,
     pub(super) test_target: Option<PathBuf>,
     pub(super) test_pairs: Option<PathBuf>,
+    #[serde(flatten)]
+    pub(super) format: ColumnFormat,
+    pub(super) source_column: Column,
+    pub(super) target_column: Column,
     pub(super) held_out: f64,
     pub(super) encoding: Option<String>,
     pub(super) longest: usize,

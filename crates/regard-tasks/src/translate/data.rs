@@ -1,7 +1,7 @@
 //! The pairs of `translate`: from files or embedded, in three parts.
 
 use super::config::{Config, Data, Embedded};
-use crate::data::{parallel_lines, parallel_tsv_lines};
+use crate::data::{parallel_column_lines, parallel_lines};
 use crate::parts::{self, Cached, HeldOut};
 use crate::{Error, Part, Result, toy};
 use std::path::{Path, PathBuf};
@@ -27,7 +27,10 @@ fn given_lines(data: &Data, part: Part) -> Result<Option<Vec<Pair>>> {
     let found = match files(data, part) {
         [None, None, None] => return Ok(None),
         [Some(source), Some(target), None] => parallel_lines(source, target, encoding)?,
-        [None, None, Some(both)] => parallel_tsv_lines(both, encoding)?,
+        [None, None, Some(both)] => {
+            let columns = [data.source_column.clone(), data.target_column.clone()];
+            parallel_column_lines(both, data.format, &columns, encoding)?
+        }
         _ => {
             let name = parts::name(part);
             return Err(Error::invalid(format!(

@@ -6,7 +6,9 @@ use crate::lengths::read_so_far;
 use crate::metric::{Bleu, Rouge, Tokenization, chrf};
 use crate::seq2seq::{CopyNames, Limit, TokenSources, Writer, alignment, encoder_scene};
 use crate::text::Tokenizer;
-use crate::{Error, Groups, Model, Part, PerExample, Prediction, Report, Result, Scene, Scores};
+use crate::{
+    Alternative, Error, Groups, Model, Part, PerExample, Prediction, Report, Result, Scene, Scores,
+};
 use regard::attention::Need;
 use regard::models::Hypothesis;
 use regard::tensor::{Better, Parameters};
@@ -285,6 +287,21 @@ impl Model for Translator {
             }),
         };
         Ok(outputs.into_iter().enumerate().map(prediction).collect())
+    }
+
+    fn n_best(&self, inputs: &[String], n: usize) -> Result<Vec<Vec<Alternative>>> {
+        let sources = self.encode_sources(inputs.iter().map(String::as_str));
+        let found = self.writer.write_n_best(&sources, n)?.into_iter().enumerate();
+        let alternative = |at: usize, h: &Hypothesis| Alternative {
+            output: self.decode(&sources, at, &h.tokens),
+            score: h.score,
+        };
+        Ok(found.map(|(at, best)| best.iter().map(|h| alternative(at, h)).collect()).collect())
+    }
+
+    fn examples(&self, part: Part, n: usize) -> Result<Vec<String>> {
+        let pairs = Dataset::new(&self.config).part(part)?.into_iter();
+        Ok(pairs.take(n).map(|(source, _)| source).collect())
     }
 
     fn show(&self, input: &str) -> Result<Vec<(String, Scene)>> {

@@ -1,6 +1,6 @@
 //! A graph of ONNX operators under way: values by their names.
 
-use super::protobuf::Message;
+use crate::protobuf::Message;
 use crate::{Error, Result};
 use regard::{DType, Tensor};
 use std::collections::{BTreeMap, BTreeSet};

@@ -3,7 +3,6 @@
 mod graph;
 mod layers;
 mod mechanism;
-mod protobuf;
 
 use super::Network;
 use crate::{Error, Result};

@@ -5,6 +5,7 @@ mod config;
 mod data;
 mod model;
 
+use crate::class_weights::LabelWeights;
 use crate::data::batches;
 use crate::lengths::lengths;
 use crate::options::Checked;
@@ -23,6 +24,7 @@ struct VectorLearner {
     labeler: Labeler,
     sequences: Vec<Encoded>,
     targets: Vec<Vec<usize>>,
+    weights: Option<LabelWeights>,
     validation: Vec<Example>,
     notes: Vec<String>,
 }
@@ -54,8 +56,14 @@ pub(super) fn begin(options: &Options) -> Result<Box<dyn Learner>> {
     }
     // Labels that training has not seen, and sound of another rate, are told before hours are spent.
     let (truth, _) = labeler.targets(&validation, &labeler.encode_all(&validation)?)?;
-    let notes = truth.note("validation").into_iter().collect();
-    Ok(Box::new(VectorLearner { labeler, sequences, targets, validation, notes }))
+    let rates = labeler.note_of_rates(&training);
+    let notes = rates.into_iter().chain(truth.note("validation")).collect();
+    let weights = LabelWeights::new(
+        &labeler.config.training.class_weights,
+        labeler.preprocessor.labels.names(),
+        targets.iter().flatten(),
+    )?;
+    Ok(Box::new(VectorLearner { labeler, sequences, targets, weights, validation, notes }))
 }
 
 /// The model of a run.
@@ -121,7 +129,9 @@ impl Learner for VectorLearner {
             batch.iter().map(|&index| &self.sequences[index].vectors[..]).collect();
         let batch = self.labeler.batch(&sequences)?;
         let targets = batch.targets(&targets)?;
-        Ok(self.labeler.model.loss(&batch.sequences(), &targets, Mode::Train(random))?)
+        let (weights, model) = (self.weights.as_ref(), &self.labeler.model);
+        let mode = Mode::Train(random);
+        LabelWeights::sequence_loss(weights, model, &batch.sequences(), &targets, mode)
     }
 
     fn validate(&self) -> Result<Scores> {

@@ -2,7 +2,7 @@
 
 use super::config::Config;
 use super::data::{Content, Dataset, Example, label_at};
-use crate::components::SoundFrames;
+use crate::components::{SoundFrames, note_of_rates};
 use crate::data::{BatchSize, MelFilters, StandardScaler, Waveform, batches};
 use crate::metric::{Confusion, SegmentScore, label_runs};
 use crate::parts::{self, Cached, example_reference};
@@ -57,12 +57,9 @@ impl Preprocessor {
                 Content::Vectors { .. } => None,
             })
             .collect();
-        let input = match sounds.first() {
-            Some(first) => {
-                one_rate(examples, first.rate)?;
-                Input::Sound(config.audio.fit(&sounds)?)
-            }
-            None => {
+        let input = match sounds.is_empty() {
+            false => Input::Sound(config.audio.fit(&sounds)?),
+            true => {
                 let (mut all, mut wide) = (Vec::new(), 1);
                 for example in examples {
                     if let Content::Vectors { numbers, width, .. } = &example.content {
@@ -85,19 +82,6 @@ impl Preprocessor {
             Input::Vectors(standard) => standard.mean.len(),
         }
     }
-}
-
-/// Refuses recordings of another rate than the first.
-fn one_rate(examples: &[Example], rate: u32) -> Result<()> {
-    for example in examples {
-        if let Content::Sound { sound, .. } = &example.content
-            && sound.rate != rate
-        {
-            let what = format!("{} samples a second, but the first has {rate}", sound.rate);
-            return Err(example.wrong(what));
-        }
-    }
-    Ok(())
 }
 
 /// Whether there is time that no segment covers.
@@ -172,6 +156,19 @@ impl Labeler {
                 Ok(Encoded { frames: vectors.clone(), vectors, features: *width })
             }
             _ => Err(Error::invalid("sound and vectors cannot be read by one model")),
+        }
+    }
+
+    /// What to say of recordings of several rates.
+    pub(super) fn note_of_rates(&self, examples: &[Example]) -> Option<String> {
+        let rate = |example: &Example| match &example.content {
+            Content::Sound { sound, .. } => Some(sound.rate),
+            Content::Vectors { .. } => None,
+        };
+        let rates: Vec<u32> = examples.iter().filter_map(rate).collect();
+        match &self.preprocessor.input {
+            Input::Sound(frames) => note_of_rates(&rates, frames.mel.rate),
+            Input::Vectors(_) => None,
         }
     }
 
@@ -437,6 +434,11 @@ impl Model for Labeler {
 
     /// The spectrogram with true and predicted segments, and the attention of a chosen moment:
     /// `validation:3@0.75`, or the middle.
+    fn examples(&self, part: Part, n: usize) -> Result<Vec<String>> {
+        let count = Dataset::new(&self.config).part(part)?.len();
+        Ok(parts::references(part, count.min(n)))
+    }
+
     fn show(&self, input: &str) -> Result<Vec<(String, Scene)>> {
         let (example, moment) = self.example(input)?;
         let encoded = self.encode_all(std::slice::from_ref(&example))?.remove(0);

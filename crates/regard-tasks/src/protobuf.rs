@@ -1,11 +1,11 @@
-//! Protocol Buffers as ONNX files are written in: fields one after the other, each under its number.
+//! Protocol Buffers, which ONNX and TensorBoard read: fields one after the other, each under its number.
 
 /// A message under way.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Message(Vec<u8>);
+pub(crate) struct Message(Vec<u8>);
 
 impl Message {
-    pub(super) fn finish(self) -> Vec<u8> {
+    pub(crate) fn finish(self) -> Vec<u8> {
         self.0
     }
 
@@ -21,34 +21,40 @@ impl Message {
         self.number(field << 3 | wire);
     }
 
-    pub(super) fn int(mut self, field: u64, value: i64) -> Self {
+    pub(crate) fn int(mut self, field: u64, value: i64) -> Self {
         self.key(field, 0);
         self.number(value as u64);
         self
     }
 
-    pub(super) fn float(mut self, field: u64, value: f32) -> Self {
+    pub(crate) fn float(mut self, field: u64, value: f32) -> Self {
         self.key(field, 5);
         self.0.extend(value.to_le_bytes());
         self
     }
 
-    pub(super) fn bytes(mut self, field: u64, bytes: &[u8]) -> Self {
+    pub(crate) fn double(mut self, field: u64, value: f64) -> Self {
+        self.key(field, 1);
+        self.0.extend(value.to_le_bytes());
+        self
+    }
+
+    pub(crate) fn bytes(mut self, field: u64, bytes: &[u8]) -> Self {
         self.key(field, 2);
         self.number(bytes.len() as u64);
         self.0.extend(bytes);
         self
     }
 
-    pub(super) fn text(self, field: u64, text: &str) -> Self {
+    pub(crate) fn text(self, field: u64, text: &str) -> Self {
         self.bytes(field, text.as_bytes())
     }
 
-    pub(super) fn message(self, field: u64, message: &Message) -> Self {
+    pub(crate) fn message(self, field: u64, message: &Message) -> Self {
         self.bytes(field, &message.0)
     }
 
-    pub(super) fn ints(self, field: u64, values: &[i64]) -> Self {
+    pub(crate) fn ints(self, field: u64, values: &[i64]) -> Self {
         let mut packed = Self::default();
         values.iter().for_each(|&value| packed.number(value as u64));
         self.message(field, &packed)

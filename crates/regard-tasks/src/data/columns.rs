@@ -1,0 +1,194 @@
+//! Columns of a text file, by name or by number.
+
+use super::lines::text;
+use crate::{Error, Result};
+use csv::{ReaderBuilder, StringRecord};
+use serde::{Deserialize, Deserializer};
+use std::path::{Path, PathBuf};
+
+/// A column of a file.
+///
+/// ```
+/// use regard_tasks::data::Column;
+/// assert_eq!(serde_json::from_str::<Column>("2").unwrap(), Column::Number(2));
+/// assert_eq!(serde_json::from_str::<Column>("\"label\"").unwrap(), Column::Name("label".into()));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(untagged, expecting = "a column's name, or its number from 1, was expected")]
+pub enum Column {
+    /// Counted from 1.
+    Number(usize),
+    /// As the header calls it.
+    Name(String),
+}
+
+impl std::fmt::Display for Column {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Number(number) => write!(f, "{number}"),
+            Self::Name(name) => write!(f, "`{name}`"),
+        }
+    }
+}
+
+/// What stands between the columns of a file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Separator {
+    /// Tabs; in a file that is called `.csv` and whose first line has none, commas, or semicolons where
+    /// it has no comma either.
+    #[default]
+    Auto,
+    /// This ASCII character.
+    Character(u8),
+}
+
+impl<'de> Deserialize<'de> for Separator {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {
+        let name = String::deserialize(from)?;
+        Ok(Self::Character(match (name.as_str(), name.as_bytes()) {
+            ("auto", _) => return Ok(Self::Auto),
+            ("tab", _) => b'\t',
+            ("comma", _) => b',',
+            ("semicolon", _) => b';',
+            (_, &[one]) if one.is_ascii() && one != b'"' && one != b'\n' && one != b'\r' => one,
+            _ => {
+                let what = format!(
+                    "`{name}` is no separator; \"auto\", \"tab\", \"comma\", \"semicolon\" and single \
+                     characters are"
+                );
+                return Err(serde::de::Error::custom(what));
+            }
+        }))
+    }
+}
+
+impl Separator {
+    /// The character for a file of this name that begins with this text.
+    pub(crate) fn of(self, path: &Path, text: &str) -> u8 {
+        let named = path.to_string_lossy().to_lowercase();
+        let is_csv = named.trim_end_matches(".gz").ends_with(".csv");
+        let first = text.lines().next().unwrap_or_default();
+        match self {
+            Self::Character(character) => character,
+            Self::Auto if !is_csv || first.contains('\t') => b'\t',
+            Self::Auto if first.contains(',') || !first.contains(';') => b',',
+            Self::Auto => b';',
+        }
+    }
+}
+
+/// How a file's lines are columns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+pub struct ColumnFormat {
+    /// What stands between columns.
+    pub separator: Separator,
+    /// Whether the first line names them. It does too where a column is asked for by name.
+    pub header: bool,
+}
+
+/// The lines of a file in columns.
+#[derive(Clone, Debug)]
+pub struct ColumnFile {
+    path: PathBuf,
+    header: Option<Vec<String>>,
+    /// Where each row stands, from 1, and its cells.
+    rows: Vec<(usize, Vec<String>)>,
+}
+
+impl ColumnFile {
+    /// Reads a file of which these columns will be asked for. Between tabs, cells are what they are; else
+    /// they may stand in quotes, as in CSV. Blank lines are left out.
+    ///
+    /// ```
+    /// use regard_tasks::data::{Column, ColumnFile, ColumnFormat};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("films.csv");
+    /// std::fs::write(&path, "id,label,text\n7,good,\"a fine, long film\"\n").unwrap();
+    /// let columns = ["text", "label"].map(|name| Column::Name(name.into()));
+    /// let file = ColumnFile::read(&path, ColumnFormat::default(), &columns, None)?;
+    /// assert_eq!(file.cells(&columns)?, [(2, vec!["a fine, long film".to_string(), "good".into()])]);
+    /// # Ok::<(), regard_tasks::Error>(())
+    /// ```
+    pub fn read(
+        path: &Path,
+        format: ColumnFormat,
+        columns: &[Column],
+        encoding: Option<&str>,
+    ) -> Result<Self> {
+        let text = text(path, encoding)?;
+        let mut rows = match format.separator.of(path, &text) {
+            b'\t' => tabs(&text),
+            separator => quoted(path, &text, separator)?,
+        };
+        let by_name = columns.iter().any(|column| matches!(column, Column::Name(_)));
+        let header = match (format.header || by_name, rows.is_empty()) {
+            (true, true) => return Err(Error::file(path, "there is no line, not even a header")),
+            (true, false) => Some(rows.remove(0).1),
+            (false, _) => None,
+        };
+        Ok(Self { path: path.into(), header, rows })
+    }
+
+    /// The cells of some columns, row by row, each with its line. Refuses a column that is not there, by
+    /// line and column.
+    pub fn cells(&self, columns: &[Column]) -> Result<Vec<(usize, Vec<String>)>> {
+        let places = columns.iter().map(|column| self.place(column)).collect::<Result<Vec<_>>>()?;
+        let row = |(line, cells): &(usize, Vec<String>)| {
+            let cell = |(place, column): (&usize, &Column)| {
+                cells.get(*place).cloned().ok_or_else(|| {
+                    let there = super::lines::columns(cells.len());
+                    Error::line(&self.path, *line, format!("column {column} was expected, {there}"))
+                })
+            };
+            Ok((*line, places.iter().zip(columns).map(cell).collect::<Result<_>>()?))
+        };
+        self.rows.iter().map(row).collect()
+    }
+
+    /// What a column is called: by the header, or by its number.
+    pub(crate) fn name(&self, column: &Column) -> Result<String> {
+        let place = self.place(column)?;
+        let named = self.header.as_ref().and_then(|header| header.get(place));
+        Ok(named.cloned().unwrap_or_else(|| (place + 1).to_string()))
+    }
+
+    /// The place of a column, from 0.
+    fn place(&self, column: &Column) -> Result<usize> {
+        match column {
+            Column::Number(0) => Err(Error::file(&self.path, "columns are counted from 1")),
+            Column::Number(number) => Ok(number - 1),
+            Column::Name(name) => {
+                let header = self.header.as_deref().unwrap_or_default();
+                header.iter().position(|column| column == name).ok_or_else(|| {
+                    let known = header.join(", ");
+                    let what = format!("the header has no column `{name}`; it has {known}");
+                    Error::line(&self.path, 1, what)
+                })
+            }
+        }
+    }
+}
+
+fn tabs(text: &str) -> Vec<(usize, Vec<String>)> {
+    let lines = text.lines().zip(1..).filter(|(line, _)| !line.trim().is_empty());
+    let cells = |line: &str| line.split('\t').map(|cell| cell.trim().to_string()).collect();
+    lines.map(|(line, number)| (number, cells(line))).collect()
+}
+
+fn quoted(path: &Path, text: &str, separator: u8) -> Result<Vec<(usize, Vec<String>)>> {
+    let mut reader = ReaderBuilder::new()
+        .has_headers(false)
+        .flexible(true)
+        .delimiter(separator)
+        .from_reader(text.as_bytes());
+    let mut rows = Vec::new();
+    let mut row = StringRecord::new();
+    while reader.read_record(&mut row).map_err(|error| Error::file(path, error))? {
+        // A text of several lines becomes one.
+        let cell = |cell: &str| cell.split_whitespace().collect::<Vec<_>>().join(" ");
+        if row.iter().any(|cell| !cell.trim().is_empty()) {
+            rows.push((super::table::line(text, &row), row.iter().map(cell).collect()));
+        }
+    }
+    Ok(rows)
+}
