@@ -4,7 +4,7 @@ import { at, button, fill, make } from "./dom.js";
 import { ask, load, onAnswer, run, sentence, session } from "./session.js";
 import { isChanged, listen, restore, set, view } from "./state.js";
 import { applyTheme, onTheme } from "./theme.js";
-import { setLanguage, t } from "./words.js";
+import { setLanguage, spoken, t } from "./words.js";
 import { drawHead } from "./head.js";
 import { drawInput } from "./input.js";
 import { drawHelp } from "./help.js";
@@ -18,6 +18,7 @@ const TABS = { ask: askTab, compare: compareTab, training: trainingTab, errors: 
 const NAMES = { ask: "Look and change", compare: "Compare", training: "Training", errors: "Errors" };
 
 let entered = /** @type {string | null} */ (null);
+let started = false;
 
 /** Says what went wrong; nothing where all is well. @param {string} text */
 function notice(text) {
@@ -54,7 +55,7 @@ function enter() {
 
 /** Draws everything again: another language, other colors, another run. */
 function drawAll() {
-  document.documentElement.lang = view.lang === "zh" ? "zh-Hans" : "en";
+  document.documentElement.lang = spoken() === "zh" ? "zh-Hans" : "en";
   const one = run();
   document.title = one ? `${one.name} · regard` : "regard";
   drawHead(at("top"));
@@ -64,6 +65,7 @@ function drawAll() {
 }
 
 listen((changed) => {
+  if (!started) return;
   if (changed.has("theme")) applyTheme();
   if (changed.has("lang")) setLanguage(view.lang);
   if (changed.has("lang") || changed.has("runs")) drawAll();
@@ -118,6 +120,7 @@ async function start() {
       fill(at("panel"), make("p", { class: "card" }, t("There is no run to explore. Train one, such as by `regard train translate`, and start `regard explore` with its folder.")));
       return;
     }
+    started = true;
     drawAll();
     await ask();
     if (missing) notice(t("The link names a run that is not here: {run}.", { run: missing }));

@@ -4,7 +4,7 @@ import { button, fill, make } from "./dom.js";
 import { chooseRun, run, session } from "./session.js";
 import { set, view } from "./state.js";
 import { isDark } from "./theme.js";
-import { t } from "./words.js";
+import { spoken, t } from "./words.js";
 import { menu } from "./menu.js";
 import { shareChoices } from "./share.js";
 import { drawHelp } from "./help.js";
@@ -43,7 +43,7 @@ export function drawHead(top) {
     make("span", { class: "facts grow", title: one?.about }, facts ? facts.join(" · ") : ""),
     make("div", { class: "row" },
       one && menu(t("Share"), "↗", shareChoices),
-      button(view.lang === "zh" ? "English" : "中文", () => set({ lang: view.lang === "zh" ? "en" : "zh" }), { class: "plain", lang: view.lang === "zh" ? "en" : "zh", "aria-label": view.lang === "zh" ? "English" : "中文" }),
+      button(spoken() === "zh" ? "English" : "中文", () => set({ lang: spoken() === "zh" ? "en" : "zh" }), { class: "plain", lang: spoken() === "zh" ? "en" : "zh", "aria-label": spoken() === "zh" ? "English" : "中文" }),
       button(isDark() ? "☀" : "☾", () => set({ theme: isDark() ? "light" : "dark" }), { class: "plain", "aria-label": isDark() ? t("Light colors") : t("Dark colors"), title: isDark() ? t("Light colors") : t("Dark colors") }),
       button("?", drawHelp, { class: "plain", "aria-label": t("Keys and help"), title: t("Keys and help") })));
 }

@@ -55,7 +55,7 @@ function build(ask, one) {
   if (form === "point") fields.push(...points(one));
   if (form === "node") fields.push(nodeField(one));
   if (kinds.includes("bytes")) fields.push(fileField(form));
-  if (!fields.length) fields.push(make("div", { class: "field drop" }, described(view.input)));
+  if (!fields.length) fields.push(make("div", { class: "field drop inline" }, described(view.input)));
   fill(ask, make("div", { class: "bar" }, fields, kinds.includes("example") && examples(one), one.samples.length > 1 && samples(one)));
 }
 
@@ -114,7 +114,7 @@ function points(one) {
       slider.value = String(value);
       if (document.activeElement !== number) number.value = String(Math.round(value * 1000) / 1000);
     });
-    return make("div", { class: "field drop" }, make("span", {}, `${name} =`), number, slider);
+    return make("div", { class: "field drop inline" }, make("span", {}, `${name} =`), number, slider);
   });
 }
 
@@ -126,7 +126,7 @@ function nodeField(one) {
     if (view.input?.kind === "node" && document.activeElement !== number) number.value = String(view.input.node);
   });
   const step = (by) => () => ask((view.input?.node ?? 0) + by);
-  return make("div", { class: "field drop" }, t("Node"), button("‹", step(-1), { "aria-label": t("previous") }), number,
+  return make("div", { class: "field drop inline" }, t("Node"), button("‹", step(-1), { "aria-label": t("previous") }), number,
     button("›", step(1), { "aria-label": t("next") }), button(t("any"), () => ask(Math.random() * most)),
     make("span", { class: "quiet small" }, t("0 to {most}; click a neighbor below to walk to it", { most })));
 }

@@ -28,12 +28,13 @@ export function update(changed) {
   if (has("answer", "changes", "from", "theme")) drawAnswer(parts.answer);
   // While an answer is on its way nothing flickers: what is there stays, dimmed if it takes long.
   parts.work.classList.toggle("waiting", session.waiting);
+  parts.stage.hidden = !session.answer;
   if (!session.waiting && has("answer", "scene", "map", "look", "theme", "size", "changes")) {
     drawHeads(parts.heads);
-    parts.stage.hidden = !session.answer;
     drawStage(parts.stage);
   }
-  if (has("answer", "changes", "from", "theme") && !session.waiting) drawChange(parts.change);
+  // A slider that is being dragged is left alone until the answer is there.
+  if (has("answer", "changes", "from", "theme") && (!session.waiting || !parts.change.firstChild)) drawChange(parts.change);
   if (has("answer", "theme") && !session.waiting) drawMore(parts.more);
   if (has("answer") && !session.waiting && session.answer) document.documentElement.dataset.drawn = String(Number(document.documentElement.dataset.drawn || 0) + 1);
 }

@@ -4,13 +4,13 @@ import * as api from "../api.js";
 import { button, fill, make } from "../dom.js";
 import { chart, key, linesOf, scoresOf } from "../chart.js";
 import { differenceOf, newOf } from "../difference.js";
-import { blocksOf, painted, rangeOf, written } from "../draw.js";
+import { DIMMED, Sheet, blocksOf, painted, rangeOf, written } from "../draw.js";
 import { count, duration } from "../head.js";
 import { described } from "../input.js";
 import { axesOf, chosenMap, mapName } from "../scene.js";
 import { isAskable, run, sentence, session } from "../session.js";
 import { isChanged, set, view } from "../state.js";
-import { colors, isDark } from "../theme.js";
+import { colors, paper } from "../theme.js";
 import { t } from "../words.js";
 import { pictureOf } from "./patches.js";
 
@@ -26,7 +26,7 @@ export function enter(panel) {
   // A first visit compares with what there is to compare with.
   if (view.runs.length < 2 && others.length) set({ runs: [view.runs[0], ...others.slice(0, 5).map(({ id }) => id)] });
   if (!parts) return; // the change above has drawn all of it again
-  fill(panel, make("div", {}, parts.choose), parts.cards, make("div", { class: "card" }, make("h2", {}, t("Measures and cost")), parts.table), parts.key, parts.charts);
+  fill(panel, make("div", { class: "stack" }, parts.choose, parts.cards, make("div", { class: "card" }, make("h2", {}, t("Measures and cost")), parts.table), parts.key, parts.charts));
   draw();
   askAll();
 }
@@ -108,14 +108,24 @@ function open(id) {
 export function small(scene, [, map], side = 280) {
   const axes = axesOf(scene);
   const [rows, columns] = axes ? [axes.rows.length, axes.columns.length] : [1, map.weights.length];
+  if (axes && scene.scene.kind === "maps" && rows <= 40 && columns <= 40) return labeled(axes, map);
   const picture = scene.scene.kind === "image" ? pictureOf(scene.scene) : null;
   const ratio = picture ? scene.scene.height / scene.scene.width : Math.min(1.2, Math.max(0.12, rows / columns));
   const canvas = make("canvas", { class: "mini", width: side * 2, height: Math.round(side * 2 * ratio), role: "img", "aria-label": `${mapName(map.name)}: ${inWords(axes, map)}` });
   const context = canvas.getContext("2d"), cells = blocksOf(map.weights, rows, columns, Math.max(1, Math.ceil(Math.max(rows, columns) / (side * 2))));
   context.imageSmoothingEnabled = false;
   if (picture) context.drawImage(picture, 0, 0, canvas.width, canvas.height);
-  context.drawImage(painted(cells.values, rangeOf(map.weights), cells.rows, cells.columns, colors(), picture ? { dim: isDark() ? [16, 19, 23] : [0x70, 0x7d, 0x8c], cover: 0.88 } : undefined), 0, 0, canvas.width, canvas.height);
+  context.drawImage(painted(cells.values, rangeOf(map.weights), cells.rows, cells.columns, colors(), picture ? DIMMED : undefined), 0, 0, canvas.width, canvas.height);
   return canvas;
+}
+
+/** A small map with its words, where there are few. */
+function labeled(axes, map) {
+  const sheet = new Sheet(() => {});
+  const side = Math.max(4, Math.min(20, 190 / axes.columns.length));
+  sheet.draw({ ...axes, values: map.weights, range: rangeOf(map.weights), colors: colors(), paper: paper(), cell: [side, axes.rows.length > 16 ? Math.min(side, 14) : Math.max(14, side)], labelWidth: 84 });
+  sheet.canvas.setAttribute("aria-label", `${mapName(map.name)}: ${inWords(axes, map)}`);
+  return sheet.element;
 }
 
 function inWords(axes, map) {

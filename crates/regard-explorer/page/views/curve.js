@@ -7,7 +7,7 @@ import { colors, paper } from "../theme.js";
 import { t } from "../words.js";
 import { strongest } from "../scene.js";
 
-const WIDTH = 720, HEIGHT = 400, LEFT = 44, RIGHT = 14, TOP = 14, BOTTOM = 34;
+const HEIGHT = 380, LEFT = 44, RIGHT = 14, TOP = 14, BOTTOM = 34;
 
 export class CurveView {
   constructor(host) {
@@ -29,8 +29,8 @@ export class CurveView {
     const svg = this.holder.firstElementChild;
     if (!svg) return;
     const box = svg.getBoundingClientRect();
-    const x = ((event.clientX - box.left) / box.width) * WIDTH;
-    this.ask(this.scale.low + ((x - LEFT) / (WIDTH - LEFT - RIGHT)) * (this.scale.high - this.scale.low));
+    const x = ((event.clientX - box.left) / box.width) * this.width;
+    this.ask(this.scale.low + ((x - LEFT) / (this.width - LEFT - RIGHT)) * (this.scale.high - this.scale.low));
   }
 
   ask(value) {
@@ -47,14 +47,16 @@ export class CurveView {
     const [low, high] = [least(scene.x, scene.at), most(scene.x, scene.at)], truth = scene.truth || [];
     const [bottom, top] = [least(scene.y, scene.curve, truth), most(scene.y, scene.curve, truth)];
     this.scale = { low, high };
-    const px = (x) => LEFT + ((x - low) / (high - low || 1)) * (WIDTH - LEFT - RIGHT);
+    const width = Math.min(now.width, 900);
+    this.width = width;
+    const px = (x) => LEFT + ((x - low) / (high - low || 1)) * (width - LEFT - RIGHT);
     const py = (y) => HEIGHT - BOTTOM - ((y - bottom) / (top - bottom || 1)) * (HEIGHT - TOP - BOTTOM);
     const path = (ys) => ys.map((y, i) => `${i ? "L" : "M"}${px(scene.at[i]).toFixed(1)} ${py(y).toFixed(1)}`).join("");
     this.row = this.nearest(scene);
     const start = this.row * scene.x.length, weights = now.map.weights.subarray(start, start + scene.x.length);
     const greatest = Math.max(1e-9, weights.reduce((m, w) => Math.max(m, w), 0)), ramp = colors();
-    const svg = shape("svg", { class: "drawing drag", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "group", "aria-label": t("The curve and its data; drag the query point; as numbers under “Table”") });
-    for (const y of [bottom, (bottom + top) / 2, top]) svg.append(shape("line", { class: "axis", x1: LEFT, x2: WIDTH - RIGHT, y1: py(y), y2: py(y) }), shape("text", { class: "faint", x: LEFT - 6, y: py(y) + 4, "text-anchor": "end" }, y.toFixed(1)));
+    const svg = shape("svg", { class: "drawing drag", viewBox: `0 0 ${width} ${HEIGHT}`, role: "group", "aria-label": t("The curve and its data; drag the query point; as numbers under “Table”") });
+    for (const y of [bottom, (bottom + top) / 2, top]) svg.append(shape("line", { class: "axis", x1: LEFT, x2: width - RIGHT, y1: py(y), y2: py(y) }), shape("text", { class: "faint", x: LEFT - 6, y: py(y) + 4, "text-anchor": "end" }, y.toFixed(1)));
     for (const x of [low, (low + high) / 2, high]) svg.append(shape("text", { class: "faint", x: px(x), y: HEIGHT - 12, "text-anchor": "middle" }, x.toFixed(1)));
     if (scene.truth) svg.append(shape("path", { d: path(scene.truth), fill: "none", stroke: ink.faint, "stroke-dasharray": "5 4", "stroke-width": 1.3 }));
     svg.append(shape("path", { d: path(scene.curve), fill: "none", stroke: ink.ink, "stroke-width": 2 }));
@@ -87,7 +89,7 @@ export class CurveView {
     const handle = shape("g", { tabindex: 0, role: "slider", "aria-label": t("query point"), "aria-valuemin": this.scale.low, "aria-valuemax": this.scale.high, "aria-valuenow": at, "data-query": "1" },
       shape("line", { x1: x, x2: x, y1: TOP, y2: HEIGHT - BOTTOM, stroke: ink.mark, "stroke-width": 1.2, "stroke-dasharray": "2 3" }),
       shape("circle", { cx: x, cy: y, r: 8, fill: ink.mark, stroke: ink.paper, "stroke-width": 2 }),
-      shape("text", { class: "halo", x: Math.min(WIDTH - 90, Math.max(LEFT + 40, x)), y: Math.max(26, y - 16), "text-anchor": "middle" }, `${at.toFixed(2)} → ${scene.curve[this.row].toFixed(3)}`));
+      shape("text", { class: "halo", x: Math.min(this.width - 60, Math.max(LEFT + 40, x)), y: Math.max(26, y - 16), "text-anchor": "middle" }, `${at.toFixed(2)} → ${scene.curve[this.row].toFixed(3)}`));
     handle.addEventListener("keydown", (event) => {
       const step = { ArrowRight: 1, ArrowLeft: -1, ArrowUp: 1, ArrowDown: -1 }[event.key];
       if (!step) return;

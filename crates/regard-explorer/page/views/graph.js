@@ -6,17 +6,17 @@ import { set } from "../state.js";
 import { isDark, paper } from "../theme.js";
 import { t } from "../words.js";
 
-const WIDTH = 720, HEIGHT = 520;
+const HEIGHT = 480;
 
-/** The node that is asked about in the middle, the others around it. @param {any} scene @returns {[number, number][]} */
-function places(scene) {
+/** The node that is asked about in the middle, the others around it. @param {any} scene @param {number} width @returns {[number, number][]} */
+function places(scene, width) {
   const center = scene.center ?? 0, others = scene.nodes.map((_, i) => i).filter((i) => i !== center);
   const out = /** @type {[number, number][]} */ ([]);
-  out[center] = [WIDTH / 2, HEIGHT / 2];
+  out[center] = [width / 2, HEIGHT / 2];
   const rings = others.length > 40 ? 3 : others.length > 16 ? 2 : 1;
   others.forEach((node, i) => {
     const angle = (2 * Math.PI * i) / others.length - Math.PI / 2, share = rings === 1 ? 1 : 0.58 + (0.42 * (i % rings)) / (rings - 1);
-    out[node] = [WIDTH / 2 + Math.cos(angle) * share * (WIDTH / 2 - 70), HEIGHT / 2 + Math.sin(angle) * share * (HEIGHT / 2 - 40)];
+    out[node] = [width / 2 + Math.cos(angle) * share * (width / 2 - 34), HEIGHT / 2 + Math.sin(angle) * share * (HEIGHT / 2 - 40)];
   });
   return out;
 }
@@ -32,9 +32,9 @@ export class GraphView {
   /** @param {any} now */
   draw(now) {
     this.now = now;
-    const { scene } = now.one, ink = paper(), at = places(scene);
+    const { scene } = now.one, ink = paper(), width = Math.min(now.width, 860), at = places(scene, width);
     const radius = scene.nodes.length > 40 ? 7 : 11;
-    const svg = shape("svg", { class: "drawing", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "group", "aria-label": t("Node {node} and its neighbors; as numbers under “Table”", { node: scene.nodes[scene.center ?? 0] }) });
+    const svg = shape("svg", { class: "drawing", viewBox: `0 0 ${width} ${HEIGHT}`, width, height: HEIGHT, role: "group", "aria-label": t("Node {node} and its neighbors; as numbers under “Table”", { node: scene.nodes[scene.center ?? 0] }) });
     const marks = this.host.marks();
     scene.edges.forEach(([from, to], edge) => this.edge(svg, at, [from, to], edge, radius, ink, marks));
     scene.nodes.forEach((label, node) => this.node(svg, at, node, label, radius, ink));

@@ -1,16 +1,16 @@
 // All layers and heads as small maps; a click takes one to be looked at, another switches it off.
 
 import { button, fill, make, segmented } from "../dom.js";
-import { blocksOf, painted, rangeOf } from "../draw.js";
+import { DIMMED, blocksOf, painted, rangeOf } from "../draw.js";
 import { axesOf, choices, layerAndHead, mapName, mapsOf, rangeOfAll } from "../scene.js";
 import { run, session } from "../session.js";
 import { set, view } from "../state.js";
-import { colors, isDark } from "../theme.js";
+import { colors } from "../theme.js";
 import { t } from "../words.js";
 import { pictureOf } from "./patches.js";
 import { isOff, toggleHead } from "./change.js";
 
-const SIDE = 88;
+const SIDE = 72;
 // Beyond so many the small maps are drawn a few at a time, so that the page answers meanwhile.
 const AT_ONCE = 12;
 
@@ -115,6 +115,6 @@ function paintTile(one, key, map, picture) {
   const range = picture || key === "rollout" || key === "mean" ? rangeOf(map.weights) : rangeOfAll(one);
   context.imageSmoothingEnabled = false;
   if (picture) context.drawImage(picture, 0, 0, canvas.width, canvas.height);
-  const over = picture ? { dim: isDark() ? [16, 19, 23] : [0x70, 0x7d, 0x8c], cover: 0.88 } : undefined;
+  const over = picture ? DIMMED : undefined;
   context.drawImage(painted(cells.values, range, cells.rows, cells.columns, colors(), over), 0, 0, canvas.width, canvas.height);
 }

@@ -30,8 +30,8 @@ export class MatrixView {
     const { axes, width } = now;
     const [rows, columns] = [axes.rows.length, axes.columns.length];
     const labelWidth = Math.min(140, width * 0.27);
-    const across = Math.min(30, Math.max(1.4, (width - labelWidth - 46) / columns));
-    const down = Math.min(30, Math.max(rows <= 60 ? 15 : 1.4, Math.min(across, rows <= 60 ? 30 : across)));
+    const across = Math.min(44, Math.max(1.4, (width - labelWidth - 46) / columns));
+    const down = rows <= 60 ? Math.min(36, Math.max(15, across)) : across;
     this.sheet.draw({
       rows: axes.rows, columns: axes.columns, rowAxis: axes.rowAxis, columnAxis: axes.columnAxis, values: now.map.weights, range: now.range,
       colors: colors(), paper: paper(), cell: [across, down], labelWidth, marks: this.host.marks(),

@@ -2,11 +2,11 @@
 
 import * as api from "../api.js";
 import { fill, make } from "../dom.js";
-import { colorOf, inkOn, painted, rangeOf, written } from "../draw.js";
+import { DIMMED, colorOf, inkOn, painted, rangeOf, written } from "../draw.js";
 import { axesOf, chosenMap } from "../scene.js";
-import { isAskable, run, sentence, session } from "../session.js";
+import { isAskable, sentence, session } from "../session.js";
 import { isChanged, view } from "../state.js";
-import { colors, isDark } from "../theme.js";
+import { colors } from "../theme.js";
 import { t } from "../words.js";
 import { pictureOf } from "./patches.js";
 import { drawBeam } from "./beam.js";
@@ -20,7 +20,7 @@ let element = /** @type {any} */ (null);
 export function drawMore(more) {
   element = more;
   if (!session.answer) return fill(more);
-  const writes = run()?.input.labels.length === 0 && !["point", "passage-question"].includes(run()?.input.form);
+  const writes = Array.isArray(session.answer.prediction.details?.tokens);
   fill(more, fold("saliency", t("Gradient saliency beside attention"), drawSaliency), writes && fold("beam", t("Beam: what else could have been written"), (answer) => drawBeam(answer)),
     make("p", { class: "quiet small", id: "caution" }, t("Attention weights say what was read, not why it was answered so: attention is not an explanation. Change a weight and see whether the output changes.")));
   return undefined;
@@ -89,7 +89,7 @@ function patches(answer, values) {
   const context = canvas.getContext("2d");
   context.imageSmoothingEnabled = false;
   if (image) context.drawImage(pictureOf(image.scene), 0, 0, 280, 280);
-  context.drawImage(painted(values, rangeOf(values), answer.rows, answer.columns, colors(), image ? { dim: isDark() ? [16, 19, 23] : [0x70, 0x7d, 0x8c], cover: 0.88 } : undefined), 0, 0, 280, 280);
+  context.drawImage(painted(values, rangeOf(values), answer.rows, answer.columns, colors(), image ? DIMMED : undefined), 0, 0, 280, 280);
   return make("div", {}, make("h2", {}, `${t("Gradient × input")} (${t(answer.of)})`), canvas);
 }
 

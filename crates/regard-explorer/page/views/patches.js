@@ -1,9 +1,9 @@
 // A picture, dimmed where its patches have no weight.
 
 import { make } from "../dom.js";
-import { Sheet, written } from "../draw.js";
+import { DIMMED, Sheet, written } from "../draw.js";
 import { mapName, strongest } from "../scene.js";
-import { colors, isDark, paper } from "../theme.js";
+import { colors, paper } from "../theme.js";
 import { t } from "../words.js";
 
 const pictures = new WeakMap();
@@ -45,7 +45,7 @@ export class PatchesView {
     this.sheet.draw({
       rows: now.axes.rows, columns: now.axes.columns, rowAxis: "", columnAxis: "", values: now.map.weights, range: now.range, colors: colors(), paper: paper(),
       cell: [(scene.width * scale) / scene.columns, (scene.height * scale) / scene.rows], bare: true, picture: pictureOf(scene),
-      over: { dim: isDark() ? [16, 19, 23] : [0x70, 0x7d, 0x8c], cover: 0.88 }, marks,
+      over: DIMMED, marks,
     });
     this.sheet.canvas.setAttribute("aria-label", t("{name}: {rows} × {columns} patches; bright ones were attended to; arrow keys move; as numbers under “Table”", { name: mapName(now.map.name), rows: scene.rows, columns: scene.columns }));
   }

@@ -22,7 +22,7 @@ const kept = new Map();
 /** @param {Element} panel */
 export function enter(panel) {
   parts = { status: make("div", { class: "status card", role: "status" }), charts: make("div", { class: "charts" }), replay: make("div", { class: "row" }), samples: make("div", { class: "cards" }) };
-  fill(panel, parts.status, parts.charts, make("div", { class: "card" }, make("h3", {}, t("Three samples, epoch by epoch")), parts.replay, parts.samples));
+  fill(panel, make("div", { class: "stack" }, parts.status, parts.charts, make("div", { class: "card stack" }, make("h3", {}, t("Three samples, epoch by epoch")), parts.replay, parts.samples)));
   live = null;
   drawCharts();
   drawStatus();

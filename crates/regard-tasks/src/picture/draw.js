@@ -7,6 +7,9 @@
 const FONT = 'system-ui, "Helvetica Neue", Arial, "PingFang SC", "Microsoft YaHei", "Noto Sans CJK SC", sans-serif';
 const MISSING = /** @type {Rgb} */ ([150, 140, 135]);
 
+/** How a picture is dimmed where it has no weight. @type {{dim: Rgb, cover: number}} */
+export const DIMMED = { dim: [0x70, 0x7d, 0x8c], cover: 0.88 };
+
 /** A weight as text, three digits. @param {number} value */
 export function written(value) {
   if (Number.isNaN(value)) return "–";
@@ -220,7 +223,8 @@ export class Sheet {
     this.left = grid.bare ? 1 : Math.ceil(widest(this.labels[0])) + 30;
     this.top = grid.bare ? 1 : Math.ceil(widest(this.labels[1])) + 30;
     const [width, height] = [columns.length * cell[0], rows.length * cell[1]];
-    const size = /** @type {[number, number]} */ ([this.left + width + 8, this.top + height + 8]);
+    const name = grid.bare ? 0 : measure.measureText(grid.columnAxis).width;
+    const size = /** @type {[number, number]} */ ([this.left + Math.max(width, name) + 8, this.top + height + 8]);
     const context = sized(this.canvas, ...size);
     sized(this.cursorCanvas, ...size);
     context.imageSmoothingEnabled = false;
