@@ -38,7 +38,7 @@ function oklch(lightness, chroma, hue) {
 
 const ramps = new Map();
 
-/** The colors of weights, in 256 steps from none to the greatest. @param {boolean} dark @returns {Rgb[]} */
+/** The colors of weights, in 256 steps from none to the greatest: those of `color.rs`. @param {boolean} dark @returns {Rgb[]} */
 export function ramp(dark) {
   if (!ramps.has(dark)) {
     const color = (share) => (dark
