@@ -9,11 +9,12 @@
 //! | `curves.svg` | the same as a picture |
 //! | `best.safetensors` | the parameters of the best epoch |
 //! | `last.safetensors` | the checkpoint to go on from: parameters, optimizer, epoch, batch and step |
+//! | `scenes/` | what the model made of three samples after each validated epoch |
 //! | `clock.json` | how long it took; equal runs have all other files equal |
 //! | `.lock` | the process that trains or trained last |
 
 use crate::run_lock::{self, RunLock};
-use crate::{Error, JsonFile, Model, Options, Result, Task, task_named};
+use crate::{Error, JsonFile, Model, Options, Result, Snapshot, Task, task_named};
 use regard::tensor::{TEMPORARY, write_whole};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -92,6 +93,7 @@ impl Run {
         for name in AFTER.iter().chain(&BEFORE) {
             run.remove(name)?;
         }
+        Snapshot::remove_all(&run)?;
         run.write("config.toml", options.clone().absolute_paths()?.to_string().as_bytes())?;
         run.write("vocabulary.json", model.vocabulary()?.as_bytes())?;
         let manifest = Manifest {
@@ -166,6 +168,16 @@ impl Run {
             Some(lock) => Ok(lock.clone()),
             None => Ok(Arc::new(RunLock::take(&self.folder)?)),
         }
+    }
+
+    /// Whether a process trains it now.
+    pub fn is_training(&self) -> bool {
+        RunLock::check(&self.folder).is_err()
+    }
+
+    /// How many parameters its model has.
+    pub fn parameters(&self) -> Result<usize> {
+        Ok(self.manifest()?.parameters)
     }
 
     fn remove(&self, name: &str) -> Result<()> {

@@ -1,5 +1,6 @@
 //! The verbs on tasks: `train`, `eval`, `predict`, `show`, `compare`, `init`, `data`.
 
+mod argument;
 pub mod compare;
 pub mod data;
 pub mod eval;

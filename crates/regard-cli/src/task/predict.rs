@@ -1,12 +1,13 @@
 //! `regard predict`: uses a run's model.
 
 use super::Settings;
+use super::argument::input;
 use super::phase_bar::PhaseBar;
 use super::threads::Threads;
 use anyhow::{Context, Result};
 use clap::Args;
 use regard_tasks::data::{decoded, lines};
-use regard_tasks::{Model, Prediction, Run};
+use regard_tasks::{Input, Model, Prediction, Run};
 use std::io::{BufRead, Write, stdin};
 use std::path::PathBuf;
 
@@ -113,7 +114,9 @@ impl Command {
 /// A prediction for each input, blank for a blank one: lines in and lines out stay side by side.
 fn predict(model: &dyn Model, inputs: &[String]) -> regard_tasks::Result<Vec<Prediction>> {
     let is_blank = |input: &String| input.trim().is_empty();
-    let asked: Vec<String> = inputs.iter().filter(|input| !is_blank(input)).cloned().collect();
+    let form = model.asks().form;
+    let asked = inputs.iter().filter(|text| !is_blank(text)).map(|text| input(form, text));
+    let asked = asked.collect::<regard_tasks::Result<Vec<Input>>>()?;
     let mut answers = match asked.is_empty() {
         true => Vec::new(),
         false => model.predict(&asked)?,

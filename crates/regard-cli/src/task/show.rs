@@ -1,12 +1,13 @@
 //! `regard show`: what a run's model attends to, or weights from a file.
 
 use super::Settings;
+use super::argument::input;
 use super::threads::Threads;
 use crate::output::{Destination, is_same_file};
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use regard_tasks::picture::{self, Caption};
-use regard_tasks::{Model, Run, Scene, WeightsFile};
+use regard_tasks::{Input, Model, Run, Scene, WeightsFile};
 use std::io::{IsTerminal, Write, stdout};
 use std::path::PathBuf;
 
@@ -60,8 +61,8 @@ struct Shown {
     scenes: Vec<(String, Scene)>,
     /// The input, or the file's name.
     title: String,
-    /// Whose scenes they are; none where a file holds them.
-    shows: Option<(Run, Box<dyn Model>)>,
+    /// Whose scenes they are, and of what; none where a file holds them.
+    shows: Option<(Run, Box<dyn Model>, Input)>,
     /// Where a scene's picture goes, without its ending.
     beside: fn(&std::path::Path, &str) -> PathBuf,
 }
@@ -70,7 +71,7 @@ impl Shown {
     /// What a picture of a scene says above itself.
     fn caption(&self, scene: &str) -> Result<Caption> {
         Ok(match &self.shows {
-            Some((run, model)) => Caption::of(run, model.as_ref(), scene, &self.title)?,
+            Some((run, model, input)) => Caption::of(run, model.as_ref(), scene, input)?,
             None => Caption::from(&self.title),
         })
     }
@@ -188,13 +189,14 @@ impl Command {
             bail!("--tensor, --rows and --columns are for a file of weights, not for a run");
         }
         let run = Run::open(&self.run)?;
-        let input =
+        let title =
             self.input.clone().context("an input is missing; `regard predict` takes the same")?;
         let model = run.model(&self.settings.apply_to_run(&run)?)?;
+        let input = input(model.asks().form, &title)?;
         Ok(Shown {
             scenes: model.show(&input)?,
-            title: input,
-            shows: Some((run, model)),
+            title,
+            shows: Some((run, model, input)),
             beside: |run, name| run.join(name),
         })
     }
