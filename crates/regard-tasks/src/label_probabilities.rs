@@ -1,7 +1,7 @@
 //! The probability of every label for some examples, and what is measured of it.
 
 use crate::metric::Confusion;
-use crate::{Alternative, PerExample, Prediction, Report, Result, Scores};
+use crate::{Alternative, Input, Judged, PerExample, Prediction, Report, Result, Scores};
 use regard::Tensor;
 use regard::tensor::CrossEntropy;
 
@@ -99,14 +99,41 @@ impl<'a> LabelProbabilities<'a> {
         self.each().map(|row| likeliest(self.labels, row, n)).collect()
     }
 
+    /// What was made of each example, of which these are the inputs, the lengths and the truth.
+    pub(crate) fn judged(
+        &self,
+        inputs: &[String],
+        lengths: &[usize],
+        truth: &[usize],
+    ) -> Vec<Judged> {
+        let name = |label: usize| match label.checked_sub(self.labels.len()) {
+            None => self.labels[label].clone(),
+            Some(unseen) => self.unseen.get(unseen).cloned().unwrap_or_default(),
+        };
+        let one = |(index, row): (usize, &[f32])| {
+            let (truth, output) = (truth[index], argmax(row));
+            let likely = row.get(truth).map(|&p| f64::from(p.max(f32::MIN_POSITIVE)));
+            Judged {
+                index,
+                input: inputs[index].clone(),
+                truth: name(truth),
+                output: name(output),
+                loss: likely.map_or(f64::NAN, |p| -p.ln()),
+                length: lengths[index],
+                labels: vec![(name(truth), name(output))],
+            }
+        };
+        self.each().enumerate().map(one).collect()
+    }
+
     /// One prediction for each input, with the probability of every label.
-    pub(crate) fn predictions(&self, inputs: &[String]) -> Vec<Prediction> {
-        let prediction = |(input, row): (&String, &[f32])| {
+    pub(crate) fn predictions(&self, inputs: &[Input]) -> Vec<Prediction> {
+        let prediction = |(input, row): (&Input, &[f32])| {
             let each = self.labels.iter().zip(row);
             let each = each.map(|(label, &p)| (label.clone(), serde_json::json!(p)));
             let probabilities: serde_json::Map<String, serde_json::Value> = each.collect();
             Prediction {
-                input: input.clone(),
+                input: input.to_string(),
                 output: self.labels[argmax(row)].clone(),
                 details: serde_json::json!({ "probabilities": probabilities }),
             }

@@ -25,6 +25,8 @@
 //! | train | [`train`], [`TrainingConfig`]; a [`Callback`] sees every batch and may stop it; [`rehearse`] says what it would take |
 //! | stop, and go on with the same bits | [`Checkpoint`], [`TrainerState`] |
 //! | evaluate, predict | [`Model::evaluate`] on a [`Part`] gives a [`Report`]; [`Model::predict`], [`Model::n_best`] |
+//! | ask | [`Input`]: a text, an example, the content of a file; [`Model::asks`] says which |
+//! | look at every example | [`Model::judge`] gives each one's output and loss |
 //! | see what was attended to | [`Model::show`] gives [`Scene`]s; [`picture`] draws them as SVG, PNG, a page, in a terminal, as numbers |
 //! | set variants, or runs that are done, side by side | [`compare`], [`variants`]; [`compare_runs`] |
 //! | find runs | [`runs_under`] |
@@ -39,6 +41,7 @@ mod answer;
 mod caption;
 mod class_weights;
 mod classify;
+mod compact;
 mod compare;
 mod compare_runs;
 mod components;
@@ -48,7 +51,9 @@ mod export;
 mod graph;
 mod image;
 mod import;
+mod input;
 mod json_file;
+mod judged;
 mod label;
 mod label_counts;
 mod label_probabilities;
@@ -63,9 +68,12 @@ mod regress;
 mod run;
 mod run_list;
 mod run_lock;
+mod saliency;
 mod scene;
 mod scores;
+mod search_tree;
 mod seq2seq;
+mod snapshot;
 mod sound_scene;
 mod summarize;
 mod task;
@@ -89,15 +97,20 @@ pub use export::{Export, Exported, Network, export};
 pub use graph::GraphTask;
 pub use image::ImageTask;
 pub use import::{Imported, import};
+pub use input::{Asks, Input, InputForm};
 pub use json_file::JsonFile;
+pub use judged::Judged;
 pub use label::Label;
 pub use option_groups::{ListedOption, OptionGroup};
 pub use options::Options;
 pub use regress::Regress;
 pub use run::Run;
 pub use run_list::{RunState, RunSummary, runs_under};
-pub use scene::{CurveScene, GraphScene, ImageScene, Map, Maps, Scene};
+pub use saliency::Saliency;
+pub use scene::{CurveScene, GraphScene, ImageScene, Map, Maps, Place, Scene};
 pub use scores::Scores;
+pub use search_tree::{SearchNode, SearchTree, Searched};
+pub use snapshot::{Sample, Snapshot};
 pub use sound_scene::{Segment, SoundScene, Track};
 pub use summarize::Summarize;
 pub use task::{

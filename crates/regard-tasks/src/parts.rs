@@ -1,10 +1,11 @@
 //! The three parts of a dataset.
 
-use crate::{Error, Part, Result};
+use crate::{Error, Input, Part, Result};
 use regard::tensor::Random;
 use std::cell::{OnceCell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
+use std::sync::{Mutex, PoisonError};
 
 /// What is read from files when it is first asked for, and never again.
 pub(crate) struct Cached<T>(OnceCell<T>);
@@ -22,6 +23,32 @@ impl<T> Cached<T> {
                 Ok(self.0.get_or_init(|| value))
             }
         }
+    }
+}
+
+/// Examples that were looked up: the same few are asked for again and again, and each time a whole
+/// part would be read.
+#[derive(Debug, Default)]
+pub(crate) struct Memo<T>(Mutex<VecDeque<((Part, usize), T)>>);
+
+/// How many examples are remembered.
+const REMEMBERED: usize = 32;
+
+impl<T: Clone> Memo<T> {
+    pub(crate) fn new() -> Self {
+        Self(Mutex::new(VecDeque::new()))
+    }
+
+    pub(crate) fn get(&self, key: (Part, usize), read: impl FnOnce() -> Result<T>) -> Result<T> {
+        let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, known)) = lock().iter().find(|(known, _)| *known == key) {
+            return Ok(known.clone());
+        }
+        let value = read()?;
+        let mut all = lock();
+        all.truncate(REMEMBERED - 1);
+        all.push_front((key, value.clone()));
+        Ok(value)
     }
 }
 
@@ -152,6 +179,13 @@ pub(crate) fn check_size(size: usize, most: usize) -> Result<()> {
     Err(Error::invalid(format!("`data.size` cannot be {size}; it is {most} at most")))
 }
 
+/// The example of a part that an input names; refuses one that is not there, saying what they are.
+pub(crate) fn nth<'a, T>(all: &'a [T], input: &Input, at: usize, what: &str) -> Result<&'a T> {
+    all.get(at).ok_or_else(|| {
+        Error::invalid(format!("`{input}`: the part has {} {what}, from 0", all.len()))
+    })
+}
+
 /// A part's name, as options have it.
 pub(crate) fn name(part: Part) -> &'static str {
     match part {
@@ -164,16 +198,5 @@ pub(crate) fn name(part: Part) -> &'static str {
 /// The part and the index that an input like `test:17` names, counted from 0.
 pub(crate) fn example_reference(input: &str) -> Option<(Part, usize)> {
     let (part, at) = input.trim().split_once(':')?;
-    let part = match part {
-        "train" | "training" => Part::Training,
-        "val" | "validation" => Part::Validation,
-        "test" => Part::Test,
-        _ => return None,
-    };
-    Some((part, at.parse().ok()?))
-}
-
-/// References to the first examples of a part, as [`example_reference`] reads them.
-pub(crate) fn references(part: Part, count: usize) -> Vec<String> {
-    (0..count).map(|at| format!("{}:{at}", name(part))).collect()
+    Some((Part::named(part)?, at.parse().ok()?))
 }

@@ -9,13 +9,14 @@
 //! | `curves.svg` | the same as a picture |
 //! | `best.safetensors` | the parameters of the best epoch |
 //! | `last.safetensors` | the checkpoint to go on from: parameters, optimizer, epoch, batch and step |
+//! | `scenes/` | what the model made of three samples after each validated epoch |
 //! | `tensorboard` | a folder of curves for TensorBoard, where they are wanted |
 //! | `clock.json` | how long it took; equal runs have all other files equal |
 //! | `.lock` | the process that trains or trained last |
 
 use crate::run_lock::{self, RunLock};
 use crate::train::events;
-use crate::{Error, JsonFile, Model, Options, Result, Task, task_named};
+use crate::{Error, JsonFile, Model, Options, Result, Snapshot, Task, task_named};
 use regard::tensor::{TEMPORARY, write_whole};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -99,6 +100,7 @@ impl Run {
                 run.remove(&format!("{}/{name}", events::FOLDER))?;
             }
         }
+        Snapshot::remove_all(&run)?;
         run.write("config.toml", options.clone().absolute_paths()?.to_string().as_bytes())?;
         run.write("vocabulary.json", model.vocabulary()?.as_bytes())?;
         let manifest = Manifest {
@@ -175,6 +177,16 @@ impl Run {
         }
     }
 
+    /// Whether a process trains it now.
+    pub fn is_training(&self) -> bool {
+        RunLock::check(&self.folder).is_err()
+    }
+
+    /// How many parameters its model has.
+    pub fn parameters(&self) -> Result<usize> {
+        Ok(self.manifest()?.parameters)
+    }
+
     fn remove(&self, name: &str) -> Result<()> {
         match std::fs::remove_file(self.path(name)) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -239,11 +251,6 @@ impl Run {
     /// Its task.
     pub fn task(&self) -> Result<&'static dyn Task> {
         task_named(&self.manifest()?.task).map_err(|e| Error::file(self.path("run.json"), e))
-    }
-
-    /// Numbers in its model.
-    pub fn parameters(&self) -> Result<usize> {
-        Ok(self.manifest()?.parameters)
     }
 
     /// Its options.

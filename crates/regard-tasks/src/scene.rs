@@ -6,6 +6,7 @@
 
 use crate::{Error, Result, SoundScene};
 use regard::Tensor;
+use regard::attention::Site;
 use serde::Serialize;
 
 /// The attention weights for one input, with all that a picture of them needs.
@@ -42,8 +43,40 @@ pub enum Scene {
 pub struct Map {
     /// Which head of which layer.
     pub name: String,
+    /// Which attention of the model gave it; none where several did, or none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub place: Option<Place>,
     /// The weights, one for each cell, edge or patch of the scene they belong to, row by row.
     pub weights: Vec<f32>,
+}
+
+/// An attention of a model: where an [`Intervention`](regard::attention::Intervention) on a map
+/// applies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Place {
+    /// Which attention.
+    pub site: Site,
+    /// The layer, from 0.
+    pub layer: usize,
+    /// The head, from 0; none where the map is a mean of all.
+    pub head: Option<usize>,
+    /// What the first row of the scene is called inside the model.
+    pub row: usize,
+    /// What the first column of the scene is called inside the model.
+    pub column: usize,
+}
+
+impl Place {
+    /// A head, whose rows and columns the scene has from the first on.
+    ///
+    /// ```
+    /// use regard::attention::Site;
+    /// use regard_tasks::Place;
+    /// assert_eq!(Place::new(Site::Encoder, 2, 1).head, Some(1));
+    /// ```
+    pub fn new(site: Site, layer: usize, head: usize) -> Self {
+        Self { site, layer, head: Some(head), row: 0, column: 0 }
+    }
 }
 
 /// Attention maps over the same queries (rows) and keys (columns).
@@ -124,7 +157,19 @@ impl Map {
     /// assert_eq!(Map::new("head 1", vec![1.0]).weights, [1.0]);
     /// ```
     pub fn new(name: impl Into<String>, weights: Vec<f32>) -> Self {
-        Self { name: name.into(), weights }
+        Self { name: name.into(), place: None, weights }
+    }
+
+    /// The same, from a place.
+    ///
+    /// ```
+    /// use regard::attention::Site;
+    /// use regard_tasks::{Map, Place};
+    /// let place = Place::new(Site::Cross, 0, 0);
+    /// assert_eq!(Map::new("weights", vec![1.0]).at(place).place, Some(place));
+    /// ```
+    pub fn at(self, place: Place) -> Self {
+        Self { place: Some(place), ..self }
     }
 
     /// The heads of self-attention over the first sequence of a batch: weights `[B, H, N, N]`,
@@ -137,7 +182,8 @@ impl Map {
             let numbers = heads.to_vec::<f32>()?;
             for head in 0..count {
                 let name = format!("layer {}, head {}", layer + 1, head + 1);
-                maps.push(Self::new(name, numbers[head * one..][..one].to_vec()));
+                let map = Self::new(name, numbers[head * one..][..one].to_vec());
+                maps.push(map.at(Place::new(Site::Encoder, layer, head)));
             }
         }
         Ok(maps)
@@ -207,16 +253,6 @@ impl Scene {
             layer.is_none_or(|layer| layer == own_layer) && head.is_none_or(|head| head == own_head)
         });
         Ok(self)
-    }
-
-    fn maps_mut(&mut self) -> &mut Vec<Map> {
-        match self {
-            Self::Maps(scene) => &mut scene.maps,
-            Self::Graph(scene) => &mut scene.maps,
-            Self::Image(scene) => &mut scene.maps,
-            Self::Curve(scene) => &mut scene.maps,
-            Self::Sound(scene) => &mut scene.weights.maps,
-        }
     }
 
     /// Its named weights.

@@ -1,10 +1,12 @@
 //! What a task is: its options, its dataset, a learner that trains a model on it, and what the model
 //! does once it is trained.
 
+use crate::data::Waveform;
 use crate::metric::Confusion;
 use crate::{
-    Answer, CaptionTask, Classify, Error, Exported, GraphTask, ImageTask, JsonFile, Label, Options,
-    Regress, Result, Scene, Scores, Summarize, Transcribe, Translate,
+    Answer, Asks, CaptionTask, Classify, Error, Exported, GraphTask, ImageTask, Input, JsonFile,
+    Judged, Label, Options, Regress, Result, Saliency, Scene, Scores, SearchTree, Summarize,
+    Transcribe, Translate,
 };
 use regard::Tensor;
 use regard::attention::Reinforce;
@@ -102,6 +104,23 @@ pub enum Part {
     Test,
 }
 
+impl Part {
+    /// A part by its name.
+    ///
+    /// ```
+    /// use regard_tasks::Part;
+    /// assert_eq!([Part::named("test"), Part::named("rest")], [Some(Part::Test), None]);
+    /// ```
+    pub fn named(name: &str) -> Option<Self> {
+        match name {
+            "train" | "training" => Some(Self::Training),
+            "val" | "validation" => Some(Self::Validation),
+            "test" => Some(Self::Test),
+            _ => None,
+        }
+    }
+}
+
 /// A model in training, together with its training and validation examples. [`train`](crate::train)
 /// runs its epochs.
 pub trait Learner {
@@ -123,7 +142,7 @@ pub trait Learner {
         Ok(Vec::new())
     }
 
-    /// Inputs for [`Model::predict`] out of the validation part.
+    /// Inputs for [`Model::predict`] out of the validation part, as text.
     fn samples(&self, n: usize) -> Vec<String>;
 
     /// What should be known before hours are spent, in sentences: labels of the validation part that
@@ -157,8 +176,8 @@ pub trait Learner {
     }
 }
 
-/// A model that can be evaluated, used and looked at.
-pub trait Model {
+/// A model that can be evaluated, used and looked at, from any thread.
+pub trait Model: Send + Sync {
     /// Its parameters.
     fn parameters(&self) -> &Parameters;
 
@@ -169,24 +188,43 @@ pub trait Model {
     /// The metrics on a part of the dataset that its options name.
     fn evaluate(&self, part: Part) -> Result<Report>;
 
-    /// A prediction for each input. An input is a line of text; what it means is the task's.
-    fn predict(&self, inputs: &[String]) -> Result<Vec<Prediction>>;
+    /// What can be asked of it.
+    fn asks(&self) -> Asks;
+
+    /// Every example of a part, in order, with what it makes of it and how far that is from the
+    /// truth.
+    fn judge(&self, part: Part) -> Result<Vec<Judged>>;
+
+    /// A prediction for each input.
+    fn predict(&self, inputs: &[Input]) -> Result<Vec<Prediction>>;
 
     /// The best outputs for each input, so many at most, the best first. Refuses where a task has one
     /// output alone.
-    fn n_best(&self, _inputs: &[String], _n: usize) -> Result<Vec<Vec<Alternative>>> {
+    fn n_best(&self, _inputs: &[Input], _n: usize) -> Result<Vec<Vec<Alternative>>> {
         Err(Error::invalid("this task has one output for an input, and no others beside it"))
     }
 
     /// Its attention weights for an input, as named scenes, the most telling first.
-    fn show(&self, input: &str) -> Result<Vec<(String, Scene)>>;
-
-    /// The first inputs for [`Model::predict`] out of a part of the dataset, so many at most.
-    fn examples(&self, part: Part, n: usize) -> Result<Vec<String>>;
+    fn show(&self, input: &Input) -> Result<Vec<(String, Scene)>>;
 
     /// What should be predicted for an input, as text; none where that is not known.
-    fn truth(&self, _input: &str) -> Option<String> {
+    fn truth(&self, _input: &Input) -> Option<String> {
         None
+    }
+
+    /// How much each part of an input changes what is predicted: the gradient times the input.
+    fn saliency(&self, _input: &Input) -> Result<Saliency> {
+        Err(Error::invalid("this task has no gradient at its input"))
+    }
+
+    /// What was considered while an output was searched for.
+    fn search_tree(&self, _input: &Input) -> Result<SearchTree> {
+        Err(Error::invalid("this task writes no text, so that it searches for none"))
+    }
+
+    /// The sound of an example, where it has one.
+    fn sound(&self, _input: &Input) -> Result<Option<Waveform>> {
+        Ok(None)
     }
 
     /// Its network and what that answers for some inputs, for other programs. Refuses where the

@@ -149,7 +149,7 @@ fn tasks_train_from_imported_options_and_say_what_was_taken() {
             // A label for each word, however many pieces it has.
             assert_eq!(predicted[0].output.split(' ').count(), 3, "{}", predicted[0].output);
         }
-        assert!(!model.show("the gardens saw").unwrap().is_empty());
+        assert!(!model.show(&"the gardens saw".into()).unwrap().is_empty());
     }
 }
 

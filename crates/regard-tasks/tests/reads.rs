@@ -3,7 +3,7 @@
 #![cfg(unix)] // readers are counted by a pipe with a name
 #![allow(clippy::unwrap_used)]
 
-use regard_tasks::{Model, Options, Run, Silent, TrainingConfig, task_named, train};
+use regard_tasks::{Input, Model, Options, Run, Silent, TrainingConfig, task_named, train};
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -121,7 +121,7 @@ fn three_parts_of_one_file_of_images_are_read_at_once_and_so_are_inputs_out_of_t
     assert_eq!(labels.reads(), 2);
     let model = trained(folder.path(), "image", &settings);
     images.reads();
-    let inputs = ["train:0", "validation:1", "test:2", "validation:3"].map(String::from);
+    let inputs = ["train:0", "validation:1", "test:2", "validation:3"].map(Input::from);
     assert_eq!(model.predict(&inputs).unwrap().len(), 4);
     assert_eq!(images.reads(), 1);
 }
@@ -134,7 +134,7 @@ fn inputs_out_of_the_data_are_read_together() {
     let set = [&file.setting("data.train")[..], "kind=vectors", "held_out=0.2", "epochs=1"];
     let model = trained(folder.path(), "classify", &set);
     file.reads();
-    let inputs = ["train:0", "validation:1", "test:2", "validation:3"].map(String::from);
+    let inputs = ["train:0", "validation:1", "test:2", "validation:3"].map(Input::from);
     assert_eq!(model.predict(&inputs).unwrap().len(), 4);
     assert_eq!(file.reads(), 1);
 }

@@ -5,7 +5,7 @@
 mod course;
 
 use course::{Course, options, refusal, resumes_exactly};
-use regard_tasks::{Part, Result, Scene, task_named};
+use regard_tasks::{Input, Part, Result, Scene, task_named};
 use std::path::{Path, PathBuf};
 
 const SMALL: [&str; 5] = ["size=300", "epochs=3", "embedding=16", "hidden=16", "score_hidden=16"];
@@ -83,7 +83,9 @@ fn hard_weights_learn_too_and_choose_one_sentence() -> Result<()> {
         let scores = course.model().evaluate(Part::Test)?.scores;
         // One place of eight by chance.
         assert!(scores.get("accuracy").unwrap() > 0.3, "{weighting}: {scores:?}");
-        let Scene::Maps(maps) = course.model().show("test:0")?.remove(0).1 else { panic!() };
+        let Scene::Maps(maps) = course.model().show(&"test:0".into())?.remove(0).1 else {
+            panic!()
+        };
         let mut weights = maps.maps[0].weights.clone();
         weights.sort_by(f32::total_cmp);
         assert_eq!(weights.last(), Some(&1.0), "{weighting}");
@@ -113,7 +115,7 @@ fn every_model_trains_measures_predicts_and_is_drawn() -> Result<()> {
         assert!(report.scores.get("F1").unwrap() >= report.scores.get("exact match").unwrap());
         assert!(report.scores.get("supporting").is_some() && report.groups.is_some());
         let input = "Mary went to the kitchen. Mary took the key.\tWhere is the key?".to_string();
-        let predicted = model.predict(&["test:1".into(), input])?;
+        let predicted = model.predict(&["test:1".into(), input.into()])?;
         assert_eq!(predicted.len(), 2);
         assert_eq!(predicted[1].details["sentences"].as_array().unwrap().len(), 2);
         assert_eq!(course.drawn("test:0"), scenes, "{settings:?}");
@@ -126,7 +128,7 @@ fn a_model_without_attention_answers_and_shows_nothing() -> Result<()> {
     let course = Course::done("answer", &small(&["attention=false", "encoder=gru"]));
     let scores = course.model().evaluate(Part::Validation)?.scores;
     assert!(scores.get("accuracy").is_some() && scores.get("supporting").is_none());
-    let told = course.model().show("test:0").unwrap_err().to_string();
+    let told = course.model().show(&"test:0".into()).unwrap_err().to_string();
     assert_eq!(told, "this model attends to nothing: it was trained with `attention = false`");
     Ok(())
 }
@@ -186,7 +188,7 @@ fn questions_without_an_answer_are_learned_and_counted_as_squad_two_does() -> Re
     );
     let model = course.model();
     let text = "Mary went home. John has a red boat. The boat is old.";
-    let inputs = ["What has John?", "Who flew?"].map(|q| format!("{text}\t{q}"));
+    let inputs = ["What has John?", "Who flew?"].map(|q| Input::from(format!("{text}\t{q}")));
     let outputs = model.predict(&inputs)?;
     assert_eq!([&*outputs[0].output, &*outputs[1].output], ["a red boat", ""]);
     let scores = model.evaluate(Part::Test)?.scores;

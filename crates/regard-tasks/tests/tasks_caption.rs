@@ -66,7 +66,7 @@ fn it_learns_far_beyond_chance_and_then_predicts_and_draws() {
     let answers = course.model().predict(&["test:0".into(), "validation:3".into()]).unwrap();
     assert!(answers.iter().all(|answer| answer.output.starts_with("a ")), "{answers:?}");
     assert_eq!(course.drawn("test:0"), ["words"]);
-    let scenes = course.model().show("test:0").unwrap();
+    let scenes = course.model().show(&"test:0".into()).unwrap();
     let Scene::Image(scene) = &scenes[0].1 else { panic!("{scenes:?}") };
     assert_eq!((scene.columns, scene.rows, scene.channels), (4, 4, 3));
     assert_eq!(scene.maps.last().unwrap().name, "<end>");
@@ -92,7 +92,7 @@ fn every_kind_of_model_captions_in_chinese_too() {
     for (at, kind) in kinds.into_iter().enumerate() {
         let course = Course::done("caption", &with(kind));
         assert_eq!(course.model().predict(&["test:1".into()]).unwrap().len(), 1, "{kind:?}");
-        let shown = course.model().show("test:1");
+        let shown = course.model().show(&"test:1".into());
         assert_eq!(shown.is_ok(), at > 0, "{kind:?}");
     }
 }
@@ -128,8 +128,8 @@ fn own_pictures_are_read_with_several_sentences_and_parts_are_held_out() {
     let course = Course::done("caption", &settings);
     let report = course.model().evaluate(Part::Test).unwrap();
     assert_eq!(report.examples, 4);
-    let path = folder.path().join("0.png").display().to_string();
-    let answer = course.model().predict(&[path]).unwrap().remove(0);
+    let answer =
+        course.model().predict(&[course::content(folder.path().join("0.png"))]).unwrap().remove(0);
     assert!(answer.output.ends_with("red"), "{}", answer.output);
 }
 

@@ -71,7 +71,9 @@ fn every_pooling_and_encoder_learns_the_cues() -> Result<()> {
 fn soft_attention_finds_the_cue_word() -> Result<()> {
     let course = learned(&["size=800", "epochs=8"]);
     let text = "the old road and the harbour near a small green door";
-    let Scene::Maps(maps) = course.model().show(text)?.remove(0).1 else { panic!("no maps") };
+    let Scene::Maps(maps) = course.model().show(&text.into())?.remove(0).1 else {
+        panic!("no maps")
+    };
     assert_eq!(maps.rows, ["sea"]);
     let weights = &maps.maps[0].weights;
     let most = (0..weights.len()).max_by(|&a, &b| weights[a].total_cmp(&weights[b])).unwrap();
@@ -133,7 +135,7 @@ fn a_report_has_measures_confusion_and_an_output_for_every_example() -> Result<(
 #[test]
 fn predictions_have_a_probability_for_every_label() -> Result<()> {
     let course = learned(&[]);
-    let predictions = course.model().predict(&["the tide came".into(), String::new()])?;
+    let predictions = course.model().predict(&["the tide came".into(), "".into()])?;
     assert_eq!(predictions[0].output, "sea");
     let probabilities = predictions[0].details["probabilities"].as_object().unwrap();
     let sum: f64 = probabilities.values().map(|p| p.as_f64().unwrap()).sum();
@@ -150,23 +152,25 @@ fn attention_over_words_and_frames_is_drawn() -> Result<()> {
     assert_eq!(learned(&both).drawn(text), ["attention", "self-attention"]);
     let token = learned(&[&both[..], &["pooling=class-token"]].concat());
     assert_eq!(token.drawn(text), ["self-attention"]);
-    let Scene::Maps(maps) = token.model().show(text)?.remove(0).1 else { panic!("no maps") };
+    let Scene::Maps(maps) = token.model().show(&text.into())?.remove(0).1 else {
+        panic!("no maps")
+    };
     assert_eq!((maps.rows.len(), &maps.columns[1][..]), (7, "the"));
     assert!(maps.rows[0].starts_with("→ "));
     let tones = learned(&["kind=audio", "size=60", "epochs=1"]);
     assert_eq!(tones.drawn("validation:3"), ["attention"]);
-    let Scene::Sound(sound) = tones.model().show("validation:3")?.remove(0).1 else {
+    let Scene::Sound(sound) = tones.model().show(&"validation:3".into())?.remove(0).1 else {
         panic!("no sound")
     };
     assert_eq!(sound.weights.columns[..3], ["0.00 s", "0.01 s", "0.02 s"]);
     let gate = learned(&["size=60", "epochs=1", "pooling=gate"]);
     assert_eq!(gate.drawn(text), ["gate"]);
-    let Scene::Maps(maps) = gate.model().show(text)?.remove(0).1 else { panic!("no maps") };
+    let Scene::Maps(maps) = gate.model().show(&text.into())?.remove(0).1 else { panic!("no maps") };
     assert!(maps.maps[0].weights.iter().all(|open| (0.0..=1.0).contains(open)));
     let last = learned(&["size=60", "epochs=1", "pooling=last", "encoder=gru"]);
-    let error = last.model().show(text).unwrap_err().to_string();
+    let error = last.model().show(&text.into()).unwrap_err().to_string();
     assert!(error.starts_with("this model attends to nothing"), "{error}");
-    let error = tones.model().show("validation:99").unwrap_err().to_string();
+    let error = tones.model().show(&"validation:99".into()).unwrap_err().to_string();
     assert!(error.contains("the part has 50 examples, from 0"), "{error}");
     Ok(())
 }
@@ -227,9 +231,9 @@ fn own_recordings_are_read_and_split_by_their_names() -> Result<()> {
     let report = course.model().evaluate(Part::Test)?;
     assert_eq!((report.examples, report.scores.first().1), (6, 1.0));
     assert_eq!(course.model().evaluate(Part::Validation)?.examples, 4);
-    let path = folder.path().join("high_1.wav").display().to_string();
-    assert_eq!(course.model().predict(std::slice::from_ref(&path))?[0].output, "high");
-    assert_eq!(course.drawn(&path), ["attention"]);
+    let sound = course::content(folder.path().join("high_1.wav"));
+    assert_eq!(course.model().predict(std::slice::from_ref(&sound))?[0].output, "high");
+    assert_eq!(course.drawn(sound), ["attention"]);
 
     recording(&folder.path().join("low_12.wav"), 200.0, 16000);
     let error = refusal("classify", &small(&settings));

@@ -49,7 +49,7 @@ fn the_karate_club_is_learned_from_a_few_members_and_drawn() {
     let test = accuracy(&course, Part::Test);
     assert!(test >= 0.8, "{test} of the test part; chance is 0.5");
     assert_eq!(course.drawn("33"), ["neighborhood"]);
-    let scenes = course.model().show("33").unwrap();
+    let scenes = course.model().show(&"33".into()).unwrap();
     let Scene::Graph(scene) = &scenes[0].1 else { panic!("no graph") };
     assert_eq!((scene.nodes.len(), &scene.nodes[0][..], scene.center), (18, "33", Some(0)));
     assert_eq!(scene.maps.len(), 8 + 1);
@@ -64,7 +64,7 @@ fn the_karate_club_is_learned_from_a_few_members_and_drawn() {
 #[test]
 fn the_mean_is_drawn_with_equal_weights() {
     let course = Course::done("graph", &["embedded=karate", "layer=mean", "epochs=5"]);
-    let scenes = course.model().show("0").unwrap();
+    let scenes = course.model().show(&"0".into()).unwrap();
     let Scene::Graph(scene) = &scenes[0].1 else { panic!("no graph") };
     let own = scene.edges.iter().zip(&scene.maps[0].weights).filter(|((from, _), _)| *from == 0);
     assert!(own.into_iter().all(|(_, &weight)| (weight - 1.0 / 17.0).abs() < 1e-6));
@@ -79,7 +79,7 @@ fn a_hub_is_drawn_with_its_heaviest_neighbors_only() {
     std::fs::write(folder.path().join("edges.tsv"), edges).unwrap();
     std::fs::write(folder.path().join("split.tsv"), "train\t0\ntrain\t1\nval\t2\n").unwrap();
     let course = Course::done("graph", &["epochs=2", &folder_setting(folder.path())]);
-    let scenes = course.model().show("0").unwrap();
+    let scenes = course.model().show(&"0".into()).unwrap();
     let Scene::Graph(scene) = &scenes[0].1 else { panic!("no graph") };
     assert_eq!(scene.nodes.len(), 41);
 }
@@ -143,7 +143,7 @@ fn a_folder_is_learned_measured_and_predicted() {
     assert!((sum - 1.0).abs() < 1e-6);
     let error = course.model().predict(&["10".into()]).unwrap_err().to_string();
     assert_eq!(error, "`10` is no node; there are 10, counted from 0");
-    assert!(course.model().show("x").is_err());
+    assert!(course.model().show(&"x".into()).is_err());
     let learner = course.task.begin(&course.options).unwrap();
     assert_eq!(learner.samples(3), ["2", "7"]);
 

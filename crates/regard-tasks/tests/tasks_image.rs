@@ -8,7 +8,7 @@ mod course;
 use corpus::corpus;
 use course::{Course, refusal, resumes_exactly};
 use image::{GrayImage, Luma, Rgb, RgbImage};
-use regard_tasks::{Options, Part, Scene, task_named};
+use regard_tasks::{Input, Options, Part, Scene, task_named};
 use std::path::{Path, PathBuf};
 
 /// A small and quick transformer.
@@ -92,7 +92,7 @@ fn patches_are_drawn_over_the_image_for_every_head() {
         let settings = [&format!("pooling={pooling}")[..], &format!("patch={patch}"), "epochs=1"];
         let course = Course::done("image", &with(&settings));
         assert_eq!(course.drawn("validation:0"), ["patches"]);
-        let scenes = course.model().show("test:3").unwrap();
+        let scenes = course.model().show(&"test:3".into()).unwrap();
         let Scene::Image(scene) = &scenes[0].1 else { panic!("no image") };
         assert_eq!((scene.rows * scene.columns, scene.maps.len()), (places, 2 * 2));
         assert_eq!((scene.pixels.len(), &scene.maps[3].name[..]), (256, "layer 2, head 2"));
@@ -109,7 +109,7 @@ fn patches_are_drawn_over_the_image_for_every_head() {
 #[test]
 fn convolutions_attend_to_nothing_and_say_so() {
     let course = Course::done("image", &with(&["model.model=cnn", "epochs=1"]));
-    let error = course.model().show("validation:0").unwrap_err().to_string();
+    let error = course.model().show(&"validation:0".into()).unwrap_err().to_string();
     assert_eq!(error, "this model attends to nothing: it is a CNN");
 }
 
@@ -129,19 +129,20 @@ fn idx_files_are_learned_measured_and_predicted() {
     assert_eq!(course.model().evaluate(Part::Validation).unwrap().examples, 8);
 
     // A file of another size is brought to the model's.
-    let file = folder.path().join("bright.png");
-    GrayImage::from_pixel(12, 9, Luma([210])).save(&file).unwrap();
-    let inputs = [file.display().to_string(), "test:1".into()];
+    let bright = folder.path().join("bright.png");
+    GrayImage::from_pixel(12, 9, Luma([210])).save(&bright).unwrap();
+    let inputs = [course::content(&bright), "test:1".into()];
     let predictions = course.model().predict(&inputs).unwrap();
     assert_eq!([&predictions[0].output, &predictions[1].output], ["0", "1"]);
     assert!(predictions[0].details["probabilities"]["0"].as_f64().unwrap() > 0.5);
-    assert_eq!(course.drawn(&inputs[0]), ["patches"]);
+    assert_eq!(course.drawn(inputs[0].clone()), ["patches"]);
 
-    let refused = |input: &str| course.model().predict(&[input.into()]).unwrap_err().to_string();
-    assert_eq!(refused("test:6"), "test:6: there is no image 6; there are 6");
-    assert!(refused("nothing.png").starts_with("nothing.png: "));
-    std::fs::write(&file, b"no picture").unwrap();
-    assert!(refused(&inputs[0]).contains("damaged image"));
+    let refused = |input: Input| course.model().predict(&[input]).unwrap_err().to_string();
+    assert_eq!(refused("test:6".into()), "test:6: there is no image 6; there are 6");
+    // A text is no path, even where there is such a file.
+    let named = refused(bright.display().to_string().into());
+    assert!(named.contains("is neither an example of the data, as `test:3`, nor"), "{named}");
+    assert!(refused(Input::file("no.png", *b"no picture")).starts_with("no.png: damaged image"));
 
     let description = course.task.describe(&course.options).unwrap();
     assert!(description.facts.contains(&("training images".into(), "32".into())));
@@ -156,7 +157,7 @@ fn a_folder_of_colors_is_learned_in_color() {
     let more = [&own[..], "color=true", "side=4", "patch=2", "epochs=10", "rate=0.01", "batch=4"];
     let course = Course::done("image", &with(&more));
     assert_eq!(accuracy(&course, Part::Training), 1.0);
-    let red = folder.path().join("red/3.png").display().to_string();
+    let red = course::content(folder.path().join("red/3.png"));
     assert_eq!(course.model().predict(std::slice::from_ref(&red)).unwrap()[0].output, "red");
     let scenes = course.model().show(&red).unwrap();
     let Scene::Image(scene) = &scenes[0].1 else { panic!("no image") };

@@ -7,7 +7,7 @@ mod course;
 
 use corpus::corpus;
 use course::{Course, options, refusal, resumes_exactly};
-use regard_tasks::{Options, Part, Report, Result, Scene, task_named};
+use regard_tasks::{Input, Options, Part, Report, Result, Scene, task_named};
 use std::path::{Path, PathBuf};
 
 const SMALL: [&str; 8] = [
@@ -88,7 +88,7 @@ fn the_same_seed_gives_the_same_measures_and_another_gives_others() {
 fn predictions_name_every_word_and_its_probability() -> Result<()> {
     let course = learned(&["encoder=gru"]);
     let model = course.model();
-    let inputs = ["I saw a saw.", "", "unseen 单词"].map(String::from);
+    let inputs = ["I saw a saw.", "", "unseen 单词"].map(Input::from);
     let predictions = model.predict(&inputs)?;
     let words: Vec<_> = predictions[0].output.split(' ').collect();
     assert_eq!(words.len(), 5);
@@ -122,7 +122,9 @@ fn attention_is_drawn_head_by_head_and_a_window_shows_as_zeros_beyond_it() -> Re
     let model = course.model();
     let sentence = "I saw a saw .";
     assert_eq!(course.drawn(sentence), ["self-attention"]);
-    let Some((_, Scene::Maps(maps))) = model.show(sentence)?.pop() else { panic!("no maps") };
+    let Some((_, Scene::Maps(maps))) = model.show(&sentence.into())?.pop() else {
+        panic!("no maps")
+    };
     assert_eq!((maps.maps.len(), &maps.maps[3].name[..]), (4, "layer 2, head 2"));
     assert!(maps.rows[0].starts_with("I/") && maps.columns[1] == "saw");
     assert!(maps.row_axis.contains("1 on each side"));
@@ -141,7 +143,7 @@ fn attention_is_drawn_head_by_head_and_a_window_shows_as_zeros_beyond_it() -> Re
 fn a_model_without_attention_says_so() -> Result<()> {
     for encoder in ["encoder=none", "encoder=gru"] {
         let course = learned(&[encoder, "epochs=1", "size=60"]);
-        let error = course.model().show("I saw a saw").unwrap_err().to_string();
+        let error = course.model().show(&"I saw a saw".into()).unwrap_err().to_string();
         assert!(error.starts_with("this model attends to nothing"), "{error}");
     }
     Ok(())
@@ -267,7 +269,7 @@ fn a_label_unseen_in_training_counts_as_wrong_and_is_told() -> Result<()> {
 fn a_sentence_longer_than_longest_is_labeled_in_pieces() -> Result<()> {
     let course = Course::done("label", &small(&["epochs=1", "longest=8", "position=learned"]));
     let long = vec!["we"; 30].join(" ");
-    let labeled = course.model().predict(&[long])?;
+    let labeled = course.model().predict(&[long.into()])?;
     assert_eq!(labeled[0].output.split(' ').count(), 30);
     Ok(())
 }

@@ -55,7 +55,7 @@ fn frames_of_tones_are_labeled_far_beyond_chance_and_drawn_with_their_segments()
     assert!(score("segment F1") > 0.3, "{:?}", report.scores);
     assert!(report.samples[0].1.contains("pause"), "{:?}", report.samples[0]);
     assert_eq!(course.drawn("test:0@0.2"), ["segments"]);
-    let scenes = course.model().show("test:0@0.2").unwrap();
+    let scenes = course.model().show(&"test:0@0.2".into()).unwrap();
     let Scene::Sound(scene) = &scenes[0].1 else { panic!("{scenes:?}") };
     let names: Vec<&str> = scene.tracks.iter().map(|track| &track.name[..]).collect();
     assert_eq!(names, ["truth", "predicted"]);
@@ -84,7 +84,7 @@ fn every_encoder_labels_vectors_and_what_attends_to_nothing_is_drawn_without_wei
             [&format!("kind={kind}")[..], &format!("encoder={encoder}")].map(String::from);
         let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
         let course = Course::done("label", &with(&settings));
-        let scenes = course.model().show("test:1").unwrap();
+        let scenes = course.model().show(&"test:1".into()).unwrap();
         let Scene::Sound(scene) = &scenes[0].1 else { panic!("{scenes:?}") };
         assert_eq!(scene.weights.maps.is_empty(), encoder != "transformer");
         assert_eq!(scene.unit, if kind == "sound" { "seconds" } else { "steps" });
@@ -124,9 +124,9 @@ fn recordings_of_ones_own_are_read_and_gaps_have_a_label() {
     assert!((5..=11).contains(&labels), "{labels}");
     let train = format!("train={list}");
     let course = Course::done("label", &with(&["kind=sound", &train]));
-    let path = folder.path().join("02.wav").display().to_string();
-    assert_eq!(course.model().predict(std::slice::from_ref(&path)).unwrap().len(), 1);
-    assert_eq!(course.drawn(&path), ["segments"]);
+    let sound = course::content(folder.path().join("02.wav"));
+    assert_eq!(course.model().predict(std::slice::from_ref(&sound)).unwrap().len(), 1);
+    assert_eq!(course.drawn(sound), ["segments"]);
 }
 
 #[test]
@@ -162,8 +162,8 @@ fn a_table_and_numpy_files_hold_the_same_sequences() {
     assert_eq!(table.records(), arrays.records());
     let scores = table.model().evaluate(Part::Test).unwrap().scores;
     assert!(scores.get("accuracy").unwrap() > 0.9, "{scores:?}");
-    let path = folder.path().join("03.npy").display().to_string();
-    assert!(arrays.model().predict(&[path]).unwrap()[0].output.contains("low"));
+    let array = course::content(folder.path().join("03.npy"));
+    assert!(arrays.model().predict(&[array]).unwrap()[0].output.contains("low"));
 }
 
 #[test]

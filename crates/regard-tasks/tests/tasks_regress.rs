@@ -59,7 +59,7 @@ fn the_curve_is_drawn_with_its_kernel_and_its_truth() {
     for model in ["kernel", "mean"] {
         let course = Course::done("regress", &["size=50", &format!("model.model={model}")]);
         assert_eq!(course.drawn("2.5"), ["curve"]);
-        let scenes = course.model().show("7").unwrap();
+        let scenes = course.model().show(&"7".into()).unwrap();
         let Scene::Curve(scene) = &scenes[0].1 else { panic!("no curve") };
         assert_eq!((scene.x.len(), scene.y.len()), (50, 50));
         assert!(scene.at.is_sorted() && scene.at.last() == Some(&7.0));

@@ -68,7 +68,7 @@ fn with_copying_names_never_seen_come_out_right() {
     let copied = ["Zorblax", "Quimby", "Wexington"].iter().filter(|n| answer.output.contains(**n));
     assert!(copied.count() >= 2, "{}", answer.output);
     assert!(!copying.drawn(text).is_empty());
-    let scenes = copying.model().show(text).unwrap();
+    let scenes = copying.model().show(&text.into()).unwrap();
     let Scene::Maps(maps) = &scenes[0].1 else { panic!("{scenes:?}") };
     assert!(maps.columns.contains(&"Zorblax".to_string()));
     for name in ["ROUGE-1", "ROUGE-2", "perplexity", "exact"] {
@@ -173,5 +173,5 @@ fn every_line_has_an_output_and_a_longer_text_is_read_so_far() {
     let predicted = |text: &str| model.predict(&[text.into()]).unwrap().remove(0).output;
     assert_eq!(predicted("a report of a fire in a town"), predicted("a report of a"));
     assert_eq!(predicted(" "), "");
-    assert!(model.show("").unwrap_err().to_string().contains("nothing to look at"));
+    assert!(model.show(&"".into()).unwrap_err().to_string().contains("nothing to look at"));
 }

@@ -5,7 +5,7 @@
 mod course;
 
 use course::{Course, options, refusal, resumes_exactly};
-use regard_tasks::{Part, Scene, picture, task_named, toy};
+use regard_tasks::{Input, Part, Scene, picture, task_named, toy};
 use std::path::Path;
 
 /// A small and quick transcriber.
@@ -76,7 +76,7 @@ fn it_learns_to_write_what_is_said_and_then_predicts_and_draws() {
     assert!(report.scores.get("CER").unwrap() < 1.0);
     assert_eq!(report.scores.better, regard::tensor::Better::Lower);
     assert_eq!(course.drawn("test:0"), ["alignment"]);
-    let scenes = course.model().show("test:0").unwrap();
+    let scenes = course.model().show(&"test:0".into()).unwrap();
     let Scene::Sound(scene) = &scenes[0].1 else { panic!("{scenes:?}") };
     let keys = scene.weights.columns.len();
     assert_eq!(keys, (scene.spectrogram.len() / scene.features).div_ceil(3));
@@ -113,7 +113,7 @@ fn every_kind_of_model_listens() {
     for (at, kind) in kinds.into_iter().enumerate() {
         let course = Course::done("transcribe", &with(kind));
         assert_eq!(course.model().predict(&["validation:0".into()]).unwrap().len(), 1, "{kind:?}");
-        assert_eq!(course.model().show("test:1").is_ok(), at > 1, "{kind:?}");
+        assert_eq!(course.model().show(&"test:1".into()).is_ok(), at > 1, "{kind:?}");
     }
 }
 
@@ -145,7 +145,7 @@ fn a_list_and_a_folder_with_transcripts_hold_the_same_recordings() {
     let counts: Vec<&str> = listed.facts.iter().map(|(_, text)| &text[..]).take(3).collect();
     assert_eq!(counts, ["18", "6", "6"]);
     let course = Course::done("transcribe", &with(&[&format!("train={list}")]));
-    let one = folder.path().join("03.wav").display().to_string();
+    let one = course::content(folder.path().join("03.wav"));
     assert_eq!(course.model().predict(&[one]).unwrap().len(), 1);
 }
 
@@ -201,8 +201,7 @@ fn a_longer_recording_is_heard_so_far_and_that_is_told() {
         course.run.model(&own).unwrap()
     };
     let details = |setting: &str, name: &str| {
-        let input = path(name).display().to_string();
-        model(setting).predict(&[input]).unwrap().remove(0).details
+        model(setting).predict(&[course::content(path(name))]).unwrap().remove(0).details
     };
     assert_eq!(details("longest=10", "long.wav"), details("longest=1000", "short.wav"));
     assert_ne!(details("longest=10", "long.wav"), details("longest=1000", "long.wav"));
@@ -219,7 +218,7 @@ fn an_output_has_a_word_at_least_and_no_more_than_the_longest() {
     for (most, beam) in [(1, "beam=1"), (2, "beam=4")] {
         let own = course.options.clone().set(&format!("longest_output={most}")).unwrap();
         let model = course.run.model(&own.set(beam).unwrap()).unwrap();
-        let inputs: Vec<String> = (0..5).map(|at| format!("test:{at}")).collect();
+        let inputs: Vec<Input> = (0..5).map(|at| Input::example(Part::Test, at)).collect();
         for prediction in model.predict(&inputs).unwrap() {
             let words = prediction.details["tokens"].as_array().unwrap().len();
             assert!((1..=most).contains(&words), "{prediction:?}");

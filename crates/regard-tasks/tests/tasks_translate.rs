@@ -84,7 +84,7 @@ fn it_learns_dates_and_then_evaluates_predicts_and_draws() {
     assert!(exact > 0.2, "{:?}", report.scores);
     let answers = model.predict(&["May 3, 1999".into(), "the 21st of June 2004".into()]).unwrap();
     assert!(answers.iter().all(|answer| answer.output.len() == 10), "{answers:?}");
-    let scenes = model.show("May 3, 1999").unwrap();
+    let scenes = model.show(&"May 3, 1999".into()).unwrap();
     let (name, scene) = &scenes[0];
     assert_eq!(name, "alignment");
     let svg = picture::svg(scene, "May 3, 1999", None);
@@ -168,7 +168,7 @@ fn every_kind_of_model_trains_and_translates() {
         assert_eq!(ended, Ended::Done, "{kind:?}");
         let model = run.model(&small).unwrap();
         assert_eq!(model.predict(&["May 3, 1999".into()]).unwrap().len(), 1, "{kind:?}");
-        let shown = model.show("May 3, 1999");
+        let shown = model.show(&"May 3, 1999".into());
         assert_eq!(shown.is_ok(), i > 0, "{kind:?}");
     }
 }

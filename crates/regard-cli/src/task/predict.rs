@@ -1,12 +1,13 @@
 //! `regard predict`: uses a run's model.
 
+use super::argument::input;
 use super::phase_bar::PhaseBar;
 use super::settings::{Settings, settings_and_inputs};
 use super::threads::Threads;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use regard_tasks::data::{decoded, lines};
-use regard_tasks::{Alternative, Model, Prediction, Run};
+use regard_tasks::{Alternative, Input, Model, Prediction, Run};
 use serde::Serialize;
 use std::io::{BufRead, Write, stdin};
 use std::path::PathBuf;
@@ -118,13 +119,17 @@ impl Command {
     /// An answer for each input, blank for a blank one: lines in and lines out stay side by side.
     fn predict(&self, model: &dyn Model, inputs: &[String]) -> regard_tasks::Result<Vec<Answer>> {
         let is_blank = |input: &String| input.trim().is_empty();
-        let asked: Vec<String> = inputs.iter().filter(|input| !is_blank(input)).cloned().collect();
+        let form = model.asks().form;
+        let asked = inputs.iter().filter(|text| !is_blank(text)).map(|text| input(form, text));
+        let asked = asked.collect::<regard_tasks::Result<Vec<Input>>>()?;
         let mut answers = match (asked.is_empty(), self.n_best) {
             (true, _) => Vec::new(),
             (false, None) => model.predict(&asked)?.into_iter().map(Answer::One).collect(),
             (false, Some(n)) => {
                 let found = model.n_best(&asked, n.into())?.into_iter().zip(asked);
-                found.map(|(n_best, input)| Answer::Several { input, n_best }).collect()
+                found
+                    .map(|(n_best, input)| Answer::Several { input: input.to_string(), n_best })
+                    .collect()
             }
         }
         .into_iter();

@@ -1,14 +1,14 @@
 //! `regard show`: what a run's model attends to, or weights from a file.
 
+use super::argument::input;
 use super::settings::{Settings, settings_and_inputs};
-use super::table::short;
 use super::threads::Threads;
 use crate::output::{Destination, is_same_file, note};
 use crate::terminal::columns;
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use regard_tasks::picture::{self, Caption};
-use regard_tasks::{Model, Part, Run, Scene, WeightsFile};
+use regard_tasks::{Input, Model, Part, Run, Scene, WeightsFile};
 use std::io::{IsTerminal, Write, stdout};
 use std::path::PathBuf;
 
@@ -74,8 +74,8 @@ struct Shown {
     scenes: Vec<(String, Scene)>,
     /// The input, or the file's name.
     title: String,
-    /// Whose scenes they are; none where a file holds them.
-    shows: Option<(Run, Box<dyn Model>)>,
+    /// Whose scenes they are, and of what; none where a file holds them.
+    shows: Option<(Run, Box<dyn Model>, Input)>,
     /// Where a scene's picture goes, without its ending.
     beside: fn(&std::path::Path, &str) -> PathBuf,
 }
@@ -84,7 +84,7 @@ impl Shown {
     /// What a picture of a scene says above itself.
     fn caption(&self, scene: &str) -> Result<Caption> {
         Ok(match &self.shows {
-            Some((run, model)) => Caption::of(run, model.as_ref(), scene, &self.title)?,
+            Some((run, model, input)) => Caption::of(run, model.as_ref(), scene, input)?,
             None => Caption::from(&self.title),
         })
     }
@@ -213,14 +213,15 @@ impl Command {
         inputs.extend_from_slice(&self.inputs);
         let model = run.model(&self.settings.apply_to_run(&run, &settings)?)?;
         let input = match &inputs[..] {
-            [] => example(model.as_ref())?,
-            [one] => one.clone(),
+            [] => example(),
+            [one] => input(model.asks().form, one)?,
             [_, second, ..] => bail!("one input is shown at a time, and `{second}` is another"),
         };
+        let title = input.to_string();
         Ok(Shown {
             scenes: model.show(&input)?,
-            title: input,
-            shows: Some((run, model)),
+            title,
+            shows: Some((run, model, input)),
             beside: |run, name| run.join(name),
         })
     }
@@ -261,10 +262,9 @@ impl Command {
     }
 }
 
-/// The first example of the validation part, and a word about which it is.
-fn example(model: &dyn Model) -> Result<String> {
-    let example = model.examples(Part::Validation, 1)?.pop();
-    let example = example.context("the validation part holds no examples; an input is missing")?;
-    note(&format!("no input is given; this is one of the validation part: {}", short(&example)));
-    Ok(example)
+/// The first example of the validation part, and a word about it.
+fn example() -> Input {
+    let example = Input::example(Part::Validation, 0);
+    note(&format!("no input is given; this is an example of the data, {example}"));
+    example
 }

@@ -14,7 +14,7 @@ use clap::Args;
 use regard::tensor::limit_parameters;
 use regard_tasks::picture::Caption;
 use regard_tasks::{
-    Callback, Ended, Learner, Model, Options, Record, Rehearsal, Run, Task, TrainingConfig,
+    Callback, Ended, Input, Learner, Model, Options, Record, Rehearsal, Run, Task, TrainingConfig,
     rehearse, task_named, train,
 };
 use std::io::Write;
@@ -236,7 +236,7 @@ fn summary(run: &Run, options: &Options, learner: &dyn Learner, to: &mut impl Wr
     writeln!(to, "\nbest epoch {} of {last}, on the validation part:", best.epoch)?;
     write!(to, "{}", table::measures(&best.validation.values))?;
     let model = run.model(options)?;
-    let inputs = learner.samples(3);
+    let inputs: Vec<Input> = learner.samples(3).into_iter().map(Input::from).collect();
     if !inputs.is_empty() {
         writeln!(to, "\nsamples:")?;
     }
@@ -258,7 +258,7 @@ fn summary(run: &Run, options: &Options, learner: &dyn Learner, to: &mut impl Wr
 
 /// Draws what the model attends to for an input; gives whether it attends to anything. The model is
 /// trained: what cannot be drawn is said, and no more.
-fn picture(run: &Run, model: &dyn Model, input: &str, to: &mut impl Write) -> Result<bool> {
+fn picture(run: &Run, model: &dyn Model, input: &Input, to: &mut impl Write) -> Result<bool> {
     let Ok(scenes) = model.show(input) else { return Ok(false) };
     let Some((name, scene)) = scenes.first() else { return Ok(false) };
     let file = run.path(&format!("{name}.png"));

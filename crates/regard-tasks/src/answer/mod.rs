@@ -3,6 +3,7 @@
 mod config;
 mod data;
 mod encoding;
+mod explained;
 mod model;
 mod outcome;
 

@@ -10,11 +10,14 @@ use super::outcome::{Deciding, Outcome, Outcomes};
 use crate::data::{Asked, BatchSize, batches};
 use crate::label_probabilities::likeliest;
 use crate::lengths::read_so_far;
-use crate::parts::{self, example_reference};
+use crate::parts;
 use crate::truth::Truth;
 use crate::watch::tick;
-use crate::{Alternative, Error, Map, Maps, Model, Part, Prediction, Report, Result, Scene};
-use regard::attention::Need;
+use crate::{
+    Alternative, Asks, Error, Input, InputForm, Judged, Map, Maps, Model, Part, Place, Prediction,
+    Report, Result, Saliency, Scene,
+};
+use regard::attention::{Need, Site};
 use regard::models::{
     MemoryNetwork, Pointed, Sentences, SequenceClassifier, Sequences, SpanReader,
 };
@@ -38,6 +41,7 @@ pub(super) struct Answerer {
     pub(super) preprocessor: Preprocessor,
     parameters: Parameters,
     pub(super) network: Network,
+    looked_up: parts::Memo<Asked>,
 }
 
 /// Story and question as one sequence, of which the last so many words are read.
@@ -75,7 +79,7 @@ impl Answerer {
                 Network::Reader(SpanReader::new(&parameters, &reader)?)
             }
         };
-        Ok(Self { config, preprocessor, parameters, network })
+        Ok(Self { config, preprocessor, parameters, network, looked_up: parts::Memo::new() })
     }
 
     pub(super) fn encoder(&self) -> TextEncoder<'_> {
@@ -128,6 +132,11 @@ impl Answerer {
         }
     }
 
+    /// The likeliest answer to a story's question.
+    pub(super) fn best_answer(&self, story: &EncodedStory) -> Result<usize> {
+        Ok(argmax(&self.chosen(&[story])?.0.to_vec::<f32>()?))
+    }
+
     fn choose(&self, all: &[&EncodedStory]) -> Result<Vec<Outcome>> {
         let (logits, weights) = self.chosen(all)?;
         let answers = logits.shape()[1];
@@ -153,7 +162,7 @@ impl Answerer {
         Ok(all.iter().enumerate().map(outcome).collect())
     }
 
-    fn pointed(&self, reader: &SpanReader, all: &[&EncodedPassage]) -> Result<Pointed> {
+    pub(super) fn pointed(&self, reader: &SpanReader, all: &[&EncodedPassage]) -> Result<Pointed> {
         let batch = PassageBatch::new(all)?;
         Ok(without_gradients(|| reader.point(&batch.passages(), Mode::Infer, Need::WEIGHTS))?)
     }
@@ -222,16 +231,13 @@ impl Answerer {
 
     /// What inputs mean: each a text and a question with a tab between, or a question of the data,
     /// as `test:3`.
-    fn asked(&self, inputs: &[String]) -> Result<Questions> {
+    fn asked(&self, inputs: &[Input]) -> Result<Questions> {
         let dataset = Dataset::new(&self.config);
-        let one = |input: &String| match example_reference(input) {
-            None => parsed(input),
-            Some((part, at)) => {
-                let questions = dataset.part(part)?;
-                let beyond =
-                    || format!("`{input}`: the part has {} questions, from 0", questions.all.len());
-                questions.all.get(at).cloned().ok_or_else(|| Error::invalid(beyond()))
-            }
+        let one = |input: &Input| match input.as_example() {
+            None => parsed(input.text()?),
+            Some((part, at)) => self.looked_up.get((part, at), || {
+                parts::nth(&dataset.part(part)?.all, input, at, "questions").cloned()
+            }),
         };
         Ok(Questions {
             file: "the input".into(),
@@ -285,7 +291,10 @@ impl Answerer {
             column_axis: "question".into(),
             rows: (from..until).map(row).collect(),
             columns: asked_words.into_iter().map(|word| word.text).take(m).collect(),
-            maps: vec![Map::new("weight of the question's word", shown)],
+            maps: vec![
+                Map::new("weight of the question's word", shown)
+                    .at(Place { row: from, ..Place::new(Site::Question, 0, 0) }),
+            ],
         }))
     }
 }
@@ -334,11 +343,44 @@ impl Model for Answerer {
         Ok(Report { notes, ..self.measure(&questions)? })
     }
 
-    fn predict(&self, inputs: &[String]) -> Result<Vec<Prediction>> {
+    fn asks(&self) -> Asks {
+        // A reader points at words of the text; a memory network chooses among answers.
+        let answers = match self.network {
+            Network::Reader(_) => &[],
+            Network::Memory(_) | Network::LastState(_) => self.preprocessor.answers.names(),
+        };
+        Asks::new(InputForm::PassageQuestion, answers)
+    }
+
+    fn judge(&self, part: Part) -> Result<Vec<Judged>> {
+        let questions = Dataset::new(&self.config).part(part)?;
+        let outcomes = self.outcomes(&questions)?;
+        let chooses = !matches!(self.network, Network::Reader(_));
+        let judged = |(index, outcome): (usize, Outcome)| {
+            let asked = &questions.all[index];
+            let answers: Vec<&str> = asked.answers.iter().map(|answer| &answer.text[..]).collect();
+            // One of the answers is as right as another.
+            let same = answers.iter().find(|answer| **answer == outcome.answer);
+            let truth = same.map_or_else(|| answers.join(" | "), |answer| answer.to_string());
+            let labels = chooses.then(|| (truth.clone(), outcome.answer.clone()));
+            Judged {
+                index,
+                input: format!("{}\t{}", asked.passage.text, asked.question),
+                truth,
+                output: outcome.answer,
+                loss: outcome.loss.unwrap_or(f64::NAN),
+                length: asked.passage.text.split_whitespace().count(),
+                labels: labels.into_iter().collect(),
+            }
+        };
+        Ok(outcomes.into_iter().enumerate().map(judged).collect())
+    }
+
+    fn predict(&self, inputs: &[Input]) -> Result<Vec<Prediction>> {
         let questions = self.asked(inputs)?;
         let outcomes = self.outcomes(&questions)?;
-        let prediction = |((input, asked), outcome): ((&String, &Asked), Outcome)| Prediction {
-            input: input.clone(),
+        let prediction = |((input, asked), outcome): ((&Input, &Asked), Outcome)| Prediction {
+            input: input.to_string(),
             output: outcome.answer,
             details: serde_json::json!({
                 "question": asked.question,
@@ -351,7 +393,7 @@ impl Model for Answerer {
     }
 
     /// The likeliest answers of a memory network; a reader has one.
-    fn n_best(&self, inputs: &[String], n: usize) -> Result<Vec<Vec<Alternative>>> {
+    fn n_best(&self, inputs: &[Input], n: usize) -> Result<Vec<Vec<Alternative>>> {
         if matches!(self.network, Network::Reader(_)) {
             return Err(Error::invalid(
                 "a reader gives one span of the text; a memory network has answers beside the best",
@@ -369,13 +411,8 @@ impl Model for Answerer {
         Ok(all)
     }
 
-    fn examples(&self, part: Part, n: usize) -> Result<Vec<String>> {
-        let count = Dataset::new(&self.config).part(part)?.all.len();
-        Ok(parts::references(part, count.min(n)))
-    }
-
-    fn show(&self, input: &str) -> Result<Vec<(String, Scene)>> {
-        let questions = self.asked(&[input.to_string()])?;
+    fn show(&self, input: &Input) -> Result<Vec<(String, Scene)>> {
+        let questions = self.asked(std::slice::from_ref(input))?;
         let outcome = self.outcomes(&questions)?.pop().unwrap_or_default();
         if outcome.weights.is_empty() {
             return Err(Error::invalid(
@@ -384,6 +421,9 @@ impl Model for Answerer {
         }
         let sentences = self.sentences(&questions.all[0], &outcome);
         let mut scenes = vec![("sentences".to_string(), Scene::Maps(sentences))];
+        if let Some(hops) = self.hops(&questions.all[0], &outcome) {
+            scenes.push(("hops".into(), Scene::Maps(hops)));
+        }
         if let Network::Reader(reader) = &self.network
             && let Some(maps) = self.alignment(reader, &questions)?
         {
@@ -392,9 +432,17 @@ impl Model for Answerer {
         Ok(scenes)
     }
 
+    fn saliency(&self, input: &Input) -> Result<Saliency> {
+        let questions = self.asked(std::slice::from_ref(input))?;
+        match &self.network {
+            Network::Reader(reader) => self.span_saliency(reader, &questions),
+            Network::Memory(_) | Network::LastState(_) => self.story_saliency(&questions),
+        }
+    }
+
     /// The answers to a question of the data.
-    fn truth(&self, input: &str) -> Option<String> {
-        let (part, at) = example_reference(input)?;
+    fn truth(&self, input: &Input) -> Option<String> {
+        let (part, at) = input.as_example()?;
         let questions = Dataset::new(&self.config).part(part).ok()?;
         let answers = &questions.all.get(at)?.answers;
         let texts: Vec<&str> = answers.iter().map(|answer| &answer.text[..]).collect();

@@ -49,6 +49,12 @@ impl Pictures {
         Images::read_one(path, [side, side], config.data.color)
     }
 
+    /// The same, of the content of a file.
+    pub(super) fn decode(config: &Config, name: &Path, bytes: &[u8]) -> Result<Vec<u8>> {
+        let side = config.data.side;
+        Images::decode_one(name, bytes, [side, side], config.data.color)
+    }
+
     fn read(config: &Config, listed: &[Caption]) -> Result<Self> {
         let mut pictures = Self::new(config);
         for some in listed.chunks(TOGETHER) {

@@ -4,17 +4,17 @@
 use super::config::Config;
 use super::data::{Dataset, ImageSources, Pictures};
 use crate::metric::{Bleu, chrf};
-use crate::parts::{self, Cached, example_reference};
-use crate::seq2seq::{Limit, Writer, alternatives};
+use crate::parts::{self, Cached, Memo};
+use crate::seq2seq::{Limit, Sources, Writer, alternatives};
 use crate::text::Tokenizer;
 use crate::{
-    Alternative, Error, ImageScene, Map, Model, Part, PerExample, Prediction, Report, Result,
-    Scene, Scores,
+    Alternative, Asks, Error, ImageScene, Input, InputForm, Judged, Map, Model, Part, PerExample,
+    Place, Prediction, Report, Result, Saliency, Scene, Scores, SearchTree, saliency,
 };
-use regard::attention::Need;
+use regard::attention::{Need, Site};
+use regard::models::{Hypothesis, Source};
 use regard::tensor::{Better, Parameters};
 use serde::{Deserialize, Serialize};
-use std::path::Path;
 
 /// What a captioner knows of its data.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -51,6 +51,7 @@ pub(super) struct Captioner {
     pub(super) config: Config,
     pub(super) preprocessor: Preprocessor,
     pub(super) writer: Writer,
+    looked_up: Memo<Vec<u8>>,
 }
 
 impl Captioner {
@@ -61,7 +62,7 @@ impl Captioner {
         let (options, search, seed) =
             (&config.model.seq2seq, config.search.search, config.training.seed);
         let writer = Writer::new(&seq2seq, options, search, Limit::Tokens(longest), seed)?;
-        Ok(Self { config, preprocessor, writer })
+        Ok(Self { config, preprocessor, writer, looked_up: Memo::new() })
     }
 
     /// Pictures as the model reads them, each as often as it is named.
@@ -102,24 +103,23 @@ impl Captioner {
         Ok((scores, outputs))
     }
 
-    /// The pictures that inputs name: `validation:3` is one of its data, anything else is a path.
-    fn pictures(&self, inputs: &[String]) -> Result<Pictures> {
+    /// The pictures that inputs hold; `validation:3` is one of the data.
+    fn pictures(&self, inputs: &[Input]) -> Result<Pictures> {
         let side = self.config.data.side;
         let mut all =
             Pictures { size: [self.config.channels(), side, side], ..Pictures::default() };
         let dataset = Dataset::new(&self.config);
-        let parts = [const { Cached::new() }; 3];
+        let held = [const { Cached::new() }; 3];
         for input in inputs {
-            let pixels = match example_reference(input) {
-                None => Pictures::one(&self.config, Path::new(input.trim()))?,
-                Some((part, at)) => {
-                    let held = parts[part as usize].get(|| dataset.part(part))?;
-                    let found = held.pixels.get(at).cloned();
-                    found.ok_or_else(|| {
-                        let count = held.len();
-                        Error::invalid(format!("`{input}`: the part has {count} pictures, from 0"))
-                    })?
+            let pixels = match input.as_example() {
+                None => {
+                    let (name, bytes) = input.content("a picture")?;
+                    Pictures::decode(&self.config, name, bytes)?
                 }
+                Some((part, at)) => self.looked_up.get((part, at), || {
+                    let held = held[part as usize].get(|| dataset.part(part))?;
+                    parts::nth(&held.pixels, input, at, "pictures").cloned()
+                })?,
             };
             all.pixels.push(pixels);
             all.sentences.push(Vec::new());
@@ -158,14 +158,45 @@ impl Model for Captioner {
         })
     }
 
-    fn predict(&self, inputs: &[String]) -> Result<Vec<Prediction>> {
+    fn asks(&self) -> Asks {
+        Asks::new(InputForm::Picture, &[])
+    }
+
+    /// The loss is that of the sentence that the model likes best.
+    fn judge(&self, part: Part) -> Result<Vec<Judged>> {
+        let pictures = Dataset::new(&self.config).part(part)?;
+        let sources = self.sources(&pictures, (0..pictures.len()).collect());
+        let written = self.writer.write(&sources, 1, Need::OUTPUT)?;
+        let (which, targets) = self.pairs(&pictures);
+        let each = self.writer.losses(&self.sources(&pictures, which.clone()), &targets)?;
+        let mut losses = vec![f64::NAN; pictures.len()];
+        which.into_iter().zip(each).for_each(|(at, loss)| losses[at] = loss.min(losses[at]));
+        let judged = |(index, h): (usize, Hypothesis)| {
+            let output = self.preprocessor.tokenizer.decode(&h.tokens);
+            let sentences = &pictures.sentences[index];
+            // One of the sentences is as right as another.
+            let same = sentences.iter().find(|sentence| **sentence == output);
+            Judged {
+                index,
+                input: format!("{}:{index}", parts::name(part)),
+                truth: same.cloned().unwrap_or_else(|| sentences.join(" | ")),
+                output,
+                loss: losses[index],
+                length: sources.length(index),
+                labels: Vec::new(),
+            }
+        };
+        Ok(written.into_iter().enumerate().map(judged).collect())
+    }
+
+    fn predict(&self, inputs: &[Input]) -> Result<Vec<Prediction>> {
         let pictures = self.pictures(inputs)?;
         let sources = self.sources(&pictures, (0..pictures.len()).collect());
         let beam = self.config.search.search.beam;
         let written = self.writer.write(&sources, beam, Need::OUTPUT)?;
         let tokenizer = &self.preprocessor.tokenizer;
-        let prediction = |(input, h): (&String, regard::models::Hypothesis)| Prediction {
-            input: input.clone(),
+        let prediction = |(input, h): (&Input, Hypothesis)| Prediction {
+            input: input.to_string(),
             output: tokenizer.decode(&h.tokens),
             details: serde_json::json!({
                 "score": h.score,
@@ -178,21 +209,16 @@ impl Model for Captioner {
         Ok(inputs.iter().zip(written).map(prediction).collect())
     }
 
-    fn n_best(&self, inputs: &[String], n: usize) -> Result<Vec<Vec<Alternative>>> {
+    fn n_best(&self, inputs: &[Input], n: usize) -> Result<Vec<Vec<Alternative>>> {
         let pictures = self.pictures(inputs)?;
         let sources = self.sources(&pictures, (0..pictures.len()).collect());
         let found = self.writer.write_n_best(&sources, n)?;
         Ok(alternatives(&found, &self.preprocessor.tokenizer))
     }
 
-    fn examples(&self, part: Part, n: usize) -> Result<Vec<String>> {
-        let count = Dataset::new(&self.config).part(part)?.len();
-        Ok(parts::references(part, count.min(n)))
-    }
-
     /// For each word the patches it looked at.
-    fn show(&self, input: &str) -> Result<Vec<(String, Scene)>> {
-        let pictures = self.pictures(&[input.to_string()])?;
+    fn show(&self, input: &Input) -> Result<Vec<(String, Scene)>> {
+        let pictures = self.pictures(std::slice::from_ref(input))?;
         let h = self.writer.write_one(&self.sources(&pictures, vec![0]))?;
         let Some(alignment) = &h.alignment else {
             return Err(Error::invalid(
@@ -204,8 +230,13 @@ impl Model for Captioner {
         let words = words.chain(h.ended.then(|| "<end>".to_string()));
         let side = self.config.patches();
         let weights = alignment.contiguous()?.to_vec::<f32>()?;
-        let maps = words.zip(weights.chunks(side * side));
-        let maps = maps.map(|(word, weights)| Map::new(word, weights.to_vec())).collect();
+        let layer = h.heads.as_ref().map_or(0, |heads| heads.shape()[0].saturating_sub(1));
+        let place = |row| Place { head: None, row, ..Place::new(Site::Cross, layer, 0) };
+        let maps = words.zip(weights.chunks(side * side)).enumerate();
+        let map = |(row, (word, weights)): (usize, (String, &[f32]))| {
+            Map::new(word, weights.to_vec()).at(place(row))
+        };
+        let maps = maps.map(map).collect();
         let [channels, height, width] = pictures.size;
         // A scene has the colors of a pixel together, the data have them in planes.
         let pixel = |at: usize| (0..channels).map(move |c| c * height * width + at);
@@ -216,9 +247,32 @@ impl Model for Captioner {
         Ok(vec![("words".into(), Scene::Image(scene))])
     }
 
+    fn saliency(&self, input: &Input) -> Result<Saliency> {
+        let pictures = self.pictures(std::slice::from_ref(input))?;
+        let sources = self.sources(&pictures, vec![0]);
+        let tokens = self.writer.write_one(&sources)?.tokens;
+        let source = sources.batch(&[0])?;
+        let patch = self.config.model.patch;
+        let values = saliency::at_image(source.x.clone(), patch, |x| {
+            self.writer.log_prob(&Source { x: x.clone(), ..source.clone() }, &tokens)
+        })?;
+        let side = self.config.patches();
+        let names = (1..=values.len()).map(|n| n.to_string()).collect();
+        let of = "the log-probability of the output".into();
+        Ok(Saliency { of, names, values, grid: Some([side, side]) })
+    }
+
+    fn search_tree(&self, input: &Input) -> Result<SearchTree> {
+        let pictures = self.pictures(std::slice::from_ref(input))?;
+        let tokenizer = &self.preprocessor.tokenizer;
+        let token = |id: usize| tokenizer.token(id).to_string();
+        let sources = self.sources(&pictures, vec![0]);
+        self.writer.search_tree(&sources, token, |ids| tokenizer.decode(ids))
+    }
+
     /// The sentences of a picture of the data.
-    fn truth(&self, input: &str) -> Option<String> {
-        let (part, at) = example_reference(input)?;
+    fn truth(&self, input: &Input) -> Option<String> {
+        let (part, at) = input.as_example()?;
         let pictures = Dataset::new(&self.config).part(part).ok()?;
         pictures.sentences.get(at).map(|sentences| sentences.join(" | "))
     }

@@ -196,6 +196,11 @@ impl Config {
         self.model.pooling == PoolingKind::Gate
     }
 
+    /// Whether a learned query attends to the vectors.
+    pub(super) fn attends_pooling(&self) -> bool {
+        self.model.pooling == PoolingKind::Attention
+    }
+
     /// The library's configuration.
     pub(super) fn classifier(&self, input: InputConfig, classes: usize) -> ClassifierConfig {
         let m = &self.model;

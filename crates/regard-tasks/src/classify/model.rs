@@ -5,20 +5,19 @@ use super::data::{Content, Dataset, Example, frames, vectors};
 use crate::components::note_of_rates;
 use crate::data::{BatchSize, LogMel, MelFilters, StandardScaler, Waveform, batches};
 use crate::label_probabilities::LabelProbabilities;
-use crate::parts::{self, Cached, example_reference};
+use crate::parts::{self, Cached, Memo};
 use crate::text::{Labels, PADDING, Tokenizer};
 use crate::truth::Truth;
 use crate::watch::tick;
 use crate::{
-    Alternative, Error, Exported, Map, Maps, Model, Network, Part, Prediction, Report, Result,
-    Scene, SoundScene,
+    Alternative, Asks, Error, Exported, Input, InputForm, Judged, Map, Maps, Model, Network, Part,
+    Place, Prediction, Report, Result, Saliency, Scene, SoundScene, saliency,
 };
-use regard::attention::Need;
+use regard::attention::{Need, Site};
 use regard::models::{InputConfig, Sentences, SequenceClassifier, Sequences};
 use regard::tensor::{Parameters, Random, without_gradients};
 use regard::{DType, Mode, Tensor};
 use serde::{Deserialize, Serialize};
-use std::path::Path;
 
 /// Sequences that are read at once where nothing is learned.
 const EVALUATION_BATCH: usize = 64;
@@ -181,6 +180,7 @@ pub(super) struct Classifier {
     filters: Option<MelFilters>,
     parameters: Parameters,
     pub(super) model: SequenceClassifier,
+    looked_up: Memo<Content>,
 }
 
 /// Examples as numbers, with their names and the numbers of their labels.
@@ -198,7 +198,7 @@ impl Classifier {
         Parameters::check_fit(DType::F32, |p| SequenceClassifier::new(p, &classifier))?;
         let model = SequenceClassifier::new(&parameters, &classifier)?;
         let filters = preprocessor.input.filters()?;
-        Ok(Self { config, preprocessor, filters, parameters, model })
+        Ok(Self { config, preprocessor, filters, parameters, model, looked_up: Memo::new() })
     }
 
     /// An input as numbers. Refuses another kind of input and another width.
@@ -272,38 +272,41 @@ impl Classifier {
         LabelProbabilities::new(self.preprocessor.labels.names(), logits)
     }
 
-    /// What inputs mean: each a text; or the path of a recording, or vectors, or an example of the
-    /// data, as `validation:3`.
-    fn contents(&self, inputs: &[String]) -> Result<Vec<Content>> {
+    /// What inputs mean: each a text; or a recording, or vectors; or an example of the data, as
+    /// `validation:3` where no text is read.
+    fn contents(&self, inputs: &[Input]) -> Result<Vec<Content>> {
         let dataset = Dataset::new(&self.config);
-        let parts = [const { Cached::new() }; 3];
+        let held = [const { Cached::new() }; 3];
         let kind = self.config.data.kind;
-        let content = |input: &String| match (kind, example_reference(input)) {
-            (Kind::Text, _) => Ok(Content::Text(input.into())),
-            (_, Some((part, at))) => {
-                let all = parts[part as usize].get(|| dataset.part(part))?;
-                let beyond = || format!("`{input}`: the part has {} examples, from 0", all.len());
-                let found = all.get(at).ok_or_else(|| Error::invalid(beyond()))?;
-                Ok(found.content.clone())
+        let content = |input: &Input| match (kind, input, input.as_example()) {
+            (Kind::Text, Input::Text(text), _) => Ok(Content::Text(text.clone())),
+            (_, _, Some((part, at))) => self.looked_up.get((part, at), || {
+                let all = held[part as usize].get(|| dataset.part(part))?;
+                Ok(parts::nth(all, input, at, "examples")?.content.clone())
+            }),
+            (Kind::Text, _, None) => Ok(Content::Text(input.text()?.into())),
+            (Kind::Audio, _, None) => {
+                let (name, bytes) = input.content("a WAV file")?;
+                Ok(Content::Sound(Waveform::decode(name, bytes)?))
             }
-            (Kind::Audio, None) => Ok(Content::Sound(Waveform::read(Path::new(input.trim()))?)),
-            (Kind::Vectors, None) => {
-                vectors(input).map_err(|what| Error::invalid(format!("`{input}`: {what}")))
+            (Kind::Vectors, _, None) => {
+                let text = input.text()?;
+                vectors(text).map_err(|what| Error::invalid(format!("`{text}`: {what}")))
             }
         };
         inputs.iter().map(content).collect()
     }
 
     /// What the model reads of an input's content.
-    fn read_input(&self, input: &str, content: &Content) -> Result<Sequence> {
+    fn read_input(&self, input: &Input, content: &Content) -> Result<Sequence> {
         self.read(content).map_err(|error| match content {
-            Content::Sound(_) => Error::file(input, error),
+            Content::Sound(_) => Error::file(input.to_string(), error),
             _ => error,
         })
     }
 
     /// What the model reads of inputs.
-    fn read_inputs(&self, inputs: &[String]) -> Result<Vec<Sequence>> {
+    fn read_inputs(&self, inputs: &[Input]) -> Result<Vec<Sequence>> {
         let contents = self.contents(inputs)?;
         let read = inputs.iter().zip(&contents);
         read.map(|(input, content)| self.read_input(input, content)).collect()
@@ -382,24 +385,33 @@ impl Model for Classifier {
         Ok(Report { notes, ..probabilities.report(names, &truth.ids)? })
     }
 
-    fn predict(&self, inputs: &[String]) -> Result<Vec<Prediction>> {
+    fn asks(&self) -> Asks {
+        let form = match self.config.data.kind {
+            Kind::Text => InputForm::Text,
+            Kind::Audio => InputForm::Recording,
+            Kind::Vectors => InputForm::Vectors,
+        };
+        Asks::new(form, self.preprocessor.labels.names())
+    }
+
+    fn judge(&self, part: Part) -> Result<Vec<Judged>> {
+        let encoded = self.encode_all(&Dataset::new(&self.config).part(part)?)?;
+        let EncodedExamples { names, read, truth } = &encoded;
+        let lengths: Vec<usize> = read.iter().map(Sequence::len).collect();
+        let probabilities = self.label_probabilities(read)?.with_unseen(&truth.unseen);
+        Ok(probabilities.judged(names, &lengths, &truth.ids))
+    }
+
+    fn predict(&self, inputs: &[Input]) -> Result<Vec<Prediction>> {
         Ok(self.label_probabilities(&self.read_inputs(inputs)?)?.predictions(inputs))
     }
 
-    fn n_best(&self, inputs: &[String], n: usize) -> Result<Vec<Vec<Alternative>>> {
+    fn n_best(&self, inputs: &[Input], n: usize) -> Result<Vec<Vec<Alternative>>> {
         Ok(self.label_probabilities(&self.read_inputs(inputs)?)?.n_best(n))
     }
 
-    fn examples(&self, part: Part, n: usize) -> Result<Vec<String>> {
-        let examples = Dataset::new(&self.config).part(part)?;
-        Ok(match self.config.data.kind {
-            Kind::Text => examples.iter().take(n).map(Example::name).collect(),
-            Kind::Audio | Kind::Vectors => parts::references(part, examples.len().min(n)),
-        })
-    }
-
-    fn show(&self, input: &str) -> Result<Vec<(String, Scene)>> {
-        let content = self.contents(&[input.to_string()])?.remove(0);
+    fn show(&self, input: &Input) -> Result<Vec<(String, Scene)>> {
+        let content = self.contents(std::slice::from_ref(input))?.remove(0);
         let read = self.read_input(input, &content)?;
         let columns = self.token_names(&content, &read);
         if columns.is_empty() {
@@ -415,7 +427,10 @@ impl Model for Classifier {
         let gate = self.config.has_gate();
         if let Some(weights) = &attended.pooling {
             let what = if gate { "how far the gate is open" } else { "share in the answer" };
-            let map = Map::new(what, weights.to_vec::<f32>()?);
+            let mut map = Map::new(what, weights.to_vec::<f32>()?);
+            if self.config.attends_pooling() {
+                map = map.at(Place::new(Site::Pooling, 0, 0));
+            }
             let name = if gate { "gate" } else { "attention" };
             scenes.push((name.into(), self.pooled(label, &columns, &read, map)));
         }
@@ -463,14 +478,43 @@ impl Model for Classifier {
         Ok(Exported { network: Network::Classifier(self.model.config().clone()), inputs, output })
     }
 
+    fn saliency(&self, input: &Input) -> Result<Saliency> {
+        let content = self.contents(std::slice::from_ref(input))?.remove(0);
+        let read = self.read_input(input, &content)?;
+        let label = self.label_probabilities(std::slice::from_ref(&read))?.best()[0];
+        let batch = Batch::new(&[&read])?;
+        let score = |x: &Tensor| {
+            let sequences = Sequences { x, ..batch.sequences() };
+            let logits = self.model.forward(&sequences, Mode::Infer)?;
+            Ok(logits.log_softmax(1)?.narrow(1, label, 1)?)
+        };
+        let values = match &read {
+            Sequence::Tokens(_) => saliency::at_embedding(|| score(&batch.x))?,
+            Sequence::Vectors(..) => saliency::at_input(batch.x.clone(), score)?,
+        };
+        let names = self.token_names(&content, &read);
+        let name = self.preprocessor.labels.name(label);
+        Ok(Saliency { of: format!("the log-probability of {name}"), names, values, grid: None })
+    }
+
+    fn sound(&self, input: &Input) -> Result<Option<Waveform>> {
+        Ok(match self.contents(std::slice::from_ref(input))?.remove(0) {
+            Content::Sound(sound) => Some(sound),
+            _ => None,
+        })
+    }
+
     /// The label of an example, or of a text that the validation or the test part holds.
-    fn truth(&self, input: &str) -> Option<String> {
+    fn truth(&self, input: &Input) -> Option<String> {
         let dataset = Dataset::new(&self.config);
-        if self.config.data.kind != Kind::Text {
-            let (part, at) = example_reference(input)?;
-            return dataset.part(part).ok()?.get(at).map(|example| example.label.clone());
-        }
-        let is_it = |example: &Example| matches!(&example.content, Content::Text(t) if t == input);
+        let text = match input {
+            Input::Text(text) if self.config.data.kind == Kind::Text => text,
+            _ => {
+                let (part, at) = input.as_example()?;
+                return dataset.part(part).ok()?.get(at).map(|example| example.label.clone());
+            }
+        };
+        let is_it = |example: &Example| matches!(&example.content, Content::Text(t) if t == text);
         [Part::Validation, Part::Test].into_iter().find_map(|part| {
             let all = dataset.part(part).ok()?;
             all.into_iter().find(is_it).map(|example| example.label)

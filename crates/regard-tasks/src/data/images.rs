@@ -106,6 +106,17 @@ impl Images {
         Ok(Planes::read(path, Some(size.map(|pixels| pixels as u32)), color)?.pixels)
     }
 
+    /// The same of the content of a file; its name is for what is refused.
+    pub(crate) fn decode_one(
+        name: &Path,
+        bytes: &[u8],
+        size: [usize; 2],
+        color: bool,
+    ) -> Result<Vec<u8>> {
+        let size = Some(size.map(|pixels| pixels as u32));
+        Ok(Planes::decode(name, bytes, size, color)?.pixels)
+    }
+
     /// Some of the images, in the order asked for. Refuses an image that is not there.
     pub(crate) fn some(&self, which: &[usize]) -> Result<Self> {
         let Self { channels, height, width, .. } = *self;

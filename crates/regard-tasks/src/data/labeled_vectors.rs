@@ -74,11 +74,11 @@ fn listed(list: &Path, encoding: Option<&str>) -> Result<Vec<LabeledVectors>> {
 }
 
 /// The features `[N, D]` of a `.npy` file, or of a `.npz` file by that name, and D.
-pub(crate) fn feature_array(path: &Path) -> Result<(Vec<f32>, usize)> {
+pub(crate) fn feature_array(path: &Path, bytes: &[u8]) -> Result<(Vec<f32>, usize)> {
     let array = match has_extension(path, &["npz"]) {
-        false => NumpyArray::read(path)?,
+        false => NumpyArray::decode(path, bytes)?,
         true => {
-            let all = NumpyArray::read_all(path)?.into_iter();
+            let all = NumpyArray::decode_all(path, bytes)?.into_iter();
             let found = all.into_iter().find(|(name, _)| name == "features");
             found.ok_or_else(|| Error::file(path, "the array `features` was expected"))?.1
         }

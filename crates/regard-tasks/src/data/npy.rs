@@ -39,15 +39,25 @@ impl NumpyArray {
     /// ```
     pub fn read(path: &Path) -> Result<Self> {
         let bytes = std::fs::read(path).map_err(|error| Error::file(path, error))?;
-        Self::parse(&bytes).map_err(|what| Error::file(path, what))
+        Self::decode(path, &bytes)
+    }
+
+    /// As [`NumpyArray::read`], of the content of a file; its name is for what is refused.
+    pub fn decode(name: &Path, bytes: &[u8]) -> Result<Self> {
+        Self::parse(bytes).map_err(|what| Error::file(name, what))
     }
 
     /// The arrays of a `.npz` file by name. Refuses what is no zip, and arrays as [`NumpyArray::read`]
     /// does.
     pub fn read_all(path: &Path) -> Result<Vec<(String, Self)>> {
         let bytes = std::fs::read(path).map_err(|error| Error::file(path, error))?;
-        let wrong = |what: String| Error::file(path, what);
-        let entries = zip_entries(&bytes).map_err(wrong)?;
+        Self::decode_all(path, &bytes)
+    }
+
+    /// As [`NumpyArray::read_all`], of the content of a file; its name is for what is refused.
+    pub fn decode_all(name: &Path, bytes: &[u8]) -> Result<Vec<(String, Self)>> {
+        let wrong = |what: String| Error::file(name, what);
+        let entries = zip_entries(bytes).map_err(wrong)?;
         let array = |(name, bytes): (String, Vec<u8>)| {
             let name = name.trim_end_matches(".npy").to_string();
             let array =

@@ -21,7 +21,18 @@ impl Planes {
     /// Reads a file as a viewer shows it, brought to a size of height and width where one is given:
     /// in color, or gray.
     pub(super) fn read(path: &Path, size: Option<[u32; 2]>, color: bool) -> Result<Self> {
-        let (image, orientation) = decoded(path)?;
+        let bytes = std::fs::read(path).map_err(|error| Error::file(path, error))?;
+        Self::decode(path, &bytes, size, color)
+    }
+
+    /// The same of the content of a file; its name is for what is refused.
+    pub(super) fn decode(
+        path: &Path,
+        bytes: &[u8],
+        size: Option<[u32; 2]>,
+        color: bool,
+    ) -> Result<Self> {
+        let (image, orientation) = decoded(path, bytes)?;
         let mut image = opaque(image);
         if let Some(size) = size {
             let [height, width] = match is_on_its_side(orientation) {
@@ -47,11 +58,10 @@ impl Planes {
 }
 
 /// What a file holds, and how its camera was held.
-fn decoded(path: &Path) -> Result<(DynamicImage, Orientation)> {
+fn decoded(path: &Path, bytes: &[u8]) -> Result<(DynamicImage, Orientation)> {
     let failed = |error: image::ImageError| Error::file(path, format!("damaged image: {error}"));
-    let bytes = std::fs::read(path).map_err(|error| Error::file(path, error))?;
-    let format = image::guess_format(&bytes).map_err(failed)?;
-    if format == ImageFormat::Jpeg && !is_whole_jpeg(&bytes) {
+    let format = image::guess_format(bytes).map_err(failed)?;
+    if format == ImageFormat::Jpeg && !is_whole_jpeg(bytes) {
         return Err(Error::file(path, "damaged image: it is cut short"));
     }
     let reader = ImageReader::with_format(Cursor::new(bytes), format);

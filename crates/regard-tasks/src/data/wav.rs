@@ -26,16 +26,26 @@ impl Waveform {
     /// assert!(error.ends_with("no.wav: not a WAV file: it does not begin with RIFF … WAVE"));
     /// ```
     pub fn read(path: &Path) -> Result<Self> {
-        let wrong = |what: String| Error::file(path, what);
         let bytes = std::fs::read(path).map_err(|error| Error::file(path, error))?;
+        Self::decode(path, &bytes)
+    }
+
+    /// As [`Waveform::read`], of the content of a file; its name is for what is refused.
+    ///
+    /// ```
+    /// let error = regard_tasks::data::Waveform::decode("no.wav".as_ref(), b"MThd").unwrap_err();
+    /// assert!(error.to_string().starts_with("no.wav: not a WAV file"));
+    /// ```
+    pub fn decode(name: &Path, bytes: &[u8]) -> Result<Self> {
+        let wrong = |what: String| Error::file(name, what);
         if !(bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WAVE")) {
             return Err(wrong("not a WAV file: it does not begin with RIFF … WAVE".into()));
         }
-        if let Some(coding) = foreign_coding(&bytes) {
+        if let Some(coding) = foreign_coding(bytes) {
             return Err(wrong(format!("its sound is coded as {coding}; PCM and float are read")));
         }
-        if let Some(format) = Format::of(&bytes).filter(Format::is_double) {
-            return doubles(&bytes, &format).map_err(wrong);
+        if let Some(format) = Format::of(bytes).filter(Format::is_double) {
+            return doubles(bytes, &format).map_err(wrong);
         }
         let mut reader = WavReader::new(Cursor::new(bytes)).map_err(|e| wrong(header_error(&e)))?;
         let spec = reader.spec();

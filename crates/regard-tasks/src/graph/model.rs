@@ -7,10 +7,11 @@ use crate::data::LabeledGraph;
 use crate::label_probabilities::LabelProbabilities;
 use crate::options::Checked;
 use crate::{
-    Alternative, Error, Exported, GraphScene, Groups, Map, Model, Network, Options, Part,
-    Prediction, Report, Result, Scene, Scores,
+    Alternative, Asks, Error, Exported, GraphScene, Groups, Input, InputForm, Judged, Map, Model,
+    Network, Options, Part, Place, Prediction, Report, Result, Saliency, Scene, Scores, parts,
+    saliency,
 };
-use regard::attention::Need;
+use regard::attention::{Need, Site};
 use regard::layers::Graph;
 use regard::models::{GraphAttentionNetwork, GraphLayer};
 use regard::tensor::{Better, CrossEntropy, Parameters, without_gradients};
@@ -137,16 +138,19 @@ impl Classifier {
     }
 
     /// The node an input names.
-    fn node(&self, input: &str) -> Result<usize> {
+    fn node(&self, input: &Input) -> Result<usize> {
         let count = self.data.labels.len();
-        let node = input.trim().parse().ok().filter(|&node| node < count);
+        if let Input::Example { part: of, index, .. } = *input {
+            return parts::nth(part(&self.data, of), input, index, "nodes").copied();
+        }
+        let node = input.text()?.trim().parse().ok().filter(|&node| node < count);
         node.ok_or_else(|| {
             Error::invalid(format!("`{input}` is no node; there are {count}, counted from 0"))
         })
     }
 
     /// The nodes that inputs name.
-    fn nodes(&self, inputs: &[String]) -> Result<Vec<usize>> {
+    fn nodes(&self, inputs: &[Input]) -> Result<Vec<usize>> {
         inputs.iter().map(|input| self.node(input)).collect()
     }
 
@@ -174,7 +178,8 @@ impl Classifier {
             let numbers = weights.to_vec::<f32>()?;
             for head in 0..heads {
                 let own = numbers.iter().skip(head).step_by(heads).copied().collect();
-                maps.push(Map::new(format!("layer {}, head {}", layer + 1, head + 1), own));
+                let map = Map::new(format!("layer {}, head {}", layer + 1, head + 1), own);
+                maps.push(map.at(Place::new(Site::Graph, layer, head)));
             }
         }
         Ok(maps)
@@ -203,19 +208,29 @@ impl Model for Classifier {
         Ok(Report { groups, ..report })
     }
 
-    fn predict(&self, inputs: &[String]) -> Result<Vec<Prediction>> {
+    fn asks(&self) -> Asks {
+        let nodes = Some(self.data.labels.len());
+        Asks { nodes, ..Asks::new(InputForm::Node, &self.preprocessor.labels) }
+    }
+
+    fn judge(&self, of: Part) -> Result<Vec<Judged>> {
+        let nodes = part(&self.data, of);
+        let names: Vec<String> = nodes.iter().map(usize::to_string).collect();
+        let mut neighbors = vec![0; self.graph.nodes()];
+        self.edges().iter().for_each(|&(_, target)| neighbors[target] += 1);
+        let lengths: Vec<usize> = nodes.iter().map(|&node| neighbors[node]).collect();
+        Ok(self.label_probabilities(nodes)?.judged(&names, &lengths, &self.truth(nodes)))
+    }
+
+    fn predict(&self, inputs: &[Input]) -> Result<Vec<Prediction>> {
         Ok(self.label_probabilities(&self.nodes(inputs)?)?.predictions(inputs))
     }
 
-    fn n_best(&self, inputs: &[String], n: usize) -> Result<Vec<Vec<Alternative>>> {
+    fn n_best(&self, inputs: &[Input], n: usize) -> Result<Vec<Vec<Alternative>>> {
         Ok(self.label_probabilities(&self.nodes(inputs)?)?.n_best(n))
     }
 
-    fn examples(&self, of: Part, n: usize) -> Result<Vec<String>> {
-        Ok(part(&self.data, of).iter().take(n).map(usize::to_string).collect())
-    }
-
-    fn show(&self, input: &str) -> Result<Vec<(String, Scene)>> {
+    fn show(&self, input: &Input) -> Result<Vec<(String, Scene)>> {
         let center = self.node(input)?;
         let (edges, maps) = (self.edges(), self.weights()?);
         let weight = |edge: usize| maps.iter().map(|map| map.weights[edge]).sum::<f32>();
@@ -232,7 +247,8 @@ impl Model for Classifier {
         let kept: Vec<(usize, (usize, usize))> =
             edges.iter().enumerate().filter_map(|(at, edge)| Some((at, seen(edge)?))).collect();
         let map = |map: &Map| {
-            Map::new(&map.name[..], kept.iter().map(|&(at, _)| map.weights[at]).collect())
+            let weights = kept.iter().map(|&(at, _)| map.weights[at]).collect();
+            Map { place: map.place, ..Map::new(&map.name[..], weights) }
         };
         let scene = GraphScene {
             nodes: nodes.iter().map(usize::to_string).collect(),
@@ -255,8 +271,28 @@ impl Model for Classifier {
         Ok(Exported { network, inputs: inputs.into(), output })
     }
 
+    /// How much the features of the node itself and of those near it change its class.
+    fn saliency(&self, input: &Input) -> Result<Saliency> {
+        let node = self.node(input)?;
+        let label = self.label_probabilities(&[node])?.best()[0];
+        let all = saliency::at_input(self.features.clone(), |x| {
+            let logits = self.network.forward(x, &self.graph, Mode::Infer)?;
+            Ok(logits.rows(&indices(&[node])?)?.log_softmax(1)?.narrow(1, label, 1)?)
+        })?;
+        let mut order: Vec<usize> = (0..all.len()).filter(|&at| all[at] != 0.0).collect();
+        order.sort_by(|&a, &b| all[b].abs().total_cmp(&all[a].abs()));
+        order.truncate(NEIGHBORS);
+        let name = &self.preprocessor.labels[label];
+        Ok(Saliency {
+            of: format!("the log-probability of {name} for node {node}"),
+            names: order.iter().map(usize::to_string).collect(),
+            values: order.iter().map(|&at| all[at]).collect(),
+            grid: None,
+        })
+    }
+
     /// The class of a node that has one.
-    fn truth(&self, input: &str) -> Option<String> {
+    fn truth(&self, input: &Input) -> Option<String> {
         let class = self.data.labels[self.node(input).ok()?]?;
         self.preprocessor.labels.get(class).cloned()
     }

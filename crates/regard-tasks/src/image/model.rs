@@ -5,12 +5,13 @@ use super::config::{Config, Kind};
 use super::data::Dataset;
 use crate::data::Images;
 use crate::label_probabilities::LabelProbabilities;
-use crate::parts::{self, Cached, example_reference};
+use crate::parts::{self, Cached, Memo};
 use crate::text::Labels;
 use crate::truth::Truth;
 use crate::watch::tick;
 use crate::{
-    Alternative, Error, Exported, ImageScene, Map, Model, Part, Prediction, Report, Result, Scene,
+    Alternative, Asks, Error, Exported, ImageScene, Input, InputForm, Judged, Map, Model, Part,
+    Place, Prediction, Report, Result, Saliency, Scene, saliency,
 };
 use regard::attention::Need;
 use regard::models::{ConvolutionalClassifier, ImagePooling, VisionTransformer};
@@ -61,6 +62,7 @@ pub(super) struct Classifier {
     preprocessor: Preprocessor,
     parameters: Parameters,
     network: Network,
+    looked_up: Memo<Vec<u8>>,
 }
 
 impl Classifier {
@@ -81,7 +83,7 @@ impl Classifier {
                 Network::Cnn(ConvolutionalClassifier::new(&parameters, &convolutional)?)
             }
         };
-        Ok(Self { config, preprocessor, parameters, network })
+        Ok(Self { config, preprocessor, parameters, network, looked_up: Memo::new() })
     }
 
     /// Refuses images of another size than the model was made for.
@@ -163,22 +165,25 @@ impl Classifier {
         LabelProbabilities::new(self.preprocessor.labels.names(), Tensor::cat(&logits, 0)?)
     }
 
-    /// The images that inputs name: `validation:3` is one of its data, anything else is a path.
-    fn images(&self, inputs: &[String]) -> Result<Images> {
+    /// The images that inputs hold; `validation:3` is one of the data.
+    fn images(&self, inputs: &[Input]) -> Result<Images> {
         let [channels, height, width] = self.preprocessor.size;
         let mut all = Images { channels, height, width, ..Images::default() };
         let dataset = Dataset::new(&self.config);
         let parts = [const { Cached::new() }; 3];
         for input in inputs {
-            all.labels.push(input.clone());
-            let Some((part, at)) = example_reference(input) else {
-                let size = [height, width];
-                all.pixels.extend(Images::read_one(Path::new(input), size, channels == 3)?);
+            all.labels.push(input.to_string());
+            let Some((part, at)) = input.as_example() else {
+                let (name, bytes) = input.content("a picture")?;
+                let pixels = Images::decode_one(name, bytes, [height, width], channels == 3)?;
+                all.pixels.extend(pixels);
                 continue;
             };
-            let held = parts[part as usize].get(|| self.part(&dataset, part))?;
-            let one = held.some(&[at]).map_err(|e| Error::invalid(format!("{input}: {e}")))?;
-            all.pixels.extend(one.pixels);
+            all.pixels.extend(self.looked_up.get((part, at), || {
+                let held = parts[part as usize].get(|| self.part(&dataset, part))?;
+                let one = held.some(&[at]).map_err(|e| Error::invalid(format!("{input}: {e}")))?;
+                Ok(one.pixels)
+            })?);
         }
         Ok(all)
     }
@@ -196,7 +201,8 @@ impl Classifier {
             let weight = |column: usize| {
                 (0..rows).map(|row| map.weights[row * n + column]).sum::<f32>() / rows as f32
             };
-            Map::new(&map.name[..], (token..n).map(weight).collect())
+            let place = map.place.map(|place| Place { column: token, ..place });
+            Map { place, ..Map::new(&map.name[..], (token..n).map(weight).collect()) }
         };
         Ok(maps.into_iter().map(of).collect())
     }
@@ -221,27 +227,35 @@ impl Model for Classifier {
         Ok(Report { notes, ..probabilities.report(&names, &truth.ids)? })
     }
 
-    fn predict(&self, inputs: &[String]) -> Result<Vec<Prediction>> {
+    fn asks(&self) -> Asks {
+        Asks::new(InputForm::Picture, self.preprocessor.labels.names())
+    }
+
+    fn judge(&self, part: Part) -> Result<Vec<Judged>> {
+        let images = self.part(&Dataset::new(&self.config), part)?;
+        let truth = self.truth(&images);
+        let names: Vec<String> =
+            (0..images.len()).map(|at| format!("{}:{at}", parts::name(part))).collect();
+        let probabilities = self.label_probabilities(&images)?.with_unseen(&truth.unseen);
+        Ok(probabilities.judged(&names, &vec![1; images.len()], &truth.ids))
+    }
+
+    fn predict(&self, inputs: &[Input]) -> Result<Vec<Prediction>> {
         if inputs.is_empty() {
             return Ok(Vec::new());
         }
         Ok(self.label_probabilities(&self.images(inputs)?)?.predictions(inputs))
     }
 
-    fn n_best(&self, inputs: &[String], n: usize) -> Result<Vec<Vec<Alternative>>> {
+    fn n_best(&self, inputs: &[Input], n: usize) -> Result<Vec<Vec<Alternative>>> {
         Ok(self.label_probabilities(&self.images(inputs)?)?.n_best(n))
     }
 
-    fn examples(&self, part: Part, n: usize) -> Result<Vec<String>> {
-        let count = Dataset::new(&self.config).part(part)?.len();
-        Ok(parts::references(part, count.min(n)))
-    }
-
-    fn show(&self, input: &str) -> Result<Vec<(String, Scene)>> {
+    fn show(&self, input: &Input) -> Result<Vec<(String, Scene)>> {
         let Network::Vit(network) = &self.network else {
             return Err(Error::invalid("this model attends to nothing: it is a CNN"));
         };
-        let image = self.images(&[input.to_string()])?;
+        let image = self.images(std::slice::from_ref(input))?;
         let values = image.values(&[0])?;
         let maps = self.weights(network, &self.input(values.clone())?)?;
         let Images { channels, height, width, .. } = image;
@@ -265,10 +279,28 @@ impl Model for Classifier {
         Ok(Exported { network, inputs: [("images".to_string(), images)].into(), output })
     }
 
+    fn saliency(&self, input: &Input) -> Result<Saliency> {
+        let image = self.images(std::slice::from_ref(input))?;
+        let label = self.label_probabilities(&image)?.best().first().copied().unwrap_or(0);
+        let x = self.input(image.values(&[0])?)?;
+        let patch = match self.config.model.model {
+            Kind::Vit => self.config.model.patch,
+            Kind::Cnn => 1,
+        };
+        let values = saliency::at_image(x, patch, |x| {
+            Ok(self.forward(x, Mode::Infer)?.log_softmax(1)?.narrow(1, label, 1)?)
+        })?;
+        let grid = Some([image.height / patch, image.width / patch]);
+        let names = (1..=values.len()).map(|n| n.to_string()).collect();
+        let name = self.preprocessor.labels.name(label);
+        Ok(Saliency { of: format!("the log-probability of {name}"), names, values, grid })
+    }
+
     /// The label of an example, or the folder that an image lies in where that is a label.
-    fn truth(&self, input: &str) -> Option<String> {
-        let Some((part, at)) = example_reference(input) else {
-            let folder = Path::new(input).parent()?.file_name()?.to_str()?;
+    fn truth(&self, input: &Input) -> Option<String> {
+        let Some((part, at)) = input.as_example() else {
+            let Input::File { name, .. } = input else { return None };
+            let folder = Path::new(name).parent()?.file_name()?.to_str()?;
             return self.preprocessor.labels.id(folder).map(|_| folder.into());
         };
         Dataset::new(&self.config).part(part).ok()?.labels.get(at).cloned()

@@ -11,8 +11,8 @@ use crate::text::{
 use crate::truth::Truth;
 use crate::watch::tick;
 use crate::{
-    Error, Exported, Groups, Map, Maps, Model, Network, Part, PerExample, Prediction, Report,
-    Result, Scene, Scores, parts,
+    Asks, Error, Exported, Groups, Input, InputForm, Judged, Map, Maps, Model, Network, Part,
+    PerExample, Prediction, Report, Result, Saliency, Scene, Scores, parts, saliency,
 };
 use regard::attention::Need;
 use regard::models::{SequenceLabeler, Sequences};
@@ -236,6 +236,7 @@ pub(super) struct Labeler {
     pub(super) preprocessor: Preprocessor,
     parameters: Parameters,
     pub(super) model: SequenceLabeler,
+    looked_up: parts::Memo<String>,
 }
 
 impl Labeler {
@@ -245,7 +246,7 @@ impl Labeler {
         let labeler = config.labeler(preprocessor.vocabulary(), characters.len(), labels.len());
         Parameters::check_fit(DType::F32, |p| SequenceLabeler::new(p, &labeler))?;
         let model = SequenceLabeler::new(&parameters, &labeler)?;
-        Ok(Self { config, preprocessor, parameters, model })
+        Ok(Self { config, preprocessor, parameters, model, looked_up: parts::Memo::new() })
     }
 
     /// A sentence as numbers.
@@ -452,6 +453,20 @@ impl Labeler {
         )
     }
 
+    /// What inputs say: text, or the words of an example.
+    fn texts(&self, inputs: &[Input]) -> Result<Vec<String>> {
+        let dataset = Dataset::new(&self.config);
+        let held = [const { parts::Cached::new() }; 3];
+        let text = |input: &Input| match *input {
+            Input::Example { part, index, .. } => self.looked_up.get((part, index), || {
+                let all = held[part as usize].get(|| dataset.part(part))?;
+                Ok(parts::nth(&all.all, input, index, "sentences")?.words.join(" "))
+            }),
+            _ => Ok(input.text()?.to_string()),
+        };
+        inputs.iter().map(text).collect()
+    }
+
     fn split<'a>(&self, sentence: &'a str) -> Vec<&'a str> {
         split(sentence, self.config.text.tokens.tokenizer)
     }
@@ -493,7 +508,34 @@ impl Model for Labeler {
         self.measure(&Dataset::new(&self.config).part(part)?, part)
     }
 
-    fn predict(&self, inputs: &[String]) -> Result<Vec<Prediction>> {
+    fn asks(&self) -> Asks {
+        Asks::new(InputForm::Sentence, self.preprocessor.labels.names())
+    }
+
+    fn judge(&self, part: Part) -> Result<Vec<Judged>> {
+        let sentences = Dataset::new(&self.config).part(part)?.all;
+        let (_, targets) = self.targets(&sentences);
+        let read: Vec<EncodedSentence> = sentences.iter().map(|s| self.encode(&s.words)).collect();
+        let labelings = self.label(&read)?;
+        let judged = |(index, sentence): (usize, &Tagged)| {
+            let labeling = std::slice::from_ref(&labelings[index]);
+            let given = labeling[0].labels.iter().map(|&id| self.preprocessor.labels.name(id));
+            let given: Vec<String> = given.map(str::to_string).collect();
+            Judged {
+                index,
+                input: sentence.words.join(" "),
+                truth: tagged(sentence.words.iter().zip(&sentence.labels)).join(" "),
+                output: tagged(sentence.words.iter().zip(&given)).join(" "),
+                loss: loss(&targets[index..=index], labeling),
+                length: sentence.words.len(),
+                labels: sentence.labels.iter().cloned().zip(given).collect(),
+            }
+        };
+        Ok(sentences.iter().enumerate().map(judged).collect())
+    }
+
+    fn predict(&self, inputs: &[Input]) -> Result<Vec<Prediction>> {
+        let inputs = &self.texts(inputs)?;
         let words: Vec<Vec<&str>> = inputs.iter().map(|input| self.split(input)).collect();
         let read: Vec<EncodedSentence> = words.iter().map(|words| self.encode(words)).collect();
         let labelings = self.label(&read)?;
@@ -511,13 +553,9 @@ impl Model for Labeler {
         Ok(inputs.iter().zip(&words).zip(labelings).map(prediction).collect())
     }
 
-    fn examples(&self, part: Part, n: usize) -> Result<Vec<String>> {
-        let sentences = Dataset::new(&self.config).part(part)?.all.into_iter();
-        Ok(sentences.take(n).map(|sentence| sentence.words.join(" ")).collect())
-    }
-
-    fn show(&self, input: &str) -> Result<Vec<(String, Scene)>> {
-        let words = self.split(input);
+    fn show(&self, input: &Input) -> Result<Vec<(String, Scene)>> {
+        let text = self.texts(std::slice::from_ref(input))?.remove(0);
+        let words = self.split(&text);
         if words.is_empty() {
             return Err(Error::invalid("there is no word to look at"));
         }
@@ -582,10 +620,36 @@ impl Model for Labeler {
         Ok(Exported { network: Network::Labeler(self.model.config().clone()), inputs, output })
     }
 
+    fn saliency(&self, input: &Input) -> Result<Saliency> {
+        let text = self.texts(std::slice::from_ref(input))?.remove(0);
+        let words = self.split(&text);
+        if words.is_empty() {
+            return Err(Error::invalid("there is no word to look at"));
+        }
+        let read = self.encode(&words);
+        let batch = self.batch(&[&read])?;
+        // What is predicted is one label for each word; all of them together are explained.
+        let mut values = saliency::at_embedding(|| {
+            let logits = self.model.forward(&batch.sequences(), Mode::Infer)?;
+            Ok(logits.log_softmax(-1)?.max(2)?.0.sum_all()?)
+        })?;
+        let names = match self.preprocessor.pieces() {
+            None => words.iter().map(|word| word.to_string()).collect(),
+            Some(pieces) => read.words.iter().map(|&id| pieces.name(id).to_owned()).collect(),
+        };
+        values.truncate(read.words.len());
+        Ok(Saliency { of: "the log-probability of all labels".into(), names, values, grid: None })
+    }
+
     /// The labels of a sentence that the validation or the test part holds.
-    fn truth(&self, input: &str) -> Option<String> {
-        let words = self.split(input);
+    fn truth(&self, input: &Input) -> Option<String> {
         let dataset = Dataset::new(&self.config);
+        let Input::Text(text) = input else {
+            let (part, at) = input.as_example()?;
+            let found = dataset.part(part).ok()?.all.into_iter().nth(at)?;
+            return Some(tagged(found.words.iter().zip(&found.labels)).join(" "));
+        };
+        let words = self.split(text);
         [Part::Validation, Part::Test].into_iter().find_map(|part| {
             let sentences = dataset.part(part).ok()?.all;
             let found = sentences.into_iter().find(|sentence| sentence.words == words)?;

@@ -3,7 +3,11 @@
 const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 /// Base64 with padding, as RFC 4648 has it.
-pub(crate) fn base64(bytes: &[u8]) -> String {
+///
+/// ```
+/// assert_eq!(regard_tasks::picture::base64(b"Man"), "TWFu");
+/// ```
+pub fn base64(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for three in bytes.chunks(3) {
         let byte = |i: usize| u32::from(three.get(i).copied().unwrap_or(0));

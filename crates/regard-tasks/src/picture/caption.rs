@@ -2,7 +2,7 @@
 
 use super::label;
 use super::svg::{Svg, Text};
-use crate::{Model, Result, Run};
+use crate::{Input, Model, Result, Run};
 
 /// What a picture says above itself. What is empty is left out.
 ///
@@ -48,14 +48,14 @@ const SIZE: f64 = 12.0;
 
 impl Caption {
     /// What a scene of a run's model shows for an input.
-    pub fn of(run: &Run, model: &dyn Model, scene: &str, input: &str) -> Result<Self> {
+    pub fn of(run: &Run, model: &dyn Model, scene: &str, input: &Input) -> Result<Self> {
         let task = run.task()?.name();
         let numbers = label::grouped(model.parameters().numel());
-        let predictions = model.predict(&[input.to_owned()])?;
+        let predictions = model.predict(std::slice::from_ref(input))?;
         Ok(Self {
             title: format!("{task}: {scene}"),
             model: format!("{} ({task}, {numbers} parameters)", run.name()),
-            input: input.into(),
+            input: input.to_string(),
             prediction: predictions.first().map_or(String::new(), |first| first.output.clone()),
             truth: model.truth(input).unwrap_or_else(|| "not known".into()),
         })

@@ -25,6 +25,7 @@ mod sound;
 mod svg;
 mod terminal;
 
+pub use base64::base64;
 pub use caption::Caption;
 pub use chart::{Line, Panel, curves};
 pub use comparison::{Comparison, Cost, Variant, comparison};

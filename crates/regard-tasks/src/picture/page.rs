@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::base64::base64;
 use super::caption::Caption;
-use super::color::{self, Rgb};
+use super::color;
 use super::heat::Blocks;
 use super::scale::Scale;
 use super::svg::escaped;
@@ -74,9 +74,7 @@ pub fn page(scene: &Scene, caption: impl Into<Caption>) -> String {
     }
     data["low"] = json!(scale.low);
     data["high"] = json!(scale.high);
-    data["ramp"] = json!(ramp(color::heat));
-    data["rampInTheDark"] = json!(ramp(color::heat_in_the_dark));
-    filled(caption, &above, &data, include_str!("page/page.js"))
+    filled(caption, &above, &data, concat!(include_str!("draw.js"), include_str!("page/page.js")))
 }
 
 fn filled(caption: &Caption, above: &str, data: &Value, script: &str) -> String {
@@ -167,8 +165,6 @@ fn parts(scene: &ImageScene) -> Value {
         "columns": numbers(scene.columns),
         "picture": patches::picture(scene).address(),
         "aspect": scene.width.max(1) as f64 / scene.height.max(1) as f64,
-        "dim": patches::DIM,
-        "cover": patches::COVER,
     })
 }
 
@@ -238,9 +234,4 @@ fn packed(map: &Map, order: &[usize], scale: Scale) -> String {
 /// A weight in 16 bits; 65535 is not a number.
 fn steps(weight: Option<f32>, scale: Scale) -> u16 {
     weight.map_or(u16::MAX, |weight| (scale.share(weight) * 65534.0).round() as u16)
-}
-
-fn ramp(colors: fn(f32) -> Rgb) -> String {
-    let hex = |i: u16| color::hex(colors(f32::from(i) / 255.0)).split_off(1);
-    (0..256).map(hex).collect()
 }

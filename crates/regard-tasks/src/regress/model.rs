@@ -5,10 +5,10 @@ use super::data::{Dataset, Datum, Observations, same_columns};
 use crate::metric::{mean_squared_error, r_squared};
 use crate::watch::tick;
 use crate::{
-    CurveScene, Error, Exported, Map, Maps, Model, Network, Part, PerExample, Prediction, Report,
-    Result, Scene, Scores, toy,
+    Asks, CurveScene, Error, Exported, Input, InputForm, Judged, Map, Maps, Model, Network, Part,
+    PerExample, Place, Prediction, Report, Result, Saliency, Scene, Scores, parts, saliency, toy,
 };
-use regard::attention::{Attended, Need};
+use regard::attention::{Attended, Need, Site};
 use regard::models::KernelRegression;
 use regard::tensor::{Better, Parameters, Random, without_gradients};
 use regard::{DType, Tensor};
@@ -157,8 +157,13 @@ impl Regression {
     }
 
     /// The numbers of an input, one for each column that is known.
-    fn numbers(&self, input: &str) -> Result<Vec<f64>> {
+    fn numbers(&self, input: &Input) -> Result<Vec<f64>> {
         let columns = &self.preprocessor.names[..self.preprocessor.mean.len()];
+        if let Input::Example { part, index, .. } = *input {
+            let data = Dataset::new(&self.config).part(part)?.data;
+            return Ok(parts::nth(&data, input, index, "data")?.0.clone());
+        }
+        let input = input.text()?;
         let numbers = input.split(',').map(|cell| cell.trim().parse::<f64>().ok());
         let numbers: Option<Vec<f64>> = numbers.map(|x| x.filter(|x| x.is_finite())).collect();
         let numbers =
@@ -203,7 +208,7 @@ impl Regression {
             truth: truth.then(|| at.iter().map(|&x| toy::sine_truth(x)).collect()),
             at,
             query: Some(query as f32),
-            maps: vec![Map::new(self.name(), weights)],
+            maps: vec![self.map(weights)],
         })
     }
 
@@ -221,6 +226,15 @@ impl Regression {
             columns: order.iter().map(label).collect(),
             maps: vec![Map::new(self.name(), order.iter().map(|&at| weights[at]).collect())],
         })
+    }
+
+    /// The weights as a map; the mean of all has none that could be changed.
+    fn map(&self, weights: Vec<f32>) -> Map {
+        let map = Map::new(self.name(), weights);
+        match self.config.model.model {
+            Kind::Kernel => map.at(Place::new(Site::Kernel, 0, 0)),
+            Kind::Mean => map,
+        }
     }
 
     fn name(&self) -> &'static str {
@@ -279,9 +293,37 @@ impl Model for Regression {
         Ok(Report { scores, examples, samples, each, outputs, ..Report::default() })
     }
 
-    fn predict(&self, inputs: &[String]) -> Result<Vec<Prediction>> {
+    fn asks(&self) -> Asks {
+        let x = self.data().map(|(x, _)| x).unwrap_or_default();
+        let range = |c: usize| {
+            let values = || x.iter().map(|x| x[c]);
+            let low = values().fold(f64::INFINITY, f64::min);
+            [low, values().fold(f64::NEG_INFINITY, f64::max)]
+        };
+        let names = self.preprocessor.names.iter().take(self.preprocessor.mean.len());
+        let columns = names.enumerate().map(|(c, name)| (name.clone(), range(c))).collect();
+        Asks { columns, ..Asks::new(InputForm::Point, &[]) }
+    }
+
+    fn judge(&self, part: Part) -> Result<Vec<Judged>> {
+        let data = Dataset::new(&self.config).part(part)?.data;
+        let x: Vec<&[f64]> = data.iter().map(|(x, _)| &x[..]).collect();
+        let predicted = self.predicted(&x)?;
+        let judged = |(index, (x, y)): (usize, &Datum)| Judged {
+            index,
+            input: written(x),
+            truth: short(*y),
+            output: short(predicted[index]),
+            loss: (y - predicted[index]).powi(2),
+            length: 1,
+            labels: Vec::new(),
+        };
+        Ok(data.iter().enumerate().map(judged).collect())
+    }
+
+    fn predict(&self, inputs: &[Input]) -> Result<Vec<Prediction>> {
         let (x, y) = self.data()?;
-        let predict = |input: &String| {
+        let predict = |input: &Input| {
             let query = self.numbers(input)?;
             let Attended { out, weights, .. } = self.regressed(&[&query], Need::WEIGHTS)?;
             let weights = weights.map_or(Ok(vec![]), |weights| weights.to_vec::<f32>())?;
@@ -293,17 +335,12 @@ impl Model for Regression {
             let value = out.to_vec::<f32>()?[0];
             let output = value.to_string();
             let details = serde_json::json!({ "value": value, "heaviest": most });
-            Ok(Prediction { input: input.clone(), output, details })
+            Ok(Prediction { input: input.to_string(), output, details })
         };
         inputs.iter().map(predict).collect()
     }
 
-    fn examples(&self, part: Part, n: usize) -> Result<Vec<String>> {
-        let data = Dataset::new(&self.config).part(part)?.data;
-        Ok(data.iter().take(n).map(|(x, _)| written(x)).collect())
-    }
-
-    fn show(&self, input: &str) -> Result<Vec<(String, Scene)>> {
+    fn show(&self, input: &Input) -> Result<Vec<(String, Scene)>> {
         let query = self.numbers(input)?;
         Ok(match query[..] {
             [one] => vec![("curve".into(), Scene::Curve(self.curve(one)?))],
@@ -322,8 +359,26 @@ impl Model for Regression {
         Ok(Exported { network: Network::Regression(config), inputs, output })
     }
 
-    /// The curve that the embedded data were made from.
-    fn truth(&self, input: &str) -> Option<String> {
+    /// How much each column changes what is predicted.
+    fn saliency(&self, input: &Input) -> Result<Saliency> {
+        if self.config.model.model == Kind::Mean {
+            return Err(Error::invalid("the mean of all does not depend on the input"));
+        }
+        let query = self.numbers(input)?;
+        let x = self.standard(&[&query])?.transpose(0, 1)?.contiguous()?;
+        let values = saliency::at_input(x, |x| {
+            Ok(self.regression.predict(&x.transpose(0, 1)?.contiguous()?)?)
+        })?;
+        let names = self.preprocessor.names[..query.len()].to_vec();
+        Ok(Saliency { of: "the prediction".into(), names, values, grid: None })
+    }
+
+    /// The curve that the embedded data were made from, or what was observed.
+    fn truth(&self, input: &Input) -> Option<String> {
+        if let Input::Example { part, index, .. } = *input {
+            let data = Dataset::new(&self.config).part(part).ok()?.data;
+            return data.get(index).map(|(_, y)| short(*y));
+        }
         match self.numbers(input).ok()?[..] {
             [x] if self.config.data.train.is_none() => {
                 Some(short(f64::from(toy::sine_truth(x as f32))))

@@ -1,7 +1,8 @@
 //! What a text was written with, as scenes.
 
-use crate::{Error, Map, Maps, Result, Scene};
+use crate::{Error, Map, Maps, Place, Result, Scene};
 use regard::Tensor;
+use regard::attention::Site;
 use regard::layers::Encoded;
 use regard::models::Hypothesis;
 
@@ -18,7 +19,8 @@ pub(crate) fn weight_maps(heads: &Tensor) -> Result<Vec<Map>> {
         _ => format!("layer {}, head {}", i / count + 1, i % count + 1),
     };
     let maps = numbers.chunks(one.max(1)).enumerate();
-    Ok(maps.map(|(i, weights)| Map::new(name(i), weights.to_vec())).collect())
+    let place = |i: usize| Place::new(Site::Cross, i / count.max(1), i % count.max(1));
+    Ok(maps.map(|(i, weights)| Map::new(name(i), weights.to_vec()).at(place(i))).collect())
 }
 
 /// What each word was written with; none where nothing was attended to.

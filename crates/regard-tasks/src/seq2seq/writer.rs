@@ -4,10 +4,12 @@ use super::{SearchOptions, Seq2SeqOptions, Sources};
 use crate::metric::perplexity;
 use crate::text::{PADDING, Tokenizer};
 use crate::watch::tick;
-use crate::{Alternative, Error, Result};
+use crate::{Alternative, Error, Result, SearchNode, SearchTree, Searched};
 use regard::attention::{Need, Reinforce, ReinforceConfig, Weighting};
 use regard::layers::Encoded;
-use regard::models::{Hypothesis, SearchConfig, Sentences, Seq2Seq, Seq2SeqConfig, Source};
+use regard::models::{
+    Considered, Hypothesis, SearchConfig, Sentences, Seq2Seq, Seq2SeqConfig, Source,
+};
 use regard::tensor::{Parameters, Random, without_gradients};
 use regard::{DType, Mode, Tensor};
 
@@ -125,7 +127,6 @@ impl Writer {
         sources: &dyn Sources,
         search: impl Fn(&Source, usize) -> Result<Vec<Vec<Hypothesis>>>,
     ) -> Result<Vec<Vec<Hypothesis>>> {
-        const STEP: usize = 8;
         let length = |&i: &usize| sources.length(i).next_multiple_of(STEP);
         let mut indices: Vec<usize> = (0..sources.count()).collect();
         indices.retain(|&i| sources.length(i) > 0);
@@ -135,10 +136,7 @@ impl Writer {
         let alike = indices.chunk_by(|a, b| length(a) == length(b));
         for indices in alike.flat_map(|indices| indices.chunks(EVALUATION_BATCH)) {
             let batch = sources.batch(indices)?;
-            let longest = match self.limit {
-                Limit::Source => 2 * length(&indices[0]) + 20,
-                Limit::Tokens(tokens) => tokens,
-            };
+            let longest = self.longest(sources.length(indices[0]));
             for (&index, found) in indices.iter().zip(search(&batch, longest)?) {
                 all[index] = found;
             }
@@ -162,22 +160,119 @@ impl Writer {
     }
 
     pub(crate) fn perplexity(&self, sources: &dyn Sources, targets: &[Vec<usize>]) -> Result<f64> {
-        let (mut sum, mut tokens, mut done) = (0.0, 0, 0);
+        let (mut sum, mut tokens) = (0.0, 0);
+        self.taught(sources, targets, |indices, losses| {
+            tokens += indices.iter().map(|&i| targets[i].len() + 1).sum::<usize>();
+            sum += losses.sum_all()?.item()?;
+            Ok(())
+        })?;
+        Ok(perplexity(sum, tokens))
+    }
+
+    /// The mean of −ln p over the tokens of each target and its end.
+    pub(crate) fn losses(&self, sources: &dyn Sources, targets: &[Vec<usize>]) -> Result<Vec<f64>> {
+        let mut all = vec![f64::NAN; sources.count()];
+        self.taught(sources, targets, |indices, losses| {
+            let sums = losses.sum(1)?.to_vec::<f32>()?;
+            for (&index, sum) in indices.iter().zip(sums) {
+                all[index] = f64::from(sum) / (targets[index].len() + 1) as f64;
+            }
+            Ok(())
+        })?;
+        Ok(all)
+    }
+
+    /// Hands over −ln p of every target's tokens, `[B, T]`, batch by batch.
+    fn taught(
+        &self,
+        sources: &dyn Sources,
+        targets: &[Vec<usize>],
+        mut each: impl FnMut(&[usize], &Tensor) -> Result<()>,
+    ) -> Result<()> {
         let mut indices: Vec<usize> = (0..sources.count()).collect();
         indices.sort_by_key(|&i| targets[i].len());
+        let mut done = 0;
         for indices in indices.chunks(EVALUATION_BATCH) {
             let target: Vec<&[usize]> = indices.iter().map(|&i| &targets[i][..]).collect();
-            tokens += target.iter().map(|t| t.len() + 1).sum::<usize>();
             let (source, target) = (sources.batch(indices)?, Sentences::new(&target, PADDING)?);
-            sum += without_gradients(|| {
-                self.model.teach(&source, &target, Mode::Infer)?.losses()?.sum_all()?.item()
-            })?;
+            let losses =
+                without_gradients(|| self.model.teach(&source, &target, Mode::Infer)?.losses())?;
+            each(indices, &losses)?;
             done += indices.len();
             tick("measuring", done, sources.count())?;
         }
-        Ok(perplexity(sum, tokens))
+        Ok(())
+    }
+
+    /// The log-probability of what is written for one source, with its gradient.
+    pub(crate) fn log_prob(&self, source: &Source, tokens: &[usize]) -> Result<Tensor> {
+        let target = Sentences::new(&[tokens], PADDING)?;
+        let losses = self.model.teach(source, &target, Mode::Infer)?.losses()?;
+        Ok(losses.sum_all()?.scale(-1.0)?)
+    }
+
+    /// What a search for the first source's output considers; tokens and outputs as they are shown.
+    pub(crate) fn search_tree(
+        &self,
+        sources: &dyn Sources,
+        token: impl Fn(usize) -> String,
+        text: impl Fn(&[usize]) -> String,
+    ) -> Result<SearchTree> {
+        if sources.length(0) == 0 {
+            return Err(Error::invalid("there is nothing to write of"));
+        }
+        let longest = self.longest(sources.length(0));
+        let width = self.search.beam;
+        let config = SearchConfig { best: width, ..self.search.config(longest, false) };
+        let (found, considered) = self.model.search_considering(sources.batch(&[0])?, &config)?;
+        let end = self.model.config().end;
+        let node = |(id, one): (usize, &Considered)| SearchNode {
+            id,
+            parent: one.parent,
+            step: one.step,
+            token: if one.token == end { "<end>".into() } else { token(one.token) },
+            log_prob: one.log_prob,
+            total: one.total,
+            kept: one.kept,
+            ended: one.token == end,
+        };
+        let path = |hypothesis: &Hypothesis| {
+            let end = hypothesis.ended.then_some(end);
+            let mut nodes: Vec<usize> = Vec::new();
+            for token in hypothesis.tokens.iter().copied().chain(end) {
+                let parent = nodes.last().copied();
+                let next = considered
+                    .iter()
+                    .position(|one| one.kept && one.parent == parent && one.token == token);
+                nodes.extend(next);
+            }
+            nodes
+        };
+        let searched = |hypothesis: &Hypothesis| Searched {
+            output: text(&hypothesis.tokens),
+            score: hypothesis.score,
+            log_prob: hypothesis.log_prob,
+            nodes: path(hypothesis),
+        };
+        let hypotheses = found.iter().flatten().map(searched).collect();
+        Ok(SearchTree {
+            width,
+            nodes: considered.iter().enumerate().map(node).collect(),
+            hypotheses,
+        })
+    }
+
+    /// How many tokens the output of a source of so many may have.
+    fn longest(&self, source: usize) -> usize {
+        match self.limit {
+            Limit::Source => 2 * source.next_multiple_of(STEP) + 20,
+            Limit::Tokens(tokens) => tokens,
+        }
     }
 }
+
+/// Sources whose lengths are equal to so many tokens are searched together.
+const STEP: usize = 8;
 
 /// The output for an empty source.
 fn silence() -> Hypothesis {

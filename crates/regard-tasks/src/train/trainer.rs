@@ -6,7 +6,8 @@ use super::events::EventFile;
 use super::start::{is_frozen, prepare};
 use super::{Callback, Checkpoint, Plan, Progress, Record, TrainerState, TrainingConfig};
 use crate::picture::{self, Panel};
-use crate::{Error, Learner, Result, Run, Scores};
+use crate::snapshot::SAMPLES;
+use crate::{Error, Learner, Result, Run, Scores, Snapshot};
 use regard::tensor::{Gradients, Optimizer, Random, Schedule};
 use std::time::{Duration, Instant};
 
@@ -327,11 +328,20 @@ impl<'a> Trainer<'a> {
             })?;
         }
         Record::write(self.run, &self.records)?;
+        self.keep_samples(epoch)?;
         if self.records.len() == 1 || self.drawn.elapsed() > DRAWING {
             self.draw()?;
         }
         self.checkpoint()?;
         Ok(record)
+    }
+
+    /// What the model makes of a few samples now. A sample that cannot be shown ends no training.
+    fn keep_samples(&self, epoch: usize) -> Result<()> {
+        let samples = self.learner.samples(SAMPLES);
+        let taken =
+            self.averaged(|trainer| Snapshot::take(epoch, trainer.learner.model(), &samples));
+        taken.map_or(Ok(()), |snapshot| snapshot.write(self.run))
     }
 
     fn draw(&mut self) -> Result<()> {

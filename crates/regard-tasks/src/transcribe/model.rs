@@ -7,18 +7,19 @@ use crate::components::SoundFrames;
 use crate::data::Waveform;
 use crate::lengths::read_so_far;
 use crate::metric::ErrorRate;
-use crate::parts::{self, Cached, example_reference};
-use crate::seq2seq::{Limit, VectorSources, Writer, alternatives, encoder_scene, weight_maps};
+use crate::parts::{self, Cached, Memo};
+use crate::seq2seq::{
+    Limit, Sources, VectorSources, Writer, alternatives, encoder_scene, weight_maps,
+};
 use crate::text::Tokenizer;
 use crate::{
-    Alternative, Error, Groups, Maps, Model, Part, PerExample, Prediction, Report, Result, Scene,
-    Scores, SoundScene,
+    Alternative, Asks, Error, Groups, Input, InputForm, Judged, Maps, Model, Part, PerExample,
+    Prediction, Report, Result, Saliency, Scene, Scores, SearchTree, SoundScene, saliency,
 };
 use regard::attention::Need;
-use regard::models::Hypothesis;
+use regard::models::{Hypothesis, Source};
 use regard::tensor::{Better, Parameters};
 use serde::{Deserialize, Serialize};
-use std::path::Path;
 
 /// What a transcriber knows of its data.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -43,6 +44,7 @@ pub(super) struct Transcriber {
     pub(super) config: Config,
     pub(super) preprocessor: Preprocessor,
     pub(super) writer: Writer,
+    looked_up: Memo<Recording>,
 }
 
 impl Transcriber {
@@ -54,7 +56,7 @@ impl Transcriber {
         let limit = Limit::Tokens(longest);
         let writer =
             Writer::new(&seq2seq, &config.model, config.search, limit, config.training.seed)?;
-        Ok(Self { config, preprocessor, writer })
+        Ok(Self { config, preprocessor, writer, looked_up: Memo::new() })
     }
 
     /// The frames of recordings, before they are stacked.
@@ -150,20 +152,19 @@ impl Transcriber {
         Ok(Groups { measure: "WER".into(), by: "words said".into(), values })
     }
 
-    /// What inputs mean: the path of a recording, or one of the data, as `validation:3`.
-    fn recordings(&self, inputs: &[String]) -> Result<Vec<Recording>> {
+    /// What inputs mean: a recording, or one of the data, as `validation:3`.
+    fn recordings(&self, inputs: &[Input]) -> Result<Vec<Recording>> {
         let dataset = Dataset::new(&self.config);
-        let parts = [const { Cached::new() }; 3];
-        let recording = |input: &String| match example_reference(input) {
-            Some((part, at)) => {
-                let all = parts[part as usize].get(|| dataset.part(part))?;
-                let beyond = || format!("`{input}`: the part has {} recordings, from 0", all.len());
-                all.get(at).cloned().ok_or_else(|| Error::invalid(beyond()))
-            }
+        let held = [const { Cached::new() }; 3];
+        let recording = |input: &Input| match input.as_example() {
+            Some((part, at)) => self.looked_up.get((part, at), || {
+                let all = held[part as usize].get(|| dataset.part(part))?;
+                parts::nth(all, input, at, "recordings").cloned()
+            }),
             None => {
-                let file = Path::new(input.trim());
-                let sound = Waveform::read(file)?;
-                Ok(Recording { sound, text: String::new(), file: file.into() })
+                let (name, bytes) = input.content("a WAV file")?;
+                let sound = Waveform::decode(name, bytes)?;
+                Ok(Recording { sound, text: String::new(), file: name.into() })
             }
         };
         inputs.iter().map(recording).collect()
@@ -193,25 +194,43 @@ impl Model for Transcriber {
         })
     }
 
-    fn n_best(&self, inputs: &[String], n: usize) -> Result<Vec<Vec<Alternative>>> {
+    fn n_best(&self, inputs: &[Input], n: usize) -> Result<Vec<Vec<Alternative>>> {
         let (frames, _) = self.heard(&self.recordings(inputs)?)?;
         let sources = self.sources(frames.iter().map(Vec::as_slice));
         let found = self.writer.write_n_best(&sources, n)?;
         Ok(alternatives(&found, &self.preprocessor.tokenizer))
     }
 
-    fn examples(&self, part: Part, n: usize) -> Result<Vec<String>> {
-        let count = Dataset::new(&self.config).part(part)?.len();
-        Ok(parts::references(part, count.min(n)))
+    fn asks(&self) -> Asks {
+        Asks::new(InputForm::Recording, &[])
     }
 
-    fn predict(&self, inputs: &[String]) -> Result<Vec<Prediction>> {
+    fn judge(&self, part: Part) -> Result<Vec<Judged>> {
+        let recordings = Dataset::new(&self.config).part(part)?;
+        let (frames, _) = self.heard(&recordings)?;
+        let sources = self.sources(frames.iter().map(Vec::as_slice));
+        let outputs = self.decode(&self.writer.write(&sources, 1, Need::OUTPUT)?);
+        let losses = self.writer.losses(&sources, &self.targets(&recordings))?;
+        let truth = self.truth(&recordings);
+        let judged = |(index, output): (usize, String)| Judged {
+            index,
+            input: format!("{}:{index}", parts::name(part)),
+            truth: truth[index].clone(),
+            output,
+            loss: losses[index],
+            length: sources.length(index),
+            labels: Vec::new(),
+        };
+        Ok(outputs.into_iter().enumerate().map(judged).collect())
+    }
+
+    fn predict(&self, inputs: &[Input]) -> Result<Vec<Prediction>> {
         let (frames, _) = self.heard(&self.recordings(inputs)?)?;
         let sources = self.sources(frames.iter().map(Vec::as_slice));
         let written = self.writer.write(&sources, self.config.search.beam, Need::OUTPUT)?;
         let tokenizer = &self.preprocessor.tokenizer;
-        let prediction = |(input, h): (&String, Hypothesis)| Prediction {
-            input: input.clone(),
+        let prediction = |(input, h): (&Input, Hypothesis)| Prediction {
+            input: input.to_string(),
             output: tokenizer.decode(&h.tokens),
             details: serde_json::json!({
                 "score": h.score,
@@ -225,8 +244,8 @@ impl Model for Transcriber {
     }
 
     /// The spectrogram with the alignment over it, time in seconds.
-    fn show(&self, input: &str) -> Result<Vec<(String, Scene)>> {
-        let (frames, _) = self.heard(&self.recordings(&[input.to_string()])?)?;
+    fn show(&self, input: &Input) -> Result<Vec<(String, Scene)>> {
+        let (frames, _) = self.heard(&self.recordings(std::slice::from_ref(input))?)?;
         let sources = self.sources(frames.iter().map(Vec::as_slice));
         let h = self.writer.write_one(&sources)?;
         let tokenizer = &self.preprocessor.tokenizer;
@@ -266,9 +285,34 @@ impl Model for Transcriber {
         Ok(scenes)
     }
 
+    fn saliency(&self, input: &Input) -> Result<Saliency> {
+        let (frames, _) = self.heard(&self.recordings(std::slice::from_ref(input))?)?;
+        let sources = self.sources(frames.iter().map(Vec::as_slice));
+        let tokens = self.writer.write_one(&sources)?.tokens;
+        let source = sources.batch(&[0])?;
+        let values = saliency::at_input(source.x.clone(), |x| {
+            self.writer.log_prob(&Source { x: x.clone(), ..source.clone() }, &tokens)
+        })?;
+        let step = self.config.audio.seconds() * self.config.audio.every as f64;
+        let names = SoundScene::times(values.len(), step);
+        Ok(Saliency { of: "the log-probability of the output".into(), names, values, grid: None })
+    }
+
+    fn search_tree(&self, input: &Input) -> Result<SearchTree> {
+        let (frames, _) = self.heard(&self.recordings(std::slice::from_ref(input))?)?;
+        let sources = self.sources(frames.iter().map(Vec::as_slice));
+        let tokenizer = &self.preprocessor.tokenizer;
+        let token = |id: usize| tokenizer.token(id).to_string();
+        self.writer.search_tree(&sources, token, |ids| tokenizer.decode(ids))
+    }
+
+    fn sound(&self, input: &Input) -> Result<Option<Waveform>> {
+        Ok(Some(self.recordings(std::slice::from_ref(input))?.remove(0).sound))
+    }
+
     /// What is said in a recording of the data.
-    fn truth(&self, input: &str) -> Option<String> {
-        let (part, at) = example_reference(input)?;
+    fn truth(&self, input: &Input) -> Option<String> {
+        let (part, at) = input.as_example()?;
         let recordings = Dataset::new(&self.config).part(part).ok()?;
         recordings.get(at).map(|one| one.text.clone())
     }

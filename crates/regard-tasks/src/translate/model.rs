@@ -4,10 +4,11 @@ use super::config::Config;
 use super::data::{Dataset, Pair, is_whole};
 use crate::lengths::read_so_far;
 use crate::metric::{Bleu, Rouge, Tokenization, chrf};
-use crate::seq2seq::{CopyNames, Limit, TokenSources, Writer, alignment, encoder_scene};
+use crate::seq2seq::{CopyNames, Limit, Sources, TokenSources, Writer, alignment, encoder_scene};
 use crate::text::Tokenizer;
 use crate::{
-    Alternative, Error, Groups, Model, Part, PerExample, Prediction, Report, Result, Scene, Scores,
+    Alternative, Asks, Error, Groups, Input, InputForm, Judged, Model, Part, PerExample,
+    Prediction, Report, Result, Saliency, Scene, Scores, SearchTree, parts, saliency,
 };
 use regard::attention::Need;
 use regard::models::Hypothesis;
@@ -52,6 +53,7 @@ pub(crate) struct Translator {
     pub(super) config: Config,
     pub(super) preprocessor: Preprocessor,
     pub(super) writer: Writer,
+    looked_up: parts::Memo<Pair>,
 }
 
 impl Translator {
@@ -59,7 +61,7 @@ impl Translator {
         let seq2seq = config.seq2seq(preprocessor.source.len(), preprocessor.target().len());
         let (search, seed) = (config.search.search, config.training.seed);
         let writer = Writer::new(&seq2seq, &config.model, search, Limit::Source, seed)?;
-        Ok(Self { config, preprocessor, writer })
+        Ok(Self { config, preprocessor, writer, looked_up: parts::Memo::new() })
     }
 
     /// Pairs as tokens, as many as are read of each side.
@@ -117,6 +119,23 @@ impl Translator {
             None => target.token(id).to_string(),
         };
         ids.iter().map(token).collect()
+    }
+
+    /// What inputs say: text, or the source of an example.
+    fn texts(&self, inputs: &[Input]) -> Result<Vec<String>> {
+        let dataset = Dataset::new(&self.config);
+        let held = [const { parts::Cached::new() }; 3];
+        let text = |input: &Input| match *input {
+            Input::Example { part, index, .. } => {
+                let pair = self.looked_up.get((part, index), || {
+                    let all = held[part as usize].get(|| dataset.part(part))?;
+                    parts::nth(all, input, index, "pairs").cloned()
+                })?;
+                Ok(pair.0)
+            }
+            _ => Ok(input.text()?.to_string()),
+        };
+        inputs.iter().map(text).collect()
     }
 
     /// The output for each source, blank for a blank one. A beam of 1 is quick.
@@ -271,12 +290,35 @@ impl Model for Translator {
         })
     }
 
-    fn predict(&self, inputs: &[String]) -> Result<Vec<Prediction>> {
-        let sources = self.encode_sources(inputs.iter().map(String::as_str));
+    fn asks(&self) -> Asks {
+        let long = self.config.search.rouge.is_some();
+        Asks::new(if long { InputForm::Text } else { InputForm::Sentence }, &[])
+    }
+
+    fn judge(&self, part: Part) -> Result<Vec<Judged>> {
+        let pairs = Dataset::new(&self.config).part(part)?;
+        let outputs = self.outputs(&pairs, 1)?;
+        let EncodedPairs { sources, targets } = self.encode(&pairs);
+        let losses = self.writer.losses(&sources, &targets)?;
+        let judged = |(index, (source, target)): (usize, Pair)| Judged {
+            index,
+            input: source,
+            truth: target,
+            output: outputs[index].clone(),
+            loss: losses[index],
+            length: sources.ids[index].len(),
+            labels: Vec::new(),
+        };
+        Ok(pairs.into_iter().enumerate().map(judged).collect())
+    }
+
+    fn predict(&self, inputs: &[Input]) -> Result<Vec<Prediction>> {
+        let texts = self.texts(inputs)?;
+        let sources = self.encode_sources(texts.iter().map(String::as_str));
         let beam = self.config.search.search.beam;
         let outputs = self.writer.write(&sources, beam, Need::OUTPUT)?;
         let prediction = |(at, h): (usize, Hypothesis)| Prediction {
-            input: inputs[at].clone(),
+            input: texts[at].clone(),
             output: self.decode(&sources, at, &h.tokens),
             details: serde_json::json!({
                 "score": h.score,
@@ -289,8 +331,9 @@ impl Model for Translator {
         Ok(outputs.into_iter().enumerate().map(prediction).collect())
     }
 
-    fn n_best(&self, inputs: &[String], n: usize) -> Result<Vec<Vec<Alternative>>> {
-        let sources = self.encode_sources(inputs.iter().map(String::as_str));
+    fn n_best(&self, inputs: &[Input], n: usize) -> Result<Vec<Vec<Alternative>>> {
+        let texts = self.texts(inputs)?;
+        let sources = self.encode_sources(texts.iter().map(String::as_str));
         let found = self.writer.write_n_best(&sources, n)?.into_iter().enumerate();
         let alternative = |at: usize, h: &Hypothesis| Alternative {
             output: self.decode(&sources, at, &h.tokens),
@@ -299,15 +342,11 @@ impl Model for Translator {
         Ok(found.map(|(at, best)| best.iter().map(|h| alternative(at, h)).collect()).collect())
     }
 
-    fn examples(&self, part: Part, n: usize) -> Result<Vec<String>> {
-        let pairs = Dataset::new(&self.config).part(part)?.into_iter();
-        Ok(pairs.take(n).map(|(source, _)| source).collect())
-    }
-
-    fn show(&self, input: &str) -> Result<Vec<(String, Scene)>> {
-        let sources = self.encode_sources(std::iter::once(input));
+    fn show(&self, input: &Input) -> Result<Vec<(String, Scene)>> {
+        let text = self.texts(std::slice::from_ref(input))?.remove(0);
+        let sources = self.encode_sources(std::iter::once(&text[..]));
         let h = self.writer.write_one(&sources)?;
-        let columns = self.columns(input);
+        let columns = self.columns(&text);
         let mut rows = self.tokens(&sources, 0, &h.tokens);
         if h.ended {
             rows.push("<end>".into());
@@ -324,9 +363,30 @@ impl Model for Translator {
         Ok(scenes)
     }
 
+    fn saliency(&self, input: &Input) -> Result<Saliency> {
+        let text = self.texts(std::slice::from_ref(input))?.remove(0);
+        let sources = self.encode_sources(std::iter::once(&text[..]));
+        let tokens = self.writer.write_one(&sources)?.tokens;
+        let source = sources.batch(&[0])?;
+        let values = saliency::at_embedding(|| self.writer.log_prob(&source, &tokens))?;
+        let of = "the log-probability of the output".into();
+        Ok(Saliency { of, names: self.columns(&text), values, grid: None })
+    }
+
+    fn search_tree(&self, input: &Input) -> Result<SearchTree> {
+        let text = self.texts(std::slice::from_ref(input))?.remove(0);
+        let sources = self.encode_sources(std::iter::once(&text[..]));
+        let token = |id: usize| self.tokens(&sources, 0, &[id]).remove(0);
+        self.writer.search_tree(&sources, token, |ids| self.decode(&sources, 0, ids))
+    }
+
     /// The translation of a sentence that the validation or the test part holds.
-    fn truth(&self, input: &str) -> Option<String> {
+    fn truth(&self, input: &Input) -> Option<String> {
         let dataset = Dataset::new(&self.config);
+        let Input::Text(input) = input else {
+            let (part, at) = input.as_example()?;
+            return dataset.part(part).ok()?.get(at).map(|(_, target)| target.clone());
+        };
         [Part::Validation, Part::Test].into_iter().find_map(|part| {
             let pairs = dataset.part(part).ok()?;
             pairs.into_iter().find(|(source, _)| source == input).map(|(_, target)| target)

@@ -1,8 +1,10 @@
 //! A training in a folder of its own, as the tests of several tasks want it.
 
 use regard_tasks::{
-    Callback, Ended, Options, Record, Run, Silent, Task, TrainingConfig, picture, task_named, train,
+    Callback, Ended, Input, Options, Record, Run, Silent, Task, TrainingConfig, picture,
+    task_named, train,
 };
+use std::path::Path;
 use tempfile::TempDir;
 
 /// A task's run in a folder that is gone with it.
@@ -89,8 +91,10 @@ impl Course {
     }
 
     /// Draws all scenes of an input in every way; gives their names.
-    pub(crate) fn drawn(&self, input: &str) -> Vec<String> {
-        let scenes = self.model().show(input).unwrap();
+    pub(crate) fn drawn(&self, input: impl Into<Input>) -> Vec<String> {
+        let input = input.into();
+        let scenes = self.model().show(&input).unwrap();
+        let input = &input.to_string();
         for (_, scene) in &scenes {
             assert!(picture::svg(scene, input, None).starts_with("<svg"));
             assert!(picture::svg(scene, input, Some(0)).starts_with("<svg"));
@@ -100,6 +104,13 @@ impl Course {
         }
         scenes.into_iter().map(|(name, _)| name).collect()
     }
+}
+
+/// The content of a file, as the program gives it.
+#[allow(dead_code, reason = "not every task reads files")]
+pub(crate) fn content(path: impl AsRef<Path>) -> Input {
+    let path = path.as_ref();
+    Input::file(path.display().to_string(), std::fs::read(path).unwrap())
 }
 
 /// Stopped after so many batches and resumed, or straight through: the same bits.

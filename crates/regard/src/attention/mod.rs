@@ -9,6 +9,7 @@
 //! | scores with parameters, from a configuration | [`Mechanism`], [`MechanismConfig`], [`ScoreConfig`], [`Weighting`] |
 //! | keys and values made ready once for many queries | [`Keys`], [`Memory`] |
 //! | learned queries | [`LearnedQueries`] |
+//! | changes to a trained model's attention, while it is used | [`Intervention`], [`Site`] |
 //! | learning from choices | [`Reinforce`], [`entropy`] |
 
 mod attended;
@@ -16,6 +17,7 @@ mod axes;
 mod bias;
 mod call;
 mod inputs;
+pub(crate) mod intervention;
 mod mask;
 mod mechanism;
 mod need;
@@ -27,6 +29,7 @@ mod strided_output;
 
 pub use attended::Attended;
 pub use bias::Bias;
+pub use intervention::{CellChange, HeadRef, Intervention, Site};
 pub use mask::{Mask, Segments};
 pub use mechanism::{
     BilinearScale, Keys, LearnedQueries, Mechanism, MechanismConfig, Memory, OwnConfig,

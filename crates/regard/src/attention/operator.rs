@@ -3,7 +3,7 @@
 use super::axes::{Axes, lift};
 use super::call::{Arriving, Call, Results, Stored};
 use super::inputs::{Inputs, Learned};
-use super::{Attended, Bias, Mask, Need, Score};
+use super::{Attended, Bias, Mask, Need, Score, intervention};
 use half::{bf16, f16};
 use regard_kernels::{Dropout, Normalizer};
 use regard_tensor::{DType, Error, Result, Tensor, ensure};
@@ -103,14 +103,27 @@ impl Attention {
             v.dtype()
         );
         let (q, k, v) = (lift(q)?, lift(k)?, lift(v)?);
-        let attended = match q.dtype() {
-            DType::F32 => self.run::<f32>(&q, &k, &v, mask, need),
-            DType::F64 => self.run::<f64>(&q, &k, &v, mask, need),
-            DType::BF16 => self.run::<bf16>(&q, &k, &v, mask, need),
-            DType::F16 => self.run::<f16>(&q, &k, &v, mask, need),
-            other => Err(Error::new(format!("attention: wants fractions, was given {other}"))),
-        }?;
+        let attended = match intervention::active() {
+            Some(active) => active.attend(self, [&q, &k, &v], mask, need)?,
+            None => self.attend_lifted([&q, &k, &v], mask, need)?,
+        };
         axes.drop_from(attended)
+    }
+
+    /// On q, k and v `[B, H, N, D]`, as the fields say.
+    pub(super) fn attend_lifted(
+        &self,
+        [q, k, v]: [&Tensor; 3],
+        mask: &Mask,
+        need: Need,
+    ) -> Result<Attended> {
+        match q.dtype() {
+            DType::F32 => self.run::<f32>(q, k, v, mask, need),
+            DType::F64 => self.run::<f64>(q, k, v, mask, need),
+            DType::BF16 => self.run::<bf16>(q, k, v, mask, need),
+            DType::F16 => self.run::<f16>(q, k, v, mask, need),
+            other => Err(Error::new(format!("attention: wants fractions, was given {other}"))),
+        }
     }
 
     /// On q, k and v `[B, H, N, D]`.

@@ -4,6 +4,7 @@ use super::{
     Activation, FeedForward, KeyValueCache, LayerNorm, Linear, MultiHeadAttention, MultiHeadConfig,
     Position,
 };
+use crate::attention::{Site, intervention};
 use crate::{
     Attended, Mask, Mechanism, MechanismConfig, Memory, Mode, Need, ScoreConfig, Weighting,
 };
@@ -370,7 +371,10 @@ impl DecoderBlock {
         need: Need,
     ) -> Result<Attended> {
         let part = Part { norm_first: self.norm_first, dropout: self.dropout, mode };
-        let x = part.around(x, &self.norm1, |x| self.self_attn.forward(x, x, x, mask, mode))?;
+        let x = part.around(x, &self.norm1, |x| {
+            let attend = || self.self_attn.forward(x, x, x, mask, mode);
+            intervention::moved(|here| here.site = Site::Decoder, attend)
+        })?;
         let attended = part.attend(&x, &self.norm2, |x| match &self.cross {
             Cross::Heads(heads) => heads.attend(x, memory, memory, memory_mask, mode, need),
             Cross::One { mechanism, out } => {
@@ -434,7 +438,8 @@ impl DecoderBlock {
         let part = Part { norm_first: self.norm_first, dropout: 0.0, mode: Mode::Infer };
         let DecoderCache { own, memory } = cache;
         let x = part.around(x, &self.norm1, |x| {
-            Ok(self.self_attn.extend(x, own, &Mask::causal(), Need::OUTPUT)?.out)
+            let extend = || self.self_attn.extend(x, own, &Mask::causal(), Need::OUTPUT);
+            Ok(intervention::moved(|here| here.site = Site::Decoder, extend)?.out)
         })?;
         let attended = part.attend(&x, &self.norm2, |x| match &self.cross {
             Cross::Heads(heads) => heads.recall(x, memory, memory_mask, need),

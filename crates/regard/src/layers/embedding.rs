@@ -62,6 +62,6 @@ impl Embedding {
     /// # Ok::<(), regard::Error>(())
     /// ```
     pub fn forward(&self, ids: &Tensor) -> Result<Tensor> {
-        self.weight.tensor().embed(ids, self.padding)
+        super::probe::probed(self.weight.tensor().embed(ids, self.padding)?)
     }
 }

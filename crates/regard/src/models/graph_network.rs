@@ -1,5 +1,6 @@
 //! A classifier of nodes.
 
+use crate::attention::{Site, intervention};
 use crate::{
     Activation, Classified, Graph, GraphAttention, GraphAttentionConfig, GraphMean, GraphVersion,
     Mode, Need,
@@ -210,7 +211,8 @@ impl GraphAttentionNetwork {
         for (at, layer) in self.layers.iter().enumerate() {
             x = match layer {
                 Layer::Attention(layer) => {
-                    let attended = layer.attend(&x, graph, mode, need)?;
+                    let attend = || layer.attend(&x, graph, mode, need);
+                    let attended = intervention::at(Site::Graph, at, 0, attend)?;
                     weights.extend(attended.weights);
                     attended.out
                 }

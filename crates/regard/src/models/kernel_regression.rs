@@ -1,5 +1,6 @@
 //! Kernel regression: attention whose keys and values are the data.
 
+use crate::attention::{Site, intervention};
 use crate::{
     Attended, Attention, Mask, Mechanism, MechanismConfig, Mode, Need, Score, ScoreConfig,
 };
@@ -261,7 +262,8 @@ impl KernelRegression {
             let even = Attention::new(Score::Dot { scale: 0.0 });
             return even.attend(x, &k, &v, &mask, need);
         }
-        self.mechanism.attend(x, &k, &v, &mask, Mode::Infer, need)
+        let attend = || self.mechanism.attend(x, &k, &v, &mask, Mode::Infer, need);
+        intervention::at(Site::Kernel, 0, 0, attend)
     }
 
     /// Which data each x sees.

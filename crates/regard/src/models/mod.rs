@@ -28,7 +28,7 @@ pub use labeler::{Labeled, LabelerConfig, SequenceLabeler};
 pub use memory_network::{Answered, MemoryNetwork, MemoryNetworkConfig, Stories};
 pub use reader::{Passages, Pointed, Span, SpanReader, SpanReaderConfig};
 pub use seq2seq::{
-    ContextConfig, Copies, DecoderConfig, Hypothesis, SearchConfig, Sentences, Seq2Seq,
+    Considered, ContextConfig, Copies, DecoderConfig, Hypothesis, SearchConfig, Sentences, Seq2Seq,
     Seq2SeqConfig, Source, SourceConfig, TeacherForced, Tied,
 };
 pub use sequence::{CharactersConfig, InputConfig, Sequences};

@@ -5,20 +5,19 @@ use super::data::{Content, Dataset, Example, label_at};
 use crate::components::{SoundFrames, note_of_rates};
 use crate::data::{BatchSize, MelFilters, StandardScaler, Waveform, batches};
 use crate::metric::{Confusion, SegmentScore, label_runs};
-use crate::parts::{self, Cached, example_reference};
+use crate::parts::{self, Memo};
 use crate::text::Labels;
 use crate::truth::Truth;
 use crate::watch::tick;
 use crate::{
-    Error, Map, Maps, Model, Part, PerExample, Prediction, Report, Result, Scene, Segment,
-    SoundScene, Track,
+    Asks, Error, Input, InputForm, Judged, Map, Maps, Model, Part, PerExample, Place, Prediction,
+    Report, Result, Saliency, Scene, Segment, SoundScene, Track, saliency,
 };
 use regard::attention::Need;
 use regard::models::{SequenceLabeler, Sequences};
 use regard::tensor::{Parameters, without_gradients};
 use regard::{DType, Mode, Tensor};
 use serde::{Deserialize, Serialize};
-use std::path::Path;
 
 /// Sequences that are read at once where nothing is learned.
 const EVALUATION_BATCH: usize = 32;
@@ -26,7 +25,7 @@ const EVALUATION_BATCH: usize = 32;
 /// How a sequence becomes numbers.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Input {
+enum InputEncoding {
     Sound(SoundFrames),
     Vectors(StandardScaler),
 }
@@ -34,7 +33,7 @@ enum Input {
 /// What a labeler knows of its data.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Preprocessor {
-    input: Input,
+    input: InputEncoding,
     pub(super) labels: Labels,
 }
 
@@ -58,7 +57,7 @@ impl Preprocessor {
             })
             .collect();
         let input = match sounds.is_empty() {
-            false => Input::Sound(config.audio.fit(&sounds)?),
+            false => InputEncoding::Sound(config.audio.fit(&sounds)?),
             true => {
                 let (mut all, mut wide) = (Vec::new(), 1);
                 for example in examples {
@@ -67,19 +66,19 @@ impl Preprocessor {
                         wide = *width;
                     }
                 }
-                Input::Vectors(StandardScaler::fit(&all, wide)?)
+                InputEncoding::Vectors(StandardScaler::fit(&all, wide)?)
             }
         };
         let mut labels: Vec<&str> = examples.iter().flat_map(Example::labels).collect();
-        let has_gaps = matches!(input, Input::Sound(_)) && examples.iter().any(has_gaps);
+        let has_gaps = matches!(input, InputEncoding::Sound(_)) && examples.iter().any(has_gaps);
         labels.extend(has_gaps.then_some(&config.data.gap[..]));
         Ok(Self { input, labels: Labels::learn(labels) })
     }
 
     fn width(&self) -> usize {
         match &self.input {
-            Input::Sound(frames) => frames.width(),
-            Input::Vectors(standard) => standard.mean.len(),
+            InputEncoding::Sound(frames) => frames.width(),
+            InputEncoding::Vectors(standard) => standard.mean.len(),
         }
     }
 }
@@ -98,6 +97,7 @@ pub(super) struct Labeler {
     pub(super) preprocessor: Preprocessor,
     parameters: Parameters,
     pub(super) model: SequenceLabeler,
+    looked_up: Memo<Example>,
 }
 
 /// Sequences as numbers, filled up to one length.
@@ -128,23 +128,23 @@ impl Labeler {
         let labeler = config.labeler(preprocessor.width(), preprocessor.labels.len());
         Parameters::check_fit(DType::F32, |p| SequenceLabeler::new(p, &labeler))?;
         let model = SequenceLabeler::new(&parameters, &labeler)?;
-        Ok(Self { config, preprocessor, parameters, model })
+        Ok(Self { config, preprocessor, parameters, model, looked_up: Memo::new() })
     }
 
     pub(super) fn filters(&self) -> Result<Option<MelFilters>> {
         match &self.preprocessor.input {
-            Input::Sound(frames) => Ok(Some(frames.filters()?)),
-            Input::Vectors(_) => Ok(None),
+            InputEncoding::Sound(frames) => Ok(Some(frames.filters()?)),
+            InputEncoding::Vectors(_) => Ok(None),
         }
     }
 
     fn encode(&self, content: &Content, filters: Option<&MelFilters>) -> Result<Encoded> {
         match (&self.preprocessor.input, content, filters) {
-            (Input::Sound(own), Content::Sound { sound, .. }, Some(filters)) => {
+            (InputEncoding::Sound(own), Content::Sound { sound, .. }, Some(filters)) => {
                 let frames = own.frames(filters, sound)?;
                 Ok(Encoded { vectors: own.stacked(&frames), frames, features: own.mel.mels })
             }
-            (Input::Vectors(standard), Content::Vectors { numbers, width, .. }, _) => {
+            (InputEncoding::Vectors(standard), Content::Vectors { numbers, width, .. }, _) => {
                 let learned = standard.mean.len();
                 if *width != learned {
                     return Err(Error::invalid(format!(
@@ -167,8 +167,8 @@ impl Labeler {
         };
         let rates: Vec<u32> = examples.iter().filter_map(rate).collect();
         match &self.preprocessor.input {
-            Input::Sound(frames) => note_of_rates(&rates, frames.mel.rate),
-            Input::Vectors(_) => None,
+            InputEncoding::Sound(frames) => note_of_rates(&rates, frames.mel.rate),
+            InputEncoding::Vectors(_) => None,
         }
     }
 
@@ -191,7 +191,7 @@ impl Labeler {
     fn labels_of<'a>(&'a self, example: &'a Example, encoded: &Encoded) -> Result<Vec<&'a str>> {
         match (&example.content, &self.preprocessor.input) {
             (Content::Vectors { labels, .. }, _) => Ok(labels.iter().map(String::as_str).collect()),
-            (Content::Sound { sound, segments }, Input::Sound(frames)) => {
+            (Content::Sound { sound, segments }, InputEncoding::Sound(frames)) => {
                 let label =
                     |at| label_at(segments, sound, frames.middle(at), &self.config.data.gap);
                 Ok((0..self.length(encoded)).map(label).collect())
@@ -330,7 +330,7 @@ impl Labeler {
     }
 
     fn is_sound(&self) -> bool {
-        matches!(self.preprocessor.input, Input::Sound(_))
+        matches!(self.preprocessor.input, InputEncoding::Sound(_))
     }
 
     /// From one frame to the next, in seconds; 1 for vectors, which are counted.
@@ -343,29 +343,33 @@ impl Labeler {
         self.step() * if self.is_sound() { self.config.audio.every as f64 } else { 1.0 }
     }
 
-    /// What an input means: an example of the data, as `validation:3`, or the path of a recording or
-    /// of features; and the moment behind an `@`.
-    fn example(&self, input: &str) -> Result<(Example, Option<f64>)> {
-        let moment = input.rsplit_once('@').and_then(|(name, moment)| {
-            Some((name, moment.trim().parse::<f64>().ok().filter(|x| x.is_finite())?))
-        });
-        let (name, moment) = moment.map_or((input, None), |(name, moment)| (name, Some(moment)));
-        if let Some((part, at)) = example_reference(name) {
-            let cached = Cached::new();
-            let all = cached.get(|| Dataset::new(&self.config).part(part))?;
-            let beyond = || format!("`{name}`: the part has {} sequences, from 0", all.len());
-            let found = all.get(at).cloned().ok_or_else(|| Error::invalid(beyond()))?;
-            return Ok((found, moment));
+    /// What an input means: an example of the data, as `validation:3`, or a recording or features.
+    fn example(&self, input: &Input) -> Result<Example> {
+        if let Some((part, at)) = input.as_example() {
+            return self.looked_up.get((part, at), || {
+                let all = Dataset::new(&self.config).part(part)?;
+                parts::nth(&all, input, at, "sequences").cloned()
+            });
         }
-        let path = Path::new(name.trim());
         let content = match self.is_sound() {
-            true => Content::Sound { sound: Waveform::read(path)?, segments: Vec::new() },
+            true => {
+                let (name, bytes) = input.content("a WAV file")?;
+                Content::Sound { sound: Waveform::decode(name, bytes)?, segments: Vec::new() }
+            }
             false => {
-                let (numbers, width) = crate::data::feature_array(path)?;
+                let (name, bytes) = input.content("a NumPy file")?;
+                let (numbers, width) = crate::data::feature_array(name, bytes)?;
                 Content::Vectors { numbers, width, labels: Vec::new() }
             }
         };
-        Ok((Example { content, file: path.into(), line: 0 }, moment))
+        Ok(Example { content, file: input.to_string().into(), line: 0 })
+    }
+
+    /// The vector at the moment that an input is looked at, or in the middle.
+    fn chosen(&self, input: &Input, count: usize) -> usize {
+        let step = self.key_step();
+        let moment = input.moment().unwrap_or((count as f64 / 2.0) * step);
+        ((moment / step).max(0.0) as usize).min(count.max(1) - 1)
     }
 
     /// The truth of an example, where it is known.
@@ -409,17 +413,44 @@ impl Model for Labeler {
         Ok(Report { samples: samples.collect(), ..report })
     }
 
-    fn predict(&self, inputs: &[String]) -> Result<Vec<Prediction>> {
-        let examples = inputs.iter().map(|input| Ok(self.example(input)?.0));
+    fn asks(&self) -> Asks {
+        let form = if self.is_sound() { InputForm::Recording } else { InputForm::Features };
+        Asks { moments: true, ..Asks::new(form, self.preprocessor.labels.names()) }
+    }
+
+    fn judge(&self, part: Part) -> Result<Vec<Judged>> {
+        let examples = Dataset::new(&self.config).part(part)?;
+        let encoded = self.encode_all(&examples)?;
+        let (truth, targets) = self.targets(&examples, &encoded)?;
+        let names = [self.preprocessor.labels.names(), &truth.unseen].concat();
+        let probabilities = self.probabilities(&encoded)?;
+        let judged = |(index, rows): (usize, &Vec<f32>)| {
+            let (given, right) = (self.best(rows), &targets[index]);
+            let pairs = right.iter().zip(&given);
+            Judged {
+                index,
+                input: format!("{}:{index}", parts::name(part)),
+                truth: written(&self.named_segments(right, &names)),
+                output: written(&self.segments(&given)),
+                loss: self.loss(&targets[index..=index], std::slice::from_ref(rows)),
+                length: right.len(),
+                labels: pairs.map(|(&a, &b)| (names[a].clone(), names[b].clone())).collect(),
+            }
+        };
+        Ok(probabilities.iter().enumerate().map(judged).collect())
+    }
+
+    fn predict(&self, inputs: &[Input]) -> Result<Vec<Prediction>> {
+        let examples = inputs.iter().map(|input| self.example(input));
         let examples = examples.collect::<Result<Vec<_>>>()?;
         let probabilities = self.probabilities(&self.encode_all(&examples)?)?;
         let labels = self.preprocessor.labels.len();
-        let prediction = |(input, rows): (&String, Vec<f32>)| {
+        let prediction = |(input, rows): (&Input, Vec<f32>)| {
             let best = self.best(&rows);
             let names = best.iter().map(|&id| self.preprocessor.labels.name(id));
             let likely = best.iter().zip(rows.chunks(labels.max(1))).map(|(&id, row)| row[id]);
             Prediction {
-                input: input.clone(),
+                input: input.to_string(),
                 output: written(&self.segments(&best)),
                 details: serde_json::json!({
                     "segments": self.segments(&best),
@@ -434,23 +465,19 @@ impl Model for Labeler {
 
     /// The spectrogram with true and predicted segments, and the attention of a chosen moment:
     /// `validation:3@0.75`, or the middle.
-    fn examples(&self, part: Part, n: usize) -> Result<Vec<String>> {
-        let count = Dataset::new(&self.config).part(part)?.len();
-        Ok(parts::references(part, count.min(n)))
-    }
-
-    fn show(&self, input: &str) -> Result<Vec<(String, Scene)>> {
-        let (example, moment) = self.example(input)?;
+    fn show(&self, input: &Input) -> Result<Vec<(String, Scene)>> {
+        let example = self.example(input)?;
         let encoded = self.encode_all(std::slice::from_ref(&example))?.remove(0);
         let count = self.length(&encoded);
         let key_step = self.key_step();
-        let middle = (count as f64 / 2.0) * key_step;
-        let chosen =
-            ((moment.unwrap_or(middle) / key_step).max(0.0) as usize).min(count.max(1) - 1);
+        let chosen = self.chosen(input, count);
         let batch = self.batch(&[&encoded.vectors[..]])?;
         let attended =
             without_gradients(|| self.model.label(&batch.sequences(), Mode::Infer, Need::WEIGHTS))?;
-        let row = |map: Map| Map::new(map.name, map.weights[chosen * count..][..count].to_vec());
+        let row = |map: Map| {
+            let place = map.place.map(|place| Place { row: chosen, ..place });
+            Map { place, ..Map::new(map.name, map.weights[chosen * count..][..count].to_vec()) }
+        };
         let maps: Vec<Map> = Map::of_layers(&attended.weights)?.into_iter().map(row).collect();
         let best = self.best(&self.probabilities(std::slice::from_ref(&encoded))?[0]);
         let predicted = Track { name: "predicted".into(), segments: self.segments(&best) };
@@ -484,11 +511,35 @@ impl Model for Labeler {
         Ok(vec![("segments".into(), Scene::Sound(scene))])
     }
 
+    fn saliency(&self, input: &Input) -> Result<Saliency> {
+        let encoded = self.encode_all(&[self.example(input)?])?.remove(0);
+        let count = self.length(&encoded);
+        let chosen = self.chosen(input, count);
+        let batch = self.batch(&[&encoded.vectors[..]])?;
+        let values = saliency::at_input(batch.x.clone(), |x| {
+            let sequences = Sequences { x, ..batch.sequences() };
+            let logits = self.model.forward(&sequences, Mode::Infer)?;
+            Ok(logits.narrow(1, chosen, 1)?.log_softmax(-1)?.max(2)?.0.sum_all()?)
+        })?;
+        let names = match self.is_sound() {
+            true => SoundScene::times(count, self.key_step()),
+            false => (0..count).map(|at| at.to_string()).collect(),
+        };
+        let of = format!("the log-probability of the label at {}", names[chosen]);
+        Ok(Saliency { of, names, values, grid: None })
+    }
+
+    fn sound(&self, input: &Input) -> Result<Option<Waveform>> {
+        Ok(match self.example(input)?.content {
+            Content::Sound { sound, .. } => Some(sound),
+            Content::Vectors { .. } => None,
+        })
+    }
+
     /// The segments of a sequence of the data.
-    fn truth(&self, input: &str) -> Option<String> {
-        let name = input.rsplit_once('@').map_or(input, |(name, _)| name);
-        example_reference(name)?;
-        let (example, _) = self.example(name).ok()?;
+    fn truth(&self, input: &Input) -> Option<String> {
+        input.as_example()?;
+        let example = self.example(input).ok()?;
         Labeler::truth(self, &example).map(|segments| written(&segments))
     }
 }

@@ -7,6 +7,7 @@
 use super::request::Prepared;
 use super::{Keys, Mechanism, Request, Weighting};
 use crate::attention::axes::lift;
+use crate::attention::intervention;
 use crate::{Attention, Bias, Mask, Mode, Need, Score};
 use regard_kernels::Normalizer;
 use regard_tensor::{DType, Parameter, Result, Tensor, with_gradients};
@@ -47,7 +48,8 @@ impl Mechanism {
             Weighting::Entmax15 => Normalizer::Entmax15,
             _ => return Ok(None),
         };
-        if mode.is_training() && self.config.dropout > 0.0 {
+        let drops = mode.is_training() && self.config.dropout > 0.0;
+        if drops || intervention::active().is_some() {
             return Ok(None);
         }
         let score = match self.scorer.score(1.0)? {

@@ -7,6 +7,7 @@ mod gate;
 pub use config::PoolingConfig;
 pub use gate::Gate;
 
+use crate::attention::{Site, intervention};
 use crate::{Attended, LearnedQueries, Mask, Mode, Need};
 use regard_tensor::{DType, Error, Parameters, Result, Tensor, ensure};
 
@@ -129,7 +130,8 @@ impl Pooling {
             }
             Kind::Attention(query) => {
                 let x = set.clean()?;
-                let attended = query.attend(&x, &x, &set.mask(), mode, need)?;
+                let attend = || query.attend(&x, &x, &set.mask(), mode, need);
+                let attended = intervention::at(Site::Pooling, 0, 0, attend)?;
                 let out = attended.out.clone();
                 attended.changed(out, |x| x.squeeze(1))?
             }

@@ -1,6 +1,7 @@
 //! The Transformer's decoder.
 
 use super::TransformerConfig;
+use crate::attention::{Site, intervention};
 use crate::layers::Places;
 use crate::{DecoderBlock, DecoderCache, LayerNorm, Linear, Mask, MechanismConfig, Mode, Need};
 use regard_tensor::{Parameters, Result, Tensor, ensure};
@@ -234,8 +235,10 @@ impl TransformerDecoder {
         let memory = self.bring_memory(memory)?;
         let mut x = mode.dropout(&self.bring(x, 0)?, self.config.dropout)?;
         let (mut weights, mut log_prob) = (Vec::new(), None::<Tensor>);
-        for block in &self.blocks {
-            let attended = block.attend(&x, &memory, &Mask::causal(), memory_mask, mode, need)?;
+        for (layer, block) in self.blocks.iter().enumerate() {
+            let attended = intervention::at(Site::Cross, layer, 0, || {
+                block.attend(&x, &memory, &Mask::causal(), memory_mask, mode, need)
+            })?;
             x = attended.out;
             weights.extend(attended.weights);
             // The choices of a block's heads are independent, and so are the blocks'.
@@ -301,8 +304,11 @@ impl TransformerDecoder {
         );
         let mut x = self.bring(x, cache.place)?;
         let mut weights = Vec::new();
-        for (block, cache) in self.blocks.iter().zip(&mut cache.blocks) {
-            let attended = block.extend(&x, cache, memory_mask, need)?;
+        let place = cache.place;
+        for (layer, (block, cache)) in self.blocks.iter().zip(&mut cache.blocks).enumerate() {
+            let attended = intervention::at(Site::Cross, layer, place, || {
+                block.extend(&x, cache, memory_mask, need)
+            })?;
             x = attended.out;
             weights.extend(attended.weights);
         }

@@ -1,6 +1,7 @@
 //! The Transformer's encoder.
 
 use super::TransformerConfig;
+use crate::attention::{Site, intervention};
 use crate::layers::Places;
 use crate::{Encoded, EncoderBlock, LayerNorm, Linear, Mask, Mode, Need, length};
 use regard_tensor::{Parameters, Result, Tensor, ensure};
@@ -156,8 +157,9 @@ impl TransformerEncoder {
         };
         let mut x = mode.dropout(&x, self.config.dropout)?;
         let mut weights = Vec::new();
-        for block in &self.blocks {
-            let attended = block.attend(&x, &mask, mode, need)?;
+        for (layer, block) in self.blocks.iter().enumerate() {
+            let attended =
+                intervention::at(Site::Encoder, layer, 0, || block.attend(&x, &mask, mode, need))?;
             x = attended.out;
             weights.extend(attended.weights);
         }

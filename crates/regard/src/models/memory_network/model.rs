@@ -2,6 +2,7 @@
 
 use super::sentence_encoder::SentenceEncoder;
 use super::{MemoryNetworkConfig, Stories};
+use crate::attention::{Site, intervention};
 use crate::models::sequence::Head;
 use crate::{Linear, Mask, Mechanism, Mode, Need};
 use regard_tensor::{Init, Parameter, Parameters, Result, Tensor};
@@ -163,9 +164,12 @@ impl MemoryNetwork {
         let mask = Mask::lengths(lengths);
         let mut question = self.question.forward(&self.sentences.forward(questions, mode)?)?;
         let (mut weights, mut log_prob): (_, Option<Tensor>) = (Vec::new(), None);
-        for hop in (0..self.config.hops).map(|at| &self.hops[at.min(self.hops.len() - 1)]) {
+        for at in 0..self.config.hops {
+            let hop = &self.hops[at.min(self.hops.len() - 1)];
             let (k, v) = hop.memory(&memory, &ages)?;
-            let found = hop.mechanism.attend(&question.unsqueeze(1)?, &k, &v, &mask, mode, need)?;
+            let asked = question.unsqueeze(1)?;
+            let attend = || hop.mechanism.attend(&asked, &k, &v, &mask, mode, need);
+            let found = intervention::at(Site::Hops, at, 0, attend)?;
             let out = found.out.squeeze(1)?;
             question = if self.config.carry { question.add(&out)? } else { out };
             weights.extend(found.weights.map(|weights| weights.squeeze(1)).transpose()?);

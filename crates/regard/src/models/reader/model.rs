@@ -1,6 +1,7 @@
 //! The reader.
 
 use super::{Passages, SpanReaderConfig};
+use crate::attention::{Site, intervention};
 use crate::{
     Embedding, Encoder, LearnedQueries, Linear, Mask, Mechanism, MechanismConfig, Mode, Need,
     Weighting, length,
@@ -247,7 +248,8 @@ impl SpanReader {
         let mask = Mask::lengths(question_lengths);
         let (known, query, alignment) = match &self.attention {
             Some(Attention { alignment, summary }) => {
-                let aligned = alignment.attend(&words, &asked, &asked, &mask, mode, need)?;
+                let attend = || alignment.attend(&words, &asked, &asked, &mask, mode, need);
+                let aligned = intervention::at(Site::Question, 0, 0, attend)?;
                 let query =
                     summary.attend(&question.out, &question.out, &mask, mode, Need::OUTPUT)?;
                 (aligned.out, query.out, aligned.weights)

@@ -6,6 +6,7 @@
 //! c = attention by W_q h + y, or C; x ← (x + (h + W_c c) · √½) · √½.
 
 use super::{ContextConfig, Seq2SeqConfig};
+use crate::attention::intervention;
 use crate::layers::Places;
 use crate::{ConvolutionConfig, Encoded, Keys, Linear, Mask, Mechanism, Mode, Need};
 use regard_tensor::{Init, Parameter, Parameters, Result, Tensor};
@@ -144,9 +145,8 @@ impl ConvolutionalDecoder {
         let mut after = Windows { layers: Vec::new(), place: windows.place + y.shape()[1] };
         let (mut weights, mut log_prob) = (Vec::new(), None::<Tensor>);
         let half = 0.5f64.sqrt();
-        for ((layer, source), window) in
-            self.layers.iter().zip(&sources.layers).zip(&windows.layers)
-        {
+        let layers = self.layers.iter().zip(&sources.layers).zip(&windows.layers);
+        for (at, ((layer, source), window)) in layers.enumerate() {
             let seen = mode.dropout(&x, self.config.dropout)?;
             let seen = match self.config.kernel {
                 1 => seen,
@@ -160,14 +160,9 @@ impl ConvolutionalDecoder {
             let context = match (&layer.attention, &source.keys) {
                 (Some((query, mechanism)), Some(keys)) => {
                     let q = query.forward(&h)?.add(&y)?;
-                    let attended = mechanism.attend_keys(
-                        &q,
-                        keys,
-                        &source.values,
-                        &sources.mask,
-                        mode,
-                        need,
-                    )?;
+                    let (values, mask) = (&source.values, &sources.mask);
+                    let attend = || mechanism.attend_keys(&q, keys, values, mask, mode, need);
+                    let attended = intervention::moved(|here| here.layer = at, attend)?;
                     weights.extend(attended.weights.map(|w| w.unsqueeze(1)).transpose()?);
                     log_prob = match (log_prob, attended.log_prob) {
                         (Some(sum), Some(more)) => Some(sum.add(&more)?),

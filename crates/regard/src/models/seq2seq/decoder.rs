@@ -3,6 +3,7 @@
 use super::convolutional::{self, ConvolutionalDecoder, LayerSources, Windows};
 use super::recurrent::{self, Prepared, RecurrentDecoder};
 use super::{ContextConfig, Copies, DecoderConfig, Seq2SeqConfig};
+use crate::attention::{Site, intervention};
 use crate::{Encoded, Mask, Mode, Need, RecurrentState, TransformerCache, TransformerDecoder};
 use regard_tensor::{Parameters, Result, Tensor};
 
@@ -17,6 +18,8 @@ pub(super) enum Decoder {
 #[derive(Clone, Debug)]
 pub(super) struct Decoding {
     kind: Kind,
+    /// How many tokens were written.
+    place: usize,
     /// The source of each row.
     pub(super) sources: Vec<usize>,
     /// The words of the sources, for a model that copies.
@@ -100,11 +103,13 @@ impl Decoder {
         match self {
             Self::Recurrent(decoder) => {
                 let (source, state) = decoder.start(encoded, lengths)?;
-                Ok(decoder.forward(y, &source, &state, mode, need)?.into())
+                let forward = || decoder.forward(y, &source, &state, mode, need);
+                Ok(intervention::at(Site::Cross, 0, 0, forward)?.into())
             }
             Self::Convolutional(decoder) => {
                 let (sources, windows) = decoder.start(encoded, lengths)?;
-                Ok(decoder.forward(y, &sources, &windows, mode, need)?.into())
+                let forward = || decoder.forward(y, &sources, &windows, mode, need);
+                Ok(intervention::at(Site::Cross, 0, 0, forward)?.into())
             }
             Self::Transformer { decoder, fixed } => {
                 let (memory, mask) = memory(encoded, lengths, *fixed)?;
@@ -134,7 +139,7 @@ impl Decoder {
                 Kind::Transformer { cache: decoder.start(&memory)?, lengths: mask.key_lengths }
             }
         };
-        Ok(Decoding { kind, sources: (0..lengths.len()).collect(), copies: None })
+        Ok(Decoding { kind, place: 0, sources: (0..lengths.len()).collect(), copies: None })
     }
 
     /// One token more: its vectors y `[B, E]`. A Transformer's steps give no gradient.
@@ -147,14 +152,18 @@ impl Decoder {
     ) -> Result<Written> {
         let need = Need { weights: need.weights && self.attends(), ..need };
         let y = y.unsqueeze(1)?;
+        let place = decoding.place;
+        decoding.place += 1;
         match (self, &mut decoding.kind) {
             (Self::Recurrent(decoder), Kind::Recurrent { source, state }) => {
-                let steps = decoder.forward(&y, source, state, mode, need)?;
+                let step = || decoder.forward(&y, source, state, mode, need);
+                let steps = intervention::at(Site::Cross, 0, place, step)?;
                 *state = steps.state.clone();
                 Ok(steps.into())
             }
             (Self::Convolutional(decoder), Kind::Convolutional { sources, windows }) => {
-                let steps = decoder.forward(&y, sources, windows, mode, need)?;
+                let step = || decoder.forward(&y, sources, windows, mode, need);
+                let steps = intervention::at(Site::Cross, 0, place, step)?;
                 *windows = steps.windows.clone();
                 Ok(steps.into())
             }

@@ -16,7 +16,7 @@ mod teacher_forcing;
 pub use config::{ContextConfig, DecoderConfig, Seq2SeqConfig, Tied};
 pub use hypothesis::Hypothesis;
 pub use model::Seq2Seq;
-pub use search::SearchConfig;
+pub use search::{Considered, SearchConfig};
 pub use sentences::Sentences;
 pub use source::{Copies, Source, SourceConfig};
 pub use teacher_forcing::TeacherForced;

@@ -9,6 +9,7 @@
 //! steps at once, where they are known.
 
 use super::{ContextConfig, Seq2SeqConfig};
+use crate::attention::intervention;
 use crate::{
     Encoded, Keys, Linear, Mask, Mechanism, Mode, Need, Recurrent, RecurrentConfig, RecurrentState,
 };
@@ -167,12 +168,15 @@ impl RecurrentDecoder {
         let mut state = start.clone();
         let (mut states, mut of_context) = (Vec::new(), Vec::new());
         let (mut weights, mut log_prob) = (Vec::new(), Vec::new());
-        for gates in gates {
+        for (step, gates) in gates.iter().enumerate() {
             let before = state.h[state.h.len() - 1].unsqueeze(1)?;
             let products = match &together {
-                Some(together) => together.step(&before)?,
+                Some(together) => {
+                    intervention::moved(|here| here.row += step, || together.step(&before))?
+                }
                 None => {
-                    let seen = mechanism.attend_keys(&before, keys, values, mask, mode, need)?;
+                    let attend = || mechanism.attend_keys(&before, keys, values, mask, mode, need);
+                    let seen = intervention::moved(|here| here.row += step, attend)?;
                     weights.extend(seen.weights);
                     log_prob.extend(seen.log_prob);
                     seen.out

@@ -85,11 +85,54 @@ struct Trail {
     total: f64,
     /// Its row at every step.
     rows: Vec<usize>,
+    /// Its last token among all that were considered, where these are kept.
+    node: Option<usize>,
 }
+
+/// A token that a search considered.
+///
+/// ```
+/// use regard::prelude::*;
+/// let gru = RecurrentConfig::new(Cell::Gru, 8);
+/// let config = Seq2SeqConfig::new(
+///     10, 12, EncoderConfig::Recurrent(gru), DecoderConfig::Recurrent(gru), ContextConfig::Fixed);
+/// let model = Seq2Seq::new(&Parameters::new(DType::F32, 1), &config)?;
+/// let source = Sentences::new(&[vec![3, 4, 5]], 0)?;
+/// let search = SearchConfig { width: 2, longest: 3, ..SearchConfig::default() };
+/// let (found, considered) = model.search_considering(&source, &search)?;
+/// assert_eq!(found[0][0].tokens, model.search(&source, &search)?[0][0].tokens);
+/// assert_eq!(considered.iter().filter(|one| one.step == 0 && one.kept).count(), 2);
+/// # Ok::<(), regard::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Considered {
+    /// The token before it, as a place among all; none where it is the first.
+    pub parent: Option<usize>,
+    /// How many tokens stand before it.
+    pub step: usize,
+    /// The token.
+    pub token: usize,
+    /// Its log-probability behind those before it.
+    pub log_prob: f64,
+    /// The log-probability of all tokens so far.
+    pub total: f64,
+    /// Whether it stayed in the beam.
+    pub kept: bool,
+}
+
+/// Tokens of a hypothesis that are kept to be looked at, however narrow the beam is.
+const LOOKED_AT: usize = 3;
 
 impl Trail {
     fn new(sentence: usize) -> Self {
-        Self { sentence, tokens: Vec::new(), scores: Vec::new(), total: 0.0, rows: Vec::new() }
+        Self {
+            sentence,
+            tokens: Vec::new(),
+            scores: Vec::new(),
+            total: 0.0,
+            rows: Vec::new(),
+            node: None,
+        }
     }
 
     fn with(&self, row: usize, token: usize, score: f64) -> Self {
@@ -210,7 +253,41 @@ impl Seq2Seq {
         source: impl Into<Source>,
         config: &SearchConfig,
     ) -> Result<Vec<Vec<Hypothesis>>> {
-        let source = &source.into();
+        self.searching(&source.into(), config, None)
+    }
+
+    /// As [`Seq2Seq::search`], with all tokens that were considered: those that stayed in the beam,
+    /// and the best of those that did not.
+    ///
+    /// ```
+    /// # use regard::prelude::*;
+    /// # let gru = RecurrentConfig::new(Cell::Gru, 8);
+    /// # let config = Seq2SeqConfig::new(
+    /// #     10, 12, EncoderConfig::Recurrent(gru), DecoderConfig::Recurrent(gru), ContextConfig::Fixed);
+    /// # let model = Seq2Seq::new(&Parameters::new(DType::F32, 1), &config)?;
+    /// let source = Sentences::new(&[vec![3, 4, 5]], 0)?;
+    /// let config = SearchConfig { width: 1, longest: 4, ..SearchConfig::default() };
+    /// let (found, considered) = model.search_considering(&source, &config)?;
+    /// let kept = considered.iter().filter(|one| one.kept).map(|one| one.token);
+    /// assert!(kept.zip(&found[0][0].tokens).all(|(a, b)| a == *b));
+    /// # Ok::<(), regard::Error>(())
+    /// ```
+    pub fn search_considering(
+        &self,
+        source: impl Into<Source>,
+        config: &SearchConfig,
+    ) -> Result<(Vec<Vec<Hypothesis>>, Vec<Considered>)> {
+        let mut considered = Vec::new();
+        let found = self.searching(&source.into(), config, Some(&mut considered))?;
+        Ok((found, considered))
+    }
+
+    fn searching(
+        &self,
+        source: &Source,
+        config: &SearchConfig,
+        mut considered: Option<&mut Vec<Considered>>,
+    ) -> Result<Vec<Vec<Hypothesis>>> {
         config.check()?;
         without_gradients(|| {
             let b = source.lengths.len();
@@ -230,17 +307,29 @@ impl Seq2Seq {
                     let rows = start..start + same.count();
                     start = rows.end;
                     let free = config.width - done[sentence].len();
+                    let most = if considered.is_some() { free.max(LOOKED_AT) } else { free };
                     let mut candidates = Vec::new();
                     for row in rows {
                         let row_scores = &scores[row * v..][..v];
-                        for (token, score) in self.best_tokens(row_scores, free, may_end) {
+                        for (token, score) in self.best_tokens(row_scores, most, may_end) {
                             candidates.push((live[row].total + score, row, token, score));
                         }
                     }
                     // Stable: among equals the earlier row and the smaller token.
                     candidates.sort_by(|a, b| b.0.total_cmp(&a.0));
-                    for (_, row, token, score) in candidates.into_iter().take(free) {
-                        let trail = live[row].with(row, token, score);
+                    let first = considered.as_ref().map(|all| all.len());
+                    if let Some(all) = considered.as_deref_mut() {
+                        let step = history.len() - 1;
+                        let ranked = candidates.iter().enumerate();
+                        all.extend(ranked.map(|(rank, &(total, row, token, log_prob))| {
+                            let (parent, kept) = (live[row].node, rank < free);
+                            Considered { parent, step, token, log_prob, total, kept }
+                        }));
+                    }
+                    let best = candidates.into_iter().take(free).enumerate();
+                    for (rank, (_, row, token, score)) in best {
+                        let node = first.map(|first| first + rank);
+                        let trail = Trail { node, ..live[row].with(row, token, score) };
                         if token == self.config().end {
                             done[sentence].push(trail);
                         } else {

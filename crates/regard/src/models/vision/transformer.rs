@@ -1,5 +1,6 @@
 //! The vision transformer.
 
+use crate::attention::{Site, intervention};
 use crate::{
     Activation, BlockConfig, Classified, EncoderBlock, LayerNorm, Linear, Mask, Mode, Need,
     Position,
@@ -242,8 +243,9 @@ impl VisionTransformer {
         }
         x = mode.dropout(&x.add(&self.position.tensor())?, c.dropout)?;
         let mut weights = Vec::new();
-        for block in &self.blocks {
-            let attended = block.attend(&x, &Mask::none(), mode, need)?;
+        for (layer, block) in self.blocks.iter().enumerate() {
+            let attend = || block.attend(&x, &Mask::none(), mode, need);
+            let attended = intervention::at(Site::Encoder, layer, 0, attend)?;
             weights.extend(attended.weights);
             x = attended.out;
         }

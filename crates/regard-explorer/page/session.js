@@ -1,0 +1,114 @@
+// What the server has told so far, and the asking of the main pane.
+
+import * as api from "./api.js";
+import { isChanged, set, view } from "./state.js";
+import { t } from "./words.js";
+
+export const session = {
+  /** @type {any[]} */ runs: [],
+  /** @type {any} */ limits: {},
+  /** @type {any} */ answer: null,
+  /** @type {any} the answer beside which a changed one is shown, for another input */ baseline: null,
+  /** @type {string} */ refusal: "",
+  waiting: false,
+};
+
+/** @type {(() => void)[]} */
+const listeners = [];
+
+/** Hears when there is an answer, a refusal, or waiting begins. @param {() => void} listener */
+export const onAnswer = (listener) => listeners.push(listener);
+const tell = () => listeners.forEach((listener) => listener());
+
+/** The run that is asked. @returns {any} */
+export const run = () => session.runs.find((one) => one.id === view.runs[0]) || null;
+
+/** A refusal in the reader's words where the server gave none. @param {unknown} error */
+export const sentence = (error) => /** @type {any} */ (error)?.message || t("The program does not answer. Is `regard explore` still running?");
+
+/** Whether there is something to ask. @param {any} input */
+export function isAskable(input) {
+  if (!input) return false;
+  if (input.kind === "text") return Boolean(input.text?.trim());
+  return input.kind !== "point" || input.at?.every(Number.isFinite);
+}
+
+let baselineKey = "";
+
+async function askBaseline() {
+  const key = view.from ? JSON.stringify([view.runs[0], view.from]) : "";
+  if (key === baselineKey) return;
+  baselineKey = key;
+  session.baseline = null;
+  if (!view.from) return;
+  const answer = await api.post("/api/ask", { run: view.runs[0], input: view.from, changes: null }, "from").catch(() => null);
+  if (answer && key === baselineKey) {
+    session.baseline = answer;
+    tell();
+  }
+}
+
+/** Asks what the view says; the answer comes to all who listen. */
+export async function ask() {
+  const one = run();
+  if (!one) return;
+  if (one.error || !one.ready || !isAskable(view.input)) {
+    Object.assign(session, { answer: null, waiting: false, refusal: one.error || (one.ready ? "" : t("This run has no checkpoint yet: watch its training, and ask when the first epoch is done.")) });
+    tell();
+    return;
+  }
+  session.waiting = true;
+  tell();
+  askBaseline();
+  try {
+    const answer = await api.post("/api/ask", { run: one.id, input: view.input, changes: isChanged(view.changes) ? view.changes : null }, "main");
+    if (!answer) return;
+    answer.scenes = api.decoded(answer.scenes);
+    Object.assign(session, { answer, refusal: "" });
+  } catch (error) {
+    session.refusal = sentence(error);
+  }
+  session.waiting = false;
+  tell();
+}
+
+/** Takes a run as the one that is asked, with an input that it understands. @param {string} id */
+export function chooseRun(id) {
+  const [next, before] = [session.runs.find((one) => one.id === id), run()];
+  if (!next) return;
+  const fits = before && before.task === next.task && view.input && next.input.kinds.includes(view.input.kind);
+  const others = view.runs.slice(1).filter((other) => other !== id);
+  session.answer = null;
+  session.refusal = "";
+  set({
+    runs: [id, ...others], changes: {}, from: null, scene: 0, map: "", look: "", epoch: null, errors: {},
+    input: fits ? view.input : next.samples[0] || null,
+  }, { push: true });
+}
+
+/** Loads the runs; gives the address's view a run and an input where it has none. */
+export async function load() {
+  const state = await api.get("/api/state");
+  Object.assign(session, { runs: state.runs, limits: state.limits });
+  const known = view.runs.filter((id) => state.runs.some((one) => one.id === id));
+  const missing = view.runs.length > known.length ? view.runs.find((id) => !known.includes(id)) : null;
+  const first = known[0] || (state.runs.find((one) => one.ready && !one.error) || state.runs[0])?.id;
+  if (!first) return null;
+  const one = state.runs.find((other) => other.id === first);
+  const input = view.input && !missing ? view.input : one.samples[0] || null;
+  set({ runs: [first, ...known.filter((id) => id !== first)], input });
+  return missing;
+}
+
+/** Reads a run again, such as when its first checkpoint is there. @param {string} id */
+export async function reload(id) {
+  const fresh = await api.get(`/api/runs/${encodeURIComponent(id)}`).catch(() => null);
+  if (!fresh) return;
+  const place = session.runs.findIndex((one) => one.id === id);
+  const wasReady = session.runs[place]?.ready;
+  session.runs[place] = fresh;
+  if (!wasReady && fresh.ready && view.runs[0] === id) {
+    if (!view.input) set({ input: fresh.samples[0] || null });
+    else ask();
+  }
+}

@@ -1,0 +1,53 @@
+// A view as a link, and as a file.
+
+import * as api from "./api.js";
+import { at, make } from "./dom.js";
+import { isAskable, run, sentence, session } from "./session.js";
+import { isChanged, view, written } from "./state.js";
+import { t } from "./words.js";
+
+/** Says something to everyone: seen for a moment, and read aloud. @param {string} text */
+export function say(text) {
+  at("said").textContent = text;
+  document.querySelector(".toast")?.remove();
+  const toast = make("p", { class: "toast" }, text);
+  document.body.append(toast);
+  setTimeout(() => toast.remove(), 3500);
+}
+
+async function copyLink() {
+  const link = `${location.origin}${location.pathname}${written()}`;
+  try {
+    await navigator.clipboard.writeText(link);
+  } catch {
+    // Without the right to the clipboard the link stands in the address line all the same.
+    say(t("The link is in the address line."));
+    return;
+  }
+  say(view.input?.kind === "bytes" ? t("Link copied. The file you dropped is not part of it.") : t("Link copied."));
+}
+
+/** @param {string} as */
+async function saveAs(as) {
+  try {
+    const { blob, name } = await api.save({
+      run: view.runs[0], input: view.input, changes: isChanged(view.changes) ? view.changes : null, scene: view.scene, as,
+    });
+    const link = make("a", { href: URL.createObjectURL(blob), download: name });
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+    say(t("Saved {name}.", { name }));
+  } catch (error) {
+    say(sentence(error));
+  }
+}
+
+/** @returns {[string, () => void][]} */
+export function shareChoices() {
+  const choices = [[t("Copy the link of this view"), copyLink]];
+  if (run()?.ready && isAskable(view.input) && session.answer?.scenes.length) {
+    choices.push([t("Save the picture as SVG"), () => saveAs("svg")], [t("Save the picture as PNG"), () => saveAs("png")],
+      [t("Save a page that stands alone (HTML)"), () => saveAs("html")]);
+  }
+  return /** @type {any} */ (choices);
+}

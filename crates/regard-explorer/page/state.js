@@ -1,0 +1,101 @@
+// What a person is looking at. It is kept in the address, so a view is a link.
+
+/**
+ * @typedef {{kind: string, text?: string, part?: string, index?: number, moment?: number, name?: string,
+ *   base64?: string, node?: number, at?: number[]}} Input
+ * @typedef {{site: string, layer: number | null, head: number | null}} Head
+ * @typedef {Head & {row: number | null, column: number | null, bias: number | null}} Cell
+ * @typedef {{normalizer?: string, temperature?: number, window?: number, heads?: Head[], cells?: Cell[]}} Changes
+ * @typedef {{runs: string[], tab: string, input: Input | null, from: Input | null, changes: Changes,
+ *   scene: number, map: string, look: string, lang: string, theme: string, epoch: number | null,
+ *   errors: Record<string, string>}} View
+ */
+
+/** @type {View} */
+const EMPTY = {
+  runs: [], tab: "ask", input: null, from: null, changes: {}, scene: 0, map: "", look: "",
+  lang: "", theme: "", epoch: null, errors: {},
+};
+
+/** @type {View} */
+export let view = { ...EMPTY };
+
+/** @type {((changed: Set<string>) => void)[]} */
+const listeners = [];
+
+/** Hears of every change, with the names of what changed. @param {(changed: Set<string>) => void} listener */
+export const listen = (listener) => listeners.push(listener);
+
+/** JSON that may have been typed by anyone. @param {string | null} text */
+function parsed(text) {
+  try {
+    const value = JSON.parse(text || "null");
+    return value && typeof value === "object" ? value : null;
+  } catch {
+    return null;
+  }
+}
+
+/** @param {string} hash @returns {View} */
+export function read(hash) {
+  const from = new URLSearchParams(hash.replace(/^#/, ""));
+  const text = (key) => from.get(key) || "";
+  return {
+    runs: from.getAll("run"),
+    tab: ["ask", "compare", "training", "errors"].includes(text("tab")) ? text("tab") : "ask",
+    input: parsed(from.get("input")),
+    from: parsed(from.get("from")),
+    changes: parsed(from.get("changes")) || {},
+    scene: Math.max(0, Number.parseInt(text("scene"), 10) || 0),
+    map: text("map"),
+    look: text("look"),
+    lang: text("lang"),
+    theme: text("theme"),
+    epoch: from.has("epoch") ? Number(text("epoch")) || null : null,
+    errors: parsed(from.get("errors")) || {},
+  };
+}
+
+/** A view as the fragment of an address. Bytes of a file do not travel in it. @param {View} of */
+export function written(of = view) {
+  const out = new URLSearchParams();
+  of.runs.forEach((run) => out.append("run", run));
+  if (of.tab !== "ask") out.set("tab", of.tab);
+  for (const key of /** @type {("input" | "from")[]} */ (["input", "from"])) {
+    const input = of[key];
+    if (input && input.kind !== "bytes") out.set(key, JSON.stringify(input));
+  }
+  if (isChanged(of.changes)) out.set("changes", JSON.stringify(of.changes));
+  if (of.scene) out.set("scene", String(of.scene));
+  for (const key of /** @type {("map" | "look" | "lang" | "theme")[]} */ (["map", "look", "lang", "theme"])) if (of[key]) out.set(key, of[key]);
+  if (of.epoch) out.set("epoch", String(of.epoch));
+  if (Object.keys(of.errors).length) out.set("errors", JSON.stringify(of.errors));
+  return `#${out}`;
+}
+
+/** Whether anything of the mechanism is changed. @param {Changes} changes */
+export const isChanged = (changes) => Boolean(changes.normalizer || changes.temperature || changes.window !== undefined
+  || changes.heads?.length || changes.cells?.length);
+
+/**
+ * Changes the view; what is new is told to all who listen, once.
+ * @param {Partial<View>} patch
+ * @param {{push?: boolean}} [how] push: a step that the browser's Back undoes
+ */
+export function set(patch, { push = false } = {}) {
+  const changed = new Set(Object.keys(patch).filter((key) => JSON.stringify(patch[key]) !== JSON.stringify(view[key])));
+  if (!changed.size) return;
+  view = { ...view, ...patch };
+  history[push ? "pushState" : "replaceState"](null, "", written());
+  listeners.forEach((listener) => listener(changed));
+}
+
+/** Takes the view of the address as it is now. */
+export function restore() {
+  const next = read(location.hash);
+  const changed = new Set(Object.keys(next).filter((key) => JSON.stringify(next[key]) !== JSON.stringify(view[key])));
+  // A file that was dropped is in no address; it stays while nothing else was asked for.
+  if (!next.input && view.input?.kind === "bytes" && next.runs[0] === view.runs[0]) next.input = view.input;
+  view = next;
+  if (changed.size) listeners.forEach((listener) => listener(changed));
+}

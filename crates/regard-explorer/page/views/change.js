@@ -1,0 +1,142 @@
+// What is changed of the mechanism, without training: normalizer, temperature, window, heads, cells.
+
+import { button, fill, make, segmented } from "../dom.js";
+import { pieces } from "../difference.js";
+import { run, session } from "../session.js";
+import { isChanged, set, view } from "../state.js";
+import { t } from "../words.js";
+
+/** @param {import("../state.js").Changes} patch undefined takes one away */
+function change(patch) {
+  const next = { ...view.changes, ...patch };
+  for (const key of Object.keys(next)) if (next[key] === undefined || next[key]?.length === 0) delete next[key];
+  set({ changes: next });
+}
+
+const sameHead = (a, b) => a.site === b.site && a.layer === b.layer && a.head === b.head;
+
+/** @param {any} place */
+export const isOff = (place) => Boolean(view.changes.heads?.some((head) => sameHead(head, place)));
+
+/** @param {any} place */
+export function toggleHead({ site, layer, head }) {
+  const heads = view.changes.heads || [], one = { site, layer, head };
+  change({ heads: isOff(one) ? heads.filter((other) => !sameHead(other, one)) : [...heads, one] });
+}
+
+const sameCell = (a, b) => sameHead(a, b) && a.row === b.row && a.column === b.column;
+
+/** The change of a cell, if there is one. @param {any} cell */
+export const cellChange = (cell) => view.changes.cells?.find((other) => sameCell(other, cell)) || null;
+
+/** Forbids (bias null) or strengthens a cell; the same again takes it back. @param {any} cell */
+export function changeCell(cell) {
+  const cells = view.changes.cells || [], before = cellChange(cell);
+  const others = cells.filter((other) => !sameCell(other, cell));
+  if (before && before.bias === cell.bias) return change({ cells: others });
+  return change({ cells: [...others, cell] });
+}
+
+/** Takes the change of a cell back. @param {any} cell */
+export const allowCell = (cell) => change({ cells: (view.changes.cells || []).filter((other) => !sameCell(other, cell)) });
+
+const SITES = { encoder: "encoder", decoder: "decoder", cross: "writer over source", pooling: "pooling", hops: "hops", question: "question", graph: "graph", kernel: "kernel" };
+
+/** A head by its name. @param {any} head */
+const headName = ({ site, layer, head }) => {
+  const where = t(SITES[site] || site);
+  if (layer === null) return `${where}, ${t("all heads")}`;
+  return `${where}, ${head === null ? t("layer {layer}", { layer: layer + 1 }) : t("layer {layer}, head {head}", { layer: layer + 1, head: head + 1 })}`;
+};
+
+function cellName(cell) {
+  const [row, column] = [cell.row === null ? t("every row") : `${t("row")} ${cell.row + 1}`, cell.column === null ? t("every column") : `${t("column")} ${cell.column + 1}`];
+  const graph = cell.site === "graph" ? `${cell.row ?? "*"} → ${cell.column ?? "*"}` : `${row}, ${column}`;
+  return `${cell.bias === null ? t("forbidden") : `${cell.bias > 0 ? "+" : "−"}${Math.abs(cell.bias)}`}: ${graph} · ${headName(cell)}`;
+}
+
+/** @param {Element} element */
+export function drawChange(element) {
+  const one = run();
+  if (!one) return;
+  const can = one.changes || {};
+  const active = /** @type {any} */ (document.activeElement);
+  const focused = element.contains(active) ? active?.dataset.keep : null;
+  const sections = [
+    can.normalizers?.length > 0 && normalizer(can.normalizers),
+    can.normalizers?.length > 0 && temperature(),
+    can.window && windowOf(),
+    one.input.kinds.includes("text") && words(),
+    list(),
+  ].filter(Boolean);
+  const nothing = !can.normalizers?.length && !can.window && !can.heads && !can.cells;
+  fill(element,
+    make("div", { class: "row spread" }, make("h3", {}, t("Change, without training")), isChanged(view.changes) && button(t("Undo all"), () => set({ changes: {} }), { class: "plain" })),
+    nothing && make("p", { class: "quiet" }, t("This model has no attention that could be changed.")), sections,
+    (can.heads || can.cells) && make("p", { class: "quiet small" }, t("Switch a head off in its small map. Click a cell, an edge or a patch to forbid or strengthen it.")));
+  if (focused) /** @type {any} */ (element.querySelector(`[data-keep="${focused}"]`))?.focus();
+}
+
+function normalizer(names) {
+  const choices = [["", t("as trained")], ...names.map((name) => [name, name])];
+  return make("div", {}, make("h2", {}, t("Normalizer")),
+    segmented(t("Normalizer"), /** @type {any} */ (choices), view.changes.normalizer || "", (value) => change({ normalizer: value || undefined })));
+}
+
+function temperature() {
+  const value = view.changes.temperature ?? 1;
+  const slider = make("input", { type: "range", min: -2, max: 2, step: 0.05, value: Math.log2(value), "aria-label": t("Temperature of the attention"), "aria-valuetext": value.toFixed(2), "data-keep": "temperature",
+    oninput: () => {
+      const next = 2 ** Number(slider.value);
+      change({ temperature: Math.abs(next - 1) < 0.01 ? undefined : Math.round(next * 1000) / 1000 });
+    } });
+  return make("div", {}, make("div", { class: "row spread" }, make("h2", {}, t("Temperature of the attention")), make("span", { class: "value" }, value.toFixed(2))), slider,
+    make("div", { class: "row spread quiet small" }, make("span", {}, t("sharper")), make("span", {}, t("flatter"))));
+}
+
+function windowOf() {
+  const on = view.changes.window !== undefined;
+  const number = make("input", { type: "number", min: 0, max: 500, step: 1, value: view.changes.window ?? 3, disabled: !on, "aria-label": t("Window"), "data-keep": "window", oninput: () => number.value !== "" && change({ window: Math.max(0, Math.round(Number(number.value))) }) });
+  const box = make("input", { type: "checkbox", "data-keep": "window-on", onchange: () => change({ window: box.checked ? Number(number.value) || 3 : undefined }) });
+  box.checked = on;
+  return make("div", {}, make("h2", {}, t("Window")), make("div", { class: "row" }, make("label", { class: "line" }, box, t("only so many on each side:")), number));
+}
+
+/** Words to edit one by one: the old answer stays beside the new one. */
+function words() {
+  const text = view.input?.kind === "text" ? view.input.text || "" : session.answer?.prediction.input || "";
+  const parts = pieces(text);
+  if (!parts.length || parts.length > 240) return null;
+  const chips = make("div", { class: "chips" });
+  const put = (place, word) => {
+    const next = parts.map((part, i) => (i === place ? word : part)).join("");
+    if (next === text) return fill(chips, all());
+    return set({ from: view.from || view.input, input: { kind: "text", text: next } });
+  };
+  const edit = (place) => {
+    const field = make("input", { type: "text", value: parts[place], "aria-label": t("Another word for {word}", { word: parts[place] }) });
+    field.addEventListener("keydown", (event) => {
+      if (event.key === "Enter") put(place, field.value);
+      if (event.key === "Escape") fill(chips, all());
+    });
+    const done = button("✓", () => put(place, field.value), { "aria-label": t("Ask with this word") });
+    chips.children[place === -1 ? 0 : shownPlaces.indexOf(place)].replaceWith(field);
+    field.after(done);
+    field.focus();
+    field.select();
+  };
+  const shownPlaces = parts.map((_, i) => i).filter((i) => parts[i].trim());
+  const all = () => shownPlaces.map((place) => button(parts[place], () => edit(place), { "aria-label": t("edit the word {word}", { word: parts[place] }) }));
+  fill(chips, all());
+  return make("div", {}, make("h2", {}, t("Edit one word")), chips);
+}
+
+/** What is changed, to be taken back one by one. */
+function list() {
+  const { heads = [], cells = [] } = view.changes;
+  if (!heads.length && !cells.length) return null;
+  const back = (label, act) => button("✕", act, { class: "plain", "aria-label": t("take back: {what}", { what: label }) });
+  return make("div", {}, make("h2", {}, t("Changed")), make("ul", {},
+    heads.map((head) => make("li", {}, `${t("off")}: ${headName(head)}`, back(headName(head), () => toggleHead(head)))),
+    cells.map((cell) => make("li", {}, cellName(cell), back(cellName(cell), () => allowCell(cell))))));
+}

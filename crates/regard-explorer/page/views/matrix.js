@@ -1,0 +1,48 @@
+// A map as a matrix: rows of queries over columns of keys.
+
+import { make } from "../dom.js";
+import { Sheet, written } from "../draw.js";
+import { mapName, strongest } from "../scene.js";
+import { colors, paper } from "../theme.js";
+import { t } from "../words.js";
+
+/** "strongest: see 0.61 · bird 0.20" for some weights. */
+export function strongestText(weights, from, names, most = 5) {
+  const best = strongest(weights, from, names.length, most);
+  return best.length ? `${t("strongest")}: ${best.map((place) => `${names[place]} ${written(weights[from + place])}`).join(" · ")}` : t("nothing is attended to");
+}
+
+export class MatrixView {
+  constructor(host) {
+    this.host = host;
+    this.sheet = new Sheet((row, column) => host.point(row, column));
+    this.element = make("div", { class: "scroll" }, this.sheet.element);
+    this.sheet.canvas.addEventListener("click", (event) => {
+      const place = this.sheet.cellAt(event);
+      if (place) host.pin(...place);
+    });
+    this.sheet.canvas.addEventListener("keydown", (event) => event.key === "Enter" && this.sheet.cursor && host.pin(...this.sheet.cursor));
+  }
+
+  /** @param {any} now */
+  draw(now) {
+    this.now = now;
+    const { axes, width } = now;
+    const [rows, columns] = [axes.rows.length, axes.columns.length];
+    const labelWidth = Math.min(140, width * 0.27);
+    const across = Math.min(44, Math.max(1.4, (width - labelWidth - 46) / columns));
+    const down = rows <= 60 ? Math.min(36, Math.max(15, across)) : across;
+    this.sheet.draw({
+      rows: axes.rows, columns: axes.columns, rowAxis: axes.rowAxis, columnAxis: axes.columnAxis, values: now.map.weights, range: now.range,
+      colors: colors(), paper: paper(), cell: [across, down], labelWidth, marks: this.host.marks(),
+    });
+    this.sheet.canvas.setAttribute("aria-label", t("{name}: {rows} × {columns} weights; arrow keys move, Enter takes a cell; as numbers under “Table”", { name: mapName(now.map.name), rows, columns }));
+  }
+
+  tell(row, column) {
+    const { axes, map } = this.now;
+    if (row >= axes.rows.length || column >= axes.columns.length) return null;
+    const start = row * axes.columns.length;
+    return { from: axes.rows[row], to: axes.columns[column], weight: map.weights[start + column], others: strongestText(map.weights, start, axes.columns) };
+  }
+}

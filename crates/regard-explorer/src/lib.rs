@@ -1,0 +1,1 @@
+//! A page in one's own browser for looking into trained runs.

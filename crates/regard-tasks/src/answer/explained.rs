@@ -1,0 +1,103 @@
+//! Why an answer was given, as far as gradients and hops tell.
+
+use super::data::Questions;
+use super::encoding::{EncodedStory, PassageBatch, StoryBatch, words};
+use super::model::{Answerer, Network, joined};
+use super::outcome::Outcome;
+use crate::data::Asked;
+use crate::text::PADDING;
+use crate::{Error, Map, Maps, Place, Result, Saliency, saliency};
+use regard::attention::{Need, Site};
+use regard::models::{Sentences, Sequences, SpanReader};
+use regard::{Mode, Tensor};
+
+impl Answerer {
+    /// The words of a text, by how much they change the span that is pointed at.
+    pub(super) fn span_saliency(
+        &self,
+        reader: &SpanReader,
+        questions: &Questions,
+    ) -> Result<Saliency> {
+        let asked = &questions.all[0];
+        let passage = self.encoder().passage(&questions.file, asked)?;
+        let pointed = self.pointed(reader, &[&passage])?;
+        let span = pointed.spans(&[passage.text.len()], self.config.model.longest_answer)?[0];
+        let batch = PassageBatch::new(&[&passage])?;
+        let values = saliency::at_embedding(|| {
+            let pointed = reader.point(&batch.passages(), Mode::Infer, Need::OUTPUT)?;
+            let at = |scores: &Tensor, word| scores.log_softmax(1)?.narrow(1, word, 1);
+            Ok(at(&pointed.start, span.start)?.add(&at(&pointed.end, span.end)?)?)
+        })?;
+        let name = |range: &std::ops::Range<usize>| match &asked.passage.text[range.clone()] {
+            "" => "(none)".to_string(),
+            word => word.to_string(),
+        };
+        let names = passage.ranges.iter().map(name).collect();
+        Ok(Saliency { of: "the log-probability of the answer".into(), names, values, grid: None })
+    }
+
+    /// The sentences of a story, or where they are read as one sequence its words, by how much they
+    /// change the answer.
+    pub(super) fn story_saliency(&self, questions: &Questions) -> Result<Saliency> {
+        let asked = &questions.all[0];
+        let story = self.encoder().story(&questions.file, asked)?;
+        let best = self.best_answer(&story)?;
+        let of = format!("the log-probability of {}", self.preprocessor.answers.name(best));
+        let likely = |logits: &Tensor| Result::Ok(logits.log_softmax(1)?.narrow(1, best, 1)?);
+        match &self.network {
+            Network::Memory(network) => {
+                let batch = StoryBatch::new(&[&story])?;
+                let each = saliency::at_embedding(|| {
+                    likely(&network.answer(&batch.stories(), Mode::Infer, Need::OUTPUT)?.logits)
+                })?;
+                let wide = each.len() / story.sentences.len().max(1);
+                let values = each.chunks(wide.max(1)).map(|words| words.iter().sum()).collect();
+                let names = asked.passage.sentences().skip(story.skipped);
+                Ok(Saliency { of, names: names.map(str::to_string).collect(), values, grid: None })
+            }
+            Network::LastState(classifier) => {
+                let ids = joined(&story, self.config.data.longest);
+                let batch = Sentences::new(&[&ids[..]], PADDING)?;
+                let sequences =
+                    Sequences { lengths: Some(&batch.lengths), ..Sequences::new(&batch.ids) };
+                let values = saliency::at_embedding(|| {
+                    likely(&classifier.forward(&sequences, Mode::Infer)?)
+                })?;
+                let mut names = self.read_words(asked, &story);
+                names.drain(..names.len().saturating_sub(ids.len()));
+                Ok(Saliency { of, names, values, grid: None })
+            }
+            Network::Reader(_) => Err(Error::invalid("a reader chooses no answers")),
+        }
+    }
+
+    /// The words of a story and its question that are read, as they are written.
+    fn read_words(&self, asked: &Asked, story: &EncodedStory) -> Vec<String> {
+        let kind = self.config.text.tokenizer;
+        let texts = asked.passage.sentences().skip(story.skipped);
+        let texts = texts.chain(std::iter::once(&asked.question[..]));
+        texts.flat_map(|text| words(text, kind, false)).map(|word| word.text).collect()
+    }
+
+    /// The hops of a memory network, each a map of the question over the sentences.
+    pub(super) fn hops(&self, asked: &Asked, outcome: &Outcome) -> Option<Maps> {
+        if !matches!(self.network, Network::Memory(_)) {
+            return None;
+        }
+        let skipped = asked.passage.ranges.len().saturating_sub(self.config.data.sentences);
+        let map = |(hop, weights): (usize, &Vec<f32>)| {
+            Map::new(format!("hop {}", hop + 1), weights[skipped..].to_vec()).at(Place::new(
+                Site::Hops,
+                hop,
+                0,
+            ))
+        };
+        Some(Maps {
+            row_axis: "question".into(),
+            column_axis: "sentence".into(),
+            rows: vec![asked.question.clone()],
+            columns: asked.passage.sentences().skip(skipped).map(str::to_string).collect(),
+            maps: outcome.weights.iter().enumerate().map(map).collect(),
+        })
+    }
+}
