@@ -23,6 +23,7 @@
 //! | find a task | [`task_named`], [`tasks`]: [`Regress`], [`Translate`], [`Summarize`], [`CaptionTask`], [`Transcribe`], [`Label`], [`Classify`], [`ImageTask`], [`GraphTask`], [`Answer`] |
 //! | change its options | [`Options`]: a commented TOML template with other values, from a file or `key=value` |
 //! | train | [`train`], [`TrainingConfig`]; a [`Callback`] sees every batch and may stop it |
+//! | train by several processes | [`train_together`], [`Ranks`] |
 //! | stop, and go on with the same bits | [`Checkpoint`], [`TrainerState`] |
 //! | evaluate, predict | [`Model::evaluate`] on a [`Part`] gives a [`Report`]; [`Model::predict`] |
 //! | see what was attended to | [`Model::show`] gives [`Scene`]s; [`picture`] draws them as SVG, PNG, a page, in a terminal, as numbers |
@@ -95,8 +96,8 @@ pub use task::{
     task_named, tasks,
 };
 pub use train::{
-    Callback, Checkpoint, Ended, OptimizerKind, Plan, Progress, Record, ScheduleKind, Silent,
-    TrainerState, TrainingConfig, is_frozen, take_weights, train,
+    Alone, Callback, Checkpoint, Ended, OptimizerKind, Plan, Progress, Ranks, Record, ScheduleKind,
+    Silent, TrainerState, TrainingConfig, is_frozen, share, take_weights, train, train_together,
 };
 pub use transcribe::Transcribe;
 pub use translate::Translate;

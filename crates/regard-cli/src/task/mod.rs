@@ -15,7 +15,7 @@ mod table;
 mod threads;
 pub mod train;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use clap::Args;
 use regard_tasks::{Options, Run, Task, task_named};
 use std::path::PathBuf;
@@ -56,24 +56,12 @@ impl Settings {
     }
 }
 
-/// Sections of the options that belong to training: a trained model is what they made of it.
-const LEARNED: [&str; 4] = ["text", "audio", "model", "training"];
-
 impl Settings {
     /// The options of a run changed by the file and the settings; refuses what would be ignored, or
     /// make another model than the run's.
     fn apply_to_run(&self, run: &Run) -> Result<Options> {
-        let before = run.options()?;
-        let options = self.apply(before.clone())?;
-        let learned = |name: &&String| LEARNED.iter().any(|s| name.split('.').next() == Some(s));
-        let changed = |name: &&String| options.get(name) != before.get(name);
-        if let Some(name) = before.names().iter().filter(learned).find(changed) {
-            bail!(
-                "`{name}` belongs to training: the model in {} is what it was trained with; \
-                 `[data]` and `[search]` can be set now",
-                run.folder().display()
-            );
-        }
+        let options = self.apply(run.options()?)?;
+        run.check_untrained(&options)?;
         Ok(options)
     }
 }

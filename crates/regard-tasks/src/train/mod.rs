@@ -1,12 +1,16 @@
 //! Training: the loop, its options, its checkpoints.
 
 mod average;
+mod beginning;
 mod callback;
 mod checkpoint;
 mod clock;
 mod config;
+mod journal;
+mod ranks;
 mod record;
 mod start;
+mod step;
 mod trainer;
 
 /// The section `[training]` of a template.
@@ -15,6 +19,7 @@ pub(crate) const TEMPLATE: &str = include_str!("training.toml");
 pub use callback::{Callback, Plan, Progress, Silent};
 pub use checkpoint::{Checkpoint, TrainerState};
 pub use config::{OptimizerKind, ScheduleKind, TrainingConfig};
+pub use ranks::{Alone, Ranks, share};
 pub use record::Record;
 pub use start::{is_frozen, take_weights};
-pub use trainer::{Ended, train};
+pub use trainer::{Ended, train, train_together};

@@ -124,6 +124,10 @@ impl Learner for VectorLearner {
         Ok(self.labeler.model.loss(&batch.sequences(), &targets, Mode::Train(random))?)
     }
 
+    fn weight(&self, batch: &[usize]) -> f64 {
+        batch.iter().map(|&index| self.targets[index].len()).sum::<usize>() as f64
+    }
+
     fn validate(&self) -> Result<Scores> {
         Ok(self.labeler.measure(&self.validation, Part::Validation)?.scores)
     }

@@ -1,0 +1,87 @@
+//! Where a training begins: from its options, from its last checkpoint, from what rank 0 says.
+
+use super::average::Average;
+use super::journal::Journal;
+use super::ranks::share;
+use super::start::{is_frozen, take_weights};
+use super::trainer::Trainer;
+use super::{Callback, Checkpoint};
+use crate::{Error, Result};
+
+impl Trainer<'_> {
+    /// Rank 0 goes back to the last checkpoint or begins; the others begin where it does.
+    pub(super) fn begin(&mut self, callback: &mut dyn Callback) -> Result<()> {
+        let own = match &self.journal {
+            Some(_) => self.resume_or_start(callback),
+            None => Ok(()),
+        };
+        if self.ranks.size() == 1 {
+            return own;
+        }
+        let own = own.and_then(|()| match &self.journal {
+            Some(_) => Ok(Some(self.whole()?.to_bytes()?)),
+            None => Ok(None),
+        });
+        let own = own.map_err(|error| error.to_string()).transpose();
+        let bytes = share(self.ranks, own)?;
+        match &self.journal {
+            Some(_) => Ok(()),
+            None => self.restore(&Checkpoint::from_bytes(&bytes)?),
+        }
+    }
+
+    /// Goes back to the last checkpoint; where there is none, begins from what the options name.
+    fn resume_or_start(&mut self, callback: &mut dyn Callback) -> Result<()> {
+        let Some(checkpoint) = self.journal.as_ref().and_then(Journal::last) else {
+            return self.start(callback);
+        };
+        let checkpoint = checkpoint?;
+        self.restore(&checkpoint)?;
+        match &mut self.journal {
+            Some(journal) => journal.resume(self.state.epoch),
+            None => Ok(()),
+        }
+    }
+
+    /// Goes back to a checkpoint.
+    fn restore(&mut self, checkpoint: &Checkpoint) -> Result<()> {
+        let refuse = |error: Error| match &self.journal {
+            Some(journal) => Error::file(journal.last_path(), error),
+            None => error,
+        };
+        checkpoint.set_parameters(self.learner.model().parameters()).map_err(refuse)?;
+        self.optimizer.set_state(&checkpoint.group("optimizer"))?;
+        self.learner.set_state(&checkpoint.group("learner")).map_err(refuse)?;
+        if let Some(average) = &mut self.average {
+            average.set_state(&checkpoint.group("average")).map_err(refuse)?;
+        }
+        self.state = checkpoint.state.clone();
+        if self.state.seed != self.config.seed {
+            return Err(refuse(Error::invalid(format!("began with the seed {}", self.state.seed))));
+        }
+        Ok(())
+    }
+
+    fn start(&mut self, callback: &mut dyn Callback) -> Result<()> {
+        for note in self.learner.start()? {
+            callback.note(&note);
+        }
+        let model = self.learner.model();
+        if let Some(from) = &self.config.init_from {
+            callback.note(&take_weights(model.parameters(), from, &model.vocabulary()?)?);
+        }
+        if let Some(average) = &mut self.average {
+            *average = Average::new(model.parameters(), self.config.average);
+        }
+        let all = model.parameters().all();
+        let frozen = all.iter().filter(|p| is_frozen(p.name(), &self.config.freeze)).count();
+        if let (Some(pattern), 0) = (self.config.freeze.first(), frozen) {
+            let what = format!("`training.freeze`: no weight has a name like {pattern}");
+            return Err(Error::invalid(what));
+        }
+        if frozen > 0 {
+            callback.note(&format!("{frozen} of {} weights stay as they are", all.len()));
+        }
+        Ok(())
+    }
+}
