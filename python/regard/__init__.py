@@ -3,7 +3,8 @@
     weights = normalize( score(q, k) + bias, where mask )        output = weights · v
 
 ``attention`` is the operator, for NumPy arrays and PyTorch tensors; ``regard.torch`` has modules on it,
-``regard.transformers`` puts it behind Hugging Face's models.
+``regard.transformers`` puts it behind Hugging Face's models. ``train`` and ``load`` give a run: a trained model
+that predicts, is measured and is looked at; ``regard.ray`` has both on a cluster.
 
 >>> import numpy as np, regard
 >>> x = np.random.default_rng(0).normal(size=(2, 4, 10, 16))
@@ -23,9 +24,11 @@ from .edges import Edges
 from .memory import release_memory
 from .merge import merge_attentions
 from .operator import attention, attention_backward
+from .run import Prediction, Report, Run, load
 from .score import Additive, Expression
 from .simplex import entmax15, sparsemax
 from .threads import get_num_threads, set_num_threads
+from .training import train
 
 __version__ = "0.1.0"
 
@@ -35,19 +38,24 @@ __all__ = [
     "Edges",
     "Expression",
     "Gradients",
+    "Prediction",
+    "Report",
+    "Run",
     "attention",
     "attention_backward",
     "entmax15",
     "get_num_threads",
     "instruction_set",
+    "load",
     "merge_attentions",
     "release_memory",
     "set_num_threads",
     "sparsemax",
+    "train",
 ]
 
 # Found when they are asked for: they import packages that `regard` does not need.
-_LAZY = ("torch", "transformers")
+_LAZY = ("ray", "torch", "transformers")
 
 
 def __getattr__(name: str) -> Any:

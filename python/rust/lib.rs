@@ -1,5 +1,5 @@
 //! The native half of the Python package `regard`: the attention operator on arrays that are handed
-//! over as address, shape and strides.
+//! over as address, shape and strides; runs, and the training that makes them.
 //!
 //! What Python code can check cheaply is checked there (types, devices, layouts); what the kernels
 //! rely on (bounds, alignment, truth values) is checked here.
@@ -7,9 +7,14 @@
 mod array;
 mod call;
 mod edges;
+mod failure;
 mod inputs;
+mod line;
 mod mechanism;
+mod model;
+mod run;
 mod threads;
+mod training;
 
 use pyo3::prelude::*;
 
@@ -21,6 +26,10 @@ mod _native {
     use super::edges::Edges;
     #[pymodule_export]
     use super::mechanism::Mechanism;
+    #[pymodule_export]
+    use super::run::{Run, task_names, task_options};
+    #[pymodule_export]
+    use super::training::train_run;
     #[pymodule_export]
     use super::{instruction_set, release_memory};
 }

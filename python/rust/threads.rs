@@ -61,3 +61,21 @@ fn state() -> &'static State {
         }
     }
 }
+
+/// As [`run`], for work that reaches for threads in its own ways: what it finds is a pool, also
+/// where it is one thread.
+pub(crate) fn within<R: Send>(threads: usize, f: impl FnOnce() -> R + Send) -> R {
+    match pool(threads.max(1)) {
+        Some(pool) => pool.install(f),
+        None => regard_kernels::sequential(f),
+    }
+}
+
+/// As [`within`], on threads that nothing else computes on.
+pub(crate) fn apart<R: Send>(threads: usize, f: impl FnOnce() -> R + Send) -> R {
+    let builder = ThreadPoolBuilder::new().num_threads(threads.max(1));
+    match builder.thread_name(|n| format!("regard-apart-{n}")).build() {
+        Ok(pool) => pool.install(f),
+        Err(_) => regard_kernels::sequential(f),
+    }
+}

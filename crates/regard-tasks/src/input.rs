@@ -119,6 +119,32 @@ impl Input {
         Self::File { name: name.into(), bytes: bytes.into(), moment: None }
     }
 
+    /// What somebody at this machine names: where a model reads files, an example of its data
+    /// (`test:17`) or a path, each with a moment behind an `@` if one is asked for; else the text
+    /// itself. Reads any file that is named: nothing for what strangers send.
+    ///
+    /// ```
+    /// use regard_tasks::{Input, InputForm};
+    /// assert_eq!(Input::named(InputForm::Sentence, "a.png")?, Input::from("a.png"));
+    /// assert_eq!(Input::named(InputForm::Picture, "test:17")?, Input::from("test:17"));
+    /// let error = Input::named(InputForm::Picture, "no/such.png").unwrap_err().to_string();
+    /// assert!(error.starts_with("no/such.png: "));
+    /// # Ok::<(), regard_tasks::Error>(())
+    /// ```
+    pub fn named(form: InputForm, text: &str) -> Result<Self> {
+        if !form.is_file() || example_reference(split_moment(text).0).is_some() {
+            return Ok(Self::from(text));
+        }
+        // A file may have an @ in its name.
+        let (path, moment) = match split_moment(text) {
+            (path, Some(moment)) if !Path::new(text.trim()).exists() => (path, Some(moment)),
+            _ => (text, None),
+        };
+        let path = path.trim();
+        let bytes = std::fs::read(path).map_err(|error| Error::file(path, error))?;
+        Ok(Self::File { name: path.into(), bytes: bytes.into(), moment })
+    }
+
     /// The part and the index of an example, also where they are written.
     pub(crate) fn as_example(&self) -> Option<(Part, usize)> {
         match self {

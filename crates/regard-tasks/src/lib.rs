@@ -23,6 +23,7 @@
 //! | find a task | [`task_named`], [`tasks`]: [`Regress`], [`Translate`], [`Summarize`], [`CaptionTask`], [`Transcribe`], [`Label`], [`Classify`], [`ImageTask`], [`GraphTask`], [`Answer`] |
 //! | change its options | [`Options`]: a commented TOML template with other values, from a file or `key=value`; [`Options::groups`] lists them |
 //! | train | [`train`], [`TrainingConfig`]; a [`Callback`] sees every batch and may stop it; [`rehearse`] says what it would take |
+//! | train by several processes | [`train_together`], [`Ranks`] |
 //! | stop, and go on with the same bits | [`Checkpoint`], [`TrainerState`] |
 //! | evaluate, predict | [`Model::evaluate`] on a [`Part`] gives a [`Report`]; [`Model::predict`], [`Model::n_best`] |
 //! | ask | [`Input`]: a text, an example, the content of a file; [`Model::asks`] says which |
@@ -118,8 +119,9 @@ pub use task::{
     Variant, task_named, tasks,
 };
 pub use train::{
-    Callback, Checkpoint, Ended, OptimizerKind, Plan, Progress, Record, Rehearsal, ScheduleKind,
-    Silent, TrainerState, TrainingConfig, is_frozen, rehearse, take_weights, train,
+    Alone, Callback, Checkpoint, Ended, OptimizerKind, Plan, Progress, Ranks, Record, Rehearsal,
+    ScheduleKind, Silent, TrainerState, TrainingConfig, is_frozen, rehearse, share, take_weights,
+    train, train_together,
 };
 pub use transcribe::Transcribe;
 pub use translate::Translate;

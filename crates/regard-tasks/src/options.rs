@@ -108,8 +108,17 @@ impl Options {
         self.text(path, &text)
     }
 
-    /// Changed by a TOML text that was read from a path.
-    pub(crate) fn text(mut self, path: &Path, text: &str) -> Result<Self> {
+    /// Changed by a TOML text that was read from a path, or stands for one; refuses as
+    /// [`Options::file`] does.
+    ///
+    /// ```
+    /// use regard_tasks::Options;
+    /// let options = Options::new("[model]\nhidden = 64\n")?;
+    /// let error = options.text("a.toml".as_ref(), "[model]\nhiden = 1\n").unwrap_err();
+    /// assert!(error.to_string().starts_with("a.toml: there is no option `model.hiden`"));
+    /// # Ok::<(), regard_tasks::Error>(())
+    /// ```
+    pub fn text(mut self, path: &Path, text: &str) -> Result<Self> {
         let table: Table = text.parse().map_err(|error: toml::de::Error| {
             let line = error.span().map_or(1, |s| 1 + text[..s.start].matches('\n').count());
             Error::line(path, line, error.message())

@@ -43,6 +43,18 @@ const AFTER: [&str; 8] = [
     "measured.json",
 ];
 
+/// Sections of the options that belong to training: a trained model is what they made of it.
+const LEARNED: [&str; 4] = ["text", "audio", "model", "training"];
+
+/// What may change of a run to go on with.
+const FURTHER: [&str; 5] = [
+    "training.epochs",
+    "training.patience",
+    "training.validate_every",
+    "training.checkpoint_minutes",
+    "training.tensorboard",
+];
+
 /// What `run.json` says.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Manifest {
@@ -256,6 +268,39 @@ impl Run {
     /// Its options.
     pub fn options(&self) -> Result<Options> {
         self.task()?.options()?.file(&self.path("config.toml"))
+    }
+
+    /// Refuses options for its trained model that would be ignored, or make another model of it.
+    pub fn check_untrained(&self, options: &Options) -> Result<()> {
+        let learned = |name: &str| LEARNED.iter().any(|s| name.split('.').next() == Some(s));
+        let Some(name) = self.changed(options, &learned)? else { return Ok(()) };
+        Err(Error::invalid(format!(
+            "`{name}` belongs to training: the model in {} is what it was trained with; `[data]` \
+             and `[search]` can be set now",
+            self.folder.display()
+        )))
+    }
+
+    /// Refuses options to go on with that differ in more than how long it is trained.
+    pub fn check_further(&self, options: &Options) -> Result<()> {
+        let fixed = |name: &str| !FURTHER.contains(&name);
+        let Some(name) = self.changed(options, &fixed)? else { return Ok(()) };
+        Err(Error::invalid(format!(
+            "`{name}` cannot change on the way: the run in {} began with another; what can is {}",
+            self.folder.display(),
+            FURTHER.map(|name| format!("`{name}`")).join(", ")
+        )))
+    }
+
+    /// The first option, of those that are meant, that differs from the run's own.
+    fn changed(
+        &self,
+        options: &Options,
+        is_meant: &dyn Fn(&str) -> bool,
+    ) -> Result<Option<String>> {
+        let own = self.options()?;
+        let differs = |name: &String| is_meant(name) && options.get(name) != own.get(name);
+        Ok(own.names().into_iter().find(differs))
     }
 
     /// Refuses to resume with another vocabulary than the run began with: its data have changed,

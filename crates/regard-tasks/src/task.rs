@@ -133,6 +133,12 @@ pub trait Learner {
     /// The loss of a batch, a scalar that [`Tensor::backward`] takes the gradients of.
     fn loss(&mut self, batch: &[usize], random: &Random) -> Result<Tensor>;
 
+    /// How many the loss of a batch is a mean over: its examples, unless a task says otherwise.
+    /// Where several processes share a batch, their losses weigh by this.
+    fn weight(&self, batch: &[usize]) -> f64 {
+        batch.len() as f64
+    }
+
     /// The metrics on the validation part; the first decides which epoch is the best.
     fn validate(&self) -> Result<Scores>;
 

@@ -39,6 +39,32 @@ pub fn save(
     texts: &BTreeMap<String, String>,
 ) -> Result<()> {
     let path = path.as_ref();
+    let bytes = plain(tensors).map_err(|error| error.within(path.display()))?;
+    let Serialized { header, data } =
+        with_texts(&bytes, texts).map_err(|error| error.within(path.display()))?;
+    write_parts(path, &[&header, data])
+}
+
+/// What [`save`] writes, as bytes: for another process.
+///
+/// ```
+/// use regard_tensor::{Tensor, from_bytes, to_bytes};
+/// let tensors = [("x".to_string(), Tensor::scalar(3f32)?)].into();
+/// let (back, _) = from_bytes(&to_bytes(&tensors, &Default::default())?)?;
+/// assert_eq!(back["x"].item()?, 3.0);
+/// # Ok::<(), regard_tensor::Error>(())
+/// ```
+pub fn to_bytes(
+    tensors: &BTreeMap<String, Tensor>,
+    texts: &BTreeMap<String, String>,
+) -> Result<Vec<u8>> {
+    let bytes = plain(tensors)?;
+    let Serialized { header, data } = with_texts(&bytes, texts)?;
+    Ok([&header, data].concat())
+}
+
+/// Tensors by name as a safetensors file without texts.
+fn plain(tensors: &BTreeMap<String, Tensor>) -> Result<Vec<u8>> {
     let plain = tensors.iter().map(|(name, x)| Ok((name, x.detach().contiguous()?)));
     let plain = plain.collect::<Result<Vec<_>>>()?;
     let mut views = Vec::with_capacity(plain.len());
@@ -46,13 +72,10 @@ pub fn save(
         let dtype = DTYPES.iter().find(|(ours, _)| *ours == x.dtype()).map(|(_, theirs)| *theirs);
         let dtype = dtype.ok_or_else(|| Error::new(format!("{name:?}: type {}", x.dtype())))?;
         let view = TensorView::new(dtype, x.shape().to_vec(), x.bytes())
-            .map_err(|error| Error::new(format!("{}: {name:?}: {error}", path.display())))?;
+            .map_err(|error| Error::new(format!("{name:?}: {error}")))?;
         views.push((name.as_str(), view));
     }
-    let refuse = |error: &dyn std::fmt::Display| Error::new(format!("{}: {error}", path.display()));
-    let bytes = serialize(views, None).map_err(|error| refuse(&error))?;
-    let Serialized { header, data } = with_texts(&bytes, texts).map_err(|error| refuse(&error))?;
-    write_parts(path, &[&header, data])
+    serialize(views, None).map_err(|error| Error::new(error.to_string()))
 }
 
 /// A file as it will be written: its length and header, and the data behind it.
@@ -63,19 +86,18 @@ struct Serialized<'a> {
 
 /// A serialized file with texts. The crate keeps texts in an
 /// order of chance; here the same content is the same bytes.
-fn with_texts<'a>(
-    bytes: &'a [u8],
-    texts: &BTreeMap<String, String>,
-) -> std::result::Result<Serialized<'a>, Box<dyn std::error::Error>> {
-    let (length, rest) = bytes.split_first_chunk::<8>().ok_or("there is no header")?;
+fn with_texts<'a>(bytes: &'a [u8], texts: &BTreeMap<String, String>) -> Result<Serialized<'a>> {
+    let (length, rest) =
+        bytes.split_first_chunk::<8>().ok_or_else(|| Error::new("there is no header"))?;
     let (tensors, data) = rest
         .split_at_checked(u64::from_le_bytes(*length) as usize)
-        .ok_or("the header is cut short")?;
+        .ok_or_else(|| Error::new("the header is cut short"))?;
     let tensors = tensors.trim_ascii_end();
     let mut header = tensors.to_vec();
     if !texts.is_empty() {
         let comma = if tensors == b"{}" { "" } else { "," };
-        let texts = format!("{{\"__metadata__\":{}{comma}", serde_json::to_string(texts)?);
+        let texts = serde_json::to_string(texts).map_err(|error| Error::new(error.to_string()))?;
+        let texts = format!("{{\"__metadata__\":{texts}{comma}");
         header.splice(..1, texts.bytes());
     }
     // The data begin at a multiple of eight bytes.
@@ -183,21 +205,31 @@ pub type Loaded = (BTreeMap<String, Tensor>, BTreeMap<String, String>);
 /// ```
 pub fn load(path: impl AsRef<Path>) -> Result<Loaded> {
     let path = path.as_ref();
-    let refuse = |error: &dyn std::fmt::Display| Error::new(format!("{}: {error}", path.display()));
-    let bytes = std::fs::read(path).map_err(|error| refuse(&error))?;
-    let not = |error| refuse(&format!("not a safetensors file, or a damaged one ({error})"));
-    let (_, header) = SafeTensors::read_metadata(&bytes).map_err(not)?;
-    let file = SafeTensors::deserialize(&bytes).map_err(not)?;
+    let read = std::fs::read(path).map_err(|error| Error::new(error.to_string()));
+    read.and_then(|bytes| from_bytes(&bytes)).map_err(|error| error.within(path.display()))
+}
+
+/// All tensors and texts of what [`to_bytes`] gave, or of any safetensors file; refuses what is
+/// truncated or is not one.
+///
+/// ```
+/// let error = regard_tensor::from_bytes(b"a text, no tensors").unwrap_err();
+/// assert!(error.to_string().starts_with("not a safetensors file"));
+/// ```
+pub fn from_bytes(bytes: &[u8]) -> Result<Loaded> {
+    let not = |error| Error::new(format!("not a safetensors file, or a damaged one ({error})"));
+    let (_, header) = SafeTensors::read_metadata(bytes).map_err(not)?;
+    let file = SafeTensors::deserialize(bytes).map_err(not)?;
     let mut tensors = BTreeMap::new();
     for (name, view) in file.iter() {
         let dtype =
             DTYPES.iter().find(|(_, theirs)| *theirs == view.dtype()).map(|(ours, _)| *ours);
         let Some(dtype) = dtype else {
-            ensure!(false, "{}: {name:?} has type {:?}", path.display(), view.dtype());
+            ensure!(false, "{name:?} has type {:?}", view.dtype());
             continue;
         };
         let x = Tensor::from_bytes(view.data(), view.shape(), dtype);
-        let x = x.map_err(|error| refuse(&format!("{name:?}: {error}")))?;
+        let x = x.map_err(|error| error.within(format_args!("{name:?}")))?;
         tensors.insert(name.to_string(), x);
     }
     let texts = header.metadata().clone().unwrap_or_default().into_iter().collect();

@@ -93,7 +93,7 @@ pub use buffer::Memory;
 pub use device::Device;
 pub use dtype::{DType, Float, Scalar};
 pub use error::{Error, Result};
-pub use file::{Loaded, TEMPORARY, load, save, write_whole};
+pub use file::{Loaded, TEMPORARY, from_bytes, load, save, to_bytes, write_whole};
 pub use finite::{finite_difference_error, parameter_difference_error};
 pub use init::Init;
 pub use nested::NestedArray;

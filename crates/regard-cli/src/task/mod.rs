@@ -1,7 +1,6 @@
 //! The verbs on tasks: `train`, `eval`, `predict`, `show`, `compare`, `list`, `options`, `init`,
 //! `data`, `export`, `import`.
 
-mod argument;
 pub mod compare;
 mod compare_runs;
 mod comparison_table;

@@ -1,6 +1,5 @@
 //! `regard predict`: uses a run's model.
 
-use super::argument::input;
 use super::phase_bar::PhaseBar;
 use super::settings::{Settings, settings_and_inputs};
 use super::threads::Threads;
@@ -120,7 +119,8 @@ impl Command {
     fn predict(&self, model: &dyn Model, inputs: &[String]) -> regard_tasks::Result<Vec<Answer>> {
         let is_blank = |input: &String| input.trim().is_empty();
         let form = model.asks().form;
-        let asked = inputs.iter().filter(|text| !is_blank(text)).map(|text| input(form, text));
+        let asked =
+            inputs.iter().filter(|text| !is_blank(text)).map(|text| Input::named(form, text));
         let asked = asked.collect::<regard_tasks::Result<Vec<Input>>>()?;
         let mut answers = match (asked.is_empty(), self.n_best) {
             (true, _) => Vec::new(),

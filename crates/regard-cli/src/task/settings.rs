@@ -20,9 +20,6 @@ pub struct Settings {
     pub(super) encoding: Option<String>,
 }
 
-/// Sections of the options that belong to training: a trained model is what they made of it.
-const LEARNED: [&str; 4] = ["text", "audio", "model", "training"];
-
 impl Settings {
     /// Options changed by the file, then by the settings, then by words of the form KEY=VALUE.
     pub(super) fn apply(&self, options: Options, words: &[String]) -> Result<Options> {
@@ -45,17 +42,8 @@ impl Settings {
     /// what would make another model than the run's.
     pub(super) fn apply_to_run(&self, run: &Run, words: &[String]) -> Result<Options> {
         check_words(words, run.task()?.name())?;
-        let before = run.options()?;
-        let options = self.apply(before.clone(), words)?;
-        let learned = |name: &&String| LEARNED.iter().any(|s| name.split('.').next() == Some(s));
-        let changed = |name: &&String| options.get(name) != before.get(name);
-        if let Some(name) = before.names().iter().filter(learned).find(changed) {
-            bail!(
-                "`{name}` belongs to training: the model in {} is what it was trained with; \
-                 `[data]` and `[search]` can be set now",
-                run.folder().display()
-            );
-        }
+        let options = self.apply(run.options()?, words)?;
+        run.check_untrained(&options)?;
         Ok(options)
     }
 }

@@ -1,6 +1,5 @@
 //! `regard show`: what a run's model attends to, or weights from a file.
 
-use super::argument::input;
 use super::settings::{Settings, settings_and_inputs};
 use super::threads::Threads;
 use crate::output::{Destination, is_same_file, note};
@@ -214,7 +213,7 @@ impl Command {
         let model = run.model(&self.settings.apply_to_run(&run, &settings)?)?;
         let input = match &inputs[..] {
             [] => example(),
-            [one] => input(model.asks().form, one)?,
+            [one] => Input::named(model.asks().form, one)?,
             [_, second, ..] => bail!("one input is shown at a time, and `{second}` is another"),
         };
         let title = input.to_string();

@@ -181,18 +181,8 @@ impl Command {
     /// The options of a run to go on with: what says how long may be other than before.
     fn further(&self, run: &Run, words: &[String]) -> Result<Options> {
         check_words(words, run.task()?.name())?;
-        let before = run.options()?;
-        let options = self.settings.apply(before.clone(), words)?;
-        let changed = |name: &&String| options.get(name) != before.get(name);
-        let names = before.names();
-        if let Some(name) = names.iter().filter(changed).find(|name| !FURTHER.contains(&&name[..]))
-        {
-            bail!(
-                "`{name}` cannot change on the way: the run in {} began with another; what can is {}",
-                run.folder().display(),
-                FURTHER.map(|name| format!("`{name}`")).join(", ")
-            );
-        }
+        let options = self.settings.apply(run.options()?, words)?;
+        run.check_further(&options)?;
         Ok(options)
     }
 }
@@ -216,15 +206,6 @@ impl Callback for Notes {
         interrupt::asked()
     }
 }
-
-/// What may be set of a run to go on with.
-const FURTHER: [&str; 5] = [
-    "training.epochs",
-    "training.patience",
-    "training.validate_every",
-    "training.checkpoint_minutes",
-    "training.tensorboard",
-];
 
 /// What came of a training: measures of the best epoch, three predictions, a picture.
 fn summary(run: &Run, options: &Options, learner: &dyn Learner, to: &mut impl Write) -> Result<()> {

@@ -6,7 +6,7 @@ mod model;
 
 use crate::lengths::lengths;
 use crate::options::Checked;
-use crate::seq2seq::Sources;
+use crate::seq2seq::{Sources, tokens};
 use crate::{
     Description, Error, JsonFile, Learner, Model, Options, Part, Result, Scores, Task, Variant,
     components, seq2seq, train,
@@ -157,6 +157,10 @@ impl Learner for CaptionLearner {
         let targets: Vec<&[usize]> = batch.iter().map(|&i| &self.targets[i][..]).collect();
         let smoothing = self.captioner.config.training.label_smoothing;
         self.captioner.writer.loss(&source, &targets, smoothing, &mut self.reinforce, random)
+    }
+
+    fn weight(&self, batch: &[usize]) -> f64 {
+        tokens(batch, &self.targets)
     }
 
     fn validate(&self) -> Result<Scores> {

@@ -233,6 +233,10 @@ impl Learner for LabelLearner {
         LabelWeights::sequence_loss(weights, model, &batch.sequences(), &targets, mode)
     }
 
+    fn weight(&self, batch: &[usize]) -> f64 {
+        batch.iter().map(|&index| self.targets[index].len()).sum::<usize>() as f64
+    }
+
     fn validate(&self) -> Result<Scores> {
         Ok(self.labeler.measure(&self.validation, Part::Validation)?.scores)
     }

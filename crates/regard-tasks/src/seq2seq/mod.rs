@@ -10,7 +10,7 @@ pub(crate) use copying::{CopyNames, check_copying};
 pub(crate) use options::{SearchOptions, Seq2SeqOptions};
 pub(crate) use scenes::{alignment, encoder_scene, weight_maps};
 pub(crate) use sources::{Sources, TokenSources, VectorSources};
-pub(crate) use writer::{Limit, Writer, alternatives};
+pub(crate) use writer::{Limit, Writer, alternatives, tokens};
 
 /// The part of a template's `[model]` that says how a text is written.
 pub(crate) const TEMPLATE: &str = include_str!("options.toml");

@@ -274,6 +274,11 @@ impl Writer {
 /// Sources whose lengths are equal to so many tokens are searched together.
 const STEP: usize = 8;
 
+/// How many tokens the loss of a batch is a mean over: those of each target, and its end.
+pub(crate) fn tokens(batch: &[usize], targets: &[Vec<usize>]) -> f64 {
+    batch.iter().map(|&i| targets[i].len() + 1).sum::<usize>() as f64
+}
+
 /// The output for an empty source.
 fn silence() -> Hypothesis {
     Hypothesis {

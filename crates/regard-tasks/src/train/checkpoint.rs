@@ -2,7 +2,7 @@
 
 use crate::{Error, Result};
 use regard::Tensor;
-use regard::tensor::{Parameters, load, save};
+use regard::tensor::{Loaded, Parameters, from_bytes, load, save, to_bytes};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -68,27 +68,45 @@ impl Checkpoint {
         Ok(parameters.set(&self.group("model"))?)
     }
 
-    /// Writes it whole or not at all.
-    pub fn write(&self, path: &Path) -> Result<()> {
-        let state = serde_json::to_string(&self.state).map_err(|e| Error::file(path, e))?;
+    /// What stands beside the tensors.
+    fn texts(&self) -> std::result::Result<BTreeMap<String, String>, serde_json::Error> {
         let texts = [
             ("format", FORMAT.to_string()),
             ("version", env!("CARGO_PKG_VERSION").to_string()),
-            ("place", state),
+            ("place", serde_json::to_string(&self.state)?),
         ];
-        let texts = texts.map(|(name, text)| (name.to_string(), text)).into();
+        Ok(texts.map(|(name, text)| (name.to_string(), text)).into())
+    }
+
+    /// Writes it whole or not at all.
+    pub fn write(&self, path: &Path) -> Result<()> {
+        let texts = self.texts().map_err(|e| Error::file(path, e))?;
         Ok(save(path, &self.tensors, &texts)?)
+    }
+
+    /// What [`Checkpoint::write`] writes, for another process.
+    pub(super) fn to_bytes(&self) -> Result<Vec<u8>> {
+        let texts = self.texts().map_err(|e| Error::invalid(e.to_string()))?;
+        Ok(to_bytes(&self.tensors, &texts)?)
     }
 
     /// Reads one; refuses a file that is truncated, or is no checkpoint of ours, by name.
     pub fn read(path: &Path) -> Result<Self> {
-        let (tensors, texts) = load(path)?;
+        Self::of(load(path)?).map_err(|what| Error::file(path, what))
+    }
+
+    /// What [`Checkpoint::to_bytes`] gave.
+    pub(super) fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        Self::of(from_bytes(bytes)?).map_err(Error::invalid)
+    }
+
+    fn of((tensors, texts): Loaded) -> std::result::Result<Self, String> {
         if texts.get("format").map(String::as_str) != Some(FORMAT) {
-            return Err(Error::file(path, "a safetensors file, but not a checkpoint of regard"));
+            return Err("a safetensors file, but not a checkpoint of regard".into());
         }
         let state = texts.get("place").map_or("", |state| state);
-        let state = serde_json::from_str(state)
-            .map_err(|e| Error::file(path, format!("the checkpoint's state: {e}")))?;
+        let state =
+            serde_json::from_str(state).map_err(|e| format!("the checkpoint's state: {e}"))?;
         Ok(Self { tensors, state })
     }
 }

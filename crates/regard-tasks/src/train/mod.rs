@@ -1,14 +1,18 @@
 //! Training: the loop, its options, its checkpoints.
 
 mod average;
+mod beginning;
 mod callback;
 mod checkpoint;
 mod clock;
 mod config;
 pub(crate) mod events;
+mod journal;
+mod ranks;
 mod record;
 mod rehearsal;
 mod start;
+mod step;
 mod trainer;
 
 /// The section `[training]` of a template.
@@ -19,7 +23,8 @@ pub(crate) const CLASS_WEIGHTS: &str = include_str!("class_weights.toml");
 pub use callback::{Callback, Plan, Progress, Silent};
 pub use checkpoint::{Checkpoint, TrainerState};
 pub use config::{OptimizerKind, ScheduleKind, TrainingConfig};
+pub use ranks::{Alone, Ranks, share};
 pub use record::Record;
 pub use rehearsal::{Rehearsal, rehearse};
 pub use start::{is_frozen, take_weights};
-pub use trainer::{Ended, train};
+pub use trainer::{Ended, train, train_together};

@@ -1,18 +1,13 @@
 //! The loop: batches, steps, validation, checkpoints.
 
 use super::average::Average;
-use super::clock::Clock;
-use super::events::EventFile;
-use super::start::{is_frozen, prepare};
+use super::journal::Journal;
+use super::ranks::{Alone, Ranks, share};
+use super::start::is_frozen;
 use super::{Callback, Checkpoint, Plan, Progress, Record, TrainerState, TrainingConfig};
-use crate::picture::{self, Panel};
 use crate::snapshot::SAMPLES;
 use crate::{Error, Learner, Result, Run, Scores, Snapshot};
-use regard::tensor::{Gradients, Optimizer, Random, Schedule};
-use std::time::{Duration, Instant};
-
-/// How often the curves are drawn anew while a model learns: a picture may cost more than an epoch.
-const DRAWING: Duration = Duration::from_secs(5);
+use regard::tensor::{Optimizer, Parameter, Random, Schedule};
 
 /// How a training ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,98 +29,70 @@ pub fn train(
     run: &Run,
     callback: &mut dyn Callback,
 ) -> Result<Ended> {
+    train_together(learner, config, Some(run), &mut Alone, callback)
+}
+
+/// Trains one model by several processes: each takes its share of every batch, and all make the same
+/// step on the sum of their gradients, weighted by what their losses are means over
+/// ([`Learner::weight`]). Rank 0 has the run's folder, validates and writes; the others have none.
+/// All of them have read the same data under the same options.
+///
+/// Sums are added up in another order than by one process, and every rank draws random numbers of
+/// its own (dropout, augmentation): without such the parameters are those of one process but for
+/// rounding.
+pub fn train_together(
+    learner: &mut dyn Learner,
+    config: &TrainingConfig,
+    run: Option<&Run>,
+    ranks: &mut dyn Ranks,
+    callback: &mut dyn Callback,
+) -> Result<Ended> {
     config.check()?;
-    let _lock = run.lock()?;
-    let mut trainer = Trainer::new(learner, config, run)?;
-    trainer.resume_or_start(callback)?;
+    let _lock = run.map(Run::lock).transpose()?;
+    let mut trainer = Trainer::new(learner, config, run, ranks)?;
+    trainer.begin(callback)?;
     trainer.begin_events()?;
     let ended = trainer.run(callback)?;
-    trainer.draw()?;
+    if let Some(journal) = &mut trainer.journal {
+        journal.draw()?;
+    }
+    // Whoever goes on from here finds all files written.
+    trainer.agree(false)?;
     Ok(ended)
 }
 
-struct Trainer<'a> {
-    learner: &'a mut dyn Learner,
-    config: &'a TrainingConfig,
-    run: &'a Run,
-    optimizer: Optimizer,
-    average: Option<Average>,
-    state: TrainerState,
-    records: Vec<Record>,
-    clock: Clock,
-    /// What TensorBoard reads, where it is wanted.
-    events: Option<EventFile>,
-    drawn: Instant,
-    /// When the last checkpoint was.
-    written: Instant,
+pub(super) struct Trainer<'a> {
+    pub(super) learner: &'a mut dyn Learner,
+    pub(super) config: &'a TrainingConfig,
+    pub(super) ranks: &'a mut dyn Ranks,
+    pub(super) optimizer: Optimizer,
+    /// What the optimizer moves.
+    pub(super) parameters: Vec<Parameter>,
+    pub(super) average: Option<Average>,
+    pub(super) state: TrainerState,
+    /// What is written; rank 0 has it.
+    pub(super) journal: Option<Journal<'a>>,
 }
 
 impl<'a> Trainer<'a> {
-    fn new(learner: &'a mut dyn Learner, config: &'a TrainingConfig, run: &'a Run) -> Result<Self> {
-        let parameters = learner.model().parameters();
-        let mut optimizer = Optimizer::new(parameters, config.rule())?;
+    fn new(
+        learner: &'a mut dyn Learner,
+        config: &'a TrainingConfig,
+        run: Option<&'a Run>,
+        ranks: &'a mut dyn Ranks,
+    ) -> Result<Self> {
+        let all = learner.model().parameters();
+        let mut optimizer = Optimizer::new(all, config.rule())?;
         if config.clip > 0.0 {
             optimizer = optimizer.clipped(config.clip)?;
         }
         optimizer = optimizer.without(&|name| is_frozen(name, &config.freeze));
-        let average = (config.average > 0.0).then(|| Average::new(parameters, config.average));
+        let mut parameters = all.all();
+        parameters.retain(|parameter| !is_frozen(parameter.name(), &config.freeze));
+        let average = (config.average > 0.0).then(|| Average::new(all, config.average));
         let state = TrainerState { seed: config.seed, ..TrainerState::default() };
-        let (records, clock, now) = (Vec::new(), Clock::resume(run, 0)?, Instant::now());
-        let (drawn, written) = (now, now);
-        let events = None;
-        Ok(Self {
-            learner,
-            config,
-            run,
-            optimizer,
-            average,
-            state,
-            records,
-            clock,
-            events,
-            drawn,
-            written,
-        })
-    }
-
-    /// Begins what TensorBoard reads, where it is wanted and there is something left to tell.
-    fn begin_events(&mut self) -> Result<()> {
-        if self.config.tensorboard && self.state.epoch < self.config.epochs {
-            self.events = Some(EventFile::begin(self.run, self.state.step)?);
-        }
-        Ok(())
-    }
-
-    /// Goes back to the last checkpoint; where there is none, begins from what the options name.
-    fn resume_or_start(&mut self, callback: &mut dyn Callback) -> Result<()> {
-        let path = self.run.path("last.safetensors");
-        if !path.exists() {
-            return self.start(callback);
-        }
-        let checkpoint = Checkpoint::read(&path)?;
-        let refuse = |error: Error| Error::file(&path, error);
-        checkpoint.set_parameters(self.learner.model().parameters()).map_err(refuse)?;
-        self.optimizer.set_state(&checkpoint.group("optimizer"))?;
-        self.learner.set_state(&checkpoint.group("learner")).map_err(refuse)?;
-        if let Some(average) = &mut self.average {
-            average.set_state(&checkpoint.group("average")).map_err(refuse)?;
-        }
-        self.state = checkpoint.state;
-        if self.state.seed != self.config.seed {
-            let what = format!("began with the seed {}", self.state.seed);
-            return Err(Error::file(&path, what));
-        }
-        self.records = Record::read(self.run, self.state.epoch)?;
-        self.clock = Clock::resume(self.run, self.state.epoch)?;
-        Ok(())
-    }
-
-    fn start(&mut self, callback: &mut dyn Callback) -> Result<()> {
-        prepare(self.learner, self.config, callback)?;
-        if let Some(average) = &mut self.average {
-            *average = Average::new(self.learner.model().parameters(), self.config.average);
-        }
-        Ok(())
+        let journal = run.map(Journal::new).transpose()?;
+        Ok(Self { learner, config, ranks, optimizer, parameters, average, state, journal })
     }
 
     /// The parameters as they are, and the place.
@@ -136,17 +103,25 @@ impl<'a> Trainer<'a> {
     }
 
     /// All that going on needs.
-    fn checkpoint(&mut self) -> Result<()> {
+    pub(super) fn whole(&self) -> Result<Checkpoint> {
         let mut checkpoint = self.weights();
         checkpoint.put("optimizer", self.optimizer.state()?);
         checkpoint.put("learner", self.learner.state()?);
         if let Some(average) = &self.average {
             checkpoint.put("average", average.state());
         }
-        self.clock.write(self.run)?;
-        checkpoint.write(&self.run.path("last.safetensors"))?;
-        self.written = Instant::now();
-        Ok(())
+        Ok(checkpoint)
+    }
+
+    fn checkpoint(&mut self) -> Result<()> {
+        if self.journal.is_none() {
+            return Ok(());
+        }
+        let checkpoint = self.whole()?;
+        match &mut self.journal {
+            Some(journal) => journal.checkpoint(&checkpoint),
+            None => Ok(()),
+        }
     }
 
     /// The batches of an epoch, in groups whose gradients are added up.
@@ -184,7 +159,7 @@ impl<'a> Trainer<'a> {
             let loss = self.state.loss / batches.len() as f64;
             if self.validation_is_due() {
                 let rate = self.rate(&schedule, self.state.step.saturating_sub(1));
-                match self.averaged(|trainer| trainer.learner.validate()) {
+                match self.validate() {
                     Ok(scores) => callback.epoch(&self.validated(scores, loss, rate)?),
                     Err(Error::Stopped) => return self.stop(),
                     Err(error) => return Err(error),
@@ -192,7 +167,7 @@ impl<'a> Trainer<'a> {
             } else {
                 self.next_epoch();
             }
-            if callback.stop() && self.state.epoch < self.config.epochs {
+            if self.agree(callback.stop())? && self.state.epoch < self.config.epochs {
                 return self.stop();
             }
         }
@@ -215,7 +190,7 @@ impl<'a> Trainer<'a> {
         let minutes = self.config.checkpoint_minutes;
         for group in batches[self.state.batch..].chunks(self.config.accumulate) {
             let rate = self.rate(schedule, self.state.step);
-            self.step(group, rate)?;
+            let stop = self.step(group, rate, callback.stop())?;
             callback.batch(&Progress {
                 epoch: self.state.epoch + 1,
                 batch: self.state.batch,
@@ -224,10 +199,11 @@ impl<'a> Trainer<'a> {
                 loss: self.state.loss / self.state.batch as f64,
                 rate,
             });
-            if callback.stop() {
+            // Alone one stops at once; together, where all have heard of it.
+            if stop || self.ranks.size() == 1 && callback.stop() {
                 return Ok(Ended::Stopped);
             }
-            if minutes > 0.0 && self.written.elapsed().as_secs_f64() > 60.0 * minutes {
+            if self.journal.as_ref().is_some_and(|journal| journal.is_due(minutes)) {
                 self.checkpoint()?;
             }
         }
@@ -255,47 +231,40 @@ impl<'a> Trainer<'a> {
         self.config.patience > 0 && self.state.waited >= self.config.patience
     }
 
-    /// One step on the gradients of a group of batches.
-    fn step(&mut self, group: &[Vec<usize>], rate: f64) -> Result<()> {
-        let mut sum: Option<Gradients> = None;
-        let before = self.state.loss;
-        for (i, batch) in group.iter().enumerate() {
-            let name = format!("step {} batch {i}", self.state.step);
-            let random = Random::named(self.config.seed, &name);
-            let loss = self.learner.loss(batch, &random)?;
-            let value = loss.item()?;
-            if !value.is_finite() {
-                return Err(Error::invalid(format!(
-                    "the loss became {value} at step {} of epoch {}; a lower `training.rate` or \
-                     `training.clip` may help",
-                    self.state.step + 1,
-                    self.state.epoch + 1
-                )));
+    /// Begins what TensorBoard reads, where it is wanted and there is something left to tell.
+    fn begin_events(&mut self) -> Result<()> {
+        match &mut self.journal {
+            Some(journal) if self.config.tensorboard && self.state.epoch < self.config.epochs => {
+                journal.begin_events(self.state.step)
             }
-            self.state.loss += value;
-            // A model with nothing to learn, such as a kernel of fixed width, takes no step.
-            if !loss.has_gradient() {
-                continue;
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether one of the ranks says so.
+    fn agree(&mut self, own: bool) -> Result<bool> {
+        let mut count = vec![f32::from(u8::from(own))];
+        self.ranks.all_reduce(&mut count)?;
+        Ok(count[0] > 0.0)
+    }
+
+    /// The measures on the validation part, which rank 0 tells the others.
+    fn validate(&mut self) -> Result<Scores> {
+        if self.ranks.size() == 1 {
+            return self.averaged(|trainer| trainer.learner.validate());
+        }
+        let own = (self.ranks.rank() == 0).then(|| {
+            match self.averaged(|trainer| trainer.learner.validate()) {
+                Ok(scores) => serde_json::to_vec(&scores).map_err(|error| error.to_string()),
+                Err(Error::Stopped) => Ok(Vec::new()),
+                Err(error) => Err(error.to_string()),
             }
-            let gradients = loss.scale(1.0 / group.len() as f64)?.backward()?;
-            match &mut sum {
-                None => sum = Some(gradients),
-                Some(sum) => sum.add(gradients)?,
-            }
+        });
+        let told = share(self.ranks, own)?;
+        if told.is_empty() {
+            return Err(Error::Stopped);
         }
-        if let Some(gradients) = sum {
-            self.optimizer.step(&gradients, rate)?;
-        }
-        self.state.step += 1;
-        self.state.batch += group.len();
-        if let Some(events) = &mut self.events {
-            let loss = (self.state.loss - before) / group.len() as f64;
-            events.step(self.state.step, loss, rate)?;
-        }
-        if let Some(average) = &mut self.average {
-            average.take(self.state.step)?;
-        }
-        Ok(())
+        serde_json::from_slice(&told).map_err(|error| Error::invalid(error.to_string()))
     }
 
     /// All that is written after an epoch was validated.
@@ -316,41 +285,28 @@ impl<'a> Trainer<'a> {
             plateau.observe(value);
         }
         let (epoch, step) = (state.epoch, state.step);
-        let seconds = self.clock.epoch(epoch);
-        let record = Record { epoch, step, loss, rate, seconds, validation: scores, best };
-        self.records.push(record.clone());
-        if let Some(events) = &mut self.events {
-            events.epoch(&record)?;
-        }
+        let record = Record { epoch, step, loss, rate, seconds: 0.0, validation: scores, best };
+        let Some(journal) = &mut self.journal else { return Ok(record) };
+        let record = journal.timed(record)?;
         if best {
-            self.averaged(|trainer| {
-                trainer.weights().write(&trainer.run.path("best.safetensors"))
+            self.averaged(|trainer| match &trainer.journal {
+                Some(journal) => journal.best(&trainer.weights()),
+                None => Ok(()),
             })?;
         }
-        Record::write(self.run, &self.records)?;
-        self.keep_samples(epoch)?;
-        if self.records.len() == 1 || self.drawn.elapsed() > DRAWING {
-            self.draw()?;
+        let taken = self.keep_samples(epoch);
+        if let Some(journal) = &mut self.journal {
+            journal.record(taken)?;
         }
         self.checkpoint()?;
         Ok(record)
     }
 
-    /// What the model makes of a few samples now. A sample that cannot be shown ends no training.
-    fn keep_samples(&self, epoch: usize) -> Result<()> {
+    /// What the model makes of a few samples now; none where a sample cannot be shown, which ends no
+    /// training.
+    fn keep_samples(&self, epoch: usize) -> Option<Snapshot> {
         let samples = self.learner.samples(SAMPLES);
-        let taken =
-            self.averaged(|trainer| Snapshot::take(epoch, trainer.learner.model(), &samples));
-        taken.map_or(Ok(()), |snapshot| snapshot.write(self.run))
-    }
-
-    fn draw(&mut self) -> Result<()> {
-        if !self.records.is_empty() {
-            let svg = curves(&self.run.name(), &self.records);
-            self.run.write("curves.svg", svg.as_bytes())?;
-        }
-        self.drawn = Instant::now();
-        Ok(())
+        self.averaged(|trainer| Snapshot::take(epoch, trainer.learner.model(), &samples)).ok()
     }
 
     /// With the running mean of the parameters in place, where one is kept.
@@ -360,18 +316,4 @@ impl<'a> Trainer<'a> {
             None => run(self),
         }
     }
-}
-
-fn curves(title: &str, records: &[Record]) -> String {
-    let points = |of: &dyn Fn(&Record) -> f64| -> Vec<(f64, f64)> {
-        records.iter().map(|r| (r.epoch as f64, of(r))).collect()
-    };
-    let name = records.first().map_or("", |r| r.validation.first().0);
-    let loss = Panel::new("loss", "epoch").line("training", &points(&|r| r.loss));
-    let mut measure =
-        Panel::new(name, "epoch").line("validation", &points(&|r| r.validation.first().1));
-    if let Some(best) = records.iter().rfind(|r| r.best) {
-        measure = measure.mark(best.epoch as f64, "best");
-    }
-    picture::curves(title, &[loss, measure])
 }

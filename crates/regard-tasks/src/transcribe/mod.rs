@@ -8,7 +8,7 @@ mod model;
 use crate::data::batches;
 use crate::lengths::lengths;
 use crate::options::Checked;
-use crate::seq2seq::Sources;
+use crate::seq2seq::{Sources, tokens};
 use crate::{
     Description, Error, JsonFile, Learner, Model, Options, Part, Result, Scores, Task, Variant,
     components, seq2seq, train,
@@ -203,6 +203,10 @@ impl Learner for TranscribeLearner {
         let targets: Vec<&[usize]> = batch.iter().map(|&i| &self.targets[i][..]).collect();
         let smoothing = self.transcriber.config.training.label_smoothing;
         self.transcriber.writer.loss(&source, &targets, smoothing, &mut self.reinforce, random)
+    }
+
+    fn weight(&self, batch: &[usize]) -> f64 {
+        tokens(batch, &self.targets)
     }
 
     fn validate(&self) -> Result<Scores> {

@@ -7,7 +7,7 @@ mod model;
 use crate::data::batches;
 use crate::lengths::lengths;
 use crate::options::Checked;
-use crate::seq2seq::Sources;
+use crate::seq2seq::{Sources, tokens};
 use crate::{
     Description, Error, JsonFile, Learner, Model, Options, Part, Result, Scores, Task, Variant,
     components, seq2seq, train,
@@ -180,6 +180,10 @@ impl Learner for TranslateLearner {
         let targets: Vec<&[usize]> = batch.iter().map(|&i| &self.pairs.targets[i][..]).collect();
         let smoothing = self.translator.config.training.label_smoothing;
         self.translator.writer.loss(&source, &targets, smoothing, &mut self.reinforce, random)
+    }
+
+    fn weight(&self, batch: &[usize]) -> f64 {
+        tokens(batch, &self.pairs.targets)
     }
 
     fn validate(&self) -> Result<Scores> {

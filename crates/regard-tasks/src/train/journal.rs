@@ -1,0 +1,125 @@
+//! What a training writes into the folder of its run.
+
+use super::clock::Clock;
+use super::events::EventFile;
+use super::{Checkpoint, Record};
+use crate::picture::{self, Panel};
+use crate::{Result, Run, Snapshot};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// How often the curves are drawn anew while a model learns: a picture may cost more than an epoch.
+const DRAWING: Duration = Duration::from_secs(5);
+
+/// The files of a run while it is trained.
+pub(super) struct Journal<'a> {
+    run: &'a Run,
+    records: Vec<Record>,
+    clock: Clock,
+    /// What TensorBoard reads, where it is wanted.
+    events: Option<EventFile>,
+    drawn: Instant,
+    /// When the last checkpoint was.
+    written: Instant,
+}
+
+impl<'a> Journal<'a> {
+    pub(super) fn new(run: &'a Run) -> Result<Self> {
+        let now = Instant::now();
+        let clock = Clock::resume(run, 0)?;
+        Ok(Self { run, records: Vec::new(), clock, events: None, drawn: now, written: now })
+    }
+
+    /// Where the checkpoint to go on from is.
+    pub(super) fn last_path(&self) -> PathBuf {
+        self.run.path("last.safetensors")
+    }
+
+    /// The checkpoint to go on from, where there is one.
+    pub(super) fn last(&self) -> Option<Result<Checkpoint>> {
+        let path = self.last_path();
+        path.exists().then(|| Checkpoint::read(&path))
+    }
+
+    /// Goes on after so many epochs.
+    pub(super) fn resume(&mut self, epochs: usize) -> Result<()> {
+        self.records = Record::read(self.run, epochs)?;
+        self.clock = Clock::resume(self.run, epochs)?;
+        Ok(())
+    }
+
+    /// Begins what TensorBoard reads, after so many steps.
+    pub(super) fn begin_events(&mut self, steps: u64) -> Result<()> {
+        self.events = Some(EventFile::begin(self.run, steps)?);
+        Ok(())
+    }
+
+    /// Tells TensorBoard of a step, where that is wanted.
+    pub(super) fn step(&mut self, step: u64, loss: f64, rate: f64) -> Result<()> {
+        self.events.as_mut().map_or(Ok(()), |events| events.step(step, loss, rate))
+    }
+
+    /// Writes the checkpoint to go on from.
+    pub(super) fn checkpoint(&mut self, checkpoint: &Checkpoint) -> Result<()> {
+        self.clock.write(self.run)?;
+        checkpoint.write(&self.last_path())?;
+        self.written = Instant::now();
+        Ok(())
+    }
+
+    /// Whether the last checkpoint is more than so many minutes old; never for 0.
+    pub(super) fn is_due(&self, minutes: f64) -> bool {
+        minutes > 0.0 && self.written.elapsed().as_secs_f64() > 60.0 * minutes
+    }
+
+    /// Takes a record, with the time until then.
+    pub(super) fn timed(&mut self, record: Record) -> Result<Record> {
+        let record = Record { seconds: self.clock.epoch(record.epoch), ..record };
+        self.records.push(record.clone());
+        if let Some(events) = &mut self.events {
+            events.epoch(&record)?;
+        }
+        Ok(record)
+    }
+
+    /// Writes the parameters of the best epoch.
+    pub(super) fn best(&self, weights: &Checkpoint) -> Result<()> {
+        weights.write(&self.run.path("best.safetensors"))
+    }
+
+    /// Writes the records, what the model makes of samples now, and now and then the curves.
+    pub(super) fn record(&mut self, samples: Option<Snapshot>) -> Result<()> {
+        Record::write(self.run, &self.records)?;
+        if let Some(samples) = samples {
+            samples.write(self.run)?;
+        }
+        if self.records.len() == 1 || self.drawn.elapsed() > DRAWING {
+            self.draw()?;
+        }
+        Ok(())
+    }
+
+    /// Draws the curves.
+    pub(super) fn draw(&mut self) -> Result<()> {
+        if !self.records.is_empty() {
+            let svg = curves(&self.run.name(), &self.records);
+            self.run.write("curves.svg", svg.as_bytes())?;
+        }
+        self.drawn = Instant::now();
+        Ok(())
+    }
+}
+
+fn curves(title: &str, records: &[Record]) -> String {
+    let points = |of: &dyn Fn(&Record) -> f64| -> Vec<(f64, f64)> {
+        records.iter().map(|r| (r.epoch as f64, of(r))).collect()
+    };
+    let name = records.first().map_or("", |r| r.validation.first().0);
+    let loss = Panel::new("loss", "epoch").line("training", &points(&|r| r.loss));
+    let mut measure =
+        Panel::new(name, "epoch").line("validation", &points(&|r| r.validation.first().1));
+    if let Some(best) = records.iter().rfind(|r| r.best) {
+        measure = measure.mark(best.epoch as f64, "best");
+    }
+    picture::curves(title, &[loss, measure])
+}

@@ -1,0 +1,250 @@
+"""Runs: trained models and all that is known of them."""
+
+from __future__ import annotations
+
+import json
+import numbers
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Literal, overload
+
+from . import _native
+from ._options import path, settings
+from ._progress import Listener
+from .parameters import Parameters
+from .scene import Page, Scene
+from .threads import get_num_threads
+
+Part = Literal["training", "validation", "test"]
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What a model predicts for one input: the output as text, and more about it (scores, probabilities).
+
+    >>> import regard
+    >>> print(regard.Prediction("I see a bird", "我看见一只鸟", {"score": -0.1}))
+    我看见一只鸟
+    """
+
+    input: str
+    output: str
+    details: dict[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return self.output
+
+
+@dataclass(frozen=True)
+class Report:
+    """A model's measures on a part of its data; the first decides.
+
+    >>> import regard
+    >>> regard.Report({"accuracy": 0.9}, 10).scores["accuracy"]
+    0.9
+    """
+
+    scores: dict[str, float]
+    examples: int
+    outputs: list[str] = field(default_factory=list, repr=False)
+    samples: list[tuple[str, str, str]] = field(default_factory=list, repr=False)
+    confusion: dict[str, Any] | None = field(default=None, repr=False)
+    groups: dict[str, Any] | None = field(default=None, repr=False)
+    notes: list[str] = field(default_factory=list)
+    signature: str | None = None
+
+
+def _number(value: float | None) -> float:
+    """JSON has no NaN; the native half writes null."""
+    return float("nan") if value is None else float(value)
+
+
+def row(text: str) -> dict[str, Any]:
+    """A validated epoch as a flat dictionary.
+
+    >>> from regard.run import row
+    >>> row('{"epoch": 1, "training_loss": 0.5, "validation": [["accuracy", null]]}')
+    {'epoch': 1, 'training_loss': 0.5, 'accuracy': nan}
+    """
+    found: dict[str, Any] = json.loads(text)
+    measures = found.pop("validation")
+    found["training_loss"] = _number(found["training_loss"])
+    return {**found, **{name: _number(value) for name, value in measures}}
+
+
+def _input(value: Any) -> str:
+    """An input as the program takes it: a text, a path, a node's number, a point."""
+    if isinstance(value, (str, os.PathLike)):
+        return os.fspath(value)
+    if isinstance(value, numbers.Real) and not isinstance(value, bool):
+        return repr(value.item() if hasattr(value, "item") else value)
+    if isinstance(value, tuple) and value and all(isinstance(one, numbers.Real) for one in value):
+        return ",".join(_input(one) for one in value)
+    raise TypeError(f"an input is {type(value).__name__}; it wants a text, a path, a number or a tuple of numbers")
+
+
+class Run:
+    """A trained run, opened by ``regard.load`` or given by ``regard.train``: its model has the parameters of the
+    best epoch.
+
+    >>> import regard, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     run = regard.train("regress", epochs=2, out=folder, progress=False)
+    ...     answer = run.predict(0.5)
+    >>> run.task, answer.input, type(float(answer.output))
+    ('regress', '0.5', <class 'float'>)
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], options: dict[str, Any] | None = None) -> None:
+        place = path("the run's folder", folder)
+        if place is None:
+            raise TypeError("the run's folder is None; it wants a path")
+        self.folder: str = place
+        self._settings = settings(options or {})
+        self._opened: _native.Run | None = None
+
+    @property
+    def _run(self) -> _native.Run:
+        if self._opened is None:
+            self._opened = _native.Run(get_num_threads(), self.folder, self._settings)
+        return self._opened
+
+    @property
+    def task(self) -> str:
+        """The name of its task."""
+        return self._run.task
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """All options, by section."""
+        found: dict[str, Any] = json.loads(self._run.config)
+        return found
+
+    @property
+    def notes(self) -> list[str]:
+        """What should be known before it is measured, in sentences."""
+        return self._run.notes
+
+    @property
+    def metrics(self) -> Any:
+        """What every validated epoch gave: a DataFrame of pandas where that is installed, else a list of
+        dictionaries."""
+        rows = [row(text) for text in self._run.metrics()]
+        try:
+            import pandas
+        except ImportError:
+            return rows
+        return pandas.DataFrame(rows)
+
+    @property
+    def parameters(self) -> Parameters:
+        """The model's parameters, as NumPy arrays by name; they can be set."""
+        return Parameters(self._run)
+
+    @overload
+    def predict(self, inputs: str | os.PathLike[str] | float | tuple[float, ...]) -> Prediction: ...
+    @overload
+    def predict(self, inputs: Iterable[Any]) -> list[Prediction]: ...
+    def predict(self, inputs: Any) -> Any:
+        """What the model makes of an input, or of each of several.
+
+        An input is what ``regard predict`` takes: a text, the path of a picture or a recording, a node's number, a
+        number (or a tuple of them) to regress at, ``"test:17"`` for an example of the data. A blank text gives a
+        blank output, so that rows stay side by side.
+        """
+        alone = isinstance(inputs, (str, os.PathLike, numbers.Real, tuple))
+        texts = [_input(inputs)] if alone else [_input(one) for one in inputs]
+        asked = [text for text in texts if text.strip()]
+        answers = iter(self._answers(asked))
+        found = [next(answers) if text.strip() else Prediction(text, "") for text in texts]
+        return found[0] if alone else found
+
+    def _answers(self, texts: list[str]) -> list[Prediction]:
+        try:
+            return [Prediction(**_known(text)) for text in self._run.predict(get_num_threads(), texts)]
+        except ValueError:
+            if len(texts) < 2:
+                raise
+        # One of them is at fault: it is named.
+        for at, text in enumerate(texts):
+            try:
+                self._run.predict(get_num_threads(), [text])
+            except ValueError as error:
+                raise ValueError(f"input {at} ({text[:60]!r}): {error}") from None
+        return [Prediction(**_known(self._run.predict(get_num_threads(), [text])[0])) for text in texts]
+
+    def attention(self, input: Any) -> dict[str, Scene]:
+        """What the model attends to for an input: scenes by name, each with its weights as arrays; the most
+        telling first."""
+        found = self._run.attention(get_num_threads(), _input(input))
+        return {name: Scene._of(name, data) for name, data in found}
+
+    def show(self, input: Any, scene: str | None = None) -> Page:
+        """A page to look around in, which draws itself in a notebook; of the first scene where none is named."""
+        return Page(*self._run.show(get_num_threads(), _input(input), scene))
+
+    def evaluate(self, part: Part = "test", *, progress: bool = False) -> Report:
+        """The model's measures on a part of its data: ``"test"``, ``"validation"`` or ``"training"``."""
+        with Listener(progress) as listener:
+            text, outputs = self._run.evaluate(get_num_threads(), part, listener)
+        found = json.loads(text)
+        scores = {name: _number(value) for name, value in found["scores"]["values"]}
+        if not found["examples"]:
+            raise ValueError(f"the {part} part holds no examples")
+        return Report(
+            scores,
+            found["examples"],
+            outputs,
+            [(given, expected, output) for given, expected, output in found["samples"]],
+            found["confusion"],
+            found["groups"],
+            found["notes"],
+            found["signature"],
+        )
+
+    def save_parameters(self, path: str | os.PathLike[str]) -> None:
+        """Writes the parameters as they are now to a safetensors file, whole or not at all: for PyTorch, or for
+        ``regard.train(…, init_from=path)``."""
+        self._run.save_parameters(os.fspath(path))
+
+    def __repr__(self) -> str:
+        return f"Run({self.folder!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Another process opens the folder; parameters that were set stay here.
+        return _reopened, (self.folder, self._settings)
+
+
+def _known(text: str) -> dict[str, Any]:
+    found = json.loads(text)
+    return {"input": found["input"], "output": found["output"], "details": found["details"] or {}}
+
+
+def _reopened(folder: str, given: list[str]) -> Run:
+    run = Run(folder)
+    run._settings = given
+    return run
+
+
+def load(folder: str | os.PathLike[str], **options: Any) -> Run:
+    """Opens a trained run, with the parameters of its best epoch.
+
+    Options of its data and of its search may be other than in training: ``regard.load("runs/mine", beam=1)``, or
+    by section: ``regard.load("runs/mine", data={"test": "other.tsv"})``. Raises ``FileNotFoundError`` where there
+    is no run or none that has been validated yet, ``ValueError`` where an option is not known or belongs to
+    training.
+
+    >>> import regard, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     regard.train("regress", epochs=2, out=folder, progress=False).folder == folder
+    ...     regard.load(folder).config["training"]["epochs"]
+    True
+    2
+    >>> regard.load("no such folder")
+    Traceback (most recent call last):
+    FileNotFoundError: no such folder/run.json: No such file or directory (os error 2)
+    """
+    run = Run(folder, options)
+    run._run
+    return run

@@ -1,0 +1,168 @@
+"""Training in this process: alone, or as one rank of a process group."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from . import _native
+from ._options import path, settings
+from ._progress import Listener, measure
+from .memory import _free
+from .run import Run, row
+from .threads import get_num_threads
+
+Callback = Callable[[dict[str, Any]], "bool | None"]
+
+
+class Training(Listener):
+    """Shows a training and asks a callback after every epoch."""
+
+    def __init__(self, progress: bool, callback: Callback | None) -> None:
+        super().__init__(progress)
+        self._callback = callback
+
+    def epoch(self, text: str) -> bool:
+        found = row(text)
+        shown = ("step", "rate", "seconds", "best", "epoch", "training_loss")
+        measures = {name: measure(value) for name, value in found.items() if name not in shown}
+        self._measure = "".join(f", {name} {value}" for name, value in list(measures.items())[:1])
+        self.line(
+            f"epoch {found['epoch']:>3}  training loss {found['training_loss']:.4f}  "
+            + "  ".join(f"{name} {value}" for name, value in measures.items())
+            + ("  best" if found["best"] else "")
+        )
+        return self._callback is None or self._callback(found) is not False
+
+    def all_reduce(self, address: int, count: int) -> None:
+        raise RuntimeError("one process alone has nothing to add up")
+
+    def broadcast(self, data: bytes) -> bytes:
+        raise RuntimeError("one process alone has nobody to tell")
+
+
+class _Request:
+    """What the native half is asked for."""
+
+    def __init__(self, given: Mapping[str, Any]) -> None:
+        self.__dict__.update(given)
+
+
+def _listener(progress: bool, callback: Callback | None) -> tuple[Training, int, int]:
+    """Who is told, which rank this is, and how many there are."""
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.distributed.is_available() and torch.distributed.is_initialized():
+        if torch.distributed.get_world_size() > 1:
+            from .torch.ranks import Rank
+
+            found = Rank(progress, callback)
+            return found, found.rank, found.size
+    elif "TORCHELASTIC_RUN_ID" in os.environ and int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise RuntimeError(
+            "torchrun has started several processes that have no process group; "
+            'torch.distributed.init_process_group("gloo") makes one'
+        )
+    return Training(progress, callback), 0, 1
+
+
+def train(
+    task: str | None = None,
+    *,
+    out: str | os.PathLike[str] | None = None,
+    resume: str | os.PathLike[str] | None = None,
+    overwrite: bool = False,
+    config: str | os.PathLike[str] | None = None,
+    callback: Callback | None = None,
+    progress: bool = True,
+    **options: Any,
+) -> Run:
+    """Trains a model on a task in this process, and gives the run.
+
+    Tasks are those of ``regard train``: translate, summarize, transcribe, caption, answer, label, classify, image,
+    graph, regress. Options are the task's, by keyword (``epochs=5``), by section (``model={"hidden": 64}``) or from
+    a file (``config``); without data of one's own the embedded data are learned. The run is kept in the folder
+    ``out``, else in ``runs/TASK`` or the next free name; ``overwrite`` replaces a run that is there.
+
+    ``callback`` is called after every validated epoch with what it gave, as a row of ``Run.metrics``; where it
+    returns ``False`` the training stops there. Ctrl-C, or an interrupt of the notebook, stops with a checkpoint and
+    raises ``KeyboardInterrupt``; so does an exception of the callback. ``regard.train(resume=folder)`` goes on with
+    the same bits as if nothing had happened, and ``regard.train(resume=folder, epochs=20)`` trains further.
+
+    Where ``torch.distributed`` has a process group of several ranks, all of them call this alike and train one
+    model, each on its share of every batch; rank 0 writes.
+
+    >>> import regard, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     run = regard.train("regress", epochs=4, out=folder, callback=lambda row: row["epoch"] < 2, progress=False)
+    ...     len(run.metrics)
+    ...     run = regard.train(resume=folder, progress=False)
+    ...     len(run.metrics)
+    2
+    4
+    """
+    if callback is not None and not callable(callback):
+        raise TypeError(f"callback is {type(callback).__name__}; it wants a function")
+    if task is not None and not isinstance(task, str):
+        raise TypeError(f"task is {type(task).__name__}; it wants a name, as 'translate'")
+    if task is None and resume is None:
+        raise TypeError("no task is named, and no run to resume")
+    if resume is not None and (out is not None or overwrite or config is not None):
+        raise TypeError("a run that is resumed has its folder and its options; only resume= and keywords go together")
+    return train_settings(
+        task,
+        settings(options),
+        out=path("out", out),
+        resume=path("resume", resume),
+        overwrite=overwrite,
+        config=path("config", config),
+        callback=callback,
+        progress=progress,
+    )
+
+
+def train_settings(
+    task: str | None,
+    settings: list[str],
+    *,
+    out: str | None = None,
+    resume: str | None = None,
+    overwrite: bool = False,
+    config: str | None = None,
+    callback: Callback | None = None,
+    progress: bool = True,
+) -> Run:
+    """As ``train``, with options as the program takes them: ``key=value``, the value in TOML.
+
+    >>> import tempfile
+    >>> from regard.training import train_settings
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     train_settings("regress", ["epochs=2"], out=folder, progress=False).config["training"]["epochs"]
+    2
+    """
+    listener, rank, ranks = _listener(progress, callback)
+    request = _Request(
+        {
+            "task": task,
+            "out": out,
+            "resume": resume,
+            "overwrite": bool(overwrite),
+            "config": config,
+            "settings": settings,
+            "threads": get_num_threads(),
+            "memory": _free(),
+            "rank": rank,
+            "ranks": ranks,
+        }
+    )
+    with listener:
+        try:
+            folder, ended = _native.train_run(request, listener)
+        except KeyboardInterrupt:
+            if listener.folder is not None:
+                listener.line(f"stopped; regard.train(resume={listener.folder!r}) goes on")
+            raise
+        if ended == "early":
+            listener.line("stopped early: no better for so long as `patience` allows")
+    return Run(folder)

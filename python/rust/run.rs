@@ -1,0 +1,241 @@
+//! A run as Python has it: what is asked and answered is JSON and bytes; `regard/run.py` makes
+//! dictionaries and arrays of them.
+
+use crate::failure::failure;
+use crate::line::{Pool, serve};
+use crate::model::{self, Shown};
+use pyo3::exceptions::{PyKeyError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::PyBytes;
+use regard::Tensor;
+use regard::tensor::{DType, Parameter};
+use regard_tasks::{Model, Options, Part, Record, task_named, tasks};
+use serde_json::{Map, Value, json};
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// A run whose model has been loaded.
+#[pyclass(frozen, module = "regard._native")]
+pub(crate) struct Run {
+    run: regard_tasks::Run,
+    options: Options,
+    model: Mutex<Box<dyn Model>>,
+}
+
+/// A parameter from Python: its name, its shape, its numbers as f32.
+type Given = (String, Vec<usize>, PyBackedBytes);
+
+#[pymethods]
+impl Run {
+    /// Opens a run with the parameters of its best epoch, under other settings of data and search.
+    #[new]
+    fn new(
+        py: Python<'_>,
+        threads: usize,
+        folder: PathBuf,
+        settings: Vec<String>,
+    ) -> PyResult<Self> {
+        serve(py, Pool::Shared(threads), None, |_| {
+            let run = regard_tasks::Run::open(&folder)?;
+            let mut all = settings.iter();
+            let options = all.try_fold(run.options()?, |options, setting| options.set(setting))?;
+            run.check_untrained(&options)?;
+            let model = Mutex::new(run.model(&options)?);
+            Ok(Self { run, options, model })
+        })
+    }
+
+    /// The name of its task.
+    #[getter]
+    fn task(&self) -> PyResult<String> {
+        Ok(self.run.task().map_err(failure)?.name().into())
+    }
+
+    /// All options, by section, as JSON.
+    #[getter]
+    fn config(&self) -> PyResult<String> {
+        Ok(sections(&self.options)?.to_string())
+    }
+
+    /// What should be known before it is measured.
+    #[getter]
+    fn notes(&self) -> PyResult<Vec<String>> {
+        self.run.notes().map_err(failure)
+    }
+
+    /// One JSON object for each validated epoch.
+    fn metrics(&self) -> PyResult<Vec<String>> {
+        let records = Record::read(&self.run, usize::MAX).map_err(failure)?;
+        Ok(records.iter().map(row).collect())
+    }
+
+    /// A JSON object for each input: input, output, details.
+    fn predict(
+        &self,
+        py: Python<'_>,
+        threads: usize,
+        inputs: Vec<String>,
+    ) -> PyResult<Vec<String>> {
+        let all = serve(py, Pool::Shared(threads), None, |_| {
+            model::predict(self.lock().as_ref(), &inputs)
+        })?;
+        all.iter().map(|one| serde_json::to_string(one).map_err(not_json)).collect()
+    }
+
+    /// The scenes of an input by name, their numbers as safetensors.
+    fn attention<'py>(
+        &self,
+        py: Python<'py>,
+        threads: usize,
+        input: &str,
+    ) -> PyResult<Vec<(String, Bound<'py, PyBytes>)>> {
+        let all = serve(py, Pool::Shared(threads), None, |_| {
+            model::numbers(self.lock().as_ref(), input)
+        })?;
+        Ok(all.into_iter().map(|(name, bytes)| (name, PyBytes::new(py, &bytes))).collect())
+    }
+
+    /// A scene of an input, as a page and as SVG.
+    fn show(
+        &self,
+        py: Python<'_>,
+        threads: usize,
+        input: &str,
+        scene: Option<&str>,
+    ) -> PyResult<(String, String)> {
+        let shown = serve(py, Pool::Shared(threads), None, |_| {
+            Shown::new(&self.run, self.lock().as_ref(), input, scene)
+        })?;
+        Ok((shown.page, shown.svg))
+    }
+
+    /// The measures on a part as JSON, and all outputs.
+    fn evaluate(
+        &self,
+        py: Python<'_>,
+        threads: usize,
+        part: &str,
+        listener: &Bound<'_, PyAny>,
+    ) -> PyResult<(String, Vec<String>)> {
+        let part = match part {
+            "training" => Part::Training,
+            "validation" => Part::Validation,
+            "test" => Part::Test,
+            other => {
+                let what = format!(
+                    "there is no part {other:?}; there are 'training', 'validation' and 'test'"
+                );
+                return Err(PyValueError::new_err(what));
+            }
+        };
+        let report =
+            serve(py, Pool::Shared(threads), Some(listener), |_| self.lock().evaluate(part))?;
+        Ok((serde_json::to_string(&report).map_err(not_json)?, report.outputs))
+    }
+
+    /// The names and shapes of all parameters.
+    fn shapes(&self) -> Vec<(String, Vec<usize>)> {
+        let shape = |p: Parameter| (p.name().to_string(), p.tensor().shape().to_vec());
+        self.lock().parameters().all().into_iter().map(shape).collect()
+    }
+
+    /// A parameter's numbers as f32.
+    fn parameter<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyBytes>> {
+        let value = self.named(name)?.tensor().detach();
+        let numbers = value.to_dtype(DType::F32).and_then(|value| value.to_vec::<f32>());
+        let bytes: Vec<u8> =
+            numbers.map_err(refused)?.iter().flat_map(|x| x.to_le_bytes()).collect();
+        Ok(PyBytes::new(py, &bytes))
+    }
+
+    /// Sets some parameters; all of them or, where one is refused, none.
+    fn set_parameters(&self, given: Vec<Given>) -> PyResult<()> {
+        let mut all = Vec::new();
+        for (name, shape, bytes) in given {
+            let parameter = self.named(&name)?;
+            let numbers =
+                bytes.chunks_exact(4).map(|x| f32::from_le_bytes([x[0], x[1], x[2], x[3]]));
+            let value = Tensor::from_vec(numbers.collect::<Vec<f32>>(), &shape).map_err(refused)?;
+            let now = parameter.tensor();
+            if now.shape() != value.shape() {
+                let (now, new) = (now.shape(), value.shape());
+                let what = format!("parameter {name:?} has shape {now:?}, the one given {new:?}");
+                return Err(PyValueError::new_err(what));
+            }
+            all.push((parameter, value.to_dtype(now.dtype()).map_err(refused)?));
+        }
+        all.iter().try_for_each(|(parameter, value)| parameter.set(value).map_err(refused))
+    }
+
+    /// Writes all parameters to a safetensors file, whole or not at all.
+    fn save_parameters(&self, path: PathBuf) -> PyResult<()> {
+        self.lock().parameters().save(path).map_err(|e| failure(e.into()))
+    }
+}
+
+impl Run {
+    fn lock(&self) -> MutexGuard<'_, Box<dyn Model>> {
+        self.model.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn named(&self, name: &str) -> PyResult<Parameter> {
+        let all = self.lock().parameters().all();
+        let found = all.into_iter().find(|parameter| parameter.name() == name);
+        found.ok_or_else(|| PyKeyError::new_err(format!("the model has no parameter {name:?}")))
+    }
+}
+
+/// The names of all tasks, and what each does.
+#[pyfunction]
+pub(crate) fn task_names() -> Vec<(&'static str, &'static str)> {
+    tasks().iter().map(|task| (task.name(), task.about())).collect()
+}
+
+/// The options of a task as JSON, under some settings.
+#[pyfunction]
+pub(crate) fn task_options(task: &str, settings: Vec<String>) -> PyResult<String> {
+    let options = task_named(task).and_then(|task| task.options()).map_err(failure)?;
+    let mut all = settings.iter();
+    let options = all.try_fold(options, |options, setting| options.set(setting));
+    Ok(sections(&options.map_err(failure)?)?.to_string())
+}
+
+/// Options by section; those without a value are left out.
+fn sections(options: &Options) -> PyResult<Value> {
+    let mut all = Map::new();
+    for name in options.names() {
+        let Some(value) = options.get(&name) else { continue };
+        let value = serde_json::to_value(value).map_err(not_json)?;
+        match name.split_once('.') {
+            None => all.insert(name, value),
+            Some((section, key)) => {
+                let section = all.entry(section).or_insert_with(|| json!({}));
+                section.as_object_mut().and_then(|section| section.insert(key.into(), value))
+            }
+        };
+    }
+    Ok(Value::Object(all))
+}
+
+/// What a validated epoch gave, as JSON.
+pub(crate) fn row(record: &Record) -> String {
+    json!({
+        "epoch": record.epoch,
+        "step": record.step,
+        "training_loss": record.loss,
+        "rate": record.rate,
+        "seconds": record.seconds,
+        "best": record.best,
+        "validation": record.validation.values,
+    })
+    .to_string()
+}
+
+fn refused(error: regard::Error) -> PyErr {
+    failure(error.into())
+}
+
+fn not_json(error: serde_json::Error) -> PyErr {
+    PyValueError::new_err(format!("what was answered is no JSON: {error}"))
+}
