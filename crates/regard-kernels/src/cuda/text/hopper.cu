@@ -89,13 +89,14 @@ __device__ __forceinline__ float exp2_fast(float x) {
     return y;
 }
 
-// Two numbers as they are stored, the first in the low half.
+// Two numbers as they are stored, the first in the low half. Volatile: registers that a product under way
+// reads must not be written before it was waited for.
 __device__ __forceinline__ u32 pack(float low, float high) {
     u32 y;
 #if STORED == BF16
-    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(y) : "f"(high), "f"(low));
+    asm volatile("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(y) : "f"(high), "f"(low));
 #else
-    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(y) : "f"(high), "f"(low));
+    asm volatile("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(y) : "f"(high), "f"(low));
 #endif
     return y;
 }
