@@ -5,6 +5,8 @@
 #define PANEL 64 // numbers of a panel's row
 #define SIDE 64  // rows of a warpgroup
 #define WARPGROUP 128
+#define LN2 0.693147180559945309f
+#define LOG2_E 1.44269504088896341f
 
 struct Dot {
     i64 sections;      // heads that work beside each other, so that their keys stay in the cache
@@ -159,6 +161,84 @@ __device__ __forceinline__ Place place_of(u32 at, u32 blocks, u32 heads, u32 bat
     u32 head = first + rest % within, block = rest / within;
     return {(int)(last_first ? blocks - 1 - block : block), (int)(head % heads), (int)(head / heads)};
 }
+
+// A block's queries, and the keys they see.
+struct Piece {
+    Place at;
+    int hk, i0;
+    Span span;
+};
+
+template <int ROWS> __device__ __forceinline__ int pieces(const Problem &p) {
+    return ((int)p.queries + ROWS - 1) / ROWS * (int)(p.heads * p.batch);
+}
+
+template <int ROWS, int COLUMNS> __device__ __forceinline__ Piece piece_of(const Problem &p, const Dot &t, int n) {
+    Piece x;
+    x.at = place_of(n, ((u32)p.queries + ROWS - 1) / ROWS, p.heads, p.batch, t.sections, true);
+    x.hk = x.at.h / ((int)p.heads / (int)p.key_heads);
+    x.i0 = x.at.block * ROWS;
+    i64 last = least(x.i0 + ROWS, p.queries) - 1;
+    x.span = span_of<COLUMNS>(keys_of(p, x.at.b, x.i0), keys_of(p, x.at.b, last), p.keys);
+#if SEGMENTS
+    segments_of(t.q_span, t.q_blocks, x.at.b, x.i0 / SIDE, ROWS / SIDE, x.span.segment_low, x.span.segment_high);
+#endif
+    return x;
+}
+
+// The next tile of keys before this one that is seen, or -1.
+template <int COLUMNS> __device__ __forceinline__ int tile_before(const Dot &t, const Piece &x, int tile, Sight &sees) {
+    for (tile--; tile >= x.span.first; tile--) {
+        sees = sight<COLUMNS>(x.span, tile, t.k_span, t.k_blocks, x.at.b);
+        if (sees != NONE) return tile;
+    }
+    return -1;
+}
+
+// Which keys a thread's two queries see.
+__device__ __forceinline__ Seen seen_by(const Problem &p, const Piece &x, int first) {
+    Seen seen;
+#if SEGMENTS
+    seen.columns = p.k_segments + x.at.b * p.keys;
+#endif
+#pragma unroll
+    for (int r = 0; r < 2; r++) {
+        i64 i = first + own_row() + 8 * r;
+        Reach reach = keys_of(p, x.at.b, i);
+        seen.low[r] = clamped(reach.low, p.keys), seen.high[r] = clamped(reach.high, p.keys);
+#if SEGMENTS
+        seen.segment[r] = i < p.queries ? p.q_segments[x.at.b * p.queries + i] : 0;
+#endif
+    }
+    return seen;
+}
+
+#if RELATIVE
+// A bias by distance, times log2 e, in shared memory: a warpgroup has its own, of the head it works on.
+#define TABLE (2 * DISTANCE + 1)
+
+// Loads a head's; all of the warpgroup must be here.
+__device__ __forceinline__ void load_table(const Problem &p, int h, float *table, int turn) {
+    turn_wait(turn, WARPGROUP);
+    for (int n = threadIdx.x % WARPGROUP; n < TABLE; n += WARPGROUP) table[n] = p.relative[h * p.relative_head + n] * LOG2_E;
+    turn_wait(turn, WARPGROUP);
+}
+
+// Where a query stands among the keys, as far as 32 bits go: sequences are shorter than 2^30.
+__device__ __forceinline__ int standing(const Problem &p, i64 i) { return (int)most(least(i + p.offset, 1 << 30), -(1 << 30)); }
+
+// All pairs of a tile are so far apart that they share a bias: its index, or -1.
+__device__ __forceinline__ int shared_bias(int j_first, int j_last, int i_first, int i_last) {
+    if (j_last - i_first <= -DISTANCE) return 0;
+    return j_first - i_last >= DISTANCE ? 2 * DISTANCE : -1;
+}
+
+// Where in the table the bias of a key is to a query that stands there.
+__device__ __forceinline__ int bias_index(int key, int query) {
+    int distance = key - query;
+    return (distance < -DISTANCE ? -DISTANCE : distance > DISTANCE ? DISTANCE : distance) + DISTANCE;
+}
+#endif
 
 // The least and the largest segment of each 64 rows; queries' blocks first. A warp has a block.
 extern "C" __global__ void __launch_bounds__(128) dot_segments(const __grid_constant__ Problem p, i64 *q_span, i64 *k_span, i64 q_blocks, i64 k_blocks) {

@@ -3,7 +3,6 @@
 
 #define CONSUMERS 2
 #define THREADS (WARPGROUP * (CONSUMERS + 1))
-#define LOG2_E 1.44269504088896341f
 
 // By key: 64 keys of a warpgroup, scores turned round, so that weights are the left side of v's gradient.
 #define BY_KEY_KEYS (SIDE * CONSUMERS)
@@ -265,38 +264,6 @@ struct ByQueryBarriers {
     u64 q_full, q_empty, k_full[BY_QUERY_STAGES], k_empty[BY_QUERY_STAGES], v_full[BY_QUERY_STAGES], v_empty[BY_QUERY_STAGES];
 };
 
-struct QueryPiece {
-    Place at;
-    int hk, i0;
-    Span span;
-};
-
-__device__ __forceinline__ QueryPiece query_piece_of(const Problem &p, const Dot &t, int n) {
-    QueryPiece x;
-    x.at = place_of(n, ((u32)p.queries + BY_QUERY_QUERIES - 1) / BY_QUERY_QUERIES, p.heads, p.batch, t.sections, true);
-    x.hk = x.at.h / ((int)p.heads / (int)p.key_heads);
-    x.i0 = x.at.block * BY_QUERY_QUERIES;
-    i64 last = least(x.i0 + BY_QUERY_QUERIES, p.queries) - 1;
-    x.span = span_of<BY_QUERY_KEYS>(keys_of(p, x.at.b, x.i0), keys_of(p, x.at.b, last), p.keys);
-#if SEGMENTS
-    segments_of(t.q_span, t.q_blocks, x.at.b, x.i0 / SIDE, CONSUMERS, x.span.segment_low, x.span.segment_high);
-#endif
-    return x;
-}
-
-__device__ __forceinline__ int query_pieces(const Problem &p) {
-    return ((int)p.queries + BY_QUERY_QUERIES - 1) / BY_QUERY_QUERIES * (int)(p.heads * p.batch);
-}
-
-// The next tile before this one that is seen, or -1.
-__device__ __forceinline__ int tile_before(const Dot &t, const QueryPiece &x, int tile, Sight &seen) {
-    for (tile--; tile >= x.span.first; tile--) {
-        seen = sight<BY_QUERY_KEYS>(x.span, tile, t.k_span, t.k_blocks, x.at.b);
-        if (seen != NONE) return tile;
-    }
-    return -1;
-}
-
 struct ByQuery {
     u8 *q, *g, *k, *v;
     ByQueryBarriers *bars;
@@ -311,17 +278,17 @@ __device__ __forceinline__ void copy_by_query(const Problem &p, const Dot &t, co
                                               const TensorMap &v_map, const ByQuery &m) {
     u32 loaded = 0, blocks = 0;
     ByQueryBarriers &bars = *m.bars;
-    for (int n = blockIdx.x; n < query_pieces(p); n += gridDim.x) {
-        QueryPiece x = query_piece_of(p, t, n);
+    for (int n = blockIdx.x; n < pieces<BY_QUERY_QUERIES>(p); n += gridDim.x) {
+        Piece x = piece_of<BY_QUERY_QUERIES, BY_QUERY_KEYS>(p, t, n);
         Sight seen;
-        int tile = tile_before(t, x, x.span.last, seen);
+        int tile = tile_before<BY_QUERY_KEYS>(t, x, x.span.last, seen);
         if (tile < 0) continue;
         barrier_wait(&bars.q_empty, blocks % 2 ^ 1);
         barrier_expect(&bars.q_full, BY_QUERY_Q_BYTES + BY_QUERY_G_BYTES);
         copy_tile<WIDTH>(m.q, BY_QUERY_QUERIES, q_map, &bars.q_full, x.i0, x.at.h, x.at.b);
         copy_tile<VALUES>(m.g, BY_QUERY_QUERIES, g_map, &bars.q_full, x.i0, x.at.h, x.at.b);
         blocks++;
-        for (; tile >= 0; tile = tile_before(t, x, tile, seen), loaded++) {
+        for (; tile >= 0; tile = tile_before<BY_QUERY_KEYS>(t, x, tile, seen), loaded++) {
             int stage = loaded % BY_QUERY_STAGES;
             u32 parity = loaded / BY_QUERY_STAGES % 2 ^ 1;
             barrier_wait(&bars.k_empty[stage], parity);
@@ -334,23 +301,6 @@ __device__ __forceinline__ void copy_by_query(const Problem &p, const Dot &t, co
     }
 }
 
-__device__ __forceinline__ Seen seen_by(const Problem &p, const QueryPiece &x, int first) {
-    Seen seen;
-#if SEGMENTS
-    seen.columns = p.k_segments + x.at.b * p.keys;
-#endif
-#pragma unroll
-    for (int r = 0; r < 2; r++) {
-        i64 i = first + own_row() + 8 * r;
-        Reach reach = keys_of(p, x.at.b, i);
-        seen.low[r] = clamped(reach.low, p.keys), seen.high[r] = clamped(reach.high, p.keys);
-#if SEGMENTS
-        seen.segment[r] = i < p.queries ? p.q_segments[x.at.b * p.queries + i] : 0;
-#endif
-    }
-    return seen;
-}
-
 __device__ __forceinline__ void compute_by_query(const Problem &p, const Backward &g, const Dot &t, const ByQuery &m) {
     int group = threadIdx.x / WARPGROUP - 1;
     bool leads = threadIdx.x % WARP == 0;
@@ -359,14 +309,14 @@ __device__ __forceinline__ void compute_by_query(const Problem &p, const Backwar
     u64 q_at = matrix(shared_address(m.q) + group * SIDE * ROW_BYTES, 0), g_at = matrix(shared_address(m.g) + group * SIDE * ROW_BYTES, 0);
     u64 k_at = matrix(shared_address(m.k), BY_QUERY_KEYS * ROW_BYTES), v_at = matrix(shared_address(m.v), 0);
     u32 used = 0, blocks = 0;
-    for (int n = blockIdx.x; n < query_pieces(p); n += gridDim.x) {
-        QueryPiece x = query_piece_of(p, t, n);
+    for (int n = blockIdx.x; n < pieces<BY_QUERY_QUERIES>(p); n += gridDim.x) {
+        Piece x = piece_of<BY_QUERY_QUERIES, BY_QUERY_KEYS>(p, t, n);
         int first = x.i0 + group * SIDE;
         float grad_q[WIDTH / 2];
 #pragma unroll
         for (int d = 0; d < WIDTH / 2; d++) grad_q[d] = 0;
         Sight sees;
-        int tile = tile_before(t, x, x.span.last, sees);
+        int tile = tile_before<BY_QUERY_KEYS>(t, x, x.span.last, sees);
         if (tile >= 0) {
             Seen seen = seen_by(p, x, first);
             // Rows beyond the last may lie beyond the padding too.
@@ -376,7 +326,7 @@ __device__ __forceinline__ void compute_by_query(const Problem &p, const Backwar
             blocks++;
             float w[BY_QUERY_KEYS / 2], dw[BY_QUERY_KEYS / 2];
             u32 grads[BY_QUERY_KEYS / 16][4];
-            for (; tile >= 0; tile = tile_before(t, x, tile, sees), used++) {
+            for (; tile >= 0; tile = tile_before<BY_QUERY_KEYS>(t, x, tile, sees), used++) {
                 int stage = used % BY_QUERY_STAGES;
                 u32 parity = used / BY_QUERY_STAGES % 2;
                 u64 k_now = k_at + further(stage * BY_QUERY_K_BYTES);

@@ -8,57 +8,24 @@
 #define Q_BYTES (QUERIES * WIDTH * 2)
 #define K_BYTES (KEYS * WIDTH * 2)
 #define V_BYTES (KEYS * VALUES * 2)
-#define LN2 0.693147180559945309f
-#define LOG2_E 1.44269504088896341f
 
 struct Barriers {
     u64 q_full, q_empty, k_full[STAGES], k_empty[STAGES], v_full[STAGES], v_empty[STAGES];
 };
 
-// What a piece of work looks at.
-struct Piece {
-    Place at;
-    int hk, i0;
-    Span span;
-};
-
-__device__ __forceinline__ Piece piece_of(const Problem &p, const Dot &t, int n) {
-    Piece x;
-    x.at = place_of(n, ((u32)p.queries + QUERIES - 1) / QUERIES, p.heads, p.batch, t.sections, true);
-    x.hk = x.at.h / ((int)p.heads / (int)p.key_heads);
-    x.i0 = x.at.block * QUERIES;
-    i64 last = least(x.i0 + QUERIES, p.queries) - 1;
-    x.span = span_of<KEYS>(keys_of(p, x.at.b, x.i0), keys_of(p, x.at.b, last), p.keys);
-#if SEGMENTS
-    segments_of(t.q_span, t.q_blocks, x.at.b, x.i0 / SIDE, CONSUMERS, x.span.segment_low, x.span.segment_high);
-#endif
-    return x;
-}
-
-// The next tile before this one that is seen, or -1.
-__device__ __forceinline__ int tile_before(const Dot &t, const Piece &x, int tile, Sight &seen) {
-    for (tile--; tile >= x.span.first; tile--) {
-        seen = sight<KEYS>(x.span, tile, t.k_span, t.k_blocks, x.at.b);
-        if (seen != NONE) return tile;
-    }
-    return -1;
-}
-
-__device__ __forceinline__ int pieces(const Problem &p) { return ((int)p.queries + QUERIES - 1) / QUERIES * (int)(p.heads * p.batch); }
-
 __device__ __forceinline__ void copy_forward(const Problem &p, const Dot &t, const TensorMap &q_map, const TensorMap &k_map, const TensorMap &v_map,
                                              u8 *q, u8 *k, u8 *v, Barriers &bars) {
     u32 loaded = 0, blocks = 0;
-    for (int n = blockIdx.x; n < pieces(p); n += gridDim.x) {
-        Piece x = piece_of(p, t, n);
+    for (int n = blockIdx.x; n < pieces<QUERIES>(p); n += gridDim.x) {
+        Piece x = piece_of<QUERIES, KEYS>(p, t, n);
         Sight seen;
-        int tile = tile_before(t, x, x.span.last, seen);
+        int tile = tile_before<KEYS>(t, x, x.span.last, seen);
         if (tile < 0) continue;
         barrier_wait(&bars.q_empty, blocks % 2 ^ 1);
         barrier_expect(&bars.q_full, Q_BYTES);
         copy_tile<WIDTH>(q, QUERIES, q_map, &bars.q_full, x.i0, x.at.h, x.at.b);
         blocks++;
-        for (; tile >= 0; tile = tile_before(t, x, tile, seen), loaded++) {
+        for (; tile >= 0; tile = tile_before<KEYS>(t, x, tile, seen), loaded++) {
             int stage = loaded % STAGES;
             u32 parity = loaded / STAGES % 2 ^ 1;
             barrier_wait(&bars.k_empty[stage], parity);
@@ -124,22 +91,27 @@ struct Running {
     }
 };
 
-__device__ __forceinline__ Seen seen_by(const Problem &p, const Piece &x, int first) {
-    Seen seen;
-#if SEGMENTS
-    seen.columns = p.k_segments + x.at.b * p.keys;
-#endif
+// Scores with their bias, in powers of two; how a score is scaled after that, and into natural ones.
+#if RELATIVE
+#define SCALE2(p) 1.0f
+#define NATURAL(p) LN2
+__device__ __forceinline__ void add_bias(float (&s)[KEYS / 2], const float *table, float scale2, int j0, int i0, const int (&rows)[2]) {
+    int shared = shared_bias(j0, j0 + KEYS - 1, i0, i0 + SIDE - 1);
+    if (shared < 0) {
 #pragma unroll
-    for (int r = 0; r < 2; r++) {
-        i64 i = first + own_row() + 8 * r;
-        Reach reach = keys_of(p, x.at.b, i);
-        seen.low[r] = clamped(reach.low, p.keys), seen.high[r] = clamped(reach.high, p.keys);
-#if SEGMENTS
-        seen.segment[r] = i < p.queries ? p.q_segments[x.at.b * p.queries + i] : 0;
-#endif
+        for (int n = 0; n < KEYS / 2; n++) s[n] = s[n] * scale2 + table[bias_index(j0 + 8 * (n / 4) + own_column() + n % 2, rows[n / 2 % 2])];
+    } else {
+        float far = table[shared];
+#pragma unroll
+        for (int n = 0; n < KEYS / 2; n++) s[n] = s[n] * scale2 + far;
     }
-    return seen;
 }
+#define WITH_BIAS(tile) add_bias(s, table, to_powers, (tile) * KEYS, i0, standings)
+#else
+#define WITH_BIAS(tile)
+#define SCALE2(p) (float)((p).scale * (double)LOG2_E)
+#define NATURAL(p) (float)(p).scale
+#endif
 
 __device__ __forceinline__ void write_forward(const Problem &p, const Forward &o, const Piece &x, int first, float (&out)[VALUES / 2], Running &rows) {
     rows.join();
@@ -153,7 +125,7 @@ __device__ __forceinline__ void write_forward(const Problem &p, const Forward &o
 #pragma unroll
         for (int r = 0; r < 2; r++) {
             int row = own_row() + 8 * r;
-            float log_sum = rows.top[r] * (float)p.scale + logf(rows.total[r]);
+            float log_sum = rows.top[r] * NATURAL(p) + logf(rows.total[r]);
             if (first + row < p.queries) lse[row] = rows.total[r] == 0 ? NEG_INF : log_sum;
         }
     }
@@ -162,14 +134,17 @@ __device__ __forceinline__ void write_forward(const Problem &p, const Forward &o
 __device__ __forceinline__ void compute_forward(const Problem &p, const Forward &o, const Dot &t, u8 *q, u8 *k, u8 *v, Barriers &bars) {
     int group = threadIdx.x / WARPGROUP - 1;
     bool leads = threadIdx.x % WARP == 0;
-    float scale2 = (float)(p.scale * (double)LOG2_E);
+    float scale2 = SCALE2(p);
+#if RELATIVE
+    float *table = (float *)(&bars + 1) + group * TABLE, to_powers = (float)(p.scale * (double)LOG2_E);
+#endif
     u64 q_at = matrix(shared_address(q) + group * SIDE * ROW_BYTES, 0);
     u64 k_at = matrix(shared_address(k), 0), v_at = matrix(shared_address(v), KEYS * ROW_BYTES);
     // The first turn is the first warpgroup's.
     if (group == CONSUMERS - 1) pass_turn(group);
     u32 used = 0, blocks = 0;
-    for (int n = blockIdx.x; n < pieces(p); n += gridDim.x) {
-        Piece x = piece_of(p, t, n);
+    for (int n = blockIdx.x; n < pieces<QUERIES>(p); n += gridDim.x) {
+        Piece x = piece_of<QUERIES, KEYS>(p, t, n);
         int first = x.i0 + group * SIDE;
         float s[KEYS / 2], out[VALUES / 2], factor[2];
         u32 weights[KEYS / 16][4];
@@ -178,9 +153,13 @@ __device__ __forceinline__ void compute_forward(const Problem &p, const Forward 
 #pragma unroll
         for (int d = 0; d < VALUES / 2; d++) out[d] = 0;
         Sight sees;
-        int tile = tile_before(t, x, x.span.last, sees);
+        int tile = tile_before<KEYS>(t, x, x.span.last, sees);
         if (tile >= 0) {
             Seen seen = seen_by(p, x, first);
+#if RELATIVE
+            load_table(p, x.at.h, table, 1 + CONSUMERS + group);
+            int i0 = standing(p, first), standings[2] = {i0 + own_row(), i0 + own_row() + 8};
+#endif
             barrier_wait(&bars.q_full, blocks % 2);
             blocks++;
             barrier_wait(&bars.k_full[used % STAGES], used / STAGES % 2);
@@ -190,10 +169,11 @@ __device__ __forceinline__ void compute_forward(const Problem &p, const Forward 
             products_wait<0>();
             settled(s);
             if (leads) barrier_arrive(&bars.k_empty[used % STAGES]);
+            WITH_BIAS(tile);
             if (sees == SOME) apply_mask(s, seen, tile * KEYS);
             rows.take(s, scale2, factor);
             as_left(s, weights);
-            for (tile = tile_before(t, x, tile, sees); tile >= 0; tile = tile_before(t, x, tile, sees), used++) {
+            for (tile = tile_before<KEYS>(t, x, tile, sees); tile >= 0; tile = tile_before<KEYS>(t, x, tile, sees), used++) {
                 int next = (used + 1) % STAGES, now = used % STAGES;
                 barrier_wait(&bars.k_full[next], (used + 1) / STAGES % 2);
                 take_turn(group);
@@ -207,6 +187,7 @@ __device__ __forceinline__ void compute_forward(const Problem &p, const Forward 
                 products_wait<1>();
                 settled(s);
                 if (leads) barrier_arrive(&bars.k_empty[next]);
+                WITH_BIAS(tile);
                 if (sees == SOME) apply_mask(s, seen, tile * KEYS);
                 rows.take(s, scale2, factor);
                 products_wait<0>();
