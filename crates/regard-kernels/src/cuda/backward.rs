@@ -3,11 +3,13 @@
 
 use super::additive::Additive;
 use super::device::{Cuda, Device};
+use super::dot::{Dot, DotTiles};
 use super::form::Form;
 use super::memory::Memory;
 use super::module::{Grid, Module, argument};
 use super::pass::{Asked, BackwardPass, Scratch, Sent, WARPS, Written};
 use super::problem::{Array, Uploaded};
+use super::source::Stored;
 use crate::error::Error;
 use crate::spec::{Backward, Gradients, Score, Shape, Spec};
 use crate::{Element, Real, View};
@@ -82,6 +84,7 @@ enum Kernels {
     Generic(Scratch),
     Graph(Pairs),
     Additive(Additive),
+    Dot(Dot),
 }
 
 /// What the queries' pass over a graph leaves to the keys': `GraphBackward` in the text.
@@ -112,7 +115,9 @@ impl<'a, T: Real> Run<'a, T> {
         let spec = Spec { score: spec.score.lowered(s), ..*spec };
         let plain = pass.grad_weights.is_none() && pass.grad_edge_weights.is_none();
         let form = match pass.saved.out {
-            Some(out) if plain => Form::of_backward(&spec, s, [v, &pass.grad_out, &out]),
+            Some(out) if plain => {
+                Form::of_backward(&spec, s, [q, k, v, &pass.grad_out, &out], device.capability)
+            }
             _ => Form::Generic,
         };
         let variant = form.variant::<E>(&spec, s, true)?;
@@ -127,12 +132,17 @@ impl<'a, T: Real> Run<'a, T> {
                 Kernels::Graph(Pairs::of(device, s.b * edges.len(), s.hq)?)
             }
             (Form::Additive, _) => Kernels::Additive(Additive::of(device, s, true)?),
+            (Form::Dot, _) => {
+                let tiles = DotTiles::of(s, &spec.mask, true);
+                Kernels::Dot(Dot::of(device, s, tiles, Stored::of::<E>())?)
+            }
             _ => Kernels::Generic(Scratch::of(device, &spec, s, real, 2)?),
         };
         let chunks = match &kernels {
             // A graph's task has all heads.
             Kernels::Graph(_) => GRAPH_TASKS.div_ceil(s.b.max(1)).clamp(1, s.nq.max(1)),
             Kernels::Additive(tiles) => tiles.own_slabs(),
+            Kernels::Dot(_) => 1,
             Kernels::Generic(_) => TASKS.div_ceil(heads).clamp(1, s.nq.max(1)),
         };
         let own = own_width(&spec, s);
@@ -194,6 +204,9 @@ impl<'a, T: Real> Run<'a, T> {
             Kernels::Generic(scratch) => self.generic(scratch)?,
             Kernels::Graph(pairs) => self.graph(pairs)?,
             Kernels::Additive(tiles) => {
+                tiles.backward(&self.module, &self.device, &self.up.problem, &self.pass)?;
+            }
+            Kernels::Dot(tiles) => {
                 tiles.backward(&self.module, &self.device, &self.up.problem, &self.pass)?;
             }
         }

@@ -1,7 +1,10 @@
 //! Which kernels a problem goes to.
 
+use super::HOPPER;
 use super::additive::Padded;
+use super::dot::{self, DotTiles};
 use super::source::{Stored, Variant};
+use super::tensor_map::EVEN;
 use crate::error::Error;
 use crate::spec::{Normalizer, Score, Shape, Spec};
 use crate::{Activation, Element, Real, View};
@@ -15,35 +18,54 @@ pub(super) enum Form {
     Graph,
     /// Softmax of additive scores with tanh, tile by tile.
     Additive,
+    /// Softmax of dot products of 16-bit numbers, on Hopper's tensor cores.
+    Dot,
 }
+
+/// Forms that are not yet run on a device: nothing chooses them unless `REGARD_UNPROVEN` is set in the
+/// environment, as it is where a device proves them.
+const UNPROVEN: &[Form] = &[Form::Dot];
 
 /// The widest value that the additive tiles have registers for.
 const WIDEST_VALUE: usize = 256;
 
 impl Form {
-    /// The form of a forward pass that is asked for nothing but the output and its log-sum-exp.
-    pub(super) fn of_forward<E: Element>(spec: &Spec<E::Compute>, s: &Shape, v: &View<E>) -> Self {
-        if Stored::of::<E>() != Stored::F32 || !is_plain(spec) {
+    /// The form of a forward pass that is asked for nothing but the output and its log-sum-exp, of q, k
+    /// and v, on a GPU of this compute capability.
+    pub(super) fn of_forward<E: Element>(
+        spec: &Spec<E::Compute>,
+        s: &Shape,
+        rows: [&View<E>; 3],
+        capability: (i32, i32),
+    ) -> Self {
+        if is_dot(spec, s, &rows, capability) {
+            return Self::Dot;
+        }
+        if Stored::of::<E>() != Stored::F32 || !is_plain(spec) || !is_even(rows[2]) {
             return Self::Generic;
         }
-        if is_graph(spec, s) && is_even(v) {
+        if is_graph(spec, s) {
             return Self::Graph;
         }
-        match is_additive(spec, s) && is_even(v) {
+        match is_additive(spec, s) {
             true => Self::Additive,
             false => Self::Generic,
         }
     }
 
     /// The form of a backward pass at which nothing arrives but the gradients of the output and
-    /// its log-sum-exp.
+    /// its log-sum-exp; of q, k, v, the output's gradient and the output.
     pub(super) fn of_backward<E: Element>(
         spec: &Spec<E::Compute>,
         s: &Shape,
-        rows: [&View<E>; 3],
+        rows: [&View<E>; 5],
+        capability: (i32, i32),
     ) -> Self {
+        if is_dot(spec, s, &rows, capability) {
+            return Self::Dot;
+        }
         let plain = Stored::of::<E>() == Stored::F32 && is_plain(spec);
-        if !plain || !rows.into_iter().all(is_even) {
+        if !plain || !rows[2..].iter().copied().all(is_even) {
             return Self::Generic;
         }
         if is_graph(spec, s) {
@@ -53,6 +75,11 @@ impl Form {
             true => Self::Additive,
             false => Self::Generic,
         }
+    }
+
+    /// Whether it has run on a device, or is to be proven now.
+    fn is_proven(self) -> bool {
+        !UNPROVEN.contains(&self) || std::env::var_os("REGARD_UNPROVEN").is_some()
     }
 
     /// The text for a pass over a problem of this form.
@@ -67,6 +94,9 @@ impl Form {
             (Self::Additive, _) => {
                 let padded = Padded::of(s, backward);
                 Ok(Variant::additive(padded.width, padded.value_width, backward))
+            }
+            (Self::Dot, _) => {
+                Ok(Variant::dot(DotTiles::of(s, &spec.mask, backward), Stored::of::<E>()))
             }
             _ => Variant::generic(spec, s, Stored::of::<E>()).ok_or_else(|| {
                 Error::new(
@@ -86,6 +116,44 @@ fn is_even<E>(view: &View<E>) -> bool {
 /// Softmax, and nothing but score and mask.
 fn is_plain<T: Real>(spec: &Spec<T>) -> bool {
     spec.normalizer == Normalizer::Softmax && spec.bias.is_none() && spec.dropout.is_none()
+}
+
+/// Dot products under a mask that leaves each query a range of keys, or its segment, of rows that the
+/// tensor memory accelerator copies.
+fn is_dot<E: Element>(
+    spec: &Spec<E::Compute>,
+    s: &Shape,
+    rows: &[&View<E>],
+    capability: (i32, i32),
+) -> bool {
+    // Blocks, rows and columns are counted in 32 bits.
+    const MOST: usize = 1 << 30;
+    // The largest score is found before it is scaled.
+    let scaled =
+        matches!(spec.score, Score::Dot { scale } if scale > Real::ZERO && scale.f64().is_finite());
+    let heads = s.b.saturating_mul(s.hq);
+    Form::Dot.is_proven()
+        && matches!(Stored::of::<E>(), Stored::Bf16 | Stored::F16)
+        && capability == HOPPER
+        && scaled
+        && is_plain(spec)
+        && spec.mask.edges.is_none()
+        && spec.mask.dense.is_none()
+        && s.nk > 0
+        && s.nq > 0
+        && s.dk <= dot::WIDEST
+        && s.dv <= dot::WIDEST
+        && heads.saturating_mul(s.nq) < MOST
+        && heads.saturating_mul(s.nk) < MOST
+        && rows.iter().all(|view| is_mapped(view))
+}
+
+/// Whether copies of tiles reach every row: 16 bytes at a time, and none twice.
+fn is_mapped<E>(view: &View<E>) -> bool {
+    view.shape[3] > 0
+        && view.shape[3].is_multiple_of(EVEN)
+        && view.strides.iter().all(|n| n.is_multiple_of(EVEN))
+        && view.strides.iter().zip(&view.shape).all(|(&stride, &size)| stride > 0 || size == 1)
 }
 
 /// Additive scores with tanh under a mask that leaves each query a range of keys.

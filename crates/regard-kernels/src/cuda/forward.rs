@@ -2,10 +2,12 @@
 
 use super::additive::Additive;
 use super::device::{Cuda, Device};
+use super::dot::{Dot, DotTiles};
 use super::form::Form;
 use super::module::{Grid, Module, argument};
 use super::pass::{Asked, ForwardPass, Scratch, WARPS, Written};
 use super::problem::Uploaded;
+use super::source::Stored;
 use crate::error::Error;
 use crate::spec::{Forward, Shape, Spec};
 use crate::{Element, View};
@@ -106,6 +108,7 @@ enum Kernels {
     Generic(Scratch),
     Graph,
     Additive(Additive),
+    Dot(Dot),
 }
 
 impl Run {
@@ -119,7 +122,7 @@ impl Run {
         let spec = &Spec { score: spec.score.lowered(s), ..*spec };
         let form = match wants.is_more() {
             true => Form::Generic,
-            false => Form::of_forward(spec, s, v),
+            false => Form::of_forward(spec, s, [q, k, v], device.capability),
         };
         let variant = form.variant::<E>(spec, s, false)?;
         device.enter()?;
@@ -133,6 +136,10 @@ impl Run {
                 Form::Generic => Kernels::Generic(Scratch::of(device, spec, s, real, 1)?),
                 Form::Graph => Kernels::Graph,
                 Form::Additive => Kernels::Additive(Additive::of(device, s, false)?),
+                Form::Dot => {
+                    let tiles = DotTiles::of(s, &spec.mask, false);
+                    Kernels::Dot(Dot::of(device, s, tiles, Stored::of::<E>())?)
+                }
             },
             out: Written::of(device, s.out(), size_of::<E>())?,
             lse: rows(wants.lse, real)?,
@@ -168,6 +175,7 @@ impl Run {
             }
             Kernels::Graph => ("graph_forward", (s.b * s.nq).min(8 * WARPS)),
             Kernels::Additive(tiles) => return tiles.forward(module, device, &up.problem, &pass),
+            Kernels::Dot(tiles) => return tiles.forward(module, device, &up.problem, &pass),
         };
         let mut arguments = [argument(&up.problem), argument(&pass)];
         // SAFETY: the kernels' text has these two structures, and all they name is kept by this;

@@ -13,6 +13,7 @@ mod backward;
 mod cache;
 mod compiler;
 mod device;
+mod dot;
 mod form;
 mod forward;
 mod library;
@@ -21,6 +22,8 @@ mod module;
 mod pass;
 mod problem;
 mod source;
+mod tensor_core;
+mod tensor_map;
 mod written;
 
 #[doc(hidden)]
@@ -29,6 +32,8 @@ pub use cache::Cache;
 pub use compiler::{Compiled, compile_for};
 pub use device::{Cuda, CudaInfo};
 #[doc(hidden)]
+pub use dot::DotTiles;
+#[doc(hidden)]
 pub use source::{Stored, Variant};
 
 use crate::error::Error;
@@ -36,8 +41,11 @@ use crate::spec::Spec;
 use crate::{Element, View};
 use cudarc::driver::DriverError;
 
-/// The form of the kernels that a lean pass of a problem goes to: for tests that count whether every
-/// form was met.
+/// The compute capability that the tensor cores' forms are written for.
+const HOPPER: (i32, i32) = (9, 0);
+
+/// The form of the kernels that a lean pass of a problem goes to on a Hopper: for tests that count
+/// whether every form was met.
 #[doc(hidden)]
 pub fn form<E: Element>(
     spec: &Spec<E::Compute>,
@@ -47,8 +55,9 @@ pub fn form<E: Element>(
 ) -> Result<[String; 2], Error> {
     let s = spec.check(&q, &k, &v)?;
     let spec = &Spec { score: spec.score.lowered(&s), ..*spec };
-    let backward = form::Form::of_backward(spec, &s, [&v; 3]);
-    Ok([form::Form::of_forward(spec, &s, &v), backward].map(|form| format!("{form:?}")))
+    let forward = form::Form::of_forward(spec, &s, [&q, &k, &v], HOPPER);
+    let backward = form::Form::of_backward(spec, &s, [&q, &k, &v, &v, &v], HOPPER);
+    Ok([forward, backward].map(|form| format!("{form:?}")))
 }
 
 /// What a call of the driver's refused, in one sentence.

@@ -38,9 +38,9 @@ const PARAMETERS: usize = 16;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Problem {
     sizes: [i64; 7],
-    q: Array,
-    k: Array,
-    v: Array,
+    pub(super) q: Array,
+    pub(super) k: Array,
+    pub(super) v: Array,
     scale: f64,
     offset: i64,
     causal: i64,

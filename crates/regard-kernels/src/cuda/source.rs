@@ -1,6 +1,7 @@
 //! The text of the kernels for a problem: what does not change within one is fixed in the text.
 
-use super::written;
+use super::dot::DotTiles;
+use super::{tensor_core, written};
 use crate::Activation;
 use crate::expression::Kind;
 use crate::spec::{Score, Shape, Spec};
@@ -57,6 +58,7 @@ enum Form {
     Generic { chunks: usize, value_chunks: usize },
     Graph { heads: usize, width: usize, value_width: usize },
     Additive { width: usize, value_width: usize, backward: bool },
+    Dot(DotTiles),
 }
 
 const LANES: usize = 32;
@@ -89,6 +91,11 @@ impl Variant {
     pub fn additive(width: usize, value_width: usize, backward: bool) -> Self {
         let form = Form::Additive { width, value_width, backward };
         Self { stored: Stored::F32, formula: Formula::Additive(Activation::Tanh), form }
+    }
+
+    /// The tiles of dot products on tensor cores.
+    pub fn dot(tiles: DotTiles, stored: Stored) -> Self {
+        Self { stored, formula: Formula::Dot, form: Form::Dot(tiles) }
     }
 
     /// What NVRTC is given.
@@ -133,6 +140,11 @@ impl Variant {
                 define("WIDTH_PADDED", &width);
                 define("VALUE_PADDED", &value_width);
             }
+            Form::Dot(tiles) => {
+                for (name, value) in tiles.defines() {
+                    define(name, &value);
+                }
+            }
         }
         match &self.formula {
             Formula::Dot => define("SCORE", &"DOT"),
@@ -167,6 +179,15 @@ impl Variant {
                 if backward {
                     text += include_str!("text/additive_backward.cu");
                 }
+            }
+            Form::Dot(tiles) => {
+                text += include_str!("text/hopper.cu");
+                text += &tensor_core::products(self.stored, &tiles.columns());
+                text += include_str!("text/dot.cu");
+                text += match tiles.backward {
+                    true => include_str!("text/dot_backward.cu"),
+                    false => include_str!("text/dot_forward.cu"),
+                };
             }
         }
         text

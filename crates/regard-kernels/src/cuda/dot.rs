@@ -1,0 +1,323 @@
+//! Dot products on Hopper's tensor cores: the sizes of their tiles, and what the kernels need besides the
+//! problem.
+
+use super::device::Device;
+use super::memory::Memory;
+use super::module::{Grid, Module, argument};
+use super::pass::{BackwardPass, ForwardPass, WARPS};
+use super::problem::{Array, Problem};
+use super::source::Stored;
+use super::tensor_map::tensor_map;
+use crate::error::Error;
+use crate::spec::{Mask, Shape};
+use cudarc::driver::sys::CUtensorMap;
+use std::ffi::c_void;
+use std::sync::Arc;
+
+/// Rows of a warpgroup.
+const SIDE: usize = 64;
+const WARPGROUP: usize = 128;
+/// The widest rows there are tiles for.
+pub(super) const WIDEST: usize = 128;
+/// Rows of each query's numbers are rounded up to this.
+const PADDED: usize = 128;
+/// Bytes of keys and values that are worked on at once: half of a Hopper's cache.
+const CACHED: usize = 24 << 20;
+/// What shared memory has besides tiles: barriers, and what lies before the first tile.
+const BESIDES: usize = 1024 + 256;
+
+/// What is fixed in the text: widths of 64 or 128, and what the masks ask for.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DotTiles {
+    /// Of queries and keys.
+    pub width: usize,
+    /// Of values.
+    pub values: usize,
+    /// Whether a query sees less than all keys.
+    pub masked: bool,
+    /// Whether it sees those of its own segment alone.
+    pub segments: bool,
+    /// Which pass.
+    pub backward: bool,
+}
+
+impl DotTiles {
+    pub(super) fn of(s: &Shape, mask: &Mask, backward: bool) -> Self {
+        let wide = |n: usize| if n <= SIDE { SIDE } else { WIDEST };
+        let segments = mask.segments.is_some();
+        Self {
+            width: wide(s.dk),
+            values: wide(s.dv),
+            masked: mask.causal || mask.window.is_some() || mask.key_lengths.is_some() || segments,
+            segments,
+            backward,
+        }
+    }
+
+    /// Warpgroups that compute, forward.
+    fn consumers(&self) -> usize {
+        if self.width.max(self.values) == SIDE { 3 } else { 2 }
+    }
+
+    /// Queries of a block, forward.
+    fn queries(&self) -> usize {
+        SIDE * self.consumers()
+    }
+
+    /// Keys of a tile, forward.
+    fn keys(&self) -> usize {
+        if self.masked || self.width.max(self.values) == SIDE { 128 } else { 176 }
+    }
+
+    /// `#define`s of the text, by name.
+    pub(super) fn defines(&self) -> Vec<(&'static str, usize)> {
+        let mut all = vec![
+            ("WIDTH", self.width),
+            ("VALUES", self.values),
+            ("SEGMENTS", usize::from(self.segments)),
+            ("RELATIVE", 0),
+        ];
+        match self.backward {
+            true => all.extend([
+                ("BACKWARD", 1),
+                ("BY_KEY_QUERIES", BY_KEY_QUERIES),
+                ("BY_QUERY_KEYS", BY_QUERY_KEYS),
+            ]),
+            false => {
+                all.extend([("CONSUMERS", self.consumers()), ("KEYS", self.keys()), ("TURNS", 1)])
+            }
+        }
+        all
+    }
+
+    /// How many columns the products have.
+    pub(super) fn columns(&self) -> Vec<usize> {
+        match self.backward {
+            true => vec![self.width, self.values, BY_KEY_QUERIES, BY_QUERY_KEYS],
+            false => vec![self.values, self.keys()],
+        }
+    }
+}
+
+/// Backward by key: queries of a tile, keys of a block, tiles on their way.
+const BY_KEY_QUERIES: usize = 64;
+const BY_KEY_KEYS: usize = 2 * SIDE;
+const BY_KEY_STAGES: usize = 3;
+/// Backward by query.
+const BY_QUERY_KEYS: usize = 128;
+const BY_QUERY_QUERIES: usize = 2 * SIDE;
+const STAGES: usize = 2;
+
+/// `Dot` in the text.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+struct Fields {
+    sections: i64,
+    padded: i64,
+    lse2: u64,
+    deltas: u64,
+    q_span: u64,
+    k_span: u64,
+    q_blocks: i64,
+    k_blocks: i64,
+}
+
+/// What the tiles need besides the problem.
+pub(super) struct Dot {
+    tiles: DotTiles,
+    stored: Stored,
+    s: Shape,
+    fields: Fields,
+    _memory: Vec<Memory>,
+}
+
+impl Dot {
+    pub(super) fn of(
+        device: &Arc<Device>,
+        s: &Shape,
+        tiles: DotTiles,
+        stored: Stored,
+    ) -> Result<Self, Error> {
+        let mut memory = Vec::new();
+        let mut room = |bytes: usize| -> Result<u64, Error> {
+            memory.push(Memory::uninit(device, bytes)?);
+            Ok(memory.last().map_or(0, |memory| memory.at))
+        };
+        let group = s.hq / s.hk.max(1);
+        let head = s.nk * (s.dk + s.dv) * 2;
+        let [q_blocks, k_blocks] = [s.nq, s.nk].map(|n| n.div_ceil(SIDE));
+        let padded = s.nq.next_multiple_of(PADDED);
+        let mut fields = Fields {
+            sections: ((CACHED / head.max(1)).max(1) * group).min(s.b * s.hq) as i64,
+            padded: padded as i64,
+            q_blocks: q_blocks as i64,
+            k_blocks: k_blocks as i64,
+            ..Fields::default()
+        };
+        if tiles.segments {
+            fields.q_span = room(s.b * q_blocks * 2 * size_of::<i64>())?;
+            fields.k_span = room(s.b * k_blocks * 2 * size_of::<i64>())?;
+        }
+        if tiles.backward {
+            let rows = s.b * s.hq * padded * size_of::<f32>();
+            (fields.lse2, fields.deltas) = (room(rows)?, room(rows)?);
+        }
+        Ok(Self { tiles, stored, s: *s, fields, _memory: memory })
+    }
+
+    fn map(&self, array: &Array, of_keys: bool, d: usize, rows: usize) -> Result<Map, Error> {
+        let s = &self.s;
+        let (h, n) = if of_keys { (s.hk, s.nk) } else { (s.hq, s.nq) };
+        tensor_map(self.stored, array, [s.b, h, n, d], rows)
+    }
+
+    /// The segments of each 64 rows, where there are such.
+    fn spans(&self, on: &Launcher, problem: &Problem) -> Result<(), Error> {
+        let Fields { q_span, k_span, q_blocks, k_blocks, .. } = &self.fields;
+        if !self.tiles.segments {
+            return Ok(());
+        }
+        let warps = self.s.b * (q_blocks + k_blocks) as usize;
+        let mut arguments = [
+            argument(problem),
+            argument(q_span),
+            argument(k_span),
+            argument(q_blocks),
+            argument(k_blocks),
+        ];
+        on.launch("dot_segments", Grid::of_warps(warps.min(WARPS)), &mut arguments)
+    }
+
+    pub(super) fn forward(
+        &self,
+        module: &Module,
+        device: &Device,
+        problem: &Problem,
+        pass: &ForwardPass,
+    ) -> Result<(), Error> {
+        let (s, on) = (&self.s, Launcher { module, device });
+        self.spans(&on, problem)?;
+        let DotTiles { width, values, .. } = self.tiles;
+        let (queries, keys) = (self.tiles.queries(), self.tiles.keys());
+        let q = self.map(&problem.q, false, s.dk, queries)?;
+        let k = self.map(&problem.k, true, s.dk, keys)?;
+        let v = self.map(&problem.v, true, s.dv, keys)?;
+        let bytes = 2 * (queries * width + STAGES * keys * (width + values));
+        let threads = WARPGROUP * (self.tiles.consumers() + 1);
+        let grid = on.grid(s.nq.div_ceil(queries) * s.hq * s.b, threads, bytes);
+        let mut arguments = [
+            argument(problem),
+            argument(pass),
+            argument(&self.fields),
+            argument(&q),
+            argument(&k),
+            argument(&v),
+        ];
+        on.launch("dot_forward", grid, &mut arguments)
+    }
+
+    pub(super) fn backward(
+        &self,
+        module: &Module,
+        device: &Device,
+        problem: &Problem,
+        pass: &BackwardPass,
+    ) -> Result<(), Error> {
+        let on = Launcher { module, device };
+        self.spans(&on, problem)?;
+        let rows = self.s.b * self.s.hq * self.fields.padded as usize;
+        let mut arguments = [argument(problem), argument(pass), argument(&self.fields)];
+        on.launch("dot_deltas", Grid::of_warps(rows.min(WARPS)), &mut arguments)?;
+        if pass.grad_k.data != 0 || pass.grad_v.data != 0 {
+            self.by_key(&on, problem, pass)?;
+        }
+        if pass.grad_q.data != 0 {
+            self.by_query(&on, problem, pass)?;
+        }
+        Ok(())
+    }
+
+    fn by_key(&self, on: &Launcher, problem: &Problem, pass: &BackwardPass) -> Result<(), Error> {
+        let (s, DotTiles { width, values, .. }) = (&self.s, self.tiles);
+        let both = width + values;
+        let bytes = 2 * both * (BY_KEY_KEYS + BY_KEY_STAGES * BY_KEY_QUERIES)
+            + 2 * BY_KEY_STAGES * BY_KEY_QUERIES * size_of::<f32>();
+        let work = s.nk.div_ceil(BY_KEY_KEYS) * s.hk * s.b;
+        let grid = on.grid(work, 3 * WARPGROUP, bytes);
+        // A section is counted in the heads of keys here.
+        let group = (s.hq / s.hk.max(1)) as i64;
+        let sections = (self.fields.sections / group.max(1)).max(1);
+        let fields = Fields { sections, ..self.fields };
+        let maps = self.maps(problem, pass, [BY_KEY_QUERIES, BY_KEY_KEYS])?;
+        on.launch("dot_backward_keys", grid, &mut arguments_of(problem, pass, &fields, &maps))
+    }
+
+    fn by_query(&self, on: &Launcher, problem: &Problem, pass: &BackwardPass) -> Result<(), Error> {
+        let (s, DotTiles { width, values, .. }) = (&self.s, self.tiles);
+        let bytes = 2 * (width + values) * (BY_QUERY_QUERIES + STAGES * BY_QUERY_KEYS);
+        let work = s.nq.div_ceil(BY_QUERY_QUERIES) * s.hq * s.b;
+        let grid = on.grid(work, 3 * WARPGROUP, bytes);
+        let maps = self.maps(problem, pass, [BY_QUERY_QUERIES, BY_QUERY_KEYS])?;
+        on.launch(
+            "dot_backward_queries",
+            grid,
+            &mut arguments_of(problem, pass, &self.fields, &maps),
+        )
+    }
+
+    /// Maps of q, the output's gradient, k and v, whose copies have so many queries or keys.
+    fn maps(
+        &self,
+        problem: &Problem,
+        pass: &BackwardPass,
+        [queries, keys]: [usize; 2],
+    ) -> Result<[Map; 4], Error> {
+        let Shape { dk, dv, .. } = self.s;
+        Ok([
+            self.map(&problem.q, false, dk, queries)?,
+            self.map(&pass.grad_out, false, dv, queries)?,
+            self.map(&problem.k, true, dk, keys)?,
+            self.map(&problem.v, true, dv, keys)?,
+        ])
+    }
+}
+
+type Map = CUtensorMap;
+
+fn arguments_of(
+    problem: &Problem,
+    pass: &BackwardPass,
+    fields: &Fields,
+    [q, g, k, v]: &[Map; 4],
+) -> [*mut c_void; 7] {
+    [
+        argument(problem),
+        argument(pass),
+        argument(fields),
+        argument(q),
+        argument(g),
+        argument(k),
+        argument(v),
+    ]
+}
+
+/// Where the kernels of one pass are launched.
+struct Launcher<'a> {
+    module: &'a Module,
+    device: &'a Device,
+}
+
+impl Launcher<'_> {
+    /// A block for each multiprocessor, each with as many pieces of the work as the others.
+    fn grid(&self, work: usize, threads: usize, tiles: usize) -> Grid {
+        let blocks = work.clamp(1, self.device.multiprocessors) as u32;
+        Grid::new([blocks, 1, 1], threads, (tiles + BESIDES) as u32)
+    }
+
+    fn launch(&self, kernel: &str, grid: Grid, arguments: &mut [*mut c_void]) -> Result<(), Error> {
+        // SAFETY: the kernels' text has these structures; what they name is kept by the caller and by
+        // `Dot` until the stream was waited for.
+        unsafe { self.module.launch(self.device, kernel, grid, arguments) }
+    }
+}

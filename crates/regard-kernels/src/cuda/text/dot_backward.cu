@@ -1,0 +1,390 @@
+// Backward in two passes that add nothing in an order of chance: by key, each block walking the queries
+// that see its keys, and by query. Scores are computed again in both; `lse2` and `deltas` come first.
+
+#define CONSUMERS 2
+#define THREADS (WARPGROUP * (CONSUMERS + 1))
+
+// By key: 64 keys of a warpgroup, scores turned round, so that weights are the left side of v's gradient.
+#define BY_KEY_KEYS (SIDE * CONSUMERS)
+#define BY_KEY_STAGES 3
+#define BY_KEY_K_BYTES (BY_KEY_KEYS * WIDTH * 2)
+#define BY_KEY_V_BYTES (BY_KEY_KEYS * VALUES * 2)
+#define BY_KEY_Q_BYTES (BY_KEY_QUERIES * WIDTH * 2)
+#define BY_KEY_G_BYTES (BY_KEY_QUERIES * VALUES * 2)
+#define BY_KEY_ROW_BYTES (BY_KEY_QUERIES * 4)
+
+// By query: 64 queries of a warpgroup.
+#define BY_QUERY_QUERIES (SIDE * CONSUMERS)
+#define BY_QUERY_STAGES 2
+#define BY_QUERY_Q_BYTES (BY_QUERY_QUERIES * WIDTH * 2)
+#define BY_QUERY_G_BYTES (BY_QUERY_QUERIES * VALUES * 2)
+#define BY_QUERY_K_BYTES (BY_QUERY_KEYS * WIDTH * 2)
+#define BY_QUERY_V_BYTES (BY_QUERY_KEYS * VALUES * 2)
+
+// Σ g · out of each row, less what arrives at its log-sum-exp; a warp has a row.
+extern "C" __global__ void __launch_bounds__(128) dot_deltas(const __grid_constant__ Problem p, const __grid_constant__ Backward g, const __grid_constant__ Dot t) {
+    int lane = lane_id();
+    for (i64 at = warp_id(); at < p.batch * p.heads * t.padded; at += warps()) {
+        i64 head = at / t.padded, i = at % t.padded, row = head * p.queries + i, b = head / p.heads, h = head % p.heads;
+        float sum = 0, lse = NEG_INF;
+        if (i < p.queries) {
+            const E *grad = g.grad_out.data + b * g.grad_out.b + h * g.grad_out.h + i * g.grad_out.n;
+            const E *out = g.out.data + b * g.out.b + h * g.out.h + i * g.out.n;
+            for (int d = 2 * lane; d < p.value_width; d += 2 * WARP) {
+                u32 x = *(const u32 *)(grad + d), y = *(const u32 *)(out + d);
+                sum += widen((E)x) * widen((E)y) + widen((E)(x >> 16)) * widen((E)(y >> 16));
+            }
+            lse = g.lse[row];
+        }
+        sum = warp_sum(sum);
+        // A row with nothing to look at has weights 0: e^(s − ∞).
+        bool empty = lse == NEG_INF;
+        if (lane == 0) {
+            t.deltas[at] = empty ? 0.0f : sum - (g.grad_lse ? g.grad_lse[row] : 0.0f);
+            t.lse2[at] = empty ? -NEG_INF : lse * LOG2_E;
+        }
+    }
+}
+
+struct ByKeyBarriers {
+    u64 k_full, k_empty, full[BY_KEY_STAGES], empty[BY_KEY_STAGES];
+};
+
+// A block's keys, and the queries that see them.
+struct KeyPiece {
+    Place at;
+    int j0;
+    Span span;
+};
+
+__device__ __forceinline__ KeyPiece key_piece_of(const Problem &p, const Dot &t, int n) {
+    KeyPiece x;
+    u32 blocks = ((u32)p.keys + BY_KEY_KEYS - 1) / BY_KEY_KEYS;
+    // The first keys are seen by the most queries.
+    x.at = place_of(n, blocks, p.key_heads, p.batch, t.sections, false);
+    x.j0 = x.at.block * BY_KEY_KEYS;
+    i64 last = least(x.j0 + BY_KEY_KEYS, p.keys) - 1;
+    Reach first = queries_of(p, x.at.b, x.j0), end = queries_of(p, x.at.b, last);
+    // A length leaves keys beyond it without queries: the reach of the last key is then no bound.
+    Reach unbounded = end;
+    if (p.lengths && last >= p.lengths[x.at.b]) {
+        i64 length = p.lengths[x.at.b];
+        if (length > x.j0) unbounded = queries_of(p, x.at.b, length - 1);
+        end.low = p.queries;
+    }
+    x.span = span_of<BY_KEY_QUERIES>(first, unbounded, p.queries);
+    x.span.inner_low = clamped(end.low, p.queries);
+#if SEGMENTS
+    segments_of(t.k_span, t.k_blocks, x.at.b, x.j0 / SIDE, CONSUMERS, x.span.segment_low, x.span.segment_high);
+#endif
+    return x;
+}
+
+__device__ __forceinline__ int key_pieces(const Problem &p) { return ((int)p.keys + BY_KEY_KEYS - 1) / BY_KEY_KEYS * (int)(p.key_heads * p.batch); }
+
+// A step of a block: a tile of queries of one of the heads that share its keys.
+struct Step {
+    int h, tile;
+    Sight sees;
+};
+
+__device__ __forceinline__ bool next_step(const Problem &p, const Dot &t, const KeyPiece &x, Step &s) {
+    int group = (int)p.heads / (int)p.key_heads;
+    for (s.tile++;; s.tile++) {
+        if (s.tile >= x.span.last) {
+            s.h++, s.tile = x.span.first;
+            if (s.h >= (x.at.h + 1) * group || x.span.first >= x.span.last) return false;
+        }
+        s.sees = sight<BY_KEY_QUERIES>(x.span, s.tile, t.q_span, t.q_blocks, x.at.b);
+        if (s.sees != NONE) return true;
+    }
+}
+
+__device__ __forceinline__ Step before_steps(const Problem &p, const KeyPiece &x) {
+    int group = (int)p.heads / (int)p.key_heads;
+    return {x.at.h * group - 1, x.span.last, NONE};
+}
+
+struct ByKey {
+    u8 *k, *v, *q, *g;
+    float *lse2, *deltas; // of each stage's queries
+    ByKeyBarriers *bars;
+    __device__ ByKey(u8 *memory) {
+        k = memory + (0 - shared_address(memory)) % GROUP_BYTES;
+        v = k + BY_KEY_K_BYTES, q = v + BY_KEY_V_BYTES, g = q + BY_KEY_STAGES * BY_KEY_Q_BYTES;
+        lse2 = (float *)(g + BY_KEY_STAGES * BY_KEY_G_BYTES), deltas = lse2 + BY_KEY_STAGES * BY_KEY_QUERIES;
+        bars = (ByKeyBarriers *)(deltas + BY_KEY_STAGES * BY_KEY_QUERIES);
+    }
+};
+
+__device__ __forceinline__ void copy_by_key(const Problem &p, const Dot &t, const TensorMap &q_map, const TensorMap &g_map, const TensorMap &k_map,
+                                            const TensorMap &v_map, const ByKey &m) {
+    u32 loaded = 0, blocks = 0;
+    for (int n = blockIdx.x; n < key_pieces(p); n += gridDim.x) {
+        KeyPiece x = key_piece_of(p, t, n);
+        Step s = before_steps(p, x);
+        if (!next_step(p, t, x, s)) continue;
+        barrier_wait(&m.bars->k_empty, blocks % 2 ^ 1);
+        barrier_expect(&m.bars->k_full, BY_KEY_K_BYTES + BY_KEY_V_BYTES);
+        copy_tile<WIDTH>(m.k, BY_KEY_KEYS, k_map, &m.bars->k_full, x.j0, x.at.h, x.at.b);
+        copy_tile<VALUES>(m.v, BY_KEY_KEYS, v_map, &m.bars->k_full, x.j0, x.at.h, x.at.b);
+        blocks++;
+        do {
+            int stage = loaded % BY_KEY_STAGES, first = s.tile * BY_KEY_QUERIES;
+            u64 *full = &m.bars->full[stage];
+            barrier_wait(&m.bars->empty[stage], loaded / BY_KEY_STAGES % 2 ^ 1);
+            barrier_expect(full, BY_KEY_Q_BYTES + BY_KEY_G_BYTES + 2 * BY_KEY_ROW_BYTES);
+            copy_tile<WIDTH>(m.q + stage * BY_KEY_Q_BYTES, BY_KEY_QUERIES, q_map, full, first, s.h, x.at.b);
+            copy_tile<VALUES>(m.g + stage * BY_KEY_G_BYTES, BY_KEY_QUERIES, g_map, full, first, s.h, x.at.b);
+            i64 row = (x.at.b * p.heads + s.h) * t.padded + first;
+            copy_bytes(m.lse2 + stage * BY_KEY_QUERIES, t.lse2 + row, full, BY_KEY_ROW_BYTES);
+            copy_bytes(m.deltas + stage * BY_KEY_QUERIES, t.deltas + row, full, BY_KEY_ROW_BYTES);
+            loaded++;
+        } while (next_step(p, t, x, s));
+    }
+}
+
+// Which queries see a thread's two keys.
+__device__ __forceinline__ Seen seen_of(const Problem &p, const KeyPiece &x, int first) {
+    Seen seen;
+#if SEGMENTS
+    seen.columns = p.q_segments + x.at.b * p.queries;
+#endif
+#pragma unroll
+    for (int r = 0; r < 2; r++) {
+        i64 j = first + own_row() + 8 * r;
+        Reach reach = queries_of(p, x.at.b, j);
+        seen.low[r] = clamped(reach.low, p.queries), seen.high[r] = j < p.keys ? clamped(reach.high, p.queries) : 0;
+#if SEGMENTS
+        seen.segment[r] = j < p.keys ? p.k_segments[x.at.b * p.keys + j] : 0;
+#endif
+    }
+    return seen;
+}
+
+// Two numbers for each of a thread's columns.
+__device__ __forceinline__ float2 of_columns(const float *row, int n) { return *(const float2 *)(row + 8 * (n / 4) + own_column()); }
+
+__device__ __forceinline__ void compute_by_key(const Problem &p, const Backward &g, const Dot &t, const ByKey &m) {
+    int group = threadIdx.x / WARPGROUP - 1;
+    bool leads = threadIdx.x % WARP == 0;
+    float scale2 = (float)(p.scale * (double)LOG2_E);
+    u64 k_at = matrix(shared_address(m.k) + group * SIDE * ROW_BYTES, 0), v_at = matrix(shared_address(m.v) + group * SIDE * ROW_BYTES, 0);
+    u64 q_at = matrix(shared_address(m.q), BY_KEY_QUERIES * ROW_BYTES), g_at = matrix(shared_address(m.g), BY_KEY_QUERIES * ROW_BYTES);
+    u32 used = 0, blocks = 0;
+    for (int n = blockIdx.x; n < key_pieces(p); n += gridDim.x) {
+        KeyPiece x = key_piece_of(p, t, n);
+        int first = x.j0 + group * SIDE;
+        float grad_k[WIDTH / 2], grad_v[VALUES / 2];
+#pragma unroll
+        for (int d = 0; d < WIDTH / 2; d++) grad_k[d] = 0;
+#pragma unroll
+        for (int d = 0; d < VALUES / 2; d++) grad_v[d] = 0;
+        Step s = before_steps(p, x);
+        if (next_step(p, t, x, s)) {
+            Seen seen = seen_of(p, x, first);
+            barrier_wait(&m.bars->k_full, blocks % 2);
+            blocks++;
+            float w[BY_KEY_QUERIES / 2], dw[BY_KEY_QUERIES / 2];
+            u32 weights[BY_KEY_QUERIES / 16][4], grads[BY_KEY_QUERIES / 16][4];
+            do {
+                int stage = used % BY_KEY_STAGES;
+                const float *lse2 = m.lse2 + stage * BY_KEY_QUERIES, *deltas = m.deltas + stage * BY_KEY_QUERIES;
+                u64 q_now = q_at + further(stage * BY_KEY_Q_BYTES), g_now = g_at + further(stage * BY_KEY_G_BYTES);
+                barrier_wait(&m.bars->full[stage], used / BY_KEY_STAGES % 2);
+                products_begin();
+                product_by_rows<WIDTH, BY_KEY_KEYS, BY_KEY_QUERIES>(w, k_at, q_now);
+                products_commit();
+                product_by_rows<VALUES, BY_KEY_KEYS, BY_KEY_QUERIES>(dw, v_at, g_now);
+                products_commit();
+                products_wait<1>();
+                settled(w);
+#pragma unroll
+                for (int c = 0; c < BY_KEY_QUERIES / 2; c += 4) {
+                    float2 lse = of_columns(lse2, c);
+                    w[c] = w[c] * scale2 - lse.x, w[c + 1] = w[c + 1] * scale2 - lse.y;
+                    w[c + 2] = w[c + 2] * scale2 - lse.x, w[c + 3] = w[c + 3] * scale2 - lse.y;
+                }
+                if (s.sees == SOME) apply_mask(w, seen, s.tile * BY_KEY_QUERIES);
+#pragma unroll
+                for (int c = 0; c < BY_KEY_QUERIES / 2; c++) w[c] = exp2_fast(w[c]);
+                as_left(w, weights);
+                products_begin();
+                product_across<BY_KEY_QUERIES>(grad_v, weights, g_now);
+                products_commit();
+                products_wait<1>();
+                settled(dw);
+#pragma unroll
+                for (int c = 0; c < BY_KEY_QUERIES / 2; c += 4) {
+                    float2 delta = of_columns(deltas, c);
+                    dw[c] = w[c] * (dw[c] - delta.x), dw[c + 1] = w[c + 1] * (dw[c + 1] - delta.y);
+                    dw[c + 2] = w[c + 2] * (dw[c + 2] - delta.x), dw[c + 3] = w[c + 3] * (dw[c + 3] - delta.y);
+                }
+                as_left(dw, grads);
+                products_begin();
+                product_across<BY_KEY_QUERIES>(grad_k, grads, q_now);
+                products_commit();
+                // Registers for the next scores beside these products there are none: the other warpgroup
+                // has the tensor cores in the meantime.
+                products_wait<0>();
+                settled(grad_k), settled(grad_v);
+                if (leads) barrier_arrive(&m.bars->empty[stage]);
+                used++;
+            } while (next_step(p, t, x, s));
+            if (leads) barrier_arrive(&m.bars->k_empty);
+        }
+        float scale[2] = {(float)p.scale, (float)p.scale}, one[2] = {1, 1};
+        i64 rows = p.keys - first;
+        if (g.grad_k.data) store_rows(grad_k, scale, g.grad_k.data + x.at.b * g.grad_k.b + x.at.h * g.grad_k.h + first * g.grad_k.n, g.grad_k.n, rows, p.width);
+        if (g.grad_v.data) store_rows(grad_v, one, g.grad_v.data + x.at.b * g.grad_v.b + x.at.h * g.grad_v.h + first * g.grad_v.n, g.grad_v.n, rows, p.value_width);
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
+    dot_backward_keys(const __grid_constant__ Problem p, const __grid_constant__ Backward g, const __grid_constant__ Dot t, const __grid_constant__ TensorMap q_map,
+                      const __grid_constant__ TensorMap g_map, const __grid_constant__ TensorMap k_map, const __grid_constant__ TensorMap v_map) {
+    SHARED_MEMORY(memory);
+    ByKey m(memory);
+    if (threadIdx.x == 0) {
+        barrier_init(&m.bars->k_full, 1), barrier_init(&m.bars->k_empty, 4 * CONSUMERS);
+        for (int n = 0; n < BY_KEY_STAGES; n++) barrier_init(&m.bars->full[n], 1), barrier_init(&m.bars->empty[n], 4 * CONSUMERS);
+        barriers_ready();
+    }
+    __syncthreads();
+    if (threadIdx.x < WARPGROUP) {
+        fewer_registers<24>();
+        if (threadIdx.x == 0) copy_by_key(p, t, q_map, g_map, k_map, v_map, m);
+    } else {
+        more_registers<240>();
+        compute_by_key(p, g, t, m);
+    }
+}
+
+struct ByQueryBarriers {
+    u64 q_full, q_empty, k_full[BY_QUERY_STAGES], k_empty[BY_QUERY_STAGES], v_full[BY_QUERY_STAGES], v_empty[BY_QUERY_STAGES];
+};
+
+struct ByQuery {
+    u8 *q, *g, *k, *v;
+    ByQueryBarriers *bars;
+    __device__ ByQuery(u8 *memory) {
+        q = memory + (0 - shared_address(memory)) % GROUP_BYTES;
+        g = q + BY_QUERY_Q_BYTES, k = g + BY_QUERY_G_BYTES, v = k + BY_QUERY_STAGES * BY_QUERY_K_BYTES;
+        bars = (ByQueryBarriers *)(v + BY_QUERY_STAGES * BY_QUERY_V_BYTES);
+    }
+};
+
+__device__ __forceinline__ void copy_by_query(const Problem &p, const Dot &t, const TensorMap &q_map, const TensorMap &g_map, const TensorMap &k_map,
+                                              const TensorMap &v_map, const ByQuery &m) {
+    u32 loaded = 0, blocks = 0;
+    ByQueryBarriers &bars = *m.bars;
+    for (int n = blockIdx.x; n < pieces<BY_QUERY_QUERIES>(p); n += gridDim.x) {
+        Piece x = piece_of<BY_QUERY_QUERIES, BY_QUERY_KEYS>(p, t, n);
+        Sight seen;
+        int tile = tile_before<BY_QUERY_KEYS>(t, x, x.span.last, seen);
+        if (tile < 0) continue;
+        barrier_wait(&bars.q_empty, blocks % 2 ^ 1);
+        barrier_expect(&bars.q_full, BY_QUERY_Q_BYTES + BY_QUERY_G_BYTES);
+        copy_tile<WIDTH>(m.q, BY_QUERY_QUERIES, q_map, &bars.q_full, x.i0, x.at.h, x.at.b);
+        copy_tile<VALUES>(m.g, BY_QUERY_QUERIES, g_map, &bars.q_full, x.i0, x.at.h, x.at.b);
+        blocks++;
+        for (; tile >= 0; tile = tile_before<BY_QUERY_KEYS>(t, x, tile, seen), loaded++) {
+            int stage = loaded % BY_QUERY_STAGES;
+            u32 parity = loaded / BY_QUERY_STAGES % 2 ^ 1;
+            barrier_wait(&bars.k_empty[stage], parity);
+            barrier_expect(&bars.k_full[stage], BY_QUERY_K_BYTES);
+            copy_tile<WIDTH>(m.k + stage * BY_QUERY_K_BYTES, BY_QUERY_KEYS, k_map, &bars.k_full[stage], tile * BY_QUERY_KEYS, x.hk, x.at.b);
+            barrier_wait(&bars.v_empty[stage], parity);
+            barrier_expect(&bars.v_full[stage], BY_QUERY_V_BYTES);
+            copy_tile<VALUES>(m.v + stage * BY_QUERY_V_BYTES, BY_QUERY_KEYS, v_map, &bars.v_full[stage], tile * BY_QUERY_KEYS, x.hk, x.at.b);
+        }
+    }
+}
+
+__device__ __forceinline__ void compute_by_query(const Problem &p, const Backward &g, const Dot &t, const ByQuery &m) {
+    int group = threadIdx.x / WARPGROUP - 1;
+    bool leads = threadIdx.x % WARP == 0;
+    float scale2 = (float)(p.scale * (double)LOG2_E);
+    ByQueryBarriers &bars = *m.bars;
+    u64 q_at = matrix(shared_address(m.q) + group * SIDE * ROW_BYTES, 0), g_at = matrix(shared_address(m.g) + group * SIDE * ROW_BYTES, 0);
+    u64 k_at = matrix(shared_address(m.k), BY_QUERY_KEYS * ROW_BYTES), v_at = matrix(shared_address(m.v), 0);
+    u32 used = 0, blocks = 0;
+    for (int n = blockIdx.x; n < pieces<BY_QUERY_QUERIES>(p); n += gridDim.x) {
+        Piece x = piece_of<BY_QUERY_QUERIES, BY_QUERY_KEYS>(p, t, n);
+        int first = x.i0 + group * SIDE;
+        float grad_q[WIDTH / 2];
+#pragma unroll
+        for (int d = 0; d < WIDTH / 2; d++) grad_q[d] = 0;
+        Sight sees;
+        int tile = tile_before<BY_QUERY_KEYS>(t, x, x.span.last, sees);
+        if (tile >= 0) {
+            Seen seen = seen_by(p, x, first);
+            // Rows beyond the last may lie beyond the padding too.
+            i64 row = (x.at.b * p.heads + x.at.h) * t.padded + first + own_row();
+            float lse2[2] = {t.lse2[row], t.lse2[row + 8]}, delta[2] = {t.deltas[row], t.deltas[row + 8]};
+            barrier_wait(&bars.q_full, blocks % 2);
+            blocks++;
+            float w[BY_QUERY_KEYS / 2], dw[BY_QUERY_KEYS / 2];
+            u32 grads[BY_QUERY_KEYS / 16][4];
+            for (; tile >= 0; tile = tile_before<BY_QUERY_KEYS>(t, x, tile, sees), used++) {
+                int stage = used % BY_QUERY_STAGES;
+                u32 parity = used / BY_QUERY_STAGES % 2;
+                u64 k_now = k_at + further(stage * BY_QUERY_K_BYTES);
+                barrier_wait(&bars.k_full[stage], parity);
+                products_begin();
+                product_by_rows<WIDTH, BY_QUERY_QUERIES, BY_QUERY_KEYS>(w, q_at, k_now);
+                products_commit();
+                barrier_wait(&bars.v_full[stage], parity);
+                product_by_rows<VALUES, BY_QUERY_QUERIES, BY_QUERY_KEYS>(dw, g_at, v_at + further(stage * BY_QUERY_V_BYTES));
+                products_commit();
+                products_wait<1>();
+                settled(w);
+#pragma unroll
+                for (int c = 0; c < BY_QUERY_KEYS / 2; c++) w[c] = w[c] * scale2 - lse2[c / 2 % 2];
+                if (sees == SOME) apply_mask(w, seen, tile * BY_QUERY_KEYS);
+#pragma unroll
+                for (int c = 0; c < BY_QUERY_KEYS / 2; c++) w[c] = exp2_fast(w[c]);
+                products_wait<0>();
+                settled(dw);
+                if (leads) barrier_arrive(&bars.v_empty[stage]);
+#pragma unroll
+                for (int c = 0; c < BY_QUERY_KEYS / 2; c++) w[c] *= dw[c] - delta[c / 2 % 2];
+                as_left(w, grads);
+                products_begin();
+                product_across<BY_QUERY_KEYS>(grad_q, grads, k_now);
+                products_commit();
+                products_wait<0>();
+                settled(grad_q);
+                if (leads) barrier_arrive(&bars.k_empty[stage]);
+            }
+            if (leads) barrier_arrive(&bars.q_empty);
+        }
+        float scale[2] = {(float)p.scale, (float)p.scale};
+        E *to = g.grad_q.data + x.at.b * g.grad_q.b + x.at.h * g.grad_q.h + first * g.grad_q.n;
+        store_rows(grad_q, scale, to, g.grad_q.n, p.queries - first, p.width);
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
+    dot_backward_queries(const __grid_constant__ Problem p, const __grid_constant__ Backward g, const __grid_constant__ Dot t, const __grid_constant__ TensorMap q_map,
+                         const __grid_constant__ TensorMap g_map, const __grid_constant__ TensorMap k_map, const __grid_constant__ TensorMap v_map) {
+    SHARED_MEMORY(memory);
+    ByQuery m(memory);
+    ByQueryBarriers &bars = *m.bars;
+    if (threadIdx.x == 0) {
+        barrier_init(&bars.q_full, 1), barrier_init(&bars.q_empty, 4 * CONSUMERS);
+        for (int n = 0; n < BY_QUERY_STAGES; n++) {
+            barrier_init(&bars.k_full[n], 1), barrier_init(&bars.k_empty[n], 4 * CONSUMERS);
+            barrier_init(&bars.v_full[n], 1), barrier_init(&bars.v_empty[n], 4 * CONSUMERS);
+        }
+        barriers_ready();
+    }
+    __syncthreads();
+    if (threadIdx.x < WARPGROUP) {
+        fewer_registers<24>();
+        if (threadIdx.x == 0) copy_by_query(p, t, q_map, g_map, k_map, v_map, m);
+    } else {
+        more_registers<240>();
+        compute_by_query(p, g, t, m);
+    }
+}

@@ -1,0 +1,194 @@
+// The kernels of text/dot*.cu on the emulator, beside the formula in double precision: the whole text is
+// put before this file. Prints each case's largest errors; ends with 1 where one is too large.
+
+struct Case {
+    int b, hq, hk, nq, nk, d, dv;
+    bool causal;
+    int left, right; // of a window; -1: none
+    int offset;
+    bool lengths, segments;
+    unsigned grid;
+};
+
+struct Arrays {
+    std::vector<E> q, k, v, g, out;
+    std::vector<float> lse, grad_lse;
+    std::vector<i64> lengths, q_segments, k_segments;
+};
+
+static double uniform_draw() { return emulator::draw() / 2147483648.0; }
+static double normal_draw() {
+    return sqrt(-2 * log(uniform_draw() + 1e-12)) * cos(6.283185307179586 * uniform_draw());
+}
+static std::vector<E> normals(size_t n) {
+    std::vector<E> x(n);
+    for (auto &y : x) y = narrow((float)normal_draw());
+    return x;
+}
+
+static bool allowed(const Case &c, const Arrays &a, int b, int i, int j) {
+    int at = i + c.offset;
+    if (c.causal && j > at) return false;
+    if (c.left >= 0 && (j < at - c.left || j > at + c.right)) return false;
+    if (c.lengths && j >= a.lengths[b]) return false;
+    return !c.segments || a.q_segments[b * c.nq + i] == a.k_segments[b * c.nk + j];
+}
+
+static Problem problem_of(const Case &c, Arrays &a) {
+    Problem p = {};
+    p.batch = c.b, p.heads = c.hq, p.key_heads = c.hk, p.queries = c.nq, p.keys = c.nk, p.width = c.d, p.value_width = c.dv;
+    p.q = {a.q.data(), (i64)c.hq * c.nq * c.d, (i64)c.nq * c.d, c.d};
+    p.k = {a.k.data(), (i64)c.hk * c.nk * c.d, (i64)c.nk * c.d, c.d};
+    p.v = {a.v.data(), (i64)c.hk * c.nk * c.dv, (i64)c.nk * c.dv, c.dv};
+    p.scale = 1 / sqrt((double)c.d), p.offset = c.offset, p.causal = c.causal;
+    p.windowed = c.left >= 0, p.left = c.left, p.right = c.right;
+    if (c.lengths) p.lengths = a.lengths.data();
+    if (c.segments) p.q_segments = a.q_segments.data(), p.k_segments = a.k_segments.data();
+    return p;
+}
+
+struct Exact {
+    std::vector<double> out, lse, gq, gk, gv;
+};
+
+// The formula and its gradients, from the output as it was stored.
+static Exact exact_of(const Case &c, const Arrays &a) {
+    Exact e;
+    e.out.assign((size_t)c.b * c.hq * c.nq * c.dv, 0), e.lse.assign((size_t)c.b * c.hq * c.nq, -INFINITY);
+    e.gq.assign(a.q.size(), 0), e.gk.assign(a.k.size(), 0), e.gv.assign(a.v.size(), 0);
+    double scale = 1 / sqrt((double)c.d);
+    for (int b = 0; b < c.b; b++)
+        for (int h = 0; h < c.hq; h++)
+            for (int i = 0; i < c.nq; i++) {
+                size_t row = ((size_t)b * c.hq + h) * c.nq + i, kh = (size_t)b * c.hk + h / (c.hq / c.hk);
+                std::vector<double> s(c.nk, -INFINITY);
+                double top = -INFINITY, sum = 0;
+                for (int j = 0; j < c.nk; j++) {
+                    if (!allowed(c, a, b, i, j)) continue;
+                    double x = 0;
+                    for (int d = 0; d < c.d; d++) x += (double)widen(a.q[row * c.d + d]) * widen(a.k[(kh * c.nk + j) * c.d + d]);
+                    s[j] = x * scale, top = std::max(top, s[j]);
+                }
+                if (top == -INFINITY) continue;
+                for (auto &x : s) x = exp(x - top), sum += x;
+                for (auto &x : s) x /= sum;
+                e.lse[row] = top + log(sum);
+                for (int d = 0; d < c.dv; d++)
+                    for (int j = 0; j < c.nk; j++) e.out[row * c.dv + d] += s[j] * widen(a.v[(kh * c.nk + j) * c.dv + d]);
+                double delta = 0;
+                for (int d = 0; d < c.dv; d++) delta += (double)widen(a.g[row * c.dv + d]) * e.out[row * c.dv + d];
+                for (int j = 0; j < c.nk; j++) {
+                    if (s[j] == 0) continue;
+                    double dp = 0;
+                    for (int d = 0; d < c.dv; d++) {
+                        dp += (double)widen(a.g[row * c.dv + d]) * widen(a.v[(kh * c.nk + j) * c.dv + d]);
+                        e.gv[(kh * c.nk + j) * c.dv + d] += s[j] * widen(a.g[row * c.dv + d]);
+                    }
+                    double ds = s[j] * (dp - delta + a.grad_lse[row]) * scale;
+                    for (int d = 0; d < c.d; d++) {
+                        e.gq[row * c.d + d] += ds * widen(a.k[(kh * c.nk + j) * c.d + d]);
+                        e.gk[(kh * c.nk + j) * c.d + d] += ds * widen(a.q[row * c.d + d]);
+                    }
+                }
+            }
+    return e;
+}
+
+// The error's length beside the truth's: a wrong index is near 1, roundings of 16 bits are below 0.01.
+template <class X> static bool close(const char *what, const std::vector<X> &found, const std::vector<double> &exact) {
+    double error = 0, length = 1e-30;
+    for (size_t n = 0; n < exact.size(); n++) {
+        double x;
+        if constexpr (sizeof(X) == 2) x = widen(found[n]);
+        else x = found[n];
+        if (x == exact[n]) continue;
+        error += (x - exact[n]) * (x - exact[n]), length += exact[n] * exact[n];
+    }
+    double relative = sqrt(error / length);
+    printf(" %s %.2e", what, relative);
+    return relative < 0.012;
+}
+
+static bool run(const Case &c) {
+    Arrays a;
+    a.q = normals((size_t)c.b * c.hq * c.nq * c.d), a.k = normals((size_t)c.b * c.hk * c.nk * c.d);
+    a.v = normals((size_t)c.b * c.hk * c.nk * c.dv), a.g = normals((size_t)c.b * c.hq * c.nq * c.dv);
+    for (int n = 0; n < c.b; n++) a.lengths.push_back(n == 1 ? 0 : emulator::draw() % (c.nk + 1));
+    for (int n = 0; n < c.b; n++) {
+        for (int i = 0, at = 0; i < c.nq; i++) a.q_segments.push_back(at += emulator::draw() % 90 == 0);
+        for (int j = 0, at = 0; j < c.nk; j++) a.k_segments.push_back(at += emulator::draw() % 90 == 0);
+    }
+    size_t rows = (size_t)c.b * c.hq * c.nq;
+    for (size_t n = 0; n < rows; n++) a.grad_lse.push_back((float)normal_draw());
+    a.out.assign(rows * c.dv, 0x7fff), a.lse.assign(rows, NAN);
+    Problem p = problem_of(c, a);
+    Exact exact = exact_of(c, a);
+    Dot t = {};
+    t.sections = 1 + emulator::draw() % (c.b * c.hq);
+    t.q_blocks = (c.nq + 63) / 64, t.k_blocks = (c.nk + 63) / 64;
+    std::vector<i64> q_span(2 * c.b * t.q_blocks, -1), k_span(2 * c.b * t.k_blocks, -1);
+    if (c.segments) {
+        emulator::launch({2, 1, 1}, 128, [&] { dot_segments(p, q_span.data(), k_span.data(), t.q_blocks, t.k_blocks); });
+        t.q_span = q_span.data(), t.k_span = k_span.data();
+    }
+    printf("b%d h%d/%d n%dx%d d%d/%d%s window %d,%d offset %d%s%s:", c.b, c.hq, c.hk, c.nq, c.nk, c.d, c.dv, c.causal ? " causal" : "", c.left, c.right,
+           c.offset, c.lengths ? " lengths" : "", c.segments ? " segments" : "");
+    auto map = [&](const Array &x, i64 d, i64 n, i64 h, int box) { return map_of(x.data, d, n, h, c.b, x.n, x.h, x.b, box); };
+    bool good = true;
+#ifndef BACKWARD
+    Forward o = {};
+    o.out = {a.out.data(), (i64)c.hq * c.nq * c.dv, (i64)c.nq * c.dv, c.dv};
+    o.lse = a.lse.data();
+    TensorMap q = map(p.q, c.d, c.nq, c.hq, QUERIES), k = map(p.k, c.d, c.nk, c.hk, KEYS), v = map(p.v, c.dv, c.nk, c.hk, KEYS);
+    emulator::launch({c.grid, 1, 1}, THREADS, [&] { dot_forward(p, o, t, q, k, v); });
+    good &= close("out", a.out, exact.out);
+    good &= close("lse", a.lse, exact.lse);
+#else
+    for (size_t n = 0; n < a.out.size(); n++) a.out[n] = narrow((float)exact.out[n]);
+    for (size_t n = 0; n < rows; n++) a.lse[n] = (float)exact.lse[n];
+    t.padded = (c.nq + 127) / 128 * 128;
+    std::vector<float> lse2(c.b * c.hq * t.padded + 4, NAN), deltas(c.b * c.hq * t.padded + 4, NAN);
+    auto aligned = [](std::vector<float> &x) { return (float *)(((u64)x.data() + 15) / 16 * 16); };
+    t.lse2 = aligned(lse2), t.deltas = aligned(deltas);
+    std::vector<E> gq(a.q.size(), 0x7fff), gk(a.k.size(), 0x7fff), gv(a.v.size(), 0x7fff);
+    Backward g = {};
+    Array grad = {a.g.data(), (i64)c.hq * c.nq * c.dv, (i64)c.nq * c.dv, c.dv};
+    g.grad_out = grad, g.out = grad, g.out.data = a.out.data();
+    g.lse = a.lse.data(), g.grad_lse = a.grad_lse.data();
+    g.grad_q = {gq.data(), p.q.b, p.q.h, p.q.n}, g.grad_k = {gk.data(), p.k.b, p.k.h, p.k.n}, g.grad_v = {gv.data(), p.v.b, p.v.h, p.v.n};
+    emulator::launch({3, 1, 1}, 128, [&] { dot_deltas(p, g, t); });
+    TensorMap q = map(p.q, c.d, c.nq, c.hq, BY_KEY_QUERIES), dy = map(grad, c.dv, c.nq, c.hq, BY_KEY_QUERIES);
+    TensorMap k = map(p.k, c.d, c.nk, c.hk, BY_KEY_KEYS), v = map(p.v, c.dv, c.nk, c.hk, BY_KEY_KEYS);
+    emulator::launch({c.grid, 1, 1}, THREADS, [&] { dot_backward_keys(p, g, t, q, dy, k, v); });
+    good &= close("gk", gk, exact.gk);
+    good &= close("gv", gv, exact.gv);
+    q = map(p.q, c.d, c.nq, c.hq, BY_QUERY_QUERIES), dy = map(grad, c.dv, c.nq, c.hq, BY_QUERY_QUERIES);
+    k = map(p.k, c.d, c.nk, c.hk, BY_QUERY_KEYS), v = map(p.v, c.dv, c.nk, c.hk, BY_QUERY_KEYS);
+    emulator::launch({c.grid, 1, 1}, THREADS, [&] { dot_backward_queries(p, g, t, q, dy, k, v); });
+    good &= close("gq", gq, exact.gq);
+#endif
+    printf("%s\n", good ? "" : " WRONG");
+    return good;
+}
+
+int main() {
+    int d = WIDTH, dv = VALUES;
+    std::vector<Case> cases = {
+        {1, 1, 1, 64, 64, d, dv, false, -1, 0, 0, false, false, 1},
+        {1, 2, 1, 130, 300, d, dv, false, -1, 0, 0, false, false, 2},
+        {1, 1, 1, 257, 257, d, dv, true, -1, 0, 0, false, false, 2},
+        {2, 2, 2, 1, 1, d, dv, false, -1, 0, 0, false, false, 1},
+        {1, 2, 2, 200, 500, d - 8, dv - 24, true, -1, 0, 300, false, false, 3},
+        {1, 2, 1, 300, 260, d, dv, true, -1, 0, -40, false, false, 1},
+        {1, 1, 1, 500, 500, d, dv, false, 70, 9, 0, false, false, 2},
+        {1, 1, 1, 400, 400, d, dv, true, 40, 0, 0, false, false, 1},
+        {3, 2, 2, 100, 333, d, dv, false, -1, 0, 0, true, false, 2},
+        {2, 1, 1, 260, 390, 8, 16, false, -1, 0, 0, true, false, 1},
+    };
+#if SEGMENTS
+    for (auto &c : cases) c.segments = true;
+#endif
+    bool good = true;
+    for (const Case &c : cases) good &= run(c);
+    return good ? 0 : 1;
+}
