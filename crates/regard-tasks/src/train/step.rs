@@ -37,7 +37,7 @@ impl Trainer<'_> {
             let own = part(batch, self.ranks);
             let share = match self.ranks.size() {
                 1 => 1.0,
-                _ => self.learner.weight(own) / self.learner.weight(batch).max(1.0),
+                _ => self.share(own, batch),
             };
             if share == 0.0 {
                 continue;
@@ -60,6 +60,14 @@ impl Trainer<'_> {
             }
         }
         Ok(sum)
+    }
+
+    /// How much the loss of a part of a batch counts in that of the batch.
+    fn share(&self, part: &[usize], batch: &[usize]) -> f64 {
+        match self.learner.weight(batch) {
+            0.0 => 0.0,
+            whole => self.learner.weight(part) / whole,
+        }
     }
 
     /// The random numbers of a batch: every rank has others.
