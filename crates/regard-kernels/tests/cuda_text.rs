@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used)] // a test that cannot go on says so by its panic
 
-use regard_kernels::cuda::{Cache, Stored, Variant, compile_for};
+use regard_kernels::cuda::{Cache, DotTiles, Stored, Variant, compile_for};
 use regard_kernels::{Activation, Cuda, Expression, Parameter, Score, Shape, Spec};
 use std::fs;
 use std::path::PathBuf;
@@ -140,6 +140,56 @@ fn variants() -> Vec<(String, Variant)> {
         }
     }
     all
+}
+
+/// The texts for Hopper's tensor cores, which no other GPU has.
+fn tensor_core_variants() -> Vec<(String, Variant)> {
+    let mut all = Vec::new();
+    for (width, values) in [(64, 64), (64, 128), (128, 64), (128, 128)] {
+        let kinds = [(false, false, 0), (true, false, 0), (true, true, 0), (true, false, 128)];
+        for (masked, segments, distance) in kinds {
+            for backward in [false, true] {
+                for stored in [Stored::Bf16, Stored::F16] {
+                    let tiles = DotTiles { width, values, masked, segments, distance, backward };
+                    all.push((format!("{tiles:?} {stored:?}"), Variant::dot(tiles, stored)));
+                }
+            }
+        }
+    }
+    all
+}
+
+/// Every instruction of some machine code, by NVIDIA's disassembler, whose program `REGARD_NVDISASM` names.
+fn disassembled(cubin: &[u8]) -> String {
+    let program = std::env::var_os("REGARD_NVDISASM").expect("REGARD_NVDISASM names nvdisasm");
+    let file = std::env::temp_dir().join(format!("regard-{}.cubin", std::process::id()));
+    fs::write(&file, cubin).unwrap();
+    let output = std::process::Command::new(program).arg("-c").arg(&file).output().unwrap();
+    fs::remove_file(file).unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+#[ignore = "needs NVRTC and nvdisasm"]
+fn the_tensor_cores_texts_have_their_products_and_keep_their_numbers_in_registers() {
+    for (name, variant) in tensor_core_variants() {
+        let compiled = compile_for("sm_90a", &variant.text());
+        let compiled = compiled.unwrap_or_else(|error| panic!("{name}: {error}"));
+        let log = &compiled.log;
+        assert!(log.contains("spill stores"), "{name}: {log}");
+        let spilled =
+            |line: &&str| line.contains("spill stores") && !line.contains(" 0 bytes spill stores");
+        assert_eq!(log.lines().find(spilled), None, "{name}");
+        // What the compiler says where it waits for each product before the next.
+        assert!(!log.contains("serialized"), "{name}: {log}");
+        // And where it keeps all warps to the registers of the launch.
+        assert!(!log.contains("setmaxnreg"), "{name}: {log}");
+        let code = disassembled(&compiled.cubin);
+        for instruction in ["HGMMA", "UTMALDG", "SYNCS", "USETMAXREG"] {
+            assert!(code.contains(instruction), "{name} has no {instruction}");
+        }
+    }
 }
 
 #[test]

@@ -8,8 +8,9 @@ use super::pass::{BackwardPass, ForwardPass, WARPS};
 use super::problem::{Array, Problem};
 use super::source::Stored;
 use super::tensor_map::tensor_map;
+use crate::Real;
 use crate::error::Error;
-use crate::spec::{Mask, Shape};
+use crate::spec::{Shape, Spec};
 use cudarc::driver::sys::CUtensorMap;
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -21,6 +22,8 @@ const WARPGROUP: usize = 128;
 pub(super) const WIDEST: usize = 128;
 /// Rows of each query's numbers are rounded up to this.
 const PADDED: usize = 128;
+/// The furthest distance that a bias may tell apart: its table lies in shared memory.
+pub(super) const FURTHEST: usize = 512;
 /// Bytes of keys and values that are worked on at once: half of a Hopper's cache.
 const CACHED: usize = 24 << 20;
 /// What shared memory has besides tiles: barriers, and what lies before the first tile.
@@ -38,21 +41,35 @@ pub struct DotTiles {
     pub masked: bool,
     /// Whether it sees those of its own segment alone.
     pub segments: bool,
+    /// How far a bias by distance tells pairs apart; 0: there is none.
+    pub distance: usize,
     /// Which pass.
     pub backward: bool,
 }
 
 impl DotTiles {
-    pub(super) fn of(s: &Shape, mask: &Mask, backward: bool) -> Self {
+    pub(super) fn of<T: Real>(s: &Shape, spec: &Spec<T>, backward: bool) -> Self {
         let wide = |n: usize| if n <= SIDE { SIDE } else { WIDEST };
+        let mask = &spec.mask;
         let segments = mask.segments.is_some();
         Self {
             width: wide(s.dk),
             values: wide(s.dv),
             masked: mask.causal || mask.window.is_some() || mask.key_lengths.is_some() || segments,
             segments,
+            distance: spec.bias.relative.map_or(0, |relative| relative.max_distance),
             backward,
         }
+    }
+
+    /// Numbers of the bias's table.
+    fn table(&self) -> usize {
+        if self.distance == 0 { 0 } else { 2 * self.distance + 1 }
+    }
+
+    /// Keys of a tile, backward by query. A bias by distance needs room for its sums.
+    fn by_query_keys(&self) -> usize {
+        if self.distance == 0 { 128 } else { 64 }
     }
 
     /// Warpgroups that compute, forward.
@@ -67,7 +84,8 @@ impl DotTiles {
 
     /// Keys of a tile, forward.
     fn keys(&self) -> usize {
-        if self.masked || self.width.max(self.values) == SIDE { 128 } else { 176 }
+        let wide = self.width.max(self.values) > SIDE;
+        if wide && !self.masked && self.distance == 0 { 176 } else { 128 }
     }
 
     /// `#define`s of the text, by name.
@@ -76,13 +94,14 @@ impl DotTiles {
             ("WIDTH", self.width),
             ("VALUES", self.values),
             ("SEGMENTS", usize::from(self.segments)),
-            ("RELATIVE", 0),
+            ("RELATIVE", usize::from(self.distance > 0)),
+            ("DISTANCE", self.distance),
         ];
         match self.backward {
             true => all.extend([
                 ("BACKWARD", 1),
                 ("BY_KEY_QUERIES", BY_KEY_QUERIES),
-                ("BY_QUERY_KEYS", BY_QUERY_KEYS),
+                ("BY_QUERY_KEYS", self.by_query_keys()),
             ]),
             false => {
                 all.extend([("CONSUMERS", self.consumers()), ("KEYS", self.keys()), ("TURNS", 1)])
@@ -94,7 +113,7 @@ impl DotTiles {
     /// How many columns the products have.
     pub(super) fn columns(&self) -> Vec<usize> {
         match self.backward {
-            true => vec![self.width, self.values, BY_KEY_QUERIES, BY_QUERY_KEYS],
+            true => vec![self.width, self.values, BY_KEY_QUERIES, self.by_query_keys()],
             false => vec![self.values, self.keys()],
         }
     }
@@ -105,7 +124,6 @@ const BY_KEY_QUERIES: usize = 64;
 const BY_KEY_KEYS: usize = 2 * SIDE;
 const BY_KEY_STAGES: usize = 3;
 /// Backward by query.
-const BY_QUERY_KEYS: usize = 128;
 const BY_QUERY_QUERIES: usize = 2 * SIDE;
 const STAGES: usize = 2;
 
@@ -133,6 +151,12 @@ pub(super) struct Dot {
 }
 
 impl Dot {
+    /// How many slabs of a bias' gradient backward leaves for each head: one for each warpgroup's
+    /// queries.
+    pub(super) fn slabs(&self) -> usize {
+        self.s.nq.div_ceil(BY_QUERY_QUERIES) * (BY_QUERY_QUERIES / SIDE)
+    }
+
     pub(super) fn of(
         device: &Arc<Device>,
         s: &Shape,
@@ -203,7 +227,8 @@ impl Dot {
         let q = self.map(&problem.q, false, s.dk, queries)?;
         let k = self.map(&problem.k, true, s.dk, keys)?;
         let v = self.map(&problem.v, true, s.dv, keys)?;
-        let bytes = 2 * (queries * width + STAGES * keys * (width + values));
+        let bytes = 2 * (queries * width + STAGES * keys * (width + values))
+            + self.tiles.consumers() * self.tiles.table() * size_of::<f32>();
         let threads = WARPGROUP * (self.tiles.consumers() + 1);
         let grid = on.grid(s.nq.div_ceil(queries) * s.hq * s.b, threads, bytes);
         let mut arguments = [
@@ -232,7 +257,7 @@ impl Dot {
         if pass.grad_k.data != 0 || pass.grad_v.data != 0 {
             self.by_key(&on, problem, pass)?;
         }
-        if pass.grad_q.data != 0 {
+        if pass.grad_q.data != 0 || pass.relative_slabs != 0 {
             self.by_query(&on, problem, pass)?;
         }
         Ok(())
@@ -242,7 +267,7 @@ impl Dot {
         let (s, DotTiles { width, values, .. }) = (&self.s, self.tiles);
         let both = width + values;
         let bytes = 2 * both * (BY_KEY_KEYS + BY_KEY_STAGES * BY_KEY_QUERIES)
-            + 2 * BY_KEY_STAGES * BY_KEY_QUERIES * size_of::<f32>();
+            + 2 * (BY_KEY_STAGES * BY_KEY_QUERIES + self.tiles.table()) * size_of::<f32>();
         let work = s.nk.div_ceil(BY_KEY_KEYS) * s.hk * s.b;
         let grid = on.grid(work, 3 * WARPGROUP, bytes);
         // A section is counted in the heads of keys here.
@@ -255,10 +280,16 @@ impl Dot {
 
     fn by_query(&self, on: &Launcher, problem: &Problem, pass: &BackwardPass) -> Result<(), Error> {
         let (s, DotTiles { width, values, .. }) = (&self.s, self.tiles);
-        let bytes = 2 * (width + values) * (BY_QUERY_QUERIES + STAGES * BY_QUERY_KEYS);
+        let keys = self.tiles.by_query_keys();
+        let distances = match self.tiles.table() {
+            0 => 0,
+            // Rows of a tile, the table and its sums, of both warpgroups.
+            table => 2 * (SIDE * (keys + 4) + 2 * table) * size_of::<f32>(),
+        };
+        let bytes = 2 * (width + values) * (BY_QUERY_QUERIES + STAGES * keys) + distances;
         let work = s.nq.div_ceil(BY_QUERY_QUERIES) * s.hq * s.b;
         let grid = on.grid(work, 3 * WARPGROUP, bytes);
-        let maps = self.maps(problem, pass, [BY_QUERY_QUERIES, BY_QUERY_KEYS])?;
+        let maps = self.maps(problem, pass, [BY_QUERY_QUERIES, keys])?;
         on.launch(
             "dot_backward_queries",
             grid,

@@ -21,6 +21,7 @@ mod memory;
 mod module;
 mod pass;
 mod problem;
+mod raw;
 mod source;
 mod tensor_core;
 mod tensor_map;
@@ -33,6 +34,7 @@ pub use compiler::{Compiled, compile_for};
 pub use device::{Cuda, CudaInfo};
 #[doc(hidden)]
 pub use dot::DotTiles;
+pub use raw::{BackwardAt, DeviceRows, ForwardAt, GradientsAt};
 #[doc(hidden)]
 pub use source::{Stored, Variant};
 
@@ -55,8 +57,9 @@ pub fn form<E: Element>(
 ) -> Result<[String; 2], Error> {
     let s = spec.check(&q, &k, &v)?;
     let spec = &Spec { score: spec.score.lowered(&s), ..*spec };
-    let forward = form::Form::of_forward(spec, &s, [&q, &k, &v], HOPPER);
-    let backward = form::Form::of_backward(spec, &s, [&q, &k, &v, &v, &v], HOPPER);
+    let rows = [q, k, v, v, v].map(problem::Rows::from);
+    let forward = form::Form::of_forward(spec, &s, &rows[..3], HOPPER);
+    let backward = form::Form::of_backward(spec, &s, &rows, HOPPER);
     Ok([forward, backward].map(|form| format!("{form:?}")))
 }
 

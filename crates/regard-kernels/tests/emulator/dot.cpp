@@ -12,7 +12,7 @@ struct Case {
 
 struct Arrays {
     std::vector<E> q, k, v, g, out;
-    std::vector<float> lse, grad_lse;
+    std::vector<float> lse, grad_lse, table;
     std::vector<i64> lengths, q_segments, k_segments;
 };
 
@@ -43,20 +43,31 @@ static Problem problem_of(const Case &c, Arrays &a) {
     p.scale = 1 / sqrt((double)c.d), p.offset = c.offset, p.causal = c.causal;
     p.windowed = c.left >= 0, p.left = c.left, p.right = c.right;
     if (c.lengths) p.lengths = a.lengths.data();
+#if RELATIVE
+    p.relative = a.table.data(), p.relative_head = TABLE, p.max_distance = DISTANCE;
+#endif
     if (c.segments) p.q_segments = a.q_segments.data(), p.k_segments = a.k_segments.data();
     return p;
 }
 
 struct Exact {
-    std::vector<double> out, lse, gq, gk, gv;
+    std::vector<double> out, lse, gq, gk, gv, table;
 };
 
-// The formula and its gradients, from the output as it was stored.
+static double bias(const Case &c, const Arrays &a, int h, int i, int j) {
+#if RELATIVE
+    return a.table[h * TABLE + bias_index(j, i + c.offset)];
+#endif
+    return 0;
+}
+
+// The formula and its gradients.
 static Exact exact_of(const Case &c, const Arrays &a) {
     Exact e;
     e.out.assign((size_t)c.b * c.hq * c.nq * c.dv, 0), e.lse.assign((size_t)c.b * c.hq * c.nq, -INFINITY);
     e.gq.assign(a.q.size(), 0), e.gk.assign(a.k.size(), 0), e.gv.assign(a.v.size(), 0);
     double scale = 1 / sqrt((double)c.d);
+    e.table.assign(a.table.size(), 0);
     for (int b = 0; b < c.b; b++)
         for (int h = 0; h < c.hq; h++)
             for (int i = 0; i < c.nq; i++) {
@@ -67,7 +78,7 @@ static Exact exact_of(const Case &c, const Arrays &a) {
                     if (!allowed(c, a, b, i, j)) continue;
                     double x = 0;
                     for (int d = 0; d < c.d; d++) x += (double)widen(a.q[row * c.d + d]) * widen(a.k[(kh * c.nk + j) * c.d + d]);
-                    s[j] = x * scale, top = std::max(top, s[j]);
+                    s[j] = x * scale + bias(c, a, h, i, j), top = std::max(top, s[j]);
                 }
                 if (top == -INFINITY) continue;
                 for (auto &x : s) x = exp(x - top), sum += x;
@@ -84,7 +95,11 @@ static Exact exact_of(const Case &c, const Arrays &a) {
                         dp += (double)widen(a.g[row * c.dv + d]) * widen(a.v[(kh * c.nk + j) * c.dv + d]);
                         e.gv[(kh * c.nk + j) * c.dv + d] += s[j] * widen(a.g[row * c.dv + d]);
                     }
-                    double ds = s[j] * (dp - delta + a.grad_lse[row]) * scale;
+                    double ds = s[j] * (dp - delta + a.grad_lse[row]);
+#if RELATIVE
+                    e.table[h * TABLE + bias_index(j, i + c.offset)] += ds;
+#endif
+                    ds *= scale;
                     for (int d = 0; d < c.d; d++) {
                         e.gq[row * c.d + d] += ds * widen(a.k[(kh * c.nk + j) * c.d + d]);
                         e.gk[(kh * c.nk + j) * c.d + d] += ds * widen(a.q[row * c.d + d]);
@@ -120,6 +135,9 @@ static bool run(const Case &c) {
     }
     size_t rows = (size_t)c.b * c.hq * c.nq;
     for (size_t n = 0; n < rows; n++) a.grad_lse.push_back((float)normal_draw());
+#if RELATIVE
+    for (int n = 0; n < c.hq * TABLE; n++) a.table.push_back((float)normal_draw());
+#endif
     a.out.assign(rows * c.dv, 0x7fff), a.lse.assign(rows, NAN);
     Problem p = problem_of(c, a);
     Exact exact = exact_of(c, a);
@@ -164,8 +182,17 @@ static bool run(const Case &c) {
     good &= close("gv", gv, exact.gv);
     q = map(p.q, c.d, c.nq, c.hq, BY_QUERY_QUERIES), dy = map(grad, c.dv, c.nq, c.hq, BY_QUERY_QUERIES);
     k = map(p.k, c.d, c.nk, c.hk, BY_QUERY_KEYS), v = map(p.v, c.dv, c.nk, c.hk, BY_QUERY_KEYS);
+#if RELATIVE
+    g.chunks = (c.nq + 127) / 128 * CONSUMERS;
+    std::vector<float> slabs(c.b * c.hq * g.chunks * TABLE, NAN), table(c.hq * TABLE, 0);
+    g.relative_slabs = slabs.data();
+#endif
     emulator::launch({c.grid, 1, 1}, THREADS, [&] { dot_backward_queries(p, g, t, q, dy, k, v); });
     good &= close("gq", gq, exact.gq);
+#if RELATIVE
+    for (size_t n = 0; n < slabs.size(); n++) table[n / TABLE / g.chunks % c.hq * TABLE + n % TABLE] += slabs[n];
+    good &= close("table", table, exact.table);
+#endif
 #endif
     printf("%s\n", good ? "" : " WRONG");
     return good;

@@ -238,6 +238,36 @@ __device__ __forceinline__ int bias_index(int key, int query) {
     int distance = key - query;
     return (distance < -DISTANCE ? -DISTANCE : distance > DISTANCE ? DISTANCE : distance) + DISTANCE;
 }
+
+// A warpgroup's scores with their bias, in powers of two: rows are queries that stand there, columns keys.
+template <int N> __device__ __forceinline__ void add_bias(float (&s)[N], const float *table, float scale2, int j0, int i0, const int (&rows)[2]) {
+    int shared = shared_bias(j0, j0 + 2 * N - 1, i0, i0 + SIDE - 1);
+    if (shared < 0) {
+#pragma unroll
+        for (int n = 0; n < N; n++) s[n] = s[n] * scale2 + table[bias_index(j0 + 8 * (n / 4) + own_column() + n % 2, rows[n / 2 % 2])];
+    } else {
+        float far = table[shared];
+#pragma unroll
+        for (int n = 0; n < N; n++) s[n] = s[n] * scale2 + far;
+    }
+}
+
+// The same where rows are keys and columns queries.
+template <int N> __device__ __forceinline__ void add_bias_by_key(float (&s)[N], const float *table, float scale2, int j0, int i0) {
+    int shared = shared_bias(j0, j0 + SIDE - 1, i0, i0 + 2 * N - 1);
+#pragma unroll
+    for (int n = 0; n < N; n++) {
+        int at = shared < 0 ? bias_index(j0 + own_row() + 8 * (n / 2 % 2), i0 + 8 * (n / 4) + own_column() + n % 2) : shared;
+        s[n] = s[n] * scale2 + table[at];
+    }
+}
+
+// Scores that have their bias are powers of two already.
+#define SCALE2(p) 1.0f
+#define NATURAL(p) LN2
+#else
+#define SCALE2(p) (float)((p).scale * (double)LOG2_E)
+#define NATURAL(p) (float)(p).scale
 #endif
 
 // The least and the largest segment of each 64 rows; queries' blocks first. A warp has a block.

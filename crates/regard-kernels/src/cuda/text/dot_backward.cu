@@ -168,7 +168,11 @@ __device__ __forceinline__ float2 of_columns(const float *row, int n) { return *
 __device__ __forceinline__ void compute_by_key(const Problem &p, const Backward &g, const Dot &t, const ByKey &m) {
     int group = threadIdx.x / WARPGROUP - 1;
     bool leads = threadIdx.x % WARP == 0;
-    float scale2 = (float)(p.scale * (double)LOG2_E);
+    float scale2 = SCALE2(p);
+#if RELATIVE
+    float *table = (float *)(m.bars + 1) + group * TABLE, to_powers = (float)(p.scale * (double)LOG2_E);
+    int head = -1;
+#endif
     u64 k_at = matrix(shared_address(m.k) + group * SIDE * ROW_BYTES, 0), v_at = matrix(shared_address(m.v) + group * SIDE * ROW_BYTES, 0);
     u64 q_at = matrix(shared_address(m.q), BY_KEY_QUERIES * ROW_BYTES), g_at = matrix(shared_address(m.g), BY_KEY_QUERIES * ROW_BYTES);
     u32 used = 0, blocks = 0;
@@ -199,6 +203,10 @@ __device__ __forceinline__ void compute_by_key(const Problem &p, const Backward 
                 products_commit();
                 products_wait<1>();
                 settled(w);
+#if RELATIVE
+                if (s.h != head) load_table(p, head = s.h, table, 1 + group);
+                add_bias_by_key(w, table, to_powers, first, standing(p, s.tile * BY_KEY_QUERIES));
+#endif
 #pragma unroll
                 for (int c = 0; c < BY_KEY_QUERIES / 2; c += 4) {
                     float2 lse = of_columns(lse2, c);
@@ -301,11 +309,77 @@ __device__ __forceinline__ void copy_by_query(const Problem &p, const Dot &t, co
     }
 }
 
+#if RELATIVE
+// The gradient of a bias by distance: a warpgroup sums along the diagonals of each tile, in the order of
+// its rows; what lies beyond the table's ends each thread keeps for itself until the piece is done.
+struct Distances {
+    enum { STRIDE = BY_QUERY_KEYS + 4 };
+    float *rows, *table, *sums;
+    float low, high;
+    int turn, own;
+
+    __device__ Distances(void *memory, int group) : low(0), high(0), turn(1 + group), own(threadIdx.x % WARPGROUP) {
+        float *all = (float *)memory;
+        rows = all + group * SIDE * STRIDE;
+        table = all + CONSUMERS * SIDE * STRIDE + group * TABLE, sums = table + CONSUMERS * TABLE;
+        for (int n = own; n < TABLE; n += WARPGROUP) sums[n] = 0;
+    }
+
+    __device__ __forceinline__ void add(const float (&ds)[BY_QUERY_KEYS / 2], int j0, int i0) {
+        int shared = shared_bias(j0, j0 + BY_QUERY_KEYS - 1, i0, i0 + SIDE - 1);
+        if (shared >= 0) {
+            float sum = 0;
+#pragma unroll
+            for (int n = 0; n < BY_QUERY_KEYS / 2; n++) sum += ds[n];
+            if (shared == 0) low += sum;
+            else high += sum;
+            return;
+        }
+        // The diagonals of the tile before were read.
+        turn_wait(turn, WARPGROUP);
+#pragma unroll
+        for (int n = 0; n < BY_QUERY_KEYS / 2; n += 2) {
+            float *to = rows + (own_row() + 8 * (n / 2 % 2)) * STRIDE + 8 * (n / 4) + own_column();
+            to[0] = ds[n], to[1] = ds[n + 1];
+        }
+        turn_wait(turn, WARPGROUP);
+        for (int d = own; d < BY_QUERY_KEYS + SIDE - 1; d += WARPGROUP) {
+            int ahead = d - (SIDE - 1), distance = j0 - i0 + ahead;
+            float sum = 0;
+            for (int r = 0; r < SIDE; r++)
+                if (r + ahead >= 0 && r + ahead < BY_QUERY_KEYS) sum += rows[r * STRIDE + r + ahead];
+            if (distance <= -DISTANCE) low += sum;
+            else if (distance >= DISTANCE) high += sum;
+            else sums[distance + DISTANCE] += sum;
+        }
+    }
+
+    // A piece's sums, and none from here on.
+    __device__ __forceinline__ void store(float *slab) {
+        float below = warp_sum(low), above = warp_sum(high);
+        low = high = 0;
+        turn_wait(turn, WARPGROUP);
+        if (own % WARP == 0) rows[own / WARP] = below, rows[WARPGROUP / WARP + own / WARP] = above;
+        turn_wait(turn, WARPGROUP);
+        for (int n = own; n < TABLE; n += WARPGROUP) {
+            const float *ends = rows + (n == 0 ? 0 : WARPGROUP / WARP);
+            bool end = n == 0 || n == TABLE - 1;
+            slab[n] = end ? (ends[0] + ends[1]) + (ends[2] + ends[3]) : sums[n];
+            sums[n] = 0;
+        }
+    }
+};
+#endif
+
 __device__ __forceinline__ void compute_by_query(const Problem &p, const Backward &g, const Dot &t, const ByQuery &m) {
     int group = threadIdx.x / WARPGROUP - 1;
     bool leads = threadIdx.x % WARP == 0;
-    float scale2 = (float)(p.scale * (double)LOG2_E);
+    float scale2 = SCALE2(p);
     ByQueryBarriers &bars = *m.bars;
+#if RELATIVE
+    Distances distances(m.bars + 1, group);
+    float to_powers = (float)(p.scale * (double)LOG2_E);
+#endif
     u64 q_at = matrix(shared_address(m.q) + group * SIDE * ROW_BYTES, 0), g_at = matrix(shared_address(m.g) + group * SIDE * ROW_BYTES, 0);
     u64 k_at = matrix(shared_address(m.k), BY_QUERY_KEYS * ROW_BYTES), v_at = matrix(shared_address(m.v), 0);
     u32 used = 0, blocks = 0;
@@ -319,7 +393,10 @@ __device__ __forceinline__ void compute_by_query(const Problem &p, const Backwar
         int tile = tile_before<BY_QUERY_KEYS>(t, x, x.span.last, sees);
         if (tile >= 0) {
             Seen seen = seen_by(p, x, first);
-            // Rows beyond the last may lie beyond the padding too.
+#if RELATIVE
+            load_table(p, x.at.h, distances.table, distances.turn);
+            int i0 = standing(p, first), standings[2] = {i0 + own_row(), i0 + own_row() + 8};
+#endif
             i64 row = (x.at.b * p.heads + x.at.h) * t.padded + first + own_row();
             float lse2[2] = {t.lse2[row], t.lse2[row + 8]}, delta[2] = {t.deltas[row], t.deltas[row + 8]};
             barrier_wait(&bars.q_full, blocks % 2);
@@ -339,6 +416,9 @@ __device__ __forceinline__ void compute_by_query(const Problem &p, const Backwar
                 products_commit();
                 products_wait<1>();
                 settled(w);
+#if RELATIVE
+                add_bias(w, distances.table, to_powers, tile * BY_QUERY_KEYS, i0, standings);
+#endif
 #pragma unroll
                 for (int c = 0; c < BY_QUERY_KEYS / 2; c++) w[c] = w[c] * scale2 - lse2[c / 2 % 2];
                 if (sees == SOME) apply_mask(w, seen, tile * BY_QUERY_KEYS);
@@ -353,12 +433,20 @@ __device__ __forceinline__ void compute_by_query(const Problem &p, const Backwar
                 products_begin();
                 product_across<BY_QUERY_KEYS>(grad_q, grads, k_now);
                 products_commit();
+#if RELATIVE
+                if (g.relative_slabs) distances.add(w, tile * BY_QUERY_KEYS, i0);
+#endif
                 products_wait<0>();
                 settled(grad_q);
                 if (leads) barrier_arrive(&bars.k_empty[stage]);
             }
             if (leads) barrier_arrive(&bars.q_empty);
         }
+#if RELATIVE
+        i64 task = (x.at.b * p.heads + x.at.h) * g.chunks + x.at.block * CONSUMERS + group;
+        if (g.relative_slabs) distances.store(g.relative_slabs + task * TABLE);
+#endif
+        if (!g.grad_q.data) continue;
         float scale[2] = {(float)p.scale, (float)p.scale};
         E *to = g.grad_q.data + x.at.b * g.grad_q.b + x.at.h * g.grad_q.h + first * g.grad_q.n;
         store_rows(grad_q, scale, to, g.grad_q.n, p.queries - first, p.width);

@@ -91,28 +91,6 @@ struct Running {
     }
 };
 
-// Scores with their bias, in powers of two; how a score is scaled after that, and into natural ones.
-#if RELATIVE
-#define SCALE2(p) 1.0f
-#define NATURAL(p) LN2
-__device__ __forceinline__ void add_bias(float (&s)[KEYS / 2], const float *table, float scale2, int j0, int i0, const int (&rows)[2]) {
-    int shared = shared_bias(j0, j0 + KEYS - 1, i0, i0 + SIDE - 1);
-    if (shared < 0) {
-#pragma unroll
-        for (int n = 0; n < KEYS / 2; n++) s[n] = s[n] * scale2 + table[bias_index(j0 + 8 * (n / 4) + own_column() + n % 2, rows[n / 2 % 2])];
-    } else {
-        float far = table[shared];
-#pragma unroll
-        for (int n = 0; n < KEYS / 2; n++) s[n] = s[n] * scale2 + far;
-    }
-}
-#define WITH_BIAS(tile) add_bias(s, table, to_powers, (tile) * KEYS, i0, standings)
-#else
-#define WITH_BIAS(tile)
-#define SCALE2(p) (float)((p).scale * (double)LOG2_E)
-#define NATURAL(p) (float)(p).scale
-#endif
-
 __device__ __forceinline__ void write_forward(const Problem &p, const Forward &o, const Piece &x, int first, float (&out)[VALUES / 2], Running &rows) {
     rows.join();
     float factor[2];
@@ -169,7 +147,9 @@ __device__ __forceinline__ void compute_forward(const Problem &p, const Forward 
             products_wait<0>();
             settled(s);
             if (leads) barrier_arrive(&bars.k_empty[used % STAGES]);
-            WITH_BIAS(tile);
+#if RELATIVE
+            add_bias(s, table, to_powers, tile * KEYS, i0, standings);
+#endif
             if (sees == SOME) apply_mask(s, seen, tile * KEYS);
             rows.take(s, scale2, factor);
             as_left(s, weights);
@@ -187,7 +167,9 @@ __device__ __forceinline__ void compute_forward(const Problem &p, const Forward 
                 products_wait<1>();
                 settled(s);
                 if (leads) barrier_arrive(&bars.k_empty[next]);
-                WITH_BIAS(tile);
+#if RELATIVE
+                add_bias(s, table, to_powers, tile * KEYS, i0, standings);
+#endif
                 if (sees == SOME) apply_mask(s, seen, tile * KEYS);
                 rows.take(s, scale2, factor);
                 products_wait<0>();

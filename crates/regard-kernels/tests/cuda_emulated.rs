@@ -1,0 +1,57 @@
+//! The texts for Hopper's tensor cores on a CPU: `emulator/` does what NVIDIA's PTX ISA says of their
+//! instructions, so that indices, swizzles, fragments, barriers and masks are checked without a GPU.
+
+#![allow(clippy::unwrap_used)] // a test that cannot go on says so by its panic
+
+use regard_kernels::cuda::{DotTiles, Stored, Variant};
+use std::path::Path;
+use std::process::Command;
+
+/// Compiles a text with the emulator and runs all its cases; what it printed.
+fn emulate(name: &str, tiles: DotTiles, stored: Stored) -> String {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/emulator");
+    let folder = std::env::temp_dir().join(format!("regard-emulated-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let (source, program) = (folder.join(format!("{name}.cpp")), folder.join(name));
+    let kind = if stored == Stored::F16 { "F16" } else { "BF16" };
+    let numbers = format!("#define BF16 1\n#define F16 2\n#define STORED {kind}\n");
+    let cases = std::fs::read_to_string(here.join("dot.cpp")).unwrap();
+    let text = Variant::dot(tiles, stored).text();
+    std::fs::write(&source, format!("{numbers}#include \"device.h\"\n{text}{cases}")).unwrap();
+    let compiled = Command::new("c++")
+        .args(["-O2", "-std=c++17", "-w", "-I"])
+        .arg(&here)
+        .arg("-o")
+        .args([&program, &source])
+        .output()
+        .unwrap();
+    assert!(compiled.status.success(), "{name}: {}", String::from_utf8_lossy(&compiled.stderr));
+    let run = Command::new(&program).output().unwrap();
+    let printed = String::from_utf8_lossy(&run.stdout).into_owned();
+    assert!(run.status.success(), "{name}: {printed}");
+    std::fs::remove_dir_all(&folder).unwrap();
+    printed
+}
+
+fn tiles(width: usize, values: usize, backward: bool) -> DotTiles {
+    DotTiles { width, values, masked: true, segments: false, distance: 0, backward }
+}
+
+#[test]
+#[ignore = "needs a C++ compiler"]
+fn forward_tiles_give_the_formula_whatever_the_mask() {
+    emulate("forward-bias", DotTiles { distance: 128, ..tiles(64, 64, false) }, Stored::Bf16);
+    emulate("forward-128", tiles(128, 128, false), Stored::Bf16);
+    emulate("forward-64", tiles(64, 64, false), Stored::F16);
+    emulate("forward-wide", DotTiles { masked: false, ..tiles(128, 64, false) }, Stored::Bf16);
+    emulate("forward-segments", DotTiles { segments: true, ..tiles(64, 128, false) }, Stored::Bf16);
+}
+
+#[test]
+#[ignore = "needs a C++ compiler"]
+fn backward_tiles_give_the_gradients_whatever_the_mask() {
+    emulate("backward-bias", DotTiles { distance: 37, ..tiles(64, 64, true) }, Stored::Bf16);
+    emulate("backward-128", tiles(128, 128, true), Stored::Bf16);
+    emulate("backward-64", tiles(64, 64, true), Stored::F16);
+    emulate("backward-segments", DotTiles { segments: true, ..tiles(64, 128, true) }, Stored::Bf16);
+}
