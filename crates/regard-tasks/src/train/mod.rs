@@ -5,6 +5,7 @@ mod callback;
 mod checkpoint;
 mod clock;
 mod config;
+mod curves;
 pub(crate) mod events;
 mod record;
 mod rehearsal;

@@ -2,10 +2,10 @@
 
 use super::average::Average;
 use super::clock::Clock;
+use super::curves::curves;
 use super::events::EventFile;
 use super::start::{is_frozen, prepare};
 use super::{Callback, Checkpoint, Plan, Progress, Record, TrainerState, TrainingConfig};
-use crate::picture::{self, Panel};
 use crate::{Error, Learner, Result, Run, Scores};
 use regard::tensor::{Gradients, Optimizer, Random, Schedule};
 use std::time::{Duration, Instant};
@@ -350,18 +350,4 @@ impl<'a> Trainer<'a> {
             None => run(self),
         }
     }
-}
-
-fn curves(title: &str, records: &[Record]) -> String {
-    let points = |of: &dyn Fn(&Record) -> f64| -> Vec<(f64, f64)> {
-        records.iter().map(|r| (r.epoch as f64, of(r))).collect()
-    };
-    let name = records.first().map_or("", |r| r.validation.first().0);
-    let loss = Panel::new("loss", "epoch").line("training", &points(&|r| r.loss));
-    let mut measure =
-        Panel::new(name, "epoch").line("validation", &points(&|r| r.validation.first().1));
-    if let Some(best) = records.iter().rfind(|r| r.best) {
-        measure = measure.mark(best.epoch as f64, "best");
-    }
-    picture::curves(title, &[loss, measure])
 }
