@@ -1,7 +1,7 @@
 // The page: its head, the input, and one of four tabs.
 
 import { at, button, fill, make } from "./dom.js";
-import { ask, load, onAnswer, run, sentence, session } from "./session.js";
+import { ask, completed, load, onAnswer, run, sentence, session } from "./session.js";
 import { isChanged, listen, restore, set, view } from "./state.js";
 import { applyTheme, onTheme } from "./theme.js";
 import { setLanguage, spoken, t } from "./words.js";
@@ -87,8 +87,12 @@ onAnswer(() => {
 });
 
 onTheme(() => entered && TABS[view.tab].update(new Set(["theme"])));
-addEventListener("popstate", restore);
-addEventListener("hashchange", restore);
+// Both tell of a step back; the second finds nothing new.
+for (const step of ["popstate", "hashchange"]) {
+  addEventListener(step, () => {
+    if (started) restore(completed);
+  });
+}
 let width = innerWidth;
 addEventListener("resize", () => {
   if (innerWidth === width) return;

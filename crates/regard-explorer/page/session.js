@@ -86,17 +86,23 @@ export function chooseRun(id) {
   }, { push: true });
 }
 
-/** Loads the runs; gives the address's view a run and an input where it has none. */
+/** A view with a run and an input, where the address names none. @param {import("./state.js").View} of */
+export function completed(of) {
+  const known = of.runs.filter((id) => session.runs.some((one) => one.id === id));
+  const first = known[0] || (session.runs.find((one) => one.ready && !one.error) || session.runs[0])?.id;
+  if (!first) return of;
+  const one = session.runs.find((other) => other.id === first);
+  // An input that was meant for a run that is not here says nothing to another.
+  const meant = known.length > 0 || of.runs.length === 0;
+  return { ...of, runs: [first, ...known.filter((id) => id !== first)], input: (meant && of.input) || one.samples[0] || null };
+}
+
+/** Loads the runs; gives the name of one that the address has and the program has not. */
 export async function load() {
-  const state = await api.get("/api/state");
-  Object.assign(session, { runs: state.runs, limits: state.limits });
-  const known = view.runs.filter((id) => state.runs.some((one) => one.id === id));
-  const missing = view.runs.length > known.length ? view.runs.find((id) => !known.includes(id)) : null;
-  const first = known[0] || (state.runs.find((one) => one.ready && !one.error) || state.runs[0])?.id;
-  if (!first) return null;
-  const one = state.runs.find((other) => other.id === first);
-  const input = view.input && !missing ? view.input : one.samples[0] || null;
-  set({ runs: [first, ...known.filter((id) => id !== first)], input });
+  const { runs, limits } = await api.get("/api/state");
+  Object.assign(session, { runs, limits });
+  const missing = view.runs.find((id) => !runs.some((one) => one.id === id));
+  set(completed(view));
   return missing;
 }
 

@@ -90,12 +90,13 @@ export function set(patch, { push = false } = {}) {
   listeners.forEach((listener) => listener(changed));
 }
 
-/** Takes the view of the address as it is now. */
-export function restore() {
-  const next = read(location.hash);
-  const changed = new Set(Object.keys(next).filter((key) => JSON.stringify(next[key]) !== JSON.stringify(view[key])));
+/** Takes the view of the address as it is now. @param {(view: View) => View} [completed] fills in what it lacks */
+export function restore(completed = (same) => same) {
+  const named = read(location.hash);
   // A file that was dropped is in no address; it stays while nothing else was asked for.
-  if (!next.input && view.input?.kind === "bytes" && next.runs[0] === view.runs[0]) next.input = view.input;
+  if (!named.input && view.input?.kind === "bytes" && named.runs[0] === view.runs[0]) named.input = view.input;
+  const next = completed(named);
+  const changed = new Set(Object.keys(next).filter((key) => JSON.stringify(next[key]) !== JSON.stringify(view[key])));
   view = next;
   if (changed.size) listeners.forEach((listener) => listener(changed));
 }

@@ -47,7 +47,7 @@ export class PatchesView {
       cell: [(scene.width * scale) / scene.columns, (scene.height * scale) / scene.rows], bare: true, picture: pictureOf(scene),
       over: DIMMED, marks,
     });
-    this.sheet.canvas.setAttribute("aria-label", t("{name}: {rows} × {columns} patches; bright ones were attended to; arrow keys move; as numbers under “Table”", { name: mapName(now.map.name), rows: scene.rows, columns: scene.columns }));
+    this.sheet.canvas.setAttribute("aria-label", t("{name}: {rows} × {columns} patches; clear ones were attended to; arrow keys move; as numbers under “Table”", { name: mapName(now.map.name), rows: scene.rows, columns: scene.columns }));
   }
 
   tell(row, column) {
@@ -59,6 +59,6 @@ export class PatchesView {
   }
 
   hint() {
-    return t("What was attended to is bright. Point at a patch for its weight; click it to forbid or strengthen it.");
+    return t("What was attended to is clear, the rest is veiled. Point at a patch for its weight; click it to forbid or strengthen it.");
   }
 }
