@@ -3,7 +3,7 @@
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 use regard_cli::task::interrupt::{self, Interrupted};
-use regard_cli::task::{compare, data, eval, export, import, init, predict, show, train};
+use regard_cli::task::{compare, data, eval, explore, export, import, init, predict, show, train};
 use regard_cli::{attend, bench, heap::Counted, info};
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -25,6 +25,7 @@ Examples:
   regard train translate
   regard show runs/translate \"I see three birds in the garden\"
   regard compare translate
+  regard explore runs/translate
   regard attend in.safetensors --out out.safetensors --causal
   regard bench --filter causal
   regard info
@@ -38,6 +39,8 @@ enum Verb {
     Predict(predict::Command),
     Show(show::Command),
     Compare(compare::Command),
+    Explore(explore::Explore),
+    Serve(explore::Serve),
     Export(export::Command),
     Import(import::Command),
     Init(init::Command),
@@ -54,6 +57,8 @@ fn run(program: &Program, to: &mut (impl Write + Send)) -> Result<()> {
         Verb::Predict(command) => command.run(to),
         Verb::Show(command) => command.run(to),
         Verb::Compare(command) => command.run(to),
+        Verb::Explore(command) => command.run(to),
+        Verb::Serve(command) => command.run(to),
         Verb::Export(command) => command.run(to),
         Verb::Import(command) => command.run(to),
         Verb::Init(command) => command.run(to),

@@ -4,6 +4,7 @@ mod argument;
 pub mod compare;
 pub mod data;
 pub mod eval;
+pub mod explore;
 pub mod export;
 pub mod import;
 pub mod init;
