@@ -92,7 +92,12 @@ function drawFilters() {
     typing = setTimeout(() => filter({ [name]: event.target.value.trim() }), 250);
   }, ...more }));
   const any = /** @type {[string, string]} */ (["", t("any")]);
-  if (focused && parts.filters.contains(document.activeElement) && ["text", "shortest", "longest"].includes(focused)) return;
+  const clear = button(t("Clear"), () => set({ errors: errors.part ? { part: errors.part } : {} }), { name: "clear", hidden: !Object.keys(errors).some((key) => !["part", "sort", "order"].includes(key)) });
+  if (parts.filters.contains(document.activeElement) && ["text", "shortest", "longest"].includes(focused)) {
+    // Whoever is typing goes on in the same field.
+    parts.filters.querySelector('[name="clear"]').replaceWith(clear);
+    return;
+  }
   fill(parts.filters,
     select("part", t("Part"), one.parts.map((name) => [name, t(PARTS[name] || name)])),
     select("sort", t("Sorted by"), [["loss", t("loss")], ["length", t("length")], ["index", t("place in the data")]]),
@@ -101,7 +106,7 @@ function drawFilters() {
     labels.length > 0 && select("predicted", t("Predicted"), [any, ...labels.map((name) => /** @type {[string, string]} */ ([name, name]))]),
     select("right", t("Right?"), [any, ["false", t("wrong")], ["true", t("right")]]),
     text("shortest", t("Length from"), "number", { min: 0 }), text("longest", t("to"), "number", { min: 0 }), text("text", t("Contains"), "search"),
-    Object.keys(errors).some((key) => !["part", "sort", "order"].includes(key)) && button(t("Clear"), () => set({ errors: errors.part ? { part: errors.part } : {} })));
+    clear);
 }
 
 let typing = /** @type {any} */ (0);
