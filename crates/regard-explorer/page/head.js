@@ -38,7 +38,7 @@ export function drawHead(top) {
   const score = one && keptScore(one);
   if (score) facts.push(`${score[0]} ${score[1].toFixed(score[1] > 10 ? 1 : 3)}`);
   fill(top,
-    make("h1", {}, make("img", { src: "/icon.svg", alt: "", width: 20, height: 20 }), "regard"),
+    make("h1", {}, make("img", { src: "/icon.svg", alt: "", width: 20, height: 20 }), make("span", {}, "regard")),
     session.runs.length > 0 && choose,
     make("span", { class: "facts grow", title: one?.about }, facts ? facts.join(" · ") : ""),
     make("div", { class: "row" },

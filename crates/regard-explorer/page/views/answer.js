@@ -21,7 +21,7 @@ export function drawAnswer(element) {
   const old = oldAnswer();
   const changed = isChanged(view.changes);
   fill(element,
-    old ? [beside(old, answer), isTagged(answer) && tagged(answer.prediction, old.prediction)]
+    old ? beside(old, answer)
       : isTagged(answer) ? [make("h2", {}, t("Answer")), tagged(answer.prediction, null)]
         : [make("h2", {}, t("Answer")), output(answer.prediction.output)],
     details(answer, old),
@@ -59,8 +59,8 @@ function beside(old, answer) {
   const same = parts.every(({ kind }) => kind === "same");
   const joined = joinedParts(parts, old.prediction.output, answer.prediction.output);
   return make("div", { class: "two" },
-    make("div", {}, make("h2", {}, old.input ? `${t("Before")} · ${described(old.input)}` : t("Before")), output(same ? old.prediction.output : oldOf(joined))),
-    make("div", {}, make("h2", {}, same ? t("After: the same") : t("After")), output(same ? answer.prediction.output : newOf(joined))));
+    make("div", {}, make("h2", {}, old.input ? `${t("Before")} · ${described(old.input)}` : t("Before")), isTagged(old) ? tagged(old.prediction, null) : output(same ? old.prediction.output : oldOf(joined))),
+    make("div", {}, make("h2", {}, same ? t("After: the same") : t("After")), isTagged(answer) ? tagged(answer.prediction, old.prediction) : output(same ? answer.prediction.output : newOf(joined))));
 }
 
 // The server's parts may be tokens without the spaces between them: then our own are used.

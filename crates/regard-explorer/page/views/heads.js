@@ -40,17 +40,18 @@ export function drawHeads(element) {
 
 function build(element, one, scenes, all) {
   tiles = new Map();
-  const heads = Math.max(1, ...mapsOf(one).map((map) => (layerAndHead(map)?.[1] ?? -1) + 1));
-  const across = layerAndHead(all[0][1]) ? Math.min(heads, 4) : Math.min(all.length, 3);
+  const most = Math.max(1, ...mapsOf(one).map((map) => (layerAndHead(map)?.[1] ?? -1) + 1));
+  const across = layerAndHead(all[0][1]) ? Math.min(most, 4) : Math.min(all.length, 3);
   const grid = make("div", { class: "tiles", role: "group", "aria-label": t("All maps") });
   grid.style.gridTemplateColumns = `repeat(${all.length === 1 ? 1 : across}, ${SIDE + 8}px)`;
-  let layer = -1;
-  for (const [key, map] of all) {
+  let layer = "";
+  // What is made of all heads stands before them: it is what is looked at first.
+  const made = all.filter(([, map]) => !layerAndHead(map)), heads = all.filter(([, map]) => layerAndHead(map));
+  for (const [key, map] of [...made, ...heads]) {
     const place = layerAndHead(map);
-    if ((place && place[0] !== layer) || (!place && layer >= 0)) {
-      layer = place ? place[0] : -1;
-      grid.append(make("div", { class: "layer" }, place ? t("layer {layer}", { layer: place[0] + 1 }) : t("over all")));
-    }
+    const name = place ? t("layer {layer}", { layer: place[0] + 1 }) : heads.length ? t("over all") : "";
+    if (name !== layer) grid.append(make("div", { class: "layer" }, name));
+    layer = name;
     grid.append(tile(key, map));
   }
   const names = scenes.map(({ name }, i) => /** @type {[string, string]} */ ([String(i), t(name)]));
