@@ -34,7 +34,7 @@ export function described(input) {
 export function drawInput(ask) {
   const one = run();
   if (!one) return;
-  const key = JSON.stringify([one.id, document.documentElement.lang]);
+  const key = JSON.stringify([one.id, one.ready, document.documentElement.lang]);
   if (built !== key || !ask.firstChild) {
     built = key;
     build(ask, one);
@@ -97,20 +97,26 @@ function passage() {
   return [make("div", { class: "field" }, text), make("div", { class: "field" }, question)];
 }
 
+/** A number of the example that was asked. @param {number} place */
+function asked(place) {
+  const text = view.input?.kind === "example" && session.answer?.prediction.input;
+  return text ? Number(text.split(/[\s,]+/)[place]) : undefined;
+}
+
 function points(one) {
   const { columns, range } = one.input;
   return columns.map((name, place) => {
     const [low, high] = range[place] || [-1, 1];
     const ask = (value) => {
-      const at = columns.map((_, i) => (i === place ? value : view.input?.at?.[i] ?? 0));
+      const at = columns.map((_, i) => (i === place ? value : view.input?.at?.[i] ?? asked(i) ?? 0));
       if (Number.isFinite(value)) set({ input: { kind: "point", at } });
     };
     const span = high - low || 1;
     const slider = make("input", { type: "range", min: low - 0.1 * span, max: high + 0.1 * span, step: span / 500, "aria-label": name, class: "grow", oninput: () => ask(Number(slider.value)) });
     const number = make("input", { type: "number", step: "any", "aria-label": name, oninput: () => number.value !== "" && ask(Number(number.value)) });
     refreshers.push(() => {
-      const value = view.input?.at?.[place];
-      if (value === undefined) return;
+      const value = view.input?.kind === "point" ? view.input.at?.[place] : asked(place);
+      if (value === undefined || !Number.isFinite(value)) return;
       slider.value = String(value);
       if (document.activeElement !== number) number.value = String(Math.round(value * 1000) / 1000);
     });
@@ -123,9 +129,9 @@ function nodeField(one) {
   const ask = (node) => Number.isFinite(node) && set({ input: { kind: "node", node: Math.min(most, Math.max(0, Math.round(node))) } }, { push: true });
   const number = make("input", { type: "number", min: 0, max: most, step: 1, "aria-label": t("Node"), onchange: () => ask(Number(number.value)) });
   refreshers.push(() => {
-    if (view.input?.kind === "node" && document.activeElement !== number) number.value = String(view.input.node);
+    if (document.activeElement !== number) number.value = String(view.input?.kind === "node" ? view.input.node : asked(0) ?? "");
   });
-  const step = (by) => () => ask((view.input?.node ?? 0) + by);
+  const step = (by) => () => ask((view.input?.node ?? asked(0) ?? 0) + by);
   return make("div", { class: "field drop inline" }, t("Node"), button("‹", step(-1), { "aria-label": t("previous") }), number,
     button("›", step(1), { "aria-label": t("next") }), button(t("any"), () => ask(Math.random() * most)),
     make("span", { class: "quiet small" }, t("0 to {most}; click a neighbor below to walk to it", { most })));

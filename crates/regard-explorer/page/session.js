@@ -33,7 +33,7 @@ export function isAskable(input) {
   return input.kind !== "point" || input.at?.every(Number.isFinite);
 }
 
-let baselineKey = "";
+let baselineKey = "", later = /** @type {any} */ (0);
 
 async function askBaseline() {
   const key = view.from ? JSON.stringify([view.runs[0], view.from]) : "";
@@ -55,6 +55,8 @@ export async function ask() {
   if (one.error || !one.ready || !isAskable(view.input)) {
     Object.assign(session, { answer: null, waiting: false, refusal: one.error || (one.ready ? "" : t("This run has no checkpoint yet: watch its training, and ask when the first epoch is done.")) });
     tell();
+    clearTimeout(later);
+    if (!one.ready && !one.error) later = setTimeout(() => view.runs[0] === one.id && reload(one.id).then(() => one.ready || ask()), 3000);
     return;
   }
   session.waiting = true;
@@ -97,10 +99,17 @@ export function completed(of) {
   return { ...of, runs: [first, ...known.filter((id) => id !== first)], input: (meant && of.input) || one.samples[0] || null };
 }
 
+/** A run with all that the page reads: one without a model, or that cannot be opened, says less. @param {any} one */
+const whole = (one) => ({
+  task: "", about: "", parameters: 0, samples: [], settings: {}, records: [], parts: [], seconds: null, changes: {}, ...one,
+  input: { kinds: [], form: "", columns: [], range: [], nodes: null, labels: [], ...one.input },
+});
+
 /** Loads the runs; gives the name of one that the address has and the program has not. */
 export async function load() {
-  const { runs, limits } = await api.get("/api/state");
-  Object.assign(session, { runs, limits });
+  const state = await api.get("/api/state");
+  const runs = state.runs.map(whole);
+  Object.assign(session, { runs, limits: state.limits });
   const missing = view.runs.find((id) => !runs.some((one) => one.id === id));
   set(completed(view));
   return missing;
@@ -112,9 +121,10 @@ export async function reload(id) {
   if (!fresh) return;
   const place = session.runs.findIndex((one) => one.id === id);
   const wasReady = session.runs[place]?.ready;
-  session.runs[place] = fresh;
+  // In place: whoever follows its training goes on holding it.
+  Object.assign(session.runs[place], whole(fresh));
   if (!wasReady && fresh.ready && view.runs[0] === id) {
-    if (!view.input) set({ input: fresh.samples[0] || null });
+    if (!view.input) set({ input: session.runs[place].samples[0] || null });
     else ask();
   }
 }

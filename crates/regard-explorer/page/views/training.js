@@ -54,6 +54,14 @@ function listen() {
     drawCharts();
     if (!one.ready) reload(one.id);
   });
+  // The run began anew: what was known of it is no more.
+  stream.addEventListener("reset", () => {
+    one.records.length = 0;
+    epochs = [];
+    for (const name of [...kept.keys()]) if (name.startsWith(`${one.id}/`)) kept.delete(name);
+    drawCharts();
+    drawReplay();
+  });
   stream.addEventListener("state", (event) => {
     live = JSON.parse(event.data);
     one.training = live.training;
