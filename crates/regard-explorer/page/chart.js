@@ -22,9 +22,9 @@ function ticks(low, high, most = 4) {
 /**
  * @param {string} name
  * @param {{name: string, color?: number, points: [number, number][]}[]} lines
- * @param {{x?: string, mark?: number | null}} [more] what x is; where the eye should be
+ * @param {{mark?: number | null}} [more] where the eye should be
  */
-export function chart(name, lines, { x = "epoch", mark = null } = {}) {
+export function chart(name, lines, { mark = null } = {}) {
   const all = lines.flatMap((line) => line.points).filter(([, y]) => Number.isFinite(y));
   if (!all.length) return make("figure", { class: "card" }, make("h2", {}, t(name)), make("p", { class: "quiet small" }, t("nothing yet")));
   const [left, right] = [Math.min(...all.map(([a]) => a)), Math.max(...all.map(([a]) => a))];
@@ -44,7 +44,7 @@ export function chart(name, lines, { x = "epoch", mark = null } = {}) {
     const end = points[points.length - 1];
     if (end) svg.append(shape("circle", { cx: px(end[0]), cy: py(end[1]), r: 2.8, fill: color }, shape("title", {}, `${line.name}: ${tick(end[1])}`)));
   });
-  return make("figure", { class: "card", "data-measure": name }, make("div", { class: "row spread" }, make("h2", {}, t(name)), make("span", { class: "quiet small number" }, lines.length === 1 ? last[0] : `${t("over")} ${t(x)}`)), svg);
+  return make("figure", { class: "card", "data-measure": name }, make("div", { class: "row spread" }, make("h2", {}, t(name)), make("span", { class: "quiet small number" }, lines.length === 1 ? last[0] : t("over epochs"))), svg);
 }
 
 /** Which line is whose. @param {string[]} names @param {number[]} [colors] */

@@ -3,7 +3,7 @@
 /** @type {Record<string, string>} */
 export const CHINESE = {
   // The page's head, sharing, help
-  "Run": "模型", "Runs": "模型", "parameters": "个参数", "Share": "分享", "Light colors": "浅色", "Dark colors": "深色", "Keys and help": "按键与帮助", "Keys": "按键", "Close": "关闭",
+  "Run": "模型", "Runs": "模型", "parameters": "参数个数", "{n} parameters": "{n} 个参数", "Share": "分享", "Light colors": "浅色", "Dark colors": "深色", "Keys and help": "按键与帮助", "Keys": "按键", "Close": "关闭",
   "What to do": "功能", "Look and change": "查看与改变", "Compare": "比较", "Training": "训练", "Errors": "错误",
   "Copy the link of this view": "复制此视图的链接", "Save the picture as SVG": "将图保存为 SVG", "Save the picture as PNG": "将图保存为 PNG", "Save a page that stands alone (HTML)": "保存为独立网页（HTML）",
   "Link copied.": "链接已复制。", "Link copied. The file you dropped is not part of it.": "链接已复制，但不包含您放入的文件。", "The link is in the address line.": "链接就在地址栏中。", "Saved {name}.": "已保存 {name}。",
@@ -43,8 +43,8 @@ export const CHINESE = {
   "Normalizer": "归一化", "as trained": "与训练时相同", "Temperature of the attention": "注意力的温度", "sharper": "更尖锐", "flatter": "更平缓", "Window": "窗口", "only so many on each side:": "每侧只看这么多：", "Edit one word": "改一个词", "Another word for {word}": "用另一个词代替 {word}", "Ask with this word": "用这个词提问", "edit the word {word}": "修改 {word}",
   "Changed": "已改变", "take back: {what}": "撤回：{what}", "forbidden": "已禁止", "row": "行", "column": "列", "every row": "每一行", "every column": "每一列", "all heads": "所有头",
   // Comparing, training, errors
-  "Measures and cost": "指标与代价", "look at it": "查看", "training time": "训练时间", "epochs": "轮", "There is only one run of this task. Start `regard explore` with several folders, such as those of `regard compare`.": "这个任务只有一个模型。请用多个文件夹启动 `regard explore`，例如 `regard compare` 产生的文件夹。",
-  "nothing yet": "暂无", "over": "随", "epoch": "轮", "epoch {epoch}": "第 {epoch} 轮", "epoch {epoch} of {epochs}": "第 {epoch} 轮，共 {epochs} 轮", "finished": "已完成", "not training": "未在训练", "so far": "已用", "left": "剩余", "{n} examples a second": "每秒 {n} 个例子", "`regard train --resume` goes on; this page follows by itself.": "`regard train --resume` 可继续训练；本页会自动跟随。",
+  "Measures and cost": "指标与代价", "look at it": "查看", "training time": "训练时间", "epochs": "轮数", "There is only one run of this task. Start `regard explore` with several folders, such as those of `regard compare`.": "这个任务只有一个模型。请用多个文件夹启动 `regard explore`，例如 `regard compare` 产生的文件夹。",
+  "nothing yet": "暂无", "over epochs": "随轮次", "epoch": "轮", "epoch {epoch}": "第 {epoch} 轮", "epoch {epoch} of {epochs}": "第 {epoch} 轮，共 {epochs} 轮", "finished": "已完成", "not training": "未在训练", "so far": "已用", "left": "剩余", "{n} examples a second": "每秒 {n} 个例子", "`regard train --resume` goes on; this page follows by itself.": "`regard train --resume` 可继续训练；本页会自动跟随。",
   "No epoch is done yet. The curves appear here by themselves.": "还没有完成一轮。曲线会自动出现在这里。", "Three samples, epoch by epoch": "三个样例，逐轮查看", "This training kept no samples.": "这次训练没有保存样例。", "Epoch": "轮", "Replay": "回放", "learning rate": "学习率", "loss": "损失", "accuracy": "准确率", "perplexity": "困惑度", "exact": "完全相同",
   "Sorted by": "排序", "length": "长度", "place in the data": "数据中的位置", "Order": "次序", "greatest first": "从大到小", "least first": "从小到大", "Label": "标签", "Predicted": "预测", "Right?": "是否正确", "wrong": "错误", "right": "正确", "Length from": "长度从", "to": "到", "Contains": "包含", "Clear": "清除", "Input": "输入", "Output": "输出", "number": "编号",
   "{matching} of {count} examples": "{count} 个例子中的 {matching} 个", "No example is like that.": "没有这样的例子。", "computing": "计算中", "Confusion: rows are the truth, columns what was predicted": "混淆矩阵：行为真值，列为预测", "{n} times {truth} taken for {predicted}": "{truth} 被当作 {predicted} {n} 次",

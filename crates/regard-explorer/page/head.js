@@ -34,7 +34,7 @@ export function drawHead(top) {
   const choose = make("select", { "aria-label": t("Run"), onchange: (event) => chooseRun(event.target.value) },
     session.runs.map((other) => make("option", { value: other.id }, `${other.name}${other.training ? " ●" : ""}`)));
   if (one) choose.value = one.id;
-  const facts = one && [one.task, `${count(one.parameters)} ${t("parameters")}`];
+  const facts = one && [one.task, t("{n} parameters", { n: count(one.parameters) })];
   const score = one && keptScore(one);
   if (score) facts.push(`${score[0]} ${score[1].toFixed(score[1] > 10 ? 1 : 3)}`);
   fill(top,
