@@ -6,6 +6,8 @@ import path from "node:path";
 import { test } from "node:test";
 import { CHINESE } from "../page/chinese.js";
 import { inkOn, ramp } from "../../regard-tasks/src/picture/draw.js";
+import { differenceOf } from "../page/difference.js";
+import { read, written } from "../page/state.js";
 import { ADDRESS, once, open, runOf } from "./browser.mjs";
 
 const PAGE = new URL("../page/", import.meta.url);
@@ -92,4 +94,22 @@ once("a link that someone garbled opens all the same", async (page) => {
   const run = await runOf("label");
   await page.goto(`${ADDRESS}/#run=${run.id}&input={broken&changes=[1&scene=-5&map=999&look=nonsense&errors=7&epoch=x`);
   await page.locator(".answer .words").waitFor();
+});
+
+test("a view that is written as a link is read as the same view", () => {
+  const view = {
+    runs: ["translate", "translate-2"], tab: "errors", input: { kind: "text", text: "a & b = “c” #1 🐦\t?" }, from: { kind: "example", part: "test", index: 3 },
+    changes: { temperature: 0.5, cells: [{ site: "cross", layer: null, head: null, row: null, column: 5, bias: null }] },
+    scene: 1, map: "rollout", look: "lines", lang: "zh", theme: "dark", epoch: 7, errors: { label: "neg", text: "&" },
+  };
+  assert.deepEqual(read(written(view)), view);
+  assert.doesNotMatch(written({ ...view, input: { kind: "bytes", name: "a.png", base64: "secret" } }), /secret|bytes/);
+});
+
+test("differences are marked word by word, and character by character in Chinese", () => {
+  const told = (before, after) => differenceOf(before, after).map(({ kind, text }) => ({ same: "", added: "+", removed: "-" })[kind] + text).join("|");
+  assert.equal(told("the old man", "the young man"), "the |-old|+young| man");
+  assert.equal(told("我看见一只鸟", "我看见一棵树"), "我看见一|-只鸟|+棵树");
+  assert.equal(told("same", "same"), "same");
+  assert.equal(told("", "new"), "+new");
 });
