@@ -3,7 +3,18 @@
 import assert from "node:assert/strict";
 import { answered, asked, inEveryView, isPainted, once, open, output, runOf, state } from "./browser.mjs";
 
-const TASKS = ["regress", "translate", "summarize", "transcribe", "caption", "answer", "label", "classify", "image", "graph"];
+const TASKS = [
+  "regress",
+  "translate",
+  "summarize",
+  "transcribe",
+  "caption",
+  "answer",
+  "label",
+  "classify",
+  "image",
+  "graph",
+];
 
 inEveryView("every task answers and shows what was attended to", async (page) => {
   const { runs } = await state();
@@ -12,7 +23,9 @@ inEveryView("every task answers and shows what was attended to", async (page) =>
     assert.ok(run, `there is a run of ${task}`);
     await open(page, { run: run.id });
     assert.ok((await output(page)).trim().length > 0, `${task} answers`);
-    const surface = (await page.locator(".stage svg.drawing").count()) ? ".stage svg.drawing" : ".stage canvas:not(.legend canvas)";
+    const surface = (await page.locator(".stage svg.drawing").count())
+      ? ".stage svg.drawing"
+      : ".stage canvas:not(.legend canvas)";
     const text = await page.locator(".stage .text .token").count();
     assert.ok(text > 0 || (await isPainted(page, surface)), `${task} is drawn`);
     assert.ok((await page.locator(".tile").count()) >= 1, `${task} has small maps`);
@@ -45,18 +58,25 @@ inEveryView("an example of a part is chosen by its number", async (page) => {
     await page.getByLabel("Number of the example").fill("3");
     await page.getByLabel("Number of the example").press("Enter");
   });
-  const answer = await asked(run.id, { kind: "example", part: await page.getByLabel("Part", { exact: true }).inputValue(), index: 2 });
+  const answer = await asked(run.id, {
+    kind: "example",
+    part: await page.getByLabel("Part", { exact: true }).inputValue(),
+    index: 2,
+  });
   assert.equal((await page.locator(".answer .output").innerText()).trim(), answer.prediction.output);
   assert.equal(await page.locator("#ask textarea").inputValue(), answer.prediction.input);
 });
 
 /** Drops a file on the page, as from a folder. */
 async function drop(page, name, type, bytes) {
-  const transfer = await page.evaluateHandle(([file, kind, data]) => {
-    const out = new DataTransfer();
-    out.items.add(new File([Uint8Array.from(atob(data), (c) => c.charCodeAt(0))], file, { type: kind }));
-    return out;
-  }, [name, type, Buffer.from(bytes).toString("base64")]);
+  const transfer = await page.evaluateHandle(
+    ([file, kind, data]) => {
+      const out = new DataTransfer();
+      out.items.add(new File([Uint8Array.from(atob(data), (c) => c.charCodeAt(0))], file, { type: kind }));
+      return out;
+    },
+    [name, type, Buffer.from(bytes).toString("base64")],
+  );
   await page.dispatchEvent("body", "drop", { dataTransfer: transfer });
 }
 
@@ -79,7 +99,9 @@ inEveryView("a picture that is dropped is answered", async (page) => {
 
 /** A WAV file of half a second with a tone. */
 function tone() {
-  const rate = 16000, samples = rate / 2, out = Buffer.alloc(44 + 2 * samples);
+  const rate = 16000,
+    samples = rate / 2,
+    out = Buffer.alloc(44 + 2 * samples);
   out.write("RIFF", 0);
   out.writeUInt32LE(36 + 2 * samples, 4);
   out.write("WAVEfmt ", 8);
@@ -92,7 +114,8 @@ function tone() {
   out.writeUInt16LE(16, 34);
   out.write("data", 36);
   out.writeUInt32LE(2 * samples, 40);
-  for (let i = 0; i < samples; i++) out.writeInt16LE(Math.round(9000 * Math.sin((2 * Math.PI * 440 * i) / rate)), 44 + 2 * i);
+  for (let i = 0; i < samples; i++)
+    out.writeInt16LE(Math.round(9000 * Math.sin((2 * Math.PI * 440 * i) / rate)), 44 + 2 * i);
   return out;
 }
 
@@ -140,13 +163,21 @@ once("500 tokens are drawn and stay smooth", async (page) => {
   for (const look of ["Lines", "Text", "Table", "Matrix"]) {
     await page.getByRole("radio", { name: look }).click();
     const slowest = await page.evaluate(async () => {
-      const canvas = document.querySelector(".stage .sheet canvas") || document.querySelector(".stage .text, .stage .numbers");
+      const canvas =
+        document.querySelector(".stage .sheet canvas") || document.querySelector(".stage .text, .stage .numbers");
       const box = canvas.getBoundingClientRect();
       let most = 0;
       for (let i = 0; i < 30; i++) {
         const began = performance.now();
-        const target = document.elementFromPoint(box.left + 120 + i * 3, Math.min(innerHeight - 5, box.top + 130 + i * 3)) || canvas;
-        target.dispatchEvent(new PointerEvent("pointermove", { bubbles: true, clientX: box.left + 200 + i * 7, clientY: box.top + 200 + i * 5 }));
+        const target =
+          document.elementFromPoint(box.left + 120 + i * 3, Math.min(innerHeight - 5, box.top + 130 + i * 3)) || canvas;
+        target.dispatchEvent(
+          new PointerEvent("pointermove", {
+            bubbles: true,
+            clientX: box.left + 200 + i * 7,
+            clientY: box.top + 200 + i * 5,
+          }),
+        );
         target.dispatchEvent(new PointerEvent("pointerover", { bubbles: true }));
         most = Math.max(most, performance.now() - began);
       }
@@ -159,8 +190,12 @@ once("500 tokens are drawn and stay smooth", async (page) => {
 once("what a model refuses is said, and the next question is answered", async (page) => {
   const run = await runOf("graph");
   await open(page, { run: run.id });
-  await page.goto(page.url().replace(/#.*/, `#run=${run.id}&input=${encodeURIComponent('{"kind":"node","node":99999999}')}`));
-  await page.waitForFunction(() => !document.querySelector("#notice").hidden && document.querySelector("#notice").textContent.length > 5);
+  await page.goto(
+    page.url().replace(/#.*/, `#run=${run.id}&input=${encodeURIComponent('{"kind":"node","node":99999999}')}`),
+  );
+  await page.waitForFunction(
+    () => !document.querySelector("#notice").hidden && document.querySelector("#notice").textContent.length > 5,
+  );
   await answered(page, async () => {
     await page.getByLabel("Node", { exact: true }).fill("1");
     await page.getByLabel("Node", { exact: true }).press("Enter");

@@ -9,14 +9,22 @@ import path from "node:path";
 import { after, before, test } from "node:test";
 
 export const ADDRESS = process.env.REGARD_EXPLORER || "http://127.0.0.1:7317";
-const { chromium } = createRequire(path.resolve(process.env.REGARD_PLAYWRIGHT || ".", "package.json"))("playwright-core");
+const { chromium } = createRequire(path.resolve(process.env.REGARD_PLAYWRIGHT || ".", "package.json"))(
+  "playwright-core",
+);
 
-const SIZES = [[1280, 860], [390, 844]];
+const SIZES = [
+  [1280, 860],
+  [390, 844],
+];
 const THEMES = ["light", "dark"];
 
 let browser;
 before(async () => {
-  browser = await chromium.launch({ executablePath: process.env.REGARD_CHROMIUM || "/usr/bin/chromium", args: ["--no-sandbox", "--autoplay-policy=no-user-gesture-required"] });
+  browser = await chromium.launch({
+    executablePath: process.env.REGARD_CHROMIUM || "/usr/bin/chromium",
+    args: ["--no-sandbox", "--autoplay-policy=no-user-gesture-required"],
+  });
 });
 after(() => browser.close());
 
@@ -33,7 +41,13 @@ export async function runOf(task, which = () => true) {
 
 /** A page of one size in one theme; what went wrong on it is an error of the test. */
 async function opened(width, height, theme, how) {
-  const context = await browser.newContext({ viewport: { width, height }, colorScheme: theme, hasTouch: width < 500, acceptDownloads: true, ...how });
+  const context = await browser.newContext({
+    viewport: { width, height },
+    colorScheme: theme,
+    hasTouch: width < 500,
+    acceptDownloads: true,
+    ...how,
+  });
   const page = await context.newPage();
   const wrong = [];
   page.on("pageerror", (error) => wrong.push(error.stack || error.message));
@@ -58,7 +72,14 @@ export function inEveryView(name, body, { expectErrors = false, how = {} } = {})
           await body(page, { width, theme });
           await holds(page, theme);
           if (!expectErrors) assert.deepEqual(wrong, []);
-          if (process.env.REGARD_SHOTS) await page.screenshot({ path: path.join(process.env.REGARD_SHOTS, `${name.replace(/\W+/g, "-").slice(0, 60)}-${width}-${theme}.png`), fullPage: true });
+          if (process.env.REGARD_SHOTS)
+            await page.screenshot({
+              path: path.join(
+                process.env.REGARD_SHOTS,
+                `${name.replace(/\W+/g, "-").slice(0, 60)}-${width}-${theme}.png`,
+              ),
+              fullPage: true,
+            });
         } finally {
           await context.close();
         }
@@ -87,7 +108,12 @@ async function holds(page, theme) {
     text: document.querySelector("#panel").innerText.trim().length,
     theme: document.documentElement.dataset.theme,
     unnamed: [...document.querySelectorAll("button, select, input:not([type=file]), textarea, [role=img]")]
-      .filter((one) => one.checkVisibility() && !(one.getAttribute("aria-label") || one.textContent.trim() || one.labels?.length || one.title)).map((one) => one.outerHTML.slice(0, 120)),
+      .filter(
+        (one) =>
+          one.checkVisibility() &&
+          !(one.getAttribute("aria-label") || one.textContent.trim() || one.labels?.length || one.title),
+      )
+      .map((one) => one.outerHTML.slice(0, 120)),
   }));
   assert.ok(seen.over <= 0, `the page is ${seen.over} pixels wider than the window`);
   assert.ok(seen.text > 0, "the panel is blank");
@@ -98,7 +124,8 @@ async function holds(page, theme) {
 /** Opens a view and waits until it is drawn. @param {any} page @param {Record<string, any>} view */
 export async function open(page, view) {
   const out = new URLSearchParams();
-  for (const [key, value] of Object.entries(view)) for (const one of [value].flat()) out.append(key, typeof one === "object" ? JSON.stringify(one) : String(one));
+  for (const [key, value] of Object.entries(view))
+    for (const one of [value].flat()) out.append(key, typeof one === "object" ? JSON.stringify(one) : String(one));
   const before = page.url().startsWith(ADDRESS) ? await count(page) : 0;
   await page.goto(`${ADDRESS}/#${out}`);
   if (!view.tab || view.tab === "ask") await drawn(page, before);
@@ -108,7 +135,12 @@ export async function open(page, view) {
 export const count = (page) => page.evaluate(() => Number(document.documentElement.dataset.drawn || 0));
 
 /** Waits until more than so many answers have been drawn. */
-export const drawn = (page, before) => page.waitForFunction((n) => Number(document.documentElement.dataset.drawn || 0) > n && !document.querySelector(".answer.waiting"), before, { timeout: 30000 });
+export const drawn = (page, before) =>
+  page.waitForFunction(
+    (n) => Number(document.documentElement.dataset.drawn || 0) > n && !document.querySelector(".answer.waiting"),
+    before,
+    { timeout: 30000 },
+  );
 
 /** Does something and waits for the answer to it. */
 export async function answered(page, act) {
@@ -118,22 +150,27 @@ export async function answered(page, act) {
 }
 
 /** Whether something is painted on a canvas, or in an SVG. */
-export const isPainted = (page, selector) => page.evaluate((of) => {
-  const one = document.querySelector(of);
-  if (!one) return false;
-  if (one.tagName === "svg") return one.querySelectorAll("path, circle, rect").length > 1;
-  const { data } = one.getContext("2d").getImageData(0, 0, one.width, one.height);
-  const colors = new Set();
-  for (let i = 0; i < data.length; i += 4 * 7) colors.add(`${data[i]},${data[i + 1]},${data[i + 2]},${data[i + 3]}`);
-  return colors.size > 2;
-}, selector);
+export const isPainted = (page, selector) =>
+  page.evaluate((of) => {
+    const one = document.querySelector(of);
+    if (!one) return false;
+    if (one.tagName === "svg") return one.querySelectorAll("path, circle, rect").length > 1;
+    const { data } = one.getContext("2d").getImageData(0, 0, one.width, one.height);
+    const colors = new Set();
+    for (let i = 0; i < data.length; i += 4 * 7) colors.add(`${data[i]},${data[i + 1]},${data[i + 2]},${data[i + 3]}`);
+    return colors.size > 2;
+  }, selector);
 
 /** What the model answers, as it stands on the page. */
 export const output = (page) => page.locator(".answer .output, .answer .words").last().innerText();
 
 /** The server's answer, with its weights as numbers. */
 export async function asked(run, input, changes = null) {
-  const response = await fetch(`${ADDRESS}/api/ask`, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ run, input, changes }) });
+  const response = await fetch(`${ADDRESS}/api/ask`, {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify({ run, input, changes }),
+  });
   assert.equal(response.status, 200, await response.clone().text());
   return response.json();
 }

@@ -15,7 +15,10 @@ inEveryView("another normalizer changes the output beside the old one", async (p
   assert.match(await page.locator(".answer").innerText(), /Before[\s\S]*After/);
   const changed = await asked(run.id, SENTENCE, { normalizer: "argmax" });
   const shown = await page.locator(".answer .two .output").allInnerTexts();
-  assert.deepEqual(shown.map((text) => text.trim()), [changed.before.output, changed.prediction.output].map((text) => text.trim() || "(nothing)"));
+  assert.deepEqual(
+    shown.map((text) => text.trim()),
+    [changed.before.output, changed.prediction.output].map((text) => text.trim() || "(nothing)"),
+  );
   const differs = changed.before.output !== changed.prediction.output;
   assert.equal((await page.locator(".answer ins, .answer del").count()) > 0, differs, "differences are marked");
   await answered(page, () => page.locator("#undo").click());
@@ -25,13 +28,18 @@ inEveryView("another normalizer changes the output beside the old one", async (p
 inEveryView("the temperature flattens the weights, by keys alone", async (page) => {
   const run = await runOf("label");
   await open(page, { run: run.id, input: SENTENCE, look: "table", map: 0 });
-  const greatest = () => page.locator(".numbers td").evaluateAll((all) => Math.max(...all.map((cell) => Number(cell.textContent))));
+  const greatest = () =>
+    page.locator(".numbers td").evaluateAll((all) => Math.max(...all.map((cell) => Number(cell.textContent))));
   const before = await greatest();
   const slider = page.getByLabel("Temperature of the attention");
   await slider.focus();
   await answered(page, () => slider.press("End"));
   assert.ok((await greatest()) < before);
-  assert.equal(await page.evaluate(() => document.activeElement.getAttribute("aria-label")), "Temperature of the attention", "the focus stays");
+  assert.equal(
+    await page.evaluate(() => document.activeElement.getAttribute("aria-label")),
+    "Temperature of the attention",
+    "the focus stays",
+  );
 });
 
 inEveryView("a window hides what is farther away", async (page) => {
@@ -39,8 +47,12 @@ inEveryView("a window hides what is farther away", async (page) => {
   await open(page, { run: run.id, input: SENTENCE, look: "table", map: 0 });
   await answered(page, () => page.getByLabel("only so many on each side:").check());
   await answered(page, () => page.getByLabel("Window", { exact: true }).fill("1"));
-  const rows = await page.locator(".numbers tbody tr").evaluateAll((all) => all.map((row) => [...row.querySelectorAll("td")].map((cell) => Number(cell.textContent))));
-  rows.forEach((row, i) => row.forEach((weight, j) => Math.abs(i - j) > 1 && assert.equal(weight, 0, `row ${i} sees column ${j}`)));
+  const rows = await page
+    .locator(".numbers tbody tr")
+    .evaluateAll((all) => all.map((row) => [...row.querySelectorAll("td")].map((cell) => Number(cell.textContent))));
+  rows.forEach((row, i) =>
+    row.forEach((weight, j) => Math.abs(i - j) > 1 && assert.equal(weight, 0, `row ${i} sees column ${j}`)),
+  );
 });
 
 inEveryView("a head that is switched off attends to nothing", async (page) => {
@@ -79,11 +91,16 @@ inEveryView("an edge is forbidden, and the node is judged without it", async (pa
   const run = await runOf("graph");
   await open(page, { run: run.id, look: "graph" });
   const center = await page.locator(".stage .node:not([aria-label^='walk'])").getAttribute("data-node");
-  const { scenes: [{ scene }] } = await asked(run.id, { kind: "node", node: Number(center) });
+  const {
+    scenes: [{ scene }],
+  } = await asked(run.id, { kind: "node", node: Number(center) });
   const edge = scene.edges.findIndex(([from, to]) => from === (scene.center ?? 0) && to !== from);
   await page.locator(`[data-edge="${edge}"]`).dispatchEvent("click");
   await answered(page, () => page.getByRole("button", { name: "Forbid" }).click());
-  assert.match(await page.locator(".change li").innerText(), new RegExp(`${center} → ${scene.nodes[scene.edges[edge][1]]}`));
+  assert.match(
+    await page.locator(".change li").innerText(),
+    new RegExp(`${center} → ${scene.nodes[scene.edges[edge][1]]}`),
+  );
   assert.equal(Number(await page.locator(".readout b").innerText()), 0);
 });
 
@@ -107,16 +124,26 @@ inEveryView("a word is edited, and the old answer stays beside the new one", asy
   await answered(page, () => field.press("Enter"));
   await page.locator(".answer .two").waitFor();
   assert.equal(await page.locator("#ask textarea").inputValue(), "the old cat sees a well");
-  const [old, now] = await Promise.all([asked(run.id, SENTENCE), asked(run.id, { kind: "text", text: "the old cat sees a well" })]);
-  assert.deepEqual((await page.locator(".answer .two .output").allInnerTexts()).map((text) => text.trim()), [old, now].map((answer) => answer.prediction.output.trim() || "(nothing)"));
+  const [old, now] = await Promise.all([
+    asked(run.id, SENTENCE),
+    asked(run.id, { kind: "text", text: "the old cat sees a well" }),
+  ]);
+  assert.deepEqual(
+    (await page.locator(".answer .two .output").allInnerTexts()).map((text) => text.trim()),
+    [old, now].map((answer) => answer.prediction.output.trim() || "(nothing)"),
+  );
   await answered(page, () => page.getByRole("button", { name: "Back to the old input" }).click());
   assert.equal(await page.locator("#ask textarea").inputValue(), SENTENCE.text);
 });
 
 inEveryView("what is changed is computed by the model, not by the page", async (page) => {
   const run = await runOf("label");
-  const plain = await asked(run.id, SENTENCE), sparse = await asked(run.id, SENTENCE, { normalizer: "sparsemax" });
-  const zeros = (answer) => first(answer).flat().filter((weight) => weight === 0).length;
+  const plain = await asked(run.id, SENTENCE),
+    sparse = await asked(run.id, SENTENCE, { normalizer: "sparsemax" });
+  const zeros = (answer) =>
+    first(answer)
+      .flat()
+      .filter((weight) => weight === 0).length;
   assert.ok(zeros(sparse) > zeros(plain), "sparsemax gives exact zeros");
   await open(page, { run: run.id, input: SENTENCE, changes: { normalizer: "sparsemax" }, look: "table", map: 0 });
   const shown = await page.locator(".numbers td").allInnerTexts();

@@ -3,7 +3,8 @@
 import assert from "node:assert/strict";
 import { inEveryView, open, runOf } from "./browser.mjs";
 
-const losses = (page) => page.locator("table.list tbody tr td:nth-child(4)").evaluateAll((all) => all.map((cell) => Number(cell.textContent)));
+const losses = (page) =>
+  page.locator("table.list tbody tr td:nth-child(4)").evaluateAll((all) => all.map((cell) => Number(cell.textContent)));
 const matching = async (page) => Number((await page.locator("#matching").innerText()).split(" ")[0]);
 
 inEveryView("the part is sorted by loss and filtered", async (page) => {
@@ -12,16 +13,27 @@ inEveryView("the part is sorted by loss and filtered", async (page) => {
   await page.locator("table.list tbody tr").first().waitFor({ timeout: 60000 });
   const sorted = await losses(page);
   assert.ok(sorted.length > 3);
-  assert.deepEqual(sorted, [...sorted].sort((a, b) => b - a));
+  assert.deepEqual(
+    sorted,
+    [...sorted].sort((a, b) => b - a),
+  );
   const all = await matching(page);
   const word = (await page.locator("table.list tbody tr td:first-child").first().innerText()).split(/\s+/)[0];
   await page.getByLabel("Contains").fill(word);
-  await page.waitForFunction((like) => [...document.querySelectorAll("table.list tbody tr td:first-child")].every((cell) => cell.textContent.toLowerCase().includes(like)), word.toLowerCase());
+  await page.waitForFunction(
+    (like) =>
+      [...document.querySelectorAll("table.list tbody tr td:first-child")].every((cell) =>
+        cell.textContent.toLowerCase().includes(like),
+      ),
+    word.toLowerCase(),
+  );
   assert.ok((await matching(page)) >= 1 && (await matching(page)) <= all);
   await page.getByRole("button", { name: "Clear" }).click();
   await page.getByLabel("Order").selectOption("up");
   await page.waitForFunction(() => {
-    const all = [...document.querySelectorAll("table.list tbody tr td:nth-child(4)")].map((cell) => Number(cell.textContent));
+    const all = [...document.querySelectorAll("table.list tbody tr td:nth-child(4)")].map((cell) =>
+      Number(cell.textContent),
+    );
     return all.length > 1 && all.every((value, i) => i === 0 || value >= all[i - 1]);
   });
 });
@@ -31,11 +43,14 @@ inEveryView("a cell of the confusion matrix opens its examples, and each opens a
   await open(page, { run: run.id, tab: "errors" });
   await page.locator(".confusion tbody button").first().waitFor({ timeout: 60000 });
   const cell = page.locator(".confusion tbody button:not(:text-is('·'))").first();
-  const times = Number(await cell.innerText()), said = await cell.getAttribute("aria-label");
+  const times = Number(await cell.innerText()),
+    said = await cell.getAttribute("aria-label");
   await cell.click();
   await page.waitForFunction((n) => Number(document.querySelector("#matching").innerText.split(" ")[0]) === n, times);
   const [, truth, predicted] = /times (.*) taken for (.*)/.exec(said);
-  const rows = await page.locator("table.list tbody tr").evaluateAll((all) => all.map((row) => [...row.querySelectorAll("td")].slice(1, 3).map((one) => one.textContent)));
+  const rows = await page
+    .locator("table.list tbody tr")
+    .evaluateAll((all) => all.map((row) => [...row.querySelectorAll("td")].slice(1, 3).map((one) => one.textContent)));
   assert.ok(rows.length > 0 && rows.every(([is, was]) => is === truth && was === predicted), JSON.stringify(rows));
   const index = Number(await page.locator("table.list tbody tr").first().getAttribute("data-index"));
   await page.locator("table.list tbody tr").first().locator("button").click();
@@ -51,6 +66,9 @@ inEveryView("a model that writes text has its worst sentences first", async (pag
   await open(page, { run: run.id, tab: "errors", errors: { part: "validation" } });
   await page.locator("table.list tbody tr").first().waitFor({ timeout: 90000 });
   const sorted = await losses(page);
-  assert.deepEqual(sorted, [...sorted].sort((a, b) => b - a));
+  assert.deepEqual(
+    sorted,
+    [...sorted].sort((a, b) => b - a),
+  );
   assert.equal(await page.locator(".confusion").count(), 0);
 });

@@ -10,7 +10,10 @@ const { runs } = await (await fetch(`${address}/api/state`)).json();
 const WORDS = ["the", "old", "man", "sees", "a", "small", "bird", "in", "the", "garden"];
 const text = (count) => Array.from({ length: count }, (_, i) => WORDS[i % WORDS.length]).join(" ");
 
-const browser = await chromium.launch({ executablePath: process.env.REGARD_CHROMIUM || "/usr/bin/chromium", args: ["--no-sandbox"] });
+const browser = await chromium.launch({
+  executablePath: process.env.REGARD_CHROMIUM || "/usr/bin/chromium",
+  args: ["--no-sandbox"],
+});
 
 /** Milliseconds from a key to the frame in which its answer is drawn, for several keys. */
 async function measure(task, count, keys, wish) {
@@ -26,12 +29,20 @@ async function measure(task, count, keys, wish) {
     area.setSelectionRange(area.value.length, area.value.length);
     globalThis.times = [];
     // The time at which the key's event was made, before the page has heard of it.
-    addEventListener("keydown", (event) => { globalThis.pressed = event.timeStamp; }, true);
-    new MutationObserver(() => requestAnimationFrame(() => {
-      // The frame after the next one: then what was drawn is on the screen.
-      const began = globalThis.pressed;
-      setTimeout(() => globalThis.times.push(performance.now() - began));
-    })).observe(document.documentElement, { attributeFilter: ["data-drawn"] });
+    addEventListener(
+      "keydown",
+      (event) => {
+        globalThis.pressed = event.timeStamp;
+      },
+      true,
+    );
+    new MutationObserver(() =>
+      requestAnimationFrame(() => {
+        // The frame after the next one: then what was drawn is on the screen.
+        const began = globalThis.pressed;
+        setTimeout(() => globalThis.times.push(performance.now() - began));
+      }),
+    ).observe(document.documentElement, { attributeFilter: ["data-drawn"] });
   });
   for (let i = 0; i < keys; i++) {
     const had = await page.evaluate(() => globalThis.times.length);
@@ -41,7 +52,9 @@ async function measure(task, count, keys, wish) {
   const times = (await page.evaluate(() => globalThis.times)).sort((a, b) => a - b);
   await page.close();
   const at = (share) => times[Math.min(times.length - 1, Math.floor(share * times.length))].toFixed(0);
-  console.log(`${task}, ${count} words: median ${at(0.5)} ms, 90 % ${at(0.9)} ms, slowest ${at(1)} ms of ${times.length} keys (wanted: ${wish} ms)`);
+  console.log(
+    `${task}, ${count} words: median ${at(0.5)} ms, 90 % ${at(0.9)} ms, slowest ${at(1)} ms of ${times.length} keys (wanted: ${wish} ms)`,
+  );
 }
 
 await measure("translate", 20, 30, 150);

@@ -7,7 +7,9 @@ const SENTENCE = { kind: "text", text: "the old man sees a well" };
 
 inEveryView("every head of every layer is a small map, and one is large", async (page) => {
   const run = await runOf("label");
-  const { scenes: [scene] } = await asked(run.id, SENTENCE);
+  const {
+    scenes: [scene],
+  } = await asked(run.id, SENTENCE);
   await open(page, { run: run.id, input: SENTENCE });
   const made = (scene.scene.maps.length > 1 ? 1 : 0) + (scene.rollout ? 1 : 0);
   assert.equal(await page.locator(".tile").count(), scene.scene.maps.length + made);
@@ -25,7 +27,9 @@ inEveryView("every head of every layer is a small map, and one is large", async 
 
 inEveryView("pointing at a cell says its weight, by mouse and by keys", async (page) => {
   const run = await runOf("label");
-  const { scenes: [{ scene, measures }] } = await asked(run.id, SENTENCE);
+  const {
+    scenes: [{ scene, measures }],
+  } = await asked(run.id, SENTENCE);
   await open(page, { run: run.id, input: SENTENCE, map: 0, look: "matrix" });
   const canvas = page.locator(".stage .sheet canvas").first();
   await canvas.focus();
@@ -59,11 +63,19 @@ inEveryView("lines run from a token to those it attends to", async (page) => {
 
 inEveryView("every map is a table too, with the same numbers", async (page) => {
   const run = await runOf("translate");
-  const { scenes: [{ scene }] } = await asked(run.id, SENTENCE);
+  const {
+    scenes: [{ scene }],
+  } = await asked(run.id, SENTENCE);
   await open(page, { run: run.id, input: SENTENCE, look: "table", map: 0 });
-  const rows = await page.locator(".numbers tbody tr").evaluateAll((all) => all.map((row) => [...row.querySelectorAll("td")].map((cell) => cell.textContent)));
-  const numbers = weights(scene.maps[0]), columns = scene.columns.length;
-  assert.deepEqual(rows, scene.rows.slice(0, 60).map((_, r) => scene.columns.slice(0, 60).map((_, c) => written(numbers[r * columns + c]))));
+  const rows = await page
+    .locator(".numbers tbody tr")
+    .evaluateAll((all) => all.map((row) => [...row.querySelectorAll("td")].map((cell) => cell.textContent)));
+  const numbers = weights(scene.maps[0]),
+    columns = scene.columns.length;
+  assert.deepEqual(
+    rows,
+    scene.rows.slice(0, 60).map((_, r) => scene.columns.slice(0, 60).map((_, c) => written(numbers[r * columns + c]))),
+  );
   for (const task of ["graph", "image", "regress", "transcribe"]) {
     const other = await runOf(task);
     await open(page, { run: other.id, look: "table" });
@@ -87,7 +99,11 @@ inEveryView("the beam of a translation is a tree with scores", async (page) => {
   await page.locator("#beam svg text").first().waitFor();
   const scores = await page.locator("#beam tbody tr td:nth-child(2)").allInnerTexts();
   assert.ok(scores.length > 1);
-  assert.deepEqual(scores.map(Number), scores.map(Number).sort((a, b) => b - a), "the best first");
+  assert.deepEqual(
+    scores.map(Number),
+    scores.map(Number).sort((a, b) => b - a),
+    "the best first",
+  );
 });
 
 inEveryView("a recording plays with the weights moving along", async (page) => {

@@ -22,7 +22,8 @@ test("every word of the page is there in Chinese", async () => {
   const lacking = [];
   for (const name of (await files()).filter((one) => one.endsWith(".js") && one !== "chinese.js")) {
     const text = await fs.readFile(new URL(name, PAGE), "utf8");
-    for (const [, words] of text.matchAll(/(?<![\w.$])t\("((?:[^"\\]|\\.)*)"/g)) if (!(words in CHINESE)) lacking.push(`${name}: ${words}`);
+    for (const [, words] of text.matchAll(/(?<![\w.$])t\("((?:[^"\\]|\\.)*)"/g))
+      if (!(words in CHINESE)) lacking.push(`${name}: ${words}`);
   }
   assert.deepEqual(lacking, []);
 });
@@ -33,7 +34,7 @@ test("a Chinese text fills in the same names as the English one", () => {
 });
 
 test("the program carries every file of the page", async () => {
-  for (const name of [...await files(), "draw.js"]) {
+  for (const name of [...(await files()), "draw.js"]) {
     const response = await fetch(`${ADDRESS}/${name}`);
     assert.equal(response.status, 200, name);
     assert.match(response.headers.get("content-security-policy") || "", /default-src 'self'/);
@@ -52,7 +53,9 @@ test("text is never markup, and nothing comes from elsewhere", async () => {
 /** WCAG 2's contrast of two colors. */
 function contrast(a, b) {
   const luminance = (rgb) => {
-    const [r, g, b] = rgb.map((value) => (value / 255 <= 0.04045 ? value / 255 / 12.92 : ((value / 255 + 0.055) / 1.055) ** 2.4));
+    const [r, g, b] = rgb.map((value) =>
+      value / 255 <= 0.04045 ? value / 255 / 12.92 : ((value / 255 + 0.055) / 1.055) ** 2.4,
+    );
     return 0.2126 * r + 0.7152 * g + 0.0722 * b;
   };
   const [x, y] = [luminance(a), luminance(b)];
@@ -66,12 +69,27 @@ test("every ink stands out from what is under it by 4.5 to 1", async () => {
   assert.equal(themes.length, 2);
   for (const [, theme] of themes) {
     const color = (name) => rgb(new RegExp(`--${name}: (#[0-9a-f]{6})`).exec(theme)[1]);
-    for (const ink of ["ink", "faint", "mark", "accent"]) for (const under of ["page", "panel", "well"]) assert.ok(contrast(color(ink), color(under)) >= 4.5, `${ink} on ${under}: ${contrast(color(ink), color(under))}`);
-    for (const [ink, under] of [["added-ink", "added"], ["removed-ink", "removed"], ["accent-ink", "accent"], ["removed-ink", "panel"], ["removed-ink", "page"], ["added-ink", "panel"]]) assert.ok(contrast(color(ink), color(under)) >= 4.5, `${ink} on ${under}`);
+    for (const ink of ["ink", "faint", "mark", "accent"])
+      for (const under of ["page", "panel", "well"])
+        assert.ok(
+          contrast(color(ink), color(under)) >= 4.5,
+          `${ink} on ${under}: ${contrast(color(ink), color(under))}`,
+        );
+    for (const [ink, under] of [
+      ["added-ink", "added"],
+      ["removed-ink", "removed"],
+      ["accent-ink", "accent"],
+      ["removed-ink", "panel"],
+      ["removed-ink", "page"],
+      ["added-ink", "panel"],
+    ])
+      assert.ok(contrast(color(ink), color(under)) >= 4.5, `${ink} on ${under}`);
     // The edge of a control, by which it is found.
     for (const under of ["page", "panel"]) assert.ok(contrast(color("rule"), color(under)) >= 3, `rule on ${under}`);
   }
-  for (const dark of [false, true]) for (const color of ramp(dark)) assert.ok(contrast(inkOn(color) === "#000" ? [0, 0, 0] : [255, 255, 255], color) >= 4.5, String(color));
+  for (const dark of [false, true])
+    for (const color of ramp(dark))
+      assert.ok(contrast(inkOn(color) === "#000" ? [0, 0, 0] : [255, 255, 255], color) >= 4.5, String(color));
 });
 
 once("a program that is gone is said to be gone", async (page) => {
@@ -98,16 +116,31 @@ once("a link that someone garbled opens all the same", async (page) => {
 
 test("a view that is written as a link is read as the same view", () => {
   const view = {
-    runs: ["translate", "translate-2"], tab: "errors", input: { kind: "text", text: "a & b = “c” #1 🐦\t?" }, from: { kind: "example", part: "test", index: 3 },
-    changes: { temperature: 0.5, cells: [{ site: "cross", layer: null, head: null, row: null, column: 5, bias: null }] },
-    scene: 1, map: "rollout", look: "lines", lang: "zh", theme: "dark", epoch: 7, errors: { label: "neg", text: "&" },
+    runs: ["translate", "translate-2"],
+    tab: "errors",
+    input: { kind: "text", text: "a & b = “c” #1 🐦\t?" },
+    from: { kind: "example", part: "test", index: 3 },
+    changes: {
+      temperature: 0.5,
+      cells: [{ site: "cross", layer: null, head: null, row: null, column: 5, bias: null }],
+    },
+    scene: 1,
+    map: "rollout",
+    look: "lines",
+    lang: "zh",
+    theme: "dark",
+    epoch: 7,
+    errors: { label: "neg", text: "&" },
   };
   assert.deepEqual(read(written(view)), view);
   assert.doesNotMatch(written({ ...view, input: { kind: "bytes", name: "a.png", base64: "secret" } }), /secret|bytes/);
 });
 
 test("differences are marked word by word, and character by character in Chinese", () => {
-  const told = (before, after) => differenceOf(before, after).map(({ kind, text }) => ({ same: "", added: "+", removed: "-" })[kind] + text).join("|");
+  const told = (before, after) =>
+    differenceOf(before, after)
+      .map(({ kind, text }) => ({ same: "", added: "+", removed: "-" })[kind] + text)
+      .join("|");
   assert.equal(told("the old man", "the young man"), "the |-old|+young| man");
   assert.equal(told("我看见一只鸟", "我看见一棵树"), "我看见一|-只鸟|+棵树");
   assert.equal(told("same", "same"), "same");

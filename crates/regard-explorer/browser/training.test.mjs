@@ -21,7 +21,7 @@ inEveryView("curves, progress and samples of a run are there", async (page) => {
   assert.match(await page.locator(".status").innerText(), /epoch \d+ of \d+/);
   await page.locator(".cards article").nth(2).waitFor();
   assert.equal(await page.locator(".cards article").count(), 3);
-  assert.equal(await page.locator(".cards article canvas").count() > 0, true);
+  assert.equal((await page.locator(".cards article canvas").count()) > 0, true);
 });
 
 inEveryView("the samples are replayed epoch by epoch", async (page) => {
@@ -44,17 +44,30 @@ inEveryView("the samples are replayed epoch by epoch", async (page) => {
 once("the curves grow while the program trains, and only new lines travel", async (page) => {
   assert.ok(process.env.REGARD && process.env.REGARD_LIVE, "REGARD and REGARD_LIVE are set");
   const run = await live();
-  const had = run.records.length, asked = [];
+  const had = run.records.length,
+    asked = [];
   page.on("request", (request) => asked.push(request.url()));
   await open(page, { run: run.id, tab: "training" });
-  const points = () => page.locator('[data-measure="loss"] svg path').first().evaluate((line) => line.getAttribute("d").split("L").length);
+  const points = () =>
+    page
+      .locator('[data-measure="loss"] svg path')
+      .first()
+      .evaluate((line) => line.getAttribute("d").split("L").length);
   await page.locator('[data-measure="loss"] svg path').waitFor();
   assert.equal(await points(), had);
-  const training = spawn(process.env.REGARD, ["train", "--resume", process.env.REGARD_LIVE, "--set", `epochs=${had + 3}`], { stdio: "ignore" });
+  const training = spawn(
+    process.env.REGARD,
+    ["train", "--resume", process.env.REGARD_LIVE, "--set", `epochs=${had + 3}`],
+    { stdio: "ignore" },
+  );
   const ended = new Promise((resolve) => training.on("exit", resolve));
   await page.locator(".live").waitFor({ timeout: 60000 });
   assert.equal(await ended, 0);
-  await page.waitForFunction((n) => document.querySelector('[data-measure="loss"] svg path').getAttribute("d").split("L").length >= n, had + 3, { timeout: 30000 });
+  await page.waitForFunction(
+    (n) => document.querySelector('[data-measure="loss"] svg path').getAttribute("d").split("L").length >= n,
+    had + 3,
+    { timeout: 30000 },
+  );
   await page.getByText("finished").waitFor({ timeout: 30000 });
   const events = asked.filter((url) => url.includes("/events"));
   assert.equal(events.length, 1, "one stream");

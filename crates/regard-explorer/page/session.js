@@ -24,7 +24,8 @@ const tell = () => listeners.forEach((listener) => listener());
 export const run = () => session.runs.find((one) => one.id === view.runs[0]) || null;
 
 /** A refusal in the reader's words where the server gave none. @param {unknown} error */
-export const sentence = (error) => /** @type {any} */ (error)?.message || t("The program does not answer. Is `regard explore` still running?");
+export const sentence = (error) =>
+  /** @type {any} */ (error)?.message || t("The program does not answer. Is `regard explore` still running?");
 
 /** Whether there is something to ask. @param {any} input */
 export function isAskable(input) {
@@ -33,7 +34,8 @@ export function isAskable(input) {
   return input.kind !== "point" || input.at?.every(Number.isFinite);
 }
 
-let baselineKey = "", later = /** @type {any} */ (0);
+let baselineKey = "",
+  later = /** @type {any} */ (0);
 
 async function askBaseline() {
   const key = view.from ? JSON.stringify([view.runs[0], view.from]) : "";
@@ -41,7 +43,9 @@ async function askBaseline() {
   baselineKey = key;
   session.baseline = null;
   if (!view.from) return;
-  const answer = await api.post("/api/ask", { run: view.runs[0], input: view.from, changes: null }, "from").catch(() => null);
+  const answer = await api
+    .post("/api/ask", { run: view.runs[0], input: view.from, changes: null }, "from")
+    .catch(() => null);
   if (answer && key === baselineKey) {
     session.baseline = answer;
     tell();
@@ -53,17 +57,30 @@ export async function ask() {
   const one = run();
   if (!one) return;
   if (one.error || !one.ready || !isAskable(view.input)) {
-    Object.assign(session, { answer: null, waiting: false, refusal: one.error || (one.ready ? "" : t("This run has no checkpoint yet: watch its training, and ask when the first epoch is done.")) });
+    Object.assign(session, {
+      answer: null,
+      waiting: false,
+      refusal:
+        one.error ||
+        (one.ready
+          ? ""
+          : t("This run has no checkpoint yet: watch its training, and ask when the first epoch is done.")),
+    });
     tell();
     clearTimeout(later);
-    if (!one.ready && !one.error) later = setTimeout(() => view.runs[0] === one.id && reload(one.id).then(() => one.ready || ask()), 3000);
+    if (!one.ready && !one.error)
+      later = setTimeout(() => view.runs[0] === one.id && reload(one.id).then(() => one.ready || ask()), 3000);
     return;
   }
   session.waiting = true;
   tell();
   askBaseline();
   try {
-    const answer = await api.post("/api/ask", { run: one.id, input: view.input, changes: isChanged(view.changes) ? view.changes : null }, "main");
+    const answer = await api.post(
+      "/api/ask",
+      { run: one.id, input: view.input, changes: isChanged(view.changes) ? view.changes : null },
+      "main",
+    );
     if (!answer) return;
     answer.scenes = api.decoded(answer.scenes);
     Object.assign(session, { answer, refusal: "" });
@@ -82,10 +99,20 @@ export function chooseRun(id) {
   const others = view.runs.slice(1).filter((other) => other !== id);
   session.answer = null;
   session.refusal = "";
-  set({
-    runs: [id, ...others], changes: {}, from: null, scene: 0, map: "", look: "", epoch: null, errors: {},
-    input: fits ? view.input : next.samples[0] || null,
-  }, { push: true });
+  set(
+    {
+      runs: [id, ...others],
+      changes: {},
+      from: null,
+      scene: 0,
+      map: "",
+      look: "",
+      epoch: null,
+      errors: {},
+      input: fits ? view.input : next.samples[0] || null,
+    },
+    { push: true },
+  );
 }
 
 /** A view with a run and an input, where the address names none. @param {import("./state.js").View} of */
@@ -96,12 +123,25 @@ export function completed(of) {
   const one = session.runs.find((other) => other.id === first);
   // An input that was meant for a run that is not here says nothing to another.
   const meant = known.length > 0 || of.runs.length === 0;
-  return { ...of, runs: [first, ...known.filter((id) => id !== first)], input: (meant && of.input) || one.samples[0] || null };
+  return {
+    ...of,
+    runs: [first, ...known.filter((id) => id !== first)],
+    input: (meant && of.input) || one.samples[0] || null,
+  };
 }
 
 /** A run with all that the page reads: one without a model, or that cannot be opened, says less. @param {any} one */
 const whole = (one) => ({
-  task: "", about: "", parameters: 0, samples: [], settings: {}, records: [], parts: [], seconds: null, changes: {}, ...one,
+  task: "",
+  about: "",
+  parameters: 0,
+  samples: [],
+  settings: {},
+  records: [],
+  parts: [],
+  seconds: null,
+  changes: {},
+  ...one,
   input: { kinds: [], form: "", columns: [], range: [], nodes: null, labels: [], ...one.input },
 });
 

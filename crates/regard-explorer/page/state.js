@@ -13,8 +13,18 @@
 
 /** @type {View} */
 const EMPTY = {
-  runs: [], tab: "ask", input: null, from: null, changes: {}, scene: 0, map: "", look: "",
-  lang: "", theme: "", epoch: null, errors: {},
+  runs: [],
+  tab: "ask",
+  input: null,
+  from: null,
+  changes: {},
+  scene: 0,
+  map: "",
+  look: "",
+  lang: "",
+  theme: "",
+  epoch: null,
+  errors: {},
 };
 
 /** @type {View} */
@@ -67,15 +77,22 @@ export function written(of = view) {
   }
   if (isChanged(of.changes)) out.set("changes", JSON.stringify(of.changes));
   if (of.scene) out.set("scene", String(of.scene));
-  for (const key of /** @type {("map" | "look" | "lang" | "theme")[]} */ (["map", "look", "lang", "theme"])) if (of[key]) out.set(key, of[key]);
+  for (const key of /** @type {("map" | "look" | "lang" | "theme")[]} */ (["map", "look", "lang", "theme"]))
+    if (of[key]) out.set(key, of[key]);
   if (of.epoch) out.set("epoch", String(of.epoch));
   if (Object.keys(of.errors).length) out.set("errors", JSON.stringify(of.errors));
   return `#${out}`;
 }
 
 /** Whether anything of the mechanism is changed. @param {Changes} changes */
-export const isChanged = (changes) => Boolean(changes.normalizer || changes.temperature || changes.window !== undefined
-  || changes.heads?.length || changes.cells?.length);
+export const isChanged = (changes) =>
+  Boolean(
+    changes.normalizer ||
+    changes.temperature ||
+    changes.window !== undefined ||
+    changes.heads?.length ||
+    changes.cells?.length,
+  );
 
 /**
  * Changes the view; what is new is told to all who listen, once.

@@ -27,7 +27,14 @@ export function drawHeads(element) {
     return fill(element);
   }
   const all = choices(one);
-  const key = JSON.stringify([view.runs[0], view.scene, scenes.map(({ name }) => name), all.map(([, map]) => map.name), document.documentElement.lang, one.scene.kind]);
+  const key = JSON.stringify([
+    view.runs[0],
+    view.scene,
+    scenes.map(({ name }) => name),
+    all.map(([, map]) => map.name),
+    document.documentElement.lang,
+    one.scene.kind,
+  ]);
   // The same heads again: only their pictures are drawn, so that a key press costs little.
   if (key !== shape || !element.firstChild) {
     shape = key;
@@ -46,7 +53,8 @@ function build(element, one, scenes, all) {
   grid.style.gridTemplateColumns = `repeat(${all.length === 1 ? 1 : across}, ${SIDE + 8}px)`;
   let layer = "";
   // What is made of all heads stands before them: it is what is looked at first.
-  const made = all.filter(([, map]) => !layerAndHead(map)), heads = all.filter(([, map]) => layerAndHead(map));
+  const made = all.filter(([, map]) => !layerAndHead(map)),
+    heads = all.filter(([, map]) => layerAndHead(map));
   for (const [key, map] of [...made, ...heads]) {
     const place = layerAndHead(map);
     const name = place ? t("layer {layer}", { layer: place[0] + 1 }) : heads.length ? t("over all") : "";
@@ -55,17 +63,36 @@ function build(element, one, scenes, all) {
     grid.append(tile(key, map));
   }
   const names = scenes.map(({ name }, i) => /** @type {[string, string]} */ ([String(i), t(name)]));
-  fill(element, scenes.length > 1 && make("div", { class: "scenes" }, segmented(t("Scene"), names, String(Math.min(view.scene, scenes.length - 1)), (value) => set({ scene: Number(value), map: "", look: "" }))),
-    grid);
+  fill(
+    element,
+    scenes.length > 1 &&
+      make(
+        "div",
+        { class: "scenes" },
+        segmented(t("Scene"), names, String(Math.min(view.scene, scenes.length - 1)), (value) =>
+          set({ scene: Number(value), map: "", look: "" }),
+        ),
+      ),
+    grid,
+  );
 }
 
 function tile(key, map) {
   const canvas = make("canvas", { "aria-hidden": "true" });
   const place = layerAndHead(map);
   const label = place ? t("head {head}", { head: place[1] + 1 }) : mapName(map.name);
-  const pick = button([canvas, label], () => set({ map: key }), { class: "pick", "aria-label": mapName(map.name), title: mapName(map.name) });
+  const pick = button([canvas, label], () => set({ map: key }), {
+    class: "pick",
+    "aria-label": mapName(map.name),
+    title: mapName(map.name),
+  });
   const can = map.place && map.place.head !== null && run()?.changes?.heads;
-  const off = can && button(t("off"), () => toggleHead(map.place), { class: "off", "aria-label": t("switch {name} off", { name: mapName(map.name) }) });
+  const off =
+    can &&
+    button(t("off"), () => toggleHead(map.place), {
+      class: "off",
+      "aria-label": t("switch {name} off", { name: mapName(map.name) }),
+    });
   const around = make("div", { class: "tile" }, pick, off);
   tiles.set(key, { around, pick, off, canvas, map });
   return around;
@@ -107,7 +134,9 @@ function paintTile(one, key, map, picture) {
   const [rows, columns] = axes ? [axes.rows.length, axes.columns.length] : [1, map.weights.length];
   const density = Math.min(2, devicePixelRatio || 1);
   const long = columns >= rows;
-  const ratio = picture ? one.scene.height / one.scene.width : Math.min(1.6, Math.max(long ? 0.22 : 0.3, rows / columns));
+  const ratio = picture
+    ? one.scene.height / one.scene.width
+    : Math.min(1.6, Math.max(long ? 0.22 : 0.3, rows / columns));
   canvas.width = SIDE * density;
   canvas.height = Math.round(SIDE * ratio) * density;
   const context = canvas.getContext("2d");
@@ -117,5 +146,11 @@ function paintTile(one, key, map, picture) {
   context.imageSmoothingEnabled = false;
   if (picture) context.drawImage(picture, 0, 0, canvas.width, canvas.height);
   const over = picture ? DIMMED : undefined;
-  context.drawImage(painted(cells.values, range, cells.rows, cells.columns, colors(), over), 0, 0, canvas.width, canvas.height);
+  context.drawImage(
+    painted(cells.values, range, cells.rows, cells.columns, colors(), over),
+    0,
+    0,
+    canvas.width,
+    canvas.height,
+  );
 }
