@@ -17,7 +17,11 @@ let asked = 0;
 
 /** @param {Element} panel */
 export function enter(panel) {
-  parts = { filters: make("form", { class: "filters", onsubmit: (event) => event.preventDefault() }), list: make("div", {}), side: make("div", {}) };
+  parts = {
+    filters: make("form", { class: "filters", onsubmit: (event) => event.preventDefault() }),
+    list: make("div", {}),
+    side: make("div", {}),
+  };
   fill(panel, make("div", { class: "errors" }, parts.filters, parts.list, parts.side));
   shown = null;
   drawFilters();
@@ -39,7 +43,9 @@ export function update(changed) {
   if (changed.has("theme")) draw();
 }
 
-const part = () => view.errors.part || (run().parts.includes("test") ? "test" : run().parts.includes("validation") ? "validation" : run().parts[0]);
+const part = () =>
+  view.errors.part ||
+  (run().parts.includes("test") ? "test" : run().parts.includes("validation") ? "validation" : run().parts[0]);
 
 /** @param {Record<string, string>} patch an empty text takes a filter away */
 function filter(patch, keepPage = false) {
@@ -49,7 +55,8 @@ function filter(patch, keepPage = false) {
 }
 
 async function load() {
-  const one = run(), serial = ++asked;
+  const one = run(),
+    serial = ++asked;
   const { part: _, ...filters } = view.errors;
   const query = new URLSearchParams({ sort: "loss", order: "down", limit: String(PAGE), ...filters });
   parts.list.classList.add("waiting");
@@ -73,35 +80,92 @@ async function load() {
       return;
     }
     parts.list.classList.remove("waiting");
-    fill(parts.list, make("div", { class: "card row", role: "status" }, make("progress", { max: answer.total || 1, value: answer.done || 0 }), make("span", { class: "quiet" }, `${t(answer.phase || "computing")} ${answer.done ?? 0} / ${answer.total ?? "–"}`)));
+    fill(
+      parts.list,
+      make(
+        "div",
+        { class: "card row", role: "status" },
+        make("progress", { max: answer.total || 1, value: answer.done || 0 }),
+        make(
+          "span",
+          { class: "quiet" },
+          `${t(answer.phase || "computing")} ${answer.done ?? 0} / ${answer.total ?? "–"}`,
+        ),
+      ),
+    );
     await new Promise((resolve) => setTimeout(resolve, 300));
   }
 }
 
 function drawFilters() {
-  const one = run(), errors = view.errors;
+  const one = run(),
+    errors = view.errors;
   const focused = /** @type {any} */ (document.activeElement)?.name;
   const labels = shown?.labels?.length ? shown.labels : one.input.labels;
   const select = (name, label, choices) => {
-    const field = make("select", { name, onchange: () => filter({ [name]: field.value }) }, choices.map(([value, text]) => make("option", { value }, text)));
+    const field = make(
+      "select",
+      { name, onchange: () => filter({ [name]: field.value }) },
+      choices.map(([value, text]) => make("option", { value }, text)),
+    );
     field.value = errors[name] ?? (name === "part" ? part() : choices[0][0]);
     return make("label", {}, label, field);
   };
-  const text = (name, label, type, more = {}) => make("label", {}, label, make("input", { name, type, value: errors[name] ?? "", oninput: (event) => {
-    clearTimeout(typing);
-    typing = setTimeout(() => filter({ [name]: event.target.value.trim() }), 250);
-  }, ...more }));
+  const text = (name, label, type, more = {}) =>
+    make(
+      "label",
+      {},
+      label,
+      make("input", {
+        name,
+        type,
+        value: errors[name] ?? "",
+        oninput: (event) => {
+          clearTimeout(typing);
+          typing = setTimeout(() => filter({ [name]: event.target.value.trim() }), 250);
+        },
+        ...more,
+      }),
+    );
   const any = /** @type {[string, string]} */ (["", t("any")]);
-  if (focused && parts.filters.contains(document.activeElement) && ["text", "shortest", "longest"].includes(focused)) return;
-  fill(parts.filters,
-    select("part", t("Part"), one.parts.map((name) => [name, t(PARTS[name] || name)])),
-    select("sort", t("Sorted by"), [["loss", t("loss")], ["length", t("length")], ["index", t("place in the data")]]),
-    select("order", t("Order"), [["down", t("greatest first")], ["up", t("least first")]]),
-    labels.length > 0 && select("label", t("Label"), [any, ...labels.map((name) => /** @type {[string, string]} */ ([name, name]))]),
-    labels.length > 0 && select("predicted", t("Predicted"), [any, ...labels.map((name) => /** @type {[string, string]} */ ([name, name]))]),
+  const clear = button(t("Clear"), () => set({ errors: errors.part ? { part: errors.part } : {} }), {
+    name: "clear",
+    hidden: !Object.keys(errors).some((key) => !["part", "sort", "order"].includes(key)),
+  });
+  if (parts.filters.contains(document.activeElement) && ["text", "shortest", "longest"].includes(focused)) {
+    // Whoever is typing goes on in the same field.
+    parts.filters.querySelector('[name="clear"]').replaceWith(clear);
+    return;
+  }
+  fill(
+    parts.filters,
+    select(
+      "part",
+      t("Part"),
+      one.parts.map((name) => [name, t(PARTS[name] || name)]),
+    ),
+    select("sort", t("Sorted by"), [
+      ["loss", t("loss")],
+      ["length", t("length")],
+      ["index", t("place in the data")],
+    ]),
+    select("order", t("Order"), [
+      ["down", t("greatest first")],
+      ["up", t("least first")],
+    ]),
+    labels.length > 0 &&
+      select("label", t("Label"), [any, ...labels.map((name) => /** @type {[string, string]} */ ([name, name]))]),
+    labels.length > 0 &&
+      select("predicted", t("Predicted"), [
+        any,
+        ...labels.map((name) => /** @type {[string, string]} */ ([name, name])),
+      ]),
     select("right", t("Right?"), [any, ["false", t("wrong")], ["true", t("right")]]),
-    text("shortest", t("Length from"), "number", { min: 0 }), text("longest", t("to"), "number", { min: 0 }), text("text", t("Contains"), "search"),
-    Object.keys(errors).some((key) => !["part", "sort", "order"].includes(key)) && button(t("Clear"), () => set({ errors: errors.part ? { part: errors.part } : {} })));
+    text("shortest", t("Length from"), "number", { min: 0 }),
+    text("longest", t("to"), "number", { min: 0 }),
+    text("text", t("Contains"), "search"),
+    clear,
+  );
 }
 
 let typing = /** @type {any} */ (0);
@@ -110,37 +174,154 @@ function draw() {
   if (!shown || !parts) return;
   const offset = Number(view.errors.offset) || 0;
   const rows = shown.examples.map((example) => {
-    const open = () => set({ tab: "ask", input: { kind: "example", part: shown.part, index: example.index }, from: null, changes: {}, scene: 0, map: "", look: "" }, { push: true });
-    const row = make("tr", { class: "open", "data-index": example.index },
-      make("td", { dir: "auto" }, button(clipped(example.input), open, { class: "plain link", title: t("look at it") })), make("td", { dir: "auto" }, clipped(example.truth ?? "–")),
-      make("td", { dir: "auto", class: example.right === false ? "wrong" : "" }, clipped(example.output)), make("td", { class: "number" }, typeof example.loss === "number" ? written(example.loss) : "–"), make("td", { class: "number" }, example.length), make("td", { class: "number quiet" }, `${example.index + 1}`));
+    const open = () =>
+      set(
+        {
+          tab: "ask",
+          input: { kind: "example", part: shown.part, index: example.index },
+          from: null,
+          changes: {},
+          scene: 0,
+          map: "",
+          look: "",
+        },
+        { push: true },
+      );
+    const row = make(
+      "tr",
+      { class: "open", "data-index": example.index },
+      make(
+        "td",
+        { dir: "auto" },
+        button(clipped(example.input), open, { class: "plain link", title: t("look at it") }),
+      ),
+      make("td", { dir: "auto" }, clipped(example.truth ?? "–")),
+      make("td", { dir: "auto", class: example.right === false ? "wrong" : "" }, clipped(example.output)),
+      make("td", { class: "number" }, typeof example.loss === "number" ? written(example.loss) : "–"),
+      make("td", { class: "number" }, example.length),
+      make("td", { class: "number quiet" }, `${example.index + 1}`),
+    );
     row.addEventListener("click", (event) => event.target.closest("button") || open());
     return row;
   });
-  const heads = [t("Input"), t("Expected"), t("Output"), shown.measure ? t(shown.measure) : t("loss"), t("length"), t("number")];
-  fill(parts.list, make("p", { class: "row spread", role: "status" }, make("span", { id: "matching" }, t("{matching} of {count} examples", { matching: shown.matching, count: shown.count })), make("span", { class: "row" },
-    button("‹", () => filter({ offset: String(Math.max(0, offset - PAGE)) }, true), { disabled: offset === 0, "aria-label": t("previous") }),
-    make("span", { class: "number quiet" }, shown.matching ? `${offset + 1}–${Math.min(shown.matching, offset + rows.length)}` : "–"),
-    button("›", () => filter({ offset: String(offset + PAGE) }, true), { disabled: offset + rows.length >= shown.matching, "aria-label": t("next") }))),
-  shown.notes?.length > 0 && make("p", { class: "quiet small" }, shown.notes.join(" ")),
-  rows.length ? make("table", { class: "list" }, make("thead", {}, make("tr", {}, heads.map((name, i) => make("th", { scope: "col", class: i > 2 ? "number" : "" }, name)))), make("tbody", {}, rows)) : make("p", { class: "quiet card" }, t("No example is like that.")));
+  const heads = [
+    t("Input"),
+    t("Expected"),
+    t("Output"),
+    shown.measure ? t(shown.measure) : t("loss"),
+    t("length"),
+    t("number"),
+  ];
+  fill(
+    parts.list,
+    make(
+      "p",
+      { class: "row spread", role: "status" },
+      make(
+        "span",
+        { id: "matching" },
+        t("{matching} of {count} examples", { matching: shown.matching, count: shown.count }),
+      ),
+      make(
+        "span",
+        { class: "row" },
+        button("‹", () => filter({ offset: String(Math.max(0, offset - PAGE)) }, true), {
+          disabled: offset === 0,
+          "aria-label": t("previous"),
+        }),
+        make(
+          "span",
+          { class: "number quiet" },
+          shown.matching ? `${offset + 1}–${Math.min(shown.matching, offset + rows.length)}` : "–",
+        ),
+        button("›", () => filter({ offset: String(offset + PAGE) }, true), {
+          disabled: offset + rows.length >= shown.matching,
+          "aria-label": t("next"),
+        }),
+      ),
+    ),
+    shown.notes?.length > 0 && make("p", { class: "quiet small" }, shown.notes.join(" ")),
+    rows.length
+      ? make(
+          "table",
+          { class: "list" },
+          make(
+            "thead",
+            {},
+            make(
+              "tr",
+              {},
+              heads.map((name, i) => make("th", { scope: "col", class: i > 2 ? "number" : "" }, name)),
+            ),
+          ),
+          make("tbody", {}, rows),
+        )
+      : make("p", { class: "quiet card" }, t("No example is like that.")),
+  );
   fill(parts.side, shown.confusion && confusion(shown.confusion));
   if (shown.labels?.length && !run().input.labels.length) drawFilters();
 }
 
-const clipped = (text) => ([...String(text)].length > 220 ? `${[...String(text)].slice(0, 220).join("")}…` : String(text));
+const clipped = (text) =>
+  [...String(text)].length > 220 ? `${[...String(text)].slice(0, 220).join("")}…` : String(text);
 
 /** Rows are the truth, columns what was predicted; a cell opens its examples. */
 function confusion({ labels, counts }) {
-  const most = Math.max(1, ...counts.flatMap((row, i) => row.filter((_, j) => i !== j))), hits = Math.max(1, ...counts.map((row, i) => row[i])), ramp = colors();
+  const most = Math.max(1, ...counts.flatMap((row, i) => row.filter((_, j) => i !== j))),
+    hits = Math.max(1, ...counts.map((row, i) => row[i])),
+    ramp = colors();
   const cell = (i, j) => {
-    const color = colorOf(counts[i][j] / (i === j ? hits : most), [0, i === j ? 2.2 : 1], ramp), on = view.errors.label === labels[i] && view.errors.predicted === labels[j];
-    const one = button(counts[i][j] || "·", () => filter(on ? { label: "", predicted: "" } : { label: labels[i], predicted: labels[j] }), { "aria-pressed": String(on), "aria-label": t("{n} times {truth} taken for {predicted}", { n: counts[i][j], truth: labels[i], predicted: labels[j] }) });
+    const color = colorOf(counts[i][j] / (i === j ? hits : most), [0, i === j ? 2.2 : 1], ramp),
+      on = view.errors.label === labels[i] && view.errors.predicted === labels[j];
+    const one = button(
+      counts[i][j] || "·",
+      () => filter(on ? { label: "", predicted: "" } : { label: labels[i], predicted: labels[j] }),
+      {
+        "aria-pressed": String(on),
+        "aria-label": t("{n} times {truth} taken for {predicted}", {
+          n: counts[i][j],
+          truth: labels[i],
+          predicted: labels[j],
+        }),
+      },
+    );
     one.style.background = `rgb(${color})`;
     one.style.color = inkOn(color);
     return make("td", {}, one);
   };
-  return make("div", { class: "card" }, make("h2", {}, t("Confusion: rows are the truth, columns what was predicted")), make("div", { class: "scroll" }, make("table", { class: "confusion" },
-    make("thead", {}, make("tr", {}, make("th", {}), labels.map((name) => make("th", { scope: "col" }, make("span", {}, name))))),
-    make("tbody", {}, labels.map((name, i) => make("tr", {}, make("th", { scope: "row" }, name), labels.map((_, j) => cell(i, j))))))));
+  return make(
+    "div",
+    { class: "card" },
+    make("h2", {}, t("Confusion: rows are the truth, columns what was predicted")),
+    make(
+      "div",
+      { class: "scroll" },
+      make(
+        "table",
+        { class: "confusion" },
+        make(
+          "thead",
+          {},
+          make(
+            "tr",
+            {},
+            make("th", {}),
+            labels.map((name) => make("th", { scope: "col" }, make("span", {}, name))),
+          ),
+        ),
+        make(
+          "tbody",
+          {},
+          labels.map((name, i) =>
+            make(
+              "tr",
+              {},
+              make("th", { scope: "row" }, name),
+              labels.map((_, j) => cell(i, j)),
+            ),
+          ),
+        ),
+      ),
+    ),
+  );
 }

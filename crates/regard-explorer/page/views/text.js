@@ -28,35 +28,57 @@ export class TextView {
   /** @param {any} now */
   draw(now) {
     this.now = now;
-    const { axes, map } = now, columns = axes.columns.length;
+    const { axes, map } = now,
+      columns = axes.columns.length;
     this.row = Math.min(this.row, axes.rows.length - 1);
     const names = JSON.stringify(axes.rows);
     if (this.names !== names) {
       this.names = names;
-      fill(this.query, axes.rows.map((name, i) => make("option", { value: i }, axes.rows.length > 1 ? `${i + 1} ${name}` : name)));
+      fill(
+        this.query,
+        axes.rows.map((name, i) => make("option", { value: i }, axes.rows.length > 1 ? `${i + 1} ${name}` : name)),
+      );
     }
     this.query.value = String(this.row);
-    fill(this.line, make("span", { class: "quiet small" }, axes.rowAxis), axes.rows.length > 1 ? this.query : make("b", {}, axes.rows[0]));
+    fill(
+      this.line,
+      make("span", { class: "quiet small" }, axes.rowAxis),
+      axes.rows.length > 1 ? this.query : make("b", {}, axes.rows[0]),
+    );
     const weights = map.weights.subarray(this.row * columns, (this.row + 1) * columns);
     // A row may be far below the greatest weight of all maps; within a text only the row counts.
-    const range = rangeOf(weights), ramp = colors(), same = axes.rows.length === columns;
+    const range = rangeOf(weights),
+      ramp = colors(),
+      same = axes.rows.length === columns;
     const marks = this.host.marks();
     const children = [];
     axes.columns.forEach((token, column) => {
       const before = axes.columns[column - 1];
-      if (column && !NO_SPACE_BEFORE.test(token) && !(IDEOGRAPH.test(token) && IDEOGRAPH.test(before))) children.push(" ");
+      if (column && !NO_SPACE_BEFORE.test(token) && !(IDEOGRAPH.test(token) && IDEOGRAPH.test(before)))
+        children.push(" ");
       const color = colorOf(weights[column], range, ramp);
       const mark = marks.find((one) => one.column === column && (one.row === null || one.row === this.row));
-      const chip = button(mark ? `${token}${mark.sign}` : token, () => {
-        this.column = column;
-        this.host.pin(this.row, column);
-      }, { class: "token", tabindex: column ? -1 : 0, title: `${token}: ${written(weights[column])}`, "data-column": column });
+      const chip = button(
+        mark ? `${token}${mark.sign}` : token,
+        () => {
+          this.column = column;
+          this.host.pin(this.row, column);
+        },
+        {
+          class: "token",
+          tabindex: column ? -1 : 0,
+          title: `${token}: ${written(weights[column])}`,
+          "data-column": column,
+        },
+      );
       chip.style.background = `rgb(${color})`;
       chip.style.color = inkOn(color);
       if (same && column === this.row) chip.setAttribute("aria-pressed", "true");
       children.push(chip, document.createElement("wbr"));
     });
-    const focused = this.text.contains(document.activeElement) ? /** @type {any} */ (document.activeElement).dataset.column : null;
+    const focused = this.text.contains(document.activeElement)
+      ? /** @type {any} */ (document.activeElement).dataset.column
+      : null;
     fill(this.text, children);
     if (focused !== null) this.text.querySelector(`[data-column="${focused}"]`)?.focus();
     this.text.onpointerover = (event) => {
@@ -72,18 +94,26 @@ export class TextView {
       to.focus();
       this.host.point(this.row, from + step);
     };
-    if (same) this.text.ondblclick = (event) => event.target.dataset?.column !== undefined && this.choose(Number(event.target.dataset.column));
+    if (same)
+      this.text.ondblclick = (event) =>
+        event.target.dataset?.column !== undefined && this.choose(Number(event.target.dataset.column));
   }
 
   tell(_, column) {
     const { axes, map } = this.now;
     if (column >= axes.columns.length) return null;
     const start = this.row * axes.columns.length;
-    return { from: axes.rows[this.row], to: axes.columns[column], weight: map.weights[start + column], others: strongestText(map.weights, start, axes.columns) };
+    return {
+      from: axes.rows[this.row],
+      to: axes.columns[column],
+      weight: map.weights[start + column],
+      others: strongestText(map.weights, start, axes.columns),
+    };
   }
 
   hint() {
     return this.now?.axes.rows.length === this.now?.axes.columns.length
-      ? t("Each token is on the color of its weight. Double-click a token to see what it attends to.") : t("Each token is on the color of its weight.");
+      ? t("Each token is on the color of its weight. Double-click a token to see what it attends to.")
+      : t("Each token is on the color of its weight.");
   }
 }
