@@ -63,7 +63,7 @@ def predict(
     >>> import regard.ray
     >>> regard.ray.predict(None, "no such run", column="text")
     Traceback (most recent call last):
-    FileNotFoundError: no such run/run.json: No such file or directory (os error 2)
+    FileNotFoundError: no such run/run.json: No such file or directory (os error 2); a run's folder has one
     """
     folder = Path(load(run, **options).folder)
     files = {name: (folder / name).read_bytes() for name in _FILES if (folder / name).exists()}
@@ -152,9 +152,9 @@ def compare(
     run. A wrong option is refused before anything is trained.
 
     >>> import regard.ray
-    >>> regard.ray.compare("regress", over={"kernl": ["gaussian"]})
+    >>> regard.ray.compare("translate", over={"scor": ["dot", "additive"]})
     Traceback (most recent call last):
-    ValueError: there is no option `kernl`; the nearest is `model.kernel`
+    ValueError: there is no option `scor`; the nearest is `model.score`
     """
     if not isinstance(over, Mapping) or not over:
         raise TypeError('over is to name options and their values, as {"score": ["dot", "additive"]}')
@@ -181,11 +181,17 @@ def compare(
     tuner = tune.Tuner(
         tune.with_resources(_trial, {"cpu": num_cpus}),
         param_space={**space, "seed": tune.grid_search(list(range(first, first + seeds))), "plan": plan},
-        run_config=tune.RunConfig(name=place.name, storage_path=str(place.parent), verbose=0),
+        run_config=tune.RunConfig(
+            name=place.name,
+            storage_path=str(place.parent),
+            failure_config=tune.FailureConfig(fail_fast=True),
+            verbose=0,
+        ),
     )
     found = tuner.fit()
     if found.errors:
-        raise RuntimeError(f"{len(found.errors)} of {len(found)} trials failed; the first: {found.errors[0]}")
+        reason = str(found.errors[0]).strip().splitlines()[-1]
+        raise RuntimeError(f"{len(found.errors)} of {len(found)} trials failed; the first: {reason}")
     return _compared(found, list(over))
 
 

@@ -243,7 +243,7 @@ def load(folder: str | os.PathLike[str], **options: Any) -> Run:
     2
     >>> regard.load("no such folder")
     Traceback (most recent call last):
-    FileNotFoundError: no such folder/run.json: No such file or directory (os error 2)
+    FileNotFoundError: no such folder/run.json: No such file or directory (os error 2); a run's folder has one
     """
     run = Run(folder, options)
     run._run
