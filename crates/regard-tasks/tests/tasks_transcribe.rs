@@ -248,6 +248,6 @@ fn recordings_of_several_rates_are_brought_to_one_with_a_word() {
     }
     let small = ["epochs=1", "hidden=8", "embedding=8", "score_hidden=8"];
     let course = Course::done("transcribe", &[&[&train[..]], &small[..]].concat());
-    let other = folder.path().join("02.wav").display().to_string();
+    let other = course::content(folder.path().join("02.wav"));
     assert_eq!(course.model().predict(&[other]).unwrap().len(), 1);
 }
