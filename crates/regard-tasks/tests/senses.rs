@@ -693,8 +693,8 @@ mod mel {
     fn a_tone_of_another_rate_gives_the_same_frames() {
         let filters = LogMel::new(8000).filters().unwrap();
         let frames = |rate: u32| {
-            let tone = |n: u32| (std::f32::consts::TAU * 1000.0 * n as f32 / rate as f32).sin();
-            let samples = (0..rate / 2).map(tone).collect();
+            let angle = |n: u32| std::f64::consts::TAU * 1000.0 * f64::from(n) / f64::from(rate);
+            let samples = (0..rate / 2).map(|n| angle(n).sin() as f32).collect();
             filters.frames(&Waveform { samples, rate }).unwrap()
         };
         let (own, other) = (frames(8000), frames(44100));

@@ -230,14 +230,16 @@ fn recordings_of_several_rates_are_brought_to_one_with_a_word() {
     let mut list = String::new();
     for (at, one) in toy::spoken(30, 5).unwrap().into_iter().enumerate() {
         let sound = regard_tasks::data::Waveform { samples: one.samples, rate: toy::SPOKEN_RATE };
-        let sound = if at % 3 == 2 { sound.resampled(22_050).unwrap() } else { sound };
+        // The first of the training part, whichever it is, has the usual one.
+        let other = at > 10 && at % 3 == 2;
+        let sound = if other { sound.resampled(22_050).unwrap() } else { sound };
         wav(&folder.path().join(format!("{at:02}.wav")), &sound.samples, sound.rate);
         list += &format!("{at:02}.wav\t{}\n", one.words.join(" "));
     }
     let path = folder.path().join("list.tsv");
     std::fs::write(&path, list).unwrap();
     let train = format!("train={}", path.display());
-    for (setting, rate) in [("stack=3", 8000), ("sample_rate=16000", 16_000)] {
+    for (setting, rate) in [("stack=3", toy::SPOKEN_RATE), ("sample_rate=16000", 16_000)] {
         let options = options("transcribe", &[&train, setting]);
         let learner = task_named("transcribe").unwrap().begin(&options).unwrap();
         let notes = learner.notes();
@@ -248,6 +250,6 @@ fn recordings_of_several_rates_are_brought_to_one_with_a_word() {
     }
     let small = ["epochs=1", "hidden=8", "embedding=8", "score_hidden=8"];
     let course = Course::done("transcribe", &[&[&train[..]], &small[..]].concat());
-    let other = course::content(folder.path().join("02.wav"));
+    let other = course::content(folder.path().join("11.wav"));
     assert_eq!(course.model().predict(&[other]).unwrap().len(), 1);
 }

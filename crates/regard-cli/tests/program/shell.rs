@@ -30,7 +30,7 @@ fn bash_completes_verbs_and_tasks() {
     let completed = |words: &str, count: usize| {
         let ask = format!(
             "source {script}; COMP_WORDS=({words}); COMP_CWORD={count}; \
-             _regard regard; echo ${{COMPREPLY[@]}}"
+             _regard regard \"${{COMP_WORDS[COMP_CWORD]}}\" regard; echo ${{COMPREPLY[@]}}"
         );
         let output = std::process::Command::new("bash").args(["-c", &ask]).output().unwrap();
         assert!(output.status.success(), "{output:?}");
