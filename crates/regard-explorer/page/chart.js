@@ -147,11 +147,10 @@ export function linesOf(records) {
   const out = new Map();
   records.forEach((record, i) => {
     const x = record.epoch ?? i + 1;
-    for (const [name, value] of [
-      ...scoresOf(record),
-      ["loss", record.loss],
-      ["learning rate", record.rate ?? record.learning_rate],
-    ]) {
+    // The score that decides first, beside the loss.
+    const [first, ...others] = scoresOf(record);
+    const all = [first || ["", NaN], ["loss", record.loss], ...others, ["learning rate", record.rate]];
+    for (const [name, value] of all) {
       if (typeof value !== "number" || !Number.isFinite(value)) continue;
       if (!out.has(name)) out.set(name, []);
       out.get(name).push([x, value]);
