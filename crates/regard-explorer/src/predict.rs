@@ -47,7 +47,9 @@ impl Body {
             (Some(one), None) => vec![one],
             (None, Some(all)) => all,
             _ => {
-                return Err(Refusal::bad("`input` is one input, `inputs` are several; one of them"));
+                return Err(Refusal::bad(
+                    "`input` is one input, `inputs` are several; one of them",
+                ));
             }
         };
         let asked = |one| match one {

@@ -277,8 +277,7 @@ fn an_edge_of_a_graph_is_forbidden_by_its_nodes() {
         bias: None,
     };
     let change = Intervention { cells: vec![cell], ..Intervention::default() };
-    let seen =
-        change.during(|| network.classify(&x, &graph, Mode::Infer, Need::WEIGHTS)).unwrap();
+    let seen = change.during(|| network.classify(&x, &graph, Mode::Infer, Need::WEIGHTS)).unwrap();
     let all = graph.edges(true);
     let weights = seen.weights[0].to_vec::<f64>().unwrap();
     for (edge, &(source, target)) in all.iter().enumerate() {
