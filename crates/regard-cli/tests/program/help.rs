@@ -3,8 +3,10 @@
 use crate::file::regard;
 
 /// All that the program does.
-const VERBS: [&str; 10] =
-    ["train", "eval", "predict", "show", "compare", "init", "data", "attend", "bench", "info"];
+const VERBS: [&str; 12] = [
+    "train", "eval", "predict", "show", "compare", "explore", "serve", "init", "data", "attend",
+    "bench", "info",
+];
 
 fn said(arguments: &[&str]) -> String {
     let output = regard(arguments);
