@@ -21,6 +21,7 @@ inEveryView("a link restores run, input, changes, map, look and language", async
     await of.locator("html").getAttribute("lang"),
     await of.locator("#ask textarea").inputValue(),
   ];
+  await page.waitForFunction(() => location.hash.includes("lang=zh"));
   const other = await page.context().newPage();
   await other.goto(page.url());
   await other.locator(".numbers tbody").waitFor();

@@ -98,3 +98,14 @@ export function segmented(label, choices, chosen, choose) {
   if (!choices.some(([value]) => value === chosen) && group.firstElementChild) group.firstElementChild.tabIndex = 0;
   return group;
 }
+
+/**
+ * A table of rows that are made already.
+ * @param {[string, string?][]} heads texts, and classes where they have one
+ * @param {Element[]} rows
+ * @param {Record<string, any>} [attributes]
+ */
+export function table(heads, rows, attributes = {}) {
+  const row = heads.map(([text, kind]) => make("th", { scope: "col", class: kind }, text));
+  return make("table", attributes, make("thead", {}, make("tr", {}, row)), make("tbody", {}, rows));
+}

@@ -94,6 +94,24 @@ export const isChanged = (changes) =>
     changes.cells?.length,
   );
 
+let resting = /** @type {any} */ (null);
+let stale = false;
+
+/** Puts the view into the address: at once, but no oftener than browsers allow while something is dragged. */
+function write(push) {
+  if (!push && resting) {
+    stale = true;
+    return;
+  }
+  history[push ? "pushState" : "replaceState"](null, "", written());
+  stale = false;
+  clearTimeout(resting);
+  resting = setTimeout(() => {
+    resting = null;
+    if (stale) write(false);
+  }, 200);
+}
+
 /**
  * Changes the view; what is new is told to all who listen, once.
  * @param {Partial<View>} patch
@@ -103,7 +121,7 @@ export function set(patch, { push = false } = {}) {
   const changed = new Set(Object.keys(patch).filter((key) => JSON.stringify(patch[key]) !== JSON.stringify(view[key])));
   if (!changed.size) return;
   view = { ...view, ...patch };
-  history[push ? "pushState" : "replaceState"](null, "", written());
+  write(push);
   listeners.forEach((listener) => listener(changed));
 }
 

@@ -71,7 +71,7 @@ impl Ready {
             "prediction": prediction,
             "before": before,
             "difference": difference,
-            "truth": model.truth(input),
+            "truth": self.run.truth(model, input),
             "scenes": scenes.iter().map(|(name, scene)| described(name, scene)).collect::<Vec<_>>(),
             "blank": blank,
             "sound": sound,

@@ -28,6 +28,8 @@ struct Tail {
     state: Value,
     /// When `metrics.jsonl` was written last, and how large it was.
     seen: Option<(SystemTime, u64)>,
+    /// How often the folder was looked at.
+    looks: usize,
     waiting: VecDeque<String>,
     spoke: Instant,
     _listener: Listener,
@@ -78,7 +80,7 @@ impl Tail {
             }
             self.records = all.len();
             self.tell_state(all.last());
-        } else if self.state["training"] == true && !self.run.run.is_training() {
+        } else if self.lock_is_due() && self.state["training"] != self.run.run.is_training() {
             let last = records(&self.run.run).unwrap_or_default();
             self.tell_state(last.last());
         }
@@ -88,6 +90,13 @@ impl Tail {
                 self.waiting.push_back(event("snapshot", None, &json!({ "epoch": epoch })));
             }
         }
+    }
+
+    /// Whether it is time to see if somebody trains. Looking holds the lock for a moment, in which no
+    /// training can begin: where none runs, that is done seldom.
+    fn lock_is_due(&mut self) -> bool {
+        self.looks += 1;
+        self.state["training"] == true || self.looks % 5 == 0
     }
 
     fn tell_state(&mut self, last: Option<&Value>) {
@@ -126,6 +135,7 @@ pub(crate) fn events(run: Arc<OneRun>, after: usize, listener: Listener) -> Resp
         snapshots: Vec::new(),
         state: Value::Null,
         seen: None,
+        looks: 0,
         waiting: VecDeque::new(),
         spoke: Instant::now(),
         _listener: listener,

@@ -3,8 +3,9 @@
 use crate::changes::NORMALIZERS;
 use crate::refusal::Refusal;
 use axum::http::StatusCode;
-use regard_tasks::{Error, InputForm, Model, Options, Record, Result, Run, TrainingConfig};
+use regard_tasks::{Error, Input, InputForm, Model, Options, Record, Result, Run, TrainingConfig};
 use serde_json::{Value, json};
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
@@ -17,7 +18,11 @@ pub(crate) struct OneRun {
     pub(crate) id: String,
     pub(crate) run: Run,
     loaded: Mutex<Option<Loaded>>,
+    truths: Mutex<VecDeque<(Input, Option<String>)>>,
 }
+
+/// Inputs of which the truth is remembered: it may be looked for in a file.
+const TRUTHS: usize = 256;
 
 /// A run's model as its best checkpoint was.
 #[derive(Clone)]
@@ -42,7 +47,12 @@ impl Runs {
                 continue;
             }
             let id = id(&run.name(), &all);
-            all.push(Arc::new(OneRun { id, run, loaded: Mutex::new(None) }));
+            all.push(Arc::new(OneRun {
+                id,
+                run,
+                loaded: Mutex::new(None),
+                truths: Mutex::default(),
+            }));
         }
         Ok(Self(all))
     }
@@ -89,6 +99,25 @@ impl OneRun {
         let new = Loaded { model, generation, stamp };
         *loaded = Some(new.clone());
         Ok(new)
+    }
+
+    /// What is true of an input, where it is known. What somebody types is not looked for in the data:
+    /// that would be done anew with every letter.
+    pub(crate) fn truth(&self, model: &dyn Model, input: &Input) -> Option<String> {
+        let form = model.asks().form;
+        let typed = matches!(input, Input::Text(_));
+        if typed && !matches!(form, InputForm::Node | InputForm::Point) {
+            return None;
+        }
+        let known = || self.truths.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, truth)) = known().iter().find(|(other, _)| other == input) {
+            return truth.clone();
+        }
+        let truth = model.truth(input);
+        let mut known = known();
+        known.truncate(TRUTHS - 1);
+        known.push_front((input.clone(), truth.clone()));
+        truth
     }
 
     fn stamp(&self) -> Stamp {

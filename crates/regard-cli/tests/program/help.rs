@@ -3,12 +3,14 @@
 use crate::file::regard;
 
 /// All that the program does.
-const VERBS: [&str; 16] = [
+const VERBS: [&str; 18] = [
     "train",
     "eval",
     "predict",
     "show",
     "compare",
+    "explore",
+    "serve",
     "list",
     "options",
     "init",

@@ -75,13 +75,7 @@ export class CurveView {
       role: "group",
       "aria-label": t("The curve and its data; drag the query point; as numbers under “Table”"),
     });
-    for (const y of [bottom, (bottom + top) / 2, top])
-      svg.append(
-        shape("line", { class: "axis", x1: LEFT, x2: width - RIGHT, y1: py(y), y2: py(y) }),
-        shape("text", { class: "faint", x: LEFT - 6, y: py(y) + 4, "text-anchor": "end" }, y.toFixed(1)),
-      );
-    for (const x of [low, (low + high) / 2, high])
-      svg.append(shape("text", { class: "faint", x: px(x), y: HEIGHT - 12, "text-anchor": "middle" }, x.toFixed(1)));
+    svg.append(...this.axes([bottom, top], [low, high], px, py));
     if (scene.truth)
       svg.append(
         shape("path", {
@@ -107,6 +101,17 @@ export class CurveView {
       this.holder.contains(document.activeElement) && /** @type {any} */ (document.activeElement).dataset.query;
     fill(this.holder, svg);
     if (focused) svg.querySelector("[data-query]")?.focus();
+  }
+
+  axes([bottom, top], [low, high], px, py) {
+    const levels = [bottom, (bottom + top) / 2, top].flatMap((y) => [
+      shape("line", { class: "axis", x1: LEFT, x2: this.width - RIGHT, y1: py(y), y2: py(y) }),
+      shape("text", { class: "faint", x: LEFT - 6, y: py(y) + 4, "text-anchor": "end" }, y.toFixed(1)),
+    ]);
+    const places = [low, (low + high) / 2, high].map((x) =>
+      shape("text", { class: "faint", x: px(x), y: HEIGHT - 12, "text-anchor": "middle" }, x.toFixed(1)),
+    );
+    return [...levels, ...places];
   }
 
   nearest(scene) {

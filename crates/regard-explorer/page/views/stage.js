@@ -233,14 +233,12 @@ function marks() {
       ((cell.layer === null || cell.layer === place.layer) &&
         (cell.head === null || place.head === null || cell.head === place.head)));
   const minus = (value, by) => (value === null ? null : value - by);
-  return (view.changes.cells || [])
-    .filter(fits)
-    .map((cell) => ({
-      row: minus(cell.row, place.row),
-      column: minus(cell.column, place.column),
-      sign: cell.bias === null ? "×" : cell.bias > 0 ? "+" : "−",
-      cell,
-    }));
+  return (view.changes.cells || []).filter(fits).map((cell) => ({
+    row: minus(cell.row, place.row),
+    column: minus(cell.column, place.column),
+    sign: cell.bias === null ? "×" : cell.bias > 0 ? "+" : "−",
+    cell,
+  }));
 }
 
 function drawReadout() {

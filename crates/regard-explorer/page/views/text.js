@@ -17,6 +17,7 @@ export class TextView {
     this.line = make("label", { class: "line" });
     this.element = make("div", {}, this.line, this.text);
     this.row = 0;
+    this.listen();
   }
 
   choose(row) {
@@ -46,57 +47,64 @@ export class TextView {
       axes.rows.length > 1 ? this.query : make("b", {}, axes.rows[0]),
     );
     const weights = map.weights.subarray(this.row * columns, (this.row + 1) * columns);
-    // A row may be far below the greatest weight of all maps; within a text only the row counts.
-    const range = rangeOf(weights),
-      ramp = colors(),
-      same = axes.rows.length === columns;
-    const marks = this.host.marks();
-    const children = [];
-    axes.columns.forEach((token, column) => {
-      const before = axes.columns[column - 1];
-      if (column && !NO_SPACE_BEFORE.test(token) && !(IDEOGRAPH.test(token) && IDEOGRAPH.test(before)))
-        children.push(" ");
-      const color = colorOf(weights[column], range, ramp);
-      const mark = marks.find((one) => one.column === column && (one.row === null || one.row === this.row));
-      const chip = button(
-        mark ? `${token}${mark.sign}` : token,
-        () => {
-          this.column = column;
-          this.host.pin(this.row, column);
-        },
-        {
-          class: "token",
-          tabindex: column ? -1 : 0,
-          title: `${token}: ${written(weights[column])}`,
-          "data-column": column,
-        },
-      );
-      chip.style.background = `rgb(${color})`;
-      chip.style.color = inkOn(color);
-      if (same && column === this.row) chip.setAttribute("aria-pressed", "true");
-      children.push(chip, document.createElement("wbr"));
-    });
     const focused = this.text.contains(document.activeElement)
       ? /** @type {any} */ (document.activeElement).dataset.column
       : null;
-    fill(this.text, children);
+    fill(this.text, this.tokens(axes, weights));
     if (focused !== null) this.text.querySelector(`[data-column="${focused}"]`)?.focus();
-    this.text.onpointerover = (event) => {
-      const column = event.target.dataset?.column;
-      if (column !== undefined) this.host.point(this.row, Number(column));
-    };
-    this.text.onkeydown = (event) => {
-      const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-      const from = Number(/** @type {any} */ (document.activeElement)?.dataset.column);
-      const to = step && this.text.querySelector(`[data-column="${from + step}"]`);
+  }
+
+  /** Each token on the color of its weight, with the spaces of the text between them. */
+  tokens(axes, weights) {
+    // A row may be far below the greatest weight of all maps; within a text only the row counts.
+    const range = rangeOf(weights),
+      ramp = colors(),
+      marks = this.host.marks();
+    return axes.columns.map((token, column) => {
+      const joined = NO_SPACE_BEFORE.test(token) || (IDEOGRAPH.test(token) && IDEOGRAPH.test(axes.columns[column - 1]));
+      const color = colorOf(weights[column], range, ramp);
+      const mark = marks.find((one) => one.column === column && (one.row === null || one.row === this.row));
+      const title = `${token}: ${written(weights[column])}`;
+      const chip = button(mark ? `${token}${mark.sign}` : token, () => this.take(column), {
+        class: "token",
+        tabindex: column ? -1 : 0,
+        title,
+        "data-column": column,
+      });
+      chip.style.background = `rgb(${color})`;
+      chip.style.color = inkOn(color);
+      if (axes.rows.length === axes.columns.length && column === this.row) chip.setAttribute("aria-pressed", "true");
+      // Without the last a line never ends where no space is.
+      return [column && !joined ? " " : "", chip, document.createElement("wbr")];
+    });
+  }
+
+  take(column) {
+    this.column = column;
+    this.host.pin(this.row, column);
+  }
+
+  /** Pointer and keys move from token to token; a double click makes a token the query. */
+  listen() {
+    const columnOf = (event) =>
+      event.target.dataset?.column === undefined ? null : Number(event.target.dataset.column);
+    this.text.addEventListener(
+      "pointerover",
+      (event) => columnOf(event) !== null && this.host.point(this.row, columnOf(event)),
+    );
+    this.text.addEventListener("keydown", (event) => {
+      const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key],
+        from = columnOf(event);
+      const to = step && from !== null && this.text.querySelector(`[data-column="${from + step}"]`);
       if (!to) return;
       event.preventDefault();
       to.focus();
       this.host.point(this.row, from + step);
-    };
-    if (same)
-      this.text.ondblclick = (event) =>
-        event.target.dataset?.column !== undefined && this.choose(Number(event.target.dataset.column));
+    });
+    this.text.addEventListener("dblclick", (event) => {
+      const { rows, columns } = this.now.axes;
+      if (rows.length === columns.length && columnOf(event) !== null) this.choose(columnOf(event));
+    });
   }
 
   tell(_, column) {

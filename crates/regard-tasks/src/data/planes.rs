@@ -63,7 +63,9 @@ impl Planes {
 /// assert_eq!(regard_tasks::data::picture_size(b"no picture"), None);
 /// ```
 pub fn picture_size(bytes: &[u8]) -> Option<[u32; 2]> {
-    let reader = ImageReader::new(Cursor::new(bytes)).with_guessed_format().ok()?;
+    let mut reader = ImageReader::new(Cursor::new(bytes)).with_guessed_format().ok()?;
+    // Only the header is read: what it says costs nothing yet.
+    reader.no_limits();
     reader.into_dimensions().ok().map(|(width, height)| [width, height])
 }
 
