@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used)] // a test that cannot go on says so by its panic
 
+use regard_kernels::Normalizer;
 use regard_kernels::cuda::{DotTiles, Stored, Variant};
 use std::path::Path;
 use std::process::Command;
@@ -34,7 +35,7 @@ fn emulate(name: &str, tiles: DotTiles, stored: Stored) -> String {
 }
 
 fn tiles(width: usize, values: usize, backward: bool) -> DotTiles {
-    DotTiles { width, values, masked: true, segments: false, distance: 0, backward }
+    DotTiles { masked: true, ..DotTiles::new(width, values, backward) }
 }
 
 #[test]
@@ -54,4 +55,17 @@ fn backward_tiles_give_the_gradients_whatever_the_mask() {
     emulate("backward-128", tiles(128, 128, true), Stored::Bf16);
     emulate("backward-64", tiles(64, 64, true), Stored::F16);
     emulate("backward-segments", DotTiles { segments: true, ..tiles(64, 128, true) }, Stored::Bf16);
+}
+
+#[test]
+#[ignore = "needs a C++ compiler"]
+fn tiles_of_sparse_normalizers_give_the_formula_and_its_gradients() {
+    for (name, normalizer) in
+        [("sparsemax", Normalizer::Sparsemax), ("entmax", Normalizer::Entmax15)]
+    {
+        for backward in [false, true] {
+            let tiles = DotTiles { normalizer, ..tiles(64, 64, backward) };
+            emulate(&format!("{name}-{backward}"), tiles, Stored::Bf16);
+        }
+    }
 }

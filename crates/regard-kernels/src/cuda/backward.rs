@@ -100,7 +100,7 @@ impl<'a, E: Element> Arrived<'a, E> {
 
     /// Whether nothing arrives but what the fast forms know of.
     fn is_plain(&self) -> bool {
-        self.has_out && self.grad_weights.is_none() && self.grad_edge_weights.is_none()
+        self.grad_weights.is_none() && self.grad_edge_weights.is_none()
     }
 }
 
@@ -155,7 +155,9 @@ impl<'a, T: Real> Run<'a, T> {
     ) -> Result<Self, Error> {
         let spec = Spec { score: spec.score.lowered(s), ..*spec };
         let rows = &arrived.rows;
-        let form = match arrived.is_plain() {
+        // Softmax has Σ p·dp from the output, if it is there.
+        let form = match arrived.is_plain() && (arrived.has_out || spec.normalizer.has_threshold())
+        {
             true => Form::of_backward(&spec, s, rows, device.capability),
             false => Form::Generic,
         };
@@ -168,7 +170,7 @@ impl<'a, T: Real> Run<'a, T> {
                 Kernels::Graph(Pairs::of(device, s.b * edges.len(), s.hq)?)
             }
             (Form::Additive, _) => Kernels::Additive(Additive::of(device, s, true)?),
-            (Form::Dot | Form::DotBias, _) => {
+            (Form::Dot | Form::DotBias | Form::DotThreshold, _) => {
                 let tiles = DotTiles::of(s, &spec, true);
                 Kernels::Dot(Dot::of(device, s, tiles, Stored::of::<E>())?)
             }

@@ -10,7 +10,7 @@ use super::source::Stored;
 use super::tensor_map::tensor_map;
 use crate::Real;
 use crate::error::Error;
-use crate::spec::{Shape, Spec};
+use crate::spec::{Normalizer, Shape, Spec};
 use cudarc::driver::sys::CUtensorMap;
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -43,23 +43,35 @@ pub struct DotTiles {
     pub segments: bool,
     /// How far a bias by distance tells pairs apart; 0: there is none.
     pub distance: usize,
+    /// Softmax, sparsemax or entmax.
+    pub normalizer: Normalizer,
     /// Which pass.
     pub backward: bool,
 }
 
 impl DotTiles {
+    /// Softmax, every key seen, no bias.
+    pub fn new(width: usize, values: usize, backward: bool) -> Self {
+        let normalizer = Normalizer::Softmax;
+        Self { width, values, masked: false, segments: false, distance: 0, normalizer, backward }
+    }
+
     pub(super) fn of<T: Real>(s: &Shape, spec: &Spec<T>, backward: bool) -> Self {
         let wide = |n: usize| if n <= SIDE { SIDE } else { WIDEST };
         let mask = &spec.mask;
         let segments = mask.segments.is_some();
         Self {
-            width: wide(s.dk),
-            values: wide(s.dv),
             masked: mask.causal || mask.window.is_some() || mask.key_lengths.is_some() || segments,
             segments,
             distance: spec.bias.relative.map_or(0, |relative| relative.max_distance),
-            backward,
+            normalizer: spec.normalizer,
+            ..Self::new(wide(s.dk), wide(s.dv), backward)
         }
+    }
+
+    /// Whether weights follow from a threshold.
+    pub(super) fn has_threshold(&self) -> bool {
+        self.normalizer.has_threshold()
     }
 
     /// Numbers of the bias's table.
@@ -85,7 +97,8 @@ impl DotTiles {
     /// Keys of a tile, forward.
     fn keys(&self) -> usize {
         let wide = self.width.max(self.values) > SIDE;
-        if wide && !self.masked && self.distance == 0 { 176 } else { 128 }
+        let plain = !self.masked && self.distance == 0 && !self.has_threshold();
+        if wide && plain { 176 } else { 128 }
     }
 
     /// `#define`s of the text, by name.
@@ -96,6 +109,7 @@ impl DotTiles {
             ("SEGMENTS", usize::from(self.segments)),
             ("RELATIVE", usize::from(self.distance > 0)),
             ("DISTANCE", self.distance),
+            ("NORMALIZER", self.normalizer.number()),
         ];
         match self.backward {
             true => all.extend([
@@ -254,11 +268,13 @@ impl Dot {
         let rows = self.s.b * self.s.hq * self.fields.padded as usize;
         let mut arguments = [argument(problem), argument(pass), argument(&self.fields)];
         on.launch("dot_deltas", Grid::of_warps(rows.min(WARPS)), &mut arguments)?;
+        // Queries first: they leave to the keys what a threshold's derivative needs.
+        let asked = pass.grad_q.data != 0 || pass.relative_slabs != 0;
+        if asked || self.tiles.has_threshold() {
+            self.by_query(&on, problem, pass)?;
+        }
         if pass.grad_k.data != 0 || pass.grad_v.data != 0 {
             self.by_key(&on, problem, pass)?;
-        }
-        if pass.grad_q.data != 0 || pass.relative_slabs != 0 {
-            self.by_query(&on, problem, pass)?;
         }
         Ok(())
     }

@@ -23,11 +23,13 @@ pub(super) enum Form {
     Dot,
     /// The same with a learned bias by distance.
     DotBias,
+    /// The same under sparsemax or entmax.
+    DotThreshold,
 }
 
 /// Forms that are not yet run on a device: nothing chooses them unless `REGARD_UNPROVEN` is set in the
 /// environment, as it is where a device proves them.
-const UNPROVEN: &[Form] = &[Form::Dot, Form::DotBias];
+const UNPROVEN: &[Form] = &[Form::Dot, Form::DotBias, Form::DotThreshold];
 
 /// The widest value that the additive tiles have registers for.
 const WIDEST_VALUE: usize = 256;
@@ -99,7 +101,7 @@ impl Form {
                 let padded = Padded::of(s, backward);
                 Ok(Variant::additive(padded.width, padded.value_width, backward))
             }
-            (Self::Dot | Self::DotBias, _) => {
+            (Self::Dot | Self::DotBias | Self::DotThreshold, _) => {
                 Ok(Variant::dot(DotTiles::of(s, spec, backward), Stored::of::<E>()))
             }
             _ => Variant::generic(spec, s, Stored::of::<E>()).ok_or_else(|| {
@@ -138,7 +140,6 @@ fn dot_form<E: Element>(
     let heads = s.b.saturating_mul(s.hq);
     let fits = scale > Real::ZERO
         && scale.f64().is_finite()
-        && spec.normalizer == Normalizer::Softmax
         && spec.dropout.is_none()
         && spec.mask.edges.is_none()
         && spec.mask.dense.is_none()
@@ -155,9 +156,10 @@ fn dot_form<E: Element>(
         && spec.bias.full.is_none()
         && spec.bias.alibi.is_none()
         && spec.bias.relative.is_some_and(|x| (1..=dot::FURTHEST).contains(&x.max_distance));
-    let form = match spec.bias.is_none() {
-        true => Some(Form::Dot),
-        false => by_distance.then_some(Form::DotBias),
+    let form = match spec.normalizer {
+        Normalizer::Softmax if spec.bias.is_none() => Some(Form::Dot),
+        Normalizer::Softmax => by_distance.then_some(Form::DotBias),
+        _ => (spec.normalizer.has_threshold() && spec.bias.is_none()).then_some(Form::DotThreshold),
     };
     form.filter(|form| fits && form.is_proven())
 }

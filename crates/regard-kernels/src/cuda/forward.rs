@@ -129,8 +129,7 @@ impl Results {
 
     /// Whether it is more than the fast forms give.
     fn is_more(&self) -> bool {
-        let rows =
-            [&self.threshold, &self.index, &self.log_prob, &self.weights, &self.edge_weights];
+        let rows = [&self.index, &self.log_prob, &self.weights, &self.edge_weights];
         rows.into_iter().any(Asked::is_asked)
     }
 }
@@ -174,7 +173,7 @@ impl Run {
                 Form::Generic => Kernels::Generic(Scratch::of(device, spec, s, real, 1)?),
                 Form::Graph => Kernels::Graph,
                 Form::Additive => Kernels::Additive(Additive::of(device, s, false)?),
-                Form::Dot | Form::DotBias => {
+                Form::Dot | Form::DotBias | Form::DotThreshold => {
                     let tiles = DotTiles::of(s, spec, false);
                     Kernels::Dot(Dot::of(device, s, tiles, Stored::of::<E>())?)
                 }

@@ -184,9 +184,10 @@ impl Variant {
                 text += include_str!("text/hopper.cu");
                 text += &tensor_core::products(self.stored, &tiles.columns());
                 text += include_str!("text/dot.cu");
-                text += match tiles.backward {
-                    true => include_str!("text/dot_backward.cu"),
-                    false => include_str!("text/dot_forward.cu"),
+                text += match (tiles.backward, tiles.has_threshold()) {
+                    (true, _) => include_str!("text/dot_backward.cu"),
+                    (false, true) => include_str!("text/dot_threshold.cu"),
+                    (false, false) => include_str!("text/dot_forward.cu"),
                 };
             }
         }

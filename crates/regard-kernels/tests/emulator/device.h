@@ -284,4 +284,9 @@ template <class F> void launch(Three grid, unsigned threads, F kernel) {
 } // namespace emulator
 
 template <class X> X __shfl_xor_sync(unsigned, X x, unsigned with) { return emulator::shuffle(x, with); }
+inline bool __any_sync(unsigned, bool x) {
+    unsigned any = x;
+    for (unsigned with = 16; with > 0; with /= 2) any |= emulator::shuffle(any, with);
+    return any;
+}
 inline void __syncthreads() { emulator::turns[0].meet(blockDim.x); }

@@ -51,7 +51,7 @@ static Problem problem_of(const Case &c, Arrays &a) {
 }
 
 struct Exact {
-    std::vector<double> out, lse, gq, gk, gv, table;
+    std::vector<double> out, lse, threshold, gq, gk, gv, table;
 };
 
 static double bias(const Case &c, const Arrays &a, int h, int i, int j) {
@@ -61,10 +61,32 @@ static double bias(const Case &c, const Arrays &a, int h, int i, int j) {
     return 0;
 }
 
+// The threshold, by halving: of scores for sparsemax, of halved ones for entmax.
+static double threshold_of(const std::vector<double> &s, double top) {
+    double half = NORMALIZER == ENTMAX15 ? 0.5 : 1, low = top * half - 1, high = top * half;
+    for (int step = 0; step < 100; step++) {
+        double middle = (low + high) / 2, sum = 0;
+        for (double x : s) {
+            double z = std::max(x * half - middle, 0.0);
+            sum += NORMALIZER == ENTMAX15 ? z * z : z;
+        }
+        (sum >= 1 ? low : high) = middle;
+    }
+    return low;
+}
+
+// A score becomes its weight.
+static void weigh(double &s, double lse, double threshold, double &slope) {
+    if (NORMALIZER == SOFTMAX) slope = s = exp(s - lse);
+    else if (NORMALIZER == ENTMAX15) slope = std::max(s / 2 - threshold, 0.0), s = slope * slope;
+    else s = std::max(s - threshold, 0.0), slope = s > 0;
+}
+
 // The formula and its gradients.
 static Exact exact_of(const Case &c, const Arrays &a) {
     Exact e;
     e.out.assign((size_t)c.b * c.hq * c.nq * c.dv, 0), e.lse.assign((size_t)c.b * c.hq * c.nq, -INFINITY);
+    e.threshold.assign(e.lse.size(), 0);
     e.gq.assign(a.q.size(), 0), e.gk.assign(a.k.size(), 0), e.gv.assign(a.v.size(), 0);
     double scale = 1 / sqrt((double)c.d);
     e.table.assign(a.table.size(), 0);
@@ -81,21 +103,24 @@ static Exact exact_of(const Case &c, const Arrays &a) {
                     s[j] = x * scale + bias(c, a, h, i, j), top = std::max(top, s[j]);
                 }
                 if (top == -INFINITY) continue;
-                for (auto &x : s) x = exp(x - top), sum += x;
-                for (auto &x : s) x /= sum;
+                for (auto &x : s) sum += exp(x - top);
                 e.lse[row] = top + log(sum);
+                e.threshold[row] = threshold_of(s, top);
+                std::vector<double> slopes(c.nk);
+                for (int j = 0; j < c.nk; j++) weigh(s[j], e.lse[row], e.threshold[row], slopes[j]);
                 for (int d = 0; d < c.dv; d++)
                     for (int j = 0; j < c.nk; j++) e.out[row * c.dv + d] += s[j] * widen(a.v[(kh * c.nk + j) * c.dv + d]);
-                double delta = 0;
-                for (int d = 0; d < c.dv; d++) delta += (double)widen(a.g[row * c.dv + d]) * e.out[row * c.dv + d];
+                double weighted = 0, slope = 0;
+                std::vector<double> dp(c.nk, 0);
                 for (int j = 0; j < c.nk; j++) {
-                    if (s[j] == 0) continue;
-                    double dp = 0;
-                    for (int d = 0; d < c.dv; d++) {
-                        dp += (double)widen(a.g[row * c.dv + d]) * widen(a.v[(kh * c.nk + j) * c.dv + d]);
-                        e.gv[(kh * c.nk + j) * c.dv + d] += s[j] * widen(a.g[row * c.dv + d]);
-                    }
-                    double ds = s[j] * (dp - delta + a.grad_lse[row]);
+                    for (int d = 0; d < c.dv; d++) dp[j] += (double)widen(a.g[row * c.dv + d]) * widen(a.v[(kh * c.nk + j) * c.dv + d]);
+                    weighted += slopes[j] * dp[j], slope += slopes[j];
+                }
+                double delta = weighted / slope - (NORMALIZER == SOFTMAX ? a.grad_lse[row] : 0);
+                for (int j = 0; j < c.nk; j++) {
+                    if (slopes[j] == 0) continue;
+                    for (int d = 0; d < c.dv; d++) e.gv[(kh * c.nk + j) * c.dv + d] += s[j] * widen(a.g[row * c.dv + d]);
+                    double ds = slopes[j] * (dp[j] - delta);
 #if RELATIVE
                     e.table[h * TABLE + bias_index(j, i + c.offset)] += ds;
 #endif
@@ -157,10 +182,15 @@ static bool run(const Case &c) {
     Forward o = {};
     o.out = {a.out.data(), (i64)c.hq * c.nq * c.dv, (i64)c.nq * c.dv, c.dv};
     o.lse = a.lse.data();
+    std::vector<float> threshold(rows, NAN);
+    o.threshold = threshold.data();
     TensorMap q = map(p.q, c.d, c.nq, c.hq, QUERIES), k = map(p.k, c.d, c.nk, c.hk, KEYS), v = map(p.v, c.dv, c.nk, c.hk, KEYS);
     emulator::launch({c.grid, 1, 1}, THREADS, [&] { dot_forward(p, o, t, q, k, v); });
     good &= close("out", a.out, exact.out);
     good &= close("lse", a.lse, exact.lse);
+#if NORMALIZER != SOFTMAX
+    good &= close("threshold", threshold, exact.threshold);
+#endif
 #else
     for (size_t n = 0; n < a.out.size(); n++) a.out[n] = narrow((float)exact.out[n]);
     for (size_t n = 0; n < rows; n++) a.lse[n] = (float)exact.lse[n];
@@ -172,16 +202,12 @@ static bool run(const Case &c) {
     Backward g = {};
     Array grad = {a.g.data(), (i64)c.hq * c.nq * c.dv, (i64)c.nq * c.dv, c.dv};
     g.grad_out = grad, g.out = grad, g.out.data = a.out.data();
-    g.lse = a.lse.data(), g.grad_lse = a.grad_lse.data();
+    std::vector<float> threshold(exact.threshold.begin(), exact.threshold.end());
+    g.threshold = threshold.data(), g.lse = a.lse.data(), g.grad_lse = a.grad_lse.data();
     g.grad_q = {gq.data(), p.q.b, p.q.h, p.q.n}, g.grad_k = {gk.data(), p.k.b, p.k.h, p.k.n}, g.grad_v = {gv.data(), p.v.b, p.v.h, p.v.n};
     emulator::launch({3, 1, 1}, 128, [&] { dot_deltas(p, g, t); });
-    TensorMap q = map(p.q, c.d, c.nq, c.hq, BY_KEY_QUERIES), dy = map(grad, c.dv, c.nq, c.hq, BY_KEY_QUERIES);
-    TensorMap k = map(p.k, c.d, c.nk, c.hk, BY_KEY_KEYS), v = map(p.v, c.dv, c.nk, c.hk, BY_KEY_KEYS);
-    emulator::launch({c.grid, 1, 1}, THREADS, [&] { dot_backward_keys(p, g, t, q, dy, k, v); });
-    good &= close("gk", gk, exact.gk);
-    good &= close("gv", gv, exact.gv);
-    q = map(p.q, c.d, c.nq, c.hq, BY_QUERY_QUERIES), dy = map(grad, c.dv, c.nq, c.hq, BY_QUERY_QUERIES);
-    k = map(p.k, c.d, c.nk, c.hk, BY_QUERY_KEYS), v = map(p.v, c.dv, c.nk, c.hk, BY_QUERY_KEYS);
+    TensorMap q = map(p.q, c.d, c.nq, c.hq, BY_QUERY_QUERIES), dy = map(grad, c.dv, c.nq, c.hq, BY_QUERY_QUERIES);
+    TensorMap k = map(p.k, c.d, c.nk, c.hk, BY_QUERY_KEYS), v = map(p.v, c.dv, c.nk, c.hk, BY_QUERY_KEYS);
 #if RELATIVE
     g.chunks = (c.nq + 127) / 128 * CONSUMERS;
     std::vector<float> slabs(c.b * c.hq * g.chunks * TABLE, NAN), table(c.hq * TABLE, 0);
@@ -193,6 +219,11 @@ static bool run(const Case &c) {
     for (size_t n = 0; n < slabs.size(); n++) table[n / TABLE / g.chunks % c.hq * TABLE + n % TABLE] += slabs[n];
     good &= close("table", table, exact.table);
 #endif
+    q = map(p.q, c.d, c.nq, c.hq, BY_KEY_QUERIES), dy = map(grad, c.dv, c.nq, c.hq, BY_KEY_QUERIES);
+    k = map(p.k, c.d, c.nk, c.hk, BY_KEY_KEYS), v = map(p.v, c.dv, c.nk, c.hk, BY_KEY_KEYS);
+    emulator::launch({c.grid, 1, 1}, THREADS, [&] { dot_backward_keys(p, g, t, q, dy, k, v); });
+    good &= close("gk", gk, exact.gk);
+    good &= close("gv", gv, exact.gv);
 #endif
     printf("%s\n", good ? "" : " WRONG");
     return good;

@@ -1,4 +1,4 @@
-// Scaled dot products under softmax on Hopper's tensor cores, numbers stored in 16 bits. One warp
+// Scaled dot products under softmax, sparsemax or entmax on Hopper's tensor cores, numbers stored in 16 bits. One warp
 // copies tiles, warpgroups of 64 rows each compute. WIDTH and VALUES are 64 or 128: what is narrower is
 // filled up with zeros by the copies.
 
@@ -11,7 +11,7 @@
 struct Dot {
     i64 sections;      // heads that work beside each other, so that their keys stay in the cache
     i64 padded;        // queries, rounded up
-    float *lse2;       // [B, Hq, padded]: the log-sum-exp in powers of two; infinite where a row has nothing
+    float *lse2;       // [B, Hq, padded]: the log-sum-exp in powers of two, infinite where a row has nothing; or the threshold
     float *deltas;     // [B, Hq, padded]
     const i64 *q_span; // [B, blocks of 64 queries, 2]: the least and the largest segment
     const i64 *k_span; // the same of keys
@@ -88,6 +88,70 @@ template <int N> __device__ __forceinline__ void apply_mask(float (&s)[N], const
         if (!visible) s[n] = NEG_INF;
     }
 }
+
+// The running maximum and sum of a thread's two rows.
+struct Running {
+    float top[2], total[2];
+
+    __device__ __forceinline__ void clear() {
+#pragma unroll
+        for (int r = 0; r < 2; r++) top[r] = NEG_INF, total[r] = 0;
+    }
+
+    // From scores to weights, up to the factor that the sum gives in the end; by how much what was summed
+    // before is to be multiplied.
+    template <int N> __device__ __forceinline__ void take(float (&s)[N], float scale2, float (&factor)[2]) {
+#pragma unroll
+        for (int r = 0; r < 2; r++) {
+            float high = top[r];
+#pragma unroll
+            for (int n = 2 * r; n < N; n += 4) high = fmaxf(high, fmaxf(s[n], s[n + 1]));
+            high = fmaxf(high, __shfl_xor_sync(ALL, high, 1));
+            high = fmaxf(high, __shfl_xor_sync(ALL, high, 2));
+            // A row that has seen nothing yet: its weights are 0 whatever is subtracted.
+            float from = high == NEG_INF ? 0.0f : high * scale2;
+            factor[r] = exp2_fast(top[r] * scale2 - from);
+            float sum = 0;
+#pragma unroll
+            for (int n = 2 * r; n < N; n += 4) {
+                s[n] = exp2_fast(s[n] * scale2 - from);
+                s[n + 1] = exp2_fast(s[n + 1] * scale2 - from);
+                sum += s[n] + s[n + 1];
+            }
+            total[r] = total[r] * factor[r] + sum;
+            top[r] = high;
+        }
+    }
+
+    // The whole row's, in all four threads that share it.
+    __device__ __forceinline__ void join() {
+#pragma unroll
+        for (int r = 0; r < 2; r++) {
+            total[r] += __shfl_xor_sync(ALL, total[r], 1);
+            total[r] += __shfl_xor_sync(ALL, total[r], 2);
+        }
+    }
+};
+
+// From a score less its row's log-sum-exp, in powers of two, or its threshold: what weight and slope are
+// made of, the weight, and the derivative's diagonal.
+#if NORMALIZER == SOFTMAX
+__device__ __forceinline__ float above(float x) { return exp2_fast(x); }
+__device__ __forceinline__ float weight_of(float x) { return x; }
+__device__ __forceinline__ float slope_of(float x) { return x; }
+#else
+// NaN stays.
+__device__ __forceinline__ float above(float x) { return x > 0 || x != x ? x : 0.0f; }
+#if NORMALIZER == ENTMAX15
+#define TO_Z(p) (0.5f * (float)(p).scale)
+__device__ __forceinline__ float weight_of(float x) { return x * x; }
+__device__ __forceinline__ float slope_of(float x) { return x; }
+#else
+#define TO_Z(p) (float)(p).scale
+__device__ __forceinline__ float weight_of(float x) { return x; }
+__device__ __forceinline__ float slope_of(float x) { return x > 0 || x != x ? 1.0f : 0.0f; }
+#endif
+#endif
 
 // Numbers of a product as the left side of another: 16 columns at a time.
 template <int N> __device__ __forceinline__ void as_left(const float (&x)[N], u32 (&to)[N / 8][4]) {
@@ -266,7 +330,11 @@ template <int N> __device__ __forceinline__ void add_bias_by_key(float (&s)[N], 
 #define SCALE2(p) 1.0f
 #define NATURAL(p) LN2
 #else
+#if NORMALIZER == SOFTMAX
 #define SCALE2(p) (float)((p).scale * (double)LOG2_E)
+#else
+#define SCALE2(p) TO_Z(p)
+#endif
 #define NATURAL(p) (float)(p).scale
 #endif
 
