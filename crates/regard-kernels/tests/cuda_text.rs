@@ -139,6 +139,12 @@ fn variants() -> Vec<(String, Variant)> {
             all.push((name, Variant::additive(width, value_width, backward)));
         }
     }
+    for (width, value_width) in [(64, 64), (128, 128), (64, 128)] {
+        for stored in [Stored::Bf16, Stored::F16] {
+            let name = format!("decode {width} {value_width} {stored:?}");
+            all.push((name, Variant::decode(width, value_width, stored)));
+        }
+    }
     all
 }
 
@@ -216,7 +222,8 @@ fn every_text_compiles_for_every_architecture() {
 #[test]
 #[ignore = "needs NVRTC"]
 fn what_shall_be_fast_keeps_its_numbers_in_registers() {
-    let fast = ["gatv2 8 × 16", "gat 8 × 16", "additive 32 64 backward true"];
+    let fast =
+        ["gatv2 8 × 16", "gat 8 × 16", "additive 32 64 backward true", "decode 128 128 Bf16"];
     for (name, variant) in variants().into_iter().filter(|(name, _)| fast.contains(&&**name)) {
         let log = compile_for("sm_90a", &variant.text()).unwrap().log;
         let spilled: Vec<&str> = log

@@ -2,6 +2,7 @@
 
 use super::HOPPER;
 use super::additive::Padded;
+use super::decode;
 use super::dot::{self, DotTiles};
 use super::problem::Rows;
 use super::source::{Stored, Variant};
@@ -25,11 +26,13 @@ pub(super) enum Form {
     DotBias,
     /// The same under sparsemax or entmax.
     DotThreshold,
+    /// Softmax of dot products of 16-bit numbers, few queries over many keys.
+    Decode,
 }
 
 /// Forms that are not yet run on a device: nothing chooses them unless `REGARD_UNPROVEN` is set in the
 /// environment, as it is where a device proves them.
-const UNPROVEN: &[Form] = &[Form::Dot, Form::DotBias, Form::DotThreshold];
+const UNPROVEN: &[Form] = &[Form::Dot, Form::DotBias, Form::DotThreshold, Form::Decode];
 
 /// The widest value that the additive tiles have registers for.
 const WIDEST_VALUE: usize = 256;
@@ -43,6 +46,9 @@ impl Form {
         rows: &[Rows<E>],
         capability: (i32, i32),
     ) -> Self {
+        if Self::Decode.is_proven() && is_decode(spec, s, rows) {
+            return Self::Decode;
+        }
         if let Some(form) = dot_form(spec, s, rows, capability) {
             return form;
         }
@@ -101,6 +107,10 @@ impl Form {
                 let padded = Padded::of(s, backward);
                 Ok(Variant::additive(padded.width, padded.value_width, backward))
             }
+            (Self::Decode, _) => {
+                let [width, value_width] = decode::padded(s);
+                Ok(Variant::decode(width, value_width, Stored::of::<E>()))
+            }
             (Self::Dot | Self::DotBias | Self::DotThreshold, _) => {
                 Ok(Variant::dot(DotTiles::of(s, spec, backward), Stored::of::<E>()))
             }
@@ -125,33 +135,42 @@ fn is_plain<T: Real>(spec: &Spec<T>) -> bool {
     spec.normalizer == Normalizer::Softmax && spec.bias.is_none() && spec.dropout.is_none()
 }
 
-/// Dot products under a mask that leaves each query a range of keys, or its segment, of rows that the
-/// tensor memory accelerator copies.
-fn dot_form<E: Element>(
-    spec: &Spec<E::Compute>,
-    s: &Shape,
-    rows: &[Rows<E>],
-    capability: (i32, i32),
-) -> Option<Form> {
+/// Dot products of few queries under a mask that leaves each a range of keys.
+fn is_decode<E: Element>(spec: &Spec<E::Compute>, s: &Shape, rows: &[Rows<E>]) -> bool {
+    let mask = &spec.mask;
+    is_scaled_dot(spec, s, rows) && is_plain(spec) && mask.segments.is_none() && decode::fits(s)
+}
+
+/// Dot products of 16-bit numbers, of rows that are copied sixteen bytes at a time and as wide as the tensor
+/// cores' tiles at most; neither edges nor a dense mask, no dropout.
+fn is_scaled_dot<E: Element>(spec: &Spec<E::Compute>, s: &Shape, rows: &[Rows<E>]) -> bool {
     // Blocks, rows and columns are counted in 32 bits.
     const MOST: usize = 1 << 30;
     // The largest score is found before it is scaled.
-    let Score::Dot { scale } = spec.score else { return None };
+    let Score::Dot { scale } = spec.score else { return false };
     let heads = s.b.saturating_mul(s.hq);
-    let fits = scale > Real::ZERO
+    scale > Real::ZERO
         && scale.f64().is_finite()
         && spec.dropout.is_none()
         && spec.mask.edges.is_none()
         && spec.mask.dense.is_none()
         && matches!(Stored::of::<E>(), Stored::Bf16 | Stored::F16)
-        && capability == HOPPER
         && s.nk > 0
         && s.nq > 0
         && s.dk <= dot::WIDEST
         && s.dv <= dot::WIDEST
         && heads.saturating_mul(s.nq) < MOST
         && heads.saturating_mul(s.nk) < MOST
-        && rows.iter().all(is_mapped);
+        && rows.iter().all(is_mapped)
+}
+
+/// Dot products under a mask that leaves each query a range of keys, or its segment, on a Hopper.
+fn dot_form<E: Element>(
+    spec: &Spec<E::Compute>,
+    s: &Shape,
+    rows: &[Rows<E>],
+    capability: (i32, i32),
+) -> Option<Form> {
     let by_distance = spec.bias.key.is_none()
         && spec.bias.full.is_none()
         && spec.bias.alibi.is_none()
@@ -161,6 +180,7 @@ fn dot_form<E: Element>(
         Normalizer::Softmax => by_distance.then_some(Form::DotBias),
         _ => (spec.normalizer.has_threshold() && spec.bias.is_none()).then_some(Form::DotThreshold),
     };
+    let fits = capability == HOPPER && is_scaled_dot(spec, s, rows);
     form.filter(|form| fits && form.is_proven())
 }
 

@@ -1,6 +1,7 @@
 //! A forward pass: what it reads is copied to the GPU, computed there, and copied back.
 
 use super::additive::Additive;
+use super::decode::Decode;
 use super::device::{Cuda, Device};
 use super::dot::{Dot, DotTiles};
 use super::form::Form;
@@ -149,6 +150,7 @@ enum Kernels {
     Graph,
     Additive(Additive),
     Dot(Dot),
+    Decode(Decode),
 }
 
 impl Run {
@@ -173,6 +175,7 @@ impl Run {
                 Form::Generic => Kernels::Generic(Scratch::of(device, spec, s, real, 1)?),
                 Form::Graph => Kernels::Graph,
                 Form::Additive => Kernels::Additive(Additive::of(device, s, false)?),
+                Form::Decode => Kernels::Decode(Decode::of(device, s)?),
                 Form::Dot | Form::DotBias | Form::DotThreshold => {
                     let tiles = DotTiles::of(s, spec, false);
                     Kernels::Dot(Dot::of(device, s, tiles, Stored::of::<E>())?)
@@ -207,6 +210,9 @@ impl Run {
             Kernels::Graph => ("graph_forward", (s.b * s.nq).min(8 * WARPS)),
             Kernels::Additive(tiles) => return tiles.forward(module, device, &up.problem, &pass),
             Kernels::Dot(tiles) => return tiles.forward(module, device, &up.problem, &pass),
+            Kernels::Decode(splits) => {
+                return splits.forward(module, device, &up.problem, &pass);
+            }
         };
         let mut arguments = [argument(&up.problem), argument(&pass)];
         // SAFETY: the kernels' text has these two structures, and all they name is kept by this;

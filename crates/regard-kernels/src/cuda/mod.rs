@@ -12,6 +12,7 @@ mod additive;
 mod backward;
 mod cache;
 mod compiler;
+mod decode;
 mod device;
 mod dot;
 mod form;

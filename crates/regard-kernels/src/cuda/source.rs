@@ -59,6 +59,7 @@ enum Form {
     Graph { heads: usize, width: usize, value_width: usize },
     Additive { width: usize, value_width: usize, backward: bool },
     Dot(DotTiles),
+    Decode { width: usize, value_width: usize },
 }
 
 const LANES: usize = 32;
@@ -96,6 +97,11 @@ impl Variant {
     /// The tiles of dot products on tensor cores.
     pub fn dot(tiles: DotTiles, stored: Stored) -> Self {
         Self { stored, formula: Formula::Dot, form: Form::Dot(tiles) }
+    }
+
+    /// Few queries over many keys; widths rounded up as the tiles have them.
+    pub fn decode(width: usize, value_width: usize, stored: Stored) -> Self {
+        Self { stored, formula: Formula::Dot, form: Form::Decode { width, value_width } }
     }
 
     /// What NVRTC is given.
@@ -140,6 +146,11 @@ impl Variant {
                 define("WIDTH_PADDED", &width);
                 define("VALUE_PADDED", &value_width);
             }
+            Form::Decode { width, value_width } => {
+                define("DECODE", &1);
+                define("WIDTH", &width);
+                define("VALUES", &value_width);
+            }
             Form::Dot(tiles) => {
                 for (name, value) in tiles.defines() {
                     define(name, &value);
@@ -180,7 +191,13 @@ impl Variant {
                     text += include_str!("text/additive_backward.cu");
                 }
             }
+            Form::Decode { .. } => {
+                text += include_str!("text/running.cu");
+                text += include_str!("text/mma.cu");
+                text += include_str!("text/decode.cu");
+            }
             Form::Dot(tiles) => {
+                text += include_str!("text/running.cu");
                 text += include_str!("text/hopper.cu");
                 text += &tensor_core::products(self.stored, &tiles.columns());
                 text += include_str!("text/dot.cu");

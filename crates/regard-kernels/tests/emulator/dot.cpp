@@ -1,5 +1,9 @@
-// The kernels of text/dot*.cu on the emulator, beside the formula in double precision: the whole text is
+// The kernels of text/dot*.cu and text/decode.cu on the emulator, beside the formula in double precision: the whole text is
 // put before this file. Prints each case's largest errors; ends with 1 where one is too large.
+
+#ifndef NORMALIZER
+#define NORMALIZER SOFTMAX
+#endif
 
 struct Case {
     int b, hq, hk, nq, nk, d, dv;
@@ -166,6 +170,24 @@ static bool run(const Case &c) {
     a.out.assign(rows * c.dv, 0x7fff), a.lse.assign(rows, NAN);
     Problem p = problem_of(c, a);
     Exact exact = exact_of(c, a);
+#ifdef DECODE
+    printf("b%d h%d/%d n%dx%d d%d/%d%s window %d,%d offset %d%s:", c.b, c.hq, c.hk, c.nq, c.nk, c.d, c.dv, c.causal ? " causal" : "", c.left, c.right,
+           c.offset, c.lengths ? " lengths" : "");
+    Decode t = {};
+    t.chunk = 64 * (1 + emulator::draw() % 3), t.splits = (c.nk + t.chunk - 1) / t.chunk;
+    std::vector<float> outs(rows * t.splits * VALUES, NAN), tops(rows * t.splits, NAN), totals(rows * t.splits, NAN);
+    t.outs = outs.data(), t.tops = tops.data(), t.totals = totals.data();
+    Forward o = {};
+    o.out = {a.out.data(), (i64)c.hq * c.nq * c.dv, (i64)c.nq * c.dv, c.dv};
+    o.lse = a.lse.data();
+    emulator::launch({(unsigned)t.splits, (unsigned)(c.b * c.hk), 1}, 128, [&] { decode_forward(p, t); });
+    emulator::launch({2, 1, 1}, 128, [&] { decode_merge(p, o, t); });
+    bool good = close("out", a.out, exact.out);
+    good &= close("lse", a.lse, exact.lse);
+    printf("%s\n", good ? "" : " WRONG");
+    return good;
+}
+#else
     Dot t = {};
     t.sections = 1 + emulator::draw() % (c.b * c.hq);
     t.q_blocks = (c.nq + 63) / 64, t.k_blocks = (c.nk + 63) / 64;
@@ -228,6 +250,7 @@ static bool run(const Case &c) {
     printf("%s\n", good ? "" : " WRONG");
     return good;
 }
+#endif
 
 int main() {
     int d = WIDTH, dv = VALUES;
@@ -243,6 +266,16 @@ int main() {
         {3, 2, 2, 100, 333, d, dv, false, -1, 0, 0, true, false, 2},
         {2, 1, 1, 260, 390, 8, 16, false, -1, 0, 0, true, false, 1},
     };
+#ifdef DECODE
+    cases = {
+        {1, 1, 1, 1, 64, d, dv, false, -1, 0, 0, false, false, 1},
+        {2, 8, 2, 1, 500, d, dv, false, -1, 0, 0, false, false, 1},
+        {3, 4, 1, 3, 333, d, dv, true, -1, 0, 300, true, false, 1},
+        {1, 16, 1, 1, 17, d - 8, dv - 24, false, -1, 0, 0, false, false, 1},
+        {1, 2, 1, 8, 400, d, dv, true, 70, 0, 350, false, false, 1},
+        {1, 2, 2, 1, 1, 8, 16, false, -1, 0, 0, false, false, 1},
+    };
+#endif
 #if SEGMENTS
     for (auto &c : cases) c.segments = true;
 #endif

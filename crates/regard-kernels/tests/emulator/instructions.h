@@ -89,6 +89,3 @@ template <int ACROSS_B, int N> void product(float (&d)[N], const u32 (&a)[4], u6
     p.in_registers = true, p.a[threadIdx.x % 128] = a;
     p.b_at = b, p.add = add, p.across_b = ACROSS_B;
 }
-
-inline float exp2_fast(float x) { return exp2f(x); }
-inline u32 pack(float low, float high) { return narrow(low) | (u32)narrow(high) << 16; }

@@ -5,8 +5,6 @@
 #define PANEL 64 // numbers of a panel's row
 #define SIDE 64  // rows of a warpgroup
 #define WARPGROUP 128
-#define LN2 0.693147180559945309f
-#define LOG2_E 1.44269504088896341f
 
 struct Dot {
     i64 sections;      // heads that work beside each other, so that their keys stay in the cache
@@ -89,50 +87,6 @@ template <int N> __device__ __forceinline__ void apply_mask(float (&s)[N], const
     }
 }
 
-// The running maximum and sum of a thread's two rows.
-struct Running {
-    float top[2], total[2];
-
-    __device__ __forceinline__ void clear() {
-#pragma unroll
-        for (int r = 0; r < 2; r++) top[r] = NEG_INF, total[r] = 0;
-    }
-
-    // From scores to weights, up to the factor that the sum gives in the end; by how much what was summed
-    // before is to be multiplied.
-    template <int N> __device__ __forceinline__ void take(float (&s)[N], float scale2, float (&factor)[2]) {
-#pragma unroll
-        for (int r = 0; r < 2; r++) {
-            float high = top[r];
-#pragma unroll
-            for (int n = 2 * r; n < N; n += 4) high = fmaxf(high, fmaxf(s[n], s[n + 1]));
-            high = fmaxf(high, __shfl_xor_sync(ALL, high, 1));
-            high = fmaxf(high, __shfl_xor_sync(ALL, high, 2));
-            // A row that has seen nothing yet: its weights are 0 whatever is subtracted.
-            float from = high == NEG_INF ? 0.0f : high * scale2;
-            factor[r] = exp2_fast(top[r] * scale2 - from);
-            float sum = 0;
-#pragma unroll
-            for (int n = 2 * r; n < N; n += 4) {
-                s[n] = exp2_fast(s[n] * scale2 - from);
-                s[n + 1] = exp2_fast(s[n + 1] * scale2 - from);
-                sum += s[n] + s[n + 1];
-            }
-            total[r] = total[r] * factor[r] + sum;
-            top[r] = high;
-        }
-    }
-
-    // The whole row's, in all four threads that share it.
-    __device__ __forceinline__ void join() {
-#pragma unroll
-        for (int r = 0; r < 2; r++) {
-            total[r] += __shfl_xor_sync(ALL, total[r], 1);
-            total[r] += __shfl_xor_sync(ALL, total[r], 2);
-        }
-    }
-};
-
 // From a score less its row's log-sum-exp, in powers of two, or its threshold: what weight and slope are
 // made of, the weight, and the derivative's diagonal.
 #if NORMALIZER == SOFTMAX
@@ -152,12 +106,6 @@ __device__ __forceinline__ float weight_of(float x) { return x; }
 __device__ __forceinline__ float slope_of(float x) { return x > 0 || x != x ? 1.0f : 0.0f; }
 #endif
 #endif
-
-// Numbers of a product as the left side of another: 16 columns at a time.
-template <int N> __device__ __forceinline__ void as_left(const float (&x)[N], u32 (&to)[N / 8][4]) {
-#pragma unroll
-    for (int n = 0; n < N / 2; n++) to[n / 4][n % 4] = pack(x[2 * n], x[2 * n + 1]);
-}
 
 // d = a bᵀ over 64 or 128 features: both lie row by row, in panels of so many rows.
 template <int DEPTH, int A_ROWS, int B_ROWS, int N> __device__ __forceinline__ void product_by_rows(float (&d)[N], u64 a, u64 b) {
