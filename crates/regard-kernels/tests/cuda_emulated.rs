@@ -19,8 +19,13 @@ fn run(name: &str, variant: &Variant, stored: Stored) {
         std::env::temp_dir().join(format!("regard-emulated-{}-{name}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let (source, program) = (folder.join(format!("{name}.cpp")), folder.join(name));
-    let kind = if stored == Stored::F16 { "F16" } else { "BF16" };
-    let numbers = format!("#define BF16 1\n#define F16 2\n#define STORED {kind}\n");
+    let kind = match stored {
+        Stored::F16 => "F16",
+        Stored::Bf16 => "BF16",
+        _ => "SAME",
+    };
+    let names = "#define SAME 0\n#define BF16 1\n#define F16 2\n";
+    let numbers = format!("{names}#define STORED {kind}\n");
     let cases = std::fs::read_to_string(here.join("dot.cpp")).unwrap();
     let text = variant.text();
     std::fs::write(&source, format!("{numbers}#include \"device.h\"\n{text}{cases}")).unwrap();
@@ -80,5 +85,13 @@ fn few_queries_over_many_keys_give_the_formula() {
     for (width, values, stored) in [(128, 128, Stored::Bf16), (64, 128, Stored::F16)] {
         let variant = Variant::decode(width, values, stored);
         run(&format!("decode-{width}"), &variant, stored);
+    }
+}
+
+#[test]
+#[ignore = "needs a C++ compiler"]
+fn numbers_in_parts_are_as_exact_as_f32() {
+    for backward in [false, true] {
+        run(&format!("split-{backward}"), &Variant::split(backward), Stored::F32);
     }
 }

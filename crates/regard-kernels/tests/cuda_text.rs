@@ -171,6 +171,9 @@ fn tensor_core_variants() -> Vec<(String, Variant)> {
             }
         }
     }
+    for backward in [false, true] {
+        all.push((format!("split, backward {backward}"), Variant::split(backward)));
+    }
     all
 }
 

@@ -10,6 +10,7 @@ use super::module::{Grid, Module, argument};
 use super::pass::{Asked, BackwardPass, Scratch, Sent, WARPS, Written};
 use super::problem::{Array, Rows, Source, Uploaded};
 use super::source::Stored;
+use super::split::Split;
 use crate::error::Error;
 use crate::spec::{Backward, Score, Shape, Spec};
 use crate::{Element, Real, View};
@@ -126,6 +127,7 @@ enum Kernels {
     Graph(Pairs),
     Additive(Additive),
     Dot(Dot),
+    Split(Split),
 }
 
 /// What the queries' pass over a graph leaves to the keys': `GraphBackward` in the text.
@@ -170,6 +172,7 @@ impl<'a, T: Real> Run<'a, T> {
                 Kernels::Graph(Pairs::of(device, s.b * edges.len(), s.hq)?)
             }
             (Form::Additive, _) => Kernels::Additive(Additive::of(device, s, true)?),
+            (Form::DotSplit, _) => Kernels::Split(Split::of(device, s, true)?),
             (Form::Dot | Form::DotBias | Form::DotThreshold, _) => {
                 let tiles = DotTiles::of(s, &spec, true);
                 Kernels::Dot(Dot::of(device, s, tiles, Stored::of::<E>())?)
@@ -181,6 +184,7 @@ impl<'a, T: Real> Run<'a, T> {
             Kernels::Graph(_) => GRAPH_TASKS.div_ceil(s.b.max(1)).clamp(1, s.nq.max(1)),
             Kernels::Additive(tiles) => tiles.own_slabs(),
             Kernels::Dot(tiles) => tiles.slabs(),
+            Kernels::Split(_) => 1,
             Kernels::Generic(_) => TASKS.div_ceil(heads).clamp(1, s.nq.max(1)),
         };
         let own = own_width(&spec, s);
@@ -245,6 +249,9 @@ impl<'a, T: Real> Run<'a, T> {
                 tiles.backward(&self.module, &self.device, &self.up.problem, &self.pass)?;
             }
             Kernels::Dot(tiles) => {
+                tiles.backward(&self.module, &self.device, &self.up.problem, &self.pass)?;
+            }
+            Kernels::Split(tiles) => {
                 tiles.backward(&self.module, &self.device, &self.up.problem, &self.pass)?;
             }
         }

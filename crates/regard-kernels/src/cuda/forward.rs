@@ -9,6 +9,7 @@ use super::module::{Grid, Module, argument};
 use super::pass::{Asked, ForwardPass, Scratch, WARPS, Written};
 use super::problem::{Rows, Uploaded};
 use super::source::Stored;
+use super::split::Split;
 use crate::error::Error;
 use crate::spec::{Forward, Shape, Spec};
 use crate::{Element, View};
@@ -151,6 +152,7 @@ enum Kernels {
     Additive(Additive),
     Dot(Dot),
     Decode(Decode),
+    Split(Split),
 }
 
 impl Run {
@@ -175,6 +177,7 @@ impl Run {
                 Form::Generic => Kernels::Generic(Scratch::of(device, spec, s, real, 1)?),
                 Form::Graph => Kernels::Graph,
                 Form::Additive => Kernels::Additive(Additive::of(device, s, false)?),
+                Form::DotSplit => Kernels::Split(Split::of(device, s, false)?),
                 Form::Decode => Kernels::Decode(Decode::of(device, s)?),
                 Form::Dot | Form::DotBias | Form::DotThreshold => {
                     let tiles = DotTiles::of(s, spec, false);
@@ -210,6 +213,7 @@ impl Run {
             Kernels::Graph => ("graph_forward", (s.b * s.nq).min(8 * WARPS)),
             Kernels::Additive(tiles) => return tiles.forward(module, device, &up.problem, &pass),
             Kernels::Dot(tiles) => return tiles.forward(module, device, &up.problem, &pass),
+            Kernels::Split(tiles) => return tiles.forward(module, device, &up.problem, &pass),
             Kernels::Decode(splits) => {
                 return splits.forward(module, device, &up.problem, &pass);
             }

@@ -60,6 +60,7 @@ enum Form {
     Additive { width: usize, value_width: usize, backward: bool },
     Dot(DotTiles),
     Decode { width: usize, value_width: usize },
+    Split { backward: bool },
 }
 
 const LANES: usize = 32;
@@ -104,6 +105,11 @@ impl Variant {
         Self { stored, formula: Formula::Dot, form: Form::Decode { width, value_width } }
     }
 
+    /// Dot products of f32 numbers in parts.
+    pub fn split(backward: bool) -> Self {
+        Self { stored: Stored::F32, formula: Formula::Dot, form: Form::Split { backward } }
+    }
+
     /// What NVRTC is given.
     pub fn text(&self) -> String {
         let mut text = String::new();
@@ -145,6 +151,16 @@ impl Variant {
                 }
                 define("WIDTH_PADDED", &width);
                 define("VALUE_PADDED", &value_width);
+            }
+            Form::Split { backward } => {
+                define("SPLIT", &1);
+                define("BACKWARD", &usize::from(backward));
+                for (name, value) in [("SEGMENTS", 0), ("RELATIVE", 0), ("NORMALIZER", 0)] {
+                    define(name, &value);
+                }
+                for name in ["WIDTH", "VALUES", "BY_KEY_QUERIES"] {
+                    define(name, &64);
+                }
             }
             Form::Decode { width, value_width } => {
                 define("DECODE", &1);
@@ -191,6 +207,14 @@ impl Variant {
                     text += include_str!("text/additive_backward.cu");
                 }
             }
+            Form::Split { .. } => {
+                text += include_str!("text/running.cu");
+                text += include_str!("text/hopper.cu");
+                text += &tensor_core::products(Stored::Bf16, &[64]);
+                text += include_str!("text/dot.cu");
+                text += include_str!("text/dot_by_key.cu");
+                text += include_str!("text/dot_split.cu");
+            }
             Form::Decode { .. } => {
                 text += include_str!("text/running.cu");
                 text += include_str!("text/mma.cu");
@@ -201,6 +225,9 @@ impl Variant {
                 text += include_str!("text/hopper.cu");
                 text += &tensor_core::products(self.stored, &tiles.columns());
                 text += include_str!("text/dot.cu");
+                if tiles.backward {
+                    text += include_str!("text/dot_by_key.cu");
+                }
                 text += match (tiles.backward, tiles.has_threshold()) {
                     (true, _) => include_str!("text/dot_backward.cu"),
                     (false, true) => include_str!("text/dot_threshold.cu"),

@@ -132,7 +132,7 @@ inline unsigned char *at_address(uint32_t address) {
 inline uint32_t swizzled(uint32_t address) { return address ^ (address >> 7 & 7) << 4; }
 
 inline void convert(unsigned short &y, const float &x) {
-#if STORED == BF16
+#if STORED != F16
     uint32_t bits;
     memcpy(&bits, &x, 4);
     y = x != x ? 0x7fff : (unsigned short)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
@@ -142,7 +142,7 @@ inline void convert(unsigned short &y, const float &x) {
 #endif
 }
 inline void convert(float &y, const unsigned short &x) {
-#if STORED == BF16
+#if STORED != F16
     uint32_t bits = (uint32_t)x << 16;
     memcpy(&y, &bits, 4);
 #else

@@ -13,11 +13,11 @@ __device__ __forceinline__ float exp2_fast(float x) {
     return y;
 }
 
-// Two numbers as they are stored, the first in the low half. Volatile: registers that a product under way
+// Two numbers in 16 bits each, the first in the low half: bf16, unless f16 is what is stored. Volatile: registers that a product under way
 // reads must not be written before it was waited for.
 __device__ __forceinline__ u32 pack(float low, float high) {
     u32 y;
-#if STORED == BF16
+#if STORED != F16
     asm volatile("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(y) : "f"(high), "f"(low));
 #else
     asm volatile("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(y) : "f"(high), "f"(low));
