@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used)] // a test that cannot go on says so by its panic
 
 use regard_kernels::cuda::{Cache, DotTiles, Stored, Variant, compile_for};
-use regard_kernels::{Activation, Cuda, Expression, Parameter, Score, Shape, Spec};
+use regard_kernels::{Activation, Cuda, Expression, Normalizer, Parameter, Score, Shape, Spec};
 use std::fs;
 use std::path::PathBuf;
 
@@ -139,6 +139,12 @@ fn variants() -> Vec<(String, Variant)> {
             all.push((name, Variant::additive(width, value_width, backward)));
         }
     }
+    for (width, value_width) in [(64, 64), (128, 128), (64, 128)] {
+        for stored in [Stored::Bf16, Stored::F16] {
+            let name = format!("decode {width} {value_width} {stored:?}");
+            all.push((name, Variant::decode(width, value_width, stored)));
+        }
+    }
     all
 }
 
@@ -146,15 +152,27 @@ fn variants() -> Vec<(String, Variant)> {
 fn tensor_core_variants() -> Vec<(String, Variant)> {
     let mut all = Vec::new();
     for (width, values) in [(64, 64), (64, 128), (128, 64), (128, 128)] {
-        let kinds = [(false, false, 0), (true, false, 0), (true, true, 0), (true, false, 128)];
-        for (masked, segments, distance) in kinds {
+        let plain = DotTiles::new(width, values, false);
+        let masked = DotTiles { masked: true, ..plain };
+        let kinds = [
+            plain,
+            masked,
+            DotTiles { segments: true, ..masked },
+            DotTiles { distance: 128, ..masked },
+            DotTiles { normalizer: Normalizer::Entmax15, ..masked },
+            DotTiles { normalizer: Normalizer::Sparsemax, ..masked },
+        ];
+        for kind in kinds {
             for backward in [false, true] {
                 for stored in [Stored::Bf16, Stored::F16] {
-                    let tiles = DotTiles { width, values, masked, segments, distance, backward };
+                    let tiles = DotTiles { backward, ..kind };
                     all.push((format!("{tiles:?} {stored:?}"), Variant::dot(tiles, stored)));
                 }
             }
         }
+    }
+    for backward in [false, true] {
+        all.push((format!("split, backward {backward}"), Variant::split(backward)));
     }
     all
 }
@@ -207,7 +225,8 @@ fn every_text_compiles_for_every_architecture() {
 #[test]
 #[ignore = "needs NVRTC"]
 fn what_shall_be_fast_keeps_its_numbers_in_registers() {
-    let fast = ["gatv2 8 × 16", "gat 8 × 16", "additive 32 64 backward true"];
+    let fast =
+        ["gatv2 8 × 16", "gat 8 × 16", "additive 32 64 backward true", "decode 128 128 Bf16"];
     for (name, variant) in variants().into_iter().filter(|(name, _)| fast.contains(&&**name)) {
         let log = compile_for("sm_90a", &variant.text()).unwrap().log;
         let spilled: Vec<&str> = log

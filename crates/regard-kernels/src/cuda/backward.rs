@@ -10,6 +10,7 @@ use super::module::{Grid, Module, argument};
 use super::pass::{Asked, BackwardPass, Scratch, Sent, WARPS, Written};
 use super::problem::{Array, Rows, Source, Uploaded};
 use super::source::Stored;
+use super::split::Split;
 use crate::error::Error;
 use crate::spec::{Backward, Score, Shape, Spec};
 use crate::{Element, Real, View};
@@ -100,7 +101,7 @@ impl<'a, E: Element> Arrived<'a, E> {
 
     /// Whether nothing arrives but what the fast forms know of.
     fn is_plain(&self) -> bool {
-        self.has_out && self.grad_weights.is_none() && self.grad_edge_weights.is_none()
+        self.grad_weights.is_none() && self.grad_edge_weights.is_none()
     }
 }
 
@@ -126,6 +127,7 @@ enum Kernels {
     Graph(Pairs),
     Additive(Additive),
     Dot(Dot),
+    Split(Split),
 }
 
 /// What the queries' pass over a graph leaves to the keys': `GraphBackward` in the text.
@@ -155,7 +157,9 @@ impl<'a, T: Real> Run<'a, T> {
     ) -> Result<Self, Error> {
         let spec = Spec { score: spec.score.lowered(s), ..*spec };
         let rows = &arrived.rows;
-        let form = match arrived.is_plain() {
+        // Softmax has Σ p·dp from the output, if it is there.
+        let form = match arrived.is_plain() && (arrived.has_out || spec.normalizer.has_threshold())
+        {
             true => Form::of_backward(&spec, s, rows, device.capability),
             false => Form::Generic,
         };
@@ -168,7 +172,8 @@ impl<'a, T: Real> Run<'a, T> {
                 Kernels::Graph(Pairs::of(device, s.b * edges.len(), s.hq)?)
             }
             (Form::Additive, _) => Kernels::Additive(Additive::of(device, s, true)?),
-            (Form::Dot | Form::DotBias, _) => {
+            (Form::DotSplit, _) => Kernels::Split(Split::of(device, s, true)?),
+            (Form::Dot | Form::DotBias | Form::DotThreshold, _) => {
                 let tiles = DotTiles::of(s, &spec, true);
                 Kernels::Dot(Dot::of(device, s, tiles, Stored::of::<E>())?)
             }
@@ -179,6 +184,7 @@ impl<'a, T: Real> Run<'a, T> {
             Kernels::Graph(_) => GRAPH_TASKS.div_ceil(s.b.max(1)).clamp(1, s.nq.max(1)),
             Kernels::Additive(tiles) => tiles.own_slabs(),
             Kernels::Dot(tiles) => tiles.slabs(),
+            Kernels::Split(_) => 1,
             Kernels::Generic(_) => TASKS.div_ceil(heads).clamp(1, s.nq.max(1)),
         };
         let own = own_width(&spec, s);
@@ -243,6 +249,9 @@ impl<'a, T: Real> Run<'a, T> {
                 tiles.backward(&self.module, &self.device, &self.up.problem, &self.pass)?;
             }
             Kernels::Dot(tiles) => {
+                tiles.backward(&self.module, &self.device, &self.up.problem, &self.pass)?;
+            }
+            Kernels::Split(tiles) => {
                 tiles.backward(&self.module, &self.device, &self.up.problem, &self.pass)?;
             }
         }

@@ -10,14 +10,14 @@ use super::source::Stored;
 use super::tensor_map::tensor_map;
 use crate::Real;
 use crate::error::Error;
-use crate::spec::{Shape, Spec};
+use crate::spec::{Normalizer, Shape, Spec};
 use cudarc::driver::sys::CUtensorMap;
 use std::ffi::c_void;
 use std::sync::Arc;
 
 /// Rows of a warpgroup.
 const SIDE: usize = 64;
-const WARPGROUP: usize = 128;
+pub(super) const WARPGROUP: usize = 128;
 /// The widest rows there are tiles for.
 pub(super) const WIDEST: usize = 128;
 /// Rows of each query's numbers are rounded up to this.
@@ -43,23 +43,35 @@ pub struct DotTiles {
     pub segments: bool,
     /// How far a bias by distance tells pairs apart; 0: there is none.
     pub distance: usize,
+    /// Softmax, sparsemax or entmax.
+    pub normalizer: Normalizer,
     /// Which pass.
     pub backward: bool,
 }
 
 impl DotTiles {
+    /// Softmax, every key seen, no bias.
+    pub fn new(width: usize, values: usize, backward: bool) -> Self {
+        let normalizer = Normalizer::Softmax;
+        Self { width, values, masked: false, segments: false, distance: 0, normalizer, backward }
+    }
+
     pub(super) fn of<T: Real>(s: &Shape, spec: &Spec<T>, backward: bool) -> Self {
         let wide = |n: usize| if n <= SIDE { SIDE } else { WIDEST };
         let mask = &spec.mask;
         let segments = mask.segments.is_some();
         Self {
-            width: wide(s.dk),
-            values: wide(s.dv),
             masked: mask.causal || mask.window.is_some() || mask.key_lengths.is_some() || segments,
             segments,
             distance: spec.bias.relative.map_or(0, |relative| relative.max_distance),
-            backward,
+            normalizer: spec.normalizer,
+            ..Self::new(wide(s.dk), wide(s.dv), backward)
         }
+    }
+
+    /// Whether weights follow from a threshold.
+    pub(super) fn has_threshold(&self) -> bool {
+        self.normalizer.has_threshold()
     }
 
     /// Numbers of the bias's table.
@@ -85,7 +97,8 @@ impl DotTiles {
     /// Keys of a tile, forward.
     fn keys(&self) -> usize {
         let wide = self.width.max(self.values) > SIDE;
-        if wide && !self.masked && self.distance == 0 { 176 } else { 128 }
+        let plain = !self.masked && self.distance == 0 && !self.has_threshold();
+        if wide && plain { 176 } else { 128 }
     }
 
     /// `#define`s of the text, by name.
@@ -96,6 +109,7 @@ impl DotTiles {
             ("SEGMENTS", usize::from(self.segments)),
             ("RELATIVE", usize::from(self.distance > 0)),
             ("DISTANCE", self.distance),
+            ("NORMALIZER", self.normalizer.number()),
         ];
         match self.backward {
             true => all.extend([
@@ -130,15 +144,54 @@ const STAGES: usize = 2;
 /// `Dot` in the text.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
-struct Fields {
+pub(super) struct Fields {
     sections: i64,
-    padded: i64,
+    pub(super) padded: i64,
     lse2: u64,
     deltas: u64,
     q_span: u64,
     k_span: u64,
     q_blocks: i64,
     k_blocks: i64,
+}
+
+impl Fields {
+    /// `size`: bytes that one number of a key or value takes in the copies.
+    pub(super) fn of(
+        device: &Arc<Device>,
+        s: &Shape,
+        size: usize,
+        backward: bool,
+        memory: &mut Vec<Memory>,
+    ) -> Result<Self, Error> {
+        let group = s.hq / s.hk.max(1);
+        let head = s.nk * (s.dk + s.dv) * size;
+        let [q_blocks, k_blocks] = [s.nq, s.nk].map(|n| n.div_ceil(SIDE) as i64);
+        let padded = s.nq.next_multiple_of(PADDED);
+        let sections = ((CACHED / head.max(1)).max(1) * group).min(s.b * s.hq) as i64;
+        let mut fields =
+            Self { sections, padded: padded as i64, q_blocks, k_blocks, ..Self::default() };
+        if backward {
+            let rows = s.b * s.hq * padded * size_of::<f32>();
+            fields.lse2 = room(device, memory, rows)?;
+            fields.deltas = room(device, memory, rows)?;
+        }
+        Ok(fields)
+    }
+
+    /// A section is counted in the heads of keys where a block has keys.
+    pub(super) fn by_key(&self, s: &Shape) -> Self {
+        let group = (s.hq / s.hk.max(1)) as i64;
+        Self { sections: (self.sections / group.max(1)).max(1), ..*self }
+    }
+}
+
+/// Memory that is kept with the rest.
+fn room(device: &Arc<Device>, memory: &mut Vec<Memory>, bytes: usize) -> Result<u64, Error> {
+    let more = Memory::uninit(device, bytes)?;
+    let at = more.at;
+    memory.push(more);
+    Ok(at)
 }
 
 /// What the tiles need besides the problem.
@@ -164,28 +217,11 @@ impl Dot {
         stored: Stored,
     ) -> Result<Self, Error> {
         let mut memory = Vec::new();
-        let mut room = |bytes: usize| -> Result<u64, Error> {
-            memory.push(Memory::uninit(device, bytes)?);
-            Ok(memory.last().map_or(0, |memory| memory.at))
-        };
-        let group = s.hq / s.hk.max(1);
-        let head = s.nk * (s.dk + s.dv) * 2;
-        let [q_blocks, k_blocks] = [s.nq, s.nk].map(|n| n.div_ceil(SIDE));
-        let padded = s.nq.next_multiple_of(PADDED);
-        let mut fields = Fields {
-            sections: ((CACHED / head.max(1)).max(1) * group).min(s.b * s.hq) as i64,
-            padded: padded as i64,
-            q_blocks: q_blocks as i64,
-            k_blocks: k_blocks as i64,
-            ..Fields::default()
-        };
+        let mut fields = Fields::of(device, s, 2, tiles.backward, &mut memory)?;
         if tiles.segments {
-            fields.q_span = room(s.b * q_blocks * 2 * size_of::<i64>())?;
-            fields.k_span = room(s.b * k_blocks * 2 * size_of::<i64>())?;
-        }
-        if tiles.backward {
-            let rows = s.b * s.hq * padded * size_of::<f32>();
-            (fields.lse2, fields.deltas) = (room(rows)?, room(rows)?);
+            let span = |blocks: i64| s.b * blocks as usize * 2 * size_of::<i64>();
+            fields.q_span = room(device, &mut memory, span(fields.q_blocks))?;
+            fields.k_span = room(device, &mut memory, span(fields.k_blocks))?;
         }
         Ok(Self { tiles, stored, s: *s, fields, _memory: memory })
     }
@@ -254,11 +290,13 @@ impl Dot {
         let rows = self.s.b * self.s.hq * self.fields.padded as usize;
         let mut arguments = [argument(problem), argument(pass), argument(&self.fields)];
         on.launch("dot_deltas", Grid::of_warps(rows.min(WARPS)), &mut arguments)?;
+        // Queries first: they leave to the keys what a threshold's derivative needs.
+        let asked = pass.grad_q.data != 0 || pass.relative_slabs != 0;
+        if asked || self.tiles.has_threshold() {
+            self.by_query(&on, problem, pass)?;
+        }
         if pass.grad_k.data != 0 || pass.grad_v.data != 0 {
             self.by_key(&on, problem, pass)?;
-        }
-        if pass.grad_q.data != 0 || pass.relative_slabs != 0 {
-            self.by_query(&on, problem, pass)?;
         }
         Ok(())
     }
@@ -270,10 +308,7 @@ impl Dot {
             + 2 * (BY_KEY_STAGES * BY_KEY_QUERIES + self.tiles.table()) * size_of::<f32>();
         let work = s.nk.div_ceil(BY_KEY_KEYS) * s.hk * s.b;
         let grid = on.grid(work, 3 * WARPGROUP, bytes);
-        // A section is counted in the heads of keys here.
-        let group = (s.hq / s.hk.max(1)) as i64;
-        let sections = (self.fields.sections / group.max(1)).max(1);
-        let fields = Fields { sections, ..self.fields };
+        let fields = self.fields.by_key(s);
         let maps = self.maps(problem, pass, [BY_KEY_QUERIES, BY_KEY_KEYS])?;
         on.launch("dot_backward_keys", grid, &mut arguments_of(problem, pass, &fields, &maps))
     }
@@ -334,19 +369,24 @@ fn arguments_of(
 }
 
 /// Where the kernels of one pass are launched.
-struct Launcher<'a> {
-    module: &'a Module,
-    device: &'a Device,
+pub(super) struct Launcher<'a> {
+    pub(super) module: &'a Module,
+    pub(super) device: &'a Device,
 }
 
 impl Launcher<'_> {
     /// A block for each multiprocessor, each with as many pieces of the work as the others.
-    fn grid(&self, work: usize, threads: usize, tiles: usize) -> Grid {
+    pub(super) fn grid(&self, work: usize, threads: usize, tiles: usize) -> Grid {
         let blocks = work.clamp(1, self.device.multiprocessors) as u32;
         Grid::new([blocks, 1, 1], threads, (tiles + BESIDES) as u32)
     }
 
-    fn launch(&self, kernel: &str, grid: Grid, arguments: &mut [*mut c_void]) -> Result<(), Error> {
+    pub(super) fn launch(
+        &self,
+        kernel: &str,
+        grid: Grid,
+        arguments: &mut [*mut c_void],
+    ) -> Result<(), Error> {
         // SAFETY: the kernels' text has these structures; what they name is kept by the caller and by
         // `Dot` until the stream was waited for.
         unsafe { self.module.launch(self.device, kernel, grid, arguments) }

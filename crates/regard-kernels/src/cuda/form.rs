@@ -2,9 +2,11 @@
 
 use super::HOPPER;
 use super::additive::Padded;
+use super::decode;
 use super::dot::{self, DotTiles};
 use super::problem::Rows;
 use super::source::{Stored, Variant};
+use super::split;
 use super::tensor_map::EVEN;
 use crate::error::Error;
 use crate::spec::{Normalizer, Score, Shape, Spec};
@@ -23,11 +25,18 @@ pub(super) enum Form {
     Dot,
     /// The same with a learned bias by distance.
     DotBias,
+    /// The same under sparsemax or entmax.
+    DotThreshold,
+    /// Softmax of dot products of 16-bit numbers, few queries over many keys.
+    Decode,
+    /// Softmax of dot products of f32 numbers, in parts, on Hopper's tensor cores.
+    DotSplit,
 }
 
 /// Forms that are not yet run on a device: nothing chooses them unless `REGARD_UNPROVEN` is set in the
 /// environment, as it is where a device proves them.
-const UNPROVEN: &[Form] = &[Form::Dot, Form::DotBias];
+const UNPROVEN: &[Form] =
+    &[Form::Dot, Form::DotBias, Form::DotThreshold, Form::Decode, Form::DotSplit];
 
 /// The widest value that the additive tiles have registers for.
 const WIDEST_VALUE: usize = 256;
@@ -41,8 +50,14 @@ impl Form {
         rows: &[Rows<E>],
         capability: (i32, i32),
     ) -> Self {
+        if Self::Decode.is_proven() && is_decode(spec, s, rows) {
+            return Self::Decode;
+        }
         if let Some(form) = dot_form(spec, s, rows, capability) {
             return form;
+        }
+        if Self::DotSplit.is_proven() && is_split::<E>(spec, s, capability) {
+            return Self::DotSplit;
         }
         if Stored::of::<E>() != Stored::F32 || !is_plain(spec) || !rows[2..].iter().all(is_even) {
             return Self::Generic;
@@ -67,6 +82,9 @@ impl Form {
     ) -> Self {
         if let Some(form) = dot_form(spec, s, rows, capability) {
             return form;
+        }
+        if Self::DotSplit.is_proven() && is_split::<E>(spec, s, capability) {
+            return Self::DotSplit;
         }
         let plain = Stored::of::<E>() == Stored::F32 && is_plain(spec);
         if !plain || !rows[2..].iter().all(is_even) {
@@ -99,7 +117,12 @@ impl Form {
                 let padded = Padded::of(s, backward);
                 Ok(Variant::additive(padded.width, padded.value_width, backward))
             }
-            (Self::Dot | Self::DotBias, _) => {
+            (Self::DotSplit, _) => Ok(Variant::split(backward)),
+            (Self::Decode, _) => {
+                let [width, value_width] = decode::padded(s);
+                Ok(Variant::decode(width, value_width, Stored::of::<E>()))
+            }
+            (Self::Dot | Self::DotBias | Self::DotThreshold, _) => {
                 Ok(Variant::dot(DotTiles::of(s, spec, backward), Stored::of::<E>()))
             }
             _ => Variant::generic(spec, s, Stored::of::<E>()).ok_or_else(|| {
@@ -123,42 +146,68 @@ fn is_plain<T: Real>(spec: &Spec<T>) -> bool {
     spec.normalizer == Normalizer::Softmax && spec.bias.is_none() && spec.dropout.is_none()
 }
 
-/// Dot products under a mask that leaves each query a range of keys, or its segment, of rows that the
-/// tensor memory accelerator copies.
+/// Dot products of few queries under a mask that leaves each a range of keys.
+fn is_decode<E: Element>(spec: &Spec<E::Compute>, s: &Shape, rows: &[Rows<E>]) -> bool {
+    let mask = &spec.mask;
+    is_scaled_dot(spec, s, rows) && is_plain(spec) && mask.segments.is_none() && decode::fits(s)
+}
+
+/// Dot products of f32 numbers under a mask that leaves each query a range of keys, on a Hopper.
+fn is_split<E: Element>(spec: &Spec<E::Compute>, s: &Shape, capability: (i32, i32)) -> bool {
+    Stored::of::<E>() == Stored::F32
+        && capability == HOPPER
+        && is_ranged_dot(spec, s)
+        && is_plain(spec)
+        && spec.mask.segments.is_none()
+        && (1..=split::WIDEST).contains(&s.dk)
+        && (1..=split::WIDEST).contains(&s.dv)
+}
+
+/// Dot products of 16-bit numbers, of rows that are copied sixteen bytes at a time and as wide as the tensor
+/// cores' tiles at most.
+fn is_scaled_dot<E: Element>(spec: &Spec<E::Compute>, s: &Shape, rows: &[Rows<E>]) -> bool {
+    matches!(Stored::of::<E>(), Stored::Bf16 | Stored::F16)
+        && is_ranged_dot(spec, s)
+        && s.dk <= dot::WIDEST
+        && s.dv <= dot::WIDEST
+        && rows.iter().all(is_mapped)
+}
+
+/// Dot products, neither edges nor a dense mask, no dropout.
+fn is_ranged_dot<T: Real>(spec: &Spec<T>, s: &Shape) -> bool {
+    // Blocks, rows and columns are counted in 32 bits.
+    const MOST: usize = 1 << 30;
+    // The largest score is found before it is scaled.
+    let Score::Dot { scale } = spec.score else { return false };
+    let heads = s.b.saturating_mul(s.hq);
+    scale > T::ZERO
+        && scale.f64().is_finite()
+        && spec.dropout.is_none()
+        && spec.mask.edges.is_none()
+        && spec.mask.dense.is_none()
+        && s.nk > 0
+        && s.nq > 0
+        && heads.saturating_mul(s.nq) < MOST
+        && heads.saturating_mul(s.nk) < MOST
+}
+
+/// Dot products under a mask that leaves each query a range of keys, or its segment, on a Hopper.
 fn dot_form<E: Element>(
     spec: &Spec<E::Compute>,
     s: &Shape,
     rows: &[Rows<E>],
     capability: (i32, i32),
 ) -> Option<Form> {
-    // Blocks, rows and columns are counted in 32 bits.
-    const MOST: usize = 1 << 30;
-    // The largest score is found before it is scaled.
-    let Score::Dot { scale } = spec.score else { return None };
-    let heads = s.b.saturating_mul(s.hq);
-    let fits = scale > Real::ZERO
-        && scale.f64().is_finite()
-        && spec.normalizer == Normalizer::Softmax
-        && spec.dropout.is_none()
-        && spec.mask.edges.is_none()
-        && spec.mask.dense.is_none()
-        && matches!(Stored::of::<E>(), Stored::Bf16 | Stored::F16)
-        && capability == HOPPER
-        && s.nk > 0
-        && s.nq > 0
-        && s.dk <= dot::WIDEST
-        && s.dv <= dot::WIDEST
-        && heads.saturating_mul(s.nq) < MOST
-        && heads.saturating_mul(s.nk) < MOST
-        && rows.iter().all(is_mapped);
     let by_distance = spec.bias.key.is_none()
         && spec.bias.full.is_none()
         && spec.bias.alibi.is_none()
         && spec.bias.relative.is_some_and(|x| (1..=dot::FURTHEST).contains(&x.max_distance));
-    let form = match spec.bias.is_none() {
-        true => Some(Form::Dot),
-        false => by_distance.then_some(Form::DotBias),
+    let form = match spec.normalizer {
+        Normalizer::Softmax if spec.bias.is_none() => Some(Form::Dot),
+        Normalizer::Softmax => by_distance.then_some(Form::DotBias),
+        _ => (spec.normalizer.has_threshold() && spec.bias.is_none()).then_some(Form::DotThreshold),
     };
+    let fits = capability == HOPPER && is_scaled_dot(spec, s, rows);
     form.filter(|form| fits && form.is_proven())
 }
 

@@ -1,6 +1,7 @@
 //! A forward pass: what it reads is copied to the GPU, computed there, and copied back.
 
 use super::additive::Additive;
+use super::decode::Decode;
 use super::device::{Cuda, Device};
 use super::dot::{Dot, DotTiles};
 use super::form::Form;
@@ -8,6 +9,7 @@ use super::module::{Grid, Module, argument};
 use super::pass::{Asked, ForwardPass, Scratch, WARPS, Written};
 use super::problem::{Rows, Uploaded};
 use super::source::Stored;
+use super::split::Split;
 use crate::error::Error;
 use crate::spec::{Forward, Shape, Spec};
 use crate::{Element, View};
@@ -129,8 +131,7 @@ impl Results {
 
     /// Whether it is more than the fast forms give.
     fn is_more(&self) -> bool {
-        let rows =
-            [&self.threshold, &self.index, &self.log_prob, &self.weights, &self.edge_weights];
+        let rows = [&self.index, &self.log_prob, &self.weights, &self.edge_weights];
         rows.into_iter().any(Asked::is_asked)
     }
 }
@@ -150,6 +151,8 @@ enum Kernels {
     Graph,
     Additive(Additive),
     Dot(Dot),
+    Decode(Decode),
+    Split(Split),
 }
 
 impl Run {
@@ -174,7 +177,9 @@ impl Run {
                 Form::Generic => Kernels::Generic(Scratch::of(device, spec, s, real, 1)?),
                 Form::Graph => Kernels::Graph,
                 Form::Additive => Kernels::Additive(Additive::of(device, s, false)?),
-                Form::Dot | Form::DotBias => {
+                Form::DotSplit => Kernels::Split(Split::of(device, s, false)?),
+                Form::Decode => Kernels::Decode(Decode::of(device, s)?),
+                Form::Dot | Form::DotBias | Form::DotThreshold => {
                     let tiles = DotTiles::of(s, spec, false);
                     Kernels::Dot(Dot::of(device, s, tiles, Stored::of::<E>())?)
                 }
@@ -208,6 +213,10 @@ impl Run {
             Kernels::Graph => ("graph_forward", (s.b * s.nq).min(8 * WARPS)),
             Kernels::Additive(tiles) => return tiles.forward(module, device, &up.problem, &pass),
             Kernels::Dot(tiles) => return tiles.forward(module, device, &up.problem, &pass),
+            Kernels::Split(tiles) => return tiles.forward(module, device, &up.problem, &pass),
+            Kernels::Decode(splits) => {
+                return splits.forward(module, device, &up.problem, &pass);
+            }
         };
         let mut arguments = [argument(&up.problem), argument(&pass)];
         // SAFETY: the kernels' text has these two structures, and all they name is kept by this;

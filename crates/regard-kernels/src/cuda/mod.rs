@@ -12,6 +12,7 @@ mod additive;
 mod backward;
 mod cache;
 mod compiler;
+mod decode;
 mod device;
 mod dot;
 mod form;
@@ -23,6 +24,7 @@ mod pass;
 mod problem;
 mod raw;
 mod source;
+mod split;
 mod tensor_core;
 mod tensor_map;
 mod written;
@@ -30,7 +32,7 @@ mod written;
 #[doc(hidden)]
 pub use cache::Cache;
 #[doc(hidden)]
-pub use compiler::{Compiled, compile_for};
+pub use compiler::{Compiled, compile_for, options};
 pub use device::{Cuda, CudaInfo};
 #[doc(hidden)]
 pub use dot::DotTiles;

@@ -265,24 +265,31 @@ impl Uploaded {
 
     fn weights<T: Real>(&mut self, spec: &Spec<T>) {
         let problem = &mut self.problem;
-        problem.normalizer = match spec.normalizer {
-            Normalizer::Softmax => 0,
-            Normalizer::Sparsemax => 1,
-            Normalizer::Entmax15 => 2,
-            Normalizer::Sigmoid => 3,
-            Normalizer::None => 4,
-            Normalizer::Argmax => 5,
-            Normalizer::Sample { seed } => {
-                problem.sample_seed = seed;
-                6
-            }
-        };
+        problem.normalizer = spec.normalizer.number() as i64;
+        if let Normalizer::Sample { seed } = spec.normalizer {
+            problem.sample_seed = seed;
+        }
         if let Some(dropout) = spec.dropout {
             let keep = dropout.of_head::<T>(0);
             problem.dropped = 1;
             problem.dropout_seed = dropout.seed;
             problem.dropped_below = u64::from(keep.below);
             problem.kept = keep.factor.f64();
+        }
+    }
+}
+
+impl Normalizer {
+    /// As `text/problem.cu` numbers them.
+    pub(super) fn number(self) -> usize {
+        match self {
+            Self::Softmax => 0,
+            Self::Sparsemax => 1,
+            Self::Entmax15 => 2,
+            Self::Sigmoid => 3,
+            Self::None => 4,
+            Self::Argmax => 5,
+            Self::Sample { .. } => 6,
         }
     }
 }
