@@ -30,7 +30,8 @@ class _Predictor:
     def __init__(self, files: Any, columns: tuple[str, str], options: dict[str, Any], threads: int) -> None:
         set_num_threads(threads)
         self._folder = tempfile.TemporaryDirectory()
-        for name, data in ray.get(files).items():
+        sent: Any = ray.get(files)
+        for name, data in sent.items():
             Path(self._folder.name, name).write_bytes(data)
         self._run = load(self._folder.name, **options)
         self._columns = columns
