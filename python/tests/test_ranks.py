@@ -16,7 +16,7 @@ TASKS = {
     "translate": dict(size=203, epochs=3, batch=16, hidden=16, embedding=16, score_hidden=16, dropout=0.0),
     "label": dict(epochs=2, hidden=16, embedding=16, dropout=0.0, word_dropout=0.0),
     "classify": dict(epochs=2, dropout=0.0, token_dropout=0.0),
-    "graph": dict(epochs=5, dropout=0.0, weights_dropout=0.0),
+    "graph": dict(epochs=5, dropout=0.0),
     "regress": dict(epochs=5),
 }
 

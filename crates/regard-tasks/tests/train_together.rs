@@ -141,7 +141,7 @@ const TRANSLATE: [&str; 8] = [
 fn ranks_that_share_batches_measure_as_one_process_but_for_rounding() {
     let cases: [(&str, &[&str]); 3] = [
         ("translate", &TRANSLATE),
-        ("graph", &["epochs=5", "dropout=0.0", "weights_dropout=0.0"]),
+        ("graph", &["epochs=5", "dropout=0.0"]),
         ("regress", &["epochs=5"]),
     ];
     for (task, settings) in cases {

@@ -9,7 +9,7 @@ impl Trainer<'_> {
     /// One step on the gradients of a group of batches. Gives whether a rank wants to stop.
     pub(super) fn step(&mut self, group: &[Vec<usize>], rate: f64, stop: bool) -> Result<bool> {
         let together = self.ranks.size() > 1;
-        let mut sum = self.own(group, stop && together)?;
+        let mut sum = self.own(group, stop)?;
         if together {
             let reinforce = self.learner.reinforce_mut();
             sum.all_reduce(self.ranks, &self.parameters, reinforce)?;
