@@ -89,7 +89,7 @@ def compare(quoted, printed, near):
     squeeze = lambda text: " ".join(text.split())
     quoted, printed = squeeze(quoted), squeeze(printed)
     wanted, pattern, end = [], "", 0
-    literal = lambda text: ".*?".join(re.escape(part) for part in text.split("…"))
+    literal = lambda text: ".*?".join(re.escape(part) for part in re.split(" ?… ?", text))
     for number in DECIMAL.finditer(quoted):
         pattern += literal(quoted[end:number.start()]) + f"({DECIMAL.pattern})"
         wanted.append(value(number[0]))
