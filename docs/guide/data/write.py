@@ -58,6 +58,10 @@ def main():
     write(folder / "wide.safetensors", q=normal(1, 256, 1), k=normal(6, 256, 2), v=normal(6, 256, 3))
     # A price for each thing, apart from what it is found by.
     write(folder / "prices.safetensors", q=QUESTIONS, k=THINGS, v=[[3], [8], [2], [0]])
+    # Who asks for both at once: with one head that sees both coordinates, and with a head for each.
+    sour, hot = ([[thing[at]] for thing in THINGS] for at in (0, 1))
+    write(folder / "one-head.safetensors", q=[[2, 2]], k=THINGS, v=THINGS)
+    write(folder / "two-heads.safetensors", q=[[[[2]], [[2]]]], k=[[sour, hot]], v=[[sour, hot]])
 
 
 if __name__ == "__main__":
