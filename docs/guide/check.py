@@ -95,12 +95,13 @@ def compare(quoted, printed, near):
         wanted.append(value(number[0]))
         end = number.end()
     pattern += literal(quoted[end:])
-    found = re.search(pattern, printed)
+    # A quotation may begin anywhere: of a row of numbers, say, any stretch that is near enough.
+    found = list(re.finditer(f"(?=({pattern}))", printed))
     if not found:
         raise Wrong(f"quoted, and not printed:\n{quoted}\nprinted was:\n{printed}")
-    for quote, number in zip(wanted, found.groups()):
-        if not near(quote, value(number)):
-            raise Wrong(f"quoted is {quote}, printed was {number}, in\n{found[0]}")
+    groups = [[value(number) for number in match.groups()[1:]] for match in found]
+    if not any(all(map(near, wanted, numbers)) for numbers in groups):
+        raise Wrong(f"quoted is\n{quoted}\nprinted was\n{found[0][1]}")
 
 
 def value(text):
@@ -187,11 +188,11 @@ def main():
             if not filecmp.cmp(made, GUIDE / "data" / made.name, shallow=False):
                 print(f"docs/guide/data/{made.name} is not what docs/guide/data/write.py writes")
                 failed += 1
+        # One folder for all, as a reader has who goes from page to page.
+        folder = place / "reader"
+        folder.mkdir()
+        (folder / "docs").symlink_to(GUIDE.parent)
         for page in pages:
-            # Each page stands alone: a folder of its own.
-            folder = place / page.stem
-            folder.mkdir()
-            (folder / "docs").symlink_to(GUIDE.parent)
             begun = time.monotonic()
             try:
                 follow(page, folder, place / "bin" / "regard")
