@@ -62,6 +62,8 @@ def main():
     sour, hot = ([[thing[at]] for thing in THINGS] for at in (0, 1))
     write(folder / "one-head.safetensors", q=[[2, 2]], k=THINGS, v=THINGS)
     write(folder / "two-heads.safetensors", q=[[[[2]], [[2]]]], k=[[sour, hot]], v=[[sour, hot]])
+    # The things as a sequence that attends to itself.
+    write(folder / "self.safetensors", q=THINGS, k=THINGS, v=THINGS)
 
 
 if __name__ == "__main__":
