@@ -47,9 +47,14 @@ impl Command {
 
 /// The first GPU and the compiler of its kernels, or what is missing and how to get it.
 fn gpu() -> Vec<(&'static str, String)> {
-    let info = match Cuda::new(0).and_then(|cuda| cuda.info()) {
-        Ok(info) => info,
+    let found = Cuda::new(0).and_then(|cuda| cuda.info().map(|info| (info, cuda.cache_folder())));
+    let (info, kept) = match found {
+        Ok(found) => found,
         Err(error) => return vec![("GPU", format!("none: {error}"))],
+    };
+    let kept = match kept {
+        Ok(folder) => folder.display().to_string(),
+        Err(error) => format!("none: {error}"),
     };
     let (major, minor) = info.capability;
     let memory = info.memory as f64 / (1 << 30) as f64;
@@ -62,6 +67,7 @@ fn gpu() -> Vec<(&'static str, String)> {
         ("GPU memory", format!("{memory:.0} GiB")),
         ("CUDA of driver", format!("{}.{}", info.driver / 1000, info.driver % 1000 / 10)),
         ("NVRTC", nvrtc),
+        ("kernels kept in", kept),
     ]
 }
 

@@ -105,10 +105,13 @@ impl Machine {
         if self.device == DeviceName::Cpu {
             return Ok(cpu);
         }
-        // Without NVRTC there is nothing to run on the GPU.
-        match Cuda::new(0).and_then(|cuda| cuda.info()?.nvrtc.map(|_| cuda)) {
+        // Without NVRTC there may be nothing to run on the GPU. Whoever asks for the GPU is told so where a
+        // kernel must be compiled: a start whose kernels are kept does not open the compiler.
+        let auto = self.device == DeviceName::Auto;
+        let ready = |cuda: Cuda| if auto { cuda.info()?.nvrtc.map(|_| cuda) } else { Ok(cuda) };
+        match Cuda::new(0).and_then(ready) {
             Ok(cuda) => Ok(Operator::Cuda(cuda)),
-            Err(_) if self.device == DeviceName::Auto => Ok(cpu),
+            Err(_) if auto => Ok(cpu),
             Err(error) => bail!("--device cuda: {error}"),
         }
     }

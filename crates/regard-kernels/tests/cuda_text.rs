@@ -65,6 +65,9 @@ fn a_folder_that_cannot_be_written_costs_nothing_but_time() {
     cache.put(&["text"], b"code");
     assert_eq!(cache.get(&["text"]), None);
     assert_eq!(fs::read_to_string(&file).unwrap(), "a file, where a folder should be");
+    let said = cache.folder().unwrap_err().to_string();
+    let folder = file.join("within").display().to_string();
+    assert!(said.contains(&folder) && said.lines().count() == 1, "{said}");
     fs::remove_file(file).unwrap();
 }
 

@@ -2,13 +2,15 @@
 //! that the shape fixes.
 
 use super::additive::Additive;
+use super::arrived::Arrived;
 use super::device::{Cuda, Device};
-use super::dot::{Dot, DotTiles};
+use super::dot::Dot;
+use super::dot_tiles::DotTiles;
 use super::form::Form;
 use super::memory::Memory;
 use super::module::{Grid, Module, argument};
 use super::pass::{Asked, BackwardPass, Scratch, Sent, WARPS, Written};
-use super::problem::{Array, Rows, Source, Uploaded};
+use super::problem::{Array, Uploaded};
 use super::source::Stored;
 use super::split::Split;
 use crate::error::Error;
@@ -65,43 +67,6 @@ impl Cuda {
         let sent = Sent::of(&self.device, &std::mem::take(&mut pass.gradients))?;
         let run = Run::of(&self.device, spec, &s, Arrived::of(qkv, &pass), sent)?;
         self.device.time(rounds, || run.launch())
-    }
-}
-
-/// What a pass reads besides the specification: slices of the host, or addresses on the device.
-#[derive(Clone)]
-pub(super) struct Arrived<'a, E: Element> {
-    /// q, k, v, the output's gradient; then what forward put out, and gradients that lie on the device.
-    pub(super) rows: Vec<Rows<'a, E>>,
-    pub(super) has_out: bool,
-    pub(super) grad_weights: Source<'a, E::Compute>,
-    pub(super) grad_edge_weights: Source<'a, E::Compute>,
-    pub(super) grad_log_prob: Source<'a, E::Compute>,
-    pub(super) grad_lse: Source<'a, E::Compute>,
-    pub(super) lse: Source<'a, E::Compute>,
-    pub(super) threshold: Source<'a, E::Compute>,
-    pub(super) index: Source<'a, i64>,
-}
-
-impl<'a, E: Element> Arrived<'a, E> {
-    fn of([q, k, v]: [View<'a, E>; 3], pass: &Backward<'a, E>) -> Self {
-        let rows = [Some(q), Some(k), Some(v), Some(pass.grad_out), pass.saved.out];
-        Self {
-            rows: rows.into_iter().flatten().map(Rows::from).collect(),
-            has_out: pass.saved.out.is_some(),
-            grad_weights: Source::Host(pass.grad_weights),
-            grad_edge_weights: Source::Host(pass.grad_edge_weights),
-            grad_log_prob: Source::Host(pass.grad_log_prob),
-            grad_lse: Source::Host(pass.grad_lse),
-            lse: Source::Host(pass.saved.lse),
-            threshold: Source::Host(pass.saved.threshold),
-            index: Source::Host(pass.saved.index),
-        }
-    }
-
-    /// Whether nothing arrives but what the fast forms know of.
-    fn is_plain(&self) -> bool {
-        self.grad_weights.is_none() && self.grad_edge_weights.is_none()
     }
 }
 

@@ -4,6 +4,7 @@
 //! sum of its bytes: a damaged one is as good as none. A folder that cannot be written costs time
 //! and nothing else.
 
+use crate::error::Error;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
@@ -55,6 +56,26 @@ impl Cache {
         if written.is_err() {
             let _ = fs::remove_file(&beside);
         }
+    }
+
+    /// The folder, if entries can be kept there; else what is in the way.
+    pub fn folder(&self) -> Result<&Path, Error> {
+        let Some(folder) = &self.folder else {
+            return Err(Error::new(
+                "there is no folder to keep the kernels' machine code in, so that each start compiles \
+                 them: name one in REGARD_CACHE",
+            ));
+        };
+        let probe = folder.join(format!(".{}-probe", std::process::id()));
+        let written = fs::create_dir_all(folder).and_then(|()| fs::write(&probe, []));
+        let _ = fs::remove_file(&probe);
+        written.map(|()| folder.as_path()).map_err(|error| {
+            Error::new(format!(
+                "the kernels' machine code cannot be kept in {}, so that each start compiles them: \
+                 {error}",
+                folder.display()
+            ))
+        })
     }
 
     fn file(&self, key: &[&str]) -> Option<PathBuf> {

@@ -9,6 +9,7 @@ use crate::error::{Error, ensure};
 use cudarc::driver::{result, sys};
 use std::collections::HashMap;
 use std::ffi::c_void;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The oldest architecture with everything the kernels use: Ampere.
@@ -169,6 +170,11 @@ impl Cuda {
 }
 
 impl Cuda {
+    /// The folder in which compiled kernels are kept, or why they are not.
+    pub fn cache_folder(&self) -> Result<PathBuf, Error> {
+        self.device.gpu.cache.folder().map(PathBuf::from)
+    }
+
     /// The most bytes of the GPU's memory that the operator had in use at once, since this was asked
     /// last.
     #[doc(hidden)]

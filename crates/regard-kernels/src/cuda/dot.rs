@@ -1,22 +1,21 @@
-//! Dot products on Hopper's tensor cores: the sizes of their tiles, and what the kernels need besides the
-//! problem.
+//! Dot products on Hopper's tensor cores: what the kernels need besides the problem, and their launches.
 
 use super::device::Device;
+use super::dot_tiles::{
+    BY_KEY_KEYS, BY_KEY_QUERIES, BY_KEY_STAGES, BY_QUERY_QUERIES, DotTiles, SIDE, STAGES,
+};
 use super::memory::Memory;
 use super::module::{Grid, Module, argument};
 use super::pass::{BackwardPass, ForwardPass, WARPS};
 use super::problem::{Array, Problem};
 use super::source::Stored;
 use super::tensor_map::tensor_map;
-use crate::Real;
 use crate::error::Error;
-use crate::spec::{Normalizer, Shape, Spec};
+use crate::spec::Shape;
 use cudarc::driver::sys::CUtensorMap;
 use std::ffi::c_void;
 use std::sync::Arc;
 
-/// Rows of a warpgroup.
-const SIDE: usize = 64;
 pub(super) const WARPGROUP: usize = 128;
 /// The widest rows there are tiles for.
 pub(super) const WIDEST: usize = 128;
@@ -28,118 +27,6 @@ pub(super) const FURTHEST: usize = 512;
 const CACHED: usize = 24 << 20;
 /// What shared memory has besides tiles: barriers, and what lies before the first tile.
 const BESIDES: usize = 1024 + 256;
-
-/// What is fixed in the text: widths of 64 or 128, and what the masks ask for.
-#[doc(hidden)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DotTiles {
-    /// Of queries and keys.
-    pub width: usize,
-    /// Of values.
-    pub values: usize,
-    /// Whether a query sees less than all keys.
-    pub masked: bool,
-    /// Whether it sees those of its own segment alone.
-    pub segments: bool,
-    /// How far a bias by distance tells pairs apart; 0: there is none.
-    pub distance: usize,
-    /// Softmax, sparsemax or entmax.
-    pub normalizer: Normalizer,
-    /// Which pass.
-    pub backward: bool,
-}
-
-impl DotTiles {
-    /// Softmax, every key seen, no bias.
-    pub fn new(width: usize, values: usize, backward: bool) -> Self {
-        let normalizer = Normalizer::Softmax;
-        Self { width, values, masked: false, segments: false, distance: 0, normalizer, backward }
-    }
-
-    pub(super) fn of<T: Real>(s: &Shape, spec: &Spec<T>, backward: bool) -> Self {
-        let wide = |n: usize| if n <= SIDE { SIDE } else { WIDEST };
-        let mask = &spec.mask;
-        let segments = mask.segments.is_some();
-        Self {
-            masked: mask.causal || mask.window.is_some() || mask.key_lengths.is_some() || segments,
-            segments,
-            distance: spec.bias.relative.map_or(0, |relative| relative.max_distance),
-            normalizer: spec.normalizer,
-            ..Self::new(wide(s.dk), wide(s.dv), backward)
-        }
-    }
-
-    /// Whether weights follow from a threshold.
-    pub(super) fn has_threshold(&self) -> bool {
-        self.normalizer.has_threshold()
-    }
-
-    /// Numbers of the bias's table.
-    fn table(&self) -> usize {
-        if self.distance == 0 { 0 } else { 2 * self.distance + 1 }
-    }
-
-    /// Keys of a tile, backward by query. A bias by distance needs room for its sums.
-    fn by_query_keys(&self) -> usize {
-        if self.distance == 0 { 128 } else { 64 }
-    }
-
-    /// Warpgroups that compute, forward.
-    fn consumers(&self) -> usize {
-        if self.width.max(self.values) == SIDE { 3 } else { 2 }
-    }
-
-    /// Queries of a block, forward.
-    fn queries(&self) -> usize {
-        SIDE * self.consumers()
-    }
-
-    /// Keys of a tile, forward.
-    fn keys(&self) -> usize {
-        let wide = self.width.max(self.values) > SIDE;
-        let plain = !self.masked && self.distance == 0 && !self.has_threshold();
-        if wide && plain { 176 } else { 128 }
-    }
-
-    /// `#define`s of the text, by name.
-    pub(super) fn defines(&self) -> Vec<(&'static str, usize)> {
-        let mut all = vec![
-            ("WIDTH", self.width),
-            ("VALUES", self.values),
-            ("SEGMENTS", usize::from(self.segments)),
-            ("RELATIVE", usize::from(self.distance > 0)),
-            ("DISTANCE", self.distance),
-            ("NORMALIZER", self.normalizer.number()),
-        ];
-        match self.backward {
-            true => all.extend([
-                ("BACKWARD", 1),
-                ("BY_KEY_QUERIES", BY_KEY_QUERIES),
-                ("BY_QUERY_KEYS", self.by_query_keys()),
-            ]),
-            false => {
-                all.extend([("CONSUMERS", self.consumers()), ("KEYS", self.keys()), ("TURNS", 1)])
-            }
-        }
-        all
-    }
-
-    /// How many columns the products have.
-    pub(super) fn columns(&self) -> Vec<usize> {
-        match self.backward {
-            true => vec![self.width, self.values, BY_KEY_QUERIES, self.by_query_keys()],
-            false => vec![self.values, self.keys()],
-        }
-    }
-}
-
-/// Backward by key: queries of a tile, keys of a block, tiles on their way.
-const BY_KEY_QUERIES: usize = 64;
-const BY_KEY_KEYS: usize = 2 * SIDE;
-const BY_KEY_STAGES: usize = 3;
-/// Backward by query.
-const BY_QUERY_QUERIES: usize = 2 * SIDE;
-const STAGES: usize = 2;
 
 /// `Dot` in the text.
 #[repr(C)]

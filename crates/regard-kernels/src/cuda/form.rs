@@ -3,7 +3,8 @@
 use super::HOPPER;
 use super::additive::Padded;
 use super::decode;
-use super::dot::{self, DotTiles};
+use super::dot;
+use super::dot_tiles::DotTiles;
 use super::problem::Rows;
 use super::source::{Stored, Variant};
 use super::split;

@@ -3,7 +3,8 @@
 use super::additive::Additive;
 use super::decode::Decode;
 use super::device::{Cuda, Device};
-use super::dot::{Dot, DotTiles};
+use super::dot::Dot;
+use super::dot_tiles::DotTiles;
 use super::form::Form;
 use super::module::{Grid, Module, argument};
 use super::pass::{Asked, ForwardPass, Scratch, WARPS, Written};

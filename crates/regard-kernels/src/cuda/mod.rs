@@ -9,12 +9,14 @@
 //! nothing is added to by two warps, and sums have an order that the shape fixes.
 
 mod additive;
+mod arrived;
 mod backward;
 mod cache;
 mod compiler;
 mod decode;
 mod device;
 mod dot;
+mod dot_tiles;
 mod form;
 mod forward;
 mod library;
@@ -35,7 +37,7 @@ pub use cache::Cache;
 pub use compiler::{Compiled, compile_for, options};
 pub use device::{Cuda, CudaInfo};
 #[doc(hidden)]
-pub use dot::DotTiles;
+pub use dot_tiles::DotTiles;
 pub use raw::{BackwardAt, DeviceRows, ForwardAt, GradientsAt};
 #[doc(hidden)]
 pub use source::{Stored, Variant};

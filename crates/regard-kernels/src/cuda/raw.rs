@@ -1,7 +1,8 @@
 //! The operator over arrays that lie on the GPU already, in the order of a stream of the caller's: what a
 //! framework such as PyTorch calls.
 
-use super::backward::{self, Arrived};
+use super::arrived::Arrived;
+use super::backward;
 use super::device::Cuda;
 use super::forward::{self, Results};
 use super::pass::{Asked, Sent, Written};

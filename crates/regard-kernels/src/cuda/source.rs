@@ -1,6 +1,6 @@
 //! The text of the kernels for a problem: what does not change within one is fixed in the text.
 
-use super::dot::DotTiles;
+use super::dot_tiles::DotTiles;
 use super::{tensor_core, written};
 use crate::Activation;
 use crate::expression::Kind;

@@ -76,6 +76,13 @@ inline void wait_for(const std::function<bool()> &ready) {
     changes++;
 }
 
+// Lets others go on, or not.
+inline void pause() {
+    if (draw() % 2 == 0) return;
+    changes++;
+    swapcontext(&current->context, &scheduler);
+}
+
 // Threads that wait for each other.
 struct Meeting {
     unsigned here = 0;
@@ -249,12 +256,16 @@ inline void run_block(Three block, Three grid, unsigned threads) {
         makecontext(&fiber->context, begin, 0);
         fibers.push_back(std::move(fiber));
     }
+    // In some blocks copies take as long as anything else goes on, in others they come at any time. A step
+    // that shares no factor with the number of threads comes to all of them.
+    bool late = draw() % 2;
+    const unsigned steps[] = {1, 5, 7, 11, 13, 29, 31, 127};
     for (;;) {
         uint64_t before = changes;
         bool any = false;
-        unsigned from = draw() % threads;
+        unsigned from = draw() % threads, step = steps[draw() % 8];
         for (unsigned n = 0; n < threads; n++) {
-            Fiber &fiber = *fibers[(n + from) % threads];
+            Fiber &fiber = *fibers[(n * step + from) % threads];
             if (fiber.done) continue;
             any = true;
             current = &fiber;
@@ -263,7 +274,7 @@ inline void run_block(Three block, Three grid, unsigned threads) {
         if (!any) break;
         bool stuck = changes == before;
         if (stuck && copies.empty()) fail("nothing can go on: a deadlock");
-        if (!copies.empty() && (stuck || draw() % 4 == 0)) {
+        if (!copies.empty() && (stuck || (!late && draw() % 4 == 0))) {
             size_t which = draw() % copies.size();
             auto copy = copies[which];
             copies.erase(copies.begin() + which);

@@ -12,6 +12,7 @@ inline void barrier_arrive(u64 *barrier) {
     emulator::Barrier &x = known(barrier);
     x.pending--;
     x.settle();
+    emulator::pause();
 }
 inline void barrier_expect(u64 *barrier, int bytes) {
     emulator::Barrier &x = known(barrier);
@@ -55,7 +56,10 @@ inline void copy_bytes(void *to, const void *from, u64 *barrier, int bytes) {
 }
 
 inline void turn_wait(int number, int threads) { emulator::turns[number].meet(threads); }
-inline void turn_pass(int number, int threads) { emulator::turns[number].arrive(threads); }
+inline void turn_pass(int number, int threads) {
+    emulator::turns[number].arrive(threads);
+    emulator::pause();
+}
 template <int COUNT> void fewer_registers() {}
 template <int COUNT> void more_registers() {}
 
