@@ -134,7 +134,7 @@ def _trial(given: dict[str, Any]) -> None:
     run = train(plan["task"], out=folder, callback=report, progress=False, overwrite=True, **options)
     found: Report = run.evaluate(plan["part"])
     seconds = float(list(_column(run.metrics, "seconds"))[-1])
-    tune.report({**found.scores, "seconds": seconds, "run": folder, "measures": list(found.scores)})
+    tune.report({**found.scores, "seconds": seconds, "run": folder, "measures": "\n".join(found.scores)})
 
 
 def _column(metrics: Any, name: str) -> Any:
@@ -207,7 +207,7 @@ def compare(
 def _compared(found: Any, over: list[str]) -> Comparison:
     import pandas
 
-    measures: list[str] = found[0].metrics["measures"]
+    measures: list[str] = found[0].metrics["measures"].split("\n")
     rows = []
     for result in found:
         chosen = {name: result.config[name] for name in over}
