@@ -69,11 +69,11 @@ fn every_task_that_tells_labels_apart_has_weights_and_the_others_do_not() {
 #[test]
 fn equal_weights_are_the_loss_without_any() {
     let small = ["size=60", "epochs=1", "embedding=8", "score_hidden=8"];
-    let loss = |more: &[&str]| {
-        Course::done("classify", &[&small[..], more].concat()).records()[0].loss
-    };
+    let loss =
+        |more: &[&str]| Course::done("classify", &[&small[..], more].concat()).records()[0].loss;
     let names = task_named("classify").unwrap().describe(&options("classify", &small)).unwrap();
-    let twos: Vec<String> = names.labels.iter().map(|(label, _)| format!("{label} = 2.0")).collect();
+    let twos: Vec<String> =
+        names.labels.iter().map(|(label, _)| format!("{label} = 2.0")).collect();
     let twos = format!("class_weights={{ {} }}", twos.join(", "));
     let (plain, weighted) = (loss(&[]), loss(&[&twos]));
     assert!((plain - weighted).abs() < 1e-5, "{plain} {weighted}");

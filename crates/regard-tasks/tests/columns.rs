@@ -92,7 +92,10 @@ fn what_is_wrong_with_a_column_is_told_with_its_line() {
         ", line 3: column 2 was expected, 1 column is there"
     );
     assert_eq!(told("good,fine\nbad,\n", &[]), ", line 2: column 2 is empty");
-    assert_eq!(told("a,b\n,x\n", &["label_column=a", "text_column=b"]), ", line 2: column `a` is empty");
+    assert_eq!(
+        told("a,b\n,x\n", &["label_column=a", "text_column=b"]),
+        ", line 2: column `a` is empty"
+    );
     assert_eq!(told("good,fine\n", &["label_column=0"]), ": columns are counted from 1");
     assert_eq!(told("a,b\n", &["header=true"]), ": there are no texts");
     let wrong = refusal("classify", &["label_column=1.5"]);
@@ -120,9 +123,15 @@ fn numbers_of_chosen_columns_are_read_and_the_others_may_be_anything() {
     let by_target = described("regress", &[&tabs, "target_column=1"]);
     assert_eq!(by_target.facts[..3], usual.facts[..3]);
     let told = refusal("regress", &[&train, "target_column=city", "feature_columns=[2]"]);
-    assert!(told.ends_with("homes.csv, line 2: column city: `Rome` is not a finite number"), "{told}");
+    assert!(
+        told.ends_with("homes.csv, line 2: column city: `Rome` is not a finite number"),
+        "{told}"
+    );
     let told = refusal("regress", &[&train, "target_column=prize"]);
-    assert!(told.contains("line 1: the header has no column `prize`; it has city, price"), "{told}");
+    assert!(
+        told.contains("line 1: the header has no column `prize`; it has city, price"),
+        "{told}"
+    );
 }
 
 #[test]

@@ -34,7 +34,10 @@ fn a_tone_is_the_tone_at_the_new_rate() {
             let hertz = half * share;
             let made = tone(hertz, from, from as usize / 4).resampled(to).unwrap();
             assert_eq!(made.rate, to);
-            assert_eq!(made.samples.len(), (from as usize / 4 * to as usize).div_ceil(from as usize));
+            assert_eq!(
+                made.samples.len(),
+                (from as usize / 4 * to as usize).div_ceil(from as usize)
+            );
             let exact = tone(hertz, to, made.samples.len());
             let margin = margin(from, to);
             let inside = margin..made.samples.len() - margin;

@@ -91,8 +91,7 @@ fn columns_are_chosen_by_name_and_a_wrong_one_is_told() {
     }
     fs::write(&file, text).unwrap();
     let train = format!("train={file}");
-    let words =
-        [&train[..], "label_column=stars", "text_column=review", "epochs=20", "rate=0.05"];
+    let words = [&train[..], "label_column=stars", "text_column=review", "epochs=20", "rate=0.05"];
     said(&[&["train", "classify", "--out", &run], &words[..]].concat());
     assert_eq!(said(&["predict", &run, "a dull film"]).trim(), "bad");
     let data = said(&["data", "classify", words[0], words[1], words[2]]);
@@ -100,13 +99,12 @@ fn columns_are_chosen_by_name_and_a_wrong_one_is_told() {
     let told = refused(&["data", "classify", &train, "label_column=starz", "text_column=3"]);
     assert_eq!(
         told,
-        format!("regard: {file}, line 1: the header has no column `starz`; it has id, stars, review")
+        format!(
+            "regard: {file}, line 1: the header has no column `starz`; it has id, stars, review"
+        )
     );
     let told = refused(&["data", "classify", &train, "label_column=2", "text_column=7"]);
-    assert_eq!(
-        told,
-        format!("regard: {file}, line 1: column 7 was expected, 3 columns are there")
-    );
+    assert_eq!(told, format!("regard: {file}, line 1: column 7 was expected, 3 columns are there"));
     let told = refused(&["data", "classify", &train, "separator=dash"]);
     assert!(told.contains("`data.separator`: `dash` is no separator"), "{told}");
 }

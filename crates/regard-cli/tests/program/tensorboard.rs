@@ -13,9 +13,8 @@ fn crc32c(bytes: &[u8]) -> u32 {
         (0..8).fold(byte, |crc, _| if crc & 1 == 1 { crc >> 1 ^ 0x82f6_3b78 } else { crc >> 1 })
     };
     let table: Vec<u32> = (0..256).map(entry).collect();
-    let crc = bytes.iter().fold(u32::MAX, |crc, &byte| {
-        table[(crc as u8 ^ byte) as usize] ^ crc >> 8
-    });
+    let crc =
+        bytes.iter().fold(u32::MAX, |crc, &byte| table[(crc as u8 ^ byte) as usize] ^ crc >> 8);
     crc ^ u32::MAX
 }
 
