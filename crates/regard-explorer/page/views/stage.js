@@ -96,6 +96,7 @@ export function drawStage(element) {
     axes: axesOf(one),
     width: Math.max(200, parts.body.clientWidth || element.clientWidth),
   };
+  follow(one.scene.nodes);
   drawHead(looks, look);
   drawMeasures();
   stage.drawn.draw(current);
@@ -173,6 +174,20 @@ function drawMeasures() {
   );
 }
 
+/** Remembers the nodes at the cursor: a change may give a graph other neighbors in another order. */
+function name() {
+  const { nodes } = current.one.scene;
+  stage.nodes = nodes && stage.cursor ? stage.cursor.map((place) => nodes[place]) : null;
+}
+
+/** Follows the nodes at the cursor to where they stand now. */
+function follow(nodes) {
+  if (!stage.nodes || !nodes) return;
+  const places = stage.nodes.map((node) => nodes.indexOf(node));
+  stage.cursor = places.includes(-1) ? null : /** @type {[number, number]} */ (places);
+  if (!stage.cursor) stage.pinned = false;
+}
+
 /** What the views tell the stage. */
 const host = {
   get cursor() {
@@ -185,6 +200,7 @@ const host = {
   point(row, column) {
     if (stage.pinned) return;
     stage.cursor = [row, column];
+    name();
     drawReadout();
   },
   /** A cell is taken, to be changed; the same again lets it go. */
@@ -192,6 +208,7 @@ const host = {
     const same = stage.pinned && stage.cursor?.[0] === row && stage.cursor?.[1] === column;
     stage.pinned = !same;
     stage.cursor = [row, column];
+    name();
     drawReadout();
   },
   /** The row whose weights a view shows. */
