@@ -17,7 +17,7 @@ const live = async () => {
 inEveryView("curves, progress and samples of a run are there", async (page) => {
   const run = await live();
   await open(page, { run: run.id, tab: "training" });
-  await page.locator('[data-measure="loss"] svg path').waitFor();
+  await page.locator('[data-measure="training loss"] svg path').waitFor();
   assert.match(await page.locator(".status").innerText(), /epoch \d+ of \d+/);
   await page.locator(".cards article").nth(2).waitFor();
   assert.equal(await page.locator(".cards article").count(), 3);
@@ -52,10 +52,10 @@ once("the curves grow while the program trains, and only new lines travel", asyn
   await open(page, { run: run.id, tab: "training" });
   const points = () =>
     page
-      .locator('[data-measure="loss"] svg path')
+      .locator('[data-measure="training loss"] svg path')
       .first()
       .evaluate((line) => line.getAttribute("d").split("L").length);
-  await page.locator('[data-measure="loss"] svg path').waitFor();
+  await page.locator('[data-measure="training loss"] svg path').waitFor();
   assert.equal(await points(), had);
   const training = spawn(
     process.env.REGARD,
@@ -66,7 +66,7 @@ once("the curves grow while the program trains, and only new lines travel", asyn
   await page.locator(".live").waitFor({ timeout: 60000 });
   assert.equal(await ended, 0);
   await page.waitForFunction(
-    (n) => document.querySelector('[data-measure="loss"] svg path').getAttribute("d").split("L").length >= n,
+    (n) => document.querySelector('[data-measure="training loss"] svg path').getAttribute("d").split("L").length >= n,
     had + 3,
     { timeout: 30000 },
   );

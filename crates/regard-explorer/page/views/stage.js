@@ -39,8 +39,16 @@ const LOOKS = {
   table: "Table",
 };
 
-/** @type {{look: string, drawn: any, cursor: [number, number] | null, pinned: boolean, every: {heads: boolean, rows: boolean}, own: boolean}} */
-const stage = { look: "", drawn: null, cursor: null, pinned: false, every: { heads: false, rows: false }, own: false };
+/** @type {{look: string, drawn: any, cursor: [number, number] | null, pinned: boolean, every: {heads: boolean, rows: boolean}, own: boolean, nodes: string[] | null}} */
+const stage = {
+  look: "",
+  drawn: null,
+  cursor: null,
+  pinned: false,
+  every: { heads: false, rows: false },
+  own: false,
+  nodes: null,
+};
 let parts = /** @type {any} */ (null);
 let current = /** @type {any} */ (null);
 
