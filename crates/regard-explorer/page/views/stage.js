@@ -18,26 +18,10 @@ import { CurveView } from "./curve.js";
 import { SoundView } from "./sound.js";
 import { NumbersView } from "./numbers.js";
 
-const VIEWS = {
-  matrix: MatrixView,
-  lines: LinesView,
-  text: TextView,
-  patches: PatchesView,
-  graph: GraphView,
-  curve: CurveView,
-  sound: SoundView,
-  table: NumbersView,
-};
-const LOOKS = {
-  matrix: "Matrix",
-  lines: "Lines",
-  text: "Text",
-  patches: "Picture",
-  graph: "Graph",
-  curve: "Curve",
-  sound: "Sound",
-  table: "Table",
-};
+const VIEWS = { matrix: MatrixView, lines: LinesView, text: TextView, patches: PatchesView,
+  graph: GraphView, curve: CurveView, sound: SoundView, table: NumbersView };
+const LOOKS = { matrix: "Matrix", lines: "Lines", text: "Text", patches: "Picture",
+  graph: "Graph", curve: "Curve", sound: "Sound", table: "Table" };
 
 /** @type {{look: string, drawn: any, cursor: [number, number] | null, pinned: boolean, every: {heads: boolean, rows: boolean}, own: boolean, nodes: string[] | null}} */
 const stage = {
