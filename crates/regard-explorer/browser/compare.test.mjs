@@ -30,7 +30,7 @@ inEveryView("the runs of a task answer the same input side by side", async (page
     same.map((one) => one.name),
   );
   assert.match(await page.locator("table").innerText(), /parameters/);
-  const lines = await page.locator('[data-measure="loss"] svg path').count();
+  const lines = await page.locator('[data-measure="training loss"] svg path').count();
   assert.equal(lines, same.length);
 });
 

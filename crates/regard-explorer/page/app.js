@@ -80,6 +80,7 @@ listen((changed) => {
   if (changed.has("lang") || changed.has("runs")) drawAll();
   else if (changed.has("tab")) {
     drawTabs();
+    if (changed.has("input")) drawInput(at("ask"));
     enter();
   } else {
     if (changed.has("input")) drawInput(at("ask"));

@@ -149,7 +149,7 @@ export function linesOf(records) {
     const x = record.epoch ?? i + 1;
     // The score that decides first, beside the loss.
     const [first, ...others] = scoresOf(record);
-    const all = [first || ["", NaN], ["loss", record.loss], ...others, ["learning rate", record.rate]];
+    const all = [first || ["", NaN], ["training loss", record.loss], ...others, ["learning rate", record.rate]];
     for (const [name, value] of all) {
       if (typeof value !== "number" || !Number.isFinite(value)) continue;
       if (!out.has(name)) out.set(name, []);

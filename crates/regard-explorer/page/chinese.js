@@ -226,7 +226,7 @@ export const CHINESE = {
   "not training": "未在训练",
   "so far": "已用",
   left: "剩余",
-  "{n} examples a second": "每秒 {n} 个例子",
+  "{n} steps a second": "每秒 {n} 步",
   "`regard train --resume` goes on; this page follows by itself.":
     "`regard train --resume` 可继续训练；本页会自动跟随。",
   "No epoch is done yet. The curves appear here by themselves.": "还没有完成一轮。曲线会自动出现在这里。",
@@ -235,6 +235,7 @@ export const CHINESE = {
   Epoch: "轮",
   Replay: "回放",
   "learning rate": "学习率",
+  "training loss": "训练损失",
   loss: "损失",
   accuracy: "准确率",
   perplexity: "困惑度",

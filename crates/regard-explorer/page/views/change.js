@@ -91,7 +91,7 @@ export function drawChange(element) {
       "div",
       { class: "row spread" },
       make("h3", {}, t("Change, without training")),
-      isChanged(view.changes) && button(t("Undo all"), () => set({ changes: {} }), { class: "plain" }),
+      isChanged(view.changes) && button(t("Undo all"), () => set({ changes: {} }), { class: "plain small" }),
     ),
     nothing && make("p", { class: "quiet" }, t("This model has no attention that could be changed.")),
     sections,

@@ -3,7 +3,7 @@
 import * as api from "../api.js";
 import { button, fill, make, table } from "../dom.js";
 import { colorOf, inkOn, written } from "../draw.js";
-import { run, sentence } from "../session.js";
+import { run, sentence, session } from "../session.js";
 import { set, view } from "../state.js";
 import { colors } from "../theme.js";
 import { t } from "../words.js";
@@ -167,19 +167,11 @@ function drawFilters() {
 let typing = /** @type {any} */ (0);
 
 /** Opens an example as a question. */
-const open = (index) =>
-  set(
-    {
-      tab: "ask",
-      input: { kind: "example", part: shown.part, index },
-      from: null,
-      changes: {},
-      scene: 0,
-      map: "",
-      look: "",
-    },
-    { push: true },
-  );
+function open(index) {
+  session.answer = null; // what was asked before must not pass for the answer to this
+  const input = { kind: "example", part: shown.part, index };
+  set({ tab: "ask", input, from: null, changes: {}, scene: 0, map: "", look: "" }, { push: true });
+}
 
 function line(example) {
   const look = button(clipped(example.input), () => open(example.index), {

@@ -187,9 +187,7 @@ export class SoundView {
     for (const { start, end, label } of track.segments) {
       const [x, to] = [(start / this.seconds()) * this.width, (end / this.seconds()) * this.width];
       context.fillStyle = named(names.indexOf(label), isDark());
-      context.globalAlpha = 0.85;
       context.fillRect(x, top + 1, Math.max(1, to - x - 1), TRACK - 3);
-      context.globalAlpha = 1;
       context.fillStyle = isDark() ? "#000" : "#fff";
       context.save();
       context.beginPath();

@@ -18,29 +18,21 @@ import { CurveView } from "./curve.js";
 import { SoundView } from "./sound.js";
 import { NumbersView } from "./numbers.js";
 
-const VIEWS = {
-  matrix: MatrixView,
-  lines: LinesView,
-  text: TextView,
-  patches: PatchesView,
-  graph: GraphView,
-  curve: CurveView,
-  sound: SoundView,
-  table: NumbersView,
-};
-const LOOKS = {
-  matrix: "Matrix",
-  lines: "Lines",
-  text: "Text",
-  patches: "Picture",
-  graph: "Graph",
-  curve: "Curve",
-  sound: "Sound",
-  table: "Table",
-};
+const VIEWS = { matrix: MatrixView, lines: LinesView, text: TextView, patches: PatchesView,
+  graph: GraphView, curve: CurveView, sound: SoundView, table: NumbersView };
+const LOOKS = { matrix: "Matrix", lines: "Lines", text: "Text", patches: "Picture",
+  graph: "Graph", curve: "Curve", sound: "Sound", table: "Table" };
 
-/** @type {{look: string, drawn: any, cursor: [number, number] | null, pinned: boolean, every: {heads: boolean, rows: boolean}, own: boolean}} */
-const stage = { look: "", drawn: null, cursor: null, pinned: false, every: { heads: false, rows: false }, own: false };
+/** @type {{look: string, drawn: any, cursor: [number, number] | null, pinned: boolean, every: {heads: boolean, rows: boolean}, own: boolean, nodes: string[] | null}} */
+const stage = {
+  look: "",
+  drawn: null,
+  cursor: null,
+  pinned: false,
+  every: { heads: false, rows: false },
+  own: false,
+  nodes: null,
+};
 let parts = /** @type {any} */ (null);
 let current = /** @type {any} */ (null);
 
@@ -96,6 +88,7 @@ export function drawStage(element) {
     axes: axesOf(one),
     width: Math.max(200, parts.body.clientWidth || element.clientWidth),
   };
+  follow(one.scene.nodes);
   drawHead(looks, look);
   drawMeasures();
   stage.drawn.draw(current);
@@ -173,6 +166,20 @@ function drawMeasures() {
   );
 }
 
+/** Remembers the nodes at the cursor: a change may give a graph other neighbors in another order. */
+function name() {
+  const { nodes } = current.one.scene;
+  stage.nodes = nodes && stage.cursor ? stage.cursor.map((place) => nodes[place]) : null;
+}
+
+/** Follows the nodes at the cursor to where they stand now. */
+function follow(nodes) {
+  if (!stage.nodes || !nodes) return;
+  const places = stage.nodes.map((node) => nodes.indexOf(node));
+  stage.cursor = places.includes(-1) ? null : /** @type {[number, number]} */ (places);
+  if (!stage.cursor) stage.pinned = false;
+}
+
 /** What the views tell the stage. */
 const host = {
   get cursor() {
@@ -185,6 +192,7 @@ const host = {
   point(row, column) {
     if (stage.pinned) return;
     stage.cursor = [row, column];
+    name();
     drawReadout();
   },
   /** A cell is taken, to be changed; the same again lets it go. */
@@ -192,6 +200,7 @@ const host = {
     const same = stage.pinned && stage.cursor?.[0] === row && stage.cursor?.[1] === column;
     stage.pinned = !same;
     stage.cursor = [row, column];
+    name();
     drawReadout();
   },
   /** The row whose weights a view shows. */

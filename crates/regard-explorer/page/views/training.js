@@ -116,8 +116,8 @@ function drawStatus() {
     ),
     make("span", {}, `${t("so far")} ${duration(live?.seconds ?? one.seconds)}`),
     typeof live?.seconds_left === "number" && make("span", {}, `${t("left")} ${duration(live.seconds_left)}`),
-    typeof live?.examples_per_second === "number" &&
-      make("span", { class: "number" }, t("{n} examples a second", { n: Math.round(live.examples_per_second) })),
+    typeof live?.steps_per_second === "number" &&
+      make("span", { class: "number" }, t("{n} steps a second", { n: Number(live.steps_per_second.toPrecision(3)) })),
     !training &&
       !(all && epoch >= all) &&
       make("span", { class: "quiet small" }, t("`regard train --resume` goes on; this page follows by itself.")),
