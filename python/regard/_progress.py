@@ -25,6 +25,10 @@ def measure(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) and math.isfinite(value) else str(value)
 
 
+def _count(number: int, one: str, many: str) -> str:
+    return f"{number:,} {one if number == 1 else many}"
+
+
 class Notebook:
     """A bar and the lines above it, as one output of a cell that changes."""
 
@@ -133,9 +137,10 @@ class Listener:
 
     def begin(self, epochs: int, done: int, batches: int, batch: int, parameters: int) -> None:
         self._plan = (epochs, batches)
-        self.line(f"{parameters:,} parameters; {epochs} epochs of {batches} batches")
+        parts = (_count(epochs, "epoch", "epochs"), _count(batches, "batch", "batches"))
+        self.line(f"{_count(parameters, 'parameter', 'parameters')}; {parts[0]} of {parts[1]}")
         if done or batch:
-            self.line(f"resumed after epoch {done} and {batch} batches")
+            self.line(f"resumed after epoch {done} and {_count(batch, 'batch', 'batches')}")
 
     def batch(self, epoch: int, batch: int, batches: int, examples: int, loss: float, rate: float) -> None:
         if self._shown is not None:

@@ -20,9 +20,9 @@ class Parameters(MutableMapping[str, "np.ndarray[Any, Any]"]):
     >>> import regard, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     run = regard.train("regress", epochs=2, out=folder, progress=False)
-    ...     run.parameters["width"] = run.parameters["width"] * 2
+    ...     run.parameters["w"] = run.parameters["w"] * 2
     ...     sorted(run.parameters)
-    ['width']
+    ['keys', 'values', 'w']
     """
 
     def __init__(self, run: _native.Run) -> None:

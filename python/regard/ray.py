@@ -30,7 +30,8 @@ class _Predictor:
     def __init__(self, files: Any, columns: tuple[str, str], options: dict[str, Any], threads: int) -> None:
         set_num_threads(threads)
         self._folder = tempfile.TemporaryDirectory()
-        for name, data in ray.get(files).items():
+        sent: Any = ray.get(files)
+        for name, data in sent.items():
             Path(self._folder.name, name).write_bytes(data)
         self._run = load(self._folder.name, **options)
         self._columns = columns
@@ -63,7 +64,7 @@ def predict(
     >>> import regard.ray
     >>> regard.ray.predict(None, "no such run", column="text")
     Traceback (most recent call last):
-    FileNotFoundError: no such run/run.json: No such file or directory (os error 2)
+    FileNotFoundError: no such run/run.json: No such file or directory (os error 2); a run's folder has one
     """
     folder = Path(load(run, **options).folder)
     files = {name: (folder / name).read_bytes() for name in _FILES if (folder / name).exists()}
@@ -109,6 +110,12 @@ class Comparison:
         return str(self.table.to_html(index=False))
 
 
+def _name(chosen: Mapping[str, Any], seed: int) -> str:
+    """What the folder of a trial's run is called, as `regard compare` calls it."""
+    plain = ", ".join(str(value) for value in chosen.values())
+    return "".join(c if c.isalnum() or c == "_" else "-" for c in plain)[:100] + f"-seed{seed}"
+
+
 def _trial(given: dict[str, Any]) -> None:
     """One variant with one seed, in a worker."""
     plan = given["plan"]
@@ -116,8 +123,8 @@ def _trial(given: dict[str, Any]) -> None:
     if os.path.isdir(plan["folder"]):
         os.chdir(plan["folder"])
     set_num_threads(plan["threads"])
-    folder = os.path.join(tune.get_context().get_trial_dir(), "run")
     chosen = {name: given[name] for name in plan["over"]}
+    folder = os.path.join(plan["place"], _name(chosen, given["seed"]))
 
     def report(row: dict[str, Any]) -> None:
         measures = {name: value for name, value in row.items() if name not in ("best", "step")}
@@ -147,14 +154,15 @@ def compare(
     """Trains every combination of options with several seeds, by Ray Tune on all of a cluster, and compares them.
 
     ``over`` names the options that vary and their values: ``over={"score": ["dot", "additive"], "layers": [1, 2]}``
-    makes four variants. The others are as ``options`` say, for all of them; ``out`` is where Tune keeps the
-    trials (default ``runs/compare-TASK``), on a file system that all workers have, and each trial's folder holds its
-    run. A wrong option is refused before anything is trained.
+    makes four variants. The others are as ``options`` say, for all of them; ``out`` is where Tune keeps what it knows of
+    the trials (default ``runs/compare-TASK``), on a file system that all workers have, and the trials' runs are in its
+    folder ``runs``; runs of an earlier comparison there are replaced. A wrong option is refused before anything is
+    trained.
 
     >>> import regard.ray
-    >>> regard.ray.compare("regress", over={"kernl": ["gaussian"]})
+    >>> regard.ray.compare("translate", over={"scor": ["dot", "additive"]})
     Traceback (most recent call last):
-    ValueError: there is no option `kernl`; the nearest is `model.kernel`
+    ValueError: there is no option `scor`; the nearest is `model.score`
     """
     if not isinstance(over, Mapping) or not over:
         raise TypeError('over is to name options and their values, as {"score": ["dot", "additive"]}')
@@ -176,16 +184,23 @@ def compare(
         "part": part,
         "threads": num_cpus,
         "folder": os.getcwd(),
+        "place": str(place / "runs"),
     }
     space = {name: tune.grid_search(list(values)) for name, values in over.items()}
     tuner = tune.Tuner(
         tune.with_resources(_trial, {"cpu": num_cpus}),
         param_space={**space, "seed": tune.grid_search(list(range(first, first + seeds))), "plan": plan},
-        run_config=tune.RunConfig(name=place.name, storage_path=str(place.parent), verbose=0),
+        run_config=tune.RunConfig(
+            name=place.name,
+            storage_path=str(place.parent),
+            failure_config=tune.FailureConfig(fail_fast=True),
+            verbose=0,
+        ),
     )
     found = tuner.fit()
     if found.errors:
-        raise RuntimeError(f"{len(found.errors)} of {len(found)} trials failed; the first: {found.errors[0]}")
+        reason = str(found.errors[0]).strip().splitlines()[-1]
+        raise RuntimeError(f"{len(found.errors)} of {len(found)} trials failed; the first: {reason}")
     return _compared(found, list(over))
 
 

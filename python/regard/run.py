@@ -78,7 +78,8 @@ def _input(value: Any) -> str:
     if isinstance(value, (str, os.PathLike)):
         return os.fspath(value)
     if isinstance(value, numbers.Real) and not isinstance(value, bool):
-        return repr(value.item() if hasattr(value, "item") else value)
+        plain: Any = value
+        return repr(plain.item() if hasattr(plain, "item") else plain)
     if isinstance(value, tuple) and value and all(isinstance(one, numbers.Real) for one in value):
         return ",".join(_input(one) for one in value)
     raise TypeError(f"an input is {type(value).__name__}; it wants a text, a path, a number or a tuple of numbers")
@@ -91,9 +92,8 @@ class Run:
     >>> import regard, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     run = regard.train("regress", epochs=2, out=folder, progress=False)
-    ...     answer = run.predict(0.5)
-    >>> run.task, answer.input, type(float(answer.output))
-    ('regress', '0.5', <class 'float'>)
+    ...     run.task, run.predict(0.5).input
+    ('regress', '0.5')
     """
 
     def __init__(self, folder: str | os.PathLike[str], options: dict[str, Any] | None = None) -> None:
@@ -243,7 +243,7 @@ def load(folder: str | os.PathLike[str], **options: Any) -> Run:
     2
     >>> regard.load("no such folder")
     Traceback (most recent call last):
-    FileNotFoundError: no such folder/run.json: No such file or directory (os error 2)
+    FileNotFoundError: no such folder/run.json: No such file or directory (os error 2); a run's folder has one
     """
     run = Run(folder, options)
     run._run

@@ -95,7 +95,8 @@ def train(
 
     >>> import regard, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     run = regard.train("regress", epochs=4, out=folder, callback=lambda row: row["epoch"] < 2, progress=False)
+    ...     stop = lambda row: row["epoch"] < 10
+    ...     run = regard.train("regress", epochs=20, validate_every=5, out=folder, callback=stop, progress=False)
     ...     len(run.metrics)
     ...     run = regard.train(resume=folder, progress=False)
     ...     len(run.metrics)
@@ -165,4 +166,7 @@ def train_settings(
             raise
         if ended == "early":
             listener.line("stopped early: no better for so long as `patience` allows")
-    return Run(folder)
+    run = Run(folder)
+    if rank == 0:
+        run._run  # The others may be on machines that have not got the folder.
+    return run

@@ -16,7 +16,7 @@ TASKS = {
     "translate": dict(size=203, epochs=3, batch=16, hidden=16, embedding=16, score_hidden=16, dropout=0.0),
     "label": dict(epochs=2, hidden=16, embedding=16, dropout=0.0, word_dropout=0.0),
     "classify": dict(epochs=2, dropout=0.0, token_dropout=0.0),
-    "graph": dict(epochs=5, dropout=0.0, weights_dropout=0.0),
+    "graph": dict(epochs=5, dropout=0.0),
     "regress": dict(epochs=5),
 }
 
@@ -58,9 +58,14 @@ def test_two_processes_with_half_the_batch_end_as_one_with_the_whole(task, toget
     for name in one.metrics.columns:
         if name in ("seconds", "best"):
             continue
-        np.testing.assert_allclose(two.metrics[name], one.metrics[name], rtol=1e-4, atol=1e-6, err_msg=name)
+        np.testing.assert_allclose(two.metrics[name], one.metrics[name], rtol=1e-5, atol=1e-7, err_msg=name)
+    found = dict(two.parameters)
     for name, value in one.parameters.items():
-        np.testing.assert_allclose(two.parameters[name], value, rtol=1e-3, atol=1e-4, err_msg=name)
+        if name.endswith("in_proj_bias"):
+            # Softmax does not see a bias of the keys: its gradient is rounding alone, of which Adam makes whole steps.
+            value[len(value) // 3 : 2 * len(value) // 3] = 0
+            found[name][len(value) // 3 : 2 * len(value) // 3] = 0
+        np.testing.assert_allclose(found[name], value, rtol=1e-3, atol=1e-4, err_msg=name)
 
 
 STOPPED = """

@@ -57,7 +57,13 @@ def test_a_comparison_over_options_and_seeds_is_that_of_the_runs(cluster, tmp_pa
     import regard.ray
 
     found = regard.ray.compare(
-        "translate", over={"score": ["dot", "additive"]}, seeds=2, part="validation", out=tmp_path / "compared", **SMALL
+        "translate",
+        over={"score": ["dot", "additive"]},
+        seeds=2,
+        part="validation",
+        out=tmp_path / "compared",
+        both_directions=False,
+        **SMALL,
     )
     assert list(found.table["score"]) == ["dot", "additive"]
     assert len(found.trials) == 4 and sorted(set(found.trials["seed"])) == sorted(found.trials["seed"])[::2]
@@ -70,6 +76,15 @@ def test_a_comparison_over_options_and_seeds_is_that_of_the_runs(cluster, tmp_pa
     row = found.table[found.table["score"] == "dot"].iloc[0]
     assert row["perplexity"] == pytest.approx(dots.mean()) and row["perplexity ±"] == pytest.approx(dots.std())
     assert "additive" in found._repr_html_()
+
+
+@pytest.mark.slow
+def test_a_trial_that_fails_is_told_in_one_sentence(cluster, tmp_path):
+    import regard.ray
+
+    # The dot product wants the encoder as wide as the decoder.
+    with pytest.raises(RuntimeError, match=r"^1 of 1 trials failed; the first: ValueError: this `model.score`.*$"):
+        regard.ray.compare("translate", over={"score": ["dot"]}, seeds=1, out=tmp_path / "compared", **SMALL)
 
 
 @pytest.mark.slow

@@ -1,6 +1,8 @@
 //! The program's arguments: its verbs, and what `--help` says.
 
-use crate::task::{compare, data, eval, export, import, init, list, options, predict, show, train};
+use crate::task::{
+    compare, data, eval, explore, export, import, init, list, options, predict, show, train,
+};
 use crate::{attend, bench, completions, info, manual};
 use anyhow::Result;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -22,6 +24,7 @@ Examples:
   regard show runs/translate \"I see three birds in the garden\"
   regard list
   regard compare translate
+  regard explore runs/translate
   regard attend in.safetensors --out out.safetensors --causal
   regard bench --filter causal
   regard info
@@ -35,6 +38,8 @@ enum Verb {
     Predict(predict::Command),
     Show(show::Command),
     Compare(compare::Command),
+    Explore(explore::Explore),
+    Serve(explore::Serve),
     List(list::Command),
     Options(options::Command),
     Init(init::Command),
@@ -68,6 +73,8 @@ impl Program {
             Verb::Predict(command) => command.run(to),
             Verb::Show(command) => command.run(to),
             Verb::Compare(command) => command.run(to),
+            Verb::Explore(command) => command.run(to),
+            Verb::Serve(command) => command.run(to),
             Verb::List(command) => command.run(to),
             Verb::Options(command) => command.run(to),
             Verb::Init(command) => command.run(to),

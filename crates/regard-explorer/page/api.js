@@ -56,7 +56,10 @@ export async function post(path, body, pane) {
   }
   try {
     const response = await fetch(path, {
-      method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(sent), signal: abort.signal,
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
+      body: JSON.stringify(sent),
+      signal: abort.signal,
     });
     const answer = await told(response);
     return abort.signal.aborted ? null : answer;
@@ -69,7 +72,11 @@ export async function post(path, body, pane) {
 export async function save(body) {
   let response;
   try {
-    response = await fetch("/api/save", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
+    response = await fetch("/api/save", {
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
+      body: JSON.stringify(body),
+    });
   } catch {
     throw new Refusal("", 0);
   }

@@ -1,7 +1,7 @@
 // The page: its head, the input, and one of four tabs.
 
 import { at, button, fill, make } from "./dom.js";
-import { ask, load, onAnswer, run, sentence, session } from "./session.js";
+import { ask, completed, load, onAnswer, run, sentence, session } from "./session.js";
 import { isChanged, listen, restore, set, view } from "./state.js";
 import { applyTheme, onTheme } from "./theme.js";
 import { setLanguage, spoken, t } from "./words.js";
@@ -31,17 +31,26 @@ function drawTabs() {
   list.setAttribute("role", "tablist");
   list.setAttribute("aria-label", t("What to do"));
   const keys = Object.keys(TABS);
-  fill(list, keys.map((key, place) => {
-    const on = key === view.tab;
-    const one = button(t(NAMES[key]), () => set({ tab: key }, { push: true }), { role: "tab", id: `tab-${key}`, "aria-selected": String(on), "aria-controls": "panel", tabindex: on ? 0 : -1 });
-    one.addEventListener("keydown", (event) => {
-      const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-      if (!step) return;
-      set({ tab: keys[(place + step + keys.length) % keys.length] }, { push: true });
-      at(`tab-${view.tab}`).focus();
-    });
-    return one;
-  }));
+  fill(
+    list,
+    keys.map((key, place) => {
+      const on = key === view.tab;
+      const one = button(t(NAMES[key]), () => set({ tab: key }, { push: true }), {
+        role: "tab",
+        id: `tab-${key}`,
+        "aria-selected": String(on),
+        "aria-controls": "panel",
+        tabindex: on ? 0 : -1,
+      });
+      one.addEventListener("keydown", (event) => {
+        const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+        if (!step) return;
+        set({ tab: keys[(place + step + keys.length) % keys.length] }, { push: true });
+        at(`tab-${view.tab}`).focus();
+      });
+      return one;
+    }),
+  );
   at("panel").setAttribute("aria-labelledby", `tab-${view.tab}`);
 }
 
@@ -87,8 +96,12 @@ onAnswer(() => {
 });
 
 onTheme(() => entered && TABS[view.tab].update(new Set(["theme"])));
-addEventListener("popstate", restore);
-addEventListener("hashchange", restore);
+// Both tell of a step back; the second finds nothing new.
+for (const step of ["popstate", "hashchange"]) {
+  addEventListener(step, () => {
+    if (started) restore(completed);
+  });
+}
 let width = innerWidth;
 addEventListener("resize", () => {
   if (innerWidth === width) return;
@@ -117,7 +130,16 @@ async function start() {
     const missing = await load();
     if (!session.runs.length) {
       drawHead(at("top"));
-      fill(at("panel"), make("p", { class: "card" }, t("There is no run to explore. Train one, such as by `regard train translate`, and start `regard explore` with its folder.")));
+      fill(
+        at("panel"),
+        make(
+          "p",
+          { class: "card" },
+          t(
+            "There is no run to explore. Train one, such as by `regard train translate`, and start `regard explore` with its folder.",
+          ),
+        ),
+      );
       return;
     }
     started = true;
@@ -126,7 +148,10 @@ async function start() {
     if (missing) notice(t("The link names a run that is not here: {run}.", { run: missing }));
   } catch (error) {
     notice(sentence(error));
-    fill(at("panel"), button(t("Try again"), () => location.reload()));
+    fill(
+      at("panel"),
+      button(t("Try again"), () => location.reload()),
+    );
   }
 }
 

@@ -4,7 +4,11 @@ import { make } from "./dom.js";
 
 /** Words and spaces; where a script writes no spaces, each character. @param {string} text */
 export function pieces(text) {
-  return text.match(/[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]|[\p{L}\p{N}\p{M}'’_-]+|\s+|\p{Extended_Pictographic}(?:\u200d\p{Extended_Pictographic}|\ufe0f|\p{Emoji_Modifier})*|[^\s]/gu) || [];
+  return (
+    text.match(
+      /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]|[\p{L}\p{N}\p{M}'’_-]+|\s+|\p{Extended_Pictographic}(?:\u200d\p{Extended_Pictographic}|\ufe0f|\p{Emoji_Modifier})*|[^\s]/gu,
+    ) || []
+  );
 }
 
 /**
@@ -18,7 +22,10 @@ export function differenceOf(before, after) {
   const lengths = new Uint16Array((a.length + 1) * width);
   for (let i = a.length - 1; i >= 0; i--) {
     for (let j = b.length - 1; j >= 0; j--) {
-      lengths[i * width + j] = a[i] === b[j] ? lengths[(i + 1) * width + j + 1] + 1 : Math.max(lengths[(i + 1) * width + j], lengths[i * width + j + 1]);
+      lengths[i * width + j] =
+        a[i] === b[j]
+          ? lengths[(i + 1) * width + j + 1] + 1
+          : Math.max(lengths[(i + 1) * width + j], lengths[i * width + j + 1]);
     }
   }
   const out = [];
@@ -32,16 +39,21 @@ export function differenceOf(before, after) {
     if (i < a.length && j < b.length && a[i] === b[j]) {
       add("same", a[i++]);
       j++;
-    } else if (j >= b.length || (i < a.length && lengths[(i + 1) * width + j] >= lengths[i * width + j + 1])) add("removed", a[i++]);
+    } else if (j >= b.length || (i < a.length && lengths[(i + 1) * width + j] >= lengths[i * width + j + 1]))
+      add("removed", a[i++]);
     else add("added", b[j++]);
   }
   return out;
 }
 
 /** The old output with what went marked. @param {{kind: string, text: string}[]} parts */
-export const oldOf = (parts) => parts.filter(({ kind }) => kind !== "added")
-  .map(({ kind, text }) => (kind === "same" ? text : make("del", {}, text)));
+export const oldOf = (parts) =>
+  parts
+    .filter(({ kind }) => kind !== "added")
+    .map(({ kind, text }) => (kind === "same" ? text : make("del", {}, text)));
 
 /** The new output with what came marked. @param {{kind: string, text: string}[]} parts */
-export const newOf = (parts) => parts.filter(({ kind }) => kind !== "removed")
-  .map(({ kind, text }) => (kind === "same" ? text : make("ins", {}, text)));
+export const newOf = (parts) =>
+  parts
+    .filter(({ kind }) => kind !== "removed")
+    .map(({ kind, text }) => (kind === "same" ? text : make("ins", {}, text)));

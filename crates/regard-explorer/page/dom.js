@@ -17,9 +17,11 @@ function set(element, attributes) {
 }
 
 /** @param {any[]} children @returns {(Node | string)[]} */
-const present = (children) => children.flat(3)
-  .filter((child) => child !== null && child !== undefined && child !== false)
-  .map((child) => (child instanceof Node ? child : String(child)));
+const present = (children) =>
+  children
+    .flat(3)
+    .filter((child) => child !== null && child !== undefined && child !== false)
+    .map((child) => (child instanceof Node ? child : String(child)));
 
 /**
  * An HTML element.
@@ -58,8 +60,7 @@ export function fill(element, ...children) {
 }
 
 /** A button. @param {any} label @param {() => void} press @param {Record<string, any>} [more] */
-export const button = (label, press, more = {}) =>
-  make("button", { type: "button", onclick: press, ...more }, label);
+export const button = (label, press, more = {}) => make("button", { type: "button", onclick: press, ...more }, label);
 
 /**
  * One of several, as buttons side by side that the arrow keys walk through.
@@ -72,7 +73,12 @@ export function segmented(label, choices, chosen, choose) {
   const group = make("div", { class: "segmented", role: "radiogroup", "aria-label": label });
   choices.forEach(([value, text], place) => {
     const on = value === chosen;
-    const one = button(text, () => choose(value), { role: "radio", "aria-checked": String(on), tabindex: on ? 0 : -1, "data-value": value });
+    const one = button(text, () => choose(value), {
+      role: "radio",
+      "aria-checked": String(on),
+      tabindex: on ? 0 : -1,
+      "data-value": value,
+    });
     one.addEventListener("keydown", (event) => {
       const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
       if (!step) return;
@@ -82,7 +88,8 @@ export function segmented(label, choices, chosen, choose) {
       // The group may have been drawn again: the focus goes to the one that is chosen now.
       requestAnimationFrame(() => {
         for (const other of document.querySelectorAll('[role="radiogroup"]')) {
-          if (other.getAttribute("aria-label") === label) /** @type {any} */ (other.querySelector('[aria-checked="true"]'))?.focus();
+          if (other.getAttribute("aria-label") === label)
+            /** @type {any} */ (other.querySelector('[aria-checked="true"]'))?.focus();
         }
       });
     });
@@ -90,4 +97,15 @@ export function segmented(label, choices, chosen, choose) {
   });
   if (!choices.some(([value]) => value === chosen) && group.firstElementChild) group.firstElementChild.tabIndex = 0;
   return group;
+}
+
+/**
+ * A table of rows that are made already.
+ * @param {[string, string?][]} heads texts, and classes where they have one
+ * @param {Element[]} rows
+ * @param {Record<string, any>} [attributes]
+ */
+export function table(heads, rows, attributes = {}) {
+  const row = heads.map(([text, kind]) => make("th", { scope: "col", class: kind }, text));
+  return make("table", attributes, make("thead", {}, make("tr", {}, row)), make("tbody", {}, rows));
 }

@@ -11,7 +11,8 @@ import { drawHelp } from "./help.js";
 import { scoresOf } from "./chart.js";
 
 /** A number of parameters, or of anything, short. @param {number} n */
-export const count = (n) => (n >= 1e6 ? `${(n / 1e6).toFixed(1)} M` : n >= 1e4 ? `${Math.round(n / 1e3)} k` : String(n));
+export const count = (n) =>
+  n >= 1e6 ? `${(n / 1e6).toFixed(1)} M` : n >= 1e4 ? `${Math.round(n / 1e3)} k` : String(n);
 
 /** @param {number | null | undefined} seconds */
 export function duration(seconds) {
@@ -31,19 +32,35 @@ export function keptScore(one) {
 /** @param {Element} top */
 export function drawHead(top) {
   const one = run();
-  const choose = make("select", { "aria-label": t("Run"), onchange: (event) => chooseRun(event.target.value) },
-    session.runs.map((other) => make("option", { value: other.id }, `${other.name}${other.training ? " ●" : ""}`)));
+  const choose = make(
+    "select",
+    { "aria-label": t("Run"), onchange: (event) => chooseRun(event.target.value) },
+    session.runs.map((other) => make("option", { value: other.id }, `${other.name}${other.training ? " ●" : ""}`)),
+  );
   if (one) choose.value = one.id;
-  const facts = one && [one.task, `${count(one.parameters)} ${t("parameters")}`];
+  const facts = one && [one.task, t("{n} parameters", { n: count(one.parameters) })];
   const score = one && keptScore(one);
   if (score) facts.push(`${score[0]} ${score[1].toFixed(score[1] > 10 ? 1 : 3)}`);
-  fill(top,
-    make("h1", {}, make("img", { src: "/icon.svg", alt: "", width: 20, height: 20 }), "regard"),
+  fill(
+    top,
+    make("h1", {}, make("img", { src: "/icon.svg", alt: "", width: 20, height: 20 }), make("span", {}, "regard")),
     session.runs.length > 0 && choose,
     make("span", { class: "facts grow", title: one?.about }, facts ? facts.join(" · ") : ""),
-    make("div", { class: "row" },
+    make(
+      "div",
+      { class: "row" },
       one && menu(t("Share"), "↗", shareChoices),
-      button(spoken() === "zh" ? "English" : "中文", () => set({ lang: spoken() === "zh" ? "en" : "zh" }), { class: "plain", lang: spoken() === "zh" ? "en" : "zh", "aria-label": spoken() === "zh" ? "English" : "中文" }),
-      button(isDark() ? "☀" : "☾", () => set({ theme: isDark() ? "light" : "dark" }), { class: "plain", "aria-label": isDark() ? t("Light colors") : t("Dark colors"), title: isDark() ? t("Light colors") : t("Dark colors") }),
-      button("?", drawHelp, { class: "plain", "aria-label": t("Keys and help"), title: t("Keys and help") })));
+      button(spoken() === "zh" ? "English" : "中文", () => set({ lang: spoken() === "zh" ? "en" : "zh" }), {
+        class: "plain",
+        lang: spoken() === "zh" ? "en" : "zh",
+        "aria-label": spoken() === "zh" ? "English" : "中文",
+      }),
+      button(isDark() ? "☀" : "☾", () => set({ theme: isDark() ? "light" : "dark" }), {
+        class: "plain",
+        "aria-label": isDark() ? t("Light colors") : t("Dark colors"),
+        title: isDark() ? t("Light colors") : t("Dark colors"),
+      }),
+      button("?", drawHelp, { class: "plain", "aria-label": t("Keys and help"), title: t("Keys and help") }),
+    ),
+  );
 }

@@ -9,14 +9,25 @@ import { button, make } from "./dom.js";
  */
 export function menu(label, sign, choices) {
   const list = make("div", { class: "sheet-of-choices", role: "menu", hidden: true });
-  const opener = button(sign ? `${sign} ${label}` : label, () => (list.hidden ? open() : close()), { "aria-haspopup": "menu", "aria-expanded": "false" });
+  const opener = button(sign ? `${sign} ${label}` : label, () => (list.hidden ? open() : close()), {
+    "aria-haspopup": "menu",
+    "aria-expanded": "false",
+  });
   const around = make("div", { class: "menu" }, opener, list);
 
   function open() {
-    list.replaceChildren(...choices().map(([text, act]) => button(text, () => {
-      close();
-      act();
-    }, { role: "menuitem" })));
+    list.replaceChildren(
+      ...choices().map(([text, act]) =>
+        button(
+          text,
+          () => {
+            close();
+            act();
+          },
+          { role: "menuitem" },
+        ),
+      ),
+    );
     list.hidden = false;
     opener.setAttribute("aria-expanded", "true");
     list.firstElementChild?.focus();

@@ -15,18 +15,39 @@ export const mapsOf = (one) => (one.scene.kind === "sound" ? one.scene.weights.m
 
 /** The rows and columns of the weights, where they are a grid; a graph has edges. @param {Scene} one @returns {Axes | null} */
 export function axesOf(one) {
-  const scene = one.scene, count = (n) => Array.from({ length: n }, (_, i) => String(i + 1));
+  const scene = one.scene,
+    count = (n) => Array.from({ length: n }, (_, i) => String(i + 1));
   switch (scene.kind) {
-    case "maps": return grid(scene);
-    case "sound": return grid(scene.weights);
-    case "image": return { rows: count(scene.rows), columns: count(scene.columns), rowAxis: t("patch row"), columnAxis: t("patch column") };
-    case "curve": return { rows: scene.at.map(short), columns: scene.x.map(short), rowAxis: t("x asked for"), columnAxis: t("x of the datum") };
-    default: return null;
+    case "maps":
+      return grid(scene);
+    case "sound":
+      return grid(scene.weights);
+    case "image":
+      return {
+        rows: count(scene.rows),
+        columns: count(scene.columns),
+        rowAxis: t("patch row"),
+        columnAxis: t("patch column"),
+      };
+    case "curve":
+      return {
+        rows: scene.at.map(short),
+        columns: scene.x.map(short),
+        rowAxis: t("x asked for"),
+        columnAxis: t("x of the datum"),
+      };
+    default:
+      return null;
   }
 }
 
 const short = (value) => Number(value).toFixed(2);
-const grid = (maps) => ({ rows: maps.rows, columns: maps.columns, rowAxis: t(maps.row_axis), columnAxis: t(maps.column_axis) });
+const grid = (maps) => ({
+  rows: maps.rows,
+  columns: maps.columns,
+  rowAxis: t(maps.row_axis),
+  columnAxis: t(maps.column_axis),
+});
 
 /** The mean of all maps, made once. @param {Scene} one @returns {WeightMap} */
 export function meanOf(one) {

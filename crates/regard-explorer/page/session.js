@@ -24,7 +24,8 @@ const tell = () => listeners.forEach((listener) => listener());
 export const run = () => session.runs.find((one) => one.id === view.runs[0]) || null;
 
 /** A refusal in the reader's words where the server gave none. @param {unknown} error */
-export const sentence = (error) => /** @type {any} */ (error)?.message || t("The program does not answer. Is `regard explore` still running?");
+export const sentence = (error) =>
+  /** @type {any} */ (error)?.message || t("The program does not answer. Is `regard explore` still running?");
 
 /** Whether there is something to ask. @param {any} input */
 export function isAskable(input) {
@@ -33,7 +34,8 @@ export function isAskable(input) {
   return input.kind !== "point" || input.at?.every(Number.isFinite);
 }
 
-let baselineKey = "";
+let baselineKey = "",
+  later = /** @type {any} */ (0);
 
 async function askBaseline() {
   const key = view.from ? JSON.stringify([view.runs[0], view.from]) : "";
@@ -41,7 +43,9 @@ async function askBaseline() {
   baselineKey = key;
   session.baseline = null;
   if (!view.from) return;
-  const answer = await api.post("/api/ask", { run: view.runs[0], input: view.from, changes: null }, "from").catch(() => null);
+  const answer = await api
+    .post("/api/ask", { run: view.runs[0], input: view.from, changes: null }, "from")
+    .catch(() => null);
   if (answer && key === baselineKey) {
     session.baseline = answer;
     tell();
@@ -53,15 +57,30 @@ export async function ask() {
   const one = run();
   if (!one) return;
   if (one.error || !one.ready || !isAskable(view.input)) {
-    Object.assign(session, { answer: null, waiting: false, refusal: one.error || (one.ready ? "" : t("This run has no checkpoint yet: watch its training, and ask when the first epoch is done.")) });
+    Object.assign(session, {
+      answer: null,
+      waiting: false,
+      refusal:
+        one.error ||
+        (one.ready
+          ? ""
+          : t("This run has no checkpoint yet: watch its training, and ask when the first epoch is done.")),
+    });
     tell();
+    clearTimeout(later);
+    if (!one.ready && !one.error)
+      later = setTimeout(() => view.runs[0] === one.id && reload(one.id).then(() => one.ready || ask()), 3000);
     return;
   }
   session.waiting = true;
   tell();
   askBaseline();
   try {
-    const answer = await api.post("/api/ask", { run: one.id, input: view.input, changes: isChanged(view.changes) ? view.changes : null }, "main");
+    const answer = await api.post(
+      "/api/ask",
+      { run: one.id, input: view.input, changes: isChanged(view.changes) ? view.changes : null },
+      "main",
+    );
     if (!answer) return;
     answer.scenes = api.decoded(answer.scenes);
     Object.assign(session, { answer, refusal: "" });
@@ -80,23 +99,59 @@ export function chooseRun(id) {
   const others = view.runs.slice(1).filter((other) => other !== id);
   session.answer = null;
   session.refusal = "";
-  set({
-    runs: [id, ...others], changes: {}, from: null, scene: 0, map: "", look: "", epoch: null, errors: {},
-    input: fits ? view.input : next.samples[0] || null,
-  }, { push: true });
+  set(
+    {
+      runs: [id, ...others],
+      changes: {},
+      from: null,
+      scene: 0,
+      map: "",
+      look: "",
+      epoch: null,
+      errors: {},
+      input: fits ? view.input : next.samples[0] || null,
+    },
+    { push: true },
+  );
 }
 
-/** Loads the runs; gives the address's view a run and an input where it has none. */
+/** A view with a run and an input, where the address names none. @param {import("./state.js").View} of */
+export function completed(of) {
+  const known = of.runs.filter((id) => session.runs.some((one) => one.id === id));
+  const first = known[0] || (session.runs.find((one) => one.ready && !one.error) || session.runs[0])?.id;
+  if (!first) return of;
+  const one = session.runs.find((other) => other.id === first);
+  // An input that was meant for a run that is not here says nothing to another.
+  const meant = known.length > 0 || of.runs.length === 0;
+  return {
+    ...of,
+    runs: [first, ...known.filter((id) => id !== first)],
+    input: (meant && of.input) || one.samples[0] || null,
+  };
+}
+
+/** A run with all that the page reads: one without a model, or that cannot be opened, says less. @param {any} one */
+const whole = (one) => ({
+  task: "",
+  about: "",
+  parameters: 0,
+  samples: [],
+  settings: {},
+  records: [],
+  parts: [],
+  seconds: null,
+  changes: {},
+  ...one,
+  input: { kinds: [], form: "", columns: [], range: [], nodes: null, labels: [], ...one.input },
+});
+
+/** Loads the runs; gives the name of one that the address has and the program has not. */
 export async function load() {
   const state = await api.get("/api/state");
-  Object.assign(session, { runs: state.runs, limits: state.limits });
-  const known = view.runs.filter((id) => state.runs.some((one) => one.id === id));
-  const missing = view.runs.length > known.length ? view.runs.find((id) => !known.includes(id)) : null;
-  const first = known[0] || (state.runs.find((one) => one.ready && !one.error) || state.runs[0])?.id;
-  if (!first) return null;
-  const one = state.runs.find((other) => other.id === first);
-  const input = view.input && !missing ? view.input : one.samples[0] || null;
-  set({ runs: [first, ...known.filter((id) => id !== first)], input });
+  const runs = state.runs.map(whole);
+  Object.assign(session, { runs, limits: state.limits });
+  const missing = view.runs.find((id) => !runs.some((one) => one.id === id));
+  set(completed(view));
   return missing;
 }
 
@@ -106,9 +161,10 @@ export async function reload(id) {
   if (!fresh) return;
   const place = session.runs.findIndex((one) => one.id === id);
   const wasReady = session.runs[place]?.ready;
-  session.runs[place] = fresh;
+  // In place: whoever follows its training goes on holding it.
+  Object.assign(session.runs[place], whole(fresh));
   if (!wasReady && fresh.ready && view.runs[0] === id) {
-    if (!view.input) set({ input: fresh.samples[0] || null });
+    if (!view.input) set({ input: session.runs[place].samples[0] || null });
     else ask();
   }
 }

@@ -31,7 +31,11 @@ async function copyLink() {
 async function saveAs(as) {
   try {
     const { blob, name } = await api.save({
-      run: view.runs[0], input: view.input, changes: isChanged(view.changes) ? view.changes : null, scene: view.scene, as,
+      run: view.runs[0],
+      input: view.input,
+      changes: isChanged(view.changes) ? view.changes : null,
+      scene: view.scene,
+      as,
     });
     const link = make("a", { href: URL.createObjectURL(blob), download: name });
     link.click();
@@ -46,8 +50,11 @@ async function saveAs(as) {
 export function shareChoices() {
   const choices = [[t("Copy the link of this view"), copyLink]];
   if (run()?.ready && isAskable(view.input) && session.answer?.scenes.length) {
-    choices.push([t("Save the picture as SVG"), () => saveAs("svg")], [t("Save the picture as PNG"), () => saveAs("png")],
-      [t("Save a page that stands alone (HTML)"), () => saveAs("html")]);
+    choices.push(
+      [t("Save the picture as SVG"), () => saveAs("svg")],
+      [t("Save the picture as PNG"), () => saveAs("png")],
+      [t("Save a page that stands alone (HTML)"), () => saveAs("html")],
+    );
   }
   return /** @type {any} */ (choices);
 }

@@ -13,8 +13,18 @@
 
 /** @type {View} */
 const EMPTY = {
-  runs: [], tab: "ask", input: null, from: null, changes: {}, scene: 0, map: "", look: "",
-  lang: "", theme: "", epoch: null, errors: {},
+  runs: [],
+  tab: "ask",
+  input: null,
+  from: null,
+  changes: {},
+  scene: 0,
+  map: "",
+  look: "",
+  lang: "",
+  theme: "",
+  epoch: null,
+  errors: {},
 };
 
 /** @type {View} */
@@ -67,15 +77,40 @@ export function written(of = view) {
   }
   if (isChanged(of.changes)) out.set("changes", JSON.stringify(of.changes));
   if (of.scene) out.set("scene", String(of.scene));
-  for (const key of /** @type {("map" | "look" | "lang" | "theme")[]} */ (["map", "look", "lang", "theme"])) if (of[key]) out.set(key, of[key]);
+  for (const key of /** @type {("map" | "look" | "lang" | "theme")[]} */ (["map", "look", "lang", "theme"]))
+    if (of[key]) out.set(key, of[key]);
   if (of.epoch) out.set("epoch", String(of.epoch));
   if (Object.keys(of.errors).length) out.set("errors", JSON.stringify(of.errors));
   return `#${out}`;
 }
 
 /** Whether anything of the mechanism is changed. @param {Changes} changes */
-export const isChanged = (changes) => Boolean(changes.normalizer || changes.temperature || changes.window !== undefined
-  || changes.heads?.length || changes.cells?.length);
+export const isChanged = (changes) =>
+  Boolean(
+    changes.normalizer ||
+    changes.temperature ||
+    changes.window !== undefined ||
+    changes.heads?.length ||
+    changes.cells?.length,
+  );
+
+let resting = /** @type {any} */ (null);
+let stale = false;
+
+/** Puts the view into the address: at once, but no oftener than browsers allow while something is dragged. */
+function write(push) {
+  if (!push && resting) {
+    stale = true;
+    return;
+  }
+  history[push ? "pushState" : "replaceState"](null, "", written());
+  stale = false;
+  clearTimeout(resting);
+  resting = setTimeout(() => {
+    resting = null;
+    if (stale) write(false);
+  }, 200);
+}
 
 /**
  * Changes the view; what is new is told to all who listen, once.
@@ -86,16 +121,17 @@ export function set(patch, { push = false } = {}) {
   const changed = new Set(Object.keys(patch).filter((key) => JSON.stringify(patch[key]) !== JSON.stringify(view[key])));
   if (!changed.size) return;
   view = { ...view, ...patch };
-  history[push ? "pushState" : "replaceState"](null, "", written());
+  write(push);
   listeners.forEach((listener) => listener(changed));
 }
 
-/** Takes the view of the address as it is now. */
-export function restore() {
-  const next = read(location.hash);
-  const changed = new Set(Object.keys(next).filter((key) => JSON.stringify(next[key]) !== JSON.stringify(view[key])));
+/** Takes the view of the address as it is now. @param {(view: View) => View} [completed] fills in what it lacks */
+export function restore(completed = (same) => same) {
+  const named = read(location.hash);
   // A file that was dropped is in no address; it stays while nothing else was asked for.
-  if (!next.input && view.input?.kind === "bytes" && next.runs[0] === view.runs[0]) next.input = view.input;
+  if (!named.input && view.input?.kind === "bytes" && named.runs[0] === view.runs[0]) named.input = view.input;
+  const next = completed(named);
+  const changed = new Set(Object.keys(next).filter((key) => JSON.stringify(next[key]) !== JSON.stringify(view[key])));
   view = next;
   if (changed.size) listeners.forEach((listener) => listener(changed));
 }

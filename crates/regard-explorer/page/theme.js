@@ -34,8 +34,14 @@ export function paper() {
     const style = getComputedStyle(document.documentElement);
     const color = (name) => style.getPropertyValue(`--${name}`).trim();
     cached = {
-      ink: color("ink"), faint: color("faint"), line: color("line"), mark: color("mark"), paper: color("panel"),
-      edge: color("edge"), added: color("added-ink"), removed: color("removed-ink"),
+      ink: color("ink"),
+      faint: color("faint"),
+      line: color("line"),
+      mark: color("mark"),
+      paper: color("panel"),
+      edge: color("edge"),
+      added: color("added-ink"),
+      removed: color("removed-ink"),
     };
   }
   return cached;

@@ -1,1 +1,48 @@
-//! A page in one's own browser for looking into trained runs.
+//! A page in one's own browser, served by the program itself: ask a trained model, watch every head,
+//! change the mechanism and see what changes. Also the prediction alone, for other programs.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `server.rs` | an address and what answers there: [`Server::explore`], [`Server::serve`] |
+//! | `guard.rs`, `limits.rs` | who may ask, and how much |
+//! | `page.rs` | the files of the page |
+//! | `runs.rs` | the runs that were given, and no others |
+//! | `worker.rs` | the thread that computes; what was overtaken is not computed |
+//! | `ask.rs`, `changes.rs`, `answer.rs` | an input, what is changed, and what comes of it |
+//! | `cache.rs` | what was answered before |
+//! | `errors.rs` | the examples of a part by what went wrong |
+//! | `events.rs` | a training while it runs |
+//! | `predict.rs`, `openapi.json` | the prediction alone |
+//!
+//! ```no_run
+//! use regard_explorer::{Server, Setup};
+//! let server = Server::explore(&Setup { runs: vec!["runs/translate".into()], ..Setup::default() })?;
+//! println!("{}", server.url());
+//! server.wait();
+//! # Ok::<(), regard_tasks::Error>(())
+//! ```
+
+mod answer;
+mod ask;
+mod base64;
+mod cache;
+mod changes;
+mod difference;
+mod errors;
+mod events;
+mod guard;
+mod input;
+mod limits;
+mod measures;
+mod page;
+mod predict;
+mod refusal;
+mod rollout;
+mod routes;
+mod runs;
+mod save;
+mod server;
+mod worker;
+
+pub use limits::Limits;
+pub use server::{Server, Setup};

@@ -3,8 +3,8 @@
 
 #![allow(clippy::unwrap_used)] // a test that cannot go on says so by its panic
 
-use regard_kernels::cuda::{Cache, Stored, Variant, compile_for};
-use regard_kernels::{Activation, Cuda, Expression, Parameter, Score, Shape, Spec};
+use regard_kernels::cuda::{Cache, DotTiles, Stored, Variant, compile_for};
+use regard_kernels::{Activation, Cuda, Expression, Normalizer, Parameter, Score, Shape, Spec};
 use std::fs;
 use std::path::PathBuf;
 
@@ -139,7 +139,75 @@ fn variants() -> Vec<(String, Variant)> {
             all.push((name, Variant::additive(width, value_width, backward)));
         }
     }
+    for (width, value_width) in [(64, 64), (128, 128), (64, 128)] {
+        for stored in [Stored::Bf16, Stored::F16] {
+            let name = format!("decode {width} {value_width} {stored:?}");
+            all.push((name, Variant::decode(width, value_width, stored)));
+        }
+    }
     all
+}
+
+/// The texts for Hopper's tensor cores, which no other GPU has.
+fn tensor_core_variants() -> Vec<(String, Variant)> {
+    let mut all = Vec::new();
+    for (width, values) in [(64, 64), (64, 128), (128, 64), (128, 128)] {
+        let plain = DotTiles::new(width, values, false);
+        let masked = DotTiles { masked: true, ..plain };
+        let kinds = [
+            plain,
+            masked,
+            DotTiles { segments: true, ..masked },
+            DotTiles { distance: 128, ..masked },
+            DotTiles { normalizer: Normalizer::Entmax15, ..masked },
+            DotTiles { normalizer: Normalizer::Sparsemax, ..masked },
+        ];
+        for kind in kinds {
+            for backward in [false, true] {
+                for stored in [Stored::Bf16, Stored::F16] {
+                    let tiles = DotTiles { backward, ..kind };
+                    all.push((format!("{tiles:?} {stored:?}"), Variant::dot(tiles, stored)));
+                }
+            }
+        }
+    }
+    for backward in [false, true] {
+        all.push((format!("split, backward {backward}"), Variant::split(backward)));
+    }
+    all
+}
+
+/// Every instruction of some machine code, by NVIDIA's disassembler, whose program `REGARD_NVDISASM` names.
+fn disassembled(cubin: &[u8]) -> String {
+    let program = std::env::var_os("REGARD_NVDISASM").expect("REGARD_NVDISASM names nvdisasm");
+    let file = std::env::temp_dir().join(format!("regard-{}.cubin", std::process::id()));
+    fs::write(&file, cubin).unwrap();
+    let output = std::process::Command::new(program).arg("-c").arg(&file).output().unwrap();
+    fs::remove_file(file).unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+#[ignore = "needs NVRTC and nvdisasm"]
+fn the_tensor_cores_texts_have_their_products_and_keep_their_numbers_in_registers() {
+    for (name, variant) in tensor_core_variants() {
+        let compiled = compile_for("sm_90a", &variant.text());
+        let compiled = compiled.unwrap_or_else(|error| panic!("{name}: {error}"));
+        let log = &compiled.log;
+        assert!(log.contains("spill stores"), "{name}: {log}");
+        let spilled =
+            |line: &&str| line.contains("spill stores") && !line.contains(" 0 bytes spill stores");
+        assert_eq!(log.lines().find(spilled), None, "{name}");
+        // What the compiler says where it waits for each product before the next.
+        assert!(!log.contains("serialized"), "{name}: {log}");
+        // And where it keeps all warps to the registers of the launch.
+        assert!(!log.contains("setmaxnreg"), "{name}: {log}");
+        let code = disassembled(&compiled.cubin);
+        for instruction in ["HGMMA", "UTMALDG", "SYNCS", "USETMAXREG"] {
+            assert!(code.contains(instruction), "{name} has no {instruction}");
+        }
+    }
 }
 
 #[test]
@@ -157,7 +225,8 @@ fn every_text_compiles_for_every_architecture() {
 #[test]
 #[ignore = "needs NVRTC"]
 fn what_shall_be_fast_keeps_its_numbers_in_registers() {
-    let fast = ["gatv2 8 × 16", "gat 8 × 16", "additive 32 64 backward true"];
+    let fast =
+        ["gatv2 8 × 16", "gat 8 × 16", "additive 32 64 backward true", "decode 128 128 Bf16"];
     for (name, variant) in variants().into_iter().filter(|(name, _)| fast.contains(&&**name)) {
         let log = compile_for("sm_90a", &variant.text()).unwrap().log;
         let spilled: Vec<&str> = log

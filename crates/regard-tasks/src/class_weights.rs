@@ -127,6 +127,15 @@ impl LabelWeights {
         Ok(losses.mul(&weights)?.sum_all()?.scale(scale)?)
     }
 
+    /// What the mean over examples of these labels divides by: their weights, or how many they are.
+    pub(crate) fn sum<'a>(
+        weights: Option<&Self>,
+        labels: impl IntoIterator<Item = &'a usize>,
+    ) -> f64 {
+        let weight = |&label: &usize| weights.map_or(1.0, |weights| weights.0[label]);
+        labels.into_iter().map(weight).sum()
+    }
+
     /// The loss of logits `[N, C]`, with these weights where there are some.
     pub(crate) fn loss(
         weights: Option<&Self>,

@@ -35,7 +35,7 @@ const FOLDER: &str = "scenes";
 pub(crate) const SAMPLES: usize = 3;
 /// Weights that are kept of a sample, and as many pixels or frames: a training of a hundred epochs
 /// keeps a few megabytes at most.
-const MOST_NUMBERS: usize = 4096;
+const MOST_NUMBERS: usize = 8192;
 
 impl Sample {
     fn take(model: &dyn Model, input: &str) -> Result<Self> {

@@ -133,8 +133,8 @@ pub trait Learner {
     /// The loss of a batch, a scalar that [`Tensor::backward`] takes the gradients of.
     fn loss(&mut self, batch: &[usize], random: &Random) -> Result<Tensor>;
 
-    /// How many the loss of a batch is a mean over: its examples, unless a task says otherwise.
-    /// Where several processes share a batch, their losses weigh by this.
+    /// What the mean that is the loss of a batch divides by: the number of its examples, unless a
+    /// task says otherwise. Where several processes share a batch, their losses weigh by this.
     fn weight(&self, batch: &[usize]) -> f64 {
         batch.len() as f64
     }

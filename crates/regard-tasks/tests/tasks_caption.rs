@@ -62,6 +62,8 @@ fn it_learns_far_beyond_chance_and_then_predicts_and_draws() {
     assert_eq!((report.examples, report.outputs.len()), (80, 80));
     let bleu = report.scores.get("BLEU").unwrap();
     assert!(bleu > 40.0, "{:?}", report.scores);
+    let signature = report.signature.clone().unwrap();
+    assert!(signature.contains("|tok:13a|"), "English is split as sacreBLEU does: {signature}");
     assert!(report.samples[0].1.contains(" | "), "both sentences are references");
     let answers = course.model().predict(&["test:0".into(), "validation:3".into()]).unwrap();
     assert!(answers.iter().all(|answer| answer.output.starts_with("a ")), "{answers:?}");

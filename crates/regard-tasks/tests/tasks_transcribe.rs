@@ -169,12 +169,8 @@ fn what_cannot_be_read_is_told_with_file_and_line() {
     std::fs::write(folder.path().join("04.wav"), "RIFF").unwrap();
     let told = list(&"04.wav\tone\n".repeat(20));
     assert!(told.contains("04.wav: not a WAV file"), "{told}");
-    for name in ["05.wav", "06.wav"] {
-        wav(&folder.path().join(name), &[0.1; 4000], 16000);
-    }
-    let mixed: String = (5..25).map(|at| format!("{at:02}.wav\tone\n")).collect();
-    let told = list(&mixed);
-    assert!(told.contains("samples a second"), "{told}");
+    let told = refusal("transcribe", &["sample_rate=10"]);
+    assert_eq!(told, "`audio.sample_rate` cannot be 10; it is 1000 to 384000");
     std::fs::remove_file(folder.path().join("07.txt")).unwrap();
     let told = refusal("transcribe", &[&format!("train={}", folder.path().display())]);
     assert!(told.contains("07.wav: there is no transcript"), "{told}");
@@ -226,4 +222,34 @@ fn an_output_has_a_word_at_least_and_no_more_than_the_longest() {
     }
     let told = refusal("transcribe", &["longest_output=0"]);
     assert_eq!(told, "`search.longest_output` cannot be 0");
+}
+
+#[test]
+fn recordings_of_several_rates_are_brought_to_one_with_a_word() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut list = String::new();
+    for (at, one) in toy::spoken(30, 5).unwrap().into_iter().enumerate() {
+        let sound = regard_tasks::data::Waveform { samples: one.samples, rate: toy::SPOKEN_RATE };
+        // The first of the training part, whichever it is, has the usual one.
+        let other = at > 10 && at % 3 == 2;
+        let sound = if other { sound.resampled(22_050).unwrap() } else { sound };
+        wav(&folder.path().join(format!("{at:02}.wav")), &sound.samples, sound.rate);
+        list += &format!("{at:02}.wav\t{}\n", one.words.join(" "));
+    }
+    let path = folder.path().join("list.tsv");
+    std::fs::write(&path, list).unwrap();
+    let train = format!("train={}", path.display());
+    for (setting, rate) in [("stack=3", toy::SPOKEN_RATE), ("sample_rate=16000", 16_000)] {
+        let options = options("transcribe", &[&train, setting]);
+        let learner = task_named("transcribe").unwrap().begin(&options).unwrap();
+        let notes = learner.notes();
+        let said = format!("have another rate than {rate} samples a second");
+        assert!(notes.len() == 1 && notes[0].contains(&said), "{notes:?}");
+        let vocabulary = learner.model().vocabulary().unwrap();
+        assert!(vocabulary.contains(&format!("\"rate\":{rate}")), "{vocabulary}");
+    }
+    let small = ["epochs=1", "hidden=8", "embedding=8", "score_hidden=8"];
+    let course = Course::done("transcribe", &[&[&train[..]], &small[..]].concat());
+    let other = course::content(folder.path().join("11.wav"));
+    assert_eq!(course.model().predict(&[other]).unwrap().len(), 1);
 }

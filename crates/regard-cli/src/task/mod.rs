@@ -6,6 +6,7 @@ mod compare_runs;
 mod comparison_table;
 pub mod data;
 pub mod eval;
+pub mod explore;
 pub mod export;
 pub mod import;
 pub mod init;

@@ -3,8 +3,26 @@
 use crate::file::regard;
 
 /// All that the program does.
-const VERBS: [&str; 10] =
-    ["train", "eval", "predict", "show", "compare", "init", "data", "attend", "bench", "info"];
+const VERBS: [&str; 18] = [
+    "train",
+    "eval",
+    "predict",
+    "show",
+    "compare",
+    "explore",
+    "serve",
+    "list",
+    "options",
+    "init",
+    "data",
+    "export",
+    "import",
+    "attend",
+    "bench",
+    "info",
+    "completions",
+    "man",
+];
 
 fn said(arguments: &[&str]) -> String {
     let output = regard(arguments);
@@ -28,7 +46,8 @@ fn the_examples_of_the_help_are_accepted() {
         let help = said(&[verb, "--help"]);
         let lines = help.lines().filter_map(|line| line.trim().strip_prefix("regard "));
         for line in lines {
-            let line = line.split('#').next().unwrap();
+            // What follows is for people, or for the shell.
+            let line = line.split(['#', '>', '|', '&']).next().unwrap();
             let quoted = line.split('"').enumerate();
             let arguments: Vec<&str> = quoted
                 .flat_map(|(i, part)| match i % 2 {

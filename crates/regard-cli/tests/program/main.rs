@@ -5,16 +5,21 @@
 
 mod answers;
 mod bench;
+mod choices;
 mod file;
 mod help;
+mod listing;
 mod masks;
 mod mutations;
 mod numbers;
 mod outputs;
 mod refusals;
 mod scores;
+mod settings;
+mod shell;
 mod stopping;
 mod tasks;
+mod tensorboard;
 mod weights;
 mod words;
 mod writing;

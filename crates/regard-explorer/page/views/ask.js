@@ -13,8 +13,11 @@ let parts = /** @type {any} */ (null);
 /** @param {Element} panel */
 export function enter(panel) {
   parts = {
-    answer: make("section", { class: "card answer", "aria-live": "polite" }), heads: make("section", { class: "heads" }),
-    stage: make("section", { class: "card stage" }), change: make("aside", { class: "card change" }), more: make("section", { class: "more" }),
+    answer: make("section", { class: "card answer", "aria-live": "polite" }),
+    heads: make("section", { class: "heads" }),
+    stage: make("section", { class: "card stage" }),
+    change: make("aside", { class: "card change" }),
+    more: make("section", { class: "more" }),
   };
   parts.work = make("div", { class: "work" }, parts.heads, parts.stage);
   fill(panel, make("div", { class: "ask" }, parts.answer, parts.work, parts.change, parts.more));
@@ -34,9 +37,11 @@ export function update(changed) {
     drawStage(parts.stage);
   }
   // A slider that is being dragged is left alone until the answer is there.
-  if (has("answer", "changes", "from", "theme") && (!session.waiting || !parts.change.firstChild)) drawChange(parts.change);
+  if (has("answer", "changes", "from", "theme") && (!session.waiting || !parts.change.firstChild))
+    drawChange(parts.change);
   if (has("answer", "theme") && !session.waiting) drawMore(parts.more);
-  if (has("answer") && !session.waiting && session.answer) document.documentElement.dataset.drawn = String(Number(document.documentElement.dataset.drawn || 0) + 1);
+  if (has("answer") && !session.waiting && session.answer)
+    document.documentElement.dataset.drawn = String(Number(document.documentElement.dataset.drawn || 0) + 1);
 }
 
 export function leave() {

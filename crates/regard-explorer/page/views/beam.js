@@ -1,44 +1,93 @@
 // The beam as a tree: what was written step by step, what fell out, and the scores.
 
-import { make, shape } from "../dom.js";
+import { make, shape, table } from "../dom.js";
 import { paper } from "../theme.js";
 import { t } from "../words.js";
 
-const STEP = 92, PITCH = 24;
+const STEP = 92,
+  PITCH = 24;
 
 /** How wide a token is drawn, about. @param {string} text */
 const wide = (text) => [...text].reduce((sum, letter) => sum + (letter > "\u2e80" ? 13.5 : 7.6), 4);
 
+const label = (node) =>
+  node.ended && !node.token ? "∎" : [...node.token].slice(0, 9).join("") + (node.ended ? " ∎" : "");
+
+/** Where each node stands: a column for each step, the best on top. @returns {Map<number, [number, number]>} */
+function places(nodes, best) {
+  const at = new Map(),
+    columns = new Map();
+  for (const node of nodes) columns.set(node.step, [...(columns.get(node.step) || []), node]);
+  for (const [step, column] of columns) {
+    column.sort((a, b) => Number(best.has(b.id)) - Number(best.has(a.id)) || b.total - a.total);
+    column.forEach((node, i) => at.set(node.id, [8 + step * STEP, 16 + i * PITCH]));
+  }
+  return at;
+}
+
+/** The line from a node's parent to it. */
+function branch(node, parent, at, isBest, ink) {
+  const [x, y] = at.get(node.id),
+    [left, top] = at.get(parent.id);
+  const from = left + Math.min(STEP - 14, wide(label(parent)));
+  return shape("path", {
+    d: `M${from} ${top}C${x - 14} ${top} ${x - 34} ${y} ${x - 4} ${y}`,
+    fill: "none",
+    stroke: isBest ? ink.mark : ink.edge,
+    "stroke-width": isBest ? 2 : 1,
+    "stroke-opacity": node.kept ? 0.8 : 0.3,
+  });
+}
+
+/** A node's token; one that fell out of the beam is struck through. */
+function token(node, [x, y], isBest, ink) {
+  const fell = node.kept ? "" : ` (${t("fell out of the beam")})`;
+  const told = `${node.token}: ${node.log_prob.toFixed(3)}, ${t("in all")} ${node.total.toFixed(3)}${fell}`;
+  return shape(
+    "text",
+    {
+      x,
+      y: y + 4,
+      "font-size": 13,
+      "font-weight": isBest ? 700 : 400,
+      fill: isBest ? ink.mark : node.kept ? ink.ink : ink.faint,
+      "text-decoration": node.kept ? undefined : "line-through",
+    },
+    label(node),
+    shape("title", {}, told),
+  );
+}
+
 /** @param {any} answer */
 export function drawBeam(answer) {
-  const ink = paper();
-  const best = new Set(answer.hypotheses[0]?.nodes || []);
-  const used = new Set(answer.hypotheses.flatMap((one) => one.nodes));
-  const steps = answer.nodes.reduce((most, node) => Math.max(most, node.step), 0) + 1;
-  const columns = Array.from({ length: steps }, () => /** @type {any[]} */ ([]));
-  answer.nodes.forEach((node) => columns[node.step].push(node));
-  const tallest = Math.max(...columns.map((column) => column.length));
-  const at = new Map(), ends = new Map();
-  const label = (node) => (node.ended && !node.token ? "∎" : [...node.token].slice(0, 9).join("") + (node.ended ? " ∎" : ""));
-  columns.forEach((column, step) => {
-    column.sort((a, b) => Number(best.has(b.id)) - Number(best.has(a.id)) || b.total - a.total);
-    column.forEach((node, i) => {
-      at.set(node.id, [8 + step * STEP, 16 + i * PITCH]);
-      ends.set(node.id, Math.min(STEP - 14, wide(label(node))));
-    });
+  const ink = paper(),
+    best = new Set(answer.hypotheses[0]?.nodes || []);
+  const at = places(answer.nodes, best),
+    byId = new Map(answer.nodes.map((node) => [node.id, node]));
+  const far = (axis) => [...at.values()].reduce((most, place) => Math.max(most, place[axis]), 0);
+  const [width, height] = [far(0) + STEP, far(1) + PITCH];
+  const name = t("Beam of {width} as a tree; the hypotheses are listed below", { width: answer.width });
+  const svg = shape("svg", {
+    class: "beam",
+    viewBox: `0 0 ${width} ${height}`,
+    width,
+    height,
+    role: "img",
+    "aria-label": name,
   });
-  const [width, height] = [steps * STEP + 20, tallest * PITCH + 16];
-  const svg = shape("svg", { class: "beam", viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": t("Beam of {width} as a tree; the hypotheses are listed below", { width: answer.width }) });
-  for (const node of answer.nodes) {
-    const [x, y] = at.get(node.id), from = node.parent === null ? null : at.get(node.parent);
-    if (from) svg.append(shape("path", { d: `M${from[0] + ends.get(node.parent)} ${from[1]}C${x - 14} ${from[1]} ${x - 34} ${y} ${x - 4} ${y}`, fill: "none", stroke: best.has(node.id) ? ink.mark : ink.edge, "stroke-width": best.has(node.id) ? 2 : 1, "stroke-opacity": node.kept ? 0.8 : 0.3 }));
-  }
-  for (const node of answer.nodes) {
-    const [x, y] = at.get(node.id);
-    svg.append(shape("text", { x, y: y + 4, "font-size": 13, "font-weight": best.has(node.id) ? 700 : 400, fill: best.has(node.id) ? ink.mark : node.kept || used.has(node.id) ? ink.ink : ink.faint, "text-decoration": node.kept ? undefined : "line-through" }, label(node),
-      shape("title", {}, `${node.token}: ${node.log_prob.toFixed(3)}, ${t("in all")} ${node.total.toFixed(3)}${node.kept ? "" : ` (${t("fell out of the beam")})`}`)));
-  }
-  const list = make("table", {}, make("thead", {}, make("tr", {}, make("th", {}, t("Output")), make("th", { class: "number" }, t("score")), make("th", { class: "number" }, t("log-probability")))),
-    make("tbody", {}, answer.hypotheses.map((one) => make("tr", {}, make("td", { class: "wrap", dir: "auto" }, one.output), make("td", { class: "number" }, one.score.toFixed(3)), make("td", { class: "number" }, one.log_prob.toFixed(3))))));
-  return [make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": t("Beam") }, svg), make("div", { class: "scroll" }, list)];
+  for (const node of answer.nodes)
+    if (byId.has(node.parent)) svg.append(branch(node, byId.get(node.parent), at, best.has(node.id), ink));
+  for (const node of answer.nodes) svg.append(token(node, at.get(node.id), best.has(node.id), ink));
+  const number = (value) => make("td", { class: "number" }, value.toFixed(3));
+  const rows = answer.hypotheses.map((one) =>
+    make("tr", {}, make("td", { class: "wrap", dir: "auto" }, one.output), number(one.score), number(one.log_prob)),
+  );
+  return [
+    make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": t("Beam") }, svg),
+    make(
+      "div",
+      { class: "scroll" },
+      table([[t("Output")], [t("score"), "number"], [t("log-probability"), "number"]], rows),
+    ),
+  ];
 }

@@ -20,7 +20,8 @@ export const isOff = (place) => Boolean(view.changes.heads?.some((head) => sameH
 
 /** @param {any} place */
 export function toggleHead({ site, layer, head }) {
-  const heads = view.changes.heads || [], one = { site, layer, head };
+  const heads = view.changes.heads || [],
+    one = { site, layer, head };
   change({ heads: isOff(one) ? heads.filter((other) => !sameHead(other, one)) : [...heads, one] });
 }
 
@@ -31,16 +32,27 @@ export const cellChange = (cell) => view.changes.cells?.find((other) => sameCell
 
 /** Forbids (bias null) or strengthens a cell; the same again takes it back. @param {any} cell */
 export function changeCell(cell) {
-  const cells = view.changes.cells || [], before = cellChange(cell);
+  const cells = view.changes.cells || [],
+    before = cellChange(cell);
   const others = cells.filter((other) => !sameCell(other, cell));
   if (before && before.bias === cell.bias) return change({ cells: others });
   return change({ cells: [...others, cell] });
 }
 
 /** Takes the change of a cell back. @param {any} cell */
-export const allowCell = (cell) => change({ cells: (view.changes.cells || []).filter((other) => !sameCell(other, cell)) });
+export const allowCell = (cell) =>
+  change({ cells: (view.changes.cells || []).filter((other) => !sameCell(other, cell)) });
 
-const SITES = { encoder: "encoder", decoder: "decoder", cross: "writer over source", pooling: "pooling", hops: "hops", question: "question", graph: "graph", kernel: "kernel" };
+const SITES = {
+  encoder: "encoder",
+  decoder: "decoder",
+  cross: "writer over source",
+  pooling: "pooling",
+  hops: "hops",
+  question: "question",
+  graph: "graph",
+  kernel: "kernel",
+};
 
 /** A head by its name. @param {any} head */
 const headName = ({ site, layer, head }) => {
@@ -50,7 +62,10 @@ const headName = ({ site, layer, head }) => {
 };
 
 function cellName(cell) {
-  const [row, column] = [cell.row === null ? t("every row") : `${t("row")} ${cell.row + 1}`, cell.column === null ? t("every column") : `${t("column")} ${cell.column + 1}`];
+  const [row, column] = [
+    cell.row === null ? t("every row") : `${t("row")} ${cell.row + 1}`,
+    cell.column === null ? t("every column") : `${t("column")} ${cell.column + 1}`,
+  ];
   const graph = cell.site === "graph" ? `${cell.row ?? "*"} → ${cell.column ?? "*"}` : `${row}, ${column}`;
   return `${cell.bias === null ? t("forbidden") : `${cell.bias > 0 ? "+" : "−"}${Math.abs(cell.bias)}`}: ${graph} · ${headName(cell)}`;
 }
@@ -70,36 +85,93 @@ export function drawChange(element) {
     list(),
   ].filter(Boolean);
   const nothing = !can.normalizers?.length && !can.window && !can.heads && !can.cells;
-  fill(element,
-    make("div", { class: "row spread" }, make("h3", {}, t("Change, without training")), isChanged(view.changes) && button(t("Undo all"), () => set({ changes: {} }), { class: "plain" })),
-    nothing && make("p", { class: "quiet" }, t("This model has no attention that could be changed.")), sections,
-    (can.heads || can.cells) && make("p", { class: "quiet small" }, t("Switch a head off in its small map. Click a cell, an edge or a patch to forbid or strengthen it.")));
+  fill(
+    element,
+    make(
+      "div",
+      { class: "row spread" },
+      make("h3", {}, t("Change, without training")),
+      isChanged(view.changes) && button(t("Undo all"), () => set({ changes: {} }), { class: "plain" }),
+    ),
+    nothing && make("p", { class: "quiet" }, t("This model has no attention that could be changed.")),
+    sections,
+    (can.heads || can.cells) &&
+      make(
+        "p",
+        { class: "quiet small" },
+        t("Switch a head off in its small map. Click a cell, an edge or a patch to forbid or strengthen it."),
+      ),
+  );
   if (focused) /** @type {any} */ (element.querySelector(`[data-keep="${focused}"]`))?.focus();
 }
 
 function normalizer(names) {
   const choices = [["", t("as trained")], ...names.map((name) => [name, name])];
-  return make("div", {}, make("h2", {}, t("Normalizer")),
-    segmented(t("Normalizer"), /** @type {any} */ (choices), view.changes.normalizer || "", (value) => change({ normalizer: value || undefined })));
+  return make(
+    "div",
+    {},
+    make("h2", {}, t("Normalizer")),
+    segmented(t("Normalizer"), /** @type {any} */ (choices), view.changes.normalizer || "", (value) =>
+      change({ normalizer: value || undefined }),
+    ),
+  );
 }
 
 function temperature() {
   const value = view.changes.temperature ?? 1;
-  const slider = make("input", { type: "range", min: -2, max: 2, step: 0.05, value: Math.log2(value), "aria-label": t("Temperature of the attention"), "aria-valuetext": value.toFixed(2), "data-keep": "temperature",
+  const slider = make("input", {
+    type: "range",
+    min: -2,
+    max: 2,
+    step: 0.05,
+    value: Math.log2(value),
+    "aria-label": t("Temperature of the attention"),
+    "aria-valuetext": value.toFixed(2),
+    "data-keep": "temperature",
     oninput: () => {
       const next = 2 ** Number(slider.value);
       change({ temperature: Math.abs(next - 1) < 0.01 ? undefined : Math.round(next * 1000) / 1000 });
-    } });
-  return make("div", {}, make("div", { class: "row spread" }, make("h2", {}, t("Temperature of the attention")), make("span", { class: "value" }, value.toFixed(2))), slider,
-    make("div", { class: "row spread quiet small" }, make("span", {}, t("sharper")), make("span", {}, t("flatter"))));
+    },
+  });
+  return make(
+    "div",
+    {},
+    make(
+      "div",
+      { class: "row spread" },
+      make("h2", {}, t("Temperature of the attention")),
+      make("span", { class: "value" }, value.toFixed(2)),
+    ),
+    slider,
+    make("div", { class: "row spread quiet small" }, make("span", {}, t("sharper")), make("span", {}, t("flatter"))),
+  );
 }
 
 function windowOf() {
   const on = view.changes.window !== undefined;
-  const number = make("input", { type: "number", min: 0, max: 500, step: 1, value: view.changes.window ?? 3, disabled: !on, "aria-label": t("Window"), "data-keep": "window", oninput: () => number.value !== "" && change({ window: Math.max(0, Math.round(Number(number.value))) }) });
-  const box = make("input", { type: "checkbox", "data-keep": "window-on", onchange: () => change({ window: box.checked ? Number(number.value) || 3 : undefined }) });
+  const number = make("input", {
+    type: "number",
+    min: 0,
+    max: 500,
+    step: 1,
+    value: view.changes.window ?? 3,
+    disabled: !on,
+    "aria-label": t("Window"),
+    "data-keep": "window",
+    oninput: () => number.value !== "" && change({ window: Math.max(0, Math.round(Number(number.value))) }),
+  });
+  const box = make("input", {
+    type: "checkbox",
+    "data-keep": "window-on",
+    onchange: () => change({ window: box.checked ? Number(number.value) || 3 : undefined }),
+  });
   box.checked = on;
-  return make("div", {}, make("h2", {}, t("Window")), make("div", { class: "row" }, make("label", { class: "line" }, box, t("only so many on each side:")), number));
+  return make(
+    "div",
+    {},
+    make("h2", {}, t("Window")),
+    make("div", { class: "row" }, make("label", { class: "line" }, box, t("only so many on each side:")), number),
+  );
 }
 
 /** Words to edit one by one: the old answer stays beside the new one. */
@@ -114,7 +186,11 @@ function words() {
     return set({ from: view.from || view.input, input: { kind: "text", text: next } });
   };
   const edit = (place) => {
-    const field = make("input", { type: "text", value: parts[place], "aria-label": t("Another word for {word}", { word: parts[place] }) });
+    const field = make("input", {
+      type: "text",
+      value: parts[place],
+      "aria-label": t("Another word for {word}", { word: parts[place] }),
+    });
     field.addEventListener("keydown", (event) => {
       if (event.key === "Enter") put(place, field.value);
       if (event.key === "Escape") fill(chips, all());
@@ -126,7 +202,10 @@ function words() {
     field.select();
   };
   const shownPlaces = parts.map((_, i) => i).filter((i) => parts[i].trim());
-  const all = () => shownPlaces.map((place) => button(parts[place], () => edit(place), { "aria-label": t("edit the word {word}", { word: parts[place] }) }));
+  const all = () =>
+    shownPlaces.map((place) =>
+      button(parts[place], () => edit(place), { "aria-label": t("edit the word {word}", { word: parts[place] }) }),
+    );
   fill(chips, all());
   return make("div", {}, make("h2", {}, t("Edit one word")), chips);
 }
@@ -135,8 +214,31 @@ function words() {
 function list() {
   const { heads = [], cells = [] } = view.changes;
   if (!heads.length && !cells.length) return null;
-  const back = (label, act) => button("✕", act, { class: "plain", "aria-label": t("take back: {what}", { what: label }) });
-  return make("div", {}, make("h2", {}, t("Changed")), make("ul", {},
-    heads.map((head) => make("li", {}, `${t("off")}: ${headName(head)}`, back(headName(head), () => toggleHead(head)))),
-    cells.map((cell) => make("li", {}, cellName(cell), back(cellName(cell), () => allowCell(cell))))));
+  const back = (label, act) =>
+    button("✕", act, { class: "plain", "aria-label": t("take back: {what}", { what: label }) });
+  return make(
+    "div",
+    {},
+    make("h2", {}, t("Changed")),
+    make(
+      "ul",
+      {},
+      heads.map((head) =>
+        make(
+          "li",
+          {},
+          `${t("off")}: ${headName(head)}`,
+          back(headName(head), () => toggleHead(head)),
+        ),
+      ),
+      cells.map((cell) =>
+        make(
+          "li",
+          {},
+          cellName(cell),
+          back(cellName(cell), () => allowCell(cell)),
+        ),
+      ),
+    ),
+  );
 }

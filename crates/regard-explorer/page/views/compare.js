@@ -21,12 +21,32 @@ let asked = "";
 
 /** @param {Element} panel */
 export function enter(panel) {
-  parts = { choose: make("div", { class: "row" }), cards: make("div", { class: "cards" }), table: make("div", { class: "scroll" }), charts: make("div", { class: "charts" }), key: make("div") };
-  const before = run(), others = session.runs.filter((one) => one.task === before?.task && one.id !== before?.id && one.ready && !one.error);
+  parts = {
+    choose: make("div", { class: "row" }),
+    cards: make("div", { class: "cards" }),
+    table: make("div", { class: "scroll" }),
+    charts: make("div", { class: "charts" }),
+    key: make("div"),
+  };
+  const before = run(),
+    others = session.runs.filter(
+      (one) => one.task === before?.task && one.id !== before?.id && one.ready && !one.error,
+    );
   // A first visit compares with what there is to compare with.
   if (view.runs.length < 2 && others.length) set({ runs: [view.runs[0], ...others.slice(0, 5).map(({ id }) => id)] });
   if (!parts) return; // the change above has drawn all of it again
-  fill(panel, make("div", { class: "stack" }, parts.choose, parts.cards, make("div", { class: "card" }, make("h2", {}, t("Measures and cost")), parts.table), parts.key, parts.charts));
+  fill(
+    panel,
+    make(
+      "div",
+      { class: "stack" },
+      parts.choose,
+      parts.cards,
+      make("div", { class: "card" }, make("h2", {}, t("Measures and cost")), parts.table),
+      parts.key,
+      parts.charts,
+    ),
+  );
   draw();
   askAll();
 }
@@ -46,36 +66,64 @@ const chosen = () => view.runs.map((id) => session.runs.find((one) => one.id ===
 
 async function askAll() {
   const request = { input: view.input, changes: isChanged(view.changes) ? view.changes : null };
-  const now = JSON.stringify([view.runs, request.input?.kind === "bytes" ? [request.input.name, request.input.base64?.length] : request.input, request.changes]);
+  const now = JSON.stringify([
+    view.runs,
+    request.input?.kind === "bytes" ? [request.input.name, request.input.base64?.length] : request.input,
+    request.changes,
+  ]);
   if (now === asked && answers.size) return drawCards();
   asked = now;
   answers = new Map();
   if (!isAskable(view.input)) return drawCards();
-  await Promise.all(chosen().map(async (one, place) => {
-    try {
-      // A change names layers and heads; a run that lacks them is asked without.
-      const answer = await api.post("/api/ask", { run: one.id, ...request }, `compare-${place}`)
-        .catch((error) => (request.changes && error.status === 422 ? api.post("/api/ask", { run: one.id, input: request.input, changes: null }, `compare-${place}`) : Promise.reject(error)));
-      if (!answer || asked !== now) return;
-      answer.scenes = api.decoded(answer.scenes);
-      answers.set(one.id, { answer, refusal: "" });
-    } catch (error) {
-      answers.set(one.id, { answer: null, refusal: sentence(error) });
-    }
-    drawCards();
-  }));
+  await Promise.all(
+    chosen().map(async (one, place) => {
+      try {
+        // A change names layers and heads; a run that lacks them is asked without.
+        const answer = await api
+          .post("/api/ask", { run: one.id, ...request }, `compare-${place}`)
+          .catch((error) =>
+            request.changes && error.status === 422
+              ? api.post("/api/ask", { run: one.id, input: request.input, changes: null }, `compare-${place}`)
+              : Promise.reject(error),
+          );
+        if (!answer || asked !== now) return;
+        answer.scenes = api.decoded(answer.scenes);
+        answers.set(one.id, { answer, refusal: "" });
+      } catch (error) {
+        answers.set(one.id, { answer: null, refusal: sentence(error) });
+      }
+      drawCards();
+    }),
+  );
   return undefined;
 }
 
 function draw() {
   const one = run();
   const others = session.runs.filter((other) => other.task === one?.task);
-  fill(parts.choose, make("span", { class: "quiet" }, t("Runs")), others.map((other) => {
-    const on = view.runs.includes(other.id);
-    const box = make("input", { type: "checkbox", disabled: other.id === view.runs[0], onchange: () => set({ runs: box.checked ? [...view.runs, other.id] : view.runs.filter((id) => id !== other.id) }) });
-    box.checked = on;
-    return make("label", { class: "line" }, box, other.name);
-  }), others.length < 2 && make("span", { class: "quiet" }, t("There is only one run of this task. Start `regard explore` with several folders, such as those of `regard compare`.")));
+  fill(
+    parts.choose,
+    make("span", { class: "quiet" }, t("Runs")),
+    others.map((other) => {
+      const on = view.runs.includes(other.id);
+      const box = make("input", {
+        type: "checkbox",
+        disabled: other.id === view.runs[0],
+        onchange: () =>
+          set({ runs: box.checked ? [...view.runs, other.id] : view.runs.filter((id) => id !== other.id) }),
+      });
+      box.checked = on;
+      return make("label", { class: "line" }, box, other.name);
+    }),
+    others.length < 2 &&
+      make(
+        "span",
+        { class: "quiet" },
+        t(
+          "There is only one run of this task. Start `regard explore` with several folders, such as those of `regard compare`.",
+        ),
+      ),
+  );
   drawCards();
   drawTable();
   drawCharts();
@@ -84,24 +132,62 @@ function draw() {
 function drawCards() {
   if (!parts) return;
   const truth = [...answers.values()].map(({ answer }) => answer?.truth).find(Boolean);
-  fill(parts.cards, isAskable(view.input) && truth && make("div", { class: "card" }, make("h2", {}, t("Expected")), make("p", { class: "wrap", dir: "auto" }, truth), make("p", { class: "quiet small wrap" }, described(view.input))),
-    chosen().map((one) => card(one, truth)));
+  fill(
+    parts.cards,
+    isAskable(view.input) &&
+      truth &&
+      make(
+        "div",
+        { class: "card" },
+        make("h2", {}, t("Expected")),
+        make("p", { class: "wrap", dir: "auto" }, truth),
+        make("p", { class: "quiet small wrap" }, described(view.input)),
+      ),
+    chosen().map((one) => card(one, truth)),
+  );
 }
 
 function card(one, truth) {
   const { answer, refusal } = answers.get(one.id) || { answer: null, refusal: "" };
   const output = answer?.prediction.output;
-  const scene = answer?.scenes[0], found = scene && chosenMap(scene, "mean");
-  return make("article", { class: "card", "data-run": one.id },
-    make("div", { class: "row spread" }, make("h3", { class: "wrap" }, one.name), one.id !== view.runs[0] && button(t("look at it"), () => open(one.id), { class: "plain small" })),
-    refusal ? make("p", { class: "quiet" }, refusal) : !answer ? make("p", { class: "quiet" }, isAskable(view.input) ? t("Computing…") : t("Choose an input above."))
-      : [make("p", { class: "wrap output", dir: "auto" }, truth && output !== truth ? newOf(differenceOf(truth, output)) : output, truth && output === truth && make("span", { class: "quiet" }, " ✓")),
-        found ? [small(scene, found), make("p", { class: "quiet small" }, `${t(scene.name)} · ${mapName(found[1].name)}`)] : make("p", { class: "quiet small" }, t(answer.blank || "This model attends to nothing.")),
-        make("p", { class: "quiet small number" }, `${answer.milliseconds.toFixed(1)} ms`)]);
+  const scene = answer?.scenes[0],
+    found = scene && chosenMap(scene, "mean");
+  return make(
+    "article",
+    { class: "card", "data-run": one.id },
+    make(
+      "div",
+      { class: "row spread" },
+      make("h3", { class: "wrap" }, one.name),
+      one.id !== view.runs[0] && button(t("look at it"), () => open(one.id), { class: "plain small" }),
+    ),
+    refusal
+      ? make("p", { class: "quiet" }, refusal)
+      : !answer
+        ? make("p", { class: "quiet" }, isAskable(view.input) ? t("Computing…") : t("Choose an input above."))
+        : [
+            make(
+              "p",
+              { class: "wrap output", dir: "auto" },
+              truth && output !== truth ? newOf(differenceOf(truth, output)) : output,
+              truth && output === truth && make("span", { class: "quiet" }, " ✓"),
+            ),
+            found
+              ? [
+                  small(scene, found),
+                  make("p", { class: "quiet small" }, `${t(scene.name)} · ${mapName(found[1].name)}`),
+                ]
+              : make("p", { class: "quiet small" }, t(answer.blank || "This model attends to nothing.")),
+            make("p", { class: "quiet small number" }, `${answer.milliseconds.toFixed(1)} ms`),
+          ],
+  );
 }
 
 function open(id) {
-  set({ runs: [id, ...view.runs.filter((other) => other !== id)], tab: "ask", scene: 0, map: "", look: "" }, { push: true });
+  set(
+    { runs: [id, ...view.runs.filter((other) => other !== id)], tab: "ask", scene: 0, map: "", look: "" },
+    { push: true },
+  );
 }
 
 /** A map of the attention, small, with its strongest cells in words for those who cannot see it. */
@@ -111,11 +197,24 @@ export function small(scene, [, map], side = 280) {
   if (axes && scene.scene.kind === "maps" && rows <= 40 && columns <= 40) return labeled(axes, map);
   const picture = scene.scene.kind === "image" ? pictureOf(scene.scene) : null;
   const ratio = picture ? scene.scene.height / scene.scene.width : Math.min(1.2, Math.max(0.12, rows / columns));
-  const canvas = make("canvas", { class: "mini", width: side * 2, height: Math.round(side * 2 * ratio), role: "img", "aria-label": `${mapName(map.name)}: ${inWords(axes, map)}` });
-  const context = canvas.getContext("2d"), cells = blocksOf(map.weights, rows, columns, Math.max(1, Math.ceil(Math.max(rows, columns) / (side * 2))));
+  const canvas = make("canvas", {
+    class: "mini",
+    width: side * 2,
+    height: Math.round(side * 2 * ratio),
+    role: "img",
+    "aria-label": `${mapName(map.name)}: ${inWords(axes, map)}`,
+  });
+  const context = canvas.getContext("2d"),
+    cells = blocksOf(map.weights, rows, columns, Math.max(1, Math.ceil(Math.max(rows, columns) / (side * 2))));
   context.imageSmoothingEnabled = false;
   if (picture) context.drawImage(picture, 0, 0, canvas.width, canvas.height);
-  context.drawImage(painted(cells.values, rangeOf(map.weights), cells.rows, cells.columns, colors(), picture ? DIMMED : undefined), 0, 0, canvas.width, canvas.height);
+  context.drawImage(
+    painted(cells.values, rangeOf(map.weights), cells.rows, cells.columns, colors(), picture ? DIMMED : undefined),
+    0,
+    0,
+    canvas.width,
+    canvas.height,
+  );
   return canvas;
 }
 
@@ -123,7 +222,15 @@ export function small(scene, [, map], side = 280) {
 function labeled(axes, map) {
   const sheet = new Sheet(() => {});
   const side = Math.max(4, Math.min(20, 190 / axes.columns.length));
-  sheet.draw({ ...axes, values: map.weights, range: rangeOf(map.weights), colors: colors(), paper: paper(), cell: [side, axes.rows.length > 16 ? Math.min(side, 14) : Math.max(14, side)], labelWidth: 84 });
+  sheet.draw({
+    ...axes,
+    values: map.weights,
+    range: rangeOf(map.weights),
+    colors: colors(),
+    paper: paper(),
+    cell: [side, axes.rows.length > 16 ? Math.min(side, 14) : Math.max(14, side)],
+    labelWidth: 84,
+  });
   sheet.canvas.setAttribute("aria-label", `${mapName(map.name)}: ${inWords(axes, map)}`);
   return sheet.element;
 }
@@ -131,28 +238,81 @@ function labeled(axes, map) {
 function inWords(axes, map) {
   if (!axes) return "";
   const columns = axes.columns.length;
-  return axes.rows.slice(0, 30).map((name, row) => {
-    let best = 0;
-    for (let column = 1; column < columns; column++) if (map.weights[row * columns + column] > map.weights[row * columns + best]) best = column;
-    return `${name} → ${axes.columns[best]} ${written(map.weights[row * columns + best])}`;
-  }).join("; ");
+  return axes.rows
+    .slice(0, 30)
+    .map((name, row) => {
+      let best = 0;
+      for (let column = 1; column < columns; column++)
+        if (map.weights[row * columns + column] > map.weights[row * columns + best]) best = column;
+      return `${name} → ${axes.columns[best]} ${written(map.weights[row * columns + best])}`;
+    })
+    .join("; ");
 }
 
 function drawTable() {
   const runs = chosen();
-  const names = [...new Set(runs.flatMap((one) => one.records.flatMap((record) => scoresOf(record).map(([name]) => name))))];
-  const kept = (one) => new Map(scoresOf([...one.records].reverse().find((record) => record.best && scoresOf(record).length) || one.records[one.records.length - 1]));
-  const row = (label, value) => make("tr", {}, make("th", { scope: "row" }, label), runs.map((one) => make("td", { class: "number" }, value(one))));
-  const differing = Object.keys(runs[0]?.settings || {}).filter((setting) => new Set(runs.map((one) => JSON.stringify(one.settings?.[setting]))).size > 1);
-  fill(parts.table, make("table", {}, make("thead", {}, make("tr", {}, make("th", {}), runs.map((one) => make("th", { scope: "col", class: "number" }, one.name)))),
-    make("tbody", {}, names.map((name) => row(t(name), (one) => (kept(one).has(name) ? written(kept(one).get(name)) : "–"))),
-      row(t("parameters"), (one) => count(one.parameters)), row(t("training time"), (one) => duration(one.seconds)), row(t("epochs"), (one) => `${one.records.length} / ${one.epochs ?? "–"}`),
-      differing.map((setting) => row(setting, (one) => String(one.settings?.[setting] ?? "–"))))));
+  const names = [
+    ...new Set(runs.flatMap((one) => one.records.flatMap((record) => scoresOf(record).map(([name]) => name)))),
+  ];
+  const kept = (one) =>
+    new Map(
+      scoresOf(
+        [...one.records].reverse().find((record) => record.best && scoresOf(record).length) ||
+          one.records[one.records.length - 1],
+      ),
+    );
+  const row = (label, value) =>
+    make(
+      "tr",
+      {},
+      make("th", { scope: "row" }, label),
+      runs.map((one) => make("td", { class: "number" }, value(one))),
+    );
+  const differing = Object.keys(runs[0]?.settings || {}).filter(
+    (setting) => new Set(runs.map((one) => JSON.stringify(one.settings?.[setting]))).size > 1,
+  );
+  fill(
+    parts.table,
+    make(
+      "table",
+      {},
+      make(
+        "thead",
+        {},
+        make(
+          "tr",
+          {},
+          make("th", {}),
+          runs.map((one) => make("th", { scope: "col", class: "number" }, one.name)),
+        ),
+      ),
+      make(
+        "tbody",
+        {},
+        names.map((name) => row(t(name), (one) => (kept(one).has(name) ? written(kept(one).get(name)) : "–"))),
+        row(t("parameters"), (one) => count(one.parameters)),
+        row(t("training time"), (one) => duration(one.seconds)),
+        row(t("epochs"), (one) => `${one.records.length} / ${one.epochs ?? "–"}`),
+        differing.map((setting) => row(setting, (one) => String(one.settings?.[setting] ?? "–"))),
+      ),
+    ),
+  );
 }
 
 function drawCharts() {
-  const runs = chosen(), lines = runs.map((one) => linesOf(one.records));
+  const runs = chosen(),
+    lines = runs.map((one) => linesOf(one.records));
   const names = [...new Set(lines.flatMap((of) => [...of.keys()]))].filter((name) => name !== "learning rate");
   fill(parts.key, key(runs.map((one) => one.name)));
-  fill(parts.charts, names.map((name) => chart(name, runs.map((one, i) => ({ name: one.name, color: i, points: lines[i].get(name) || [] })).filter(({ points }) => points.length))));
+  fill(
+    parts.charts,
+    names.map((name) =>
+      chart(
+        name,
+        runs
+          .map((one, i) => ({ name: one.name, color: i, points: lines[i].get(name) || [] }))
+          .filter(({ points }) => points.length),
+      ),
+    ),
+  );
 }

@@ -1,7 +1,7 @@
 // The test or validation part: sorted by loss, filtered, and the confusion matrix that opens its examples.
 
 import * as api from "../api.js";
-import { button, fill, make } from "../dom.js";
+import { button, fill, make, table } from "../dom.js";
 import { colorOf, inkOn, written } from "../draw.js";
 import { run, sentence } from "../session.js";
 import { set, view } from "../state.js";
@@ -17,7 +17,11 @@ let asked = 0;
 
 /** @param {Element} panel */
 export function enter(panel) {
-  parts = { filters: make("form", { class: "filters", onsubmit: (event) => event.preventDefault() }), list: make("div", {}), side: make("div", {}) };
+  parts = {
+    filters: make("form", { class: "filters", onsubmit: (event) => event.preventDefault() }),
+    list: make("div", {}),
+    side: make("div", {}),
+  };
   fill(panel, make("div", { class: "errors" }, parts.filters, parts.list, parts.side));
   shown = null;
   drawFilters();
@@ -39,7 +43,9 @@ export function update(changed) {
   if (changed.has("theme")) draw();
 }
 
-const part = () => view.errors.part || (run().parts.includes("test") ? "test" : run().parts.includes("validation") ? "validation" : run().parts[0]);
+const part = () =>
+  view.errors.part ||
+  (run().parts.includes("test") ? "test" : run().parts.includes("validation") ? "validation" : run().parts[0]);
 
 /** @param {Record<string, string>} patch an empty text takes a filter away */
 function filter(patch, keepPage = false) {
@@ -49,7 +55,8 @@ function filter(patch, keepPage = false) {
 }
 
 async function load() {
-  const one = run(), serial = ++asked;
+  const one = run(),
+    serial = ++asked;
   const { part: _, ...filters } = view.errors;
   const query = new URLSearchParams({ sort: "loss", order: "down", limit: String(PAGE), ...filters });
   parts.list.classList.add("waiting");
@@ -73,74 +80,233 @@ async function load() {
       return;
     }
     parts.list.classList.remove("waiting");
-    fill(parts.list, make("div", { class: "card row", role: "status" }, make("progress", { max: answer.total || 1, value: answer.done || 0 }), make("span", { class: "quiet" }, `${t(answer.phase || "computing")} ${answer.done ?? 0} / ${answer.total ?? "–"}`)));
+    fill(
+      parts.list,
+      make(
+        "div",
+        { class: "card row", role: "status" },
+        make("progress", { max: answer.total || 1, value: answer.done || 0 }),
+        make(
+          "span",
+          { class: "quiet" },
+          `${t(answer.phase || "computing")} ${answer.done ?? 0} / ${answer.total ?? "–"}`,
+        ),
+      ),
+    );
     await new Promise((resolve) => setTimeout(resolve, 300));
   }
 }
 
-function drawFilters() {
-  const one = run(), errors = view.errors;
-  const focused = /** @type {any} */ (document.activeElement)?.name;
-  const labels = shown?.labels?.length ? shown.labels : one.input.labels;
-  const select = (name, label, choices) => {
-    const field = make("select", { name, onchange: () => filter({ [name]: field.value }) }, choices.map(([value, text]) => make("option", { value }, text)));
-    field.value = errors[name] ?? (name === "part" ? part() : choices[0][0]);
-    return make("label", {}, label, field);
-  };
-  const text = (name, label, type, more = {}) => make("label", {}, label, make("input", { name, type, value: errors[name] ?? "", oninput: (event) => {
+/** One of several, as a filter. */
+function selected(name, label, choices) {
+  const field = make(
+    "select",
+    { name, onchange: () => filter({ [name]: field.value }) },
+    choices.map(([value, text]) => make("option", { value }, text)),
+  );
+  field.value = view.errors[name] ?? (name === "part" ? part() : choices[0][0]);
+  return make("label", {}, label, field);
+}
+
+/** Something typed, as a filter; it is heard when the typing pauses. */
+function typed(name, label, type, more = {}) {
+  const heard = (event) => {
     clearTimeout(typing);
     typing = setTimeout(() => filter({ [name]: event.target.value.trim() }), 250);
-  }, ...more }));
-  const any = /** @type {[string, string]} */ (["", t("any")]);
-  if (focused && parts.filters.contains(document.activeElement) && ["text", "shortest", "longest"].includes(focused)) return;
-  fill(parts.filters,
-    select("part", t("Part"), one.parts.map((name) => [name, t(PARTS[name] || name)])),
-    select("sort", t("Sorted by"), [["loss", t("loss")], ["length", t("length")], ["index", t("place in the data")]]),
-    select("order", t("Order"), [["down", t("greatest first")], ["up", t("least first")]]),
-    labels.length > 0 && select("label", t("Label"), [any, ...labels.map((name) => /** @type {[string, string]} */ ([name, name]))]),
-    labels.length > 0 && select("predicted", t("Predicted"), [any, ...labels.map((name) => /** @type {[string, string]} */ ([name, name]))]),
-    select("right", t("Right?"), [any, ["false", t("wrong")], ["true", t("right")]]),
-    text("shortest", t("Length from"), "number", { min: 0 }), text("longest", t("to"), "number", { min: 0 }), text("text", t("Contains"), "search"),
-    Object.keys(errors).some((key) => !["part", "sort", "order"].includes(key)) && button(t("Clear"), () => set({ errors: errors.part ? { part: errors.part } : {} })));
+  };
+  return make(
+    "label",
+    {},
+    label,
+    make("input", { name, type, value: view.errors[name] ?? "", oninput: heard, ...more }),
+  );
+}
+
+function drawFilters() {
+  const one = run(),
+    errors = view.errors,
+    labels = shown?.labels?.length ? shown.labels : one.input.labels;
+  const filtered = Object.keys(errors).some((key) => !["part", "sort", "order"].includes(key));
+  const clear = button(t("Clear"), () => set({ errors: errors.part ? { part: errors.part } : {} }), {
+    name: "clear",
+    hidden: !filtered,
+  });
+  const focused = /** @type {any} */ (document.activeElement);
+  if (parts.filters.contains(focused) && ["text", "shortest", "longest"].includes(focused.name)) {
+    // Whoever is typing goes on in the same field.
+    parts.filters.querySelector('[name="clear"]').replaceWith(clear);
+    return;
+  }
+  const any = ["", t("any")],
+    named = [any, ...labels.map((name) => [name, name])];
+  fill(
+    parts.filters,
+    selected(
+      "part",
+      t("Part"),
+      one.parts.map((name) => [name, t(PARTS[name] || name)]),
+    ),
+    selected("sort", t("Sorted by"), [
+      ["loss", t("loss")],
+      ["length", t("length")],
+      ["index", t("place in the data")],
+    ]),
+    selected("order", t("Order"), [
+      ["down", t("greatest first")],
+      ["up", t("least first")],
+    ]),
+    labels.length > 0 && [selected("label", t("Label"), named), selected("predicted", t("Predicted"), named)],
+    selected("right", t("Right?"), [any, ["false", t("wrong")], ["true", t("right")]]),
+    typed("shortest", t("Length from"), "number", { min: 0 }),
+    typed("longest", t("to"), "number", { min: 0 }),
+    typed("text", t("Contains"), "search"),
+    clear,
+  );
 }
 
 let typing = /** @type {any} */ (0);
 
+/** Opens an example as a question. */
+const open = (index) =>
+  set(
+    {
+      tab: "ask",
+      input: { kind: "example", part: shown.part, index },
+      from: null,
+      changes: {},
+      scene: 0,
+      map: "",
+      look: "",
+    },
+    { push: true },
+  );
+
+function line(example) {
+  const look = button(clipped(example.input), () => open(example.index), {
+    class: "plain link",
+    title: t("look at it"),
+  });
+  const row = make(
+    "tr",
+    { class: "open", "data-index": example.index },
+    make("td", { dir: "auto" }, look),
+    make("td", { dir: "auto" }, clipped(example.truth ?? "–")),
+    make("td", { dir: "auto", class: example.right === false ? "wrong" : "" }, clipped(example.output)),
+    make("td", { class: "number" }, typeof example.loss === "number" ? written(example.loss) : "–"),
+    make("td", { class: "number" }, example.length),
+    make("td", { class: "number quiet" }, `${example.index + 1}`),
+  );
+  row.addEventListener("click", (event) => event.target.closest("button") || open(example.index));
+  return row;
+}
+
+/** How many there are, and the pages of them. */
+function pager() {
+  const offset = Number(view.errors.offset) || 0,
+    end = offset + shown.examples.length;
+  const turn = (sign, to, disabled, name) =>
+    button(sign, () => filter({ offset: String(Math.max(0, to)) }, true), { disabled, "aria-label": name });
+  return make(
+    "p",
+    { class: "row spread", role: "status" },
+    make(
+      "span",
+      { id: "matching" },
+      t("{matching} of {count} examples", { matching: shown.matching, count: shown.count }),
+    ),
+    make(
+      "span",
+      { class: "row" },
+      turn("‹", offset - PAGE, offset === 0, t("previous")),
+      make("span", { class: "number quiet" }, shown.matching ? `${offset + 1}–${end}` : "–"),
+      turn("›", offset + PAGE, end >= shown.matching, t("next")),
+    ),
+  );
+}
+
 function draw() {
   if (!shown || !parts) return;
-  const offset = Number(view.errors.offset) || 0;
-  const rows = shown.examples.map((example) => {
-    const open = () => set({ tab: "ask", input: { kind: "example", part: shown.part, index: example.index }, from: null, changes: {}, scene: 0, map: "", look: "" }, { push: true });
-    const row = make("tr", { class: "open", "data-index": example.index },
-      make("td", { dir: "auto" }, button(clipped(example.input), open, { class: "plain link", title: t("look at it") })), make("td", { dir: "auto" }, clipped(example.truth ?? "–")),
-      make("td", { dir: "auto", class: example.right === false ? "wrong" : "" }, clipped(example.output)), make("td", { class: "number" }, typeof example.loss === "number" ? written(example.loss) : "–"), make("td", { class: "number" }, example.length), make("td", { class: "number quiet" }, `${example.index + 1}`));
-    row.addEventListener("click", (event) => event.target.closest("button") || open());
-    return row;
-  });
-  const heads = [t("Input"), t("Expected"), t("Output"), shown.measure ? t(shown.measure) : t("loss"), t("length"), t("number")];
-  fill(parts.list, make("p", { class: "row spread", role: "status" }, make("span", { id: "matching" }, t("{matching} of {count} examples", { matching: shown.matching, count: shown.count })), make("span", { class: "row" },
-    button("‹", () => filter({ offset: String(Math.max(0, offset - PAGE)) }, true), { disabled: offset === 0, "aria-label": t("previous") }),
-    make("span", { class: "number quiet" }, shown.matching ? `${offset + 1}–${Math.min(shown.matching, offset + rows.length)}` : "–"),
-    button("›", () => filter({ offset: String(offset + PAGE) }, true), { disabled: offset + rows.length >= shown.matching, "aria-label": t("next") }))),
-  shown.notes?.length > 0 && make("p", { class: "quiet small" }, shown.notes.join(" ")),
-  rows.length ? make("table", { class: "list" }, make("thead", {}, make("tr", {}, heads.map((name, i) => make("th", { scope: "col", class: i > 2 ? "number" : "" }, name)))), make("tbody", {}, rows)) : make("p", { class: "quiet card" }, t("No example is like that.")));
+  const number = (name) => /** @type {[string, string]} */ ([name, "number"]);
+  const heads = [
+    [t("Input")],
+    [t("Expected")],
+    [t("Output")],
+    number(t(shown.measure || "loss")),
+    number(t("length")),
+    number(t("number")),
+  ];
+  fill(
+    parts.list,
+    pager(),
+    shown.notes?.length > 0 && make("p", { class: "quiet small" }, shown.notes.join(" ")),
+    shown.examples.length
+      ? table(/** @type {any} */ (heads), shown.examples.map(line), { class: "list" })
+      : make("p", { class: "quiet card" }, t("No example is like that.")),
+  );
   fill(parts.side, shown.confusion && confusion(shown.confusion));
   if (shown.labels?.length && !run().input.labels.length) drawFilters();
 }
 
-const clipped = (text) => ([...String(text)].length > 220 ? `${[...String(text)].slice(0, 220).join("")}…` : String(text));
+const clipped = (text) =>
+  [...String(text)].length > 220 ? `${[...String(text)].slice(0, 220).join("")}…` : String(text);
 
 /** Rows are the truth, columns what was predicted; a cell opens its examples. */
 function confusion({ labels, counts }) {
-  const most = Math.max(1, ...counts.flatMap((row, i) => row.filter((_, j) => i !== j))), hits = Math.max(1, ...counts.map((row, i) => row[i])), ramp = colors();
+  const most = Math.max(1, ...counts.flatMap((row, i) => row.filter((_, j) => i !== j))),
+    hits = Math.max(1, ...counts.map((row, i) => row[i])),
+    ramp = colors();
   const cell = (i, j) => {
-    const color = colorOf(counts[i][j] / (i === j ? hits : most), [0, i === j ? 2.2 : 1], ramp), on = view.errors.label === labels[i] && view.errors.predicted === labels[j];
-    const one = button(counts[i][j] || "·", () => filter(on ? { label: "", predicted: "" } : { label: labels[i], predicted: labels[j] }), { "aria-pressed": String(on), "aria-label": t("{n} times {truth} taken for {predicted}", { n: counts[i][j], truth: labels[i], predicted: labels[j] }) });
+    const color = colorOf(counts[i][j] / (i === j ? hits : most), [0, i === j ? 2.2 : 1], ramp),
+      on = view.errors.label === labels[i] && view.errors.predicted === labels[j];
+    const one = button(
+      counts[i][j] || "·",
+      () => filter(on ? { label: "", predicted: "" } : { label: labels[i], predicted: labels[j] }),
+      {
+        "aria-pressed": String(on),
+        "aria-label": t("{n} times {truth} taken for {predicted}", {
+          n: counts[i][j],
+          truth: labels[i],
+          predicted: labels[j],
+        }),
+      },
+    );
     one.style.background = `rgb(${color})`;
     one.style.color = inkOn(color);
     return make("td", {}, one);
   };
-  return make("div", { class: "card" }, make("h2", {}, t("Confusion: rows are the truth, columns what was predicted")), make("div", { class: "scroll" }, make("table", { class: "confusion" },
-    make("thead", {}, make("tr", {}, make("th", {}), labels.map((name) => make("th", { scope: "col" }, make("span", {}, name))))),
-    make("tbody", {}, labels.map((name, i) => make("tr", {}, make("th", { scope: "row" }, name), labels.map((_, j) => cell(i, j))))))));
+  return make(
+    "div",
+    { class: "card" },
+    make("h2", {}, t("Confusion: rows are the truth, columns what was predicted")),
+    make(
+      "div",
+      { class: "scroll" },
+      make(
+        "table",
+        { class: "confusion" },
+        make(
+          "thead",
+          {},
+          make(
+            "tr",
+            {},
+            make("th", {}),
+            labels.map((name) => make("th", { scope: "col" }, make("span", {}, name))),
+          ),
+        ),
+        make(
+          "tbody",
+          {},
+          labels.map((name, i) =>
+            make(
+              "tr",
+              {},
+              make("th", { scope: "row" }, name),
+              labels.map((_, j) => cell(i, j)),
+            ),
+          ),
+        ),
+      ),
+    ),
+  );
 }

@@ -10,13 +10,18 @@ const HEIGHT = 480;
 
 /** The node that is asked about in the middle, the others around it. @param {any} scene @param {number} width @returns {[number, number][]} */
 function places(scene, width) {
-  const center = scene.center ?? 0, others = scene.nodes.map((_, i) => i).filter((i) => i !== center);
+  const center = scene.center ?? 0,
+    others = scene.nodes.map((_, i) => i).filter((i) => i !== center);
   const out = /** @type {[number, number][]} */ ([]);
   out[center] = [width / 2, HEIGHT / 2];
   const rings = others.length > 40 ? 3 : others.length > 16 ? 2 : 1;
   others.forEach((node, i) => {
-    const angle = (2 * Math.PI * i) / others.length - Math.PI / 2, share = rings === 1 ? 1 : 0.58 + (0.42 * (i % rings)) / (rings - 1);
-    out[node] = [width / 2 + Math.cos(angle) * share * (width / 2 - 34), HEIGHT / 2 + Math.sin(angle) * share * (HEIGHT / 2 - 40)];
+    const angle = (2 * Math.PI * i) / others.length - Math.PI / 2,
+      share = rings === 1 ? 1 : 0.58 + (0.42 * (i % rings)) / (rings - 1);
+    out[node] = [
+      width / 2 + Math.cos(angle) * share * (width / 2 - 34),
+      HEIGHT / 2 + Math.sin(angle) * share * (HEIGHT / 2 - 40),
+    ];
   });
   return out;
 }
@@ -32,31 +37,62 @@ export class GraphView {
   /** @param {any} now */
   draw(now) {
     this.now = now;
-    const { scene } = now.one, ink = paper(), width = Math.min(now.width, 860), at = places(scene, width);
+    const { scene } = now.one,
+      ink = paper(),
+      width = Math.min(now.width, 860),
+      at = places(scene, width);
     const radius = scene.nodes.length > 40 ? 7 : 11;
-    const svg = shape("svg", { class: "drawing", viewBox: `0 0 ${width} ${HEIGHT}`, width, height: HEIGHT, role: "group", "aria-label": t("Node {node} and its neighbors; as numbers under “Table”", { node: scene.nodes[scene.center ?? 0] }) });
+    const svg = shape("svg", {
+      class: "drawing",
+      viewBox: `0 0 ${width} ${HEIGHT}`,
+      width,
+      height: HEIGHT,
+      role: "group",
+      "aria-label": t("Node {node} and its neighbors; as numbers under “Table”", {
+        node: scene.nodes[scene.center ?? 0],
+      }),
+    });
     const marks = this.host.marks();
     scene.edges.forEach(([from, to], edge) => this.edge(svg, at, [from, to], edge, radius, ink, marks));
     scene.nodes.forEach((label, node) => this.node(svg, at, node, label, radius, ink));
     const focused = /** @type {any} */ (document.activeElement)?.dataset?.node;
     fill(this.holder, svg);
-    if (focused !== undefined && focused !== null) /** @type {any} */ (svg.querySelector(`[data-node="${focused}"]`) || svg.querySelector("[data-node]"))?.focus();
-    fill(this.classes, scene.class_names.map((name, i) => {
-      const swatch = make("i");
-      swatch.style.background = named(i, isDark());
-      return make("span", {}, swatch, name);
-    }));
+    if (focused !== undefined && focused !== null)
+      /** @type {any} */ (svg.querySelector(`[data-node="${focused}"]`) || svg.querySelector("[data-node]"))?.focus();
+    fill(
+      this.classes,
+      scene.class_names.map((name, i) => {
+        const swatch = make("i");
+        swatch.style.background = named(i, isDark());
+        return make("span", {}, swatch, name);
+      }),
+    );
   }
 
   edge(svg, at, [from, to], edge, radius, ink, marks) {
-    const { map, range, one } = this.now, center = one.scene.center ?? 0;
+    const { map, range, one } = this.now,
+      center = one.scene.center ?? 0;
     const [a, b] = [at[from], at[to]];
     const share = Math.min(1, Math.max(0, (map.weights[edge] - range[0]) / (range[1] - range[0]))) || 0;
     const bend = [(a[0] + b[0]) / 2 + 0.08 * (b[1] - a[1]), (a[1] + b[1]) / 2 - 0.08 * (b[0] - a[0])];
-    const d = from === to ? `M${a[0] - radius - 4} ${a[1] - 2}a${radius + 5} ${radius + 5} 0 1 1 0 4` : `M${a}Q${bend} ${b}`;
+    const d =
+      from === to ? `M${a[0] - radius - 4} ${a[1] - 2}a${radius + 5} ${radius + 5} 0 1 1 0 4` : `M${a}Q${bend} ${b}`;
     const ours = from === center;
-    const changed = marks.find(({ cell }) => cell.column === Number(one.scene.nodes[to]) && (cell.row === null || cell.row === Number(one.scene.nodes[from])));
-    svg.append(shape("path", { d, fill: "none", stroke: changed ? ink.mark : ours ? ink.ink : ink.edge, "stroke-width": 0.7 + 6 * share, "stroke-opacity": changed ? 0.9 : (ours ? 0.25 : 0.08) + (ours ? 0.6 : 0.3) * share, "stroke-dasharray": changed?.sign === "×" ? "4 4" : undefined }));
+    const changed = marks.find(
+      ({ cell }) =>
+        cell.column === Number(one.scene.nodes[to]) &&
+        (cell.row === null || cell.row === Number(one.scene.nodes[from])),
+    );
+    svg.append(
+      shape("path", {
+        d,
+        fill: "none",
+        stroke: changed ? ink.mark : ours ? ink.ink : ink.edge,
+        "stroke-width": 0.7 + 6 * share,
+        "stroke-opacity": changed ? 0.9 : (ours ? 0.25 : 0.08) + (ours ? 0.6 : 0.3) * share,
+        "stroke-dasharray": changed?.sign === "×" ? "4 4" : undefined,
+      }),
+    );
     // A thin edge is hard to hit: what listens is wider, and cannot be seen.
     const target = shape("path", { d, fill: "none", stroke: "transparent", "stroke-width": 12, "data-edge": edge });
     target.addEventListener("pointerenter", () => this.host.point(from, to));
@@ -65,13 +101,35 @@ export class GraphView {
   }
 
   node(svg, at, node, label, radius, ink) {
-    const { scene } = this.now.one, [cx, cy] = at[node], center = node === (scene.center ?? 0);
+    const { scene } = this.now.one,
+      [cx, cy] = at[node],
+      center = node === (scene.center ?? 0);
     const kind = scene.classes[node];
     const fillColor = kind === null || kind === undefined ? ink.paper : named(kind, isDark());
     const name = `${t("node {node}", { node: label })}${kind !== null && kind !== undefined ? `, ${scene.class_names[kind]}` : ""}`;
-    const group = shape("g", { class: "node", tabindex: 0, role: "button", "aria-label": center ? name : t("walk to {name}", { name }), "data-node": label },
-      shape("circle", { cx, cy, r: center ? radius + 5 : radius, fill: fillColor, stroke: center ? ink.mark : ink.edge, "stroke-width": center ? 3 : 1.2 }),
-      shape("text", { x: cx, y: cy + (center ? radius + 20 : radius + 14), "text-anchor": "middle", class: "halo" }, label));
+    const group = shape(
+      "g",
+      {
+        class: "node",
+        tabindex: 0,
+        role: "button",
+        "aria-label": center ? name : t("walk to {name}", { name }),
+        "data-node": label,
+      },
+      shape("circle", {
+        cx,
+        cy,
+        r: center ? radius + 5 : radius,
+        fill: fillColor,
+        stroke: center ? ink.mark : ink.edge,
+        "stroke-width": center ? 3 : 1.2,
+      }),
+      shape(
+        "text",
+        { x: cx, y: cy + (center ? radius + 20 : radius + 14), "text-anchor": "middle", class: "halo" },
+        label,
+      ),
+    );
     const walk = () => (center ? undefined : set({ input: { kind: "node", node: Number(label) } }, { push: true }));
     group.addEventListener("click", walk);
     group.addEventListener("keydown", (event) => {
@@ -86,10 +144,15 @@ export class GraphView {
   }
 
   tell(from, to) {
-    const { scene } = this.now.one, { weights } = this.now.map;
+    const { scene } = this.now.one,
+      { weights } = this.now.map;
     if (from >= scene.nodes.length || to >= scene.nodes.length) return null;
     const edge = scene.edges.findIndex(([a, b]) => a === from && b === to);
-    const own = scene.edges.map(([a, b], i) => [a, b, i]).filter(([a]) => a === from).sort((a, b) => weights[b[2]] - weights[a[2]]).slice(0, 5);
+    const own = scene.edges
+      .map(([a, b], i) => [a, b, i])
+      .filter(([a]) => a === from)
+      .sort((a, b) => weights[b[2]] - weights[a[2]])
+      .slice(0, 5);
     const others = `${t("strongest")}: ${own.map(([, b, i]) => `${scene.nodes[b]} ${written(weights[i])}`).join(" · ")}`;
     if (edge < 0) return { from: t("node {node}", { node: scene.nodes[to] }), others: "", cell: false };
     return { from: t("node {node}", { node: scene.nodes[from] }), to: scene.nodes[to], weight: weights[edge], others };

@@ -27,7 +27,14 @@ export function drawHeads(element) {
     return fill(element);
   }
   const all = choices(one);
-  const key = JSON.stringify([view.runs[0], view.scene, scenes.map(({ name }) => name), all.map(([, map]) => map.name), document.documentElement.lang, one.scene.kind]);
+  const key = JSON.stringify([
+    view.runs[0],
+    view.scene,
+    scenes.map(({ name }) => name),
+    all.map(([, map]) => map.name),
+    document.documentElement.lang,
+    one.scene.kind,
+  ]);
   // The same heads again: only their pictures are drawn, so that a key press costs little.
   if (key !== shape || !element.firstChild) {
     shape = key;
@@ -40,31 +47,52 @@ export function drawHeads(element) {
 
 function build(element, one, scenes, all) {
   tiles = new Map();
-  const heads = Math.max(1, ...mapsOf(one).map((map) => (layerAndHead(map)?.[1] ?? -1) + 1));
-  const across = layerAndHead(all[0][1]) ? Math.min(heads, 4) : Math.min(all.length, 3);
+  const most = Math.max(1, ...mapsOf(one).map((map) => (layerAndHead(map)?.[1] ?? -1) + 1));
+  const across = layerAndHead(all[0][1]) ? Math.min(most, 4) : Math.min(all.length, 3);
   const grid = make("div", { class: "tiles", role: "group", "aria-label": t("All maps") });
   grid.style.gridTemplateColumns = `repeat(${all.length === 1 ? 1 : across}, ${SIDE + 8}px)`;
-  let layer = -1;
-  for (const [key, map] of all) {
+  let layer = "";
+  // What is made of all heads stands before them: it is what is looked at first.
+  const made = all.filter(([, map]) => !layerAndHead(map)),
+    heads = all.filter(([, map]) => layerAndHead(map));
+  for (const [key, map] of [...made, ...heads]) {
     const place = layerAndHead(map);
-    if ((place && place[0] !== layer) || (!place && layer >= 0)) {
-      layer = place ? place[0] : -1;
-      grid.append(make("div", { class: "layer" }, place ? t("layer {layer}", { layer: place[0] + 1 }) : t("over all")));
-    }
+    const name = place ? t("layer {layer}", { layer: place[0] + 1 }) : heads.length ? t("over all") : "";
+    if (name !== layer) grid.append(make("div", { class: "layer" }, name));
+    layer = name;
     grid.append(tile(key, map));
   }
   const names = scenes.map(({ name }, i) => /** @type {[string, string]} */ ([String(i), t(name)]));
-  fill(element, scenes.length > 1 && make("div", { class: "scenes" }, segmented(t("Scene"), names, String(Math.min(view.scene, scenes.length - 1)), (value) => set({ scene: Number(value), map: "", look: "" }))),
-    grid);
+  fill(
+    element,
+    scenes.length > 1 &&
+      make(
+        "div",
+        { class: "scenes" },
+        segmented(t("Scene"), names, String(Math.min(view.scene, scenes.length - 1)), (value) =>
+          set({ scene: Number(value), map: "", look: "" }),
+        ),
+      ),
+    grid,
+  );
 }
 
 function tile(key, map) {
   const canvas = make("canvas", { "aria-hidden": "true" });
   const place = layerAndHead(map);
   const label = place ? t("head {head}", { head: place[1] + 1 }) : mapName(map.name);
-  const pick = button([canvas, label], () => set({ map: key }), { class: "pick", "aria-label": mapName(map.name), title: mapName(map.name) });
+  const pick = button([canvas, label], () => set({ map: key }), {
+    class: "pick",
+    "aria-label": mapName(map.name),
+    title: mapName(map.name),
+  });
   const can = map.place && map.place.head !== null && run()?.changes?.heads;
-  const off = can && button(t("off"), () => toggleHead(map.place), { class: "off", "aria-label": t("switch {name} off", { name: mapName(map.name) }) });
+  const off =
+    can &&
+    button(t("off"), () => toggleHead(map.place), {
+      class: "off",
+      "aria-label": t("switch {name} off", { name: mapName(map.name) }),
+    });
   const around = make("div", { class: "tile" }, pick, off);
   tiles.set(key, { around, pick, off, canvas, map });
   return around;
@@ -106,7 +134,9 @@ function paintTile(one, key, map, picture) {
   const [rows, columns] = axes ? [axes.rows.length, axes.columns.length] : [1, map.weights.length];
   const density = Math.min(2, devicePixelRatio || 1);
   const long = columns >= rows;
-  const ratio = picture ? one.scene.height / one.scene.width : Math.min(1.6, Math.max(long ? 0.22 : 0.3, rows / columns));
+  const ratio = picture
+    ? one.scene.height / one.scene.width
+    : Math.min(1.6, Math.max(long ? 0.22 : 0.3, rows / columns));
   canvas.width = SIDE * density;
   canvas.height = Math.round(SIDE * ratio) * density;
   const context = canvas.getContext("2d");
@@ -116,5 +146,11 @@ function paintTile(one, key, map, picture) {
   context.imageSmoothingEnabled = false;
   if (picture) context.drawImage(picture, 0, 0, canvas.width, canvas.height);
   const over = picture ? DIMMED : undefined;
-  context.drawImage(painted(cells.values, range, cells.rows, cells.columns, colors(), over), 0, 0, canvas.width, canvas.height);
+  context.drawImage(
+    painted(cells.values, range, cells.rows, cells.columns, colors(), over),
+    0,
+    0,
+    canvas.width,
+    canvas.height,
+  );
 }

@@ -19,7 +19,10 @@ export class LinesView {
     const point = (event) => this.at(event);
     this.canvas.addEventListener("pointermove", point);
     this.canvas.addEventListener("pointerdown", point);
-    this.canvas.addEventListener("pointerleave", (event) => event.pointerType === "mouse" && !host.pinned && this.over(null));
+    this.canvas.addEventListener(
+      "pointerleave",
+      (event) => event.pointerType === "mouse" && !host.pinned && this.over(null),
+    );
     this.canvas.addEventListener("click", () => this.hover && host.pin(...this.cell()));
     this.canvas.addEventListener("keydown", (event) => this.key(event));
   }
@@ -57,10 +60,13 @@ export class LinesView {
 
   /** The token's strongest cell. @returns {[number, number]} */
   cell() {
-    const { axes, map } = this.now, hover = /** @type {any} */ (this.hover), columns = axes.columns.length;
+    const { axes, map } = this.now,
+      hover = /** @type {any} */ (this.hover),
+      columns = axes.columns.length;
     if (hover.side === "row") return [hover.index, strongest(map.weights, hover.index * columns, columns, 1)[0] ?? 0];
     let best = 0;
-    for (let row = 1; row < axes.rows.length; row++) if (map.weights[row * columns + hover.index] > map.weights[best * columns + hover.index]) best = row;
+    for (let row = 1; row < axes.rows.length; row++)
+      if (map.weights[row * columns + hover.index] > map.weights[best * columns + hover.index]) best = row;
     return [best, hover.index];
   }
 
@@ -78,12 +84,18 @@ export class LinesView {
     this.pitch = { row: tall / rows, column: tall / columns };
     if (most <= 60) this.pitch = { row: Math.min(28, tall / rows), column: Math.min(28, tall / columns) };
     this.edge = Math.min(150, this.width * 0.3);
-    this.canvas.setAttribute("aria-label", t("{name}: lines from each token to those it attends to; arrow keys walk the tokens; as numbers under “Table”", { name: mapName(now.map.name) }));
+    this.canvas.setAttribute(
+      "aria-label",
+      t("{name}: lines from each token to those it attends to; arrow keys walk the tokens; as numbers under “Table”", {
+        name: mapName(now.map.name),
+      }),
+    );
     this.paint();
   }
 
   paint() {
-    const { axes, map, range } = this.now, ink = paper();
+    const { axes, map, range } = this.now,
+      ink = paper();
     const context = sized(this.canvas, this.width, this.height);
     const columns = axes.columns.length;
     const middle = (side, index) => this.top + (index + 0.5) * this.pitch[side];
@@ -99,9 +111,12 @@ export class LinesView {
       context.stroke();
     };
     context.strokeStyle = this.hover ? ink.mark : ink.edge;
-    if (this.hover?.side === "row") for (let column = 0; column < columns; column++) line(this.hover.index, column, true);
+    if (this.hover?.side === "row")
+      for (let column = 0; column < columns; column++) line(this.hover.index, column, true);
     else if (this.hover) for (let row = 0; row < axes.rows.length; row++) line(row, this.hover.index, true);
-    else for (let row = 0; row < axes.rows.length; row++) strongest(map.weights, row * columns, columns, PER_TOKEN).forEach((column) => line(row, column, false));
+    else
+      for (let row = 0; row < axes.rows.length; row++)
+        strongest(map.weights, row * columns, columns, PER_TOKEN).forEach((column) => line(row, column, false));
     context.globalAlpha = 1;
     context.font = FONT;
     context.textBaseline = "middle";
@@ -110,14 +125,19 @@ export class LinesView {
   }
 
   tokens(context, side, names, axis, middle, ink) {
-    const left = side === "row", x = left ? this.edge - 2 : this.width - this.edge + 2;
+    const left = side === "row",
+      x = left ? this.edge - 2 : this.width - this.edge + 2;
     context.textAlign = left ? "right" : "left";
     context.fillStyle = ink.faint;
     context.fillText(shortened(context, axis, this.edge - 4), x, 10);
-    const every = Math.ceil(14 / this.pitch[side]), columns = this.now.axes.columns.length;
+    const every = Math.ceil(14 / this.pitch[side]),
+      columns = this.now.axes.columns.length;
     names.forEach((name, index) => {
       const on = this.hover?.side === side && this.hover.index === index;
-      const weight = this.hover && this.hover.side !== side ? this.now.map.weights[left ? index * columns + this.hover.index : this.hover.index * columns + index] : null;
+      const weight =
+        this.hover && this.hover.side !== side
+          ? this.now.map.weights[left ? index * columns + this.hover.index : this.hover.index * columns + index]
+          : null;
       const strong = weight !== null && weight > this.now.range[1] * 0.12;
       if (index % every && !on && !strong) return;
       context.fillStyle = on || strong ? ink.mark : ink.ink;
@@ -132,10 +152,12 @@ export class LinesView {
   }
 
   tell(row, column) {
-    const { axes, map } = this.now, columns = axes.columns.length;
+    const { axes, map } = this.now,
+      columns = axes.columns.length;
     if (row >= axes.rows.length || column >= columns) return null;
     const shown = { from: axes.rows[row], to: axes.columns[column], weight: map.weights[row * columns + column] };
-    if (this.hover?.side !== "column") return { ...shown, others: strongestText(map.weights, row * columns, axes.columns) };
+    if (this.hover?.side !== "column")
+      return { ...shown, others: strongestText(map.weights, row * columns, axes.columns) };
     const into = Float32Array.from(axes.rows, (_, i) => map.weights[i * columns + column]);
     return { ...shown, others: `${t("attended to by")} — ${strongestText(into, 0, axes.rows)}` };
   }

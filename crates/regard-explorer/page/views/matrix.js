@@ -9,7 +9,9 @@ import { t } from "../words.js";
 /** "strongest: see 0.61 · bird 0.20" for some weights. */
 export function strongestText(weights, from, names, most = 5) {
   const best = strongest(weights, from, names.length, most);
-  return best.length ? `${t("strongest")}: ${best.map((place) => `${names[place]} ${written(weights[from + place])}`).join(" · ")}` : t("nothing is attended to");
+  return best.length
+    ? `${t("strongest")}: ${best.map((place) => `${names[place]} ${written(weights[from + place])}`).join(" · ")}`
+    : t("nothing is attended to");
 }
 
 export class MatrixView {
@@ -21,7 +23,10 @@ export class MatrixView {
       const place = this.sheet.cellAt(event);
       if (place) host.pin(...place);
     });
-    this.sheet.canvas.addEventListener("keydown", (event) => event.key === "Enter" && this.sheet.cursor && host.pin(...this.sheet.cursor));
+    this.sheet.canvas.addEventListener(
+      "keydown",
+      (event) => event.key === "Enter" && this.sheet.cursor && host.pin(...this.sheet.cursor),
+    );
   }
 
   /** @param {any} now */
@@ -33,16 +38,37 @@ export class MatrixView {
     const across = Math.min(44, Math.max(1.4, (width - labelWidth - 46) / columns));
     const down = rows <= 60 ? Math.min(36, Math.max(15, across)) : across;
     this.sheet.draw({
-      rows: axes.rows, columns: axes.columns, rowAxis: axes.rowAxis, columnAxis: axes.columnAxis, values: now.map.weights, range: now.range,
-      colors: colors(), paper: paper(), cell: [across, down], labelWidth, marks: this.host.marks(),
+      rows: axes.rows,
+      columns: axes.columns,
+      rowAxis: axes.rowAxis,
+      columnAxis: axes.columnAxis,
+      values: now.map.weights,
+      range: now.range,
+      colors: colors(),
+      paper: paper(),
+      cell: [across, down],
+      labelWidth,
+      marks: this.host.marks(),
     });
-    this.sheet.canvas.setAttribute("aria-label", t("{name}: {rows} × {columns} weights; arrow keys move, Enter takes a cell; as numbers under “Table”", { name: mapName(now.map.name), rows, columns }));
+    this.sheet.canvas.setAttribute(
+      "aria-label",
+      t("{name}: {rows} × {columns} weights; arrow keys move, Enter takes a cell; as numbers under “Table”", {
+        name: mapName(now.map.name),
+        rows,
+        columns,
+      }),
+    );
   }
 
   tell(row, column) {
     const { axes, map } = this.now;
     if (row >= axes.rows.length || column >= axes.columns.length) return null;
     const start = row * axes.columns.length;
-    return { from: axes.rows[row], to: axes.columns[column], weight: map.weights[start + column], others: strongestText(map.weights, start, axes.columns) };
+    return {
+      from: axes.rows[row],
+      to: axes.columns[column],
+      weight: map.weights[start + column],
+      others: strongestText(map.weights, start, axes.columns),
+    };
   }
 }

@@ -21,18 +21,37 @@ export function drawMore(more) {
   element = more;
   if (!session.answer) return fill(more);
   const writes = Array.isArray(session.answer.prediction.details?.tokens);
-  fill(more, fold("saliency", t("Gradient saliency beside attention"), drawSaliency), writes && fold("beam", t("Beam: what else could have been written"), (answer) => drawBeam(answer)),
-    make("p", { class: "quiet small", id: "caution" }, t("Attention weights say what was read, not why it was answered so: attention is not an explanation. Change a weight and see whether the output changes.")));
+  fill(
+    more,
+    fold("saliency", t("Gradient saliency beside attention"), drawSaliency),
+    writes && fold("beam", t("Beam: what else could have been written"), (answer) => drawBeam(answer)),
+    make(
+      "p",
+      { class: "quiet small", id: "caution" },
+      t(
+        "Attention weights say what was read, not why it was answered so: attention is not an explanation. Change a weight and see whether the output changes.",
+      ),
+    ),
+  );
   return undefined;
 }
 
 /** Something that is asked for when it is opened, and again when the answer is another. */
 function fold(name, title, draw) {
   const body = make("div", {});
-  const details = make("details", { class: "card", id: name, ontoggle: () => {
-    open[name] = details.open;
-    if (details.open) look(name, body, draw);
-  } }, make("summary", {}, title), body);
+  const details = make(
+    "details",
+    {
+      class: "card",
+      id: name,
+      ontoggle: () => {
+        open[name] = details.open;
+        if (details.open) look(name, body, draw);
+      },
+    },
+    make("summary", {}, title),
+    body,
+  );
   details.open = open[name];
   return details;
 }
@@ -40,7 +59,13 @@ function fold(name, title, draw) {
 async function look(name, body, draw) {
   if (!isAskable(view.input)) return;
   const request = { run: view.runs[0], input: view.input, changes: isChanged(view.changes) ? view.changes : null };
-  const key = JSON.stringify([request.run, request.changes, request.input?.kind === "bytes" ? [request.input.name, request.input.base64?.length, request.input.moment] : request.input]);
+  const key = JSON.stringify([
+    request.run,
+    request.changes,
+    request.input?.kind === "bytes"
+      ? [request.input.name, request.input.base64?.length, request.input.moment]
+      : request.input,
+  ]);
   if (known[name]?.key !== key) {
     if (!body.firstChild) fill(body, make("p", { class: "quiet" }, t("Computing…")));
     const found = { key, answer: null, refusal: "" };
@@ -60,36 +85,73 @@ async function look(name, body, draw) {
 function drawSaliency(answer) {
   const values = Float32Array.from(answer.values, (value) => Math.abs(value ?? NaN));
   if (answer.columns && answer.rows) return [patches(answer, values), note(answer)];
-  const one = session.answer.scenes.find((scene) => scene.scene.kind === "maps" && axesOf(scene)?.columns.length === answer.names.length);
+  const one = session.answer.scenes.find(
+    (scene) => scene.scene.kind === "maps" && axesOf(scene)?.columns.length === answer.names.length,
+  );
   const attention = one ? means(one) : null;
   const line = (label, numbers) => {
-    const range = rangeOf(numbers), ramp = colors();
+    const range = rangeOf(numbers),
+      ramp = colors();
     const sum = numbers.reduce((total, value) => total + (value || 0), 0) || 1;
-    return make("div", {}, make("h2", {}, label), make("div", { class: "words", dir: "auto" }, answer.names.slice(0, 600).map((name, i) => {
-      const color = colorOf(numbers[i], range, ramp), chip = make("span", { class: "tagged", title: written(numbers[i]) }, name, make("small", {}, `${Math.round((100 * numbers[i]) / sum)} %`));
-      chip.style.background = `rgb(${color})`;
-      chip.style.color = inkOn(color);
-      chip.lastElementChild.style.color = inkOn(color);
-      return chip;
-    })));
+    return make(
+      "div",
+      {},
+      make("h2", {}, label),
+      make(
+        "div",
+        { class: "words", dir: "auto" },
+        answer.names.slice(0, 600).map((name, i) => {
+          const color = colorOf(numbers[i], range, ramp),
+            chip = make(
+              "span",
+              { class: "tagged", title: written(numbers[i]) },
+              name,
+              make("small", {}, `${Math.round((100 * numbers[i]) / sum)} %`),
+            );
+          chip.style.background = `rgb(${color})`;
+          chip.style.color = inkOn(color);
+          chip.lastElementChild.style.color = inkOn(color);
+          return chip;
+        }),
+      ),
+    );
   };
-  return [line(`${t("Gradient × input")} (${t(answer.of)})`, values), attention && line(t("Attention, the mean over rows and heads"), attention), note(answer)];
+  return [
+    line(`${t("Gradient × input")} (${t(answer.of)})`, values),
+    attention && line(t("Attention, the mean over rows and heads"), attention),
+    note(answer),
+  ];
 }
 
 function means(one) {
-  const [, map] = /** @type {any} */ (chosenMap(one, "mean")), axes = /** @type {any} */ (axesOf(one)), columns = axes.columns.length;
+  const [, map] = /** @type {any} */ (chosenMap(one, "mean")),
+    axes = /** @type {any} */ (axesOf(one)),
+    columns = axes.columns.length;
   const out = new Float32Array(columns);
-  for (let row = 0; row < axes.rows.length; row++) for (let column = 0; column < columns; column++) out[column] += (map.weights[row * columns + column] || 0) / axes.rows.length;
+  for (let row = 0; row < axes.rows.length; row++)
+    for (let column = 0; column < columns; column++)
+      out[column] += (map.weights[row * columns + column] || 0) / axes.rows.length;
   return out;
 }
 
 function patches(answer, values) {
-  const canvas = make("canvas", { width: 280, height: 280, role: "img", "aria-label": t("Gradient saliency of each patch") });
+  const canvas = make("canvas", {
+    width: 280,
+    height: 280,
+    role: "img",
+    "aria-label": t("Gradient saliency of each patch"),
+  });
   const image = session.answer.scenes.find((scene) => scene.scene.kind === "image");
   const context = canvas.getContext("2d");
   context.imageSmoothingEnabled = false;
   if (image) context.drawImage(pictureOf(image.scene), 0, 0, 280, 280);
-  context.drawImage(painted(values, rangeOf(values), answer.rows, answer.columns, colors(), image ? DIMMED : undefined), 0, 0, 280, 280);
+  context.drawImage(
+    painted(values, rangeOf(values), answer.rows, answer.columns, colors(), image ? DIMMED : undefined),
+    0,
+    0,
+    280,
+    280,
+  );
   return make("div", {}, make("h2", {}, `${t("Gradient × input")} (${t(answer.of)})`), canvas);
 }
 

@@ -13,7 +13,8 @@ export function pictureOf(scene) {
   if (!pictures.has(scene)) {
     const { width, height, channels, pixels } = scene;
     const canvas = make("canvas", { width, height });
-    const context = canvas.getContext("2d"), image = context.createImageData(width, height);
+    const context = canvas.getContext("2d"),
+      image = context.createImageData(width, height);
     for (let i = 0; i < width * height; i++) {
       for (let c = 0; c < 3; c++) image.data[4 * i + c] = 255 * pixels[i * channels + (channels === 3 ? c : 0)];
       image.data[4 * i + 3] = 255;
@@ -33,7 +34,10 @@ export class PatchesView {
       const place = this.sheet.cellAt(event);
       if (place) host.pin(...place);
     });
-    this.sheet.canvas.addEventListener("keydown", (event) => event.key === "Enter" && this.sheet.cursor && host.pin(...this.sheet.cursor));
+    this.sheet.canvas.addEventListener(
+      "keydown",
+      (event) => event.key === "Enter" && this.sheet.cursor && host.pin(...this.sheet.cursor),
+    );
   }
 
   /** @param {any} now */
@@ -41,24 +45,52 @@ export class PatchesView {
     this.now = now;
     const { scene } = now.one;
     const scale = Math.min((now.width - 12) / scene.width, 460 / scene.height);
-    const marks = this.host.marks().map((mark) => ({ ...mark, row: Math.floor(mark.column / scene.columns), column: mark.column % scene.columns }));
+    const marks = this.host
+      .marks()
+      .map((mark) => ({ ...mark, row: Math.floor(mark.column / scene.columns), column: mark.column % scene.columns }));
     this.sheet.draw({
-      rows: now.axes.rows, columns: now.axes.columns, rowAxis: "", columnAxis: "", values: now.map.weights, range: now.range, colors: colors(), paper: paper(),
-      cell: [(scene.width * scale) / scene.columns, (scene.height * scale) / scene.rows], bare: true, picture: pictureOf(scene),
-      over: DIMMED, marks,
+      rows: now.axes.rows,
+      columns: now.axes.columns,
+      rowAxis: "",
+      columnAxis: "",
+      values: now.map.weights,
+      range: now.range,
+      colors: colors(),
+      paper: paper(),
+      cell: [(scene.width * scale) / scene.columns, (scene.height * scale) / scene.rows],
+      bare: true,
+      picture: pictureOf(scene),
+      over: DIMMED,
+      marks,
     });
-    this.sheet.canvas.setAttribute("aria-label", t("{name}: {rows} × {columns} patches; bright ones were attended to; arrow keys move; as numbers under “Table”", { name: mapName(now.map.name), rows: scene.rows, columns: scene.columns }));
+    this.sheet.canvas.setAttribute(
+      "aria-label",
+      t("{name}: {rows} × {columns} patches; clear ones were attended to; arrow keys move; as numbers under “Table”", {
+        name: mapName(now.map.name),
+        rows: scene.rows,
+        columns: scene.columns,
+      }),
+    );
   }
 
   tell(row, column) {
-    const { scene } = this.now.one, { weights, name } = this.now.map;
+    const { scene } = this.now.one,
+      { weights, name } = this.now.map;
     if (row >= scene.rows || column >= scene.columns) return null;
-    const patch = (i) => t("patch {row}, {column}", { row: Math.floor(i / scene.columns) + 1, column: (i % scene.columns) + 1 });
+    const patch = (i) =>
+      t("patch {row}, {column}", { row: Math.floor(i / scene.columns) + 1, column: (i % scene.columns) + 1 });
     const best = strongest(weights, 0, weights.length, 5);
-    return { from: mapName(name), to: patch(row * scene.columns + column), weight: weights[row * scene.columns + column], others: `${t("strongest")}: ${best.map((i) => `${patch(i)} ${written(weights[i])}`).join(" · ")}` };
+    return {
+      from: mapName(name),
+      to: patch(row * scene.columns + column),
+      weight: weights[row * scene.columns + column],
+      others: `${t("strongest")}: ${best.map((i) => `${patch(i)} ${written(weights[i])}`).join(" · ")}`,
+    };
   }
 
   hint() {
-    return t("What was attended to is bright. Point at a patch for its weight; click it to forbid or strengthen it.");
+    return t(
+      "What was attended to is clear, the rest is veiled. Point at a patch for its weight; click it to forbid or strengthen it.",
+    );
   }
 }

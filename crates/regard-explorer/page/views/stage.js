@@ -18,8 +18,26 @@ import { CurveView } from "./curve.js";
 import { SoundView } from "./sound.js";
 import { NumbersView } from "./numbers.js";
 
-const VIEWS = { matrix: MatrixView, lines: LinesView, text: TextView, patches: PatchesView, graph: GraphView, curve: CurveView, sound: SoundView, table: NumbersView };
-const LOOKS = { matrix: "Matrix", lines: "Lines", text: "Text", patches: "Picture", graph: "Graph", curve: "Curve", sound: "Sound", table: "Table" };
+const VIEWS = {
+  matrix: MatrixView,
+  lines: LinesView,
+  text: TextView,
+  patches: PatchesView,
+  graph: GraphView,
+  curve: CurveView,
+  sound: SoundView,
+  table: NumbersView,
+};
+const LOOKS = {
+  matrix: "Matrix",
+  lines: "Lines",
+  text: "Text",
+  patches: "Picture",
+  graph: "Graph",
+  curve: "Curve",
+  sound: "Sound",
+  table: "Table",
+};
 
 /** @type {{look: string, drawn: any, cursor: [number, number] | null, pinned: boolean, every: {heads: boolean, rows: boolean}, own: boolean}} */
 const stage = { look: "", drawn: null, cursor: null, pinned: false, every: { heads: false, rows: false }, own: false };
@@ -29,7 +47,8 @@ let current = /** @type {any} */ (null);
 /** The ways in which a scene can be looked at, the most telling first. @param {import("../scene.js").Scene} one */
 function looksOf(one) {
   const { kind } = one.scene;
-  if (kind === "graph" || kind === "curve" || kind === "sound") return kind === "graph" ? ["graph", "table"] : [kind, "matrix", "table"];
+  if (kind === "graph" || kind === "curve" || kind === "sound")
+    return kind === "graph" ? ["graph", "table"] : [kind, "matrix", "table"];
   if (kind === "image") return ["patches", "table"];
   const { rows, columns } = one.scene;
   if (rows.length <= 2 && columns.length > 3) return ["text", "matrix", "lines", "table"];
@@ -42,13 +61,21 @@ export function drawStage(element) {
   const one = answer && (answer.scenes[view.scene] || answer.scenes[0]);
   if (!one || !choices(one).length) {
     parts = null;
-    return fill(element, answer && !session.waiting && make("p", { class: "quiet", id: "blank" }, sentenceFor(answer, one)));
+    return fill(
+      element,
+      answer && !session.waiting && make("p", { class: "quiet", id: "blank" }, sentenceFor(answer, one)),
+    );
   }
   const [key, map] = /** @type {any} */ (chosenMap(one, view.map));
   const looks = looksOf(one);
   const look = looks.includes(view.look) ? view.look : looks[0];
   if (!parts || !element.contains(parts.body)) {
-    parts = { head: make("div", { class: "row spread" }), measures: make("div", { class: "measures" }), readout: make("div", { class: "readout" }), body: make("div", {}) };
+    parts = {
+      head: make("div", { class: "row spread" }),
+      measures: make("div", { class: "measures" }),
+      readout: make("div", { class: "readout" }),
+      body: make("div", {}),
+    };
     fill(element, parts.head, parts.measures, parts.readout, parts.body);
     stage.drawn = null;
   }
@@ -57,8 +84,18 @@ export function drawStage(element) {
     stage.look = look;
     fill(parts.body, stage.drawn.element);
   }
-  const range = stage.own || key === "mean" || key === "rollout" || one.scene.kind === "image" ? rangeOf(map.weights) : rangeOfAll(one);
-  current = { one, key, map, range, axes: axesOf(one), width: Math.max(200, parts.body.clientWidth || element.clientWidth) };
+  const range =
+    stage.own || key === "mean" || key === "rollout" || one.scene.kind === "image"
+      ? rangeOf(map.weights)
+      : rangeOfAll(one);
+  current = {
+    one,
+    key,
+    map,
+    range,
+    axes: axesOf(one),
+    width: Math.max(200, parts.body.clientWidth || element.clientWidth),
+  };
   drawHead(looks, look);
   drawMeasures();
   stage.drawn.draw(current);
@@ -66,41 +103,84 @@ export function drawStage(element) {
   return undefined;
 }
 
-const sentenceFor = (answer, one) => (one ? t("There are no weights to draw.") : t(answer.blank || "This model attends to nothing."));
+const sentenceFor = (answer, one) =>
+  one ? t("There are no weights to draw.") : t(answer.blank || "This model attends to nothing.");
 
 function drawHead(looks, look) {
   const { range, map } = current;
-  const own = make("input", { type: "checkbox", onchange: () => {
-    stage.own = own.checked;
-    drawStage(parts.body.parentElement);
-  } });
+  const own = make("input", {
+    type: "checkbox",
+    onchange: () => {
+      stage.own = own.checked;
+      drawStage(parts.body.parentElement);
+    },
+  });
   own.checked = stage.own;
   const bar = make("canvas", { width: 96, height: 1, "aria-hidden": "true" });
-  bar.getContext("2d").drawImage(painted(Float32Array.from({ length: 96 }, (_, i) => i / 95), [0, 1], 1, 96, colors()), 0, 0);
-  fill(parts.head,
+  bar.getContext("2d").drawImage(
+    painted(
+      Float32Array.from({ length: 96 }, (_, i) => i / 95),
+      [0, 1],
+      1,
+      96,
+      colors(),
+    ),
+    0,
+    0,
+  );
+  fill(
+    parts.head,
     make("h3", { id: "map-name" }, mapName(map.name)),
-    make("div", { class: "row" },
+    make(
+      "div",
+      { class: "row" },
       mapsOf(current.one).length > 1 && make("label", { class: "line small quiet" }, own, t("own scale")),
-      current.one.scene.kind !== "image" && make("span", { class: "legend" }, written(range[0]), bar, written(range[1])),
-      looks.length > 1 && segmented(t("How to look"), looks.map((name) => /** @type {[string, string]} */ ([name, t(LOOKS[name])])), look, (value) => set({ look: value }))));
+      current.one.scene.kind !== "image" &&
+        make("span", { class: "legend" }, written(range[0]), bar, written(range[1])),
+      looks.length > 1 &&
+        segmented(
+          t("How to look"),
+          looks.map((name) => /** @type {[string, string]} */ ([name, t(LOOKS[name])])),
+          look,
+          (value) => set({ look: value }),
+        ),
+    ),
+  );
 }
 
 function drawMeasures() {
   const { one, key, map } = current;
   const measure = one.measures?.[Number(key)];
-  const shown = (label, value, title) => typeof value === "number" && make("span", { title }, `${label} `, make("b", {}, written(value)));
-  fill(parts.measures, measure && [
-    shown(t("entropy"), measure.entropy, t("mean over rows, in nats: 0 looks at one place only")),
-    shown(t("distance"), measure.distance, t("how far away it looks, in tokens")),
-    shown(t("on the diagonal"), measure.diagonal, t("share of the weight at the same place")),
-  ], key === "rollout" && make("span", {}, t("Rollout: the layers' weights multiplied, the residual path included (Abnar and Zuidema, 2020).")),
-  map.place && map.place.head !== null && run()?.changes?.heads && button(t("Switch this head off or on"), () => toggleHead(map.place), { class: "plain small" }));
+  const shown = (label, value, title) =>
+    typeof value === "number" && make("span", { title }, `${label} `, make("b", {}, written(value)));
+  fill(
+    parts.measures,
+    measure && [
+      shown(t("entropy"), measure.entropy, t("mean over rows, in nats: 0 looks at one place only")),
+      shown(t("distance"), measure.distance, t("how far away it looks, in tokens")),
+      shown(t("on the diagonal"), measure.diagonal, t("share of the weight at the same place")),
+    ],
+    key === "rollout" &&
+      make(
+        "span",
+        {},
+        t("Rollout: the layers' weights multiplied, the residual path included (Abnar and Zuidema, 2020)."),
+      ),
+    map.place &&
+      map.place.head !== null &&
+      run()?.changes?.heads &&
+      button(t("Switch this head off or on"), () => toggleHead(map.place), { class: "plain small" }),
+  );
 }
 
 /** What the views tell the stage. */
 const host = {
-  get cursor() { return stage.cursor; },
-  get pinned() { return stage.pinned; },
+  get cursor() {
+    return stage.cursor;
+  },
+  get pinned() {
+    return stage.pinned;
+  },
   /** The cursor is at a cell. */
   point(row, column) {
     if (stage.pinned) return;
@@ -116,7 +196,8 @@ const host = {
   },
   /** The row whose weights a view shows. */
   row: () => Math.min(stage.cursor?.[0] ?? 0, (current?.axes?.rows.length ?? 1) - 1),
-  cellOf, marks,
+  cellOf,
+  marks,
 };
 
 /** A cell of the scene as the model calls it. */
@@ -126,10 +207,19 @@ function cellOf(row, column) {
   if (!place || !run()?.changes?.cells) return null;
   const { kind } = one.scene;
   const heads = stage.every.heads || !map.place;
-  const [from, to] = kind === "graph" ? [Number(one.scene.nodes[row]), Number(one.scene.nodes[column])]
-    : kind === "image" ? [null, place.column + row * one.scene.columns + column]
-      : [place.row + row, place.column + column];
-  return { site: place.site, layer: heads ? null : place.layer, head: heads ? null : place.head, row: stage.every.rows || kind === "curve" ? null : from, column: to };
+  const [from, to] =
+    kind === "graph"
+      ? [Number(one.scene.nodes[row]), Number(one.scene.nodes[column])]
+      : kind === "image"
+        ? [null, place.column + row * one.scene.columns + column]
+        : [place.row + row, place.column + column];
+  return {
+    site: place.site,
+    layer: heads ? null : place.layer,
+    head: heads ? null : place.head,
+    row: stage.every.rows || kind === "curve" ? null : from,
+    column: to,
+  };
 }
 
 /** The signs of changed cells that this map shows. */
@@ -137,22 +227,47 @@ function marks() {
   const { one, map } = current;
   const place = map.place || mapsOf(one)[0]?.place;
   if (!place) return [];
-  const fits = (cell) => cell.site === place.site && (!map.place || ((cell.layer === null || cell.layer === place.layer) && (cell.head === null || place.head === null || cell.head === place.head)));
+  const fits = (cell) =>
+    cell.site === place.site &&
+    (!map.place ||
+      ((cell.layer === null || cell.layer === place.layer) &&
+        (cell.head === null || place.head === null || cell.head === place.head)));
   const minus = (value, by) => (value === null ? null : value - by);
-  return (view.changes.cells || []).filter(fits).map((cell) => ({ row: minus(cell.row, place.row), column: minus(cell.column, place.column), sign: cell.bias === null ? "×" : cell.bias > 0 ? "+" : "−", cell }));
+  return (view.changes.cells || []).filter(fits).map((cell) => ({
+    row: minus(cell.row, place.row),
+    column: minus(cell.column, place.column),
+    sign: cell.bias === null ? "×" : cell.bias > 0 ? "+" : "−",
+    cell,
+  }));
 }
 
 function drawReadout() {
   if (!parts || !current) return;
   const told = stage.cursor && stage.drawn.tell?.(...stage.cursor);
   if (!told) {
-    fill(parts.readout, make("span", { class: "quiet" }, stage.drawn.hint?.() || t("Point at a cell, or use the arrow keys. Click to keep it and change it.")));
+    fill(
+      parts.readout,
+      make(
+        "span",
+        { class: "quiet" },
+        stage.drawn.hint?.() || t("Point at a cell, or use the arrow keys. Click to keep it and change it."),
+      ),
+    );
     return;
   }
-  fill(parts.readout,
-    make("span", { class: "wrap", dir: "auto" }, told.from, told.to !== undefined && ` → ${told.to}`, " ", told.weight !== undefined && make("b", {}, written(told.weight))),
+  fill(
+    parts.readout,
+    make(
+      "span",
+      { class: "wrap", dir: "auto" },
+      told.from,
+      told.to !== undefined && ` → ${told.to}`,
+      " ",
+      told.weight !== undefined && make("b", {}, written(told.weight)),
+    ),
     stage.pinned && told.cell !== false && changers(),
-    make("span", { class: "others" }, told.others || ""));
+    make("span", { class: "others" }, told.others || ""),
+  );
 }
 
 function changers() {
@@ -162,31 +277,42 @@ function changers() {
   const named = (bias) => ({ ...base, bias });
   const now = cellChange(base);
   const scope = (key, text) => {
-    const box = make("input", { type: "checkbox", onchange: () => {
-      stage.every[key] = box.checked;
-      drawReadout();
-    } });
+    const box = make("input", {
+      type: "checkbox",
+      onchange: () => {
+        stage.every[key] = box.checked;
+        drawReadout();
+      },
+    });
     box.checked = stage.every[key];
     return make("label", { class: "line small" }, box, text);
   };
   const kind = current.one.scene.kind;
-  return make("span", { class: "row", id: "changers" },
+  return make(
+    "span",
+    { class: "row", id: "changers" },
     button(now && now.bias === null ? t("Allow again") : t("Forbid"), () => changeCell(named(null))),
     button(t("Strengthen"), () => changeCell(named((now?.bias ?? 0) + 2))),
     button(t("Weaken"), () => changeCell(named((now?.bias ?? 0) - 2))),
     now && button(t("As it was"), () => allowCell(base)),
     current.map.place && mapsOf(current.one).length > 1 && kind !== "curve" && scope("heads", t("in all heads")),
     kind === "maps" || kind === "sound" ? scope("rows", t("for every row")) : null,
-    button("✕", () => {
-      stage.pinned = false;
-      drawReadout();
-    }, { class: "plain", "aria-label": t("let go") }));
+    button(
+      "✕",
+      () => {
+        stage.pinned = false;
+        drawReadout();
+      },
+      { class: "plain", "aria-label": t("let go") },
+    ),
+  );
 }
 
 addEventListener("keydown", (event) => {
   if (view.tab !== "ask" || !parts || !current || event.ctrlKey || event.metaKey || event.altKey) return;
   if (/** @type {Element} */ (event.target).closest?.("input, textarea, select, dialog")) return;
-  const all = choices(current.one).map(([key]) => key), place = all.indexOf(current.key);
+  const all = choices(current.one).map(([key]) => key),
+    place = all.indexOf(current.key);
   const step = { PageUp: -1, PageDown: 1 }[event.key];
   if (step) {
     event.preventDefault();
@@ -194,7 +320,8 @@ addEventListener("keydown", (event) => {
   } else if (event.key === "Escape" && stage.pinned) {
     stage.pinned = false;
     drawReadout();
-  } else if (event.key.toLowerCase() === "o" && current.map.place?.head !== null && current.map.place) toggleHead(current.map.place);
+  } else if (event.key.toLowerCase() === "o" && current.map.place?.head !== null && current.map.place)
+    toggleHead(current.map.place);
   else if (stage.cursor && (event.key.toLowerCase() === "x" || event.key === "+")) {
     const cell = cellOf(...stage.cursor);
     if (!cell) return;

@@ -21,8 +21,28 @@ const kept = new Map();
 
 /** @param {Element} panel */
 export function enter(panel) {
-  parts = { status: make("div", { class: "status card", role: "status" }), charts: make("div", { class: "charts" }), replay: make("div", { class: "row" }), samples: make("div", { class: "cards" }) };
-  fill(panel, make("div", { class: "stack" }, parts.status, parts.charts, make("div", { class: "card stack" }, make("h3", {}, t("Three samples, epoch by epoch")), parts.replay, parts.samples)));
+  parts = {
+    status: make("div", { class: "status card", role: "status" }),
+    charts: make("div", { class: "charts" }),
+    replay: make("div", { class: "row" }),
+    samples: make("div", { class: "cards" }),
+  };
+  fill(
+    panel,
+    make(
+      "div",
+      { class: "stack" },
+      parts.status,
+      parts.charts,
+      make(
+        "div",
+        { class: "card stack" },
+        make("h3", {}, t("Three samples, epoch by epoch")),
+        parts.replay,
+        parts.samples,
+      ),
+    ),
+  );
   live = null;
   drawCharts();
   drawStatus();
@@ -49,10 +69,19 @@ function listen() {
   const one = run();
   stream = new EventSource(`/api/runs/${encodeURIComponent(one.id)}/events?after=${one.records.length}`);
   stream.addEventListener("record", (event) => {
-    const record = JSON.parse(event.data), number = Number(event.lastEventId) || one.records.length + 1;
+    const record = JSON.parse(event.data),
+      number = Number(event.lastEventId) || one.records.length + 1;
     one.records[number - 1] = record;
     drawCharts();
     if (!one.ready) reload(one.id);
+  });
+  // The run began anew: what was known of it is no more.
+  stream.addEventListener("reset", () => {
+    one.records.length = 0;
+    epochs = [];
+    for (const name of [...kept.keys()]) if (name.startsWith(`${one.id}/`)) kept.delete(name);
+    drawCharts();
+    drawReplay();
   });
   stream.addEventListener("state", (event) => {
     live = JSON.parse(event.data);
@@ -69,22 +98,44 @@ function listen() {
 }
 
 function drawStatus() {
-  const one = run(), last = one.records[one.records.length - 1];
-  const epoch = live?.epoch ?? last?.epoch ?? 0, all = live?.epochs ?? one.epochs ?? 0;
+  const one = run(),
+    last = one.records[one.records.length - 1];
+  const epoch = live?.epoch ?? last?.epoch ?? 0,
+    all = live?.epochs ?? one.epochs ?? 0;
   const training = live?.training ?? one.training;
-  fill(parts.status, training ? make("span", { class: "live" }, t("training")) : make("b", {}, all && epoch >= all ? t("finished") : t("not training")),
-    make("span", { class: "row" }, make("progress", { max: Math.max(1, all), value: epoch, "aria-label": t("epochs") }), make("span", { class: "number" }, t("epoch {epoch} of {epochs}", { epoch, epochs: all || "–" }))),
+  fill(
+    parts.status,
+    training
+      ? make("span", { class: "live" }, t("training"))
+      : make("b", {}, all && epoch >= all ? t("finished") : t("not training")),
+    make(
+      "span",
+      { class: "row" },
+      make("progress", { max: Math.max(1, all), value: epoch, "aria-label": t("epochs") }),
+      make("span", { class: "number" }, t("epoch {epoch} of {epochs}", { epoch, epochs: all || "–" })),
+    ),
     make("span", {}, `${t("so far")} ${duration(live?.seconds ?? one.seconds)}`),
     typeof live?.seconds_left === "number" && make("span", {}, `${t("left")} ${duration(live.seconds_left)}`),
-    typeof live?.examples_per_second === "number" && make("span", { class: "number" }, t("{n} examples a second", { n: Math.round(live.examples_per_second) })),
-    !training && !(all && epoch >= all) && make("span", { class: "quiet small" }, t("`regard train --resume` goes on; this page follows by itself.")));
+    typeof live?.examples_per_second === "number" &&
+      make("span", { class: "number" }, t("{n} examples a second", { n: Math.round(live.examples_per_second) })),
+    !training &&
+      !(all && epoch >= all) &&
+      make("span", { class: "quiet small" }, t("`regard train --resume` goes on; this page follows by itself.")),
+  );
 }
 
 function drawCharts() {
   if (!parts) return;
   const lines = linesOf(run().records.filter(Boolean));
-  if (!lines.size) return fill(parts.charts, make("p", { class: "quiet" }, t("No epoch is done yet. The curves appear here by themselves.")));
-  return fill(parts.charts, [...lines].map(([name, points]) => chart(name, [{ name, points }], { mark: view.epoch })));
+  if (!lines.size)
+    return fill(
+      parts.charts,
+      make("p", { class: "quiet" }, t("No epoch is done yet. The curves appear here by themselves.")),
+    );
+  return fill(
+    parts.charts,
+    [...lines].map(([name, points]) => chart(name, [{ name, points }], { mark: view.epoch })),
+  );
 }
 
 async function loadEpochs() {
@@ -102,9 +153,27 @@ function drawReplay() {
   if (!parts) return;
   if (!epochs.length) return fill(parts.replay, make("span", { class: "quiet" }, t("This training kept no samples.")));
   const place = epochs.indexOf(shownEpoch());
-  const slider = make("input", { type: "range", min: 0, max: epochs.length - 1, step: 1, value: place, "aria-label": t("Epoch"), "aria-valuetext": String(shownEpoch()), class: "grow", id: "epoch", oninput: () => go(Number(slider.value)) });
+  const slider = make("input", {
+    type: "range",
+    min: 0,
+    max: epochs.length - 1,
+    step: 1,
+    value: place,
+    "aria-label": t("Epoch"),
+    "aria-valuetext": String(shownEpoch()),
+    class: "grow",
+    id: "epoch",
+    oninput: () => go(Number(slider.value)),
+  });
   const focused = document.activeElement?.id === "epoch";
-  fill(parts.replay, button(playing === null ? `▶ ${t("Replay")}` : `■ ${t("Stop")}`, () => (playing === null ? play() : stop()), { id: "replay" }), slider, make("span", { class: "number", id: "shown-epoch" }, t("epoch {epoch}", { epoch: shownEpoch() })));
+  fill(
+    parts.replay,
+    button(playing === null ? `▶ ${t("Replay")}` : `■ ${t("Stop")}`, () => (playing === null ? play() : stop()), {
+      id: "replay",
+    }),
+    slider,
+    make("span", { class: "number", id: "shown-epoch" }, t("epoch {epoch}", { epoch: shownEpoch() })),
+  );
   if (focused) slider.focus();
   return undefined;
 }
@@ -134,24 +203,46 @@ function stop() {
 }
 
 async function drawSamples() {
-  const one = run(), epoch = shownEpoch();
+  const one = run(),
+    epoch = shownEpoch();
   if (!parts || epoch === undefined) return fill(parts?.samples || make("div"));
   const name = `${one.id}/${epoch}`;
   try {
     if (!kept.has(name)) {
       const answer = await api.get(`/api/runs/${encodeURIComponent(one.id)}/snapshots/${epoch}`);
-      answer.samples.forEach((sample) => { sample.scenes = api.decoded(sample.scenes); });
+      answer.samples.forEach((sample) => {
+        sample.scenes = api.decoded(sample.scenes);
+      });
       kept.set(name, answer);
     }
   } catch (error) {
     return parts && fill(parts.samples, make("p", { class: "quiet" }, sentence(error)));
   }
   if (!parts || shownEpoch() !== epoch) return undefined;
-  return fill(parts.samples, kept.get(name).samples.map((sample) => {
-    const scene = sample.scenes[0], found = scene && chosenMap(scene, "mean");
-    return make("article", { class: "card" }, make("p", { class: "quiet small wrap", dir: "auto" }, String(sample.input).slice(0, 400)),
-      make("p", { class: "wrap", dir: "auto" }, sample.truth && sample.truth !== sample.output ? newOf(differenceOf(sample.truth, sample.output)) : sample.output, sample.truth === sample.output && " ✓"),
-      sample.truth !== null && sample.truth !== sample.output && make("p", { class: "quiet small wrap", dir: "auto" }, `${t("Expected")}: ${sample.truth}`),
-      found ? small(scene, found) : make("p", { class: "quiet small" }, t(sample.blank || "This model attends to nothing.")));
-  }));
+  return fill(
+    parts.samples,
+    kept.get(name).samples.map((sample) => {
+      const scene = sample.scenes[0],
+        found = scene && chosenMap(scene, "mean");
+      return make(
+        "article",
+        { class: "card" },
+        make("p", { class: "quiet small wrap", dir: "auto" }, String(sample.input).slice(0, 400)),
+        make(
+          "p",
+          { class: "wrap", dir: "auto" },
+          sample.truth && sample.truth !== sample.output
+            ? newOf(differenceOf(sample.truth, sample.output))
+            : sample.output,
+          sample.truth === sample.output && " ✓",
+        ),
+        sample.truth !== null &&
+          sample.truth !== sample.output &&
+          make("p", { class: "quiet small wrap", dir: "auto" }, `${t("Expected")}: ${sample.truth}`),
+        found
+          ? small(scene, found)
+          : make("p", { class: "quiet small" }, t(sample.blank || "This model attends to nothing.")),
+      );
+    }),
+  );
 }

@@ -8,10 +8,11 @@ use super::form::Form;
 use super::memory::Memory;
 use super::module::{Grid, Module, argument};
 use super::pass::{Asked, BackwardPass, Scratch, Sent, WARPS, Written};
-use super::problem::{Array, Uploaded};
+use super::problem::{Array, Rows, Source, Uploaded};
 use super::source::Stored;
+use super::split::Split;
 use crate::error::Error;
-use crate::spec::{Backward, Gradients, Score, Shape, Spec};
+use crate::spec::{Backward, Score, Shape, Spec};
 use crate::{Element, Real, View};
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -39,7 +40,9 @@ impl Cuda {
         let s = spec.check(&q, &k, &v)?;
         pass.check(&s, spec)?;
         let gradients = std::mem::take(&mut pass.gradients);
-        let run = Run::of(&self.device, spec, &s, [&q, &k, &v], &pass, &gradients)?;
+        self.device.enter()?;
+        let sent = Sent::of(&self.device, &gradients)?;
+        let run = Run::of(&self.device, spec, &s, Arrived::of([q, k, v], &pass), sent)?;
         if s.rows() > 0 && s.nk > 0 {
             run.launch()?;
         }
@@ -51,20 +54,59 @@ impl Cuda {
     pub fn time_backward<E: Element>(
         &self,
         spec: &Spec<E::Compute>,
-        [q, k, v]: [View<E>; 3],
+        qkv: [View<E>; 3],
         mut pass: Backward<E>,
         rounds: usize,
     ) -> Result<Vec<f32>, Error> {
-        let s = spec.check(&q, &k, &v)?;
+        let [q, k, v] = &qkv;
+        let s = spec.check(q, k, v)?;
         pass.check(&s, spec)?;
-        let gradients = std::mem::take(&mut pass.gradients);
-        let run = Run::of(&self.device, spec, &s, [&q, &k, &v], &pass, &gradients)?;
+        self.device.enter()?;
+        let sent = Sent::of(&self.device, &std::mem::take(&mut pass.gradients))?;
+        let run = Run::of(&self.device, spec, &s, Arrived::of(qkv, &pass), sent)?;
         self.device.time(rounds, || run.launch())
     }
 }
 
+/// What a pass reads besides the specification: slices of the host, or addresses on the device.
+#[derive(Clone)]
+pub(super) struct Arrived<'a, E: Element> {
+    /// q, k, v, the output's gradient; then what forward put out, and gradients that lie on the device.
+    pub(super) rows: Vec<Rows<'a, E>>,
+    pub(super) has_out: bool,
+    pub(super) grad_weights: Source<'a, E::Compute>,
+    pub(super) grad_edge_weights: Source<'a, E::Compute>,
+    pub(super) grad_log_prob: Source<'a, E::Compute>,
+    pub(super) grad_lse: Source<'a, E::Compute>,
+    pub(super) lse: Source<'a, E::Compute>,
+    pub(super) threshold: Source<'a, E::Compute>,
+    pub(super) index: Source<'a, i64>,
+}
+
+impl<'a, E: Element> Arrived<'a, E> {
+    fn of([q, k, v]: [View<'a, E>; 3], pass: &Backward<'a, E>) -> Self {
+        let rows = [Some(q), Some(k), Some(v), Some(pass.grad_out), pass.saved.out];
+        Self {
+            rows: rows.into_iter().flatten().map(Rows::from).collect(),
+            has_out: pass.saved.out.is_some(),
+            grad_weights: Source::Host(pass.grad_weights),
+            grad_edge_weights: Source::Host(pass.grad_edge_weights),
+            grad_log_prob: Source::Host(pass.grad_log_prob),
+            grad_lse: Source::Host(pass.grad_lse),
+            lse: Source::Host(pass.saved.lse),
+            threshold: Source::Host(pass.saved.threshold),
+            index: Source::Host(pass.saved.index),
+        }
+    }
+
+    /// Whether nothing arrives but what the fast forms know of.
+    fn is_plain(&self) -> bool {
+        self.grad_weights.is_none() && self.grad_edge_weights.is_none()
+    }
+}
+
 /// One backward pass, everything where the kernels find it.
-struct Run<'a, T> {
+pub(super) struct Run<'a, T> {
     device: Arc<Device>,
     module: Arc<Module>,
     spec: Spec<'a, T>,
@@ -85,6 +127,7 @@ enum Kernels {
     Graph(Pairs),
     Additive(Additive),
     Dot(Dot),
+    Split(Split),
 }
 
 /// What the queries' pass over a graph leaves to the keys': `GraphBackward` in the text.
@@ -104,27 +147,24 @@ impl Pairs {
 }
 
 impl<'a, T: Real> Run<'a, T> {
-    fn of<E: Element<Compute = T>>(
+    /// The device was entered.
+    pub(super) fn of<E: Element<Compute = T>>(
         device: &Arc<Device>,
         spec: &Spec<'a, T>,
         s: &Shape,
-        [q, k, v]: [&View<E>; 3],
-        pass: &Backward<E>,
-        gradients: &Gradients<E>,
+        arrived: Arrived<E>,
+        sent: Sent,
     ) -> Result<Self, Error> {
         let spec = Spec { score: spec.score.lowered(s), ..*spec };
-        let plain = pass.grad_weights.is_none() && pass.grad_edge_weights.is_none();
-        let form = match pass.saved.out {
-            Some(out) if plain => {
-                Form::of_backward(&spec, s, [q, k, v, &pass.grad_out, &out], device.capability)
-            }
-            _ => Form::Generic,
+        let rows = &arrived.rows;
+        // Softmax has Σ p·dp from the output, if it is there.
+        let form = match arrived.is_plain() && (arrived.has_out || spec.normalizer.has_threshold())
+        {
+            true => Form::of_backward(&spec, s, rows, device.capability),
+            false => Form::Generic,
         };
-        let variant = form.variant::<E>(&spec, s, true)?;
-        device.enter()?;
-        let module = device.module(&variant)?;
-        let mut up = Uploaded::of(device, &spec, s, [q, k, v])?;
-        let sent = Sent::of(device, gradients)?;
+        let module = device.module(&form.variant::<E>(&spec, s, true)?)?;
+        let mut up = Uploaded::of(device, &spec, s, [&rows[0], &rows[1], &rows[2]])?;
         let real = size_of::<T>();
         let heads = (s.b * s.hq).max(1);
         let kernels = match (form, spec.mask.edges) {
@@ -132,8 +172,9 @@ impl<'a, T: Real> Run<'a, T> {
                 Kernels::Graph(Pairs::of(device, s.b * edges.len(), s.hq)?)
             }
             (Form::Additive, _) => Kernels::Additive(Additive::of(device, s, true)?),
-            (Form::Dot, _) => {
-                let tiles = DotTiles::of(s, &spec.mask, true);
+            (Form::DotSplit, _) => Kernels::Split(Split::of(device, s, true)?),
+            (Form::Dot | Form::DotBias | Form::DotThreshold, _) => {
+                let tiles = DotTiles::of(s, &spec, true);
                 Kernels::Dot(Dot::of(device, s, tiles, Stored::of::<E>())?)
             }
             _ => Kernels::Generic(Scratch::of(device, &spec, s, real, 2)?),
@@ -142,16 +183,17 @@ impl<'a, T: Real> Run<'a, T> {
             // A graph's task has all heads.
             Kernels::Graph(_) => GRAPH_TASKS.div_ceil(s.b.max(1)).clamp(1, s.nq.max(1)),
             Kernels::Additive(tiles) => tiles.own_slabs(),
-            Kernels::Dot(_) => 1,
+            Kernels::Dot(tiles) => tiles.slabs(),
+            Kernels::Split(_) => 1,
             Kernels::Generic(_) => TASKS.div_ceil(heads).clamp(1, s.nq.max(1)),
         };
         let own = own_width(&spec, s);
-        let wants_own = own > 0 && (sent.w.0.is_some() || sent.own.0.is_some());
+        let wants_own = own > 0 && (sent.w.is_asked() || sent.own.is_asked());
         let own_slabs = Slabs::of(device, wants_own, [heads, chunks, own], real)?;
         let table = table_width(&spec);
         let relative_slabs =
-            Slabs::of(device, sent.relative.0.is_some(), [heads, chunks, table], real)?;
-        let by_key = sent.key_bias.0.is_some() || is_bias_by_key(&spec, &sent);
+            Slabs::of(device, sent.relative.is_asked(), [heads, chunks, table], real)?;
+        let by_key = sent.key_bias.is_asked() || is_bias_by_key(&spec, &sent);
         let key_sums = Asked::of(device, by_key, s.b * s.hq * s.nk * real)?;
         let delta = Memory::zeros(device, s.rows() * real)?;
         let (scratch, scratch_row) = match &kernels {
@@ -160,15 +202,15 @@ impl<'a, T: Real> Run<'a, T> {
         };
         let written = |x: &Option<Written>| x.as_ref().map_or(Array::default(), |x| x.array);
         let pass = BackwardPass {
-            grad_out: up.array(&pass.grad_out)?,
-            out: pass.saved.out.map_or(Ok(Array::default()), |out| up.array(&out))?,
-            grad_weights: up.optional(pass.grad_weights)?,
-            grad_edge_weights: up.optional(pass.grad_edge_weights)?,
-            grad_log_prob: up.optional(pass.grad_log_prob)?,
-            grad_lse: up.optional(pass.grad_lse)?,
-            lse: up.optional(pass.saved.lse)?,
-            threshold: up.optional(pass.saved.threshold)?,
-            index: up.optional(pass.saved.index)?,
+            grad_out: up.array(&rows[3])?,
+            out: if arrived.has_out { up.array(&rows[4])? } else { Array::default() },
+            grad_weights: up.source(arrived.grad_weights)?,
+            grad_edge_weights: up.source(arrived.grad_edge_weights)?,
+            grad_log_prob: up.source(arrived.grad_log_prob)?,
+            grad_lse: up.source(arrived.grad_lse)?,
+            lse: up.source(arrived.lse)?,
+            threshold: up.source(arrived.threshold)?,
+            index: up.source(arrived.index)?,
             grad_q: written(&sent.q),
             grad_k: written(&sent.k),
             grad_v: written(&sent.v),
@@ -199,7 +241,7 @@ impl<'a, T: Real> Run<'a, T> {
         })
     }
 
-    fn launch(&self) -> Result<(), Error> {
+    pub(super) fn launch(&self) -> Result<(), Error> {
         match &self.kernels {
             Kernels::Generic(scratch) => self.generic(scratch)?,
             Kernels::Graph(pairs) => self.graph(pairs)?,
@@ -207,6 +249,9 @@ impl<'a, T: Real> Run<'a, T> {
                 tiles.backward(&self.module, &self.device, &self.up.problem, &self.pass)?;
             }
             Kernels::Dot(tiles) => {
+                tiles.backward(&self.module, &self.device, &self.up.problem, &self.pass)?;
+            }
+            Kernels::Split(tiles) => {
                 tiles.backward(&self.module, &self.device, &self.up.problem, &self.pass)?;
             }
         }
@@ -223,17 +268,15 @@ impl<'a, T: Real> Run<'a, T> {
             unsafe { self.module.launch(&self.device, kernel, grid, &mut arguments) }
         };
         // A table is added to by its task.
-        if let Some(slabs) = &self.relative_slabs.all.0 {
-            slabs.clear()?;
-        }
+        self.relative_slabs.all.clear(&self.device)?;
         launch("backward_queries", s.b * s.hq * self.chunks)?;
-        if sent.k.is_some() || sent.v.is_some() || self.key_sums.0.is_some() {
+        if sent.k.is_some() || sent.v.is_some() || self.key_sums.is_asked() {
             launch("backward_keys", s.b * s.hk * s.nk)?;
         }
-        if let (Some(full), Some(grads)) = (self.spec.bias.full, &sent.bias.0)
-            && full.shape[2] > 1
+        if let Some(full) = self.spec.bias.full.filter(|full| full.shape[2] > 1)
+            && sent.bias.is_asked()
         {
-            grads.clear()?;
+            sent.bias.clear(&self.device)?;
             launch("backward_bias", full.shape[0] * full.shape[1] * s.nq)?;
         }
         Ok(())
@@ -258,17 +301,17 @@ impl<'a, T: Real> Run<'a, T> {
     /// What is learned, from the tasks' and the keys' sums.
     fn sums(&self) -> Result<(), Error> {
         let Self { s, spec, sent, .. } = self;
-        if self.own_slabs.all.0.is_some() {
+        if self.own_slabs.all.is_asked() {
             self.sum_own()?;
         }
-        if let Some(relative) = spec.bias.relative.filter(|_| sent.relative.0.is_some()) {
+        if let Some(relative) = spec.bias.relative.filter(|_| sent.relative.is_asked()) {
             let table = table_width(spec);
             let per_head = relative.table.len() != table || s.hq == 1;
             let part = Part { from: 0, width: table, row: table, per_head };
             let slabs = self.fewer(&self.relative_slabs)?;
             self.sum_slabs(slabs, part, sent.relative.at())?;
         }
-        if let Some(key) = spec.bias.key.filter(|_| sent.key_bias.0.is_some()) {
+        if let Some(key) = spec.bias.key.filter(|_| sent.key_bias.is_asked()) {
             self.sum_keys(key.shape, sent.key_bias.at())?;
         }
         if let Some(full) = spec.bias.full.filter(|_| is_bias_by_key(spec, sent)) {
@@ -284,7 +327,7 @@ impl<'a, T: Real> Run<'a, T> {
         match &self.spec.score {
             Score::Additive { w, .. } => {
                 // An expression that became an additive score has w for its only parameter.
-                let to = if self.sent.w.0.is_some() { &self.sent.w } else { &self.sent.own };
+                let to = if self.sent.w.is_asked() { &self.sent.w } else { &self.sent.own };
                 let per_head = w.len() != row || self.s.hq == 1;
                 self.sum_slabs(slabs, Part { from: 0, width: row, row, per_head }, to.at())
             }
@@ -395,5 +438,5 @@ fn table_width<T: Real>(spec: &Spec<T>) -> usize {
 /// Whether a full bias has no row for each query, so that its gradient is summed by key, like the
 /// keys' own.
 fn is_bias_by_key<T: Real>(spec: &Spec<T>, sent: &Sent) -> bool {
-    sent.bias.0.is_some() && spec.bias.full.is_some_and(|full| full.shape[2] <= 1)
+    sent.bias.is_asked() && spec.bias.full.is_some_and(|full| full.shape[2] <= 1)
 }

@@ -20,7 +20,8 @@ const OPTIONS: [&str; 3] =
     ["--std=c++17", "--ptxas-options=-v", "--device-as-default-execution-space"];
 
 /// The options for an architecture, as they enter the name under which machine code is kept.
-pub(super) fn options(architecture: &str) -> Vec<String> {
+#[doc(hidden)]
+pub fn options(architecture: &str) -> Vec<String> {
     let target = format!("--gpu-architecture={architecture}");
     std::iter::once(target).chain(OPTIONS.map(String::from)).collect()
 }

@@ -1,12 +1,14 @@
 //! One GPU: its context, its stream, the kernels that were loaded onto it.
 
 use super::cache::Cache;
+use super::compiler::Compiled;
 use super::module::Module;
 use super::source::Variant;
 use super::{compiler, library, refused};
 use crate::error::{Error, ensure};
 use cudarc::driver::{result, sys};
 use std::collections::HashMap;
+use std::ffi::c_void;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The oldest architecture with everything the kernels use: Ampere.
@@ -51,13 +53,20 @@ pub struct CudaInfo {
     pub nvrtc: Result<(i32, i32), Error>,
 }
 
+/// A GPU, and the stream that work goes to.
 pub(super) struct Device {
+    gpu: Arc<Gpu>,
+    pub(super) stream: sys::CUstream,
+    is_own: bool,
+    pub(super) capability: (i32, i32),
+    pub(super) multiprocessors: usize,
+}
+
+/// What all streams of a GPU share.
+struct Gpu {
     ordinal: i32,
     handle: sys::CUdevice,
     context: sys::CUcontext,
-    pub(super) stream: sys::CUstream,
-    pub(super) capability: (i32, i32),
-    pub(super) multiprocessors: usize,
     cache: Cache,
     modules: Mutex<HashMap<String, Arc<Module>>>,
 }
@@ -66,6 +75,10 @@ pub(super) struct Device {
 unsafe impl Send for Device {}
 // SAFETY: as above.
 unsafe impl Sync for Device {}
+// SAFETY: as above.
+unsafe impl Send for Gpu {}
+// SAFETY: as above.
+unsafe impl Sync for Gpu {}
 
 impl Cuda {
     /// The GPU with this number; refuses with what is missing and how to get it.
@@ -99,25 +112,45 @@ impl Cuda {
         keep_freed_memory(handle)?;
         Ok(Self {
             device: Arc::new(Device {
-                ordinal: ordinal as i32,
-                handle,
-                context,
+                gpu: Arc::new(Gpu {
+                    ordinal: ordinal as i32,
+                    handle,
+                    context,
+                    cache: Cache::of_user(),
+                    modules: Mutex::new(HashMap::new()),
+                }),
                 stream,
+                is_own: true,
                 capability,
                 multiprocessors: multiprocessors as usize,
-                cache: Cache::of_user(),
-                modules: Mutex::new(HashMap::new()),
             }),
         })
+    }
+
+    /// The same GPU, its work asked of a stream of the caller's: a `CUstream`, or null for the default
+    /// one.
+    ///
+    /// # Safety
+    /// The stream is one of this GPU's primary context (as PyTorch's are), and outlives what is returned
+    /// here and all clones of it.
+    pub unsafe fn on_stream(&self, stream: *mut c_void) -> Self {
+        let device = Device {
+            gpu: self.device.gpu.clone(),
+            stream: stream.cast(),
+            is_own: false,
+            capability: self.device.capability,
+            multiprocessors: self.device.multiprocessors,
+        };
+        Self { device: Arc::new(device) }
     }
 
     /// What is known of this GPU.
     pub fn info(&self) -> Result<CudaInfo, Error> {
         let device = &self.device;
-        let name =
-            result::device::get_name(device.handle).map_err(|e| refused("to say its name", e))?;
+        let name = result::device::get_name(device.gpu.handle)
+            .map_err(|e| refused("to say its name", e))?;
         // SAFETY: the handle is the driver's own.
-        let memory = unsafe { result::device::total_mem(device.handle) }
+        let memory = unsafe { result::device::total_mem(device.gpu.handle) }
             .map_err(|e| refused("to say its memory", e))?;
         let mut driver = 0;
         // SAFETY: the number outlives the call.
@@ -144,7 +177,7 @@ impl Cuda {
         let (mut bytes, mut zero) = (0u64, 0u64);
         // SAFETY: the pool is the device's own, and the numbers outlive the calls.
         unsafe {
-            let pool = result::device::get_default_mem_pool(self.device.handle)
+            let pool = result::device::get_default_mem_pool(self.device.gpu.handle)
                 .map_err(|e| refused("its memory pool", e))?;
             result::mem_pool::get_attribute(pool, highest, (&raw mut bytes).cast())
                 .and_then(|()| {
@@ -158,7 +191,7 @@ impl Cuda {
 
 impl std::fmt::Debug for Cuda {
     fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
-        write!(f, "Cuda({})", self.device.ordinal)
+        write!(f, "Cuda({})", self.device.gpu.ordinal)
     }
 }
 
@@ -166,7 +199,7 @@ impl Device {
     /// Makes this GPU the calling thread's.
     pub(super) fn enter(&self) -> Result<(), Error> {
         // SAFETY: the context lives as long as this.
-        unsafe { result::ctx::set_current(self.context) }.map_err(|e| refused("its context", e))
+        unsafe { result::ctx::set_current(self.gpu.context) }.map_err(|e| refused("its context", e))
     }
 
     /// Waits for everything that was asked of the stream.
@@ -215,40 +248,60 @@ impl Device {
         format!("sm_{major}{minor}{}", if major >= 9 { "a" } else { "" })
     }
 
-    /// The kernels of a variant: loaded before, kept on disk, or compiled now.
+    /// The kernels of a variant: loaded before, kept on disk, or compiled now. Where they are kept, the
+    /// compiler is not even opened.
     pub(super) fn module(&self, variant: &Variant) -> Result<Arc<Module>, Error> {
         let text = variant.text();
-        let mut modules = self.modules.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut modules = self.gpu.modules.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(module) = modules.get(&text) {
             return Ok(module.clone());
         }
-        let architecture = self.architecture();
-        let options = compiler::options(&architecture).join(" ");
-        let (major, minor) = compiler::version()?;
-        let version = format!("{major}.{minor}");
-        let key = [text.as_str(), &options, &version];
-        let kept = self.cache.get(&key).and_then(|cubin| Module::load(&cubin).ok());
-        let module = match kept {
-            Some(module) => module,
-            None => {
-                let compiled = compiler::compile_for(&architecture, &text)?;
-                self.cache.put(&key, &compiled.cubin);
-                Module::load(&compiled.cubin)?
-            }
-        };
+        let load = |cubin: &[u8]| Module::load(cubin);
+        let compile = |text: &str| compiler::compile_for(&self.architecture(), text);
+        let module = kept_or_made(&self.gpu.cache, &self.architecture(), &text, load, compile)?;
         let module = Arc::new(module);
         modules.insert(text, module.clone());
         Ok(module)
     }
 }
 
+/// What `load` makes of a text's machine code: as it is kept, or compiled and kept now. A kept entry that
+/// does not load is compiled again.
+pub(super) fn kept_or_made<M>(
+    cache: &Cache,
+    architecture: &str,
+    text: &str,
+    load: impl Fn(&[u8]) -> Result<M, Error>,
+    compile: impl Fn(&str) -> Result<Compiled, Error>,
+) -> Result<M, Error> {
+    let options = compiler::options(architecture).join(" ");
+    let key = [text, &options];
+    if let Some(module) = cache.get(&key).and_then(|cubin| load(&cubin).ok()) {
+        return Ok(module);
+    }
+    let compiled = compile(text)?;
+    cache.put(&key, &compiled.cubin);
+    load(&compiled.cubin)
+}
+
 impl Drop for Device {
     fn drop(&mut self) {
-        // SAFETY: nobody uses the stream, nor, through this, the context any more.
+        if self.is_own {
+            // SAFETY: nobody uses the stream any more; the context lives as long as this.
+            unsafe {
+                let _ = result::ctx::set_current(self.gpu.context);
+                let _ = result::stream::destroy(self.stream);
+            }
+        }
+    }
+}
+
+impl Drop for Gpu {
+    fn drop(&mut self) {
+        // SAFETY: nobody uses the modules, nor, through this, the context any more.
         unsafe {
             let _ = result::ctx::set_current(self.context);
             self.modules.get_mut().unwrap_or_else(PoisonError::into_inner).clear();
-            let _ = result::stream::destroy(self.stream);
             let _ = result::primary_ctx::release(self.handle);
         }
     }

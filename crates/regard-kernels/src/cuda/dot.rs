@@ -8,19 +8,22 @@ use super::pass::{BackwardPass, ForwardPass, WARPS};
 use super::problem::{Array, Problem};
 use super::source::Stored;
 use super::tensor_map::tensor_map;
+use crate::Real;
 use crate::error::Error;
-use crate::spec::{Mask, Shape};
+use crate::spec::{Normalizer, Shape, Spec};
 use cudarc::driver::sys::CUtensorMap;
 use std::ffi::c_void;
 use std::sync::Arc;
 
 /// Rows of a warpgroup.
 const SIDE: usize = 64;
-const WARPGROUP: usize = 128;
+pub(super) const WARPGROUP: usize = 128;
 /// The widest rows there are tiles for.
 pub(super) const WIDEST: usize = 128;
 /// Rows of each query's numbers are rounded up to this.
 const PADDED: usize = 128;
+/// The furthest distance that a bias may tell apart: its table lies in shared memory.
+pub(super) const FURTHEST: usize = 512;
 /// Bytes of keys and values that are worked on at once: half of a Hopper's cache.
 const CACHED: usize = 24 << 20;
 /// What shared memory has besides tiles: barriers, and what lies before the first tile.
@@ -38,21 +41,47 @@ pub struct DotTiles {
     pub masked: bool,
     /// Whether it sees those of its own segment alone.
     pub segments: bool,
+    /// How far a bias by distance tells pairs apart; 0: there is none.
+    pub distance: usize,
+    /// Softmax, sparsemax or entmax.
+    pub normalizer: Normalizer,
     /// Which pass.
     pub backward: bool,
 }
 
 impl DotTiles {
-    pub(super) fn of(s: &Shape, mask: &Mask, backward: bool) -> Self {
+    /// Softmax, every key seen, no bias.
+    pub fn new(width: usize, values: usize, backward: bool) -> Self {
+        let normalizer = Normalizer::Softmax;
+        Self { width, values, masked: false, segments: false, distance: 0, normalizer, backward }
+    }
+
+    pub(super) fn of<T: Real>(s: &Shape, spec: &Spec<T>, backward: bool) -> Self {
         let wide = |n: usize| if n <= SIDE { SIDE } else { WIDEST };
+        let mask = &spec.mask;
         let segments = mask.segments.is_some();
         Self {
-            width: wide(s.dk),
-            values: wide(s.dv),
             masked: mask.causal || mask.window.is_some() || mask.key_lengths.is_some() || segments,
             segments,
-            backward,
+            distance: spec.bias.relative.map_or(0, |relative| relative.max_distance),
+            normalizer: spec.normalizer,
+            ..Self::new(wide(s.dk), wide(s.dv), backward)
         }
+    }
+
+    /// Whether weights follow from a threshold.
+    pub(super) fn has_threshold(&self) -> bool {
+        self.normalizer.has_threshold()
+    }
+
+    /// Numbers of the bias's table.
+    fn table(&self) -> usize {
+        if self.distance == 0 { 0 } else { 2 * self.distance + 1 }
+    }
+
+    /// Keys of a tile, backward by query. A bias by distance needs room for its sums.
+    fn by_query_keys(&self) -> usize {
+        if self.distance == 0 { 128 } else { 64 }
     }
 
     /// Warpgroups that compute, forward.
@@ -67,7 +96,9 @@ impl DotTiles {
 
     /// Keys of a tile, forward.
     fn keys(&self) -> usize {
-        if self.masked || self.width.max(self.values) == SIDE { 128 } else { 176 }
+        let wide = self.width.max(self.values) > SIDE;
+        let plain = !self.masked && self.distance == 0 && !self.has_threshold();
+        if wide && plain { 176 } else { 128 }
     }
 
     /// `#define`s of the text, by name.
@@ -76,13 +107,15 @@ impl DotTiles {
             ("WIDTH", self.width),
             ("VALUES", self.values),
             ("SEGMENTS", usize::from(self.segments)),
-            ("RELATIVE", 0),
+            ("RELATIVE", usize::from(self.distance > 0)),
+            ("DISTANCE", self.distance),
+            ("NORMALIZER", self.normalizer.number()),
         ];
         match self.backward {
             true => all.extend([
                 ("BACKWARD", 1),
                 ("BY_KEY_QUERIES", BY_KEY_QUERIES),
-                ("BY_QUERY_KEYS", BY_QUERY_KEYS),
+                ("BY_QUERY_KEYS", self.by_query_keys()),
             ]),
             false => {
                 all.extend([("CONSUMERS", self.consumers()), ("KEYS", self.keys()), ("TURNS", 1)])
@@ -94,7 +127,7 @@ impl DotTiles {
     /// How many columns the products have.
     pub(super) fn columns(&self) -> Vec<usize> {
         match self.backward {
-            true => vec![self.width, self.values, BY_KEY_QUERIES, BY_QUERY_KEYS],
+            true => vec![self.width, self.values, BY_KEY_QUERIES, self.by_query_keys()],
             false => vec![self.values, self.keys()],
         }
     }
@@ -105,22 +138,60 @@ const BY_KEY_QUERIES: usize = 64;
 const BY_KEY_KEYS: usize = 2 * SIDE;
 const BY_KEY_STAGES: usize = 3;
 /// Backward by query.
-const BY_QUERY_KEYS: usize = 128;
 const BY_QUERY_QUERIES: usize = 2 * SIDE;
 const STAGES: usize = 2;
 
 /// `Dot` in the text.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
-struct Fields {
+pub(super) struct Fields {
     sections: i64,
-    padded: i64,
+    pub(super) padded: i64,
     lse2: u64,
     deltas: u64,
     q_span: u64,
     k_span: u64,
     q_blocks: i64,
     k_blocks: i64,
+}
+
+impl Fields {
+    /// `size`: bytes that one number of a key or value takes in the copies.
+    pub(super) fn of(
+        device: &Arc<Device>,
+        s: &Shape,
+        size: usize,
+        backward: bool,
+        memory: &mut Vec<Memory>,
+    ) -> Result<Self, Error> {
+        let group = s.hq / s.hk.max(1);
+        let head = s.nk * (s.dk + s.dv) * size;
+        let [q_blocks, k_blocks] = [s.nq, s.nk].map(|n| n.div_ceil(SIDE) as i64);
+        let padded = s.nq.next_multiple_of(PADDED);
+        let sections = ((CACHED / head.max(1)).max(1) * group).min(s.b * s.hq) as i64;
+        let mut fields =
+            Self { sections, padded: padded as i64, q_blocks, k_blocks, ..Self::default() };
+        if backward {
+            let rows = s.b * s.hq * padded * size_of::<f32>();
+            fields.lse2 = room(device, memory, rows)?;
+            fields.deltas = room(device, memory, rows)?;
+        }
+        Ok(fields)
+    }
+
+    /// A section is counted in the heads of keys where a block has keys.
+    pub(super) fn by_key(&self, s: &Shape) -> Self {
+        let group = (s.hq / s.hk.max(1)) as i64;
+        Self { sections: (self.sections / group.max(1)).max(1), ..*self }
+    }
+}
+
+/// Memory that is kept with the rest.
+fn room(device: &Arc<Device>, memory: &mut Vec<Memory>, bytes: usize) -> Result<u64, Error> {
+    let more = Memory::uninit(device, bytes)?;
+    let at = more.at;
+    memory.push(more);
+    Ok(at)
 }
 
 /// What the tiles need besides the problem.
@@ -133,6 +204,12 @@ pub(super) struct Dot {
 }
 
 impl Dot {
+    /// How many slabs of a bias' gradient backward leaves for each head: one for each warpgroup's
+    /// queries.
+    pub(super) fn slabs(&self) -> usize {
+        self.s.nq.div_ceil(BY_QUERY_QUERIES) * (BY_QUERY_QUERIES / SIDE)
+    }
+
     pub(super) fn of(
         device: &Arc<Device>,
         s: &Shape,
@@ -140,28 +217,11 @@ impl Dot {
         stored: Stored,
     ) -> Result<Self, Error> {
         let mut memory = Vec::new();
-        let mut room = |bytes: usize| -> Result<u64, Error> {
-            memory.push(Memory::uninit(device, bytes)?);
-            Ok(memory.last().map_or(0, |memory| memory.at))
-        };
-        let group = s.hq / s.hk.max(1);
-        let head = s.nk * (s.dk + s.dv) * 2;
-        let [q_blocks, k_blocks] = [s.nq, s.nk].map(|n| n.div_ceil(SIDE));
-        let padded = s.nq.next_multiple_of(PADDED);
-        let mut fields = Fields {
-            sections: ((CACHED / head.max(1)).max(1) * group).min(s.b * s.hq) as i64,
-            padded: padded as i64,
-            q_blocks: q_blocks as i64,
-            k_blocks: k_blocks as i64,
-            ..Fields::default()
-        };
+        let mut fields = Fields::of(device, s, 2, tiles.backward, &mut memory)?;
         if tiles.segments {
-            fields.q_span = room(s.b * q_blocks * 2 * size_of::<i64>())?;
-            fields.k_span = room(s.b * k_blocks * 2 * size_of::<i64>())?;
-        }
-        if tiles.backward {
-            let rows = s.b * s.hq * padded * size_of::<f32>();
-            (fields.lse2, fields.deltas) = (room(rows)?, room(rows)?);
+            let span = |blocks: i64| s.b * blocks as usize * 2 * size_of::<i64>();
+            fields.q_span = room(device, &mut memory, span(fields.q_blocks))?;
+            fields.k_span = room(device, &mut memory, span(fields.k_blocks))?;
         }
         Ok(Self { tiles, stored, s: *s, fields, _memory: memory })
     }
@@ -203,7 +263,8 @@ impl Dot {
         let q = self.map(&problem.q, false, s.dk, queries)?;
         let k = self.map(&problem.k, true, s.dk, keys)?;
         let v = self.map(&problem.v, true, s.dv, keys)?;
-        let bytes = 2 * (queries * width + STAGES * keys * (width + values));
+        let bytes = 2 * (queries * width + STAGES * keys * (width + values))
+            + self.tiles.consumers() * self.tiles.table() * size_of::<f32>();
         let threads = WARPGROUP * (self.tiles.consumers() + 1);
         let grid = on.grid(s.nq.div_ceil(queries) * s.hq * s.b, threads, bytes);
         let mut arguments = [
@@ -229,11 +290,13 @@ impl Dot {
         let rows = self.s.b * self.s.hq * self.fields.padded as usize;
         let mut arguments = [argument(problem), argument(pass), argument(&self.fields)];
         on.launch("dot_deltas", Grid::of_warps(rows.min(WARPS)), &mut arguments)?;
+        // Queries first: they leave to the keys what a threshold's derivative needs.
+        let asked = pass.grad_q.data != 0 || pass.relative_slabs != 0;
+        if asked || self.tiles.has_threshold() {
+            self.by_query(&on, problem, pass)?;
+        }
         if pass.grad_k.data != 0 || pass.grad_v.data != 0 {
             self.by_key(&on, problem, pass)?;
-        }
-        if pass.grad_q.data != 0 {
-            self.by_query(&on, problem, pass)?;
         }
         Ok(())
     }
@@ -242,23 +305,26 @@ impl Dot {
         let (s, DotTiles { width, values, .. }) = (&self.s, self.tiles);
         let both = width + values;
         let bytes = 2 * both * (BY_KEY_KEYS + BY_KEY_STAGES * BY_KEY_QUERIES)
-            + 2 * BY_KEY_STAGES * BY_KEY_QUERIES * size_of::<f32>();
+            + 2 * (BY_KEY_STAGES * BY_KEY_QUERIES + self.tiles.table()) * size_of::<f32>();
         let work = s.nk.div_ceil(BY_KEY_KEYS) * s.hk * s.b;
         let grid = on.grid(work, 3 * WARPGROUP, bytes);
-        // A section is counted in the heads of keys here.
-        let group = (s.hq / s.hk.max(1)) as i64;
-        let sections = (self.fields.sections / group.max(1)).max(1);
-        let fields = Fields { sections, ..self.fields };
+        let fields = self.fields.by_key(s);
         let maps = self.maps(problem, pass, [BY_KEY_QUERIES, BY_KEY_KEYS])?;
         on.launch("dot_backward_keys", grid, &mut arguments_of(problem, pass, &fields, &maps))
     }
 
     fn by_query(&self, on: &Launcher, problem: &Problem, pass: &BackwardPass) -> Result<(), Error> {
         let (s, DotTiles { width, values, .. }) = (&self.s, self.tiles);
-        let bytes = 2 * (width + values) * (BY_QUERY_QUERIES + STAGES * BY_QUERY_KEYS);
+        let keys = self.tiles.by_query_keys();
+        let distances = match self.tiles.table() {
+            0 => 0,
+            // Rows of a tile, the table and its sums, of both warpgroups.
+            table => 2 * (SIDE * (keys + 4) + 2 * table) * size_of::<f32>(),
+        };
+        let bytes = 2 * (width + values) * (BY_QUERY_QUERIES + STAGES * keys) + distances;
         let work = s.nq.div_ceil(BY_QUERY_QUERIES) * s.hq * s.b;
         let grid = on.grid(work, 3 * WARPGROUP, bytes);
-        let maps = self.maps(problem, pass, [BY_QUERY_QUERIES, BY_QUERY_KEYS])?;
+        let maps = self.maps(problem, pass, [BY_QUERY_QUERIES, keys])?;
         on.launch(
             "dot_backward_queries",
             grid,
@@ -303,19 +369,24 @@ fn arguments_of(
 }
 
 /// Where the kernels of one pass are launched.
-struct Launcher<'a> {
-    module: &'a Module,
-    device: &'a Device,
+pub(super) struct Launcher<'a> {
+    pub(super) module: &'a Module,
+    pub(super) device: &'a Device,
 }
 
 impl Launcher<'_> {
     /// A block for each multiprocessor, each with as many pieces of the work as the others.
-    fn grid(&self, work: usize, threads: usize, tiles: usize) -> Grid {
+    pub(super) fn grid(&self, work: usize, threads: usize, tiles: usize) -> Grid {
         let blocks = work.clamp(1, self.device.multiprocessors) as u32;
         Grid::new([blocks, 1, 1], threads, (tiles + BESIDES) as u32)
     }
 
-    fn launch(&self, kernel: &str, grid: Grid, arguments: &mut [*mut c_void]) -> Result<(), Error> {
+    pub(super) fn launch(
+        &self,
+        kernel: &str,
+        grid: Grid,
+        arguments: &mut [*mut c_void],
+    ) -> Result<(), Error> {
         // SAFETY: the kernels' text has these structures; what they name is kept by the caller and by
         // `Dot` until the stream was waited for.
         unsafe { self.module.launch(self.device, kernel, grid, arguments) }

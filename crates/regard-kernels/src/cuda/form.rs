@@ -2,12 +2,15 @@
 
 use super::HOPPER;
 use super::additive::Padded;
+use super::decode;
 use super::dot::{self, DotTiles};
+use super::problem::Rows;
 use super::source::{Stored, Variant};
+use super::split;
 use super::tensor_map::EVEN;
 use crate::error::Error;
 use crate::spec::{Normalizer, Score, Shape, Spec};
-use crate::{Activation, Element, Real, View};
+use crate::{Activation, Element, Real};
 
 /// The forms there are kernels for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,28 +23,43 @@ pub(super) enum Form {
     Additive,
     /// Softmax of dot products of 16-bit numbers, on Hopper's tensor cores.
     Dot,
+    /// The same with a learned bias by distance.
+    DotBias,
+    /// The same under sparsemax or entmax.
+    DotThreshold,
+    /// Softmax of dot products of 16-bit numbers, few queries over many keys.
+    Decode,
+    /// Softmax of dot products of f32 numbers, in parts, on Hopper's tensor cores.
+    DotSplit,
 }
 
 /// Forms that are not yet run on a device: nothing chooses them unless `REGARD_UNPROVEN` is set in the
 /// environment, as it is where a device proves them.
-const UNPROVEN: &[Form] = &[Form::Dot];
+const UNPROVEN: &[Form] =
+    &[Form::Dot, Form::DotBias, Form::DotThreshold, Form::Decode, Form::DotSplit];
 
 /// The widest value that the additive tiles have registers for.
 const WIDEST_VALUE: usize = 256;
 
 impl Form {
     /// The form of a forward pass that is asked for nothing but the output and its log-sum-exp, of q, k
-    /// and v, on a GPU of this compute capability.
+    /// and v, and of the output where it lies on the device, on a GPU of this compute capability.
     pub(super) fn of_forward<E: Element>(
         spec: &Spec<E::Compute>,
         s: &Shape,
-        rows: [&View<E>; 3],
+        rows: &[Rows<E>],
         capability: (i32, i32),
     ) -> Self {
-        if is_dot(spec, s, &rows, capability) {
-            return Self::Dot;
+        if Self::Decode.is_proven() && is_decode(spec, s, rows) {
+            return Self::Decode;
         }
-        if Stored::of::<E>() != Stored::F32 || !is_plain(spec) || !is_even(rows[2]) {
+        if let Some(form) = dot_form(spec, s, rows, capability) {
+            return form;
+        }
+        if Self::DotSplit.is_proven() && is_split::<E>(spec, s, capability) {
+            return Self::DotSplit;
+        }
+        if Stored::of::<E>() != Stored::F32 || !is_plain(spec) || !rows[2..].iter().all(is_even) {
             return Self::Generic;
         }
         if is_graph(spec, s) {
@@ -54,18 +72,22 @@ impl Form {
     }
 
     /// The form of a backward pass at which nothing arrives but the gradients of the output and
-    /// its log-sum-exp; of q, k, v, the output's gradient and the output.
+    /// its log-sum-exp; of q, k, v, the output's gradient and the output, and of those gradients that lie
+    /// on the device.
     pub(super) fn of_backward<E: Element>(
         spec: &Spec<E::Compute>,
         s: &Shape,
-        rows: [&View<E>; 5],
+        rows: &[Rows<E>],
         capability: (i32, i32),
     ) -> Self {
-        if is_dot(spec, s, &rows, capability) {
-            return Self::Dot;
+        if let Some(form) = dot_form(spec, s, rows, capability) {
+            return form;
+        }
+        if Self::DotSplit.is_proven() && is_split::<E>(spec, s, capability) {
+            return Self::DotSplit;
         }
         let plain = Stored::of::<E>() == Stored::F32 && is_plain(spec);
-        if !plain || !rows[2..].iter().copied().all(is_even) {
+        if !plain || !rows[2..].iter().all(is_even) {
             return Self::Generic;
         }
         if is_graph(spec, s) {
@@ -95,8 +117,13 @@ impl Form {
                 let padded = Padded::of(s, backward);
                 Ok(Variant::additive(padded.width, padded.value_width, backward))
             }
-            (Self::Dot, _) => {
-                Ok(Variant::dot(DotTiles::of(s, &spec.mask, backward), Stored::of::<E>()))
+            (Self::DotSplit, _) => Ok(Variant::split(backward)),
+            (Self::Decode, _) => {
+                let [width, value_width] = decode::padded(s);
+                Ok(Variant::decode(width, value_width, Stored::of::<E>()))
+            }
+            (Self::Dot | Self::DotBias | Self::DotThreshold, _) => {
+                Ok(Variant::dot(DotTiles::of(s, spec, backward), Stored::of::<E>()))
             }
             _ => Variant::generic(spec, s, Stored::of::<E>()).ok_or_else(|| {
                 Error::new(
@@ -109,8 +136,9 @@ impl Form {
 }
 
 /// Whether four numbers of a row are one load, wherever it stands.
-fn is_even<E>(view: &View<E>) -> bool {
-    view.strides.iter().chain(&view.shape[3..]).all(|n| n.is_multiple_of(4))
+fn is_even<E>(rows: &Rows<E>) -> bool {
+    let view = &rows.view;
+    rows.is_aligned() && view.strides.iter().chain(&view.shape[3..]).all(|n| n.is_multiple_of(4))
 }
 
 /// Softmax, and nothing but score and mask.
@@ -118,39 +146,76 @@ fn is_plain<T: Real>(spec: &Spec<T>) -> bool {
     spec.normalizer == Normalizer::Softmax && spec.bias.is_none() && spec.dropout.is_none()
 }
 
-/// Dot products under a mask that leaves each query a range of keys, or its segment, of rows that the
-/// tensor memory accelerator copies.
-fn is_dot<E: Element>(
-    spec: &Spec<E::Compute>,
-    s: &Shape,
-    rows: &[&View<E>],
-    capability: (i32, i32),
-) -> bool {
+/// Dot products of few queries under a mask that leaves each a range of keys.
+fn is_decode<E: Element>(spec: &Spec<E::Compute>, s: &Shape, rows: &[Rows<E>]) -> bool {
+    let mask = &spec.mask;
+    is_scaled_dot(spec, s, rows) && is_plain(spec) && mask.segments.is_none() && decode::fits(s)
+}
+
+/// Dot products of f32 numbers under a mask that leaves each query a range of keys, on a Hopper.
+fn is_split<E: Element>(spec: &Spec<E::Compute>, s: &Shape, capability: (i32, i32)) -> bool {
+    Stored::of::<E>() == Stored::F32
+        && capability == HOPPER
+        && is_ranged_dot(spec, s)
+        && is_plain(spec)
+        && spec.mask.segments.is_none()
+        && (1..=split::WIDEST).contains(&s.dk)
+        && (1..=split::WIDEST).contains(&s.dv)
+}
+
+/// Dot products of 16-bit numbers, of rows that are copied sixteen bytes at a time and as wide as the tensor
+/// cores' tiles at most.
+fn is_scaled_dot<E: Element>(spec: &Spec<E::Compute>, s: &Shape, rows: &[Rows<E>]) -> bool {
+    matches!(Stored::of::<E>(), Stored::Bf16 | Stored::F16)
+        && is_ranged_dot(spec, s)
+        && s.dk <= dot::WIDEST
+        && s.dv <= dot::WIDEST
+        && rows.iter().all(is_mapped)
+}
+
+/// Dot products, neither edges nor a dense mask, no dropout.
+fn is_ranged_dot<T: Real>(spec: &Spec<T>, s: &Shape) -> bool {
     // Blocks, rows and columns are counted in 32 bits.
     const MOST: usize = 1 << 30;
     // The largest score is found before it is scaled.
-    let scaled =
-        matches!(spec.score, Score::Dot { scale } if scale > Real::ZERO && scale.f64().is_finite());
+    let Score::Dot { scale } = spec.score else { return false };
     let heads = s.b.saturating_mul(s.hq);
-    Form::Dot.is_proven()
-        && matches!(Stored::of::<E>(), Stored::Bf16 | Stored::F16)
-        && capability == HOPPER
-        && scaled
-        && is_plain(spec)
+    scale > T::ZERO
+        && scale.f64().is_finite()
+        && spec.dropout.is_none()
         && spec.mask.edges.is_none()
         && spec.mask.dense.is_none()
         && s.nk > 0
         && s.nq > 0
-        && s.dk <= dot::WIDEST
-        && s.dv <= dot::WIDEST
         && heads.saturating_mul(s.nq) < MOST
         && heads.saturating_mul(s.nk) < MOST
-        && rows.iter().all(|view| is_mapped(view))
+}
+
+/// Dot products under a mask that leaves each query a range of keys, or its segment, on a Hopper.
+fn dot_form<E: Element>(
+    spec: &Spec<E::Compute>,
+    s: &Shape,
+    rows: &[Rows<E>],
+    capability: (i32, i32),
+) -> Option<Form> {
+    let by_distance = spec.bias.key.is_none()
+        && spec.bias.full.is_none()
+        && spec.bias.alibi.is_none()
+        && spec.bias.relative.is_some_and(|x| (1..=dot::FURTHEST).contains(&x.max_distance));
+    let form = match spec.normalizer {
+        Normalizer::Softmax if spec.bias.is_none() => Some(Form::Dot),
+        Normalizer::Softmax => by_distance.then_some(Form::DotBias),
+        _ => (spec.normalizer.has_threshold() && spec.bias.is_none()).then_some(Form::DotThreshold),
+    };
+    let fits = capability == HOPPER && is_scaled_dot(spec, s, rows);
+    form.filter(|form| fits && form.is_proven())
 }
 
 /// Whether copies of tiles reach every row: 16 bytes at a time, and none twice.
-fn is_mapped<E>(view: &View<E>) -> bool {
-    view.shape[3] > 0
+fn is_mapped<E>(rows: &Rows<E>) -> bool {
+    let view = &rows.view;
+    rows.is_aligned()
+        && view.shape[3] > 0
         && view.shape[3].is_multiple_of(EVEN)
         && view.strides.iter().all(|n| n.is_multiple_of(EVEN))
         && view.strides.iter().zip(&view.shape).all(|(&stride, &size)| stride > 0 || size == 1)

@@ -1,13 +1,15 @@
 //! A forward pass: what it reads is copied to the GPU, computed there, and copied back.
 
 use super::additive::Additive;
+use super::decode::Decode;
 use super::device::{Cuda, Device};
 use super::dot::{Dot, DotTiles};
 use super::form::Form;
 use super::module::{Grid, Module, argument};
 use super::pass::{Asked, ForwardPass, Scratch, WARPS, Written};
-use super::problem::Uploaded;
+use super::problem::{Rows, Uploaded};
 use super::source::Stored;
+use super::split::Split;
 use crate::error::Error;
 use crate::spec::{Forward, Shape, Spec};
 use crate::{Element, View};
@@ -31,15 +33,18 @@ impl Cuda {
         if s.rows() == 0 {
             return Ok(());
         }
-        let run = Run::of(&self.device, spec, &s, [&q, &k, &v], Wants::of(&pass))?;
+        self.device.enter()?;
+        let results = Results::of::<E>(&self.device, spec, &s, Wants::of(&pass))?;
+        let run = Run::of(&self.device, spec, &s, &[q, k, v].map(Rows::from), results)?;
         run.launch()?;
-        run.out.copy_to(&mut pass.out)?;
-        run.lse.copy_to(pass.lse)?;
-        run.threshold.copy_to(pass.threshold)?;
-        run.index.copy_to(pass.index)?;
-        run.log_prob.copy_to(pass.log_prob)?;
-        run.weights.copy_to(pass.weights)?;
-        run.edge_weights.copy_to(pass.edge_weights)
+        let results = run.results;
+        results.out.copy_to(&mut pass.out)?;
+        results.lse.copy_to(pass.lse)?;
+        results.threshold.copy_to(pass.threshold)?;
+        results.index.copy_to(pass.index)?;
+        results.log_prob.copy_to(pass.log_prob)?;
+        results.weights.copy_to(pass.weights)?;
+        results.edge_weights.copy_to(pass.edge_weights)
     }
 
     /// How many milliseconds each of some forward passes takes on the GPU, nothing copied: the output
@@ -53,8 +58,10 @@ impl Cuda {
     ) -> Result<Vec<f32>, Error> {
         let [q, k, v] = &qkv;
         let s = spec.check(q, k, v)?;
+        self.device.enter()?;
         let wants = Wants { lse: true, ..Wants::default() };
-        let run = Run::of(&self.device, spec, &s, [q, k, v], wants)?;
+        let results = Results::of::<E>(&self.device, spec, &s, wants)?;
+        let run = Run::of(&self.device, spec, &s, &qkv.map(Rows::from), results)?;
         self.device.time(rounds, || run.launch())
     }
 }
@@ -81,66 +88,31 @@ impl Wants {
             edge_weights: pass.edge_weights.is_some(),
         }
     }
-
-    /// Whether it is more than the fast forms give.
-    fn is_more(&self) -> bool {
-        self.threshold || self.index || self.log_prob || self.weights || self.edge_weights
-    }
 }
 
-/// One forward pass, everything where the kernels find it.
-struct Run {
-    device: Arc<Device>,
-    module: Arc<Module>,
-    up: Uploaded,
-    s: Shape,
-    kernels: Kernels,
-    out: Written,
-    lse: Asked,
-    threshold: Asked,
+/// Where the results go.
+pub(super) struct Results {
+    pub(super) out: Written,
+    pub(super) lse: Asked,
+    pub(super) threshold: Asked,
     index: Asked,
     log_prob: Asked,
     weights: Asked,
     edge_weights: Asked,
 }
 
-enum Kernels {
-    Generic(Scratch),
-    Graph,
-    Additive(Additive),
-    Dot(Dot),
-}
-
-impl Run {
+impl Results {
+    /// Memory for what is wanted.
     fn of<E: Element>(
         device: &Arc<Device>,
         spec: &Spec<E::Compute>,
         s: &Shape,
-        [q, k, v]: [&View<E>; 3],
         wants: Wants,
     ) -> Result<Self, Error> {
-        let spec = &Spec { score: spec.score.lowered(s), ..*spec };
-        let form = match wants.is_more() {
-            true => Form::Generic,
-            false => Form::of_forward(spec, s, [q, k, v], device.capability),
-        };
-        let variant = form.variant::<E>(spec, s, false)?;
-        device.enter()?;
-        let module = device.module(&variant)?;
-        let up = Uploaded::of(device, spec, s, [q, k, v])?;
         let real = size_of::<E::Compute>();
         let rows = |asked: bool, size: usize| Asked::of(device, asked, s.rows() * size);
         let edges = spec.mask.edges.map_or(0, |edges| s.b * s.hq * edges.len());
         Ok(Self {
-            kernels: match form {
-                Form::Generic => Kernels::Generic(Scratch::of(device, spec, s, real, 1)?),
-                Form::Graph => Kernels::Graph,
-                Form::Additive => Kernels::Additive(Additive::of(device, s, false)?),
-                Form::Dot => {
-                    let tiles = DotTiles::of(s, &spec.mask, false);
-                    Kernels::Dot(Dot::of(device, s, tiles, Stored::of::<E>())?)
-                }
-            },
             out: Written::of(device, s.out(), size_of::<E>())?,
             lse: rows(wants.lse, real)?,
             threshold: rows(wants.threshold, real)?,
@@ -148,6 +120,71 @@ impl Run {
             log_prob: rows(wants.log_prob, real)?,
             weights: rows(wants.weights, s.nk * real)?,
             edge_weights: Asked::of(device, wants.edge_weights, edges * real)?,
+        })
+    }
+
+    /// The caller's arrays on the device, and nothing but those.
+    pub(super) fn given(out: Written, lse: Asked, threshold: Asked) -> Self {
+        let [index, log_prob, weights, edge_weights] = [(); 4].map(|()| Asked::none());
+        Self { out, lse, threshold, index, log_prob, weights, edge_weights }
+    }
+
+    /// Whether it is more than the fast forms give.
+    fn is_more(&self) -> bool {
+        let rows = [&self.index, &self.log_prob, &self.weights, &self.edge_weights];
+        rows.into_iter().any(Asked::is_asked)
+    }
+}
+
+/// One forward pass, everything where the kernels find it.
+pub(super) struct Run {
+    device: Arc<Device>,
+    module: Arc<Module>,
+    up: Uploaded,
+    s: Shape,
+    kernels: Kernels,
+    results: Results,
+}
+
+enum Kernels {
+    Generic(Scratch),
+    Graph,
+    Additive(Additive),
+    Dot(Dot),
+    Decode(Decode),
+    Split(Split),
+}
+
+impl Run {
+    /// `rows`: q, k and v, and the output where it lies on the device. The device was entered.
+    pub(super) fn of<E: Element>(
+        device: &Arc<Device>,
+        spec: &Spec<E::Compute>,
+        s: &Shape,
+        rows: &[Rows<E>],
+        results: Results,
+    ) -> Result<Self, Error> {
+        let spec = &Spec { score: spec.score.lowered(s), ..*spec };
+        let form = match results.is_more() {
+            true => Form::Generic,
+            false => Form::of_forward(spec, s, rows, device.capability),
+        };
+        let module = device.module(&form.variant::<E>(spec, s, false)?)?;
+        let up = Uploaded::of(device, spec, s, [&rows[0], &rows[1], &rows[2]])?;
+        let real = size_of::<E::Compute>();
+        Ok(Self {
+            kernels: match form {
+                Form::Generic => Kernels::Generic(Scratch::of(device, spec, s, real, 1)?),
+                Form::Graph => Kernels::Graph,
+                Form::Additive => Kernels::Additive(Additive::of(device, s, false)?),
+                Form::DotSplit => Kernels::Split(Split::of(device, s, false)?),
+                Form::Decode => Kernels::Decode(Decode::of(device, s)?),
+                Form::Dot | Form::DotBias | Form::DotThreshold => {
+                    let tiles = DotTiles::of(s, spec, false);
+                    Kernels::Dot(Dot::of(device, s, tiles, Stored::of::<E>())?)
+                }
+            },
+            results,
             device: device.clone(),
             module,
             up,
@@ -155,16 +192,16 @@ impl Run {
         })
     }
 
-    fn launch(&self) -> Result<(), Error> {
-        let Self { device, module, up, s, .. } = self;
+    pub(super) fn launch(&self) -> Result<(), Error> {
+        let Self { device, module, up, s, results, .. } = self;
         let mut pass = ForwardPass {
-            out: self.out.array,
-            lse: self.lse.at(),
-            threshold: self.threshold.at(),
-            index: self.index.at(),
-            log_prob: self.log_prob.at(),
-            weights: self.weights.at(),
-            edge_weights: self.edge_weights.at(),
+            out: results.out.array,
+            lse: results.lse.at(),
+            threshold: results.threshold.at(),
+            index: results.index.at(),
+            log_prob: results.log_prob.at(),
+            weights: results.weights.at(),
+            edge_weights: results.edge_weights.at(),
             scratch: 0,
             scratch_row: 0,
         };
@@ -176,6 +213,10 @@ impl Run {
             Kernels::Graph => ("graph_forward", (s.b * s.nq).min(8 * WARPS)),
             Kernels::Additive(tiles) => return tiles.forward(module, device, &up.problem, &pass),
             Kernels::Dot(tiles) => return tiles.forward(module, device, &up.problem, &pass),
+            Kernels::Split(tiles) => return tiles.forward(module, device, &up.problem, &pass),
+            Kernels::Decode(splits) => {
+                return splits.forward(module, device, &up.problem, &pass);
+            }
         };
         let mut arguments = [argument(&up.problem), argument(&pass)];
         // SAFETY: the kernels' text has these two structures, and all they name is kept by this;

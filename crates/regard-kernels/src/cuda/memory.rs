@@ -19,10 +19,7 @@ impl Memory {
         // SAFETY: the stream lives as long as the device, which this keeps.
         let at = unsafe { result::malloc_async(device.stream, bytes.max(1)) }.map_err(|error| {
             match error.0 {
-                sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => Error::new(format!(
-                    "the GPU has no room for {} more: use a smaller batch, or the CPU",
-                    megabytes(bytes)
-                )),
+                sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY => no_room(bytes),
                 _ => refused("memory", error),
             }
         })?;
@@ -38,12 +35,7 @@ impl Memory {
 
     /// Fills it with zeros.
     pub(super) fn clear(&self) -> Result<(), Error> {
-        if self.bytes == 0 {
-            return Ok(());
-        }
-        // SAFETY: the memory holds so many bytes.
-        unsafe { result::memset_d8_async(self.at, 0, self.bytes, self.device.stream) }
-            .map_err(|e| refused("to clear memory", e))
+        clear(&self.device, self.at, self.bytes)
     }
 
     /// A copy of a slice.
@@ -76,6 +68,24 @@ impl Drop for Memory {
         // SAFETY: whatever uses it was asked of the same stream before.
         let _ = unsafe { result::free_async(self.at, self.device.stream) };
     }
+}
+
+/// Fills so many bytes with zeros.
+pub(super) fn clear(device: &Device, at: sys::CUdeviceptr, bytes: usize) -> Result<(), Error> {
+    if bytes == 0 {
+        return Ok(());
+    }
+    // SAFETY: the memory there holds so many bytes, as whoever names it promises.
+    unsafe { result::memset_d8_async(at, 0, bytes, device.stream) }
+        .map_err(|e| refused("to clear memory", e))
+}
+
+/// What is said where the GPU's memory is full.
+pub(super) fn no_room(bytes: usize) -> Error {
+    Error::new(format!(
+        "the GPU has no room for {} more: use a smaller batch, or the CPU",
+        megabytes(bytes)
+    ))
 }
 
 fn megabytes(bytes: usize) -> String {

@@ -12,6 +12,7 @@ mod additive;
 mod backward;
 mod cache;
 mod compiler;
+mod decode;
 mod device;
 mod dot;
 mod form;
@@ -21,7 +22,9 @@ mod memory;
 mod module;
 mod pass;
 mod problem;
+mod raw;
 mod source;
+mod split;
 mod tensor_core;
 mod tensor_map;
 mod written;
@@ -29,10 +32,11 @@ mod written;
 #[doc(hidden)]
 pub use cache::Cache;
 #[doc(hidden)]
-pub use compiler::{Compiled, compile_for};
+pub use compiler::{Compiled, compile_for, options};
 pub use device::{Cuda, CudaInfo};
 #[doc(hidden)]
 pub use dot::DotTiles;
+pub use raw::{BackwardAt, DeviceRows, ForwardAt, GradientsAt};
 #[doc(hidden)]
 pub use source::{Stored, Variant};
 
@@ -55,8 +59,9 @@ pub fn form<E: Element>(
 ) -> Result<[String; 2], Error> {
     let s = spec.check(&q, &k, &v)?;
     let spec = &Spec { score: spec.score.lowered(&s), ..*spec };
-    let forward = form::Form::of_forward(spec, &s, [&q, &k, &v], HOPPER);
-    let backward = form::Form::of_backward(spec, &s, [&q, &k, &v, &v, &v], HOPPER);
+    let rows = [q, k, v, v, v].map(problem::Rows::from);
+    let forward = form::Form::of_forward(spec, &s, &rows[..3], HOPPER);
+    let backward = form::Form::of_backward(spec, &s, &rows, HOPPER);
     Ok([forward, backward].map(|form| format!("{form:?}")))
 }
 

@@ -1,8 +1,8 @@
 //! What a pass reads and writes on the device, and how it comes back.
 
 use super::device::Device;
-use super::memory::Memory;
-use super::problem::Array;
+use super::memory::{self, Memory};
+use super::problem::{Array, Rows};
 use crate::error::Error;
 use crate::numel::numel;
 use crate::spec::{Gradients, Shape, Spec};
@@ -58,30 +58,60 @@ pub(super) struct BackwardPass {
     pub(super) scratch_row: i64,
 }
 
-/// An array that is asked for, or not.
-pub(super) struct Asked(pub(super) Option<Memory>);
+/// An array that is asked for, or not: memory of its own, or the caller's on the device.
+pub(super) struct Asked {
+    memory: Option<Memory>,
+    at: u64,
+    bytes: usize,
+}
 
 impl Asked {
     /// Zeros, where they are asked for.
     pub(super) fn of(device: &Arc<Device>, asked: bool, bytes: usize) -> Result<Self, Error> {
-        asked.then(|| Memory::zeros(device, bytes)).transpose().map(Self)
+        let memory = asked.then(|| Memory::zeros(device, bytes)).transpose()?;
+        Ok(Self { at: memory.as_ref().map_or(0, |memory| memory.at), memory, bytes })
     }
 
+    /// Nothing.
+    pub(super) fn none() -> Self {
+        Self { memory: None, at: 0, bytes: 0 }
+    }
+
+    /// The caller's, which is overwritten; none at address 0.
+    pub(super) fn given(device: &Device, at: Option<u64>, bytes: usize) -> Result<Self, Error> {
+        let given = Self { memory: None, at: at.unwrap_or(0), bytes };
+        given.clear(device)?;
+        Ok(given)
+    }
+
+    /// Zeros, where it is asked for.
+    pub(super) fn clear(&self, device: &Device) -> Result<(), Error> {
+        match self.at {
+            0 => Ok(()),
+            at => memory::clear(device, at, self.bytes),
+        }
+    }
+
+    pub(super) fn is_asked(&self) -> bool {
+        self.at != 0
+    }
+
+    /// Where it lies, or 0.
     pub(super) fn at(&self) -> u64 {
-        self.0.as_ref().map_or(0, |memory| memory.at)
+        self.at
     }
 
     pub(super) fn copy_to<X: Copy>(&self, to: Option<&mut [X]>) -> Result<(), Error> {
-        match (&self.0, to) {
+        match (&self.memory, to) {
             (Some(memory), Some(to)) => memory.copy_to(to),
             _ => Ok(()),
         }
     }
 }
 
-/// A contiguous `[B, H, N, D]` that a kernel writes.
+/// A `[B, H, N, D]` that a kernel writes: contiguous in memory of its own, or the caller's on the device.
 pub(super) struct Written {
-    memory: Memory,
+    memory: Option<Memory>,
     pub(super) array: Array,
 }
 
@@ -90,7 +120,13 @@ impl Written {
         let [_, h, n, d] = shape;
         let memory = Memory::zeros(device, numel(&shape) * size)?;
         let array = Array { data: memory.at, strides: [h * n * d, n * d, d].map(|x| x as i64) };
-        Ok(Self { memory, array })
+        Ok(Self { memory: Some(memory), array })
+    }
+
+    /// The caller's.
+    pub(super) fn given<E>(rows: &Rows<E>) -> Self {
+        let strides = rows.view.strides.map(|stride| stride as i64);
+        Self { memory: None, array: Array { data: rows.at.unwrap_or(0), strides } }
     }
 
     /// Copies it back, row by row where the view has gaps.
@@ -98,8 +134,9 @@ impl Written {
         let shape = to.shape;
         let [_, h, n, d] = shape;
         let count = numel(&shape);
+        let Some(memory) = &self.memory else { return Ok(()) };
         let mut rows: Vec<E> = vec![E::narrow(<E::Compute as Real>::ZERO); count];
-        self.memory.copy_to(&mut rows)?;
+        memory.copy_to(&mut rows)?;
         for (row, from) in rows.chunks_exact(d.max(1)).enumerate() {
             // SAFETY: the row is one of the view's, which nobody else uses.
             unsafe {
@@ -174,6 +211,12 @@ impl Sent {
             bias: numbers(&asked.bias)?,
             relative: numbers(&asked.relative)?,
         })
+    }
+
+    /// The caller's arrays on the device.
+    pub(super) fn given(q: Option<Written>, k: Option<Written>, v: Option<Written>) -> Self {
+        let [w, own, key_bias, bias, relative] = [(); 5].map(|()| Asked::none());
+        Self { q, k, v, w, own, key_bias, bias, relative }
     }
 
     pub(super) fn copy_to<E: Element>(&self, mut to: Gradients<E>) -> Result<(), Error> {

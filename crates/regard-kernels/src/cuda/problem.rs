@@ -16,6 +16,46 @@ pub(super) struct Array {
     pub(super) strides: [i64; 3],
 }
 
+/// Rows to read: the host's, which are copied, or some that lie on the device already.
+#[derive(Clone, Copy)]
+pub(super) struct Rows<'a, E> {
+    /// Their shape and strides; and their numbers, unless they lie on the device.
+    pub(super) view: View<'a, E>,
+    pub(super) at: Option<u64>,
+}
+
+impl<'a, E> From<View<'a, E>> for Rows<'a, E> {
+    fn from(view: View<'a, E>) -> Self {
+        Self { view, at: None }
+    }
+}
+
+impl<E> Rows<'_, E> {
+    /// Whether sixteen bytes of the first row are one load. What is copied always is.
+    pub(super) fn is_aligned(&self) -> bool {
+        self.at.is_none_or(|at| at.is_multiple_of(16))
+    }
+
+    fn are(&self, other: &Self) -> bool {
+        let (a, b) = (&self.view, &other.view);
+        (a.strides, a.shape, self.at) == (b.strides, b.shape, other.at)
+            && std::ptr::eq(a.data, b.data)
+    }
+}
+
+/// Numbers to read, if any: the host's, or some that lie on the device already.
+#[derive(Clone, Copy)]
+pub(super) enum Source<'a, X> {
+    Host(Option<&'a [X]>),
+    Device(Option<u64>),
+}
+
+impl<X> Source<'_, X> {
+    pub(super) fn is_none(&self) -> bool {
+        matches!(self, Self::Host(None) | Self::Device(None))
+    }
+}
+
 /// An array broadcast to `[B, Hq, Nq, Nk]`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
@@ -85,7 +125,7 @@ impl Uploaded {
         device: &Arc<Device>,
         spec: &Spec<E::Compute>,
         s: &Shape,
-        [q, k, v]: [&View<E>; 3],
+        [q, k, v]: [&Rows<E>; 3],
     ) -> Result<Self, Error> {
         let sizes = [s.b, s.hq, s.hk, s.nq, s.nk, s.dk, s.dv].map(|n| n as i64);
         let problem = Problem { sizes, offset: spec.position(s) as i64, ..Problem::default() };
@@ -93,8 +133,7 @@ impl Uploaded {
         up.problem.q = up.array(q)?;
         up.problem.k = up.array(k)?;
         // Keys that are the values too are read once.
-        let same = std::ptr::eq(k.data, v.data) && (k.strides, k.shape) == (v.strides, v.shape);
-        up.problem.v = if same { up.problem.k } else { up.array(v)? };
+        up.problem.v = if k.are(v) { up.problem.k } else { up.array(v)? };
         up.score(&spec.score, s)?;
         up.mask(&spec.mask)?;
         up.bias(&spec.bias)?;
@@ -115,9 +154,21 @@ impl Uploaded {
         data.map_or(Ok(0), |data| self.slice(data))
     }
 
-    pub(super) fn array<E: Element>(&mut self, view: &View<E>) -> Result<Array, Error> {
+    /// Where some numbers lie, or 0.
+    pub(super) fn source<X: Copy>(&mut self, source: Source<X>) -> Result<u64, Error> {
+        match source {
+            Source::Host(data) => self.optional(data),
+            Source::Device(at) => Ok(at.unwrap_or(0)),
+        }
+    }
+
+    pub(super) fn array<E: Element>(&mut self, rows: &Rows<E>) -> Result<Array, Error> {
+        let Rows { view, at } = rows;
         let [b, h, n, d] = view.shape;
         let strides = view.strides;
+        if let Some(data) = *at {
+            return Ok(Array { data, strides: strides.map(|stride| stride as i64) });
+        }
         // Only as far as the view reaches.
         let end = match [b, h, n, d].contains(&0) {
             true => 0,
@@ -214,24 +265,31 @@ impl Uploaded {
 
     fn weights<T: Real>(&mut self, spec: &Spec<T>) {
         let problem = &mut self.problem;
-        problem.normalizer = match spec.normalizer {
-            Normalizer::Softmax => 0,
-            Normalizer::Sparsemax => 1,
-            Normalizer::Entmax15 => 2,
-            Normalizer::Sigmoid => 3,
-            Normalizer::None => 4,
-            Normalizer::Argmax => 5,
-            Normalizer::Sample { seed } => {
-                problem.sample_seed = seed;
-                6
-            }
-        };
+        problem.normalizer = spec.normalizer.number() as i64;
+        if let Normalizer::Sample { seed } = spec.normalizer {
+            problem.sample_seed = seed;
+        }
         if let Some(dropout) = spec.dropout {
             let keep = dropout.of_head::<T>(0);
             problem.dropped = 1;
             problem.dropout_seed = dropout.seed;
             problem.dropped_below = u64::from(keep.below);
             problem.kept = keep.factor.f64();
+        }
+    }
+}
+
+impl Normalizer {
+    /// As `text/problem.cu` numbers them.
+    pub(super) fn number(self) -> usize {
+        match self {
+            Self::Softmax => 0,
+            Self::Sparsemax => 1,
+            Self::Entmax15 => 2,
+            Self::Sigmoid => 3,
+            Self::None => 4,
+            Self::Argmax => 5,
+            Self::Sample { .. } => 6,
         }
     }
 }

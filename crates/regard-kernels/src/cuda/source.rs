@@ -59,6 +59,8 @@ enum Form {
     Graph { heads: usize, width: usize, value_width: usize },
     Additive { width: usize, value_width: usize, backward: bool },
     Dot(DotTiles),
+    Decode { width: usize, value_width: usize },
+    Split { backward: bool },
 }
 
 const LANES: usize = 32;
@@ -96,6 +98,16 @@ impl Variant {
     /// The tiles of dot products on tensor cores.
     pub fn dot(tiles: DotTiles, stored: Stored) -> Self {
         Self { stored, formula: Formula::Dot, form: Form::Dot(tiles) }
+    }
+
+    /// Few queries over many keys; widths rounded up as the tiles have them.
+    pub fn decode(width: usize, value_width: usize, stored: Stored) -> Self {
+        Self { stored, formula: Formula::Dot, form: Form::Decode { width, value_width } }
+    }
+
+    /// Dot products of f32 numbers in parts.
+    pub fn split(backward: bool) -> Self {
+        Self { stored: Stored::F32, formula: Formula::Dot, form: Form::Split { backward } }
     }
 
     /// What NVRTC is given.
@@ -140,6 +152,21 @@ impl Variant {
                 define("WIDTH_PADDED", &width);
                 define("VALUE_PADDED", &value_width);
             }
+            Form::Split { backward } => {
+                define("SPLIT", &1);
+                define("BACKWARD", &usize::from(backward));
+                for (name, value) in [("SEGMENTS", 0), ("RELATIVE", 0), ("NORMALIZER", 0)] {
+                    define(name, &value);
+                }
+                for name in ["WIDTH", "VALUES", "BY_KEY_QUERIES"] {
+                    define(name, &64);
+                }
+            }
+            Form::Decode { width, value_width } => {
+                define("DECODE", &1);
+                define("WIDTH", &width);
+                define("VALUES", &value_width);
+            }
             Form::Dot(tiles) => {
                 for (name, value) in tiles.defines() {
                     define(name, &value);
@@ -180,13 +207,31 @@ impl Variant {
                     text += include_str!("text/additive_backward.cu");
                 }
             }
+            Form::Split { .. } => {
+                text += include_str!("text/running.cu");
+                text += include_str!("text/hopper.cu");
+                text += &tensor_core::products(Stored::Bf16, &[64]);
+                text += include_str!("text/dot.cu");
+                text += include_str!("text/dot_by_key.cu");
+                text += include_str!("text/dot_split.cu");
+            }
+            Form::Decode { .. } => {
+                text += include_str!("text/running.cu");
+                text += include_str!("text/mma.cu");
+                text += include_str!("text/decode.cu");
+            }
             Form::Dot(tiles) => {
+                text += include_str!("text/running.cu");
                 text += include_str!("text/hopper.cu");
                 text += &tensor_core::products(self.stored, &tiles.columns());
                 text += include_str!("text/dot.cu");
-                text += match tiles.backward {
-                    true => include_str!("text/dot_backward.cu"),
-                    false => include_str!("text/dot_forward.cu"),
+                if tiles.backward {
+                    text += include_str!("text/dot_by_key.cu");
+                }
+                text += match (tiles.backward, tiles.has_threshold()) {
+                    (true, _) => include_str!("text/dot_backward.cu"),
+                    (false, true) => include_str!("text/dot_threshold.cu"),
+                    (false, false) => include_str!("text/dot_forward.cu"),
                 };
             }
         }

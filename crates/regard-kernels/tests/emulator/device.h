@@ -132,7 +132,7 @@ inline unsigned char *at_address(uint32_t address) {
 inline uint32_t swizzled(uint32_t address) { return address ^ (address >> 7 & 7) << 4; }
 
 inline void convert(unsigned short &y, const float &x) {
-#if STORED == BF16
+#if STORED != F16
     uint32_t bits;
     memcpy(&bits, &x, 4);
     y = x != x ? 0x7fff : (unsigned short)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
@@ -142,7 +142,7 @@ inline void convert(unsigned short &y, const float &x) {
 #endif
 }
 inline void convert(float &y, const unsigned short &x) {
-#if STORED == BF16
+#if STORED != F16
     uint32_t bits = (uint32_t)x << 16;
     memcpy(&y, &bits, 4);
 #else
@@ -284,4 +284,9 @@ template <class F> void launch(Three grid, unsigned threads, F kernel) {
 } // namespace emulator
 
 template <class X> X __shfl_xor_sync(unsigned, X x, unsigned with) { return emulator::shuffle(x, with); }
+inline bool __any_sync(unsigned, bool x) {
+    unsigned any = x;
+    for (unsigned with = 16; with > 0; with /= 2) any |= emulator::shuffle(any, with);
+    return any;
+}
 inline void __syncthreads() { emulator::turns[0].meet(blockDim.x); }

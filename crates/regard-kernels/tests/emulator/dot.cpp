@@ -1,5 +1,9 @@
-// The kernels of text/dot*.cu on the emulator, beside the formula in double precision: the whole text is
+// The kernels of text/dot*.cu and text/decode.cu on the emulator, beside the formula in double precision: the whole text is
 // put before this file. Prints each case's largest errors; ends with 1 where one is too large.
+
+#ifndef NORMALIZER
+#define NORMALIZER SOFTMAX
+#endif
 
 struct Case {
     int b, hq, hk, nq, nk, d, dv;
@@ -12,7 +16,7 @@ struct Case {
 
 struct Arrays {
     std::vector<E> q, k, v, g, out;
-    std::vector<float> lse, grad_lse;
+    std::vector<float> lse, grad_lse, table;
     std::vector<i64> lengths, q_segments, k_segments;
 };
 
@@ -43,20 +47,53 @@ static Problem problem_of(const Case &c, Arrays &a) {
     p.scale = 1 / sqrt((double)c.d), p.offset = c.offset, p.causal = c.causal;
     p.windowed = c.left >= 0, p.left = c.left, p.right = c.right;
     if (c.lengths) p.lengths = a.lengths.data();
+#if RELATIVE
+    p.relative = a.table.data(), p.relative_head = TABLE, p.max_distance = DISTANCE;
+#endif
     if (c.segments) p.q_segments = a.q_segments.data(), p.k_segments = a.k_segments.data();
     return p;
 }
 
 struct Exact {
-    std::vector<double> out, lse, gq, gk, gv;
+    std::vector<double> out, lse, threshold, gq, gk, gv, table;
 };
 
-// The formula and its gradients, from the output as it was stored.
+static double bias(const Case &c, const Arrays &a, int h, int i, int j) {
+#if RELATIVE
+    return a.table[h * TABLE + bias_index(j, i + c.offset)];
+#endif
+    return 0;
+}
+
+// The threshold, by halving: of scores for sparsemax, of halved ones for entmax.
+static double threshold_of(const std::vector<double> &s, double top) {
+    double half = NORMALIZER == ENTMAX15 ? 0.5 : 1, low = top * half - 1, high = top * half;
+    for (int step = 0; step < 100; step++) {
+        double middle = (low + high) / 2, sum = 0;
+        for (double x : s) {
+            double z = std::max(x * half - middle, 0.0);
+            sum += NORMALIZER == ENTMAX15 ? z * z : z;
+        }
+        (sum >= 1 ? low : high) = middle;
+    }
+    return low;
+}
+
+// A score becomes its weight.
+static void weigh(double &s, double lse, double threshold, double &slope) {
+    if (NORMALIZER == SOFTMAX) slope = s = exp(s - lse);
+    else if (NORMALIZER == ENTMAX15) slope = std::max(s / 2 - threshold, 0.0), s = slope * slope;
+    else s = std::max(s - threshold, 0.0), slope = s > 0;
+}
+
+// The formula and its gradients.
 static Exact exact_of(const Case &c, const Arrays &a) {
     Exact e;
     e.out.assign((size_t)c.b * c.hq * c.nq * c.dv, 0), e.lse.assign((size_t)c.b * c.hq * c.nq, -INFINITY);
+    e.threshold.assign(e.lse.size(), 0);
     e.gq.assign(a.q.size(), 0), e.gk.assign(a.k.size(), 0), e.gv.assign(a.v.size(), 0);
     double scale = 1 / sqrt((double)c.d);
+    e.table.assign(a.table.size(), 0);
     for (int b = 0; b < c.b; b++)
         for (int h = 0; h < c.hq; h++)
             for (int i = 0; i < c.nq; i++) {
@@ -67,24 +104,31 @@ static Exact exact_of(const Case &c, const Arrays &a) {
                     if (!allowed(c, a, b, i, j)) continue;
                     double x = 0;
                     for (int d = 0; d < c.d; d++) x += (double)widen(a.q[row * c.d + d]) * widen(a.k[(kh * c.nk + j) * c.d + d]);
-                    s[j] = x * scale, top = std::max(top, s[j]);
+                    s[j] = x * scale + bias(c, a, h, i, j), top = std::max(top, s[j]);
                 }
                 if (top == -INFINITY) continue;
-                for (auto &x : s) x = exp(x - top), sum += x;
-                for (auto &x : s) x /= sum;
+                for (auto &x : s) sum += exp(x - top);
                 e.lse[row] = top + log(sum);
+                e.threshold[row] = threshold_of(s, top);
+                std::vector<double> slopes(c.nk);
+                for (int j = 0; j < c.nk; j++) weigh(s[j], e.lse[row], e.threshold[row], slopes[j]);
                 for (int d = 0; d < c.dv; d++)
                     for (int j = 0; j < c.nk; j++) e.out[row * c.dv + d] += s[j] * widen(a.v[(kh * c.nk + j) * c.dv + d]);
-                double delta = 0;
-                for (int d = 0; d < c.dv; d++) delta += (double)widen(a.g[row * c.dv + d]) * e.out[row * c.dv + d];
+                double weighted = 0, slope = 0;
+                std::vector<double> dp(c.nk, 0);
                 for (int j = 0; j < c.nk; j++) {
-                    if (s[j] == 0) continue;
-                    double dp = 0;
-                    for (int d = 0; d < c.dv; d++) {
-                        dp += (double)widen(a.g[row * c.dv + d]) * widen(a.v[(kh * c.nk + j) * c.dv + d]);
-                        e.gv[(kh * c.nk + j) * c.dv + d] += s[j] * widen(a.g[row * c.dv + d]);
-                    }
-                    double ds = s[j] * (dp - delta + a.grad_lse[row]) * scale;
+                    for (int d = 0; d < c.dv; d++) dp[j] += (double)widen(a.g[row * c.dv + d]) * widen(a.v[(kh * c.nk + j) * c.dv + d]);
+                    weighted += slopes[j] * dp[j], slope += slopes[j];
+                }
+                double delta = weighted / slope - (NORMALIZER == SOFTMAX ? a.grad_lse[row] : 0);
+                for (int j = 0; j < c.nk; j++) {
+                    if (slopes[j] == 0) continue;
+                    for (int d = 0; d < c.dv; d++) e.gv[(kh * c.nk + j) * c.dv + d] += s[j] * widen(a.g[row * c.dv + d]);
+                    double ds = slopes[j] * (dp[j] - delta);
+#if RELATIVE
+                    e.table[h * TABLE + bias_index(j, i + c.offset)] += ds;
+#endif
+                    ds *= scale;
                     for (int d = 0; d < c.d; d++) {
                         e.gq[row * c.d + d] += ds * widen(a.k[(kh * c.nk + j) * c.d + d]);
                         e.gk[(kh * c.nk + j) * c.d + d] += ds * widen(a.q[row * c.d + d]);
@@ -106,7 +150,7 @@ template <class X> static bool close(const char *what, const std::vector<X> &fou
     }
     double relative = sqrt(error / length);
     printf(" %s %.2e", what, relative);
-    return relative < 0.012;
+    return relative < (STORED == SAME ? 2e-6 : 0.012);
 }
 
 static bool run(const Case &c) {
@@ -120,9 +164,80 @@ static bool run(const Case &c) {
     }
     size_t rows = (size_t)c.b * c.hq * c.nq;
     for (size_t n = 0; n < rows; n++) a.grad_lse.push_back((float)normal_draw());
-    a.out.assign(rows * c.dv, 0x7fff), a.lse.assign(rows, NAN);
+#if RELATIVE
+    for (int n = 0; n < c.hq * TABLE; n++) a.table.push_back((float)normal_draw());
+#endif
+    a.out.assign(rows * c.dv, (E)0x7fff), a.lse.assign(rows, NAN);
     Problem p = problem_of(c, a);
     Exact exact = exact_of(c, a);
+#ifdef DECODE
+    printf("b%d h%d/%d n%dx%d d%d/%d%s window %d,%d offset %d%s:", c.b, c.hq, c.hk, c.nq, c.nk, c.d, c.dv, c.causal ? " causal" : "", c.left, c.right,
+           c.offset, c.lengths ? " lengths" : "");
+    Decode t = {};
+    t.chunk = 64 * (1 + emulator::draw() % 3), t.splits = (c.nk + t.chunk - 1) / t.chunk;
+    std::vector<float> outs(rows * t.splits * VALUES, NAN), tops(rows * t.splits, NAN), totals(rows * t.splits, NAN);
+    t.outs = outs.data(), t.tops = tops.data(), t.totals = totals.data();
+    Forward o = {};
+    o.out = {a.out.data(), (i64)c.hq * c.nq * c.dv, (i64)c.nq * c.dv, c.dv};
+    o.lse = a.lse.data();
+    emulator::launch({(unsigned)t.splits, (unsigned)(c.b * c.hk), 1}, 128, [&] { decode_forward(p, t); });
+    emulator::launch({2, 1, 1}, 128, [&] { decode_merge(p, o, t); });
+    bool good = close("out", a.out, exact.out);
+    good &= close("lse", a.lse, exact.lse);
+    printf("%s\n", good ? "" : " WRONG");
+    return good;
+}
+#elif defined(SPLIT)
+    printf("b%d h%d/%d n%dx%d d%d/%d%s window %d,%d offset %d%s:", c.b, c.hq, c.hk, c.nq, c.nk, c.d, c.dv, c.causal ? " causal" : "", c.left, c.right,
+           c.offset, c.lengths ? " lengths" : "");
+    Dot t = {};
+    t.sections = 1 + emulator::draw() % (c.b * c.hq);
+    std::vector<std::vector<u32>> kept;
+    // An array's three parts, and a map of them.
+    auto parts = [&](const Array &x, i64 h, i64 n, i64 d, int box) {
+        i64 padded = (d + 7) / 8 * 8, words = c.b * h * n * padded / 2;
+        kept.emplace_back(PARTS * words + 4);
+        u32 *to = (u32 *)(((u64)kept.back().data() + 15) / 16 * 16);
+        emulator::launch({2, 1, 1}, 256, [&] { split_rows(x, c.b, h, n, d, padded, to); });
+        return map_of(to, padded, n, h, PARTS * c.b, padded, n * padded, h * n * padded, box);
+    };
+    bool good = true;
+#if BACKWARD
+    for (size_t n = 0; n < a.out.size(); n++) a.out[n] = (float)exact.out[n];
+    for (size_t n = 0; n < rows; n++) a.lse[n] = (float)exact.lse[n];
+    t.padded = (c.nq + 127) / 128 * 128;
+    std::vector<float> lse2(c.b * c.hq * t.padded + 4, NAN), deltas(c.b * c.hq * t.padded + 4, NAN);
+    auto aligned = [](std::vector<float> &x) { return (float *)(((u64)x.data() + 15) / 16 * 16); };
+    t.lse2 = aligned(lse2), t.deltas = aligned(deltas);
+    std::vector<E> gq(a.q.size(), NAN), gk(a.k.size(), NAN), gv(a.v.size(), NAN);
+    Backward g = {};
+    Array grad = {a.g.data(), (i64)c.hq * c.nq * c.dv, (i64)c.nq * c.dv, c.dv};
+    g.grad_out = grad, g.out = grad, g.out.data = a.out.data();
+    g.lse = a.lse.data(), g.grad_lse = a.grad_lse.data();
+    g.grad_q = {gq.data(), p.q.b, p.q.h, p.q.n}, g.grad_k = {gk.data(), p.k.b, p.k.h, p.k.n}, g.grad_v = {gv.data(), p.v.b, p.v.h, p.v.n};
+    emulator::launch({3, 1, 1}, 128, [&] { split_deltas(p, g, t); });
+    TensorMap q = parts(p.q, c.hq, c.nq, c.d, BLOCK), dy = parts(grad, c.hq, c.nq, c.dv, BLOCK);
+    TensorMap k = parts(p.k, c.hk, c.nk, c.d, TILE), v = parts(p.v, c.hk, c.nk, c.dv, TILE);
+    emulator::launch({c.grid, 1, 1}, THREADS, [&] { split_backward_queries(p, g, t, q, dy, k, v); });
+    good &= close("gq", gq, exact.gq);
+    q = parts(p.q, c.hq, c.nq, c.d, TILE), dy = parts(grad, c.hq, c.nq, c.dv, TILE);
+    k = parts(p.k, c.hk, c.nk, c.d, BLOCK), v = parts(p.v, c.hk, c.nk, c.dv, BLOCK);
+    emulator::launch({c.grid, 1, 1}, THREADS, [&] { split_backward_keys(p, g, t, q, dy, k, v); });
+    good &= close("gk", gk, exact.gk);
+    good &= close("gv", gv, exact.gv);
+#else
+    TensorMap q = parts(p.q, c.hq, c.nq, c.d, BLOCK), k = parts(p.k, c.hk, c.nk, c.d, TILE), v = parts(p.v, c.hk, c.nk, c.dv, TILE);
+    Forward o = {};
+    o.out = {a.out.data(), (i64)c.hq * c.nq * c.dv, (i64)c.nq * c.dv, c.dv};
+    o.lse = a.lse.data();
+    emulator::launch({c.grid, 1, 1}, THREADS, [&] { split_forward(p, o, t, q, k, v); });
+    good &= close("out", a.out, exact.out);
+    good &= close("lse", a.lse, exact.lse);
+#endif
+    printf("%s\n", good ? "" : " WRONG");
+    return good;
+}
+#else
     Dot t = {};
     t.sections = 1 + emulator::draw() % (c.b * c.hq);
     t.q_blocks = (c.nq + 63) / 64, t.k_blocks = (c.nk + 63) / 64;
@@ -139,10 +254,15 @@ static bool run(const Case &c) {
     Forward o = {};
     o.out = {a.out.data(), (i64)c.hq * c.nq * c.dv, (i64)c.nq * c.dv, c.dv};
     o.lse = a.lse.data();
+    std::vector<float> threshold(rows, NAN);
+    o.threshold = threshold.data();
     TensorMap q = map(p.q, c.d, c.nq, c.hq, QUERIES), k = map(p.k, c.d, c.nk, c.hk, KEYS), v = map(p.v, c.dv, c.nk, c.hk, KEYS);
     emulator::launch({c.grid, 1, 1}, THREADS, [&] { dot_forward(p, o, t, q, k, v); });
     good &= close("out", a.out, exact.out);
     good &= close("lse", a.lse, exact.lse);
+#if NORMALIZER != SOFTMAX
+    good &= close("threshold", threshold, exact.threshold);
+#endif
 #else
     for (size_t n = 0; n < a.out.size(); n++) a.out[n] = narrow((float)exact.out[n]);
     for (size_t n = 0; n < rows; n++) a.lse[n] = (float)exact.lse[n];
@@ -154,22 +274,33 @@ static bool run(const Case &c) {
     Backward g = {};
     Array grad = {a.g.data(), (i64)c.hq * c.nq * c.dv, (i64)c.nq * c.dv, c.dv};
     g.grad_out = grad, g.out = grad, g.out.data = a.out.data();
-    g.lse = a.lse.data(), g.grad_lse = a.grad_lse.data();
+    std::vector<float> threshold(exact.threshold.begin(), exact.threshold.end());
+    g.threshold = threshold.data(), g.lse = a.lse.data(), g.grad_lse = a.grad_lse.data();
     g.grad_q = {gq.data(), p.q.b, p.q.h, p.q.n}, g.grad_k = {gk.data(), p.k.b, p.k.h, p.k.n}, g.grad_v = {gv.data(), p.v.b, p.v.h, p.v.n};
     emulator::launch({3, 1, 1}, 128, [&] { dot_deltas(p, g, t); });
-    TensorMap q = map(p.q, c.d, c.nq, c.hq, BY_KEY_QUERIES), dy = map(grad, c.dv, c.nq, c.hq, BY_KEY_QUERIES);
-    TensorMap k = map(p.k, c.d, c.nk, c.hk, BY_KEY_KEYS), v = map(p.v, c.dv, c.nk, c.hk, BY_KEY_KEYS);
+    TensorMap q = map(p.q, c.d, c.nq, c.hq, BY_QUERY_QUERIES), dy = map(grad, c.dv, c.nq, c.hq, BY_QUERY_QUERIES);
+    TensorMap k = map(p.k, c.d, c.nk, c.hk, BY_QUERY_KEYS), v = map(p.v, c.dv, c.nk, c.hk, BY_QUERY_KEYS);
+#if RELATIVE
+    g.chunks = (c.nq + 127) / 128 * CONSUMERS;
+    std::vector<float> slabs(c.b * c.hq * g.chunks * TABLE, NAN), table(c.hq * TABLE, 0);
+    g.relative_slabs = slabs.data();
+#endif
+    emulator::launch({c.grid, 1, 1}, THREADS, [&] { dot_backward_queries(p, g, t, q, dy, k, v); });
+    good &= close("gq", gq, exact.gq);
+#if RELATIVE
+    for (size_t n = 0; n < slabs.size(); n++) table[n / TABLE / g.chunks % c.hq * TABLE + n % TABLE] += slabs[n];
+    good &= close("table", table, exact.table);
+#endif
+    q = map(p.q, c.d, c.nq, c.hq, BY_KEY_QUERIES), dy = map(grad, c.dv, c.nq, c.hq, BY_KEY_QUERIES);
+    k = map(p.k, c.d, c.nk, c.hk, BY_KEY_KEYS), v = map(p.v, c.dv, c.nk, c.hk, BY_KEY_KEYS);
     emulator::launch({c.grid, 1, 1}, THREADS, [&] { dot_backward_keys(p, g, t, q, dy, k, v); });
     good &= close("gk", gk, exact.gk);
     good &= close("gv", gv, exact.gv);
-    q = map(p.q, c.d, c.nq, c.hq, BY_QUERY_QUERIES), dy = map(grad, c.dv, c.nq, c.hq, BY_QUERY_QUERIES);
-    k = map(p.k, c.d, c.nk, c.hk, BY_QUERY_KEYS), v = map(p.v, c.dv, c.nk, c.hk, BY_QUERY_KEYS);
-    emulator::launch({c.grid, 1, 1}, THREADS, [&] { dot_backward_queries(p, g, t, q, dy, k, v); });
-    good &= close("gq", gq, exact.gq);
 #endif
     printf("%s\n", good ? "" : " WRONG");
     return good;
 }
+#endif
 
 int main() {
     int d = WIDTH, dv = VALUES;
@@ -185,6 +316,19 @@ int main() {
         {3, 2, 2, 100, 333, d, dv, false, -1, 0, 0, true, false, 2},
         {2, 1, 1, 260, 390, 8, 16, false, -1, 0, 0, true, false, 1},
     };
+#ifdef SPLIT
+    cases.push_back({1, 1, 1, 70, 90, 3, 5, true, -1, 0, 20, false, false, 1});
+#endif
+#ifdef DECODE
+    cases = {
+        {1, 1, 1, 1, 64, d, dv, false, -1, 0, 0, false, false, 1},
+        {2, 8, 2, 1, 500, d, dv, false, -1, 0, 0, false, false, 1},
+        {3, 4, 1, 3, 333, d, dv, true, -1, 0, 300, true, false, 1},
+        {1, 16, 1, 1, 17, d - 8, dv - 24, false, -1, 0, 0, false, false, 1},
+        {1, 2, 1, 8, 400, d, dv, true, 70, 0, 350, false, false, 1},
+        {1, 2, 2, 1, 1, 8, 16, false, -1, 0, 0, false, false, 1},
+    };
+#endif
 #if SEGMENTS
     for (auto &c : cases) c.segments = true;
 #endif

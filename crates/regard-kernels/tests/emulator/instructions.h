@@ -24,7 +24,7 @@ inline void barrier_wait(u64 *barrier, u32 parity) {
 }
 
 // The emulator's own map: address, sizes, strides in bytes, rows of a box.
-inline TensorMap map_of(const E *data, i64 d, i64 n, i64 h, i64 b, i64 sn, i64 sh, i64 sb, int rows) {
+inline TensorMap map_of(const void *data, i64 d, i64 n, i64 h, i64 b, i64 sn, i64 sh, i64 sb, int rows) {
     return {{(u64)data, (u64)d, (u64)n, (u64)h, (u64)b, (u64)sn * 2, (u64)sh * 2, (u64)sb * 2, (u64)rows}};
 }
 inline void copy_box(void *to, const TensorMap &map, u64 *barrier, int d, int n, int h, int b) {
@@ -35,7 +35,7 @@ inline void copy_box(void *to, const TensorMap &map, u64 *barrier, int d, int n,
         for (i64 r = 0; r < (i64)m[8]; r++)
             for (i64 c = 0; c < 64; c++) {
                 bool inside = d + c < (i64)m[1] && n + r < (i64)m[2] && h < (i64)m[3] && b < (i64)m[4];
-                E x = inside ? *(const E *)(m[0] + (d + c) * 2 + (n + r) * m[5] + h * m[6] + b * m[7]) : (E)0;
+                unsigned short x = inside ? *(const unsigned short *)(m[0] + (d + c) * 2 + (n + r) * m[5] + h * m[6] + b * m[7]) : 0;
                 memcpy(emulator::at_address(emulator::swizzled(emulator::address(to) + r * 128 + c * 2)), &x, 2);
             }
         emulator::Barrier &x = known(barrier);
@@ -89,6 +89,3 @@ template <int ACROSS_B, int N> void product(float (&d)[N], const u32 (&a)[4], u6
     p.in_registers = true, p.a[threadIdx.x % 128] = a;
     p.b_at = b, p.add = add, p.across_b = ACROSS_B;
 }
-
-inline float exp2_fast(float x) { return exp2f(x); }
-inline u32 pack(float low, float high) { return narrow(low) | (u32)narrow(high) << 16; }

@@ -4,7 +4,7 @@ use crate::components::TextOptions;
 use crate::metric::Tokenization;
 use crate::options::Checked;
 use crate::parts::HeldOut;
-use crate::seq2seq::{SearchOptions, Seq2SeqOptions};
+use crate::seq2seq::{SearchOptions, Seq2SeqOptions, tokenization};
 use crate::toy::CaptionLanguage;
 use crate::train::TrainingConfig;
 use crate::{Error, Result};
@@ -54,7 +54,9 @@ pub(super) struct Data {
 pub(super) struct Search {
     #[serde(flatten)]
     pub(super) search: SearchOptions,
-    pub(super) bleu: Tokenization,
+    /// How BLEU splits; none where the references decide.
+    #[serde(default, deserialize_with = "tokenization")]
+    pub(super) bleu: Option<Tokenization>,
 }
 
 #[derive(Clone, Debug, Deserialize)]

@@ -3,7 +3,7 @@
 
 use super::config::Config;
 use super::data::{Dataset, ImageSources, Pictures};
-use crate::metric::{Bleu, chrf};
+use crate::metric::{Bleu, Tokenization, chrf};
 use crate::parts::{self, Cached, Memo};
 use crate::seq2seq::{Limit, Sources, Writer, alternatives};
 use crate::text::Tokenizer;
@@ -92,7 +92,8 @@ impl Captioner {
         let written = self.writer.write(&sources, beam, Need::OUTPUT)?;
         let outputs: Vec<String> =
             written.iter().map(|h| self.preprocessor.tokenizer.decode(&h.tokens)).collect();
-        let bleu = Bleu::corpus(&outputs, &pictures.sentences, self.config.search.bleu)?.score;
+        let by = self.tokenization(pictures);
+        let bleu = Bleu::corpus(&outputs, &pictures.sentences, by)?.score;
         let (which, targets) = self.pairs(pictures);
         let perplexity = self.writer.perplexity(&self.sources(pictures, which), &targets)?;
         let right = outputs.iter().zip(&pictures.sentences);
@@ -101,6 +102,12 @@ impl Captioner {
             .with("perplexity", perplexity)
             .with("exact", right as f64 / pictures.len().max(1) as f64);
         Ok((scores, outputs))
+    }
+
+    /// How BLEU splits outputs: as the options say, or as the references are written.
+    fn tokenization(&self, pictures: &Pictures) -> Tokenization {
+        let references = || pictures.sentences.iter().flatten().collect::<Vec<_>>();
+        self.config.search.bleu.unwrap_or_else(|| Tokenization::suiting(&references()))
     }
 
     /// The pictures that inputs hold; `validation:3` is one of the data.
@@ -153,6 +160,7 @@ impl Model for Captioner {
             examples: pictures.len(),
             samples: samples.collect(),
             each: Some(PerExample { measure: "chrF".into(), values }),
+            signature: Some(self.tokenization(&pictures).signature_for(&pictures.sentences)),
             outputs,
             ..Report::default()
         })

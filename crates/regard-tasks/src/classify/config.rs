@@ -78,7 +78,7 @@ pub(super) struct Text {
 
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Audio {
-    pub(super) rate: Option<u32>,
+    pub(super) sample_rate: Option<u32>,
     mels: usize,
     frame: f64,
     step: f64,
@@ -167,7 +167,7 @@ impl Audio {
 impl Checked for Config {
     fn check(&self) -> Result<()> {
         HeldOut::check(self.data.held_out)?;
-        check_rate(self.audio.rate)?;
+        check_rate(self.audio.sample_rate)?;
         if self.data.longest == 0 {
             return Err(Error::invalid("`data.longest` cannot be 0"));
         }

@@ -244,6 +244,10 @@ impl Learner for ClassifyLearner {
         }
     }
 
+    fn weight(&self, batch: &[usize]) -> f64 {
+        LabelWeights::sum(self.weights.as_ref(), batch.iter().map(|&i| &self.training.truth.ids[i]))
+    }
+
     fn validate(&self) -> Result<Scores> {
         let EncodedExamples { read, truth, .. } = &self.validation;
         let probabilities = self.classifier.label_probabilities(read)?;

@@ -118,7 +118,7 @@ impl InputEncoding {
                     Content::Sound(sound) => Some(sound.rate),
                     _ => None,
                 });
-                let rate = config.audio.rate.or(rate);
+                let rate = config.audio.sample_rate.or(rate);
                 let rate =
                     rate.ok_or_else(|| Error::invalid("there are no recordings to learn"))?;
                 let mel = config.audio.mel(rate);

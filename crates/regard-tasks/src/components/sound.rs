@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// How sound becomes vectors, as plain options in `[audio]`.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct SoundFrameOptions {
-    rate: Option<u32>,
+    sample_rate: Option<u32>,
     mels: usize,
     frame: f64,
     pub(crate) step: f64,
@@ -17,7 +17,7 @@ pub(crate) struct SoundFrameOptions {
 
 impl SoundFrameOptions {
     pub(crate) fn check(&self) -> Result<()> {
-        check_rate(self.rate)?;
+        check_rate(self.sample_rate)?;
         for (name, value) in [("stack", self.stack), ("every", self.every)] {
             if !(1..=100).contains(&value) {
                 return Err(Error::invalid(format!(
@@ -52,7 +52,7 @@ impl SoundFrameOptions {
         let Some(first) = sounds.first() else {
             return Err(Error::invalid("there are no recordings to learn"));
         };
-        let mel = self.mel(self.rate.unwrap_or(first.rate));
+        let mel = self.mel(self.sample_rate.unwrap_or(first.rate));
         let filters = mel.filters()?;
         let frames = sounds.iter().map(|sound| filters.frames(sound));
         let frames = frames.collect::<Result<Vec<_>>>()?;
@@ -67,7 +67,7 @@ pub(crate) fn check_rate(rate: Option<u32>) -> Result<()> {
     const MOST: u32 = 384_000;
     match rate.filter(|rate| !(LEAST..=MOST).contains(rate)) {
         Some(rate) => {
-            let what = format!("`audio.rate` cannot be {rate}; it is {LEAST} to {MOST}");
+            let what = format!("`audio.sample_rate` cannot be {rate}; it is {LEAST} to {MOST}");
             Err(Error::invalid(what))
         }
         None => Ok(()),
@@ -80,7 +80,7 @@ pub(crate) fn note_of_rates(rates: &[u32], rate: u32) -> Option<String> {
     (others > 0).then(|| {
         format!(
             "{others} of {} recordings have another rate than {rate} samples a second, to which they \
-             are brought; `audio.rate` sets another",
+             are brought; `audio.sample_rate` sets another",
             rates.len()
         )
     })

@@ -63,17 +63,21 @@ impl<'de> Deserialize<'de> for Separator {
 }
 
 impl Separator {
-    /// The character for a file of this name that begins with this text.
-    pub(crate) fn of(self, path: &Path, text: &str) -> u8 {
+    /// The character for a file; only where its name leaves it open, the file is looked into.
+    pub(crate) fn of(self, path: &Path, encoding: Option<&str>) -> Result<u8> {
         let named = path.to_string_lossy().to_lowercase();
-        let is_csv = named.trim_end_matches(".gz").ends_with(".csv");
-        let first = text.lines().next().unwrap_or_default();
         match self {
-            Self::Character(character) => character,
-            Self::Auto if !is_csv || first.contains('\t') => b'\t',
-            Self::Auto if first.contains(',') || !first.contains(';') => b',',
-            Self::Auto => b';',
+            Self::Character(character) => return Ok(character),
+            Self::Auto if !named.trim_end_matches(".gz").ends_with(".csv") => return Ok(b'\t'),
+            Self::Auto => {}
         }
+        let text = text(path, encoding)?;
+        let first = text.lines().next().unwrap_or_default();
+        Ok(match (first.contains('\t'), first.contains(','), first.contains(';')) {
+            (true, _, _) => b'\t',
+            (false, false, true) => b';',
+            _ => b',',
+        })
     }
 }
 
@@ -115,8 +119,9 @@ impl ColumnFile {
         columns: &[Column],
         encoding: Option<&str>,
     ) -> Result<Self> {
+        let separator = format.separator.of(path, encoding)?;
         let text = text(path, encoding)?;
-        let mut rows = match format.separator.of(path, &text) {
+        let mut rows = match separator {
             b'\t' => tabs(&text),
             separator => quoted(path, &text, separator)?,
         };

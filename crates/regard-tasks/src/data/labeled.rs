@@ -66,7 +66,7 @@ pub fn labeled_columns(
     encoding: Option<&str>,
 ) -> Result<Vec<Labeled>> {
     let usual = [label, text] == [&Column::Number(1), &Column::Number(2)] && !format.header;
-    if usual && format.separator.of(path, &super::text(path, encoding)?) == b'\t' {
+    if usual && format.separator.of(path, encoding)? == b'\t' {
         return labeled(path, encoding);
     }
     let columns = [label.clone(), text.clone()];

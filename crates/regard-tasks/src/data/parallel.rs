@@ -100,7 +100,7 @@ pub(crate) fn parallel_column_lines(
     encoding: Option<&str>,
 ) -> Result<Vec<(String, String)>> {
     let usual = *columns == [Column::Number(1), Column::Number(2)] && !format.header;
-    if usual && format.separator.of(path, &super::text(path, encoding)?) == b'\t' {
+    if usual && format.separator.of(path, encoding)? == b'\t' {
         return parallel_tsv_lines(path, encoding);
     }
     let cells = ColumnFile::read(path, format, columns, encoding)?.cells(columns)?;

@@ -57,6 +57,18 @@ impl Planes {
     }
 }
 
+/// The width and the height of a picture, from its first bytes; none where they are no picture's.
+///
+/// ```
+/// assert_eq!(regard_tasks::data::picture_size(b"no picture"), None);
+/// ```
+pub fn picture_size(bytes: &[u8]) -> Option<[u32; 2]> {
+    let mut reader = ImageReader::new(Cursor::new(bytes)).with_guessed_format().ok()?;
+    // Only the header is read: what it says costs nothing yet.
+    reader.no_limits();
+    reader.into_dimensions().ok().map(|(width, height)| [width, height])
+}
+
 /// What a file holds, and how its camera was held.
 fn decoded(path: &Path, bytes: &[u8]) -> Result<(DynamicImage, Orientation)> {
     let failed = |error: image::ImageError| Error::file(path, format!("damaged image: {error}"));

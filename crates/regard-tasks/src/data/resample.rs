@@ -16,9 +16,9 @@ const ZEROS: f64 = 64.0;
 const ROLLOFF: f64 = 0.9476;
 /// The Kaiser window's β: side lobes of about −140 dB.
 const BETA: f64 = 14.77;
-/// The most phases whose weights are kept: rates without a common divisor have as many as a second has
-/// samples.
-const MOST_PHASES: u64 = 400_000;
+/// The most weights on a side that are kept: rates without a common divisor have as many phases as a
+/// second has samples.
+const MOST_WEIGHTS: u64 = 8_000_000;
 
 impl Waveform {
     /// The same sound at another rate; as it is where that is its own. What lies above half of the new
@@ -79,7 +79,7 @@ impl Filter {
         // In units of the old rate: the lower of both rates limits the band.
         let cutoff = ROLLOFF * (to as f64 / from as f64).min(1.0);
         let reach = (ZEROS / cutoff).ceil() as usize;
-        if to.saturating_mul(reach as u64) > MOST_PHASES * ZEROS as u64 {
+        if to.saturating_mul(reach as u64) > MOST_WEIGHTS {
             let what = format!("{from} to {to} samples have too little in common to be resampled");
             return Err(Error::invalid(what));
         }
@@ -105,7 +105,9 @@ impl Filter {
             let skipped = usize::try_from(-first).unwrap_or(0);
             let start = usize::try_from(first).unwrap_or(0);
             let heard = samples.get(start..).unwrap_or_default();
-            heard.iter().zip(&weights[skipped..]).map(|(x, weight)| x * weight).sum()
+            let products = heard.iter().zip(&weights[skipped..]);
+            let products = products.map(|(x, weight)| f64::from(*x) * f64::from(*weight));
+            products.sum::<f64>() as f32
         };
         (0..count).map(one).collect()
     }

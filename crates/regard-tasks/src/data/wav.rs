@@ -1,7 +1,7 @@
 //! A recording, from a WAV file.
 
 use crate::{Error, Result};
-use hound::{SampleFormat, WavReader};
+use hound::{SampleFormat, WavReader, WavSpec, WavWriter};
 use std::io::Cursor;
 use std::path::Path;
 
@@ -86,6 +86,35 @@ impl Waveform {
         }
         Ok(Self { samples: averaged(&values, channels), rate: spec.sample_rate })
     }
+}
+
+/// A recording as a WAV file of 16 bits a sample.
+///
+/// ```
+/// use regard_tasks::data::{Waveform, wav_bytes};
+/// let sound = Waveform { samples: vec![0.0, 0.5, -1.0], rate: 8000 };
+/// let again = Waveform::decode("a.wav".as_ref(), &wav_bytes(&sound)?)?;
+/// assert_eq!((again.rate, again.samples.len()), (8000, 3));
+/// assert!((again.samples[1] - 0.5).abs() < 1e-4);
+/// # Ok::<(), regard_tasks::Error>(())
+/// ```
+pub fn wav_bytes(sound: &Waveform) -> Result<Vec<u8>> {
+    let spec = WavSpec {
+        channels: 1,
+        sample_rate: sound.rate,
+        bits_per_sample: 16,
+        sample_format: SampleFormat::Int,
+    };
+    let failed =
+        |error: hound::Error| Error::invalid(format!("a sound cannot be written: {error}"));
+    let mut bytes = Cursor::new(Vec::new());
+    let mut writer = WavWriter::new(&mut bytes, spec).map_err(failed)?;
+    for sample in &sound.samples {
+        let level = (sample.clamp(-1.0, 1.0) * f32::from(i16::MAX)).round();
+        writer.write_sample(level as i16).map_err(failed)?;
+    }
+    writer.finalize().map_err(failed)?;
+    Ok(bytes.into_inner())
 }
 
 /// The mean of the channels, frame by frame.

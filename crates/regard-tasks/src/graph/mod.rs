@@ -126,6 +126,11 @@ impl Learner for GraphLearner {
         self.classifier.loss(&nodes, Mode::Train(random))
     }
 
+    fn weight(&self, batch: &[usize]) -> f64 {
+        let train = &self.classifier.data.train;
+        self.classifier.weight(&batch.iter().map(|&at| train[at]).collect::<Vec<_>>())
+    }
+
     fn validate(&self) -> Result<Scores> {
         self.classifier.validate()
     }

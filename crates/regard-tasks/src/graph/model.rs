@@ -90,6 +90,11 @@ impl Classifier {
         LabelWeights::loss(self.weights.as_ref(), &logits, targets, rule)
     }
 
+    /// What the mean over these nodes divides by.
+    pub(super) fn weight(&self, nodes: &[usize]) -> f64 {
+        LabelWeights::sum(self.weights.as_ref(), &self.truth(nodes))
+    }
+
     /// The labels of nodes; those of a part all have one.
     fn truth(&self, nodes: &[usize]) -> Vec<usize> {
         nodes.iter().filter_map(|&node| self.data.labels[node]).collect()

@@ -139,6 +139,10 @@ impl Learner for ImageLearner {
         LabelWeights::loss(self.weights.as_ref(), &logits, targets, rule)
     }
 
+    fn weight(&self, batch: &[usize]) -> f64 {
+        LabelWeights::sum(self.weights.as_ref(), batch.iter().map(|&i| &self.truth[i]))
+    }
+
     fn validate(&self) -> Result<Scores> {
         let truth = &self.validation_truth;
         let probabilities = self.classifier.label_probabilities(&self.validation)?;

@@ -228,13 +228,30 @@ impl Tokenization {
     /// assert!(signature.starts_with("nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2."));
     /// ```
     pub fn signature(self) -> String {
+        self.signature_for(&[[""]])
+    }
+
+    /// As [`Tokenization::signature`], of a BLEU with these references for each sentence.
+    ///
+    /// ```
+    /// use regard_tasks::metric::Tokenization;
+    /// let signature = Tokenization::Chinese.signature_for(&[vec!["a", "b"], vec!["c"]]);
+    /// assert!(signature.starts_with("nrefs:var|case:mixed|eff:no|tok:zh|"));
+    /// ```
+    pub fn signature_for<R, S: AsRef<[R]>>(self, references: &[S]) -> String {
+        let count = |references: &S| references.as_ref().len();
+        let first = references.first().map_or(1, count);
+        let nrefs = match references.iter().all(|references| count(references) == first) {
+            true => first.to_string(),
+            false => "var".into(),
+        };
         let name = match self {
             Self::Western => "13a",
             Self::Chinese => "zh",
             Self::Characters => "char",
             Self::Spaces => "none",
         };
-        format!("nrefs:1|case:mixed|eff:no|tok:{name}|smooth:exp|version:{SACREBLEU}")
+        format!("nrefs:{nrefs}|case:mixed|eff:no|tok:{name}|smooth:exp|version:{SACREBLEU}")
     }
 
     /// The tokens of a line.

@@ -41,10 +41,14 @@ const ramps = new Map();
 /** The colors of weights, in 256 steps from none to the greatest: those of `color.rs`. @param {boolean} dark @returns {Rgb[]} */
 export function ramp(dark) {
   if (!ramps.has(dark)) {
-    const color = (share) => (dark
-      ? oklch(0.22 + 0.73 * share, 0.03 + 0.42 * share * (1 - 0.74 * share), 265 - 165 * share)
-      : oklch(0.985 - 0.7 * share, 0.004 + 0.4 * share * (1 - 0.74 * share), 222 + 48 * share));
-    ramps.set(dark, Array.from({ length: 256 }, (_, i) => color(i / 255)));
+    const color = (share) =>
+      dark
+        ? oklch(0.22 + 0.73 * share, 0.03 + 0.42 * share * (1 - 0.74 * share), 265 - 165 * share)
+        : oklch(0.985 - 0.7 * share, 0.004 + 0.4 * share * (1 - 0.74 * share), 222 + 48 * share);
+    ramps.set(
+      dark,
+      Array.from({ length: 256 }, (_, i) => color(i / 255)),
+    );
   }
   return ramps.get(dark);
 }
@@ -75,7 +79,8 @@ export function colorOf(value, [low, high], colors) {
 
 /** From zero, or the least where that is below it, to the greatest. @param {ArrayLike<number>} values @returns {[number, number]} */
 export function rangeOf(values) {
-  let low = 0, high = -Infinity;
+  let low = 0,
+    high = -Infinity;
   for (let i = 0; i < values.length; i++) {
     if (values[i] < low) low = values[i];
     if (values[i] > high) high = values[i];
@@ -91,7 +96,8 @@ export function blocksOf(values, rows, columns, block) {
   for (let row = 0; row < rows; row++) {
     const start = Math.floor(row / block) * across;
     for (let column = 0; column < columns; column++) {
-      const place = start + Math.floor(column / block), value = values[row * columns + column];
+      const place = start + Math.floor(column / block),
+        value = values[row * columns + column];
       if (!(out[place] >= value)) out[place] = Number.isNaN(value) ? out[place] : value;
     }
   }
@@ -113,8 +119,11 @@ export function painted(values, range, rows, columns, colors, over) {
   const pixels = new Uint32Array(image.data.buffer);
   const packed = ([r, g, b], a = 255) => ((a << 24) | (b << 16) | (g << 8) | r) >>> 0;
   const missing = over ? packed(over.dim, 255 * over.cover) : packed(MISSING);
-  const table = Uint32Array.from({ length: 256 }, (_, i) => (over ? packed(over.dim, 255 * over.cover * (1 - i / 255)) : packed(colors[i])));
-  const [low, high] = range, scale = 255 / (high - low);
+  const table = Uint32Array.from({ length: 256 }, (_, i) =>
+    over ? packed(over.dim, 255 * over.cover * (1 - i / 255)) : packed(colors[i]),
+  );
+  const [low, high] = range,
+    scale = 255 / (high - low);
   for (let i = 0; i < rows * columns; i++) {
     const step = (values[i] - low) * scale;
     pixels[i] = step >= 0 ? table[step > 255 ? 255 : (step + 0.5) | 0] : step < 0 ? table[0] : missing;
@@ -195,7 +204,8 @@ export class Sheet {
 
   /** The cell under the pointer. @param {PointerEvent | MouseEvent} event @returns {[number, number] | null} */
   cellAt(event) {
-    const box = this.canvas.getBoundingClientRect(), grid = this.grid;
+    const box = this.canvas.getBoundingClientRect(),
+      grid = this.grid;
     if (!grid) return null;
     const column = Math.floor((event.clientX - box.left - this.left) / grid.cell[0]);
     const row = Math.floor((event.clientY - box.top - this.top) / grid.cell[1]);
@@ -218,7 +228,9 @@ export class Sheet {
     const measure = this.canvas.getContext("2d");
     measure.font = `12px ${FONT}`;
     const most = grid.labelWidth || 140;
-    this.labels = grid.bare ? [[], []] : [rows, columns].map((names) => names.map((name) => shortened(measure, name, most)));
+    this.labels = grid.bare
+      ? [[], []]
+      : [rows, columns].map((names) => names.map((name) => shortened(measure, name, most)));
     const widest = (texts) => texts.reduce((most, text) => Math.max(most, measure.measureText(text).width), 0);
     this.left = grid.bare ? 1 : Math.ceil(widest(this.labels[0])) + 30;
     this.top = grid.bare ? 1 : Math.ceil(widest(this.labels[1])) + 30;
@@ -229,7 +241,13 @@ export class Sheet {
     sized(this.cursorCanvas, ...size);
     context.imageSmoothingEnabled = false;
     if (grid.picture) context.drawImage(grid.picture, this.left, this.top, width, height);
-    context.drawImage(painted(grid.values, grid.range, rows.length, columns.length, grid.colors, grid.over), this.left, this.top, width, height);
+    context.drawImage(
+      painted(grid.values, grid.range, rows.length, columns.length, grid.colors, grid.over),
+      this.left,
+      this.top,
+      width,
+      height,
+    );
     context.strokeStyle = grid.paper.line;
     context.strokeRect(this.left - 0.5, this.top - 0.5, width + 1, height + 1);
     if (!grid.bare) this.drawLabels(context, width, height);
@@ -239,13 +257,15 @@ export class Sheet {
   }
 
   drawLabels(context, width, height) {
-    const { paper, cell, rowAxis, columnAxis } = this.grid, [rows, columns] = this.labels;
+    const { paper, cell, rowAxis, columnAxis } = this.grid,
+      [rows, columns] = this.labels;
     context.font = `12px ${FONT}`;
     context.fillStyle = paper.ink;
     context.textBaseline = "middle";
     context.textAlign = "right";
     const step = cell.map((side) => Math.ceil(14 / side));
-    for (let row = 0; row < rows.length; row += step[1]) context.fillText(rows[row], this.left - 6, this.top + (row + 0.5) * cell[1]);
+    for (let row = 0; row < rows.length; row += step[1])
+      context.fillText(rows[row], this.left - 6, this.top + (row + 0.5) * cell[1]);
     for (let column = 0; column < columns.length; column += step[0]) {
       upright(context, columns[column], this.left + (column + 0.5) * cell[0], this.top - 6, "left");
     }
@@ -264,7 +284,9 @@ export class Sheet {
     for (const { row, column, sign } of marks) {
       for (let r = row ?? 0; r <= (row ?? rows.length - 1); r++) {
         for (let c = column ?? 0; c <= (column ?? columns.length - 1); c++) {
-          context.fillStyle = this.grid.picture ? "#fff" : inkOn(colorOf(values[r * columns.length + c], range, colors));
+          context.fillStyle = this.grid.picture
+            ? "#fff"
+            : inkOn(colorOf(values[r * columns.length + c], range, colors));
           context.fillText(sign, this.left + (c + 0.5) * cell[0], this.top + (r + 0.5) * cell[1]);
         }
       }
@@ -272,7 +294,8 @@ export class Sheet {
   }
 
   drawCursor() {
-    const context = this.cursorCanvas.getContext("2d"), { cell, paper, rows, columns, bare } = this.grid;
+    const context = this.cursorCanvas.getContext("2d"),
+      { cell, paper, rows, columns, bare } = this.grid;
     context.clearRect(0, 0, this.cursorCanvas.width, this.cursorCanvas.height);
     if (!this.cursor) return;
     const [row, column] = this.cursor;

@@ -37,6 +37,9 @@ pub use terminal::terminal;
 
 use crate::Scene;
 
+/// How a browser draws weights, as an ES module: what the explorer's page imports.
+pub const DRAW_MODULE: &str = include_str!("draw.js");
+
 /// Draws a scene as SVG: one of its maps, or all of them side by side.
 ///
 /// A [`Caption`], or a title alone, says what it is of. Weights of one text are drawn in it; where

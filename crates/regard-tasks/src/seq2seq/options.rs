@@ -1,6 +1,7 @@
 //! How a text is written, as plain options in `[model]` and `[search]`.
 
 use crate::components::{EncoderOptions, MechanismOptions};
+use crate::metric::Tokenization;
 use crate::{Error, Result};
 use regard::layers::{Cell, ConvolutionConfig, PoolingConfig, TransformerConfig};
 use regard::models::{
@@ -191,5 +192,15 @@ impl SearchOptions {
             best: 1,
             weights,
         }
+    }
+}
+
+/// How BLEU splits, as a name; none where the references decide ("auto").
+pub(crate) fn tokenization<'de, D: serde::Deserializer<'de>>(
+    from: D,
+) -> std::result::Result<Option<Tokenization>, D::Error> {
+    match String::deserialize(from)?.as_str() {
+        "auto" => Ok(None),
+        name => Tokenization::named(name).map(Some).map_err(serde::de::Error::custom),
     }
 }

@@ -1,9 +1,9 @@
 //! What a training writes into the folder of its run.
 
 use super::clock::Clock;
+use super::curves::curves;
 use super::events::EventFile;
 use super::{Checkpoint, Record};
-use crate::picture::{self, Panel};
 use crate::{Result, Run, Snapshot};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -108,18 +108,4 @@ impl<'a> Journal<'a> {
         self.drawn = Instant::now();
         Ok(())
     }
-}
-
-fn curves(title: &str, records: &[Record]) -> String {
-    let points = |of: &dyn Fn(&Record) -> f64| -> Vec<(f64, f64)> {
-        records.iter().map(|r| (r.epoch as f64, of(r))).collect()
-    };
-    let name = records.first().map_or("", |r| r.validation.first().0);
-    let loss = Panel::new("loss", "epoch").line("training", &points(&|r| r.loss));
-    let mut measure =
-        Panel::new(name, "epoch").line("validation", &points(&|r| r.validation.first().1));
-    if let Some(best) = records.iter().rfind(|r| r.best) {
-        measure = measure.mark(best.epoch as f64, "best");
-    }
-    picture::curves(title, &[loss, measure])
 }

@@ -6,6 +6,7 @@ mod callback;
 mod checkpoint;
 mod clock;
 mod config;
+mod curves;
 pub(crate) mod events;
 mod journal;
 mod ranks;

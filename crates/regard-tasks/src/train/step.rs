@@ -9,7 +9,7 @@ impl Trainer<'_> {
     /// One step on the gradients of a group of batches. Gives whether a rank wants to stop.
     pub(super) fn step(&mut self, group: &[Vec<usize>], rate: f64, stop: bool) -> Result<bool> {
         let together = self.ranks.size() > 1;
-        let mut sum = self.own(group, stop && together)?;
+        let mut sum = self.own(group, stop)?;
         if together {
             let reinforce = self.learner.reinforce_mut();
             sum.all_reduce(self.ranks, &self.parameters, reinforce)?;
@@ -37,7 +37,7 @@ impl Trainer<'_> {
             let own = part(batch, self.ranks);
             let share = match self.ranks.size() {
                 1 => 1.0,
-                _ => self.learner.weight(own) / self.learner.weight(batch).max(1.0),
+                _ => self.share(own, batch),
             };
             if share == 0.0 {
                 continue;
@@ -60,6 +60,14 @@ impl Trainer<'_> {
             }
         }
         Ok(sum)
+    }
+
+    /// How much the loss of a part of a batch counts in that of the batch.
+    fn share(&self, part: &[usize], batch: &[usize]) -> f64 {
+        match self.learner.weight(batch) {
+            0.0 => 0.0,
+            whole => self.learner.weight(part) / whole,
+        }
     }
 
     /// The random numbers of a batch: every rank has others.

@@ -190,7 +190,9 @@ impl<'a> Trainer<'a> {
         let minutes = self.config.checkpoint_minutes;
         for group in batches[self.state.batch..].chunks(self.config.accumulate) {
             let rate = self.rate(schedule, self.state.step);
-            let stop = self.step(group, rate, callback.stop())?;
+            // Alone one stops after the step; together, where all have heard of it.
+            let together = self.ranks.size() > 1;
+            let stop = self.step(group, rate, together && callback.stop())?;
             callback.batch(&Progress {
                 epoch: self.state.epoch + 1,
                 batch: self.state.batch,
@@ -199,8 +201,7 @@ impl<'a> Trainer<'a> {
                 loss: self.state.loss / self.state.batch as f64,
                 rate,
             });
-            // Alone one stops at once; together, where all have heard of it.
-            if stop || self.ranks.size() == 1 && callback.stop() {
+            if stop || !together && callback.stop() {
                 return Ok(Ended::Stopped);
             }
             if self.journal.as_ref().is_some_and(|journal| journal.is_due(minutes)) {

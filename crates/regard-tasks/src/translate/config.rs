@@ -5,7 +5,7 @@ use crate::data::{Column, ColumnFormat};
 use crate::metric::{RougeTokenization, Tokenization};
 use crate::options::Checked;
 use crate::parts::HeldOut;
-use crate::seq2seq::{SearchOptions, Seq2SeqOptions, check_copying};
+use crate::seq2seq::{SearchOptions, Seq2SeqOptions, check_copying, tokenization};
 use crate::train::TrainingConfig;
 use crate::{Error, Result};
 use regard::models::{Seq2SeqConfig, SourceConfig};
@@ -93,15 +93,5 @@ impl Config {
     /// The library's configuration for vocabularies of these sizes.
     pub(super) fn seq2seq(&self, source: usize, target: usize) -> Seq2SeqConfig {
         self.model.config(SourceConfig::Tokens { vocabulary: source }, target, self.reach())
-    }
-}
-
-/// How BLEU splits; none where the references decide.
-fn tokenization<'de, D: serde::Deserializer<'de>>(
-    from: D,
-) -> std::result::Result<Option<Tokenization>, D::Error> {
-    match String::deserialize(from)?.as_str() {
-        "auto" => Ok(None),
-        name => Tokenization::named(name).map(Some).map_err(serde::de::Error::custom),
     }
 }

@@ -1,17 +1,15 @@
-// Scaled dot products under softmax on Hopper's tensor cores, numbers stored in 16 bits. One warp
+// Scaled dot products under softmax, sparsemax or entmax on Hopper's tensor cores, numbers stored in 16 bits. One warp
 // copies tiles, warpgroups of 64 rows each compute. WIDTH and VALUES are 64 or 128: what is narrower is
 // filled up with zeros by the copies.
 
 #define PANEL 64 // numbers of a panel's row
 #define SIDE 64  // rows of a warpgroup
 #define WARPGROUP 128
-#define LN2 0.693147180559945309f
-#define LOG2_E 1.44269504088896341f
 
 struct Dot {
     i64 sections;      // heads that work beside each other, so that their keys stay in the cache
     i64 padded;        // queries, rounded up
-    float *lse2;       // [B, Hq, padded]: the log-sum-exp in powers of two; infinite where a row has nothing
+    float *lse2;       // [B, Hq, padded]: the log-sum-exp in powers of two, infinite where a row has nothing; or the threshold
     float *deltas;     // [B, Hq, padded]
     const i64 *q_span; // [B, blocks of 64 queries, 2]: the least and the largest segment
     const i64 *k_span; // the same of keys
@@ -89,11 +87,25 @@ template <int N> __device__ __forceinline__ void apply_mask(float (&s)[N], const
     }
 }
 
-// Numbers of a product as the left side of another: 16 columns at a time.
-template <int N> __device__ __forceinline__ void as_left(const float (&x)[N], u32 (&to)[N / 8][4]) {
-#pragma unroll
-    for (int n = 0; n < N / 2; n++) to[n / 4][n % 4] = pack(x[2 * n], x[2 * n + 1]);
-}
+// From a score less its row's log-sum-exp, in powers of two, or its threshold: what weight and slope are
+// made of, the weight, and the derivative's diagonal.
+#if NORMALIZER == SOFTMAX
+__device__ __forceinline__ float above(float x) { return exp2_fast(x); }
+__device__ __forceinline__ float weight_of(float x) { return x; }
+__device__ __forceinline__ float slope_of(float x) { return x; }
+#else
+// NaN stays.
+__device__ __forceinline__ float above(float x) { return x > 0 || x != x ? x : 0.0f; }
+#if NORMALIZER == ENTMAX15
+#define TO_Z(p) (0.5f * (float)(p).scale)
+__device__ __forceinline__ float weight_of(float x) { return x * x; }
+__device__ __forceinline__ float slope_of(float x) { return x; }
+#else
+#define TO_Z(p) (float)(p).scale
+__device__ __forceinline__ float weight_of(float x) { return x; }
+__device__ __forceinline__ float slope_of(float x) { return x > 0 || x != x ? 1.0f : 0.0f; }
+#endif
+#endif
 
 // d = a bᵀ over 64 or 128 features: both lie row by row, in panels of so many rows.
 template <int DEPTH, int A_ROWS, int B_ROWS, int N> __device__ __forceinline__ void product_by_rows(float (&d)[N], u64 a, u64 b) {
@@ -238,6 +250,40 @@ __device__ __forceinline__ int bias_index(int key, int query) {
     int distance = key - query;
     return (distance < -DISTANCE ? -DISTANCE : distance > DISTANCE ? DISTANCE : distance) + DISTANCE;
 }
+
+// A warpgroup's scores with their bias, in powers of two: rows are queries that stand there, columns keys.
+template <int N> __device__ __forceinline__ void add_bias(float (&s)[N], const float *table, float scale2, int j0, int i0, const int (&rows)[2]) {
+    int shared = shared_bias(j0, j0 + 2 * N - 1, i0, i0 + SIDE - 1);
+    if (shared < 0) {
+#pragma unroll
+        for (int n = 0; n < N; n++) s[n] = s[n] * scale2 + table[bias_index(j0 + 8 * (n / 4) + own_column() + n % 2, rows[n / 2 % 2])];
+    } else {
+        float far = table[shared];
+#pragma unroll
+        for (int n = 0; n < N; n++) s[n] = s[n] * scale2 + far;
+    }
+}
+
+// The same where rows are keys and columns queries.
+template <int N> __device__ __forceinline__ void add_bias_by_key(float (&s)[N], const float *table, float scale2, int j0, int i0) {
+    int shared = shared_bias(j0, j0 + SIDE - 1, i0, i0 + 2 * N - 1);
+#pragma unroll
+    for (int n = 0; n < N; n++) {
+        int at = shared < 0 ? bias_index(j0 + own_row() + 8 * (n / 2 % 2), i0 + 8 * (n / 4) + own_column() + n % 2) : shared;
+        s[n] = s[n] * scale2 + table[at];
+    }
+}
+
+// Scores that have their bias are powers of two already.
+#define SCALE2(p) 1.0f
+#define NATURAL(p) LN2
+#else
+#if NORMALIZER == SOFTMAX
+#define SCALE2(p) (float)((p).scale * (double)LOG2_E)
+#else
+#define SCALE2(p) TO_Z(p)
+#endif
+#define NATURAL(p) (float)(p).scale
 #endif
 
 // The least and the largest segment of each 64 rows; queries' blocks first. A warp has a block.

@@ -5,7 +5,6 @@
 #define THREADS (WARPGROUP * (CONSUMERS + 1))
 
 // By key: 64 keys of a warpgroup, scores turned round, so that weights are the left side of v's gradient.
-#define BY_KEY_KEYS (SIDE * CONSUMERS)
 #define BY_KEY_STAGES 3
 #define BY_KEY_K_BYTES (BY_KEY_KEYS * WIDTH * 2)
 #define BY_KEY_V_BYTES (BY_KEY_KEYS * VALUES * 2)
@@ -21,12 +20,18 @@
 #define BY_QUERY_K_BYTES (BY_QUERY_KEYS * WIDTH * 2)
 #define BY_QUERY_V_BYTES (BY_QUERY_KEYS * VALUES * 2)
 
-// Σ g · out of each row, less what arrives at its log-sum-exp; a warp has a row.
+// Σ g · out of each row, less what arrives at its log-sum-exp, and that in powers of two; or its threshold.
+// A warp has a row.
 extern "C" __global__ void __launch_bounds__(128) dot_deltas(const __grid_constant__ Problem p, const __grid_constant__ Backward g, const __grid_constant__ Dot t) {
     int lane = lane_id();
     for (i64 at = warp_id(); at < p.batch * p.heads * t.padded; at += warps()) {
         i64 head = at / t.padded, i = at % t.padded, row = head * p.queries + i, b = head / p.heads, h = head % p.heads;
         float sum = 0, lse = NEG_INF;
+#if NORMALIZER != SOFTMAX
+        // The keys' pass gets its deltas from the queries'; rows that there are not have no weights.
+        if (lane == 0) t.deltas[at] = 0, t.lse2[at] = i < p.queries ? g.threshold[row] : -NEG_INF;
+        continue;
+#endif
         if (i < p.queries) {
             const E *grad = g.grad_out.data + b * g.grad_out.b + h * g.grad_out.h + i * g.grad_out.n;
             const E *out = g.out.data + b * g.out.b + h * g.out.h + i * g.out.n;
@@ -49,61 +54,6 @@ extern "C" __global__ void __launch_bounds__(128) dot_deltas(const __grid_consta
 struct ByKeyBarriers {
     u64 k_full, k_empty, full[BY_KEY_STAGES], empty[BY_KEY_STAGES];
 };
-
-// A block's keys, and the queries that see them.
-struct KeyPiece {
-    Place at;
-    int j0;
-    Span span;
-};
-
-__device__ __forceinline__ KeyPiece key_piece_of(const Problem &p, const Dot &t, int n) {
-    KeyPiece x;
-    u32 blocks = ((u32)p.keys + BY_KEY_KEYS - 1) / BY_KEY_KEYS;
-    // The first keys are seen by the most queries.
-    x.at = place_of(n, blocks, p.key_heads, p.batch, t.sections, false);
-    x.j0 = x.at.block * BY_KEY_KEYS;
-    i64 last = least(x.j0 + BY_KEY_KEYS, p.keys) - 1;
-    Reach first = queries_of(p, x.at.b, x.j0), end = queries_of(p, x.at.b, last);
-    // A length leaves keys beyond it without queries: the reach of the last key is then no bound.
-    Reach unbounded = end;
-    if (p.lengths && last >= p.lengths[x.at.b]) {
-        i64 length = p.lengths[x.at.b];
-        if (length > x.j0) unbounded = queries_of(p, x.at.b, length - 1);
-        end.low = p.queries;
-    }
-    x.span = span_of<BY_KEY_QUERIES>(first, unbounded, p.queries);
-    x.span.inner_low = clamped(end.low, p.queries);
-#if SEGMENTS
-    segments_of(t.k_span, t.k_blocks, x.at.b, x.j0 / SIDE, CONSUMERS, x.span.segment_low, x.span.segment_high);
-#endif
-    return x;
-}
-
-__device__ __forceinline__ int key_pieces(const Problem &p) { return ((int)p.keys + BY_KEY_KEYS - 1) / BY_KEY_KEYS * (int)(p.key_heads * p.batch); }
-
-// A step of a block: a tile of queries of one of the heads that share its keys.
-struct Step {
-    int h, tile;
-    Sight sees;
-};
-
-__device__ __forceinline__ bool next_step(const Problem &p, const Dot &t, const KeyPiece &x, Step &s) {
-    int group = (int)p.heads / (int)p.key_heads;
-    for (s.tile++;; s.tile++) {
-        if (s.tile >= x.span.last) {
-            s.h++, s.tile = x.span.first;
-            if (s.h >= (x.at.h + 1) * group || x.span.first >= x.span.last) return false;
-        }
-        s.sees = sight<BY_KEY_QUERIES>(x.span, s.tile, t.q_span, t.q_blocks, x.at.b);
-        if (s.sees != NONE) return true;
-    }
-}
-
-__device__ __forceinline__ Step before_steps(const Problem &p, const KeyPiece &x) {
-    int group = (int)p.heads / (int)p.key_heads;
-    return {x.at.h * group - 1, x.span.last, NONE};
-}
 
 struct ByKey {
     u8 *k, *v, *q, *g;
@@ -144,31 +94,14 @@ __device__ __forceinline__ void copy_by_key(const Problem &p, const Dot &t, cons
     }
 }
 
-// Which queries see a thread's two keys.
-__device__ __forceinline__ Seen seen_of(const Problem &p, const KeyPiece &x, int first) {
-    Seen seen;
-#if SEGMENTS
-    seen.columns = p.q_segments + x.at.b * p.queries;
-#endif
-#pragma unroll
-    for (int r = 0; r < 2; r++) {
-        i64 j = first + own_row() + 8 * r;
-        Reach reach = queries_of(p, x.at.b, j);
-        seen.low[r] = clamped(reach.low, p.queries), seen.high[r] = j < p.keys ? clamped(reach.high, p.queries) : 0;
-#if SEGMENTS
-        seen.segment[r] = j < p.keys ? p.k_segments[x.at.b * p.keys + j] : 0;
-#endif
-    }
-    return seen;
-}
-
-// Two numbers for each of a thread's columns.
-__device__ __forceinline__ float2 of_columns(const float *row, int n) { return *(const float2 *)(row + 8 * (n / 4) + own_column()); }
-
 __device__ __forceinline__ void compute_by_key(const Problem &p, const Backward &g, const Dot &t, const ByKey &m) {
     int group = threadIdx.x / WARPGROUP - 1;
     bool leads = threadIdx.x % WARP == 0;
-    float scale2 = (float)(p.scale * (double)LOG2_E);
+    float scale2 = SCALE2(p);
+#if RELATIVE
+    float *table = (float *)(m.bars + 1) + group * TABLE, to_powers = (float)(p.scale * (double)LOG2_E);
+    int head = -1;
+#endif
     u64 k_at = matrix(shared_address(m.k) + group * SIDE * ROW_BYTES, 0), v_at = matrix(shared_address(m.v) + group * SIDE * ROW_BYTES, 0);
     u64 q_at = matrix(shared_address(m.q), BY_KEY_QUERIES * ROW_BYTES), g_at = matrix(shared_address(m.g), BY_KEY_QUERIES * ROW_BYTES);
     u32 used = 0, blocks = 0;
@@ -199,6 +132,10 @@ __device__ __forceinline__ void compute_by_key(const Problem &p, const Backward 
                 products_commit();
                 products_wait<1>();
                 settled(w);
+#if RELATIVE
+                if (s.h != head) load_table(p, head = s.h, table, 1 + group);
+                add_bias_by_key(w, table, to_powers, first, standing(p, s.tile * BY_KEY_QUERIES));
+#endif
 #pragma unroll
                 for (int c = 0; c < BY_KEY_QUERIES / 2; c += 4) {
                     float2 lse = of_columns(lse2, c);
@@ -207,8 +144,9 @@ __device__ __forceinline__ void compute_by_key(const Problem &p, const Backward 
                 }
                 if (s.sees == SOME) apply_mask(w, seen, s.tile * BY_KEY_QUERIES);
 #pragma unroll
-                for (int c = 0; c < BY_KEY_QUERIES / 2; c++) w[c] = exp2_fast(w[c]);
-                as_left(w, weights);
+                for (int c = 0; c < BY_KEY_QUERIES / 2; c++) w[c] = above(w[c]);
+#pragma unroll
+                for (int c = 0; c < BY_KEY_QUERIES / 4; c++) weights[c / 4][c % 4] = pack(weight_of(w[2 * c]), weight_of(w[2 * c + 1]));
                 products_begin();
                 product_across<BY_KEY_QUERIES>(grad_v, weights, g_now);
                 products_commit();
@@ -217,8 +155,8 @@ __device__ __forceinline__ void compute_by_key(const Problem &p, const Backward 
 #pragma unroll
                 for (int c = 0; c < BY_KEY_QUERIES / 2; c += 4) {
                     float2 delta = of_columns(deltas, c);
-                    dw[c] = w[c] * (dw[c] - delta.x), dw[c + 1] = w[c + 1] * (dw[c + 1] - delta.y);
-                    dw[c + 2] = w[c + 2] * (dw[c + 2] - delta.x), dw[c + 3] = w[c + 3] * (dw[c + 3] - delta.y);
+                    dw[c] = slope_of(w[c]) * (dw[c] - delta.x), dw[c + 1] = slope_of(w[c + 1]) * (dw[c + 1] - delta.y);
+                    dw[c + 2] = slope_of(w[c + 2]) * (dw[c + 2] - delta.x), dw[c + 3] = slope_of(w[c + 3]) * (dw[c + 3] - delta.y);
                 }
                 as_left(dw, grads);
                 products_begin();
@@ -288,24 +226,92 @@ __device__ __forceinline__ void copy_by_query(const Problem &p, const Dot &t, co
         copy_tile<WIDTH>(m.q, BY_QUERY_QUERIES, q_map, &bars.q_full, x.i0, x.at.h, x.at.b);
         copy_tile<VALUES>(m.g, BY_QUERY_QUERIES, g_map, &bars.q_full, x.i0, x.at.h, x.at.b);
         blocks++;
-        for (; tile >= 0; tile = tile_before<BY_QUERY_KEYS>(t, x, tile, seen), loaded++) {
+        // Normalizers with a threshold have their deltas from a pass of its own.
+        for (int pass = NORMALIZER == SOFTMAX; pass < 2; pass++)
+        for (int at = tile; at >= 0; at = tile_before<BY_QUERY_KEYS>(t, x, at, seen), loaded++) {
             int stage = loaded % BY_QUERY_STAGES;
             u32 parity = loaded / BY_QUERY_STAGES % 2 ^ 1;
             barrier_wait(&bars.k_empty[stage], parity);
             barrier_expect(&bars.k_full[stage], BY_QUERY_K_BYTES);
-            copy_tile<WIDTH>(m.k + stage * BY_QUERY_K_BYTES, BY_QUERY_KEYS, k_map, &bars.k_full[stage], tile * BY_QUERY_KEYS, x.hk, x.at.b);
+            copy_tile<WIDTH>(m.k + stage * BY_QUERY_K_BYTES, BY_QUERY_KEYS, k_map, &bars.k_full[stage], at * BY_QUERY_KEYS, x.hk, x.at.b);
             barrier_wait(&bars.v_empty[stage], parity);
             barrier_expect(&bars.v_full[stage], BY_QUERY_V_BYTES);
-            copy_tile<VALUES>(m.v + stage * BY_QUERY_V_BYTES, BY_QUERY_KEYS, v_map, &bars.v_full[stage], tile * BY_QUERY_KEYS, x.hk, x.at.b);
+            copy_tile<VALUES>(m.v + stage * BY_QUERY_V_BYTES, BY_QUERY_KEYS, v_map, &bars.v_full[stage], at * BY_QUERY_KEYS, x.hk, x.at.b);
         }
     }
 }
 
+#if RELATIVE
+// The gradient of a bias by distance: a warpgroup sums along the diagonals of each tile, in the order of
+// its rows; what lies beyond the table's ends each thread keeps for itself until the piece is done.
+struct Distances {
+    enum { STRIDE = BY_QUERY_KEYS + 4 };
+    float *rows, *table, *sums;
+    float low, high;
+    int turn, own;
+
+    __device__ Distances(void *memory, int group) : low(0), high(0), turn(1 + group), own(threadIdx.x % WARPGROUP) {
+        float *all = (float *)memory;
+        rows = all + group * SIDE * STRIDE;
+        table = all + CONSUMERS * SIDE * STRIDE + group * TABLE, sums = table + CONSUMERS * TABLE;
+        for (int n = own; n < TABLE; n += WARPGROUP) sums[n] = 0;
+    }
+
+    __device__ __forceinline__ void add(const float (&ds)[BY_QUERY_KEYS / 2], int j0, int i0) {
+        int shared = shared_bias(j0, j0 + BY_QUERY_KEYS - 1, i0, i0 + SIDE - 1);
+        if (shared >= 0) {
+            float sum = 0;
+#pragma unroll
+            for (int n = 0; n < BY_QUERY_KEYS / 2; n++) sum += ds[n];
+            if (shared == 0) low += sum;
+            else high += sum;
+            return;
+        }
+        // The diagonals of the tile before were read.
+        turn_wait(turn, WARPGROUP);
+#pragma unroll
+        for (int n = 0; n < BY_QUERY_KEYS / 2; n += 2) {
+            float *to = rows + (own_row() + 8 * (n / 2 % 2)) * STRIDE + 8 * (n / 4) + own_column();
+            to[0] = ds[n], to[1] = ds[n + 1];
+        }
+        turn_wait(turn, WARPGROUP);
+        for (int d = own; d < BY_QUERY_KEYS + SIDE - 1; d += WARPGROUP) {
+            int ahead = d - (SIDE - 1), distance = j0 - i0 + ahead;
+            float sum = 0;
+            for (int r = 0; r < SIDE; r++)
+                if (r + ahead >= 0 && r + ahead < BY_QUERY_KEYS) sum += rows[r * STRIDE + r + ahead];
+            if (distance <= -DISTANCE) low += sum;
+            else if (distance >= DISTANCE) high += sum;
+            else sums[distance + DISTANCE] += sum;
+        }
+    }
+
+    // A piece's sums, and none from here on.
+    __device__ __forceinline__ void store(float *slab) {
+        float below = warp_sum(low), above = warp_sum(high);
+        low = high = 0;
+        turn_wait(turn, WARPGROUP);
+        if (own % WARP == 0) rows[own / WARP] = below, rows[WARPGROUP / WARP + own / WARP] = above;
+        turn_wait(turn, WARPGROUP);
+        for (int n = own; n < TABLE; n += WARPGROUP) {
+            const float *ends = rows + (n == 0 ? 0 : WARPGROUP / WARP);
+            bool end = n == 0 || n == TABLE - 1;
+            slab[n] = end ? (ends[0] + ends[1]) + (ends[2] + ends[3]) : sums[n];
+            sums[n] = 0;
+        }
+    }
+};
+#endif
+
 __device__ __forceinline__ void compute_by_query(const Problem &p, const Backward &g, const Dot &t, const ByQuery &m) {
     int group = threadIdx.x / WARPGROUP - 1;
     bool leads = threadIdx.x % WARP == 0;
-    float scale2 = (float)(p.scale * (double)LOG2_E);
+    float scale2 = SCALE2(p);
     ByQueryBarriers &bars = *m.bars;
+#if RELATIVE
+    Distances distances(m.bars + 1, group);
+    float to_powers = (float)(p.scale * (double)LOG2_E);
+#endif
     u64 q_at = matrix(shared_address(m.q) + group * SIDE * ROW_BYTES, 0), g_at = matrix(shared_address(m.g) + group * SIDE * ROW_BYTES, 0);
     u64 k_at = matrix(shared_address(m.k), BY_QUERY_KEYS * ROW_BYTES), v_at = matrix(shared_address(m.v), 0);
     u32 used = 0, blocks = 0;
@@ -319,13 +325,52 @@ __device__ __forceinline__ void compute_by_query(const Problem &p, const Backwar
         int tile = tile_before<BY_QUERY_KEYS>(t, x, x.span.last, sees);
         if (tile >= 0) {
             Seen seen = seen_by(p, x, first);
-            // Rows beyond the last may lie beyond the padding too.
+#if RELATIVE
+            load_table(p, x.at.h, distances.table, distances.turn);
+            int i0 = standing(p, first), standings[2] = {i0 + own_row(), i0 + own_row() + 8};
+#endif
             i64 row = (x.at.b * p.heads + x.at.h) * t.padded + first + own_row();
             float lse2[2] = {t.lse2[row], t.lse2[row + 8]}, delta[2] = {t.deltas[row], t.deltas[row + 8]};
             barrier_wait(&bars.q_full, blocks % 2);
             blocks++;
             float w[BY_QUERY_KEYS / 2], dw[BY_QUERY_KEYS / 2];
             u32 grads[BY_QUERY_KEYS / 16][4];
+#if NORMALIZER != SOFTMAX
+            float slopes[2] = {0, 0}, weighted[2] = {0, 0};
+            Sight first_sees = sees;
+            for (int at = tile; at >= 0; at = tile_before<BY_QUERY_KEYS>(t, x, at, sees), used++) {
+                int stage = used % BY_QUERY_STAGES;
+                u32 parity = used / BY_QUERY_STAGES % 2;
+                barrier_wait(&bars.k_full[stage], parity);
+                barrier_wait(&bars.v_full[stage], parity);
+                products_begin();
+                product_by_rows<WIDTH, BY_QUERY_QUERIES, BY_QUERY_KEYS>(w, q_at, k_at + further(stage * BY_QUERY_K_BYTES));
+                product_by_rows<VALUES, BY_QUERY_QUERIES, BY_QUERY_KEYS>(dw, g_at, v_at + further(stage * BY_QUERY_V_BYTES));
+                products_commit();
+                products_wait<0>();
+                settled(w), settled(dw);
+                if (leads) barrier_arrive(&bars.k_empty[stage]), barrier_arrive(&bars.v_empty[stage]);
+#pragma unroll
+                for (int c = 0; c < BY_QUERY_KEYS / 2; c++) w[c] = w[c] * scale2 - lse2[c / 2 % 2];
+                if (sees == SOME) apply_mask(w, seen, at * BY_QUERY_KEYS);
+#pragma unroll
+                for (int c = 0; c < BY_QUERY_KEYS / 2; c++) {
+                    float slope = slope_of(above(w[c]));
+                    slopes[c / 2 % 2] += slope, weighted[c / 2 % 2] += slope * dw[c];
+                }
+            }
+            sees = first_sees;
+#pragma unroll
+            for (int r = 0; r < 2; r++) {
+#pragma unroll
+                for (int step = 1; step < 4; step *= 2) {
+                    slopes[r] += __shfl_xor_sync(ALL, slopes[r], step);
+                    weighted[r] += __shfl_xor_sync(ALL, weighted[r], step);
+                }
+                delta[r] = slopes[r] == 0 ? 0.0f : weighted[r] / slopes[r];
+                if (threadIdx.x % 4 == 0) t.deltas[row + 8 * r] = delta[r];
+            }
+#endif
             for (; tile >= 0; tile = tile_before<BY_QUERY_KEYS>(t, x, tile, sees), used++) {
                 int stage = used % BY_QUERY_STAGES;
                 u32 parity = used / BY_QUERY_STAGES % 2;
@@ -339,26 +384,37 @@ __device__ __forceinline__ void compute_by_query(const Problem &p, const Backwar
                 products_commit();
                 products_wait<1>();
                 settled(w);
+#if RELATIVE
+                add_bias(w, distances.table, to_powers, tile * BY_QUERY_KEYS, i0, standings);
+#endif
 #pragma unroll
                 for (int c = 0; c < BY_QUERY_KEYS / 2; c++) w[c] = w[c] * scale2 - lse2[c / 2 % 2];
                 if (sees == SOME) apply_mask(w, seen, tile * BY_QUERY_KEYS);
 #pragma unroll
-                for (int c = 0; c < BY_QUERY_KEYS / 2; c++) w[c] = exp2_fast(w[c]);
+                for (int c = 0; c < BY_QUERY_KEYS / 2; c++) w[c] = above(w[c]);
                 products_wait<0>();
                 settled(dw);
                 if (leads) barrier_arrive(&bars.v_empty[stage]);
 #pragma unroll
-                for (int c = 0; c < BY_QUERY_KEYS / 2; c++) w[c] *= dw[c] - delta[c / 2 % 2];
+                for (int c = 0; c < BY_QUERY_KEYS / 2; c++) w[c] = slope_of(w[c]) * (dw[c] - delta[c / 2 % 2]);
                 as_left(w, grads);
                 products_begin();
                 product_across<BY_QUERY_KEYS>(grad_q, grads, k_now);
                 products_commit();
+#if RELATIVE
+                if (g.relative_slabs) distances.add(w, tile * BY_QUERY_KEYS, i0);
+#endif
                 products_wait<0>();
                 settled(grad_q);
                 if (leads) barrier_arrive(&bars.k_empty[stage]);
             }
             if (leads) barrier_arrive(&bars.q_empty);
         }
+#if RELATIVE
+        i64 task = (x.at.b * p.heads + x.at.h) * g.chunks + x.at.block * CONSUMERS + group;
+        if (g.relative_slabs) distances.store(g.relative_slabs + task * TABLE);
+#endif
+        if (!g.grad_q.data) continue;
         float scale[2] = {(float)p.scale, (float)p.scale};
         E *to = g.grad_q.data + x.at.b * g.grad_q.b + x.at.h * g.grad_q.h + first * g.grad_q.n;
         store_rows(grad_q, scale, to, g.grad_q.n, p.queries - first, p.width);

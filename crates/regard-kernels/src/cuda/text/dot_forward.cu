@@ -47,72 +47,6 @@ __device__ __forceinline__ void take_turn(int group) {}
 __device__ __forceinline__ void pass_turn(int group) {}
 #endif
 
-// The running maximum and sum of a thread's two rows.
-struct Running {
-    float top[2], total[2];
-
-    __device__ __forceinline__ void clear() {
-#pragma unroll
-        for (int r = 0; r < 2; r++) top[r] = NEG_INF, total[r] = 0;
-    }
-
-    // From scores to weights, up to the factor that the sum gives in the end; by how much what was summed
-    // before is to be multiplied.
-    template <int N> __device__ __forceinline__ void take(float (&s)[N], float scale2, float (&factor)[2]) {
-#pragma unroll
-        for (int r = 0; r < 2; r++) {
-            float high = top[r];
-#pragma unroll
-            for (int n = 2 * r; n < N; n += 4) high = fmaxf(high, fmaxf(s[n], s[n + 1]));
-            high = fmaxf(high, __shfl_xor_sync(ALL, high, 1));
-            high = fmaxf(high, __shfl_xor_sync(ALL, high, 2));
-            // A row that has seen nothing yet: its weights are 0 whatever is subtracted.
-            float from = high == NEG_INF ? 0.0f : high * scale2;
-            factor[r] = exp2_fast(top[r] * scale2 - from);
-            float sum = 0;
-#pragma unroll
-            for (int n = 2 * r; n < N; n += 4) {
-                s[n] = exp2_fast(s[n] * scale2 - from);
-                s[n + 1] = exp2_fast(s[n + 1] * scale2 - from);
-                sum += s[n] + s[n + 1];
-            }
-            total[r] = total[r] * factor[r] + sum;
-            top[r] = high;
-        }
-    }
-
-    // The whole row's, in all four threads that share it.
-    __device__ __forceinline__ void join() {
-#pragma unroll
-        for (int r = 0; r < 2; r++) {
-            total[r] += __shfl_xor_sync(ALL, total[r], 1);
-            total[r] += __shfl_xor_sync(ALL, total[r], 2);
-        }
-    }
-};
-
-// Scores with their bias, in powers of two; how a score is scaled after that, and into natural ones.
-#if RELATIVE
-#define SCALE2(p) 1.0f
-#define NATURAL(p) LN2
-__device__ __forceinline__ void add_bias(float (&s)[KEYS / 2], const float *table, float scale2, int j0, int i0, const int (&rows)[2]) {
-    int shared = shared_bias(j0, j0 + KEYS - 1, i0, i0 + SIDE - 1);
-    if (shared < 0) {
-#pragma unroll
-        for (int n = 0; n < KEYS / 2; n++) s[n] = s[n] * scale2 + table[bias_index(j0 + 8 * (n / 4) + own_column() + n % 2, rows[n / 2 % 2])];
-    } else {
-        float far = table[shared];
-#pragma unroll
-        for (int n = 0; n < KEYS / 2; n++) s[n] = s[n] * scale2 + far;
-    }
-}
-#define WITH_BIAS(tile) add_bias(s, table, to_powers, (tile) * KEYS, i0, standings)
-#else
-#define WITH_BIAS(tile)
-#define SCALE2(p) (float)((p).scale * (double)LOG2_E)
-#define NATURAL(p) (float)(p).scale
-#endif
-
 __device__ __forceinline__ void write_forward(const Problem &p, const Forward &o, const Piece &x, int first, float (&out)[VALUES / 2], Running &rows) {
     rows.join();
     float factor[2];
@@ -169,7 +103,9 @@ __device__ __forceinline__ void compute_forward(const Problem &p, const Forward 
             products_wait<0>();
             settled(s);
             if (leads) barrier_arrive(&bars.k_empty[used % STAGES]);
-            WITH_BIAS(tile);
+#if RELATIVE
+            add_bias(s, table, to_powers, tile * KEYS, i0, standings);
+#endif
             if (sees == SOME) apply_mask(s, seen, tile * KEYS);
             rows.take(s, scale2, factor);
             as_left(s, weights);
@@ -187,7 +123,9 @@ __device__ __forceinline__ void compute_forward(const Problem &p, const Forward 
                 products_wait<1>();
                 settled(s);
                 if (leads) barrier_arrive(&bars.k_empty[next]);
-                WITH_BIAS(tile);
+#if RELATIVE
+                add_bias(s, table, to_powers, tile * KEYS, i0, standings);
+#endif
                 if (sees == SOME) apply_mask(s, seen, tile * KEYS);
                 rows.take(s, scale2, factor);
                 products_wait<0>();

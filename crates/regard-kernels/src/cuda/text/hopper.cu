@@ -83,24 +83,6 @@ template <int N> __device__ __forceinline__ void settled(float (&x)[N]) {
     for (int n = 0; n < N; n++) asm volatile("" : "+f"(x[n])::"memory");
 }
 
-__device__ __forceinline__ float exp2_fast(float x) {
-    float y;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-}
-
-// Two numbers as they are stored, the first in the low half. Volatile: registers that a product under way
-// reads must not be written before it was waited for.
-__device__ __forceinline__ u32 pack(float low, float high) {
-    u32 y;
-#if STORED == BF16
-    asm volatile("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(y) : "f"(high), "f"(low));
-#else
-    asm volatile("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(y) : "f"(high), "f"(low));
-#endif
-    return y;
-}
-
 #else
 #include "instructions.h"
 #endif

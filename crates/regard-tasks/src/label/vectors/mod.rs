@@ -135,7 +135,8 @@ impl Learner for VectorLearner {
     }
 
     fn weight(&self, batch: &[usize]) -> f64 {
-        batch.iter().map(|&index| self.targets[index].len()).sum::<usize>() as f64
+        let labels = batch.iter().flat_map(|&index| &self.targets[index]);
+        LabelWeights::sum(self.weights.as_ref(), labels)
     }
 
     fn validate(&self) -> Result<Scores> {

@@ -1,0 +1,148 @@
+//! `regard explore` and `regard serve`: runs in a browser, and a run's predictions over HTTP.
+
+use super::threads::Threads;
+use anyhow::{Result, bail};
+use clap::Args;
+use regard_explorer::{Server, Setup};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command as Process, Stdio};
+
+/// Look into runs in a browser: ask, watch every head, change the mechanism, see what changes
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  regard explore                                # all runs of the folder runs
+  regard explore runs/translate runs/dot        # side by side
+  regard explore runs/label --no-open --port 8000
+
+The page is served by the program itself, to this machine alone: nothing is fetched, nothing leaves.
+While `regard train` runs in another terminal, its curves and samples are drawn as they come.")]
+pub struct Explore {
+    /// The runs' folders [default: all runs in the folder runs]
+    #[arg(value_name = "RUN")]
+    runs: Vec<PathBuf>,
+    #[command(flatten)]
+    place: Place,
+    /// Do not open a browser
+    #[arg(long)]
+    no_open: bool,
+    #[command(flatten)]
+    threads: Threads,
+}
+
+/// Offer a run's predictions to other programs: HTTP with JSON
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  regard serve runs/translate --port 8000
+  curl -H 'Content-Type: application/json' -d '{\"input\": \"I see a bird\"}' localhost:8000/predict
+  curl -H 'Content-Type: application/json' -d '{\"inputs\": [\"a\", \"b\"]}' localhost:8000/predict
+  curl localhost:8000/health
+  curl localhost:8000/openapi.json              # all of it, for machines")]
+pub struct Serve {
+    /// The run's folder
+    run: PathBuf,
+    #[command(flatten)]
+    place: Place,
+    #[command(flatten)]
+    threads: Threads,
+}
+
+/// Where a server listens.
+#[derive(Args, Debug)]
+struct Place {
+    /// The port [default: the first free one from 7317 on]
+    #[arg(long)]
+    port: Option<u16>,
+    /// The name or address to listen at; whoever reaches it can ask [default: 127.0.0.1, this machine
+    /// alone]
+    #[arg(long)]
+    host: Option<String>,
+}
+
+impl Place {
+    fn setup(&self, runs: Vec<PathBuf>) -> Setup {
+        Setup { runs, host: self.host.clone(), port: self.port, ..Setup::default() }
+    }
+
+    /// Says what anybody in reach can do.
+    fn warn(&self, server: &Server) {
+        if !server.address().ip().is_loopback() {
+            let place = server.address();
+            eprintln!("regard: whoever reaches {place} can ask; there is no password");
+        }
+    }
+}
+
+impl Explore {
+    /// Serves until it is stopped.
+    pub fn run(&self, to: &mut impl Write) -> Result<()> {
+        self.threads.start()?;
+        let runs = match self.runs.is_empty() {
+            true => found(Path::new("runs"))?,
+            false => self.runs.clone(),
+        };
+        let count = runs.len();
+        let page = std::env::var_os("REGARD_PAGE").filter(|_| cfg!(debug_assertions));
+        let setup = Setup { page: page.map(PathBuf::from), ..self.place.setup(runs) };
+        let server = Server::explore(&setup)?;
+        self.place.warn(&server);
+        let url = server.url();
+        writeln!(
+            to,
+            "{} at {url}",
+            if count == 1 { "1 run".into() } else { format!("{count} runs") }
+        )?;
+        writeln!(to, "Ctrl-C ends it")?;
+        to.flush()?;
+        if !self.no_open && !open(&url) {
+            eprintln!("regard: no browser could be opened; the address above opens in any");
+        }
+        server.wait();
+        Ok(())
+    }
+}
+
+impl Serve {
+    /// Serves until it is stopped.
+    pub fn run(&self, to: &mut impl Write) -> Result<()> {
+        self.threads.start()?;
+        let server = Server::serve(&self.place.setup(vec![self.run.clone()]))?;
+        self.place.warn(&server);
+        let url = server.url();
+        writeln!(to, "predictions at {url}predict, described at {url}openapi.json")?;
+        writeln!(to, "Ctrl-C ends it")?;
+        to.flush()?;
+        server.wait();
+        Ok(())
+    }
+}
+
+/// The runs in a folder, in the order of their names.
+fn found(folder: &Path) -> Result<Vec<PathBuf>> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut runs: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    runs.retain(|path| path.join("run.json").is_file());
+    runs.sort();
+    if runs.is_empty() {
+        bail!(
+            "there are no runs in the folder {}; `regard train TASK` makes one, and `regard explore \
+             RUN` names it",
+            folder.display()
+        );
+    }
+    Ok(runs)
+}
+
+/// Opens an address in whatever opens addresses here; whether there is such a thing.
+fn open(url: &str) -> bool {
+    let opener = match std::env::consts::OS {
+        "macos" => "open",
+        "windows" => "explorer",
+        _ => "xdg-open",
+    };
+    let mut opener = Process::new(opener);
+    opener.arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    opener.spawn().is_ok()
+}

@@ -1,0 +1,151 @@
+// 3. Change, live: normalizer, temperature, window, heads, cells, edges, patches, a word.
+
+import assert from "node:assert/strict";
+import { answered, asked, inEveryView, open, runOf, weights } from "./browser.mjs";
+
+const SENTENCE = { kind: "text", text: "the old man sees a well" };
+
+/** The weights of the first scene as the page would have them. */
+const first = (answer) => answer.scenes[0].scene.maps.map((map) => [...weights(map)]);
+
+inEveryView("another normalizer changes the output beside the old one", async (page) => {
+  const run = await runOf("translate");
+  await open(page, { run: run.id, input: SENTENCE });
+  await answered(page, () => page.getByRole("radio", { name: "argmax" }).click());
+  assert.match(await page.locator(".answer").innerText(), /Before[\s\S]*After/);
+  const changed = await asked(run.id, SENTENCE, { normalizer: "argmax" });
+  const shown = await page.locator(".answer .two .output").allInnerTexts();
+  assert.deepEqual(
+    shown.map((text) => text.trim()),
+    [changed.before.output, changed.prediction.output].map((text) => text.trim() || "(nothing)"),
+  );
+  const differs = changed.before.output !== changed.prediction.output;
+  assert.equal((await page.locator(".answer ins, .answer del").count()) > 0, differs, "differences are marked");
+  await answered(page, () => page.locator("#undo").click());
+  assert.equal(await page.locator(".answer .two").count(), 0);
+});
+
+inEveryView("the temperature flattens the weights, by keys alone", async (page) => {
+  const run = await runOf("label");
+  await open(page, { run: run.id, input: SENTENCE, look: "table", map: 0 });
+  const greatest = () =>
+    page.locator(".numbers td").evaluateAll((all) => Math.max(...all.map((cell) => Number(cell.textContent))));
+  const before = await greatest();
+  const slider = page.getByLabel("Temperature of the attention");
+  await slider.focus();
+  await answered(page, () => slider.press("End"));
+  assert.ok((await greatest()) < before);
+  assert.equal(
+    await page.evaluate(() => document.activeElement.getAttribute("aria-label")),
+    "Temperature of the attention",
+    "the focus stays",
+  );
+});
+
+inEveryView("a window hides what is farther away", async (page) => {
+  const run = await runOf("label");
+  await open(page, { run: run.id, input: SENTENCE, look: "table", map: 0 });
+  await answered(page, () => page.getByLabel("only so many on each side:").check());
+  await answered(page, () => page.getByLabel("Window", { exact: true }).fill("1"));
+  const rows = await page
+    .locator(".numbers tbody tr")
+    .evaluateAll((all) => all.map((row) => [...row.querySelectorAll("td")].map((cell) => Number(cell.textContent))));
+  rows.forEach((row, i) =>
+    row.forEach((weight, j) => Math.abs(i - j) > 1 && assert.equal(weight, 0, `row ${i} sees column ${j}`)),
+  );
+});
+
+inEveryView("a head that is switched off attends to nothing", async (page) => {
+  const run = await runOf("label");
+  await open(page, { run: run.id, input: SENTENCE, look: "table", map: 1 });
+  await answered(page, () => page.getByRole("button", { name: "switch layer 1, head 2 off" }).click());
+  assert.match(await page.locator(".change li").innerText(), /layer 1, head 2/);
+  assert.match(await page.locator(".answer").innerText(), /Before[\s\S]*After/);
+  await answered(page, () => page.locator(".change li button").click());
+  assert.equal(await page.locator(".change li").count(), 0);
+});
+
+inEveryView("a cell that is forbidden has no weight, one that is strengthened has more", async (page) => {
+  const run = await runOf("label");
+  await open(page, { run: run.id, input: SENTENCE, look: "matrix", map: 0 });
+  const canvas = page.locator(".stage .sheet canvas").first();
+  await canvas.focus();
+  for (const key of ["ArrowRight", "ArrowRight", "ArrowDown", "Enter"]) await canvas.press(key);
+  const weight = async () => Number(await page.locator(".readout b").innerText());
+  const before = await weight();
+  assert.ok(before > 0);
+  await answered(page, () => page.getByRole("button", { name: "Strengthen" }).click());
+  const stronger = await weight();
+  assert.ok(stronger > before, `${stronger} is more than ${before}`);
+  await answered(page, () => page.getByRole("button", { name: "Forbid" }).click());
+  assert.equal(await weight(), 0);
+  await answered(page, () => page.getByRole("button", { name: "As it was" }).click());
+  assert.equal(await weight(), before);
+  // The same by one key.
+  await canvas.focus();
+  await answered(page, () => canvas.press("x"));
+  assert.equal(await weight(), 0);
+});
+
+inEveryView("an edge is forbidden, and the node is judged without it", async (page) => {
+  const run = await runOf("graph");
+  await open(page, { run: run.id, look: "graph" });
+  const center = await page.locator(".stage .node:not([aria-label^='walk'])").getAttribute("data-node");
+  const {
+    scenes: [{ scene }],
+  } = await asked(run.id, { kind: "node", node: Number(center) });
+  const edge = scene.edges.findIndex(([from, to]) => from === (scene.center ?? 0) && to !== from);
+  await page.locator(`[data-edge="${edge}"]`).dispatchEvent("click");
+  await answered(page, () => page.getByRole("button", { name: "Forbid" }).click());
+  assert.match(
+    await page.locator(".change li").innerText(),
+    new RegExp(`${center} → ${scene.nodes[scene.edges[edge][1]]}`),
+  );
+  assert.equal(Number(await page.locator(".readout b").innerText()), 0);
+});
+
+inEveryView("a patch is forbidden, and the picture is judged without it", async (page) => {
+  const run = await runOf("image");
+  await open(page, { run: run.id });
+  const canvas = page.locator(".stage .sheet canvas").first();
+  await canvas.focus();
+  for (const key of ["ArrowRight", "Enter"]) await canvas.press(key);
+  await answered(page, () => page.getByRole("button", { name: "Forbid" }).click());
+  assert.equal(Number(await page.locator(".readout b").innerText()), 0);
+  assert.match(await page.locator(".answer").innerText(), /Before[\s\S]*After/);
+});
+
+inEveryView("a word is edited, and the old answer stays beside the new one", async (page) => {
+  const run = await runOf("translate");
+  await open(page, { run: run.id, input: SENTENCE });
+  await page.getByRole("button", { name: "edit the word man" }).click();
+  const field = page.getByLabel("Another word for man");
+  await field.fill("cat");
+  await answered(page, () => field.press("Enter"));
+  await page.locator(".answer .two").waitFor();
+  assert.equal(await page.locator("#ask textarea").inputValue(), "the old cat sees a well");
+  const [old, now] = await Promise.all([
+    asked(run.id, SENTENCE),
+    asked(run.id, { kind: "text", text: "the old cat sees a well" }),
+  ]);
+  assert.deepEqual(
+    (await page.locator(".answer .two .output").allInnerTexts()).map((text) => text.trim()),
+    [old, now].map((answer) => answer.prediction.output.trim() || "(nothing)"),
+  );
+  await answered(page, () => page.getByRole("button", { name: "Back to the old input" }).click());
+  assert.equal(await page.locator("#ask textarea").inputValue(), SENTENCE.text);
+});
+
+inEveryView("what is changed is computed by the model, not by the page", async (page) => {
+  const run = await runOf("label");
+  const plain = await asked(run.id, SENTENCE),
+    sparse = await asked(run.id, SENTENCE, { normalizer: "sparsemax" });
+  const zeros = (answer) =>
+    first(answer)
+      .flat()
+      .filter((weight) => weight === 0).length;
+  assert.ok(zeros(sparse) > zeros(plain), "sparsemax gives exact zeros");
+  await open(page, { run: run.id, input: SENTENCE, changes: { normalizer: "sparsemax" }, look: "table", map: 0 });
+  const shown = await page.locator(".numbers td").allInnerTexts();
+  assert.equal(shown.filter((text) => text === "0").length, first(sparse)[0].filter((weight) => weight === 0).length);
+});

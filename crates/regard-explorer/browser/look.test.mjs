@@ -1,0 +1,136 @@
+// 2. Look: all heads and one large; lines and weights; measures, rollout, saliency, beam, sound, graph.
+
+import assert from "node:assert/strict";
+import { answered, asked, count, inEveryView, isPainted, open, runOf, weights, written } from "./browser.mjs";
+
+const SENTENCE = { kind: "text", text: "the old man sees a well" };
+
+inEveryView("every head of every layer is a small map, and one is large", async (page) => {
+  const run = await runOf("label");
+  const {
+    scenes: [scene],
+  } = await asked(run.id, SENTENCE);
+  await open(page, { run: run.id, input: SENTENCE });
+  const made = (scene.scene.maps.length > 1 ? 1 : 0) + (scene.rollout ? 1 : 0);
+  assert.equal(await page.locator(".tile").count(), scene.scene.maps.length + made);
+  assert.ok(scene.rollout, "rollout over the layers is there");
+  for (const name of ["layer 1, head 2", "rollout"]) {
+    const tile = page.getByRole("button", { name, exact: true });
+    await tile.click();
+    assert.equal(await tile.getAttribute("aria-pressed"), "true");
+    assert.equal(await page.locator("#map-name").innerText(), name);
+  }
+  assert.ok(await isPainted(page, ".tile canvas"));
+  await page.locator("body").press("PageUp");
+  assert.notEqual(await page.locator("#map-name").innerText(), "rollout");
+});
+
+inEveryView("pointing at a cell says its weight, by mouse and by keys", async (page) => {
+  const run = await runOf("label");
+  const {
+    scenes: [{ scene, measures }],
+  } = await asked(run.id, SENTENCE);
+  await open(page, { run: run.id, input: SENTENCE, map: 0, look: "matrix" });
+  const canvas = page.locator(".stage .sheet canvas").first();
+  await canvas.focus();
+  for (let i = 0; i < 3; i++) await canvas.press("ArrowRight");
+  await canvas.press("ArrowDown");
+  const weight = weights(scene.maps[0])[scene.columns.length + 2];
+  const readout = page.locator(".readout");
+  assert.match(await readout.innerText(), new RegExp(`${scene.rows[1].replace(/\W/g, ".")} → ${scene.columns[2]}`));
+  assert.equal(await readout.locator("b").innerText(), written(weight));
+  // By pointer, the cell at the lower right end.
+  const box = await canvas.boundingBox();
+  await canvas.hover({ position: { x: box.width - 14, y: box.height - 14 } });
+  assert.equal(await readout.locator("b").innerText(), written(weights(scene.maps[0]).at(-1)));
+  const shown = await page.locator(".measures").innerText();
+  assert.match(shown, new RegExp(`entropy ${written(measures[0].entropy).replace(".", "\\.")}`));
+});
+
+inEveryView("lines run from a token to those it attends to", async (page) => {
+  const run = await runOf("translate");
+  await open(page, { run: run.id, look: "lines" });
+  const canvas = page.locator(".stage .sheet canvas");
+  assert.ok(await isPainted(page, ".stage .sheet canvas"));
+  await canvas.focus();
+  await canvas.press("ArrowDown");
+  assert.match(await page.locator(".readout").innerText(), /→ .* \d/);
+  const before = await page.locator(".readout").innerText();
+  await canvas.press("ArrowRight");
+  await canvas.press("ArrowDown");
+  assert.notEqual(await page.locator(".readout").innerText(), before);
+});
+
+inEveryView("every map is a table too, with the same numbers", async (page) => {
+  const run = await runOf("translate");
+  const {
+    scenes: [{ scene }],
+  } = await asked(run.id, SENTENCE);
+  await open(page, { run: run.id, input: SENTENCE, look: "table", map: 0 });
+  const rows = await page
+    .locator(".numbers tbody tr")
+    .evaluateAll((all) => all.map((row) => [...row.querySelectorAll("td")].map((cell) => cell.textContent)));
+  const numbers = weights(scene.maps[0]),
+    columns = scene.columns.length;
+  assert.deepEqual(
+    rows,
+    scene.rows.slice(0, 60).map((_, r) => scene.columns.slice(0, 60).map((_, c) => written(numbers[r * columns + c]))),
+  );
+  for (const task of ["graph", "image", "regress", "transcribe"]) {
+    const other = await runOf(task);
+    await open(page, { run: other.id, look: "table" });
+    assert.ok((await page.locator(".numbers tbody tr").count()) > 0, `${task} has a table`);
+  }
+});
+
+inEveryView("saliency stands beside attention, with the warning", async (page) => {
+  const run = await runOf("classify");
+  await open(page, { run: run.id });
+  await page.locator("#saliency summary").click();
+  await page.locator("#saliency .tagged").first().waitFor();
+  assert.match(await page.locator("#saliency").innerText(), /Gradient × input/);
+  assert.match(await page.locator("#caution").innerText(), /attention is not an explanation/);
+});
+
+inEveryView("the beam of a translation is a tree with scores", async (page) => {
+  const run = await runOf("translate");
+  await open(page, { run: run.id });
+  await page.locator("#beam summary").click();
+  await page.locator("#beam svg text").first().waitFor();
+  const scores = await page.locator("#beam tbody tr td:nth-child(2)").allInnerTexts();
+  assert.ok(scores.length > 1);
+  assert.deepEqual(
+    scores.map(Number),
+    scores.map(Number).sort((a, b) => b - a),
+    "the best first",
+  );
+});
+
+inEveryView("a recording plays with the weights moving along", async (page) => {
+  const run = await runOf("transcribe");
+  await open(page, { run: run.id });
+  await page.locator("#play").click();
+  const at = () => page.locator(".readout").innerText();
+  await page.waitForFunction(() => /→/.test(document.querySelector(".readout").innerText));
+  const first = await at();
+  await page.waitForFunction((before) => document.querySelector(".readout").innerText !== before, first);
+  await page.getByText("▶ Play").waitFor({ timeout: 15000 });
+});
+
+inEveryView("a model without attention says so", async (page) => {
+  const run = await runOf("translate", (one) => /fixed/.test(one.id));
+  const before = await count(page).catch(() => 0);
+  assert.equal(before, 0);
+  await open(page, { run: run.id });
+  assert.match(await page.locator("#blank").innerText(), /attends to nothing/);
+});
+
+inEveryView("a patch says its weight", async (page) => {
+  const run = await runOf("image");
+  await open(page, { run: run.id });
+  const canvas = page.locator(".stage .sheet canvas").first();
+  await canvas.focus();
+  await canvas.press("ArrowRight");
+  assert.match(await page.locator(".readout").innerText(), /patch 1, 1 \d/);
+  await answered(page, () => page.getByLabel("next", { exact: true }).click());
+});

@@ -1,0 +1,116 @@
+//! What comes of a question.
+
+use crate::ask::Ready;
+use crate::cache::{Cache, Key};
+use crate::difference::difference;
+use crate::measures::measures;
+use crate::refusal::Refusal;
+use crate::rollout::rollout;
+use regard_tasks::{Error, Input, Map, Model, Prediction, Scene};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Instant;
+
+impl Ready {
+    fn key(&self, kind: &'static str) -> Key {
+        Key {
+            kind,
+            run: self.run.id.clone(),
+            generation: self.loaded.generation,
+            input: self.input.clone(),
+            changes: self.changes.clone(),
+        }
+    }
+
+    /// What was answered before, or what is answered now.
+    pub(crate) fn cached(
+        &self,
+        kind: &'static str,
+        cache: &Cache,
+        answer: impl FnOnce(&Self) -> Result<Value, Refusal>,
+    ) -> Result<Arc<[u8]>, Refusal> {
+        let key = self.key(kind);
+        if let Some(known) = cache.get(&key) {
+            return Ok(known);
+        }
+        let started = Instant::now();
+        let mut value = answer(self)?;
+        value["milliseconds"] = json!(started.elapsed().as_secs_f64() * 1000.0);
+        let bytes: Arc<[u8]> = value.to_string().into_bytes().into();
+        cache.put(key, bytes.clone());
+        Ok(bytes)
+    }
+
+    /// The prediction and every head; where something is changed, beside what it was before.
+    pub(crate) fn answer(&self) -> Result<Value, Refusal> {
+        let (model, input) = (&*self.loaded.model, &self.input);
+        let now = || -> Result<(Prediction, Result<Vec<(String, Scene)>, Error>), Error> {
+            Ok((predict(model, input)?, model.show(input)))
+        };
+        let (prediction, shown) = self.changes.during(now)?;
+        let (scenes, blank) = match shown {
+            Ok(scenes) => (scenes, None),
+            Err(Error::Stopped) => return Err(Error::Stopped.into()),
+            Err(error) => (Vec::new(), Some(error.to_string())),
+        };
+        let before = match self.changes.is_none() {
+            true => None,
+            false => Some(predict(model, input)?),
+        };
+        let difference = before.as_ref().map(|before| difference(before, &prediction));
+        let sound = match input {
+            Input::Example { part, index, .. } if is_sound(&scenes) => {
+                let part = Input::example(*part, 0).to_string();
+                let part = part.trim_end_matches(":0");
+                Some(format!("/api/runs/{}/sound/{part}/{index}.wav", self.run.id))
+            }
+            _ => None,
+        };
+        Ok(json!({
+            "run": self.run.id,
+            "prediction": prediction,
+            "before": before,
+            "difference": difference,
+            "truth": self.run.truth(model, input),
+            "scenes": scenes.iter().map(|(name, scene)| described(name, scene)).collect::<Vec<_>>(),
+            "blank": blank,
+            "sound": sound,
+        }))
+    }
+
+    /// How much each part of the input changes what is predicted.
+    pub(crate) fn saliency(&self) -> Result<Value, Refusal> {
+        let saliency = self.changes.during(|| self.loaded.model.saliency(&self.input))?;
+        let mut value = json!(saliency);
+        value["note"] = json!(
+            "gradient × input: how the output would change with a small change there; like attention \
+             weights, no proof of why it was given"
+        );
+        Ok(value)
+    }
+
+    /// What was considered while the output was searched for.
+    pub(crate) fn search_tree(&self) -> Result<Value, Refusal> {
+        let tree = self.changes.during(|| self.loaded.model.search_tree(&self.input))?;
+        Ok(json!(tree))
+    }
+}
+
+fn predict(model: &dyn Model, input: &Input) -> Result<Prediction, Error> {
+    let prediction = model.predict(std::slice::from_ref(input))?.pop();
+    prediction.ok_or_else(|| Error::invalid("the model gave no prediction"))
+}
+
+fn is_sound(scenes: &[(String, Scene)]) -> bool {
+    scenes.iter().any(|(_, scene)| matches!(scene, Scene::Sound(sound) if sound.unit == "seconds"))
+}
+
+/// A scene with all that is said of it.
+pub(crate) fn described(name: &str, scene: &Scene) -> Value {
+    json!({
+        "name": name,
+        "scene": scene.compact(),
+        "measures": measures(scene),
+        "rollout": rollout(scene).as_ref().map(Map::compact),
+    })
+}

@@ -1,0 +1,295 @@
+//! The examples of a part, by what went wrong: sorted by loss, filtered by label, length and text.
+
+use crate::input::part;
+use crate::refusal::Refusal;
+use crate::runs::OneRun;
+use crate::worker::{Progress, caught, watched};
+use regard_tasks::{Judged, Part};
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Most examples of one answer.
+const MOST: usize = 500;
+
+/// What is known of the parts that were asked for.
+#[derive(Default)]
+pub(crate) struct Judgements {
+    known: Arc<Mutex<HashMap<Key, State>>>,
+    /// Ends what is computed when the server goes.
+    ended: Arc<AtomicBool>,
+}
+
+/// A run, its checkpoint and a part.
+type Key = (String, u64, &'static str);
+
+#[derive(Clone)]
+enum State {
+    Running(Arc<Mutex<Progress>>),
+    Done(Arc<Vec<Judged>>),
+    Failed(Refusal),
+}
+
+impl Drop for Judgements {
+    fn drop(&mut self) {
+        self.ended.store(true, Ordering::Relaxed);
+    }
+}
+
+/// What of a part is wanted.
+#[derive(Debug, Default)]
+struct Query {
+    sort: Sort,
+    up: bool,
+    label: Option<String>,
+    predicted: Option<String>,
+    right: Option<bool>,
+    shortest: usize,
+    longest: Option<usize>,
+    text: String,
+    offset: usize,
+    limit: usize,
+}
+
+#[derive(Debug, Default, PartialEq)]
+enum Sort {
+    #[default]
+    Loss,
+    Index,
+    Length,
+}
+
+impl Query {
+    fn read(query: &str) -> Result<Self, Refusal> {
+        let mut read = Self { limit: 50, ..Self::default() };
+        for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+            let wrong = || Refusal::bad(format!("`{name}` cannot be `{value}`"));
+            let number = || value.parse::<usize>().map_err(|_| wrong());
+            match &*name {
+                "sort" => {
+                    read.sort = match &*value {
+                        "loss" => Sort::Loss,
+                        "index" => Sort::Index,
+                        "length" => Sort::Length,
+                        _ => return Err(wrong()),
+                    }
+                }
+                "order" => {
+                    read.up = match &*value {
+                        "up" => true,
+                        "down" => false,
+                        _ => return Err(wrong()),
+                    }
+                }
+                "label" => read.label = Some(value.into_owned()),
+                "predicted" => read.predicted = Some(value.into_owned()),
+                "right" => read.right = Some(value.parse().map_err(|_| wrong())?),
+                "shortest" => read.shortest = number()?,
+                "longest" => read.longest = Some(number()?),
+                "text" => read.text = value.to_lowercase(),
+                "offset" => read.offset = number()?,
+                "limit" => read.limit = number()?.min(MOST),
+                _ => return Err(Refusal::bad(format!("there is no `{name}` to ask for"))),
+            }
+        }
+        Ok(read)
+    }
+
+    fn fits(&self, one: &Judged) -> bool {
+        let cell = |(truth, predicted): &(String, String)| {
+            self.label.as_ref().is_none_or(|label| label == truth)
+                && self.predicted.as_ref().is_none_or(|label| label == predicted)
+        };
+        let labeled = self.label.is_none() && self.predicted.is_none();
+        let holds = |text: &str| text.to_lowercase().contains(&self.text);
+        (labeled || one.labels.iter().any(cell))
+            && self.right.is_none_or(|right| right == one.is_right())
+            && one.length >= self.shortest
+            && self.longest.is_none_or(|longest| one.length <= longest)
+            && (self.text.is_empty()
+                || [&one.input, &one.truth, &one.output].map(|t| holds(t)).contains(&true))
+    }
+
+    /// The examples that fit, in order.
+    fn choose<'a>(&self, all: &'a [Judged]) -> Vec<&'a Judged> {
+        let mut some: Vec<&Judged> = all.iter().filter(|one| self.fits(one)).collect();
+        let order = |a: &&Judged, b: &&Judged| match self.sort {
+            Sort::Loss => a.loss.total_cmp(&b.loss),
+            Sort::Index => a.index.cmp(&b.index),
+            Sort::Length => a.length.cmp(&b.length),
+        };
+        some.sort_by(|a, b| {
+            // What has no loss stands last, whichever way they are sorted.
+            let known = |one: &Judged| self.sort == Sort::Loss && one.loss.is_nan();
+            let by = if self.up { order(a, b) } else { order(b, a) };
+            known(a).cmp(&known(b)).then(by).then(a.index.cmp(&b.index))
+        });
+        some
+    }
+}
+
+impl Judgements {
+    /// What a query asks of a part, or how far its computation has come.
+    pub(crate) fn answer(
+        &self,
+        run: &Arc<OneRun>,
+        part_name: &str,
+        query: &str,
+    ) -> Result<Result<Value, Value>, Refusal> {
+        let part = part(part_name)?;
+        let query = Query::read(query)?;
+        match self.state(run, part)? {
+            State::Failed(refusal) => Err(refusal),
+            State::Running(progress) => {
+                let now = progress.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                Ok(Err(json!({ "phase": now.phase, "done": now.done, "total": now.total })))
+            }
+            State::Done(all) => Ok(Ok(found(part, &all, &query))),
+        }
+    }
+
+    fn state(&self, run: &Arc<OneRun>, part: Part) -> Result<State, Refusal> {
+        let loaded = run.loaded()?;
+        let key = (run.id.clone(), loaded.generation, name(part));
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(state) = known.get(&key) {
+            let state = state.clone();
+            // What went wrong may go right the next time: a file may have come back.
+            if matches!(state, State::Failed(_)) {
+                known.remove(&key);
+            }
+            return Ok(state);
+        }
+        // An older checkpoint's are asked for no more.
+        known.retain(|(id, generation, _), _| *id != run.id || *generation == loaded.generation);
+        let progress =
+            Arc::new(Mutex::new(Progress { phase: "reading".into(), ..Progress::default() }));
+        let running = State::Running(progress.clone());
+        known.insert(key.clone(), running.clone());
+        drop(known);
+        let (all, ended) = (self.known.clone(), self.ended.clone());
+        let work = move || {
+            let stop = Arc::new(move || ended.load(Ordering::Relaxed));
+            let judge = || caught(|| Ok(loaded.model.judge(part)?));
+            let state = match watched(stop, Some(progress), judge) {
+                Ok(judged) => State::Done(Arc::new(judged)),
+                Err(refusal) => State::Failed(refusal),
+            };
+            all.lock().unwrap_or_else(PoisonError::into_inner).insert(key, state);
+        };
+        // It takes long, and questions are answered meanwhile.
+        let thread = std::thread::Builder::new().name("judge".into()).spawn(work);
+        thread.map_err(|error| Refusal::from(regard_tasks::Error::invalid(error.to_string())))?;
+        Ok(running)
+    }
+}
+
+fn name(part: Part) -> &'static str {
+    match part {
+        Part::Training => "train",
+        Part::Validation => "validation",
+        Part::Test => "test",
+    }
+}
+
+fn found(part: Part, all: &[Judged], query: &Query) -> Value {
+    let chosen = query.choose(all);
+    let page = chosen.iter().skip(query.offset).take(query.limit);
+    let one = |one: &&Judged| {
+        json!({
+            "index": one.index,
+            "input": one.input,
+            "truth": one.truth,
+            "output": one.output,
+            "loss": one.loss,
+            "length": one.length,
+            "right": one.is_right(),
+        })
+    };
+    let confusion = confusion(all);
+    let labels = confusion.as_ref().map_or(json!([]), |confusion| confusion["labels"].clone());
+    json!({
+        "part": name(part),
+        "measure": "loss",
+        "count": all.len(),
+        "matching": chosen.len(),
+        "examples": page.map(one).collect::<Vec<_>>(),
+        "labels": labels,
+        "confusion": confusion,
+        "notes": [],
+    })
+}
+
+/// Labels above which a matrix can no longer be looked at.
+const MOST_LABELS: usize = 100;
+
+/// How often which label was taken for which; none where text is written, or where labels are too
+/// many.
+fn confusion(all: &[Judged]) -> Option<Value> {
+    let pairs = || all.iter().flat_map(|one| &one.labels);
+    let mut labels: Vec<&String> = pairs().flat_map(|(a, b)| [a, b]).collect();
+    labels.sort_unstable();
+    labels.dedup();
+    if labels.is_empty() || labels.len() > MOST_LABELS {
+        return None;
+    }
+    let mut counts = vec![vec![0usize; labels.len()]; labels.len()];
+    for (truth, predicted) in pairs() {
+        let at = |label| labels.binary_search(&label).unwrap_or(0);
+        counts[at(truth)][at(predicted)] += 1;
+    }
+    Some(json!({ "labels": labels, "counts": counts }))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn examples() -> Vec<Judged> {
+        let one = |index, input: &str, loss, truth: &str, output: &str| Judged {
+            index,
+            input: input.into(),
+            truth: truth.into(),
+            output: output.into(),
+            loss,
+            length: input.split(' ').count(),
+            labels: vec![(truth.into(), output.into())],
+        };
+        vec![
+            one(0, "a good film", 0.1, "pos", "pos"),
+            one(1, "a bird", 3.0, "pos", "neg"),
+            one(2, "dull", f64::NAN, "new", "neg"),
+            one(3, "a very dull film", 0.5, "neg", "neg"),
+        ]
+    }
+
+    fn indices(query: &str) -> Vec<usize> {
+        let all = examples();
+        Query::read(query).unwrap().choose(&all).iter().map(|one| one.index).collect()
+    }
+
+    #[test]
+    fn the_worst_come_first_and_what_has_no_loss_last() {
+        assert_eq!(indices(""), [1, 3, 0, 2]);
+        assert_eq!(indices("order=up"), [0, 3, 1, 2]);
+        assert_eq!(indices("sort=length&order=up"), [2, 1, 0, 3]);
+    }
+
+    #[test]
+    fn labels_lengths_and_text_choose() {
+        assert_eq!(indices("label=pos&predicted=neg"), [1]);
+        assert_eq!(indices("right=false"), [1, 2]);
+        assert_eq!(indices("shortest=2&longest=3"), [1, 0]);
+        assert_eq!(indices("text=FILM"), [3, 0]);
+        assert!(Query::read("sort=beauty").is_err() && Query::read("x=1").is_err());
+    }
+
+    #[test]
+    fn a_confusion_matrix_counts_every_pair_of_labels() {
+        let confusion = confusion(&examples()).unwrap();
+        assert_eq!(confusion["labels"], json!(["neg", "new", "pos"]));
+        assert_eq!(confusion["counts"], json!([[1, 0, 0], [1, 0, 0], [1, 0, 1]]));
+    }
+}

@@ -1,0 +1,129 @@
+//! How much may be asked at once.
+
+use crate::refusal::Refusal;
+use regard_tasks::data::{NumpyArray, Waveform, picture_size};
+use regard_tasks::{Input, InputForm};
+use serde::Serialize;
+use std::path::Path;
+
+/// How much may be asked at once. Attention takes memory by the square of what is read.
+///
+/// ```
+/// assert_eq!(regard_explorer::Limits::default().tokens, 1000);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Limits {
+    /// Bytes of a request.
+    pub body: usize,
+    /// Characters of a text.
+    pub characters: usize,
+    /// Words of a text, Chinese characters counted one by one; vectors of a file of features.
+    pub tokens: usize,
+    /// Pixels of a picture.
+    pub pixels: usize,
+    /// Seconds of a recording.
+    pub seconds: usize,
+    /// Inputs of a request that asks for predictions.
+    pub inputs: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            body: 32 << 20,
+            characters: 10_000,
+            tokens: 1000,
+            pixels: 25_000_000,
+            seconds: 30,
+            inputs: 256,
+        }
+    }
+}
+
+impl Limits {
+    /// Refuses an input that is too large for a model that reads this form.
+    pub(crate) fn check(&self, input: &Input, form: InputForm) -> Result<(), Refusal> {
+        match input {
+            Input::Example { .. } => Ok(()),
+            Input::Text(text) => self.check_text(text),
+            Input::File { name, bytes, .. } => self.check_file(Path::new(name), bytes, form),
+        }
+    }
+
+    fn check_text(&self, text: &str) -> Result<(), Refusal> {
+        let characters = text.chars().count();
+        if characters > self.characters {
+            let most = self.characters;
+            return Err(Refusal::too_large(format!(
+                "a text of {characters} characters; {most} are read at most"
+            )));
+        }
+        let words = words(text);
+        if words > self.tokens {
+            let most = self.tokens;
+            return Err(Refusal::too_large(format!(
+                "a text of {words} words; {most} are read at most"
+            )));
+        }
+        Ok(())
+    }
+
+    fn check_file(&self, name: &Path, bytes: &[u8], form: InputForm) -> Result<(), Refusal> {
+        let name_of = || name.display();
+        match form {
+            InputForm::Picture => {
+                // What has no size is no picture, which the model says better.
+                let Some([width, height]) = picture_size(bytes) else { return Ok(()) };
+                if width as u64 * height as u64 > self.pixels as u64 {
+                    let most = self.pixels;
+                    return Err(Refusal::too_large(format!(
+                        "{}: a picture of {width}×{height} pixels; {most} are read at most",
+                        name_of()
+                    )));
+                }
+            }
+            InputForm::Recording => {
+                let sound = Waveform::decode(name, bytes)?;
+                let seconds = sound.samples.len() as f64 / f64::from(sound.rate);
+                if seconds > self.seconds as f64 {
+                    let most = self.seconds;
+                    return Err(Refusal::too_large(format!(
+                        "{}: a recording of {seconds:.1} seconds; {most} are read at most",
+                        name_of()
+                    )));
+                }
+            }
+            InputForm::Features => {
+                let rows = NumpyArray::decode(name, bytes)
+                    .map_or(0, |array| array.shape.first().copied().unwrap_or(0));
+                // A compressed file is as large as it is; its arrays are counted by the model.
+                if rows > 3 * self.tokens {
+                    let most = 3 * self.tokens;
+                    return Err(Refusal::too_large(format!(
+                        "{}: {rows} vectors; {most} are read at most",
+                        name_of()
+                    )));
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// Words between blanks; of what has none between words, such as Chinese, characters.
+fn words(text: &str) -> usize {
+    let own = |c: &char| matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{20000}'..='\u{3ffff}');
+    text.split_whitespace().count() + text.chars().filter(own).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_counted_with_and_without_blanks() {
+        assert_eq!(words("I see a bird"), 4);
+        assert_eq!(words("我看见一只鸟"), 1 + 6);
+    }
+}

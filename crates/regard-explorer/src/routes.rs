@@ -1,0 +1,202 @@
+//! What is asked at which address of the explorer.
+
+use crate::ask::{Question, Ready};
+use crate::cache::Cache;
+use crate::errors::Judgements;
+use crate::events::{LISTENERS, Listener, events};
+use crate::input::part;
+use crate::limits::Limits;
+use crate::page;
+use crate::refusal::{Refusal, bytes_response, json_response};
+use crate::runs::{OneRun, Runs};
+use crate::save::Form;
+use crate::worker::Worker;
+use axum::body::to_bytes;
+use axum::extract::{Request, State};
+use axum::http::{Method, StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+use regard_tasks::data::wav_bytes;
+use regard_tasks::{Input, Snapshot};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::time::Duration;
+
+/// All that the explorer knows.
+pub(crate) struct Explorer {
+    pub(crate) runs: Runs,
+    pub(crate) worker: Worker,
+    pub(crate) cache: Cache,
+    pub(crate) judgements: Judgements,
+    pub(crate) limits: Limits,
+    pub(crate) listeners: Arc<AtomicUsize>,
+    /// Files of the page are read from here, where somebody works on them.
+    pub(crate) page: Option<PathBuf>,
+}
+
+/// How long a request may take to arrive.
+const ARRIVAL: Duration = Duration::from_secs(30);
+
+/// What is said beside all weights.
+const NOTE: &str = "Attention weights say what was read, not why it was answered so.";
+
+/// What a request's body says.
+pub(crate) async fn json_body<T: DeserializeOwned>(
+    request: Request,
+    limits: &Limits,
+) -> Result<T, Refusal> {
+    let body = to_bytes(request.into_body(), limits.body);
+    let arrived = tokio::time::timeout(ARRIVAL, body).await.map_err(|_| {
+        let what = format!("the request did not arrive within {} seconds", ARRIVAL.as_secs());
+        Refusal::new(StatusCode::REQUEST_TIMEOUT, what)
+    })?;
+    let most = limits.body;
+    let too_large =
+        |_| Refusal::too_large(format!("the request broke off, or is larger than {most} bytes"));
+    let bytes = arrived.map_err(too_large)?;
+    serde_json::from_slice(&bytes).map_err(|error| Refusal::bad(format!("the request: {error}")))
+}
+
+/// Answers whatever is asked.
+pub(crate) async fn explore(State(explorer): State<Arc<Explorer>>, request: Request) -> Response {
+    let answer = if *request.method() == Method::POST {
+        explorer.post(request).await
+    } else if matches!(*request.method(), Method::GET | Method::HEAD) {
+        let last = request.headers().get("last-event-id").and_then(|id| id.to_str().ok());
+        let (uri, last) = (request.uri().clone(), last.map(str::to_string));
+        explorer.get(&uri, last.as_deref()).await
+    } else {
+        Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "GET and POST are answered"))
+    };
+    answer.unwrap_or_else(Refusal::into_response)
+}
+
+impl Explorer {
+    async fn get(self: &Arc<Self>, uri: &Uri, last: Option<&str>) -> Result<Response, Refusal> {
+        let (path, query) = (uri.path(), uri.query().unwrap_or_default());
+        let Some(rest) = path.strip_prefix("/api/") else {
+            let (kind, bytes) = page::file(path, self.page.as_deref())?;
+            return Ok(bytes_response(kind, bytes.into_owned()));
+        };
+        match &rest.split('/').collect::<Vec<_>>()[..] {
+            ["state"] => self.state().await,
+            ["runs", id] => {
+                let run = self.runs.get(id)?.clone();
+                Ok(json_response(&self.worker.run(None, move || Ok(run.describe())).await?))
+            }
+            ["runs", id, "events"] => self.events(id, query, last),
+            ["runs", id, "snapshots"] => {
+                let run = self.runs.get(id)?;
+                Ok(json_response(&json!({ "epochs": Snapshot::epochs(&run.run) })))
+            }
+            ["runs", id, "snapshots", epoch] => {
+                let run = self.runs.get(id)?.clone();
+                snapshot(&run, epoch).map(|value| json_response(&value))
+            }
+            ["runs", id, "parts", part] => {
+                let (own, run) = (self.clone(), self.runs.get(id)?.clone());
+                let (part, query) = (part.to_string(), query.to_string());
+                let answer = move || own.judgements.answer(&run, &part, &query);
+                Ok(match self.worker.run(None, answer).await? {
+                    Ok(value) => json_response(&value),
+                    Err(progress) => {
+                        (StatusCode::ACCEPTED, json_response(&progress)).into_response()
+                    }
+                })
+            }
+            ["runs", id, "sound", part, file] => self.sound(id, part, file).await,
+            ["ask" | "saliency" | "beam" | "save"] => Err(Refusal::new(
+                StatusCode::METHOD_NOT_ALLOWED,
+                "this is asked by POST, with the question as JSON",
+            )),
+            _ => Err(Refusal::not_found("nothing is answered here")),
+        }
+    }
+
+    async fn post(self: &Arc<Self>, request: Request) -> Result<Response, Refusal> {
+        let path = request.uri().path().to_string();
+        type Answer = fn(&Ready) -> Result<Value, Refusal>;
+        let (kind, answer): (&'static str, Answer) = match &path[..] {
+            "/api/ask" => ("ask", Ready::answer),
+            "/api/saliency" => ("saliency", Ready::saliency),
+            "/api/beam" => ("beam", Ready::search_tree),
+            "/api/save" => return self.save(request).await,
+            _ => return Err(Refusal::not_found("nothing is answered here")),
+        };
+        let question: Question = json_body(request, &self.limits).await?;
+        let mut found = question.find(&self.runs, self.limits)?;
+        let (own, mut view) = (self.clone(), found.view.take());
+        // A view asks several kinds of questions; none overtakes another kind.
+        if let Some(view) = &mut view {
+            view.name = format!("{kind} {}", view.name);
+        }
+        let work = move || found.ready()?.cached(kind, &own.cache, answer);
+        let bytes = self.worker.run(view, work).await?;
+        Ok(bytes_response("application/json", bytes.to_vec()))
+    }
+
+    async fn save(self: &Arc<Self>, request: Request) -> Result<Response, Refusal> {
+        let question: Question = json_body(request, &self.limits).await?;
+        let form = Form::named(question.form.as_deref())?;
+        let (scene, map) = (question.scene, question.map);
+        let found = question.find(&self.runs, self.limits)?;
+        let work = move || found.ready()?.save(scene, map, form);
+        Ok(self.worker.run(None, work).await?.response())
+    }
+
+    async fn state(self: &Arc<Self>) -> Result<Response, Refusal> {
+        let own = self.clone();
+        let work = move || {
+            let runs: Vec<Value> = own.runs.all().iter().map(|run| run.describe()).collect();
+            Ok(json!({
+                "version": env!("CARGO_PKG_VERSION"),
+                "limits": own.limits,
+                "note": NOTE,
+                "runs": runs,
+            }))
+        };
+        Ok(json_response(&self.worker.run(None, work).await?))
+    }
+
+    fn events(&self, id: &str, query: &str, last: Option<&str>) -> Result<Response, Refusal> {
+        let run = self.runs.get(id)?.clone();
+        let after = form_urlencoded::parse(query.as_bytes());
+        let after = after.into_iter().find(|(name, _)| name == "after").map(|(_, value)| value);
+        let after = match (last, after) {
+            (Some(last), _) => last.trim().parse::<usize>().ok(),
+            (None, Some(after)) => after.parse::<usize>().ok(),
+            (None, None) => Some(0),
+        };
+        let after = after.ok_or_else(|| Refusal::bad("`after` is how many records are known"))?;
+        let listener = Listener::new(&self.listeners).ok_or_else(|| {
+            let what = format!("{LISTENERS} pages listen already");
+            Refusal::new(StatusCode::SERVICE_UNAVAILABLE, what)
+        })?;
+        Ok(events(run, after, listener))
+    }
+
+    /// The sound of an example as a WAV file.
+    async fn sound(&self, id: &str, name: &str, file: &str) -> Result<Response, Refusal> {
+        let run = self.runs.get(id)?.clone();
+        let part = part(name)?;
+        let index = file.strip_suffix(".wav").and_then(|index| index.parse::<usize>().ok());
+        let index = index.ok_or_else(|| Refusal::not_found("a sound is called 17.wav"))?;
+        let work = move || {
+            let sound = run.loaded()?.model.sound(&Input::example(part, index))?;
+            let sound = sound.ok_or_else(|| Refusal::not_found("this example has no sound"))?;
+            Ok(wav_bytes(&sound)?)
+        };
+        Ok(bytes_response("audio/wav", self.worker.run(None, work).await?))
+    }
+}
+
+fn snapshot(run: &OneRun, epoch: &str) -> Result<Value, Refusal> {
+    let missing = || Refusal::not_found("no scenes were kept of that epoch");
+    let epoch: usize = epoch.parse().map_err(|_| missing())?;
+    if !Snapshot::epochs(&run.run).contains(&epoch) {
+        return Err(missing());
+    }
+    Ok(json!(Snapshot::read(&run.run, epoch)?))
+}

@@ -1,0 +1,166 @@
+//! An address, and what answers there.
+
+use crate::cache::Cache;
+use crate::errors::Judgements;
+use crate::guard::{Guard, guard};
+use crate::limits::Limits;
+use crate::predict::{self, Predictor};
+use crate::routes::{self, Explorer};
+use crate::runs::Runs;
+use crate::worker::Worker;
+use axum::Router;
+use axum::middleware::from_fn_with_state;
+use regard_tasks::{Error, Result};
+use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::sync::Arc;
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::oneshot;
+
+/// The first port that is tried where none is named.
+const PORT: u16 = 7317;
+/// How many ports are tried.
+const PORTS: u16 = 50;
+/// Bytes of answers that are kept.
+const CACHED: usize = 256 << 20;
+
+/// Which runs are served, and where.
+///
+/// ```
+/// use regard_explorer::Setup;
+/// // nobody but this machine reaches it unless a host is named
+/// assert_eq!(Setup::default().host, None);
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Setup {
+    /// The folders of the runs.
+    pub runs: Vec<PathBuf>,
+    /// The name or the address to listen at; 127.0.0.1 where none is named.
+    pub host: Option<String>,
+    /// The port; the first free one from 7317 on where none is named.
+    pub port: Option<u16>,
+    /// How much may be asked at once.
+    pub limits: Limits,
+    /// A folder whose files are sent in place of the page's own, for whoever works on them.
+    pub page: Option<PathBuf>,
+}
+
+/// A server that answers until it is dropped.
+pub struct Server {
+    address: SocketAddr,
+    host: Option<String>,
+    runtime: Option<Runtime>,
+    stop: Option<oneshot::Sender<()>>,
+}
+
+impl Server {
+    /// The explorer for some runs. Refuses a folder that holds no run, and an address that cannot be
+    /// listened at.
+    pub fn explore(setup: &Setup) -> Result<Self> {
+        let explorer = Explorer {
+            runs: Runs::open(&setup.runs)?,
+            worker: worker()?,
+            cache: Cache::new(CACHED),
+            judgements: Judgements::default(),
+            limits: setup.limits,
+            listeners: Arc::default(),
+            page: setup.page.clone(),
+        };
+        let router = Router::new().fallback(routes::explore).with_state(Arc::new(explorer));
+        Self::start(setup, router)
+    }
+
+    /// The prediction of one run's model, for other programs. Refuses what [`Server::explore`]
+    /// refuses, several runs, and a run without a model.
+    pub fn serve(setup: &Setup) -> Result<Self> {
+        let [folder] = &setup.runs[..] else {
+            return Err(Error::invalid("one run's model is served at a time"));
+        };
+        let runs = Runs::open(std::slice::from_ref(folder))?;
+        let [run] = runs.all() else {
+            return Err(Error::file(folder, "there is no run"));
+        };
+        run.loaded().map_err(|refusal| Error::file(folder, refusal.what))?;
+        let predictor = Predictor { run: run.clone(), worker: worker()?, limits: setup.limits };
+        let router = Router::new().fallback(predict::serve).with_state(Arc::new(predictor));
+        Self::start(setup, router)
+    }
+
+    fn start(setup: &Setup, router: Router) -> Result<Self> {
+        let host = setup.host.as_deref().unwrap_or("127.0.0.1");
+        let listener = listen(host, setup.port)?;
+        let failed = |error: std::io::Error| Error::invalid(format!("{host}: {error}"));
+        let address = listener.local_addr().map_err(failed)?;
+        listener.set_nonblocking(true).map_err(failed)?;
+        let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build();
+        let runtime = runtime.map_err(failed)?;
+        let own = Arc::new(Guard::new(address, setup.host.as_deref()));
+        let router = router.layer(from_fn_with_state(own, guard));
+        let (stop, stopped) = oneshot::channel::<()>();
+        let listener = {
+            let _inside = runtime.enter();
+            tokio::net::TcpListener::from_std(listener).map_err(failed)?
+        };
+        runtime.spawn(async move {
+            let until = async {
+                let _ = stopped.await;
+            };
+            // What goes wrong with one connection is that connection's.
+            let _ = axum::serve(listener, router).with_graceful_shutdown(until).await;
+        });
+        let host = setup.host.clone();
+        Ok(Self { address, host, runtime: Some(runtime), stop: Some(stop) })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The address for a browser on this machine.
+    pub fn url(&self) -> String {
+        let port = self.address.port();
+        match &self.host {
+            Some(host) if !self.address.ip().is_unspecified() => format!("http://{host}:{port}/"),
+            _ => format!("http://127.0.0.1:{port}/"),
+        }
+    }
+
+    /// Answers until the process ends.
+    pub fn wait(mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.block_on(std::future::pending::<()>());
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if let Some(stop) = self.stop.take() {
+            let _ = stop.send(());
+        }
+        if let Some(runtime) = self.runtime.take() {
+            // A page that listens to a training would keep it waiting.
+            runtime.shutdown_background();
+        }
+    }
+}
+
+fn worker() -> Result<Worker> {
+    Worker::start("model").map_err(|error| Error::invalid(error.to_string()))
+}
+
+fn listen(host: &str, port: Option<u16>) -> Result<TcpListener> {
+    let bind = |port: u16| TcpListener::bind((host, port));
+    match port {
+        Some(port) => {
+            let failed = |error| Error::invalid(format!("cannot listen at {host}:{port}: {error}"));
+            bind(port).map_err(failed)
+        }
+        None => {
+            let free = (PORT..PORT + PORTS).find_map(|port| bind(port).ok());
+            free.map_or_else(|| bind(0), Ok)
+                .map_err(|error| Error::invalid(format!("cannot listen at {host}: {error}")))
+        }
+    }
+}

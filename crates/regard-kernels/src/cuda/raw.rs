@@ -1,0 +1,233 @@
+//! The operator over arrays that lie on the GPU already, in the order of a stream of the caller's: what a
+//! framework such as PyTorch calls.
+
+use super::backward::{self, Arrived};
+use super::device::Cuda;
+use super::forward::{self, Results};
+use super::pass::{Asked, Sent, Written};
+use super::problem::{Rows, Source};
+use crate::error::{Error, ensure};
+use crate::numel::numel;
+use crate::spec::{Shape, Spec};
+use crate::{Element, View};
+use std::marker::PhantomData;
+
+/// A `[B, H, N, D]` on the GPU: an address, and strides in elements; the last axis is contiguous.
+///
+/// ```
+/// use regard_kernels::cuda::DeviceRows;
+///
+/// let rows = DeviceRows::<f32>::new(0x7f00_0000_0000, [2, 4, 128, 64], [32768, 8192, 64])?;
+/// assert_eq!(rows.shape(), [2, 4, 128, 64]);
+/// let said = DeviceRows::<f32>::new(0x7f00_0000_0001, [1, 1, 1, 1], [1, 1, 1]).unwrap_err();
+/// assert!(said.to_string().contains("not a multiple of 4"));
+/// # Ok::<(), regard_kernels::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct DeviceRows<E> {
+    address: u64,
+    shape: [usize; 4],
+    strides: [usize; 3],
+    of: PhantomData<E>,
+}
+
+impl<E> DeviceRows<E> {
+    /// Refuses an address at which no number of this type stands.
+    pub fn new(address: u64, shape: [usize; 4], strides: [usize; 3]) -> Result<Self, Error> {
+        let size = size_of::<E>() as u64;
+        ensure!(
+            address.is_multiple_of(size),
+            "the address {address:#x} is not a multiple of {size}, the size of a number"
+        );
+        ensure!(
+            address != 0 || shape.contains(&0),
+            "the address of an array of shape {shape:?} is 0"
+        );
+        Ok(Self { address, shape, strides, of: PhantomData })
+    }
+
+    /// Batch, heads, length, width.
+    pub fn shape(&self) -> [usize; 4] {
+        self.shape
+    }
+
+    /// Its shape and strides as the specification checks them: without data there is no row to read.
+    fn rows(&self) -> Rows<'static, E> {
+        let view = View { data: &[], shape: self.shape, strides: self.strides };
+        Rows { view, at: Some(self.address) }
+    }
+}
+
+/// What forward writes on the GPU. Rows are `[B, Hq, Nq]` of what is computed in, one after another.
+#[derive(Clone, Copy, Debug)]
+pub struct ForwardAt<E> {
+    /// `[B, Hq, Nq, Dv]`
+    pub out: DeviceRows<E>,
+    /// Rows: where the log-sum-exps go.
+    pub lse: Option<u64>,
+    /// Rows: where the thresholds of sparsemax and entmax go.
+    pub threshold: Option<u64>,
+}
+
+/// What backward reads and writes on the GPU.
+#[derive(Clone, Copy, Debug)]
+pub struct BackwardAt<E> {
+    /// `[B, Hq, Nq, Dv]`
+    pub grad_out: DeviceRows<E>,
+    /// Rows: what arrives at the log-sum-exps.
+    pub grad_lse: Option<u64>,
+    /// Softmax: the output, as forward wrote it.
+    pub out: Option<DeviceRows<E>>,
+    /// Softmax: the log-sum-exps.
+    pub lse: Option<u64>,
+    /// Sparsemax and entmax: the thresholds.
+    pub threshold: Option<u64>,
+    /// Where the gradients go.
+    pub gradients: GradientsAt<E>,
+}
+
+/// Where gradients go on the GPU; each is overwritten.
+#[derive(Clone, Copy, Debug)]
+pub struct GradientsAt<E> {
+    /// The shape of q.
+    pub q: Option<DeviceRows<E>>,
+    /// The shape of k.
+    pub k: Option<DeviceRows<E>>,
+    /// The shape of v.
+    pub v: Option<DeviceRows<E>>,
+}
+
+impl Cuda {
+    /// [`Cuda::forward`] over arrays on the GPU. Returns when the kernels were asked for, not when they are
+    /// done. What the specification names (masks, biases, parameters) lies in the host's memory.
+    ///
+    /// Refuses what `forward` refuses, and normalizers that choose one key.
+    ///
+    /// # Safety
+    /// Every address is of this GPU, holds what its shape and strides say, and does so until the stream
+    /// has come past this call; nothing else writes there meanwhile, and what is written overlaps nothing.
+    pub unsafe fn forward_at<E: Element>(
+        &self,
+        spec: &Spec<E::Compute>,
+        qkv: [DeviceRows<E>; 3],
+        pass: ForwardAt<E>,
+    ) -> Result<(), Error> {
+        let s = check(spec, &qkv)?;
+        same_shape("out", pass.out.shape, s.out())?;
+        if s.rows() == 0 {
+            return Ok(());
+        }
+        self.device.enter()?;
+        let bytes = s.rows() * size_of::<E::Compute>();
+        let given = |at: Option<u64>| Asked::given(&self.device, at, bytes);
+        let out = pass.out.rows();
+        let results =
+            Results::given(Written::given(&out), given(pass.lse)?, given(pass.threshold)?);
+        let [q, k, v] = qkv.map(|rows| rows.rows());
+        forward::Run::of(&self.device, spec, &s, &[q, k, v, out], results)?.launch()
+    }
+
+    /// [`Cuda::backward`] over arrays on the GPU, for the gradients of q, k and v. Returns when the kernels
+    /// were asked for, not when they are done.
+    ///
+    /// Refuses what `backward` refuses, and normalizers that choose one key.
+    ///
+    /// # Safety
+    /// As for [`Cuda::forward_at`].
+    pub unsafe fn backward_at<E: Element>(
+        &self,
+        spec: &Spec<E::Compute>,
+        qkv: [DeviceRows<E>; 3],
+        pass: BackwardAt<E>,
+    ) -> Result<(), Error> {
+        let s = check(spec, &qkv)?;
+        pass.check(spec, &s, &qkv)?;
+        if s.rows() == 0 || s.nk == 0 {
+            return self.clear_at(&pass.gradients);
+        }
+        self.device.enter()?;
+        let GradientsAt { q, k, v } = pass.gradients;
+        let all = qkv.into_iter().chain([pass.grad_out]).chain(pass.out);
+        let arrived = Arrived {
+            rows: all.chain([q, k, v].into_iter().flatten()).map(|rows| rows.rows()).collect(),
+            has_out: pass.out.is_some(),
+            grad_weights: Source::Host(None),
+            grad_edge_weights: Source::Host(None),
+            grad_log_prob: Source::Host(None),
+            grad_lse: Source::Device(pass.grad_lse),
+            lse: Source::Device(pass.lse),
+            threshold: Source::Device(pass.threshold),
+            index: Source::Host(None),
+        };
+        let written = |rows: Option<DeviceRows<E>>| rows.map(|rows| Written::given(&rows.rows()));
+        let sent = Sent::given(written(q), written(k), written(v));
+        backward::Run::of(&self.device, spec, &s, arrived, sent)?.launch()
+    }
+
+    /// Gradients of a problem in which nothing looks at anything.
+    fn clear_at<E>(&self, gradients: &GradientsAt<E>) -> Result<(), Error> {
+        let GradientsAt { q, k, v } = gradients;
+        self.device.enter()?;
+        for rows in [q, k, v].into_iter().flatten() {
+            let [b, h, n, d] = rows.shape;
+            for row in 0..b * h * n {
+                let [bs, hs, ns] = rows.strides;
+                let at = (row / n / h * bs + row / n % h * hs + row % n * ns) * size_of::<E>();
+                let bytes = d * size_of::<E>();
+                super::memory::clear(&self.device, rows.address + at as u64, bytes)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<E: Element> BackwardAt<E> {
+    fn check(
+        &self,
+        spec: &Spec<E::Compute>,
+        s: &Shape,
+        [q, k, v]: &[DeviceRows<E>; 3],
+    ) -> Result<(), Error> {
+        same_shape("grad_out", self.grad_out.shape, s.out())?;
+        let shapes = [("out", self.out, s.out())];
+        let grads = &self.gradients;
+        let grads = [
+            ("q's gradient", grads.q, q.shape),
+            ("k's gradient", grads.k, k.shape),
+            ("v's gradient", grads.v, v.shape),
+        ];
+        for (name, rows, shape) in shapes.into_iter().chain(grads) {
+            rows.map_or(Ok(()), |rows| same_shape(name, rows.shape, shape))?;
+        }
+        let normalizer = spec.normalizer;
+        ensure!(
+            !normalizer.has_threshold() || self.threshold.is_some(),
+            "{normalizer:?} needs the thresholds that forward wrote"
+        );
+        let softmax = normalizer == crate::Normalizer::Softmax;
+        ensure!(
+            !softmax || (self.out.is_some() && self.lse.is_some()),
+            "softmax needs the output and the log-sum-exps that forward wrote"
+        );
+        Ok(())
+    }
+}
+
+fn check<E: Element>(spec: &Spec<E::Compute>, qkv: &[DeviceRows<E>; 3]) -> Result<Shape, Error> {
+    let [q, k, v] = qkv.map(|rows| rows.rows().view);
+    let s = spec.check(&q, &k, &v)?;
+    ensure!(
+        !spec.normalizer.is_hard(),
+        "{:?} chooses one key; over arrays on a GPU there are the normalizers that weigh all",
+        spec.normalizer
+    );
+    Ok(s)
+}
+
+fn same_shape(name: &str, found: [usize; 4], expected: [usize; 4]) -> Result<(), Error> {
+    ensure!(
+        found == expected || numel(&found) + numel(&expected) == 0,
+        "{name} has shape {found:?}, expected is {expected:?}"
+    );
+    Ok(())
+}

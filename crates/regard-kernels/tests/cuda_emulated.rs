@@ -1,0 +1,97 @@
+//! The texts for Hopper's tensor cores on a CPU: `emulator/` does what NVIDIA's PTX ISA says of their
+//! instructions, so that indices, swizzles, fragments, barriers and masks are checked without a GPU.
+
+#![allow(clippy::unwrap_used)] // a test that cannot go on says so by its panic
+
+use regard_kernels::Normalizer;
+use regard_kernels::cuda::{DotTiles, Stored, Variant};
+use std::path::Path;
+use std::process::Command;
+
+fn emulate(name: &str, tiles: DotTiles, stored: Stored) {
+    run(name, &Variant::dot(tiles, stored), stored);
+}
+
+/// Compiles a text with the emulator and runs all its cases.
+fn run(name: &str, variant: &Variant, stored: Stored) {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/emulator");
+    let folder =
+        std::env::temp_dir().join(format!("regard-emulated-{}-{name}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let (source, program) = (folder.join(format!("{name}.cpp")), folder.join(name));
+    let kind = match stored {
+        Stored::F16 => "F16",
+        Stored::Bf16 => "BF16",
+        _ => "SAME",
+    };
+    let names = "#define SAME 0\n#define BF16 1\n#define F16 2\n";
+    let numbers = format!("{names}#define STORED {kind}\n");
+    let cases = std::fs::read_to_string(here.join("dot.cpp")).unwrap();
+    let text = variant.text();
+    std::fs::write(&source, format!("{numbers}#include \"device.h\"\n{text}{cases}")).unwrap();
+    let compiled = Command::new("c++")
+        .args(["-O2", "-std=c++17", "-w", "-I"])
+        .arg(&here)
+        .arg("-o")
+        .args([&program, &source])
+        .output()
+        .unwrap();
+    assert!(compiled.status.success(), "{name}: {}", String::from_utf8_lossy(&compiled.stderr));
+    let run = Command::new(&program).output().unwrap();
+    let printed = String::from_utf8_lossy(&run.stdout).into_owned();
+    assert!(run.status.success(), "{name}: {printed}");
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+fn tiles(width: usize, values: usize, backward: bool) -> DotTiles {
+    DotTiles { masked: true, ..DotTiles::new(width, values, backward) }
+}
+
+#[test]
+#[ignore = "needs a C++ compiler"]
+fn forward_tiles_give_the_formula_whatever_the_mask() {
+    emulate("forward-bias", DotTiles { distance: 128, ..tiles(64, 64, false) }, Stored::Bf16);
+    emulate("forward-128", tiles(128, 128, false), Stored::Bf16);
+    emulate("forward-64", tiles(64, 64, false), Stored::F16);
+    emulate("forward-wide", DotTiles { masked: false, ..tiles(128, 64, false) }, Stored::Bf16);
+    emulate("forward-segments", DotTiles { segments: true, ..tiles(64, 128, false) }, Stored::Bf16);
+}
+
+#[test]
+#[ignore = "needs a C++ compiler"]
+fn backward_tiles_give_the_gradients_whatever_the_mask() {
+    emulate("backward-bias", DotTiles { distance: 37, ..tiles(64, 64, true) }, Stored::Bf16);
+    emulate("backward-128", tiles(128, 128, true), Stored::Bf16);
+    emulate("backward-64", tiles(64, 64, true), Stored::F16);
+    emulate("backward-segments", DotTiles { segments: true, ..tiles(64, 128, true) }, Stored::Bf16);
+}
+
+#[test]
+#[ignore = "needs a C++ compiler"]
+fn tiles_of_sparse_normalizers_give_the_formula_and_its_gradients() {
+    for (name, normalizer) in
+        [("sparsemax", Normalizer::Sparsemax), ("entmax", Normalizer::Entmax15)]
+    {
+        for backward in [false, true] {
+            let tiles = DotTiles { normalizer, ..tiles(64, 64, backward) };
+            emulate(&format!("{name}-{backward}"), tiles, Stored::Bf16);
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs a C++ compiler"]
+fn few_queries_over_many_keys_give_the_formula() {
+    for (width, values, stored) in [(128, 128, Stored::Bf16), (64, 128, Stored::F16)] {
+        let variant = Variant::decode(width, values, stored);
+        run(&format!("decode-{width}"), &variant, stored);
+    }
+}
+
+#[test]
+#[ignore = "needs a C++ compiler"]
+fn numbers_in_parts_are_as_exact_as_f32() {
+    for backward in [false, true] {
+        run(&format!("split-{backward}"), &Variant::split(backward), Stored::F32);
+    }
+}
