@@ -85,7 +85,22 @@ def tolerance(comment):
 
 
 def compare(quoted, printed, near):
-    """Refuses a quotation that is not in what was printed, blanks aside."""
+    """Refuses a quotation that is not in what was printed, blanks aside.
+
+    >>> near = tolerance("output ±0.01")
+    >>> compare("exact … 0.92", "loss 1.0, exact match   0.925", near)
+    >>> compare("exact 0.92", "exact 0.90", near)
+    Traceback (most recent call last):
+    ...
+    check.Wrong: quoted is
+    exact 0.92
+    printed was
+    exact 0.90
+    >>> compare("2 heads 0.5", "3 heads 0.5", near)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    check.Wrong: quoted, and not printed:...
+    """
     squeeze = lambda text: " ".join(text.split())
     quoted, printed = squeeze(quoted), squeeze(printed)
     wanted, pattern, end = [], "", 0
@@ -126,7 +141,18 @@ def calculate(text, names):
 
 
 def by_hand(text):
-    """Refuses a line in which an `=` does not hold to the last digit written."""
+    """Refuses a line in which an `=` does not hold to the last digit written.
+
+    >>> by_hand("third = 1 / 3 = 0.33\\none = 3 · third = √(1) = 1")
+    >>> by_hand("third = 1 / 3 = 0.34")
+    Traceback (most recent call last):
+    ...
+    check.Wrong: third = 1 / 3 = 0.34: it is 0.333333
+    >>> by_hand("x = open('page') = 1")
+    Traceback (most recent call last):
+    ...
+    check.Wrong: x = open('page') = 1: name 'open' is not defined
+    """
     names = {}
     for line in filter(str.strip, text.splitlines()):
         sides = [side.strip() for side in line.split("=")]

@@ -68,6 +68,21 @@ fn the_index_lists_every_page_in_order_and_the_glossary() {
 }
 
 #[test]
+fn both_glossaries_have_the_same_terms_in_the_same_order() {
+    let rows = |language: &str| -> Vec<Vec<String>> {
+        let page = Page::read(&guide().join(language).join("glossary.md"));
+        let cells = |row: &str| row.split('|').map(|cell| cell.trim().to_owned()).collect();
+        page.prose.lines().filter(|line| line.starts_with('|')).map(cells).collect()
+    };
+    let (english, chinese) = (rows("en"), rows("zh"));
+    assert!(english.len() > 10 && english.len() == chinese.len());
+    for (en, zh) in english.iter().zip(&chinese) {
+        assert_eq!((&en[1], &en[2]), (&zh[2], &zh[1]));
+        assert!(en[3..=4].iter().chain(&zh[3..=4]).all(|cell| !cell.is_empty()), "{en:?}");
+    }
+}
+
+#[test]
 fn both_languages_have_the_same_commands_outputs_calculations_and_programs() {
     for (english, chinese) in pages() {
         assert_eq!(english.blocks, chinese.blocks, "{}", chinese.path.display());
