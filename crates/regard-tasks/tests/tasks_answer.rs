@@ -78,7 +78,8 @@ fn hops_that_are_taught_look_at_the_sentences_that_tell_the_answer() -> Result<(
 #[test]
 fn hard_weights_learn_too_and_choose_one_sentence() -> Result<()> {
     for weighting in ["weighting=sample", "weighting=straight-through", "weighting=gumbel-hard"] {
-        let settings = ["facts=1", "hops=1", "size=600", "epochs=8", "embedding=32", "rate=0.005"];
+        let settings =
+            ["facts=1", "hops=1", "size=600", "epochs=8", "embedding=32", "rate=0.005", "batch=16"];
         let course = Course::done("answer", &[&settings[..], &[weighting]].concat());
         let scores = course.model().evaluate(Part::Test)?.scores;
         // One place of eight by chance.
@@ -139,7 +140,8 @@ fn a_model_without_attention_answers_and_shows_nothing() -> Result<()> {
 #[test]
 fn a_run_ends_with_the_same_bits_whether_interrupted_or_not() {
     resumes_exactly("answer", &small(&["weighting=sample", "dropout=0.2"]), 4);
-    let reader = ["model=reader", "encoder=gru", "dropout=0.2", "average=0.9", "size=60"];
+    let reader =
+        ["model=reader", "encoder=gru", "dropout=0.2", "average=0.9", "size=60", "batch=16"];
     resumes_exactly("answer", &small(&reader), 3);
 }
 
