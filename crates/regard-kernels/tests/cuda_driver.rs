@@ -37,13 +37,17 @@ fn folder() -> &'static Path {
 
 /// What one of the tests below that act says in a process of its own, whose driver has this fault.
 fn acting(name: &str, fault: &str, cache: &str) -> String {
-    let output = Command::new(std::env::current_exe().unwrap())
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    // Arrays on the device are for the tiles, the plain pass for the generic form.
+    if name == "a_pass_over_addresses_on_a_stream" {
+        command.env("REGARD_UNPROVEN", "1");
+    }
+    let output = command
         .args(["--exact", name, "--nocapture", "--include-ignored"])
         .env("LD_LIBRARY_PATH", folder())
         .env("FAKE_CUDA", fault)
         .env("REGARD_CACHE", folder().join(cache))
         .env("REGARD_NVRTC", "/nowhere/libnvrtc.so")
-        .env("REGARD_UNPROVEN", "1")
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&output.stdout).into_owned();

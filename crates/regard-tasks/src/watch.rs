@@ -27,6 +27,14 @@ pub fn watch(watch: Option<Watch>) {
     WATCH.set(watch);
 }
 
+/// Does what is brief and must not be left half done: nobody is told of it, and nobody stops it.
+pub(crate) fn unwatched<R>(brief: impl FnOnce() -> R) -> R {
+    let before = WATCH.take();
+    let done = brief();
+    WATCH.set(before);
+    done
+}
+
 /// Says how far a phase has come; [`Error::Stopped`] where it is to stop.
 pub(crate) fn tick(phase: &str, done: usize, all: usize) -> Result<()> {
     let Some(watch) = WATCH.get() else { return Ok(()) };

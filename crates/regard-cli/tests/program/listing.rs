@@ -148,15 +148,8 @@ fn every_task_shows_an_example_where_no_input_is_given() {
         assert!(output.status.success(), "{name}: {output:?}");
         assert!(!output.stdout.is_empty(), "{name}");
         let aside = String::from_utf8(output.stderr).unwrap();
-        let said_which = "note: no input is given; this is one of the validation part: ";
-        let (_, input) = aside.split_once(said_which).unwrap_or_else(|| panic!("{name}: {aside}"));
-        // A long one is cited by its beginning.
-        if input.trim_end().ends_with(" characters)") {
-            continue;
-        }
-        // It is the input that the same picture is made of where it is given.
-        let again = regard(&["show", &run, "--", input.trim_end()]);
-        assert_eq!(again.stdout, output.stdout, "{name}: {again:?}");
+        let said_which = "note: no input is given; this is an example of the data, validation:0";
+        assert!(aside.contains(said_which), "{name}: {aside}");
     }
 }
 

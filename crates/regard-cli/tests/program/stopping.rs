@@ -34,7 +34,10 @@ fn files(run: &str) -> BTreeMap<String, Vec<u8>> {
     for entry in fs::read_dir(run).unwrap() {
         let entry = entry.unwrap();
         let name = entry.file_name().to_string_lossy().into_owned();
-        if name != "clock.json" && !name.starts_with('.') {
+        if entry.path().is_dir() {
+            let inside = files(&entry.path().to_string_lossy()).into_iter();
+            all.extend(inside.map(|(file, bytes)| (format!("{name}/{file}"), bytes)));
+        } else if name != "clock.json" && !name.starts_with('.') {
             all.insert(name, fs::read(entry.path()).unwrap());
         }
     }

@@ -6,6 +6,7 @@ use super::ranks::{Alone, Ranks, share};
 use super::start::is_frozen;
 use super::{Callback, Checkpoint, Plan, Progress, Record, TrainerState, TrainingConfig};
 use crate::snapshot::SAMPLES;
+use crate::watch::unwatched;
 use crate::{Error, Learner, Result, Run, Scores, Snapshot};
 use regard::tensor::{Optimizer, Parameter, Random, Schedule};
 
@@ -304,10 +305,11 @@ impl<'a> Trainer<'a> {
     }
 
     /// What the model makes of a few samples now; none where a sample cannot be shown, which ends no
-    /// training.
+    /// training. Whoever wants to stop is heard afterwards: the checkpoint says that they were kept.
     fn keep_samples(&self, epoch: usize) -> Option<Snapshot> {
         let samples = self.learner.samples(SAMPLES);
-        self.averaged(|trainer| Snapshot::take(epoch, trainer.learner.model(), &samples)).ok()
+        let take = |trainer: &Self| Snapshot::take(epoch, trainer.learner.model(), &samples);
+        unwatched(|| self.averaged(take)).ok()
     }
 
     /// With the running mean of the parameters in place, where one is kept.
