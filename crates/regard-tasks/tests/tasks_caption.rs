@@ -70,7 +70,7 @@ fn it_learns_far_beyond_chance_and_then_predicts_and_draws() {
     assert_eq!(course.drawn("test:0"), ["words"]);
     let scenes = course.model().show(&"test:0".into()).unwrap();
     let Scene::Image(scene) = &scenes[0].1 else { panic!("{scenes:?}") };
-    assert_eq!((scene.columns, scene.rows, scene.channels), (4, 4, 3));
+    assert_eq!((scene.columns, scene.rows, scene.channels), (2, 2, 3));
     assert_eq!(scene.maps.last().unwrap().name, "<end>");
     for map in &scene.maps {
         assert!((map.weights.iter().sum::<f32>() - 1.0).abs() < 1e-4);
