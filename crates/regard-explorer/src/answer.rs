@@ -11,6 +11,9 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Instant;
 
+/// The scenes of an input, or why there are none.
+type Shown = Result<Vec<(String, Scene)>, Error>;
+
 impl Ready {
     fn key(&self, kind: &'static str) -> Key {
         Key {
@@ -44,7 +47,7 @@ impl Ready {
     /// The prediction and every head; where something is changed, beside what it was before.
     pub(crate) fn answer(&self) -> Result<Value, Refusal> {
         let (model, input) = (&*self.loaded.model, &self.input);
-        let now = || -> Result<(Prediction, Result<Vec<(String, Scene)>, Error>), Error> {
+        let now = || -> Result<(Prediction, Shown), Error> {
             Ok((predict(model, input)?, model.show(input)))
         };
         let (prediction, shown) = self.changes.during(now)?;

@@ -96,7 +96,7 @@ impl Tail {
     /// training can begin: where none runs, that is done seldom.
     fn lock_is_due(&mut self) -> bool {
         self.looks += 1;
-        self.state["training"] == true || self.looks % 5 == 0
+        self.state["training"] == true || self.looks.is_multiple_of(5)
     }
 
     fn tell_state(&mut self, last: Option<&Value>) {

@@ -1,5 +1,7 @@
 //! Several ranks train as one process does: here ranks are threads.
 
+#![allow(clippy::unwrap_used)] // a test that cannot go on says so by its panic
+
 use regard_tasks::{
     Callback, Ended, Options, Ranks, Record, Result, Run, Silent, TrainingConfig, task_named,
     train, train_together,

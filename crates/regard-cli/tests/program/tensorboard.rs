@@ -22,7 +22,7 @@ fn crc32c(bytes: &[u8]) -> u32 {
 fn records(mut bytes: &[u8]) -> Vec<&[u8]> {
     let checked = |content: &[u8], sum: &[u8]| {
         let crc = crc32c(content);
-        let masked = (crc >> 15 | crc << 17).wrapping_add(0xa282_ead8);
+        let masked = crc.rotate_right(15).wrapping_add(0xa282_ead8);
         assert_eq!(masked, u32::from_le_bytes(sum.try_into().unwrap()));
     };
     let mut all = Vec::new();
