@@ -1,10 +1,11 @@
 // A picture, dimmed where its patches have no weight.
 
 import { make } from "../dom.js";
-import { DIMMED, Sheet, written } from "../draw.js";
+import { DIMMED, written } from "../draw.js";
 import { mapName, strongest } from "../scene.js";
 import { colors, paper } from "../theme.js";
 import { t } from "../words.js";
+import { MatrixView } from "./matrix.js";
 
 const pictures = new WeakMap();
 
@@ -25,21 +26,8 @@ export function pictureOf(scene) {
   return pictures.get(scene);
 }
 
-export class PatchesView {
-  constructor(host) {
-    this.host = host;
-    this.sheet = new Sheet((row, column) => host.point(row, column));
-    this.element = make("div", { class: "scroll" }, this.sheet.element);
-    this.sheet.canvas.addEventListener("click", (event) => {
-      const place = this.sheet.cellAt(event);
-      if (place) host.pin(...place);
-    });
-    this.sheet.canvas.addEventListener(
-      "keydown",
-      (event) => event.key === "Enter" && this.sheet.cursor && host.pin(...this.sheet.cursor),
-    );
-  }
-
+/** A matrix whose cells are patches: pointed at and taken as those are. */
+export class PatchesView extends MatrixView {
   /** @param {any} now */
   draw(now) {
     this.now = now;
