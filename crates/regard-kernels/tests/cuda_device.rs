@@ -1,5 +1,5 @@
 //! The operator on a GPU, by the cases and the rule of the CPU's tests. One command runs all of it:
-//! `cargo test --release -p regard-kernels --test cuda_device -- --ignored`.
+//! `cargo test --workspace --test cuda_device -- --ignored`.
 
 #![allow(clippy::unwrap_used)] // a test that cannot go on says so by its panic
 
@@ -88,6 +88,7 @@ fn every_combination_keeps_the_rule() {
 fn every_length_and_width_keeps_the_rule() {
     let lengths = [1, 2, 3, 17, 63, 64, 65, 129, 257];
     let widths = [1, 3, 8, 31, 59, 64, 111, 128, 256];
+    let mut cases = Vec::new();
     for (n, nq) in lengths.into_iter().enumerate() {
         for (m, d) in widths.into_iter().enumerate() {
             for score in [ScoreKind::Dot, ScoreKind::Additive(Activation::Tanh)] {
@@ -96,10 +97,13 @@ fn every_length_and_width_keeps_the_rule() {
                 let dv = widths[(m * 2 + n) % 9];
                 let seed = (n * 9 + m) as u64;
                 let strided = m % 2 == 0;
-                keeps(Case { nq, nk, d, dv, score, mask, strided, seed, ..Case::default() });
+                cases.push(Case { nq, nk, d, dv, score, mask, strided, seed, ..Case::default() });
             }
         }
     }
+    each_beside_others(&cases, |case| {
+        keeps(case);
+    });
 }
 
 #[test]
@@ -119,16 +123,17 @@ fn large_and_small_inputs_keep_the_rule() {
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
 fn double_precision_agrees_with_the_reference() {
-    let mut seed = 0;
+    let (mut seed, mut cases) = (0, Vec::new());
     for score in scores() {
         for normalizer in NORMALIZERS {
             for mask in [MaskKind::default(), masks()[7], masks()[9]] {
                 seed += 1;
                 let choices = Case { score, mask, normalizer, ..Case::default() };
-                agrees_in_double_on(drawn(choices, seed), "cuda", gpu());
+                cases.push(drawn(choices, seed));
             }
         }
     }
+    each_beside_others(&cases, |case| agrees_in_double_on(case, "cuda", gpu()));
 }
 
 #[test]
@@ -173,7 +178,7 @@ fn graphs_keep_the_rule_in_their_own_form() {
     let edges = MaskKind { edges: true, ..MaskKind::default() };
     let activations =
         [Activation::LeakyRelu { slope: 0.2 }, Activation::Relu, Activation::Identity];
-    let mut seed = 0;
+    let (mut seed, mut cases) = (0, Vec::new());
     for (heads, width) in [(8, 16), (8, 8), (4, 8), (2, 8), (1, 16), (16, 8), (1, 128), (4, 4)] {
         for d in [width, 1] {
             for activation in activations {
@@ -196,12 +201,15 @@ fn graphs_keep_the_rule_in_their_own_form() {
                         seed,
                         ..Case::default()
                     };
-                    assert_eq!(forms(case), ["Graph", "Graph"], "{case:?}");
-                    keeps(case);
+                    cases.push(case);
                 }
             }
         }
     }
+    each_beside_others(&cases, |case| {
+        assert_eq!(forms(case), ["Graph", "Graph"], "{case:?}");
+        keeps(case);
+    });
 }
 
 #[test]
@@ -215,7 +223,7 @@ fn additive_scores_keep_the_rule_in_their_own_form() {
         MaskKind { lengths: true, ..none },
         MaskKind { causal: true, lengths: true, window: Some((70, 0)), ..none },
     ];
-    let mut draws = Draws::new(5);
+    let (mut draws, mut cases) = (Draws::new(5), Vec::new());
     for seed in 0..150 {
         let (hq, hk) = draws.of(&[(1, 1), (2, 2), (3, 3), (4, 2)]);
         let case = Case {
@@ -236,11 +244,14 @@ fn additive_scores_keep_the_rule_in_their_own_form() {
             seed,
             ..Case::default()
         };
+        cases.push(case);
+    }
+    each_beside_others(&cases, |case| {
         let [forward, backward] = forms(case);
         assert_eq!(forward, "Additive", "{case:?}");
-        assert_eq!(backward == "Additive", hq == hk, "{case:?}");
+        assert_eq!(backward == "Additive", case.hq == case.hk, "{case:?}");
         keeps(case);
-    }
+    });
 }
 
 #[test]
@@ -256,6 +267,7 @@ fn a_thousand_backwards_in_each_form_give_the_same_bits() {
         Case { lean: true, ..graph },
         Case { lean: true, d: 1, ..graph },
         Case { lean: true, hk: 4, d: 128, dv: 128, score: tanh, ..dot },
+        Case { lean: true, ..dot },
     ];
     for case in cases {
         let data = case.data::<f32>();

@@ -34,11 +34,6 @@ pub(super) enum Form {
     DotSplit,
 }
 
-/// Forms that are not yet run on a device: nothing chooses them unless `REGARD_UNPROVEN` is set in the
-/// environment, as it is where a device proves them.
-const UNPROVEN: &[Form] =
-    &[Form::Dot, Form::DotBias, Form::DotThreshold, Form::Decode, Form::DotSplit];
-
 /// The widest value that the additive tiles have registers for.
 const WIDEST_VALUE: usize = 256;
 
@@ -51,13 +46,13 @@ impl Form {
         rows: &[Rows<E>],
         capability: (i32, i32),
     ) -> Self {
-        if Self::Decode.is_proven() && is_decode(spec, s, rows) {
+        if is_decode(spec, s, rows) {
             return Self::Decode;
         }
         if let Some(form) = dot_form(spec, s, rows, capability) {
             return form;
         }
-        if Self::DotSplit.is_proven() && is_split::<E>(spec, s, capability) {
+        if is_split::<E>(spec, s, capability) {
             return Self::DotSplit;
         }
         if Stored::of::<E>() != Stored::F32 || !is_plain(spec) || !rows[2..].iter().all(is_even) {
@@ -84,7 +79,7 @@ impl Form {
         if let Some(form) = dot_form(spec, s, rows, capability) {
             return form;
         }
-        if Self::DotSplit.is_proven() && is_split::<E>(spec, s, capability) {
+        if is_split::<E>(spec, s, capability) {
             return Self::DotSplit;
         }
         let plain = Stored::of::<E>() == Stored::F32 && is_plain(spec);
@@ -98,11 +93,6 @@ impl Form {
             true => Self::Additive,
             false => Self::Generic,
         }
-    }
-
-    /// Whether it has run on a device, or is to be proven now.
-    fn is_proven(self) -> bool {
-        !UNPROVEN.contains(&self) || std::env::var_os("REGARD_UNPROVEN").is_some()
     }
 
     /// The text for a pass over a problem of this form.
@@ -209,7 +199,7 @@ fn dot_form<E: Element>(
         _ => (spec.normalizer.has_threshold() && spec.bias.is_none()).then_some(Form::DotThreshold),
     };
     let fits = capability == HOPPER && is_scaled_dot(spec, s, rows);
-    form.filter(|form| fits && form.is_proven())
+    form.filter(|_| fits)
 }
 
 /// Whether copies of tiles reach every row: 16 bytes at a time, and none twice.

@@ -207,17 +207,21 @@ impl Variant {
                     text += include_str!("text/additive_backward.cu");
                 }
             }
-            Form::Split { .. } => {
+            Form::Split { backward } => {
                 text += include_str!("text/running.cu");
                 text += include_str!("text/hopper.cu");
                 text += &tensor_core::products(Stored::Bf16, &[64]);
                 text += include_str!("text/dot.cu");
                 text += include_str!("text/dot_by_key.cu");
+                if !backward {
+                    text += include_str!("text/undefined.cu");
+                }
                 text += include_str!("text/dot_split.cu");
             }
             Form::Decode { .. } => {
                 text += include_str!("text/running.cu");
                 text += include_str!("text/mma.cu");
+                text += include_str!("text/undefined.cu");
                 text += include_str!("text/decode.cu");
             }
             Form::Dot(tiles) => {
@@ -225,9 +229,10 @@ impl Variant {
                 text += include_str!("text/hopper.cu");
                 text += &tensor_core::products(self.stored, &tiles.columns());
                 text += include_str!("text/dot.cu");
-                if tiles.backward {
-                    text += include_str!("text/dot_by_key.cu");
-                }
+                text += match tiles.backward {
+                    true => include_str!("text/dot_by_key.cu"),
+                    false => include_str!("text/undefined.cu"),
+                };
                 text += match (tiles.backward, tiles.has_threshold()) {
                     (true, _) => include_str!("text/dot_backward.cu"),
                     (false, true) => include_str!("text/dot_threshold.cu"),

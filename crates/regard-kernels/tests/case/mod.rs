@@ -807,6 +807,24 @@ pub fn natural(data: &Data<f64>, oracle: &Results<f64>) -> ([f64; 3], [f64; 8]) 
     )
 }
 
+/// Checks cases beside each other, on all cores: beside a GPU it is the reference that takes the time.
+pub fn each_beside_others<T: Copy + Sync>(cases: &[T], check: impl Fn(T) + Sync) {
+    let next = std::sync::atomic::AtomicUsize::new(0);
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..cores {
+            scope.spawn(|| {
+                while let Some(&case) =
+                    cases.get(next.fetch_add(1, std::sync::atomic::Ordering::Relaxed))
+                {
+                    check(case);
+                }
+            });
+        }
+    });
+    println!("{} cases", cases.len());
+}
+
 /// The instruction sets of this machine.
 pub fn isas() -> impl Iterator<Item = Isa> {
     Isa::ALL.into_iter().filter(|isa| isa.is_available())

@@ -221,11 +221,11 @@ inline void complete(Warpgroup &w, size_t left) {
     }
 }
 
-template <class X> X shuffle(X x, unsigned with) {
-    unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+template <class X> X shuffle(X x, unsigned from) {
+    unsigned warp = threadIdx.x / 32;
     memcpy(&slots[threadIdx.x], &x, sizeof x);
     warps[warp].meet(32);
-    memcpy(&x, &slots[warp * 32 + (lane ^ with)], sizeof x);
+    memcpy(&x, &slots[warp * 32 + from], sizeof x);
     warps[warp].meet(32);
     return x;
 }
@@ -294,10 +294,13 @@ template <class F> void launch(Three grid, unsigned threads, F kernel) {
 
 } // namespace emulator
 
-template <class X> X __shfl_xor_sync(unsigned, X x, unsigned with) { return emulator::shuffle(x, with); }
-inline bool __any_sync(unsigned, bool x) {
-    unsigned any = x;
-    for (unsigned with = 16; with > 0; with /= 2) any |= emulator::shuffle(any, with);
-    return any;
+template <class X> X __shfl_xor_sync(unsigned, X x, unsigned with) { return emulator::shuffle(x, threadIdx.x % 32 ^ with); }
+template <class X> X __shfl_sync(unsigned, X x, unsigned from) { return emulator::shuffle(x, from); }
+inline unsigned __ballot_sync(unsigned, bool x) {
+    unsigned all = (unsigned)x << threadIdx.x % 32;
+    for (unsigned with = 16; with > 0; with /= 2) all |= __shfl_xor_sync(~0u, all, with);
+    return all;
 }
+inline bool __any_sync(unsigned, bool x) { return __ballot_sync(~0u, x); }
+inline void __syncwarp() { emulator::warps[threadIdx.x / 32].meet(32); }
 inline void __syncthreads() { emulator::turns[0].meet(blockDim.x); }

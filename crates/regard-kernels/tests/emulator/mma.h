@@ -73,4 +73,3 @@ template <int LEFT> void copies_wait() {
         groups.erase(groups.begin());
     }
 }
-inline void __syncwarp() { emulator::warps[threadIdx.x / 32].meet(32); }

@@ -87,26 +87,6 @@ template <int N> __device__ __forceinline__ void apply_mask(float (&s)[N], const
     }
 }
 
-// From a score less its row's log-sum-exp, in powers of two, or its threshold: what weight and slope are
-// made of, the weight, and the derivative's diagonal.
-#if NORMALIZER == SOFTMAX
-__device__ __forceinline__ float above(float x) { return exp2_fast(x); }
-__device__ __forceinline__ float weight_of(float x) { return x; }
-__device__ __forceinline__ float slope_of(float x) { return x; }
-#else
-// NaN stays.
-__device__ __forceinline__ float above(float x) { return x > 0 || x != x ? x : 0.0f; }
-#if NORMALIZER == ENTMAX15
-#define TO_Z(p) (0.5f * (float)(p).scale)
-__device__ __forceinline__ float weight_of(float x) { return x * x; }
-__device__ __forceinline__ float slope_of(float x) { return x; }
-#else
-#define TO_Z(p) (float)(p).scale
-__device__ __forceinline__ float weight_of(float x) { return x; }
-__device__ __forceinline__ float slope_of(float x) { return x > 0 || x != x ? 1.0f : 0.0f; }
-#endif
-#endif
-
 // d = a bᵀ over 64 or 128 features: both lie row by row, in panels of so many rows.
 template <int DEPTH, int A_ROWS, int B_ROWS, int N> __device__ __forceinline__ void product_by_rows(float (&d)[N], u64 a, u64 b) {
 #pragma unroll
@@ -273,17 +253,6 @@ template <int N> __device__ __forceinline__ void add_bias_by_key(float (&s)[N], 
         s[n] = s[n] * scale2 + table[at];
     }
 }
-
-// Scores that have their bias are powers of two already.
-#define SCALE2(p) 1.0f
-#define NATURAL(p) LN2
-#else
-#if NORMALIZER == SOFTMAX
-#define SCALE2(p) (float)((p).scale * (double)LOG2_E)
-#else
-#define SCALE2(p) TO_Z(p)
-#endif
-#define NATURAL(p) (float)(p).scale
 #endif
 
 // The least and the largest segment of each 64 rows; queries' blocks first. A warp has a block.

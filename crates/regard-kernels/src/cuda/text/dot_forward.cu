@@ -49,9 +49,14 @@ __device__ __forceinline__ void pass_turn(int group) {}
 
 __device__ __forceinline__ void write_forward(const Problem &p, const Forward &o, const Piece &x, int first, float (&out)[VALUES / 2], Running &rows) {
     rows.join();
-    float factor[2];
+    float factor[2], statistic[2];
+    bool undefined[2];
+    undefined_rows(out, undefined);
 #pragma unroll
-    for (int r = 0; r < 2; r++) factor[r] = rows.total[r] == 0 ? 0.0f : 1 / rows.total[r];
+    for (int r = 0; r < 2; r++) {
+        factor[r] = rows.total[r] == 0 ? 0.0f : 1 / rows.total[r];
+        statistic[r] = rows.top[r] * SCALE2(p) + log2f(rows.total[r]);
+    }
     E *to = o.out.data + x.at.b * o.out.b + x.at.h * o.out.h + first * o.out.n;
     store_rows(out, factor, to, o.out.n, p.queries - first, p.value_width);
     if (o.lse && threadIdx.x % 4 == 0) {
@@ -63,6 +68,7 @@ __device__ __forceinline__ void write_forward(const Problem &p, const Forward &o
             if (first + row < p.queries) lse[row] = rows.total[r] == 0 ? NEG_INF : log_sum;
         }
     }
+    define_rows(p, o, x.at.b, x.at.h, first + own_row() - lane_id() / 4, undefined, statistic);
 }
 
 __device__ __forceinline__ void compute_forward(const Problem &p, const Forward &o, const Dot &t, u8 *q, u8 *k, u8 *v, Barriers &bars) {

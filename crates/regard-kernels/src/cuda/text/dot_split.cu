@@ -181,15 +181,21 @@ __device__ __forceinline__ void compute_split(const Problem &p, const Forward &o
             if (threadIdx.x % WARP == 0) barrier_arrive(&m.bars->block_empty);
         }
         rows.join();
+        float statistic[2];
+        bool undefined[2];
+        undefined_rows(out, undefined);
 #pragma unroll
-        for (int r = 0; r < 2; r++) factor[r] = rows.total[r] == 0 ? 0.0f : 1 / rows.total[r];
+        for (int r = 0; r < 2; r++) {
+            factor[r] = rows.total[r] == 0 ? 0.0f : 1 / rows.total[r];
+            statistic[r] = rows.top[r] * scale2 + log2f(rows.total[r]);
+        }
         store_floats(out, factor, o.out.data + x.at.b * o.out.b + x.at.h * o.out.h + first * o.out.n, o.out.n, p.queries - first, p.value_width);
-        if (!o.lse || threadIdx.x % 4 != 0) continue;
+        define_rows(p, o, x.at.b, x.at.h, first + own_row() - lane_id() / 4, undefined, statistic);
 #pragma unroll
         for (int r = 0; r < 2; r++) {
             int row = first + own_row() + 8 * r;
             float log_sum = rows.top[r] * NATURAL(p) + logf(rows.total[r]);
-            if (row < p.queries) o.lse[((i64)x.at.b * p.heads + x.at.h) * p.queries + row] = rows.total[r] == 0 ? NEG_INF : log_sum;
+            if (o.lse && threadIdx.x % 4 == 0 && row < p.queries) o.lse[((i64)x.at.b * p.heads + x.at.h) * p.queries + row] = rows.total[r] == 0 ? NEG_INF : log_sum;
         }
     }
 }

@@ -103,7 +103,9 @@ __device__ __forceinline__ void scores_of(float (&s)[KEYS / 2], u64 q_at, u64 k_
 
 __device__ __forceinline__ void write_threshold(const Problem &p, const Forward &o, const Piece &x, int first, float (&out)[VALUES / 2],
                                                 const float (&top)[2], const float (&total)[2], const float (&tau)[2]) {
-    float one[2] = {1, 1};
+    float one[2] = {1, 1}, statistic[2] = {tau[0] + top[0] * TO_Z(p), tau[1] + top[1] * TO_Z(p)};
+    bool undefined[2];
+    undefined_rows(out, undefined);
     store_rows(out, one, o.out.data + x.at.b * o.out.b + x.at.h * o.out.h + first * o.out.n, o.out.n, p.queries - first, p.value_width);
 #pragma unroll
     for (int r = 0; r < 2; r++) {
@@ -112,8 +114,9 @@ __device__ __forceinline__ void write_threshold(const Problem &p, const Forward 
         i64 at = ((i64)x.at.b * p.heads + x.at.h) * p.queries + first + row;
         bool empty = total[r] == 0;
         if (o.lse) o.lse[at] = empty ? NEG_INF : top[r] * (float)p.scale + logf(total[r]);
-        if (o.threshold) o.threshold[at] = empty ? 0.0f : tau[r] + top[r] * TO_Z(p);
+        if (o.threshold) o.threshold[at] = empty ? 0.0f : statistic[r];
     }
+    define_rows(p, o, x.at.b, x.at.h, first + own_row() - lane_id() / 4, undefined, statistic);
 }
 
 __device__ __forceinline__ void compute_threshold(const Problem &p, const Forward &o, const Dot &t, u8 *q, u8 *k, u8 *v, Barriers &bars) {

@@ -29,6 +29,39 @@ __device__ __forceinline__ u32 pack(float low, float high) {
 #include "fast.h"
 #endif
 
+// From a score less its row's log-sum-exp, in powers of two, or its threshold: what weight and slope are
+// made of, the weight, and the derivative's diagonal.
+#if NORMALIZER == SOFTMAX
+__device__ __forceinline__ float above(float x) { return exp2_fast(x); }
+__device__ __forceinline__ float weight_of(float x) { return x; }
+__device__ __forceinline__ float slope_of(float x) { return x; }
+#else
+// NaN stays.
+__device__ __forceinline__ float above(float x) { return x > 0 || x != x ? x : 0.0f; }
+#if NORMALIZER == ENTMAX15
+#define TO_Z(p) (0.5f * (float)(p).scale)
+__device__ __forceinline__ float weight_of(float x) { return x * x; }
+__device__ __forceinline__ float slope_of(float x) { return x; }
+#else
+#define TO_Z(p) (float)(p).scale
+__device__ __forceinline__ float weight_of(float x) { return x; }
+__device__ __forceinline__ float slope_of(float x) { return x > 0 || x != x ? 1.0f : 0.0f; }
+#endif
+#endif
+
+// From a product to a score in powers of two, or to what a threshold is taken from; and from a score to nats. One that has
+// its bias is in powers of two already.
+#if RELATIVE
+#define SCALE2(p) 1.0f
+#define NATURAL(p) LN2
+#elif NORMALIZER == SOFTMAX
+#define SCALE2(p) (float)((p).scale * (double)LOG2_E)
+#define NATURAL(p) (float)(p).scale
+#else
+#define SCALE2(p) TO_Z(p)
+#define NATURAL(p) (float)(p).scale
+#endif
+
 // The running maximum and sum of a thread's two rows.
 struct Running {
     float top[2], total[2];
