@@ -220,11 +220,10 @@ def peer(name):
     return graph(name.split("-")[0], 100_000, 2_000_000, 8, 16)
 
 
-def peer_times(name):
-    """The fastest peer's forward and backward, each with its name."""
-    calls, leaves = peer(name)
+def peer_times(name, calls, leaves):
+    """The fastest peer's forward and backward, each with its name; a peer that does not have the case is left out."""
     best = {}
-    for label, call in calls:
+    for label, call in list(calls):
         try:
             grad = torch.randn_like(call(*leaves))
             with torch.no_grad():
@@ -237,9 +236,11 @@ def peer_times(name):
                 found.append(("backward", backward))
         except torch.OutOfMemoryError:
             print(f"{name}: {label} has no room", flush=True)
+            calls.remove((label, call))
             continue
         except Exception as error:  # a peer that does not have the case is no peer
             print(f"{name}: {label} cannot: {str(error).splitlines()[0][:120]}", flush=True)
+            calls.remove((label, call))
             continue
         for which, time in found:
             if which not in best or time < best[which][0]:
@@ -271,15 +272,16 @@ def main():
         if options.filter not in name:
             continue
         ours, theirs = {}, {}
+        calls, leaves = peer(name)
         for _ in range(options.rounds):
             for which, time in our_times(options.program, name).items():
                 ours.setdefault(which, []).append(time)
-            for which, found in peer_times(name).items():
+            for which, found in peer_times(name, calls, leaves).items():
                 theirs.setdefault(which, []).append(found)
         for which, bar in zip(("forward", "backward"), bars):
             our = statistics.median(ours[which])
             their, label = sorted(theirs[which])[len(theirs[which]) // 2]
-            rows.append(f"| {name} | {which} | {our:.3f} | {their:.3f} | {label} | {their / our:.1f} | {bar:g} |")
+            rows.append(f"| {name} | {which} | {our:.3f} | {their:.3f} | {label} | {their / our:.2f} | {bar:g} |")
             print(rows[-1], flush=True)
     if options.out:
         with open(options.out, "w") as file:

@@ -269,14 +269,14 @@ fn a_thousand_backwards_in_each_form_give_the_same_bits() {
         Case { lean: true, hk: 4, d: 128, dv: 128, score: tanh, ..dot },
         Case { lean: true, ..dot },
     ];
-    for case in cases {
+    each_beside_others(&cases, |case| {
         let data = case.data::<f32>();
         let first = data.on(gpu()).bits();
         for repeat in 0..1000 {
             assert!(data.on(gpu()).bits() == first, "repeat {repeat} has other bits\n{case:?}");
         }
         println!("{:?}: 1000 repeats", forms(case));
-    }
+    });
 }
 
 #[test]

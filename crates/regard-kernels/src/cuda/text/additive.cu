@@ -255,14 +255,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) additive_forward(const 
             if (next * DEPTH < WIDTH_PADDED) load_chunk(s, next % STAGES, a, t.q_padded, bk, t.k_padded, next * DEPTH);
             if (chunk == 0) load_values(p, s, b, hk, j0); // they come while the scores are computed
             copies_commit();
-            // Σw − 2 Σ w / D chunk by chunk: both are large where the scores are small.
-            T part[SIDE][SIDE];
-            EACH_PAIR(r, c) part[r][c] = 0;
-            if (shared) add_shared(s, chunk % STAGES, chunk * DEPTH, ty, tx, part);
-            else if (finite) add_single(s, chunk % STAGES, chunk * DEPTH, ty, tx, part);
-            T w_sum = s.w_sums[chunk];
-            EACH_PAIR(r, c) score[r][c] += fmaf(-2.0f, part[r][c], w_sum);
+            // −½ of a score, which is Σ w / D − ½ Σw: chunk by chunk, since both are large where scores are small.
+            T half_sum = 0.5f * s.w_sums[chunk];
+            EACH_PAIR(r, c) score[r][c] -= half_sum;
+            if (shared) add_shared(s, chunk % STAGES, chunk * DEPTH, ty, tx, score);
+            else if (finite) add_single(s, chunk % STAGES, chunk * DEPTH, ty, tx, score);
         }
+        EACH_PAIR(r, c) score[r][c] *= -2;
         __syncthreads();
         if (!finite) {
             EACH_PAIR(r, c) {

@@ -70,8 +70,8 @@ __device__ __forceinline__ void tile_loop(BackShared &s, const T *a, i64 a_row, 
             }
             continue;
         }
-        T part[SIDE][SIDE];
-        EACH_PAIR(r, c) part[r][c] = 0;
+        T half_sum = 0.5f * s.w_sums[chunk];
+        EACH_PAIR(r, c) sum[r][c] -= half_sum; // as forward does
 #pragma unroll 1
         for (int d = 0; d < DEPTH; d += 4) {
             T x[4][SIDE], y[4][SIDE], w[4];
@@ -88,18 +88,17 @@ __device__ __forceinline__ void tile_loop(BackShared &s, const T *a, i64 a_row, 
                     T below = d1 * d2, beneath = d3 * d4;
                     T above = fmaf(w[1], d1, w[0] * d2), atop = fmaf(w[3], d3, w[2] * d4);
                     T whole = fmaf(atop, below, above * beneath);
-                    part[r][c] = fmaf(whole, reciprocal(below * beneath), part[r][c]);
+                    sum[r][c] = fmaf(whole, reciprocal(below * beneath), sum[r][c]);
                 }
             } else {
 #pragma unroll
                 for (int u = 0; u < 4; u++) {
-                    EACH_PAIR(r, c) part[r][c] = fmaf(w[u], reciprocal(fmaf(x[u][r], y[u][c], 1.0f)), part[r][c]);
+                    EACH_PAIR(r, c) sum[r][c] = fmaf(w[u], reciprocal(fmaf(x[u][r], y[u][c], 1.0f)), sum[r][c]);
                 }
             }
         }
-        T w_sum = s.w_sums[chunk];
-        EACH_PAIR(r, c) sum[r][c] += fmaf(-2.0f, part[r][c], w_sum);
     }
+    if (mode != 3) EACH_PAIR(r, c) sum[r][c] *= -2;
     __syncthreads();
 }
 
