@@ -4,10 +4,13 @@
     python3 docs/guide/check.py target/release/regard              # all pages
     python3 docs/guide/check.py target/release/regard 2 5          # these pages alone
     python3 docs/guide/check.py target/release/regard --pictures   # and keep the pictures they draw
+    python3 docs/guide/check.py target/release/regard --python target/python-environment/bin/python
 
 A page says what is compared by a comment before a block, which a reader does not see:
 
     a block `sh`                     is run, with the folder `docs` of the checkout in reach
+    a block `python`                 is run by the Python that --python names, where that has the packages
+                                     `regard` and `torch`; where it has not, we say so
     <!-- output --> and `text`       the command before it printed these lines
     <!-- output ±0.02 --> or ±5%     … and decimal numbers may be off by so much; whole numbers may not.
                                      `…` stands for anything
@@ -34,6 +37,10 @@ GUIDE = Path(__file__).resolve().parent
 DECIMAL = re.compile(r"[-−]?\d+\.\d+(?:e[-+]?\d+)?")
 
 
+# In place of what a block printed that was not run.
+NOT_RUN = object()
+
+
 class Wrong(Exception):
     """What a page says is not so."""
 
@@ -57,18 +64,25 @@ def blocks(text):
     return found
 
 
-def run(command, folder, regard):
-    """What a command prints, both streams in their order."""
-    path = f"{regard.parent}{os.pathsep}{os.environ['PATH']}"
-    environment = {**os.environ, "PATH": path, "COLUMNS": "100", "NO_COLOR": "1"}
-    done = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", command],
-        cwd=folder, env=environment, text=True, timeout=300,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-    )
-    if done.returncode != 0:
-        raise Wrong(f"status {done.returncode} of\n{command}\n{done.stdout}")
-    return done.stdout
+class Reader:
+    """Who follows the guide: has a folder, the program `regard`, and perhaps a Python with our package."""
+
+    def __init__(self, folder, regard, python):
+        self.folder, self.regard = folder, regard
+        found = subprocess.run([python, "-c", "import regard, torch"], cwd=folder, capture_output=True)
+        self.python = python if found.returncode == 0 else None
+
+    def run(self, *command):
+        """What a command prints, both streams in their order."""
+        path = f"{self.regard.parent}{os.pathsep}{os.environ['PATH']}"
+        environment = {**os.environ, "PATH": path, "COLUMNS": "100", "NO_COLOR": "1"}
+        done = subprocess.run(
+            command, cwd=self.folder, env=environment, text=True, timeout=300,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )
+        if done.returncode != 0:
+            raise Wrong(f"status {done.returncode} of\n{command[-1]}\n{done.stdout}")
+        return done.stdout
 
 
 def tolerance(comment):
@@ -171,21 +185,26 @@ def by_hand(text):
             raise Wrong(f"{line}: {error}") from error
 
 
-def follow(page, folder, regard):
-    """Runs a page."""
-    printed = None
+def follow(page, reader):
+    """Runs a page; gives how many of its blocks in Python could not be run."""
+    printed, left_out = None, 0
     for line, language, comment, content in blocks(page.read_text(encoding="utf-8")):
         try:
             if language == "sh":
-                printed = run(content, folder, regard)
+                printed = reader.run("bash", "-euo", "pipefail", "-c", content)
+            elif language == "python" and reader.python is None:
+                printed, left_out = NOT_RUN, left_out + 1
+            elif language == "python":
+                printed = reader.run(reader.python, "-c", content)
             elif language == "text" and comment == "by hand":
                 by_hand(content)
-            elif language == "text":
+            elif language == "text" and printed is not NOT_RUN:
                 if printed is None:
                     raise Wrong("no command stands before this output")
                 compare(content, printed, tolerance(comment))
         except (Wrong, subprocess.TimeoutExpired) as error:
             raise Wrong(f"{page.relative_to(GUIDE.parent.parent)}:{line}: {error}") from error
+    return left_out
 
 
 def keep_pictures(page, folder):
@@ -199,6 +218,7 @@ def main():
     parser.add_argument("regard", type=Path)
     parser.add_argument("pages", type=int, nargs="*", help="[default: all]")
     parser.add_argument("--pictures", action="store_true", help="keep the pictures that are drawn")
+    parser.add_argument("--python", type=Path, default=Path(sys.executable), help="[default: this one]")
     given = parser.parse_args()
     pages = sorted((GUIDE / "en").glob("[0-9]*.md"))
     if given.pages:
@@ -218,13 +238,17 @@ def main():
         folder = place / "reader"
         folder.mkdir()
         (folder / "docs").symlink_to(GUIDE.parent)
+        # Not resolved: a virtual environment is known by its link.
+        reader = Reader(folder, place / "bin" / "regard", given.python.absolute())
         for page in pages:
             begun = time.monotonic()
             try:
-                follow(page, folder, place / "bin" / "regard")
+                left_out = follow(page, reader)
                 if given.pictures:
                     keep_pictures(page, folder)
                 print(f"{page.name}: {time.monotonic() - begun:.1f} s", flush=True)
+                if left_out:
+                    print(f"  {given.python} has no packages regard and torch: {left_out} blocks not run")
             except Wrong as error:
                 print(error, flush=True)
                 failed += 1

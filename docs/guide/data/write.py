@@ -31,8 +31,9 @@ def write(path, **tensors):
     header, body = {}, b""
     for name, rows in tensors.items():
         numbers = flat(rows)
-        begin, body = len(body), body + struct.pack(f"<{len(numbers)}f", *numbers)
-        header[name] = {"dtype": "F32", "shape": shape(rows), "data_offsets": [begin, len(body)]}
+        dtype, letter = ("I64", "q") if name == "edges" else ("F32", "f")
+        begin, body = len(body), body + struct.pack(f"<{len(numbers)}{letter}", *numbers)
+        header[name] = {"dtype": dtype, "shape": shape(rows), "data_offsets": [begin, len(body)]}
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
     path.write_bytes(struct.pack("<Q", len(text)) + text + body)
@@ -64,6 +65,16 @@ def main():
     write(folder / "two-heads.safetensors", q=[[[[2]], [[2]]]], k=[[sour, hot]], v=[[sour, hot]])
     # The things as a sequence that attends to itself.
     write(folder / "self.safetensors", q=THINGS, k=THINGS, v=THINGS)
+    # A graph: Ann is red, Bob and Cid are blue; of those whom they know, p and r are red, q and s are
+    # blue. What p, q, r and s tell are numbers. a and b are GAT's vectors, w is GATv2's.
+    red, blue = [1, -1], [-1, 1]
+    knows = [[0, 0, 0, 1, 1, 1, 2], [0, 1, 2, 0, 1, 2, 3]]
+    graph = {"q": [red, blue, blue], "k": [red, blue, red, blue], "v": [[1], [2], [3], [4]], "edges": knows}
+    write(folder / "gat.safetensors", **graph, a=[1, 0], b=[1, 0])
+    write(folder / "gatv2.safetensors", **graph, w=[1, 1])
+    # One question, and what is wanted of the answer: more sourness.
+    batch = {name: [rows] for name, rows in one.items()}
+    write(folder / "backward.safetensors", **batch, grad_out=[[[1, 0]]])
 
 
 if __name__ == "__main__":

@@ -133,7 +133,7 @@ fn every_block_is_of_a_kind_that_is_checked() {
             let comment = &block.comment[..];
             let known = match &block.language[..] {
                 "text" => comment == "by hand" || comment.starts_with("output"),
-                "sh" | "rust" | "math" => comment.is_empty(),
+                "sh" | "rust" | "python" | "math" => comment.is_empty(),
                 _ => false,
             };
             assert!(known, "{}: {block:?}", page.path.display());

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 /// A fenced block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Block {
-    /// What stands behind the fence: `sh`, `text`, `rust`, `math`.
+    /// What stands behind the fence: `sh`, `text`, `rust`, `python`, `math`.
     pub(crate) language: String,
     /// The comment before it, which says how the block is checked.
     pub(crate) comment: String,

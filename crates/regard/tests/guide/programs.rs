@@ -22,4 +22,4 @@ macro_rules! programs {
     };
 }
 
-programs! { focus }
+programs! { focus lookup }
