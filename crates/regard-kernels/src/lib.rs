@@ -35,6 +35,8 @@ pub mod expression;
 mod numel;
 mod pages;
 mod random;
+#[doc(hidden)]
+pub mod reading;
 pub mod reference;
 pub mod spec;
 pub mod step;

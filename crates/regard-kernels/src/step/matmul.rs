@@ -1,13 +1,14 @@
 //! Matrix products: by AMX where the machine has it and the shape suits (`cpu/amx/`), otherwise by
-//! the `gemm` crate. Any strides, so a transposed operand costs nothing.
+//! the `gemm` crates. Any strides, so a transposed operand costs nothing.
 
 use super::denormal::Flushed;
+use super::product::{Factor, Product};
 use crate::cpu::shared::Shared;
 use crate::cpu::tasks;
 use crate::error::{Error, ensure};
 use crate::numel::{MOST, numel};
 use crate::{Cpu, Real};
-use gemm::Parallelism;
+use gemm_common::Parallelism;
 
 /// A matrix as it lies.
 ///
@@ -301,32 +302,22 @@ impl<T: Real> Strided<T> {
         let _flushed = Flushed::new();
         // SAFETY: the caller's.
         unsafe {
-            gemm::gemm(
-                self.m,
-                columns,
-                self.k,
-                self.at(0, from),
-                1,
-                self.n as isize,
-                !matches!(self.base, RawBase::Nothing),
-                self.a,
-                self.a_strides.column as isize,
-                self.a_strides.row as isize,
-                self.b.add(from * self.b_strides.column),
-                self.b_strides.column as isize,
-                self.b_strides.row as isize,
-                T::ONE,
-                T::ONE,
-                false,
-                false,
-                false,
-                how,
-            );
+            let product = Product {
+                m: self.m,
+                n: columns,
+                k: self.k,
+                a: Factor { at: self.a, strides: self.a_strides },
+                b: Factor { at: self.b.add(from * self.b_strides.column), strides: self.b_strides },
+                c: self.at(0, from),
+                c_strides: Strides { row: self.n, column: 1 },
+                adds: !matches!(self.base, RawBase::Nothing),
+            };
+            product.run(how);
         }
     }
 }
 
-/// By the `gemm` crate, which finds an instruction set by itself.
+/// By the `gemm` crates, which find an instruction set by themselves.
 ///
 /// # Safety
 /// A, B, C and the bias are there, and C overlaps none of them.

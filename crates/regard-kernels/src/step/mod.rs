@@ -15,6 +15,7 @@ pub(crate) mod matmul;
 pub(crate) mod optimizer;
 mod parts;
 pub(crate) mod pointwise;
+mod product;
 pub(crate) mod recurrent;
 pub mod reference;
 pub(crate) mod softmax;

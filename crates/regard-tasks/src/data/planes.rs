@@ -1,8 +1,9 @@
 //! One image file as planes of bytes, of the size asked for.
 
 use crate::{Error, Result};
-use fast_image_resize::images::{Image, ImageRef};
-use fast_image_resize::{FilterType, PixelType, ResizeAlg, ResizeOptions, Resizer};
+use fast_image_resize::images::{TypedImage, TypedImageRef};
+use fast_image_resize::pixels::U8x3;
+use fast_image_resize::{FilterType, ResizeAlg, ResizeOptions, Resizer};
 use image::metadata::Orientation;
 use image::{
     DynamicImage, ImageDecoder, ImageFormat, ImageReader, Limits, Rgb, RgbImage, RgbaImage,
@@ -120,17 +121,20 @@ fn is_on_its_side(orientation: Orientation) -> bool {
     )
 }
 
-/// Brought to a size; a pixel is the mean of those it covers, the nearer ones counting more.
+/// Brought to a size; a pixel is the mean of those it covers, the nearer ones counting more. The type
+/// of the pixels is said: what asks for it at run time compiles the filter for all that there are,
+/// which was a third of this crate.
 fn resized(
     image: &RgbImage,
     width: u32,
     height: u32,
 ) -> std::result::Result<RgbImage, Box<dyn std::error::Error>> {
     let (w, h) = image.dimensions();
-    let from = ImageRef::new(w, h, image.as_raw(), PixelType::U8x3)?;
-    let mut to = Image::new(width, height, PixelType::U8x3);
+    let from = TypedImageRef::<U8x3>::from_buffer(w, h, image.as_raw())?;
+    let mut small = RgbImage::new(width, height);
+    let mut to = TypedImage::<U8x3>::from_buffer(width, height, &mut small)?;
     let algorithm = ResizeAlg::Convolution(FilterType::Bilinear);
     let options = ResizeOptions::new().resize_alg(algorithm);
-    Resizer::new().resize(&from, &mut to, &options)?;
-    RgbImage::from_raw(width, height, to.into_vec()).ok_or_else(|| "no pixels".into())
+    Resizer::new().resize_typed(&from, &mut to, &options)?;
+    Ok(small)
 }
