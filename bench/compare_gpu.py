@@ -272,6 +272,7 @@ def main():
         if options.filter not in name:
             continue
         ours, theirs = {}, {}
+        torch._dynamo.reset()  # what it compiled for other cases counts against this one's
         calls, leaves = peer(name)
         for _ in range(options.rounds):
             for which, time in our_times(options.program, name).items():

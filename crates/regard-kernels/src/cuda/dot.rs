@@ -6,7 +6,7 @@ use super::dot_tiles::{
 };
 use super::memory::Memory;
 use super::module::{Grid, Module, argument};
-use super::pass::{BackwardPass, ForwardPass, WARPS};
+use super::pass::{BackwardPass, ForwardPass, LANES, WARPS};
 use super::problem::{Array, Problem};
 use super::source::Stored;
 use super::tensor_map::tensor_map;
@@ -40,6 +40,7 @@ pub(super) struct Fields {
     k_span: u64,
     q_blocks: i64,
     k_blocks: i64,
+    statistics: u64,
 }
 
 impl Fields {
@@ -58,12 +59,37 @@ impl Fields {
         let sections = ((CACHED / head.max(1)).max(1) * group).min(s.b * s.hq) as i64;
         let mut fields =
             Self { sections, padded: padded as i64, q_blocks, k_blocks, ..Self::default() };
-        if backward {
-            let rows = s.b * s.hq * padded * size_of::<f32>();
-            fields.lse2 = room(device, memory, rows)?;
-            fields.deltas = room(device, memory, rows)?;
+        match backward {
+            true => {
+                let rows = s.b * s.hq * padded * size_of::<f32>();
+                fields.lse2 = room(device, memory, rows)?;
+                fields.deltas = room(device, memory, rows)?;
+            }
+            false => fields.statistics = room(device, memory, s.rows() * size_of::<f32>())?,
         }
         Ok(fields)
+    }
+
+    /// Without statistics where nothing is hidden from anybody.
+    pub(super) fn forward(&self, problem: &Problem) -> Self {
+        let statistics = if problem.hides() { self.statistics } else { 0 };
+        Self { statistics, ..*self }
+    }
+
+    /// Computes rows again that came out NaN.
+    pub(super) fn define(
+        &self,
+        on: &Launcher,
+        s: &Shape,
+        problem: &Problem,
+        pass: &ForwardPass,
+    ) -> Result<(), Error> {
+        if self.statistics == 0 {
+            return Ok(());
+        }
+        let warps = s.rows().div_ceil(LANES).min(WARPS);
+        let mut arguments = [argument(problem), argument(pass), argument(self)];
+        on.launch("dot_undefined", Grid::of_warps(warps), &mut arguments)
     }
 
     /// A section is counted in the heads of keys where a block has keys.
@@ -154,15 +180,17 @@ impl Dot {
             + self.tiles.consumers() * self.tiles.table() * size_of::<f32>();
         let threads = WARPGROUP * (self.tiles.consumers() + 1);
         let grid = on.grid(s.nq.div_ceil(queries) * s.hq * s.b, threads, bytes);
+        let fields = self.fields.forward(problem);
         let mut arguments = [
             argument(problem),
             argument(pass),
-            argument(&self.fields),
+            argument(&fields),
             argument(&q),
             argument(&k),
             argument(&v),
         ];
-        on.launch("dot_forward", grid, &mut arguments)
+        on.launch("dot_forward", grid, &mut arguments)?;
+        fields.define(&on, s, problem, pass)
     }
 
     pub(super) fn backward(

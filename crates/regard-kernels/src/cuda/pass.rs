@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// depends on the shape alone.
 pub(super) const WARPS: usize = 8192;
 
-const LANES: usize = 32;
+pub(super) const LANES: usize = 32;
 
 /// The most bytes that the warps' rows of scores take together.
 const SCRATCH: usize = 1 << 30;

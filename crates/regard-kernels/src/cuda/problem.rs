@@ -112,6 +112,13 @@ pub(super) struct Problem {
     parameters: [Parameter; PARAMETERS],
 }
 
+impl Problem {
+    /// Whether a query can have keys that it does not see, graphs and dense masks aside.
+    pub(super) fn hides(&self) -> bool {
+        self.causal + self.windowed > 0 || self.lengths != 0 || self.q_segments != 0
+    }
+}
+
 /// A problem, and the memory it stands in.
 pub(super) struct Uploaded {
     pub(super) problem: Problem,

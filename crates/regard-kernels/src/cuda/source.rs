@@ -207,15 +207,13 @@ impl Variant {
                     text += include_str!("text/additive_backward.cu");
                 }
             }
-            Form::Split { backward } => {
+            Form::Split { .. } => {
                 text += include_str!("text/running.cu");
                 text += include_str!("text/hopper.cu");
                 text += &tensor_core::products(Stored::Bf16, &[64]);
+                text += include_str!("text/undefined.cu");
                 text += include_str!("text/dot.cu");
                 text += include_str!("text/dot_by_key.cu");
-                if !backward {
-                    text += include_str!("text/undefined.cu");
-                }
                 text += include_str!("text/dot_split.cu");
             }
             Form::Decode { .. } => {
@@ -228,11 +226,11 @@ impl Variant {
                 text += include_str!("text/running.cu");
                 text += include_str!("text/hopper.cu");
                 text += &tensor_core::products(self.stored, &tiles.columns());
+                text += include_str!("text/undefined.cu");
                 text += include_str!("text/dot.cu");
-                text += match tiles.backward {
-                    true => include_str!("text/dot_by_key.cu"),
-                    false => include_str!("text/undefined.cu"),
-                };
+                if tiles.backward {
+                    text += include_str!("text/dot_by_key.cu");
+                }
                 text += match (tiles.backward, tiles.has_threshold()) {
                     (true, _) => include_str!("text/dot_backward.cu"),
                     (false, true) => include_str!("text/dot_threshold.cu"),

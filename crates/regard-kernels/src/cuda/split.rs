@@ -110,15 +110,17 @@ impl Split {
         self.fill(&on, problem)?;
         let [q, k, v] = [self.q.map(BLOCK)?, self.k.map(TILE)?, self.v.map(TILE)?];
         let grid = self.grid(&on, s.nq.div_ceil(BLOCK) * s.hq * s.b, 1);
+        let fields = self.fields.forward(problem);
         let mut arguments = [
             argument(problem),
             argument(pass),
-            argument(&self.fields),
+            argument(&fields),
             argument(&q),
             argument(&k),
             argument(&v),
         ];
-        on.launch("split_forward", grid, &mut arguments)
+        on.launch("split_forward", grid, &mut arguments)?;
+        fields.define(&on, s, problem, pass)
     }
 
     pub(super) fn backward(

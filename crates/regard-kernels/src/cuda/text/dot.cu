@@ -14,6 +14,7 @@ struct Dot {
     const i64 *q_span; // [B, blocks of 64 queries, 2]: the least and the largest segment
     const i64 *k_span; // the same of keys
     i64 q_blocks, k_blocks;
+    float *statistics; // [B, Hq, Nq], or none: of rows that came out NaN the log-sum-exp in powers of two or the threshold; of others NaN
 };
 
 // Which rows and columns of scores a block looks at, in tiles of COLUMNS.
@@ -251,6 +252,36 @@ template <int N> __device__ __forceinline__ void add_bias_by_key(float (&s)[N], 
     for (int n = 0; n < N; n++) {
         int at = shared < 0 ? bias_index(j0 + own_row() + 8 * (n / 2 % 2), i0 + 8 * (n / 4) + own_column() + n % 2) : shared;
         s[n] = s[n] * scale2 + table[at];
+    }
+}
+#endif
+
+#if !BACKWARD
+// Which of a warpgroup's rows from `first` on came out NaN though their statistic did not.
+template <int N> __device__ __forceinline__ void note_undefined(const Problem &p, const Dot &t, int b, int h, int first, const float (&out)[N], const float (&statistic)[2]) {
+    if (!t.statistics) return;
+    float *to = t.statistics + ((i64)b * p.heads + h) * p.queries + first;
+#pragma unroll
+    for (int r = 0; r < 2; r++) {
+        int row = own_row() + 8 * r, undefined = 0;
+#pragma unroll
+        for (int n = 2 * r; n < N; n += 4) undefined |= out[n] != out[n] || out[n + 1] != out[n + 1];
+        undefined |= __shfl_xor_sync(ALL, undefined, 1);
+        undefined |= __shfl_xor_sync(ALL, undefined, 2);
+        if (threadIdx.x % 4 == 0 && first + row < p.queries) to[row] = undefined ? statistic[r] : NOT_A_NUMBER;
+    }
+}
+
+// Those rows again; a warp has 32 rows.
+extern "C" __global__ void __launch_bounds__(128) dot_undefined(const __grid_constant__ Problem p, const __grid_constant__ Forward o, const __grid_constant__ Dot t) {
+    i64 rows = p.batch * p.heads * p.queries;
+    for (i64 first = warp_id() * WARP; first < rows; first += warps() * WARP) {
+        float statistic = first + lane_id() < rows ? t.statistics[first + lane_id()] : NOT_A_NUMBER;
+        u32 undefined = __ballot_sync(ALL, statistic == statistic);
+        for (int n = 0; undefined && n < WARP; n++) {
+            i64 row = first + n, head = row / p.queries;
+            if (undefined >> n & 1) compute_again(p, o, (int)(head / p.heads), (int)(head % p.heads), (int)(row % p.queries), __shfl_sync(ALL, statistic, n));
+        }
     }
 }
 #endif

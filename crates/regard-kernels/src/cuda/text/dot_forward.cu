@@ -47,11 +47,9 @@ __device__ __forceinline__ void take_turn(int group) {}
 __device__ __forceinline__ void pass_turn(int group) {}
 #endif
 
-__device__ __forceinline__ void write_forward(const Problem &p, const Forward &o, const Piece &x, int first, float (&out)[VALUES / 2], Running &rows) {
+__device__ __forceinline__ void write_forward(const Problem &p, const Forward &o, const Dot &t, const Piece &x, int first, float (&out)[VALUES / 2], Running &rows) {
     rows.join();
     float factor[2], statistic[2];
-    bool undefined[2];
-    undefined_rows(out, undefined);
 #pragma unroll
     for (int r = 0; r < 2; r++) {
         factor[r] = rows.total[r] == 0 ? 0.0f : 1 / rows.total[r];
@@ -68,7 +66,7 @@ __device__ __forceinline__ void write_forward(const Problem &p, const Forward &o
             if (first + row < p.queries) lse[row] = rows.total[r] == 0 ? NEG_INF : log_sum;
         }
     }
-    define_rows(p, o, x.at.b, x.at.h, first + own_row() - lane_id() / 4, undefined, statistic);
+    note_undefined(p, t, x.at.b, x.at.h, first, out, statistic);
 }
 
 __device__ __forceinline__ void compute_forward(const Problem &p, const Forward &o, const Dot &t, u8 *q, u8 *k, u8 *v, Barriers &bars) {
@@ -151,7 +149,7 @@ __device__ __forceinline__ void compute_forward(const Problem &p, const Forward 
             if (leads) barrier_arrive(&bars.v_empty[used % STAGES]);
             used++;
         }
-        write_forward(p, o, x, first, out, rows);
+        write_forward(p, o, t, x, first, out, rows);
     }
 }
 

@@ -182,15 +182,13 @@ __device__ __forceinline__ void compute_split(const Problem &p, const Forward &o
         }
         rows.join();
         float statistic[2];
-        bool undefined[2];
-        undefined_rows(out, undefined);
 #pragma unroll
         for (int r = 0; r < 2; r++) {
             factor[r] = rows.total[r] == 0 ? 0.0f : 1 / rows.total[r];
             statistic[r] = rows.top[r] * scale2 + log2f(rows.total[r]);
         }
         store_floats(out, factor, o.out.data + x.at.b * o.out.b + x.at.h * o.out.h + first * o.out.n, o.out.n, p.queries - first, p.value_width);
-        define_rows(p, o, x.at.b, x.at.h, first + own_row() - lane_id() / 4, undefined, statistic);
+        note_undefined(p, t, x.at.b, x.at.h, first, out, statistic);
 #pragma unroll
         for (int r = 0; r < 2; r++) {
             int row = first + own_row() + 8 * r;

@@ -101,11 +101,9 @@ __device__ __forceinline__ void scores_of(float (&s)[KEYS / 2], u64 q_at, u64 k_
     if (sees == SOME) apply_mask(s, seen, tile * KEYS);
 }
 
-__device__ __forceinline__ void write_threshold(const Problem &p, const Forward &o, const Piece &x, int first, float (&out)[VALUES / 2],
+__device__ __forceinline__ void write_threshold(const Problem &p, const Forward &o, const Dot &t, const Piece &x, int first, float (&out)[VALUES / 2],
                                                 const float (&top)[2], const float (&total)[2], const float (&tau)[2]) {
     float one[2] = {1, 1}, statistic[2] = {tau[0] + top[0] * TO_Z(p), tau[1] + top[1] * TO_Z(p)};
-    bool undefined[2];
-    undefined_rows(out, undefined);
     store_rows(out, one, o.out.data + x.at.b * o.out.b + x.at.h * o.out.h + first * o.out.n, o.out.n, p.queries - first, p.value_width);
 #pragma unroll
     for (int r = 0; r < 2; r++) {
@@ -116,7 +114,7 @@ __device__ __forceinline__ void write_threshold(const Problem &p, const Forward 
         if (o.lse) o.lse[at] = empty ? NEG_INF : top[r] * (float)p.scale + logf(total[r]);
         if (o.threshold) o.threshold[at] = empty ? 0.0f : statistic[r];
     }
-    define_rows(p, o, x.at.b, x.at.h, first + own_row() - lane_id() / 4, undefined, statistic);
+    note_undefined(p, t, x.at.b, x.at.h, first, out, statistic);
 }
 
 __device__ __forceinline__ void compute_threshold(const Problem &p, const Forward &o, const Dot &t, u8 *q, u8 *k, u8 *v, Barriers &bars) {
@@ -204,7 +202,7 @@ __device__ __forceinline__ void compute_threshold(const Problem &p, const Forwar
             if (leads) barrier_arrive(&bars.q_empty);
             tau[0] = search[0].tau, tau[1] = search[1].tau;
         }
-        write_threshold(p, o, x, first, out, rows.top, rows.total, tau);
+        write_threshold(p, o, t, x, first, out, rows.top, rows.total, tau);
     }
 }
 

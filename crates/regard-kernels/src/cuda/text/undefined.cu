@@ -39,28 +39,3 @@ __device__ __forceinline__ void compute_again(const Problem &p, const Forward &o
 
 // Whether a row can have keys that it does not see.
 __device__ __forceinline__ bool hides(const Problem &p) { return p.causal || p.windowed || p.lengths || p.q_segments; }
-
-// Which of a thread's two rows are undefined.
-template <int N> __device__ __forceinline__ void undefined_rows(const float (&out)[N], bool (&undefined)[2]) {
-#pragma unroll
-    for (int r = 0; r < 2; r++) {
-        undefined[r] = false;
-#pragma unroll
-        for (int n = 2 * r; n < N; n += 4) undefined[r] |= out[n] != out[n] || out[n + 1] != out[n + 1];
-    }
-}
-
-// A warp's 16 rows from `first`, of which a thread has two, 8 apart: those that are undefined though their statistic is not.
-__device__ __forceinline__ void define_rows(const Problem &p, const Forward &o, int b, int h, int first, const bool (&undefined)[2], const float (&statistic)[2]) {
-    if (!hides(p)) return;
-#pragma unroll
-    for (int r = 0; r < 2; r++) {
-        int row = first + lane_id() / 4 + 8 * r;
-        u32 lanes = __ballot_sync(ALL, undefined[r] && row < p.queries && statistic[r] == statistic[r]);
-        // What was stored of a row is before what is stored again.
-        __syncwarp();
-#pragma unroll 1
-        for (int n = 0; lanes && n < WARP; n += 4)
-            if (lanes >> n & 15) compute_again(p, o, b, h, first + n / 4 + 8 * r, __shfl_sync(ALL, statistic[r], n));
-    }
-}
