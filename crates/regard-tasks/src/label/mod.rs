@@ -3,6 +3,7 @@
 mod asked;
 mod config;
 mod data;
+mod encoded_sentence;
 mod model;
 mod vectors;
 
@@ -18,7 +19,8 @@ use crate::{
 };
 use config::Config;
 use data::{Dataset, Sentences};
-use model::{EncodedSentence, Labeler, Preprocessor};
+use encoded_sentence::EncodedSentence;
+use model::{Labeler, Preprocessor};
 use regard::tensor::Random;
 use regard::{Mode, Tensor};
 use vectors::Kind;

@@ -1,9 +1,7 @@
 //! The weights along the edges of a graph: those of the dense array, without the array.
 #![allow(clippy::unwrap_used)] // a test that cannot go on says so by its panic
 
-mod case;
-
-use case::*;
+use crate::case::*;
 use regard_kernels::{
     Backward, Cpu, Edges, Forward, Gradients, Mask, Saved, Spec, View, ViewMut, reference,
 };

@@ -1,9 +1,7 @@
 //! bf16 numbers: stored in 8 bits, computed as exactly as `f32`, also where a matrix unit has them.
 #![allow(clippy::unwrap_used)] // a test that cannot go on says so by its panic
 
-mod case;
-
-use case::*;
+use crate::case::*;
 use half::bf16;
 use regard_kernels::{
     Backward, Cpu, Forward, Gradients, Isa, Normalizer, Saved, Spec, View, ViewMut, reference,

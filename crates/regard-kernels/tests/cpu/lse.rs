@@ -2,9 +2,7 @@
 //! two halves of the keys, computed apart and merged, one call.
 #![allow(clippy::unwrap_used)] // a test that cannot go on says so by its panic
 
-mod case;
-
-use case::*;
+use crate::case::*;
 use regard_kernels::{
     Activation, Backward, Cpu, Forward, Gradients, Isa, Normalizer, Real, Saved, Spec, View,
     ViewMut, reference,

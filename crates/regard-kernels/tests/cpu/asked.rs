@@ -2,9 +2,7 @@
 //! whatever the path, and however the keys are cut.
 #![allow(clippy::unwrap_used)] // a test that cannot go on says so by its panic
 
-mod case;
-
-use case::*;
+use crate::case::*;
 use regard_kernels::{Backward, Cpu, Forward, Gradients, Isa, Saved, View, ViewMut};
 
 /// What forward may be asked for.

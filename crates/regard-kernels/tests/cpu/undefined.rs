@@ -1,9 +1,7 @@
 //! Infinite and undefined inputs: what they spread to, and what they do not.
 #![allow(clippy::unwrap_used)] // a test that cannot go on says so by its panic
 
-mod case;
-
-use case::*;
+use crate::case::*;
 use regard_kernels::Normalizer;
 use regard_kernels::cpu::Path;
 

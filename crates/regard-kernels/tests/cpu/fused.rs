@@ -2,9 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // a test that cannot go on says so by its panic
 
-mod case;
-
-use case::*;
+use crate::case::*;
 use regard_kernels::cpu::Path;
 use regard_kernels::{Activation, Normalizer};
 

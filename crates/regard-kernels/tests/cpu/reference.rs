@@ -1,9 +1,7 @@
 //! The oracle itself: gradients by finite differences, normalizers by their definitions.
 #![allow(clippy::unwrap_used)] // a test that cannot go on says so by its panic
 
-mod case;
-
-use case::*;
+use crate::case::*;
 use regard_kernels::{Normalizer, Real, View, reference};
 use std::collections::HashSet;
 

@@ -1,8 +1,6 @@
 //! Whole specifications drawn at random keep the rule.
 
-mod case;
-
-use case::*;
+use crate::case::*;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use regard_kernels::Normalizer;

@@ -1,9 +1,7 @@
 //! Scores written as text: what is refused and where, what they compute, forward and backward.
 #![allow(clippy::unwrap_used)] // a test that cannot go on says so by its panic
 
-mod case;
-
-use case::*;
+use crate::case::*;
 use regard_kernels::{
     Activation, Backward, Cpu, Edges, Expression, Forward, Gradients, Isa, Node, Normalizer,
     Parameter, Real, Saved, Score, Spec, View, ViewMut, reference,

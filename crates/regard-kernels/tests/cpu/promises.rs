@@ -1,9 +1,7 @@
 //! What the operator promises, one test per promise, on every instruction set of this machine.
 #![allow(clippy::unwrap_used)] // a test that cannot go on says so by its panic
 
-mod case;
-
-use case::*;
+use crate::case::*;
 use regard_kernels::{
     Activation, Backward, Broadcast, Cpu, Dropout, Edges, Forward, Gradients, Isa, Mask,
     Normalizer, OwnGrads, OwnScore, Saved, Score, Segments, Spec, View, ViewMut, reference,
