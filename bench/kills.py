@@ -25,13 +25,17 @@ SETTINGS = {
     "classify": ["size=600", "hidden=32", "epochs=10", "average=0.9"],
     "image": ["size=300", "epochs=6", "batch=16"],
     "graph": ["epochs=400", "dropout=0.5", "validate_every=1"],
+    "answer": ["size=600", "facts=1", "hidden=32", "embedding=32", "epochs=10", "batch=32"],
+    "caption": ["size=200", "hidden=32", "embedding=16", "epochs=4", "batch=16"],
+    "summarize": ["size=300", "hidden=32", "embedding=16", "epochs=4", "batch=16"],
+    "transcribe": ["size=200", "hidden=32", "embedding=16", "epochs=4", "batch=16"],
 }
 
 
 def sums(run):
-    """The sum of every file of a run but what is hidden and the clock."""
-    files = sorted(p for p in run.iterdir() if p.name[0] != "." and p.name != "clock.json")
-    return {p.name: hashlib.sha256(p.read_bytes()).hexdigest() for p in files}
+    """The sum of every file of a run, its scenes too, but what is hidden and the clock."""
+    files = sorted(p for p in run.rglob("*") if p.is_file() and p.name[0] != "." and p.name != "clock.json")
+    return {str(p.relative_to(run)): hashlib.sha256(p.read_bytes()).hexdigest() for p in files}
 
 
 def killed(command, resume, run, wanted, whole, chance):
@@ -69,7 +73,8 @@ def main():
     print(f"{'task':<10} {'KILL':>5} {'TERM':>5} {'INT':>5}  files")
     for task in given.tasks:
         with tempfile.TemporaryDirectory() as folder:
-            straight, other = pathlib.Path(folder, "straight"), pathlib.Path(folder, "killed")
+            # Pictures are headed by the name of the run.
+            straight, other = (pathlib.Path(folder, name, "run") for name in ("straight", "killed"))
             sets = [x for setting in SETTINGS.get(task, []) for x in ("--set", setting)]
             train = [given.program, "train", task, *sets, "--out"]
             begun = time.time()

@@ -24,3 +24,38 @@ mod sound;
 mod sound_augmentation;
 #[path = "../src/toy/mod.rs"]
 mod toy;
+
+/// The files below a folder whose text has a test.
+fn with_tests(folder: &std::path::Path, found: &mut Vec<std::path::PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            with_tests(&path, found);
+        } else if std::fs::read_to_string(&path).is_ok_and(|text| text.contains("#[test]")) {
+            found.push(path);
+        }
+    }
+}
+
+#[test]
+fn no_test_in_the_sources_is_left_out() {
+    // The crates whose own tests are run by such a file; of a packed crate there is this one alone.
+    let here = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    for name in ["regard-tasks", "regard-tensor", "regard"] {
+        let folder = here.parent().unwrap().join(name);
+        let Ok(list) = std::fs::read_to_string(folder.join("tests/inside.rs")) else { continue };
+        let mut files = Vec::new();
+        with_tests(&folder.join("src"), &mut files);
+        assert!(!files.is_empty(), "{name}");
+        for file in files {
+            let named = |path: &std::path::Path| {
+                let within = path.strip_prefix(&folder).unwrap().display();
+                list.contains(&format!("#[path = \"../{within}\"]"))
+            };
+            // A folder's own file brings in the others.
+            let folders = file.ancestors().skip(1).take_while(|path| path.starts_with(&folder));
+            let brought_in = folders.map(|path| path.join("mod.rs")).any(|path| named(&path));
+            assert!(named(&file) || brought_in, "{}: name it in tests/inside.rs", file.display());
+        }
+    }
+}
