@@ -234,12 +234,10 @@ def peer_times(name, calls, leaves):
                 out = call(*leaves)
                 backward = median_ms(lambda: torch.autograd.grad(out, leaves, grad, retain_graph=True))
                 found.append(("backward", backward))
-        except torch.OutOfMemoryError:
-            print(f"{name}: {label} has no room", flush=True)
-            calls.remove((label, call))
-            continue
         except Exception as error:  # a peer that does not have the case is no peer
-            print(f"{name}: {label} cannot: {str(error).splitlines()[0][:120]}", flush=True)
+            no_room = isinstance(error, torch.OutOfMemoryError)
+            why = "has no room" if no_room else f"cannot: {str(error).splitlines()[0][:120]}"
+            print(f"{name}: {label} {why}", flush=True)
             calls.remove((label, call))
             continue
         for which, time in found:

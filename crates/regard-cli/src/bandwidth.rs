@@ -38,11 +38,13 @@ impl Yardstick {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use regard_kernels::reading::{LANES, STREAMS, sum_lanes};
 
     #[test]
     fn every_number_is_read_once() {
-        let numbers: Vec<f32> = (0..391).map(|x| x as f32).collect();
+        let numbers: Vec<f32> = (0..LANES * STREAMS * 3 + 7).map(|x| x as f32).collect();
         let n = numbers.len() as f32;
         assert_eq!(sum(&numbers), n * (n - 1.0) / 2.0);
+        assert_eq!(sum_lanes(&numbers), n * (n - 1.0) / 2.0);
     }
 }

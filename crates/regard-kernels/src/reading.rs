@@ -1,9 +1,9 @@
 //! Reading memory as fast as the machine does: the sum behind the program's yardstick.
 
 /// Floats summed side by side: two of the widest registers.
-const LANES: usize = 32;
+pub const LANES: usize = 32;
 /// Places a thread reads at in turn, which is a little faster than one after the other.
-const STREAMS: usize = 4;
+pub const STREAMS: usize = 4;
 
 /// The sum of numbers, in any order, with the widest registers there are. For the program's bench.
 pub fn sum(numbers: &[f32]) -> f32 {
@@ -33,8 +33,9 @@ fn sum_avx2(numbers: &[f32]) -> f32 {
     sum_lanes(numbers)
 }
 
+/// The same with the registers that every machine has.
 #[inline(always)]
-fn sum_lanes(numbers: &[f32]) -> f32 {
+pub fn sum_lanes(numbers: &[f32]) -> f32 {
     let stream = numbers.len() / STREAMS / LANES * LANES;
     let (streams, rest) = numbers.split_at(stream * STREAMS);
     let mut lanes = [[0.0; LANES]; STREAMS];

@@ -7,6 +7,7 @@ mod rule;
 
 pub use rule::*;
 
+use rayon::prelude::*;
 use regard_kernels::cpu::Path;
 use regard_kernels::{
     Activation, Backward, Bias, Broadcast, Cpu, Dropout, Edges, Expression, Forward, Gradients,
@@ -809,19 +810,7 @@ pub fn natural(data: &Data<f64>, oracle: &Results<f64>) -> ([f64; 3], [f64; 8]) 
 
 /// Checks cases beside each other, on all cores: beside a GPU it is the reference that takes the time.
 pub fn each_beside_others<T: Copy + Sync>(cases: &[T], check: impl Fn(T) + Sync) {
-    let next = std::sync::atomic::AtomicUsize::new(0);
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    std::thread::scope(|scope| {
-        for _ in 0..cores {
-            scope.spawn(|| {
-                while let Some(&case) =
-                    cases.get(next.fetch_add(1, std::sync::atomic::Ordering::Relaxed))
-                {
-                    check(case);
-                }
-            });
-        }
-    });
+    cases.par_iter().for_each(|&case| check(case));
     println!("{} cases", cases.len());
 }
 

@@ -3,36 +3,14 @@
 #![allow(clippy::unwrap_used)] // a test that cannot go on says so by its panic
 
 use crate::case::*;
+use crate::reference::agrees_with_differences;
 use regard_kernels::{
     Activation, Backward, Cpu, Forward, Gradients, Isa, Normalizer, Real, Saved, Spec, View,
-    ViewMut, reference,
+    ViewMut,
 };
 
 const TAKE_ONE: [Normalizer; 3] =
     [Normalizer::Softmax, Normalizer::Argmax, Normalizer::Sample { seed: 7 }];
-
-/// One of the arrays of a case.
-type Part = fn(&mut Data<f64>) -> &mut Vec<f64>;
-
-/// Σ grad_out · out + Σ grad_lse · lse (+ what arrives at the chosen keys), empty rows left out.
-fn loss(data: &Data<f64>) -> f64 {
-    let [q, k, v, _] = data.shapes();
-    let output = reference::forward(
-        &data.spec(),
-        View::new(&data.q, q).unwrap(),
-        View::new(&data.k, k).unwrap(),
-        View::new(&data.v, v).unwrap(),
-    )
-    .unwrap();
-    let sum = |x: &[f64], grad: Option<&[f64]>| -> f64 {
-        let pairs = x.iter().zip(grad.unwrap_or_default());
-        pairs.filter(|(x, _)| x.is_finite()).map(|(x, g)| x * g).sum()
-    };
-    sum(&output.out, Some(&data.grad_out))
-        + sum(&output.weights, data.grad_weights.as_deref())
-        + sum(&output.log_prob, data.grad_log_prob.as_deref())
-        + sum(&output.lse, data.grad_lse.as_deref())
-}
 
 #[test]
 fn the_gradient_of_the_log_sum_exp_agrees_with_finite_differences() {
@@ -59,21 +37,8 @@ fn the_gradient_of_the_log_sum_exp_agrees_with_finite_differences() {
                     ..Case::default()
                 };
                 let gradients = case.data::<f64>().reference().gradients;
-                let parts: [Part; 2] = [|data| &mut data.q, |data| &mut data.k];
-                for (gradient, part) in gradients.iter().zip(parts) {
-                    for (at, &analytic) in gradient.iter().enumerate() {
-                        let at_step = |step: f64| {
-                            let mut data = case.data::<f64>();
-                            part(&mut data)[at] += step;
-                            loss(&data)
-                        };
-                        let numeric = (at_step(1e-5) - at_step(-1e-5)) / 2e-5;
-                        assert!(
-                            (numeric - analytic).abs() <= 1e-6 * (1.0 + analytic.abs()),
-                            "{at}: {analytic}, differences give {numeric}\n{case:?}"
-                        );
-                    }
-                }
+                agrees_with_differences(case, "q", &gradients[0], |data| &mut data.q);
+                agrees_with_differences(case, "k", &gradients[1], |data| &mut data.k);
             }
         }
     }

@@ -5,7 +5,8 @@ use crate::case::*;
 use regard_kernels::{Normalizer, Real, View, reference};
 use std::collections::HashSet;
 
-/// Σ grad_out · out, and what arrives elsewhere likewise, for changed inputs.
+/// Σ grad_out · out, and what arrives elsewhere likewise, for changed inputs. A row that sees nothing has
+/// no log-sum-exp.
 fn loss(data: &Data<f64>) -> f64 {
     let [q, k, v, _] = data.shapes();
     let output = reference::forward(
@@ -21,10 +22,14 @@ fn loss(data: &Data<f64>) -> f64 {
     sum(&output.out, Some(&data.grad_out))
         + sum(&output.weights, data.grad_weights.as_deref())
         + sum(&output.log_prob, data.grad_log_prob.as_deref())
+        + data.grad_lse.as_deref().map_or(0.0, |grad| {
+            let rows = output.lse.iter().zip(grad);
+            rows.filter(|(lse, _)| lse.is_finite()).map(|(lse, g)| lse * g).sum()
+        })
 }
 
 /// Compares one gradient with central differences of the loss.
-fn agrees_with_differences(
+pub(crate) fn agrees_with_differences(
     case: Case,
     name: &str,
     gradient: &[f64],
