@@ -111,7 +111,7 @@ pub struct GradientsAt<E> {
 
 impl<E> Default for GradientsAt<E> {
     fn default() -> Self {
-        let [q, k, v] = [None; 3];
+        let (q, k, v) = (None, None, None);
         let [w, own, key_bias, bias, relative] = [None; 5];
         Self { q, k, v, w, own, key_bias, bias, relative }
     }
