@@ -5,6 +5,7 @@
 //! is the residual connection.
 
 use regard::attention::Site;
+use regard::tensor::Tensor;
 use regard_tasks::{Map, Scene};
 use std::collections::BTreeMap;
 
@@ -26,11 +27,12 @@ pub(crate) fn rollout(scene: &Scene) -> Option<Map> {
     if layers.len() < 2 {
         return None;
     }
-    let mut flow = identity(n);
+    let matrix = |numbers: Vec<f32>| Tensor::from_vec(numbers, &[n, n]).ok();
+    let mut flow = matrix(identity(n))?;
     for heads in layers.values() {
-        flow = product(&mixed(heads, n), &flow, n);
+        flow = matrix(mixed(heads, n))?.matmul(&flow).ok()?;
     }
-    Some(Map::new("rollout", flow))
+    Some(Map::new("rollout", flow.to_vec().ok()?))
 }
 
 fn identity(n: usize) -> Vec<f32> {
@@ -57,16 +59,6 @@ fn mixed(heads: &[&Map], n: usize) -> Vec<f32> {
         }
     }
     all
-}
-
-fn product(a: &[f32], b: &[f32], n: usize) -> Vec<f32> {
-    let mut out = vec![0.0; n * n];
-    for (row, to) in out.chunks_mut(n).enumerate() {
-        for (k, &w) in a[row * n..][..n].iter().enumerate().filter(|(_, w)| **w != 0.0) {
-            to.iter_mut().zip(&b[k * n..][..n]).for_each(|(to, &from)| *to += w * from);
-        }
-    }
-    out
 }
 
 #[cfg(test)]
