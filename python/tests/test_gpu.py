@@ -62,7 +62,7 @@ def test_output_and_gradients_are_the_cpus(name, dtype):
     [
         [("score", torch.linspace(-1, 1, 16))],
         [("relative_bias", torch.linspace(-1, 1, 4 * 11).reshape(4, 11))],
-        [("key_bias", torch.linspace(-1, 1, 2 * 33).reshape(2, 1, 33))],
+        [("key_bias", torch.linspace(-1, 1, 2 * 33).reshape(2, 33))],
         [("attn_mask", torch.linspace(-1, 1, 40 * 33).reshape(40, 33))],
     ],
     ids=lambda learned: learned[0][0],
