@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from . import _native
 from ._arguments import HARD, NO_CONSTANTS, NO_LEARNED, THRESHOLD, Frame, Learned
 from .threads import get_num_threads
 
@@ -71,16 +70,16 @@ def _inputs(xp: Any, frame: Frame, learned: Learned) -> Any:
     edges = frame.edges
     if learned is NO_LEARNED and frame.constants is NO_CONSTANTS and edges is None:
         return None
-    block = xp.block
+    given = xp.given
     w, key_bias, bias, relative, parameters = learned
     return (
-        None if w is None else block(w),
-        [block(x) for x in parameters],
-        None if key_bias is None else block(key_bias),
-        None if bias is None else block(bias),
-        None if frame.constants.alibi is None else block(frame.constants.alibi),
-        None if relative is None else block(relative),
-        *(None if x is None else block(x) for x in frame.constants[1:]),
+        None if w is None else given(w),
+        [given(x) for x in parameters],
+        None if key_bias is None else given(key_bias),
+        None if bias is None else given(bias),
+        None if frame.constants.alibi is None else given(frame.constants.alibi),
+        None if relative is None else given(relative),
+        *(None if x is None else given(x) for x in frame.constants[1:]),
         None if edges is None else edges.native,
     )
 
@@ -109,11 +108,11 @@ def forward(
     call = _frame(xp, frame, q, k, v)
     inputs = _inputs(xp, frame, learned)
     if not need and not saves:
-        _native.forward(call, xp.rows(out), inputs)
+        xp.forward(call, xp.rows(out), inputs)
         return Results(out)
     if not need and normalizer == "softmax":
         lse = xp.empty(lead, compute)
-        _native.forward(call, xp.rows(out), inputs, (xp.block(lse), None, None, None, None, None))
+        xp.forward(call, xp.rows(out), inputs, (xp.block(lse), None, None, None, None, None))
         return Results(out, lse)
     hard = normalizer in HARD
     lse = threshold = index = log_prob = weights = edge_weights = None
@@ -129,7 +128,7 @@ def forward(
         edge_weights = xp.empty((*lead[:-1], len(frame.edges)), compute)
     results = (lse, threshold, index, log_prob, weights, edge_weights)
     block = xp.block
-    _native.forward(call, xp.rows(out), inputs, tuple(None if x is None else block(x) for x in results))
+    xp.forward(call, xp.rows(out), inputs, tuple(None if x is None else block(x) for x in results))
     return Results(out, *results)
 
 
@@ -152,7 +151,7 @@ def backward(
     grad_out = arriving.out
     if learned is NO_LEARNED and frame.normalizer == "softmax" and arriving.is_output_alone:
         # The common case, without what it does not need.
-        _native.backward(
+        xp.backward(
             _frame(xp, frame, q, k, v),
             rows(grad_out),
             (rows(saved.out), block(saved.lse), None, None),
@@ -171,7 +170,7 @@ def backward(
     if grad_out is None:
         grad_out = xp.zeros((*q.shape[:-1], v.shape[-1]), v.dtype)
     more = arriving[1:]
-    _native.backward(
+    xp.backward(
         _frame(xp, frame, q, k, v),
         rows(grad_out),
         (

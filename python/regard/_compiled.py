@@ -106,7 +106,7 @@ def _learned(w: Any, key_bias: Any, bias: Any, relative: Any, parameters: list[T
     return Learned(w, key_bias, bias, relative, tuple(parameters))
 
 
-@torch.library.custom_op("regard::attention", mutates_args=(), device_types="cpu")
+@torch.library.custom_op("regard::attention", mutates_args=(), device_types=("cpu", "cuda"))
 def _forward_op(
     q: Tensor,
     k: Tensor,
@@ -138,7 +138,7 @@ def _forward_op(
     what = (kind, text, scale, normalizer, is_causal, left, right, offset, dropout_p)
     frame = _frame(q, k, constants, edge_index, seed, what)
     learned = _learned(w, key_bias, bias, relative, parameters)
-    results = _call.forward(_tensors, frame, (q, k, v), learned, need.split(",") if need else (), True)
+    results = _call.forward(_tensors.kind_of(q), frame, (q, k, v), learned, need.split(",") if need else (), True)
     edge_weights = results.edge_weights
     if edge_weights is not None and frame.edges is not None and not frame.edges.is_in_order:
         edge_weights = edge_weights.index_select(-1, frame.edges.tensor_places())
@@ -168,7 +168,7 @@ def _(q, k, v, w, key_bias, bias, relative, parameters, alibi, key_lengths, q_se
     )
 
 
-@torch.library.custom_op("regard::attention_backward", mutates_args=(), device_types="cpu")
+@torch.library.custom_op("regard::attention_backward", mutates_args=(), device_types=("cpu", "cuda"))
 def _backward_op(
     grad_out: Optional[Tensor],
     grad_weights: Optional[Tensor],
@@ -217,7 +217,7 @@ def _backward_op(
         *(None if x is None else x.contiguous() for x in (grad_weights, grad_edge_weights, grad_log_prob, grad_lse)),
     )
     saved = Saved(None if out is None else _tensors.rowwise(out), lse, threshold, index)
-    gradients = _call.backward(_tensors, frame, (q, k, v), learned, saved, arriving, wanted)
+    gradients = _call.backward(_tensors.kind_of(q), frame, (q, k, v), learned, saved, arriving, wanted)
     found = (*gradients[:7], *gradients.parameters)
     # An op's results share no memory.
     parts = [x.clone() if n >= 7 and x is not None and len(parameters) > 1 else x for n, x in enumerate(found)]

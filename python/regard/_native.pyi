@@ -74,6 +74,22 @@ def backward(
     inputs: _Inputs | None = None,
     arriving: tuple[_Block | None, ...] | None = None,
 ) -> None: ...
+def forward_on_gpu(
+    place: tuple[int, int],
+    call: _Call,
+    out: _Rows,
+    inputs: _Inputs | None = None,
+    results: tuple[_Block | None, ...] | None = None,
+) -> None: ...
+def backward_on_gpu(
+    place: tuple[int, int],
+    call: _Call,
+    grad_out: _Rows,
+    left: tuple[_Rows | _Block | None, ...],
+    wanted: tuple[_Rows | _Block | None, ...],
+    inputs: _Inputs | None = None,
+    grad_lse: _Block | None = None,
+) -> None: ...
 def instruction_set() -> str: ...
 def release_memory(threads: int) -> None: ...
 
@@ -82,7 +98,9 @@ __all__ = [
     "Mechanism",
     "Run",
     "backward",
+    "backward_on_gpu",
     "forward",
+    "forward_on_gpu",
     "instruction_set",
     "release_memory",
     "task_names",

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from . import _call
+from . import _call, _native
 from ._arguments import (
     NO_LEARNED,
     Aux,
@@ -43,11 +43,11 @@ def parameter_names(text: str) -> tuple[str, ...]:
 
 
 def check(name: str, x: Any) -> None:
-    """Refuses what is no dense tensor on the CPU."""
+    """Refuses what is no dense tensor on the CPU or an NVIDIA GPU."""
     if not isinstance(x, Tensor):
         raise TypeError(f"{name} is {type(x).__name__}; it wants a tensor as query is one")
-    if not x.is_cpu:
-        raise TypeError(f"{name} is on {x.device}; regard computes on the CPU: give it {name}.cpu()")
+    if not (x.is_cpu or x.is_cuda):
+        raise TypeError(f"{name} is on {x.device}; regard computes on the CPU and on CUDA: give it {name}.cpu()")
     if x.layout is not torch.strided:
         raise TypeError(f"{name} is {x.layout}; it wants a dense tensor: {name}.to_dense()")
 
@@ -59,6 +59,8 @@ def check_inputs(q: Any, k: Any, v: Any) -> tuple[int, Any]:
     check("value", v)
     if not q.dtype == k.dtype == v.dtype:
         raise TypeError(f"query is {q.dtype}, key {k.dtype} and value {v.dtype}; they want one type")
+    if not q.device == k.device == v.device:
+        raise TypeError(f"query is on {q.device}, key on {k.device} and value on {v.device}; they want one device")
     kind = _KINDS.get(q.dtype)
     if kind is None:
         raise TypeError(f"query is {q.dtype}; attention wants float32, float64, float16 or bfloat16")
@@ -143,6 +145,20 @@ def block(x: Tensor) -> tuple[int, tuple[int, ...]]:
     return x.data_ptr(), x.shape
 
 
+given = block
+forward = _native.forward
+backward = _native.backward
+
+
+def kind_of(x: Tensor) -> Any:
+    """The kind of array that a call on such tensors has."""
+    if x.is_cpu:
+        return _this
+    from ._gpu import Gpu
+
+    return Gpu(x.device)
+
+
 def empty(shape: tuple[int, ...], dtype: Any) -> Tensor:
     return torch.empty(shape, dtype=dtype)
 
@@ -159,8 +175,8 @@ def empty_rows(like: Tensor, shape: tuple[int, ...]) -> Tensor:
         _, by_head, by_row, _ = like.stride()
         if by_row > by_head and shape[1] > 1 and shape[2] > 1:
             _, h, n, d = shape
-            return torch.empty_strided(shape, (n * h * d, d, h * d, 1), dtype=like.dtype)
-    return torch.empty(shape, dtype=like.dtype)
+            return torch.empty_strided(shape, (n * h * d, d, h * d, 1), dtype=like.dtype, device=like.device)
+    return torch.empty(shape, dtype=like.dtype, device=like.device)
 
 
 def arriving_at_part(own: Any, whole: Any, grad_out: Tensor) -> tuple[Tensor, Tensor]:
@@ -182,7 +198,7 @@ def attention(q: Tensor, k: Any, v: Any, options: Options, return_aux: Any) -> A
         from . import _compiled
 
         return _compiled.attention(q, k, v, options, return_aux)
-    if torch.is_autocast_enabled("cpu"):
+    if isinstance(q, Tensor) and torch.is_autocast_enabled(q.device.type):
         q, k, v = (autocast(x) for x in (q, k, v))
     frame, learned = prepare(_this, q, k, v, options)
     need = needs(return_aux, frame.normalizer, frame.edges)
@@ -192,7 +208,7 @@ def attention(q: Tensor, k: Any, v: Any, options: Options, return_aux: Any) -> A
 
 def plain(q: Tensor, k: Any, v: Any, is_causal: bool, scale: Any) -> Any:
     """Softmax over scaled dot products, with nothing else: the call whose overhead matters most."""
-    if torch.is_autocast_enabled("cpu"):
+    if isinstance(q, Tensor) and torch.is_autocast_enabled(q.device.type):
         q, k, v = (autocast(x) for x in (q, k, v))
     code, compute = check_inputs(q, k, v)
     check_ranks(q, k, v)
@@ -202,13 +218,13 @@ def plain(q: Tensor, k: Any, v: Any, is_causal: bool, scale: Any) -> Any:
         q, k, v = rowwise(q), rowwise(k), rowwise(v)
     if torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad):
         return _Plain.apply(frame, q, k, v)
-    return _call.forward(_this, frame, (q, k, v), NO_LEARNED, (), False).out
+    return _call.forward(kind_of(q), frame, (q, k, v), NO_LEARNED, (), False).out
 
 
 def autocast(x: Any) -> Any:
     """As PyTorch's own attention has it: anything but float64 becomes the type of autocast."""
     if isinstance(x, Tensor) and x.dtype in _KINDS and x.dtype is not torch.float64:
-        return x.to(torch.get_autocast_dtype("cpu"))
+        return x.to(torch.get_autocast_dtype(x.device.type))
     return x
 
 
@@ -221,7 +237,7 @@ def _run(frame: Frame, qkv: tuple[Any, Any, Any], learned: Learned, need: tuple[
         or (learned is not NO_LEARNED and any(x is not None and x.requires_grad for x in (*learned[:4], *learned[4])))
     ):
         return _call.Results(*_Attention.apply(frame, need, q, k, v, *learned[:4], *learned.parameters))
-    return _call.forward(_this, frame, qkv, learned, need, False)
+    return _call.forward(kind_of(q), frame, qkv, learned, need, False)
 
 
 def _aux(results: _call.Results, need: tuple[str, ...], frame: Frame) -> Aux:
@@ -243,7 +259,7 @@ class _Plain(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, frame: Frame, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        results = _call.forward(_this, frame, (q, k, v), NO_LEARNED, (), True)
+        results = _call.forward(kind_of(q), frame, (q, k, v), NO_LEARNED, (), True)
         ctx.save_for_backward(q, k, v, results.out, results.lse)
         ctx.frame = frame
         return results.out  # type: ignore[no-any-return]
@@ -255,7 +271,7 @@ class _Plain(torch.autograd.Function):
         _, *wants = ctx.needs_input_grad
         wanted = (*wants, False, False, False, False, False)
         arriving = Arriving(rowwise(grad_out))
-        gradients = _call.backward(_this, ctx.frame, (q, k, v), NO_LEARNED, Saved(out, lse), arriving, wanted)
+        gradients = _call.backward(kind_of(q), ctx.frame, (q, k, v), NO_LEARNED, Saved(out, lse), arriving, wanted)
         return None, gradients.query, gradients.key, gradients.value
 
 
@@ -265,7 +281,7 @@ class _Attention(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, frame: Frame, need: tuple[str, ...], q: Tensor, k: Tensor, v: Tensor, *rest: Any) -> Any:
         learned = _learned(rest)
-        results = _call.forward(_this, frame, (q, k, v), learned, need, True)
+        results = _call.forward(kind_of(q), frame, (q, k, v), learned, need, True)
         out, lse, threshold, index, log_prob, weights, edge_weights = results
         soft = frame.normalizer == "softmax"
         ctx.save_for_backward(q, k, v, out if soft else None, lse, threshold, index, *rest, *frame.constants)
@@ -293,7 +309,7 @@ class _Attention(torch.autograd.Function):
         )
         wants = ctx.needs_input_grad[2:]
         gradients = _call.backward(
-            _this, frame, (q, k, v), learned, Saved(out, lse, threshold, index), arriving, (*wants[:7], any(wants[7:]))
+            kind_of(q), frame, (q, k, v), learned, Saved(out, lse, threshold, index), arriving, (*wants[:7], any(wants[7:]))
         )
         return (None, None, *gradients[:7], *gradients.parameters)
 

@@ -116,11 +116,9 @@ def _as_array(x: Any) -> Any:
     if _is_tensor(x):
         if x.requires_grad:
             raise TypeError("edges require a gradient; whole numbers have none")
-        if not x.is_cpu:
-            raise TypeError(f"edges are on {x.device}; regard computes on the CPU: edges.cpu()")
         if not _is_dense(x):
             raise TypeError(f"edges are {x.layout}; it wants a dense edge_index [2, E]")
-        return x.detach().numpy()
+        return x.detach().cpu().numpy()
     try:
         return np.asarray(x)
     except ValueError as error:

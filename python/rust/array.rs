@@ -3,6 +3,7 @@
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
+use regard_kernels::cuda::DeviceRows;
 use regard_kernels::{Broadcast, View, ViewMut};
 use std::marker::PhantomData;
 
@@ -49,6 +50,11 @@ impl Rows {
 
     fn row_strides(&self) -> [usize; 3] {
         [self.strides[0], self.strides[1], self.strides[2]]
+    }
+
+    /// The same on a GPU, where the address is one of its own.
+    pub(crate) fn on_gpu<T>(&self) -> PyResult<DeviceRows<T>> {
+        DeviceRows::new(self.address as u64, self.shape, self.row_strides()).map_err(refused)
     }
 
     /// How many elements lie from the first to the last.
@@ -105,6 +111,11 @@ impl<'py, T> FromPyObject<'_, 'py> for Block<T> {
 }
 
 impl<T> Block<T> {
+    /// Where it lies, on whatever device.
+    pub(crate) fn address(&self) -> u64 {
+        self.address as u64
+    }
+
     pub(crate) fn shape(&self) -> [usize; AXES] {
         self.shape
     }

@@ -42,13 +42,13 @@ type Wanted<T> = (
 /// The frame of a call; in Python a tuple in this order.
 pub(crate) struct Call<'py> {
     /// The type of the numbers: 0 f32, 1 f64, 2 bf16, 3 f16.
-    code: u8,
+    pub(crate) code: u8,
     threads: usize,
-    mechanism: Bound<'py, Mechanism>,
-    random: Random,
-    q: Rows,
-    k: Rows,
-    v: Rows,
+    pub(crate) mechanism: Bound<'py, Mechanism>,
+    pub(crate) random: Random,
+    pub(crate) q: Rows,
+    pub(crate) k: Rows,
+    pub(crate) v: Rows,
 }
 
 impl<'py> FromPyObject<'_, 'py> for Call<'py> {

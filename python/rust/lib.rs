@@ -8,6 +8,7 @@ mod array;
 mod call;
 mod edges;
 mod failure;
+mod gpu;
 mod inputs;
 mod line;
 mod mechanism;
@@ -24,6 +25,8 @@ mod _native {
     use super::call::{backward, forward};
     #[pymodule_export]
     use super::edges::Edges;
+    #[pymodule_export]
+    use super::gpu::{backward_on_gpu, forward_on_gpu};
     #[pymodule_export]
     use super::mechanism::Mechanism;
     #[pymodule_export]

@@ -127,9 +127,9 @@ impl Additive {
         let (features, square) = (2 * STAGES * DEPTH * COLUMNS, COLUMNS * (COLUMNS + 4));
         let numbers = match backward {
             true => features.max(COLUMNS * value_width) + 2 * square + THREADS,
-            false => features.max(square) + COLUMNS * value_width,
+            false => features.max(2 * square) + COLUMNS * (value_width + 8) + 2 * COLUMNS,
         };
-        ((numbers + width + width / DEPTH) * size_of::<f32>()) as u32
+        ((numbers + 2 * width + width / DEPTH + width / 4) * size_of::<f32>()) as u32
     }
 
     /// Blocks of 64 rows: the queries', and all.

@@ -213,12 +213,6 @@ impl Sent {
         })
     }
 
-    /// The caller's arrays on the device.
-    pub(super) fn given(q: Option<Written>, k: Option<Written>, v: Option<Written>) -> Self {
-        let [w, own, key_bias, bias, relative] = [(); 5].map(|()| Asked::none());
-        Self { q, k, v, w, own, key_bias, bias, relative }
-    }
-
     pub(super) fn copy_to<E: Element>(&self, mut to: Gradients<E>) -> Result<(), Error> {
         for (from, to) in [(&self.q, &mut to.q), (&self.k, &mut to.k), (&self.v, &mut to.v)] {
             if let (Some(from), Some(to)) = (from, to) {

@@ -9,8 +9,8 @@ use super::pass::{Asked, Sent, Written};
 use super::problem::{Rows, Source};
 use crate::error::{Error, ensure};
 use crate::numel::numel;
-use crate::spec::{Shape, Spec};
-use crate::{Element, View};
+use crate::spec::{Score, Shape, Spec};
+use crate::{Element, Real, View};
 use std::marker::PhantomData;
 
 /// A `[B, H, N, D]` on the GPU: an address, and strides in elements; the last axis is contiguous.
@@ -87,7 +87,8 @@ pub struct BackwardAt<E> {
     pub gradients: GradientsAt<E>,
 }
 
-/// Where gradients go on the GPU; each is overwritten.
+/// Where gradients go on the GPU; each is overwritten. Those of what the specification names are numbers of what is
+/// computed in, one after another, in the shape that they have there.
 #[derive(Clone, Copy, Debug)]
 pub struct GradientsAt<E> {
     /// The shape of q.
@@ -96,6 +97,24 @@ pub struct GradientsAt<E> {
     pub k: Option<DeviceRows<E>>,
     /// The shape of v.
     pub v: Option<DeviceRows<E>>,
+    /// Of the additive score's vector.
+    pub w: Option<u64>,
+    /// Of an expression's parameters, one after another.
+    pub own: Option<u64>,
+    /// Of the keys' bias.
+    pub key_bias: Option<u64>,
+    /// Of the full bias.
+    pub bias: Option<u64>,
+    /// Of the bias by distance.
+    pub relative: Option<u64>,
+}
+
+impl<E> Default for GradientsAt<E> {
+    fn default() -> Self {
+        let (q, k, v) = (None, None, None);
+        let [w, own, key_bias, bias, relative] = [None; 5];
+        Self { q, k, v, w, own, key_bias, bias, relative }
+    }
 }
 
 impl Cuda {
@@ -128,8 +147,8 @@ impl Cuda {
         forward::Run::of(&self.device, spec, &s, &[q, k, v, out], results)?.launch()
     }
 
-    /// [`Cuda::backward`] over arrays on the GPU, for the gradients of q, k and v. Returns when the kernels
-    /// were asked for, not when they are done.
+    /// [`Cuda::backward`] over arrays on the GPU. Returns when the kernels were asked for, not when they are
+    /// done.
     ///
     /// Refuses what `backward` refuses, and normalizers that choose one key.
     ///
@@ -144,10 +163,10 @@ impl Cuda {
         let s = check(spec, &qkv)?;
         pass.check(spec, &s, &qkv)?;
         if s.rows() == 0 || s.nk == 0 {
-            return self.clear_at(&pass.gradients);
+            return self.clear_at(spec, &pass.gradients);
         }
         self.device.enter()?;
-        let GradientsAt { q, k, v } = pass.gradients;
+        let GradientsAt { q, k, v, .. } = pass.gradients;
         let all = qkv.into_iter().chain([pass.grad_out]).chain(pass.out);
         let arrived = Arrived {
             rows: all.chain([q, k, v].into_iter().flatten()).map(|rows| rows.rows()).collect(),
@@ -161,14 +180,41 @@ impl Cuda {
             index: Source::Host(None),
         };
         let written = |rows: Option<DeviceRows<E>>| rows.map(|rows| Written::given(&rows.rows()));
-        let sent = Sent::given(written(q), written(k), written(v));
+        let asked = |at: Option<u64>, numbers: usize| {
+            Asked::given(&self.device, at, numbers * size_of::<E::Compute>())
+        };
+        let sizes = Learned::of(spec);
+        let sent = Sent {
+            q: written(q),
+            k: written(k),
+            v: written(v),
+            w: asked(pass.gradients.w, sizes.w)?,
+            own: asked(pass.gradients.own, sizes.own)?,
+            key_bias: asked(pass.gradients.key_bias, sizes.key_bias)?,
+            bias: asked(pass.gradients.bias, sizes.bias)?,
+            relative: asked(pass.gradients.relative, sizes.relative)?,
+        };
         backward::Run::of(&self.device, spec, &s, arrived, sent)?.launch()
     }
 
     /// Gradients of a problem in which nothing looks at anything.
-    fn clear_at<E>(&self, gradients: &GradientsAt<E>) -> Result<(), Error> {
-        let GradientsAt { q, k, v } = gradients;
+    fn clear_at<E: Element>(
+        &self,
+        spec: &Spec<E::Compute>,
+        gradients: &GradientsAt<E>,
+    ) -> Result<(), Error> {
+        let GradientsAt { q, k, v, w, own, key_bias, bias, relative } = gradients;
         self.device.enter()?;
+        let sizes = Learned::of(spec);
+        for (at, numbers) in [
+            (w, sizes.w),
+            (own, sizes.own),
+            (key_bias, sizes.key_bias),
+            (bias, sizes.bias),
+            (relative, sizes.relative),
+        ] {
+            Asked::given(&self.device, *at, numbers * size_of::<E::Compute>())?;
+        }
         for rows in [q, k, v].into_iter().flatten() {
             let [b, h, n, d] = rows.shape;
             for row in 0..b * h * n {
@@ -179,6 +225,35 @@ impl Cuda {
             }
         }
         Ok(())
+    }
+}
+
+/// How many numbers there are of what a specification names and learns.
+struct Learned {
+    w: usize,
+    own: usize,
+    key_bias: usize,
+    bias: usize,
+    relative: usize,
+}
+
+impl Learned {
+    fn of<T: Real>(spec: &Spec<T>) -> Self {
+        let (w, own) = match &spec.score {
+            Score::Additive { w, .. } => (w.len(), 0),
+            Score::Expression { parameters, .. } => {
+                (0, parameters.iter().map(|parameter| parameter.data.len()).sum())
+            }
+            _ => (0, 0),
+        };
+        let bias = &spec.bias;
+        Self {
+            w,
+            own,
+            key_bias: bias.key.map_or(0, |bias| numel(&bias.shape)),
+            bias: bias.full.map_or(0, |bias| numel(&bias.shape)),
+            relative: bias.relative.map_or(0, |relative| relative.table.len()),
+        }
     }
 }
 

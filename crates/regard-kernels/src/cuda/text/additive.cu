@@ -1,10 +1,11 @@
 // Σ w tanh(q + k) under softmax, in f32, tile by tile.
 //
-// tanh(q + k) = 1 − 2 / (1 + e^2q e^2k), so with A = e^2q and B = e^2k a score is Σw − 2 Σ w / D,
-// D = 1 + AB, and four terms share a reciprocal:
-// w₁/D₁ + w₂/D₂ = (w₁D₂ + w₂D₁) / (D₁D₂), and two such once more.
-// That product overflows where |q| + |k| passes SHARED; one term alone never does where A and B are
-// finite; beyond that tanh is computed as it is written.
+// tanh(q + k) = 1 − 2 / (1 + e^2q e^2k), so a score is Σw − 2 Σ w / (1 + e^2q e^2k). With c = 1 / w,
+// A = c e^2q and B = e^2k a term is 1 / E, E = c + AB: one product and sum; four terms share a reciprocal,
+// 1/E₁ + 1/E₂ = (E₁ + E₂) / (E₁E₂) and so on, so that a feature costs three operations. w is taken in
+// units of a power of two 2^20 times smaller than the largest, so that hardly a c is above 1. The product of
+// four overflows where |q| + |k| or c is large; one term alone never does where A and B are finite; beyond
+// that tanh is computed as it is written.
 
 #define ROWS 64    // queries of a block
 #define COLUMNS 64 // keys of a tile
@@ -14,9 +15,13 @@
 #define THREADS 256
 #define ACROSS (COLUMNS / SIDE)
 #define VALUE_PARTS (VALUE_PADDED / COLUMNS)
-#define UNROLLED (VALUE_PADDED > 128 ? 1 : 2)
-#define SHARED_REACH 10.5f
-#define FINITE_REACH 43.0f
+#define ABREAST 2 // tiles of 16 rows whose products are begun together
+#define UNROLLED 2
+#define SHARED_BITS 121.0f // of the product of four terms, a bit for each sum
+#define FINITE_BITS 124.0f
+#define UNIT_BITS 20      // of the largest w in its unit
+#define BITS 2.8853901f   // of e^2x: x · 2 / ln 2
+#define NEGLIGIBLE 9.5e-7f // 2^−20 units: so small beside the largest, w is 0
 
 struct Tiles {
     T *q, *k;          // [B, heads, WIDTH_PADDED, length padded]: e^2q, e^2k
@@ -45,25 +50,59 @@ __device__ __forceinline__ T reciprocal(T x) {
     return y;
 }
 
+// A head's w and its unit; by all threads of a block.
+struct Weights {
+    const T *w;
+    T unit;
+};
+__device__ __forceinline__ Weights weights_of(const Problem &p, i64 h) {
+    __shared__ T tops[THREADS / WARP];
+    const T *w = p.parameters[0].data + h * p.parameters[0].head;
+    T top = 0;
+    for (int d = threadIdx.x; d < p.width; d += THREADS) top = fmaxf(top, fabsf(w[d]));
+    top = warp_max(top);
+    if (threadIdx.x % WARP == 0) tops[threadIdx.x / WARP] = top;
+    __syncthreads();
+    for (int n = 0; n < THREADS / WARP; n++) top = fmaxf(top, tops[n]);
+    // Where it would be ∞ or less than the least, it is ∞, and tanh is computed as it is written.
+    T unit = top == 0 ? (T)1 : top < -NEG_INF && top > 1e-30f ? ldexpf(1.0f, ilogbf(top) - UNIT_BITS) : -NEG_INF;
+    return {w, unit};
+}
+
+// 1 / w in its units; 0 where there is none.
+__device__ __forceinline__ T inverse_of(const Problem &p, const Weights &weights, int d) {
+    T w = d < p.width ? weights.w[d] : (T)0;
+    return fabsf(w) <= NEGLIGIBLE * weights.unit ? (T)0 : weights.unit / w;
+}
+
 // 64 rows and 32 features, transposed, and as they are where `rows` is given: e^2x, and the largest |x|
-// among them, where `reach` is given, else x. One block each.
-__device__ __forceinline__ void prepare(const Array &from, i64 b, i64 h, i64 heads, i64 block, i64 length, i64 padded, i64 width, int width_padded, T *to, T *rows, T *reach) {
+// among them, where `reach` is given, else x. The transposed queries are multiplied by c. One block each.
+enum Turned { TURN_QUERIES, TURN_KEYS, TURN_ROWS };
+template <Turned WHAT>
+__device__ __forceinline__ void prepare(const Problem &p, const Array &from, i64 b, i64 h, i64 heads, i64 block, i64 length, i64 padded, i64 width, int width_padded, T *to, T *rows, T *reach) {
     __shared__ T turned[DEPTH][ROWS + 1];
     __shared__ T tops[THREADS / WARP];
     i64 first = block * ROWS;
-    int d0 = blockIdx.z * DEPTH;
+    int d = threadIdx.x % DEPTH, d0 = blockIdx.z * DEPTH;
     if (d0 >= width_padded) return;
     T *head = to + ((b * heads + h) * width_padded + d0) * padded + first;
     T *row_head = rows + ((b * heads + h) * padded + first) * width_padded + d0;
-    T top = 0;
+    const T *place = from.data + b * from.b + h * from.h + first * from.n + d0 + d;
+    T x[DEPTH * ROWS / THREADS], top = 0, c = 1;
 #pragma unroll
-    for (int n = threadIdx.x; n < DEPTH * ROWS; n += THREADS) {
-        int d = n % DEPTH, i = n / DEPTH;
+    for (int n = 0; n < DEPTH * ROWS / THREADS; n++) {
+        int i = threadIdx.x / DEPTH + n * (THREADS / DEPTH);
         bool there = d0 + d < width && first + i < length;
-        T x = there ? from.data[b * from.b + h * from.h + (first + i) * from.n + d0 + d] : (T)0;
-        top = fmaxf(top, fabsf(x));
-        T y = reach ? (there ? expf(2 * x) : (T)0) : x;
-        turned[d][i] = y;
+        x[n] = there ? place[i * from.n] : WHAT == TURN_ROWS ? (T)0 : NEG_INF;
+    }
+    if (WHAT == TURN_QUERIES) c = inverse_of(p, weights_of(p, h), d0 + d);
+#pragma unroll
+    for (int n = 0; n < DEPTH * ROWS / THREADS; n++) {
+        int i = threadIdx.x / DEPTH + n * (THREADS / DEPTH);
+        bool there = d0 + d < width && first + i < length;
+        T y = WHAT == TURN_ROWS ? x[n] : expf(2 * x[n]);
+        if (there) top = fmaxf(top, fabsf(x[n]));
+        turned[d][i] = WHAT == TURN_QUERIES ? c * y : y;
         if (rows) row_head[i * width_padded + d] = y;
     }
     top = warp_max(top);
@@ -84,8 +123,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) additive_prepare(const __g
     i64 heads = of_keys ? p.key_heads : p.heads;
     if (blockIdx.y >= p.batch * heads) return;
     i64 b = blockIdx.y / heads, h = blockIdx.y % heads;
-    if (of_keys) prepare(p.k, b, h, heads, blockIdx.x - q_blocks, p.keys, t.k_padded, p.width, WIDTH_PADDED, t.k, t.k_rows, t.k_reach);
-    else prepare(p.q, b, h, heads, blockIdx.x, p.queries, t.q_padded, p.width, WIDTH_PADDED, t.q, t.q_rows, t.q_reach);
+    if (of_keys) prepare<TURN_KEYS>(p, p.k, b, h, heads, blockIdx.x - q_blocks, p.keys, t.k_padded, p.width, WIDTH_PADDED, t.k, t.k_rows, t.k_reach);
+    else prepare<TURN_QUERIES>(p, p.q, b, h, heads, blockIdx.x, p.queries, t.q_padded, p.width, WIDTH_PADDED, t.q, t.q_rows, t.q_reach);
 }
 
 // The largest of all features.
@@ -96,35 +135,92 @@ __device__ __forceinline__ T whole_reach(const T *reach) {
     return top;
 }
 
+// What the terms of all features have in common.
+struct Features {
+    T c[WIDTH_PADDED];
+    T halves[WIDTH_PADDED]; // w / 2, or what an absent term adds
+    T sums[WIDTH_PADDED / DEPTH]; // of a chunk's
+    T bits[WIDTH_PADDED / 4]; // of the product of those among four c that are above 1
+};
+struct Limits {
+    T unit;
+    T bits; // of the product of those among four c that are above 1, at most
+};
+
+__device__ __forceinline__ Limits load_features(const Problem &p, i64 h, Features &f) {
+    Weights weights = weights_of(p, h);
+    for (int n = threadIdx.x; n < WIDTH_PADDED / 4; n += THREADS) {
+        T bits = 0;
+        for (int d = n * 4; d < n * 4 + 4; d++) {
+            T c = inverse_of(p, weights, d);
+            // Where w is 0, and so A: a term of one unit that is the same for all, taken off again.
+            f.c[d] = c == 0 ? (T)1 : c;
+            f.halves[d] = c == 0 ? (T)1 : 0.5f / c;
+            if (fabsf(c) > 1) bits += log2f(fabsf(c));
+        }
+        f.bits[n] = bits;
+    }
+    __syncthreads();
+    if (threadIdx.x < WIDTH_PADDED / DEPTH) {
+        T sum = 0;
+        for (int d = 0; d < DEPTH; d++) sum += f.halves[threadIdx.x * DEPTH + d];
+        f.sums[threadIdx.x] = sum;
+    }
+    __syncthreads();
+    T bits = weights.unit == -NEG_INF ? weights.unit : (T)0;
+    for (int n = 0; n < WIDTH_PADDED / 4; n++) bits = fmaxf(bits, f.bits[n]);
+    return {weights.unit, bits};
+}
+
+// How the terms of a tile are computed: four together, one by one, or as tanh is written.
+enum Way { TOGETHER, SINGLY, DIRECTLY };
+__device__ __forceinline__ Way way_of(const Limits &limits, T q_reach, T k_reach) {
+    if (4 * BITS * (q_reach + k_reach) + limits.bits < SHARED_BITS) return TOGETHER;
+    return BITS * q_reach + fmaxf(limits.bits, UNIT_BITS + 1) < FINITE_BITS && BITS * k_reach < FINITE_BITS ? SINGLY : DIRECTLY;
+}
+
 struct Shared {
-    // The weights of a tile come when its features are done with.
+    // The weights of a tile, in two parts, come when its features are done with.
     union {
         struct {
             T a[STAGES][DEPTH][ROWS];
             T b[STAGES][DEPTH][COLUMNS];
         };
-        T weights[ROWS][COLUMNS + 4];
+        T weights[2][ROWS][COLUMNS + 4];
     };
-    T values[COLUMNS][VALUE_PADDED];
-    T w[WIDTH_PADDED];
-    T w_sums[WIDTH_PADDED / DEPTH];
+    T values[COLUMNS][VALUE_PADDED + 8];
+    T shrinks[ROWS], totals[ROWS];
+    Features features;
 };
 
 __device__ __forceinline__ void load_chunk(Shared &s, int stage, const T *a, i64 a_row, const T *b, i64 b_row, int d0) {
     // Some features of 64 rows each: four numbers a copy.
+    int d = threadIdx.x / (ROWS / 4), x = threadIdx.x % (ROWS / 4) * 4;
+    a += (d0 + d) * a_row + x, b += (d0 + d) * b_row + x;
 #pragma unroll
-    for (int n = threadIdx.x; n < 2 * DEPTH * ROWS / 4; n += THREADS) {
-        int d = n / (ROWS / 4) % DEPTH, x = n % (ROWS / 4) * 4;
-        if (n < DEPTH * ROWS / 4) copy_async(&s.a[stage][d][x], a + (d0 + d) * a_row + x, true);
-        else copy_async(&s.b[stage][d][x], b + (d0 + d) * b_row + x, true);
+    for (int more = 0; more < DEPTH; more += THREADS / (ROWS / 4)) {
+        copy_async(&s.a[stage][d + more][x], a + more * a_row, true);
+        copy_async(&s.b[stage][d + more][x], b + more * b_row, true);
     }
 }
 
 __device__ __forceinline__ void load_values(const Problem &p, Shared &s, i64 b, i64 hk, i64 j0) {
     const T *from = p.v.data + b * p.v.b + hk * p.v.h + j0 * p.v.n;
-    for (int n = threadIdx.x; n < COLUMNS * VALUE_PADDED / 4; n += THREADS) {
-        int j = n / (VALUE_PADDED / 4), d = n % (VALUE_PADDED / 4) * 4;
-        bool there = j0 + j < p.keys && d < p.value_width;
+    int columns = VALUE_PADDED / 4, d = threadIdx.x % columns * 4, left = (int)least(p.keys - j0, COLUMNS);
+    bool wide = d < p.value_width;
+    // Where the copies of a row divide the threads, a thread keeps its columns.
+    if (THREADS % columns == 0) {
+#pragma unroll
+        for (int j = threadIdx.x / columns; j < COLUMNS; j += THREADS / columns) {
+            bool there = wide && j < left;
+            copy_async(&s.values[j][d], there ? from + j * p.v.n + d : p.v.data, there);
+        }
+        return;
+    }
+    for (int n = threadIdx.x; n < COLUMNS * columns; n += THREADS) {
+        int j = n / columns;
+        d = n % columns * 4;
+        bool there = j < left && d < p.value_width;
         copy_async(&s.values[j][d], there ? from + j * p.v.n + d : p.v.data, there);
     }
 }
@@ -137,62 +233,107 @@ __device__ __forceinline__ void load_side(T (&to)[SIDE], const T *from) {
     to[0] = v.x, to[1] = v.y, to[2] = v.z, to[3] = v.w;
 }
 
-// Σ w / D of a chunk, four features to a reciprocal.
-__device__ __forceinline__ void add_shared(const Shared &s, int stage, int d0, int ty, int tx, T (&sum)[SIDE][SIDE]) {
+// Adds Σ 1 / E of a chunk: `a`, `b` and `c` begin at its features.
+__device__ __forceinline__ void add_terms(Way way, const T (*a)[ROWS], const T (*b)[COLUMNS], const T *c, int ty, int tx, T (&sum)[SIDE][SIDE]) {
+    if (way == TOGETHER) {
 #pragma unroll UNROLLED
-    for (int d = 0; d < DEPTH; d += 4) {
-        T a[4][SIDE], b[4][SIDE], w[4];
+        for (int d = 0; d < DEPTH; d += 4) {
+            T x[4][SIDE], y[4][SIDE], z[4];
 #pragma unroll
-        for (int u = 0; u < 4; u++) {
-            load_side(a[u], &s.a[stage][d + u][ty * SIDE]);
-            load_side(b[u], &s.b[stage][d + u][tx * SIDE]);
-        }
-        load_side(w, &s.w[d0 + d]);
-        EACH_PAIR(r, c) {
-            T d1 = fmaf(a[0][r], b[0][c], 1.0f), d2 = fmaf(a[1][r], b[1][c], 1.0f);
-            T d3 = fmaf(a[2][r], b[2][c], 1.0f), d4 = fmaf(a[3][r], b[3][c], 1.0f);
-            T below = d1 * d2, beneath = d3 * d4;
-            T above = fmaf(w[1], d1, w[0] * d2), atop = fmaf(w[3], d3, w[2] * d4);
-            T whole = fmaf(atop, below, above * beneath);
-            sum[r][c] = fmaf(whole, reciprocal(below * beneath), sum[r][c]);
-        }
-    }
-}
-
-// The same, each by itself.
-__device__ __forceinline__ void add_single(const Shared &s, int stage, int d0, int ty, int tx, T (&sum)[SIDE][SIDE]) {
-#pragma unroll 2
-    for (int d = 0; d < DEPTH; d++) {
-        T a[SIDE], b[SIDE], w = s.w[d0 + d];
-        load_side(a, &s.a[stage][d][ty * SIDE]);
-        load_side(b, &s.b[stage][d][tx * SIDE]);
-        EACH_PAIR(r, c) sum[r][c] = fmaf(w, reciprocal(fmaf(a[r], b[c], 1.0f)), sum[r][c]);
-    }
-}
-
-// Adds weights · values. Where some pairs are hidden their values are not looked at: 0 · NaN is NaN.
-template <bool ALL_SEEN>
-__device__ __forceinline__ void add_values(const Shared &s, int ty, int tx, T (&out)[SIDE][VALUE_PARTS * 4]) {
-#pragma unroll 1
-    for (int k = 0; k < COLUMNS; k += 4) {
-        T weight[SIDE][4];
-#pragma unroll
-        for (int r = 0; r < SIDE; r++) load_side(weight[r], &s.weights[ty * SIDE + r][k]);
-#pragma unroll
-        for (int u = 0; u < 4; u++) {
-#pragma unroll
-            for (int part = 0; part < VALUE_PARTS; part++) {
-                T v[4];
-                load_side(v, &s.values[k + u][part * COLUMNS + tx * 4]);
-#pragma unroll
-                for (int r = 0; r < SIDE; r++) {
-#pragma unroll
-                    for (int c = 0; c < 4; c++) {
-                        T &to = out[r][part * 4 + c];
-                        if (ALL_SEEN || weight[r][u] != 0) to = fmaf(weight[r][u], v[c], to);
-                    }
-                }
+            for (int u = 0; u < 4; u++) {
+                load_side(x[u], &a[d + u][ty * SIDE]);
+                load_side(y[u], &b[d + u][tx * SIDE]);
             }
+            load_side(z, c + d);
+            EACH_PAIR(r, k) {
+                T e = fmaf(x[0][r], y[0][k], z[0]), next = fmaf(x[1][r], y[1][k], z[1]);
+                T above = e + next, below = e * next;
+#pragma unroll
+                for (int u = 2; u < 4; u++) {
+                    next = fmaf(x[u][r], y[u][k], z[u]);
+                    above = fmaf(above, next, below);
+                    below *= next;
+                }
+                sum[r][k] = fmaf(above, reciprocal(below), sum[r][k]);
+            }
+        }
+    } else {
+#pragma unroll 2
+        for (int d = 0; d < DEPTH; d++) {
+            T x[SIDE], y[SIDE];
+            load_side(x, &a[d][ty * SIDE]);
+            load_side(y, &b[d][tx * SIDE]);
+            EACH_PAIR(r, k) sum[r][k] += reciprocal(fmaf(x[r], y[k], c[d]));
+        }
+    }
+}
+
+// A number as the sum of two that have eleven bits each.
+__device__ __forceinline__ u32 eleven_bits(T x) { return (__float_as_uint(x) + 0x1000u) & 0xffffe000u; }
+__device__ __forceinline__ void halve(T x, u32 &high, u32 &low) {
+    high = eleven_bits(x);
+    low = eleven_bits(x - __uint_as_float(high));
+}
+
+// d += a b: 16 rows, 8 columns, 8 deep.
+__device__ __forceinline__ void warp_product(T (&d)[4], const u32 (&a)[4], const u32 (&b)[2]) {
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+// A warp has all rows and VALUE_PARTS · 8 columns of the output; a lane rows `lane / 4` and 8 further of every 16,
+// columns `lane % 4 · 2` and the next of every 8.
+typedef T Output[ROWS / 16][VALUE_PARTS][4];
+#define ROW_OF(m, n) ((m) * 16 + lane_id() / 4 + (n) / 2 * 8)
+#define COLUMN_OF(part, n) ((threadIdx.x / WARP * VALUE_PARTS + (part)) * 8 + lane_id() % 4 * 2 + (n) % 2)
+#define EACH_OUTPUT(m, part, n) \
+    _Pragma("unroll") for (int m = 0; m < ROWS / 16; m++) _Pragma("unroll") for (int part = 0; part < VALUE_PARTS; part++) _Pragma("unroll") for (int n = 0; n < 4; n++)
+
+// Adds weights · values of eight keys as it is written, but for the values that a row does not see: 0 · NaN is NaN.
+__device__ __forceinline__ void add_seen(const Shared &s, int k, Output &out, bool all_seen) {
+#pragma unroll 1
+    for (int u = k; u < k + 8; u++) {
+        EACH_OUTPUT(m, part, n) {
+            T weight = s.weights[0][ROW_OF(m, n)][u] + s.weights[1][ROW_OF(m, n)][u];
+            if (all_seen || weight != 0) out[m][part][n] = fmaf(weight, s.values[u][COLUMN_OF(part, n)], out[m][part][n]);
+        }
+    }
+}
+
+// Adds weights · values by the tensor cores, both in two parts; what is not finite has none.
+__device__ __forceinline__ void add_values(const Shared &s, Output &out, bool all_seen) {
+    int row = lane_id() / 4, deep = lane_id() % 4;
+#pragma unroll 1
+    for (int k = 0; k < COLUMNS; k += 8) {
+        u32 high[VALUE_PARTS][2], low[VALUE_PARTS][2];
+        bool odd = !all_seen;
+#pragma unroll
+        for (int n = 0; n < VALUE_PARTS; n++) {
+#pragma unroll
+            for (int u = 0; u < 2; u++) {
+                T x = s.values[k + deep + u * 4][(threadIdx.x / WARP * VALUE_PARTS + n) * 8 + row];
+                odd |= !(fabsf(x) < 3e38f);
+                halve(x, high[n][u], low[n][u]);
+            }
+        }
+        if (__any_sync(ALL, odd)) {
+            add_seen(s, k, out, all_seen);
+            continue;
+        }
+        // The three products into a place follow each other at a distance.
+#pragma unroll
+        for (int m = 0; m < ROWS / 16; m += ABREAST) {
+            u32 weight[2][ABREAST][4];
+#pragma unroll
+            for (int n = 0; n < 8 * ABREAST; n++)
+                weight[n / 4 % 2][n / 8][n % 4] = __float_as_uint(s.weights[n / 4 % 2][(m + n / 8) * 16 + row + n % 2 * 8][k + deep + n % 4 / 2 * 4]);
+#pragma unroll
+            for (int u = 0; u < ABREAST * VALUE_PARTS; u++) warp_product(out[m + u / VALUE_PARTS][u % VALUE_PARTS], weight[1][u / VALUE_PARTS], high[u % VALUE_PARTS]);
+#pragma unroll
+            for (int u = 0; u < ABREAST * VALUE_PARTS; u++) warp_product(out[m + u / VALUE_PARTS][u % VALUE_PARTS], weight[0][u / VALUE_PARTS], low[u % VALUE_PARTS]);
+#pragma unroll
+            for (int u = 0; u < ABREAST * VALUE_PARTS; u++) warp_product(out[m + u / VALUE_PARTS][u % VALUE_PARTS], weight[0][u / VALUE_PARTS], high[u % VALUE_PARTS]);
         }
     }
 }
@@ -215,31 +356,21 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) additive_forward(const 
     i64 i0 = block * ROWS, tiles = t.k_padded / COLUMNS, per_split = (tiles + t.splits - 1) / t.splits;
     const T *a = t.q + (b * p.heads + h) * WIDTH_PADDED * t.q_padded + i0;
     T q_reach = whole_reach(t.q_reach + ((b * p.heads + h) * (t.q_padded / ROWS) + block) * (WIDTH_PADDED / DEPTH));
-    for (int d = threadIdx.x; d < WIDTH_PADDED; d += THREADS)
-        s.w[d] = d < p.width ? p.parameters[0].data[h * p.parameters[0].head + d] : (T)0;
-    __syncthreads();
-    if (threadIdx.x < WIDTH_PADDED / DEPTH) {
-        T sum = 0;
-        for (int d = 0; d < DEPTH; d++) sum += s.w[threadIdx.x * DEPTH + d];
-        s.w_sums[threadIdx.x] = sum;
-    }
-    __syncthreads();
+    Limits limits = load_features(p, h, s.features);
     // Rows that are not there see what the last one sees.
     Reach top_row = keys_of(p, b, i0), bottom_row = keys_of(p, b, least(i0 + ROWS, p.queries) - 1);
     i64 from = most(split * per_split, most(top_row.low, 0) / COLUMNS);
     i64 until = least(least(tiles, (split + 1) * per_split), (most(bottom_row.high, 0) + COLUMNS - 1) / COLUMNS);
-    T top[SIDE], total[SIDE], out[SIDE][VALUE_PARTS * 4];
+    T top[SIDE], total[SIDE];
+    Output out;
 #pragma unroll
-    for (int r = 0; r < SIDE; r++) {
-        top[r] = NEG_INF, total[r] = 0;
-#pragma unroll
-        for (int c = 0; c < VALUE_PARTS * 4; c++) out[r][c] = 0;
-    }
+    for (int r = 0; r < SIDE; r++) top[r] = NEG_INF, total[r] = 0;
+    EACH_OUTPUT(m, part, n) out[m][part][n] = 0;
     for (i64 tile = from; tile < until; tile++) {
         i64 j0 = tile * COLUMNS;
         const T *bk = t.k + (b * p.key_heads + hk) * WIDTH_PADDED * t.k_padded + j0;
         T k_reach = whole_reach(t.k_reach + ((b * p.key_heads + hk) * tiles + tile) * (WIDTH_PADDED / DEPTH));
-        bool shared = q_reach + k_reach < SHARED_REACH, finite = q_reach < FINITE_REACH && k_reach < FINITE_REACH;
+        Way way = way_of(limits, q_reach, k_reach);
         T score[SIDE][SIDE];
         EACH_PAIR(r, c) score[r][c] = 0;
 #pragma unroll
@@ -255,15 +386,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) additive_forward(const 
             if (next * DEPTH < WIDTH_PADDED) load_chunk(s, next % STAGES, a, t.q_padded, bk, t.k_padded, next * DEPTH);
             if (chunk == 0) load_values(p, s, b, hk, j0); // they come while the scores are computed
             copies_commit();
-            // −½ of a score, which is Σ w / D − ½ Σw: chunk by chunk, since both are large where scores are small.
-            T half_sum = 0.5f * s.w_sums[chunk];
-            EACH_PAIR(r, c) score[r][c] -= half_sum;
-            if (shared) add_shared(s, chunk % STAGES, chunk * DEPTH, ty, tx, score);
-            else if (finite) add_single(s, chunk % STAGES, chunk * DEPTH, ty, tx, score);
+            // −½ of a score, which is Σ 1 / E − ½ Σw: chunk by chunk, since both are large where scores are small.
+            EACH_PAIR(r, c) score[r][c] -= s.features.sums[chunk];
+            if (way != DIRECTLY) add_terms(way, s.a[chunk % STAGES], s.b[chunk % STAGES], s.features.c + chunk * DEPTH, ty, tx, score);
         }
-        EACH_PAIR(r, c) score[r][c] *= -2;
+        EACH_PAIR(r, c) score[r][c] *= -2 * limits.unit;
         __syncthreads();
-        if (!finite) {
+        if (way == DIRECTLY) {
             EACH_PAIR(r, c) {
                 i64 i = least(i0 + ty * SIDE + r, p.queries - 1), j = least(j0 + tx * SIDE + c, p.keys - 1);
                 score[r][c] = direct_score(p, b, h, hk, i, j);
@@ -293,36 +422,44 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) additive_forward(const 
                 sum += score[r][c];
             }
             total[r] = fmaf(total[r], shrink, sum);
-#pragma unroll
-            for (int c = 0; c < VALUE_PARTS * 4; c++) out[r][c] *= shrink;
-            *(float4 *)&s.weights[ty * SIDE + r][tx * SIDE] = make_float4(score[r][0], score[r][1], score[r][2], score[r][3]);
+            if (tx == 0) s.shrinks[ty * SIDE + r] = shrink;
+            uint4 high, low;
+            halve(score[r][0], high.x, low.x), halve(score[r][1], high.y, low.y);
+            halve(score[r][2], high.z, low.z), halve(score[r][3], high.w, low.w);
+            *(uint4 *)&s.weights[0][ty * SIDE + r][tx * SIDE] = high;
+            *(uint4 *)&s.weights[1][ty * SIDE + r][tx * SIDE] = low;
         }
         copies_wait<0>();
         __syncthreads();
-        if (whole) add_values<true>(s, ty, tx, out);
-        else add_values<false>(s, ty, tx, out);
+        EACH_OUTPUT(m, part, n) out[m][part][n] *= s.shrinks[ROW_OF(m, n)];
+        add_values(s, out, whole);
         __syncthreads();
     }
+    bool one = t.splits == 1;
 #pragma unroll
     for (int r = 0; r < SIDE; r++) {
 #pragma unroll
         for (int step = ACROSS / 2; step > 0; step /= 2) total[r] += __shfl_xor_sync(ALL, total[r], step);
         i64 i = i0 + ty * SIDE + r, row = (b * p.heads + h) * p.queries + i;
+        if (tx != 0) continue;
+        s.totals[ty * SIDE + r] = total[r];
         if (i >= p.queries) continue;
-        bool one = t.splits == 1;
-        T *to = one ? o.out.data + b * o.out.b + h * o.out.h + i * o.out.n : t.part_out + (row * t.splits + split) * VALUE_PADDED;
-#pragma unroll
-        for (int part = 0; part < VALUE_PARTS; part++) {
-            int d = part * COLUMNS + tx * 4;
-            float4 v = make_float4(out[r][part * 4], out[r][part * 4 + 1], out[r][part * 4 + 2], out[r][part * 4 + 3]);
-            if (one) {
-                T scale = total[r] == 0 ? (T)0 : 1 / total[r];
-                v.x *= scale, v.y *= scale, v.z *= scale, v.w *= scale;
-            }
-            if (!one || d < p.value_width) *(float4 *)(to + d) = v;
+        if (one && o.lse) o.lse[row] = total[r] == 0 ? NEG_INF : top[r] + logf(total[r]);
+        if (!one) t.part_top[row * t.splits + split] = top[r], t.part_total[row * t.splits + split] = total[r];
+    }
+    EACH_OUTPUT(m, part, n) s.values[ROW_OF(m, n)][COLUMN_OF(part, n)] = out[m][part][n];
+    __syncthreads();
+    for (int n = threadIdx.x; n < ROWS * VALUE_PADDED / 4; n += THREADS) {
+        int r = n / (VALUE_PADDED / 4), d = n % (VALUE_PADDED / 4) * 4;
+        i64 i = i0 + r, row = (b * p.heads + h) * p.queries + i;
+        if (i >= p.queries) break;
+        float4 v = *(float4 *)&s.values[r][d];
+        if (!one) {
+            *(float4 *)(t.part_out + (row * t.splits + split) * VALUE_PADDED + d) = v;
+        } else if (d < p.value_width) {
+            T scale = s.totals[r] == 0 ? (T)0 : 1 / s.totals[r];
+            *(float4 *)(o.out.data + b * o.out.b + h * o.out.h + i * o.out.n + d) = make_float4(v.x * scale, v.y * scale, v.z * scale, v.w * scale);
         }
-        if (tx == 0 && one && o.lse) o.lse[row] = total[r] == 0 ? NEG_INF : top[r] + logf(total[r]);
-        if (tx == 0 && !one) t.part_top[row * t.splits + split] = top[r], t.part_total[row * t.splits + split] = total[r];
     }
 }
 

@@ -8,6 +8,7 @@
 #define GROUPS (THREADS / WIDTH_PADDED)  // threads that share a feature
 #define OWN_KEYS (COLUMNS / GROUPS)      // keys of each of them
 #define VALUE_SIDE (VALUE_PADDED / 16)
+#define PAIRED_REACH 21.0f // two keys share a reciprocal of e^(4 reach) at most
 
 struct BackShared {
     union {
@@ -19,8 +20,7 @@ struct BackShared {
     };
     T weights[ROWS][COLUMNS + 4];
     T ds[ROWS][COLUMNS + 4];
-    T w[WIDTH_PADDED];
-    T w_sums[WIDTH_PADDED / DEPTH];
+    Features features;
     T ds_sums[THREADS];
 };
 
@@ -31,8 +31,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) additive_prepare_backward(
     i64 heads = of_keys ? p.key_heads : p.heads;
     if (blockIdx.y >= p.batch * heads) return;
     i64 b = blockIdx.y / heads, h = blockIdx.y % heads;
-    if (of_keys) prepare(p.v, b, h, heads, blockIdx.x - q_blocks, p.keys, t.k_padded, p.value_width, VALUE_PADDED, t.values, nullptr, nullptr);
-    else prepare(g.grad_out, b, h, heads, blockIdx.x, p.queries, t.q_padded, p.value_width, VALUE_PADDED, t.grads, nullptr, nullptr);
+    if (of_keys) prepare<TURN_ROWS>(p, p.v, b, h, heads, blockIdx.x - q_blocks, p.keys, t.k_padded, p.value_width, VALUE_PADDED, t.values, nullptr, nullptr);
+    else prepare<TURN_ROWS>(p, g.grad_out, b, h, heads, blockIdx.x, p.queries, t.q_padded, p.value_width, VALUE_PADDED, t.grads, nullptr, nullptr);
 }
 
 // Σ grad · out − what arrives at the log-sum-exp, of every row.
@@ -49,8 +49,9 @@ extern "C" __global__ void __launch_bounds__(128) additive_deltas(const __grid_c
     }
 }
 
-template <int WIDE>
-__device__ __forceinline__ void tile_loop(BackShared &s, const T *a, i64 a_row, const T *b, i64 b_row, int mode, int ty, int tx, T (&sum)[SIDE][SIDE]) {
+// Hands every chunk of 32 features of both sides to `add`.
+template <int WIDE, typename Add>
+__device__ __forceinline__ void each_chunk(BackShared &s, const T *a, i64 a_row, const T *b, i64 b_row, Add add) {
     Shared &tiles = *(Shared *)&s; // its a and b lie where Shared's do
     load_chunk(tiles, 0, a, a_row, b, b_row, 0);
     copies_commit();
@@ -60,45 +61,8 @@ __device__ __forceinline__ void tile_loop(BackShared &s, const T *a, i64 a_row, 
         __syncthreads();
         if ((chunk + 1) * DEPTH < WIDE) load_chunk(tiles, (chunk + 1) % STAGES, a, a_row, b, b_row, (chunk + 1) * DEPTH);
         copies_commit();
-        if (mode == 3) { // a plain product
-#pragma unroll 4
-            for (int d = 0; d < DEPTH; d++) {
-                T x[SIDE], y[SIDE];
-                load_side(x, &s.a[chunk % STAGES][d][ty * SIDE]);
-                load_side(y, &s.b[chunk % STAGES][d][tx * SIDE]);
-                EACH_PAIR(r, c) sum[r][c] = fmaf(x[r], y[c], sum[r][c]);
-            }
-            continue;
-        }
-        T half_sum = 0.5f * s.w_sums[chunk];
-        EACH_PAIR(r, c) sum[r][c] -= half_sum; // as forward does
-#pragma unroll 1
-        for (int d = 0; d < DEPTH; d += 4) {
-            T x[4][SIDE], y[4][SIDE], w[4];
-#pragma unroll
-            for (int u = 0; u < 4; u++) {
-                load_side(x[u], &s.a[chunk % STAGES][d + u][ty * SIDE]);
-                load_side(y[u], &s.b[chunk % STAGES][d + u][tx * SIDE]);
-            }
-            load_side(w, &s.w[chunk * DEPTH + d]);
-            if (mode == 0) {
-                EACH_PAIR(r, c) {
-                    T d1 = fmaf(x[0][r], y[0][c], 1.0f), d2 = fmaf(x[1][r], y[1][c], 1.0f);
-                    T d3 = fmaf(x[2][r], y[2][c], 1.0f), d4 = fmaf(x[3][r], y[3][c], 1.0f);
-                    T below = d1 * d2, beneath = d3 * d4;
-                    T above = fmaf(w[1], d1, w[0] * d2), atop = fmaf(w[3], d3, w[2] * d4);
-                    T whole = fmaf(atop, below, above * beneath);
-                    sum[r][c] = fmaf(whole, reciprocal(below * beneath), sum[r][c]);
-                }
-            } else {
-#pragma unroll
-                for (int u = 0; u < 4; u++) {
-                    EACH_PAIR(r, c) sum[r][c] = fmaf(w[u], reciprocal(fmaf(x[u][r], y[u][c], 1.0f)), sum[r][c]);
-                }
-            }
-        }
+        add(chunk, s.a[chunk % STAGES], s.b[chunk % STAGES]);
     }
-    if (mode != 3) EACH_PAIR(r, c) sum[r][c] *= -2;
     __syncthreads();
 }
 
@@ -140,15 +104,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) additive_backward(const
     int feature = threadIdx.x % WIDTH_PADDED, group = threadIdx.x / WIDTH_PADDED;
     i64 b = blockIdx.y / p.heads, h = blockIdx.y % p.heads, head = blockIdx.y;
     i64 blocks = t.k_padded / COLUMNS, q_blocks = t.q_padded / ROWS;
-    for (int d = threadIdx.x; d < WIDTH_PADDED; d += THREADS)
-        s.w[d] = d < p.width ? p.parameters[0].data[h * p.parameters[0].head + d] : (T)0;
-    __syncthreads();
-    if (threadIdx.x < WIDTH_PADDED / DEPTH) {
-        T sum = 0;
-        for (int d = 0; d < DEPTH; d++) sum += s.w[threadIdx.x * DEPTH + d];
-        s.w_sums[threadIdx.x] = sum;
-    }
-    __syncthreads();
+    Limits limits = load_features(p, h, s.features);
     T gw = 0, ds_sum = 0;
     T *slab = t.q_slabs + ((head * t.slabs + blockIdx.x) * GROUPS + group) * t.q_padded * WIDTH_PADDED + feature;
     for (i64 block = blockIdx.x; block < blocks; block += t.slabs) {
@@ -181,12 +137,27 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) additive_backward(const
                 continue;
             }
             T q_reach = whole_reach(t.q_reach + (head * q_blocks + tile) * (WIDTH_PADDED / DEPTH));
-            int mode = q_reach + k_reach < SHARED_REACH ? 0 : q_reach < FINITE_REACH && k_reach < FINITE_REACH ? 1 : 2;
+            Way way = way_of(limits, q_reach, k_reach);
             T score[SIDE][SIDE], dp[SIDE][SIDE];
             EACH_PAIR(r, c) score[r][c] = 0, dp[r][c] = 0;
-            if (mode < 2) tile_loop<WIDTH_PADDED>(s, t.q + head * WIDTH_PADDED * t.q_padded + i0, t.q_padded, bk, t.k_padded, mode, ty, tx, score);
-            else EACH_PAIR(r, c) score[r][c] = direct_score(p, b, h, h, least(i0 + ty * SIDE + r, p.queries - 1), least(j0 + tx * SIDE + c, p.keys - 1));
-            tile_loop<VALUE_PADDED>(s, t.grads + head * VALUE_PADDED * t.q_padded + i0, t.q_padded, t.values + head * VALUE_PADDED * t.k_padded + j0, t.k_padded, 3, ty, tx, dp);
+            if (way == DIRECTLY) {
+                EACH_PAIR(r, c) score[r][c] = direct_score(p, b, h, h, least(i0 + ty * SIDE + r, p.queries - 1), least(j0 + tx * SIDE + c, p.keys - 1));
+            } else {
+                each_chunk<WIDTH_PADDED>(s, t.q + head * WIDTH_PADDED * t.q_padded + i0, t.q_padded, bk, t.k_padded, [&](int chunk, const T(*x)[ROWS], const T(*y)[COLUMNS]) {
+                    EACH_PAIR(r, c) score[r][c] -= s.features.sums[chunk]; // as forward does
+                    add_terms(way, x, y, s.features.c + chunk * DEPTH, ty, tx, score);
+                });
+                EACH_PAIR(r, c) score[r][c] *= -2 * limits.unit;
+            }
+            each_chunk<VALUE_PADDED>(s, t.grads + head * VALUE_PADDED * t.q_padded + i0, t.q_padded, t.values + head * VALUE_PADDED * t.k_padded + j0, t.k_padded, [&](int, const T(*x)[ROWS], const T(*y)[COLUMNS]) {
+#pragma unroll 4
+                for (int d = 0; d < DEPTH; d++) {
+                    T grad[SIDE], value[SIDE];
+                    load_side(grad, &x[d][ty * SIDE]);
+                    load_side(value, &y[d][tx * SIDE]);
+                    EACH_PAIR(r, c) dp[r][c] = fmaf(grad[r], value[c], dp[r][c]);
+                }
+            });
             // The output's gradient as it is comes where its parts were.
             for (int n = threadIdx.x; n < ROWS * VALUE_PADDED / 4; n += THREADS) {
                 int i = n / (VALUE_PADDED / 4), d = n % (VALUE_PADDED / 4) * 4;
@@ -234,7 +205,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) additive_backward(const
             }
             // k's and q's, feature by feature.
             const T *rows = t.q_rows + (head * t.q_padded + i0) * WIDTH_PADDED + feature;
-            if (mode == 2) {
+            if (way == DIRECTLY) {
                 for (int i = 0; i < ROWS; i++) {
                     i64 query = least(i0 + i, p.queries - 1);
                     T a = feature < p.width ? p.q.data[b * p.q.b + h * p.q.h + query * p.q.n + feature] : (T)0, plain[OWN_KEYS];
@@ -248,11 +219,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) additive_backward(const
                     *to = first_block ? gq : *to + gq;
                 }
             } else {
+                bool paired = q_reach + k_reach < PAIRED_REACH;
                 T a = rows[0];
                 for (int i = 0; i < ROWS; i++) {
                     T next = i + 1 < ROWS ? rows[(i + 1) * WIDTH_PADDED] : (T)0, gq;
                     const T *ds = &s.ds[i][group * OWN_KEYS];
-                    if (mode == 1) gq = feature_sums<1, true>(ds, a, keys, gk, gw);
+                    if (!paired) gq = feature_sums<1, true>(ds, a, keys, gk, gw);
                     else if (hides) gq = feature_sums<0, true>(ds, a, keys, gk, gw);
                     else gq = feature_sums<0, false>(ds, a, keys, gk, gw);
                     T *to = slab + (i0 + i) * WIDTH_PADDED;
@@ -262,7 +234,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) additive_backward(const
             }
             __syncthreads();
         }
-        T scale = 4 * s.w[feature];
+        T scale = feature < p.width ? 4 * p.parameters[0].data[h * p.parameters[0].head + feature] : (T)0;
 #pragma unroll
         for (int j = 0; j < OWN_KEYS; j++) {
             i64 key = j0 + group * OWN_KEYS + j;
