@@ -98,6 +98,14 @@ fn both_languages_have_the_same_formulas() {
 }
 
 #[test]
+fn formulas_in_running_text_are_such_as_a_code_host_renders() {
+    for page in all_pages() {
+        let raw = page.unrendered_formulas();
+        assert!(raw.is_empty(), "{}: {raw:?}", page.path.display());
+    }
+}
+
+#[test]
 fn both_languages_have_the_same_outline() {
     let levels = |page: &Page| page.headings().iter().map(|(level, _)| *level).collect::<Vec<_>>();
     for (english, chinese) in pages() {
