@@ -231,3 +231,13 @@ fn the_readme_and_the_chinese_one_link_each_other_and_the_guide() {
         }
     }
 }
+
+#[test]
+fn both_readmes_show_the_same_program() {
+    let [english, chinese] =
+        ["README.md", "README.zh.md"].map(|name| Page::read(&checkout().join(name)));
+    for language in ["toml", "rust"] {
+        assert!(!english.code(language).is_empty(), "{language}");
+        assert_eq!(english.code(language), chinese.code(language), "{language}");
+    }
+}
