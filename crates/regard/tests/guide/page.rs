@@ -79,8 +79,9 @@ impl Page {
         let mut found = Vec::new();
         for parts in text.lines().map(|line| line.split('$').collect::<Vec<_>>()) {
             for at in (1..parts.len()).step_by(2) {
-                let apart = parts[at - 1].chars().last().is_none_or(char::is_whitespace);
-                let ends = !parts[at + 1].starts_with(char::is_alphanumeric);
+                let apart = parts[at - 1].chars().next_back().is_none_or(char::is_whitespace);
+                let ends =
+                    parts.get(at + 1).is_some_and(|next| !next.starts_with(char::is_alphanumeric));
                 let mut commands = parts[at].split('\\').skip(1);
                 let kept = commands.all(|name| name.starts_with(char::is_alphabetic));
                 if !(apart && ends && kept && !parts[at].contains(['<', '>'])) {
