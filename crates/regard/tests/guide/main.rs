@@ -98,6 +98,14 @@ fn both_languages_have_the_same_formulas() {
 }
 
 #[test]
+fn formulas_in_running_text_are_such_as_a_code_host_renders() {
+    for page in all_pages() {
+        let raw = page.unrendered_formulas();
+        assert!(raw.is_empty(), "{}: {raw:?}", page.path.display());
+    }
+}
+
+#[test]
 fn both_languages_have_the_same_outline() {
     let levels = |page: &Page| page.headings().iter().map(|(level, _)| *level).collect::<Vec<_>>();
     for (english, chinese) in pages() {
@@ -221,5 +229,15 @@ fn the_readme_and_the_chinese_one_link_each_other_and_the_guide() {
         for link in [to, guide] {
             assert!(links.iter().any(|found| found == link), "{from} does not link {link}");
         }
+    }
+}
+
+#[test]
+fn both_readmes_show_the_same_program() {
+    let [english, chinese] =
+        ["README.md", "README.zh.md"].map(|name| Page::read(&checkout().join(name)));
+    for language in ["toml", "rust"] {
+        assert!(!english.code(language).is_empty(), "{language}");
+        assert_eq!(english.code(language), chinese.code(language), "{language}");
     }
 }

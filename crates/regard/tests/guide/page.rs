@@ -71,6 +71,27 @@ impl Page {
         inside.map(str::to_owned).collect()
     }
 
+    /// The formulas in running text that GitHub would show as they are typed: it wants a blank before
+    /// a `$` that begins one (a full-width comma does not do) and no letter behind the other, and
+    /// Markdown takes the backslash off a sign that is no letter.
+    pub(crate) fn unrendered_formulas(&self) -> Vec<String> {
+        let text = outside(&self.prose, '`');
+        let mut found = Vec::new();
+        for parts in text.lines().map(|line| line.split('$').collect::<Vec<_>>()) {
+            for at in (1..parts.len()).step_by(2) {
+                let apart = parts[at - 1].chars().next_back().is_none_or(char::is_whitespace);
+                let ends =
+                    parts.get(at + 1).is_some_and(|next| !next.starts_with(char::is_alphanumeric));
+                let mut commands = parts[at].split('\\').skip(1);
+                let kept = commands.all(|name| name.starts_with(char::is_alphabetic));
+                if !(apart && ends && kept && !parts[at].contains(['<', '>'])) {
+                    found.push(parts[at].to_owned());
+                }
+            }
+        }
+        found
+    }
+
     /// Where links and pictures lead, in order; pictures alone if asked so.
     pub(crate) fn links(&self, pictures: bool) -> Vec<String> {
         let text = outside(&self.prose, '`');
