@@ -18,8 +18,11 @@ fn main() -> ExitCode {
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) if is_stopped(&error) => ExitCode::from(interrupt::status()),
         Err(error) => {
+            // What was written to somebody else's file says which.
+            let bare = error.is::<io::Error>() && error.chain().len() == 1;
+            let place = if bare { "standard output: " } else { "" };
             // Nothing can be done about a closed standard error.
-            let _ = writeln!(io::stderr(), "regard: {error:#}");
+            let _ = writeln!(io::stderr(), "regard: {place}{error:#}");
             ExitCode::FAILURE
         }
     }

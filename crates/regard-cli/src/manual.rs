@@ -43,8 +43,54 @@ impl Command {
     }
 }
 
-fn page(command: clap::Command) -> Result<Vec<u8>> {
+fn page(mut command: clap::Command) -> Result<Vec<u8>> {
+    let after = command.get_after_long_help().or(command.get_after_help());
+    let after = after.map(ToString::to_string).unwrap_or_default();
+    let none = None::<&'static str>;
+    command = command.after_help(none).after_long_help(none);
     let mut page = Vec::new();
-    Man::new(command).render(&mut page)?;
+    Man::new(command)
+        .source(concat!("regard ", env!("CARGO_PKG_VERSION")))
+        .manual("Regard Manual")
+        .render(&mut page)?;
+    page.extend(sections(&after).into_bytes());
     Ok(page)
+}
+
+/// What the help says at its end, as sections of a page: what is indented there are lines to be kept
+/// as they are, all else is running text.
+fn sections(help: &str) -> String {
+    let mut page = String::new();
+    let (mut section, mut kept) = ("", false);
+    for line in help.lines() {
+        let keep = line.starts_with(' ') || kept && line.is_empty();
+        if kept && !keep {
+            page += ".fi\n";
+        }
+        if line == "Examples:" {
+            section = "EXAMPLES";
+            page += ".SH EXAMPLES\n";
+        } else if keep {
+            page += if kept { "" } else { ".nf\n" };
+            page += &format!("{}\n", escaped(line.strip_prefix("  ").unwrap_or(line)));
+        } else {
+            if section != "NOTES" {
+                section = "NOTES";
+                page += ".SH NOTES\n";
+            } else if kept || line.is_empty() {
+                page += ".PP\n";
+            }
+            if !line.is_empty() {
+                page += &format!("{}\n", escaped(line));
+            }
+        }
+        kept = keep;
+    }
+    page + if kept { ".fi\n" } else { "" }
+}
+
+/// A line as roff takes it for what it is.
+fn escaped(line: &str) -> String {
+    let line = line.replace('\\', "\\e").replace('-', "\\-");
+    if line.starts_with(['.', '\'']) { format!("\\&{line}") } else { line }
 }

@@ -3,12 +3,12 @@
 use crate::metric::permutation_test;
 use crate::run_lock::RunLock;
 use crate::{
-    Callback, Ended, Error, Groups, JsonFile, Learner, Options, Part, PerExample, Record, Result,
-    Run, Scores, Task, TrainingConfig, Variant, task_named, train,
+    Callback, ComparisonFolder, Ended, Error, Groups, JsonFile, Learner, Options, Part, PerExample,
+    Record, Result, Run, Scores, Task, TrainingConfig, Variant, task_named, train,
 };
 use regard::tensor::write_whole;
 use serde::{Deserialize, Serialize};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// How much memory is in use at most: the program's allocator knows.
 #[derive(Clone, Copy, Debug)]
@@ -65,8 +65,8 @@ struct Plan {
     comparison: Comparison,
 }
 
-const PLAN: &str = "comparison-plan.json";
-const CONFIG: &str = "config.toml";
+pub(crate) const PLAN: &str = "comparison-plan.json";
+pub(crate) const CONFIG: &str = "config.toml";
 
 impl Comparison {
     /// The comparison that a folder holds, with its task and its options, to go on with.
@@ -74,6 +74,19 @@ impl Comparison {
         let plan: Plan = JsonFile::read(&folder.join(PLAN))?.parse()?;
         let task = task_named(&plan.task).map_err(|e| Error::file(folder.join(PLAN), e))?;
         Ok((task, task.options()?.file(&folder.join(CONFIG))?, plan.comparison))
+    }
+
+    /// Its seeds.
+    fn seeds(&self, options: &Options) -> Result<Vec<u64>> {
+        Ok((TrainingConfig::of(options)?.seed..).take(self.seeds).collect())
+    }
+
+    /// The folders of its runs: those of the first variant, then those of the next.
+    pub(crate) fn folders(&self, folder: &Path, options: &Options) -> Result<Vec<PathBuf>> {
+        let seeds = self.seeds(options)?;
+        let names = folder_names(&self.variants);
+        let of = |name: &String| seeds.iter().map(|seed| run_folder(folder, name, *seed)).collect();
+        Ok(names.iter().flat_map(|name| -> Vec<PathBuf> { of(name) }).collect())
     }
 
     fn write(&self, folder: &Path, task: &dyn Task, options: &Options) -> Result<()> {
@@ -249,6 +262,10 @@ fn folder_names(variants: &[Variant]) -> Vec<String> {
     all
 }
 
+fn run_folder(folder: &Path, name: &str, seed: u64) -> PathBuf {
+    folder.join(format!("{name}-seed{seed}"))
+}
+
 /// The options of every variant; refuses two of the same settings, and a comparison over seeds.
 fn options_of(options: &Options, variants: &[Variant]) -> Result<Vec<Options>> {
     let seed = TrainingConfig::of(options)?.seed;
@@ -274,7 +291,7 @@ fn options_of(options: &Options, variants: &[Variant]) -> Result<Vec<Options>> {
 struct Trial<'a> {
     task: &'a dyn Task,
     options: Options,
-    folder: std::path::PathBuf,
+    folder: PathBuf,
     part: Part,
 }
 
@@ -319,31 +336,31 @@ impl Trial<'_> {
     }
 }
 
-/// Trains every variant with every seed in folders of its own and measures it; what a folder holds
-/// already of the same comparison is not done again. Every variant is begun before the first is
+/// Trains every variant with every seed in folders of its own and measures it; what the folder holds
+/// already of the same comparison is not done again, unless that is overwritten. Every variant is begun before the first is
 /// trained, so that a wrong setting costs no training, and kept until its turn, so that none is
 /// begun twice.
 pub fn compare(
     task: &dyn Task,
     options: &Options,
     comparison: &Comparison,
-    folder: &Path,
+    place: &ComparisonFolder,
     meter: Meter,
     mut callback: impl FnMut(&str) -> Box<dyn Callback>,
 ) -> Result<Outcome> {
-    let Comparison { variants, seeds, part } = comparison;
+    let Comparison { variants, part, .. } = comparison;
+    let folder = &place.path;
     let all = options_of(options, variants)?;
     let names = folder_names(variants);
-    let first = TrainingConfig::of(options)?.seed;
-    let seeds: Vec<u64> = (first..).take(*seeds).collect();
-    let place = |name: &String, seed: u64| folder.join(format!("{name}-seed{seed}"));
+    let seeds = comparison.seeds(options)?;
     let mut begun = Vec::new();
     for (options, name) in all.iter().zip(&names) {
-        let is_done = |&seed: &u64| Measured::read(&place(name, seed), *part).is_some();
-        let done = seeds.first().is_none_or(is_done);
+        let is_done =
+            |&seed: &u64| Measured::read(&run_folder(folder, name, seed), *part).is_some();
+        let done = !place.overwrite && seeds.first().is_none_or(is_done);
         begun.push(if done { None } else { Some(Begun::new(task, options, meter)?) });
     }
-    std::fs::create_dir_all(folder).map_err(|e| Error::file(folder, e))?;
+    place.make()?;
     let _lock = RunLock::take(folder)?;
     comparison.write(folder, task, options)?;
     let mut finished = Vec::new();
@@ -351,7 +368,8 @@ pub fn compare(
         let mut measured = Vec::new();
         for &seed in &seeds {
             let options = all[at].clone().set(&format!("training.seed={seed}"))?;
-            let trial = Trial { task, options, folder: place(&names[at], seed), part: *part };
+            let folder = run_folder(folder, &names[at], seed);
+            let trial = Trial { task, options, folder, part: *part };
             if let Some(done) = Measured::read(&trial.folder, *part) {
                 measured.push(done);
                 continue;

@@ -1,5 +1,6 @@
 //! The probability of every label for some examples, and what is measured of it.
 
+use crate::labelings::descending;
 use crate::metric::Confusion;
 use crate::{Alternative, Input, Judged, PerExample, Prediction, Report, Result, Scores};
 use regard::Tensor;
@@ -16,15 +17,14 @@ pub(crate) struct LabelProbabilities<'a> {
 }
 
 /// The index of the greatest number; the first of equals.
-fn argmax(numbers: &[f32]) -> usize {
+pub(crate) fn argmax(numbers: &[f32]) -> usize {
     let greater = |best: usize, at: usize| if numbers[at] > numbers[best] { at } else { best };
     (0..numbers.len()).fold(0, greater)
 }
 
 /// The labels with the greatest probabilities, so many at most; the first of equals first.
 pub(crate) fn likeliest(labels: &[String], probabilities: &[f32], n: usize) -> Vec<Alternative> {
-    let mut order: Vec<usize> = (0..probabilities.len()).collect();
-    order.sort_by(|&a, &b| probabilities[b].total_cmp(&probabilities[a]));
+    let order = descending(probabilities);
     let alternative = |&at: &usize| Alternative {
         output: labels[at].clone(),
         score: f64::from(probabilities[at]),

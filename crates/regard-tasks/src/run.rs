@@ -104,15 +104,7 @@ impl Run {
         let run = Self { folder: folder.into(), lock: None }.locked()?;
         // Somebody else may have been here a moment before the lock.
         Self::check_content(folder, overwrite)?;
-        for name in AFTER.iter().chain(&BEFORE) {
-            run.remove(name)?;
-        }
-        for name in files(&run.path(events::FOLDER))? {
-            if name.starts_with(events::PREFIX) {
-                run.remove(&format!("{}/{name}", events::FOLDER))?;
-            }
-        }
-        Snapshot::remove_all(&run)?;
+        run.clear()?;
         run.write("config.toml", options.clone().absolute_paths()?.to_string().as_bytes())?;
         run.write("vocabulary.json", model.vocabulary()?.as_bytes())?;
         let manifest = Manifest {
@@ -197,6 +189,35 @@ impl Run {
     /// How many parameters its model has.
     pub fn parameters(&self) -> Result<usize> {
         Ok(self.manifest()?.parameters)
+    }
+
+    /// Removes its files, and nothing else that is in its folder.
+    fn clear(&self) -> Result<()> {
+        for name in AFTER.iter().chain(&BEFORE) {
+            self.remove(name)?;
+        }
+        for name in files(&self.path(events::FOLDER))? {
+            if name.starts_with(events::PREFIX) {
+                self.remove(&format!("{}/{name}", events::FOLDER))?;
+            }
+        }
+        Snapshot::remove_all(self)
+    }
+
+    /// Removes the run of a folder, if there is one, and the folder too where nothing else is in it.
+    /// Refuses one that another process trains.
+    pub(crate) fn remove_all(folder: &Path) -> Result<()> {
+        if !folder.is_dir() {
+            return Ok(());
+        }
+        let run = Self { folder: folder.into(), lock: None }.locked()?;
+        run.clear()?;
+        run.remove(run_lock::FILE)?;
+        // What is somebody's own stays, and its folder with it.
+        for empty in [run.path(events::FOLDER), folder.into()] {
+            let _ = std::fs::remove_dir(empty);
+        }
+        Ok(())
     }
 
     fn remove(&self, name: &str) -> Result<()> {
@@ -345,7 +366,7 @@ impl Run {
 }
 
 /// The names of a folder's files; none where there is no folder.
-fn files(folder: &Path) -> Result<Vec<String>> {
+pub(crate) fn files(folder: &Path) -> Result<Vec<String>> {
     let failed = |error| Error::file(folder, error);
     let entries = match std::fs::read_dir(folder) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -358,6 +379,6 @@ fn files(folder: &Path) -> Result<Vec<String>> {
 }
 
 /// Whether a file is what a process that was killed had not yet written whole.
-fn is_temporary(name: &str) -> bool {
+pub(crate) fn is_temporary(name: &str) -> bool {
     name.starts_with(TEMPORARY)
 }

@@ -256,8 +256,8 @@ pub struct Prediction {
 pub struct Alternative {
     /// The output, as text.
     pub output: String,
-    /// How good the model finds it: the probability of a label; of a text the logarithm of its
-    /// probability, divided by the length penalty.
+    /// How good the model finds it: the probability of a label or an answer; of all labels of a
+    /// sequence the logarithm of their probability; of a text the same, divided by the length penalty.
     pub score: f64,
 }
 

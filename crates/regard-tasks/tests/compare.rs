@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used)]
 
 use regard_tasks::{
-    Comparison, Description, JsonFile, Learner, Meter, Model, Options, Part, Result, Silent, Task,
-    Variant, compare, task_named,
+    Comparison, ComparisonFolder, Description, JsonFile, Learner, Meter, Model, Options, Part,
+    Result, Silent, Task, Variant, compare, task_named,
 };
 use std::cell::RefCell;
 use std::path::Path;
@@ -75,7 +75,8 @@ fn events(folder: &Path, variants: &[Variant]) -> (Vec<String>, bool) {
         Box::new(Silent)
     };
     let comparison = Comparison { variants: variants.to_vec(), seeds: 2, part: Part::Validation };
-    let compared = compare(&task, &options, &comparison, folder, METER, callback);
+    let place = ComparisonFolder { path: folder.into(), overwrite: false };
+    let compared = compare(&task, &options, &comparison, &place, METER, callback);
     if let Ok(outcome) = &compared {
         assert_eq!(trained.borrow().len(), 2 * outcome.finished.len());
     }

@@ -819,9 +819,15 @@ mod sounds {
         let folder = tempdir().unwrap();
         write(folder.path(), "1.wav", "");
         let cases = [
-            ("yes\t1.wav\nno 1.wav", "line 2: label, tab, path was expected; there is no tab"),
+            (
+                "yes\t1.wav\nno 1.wav",
+                "line 2: label and path with a tab between were expected, 1 column is there",
+            ),
             ("\t1.wav", "line 1: the label is empty"),
-            ("yes\t1.wav\n\nno\t1.wav", "line 2: label, tab, path was expected; there is no tab"),
+            (
+                "yes\t1.wav\n\nno\t1.wav",
+                "line 2: label and path with a tab between were expected, 1 column is there",
+            ),
             ("yes\t2.wav", "line 1: there is no file 2.wav"),
         ];
         for (text, expected) in cases {

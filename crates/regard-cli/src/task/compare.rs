@@ -11,7 +11,8 @@ use crate::terminal::columns;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use regard_tasks::{
-    Comparison, Meter, Options, Outcome, Part, Run, Task, compare, task_named, variants,
+    Comparison, ComparisonFolder, Meter, Options, Outcome, Part, Run, Task, compare, task_named,
+    variants,
 };
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -58,6 +59,9 @@ pub struct Command {
         conflicts_with_all = ["task", "words", "out", "over", "seeds", "config", "sets", "encoding"]
     )]
     resume: Option<PathBuf>,
+    /// Replace the comparison in the folder of --out, where there is one
+    #[arg(long, conflicts_with = "resume", requires = "out")]
+    overwrite: bool,
     #[command(flatten)]
     threads: Threads,
 }
@@ -83,7 +87,8 @@ impl Command {
             eprintln!("\n{name}");
             Box::new(ProgressReport::new()) as Box<dyn regard_tasks::Callback>
         };
-        let outcome = compare(task, &options, &comparison, &folder, meter, callback)?;
+        let place = ComparisonFolder { path: folder.clone(), overwrite: self.overwrite };
+        let outcome = compare(task, &options, &comparison, &place, meter, callback)?;
         let Outcome { finished, stopped } = outcome;
         if !finished.is_empty() {
             let (part, seeds) = (comparison.part, Some(comparison.seeds));
@@ -123,7 +128,10 @@ impl Command {
             words: words.into_iter().cloned().collect(),
             settings: &self.settings,
             part: if self.test { Part::Test } else { Part::Validation },
-            out: self.out.as_deref(),
+            out: self
+                .out
+                .as_deref()
+                .map(|out| ComparisonFolder { path: out.into(), overwrite: self.overwrite }),
         }))
     }
 
@@ -146,13 +154,7 @@ impl Command {
         let part = if self.test { Part::Test } else { Part::Validation };
         let usual = Path::new("runs").join(format!("compare-{}", task.name()));
         let folder = self.out.clone().unwrap_or_else(|| Run::free(&usual));
-        if folder.exists() {
-            bail!(
-                "{0} is there already; `regard compare --resume {0}` goes on with it, `--out` names \
-                 another folder",
-                folder.display()
-            );
-        }
+        ComparisonFolder { path: folder.clone(), overwrite: self.overwrite }.check()?;
         let comparison = Comparison { variants, seeds: self.seeds.into(), part };
         Ok(Begun { task, options, comparison, folder })
     }

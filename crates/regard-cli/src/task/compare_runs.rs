@@ -5,10 +5,10 @@ use super::phase_bar::PhaseBar;
 use super::settings::Settings;
 use crate::output::note;
 use crate::terminal::columns;
-use anyhow::{Context, Result, bail};
-use regard_tasks::{ComparedRuns, Part, Run, compare_runs};
+use anyhow::{Result, bail};
+use regard_tasks::{ComparedRuns, ComparisonFolder, Part, Run, compare_runs};
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Which runs, and how they are measured.
 pub(super) struct CompareRuns<'a> {
@@ -18,7 +18,7 @@ pub(super) struct CompareRuns<'a> {
     pub(super) settings: &'a Settings,
     pub(super) part: Part,
     /// Where table and picture are kept, if anywhere.
-    pub(super) out: Option<&'a Path>,
+    pub(super) out: Option<ComparisonFolder>,
 }
 
 impl CompareRuns<'_> {
@@ -28,8 +28,8 @@ impl CompareRuns<'_> {
             let run = one.display();
             bail!("{run} alone has nothing to be compared with; `regard eval {run}` measures it");
         }
-        if let Some(out) = self.out.filter(|out| out.exists()) {
-            bail!("{} is there already; `--out` names another folder", out.display());
+        if let Some(out) = &self.out {
+            out.check()?;
         }
         let mut runs = Vec::new();
         for folder in &self.folders {
@@ -43,11 +43,11 @@ impl CompareRuns<'_> {
         notes.iter().for_each(|text| note(text));
         let heading = Heading { what: "run", part: self.part, seeds: None };
         write!(to, "{}", comparison_table::written(&compared, &heading, columns()))?;
-        if let Some(out) = self.out {
+        if let Some(out) = &self.out {
             let task = runs[0].0.task()?.name();
-            std::fs::create_dir_all(out).with_context(|| out.display().to_string())?;
-            comparison_table::write(out, task, &compared, &heading)?;
-            writeln!(to, "\npicture {}", out.join("comparison.svg").display())?;
+            out.make()?;
+            comparison_table::write(&out.path, task, &compared, &heading)?;
+            writeln!(to, "\npicture {}", out.path.join("comparison.svg").display())?;
         }
         Ok(())
     }

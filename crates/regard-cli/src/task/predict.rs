@@ -21,10 +21,10 @@ Examples:
   regard predict runs/label --file sentences.txt --json
   cat sentences.txt | regard predict runs/classify
 
-What an input is: translate and label take a sentence, classify a text or the path of a WAV file,
-image the path of a picture, graph a node's number, regress one number or several with commas
-(`-- -1,2` where the first is negative). For classify on sound and for image, test:17 is one of
-their data, counted from 0. What begins with an option's name and =, as beam=10, sets that option;
+What an input is: translate and label take a sentence, summarize a text, classify a text or the path
+of a WAV file, answer a text and a question with a tab between, transcribe the path of a WAV file,
+image and caption that of a picture, graph a node's number, regress one number or several with commas
+(`-- -1,2` where the first is negative). Everywhere test:17 is an example of the data, counted from 0. What begins with an option's name and =, as beam=10, sets that option;
 behind -- everything is an input.")]
 pub struct Command {
     /// The run's folder
@@ -46,8 +46,9 @@ pub struct Command {
     #[arg(long)]
     json: bool,
     /// The best outputs for each input, so many at most, in lines of the input's number, the rank, the
-    /// score and the output with tabs between (the score of a label is its probability; that of a text
-    /// the logarithm of its probability, divided by the length penalty)
+    /// score and the output with tabs between (the score of a label or an answer is its probability; that
+    /// of a sentence's labels the logarithm of theirs; that of a text the same, divided by the length
+    /// penalty)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
     n_best: Option<u16>,
     #[command(flatten)]

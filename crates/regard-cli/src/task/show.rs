@@ -163,7 +163,7 @@ impl Command {
                 (picture::png(&svg, 2.0)?, "png")
             }
             Form::Html => (picture::page(scene, &caption()?).into_bytes(), "html"),
-            Form::Json => (picture::numbers_json(scene).into_bytes(), "json"),
+            Form::Json => (format!("{}\n", picture::numbers_json(scene)).into_bytes(), "json"),
             Form::Safetensors => (picture::numbers(scene)?, "safetensors"),
         };
         let beside = || (shown.beside)(&self.run, name).with_extension(ending);

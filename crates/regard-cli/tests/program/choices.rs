@@ -66,6 +66,96 @@ fn the_likeliest_labels_come_with_their_probabilities() {
     assert_eq!(told, "regard: this task has one output for an input, and no others beside it");
 }
 
+/// Lines of an input's number, the rank, the score and the output.
+fn ranked(told: &str) -> Vec<(usize, usize, f64, String)> {
+    let row = |line: &str| {
+        let cells: Vec<&str> = line.split('\t').collect();
+        assert_eq!(cells.len(), 4, "{line:?}");
+        let number = |at: usize| cells[at].parse().unwrap();
+        (number(0), number(1), cells[2].parse().unwrap(), cells[3].to_string())
+    };
+    told.lines().map(row).collect()
+}
+
+#[test]
+fn the_likeliest_labelings_of_a_sentence_come_with_their_scores_the_best_first() {
+    let folder = TempDir::new().unwrap();
+    let run = path(&folder, "run");
+    said(&["train", "label", "size=100", "epochs=1", "--out", &run]);
+    let inputs = ["I saw a saw", "the old road"];
+    let told = said(&[&["predict", &run, "--n-best", "6"], &inputs[..]].concat());
+    let rows = ranked(&told);
+    assert_eq!(rows.iter().map(|row| (row.0, row.1)).collect::<Vec<_>>(), {
+        let ranks = |input: usize| (1..=6).map(move |rank| (input, rank));
+        (1..=2).flat_map(ranks).collect::<Vec<_>>()
+    });
+    for (of, input) in rows.chunks(6).zip(inputs) {
+        assert!(of.windows(2).all(|two| two[0].2 >= two[1].2), "{told}");
+        let outputs: std::collections::BTreeSet<&String> = of.iter().map(|row| &row.3).collect();
+        assert_eq!(outputs.len(), 6, "{told}");
+        // The best is what is predicted, and its score the sum of its words' logarithms.
+        let one = json(&said(&["predict", &run, "--json", input]));
+        assert_eq!(of[0].3, one["output"]);
+        let words = one["details"]["probabilities"].as_array().unwrap();
+        let sum: f64 = words.iter().map(|p| p.as_f64().unwrap().ln()).sum();
+        assert!((of[0].2 - sum).abs() < 1e-4, "{} {sum}", of[0].2);
+        // The second differs from it in one word.
+        let differs = of[0].3.split(' ').zip(of[1].3.split(' ')).filter(|(a, b)| a != b).count();
+        assert_eq!(differs, 1, "{told}");
+    }
+    let told = said(&["predict", &run, "--n-best", "2", "--json", "I", " "]);
+    let all: Vec<serde_json::Value> = told.lines().map(json).collect();
+    assert_eq!(all[0]["n_best"].as_array().unwrap().len(), 2);
+    assert!(all[0]["n_best"][0]["score"].is_number());
+    assert_eq!(all[1]["n_best"].as_array().unwrap().len(), 0);
+}
+
+#[test]
+fn the_likeliest_labelings_of_a_recording_come_with_their_scores() {
+    let folder = TempDir::new().unwrap();
+    let run = path(&folder, "run");
+    let small = ["kind=sound", "size=60", "epochs=1", "hidden=8", "layers=1"];
+    said(&[&["train", "label", "--out", &run], &small[..]].concat());
+    let rows = ranked(&said(&["predict", &run, "--n-best", "3", "validation:0"]));
+    assert_eq!(rows.len(), 3);
+    assert!(rows[0].2 >= rows[1].2 && rows[1].2 >= rows[2].2, "{rows:?}");
+    let one = json(&said(&["predict", &run, "--json", "validation:0"]));
+    assert_eq!(rows[0].3, one["output"]);
+}
+
+#[test]
+fn a_reader_has_answers_beside_its_best_and_no_answer_may_be_one() {
+    let folder = TempDir::new().unwrap();
+    let (file, run) = (path(&folder, "asked.csv"), path(&folder, "run"));
+    let mut text = String::from("context,question,answer\n");
+    for at in 0..60 {
+        let (name, place) = (["Mary", "John", "Ann"][at % 3], ["home", "away"][at % 2]);
+        let answer = if at % 5 == 0 { "" } else { name };
+        text += &format!("\"{name} went {place}, with {name}.\",Who went {place}?,{answer}\n");
+    }
+    fs::write(&file, text).unwrap();
+    let train = format!("train={file}");
+    let words = ["model=reader", "encoder=gru", "hidden=8", "embedding=8", "epochs=2"];
+    let columns = ["text_column=context", "question_column=question"];
+    said(&[&["train", "answer", &train, "--out", &run], &words[..], &columns[..]].concat());
+    let input = "Mary went home, with Mary.\tWho went home?";
+    let rows = ranked(&said(&["predict", &run, "--n-best", "100", input]));
+    let one = json(&said(&["predict", &run, "--json", input]));
+    assert_eq!((rows[0].1, &rows[0].3), (1, &one["output"].as_str().unwrap().to_string()));
+    assert!((rows[0].2 - one["details"]["probability"].as_f64().unwrap()).abs() < 1e-6);
+    assert!(rows.windows(2).all(|two| two[0].2 >= two[1].2), "{rows:?}");
+    // Every answer is a piece of the text, none comes twice, and one says that there is none.
+    let answers: std::collections::BTreeSet<&str> = rows.iter().map(|row| &row.3[..]).collect();
+    assert_eq!(answers.len(), rows.len());
+    assert!(answers.contains("") && answers.contains("Mary"), "{answers:?}");
+    assert!(answers.iter().all(|answer| input.contains(answer)), "{answers:?}");
+    // Seven tokens have 28 spans; "Mary" and "with Mary." stand in several.
+    assert!((20..=29).contains(&rows.len()), "{}", rows.len());
+    assert_eq!(ranked(&said(&["predict", &run, "--n-best", "2", input])), rows[..2]);
+    let told = refused(&["predict", &run, "--n-best", "2", "no tab"]);
+    assert!(told.contains("a text and a question with a tab between"), "{told}");
+}
+
 #[test]
 fn numbers_are_numbers_in_json() {
     let folder = TempDir::new().unwrap();

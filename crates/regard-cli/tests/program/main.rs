@@ -13,6 +13,7 @@ mod masks;
 mod mutations;
 mod numbers;
 mod outputs;
+mod overwriting;
 mod refusals;
 mod scores;
 mod settings;

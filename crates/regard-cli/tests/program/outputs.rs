@@ -96,6 +96,30 @@ fn a_dash_is_standard_output_and_has_it_for_itself() {
 }
 
 #[test]
+fn text_on_standard_output_ends_with_a_line_end() {
+    let folder = TempDir::new().unwrap();
+    let run = regression(&folder);
+    let shown =
+        ["svg", "html", "json"].map(|form| vec!["show", &run, "2", "--as", form, "--out", "-"]);
+    let others = [
+        vec!["eval", &run, "--json"],
+        vec!["eval", &run, "--outputs", "-"],
+        vec!["predict", &run, "2", "--json"],
+        vec!["predict", &run, "2"],
+        vec!["list", "--json"],
+        vec!["data", "regress", "--json"],
+        vec!["options", "regress"],
+        vec!["init", "regress", "--out", "-"],
+        vec!["completions", "bash"],
+        vec!["man"],
+    ];
+    for words in shown.into_iter().chain(others) {
+        let told = said(&words);
+        assert!(told.ends_with('\n') && !told.ends_with("\n\n"), "{words:?}");
+    }
+}
+
+#[test]
 fn a_place_that_cannot_be_written_to_is_refused_before_anything_is_computed() {
     let folder = TempDir::new().unwrap();
     let run = regression(&folder);
@@ -105,6 +129,21 @@ fn a_place_that_cannot_be_written_to_is_refused_before_anything_is_computed() {
         assert!(told.contains("there is no folder"), "{told}");
         let told = refused(&[writer, &[&path(&folder, "")], &["--part", "test"][..0]].concat());
         assert!(told.contains("folder here") || told.contains("by its ending"), "{told}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_standard_output_is_called_that() {
+    let folder = TempDir::new().unwrap();
+    let run = regression(&folder);
+    for words in [&["predict", &run, "2"][..], &["list"], &["man"], &["show", &run, "2"]] {
+        let full = fs::File::options().write(true).open("/dev/full").unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_regard"));
+        let output = command.args(words).stdout(full).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{words:?}");
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert!(told.starts_with("regard: standard output: No space left"), "{words:?}: {told}");
     }
 }
 

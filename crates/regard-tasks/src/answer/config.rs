@@ -1,7 +1,7 @@
 //! The options of `answer`.
 
 use crate::components::{EncoderKind, EncoderOptions, MechanismOptions, TextOptions};
-use crate::data::Unfound;
+use crate::data::{AskedColumns, Unfound};
 use crate::metric::AnswerRule;
 use crate::options::Checked;
 use crate::parts::HeldOut;
@@ -31,6 +31,7 @@ pub(super) enum Format {
     Auto,
     Babi,
     Squad,
+    #[serde(alias = "csv")]
     Tsv,
 }
 
@@ -51,6 +52,8 @@ pub(super) struct Data {
     pub(super) validation: Option<PathBuf>,
     pub(super) test: Option<PathBuf>,
     pub(super) format: Format,
+    #[serde(flatten)]
+    pub(super) columns: AskedColumns,
     pub(super) unfound: Unfound,
     pub(super) held_out: f64,
     pub(super) held_out_seed: u64,

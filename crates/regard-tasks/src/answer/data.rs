@@ -2,7 +2,7 @@
 
 use super::config::{Config, Data, Format, Kind};
 use super::encoding::first_answer;
-use crate::data::{Answer, Asked, Passage, Place, asked_tsv, babi, between, squad};
+use crate::data::{Answer, Asked, Passage, Place, asked_columns, babi, between, squad};
 use crate::parts::{Cached, HeldOut, check_size};
 use crate::{Error, Part, Result, toy};
 use std::path::{Path, PathBuf};
@@ -27,11 +27,12 @@ fn format(path: &Path) -> Result<Format> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     match name.trim_end_matches(".gz").rsplit('.').next() {
         Some("json") => Ok(Format::Squad),
-        Some("tsv") => Ok(Format::Tsv),
+        Some("tsv" | "csv") => Ok(Format::Tsv),
         Some("txt") => Ok(Format::Babi),
         _ => Err(Error::file(
             path,
-            "the name does not tell what it holds; `data.format` is \"babi\", \"squad\" or \"tsv\"",
+            "the name does not tell what it holds; `data.format` is \"babi\", \"squad\", \"tsv\" or \
+             \"csv\"",
         )),
     }
 }
@@ -41,7 +42,7 @@ fn given(data: &Data, path: &Path) -> Result<Vec<Asked>> {
     let format = if data.format == Format::Auto { format(path)? } else { data.format };
     match format {
         Format::Squad => squad(path, encoding, data.unfound),
-        Format::Tsv => asked_tsv(path, encoding),
+        Format::Tsv => asked_columns(path, &data.columns, encoding),
         Format::Babi | Format::Auto => babi(path, encoding),
     }
 }

@@ -19,10 +19,11 @@ use crate::{
 };
 use regard::attention::{Need, Site};
 use regard::models::{
-    MemoryNetwork, Pointed, Sentences, SequenceClassifier, Sequences, SpanReader,
+    MemoryNetwork, Pointed, Sentences, SequenceClassifier, Sequences, Span, SpanReader,
 };
 use regard::tensor::{Parameters, without_gradients};
 use regard::{DType, Mode, Tensor};
+use std::collections::HashSet;
 
 /// Questions that are read at once where nothing is learned.
 const EVALUATION_BATCH: usize = 64;
@@ -175,26 +176,49 @@ impl Answerer {
         let n = pointed.start.shape()[1];
         let numbers = |x: &Tensor| x.softmax(1)?.to_vec::<f32>();
         let (start, end) = (numbers(&pointed.start)?, numbers(&pointed.end)?);
-        let none = self.preprocessor.unanswerable;
         let outcome = |(row, (asked, passage)): (usize, &(&Asked, &EncodedPassage))| {
             let span = spans[row];
             let (start, end) = (&start[row * n..][..n], &end[row * n..][..n]);
-            let answer = match none && span.start == 0 {
-                true => String::new(),
-                false => {
-                    let bytes = passage.ranges[span.start].start..passage.ranges[span.end].end;
-                    asked.passage.text[bytes].into()
-                }
-            };
             let log = |p: f32| -f64::from(p).max(1e-30).ln();
             Outcome {
-                answer,
+                answer: self.answer(asked, passage, span).into(),
                 probability: span.log_prob.exp(),
                 loss: passage.span.map(|(first, last)| log(start[first]) + log(end[last])),
                 weights: vec![by_sentence(asked, passage, start), by_sentence(asked, passage, end)],
             }
         };
         Ok(all.iter().enumerate().map(outcome).collect())
+    }
+
+    /// What a span of a text says; nothing where it begins at "no answer".
+    fn answer<'a>(&self, asked: &'a Asked, passage: &EncodedPassage, span: Span) -> &'a str {
+        match self.preprocessor.unanswerable && span.start == 0 {
+            true => "",
+            false => {
+                let bytes = passage.ranges[span.start].start..passage.ranges[span.end].end;
+                &asked.passage.text[bytes]
+            }
+        }
+    }
+
+    /// The likeliest answers that a text has, each with the probability of its likeliest span.
+    fn best_spans(
+        &self,
+        reader: &SpanReader,
+        asked: &Asked,
+        passage: &EncodedPassage,
+        n: usize,
+    ) -> Result<Vec<Alternative>> {
+        let pointed = self.pointed(reader, &[passage])?;
+        let longest = self.config.model.longest_answer;
+        let spans = pointed.n_best_spans(&[passage.text.len()], longest, usize::MAX)?.remove(0);
+        let mut seen = HashSet::new();
+        let alternative = |span: Span| {
+            let answer = self.answer(asked, passage, span);
+            let score = span.log_prob.exp();
+            seen.insert(answer).then(|| Alternative { output: answer.into(), score })
+        };
+        Ok(spans.into_iter().filter_map(alternative).take(n).collect())
     }
 
     /// How good it is on questions.
@@ -392,14 +416,13 @@ impl Model for Answerer {
         Ok(inputs.iter().zip(&questions.all).zip(outcomes).map(prediction).collect())
     }
 
-    /// The likeliest answers of a memory network; a reader has one.
+    /// The likeliest answers: of those that a memory network knows, or of a reader's spans.
     fn n_best(&self, inputs: &[Input], n: usize) -> Result<Vec<Vec<Alternative>>> {
-        if matches!(self.network, Network::Reader(_)) {
-            return Err(Error::invalid(
-                "a reader gives one span of the text; a memory network has answers beside the best",
-            ));
-        }
         let questions = self.asked(inputs)?;
+        if let Network::Reader(reader) = &self.network {
+            let all = self.encoder().passages(&questions)?.into_iter().zip(&questions.all);
+            return all.map(|(text, asked)| self.best_spans(reader, asked, &text, n)).collect();
+        }
         let stories = self.encoder().stories(&questions)?;
         let mut all = Vec::new();
         for some in stories.iter().collect::<Vec<_>>().chunks(EVALUATION_BATCH) {

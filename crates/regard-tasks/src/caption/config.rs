@@ -1,6 +1,7 @@
 //! The options of `caption`.
 
 use crate::components::TextOptions;
+use crate::data::FileColumns;
 use crate::metric::Tokenization;
 use crate::options::Checked;
 use crate::parts::HeldOut;
@@ -45,6 +46,8 @@ pub(super) struct Data {
     pub(super) train: Option<PathBuf>,
     pub(super) validation: Option<PathBuf>,
     pub(super) test: Option<PathBuf>,
+    #[serde(flatten)]
+    pub(super) columns: FileColumns,
     pub(super) held_out: f64,
     pub(super) encoding: Option<String>,
     pub(super) color: bool,

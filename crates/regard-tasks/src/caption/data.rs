@@ -1,7 +1,7 @@
 //! The pictures of `caption`: from files or embedded, in three parts.
 
 use super::config::{Config, Data};
-use crate::data::{Caption, Images, captions};
+use crate::data::{Caption, Images, caption_columns};
 use crate::parts::{self, Cached, HeldOut};
 use crate::seq2seq::Sources;
 use crate::watch::tick;
@@ -87,7 +87,7 @@ impl<'a> Dataset<'a> {
     /// parts.
     pub(super) fn part(&self, part: Part) -> Result<Pictures> {
         let (config, data) = (self.config, &self.config.data);
-        let given = |path: &Path| captions(path, data.encoding.as_deref());
+        let given = |path: &Path| caption_columns(path, &data.columns, data.encoding.as_deref());
         match (file(data, part), &data.train) {
             (Some(path), _) if part != Part::Training => Pictures::read(config, &given(path)?),
             (_, Some(path)) => {

@@ -1,7 +1,7 @@
 //! The options of `classify`.
 
 use crate::components::{EncoderOptions, MechanismOptions, TextOptions, check_rate};
-use crate::data::{Column, ColumnFormat, LogMel, SoundOptions};
+use crate::data::{Column, ColumnFormat, FileColumns, LogMel, SoundOptions};
 use crate::options::Checked;
 use crate::parts::HeldOut;
 use crate::train::TrainingConfig;
@@ -142,6 +142,12 @@ impl Data {
     /// The columns of label and text.
     pub(super) fn columns(&self) -> [Column; 2] {
         [self.label_column.clone(), self.text_column.clone()]
+    }
+
+    /// The same of a list of recordings.
+    pub(super) fn file_columns(&self) -> FileColumns {
+        let [text, path] = self.columns();
+        FileColumns { format: self.format, path, text }
     }
 
     pub(super) fn sounds(&self) -> SoundOptions {

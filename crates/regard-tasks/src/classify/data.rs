@@ -122,7 +122,12 @@ fn given(config: &Config, source: Source, test: Option<bool>) -> Result<Vec<Exam
 }
 
 fn recordings(config: &Config, path: &Path, test: Option<bool>) -> Result<Vec<Example>> {
-    let mut sounds = Sounds::find(path, &config.data.sounds())?.sounds;
+    let (data, options) = (&config.data, config.data.sounds());
+    let found = match path.is_file() {
+        true => Sounds::listed(path, &options, &data.file_columns(), data.encoding.as_deref())?,
+        false => Sounds::find(path, &options)?,
+    };
+    let mut sounds = found.sounds;
     sounds.retain(|sound| test.is_none_or(|test| sound.test == test));
     let example = |sound: crate::data::Sound| {
         let content = Content::Sound(Waveform::read(&sound.path)?);

@@ -1,8 +1,9 @@
 //! Questions about texts, with their answers.
 
+use super::columns::{Column, ColumnFile, ColumnFormat};
 use super::lines::columns;
-use super::opened::numbered_lines;
 use crate::{Error, Result};
+use serde::Deserialize;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -154,33 +155,87 @@ fn trimmed(text: &str, range: Range<usize>) -> Option<Range<usize>> {
 /// # Ok::<(), regard_tasks::Error>(())
 /// ```
 pub fn asked_tsv(path: impl AsRef<Path>, encoding: Option<&str>) -> Result<Vec<Asked>> {
-    let path = path.as_ref();
-    let one = |(number, line): (usize, String)| {
-        let wrong = |what: String| Error::line(path, number, what);
-        let fields: Vec<&str> = line.split('\t').map(str::trim).collect();
-        let [text, question, answers @ ..] = &fields[..] else {
-            let there = columns(fields.len());
+    asked_columns(path.as_ref(), &AskedColumns::default(), encoding)
+}
+
+/// Which columns of a file hold questions.
+///
+/// ```
+/// use regard_tasks::data::{AskedColumns, Column};
+/// assert_eq!(AskedColumns::default().question, Column::Number(2));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct AskedColumns {
+    /// How the lines are columns.
+    #[serde(flatten)]
+    pub format: ColumnFormat,
+    /// What is asked about.
+    #[serde(rename = "text_column")]
+    pub text: Column,
+    /// The question.
+    #[serde(rename = "question_column")]
+    pub question: Column,
+    /// An answer each; if none are named, all columns behind text and question.
+    #[serde(rename = "answer_columns", default)]
+    pub answers: Vec<Column>,
+}
+
+impl Default for AskedColumns {
+    /// Text, tab, question, and answers behind further tabs.
+    fn default() -> Self {
+        let (text, question) = (Column::Number(1), Column::Number(2));
+        Self { format: ColumnFormat::default(), text, question, answers: Vec::new() }
+    }
+}
+
+/// As [`asked_tsv`], with text, question and answers in these columns. Refuses a column that is not
+/// there, by line; an empty answer is none.
+///
+/// ```
+/// use regard_tasks::data::{AskedColumns, Column, asked_columns};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("asked.csv");
+/// std::fs::write(&path, "id,question,context,answer\n7,Who came?,\"Mary, and John.\",John\n").unwrap();
+/// let [text, question] = ["context", "question"].map(|name| Column::Name(name.into()));
+/// let columns = AskedColumns { text, question, ..AskedColumns::default() };
+/// let asked = &asked_columns(&path, &columns, None)?[0];
+/// assert_eq!((&asked.question[..], asked.answers[0].start), ("Who came?", Some(10)));
+/// # Ok::<(), regard_tasks::Error>(())
+/// ```
+pub fn asked_columns(path: &Path, at: &AskedColumns, encoding: Option<&str>) -> Result<Vec<Asked>> {
+    let both = [at.text.clone(), at.question.clone()];
+    let named = [&both[..], &at.answers].concat();
+    let file = ColumnFile::read(path, at.format, &named, encoding)?;
+    let usual = *at == AskedColumns::default();
+    let mut all = Vec::new();
+    for row in file.rows() {
+        let wrong = |what: String| Error::line(path, row.line, what);
+        if usual && row.cells.len() < both.len() {
+            let there = columns(row.cells.len());
             return Err(wrong(format!("{there}; a text, a question and an answer were expected")));
-        };
-        match (*text, *question) {
+        }
+        let (text, question) = (file.cell(row, &at.text)?, file.cell(row, &at.question)?);
+        match (text, question) {
             ("", _) => return Err(wrong("the text is empty".into())),
             (_, "") => return Err(wrong("the question is empty".into())),
             _ => {}
         }
-        let answers = answers.iter().filter(|answer| !answer.is_empty());
-        let answer = |answer: &&str| Answer { text: answer.to_string(), start: text.find(*answer) };
-        Ok(Asked {
+        let answers: Vec<&str> = match at.answers.is_empty() {
+            true => file.behind(row, &both)?.iter().map(String::as_str).collect(),
+            false => at.answers.iter().map(|at| file.cell(row, at)).collect::<Result<_>>()?,
+        };
+        let answers = answers.into_iter().filter(|answer| !answer.is_empty());
+        let answer = |answer: &str| Answer { text: answer.to_string(), start: text.find(answer) };
+        all.push(Asked {
             passage: Arc::new(Passage::new(text)),
             question: question.to_string(),
             answers: answers.map(answer).collect(),
             supporting: Vec::new(),
-            place: Place::Line(number),
-        })
-    };
-    let all: Vec<Asked> =
-        numbered_lines(path, encoding)?.into_iter().map(one).collect::<Result<_>>()?;
-    if all.is_empty() {
-        return Err(Error::file(path, "there are no questions"));
+            place: Place::Line(row.line),
+        });
     }
-    Ok(all)
+    match all.len() {
+        0 => Err(Error::file(path, "there are no questions")),
+        _ => Ok(all),
+    }
 }

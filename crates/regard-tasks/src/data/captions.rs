@@ -1,7 +1,6 @@
 //! Pictures and the sentences that belong to them.
 
-use super::lines::columns;
-use super::opened::numbered_lines;
+use super::file_list::{FileColumns, ListedFile, file_list};
 use crate::{Error, Result};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -32,33 +31,37 @@ pub struct Caption {
 /// # Ok::<(), regard_tasks::Error>(())
 /// ```
 pub fn captions(list: &Path, encoding: Option<&str>) -> Result<Vec<Caption>> {
-    let folder = list.parent().unwrap_or(Path::new(""));
+    caption_columns(list, &FileColumns::default(), encoding)
+}
+
+/// As [`captions`], with the path and the sentence in these columns. Refuses a column that is not
+/// there, by line.
+///
+/// ```
+/// use regard_tasks::data::{Column, FileColumns, caption_columns};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let folder = folder.path();
+/// std::fs::write(folder.join("dog.png"), "").unwrap();
+/// std::fs::write(folder.join("list.csv"), "id,says,file\n7,\"a dog, asleep\",dog.png\n").unwrap();
+/// let [path, text] = ["file", "says"].map(|name| Column::Name(name.into()));
+/// let columns = FileColumns { path, text, ..FileColumns::default() };
+/// let found = caption_columns(&folder.join("list.csv"), &columns, None)?;
+/// assert_eq!((&found[0].sentences[0][..], found[0].line), ("a dog, asleep", 2));
+/// # Ok::<(), regard_tasks::Error>(())
+/// ```
+pub fn caption_columns(
+    list: &Path,
+    columns: &FileColumns,
+    encoding: Option<&str>,
+) -> Result<Vec<Caption>> {
     let mut found: Vec<Caption> = Vec::new();
     let mut places = HashMap::new();
-    for (line, text) in numbered_lines(list, encoding)? {
-        let wrong = |what: String| Error::line(list, line, what);
-        let (name, sentence) = match text.split('\t').collect::<Vec<_>>()[..] {
-            [name, sentence] => (name.trim(), sentence.trim()),
-            ref other => {
-                let there = columns(other.len());
-                return Err(wrong(format!(
-                    "path and sentence with a tab between were expected, {there}"
-                )));
-            }
-        };
-        if name.is_empty() || sentence.is_empty() {
-            let what = if name.is_empty() { "path" } else { "sentence" };
-            return Err(wrong(format!("the {what} is empty")));
-        }
-        let path = folder.join(name);
-        if !path.is_file() {
-            return Err(wrong(format!("there is no file {}", path.display())));
-        }
+    for ListedFile { path, text, line } in file_list(list, columns, "sentence", encoding)? {
         let at = *places.entry(path.clone()).or_insert_with(|| {
             found.push(Caption { path, sentences: Vec::new(), line });
             found.len() - 1
         });
-        found[at].sentences.push(sentence.to_string());
+        found[at].sentences.push(text);
     }
     match found.len() {
         0 => Err(Error::file(list, "it lists no pictures")),

@@ -1,6 +1,7 @@
 //! Columns of a text file, by name or by number.
 
 use super::lines::text;
+use super::table::LineCounter;
 use crate::{Error, Result};
 use csv::{ReaderBuilder, StringRecord};
 use serde::{Deserialize, Deserializer};
@@ -95,13 +96,27 @@ pub struct ColumnFormat {
 pub struct ColumnFile {
     path: PathBuf,
     header: Option<Vec<String>>,
-    /// Where each row stands, from 1, and its cells.
-    rows: Vec<(usize, Vec<String>)>,
+    rows: Vec<Row>,
+}
+
+/// A row of a file.
+#[derive(Clone, Debug)]
+pub(super) struct Row {
+    /// Where it stands, from 1.
+    pub(super) line: usize,
+    pub(super) cells: Vec<String>,
+}
+
+impl Row {
+    pub(super) fn is_blank(&self) -> bool {
+        self.cells.iter().all(String::is_empty)
+    }
 }
 
 impl ColumnFile {
     /// Reads a file of which these columns will be asked for. Between tabs, cells are what they are; else
-    /// they may stand in quotes, as in CSV. Blank lines are left out.
+    /// they may stand in quotes, as in CSV, where blank lines are none and a row of separators alone is a
+    /// blank one.
     ///
     /// ```
     /// use regard_tasks::data::{Column, ColumnFile, ColumnFormat};
@@ -126,28 +141,61 @@ impl ColumnFile {
             separator => quoted(path, &text, separator)?,
         };
         let by_name = columns.iter().any(|column| matches!(column, Column::Name(_)));
-        let header = match (format.header || by_name, rows.is_empty()) {
-            (true, true) => return Err(Error::file(path, "there is no line, not even a header")),
-            (true, false) => Some(rows.remove(0).1),
+        let first = rows.iter().position(|row| !row.is_blank());
+        let header = match (format.header || by_name, first) {
+            (true, None) => return Err(Error::file(path, "there is no line, not even a header")),
+            (true, Some(first)) => rows.drain(..=first).next_back().map(|row| row.cells),
             (false, _) => None,
         };
         Ok(Self { path: path.into(), header, rows })
     }
 
-    /// The cells of some columns, row by row, each with its line. Refuses a column that is not there, by
-    /// line and column.
+    /// The cells of some columns, row by row up to the last that is not blank, each with its line.
+    /// Refuses a column that is not there, by line and column; of a blank row all cells are empty.
     pub fn cells(&self, columns: &[Column]) -> Result<Vec<(usize, Vec<String>)>> {
-        let places = columns.iter().map(|column| self.place(column)).collect::<Result<Vec<_>>>()?;
-        let row = |(line, cells): &(usize, Vec<String>)| {
-            let cell = |(place, column): (&usize, &Column)| {
-                cells.get(*place).cloned().ok_or_else(|| {
-                    let there = super::lines::columns(cells.len());
-                    Error::line(&self.path, *line, format!("column {column} was expected, {there}"))
-                })
-            };
-            Ok((*line, places.iter().zip(columns).map(cell).collect::<Result<_>>()?))
+        self.cells_of(self.rows(), columns)
+    }
+
+    /// The same of every row, blank ones at the end too.
+    pub(super) fn all_cells(&self, columns: &[Column]) -> Result<Vec<(usize, Vec<String>)>> {
+        self.cells_of(&self.rows, columns)
+    }
+
+    fn cells_of(&self, rows: &[Row], columns: &[Column]) -> Result<Vec<(usize, Vec<String>)>> {
+        // A name that the header does not have is wrong where there is no row, too.
+        columns.iter().try_for_each(|column| self.place(column).map(drop))?;
+        let row = |row: &Row| {
+            if row.is_blank() {
+                return Ok((row.line, vec![String::new(); columns.len()]));
+            }
+            let cell = |column: &Column| Ok(self.cell(row, column)?.to_string());
+            Ok((row.line, columns.iter().map(cell).collect::<Result<_>>()?))
         };
-        self.rows.iter().map(row).collect()
+        rows.iter().map(row).collect()
+    }
+
+    /// The rows up to the last that is not blank.
+    pub(super) fn rows(&self) -> &[Row] {
+        let last = self.rows.iter().rposition(|row| !row.is_blank());
+        &self.rows[..last.map_or(0, |last| last + 1)]
+    }
+
+    /// A cell of a row; refuses a column that is not there.
+    pub(super) fn cell<'a>(&self, row: &'a Row, column: &Column) -> Result<&'a str> {
+        let found = row.cells.get(self.place(column)?).map(String::as_str);
+        found.ok_or_else(|| {
+            let there = super::lines::columns(row.cells.len());
+            Error::line(&self.path, row.line, format!("column {column} was expected, {there}"))
+        })
+    }
+
+    /// The cells of a row behind all of these columns.
+    pub(super) fn behind<'a>(&self, row: &'a Row, columns: &[Column]) -> Result<&'a [String]> {
+        let mut first = 0;
+        for column in columns {
+            first = first.max(self.place(column)? + 1);
+        }
+        Ok(row.cells.get(first..).unwrap_or_default())
     }
 
     /// What a column is called: by the header, or by its number.
@@ -174,13 +222,12 @@ impl ColumnFile {
     }
 }
 
-fn tabs(text: &str) -> Vec<(usize, Vec<String>)> {
-    let lines = text.lines().zip(1..).filter(|(line, _)| !line.trim().is_empty());
+fn tabs(text: &str) -> Vec<Row> {
     let cells = |line: &str| line.split('\t').map(|cell| cell.trim().to_string()).collect();
-    lines.map(|(line, number)| (number, cells(line))).collect()
+    text.lines().zip(1..).map(|(text, line)| Row { line, cells: cells(text) }).collect()
 }
 
-fn quoted(path: &Path, text: &str, separator: u8) -> Result<Vec<(usize, Vec<String>)>> {
+fn quoted(path: &Path, text: &str, separator: u8) -> Result<Vec<Row>> {
     let mut reader = ReaderBuilder::new()
         .has_headers(false)
         .flexible(true)
@@ -188,12 +235,12 @@ fn quoted(path: &Path, text: &str, separator: u8) -> Result<Vec<(usize, Vec<Stri
         .from_reader(text.as_bytes());
     let mut rows = Vec::new();
     let mut row = StringRecord::new();
+    let mut lines = LineCounter::default();
     while reader.read_record(&mut row).map_err(|error| Error::file(path, error))? {
         // A text of several lines becomes one.
         let cell = |cell: &str| cell.split_whitespace().collect::<Vec<_>>().join(" ");
-        if row.iter().any(|cell| !cell.trim().is_empty()) {
-            rows.push((super::table::line(text, &row), row.iter().map(cell).collect()));
-        }
+        let line = lines.line(text, &row);
+        rows.push(Row { line, cells: row.iter().map(cell).collect() });
     }
     Ok(rows)
 }

@@ -170,7 +170,8 @@ pub struct SequenceColumns<'a> {
     pub label: &'a str,
 }
 
-/// Reads a CSV file with a header: one row for each time step, a column that says which sequence it
+/// Reads a CSV file with a header (commas between its columns, or tabs or semicolons where the header has
+/// no comma): one row for each time step, a column that says which sequence it
 /// belongs to, one of labels, and numbers in all others. Refuses missing columns, rows of another
 /// length, what is no finite number, and a sequence that is taken up again, by line and column.
 ///
@@ -189,9 +190,12 @@ pub fn labeled_table(
     encoding: Option<&str>,
 ) -> Result<Vec<LabeledVectors>> {
     let text = text(path, encoding)?;
+    let header = text.lines().next().unwrap_or_default();
+    let separator = *b",\t;".iter().find(|&&c| header.contains(c as char)).unwrap_or(&b',');
     let mut reader = ReaderBuilder::new()
         .has_headers(false)
         .flexible(true)
+        .delimiter(separator)
         .trim(Trim::All)
         .from_reader(text.as_bytes());
     let rows: Vec<StringRecord> =

@@ -103,7 +103,7 @@ pub(crate) fn parallel_column_lines(
     if usual && format.separator.of(path, encoding)? == b'\t' {
         return parallel_tsv_lines(path, encoding);
     }
-    let cells = ColumnFile::read(path, format, columns, encoding)?.cells(columns)?;
+    let cells = ColumnFile::read(path, format, columns, encoding)?.all_cells(columns)?;
     let pair = |(_, cells): (usize, Vec<String>)| {
         let [source, target] = <[String; 2]>::try_from(cells).unwrap_or_default();
         (source, target)

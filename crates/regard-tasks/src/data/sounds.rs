@@ -1,7 +1,8 @@
 //! Which recordings there are, and what they are labeled: by folder, by a list, or by name.
 
+use super::columns::Column;
+use super::file_list::{FileColumns, ListedFile, file_list};
 use super::folder::{LabeledFiles, entries, has_extension};
-use super::opened::numbered_lines;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -56,11 +57,52 @@ impl Sounds {
     /// # Ok::<(), regard_tasks::Error>(())
     /// ```
     pub fn find(path: &Path, options: &SoundOptions) -> Result<Self> {
-        let LabeledFiles { files, left_out } = match options.label_field {
-            _ if path.is_file() => listed(path)?,
+        let found = match options.label_field {
+            _ if path.is_file() => {
+                let (path_column, text) = (Column::Number(2), Column::Number(1));
+                let columns = FileColumns { path: path_column, text, ..FileColumns::default() };
+                return Self::listed(path, options, &columns, None);
+            }
             Some(field) => flat(path, field)?,
             None => per_label(path)?,
         };
+        Self::labeled(found, options)
+    }
+
+    /// Finds the recordings of a list, with the path and the label in these columns. Opens none;
+    /// refuses a listed file that is not there.
+    ///
+    /// ```
+    /// use regard_tasks::data::{Column, FileColumns, SoundOptions, Sounds};
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let folder = folder.path();
+    /// std::fs::write(folder.join("a.wav"), "").unwrap();
+    /// std::fs::write(folder.join("list.csv"), "file,word\na.wav,yes\n").unwrap();
+    /// let [path, text] = ["file", "word"].map(|name| Column::Name(name.into()));
+    /// let columns = FileColumns { path, text, ..FileColumns::default() };
+    /// let options = SoundOptions::default();
+    /// let found = Sounds::listed(&folder.join("list.csv"), &options, &columns, None)?;
+    /// assert_eq!(found.sounds[0].label, "yes");
+    /// # Ok::<(), regard_tasks::Error>(())
+    /// ```
+    pub fn listed(
+        list: &Path,
+        options: &SoundOptions,
+        columns: &FileColumns,
+        encoding: Option<&str>,
+    ) -> Result<Self> {
+        let listed = file_list(list, columns, "label", encoding)?;
+        if listed.is_empty() {
+            return Err(Error::file(list, "it lists no recordings"));
+        }
+        let files = listed.into_iter().map(|ListedFile { path, text, .. }| (path, text)).collect();
+        Self::labeled(LabeledFiles { files, left_out: vec![] }, options)
+    }
+
+    fn labeled(
+        LabeledFiles { files, left_out }: LabeledFiles,
+        options: &SoundOptions,
+    ) -> Result<Self> {
         let sounds = files.into_iter().map(|(path, label)| {
             let test = options.is_test(&path)?;
             Ok(Sound { path, label, test })
@@ -78,29 +120,6 @@ impl SoundOptions {
         })?;
         Ok(number < self.split_test_below)
     }
-}
-
-fn listed(list: &Path) -> Result<LabeledFiles> {
-    let folder = list.parent().unwrap_or(Path::new(""));
-    let mut files = Vec::new();
-    for (line, text) in numbered_lines(list, None)? {
-        let wrong = |what: String| Error::line(list, line, what);
-        let Some((label, name)) = text.split_once('\t') else {
-            return Err(wrong("label, tab, path was expected; there is no tab".into()));
-        };
-        if label.is_empty() {
-            return Err(wrong("the label is empty".into()));
-        }
-        let path = folder.join(name);
-        if !path.is_file() {
-            return Err(wrong(format!("there is no file {}", path.display())));
-        }
-        files.push((path, label.to_owned()));
-    }
-    if files.is_empty() {
-        return Err(Error::file(list, "it lists no recordings"));
-    }
-    Ok(LabeledFiles { files, left_out: vec![] })
 }
 
 fn flat(folder: &Path, label_field: usize) -> Result<LabeledFiles> {

@@ -1,6 +1,6 @@
 //! Numbers in columns.
 
-use super::columns::{Column, ColumnFile, ColumnFormat, Separator};
+use super::columns::{Column, ColumnFile, ColumnFormat, Row, Separator};
 use super::lines::{columns, text};
 use crate::{Error, Result};
 use csv::{ReaderBuilder, StringRecord, Trim};
@@ -58,7 +58,7 @@ pub struct TableColumns {
 /// ```
 pub fn table_columns(path: &Path, columns: &TableColumns, encoding: Option<&str>) -> Result<Table> {
     let text = text(path, encoding)?;
-    let first = text.lines().next().unwrap_or_default();
+    let first = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
     let separator = match columns.separator {
         Separator::Character(character) => character,
         Separator::Auto => *b",\t;".iter().find(|&&c| first.contains(c as char)).unwrap_or(&b','),
@@ -75,9 +75,12 @@ pub fn table_columns(path: &Path, columns: &TableColumns, encoding: Option<&str>
     let format = |header| ColumnFormat { separator: Separator::Character(separator), header };
     let all = [&chosen[..], std::slice::from_ref(&target)].concat();
     let plain = ColumnFile::read(path, format(false), &all, encoding)?;
-    let is_header =
-        |cells: &(usize, Vec<String>)| cells.1.iter().all(|c| c.parse::<f64>().is_err());
-    let named = plain.cells(&all).is_ok_and(|rows| rows.first().is_some_and(is_header));
+    let is_number = |cell: &str| cell.parse::<f64>().is_ok();
+    let is_header = |row: &Row| {
+        let mut cells = all.iter().map(|column| plain.cell(row, column));
+        cells.all(|cell| cell.is_ok_and(|cell| !is_number(cell)))
+    };
+    let named = plain.rows().iter().find(|row| !row.is_blank()).is_some_and(is_header);
     let file = if named { ColumnFile::read(path, format(true), &all, encoding)? } else { plain };
     let target_name = file.name(&target)?;
     if columns.features.is_empty() {
@@ -90,14 +93,15 @@ pub fn table_columns(path: &Path, columns: &TableColumns, encoding: Option<&str>
     }
     let names = all.iter().map(|column| file.name(column)).collect::<Result<Vec<_>>>()?;
     let mut table = Table { columns: vec![Vec::new(); names.len()], names };
-    for (line, cells) in file.cells(&all)? {
-        for (at, cell) in cells.iter().enumerate() {
+    for row in file.rows().iter().filter(|row| !row.is_blank()) {
+        for (at, column) in all.iter().enumerate() {
+            let cell = file.cell(row, column)?;
             match cell.parse::<f64>() {
                 Ok(number) if number.is_finite() => table.columns[at].push(number),
                 _ => {
                     let what =
                         format!("column {}: `{cell}` is not a finite number", table.names[at]);
-                    return Err(Error::line(path, line, what));
+                    return Err(Error::line(path, row.line, what));
                 }
             }
         }
@@ -112,7 +116,7 @@ pub fn table_columns(path: &Path, columns: &TableColumns, encoding: Option<&str>
 fn separated(path: &Path, text: &str, separator: u8) -> Result<Table> {
     let mut table = Building::default();
     if is_plain(text) {
-        for (line, number) in text.lines().zip(1..).filter(|(line, _)| !line.is_empty()) {
+        for (line, number) in text.lines().zip(1..).filter(|(line, _)| !line.trim().is_empty()) {
             let cells = line.split(separator as char);
             table.add(cells).map_err(|what| Error::line(path, number, what))?;
         }
@@ -196,8 +200,26 @@ impl Building {
 
 /// The line where a row begins. The reader's own count stands before the blank lines it passes
 /// over.
-pub(super) fn line(text: &str, row: &StringRecord) -> usize {
-    let start = row.position().map_or(0, |position| position.byte() as usize);
-    let blank = text[start..].find(|end| end != '\r' && end != '\n').unwrap_or(0);
-    text[..start + blank].matches('\n').count() + 1
+fn line(text: &str, row: &StringRecord) -> usize {
+    LineCounter::default().line(text, row)
+}
+
+/// Counts lines as far as rows have been read, so that each is counted once.
+#[derive(Default)]
+pub(super) struct LineCounter {
+    /// The bytes that have been counted, and the line ends in them.
+    bytes: usize,
+    ends: usize,
+}
+
+impl LineCounter {
+    /// The line where a row begins; rows come in their order.
+    pub(super) fn line(&mut self, text: &str, row: &StringRecord) -> usize {
+        let start = row.position().map_or(0, |position| position.byte() as usize);
+        let blank = text[start..].find(|end| end != '\r' && end != '\n').unwrap_or(0);
+        let begin = start + blank;
+        self.ends += text[self.bytes..begin].matches('\n').count();
+        self.bytes = begin;
+        self.ends + 1
+    }
 }

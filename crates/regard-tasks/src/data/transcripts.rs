@@ -1,8 +1,8 @@
 //! Recordings and what is said in them.
 
+use super::file_list::{FileColumns, ListedFile, file_list};
 use super::folder::{entries, has_extension};
-use super::lines::{columns, text};
-use super::opened::numbered_lines;
+use super::lines::text;
 use crate::{Error, Result};
 use std::path::{Path, PathBuf};
 
@@ -30,40 +30,40 @@ pub struct Transcript {
 /// # Ok::<(), regard_tasks::Error>(())
 /// ```
 pub fn transcripts(path: &Path, encoding: Option<&str>) -> Result<Vec<Transcript>> {
-    let found = match path.is_dir() {
+    transcript_columns(path, &FileColumns::default(), encoding)
+}
+
+/// As [`transcripts`], with the path and the transcript in these columns of a list. Refuses a column
+/// that is not there, by line.
+///
+/// ```
+/// use regard_tasks::data::{Column, ColumnFormat, FileColumns, transcript_columns};
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let folder = folder.path();
+/// std::fs::write(folder.join("a.wav"), "").unwrap();
+/// std::fs::write(folder.join("list.tsv"), "text\tspeaker\tfile\nthree one\tann\ta.wav\n").unwrap();
+/// let format = ColumnFormat { header: true, ..ColumnFormat::default() };
+/// let columns = FileColumns { format, path: Column::Number(3), text: Column::Number(1) };
+/// assert_eq!(transcript_columns(&folder.join("list.tsv"), &columns, None)?[0].text, "three one");
+/// # Ok::<(), regard_tasks::Error>(())
+/// ```
+pub fn transcript_columns(
+    path: &Path,
+    columns: &FileColumns,
+    encoding: Option<&str>,
+) -> Result<Vec<Transcript>> {
+    let transcript = |ListedFile { path, text, .. }| Transcript { path, text };
+    let found: Vec<Transcript> = match path.is_dir() {
         true => beside(path, encoding)?,
-        false => listed(path, encoding)?,
+        false => {
+            let listed = file_list(path, columns, "transcript", encoding)?;
+            listed.into_iter().map(transcript).collect()
+        }
     };
     match found.len() {
         0 => Err(Error::file(path, "it has no recordings")),
         _ => Ok(found),
     }
-}
-
-fn listed(list: &Path, encoding: Option<&str>) -> Result<Vec<Transcript>> {
-    let folder = list.parent().unwrap_or(Path::new(""));
-    let mut found = Vec::new();
-    for (line, row) in numbered_lines(list, encoding)? {
-        let wrong = |what: String| Error::line(list, line, what);
-        let (name, text) = match row.split('\t').collect::<Vec<_>>()[..] {
-            [name, text] => (name.trim(), text.trim()),
-            ref other => {
-                let there = columns(other.len());
-                let what = format!("path and transcript with a tab between were expected, {there}");
-                return Err(wrong(what));
-            }
-        };
-        if name.is_empty() || text.is_empty() {
-            let what = if name.is_empty() { "path" } else { "transcript" };
-            return Err(wrong(format!("the {what} is empty")));
-        }
-        let path = folder.join(name);
-        if !path.is_file() {
-            return Err(wrong(format!("there is no file {}", path.display())));
-        }
-        found.push(Transcript { path, text: text.to_string() });
-    }
-    Ok(found)
 }
 
 fn beside(folder: &Path, encoding: Option<&str>) -> Result<Vec<Transcript>> {

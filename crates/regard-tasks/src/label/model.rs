@@ -5,6 +5,8 @@ use super::config::Config;
 use super::data::{Dataset, Sentences};
 use super::encoded_sentence::EncodedSentence;
 use crate::data::{BatchSize, Tagged, batches};
+use crate::label_probabilities::argmax;
+use crate::labelings::likeliest_labelings;
 use crate::metric::{Confusion, mark_spans, span_scores};
 use crate::text::{
     Labels, PADDING, Pretrained, Tokenizer, TokenizerKind, UNKNOWN, Vocabulary, split,
@@ -12,8 +14,9 @@ use crate::text::{
 use crate::truth::Truth;
 use crate::watch::tick;
 use crate::{
-    Asks, Error, Exported, Groups, Input, InputForm, Judged, Map, Maps, Model, Network, Part,
-    PerExample, Prediction, Report, Result, Saliency, Scene, Scores, parts, saliency,
+    Alternative, Asks, Error, Exported, Groups, Input, InputForm, Judged, Map, Maps, Model,
+    Network, Part, PerExample, Prediction, Report, Result, Saliency, Scene, Scores, parts,
+    saliency,
 };
 use regard::attention::Need;
 use regard::models::{SequenceLabeler, Sequences};
@@ -155,10 +158,7 @@ struct Labeling {
 
 impl Labeling {
     fn new(log_probs: Vec<Vec<f32>>) -> Self {
-        let likeliest = |word: &Vec<f32>| {
-            (0..word.len()).max_by(|&a, &b| word[a].total_cmp(&word[b])).unwrap_or(0)
-        };
-        let labels = log_probs.iter().map(likeliest).collect();
+        let labels = log_probs.iter().map(|word| argmax(word)).collect();
         Self { log_probs, labels }
     }
 
@@ -493,6 +493,24 @@ impl Model for Labeler {
                 }),
             };
         Ok(inputs.iter().zip(&words).zip(labelings).map(prediction).collect())
+    }
+
+    /// The likeliest labelings of whole sentences.
+    fn n_best(&self, inputs: &[Input], n: usize) -> Result<Vec<Vec<Alternative>>> {
+        let texts = self.texts(inputs)?;
+        let words: Vec<Vec<&str>> = texts.iter().map(|text| self.split(text)).collect();
+        let read: Vec<EncodedSentence> = words.iter().map(|words| self.encode(words)).collect();
+        let name = |&id: &usize| self.preprocessor.labels.name(id);
+        let written = |words: &[&str], labels: &[usize]| {
+            tagged(words.iter().zip(labels.iter().map(name))).join(" ")
+        };
+        let alternatives = |(words, labeling): (&Vec<&str>, Labeling)| {
+            let found = likeliest_labelings(&labeling.log_probs, n).into_iter();
+            found
+                .map(|(labels, score)| Alternative { output: written(words, &labels), score })
+                .collect()
+        };
+        Ok(words.iter().zip(self.label(&read)?).map(alternatives).collect())
     }
 
     fn show(&self, input: &Input) -> Result<Vec<(String, Scene)>> {

@@ -1,7 +1,7 @@
 //! The data of `regress`: from files or embedded, in three parts.
 
 use super::config::{Config, Data};
-use crate::data::table_columns;
+use crate::data::{lines, table_columns};
 use crate::parts::{self, Cached, HeldOut};
 use crate::{Error, Part, Result, toy};
 use regard::tensor::Random;
@@ -86,6 +86,33 @@ impl<'a> Dataset<'a> {
             test: data.test.is_none(),
         };
         Ok(Observations { data: held.part(part, &all.data), names: all.names.clone() })
+    }
+}
+
+impl Dataset<'_> {
+    /// The outputs for a part's data, one for each line of its file: blank for a blank line.
+    pub(super) fn by_line(&self, part: Part, outputs: Vec<String>) -> Result<Vec<String>> {
+        let data = &self.config.data;
+        let (Part::Validation | Part::Test, Some(path)) = (part, file(data, part)) else {
+            return Ok(outputs);
+        };
+        let all = lines(path, data.encoding.as_deref())?;
+        let is_blank = |line: &String| line.trim().is_empty();
+        let first = all.iter().position(|line| !is_blank(line)).unwrap_or(0);
+        let filled = all.iter().filter(|line| !is_blank(line)).count();
+        let rows = match filled.checked_sub(outputs.len()) {
+            Some(0) => &all[..],
+            // The header.
+            Some(1) => &all[first + 1..],
+            // Where cells go over several lines, a row is what has an output.
+            _ => return Ok(outputs),
+        };
+        let mut outputs = outputs.into_iter();
+        let output = |line: &String| match is_blank(line) {
+            true => String::new(),
+            false => outputs.next().unwrap_or_default(),
+        };
+        Ok(rows.iter().map(output).collect())
     }
 }
 

@@ -274,7 +274,8 @@ impl Model for Regression {
     }
 
     fn evaluate(&self, part: Part) -> Result<Report> {
-        let observations = Dataset::new(&self.config).part(part)?;
+        let dataset = Dataset::new(&self.config);
+        let observations = dataset.part(part)?;
         same_columns(&self.preprocessor.names, &observations, part)?;
         let data = &observations.data;
         if data.is_empty() {
@@ -282,7 +283,8 @@ impl Model for Regression {
             return Err(Error::invalid(what));
         }
         let (scores, predicted) = self.measure(data)?;
-        let outputs: Vec<String> = predicted.iter().map(|y| y.to_string()).collect();
+        let outputs = predicted.iter().map(|y| y.to_string()).collect();
+        let outputs = dataset.by_line(part, outputs)?;
         let samples = data.iter().zip(&predicted).take(3);
         let samples =
             samples.map(|((x, y), predicted)| (written(x), short(*y), short(*predicted))).collect();

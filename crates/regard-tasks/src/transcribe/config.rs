@@ -2,6 +2,7 @@
 
 use super::augmentation::Augmentation;
 use crate::components::{SoundFrameOptions, TextOptions};
+use crate::data::FileColumns;
 use crate::options::Checked;
 use crate::parts::HeldOut;
 use crate::seq2seq::{SearchOptions, Seq2SeqOptions};
@@ -28,6 +29,8 @@ pub(super) struct Data {
     train: Option<PathBuf>,
     validation: Option<PathBuf>,
     test: Option<PathBuf>,
+    #[serde(flatten)]
+    pub(super) columns: FileColumns,
     held_out: f64,
     pub(super) encoding: Option<String>,
     pub(super) longest: usize,

@@ -1,7 +1,7 @@
 //! The recordings of `transcribe`: from files or embedded, in three parts.
 
 use super::config::Config;
-use crate::data::{Transcript, Waveform, transcripts};
+use crate::data::{Transcript, Waveform, transcript_columns};
 use crate::parts::{self, Cached};
 use crate::watch::tick;
 use crate::{Error, Part, Result, toy};
@@ -40,7 +40,7 @@ impl<'a> Dataset<'a> {
     /// parts.
     pub(super) fn part(&self, part: Part) -> Result<Vec<Recording>> {
         let data = &self.config.data;
-        let given = |path: &Path| transcripts(path, data.encoding.as_deref());
+        let given = |path: &Path| transcript_columns(path, &data.columns, data.encoding.as_deref());
         match (data.source(part), data.source(Part::Training)) {
             (Some(path), _) if part != Part::Training => read(&given(path)?),
             (_, Some(path)) => {

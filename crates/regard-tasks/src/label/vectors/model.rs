@@ -4,14 +4,15 @@ use super::config::Config;
 use super::data::{Content, Dataset, Example, label_at};
 use crate::components::{SoundFrames, note_of_rates};
 use crate::data::{BatchSize, MelFilters, StandardScaler, Waveform, batches};
+use crate::labelings::likeliest_labelings;
 use crate::metric::{Confusion, SegmentScore, label_runs};
 use crate::parts::{self, Memo};
 use crate::text::Labels;
 use crate::truth::Truth;
 use crate::watch::tick;
 use crate::{
-    Asks, Error, Input, InputForm, Judged, Map, Maps, Model, Part, PerExample, Place, Prediction,
-    Report, Result, Saliency, Scene, Segment, SoundScene, Track, saliency,
+    Alternative, Asks, Error, Input, InputForm, Judged, Map, Maps, Model, Part, PerExample, Place,
+    Prediction, Report, Result, Saliency, Scene, Segment, SoundScene, Track, saliency,
 };
 use regard::attention::Need;
 use regard::models::{SequenceLabeler, Sequences};
@@ -461,6 +462,30 @@ impl Model for Labeler {
             }
         };
         Ok(inputs.iter().zip(probabilities).map(prediction).collect())
+    }
+
+    /// The likeliest labelings of whole sequences.
+    fn n_best(&self, inputs: &[Input], n: usize) -> Result<Vec<Vec<Alternative>>> {
+        let examples = inputs.iter().map(|input| self.example(input));
+        let examples = examples.collect::<Result<Vec<_>>>()?;
+        let labels = self.preprocessor.labels.len().max(1);
+        let alternatives = |rows: Vec<f32>| {
+            let log_probs =
+                |row: &[f32]| row.iter().map(|p| p.max(f32::MIN_POSITIVE).ln()).collect();
+            let rows: Vec<Vec<f32>> = rows.chunks(labels).map(log_probs).collect();
+            let found = likeliest_labelings(&rows, n).into_iter();
+            found
+                .map(|(labels, score)| {
+                    let output = written(&self.segments(&labels));
+                    Alternative { output, score }
+                })
+                .collect()
+        };
+        Ok(self
+            .probabilities(&self.encode_all(&examples)?)?
+            .into_iter()
+            .map(alternatives)
+            .collect())
     }
 
     /// The spectrogram with true and predicted segments, and the attention of a chosen moment:

@@ -170,6 +170,46 @@ impl Pointed {
         };
         Ok(lengths.iter().enumerate().map(best).collect())
     }
+
+    /// All spans of each text with at most `longest` words, the likeliest first, so many at most.
+    ///
+    /// ```
+    /// # use regard::prelude::*;
+    /// let scores = Tensor::from_vec(vec![0.0, 2.0, 1.0], &[1, 3])?;
+    /// let pointed = Pointed { start: scores.clone(), end: scores, alignment: None };
+    /// let best = &pointed.n_best_spans(&[3], 2, 3)?[0];
+    /// let places: Vec<(usize, usize)> = best.iter().map(|span| (span.start, span.end)).collect();
+    /// assert_eq!(places, [(1, 1), (1, 2), (0, 1)]);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
+    pub fn n_best_spans(
+        &self,
+        lengths: &[usize],
+        longest: usize,
+        n: usize,
+    ) -> Result<Vec<Vec<Span>>> {
+        ensure!(longest > 0, "a span of 0 words");
+        let width = self.start.shape()[1];
+        let numbers = |x: &Tensor| x.log_softmax(1)?.to_dtype(DType::F64)?.to_vec::<f64>();
+        let (start, end) = (numbers(&self.start)?, numbers(&self.end)?);
+        let best = |(item, &length): (usize, &usize)| {
+            let (start, end) = (&start[item * width..][..length], &end[item * width..][..length]);
+            let until = |first: usize| length.min(first.saturating_add(longest));
+            let span = |first: usize, last: usize| Span {
+                start: first,
+                end: last,
+                log_prob: start[first] + end[last],
+            };
+            let places =
+                (0..length).flat_map(|first| (first..until(first)).map(move |l| (first, l)));
+            let mut spans: Vec<Span> = places.map(|(first, last)| span(first, last)).collect();
+            // The first of equals is first, as among `spans`.
+            spans.sort_by(|a, b| b.log_prob.total_cmp(&a.log_prob));
+            spans.truncate(n);
+            spans
+        };
+        Ok(lengths.iter().enumerate().map(best).collect())
+    }
 }
 
 impl SpanReader {
