@@ -14,6 +14,8 @@ mod encoded_sentence;
 mod events;
 #[path = "../src/image/augmentation.rs"]
 mod image_augmentation;
+#[path = "../src/train/pace.rs"]
+mod pace;
 #[path = "../src/picture/mod.rs"]
 mod picture;
 #[path = "../src/protobuf.rs"]

@@ -15,7 +15,7 @@ use crate::{
     Asks, Error, Exported, Groups, Input, InputForm, Judged, Map, Maps, Model, Network, Part,
     PerExample, Prediction, Report, Result, Saliency, Scene, Scores, parts, saliency,
 };
-use regard::attention::Need;
+use regard::attention::{Need, Site};
 use regard::models::{SequenceLabeler, Sequences};
 use regard::tensor::{Better, Parameters, Random, without_gradients};
 use regard::{DType, Mode, Tensor};
@@ -531,7 +531,7 @@ impl Model for Labeler {
             column_axis: "is attended to".into(),
             rows,
             columns,
-            maps: Map::of_layers(&attended.weights)?,
+            maps: Map::of_layers(&attended.weights, Site::Encoder)?,
         };
         Ok(vec![("self-attention".into(), Scene::Maps(maps))])
     }
