@@ -66,7 +66,16 @@ inEveryView("an example of a part is chosen by its number", async (page) => {
     index: 2,
   });
   assert.equal((await page.locator(".answer .output").innerText()).trim(), answer.prediction.output);
-  assert.equal(await page.locator("#ask textarea").inputValue(), answer.prediction.input);
+  assert.equal(await page.locator("#ask textarea").inputValue(), answer.text);
+  assert.match(answer.text, /^\w+( \w+)+$/, "the words of the example, not its number");
+  // So it is where a text has a question, a node a number, a point its place.
+  const [story, graph, regress] = await Promise.all(["answer", "graph", "regress"].map((task) => runOf(task)));
+  await open(page, { run: story.id });
+  assert.match(await page.locator("#ask textarea").nth(1).inputValue(), /\?$/);
+  await open(page, { run: graph.id });
+  assert.match(await page.getByLabel("Node", { exact: true }).inputValue(), /^\d+$/);
+  await open(page, { run: regress.id });
+  assert.match(await page.locator("#ask input[type=number]").first().inputValue(), /^-?\d/);
 });
 
 /** Drops a file on the page, as from a folder. */

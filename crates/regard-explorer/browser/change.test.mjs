@@ -87,6 +87,42 @@ inEveryView("a cell that is forbidden has no weight, one that is strengthened ha
   assert.equal(await weight(), 0);
 });
 
+inEveryView("a sentence is forbidden in a hop, where sentences stand over hops", async (page) => {
+  const run = await runOf("answer", (one) => one.id === "answer");
+  await open(page, { run: run.id, look: "matrix" });
+  const canvas = page.locator(".stage .sheet canvas").first();
+  await canvas.focus();
+  for (const key of ["ArrowRight", "ArrowDown", "Enter"]) await canvas.press(key);
+  await answered(page, () => page.getByRole("button", { name: "Forbid" }).click());
+  assert.equal(Number(await page.locator(".readout b").innerText()), 0);
+  assert.match(await page.locator(".answer").innerText(), /Before[\s\S]*After/);
+  const { scenes } = await asked(
+    run.id,
+    { kind: "example", part: "validation", index: 0 },
+    JSON.parse(new URLSearchParams(new URL(page.url()).hash.slice(1)).get("changes")),
+  );
+  // The hops beside it say the same: the second sentence of the first hop weighs nothing.
+  const hops = scenes.find(({ name }) => name === "hops").scene.maps;
+  assert.equal(weights(hops[0])[1], 0);
+  await answered(page, () => page.getByRole("radio", { name: "argmax" }).click());
+  const shown = await page.locator(".stage .legend").innerText();
+  assert.match(shown, /1\.000/);
+});
+
+inEveryView("a reader's sentences say why they cannot be changed, and its attention can be", async (page) => {
+  const run = await runOf("answer", (one) => one.id === "reader");
+  await open(page, { run: run.id });
+  assert.match(await page.locator("#fixed").innerText(), /reader's output/);
+  await page.getByRole("radio", { name: "question", exact: true }).click();
+  assert.equal(await page.locator("#fixed").count(), 0);
+  await page.getByRole("radio", { name: "Matrix" }).click();
+  const canvas = page.locator(".stage .sheet canvas").first();
+  await canvas.focus();
+  for (const key of ["ArrowRight", "Enter"]) await canvas.press(key);
+  await answered(page, () => page.getByRole("button", { name: "Forbid" }).click());
+  assert.equal(Number(await page.locator(".readout b").innerText()), 0);
+});
+
 inEveryView("an edge is forbidden, and the node is judged without it", async (page) => {
   const run = await runOf("graph");
   await open(page, { run: run.id, look: "graph" });

@@ -71,4 +71,5 @@ inEveryView("a model that writes text has its worst sentences first", async (pag
     [...sorted].sort((a, b) => b - a),
   );
   assert.equal(await page.locator(".confusion").count(), 0);
+  assert.match(await page.locator("#notes").innerText(), /written greedily here; the beam of \d+/);
 });

@@ -25,7 +25,32 @@ inEveryView("every head of every layer is a small map, and one is large", async 
   assert.notEqual(await page.locator("#map-name").innerText(), "rollout");
 });
 
-inEveryView("pointing at a cell says its weight, by mouse and by keys", async (page) => {
+inEveryView("encoder, decoder and what lies between them are scenes, each with all its heads", async (page) => {
+  const run = await runOf("translate", (one) => one.id === "translate-heads");
+  const { scenes } = await asked(run.id, SENTENCE);
+  assert.deepEqual(
+    scenes.map(({ name }) => name),
+    ["alignment", "encoder", "decoder"],
+  );
+  await open(page, { run: run.id, input: SENTENCE });
+  for (const { name, scene, rollout } of scenes) {
+    await page.getByRole("radio", { name, exact: true }).click();
+    assert.ok(scene.maps.length >= 4, `${name} has layers and heads`);
+    assert.equal(await page.locator(".tile").count(), scene.maps.length + 1 + (rollout ? 1 : 0), name);
+    assert.ok(await isPainted(page, ".stage .sheet canvas"), name);
+  }
+  // What is not yet written is not seen: a row is the word that is written, over those before it.
+  await open(page, { run: run.id, input: SENTENCE, scene: 2, map: 0, look: "table" });
+  const rows = await page
+    .locator(".numbers tbody tr")
+    .evaluateAll((all) => all.map((row) => [...row.querySelectorAll("td")].map((cell) => Number(cell.textContent))));
+  assert.ok(rows.length > 2);
+  rows.forEach((row, i) => assert.ok(row.every((weight, j) => j <= i || weight === 0)));
+  const heads = await page.locator(".numbers thead th").allInnerTexts();
+  assert.equal(heads[1], "<start>");
+});
+
+inEveryView("pointing at a cell says its weight, by mouse, by finger and by keys", async (page, { width }) => {
   const run = await runOf("label");
   const {
     scenes: [{ scene, measures }],
@@ -41,7 +66,8 @@ inEveryView("pointing at a cell says its weight, by mouse and by keys", async (p
   assert.equal(await readout.locator("b").innerText(), written(weight));
   // By pointer, the cell at the lower right end.
   const box = await canvas.boundingBox();
-  await canvas.hover({ position: { x: box.width - 14, y: box.height - 14 } });
+  const corner = { position: { x: box.width - 14, y: box.height - 14 } };
+  await (width < 500 ? canvas.tap(corner) : canvas.hover(corner));
   assert.equal(await readout.locator("b").innerText(), written(weights(scene.maps[0]).at(-1)));
   const shown = await page.locator(".measures").innerText();
   assert.match(shown, new RegExp(`entropy ${written(measures[0].entropy).replace(".", "\\.")}`));
@@ -123,6 +149,8 @@ inEveryView("a model without attention says so", async (page) => {
   assert.equal(before, 0);
   await open(page, { run: run.id });
   assert.match(await page.locator("#blank").innerText(), /attends to nothing/);
+  assert.match(await page.locator(".change").innerText(), /no attention that could be changed/);
+  assert.equal(await page.getByRole("radio", { name: "sparsemax" }).count(), 0, "what would change nothing is not offered");
 });
 
 inEveryView("a patch says its weight", async (page) => {

@@ -8,7 +8,7 @@ import { CHINESE } from "../page/chinese.js";
 import { inkOn, ramp } from "../../regard-tasks/src/picture/draw.js";
 import { differenceOf } from "../page/difference.js";
 import { read, written } from "../page/state.js";
-import { ADDRESS, once, open, runOf } from "./browser.mjs";
+import { ADDRESS, asked, once, open, runOf, state } from "./browser.mjs";
 
 const PAGE = new URL("../page/", import.meta.url);
 
@@ -26,6 +26,23 @@ test("every word of the page is there in Chinese", async () => {
       if (!(words in CHINESE)) lacking.push(`${name}: ${words}`);
   }
   assert.deepEqual(lacking, []);
+});
+
+test("what the program calls things is there in Chinese", async () => {
+  const lacking = new Set();
+  for (const run of (await state()).runs.filter((one) => one.ready)) {
+    const { scenes } = await asked(run.id, run.samples[0]);
+    for (const { name, scene } of scenes) {
+      const grid = scene.weights || scene,
+        maps = grid.maps.filter((map) => !/^(layer|head|hop) \d+/.test(map.name));
+      const said = [name, grid.row_axis, ...maps.map((map) => map.fixed)];
+      // A word of a caption names its map; the question stands over the sentences.
+      if (scene.kind !== "image") said.push(...maps.map((map) => map.name));
+      if (name !== "sentences") said.push(grid.column_axis);
+      said.filter((words) => words && !(words in CHINESE)).forEach((words) => lacking.add(`${run.id}: ${words}`));
+    }
+  }
+  assert.deepEqual([...lacking], []);
 });
 
 test("a Chinese text fills in the same names as the English one", () => {

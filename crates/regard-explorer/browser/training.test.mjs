@@ -43,6 +43,15 @@ inEveryView("the samples are replayed epoch by epoch", async (page) => {
   await page.locator("#replay", { hasText: "Replay" }).waitFor({ timeout: 30000 });
 });
 
+/** What is said while an epoch is trained; null where it is not all there. Runs in the page. */
+function withinEpoch() {
+  const text = (id) => document.querySelector(`.status #${id}`)?.textContent || "";
+  const number = (from) => Number(/[\d.]+/.exec(from)?.[0] ?? NaN);
+  const scale = / h$/.test(text("left")) ? 3600 : / min$/.test(text("left")) ? 60 : 1;
+  if (!/batch \d+ of \d+, loss/.test(text("batch")) || !text("left") || !text("speed")) return null;
+  return { left: scale * number(text("left")), speed: number(text("speed")) };
+}
+
 once("the curves grow while the program trains, and only new lines travel", async (page) => {
   assert.ok(process.env.REGARD && process.env.REGARD_LIVE, "REGARD and REGARD_LIVE are set");
   const run = await live();
@@ -59,15 +68,26 @@ once("the curves grow while the program trains, and only new lines travel", asyn
   assert.equal(await points(), had);
   const training = spawn(
     process.env.REGARD,
-    ["train", "--resume", process.env.REGARD_LIVE, "--set", `epochs=${had + 3}`],
+    ["train", "--resume", process.env.REGARD_LIVE, "--set", `epochs=${had + 2}`],
     { stdio: "ignore" },
   );
   const ended = new Promise((resolve) => training.on("exit", resolve));
   await page.locator(".live").waitFor({ timeout: 60000 });
+  // Within an epoch: where it is, how fast, how long it will take.
+  const told = await (await page.waitForFunction(withinEpoch, null, { timeout: 60000 })).jsonValue();
+  const began = Date.now();
   assert.equal(await ended, 0);
+  const took = (Date.now() - began) / 1000;
+  assert.ok(
+    told.left < 3 * took + 3 && told.left > took / 3 - 3,
+    `${told.left} seconds were said to be left, and ${took} it took`,
+  );
+  const [before, last] = (await live()).records.slice(-2);
+  const mean = (last.step - before.step) / (last.seconds - before.seconds);
+  assert.ok(told.speed > mean / 2 && told.speed < 6 * mean, `${told.speed} steps a second beside ${mean} with validation`);
   await page.waitForFunction(
     (n) => document.querySelector('[data-measure="training loss"] svg path').getAttribute("d").split("L").length >= n,
-    had + 3,
+    had + 2,
     { timeout: 30000 },
   );
   await page.getByText("finished").waitFor({ timeout: 30000 });

@@ -128,6 +128,8 @@ export const CHINESE = {
   Weaken: "减弱",
   "As it was": "恢复原样",
   "in all heads": "在所有头中",
+  "in all hops": "在所有跳中",
+  "This sentence is too long ago: the memory no longer holds it.": "这个句子太久远：记忆中已没有它。",
   "for every row": "对每一行",
   "let go": "放开",
   strongest: "最强",
@@ -226,6 +228,11 @@ export const CHINESE = {
   "not training": "未在训练",
   "so far": "已用",
   left: "剩余",
+  "left at most": "至多剩余",
+  validating: "验证中",
+  "batch {batch} of {batches}, loss {loss}": "第 {batch} 批，共 {batches} 批，损失 {loss}",
+  "in this epoch, without validation": "本轮之内，不计验证",
+  "on average, validation included": "平均，计入验证",
   "{n} steps a second": "每秒 {n} 步",
   "`regard train --resume` goes on; this page follows by itself.":
     "`regard train --resume` 可继续训练；本页会自动跟随。",
@@ -289,7 +296,7 @@ export const CHINESE = {
   sentences: "句子",
   question: "问题",
   segments: "片段",
-  "writer over source": "写者看源",
+  "decoder over source": "解码器看源",
   pooling: "池化",
   hops: "跳",
   graph: "图",
@@ -306,9 +313,43 @@ export const CHINESE = {
     "此模型没有注意力：池化不给出权重，编码器也没有注意力",
   'this model attends to nothing: only `encoder = "transformer"` has attention':
     '此模型没有注意力：只有 `encoder = "transformer"` 才有',
-  "this model attends to nothing while it writes: its context is a fixed vector":
-    "此模型写作时没有注意力：上下文是固定向量",
   "this model attends to nothing: it was trained with `attention = false`":
     "此模型没有注意力：训练时用了 `attention = false`",
-  "the output's log-probability": "输出的对数概率",
+  "the log-probability of {what}": "{what}的对数概率",
+  "the output": "输出",
+  "the answer": "回答",
+  "gradient × input: how the output would change with a small change there; like attention weights, no proof of why it was given":
+    "梯度 × 输入：那里稍有改变时输出会如何改变；与注意力权重一样，并不证明为何如此回答",
+  "written before": "此前写出的",
+  input: "输入",
+  "hop {hop}": "第 {hop} 跳",
+  start: "开头",
+  end: "结尾",
+  "text, the answer ←": "文本，回答为 ←",
+  "data, the heaviest first": "数据，权重大者在前",
+  reading: "读取中",
+  writing: "书写中",
+  measuring: "计量中",
+  answering: "回答中",
+  classifying: "分类中",
+  labeling: "标注中",
+  predicting: "预测中",
+  "reading images": "读取图片",
+  "reading recordings": "读取录音",
+  "These are the reader's output, how likely its answer begins and ends in a sentence, and no attention; its attention to the question can be changed.":
+    "这是阅读器的输出，即答案在各句开始和结束的可能性，不是注意力；可改变的是它对问题的注意力。",
+  "These are the reader's output, how likely its answer begins and ends in a sentence; it was trained without attention.":
+    "这是阅读器的输出，即答案在各句开始和结束的可能性；它训练时没有注意力。",
+  "Every datum weighs the same in a mean: there is no attention.": "求平均时每个数据的权重相同：没有注意力。",
+  "The heaviest data change with every change of their weights; normalizer and temperature can be changed.":
+    "权重一变，最重的数据也随之改变；可改变归一化和温度。",
+  "A gate opens for each token by itself: it is no attention.": "门对每个词元单独打开：它不是注意力。",
+  "This is what pooling took of each token, and no attention that could be changed.":
+    "这是池化从每个词元取得的份额，不是可改变的注意力。",
+  "{n} examples have no loss and stand last: the model cannot give what is true of them, such as a label that training has not seen.":
+    "{n} 个例子没有损失，排在最后：模型给不出它们的真值，例如训练中未见过的标签。",
+  "{n} labels are too many for a matrix; the filters find the examples of each.":
+    "{n} 个标签太多，画不成矩阵；可用筛选找到每个标签的例子。",
+  "Outputs are written greedily here; the beam of {n} of “Look and change” may find others.":
+    "此处的输出由贪心搜索写出；“查看与改变”中宽度为 {n} 的集束可能写出别的。",
 };

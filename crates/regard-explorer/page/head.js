@@ -40,7 +40,7 @@ export function drawHead(top) {
   if (one) choose.value = one.id;
   const facts = one && [one.task, t("{n} parameters", { n: count(one.parameters) })];
   const score = one && keptScore(one);
-  if (score) facts.push(`${score[0]} ${score[1].toFixed(score[1] > 10 ? 1 : 3)}`);
+  if (score) facts.push(`${t(score[0])} ${score[1].toFixed(score[1] > 10 ? 1 : 3)}`);
   fill(
     top,
     make("h1", {}, make("img", { src: "/icon.svg", alt: "", width: 20, height: 20 }), make("span", {}, "regard")),

@@ -1,7 +1,7 @@
 // What the model is asked: text, an example, a file, a node, a point. The controls follow the run.
 
 import { button, fill, make } from "./dom.js";
-import { run, session } from "./session.js";
+import { run, session, typed } from "./session.js";
 import { set, view } from "./state.js";
 import { t } from "./words.js";
 import { menu } from "./menu.js";
@@ -20,7 +20,7 @@ let built = "";
 /** The text that stands in the field. */
 function textOf() {
   if (view.input?.kind === "text") return view.input.text || "";
-  return session.answer && view.input?.kind === "example" ? session.answer.prediction.input : "";
+  return view.input?.kind === "example" ? typed() : "";
 }
 
 /** An input in a few words. @param {any} input */
@@ -138,7 +138,7 @@ function passage() {
 
 /** A number of the example that was asked. @param {number} place */
 function asked(place) {
-  const text = view.input?.kind === "example" && session.answer?.prediction.input;
+  const text = view.input?.kind === "example" && typed();
   return text ? Number(text.split(/[\s,]+/)[place]) : undefined;
 }
 

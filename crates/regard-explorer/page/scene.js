@@ -4,8 +4,9 @@ import { rangeOf } from "./draw.js";
 import { t } from "./words.js";
 
 /**
- * @typedef {{site: string, layer: number, head: number | null, row: number, column: number}} Place
- * @typedef {{name: string, place: Place | null, weights: Float32Array}} WeightMap
+ * @typedef {{site: string, layer: number, head: number | null, row: number, column: number,
+ *   columns_are_layers?: boolean}} Place
+ * @typedef {{name: string, place: Place | null, fixed?: string, weights: Float32Array}} WeightMap
  * @typedef {{name: string, scene: any, measures: any[], rollout: WeightMap | null, mean?: WeightMap}} Scene
  * @typedef {{rows: string[], columns: string[], rowAxis: string, columnAxis: string}} Axes
  */
@@ -44,7 +45,7 @@ export function axesOf(one) {
 const short = (value) => Number(value).toFixed(2);
 const grid = (maps) => ({
   rows: maps.rows,
-  columns: maps.columns,
+  columns: maps.maps[0]?.place?.columns_are_layers ? maps.columns.map(mapName) : maps.columns,
   rowAxis: t(maps.row_axis),
   columnAxis: t(maps.column_axis),
 });
@@ -103,8 +104,10 @@ export function layerAndHead(map) {
 export function mapName(name) {
   const found = /^layer (\d+), head (\d+)$/.exec(name);
   if (found) return t("layer {layer}, head {head}", { layer: found[1], head: found[2] });
-  const head = /^head (\d+)$/.exec(name);
-  return head ? t("head {head}", { head: head[1] }) : t(name);
+  const [, what, number] = /^(head|layer|hop) (\d+)$/.exec(name) || [];
+  if (what === "head") return t("head {head}", { head: number });
+  if (what === "layer") return t("layer {layer}", { layer: number });
+  return what === "hop" ? t("hop {hop}", { hop: number }) : t(name);
 }
 
 /**

@@ -23,6 +23,9 @@ const tell = () => listeners.forEach((listener) => listener());
 /** The run that is asked. @returns {any} */
 export const run = () => session.runs.find((one) => one.id === view.runs[0]) || null;
 
+/** What was asked, as somebody would type it. */
+export const typed = () => (session.answer ? (session.answer.text ?? session.answer.prediction.input) : "");
+
 /** A refusal in the reader's words where the server gave none. @param {unknown} error */
 export const sentence = (error) =>
   /** @type {any} */ (error)?.message || t("The program does not answer. Is `regard explore` still running?");

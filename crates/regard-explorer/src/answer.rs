@@ -69,8 +69,13 @@ impl Ready {
             }
             _ => None,
         };
+        let text = match input {
+            Input::Example { .. } => model.typed(input)?,
+            Input::Text(_) | Input::File { .. } => None,
+        };
         Ok(json!({
             "run": self.run.id,
+            "text": text,
             "prediction": prediction,
             "before": before,
             "difference": difference,

@@ -145,7 +145,11 @@ impl Judgements {
                 let now = progress.lock().unwrap_or_else(PoisonError::into_inner).clone();
                 Ok(Err(json!({ "phase": now.phase, "done": now.done, "total": now.total })))
             }
-            State::Done(all) => Ok(Ok(found(part, &all, &query))),
+            State::Done(all) => {
+                let mut found = found(part, &all, &query);
+                found["notes"] = json!(notes(&all, run));
+                Ok(Ok(found))
+            }
         }
     }
 
@@ -217,8 +221,50 @@ fn found(part: Part, all: &[Judged], query: &Query) -> Value {
         "examples": page.map(one).collect::<Vec<_>>(),
         "labels": labels,
         "confusion": confusion,
-        "notes": [],
     })
+}
+
+/// What should be known of a part's examples: sentences, some with a number `n` in them.
+fn notes(all: &[Judged], run: &OneRun) -> Vec<Value> {
+    let beam = run.run.options().ok().and_then(|options| options.get("search.beam")?.as_integer());
+    let mut notes = counted(all, beam.unwrap_or(1));
+    let of_run = run.run.notes().unwrap_or_default();
+    notes.extend(of_run.into_iter().map(|text| json!({ "text": text })));
+    notes
+}
+
+fn counted(all: &[Judged], beam: i64) -> Vec<Value> {
+    let unknown = all.iter().filter(|one| one.loss.is_nan()).count();
+    let labels = labels(all).len();
+    let told = [
+        (
+            unknown,
+            unknown > 0,
+            "{n} examples have no loss and stand last: the model cannot give what is true of them, \
+             such as a label that training has not seen.",
+        ),
+        (
+            labels,
+            labels > MOST_LABELS,
+            "{n} labels are too many for a matrix; the filters find the examples of each.",
+        ),
+        (
+            beam.max(0) as usize,
+            beam > 1,
+            "Outputs are written greedily here; the beam of {n} of “Look and change” may find others.",
+        ),
+    ];
+    let told = told.into_iter().filter(|(_, holds, _)| *holds);
+    told.map(|(n, _, text)| json!({ "text": text, "n": n })).collect()
+}
+
+/// All labels that are true or predicted, in order.
+fn labels(all: &[Judged]) -> Vec<&String> {
+    let mut labels: Vec<&String> =
+        all.iter().flat_map(|one| &one.labels).flat_map(|(a, b)| [a, b]).collect();
+    labels.sort_unstable();
+    labels.dedup();
+    labels
 }
 
 /// Labels above which a matrix can no longer be looked at.
@@ -227,15 +273,12 @@ const MOST_LABELS: usize = 100;
 /// How often which label was taken for which; none where text is written, or where labels are too
 /// many.
 fn confusion(all: &[Judged]) -> Option<Value> {
-    let pairs = || all.iter().flat_map(|one| &one.labels);
-    let mut labels: Vec<&String> = pairs().flat_map(|(a, b)| [a, b]).collect();
-    labels.sort_unstable();
-    labels.dedup();
+    let labels = labels(all);
     if labels.is_empty() || labels.len() > MOST_LABELS {
         return None;
     }
     let mut counts = vec![vec![0usize; labels.len()]; labels.len()];
-    for (truth, predicted) in pairs() {
+    for (truth, predicted) in all.iter().flat_map(|one| &one.labels) {
         let at = |label| labels.binary_search(&label).unwrap_or(0);
         counts[at(truth)][at(predicted)] += 1;
     }
@@ -284,6 +327,13 @@ mod tests {
         assert_eq!(indices("shortest=2&longest=3"), [1, 0]);
         assert_eq!(indices("text=FILM"), [3, 0]);
         assert!(Query::read("sort=beauty").is_err() && Query::read("x=1").is_err());
+    }
+
+    #[test]
+    fn what_should_be_known_of_a_part_is_said_with_its_number() {
+        let told = counted(&examples(), 4);
+        assert_eq!(told.iter().map(|note| &note["n"]).collect::<Vec<_>>(), [1, 4]);
+        assert!(counted(&examples()[..2], 1).is_empty());
     }
 
     #[test]

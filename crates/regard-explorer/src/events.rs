@@ -5,7 +5,7 @@ use axum::body::{Body, Bytes};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
-use regard_tasks::{Snapshot, TrainingConfig};
+use regard_tasks::{Pace, Snapshot, TrainingConfig};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -26,14 +26,18 @@ struct Tail {
     records: usize,
     snapshots: Vec<usize>,
     state: Value,
-    /// When `metrics.jsonl` was written last, and how large it was.
-    seen: Option<(SystemTime, u64)>,
+    /// What was seen of `metrics.jsonl`, and of `clock.json`.
+    seen: Stamp,
+    clock: Stamp,
     /// How often the folder was looked at.
     looks: usize,
     waiting: VecDeque<String>,
     spoke: Instant,
     _listener: Listener,
 }
+
+/// When a file was written last, and how large it was.
+type Stamp = Option<(SystemTime, u64)>;
 
 /// One of the pages that listen.
 pub(crate) struct Listener(Arc<AtomicUsize>);
@@ -61,8 +65,7 @@ fn event(kind: &str, id: Option<usize>, data: &Value) -> String {
 impl Tail {
     /// Looks at the run's folder for what is new.
     fn look(&mut self) {
-        let metadata = std::fs::metadata(self.run.run.path("metrics.jsonl")).ok();
-        let now = metadata.and_then(|data| Some((data.modified().ok()?, data.len())));
+        let now = self.stamp("metrics.jsonl");
         // A run that began anew has no such file, and fewer lines than were sent.
         let all = match now.is_some() && now == self.seen {
             true => None,
@@ -80,7 +83,7 @@ impl Tail {
             }
             self.records = all.len();
             self.tell_state(all.last());
-        } else if self.lock_is_due() && self.state["training"] != self.run.run.is_training() {
+        } else if self.is_due() {
             let last = records(&self.run.run).unwrap_or_default();
             self.tell_state(last.last());
         }
@@ -92,6 +95,19 @@ impl Tail {
         }
     }
 
+    fn stamp(&self, name: &str) -> Stamp {
+        let metadata = std::fs::metadata(self.run.run.path(name)).ok()?;
+        Some((metadata.modified().ok()?, metadata.len()))
+    }
+
+    /// Whether a training has begun, has ended, or tells how far it is within an epoch.
+    fn is_due(&mut self) -> bool {
+        let clock = self.stamp("clock.json");
+        let told = self.state["training"] == true && clock != self.clock;
+        self.clock = clock;
+        told || self.lock_is_due() && self.state["training"] != self.run.run.is_training()
+    }
+
     /// Whether it is time to see if somebody trains. Looking holds the lock for a moment, in which no
     /// training can begin: where none runs, that is done seldom.
     fn lock_is_due(&mut self) -> bool {
@@ -101,8 +117,11 @@ impl Tail {
 
     fn tell_state(&mut self, last: Option<&Value>) {
         let options = self.run.run.options();
-        let epochs = options.and_then(|options| TrainingConfig::of(&options)).map(|c| c.epochs);
-        let state = state(last, epochs.unwrap_or(0), self.run.run.is_training());
+        let config = options.and_then(|options| TrainingConfig::of(&options)).ok();
+        let plan = config.map_or((0, 0), |config| (config.epochs, config.patience));
+        let training = self.run.run.is_training();
+        let pace = Pace::read(&self.run.run).ok().flatten().filter(|_| training);
+        let state = state(last, plan, training, pace);
         if state != self.state {
             self.waiting.push_back(event("state", None, &state));
             self.state = state;
@@ -110,20 +129,32 @@ impl Tail {
     }
 }
 
-/// How far a training has come after its last record.
-fn state(last: Option<&Value>, epochs: usize, training: bool) -> Value {
+/// How far a training of so many epochs, with so much patience, has come after its last record; or
+/// within the epoch that it is in, where it tells.
+fn state(
+    last: Option<&Value>,
+    (epochs, patience): (usize, usize),
+    training: bool,
+    pace: Option<Pace>,
+) -> Value {
     let number = |name: &str| last.and_then(|last| last[name].as_f64());
     let (epoch, seconds) = (number("epoch").unwrap_or(0.0), number("seconds"));
     let spent = seconds.filter(|seconds| epoch > 0.0 && *seconds > 0.0);
     let left = spent.map(|spent| spent / epoch * (epochs as f64 - epoch).max(0.0));
     let speed = spent.and_then(|spent| Some(number("step")? / spent));
+    // What was told of an epoch that has a record since is old.
+    let pace = pace.filter(|pace| pace.epoch as f64 > epoch);
     json!({
         "training": training,
         "epoch": epoch as u64,
         "epochs": epochs,
-        "seconds": seconds,
-        "seconds_left": left.filter(|_| training),
-        "steps_per_second": speed,
+        "patience": patience,
+        "now": pace.map(|pace| json!({
+            "epoch": pace.epoch, "batch": pace.batch, "batches": pace.batches, "loss": pace.loss,
+        })),
+        "seconds": pace.map(|pace| pace.seconds).or(seconds),
+        "seconds_left": pace.map(|pace| pace.seconds_left).or(left).filter(|_| training),
+        "steps_per_second": pace.map(|pace| pace.steps_per_second).or(speed),
     })
 }
 
@@ -135,6 +166,7 @@ pub(crate) fn events(run: Arc<OneRun>, after: usize, listener: Listener) -> Resp
         snapshots: Vec::new(),
         state: Value::Null,
         seen: None,
+        clock: None,
         looks: 0,
         waiting: VecDeque::new(),
         spoke: Instant::now(),
@@ -178,9 +210,28 @@ mod tests {
     #[test]
     fn the_time_left_is_that_of_the_epochs_left_at_the_same_speed() {
         let last = json!({ "epoch": 4, "step": 200, "seconds": 40.0 });
-        let told = state(Some(&last), 10, true);
+        let told = state(Some(&last), (10, 0), true, None);
         assert_eq!((&told["seconds_left"], &told["steps_per_second"]), (&json!(60.0), &json!(5.0)));
-        assert_eq!(state(Some(&last), 10, false)["seconds_left"], Value::Null);
-        assert_eq!(state(None, 10, true)["epoch"], 0);
+        assert_eq!(state(Some(&last), (10, 0), false, None)["seconds_left"], Value::Null);
+        assert_eq!(state(None, (10, 0), true, None)["epoch"], 0);
+    }
+
+    #[test]
+    fn within_an_epoch_its_own_pace_is_told_and_one_that_is_done_has_none() {
+        let last = json!({ "epoch": 4, "step": 200, "seconds": 40.0 });
+        let pace = Pace {
+            epoch: 5,
+            batch: 7,
+            batches: 50,
+            loss: 0.5,
+            seconds: 43.0,
+            steps_per_second: 3.0,
+            seconds_left: 90.0,
+        };
+        let told = state(Some(&last), (10, 2), true, Some(pace));
+        assert_eq!((&told["now"]["batch"], &told["seconds"]), (&json!(7), &json!(43.0)));
+        assert_eq!((&told["seconds_left"], &told["steps_per_second"]), (&json!(90.0), &json!(3.0)));
+        let old = state(Some(&last), (10, 2), true, Some(Pace { epoch: 4, ..pace }));
+        assert_eq!((&old["now"], &old["seconds_left"]), (&Value::Null, &json!(60.0)));
     }
 }

@@ -20,6 +20,15 @@ pub(crate) fn measures(scene: &Scene) -> Vec<Measures> {
         scene.maps().iter().map(|map| of_rows(map, width, places)).collect()
     };
     match scene {
+        // Each column is a hop, or the start or the end, over all sentences.
+        Scene::Maps(maps) if maps.row_axis == "sentence" => {
+            let (rows, columns) = (maps.rows.len(), maps.columns.len());
+            let turned = |map: &Map| {
+                let place = |at: usize| map.weights[at % rows * columns + at / rows];
+                Map::new(&map.name[..], (0..map.weights.len()).map(place).collect())
+            };
+            scene.maps().iter().map(|map| of_rows(&turned(map), rows, None)).collect()
+        }
         Scene::Maps(maps) => {
             by_width(maps.columns.len(), slope(maps.rows.len(), maps.columns.len()))
         }
@@ -121,6 +130,20 @@ mod tests {
         // |0−0|+1+2+3, 1+0+1+2, … over four: 1.5, 1, 1, 1.5
         assert!((even.distance.unwrap_or(0.0) - 1.25).abs() < 1e-9);
         assert!((even.diagonal.unwrap_or(0.0) - 0.25).abs() < 1e-9);
+    }
+
+    #[test]
+    fn hops_over_sentences_are_measured_hop_by_hop() {
+        let scene = Scene::Maps(Maps {
+            row_axis: "sentence".into(),
+            column_axis: String::new(),
+            rows: vec!["a".into(), "b".into()],
+            columns: vec!["hop 1".into(), "hop 2".into(), "hop 3".into()],
+            maps: vec![Map::new("weight", vec![1.0, 0.5, 0.0, 0.0, 0.5, 1.0])],
+        });
+        let measured = measures(&scene)[0];
+        assert!((measured.entropy.unwrap_or(0.0) - 2f64.ln() / 3.0).abs() < 1e-9);
+        assert_eq!((measured.distance, measured.diagonal), (None, None));
     }
 
     #[test]

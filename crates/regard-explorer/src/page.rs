@@ -34,6 +34,7 @@ const FILES: &[(&str, &[u8])] = &[
     file!("views/answer.js"),
     file!("views/ask.js"),
     file!("views/beam.js"),
+    file!("views/cell.js"),
     file!("views/change.js"),
     file!("views/compare.js"),
     file!("views/curve.js"),

@@ -48,7 +48,12 @@ fn served() -> &'static Served {
                 "label",
                 &["size=60", "epochs=1", "encoder=transformer", "hidden=16", "heads=2"],
             ),
-            ("story", "answer", &["size=60", "epochs=1", "embedding=8", "hidden=8"]),
+            ("story", "answer", &["size=60", "epochs=1", "embedding=8", "hidden=8", "hops=2"]),
+            (
+                "span",
+                "answer",
+                &["model=reader", "size=60", "epochs=1", "embedding=8", "hidden=8", "encoder=gru"],
+            ),
         ])
     })
 }
@@ -86,13 +91,13 @@ fn maps(answer: &Value, scene: usize) -> Vec<Value> {
 #[test]
 fn every_task_is_asked_by_its_own_kind_of_input_and_is_never_blank_without_a_word() {
     let state = get(&served().server, "/api/state").json();
-    assert_eq!(state["runs"].as_array().unwrap().len(), 10);
+    assert_eq!(state["runs"].as_array().unwrap().len(), 11);
     for run in state["runs"].as_array().unwrap() {
         let id = run["id"].as_str().unwrap();
         assert_eq!((&run["error"], &run["ready"]), (&Value::Null, &json!(true)), "{id}");
         assert!(run["parameters"].as_u64().is_some() && !run["records"][0]["loss"].is_null());
         let own = match run["input"]["kinds"][0].as_str().unwrap() {
-            "text" if id == "story" => {
+            "text" if ["story", "span"].contains(&id) => {
                 json!({ "kind": "text", "text": "Mary went home.\tWhere is Mary?" })
             }
             "text" => json!({ "kind": "text", "text": "I see a bird" }),
@@ -171,6 +176,52 @@ fn a_head_is_switched_off_by_the_place_its_map_names() {
     let silent = |map: &Value| weights(map).iter().all(|&w| w == 0.0);
     let silent: Vec<bool> = maps(&off, encoder(&off)).iter().map(silent).collect();
     assert_eq!(silent, [false, false, false, true]);
+}
+
+#[test]
+fn all_heads_of_encoder_decoder_and_between_them_are_maps_that_can_be_changed() {
+    let text = || json!({ "kind": "text", "text": "I see a bird" });
+    let plain = ask("heads", text(), Value::Null);
+    let names: Vec<&str> =
+        plain["scenes"].as_array().unwrap().iter().map(|s| s["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["alignment", "encoder", "decoder"]);
+    for (at, site) in ["cross", "encoder", "decoder"].into_iter().enumerate() {
+        let maps = maps(&plain, at);
+        assert!(maps.iter().all(|map| map["place"]["site"] == site), "{site}");
+        // Two layers; the mechanism over the source has one head, the others two.
+        assert_eq!(maps.len(), if site == "cross" { 2 } else { 4 }, "{site}");
+    }
+    let cell = json!({ "site": "decoder", "layer": 0, "head": 1, "row": 1, "column": 0 });
+    let changed = ask("heads", text(), json!({ "cells": [cell] }));
+    let n = changed["scenes"][2]["scene"]["columns"].as_array().unwrap().len();
+    let head = weights(&maps(&changed, 2)[1]);
+    assert!(n > 1 && head[n] == 0.0 && head[n + 1] == 1.0, "{head:?}");
+    assert_ne!(weights(&maps(&changed, 2)[0])[n], 0.0);
+}
+
+#[test]
+fn a_sentence_is_forbidden_in_a_hop_and_a_readers_output_says_why_it_cannot_be() {
+    let text = "John went home. Mary took the key.\tWhere is the key?";
+    let input = || json!({ "kind": "text", "text": text });
+    let plain = ask("story", input(), Value::Null);
+    let map = &maps(&plain, 0)[0];
+    let place = &map["place"];
+    assert_eq!((&place["site"], &place["columns_are_layers"]), (&json!("hops"), &json!(true)));
+    assert_eq!(place["head"], Value::Null, "a hop is switched off in its own map");
+    // Rows are sentences, columns hops: the first sentence in the second hop.
+    let cell = json!({ "site": "hops", "layer": 1, "head": 0, "row": 0, "column": 0 });
+    let changed = ask("story", input(), json!({ "cells": [cell] }));
+    let (before, after) = (weights(map), weights(&maps(&changed, 0)[0]));
+    assert_eq!((after[1], after[3], after[0]), (0.0, 1.0, before[0]));
+    assert_ne!(
+        changed["prediction"]["details"]["probability"],
+        changed["before"]["details"]["probability"]
+    );
+    let span = ask("span", input(), Value::Null);
+    let map = &maps(&span, 0)[0];
+    assert!(map["place"].is_null());
+    assert!(map["fixed"].as_str().unwrap().starts_with("These are the reader's output"));
+    assert_eq!(maps(&span, 1)[0]["place"]["site"], "question");
 }
 
 #[test]
@@ -281,6 +332,14 @@ fn a_part_is_sorted_by_loss_and_a_cell_of_the_confusion_matrix_opens_its_example
         let opened = ask(run, example(first["index"].as_u64().unwrap() as usize), Value::Null);
         assert_eq!(opened["truth"], first["truth"], "{run}");
     }
+    let notes = |run: &str| {
+        part(server, &format!("/api/runs/{run}/parts/validation"))["notes"]
+            .as_array()
+            .unwrap()
+            .clone()
+    };
+    assert!(notes("moods").is_empty());
+    assert_eq!(notes("words")[0]["n"], 3, "outputs are written greedily, not with the beam");
     let all = part(server, "/api/runs/moods/parts/validation");
     let labels = all["labels"].as_array().unwrap();
     let mut counted = 0;

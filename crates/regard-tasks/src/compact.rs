@@ -17,7 +17,12 @@ impl Map {
     /// assert_eq!(Map::new("head 1", vec![0.0, 1.0]).compact()["weights"], "AAAAAAAAgD8=");
     /// ```
     pub fn compact(&self) -> Value {
-        json!({ "name": self.name, "place": self.place, "weights": packed(&self.weights) })
+        let mut all =
+            json!({ "name": self.name, "place": self.place, "weights": packed(&self.weights) });
+        if let Some(why) = self.fixed {
+            all["fixed"] = json!(why);
+        }
+        all
     }
 }
 

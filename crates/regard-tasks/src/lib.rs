@@ -122,9 +122,9 @@ pub use task::{
     Variant, task_named, tasks,
 };
 pub use train::{
-    Alone, Callback, Checkpoint, Ended, OptimizerKind, Plan, Progress, Ranks, Record, Rehearsal,
-    ScheduleKind, Silent, TrainerState, TrainingConfig, is_frozen, rehearse, share, take_weights,
-    train, train_together,
+    Alone, Callback, Checkpoint, Ended, OptimizerKind, Pace, Plan, Progress, Ranks, Record,
+    Rehearsal, ScheduleKind, Silent, TrainerState, TrainingConfig, is_frozen, rehearse, share,
+    take_weights, train, train_together,
 };
 pub use transcribe::Transcribe;
 pub use translate::Translate;

@@ -11,7 +11,7 @@
 //! | `last.safetensors` | the checkpoint to go on from: parameters, optimizer, epoch, batch and step |
 //! | `scenes/` | what the model made of three samples after each validated epoch |
 //! | `tensorboard` | a folder of curves for TensorBoard, where they are wanted |
-//! | `clock.json` | how long it took; equal runs have all other files equal |
+//! | `clock.json` | how long it took, and while it runs how fast it is; equal runs have all other files equal |
 //! | `.lock` | the process that trains or trained last |
 
 use crate::run_lock::{self, RunLock};

@@ -46,6 +46,9 @@ pub struct Map {
     /// Which attention of the model gave it; none where several did, or none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub place: Option<Place>,
+    /// Why no attention gave it, where that is so: a sentence for whoever wants to change it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fixed: Option<&'static str>,
     /// The weights, one for each cell, edge or patch of the scene they belong to, row by row.
     pub weights: Vec<f32>,
 }
@@ -64,6 +67,10 @@ pub struct Place {
     pub row: usize,
     /// What the first column of the scene is called inside the model.
     pub column: usize,
+    /// Whether the columns of the scene are the layers from this one on, and its rows the keys: so the
+    /// hops of a memory network are drawn. `row` is the first row that is a key then.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub columns_are_layers: bool,
 }
 
 impl Place {
@@ -75,7 +82,7 @@ impl Place {
     /// assert_eq!(Place::new(Site::Encoder, 2, 1).head, Some(1));
     /// ```
     pub fn new(site: Site, layer: usize, head: usize) -> Self {
-        Self { site, layer, head: Some(head), row: 0, column: 0 }
+        Self { site, layer, head: Some(head), row: 0, column: 0, columns_are_layers: false }
     }
 }
 
@@ -157,7 +164,7 @@ impl Map {
     /// assert_eq!(Map::new("head 1", vec![1.0]).weights, [1.0]);
     /// ```
     pub fn new(name: impl Into<String>, weights: Vec<f32>) -> Self {
-        Self { name: name.into(), place: None, weights }
+        Self { name: name.into(), place: None, fixed: None, weights }
     }
 
     /// The same, from a place.
@@ -172,9 +179,20 @@ impl Map {
         Self { place: Some(place), ..self }
     }
 
-    /// The heads of self-attention over the first sequence of a batch: weights `[B, H, N, N]`,
-    /// layer by layer.
-    pub(crate) fn of_layers(layers: &[Tensor]) -> Result<Vec<Self>> {
+    /// The same, where it is no attention that could be changed, and why.
+    ///
+    /// ```
+    /// use regard_tasks::Map;
+    /// let map = Map::new("mean of all", vec![1.0]).fixed("every datum weighs the same");
+    /// assert_eq!(map.fixed, Some("every datum weighs the same"));
+    /// ```
+    pub fn fixed(self, why: &'static str) -> Self {
+        Self { fixed: Some(why), ..self }
+    }
+
+    /// The heads of self-attention at a site over the first sequence of a batch: weights
+    /// `[B, H, N, N]`, layer by layer.
+    pub(crate) fn of_layers(layers: &[Tensor], site: Site) -> Result<Vec<Self>> {
         let mut maps = Vec::new();
         for (layer, weights) in layers.iter().enumerate() {
             let heads = weights.narrow(0, 0, 1)?.contiguous()?;
@@ -183,7 +201,7 @@ impl Map {
             for head in 0..count {
                 let name = format!("layer {}, head {}", layer + 1, head + 1);
                 let map = Self::new(name, numbers[head * one..][..one].to_vec());
-                maps.push(map.at(Place::new(Site::Encoder, layer, head)));
+                maps.push(map.at(Place::new(site, layer, head)));
             }
         }
         Ok(maps)

@@ -218,6 +218,11 @@ pub trait Model: Send + Sync {
         None
     }
 
+    /// An example as somebody would type it; none where it is nothing that is typed.
+    fn typed(&self, _input: &Input) -> Result<Option<String>> {
+        Ok(None)
+    }
+
     /// How much each part of an input changes what is predicted: the gradient times the input.
     fn saliency(&self, _input: &Input) -> Result<Saliency> {
         Err(Error::invalid("this task has no gradient at its input"))

@@ -16,6 +16,8 @@ mod events;
 mod image_augmentation;
 #[path = "../src/labelings.rs"]
 mod labelings;
+#[path = "../src/train/pace.rs"]
+mod pace;
 #[path = "../src/picture/mod.rs"]
 mod picture;
 #[path = "../src/protobuf.rs"]

@@ -114,6 +114,9 @@ fn every_kind_of_model_listens() {
         let course = Course::done("transcribe", &with(kind));
         assert_eq!(course.model().predict(&["validation:0".into()]).unwrap().len(), 1, "{kind:?}");
         assert_eq!(course.model().show(&"test:1".into()).is_ok(), at > 1, "{kind:?}");
+        if at == 3 {
+            assert_eq!(course.drawn("test:1"), ["alignment", "encoder", "decoder"]);
+        }
     }
 }
 

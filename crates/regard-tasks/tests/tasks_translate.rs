@@ -170,6 +170,22 @@ fn every_kind_of_model_trains_and_translates() {
         assert_eq!(model.predict(&["May 3, 1999".into()]).unwrap().len(), 1, "{kind:?}");
         let shown = model.show(&"May 3, 1999".into());
         assert_eq!(shown.is_ok(), i > 0, "{kind:?}");
+        // A Transformer's decoder attends to what it wrote, and to nothing else.
+        let decoder = shown.iter().flatten().find(|(name, _)| name == "decoder");
+        assert_eq!(decoder.is_some(), kind.contains(&"decoder=transformer"), "{kind:?}");
+        if let Some((_, regard_tasks::Scene::Maps(maps))) = decoder {
+            let n = maps.rows.len();
+            assert_eq!(
+                (&maps.columns[0][..], &maps.columns[1..]),
+                ("<start>", &maps.rows[..n - 1])
+            );
+            for map in &maps.maps {
+                for (at, row) in map.weights.chunks(n).enumerate() {
+                    assert!(row[at + 1..].iter().all(|&w| w == 0.0), "{}", map.name);
+                    assert!((row.iter().sum::<f32>() - 1.0).abs() < 1e-4, "{}", map.name);
+                }
+            }
+        }
     }
 }
 

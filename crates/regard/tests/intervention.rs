@@ -261,6 +261,104 @@ fn a_row_of_what_is_written_is_the_same_row_step_by_step() {
 }
 
 #[test]
+fn a_decoder_attends_to_what_it_wrote_by_the_plain_formula() {
+    let config =
+        TransformerConfig { position: Position::None, ..TransformerConfig::new(WIDTH, HEADS, 2) };
+    let parameters = Parameters::new(DType::F64, 3);
+    let decoder = TransformerDecoder::new(&parameters, &config, None, WIDTH, WIDTH).unwrap();
+    let random = Random::new(5);
+    let x = random.normal(&[1, N, WIDTH], 0.0, 1.0, DType::F64).unwrap();
+    let memory = random.normal(&[1, 3, WIDTH], 0.0, 1.0, DType::F64).unwrap();
+    let own = decoder.self_attention_weights(&x, &memory, &Mask::none()).unwrap();
+    assert_eq!(own.len(), 2);
+    // The first block sees x itself, normalized first where the configuration says so.
+    let all = parameters.tensors();
+    let numbers = |name: &str| all[name].to_vec::<f64>().unwrap();
+    let (w, b) =
+        (numbers("layers.0.self_attn.in_proj_weight"), numbers("layers.0.self_attn.in_proj_bias"));
+    let rows: Vec<Vec<f64>> = x
+        .to_vec::<f64>()
+        .unwrap()
+        .chunks(WIDTH)
+        .map(|row| {
+            let mean = row.iter().sum::<f64>() / WIDTH as f64;
+            let variance = row.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / WIDTH as f64;
+            match config.norm_first {
+                true => row.iter().map(|v| (v - mean) / (variance + config.eps).sqrt()).collect(),
+                false => row.to_vec(),
+            }
+        })
+        .collect();
+    let project = |row: &[f64], at: usize| {
+        b[at] + (0..WIDTH).map(|i| w[at * WIDTH + i] * row[i]).sum::<f64>()
+    };
+    let wide = WIDTH / HEADS;
+    let told = own[0].to_vec::<f64>().unwrap();
+    for head in 0..HEADS {
+        for query in 0..N {
+            let score = |key: usize| {
+                (0..wide)
+                    .map(|i| head * wide + i)
+                    .map(|i| project(&rows[query], i) * project(&rows[key], WIDTH + i))
+                    .sum::<f64>()
+                    / (wide as f64).sqrt()
+            };
+            let scores: Vec<f64> = (0..=query).map(score).collect();
+            let mut known = softmax(&scores);
+            known.resize(N, 0.0);
+            near(&told[(head * N + query) * N..][..N], &known);
+        }
+    }
+}
+
+#[test]
+fn a_pair_of_what_was_written_is_forbidden_in_its_head_and_the_output_follows() {
+    let model = writer(
+        DecoderConfig::Transformer(TransformerConfig::new(8, 2, 2)),
+        ContextConfig::MultiHead,
+    );
+    let source = Sentences::new(&[vec![3, 4, 5, 6]], 0).unwrap();
+    let target = Sentences::new(&[vec![7, 8, 9, 10]], 0).unwrap();
+    let own = |change: &Intervention, target: &Sentences| -> Vec<Vec<f64>> {
+        let all = change.during(|| model.self_attention_weights(&source, target)).unwrap();
+        all.iter().map(|layer| layer.to_vec::<f64>().unwrap()).collect()
+    };
+    let plain = own(&Intervention::default(), &target);
+    let cell = CellChange {
+        site: Site::Decoder,
+        layer: Some(1),
+        head: Some(0),
+        row: Some(3),
+        column: 1,
+        bias: None,
+    };
+    let change = Intervention { cells: vec![cell], ..Intervention::default() };
+    let changed = own(&change, &target);
+    assert_eq!(changed[0], plain[0]);
+    let differ: Vec<usize> =
+        (0..50).filter(|&at| changed[1][at] != plain[1][at]).map(|at| at / 5).collect();
+    assert!(changed[1][3 * 5 + 1] == 0.0 && differ.iter().all(|&row| row == 3), "{differ:?}");
+    let logits = |change: &Intervention| {
+        let taught = change.during(|| model.teach(&source, &target, Mode::Infer)).unwrap();
+        taught.logits.to_vec::<f64>().unwrap()
+    };
+    let (before, after) = (logits(&Intervention::default()), logits(&change));
+    let same = |row: usize| before[row * 12..][..12] == after[row * 12..][..12];
+    assert_eq!([0, 1, 2, 3].map(same), [true, true, true, false]);
+    // What was written of a shorter text saw the same.
+    let short = own(&Intervention::default(), &Sentences::new(&[vec![7, 8]], 0).unwrap());
+    for (layer, all) in short.iter().enumerate() {
+        for (at, row) in all.chunks(3).enumerate() {
+            near(row, &plain[layer][(at / 3 * 5 + at % 3) * 5..][..3]);
+        }
+    }
+    // A decoder of another kind has none.
+    let gru = DecoderConfig::Recurrent(RecurrentConfig::new(Cell::Gru, 8));
+    let other = writer(gru, ContextConfig::Fixed);
+    assert!(other.self_attention_weights(&source, &target).unwrap().is_empty());
+}
+
+#[test]
 fn an_edge_of_a_graph_is_forbidden_by_its_nodes() {
     let config =
         GraphNetworkConfig { features: 3, hidden: 4, heads: 2, dropout: 0.0, ..Default::default() };

@@ -2,7 +2,8 @@
 
 import { button, fill, make, segmented } from "../dom.js";
 import { pieces } from "../difference.js";
-import { run, session } from "../session.js";
+import { mapsOf } from "../scene.js";
+import { run, session, typed } from "../session.js";
 import { isChanged, set, view } from "../state.js";
 import { t } from "../words.js";
 
@@ -46,7 +47,7 @@ export const allowCell = (cell) =>
 const SITES = {
   encoder: "encoder",
   decoder: "decoder",
-  cross: "writer over source",
+  cross: "decoder over source",
   pooling: "pooling",
   hops: "hops",
   question: "question",
@@ -70,11 +71,27 @@ function cellName(cell) {
   return `${cell.bias === null ? t("forbidden") : `${cell.bias > 0 ? "+" : "−"}${Math.abs(cell.bias)}`}: ${graph} · ${headName(cell)}`;
 }
 
+/** What of a run's changes means something for the attention that is shown. @param {any} one */
+function changeable(one) {
+  const can = one.changes || {};
+  if (!session.answer) return can;
+  const maps = session.answer.scenes.flatMap(mapsOf);
+  const sites = new Set(maps.flatMap((map) => (map.place ? [map.place.site] : [])));
+  // Of many data the heaviest are shown, none of which keeps its place; their kernel can be changed.
+  const attends = sites.size > 0 || maps.some((map) => map.name === "kernel");
+  return {
+    normalizers: attends ? can.normalizers : [],
+    window: can.window && (sites.has("encoder") || sites.has("decoder")),
+    heads: can.heads && sites.size > 0,
+    cells: can.cells && sites.size > 0,
+  };
+}
+
 /** @param {Element} element */
 export function drawChange(element) {
   const one = run();
   if (!one) return;
-  const can = one.changes || {};
+  const can = changeable(one);
   const active = /** @type {any} */ (document.activeElement);
   const focused = element.contains(active) ? active?.dataset.keep : null;
   const sections = [
@@ -95,7 +112,7 @@ export function drawChange(element) {
     ),
     nothing && make("p", { class: "quiet" }, t("This model has no attention that could be changed.")),
     sections,
-    (can.heads || can.cells) &&
+    can.cells &&
       make(
         "p",
         { class: "quiet small" },
@@ -176,7 +193,7 @@ function windowOf() {
 
 /** Words to edit one by one: the old answer stays beside the new one. */
 function words() {
-  const text = view.input?.kind === "text" ? view.input.text || "" : session.answer?.prediction.input || "";
+  const text = view.input?.kind === "text" ? view.input.text || "" : typed();
   const parts = pieces(text);
   if (!parts.length || parts.length > 240) return null;
   const chips = make("div", { class: "chips" });

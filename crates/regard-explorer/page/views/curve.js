@@ -10,7 +10,7 @@ import { strongest } from "../scene.js";
 const HEIGHT = 380,
   LEFT = 44,
   RIGHT = 14,
-  TOP = 14,
+  TOP = 26,
   BOTTOM = 34;
 
 export class CurveView {
@@ -169,7 +169,7 @@ export class CurveView {
         {
           class: "halo",
           x: Math.min(this.width - 60, Math.max(LEFT + 40, x)),
-          y: Math.max(26, y - 16),
+          y: TOP - 10,
           "text-anchor": "middle",
         },
         `${at.toFixed(2)} → ${scene.curve[this.row].toFixed(3)}`,

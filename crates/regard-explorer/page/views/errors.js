@@ -182,11 +182,20 @@ function line(example) {
     "tr",
     { class: "open", "data-index": example.index },
     make("td", { dir: "auto" }, look),
-    make("td", { dir: "auto" }, clipped(example.truth ?? "–")),
-    make("td", { dir: "auto", class: example.right === false ? "wrong" : "" }, clipped(example.output)),
-    make("td", { class: "number" }, typeof example.loss === "number" ? written(example.loss) : "–"),
-    make("td", { class: "number" }, example.length),
-    make("td", { class: "number quiet" }, `${example.index + 1}`),
+    // On a telephone a table has no head: each says what it is.
+    make("td", { dir: "auto", "data-name": t("Expected") }, clipped(example.truth ?? "–")),
+    make(
+      "td",
+      { dir: "auto", class: example.right === false ? "wrong" : "", "data-name": t("Output") },
+      clipped(example.output),
+    ),
+    make(
+      "td",
+      { class: "number", "data-name": t("loss") },
+      typeof example.loss === "number" ? written(example.loss) : "–",
+    ),
+    make("td", { class: "number", "data-name": t("length") }, example.length),
+    make("td", { class: "number quiet", "data-name": t("number") }, `${example.index + 1}`),
   );
   row.addEventListener("click", (event) => event.target.closest("button") || open(example.index));
   return row;
@@ -230,7 +239,8 @@ function draw() {
   fill(
     parts.list,
     pager(),
-    shown.notes?.length > 0 && make("p", { class: "quiet small" }, shown.notes.join(" ")),
+    shown.notes.length > 0 &&
+      make("p", { class: "quiet small", id: "notes" }, shown.notes.map((note) => t(note.text, note)).join(" ")),
     shown.examples.length
       ? table(/** @type {any} */ (heads), shown.examples.map(line), { class: "list" })
       : make("p", { class: "quiet card" }, t("No example is like that.")),

@@ -127,6 +127,12 @@ function paint(one, all) {
   if (all.length > AT_ONCE) requestAnimationFrame(more);
 }
 
+/** The weights with the data from left to right: they come in any order. */
+function inOrder(weights, x) {
+  const order = x.map((_, i) => i).sort((a, b) => x[a] - x[b]);
+  return weights.map((_, i) => weights[i - (i % x.length) + order[i % x.length]]);
+}
+
 function paintTile(one, key, map, picture) {
   const { canvas } = tiles.get(key) || {};
   if (!canvas) return;
@@ -140,8 +146,9 @@ function paintTile(one, key, map, picture) {
   canvas.width = SIDE * density;
   canvas.height = Math.round(SIDE * ratio) * density;
   const context = canvas.getContext("2d");
+  const weights = one.scene.kind === "curve" ? inOrder(map.weights, one.scene.x) : map.weights;
   const block = Math.max(1, Math.ceil(Math.max(rows / canvas.height, columns / canvas.width)));
-  const cells = blocksOf(map.weights, rows, columns, block);
+  const cells = blocksOf(weights, rows, columns, block);
   const range = picture || key === "rollout" || key === "mean" ? rangeOf(map.weights) : rangeOfAll(one);
   context.imageSmoothingEnabled = false;
   if (picture) context.drawImage(picture, 0, 0, canvas.width, canvas.height);

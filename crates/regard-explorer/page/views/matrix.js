@@ -36,7 +36,9 @@ export class MatrixView {
     const [rows, columns] = [axes.rows.length, axes.columns.length];
     const labelWidth = Math.min(140, width * 0.27);
     const across = Math.min(44, Math.max(1.4, (width - labelWidth - 46) / columns));
-    const down = rows <= 60 ? Math.min(36, Math.max(15, across)) : across;
+    // As high as fits into the window, as long as every row can have its name.
+    const fits = (0.86 * innerHeight - labelWidth - 40) / rows;
+    const down = rows <= 60 ? Math.max(15, Math.min(36, across, fits)) : across;
     this.sheet.draw({
       rows: axes.rows,
       columns: axes.columns,

@@ -3,7 +3,7 @@
 import * as api from "../api.js";
 import { fill, make } from "../dom.js";
 import { DIMMED, colorOf, inkOn, painted, rangeOf, written } from "../draw.js";
-import { axesOf, chosenMap } from "../scene.js";
+import { axesOf, chosenMap, mapsOf } from "../scene.js";
 import { isAskable, sentence, session } from "../session.js";
 import { isChanged, view } from "../state.js";
 import { colors } from "../theme.js";
@@ -86,7 +86,7 @@ function drawSaliency(answer) {
   const values = Float32Array.from(answer.values, (value) => Math.abs(value ?? NaN));
   if (answer.columns && answer.rows) return [patches(answer, values), note(answer)];
   const one = session.answer.scenes.find(
-    (scene) => scene.scene.kind === "maps" && axesOf(scene)?.columns.length === answer.names.length,
+    (scene) => readsInput(scene) && axesOf(scene)?.columns.length === answer.names.length,
   );
   const attention = one ? means(one) : null;
   const line = (label, numbers) => {
@@ -117,10 +117,22 @@ function drawSaliency(answer) {
     );
   };
   return [
-    line(`${t("Gradient × input")} (${t(answer.of)})`, values),
+    line(`${t("Gradient × input")} (${ofWhat(answer.of)})`, values),
     attention && line(t("Attention, the mean over rows and heads"), attention),
     note(answer),
   ];
+}
+
+/** Whether the columns of a scene are what was read, and not what was written or how often. */
+function readsInput(one) {
+  const place = mapsOf(one)[0]?.place;
+  return one.scene.kind === "maps" && place?.site !== "decoder" && !place?.columns_are_layers;
+}
+
+/** What the gradient is of, in the reader's language. @param {string} text */
+function ofWhat(text) {
+  const what = /^the log-probability of (.*)$/.exec(text)?.[1];
+  return what === undefined ? t(text) : t("the log-probability of {what}", { what: t(what) });
 }
 
 function means(one) {
@@ -152,7 +164,7 @@ function patches(answer, values) {
     280,
     280,
   );
-  return make("div", {}, make("h2", {}, `${t("Gradient × input")} (${t(answer.of)})`), canvas);
+  return make("div", {}, make("h2", {}, `${t("Gradient × input")} (${ofWhat(answer.of)})`), canvas);
 }
 
 const note = (answer) => answer.note && make("p", { class: "quiet small" }, t(answer.note));

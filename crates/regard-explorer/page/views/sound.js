@@ -193,7 +193,8 @@ export class SoundView {
       context.beginPath();
       context.rect(x, top, Math.max(1, to - x - 1), TRACK);
       context.clip();
-      context.fillText(label, x + 4, top + TRACK / 2);
+      // Half a name says less than none.
+      if (context.measureText(label).width + 6 < to - x) context.fillText(label, x + 4, top + TRACK / 2);
       context.restore();
     }
     context.fillStyle = ink.faint;

@@ -9,6 +9,7 @@ import { set, view } from "../state.js";
 import { colors } from "../theme.js";
 import { t } from "../words.js";
 import { allowCell, cellChange, changeCell, toggleHead } from "./change.js";
+import { cellAt, markOf } from "./cell.js";
 import { MatrixView } from "./matrix.js";
 import { LinesView } from "./lines.js";
 import { TextView } from "./text.js";
@@ -163,6 +164,7 @@ function drawMeasures() {
       map.place.head !== null &&
       run()?.changes?.heads &&
       button(t("Switch this head off or on"), () => toggleHead(map.place), { class: "plain small" }),
+    map.fixed && make("span", { id: "fixed" }, t(map.fixed)),
   );
 }
 
@@ -211,43 +213,13 @@ const host = {
 
 /** A cell of the scene as the model calls it. */
 function cellOf(row, column) {
-  const { one, map } = current;
-  const place = map.place || mapsOf(one)[0]?.place;
-  if (!place || !run()?.changes?.cells) return null;
-  const { kind } = one.scene;
-  const heads = stage.every.heads || !map.place;
-  const [from, to] =
-    kind === "graph"
-      ? [Number(one.scene.nodes[row]), Number(one.scene.nodes[column])]
-      : kind === "image"
-        ? [null, place.column + row * one.scene.columns + column]
-        : [place.row + row, place.column + column];
-  return {
-    site: place.site,
-    layer: heads ? null : place.layer,
-    head: heads ? null : place.head,
-    row: stage.every.rows || kind === "curve" ? null : from,
-    column: to,
-  };
+  return run()?.changes?.cells ? cellAt(current.one, current.map, row, column, stage.every) : null;
 }
 
 /** The signs of changed cells that this map shows. */
 function marks() {
-  const { one, map } = current;
-  const place = map.place || mapsOf(one)[0]?.place;
-  if (!place) return [];
-  const fits = (cell) =>
-    cell.site === place.site &&
-    (!map.place ||
-      ((cell.layer === null || cell.layer === place.layer) &&
-        (cell.head === null || place.head === null || cell.head === place.head)));
-  const minus = (value, by) => (value === null ? null : value - by);
-  return (view.changes.cells || []).filter(fits).map((cell) => ({
-    row: minus(cell.row, place.row),
-    column: minus(cell.column, place.column),
-    sign: cell.bias === null ? "×" : cell.bias > 0 ? "+" : "−",
-    cell,
-  }));
+  const all = (view.changes.cells || []).map((cell) => markOf(current.one, current.map, cell));
+  return all.filter((mark) => mark !== null);
 }
 
 function drawReadout() {
@@ -279,10 +251,19 @@ function drawReadout() {
   );
 }
 
+/** Why a cell cannot be changed. */
+function whyNot(row) {
+  const { map } = current;
+  if (map.fixed) return map.fixed;
+  return map.place?.columns_are_layers && row < map.place.row
+    ? "This sentence is too long ago: the memory no longer holds it."
+    : "This weight cannot be changed.";
+}
+
 function changers() {
   const [row, column] = /** @type {[number, number]} */ (stage.cursor);
   const base = cellOf(row, column);
-  if (!base) return make("span", { class: "quiet small" }, t("This weight cannot be changed."));
+  if (!base) return make("span", { class: "quiet small" }, t(whyNot(row)));
   const named = (bias) => ({ ...base, bias });
   const now = cellChange(base);
   const scope = (key, text) => {
@@ -296,7 +277,8 @@ function changers() {
     box.checked = stage.every[key];
     return make("label", { class: "line small" }, box, text);
   };
-  const kind = current.one.scene.kind;
+  const kind = current.one.scene.kind,
+    hops = current.map.place?.columns_are_layers;
   return make(
     "span",
     { class: "row", id: "changers" },
@@ -304,8 +286,11 @@ function changers() {
     button(t("Strengthen"), () => changeCell(named((now?.bias ?? 0) + 2))),
     button(t("Weaken"), () => changeCell(named((now?.bias ?? 0) - 2))),
     now && button(t("As it was"), () => allowCell(base)),
-    current.map.place && mapsOf(current.one).length > 1 && kind !== "curve" && scope("heads", t("in all heads")),
-    kind === "maps" || kind === "sound" ? scope("rows", t("for every row")) : null,
+    current.map.place &&
+      (hops ? current.axes.columns.length : mapsOf(current.one).length) > 1 &&
+      kind !== "curve" &&
+      scope("heads", current.map.place.site === "hops" ? t("in all hops") : t("in all heads")),
+    (kind === "maps" || kind === "sound") && !hops && current.axes.rows.length > 1 && scope("rows", t("for every row")),
     button(
       "✕",
       () => {

@@ -4,6 +4,7 @@ import * as api from "../api.js";
 import { button, fill, make } from "../dom.js";
 import { chart, linesOf } from "../chart.js";
 import { differenceOf, newOf } from "../difference.js";
+import { written } from "../draw.js";
 import { duration } from "../head.js";
 import { chosenMap } from "../scene.js";
 import { reload, run, sentence } from "../session.js";
@@ -100,29 +101,52 @@ function listen() {
 function drawStatus() {
   const one = run(),
     last = one.records[one.records.length - 1];
-  const epoch = live?.epoch ?? last?.epoch ?? 0,
-    all = live?.epochs ?? one.epochs ?? 0;
+  const done = live?.epoch ?? last?.epoch ?? 0,
+    all = live?.epochs ?? one.epochs ?? 0,
+    now = live?.now;
   const training = live?.training ?? one.training;
+  const place = now ? now.epoch - 1 + now.batch / now.batches : done;
   fill(
     parts.status,
     training
       ? make("span", { class: "live" }, t("training"))
-      : make("b", {}, all && epoch >= all ? t("finished") : t("not training")),
+      : make("b", {}, all && done >= all ? t("finished") : t("not training")),
     make(
       "span",
       { class: "row" },
-      make("progress", { max: Math.max(1, all), value: epoch, "aria-label": t("epochs") }),
-      make("span", { class: "number" }, t("epoch {epoch} of {epochs}", { epoch, epochs: all || "–" })),
+      make("progress", { max: Math.max(1, all), value: place, "aria-label": t("epochs") }),
+      make("span", { class: "number" }, t("epoch {epoch} of {epochs}", { epoch: now?.epoch ?? done, epochs: all || "–" })),
     ),
+    now && make("span", { class: "number", id: "batch" }, within(now)),
     make("span", {}, `${t("so far")} ${duration(live?.seconds ?? one.seconds)}`),
-    typeof live?.seconds_left === "number" && make("span", {}, `${t("left")} ${duration(live.seconds_left)}`),
+    typeof live?.seconds_left === "number" &&
+      make(
+        "span",
+        { id: "left" },
+        // Whoever has patience may stop earlier.
+        `${live.patience ? t("left at most") : t("left")} ${duration(live.seconds_left)}`,
+      ),
     typeof live?.steps_per_second === "number" &&
-      make("span", { class: "number" }, t("{n} steps a second", { n: Number(live.steps_per_second.toPrecision(3)) })),
+      make(
+        "span",
+        {
+          class: "number",
+          id: "speed",
+          title: now ? t("in this epoch, without validation") : t("on average, validation included"),
+        },
+        t("{n} steps a second", { n: Number(live.steps_per_second.toPrecision(3)) }),
+      ),
     !training &&
-      !(all && epoch >= all) &&
+      !(all && done >= all) &&
       make("span", { class: "quiet small" }, t("`regard train --resume` goes on; this page follows by itself.")),
   );
 }
+
+/** Where in an epoch the training is. */
+const within = (now) =>
+  now.batch === now.batches
+    ? t("validating")
+    : t("batch {batch} of {batches}, loss {loss}", { ...now, loss: written(now.loss) });
 
 function drawCharts() {
   if (!parts) return;

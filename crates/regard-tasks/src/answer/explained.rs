@@ -79,12 +79,38 @@ impl Answerer {
         texts.flat_map(|text| words(text, kind, false)).map(|word| word.text).collect()
     }
 
+    /// The sentences' weights with what can be changed of them: a memory network's hops are its
+    /// attention, a reader's span is its output.
+    pub(super) fn changeable(&self, asked: &Asked, map: Map) -> Map {
+        match self.network {
+            Network::Memory(_) => map.at(Place {
+                head: None,
+                row: self.skipped(asked),
+                columns_are_layers: true,
+                ..Place::new(Site::Hops, 0, 0)
+            }),
+            Network::Reader(_) if self.config.model.attention => map.fixed(
+                "These are the reader's output, how likely its answer begins and ends in a \
+                 sentence, and no attention; its attention to the question can be changed.",
+            ),
+            Network::Reader(_) | Network::LastState(_) => map.fixed(
+                "These are the reader's output, how likely its answer begins and ends in a \
+                 sentence; it was trained without attention.",
+            ),
+        }
+    }
+
+    /// The first sentences of a story that its memory has no room for.
+    fn skipped(&self, asked: &Asked) -> usize {
+        asked.passage.ranges.len().saturating_sub(self.config.data.sentences)
+    }
+
     /// The hops of a memory network, each a map of the question over the sentences.
     pub(super) fn hops(&self, asked: &Asked, outcome: &Outcome) -> Option<Maps> {
         if !matches!(self.network, Network::Memory(_)) {
             return None;
         }
-        let skipped = asked.passage.ranges.len().saturating_sub(self.config.data.sentences);
+        let skipped = self.skipped(asked);
         let map = |(hop, weights): (usize, &Vec<f32>)| {
             Map::new(format!("hop {}", hop + 1), weights[skipped..].to_vec()).at(Place::new(
                 Site::Hops,

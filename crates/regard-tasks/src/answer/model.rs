@@ -287,7 +287,9 @@ impl Answerer {
             row_axis: "sentence".into(),
             column_axis: format!("{} → {answer}", asked.question),
             columns,
-            maps: vec![Map::new("weight of the sentence", weights.collect())],
+            maps: vec![
+                self.changeable(asked, Map::new("weight of the sentence", weights.collect())),
+            ],
             rows,
         }
     }
@@ -414,6 +416,11 @@ impl Model for Answerer {
             }),
         };
         Ok(inputs.iter().zip(&questions.all).zip(outcomes).map(prediction).collect())
+    }
+
+    fn typed(&self, input: &Input) -> Result<Option<String>> {
+        let asked = self.asked(std::slice::from_ref(input))?.all.remove(0);
+        Ok(Some(format!("{}\t{}", asked.passage.text, asked.question)))
     }
 
     /// The likeliest answers: of those that a memory network knows, or of a reader's spans.

@@ -3,6 +3,7 @@
 mod config;
 mod data;
 mod model;
+mod scenes;
 
 use crate::lengths::lengths;
 use crate::options::Checked;

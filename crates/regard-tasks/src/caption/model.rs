@@ -8,10 +8,10 @@ use crate::parts::{self, Cached, Memo};
 use crate::seq2seq::{Limit, Sources, Writer, alternatives};
 use crate::text::Tokenizer;
 use crate::{
-    Alternative, Asks, Error, ImageScene, Input, InputForm, Judged, Map, Model, Part, PerExample,
-    Place, Prediction, Report, Result, Saliency, Scene, Scores, SearchTree, saliency,
+    Alternative, Asks, Error, Input, InputForm, Judged, Model, Part, PerExample, Prediction,
+    Report, Result, Saliency, Scene, Scores, SearchTree, saliency,
 };
-use regard::attention::{Need, Site};
+use regard::attention::Need;
 use regard::models::{Hypothesis, Source};
 use regard::tensor::{Better, Parameters};
 use serde::{Deserialize, Serialize};
@@ -224,35 +224,10 @@ impl Model for Captioner {
         Ok(alternatives(&found, &self.preprocessor.tokenizer))
     }
 
-    /// For each word the patches it looked at.
+    /// For each word the patches it looked at, and every head of encoder and decoder.
     fn show(&self, input: &Input) -> Result<Vec<(String, Scene)>> {
         let pictures = self.pictures(std::slice::from_ref(input))?;
-        let h = self.writer.write_one(&self.sources(&pictures, vec![0]))?;
-        let Some(alignment) = &h.alignment else {
-            return Err(Error::invalid(
-                "this model attends to nothing while it writes: its context is a fixed vector",
-            ));
-        };
-        let tokenizer = &self.preprocessor.tokenizer;
-        let words = h.tokens.iter().map(|&id| tokenizer.token(id).to_string());
-        let words = words.chain(h.ended.then(|| "<end>".to_string()));
-        let side = self.config.patches();
-        let weights = alignment.contiguous()?.to_vec::<f32>()?;
-        let layer = h.heads.as_ref().map_or(0, |heads| heads.shape()[0].saturating_sub(1));
-        let place = |row| Place { head: None, row, ..Place::new(Site::Cross, layer, 0) };
-        let maps = words.zip(weights.chunks(side * side)).enumerate();
-        let map = |(row, (word, weights)): (usize, (String, &[f32]))| {
-            Map::new(word, weights.to_vec()).at(place(row))
-        };
-        let maps = maps.map(map).collect();
-        let [channels, height, width] = pictures.size;
-        // A scene has the colors of a pixel together, the data have them in planes.
-        let pixel = |at: usize| (0..channels).map(move |c| c * height * width + at);
-        let values = &pictures.pixels[0];
-        let pixels = (0..height * width).flat_map(pixel).map(|at| f32::from(values[at]) / 255.0);
-        let pixels = pixels.collect();
-        let scene = ImageScene { width, height, channels, pixels, columns: side, rows: side, maps };
-        Ok(vec![("words".into(), Scene::Image(scene))])
+        self.scenes(&pictures)
     }
 
     fn saliency(&self, input: &Input) -> Result<Saliency> {

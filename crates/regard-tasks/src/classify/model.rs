@@ -406,6 +406,13 @@ impl Model for Classifier {
         Ok(self.label_probabilities(&self.read_inputs(inputs)?)?.predictions(inputs))
     }
 
+    fn typed(&self, input: &Input) -> Result<Option<String>> {
+        Ok(match self.contents(std::slice::from_ref(input))?.remove(0) {
+            Content::Text(text) => Some(text),
+            _ => None,
+        })
+    }
+
     fn n_best(&self, inputs: &[Input], n: usize) -> Result<Vec<Vec<Alternative>>> {
         Ok(self.label_probabilities(&self.read_inputs(inputs)?)?.n_best(n))
     }
@@ -428,9 +435,13 @@ impl Model for Classifier {
         if let Some(weights) = &attended.pooling {
             let what = if gate { "how far the gate is open" } else { "share in the answer" };
             let mut map = Map::new(what, weights.to_vec::<f32>()?);
-            if self.config.attends_pooling() {
-                map = map.at(Place::new(Site::Pooling, 0, 0));
-            }
+            map = match (self.config.attends_pooling(), gate) {
+                (true, _) => map.at(Place::new(Site::Pooling, 0, 0)),
+                (false, true) => map.fixed("A gate opens for each token by itself: it is no attention."),
+                (false, false) => map.fixed(
+                    "This is what pooling took of each token, and no attention that could be changed.",
+                ),
+            };
             let name = if gate { "gate" } else { "attention" };
             scenes.push((name.into(), self.pooled(label, &columns, &read, map)));
         }
@@ -444,7 +455,7 @@ impl Model for Classifier {
                 column_axis: "is attended to".into(),
                 rows: tokens.clone(),
                 columns: tokens,
-                maps: Map::of_layers(&attended.weights)?,
+                maps: Map::of_layers(&attended.weights, Site::Encoder)?,
             };
             scenes.push(("self-attention".into(), Scene::Maps(maps)));
         }

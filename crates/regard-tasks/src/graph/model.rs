@@ -231,6 +231,10 @@ impl Model for Classifier {
         Ok(self.label_probabilities(&self.nodes(inputs)?)?.predictions(inputs))
     }
 
+    fn typed(&self, input: &Input) -> Result<Option<String>> {
+        Ok(Some(self.node(input)?.to_string()))
+    }
+
     fn n_best(&self, inputs: &[Input], n: usize) -> Result<Vec<Vec<Alternative>>> {
         Ok(self.label_probabilities(&self.nodes(inputs)?)?.n_best(n))
     }

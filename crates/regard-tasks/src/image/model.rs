@@ -13,7 +13,7 @@ use crate::{
     Alternative, Asks, Error, Exported, ImageScene, Input, InputForm, Judged, Map, Model, Part,
     Place, Prediction, Report, Result, Saliency, Scene, saliency,
 };
-use regard::attention::Need;
+use regard::attention::{Need, Site};
 use regard::models::{ConvolutionalClassifier, ImagePooling, VisionTransformer};
 use regard::tensor::{Parameters, Random, without_gradients};
 use regard::{DType, Mode, Tensor};
@@ -194,7 +194,7 @@ impl Classifier {
         let seen = without_gradients(|| network.classify(input, Mode::Infer, Need::WEIGHTS))?;
         let layers = seen.weights;
         let token = usize::from(self.config.model.pooling == ImagePooling::ClassToken);
-        let maps = Map::of_layers(&layers)?;
+        let maps = Map::of_layers(&layers, Site::Encoder)?;
         let of = |map: Map| {
             let n = map.weights.len().isqrt();
             let rows = if token == 1 { 1 } else { n };

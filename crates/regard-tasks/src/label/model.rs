@@ -18,7 +18,7 @@ use crate::{
     Network, Part, PerExample, Prediction, Report, Result, Saliency, Scene, Scores, parts,
     saliency,
 };
-use regard::attention::Need;
+use regard::attention::{Need, Site};
 use regard::models::{SequenceLabeler, Sequences};
 use regard::tensor::{Better, Parameters, Random, without_gradients};
 use regard::{DType, Mode, Tensor};
@@ -549,7 +549,7 @@ impl Model for Labeler {
             column_axis: "is attended to".into(),
             rows,
             columns,
-            maps: Map::of_layers(&attended.weights)?,
+            maps: Map::of_layers(&attended.weights, Site::Encoder)?,
         };
         Ok(vec![("self-attention".into(), Scene::Maps(maps))])
     }

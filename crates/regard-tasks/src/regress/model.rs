@@ -218,13 +218,20 @@ impl Regression {
         let weights = self.regressed(&[query], Need::WEIGHTS)?.weights;
         let weights = weights.map_or(Ok(vec![]), |weights| weights.to_vec::<f32>())?;
         let order = heaviest(&weights, PICTURED);
+        let map = Map::new(self.name(), order.iter().map(|&at| weights[at]).collect());
         let label = |&at: &usize| format!("{} → {}", written(&x[at]), short(f64::from(y[at])));
         Ok(Maps {
             row_axis: "query".into(),
             column_axis: "data, the heaviest first".into(),
             rows: vec![written(query)],
             columns: order.iter().map(label).collect(),
-            maps: vec![Map::new(self.name(), order.iter().map(|&at| weights[at]).collect())],
+            maps: vec![match self.config.model.model {
+                Kind::Kernel => map.fixed(
+                    "The heaviest data change with every change of their weights; normalizer and \
+                     temperature can be changed.",
+                ),
+                Kind::Mean => map.fixed(EVEN),
+            }],
         })
     }
 
@@ -233,7 +240,7 @@ impl Regression {
         let map = Map::new(self.name(), weights);
         match self.config.model.model {
             Kind::Kernel => map.at(Place::new(Site::Kernel, 0, 0)),
-            Kind::Mean => map,
+            Kind::Mean => map.fixed(EVEN),
         }
     }
 
@@ -244,6 +251,9 @@ impl Regression {
         }
     }
 }
+
+/// Why nothing can be changed of a mean.
+const EVEN: &str = "Every datum weighs the same in a mean: there is no attention.";
 
 /// The places of the heaviest weights, at most so many.
 fn heaviest(weights: &[f32], most: usize) -> Vec<usize> {
@@ -340,6 +350,11 @@ impl Model for Regression {
             Ok(Prediction { input: input.to_string(), output, details })
         };
         inputs.iter().map(predict).collect()
+    }
+
+    fn typed(&self, input: &Input) -> Result<Option<String>> {
+        let numbers: Vec<String> = self.numbers(input)?.iter().map(f64::to_string).collect();
+        Ok(Some(numbers.join(" ")))
     }
 
     fn show(&self, input: &Input) -> Result<Vec<(String, Scene)>> {

@@ -53,7 +53,28 @@ pub(crate) fn encoder_scene(
         column_axis: "is attended to".into(),
         rows: names.clone(),
         columns: names,
-        maps: Map::of_layers(&encoded.weights)?,
+        maps: Map::of_layers(&encoded.weights, Site::Encoder)?,
     };
     Ok(Some(("encoder".into(), Scene::Maps(maps))))
+}
+
+/// What a Transformer's decoder saw of what it had written: a row for each word of the output, over
+/// the start and the words before it. None where the decoder has no attention of its own.
+pub(crate) fn decoder_scene(layers: &[Tensor], rows: &[String]) -> Result<Option<(String, Scene)>> {
+    if layers.is_empty() || rows.is_empty() {
+        return Ok(None);
+    }
+    // An output that was cut has no end, which the weights have a row for.
+    let n = rows.len();
+    let cut = |weights: &Tensor| Ok(weights.narrow(2, 0, n)?.narrow(3, 0, n)?);
+    let layers = layers.iter().map(cut).collect::<Result<Vec<_>>>()?;
+    let start = std::iter::once("<start>".to_string());
+    let maps = Maps {
+        row_axis: "output".into(),
+        column_axis: "written before".into(),
+        rows: rows.to_vec(),
+        columns: start.chain(rows.iter().take(n - 1).cloned()).collect(),
+        maps: Map::of_layers(&layers, Site::Decoder)?,
+    };
+    Ok(Some(("decoder".into(), Scene::Maps(maps))))
 }

@@ -159,6 +159,17 @@ impl Writer {
         Ok(without_gradients(|| self.model.encode(&batch, Mode::Infer, Need::WEIGHTS))?)
     }
 
+    /// The weights of a Transformer's decoder over what it had written of a hypothesis for the first
+    /// source, layer by layer; none where the decoder is another.
+    pub(crate) fn self_attention(
+        &self,
+        sources: &dyn Sources,
+        hypothesis: &Hypothesis,
+    ) -> Result<Vec<Tensor>> {
+        let target = Sentences::new(&[&hypothesis.tokens[..]], PADDING)?;
+        Ok(self.model.self_attention_weights(sources.batch(&[0])?, &target)?)
+    }
+
     pub(crate) fn perplexity(&self, sources: &dyn Sources, targets: &[Vec<usize>]) -> Result<f64> {
         let (mut sum, mut tokens) = (0.0, 0);
         self.taught(sources, targets, |indices, losses| {

@@ -1,5 +1,6 @@
 //! How long a training took. It has a file of its own: all other files of equal runs are equal.
 
+use super::Pace;
 use crate::{Error, JsonFile, Result, Run};
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
@@ -20,6 +21,9 @@ struct Kept {
     seconds: f64,
     /// Epochs that were validated, and the seconds spent until then.
     epochs: Vec<(usize, f64)>,
+    /// How far it is within an epoch, while it runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pace: Option<Pace>,
 }
 
 impl Kept {
@@ -36,6 +40,7 @@ impl Clock {
     pub(super) fn resume(run: &Run, epochs: usize) -> Result<Self> {
         let mut kept = Kept::read(run)?;
         kept.epochs.retain(|&(epoch, _)| epoch <= epochs);
+        kept.pace = None;
         Ok(Self { before: kept.seconds, kept, started: Instant::now() })
     }
 
@@ -51,8 +56,25 @@ impl Clock {
         seconds
     }
 
+    /// Writes what was spent, beside a checkpoint.
     pub(super) fn write(&mut self, run: &Run) -> Result<()> {
         self.kept.seconds = self.seconds();
+        self.put(run)
+    }
+
+    /// Writes how far an epoch has come. What was spent since the last checkpoint does not count
+    /// yet: whoever is killed goes on from there.
+    pub(super) fn tell(&mut self, run: &Run, pace: Pace) -> Result<()> {
+        self.kept.pace = Some(Pace { seconds: self.seconds(), ..pace });
+        self.put(run)
+    }
+
+    /// An epoch is done, or the training stops: there is no pace to be told of.
+    pub(super) fn rest(&mut self) {
+        self.kept.pace = None;
+    }
+
+    fn put(&self, run: &Run) -> Result<()> {
         let text = serde_json::to_string(&self.kept).map_err(|e| Error::file(run.path(FILE), e))?;
         run.write(FILE, text.as_bytes())?;
         Ok(())
@@ -62,4 +84,11 @@ impl Clock {
 /// The seconds until each validated epoch of a run.
 pub(super) fn seconds(run: &Run) -> Result<Vec<(usize, f64)>> {
     Ok(Kept::read(run)?.epochs)
+}
+
+impl Pace {
+    /// What the training of a run has told last; none where no epoch is on its way.
+    pub fn read(run: &Run) -> Result<Option<Self>> {
+        Ok(Kept::read(run)?.pace)
+    }
 }

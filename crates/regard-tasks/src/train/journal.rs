@@ -3,7 +3,8 @@
 use super::clock::Clock;
 use super::curves::curves;
 use super::events::EventFile;
-use super::{Checkpoint, Record};
+use super::pace::Pacer;
+use super::{Checkpoint, Progress, Record};
 use crate::{Result, Run, Snapshot};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -18,6 +19,7 @@ pub(super) struct Journal<'a> {
     clock: Clock,
     /// What TensorBoard reads, where it is wanted.
     events: Option<EventFile>,
+    pacer: Pacer,
     drawn: Instant,
     /// When the last checkpoint was.
     written: Instant,
@@ -27,7 +29,8 @@ impl<'a> Journal<'a> {
     pub(super) fn new(run: &'a Run) -> Result<Self> {
         let now = Instant::now();
         let clock = Clock::resume(run, 0)?;
-        Ok(Self { run, records: Vec::new(), clock, events: None, drawn: now, written: now })
+        let (records, pacer) = (Vec::new(), Pacer::new(now));
+        Ok(Self { run, records, clock, events: None, pacer, drawn: now, written: now })
     }
 
     /// Where the checkpoint to go on from is.
@@ -57,6 +60,29 @@ impl<'a> Journal<'a> {
     /// Tells TensorBoard of a step, where that is wanted.
     pub(super) fn step(&mut self, step: u64, loss: f64, rate: f64) -> Result<()> {
         self.events.as_mut().map_or(Ok(()), |events| events.step(step, loss, rate))
+    }
+
+    /// An epoch begins, or goes on.
+    pub(super) fn begin_epoch(&mut self) {
+        self.pacer.begin(Instant::now());
+    }
+
+    /// Tells now and then how far an epoch has come, of so many, after a step on some batches.
+    pub(super) fn progress(
+        &mut self,
+        progress: &Progress,
+        batches: usize,
+        epochs: usize,
+    ) -> Result<()> {
+        match self.pacer.step(Instant::now(), progress, batches, epochs) {
+            Some(pace) => self.clock.tell(self.run, pace),
+            None => Ok(()),
+        }
+    }
+
+    /// An epoch is done, or the training stops.
+    pub(super) fn rest(&mut self) {
+        self.clock.rest();
     }
 
     /// Writes the checkpoint to go on from.

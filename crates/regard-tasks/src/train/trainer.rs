@@ -177,6 +177,9 @@ impl<'a> Trainer<'a> {
 
     /// Keeps the place.
     fn stop(&mut self) -> Result<Ended> {
+        if let Some(journal) = &mut self.journal {
+            journal.rest();
+        }
         self.checkpoint()?;
         Ok(Ended::Stopped)
     }
@@ -188,20 +191,27 @@ impl<'a> Trainer<'a> {
         schedule: &Schedule,
         callback: &mut dyn Callback,
     ) -> Result<Ended> {
-        let minutes = self.config.checkpoint_minutes;
+        let (minutes, epochs) = (self.config.checkpoint_minutes, self.config.epochs);
+        if let Some(journal) = &mut self.journal {
+            journal.begin_epoch();
+        }
         for group in batches[self.state.batch..].chunks(self.config.accumulate) {
             let rate = self.rate(schedule, self.state.step);
             // Alone one stops after the step; together, where all have heard of it.
             let together = self.ranks.size() > 1;
             let stop = self.step(group, rate, together && callback.stop())?;
-            callback.batch(&Progress {
+            let progress = Progress {
                 epoch: self.state.epoch + 1,
                 batch: self.state.batch,
                 batches: batches.len(),
                 examples: group.iter().map(Vec::len).sum(),
                 loss: self.state.loss / self.state.batch as f64,
                 rate,
-            });
+            };
+            callback.batch(&progress);
+            if let Some(journal) = &mut self.journal {
+                journal.progress(&progress, group.len(), epochs)?;
+            }
             if stop || !together && callback.stop() {
                 return Ok(Ended::Stopped);
             }
@@ -289,6 +299,7 @@ impl<'a> Trainer<'a> {
         let (epoch, step) = (state.epoch, state.step);
         let record = Record { epoch, step, loss, rate, seconds: 0.0, validation: scores, best };
         let Some(journal) = &mut self.journal else { return Ok(record) };
+        journal.rest();
         let record = journal.timed(record)?;
         if best {
             self.averaged(|trainer| match &trainer.journal {

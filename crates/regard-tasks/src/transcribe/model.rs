@@ -9,7 +9,7 @@ use crate::lengths::read_so_far;
 use crate::metric::ErrorRate;
 use crate::parts::{self, Cached, Memo};
 use crate::seq2seq::{
-    Limit, Sources, VectorSources, Writer, alternatives, encoder_scene, weight_maps,
+    Limit, Sources, VectorSources, Writer, alternatives, decoder_scene, encoder_scene, weight_maps,
 };
 use crate::text::Tokenizer;
 use crate::{
@@ -250,7 +250,7 @@ impl Model for Transcriber {
         let h = self.writer.write_one(&sources)?;
         let tokenizer = &self.preprocessor.tokenizer;
         let rows = h.tokens.iter().map(|&id| tokenizer.token(id).to_string());
-        let rows = rows.chain(h.ended.then(|| "<end>".to_string())).collect();
+        let rows: Vec<String> = rows.chain(h.ended.then(|| "<end>".to_string())).collect();
         let step = self.config.audio.seconds();
         let key_step = step * self.config.audio.every as f64;
         let count = sources.all[0].len() / sources.width;
@@ -266,7 +266,7 @@ impl Model for Transcriber {
                 weights: Maps {
                     row_axis: "output".into(),
                     column_axis: "time".into(),
-                    rows,
+                    rows: rows.clone(),
                     columns: columns.clone(),
                     maps: weight_maps(heads)?,
                 },
@@ -276,6 +276,7 @@ impl Model for Transcriber {
             scenes.push(("alignment".into(), Scene::Sound(scene)));
         }
         scenes.extend(encoder_scene(&self.writer.encode_one(&sources)?, columns)?);
+        scenes.extend(decoder_scene(&self.writer.self_attention(&sources, &h)?, &rows)?);
         if scenes.is_empty() {
             return Err(Error::invalid(
                 "this model attends to nothing: its context is a fixed vector and its encoder has \

@@ -4,7 +4,9 @@ use super::config::Config;
 use super::data::{Dataset, Pair, is_whole};
 use crate::lengths::read_so_far;
 use crate::metric::{Bleu, Rouge, Tokenization, chrf};
-use crate::seq2seq::{CopyNames, Limit, Sources, TokenSources, Writer, alignment, encoder_scene};
+use crate::seq2seq::{
+    CopyNames, Limit, Sources, TokenSources, Writer, alignment, decoder_scene, encoder_scene,
+};
 use crate::text::Tokenizer;
 use crate::{
     Alternative, Asks, Error, Groups, Input, InputForm, Judged, Model, Part, PerExample,
@@ -352,7 +354,12 @@ impl Model for Translator {
             rows.push("<end>".into());
         }
         let encoded = self.writer.encode_one(&sources)?;
-        let scenes = [alignment(&h, &rows, &columns)?, encoder_scene(&encoded, columns)?];
+        let own = self.writer.self_attention(&sources, &h)?;
+        let scenes = [
+            alignment(&h, &rows, &columns)?,
+            encoder_scene(&encoded, columns)?,
+            decoder_scene(&own, &rows)?,
+        ];
         let scenes: Vec<_> = scenes.into_iter().flatten().collect();
         if scenes.is_empty() {
             return Err(Error::invalid(

@@ -370,12 +370,37 @@ impl DecoderBlock {
         mode: Mode,
         need: Need,
     ) -> Result<Attended> {
+        let x = self.attend_self(x, mask, mode, Need::OUTPUT)?.out;
+        self.attend_memory(&x, memory, memory_mask, mode, need)
+    }
+
+    /// The first part of [`DecoderBlock::attend`]: x over itself, with the weights `[B, H, N, N]`
+    /// where they are needed.
+    pub(crate) fn attend_self(
+        &self,
+        x: &Tensor,
+        mask: &Mask,
+        mode: Mode,
+        need: Need,
+    ) -> Result<Attended> {
         let part = Part { norm_first: self.norm_first, dropout: self.dropout, mode };
-        let x = part.around(x, &self.norm1, |x| {
-            let attend = || self.self_attn.forward(x, x, x, mask, mode);
+        part.attend(x, &self.norm1, |x| {
+            let attend = || self.self_attn.attend(x, x, x, mask, mode, need);
             intervention::moved(|here| here.site = Site::Decoder, attend)
-        })?;
-        let attended = part.attend(&x, &self.norm2, |x| match &self.cross {
+        })
+    }
+
+    /// What comes after it: x over the memory, and the feed-forward network.
+    pub(crate) fn attend_memory(
+        &self,
+        x: &Tensor,
+        memory: &Tensor,
+        memory_mask: &Mask,
+        mode: Mode,
+        need: Need,
+    ) -> Result<Attended> {
+        let part = Part { norm_first: self.norm_first, dropout: self.dropout, mode };
+        let attended = part.attend(x, &self.norm2, |x| match &self.cross {
             Cross::Heads(heads) => heads.attend(x, memory, memory, memory_mask, mode, need),
             Cross::One { mechanism, out } => {
                 let attended = mechanism.attend(x, memory, memory, memory_mask, mode, need)?;

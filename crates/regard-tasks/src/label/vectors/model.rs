@@ -14,7 +14,7 @@ use crate::{
     Alternative, Asks, Error, Input, InputForm, Judged, Map, Maps, Model, Part, PerExample, Place,
     Prediction, Report, Result, Saliency, Scene, Segment, SoundScene, Track, saliency,
 };
-use regard::attention::Need;
+use regard::attention::{Need, Site};
 use regard::models::{SequenceLabeler, Sequences};
 use regard::tensor::{Parameters, without_gradients};
 use regard::{DType, Mode, Tensor};
@@ -503,7 +503,8 @@ impl Model for Labeler {
             let place = map.place.map(|place| Place { row: chosen, ..place });
             Map { place, ..Map::new(map.name, map.weights[chosen * count..][..count].to_vec()) }
         };
-        let maps: Vec<Map> = Map::of_layers(&attended.weights)?.into_iter().map(row).collect();
+        let maps: Vec<Map> =
+            Map::of_layers(&attended.weights, Site::Encoder)?.into_iter().map(row).collect();
         let best = self.best(&self.probabilities(std::slice::from_ref(&encoded))?[0]);
         let predicted = Track { name: "predicted".into(), segments: self.segments(&best) };
         let truth = self.truth(&example);

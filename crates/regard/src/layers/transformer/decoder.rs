@@ -251,6 +251,41 @@ impl TransformerDecoder {
         Ok(Decoded { out: self.normed(x)?, weights, log_prob })
     }
 
+    /// The weights of x over itself `[B, H, N, N]`, block by block, as [`TransformerDecoder::decode`]
+    /// computes them in use.
+    ///
+    /// ```
+    /// # use regard::prelude::*;
+    /// # let config = TransformerConfig::new(16, 4, 2);
+    /// # let decoder = TransformerDecoder::new(&Parameters::new(DType::F64, 1), &config, None, 8, 12)?;
+    /// # let random = Random::new(1);
+    /// # let x = random.normal(&[2, 5, 8], 0.0, 1.0, DType::F64)?;
+    /// # let memory = random.normal(&[2, 7, 12], 0.0, 1.0, DType::F64)?;
+    /// let own = decoder.self_attention_weights(&x, &memory, &Mask::none())?;
+    /// assert_eq!((own.len(), own[0].shape()), (2, &[2, 4, 5, 5][..]));
+    /// // the first place sees itself alone
+    /// assert_eq!(own[1].to_vec::<f64>()?[..5], [1.0, 0.0, 0.0, 0.0, 0.0]);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
+    pub fn self_attention_weights(
+        &self,
+        x: &Tensor,
+        memory: &Tensor,
+        memory_mask: &Mask,
+    ) -> Result<Vec<Tensor>> {
+        let (memory, mut x) = (self.bring_memory(memory)?, self.bring(x, 0)?);
+        let mut weights = Vec::new();
+        for (layer, block) in self.blocks.iter().enumerate() {
+            x = intervention::at(Site::Cross, layer, 0, || {
+                let own = block.attend_self(&x, &Mask::causal(), Mode::Infer, Need::WEIGHTS)?;
+                weights.extend(own.weights);
+                block.attend_memory(&own.out, &memory, memory_mask, Mode::Infer, Need::OUTPUT)
+            })?
+            .out;
+        }
+        Ok(weights)
+    }
+
     /// What decoding over a memory `[B, M, memory]` starts with.
     ///
     /// ```

@@ -123,6 +123,19 @@ impl Decoder {
         }
     }
 
+    /// The weights of known tokens over those before them `[B, H, T, T]`, layer by layer; none where
+    /// it is no Transformer.
+    pub(super) fn self_attention_weights(
+        &self,
+        y: &Tensor,
+        encoded: &Encoded,
+        lengths: &[usize],
+    ) -> Result<Vec<Tensor>> {
+        let Self::Transformer { decoder, fixed } = self else { return Ok(Vec::new()) };
+        let (memory, mask) = memory(encoded, lengths, *fixed)?;
+        decoder.self_attention_weights(y, &memory, &mask)
+    }
+
     /// What decoding one token at a time starts with.
     pub(super) fn start(&self, encoded: &Encoded, lengths: &[usize]) -> Result<Decoding> {
         let kind = match self {

@@ -193,6 +193,43 @@ impl Seq2Seq {
         without_gradients(|| self.taught(&source.into(), target, Mode::Infer, Need::WEIGHTS))
     }
 
+    /// The weights of a Transformer's decoder over what was written before, `[B, H, T, T]` layer by
+    /// layer, while it writes these targets: column 0 is the start, row t the place that writes
+    /// token t. None where the decoder is another.
+    ///
+    /// ```
+    /// # use regard::prelude::*;
+    /// # let transformer = TransformerConfig::new(16, 4, 2);
+    /// # let (encoder, decoder) =
+    /// #     (EncoderConfig::Transformer(transformer.clone()), DecoderConfig::Transformer(transformer));
+    /// # let config = Seq2SeqConfig { embedding: 16, ..Seq2SeqConfig::new(
+    /// #     10, 12, encoder, decoder, ContextConfig::MultiHead) };
+    /// # let model = Seq2Seq::new(&Parameters::new(DType::F32, 1), &config)?;
+    /// let source = Sentences::new(&[vec![3, 4, 5]], 0)?;
+    /// let target = Sentences::new(&[vec![7, 8]], 0)?;
+    /// let own = model.self_attention_weights(&source, &target)?;
+    /// // Two layers of four heads; two tokens and the end, over the start and the tokens.
+    /// assert_eq!((own.len(), own[0].shape()), (2, &[1, 4, 3, 3][..]));
+    /// # Ok::<(), regard::Error>(())
+    /// ```
+    pub fn self_attention_weights(
+        &self,
+        source: impl Into<Source>,
+        target: &Sentences,
+    ) -> Result<Vec<Tensor>> {
+        // Others need not read the source for it.
+        if !matches!(self.config.decoder, DecoderConfig::Transformer(_)) {
+            return Ok(Vec::new());
+        }
+        let source = &source.into();
+        without_gradients(|| {
+            let encoded = self.read(source, Mode::Infer, Need::OUTPUT)?;
+            let given = self.shifted(source, target)?.given;
+            let y = self.embed_target(&given, Mode::Infer)?;
+            self.decoder.self_attention_weights(&y, &encoded, &source.lengths)
+        })
+    }
+
     fn taught(
         &self,
         source: &Source,
