@@ -9,8 +9,6 @@ from torch import Tensor
 
 from . import _native, _tensors
 
-_CHOSEN = ("the chosen key", "its log-probability", "weights", "edge_weights")
-
 
 class Gpu:
     """The kind of array that a call on a GPU's tensors has; it lives as long as the call."""
@@ -39,15 +37,10 @@ class Gpu:
         return torch.zeros(shape, dtype=dtype, device=self._device)
 
     def forward(self, call: Any, out: Any, inputs: Any = None, results: Any = (None,) * 6) -> None:
-        lse, threshold, *others = results
-        for name, x in zip(_CHOSEN, others):
-            if x is not None:
-                raise NotImplementedError(f"{name} of tensors on {self._device} is not given; move them: query.cpu()")
-        _native.forward_on_gpu(self._place(), call, out, inputs, (lse, threshold))
+        _native.forward_on_gpu(self._place(), call, out, inputs, results)
 
     def backward(self, call: Any, grad_out: Any, left: Any, wanted: Any, inputs: Any = None, arriving: Any = None) -> None:
-        grad_lse = None if arriving is None else arriving[3]
-        _native.backward_on_gpu(self._place(), call, grad_out, left[:3], wanted, inputs, grad_lse)
+        _native.backward_on_gpu(self._place(), call, grad_out, left, wanted, inputs, arriving)
 
     def _place(self) -> tuple[int, int]:
         index = self._device.index

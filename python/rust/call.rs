@@ -12,7 +12,7 @@ use regard_kernels::{Backward, Cpu, Element, Forward, Gradients, Real, Saved, Sp
 const LARGE: usize = 1 << 19;
 
 /// What forward writes besides the output: lse, threshold, index, log_prob, weights, edge_weights.
-type Results<T> = (
+pub(crate) type Results<T> = (
     Option<Block<T>>,
     Option<Block<T>>,
     Option<Block<i64>>,
@@ -22,13 +22,14 @@ type Results<T> = (
 );
 
 /// What arrives besides the gradient of the output: of weights, edge_weights, log_prob, lse.
-type Arriving<T> = (Option<Block<T>>, Option<Block<T>>, Option<Block<T>>, Option<Block<T>>);
+pub(crate) type Arriving<T> =
+    (Option<Block<T>>, Option<Block<T>>, Option<Block<T>>, Option<Block<T>>);
 
 /// What forward left: out, lse, threshold, index.
-type Left<T> = (Option<Rows>, Option<Block<T>>, Option<Block<T>>, Option<Block<i64>>);
+pub(crate) type Left<T> = (Option<Rows>, Option<Block<T>>, Option<Block<T>>, Option<Block<i64>>);
 
 /// What backward writes: of q, k, v, w, parameters, key_bias, bias, relative_bias.
-type Wanted<T> = (
+pub(crate) type Wanted<T> = (
     Option<Rows>,
     Option<Rows>,
     Option<Rows>,

@@ -1,7 +1,7 @@
 //! One call of the kernels over arrays that lie on an NVIDIA GPU, in the order of PyTorch's stream.
 
 use crate::array::{Block, Rows, refused};
-use crate::call::Call;
+use crate::call::{Arriving, Call, Left, Results, Wanted};
 use crate::inputs::{Inputs, no_such_type};
 use half::{bf16, f16};
 use pyo3::exceptions::PyRuntimeError;
@@ -13,24 +13,6 @@ use std::sync::{Mutex, PoisonError};
 
 /// The GPU's number, and PyTorch's current stream on it.
 type Place = (usize, usize);
-
-/// What forward writes besides the output: lse, threshold.
-type Results<T> = (Option<Block<T>>, Option<Block<T>>);
-
-/// What forward left: out, lse, threshold.
-type Left<T> = (Option<Rows>, Option<Block<T>>, Option<Block<T>>);
-
-/// What backward writes: of q, k, v, w, parameters, key_bias, bias, relative_bias.
-type Wanted<T> = (
-    Option<Rows>,
-    Option<Rows>,
-    Option<Rows>,
-    Option<Block<T>>,
-    Option<Block<T>>,
-    Option<Block<T>>,
-    Option<Block<T>>,
-    Option<Block<T>>,
-);
 
 /// As [`crate::call::forward`], over arrays on a GPU; what the inputs name lies in the host's memory.
 #[pyfunction]
@@ -55,7 +37,7 @@ pub(crate) fn forward_on_gpu(
 
 /// As [`crate::call::backward`], over arrays on a GPU.
 #[pyfunction]
-#[pyo3(signature = (place, call, grad_out, left, wanted, inputs=None, grad_lse=None))]
+#[pyo3(signature = (place, call, grad_out, left, wanted, inputs=None, arriving=None))]
 pub(crate) fn backward_on_gpu(
     py: Python<'_>,
     place: Place,
@@ -64,9 +46,9 @@ pub(crate) fn backward_on_gpu(
     left: &Bound<'_, PyAny>,
     wanted: &Bound<'_, PyAny>,
     inputs: Option<&Bound<'_, PyAny>>,
-    grad_lse: Option<&Bound<'_, PyAny>>,
+    arriving: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<()> {
-    let more = Arriving { grad_out, left, wanted, inputs, grad_lse };
+    let more = BackwardMore { grad_out, left, wanted, inputs, arriving };
     match call.code {
         0 => backward_of::<f32>(py, place, &call, more),
         1 => backward_of::<f64>(py, place, &call, more),
@@ -104,49 +86,62 @@ fn forward_of<E: Element>(
     unsafe {
         let inputs = Inputs::<E::Compute>::of(inputs)?;
         let qkv = [call.q.on_gpu::<E>()?, call.k.on_gpu()?, call.v.on_gpu()?];
-        let (lse, threshold) = match results {
-            Some(results) => results.extract::<Results<E::Compute>>()?,
-            None => (None, None),
-        };
-        let address = |block: Option<Block<E::Compute>>| block.map(|block| block.address());
-        let pass =
-            ForwardAt { out: out.on_gpu()?, lse: address(lse), threshold: address(threshold) };
+        let mut pass = ForwardAt::new(out.on_gpu()?);
+        if let Some(results) = results {
+            let (lse, threshold, index, log_prob, weights, edge_weights) =
+                results.extract::<Results<E::Compute>>()?;
+            pass.lse = address(lse);
+            pass.threshold = address(threshold);
+            pass.index = address(index);
+            pass.log_prob = address(log_prob);
+            pass.weights = address(weights);
+            pass.edge_weights = address(edge_weights);
+        }
         let spec = inputs.spec(call.mechanism.get(), call.q.shape()[3], call.random);
         let cuda = gpu(place)?;
         py.detach(|| cuda.forward_at(&spec, qkv, pass)).map_err(refused)
     }
 }
 
-struct Arriving<'a, 'py> {
+fn address<T>(block: Option<Block<T>>) -> Option<u64> {
+    block.map(|block| block.address())
+}
+
+struct BackwardMore<'a, 'py> {
     grad_out: Rows,
     left: &'a Bound<'py, PyAny>,
     wanted: &'a Bound<'py, PyAny>,
     inputs: Option<&'a Bound<'py, PyAny>>,
-    grad_lse: Option<&'a Bound<'py, PyAny>>,
+    arriving: Option<&'a Bound<'py, PyAny>>,
 }
 
 fn backward_of<E: Element>(
     py: Python<'_>,
     place: Place,
     call: &Call<'_>,
-    arriving: Arriving<'_, '_>,
+    more: BackwardMore<'_, '_>,
 ) -> PyResult<()> {
-    let Arriving { grad_out, left, wanted, inputs, grad_lse } = arriving;
+    let BackwardMore { grad_out, left, wanted, inputs, arriving } = more;
     // SAFETY: as above.
     unsafe {
         let inputs = Inputs::<E::Compute>::of(inputs)?;
         let qkv = [call.q.on_gpu::<E>()?, call.k.on_gpu()?, call.v.on_gpu()?];
-        let (out, lse, threshold) = left.extract::<Left<E::Compute>>()?;
+        let (out, lse, threshold, index) = left.extract::<Left<E::Compute>>()?;
         let (q, k, v, w, own, key_bias, bias, relative) = wanted.extract::<Wanted<E::Compute>>()?;
         let rows = |rows: Option<Rows>| rows.map(|rows| rows.on_gpu::<E>()).transpose();
-        let address = |block: Option<Block<E::Compute>>| block.map(|block| block.address());
-        let grad_lse = grad_lse.map(|block| block.extract::<Block<E::Compute>>()).transpose()?;
+        let arriving = arriving.map(|more| more.extract::<Arriving<E::Compute>>()).transpose()?;
+        let (weights, edge_weights, log_prob, grad_lse) =
+            arriving.unwrap_or((None, None, None, None));
         let pass = BackwardAt {
             grad_out: grad_out.on_gpu()?,
+            grad_weights: address(weights),
+            grad_edge_weights: address(edge_weights),
+            grad_log_prob: address(log_prob),
             grad_lse: address(grad_lse),
             out: rows(out)?,
             lse: address(lse),
             threshold: address(threshold),
+            index: address(index),
             gradients: GradientsAt {
                 q: rows(q)?,
                 k: rows(k)?,

@@ -5,6 +5,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import regard
+import regard.torch
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an NVIDIA GPU")
 
@@ -82,12 +83,59 @@ def test_work_is_in_the_order_of_the_current_stream():
     assert torch.equal(found, expected)
 
 
-def test_what_is_not_given_is_refused_with_a_way_out():
+def test_tensors_of_two_devices_are_refused():
     q, k, v = leaves(torch.float32)
-    with pytest.raises(NotImplementedError, match="weights"):
-        regard.attention(q, k, v, return_aux="weights")
     with pytest.raises(TypeError, match="one device"):
         regard.attention(q, k.cpu(), v)
+
+
+@pytest.mark.parametrize("normalizer", ["softmax", "sparsemax", "sigmoid"])
+def test_weights_and_their_gradient(normalizer):
+    found = []
+    for device, kind in (("cuda", torch.float32), ("cpu", torch.float64)):
+        given = [x.detach().to(device, kind).requires_grad_() for x in leaves(torch.float32)]
+        out, aux = regard.attention(*given, normalizer=normalizer, is_causal=True, return_aux="weights")
+        grad = torch.linspace(-1, 1, aux.weights.numel()).reshape(aux.weights.shape).to(aux.weights)
+        found.append([aux.weights, *torch.autograd.grad((aux.weights * grad).sum() + out.sum(), given)])
+    close(torch.float32, *found)
+
+
+@pytest.mark.parametrize("normalizer", ["argmax", "sample"])
+def test_one_key_is_chosen_as_on_the_cpu(normalizer):
+    found = []
+    for device in ("cuda", "cpu"):
+        given = [x.detach().to(device).requires_grad_() for x in leaves(torch.float32)]
+        out, aux = regard.attention(*given, normalizer=normalizer, seed=3, return_aux=True)
+        grads = torch.autograd.grad(out.sum() + aux.log_prob.sum(), given)
+        found.append((aux.index.cpu(), [out, aux.log_prob, *grads]))
+    (chosen, gpu), (expected, cpu) = found
+    assert torch.equal(chosen, expected)
+    close(torch.float32, gpu, [x.double() for x in cpu])
+
+
+def modules():
+    x, nodes = torch.randn(2, 40, 16), torch.randn(50, 16)
+    edges = torch.randint(0, 50, (2, 300), generator=torch.Generator().manual_seed(2))
+    yield "multihead", regard.torch.MultiheadAttention(16, 4, batch_first=True), (x, x, x)
+    yield "additive", regard.torch.AdditiveAttention(16, 16, 8), (x, x)
+    yield "window", regard.torch.SlidingWindowAttention(16, 4, 8), (x,)
+    yield "gat", regard.torch.GATConv(16, 8, heads=4), (nodes, edges)
+    yield "gatv2", regard.torch.GATv2Conv(16, 8, heads=4), (nodes, edges)
+
+
+@pytest.mark.parametrize("which", range(5))
+def test_a_module_moves_to_the_gpu(which):
+    torch.manual_seed(1)
+    _, module, given = list(modules())[which]
+    found = []
+    for device in ("cuda", "cpu"):
+        module = module.to(device)
+        module.zero_grad()
+        out = module(*(x.to(device) for x in given))
+        parts = list(out) if isinstance(out, tuple) else [out]
+        sum(x.square().sum() for x in parts).backward()
+        found.append([x.detach().double().cpu() for x in [*parts, *(p.grad for p in module.parameters() if p.grad is not None)]])
+    close(torch.float32, *found)
 
 
 def test_the_log_sum_exp_and_its_gradient():

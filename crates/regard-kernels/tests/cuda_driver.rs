@@ -87,9 +87,9 @@ fn a_pass_over_addresses_on_a_stream() {
     // SAFETY: the driver behind it reads and writes nothing.
     unsafe {
         let cuda = cuda.on_stream(0xabc as *mut _);
-        let pass = ForwardAt { out: q, lse: None, threshold: None };
+        let pass = ForwardAt::new(q);
         cuda.forward_at(&Spec::scaled_dot(64), [q, k, k], pass).unwrap();
-        let short = ForwardAt { out: k, lse: None, threshold: None };
+        let short = ForwardAt::new(k);
         let said = cuda.forward_at(&Spec::scaled_dot(64), [q, k, k], short).unwrap_err();
         println!("it said: {said}");
     }

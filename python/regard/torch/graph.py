@@ -79,7 +79,7 @@ class _GraphAttention(nn.Module):
             return _with_loops(edge_index, nodes), None
         kept = edge_index[0] != edge_index[1]
         index, attr = edge_index[:, kept], edge_attr[kept]
-        loops = torch.arange(nodes).expand(2, -1)
+        loops = torch.arange(nodes, device=index.device).expand(2, -1)
         fill = _loop_features(index, attr, nodes, self.fill_value)
         return torch.cat([index, loops], 1), torch.cat([attr, fill], 0)
 
@@ -291,7 +291,7 @@ _looped: OrderedDict[tuple[Any, ...], tuple[Tensor, Tensor]] = OrderedDict()
 def _with_loops(index: Tensor, nodes: int) -> Tensor:
     if torch.compiler.is_compiling() or index.is_inference():
         return _looped_once(index, nodes)
-    key = (index.data_ptr(), index._version, tuple(index.shape), index.stride(), nodes)
+    key = (index.device, index.data_ptr(), index._version, tuple(index.shape), index.stride(), nodes)
     found = _looped.get(key)
     if found is not None:
         return found[1]
@@ -306,7 +306,7 @@ def _with_loops(index: Tensor, nodes: int) -> Tensor:
 
 
 def _looped_once(index: Tensor, nodes: int) -> Tensor:
-    return torch.cat([index[:, index[0] != index[1]], torch.arange(nodes).expand(2, -1)], 1)
+    return torch.cat([index[:, index[0] != index[1]], torch.arange(nodes, device=index.device).expand(2, -1)], 1)
 
 
 def _loop_features(index: Tensor, attr: Tensor, nodes: int, fill: Any) -> Tensor:

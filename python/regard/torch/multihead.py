@@ -125,7 +125,7 @@ class MultiheadAttention(nn.MultiheadAttention):
         if key_bias is not None and tuple(key_bias.shape) != (batch, keys):
             raise ValueError(f"key_padding_mask has shape {list(key_bias.shape)}; [B, Nk] is [{batch}, {keys}]")
         if key_bias is not None and key_bias.dtype is torch.bool:
-            zeros = torch.zeros(key_bias.shape, dtype=self.out_proj.weight.dtype)
+            zeros = torch.zeros(key_bias.shape, dtype=self.out_proj.weight.dtype, device=key_bias.device)
             key_bias = zeros.masked_fill(key_bias, float("-inf"))
         return mask, key_bias
 

@@ -103,9 +103,9 @@ class _Ring(torch.autograd.Function):
         compute = ctx.kind[3]
         grad_out = grad_out.contiguous()
         saved = Saved(out, lse)
-        grad_q = torch.zeros(q.shape, dtype=compute)
+        grad_q = torch.zeros(q.shape, dtype=compute, device=q.device)
         # Keys, values and their gradients go round together, and once more: then they are home.
-        parts = [k, v, torch.zeros(k.shape, dtype=compute), torch.zeros(v.shape, dtype=compute)]
+        parts = [k, v, torch.zeros(k.shape, dtype=compute, device=k.device), torch.zeros(v.shape, dtype=compute, device=v.device)]
         for step in range(place.size):
             frame = _frame(ctx.kind, place, (place.rank - step) % place.size, q.shape[2])
             if frame is not None:

@@ -96,10 +96,10 @@ pub(super) struct Results {
     pub(super) out: Written,
     pub(super) lse: Asked,
     pub(super) threshold: Asked,
-    index: Asked,
-    log_prob: Asked,
-    weights: Asked,
-    edge_weights: Asked,
+    pub(super) index: Asked,
+    pub(super) log_prob: Asked,
+    pub(super) weights: Asked,
+    pub(super) edge_weights: Asked,
 }
 
 impl Results {
@@ -122,12 +122,6 @@ impl Results {
             weights: rows(wants.weights, s.nk * real)?,
             edge_weights: Asked::of(device, wants.edge_weights, edges * real)?,
         })
-    }
-
-    /// The caller's arrays on the device, and nothing but those.
-    pub(super) fn given(out: Written, lse: Asked, threshold: Asked) -> Self {
-        let [index, log_prob, weights, edge_weights] = [(); 4].map(|()| Asked::none());
-        Self { out, lse, threshold, index, log_prob, weights, edge_weights }
     }
 
     /// Whether it is more than the fast forms give.

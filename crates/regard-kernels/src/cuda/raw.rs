@@ -68,6 +68,22 @@ pub struct ForwardAt<E> {
     pub lse: Option<u64>,
     /// Rows: where the thresholds of sparsemax and entmax go.
     pub threshold: Option<u64>,
+    /// Rows of `i64`: where the chosen keys go; −1 where there is none.
+    pub index: Option<u64>,
+    /// Rows: where the log-probabilities of the chosen keys go.
+    pub log_prob: Option<u64>,
+    /// `[B, Hq, Nq, Nk]`: where the weights go.
+    pub weights: Option<u64>,
+    /// `[B, Hq, E]`: where the weights of a graph's edges go.
+    pub edge_weights: Option<u64>,
+}
+
+impl<E> ForwardAt<E> {
+    /// The output alone.
+    pub fn new(out: DeviceRows<E>) -> Self {
+        let [lse, threshold, index, log_prob, weights, edge_weights] = [None; 6];
+        Self { out, lse, threshold, index, log_prob, weights, edge_weights }
+    }
 }
 
 /// What backward reads and writes on the GPU.
@@ -75,6 +91,12 @@ pub struct ForwardAt<E> {
 pub struct BackwardAt<E> {
     /// `[B, Hq, Nq, Dv]`
     pub grad_out: DeviceRows<E>,
+    /// `[B, Hq, Nq, Nk]`: what arrives at the weights.
+    pub grad_weights: Option<u64>,
+    /// `[B, Hq, E]`: what arrives at the edges' weights.
+    pub grad_edge_weights: Option<u64>,
+    /// Rows: what arrives at the log-probabilities of the chosen keys.
+    pub grad_log_prob: Option<u64>,
     /// Rows: what arrives at the log-sum-exps.
     pub grad_lse: Option<u64>,
     /// Softmax: the output, as forward wrote it.
@@ -83,6 +105,8 @@ pub struct BackwardAt<E> {
     pub lse: Option<u64>,
     /// Sparsemax and entmax: the thresholds.
     pub threshold: Option<u64>,
+    /// Argmax and sampling: the chosen keys.
+    pub index: Option<u64>,
     /// Where the gradients go.
     pub gradients: GradientsAt<E>,
 }
@@ -121,7 +145,7 @@ impl Cuda {
     /// [`Cuda::forward`] over arrays on the GPU. Returns when the kernels were asked for, not when they are
     /// done. What the specification names (masks, biases, parameters) lies in the host's memory.
     ///
-    /// Refuses what `forward` refuses, and normalizers that choose one key.
+    /// Refuses what `forward` refuses.
     ///
     /// # Safety
     /// Every address is of this GPU, holds what its shape and strides say, and does so until the stream
@@ -134,15 +158,27 @@ impl Cuda {
     ) -> Result<(), Error> {
         let s = check(spec, &qkv)?;
         same_shape("out", pass.out.shape, s.out())?;
+        let edges = spec.mask.edges.map_or(0, |edges| edges.len());
+        ensure!(
+            pass.edge_weights.is_none() || spec.mask.edges.is_some(),
+            "weights of edges are asked for, but the mask has no edges"
+        );
         if s.rows() == 0 {
             return Ok(());
         }
         self.device.enter()?;
-        let bytes = s.rows() * size_of::<E::Compute>();
-        let given = |at: Option<u64>| Asked::given(&self.device, at, bytes);
+        let real = size_of::<E::Compute>();
+        let given = |at: Option<u64>, size: usize| Asked::given(&self.device, at, s.rows() * size);
         let out = pass.out.rows();
-        let results =
-            Results::given(Written::given(&out), given(pass.lse)?, given(pass.threshold)?);
+        let results = Results {
+            out: Written::given(&out),
+            lse: given(pass.lse, real)?,
+            threshold: given(pass.threshold, real)?,
+            index: given(pass.index, size_of::<i64>())?,
+            log_prob: given(pass.log_prob, real)?,
+            weights: given(pass.weights, s.nk * real)?,
+            edge_weights: Asked::given(&self.device, pass.edge_weights, s.b * s.hq * edges * real)?,
+        };
         let [q, k, v] = qkv.map(|rows| rows.rows());
         forward::Run::of(&self.device, spec, &s, &[q, k, v, out], results)?.launch()
     }
@@ -150,7 +186,7 @@ impl Cuda {
     /// [`Cuda::backward`] over arrays on the GPU. Returns when the kernels were asked for, not when they are
     /// done.
     ///
-    /// Refuses what `backward` refuses, and normalizers that choose one key.
+    /// Refuses what `backward` refuses.
     ///
     /// # Safety
     /// As for [`Cuda::forward_at`].
@@ -171,13 +207,13 @@ impl Cuda {
         let arrived = Arrived {
             rows: all.chain([q, k, v].into_iter().flatten()).map(|rows| rows.rows()).collect(),
             has_out: pass.out.is_some(),
-            grad_weights: Source::Host(None),
-            grad_edge_weights: Source::Host(None),
-            grad_log_prob: Source::Host(None),
+            grad_weights: Source::Device(pass.grad_weights),
+            grad_edge_weights: Source::Device(pass.grad_edge_weights),
+            grad_log_prob: Source::Device(pass.grad_log_prob),
             grad_lse: Source::Device(pass.grad_lse),
             lse: Source::Device(pass.lse),
             threshold: Source::Device(pass.threshold),
-            index: Source::Host(None),
+            index: Source::Device(pass.index),
         };
         let written = |rows: Option<DeviceRows<E>>| rows.map(|rows| Written::given(&rows.rows()));
         let asked = |at: Option<u64>, numbers: usize| {
@@ -285,19 +321,17 @@ impl<E: Element> BackwardAt<E> {
             !softmax || (self.out.is_some() && self.lse.is_some()),
             "softmax needs the output and the log-sum-exps that forward wrote"
         );
+        ensure!(
+            !normalizer.is_hard() || self.index.is_some(),
+            "{normalizer:?} needs the chosen keys that forward wrote"
+        );
         Ok(())
     }
 }
 
 fn check<E: Element>(spec: &Spec<E::Compute>, qkv: &[DeviceRows<E>; 3]) -> Result<Shape, Error> {
     let [q, k, v] = qkv.map(|rows| rows.rows().view);
-    let s = spec.check(&q, &k, &v)?;
-    ensure!(
-        !spec.normalizer.is_hard(),
-        "{:?} chooses one key; over arrays on a GPU there are the normalizers that weigh all",
-        spec.normalizer
-    );
-    Ok(s)
+    spec.check(&q, &k, &v)
 }
 
 fn same_shape(name: &str, found: [usize; 4], expected: [usize; 4]) -> Result<(), Error> {

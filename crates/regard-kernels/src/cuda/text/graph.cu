@@ -88,7 +88,7 @@ extern "C" __global__ void __launch_bounds__(128) graph_forward(const __grid_con
         Four sum = {{0, 0, 0, 0}};
         for (int base = 0; base < count; base += WARP) {
             int here = count - base < WARP ? count - base : WARP;
-            u32 mine = at.lane < here ? p.row_keys[first + base + at.lane] : 0;
+            u32 mine = at.lane < here ? __ldcs(&p.row_keys[first + base + at.lane]) : 0;
             for (int t = 0; t < here; t += AT_ONCE * GROUPS) {
                 Side k[AT_ONCE];
                 Four v[AT_ONCE];
@@ -143,10 +143,16 @@ extern "C" __global__ void __launch_bounds__(128) graph_forward(const __grid_con
 }
 
 // What the keys' pass reads of an edge and a head: the weight, and its score's gradient (where a key
-// has one number a head, that number's gradient).
+// has one number a head, that number's gradient). Written and read once, so that it drives no key or value
+// out of the cache.
 struct Pair {
     T weight, grad;
 };
+__device__ __forceinline__ void store_once(Pair *to, T weight, T grad) { __stcs((float2 *)to, make_float2(weight, grad)); }
+__device__ __forceinline__ Pair load_once(const Pair *from) {
+    float2 both = __ldcs((const float2 *)from);
+    return {both.x, both.y};
+}
 
 struct GraphBackward {
     Pair *pairs; // [B, E, HEADS]
@@ -175,7 +181,7 @@ extern "C" __global__ void __launch_bounds__(128) graph_backward_queries(const _
             Four gq = {{0, 0, 0, 0}};
             for (int base = 0; base < count; base += WARP) {
                 int here = count - base < WARP ? count - base : WARP;
-                u32 mine = at.lane < here ? p.row_keys[first + base + at.lane] : 0;
+                u32 mine = at.lane < here ? __ldcs(&p.row_keys[first + base + at.lane]) : 0;
                 for (int t = 0; t < here; t += AT_ONCE * GROUPS) {
                     Side k[AT_ONCE];
                     Four v[AT_ONCE];
@@ -198,7 +204,7 @@ extern "C" __global__ void __launch_bounds__(128) graph_backward_queries(const _
                         T x = q + k[u], by_x = ds * w * slope(x);
                         gq.x[0] += by_x;
                         gw.x[0] += ds * leaky(x);
-                        if (n < here && at.f == 0) e.pairs[edge * HEADS + at.h] = {weight, by_x};
+                        if (n < here && at.f == 0) store_once(&e.pairs[edge * HEADS + at.h], weight, by_x);
 #else
                         u32 words[4];
                         EACH_FOUR(c) {
@@ -207,8 +213,8 @@ extern "C" __global__ void __launch_bounds__(128) graph_backward_queries(const _
                             gw.x[c] += ds * leaky(x);
                             words[c] = __ballot_sync(ALL, x > 0 || x != x);
                         }
-                        if (n < here && at.f == 0) e.pairs[edge * HEADS + at.h] = {weight, ds};
-                        EACH_FOUR(c) if (n < here && at.row_lane == c) e.signs[edge * 4 + c] = words[c] >> (at.group * ROW_LANES);
+                        if (n < here && at.f == 0) store_once(&e.pairs[edge * HEADS + at.h], weight, ds);
+                        EACH_FOUR(c) if (n < here && at.row_lane == c) __stcs(&e.signs[edge * 4 + c], words[c] >> (at.group * ROW_LANES));
 #endif
                     }
                 }
@@ -263,10 +269,10 @@ extern "C" __global__ void __launch_bounds__(128) graph_backward_keys(const __gr
                     i64 i = __shfl_sync(ALL, my_query, n % WARP);
                     i64 edge = b * p.edges + (i64)__shfl_sync(ALL, my_edge, n % WARP);
                     grad[u] = load_four(grads + i * g.grad_out.n);
-                    pair[u] = e.pairs[edge * HEADS + at.h];
+                    pair[u] = load_once(&e.pairs[edge * HEADS + at.h]);
                     if (n >= here) pair[u] = {0, 0};
 #if WIDTH > 1
-                    signs[u] = ((const uint4 *)e.signs)[edge];
+                    signs[u] = __ldcs((const uint4 *)e.signs + edge);
 #endif
                     if (n >= here) EACH_FOUR(c) grad[u].x[c] = 0;
                 }
