@@ -77,7 +77,7 @@ class Reader:
         path = f"{self.regard.parent}{os.pathsep}{os.environ['PATH']}"
         environment = {**os.environ, "PATH": path, "COLUMNS": "100", "NO_COLOR": "1"}
         done = subprocess.run(
-            command, cwd=self.folder, env=environment, text=True, timeout=300,
+            command, cwd=self.folder, env=environment, text=True, timeout=900,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )
         if done.returncode != 0:

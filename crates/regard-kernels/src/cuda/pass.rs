@@ -72,11 +72,6 @@ impl Asked {
         Ok(Self { at: memory.as_ref().map_or(0, |memory| memory.at), memory, bytes })
     }
 
-    /// Nothing.
-    pub(super) fn none() -> Self {
-        Self { memory: None, at: 0, bytes: 0 }
-    }
-
     /// The caller's, which is overwritten; none at address 0.
     pub(super) fn given(device: &Device, at: Option<u64>, bytes: usize) -> Result<Self, Error> {
         let given = Self { memory: None, at: at.unwrap_or(0), bytes };

@@ -14,6 +14,8 @@ const MOST_PIXELS: usize = 1024;
 /// The same where many images stand side by side.
 const MOST_SMALL_PIXELS: usize = 380;
 const LONGEST_LABEL: f64 = 130.0;
+/// Names of small maps are cut behind so much.
+const WIDEST_NAME: f64 = 150.0;
 /// The side of a heat-map that stands alone.
 const LARGE: f64 = 960.0;
 /// Beside few columns there is room for a row's whole sentence.
@@ -74,7 +76,9 @@ pub(crate) fn all(scene: &Maps, caption: &Caption) -> String {
     let sheet = Sheet::new(scene, 190.0, 15.0, 10.0).without_slant();
     let [width, height] = sheet.size();
     let (margin, gap, name) = (20.0, 22.0, 20.0);
-    let step = [width.max(70.0) + gap, height + name + gap];
+    let names = scene.maps.iter().map(|map| label::width(&map.name, 11.0));
+    let widest = names.fold(70.0, f64::max).min(WIDEST_NAME);
+    let step = [width.max(widest) + gap, height + name + gap];
     let down = scene.maps.len().div_ceil(across);
     let left = margin + 18.0 + sheet.left();
     let full = (left + step[0] * across as f64 + 56.0)

@@ -41,9 +41,11 @@ impl<'a> Sheet<'a> {
         let names = scene.weights.rows.iter().chain(tracks);
         let widest = names.map(|name| label::width(&fitted(name), 11.0)).fold(30.0, f64::max);
         let left = MARGIN + widest + 8.0;
-        // A last frame is longer than the step to the next: segments may end behind the frames.
+        // A last frame is longer than the step to the next: segments may end behind the frames. And the last
+        // of several stacked frames may be filled up.
         let ends = scene.tracks.iter().flat_map(|track| &track.segments).map(|one| one.end);
-        let seconds = ends.fold(scene.seconds().max(scene.step), f64::max);
+        let keys = scene.weights.columns.len() as f64 * scene.key_step;
+        let seconds = ends.fold(scene.seconds().max(scene.step).max(keys), f64::max);
         let time = Axis::spanning([0.0, seconds], left, left + WIDTH);
         Self { scene, left, time, svg: Svg::default() }
     }
@@ -150,7 +152,7 @@ impl<'a> Sheet<'a> {
         self.svg.pixels(place, &Pixels { width: blocks.count, height: features, bytes });
         if let Some(cover) = self.cover(maps) {
             let keys = scene.weights.columns.len() as f64 * scene.key_step;
-            let wide = self.time.place(keys.min(scene.seconds())) - self.left;
+            let wide = self.time.place(keys) - self.left;
             self.svg.pixels([self.left, y, wide, HEIGHT], &cover);
         }
         self.svg.frame(place);
@@ -232,7 +234,7 @@ impl<'a> Sheet<'a> {
         };
         let cells = (0..rows).flat_map(|row| (0..blocks.count).map(move |at| (row, at)));
         let bytes = cells.flat_map(|(row, at)| scale.color(heaviest(row, at))).collect();
-        let seconds = (keys as f64 * self.scene.key_step).min(self.scene.seconds());
+        let seconds = keys as f64 * self.scene.key_step;
         let place = [self.left, y, self.time.place(seconds) - self.left, rows as f64 * ROW];
         self.svg.pixels(place, &Pixels { width: blocks.count, height: rows, bytes });
         self.svg.frame(place);
@@ -255,7 +257,7 @@ impl<'a> Sheet<'a> {
             let mut d = format!("M{} {bottom}", short(self.left));
             for column in 0..blocks.count {
                 let keys = blocks.range(column);
-                let time = |key: usize| (key as f64 * scene.key_step).min(scene.seconds());
+                let time = |key: usize| key as f64 * scene.key_step;
                 let [from, to] = [keys.start, keys.end].map(|key| self.time.place(time(key)));
                 let at = |key: usize| map.weight(row * scene.weights.columns.len() + key);
                 let heaviest = keys.filter_map(at).reduce(f32::max).unwrap_or(scale.low);
