@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod course;
+use crate::course;
 
 use course::{Course, refusal, resumes_exactly};
 use regard_tasks::{Part, Scene, task_named};

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod course;
+use crate::course;
 
 use course::{Course, options, refusal, resumes_exactly};
 use regard_tasks::{Input, Part, Scene, picture, task_named, toy};

@@ -2,7 +2,7 @@
 //! against finite differences.
 #![allow(clippy::unwrap_used)]
 
-mod squash;
+use crate::squash;
 
 use regard::prelude::*;
 use regard::tensor::{finite_difference_error, parameter_difference_error};

@@ -2,8 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod corpus;
-mod course;
+use crate::corpus;
+use crate::course;
 
 use corpus::corpus;
 use course::{Course, refusal, resumes_exactly};

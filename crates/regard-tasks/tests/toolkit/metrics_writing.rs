@@ -37,7 +37,7 @@ struct KnownBleu {
 }
 
 fn fixture() -> Fixture {
-    serde_json::from_str(include_str!("../../../fixtures/writing.json")).expect("known scores")
+    serde_json::from_str(include_str!("../../../../fixtures/writing.json")).expect("known scores")
 }
 
 #[track_caller]

@@ -1,7 +1,7 @@
 //! The operator on the tape: its gradients, and what it returns.
 #![allow(clippy::unwrap_used)]
 
-mod squash;
+use crate::squash;
 
 use regard::Result;
 use regard::prelude::*;

@@ -1,7 +1,7 @@
 //! Any encoder with any context and any decoder: learning, searching, and being rebuilt.
 #![allow(clippy::unwrap_used)]
 
-mod squash;
+use crate::squash;
 
 use regard::prelude::*;
 use squash::Squash;

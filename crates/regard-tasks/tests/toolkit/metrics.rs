@@ -63,7 +63,7 @@ struct Regression {
 }
 
 fn fixture() -> Fixture {
-    serde_json::from_str(include_str!("../../../fixtures/metrics.json")).expect("known scores")
+    serde_json::from_str(include_str!("../../../../fixtures/metrics.json")).expect("known scores")
 }
 
 #[track_caller]
@@ -226,7 +226,7 @@ struct KnownAnswer {
 #[test]
 fn answers_are_compared_as_the_scripts_of_squad_and_cmrc_do() {
     let known: Vec<Answered> =
-        serde_json::from_str(include_str!("../../../fixtures/answers.json")).unwrap();
+        serde_json::from_str(include_str!("../../../../fixtures/answers.json")).unwrap();
     let mut held = 0;
     for Answered { predicted, answers, by_rule } in &known {
         for (name, known) in by_rule {

@@ -2,8 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // a test that cannot go on says so by its panic
 
-#[allow(dead_code, reason = "other tests use the rest of it")]
-mod course;
+use crate::course;
 
 use course::{Course, StopAfter};
 use regard_tasks::{Ended, Input, Judged, Part, Silent, Snapshot};

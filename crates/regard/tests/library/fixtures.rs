@@ -1,8 +1,7 @@
 //! Attention and the layers of a Transformer held against what PyTorch computes.
 #![allow(clippy::unwrap_used)]
 
-#[path = "../../regard-tensor/tests/known/mod.rs"]
-mod known;
+use crate::known;
 
 use known::Case;
 use regard::Result;

@@ -2,7 +2,7 @@
 //! gradients against finite differences.
 #![allow(clippy::unwrap_used)]
 
-mod squash;
+use crate::squash;
 
 use regard::prelude::*;
 use regard::tensor::finite_difference_error;

@@ -2,7 +2,7 @@
 //! operations on tensors.
 #![allow(clippy::unwrap_used)]
 
-mod squash;
+use crate::squash;
 
 use regard::Result;
 use regard::prelude::*;

@@ -1,6 +1,5 @@
 //! A file is read once, however many parts of the data are held out of it.
 
-#![cfg(unix)] // readers are counted by a pipe with a name
 #![allow(clippy::unwrap_used)]
 
 use regard_tasks::{Input, Model, Options, Run, Silent, TrainingConfig, task_named, train};

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // a test that cannot go on says so by its panic
 
-mod course;
+use crate::course;
 
 use course::{Course, options, refusal, resumes_exactly};
 use regard_tasks::{Input, Part, Result, Scene, task_named};

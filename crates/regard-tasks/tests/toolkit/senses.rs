@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod corpus;
+use crate::corpus;
 
 use corpus::corpus;
 use flate2::{Compression, write::GzEncoder};

@@ -1,7 +1,7 @@
 //! Operations and optimizers held against what PyTorch computes.
 #![allow(clippy::unwrap_used)]
 
-mod known;
+use crate::known;
 
 use known::Case;
 use regard_tensor::{

@@ -2,8 +2,8 @@
 
 #![allow(clippy::unwrap_used)] // a test that cannot go on says so by its panic
 
-mod corpus;
-mod course;
+use crate::corpus;
+use crate::course;
 
 use corpus::corpus;
 use course::{Course, options, refusal, resumes_exactly};

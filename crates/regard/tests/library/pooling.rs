@@ -1,7 +1,7 @@
 //! Pooling: what each gives, its gradients, and that padding has no influence.
 #![allow(clippy::unwrap_used)]
 
-mod squash;
+use crate::squash;
 
 use regard::prelude::*;
 use regard::tensor::finite_difference_error;

@@ -1,0 +1,29 @@
+//! What the tasks are made of: readers, measures, runs, pictures, vocabularies.
+
+#[path = "../corpus/mod.rs"]
+mod corpus;
+#[path = "../course/mod.rs"]
+mod course;
+
+mod batches;
+mod class_weights;
+mod columns;
+mod compare;
+mod export;
+mod import;
+mod judged;
+mod measures;
+mod metrics;
+mod metrics_writing;
+mod options;
+mod pictures;
+mod pictures_sound;
+#[cfg(unix)] // readers are counted by a pipe with a name
+mod reads;
+mod resample;
+mod senses;
+mod start;
+mod stories;
+mod text_readers;
+mod tokenizer;
+mod toy;

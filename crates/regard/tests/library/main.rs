@@ -1,0 +1,25 @@
+//! The library: mechanisms, layers and models against known tensors, by differences, and learning. One program, so
+//! that the crate is linked once.
+
+#[path = "../../../regard-tensor/tests/known/mod.rs"]
+mod known;
+#[path = "../squash/mod.rs"]
+mod squash;
+
+mod classifier;
+mod encoder;
+mod fixtures;
+mod graph;
+mod intervention;
+mod labeler;
+mod mechanism;
+mod models;
+mod multi_head;
+mod operator;
+mod plain_attention;
+mod pooling;
+mod recurrent;
+mod reinforce;
+mod reversal;
+mod seq2seq;
+mod seq2seq_sources;
