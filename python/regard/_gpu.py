@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
+import ctypes
+import functools
+import importlib.util
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from . import _native, _tensors
+
+
+@functools.cache
+def bring_nvrtc() -> str | None:
+    """Opens the NVRTC that PyTorch's packages bring along, where no loader looks; its file, if there is one."""
+    nvidia = importlib.util.find_spec("nvidia")
+    folders = [] if nvidia is None else nvidia.submodule_search_locations or []
+    for file in sorted((file for folder in folders for file in Path(folder).glob("*/lib/libnvrtc.so.*")), reverse=True):
+        with suppress(OSError):
+            ctypes.CDLL(str(file))
+            return str(file)
+    return None
 
 
 class Gpu:
@@ -21,6 +38,7 @@ class Gpu:
     arriving_at_part = staticmethod(_tensors.arriving_at_part)
 
     def __init__(self, device: torch.device) -> None:
+        bring_nvrtc()
         self._device = device
         self._kept: list[Tensor] = []
 
