@@ -49,13 +49,17 @@ fn page(mut command: clap::Command) -> Result<Vec<u8>> {
     let none = None::<&'static str>;
     command = command.after_help(none).after_long_help(none);
     let mut page = Vec::new();
-    Man::new(command)
-        .source(concat!("regard ", env!("CARGO_PKG_VERSION")))
-        .manual("Regard Manual")
-        .render(&mut page)?;
-    page.extend(sections(&after).into_bytes());
-    Ok(page)
+    Man::new(command).source(SOURCE).manual("Regard Manual").render(&mut page)?;
+    // The date that it does not have must be there, or the source would be taken for it.
+    let page = String::from_utf8(page)?.replacen(
+        &format!(" 1  \"{SOURCE}\" "),
+        &format!(" 1 \"\" \"{SOURCE}\" "),
+        1,
+    );
+    Ok((page + &sections(&after)).into_bytes())
 }
+
+const SOURCE: &str = concat!("regard ", env!("CARGO_PKG_VERSION"));
 
 /// What the help says at its end, as sections of a page: what is indented there are lines to be kept
 /// as they are, all else is running text.

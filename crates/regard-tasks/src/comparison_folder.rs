@@ -39,11 +39,15 @@ impl ComparisonFolder {
         if found.iter().all(left_over) || self.overwrite && is_comparison {
             return Ok(());
         }
+        // Runs that were done before leave nothing to go on with.
+        let goes_on = match found.iter().any(|name| name == PLAN) {
+            true => format!("`regard compare --resume {}` goes on with it, ", self.path.display()),
+            false => String::new(),
+        };
         let what = match is_comparison {
             true => format!(
-                "holds a comparison already; `regard compare --resume {}` goes on with it, \
-                 `--overwrite` replaces it, `--out` names another folder",
-                self.path.display()
+                "holds a comparison already; {goes_on}`--overwrite` replaces it, `--out` names \
+                 another folder"
             ),
             false => "holds files that are no comparison's; `--out` names another folder".into(),
         };

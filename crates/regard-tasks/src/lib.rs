@@ -86,6 +86,7 @@ mod train;
 mod transcribe;
 mod translate;
 mod truth;
+mod variants;
 mod watch;
 mod weights_file;
 
@@ -93,7 +94,7 @@ pub use answer::Answer;
 pub use caption::CaptionTask;
 pub use class_weights::ClassWeights;
 pub use classify::Classify;
-pub use compare::{Compared, Comparison, Meter, Outcome, compare, variants};
+pub use compare::{Compared, Comparison, Meter, Outcome, compare};
 pub use compare_runs::{ComparedRuns, compare_runs};
 pub use comparison_folder::ComparisonFolder;
 pub use error::{Error, Result};
@@ -128,6 +129,7 @@ pub use train::{
 };
 pub use transcribe::Transcribe;
 pub use translate::Translate;
+pub use variants::variants;
 pub use watch::{Watch, watch};
 pub use weights_file::WeightsFile;
 

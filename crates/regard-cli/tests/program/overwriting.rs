@@ -45,6 +45,11 @@ fn a_comparison_is_replaced_on_request_and_its_own_files_alone() {
     assert_eq!(fs::read_to_string(Path::new(&out).join("notes.txt")).unwrap(), "mine");
     // It is one that can be gone on with.
     said(&["compare", "--resume", &out]);
+    // What a damaged plan would have removed is not known, so that nothing is.
+    fs::write(Path::new(&out).join("comparison-plan.json"), "{").unwrap();
+    let told = refused(&strings(&compared(&out, "learned=true", &["--overwrite"])));
+    assert!(told.contains("comparison-plan.json"), "{told}");
+    assert_eq!(names(&out), after);
 }
 
 #[test]
@@ -64,7 +69,10 @@ fn what_is_no_comparison_is_never_replaced() {
     }
     // Runs that are done are compared into a folder in the same way.
     said(&["compare", &run, &run, "--out", &out]);
-    assert!(refused(&["compare", &run, &run, "--out", &out]).contains("--overwrite"));
+    let told = refused(&["compare", &run, &run, "--out", &out]);
+    assert!(told.contains("--overwrite") && !told.contains("--resume"), "{told}");
+    let told = refused(&["compare", "--resume", &out]);
+    assert!(told.ends_with("a folder in which variants are trained has one"), "{told}");
     said(&["compare", &run, &run, "--out", &out, "--overwrite"]);
     let told = refused(&["compare", "regress", "--overwrite"]);
     assert!(told.contains("--out"), "{told}");

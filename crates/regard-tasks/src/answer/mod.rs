@@ -6,6 +6,7 @@ mod encoding;
 mod explained;
 mod model;
 mod outcome;
+mod spans;
 
 use crate::data::{BatchSize, Unfound, batches};
 use crate::lengths::lengths;

@@ -3,8 +3,7 @@
 use super::config::{Config, Kind};
 use super::data::{Dataset, Questions};
 use super::encoding::{
-    EncodedPassage, EncodedStory, PassageBatch, Preprocessor, StoryBatch, TextEncoder,
-    first_answer, parsed, words,
+    EncodedStory, Preprocessor, StoryBatch, TextEncoder, first_answer, parsed, words,
 };
 use super::outcome::{Deciding, Outcome, Outcomes};
 use crate::data::{Asked, BatchSize, batches};
@@ -18,12 +17,9 @@ use crate::{
     Report, Result, Saliency, Scene,
 };
 use regard::attention::{Need, Site};
-use regard::models::{
-    MemoryNetwork, Pointed, Sentences, SequenceClassifier, Sequences, Span, SpanReader,
-};
+use regard::models::{MemoryNetwork, Sentences, SequenceClassifier, Sequences, SpanReader};
 use regard::tensor::{Parameters, without_gradients};
 use regard::{DType, Mode, Tensor};
-use std::collections::HashSet;
 
 /// Questions that are read at once where nothing is learned.
 const EVALUATION_BATCH: usize = 64;
@@ -163,64 +159,6 @@ impl Answerer {
         Ok(all.iter().enumerate().map(outcome).collect())
     }
 
-    pub(super) fn pointed(&self, reader: &SpanReader, all: &[&EncodedPassage]) -> Result<Pointed> {
-        let batch = PassageBatch::new(all)?;
-        Ok(without_gradients(|| reader.point(&batch.passages(), Mode::Infer, Need::WEIGHTS))?)
-    }
-
-    fn read(&self, reader: &SpanReader, all: &[(&Asked, &EncodedPassage)]) -> Result<Vec<Outcome>> {
-        let passages: Vec<&EncodedPassage> = all.iter().map(|(_, passage)| *passage).collect();
-        let pointed = self.pointed(reader, &passages)?;
-        let lengths: Vec<usize> = passages.iter().map(|passage| passage.text.len()).collect();
-        let spans = pointed.spans(&lengths, self.config.model.longest_answer)?;
-        let n = pointed.start.shape()[1];
-        let numbers = |x: &Tensor| x.softmax(1)?.to_vec::<f32>();
-        let (start, end) = (numbers(&pointed.start)?, numbers(&pointed.end)?);
-        let outcome = |(row, (asked, passage)): (usize, &(&Asked, &EncodedPassage))| {
-            let span = spans[row];
-            let (start, end) = (&start[row * n..][..n], &end[row * n..][..n]);
-            let log = |p: f32| -f64::from(p).max(1e-30).ln();
-            Outcome {
-                answer: self.answer(asked, passage, span).into(),
-                probability: span.log_prob.exp(),
-                loss: passage.span.map(|(first, last)| log(start[first]) + log(end[last])),
-                weights: vec![by_sentence(asked, passage, start), by_sentence(asked, passage, end)],
-            }
-        };
-        Ok(all.iter().enumerate().map(outcome).collect())
-    }
-
-    /// What a span of a text says; nothing where it begins at "no answer".
-    fn answer<'a>(&self, asked: &'a Asked, passage: &EncodedPassage, span: Span) -> &'a str {
-        match self.preprocessor.unanswerable && span.start == 0 {
-            true => "",
-            false => {
-                let bytes = passage.ranges[span.start].start..passage.ranges[span.end].end;
-                &asked.passage.text[bytes]
-            }
-        }
-    }
-
-    /// The likeliest answers that a text has, each with the probability of its likeliest span.
-    fn best_spans(
-        &self,
-        reader: &SpanReader,
-        asked: &Asked,
-        passage: &EncodedPassage,
-        n: usize,
-    ) -> Result<Vec<Alternative>> {
-        let pointed = self.pointed(reader, &[passage])?;
-        let longest = self.config.model.longest_answer;
-        let spans = pointed.n_best_spans(&[passage.text.len()], longest, usize::MAX)?.remove(0);
-        let mut seen = HashSet::new();
-        let alternative = |span: Span| {
-            let answer = self.answer(asked, passage, span);
-            let score = span.log_prob.exp();
-            seen.insert(answer).then(|| Alternative { output: answer.into(), score })
-        };
-        Ok(spans.into_iter().filter_map(alternative).take(n).collect())
-    }
-
     /// How good it is on questions.
     pub(super) fn measure(&self, questions: &Questions) -> Result<Report> {
         let outcomes = self.outcomes(questions)?;
@@ -340,18 +278,6 @@ fn in_batches(
         tick("answering", done, lengths.len())?;
     }
     Ok(all)
-}
-
-/// The sum of the words' weights in every sentence.
-fn by_sentence(asked: &Asked, passage: &EncodedPassage, weights: &[f32]) -> Vec<f32> {
-    let mut sums = vec![0.0; asked.passage.ranges.len()];
-    for (range, weight) in passage.ranges.iter().zip(weights).filter(|(range, _)| !range.is_empty())
-    {
-        if let Some(at) = asked.passage.sentence_at(range.start) {
-            sums[at] += weight;
-        }
-    }
-    sums
 }
 
 impl Model for Answerer {

@@ -108,6 +108,8 @@ pub(crate) fn advice(missing: &Missing) -> Option<String> {
     let packages = packages.into_iter().collect::<Vec<_>>().join(" ");
     let what = match missing.font {
         true => "this system has no font".to_owned(),
+        // Every font has such a letter; what it lacks are marks over or under it.
+        false if sign.is_ascii() => format!("no font of this system has `{sign}` with its marks"),
         false => format!("no font of this system has `{sign}`"),
     };
     Some(format!(

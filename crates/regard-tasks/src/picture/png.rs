@@ -267,6 +267,8 @@ mod tests {
         assert_ne!(apart("\u{1fae8}\u{e000}一").0, apart("\u{1fae8}\u{e000}龘").0);
         let advice = apart("\u{e000}").1.unwrap();
         assert!(advice.contains("GNU Unifont") && advice.contains("apt-get install"), "{advice}");
+        let advice = apart("Z\u{1dd3}\u{0363}").1;
+        assert!(!advice.unwrap_or_default().contains("has `Z`,"));
         assert_eq!(apart("plain").1, None);
     }
 

@@ -175,7 +175,7 @@ impl Pointed {
     ///
     /// ```
     /// # use regard::prelude::*;
-    /// let scores = Tensor::from_vec(vec![0.0, 2.0, 1.0], &[1, 3])?;
+    /// let scores = Tensor::from_vec(vec![0.5, 2.0, 1.0], &[1, 3])?;
     /// let pointed = Pointed { start: scores.clone(), end: scores, alignment: None };
     /// let best = &pointed.n_best_spans(&[3], 2, 3)?[0];
     /// let places: Vec<(usize, usize)> = best.iter().map(|span| (span.start, span.end)).collect();
