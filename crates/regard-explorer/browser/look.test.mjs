@@ -40,7 +40,8 @@ inEveryView("encoder, decoder and what lies between them are scenes, each with a
     assert.ok(await isPainted(page, ".stage .sheet canvas"), name);
   }
   // What is not yet written is not seen: a row is the word that is written, over those before it.
-  await open(page, { run: run.id, input: SENTENCE, scene: 2, map: 0, look: "table" });
+  await page.getByRole("button", { name: "layer 1, head 1", exact: true }).click();
+  await page.getByRole("radio", { name: "Table" }).click();
   const rows = await page
     .locator(".numbers tbody tr")
     .evaluateAll((all) => all.map((row) => [...row.querySelectorAll("td")].map((cell) => Number(cell.textContent))));
