@@ -119,6 +119,17 @@ inEveryView("saliency stands beside attention, with the warning", async (page) =
   assert.match(await page.locator("#caution").innerText(), /attention is not an explanation/);
 });
 
+inEveryView("the saliency of a picture lies over it, beside the attention", async (page) => {
+  for (const task of ["image", "caption"]) {
+    const run = await runOf(task);
+    await open(page, { run: run.id });
+    if (!(await page.locator("#saliency[open]").count())) await page.locator("#saliency summary").click();
+    await page.locator("#saliency canvas").nth(1).waitFor();
+    assert.equal(await page.locator("#saliency canvas").count(), 2, task);
+    assert.ok(await isPainted(page, "#saliency canvas"), task);
+  }
+});
+
 inEveryView("the beam of a translation is a tree with scores", async (page) => {
   const run = await runOf("translate");
   await open(page, { run: run.id });
