@@ -152,7 +152,8 @@ function patches(answer, values) {
   const [rows, columns] = answer.grid;
   const [wide, high] = image ? [image.scene.width, image.scene.height] : [columns, rows];
   const over = (label, weights, [down, across]) => {
-    const canvas = make("canvas", { width: 280, height: Math.round((280 * high) / wide), role: "img", "aria-label": label });
+    const height = Math.round((280 * high) / wide);
+    const canvas = make("canvas", { width: 280, height, role: "img", "aria-label": label });
     const context = canvas.getContext("2d");
     context.imageSmoothingEnabled = false;
     if (image) context.drawImage(pictureOf(image.scene), 0, 0, canvas.width, canvas.height);

@@ -118,7 +118,11 @@ function drawStatus() {
       "span",
       { class: "row" },
       make("progress", { max: Math.max(1, all), value: place, "aria-label": t("epochs") }),
-      make("span", { class: "number" }, t("epoch {epoch} of {epochs}", { epoch: now?.epoch ?? done, epochs: all || "–" })),
+      make(
+        "span",
+        { class: "number" },
+        t("epoch {epoch} of {epochs}", { epoch: now?.epoch ?? done, epochs: all || "–" }),
+      ),
     ),
     now && make("span", { class: "number", id: "batch" }, within(now)),
     make("span", {}, `${t("so far")} ${duration(live?.seconds ?? one.seconds)}`),
