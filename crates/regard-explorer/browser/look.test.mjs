@@ -40,7 +40,8 @@ inEveryView("encoder, decoder and what lies between them are scenes, each with a
     assert.ok(await isPainted(page, ".stage .sheet canvas"), name);
   }
   // What is not yet written is not seen: a row is the word that is written, over those before it.
-  await open(page, { run: run.id, input: SENTENCE, scene: 2, map: 0, look: "table" });
+  await page.getByRole("button", { name: "layer 1, head 1", exact: true }).click();
+  await page.getByRole("radio", { name: "Table" }).click();
   const rows = await page
     .locator(".numbers tbody tr")
     .evaluateAll((all) => all.map((row) => [...row.querySelectorAll("td")].map((cell) => Number(cell.textContent))));
@@ -118,6 +119,17 @@ inEveryView("saliency stands beside attention, with the warning", async (page) =
   assert.match(await page.locator("#caution").innerText(), /attention is not an explanation/);
 });
 
+inEveryView("the saliency of a picture lies over it, beside the attention", async (page) => {
+  for (const task of ["image", "caption"]) {
+    const run = await runOf(task);
+    await open(page, { run: run.id });
+    if (!(await page.locator("#saliency[open]").count())) await page.locator("#saliency summary").click();
+    await page.locator("#saliency canvas").nth(1).waitFor();
+    assert.equal(await page.locator("#saliency canvas").count(), 2, task);
+    assert.ok(await isPainted(page, "#saliency canvas"), task);
+  }
+});
+
 inEveryView("the beam of a translation is a tree with scores", async (page) => {
   const run = await runOf("translate");
   await open(page, { run: run.id });
@@ -150,7 +162,8 @@ inEveryView("a model without attention says so", async (page) => {
   await open(page, { run: run.id });
   assert.match(await page.locator("#blank").innerText(), /attends to nothing/);
   assert.match(await page.locator(".change").innerText(), /no attention that could be changed/);
-  assert.equal(await page.getByRole("radio", { name: "sparsemax" }).count(), 0, "what would change nothing is not offered");
+  const offered = await page.getByRole("radio", { name: "sparsemax" }).count();
+  assert.equal(offered, 0, "what would change nothing is not offered");
 });
 
 inEveryView("a patch says its weight", async (page) => {

@@ -121,6 +121,7 @@ export const CHINESE = {
   "This model attends to nothing.": "此模型没有注意力。",
   "Point at a cell, or use the arrow keys. Click to keep it and change it.":
     "将指针移到格子上，或用方向键移动。点击可固定并改变它。",
+  "Point at a cell, or use the arrow keys.": "将指针移到格子上，或用方向键移动。",
   "This weight cannot be changed.": "此权重不能改变。",
   "Allow again": "重新允许",
   Forbid: "禁止",
@@ -178,7 +179,7 @@ export const CHINESE = {
   "Point at a moment; the strip shows the weights of what is written there.":
     "将指针移到一个时刻；色带显示那里所写内容的权重。",
   "Gradient saliency beside attention": "梯度显著性与注意力对照",
-  "Gradient saliency of each patch": "每个图块的梯度显著性",
+  "Attention, the mean over all maps": "注意力（全部图的平均）",
   "Gradient × input": "梯度 × 输入",
   "Attention, the mean over rows and heads": "注意力（各行各头的平均）",
   Beam: "集束",
@@ -212,6 +213,7 @@ export const CHINESE = {
   "every row": "每一行",
   "every column": "每一列",
   "all heads": "所有头",
+  "all hops": "所有跳",
   // Comparing, training, errors
   "Measures and cost": "指标与代价",
   "look at it": "查看",

@@ -93,8 +93,9 @@ export function rangeOfAll(one) {
   return one.range;
 }
 
-/** Layer and head out of a map's place or name; null where it has none. @param {WeightMap} map */
+/** Layer and head out of a map's place or name; null where it has none, as a hop. @param {WeightMap} map */
 export function layerAndHead(map) {
+  if (map.place?.site === "hops") return null;
   if (map.place && map.place.head !== null) return [map.place.layer, map.place.head];
   const found = /^layer (\d+), head (\d+)$/.exec(map.name);
   return found ? [Number(found[1]) - 1, Number(found[2]) - 1] : null;

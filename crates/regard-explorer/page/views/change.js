@@ -57,6 +57,7 @@ const SITES = {
 
 /** A head by its name. @param {any} head */
 const headName = ({ site, layer, head }) => {
+  if (site === "hops") return layer === null ? t("all hops") : t("hop {hop}", { hop: layer + 1 });
   const where = t(SITES[site] || site);
   if (layer === null) return `${where}, ${t("all heads")}`;
   return `${where}, ${head === null ? t("layer {layer}", { layer: layer + 1 }) : t("layer {layer}, head {head}", { layer: layer + 1, head: head + 1 })}`;
@@ -67,7 +68,12 @@ function cellName(cell) {
     cell.row === null ? t("every row") : `${t("row")} ${cell.row + 1}`,
     cell.column === null ? t("every column") : `${t("column")} ${cell.column + 1}`,
   ];
-  const graph = cell.site === "graph" ? `${cell.row ?? "*"} → ${cell.column ?? "*"}` : `${row}, ${column}`;
+  const graph =
+    cell.site === "graph"
+      ? `${cell.row ?? "*"} → ${cell.column ?? "*"}`
+      : cell.site === "hops"
+        ? `${t("sentence")} ${cell.column + 1}`
+        : `${row}, ${column}`;
   return `${cell.bias === null ? t("forbidden") : `${cell.bias > 0 ? "+" : "−"}${Math.abs(cell.bias)}`}: ${graph} · ${headName(cell)}`;
 }
 

@@ -3,7 +3,7 @@
 import * as api from "../api.js";
 import { fill, make } from "../dom.js";
 import { DIMMED, colorOf, inkOn, painted, rangeOf, written } from "../draw.js";
-import { axesOf, chosenMap, mapsOf } from "../scene.js";
+import { axesOf, chosenMap, mapsOf, meanOf } from "../scene.js";
 import { isAskable, sentence, session } from "../session.js";
 import { isChanged, view } from "../state.js";
 import { colors } from "../theme.js";
@@ -84,7 +84,7 @@ async function look(name, body, draw) {
 /** The weight that each key got, the mean over rows, beside what the gradient says of it. */
 function drawSaliency(answer) {
   const values = Float32Array.from(answer.values, (value) => Math.abs(value ?? NaN));
-  if (answer.columns && answer.rows) return [patches(answer, values), note(answer)];
+  if (answer.grid) return [patches(answer, values), note(answer)];
   const one = session.answer.scenes.find(
     (scene) => readsInput(scene) && axesOf(scene)?.columns.length === answer.names.length,
   );
@@ -146,25 +146,29 @@ function means(one) {
   return out;
 }
 
+/** Gradient and attention over the same picture, side by side. */
 function patches(answer, values) {
-  const canvas = make("canvas", {
-    width: 280,
-    height: 280,
-    role: "img",
-    "aria-label": t("Gradient saliency of each patch"),
-  });
   const image = session.answer.scenes.find((scene) => scene.scene.kind === "image");
-  const context = canvas.getContext("2d");
-  context.imageSmoothingEnabled = false;
-  if (image) context.drawImage(pictureOf(image.scene), 0, 0, 280, 280);
-  context.drawImage(
-    painted(values, rangeOf(values), answer.rows, answer.columns, colors(), image ? DIMMED : undefined),
-    0,
-    0,
-    280,
-    280,
+  const [rows, columns] = answer.grid;
+  const [wide, high] = image ? [image.scene.width, image.scene.height] : [columns, rows];
+  const over = (label, weights, [down, across]) => {
+    const height = Math.round((280 * high) / wide);
+    const canvas = make("canvas", { width: 280, height, role: "img", "aria-label": label });
+    const context = canvas.getContext("2d");
+    context.imageSmoothingEnabled = false;
+    if (image) context.drawImage(pictureOf(image.scene), 0, 0, canvas.width, canvas.height);
+    const painting = painted(weights, rangeOf(weights), down, across, colors(), image ? DIMMED : undefined);
+    context.drawImage(painting, 0, 0, canvas.width, canvas.height);
+    return make("figure", {}, make("h2", {}, label), canvas);
+  };
+  // Where a map is a word of a sentence, the picture's attention is the mean over all words.
+  const attention = image && mapsOf(image).length > 0 ? meanOf(image).weights : null;
+  return make(
+    "div",
+    { class: "pair" },
+    over(`${t("Gradient × input")} (${ofWhat(answer.of)})`, values, [rows, columns]),
+    attention && over(t("Attention, the mean over all maps"), attention, [image.scene.rows, image.scene.columns]),
   );
-  return make("div", {}, make("h2", {}, `${t("Gradient × input")} (${ofWhat(answer.of)})`), canvas);
 }
 
 const note = (answer) => answer.note && make("p", { class: "quiet small" }, t(answer.note));

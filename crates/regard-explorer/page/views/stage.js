@@ -231,7 +231,10 @@ function drawReadout() {
       make(
         "span",
         { class: "quiet" },
-        stage.drawn.hint?.() || t("Point at a cell, or use the arrow keys. Click to keep it and change it."),
+        stage.drawn.hint?.() ||
+          (current.map.fixed
+            ? t("Point at a cell, or use the arrow keys.")
+            : t("Point at a cell, or use the arrow keys. Click to keep it and change it.")),
       ),
     );
     return;

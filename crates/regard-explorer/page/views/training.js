@@ -15,6 +15,7 @@ import { small } from "./compare.js";
 let parts = /** @type {any} */ (null);
 let stream = /** @type {EventSource | null} */ (null);
 let live = /** @type {any} */ (null);
+let speed = /** @type {number | null} */ (null);
 let epochs = /** @type {number[]} */ ([]);
 let playing = /** @type {number | null} */ (null);
 /** @type {Map<string, any>} snapshots do not change: each is fetched once */
@@ -44,7 +45,7 @@ export function enter(panel) {
       ),
     ),
   );
-  live = null;
+  live = speed = null;
   drawCharts();
   drawStatus();
   listen();
@@ -87,6 +88,8 @@ function listen() {
   stream.addEventListener("state", (event) => {
     live = JSON.parse(event.data);
     one.training = live.training;
+    // Between two epochs the speed is that of the last one: a mean over all would jump to and fro.
+    if (live.now || !live.training) speed = live.now ? live.steps_per_second : null;
     drawStatus();
   });
   stream.addEventListener("snapshot", (event) => {
@@ -115,7 +118,11 @@ function drawStatus() {
       "span",
       { class: "row" },
       make("progress", { max: Math.max(1, all), value: place, "aria-label": t("epochs") }),
-      make("span", { class: "number" }, t("epoch {epoch} of {epochs}", { epoch: now?.epoch ?? done, epochs: all || "–" })),
+      make(
+        "span",
+        { class: "number" },
+        t("epoch {epoch} of {epochs}", { epoch: now?.epoch ?? done, epochs: all || "–" }),
+      ),
     ),
     now && make("span", { class: "number", id: "batch" }, within(now)),
     make("span", {}, `${t("so far")} ${duration(live?.seconds ?? one.seconds)}`),
@@ -126,15 +133,15 @@ function drawStatus() {
         // Whoever has patience may stop earlier.
         `${live.patience ? t("left at most") : t("left")} ${duration(live.seconds_left)}`,
       ),
-    typeof live?.steps_per_second === "number" &&
+    typeof (speed ?? live?.steps_per_second) === "number" &&
       make(
         "span",
         {
           class: "number",
           id: "speed",
-          title: now ? t("in this epoch, without validation") : t("on average, validation included"),
+          title: speed !== null ? t("in this epoch, without validation") : t("on average, validation included"),
         },
-        t("{n} steps a second", { n: Number(live.steps_per_second.toPrecision(3)) }),
+        t("{n} steps a second", { n: Number((speed ?? live.steps_per_second).toPrecision(3)) }),
       ),
     !training &&
       !(all && done >= all) &&

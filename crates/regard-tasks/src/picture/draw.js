@@ -157,9 +157,26 @@ export function shortened(context, text, most) {
   return letters.slice(0, low).join("") + "…";
 }
 
-/** @param {CanvasRenderingContext2D} context */
+const IDEOGRAPHS = /^[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]+$/u;
+
+/**
+ * A text that runs upward; Chinese is not turned, its characters stand one under the other.
+ * @param {CanvasRenderingContext2D} context @param {string} text @param {number} x @param {number} y
+ * @param {CanvasTextAlign} align where in the text y is: at its begin (left), its middle or its end
+ */
 export function upright(context, text, x, y, align) {
   context.save();
+  if (IDEOGRAPHS.test(text)) {
+    const letters = [...text],
+      size = 12,
+      above = { left: 1, center: 0.5 }[align] ?? 0,
+      top = y - above * letters.length * size;
+    context.textAlign = "center";
+    context.textBaseline = "middle";
+    letters.forEach((letter, i) => context.fillText(letter, x, top + (i + 0.5) * size));
+    context.restore();
+    return;
+  }
   context.translate(x, y);
   context.rotate(-Math.PI / 2);
   context.textAlign = align;

@@ -88,7 +88,7 @@ fn every_kind_of_model_captions_in_chinese_too() {
         (&["context=fixed", "encoder=gru", "embedded=chinese"], &[]),
         (&["context=fixed", "embedded=chinese"], &["encoder"]),
         (&["encoder=gru", "decoder=lstm", "embedded=chinese"], &["words"]),
-        (&["encoder=cnn", "decoder=cnn", "color=false"], &["words"]),
+        (&["encoder=cnn", "decoder=cnn", "color=false"], &["words", "alignment"]),
         (&["encoder=none", "decoder=gru", "patch=2"], &["words"]),
         (
             &["decoder=transformer", "context=multi-head"],
