@@ -91,6 +91,7 @@ impl Course {
     }
 
     /// Draws all scenes of an input in every way; gives their names.
+    #[allow(dead_code, reason = "only the tasks draw")]
     pub(crate) fn drawn(&self, input: impl Into<Input>) -> Vec<String> {
         let input = input.into();
         let scenes = self.model().show(&input).unwrap();
