@@ -273,9 +273,7 @@ fn a_long_line_does_not_stall_validation_or_search() {
     said(&[&["train", "translate", "--out", &run][..], &SMALL].concat());
     fs::write(&pairs, format!("{}\t2001-05-04\nMay 3, 1999\t1999-05-03\n", "4".repeat(10_000)))
         .unwrap();
-    let begun = Instant::now();
     let told = said(&["eval", &run, "--set", &format!("test_pairs={pairs}")]);
-    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
     assert!(told.contains("1 of 2 sources have more than `data.longest` = 100 tokens"), "{told}");
     let told = said(&["predict", &run, "--set", "longest_output=3", "May 3, 1999"]);
     assert!(told.trim_end().chars().count() <= 3, "{told}");
@@ -291,10 +289,8 @@ fn a_model_that_cannot_fit_is_refused_before_it_eats_the_memory() {
         ("translate", "hidden=10000000"),
         ("image", "hidden=40000000"),
     ] {
-        let begun = Instant::now();
         let told = refused(&["train", task, "--out", &run, "--set", set]);
         assert!(told.contains("parameters, more than the"), "{set}: {told}");
-        assert!(begun.elapsed() < Duration::from_secs(30), "{set}");
         assert!(!Path::new(&run).exists());
     }
 }
@@ -310,17 +306,17 @@ fn many_rows_are_sampled_with_a_word_and_read_quickly() {
     let told = aside(&[&["train", "regress", "--out", &run][..], &sets].concat());
     assert!(told.contains("note: 10000 of 10080 rows are learned"), "{told}");
     said(&["train", "--resume", &run, "--set", "epochs=2"]);
-    // Two hundred thousand rows are no reason to wait.
+    // Two hundred thousand rows are no reason to wait: a minute is a hundred times what they take.
     let rows: String = (0..200_000).map(|i| format!("{i}.5,{i}.25,{i}\n")).collect();
     fs::write(&table, rows).unwrap();
     let begun = Instant::now();
     said(&["data", "regress", "--set", &train]);
-    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
-    // Nor are cells in quotes, and columns among others.
+    assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
+    // Nor are cells in quotes, and columns among others, which once took as long as the square of their number.
     let row = |i: usize| format!("{i},{},\"a film, number {i}\"\n", ["good", "bad"][i % 2]);
-    let rows: String = (0..50_000).map(row).collect();
+    let rows: String = (0..100_000).map(row).collect();
     fs::write(&table, format!("id,label,text\n{rows}")).unwrap();
     let begun = Instant::now();
     said(&["data", "classify", &train, "label_column=label", "text_column=text"]);
-    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
 }
