@@ -1,7 +1,5 @@
 //! The task `answer`, from end to end.
 
-#![allow(clippy::unwrap_used)] // a test that cannot go on says so by its panic
-
 use crate::course;
 
 use course::{Course, options, refusal, resumes_exactly};

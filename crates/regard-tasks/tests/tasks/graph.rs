@@ -1,7 +1,5 @@
 //! `graph`, from data to pictures.
 
-#![allow(clippy::unwrap_used)]
-
 use crate::corpus;
 use crate::course;
 

@@ -1,7 +1,5 @@
 //! `image`, from data to pictures.
 
-#![allow(clippy::unwrap_used)]
-
 use crate::corpus;
 use crate::course;
 

@@ -1,7 +1,5 @@
 //! The task `label`, from end to end.
 
-#![allow(clippy::unwrap_used)] // a test that cannot go on says so by its panic
-
 use crate::corpus;
 use crate::course;
 

@@ -1,7 +1,5 @@
 //! `label` over sound, vectors and tables, from data to pictures.
 
-#![allow(clippy::unwrap_used)]
-
 use crate::course;
 
 use course::{Course, options, refusal, resumes_exactly};

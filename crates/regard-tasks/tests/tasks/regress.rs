@@ -1,7 +1,5 @@
 //! `regress`, from data to pictures.
 
-#![allow(clippy::unwrap_used)]
-
 use crate::course;
 
 use course::{Course, refusal, resumes_exactly};

@@ -1,7 +1,5 @@
 //! `summarize`, from data to pictures, and copying in `translate`.
 
-#![allow(clippy::unwrap_used)]
-
 use crate::course;
 
 use course::{Course, refusal, resumes_exactly};

@@ -2,8 +2,6 @@
 //! draws.
 
 // A test that cannot be set up should stop.
-#![allow(clippy::unwrap_used)]
-
 use regard_tasks::{
     Callback, Checkpoint, Ended, Options, Part, Progress, Run, Silent, TrainingConfig, picture,
     task_named, train,

@@ -1,6 +1,4 @@
 //! Batches hold every example once, with little padding.
-#![allow(clippy::unwrap_used)] // a test that cannot go on says so by its panic
-
 use regard::prelude::*;
 use regard_tasks::data::{BatchSize, batches};
 

@@ -1,7 +1,5 @@
 //! Labels that count more than others while a model learns.
 
-#![allow(clippy::unwrap_used)] // a test that cannot go on says so by its panic
-
 use crate::course;
 
 use course::{Course, options, refusal, resumes_exactly};

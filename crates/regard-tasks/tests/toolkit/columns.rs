@@ -1,7 +1,5 @@
 //! Columns by name and by number, separators, headers.
 
-#![allow(clippy::unwrap_used)] // a test that cannot go on says so by its panic
-
 use crate::course;
 
 use course::{options, refusal};

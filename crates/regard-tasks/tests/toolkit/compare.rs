@@ -1,7 +1,5 @@
 //! Variants side by side.
 
-#![allow(clippy::unwrap_used)]
-
 use regard_tasks::{
     Comparison, ComparisonFolder, Description, JsonFile, Learner, Meter, Model, Options, Part,
     Result, Silent, Task, Variant, compare, task_named,

@@ -1,8 +1,6 @@
 //! A run for other programs: what is written, and what is refused. Whether PyTorch and onnxruntime
 //! answer as we do is shown by `bench/export.py`.
 
-#![allow(clippy::unwrap_used)] // a test that cannot go on says so by its panic
-
 use regard::tensor::load;
 use regard_tasks::{Export, Run, Silent, TrainingConfig, export, task_named, train};
 use std::path::Path;

@@ -1,7 +1,5 @@
 //! Every example of a part with its loss, and what training keeps to be looked at.
 
-#![allow(clippy::unwrap_used)] // a test that cannot go on says so by its panic
-
 use crate::course;
 
 use course::{Course, StopAfter};

@@ -1,7 +1,5 @@
 //! What evaluation says beside the usual measures: spans, and how BLEU was counted.
 
-#![allow(clippy::unwrap_used)] // a test that cannot go on says so by its panic
-
 use regard_tasks::{Part, Record, Report, Run, Silent, TrainingConfig, task_named, train};
 
 /// Trains; gives what a part's evaluation says, and the lines of the epochs.

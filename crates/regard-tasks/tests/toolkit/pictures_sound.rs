@@ -1,7 +1,5 @@
 //! Pictures of recordings: drawn in every form, on one time, and whatever is missing.
 
-#![allow(clippy::unwrap_used)]
-
 use regard_tasks::{Map, Maps, Scene, Segment, SoundScene, Track, picture};
 use resvg::usvg::roxmltree::Document;
 

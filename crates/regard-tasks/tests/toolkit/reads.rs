@@ -1,7 +1,5 @@
 //! A file is read once, however many parts of the data are held out of it.
 
-#![allow(clippy::unwrap_used)]
-
 use regard_tasks::{Input, Model, Options, Run, Silent, TrainingConfig, task_named, train};
 use std::fs::{self, OpenOptions};
 use std::io::Write;

@@ -1,7 +1,5 @@
 //! Recordings at another rate: against the tone itself, and what must not be heard.
 
-#![allow(clippy::unwrap_used)] // a test that cannot go on says so by its panic
-
 use regard_tasks::data::Waveform;
 
 fn tone(hertz: f64, rate: u32, count: usize) -> Waveform {

@@ -1,7 +1,5 @@
 //! Sound, images and graphs: what is read right, and what is refused in which words.
 
-#![allow(clippy::unwrap_used)]
-
 use crate::corpus;
 
 use corpus::corpus;

@@ -1,7 +1,5 @@
 //! What a training may start from: another run, pretrained vectors, weights that stay.
 
-#![allow(clippy::unwrap_used)] // a test that cannot go on says so by its panic
-
 use regard::tensor::load;
 use regard_tasks::{Callback, Run, Silent, TrainingConfig, task_named, train};
 use std::collections::BTreeMap;

@@ -1,7 +1,5 @@
 //! The embedded stories: what they say is what the rules make of it.
 
-#![allow(clippy::unwrap_used)] // a test that cannot go on says so by its panic
-
 use regard_tasks::Result;
 use regard_tasks::toy::{Story, StoryLanguage, stories};
 use std::collections::HashMap;

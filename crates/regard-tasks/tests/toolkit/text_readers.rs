@@ -1,6 +1,4 @@
 //! Files of text are read whole or refused by file and line.
-#![allow(clippy::unwrap_used)] // a test that cannot go on says so by its panic
-
 use flate2::{Compression, write::GzEncoder};
 use regard_tasks::{
     Result,

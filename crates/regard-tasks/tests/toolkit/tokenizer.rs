@@ -1,6 +1,4 @@
 //! Text becomes tokens and text again.
-#![allow(clippy::unwrap_used)] // a test that cannot go on says so by its panic
-
 use regard_tasks::text::{
     END, Labels, PADDING, START, Tokenizer, TokenizerConfig, TokenizerKind, UNKNOWN, Vocabulary,
 };

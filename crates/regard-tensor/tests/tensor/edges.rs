@@ -1,6 +1,4 @@
 //! Nothing, infinity and no number at all: operations take them without a crash.
-#![allow(clippy::unwrap_used)]
-
 use regard_tensor::{
     Activation, Cell, CrossEntropy, DType, Parameter, Random, RecurrentStart, Result, Slide, Tensor,
 };

@@ -1,6 +1,4 @@
 //! Files that are not what they should be are refused by name.
-#![allow(clippy::unwrap_used)]
-
 use regard_tensor::{DType, Init, Parameters, Tensor, load, save};
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -1,6 +1,4 @@
 //! Operations and optimizers held against what PyTorch computes.
-#![allow(clippy::unwrap_used)]
-
 use crate::known;
 
 use known::Case;

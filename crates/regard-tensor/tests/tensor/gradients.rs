@@ -1,6 +1,4 @@
 //! Every operation's gradient agrees with finite differences.
-#![allow(clippy::unwrap_used)]
-
 use regard_tensor::{
     Activation, Cell, CrossEntropy, DType, Random, RecurrentStart, Result, Slide, Tensor,
     finite_difference_error,

@@ -1,6 +1,4 @@
 //! bf16 and f16: stored, viewed, converted; gradients come back in the type they left.
-#![allow(clippy::unwrap_used)]
-
 use half::{bf16, f16};
 use regard_tensor::{
     Activation, CrossEntropy, DType, Parameter, Random, Result, Scalar, Slide, Tensor,

@@ -1,6 +1,4 @@
 //! Operators, indices and text.
-#![allow(clippy::unwrap_used)]
-
 use regard_tensor::{DType, Random, Result, Tensor, finite_difference_error};
 
 fn normal(seed: u64, shape: &[usize]) -> Tensor {

@@ -1,6 +1,4 @@
 //! A run that is interrupted and one that is not end with the same bits, on any number of threads.
-#![allow(clippy::unwrap_used)]
-
 use regard_tensor::{
     Activation, Cell, CrossEntropy, DType, Init, Optimizer, Parameter, Parameters, Random,
     RecurrentStart, Result, Rule, Slide, Tensor, load, save,

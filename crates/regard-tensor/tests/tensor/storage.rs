@@ -1,6 +1,4 @@
 //! What holds a tensor's numbers: given vectors, nested arrays, and changes in place.
-#![allow(clippy::unwrap_used)]
-
 use half::{bf16, f16};
 use regard_tensor::{Activation, DType, Parameter, Random, Tensor};
 

@@ -1,6 +1,4 @@
 //! What the tape promises.
-#![allow(clippy::unwrap_used)]
-
 use regard_tensor::{DType, Parameter, Tensor, without_gradients};
 
 fn parameter(x: &[f64]) -> Parameter {

@@ -1,6 +1,4 @@
 //! Tensors of two types: the refusal says which is which.
-#![allow(clippy::unwrap_used)]
-
 use regard_tensor::{Activation, Cell, DType, Gradients, Parameter, RecurrentStart, Slide, Tensor};
 
 #[test]

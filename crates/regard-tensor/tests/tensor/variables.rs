@@ -1,6 +1,4 @@
 //! Gradients of any tensor, not only of parameters.
-#![allow(clippy::unwrap_used)]
-
 use regard_tensor::{DType, Parameter, Random, Tensor, finite_difference_error, without_gradients};
 
 fn numbers(x: &Tensor) -> Vec<f64> {

@@ -1,7 +1,5 @@
 //! The classifier: every encoder with every pooling learns, padding does not matter, bad
 //! configurations are refused.
-#![allow(clippy::unwrap_used)]
-
 use regard::prelude::*;
 
 const TOKENS: usize = 30;

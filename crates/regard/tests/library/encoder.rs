@@ -1,6 +1,4 @@
 //! Every encoder behind the one entrance.
-#![allow(clippy::unwrap_used)]
-
 use regard::prelude::*;
 
 fn every_kind() -> Vec<EncoderConfig> {

@@ -1,6 +1,4 @@
 //! Attention and the layers of a Transformer held against what PyTorch computes.
-#![allow(clippy::unwrap_used)]
-
 use crate::known;
 
 use known::Case;

@@ -1,6 +1,4 @@
 //! Graph attention: against torch_geometric's numbers, and what it promises beside them.
-#![allow(clippy::unwrap_used)]
-
 use regard::prelude::*;
 use regard::tensor::parameter_difference_error;
 use regard::tensor::{finite_difference_error, load};

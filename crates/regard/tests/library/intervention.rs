@@ -1,7 +1,5 @@
 //! What an intervention changes, against the plain formula.
 
-#![allow(clippy::unwrap_used)] // a test that cannot go on says so by its panic
-
 use regard::prelude::*;
 
 const N: usize = 5;

@@ -1,6 +1,4 @@
 //! The labeler: every encoder learns, padding does not matter, bad configurations are refused.
-#![allow(clippy::unwrap_used)]
-
 use regard::prelude::*;
 
 const TOKENS: usize = 30;

@@ -1,6 +1,8 @@
 //! The library: mechanisms, layers and models against known tensors, by differences, and learning. One program, so
 //! that the crate is linked once.
 
+#![allow(clippy::unwrap_used)] // a test that cannot go on says so by its panic
+
 #[path = "../../../regard-tensor/tests/known/mod.rs"]
 mod known;
 #[path = "../squash/mod.rs"]

@@ -1,7 +1,5 @@
 //! Every score against its formula written out, every weighting against its definition, and their
 //! gradients against finite differences.
-#![allow(clippy::unwrap_used)]
-
 use crate::squash;
 
 use regard::prelude::*;

@@ -1,7 +1,5 @@
 //! Multi-head attention with any score and any weighting: against a plain loop over the heads, and
 //! against finite differences.
-#![allow(clippy::unwrap_used)]
-
 use crate::squash;
 
 use regard::prelude::*;

@@ -1,6 +1,4 @@
 //! The operator on the tape: its gradients, and what it returns.
-#![allow(clippy::unwrap_used)]
-
 use crate::squash;
 
 use regard::Result;

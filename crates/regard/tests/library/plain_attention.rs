@@ -1,7 +1,5 @@
 //! Self-attention, cross attention and additive attention against their formulas, written out with
 //! operations on tensors.
-#![allow(clippy::unwrap_used)]
-
 use crate::squash;
 
 use regard::Result;

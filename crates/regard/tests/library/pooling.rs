@@ -1,6 +1,4 @@
 //! Pooling: what each gives, its gradients, and that padding has no influence.
-#![allow(clippy::unwrap_used)]
-
 use crate::squash;
 
 use regard::prelude::*;

@@ -1,6 +1,4 @@
 //! Recurrent networks against PyTorch's numbers, and against themselves without padding.
-#![allow(clippy::unwrap_used)]
-
 use regard::prelude::*;
 use regard::tensor::load;
 use std::collections::BTreeMap;

@@ -1,6 +1,4 @@
 //! Hard attention trained by its choices.
-#![allow(clippy::unwrap_used)]
-
 use regard::prelude::*;
 use regard::tensor::{finite_difference_error, load, save};
 use std::collections::BTreeMap;

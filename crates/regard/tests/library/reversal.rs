@@ -1,6 +1,4 @@
 //! Why attention: one fixed vector holds less of a sequence the longer it is.
-#![allow(clippy::unwrap_used)]
-
 use regard::prelude::*;
 
 const LENGTH: usize = 40;

@@ -1,6 +1,4 @@
 //! Any encoder with any context and any decoder: learning, searching, and being rebuilt.
-#![allow(clippy::unwrap_used)]
-
 use crate::squash;
 
 use regard::prelude::*;

@@ -1,7 +1,5 @@
 //! One sequence-to-sequence model over tokens, vectors and images; copying; fixed vectors of every
 //! kind.
-#![allow(clippy::unwrap_used)]
-
 use regard::prelude::*;
 use std::collections::BTreeMap;
 
