@@ -1,4 +1,5 @@
 //! Batches hold every example once, with little padding.
+
 use regard::prelude::*;
 use regard_tasks::data::{BatchSize, batches};
 

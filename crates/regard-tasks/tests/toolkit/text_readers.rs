@@ -1,4 +1,5 @@
 //! Files of text are read whole or refused by file and line.
+
 use flate2::{Compression, write::GzEncoder};
 use regard_tasks::{
     Result,

@@ -1,4 +1,5 @@
 //! Text becomes tokens and text again.
+
 use regard_tasks::text::{
     END, Labels, PADDING, START, Tokenizer, TokenizerConfig, TokenizerKind, UNKNOWN, Vocabulary,
 };

@@ -1,4 +1,5 @@
 //! Nothing, infinity and no number at all: operations take them without a crash.
+
 use regard_tensor::{
     Activation, Cell, CrossEntropy, DType, Parameter, Random, RecurrentStart, Result, Slide, Tensor,
 };

@@ -1,4 +1,5 @@
 //! Files that are not what they should be are refused by name.
+
 use regard_tensor::{DType, Init, Parameters, Tensor, load, save};
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -1,4 +1,5 @@
 //! Operations and optimizers held against what PyTorch computes.
+
 use crate::known;
 
 use known::Case;

@@ -1,4 +1,5 @@
 //! Every operation's gradient agrees with finite differences.
+
 use regard_tensor::{
     Activation, Cell, CrossEntropy, DType, Random, RecurrentStart, Result, Slide, Tensor,
     finite_difference_error,

@@ -1,4 +1,5 @@
 //! bf16 and f16: stored, viewed, converted; gradients come back in the type they left.
+
 use half::{bf16, f16};
 use regard_tensor::{
     Activation, CrossEntropy, DType, Parameter, Random, Result, Scalar, Slide, Tensor,

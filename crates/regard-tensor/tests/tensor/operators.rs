@@ -1,4 +1,5 @@
 //! Operators, indices and text.
+
 use regard_tensor::{DType, Random, Result, Tensor, finite_difference_error};
 
 fn normal(seed: u64, shape: &[usize]) -> Tensor {

@@ -1,4 +1,5 @@
 //! A run that is interrupted and one that is not end with the same bits, on any number of threads.
+
 use regard_tensor::{
     Activation, Cell, CrossEntropy, DType, Init, Optimizer, Parameter, Parameters, Random,
     RecurrentStart, Result, Rule, Slide, Tensor, load, save,

@@ -1,5 +1,6 @@
 //! Sizes near the end of what can be counted: every entrance refuses them by a sentence, in any
 //! build, whether or not their product wraps to something small.
+
 use regard_tensor::{
     Activation, Cell, CrossEntropy, DType, Init, Memory, Parameters, Random, RecurrentStart,
     Result, Slide, Tensor, load,

@@ -1,4 +1,5 @@
 //! What holds a tensor's numbers: given vectors, nested arrays, and changes in place.
+
 use half::{bf16, f16};
 use regard_tensor::{Activation, DType, Parameter, Random, Tensor};
 

@@ -1,4 +1,5 @@
 //! What the tape promises.
+
 use regard_tensor::{DType, Parameter, Tensor, without_gradients};
 
 fn parameter(x: &[f64]) -> Parameter {

@@ -1,4 +1,5 @@
 //! Tensors of two types: the refusal says which is which.
+
 use regard_tensor::{Activation, Cell, DType, Gradients, Parameter, RecurrentStart, Slide, Tensor};
 
 #[test]

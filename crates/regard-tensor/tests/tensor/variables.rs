@@ -1,4 +1,5 @@
 //! Gradients of any tensor, not only of parameters.
+
 use regard_tensor::{DType, Parameter, Random, Tensor, finite_difference_error, without_gradients};
 
 fn numbers(x: &Tensor) -> Vec<f64> {

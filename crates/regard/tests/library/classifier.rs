@@ -1,5 +1,6 @@
 //! The classifier: every encoder with every pooling learns, padding does not matter, bad
 //! configurations are refused.
+
 use regard::prelude::*;
 
 const TOKENS: usize = 30;

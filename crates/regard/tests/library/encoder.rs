@@ -1,4 +1,5 @@
 //! Every encoder behind the one entrance.
+
 use regard::prelude::*;
 
 fn every_kind() -> Vec<EncoderConfig> {

@@ -1,4 +1,5 @@
 //! Attention and the layers of a Transformer held against what PyTorch computes.
+
 use crate::known;
 
 use known::Case;

@@ -1,4 +1,5 @@
 //! Graph attention: against torch_geometric's numbers, and what it promises beside them.
+
 use regard::prelude::*;
 use regard::tensor::parameter_difference_error;
 use regard::tensor::{finite_difference_error, load};

@@ -1,4 +1,5 @@
 //! The labeler: every encoder learns, padding does not matter, bad configurations are refused.
+
 use regard::prelude::*;
 
 const TOKENS: usize = 30;

@@ -1,5 +1,6 @@
 //! Every score against its formula written out, every weighting against its definition, and their
 //! gradients against finite differences.
+
 use crate::squash;
 
 use regard::prelude::*;

@@ -1,5 +1,6 @@
 //! Models of graphs, images and functions: each learns a tiny batch by heart, is rebuilt from its
 //! configuration and its file, and refuses what cannot be built.
+
 use regard::Result;
 use regard::prelude::*;
 use regard::tensor::Slide;

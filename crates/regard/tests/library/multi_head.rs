@@ -1,5 +1,6 @@
 //! Multi-head attention with any score and any weighting: against a plain loop over the heads, and
 //! against finite differences.
+
 use crate::squash;
 
 use regard::prelude::*;

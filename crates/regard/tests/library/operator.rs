@@ -1,4 +1,5 @@
 //! The operator on the tape: its gradients, and what it returns.
+
 use crate::squash;
 
 use regard::Result;

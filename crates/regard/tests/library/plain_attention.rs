@@ -1,5 +1,6 @@
 //! Self-attention, cross attention and additive attention against their formulas, written out with
 //! operations on tensors.
+
 use crate::squash;
 
 use regard::Result;

@@ -1,4 +1,5 @@
 //! Pooling: what each gives, its gradients, and that padding has no influence.
+
 use crate::squash;
 
 use regard::prelude::*;

@@ -1,4 +1,5 @@
 //! Recurrent networks against PyTorch's numbers, and against themselves without padding.
+
 use regard::prelude::*;
 use regard::tensor::load;
 use std::collections::BTreeMap;

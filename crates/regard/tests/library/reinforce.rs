@@ -1,4 +1,5 @@
 //! Hard attention trained by its choices.
+
 use regard::prelude::*;
 use regard::tensor::{finite_difference_error, load, save};
 use std::collections::BTreeMap;

@@ -1,4 +1,5 @@
 //! Why attention: one fixed vector holds less of a sequence the longer it is.
+
 use regard::prelude::*;
 
 const LENGTH: usize = 40;

@@ -1,4 +1,5 @@
 //! Any encoder with any context and any decoder: learning, searching, and being rebuilt.
+
 use crate::squash;
 
 use regard::prelude::*;

@@ -1,5 +1,6 @@
 //! One sequence-to-sequence model over tokens, vectors and images; copying; fixed vectors of every
 //! kind.
+
 use regard::prelude::*;
 use std::collections::BTreeMap;
 
