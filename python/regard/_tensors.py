@@ -192,13 +192,17 @@ def fresh_seed() -> int:
     return int(torch.randint(1 << 62, (), dtype=torch.int64).item())
 
 
+def _autocasts(device: str) -> bool:
+    return device in ("cpu", "cuda") and torch.is_autocast_enabled(device)
+
+
 def attention(q: Tensor, k: Any, v: Any, options: Options, return_aux: Any) -> Any:
     """The operator on tensors; recorded for autograd where that is wanted."""
     if torch.compiler.is_compiling():
         from . import _compiled
 
         return _compiled.attention(q, k, v, options, return_aux)
-    if isinstance(q, Tensor) and torch.is_autocast_enabled(q.device.type):
+    if isinstance(q, Tensor) and _autocasts(q.device.type):
         q, k, v = (autocast(x) for x in (q, k, v))
     frame, learned = prepare(_this, q, k, v, options)
     need = needs(return_aux, frame.normalizer, frame.edges)
@@ -208,7 +212,7 @@ def attention(q: Tensor, k: Any, v: Any, options: Options, return_aux: Any) -> A
 
 def plain(q: Tensor, k: Any, v: Any, is_causal: bool, scale: Any) -> Any:
     """Softmax over scaled dot products, with nothing else: the call whose overhead matters most."""
-    if isinstance(q, Tensor) and torch.is_autocast_enabled(q.device.type):
+    if isinstance(q, Tensor) and _autocasts(q.device.type):
         q, k, v = (autocast(x) for x in (q, k, v))
     code, compute = check_inputs(q, k, v)
     check_ranks(q, k, v)
