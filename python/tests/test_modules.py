@@ -154,11 +154,11 @@ def active():
 @pytest.mark.parametrize("masks", ["none", "causal", "truths", "numbers", "grouped"])
 def test_active_kernels_serve_pytorch_s_own_attention(active, dtype, masks, monkeypatch):
     calls = []
-    from regard import _tensors
+    from regard import _native, _tensors
 
-    for name in ("forward", "backward"):
-        real = getattr(_tensors, name)
-        monkeypatch.setattr(_tensors, name, lambda *a, real=real, name=name: calls.append(name) or real(*a))
+    for name, place in [(name, place) for name in ("forward", "backward") for place in (_native, _tensors)]:
+        real = getattr(place, name)
+        monkeypatch.setattr(place, name, lambda *a, real=real, name=name: calls.append(name) or real(*a))
     torch.manual_seed(0)
     q, k, v = (torch.randn(2, 4, 33, 16, dtype=dtype, requires_grad=True) for _ in range(3))
     options = {
