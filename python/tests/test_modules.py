@@ -154,9 +154,10 @@ def active():
 @pytest.mark.parametrize("masks", ["none", "causal", "truths", "numbers", "grouped"])
 def test_active_kernels_serve_pytorch_s_own_attention(active, dtype, masks, monkeypatch):
     calls = []
-    from regard import _native, _tensors
+    from regard import _tensors
+    from regard.torch import sdpa as ours
 
-    for name, place in [(name, place) for name in ("forward", "backward") for place in (_native, _tensors)]:
+    for name, place in [("forward", _tensors), ("backward", ours._permuted)]:
         real = getattr(place, name)
         monkeypatch.setattr(place, name, lambda *a, real=real, name=name: calls.append(name) or real(*a))
     torch.manual_seed(0)
