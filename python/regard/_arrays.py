@@ -8,6 +8,7 @@ import numpy as np
 
 from . import _native
 from ._arguments import parameter_names as parameter_names
+from .threads import get_num_threads
 
 int64 = np.dtype(np.int64)
 _f32, _f64, _f16 = np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.float16)
@@ -125,6 +126,7 @@ def block(x: Any) -> tuple[int, tuple[int, ...]]:
 
 
 given = block
+place = get_num_threads
 forward = _native.forward
 backward = _native.backward
 

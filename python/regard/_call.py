@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ._arguments import HARD, NO_CONSTANTS, NO_LEARNED, THRESHOLD, Frame, Learned
-from .threads import get_num_threads
 
 
 class Results(NamedTuple):
@@ -88,7 +87,7 @@ def _frame(xp: Any, frame: Frame, q: Any, k: Any, v: Any) -> Any:
     rows = xp.rows
     return (
         frame.code,
-        get_num_threads(),
+        xp.place(),
         frame.mechanism,
         (frame.seed, frame.dropout_p),
         rows(q),

@@ -36,7 +36,7 @@ _EMPTY = 0
 
 def attention(q: Tensor, k: Any, v: Any, options: Options, return_aux: Any) -> Any:
     """As ``_tensors.attention``, written in what a compiler follows."""
-    if torch.is_autocast_enabled("cpu"):
+    if _tensors.autocasts(q.device.type):
         q, k, v = _tensors.autocast(q), _tensors.autocast(k), _tensors.autocast(v)
     _, compute = _tensors.check_inputs(q, k, v)
     check_ranks(q, k, v)

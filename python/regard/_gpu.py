@@ -31,6 +31,8 @@ class Gpu:
     """The kind of array that a call on a GPU's tensors has; it lives as long as the call."""
 
     int64 = torch.int64
+    forward = staticmethod(_native.forward)
+    backward = staticmethod(_native.backward)
     rows = staticmethod(_tensors.rows)
     block = staticmethod(_tensors.block)
     rowwise = staticmethod(_tensors.rowwise)
@@ -54,12 +56,7 @@ class Gpu:
     def zeros(self, shape: tuple[int, ...], dtype: Any) -> Tensor:
         return torch.zeros(shape, dtype=dtype, device=self._device)
 
-    def forward(self, call: Any, out: Any, inputs: Any = None, results: Any = (None,) * 6) -> None:
-        _native.forward_on_gpu(self._place(), call, out, inputs, results)
-
-    def backward(self, call: Any, grad_out: Any, left: Any, wanted: Any, inputs: Any = None, arriving: Any = None) -> None:
-        _native.backward_on_gpu(self._place(), call, grad_out, left, wanted, inputs, arriving)
-
-    def _place(self) -> tuple[int, int]:
+    def place(self) -> tuple[int, int]:
+        """The GPU's number, and PyTorch's current stream on it."""
         index = self._device.index
         return (torch.cuda.current_device() if index is None else index, torch.cuda.current_stream(self._device).cuda_stream)

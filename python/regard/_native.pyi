@@ -3,7 +3,8 @@ from typing import final
 
 _Rows = tuple[int, tuple[int, ...], tuple[int, ...]]
 _Block = tuple[int, tuple[int, ...]]
-_Call = tuple[int, int, "Mechanism", tuple[int, float], _Rows, _Rows, _Rows]
+_Place = int | tuple[int, int]
+_Call = tuple[int, _Place, "Mechanism", tuple[int, float], _Rows, _Rows, _Rows]
 _Inputs = tuple[
     _Block | None,
     Sequence[_Block],
@@ -74,22 +75,6 @@ def backward(
     inputs: _Inputs | None = None,
     arriving: tuple[_Block | None, ...] | None = None,
 ) -> None: ...
-def forward_on_gpu(
-    place: tuple[int, int],
-    call: _Call,
-    out: _Rows,
-    inputs: _Inputs | None = None,
-    results: tuple[_Block | None, ...] | None = None,
-) -> None: ...
-def backward_on_gpu(
-    place: tuple[int, int],
-    call: _Call,
-    grad_out: _Rows,
-    left: tuple[_Rows | _Block | None, ...],
-    wanted: tuple[_Rows | _Block | None, ...],
-    inputs: _Inputs | None = None,
-    arriving: tuple[_Block | None, ...] | None = None,
-) -> None: ...
 def instruction_set() -> str: ...
 def release_memory(threads: int) -> None: ...
 
@@ -98,9 +83,7 @@ __all__ = [
     "Mechanism",
     "Run",
     "backward",
-    "backward_on_gpu",
     "forward",
-    "forward_on_gpu",
     "instruction_set",
     "release_memory",
     "task_names",

@@ -24,6 +24,7 @@ from ._arguments import (
 )
 from ._arguments import parameter_names as _names
 from ._call import Arriving, Saved
+from .threads import get_num_threads
 
 int64 = torch.int64
 _KINDS = {
@@ -146,6 +147,7 @@ def block(x: Tensor) -> tuple[int, tuple[int, ...]]:
 
 
 given = block
+place = get_num_threads
 forward = _native.forward
 backward = _native.backward
 
@@ -192,7 +194,8 @@ def fresh_seed() -> int:
     return int(torch.randint(1 << 62, (), dtype=torch.int64).item())
 
 
-def _autocasts(device: str) -> bool:
+def autocasts(device: str) -> bool:
+    """Whether what is asked of such a device is cast by itself."""
     return device in ("cpu", "cuda") and torch.is_autocast_enabled(device)
 
 
@@ -202,7 +205,7 @@ def attention(q: Tensor, k: Any, v: Any, options: Options, return_aux: Any) -> A
         from . import _compiled
 
         return _compiled.attention(q, k, v, options, return_aux)
-    if isinstance(q, Tensor) and _autocasts(q.device.type):
+    if isinstance(q, Tensor) and autocasts(q.device.type):
         q, k, v = (autocast(x) for x in (q, k, v))
     frame, learned = prepare(_this, q, k, v, options)
     need = needs(return_aux, frame.normalizer, frame.edges)
@@ -212,7 +215,7 @@ def attention(q: Tensor, k: Any, v: Any, options: Options, return_aux: Any) -> A
 
 def plain(q: Tensor, k: Any, v: Any, is_causal: bool, scale: Any) -> Any:
     """Softmax over scaled dot products, with nothing else: the call whose overhead matters most."""
-    if isinstance(q, Tensor) and _autocasts(q.device.type):
+    if isinstance(q, Tensor) and autocasts(q.device.type):
         q, k, v = (autocast(x) for x in (q, k, v))
     code, compute = check_inputs(q, k, v)
     check_ranks(q, k, v)

@@ -1,6 +1,7 @@
 //! One call of the kernels, forward or backward.
 
 use crate::array::{Block, Rows, refused};
+use crate::gpu::{self, Gpu};
 use crate::inputs::{Inputs, Random, no_such_type};
 use crate::mechanism::{Mechanism, Score};
 use crate::threads;
@@ -40,11 +41,18 @@ pub(crate) type Wanted<T> = (
     Option<Block<T>>,
 );
 
+/// What computes a call: so many threads of the CPU, or a GPU.
+#[derive(Clone, Copy, FromPyObject)]
+pub(crate) enum Place {
+    Cpu(usize),
+    Gpu(Gpu),
+}
+
 /// The frame of a call; in Python a tuple in this order.
 pub(crate) struct Call<'py> {
     /// The type of the numbers: 0 f32, 1 f64, 2 bf16, 3 f16.
-    pub(crate) code: u8,
-    threads: usize,
+    code: u8,
+    place: Place,
     pub(crate) mechanism: Bound<'py, Mechanism>,
     pub(crate) random: Random,
     pub(crate) q: Rows,
@@ -56,14 +64,15 @@ impl<'py> FromPyObject<'_, 'py> for Call<'py> {
     type Error = PyErr;
 
     fn extract(from: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        let (code, threads, mechanism, random, q, k, v) = from.extract()?;
-        Ok(Self { code, threads, mechanism, random, q, k, v })
+        let (code, place, mechanism, random, q, k, v) = from.extract()?;
+        Ok(Self { code, place, mechanism, random, q, k, v })
     }
 }
 
 /// Computes the output and what else there is a place for.
 ///
-/// Every array is live and of the size it says; the caller sees to that.
+/// Every array is live and of the size it says, and lies where the call computes; the inputs always in
+/// the host's memory. The caller sees to that.
 #[pyfunction]
 #[pyo3(signature = (call, out, inputs=None, results=None))]
 pub(crate) fn forward(
@@ -113,6 +122,10 @@ fn forward_of<E: Element>(
     inputs: Option<&Bound<'_, PyAny>>,
     results: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<()> {
+    let threads = match call.place {
+        Place::Cpu(threads) => threads,
+        Place::Gpu(gpu) => return gpu::forward::<E>(py, gpu, call, out, inputs, results),
+    };
     // SAFETY: Python holds every array until this call returns; the results are fresh.
     unsafe {
         let inputs = Inputs::<E::Compute>::of(inputs)?;
@@ -130,13 +143,13 @@ fn forward_of<E: Element>(
         }
         let spec = inputs.spec(call.mechanism.get(), call.q.shape()[3], call.random);
         let large = call.is_large(&spec);
-        let threads = call.threads;
         py.detach(|| threads::run(threads, large, || Cpu::best().forward(&spec, q, k, v, pass)))
             .map_err(refused)
     }
 }
 
-type More<'a, 'py> = (
+/// What forward left, what is wanted, the inputs, and what arrives besides.
+pub(crate) type More<'a, 'py> = (
     &'a Bound<'py, PyAny>,
     &'a Bound<'py, PyAny>,
     Option<&'a Bound<'py, PyAny>>,
@@ -147,8 +160,13 @@ fn backward_of<E: Element>(
     py: Python<'_>,
     call: &Call<'_>,
     grad_out: Rows,
-    (left, wanted, inputs, arriving): More<'_, '_>,
+    more: More<'_, '_>,
 ) -> PyResult<()> {
+    let threads = match call.place {
+        Place::Cpu(threads) => threads,
+        Place::Gpu(gpu) => return gpu::backward::<E>(py, gpu, call, grad_out, more),
+    };
+    let (left, wanted, inputs, arriving) = more;
     // SAFETY: Python holds every array until this call returns; the gradients are fresh.
     unsafe {
         let inputs = Inputs::<E::Compute>::of(inputs)?;
@@ -183,7 +201,6 @@ fn backward_of<E: Element>(
         }
         let spec = inputs.spec(call.mechanism.get(), call.q.shape()[3], call.random);
         let large = call.is_large(&spec);
-        let threads = call.threads;
         py.detach(|| threads::run(threads, large, || Cpu::best().backward(&spec, q, k, v, pass)))
             .map_err(refused)
     }

@@ -1,9 +1,8 @@
 //! One call of the kernels over arrays that lie on an NVIDIA GPU, in the order of PyTorch's stream.
 
 use crate::array::{Block, Rows, refused};
-use crate::call::{Arriving, Call, Left, Results, Wanted};
-use crate::inputs::{Inputs, no_such_type};
-use half::{bf16, f16};
+use crate::call::{Arriving, Call, Left, More, Results, Wanted};
+use crate::inputs::Inputs;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use regard_kernels::cuda::{BackwardAt, ForwardAt, GradientsAt};
@@ -11,55 +10,12 @@ use regard_kernels::{Cuda, Element};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-/// The GPU's number, and PyTorch's current stream on it.
-type Place = (usize, usize);
-
-/// As [`crate::call::forward`], over arrays on a GPU; what the inputs name lies in the host's memory.
-#[pyfunction]
-#[pyo3(signature = (place, call, out, inputs=None, results=None))]
-pub(crate) fn forward_on_gpu(
-    py: Python<'_>,
-    place: Place,
-    call: Call<'_>,
-    out: Rows,
-    inputs: Option<&Bound<'_, PyAny>>,
-    results: Option<&Bound<'_, PyAny>>,
-) -> PyResult<()> {
-    let more = (out, inputs, results);
-    match call.code {
-        0 => forward_of::<f32>(py, place, &call, more),
-        1 => forward_of::<f64>(py, place, &call, more),
-        2 => forward_of::<bf16>(py, place, &call, more),
-        3 => forward_of::<f16>(py, place, &call, more),
-        other => Err(no_such_type(other)),
-    }
-}
-
-/// As [`crate::call::backward`], over arrays on a GPU.
-#[pyfunction]
-#[pyo3(signature = (place, call, grad_out, left, wanted, inputs=None, arriving=None))]
-pub(crate) fn backward_on_gpu(
-    py: Python<'_>,
-    place: Place,
-    call: Call<'_>,
-    grad_out: Rows,
-    left: &Bound<'_, PyAny>,
-    wanted: &Bound<'_, PyAny>,
-    inputs: Option<&Bound<'_, PyAny>>,
-    arriving: Option<&Bound<'_, PyAny>>,
-) -> PyResult<()> {
-    let more = BackwardMore { grad_out, left, wanted, inputs, arriving };
-    match call.code {
-        0 => backward_of::<f32>(py, place, &call, more),
-        1 => backward_of::<f64>(py, place, &call, more),
-        2 => backward_of::<bf16>(py, place, &call, more),
-        3 => backward_of::<f16>(py, place, &call, more),
-        other => Err(no_such_type(other)),
-    }
-}
+/// A GPU's number, and PyTorch's current stream on it.
+#[derive(Clone, Copy, FromPyObject)]
+pub(crate) struct Gpu(usize, usize);
 
 /// The GPU, its work asked of the stream.
-fn gpu((ordinal, stream): Place) -> PyResult<Cuda> {
+fn open(Gpu(ordinal, stream): Gpu) -> PyResult<Cuda> {
     static OPEN: Mutex<BTreeMap<usize, Cuda>> = Mutex::new(BTreeMap::new());
     let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
     let cuda = match open.get(&ordinal) {
@@ -73,13 +29,14 @@ fn gpu((ordinal, stream): Place) -> PyResult<Cuda> {
     Ok(unsafe { cuda.on_stream(stream as *mut _) })
 }
 
-type ForwardMore<'a, 'py> = (Rows, Option<&'a Bound<'py, PyAny>>, Option<&'a Bound<'py, PyAny>>);
-
-fn forward_of<E: Element>(
+/// As [`crate::call::forward`] does.
+pub(crate) fn forward<E: Element>(
     py: Python<'_>,
-    place: Place,
+    gpu: Gpu,
     call: &Call<'_>,
-    (out, inputs, results): ForwardMore<'_, '_>,
+    out: Rows,
+    inputs: Option<&Bound<'_, PyAny>>,
+    results: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<()> {
     // SAFETY: Python holds the host's arrays until this call returns, when they have been copied; those
     // on the GPU are freed, if at all, in the order of the stream.
@@ -98,7 +55,7 @@ fn forward_of<E: Element>(
             pass.edge_weights = address(edge_weights);
         }
         let spec = inputs.spec(call.mechanism.get(), call.q.shape()[3], call.random);
-        let cuda = gpu(place)?;
+        let cuda = open(gpu)?;
         py.detach(|| cuda.forward_at(&spec, qkv, pass)).map_err(refused)
     }
 }
@@ -107,21 +64,14 @@ fn address<T>(block: Option<Block<T>>) -> Option<u64> {
     block.map(|block| block.address())
 }
 
-struct BackwardMore<'a, 'py> {
-    grad_out: Rows,
-    left: &'a Bound<'py, PyAny>,
-    wanted: &'a Bound<'py, PyAny>,
-    inputs: Option<&'a Bound<'py, PyAny>>,
-    arriving: Option<&'a Bound<'py, PyAny>>,
-}
-
-fn backward_of<E: Element>(
+/// As [`crate::call::backward`] does.
+pub(crate) fn backward<E: Element>(
     py: Python<'_>,
-    place: Place,
+    gpu: Gpu,
     call: &Call<'_>,
-    more: BackwardMore<'_, '_>,
+    grad_out: Rows,
+    (left, wanted, inputs, arriving): More<'_, '_>,
 ) -> PyResult<()> {
-    let BackwardMore { grad_out, left, wanted, inputs, arriving } = more;
     // SAFETY: as above.
     unsafe {
         let inputs = Inputs::<E::Compute>::of(inputs)?;
@@ -154,7 +104,7 @@ fn backward_of<E: Element>(
             },
         };
         let spec = inputs.spec(call.mechanism.get(), call.q.shape()[3], call.random);
-        let cuda = gpu(place)?;
+        let cuda = open(gpu)?;
         py.detach(|| cuda.backward_at(&spec, qkv, pass)).map_err(refused)
     }
 }

@@ -26,8 +26,6 @@ mod _native {
     #[pymodule_export]
     use super::edges::Edges;
     #[pymodule_export]
-    use super::gpu::{backward_on_gpu, forward_on_gpu};
-    #[pymodule_export]
     use super::mechanism::Mechanism;
     #[pymodule_export]
     use super::run::{Run, task_names, task_options};
