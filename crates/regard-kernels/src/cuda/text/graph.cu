@@ -270,14 +270,13 @@ extern "C" __global__ void __launch_bounds__(128) graph_backward_keys(const __gr
                     i64 edge = b * p.edges + (i64)__shfl_sync(ALL, my_edge, n % WARP);
                     grad[u] = load_four(grads + i * g.grad_out.n);
                     pair[u] = load_once(&e.pairs[edge * HEADS + at.h]);
-                    if (n >= here) pair[u] = {0, 0};
 #if WIDTH > 1
                     signs[u] = __ldcs((const uint4 *)e.signs + edge);
 #endif
-                    if (n >= here) EACH_FOUR(c) grad[u].x[c] = 0;
                 }
 #pragma unroll
                 for (int u = 0; u < AT_ONCE; u++) {
+                    if (t + u * GROUPS + at.group >= here) continue;
                     EACH_FOUR(c) gv.x[c] += pair[u].weight * grad[u].x[c];
 #if WIDTH == 1
                     gk.x[0] += pair[u].grad;
