@@ -2,8 +2,8 @@
 
 use super::data::Pictures;
 use super::model::Captioner;
-use crate::seq2seq::{alignment, decoder_scene, encoder_scene};
-use crate::{Error, ImageScene, Map, Place, Result, Scene};
+use crate::seq2seq::{alignment, decoder_scene, encoder_scene, some_scene};
+use crate::{ImageScene, Map, Place, Result, Scene};
 use regard::Tensor;
 use regard::attention::Site;
 use regard::models::Hypothesis;
@@ -29,13 +29,7 @@ impl Captioner {
         }
         scenes.extend(encoder_scene(&self.writer.encode_one(&sources)?, patches)?);
         scenes.extend(decoder_scene(&self.writer.self_attention(&sources, &h)?, &words)?);
-        if scenes.is_empty() {
-            return Err(Error::invalid(
-                "this model attends to nothing: its context is a fixed vector and its encoder has \
-                 no attention",
-            ));
-        }
-        Ok(scenes)
+        some_scene(scenes)
     }
 
     /// For each word the patches it looked at.

@@ -78,3 +78,13 @@ pub(crate) fn decoder_scene(layers: &[Tensor], rows: &[String]) -> Result<Option
     };
     Ok(Some(("decoder".into(), Scene::Maps(maps))))
 }
+
+/// The scenes; where there is none, the model attended to nothing, which is said.
+pub(crate) fn some_scene(scenes: Vec<(String, Scene)>) -> Result<Vec<(String, Scene)>> {
+    match scenes.is_empty() {
+        false => Ok(scenes),
+        true => Err(Error::invalid(
+            "this model attends to nothing: its context is a fixed vector and its encoder has no attention",
+        )),
+    }
+}

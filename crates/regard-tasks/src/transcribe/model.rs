@@ -9,7 +9,8 @@ use crate::lengths::read_so_far;
 use crate::metric::ErrorRate;
 use crate::parts::{self, Cached, Memo};
 use crate::seq2seq::{
-    Limit, Sources, VectorSources, Writer, alternatives, decoder_scene, encoder_scene, weight_maps,
+    Limit, Sources, VectorSources, Writer, alternatives, decoder_scene, encoder_scene, some_scene,
+    weight_maps,
 };
 use crate::text::Tokenizer;
 use crate::{
@@ -277,13 +278,7 @@ impl Model for Transcriber {
         }
         scenes.extend(encoder_scene(&self.writer.encode_one(&sources)?, columns)?);
         scenes.extend(decoder_scene(&self.writer.self_attention(&sources, &h)?, &rows)?);
-        if scenes.is_empty() {
-            return Err(Error::invalid(
-                "this model attends to nothing: its context is a fixed vector and its encoder has \
-                 no attention",
-            ));
-        }
-        Ok(scenes)
+        some_scene(scenes)
     }
 
     fn saliency(&self, input: &Input) -> Result<Saliency> {

@@ -6,6 +6,7 @@ use crate::lengths::read_so_far;
 use crate::metric::{Bleu, Rouge, Tokenization, chrf};
 use crate::seq2seq::{
     CopyNames, Limit, Sources, TokenSources, Writer, alignment, decoder_scene, encoder_scene,
+    some_scene,
 };
 use crate::text::Tokenizer;
 use crate::{
@@ -361,13 +362,7 @@ impl Model for Translator {
             decoder_scene(&own, &rows)?,
         ];
         let scenes: Vec<_> = scenes.into_iter().flatten().collect();
-        if scenes.is_empty() {
-            return Err(Error::invalid(
-                "this model attends to nothing: its context is a fixed vector and its encoder has \
-                 no attention",
-            ));
-        }
-        Ok(scenes)
+        some_scene(scenes)
     }
 
     fn saliency(&self, input: &Input) -> Result<Saliency> {

@@ -4,7 +4,6 @@ use regard_tasks::{
     Callback, Ended, Input, Options, Record, Run, Silent, Task, TrainingConfig, picture,
     task_named, train,
 };
-use std::path::Path;
 use tempfile::TempDir;
 
 /// A task's run in a folder that is gone with it.
@@ -105,13 +104,6 @@ impl Course {
         }
         scenes.into_iter().map(|(name, _)| name).collect()
     }
-}
-
-/// The content of a file, as the program gives it.
-#[allow(dead_code, reason = "not every task reads files")]
-pub(crate) fn content(path: impl AsRef<Path>) -> Input {
-    let path = path.as_ref();
-    Input::file(path.display().to_string(), std::fs::read(path).unwrap())
 }
 
 /// Stopped after so many batches and resumed, or straight through: the same bits.

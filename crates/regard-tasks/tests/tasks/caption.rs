@@ -1,6 +1,6 @@
 //! `caption`, from data to pictures.
 
-use crate::course;
+use crate::{course, files};
 
 use course::{Course, options, refusal, resumes_exactly};
 use image::{Rgb, RgbImage};
@@ -138,7 +138,7 @@ fn own_pictures_are_read_with_several_sentences_and_parts_are_held_out() {
     let report = course.model().evaluate(Part::Test).unwrap();
     assert_eq!(report.examples, 4);
     let answer =
-        course.model().predict(&[course::content(folder.path().join("0.png"))]).unwrap().remove(0);
+        course.model().predict(&[files::content(folder.path().join("0.png"))]).unwrap().remove(0);
     assert!(answer.output.ends_with("red"), "{}", answer.output);
 }
 
@@ -146,23 +146,18 @@ fn own_pictures_are_read_with_several_sentences_and_parts_are_held_out() {
 fn what_cannot_be_read_is_told_with_file_and_line() {
     let folder = tempfile::tempdir().unwrap();
     colors(folder.path());
-    let list = |text: &str| {
-        let path = folder.path().join("bad.tsv");
-        std::fs::write(&path, text).unwrap();
-        refusal("caption", &with(&[&format!("train={}", path.display())]))
-    };
-    let ends = |told: String, end: &str| assert!(told.ends_with(end), "{told}");
-    ends(
-        list("0.png\tred\n1.png blue\n"),
+    let list = |text: &str| files::refused_list("caption", folder.path(), text, &with(&[]));
+    files::ends(
+        &list("0.png\tred\n1.png blue\n"),
         "bad.tsv, line 2: path and sentence with a tab between were expected, 1 column is there",
     );
-    ends(
-        list("0.png\t \n"),
+    files::ends(
+        &list("0.png\t \n"),
         "bad.tsv, line 1: path and sentence with a tab between were expected, 1 column is there",
     );
-    ends(list("\tred\n"), "bad.tsv, line 1: the path is empty");
+    files::ends(&list("\tred\n"), "bad.tsv, line 1: the path is empty");
     assert!(list("0.png\tred\nmissing.png\tred\n").contains("line 2: there is no file"));
-    ends(list(""), "bad.tsv: it lists no pictures");
+    files::ends(&list(""), "bad.tsv: it lists no pictures");
     std::fs::write(folder.path().join("0.png"), "no picture").unwrap();
     let told = list(&"0.png\tred\n".repeat(3));
     assert!(told.contains("0.png: ") && !told.contains("line"), "{told}");

@@ -1,7 +1,7 @@
 //! The task `classify`, from end to end.
 
 use crate::corpus;
-use crate::course;
+use crate::{course, files};
 
 use corpus::corpus;
 use course::{Course, options, refusal, resumes_exactly};
@@ -229,14 +229,14 @@ fn own_recordings_are_read_and_split_by_their_names() -> Result<()> {
     let report = course.model().evaluate(Part::Test)?;
     assert_eq!((report.examples, report.scores.first().1), (6, 1.0));
     assert_eq!(course.model().evaluate(Part::Validation)?.examples, 4);
-    let sound = course::content(folder.path().join("high_1.wav"));
+    let sound = files::content(folder.path().join("high_1.wav"));
     assert_eq!(course.model().predict(std::slice::from_ref(&sound))?[0].output, "high");
     assert_eq!(course.drawn(sound), ["attention"]);
 
     recording(&folder.path().join("low_12.wav"), 200.0, 16000);
     let rate = learned(&settings).model().evaluate(Part::Test)?.scores.first().1;
     assert_eq!(rate, 1.0);
-    let other = course::content(folder.path().join("low_12.wav"));
+    let other = files::content(folder.path().join("low_12.wav"));
     assert_eq!(course.model().predict(&[other])?[0].output, "low");
     std::fs::write(folder.path().join("low_12.wav"), "MThd").unwrap();
     let error = refusal("classify", &small(&settings));

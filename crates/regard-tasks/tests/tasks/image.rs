@@ -1,7 +1,7 @@
 //! `image`, from data to pictures.
 
 use crate::corpus;
-use crate::course;
+use crate::{course, files};
 
 use corpus::corpus;
 use course::{Course, refusal, resumes_exactly};
@@ -129,7 +129,7 @@ fn idx_files_are_learned_measured_and_predicted() {
     // A file of another size is brought to the model's.
     let bright = folder.path().join("bright.png");
     GrayImage::from_pixel(12, 9, Luma([210])).save(&bright).unwrap();
-    let inputs = [course::content(&bright), "test:1".into()];
+    let inputs = [files::content(&bright), "test:1".into()];
     let predictions = course.model().predict(&inputs).unwrap();
     assert_eq!([&predictions[0].output, &predictions[1].output], ["0", "1"]);
     assert!(predictions[0].details["probabilities"]["0"].as_f64().unwrap() > 0.5);
@@ -155,7 +155,7 @@ fn a_folder_of_colors_is_learned_in_color() {
     let more = [&own[..], "color=true", "side=4", "patch=2", "epochs=10", "rate=0.01", "batch=4"];
     let course = Course::done("image", &with(&more));
     assert_eq!(accuracy(&course, Part::Training), 1.0);
-    let red = course::content(folder.path().join("red/3.png"));
+    let red = files::content(folder.path().join("red/3.png"));
     assert_eq!(course.model().predict(std::slice::from_ref(&red)).unwrap()[0].output, "red");
     let scenes = course.model().show(&red).unwrap();
     let Scene::Image(scene) = &scenes[0].1 else { panic!("no image") };

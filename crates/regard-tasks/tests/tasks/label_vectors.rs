@@ -1,6 +1,6 @@
 //! `label` over sound, vectors and tables, from data to pictures.
 
-use crate::course;
+use crate::{course, files};
 
 use course::{Course, options, refusal, resumes_exactly};
 use regard_tasks::data::{NumpyArray, NumpyValues};
@@ -13,18 +13,6 @@ const SMALL: [&str; 6] =
 
 fn with<'a>(more: &[&'a str]) -> Vec<&'a str> {
     [&SMALL[..], more].concat()
-}
-
-fn wav(path: &Path, samples: &[f32], rate: u32) {
-    let spec = hound::WavSpec {
-        channels: 1,
-        sample_rate: rate,
-        bits_per_sample: 16,
-        sample_format: hound::SampleFormat::Int,
-    };
-    let mut writer = hound::WavWriter::create(path, spec).unwrap();
-    samples.iter().for_each(|x| writer.write_sample((x * 32000.0) as i16).unwrap());
-    writer.finalize().unwrap();
 }
 
 /// An array as NumPy writes it: `np.save`.
@@ -94,7 +82,7 @@ fn every_encoder_labels_vectors_and_what_attends_to_nothing_is_drawn_without_wei
 fn recordings(folder: &Path) -> String {
     let mut list = String::new();
     for (at, one) in toy::spoken(30, 5).unwrap().into_iter().enumerate() {
-        wav(&folder.join(format!("{at:02}.wav")), &one.samples, toy::SPOKEN_RATE);
+        files::wav(&folder.join(format!("{at:02}.wav")), &one.samples, toy::SPOKEN_RATE);
         let words = one.segments.iter().filter(|(_, _, label)| label != "pause");
         let marks: String = words.map(|(a, b, label)| format!("{a}\t{b}\t{label}\n")).collect();
         std::fs::write(folder.join(format!("{at:02}.txt")), marks).unwrap();
@@ -122,7 +110,7 @@ fn recordings_of_ones_own_are_read_and_gaps_have_a_label() {
     assert!((5..=11).contains(&labels), "{labels}");
     let train = format!("train={list}");
     let course = Course::done("label", &with(&["kind=sound", &train]));
-    let sound = course::content(folder.path().join("02.wav"));
+    let sound = files::content(folder.path().join("02.wav"));
     assert_eq!(course.model().predict(std::slice::from_ref(&sound)).unwrap().len(), 1);
     assert_eq!(course.drawn(sound), ["segments"]);
 }
@@ -160,7 +148,7 @@ fn a_table_and_numpy_files_hold_the_same_sequences() {
     assert_eq!(table.records(), arrays.records());
     let scores = table.model().evaluate(Part::Test).unwrap().scores;
     assert!(scores.get("accuracy").unwrap() > 0.9, "{scores:?}");
-    let array = course::content(folder.path().join("03.npy"));
+    let array = files::content(folder.path().join("03.npy"));
     assert!(arrays.model().predict(&[array]).unwrap()[0].output.contains("low"));
 }
 

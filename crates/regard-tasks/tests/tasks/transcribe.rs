@@ -1,6 +1,6 @@
 //! `transcribe`, from data to pictures.
 
-use crate::course;
+use crate::{course, files};
 
 use course::{Course, options, refusal, resumes_exactly};
 use regard_tasks::{Input, Part, Scene, picture, task_named, toy};
@@ -20,18 +20,6 @@ const SMALL: [&str; 8] = [
 
 fn with<'a>(more: &[&'a str]) -> Vec<&'a str> {
     [&SMALL[..], more].concat()
-}
-
-fn wav(path: &Path, samples: &[f32], rate: u32) {
-    let spec = hound::WavSpec {
-        channels: 1,
-        sample_rate: rate,
-        bits_per_sample: 16,
-        sample_format: hound::SampleFormat::Int,
-    };
-    let mut writer = hound::WavWriter::create(path, spec).unwrap();
-    samples.iter().for_each(|x| writer.write_sample((x * 32000.0) as i16).unwrap());
-    writer.finalize().unwrap();
 }
 
 #[test]
@@ -122,7 +110,7 @@ fn every_kind_of_model_listens() {
 fn recordings(folder: &Path) -> String {
     let mut list = String::new();
     for (at, one) in toy::spoken(30, 5).unwrap().into_iter().enumerate() {
-        wav(&folder.join(format!("{at:02}.wav")), &one.samples, toy::SPOKEN_RATE);
+        files::wav(&folder.join(format!("{at:02}.wav")), &one.samples, toy::SPOKEN_RATE);
         let words = one.words.join(" ");
         std::fs::write(folder.join(format!("{at:02}.txt")), format!("{words}\n")).unwrap();
         list += &format!("{at:02}.wav\t{words}\n");
@@ -146,7 +134,7 @@ fn a_list_and_a_folder_with_transcripts_hold_the_same_recordings() {
     let counts: Vec<&str> = listed.facts.iter().map(|(_, text)| &text[..]).take(3).collect();
     assert_eq!(counts, ["18", "6", "6"]);
     let course = Course::done("transcribe", &with(&[&format!("train={list}")]));
-    let one = course::content(folder.path().join("03.wav"));
+    let one = files::content(folder.path().join("03.wav"));
     assert_eq!(course.model().predict(&[one]).unwrap().len(), 1);
 }
 
@@ -154,19 +142,14 @@ fn a_list_and_a_folder_with_transcripts_hold_the_same_recordings() {
 fn what_cannot_be_read_is_told_with_file_and_line() {
     let folder = tempfile::tempdir().unwrap();
     recordings(folder.path());
-    let list = |text: &str| {
-        let path = folder.path().join("bad.tsv");
-        std::fs::write(&path, text).unwrap();
-        refusal("transcribe", &with(&[&format!("train={}", path.display())]))
-    };
-    let ends = |told: String, end: &str| assert!(told.ends_with(end), "{told}");
-    ends(
-        list("00.wav\tone\n01.wav\n"),
+    let list = |text: &str| files::refused_list("transcribe", folder.path(), text, &with(&[]));
+    files::ends(
+        &list("00.wav\tone\n01.wav\n"),
         "bad.tsv, line 2: path and transcript with a tab between were expected, 1 column is there",
     );
-    ends(list("\tone\n"), "bad.tsv, line 1: the path is empty");
+    files::ends(&list("\tone\n"), "bad.tsv, line 1: the path is empty");
     assert!(list("00.wav\tone\nmissing.wav\ttwo\n").contains("line 2: there is no file"));
-    ends(list(""), "bad.tsv: it has no recordings");
+    files::ends(&list(""), "bad.tsv: it has no recordings");
     std::fs::write(folder.path().join("04.wav"), "RIFF").unwrap();
     let told = list(&"04.wav\tone\n".repeat(20));
     assert!(told.contains("04.wav: not a WAV file"), "{told}");
@@ -190,15 +173,15 @@ fn a_longer_recording_is_heard_so_far_and_that_is_told() {
     let at = |milliseconds: usize| toy::SPOKEN_RATE as usize * milliseconds / 1000;
     let short = &long[..at(25) + 29 * at(10)];
     let path = |name: &str| folder.path().join(name);
-    wav(&path("long.wav"), &long, toy::SPOKEN_RATE);
-    wav(&path("short.wav"), short, toy::SPOKEN_RATE);
+    files::wav(&path("long.wav"), &long, toy::SPOKEN_RATE);
+    files::wav(&path("short.wav"), short, toy::SPOKEN_RATE);
     let course = Course::done("transcribe", &with(&[]));
     let model = |setting: &str| {
         let own = course.options.clone().set(setting).unwrap();
         course.run.model(&own).unwrap()
     };
     let details = |setting: &str, name: &str| {
-        model(setting).predict(&[course::content(path(name))]).unwrap().remove(0).details
+        model(setting).predict(&[files::content(path(name))]).unwrap().remove(0).details
     };
     assert_eq!(details("longest=10", "long.wav"), details("longest=1000", "short.wav"));
     assert_ne!(details("longest=10", "long.wav"), details("longest=1000", "long.wav"));
@@ -234,7 +217,7 @@ fn recordings_of_several_rates_are_brought_to_one_with_a_word() {
         // The first of the training part, whichever it is, has the usual one.
         let other = at > 10 && at % 3 == 2;
         let sound = if other { sound.resampled(22_050).unwrap() } else { sound };
-        wav(&folder.path().join(format!("{at:02}.wav")), &sound.samples, sound.rate);
+        files::wav(&folder.path().join(format!("{at:02}.wav")), &sound.samples, sound.rate);
         list += &format!("{at:02}.wav\t{}\n", one.words.join(" "));
     }
     let path = folder.path().join("list.tsv");
@@ -251,6 +234,6 @@ fn recordings_of_several_rates_are_brought_to_one_with_a_word() {
     }
     let small = ["epochs=1", "hidden=8", "embedding=8", "score_hidden=8"];
     let course = Course::done("transcribe", &[&[&train[..]], &small[..]].concat());
-    let other = course::content(folder.path().join("11.wav"));
+    let other = files::content(folder.path().join("11.wav"));
     assert_eq!(course.model().predict(&[other]).unwrap().len(), 1);
 }
