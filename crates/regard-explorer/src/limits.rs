@@ -1,7 +1,7 @@
 //! How much may be asked at once.
 
 use crate::refusal::Refusal;
-use regard_tasks::data::{NumpyArray, Waveform, picture_size};
+use regard_tasks::files::{NumpyArray, Waveform, picture_size};
 use regard_tasks::{Input, InputForm};
 use serde::Serialize;
 use std::path::Path;

@@ -15,7 +15,7 @@ use axum::body::to_bytes;
 use axum::extract::{Request, State};
 use axum::http::{Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
-use regard_tasks::data::wav_bytes;
+use regard_tasks::files::wav_bytes;
 use regard_tasks::{Input, Snapshot};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};

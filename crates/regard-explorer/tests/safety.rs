@@ -186,8 +186,8 @@ fn too_much_is_refused_before_it_costs_anything() {
         post(server, "/api/ask", &json!({ "run": run, "input": input }))
     };
     refused(&bytes("shapes", "huge.png", &png_of(60_000, 60_000)), 413);
-    let sound = regard_tasks::data::Waveform { samples: vec![0.1; 31 * 1000], rate: 1000 };
-    let sound = regard_tasks::data::wav_bytes(&sound).unwrap();
+    let sound = regard_tasks::files::Waveform { samples: vec![0.1; 31 * 1000], rate: 1000 };
+    let sound = regard_tasks::files::wav_bytes(&sound).unwrap();
     refused(&bytes("tones", "long.wav", &sound), 413);
     // A body larger than is read, whether it says so or not.
     let host = server.address();

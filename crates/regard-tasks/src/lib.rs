@@ -31,7 +31,7 @@
 //! | see what was attended to | [`Model::show`] gives [`Scene`]s; [`picture`] draws them as SVG, PNG, a page, in a terminal, as numbers |
 //! | set variants, or runs that are done, side by side | [`compare`], [`variants`]; [`compare_runs`] |
 //! | find runs | [`runs_under`] |
-//! | read files | [`data`]: parallel text, CoNLL, CSV, WAV, IDX, PNG, JPEG, graphs, questions |
+//! | read files | [`files`]: parallel text, CoNLL, CSV, WAV, IDX, PNG, JPEG, graphs, questions |
 //! | turn text into ids | [`text`]: tokenizers, vocabularies, labels |
 //! | compute a metric | [`metric`]: BLEU, chrF, ROUGE, error rates, F1, R², perplexity, answers |
 //! | have data without a file | [`toy`]: datasets made by rules |
@@ -47,8 +47,6 @@ mod compare;
 mod compare_runs;
 mod comparison_folder;
 mod components;
-pub mod data;
-mod error;
 mod export;
 mod graph;
 mod image;
@@ -80,14 +78,11 @@ mod snapshot;
 mod sound_scene;
 mod summarize;
 mod task;
-pub mod text;
-pub mod toy;
 mod train;
 mod transcribe;
 mod translate;
 mod truth;
 mod variants;
-mod watch;
 mod weights_file;
 
 pub use answer::Answer;
@@ -97,7 +92,6 @@ pub use classify::Classify;
 pub use compare::{Compared, Comparison, Meter, Outcome, compare};
 pub use compare_runs::{ComparedRuns, compare_runs};
 pub use comparison_folder::ComparisonFolder;
-pub use error::{Error, Result};
 pub use export::{Export, Exported, Network, export};
 pub use graph::GraphTask;
 pub use image::ImageTask;
@@ -108,6 +102,8 @@ pub use judged::Judged;
 pub use label::Label;
 pub use option_groups::{ListedOption, OptionGroup};
 pub use options::Options;
+pub use regard_data::files::Segment;
+pub use regard_data::{Error, Result, Watch, files, text, toy, watch};
 pub use regress::Regress;
 pub use run::Run;
 pub use run_list::{RunState, RunSummary, runs_under};
@@ -116,7 +112,7 @@ pub use scene::{CurveScene, GraphScene, ImageScene, Map, Maps, Place, Scene};
 pub use scores::Scores;
 pub use search_tree::{SearchNode, SearchTree, Searched};
 pub use snapshot::{Sample, Snapshot};
-pub use sound_scene::{Segment, SoundScene, Track};
+pub use sound_scene::{SoundScene, Track};
 pub use summarize::Summarize;
 pub use task::{
     Alternative, Description, Groups, Learner, Model, Part, PerExample, Prediction, Report, Task,
@@ -130,7 +126,6 @@ pub use train::{
 pub use transcribe::Transcribe;
 pub use translate::Translate;
 pub use variants::variants;
-pub use watch::{Watch, watch};
 pub use weights_file::WeightsFile;
 
 /// The README's snippet, compiled with the tests.

@@ -1,6 +1,6 @@
 //! A recording, and what was attended to in it.
 
-use crate::Maps;
+use crate::{Maps, Segment};
 use serde::Serialize;
 
 /// A recording as a spectrogram over time, with the attention weights on its moments, and segments
@@ -56,17 +56,6 @@ pub struct Track {
     pub name: String,
     /// In the order of time.
     pub segments: Vec<Segment>,
-}
-
-/// A stretch of time with a label.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Segment {
-    /// Seconds from the start of the recording.
-    pub start: f64,
-    /// Seconds from the start of the recording.
-    pub end: f64,
-    /// What it is.
-    pub label: String,
 }
 
 impl SoundScene {

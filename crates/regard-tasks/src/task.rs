@@ -1,7 +1,7 @@
 //! What a task is: its options, its dataset, a learner that trains a model on it, and what the model
 //! does once it is trained.
 
-use crate::data::Waveform;
+use crate::files::Waveform;
 use crate::metric::Confusion;
 use crate::{
     Answer, Asks, CaptionTask, Classify, Error, Exported, GraphTask, ImageTask, Input, JsonFile,

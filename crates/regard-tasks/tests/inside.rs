@@ -26,8 +26,6 @@ mod protobuf;
 mod sound;
 #[path = "../src/transcribe/augmentation.rs"]
 mod sound_augmentation;
-#[path = "../src/toy/mod.rs"]
-mod toy;
 
 /// The files below a folder whose text has a test.
 fn with_tests(folder: &std::path::Path, found: &mut Vec<std::path::PathBuf>) {

@@ -5,7 +5,7 @@ use super::settings::{Settings, settings_and_inputs};
 use super::threads::Threads;
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use regard_tasks::data::{decoded, lines};
+use regard_tasks::files::{decoded, lines};
 use regard_tasks::{Alternative, Input, Model, Prediction, Run};
 use serde::Serialize;
 use std::io::{BufRead, Write, stdin};

@@ -1,7 +1,7 @@
 //! The options of `answer`.
 
 use crate::components::{EncoderKind, EncoderOptions, MechanismOptions, TextOptions};
-use crate::data::{AskedColumns, Unfound};
+use crate::files::{AskedColumns, Unfound};
 use crate::metric::AnswerRule;
 use crate::options::Checked;
 use crate::parts::HeldOut;

@@ -2,7 +2,7 @@
 
 use super::config::{Config, Data, Format, Kind};
 use super::encoding::first_answer;
-use crate::data::{Answer, Asked, Passage, Place, asked_columns, babi, between, squad};
+use crate::files::{Answer, Asked, Passage, Place, asked_columns, babi, between, squad};
 use crate::parts::{Cached, HeldOut, check_size};
 use crate::{Error, Part, Result, toy};
 use std::path::{Path, PathBuf};

@@ -2,7 +2,7 @@
 
 use super::config::{Config, Kind};
 use super::data::Questions;
-use crate::data::Asked;
+use crate::files::Asked;
 use crate::text::{Labels, PADDING, START, TokenizerKind, UNKNOWN, Vocabulary, split};
 use crate::{Error, Result};
 use regard::Tensor;
@@ -294,10 +294,10 @@ pub(super) fn parsed(input: &str) -> Result<Asked> {
         ));
     };
     Ok(Asked {
-        passage: std::sync::Arc::new(crate::data::Passage::new(text.trim())),
+        passage: std::sync::Arc::new(crate::files::Passage::new(text.trim())),
         question: question.trim().into(),
         answers: Vec::new(),
         supporting: Vec::new(),
-        place: crate::data::Place::Line(1),
+        place: crate::files::Place::Line(1),
     })
 }

@@ -4,7 +4,7 @@ use super::data::Questions;
 use super::encoding::{EncodedStory, PassageBatch, StoryBatch, words};
 use super::model::{Answerer, Network, joined};
 use super::outcome::Outcome;
-use crate::data::Asked;
+use crate::files::Asked;
 use crate::text::PADDING;
 use crate::{Error, Map, Maps, Place, Result, Saliency, saliency};
 use regard::attention::{Need, Site};

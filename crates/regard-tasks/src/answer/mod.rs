@@ -8,7 +8,7 @@ mod model;
 mod outcome;
 mod spans;
 
-use crate::data::{BatchSize, Unfound, batches};
+use crate::files::{BatchSize, Unfound, batches};
 use crate::lengths::lengths;
 use crate::options::Checked;
 use crate::text::{PADDING, by_count};
@@ -118,7 +118,7 @@ impl Task for Answer {
         let [validation, test] = [dataset.part(Part::Validation)?, dataset.part(Part::Test)?];
         let preprocessor = Preprocessor::fit(&config, &all)?;
         let text = &config.text;
-        let long = |asked: &crate::data::Asked| {
+        let long = |asked: &crate::files::Asked| {
             encoding::words(&asked.passage.text, text.tokenizer, false).len()
         };
         let none = all.iter().filter(|asked| asked.answers.is_empty()).count();
@@ -158,7 +158,7 @@ impl Task for Answer {
     }
 }
 
-fn example(asked: &crate::data::Asked) -> String {
+fn example(asked: &crate::files::Asked) -> String {
     let answer = if asked.answers.is_empty() { "(none)" } else { first_answer(asked) };
     let start: String = asked.passage.text.chars().take(200).collect();
     format!("{start} — {} → {answer}", asked.question)

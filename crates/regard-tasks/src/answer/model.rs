@@ -6,12 +6,11 @@ use super::encoding::{
     EncodedStory, Preprocessor, StoryBatch, TextEncoder, first_answer, parsed, words,
 };
 use super::outcome::{Deciding, Outcome, Outcomes};
-use crate::data::{Asked, BatchSize, batches};
+use crate::files::{Asked, BatchSize, batches};
 use crate::label_probabilities::likeliest;
 use crate::lengths::read_so_far;
 use crate::parts;
 use crate::truth::Truth;
-use crate::watch::tick;
 use crate::{
     Alternative, Asks, Error, Input, InputForm, Judged, Map, Maps, Model, Part, Place, Prediction,
     Report, Result, Saliency, Scene,
@@ -20,6 +19,7 @@ use regard::attention::{Need, Site};
 use regard::models::{MemoryNetwork, Sentences, SequenceClassifier, Sequences, SpanReader};
 use regard::tensor::{Parameters, without_gradients};
 use regard::{DType, Mode, Tensor};
+use regard_data::tick;
 
 /// Questions that are read at once where nothing is learned.
 const EVALUATION_BATCH: usize = 64;

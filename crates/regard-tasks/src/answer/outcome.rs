@@ -1,7 +1,7 @@
 //! What a model answered, and how good it is.
 
 use super::data::Questions;
-use crate::data::Asked;
+use crate::files::Asked;
 use crate::metric::AnswerRule;
 use crate::{Groups, PerExample, Report, Scores};
 use regard::tensor::Better;

@@ -3,7 +3,7 @@
 use super::encoding::{EncodedPassage, PassageBatch};
 use super::model::Answerer;
 use super::outcome::Outcome;
-use crate::data::Asked;
+use crate::files::Asked;
 use crate::{Alternative, Result};
 use regard::attention::Need;
 use regard::models::{Pointed, Span, SpanReader};

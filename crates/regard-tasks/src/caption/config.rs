@@ -1,7 +1,7 @@
 //! The options of `caption`.
 
 use crate::components::TextOptions;
-use crate::data::FileColumns;
+use crate::files::FileColumns;
 use crate::metric::Tokenization;
 use crate::options::Checked;
 use crate::parts::HeldOut;

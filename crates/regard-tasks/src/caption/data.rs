@@ -1,14 +1,14 @@
 //! The pictures of `caption`: from files or embedded, in three parts.
 
 use super::config::{Config, Data};
-use crate::data::{Caption, Images, caption_columns};
+use crate::files::{Caption, Images, caption_columns};
 use crate::parts::{self, Cached, HeldOut};
 use crate::seq2seq::Sources;
-use crate::watch::tick;
 use crate::{Part, Result, toy};
 use rayon::prelude::*;
 use regard::Tensor;
 use regard::models::Source;
+use regard_data::tick;
 use std::path::{Path, PathBuf};
 
 /// Pictures that are read side by side.

@@ -1,7 +1,7 @@
 //! The options of `classify`.
 
 use crate::components::{EncoderOptions, MechanismOptions, TextOptions, check_rate};
-use crate::data::{Column, ColumnFormat, FileColumns, LogMel, SoundOptions};
+use crate::files::{Column, ColumnFormat, FileColumns, LogMel, SoundOptions};
 use crate::options::Checked;
 use crate::parts::HeldOut;
 use crate::train::TrainingConfig;

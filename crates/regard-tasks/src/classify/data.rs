@@ -1,7 +1,7 @@
 //! The examples of `classify`: from files or embedded, in three parts.
 
 use super::config::{Config, Embedded, Kind, Source};
-use crate::data::{
+use crate::files::{
     Labeled, LogMel, MelFilters, Sounds, Waveform, labeled_columns, labeled_files, labels_of_files,
 };
 use crate::parts::{self, Cached};
@@ -129,7 +129,7 @@ fn recordings(config: &Config, path: &Path, test: Option<bool>) -> Result<Vec<Ex
     };
     let mut sounds = found.sounds;
     sounds.retain(|sound| test.is_none_or(|test| sound.test == test));
-    let example = |sound: crate::data::Sound| {
+    let example = |sound: crate::files::Sound| {
         let content = Content::Sound(Waveform::read(&sound.path)?);
         Ok(Example { label: sound.label, content, file: sound.path, line: 0 })
     };

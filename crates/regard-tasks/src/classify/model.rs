@@ -3,12 +3,11 @@
 use super::config::{Config, Kind};
 use super::data::{Content, Dataset, Example, frames, vectors};
 use crate::components::note_of_rates;
-use crate::data::{BatchSize, LogMel, MelFilters, StandardScaler, Waveform, batches};
+use crate::files::{BatchSize, LogMel, MelFilters, StandardScaler, Waveform, batches};
 use crate::label_probabilities::LabelProbabilities;
 use crate::parts::{self, Cached, Memo};
 use crate::text::{Labels, PADDING, Tokenizer};
 use crate::truth::Truth;
-use crate::watch::tick;
 use crate::{
     Alternative, Asks, Error, Exported, Input, InputForm, Judged, Map, Maps, Model, Network, Part,
     Place, Prediction, Report, Result, Saliency, Scene, SoundScene, saliency,
@@ -17,6 +16,7 @@ use regard::attention::{Need, Site};
 use regard::models::{InputConfig, Sentences, SequenceClassifier, Sequences};
 use regard::tensor::{Parameters, Random, without_gradients};
 use regard::{DType, Mode, Tensor};
+use regard_data::tick;
 use serde::{Deserialize, Serialize};
 
 /// Sequences that are read at once where nothing is learned.

@@ -1,6 +1,6 @@
 //! How sound becomes vectors, as plain options in `[audio]`.
 
-use crate::data::{LogMel, MelFilters, StandardScaler, Waveform};
+use crate::files::{LogMel, MelFilters, StandardScaler, Waveform};
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 

@@ -1,7 +1,7 @@
 //! The graph of `graph`: from a folder or embedded, its nodes in three parts.
 
 use super::config::{Config, Data, Embedded};
-use crate::data::LabeledGraph;
+use crate::files::LabeledGraph;
 use crate::{Error, Part, Result, parts, toy};
 use regard::tensor::Random;
 

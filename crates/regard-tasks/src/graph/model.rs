@@ -3,7 +3,7 @@
 use super::config::{BestBy, Config};
 use super::data::{misleading, part, read};
 use crate::class_weights::LabelWeights;
-use crate::data::LabeledGraph;
+use crate::files::LabeledGraph;
 use crate::label_probabilities::LabelProbabilities;
 use crate::options::Checked;
 use crate::{

@@ -1,7 +1,7 @@
 //! The images of `image`: from files or embedded, in three parts.
 
 use super::config::{Config, Data};
-use crate::data::{ImageOptions, Images};
+use crate::files::{ImageOptions, Images};
 use crate::parts::{self, Cached, HeldOut};
 use crate::{Error, Part, Result, toy};
 use std::path::{Path, PathBuf};

@@ -6,7 +6,7 @@ mod data;
 mod model;
 
 use crate::class_weights::LabelWeights;
-use crate::data::Images;
+use crate::files::Images;
 use crate::options::Checked;
 use crate::text::{Labels, by_count};
 use crate::truth::Truth;
@@ -91,7 +91,7 @@ impl Task for ImageTask {
         let training = dataset.part(Part::Training)?;
         let [validation, test] = [dataset.part(Part::Validation)?, dataset.part(Part::Test)?];
         let known = Labels::in_order(training.labels.iter().map(String::as_str));
-        let unseen = |part: &crate::data::Images| {
+        let unseen = |part: &crate::files::Images| {
             Truth::new(&known, part.labels.iter().map(String::as_str)).fact()
         };
         let size = format!("{}×{}", training.height, training.width);

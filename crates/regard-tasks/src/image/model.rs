@@ -3,12 +3,11 @@
 use super::augmentation::Augmentation;
 use super::config::{Config, Kind};
 use super::data::Dataset;
-use crate::data::Images;
+use crate::files::Images;
 use crate::label_probabilities::LabelProbabilities;
 use crate::parts::{self, Cached, Memo};
 use crate::text::Labels;
 use crate::truth::Truth;
-use crate::watch::tick;
 use crate::{
     Alternative, Asks, Error, Exported, ImageScene, Input, InputForm, Judged, Map, Model, Part,
     Place, Prediction, Report, Result, Saliency, Scene, saliency,
@@ -17,6 +16,7 @@ use regard::attention::{Need, Site};
 use regard::models::{ConvolutionalClassifier, ImagePooling, VisionTransformer};
 use regard::tensor::{Parameters, Random, without_gradients};
 use regard::{DType, Mode, Tensor};
+use regard_data::tick;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 

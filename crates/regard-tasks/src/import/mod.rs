@@ -3,7 +3,7 @@
 
 mod public;
 
-use crate::data::text;
+use crate::files::text;
 use crate::text::Tokenizer;
 use crate::{Error, Result, task_named};
 use public::{Config, Weights, bert, vit};

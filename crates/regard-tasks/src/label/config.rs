@@ -1,7 +1,7 @@
 //! The options of `label`.
 
 use crate::components::{EncoderKind, EncoderOptions, TextOptions};
-use crate::data::{ConllColumns, LabelColumn};
+use crate::files::{ConllColumns, LabelColumn};
 use crate::options::Checked;
 use crate::parts::HeldOut;
 use crate::text::{PADDING, TokenizerKind};

@@ -1,7 +1,7 @@
 //! The sentences of `label`: from files or embedded, in three parts.
 
 use super::config::{Config, Data, Embedded};
-use crate::data::{Tagged, conll_columns};
+use crate::files::{Tagged, conll_columns};
 use crate::label_counts::LabelCounts;
 use crate::parts::{self, Cached, HeldOut};
 use crate::{Part, Result, toy};

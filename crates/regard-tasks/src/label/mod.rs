@@ -8,7 +8,7 @@ mod model;
 mod vectors;
 
 use crate::class_weights::LabelWeights;
-use crate::data::{Tagged, batches};
+use crate::files::{Tagged, batches};
 use crate::lengths::lengths;
 use crate::options::Checked;
 use crate::text::{UNKNOWN, by_count};
@@ -153,7 +153,7 @@ impl Task for Label {
         ];
         let labels = by_count(all.iter().flat_map(|s| &s.labels).map(String::as_str));
         let example =
-            |s: &crate::data::Tagged| model::tagged(s.words.iter().zip(&s.labels)).join(" ");
+            |s: &crate::files::Tagged| model::tagged(s.words.iter().zip(&s.labels)).join(" ");
         Ok(Description {
             source: file.display().to_string(),
             facts: facts.map(|(name, text)| (name.to_string(), text)).into(),

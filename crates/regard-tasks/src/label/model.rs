@@ -4,7 +4,7 @@ use super::asked::Asked;
 use super::config::Config;
 use super::data::{Dataset, Sentences};
 use super::encoded_sentence::EncodedSentence;
-use crate::data::{BatchSize, Tagged, batches};
+use crate::files::{BatchSize, Tagged, batches};
 use crate::label_probabilities::argmax;
 use crate::labelings::likeliest_labelings;
 use crate::metric::{Confusion, mark_spans, span_scores};
@@ -12,7 +12,6 @@ use crate::text::{
     Labels, PADDING, Pretrained, Tokenizer, TokenizerKind, UNKNOWN, Vocabulary, split,
 };
 use crate::truth::Truth;
-use crate::watch::tick;
 use crate::{
     Alternative, Asks, Error, Exported, Groups, Input, InputForm, Judged, Map, Maps, Model,
     Network, Part, PerExample, Prediction, Report, Result, Saliency, Scene, Scores, parts,
@@ -22,6 +21,7 @@ use regard::attention::{Need, Site};
 use regard::models::{SequenceLabeler, Sequences};
 use regard::tensor::{Better, Parameters, Random, without_gradients};
 use regard::{DType, Mode, Tensor};
+use regard_data::tick;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -2,7 +2,7 @@
 //! and F1, each the best over the answers that people gave.
 
 use super::text::{is_space, words};
-use super::treebank;
+use crate::text::treebank_words;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
@@ -135,13 +135,13 @@ fn segments(answer: &str) -> Vec<String> {
     let mut other = String::new();
     for c in without_marks(answer).chars() {
         if is_han(c) {
-            segments.extend(treebank::words(&std::mem::take(&mut other)));
+            segments.extend(treebank_words(&std::mem::take(&mut other)));
             segments.push(c.to_string());
         } else {
             other.push(c);
         }
     }
-    segments.extend(treebank::words(&other));
+    segments.extend(treebank_words(&other));
     segments
 }
 

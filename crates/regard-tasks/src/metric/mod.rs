@@ -13,7 +13,6 @@ mod segments;
 mod significance;
 mod spans;
 mod text;
-mod treebank;
 
 pub use answer::AnswerRule;
 pub use bleu::{Bleu, Smoothing, Tokenization};

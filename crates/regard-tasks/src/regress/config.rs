@@ -1,6 +1,6 @@
 //! The options of `regress`.
 
-use crate::data::{Column, Separator, TableColumns};
+use crate::files::{Column, Separator, TableColumns};
 use crate::options::Checked;
 use crate::parts::HeldOut;
 use crate::train::TrainingConfig;

@@ -1,7 +1,7 @@
 //! The data of `regress`: from files or embedded, in three parts.
 
 use super::config::{Config, Data};
-use crate::data::{lines, table_columns};
+use crate::files::{lines, table_columns};
 use crate::parts::{self, Cached, HeldOut};
 use crate::{Error, Part, Result, toy};
 use regard::tensor::Random;

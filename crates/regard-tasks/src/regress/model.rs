@@ -3,7 +3,6 @@
 use super::config::{Config, Kind};
 use super::data::{Dataset, Datum, Observations, same_columns};
 use crate::metric::{mean_squared_error, r_squared};
-use crate::watch::tick;
 use crate::{
     Asks, CurveScene, Error, Exported, Input, InputForm, Judged, Map, Maps, Model, Network, Part,
     PerExample, Place, Prediction, Report, Result, Saliency, Scene, Scores, parts, saliency, toy,
@@ -12,6 +11,7 @@ use regard::attention::{Attended, Need, Site};
 use regard::models::KernelRegression;
 use regard::tensor::{Better, Parameters, Random, without_gradients};
 use regard::{DType, Tensor};
+use regard_data::tick;
 use serde::{Deserialize, Serialize};
 
 /// Points of a curve.

@@ -3,7 +3,6 @@
 use super::{SearchOptions, Seq2SeqOptions, Sources};
 use crate::metric::perplexity;
 use crate::text::{PADDING, Tokenizer};
-use crate::watch::tick;
 use crate::{Alternative, Error, Result, SearchNode, SearchTree, Searched};
 use regard::attention::{Need, Reinforce, ReinforceConfig, Weighting};
 use regard::layers::Encoded;
@@ -12,6 +11,7 @@ use regard::models::{
 };
 use regard::tensor::{Parameters, Random, without_gradients};
 use regard::{DType, Mode, Tensor};
+use regard_data::tick;
 
 /// Sources that are read at once where nothing is learned.
 const EVALUATION_BATCH: usize = 64;

@@ -1,6 +1,6 @@
 //! How a model is trained: the section `[training]` of every task's options.
 
-use crate::data::BatchSize;
+use crate::files::BatchSize;
 use crate::{ClassWeights, Error, Options, Result};
 use regard::tensor::{Better, Decay, Plateau, Rule, Schedule};
 use serde::{Deserialize, Serialize};

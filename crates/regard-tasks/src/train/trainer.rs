@@ -6,9 +6,9 @@ use super::ranks::{Alone, Ranks, share};
 use super::start::is_frozen;
 use super::{Callback, Checkpoint, Plan, Progress, Record, TrainerState, TrainingConfig};
 use crate::snapshot::SAMPLES;
-use crate::watch::unwatched;
 use crate::{Error, Learner, Result, Run, Scores, Snapshot};
 use regard::tensor::{Optimizer, Parameter, Random, Schedule};
+use regard_data::unwatched;
 
 /// How a training ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

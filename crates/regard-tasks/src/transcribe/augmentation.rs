@@ -1,7 +1,7 @@
 //! Recordings changed by chance while learning: hidden stretches and bands (Park and others 2019),
 //! loudness, noise.
 
-use crate::data::Waveform;
+use crate::files::Waveform;
 use crate::{Error, Result};
 use regard::DType;
 use regard::tensor::Random;

@@ -2,7 +2,7 @@
 
 use super::augmentation::Augmentation;
 use crate::components::{SoundFrameOptions, TextOptions};
-use crate::data::FileColumns;
+use crate::files::FileColumns;
 use crate::options::Checked;
 use crate::parts::HeldOut;
 use crate::seq2seq::{SearchOptions, Seq2SeqOptions};

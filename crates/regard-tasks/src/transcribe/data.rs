@@ -1,10 +1,10 @@
 //! The recordings of `transcribe`: from files or embedded, in three parts.
 
 use super::config::Config;
-use crate::data::{Transcript, Waveform, transcript_columns};
+use crate::files::{Transcript, Waveform, transcript_columns};
 use crate::parts::{self, Cached};
-use crate::watch::tick;
 use crate::{Error, Part, Result, toy};
+use regard_data::tick;
 use std::path::{Path, PathBuf};
 
 /// A recording and what is said in it.

@@ -4,7 +4,7 @@
 use super::config::Config;
 use super::data::{Dataset, Recording};
 use crate::components::SoundFrames;
-use crate::data::Waveform;
+use crate::files::Waveform;
 use crate::lengths::read_so_far;
 use crate::metric::ErrorRate;
 use crate::parts::{self, Cached, Memo};

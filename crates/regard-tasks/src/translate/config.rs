@@ -1,7 +1,7 @@
 //! The options of `translate`, and of `summarize`, which is the same with other data and measures.
 
 use crate::components::TextOptions;
-use crate::data::{Column, ColumnFormat};
+use crate::files::{Column, ColumnFormat};
 use crate::metric::{RougeTokenization, Tokenization};
 use crate::options::Checked;
 use crate::parts::HeldOut;

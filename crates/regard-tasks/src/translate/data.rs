@@ -1,7 +1,7 @@
 //! The pairs of `translate`: from files or embedded, in three parts.
 
 use super::config::{Config, Data, Embedded};
-use crate::data::{parallel_column_lines, parallel_lines};
+use crate::files::{parallel_column_lines, parallel_lines};
 use crate::parts::{self, Cached, HeldOut};
 use crate::{Error, Part, Result, toy};
 use std::path::{Path, PathBuf};

@@ -4,7 +4,7 @@ mod config;
 mod data;
 mod model;
 
-use crate::data::batches;
+use crate::files::batches;
 use crate::lengths::lengths;
 use crate::options::Checked;
 use crate::seq2seq::{Sources, tokens};

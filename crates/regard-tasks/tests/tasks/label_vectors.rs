@@ -3,7 +3,7 @@
 use crate::{course, files};
 
 use course::{Course, options, refusal, resumes_exactly};
-use regard_tasks::data::{NumpyArray, NumpyValues};
+use regard_tasks::files::{NumpyArray, NumpyValues};
 use regard_tasks::{Part, Scene, picture, task_named, toy};
 use std::path::Path;
 

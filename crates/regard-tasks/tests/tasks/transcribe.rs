@@ -213,7 +213,7 @@ fn recordings_of_several_rates_are_brought_to_one_with_a_word() {
     let folder = tempfile::tempdir().unwrap();
     let mut list = String::new();
     for (at, one) in toy::spoken(30, 5).unwrap().into_iter().enumerate() {
-        let sound = regard_tasks::data::Waveform { samples: one.samples, rate: toy::SPOKEN_RATE };
+        let sound = regard_tasks::files::Waveform { samples: one.samples, rate: toy::SPOKEN_RATE };
         // The first of the training part, whichever it is, has the usual one.
         let other = at > 10 && at % 3 == 2;
         let sound = if other { sound.resampled(22_050).unwrap() } else { sound };

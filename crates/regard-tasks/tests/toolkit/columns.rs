@@ -210,7 +210,7 @@ fn pictures_and_their_sentences_are_the_same_however_their_columns_stand() {
 
 #[test]
 fn recordings_and_their_texts_are_the_same_however_their_columns_stand() {
-    use regard_tasks::data::{Waveform, wav_bytes};
+    use regard_tasks::files::{Waveform, wav_bytes};
     let folder = tempfile::tempdir().unwrap();
     let row = |at: usize| {
         let samples = (0..4000).map(|i| (i as f32 * 0.01 * (1 + at) as f32).sin() / 2.0).collect();

@@ -5,7 +5,7 @@ use crate::corpus;
 use corpus::corpus;
 use flate2::{Compression, write::GzEncoder};
 use image::{GrayImage, ImageFormat, Luma, Rgb, RgbImage, Rgba, RgbaImage};
-use regard_tasks::data::{
+use regard_tasks::files::{
     Idx, ImageOptions, Images, LabeledGraph, LogMel, SoundOptions, Sounds, StandardScaler, Waveform,
 };
 use regard_tasks::{Error, Result};

@@ -3,7 +3,7 @@
 use flate2::{Compression, write::GzEncoder};
 use regard_tasks::{
     Result,
-    data::{
+    files::{
         ConllColumn, conll, labeled, labeled_files, labels_of_files, lines, parallel, parallel_tsv,
         table,
     },

@@ -1,52 +1,57 @@
-//! Plain arrays, for machines without a path of their own.
+//! Plain arrays, for machines without a path of their own. Lane by lane and not in loops: there are
+//! thousands of these once the kernels are inlined, and unrolling them was a quarter of the build.
 
 use super::Simd;
 
-#[derive(Clone, Copy)]
-pub(crate) struct P32([f32; 4]);
+const LANES: usize = 4;
 
 #[derive(Clone, Copy)]
-pub(crate) struct P64([f64; 4]);
+pub(crate) struct P32([f32; LANES]);
+
+#[derive(Clone, Copy)]
+pub(crate) struct P64([f64; LANES]);
 
 macro_rules! portable {
-    ($name:ident, $t:ty, $bits:ty, $signed:ty, $lanes:literal, $bias:literal, $mantissa:literal) => {
+    ($name:ident, $t:ty, $bits:ty, $signed:ty, $bias:literal, $mantissa:literal) => {
         impl $name {
             #[inline(always)]
+            fn map(self, f: impl Fn($t) -> $t) -> Self {
+                let [a, b, c, d] = self.0;
+                Self([f(a), f(b), f(c), f(d)])
+            }
+            #[inline(always)]
             fn zip(self, other: Self, f: impl Fn($t, $t) -> $t) -> Self {
-                let mut lanes = self.0;
-                for lane in 0..$lanes {
-                    lanes[lane] = f(self.0[lane], other.0[lane]);
-                }
-                Self(lanes)
+                let ([a, b, c, d], [e, g, h, i]) = (self.0, other.0);
+                Self([f(a, e), f(b, g), f(c, h), f(d, i)])
             }
         }
 
         impl Simd for $name {
             type T = $t;
-            const LANES: usize = $lanes;
+            const LANES: usize = LANES;
             const WIDE: usize = 2;
 
             #[inline(always)]
             unsafe fn splat(x: $t) -> Self {
-                Self([x; $lanes])
+                Self([x; LANES])
             }
             #[inline(always)]
             unsafe fn load(from: *const $t) -> Self {
-                Self(unsafe { from.cast::<[$t; $lanes]>().read_unaligned() })
+                Self(unsafe { from.cast::<[$t; LANES]>().read_unaligned() })
             }
             #[inline(always)]
             unsafe fn store(self, to: *mut $t) {
-                unsafe { to.cast::<[$t; $lanes]>().write_unaligned(self.0) }
+                unsafe { to.cast::<[$t; LANES]>().write_unaligned(self.0) }
             }
-            #[inline(always)]
+            #[inline(never)] // as below
             unsafe fn load_first(from: *const $t, n: usize) -> Self {
-                let mut lanes = [0.0; $lanes];
+                let mut lanes = [0.0; LANES];
                 for lane in 0..n {
                     lanes[lane] = unsafe { *from.add(lane) };
                 }
                 Self(lanes)
             }
-            #[inline(always)]
+            #[inline(never)]
             unsafe fn store_first(self, to: *mut $t, n: usize) {
                 for lane in 0..n {
                     unsafe { *to.add(lane) = self.0[lane] };
@@ -70,7 +75,7 @@ macro_rules! portable {
             }
             #[inline(always)]
             unsafe fn sqrt(self) -> Self {
-                Self(self.0.map(<$t>::sqrt))
+                self.map(<$t>::sqrt)
             }
             #[inline(always)]
             unsafe fn max(self, other: Self) -> Self {
@@ -90,13 +95,11 @@ macro_rules! portable {
             }
             #[inline(always)]
             unsafe fn where_greater(self, other: Self, yes: Self, no: Self) -> Self {
-                let mut lanes = no.0;
-                for lane in 0..$lanes {
-                    if self.0[lane] > other.0[lane] {
-                        lanes[lane] = yes.0[lane];
-                    }
-                }
-                Self(lanes)
+                let pick = |lane: usize| match self.0[lane] > other.0[lane] {
+                    true => yes.0[lane],
+                    false => no.0[lane],
+                };
+                Self([pick(0), pick(1), pick(2), pick(3)])
             }
             #[inline(always)]
             unsafe fn times_power_of_2(self, n: Self) -> Self {
@@ -110,7 +113,7 @@ macro_rules! portable {
             }
             #[inline(always)]
             unsafe fn reciprocal(self) -> Self {
-                Self(self.0.map(|x| 1.0 / x))
+                self.map(|x| 1.0 / x)
             }
             // Functions of their own: a build is much shorter for it, and no instruction set is lost.
             #[inline(never)]
@@ -125,19 +128,12 @@ macro_rules! portable {
             }
             #[inline(always)]
             unsafe fn sum(self) -> $t {
-                let mut lanes = self.0;
-                let mut half = $lanes / 2;
-                while half > 0 {
-                    for lane in 0..half {
-                        lanes[lane] += lanes[lane + half];
-                    }
-                    half /= 2;
-                }
-                lanes[0]
+                let [a, b, c, d] = self.0;
+                (a + c) + (b + d)
             }
         }
     };
 }
 
-portable!(P32, f32, u32, i32, 4, 127, 23);
-portable!(P64, f64, u64, i64, 4, 1023, 52);
+portable!(P32, f32, u32, i32, 127, 23);
+portable!(P64, f64, u64, i64, 1023, 52);

@@ -1,7 +1,7 @@
 //! The options of `label` over vectors.
 
 use crate::components::{EncoderOptions, SoundFrameOptions};
-use crate::data::SequenceColumns;
+use crate::files::SequenceColumns;
 use crate::options::Checked;
 use crate::parts::HeldOut;
 use crate::train::TrainingConfig;

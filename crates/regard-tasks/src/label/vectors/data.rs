@@ -1,7 +1,9 @@
 //! The sequences of `label` over vectors: from files or embedded, in three parts.
 
 use super::config::{Config, Kind};
-use crate::data::{LabeledVectors, Waveform, labeled_arrays, labeled_table, segments, transcripts};
+use crate::files::{
+    LabeledVectors, Waveform, labeled_arrays, labeled_table, segments, transcripts,
+};
 use crate::label_counts::LabelCounts;
 use crate::parts::{self, Cached};
 use crate::{Error, Part, Result, Segment, toy};

@@ -6,7 +6,7 @@ mod data;
 mod model;
 
 use crate::class_weights::LabelWeights;
-use crate::data::batches;
+use crate::files::batches;
 use crate::lengths::lengths;
 use crate::options::Checked;
 use crate::text::by_count;

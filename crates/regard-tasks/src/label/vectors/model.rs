@@ -3,13 +3,12 @@
 use super::config::Config;
 use super::data::{Content, Dataset, Example, label_at};
 use crate::components::{SoundFrames, note_of_rates};
-use crate::data::{BatchSize, MelFilters, StandardScaler, Waveform, batches};
+use crate::files::{BatchSize, MelFilters, StandardScaler, Waveform, batches};
 use crate::labelings::likeliest_labelings;
 use crate::metric::{Confusion, SegmentScore, label_runs};
 use crate::parts::{self, Memo};
 use crate::text::Labels;
 use crate::truth::Truth;
-use crate::watch::tick;
 use crate::{
     Alternative, Asks, Error, Input, InputForm, Judged, Map, Maps, Model, Part, PerExample, Place,
     Prediction, Report, Result, Saliency, Scene, Segment, SoundScene, Track, saliency,
@@ -18,6 +17,7 @@ use regard::attention::{Need, Site};
 use regard::models::{SequenceLabeler, Sequences};
 use regard::tensor::{Parameters, without_gradients};
 use regard::{DType, Mode, Tensor};
+use regard_data::tick;
 use serde::{Deserialize, Serialize};
 
 /// Sequences that are read at once where nothing is learned.
@@ -359,7 +359,7 @@ impl Labeler {
             }
             false => {
                 let (name, bytes) = input.content("a NumPy file")?;
-                let (numbers, width) = crate::data::feature_array(name, bytes)?;
+                let (numbers, width) = crate::files::feature_array(name, bytes)?;
                 Content::Vectors { numbers, width, labels: Vec::new() }
             }
         };

@@ -1,0 +1,132 @@
+//! A text file as its lines: plain or compressed, in any encoding that is named.
+
+use crate::{Error, Result};
+use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
+use encoding_rs::{DecoderResult, Encoding, UTF_8};
+use flate2::read::MultiGzDecoder;
+use std::{
+    fs,
+    io::{ErrorKind, Read},
+    path::Path,
+};
+
+/// The two bytes that every gzip file begins with.
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+
+/// What a file holds, uncompressed where it is gzip, whatever its name. Refuses what is missing, no
+/// file, or cut short.
+///
+/// ```
+/// let error = regard_data::files::bytes("missing.gz").unwrap_err();
+/// assert_eq!(error.to_string(), "missing.gz: there is no such file");
+/// ```
+pub fn bytes(path: impl AsRef<Path>) -> Result<Vec<u8>> {
+    let path = path.as_ref();
+    let bytes = fs::read(path).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => Error::file(path, "there is no such file"),
+        ErrorKind::IsADirectory => Error::file(path, "this is a folder; a file was expected"),
+        _ => Error::file(path, format!("cannot be read: {error}")),
+    })?;
+    if !bytes.starts_with(&GZIP) {
+        return Ok(bytes);
+    }
+    let mut out = Vec::new();
+    let damaged = |error| Error::file(path, format!("the gzip data are cut short or bad: {error}"));
+    MultiGzDecoder::new(&bytes[..]).read_to_end(&mut out).map_err(damaged)?;
+    Ok(out)
+}
+
+/// What a text file holds, plain or gzip. A mark of the byte order at its start tells the encoding
+/// and is left out; without one it is the one named (as in HTML: "latin1", "gbk", "shift_jis"), or
+/// UTF-8. Refuses an unknown name, and bytes that are no text in the encoding, by their line.
+///
+/// ```
+/// use regard_data::files::text;
+/// # let file = tempfile::NamedTempFile::new().unwrap();
+/// std::fs::write(&file, b"gr\xfcn").unwrap();
+/// assert_eq!(text(&file, Some("latin1"))?, "grün");
+/// # Ok::<(), regard_data::Error>(())
+/// ```
+pub fn text(path: impl AsRef<Path>, encoding: Option<&str>) -> Result<String> {
+    let path = path.as_ref();
+    let encoding = named(encoding)?;
+    decode(&bytes(path)?, encoding).map_err(|NotText { line, what }| Error::line(path, line, what))
+}
+
+fn named(encoding: Option<&str>) -> Result<&'static Encoding> {
+    let Some(name) = encoding else { return Ok(UTF_8) };
+    Encoding::for_label_no_replacement(name.as_bytes()).ok_or_else(|| {
+        Error::invalid(format!("`{name}` is no known encoding; utf-8, latin1 and gbk are some"))
+    })
+}
+
+/// Bytes as text, in the encoding named or in UTF-8; as [`text`] reads a file.
+///
+/// ```
+/// use regard_data::files::decoded;
+/// assert_eq!(decoded(b"gr\xfcn", Some("latin1"))?, "grün");
+/// assert!(decoded(b"gr\xfcn", None).unwrap_err().to_string().contains("not UTF-8"));
+/// # Ok::<(), regard_data::Error>(())
+/// ```
+pub fn decoded(bytes: &[u8], encoding: Option<&str>) -> Result<String> {
+    decode(bytes, named(encoding)?).map_err(|NotText { what, .. }| Error::invalid(what))
+}
+
+/// Why bytes are no text.
+struct NotText {
+    line: usize,
+    what: String,
+}
+
+fn decode(bytes: &[u8], encoding: &'static Encoding) -> std::result::Result<String, NotText> {
+    let mut decoder = encoding.new_decoder();
+    let most = decoder.max_utf8_buffer_length_without_replacement(bytes.len());
+    let mut text = String::with_capacity(most.unwrap_or_default());
+    match decoder.decode_to_string_without_replacement(bytes, &mut text, true) {
+        (DecoderResult::InputEmpty, _) => Ok(text),
+        _ => {
+            let name = decoder.encoding().name();
+            let line = text.matches('\n').count() + 1;
+            Err(NotText { line, what: format!("these bytes are not {name}{}", hint(bytes, name)) })
+        }
+    }
+}
+
+/// Which encoding bytes look like that are no UTF-8; nothing where somebody named another, which is
+/// his to say.
+fn hint(bytes: &[u8], name: &str) -> String {
+    if name != UTF_8.name() {
+        return String::new();
+    }
+    let mut detector = EncodingDetector::new(Iso2022JpDetection::Allow);
+    detector.feed(bytes, true);
+    let guess = detector.guess(None, Utf8Detection::Allow);
+    let (_, _, has_errors) = guess.decode(bytes);
+    if guess == UTF_8 || has_errors {
+        return String::new();
+    }
+    // What everybody calls it.
+    let guess = match guess.name() {
+        "windows-1252" => "latin1".into(),
+        other => other.to_lowercase(),
+    };
+    format!("; they look like {guess}: `--encoding {guess}` reads such files")
+}
+
+/// The lines of a text file, without their ends (LF or CRLF); as [`text`] reads it.
+///
+/// ```
+/// use regard_data::files::lines;
+/// # let file = tempfile::NamedTempFile::new().unwrap();
+/// std::fs::write(&file, "one\r\ntwo\n").unwrap();
+/// assert_eq!(lines(&file, None)?, ["one", "two"]);
+/// # Ok::<(), regard_data::Error>(())
+/// ```
+pub fn lines(path: impl AsRef<Path>, encoding: Option<&str>) -> Result<Vec<String>> {
+    Ok(text(path, encoding)?.lines().map(str::to_string).collect())
+}
+
+/// "1 column is there", "2 columns are there".
+pub(super) fn columns(count: usize) -> String {
+    if count == 1 { "1 column is there".into() } else { format!("{count} columns are there") }
+}

@@ -1,0 +1,58 @@
+//! Files that people have, read into plain structs, and the batches made of them. Every refusal
+//! names the file, and the line where there is one.
+
+mod asked;
+mod babi;
+mod batches;
+mod captions;
+mod columns;
+mod conll;
+mod file_list;
+mod folder;
+mod graph;
+mod idx;
+mod image_cache;
+mod images;
+mod labeled;
+mod labeled_vectors;
+mod lines;
+mod mel;
+mod npy;
+mod opened;
+mod parallel;
+mod planes;
+mod resample;
+mod segments;
+mod sounds;
+mod squad;
+mod table;
+mod transcripts;
+mod wav;
+
+pub use asked::{Answer, Asked, AskedColumns, Passage, Place, asked_columns, asked_tsv};
+pub use babi::babi;
+pub use babi::between;
+pub use batches::{BatchSize, batches};
+pub use captions::{Caption, caption_columns, captions};
+pub use columns::{Column, ColumnFile, ColumnFormat, Separator};
+pub use conll::{ConllColumn, ConllColumns, LabelColumn, Tagged, conll, conll_columns};
+pub use file_list::FileColumns;
+pub use graph::LabeledGraph;
+pub use idx::Idx;
+pub use images::{ImageOptions, Images};
+pub use labeled::{Labeled, labeled, labeled_columns, labeled_files, labels_of_files};
+pub use labeled_vectors::feature_array;
+pub use labeled_vectors::{LabeledVectors, SequenceColumns, labeled_arrays, labeled_table};
+pub use lines::{bytes, decoded, lines, text};
+pub use mel::{LogMel, MelFilters, StandardScaler};
+pub use npy::{NumpyArray, NumpyValues};
+pub use opened::opened;
+pub use parallel::{Parallel, parallel, parallel_tsv};
+pub use parallel::{parallel_column_lines, parallel_lines};
+pub use planes::picture_size;
+pub use segments::{Segment, segments};
+pub use sounds::{Sound, SoundOptions, Sounds};
+pub use squad::{Unfound, squad};
+pub use table::{Table, TableColumns, table, table_columns};
+pub use transcripts::{Transcript, transcript_columns, transcripts};
+pub use wav::{Waveform, wav_bytes};

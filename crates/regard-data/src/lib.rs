@@ -1,0 +1,25 @@
+//! Files into words, vectors, pictures, sounds and graphs, and data made by rules: what the tasks of
+//! `regard-tasks` learn from. Optimized more than those are, for here every byte of a file passes.
+//!
+//! | to … | look at |
+//! |---|---|
+//! | read files | [`files`]: parallel text, CoNLL, CSV, WAV, IDX, PNG, JPEG, graphs, questions |
+//! | turn text into ids | [`text`]: tokenizers, vocabularies, labels |
+//! | have data without a file | [`toy`]: datasets made by rules |
+//! | see how far a long reading is, and stop it | [`watch`](fn@watch) |
+//!
+//! Every refusal is one sentence that names the file and the line ([`Error`]).
+
+mod error;
+pub mod files;
+pub mod text;
+pub mod toy;
+mod watch;
+
+pub use error::{Error, Result};
+pub use watch::{Watch, tick, unwatched, watch};
+
+/// The README's snippet, compiled with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
