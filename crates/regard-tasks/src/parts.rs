@@ -4,6 +4,7 @@ use crate::{Error, Input, Part, Result};
 use regard::tensor::Random;
 use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
 use std::rc::Rc;
 use std::sync::{Mutex, PoisonError};
 
@@ -158,13 +159,29 @@ pub(crate) fn embedded<T>(
     size: usize,
     draw: impl FnOnce(usize) -> Result<Vec<T>>,
 ) -> Result<Vec<T>> {
+    let all = embedded_place(Part::Training, size)?.end;
+    let place = embedded_place(part, size)?;
+    Ok(draw(all)?.into_iter().take(place.end).skip(place.start).collect())
+}
+
+/// As [`embedded`], where fewer examples are the first of more: no more are made than the part needs.
+pub(crate) fn embedded_in_order<T>(
+    part: Part,
+    size: usize,
+    draw: impl FnOnce(usize) -> Result<Vec<T>>,
+) -> Result<Vec<T>> {
+    let place = embedded_place(part, size)?;
+    Ok(draw(place.end)?.into_iter().skip(place.start).collect())
+}
+
+/// Where a part lies among the embedded examples, of which training has the last.
+fn embedded_place(part: Part, size: usize) -> Result<Range<usize>> {
     check_size(size, MAX_EXAMPLES)?;
     let held = (size / 10).clamp(50, 500);
-    let all = draw(size + 2 * held)?.into_iter();
     Ok(match part {
-        Part::Validation => all.take(held).collect(),
-        Part::Test => all.skip(held).take(held).collect(),
-        Part::Training => all.skip(2 * held).collect(),
+        Part::Validation => 0..held,
+        Part::Test => held..2 * held,
+        Part::Training => 2 * held..2 * held + size,
     })
 }
 

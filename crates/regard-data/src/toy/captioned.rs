@@ -2,6 +2,7 @@
 
 use super::{chance, normal};
 use crate::{Error, Result};
+use rayon::prelude::*;
 use regard::tensor::Random;
 
 const NOISE: f64 = 0.03;
@@ -91,9 +92,18 @@ pub fn captioned(
             "pictures of side {side} were asked for; below {LEAST_SIDE} shapes look alike"
         )));
     }
-    let random = Random::named(seed, "captioned");
-    (0..count).map(|_| draw(&random, side, language)).collect()
+    let (seed, _) = Random::named(seed, "captioned").state();
+    let one = |at| {
+        let random = Random::resume(seed, at * DRAWS);
+        let drawn = draw(&random, side, language);
+        debug_assert_eq!(random.state().1, (at + 1) * DRAWS);
+        drawn
+    };
+    (0..count as u64).into_par_iter().map(one).collect()
 }
+
+/// How many numbers a picture takes from its stream; so each has a place of its own there.
+const DRAWS: u64 = 15;
 
 fn draw(random: &Random, side: usize, language: CaptionLanguage) -> Result<Captioned> {
     let axis = random.below(2);

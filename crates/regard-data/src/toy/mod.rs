@@ -94,3 +94,22 @@ fn distinct<T>(
     }
     Ok(drawn)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_texts_than_a_generator_has_are_refused() {
+        let random = Random::new(1);
+        let draw =
+            |count| distinct(count, "dice", || random.below(6), |face| vec![face.to_string()]);
+        let mut faces = draw(6).unwrap();
+        faces.sort();
+        assert_eq!(faces, [0, 1, 2, 3, 4, 5]);
+        assert_eq!(
+            draw(7).unwrap_err().to_string(),
+            "7 different dice were asked for; there are hardly more than 6"
+        );
+    }
+}

@@ -107,7 +107,7 @@ impl<'a> Dataset<'a> {
 
 fn embedded(config: &Config, part: Part) -> Result<Pictures> {
     let data = &config.data;
-    let drawn = parts::embedded(part, data.size, |n| {
+    let drawn = parts::embedded_in_order(part, data.size, |n| {
         toy::captioned(n, data.side, data.embedded.language(), 1)
     })?;
     let mut pictures = Pictures::new(config);

@@ -68,7 +68,7 @@ fn embedded(config: &Config, part: Part) -> Result<Vec<Recording>> {
         text: spoken.words.join(" "),
         file: "embedded recording".into(),
     };
-    parts::embedded(part, config.data.size, |n| {
+    parts::embedded_in_order(part, config.data.size, |n| {
         Ok(toy::spoken(n, 1)?.into_iter().map(recording).collect())
     })
 }

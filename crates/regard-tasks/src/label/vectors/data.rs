@@ -121,7 +121,7 @@ fn embedded(config: &Config, part: Part) -> Result<Vec<Example>> {
         };
         Example { content, file: "embedded recording".into(), line: 0 }
     };
-    let drawn = parts::embedded(part, config.data.size, |n| {
+    let drawn = parts::embedded_in_order(part, config.data.size, |n| {
         Ok(toy::spoken(n, 1)?.into_iter().map(example).collect())
     })?;
     match config.data.kind {
