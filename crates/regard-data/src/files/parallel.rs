@@ -92,7 +92,7 @@ pub(super) fn parallel_tsv_lines(
     Ok(pairs)
 }
 
-/// As [`parallel_tsv_lines`], with source and target in these columns: a pair for each row.
+/// As [`parallel_tsv`], line by line, with source and target in these columns: a pair for each row.
 pub fn parallel_column_lines(
     path: &Path,
     format: ColumnFormat,
