@@ -155,7 +155,7 @@ def entmax(leaves):
     try:
         from adasplash import adasplash
 
-        calls.append(("AdaSplash", lambda q, k, v: adasplash(q, k, v, alpha=1.5)))
+        calls.append(("AdaSplash", lambda q, k, v: adasplash(q, k, v, alpha=1.5, is_causal=False)))
     except ImportError:
         pass
     return calls, leaves

@@ -532,7 +532,8 @@ fn normalize_backward<T: Real>(
     match normalizer {
         Normalizer::Softmax => centered(weights.to_vec()),
         Normalizer::Sparsemax => {
-            let support = |&p: &T| if p > T::ZERO { T::ONE } else { T::ZERO };
+            // A weight that is NaN has a derivative that is.
+            let support = |&p: &T| if p > T::ZERO { T::ONE } else { p };
             centered(weights.iter().map(support).collect())
         }
         Normalizer::Entmax15 => centered(weights.iter().map(|p| p.sqrt()).collect()),

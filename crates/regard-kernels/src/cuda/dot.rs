@@ -41,6 +41,7 @@ pub(super) struct Fields {
     q_blocks: i64,
     k_blocks: i64,
     statistics: u64,
+    undefined_keys: u64,
 }
 
 impl Fields {
@@ -59,37 +60,39 @@ impl Fields {
         let sections = ((CACHED / head.max(1)).max(1) * group).min(s.b * s.hq) as i64;
         let mut fields =
             Self { sections, padded: padded as i64, q_blocks, k_blocks, ..Self::default() };
-        match backward {
-            true => {
-                let rows = s.b * s.hq * padded * size_of::<f32>();
-                fields.lse2 = room(device, memory, rows)?;
-                fields.deltas = room(device, memory, rows)?;
-            }
-            false => fields.statistics = room(device, memory, s.rows() * size_of::<f32>())?,
+        fields.statistics = room(device, memory, s.rows() * size_of::<f32>())?;
+        if backward {
+            let rows = s.b * s.hq * padded * size_of::<f32>();
+            fields.lse2 = room(device, memory, rows)?;
+            fields.deltas = room(device, memory, rows)?;
+            fields.undefined_keys = room(device, memory, s.b * s.hk * s.nk * size_of::<f32>())?;
         }
         Ok(fields)
     }
 
-    /// Without statistics where nothing is hidden from anybody.
-    pub(super) fn forward(&self, problem: &Problem) -> Self {
-        let statistics = if problem.hides() { self.statistics } else { 0 };
-        Self { statistics, ..*self }
+    /// Where nothing is hidden from anybody, rows that came out NaN are left as they are.
+    pub(super) fn of_problem(&self, problem: &Problem) -> Self {
+        match problem.hides() {
+            true => *self,
+            false => Self { statistics: 0, undefined_keys: 0, ..*self },
+        }
     }
 
-    /// Computes rows again that came out NaN.
-    pub(super) fn define(
+    /// Computes again those of so many rows that came out NaN.
+    pub(super) fn define<P>(
         &self,
         on: &Launcher,
-        s: &Shape,
+        kernel: &str,
+        rows: usize,
         problem: &Problem,
-        pass: &ForwardPass,
+        pass: &P,
     ) -> Result<(), Error> {
         if self.statistics == 0 {
             return Ok(());
         }
-        let warps = s.rows().div_ceil(LANES).min(WARPS);
+        let warps = rows.div_ceil(LANES).min(WARPS);
         let mut arguments = [argument(problem), argument(pass), argument(self)];
-        on.launch("dot_undefined", Grid::of_warps(warps), &mut arguments)
+        on.launch(kernel, Grid::of_warps(warps), &mut arguments)
     }
 
     /// A section is counted in the heads of keys where a block has keys.
@@ -180,7 +183,7 @@ impl Dot {
             + self.tiles.consumers() * self.tiles.table() * size_of::<f32>();
         let threads = WARPGROUP * (self.tiles.consumers() + 1);
         let grid = on.grid(s.nq.div_ceil(queries) * s.hq * s.b, threads, bytes);
-        let fields = self.fields.forward(problem);
+        let fields = self.fields.of_problem(problem);
         let mut arguments = [
             argument(problem),
             argument(pass),
@@ -190,7 +193,7 @@ impl Dot {
             argument(&v),
         ];
         on.launch("dot_forward", grid, &mut arguments)?;
-        fields.define(&on, s, problem, pass)
+        fields.define(&on, "undefined_outputs", s.rows(), problem, pass)
     }
 
     pub(super) fn backward(
@@ -200,35 +203,51 @@ impl Dot {
         problem: &Problem,
         pass: &BackwardPass,
     ) -> Result<(), Error> {
-        let on = Launcher { module, device };
+        let (s, on) = (&self.s, Launcher { module, device });
         self.spans(&on, problem)?;
-        let rows = self.s.b * self.s.hq * self.fields.padded as usize;
-        let mut arguments = [argument(problem), argument(pass), argument(&self.fields)];
+        let fields = self.fields.of_problem(problem);
+        let rows = s.b * s.hq * fields.padded as usize;
+        let mut arguments = [argument(problem), argument(pass), argument(&fields)];
         on.launch("dot_deltas", Grid::of_warps(rows.min(WARPS)), &mut arguments)?;
         // Queries first: they leave to the keys what a threshold's derivative needs.
         let asked = pass.grad_q.data != 0 || pass.relative_slabs != 0;
         if asked || self.tiles.has_threshold() {
-            self.by_query(&on, problem, pass)?;
+            self.by_query(&on, problem, pass, &fields)?;
+        }
+        if pass.grad_q.data != 0 {
+            fields.define(&on, "undefined_queries", s.rows(), problem, pass)?;
         }
         if pass.grad_k.data != 0 || pass.grad_v.data != 0 {
-            self.by_key(&on, problem, pass)?;
+            self.by_key(&on, problem, pass, &fields.by_key(s))?;
+            fields.define(&on, "undefined_keys", s.b * s.hk * s.nk, problem, pass)?;
         }
         Ok(())
     }
 
-    fn by_key(&self, on: &Launcher, problem: &Problem, pass: &BackwardPass) -> Result<(), Error> {
+    fn by_key(
+        &self,
+        on: &Launcher,
+        problem: &Problem,
+        pass: &BackwardPass,
+        fields: &Fields,
+    ) -> Result<(), Error> {
         let (s, DotTiles { width, values, .. }) = (&self.s, self.tiles);
         let both = width + values;
         let bytes = 2 * both * (BY_KEY_KEYS + BY_KEY_STAGES * BY_KEY_QUERIES)
             + 2 * (BY_KEY_STAGES * BY_KEY_QUERIES + self.tiles.table()) * size_of::<f32>();
         let work = s.nk.div_ceil(BY_KEY_KEYS) * s.hk * s.b;
         let grid = on.grid(work, 3 * WARPGROUP, bytes);
-        let fields = self.fields.by_key(s);
         let maps = self.maps(problem, pass, [BY_KEY_QUERIES, BY_KEY_KEYS])?;
-        on.launch("dot_backward_keys", grid, &mut arguments_of(problem, pass, &fields, &maps))
+        on.launch("dot_backward_keys", grid, &mut arguments_of(problem, pass, fields, &maps))
     }
 
-    fn by_query(&self, on: &Launcher, problem: &Problem, pass: &BackwardPass) -> Result<(), Error> {
+    fn by_query(
+        &self,
+        on: &Launcher,
+        problem: &Problem,
+        pass: &BackwardPass,
+        fields: &Fields,
+    ) -> Result<(), Error> {
         let (s, DotTiles { width, values, .. }) = (&self.s, self.tiles);
         let keys = self.tiles.by_query_keys();
         let distances = match self.tiles.table() {
@@ -240,11 +259,7 @@ impl Dot {
         let work = s.nq.div_ceil(BY_QUERY_QUERIES) * s.hq * s.b;
         let grid = on.grid(work, 3 * WARPGROUP, bytes);
         let maps = self.maps(problem, pass, [BY_QUERY_QUERIES, keys])?;
-        on.launch(
-            "dot_backward_queries",
-            grid,
-            &mut arguments_of(problem, pass, &self.fields, &maps),
-        )
+        on.launch("dot_backward_queries", grid, &mut arguments_of(problem, pass, fields, &maps))
     }
 
     /// Maps of q, the output's gradient, k and v, whose copies have so many queries or keys.

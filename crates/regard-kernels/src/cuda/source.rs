@@ -207,13 +207,16 @@ impl Variant {
                     text += include_str!("text/additive_backward.cu");
                 }
             }
-            Form::Split { .. } => {
+            Form::Split { backward, .. } => {
                 text += include_str!("text/running.cu");
                 text += include_str!("text/hopper.cu");
                 text += &tensor_core::products(Stored::Bf16, &[64]);
                 text += include_str!("text/undefined.cu");
                 text += include_str!("text/dot.cu");
-                text += include_str!("text/dot_by_key.cu");
+                if backward {
+                    text += include_str!("text/undefined_backward.cu");
+                    text += include_str!("text/dot_by_key.cu");
+                }
                 text += include_str!("text/dot_split.cu");
             }
             Form::Decode { .. } => {
@@ -229,6 +232,7 @@ impl Variant {
                 text += include_str!("text/undefined.cu");
                 text += include_str!("text/dot.cu");
                 if tiles.backward {
+                    text += include_str!("text/undefined_backward.cu");
                     text += include_str!("text/dot_by_key.cu");
                 }
                 text += match (tiles.backward, tiles.has_threshold()) {

@@ -110,7 +110,7 @@ impl Split {
         self.fill(&on, problem)?;
         let [q, k, v] = [self.q.map(BLOCK)?, self.k.map(TILE)?, self.v.map(TILE)?];
         let grid = self.grid(&on, s.nq.div_ceil(BLOCK) * s.hq * s.b, 1);
-        let fields = self.fields.forward(problem);
+        let fields = self.fields.of_problem(problem);
         let mut arguments = [
             argument(problem),
             argument(pass),
@@ -120,7 +120,7 @@ impl Split {
             argument(&v),
         ];
         on.launch("split_forward", grid, &mut arguments)?;
-        fields.define(&on, s, problem, pass)
+        fields.define(&on, "undefined_outputs", s.rows(), problem, pass)
     }
 
     pub(super) fn backward(
@@ -134,8 +134,9 @@ impl Split {
         let Some(grad) = &self.grad else { return Ok(()) };
         self.fill(&on, problem)?;
         grad.fill(&on, &pass.grad_out)?;
-        let rows = s.b * s.hq * self.fields.padded as usize;
-        let mut arguments = [argument(problem), argument(pass), argument(&self.fields)];
+        let fields = self.fields.of_problem(problem);
+        let rows = s.b * s.hq * fields.padded as usize;
+        let mut arguments = [argument(problem), argument(pass), argument(&fields)];
         on.launch("split_deltas", Grid::of_warps(rows.min(WARPS)), &mut arguments)?;
         let launch = |kernel: &str, work: usize, fields: &Fields, [queries, keys]: [usize; 2]| {
             let maps =
@@ -146,11 +147,13 @@ impl Split {
         };
         if pass.grad_q.data != 0 {
             let work = s.nq.div_ceil(BLOCK) * s.hq * s.b;
-            launch("split_backward_queries", work, &self.fields, [BLOCK, TILE])?;
+            launch("split_backward_queries", work, &fields, [BLOCK, TILE])?;
+            fields.define(&on, "undefined_queries", s.rows(), problem, pass)?;
         }
         if pass.grad_k.data != 0 || pass.grad_v.data != 0 {
             let work = s.nk.div_ceil(BLOCK) * s.hk * s.b;
-            launch("split_backward_keys", work, &self.fields.by_key(s), [TILE, BLOCK])?;
+            launch("split_backward_keys", work, &fields.by_key(s), [TILE, BLOCK])?;
+            fields.define(&on, "undefined_keys", s.b * s.hk * s.nk, problem, pass)?;
         }
         Ok(())
     }

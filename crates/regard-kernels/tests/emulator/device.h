@@ -301,6 +301,7 @@ inline unsigned __ballot_sync(unsigned, bool x) {
     for (unsigned with = 16; with > 0; with /= 2) all |= __shfl_xor_sync(~0u, all, with);
     return all;
 }
+inline bool __all_sync(unsigned, bool x) { return __ballot_sync(~0u, x) == ~0u; }
 inline bool __any_sync(unsigned, bool x) { return __ballot_sync(~0u, x); }
 inline void __syncwarp() { emulator::warps[threadIdx.x / 32].meet(32); }
 inline void __syncthreads() { emulator::turns[0].meet(blockDim.x); }

@@ -5,6 +5,8 @@
 #define NORMALIZER SOFTMAX
 #endif
 
+enum Undefined { NOTHING, A_KEY, A_QUERY };
+
 struct Case {
     int b, hq, hk, nq, nk, d, dv;
     bool causal;
@@ -12,6 +14,7 @@ struct Case {
     int offset;
     bool lengths, segments;
     unsigned grid;
+    Undefined undefined = NOTHING; // backward
 };
 
 struct Arrays {
@@ -71,6 +74,7 @@ static double threshold_of(const std::vector<double> &s, double top) {
     for (int step = 0; step < 100; step++) {
         double middle = (low + high) / 2, sum = 0;
         for (double x : s) {
+            if (x != x) return x;
             double z = std::max(x * half - middle, 0.0);
             sum += NORMALIZER == ENTMAX15 ? z * z : z;
         }
@@ -83,7 +87,7 @@ static double threshold_of(const std::vector<double> &s, double top) {
 static void weigh(double &s, double lse, double threshold, double &slope) {
     if (NORMALIZER == SOFTMAX) slope = s = exp(s - lse);
     else if (NORMALIZER == ENTMAX15) slope = std::max(s / 2 - threshold, 0.0), s = slope * slope;
-    else s = std::max(s - threshold, 0.0), slope = s > 0;
+    else s = std::max(s - threshold, 0.0), slope = s != s ? s : s > 0;
 }
 
 // The formula and its gradients.
@@ -104,20 +108,22 @@ static Exact exact_of(const Case &c, const Arrays &a) {
                     if (!allowed(c, a, b, i, j)) continue;
                     double x = 0;
                     for (int d = 0; d < c.d; d++) x += (double)widen(a.q[row * c.d + d]) * widen(a.k[(kh * c.nk + j) * c.d + d]);
-                    s[j] = x * scale + bias(c, a, h, i, j), top = std::max(top, s[j]);
+                    s[j] = x * scale + bias(c, a, h, i, j), top = x != x ? x : std::max(top, s[j]);
                 }
                 if (top == -INFINITY) continue;
                 for (auto &x : s) sum += exp(x - top);
                 e.lse[row] = top + log(sum);
                 e.threshold[row] = threshold_of(s, top);
-                std::vector<double> slopes(c.nk);
-                for (int j = 0; j < c.nk; j++) weigh(s[j], e.lse[row], e.threshold[row], slopes[j]);
+                std::vector<double> slopes(c.nk, 0);
+                for (int j = 0; j < c.nk; j++)
+                    if (allowed(c, a, b, i, j)) weigh(s[j], e.lse[row], e.threshold[row], slopes[j]);
                 for (int d = 0; d < c.dv; d++)
                     for (int j = 0; j < c.nk; j++)
                         if (allowed(c, a, b, i, j)) e.out[row * c.dv + d] += s[j] * widen(a.v[(kh * c.nk + j) * c.dv + d]);
                 double weighted = 0, slope = 0;
                 std::vector<double> dp(c.nk, 0);
                 for (int j = 0; j < c.nk; j++) {
+                    if (!allowed(c, a, b, i, j)) continue;
                     for (int d = 0; d < c.dv; d++) dp[j] += (double)widen(a.g[row * c.dv + d]) * widen(a.v[(kh * c.nk + j) * c.dv + d]);
                     weighted += slopes[j] * dp[j], slope += slopes[j];
                 }
@@ -164,10 +170,15 @@ static bool run(const Case &c) {
         for (int j = 0, at = 0; j < c.nk; j++) a.k_segments.push_back(at += emulator::draw() % 90 == 0);
     }
     size_t rows = (size_t)c.b * c.hq * c.nq;
+    // A value that some rows do not see: it is theirs alone who do. Backward a key, or a query.
 #if !BACKWARD
-    // A value that some rows do not see: it is theirs alone who do.
     if ((c.causal || c.left >= 0 || c.lengths || c.segments))
         for (int n = 0; n < c.b * c.hk; n++) a.v[((size_t)n * c.nk + c.nk / 2) * c.dv] = narrow(NAN);
+#else
+    for (int n = 0; c.undefined == A_KEY && n < c.b * c.hk; n++)
+        a.k[((size_t)n * c.nk + c.nk / 2) * c.d] = narrow(NAN), a.v[((size_t)n * c.nk + c.nk / 2) * c.dv] = narrow(INFINITY);
+    for (int n = 0; c.undefined == A_QUERY && n < c.b * c.hq; n++)
+        a.q[((size_t)n * c.nq + c.nq / 2) * c.d] = narrow(NAN), a.g[((size_t)n * c.nq + c.nq / 2) * c.dv] = narrow(NAN);
 #endif
     for (size_t n = 0; n < rows; n++) a.grad_lse.push_back((float)normal_draw());
 #if RELATIVE
@@ -199,8 +210,8 @@ static bool run(const Case &c) {
     Dot t = {};
     t.sections = 1 + emulator::draw() % (c.b * c.hq);
     // Rows that no kernel comes to would be computed again.
-    std::vector<float> statistics(rows, 0);
-    t.statistics = statistics.data();
+    std::vector<float> statistics(rows, 0), undefined(c.b * c.hk * c.nk, 0);
+    t.statistics = statistics.data(), t.undefined_keys = undefined.data();
     std::vector<std::vector<u32>> kept;
     // An array's three parts, and a map of them.
     auto parts = [&](const Array &x, i64 h, i64 n, i64 d, int box) {
@@ -228,10 +239,12 @@ static bool run(const Case &c) {
     TensorMap q = parts(p.q, c.hq, c.nq, c.d, BLOCK), dy = parts(grad, c.hq, c.nq, c.dv, BLOCK);
     TensorMap k = parts(p.k, c.hk, c.nk, c.d, TILE), v = parts(p.v, c.hk, c.nk, c.dv, TILE);
     emulator::launch({c.grid, 1, 1}, THREADS, [&] { split_backward_queries(p, g, t, q, dy, k, v); });
+    emulator::launch({2, 1, 1}, 128, [&] { undefined_queries(p, g, t); });
     good &= close("gq", gq, exact.gq);
     q = parts(p.q, c.hq, c.nq, c.d, TILE), dy = parts(grad, c.hq, c.nq, c.dv, TILE);
     k = parts(p.k, c.hk, c.nk, c.d, BLOCK), v = parts(p.v, c.hk, c.nk, c.dv, BLOCK);
     emulator::launch({c.grid, 1, 1}, THREADS, [&] { split_backward_keys(p, g, t, q, dy, k, v); });
+    emulator::launch({2, 1, 1}, 128, [&] { undefined_keys(p, g, t); });
     good &= close("gk", gk, exact.gk);
     good &= close("gv", gv, exact.gv);
 #else
@@ -240,7 +253,7 @@ static bool run(const Case &c) {
     o.out = {a.out.data(), (i64)c.hq * c.nq * c.dv, (i64)c.nq * c.dv, c.dv};
     o.lse = a.lse.data();
     emulator::launch({c.grid, 1, 1}, THREADS, [&] { split_forward(p, o, t, q, k, v); });
-    emulator::launch({2, 1, 1}, 128, [&] { dot_undefined(p, o, t); });
+    emulator::launch({2, 1, 1}, 128, [&] { undefined_outputs(p, o, t); });
     good &= close("out", a.out, exact.out);
     good &= close("lse", a.lse, exact.lse);
 #endif
@@ -251,8 +264,8 @@ static bool run(const Case &c) {
     Dot t = {};
     t.sections = 1 + emulator::draw() % (c.b * c.hq);
     // Rows that no kernel comes to would be computed again.
-    std::vector<float> statistics(rows, 0);
-    t.statistics = statistics.data();
+    std::vector<float> statistics(rows, 0), undefined(c.b * c.hk * c.nk, 0);
+    t.statistics = statistics.data(), t.undefined_keys = undefined.data();
     t.q_blocks = (c.nq + 63) / 64, t.k_blocks = (c.nk + 63) / 64;
     std::vector<i64> q_span(2 * c.b * t.q_blocks, -1), k_span(2 * c.b * t.k_blocks, -1);
     if (c.segments) {
@@ -271,7 +284,7 @@ static bool run(const Case &c) {
     o.threshold = threshold.data();
     TensorMap q = map(p.q, c.d, c.nq, c.hq, QUERIES), k = map(p.k, c.d, c.nk, c.hk, KEYS), v = map(p.v, c.dv, c.nk, c.hk, KEYS);
     emulator::launch({c.grid, 1, 1}, THREADS, [&] { dot_forward(p, o, t, q, k, v); });
-    emulator::launch({2, 1, 1}, 128, [&] { dot_undefined(p, o, t); });
+    emulator::launch({2, 1, 1}, 128, [&] { undefined_outputs(p, o, t); });
     good &= close("out", a.out, exact.out);
     good &= close("lse", a.lse, exact.lse);
 #if NORMALIZER != SOFTMAX
@@ -300,6 +313,7 @@ static bool run(const Case &c) {
     g.relative_slabs = slabs.data();
 #endif
     emulator::launch({c.grid, 1, 1}, THREADS, [&] { dot_backward_queries(p, g, t, q, dy, k, v); });
+    emulator::launch({2, 1, 1}, 128, [&] { undefined_queries(p, g, t); });
     good &= close("gq", gq, exact.gq);
 #if RELATIVE
     for (size_t n = 0; n < slabs.size(); n++) table[n / TABLE / g.chunks % c.hq * TABLE + n % TABLE] += slabs[n];
@@ -308,6 +322,7 @@ static bool run(const Case &c) {
     q = map(p.q, c.d, c.nq, c.hq, BY_KEY_QUERIES), dy = map(grad, c.dv, c.nq, c.hq, BY_KEY_QUERIES);
     k = map(p.k, c.d, c.nk, c.hk, BY_KEY_KEYS), v = map(p.v, c.dv, c.nk, c.hk, BY_KEY_KEYS);
     emulator::launch({c.grid, 1, 1}, THREADS, [&] { dot_backward_keys(p, g, t, q, dy, k, v); });
+    emulator::launch({2, 1, 1}, 128, [&] { undefined_keys(p, g, t); });
     good &= close("gk", gk, exact.gk);
     good &= close("gv", gv, exact.gv);
 #endif
@@ -342,6 +357,13 @@ int main() {
         {1, 2, 1, 8, 400, d, dv, true, 70, 0, 350, false, false, 1},
         {1, 2, 2, 1, 1, 8, 16, false, -1, 0, 0, false, false, 1},
     };
+#endif
+#if BACKWARD
+    cases.push_back({1, 1, 1, 157, 157, d, dv, true, -1, 0, 0, false, false, 2, A_KEY});
+    cases.push_back({1, 2, 1, 150, 260, d, dv, true, -1, 0, 60, false, false, 1, A_QUERY});
+    cases.push_back({1, 1, 1, 300, 300, d, dv, false, 40, 9, 0, false, false, 1, A_KEY});
+    cases.push_back({1, 1, 1, 300, 300, d, dv, false, 40, 9, 0, false, false, 1, A_QUERY});
+    cases.push_back({3, 2, 1, 100, 233, d - 8, dv - 24, false, -1, 0, 0, true, false, 2, A_KEY});
 #endif
 #if SEGMENTS
     for (auto &c : cases) c.segments = true;

@@ -191,7 +191,7 @@ extern "C" __global__ void __launch_bounds__(128) decode_merge(const __grid_cons
         bool undefined = false;
 #pragma unroll
         for (int c = 0; c < VALUES / WARP; c++) undefined |= out[c] != out[c];
-        if (hides(p) && total == total && __any_sync(ALL, undefined)) compute_again(p, o, b, h, i, top + log2f(total));
+        if (hides(p) && total == total && __any_sync(ALL, undefined)) output_again(p, o, b, h, i, top + log2f(total));
         if (lane == 0 && o.lse) o.lse[at] = total == 0 ? NEG_INF : top * LN2 + logf(total);
     }
 }

@@ -15,6 +15,7 @@ struct Dot {
     const i64 *k_span; // the same of keys
     i64 q_blocks, k_blocks;
     float *statistics; // [B, Hq, Nq], or none: of rows that came out NaN the log-sum-exp in powers of two or the threshold; of others NaN
+    float *undefined_keys; // [B, Hk, Nk], or none: NaN, but of keys whose gradients came out NaN 0
 };
 
 // Which rows and columns of scores a block looks at, in tiles of COLUMNS.
@@ -75,8 +76,8 @@ struct Seen {
 #endif
 };
 
-// Scores of a tile that is seen in part.
-template <int N> __device__ __forceinline__ void apply_mask(float (&s)[N], const Seen &seen, int first) {
+// Scores of a tile that is seen in part, or their gradients.
+template <int N> __device__ __forceinline__ void apply_mask(float (&s)[N], const Seen &seen, int first, float hidden = NEG_INF) {
 #pragma unroll
     for (int n = 0; n < N; n++) {
         int column = first + 8 * (n / 4) + own_column() + n % 2, r = n / 2 % 2;
@@ -84,7 +85,7 @@ template <int N> __device__ __forceinline__ void apply_mask(float (&s)[N], const
 #if SEGMENTS
         visible = visible && seen.columns[column] == seen.segment[r];
 #endif
-        if (!visible) s[n] = NEG_INF;
+        if (!visible) s[n] = hidden;
     }
 }
 
@@ -256,33 +257,42 @@ template <int N> __device__ __forceinline__ void add_bias_by_key(float (&s)[N], 
 }
 #endif
 
-#if !BACKWARD
+// Whether the thread's row `r` of a product, of which four threads have a part, has a NaN.
+template <int N> __device__ __forceinline__ int is_undefined(const float (&x)[N], int r) {
+    int undefined = 0;
+#pragma unroll
+    for (int n = 2 * r; n < N; n += 4) undefined |= x[n] != x[n] || x[n + 1] != x[n + 1];
+    undefined |= __shfl_xor_sync(ALL, undefined, 1);
+    return undefined | __shfl_xor_sync(ALL, undefined, 2);
+}
+
 // Which of a warpgroup's rows from `first` on came out NaN though their statistic did not.
-template <int N> __device__ __forceinline__ void note_undefined(const Problem &p, const Dot &t, int b, int h, int first, const float (&out)[N], const float (&statistic)[2]) {
+template <int N> __device__ __forceinline__ void note_undefined(const Problem &p, const Dot &t, int b, int h, int first, const float (&x)[N], const float (&statistic)[2]) {
     if (!t.statistics) return;
     float *to = t.statistics + ((i64)b * p.heads + h) * p.queries + first;
 #pragma unroll
     for (int r = 0; r < 2; r++) {
-        int row = own_row() + 8 * r, undefined = 0;
-#pragma unroll
-        for (int n = 2 * r; n < N; n += 4) undefined |= out[n] != out[n] || out[n + 1] != out[n + 1];
-        undefined |= __shfl_xor_sync(ALL, undefined, 1);
-        undefined |= __shfl_xor_sync(ALL, undefined, 2);
+        int row = own_row() + 8 * r, undefined = is_undefined(x, r);
         if (threadIdx.x % 4 == 0 && first + row < p.queries) to[row] = undefined ? statistic[r] : NOT_A_NUMBER;
     }
 }
 
-// Those rows again; a warp has 32 rows.
-extern "C" __global__ void __launch_bounds__(128) dot_undefined(const __grid_constant__ Problem p, const __grid_constant__ Forward o, const __grid_constant__ Dot t) {
-    i64 rows = p.batch * p.heads * p.queries;
+// Hands the rows that came out NaN to `call`, one after another; a warp has 32 rows.
+template <typename Call> __device__ __forceinline__ void each_undefined(const float *statistics, i64 rows, Call call) {
     for (i64 first = warp_id() * WARP; first < rows; first += warps() * WARP) {
-        float statistic = first + lane_id() < rows ? t.statistics[first + lane_id()] : NOT_A_NUMBER;
+        float statistic = first + lane_id() < rows ? statistics[first + lane_id()] : NOT_A_NUMBER;
         u32 undefined = __ballot_sync(ALL, statistic == statistic);
-        for (int n = 0; undefined && n < WARP; n++) {
-            i64 row = first + n, head = row / p.queries;
-            if (undefined >> n & 1) compute_again(p, o, (int)(head / p.heads), (int)(head % p.heads), (int)(row % p.queries), __shfl_sync(ALL, statistic, n));
-        }
+        for (int n = 0; undefined && n < WARP; n++)
+            if (undefined >> n & 1) call(first + n, __shfl_sync(ALL, statistic, n));
     }
+}
+
+#if !BACKWARD
+extern "C" __global__ void __launch_bounds__(128, 1) undefined_outputs(const __grid_constant__ Problem p, const __grid_constant__ Forward o, const __grid_constant__ Dot t) {
+    each_undefined(t.statistics, p.batch * p.heads * p.queries, [&](i64 row, float statistic) {
+        i64 head = row / p.queries;
+        output_again(p, o, (int)(head / p.heads), (int)(head % p.heads), (int)(row % p.queries), statistic);
+    });
 }
 #endif
 

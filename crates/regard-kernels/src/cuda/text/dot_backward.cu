@@ -166,11 +166,13 @@ __device__ __forceinline__ void compute_by_key(const Problem &p, const Backward 
                 // has the tensor cores in the meantime.
                 products_wait<0>();
                 settled(grad_k), settled(grad_v);
+                __syncwarp(); // all lanes have read the stage's statistics
                 if (leads) barrier_arrive(&m.bars->empty[stage]);
                 used++;
             } while (next_step(p, t, x, s));
             if (leads) barrier_arrive(&m.bars->k_empty);
         }
+        note_undefined_keys(p, t, x.at.b, x.at.h, first, grad_k, grad_v);
         float scale[2] = {(float)p.scale, (float)p.scale}, one[2] = {1, 1};
         i64 rows = p.keys - first;
         if (g.grad_k.data) store_rows(grad_k, scale, g.grad_k.data + x.at.b * g.grad_k.b + x.at.h * g.grad_k.h + first * g.grad_k.n, g.grad_k.n, rows, p.width);
@@ -318,7 +320,7 @@ __device__ __forceinline__ void compute_by_query(const Problem &p, const Backwar
     for (int n = blockIdx.x; n < pieces<BY_QUERY_QUERIES>(p); n += gridDim.x) {
         Piece x = piece_of<BY_QUERY_QUERIES, BY_QUERY_KEYS>(p, t, n);
         int first = x.i0 + group * SIDE;
-        float grad_q[WIDTH / 2];
+        float grad_q[WIDTH / 2], lse2[2] = {0, 0};
 #pragma unroll
         for (int d = 0; d < WIDTH / 2; d++) grad_q[d] = 0;
         Sight sees;
@@ -330,7 +332,8 @@ __device__ __forceinline__ void compute_by_query(const Problem &p, const Backwar
             int i0 = standing(p, first), standings[2] = {i0 + own_row(), i0 + own_row() + 8};
 #endif
             i64 row = (x.at.b * p.heads + x.at.h) * t.padded + first + own_row();
-            float lse2[2] = {t.lse2[row], t.lse2[row + 8]}, delta[2] = {t.deltas[row], t.deltas[row + 8]};
+            float delta[2] = {t.deltas[row], t.deltas[row + 8]};
+            lse2[0] = t.lse2[row], lse2[1] = t.lse2[row + 8];
             barrier_wait(&bars.q_full, blocks % 2);
             blocks++;
             float w[BY_QUERY_KEYS / 2], dw[BY_QUERY_KEYS / 2];
@@ -352,7 +355,7 @@ __device__ __forceinline__ void compute_by_query(const Problem &p, const Backwar
                 if (leads) barrier_arrive(&bars.k_empty[stage]), barrier_arrive(&bars.v_empty[stage]);
 #pragma unroll
                 for (int c = 0; c < BY_QUERY_KEYS / 2; c++) w[c] = w[c] * scale2 - lse2[c / 2 % 2];
-                if (sees == SOME) apply_mask(w, seen, at * BY_QUERY_KEYS);
+                if (sees == SOME) apply_mask(w, seen, at * BY_QUERY_KEYS), apply_mask(dw, seen, at * BY_QUERY_KEYS, 0);
 #pragma unroll
                 for (int c = 0; c < BY_QUERY_KEYS / 2; c++) {
                     float slope = slope_of(above(w[c]));
@@ -397,6 +400,9 @@ __device__ __forceinline__ void compute_by_query(const Problem &p, const Backwar
                 if (leads) barrier_arrive(&bars.v_empty[stage]);
 #pragma unroll
                 for (int c = 0; c < BY_QUERY_KEYS / 2; c++) w[c] = slope_of(w[c]) * (dw[c] - delta[c / 2 % 2]);
+#if RELATIVE
+                if (sees == SOME) apply_mask(w, seen, tile * BY_QUERY_KEYS, 0);
+#endif
                 as_left(w, grads);
                 products_begin();
                 product_across<BY_QUERY_KEYS>(grad_q, grads, k_now);
@@ -415,6 +421,7 @@ __device__ __forceinline__ void compute_by_query(const Problem &p, const Backwar
         if (g.relative_slabs) distances.store(g.relative_slabs + task * TABLE);
 #endif
         if (!g.grad_q.data) continue;
+        note_undefined(p, t, x.at.b, x.at.h, first, grad_q, lse2);
         float scale[2] = {(float)p.scale, (float)p.scale};
         E *to = g.grad_q.data + x.at.b * g.grad_q.b + x.at.h * g.grad_q.h + first * g.grad_q.n;
         store_rows(grad_q, scale, to, g.grad_q.n, p.queries - first, p.width);

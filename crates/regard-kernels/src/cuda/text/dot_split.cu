@@ -245,7 +245,7 @@ __device__ __forceinline__ void split_by_query(const Problem &p, const Backward 
     for (int n = blockIdx.x; n < pieces<BLOCK>(p); n += gridDim.x) {
         Piece x = piece_of<BLOCK, TILE>(p, t, n);
         int first = x.i0 + group * SIDE;
-        float w[HALF], dw[HALF], grad_q[HALF];
+        float w[HALF], dw[HALF], grad_q[HALF], lse2[2] = {0, 0};
         u32 grads[PARTS][TILE / 16][4];
 #pragma unroll
         for (int d = 0; d < HALF; d++) grad_q[d] = 0;
@@ -254,7 +254,8 @@ __device__ __forceinline__ void split_by_query(const Problem &p, const Backward 
         if (tile >= 0) {
             Seen seen = seen_by(p, x, first);
             i64 row = (x.at.b * p.heads + x.at.h) * t.padded + first + own_row();
-            float lse2[2] = {t.lse2[row], t.lse2[row + 8]}, delta[2] = {t.deltas[row], t.deltas[row + 8]};
+            float delta[2] = {t.deltas[row], t.deltas[row + 8]};
+            lse2[0] = t.lse2[row], lse2[1] = t.lse2[row + 8];
             barrier_wait(&m.bars->block_full, blocks++ % 2);
             for (; tile >= 0; tile = tile_before<TILE>(t, x, tile, sees), count++) {
                 u64 at = further(count % STAGES * TILE_BYTES);
@@ -283,6 +284,7 @@ __device__ __forceinline__ void split_by_query(const Problem &p, const Backward 
             }
             if (threadIdx.x % WARP == 0) barrier_arrive(&m.bars->block_empty);
         }
+        note_undefined(p, t, x.at.b, x.at.h, first, grad_q, lse2);
         float scale[2] = {(float)p.scale, (float)p.scale};
         store_floats(grad_q, scale, g.grad_q.data + x.at.b * g.grad_q.b + x.at.h * g.grad_q.h + first * g.grad_q.n, g.grad_q.n, p.queries - first, p.width);
     }
@@ -384,6 +386,7 @@ __device__ __forceinline__ void split_by_key(const Problem &p, const Backward &g
                 products_commit();
                 products_wait<0>();
                 settled(sums);
+                __syncwarp(); // all lanes have read the tile's statistics
                 tile_done(m, 0, count);
 #pragma unroll
                 for (int c = 0; c < HALF; c++) grad_k[c] += sums[c];
@@ -391,6 +394,7 @@ __device__ __forceinline__ void split_by_key(const Problem &p, const Backward &g
             } while (next_step(p, t, x, s));
             if (threadIdx.x % WARP == 0) barrier_arrive(&m.bars->block_empty);
         }
+        note_undefined_keys(p, t, x.at.b, x.at.h, first, grad_k, grad_v);
         float scale[2] = {(float)p.scale, (float)p.scale}, one[2] = {1, 1};
         i64 rows = p.keys - first;
         if (g.grad_k.data) store_floats(grad_k, scale, g.grad_k.data + x.at.b * g.grad_k.b + x.at.h * g.grad_k.h + first * g.grad_k.n, g.grad_k.n, rows, p.width);

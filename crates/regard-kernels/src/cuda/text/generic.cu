@@ -255,7 +255,7 @@ struct Arrived {
 
     // The derivative's diagonal of the normalizers that center.
     __device__ T diagonal(const Problem &p, T weight) const {
-        if (p.normalizer == SPARSEMAX) return weight > 0 || weight != weight ? (T)1 : (T)0;
+        if (p.normalizer == SPARSEMAX) return weight > 0 ? (T)1 : weight;
         if (p.normalizer == ENTMAX15) return sqrt(weight);
         return weight;
     }

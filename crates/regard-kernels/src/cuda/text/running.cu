@@ -45,7 +45,7 @@ __device__ __forceinline__ float slope_of(float x) { return x; }
 #else
 #define TO_Z(p) (float)(p).scale
 __device__ __forceinline__ float weight_of(float x) { return x; }
-__device__ __forceinline__ float slope_of(float x) { return x > 0 || x != x ? 1.0f : 0.0f; }
+__device__ __forceinline__ float slope_of(float x) { return x > 0 ? 1.0f : x; }
 #endif
 #endif
 
