@@ -180,7 +180,8 @@ impl Dot {
         let k = self.map(&problem.k, true, s.dk, keys)?;
         let v = self.map(&problem.v, true, s.dv, keys)?;
         let bytes = 2 * (queries * width + STAGES * keys * (width + values))
-            + self.tiles.consumers() * self.tiles.table() * size_of::<f32>();
+            + self.tiles.consumers() * self.tiles.table() * size_of::<f32>()
+            + self.tiles.collected();
         let threads = WARPGROUP * (self.tiles.consumers() + 1);
         let grid = on.grid(s.nq.div_ceil(queries) * s.hq * s.b, threads, bytes);
         let fields = self.fields.of_problem(problem);

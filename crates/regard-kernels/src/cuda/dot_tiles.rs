@@ -1,6 +1,6 @@
 //! The sizes of the tiles of dot products on tensor cores: what is fixed in their text.
 
-use super::dot::WIDEST;
+use super::dot::{WARPGROUP, WIDEST};
 use crate::Real;
 use crate::spec::{Normalizer, Shape, Spec};
 
@@ -79,6 +79,12 @@ impl DotTiles {
         if wide && plain { 176 } else { 128 }
     }
 
+    /// Bytes of what a threshold's forward collects: two rows of each thread that computes.
+    pub(super) fn collected(&self) -> usize {
+        let threads = WARPGROUP * self.consumers();
+        if self.has_threshold() { threads * 2 * ROOM * size_of::<f32>() } else { 0 }
+    }
+
     /// `#define`s of the text, by name.
     pub(super) fn defines(&self) -> Vec<(&'static str, usize)> {
         let mut all = vec![
@@ -95,9 +101,12 @@ impl DotTiles {
                 ("BY_KEY_QUERIES", BY_KEY_QUERIES),
                 ("BY_QUERY_KEYS", self.by_query_keys()),
             ]),
-            false => {
-                all.extend([("CONSUMERS", self.consumers()), ("KEYS", self.keys()), ("TURNS", 1)])
-            }
+            false => all.extend([
+                ("CONSUMERS", self.consumers()),
+                ("KEYS", self.keys()),
+                ("TURNS", 1),
+                ("ROOM", ROOM),
+            ]),
         }
         all
     }
@@ -110,6 +119,9 @@ impl DotTiles {
         }
     }
 }
+
+/// Scores that a thread collects of a row, forward under a threshold.
+const ROOM: usize = 32;
 
 /// Backward by key: queries of a tile, keys of a block, tiles on their way.
 pub(super) const BY_KEY_QUERIES: usize = 64;

@@ -198,6 +198,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) additive_backward(const
                     load_side(x, &s.grads[i][part * COLUMNS + tx * 4]);
 #pragma unroll
                     for (int r = 0; r < SIDE; r++) {
+                        if (hides && weight[r] == 0) continue; // 0 times NaN is NaN
 #pragma unroll
                         for (int c = 0; c < 4; c++) gv[r][part * 4 + c] = fmaf(weight[r], x[c], gv[r][part * 4 + c]);
                     }

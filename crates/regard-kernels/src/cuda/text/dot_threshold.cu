@@ -1,8 +1,10 @@
 // Forward of sparsemax and entmax with α = 1.5: a row's weights follow from its scores z (halved for
 // entmax) and a threshold τ at which max(z − τ, 0), or its squares, sum up to 1. Scores are computed
-// again in each pass: first their largest, then passes that close in on τ until no row of the block moves
-// any more, then the values. On a support that does not change τ has a closed form; one that is too
-// large gives a τ that is too large (entmax), one that is too small a τ that is too small.
+// again in each pass: first their largest, and of each row's four threads the two largest, whose own threshold is
+// at most τ; then the scores above that are collected, and τ is closed in on over them; then the values. Rows with
+// more of them than there is room for close in on τ in passes of their own, until no row of the block moves any
+// more. On a support that does not change τ has a closed form; one that is too large gives a τ that is too
+// large (entmax), one that is too small a τ that is too small.
 
 #define QUERIES (SIDE * CONSUMERS)
 #define THREADS (WARPGROUP * (CONSUMERS + 1))
@@ -50,16 +52,37 @@ __device__ __forceinline__ void copy_threshold(const Problem &p, const Dot &t, c
     }
 }
 
+__device__ __forceinline__ float row_sum(float x) {
+    x += __shfl_xor_sync(ALL, x, 1);
+    return x + __shfl_xor_sync(ALL, x, 2);
+}
+
+// Sums over the scores above τ of a thread's part of a row.
+struct Above {
+    float count = 0, sum = 0, squares = 0; // how many, their sum, and that of their squares
+
+    __device__ __forceinline__ void add(float z, float tau) {
+        bool above = z > tau;
+        count += above ? 1.0f : 0.0f;
+        z = above ? z : 0.0f;
+        sum += z;
+        squares += z * z;
+    }
+
+    // The whole row's; its four threads must be here.
+    __device__ __forceinline__ Above of_row() const { return {row_sum(count), row_sum(sum), row_sum(squares)}; }
+};
+
 // A row's threshold as it is closed in on, relative to its largest score.
 struct Search {
     float low, high, tau;
     bool done;
 
-    __device__ __forceinline__ void begin(bool nothing) { low = -1, high = 0, tau = -1, done = nothing; }
+    __device__ __forceinline__ void begin(float from, bool nothing) { low = tau = from, high = 0, done = nothing; }
 
-    // From sums over the scores above τ: how many, their sum, and that of their squares.
-    __device__ __forceinline__ void step(float count, float sum, float squares) {
+    __device__ __forceinline__ void step(const Above &row) {
         if (done) return;
+        auto [count, sum, squares] = row;
 #if NORMALIZER == ENTMAX15
         // Σ (z − τ)²
         float here = squares - 2 * tau * sum + count * tau * tau;
@@ -75,12 +98,51 @@ struct Search {
         done = fabsf(next - tau) <= 1e-7f * (1 + fabsf(tau)) || !(high > low);
         tau = next;
     }
+
+    // All of it over scores that are there, where `whole` says that they are all; the whole warp must be here.
+    template <typename Add> __device__ __forceinline__ void close_in(Add add, bool whole) {
+        for (int pass = 0; pass < PASSES && __any_sync(ALL, whole && !done); pass++) {
+            Above above;
+            add(above);
+            Above row = above.of_row();
+            if (whole) step(row);
+        }
+    }
 };
 
-__device__ __forceinline__ float row_sum(float x) {
-    x += __shfl_xor_sync(ALL, x, 1);
-    return x + __shfl_xor_sync(ALL, x, 2);
-}
+// The two largest of a thread's scores of a row.
+struct Largest {
+    float first = NEG_INF, second = NEG_INF;
+
+    __device__ __forceinline__ void add(float x) {
+        second = fmaxf(second, fminf(first, x));
+        first = fmaxf(first, x);
+    }
+};
+
+// What a thread collects of its two rows: number n of row r is `[(n * 2 + r) * WARPGROUP]` on from its own.
+struct Collected {
+    float *own;
+    int count[2];
+
+    __device__ __forceinline__ Collected(float *lists) : own(lists + threadIdx.x % WARPGROUP), count{0, 0} {}
+
+    __device__ __forceinline__ void add(float z, float tau, int r) {
+        if (!(z > tau)) return;
+        if (count[r] < ROOM) own[(count[r] * 2 + r) * WARPGROUP] = z;
+        count[r]++;
+    }
+
+    // Closes in on a row's threshold, unless there was no room.
+    __device__ __forceinline__ void close_in(Search &search, int r) const {
+        int full = count[r] > ROOM;
+        full |= __shfl_xor_sync(ALL, full, 1);
+        full |= __shfl_xor_sync(ALL, full, 2);
+        search.close_in([&](Above &above) {
+            for (int n = 0; !full && n < count[r]; n++) above.add(own[(n * 2 + r) * WARPGROUP], search.tau);
+        }, !full);
+    }
+};
 
 // What a warpgroup keeps of its place in the ring of tiles.
 struct Ring {
@@ -117,7 +179,7 @@ __device__ __forceinline__ void write_threshold(const Problem &p, const Forward 
     note_undefined(p, t, x.at.b, x.at.h, first, out, statistic);
 }
 
-__device__ __forceinline__ void compute_threshold(const Problem &p, const Forward &o, const Dot &t, u8 *q, u8 *k, u8 *v, Barriers &bars) {
+__device__ __forceinline__ void compute_threshold(const Problem &p, const Forward &o, const Dot &t, u8 *q, u8 *k, u8 *v, Barriers &bars, float *lists) {
     int group = threadIdx.x / WARPGROUP - 1;
     bool leads = threadIdx.x % WARP == 0;
     float scale2 = (float)(p.scale * (double)LOG2_E), to_z = TO_Z(p);
@@ -139,8 +201,11 @@ __device__ __forceinline__ void compute_threshold(const Problem &p, const Forwar
             Seen seen = seen_by(p, x, first);
             barrier_wait(&bars.q_full, ring.blocks++ % 2);
             sees = first_sees;
+            Largest largest[2];
             for (int tile = first_tile; tile >= 0; tile = tile_before<KEYS>(t, x, tile, sees)) {
                 scores_of(s, q_at, k_at, bars, ring, seen, sees, tile);
+#pragma unroll
+                for (int c = 0; c < KEYS / 2; c++) largest[c / 2 % 2].add(s[c]);
                 float factor[2];
                 rows.take(s, scale2, factor);
             }
@@ -150,9 +215,14 @@ __device__ __forceinline__ void compute_threshold(const Problem &p, const Forwar
 #pragma unroll
             for (int r = 0; r < 2; r++) {
                 bool nothing = rows.top[r] == NEG_INF, undefined = rows.total[r] != rows.total[r];
-                search[r].begin(nothing || undefined);
-                if (undefined) search[r].tau = NOT_A_NUMBER;
                 from[r] = nothing ? 0.0f : rows.top[r] * to_z;
+                search[r].begin(-1, nothing || undefined);
+                search[r].close_in([&](Above &above) {
+                    above.add(largest[r].first * to_z - from[r], search[r].tau);
+                    above.add(largest[r].second * to_z - from[r], search[r].tau);
+                }, true);
+                // Less what rounding may have added.
+                search[r].begin(undefined ? NOT_A_NUMBER : fmaxf(search[r].tau - 1e-5f, -1), nothing || undefined);
             }
             for (int pass = 0;; pass++) {
                 // What all warps say before the block goes on.
@@ -164,23 +234,26 @@ __device__ __forceinline__ void compute_threshold(const Problem &p, const Forwar
                 bool again = *(volatile int *)&bars.votes[ring.votes % 3];
                 ring.votes++;
                 if (!again) break;
-                float count[2] = {0, 0}, sum[2] = {0, 0}, squares[2] = {0, 0};
                 sees = first_sees;
-                for (int tile = first_tile; tile >= 0; tile = tile_before<KEYS>(t, x, tile, sees)) {
-                    scores_of(s, q_at, k_at, bars, ring, seen, sees, tile);
+                if (pass == 0) {
+                    Collected collected(lists + group * 2 * ROOM * WARPGROUP);
+                    for (int tile = first_tile; tile >= 0; tile = tile_before<KEYS>(t, x, tile, sees)) {
+                        scores_of(s, q_at, k_at, bars, ring, seen, sees, tile);
 #pragma unroll
-                    for (int c = 0; c < KEYS / 2; c++) {
-                        int r = c / 2 % 2;
-                        float z = s[c] * to_z - from[r];
-                        bool above = z > search[r].tau;
-                        count[r] += above ? 1.0f : 0.0f;
-                        z = above ? z : 0.0f;
-                        sum[r] += z;
-                        squares[r] += z * z;
+                        for (int c = 0; c < KEYS / 2; c++) collected.add(s[c] * to_z - from[c / 2 % 2], search[c / 2 % 2].tau, c / 2 % 2);
                     }
-                }
 #pragma unroll
-                for (int r = 0; r < 2; r++) search[r].step(row_sum(count[r]), row_sum(sum[r]), row_sum(squares[r]));
+                    for (int r = 0; r < 2; r++) collected.close_in(search[r], r);
+                } else {
+                    Above above[2];
+                    for (int tile = first_tile; tile >= 0; tile = tile_before<KEYS>(t, x, tile, sees)) {
+                        scores_of(s, q_at, k_at, bars, ring, seen, sees, tile);
+#pragma unroll
+                        for (int c = 0; c < KEYS / 2; c++) above[c / 2 % 2].add(s[c] * to_z - from[c / 2 % 2], search[c / 2 % 2].tau);
+                    }
+#pragma unroll
+                    for (int r = 0; r < 2; r++) search[r].step(above[r].of_row());
+                }
             }
             u32 weights[KEYS / 16][4];
             sees = first_sees;
@@ -227,6 +300,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
         if (threadIdx.x == 0) copy_threshold(p, t, q_map, k_map, v_map, q, k, v, bars);
     } else {
         more_registers<CONSUMERS == 2 ? 240 : 160>();
-        compute_threshold(p, o, t, q, k, v, bars);
+        compute_threshold(p, o, t, q, k, v, bars, (float *)(&bars + 1));
     }
 }
