@@ -60,7 +60,7 @@ ROWS = [
 for facts, bar in [(1, 99.0), (2, 97.0), (3, 90.0)]:
     story = f"stories, {facts} {'fact' if facts == 1 else 'facts'}"
     ROWS.append(Row(f"stories-{facts}", f"Embedded {story}", "answer", f"stories-{facts}", [("accuracy", bar), ("supporting", 90.0)], 10))
-    ROWS.append(Row(f"stories-{facts}-without", f"Embedded {story}, without attention", "answer", f"stories-{facts}", [("accuracy", None)], 10, ["attention=false"]))
+    ROWS.append(Row(f"stories-{facts}-without", f"Embedded {story}, without attention", "answer", f"stories-{facts}", [("accuracy", None)], 10, ["attention=false", "encoder=gru"]))
 ROWS += [
     Row("cmrc2018", "CMRC 2018, a reader with attention", "answer", "cmrc2018", [("F1", None), ("exact match", None)], 30),
     Row("cmrc2018-without", "CMRC 2018, a reader without attention", "answer", "cmrc2018", [("F1", None), ("exact match", None)], 30, ["attention=false"]),
