@@ -15,6 +15,7 @@ struct Case {
     bool lengths, segments;
     unsigned grid;
     Undefined undefined = NOTHING; // backward
+    double spread = 1;             // of the queries, and so of the scores
 };
 
 struct Arrays {
@@ -27,9 +28,9 @@ static double uniform_draw() { return emulator::draw() / 2147483648.0; }
 static double normal_draw() {
     return sqrt(-2 * log(uniform_draw() + 1e-12)) * cos(6.283185307179586 * uniform_draw());
 }
-static std::vector<E> normals(size_t n) {
+static std::vector<E> normals(size_t n, double spread = 1) {
     std::vector<E> x(n);
-    for (auto &y : x) y = narrow((float)normal_draw());
+    for (auto &y : x) y = narrow((float)(spread * normal_draw()));
     return x;
 }
 
@@ -162,7 +163,7 @@ template <class X> static bool close(const char *what, const std::vector<X> &fou
 
 static bool run(const Case &c) {
     Arrays a;
-    a.q = normals((size_t)c.b * c.hq * c.nq * c.d), a.k = normals((size_t)c.b * c.hk * c.nk * c.d);
+    a.q = normals((size_t)c.b * c.hq * c.nq * c.d, c.spread), a.k = normals((size_t)c.b * c.hk * c.nk * c.d);
     a.v = normals((size_t)c.b * c.hk * c.nk * c.dv), a.g = normals((size_t)c.b * c.hq * c.nq * c.dv);
     for (int n = 0; n < c.b; n++) a.lengths.push_back(n == 1 ? 0 : emulator::draw() % (c.nk + 1));
     for (int n = 0; n < c.b; n++) {
@@ -364,6 +365,11 @@ int main() {
     cases.push_back({1, 1, 1, 300, 300, d, dv, false, 40, 9, 0, false, false, 1, A_KEY});
     cases.push_back({1, 1, 1, 300, 300, d, dv, false, 40, 9, 0, false, false, 1, A_QUERY});
     cases.push_back({3, 2, 1, 100, 233, d - 8, dv - 24, false, -1, 0, 0, true, false, 2, A_KEY});
+#endif
+#if NORMALIZER != SOFTMAX
+    // Scores so near to each other that more are above the threshold than there is room for.
+    cases.push_back({1, 1, 1, 70, 700, d, dv, false, -1, 0, 0, false, false, 1, NOTHING, 0.02});
+    cases.push_back({1, 1, 1, 70, 700, d, dv, true, -1, 0, 500, false, false, 1, NOTHING, 0.2});
 #endif
 #if SEGMENTS
     for (auto &c : cases) c.segments = true;

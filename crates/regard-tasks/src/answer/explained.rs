@@ -6,9 +6,10 @@ use super::model::{Answerer, Network, joined};
 use super::outcome::Outcome;
 use crate::files::Asked;
 use crate::text::PADDING;
-use crate::{Error, Map, Maps, Place, Result, Saliency, saliency};
+use crate::{Error, Map, Maps, Place, Result, Saliency, Scene, saliency};
 use regard::attention::{Need, Site};
-use regard::models::{Sentences, Sequences, SpanReader};
+use regard::models::{Sentences, SequenceClassifier, Sequences, SpanReader};
+use regard::tensor::without_gradients;
 use regard::{Mode, Tensor};
 
 impl Answerer {
@@ -20,7 +21,7 @@ impl Answerer {
     ) -> Result<Saliency> {
         let asked = &questions.all[0];
         let passage = self.encoder().passage(&questions.file, asked)?;
-        let pointed = self.pointed(reader, &[&passage])?;
+        let pointed = self.pointed(reader, &[&passage], Need::OUTPUT)?;
         let span = pointed.spans(&[passage.text.len()], self.config.model.longest_answer)?[0];
         let batch = PassageBatch::new(&[&passage])?;
         let values = saliency::at_embedding(|| {
@@ -63,20 +64,38 @@ impl Answerer {
                 let values = saliency::at_embedding(|| {
                     likely(&classifier.forward(&sequences, Mode::Infer)?)
                 })?;
-                let mut names = self.read_words(asked, &story);
-                names.drain(..names.len().saturating_sub(ids.len()));
+                let names = self.read_words(asked, &story, ids.len());
                 Ok(Saliency { of, names, values, grid: None })
             }
             Network::Reader(_) => Err(Error::invalid("a reader chooses no answers")),
         }
     }
 
-    /// The words of a story and its question that are read, as they are written.
-    fn read_words(&self, asked: &Asked, story: &EncodedStory) -> Vec<String> {
+    /// What the baseline's own encoder attended to; none where it has no attention.
+    pub(super) fn last_state_scene(
+        &self,
+        classifier: &SequenceClassifier,
+        questions: &Questions,
+    ) -> Result<Option<(String, Scene)>> {
+        let asked = &questions.all[0];
+        let story = self.encoder().story(&questions.file, asked)?;
+        let ids = joined(&story, self.config.data.longest);
+        let batch = Sentences::new(&[&ids[..]], PADDING)?;
+        let sequences = Sequences { lengths: Some(&batch.lengths), ..Sequences::new(&batch.ids) };
+        let classified =
+            without_gradients(|| classifier.classify(&sequences, Mode::Infer, Need::WEIGHTS))?;
+        self_attention(&classified.weights, self.read_words(asked, &story, ids.len()))
+    }
+
+    /// The last words of a story and its question, as they are written.
+    fn read_words(&self, asked: &Asked, story: &EncodedStory, last: usize) -> Vec<String> {
         let kind = self.config.text.tokenizer;
         let texts = asked.passage.sentences().skip(story.skipped);
         let texts = texts.chain(std::iter::once(&asked.question[..]));
-        texts.flat_map(|text| words(text, kind, false)).map(|word| word.text).collect()
+        let mut names: Vec<String> =
+            texts.flat_map(|text| words(text, kind, false)).map(|word| word.text).collect();
+        names.drain(..names.len().saturating_sub(last));
+        names
     }
 
     /// The sentences' weights with what can be changed of them: a memory network's hops are its
@@ -126,4 +145,22 @@ impl Answerer {
             maps: outcome.weights.iter().enumerate().map(map).collect(),
         })
     }
+}
+
+/// What an encoder's own attention looked at; none where it has none.
+pub(super) fn self_attention(
+    weights: &[Tensor],
+    names: Vec<String>,
+) -> Result<Option<(String, Scene)>> {
+    if weights.is_empty() {
+        return Ok(None);
+    }
+    let maps = Maps {
+        row_axis: "attends".into(),
+        column_axis: "is attended to".into(),
+        rows: names.clone(),
+        columns: names,
+        maps: Map::of_layers(weights, Site::Encoder)?,
+    };
+    Ok(Some(("self-attention".into(), Scene::Maps(maps))))
 }

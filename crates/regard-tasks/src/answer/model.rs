@@ -5,6 +5,7 @@ use super::data::{Dataset, Questions};
 use super::encoding::{
     EncodedStory, Preprocessor, StoryBatch, TextEncoder, first_answer, parsed, words,
 };
+use super::explained::self_attention;
 use super::outcome::{Deciding, Outcome, Outcomes};
 use crate::files::{Asked, BatchSize, batches};
 use crate::label_probabilities::likeliest;
@@ -232,34 +233,44 @@ impl Answerer {
         }
     }
 
-    /// The words around an answer over those of the question.
-    fn alignment(&self, reader: &SpanReader, questions: &Questions) -> Result<Option<Maps>> {
+    /// The words around an answer over those of the question, and the words over each other where a
+    /// Transformer reads them.
+    fn reader_scenes(
+        &self,
+        reader: &SpanReader,
+        questions: &Questions,
+    ) -> Result<Vec<(String, Scene)>> {
         let (asked, passage) =
             (&questions.all[0], self.encoder().passage(&questions.file, &questions.all[0])?);
-        let pointed = self.pointed(reader, &[&passage])?;
+        let pointed = self.pointed(reader, &[&passage], Need::WEIGHTS)?;
         let span = pointed.spans(&[passage.text.len()], self.config.model.longest_answer)?[0];
-        let Some(alignment) = pointed.alignment else { return Ok(None) };
-        let from = span.start.saturating_sub(SHOWN_WORDS / 2);
-        let until = passage.text.len().min(from + SHOWN_WORDS);
-        let m = alignment.shape()[2];
-        let shown = alignment.narrow(1, from, until - from)?.contiguous()?.to_vec::<f32>()?;
-        let text = &self.config.text;
-        let asked_words = words(&asked.question, text.tokenizer, false);
-        let row = |at: usize| match &asked.passage.text[passage.ranges[at].clone()] {
+        let name = |at: usize| match &asked.passage.text[passage.ranges[at].clone()] {
             "" => "(none)".to_string(),
             word if (span.start..=span.end).contains(&at) => format!("{word} ←"),
             word => word.to_string(),
         };
-        Ok(Some(Maps {
-            row_axis: "text, the answer ←".into(),
-            column_axis: "question".into(),
-            rows: (from..until).map(row).collect(),
-            columns: asked_words.into_iter().map(|word| word.text).take(m).collect(),
-            maps: vec![
-                Map::new("weight of the question's word", shown)
-                    .at(Place { row: from, ..Place::new(Site::Question, 0, 0) }),
-            ],
-        }))
+        let mut scenes = Vec::new();
+        if let Some(alignment) = pointed.alignment {
+            let from = span.start.saturating_sub(SHOWN_WORDS / 2);
+            let until = passage.text.len().min(from + SHOWN_WORDS);
+            let m = alignment.shape()[2];
+            let shown = alignment.narrow(1, from, until - from)?.contiguous()?.to_vec::<f32>()?;
+            let asked_words = words(&asked.question, self.config.text.tokenizer, false);
+            let maps = Maps {
+                row_axis: "text, the answer ←".into(),
+                column_axis: "question".into(),
+                rows: (from..until).map(name).collect(),
+                columns: asked_words.into_iter().map(|word| word.text).take(m).collect(),
+                maps: vec![
+                    Map::new("weight of the question's word", shown)
+                        .at(Place { row: from, ..Place::new(Site::Question, 0, 0) }),
+                ],
+            };
+            scenes.push(("question".into(), Scene::Maps(maps)));
+        }
+        let names = (0..passage.text.len()).map(name).collect();
+        scenes.extend(self_attention(&pointed.encoder, names)?);
+        Ok(scenes)
     }
 }
 
@@ -370,22 +381,27 @@ impl Model for Answerer {
     fn show(&self, input: &Input) -> Result<Vec<(String, Scene)>> {
         let questions = self.asked(std::slice::from_ref(input))?;
         let outcome = self.outcomes(&questions)?.pop().unwrap_or_default();
-        if outcome.weights.is_empty() {
-            return Err(Error::invalid(
+        let mut scenes = Vec::new();
+        if !outcome.weights.is_empty() {
+            let sentences = self.sentences(&questions.all[0], &outcome);
+            scenes.push(("sentences".to_string(), Scene::Maps(sentences)));
+        }
+        match &self.network {
+            Network::Memory(_) => {
+                let hops = self.hops(&questions.all[0], &outcome);
+                scenes.extend(hops.map(|hops| ("hops".to_string(), Scene::Maps(hops))));
+            }
+            Network::Reader(reader) => scenes.extend(self.reader_scenes(reader, &questions)?),
+            Network::LastState(classifier) => {
+                scenes.extend(self.last_state_scene(classifier, &questions)?);
+            }
+        }
+        match scenes.is_empty() {
+            false => Ok(scenes),
+            true => Err(Error::invalid(
                 "this model attends to nothing: it was trained with `attention = false`",
-            ));
+            )),
         }
-        let sentences = self.sentences(&questions.all[0], &outcome);
-        let mut scenes = vec![("sentences".to_string(), Scene::Maps(sentences))];
-        if let Some(hops) = self.hops(&questions.all[0], &outcome) {
-            scenes.push(("hops".into(), Scene::Maps(hops)));
-        }
-        if let Network::Reader(reader) = &self.network
-            && let Some(maps) = self.alignment(reader, &questions)?
-        {
-            scenes.push(("question".into(), Scene::Maps(maps)));
-        }
-        Ok(scenes)
     }
 
     fn saliency(&self, input: &Input) -> Result<Saliency> {

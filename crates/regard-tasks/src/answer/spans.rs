@@ -12,9 +12,14 @@ use regard::{Mode, Tensor};
 use std::collections::HashSet;
 
 impl Answerer {
-    pub(super) fn pointed(&self, reader: &SpanReader, all: &[&EncodedPassage]) -> Result<Pointed> {
+    pub(super) fn pointed(
+        &self,
+        reader: &SpanReader,
+        all: &[&EncodedPassage],
+        need: Need,
+    ) -> Result<Pointed> {
         let batch = PassageBatch::new(all)?;
-        Ok(without_gradients(|| reader.point(&batch.passages(), Mode::Infer, Need::WEIGHTS))?)
+        Ok(without_gradients(|| reader.point(&batch.passages(), Mode::Infer, need))?)
     }
 
     pub(super) fn read(
@@ -23,7 +28,7 @@ impl Answerer {
         all: &[(&Asked, &EncodedPassage)],
     ) -> Result<Vec<Outcome>> {
         let passages: Vec<&EncodedPassage> = all.iter().map(|(_, passage)| *passage).collect();
-        let pointed = self.pointed(reader, &passages)?;
+        let pointed = self.pointed(reader, &passages, Need::OUTPUT)?;
         let lengths: Vec<usize> = passages.iter().map(|passage| passage.text.len()).collect();
         let spans = pointed.spans(&lengths, self.config.model.longest_answer)?;
         let n = pointed.start.shape()[1];
@@ -62,7 +67,7 @@ impl Answerer {
         passage: &EncodedPassage,
         n: usize,
     ) -> Result<Vec<Alternative>> {
-        let pointed = self.pointed(reader, &[passage])?;
+        let pointed = self.pointed(reader, &[passage], Need::OUTPUT)?;
         let longest = self.config.model.longest_answer;
         let spans = pointed.n_best_spans(&[passage.text.len()], longest, usize::MAX)?.remove(0);
         let mut seen = HashSet::new();

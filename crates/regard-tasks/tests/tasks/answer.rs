@@ -95,7 +95,7 @@ fn hard_weights_learn_too_and_choose_one_sentence() -> Result<()> {
 
 #[test]
 fn every_model_trains_measures_predicts_and_is_drawn() -> Result<()> {
-    let models: [(&[&str], &[&str]); 6] = [
+    let models: [(&[&str], &[&str]); 8] = [
         (&["hops=3", "facts=3"], &["sentences", "hops"]),
         (&["hops=6", "shared=true", "carry=true", "score=additive"], &["sentences", "hops"]),
         (&["encoder=gru", "score=bilinear", "positions=false", "times=0"], &["sentences", "hops"]),
@@ -107,6 +107,14 @@ fn every_model_trains_measures_predicts_and_is_drawn() -> Result<()> {
         (
             &["model=reader", "encoder=cnn", "attention=false", "features=false", "facts=1"],
             &["sentences"],
+        ),
+        (
+            &["model=reader", "encoder=transformer", "heads=2"],
+            &["sentences", "question", "self-attention"],
+        ),
+        (
+            &["model=reader", "encoder=transformer", "heads=2", "attention=false"],
+            &["sentences", "self-attention"],
         ),
     ];
     for (settings, scenes) in models {
@@ -132,6 +140,9 @@ fn a_model_without_attention_answers_and_shows_nothing() -> Result<()> {
     assert!(scores.get("accuracy").is_some() && scores.get("supporting").is_none());
     let told = course.model().show(&"test:0".into()).unwrap_err().to_string();
     assert_eq!(told, "this model attends to nothing: it was trained with `attention = false`");
+    // But for what its encoder looks at itself.
+    let transformer = ["attention=false", "encoder=transformer", "heads=2", "epochs=1"];
+    assert_eq!(Course::done("answer", &small(&transformer)).drawn("test:0"), ["self-attention"]);
     Ok(())
 }
 

@@ -402,3 +402,31 @@ fn scores_of_any_kind_are_divided_by_a_temperature() {
         near(&of(2.0), &softmax(&plain));
     }
 }
+
+/// A text of one word looks at itself alone whatever the window; the question does not.
+#[test]
+fn a_change_of_a_readers_encoder_is_of_the_text_and_not_of_the_question() -> regard::Result<()> {
+    let transformer = EncoderConfig::Transformer(TransformerConfig::new(WIDTH, HEADS, 1));
+    let config = SpanReaderConfig { width: WIDTH, ..SpanReaderConfig::new(20, transformer) };
+    let reader = SpanReader::new(&Parameters::new(DType::F64, 3), &config)?;
+    let window = Intervention { window: Some(0), ..Intervention::default() };
+    let questions = Tensor::from_vec(vec![7i64, 3, 9, 11], &[1, 4])?;
+    for (ids, touched) in [(vec![5i64], false), (vec![5, 8, 13], true)] {
+        let lengths = [ids.len()];
+        let text = Tensor::from_vec(ids, &[1, lengths[0]])?;
+        let passages = Passages {
+            text: &text,
+            lengths: &lengths,
+            features: None,
+            questions: &questions,
+            question_lengths: &[4],
+        };
+        let point = || {
+            let pointed = reader.point(&passages, Mode::Infer, Need::WEIGHTS)?;
+            assert_eq!(pointed.encoder[0].shape(), [1, HEADS, lengths[0], lengths[0]]);
+            pointed.start.to_vec::<f64>()
+        };
+        assert_eq!(point()? != window.during(point)?, touched);
+    }
+    Ok(())
+}

@@ -1,16 +1,16 @@
 //! The reader.
 
 use super::{Passages, SpanReaderConfig};
-use crate::attention::{Site, intervention};
+use crate::attention::{Intervention, Site, intervention};
 use crate::{
-    Embedding, Encoder, LearnedQueries, Linear, Mask, Mechanism, MechanismConfig, Mode, Need,
-    Weighting, length,
+    Embedding, Encoded, Encoder, LearnedQueries, Linear, Mask, Mechanism, MechanismConfig, Mode,
+    Need, Weighting, length,
 };
 use regard_tensor::{CrossEntropy, DType, Parameters, Result, Tensor, ensure};
 
 /// Answers a question with a span of a text: every word of the text attends to the question's words,
-/// an encoder reads what came of it, and two distributions over the words say where the answer
-/// begins and where it ends.
+/// an encoder reads the words with what came of it and with the question as a whole, and two
+/// distributions over the words say where the answer begins and where it ends.
 ///
 /// ```
 /// use regard::prelude::*;
@@ -102,7 +102,7 @@ struct Attention {
 /// use regard::prelude::*;
 /// let start = Tensor::from_vec(vec![0.0, 2.0, 9.0], &[1, 3])?;
 /// let end = Tensor::from_vec(vec![9.0, 1.0, 2.0], &[1, 3])?;
-/// let pointed = Pointed { start, end, alignment: None };
+/// let pointed = Pointed { start, end, alignment: None, encoder: vec![] };
 /// // the end is never before the start, and a span has two words at most
 /// let span = pointed.spans(&[3], 2)?[0];
 /// assert_eq!((span.start, span.end), (2, 2));
@@ -117,6 +117,9 @@ pub struct Pointed {
     /// How much each word of the text took of each of the question's, `[B, N, M]`, where it was
     /// asked for and there is attention.
     pub alignment: Option<Tensor>,
+    /// The weights of a Transformer that read the text, `[B, H, N, N]`, block by block, where they
+    /// were asked for.
+    pub encoder: Vec<Tensor>,
 }
 
 /// The words from the start to the end, both among them.
@@ -145,7 +148,7 @@ impl Pointed {
     /// ```
     /// # use regard::prelude::*;
     /// let scores = Tensor::from_vec(vec![0.0, 2.0, 1.0], &[1, 3])?;
-    /// let pointed = Pointed { start: scores.clone(), end: scores, alignment: None };
+    /// let pointed = Pointed { start: scores.clone(), end: scores, alignment: None, encoder: vec![] };
     /// assert_eq!(pointed.spans(&[3], 3)?[0].end, 1);
     /// assert!(pointed.spans(&[3], 0).is_err());
     /// # Ok::<(), regard::Error>(())
@@ -176,7 +179,7 @@ impl Pointed {
     /// ```
     /// # use regard::prelude::*;
     /// let scores = Tensor::from_vec(vec![0.5, 2.0, 1.0], &[1, 3])?;
-    /// let pointed = Pointed { start: scores.clone(), end: scores, alignment: None };
+    /// let pointed = Pointed { start: scores.clone(), end: scores, alignment: None, encoder: vec![] };
     /// let best = &pointed.n_best_spans(&[3], 2, 3)?[0];
     /// let places: Vec<(usize, usize)> = best.iter().map(|span| (span.start, span.end)).collect();
     /// assert_eq!(places, [(1, 1), (1, 2), (0, 1)]);
@@ -238,8 +241,10 @@ impl SpanReader {
             })
         };
         let attention = config.attention.then(attention).transpose()?;
-        let known = if config.attention { width } else { asked };
-        let text = Encoder::new(&at("text"), &config.encoder, width + known + features)?;
+        // What a word took of the question, and how far it agrees with it.
+        let aligned = if config.attention { 2 * width } else { 0 };
+        let read = width + asked + aligned + features;
+        let text = Encoder::new(&at("text"), &config.encoder, read)?;
         let pointer = |name: &str| Pointer::new(&at(name), &config.mechanism, asked, text.width());
         let (start, end) = (pointer("start")?, pointer("end")?);
         Ok(Self { config: config.clone(), embedding, attention, question, text, start, end })
@@ -284,29 +289,31 @@ impl SpanReader {
         let embed =
             |ids| mode.dropout(&self.embedding.forward(ids)?.scale(root)?, self.config.dropout);
         let (words, asked) = (embed(passages.text)?, embed(passages.questions)?);
-        let question = self.question.encode(&asked, Some(question_lengths), mode, Need::OUTPUT)?;
+        // Whoever changes what the encoder attends to means the text's.
+        let encode = || self.question.encode(&asked, Some(question_lengths), mode, Need::OUTPUT);
+        let question = Intervention::default().during(encode)?;
         let mask = Mask::lengths(question_lengths);
-        let (known, query, alignment) = match &self.attention {
+        let (query, aligned, alignment) = match &self.attention {
             Some(Attention { alignment, summary }) => {
                 let attend = || alignment.attend(&words, &asked, &asked, &mask, mode, need);
                 let aligned = intervention::at(Site::Question, 0, 0, attend)?;
                 let query =
                     summary.attend(&question.out, &question.out, &mask, mode, Need::OUTPUT)?;
-                (aligned.out, query.out, aligned.weights)
+                let agreeing = words.mul(&aligned.out)?;
+                (query.out, vec![aligned.out, agreeing], aligned.weights)
             }
-            None => {
-                let s = [words.shape()[0], words.shape()[1], question.summary.shape()[1]];
-                let everywhere = question.summary.unsqueeze(1)?.broadcast_to(&s)?;
-                (everywhere, question.summary, None)
-            }
+            None => (question.summary, Vec::new(), None),
         };
-        let parts: Vec<Tensor> =
-            [words, known].into_iter().chain(passages.features.cloned()).collect();
+        let everywhere = [words.shape()[0], words.shape()[1], query.shape()[1]];
+        let everywhere = query.unsqueeze(1)?.broadcast_to(&everywhere)?;
+        let parts = [words, everywhere].into_iter().chain(aligned);
+        let parts: Vec<Tensor> = parts.chain(passages.features.cloned()).collect();
         let read = Tensor::cat(&parts, 2)?;
-        let read = self.text.forward(&read, Some(lengths), mode)?;
+        let Encoded { out: read, weights: encoder, .. } =
+            self.text.encode(&read, Some(lengths), mode, need)?;
         let keep = length::keep(Some(lengths), read.shape()[1])?;
         let scores = |pointer: &Pointer| pointer.scores(&query, &read, keep.as_ref(), mode);
-        Ok(Pointed { start: scores(&self.start)?, end: scores(&self.end)?, alignment })
+        Ok(Pointed { start: scores(&self.start)?, end: scores(&self.end)?, alignment, encoder })
     }
 
     /// The mean loss of the answers' first and last words, `[B]` each.
