@@ -101,6 +101,23 @@ pub struct Maps {
     pub maps: Vec<Map>,
 }
 
+impl Maps {
+    /// What an encoder's own attention looked at, weights `[B, H, N, N]` layer by layer; none where it
+    /// has none.
+    pub(crate) fn of_encoder(layers: &[Tensor], names: Vec<String>) -> Result<Option<Self>> {
+        if layers.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(Self {
+            row_axis: "attends".into(),
+            column_axis: "is attended to".into(),
+            rows: names.clone(),
+            columns: names,
+            maps: Map::of_layers(layers, Site::Encoder)?,
+        }))
+    }
+}
+
 /// A part of a graph, and the attention weights of its edges.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct GraphScene {

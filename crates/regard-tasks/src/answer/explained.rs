@@ -152,15 +152,6 @@ pub(super) fn self_attention(
     weights: &[Tensor],
     names: Vec<String>,
 ) -> Result<Option<(String, Scene)>> {
-    if weights.is_empty() {
-        return Ok(None);
-    }
-    let maps = Maps {
-        row_axis: "attends".into(),
-        column_axis: "is attended to".into(),
-        rows: names.clone(),
-        columns: names,
-        maps: Map::of_layers(weights, Site::Encoder)?,
-    };
-    Ok(Some(("self-attention".into(), Scene::Maps(maps))))
+    let maps = Maps::of_encoder(weights, names)?;
+    Ok(maps.map(|maps| ("self-attention".into(), Scene::Maps(maps))))
 }

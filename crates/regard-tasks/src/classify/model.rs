@@ -450,14 +450,8 @@ impl Model for Classifier {
             let longer = attended.weights[0].shape()[2] > columns.len();
             let token = longer.then(|| format!("→ {label}"));
             let tokens: Vec<String> = token.into_iter().chain(columns).collect();
-            let maps = Maps {
-                row_axis: "attends".into(),
-                column_axis: "is attended to".into(),
-                rows: tokens.clone(),
-                columns: tokens,
-                maps: Map::of_layers(&attended.weights, Site::Encoder)?,
-            };
-            scenes.push(("self-attention".into(), Scene::Maps(maps)));
+            let maps = Maps::of_encoder(&attended.weights, tokens)?;
+            scenes.extend(maps.map(|maps| ("self-attention".into(), Scene::Maps(maps))));
         }
         if scenes.is_empty() {
             return Err(Error::invalid(

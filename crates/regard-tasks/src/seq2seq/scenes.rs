@@ -45,17 +45,8 @@ pub(crate) fn encoder_scene(
     encoded: &Encoded,
     names: Vec<String>,
 ) -> Result<Option<(String, Scene)>> {
-    if encoded.weights.is_empty() {
-        return Ok(None);
-    }
-    let maps = Maps {
-        row_axis: "attends".into(),
-        column_axis: "is attended to".into(),
-        rows: names.clone(),
-        columns: names,
-        maps: Map::of_layers(&encoded.weights, Site::Encoder)?,
-    };
-    Ok(Some(("encoder".into(), Scene::Maps(maps))))
+    let maps = Maps::of_encoder(&encoded.weights, names)?;
+    Ok(maps.map(|maps| ("encoder".into(), Scene::Maps(maps))))
 }
 
 /// What a Transformer's decoder saw of what it had written: a row for each word of the output, over
