@@ -166,8 +166,7 @@ __device__ __forceinline__ void compute_by_key(const Problem &p, const Backward 
                 // has the tensor cores in the meantime.
                 products_wait<0>();
                 settled(grad_k), settled(grad_v);
-                __syncwarp(); // all lanes have read the stage's statistics
-                if (leads) barrier_arrive(&m.bars->empty[stage]);
+                barrier_arrive(&m.bars->empty[stage]); // every lane, since every lane has read its statistics
                 used++;
             } while (next_step(p, t, x, s));
             if (leads) barrier_arrive(&m.bars->k_empty);
@@ -187,7 +186,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     ByKey m(memory);
     if (threadIdx.x == 0) {
         barrier_init(&m.bars->k_full, 1), barrier_init(&m.bars->k_empty, 4 * CONSUMERS);
-        for (int n = 0; n < BY_KEY_STAGES; n++) barrier_init(&m.bars->full[n], 1), barrier_init(&m.bars->empty[n], 4 * CONSUMERS);
+        for (int n = 0; n < BY_KEY_STAGES; n++) barrier_init(&m.bars->full[n], 1), barrier_init(&m.bars->empty[n], WARPGROUP * CONSUMERS);
         barriers_ready();
     }
     __syncthreads();

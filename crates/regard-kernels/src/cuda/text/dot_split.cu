@@ -94,7 +94,7 @@ struct Split {
     __device__ void begin() {
         if (threadIdx.x == 0) {
             barrier_init(&bars->block_full, 1), barrier_init(&bars->block_empty, 4 * CONSUMERS);
-            for (int n = 0; n < 2 * STAGES; n++) barrier_init(&bars->full[n / STAGES][n % STAGES], 1), barrier_init(&bars->empty[n / STAGES][n % STAGES], 4 * CONSUMERS);
+            for (int n = 0; n < 2 * STAGES; n++) barrier_init(&bars->full[n / STAGES][n % STAGES], 1), barrier_init(&bars->empty[n / STAGES][n % STAGES], WARPGROUP * CONSUMERS);
             barriers_ready();
         }
         __syncthreads();
@@ -107,9 +107,8 @@ __device__ __forceinline__ u64 *tile_free(Split &m, int side, u32 count) {
     return &m.bars->full[side][count % STAGES];
 }
 __device__ __forceinline__ void tile_wait(Split &m, int side, u32 count) { barrier_wait(&m.bars->full[side][count % STAGES], count / STAGES % 2); }
-__device__ __forceinline__ void tile_done(Split &m, int side, u32 count) {
-    if (threadIdx.x % WARP == 0) barrier_arrive(&m.bars->empty[side][count % STAGES]);
-}
+// Every lane says so, since every lane may have read the tile's statistics.
+__device__ __forceinline__ void tile_done(Split &m, int side, u32 count) { barrier_arrive(&m.bars->empty[side][count % STAGES]); }
 
 // Queries' blocks over tiles of keys: forward, and backward by query, which has the output's gradient too.
 __device__ __forceinline__ void copy_over_keys(const Problem &p, const Dot &t, const TensorMap &q_map, const TensorMap *g_map, const TensorMap &k_map,
@@ -386,7 +385,6 @@ __device__ __forceinline__ void split_by_key(const Problem &p, const Backward &g
                 products_commit();
                 products_wait<0>();
                 settled(sums);
-                __syncwarp(); // all lanes have read the tile's statistics
                 tile_done(m, 0, count);
 #pragma unroll
                 for (int c = 0; c < HALF; c++) grad_k[c] += sums[c];

@@ -231,7 +231,7 @@ __device__ __forceinline__ void compute_threshold(const Problem &p, const Forwar
                 if (leads && moves) *(volatile int *)&bars.votes[ring.votes % 3] = 1;
                 if (leads) barrier_arrive(&bars.voted);
                 barrier_wait(&bars.voted, ring.votes % 2);
-                bool again = *(volatile int *)&bars.votes[ring.votes % 3];
+                bool again = __shfl_sync(ALL, leads ? *(volatile int *)&bars.votes[ring.votes % 3] : 0, 0); // the lane that arrived reads
                 ring.votes++;
                 if (!again) break;
                 sees = first_sees;
