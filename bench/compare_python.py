@@ -10,6 +10,7 @@ round is the peer's time over ours, so above 1 Regard is faster; the table has t
 """
 
 import argparse
+import copy
 import importlib.util
 import time
 from statistics import median
@@ -118,7 +119,9 @@ def gpt2(length, batch):
 
     def step(name):
         torch.manual_seed(1)
-        model = transformers.GPT2LMHeadModel._from_config(config, attn_implementation=name)
+        # A model keeps what it is given, and writes there which attention it uses.
+        model = transformers.GPT2LMHeadModel._from_config(copy.deepcopy(config), attn_implementation=name)
+        assert model.config._attn_implementation == name
         optimizer = torch.optim.AdamW(model.parameters())
 
         def run():

@@ -77,6 +77,7 @@ def backward(
 ) -> None: ...
 def instruction_set() -> str: ...
 def release_memory(threads: int) -> None: ...
+def use_openmp(address: int) -> None: ...
 
 __all__ = [
     "Edges",
@@ -89,4 +90,5 @@ __all__ = [
     "task_names",
     "task_options",
     "train_run",
+    "use_openmp",
 ]

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from . import _call, _native
+from . import _call, _native, _openmp
 from ._arguments import (
     NO_LEARNED,
     Aux,
@@ -25,6 +25,8 @@ from ._arguments import (
 from ._arguments import parameter_names as _names
 from ._call import Arriving, Saved
 from .threads import get_num_threads
+
+_native.use_openmp(_openmp.parallel_of_torch())
 
 int64 = torch.int64
 _KINDS = {

@@ -32,7 +32,7 @@ mod _native {
     #[pymodule_export]
     use super::training::train_run;
     #[pymodule_export]
-    use super::{instruction_set, release_memory};
+    use super::{instruction_set, release_memory, use_openmp};
 }
 
 /// The name of the instruction set that the kernels use on this machine.
@@ -44,5 +44,16 @@ fn instruction_set() -> String {
 /// Gives back the memory that calls keep for the next.
 #[pyfunction]
 fn release_memory(py: Python<'_>, threads: usize) {
-    py.detach(|| threads::run(threads, true, regard_kernels::release_memory));
+    py.detach(|| {
+        threads::run(threads, true, regard_kernels::release_memory);
+        threads::within(threads, regard_kernels::release_memory);
+    });
+}
+
+/// Computes on the threads of the OpenMP library whose `GOMP_parallel` has this address and which
+/// stays loaded; on a pool of our own where the address is 0.
+#[pyfunction]
+fn use_openmp(address: usize) {
+    // SAFETY: `regard/_openmp.py` looks the address up in a library that it keeps.
+    unsafe { threads::set_parallel(address) }
 }

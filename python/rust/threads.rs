@@ -1,8 +1,10 @@
-//! The threads that calls compute on.
+//! The threads that calls compute on: OpenMP's where PyTorch computes on those, else a pool of our own.
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
+use regard_kernels::Team;
+use std::ffi::{c_uint, c_void};
 use std::process;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The pool of one process. A forked child has none of its parent's threads, and its copy of the
@@ -14,10 +16,66 @@ struct State {
 
 static STATE: AtomicPtr<State> = AtomicPtr::new(std::ptr::null_mut());
 
+/// `GOMP_parallel`: calls a function with its argument on each thread of a team.
+type Parallel =
+    unsafe extern "C" fn(unsafe extern "C" fn(*mut c_void), *mut c_void, c_uint, c_uint);
+
+/// The address of PyTorch's [`Parallel`], 0 where there is none, and the process that told it: the
+/// threads of a forked child's OpenMP are its parent's, and waiting for them would never end.
+static PARALLEL: AtomicUsize = AtomicUsize::new(0);
+static PARALLEL_OF: AtomicU32 = AtomicU32::new(0);
+
+/// Computes on OpenMP's threads from now on.
+///
+/// # Safety
+/// The address is that of `GOMP_parallel` in a library that stays loaded; or it is 0, for a pool of
+/// our own.
+pub(crate) unsafe fn set_parallel(address: usize) {
+    PARALLEL_OF.store(process::id(), Ordering::Relaxed);
+    PARALLEL.store(address, Ordering::Release);
+}
+
+/// The team of an OpenMP library.
+struct OpenMp {
+    parallel: Parallel,
+    threads: usize,
+}
+
+impl OpenMp {
+    fn of(threads: usize) -> Option<Self> {
+        let address = PARALLEL.load(Ordering::Acquire);
+        if address == 0 || PARALLEL_OF.load(Ordering::Relaxed) != process::id() {
+            return None;
+        }
+        // SAFETY: whoever set the address said that it is such a function.
+        let parallel = unsafe { std::mem::transmute::<usize, Parallel>(address) };
+        Some(Self { parallel, threads })
+    }
+}
+
+impl Team for OpenMp {
+    fn threads(&self) -> usize {
+        self.threads
+    }
+
+    fn run(&self, mut work: &(dyn Fn() + Sync)) {
+        unsafe extern "C" fn enter(work: *mut c_void) {
+            // SAFETY: it is the reference below, which is there until all threads are done.
+            unsafe { (*work.cast::<&(dyn Fn() + Sync)>())() }
+        }
+        let threads = c_uint::try_from(self.threads).unwrap_or(1);
+        // SAFETY: by what `set_parallel` was promised; the threads only read the reference.
+        unsafe { (self.parallel)(enter, (&raw mut work).cast(), threads, 0) }
+    }
+}
+
 /// Computes on so many threads; on the calling one alone where that is enough.
 pub(crate) fn run<R: Send>(threads: usize, is_large: bool, f: impl FnOnce() -> R + Send) -> R {
     if threads <= 1 || !is_large {
         return regard_kernels::sequential(f);
+    }
+    if let Some(team) = OpenMp::of(threads) {
+        return regard_kernels::on_team(&team, f);
     }
     match pool(threads) {
         Some(pool) => pool.install(f),

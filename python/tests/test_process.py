@@ -39,6 +39,43 @@ def test_threads_obey_the_environment_and_set_num_threads():
     assert run(COUNT, OMP_NUM_THREADS="1") == "1 0"
 
 
+OF_TORCH = """
+import os, torch, regard, regard._openmp
+torch.set_num_threads(3)
+x = torch.ones(1, 8, 512, 64)
+regard.attention(x, x, x)
+names = [open(f"/proc/self/task/{t}/comm").read() for t in os.listdir("/proc/self/task")]
+ours = sum(name.startswith("regard-") for name in names)
+print(regard.get_num_threads(), ours, regard._openmp.parallel_of_torch() > 0)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads are counted by Linux's means")
+def test_tensors_are_computed_on_the_threads_of_torch():
+    told = run(OF_TORCH)
+    if told == "3 3 False":
+        pytest.skip("this PyTorch has no OpenMP of GNU's")
+    assert told == "3 0 True"  # three threads, none of them ours
+
+
+def _tensor_in_child(queue, x):
+    # PyTorch's own operators would wait for threads that a child does not have.
+    queue.put(float(regard.attention(x, x, x).numpy().sum()))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
+def test_a_forked_child_does_not_wait_for_its_parents_threads():
+    x = torch.ones(1, 8, 512, 64)
+    expected = float(regard.attention(x, x, x).numpy().sum())
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    child = context.Process(target=_tensor_in_child, args=(queue, x))
+    child.start()
+    assert queue.get(timeout=60) == expected
+    child.join(60)
+    assert child.exitcode == 0
+
+
 @pytest.mark.parametrize("normalizer", ["softmax", "entmax15", "sigmoid"])
 @pytest.mark.parametrize("graph", [False, True])
 def test_any_number_of_threads_gives_the_same_bits(normalizer, graph):

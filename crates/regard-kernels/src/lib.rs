@@ -43,7 +43,7 @@ pub mod step;
 mod view;
 
 pub use activation::Activation;
-pub use cpu::{Cpu, Isa, pooled_bytes, release_memory, sequential};
+pub use cpu::{Cpu, Isa, Team, on_team, pooled_bytes, release_memory, sequential};
 pub use cuda::{Cuda, CudaInfo};
 pub use element::{Element, Real};
 pub use error::Error;

@@ -6,7 +6,7 @@
 //! graphs, and of decoding, where few queries meet a long cache.
 //!
 //! Threads are rayon's: run inside a pool's `install` to choose how many, inside [`sequential`] to
-//! use none but the calling one.
+//! use none but the calling one, inside [`on_team`] to use somebody else's.
 
 mod additive;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
@@ -49,7 +49,7 @@ pub(crate) use kernels::{kernels_f32, kernels_f64};
 #[doc(hidden)]
 pub use plan::Phase;
 pub use scratch::{pooled_bytes, release_memory};
-pub use tasks::sequential;
+pub use tasks::{Team, on_team, sequential};
 
 use crate::error::Error;
 use crate::spec::{Backward, Forward, Gradients, Saved, Shape, Spec};

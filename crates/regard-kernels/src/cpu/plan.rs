@@ -76,6 +76,11 @@ impl Sharing {
         Self { b: s.b, hq: s.hq, own_b: sb > 0, own_h: sh > 0 }
     }
 
+    /// The batch items and key heads whose query heads share a row.
+    pub(super) fn of_key_heads<T>(array: &Broadcast<T>, s: &Shape) -> Self {
+        Self { hq: s.hk, ..Self::of(array, s) }
+    }
+
     /// How many rows there are of their own.
     pub(super) fn rows(&self) -> usize {
         (if self.own_b { self.b } else { 1 }) * (if self.own_h { self.hq } else { 1 })
@@ -269,14 +274,18 @@ impl Plan {
 
     /// Which chunks are one task where there are so many threads.
     pub(super) fn joining(&self, threads: usize) -> Joining {
-        let enough = |tasks: usize| self.phases == 1 && tasks >= 4 * threads;
-        if self.query_parts * self.key_parts > 1 && enough(self.heads) {
+        if self.query_parts * self.key_parts > 1 && self.joins(self.heads, threads) {
             Joining::Heads
-        } else if self.query_parts > 1 && enough(self.groups()) {
+        } else if self.query_parts > 1 && self.joins(self.groups(), threads) {
             Joining::Keys
         } else {
             Joining::Nothing
         }
+    }
+
+    /// Whether so many tasks, each of whole heads or chunks of keys, keep the threads busy.
+    pub(super) fn joins(&self, tasks: usize, threads: usize) -> bool {
+        self.phases == 1 && tasks >= 4 * threads
     }
 
     /// The chunks of keys that give queries which see this range of keys a part of their gradient;

@@ -7,10 +7,11 @@ use super::gemm::Gemm;
 use super::kernels::Kernels;
 use super::prepared::PreparedRows;
 use super::products::TileProducts;
+use super::scratch;
 use super::shared::Shared;
 use super::{BLOCK, TILE, plan, tasks};
 use crate::Activation;
-use crate::spec::{OwnScore, Score, Shape, Spec, w_of_head};
+use crate::spec::{Broadcast, OwnScore, Score, Shape, Spec, w_of_head};
 use crate::{Real, View};
 use std::ops::Range;
 
@@ -247,13 +248,17 @@ impl<'a, T: Real> Problem<'a, T> {
     fn add_bias(&self, block: &Block, keys: &Range<usize>, tile: &mut [T]) {
         let Block { b, h, i0, n, .. } = *block;
         let bias = &self.spec.bias;
+        let by_pair = bias.full.filter(Broadcast::is_by_pair);
+        if let Some(full) = &by_pair {
+            self.add_bias_of_pairs(full, block, keys, tile);
+        }
         for (j, row) in keys.clone().zip(tile.chunks_exact_mut(BLOCK)) {
             let row = &mut row[..n];
             if let Some(key) = &bias.key {
                 let x = key.at(b, h, 0, j);
                 row.iter_mut().for_each(|score| *score += x);
             }
-            if let Some(full) = &bias.full {
+            if let Some(full) = bias.full.as_ref().filter(|_| by_pair.is_none()) {
                 let step = full.strides()[2];
                 let from = full.index(b, h, i0, j);
                 for (i, score) in row.iter_mut().enumerate() {
@@ -273,6 +278,30 @@ impl<'a, T: Real> Problem<'a, T> {
                 }
             }
         }
+    }
+
+    /// Adds the numbers of a bias that has one for every pair: rows of keys, which become columns.
+    fn add_bias_of_pairs(
+        &self,
+        bias: &Broadcast<T>,
+        block: &Block,
+        keys: &Range<usize>,
+        tile: &mut [T],
+    ) {
+        let Block { b, h, i0, n, width } = *block;
+        let row = bias.strides()[2];
+        let from = &bias.data[bias.index(b, h, i0, keys.start)..];
+        let tile = &mut tile[..keys.len() * BLOCK];
+        assert!(from.len() >= (n - 1) * row + keys.len());
+        scratch::with([tile.len()], |[columns]| {
+            // SAFETY: n rows of so many numbers, as asserted; `columns` has as many rows of BLOCK, and
+            // is as long as the tile.
+            unsafe {
+                let to = columns.as_mut_ptr();
+                (self.kernels.pack)(from.as_ptr(), row, n, keys.len(), T::ONE, to, width);
+                (self.kernels.axpy)(tile.len(), T::ONE, to, tile.as_mut_ptr());
+            }
+        });
     }
 
     /// The queries of a block as columns `[D, BLOCK]`, ready for [`Self::score_tile`].

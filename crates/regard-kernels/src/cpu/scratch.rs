@@ -1,5 +1,6 @@
 //! Memory that is kept and used again: fresh pages cost more than the work done in them.
 
+use super::tasks;
 use crate::{Real, large_pages};
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -14,8 +15,8 @@ const LINE: usize = 64;
 struct Line(#[allow(dead_code)] [u8; LINE]);
 
 /// Gives back the memory that calls keep for the next: the arrays they share, and what each thread
-/// works in, of this thread and of rayon's (those of the pool it is called in; threads of other
-/// pools give theirs back when they next compute). Calls that run meanwhile keep what they use, and
+/// works in, of this thread and of rayon's (those of the pool, or of the [team](crate::on_team), it is
+/// called in; others give theirs back when they next compute). Calls that run meanwhile keep what they use, and
 /// every later call gives the same results as before.
 ///
 /// ```
@@ -26,7 +27,7 @@ pub fn release_memory() {
     RELEASES.fetch_add(1, Relaxed);
     pool().arrays.clear();
     KEPT.take();
-    rayon::broadcast(|_| drop(KEPT.take()));
+    tasks::on_every_thread(&|| drop(KEPT.take()));
 }
 
 /// How many bytes calls keep for the next. See [`release_memory`].

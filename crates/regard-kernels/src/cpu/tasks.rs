@@ -1,12 +1,47 @@
-//! Tasks on rayon's threads, or all of them on the calling one.
+//! Tasks on rayon's threads, on a team that somebody else keeps, or all of them on the calling one.
 //!
 //! A task is called by reference, so that rayon's machinery is compiled once and not for each.
 
 use rayon::prelude::*;
 use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+
+/// Threads that somebody else keeps, as OpenMP's in a process where PyTorch computes: a second pool
+/// beside them would find the cores taken, since such threads go on spinning after their work.
+pub trait Team: Sync {
+    /// How many threads there are.
+    fn threads(&self) -> usize;
+
+    /// Calls `work`, which does not panic, on each of these threads (or some of them), the calling one
+    /// among them, and returns when all calls have.
+    fn run(&self, work: &(dyn Fn() + Sync));
+}
+
+/// Who takes the tasks of a thread's calls.
+#[derive(Clone, Copy)]
+enum By {
+    Rayon,
+    Caller,
+    /// Valid while [`on_team`], which set it, has not returned.
+    Team(NonNull<dyn Team>),
+}
 
 thread_local! {
-    static SEQUENTIAL: Cell<bool> = const { Cell::new(false) };
+    static BY: Cell<By> = const { Cell::new(By::Rayon) };
+}
+
+fn by<R>(by: By, f: impl FnOnce() -> R) -> R {
+    struct Restore(By);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            BY.set(self.0);
+        }
+    }
+    let _restore = Restore(BY.replace(by));
+    f()
 }
 
 /// Computes what `f` calls for on the calling thread alone: for problems so small that waking
@@ -25,33 +60,112 @@ thread_local! {
 /// # Ok::<(), regard_kernels::Error>(())
 /// ```
 pub fn sequential<R>(f: impl FnOnce() -> R) -> R {
-    struct Restore(bool);
-    impl Drop for Restore {
-        fn drop(&mut self) {
-            SEQUENTIAL.set(self.0);
-        }
+    by(By::Caller, f)
+}
+
+/// Computes what `f` calls for on the threads of a team. The results are the same, bit for bit.
+///
+/// ```
+/// use regard_kernels::{Cpu, Forward, Spec, Team, View, ViewMut, on_team};
+/// struct Two;
+/// impl Team for Two {
+///     fn threads(&self) -> usize {
+///         2
+///     }
+///     fn run(&self, work: &(dyn Fn() + Sync)) {
+///         std::thread::scope(|scope| {
+///             scope.spawn(work);
+///             work();
+///         });
+///     }
+/// }
+/// let x = [1f32, 0.0, 0.0, 1.0];
+/// let mut out = [0f32; 4];
+/// on_team(&Two, || {
+///     let x = View::new(&x, [1, 1, 2, 2])?;
+///     let pass = Forward::new(ViewMut::new(&mut out, [1, 1, 2, 2])?);
+///     Cpu::best().forward(&Spec::scaled_dot(2), x, x, x, pass)
+/// })?;
+/// assert!((out[0] + out[1] - 1.0).abs() < 1e-6);
+/// # Ok::<(), regard_kernels::Error>(())
+/// ```
+pub fn on_team<R>(team: &dyn Team, f: impl FnOnce() -> R) -> R {
+    let team: *const dyn Team = team;
+    // SAFETY: the pointer forgets how long the team lives, and is only there until this returns.
+    let team = unsafe { std::mem::transmute::<*const (dyn Team + '_), *mut dyn Team>(team) };
+    match NonNull::new(team) {
+        Some(team) => by(By::Team(team), f),
+        None => f(),
     }
-    let _restore = Restore(SEQUENTIAL.replace(true));
-    f()
 }
 
 /// How many threads tasks may be taken by.
 pub(crate) fn threads() -> usize {
-    if SEQUENTIAL.get() { 1 } else { rayon::current_num_threads() }
+    match BY.get() {
+        By::Rayon => rayon::current_num_threads(),
+        By::Caller => 1,
+        // SAFETY: the team is there as long as it is set.
+        By::Team(team) => unsafe { team.as_ref() }.threads(),
+    }
 }
 
 /// Runs tasks 0..count, each free to be taken by the thread that has nothing to do.
 pub(crate) fn each(count: usize, task: &(dyn Fn(usize) + Sync)) {
-    if SEQUENTIAL.get() {
-        return (0..count).for_each(task);
+    match BY.get() {
+        By::Rayon => (0..count).into_par_iter().with_max_len(1).for_each(task),
+        By::Caller => (0..count).for_each(task),
+        // SAFETY: as above.
+        By::Team(team) => shared_out(unsafe { team.as_ref() }, count, 1, task),
     }
-    (0..count).into_par_iter().with_max_len(1).for_each(task);
 }
 
 /// Runs small tasks 0..count, at least `least` of them in a row and at most twice as many.
 pub(crate) fn runs(count: usize, least: usize, task: &(dyn Fn(usize) + Sync)) {
-    if SEQUENTIAL.get() {
-        return (0..count).for_each(task);
+    match BY.get() {
+        By::Rayon => {
+            (0..count).into_par_iter().with_min_len(least).with_max_len(2 * least).for_each(task)
+        }
+        By::Caller => (0..count).for_each(task),
+        // SAFETY: as above.
+        By::Team(team) => shared_out(unsafe { team.as_ref() }, count, least.max(1), task),
     }
-    (0..count).into_par_iter().with_min_len(least).with_max_len(2 * least).for_each(task);
+}
+
+/// Calls `work` on every thread that tasks may be taken by.
+pub(crate) fn on_every_thread(work: &(dyn Fn() + Sync)) {
+    match BY.get() {
+        By::Rayon => drop(rayon::broadcast(|_| work())),
+        By::Caller => work(),
+        // SAFETY: as above.
+        By::Team(team) => unsafe { team.as_ref() }.run(work),
+    }
+}
+
+/// Tasks taken by a team, so many in a row by a thread. A task that panics ends the others and goes on
+/// panicking in the calling thread.
+fn shared_out(team: &dyn Team, count: usize, together: usize, task: &(dyn Fn(usize) + Sync)) {
+    if count <= together {
+        return sequential(|| (0..count).for_each(task));
+    }
+    let next = AtomicUsize::new(0);
+    let failure = Mutex::new(None);
+    let take = || {
+        loop {
+            let from = next.fetch_add(together, Relaxed);
+            if from >= count {
+                return;
+            }
+            (from..count.min(from + together)).for_each(task);
+        }
+    };
+    team.run(&|| {
+        // What a task itself cuts up is its own.
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| sequential(take))) {
+            next.store(count, Relaxed);
+            failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(panic);
+        }
+    });
+    if let Some(panic) = failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        resume_unwind(panic);
+    }
 }

@@ -12,7 +12,7 @@ use super::choice::Choice;
 use super::expression::TileGrads;
 use super::gemm::Gemm;
 use super::partial::{RowParts, RowSums, SlotParts, SlotSums};
-use super::plan::{self, BiasCut, Chunk, Joining, Plan, rows_at_once};
+use super::plan::{self, BiasCut, Chunk, Joining, Plan, Sharing, rows_at_once};
 use super::problem::{Block, Problem, tiles};
 use super::products::ROWS;
 use super::scratch::{self, Large};
@@ -42,12 +42,19 @@ pub(super) fn backward<T: Real>(p: &Problem<T>, pass: Backward<T>) -> bool {
     };
     context.delta = context.row_deltas(saved.out);
     // One whose queries share its numbers is a bias per key.
-    if let Some(bias) = p.spec.bias.full.filter(|bias| bias.strides()[2] > 0)
-        && let Some(to) = gradients.bias.take()
-    {
-        full_bias(&context, &bias, to);
-    }
-    context.run(gradients)
+    let full = p.spec.bias.full.filter(|bias| bias.strides()[2] > 0);
+    let full = full.and_then(|bias| {
+        let to = gradients.bias.take()?;
+        to.fill(T::ZERO);
+        Some(FullBias { bias, to: Shared::new(to) })
+    });
+    context.run(gradients, full.as_ref())
+}
+
+/// A full bias whose queries have numbers of their own, and its gradient.
+struct FullBias<'a, T> {
+    bias: Broadcast<'a, T>,
+    to: Shared<'a, T>,
 }
 
 struct Context<'a, T: Real> {
@@ -142,6 +149,8 @@ struct Sums<'a, T: Real> {
     own: SlotSums<'a, T>,
     key_bias: SlotSums<'a, T>,
     relative: SlotSums<'a, T>,
+    /// Where the heads that share its numbers are one task's.
+    full: Option<&'a FullBias<'a, T>>,
 }
 
 impl<T: Real> Partial<T> {
@@ -165,7 +174,13 @@ impl<T: Real> Partial<T> {
         }
     }
 
-    fn share<'a>(&'a mut self, p: &Problem<T>, plan: &Plan, g: &'a Gradients<T>) -> Sums<'a, T> {
+    fn share<'a>(
+        &'a mut self,
+        p: &Problem<T>,
+        plan: &Plan,
+        g: &'a Gradients<T>,
+        full: Option<&'a FullBias<'a, T>>,
+    ) -> Sums<'a, T> {
         let scale = match p.spec.score {
             Score::Dot { scale } => scale,
             _ => T::ONE,
@@ -179,6 +194,7 @@ impl<T: Real> Partial<T> {
             own: self.own.share(),
             key_bias: self.key_bias.share(),
             relative: self.relative.share(),
+            full,
         }
     }
 
@@ -426,20 +442,31 @@ impl<T: Real> Context<'_, T> {
     }
 
     /// The gradients of q, k and v, and of what scores and biases learn.
-    fn run(&self, g: Gradients<T>) -> bool {
+    fn run(&self, g: Gradients<T>, full: Option<&FullBias<T>>) -> bool {
         let p = self.p;
         let plan = Plan::of(&p.s);
-        let joining = plan.joining(tasks::threads());
+        let threads = tasks::threads();
+        let sharing = full
+            .map(|full| Sharing::of_key_heads(&full.bias, &p.s))
+            .filter(|sharing| plan.joins(sharing.rows(), threads));
+        if let Some(full) = full.filter(|_| sharing.is_none()) {
+            self.full_bias(full);
+        }
+        let joining = if sharing.is_some() { Joining::Heads } else { plan.joining(threads) };
         let mut partial = Partial::of(p, &plan, &g, joining);
-        let shared = partial.share(p, &plan, &g);
-        match joining {
-            Joining::Heads => tasks::each(plan.heads(), &|head| {
-                for part in 0..plan.key_parts {
-                    self.group(head * plan.key_parts + part, &shared);
-                }
+        let shared = partial.share(p, &plan, &g, full.filter(|_| sharing.is_some()));
+        let head = |head: usize| {
+            for part in 0..plan.key_parts {
+                self.group(head * plan.key_parts + part, &shared);
+            }
+        };
+        match (joining, sharing) {
+            (Joining::Heads, Some(sharing)) => tasks::each(sharing.rows(), &|row| {
+                sharing.heads(row).for_each(|(b, hk)| head(b * p.s.hk + hk));
             }),
-            Joining::Keys => tasks::each(plan.groups(), &|group| self.group(group, &shared)),
-            Joining::Nothing => {
+            (Joining::Heads, None) => tasks::each(plan.heads(), &head),
+            (Joining::Keys, _) => tasks::each(plan.groups(), &|group| self.group(group, &shared)),
+            (Joining::Nothing, _) => {
                 for phase in 0..plan.phases {
                     let earlier = if phase == 0 { 0..0 } else { 0..p.s.nk };
                     tasks::each(plan.tasks(), &|task| {
@@ -532,6 +559,10 @@ impl<T: Real> Context<'_, T> {
                 continue;
             }
             self.bias_grads(block, &keys, chunk, work.tile.grad, to);
+            if let Some(full) = to.full {
+                // SAFETY: the heads that share these numbers are this task's alone.
+                unsafe { self.add_full_bias(full, block, &keys, work.tile.grad) };
+            }
             let from = keys.start - chunk.keys.start;
             self.score_grads(block, &keys, from, work);
             if to.v.is_wanted() {
@@ -558,6 +589,70 @@ impl<T: Real> Context<'_, T> {
         // SAFETY: d rows of BLOCK, and n rows of d, as asserted.
         unsafe { (self.p.kernels.unpack)(from.as_ptr(), d, n, ones.as_ptr(), to.as_mut_ptr(), d) };
         to
+    }
+
+    /// The gradient of a full bias in a pass of its own, cut so that each number is one task's, which
+    /// adds up the heads and batch items that share it in order.
+    fn full_bias(&self, full: &FullBias<T>) {
+        let p = self.p;
+        let cut = BiasCut::of(&full.bias, &p.s);
+        tasks::each(cut.tasks(), &|task| {
+            let (row, block, chunk) = cut.task(task);
+            scratch::with(Tile::<T>::lengths(p), |arrays| {
+                let mut t = Tile::new(arrays);
+                for (b, h) in cut.sharing.heads(row) {
+                    let block = p.block_of(b, h, block);
+                    let keys = p.seen_keys(&block, &chunk);
+                    self.enter(&block, &mut t);
+                    for keys in tiles(keys) {
+                        if self.grad_tile(&block, &keys, &mut t) {
+                            // SAFETY: these numbers are this task's alone.
+                            unsafe { self.add_full_bias(full, &block, &keys, t.grad) };
+                        }
+                    }
+                }
+            });
+        });
+    }
+
+    /// Adds a tile's part of a full bias's gradient.
+    ///
+    /// # Safety
+    /// The numbers of these queries and keys are the calling task's alone.
+    unsafe fn add_full_bias(
+        &self,
+        full: &FullBias<T>,
+        block: &Block,
+        keys: &Range<usize>,
+        grad: &[T],
+    ) {
+        let FullBias { bias, to } = full;
+        let Block { b, h, i0, n, .. } = *block;
+        let row = bias.strides()[2];
+        if !bias.is_by_pair() {
+            for (j, grads) in keys.clone().zip(grad.chunks_exact(BLOCK)) {
+                let from = bias.index(b, h, i0, j);
+                for (i, &x) in grads[..n].iter().enumerate() {
+                    // SAFETY: the caller's.
+                    unsafe { to.part(from + i * row, 1)[0] += x };
+                }
+            }
+            return;
+        }
+        let kernels = self.p.kernels;
+        assert!(grad.len() >= keys.len() * BLOCK);
+        scratch::with([n * keys.len()], |[rows]| {
+            let (ones, wide) = ([T::ONE; BLOCK], keys.len());
+            let (from, at) = (grad.as_ptr(), rows.as_mut_ptr());
+            // SAFETY: rows of BLOCK, as asserted, become n rows as long as the keys are many.
+            unsafe { (kernels.unpack)(from, wide, n, ones.as_ptr(), at, wide) };
+            for (i, row) in rows.chunks_exact(wide).enumerate() {
+                // SAFETY: the caller's.
+                let to = unsafe { to.part(bias.index(b, h, i0 + i, keys.start), wide) };
+                // SAFETY: both have as many numbers as there are keys.
+                unsafe { (kernels.axpy)(wide, T::ONE, row.as_ptr(), to.as_mut_ptr()) };
+            }
+        });
     }
 
     /// Adds a tile's part of the per-key and relative biases' gradients.
@@ -780,37 +875,4 @@ fn drop_again<T: Real>(p: &Problem<T>, block: &Block, keys: &Range<usize>, t: &m
 /// Adds number by number; nothing where nobody asked for it.
 fn add<T: Real>(to: &mut [T], from: &[T]) {
     to.iter_mut().zip(from).for_each(|(to, &x)| *to += x);
-}
-
-/// The gradient of a full bias whose queries have numbers of their own: a pass of its own, cut so
-/// that each number is one task's, which adds up the heads and batch items that share it in order.
-fn full_bias<T: Real>(context: &Context<T>, bias: &Broadcast<T>, to: &mut [T]) {
-    let p = context.p;
-    let [_, _, sq, _] = bias.strides();
-    to.fill(T::ZERO);
-    let shared = Shared::new(to);
-    let cut = BiasCut::of(bias, &p.s);
-    tasks::each(cut.tasks(), &|task| {
-        let (row, block, chunk) = cut.task(task);
-        scratch::with(Tile::<T>::lengths(p), |arrays| {
-            let mut t = Tile::new(arrays);
-            for (b, h) in cut.sharing.heads(row) {
-                let block = p.block_of(b, h, block);
-                let keys = p.seen_keys(&block, &chunk);
-                context.enter(&block, &mut t);
-                for keys in tiles(keys) {
-                    if !context.grad_tile(&block, &keys, &mut t) {
-                        continue;
-                    }
-                    for (j, row) in keys.zip(t.grad.chunks_exact(BLOCK)) {
-                        let from = bias.index(b, h, block.i0, j);
-                        for (i, &x) in row[..block.n].iter().enumerate() {
-                            // SAFETY: these numbers are this task's alone.
-                            unsafe { shared.part(from + i * sq, 1)[0] += x };
-                        }
-                    }
-                }
-            }
-        });
-    });
 }

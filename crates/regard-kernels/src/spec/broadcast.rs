@@ -29,6 +29,12 @@ impl<T> Broadcast<'_, T> {
         Ok(())
     }
 
+    /// Whether every query has a number of its own for every key.
+    pub(crate) fn is_by_pair(&self) -> bool {
+        let [_, _, queries, keys] = self.strides();
+        queries > 0 && keys > 0
+    }
+
     /// Strides in which a broadcast axis has 0.
     pub(crate) fn strides(&self) -> [usize; 4] {
         let [_, h, q, k] = self.shape;

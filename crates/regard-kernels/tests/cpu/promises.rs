@@ -4,8 +4,8 @@
 use crate::case::*;
 use regard_kernels::{
     Activation, Backward, Broadcast, Cpu, Dropout, Edges, Forward, Gradients, Isa, Mask,
-    Normalizer, OwnGrads, OwnScore, Saved, Score, Segments, Spec, View, ViewMut, reference,
-    sequential,
+    Normalizer, OwnGrads, OwnScore, Saved, Score, Segments, Spec, Team, View, ViewMut, on_team,
+    reference, sequential,
 };
 use std::collections::HashSet;
 use std::sync::Mutex;
@@ -166,6 +166,24 @@ fn a_sequential_call_stays_on_the_calling_thread() {
     assert_eq!(noting.0.into_inner().unwrap(), HashSet::from([thread::current().id()]));
 }
 
+/// So many threads that are nobody's pool.
+struct Threads(usize);
+
+impl Team for Threads {
+    fn threads(&self) -> usize {
+        self.0
+    }
+
+    fn run(&self, work: &(dyn Fn() + Sync)) {
+        thread::scope(|scope| {
+            for _ in 1..self.0 {
+                scope.spawn(work);
+            }
+            work();
+        });
+    }
+}
+
 /// The same bits whenever, and on however many threads.
 #[test]
 fn repeated_runs_and_other_thread_counts_give_the_same_bits() {
@@ -200,7 +218,54 @@ fn repeated_runs_and_other_thread_counts_give_the_same_bits() {
                         assert_eq!(first, pool.install(|| data.fused(isa)).bits(), "{case:?}");
                     }
                     assert_eq!(first, sequential(|| data.fused(isa)).bits(), "{case:?}");
+                    assert_eq!(first, on_team(&Threads(3), || data.fused(isa)).bits(), "{case:?}");
                 }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_team_computes_and_rayons_threads_do_not() {
+    let noting = Noting(Mutex::default());
+    let x = vec![0.5f32; 8 * 200];
+    let mut out = vec![0f32; 8 * 200];
+    let x = View::new(&x, [1, 8, 200, 1]).unwrap();
+    let pass = Forward::new(ViewMut::new(&mut out, [1, 8, 200, 1]).unwrap());
+    let spec = Spec::new(Score::Own { score: &noting, parameters: &[] });
+    let of_rayon: HashSet<ThreadId> =
+        rayon::broadcast(|_| thread::current().id()).into_iter().collect();
+    on_team(&Threads(2), || Cpu::best().forward(&spec, x, x, x, pass)).unwrap();
+    let seen = noting.0.into_inner().unwrap();
+    assert!(!seen.is_empty() && seen.len() <= 2 && seen.is_disjoint(&of_rayon), "{seen:?}");
+}
+
+/// A task may have all heads that share a bias or a pass may be the bias's own, by the threads.
+#[test]
+fn a_bias_of_many_heads_has_the_same_bits_in_a_pass_of_its_own_and_without() {
+    let pools =
+        [1, 5].map(|threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap());
+    for (hk, own) in [(8, [false, true]), (4, [false, true]), (8, [true, false])] {
+        for (nq, nk) in [(130, 200), (70, 97), (33, 300)] {
+            let case = Case {
+                b: if own[0] { 5 } else { 3 },
+                hq: 8,
+                hk,
+                nq,
+                nk,
+                d: 16,
+                dv: 8,
+                bias: BiasKind { full: Some([own[0], own[1], true, true]), ..BiasKind::default() },
+                mask: MaskKind { causal: nq == 130, ..MaskKind::default() },
+                dropout: (nq == 70).then_some(0.25),
+                ..Case::default()
+            };
+            assert!(!keeps_the_rule(case).is_empty());
+            let data = case.data::<f32>();
+            for isa in Isa::ALL.into_iter().filter(|isa| isa.is_available()) {
+                let [one, many] = pools.each_ref().map(|p| p.install(|| data.fused(isa)).bits());
+                assert_eq!(one, many, "{case:?}");
+                assert_eq!(one, data.fused(isa).bits(), "{case:?}");
             }
         }
     }
@@ -676,7 +741,7 @@ fn a_score_that_panics_leaves_nothing_broken() {
         let [q, k, v, grad_out] = data.views();
         for cpu in cpus() {
             let before = data.fused(cpu.isa());
-            for forward in [true, false] {
+            for (forward, teamed) in [(true, false), (false, false), (true, true), (false, true)] {
                 let score = Panics { forward };
                 let spec =
                     Spec { score: Score::Own { score: &score, parameters: &[] }, ..data.spec() };
@@ -692,7 +757,11 @@ fn a_score_that_panics_leaves_nothing_broken() {
                     let gradients = Gradients { q: to, ..Gradients::default() };
                     cpu.backward(&spec, q, k, v, Backward::new(grad_out, saved, gradients))
                 };
-                let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run));
+                let run = std::panic::AssertUnwindSafe(run);
+                let ended = match teamed {
+                    true => std::panic::catch_unwind(|| on_team(&Threads(2), run)),
+                    false => std::panic::catch_unwind(run),
+                };
                 assert!(ended.is_err(), "the panic was lost");
             }
             assert_eq!(before.bits(), data.fused(cpu.isa()).bits(), "{case:?}");
