@@ -8,7 +8,7 @@ use crate::files::Asked;
 use crate::text::PADDING;
 use crate::{Error, Map, Maps, Place, Result, Saliency, Scene, saliency};
 use regard::attention::{Need, Site};
-use regard::models::{Sentences, SequenceClassifier, Sequences, SpanReader};
+use regard::models::{MemoryNetwork, Sentences, SequenceClassifier, Sequences, SpanReader};
 use regard::tensor::without_gradients;
 use regard::{Mode, Tensor};
 
@@ -71,6 +71,45 @@ impl Answerer {
         }
     }
 
+    /// What the encoder of a memory network's sentences attended to, each sentence and the question
+    /// by itself; none where it has no attention.
+    pub(super) fn inside_sentences(
+        &self,
+        network: &MemoryNetwork,
+        questions: &Questions,
+    ) -> Result<Option<(String, Scene)>> {
+        let asked = &questions.all[0];
+        let story = self.encoder().story(&questions.file, asked)?;
+        let batch = StoryBatch::new(&[&story])?;
+        let answered =
+            without_gradients(|| network.answer(&batch.stories(), Mode::Infer, Need::WEIGHTS))?;
+        let lengths: Vec<usize> = story.sentences.iter().map(Vec::len).collect();
+        let layers = answered.sentences.iter().zip(&answered.questions);
+        let layers: Vec<Tensor> = layers
+            .map(|(sentences, question)| {
+                let sentences = sentences.squeeze(0)?;
+                let mut blocks = Vec::new();
+                for (at, &words) in lengths.iter().enumerate() {
+                    blocks.push((sentences.select(0, at)?, words));
+                }
+                blocks.push((question.squeeze(0)?, story.question.len()));
+                block_diagonal(&blocks)
+            })
+            .collect::<Result<_>>()?;
+        let words = lengths.iter().sum::<usize>() + story.question.len();
+        let Some(maps) = Maps::of_encoder(&layers, self.read_words(asked, &story, words))? else {
+            return Ok(None);
+        };
+        let fixed = |map: Map| {
+            Map::new(map.name, map.weights).fixed(
+                "Each sentence is read by itself, so that a change would hold for the same words \
+                 of all of them; the hops can be changed.",
+            )
+        };
+        let maps = Maps { maps: maps.maps.into_iter().map(fixed).collect(), ..maps };
+        Ok(Some(("self-attention".into(), Scene::Maps(maps))))
+    }
+
     /// What the baseline's own encoder attended to; none where it has no attention.
     pub(super) fn last_state_scene(
         &self,
@@ -94,6 +133,9 @@ impl Answerer {
         let texts = texts.chain(std::iter::once(&asked.question[..]));
         let mut names: Vec<String> =
             texts.flat_map(|text| words(text, kind, false)).map(|word| word.text).collect();
+        if words(&asked.question, kind, false).is_empty() {
+            names.push("(none)".into());
+        }
         names.drain(..names.len().saturating_sub(last));
         names
     }
@@ -145,6 +187,25 @@ impl Answerer {
             maps: outcome.weights.iter().enumerate().map(map).collect(),
         })
     }
+}
+
+/// The first so many rows and columns of each block `[H, W, W]`, one after another down the diagonal
+/// of `[1, H, N, N]`.
+fn block_diagonal(blocks: &[(Tensor, usize)]) -> Result<Tensor> {
+    let n: usize = blocks.iter().map(|&(_, words)| words).sum();
+    let heads = blocks.first().map_or(0, |(block, _)| block.shape()[0]);
+    let mut all = vec![0.0; heads * n * n];
+    let mut first = 0;
+    for (block, words) in blocks {
+        let (numbers, wide) = (block.contiguous()?.to_vec::<f32>()?, block.shape()[1]);
+        for (head, row) in (0..heads).flat_map(|head| (0..*words).map(move |row| (head, row))) {
+            let to = (head * n + first + row) * n + first;
+            let from = (head * wide + row) * wide;
+            all[to..to + words].copy_from_slice(&numbers[from..from + words]);
+        }
+        first += words;
+    }
+    Ok(Tensor::from_vec(all, &[1, heads, n, n])?)
 }
 
 /// What an encoder's own attention looked at; none where it has none.

@@ -387,9 +387,10 @@ impl Model for Answerer {
             scenes.push(("sentences".to_string(), Scene::Maps(sentences)));
         }
         match &self.network {
-            Network::Memory(_) => {
+            Network::Memory(network) => {
                 let hops = self.hops(&questions.all[0], &outcome);
                 scenes.extend(hops.map(|hops| ("hops".to_string(), Scene::Maps(hops))));
+                scenes.extend(self.inside_sentences(network, &questions)?);
             }
             Network::Reader(reader) => scenes.extend(self.reader_scenes(reader, &questions)?),
             Network::LastState(classifier) => {

@@ -101,7 +101,7 @@ fn every_model_trains_measures_predicts_and_is_drawn() -> Result<()> {
         (&["encoder=gru", "score=bilinear", "positions=false", "times=0"], &["sentences", "hops"]),
         (
             &["encoder=transformer", "heads=2", "hops=1", "weighting=sparsemax"],
-            &["sentences", "hops"],
+            &["sentences", "hops", "self-attention"],
         ),
         (&["model=reader", "encoder=gru", "language=chinese"], &["sentences", "question"]),
         (
@@ -129,6 +129,39 @@ fn every_model_trains_measures_predicts_and_is_drawn() -> Result<()> {
         assert_eq!(predicted.len(), 2);
         assert_eq!(predicted[1].details["sentences"].as_array().unwrap().len(), 2);
         assert_eq!(course.drawn("test:0"), scenes, "{settings:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn the_words_of_a_memorys_sentences_attend_to_their_own_sentence() -> Result<()> {
+    let settings = ["encoder=transformer", "heads=2", "layers=1", "epochs=1"];
+    let course = Course::done("answer", &small(&settings));
+    let input = "Mary went to the kitchen. Mary took the key.\tWhere is the key?";
+    let scenes = course.model().show(&input.into())?;
+    let Some(("self-attention", Scene::Maps(maps))) =
+        scenes.last().map(|(name, scene)| (&name[..], scene))
+    else {
+        panic!("{scenes:?}")
+    };
+    let (lengths, n) = ([6, 5, 5], 16);
+    assert_eq!((maps.rows.len(), maps.columns.len(), maps.maps.len()), (n, n, 2));
+    assert_eq!((&maps.rows[6..11].join(" ")[..], &maps.rows[15][..]), ("Mary took the key .", "?"));
+    let sentence = |at: usize| {
+        let mut ends = lengths.iter().scan(0, |end, n| {
+            *end += n;
+            Some(*end)
+        });
+        ends.position(|end| at < end)
+    };
+    for map in &maps.maps {
+        assert!(map.place.is_none() && map.fixed.is_some());
+        for (at, row) in map.weights.chunks(n).enumerate() {
+            assert!((row.iter().sum::<f32>() - 1.0).abs() < 1e-5, "{at}");
+            for (other, &weight) in row.iter().enumerate() {
+                assert_eq!(weight > 0.0, sentence(at) == sentence(other), "{at} {other}");
+            }
+        }
     }
     Ok(())
 }

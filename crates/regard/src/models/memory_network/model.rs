@@ -64,6 +64,11 @@ pub struct Answered {
     pub logits: Tensor,
     /// The weights of the sentences `[B, S]`, hop by hop, where they were asked for.
     pub weights: Vec<Tensor>,
+    /// What the words of each sentence attended to inside it, `[B, S, H, W, W]` layer by layer, where
+    /// weights were asked for and sentences are read by an encoder that attends.
+    pub sentences: Vec<Tensor>,
+    /// The same of the questions, `[B, H, W, W]`.
+    pub questions: Vec<Tensor>,
     /// The log-probability of all sentences that hard attention chose, `[B]`; its gradient trains
     /// the scores.
     pub log_prob: Option<Tensor>,
@@ -159,10 +164,12 @@ impl MemoryNetwork {
         let (b, s, w) = (sentences.shape()[0], sentences.shape()[1], sentences.shape()[2]);
         let width = self.sentences.width();
         let flat = sentences.reshape(&[b * s, w])?;
-        let memory = self.sentences.forward(&flat, mode)?.reshape(&[b, s, width])?;
+        let (memory, inside) = self.sentences.forward(&flat, mode, need)?;
+        let memory = memory.reshape(&[b, s, width])?;
         let ages = self.ages(lengths, s)?;
         let mask = Mask::lengths(lengths);
-        let mut question = self.question.forward(&self.sentences.forward(questions, mode)?)?;
+        let (question, inside_questions) = self.sentences.forward(questions, mode, need)?;
+        let mut question = self.question.forward(&question)?;
         let (mut weights, mut log_prob): (_, Option<Tensor>) = (Vec::new(), None);
         for at in 0..self.config.hops {
             let hop = &self.hops[at.min(self.hops.len() - 1)];
@@ -177,7 +184,17 @@ impl MemoryNetwork {
                 log_prob = Some(log_prob.map_or(Ok(now.clone()), |before| before.add(&now))?);
             }
         }
-        Ok(Answered { logits: self.head.forward(&question, mode)?, weights, log_prob })
+        let by_story = |layer: &Tensor| {
+            let [heads, words] = [layer.shape()[1], layer.shape()[2]];
+            layer.reshape(&[b, s, heads, words, words])
+        };
+        Ok(Answered {
+            logits: self.head.forward(&question, mode)?,
+            weights,
+            sentences: inside.iter().map(by_story).collect::<Result<_>>()?,
+            questions: inside_questions,
+            log_prob,
+        })
     }
 
     /// How many sentences came after each, `[B, S]`, as far as it is told apart.

@@ -37,8 +37,14 @@ impl SentenceEncoder {
         self.embedding.weight.tensor().shape()[1]
     }
 
-    /// Ids `[N, W]` → `[N, width]`.
-    pub(super) fn forward(&self, ids: &Tensor, mode: Mode) -> Result<Tensor> {
+    /// Ids `[N, W]` → `[N, width]`, and what the words of each attended to, `[N, H, W, W]` layer by
+    /// layer, where that is needed and the encoder attends.
+    pub(super) fn forward(
+        &self,
+        ids: &Tensor,
+        mode: Mode,
+        need: Need,
+    ) -> Result<(Tensor, Vec<Tensor>)> {
         let (n, w) = (ids.shape()[0], ids.shape()[1]);
         let padding = self.embedding.padding.map(|padding| padding as i64);
         let numbers = ids.to_dtype(DType::I64)?.to_vec::<i64>()?;
@@ -50,9 +56,12 @@ impl SentenceEncoder {
         let x = self.embedding.forward(ids)?.scale((self.embedding_width() as f64).sqrt())?;
         let x = mode.dropout(&x, self.dropout)?;
         match &self.encoder {
-            Some(encoder) => Ok(encoder.encode(&x, Some(&lengths), mode, Need::OUTPUT)?.summary),
-            None if self.positions => weighted_sum(&x, &lengths, n, w),
-            None => x.sum(1),
+            Some(encoder) => {
+                let encoded = encoder.encode(&x, Some(&lengths), mode, need)?;
+                Ok((encoded.summary, encoded.weights))
+            }
+            None if self.positions => Ok((weighted_sum(&x, &lengths, n, w)?, Vec::new())),
+            None => Ok((x.sum(1)?, Vec::new())),
         }
     }
 }
