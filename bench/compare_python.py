@@ -1,17 +1,20 @@
 #!/usr/bin/env python3
-"""The Python package beside PyTorch, entmax, torch_geometric and transformers, in one process, in turns.
+"""The Python package beside PyTorch, entmax, torch_geometric and transformers, in turns, a process for each case.
 
     python3 bench/compare_python.py                     every case, as a table
     python3 bench/compare_python.py --filter gat        the cases whose name contains "gat"
 
 Needs an environment with `regard`, torch, and, for the cases named after them, entmax, torch_geometric and
 transformers. A round is one turn each, with a pause in which the other side's threads fall asleep; the ratio of a
-round is the peer's time over ours, so above 1 Regard is faster; the table has the median over the rounds.
+round is the peer's time over ours, so above 1 Regard is faster; the table has the median over the rounds. A case has
+a process of its own, since what earlier ones taught the allocator would make a later one faster or slower.
 """
 
 import argparse
 import copy
 import importlib.util
+import subprocess
+import sys
 import time
 from statistics import median
 
@@ -165,36 +168,43 @@ def turn(call, seconds):
     return median(times)
 
 
+def compare(name, options):
+    make, asked = CASES[name]
+    package = NEEDS.get(name.split()[0], "torch")
+    if importlib.util.find_spec(package) is None:
+        print(f"| {name} | needs {package} | | | | {asked} |")
+        return
+    ours, theirs = make()
+    for which in ours:
+        rounds = []
+        for _ in range(options.rounds):
+            pair = []
+            for side in (ours, theirs):
+                time.sleep(0.05)
+                pair.append(turn(side[which], options.seconds))
+            rounds.append(pair)
+        mine, peer = (median(pair[side] for pair in rounds) * 1e3 for side in (0, 1))
+        ratio = median(b / a for a, b in rounds)
+        print(f"| {name} | {which} | {mine:.2f} | {peer:.2f} | {ratio:.2f} | {asked} |", flush=True)
+    regard.torch.deactivate()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--filter", default="")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=0.3, help="how long a turn takes")
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--case", help="the rows of this case alone, in this process")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
+    if options.case is not None:
+        return compare(options.case, options)
     print(f"{regard.instruction_set()}, {options.threads} threads, torch {torch.__version__}\n")
-    print("| case | pass | ours, ms | peer, ms | peer / ours | asked |\n|---|---|---|---|---|---|")
-    for name, (make, asked) in CASES.items():
-        package = NEEDS.get(name.split()[0], "torch")
-        if options.filter not in name:
-            continue
-        if importlib.util.find_spec(package) is None:
-            print(f"| {name} | needs {package} | | | | {asked} |")
-            continue
-        ours, theirs = make()
-        for which in ours:
-            rounds = []
-            for _ in range(options.rounds):
-                pair = []
-                for side in (ours, theirs):
-                    time.sleep(0.05)
-                    pair.append(turn(side[which], options.seconds))
-                rounds.append(pair)
-            mine, peer = (median(pair[side] for pair in rounds) * 1e3 for side in (0, 1))
-            ratio = median(b / a for a, b in rounds)
-            print(f"| {name} | {which} | {mine:.2f} | {peer:.2f} | {ratio:.2f} | {asked} |", flush=True)
-    regard.torch.deactivate()
+    print("| case | pass | ours, ms | peer, ms | peer / ours | asked |\n|---|---|---|---|---|---|", flush=True)
+    for name in CASES:
+        if options.filter in name:
+            subprocess.run([sys.executable, __file__, *sys.argv[1:], "--case", name], check=True)
 
 
 if __name__ == "__main__":

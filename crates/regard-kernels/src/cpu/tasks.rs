@@ -6,7 +6,7 @@ use rayon::prelude::*;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
 /// Threads that somebody else keeps, as OpenMP's in a process where PyTorch computes: a second pool
@@ -141,31 +141,63 @@ pub(crate) fn on_every_thread(work: &(dyn Fn() + Sync)) {
     }
 }
 
-/// Tasks taken by a team, so many in a row by a thread. A task that panics ends the others and goes on
-/// panicking in the calling thread.
+/// Tasks taken by a team, so many in a row by a thread: each begins at the front of a range of its own,
+/// since neighbors read the same rows, and then helps the others from the back of theirs. A task that
+/// panics ends the others and goes on panicking in the calling thread.
 fn shared_out(team: &dyn Team, count: usize, together: usize, task: &(dyn Fn(usize) + Sync)) {
-    if count <= together {
+    let rows = count.div_ceil(together);
+    let threads = team.threads().min(rows);
+    if threads <= 1 {
         return sequential(|| (0..count).for_each(task));
     }
-    let next = AtomicUsize::new(0);
-    let failure = Mutex::new(None);
+    let ranges: Vec<TaskRange> = (0..threads)
+        .map(|n| TaskRange::new(rows * n / threads, rows * (n + 1) / threads))
+        .collect();
+    let (arrived, failure) = (AtomicUsize::new(0), Mutex::new(None));
     let take = || {
-        loop {
-            let from = next.fetch_add(together, Relaxed);
-            if from >= count {
-                return;
+        let own = arrived.fetch_add(1, Relaxed) % threads;
+        for other in 0..threads {
+            let range = &ranges[(own + other) % threads];
+            while let Some(row) = range.take(other == 0) {
+                (row * together..count.min((row + 1) * together)).for_each(task);
             }
-            (from..count.min(from + together)).for_each(task);
         }
     };
     team.run(&|| {
         // What a task itself cuts up is its own.
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| sequential(take))) {
-            next.store(count, Relaxed);
+            ranges.iter().for_each(TaskRange::clear);
             failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(panic);
         }
     });
     if let Some(panic) = failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
         resume_unwind(panic);
+    }
+}
+
+/// What is left of a range of tasks, its end above and its start below.
+struct TaskRange(AtomicU64);
+
+impl TaskRange {
+    const HALF: u32 = u64::BITS / 2;
+
+    fn new(start: usize, end: usize) -> Self {
+        Self(AtomicU64::new((end as u64) << Self::HALF | start as u64))
+    }
+
+    /// The first that is left, or the last.
+    fn take(&self, front: bool) -> Option<usize> {
+        let split = |range: u64| (range & (u64::MAX >> Self::HALF), range >> Self::HALF);
+        let rest = |range: u64| {
+            let (start, end) = split(range);
+            (start < end).then(|| if front { range + 1 } else { range - (1 << Self::HALF) })
+        };
+        let taken = self.0.fetch_update(Relaxed, Relaxed, rest).ok()?;
+        let (start, end) = split(taken);
+        Some(if front { start } else { end - 1 } as usize)
+    }
+
+    fn clear(&self) {
+        self.0.store(0, Relaxed);
     }
 }
