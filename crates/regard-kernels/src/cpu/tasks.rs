@@ -90,13 +90,10 @@ pub fn sequential<R>(f: impl FnOnce() -> R) -> R {
 /// # Ok::<(), regard_kernels::Error>(())
 /// ```
 pub fn on_team<R>(team: &dyn Team, f: impl FnOnce() -> R) -> R {
-    let team: *const dyn Team = team;
+    let team: NonNull<dyn Team + '_> = NonNull::from(team);
     // SAFETY: the pointer forgets how long the team lives, and is only there until this returns.
-    let team = unsafe { std::mem::transmute::<*const (dyn Team + '_), *mut dyn Team>(team) };
-    match NonNull::new(team) {
-        Some(team) => by(By::Team(team), f),
-        None => f(),
-    }
+    let team = unsafe { std::mem::transmute::<NonNull<dyn Team + '_>, NonNull<dyn Team>>(team) };
+    by(By::Team(team), f)
 }
 
 /// How many threads tasks may be taken by.
@@ -147,7 +144,7 @@ pub(crate) fn on_every_thread(work: &(dyn Fn() + Sync)) {
 fn shared_out(team: &dyn Team, count: usize, together: usize, task: &(dyn Fn(usize) + Sync)) {
     let rows = count.div_ceil(together);
     let threads = team.threads().min(rows);
-    if threads <= 1 {
+    if threads <= 1 || u32::try_from(rows).is_err() {
         return sequential(|| (0..count).for_each(task));
     }
     let ranges: Vec<TaskRange> = (0..threads)
@@ -173,6 +170,8 @@ fn shared_out(team: &dyn Team, count: usize, together: usize, task: &(dyn Fn(usi
     if let Some(panic) = failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
         resume_unwind(panic);
     }
+    // A team that called nobody has left everything.
+    sequential(take);
 }
 
 /// What is left of a range of tasks, its end above and its start below.

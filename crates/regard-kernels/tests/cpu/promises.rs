@@ -240,6 +240,24 @@ fn a_team_computes_and_rayons_threads_do_not() {
     assert!(!seen.is_empty() && seen.len() <= 2 && seen.is_disjoint(&of_rayon), "{seen:?}");
 }
 
+/// A team that says it has threads and calls none of them.
+struct Nobody;
+
+impl Team for Nobody {
+    fn threads(&self) -> usize {
+        3
+    }
+
+    fn run(&self, _: &(dyn Fn() + Sync)) {}
+}
+
+#[test]
+fn what_a_team_leaves_is_computed_all_the_same() {
+    let case = Case { hq: 4, nq: 130, nk: 90, ..Case::default() };
+    let data = case.data::<f32>();
+    assert_eq!(data.fused(Isa::best()).bits(), on_team(&Nobody, || data.fused(Isa::best())).bits());
+}
+
 /// A task may have all heads that share a bias or a pass may be the bias's own, by the threads.
 #[test]
 fn a_bias_of_many_heads_has_the_same_bits_in_a_pass_of_its_own_and_without() {
