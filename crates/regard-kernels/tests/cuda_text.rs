@@ -38,6 +38,27 @@ fn machine_code_is_kept_under_all_that_it_depends_on() {
 }
 
 #[test]
+fn threads_that_keep_the_same_code_do_not_disturb_each_other() {
+    let folder = folder("threads");
+    let cache = Cache::at(&folder);
+    let code = vec![7; 1 << 20];
+    cache.put(&["text"], &code);
+    std::thread::scope(|threads| {
+        for _ in 0..4 {
+            threads.spawn(|| {
+                for _ in 0..20 {
+                    cache.put(&["text"], &code);
+                    assert!(cache.get(&["text"]).as_ref() == Some(&code), "half an entry was read");
+                    cache.folder().unwrap();
+                }
+            });
+        }
+    });
+    only_entry(&folder);
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
 fn a_damaged_entry_is_as_good_as_none() {
     let folder = folder("damaged");
     let cache = Cache::at(&folder);
@@ -176,19 +197,22 @@ fn tensor_core_variants(backward: bool) -> Vec<(String, Variant)> {
     all
 }
 
-/// Every instruction of some machine code, by NVIDIA's disassembler, whose program `REGARD_NVDISASM` names.
-fn disassembled(cubin: &[u8]) -> String {
+/// Every instruction of some machine code, by NVIDIA's disassembler, whose program `REGARD_NVDISASM` names;
+/// `name` is the test's.
+fn disassembled(name: &str, cubin: &[u8]) -> String {
     let program = std::env::var_os("REGARD_NVDISASM").expect("REGARD_NVDISASM names nvdisasm");
-    let file = std::env::temp_dir().join(format!("regard-{}.cubin", std::process::id()));
+    let folder = folder(name);
+    fs::create_dir(&folder).unwrap();
+    let file = folder.join("code.cubin");
     fs::write(&file, cubin).unwrap();
     let output = std::process::Command::new(program).arg("-c").arg(&file).output().unwrap();
-    fs::remove_file(file).unwrap();
+    fs::remove_dir_all(folder).unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-fn has_its_products_and_keeps_its_numbers_in_registers(variants: Vec<(String, Variant)>) {
-    for (name, variant) in variants {
+fn has_its_products_and_keeps_its_numbers_in_registers(backward: bool) {
+    for (name, variant) in tensor_core_variants(backward) {
         let compiled = compile_for("sm_90a", &variant.text());
         let compiled = compiled.unwrap_or_else(|error| panic!("{name}: {error}"));
         let log = &compiled.log;
@@ -200,7 +224,7 @@ fn has_its_products_and_keeps_its_numbers_in_registers(variants: Vec<(String, Va
         assert!(!log.contains("serialized"), "{name}: {log}");
         // And where it keeps all warps to the registers of the launch.
         assert!(!log.contains("setmaxnreg"), "{name}: {log}");
-        let code = disassembled(&compiled.cubin);
+        let code = disassembled(if backward { "backward" } else { "forward" }, &compiled.cubin);
         for instruction in ["HGMMA", "UTMALDG", "SYNCS", "USETMAXREG"] {
             assert!(code.contains(instruction), "{name} has no {instruction}");
         }
@@ -212,13 +236,13 @@ fn has_its_products_and_keeps_its_numbers_in_registers(variants: Vec<(String, Va
 #[test]
 #[ignore = "needs NVRTC and nvdisasm"]
 fn the_tensor_cores_forward_texts_have_their_products_and_keep_their_numbers_in_registers() {
-    has_its_products_and_keeps_its_numbers_in_registers(tensor_core_variants(false));
+    has_its_products_and_keeps_its_numbers_in_registers(false);
 }
 
 #[test]
 #[ignore = "needs NVRTC and nvdisasm"]
 fn the_tensor_cores_backward_texts_have_their_products_and_keep_their_numbers_in_registers() {
-    has_its_products_and_keeps_its_numbers_in_registers(tensor_core_variants(true));
+    has_its_products_and_keeps_its_numbers_in_registers(true);
 }
 
 #[test]

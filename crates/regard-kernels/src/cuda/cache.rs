@@ -8,6 +8,7 @@ use crate::error::Error;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 const MARK: &[u8; 8] = b"regardc1";
 
@@ -49,7 +50,7 @@ impl Cache {
         let mut bytes = MARK.to_vec();
         bytes.extend(hash(body).to_le_bytes());
         bytes.extend(body);
-        let beside = folder.join(format!(".{}-{:x}", std::process::id(), hash(key)));
+        let beside = folder.join(own_name());
         let written = fs::create_dir_all(folder)
             .and_then(|()| fs::write(&beside, bytes))
             .and_then(|()| fs::rename(&beside, &file));
@@ -66,7 +67,7 @@ impl Cache {
                  them: name one in REGARD_CACHE",
             ));
         };
-        let probe = folder.join(format!(".{}-probe", std::process::id()));
+        let probe = folder.join(own_name());
         let written = fs::create_dir_all(folder).and_then(|()| fs::write(&probe, []));
         let _ = fs::remove_file(&probe);
         written.map(|()| folder.as_path()).map_err(|error| {
@@ -83,6 +84,12 @@ impl Cache {
         let name = format!("{:016x}{:016x}.cubin", hash(key), hash(&("regard", key)));
         self.folder.as_ref().map(|folder| folder.join(name))
     }
+}
+
+/// A name that no other thread and no other process gives at the same time.
+fn own_name() -> String {
+    static GIVEN: AtomicU64 = AtomicU64::new(0);
+    format!(".{}-{}", std::process::id(), GIVEN.fetch_add(1, Ordering::Relaxed))
 }
 
 /// The same in every program that this source is compiled to: the hasher has no key.
