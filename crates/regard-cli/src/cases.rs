@@ -4,7 +4,6 @@ use crate::matmul;
 use crate::steps::Step;
 use anyhow::Result;
 use half::bf16;
-use rayon::prelude::*;
 use regard_kernels::{
     Activation, Backward, Base, Cpu, Edges, Element, Forward, Gradients, Mask, Matrix, Real, Saved,
     Score, Spec, View, ViewMut, Window, large_pages, philox,
@@ -456,19 +455,13 @@ impl Work for Graph {
         cpu.backward(&spec, q, k, k, pass)?;
 
         // One projection makes both k and v.
-        let parts = backward.grad_k.par_chunks_mut(1 << 14);
-        parts.zip(backward.grad_v.par_chunks(1 << 14)).for_each(|(to, from)| {
-            for (to, from) in to.iter_mut().zip(from) {
-                *to += from;
-            }
-        });
-        for (gradient, to) in [
-            (&backward.grad_q, &mut backward.grad_project_query),
-            (&backward.grad_k, &mut backward.grad_project_key),
-        ] {
+        let project = |gradient: &[f32], base: Base<f32>, to: &mut [f32]| {
             let gradient = Matrix::new(gradient, Self::NODES, Self::ALL)?;
-            cpu.matmul(features.transposed(), gradient, Base::Nothing, to)?;
-        }
+            cpu.matmul(features.transposed(), gradient, base, to)
+        };
+        project(&backward.grad_q, Base::Nothing, &mut backward.grad_project_query)?;
+        project(&backward.grad_k, Base::Nothing, &mut backward.grad_project_key)?;
+        project(&backward.grad_v, Base::There, &mut backward.grad_project_key)?;
         Ok(())
     }
 
