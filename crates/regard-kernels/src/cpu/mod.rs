@@ -159,7 +159,7 @@ impl Cpu {
             best: None,
             weights: None,
             edge_weights: edge_weights.map(Shared::new),
-            undefined: &undefined,
+            undefined: Some(&undefined),
         };
         (problem.kernels.forward_pass)(&problem, rows, weights.map(Shared::new));
         staged.narrow(&out);
@@ -248,8 +248,8 @@ struct Rows<'a, T: Real> {
     weights: Option<Shared<'a, T>>,
     /// The weights along the edges of a graph.
     edge_weights: Option<Shared<'a, T>>,
-    /// Set where an output may be infinite or NaN.
-    undefined: &'a AtomicBool,
+    /// Set where an output may be infinite or NaN, if that matters.
+    undefined: Option<&'a AtomicBool>,
 }
 
 /// The key that hard attention chose for a row.
@@ -268,6 +268,13 @@ impl<T: Real> Chosen<T> {
 }
 
 impl<T: Real> Rows<'_, T> {
+    /// Something may be infinite or NaN.
+    fn set_undefined(&self) {
+        if let Some(undefined) = self.undefined {
+            undefined.store(true, Relaxed);
+        }
+    }
+
     /// Whether anybody asks for the rows' log-sum-exps, or what follows from them.
     fn asks_lse(&self) -> bool {
         self.lse.is_some() || self.log_prob.is_some()
@@ -340,6 +347,9 @@ fn forward<T: Real>(p: &Problem<T>, rows: Rows<T>, weights: Option<Shared<T>>) {
     // A threshold is known when its row is, so its weights are written on the way; others after.
     let on_the_way = p.spec.normalizer.has_threshold();
     let mut rows = rows;
+    if !undefined::matters(p, &rows, weights.as_ref()) {
+        rows.undefined = None;
+    }
     let mut index = Vec::new();
     if weights.is_some() && p.spec.normalizer.is_hard() && rows.index.is_none() {
         index.resize(s.rows(), -1);
@@ -352,7 +362,7 @@ fn forward<T: Real>(p: &Problem<T>, rows: Rows<T>, weights: Option<Shared<T>>) {
     let p = &Problem { prepared: prepared.as_ref().map(|rows| rows.rows(p)), ..*p };
     if list::serves(p) {
         // Their outputs are few.
-        rows.undefined.store(true, Relaxed);
+        rows.set_undefined();
         list::forward(p, &rows);
     } else {
         tiles_forward(p, &rows);

@@ -48,7 +48,7 @@ pub(super) fn forward<T: Real>(
         let from = (split * chunk).min(s.nk);
         Portion { keys: from..(from + chunk).min(s.nk), rows: &of_splits[split] }
     };
-    if tasks.count >= 4 * super::tasks::threads() {
+    if tasks.count >= 8 * super::tasks::threads() {
         let portions: Vec<Portion<T>> = (0..splits).map(portion).collect();
         tasks::each(tasks.count, &|task| {
             run(task, &portions);
@@ -59,7 +59,8 @@ pub(super) fn forward<T: Real>(
         });
         return;
     }
-    tasks::each(splits * tasks.count, &|at| run(at % tasks.count, &[portion(at / tasks.count)]));
+    // Neighbors read on where the other ended.
+    tasks::each(tasks.count * splits, &|at| run(at / splits, &[portion(at % splits)]));
     tasks::runs(s.rows(), rows_at_once(s.dv), &|row| {
         // SAFETY: each row is one task's alone, and all parts are written.
         unsafe { shared.merge(p, row, rows) };
@@ -99,7 +100,7 @@ impl<T: Real> SharedParts<'_, T> {
         &'b self,
         p: &Problem<T>,
         split: usize,
-        undefined: &'b AtomicBool,
+        undefined: Option<&'b AtomicBool>,
     ) -> Rows<'b, T> {
         fn part<'a, T: Copy>(
             x: &'a Option<Shared<T>>,

@@ -17,7 +17,6 @@ use crate::Real;
 use crate::random::{Draw, Stream, uniform};
 use crate::spec::Normalizer;
 use std::ops::Range;
-use std::sync::atomic::Ordering::Relaxed;
 
 /// Attends from one block to some ranges of keys, each by itself, and writes what their rows ask for.
 pub(super) fn forward<T: Real>(p: &Problem<T>, block: &Block, portions: &[Portion<T>]) {
@@ -103,9 +102,8 @@ fn write_out<T: Real>(p: &Problem<T>, block: &Block, out: &[T], factor: &[T], ro
     // SAFETY: rows i0..i0 + n of this head are this block's alone.
     unsafe {
         // Here it is near; afterwards it would be read from afar.
-        let [_, nothing] = (p.kernels.max_abs)(dv * BLOCK, out.as_ptr());
-        if nothing != T::ZERO {
-            rows.undefined.store(true, Relaxed);
+        if rows.undefined.is_some() && (p.kernels.max_abs)(dv * BLOCK, out.as_ptr())[1] != T::ZERO {
+            rows.set_undefined();
         }
         let to = rows.out.row(b, h, i0);
         (p.kernels.unpack)(out.as_ptr(), dv, n, factor.as_ptr(), to, rows.out.strides[2]);

@@ -20,15 +20,10 @@ const TASK: usize = 1 << 14;
 /// Computes rows again that are NaN and perhaps should not be, or not all of them.
 pub(super) fn repair<T: Real>(p: &Problem<T>, rows: &Rows<T>, weights: Option<&Shared<T>>) {
     let (s, spec) = (&p.s, p.spec);
-    // What has the products from the stored numbers has seen that all of them are finite.
-    let suspect = rows.undefined.load(Relaxed);
-    if !suspect || spec.normalizer.is_hard() || s.dv == 0 || p.products.is_some() {
+    if !rows.undefined.is_some_and(|undefined| undefined.load(Relaxed)) {
         return;
     }
-    let asked = weights.is_some() || rows.edge_weights.is_some();
-    if !hides(p) && !asked {
-        return;
-    }
+    let asked = is_asked(rows, weights);
     // Found once for a head, and only where there is a NaN.
     let bad: Vec<OnceLock<Vec<usize>>> = (0..s.b * s.hk).map(|_| OnceLock::new()).collect();
     let each = |row: usize| {
@@ -66,6 +61,23 @@ pub(super) fn repair<T: Real>(p: &Problem<T>, rows: &Rows<T>, weights: Option<&S
     } else {
         tasks::runs(s.rows(), TASK.div_ceil(s.dv), &each);
     }
+}
+
+/// Whether [`repair`] has anything to do where an output is infinite or NaN.
+pub(super) fn matters<T: Real>(
+    p: &Problem<T>,
+    rows: &Rows<T>,
+    weights: Option<&Shared<T>>,
+) -> bool {
+    // What has the products from the stored numbers has seen that all of them are finite.
+    let checked = p.products.is_some();
+    let soft = !p.spec.normalizer.is_hard();
+    soft && !checked && p.s.dv > 0 && (hides(p) || is_asked(rows, weights))
+}
+
+/// Whether weights are asked for.
+fn is_asked<T: Real>(rows: &Rows<T>, weights: Option<&Shared<T>>) -> bool {
+    weights.is_some() || rows.edge_weights.is_some()
 }
 
 /// Whether keys can be hidden from queries by more than that a graph has no edge there.
