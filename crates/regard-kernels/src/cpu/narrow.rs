@@ -108,7 +108,10 @@ unsafe fn walk<V: Simd, const WHOLE: bool, const BOTH: bool>(
                             prefetch(k.add(key * k_row));
                         }
                     }
-                    let four = four(keys, e, end);
+                    // A list goes on with the next one's keys, whose scores are then written over these:
+                    // where a list ends is what no processor foresees.
+                    let (last, count) = if e + 4 <= limit { (limit, 4) } else { (end, end - e) };
+                    let four = four(keys, e, last);
                     for n in 0..4 {
                         let key = row::<V, WHOLE>(k.add(four[n] * k_row), r.d);
                         scores[n] = match term {
@@ -123,9 +126,9 @@ unsafe fn walk<V: Simd, const WHOLE: bool, const BOTH: bool>(
                     for sum in &mut sums {
                         *sum *= scale;
                     }
-                    put(sums, to.wrapping_add(e), end - e);
+                    put(sums, to.wrapping_add(e), count);
                     if BOTH {
-                        put(V::sum4(others), products.wrapping_add(e), end - e);
+                        put(V::sum4(others), products.wrapping_add(e), count);
                     }
                     e += 4;
                 }
