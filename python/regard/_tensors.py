@@ -26,7 +26,7 @@ from ._arguments import parameter_names as _names
 from ._call import Arriving, Saved
 from .threads import get_num_threads
 
-_native.use_openmp(_openmp.parallel_of_torch())
+_native.use_openmp(*_openmp.functions_of_torch())
 
 int64 = torch.int64
 _KINDS = {

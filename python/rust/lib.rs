@@ -44,16 +44,13 @@ fn instruction_set() -> String {
 /// Gives back the memory that calls keep for the next.
 #[pyfunction]
 fn release_memory(py: Python<'_>, threads: usize) {
-    py.detach(|| {
-        threads::run(threads, true, regard_kernels::release_memory);
-        threads::within(threads, regard_kernels::release_memory);
-    });
+    py.detach(|| threads::release_memory(threads));
 }
 
-/// Computes on the threads of the OpenMP library whose `GOMP_parallel` has this address and which
-/// stays loaded; on a pool of our own where the address is 0.
+/// Computes on the threads of the OpenMP library whose `GOMP_parallel` and `omp_get_max_threads` have
+/// these addresses and which stays loaded; on a pool of our own where they are 0.
 #[pyfunction]
-fn use_openmp(address: usize) {
-    // SAFETY: `regard/_openmp.py` looks the address up in a library that it keeps.
-    unsafe { threads::set_parallel(address) }
+fn use_openmp(parallel: usize, max_threads: usize) {
+    // SAFETY: `regard/_openmp.py` looks the addresses up in a library that it keeps.
+    unsafe { threads::set_openmp([parallel, max_threads]) }
 }

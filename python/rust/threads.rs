@@ -2,7 +2,7 @@
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use regard_kernels::Team;
-use std::ffi::{c_uint, c_void};
+use std::ffi::{c_int, c_uint, c_void};
 use std::process;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,19 +20,25 @@ static STATE: AtomicPtr<State> = AtomicPtr::new(std::ptr::null_mut());
 type Parallel =
     unsafe extern "C" fn(unsafe extern "C" fn(*mut c_void), *mut c_void, c_uint, c_uint);
 
-/// The address of PyTorch's [`Parallel`], 0 where there is none, and the process that told it: the
-/// threads of a forked child's OpenMP are its parent's, and waiting for them would never end.
+/// `omp_get_max_threads`: how many threads a team of the calling thread has.
+type MaxThreads = unsafe extern "C" fn() -> c_int;
+
+/// The addresses of PyTorch's [`Parallel`] and [`MaxThreads`], 0 where there are none, and the process
+/// that told them: the threads of a forked child's OpenMP are its parent's, and waiting for them would
+/// never end.
 static PARALLEL: AtomicUsize = AtomicUsize::new(0);
-static PARALLEL_OF: AtomicU32 = AtomicU32::new(0);
+static MAX_THREADS: AtomicUsize = AtomicUsize::new(0);
+static TOLD_BY: AtomicU32 = AtomicU32::new(0);
 
 /// Computes on OpenMP's threads from now on.
 ///
 /// # Safety
-/// The address is that of `GOMP_parallel` in a library that stays loaded; or it is 0, for a pool of
-/// our own.
-pub(crate) unsafe fn set_parallel(address: usize) {
-    PARALLEL_OF.store(process::id(), Ordering::Relaxed);
-    PARALLEL.store(address, Ordering::Release);
+/// The addresses are those of `GOMP_parallel` and `omp_get_max_threads` in a library that stays
+/// loaded; or both are 0, for a pool of our own.
+pub(crate) unsafe fn set_openmp([parallel, max_threads]: [usize; 2]) {
+    TOLD_BY.store(process::id(), Ordering::Relaxed);
+    MAX_THREADS.store(max_threads, Ordering::Relaxed);
+    PARALLEL.store(parallel, Ordering::Release);
 }
 
 /// The team of an OpenMP library.
@@ -42,14 +48,20 @@ struct OpenMp {
 }
 
 impl OpenMp {
+    /// The team, where it has so many threads: one of another size would be made at every change, and
+    /// where the system gives no more threads the library ends the process.
     fn of(threads: usize) -> Option<Self> {
-        let address = PARALLEL.load(Ordering::Acquire);
-        if address == 0 || PARALLEL_OF.load(Ordering::Relaxed) != process::id() {
+        let parallel = PARALLEL.load(Ordering::Acquire);
+        if parallel == 0 || TOLD_BY.load(Ordering::Relaxed) != process::id() {
             return None;
         }
-        // SAFETY: whoever set the address said that it is such a function.
-        let parallel = unsafe { std::mem::transmute::<usize, Parallel>(address) };
-        Some(Self { parallel, threads })
+        // SAFETY: whoever set the addresses said that they are such functions.
+        let (parallel, most) = unsafe {
+            let max_threads = MAX_THREADS.load(Ordering::Relaxed);
+            let max_threads = std::mem::transmute::<usize, MaxThreads>(max_threads);
+            (std::mem::transmute::<usize, Parallel>(parallel), max_threads())
+        };
+        (usize::try_from(most) == Ok(threads)).then_some(Self { parallel, threads })
     }
 }
 
@@ -64,7 +76,7 @@ impl Team for OpenMp {
             unsafe { (*work.cast::<&(dyn Fn() + Sync)>())() }
         }
         let threads = c_uint::try_from(self.threads).unwrap_or(1);
-        // SAFETY: by what `set_parallel` was promised; the threads only read the reference.
+        // SAFETY: by what `set_openmp` was promised; the threads only read the reference.
         unsafe { (self.parallel)(enter, (&raw mut work).cast(), threads, 0) }
     }
 }
@@ -126,6 +138,18 @@ pub(crate) fn within<R: Send>(threads: usize, f: impl FnOnce() -> R + Send) -> R
     match pool(threads.max(1)) {
         Some(pool) => pool.install(f),
         None => regard_kernels::sequential(f),
+    }
+}
+
+/// Gives back what calls keep for the next, on every thread that computes.
+pub(crate) fn release_memory(threads: usize) {
+    let kept = state().pool.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    if let Some((_, pool)) = kept {
+        pool.install(regard_kernels::release_memory);
+    }
+    match OpenMp::of(threads) {
+        Some(team) => regard_kernels::on_team(&team, regard_kernels::release_memory),
+        None => regard_kernels::sequential(regard_kernels::release_memory),
     }
 }
 

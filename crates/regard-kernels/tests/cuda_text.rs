@@ -38,6 +38,20 @@ fn machine_code_is_kept_under_all_that_it_depends_on() {
 }
 
 #[test]
+fn an_entry_under_another_name_is_as_good_as_none() {
+    let folder = folder("renamed");
+    let cache = Cache::at(&folder);
+    cache.put(&["text"], b"code");
+    let text = only_entry(&folder);
+    cache.put(&["other"], b"other code");
+    let other = |entry: &PathBuf| *entry != text;
+    let entries = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
+    fs::rename(entries.into_iter().find(other).unwrap(), &text).unwrap();
+    assert_eq!(cache.get(&["text"]), None);
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
 fn threads_that_keep_the_same_code_do_not_disturb_each_other() {
     let folder = folder("threads");
     let cache = Cache::at(&folder);

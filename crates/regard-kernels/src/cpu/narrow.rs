@@ -2,7 +2,8 @@
 //!
 //! A row is then one load, and what it meets stays in registers: a list costs little more than
 //! reading its rows. Many lists are short, so nothing is left over to be done one by one: the last
-//! few keys of a list are filled up with its last.
+//! few keys of a list are filled up with the next list's, whose own results come later and stay, or
+//! with its last.
 //!
 //! Only for the scores that graphs use, dot and the leaky family (ReLU and identity are of it):
 //! every other form would be compiled a dozen times for nobody.
@@ -78,7 +79,8 @@ unsafe fn walk<V: Simd, const WHOLE: bool, const BOTH: bool>(
     other: Rows<V::T>,
     products: *mut V::T,
 ) {
-    // SAFETY: as above; the keys of a list are filled up with its last.
+    // SAFETY: as above. Lists follow each other, so what is read and written behind one is the next one's,
+    // up to the end of the last, which is filled up with its last key.
     unsafe {
         let scale = match term {
             Term::Dot(scale) => scale,

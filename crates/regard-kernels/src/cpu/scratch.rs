@@ -16,8 +16,8 @@ struct Line(#[allow(dead_code)] [u8; LINE]);
 
 /// Gives back the memory that calls keep for the next: the arrays they share, and what each thread
 /// works in, of this thread and of rayon's (those of the pool, or of the [team](crate::on_team), it is
-/// called in; others give theirs back when they next compute). Calls that run meanwhile keep what they use, and
-/// every later call gives the same results as before.
+/// called in; others give theirs back when they next compute). Calls that run meanwhile keep what they
+/// use, and every later call gives the same results as before.
 ///
 /// ```
 /// regard_kernels::release_memory();

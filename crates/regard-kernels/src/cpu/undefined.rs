@@ -2,8 +2,8 @@
 //!
 //! A hidden key has weight 0, and the kernels multiply its value by that, which is nothing, unless
 //! the value is infinite or NaN. So where a row comes out as NaN and such a key is hidden from it,
-//! the row is computed again by the plain formula, which does not look at what is hidden. Cost: a
-//! look at each block's output while it is near.
+//! the row is computed again by the plain formula, which does not look at what is hidden. Cost, where
+//! something can be hidden: a look at each block's output while it is near.
 
 use super::problem::Problem;
 use super::shared::Shared;

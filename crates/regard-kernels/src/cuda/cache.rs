@@ -1,8 +1,8 @@
 //! Machine code on disk, so that a program compiles a kernel once.
 //!
 //! An entry is named after everything it depends on, written whole or not at all, and begins with a
-//! sum of its bytes: a damaged one is as good as none. A folder that cannot be written costs time
-//! and nothing else.
+//! sum of its key and its bytes: one that is damaged, or another's, is as good as none. A folder that
+//! cannot be written costs time and nothing else.
 
 use crate::error::Error;
 use std::fs;
@@ -10,7 +10,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-const MARK: &[u8; 8] = b"regardc1";
+const MARK: &[u8; 8] = b"regardc2";
 
 /// The folder of the entries; none where the machine names no place for such things.
 #[doc(hidden)]
@@ -40,7 +40,7 @@ impl Cache {
         let bytes = fs::read(self.file(key)?).ok()?;
         let (head, body) = bytes.split_at_checked(16)?;
         let sum = u64::from_le_bytes(head[8..].try_into().ok()?);
-        (&head[..8] == MARK && sum == hash(body)).then(|| body.to_vec())
+        (&head[..8] == MARK && sum == hash(&(key, body))).then(|| body.to_vec())
     }
 
     /// Keeps an entry, if it can be kept.
@@ -48,7 +48,7 @@ impl Cache {
         let Some(file) = self.file(key) else { return };
         let Some(folder) = file.parent() else { return };
         let mut bytes = MARK.to_vec();
-        bytes.extend(hash(body).to_le_bytes());
+        bytes.extend(hash(&(key, body)).to_le_bytes());
         bytes.extend(body);
         let beside = folder.join(own_name());
         let written = fs::create_dir_all(folder)
@@ -86,7 +86,7 @@ impl Cache {
     }
 }
 
-/// A name that no other thread and no other process gives at the same time.
+/// A name that no other thread gives, and no other process of this machine at the same time.
 fn own_name() -> String {
     static GIVEN: AtomicU64 = AtomicU64::new(0);
     format!(".{}-{}", std::process::id(), GIVEN.fetch_add(1, Ordering::Relaxed))

@@ -60,12 +60,12 @@ impl Fields {
         let sections = ((CACHED / head.max(1)).max(1) * group).min(s.b * s.hq) as i64;
         let mut fields =
             Self { sections, padded: padded as i64, q_blocks, k_blocks, ..Self::default() };
-        fields.statistics = room(device, memory, s.rows() * size_of::<f32>())?;
+        fields.statistics = allocate(device, memory, s.rows() * size_of::<f32>())?;
         if backward {
             let rows = s.b * s.hq * padded * size_of::<f32>();
-            fields.lse2 = room(device, memory, rows)?;
-            fields.deltas = room(device, memory, rows)?;
-            fields.undefined_keys = room(device, memory, s.b * s.hk * s.nk * size_of::<f32>())?;
+            fields.lse2 = allocate(device, memory, rows)?;
+            fields.deltas = allocate(device, memory, rows)?;
+            fields.undefined_keys = allocate(device, memory, s.b * s.hk * s.nk * size_of::<f32>())?;
         }
         Ok(fields)
     }
@@ -103,7 +103,7 @@ impl Fields {
 }
 
 /// Memory that is kept with the rest.
-fn room(device: &Arc<Device>, memory: &mut Vec<Memory>, bytes: usize) -> Result<u64, Error> {
+fn allocate(device: &Arc<Device>, memory: &mut Vec<Memory>, bytes: usize) -> Result<u64, Error> {
     let more = Memory::uninit(device, bytes)?;
     let at = more.at;
     memory.push(more);
@@ -136,8 +136,8 @@ impl Dot {
         let mut fields = Fields::of(device, s, 2, tiles.backward, &mut memory)?;
         if tiles.segments {
             let span = |blocks: i64| s.b * blocks as usize * 2 * size_of::<i64>();
-            fields.q_span = room(device, &mut memory, span(fields.q_blocks))?;
-            fields.k_span = room(device, &mut memory, span(fields.k_blocks))?;
+            fields.q_span = allocate(device, &mut memory, span(fields.q_blocks))?;
+            fields.k_span = allocate(device, &mut memory, span(fields.k_blocks))?;
         }
         Ok(Self { tiles, stored, s: *s, fields, _memory: memory })
     }

@@ -81,10 +81,9 @@ impl Answerer {
         let asked = &questions.all[0];
         let story = self.encoder().story(&questions.file, asked)?;
         let batch = StoryBatch::new(&[&story])?;
-        let answered =
-            without_gradients(|| network.answer(&batch.stories(), Mode::Infer, Need::WEIGHTS))?;
+        let read = without_gradients(|| network.sentence_weights(&batch.stories(), Mode::Infer))?;
         let lengths: Vec<usize> = story.sentences.iter().map(Vec::len).collect();
-        let layers = answered.sentences.iter().zip(&answered.questions);
+        let layers = read.sentences.iter().zip(&read.questions);
         let layers: Vec<Tensor> = layers
             .map(|(sentences, question)| {
                 let sentences = sentences.squeeze(0)?;

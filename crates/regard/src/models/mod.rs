@@ -25,7 +25,7 @@ pub use classifier::{Classified, ClassifierConfig, ClassifierPooling, SequenceCl
 pub use graph_network::{GraphAttentionNetwork, GraphLayer, GraphNetworkConfig};
 pub use kernel_regression::{KernelRegression, KernelRegressionConfig};
 pub use labeler::{Labeled, LabelerConfig, SequenceLabeler};
-pub use memory_network::{Answered, MemoryNetwork, MemoryNetworkConfig, Stories};
+pub use memory_network::{Answered, MemoryNetwork, MemoryNetworkConfig, SentenceWeights, Stories};
 pub use reader::{Passages, Pointed, Span, SpanReader, SpanReaderConfig};
 pub use seq2seq::{
     Considered, ContextConfig, Copies, DecoderConfig, Hypothesis, SearchConfig, Sentences, Seq2Seq,

@@ -6,5 +6,5 @@ mod sentence_encoder;
 mod story;
 
 pub use config::MemoryNetworkConfig;
-pub use model::{Answered, MemoryNetwork};
+pub use model::{Answered, MemoryNetwork, SentenceWeights};
 pub use story::Stories;

@@ -64,14 +64,19 @@ pub struct Answered {
     pub logits: Tensor,
     /// The weights of the sentences `[B, S]`, hop by hop, where they were asked for.
     pub weights: Vec<Tensor>,
-    /// What the words of each sentence attended to inside it, `[B, S, H, W, W]` layer by layer, where
-    /// weights were asked for and sentences are read by an encoder that attends.
-    pub sentences: Vec<Tensor>,
-    /// The same of the questions, `[B, H, W, W]`.
-    pub questions: Vec<Tensor>,
     /// The log-probability of all sentences that hard attention chose, `[B]`; its gradient trains
     /// the scores.
     pub log_prob: Option<Tensor>,
+}
+
+/// What words attended to inside their own sentence, layer by layer; nothing where sentences are read
+/// without attention.
+#[derive(Clone, Debug)]
+pub struct SentenceWeights {
+    /// Of the stories' sentences, `[B, S, H, W, W]`.
+    pub sentences: Vec<Tensor>,
+    /// Of the questions, `[B, H, W, W]`.
+    pub questions: Vec<Tensor>,
 }
 
 impl Hop {
@@ -164,11 +169,11 @@ impl MemoryNetwork {
         let (b, s, w) = (sentences.shape()[0], sentences.shape()[1], sentences.shape()[2]);
         let width = self.sentences.width();
         let flat = sentences.reshape(&[b * s, w])?;
-        let (memory, inside) = self.sentences.forward(&flat, mode, need)?;
+        let (memory, _) = self.sentences.forward(&flat, mode, Need::OUTPUT)?;
         let memory = memory.reshape(&[b, s, width])?;
         let ages = self.ages(lengths, s)?;
         let mask = Mask::lengths(lengths);
-        let (question, inside_questions) = self.sentences.forward(questions, mode, need)?;
+        let (question, _) = self.sentences.forward(questions, mode, Need::OUTPUT)?;
         let mut question = self.question.forward(&question)?;
         let (mut weights, mut log_prob): (_, Option<Tensor>) = (Vec::new(), None);
         for at in 0..self.config.hops {
@@ -184,17 +189,35 @@ impl MemoryNetwork {
                 log_prob = Some(log_prob.map_or(Ok(now.clone()), |before| before.add(&now))?);
             }
         }
+        Ok(Answered { logits: self.head.forward(&question, mode)?, weights, log_prob })
+    }
+
+    /// What the words of sentences and questions attend to while they are read.
+    ///
+    /// ```
+    /// # use regard::prelude::*;
+    /// # let config = MemoryNetworkConfig { width: 8, ..MemoryNetworkConfig::new(20, 3, 2) };
+    /// # let network = MemoryNetwork::new(&Parameters::new(DType::F32, 1), &config)?;
+    /// # let sentences = Tensor::from_vec(vec![3i64, 4], &[1, 1, 2])?;
+    /// # let questions = Tensor::from_vec(vec![7i64], &[1, 1])?;
+    /// # let stories = Stories { sentences: &sentences, lengths: &[1], questions: &questions };
+    /// let read = network.sentence_weights(&stories, Mode::Infer)?;
+    /// assert!(read.sentences.is_empty()); // sums of embeddings attend to nothing
+    /// # Ok::<(), regard::Error>(())
+    /// ```
+    pub fn sentence_weights(&self, stories: &Stories, mode: Mode) -> Result<SentenceWeights> {
+        stories.check()?;
+        let Stories { sentences, questions, .. } = *stories;
+        let (b, s, w) = (sentences.shape()[0], sentences.shape()[1], sentences.shape()[2]);
+        let flat = sentences.reshape(&[b * s, w])?;
+        let (_, layers) = self.sentences.forward(&flat, mode, Need::WEIGHTS)?;
         let by_story = |layer: &Tensor| {
             let [heads, words] = [layer.shape()[1], layer.shape()[2]];
             layer.reshape(&[b, s, heads, words, words])
         };
-        Ok(Answered {
-            logits: self.head.forward(&question, mode)?,
-            weights,
-            sentences: inside.iter().map(by_story).collect::<Result<_>>()?,
-            questions: inside_questions,
-            log_prob,
-        })
+        let sentences = layers.iter().map(by_story).collect::<Result<_>>()?;
+        let (_, questions) = self.sentences.forward(questions, mode, Need::WEIGHTS)?;
+        Ok(SentenceWeights { sentences, questions })
     }
 
     /// How many sentences came after each, `[B, S]`, as far as it is told apart.
