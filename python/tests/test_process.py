@@ -69,7 +69,7 @@ def test_giving_memory_back_begins_no_threads():
 
 
 FORKED = """
-import os, sys, torch, regard
+import os, torch, regard
 torch.set_num_threads(2)
 x = torch.ones(1, 8, 512, 64)
 BEFORE

@@ -111,7 +111,8 @@ unsafe fn walk<V: Simd, const WHOLE: bool, const BOTH: bool>(
                         }
                     }
                     // A list goes on with the next one's keys, whose scores are then written over these:
-                    // where a list ends is what no processor foresees.
+                    // where a list ends is what no processor foresees. (With `last - e` for the count the gain is
+                    // lost: four must be a constant.)
                     let (last, count) = if e + 4 <= limit { (limit, 4) } else { (end, end - e) };
                     let four = four(keys, e, last);
                     for n in 0..4 {
