@@ -133,10 +133,7 @@ pub(super) unsafe fn value<V: Simd>(form: Form, q: V, k: V) -> V {
                 e.mul(e.add(V::number(2.0)).reciprocal())
             }
             Form::Tanh => q.add(k).tanh(),
-            Form::Leaky(slope) => {
-                let x = q.add(k);
-                x.where_greater(V::zero(), x, x.mul(V::number(slope)))
-            }
+            Form::Leaky(slope) => q.add(k).leaky(V::number(slope)),
             Form::Gelu => {
                 let x = q.add(k);
                 x.mul(x.normal().0)

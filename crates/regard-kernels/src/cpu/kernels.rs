@@ -59,6 +59,7 @@ macro_rules! with_kernels {
             fn strip::expression_strip(s: Strip<T>);
             fn row::row_scores(r: RowScores<T>);
             fn row::row_gather(r: RowGather<T>);
+            fn narrow::share_gather(r: RowGather<T>, totals: *mut T) -> [T; 2];
             fn row::row_additive_grads(r: RowAdditiveGrads<T>);
             fn row::key_grads(r: KeyGrads<T>);
             fn row::copy_rows(from: *const T, from_row: usize, rows: usize, d: usize, to: *mut T, to_row: usize);
@@ -67,6 +68,7 @@ macro_rules! with_kernels {
             fn row::dot(n: usize, x: *const T, y: *const T) -> T;
             fn row::max_abs(n: usize, x: *const T) -> [T; 2];
             fn row_softmax::row_softmax(scores: *mut T, heads: usize, head: usize, rows: usize, spans: Spans, lse: *mut T);
+            fn row_softmax::exponentials(n: usize, scores: *mut T) -> T;
             fn row_softmax::row_softmax_grads(r: RowSoftmaxGrads<T>);
             fn pointwise::pointwise(p: PointwiseRows<T>);
             fn pointwise::pointwise_grads(p: PointwiseGrads<T>);

@@ -9,7 +9,7 @@ use super::expression::Head;
 use super::noise::PAIRS;
 use super::plan::{self, PARTS, Phase};
 use super::problem::Problem;
-use super::row::{self, List, Pairs, RowGather, RowScore, RowScores, Spans};
+use super::row::{self, BEHIND, List, Pairs, RowGather, RowScore, RowScores, Spans};
 use super::scratch::Large;
 use super::shared::Shared;
 use super::split::{Portion, Tasks};
@@ -348,12 +348,12 @@ pub(super) fn score_rows<T: Real>(
     if n == 0 {
         return;
     }
-    assert!(to.len() >= heads.n * n);
+    assert!(to.len() >= heads.n * n + BEHIND);
     let (spans, keys) = links.by_query(queries.start);
     let first = links.first(queries.start);
     if let Some(score) = pair_score(p, heads) {
         let products = products.map(|(x, to)| {
-            assert!(to.len() >= heads.n * n && x.shape[3] == p.s.dk);
+            assert!(to.len() >= heads.n * n + BEHIND && x.shape[3] == p.s.dk);
             (heads.queries(p, x, queries.start), to.as_mut_ptr().wrapping_sub(first))
         });
         // SAFETY: the keys are rows of k: edges were checked against the shape.
@@ -382,6 +382,10 @@ pub(super) fn score_rows<T: Real>(
                 (0..own).map(move |e| (i, links.key(i, e)))
             });
             programs.score_pairs(p, Head { b: heads.b, h }, pairs, to);
+        }
+        let is_own = matches!(p.spec.score, Score::Own { .. });
+        if !is_own && p.spec.bias.is_none() && !p.spec.mask.is_more_than_edges() {
+            continue;
         }
         for i in queries.clone() {
             let own_pairs = links.pairs(i..i + 1);
@@ -630,39 +634,138 @@ fn graph<T: Real>(p: &Problem<T>, edges: &Edges, rows: &Rows<T>) {
     let parts = forward_heads(s, size_of::<T>());
     let near = Near::of(p, parts);
     let p = &near.problem(p);
+    let jointly = is_joint(p, rows);
     tasks::each(s.b * parts * chunks, &|task| {
         let heads = Heads::new(p, parts, task / chunks);
         let chunk = task % chunks;
         let queries = chunk * ROWS..((chunk + 1) * ROWS).min(s.nq);
         let n = heads.n * links.pairs(queries.clone()).len();
         let drawn = if p.spec.dropout.is_some() { n } else { 0 };
-        scratch::with([n, heads.n * ROWS, drawn], |[scores, lse, drawn]| {
-            score_rows(p, &links, &heads, queries.clone(), scores, None);
+        scratch::with([n + BEHIND, heads.n * ROWS, drawn], |[scores, lse, drawn]| {
             // SAFETY: the queries of a chunk are its task's alone.
-            unsafe { normalize_rows(p, &links, &heads, &queries, [scores, lse], rows) };
-            if p.spec.normalizer.is_hard() {
-                // SAFETY: as above.
-                unsafe { put_edges(p, &links, &heads, &queries, scores, rows) };
-                return;
-            }
-            if let Some(dropout) = p.spec.dropout {
-                factors(p, dropout, &links, &heads, queries.clone(), drawn);
-                scores.iter_mut().zip(drawn).for_each(|(score, factor)| *score *= *factor);
-            }
-            if rows.weights.is_some() {
-                each_row(&links, &heads, queries.clone(), scores, |at, i, _, row| {
-                    let place = (heads.b, heads.h + at, i);
-                    // SAFETY: as above.
-                    unsafe { put_row(p, place, row, |n| links.key(i, n), rows) };
-                });
-            }
-            // SAFETY: as above.
             unsafe {
-                put_edges(p, &links, &heads, &queries, scores, rows);
-                gather(p, &links, &heads, &queries, scores, &rows.out);
+                if !jointly {
+                    attend(p, &links, &heads, &queries, [scores, lse, drawn], rows);
+                    return;
+                }
+                for i in attend_jointly(p, &links, &heads, &queries, [scores, lse], rows) {
+                    attend(p, &links, &heads, &(i..i + 1), [scores, lse, drawn], rows);
+                }
             }
         });
     });
+}
+
+/// The output of some queries, and what else is asked of them. There is room for `[heads, pairs]`
+/// scores, `[heads, queries]` statistics and, where there is dropout, its factors, `[heads,
+/// pairs]`.
+///
+/// # Safety
+/// The rows are the calling task's alone.
+unsafe fn attend<T: Real>(
+    p: &Problem<T>,
+    links: &Links,
+    heads: &Heads,
+    queries: &Range<usize>,
+    [scores, lse, drawn]: [&mut [T]; 3],
+    rows: &Rows<T>,
+) {
+    let n = heads.n * links.pairs(queries.clone()).len();
+    score_rows(p, links, heads, queries.clone(), scores, None);
+    let scores = &mut scores[..n];
+    // SAFETY: the caller's.
+    unsafe { normalize_rows(p, links, heads, queries, [scores, lse], rows) };
+    if p.spec.normalizer.is_hard() {
+        // SAFETY: the caller's.
+        unsafe { put_edges(p, links, heads, queries, scores, rows) };
+        return;
+    }
+    if let Some(dropout) = p.spec.dropout {
+        factors(p, dropout, links, heads, queries.clone(), drawn);
+        scores.iter_mut().zip(drawn).for_each(|(score, factor)| *score *= *factor);
+    }
+    if rows.weights.is_some() {
+        each_row(links, heads, queries.clone(), scores, |at, i, _, row| {
+            let place = (heads.b, heads.h + at, i);
+            // SAFETY: the caller's.
+            unsafe { put_row(p, place, row, |n| links.key(i, n), rows) };
+        });
+    }
+    // SAFETY: the caller's.
+    unsafe {
+        put_edges(p, links, heads, queries, scores, rows);
+        gather(p, links, heads, queries, scores, &rows.out);
+    }
+}
+
+/// Whether [`attend_jointly`] serves: softmax of narrow rows whose weights nobody looks at.
+fn is_joint<T: Real>(p: &Problem<T>, rows: &Rows<T>) -> bool {
+    p.spec.normalizer == Normalizer::Softmax
+        && p.spec.dropout.is_none()
+        && rows.weights.is_none()
+        && rows.edge_weights.is_none()
+        && p.s.group() == 1
+        && p.s.dv <= p.kernels.lanes
+}
+
+/// As [`attend`], by exponentials relative to the largest score of all these queries, in one go
+/// from the first to the last, and divided by a row's sum where the values are added up: rows are
+/// short, and to find each one's largest, then its sum, costs more than all else. Gives the queries
+/// that are to be done one by one, because their scores are too far below the largest, or are no
+/// numbers.
+///
+/// # Safety
+/// The rows are the calling task's alone.
+unsafe fn attend_jointly<T: Real>(
+    p: &Problem<T>,
+    links: &Links,
+    heads: &Heads,
+    queries: &Range<usize>,
+    [scores, lse]: [&mut [T]; 2],
+    rows: &Rows<T>,
+) -> impl Iterator<Item = usize> + use<T> {
+    let n = links.pairs(queries.clone()).len();
+    assert!(scores.len() >= heads.n * n && lse.len() >= queries.len());
+    score_rows(p, links, heads, queries.clone(), scores, None);
+    let (mut again, (spans, keys)) = ([false; ROWS], links.by_query(queries.start));
+    for at in 0..heads.n {
+        let scores = &mut scores[at * n..][..n];
+        let head = Heads { h: heads.h + at, hk: heads.hk + at, n: 1, ..*heads };
+        // SAFETY: the caller's; edges were checked against the shape.
+        let (base, [least, nothing]) = unsafe {
+            let base = (p.kernels.exponentials)(n, scores.as_mut_ptr());
+            let gather = RowGather {
+                heads: 1,
+                group: 1,
+                rows: queries.len(),
+                spans,
+                keys,
+                weights: scores.as_ptr().wrapping_sub(links.first(queries.start)),
+                weights_head: n,
+                v: head.keys(p, &p.v, 0),
+                d: p.s.dv,
+                scale: T::ONE,
+                to: head.results(&rows.out, queries.start),
+            };
+            (base, (p.kernels.share_gather)(gather, lse.as_mut_ptr()))
+        };
+        // Not so far below that a sum is made of rounded numbers.
+        let is_enough = |total: T| total >= T::EPSILON && nothing == T::ZERO;
+        if !is_enough(least) {
+            for (again, &total) in again.iter_mut().zip(&*lse) {
+                *again |= !is_enough(total);
+            }
+        }
+        if let Some(to) = &rows.lse {
+            let from = p.row(heads.b, head.h, queries.start);
+            // SAFETY: the caller's.
+            let to = unsafe { to.part(from, queries.len()) };
+            for (to, &total) in to.iter_mut().zip(&*lse) {
+                *to = base + total.ln();
+            }
+        }
+    }
+    queries.clone().zip(again).filter_map(|(i, again)| again.then_some(i))
 }
 
 /// Scores of some queries, `[heads, pairs]`, become weights, before dropout, and the rows'
@@ -942,9 +1045,9 @@ pub(super) fn write_weights<T: Real>(p: &Problem<T>, rule: Rule, weights: &Share
         let heads = Heads::new(p, parts, task / s.nq);
         let i = task % s.nq;
         let n = links.pairs(i..i + 1).len();
-        scratch::with([heads.n * n], |[scores]| {
+        scratch::with([heads.n * n + BEHIND], |[scores]| {
             score_rows(p, &links, &heads, i..i + 1, scores, None);
-            for (at, scores) in scores.chunks_exact_mut(n.max(1)).enumerate() {
+            for (at, scores) in scores[..heads.n * n].chunks_exact_mut(n.max(1)).enumerate() {
                 let h = heads.h + at;
                 if rule == Rule::Softmax {
                     softmax(p, scores, false);

@@ -15,7 +15,9 @@ use super::list::{
 use super::partial::SlotParts;
 use super::plan::{PARTS, Sharing};
 use super::problem::Problem;
-use super::row::{self, KeyGrads, RowAdditiveGrads, RowGather, RowScore, RowScores, RowsMut};
+use super::row::{
+    self, BEHIND, KeyGrads, RowAdditiveGrads, RowGather, RowScore, RowScores, RowsMut,
+};
 use super::row_softmax::RowSoftmaxGrads;
 use super::scratch::{self, Large};
 use super::shared::Shared;
@@ -92,9 +94,9 @@ struct Pass<'a, T: Real> {
 
 /// The arrays a task over queries works in.
 struct Work<'a, T> {
-    /// `[heads, pairs]`: scores, then weights, dropout included.
+    /// `[heads, pairs]`, and [`BEHIND`] more: scores, then weights, dropout included.
     weights: &'a mut [T],
-    /// `[heads, pairs]`: the gradients of the weights, then of the scores.
+    /// As many: the gradients of the weights, then of the scores.
     grads: &'a mut [T],
     /// `[heads, parameters]`
     dw: &'a mut [T],
@@ -187,7 +189,8 @@ impl<T: Real> Pass<'_, T> {
         let pairs = heads.n * self.links.pairs(queries.clone()).len();
         let means = if self.recompute { heads.n * ROWS } else { 0 };
         let drawn = if self.p.spec.dropout.is_some() { pairs } else { 0 };
-        [pairs, pairs, heads.n * self.parameters(), s.dk, s.dq, means, drawn]
+        let room = if pairs > 0 { pairs + BEHIND } else { 0 };
+        [room, room, heads.n * self.parameters(), s.dk, s.dq, means, drawn]
     }
 
     /// Keeps what the walk along the keys needs of some queries.
@@ -259,7 +262,8 @@ impl<T: Real> Pass<'_, T> {
     fn grads_by_values(&self, heads: &Heads, queries: &Range<usize>, grads: &mut [T]) {
         let Self { p, links, .. } = self;
         let (spans, keys) = links.by_query(queries.start);
-        // SAFETY: the keys are rows of v: edges were checked against the shape.
+        // SAFETY: the keys are rows of v: edges were checked against the shape; there is room for
+        // all pairs, and behind them.
         unsafe {
             (p.kernels.row_scores)(RowScores {
                 score: RowScore::Dot(T::ONE),

@@ -11,9 +11,12 @@
 #![allow(clippy::needless_range_loop)] // constant bounds, so that everything stays in registers
 
 use super::additive::{Form, value, value_and_slope};
-use super::row::{AHEAD, RowAdditiveGrads, RowGather, RowScore, RowScores, Rows, Term};
-use super::simd::{Simd, prefetch};
+use super::row::{AHEAD, List, RowAdditiveGrads, RowGather, RowScore, RowScores, Rows, Term};
+use super::simd::{Simd, prefetch, prefetch_ends, prefetch_ends_to_write};
 use crate::Real;
+
+/// How many rows ahead the lines that they are written to are asked for.
+pub(super) const WRITE_AHEAD: usize = 8;
 
 /// A row of d ≤ LANES numbers; `WHOLE` where d = LANES.
 #[inline(always)]
@@ -79,8 +82,8 @@ unsafe fn walk<V: Simd, const WHOLE: bool, const BOTH: bool>(
     other: Rows<V::T>,
     products: *mut V::T,
 ) {
-    // SAFETY: as above. Lists follow each other, so what is read and written behind one is the next one's,
-    // up to the end of the last, which is filled up with its last key.
+    // SAFETY: as above. Lists follow each other, and heads, so what is read and written behind one
+    // is the next one's; behind the last there is room, and its last key is read again.
     unsafe {
         let scale = match term {
             Term::Dot(scale) => scale,
@@ -98,7 +101,7 @@ unsafe fn walk<V: Simd, const WHOLE: bool, const BOTH: bool>(
             for i in 0..r.rows {
                 let (first, end) = r.spans.of(i);
                 let q = r.q.at(h, i);
-                prefetch(q.wrapping_add(AHEAD / 2 * r.q.row));
+                prefetch_ends(q.wrapping_add(AHEAD / 2 * r.q.row), r.d);
                 let q = row::<V, WHOLE>(q, r.d);
                 let p = if BOTH { row::<V, WHOLE>(other.at(h, i), r.d) } else { q };
                 let mut e = first;
@@ -111,10 +114,8 @@ unsafe fn walk<V: Simd, const WHOLE: bool, const BOTH: bool>(
                         }
                     }
                     // A list goes on with the next one's keys, whose scores are then written over these:
-                    // where a list ends is what no processor foresees. (With `last - e` for the count the gain is
-                    // lost: four must be a constant.)
-                    let (last, count) = if e + 4 <= limit { (limit, 4) } else { (end, end - e) };
-                    let four = four(keys, e, last);
+                    // where a list ends is what no processor foresees.
+                    let four = four(keys, e, limit);
                     for n in 0..4 {
                         let key = row::<V, WHOLE>(k.add(four[n] * k_row), r.d);
                         scores[n] = match term {
@@ -129,9 +130,9 @@ unsafe fn walk<V: Simd, const WHOLE: bool, const BOTH: bool>(
                     for sum in &mut sums {
                         *sum *= scale;
                     }
-                    put(sums, to.wrapping_add(e), count);
+                    put(sums, to.wrapping_add(e));
                     if BOTH {
-                        put(V::sum4(others), products.wrapping_add(e), count);
+                        put(V::sum4(others), products.wrapping_add(e));
                     }
                     e += 4;
                 }
@@ -140,19 +141,11 @@ unsafe fn walk<V: Simd, const WHOLE: bool, const BOTH: bool>(
     }
 }
 
-/// The first `n` of four numbers, or all.
+/// Writes four numbers.
 #[inline(always)]
-pub(super) unsafe fn put<T: Real>(four: [T; 4], to: *mut T, n: usize) {
-    // SAFETY: there is room for min(n, 4) numbers.
-    unsafe {
-        if n >= 4 {
-            to.cast::<[T; 4]>().write_unaligned(four);
-        } else {
-            for x in 0..n {
-                *to.add(x) = four[x];
-            }
-        }
-    }
+pub(super) unsafe fn put<T: Real>(four: [T; 4], to: *mut T) {
+    // SAFETY: there is room.
+    unsafe { to.cast::<[T; 4]>().write_unaligned(four) };
 }
 
 /// As `row::row_gather`, for d ≤ LANES and one query head to a key head.
@@ -182,6 +175,60 @@ pub(super) unsafe fn gather<V: Simd>(r: &RowGather<V::T>) {
                 all.mul(scale).store_upto(r.to.at(h, i), r.d);
             }
         }
+    }
+}
+
+/// As [`gather`], for the lists of one head of a graph, with weights that are shares of their row's
+/// sum, which is found on the way and written to `totals`. Gives the smallest sum of a row that has
+/// pairs, and 0, or NaN where there is a NaN or ∞ in a row before it is divided.
+#[inline(always)]
+pub(super) unsafe fn share_gather<V: Simd>(r: RowGather<V::T>, totals: *mut V::T) -> [V::T; 2] {
+    // SAFETY: as there; a number for each row.
+    unsafe {
+        if r.d == V::LANES { shares::<V, true>(&r, totals) } else { shares::<V, false>(&r, totals) }
+    }
+}
+
+#[inline(always)]
+unsafe fn shares<V: Simd, const WHOLE: bool>(r: &RowGather<V::T>, totals: *mut V::T) -> [V::T; 2] {
+    // SAFETY: as above.
+    unsafe {
+        let List::These(keys) = r.keys else { unreachable!("a graph has lists") };
+        let (v, v_row) = (r.v.at(0, 0), r.v.row);
+        let (mut least, mut nothing) = (V::splat(-V::T::NEG_INFINITY), V::zero());
+        for i in 0..r.rows {
+            let (first, end) = r.spans.of(i);
+            prefetch_ends_to_write(r.to.near(0, i + WRITE_AHEAD), r.d);
+            // Four sums and two, so that none waits for the one before.
+            let mut sum = [V::zero(); 4];
+            let mut total = [V::zero(); 2];
+            let mut e = first;
+            while e + 4 <= end {
+                for n in 0..4 {
+                    let value = row::<V, WHOLE>(v.add(*keys.add(e + n) as usize * v_row), r.d);
+                    let weight = V::splat(*r.weights.wrapping_add(e + n));
+                    sum[n] = weight.fma(value, sum[n]);
+                    total[n % 2] = total[n % 2].add(weight);
+                }
+                e += 4;
+            }
+            while e < end {
+                let value = row::<V, WHOLE>(v.add(*keys.add(e) as usize * v_row), r.d);
+                let weight = V::splat(*r.weights.wrapping_add(e));
+                sum[0] = weight.fma(value, sum[0]);
+                total[0] = total[0].add(weight);
+                e += 1;
+            }
+            let total = total[0].add(total[1]);
+            *totals.add(i) = total.first();
+            // A row without a pair is 0.
+            let total = if first < end { total } else { V::splat(V::T::ONE) };
+            least = least.min(total);
+            let all = sum[0].add(sum[1]).add(sum[2].add(sum[3]));
+            nothing = all.fma(V::zero(), nothing);
+            all.div(total).store_upto(r.to.at(0, i), r.d);
+        }
+        [least.first(), nothing.sum()]
     }
 }
 

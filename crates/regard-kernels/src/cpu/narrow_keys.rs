@@ -4,9 +4,9 @@
 #![allow(clippy::needless_range_loop)] // constant bounds, so that everything stays in registers
 
 use super::additive::{Form, value, value_and_slope};
-use super::narrow::{four, put, row};
-use super::row::{AHEAD, KeyGrads, RowScore, Rows, Term};
-use super::simd::{Simd, prefetch};
+use super::narrow::{WRITE_AHEAD, four, put, row};
+use super::row::{AHEAD, KeyGrads, RowScore, Rows, Spans, Term};
+use super::simd::{Simd, prefetch, prefetch_ends_to_write};
 use crate::Real;
 
 /// As `row::key_grads`, for an additive score: both gradients in one walk along the pairs.
@@ -88,27 +88,52 @@ unsafe fn recompute_by<V: Simd>(
     }
 }
 
-/// Pairs whose numbers are held at a time.
-const HELD: usize = 64;
+/// Pairs whose numbers are held at a time: so many that their rows are still near when they are
+/// added up.
+const HELD: usize = 256;
 
-/// Scores, which become weights; gradients of the weights, which become those of the scores; and
-/// what is known of the queries.
-#[derive(Clone, Copy)]
+/// Of some pairs: scores, which become weights; gradients of the weights, which become those of the
+/// scores; and what is known of the queries. Whole registers are read, and fours written.
 struct Held<T> {
-    weights: [T; HELD],
-    grads: [T; HELD],
-    lse: [T; HELD],
-    mean: [T; HELD],
+    weights: [T; HELD + 16],
+    grads: [T; HELD + 16],
+    /// Each pair's log-sum-exp and mean.
+    stats: [[T; 2]; HELD + 16],
 }
 
-/// Some pairs of a key.
+/// Some pairs, one key's behind the other's.
 #[derive(Clone, Copy)]
-struct Part {
-    j: usize,
+struct Block {
+    /// Their keys: of the first and the last perhaps not all pairs.
+    first: usize,
+    last: usize,
     from: usize,
     to: usize,
-    /// The key's last.
-    last: bool,
+}
+
+impl Block {
+    /// Those from pair `from` of key `first` on.
+    #[inline(always)]
+    unsafe fn at(spans: Spans, keys: usize, first: usize, from: usize) -> Self {
+        // SAFETY: there is such a key.
+        unsafe {
+            let mut last = first;
+            let mut to = spans.of(first).1.min(from + HELD);
+            while last + 1 < keys && spans.of(last + 1).1 <= from + HELD {
+                last += 1;
+                to = spans.of(last).1;
+            }
+            Self { first, last, from, to }
+        }
+    }
+
+    /// The pairs of key j among these, and whether its last is.
+    #[inline(always)]
+    unsafe fn of(&self, spans: Spans, j: usize) -> (usize, usize, bool) {
+        // SAFETY: one of its keys.
+        let (first, end) = unsafe { spans.of(j) };
+        (first.max(self.from), end.min(self.to), end <= self.to)
+    }
 }
 
 /// One head's walk along the keys.
@@ -131,14 +156,14 @@ unsafe fn recompute<V: Simd, const WHOLE: bool>(
     stats: Rows<V::T>,
     term: Term<V>,
 ) {
-    // SAFETY: as above; the queries of a list are filled up with its last.
+    // SAFETY: as above.
     unsafe {
         let scale = match term {
             Term::Dot(scale) => V::splat(scale),
             Term::Additive { .. } => V::splat(V::T::ONE),
         };
-        let zeros = [V::T::ZERO; HELD];
-        let mut held = [Held { weights: zeros, grads: zeros, lse: zeros, mean: zeros }; 2];
+        let zeros = [V::T::ZERO; HELD + 16];
+        let mut held = Held { weights: zeros, grads: zeros, stats: [[V::T::ZERO; 2]; HELD + 16] };
         let limit = r.spans.of(r.keys - 1).1;
         for h in 0..r.heads {
             let w = match term {
@@ -147,29 +172,14 @@ unsafe fn recompute<V: Simd, const WHOLE: bool>(
             };
             let walk = Walk { r, h, queries, limit, stat: stats.at(h, 0), term, w, scale };
             let mut sums = [V::zero(); 2];
-            let mut before: Option<Part> = None;
-            // A part is finished after the next was looked at: what was just written in small
-            // pieces cannot be read at once in large ones.
-            let mut turn = 0;
-            for j in 0..r.keys {
-                let (first, end) = r.spans.of(j);
-                let mut from = first;
-                loop {
-                    let to = (from + HELD).min(end);
-                    let part = Part { j, from, to, last: to == end };
-                    look::<V, WHOLE>(&walk, part, &mut held[turn]);
-                    if let Some(before) = before.replace(part) {
-                        take::<V, WHOLE>(&walk, before, &mut held[1 - turn], &mut sums);
-                    }
-                    turn = 1 - turn;
-                    from = to;
-                    if part.last {
-                        break;
-                    }
-                }
-            }
-            if let Some(last) = before {
-                take::<V, WHOLE>(&walk, last, &mut held[1 - turn], &mut sums);
+            let (mut j, mut from) = (0, r.spans.of(0).0);
+            while j < r.keys {
+                let block = Block::at(r.spans, r.keys, j, from);
+                look::<V, WHOLE>(&walk, block, &mut held);
+                finish(&walk, block.to - block.from, &mut held);
+                take::<V, WHOLE>(&walk, block, &held, &mut sums);
+                j = block.last + usize::from(r.spans.of(block.last).1 == block.to);
+                from = block.to;
             }
         }
     }
@@ -177,88 +187,107 @@ unsafe fn recompute<V: Simd, const WHOLE: bool>(
 
 /// The scores of some pairs and the gradients of their weights.
 #[inline(always)]
-unsafe fn look<V: Simd, const WHOLE: bool>(x: &Walk<V>, part: Part, held: &mut Held<V::T>) {
-    // SAFETY: as above.
+unsafe fn look<V: Simd, const WHOLE: bool>(x: &Walk<V>, block: Block, held: &mut Held<V::T>) {
+    // SAFETY: as above. What is read and written behind a key's pairs is the next one's, or has
+    // room; the queries of the last list are filled up with its last.
     unsafe {
         let Walk { r, h, queries, limit, stat, term, w, .. } = *x;
-        let Part { j, from, to, .. } = part;
         let (q, grad_out) = (r.q.at(h, 0), r.grad_out.at(h, 0));
         let (q_row, grad_row) = (r.q.row, r.grad_out.row);
-        let k = row::<V, WHOLE>(r.k.at(h, j), r.d);
-        let v = row::<V, WHOLE>(r.v.at(h, j), r.dv);
-        let mut e = from;
-        while e < to {
-            if e + AHEAD < limit {
-                for i in four(queries, e + AHEAD, limit) {
-                    prefetch(q.add(i * q_row));
-                    prefetch(grad_out.add(i * grad_row));
+        let stat = stat.cast::<[V::T; 2]>();
+        let (weights, grads) = (held.weights.as_mut_ptr(), held.grads.as_mut_ptr());
+        let stats = held.stats.as_mut_ptr();
+        for j in block.first..=block.last {
+            let (from, to, _) = block.of(r.spans, j);
+            let k = row::<V, WHOLE>(r.k.at(h, j), r.d);
+            let v = row::<V, WHOLE>(r.v.at(h, j), r.dv);
+            let mut e = from;
+            while e < to {
+                if e + AHEAD < limit {
+                    for i in four(queries, e + AHEAD, limit) {
+                        prefetch(q.add(i * q_row));
+                        prefetch(grad_out.add(i * grad_row));
+                        prefetch(stat.add(i));
+                    }
                 }
+                let four = four(queries, e, limit);
+                let mut scores = [V::zero(); 4];
+                let mut products = [V::zero(); 4];
+                let at = e - block.from;
+                for n in 0..4 {
+                    let i = four[n];
+                    let q = row::<V, WHOLE>(q.add(i * q_row), r.d);
+                    let grad = row::<V, WHOLE>(grad_out.add(i * grad_row), r.dv);
+                    scores[n] = match term {
+                        Term::Dot(_) => q.mul(k),
+                        Term::Additive { form, .. } => w.mul(value(form, q, k)),
+                    };
+                    products[n] = grad.mul(v);
+                    *stats.add(at + n) = *stat.add(i);
+                }
+                put(V::sum4(scores), weights.add(at));
+                put(V::sum4(products), grads.add(at));
+                e += 4;
             }
-            let four = four(queries, e, to);
-            let mut scores = [V::zero(); 4];
-            let mut products = [V::zero(); 4];
-            for n in 0..4 {
-                let i = four[n];
-                let q = row::<V, WHOLE>(q.add(i * q_row), r.d);
-                let grad = row::<V, WHOLE>(grad_out.add(i * grad_row), r.dv);
-                scores[n] = match term {
-                    Term::Dot(_) => q.mul(k),
-                    Term::Additive { form, .. } => w.mul(value(form, q, k)),
-                };
-                products[n] = grad.mul(v);
-                *held.lse.as_mut_ptr().add(e - from + n) = *stat.add(2 * i);
-                *held.mean.as_mut_ptr().add(e - from + n) = *stat.add(2 * i + 1);
-            }
-            put(V::sum4(scores), held.weights.as_mut_ptr().add(e - from), 4);
-            put(V::sum4(products), held.grads.as_mut_ptr().add(e - from), 4);
-            e += 4;
         }
     }
 }
 
-/// Adds some pairs to their key's sums, and writes those with the last.
+/// Scores become weights, and gradients of the weights those of the scores.
+#[inline(always)]
+unsafe fn finish<V: Simd>(x: &Walk<V>, n: usize, held: &mut Held<V::T>) {
+    // SAFETY: n ≤ HELD pairs, and room for a register more.
+    unsafe {
+        let (weights, grads) = (held.weights.as_mut_ptr(), held.grads.as_mut_ptr());
+        let mut at = 0;
+        while at < n {
+            let [lse, mean] = V::load_pairs(held.stats.as_ptr().add(at).cast());
+            let p = V::load(weights.add(at)).mul(x.scale).sub(lse).exp();
+            p.store(weights.add(at));
+            V::load(grads.add(at)).sub(mean).mul(p).store(grads.add(at));
+            at += V::LANES;
+        }
+    }
+}
+
+/// Adds some pairs to their keys' sums, and writes those with a key's last.
 #[inline(always)]
 unsafe fn take<V: Simd, const WHOLE: bool>(
     x: &Walk<V>,
-    part: Part,
-    held: &mut Held<V::T>,
+    block: Block,
+    held: &Held<V::T>,
     [values, slopes]: &mut [V; 2],
 ) {
     // SAFETY: as above.
     unsafe {
-        let Walk { r, h, queries, term, w, scale, .. } = *x;
-        let Part { j, from, to, last } = part;
-        let mut x = 0;
-        while x < to - from {
-            let score = V::load(held.weights.as_ptr().add(x)).mul(scale);
-            let p = score.sub(V::load(held.lse.as_ptr().add(x))).exp();
-            let mean = V::load(held.mean.as_ptr().add(x));
-            let grad = V::load(held.grads.as_ptr().add(x)).sub(mean);
-            p.store(held.weights.as_mut_ptr().add(x));
-            p.mul(grad).store(held.grads.as_mut_ptr().add(x));
-            x += V::LANES;
-        }
+        let Walk { r, h, queries, term, w, .. } = *x;
         let (q, grad_out) = (r.q.at(h, 0), r.grad_out.at(h, 0));
-        let k = row::<V, WHOLE>(r.k.at(h, j), r.d);
-        for e in from..to {
-            let i = *queries.add(e) as usize;
-            let q = row::<V, WHOLE>(q.add(i * r.q.row), r.d);
-            let grad = row::<V, WHOLE>(grad_out.add(i * r.grad_out.row), r.dv);
-            let slope = match term {
-                Term::Dot(_) => q,
-                Term::Additive { form, .. } => value_and_slope(form, q, k).1,
-            };
-            *values = V::splat(*held.weights.as_ptr().add(e - from)).fma(grad, *values);
-            *slopes = V::splat(*held.grads.as_ptr().add(e - from)).fma(slope, *slopes);
-        }
-        if last {
-            if !r.grad_v.base.is_null() {
-                values.store_upto(r.grad_v.at(h, j), r.dv);
+        for j in block.first..=block.last {
+            let (from, to, last) = block.of(r.spans, j);
+            prefetch_ends_to_write(r.grad_v.near(h, j + WRITE_AHEAD), r.dv);
+            prefetch_ends_to_write(r.grad_k.near(h, j + WRITE_AHEAD), r.d);
+            let k = row::<V, WHOLE>(r.k.at(h, j), r.d);
+            for e in from..to {
+                let i = *queries.add(e) as usize;
+                let q = row::<V, WHOLE>(q.add(i * r.q.row), r.d);
+                let grad = row::<V, WHOLE>(grad_out.add(i * r.grad_out.row), r.dv);
+                let slope = match term {
+                    Term::Dot(_) => q,
+                    Term::Additive { form, .. } => value_and_slope(form, q, k).1,
+                };
+                let at = e - block.from;
+                *values = V::splat(*held.weights.as_ptr().add(at)).fma(grad, *values);
+                *slopes = V::splat(*held.grads.as_ptr().add(at)).fma(slope, *slopes);
             }
-            if !r.grad_k.base.is_null() {
-                slopes.mul(w).store_upto(r.grad_k.at(h, j), r.d);
+            if last {
+                if !r.grad_v.base.is_null() {
+                    values.store_upto(r.grad_v.at(h, j), r.dv);
+                }
+                if !r.grad_k.base.is_null() {
+                    slopes.mul(w).store_upto(r.grad_k.at(h, j), r.d);
+                }
+                (*values, *slopes) = (V::zero(), V::zero());
             }
-            (*values, *slopes) = (V::zero(), V::zero());
         }
     }
 }

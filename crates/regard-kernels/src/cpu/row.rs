@@ -98,6 +98,12 @@ pub(crate) struct RowsMut<T> {
 }
 
 impl<T> RowsMut<T> {
+    /// Where a row is or would be, to ask for it.
+    #[inline(always)]
+    pub(super) fn near(&self, h: usize, n: usize) -> *const T {
+        self.base.wrapping_add(h * self.head + n * self.row)
+    }
+
     #[inline(always)]
     pub(super) unsafe fn at(&self, h: usize, n: usize) -> *mut T {
         // SAFETY: the caller's row exists.
@@ -111,6 +117,9 @@ pub(super) const AHEAD: usize = 32;
 const AHEAD_IN_ORDER: usize = 3;
 /// How many places a long list is read in at once.
 const STREAMS: usize = 4;
+
+/// Numbers for which there must be room behind the last score of a graph's lists.
+pub(super) const BEHIND: usize = 3;
 
 /// How a pair is scored.
 #[derive(Clone, Copy)]
@@ -144,7 +153,8 @@ pub(crate) struct RowScores<T> {
     pub(crate) q: Rows<T>,
     pub(crate) k: Rows<T>,
     pub(crate) d: usize,
-    /// Pair e of head h at `to + h·to_head + e`.
+    /// Pair e of head h at `to + h·to_head + e`. A graph's lists may be written in fours:
+    /// [`BEHIND`].
     pub(crate) to: *mut T,
     pub(crate) to_head: usize,
     /// Where k's rows are also multiplied by other rows on the queries' side, as wide as they: those

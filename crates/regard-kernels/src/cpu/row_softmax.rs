@@ -42,6 +42,40 @@ pub(super) unsafe fn row_softmax<V: Simd>(
     }
 }
 
+/// Scores become exponentials relative to the largest of all, which it gives.
+#[inline(always)]
+pub(super) unsafe fn exponentials<V: Simd>(n: usize, scores: *mut V::T) -> V::T {
+    // SAFETY: n numbers.
+    unsafe {
+        let base = largest::<V>(scores, n);
+        let first = V::splat(base);
+        let mut e = 0;
+        while e < n {
+            let (at, left) = (scores.add(e), n - e);
+            V::load_upto(at, left).sub(first).exp().store_upto(at, left);
+            e += V::LANES;
+        }
+        base
+    }
+}
+
+/// The largest of n scores; 0 where all of them are −∞.
+#[inline(always)]
+unsafe fn largest<V: Simd>(scores: *const V::T, n: usize) -> V::T {
+    // SAFETY: n numbers.
+    unsafe {
+        let nothing = V::splat(V::T::NEG_INFINITY);
+        let mut top = nothing;
+        let mut e = 0;
+        while e < n {
+            top = top.max(V::load_upto_or(scores.add(e), n - e, nothing));
+            e += V::LANES;
+        }
+        let largest = top.largest();
+        if largest > V::T::NEG_INFINITY { largest } else { V::T::ZERO }
+    }
+}
+
 /// Scores and the gradients of their softmax weights, each `[heads, pairs]`, row by row.
 #[derive(Clone, Copy)]
 pub(crate) struct RowSoftmaxGrads<T> {
@@ -203,15 +237,7 @@ unsafe fn long_grads<V: Simd>(weights: *mut V::T, grads: *mut V::T, n: usize) ->
 unsafe fn exponentiate<V: Simd>(scores: *mut V::T, n: usize) -> (V::T, V::T) {
     // SAFETY: n numbers.
     unsafe {
-        let nothing = V::splat(V::T::NEG_INFINITY);
-        let mut top = nothing;
-        let mut e = 0;
-        while e < n {
-            top = top.max(V::load_upto_or(scores.add(e), n - e, nothing));
-            e += V::LANES;
-        }
-        let largest = top.largest();
-        let base = if largest > V::T::NEG_INFINITY { largest } else { V::T::ZERO };
+        let base = largest::<V>(scores, n);
         let first = V::splat(base);
         let mut sum = V::zero();
         let mut e = 0;

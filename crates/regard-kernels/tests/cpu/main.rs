@@ -8,6 +8,7 @@ mod asked;
 mod edge_weights;
 mod expression;
 mod fused;
+mod graphs;
 mod halves;
 mod lse;
 mod parts;

@@ -151,14 +151,35 @@ avx512!(
             Self(_mm512_mask_loadu_ps(or.0, first, from))
         }
     },
+    unsafe fn leaky(self, slope: Self) -> Self {
+        unsafe {
+            let below = _mm512_cmp_ps_mask::<_CMP_NGT_UQ>(self.0, _mm512_setzero_ps());
+            Self(_mm512_mask_mul_ps(self.0, below, self.0, slope.0))
+        }
+    },
+    unsafe fn load_pairs(from: *const f32) -> [Self; 2] {
+        unsafe {
+            let even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+            let odd = _mm512_add_epi32(even, _mm512_set1_epi32(1));
+            let (low, high) = (_mm512_loadu_ps(from), _mm512_loadu_ps(from.add(16)));
+            let first = _mm512_permutex2var_ps(low, even, high);
+            [Self(first), Self(_mm512_permutex2var_ps(low, odd, high))]
+        }
+    },
     unsafe fn sum4(four: [Self; 4]) -> [f32; 4] {
         unsafe {
-            let half = |x: Self| {
-                let high = _mm512_extractf32x8_ps::<1>(x.0);
-                _mm256_add_ps(_mm512_castps512_ps256(x.0), high)
-            };
-            let [a, b, c, d] = [half(four[0]), half(four[1]), half(four[2]), half(four[3])];
-            super::avx2::sum4(a, b, c, d)
+            let [Self(a), Self(b), Self(c), Self(d)] = four;
+            // Halves of what lies in a quarter of a register, then what is left of it, then the
+            // quarters.
+            let ab = _mm512_add_ps(_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b));
+            let cd = _mm512_add_ps(_mm512_unpacklo_ps(c, d), _mm512_unpackhi_ps(c, d));
+            let low = _mm512_shuffle_ps::<0b01_00_01_00>(ab, cd);
+            let all = _mm512_add_ps(low, _mm512_shuffle_ps::<0b11_10_11_10>(ab, cd));
+            let half = _mm512_extractf32x8_ps::<1>(all);
+            let half = _mm256_add_ps(_mm512_castps512_ps256(all), half);
+            let sums = _mm256_extractf128_ps::<1>(half);
+            let sums = _mm_add_ps(_mm256_castps256_ps128(half), sums);
+            std::mem::transmute::<__m128, [f32; 4]>(sums)
         }
     },
     unsafe fn transpose(

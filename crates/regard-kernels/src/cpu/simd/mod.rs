@@ -142,6 +142,11 @@ pub(crate) trait Simd: Copy {
     unsafe fn fnma(self, b: Self, c: Self) -> Self;
     /// Per lane: `yes` where self > other, else `no`.
     unsafe fn where_greater(self, other: Self, yes: Self, no: Self) -> Self;
+    /// Per lane: self where it is above 0, else self · slope.
+    #[inline(always)]
+    unsafe fn leaky(self, slope: Self) -> Self {
+        unsafe { self.where_greater(Self::zero(), self, self.mul(slope)) }
+    }
     /// self · 2ⁿ for whole n.
     unsafe fn times_power_of_2(self, n: Self) -> Self;
     /// 1 / self to within a unit in the last place or so.
@@ -200,6 +205,29 @@ pub(crate) trait Simd: Copy {
             from.copy_to_nonoverlapping(lanes.as_mut_ptr(), n);
             Self::load(lanes.as_ptr())
         }
+    }
+
+    /// The first and the second of LANES pairs of numbers.
+    #[inline(always)]
+    unsafe fn load_pairs(from: *const Self::T) -> [Self; 2] {
+        let mut lanes = [[Self::T::ZERO; 16]; 2];
+        // SAFETY: 2 · LANES numbers, and no register has more than 16 lanes.
+        unsafe {
+            for n in 0..Self::LANES {
+                lanes[0][n] = *from.add(2 * n);
+                lanes[1][n] = *from.add(2 * n + 1);
+            }
+            [Self::load(lanes[0].as_ptr()), Self::load(lanes[1].as_ptr())]
+        }
+    }
+
+    /// The first lane.
+    #[inline(always)]
+    unsafe fn first(self) -> Self::T {
+        let mut lanes = [Self::T::ZERO; 16];
+        // SAFETY: no register has more.
+        unsafe { self.store(lanes.as_mut_ptr()) };
+        lanes[0]
     }
 
     /// The sums of the lanes of four registers.
@@ -318,6 +346,27 @@ pub(crate) fn prefetch_row<T>(row: *const T, n: usize) {
         prefetch(row.wrapping_add(at));
         at += 64 / size_of::<T>();
     }
+}
+
+/// Prefetches a row of at most a line, which may lie on two.
+#[inline(always)]
+pub(crate) fn prefetch_ends<T>(row: *const T, n: usize) {
+    prefetch(row);
+    prefetch(row.wrapping_add(n).wrapping_byte_sub(1));
+}
+
+/// As [`prefetch_ends`], for a row that will be written.
+#[inline(always)]
+pub(crate) fn prefetch_ends_to_write<T>(row: *const T, n: usize) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: as above.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_ET0>(row.cast());
+        _mm_prefetch::<_MM_HINT_ET0>(row.wrapping_add(n).wrapping_byte_sub(1).cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (row, n);
 }
 
 /// As [`Simd::exp_parts`]; apart, so that a path may have it as a function of its own.
