@@ -210,14 +210,13 @@ pub(crate) trait Simd: Copy {
     /// The first and the second of LANES pairs of numbers.
     #[inline(always)]
     unsafe fn load_pairs(from: *const Self::T) -> [Self; 2] {
-        let mut lanes = [[Self::T::ZERO; 16]; 2];
+        let (mut first, mut second) = ([Self::T::ZERO; 16], [Self::T::ZERO; 16]);
         // SAFETY: 2 · LANES numbers, and no register has more than 16 lanes.
         unsafe {
-            for n in 0..Self::LANES {
-                lanes[0][n] = *from.add(2 * n);
-                lanes[1][n] = *from.add(2 * n + 1);
+            for (n, (x, y)) in first.iter_mut().zip(&mut second).take(Self::LANES).enumerate() {
+                (*x, *y) = (*from.add(2 * n), *from.add(2 * n + 1));
             }
-            [Self::load(lanes[0].as_ptr()), Self::load(lanes[1].as_ptr())]
+            [Self::load(first.as_ptr()), Self::load(second.as_ptr())]
         }
     }
 
