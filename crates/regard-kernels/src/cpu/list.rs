@@ -691,10 +691,10 @@ unsafe fn attend<T: Real>(
             unsafe { put_row(p, place, row, |n| links.key(i, n), rows) };
         });
     }
-    // SAFETY: the caller's.
+    // SAFETY: the caller's; edges were checked against the shape.
     unsafe {
         put_edges(p, links, heads, queries, scores, rows);
-        gather(p, links, heads, queries, scores, &rows.out);
+        (p.kernels.row_gather)(gather_of(p, links, heads, queries, scores, &rows.out));
     }
 }
 
@@ -725,28 +725,16 @@ unsafe fn attend_jointly<T: Real>(
     rows: &Rows<T>,
 ) -> impl Iterator<Item = usize> + use<T> {
     let n = links.pairs(queries.clone()).len();
-    assert!(scores.len() >= heads.n * n && lse.len() >= queries.len());
+    assert!(lse.len() >= queries.len());
     score_rows(p, links, heads, queries.clone(), scores, None);
-    let (mut again, (spans, keys)) = ([false; ROWS], links.by_query(queries.start));
+    let mut again = [false; ROWS];
     for at in 0..heads.n {
         let scores = &mut scores[at * n..][..n];
         let head = Heads { h: heads.h + at, hk: heads.hk + at, n: 1, ..*heads };
         // SAFETY: the caller's; edges were checked against the shape.
         let (base, [least, nothing]) = unsafe {
             let base = (p.kernels.exponentials)(n, scores.as_mut_ptr());
-            let gather = RowGather {
-                heads: 1,
-                group: 1,
-                rows: queries.len(),
-                spans,
-                keys,
-                weights: scores.as_ptr().wrapping_sub(links.first(queries.start)),
-                weights_head: n,
-                v: head.keys(p, &p.v, 0),
-                d: p.s.dv,
-                scale: T::ONE,
-                to: head.results(&rows.out, queries.start),
-            };
+            let gather = gather_of(p, links, &head, queries, scores, &rows.out);
             (base, (p.kernels.share_gather)(gather, lse.as_mut_ptr()))
         };
         // Not so far below that a sum is made of rounded numbers.
@@ -826,36 +814,34 @@ unsafe fn put_edges<T: Real>(
     }
 }
 
-/// The output of some queries: their weights, `[heads, pairs]`, times the values.
+/// What makes the output of some queries: their weights, `[heads, pairs]`, times the values.
 ///
 /// # Safety
 /// The rows are the calling task's alone.
-unsafe fn gather<T: Real>(
+unsafe fn gather_of<T: Real>(
     p: &Problem<T>,
     links: &Links,
     heads: &Heads,
     queries: &Range<usize>,
     weights: &[T],
     to: &ViewMut<T>,
-) {
+) -> RowGather<T> {
     let n = links.pairs(queries.clone()).len();
     assert!(weights.len() >= heads.n * n);
     let (spans, keys) = links.by_query(queries.start);
-    // SAFETY: the caller's; edges were checked against the shape.
-    unsafe {
-        (p.kernels.row_gather)(RowGather {
-            heads: heads.n,
-            group: p.s.group(),
-            rows: queries.len(),
-            spans,
-            keys,
-            weights: weights.as_ptr().wrapping_sub(links.first(queries.start)),
-            weights_head: n,
-            v: heads.keys(p, &p.v, 0),
-            d: p.s.dv,
-            scale: T::ONE,
-            to: heads.results(to, queries.start),
-        });
+    RowGather {
+        heads: heads.n,
+        group: p.s.group(),
+        rows: queries.len(),
+        spans,
+        keys,
+        weights: weights.as_ptr().wrapping_sub(links.first(queries.start)),
+        weights_head: n,
+        v: heads.keys(p, &p.v, 0),
+        d: p.s.dv,
+        scale: T::ONE,
+        // SAFETY: the caller's.
+        to: unsafe { heads.results(to, queries.start) },
     }
 }
 
