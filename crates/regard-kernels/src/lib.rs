@@ -32,6 +32,8 @@ pub mod cuda;
 mod element;
 mod error;
 pub mod expression;
+#[doc(hidden)]
+pub mod fork;
 mod numel;
 mod pages;
 mod random;

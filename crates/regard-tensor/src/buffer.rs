@@ -3,6 +3,7 @@
 
 use crate::{Error, Result};
 use bytemuck::{Pod, Zeroable};
+use regard_kernels::fork;
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -52,8 +53,9 @@ static LIVE: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 static ALLOCATED: AtomicU64 = AtomicU64::new(0);
 
-fn pool() -> MutexGuard<'static, Pool> {
-    POOL.lock().unwrap_or_else(|e| e.into_inner())
+/// The pool, where it can be had: see [`fork::lock`].
+fn pool() -> Option<MutexGuard<'static, Pool>> {
+    fork::lock(&POOL)
 }
 
 struct Pool {
@@ -170,7 +172,7 @@ impl Memory {
         Self {
             live: LIVE.load(Ordering::Relaxed) * LINE,
             peak: PEAK.load(Ordering::Relaxed) * LINE,
-            pooled: pool().lines * LINE,
+            pooled: pool().map_or(0, |pool| pool.lines) * LINE,
             allocated: ALLOCATED.load(Ordering::Relaxed) * LINE as u64,
         }
     }
@@ -202,7 +204,7 @@ impl Memory {
     /// ```
     pub fn release() -> usize {
         let free = {
-            let mut pool = pool();
+            let Some(mut pool) = pool() else { return 0 };
             pool.order.clear();
             pool.lines = 0;
             std::mem::take(&mut pool.free)
@@ -216,7 +218,8 @@ impl Buffer {
     /// last used for is still in it. Refuses more than there is.
     pub(crate) fn uninit(count: usize, size: usize) -> Result<Self> {
         let lines = class(lines(count, size)?);
-        let (pooled, idle) = if lines >= POOLED { pool().take(lines) } else { (None, None) };
+        let pool = if lines >= POOLED { pool() } else { None };
+        let (pooled, idle) = pool.map_or((None, None), |mut pool| pool.take(lines));
         drop(idle);
         let lines = match pooled {
             Some(lines) => lines,
@@ -296,7 +299,8 @@ impl Drop for Buffer {
         // again; more than that is given back.
         let most = PEAK.load(Ordering::Relaxed) / 4 * 5;
         let most = most.saturating_sub(LIVE.load(Ordering::Relaxed));
-        drop(pool().keep(lines, most));
+        let dropped = pool().map(|mut pool| pool.keep(lines, most));
+        drop(dropped);
     }
 }
 

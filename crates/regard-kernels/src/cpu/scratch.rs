@@ -1,12 +1,12 @@
 //! Memory that is kept and used again: fresh pages cost more than the work done in them.
 
 use super::tasks;
-use crate::{Real, large_pages};
+use crate::{Real, fork, large_pages};
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 const LINE: usize = 64;
 
@@ -25,7 +25,9 @@ struct Line(#[allow(dead_code)] [u8; LINE]);
 /// ```
 pub fn release_memory() {
     RELEASES.fetch_add(1, Relaxed);
-    pool().arrays.clear();
+    if let Some(mut pool) = pool() {
+        pool.arrays.clear();
+    }
     KEPT.take();
     tasks::on_every_thread(&|| drop(KEPT.take()));
 }
@@ -36,7 +38,8 @@ pub fn release_memory() {
 /// assert!(regard_kernels::pooled_bytes() < 1 << 40);
 /// ```
 pub fn pooled_bytes() -> usize {
-    let lines: usize = pool().arrays.iter().map(|array| array.lines.len()).sum();
+    let of = |pool: MutexGuard<Pool>| pool.arrays.iter().map(|array| array.lines.len()).sum();
+    let lines: usize = pool().map_or(0, of);
     lines * LINE + THREAD_BYTES.load(Relaxed)
 }
 
@@ -171,8 +174,9 @@ const MOST_TIMES: usize = 8;
 /// An array that was of no use for so many others is not kept either.
 const IDLE_TAKES: u64 = 512;
 
-fn pool() -> MutexGuard<'static, Pool> {
-    POOL.lock().unwrap_or_else(PoisonError::into_inner)
+/// The pool, where it can be had: see [`fork::lock`].
+fn pool() -> Option<MutexGuard<'static, Pool>> {
+    fork::lock(&POOL)
 }
 
 impl Pool {
@@ -212,7 +216,7 @@ impl<T: Real> Large<T> {
         if needed == 0 {
             return Self { lines: Vec::new(), len, numbers: PhantomData };
         }
-        let mut lines = pool().take(needed).unwrap_or_default();
+        let mut lines = pool().and_then(|mut pool| pool.take(needed)).unwrap_or_default();
         if lines.len() < needed {
             lines = Vec::with_capacity(needed);
             large_pages(lines.spare_capacity_mut());
@@ -235,7 +239,9 @@ impl<T> Drop for Large<T> {
         if lines.is_empty() || lines.len() * LINE > LARGEST_KEPT {
             return;
         }
-        pool().give_back(lines);
+        if let Some(mut pool) = pool() {
+            pool.give_back(lines);
+        }
     }
 }
 
