@@ -18,6 +18,7 @@ use crate::cpu::{BLOCK, TILE, tasks};
 use half::bf16;
 use std::arch::asm;
 use std::arch::x86_64::*;
+use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -319,7 +320,7 @@ fn pack_block(x: &View<bf16>, block: &Block, factor: f32, to: &mut [f32]) {
 
 /// A tile of weights or gradients as two bf16 numbers each.
 #[repr(align(64))]
-struct Split([u32; 2 * Self::SECOND]);
+struct Split([MaybeUninit<u32>; 2 * Self::SECOND]);
 
 impl Split {
     /// Numbers of 4 bytes from the first parts to the second.
@@ -382,9 +383,8 @@ impl Split {
 
 /// Runs code with an array for a tile's halves.
 fn with_split<R>(f: impl FnOnce(&mut Split) -> R) -> R {
-    let mut split = std::mem::MaybeUninit::<Split>::uninit();
-    // SAFETY: numbers of any bits; what is read of them was written before.
-    f(unsafe { split.assume_init_mut() })
+    // Not filled, which would take as long as the products: what is read was written before.
+    f(&mut Split([MaybeUninit::uninit(); 2 * Split::SECOND]))
 }
 
 /// Bytes of a row of a tile, and of a block's pairs.
