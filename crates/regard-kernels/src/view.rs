@@ -4,19 +4,44 @@ use crate::error::{Error, ensure};
 use std::marker::PhantomData;
 
 /// Checks that a slice of `len` elements holds every element of a view.
-fn check(len: usize, shape: [usize; 4], strides: [usize; 3]) -> Result<(), Error> {
+/// How many elements lie from the first to the last.
+pub(crate) fn reach(shape: [usize; 4], strides: [usize; 3]) -> Result<usize, Error> {
     let count = shape.iter().try_fold(1usize, |n, &d| n.checked_mul(d));
     ensure!(count.is_some(), "shape {shape:?} has more elements than an address has");
     if count == Some(0) {
-        return Ok(());
+        return Ok(0);
     }
-    let last = (0..3)
+    (0..3)
         .try_fold(shape[3], |n, a| n.checked_add((shape[a] - 1).checked_mul(strides[a])?))
-        .ok_or_else(|| Error::new(format!("strides {strides:?} reach beyond any slice")))?;
+        .ok_or_else(|| Error::new(format!("strides {strides:?} reach beyond any slice")))
+}
+
+fn check(len: usize, shape: [usize; 4], strides: [usize; 3]) -> Result<(), Error> {
+    let last = reach(shape, strides)?;
     ensure!(
         last <= len,
         "the slice holds {len} elements, shape {shape:?} with strides {strides:?} needs {last}"
     );
+    Ok(())
+}
+
+/// Refuses rows of which two share an element; the strides reach no further than an address does.
+pub(crate) fn check_apart(shape: [usize; 4], strides: [usize; 3]) -> Result<(), Error> {
+    if shape.contains(&0) {
+        return Ok(());
+    }
+    let mut axes: Vec<(usize, usize)> =
+        (0..3).filter(|&a| shape[a] > 1).map(|a| (strides[a], shape[a])).collect();
+    axes.sort_unstable();
+    let mut reach = shape[3];
+    for (stride, size) in axes {
+        ensure!(
+            stride >= reach,
+            "rows of a view of shape {shape:?} with strides {strides:?} overlap, \
+             so it cannot be written"
+        );
+        reach += stride * (size - 1);
+    }
     Ok(())
 }
 
@@ -142,18 +167,7 @@ impl<'a, T> ViewMut<'a, T> {
         if shape.contains(&0) {
             return Self::new(&mut data[..0], shape);
         }
-        let mut axes: Vec<(usize, usize)> =
-            (0..3).filter(|&a| shape[a] > 1).map(|a| (strides[a], shape[a])).collect();
-        axes.sort_unstable();
-        let mut reach = shape[3];
-        for (stride, size) in axes {
-            ensure!(
-                stride >= reach,
-                "rows of a view of shape {shape:?} with strides {strides:?} overlap, \
-                 so it cannot be written"
-            );
-            reach += stride * (size - 1);
-        }
+        check_apart(shape, strides)?;
         Ok(Self { data: data.as_mut_ptr(), shape, strides, slice: PhantomData })
     }
 
