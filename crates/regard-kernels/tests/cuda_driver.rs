@@ -5,8 +5,12 @@
 #![allow(clippy::unwrap_used)] // a test that cannot go on says so by its panic
 
 use half::bf16;
-use regard_kernels::cuda::{self, Cache, DeviceRows, DotTiles, ForwardAt, Stored, Variant};
-use regard_kernels::{Cuda, Forward, Normalizer, Shape, Spec, View, ViewMut};
+use regard_kernels::cuda::{
+    self, BackwardAt, Cache, DeviceRows, DotTiles, ForwardAt, GradientsAt, Stored, Variant,
+};
+use regard_kernels::{
+    Activation, Cuda, Edges, Forward, Normalizer, Score, Shape, Spec, View, ViewMut,
+};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -17,6 +21,41 @@ const SHAPE: Shape = Shape { b: 1, hq: 2, hk: 2, nq: 70, nk: 90, dq: 64, dk: 64,
 fn plain() -> Spec<'static, f32> {
     Spec { normalizer: Normalizer::Sigmoid, ..Spec::scaled_dot(64) }
 }
+
+/// What the tests below need machine code of.
+fn variants() -> Vec<Variant> {
+    let generic = |spec: &Spec<f32>, s: &Shape| Variant::generic(spec, s, Stored::F32).unwrap();
+    let (graph, wide) = (graph_shape(17), Shape { dk: 64, dv: 256, ..SHAPE });
+    vec![
+        generic(&plain(), &SHAPE),
+        generic(&additive(LEAKY, &[1.0; 16]), &graph),
+        generic(&additive(Activation::Tanh, &[1.0; 64]), &wide),
+        Variant::graph(LEAKY, &graph),
+        Variant::additive(64, 256, false),
+        Variant::additive(32, 64, false),
+        Variant::decode(64, 64, Stored::Bf16),
+        Variant::dot(DotTiles::new(64, 64, false), Stored::Bf16),
+        Variant::dot(DotTiles { masked: true, ..DotTiles::new(64, 64, false) }, Stored::Bf16),
+    ]
+}
+
+const LEAKY: Activation = Activation::LeakyRelu { slope: 0.2 };
+
+fn additive(activation: Activation, w: &[f32]) -> Spec<'_, f32> {
+    Spec::new(Score::Additive { activation, w })
+}
+
+/// So many nodes of two heads of 16.
+fn graph_shape(n: usize) -> Shape {
+    Shape { b: 1, hq: 2, hk: 2, nq: n, nk: n, dq: 16, dk: 16, dv: 16 }
+}
+
+/// Rows that nobody reads, at an address of some GPU's; rows so far apart.
+fn rows<E>(at: u64, [b, h, n, d]: [usize; 4], row: usize) -> DeviceRows<E> {
+    DeviceRows::new(at, [b, h, n, d], [h * n * row, n * row, row]).unwrap()
+}
+
+const AT: u64 = 0x7f00_0000_0000;
 
 /// Where the driver and the kept machine code are.
 fn folder() -> &'static Path {
@@ -30,11 +69,9 @@ fn folder() -> &'static Path {
         compiler.args(["-shared", "-fPIC", "-w", "-o"]).args([&library, &source]);
         assert!(compiler.status().unwrap().success());
         let cache = Cache::at(&folder.join("cache"));
-        let generic = Variant::generic(&plain(), &SHAPE, Stored::F32).unwrap();
-        let tiles = Variant::dot(DotTiles::new(64, 64, false), Stored::Bf16);
-        for variant in [generic, tiles] {
+        for variant in variants() {
             let options = cuda::options("sm_90a").join(" ");
-            cache.put(&[&variant.text(), &options], b"machine code");
+            cache.put(&[&variant.text(), &options], (13, 0), b"machine code");
         }
         folder
     })
@@ -92,6 +129,229 @@ fn a_pass_over_addresses_on_a_stream() {
         let short = ForwardAt::new(k);
         let said = cuda.forward_at(&Spec::scaled_dot(64), [q, k, k], short).unwrap_err();
         println!("it said: {said}");
+    }
+}
+
+/// What came of a call, in a line.
+fn told(what: &str, result: Result<(), regard_kernels::Error>) {
+    match result {
+        Ok(()) => println!("{what}: it went well"),
+        Err(error) => println!("{what}: it said: {error}"),
+    }
+}
+
+#[test]
+#[ignore = "acts for the others, in a process of its own"]
+fn passes_over_rows_wherever_they_lie() {
+    let cuda = Cuda::new(0).unwrap();
+    let (n, w) = (17, [1.0; 16]);
+    let edges = Edges::new(n, n, &[(0, 1), (3, 2)]).unwrap();
+    let mut spec = additive(LEAKY, &w);
+    spec.mask.edges = Some(&edges);
+    let shape = [1, 2, n, 16];
+    let even = rows::<f32>(AT, shape, 16);
+    for (what, q, k, v, out) in [
+        ("even", even, even, even, even),
+        ("a row of q is 17 numbers long", rows(AT, shape, 17), even, even, even),
+        ("a row of k is 18 numbers long", even, rows(AT, shape, 18), even, even),
+        ("a row of v is 19 numbers long", even, even, rows(AT, shape, 19), even),
+        ("a row of out is 17 numbers long", even, even, even, rows(AT, shape, 17)),
+        ("q begins at its second number", rows(AT + 4, shape, 16), even, even, even),
+        ("k begins at its third number", even, rows(AT + 8, shape, 16), even, even),
+    ] {
+        println!("{what}:");
+        // SAFETY: the driver behind it reads and writes nothing.
+        told(what, unsafe { cuda.forward_at(&spec, [q, k, v], ForwardAt::new(out)) });
+    }
+}
+
+#[test]
+#[ignore = "acts for the others, in a process of its own"]
+fn passes_over_many_heads() {
+    let cuda = Cuda::new(0).unwrap();
+    let (b, w) = (70_000, [1.0; 8]);
+    let spec = additive(Activation::Tanh, &w);
+    let x = rows::<f32>(AT, [b, 1, 1, 8], 8);
+    let halves = rows::<bf16>(AT, [b, 1, 1, 64], 64);
+    // SAFETY: the driver behind it reads and writes nothing.
+    unsafe {
+        told("additive", cuda.forward_at(&spec, [x; 3], ForwardAt::new(x)));
+        let pass = ForwardAt::new(halves);
+        told("decode", cuda.forward_at(&Spec::scaled_dot(64), [halves; 3], pass));
+    }
+}
+
+#[test]
+#[ignore = "acts for the others, in a process of its own"]
+fn a_pass_over_wide_values() {
+    let cuda = Cuda::new(0).unwrap();
+    let w = [1.0; 64];
+    let (q, v) = (rows::<f32>(AT, [1, 2, 70, 64], 64), rows::<f32>(AT, [1, 2, 70, 256], 256));
+    let spec = additive(Activation::Tanh, &w);
+    // SAFETY: the driver behind it reads and writes nothing.
+    told("wide", unsafe { cuda.forward_at(&spec, [q, q, v], ForwardAt::new(v)) });
+}
+
+#[test]
+#[ignore = "acts for the others, in a process of its own"]
+fn passes_with_and_without_arrays_of_the_host() {
+    let cuda = Cuda::new(0).unwrap();
+    let (w, lengths) = ([1.0; 64], [30]);
+    let x = rows::<bf16>(AT, [1, 2, 70, 64], 64);
+    let (q, v) = (rows::<f32>(AT, [1, 2, 70, 64], 64), rows::<f32>(AT, [1, 2, 70, 256], 256));
+    let mut masked = Spec::scaled_dot(64);
+    masked.mask.key_lengths = Some(&lengths);
+    // SAFETY: the driver behind it reads and writes nothing.
+    unsafe {
+        told("plain", cuda.forward_at(&Spec::scaled_dot(64), [x; 3], ForwardAt::new(x)));
+        told("lengths", cuda.forward_at(&masked, [x; 3], ForwardAt::new(x)));
+        println!("w lies at {:p}", w.as_ptr());
+        let spec = additive(Activation::Tanh, &w);
+        told("w", cuda.forward_at(&spec, [q, q, v], ForwardAt::new(v)));
+    }
+}
+
+#[test]
+#[ignore = "acts for the others, in a process of its own"]
+fn passes_that_do_not_fit_together() {
+    let cuda = Cuda::new(0).unwrap();
+    let x = rows::<f32>(AT, [1, 2, 70, 64], 64);
+    let spec = |normalizer| Spec { normalizer, ..Spec::scaled_dot(64) };
+    let forward = ForwardAt::new(x);
+    let folded = DeviceRows::new(AT, [1, 2, 70, 64], [0, 0, 64]).unwrap();
+    let backward = |gradients| BackwardAt {
+        grad_out: x,
+        grad_weights: None,
+        grad_edge_weights: None,
+        grad_log_prob: None,
+        grad_lse: None,
+        out: Some(x),
+        lse: Some(AT),
+        threshold: None,
+        index: None,
+        gradients,
+    };
+    let plain = backward(GradientsAt::default());
+    let of_bias = GradientsAt { bias: Some(AT), ..GradientsAt::default() };
+    let over_itself = GradientsAt { k: Some(folded), ..GradientsAt::default() };
+    let hard = BackwardAt { lse: None, index: Some(AT), grad_lse: Some(AT), ..plain };
+    // SAFETY: the driver behind it reads and writes nothing.
+    unsafe {
+        let call = |normalizer, pass| cuda.forward_at(&spec(normalizer), [x; 3], pass);
+        let back = |normalizer, pass| cuda.backward_at(&spec(normalizer), [x; 3], pass);
+        let index = ForwardAt { index: Some(AT), ..forward };
+        told("1", call(Normalizer::Softmax, index));
+        told("2", call(Normalizer::Softmax, ForwardAt { threshold: Some(AT), ..forward }));
+        told("3", call(Normalizer::Softmax, ForwardAt { edge_weights: Some(AT), ..forward }));
+        told("4", call(Normalizer::Softmax, ForwardAt { lse: Some(AT + 2), ..forward }));
+        told("5", call(Normalizer::Softmax, ForwardAt::new(folded)));
+        told("6", back(Normalizer::Argmax, hard));
+        told("7", back(Normalizer::Softmax, BackwardAt { lse: None, ..plain }));
+        told("8", back(Normalizer::Sparsemax, plain));
+        told("9", back(Normalizer::None, BackwardAt { grad_lse: Some(AT), ..plain }));
+        told("10", back(Normalizer::Softmax, BackwardAt { grad_log_prob: Some(AT), ..plain }));
+        told("11", back(Normalizer::Softmax, backward(of_bias)));
+        told("12", back(Normalizer::Softmax, backward(over_itself)));
+        told("13", back(Normalizer::Softmax, BackwardAt { grad_edge_weights: Some(AT), ..plain }));
+    }
+}
+
+#[test]
+fn rows_that_are_not_even_go_to_kernels_that_read_number_by_number() {
+    let said = acting("passes_over_rows_wherever_they_lie", "", "cache");
+    let mut cases = said.split(":\n").skip(1);
+    let first = cases.next().unwrap();
+    assert!(first.contains("launch graph_forward"), "{said}");
+    let others: Vec<&str> = cases.collect();
+    assert_eq!(others.len(), 6);
+    for other in others {
+        assert!(other.contains("launch forward ") && !other.contains("graph_forward"), "{said}");
+        assert!(other.contains("it went well"), "{said}");
+    }
+}
+
+#[test]
+fn more_heads_than_a_grids_second_axis_has_are_launched() {
+    let said = acting("passes_over_many_heads", "", "cache");
+    for launched in [
+        "launch additive_prepare of 140000 blocks",
+        "launch additive_forward of 70000 blocks",
+        "additive: it went well",
+        "launch decode_forward of 70000 blocks",
+        "decode: it went well",
+    ] {
+        assert!(said.contains(launched), "{launched}: {said}");
+    }
+}
+
+#[test]
+fn a_gpu_with_less_shared_memory_takes_the_generic_kernels() {
+    let said = acting("a_pass_over_wide_values", "", "cache");
+    assert!(said.contains("launch additive_forward") && said.contains("it went well"), "{said}");
+    let said = acting("a_pass_over_wide_values", "small", "cache");
+    assert!(said.contains("launch forward ") && said.contains("it went well"), "{said}");
+}
+
+#[test]
+fn what_is_copied_from_the_host_is_not_captured_and_is_read_at_once() {
+    let act = "passes_with_and_without_arrays_of_the_host";
+    let address = |said: &str| {
+        let line = said.lines().find(|line| line.starts_with("w lies at ")).unwrap();
+        line["w lies at ".len()..].to_string()
+    };
+    let said = acting(act, "", "cache");
+    assert_eq!(said.matches("it went well").count(), 3, "{said}");
+    assert!(said.contains(&format!("copy from {}\n", address(&said))), "{said}");
+    // Pinned memory is read later, so it is copied on the host first.
+    let said = acting(act, "pinned", "cache");
+    assert_eq!(said.matches("it went well").count(), 3, "{said}");
+    assert!(!said.contains(&format!("copy from {}\n", address(&said))), "{said}");
+    let said = acting(act, "capturing", "cache");
+    assert!(said.contains("plain: it went well"), "{said}");
+    for refused in ["lengths", "w"] {
+        let sentence =
+            format!("{refused}: it said: the stream is being captured into a CUDA graph");
+        assert!(said.contains(&sentence), "{said}");
+    }
+}
+
+#[test]
+fn the_threads_context_is_given_back() {
+    for (act, fault) in
+        [("a_forward_pass", ""), ("a_forward_pass", "memory"), ("passes_over_many_heads", "")]
+    {
+        let said = acting(act, fault, "cache");
+        let contexts: Vec<&str> =
+            said.lines().filter(|line| line.starts_with("context ")).collect();
+        assert!(contexts.contains(&"context 0x1"), "{said}");
+        assert_eq!(contexts.last(), Some(&"context 0x77"), "{said}");
+        for two in contexts.chunks(2) {
+            assert_eq!(two, ["context 0x1", "context 0x77"], "{said}");
+        }
+    }
+}
+
+#[test]
+fn addresses_are_refused_wherever_slices_are() {
+    let said = acting("passes_that_do_not_fit_together", "", "cache");
+    let sentences = [
+        "a chosen index was asked for; Softmax chooses none",
+        "a threshold was asked for; Softmax has none",
+        "edge_weights was given; the mask has no edges",
+        "lse lies at 0x7f0000000002, which is not a multiple of 4, the size of a number",
+        "out: rows of a view of shape [1, 2, 70, 64] with strides [0, 0, 64] overlap",
+        "grad_lse needs the saved lse of Argmax",
+        "backward of Softmax needs the saved out and lse",
+        "backward of Sparsemax needs the saved threshold",
+        "grad_lse was given; None normalizes by no log-sum-exp",
+        "grad_log_prob was given; Softmax chooses no key",
+        "grad bias was given, but the spec has no such part",
+        "grad k: rows of a view of shape",
+        "grad_edge_weights was given; the mask has no edges",
+    ];
+    for (n, sentence) in sentences.into_iter().enumerate() {
+        let line = format!("{}: it said: {sentence}", n + 1);
+        assert!(said.contains(&line), "{line}\n{said}");
     }
 }
 

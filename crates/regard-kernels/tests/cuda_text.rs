@@ -8,6 +8,9 @@ use regard_kernels::{Activation, Cuda, Expression, Normalizer, Parameter, Score,
 use std::fs;
 use std::path::PathBuf;
 
+/// A version of the compiler.
+const V: (i32, i32) = (13, 0);
+
 /// A folder of this test's own, empty.
 fn folder(name: &str) -> PathBuf {
     let folder = std::env::temp_dir().join(format!("regard-cuda-{}-{name}", std::process::id()));
@@ -26,13 +29,51 @@ fn only_entry(folder: &PathBuf) -> PathBuf {
 fn machine_code_is_kept_under_all_that_it_depends_on() {
     let folder = folder("kept");
     let cache = Cache::at(&folder);
-    assert_eq!(cache.get(&["text", "sm_90a", "13.0"]), None);
-    cache.put(&["text", "sm_90a", "13.0"], b"code");
-    assert_eq!(cache.get(&["text", "sm_90a", "13.0"]).as_deref(), Some(&b"code"[..]));
-    for other in
-        [["texts", "sm_90a", "13.0"], ["text", "sm_80", "13.0"], ["text", "sm_90a", "13.1"]]
-    {
-        assert_eq!(cache.get(&other), None, "{other:?}");
+    let (old, new) = ((12, 8), (13, 0));
+    assert_eq!(cache.get(&["text", "sm_90a"], Some(new)), None);
+    cache.put(&["text", "sm_90a"], new, b"code");
+    assert_eq!(cache.get(&["text", "sm_90a"], Some(new)).as_deref(), Some(&b"code"[..]));
+    for other in [["texts", "sm_90a"], ["text", "sm_80"]] {
+        assert_eq!(cache.get(&other, Some(new)), None, "{other:?}");
+        assert_eq!(cache.get(&other, None), None, "{other:?}");
+    }
+    // Another compiler's is not taken where there is a compiler, and will do where there is none.
+    assert_eq!(cache.get(&["text", "sm_90a"], Some(old)), None);
+    cache.put(&["text", "sm_90a"], old, b"old code");
+    assert_eq!(cache.get(&["text", "sm_90a"], Some(old)).as_deref(), Some(&b"old code"[..]));
+    assert_eq!(cache.get(&["text", "sm_90a"], None).as_deref(), Some(&b"code"[..]));
+    fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+#[cfg(unix)]
+fn what_a_gpu_executes_is_written_and_read_where_nobody_else_writes() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+    let folder = folder("rights");
+    let cache = Cache::at(&folder.join("within"));
+    cache.put(&["text"], V, b"code");
+    let rights = |path: &PathBuf| fs::metadata(path).unwrap().mode() & 0o777;
+    assert_eq!(rights(&folder.join("within")), 0o700);
+    let file = only_entry(&folder.join("within"));
+    assert_eq!(rights(&file), 0o600);
+    // A link in the entry's place is replaced, and what it points to is left alone.
+    let elsewhere = folder.join("elsewhere");
+    fs::write(&elsewhere, "another's").unwrap();
+    fs::remove_file(&file).unwrap();
+    symlink(&elsewhere, &file).unwrap();
+    cache.put(&["text"], V, b"code");
+    assert_eq!(fs::read_to_string(&elsewhere).unwrap(), "another's");
+    assert_eq!(cache.get(&["text"], Some(V)).as_deref(), Some(&b"code"[..]));
+    for open in [0o770, 0o707, 0o777] {
+        fs::set_permissions(folder.join("within"), fs::Permissions::from_mode(open)).unwrap();
+        assert_eq!(cache.get(&["text"], Some(V)), None, "{open:o}");
+        let said = cache.folder().unwrap_err().to_string();
+        assert!(said.contains("others may write there"), "{said}");
+        assert_eq!(
+            rights(&folder.join("within")),
+            open,
+            "a folder that was given is left as it is"
+        );
     }
     fs::remove_dir_all(folder).unwrap();
 }
@@ -41,13 +82,13 @@ fn machine_code_is_kept_under_all_that_it_depends_on() {
 fn an_entry_under_another_name_is_as_good_as_none() {
     let folder = folder("renamed");
     let cache = Cache::at(&folder);
-    cache.put(&["text"], b"code");
+    cache.put(&["text"], V, b"code");
     let text = only_entry(&folder);
-    cache.put(&["other"], b"other code");
+    cache.put(&["other"], V, b"other code");
     let other = |entry: &PathBuf| *entry != text;
     let entries = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
     fs::rename(entries.into_iter().find(other).unwrap(), &text).unwrap();
-    assert_eq!(cache.get(&["text"]), None);
+    assert_eq!(cache.get(&["text"], Some(V)), None);
     fs::remove_dir_all(folder).unwrap();
 }
 
@@ -56,13 +97,16 @@ fn threads_that_keep_the_same_code_do_not_disturb_each_other() {
     let folder = folder("threads");
     let cache = Cache::at(&folder);
     let code = vec![7; 1 << 20];
-    cache.put(&["text"], &code);
+    cache.put(&["text"], V, &code);
     std::thread::scope(|threads| {
         for _ in 0..4 {
             threads.spawn(|| {
                 for _ in 0..20 {
-                    cache.put(&["text"], &code);
-                    assert!(cache.get(&["text"]).as_ref() == Some(&code), "half an entry was read");
+                    cache.put(&["text"], V, &code);
+                    assert!(
+                        cache.get(&["text"], Some(V)).as_ref() == Some(&code),
+                        "half an entry was read"
+                    );
                     cache.folder().unwrap();
                 }
             });
@@ -76,19 +120,19 @@ fn threads_that_keep_the_same_code_do_not_disturb_each_other() {
 fn a_damaged_entry_is_as_good_as_none() {
     let folder = folder("damaged");
     let cache = Cache::at(&folder);
-    cache.put(&["text"], b"machine code of some length");
+    cache.put(&["text"], V, b"machine code of some length");
     let file = only_entry(&folder);
     let whole = fs::read(&file).unwrap();
     for cut in 0..whole.len() {
         fs::write(&file, &whole[..cut]).unwrap();
-        assert_eq!(cache.get(&["text"]), None, "cut at {cut}");
+        assert_eq!(cache.get(&["text"], Some(V)), None, "cut at {cut}");
         let mut changed = whole.clone();
         changed[cut] ^= 1;
         fs::write(&file, &changed).unwrap();
-        assert_eq!(cache.get(&["text"]), None, "changed at {cut}");
+        assert_eq!(cache.get(&["text"], Some(V)), None, "changed at {cut}");
     }
-    cache.put(&["text"], b"again");
-    assert_eq!(cache.get(&["text"]).as_deref(), Some(&b"again"[..]));
+    cache.put(&["text"], V, b"again");
+    assert_eq!(cache.get(&["text"], Some(V)).as_deref(), Some(&b"again"[..]));
     fs::remove_dir_all(folder).unwrap();
 }
 
@@ -97,8 +141,8 @@ fn a_folder_that_cannot_be_written_costs_nothing_but_time() {
     let file = folder("file");
     fs::write(&file, "a file, where a folder should be").unwrap();
     let cache = Cache::at(&file.join("within"));
-    cache.put(&["text"], b"code");
-    assert_eq!(cache.get(&["text"]), None);
+    cache.put(&["text"], V, b"code");
+    assert_eq!(cache.get(&["text"], Some(V)), None);
     assert_eq!(fs::read_to_string(&file).unwrap(), "a file, where a folder should be");
     let said = cache.folder().unwrap_err().to_string();
     let folder = file.join("within").display().to_string();

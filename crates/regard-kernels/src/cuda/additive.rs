@@ -17,6 +17,8 @@ const COLUMNS: usize = 64;
 const DEPTH: usize = 32;
 const STAGES: usize = 2;
 const THREADS: usize = 256;
+/// Bytes of shared memory that functions of the text name themselves.
+const BESIDES: usize = 128;
 /// Blocks that a large GPU runs at once; fewer are cut by keys too.
 const AT_ONCE: usize = 264;
 /// The most bytes of the parts of q's gradient.
@@ -36,6 +38,18 @@ impl Padded {
             width: if backward { width.next_power_of_two() } else { width },
             value_width: s.dv.next_multiple_of(COLUMNS).max(COLUMNS),
         }
+    }
+
+    /// Bytes of `Shared`, or `BackShared`, in the text, and of what its functions have besides.
+    pub(super) fn shared(self, backward: bool) -> usize {
+        let Self { width, value_width } = self;
+        let (features, square) = (2 * STAGES * DEPTH * COLUMNS, COLUMNS * (COLUMNS + 4));
+        let numbers = match backward {
+            true => features.max(COLUMNS * value_width) + 2 * square + THREADS,
+            false => features.max(2 * square) + COLUMNS * (value_width + 8) + 2 * COLUMNS,
+        };
+        let own = width.saturating_mul(2) + width / DEPTH + width / 4;
+        numbers.saturating_add(own).saturating_mul(size_of::<f32>()) + BESIDES
     }
 
     /// Threads that share a feature in backward.
@@ -121,15 +135,9 @@ impl Additive {
         self.tiles.slabs as usize * self.padded.groups()
     }
 
-    /// Bytes of `Shared`, or `BackShared`, in the text.
+    /// Bytes of shared memory that a launch asks for.
     fn shared(&self, backward: bool) -> u32 {
-        let Padded { width, value_width } = self.padded;
-        let (features, square) = (2 * STAGES * DEPTH * COLUMNS, COLUMNS * (COLUMNS + 4));
-        let numbers = match backward {
-            true => features.max(COLUMNS * value_width) + 2 * square + THREADS,
-            false => features.max(2 * square) + COLUMNS * (value_width + 8) + 2 * COLUMNS,
-        };
-        ((numbers + 2 * width + width / DEPTH + width / 4) * size_of::<f32>()) as u32
+        (self.padded.shared(backward) - BESIDES) as u32
     }
 
     /// Blocks of 64 rows: the queries', and all.
@@ -152,10 +160,10 @@ impl Additive {
         };
         let (tiles, [q, all]) = (&self.tiles, self.blocks());
         let heads = (self.s.b * self.s.hq) as u32;
-        let prepare = Grid::new([all, heads, (self.padded.width / DEPTH) as u32], THREADS, 0);
+        let prepare = Grid::new([all * heads, 1, (self.padded.width / DEPTH) as u32], THREADS, 0);
         launch("additive_prepare", prepare, &mut [argument(problem), argument(tiles)])?;
         let mut arguments = [argument(problem), argument(pass), argument(tiles)];
-        let blocks = [q * tiles.splits as u32, heads, 1];
+        let blocks = [q * tiles.splits as u32 * heads, 1, 1];
         let grid = Grid::new(blocks, THREADS, self.shared(false));
         launch("additive_forward", grid, &mut arguments)?;
         if tiles.splits > 1 {
@@ -177,13 +185,13 @@ impl Additive {
         };
         let (tiles, [_, all]) = (&self.tiles, self.blocks());
         let heads = (self.s.b * self.s.hq) as u32;
-        let grid = |width: usize| Grid::new([all, heads, (width / DEPTH) as u32], THREADS, 0);
+        let grid = |width: usize| Grid::new([all * heads, 1, (width / DEPTH) as u32], THREADS, 0);
         let Padded { width, value_width } = self.padded;
         launch("additive_prepare", grid(width), &mut [argument(problem), argument(tiles)])?;
         let mut arguments = [argument(problem), argument(pass), argument(tiles)];
         launch("additive_prepare_backward", grid(value_width), &mut arguments)?;
         launch("additive_deltas", Grid::of_warps(self.s.rows().min(WARPS)), &mut arguments)?;
-        let blocks = [tiles.slabs as u32, heads, 1];
+        let blocks = [tiles.slabs as u32 * heads, 1, 1];
         let grid = Grid::new(blocks, THREADS, self.shared(true));
         launch("additive_backward", grid, &mut arguments)?;
         if pass.grad_q.data != 0 {

@@ -42,7 +42,7 @@ impl Cuda {
         let s = spec.check(&q, &k, &v)?;
         pass.check(&s, spec)?;
         let gradients = std::mem::take(&mut pass.gradients);
-        self.device.enter()?;
+        let _entered = self.device.enter()?;
         let sent = Sent::of(&self.device, &gradients)?;
         let run = Run::of(&self.device, spec, &s, Arrived::of([q, k, v], &pass), sent)?;
         if s.rows() > 0 && s.nk > 0 {
@@ -63,7 +63,7 @@ impl Cuda {
         let [q, k, v] = &qkv;
         let s = spec.check(q, k, v)?;
         pass.check(&s, spec)?;
-        self.device.enter()?;
+        let _entered = self.device.enter()?;
         let sent = Sent::of(&self.device, &std::mem::take(&mut pass.gradients))?;
         let run = Run::of(&self.device, spec, &s, Arrived::of(qkv, &pass), sent)?;
         self.device.time(rounds, || run.launch())
@@ -128,6 +128,7 @@ impl<'a, T: Real> Run<'a, T> {
             true => Form::of_backward(&spec, s, rows, device.capability),
             false => Form::Generic,
         };
+        let form = form.within(s, device.shared_memory, true);
         let module = device.module(&form.variant::<E>(&spec, s, true)?)?;
         let mut up = Uploaded::of(device, &spec, s, [&rows[0], &rows[1], &rows[2]])?;
         let real = size_of::<T>();

@@ -41,6 +41,13 @@ pub(super) fn fits(s: &Shape) -> bool {
     s.hk > 0 && s.nq > 0 && (s.hq / s.hk).saturating_mul(s.nq) <= ROWS
 }
 
+/// Bytes of shared memory of a block: the warps' tiles, and in the end their results.
+pub(super) fn shared(s: &Shape) -> usize {
+    let [width, values] = padded(s);
+    let tiles = WARPS_EACH * STAGES * KEYS * (width + values) * 2;
+    tiles.max(WARPS_EACH * ROWS * (values + 2) * size_of::<f32>())
+}
+
 /// What the kernels need besides the problem.
 pub(super) struct Decode {
     fields: Fields,
@@ -69,11 +76,10 @@ impl Decode {
         problem: &Problem,
         pass: &ForwardPass,
     ) -> Result<(), Error> {
-        let (s, [width, values]) = (&self.s, padded(&self.s));
-        let tiles = WARPS_EACH * STAGES * KEYS * (width + values) * 2;
-        let merged = WARPS_EACH * ROWS * (values + 2) * size_of::<f32>();
-        let blocks = [self.fields.splits as u32, (s.b * s.hk) as u32, 1];
-        let grid = Grid::new(blocks, 32 * WARPS_EACH, tiles.max(merged) as u32);
+        let s = &self.s;
+        // All in one axis: the others hold 65535 blocks.
+        let blocks = [(self.fields.splits as usize * s.b * s.hk) as u32, 1, 1];
+        let grid = Grid::new(blocks, 32 * WARPS_EACH, shared(s) as u32);
         let rows = Grid::of_warps(s.rows().min(WARPS));
         // SAFETY: the kernels' text has these structures; what they name is kept by the caller and by
         // this until the stream was waited for.

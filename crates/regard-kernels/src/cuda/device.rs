@@ -61,6 +61,39 @@ pub(super) struct Device {
     is_own: bool,
     pub(super) capability: (i32, i32),
     pub(super) multiprocessors: usize,
+    /// Bytes that a block may have of it, where it asks.
+    pub(super) shared_memory: usize,
+}
+
+type Slot = Mutex<Option<Arc<Module>>>;
+
+/// A context that is the calling thread's until this is dropped; then it is again the one before, which
+/// belongs to a framework that computes in this thread too.
+pub(super) struct Entered {
+    before: sys::CUcontext,
+    is_other: bool,
+}
+
+impl Entered {
+    fn of(context: sys::CUcontext) -> Result<Self, Error> {
+        let before = result::ctx::get_current().map_err(|e| refused("its context", e))?;
+        let before = before.unwrap_or(std::ptr::null_mut());
+        let is_other = before != context;
+        if is_other {
+            // SAFETY: the context lives as long as whoever asks.
+            unsafe { result::ctx::set_current(context) }.map_err(|e| refused("its context", e))?;
+        }
+        Ok(Self { before, is_other })
+    }
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        if self.is_other {
+            // SAFETY: the driver named it; null leaves the thread without one, as it was.
+            let _ = unsafe { result::ctx::set_current(self.before) };
+        }
+    }
 }
 
 /// What all streams of a GPU share.
@@ -69,7 +102,9 @@ struct Gpu {
     handle: sys::CUdevice,
     context: sys::CUcontext,
     cache: Cache,
-    modules: Mutex<HashMap<String, Arc<Module>>>,
+    /// By the variant. A slot is locked by whoever fills it, so that one variant is compiled once while
+    /// calls of the others go on.
+    modules: Mutex<HashMap<String, Arc<Slot>>>,
 }
 
 // SAFETY: contexts, streams and modules may be used from any thread; the driver locks them.
@@ -104,13 +139,17 @@ impl Cuda {
         // SAFETY: the handle is the driver's own; `Device` gives the context back.
         let context =
             unsafe { result::primary_ctx::retain(handle) }.map_err(|e| refused("a context", e))?;
-        // SAFETY: the context was just made.
-        unsafe { result::ctx::set_current(context) }.map_err(|e| refused("its context", e))?;
+        let entered = Entered::of(context)?;
         let stream = result::stream::create(result::stream::StreamKind::NonBlocking)
             .map_err(|e| refused("a stream", e))?;
         let multiprocessors =
             attribute(handle, sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?;
+        let shared_memory = attribute(
+            handle,
+            sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN,
+        )?;
         keep_freed_memory(handle)?;
+        drop(entered);
         Ok(Self {
             device: Arc::new(Device {
                 gpu: Arc::new(Gpu {
@@ -124,6 +163,7 @@ impl Cuda {
                 is_own: true,
                 capability,
                 multiprocessors: multiprocessors as usize,
+                shared_memory: shared_memory as usize,
             }),
         })
     }
@@ -141,6 +181,7 @@ impl Cuda {
             is_own: false,
             capability: self.device.capability,
             multiprocessors: self.device.multiprocessors,
+            shared_memory: self.device.shared_memory,
         };
         Self { device: Arc::new(device) }
     }
@@ -202,10 +243,19 @@ impl std::fmt::Debug for Cuda {
 }
 
 impl Device {
-    /// Makes this GPU the calling thread's.
-    pub(super) fn enter(&self) -> Result<(), Error> {
-        // SAFETY: the context lives as long as this.
-        unsafe { result::ctx::set_current(self.gpu.context) }.map_err(|e| refused("its context", e))
+    /// Makes this GPU the calling thread's, as long as what is returned lives: longer than all memory
+    /// that is taken meanwhile.
+    #[must_use = "the thread has its former context again when this is dropped"]
+    pub(super) fn enter(&self) -> Result<Entered, Error> {
+        Entered::of(self.gpu.context)
+    }
+
+    /// Whether what is asked of the stream is written down, to be done later and more than once.
+    pub(super) fn is_capturing(&self) -> Result<bool, Error> {
+        // SAFETY: the stream lives as long as this.
+        let status = unsafe { result::stream::is_capturing(self.stream) }
+            .map_err(|e| refused("to say whether it is capturing", e))?;
+        Ok(status != sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE)
     }
 
     /// Waits for everything that was asked of the stream.
@@ -254,62 +304,94 @@ impl Device {
         format!("sm_{major}{minor}{}", if major >= 9 { "a" } else { "" })
     }
 
-    /// The kernels of a variant: loaded before, kept on disk, or compiled now. Where they are kept, the
-    /// compiler is not even opened.
+    /// The kernels of a variant: loaded before, kept on disk by the compiler there is, or compiled now.
+    /// Where there is no compiler, what any has compiled before will do.
     pub(super) fn module(&self, variant: &Variant) -> Result<Arc<Module>, Error> {
-        let text = variant.text();
-        let mut modules = self.gpu.modules.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(module) = modules.get(&text) {
+        let slot = {
+            let mut modules = self.gpu.modules.lock().unwrap_or_else(PoisonError::into_inner);
+            modules.entry(format!("{variant:?}")).or_default().clone()
+        };
+        let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(module) = &*slot {
             return Ok(module.clone());
         }
+        let _relaxed = self.is_capturing()?.then(Relaxed::begin);
         let load = |cubin: &[u8]| Module::load(cubin);
         let compile = |text: &str| compiler::compile_for(&self.architecture(), text);
-        let module = kept_or_made(&self.gpu.cache, &self.architecture(), &text, load, compile)?;
-        let module = Arc::new(module);
-        modules.insert(text, module.clone());
-        Ok(module)
+        let version = compiler::version().ok();
+        let maker = Maker { architecture: &self.architecture(), version };
+        let module = kept_or_made(&self.gpu.cache, maker, &variant.text(), load, compile)?;
+        Ok(slot.insert(Arc::new(module)).clone())
     }
+}
+
+/// Lets a thread load machine code while a stream is captured: loading is no work of the stream's.
+struct Relaxed {
+    before: sys::CUstreamCaptureMode,
+}
+
+impl Relaxed {
+    fn begin() -> Self {
+        let mut mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
+        // SAFETY: the mode outlives the call, which puts the former one in its place. Where it fails, so
+        // does loading, in words.
+        let _ = unsafe { sys::cuThreadExchangeStreamCaptureMode(&mut mode) };
+        Self { before: mode }
+    }
+}
+
+impl Drop for Relaxed {
+    fn drop(&mut self) {
+        // SAFETY: as above.
+        let _ = unsafe { sys::cuThreadExchangeStreamCaptureMode(&mut self.before) };
+    }
+}
+
+/// What compiles a text, and for what.
+pub(super) struct Maker<'a> {
+    pub(super) architecture: &'a str,
+    /// The compiler's, where there is one.
+    pub(super) version: Option<(i32, i32)>,
 }
 
 /// What `load` makes of a text's machine code: as it is kept, or compiled and kept now. A kept entry that
 /// does not load is compiled again.
 pub(super) fn kept_or_made<M>(
     cache: &Cache,
-    architecture: &str,
+    Maker { architecture, version }: Maker,
     text: &str,
     load: impl Fn(&[u8]) -> Result<M, Error>,
     compile: impl Fn(&str) -> Result<Compiled, Error>,
 ) -> Result<M, Error> {
     let options = compiler::options(architecture).join(" ");
     let key = [text, &options];
-    if let Some(module) = cache.get(&key).and_then(|cubin| load(&cubin).ok()) {
+    if let Some(module) = cache.get(&key, version).and_then(|cubin| load(&cubin).ok()) {
         return Ok(module);
     }
     let compiled = compile(text)?;
-    cache.put(&key, &compiled.cubin);
+    if let Some(version) = version {
+        cache.put(&key, version, &compiled.cubin);
+    }
     load(&compiled.cubin)
 }
 
 impl Drop for Device {
     fn drop(&mut self) {
         if self.is_own {
+            let _entered = self.enter();
             // SAFETY: nobody uses the stream any more; the context lives as long as this.
-            unsafe {
-                let _ = result::ctx::set_current(self.gpu.context);
-                let _ = result::stream::destroy(self.stream);
-            }
+            let _ = unsafe { result::stream::destroy(self.stream) };
         }
     }
 }
 
 impl Drop for Gpu {
     fn drop(&mut self) {
-        // SAFETY: nobody uses the modules, nor, through this, the context any more.
-        unsafe {
-            let _ = result::ctx::set_current(self.context);
-            self.modules.get_mut().unwrap_or_else(PoisonError::into_inner).clear();
-            let _ = result::primary_ctx::release(self.handle);
-        }
+        let entered = Entered::of(self.context);
+        self.modules.get_mut().unwrap_or_else(PoisonError::into_inner).clear();
+        drop(entered);
+        // SAFETY: nobody uses, through this, the context any more.
+        let _ = unsafe { result::primary_ctx::release(self.handle) };
     }
 }
 

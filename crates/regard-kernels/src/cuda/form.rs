@@ -55,13 +55,13 @@ impl Form {
         if is_split::<E>(spec, s, capability) {
             return Self::DotSplit;
         }
-        if Stored::of::<E>() != Stored::F32 || !is_plain(spec) || !rows[2..].iter().all(is_even) {
+        if Stored::of::<E>() != Stored::F32 || !is_plain(spec) {
             return Self::Generic;
         }
-        if is_graph(spec, s) {
+        if is_graph(spec, s) && rows.iter().all(is_read_by_graphs) {
             return Self::Graph;
         }
-        match is_additive(spec, s) {
+        match is_additive(spec, s) && are_values_even(s, rows) {
             true => Self::Additive,
             false => Self::Generic,
         }
@@ -82,17 +82,27 @@ impl Form {
         if is_split::<E>(spec, s, capability) {
             return Self::DotSplit;
         }
-        let plain = Stored::of::<E>() == Stored::F32 && is_plain(spec);
-        if !plain || !rows[2..].iter().all(is_even) {
+        if Stored::of::<E>() != Stored::F32 || !is_plain(spec) {
             return Self::Generic;
         }
-        if is_graph(spec, s) {
+        if is_graph(spec, s) && rows.iter().all(is_read_by_graphs) {
             return Self::Graph;
         }
-        match is_additive(spec, s) && s.hq == s.hk && s.dk <= WIDEST_VALUE {
+        let fits = s.hq == s.hk && s.dk <= WIDEST_VALUE && are_values_even(s, rows);
+        match is_additive(spec, s) && fits {
             true => Self::Additive,
             false => Self::Generic,
         }
+    }
+
+    /// This form, or the generic one where a block would need more shared memory than the GPU has for it.
+    pub(super) fn within(self, s: &Shape, shared_memory: usize, backward: bool) -> Self {
+        let needed = match self {
+            Self::Additive => Padded::of(s, backward).shared(backward),
+            Self::Decode => decode::shared(s),
+            _ => 0,
+        };
+        if needed > shared_memory { Self::Generic } else { self }
     }
 
     /// The text for a pass over a problem of this form.
@@ -128,8 +138,25 @@ impl Form {
 
 /// Whether four numbers of a row are one load, wherever it stands.
 fn is_even<E>(rows: &Rows<E>) -> bool {
+    rows.is_aligned() && rows.view.shape[3].is_multiple_of(4) && are_strides_multiples(rows, 4)
+}
+
+/// The stride of an axis that has one entry leads nowhere, whatever it is.
+fn are_strides_multiples<E>(rows: &Rows<E>, of: usize) -> bool {
     let view = &rows.view;
-    rows.is_aligned() && view.strides.iter().chain(&view.shape[3..]).all(|n| n.is_multiple_of(4))
+    view.strides.iter().zip(&view.shape).all(|(n, &size)| size == 1 || n.is_multiple_of(of))
+}
+
+/// A graph's kernels have four numbers of every row at once, or, where a head of the queries and keys has
+/// one number, that.
+fn is_read_by_graphs<E>(rows: &Rows<E>) -> bool {
+    rows.view.shape[3] == 1 || is_even(rows)
+}
+
+/// The additive tiles have the values, the output and their gradients four numbers at a time, and queries
+/// and keys number by number; of the same width they are not told apart.
+fn are_values_even<E>(s: &Shape, rows: &[Rows<E>]) -> bool {
+    rows.iter().enumerate().all(|(n, x)| n < 2 || x.view.shape[3] != s.dv || is_even(x))
 }
 
 /// Softmax, and nothing but score and mask.
@@ -208,7 +235,7 @@ fn is_mapped<E>(rows: &Rows<E>) -> bool {
     rows.is_aligned()
         && view.shape[3] > 0
         && view.shape[3].is_multiple_of(EVEN)
-        && view.strides.iter().all(|n| n.is_multiple_of(EVEN))
+        && are_strides_multiples(rows, EVEN)
         && view.strides.iter().zip(&view.shape).all(|(&stride, &size)| stride > 0 || size == 1)
 }
 

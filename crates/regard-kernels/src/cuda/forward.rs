@@ -34,7 +34,7 @@ impl Cuda {
         if s.rows() == 0 {
             return Ok(());
         }
-        self.device.enter()?;
+        let _entered = self.device.enter()?;
         let results = Results::of::<E>(&self.device, spec, &s, Wants::of(&pass))?;
         let run = Run::of(&self.device, spec, &s, &[q, k, v].map(Rows::from), results)?;
         run.launch()?;
@@ -59,7 +59,7 @@ impl Cuda {
     ) -> Result<Vec<f32>, Error> {
         let [q, k, v] = &qkv;
         let s = spec.check(q, k, v)?;
-        self.device.enter()?;
+        let _entered = self.device.enter()?;
         let wants = Wants { lse: true, ..Wants::default() };
         let results = Results::of::<E>(&self.device, spec, &s, wants)?;
         let run = Run::of(&self.device, spec, &s, &qkv.map(Rows::from), results)?;
@@ -164,6 +164,7 @@ impl Run {
             true => Form::Generic,
             false => Form::of_forward(spec, s, rows, device.capability),
         };
+        let form = form.within(s, device.shared_memory, false);
         let module = device.module(&form.variant::<E>(spec, s, false)?)?;
         let up = Uploaded::of(device, spec, s, [&rows[0], &rows[1], &rows[2]])?;
         let real = size_of::<E::Compute>();

@@ -2,7 +2,7 @@
 
 use super::device::Device;
 use super::refused;
-use crate::error::Error;
+use crate::error::{Error, ensure};
 use cudarc::driver::{result, sys};
 use std::sync::Arc;
 
@@ -38,14 +38,20 @@ impl Memory {
         clear(&self.device, self.at, self.bytes)
     }
 
-    /// A copy of a slice.
+    /// A copy of a slice, which has been read when this returns. Refuses a stream that is being captured.
     pub(super) fn of<X: Copy>(device: &Arc<Device>, data: &[X]) -> Result<Self, Error> {
+        ensure!(!device.is_capturing()?, "{}", CAPTURED);
         let memory = Self::uninit(device, size_of_val(data))?;
         if !data.is_empty() {
-            // SAFETY: the memory holds the slice. Copies from pageable memory have read it when
-            // they return.
-            unsafe { result::memcpy_htod_async(memory.at, data, device.stream) }
-                .map_err(|e| refused("a copy to its memory", e))?;
+            // Copies from pageable memory have read it when they return; those from pinned memory
+            // have not, and its owner may free it or write there at once.
+            let staged = is_pinned(data).then(|| data.to_vec());
+            // SAFETY: the memory holds the slice.
+            unsafe {
+                let data = staged.as_deref().unwrap_or(data);
+                result::memcpy_htod_async(memory.at, data, device.stream)
+            }
+            .map_err(|e| refused("a copy to its memory", e))?;
         }
         Ok(memory)
     }
@@ -68,6 +74,23 @@ impl Drop for Memory {
         // SAFETY: whatever uses it was asked of the same stream before.
         let _ = unsafe { result::free_async(self.at, self.device.stream) };
     }
+}
+
+/// What is said where a copy would be captured: at every replay it would read the host's memory, which is
+/// another's by then.
+const CAPTURED: &str = "the stream is being captured into a CUDA graph, and this call copies from the \
+    host's memory (masks, biases, lengths, segments, edges, parameters of a score), which a replay cannot \
+    do: capture calls without these, or call it outside of the capture";
+
+/// Whether the driver copies from a slice by itself, later: it was allocated or registered as pinned.
+fn is_pinned<X>(data: &[X]) -> bool {
+    let mut kind = 0u32;
+    let which = sys::CUpointer_attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE;
+    // SAFETY: the number outlives the call; an address that the driver does not know is an error.
+    let known = unsafe {
+        sys::cuPointerGetAttribute((&raw mut kind).cast(), which, data.as_ptr() as sys::CUdeviceptr)
+    };
+    known == sys::CUresult::CUDA_SUCCESS
 }
 
 /// Fills so many bytes with zeros.

@@ -5,9 +5,19 @@ use super::refused;
 use crate::error::Error;
 use cudarc::driver::{result, sys};
 use std::ffi::{CString, c_void};
+use std::sync::{Mutex, PoisonError};
 
 pub(super) struct Module {
     handle: sys::CUmodule,
+    /// Those that were launched before: finding one by its name takes as long as launching it.
+    functions: Mutex<Vec<Function>>,
+}
+
+struct Function {
+    name: String,
+    handle: sys::CUfunction,
+    /// Bytes of shared memory that it may have.
+    shared: u32,
 }
 
 // SAFETY: modules may be used from any thread; the driver locks them.
@@ -43,7 +53,37 @@ impl Module {
         // SAFETY: the driver checks the image, and has copied it when this returns.
         let handle = unsafe { result::module::load_data(cubin.as_ptr().cast()) }
             .map_err(|e| refused("the machine code of a kernel", e))?;
-        Ok(Self { handle })
+        Ok(Self { handle, functions: Mutex::default() })
+    }
+
+    /// A kernel that may have so much shared memory.
+    fn function(&self, kernel: &str, shared: u32) -> Result<sys::CUfunction, Error> {
+        let mut functions = self.functions.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = functions.iter().position(|function| function.name == kernel);
+        let at = match known {
+            Some(at) => at,
+            None => {
+                let name =
+                    CString::new(kernel).map_err(|_| Error::new("a kernel's name holds a zero"))?;
+                // SAFETY: the module lives.
+                let handle = unsafe { result::module::get_function(self.handle, name) }
+                    .map_err(|e| refused(&format!("the kernel {kernel}"), e))?;
+                let shared = SHARED_WITHOUT_ASKING;
+                functions.push(Function { name: kernel.into(), handle, shared });
+                functions.len() - 1
+            }
+        };
+        let function = &mut functions[at];
+        if shared > function.shared {
+            let most = sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+            // SAFETY: the function is the module's.
+            unsafe {
+                result::function::set_function_attribute(function.handle, most, shared as i32)
+            }
+            .map_err(|e| refused(&format!("shared memory for the kernel {kernel}"), e))?;
+            function.shared = shared;
+        }
+        Ok(function.handle)
     }
 
     /// Asks a kernel of the device's stream; `arguments` are those of the kernel's text, in order.
@@ -58,22 +98,13 @@ impl Module {
         grid: Grid,
         arguments: &mut [*mut c_void],
     ) -> Result<(), Error> {
-        let name = CString::new(kernel).map_err(|_| Error::new("a kernel's name holds a zero"))?;
-        let [x, y, z] = grid.blocks;
+        let function = self.function(kernel, grid.shared)?;
+        let ([x, y, z], size) = (grid.blocks, (grid.threads, 1, 1));
         // SAFETY: the module lives; the arguments are the caller's.
         unsafe {
-            let function = result::module::get_function(self.handle, name)
-                .map_err(|e| refused(&format!("the kernel {kernel}"), e))?;
-            if grid.shared > SHARED_WITHOUT_ASKING {
-                let most =
-                    sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-                result::function::set_function_attribute(function, most, grid.shared as i32)
-                    .map_err(|e| refused(&format!("shared memory for the kernel {kernel}"), e))?;
-            }
-            let size = (grid.threads, 1, 1);
             result::launch_kernel(function, (x, y, z), size, grid.shared, device.stream, arguments)
-                .map_err(|e| refused(&format!("to launch the kernel {kernel}"), e))
         }
+        .map_err(|e| refused(&format!("to launch the kernel {kernel}"), e))
     }
 }
 

@@ -9,7 +9,8 @@ use super::pass::{Asked, Sent, Written};
 use super::problem::{Rows, Source};
 use crate::error::{Error, ensure};
 use crate::numel::numel;
-use crate::spec::{Score, Shape, Spec};
+use crate::spec::{Present, Score, Shape, Spec, asked_of};
+use crate::view::{check_apart, reach};
 use crate::{Element, Real, View};
 use std::marker::PhantomData;
 
@@ -33,7 +34,7 @@ pub struct DeviceRows<E> {
 }
 
 impl<E> DeviceRows<E> {
-    /// Refuses an address at which no number of this type stands.
+    /// Refuses an address at which no number of this type stands, and strides that reach beyond any memory.
     pub fn new(address: u64, shape: [usize; 4], strides: [usize; 3]) -> Result<Self, Error> {
         let size = size_of::<E>() as u64;
         ensure!(
@@ -43,6 +44,11 @@ impl<E> DeviceRows<E> {
         ensure!(
             address != 0 || shape.contains(&0),
             "the address of an array of shape {shape:?} is 0"
+        );
+        let bytes = reach(shape, strides)?.checked_mul(size_of::<E>());
+        ensure!(
+            bytes.is_some_and(|bytes| address.checked_add(bytes as u64).is_some()),
+            "shape {shape:?} with strides {strides:?} reaches beyond any memory"
         );
         Ok(Self { address, shape, strides, of: PhantomData })
     }
@@ -157,16 +163,12 @@ impl Cuda {
         pass: ForwardAt<E>,
     ) -> Result<(), Error> {
         let s = check(spec, &qkv)?;
-        same_shape("out", pass.out.shape, s.out())?;
+        pass.check(spec, &s)?;
         let edges = spec.mask.edges.map_or(0, |edges| edges.len());
-        ensure!(
-            pass.edge_weights.is_none() || spec.mask.edges.is_some(),
-            "weights of edges are asked for, but the mask has no edges"
-        );
         if s.rows() == 0 {
             return Ok(());
         }
-        self.device.enter()?;
+        let _entered = self.device.enter()?;
         let real = size_of::<E::Compute>();
         let given = |at: Option<u64>, size: usize| Asked::given(&self.device, at, s.rows() * size);
         let out = pass.out.rows();
@@ -201,7 +203,7 @@ impl Cuda {
         if s.rows() == 0 || s.nk == 0 {
             return self.clear_at(spec, &pass.gradients);
         }
-        self.device.enter()?;
+        let _entered = self.device.enter()?;
         let GradientsAt { q, k, v, .. } = pass.gradients;
         let all = qkv.into_iter().chain([pass.grad_out]).chain(pass.out);
         let arrived = Arrived {
@@ -240,7 +242,7 @@ impl Cuda {
         gradients: &GradientsAt<E>,
     ) -> Result<(), Error> {
         let GradientsAt { q, k, v, w, own, key_bias, bias, relative } = gradients;
-        self.device.enter()?;
+        let _entered = self.device.enter()?;
         let sizes = Learned::of(spec);
         for (at, numbers) in [
             (w, sizes.w),
@@ -293,7 +295,28 @@ impl Learned {
     }
 }
 
+impl<E: Element> ForwardAt<E> {
+    /// What [`Forward`](crate::Forward) checks.
+    fn check(&self, spec: &Spec<E::Compute>, s: &Shape) -> Result<(), Error> {
+        written("out", self.out, s.out())?;
+        let chooses = self.index.is_some() || self.log_prob.is_some();
+        asked_of(spec.normalizer, self.threshold.is_some(), chooses)?;
+        ensure!(
+            self.edge_weights.is_none() || spec.mask.edges.is_some(),
+            "edge_weights was given; the mask has no edges"
+        );
+        let real = size_of::<E::Compute>();
+        aligned("lse", self.lse, real)?;
+        aligned("threshold", self.threshold, real)?;
+        aligned("index", self.index, size_of::<i64>())?;
+        aligned("log_prob", self.log_prob, real)?;
+        aligned("weights", self.weights, real)?;
+        aligned("edge_weights", self.edge_weights, real)
+    }
+}
+
 impl<E: Element> BackwardAt<E> {
+    /// What [`Backward`](crate::Backward) checks.
     fn check(
         &self,
         spec: &Spec<E::Compute>,
@@ -301,32 +324,72 @@ impl<E: Element> BackwardAt<E> {
         [q, k, v]: &[DeviceRows<E>; 3],
     ) -> Result<(), Error> {
         same_shape("grad_out", self.grad_out.shape, s.out())?;
-        let shapes = [("out", self.out, s.out())];
+        self.out.map_or(Ok(()), |out| same_shape("saved out", out.shape, s.out()))?;
         let grads = &self.gradients;
-        let grads = [
-            ("q's gradient", grads.q, q.shape),
-            ("k's gradient", grads.k, k.shape),
-            ("v's gradient", grads.v, v.shape),
-        ];
-        for (name, rows, shape) in shapes.into_iter().chain(grads) {
-            rows.map_or(Ok(()), |rows| same_shape(name, rows.shape, shape))?;
+        for (name, rows, shape) in [
+            ("grad q", grads.q, q.shape),
+            ("grad k", grads.k, k.shape),
+            ("grad v", grads.v, v.shape),
+        ] {
+            rows.map_or(Ok(()), |rows| written(name, rows, shape))?;
         }
-        let normalizer = spec.normalizer;
         ensure!(
-            !normalizer.has_threshold() || self.threshold.is_some(),
-            "{normalizer:?} needs the thresholds that forward wrote"
+            self.grad_edge_weights.is_none() || spec.mask.edges.is_some(),
+            "grad_edge_weights was given; the mask has no edges"
         );
-        let softmax = normalizer == crate::Normalizer::Softmax;
-        ensure!(
-            !softmax || (self.out.is_some() && self.lse.is_some()),
-            "softmax needs the output and the log-sum-exps that forward wrote"
-        );
-        ensure!(
-            !normalizer.is_hard() || self.index.is_some(),
-            "{normalizer:?} needs the chosen keys that forward wrote"
-        );
+        Present {
+            out: self.out.is_some(),
+            lse: self.lse.is_some(),
+            threshold: self.threshold.is_some(),
+            index: self.index.is_some(),
+            grad_log_prob: self.grad_log_prob.is_some(),
+            grad_lse: self.grad_lse.is_some(),
+        }
+        .check(spec.normalizer)?;
+        grads.check(spec)?;
+        let real = size_of::<E::Compute>();
+        aligned("grad_weights", self.grad_weights, real)?;
+        aligned("grad_edge_weights", self.grad_edge_weights, real)?;
+        aligned("grad_log_prob", self.grad_log_prob, real)?;
+        aligned("grad_lse", self.grad_lse, real)?;
+        aligned("saved lse", self.lse, real)?;
+        aligned("saved threshold", self.threshold, real)?;
+        aligned("saved index", self.index, size_of::<i64>())
+    }
+}
+
+impl<E: Element> GradientsAt<E> {
+    /// Whether the specification has what a gradient is asked of.
+    fn check(&self, spec: &Spec<E::Compute>) -> Result<(), Error> {
+        let bias = &spec.bias;
+        for (name, at, is_there) in [
+            ("grad w", self.w, matches!(spec.score, Score::Additive { .. })),
+            ("grad of the own score", self.own, spec.score.own_len().is_some()),
+            ("grad key_bias", self.key_bias, bias.key.is_some()),
+            ("grad bias", self.bias, bias.full.is_some()),
+            ("grad relative_bias", self.relative, bias.relative.is_some()),
+        ] {
+            ensure!(at.is_none() || is_there, "{name} was given, but the spec has no such part");
+            aligned(name, at, size_of::<E::Compute>())?;
+        }
         Ok(())
     }
+}
+
+/// Refuses an address at which no number of so many bytes stands.
+fn aligned(name: &str, at: Option<u64>, size: usize) -> Result<(), Error> {
+    let at = at.unwrap_or(0);
+    ensure!(
+        at.is_multiple_of(size as u64),
+        "{name} lies at {at:#x}, which is not a multiple of {size}, the size of a number"
+    );
+    Ok(())
+}
+
+/// Refuses rows of another shape, and rows that overlap, so that what is written to one is lost.
+fn written<E>(name: &str, rows: DeviceRows<E>, expected: [usize; 4]) -> Result<(), Error> {
+    same_shape(name, rows.shape, expected)?;
+    check_apart(rows.shape, rows.strides).map_err(|e| Error::new(format!("{name}: {e}")))
 }
 
 fn check<E: Element>(spec: &Spec<E::Compute>, qkv: &[DeviceRows<E>; 3]) -> Result<Shape, Error> {

@@ -110,11 +110,11 @@ impl Split {
         self.fill(&on, problem)?;
         let [q, k, v] = [self.q.map(BLOCK)?, self.k.map(TILE)?, self.v.map(TILE)?];
         let grid = self.grid(&on, s.nq.div_ceil(BLOCK) * s.hq * s.b, 1);
-        let fields = self.fields.of_problem(problem);
+        let fields = &self.fields;
         let mut arguments = [
             argument(problem),
             argument(pass),
-            argument(&fields),
+            argument(fields),
             argument(&q),
             argument(&k),
             argument(&v),
@@ -134,9 +134,9 @@ impl Split {
         let Some(grad) = &self.grad else { return Ok(()) };
         self.fill(&on, problem)?;
         grad.fill(&on, &pass.grad_out)?;
-        let fields = self.fields.of_problem(problem);
+        let fields = &self.fields;
         let rows = s.b * s.hq * fields.padded as usize;
-        let mut arguments = [argument(problem), argument(pass), argument(&fields)];
+        let mut arguments = [argument(problem), argument(pass), argument(fields)];
         on.launch("split_deltas", Grid::of_warps(rows.min(WARPS)), &mut arguments)?;
         let launch = |kernel: &str, work: usize, fields: &Fields, [queries, keys]: [usize; 2]| {
             let maps =
@@ -147,7 +147,7 @@ impl Split {
         };
         if pass.grad_q.data != 0 {
             let work = s.nq.div_ceil(BLOCK) * s.hq * s.b;
-            launch("split_backward_queries", work, &fields, [BLOCK, TILE])?;
+            launch("split_backward_queries", work, fields, [BLOCK, TILE])?;
             fields.define(&on, "undefined_queries", s.rows(), problem, pass)?;
         }
         if pass.grad_k.data != 0 || pass.grad_v.data != 0 {

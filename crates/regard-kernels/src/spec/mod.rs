@@ -21,7 +21,7 @@ pub use edges::Edges;
 pub use mask::{Mask, Segments, Window};
 pub use normalizer::Normalizer;
 pub use parameter::Parameter;
-pub(crate) use pass::Arrivals;
+pub(crate) use pass::{Arrivals, Present, asked_of};
 pub use pass::{Backward, Forward, Gradients, Saved};
 pub(crate) use score::w_of_head;
 pub use score::{OwnGrads, OwnScore, Score};

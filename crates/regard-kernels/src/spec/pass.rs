@@ -50,16 +50,59 @@ impl<'a, E: Element> Forward<'a, E> {
         rows("threshold", self.threshold.as_deref(), s)?;
         rows("index", self.index.as_deref(), s)?;
         rows("log_prob", self.log_prob.as_deref(), s)?;
-        ensure!(
-            self.threshold.is_none() || normalizer.has_threshold(),
-            "a threshold was asked for; {normalizer:?} has none"
-        );
-        ensure!(
-            (self.index.is_none() && self.log_prob.is_none()) || normalizer.is_hard(),
-            "a chosen index was asked for; {normalizer:?} chooses none"
-        );
+        let chooses = self.index.is_some() || self.log_prob.is_some();
+        asked_of(normalizer, self.threshold.is_some(), chooses)?;
         pairs("weights", self.weights.as_deref(), s)?;
         along_edges("edge_weights", self.edge_weights.as_deref(), s, spec.mask.edges)
+    }
+}
+
+/// Whether a normalizer has what is asked of it: a threshold, a chosen key.
+pub(crate) fn asked_of(n: Normalizer, threshold: bool, chosen: bool) -> Result<(), Error> {
+    ensure!(!threshold || n.has_threshold(), "a threshold was asked for; {n:?} has none");
+    ensure!(!chosen || n.is_hard(), "a chosen index was asked for; {n:?} chooses none");
+    Ok(())
+}
+
+/// Which arrays there are that forward left, and of those that arrive.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Present {
+    pub(crate) out: bool,
+    pub(crate) lse: bool,
+    pub(crate) threshold: bool,
+    pub(crate) index: bool,
+    pub(crate) grad_log_prob: bool,
+    pub(crate) grad_lse: bool,
+}
+
+impl Present {
+    /// Whether they are what a normalizer's backward needs, and no more than it has.
+    pub(crate) fn check(&self, n: Normalizer) -> Result<(), Error> {
+        self.check_arrivals(n)?;
+        ensure!(
+            !n.needs_lse() || (self.lse && self.out),
+            "backward of {n:?} needs the saved out and lse"
+        );
+        ensure!(
+            !n.has_threshold() || self.threshold,
+            "backward of {n:?} needs the saved threshold"
+        );
+        ensure!(!n.is_hard() || self.index, "backward of {n:?} needs the saved index");
+        ensure!(!self.grad_log_prob || self.lse, "grad_log_prob needs the saved lse of {n:?}");
+        ensure!(!self.grad_lse || self.lse, "grad_lse needs the saved lse of {n:?}");
+        Ok(())
+    }
+
+    fn check_arrivals(&self, n: Normalizer) -> Result<(), Error> {
+        ensure!(
+            !self.grad_log_prob || n.is_hard(),
+            "grad_log_prob was given; {n:?} chooses no key"
+        );
+        ensure!(
+            !self.grad_lse || n.is_hard() || n.needs_lse(),
+            "grad_lse was given; {n:?} normalizes by no log-sum-exp"
+        );
+        Ok(())
     }
 }
 
@@ -253,24 +296,15 @@ impl<'a, E: Element> Backward<'a, E> {
         rows("saved lse", saved.lse, s)?;
         rows("saved threshold", saved.threshold, s)?;
         rows("saved index", saved.index, s)?;
-        ensure!(
-            !n.needs_lse() || (saved.lse.is_some() && saved.out.is_some()),
-            "backward of {n:?} needs the saved out and lse"
-        );
-        ensure!(
-            !n.has_threshold() || saved.threshold.is_some(),
-            "backward of {n:?} needs the saved threshold"
-        );
-        ensure!(!n.is_hard() || saved.index.is_some(), "backward of {n:?} needs the saved index");
-        ensure!(
-            self.grad_log_prob.is_none() || saved.lse.is_some(),
-            "grad_log_prob needs the saved lse of {n:?}"
-        );
-        ensure!(
-            self.grad_lse.is_none() || saved.lse.is_some(),
-            "grad_lse needs the saved lse of {n:?}"
-        );
-        Ok(())
+        Present {
+            out: saved.out.is_some(),
+            lse: saved.lse.is_some(),
+            threshold: saved.threshold.is_some(),
+            index: saved.index.is_some(),
+            grad_log_prob: self.grad_log_prob.is_some(),
+            grad_lse: self.grad_lse.is_some(),
+        }
+        .check(n)
     }
 }
 
@@ -331,19 +365,11 @@ pub(crate) struct Arrivals<'a, T> {
 
 impl<T> Arrivals<'_, T> {
     pub(crate) fn check(&self, s: &Shape, spec: &Spec<T>) -> Result<(), Error> {
-        let normalizer = spec.normalizer;
         pairs("grad_weights", self.weights, s)?;
         along_edges("grad_edge_weights", self.edge_weights, s, spec.mask.edges)?;
         rows("grad_log_prob", self.log_prob, s)?;
         rows("grad_lse", self.lse, s)?;
-        ensure!(
-            self.log_prob.is_none() || normalizer.is_hard(),
-            "grad_log_prob was given; {normalizer:?} chooses no key"
-        );
-        ensure!(
-            self.lse.is_none() || normalizer.is_hard() || normalizer.needs_lse(),
-            "grad_lse was given; {normalizer:?} normalizes by no log-sum-exp"
-        );
-        Ok(())
+        let (grad_log_prob, grad_lse) = (self.log_prob.is_some(), self.lse.is_some());
+        Present { grad_log_prob, grad_lse, ..Present::default() }.check_arrivals(spec.normalizer)
     }
 }

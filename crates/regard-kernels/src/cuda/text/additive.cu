@@ -116,15 +116,15 @@ __device__ __forceinline__ void prepare(const Problem &p, const Array &from, i64
     }
 }
 
-// Queries and keys: blocks of rows by x, the queries' first; heads by y; features by z.
+// Queries and keys: blocks of rows by x, the queries' first, head after head (y has no room for many); features by z.
 extern "C" __global__ void __launch_bounds__(THREADS) additive_prepare(const __grid_constant__ Problem p, const __grid_constant__ Tiles t) {
-    i64 q_blocks = t.q_padded / ROWS;
-    bool of_keys = blockIdx.x >= q_blocks;
+    u32 q_blocks = t.q_padded / ROWS, all = q_blocks + t.k_padded / ROWS, block = blockIdx.x % all, head = blockIdx.x / all;
+    bool of_keys = block >= q_blocks;
     i64 heads = of_keys ? p.key_heads : p.heads;
-    if (blockIdx.y >= p.batch * heads) return;
-    i64 b = blockIdx.y / heads, h = blockIdx.y % heads;
-    if (of_keys) prepare<TURN_KEYS>(p, p.k, b, h, heads, blockIdx.x - q_blocks, p.keys, t.k_padded, p.width, WIDTH_PADDED, t.k, t.k_rows, t.k_reach);
-    else prepare<TURN_QUERIES>(p, p.q, b, h, heads, blockIdx.x, p.queries, t.q_padded, p.width, WIDTH_PADDED, t.q, t.q_rows, t.q_reach);
+    if (head >= p.batch * heads) return;
+    i64 b = head / heads, h = head % heads;
+    if (of_keys) prepare<TURN_KEYS>(p, p.k, b, h, heads, block - q_blocks, p.keys, t.k_padded, p.width, WIDTH_PADDED, t.k, t.k_rows, t.k_reach);
+    else prepare<TURN_QUERIES>(p, p.q, b, h, heads, block, p.queries, t.q_padded, p.width, WIDTH_PADDED, t.q, t.q_rows, t.q_reach);
 }
 
 // The largest of all features.
@@ -351,8 +351,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) additive_forward(const 
     extern __shared__ __align__(16) unsigned char raw[];
     Shared &s = *(Shared *)raw;
     int tx = threadIdx.x % ACROSS, ty = threadIdx.x / ACROSS;
-    i64 block = blockIdx.x / t.splits, split = blockIdx.x % t.splits;
-    i64 b = blockIdx.y / p.heads, h = blockIdx.y % p.heads, hk = h / (p.heads / p.key_heads);
+    u32 each = (u32)(t.q_padded / ROWS) * (u32)t.splits, within = blockIdx.x % each, head = blockIdx.x / each;
+    i64 block = within / (u32)t.splits, split = within % (u32)t.splits;
+    i64 b = head / (u32)p.heads, h = head % (u32)p.heads, hk = h / (p.heads / p.key_heads);
     i64 i0 = block * ROWS, tiles = t.k_padded / COLUMNS, per_split = (tiles + t.splits - 1) / t.splits;
     const T *a = t.q + (b * p.heads + h) * WIDTH_PADDED * t.q_padded + i0;
     T q_reach = whole_reach(t.q_reach + ((b * p.heads + h) * (t.q_padded / ROWS) + block) * (WIDTH_PADDED / DEPTH));

@@ -26,13 +26,13 @@ struct BackShared {
 
 // The transposed gradients of the output, and values.
 extern "C" __global__ void __launch_bounds__(THREADS) additive_prepare_backward(const __grid_constant__ Problem p, const __grid_constant__ Backward g, const __grid_constant__ Tiles t) {
-    i64 q_blocks = t.q_padded / ROWS;
-    bool of_keys = blockIdx.x >= q_blocks;
+    u32 q_blocks = t.q_padded / ROWS, all = q_blocks + t.k_padded / ROWS, block = blockIdx.x % all, head = blockIdx.x / all;
+    bool of_keys = block >= q_blocks;
     i64 heads = of_keys ? p.key_heads : p.heads;
-    if (blockIdx.y >= p.batch * heads) return;
-    i64 b = blockIdx.y / heads, h = blockIdx.y % heads;
-    if (of_keys) prepare<TURN_ROWS>(p, p.v, b, h, heads, blockIdx.x - q_blocks, p.keys, t.k_padded, p.value_width, VALUE_PADDED, t.values, nullptr, nullptr);
-    else prepare<TURN_ROWS>(p, g.grad_out, b, h, heads, blockIdx.x, p.queries, t.q_padded, p.value_width, VALUE_PADDED, t.grads, nullptr, nullptr);
+    if (head >= p.batch * heads) return;
+    i64 b = head / heads, h = head % heads;
+    if (of_keys) prepare<TURN_ROWS>(p, p.v, b, h, heads, block - q_blocks, p.keys, t.k_padded, p.value_width, VALUE_PADDED, t.values, nullptr, nullptr);
+    else prepare<TURN_ROWS>(p, g.grad_out, b, h, heads, block, p.queries, t.q_padded, p.value_width, VALUE_PADDED, t.grads, nullptr, nullptr);
 }
 
 // Σ grad · out − what arrives at the log-sum-exp, of every row.
@@ -102,13 +102,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) additive_backward(const
     BackShared &s = *(BackShared *)raw;
     int tx = threadIdx.x % ACROSS, ty = threadIdx.x / ACROSS;
     int feature = threadIdx.x % WIDTH_PADDED, group = threadIdx.x / WIDTH_PADDED;
-    i64 b = blockIdx.y / p.heads, h = blockIdx.y % p.heads, head = blockIdx.y;
+    u32 own_slab = blockIdx.x % (u32)t.slabs;
+    i64 head = blockIdx.x / (u32)t.slabs, b = head / p.heads, h = head % p.heads;
     i64 blocks = t.k_padded / COLUMNS, q_blocks = t.q_padded / ROWS;
     Limits limits = load_features(p, h, s.features);
     T gw = 0, ds_sum = 0;
-    T *slab = t.q_slabs + ((head * t.slabs + blockIdx.x) * GROUPS + group) * t.q_padded * WIDTH_PADDED + feature;
-    for (i64 block = blockIdx.x; block < blocks; block += t.slabs) {
-        bool first_block = block == blockIdx.x;
+    T *slab = t.q_slabs + ((head * t.slabs + own_slab) * GROUPS + group) * t.q_padded * WIDTH_PADDED + feature;
+    for (i64 block = own_slab; block < blocks; block += t.slabs) {
+        bool first_block = block == own_slab;
         i64 j0 = block * COLUMNS, end = least(j0 + COLUMNS, p.keys);
         if (p.lengths) end = least(end, p.lengths[b]);
         const T *bk = t.k + head * WIDTH_PADDED * t.k_padded + j0;
@@ -262,7 +263,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) additive_backward(const
         for (int y = 0; y < THREADS / ACROSS; y++) {
             for (int x = group * OWN_KEYS / SIDE; x < (group + 1) * OWN_KEYS / SIDE; x++) sum += s.ds_sums[y * ACROSS + x];
         }
-        g.own_slabs[((head * g.chunks) + blockIdx.x * GROUPS + group) * p.width + feature] = fmaf(-2.0f, gw, sum);
+        g.own_slabs[((head * g.chunks) + own_slab * GROUPS + group) * p.width + feature] = fmaf(-2.0f, gw, sum);
     }
 }
 

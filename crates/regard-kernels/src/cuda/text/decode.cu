@@ -26,13 +26,14 @@ struct Query {
     }
 };
 
-// Sixteen rows of an array to shared memory; their 16-byte pieces change places by row, so that eight rows
+// Sixteen rows of an array to shared memory, zeros for those that no query sees: a cache holds anything behind its
+// length, and 0 times NaN is NaN. Their 16-byte pieces change places by row, so that eight rows
 // at the same piece lie in different banks.
-template <int COLUMNS> __device__ __forceinline__ void copy_rows(u8 *to, const Array &from, i64 b, i64 h, i64 first, i64 rows, i64 width) {
+template <int COLUMNS> __device__ __forceinline__ void copy_rows(u8 *to, const Array &from, i64 b, i64 h, i64 first, i64 low, i64 high, i64 width) {
 #pragma unroll
     for (int n = lane_id(); n < KEYS * COLUMNS / 8; n += WARP) {
         int row = n / (COLUMNS / 8), piece = n % (COLUMNS / 8);
-        bool there = first + row < rows && piece * 8 < width;
+        bool there = first + row >= low && first + row < high && piece * 8 < width;
         const E *at = there ? from.data + b * from.b + h * from.h + (first + row) * from.n + piece * 8 : from.data;
         copy_sixteen(to + row * COLUMNS * 2 + (piece ^ row % 8) * 16, at, there);
     }
@@ -72,7 +73,7 @@ __device__ __forceinline__ void decode_values(float (&out)[VALUES / 2], const u3
 extern "C" __global__ void __launch_bounds__(WARP * WARPS_EACH) decode_forward(const __grid_constant__ Problem p, const __grid_constant__ Decode t) {
     SHARED_MEMORY(memory);
     int lane = lane_id(), warp = threadIdx.x / WARP, column = lane % 4 * 2;
-    i64 split = blockIdx.x, b = blockIdx.y / p.key_heads, hk = blockIdx.y % p.key_heads;
+    i64 split = blockIdx.x % (u32)t.splits, head = blockIdx.x / (u32)t.splits, b = head / p.key_heads, hk = head % p.key_heads;
     u8 *tiles = memory + warp * STAGES * TILE_BYTES;
     float scale2 = (float)(p.scale * (double)LOG2_E);
     u32 q[WIDTH / 16][4];
@@ -92,7 +93,7 @@ extern "C" __global__ void __launch_bounds__(WARP * WARPS_EACH) decode_forward(c
     i64 first = split * t.chunk, last = least(first + t.chunk, p.keys);
     // Tiles that some row sees.
     Reach begin = keys_of(p, b, 0), end = keys_of(p, b, p.queries - 1);
-    i64 step = KEYS * WARPS_EACH;
+    i64 step = KEYS * WARPS_EACH, lowest = begin.low, highest = least(end.high, p.keys);
     if (begin.low > first) first += (begin.low - first) / step * step;
     last = least(last, end.high);
     int count = last > first ? (int)((last - first + step - 1) / step) : 0;
@@ -100,8 +101,8 @@ extern "C" __global__ void __launch_bounds__(WARP * WARPS_EACH) decode_forward(c
         i64 key = first + n * step + warp * KEYS;
         u8 *to = tiles + n % STAGES * TILE_BYTES;
         if (n < count) {
-            copy_rows<WIDTH>(to, p.k, b, hk, key, p.keys, p.width);
-            copy_rows<VALUES>(to + KEYS * WIDTH * 2, p.v, b, hk, key, p.keys, p.value_width);
+            copy_rows<WIDTH>(to, p.k, b, hk, key, lowest, highest, p.width);
+            copy_rows<VALUES>(to + KEYS * WIDTH * 2, p.v, b, hk, key, lowest, highest, p.value_width);
         }
         copies_commit();
     };

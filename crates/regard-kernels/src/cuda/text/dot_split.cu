@@ -180,12 +180,10 @@ __device__ __forceinline__ void compute_split(const Problem &p, const Forward &o
             if (threadIdx.x % WARP == 0) barrier_arrive(&m.bars->block_empty);
         }
         rows.join();
-        float statistic[2];
+        // Whatever came out NaN is computed again, also its log-sum-exp.
+        float statistic[2] = {0, 0};
 #pragma unroll
-        for (int r = 0; r < 2; r++) {
-            factor[r] = rows.total[r] == 0 ? 0.0f : 1 / rows.total[r];
-            statistic[r] = rows.top[r] * scale2 + log2f(rows.total[r]);
-        }
+        for (int r = 0; r < 2; r++) factor[r] = rows.total[r] == 0 ? 0.0f : 1 / rows.total[r];
         store_floats(out, factor, o.out.data + x.at.b * o.out.b + x.at.h * o.out.h + first * o.out.n, o.out.n, p.queries - first, p.value_width);
         note_undefined(p, t, x.at.b, x.at.h, first, out, statistic);
 #pragma unroll

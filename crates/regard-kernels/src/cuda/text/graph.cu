@@ -201,16 +201,17 @@ extern "C" __global__ void __launch_bounds__(128) graph_backward_queries(const _
                         T weight = there ? expf(s - lse) : (T)0, ds = there ? weight * (dp - delta) : (T)0;
                         i64 edge = b * p.edges + first + base + n;
 #if WIDTH == 1
-                        T x = q + k[u], by_x = ds * w * slope(x);
+                        // A lane without an edge has some other key: 0 times NaN is NaN.
+                        T x = q + k[u], by_x = there ? ds * w * slope(x) : (T)0;
                         gq.x[0] += by_x;
-                        gw.x[0] += ds * leaky(x);
+                        gw.x[0] += there ? ds * leaky(x) : (T)0;
                         if (n < here && at.f == 0) store_once(&e.pairs[edge * HEADS + at.h], weight, by_x);
 #else
                         u32 words[4];
                         EACH_FOUR(c) {
                             T x = q.x[c] + k[u].x[c];
                             gq.x[c] += ds * slope(x);
-                            gw.x[c] += ds * leaky(x);
+                            gw.x[c] += there ? ds * leaky(x) : (T)0;
                             words[c] = __ballot_sync(ALL, x > 0 || x != x);
                         }
                         if (n < here && at.f == 0) store_once(&e.pairs[edge * HEADS + at.h], weight, ds);

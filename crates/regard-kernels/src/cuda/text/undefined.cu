@@ -55,8 +55,9 @@ __device__ __forceinline__ void output_again(const Problem &p, const Forward &o,
 #pragma unroll 1
     for (i64 j0 = reach.low; j0 < reach.high && !sums.undefined(); j0 += WARP) {
         i64 j = j0 + lane_id();
-        bool sees = j < reach.high && visible(p, reach, j, b, h, i, j);
-        float weight = sees ? weight_of(above(score_of(p, b, h, i, j) - statistic)) : 0.0f;
+        float score = j < reach.high && visible(p, reach, j, b, h, i, j) ? score_of(p, b, h, i, j) : NEG_INF;
+        bool sees = score != NEG_INF; // a score of −∞ hides its key
+        float weight = sees ? weight_of(above(score - statistic)) : 0.0f;
         u32 seen = __ballot_sync(ALL, sees);
 #pragma unroll 1
         for (int n = 0; n < WARP; n++)
@@ -64,6 +65,46 @@ __device__ __forceinline__ void output_again(const Problem &p, const Forward &o,
     }
     sums.store(o.out.data + b * o.out.b + h * o.out.h + i * o.out.n, 1);
 }
+
+#ifdef SPLIT
+// A row again from its scores on, by a warp: of an infinity, or of a number that bf16 rounds to one, the parts
+// make NaN whatever the formula gives.
+__device__ __forceinline__ void row_again(const Problem &p, const Forward &o, int b, int h, int i) {
+    Reach reach = keys_of(p, b, i);
+    const E *v = p.v.data + b * p.v.b + h / (int)(p.heads / p.key_heads) * p.v.h;
+    i64 row = ((i64)b * p.heads + h) * p.queries + i;
+    E *out = o.out.data + b * o.out.b + h * o.out.h + i * o.out.n;
+    auto score_at = [&](i64 j) { return j < reach.high && visible(p, reach, j, b, h, i, j) ? score_of(p, b, h, i, j) : NEG_INF; };
+    float top = NEG_INF;
+    bool undefined = false;
+#pragma unroll 1
+    for (i64 j0 = reach.low; j0 < reach.high && !undefined; j0 += WARP) {
+        float score = score_at(j0 + lane_id());
+        top = fmaxf(top, score);
+        // +∞ less itself is NaN too.
+        undefined = __any_sync(ALL, score != score || score == -NEG_INF);
+    }
+    top = warp_max(top);
+    float total = undefined ? NOT_A_NUMBER : 0.0f;
+    Sums sums(p.value_width);
+#pragma unroll 1
+    for (i64 j0 = reach.low; j0 < reach.high && !undefined; j0 += WARP) {
+        float score = score_at(j0 + lane_id()), weight = score == NEG_INF ? 0.0f : exp2_fast(score - top);
+        total += weight;
+        u32 seen = __ballot_sync(ALL, score != NEG_INF);
+#pragma unroll 1
+        for (int n = 0; n < WARP; n++)
+            if (seen >> n & 1) sums.add(__shfl_sync(ALL, weight, n), v + (j0 + n) * p.v.n);
+    }
+    total = warp_sum(total);
+    if (undefined) {
+        for (int d = lane_id(); d < p.value_width; d += WARP) out[d] = NOT_A_NUMBER;
+    } else {
+        sums.store(out, total == 0 ? 0.0f : 1 / total);
+    }
+    if (o.lse && lane_id() == 0) o.lse[row] = total == 0 ? NEG_INF : top * LN2 + logf(total);
+}
+#endif
 
 // Whether a row can have keys that it does not see.
 __device__ __forceinline__ bool hides(const Problem &p) { return p.causal || p.windowed || p.lengths || p.q_segments; }

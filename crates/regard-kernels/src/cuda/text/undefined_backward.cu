@@ -1,15 +1,16 @@
 // Rows of gradients that came out NaN, again and number by number: see undefined.cu.
 
-// A pair's weight, and the gradient of its score.
+// A pair's weight, and the gradient of its score; a score of −∞ hides its key.
 struct Pair {
     float weight, grad;
+    bool there;
 };
 
 __device__ __forceinline__ Pair pair_of(const Problem &p, const Backward &g, const Dot &t, i64 b, i64 h, i64 i, i64 j) {
     i64 hk = h / (p.heads / p.key_heads), row = (b * p.heads + h) * t.padded + i;
-    float x = above(score_of(p, b, h, i, j) - t.lse2[row]);
+    float score = score_of(p, b, h, i, j), x = above(score - t.lse2[row]);
     float grad = product_of(g.grad_out.data + b * g.grad_out.b + h * g.grad_out.h + i * g.grad_out.n, p.v.data + b * p.v.b + hk * p.v.h + j * p.v.n, p.value_width);
-    return {weight_of(x), slope_of(x) * (grad - t.deltas[row])};
+    return {weight_of(x), slope_of(x) * (grad - t.deltas[row]), score != NEG_INF};
 }
 
 __device__ __forceinline__ void query_again(const Problem &p, const Backward &g, const Dot &t, i64 b, i64 h, i64 i) {
@@ -20,11 +21,12 @@ __device__ __forceinline__ void query_again(const Problem &p, const Backward &g,
     for (i64 j0 = reach.low; j0 < reach.high && !sums.undefined(); j0 += WARP) {
         i64 j = j0 + lane_id();
         bool sees = j < reach.high && visible(p, reach, j, b, h, i, j);
-        float grad = sees ? pair_of(p, g, t, b, h, i, j).grad : 0.0f;
-        u32 seen = __ballot_sync(ALL, sees);
+        Pair pair = {0, 0, false};
+        if (sees) pair = pair_of(p, g, t, b, h, i, j);
+        u32 seen = __ballot_sync(ALL, pair.there);
 #pragma unroll 1
         for (int n = 0; n < WARP; n++)
-            if (seen >> n & 1) sums.add(__shfl_sync(ALL, grad, n), k + (j0 + n) * p.k.n);
+            if (seen >> n & 1) sums.add(__shfl_sync(ALL, pair.grad, n), k + (j0 + n) * p.k.n);
     }
     sums.store(g.grad_q.data + b * g.grad_q.b + h * g.grad_q.h + i * g.grad_q.n, (float)p.scale);
 }
@@ -40,9 +42,9 @@ __device__ __forceinline__ void key_again(const Problem &p, const Backward &g, c
         for (i64 i0 = reach.low; i0 < reach.high && !(of_key.undefined() && of_value.undefined()); i0 += WARP) {
             i64 i = i0 + lane_id();
             bool sees = i < reach.high && visible(p, reach, i, b, h, i, j);
-            Pair pair = {0, 0};
+            Pair pair = {0, 0, false};
             if (sees) pair = pair_of(p, g, t, b, h, i, j);
-            u32 seen = __ballot_sync(ALL, sees);
+            u32 seen = __ballot_sync(ALL, pair.there);
 #pragma unroll 1
             for (int n = 0; n < WARP; n++) {
                 if (!(seen >> n & 1)) continue;
