@@ -65,6 +65,10 @@ class Gradients(NamedTuple):
     parameters: tuple[Any, ...] = ()
 
 
+#: The options that the constants of a frame, but the first, were.
+_CONSTANTS = ("key_lengths", "segments", "segments", "attn_mask")
+
+
 def _inputs(xp: Any, frame: Frame, learned: Learned) -> Any:
     edges = frame.edges
     if learned is NO_LEARNED and frame.constants is NO_CONSTANTS and edges is None:
@@ -72,13 +76,13 @@ def _inputs(xp: Any, frame: Frame, learned: Learned) -> Any:
     given = xp.given
     w, key_bias, bias, relative, parameters = learned
     return (
-        None if w is None else given(w),
-        [given(x) for x in parameters],
-        None if key_bias is None else given(key_bias),
-        None if bias is None else given(bias),
-        None if frame.constants.alibi is None else given(frame.constants.alibi),
-        None if relative is None else given(relative),
-        *(None if x is None else given(x) for x in frame.constants[1:]),
+        None if w is None else given(w, "w"),
+        [given(x, "a parameter of the score") for x in parameters],
+        None if key_bias is None else given(key_bias, "key_bias"),
+        None if bias is None else given(bias, "attn_mask"),
+        None if frame.constants.alibi is None else given(frame.constants.alibi, "alibi_slopes"),
+        None if relative is None else given(relative, "relative_bias"),
+        *(None if x is None else given(x, name) for name, x in zip(_CONSTANTS, frame.constants[1:])),
         None if edges is None else edges.native,
     )
 

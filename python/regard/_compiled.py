@@ -141,7 +141,7 @@ def _forward_op(
     results = _call.forward(_tensors.kind_of(q), frame, (q, k, v), learned, need.split(",") if need else (), True)
     edge_weights = results.edge_weights
     if edge_weights is not None and frame.edges is not None and not frame.edges.is_in_order:
-        edge_weights = edge_weights.index_select(-1, frame.edges.tensor_places())
+        edge_weights = edge_weights.index_select(-1, frame.edges.tensor_places(edge_weights.device))
     parts = (*results[:6], edge_weights)
     return tuple(q.new_empty(_EMPTY) if x is None else x for x in parts)  # type: ignore[return-value]
 
@@ -211,7 +211,7 @@ def _backward_op(
     learned = _learned(w, key_bias, bias, relative, parameters)
     if grad_edge_weights is not None and frame.edges is not None and not frame.edges.is_in_order:
         to = grad_edge_weights.new_zeros((*grad_edge_weights.shape[:-1], len(frame.edges)))
-        grad_edge_weights = to.index_add_(-1, frame.edges.tensor_places(), grad_edge_weights)
+        grad_edge_weights = to.index_add_(-1, frame.edges.tensor_places(to.device), grad_edge_weights)
     arriving = Arriving(
         None if grad_out is None else _tensors.rowwise(grad_out),
         *(None if x is None else x.contiguous() for x in (grad_weights, grad_edge_weights, grad_log_prob, grad_lse)),

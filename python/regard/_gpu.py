@@ -33,8 +33,6 @@ class Gpu:
     int64 = torch.int64
     forward = staticmethod(_native.forward)
     backward = staticmethod(_native.backward)
-    rows = staticmethod(_tensors.rows)
-    block = staticmethod(_tensors.block)
     rowwise = staticmethod(_tensors.rowwise)
     empty_rows = staticmethod(_tensors.empty_rows)
     arriving_at_part = staticmethod(_tensors.arriving_at_part)
@@ -42,10 +40,31 @@ class Gpu:
     def __init__(self, device: torch.device) -> None:
         bring_nvrtc()
         self._device = device
+        self._index = torch.cuda.current_device() if device.index is None else device.index
         self._kept: list[Tensor] = []
 
-    def given(self, x: Tensor) -> tuple[int, tuple[int, ...]]:
+    def rows(self, x: Tensor) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
+        self._check(x)
+        return x.data_ptr(), x.shape, x.stride()
+
+    def block(self, x: Tensor) -> tuple[int, tuple[int, ...]]:
+        self._check(x)
+        return x.data_ptr(), x.shape
+
+    def _check(self, x: Tensor) -> None:
+        """The kernels read and write addresses of this GPU alone."""
+        if x.get_device() != self._index:
+            raise TypeError(f"a tensor is on {x.device}, query on {self._device}; they want one device")
+
+    def given(self, x: Tensor, name: str) -> tuple[int, tuple[int, ...]]:
         """What a call is given besides q, k and v is read in the host's memory."""
+        if x.requires_grad and x.get_device() != self._index:
+            raise TypeError(f"{name} requires a gradient and is on {x.device}, query on {self._device}; they want one device")
+        if torch.cuda.is_current_stream_capturing():
+            raise RuntimeError(
+                f"a CUDA graph is being captured, and {name} would be copied through the host, which a replay cannot do: "
+                "call it outside of the capture"
+            )
         x = x.detach().cpu()
         self._kept.append(x)
         return _tensors.block(x)
@@ -58,5 +77,4 @@ class Gpu:
 
     def place(self) -> tuple[int, int]:
         """The GPU's number, and PyTorch's current stream on it."""
-        index = self._device.index
-        return (torch.cuda.current_device() if index is None else index, torch.cuda.current_stream(self._device).cuda_stream)
+        return (self._index, torch.cuda.current_stream(self._device).cuda_stream)

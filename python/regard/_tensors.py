@@ -36,8 +36,6 @@ _KINDS = {
     torch.float16: (3, torch.float32),
 }
 
-from_numpy = torch.from_numpy
-
 
 @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
 def parameter_names(text: str) -> tuple[str, ...]:
@@ -141,14 +139,33 @@ def rowwise(x: Tensor) -> Tensor:
 
 
 def rows(x: Tensor) -> tuple[int, tuple[int, ...], tuple[int, ...]]:
+    if not x.is_cpu:
+        raise _elsewhere("a tensor", x)
     return x.data_ptr(), x.shape, x.stride()
 
 
 def block(x: Tensor) -> tuple[int, tuple[int, ...]]:
+    if not x.is_cpu:
+        raise _elsewhere("a tensor", x)
     return x.data_ptr(), x.shape
 
 
-given = block
+def given(x: Tensor, name: str) -> tuple[int, tuple[int, ...]]:
+    if not x.is_cpu:
+        raise _elsewhere(name, x)
+    return block(x)
+
+
+def _elsewhere(name: str, x: Tensor) -> TypeError:
+    return TypeError(f"{name} is on {x.device}, query on the CPU; they want one device")
+
+
+def check_beside(name: str, x: Any, query: Tensor) -> None:
+    """Refuses a tensor that lies on another device than the query."""
+    if isinstance(x, Tensor) and x.device != query.device:
+        raise TypeError(f"{name} is on {x.device}, query on {query.device}; they want one device")
+
+
 place = get_num_threads
 forward = _native.forward
 backward = _native.backward
@@ -192,6 +209,11 @@ def arriving_at_part(own: Any, whole: Any, grad_out: Tensor) -> tuple[Tensor, Te
 
 
 def fresh_seed() -> int:
+    if torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing():
+        raise RuntimeError(
+            "a CUDA graph is being captured, and every replay of it would draw the same dropout or sample: "
+            "say so with seed=..., or call it outside of the capture"
+        )
     # PyTorch's own random numbers, so that `torch.manual_seed` repeats them.
     return int(torch.randint(1 << 62, (), dtype=torch.int64).item())
 
@@ -252,7 +274,8 @@ def _run(frame: Frame, qkv: tuple[Any, Any, Any], learned: Learned, need: tuple[
 def _aux(results: _call.Results, need: tuple[str, ...], frame: Frame) -> Aux:
     found = {name: getattr(results, name) for name in need}
     if "edge_weights" in found and frame.edges is not None and not frame.edges.is_in_order:
-        found["edge_weights"] = found["edge_weights"].index_select(-1, frame.edges.tensor_places())
+        weights = found["edge_weights"]
+        found["edge_weights"] = weights.index_select(-1, frame.edges.tensor_places(weights.device))
     return Aux(**found)
 
 

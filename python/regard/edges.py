@@ -71,12 +71,12 @@ class Edges:
             return _remembered(edges, num_queries, num_keys)
         return Edges(edges, num_queries, num_keys)
 
-    def tensor_places(self) -> Any:
-        """``places`` as a tensor."""
-        if self._tensor_places is None:
+    def tensor_places(self, device: Any) -> Any:
+        """``places`` as a tensor of a device."""
+        if self._tensor_places is None or self._tensor_places.device != device:
             import torch
 
-            self._tensor_places = torch.from_numpy(self.places)
+            self._tensor_places = torch.from_numpy(self.places).to(device)
         return self._tensor_places
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -118,6 +118,11 @@ def _as_array(x: Any) -> Any:
             raise TypeError("edges require a gradient; whole numbers have none")
         if not _is_dense(x):
             raise TypeError(f"edges are {x.layout}; it wants a dense edge_index [2, E]")
+        if x.is_cuda and sys.modules["torch"].cuda.is_current_stream_capturing():
+            raise RuntimeError(
+                "a CUDA graph is being captured, and edges are sorted on the host: make regard.Edges of them before, "
+                "and call it outside of the capture"
+            )
         return x.detach().cpu().numpy()
     try:
         return np.asarray(x)

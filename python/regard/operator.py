@@ -178,9 +178,9 @@ def attention_backward(
         if any(x is not None for x in grads[1:]):
             raise ValueError("is_part takes the gradient of the output and no other")
         whole = _saved(xp, frame, qkv, learned, (out, lse, None, None))
-        return _call.backward_of_part(xp, frame, qkv, learned, whole, grads.out)
+        return _call.backward_of_part(xp.kind_of(q), frame, qkv, learned, whole, grads.out)
     saved = _saved(xp, frame, qkv, learned, (out, lse, threshold, index))
-    return _call.backward(xp, frame, qkv, learned, saved, grads)
+    return _call.backward(xp.kind_of(q), frame, qkv, learned, saved, grads)
 
 
 def _kind(query: Any, key: Any, value: Any) -> tuple[Any, Any, Any, Any]:
@@ -199,6 +199,8 @@ def _arriving(xp: Any, frame: Any, qkv: Any, grads: Any) -> Arriving:
     rows = tuple(q.shape[:-1])
     out, weights, edge_weights, log_prob, lse = grads
     count = 0 if frame.edges is None else len(frame.edges)
+    for name, x in zip(("grad_out", "grad_weights", "grad_edge_weights", "grad_log_prob", "grad_lse"), grads):
+        xp.check_beside(name, x, q)
     if out is not None:
         xp.check("grad_out", out)
         if out.dtype != q.dtype:
@@ -208,6 +210,8 @@ def _arriving(xp: Any, frame: Any, qkv: Any, grads: Any) -> Arriving:
         if frame.edges is None:
             raise ValueError("grad_edge_weights was given, and no edges")
         if not frame.edges.is_in_order:
+            xp.check("grad_edge_weights", edge_weights)
+            _of_shape("grad_edge_weights", edge_weights, (*rows[:-1], len(frame.edges.places)))
             edge_weights = _by_place(xp, edge_weights, frame)
 
     def numbers(name: str, x: Any, shape: tuple[int, ...]) -> Any:
@@ -224,10 +228,13 @@ def _arriving(xp: Any, frame: Any, qkv: Any, grads: Any) -> Arriving:
 
 def _by_place(xp: Any, x: Any, frame: Any) -> Any:
     """A gradient in the order of the edges as given, added up where an edge was given twice."""
+    if xp is not _arrays:
+        added = x.new_zeros((*x.shape[:-1], len(frame.edges)))
+        return added.index_add_(-1, frame.edges.tensor_places(x.device), x.detach())
     plain = np.asarray(x)
     to = np.zeros((*plain.shape[:-1], len(frame.edges)), plain.dtype)
     np.add.at(to, (..., frame.edges.places), plain)  # type: ignore[arg-type]
-    return to if xp is _arrays else xp.from_numpy(to)
+    return to
 
 
 def _of_shape(name: str, x: Any, shape: tuple[int, ...]) -> Any:
@@ -246,10 +253,12 @@ def _saved(xp: Any, frame: Any, qkv: Any, learned: Any, given: Any) -> Saved:
         or normalizer in ("sigmoid", "none")
     )
     if not enough:
-        results = _call.forward(xp, frame, qkv, learned, (), True)
+        results = _call.forward(xp.kind_of(qkv[0]), frame, qkv, learned, (), True)
         return Saved(results.out, results.lse, results.threshold, results.index)
     q, _, v = qkv
     rows = tuple(q.shape[:-1])
+    for name, x in zip(("out", "lse", "threshold", "index"), given):
+        xp.check_beside(name, x, q)
     if out is not None:
         xp.check("out", out)
         if out.dtype != q.dtype:

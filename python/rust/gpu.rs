@@ -3,11 +3,13 @@
 use crate::array::{Block, Rows, refused};
 use crate::call::{Arriving, Call, Left, More, Results, Wanted};
 use crate::inputs::Inputs;
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use regard_kernels::cuda::{BackwardAt, ForwardAt, GradientsAt};
 use regard_kernels::{Cuda, Element};
 use std::collections::BTreeMap;
+use std::process;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
 /// A GPU's number, and PyTorch's current stream on it.
@@ -17,6 +19,16 @@ pub(crate) struct Gpu(usize, usize);
 /// The GPU, its work asked of the stream.
 fn open(Gpu(ordinal, stream): Gpu) -> PyResult<Cuda> {
     static OPEN: Mutex<BTreeMap<usize, Cuda>> = Mutex::new(BTreeMap::new());
+    // The process that came first: a child that was forked from it has no driver that works, and may find
+    // the lock taken for ever.
+    static PROCESS: AtomicU32 = AtomicU32::new(0);
+    let this = process::id();
+    if PROCESS.compare_exchange(0, this, Relaxed, Relaxed).is_err_and(|first| first != this) {
+        return Err(PyRuntimeError::new_err(
+            "this process was forked from one that uses a GPU, which CUDA does not allow: start it with \
+             the method 'spawn'",
+        ));
+    }
     let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
     let cuda = match open.get(&ordinal) {
         Some(cuda) => cuda,
@@ -47,12 +59,12 @@ pub(crate) fn forward<E: Element>(
         if let Some(results) = results {
             let (lse, threshold, index, log_prob, weights, edge_weights) =
                 results.extract::<Results<E::Compute>>()?;
-            pass.lse = address(lse);
-            pass.threshold = address(threshold);
-            pass.index = address(index);
-            pass.log_prob = address(log_prob);
-            pass.weights = address(weights);
-            pass.edge_weights = address(edge_weights);
+            pass.lse = address(lse)?;
+            pass.threshold = address(threshold)?;
+            pass.index = address(index)?;
+            pass.log_prob = address(log_prob)?;
+            pass.weights = address(weights)?;
+            pass.edge_weights = address(edge_weights)?;
         }
         let spec = inputs.spec(call.mechanism.get(), call.q.shape()[3], call.random);
         let cuda = open(gpu)?;
@@ -60,8 +72,15 @@ pub(crate) fn forward<E: Element>(
     }
 }
 
-fn address<T>(block: Option<Block<T>>) -> Option<u64> {
-    block.map(|block| block.address())
+/// Where it lies, if it is there: what has no numbers may lie nowhere.
+fn address<T>(block: Option<Block<T>>) -> PyResult<Option<u64>> {
+    match block {
+        Some(block) if block.address() == 0 && !block.shape().contains(&0) => {
+            Err(PyTypeError::new_err("an array has no memory: it is fake, meta or a wrapper"))
+        }
+        Some(block) => Ok(Some(block.address())),
+        None => Ok(None),
+    }
 }
 
 /// As [`crate::call::backward`] does.
@@ -84,23 +103,23 @@ pub(crate) fn backward<E: Element>(
             arriving.unwrap_or((None, None, None, None));
         let pass = BackwardAt {
             grad_out: grad_out.on_gpu()?,
-            grad_weights: address(weights),
-            grad_edge_weights: address(edge_weights),
-            grad_log_prob: address(log_prob),
-            grad_lse: address(grad_lse),
+            grad_weights: address(weights)?,
+            grad_edge_weights: address(edge_weights)?,
+            grad_log_prob: address(log_prob)?,
+            grad_lse: address(grad_lse)?,
             out: rows(out)?,
-            lse: address(lse),
-            threshold: address(threshold),
-            index: address(index),
+            lse: address(lse)?,
+            threshold: address(threshold)?,
+            index: address(index)?,
             gradients: GradientsAt {
                 q: rows(q)?,
                 k: rows(k)?,
                 v: rows(v)?,
-                w: address(w),
-                own: address(own),
-                key_bias: address(key_bias),
-                bias: address(bias),
-                relative: address(relative),
+                w: address(w)?,
+                own: address(own)?,
+                key_bias: address(key_bias)?,
+                bias: address(bias)?,
+                relative: address(relative)?,
             },
         };
         let spec = inputs.spec(call.mechanism.get(), call.q.shape()[3], call.random);

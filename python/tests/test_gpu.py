@@ -151,3 +151,338 @@ def test_a_compiled_module_runs_on_a_gpu():
     q, k, v = (x.detach() for x in leaves(torch.float32))
     compiled = torch.compile(lambda q, k, v: regard.attention(q, k, v, is_causal=True), fullgraph=True)
     torch.testing.assert_close(compiled(q, k, v), regard.attention(q, k, v, is_causal=True))
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("name", ["plain", "causal", "lengths", "sparsemax", "sigmoid", "dropout"])
+def test_gradients_without_autograd_are_autograds(name, dtype):
+    q, k, v = leaves(dtype)
+    options = CASES[name]
+    out, aux = regard.attention(q, k, v, **options, return_aux="lse")
+    grad = torch.linspace(-1, 1, out.numel()).reshape(out.shape).to(out)
+    expected = torch.autograd.grad(out, [q, k, v], grad)
+    found = regard.attention_backward(grad, q, k, v, **options)
+    for a, b in zip(found, expected):
+        assert a.device == q.device
+        assert torch.equal(a, b)
+    if options.get("normalizer", "softmax") == "softmax":
+        again = regard.attention_backward(grad, q, k, v, out=out.detach(), lse=aux.lse.detach(), **options)
+        assert all(torch.equal(a, b) for a, b in zip(again, expected))
+
+
+def test_what_arrives_on_another_device_is_refused():
+    q, k, v = (x.detach() for x in leaves(torch.float32))
+    grad = torch.ones(2, 4, 40, 24)
+    with pytest.raises(TypeError, match="grad_out is on cpu, query on cuda:0"):
+        regard.attention_backward(grad, q, k, v)
+    with pytest.raises(TypeError, match="grad_out is on cuda:0, query on cpu"):
+        regard.attention_backward(grad.cuda(), q.cpu(), k.cpu(), v.cpu())
+    with pytest.raises(TypeError, match="lse is on cpu, query on cuda:0"):
+        regard.attention_backward(grad.cuda(), q, k, v, out=grad.cuda(), lse=torch.ones(2, 4, 40))
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        {"attn_mask": torch.ones(40, 33, dtype=torch.bool)},
+        {"attn_mask": torch.ones(40, 33)},
+        {"key_bias": torch.ones(33)},
+        {"key_lengths": torch.tensor([5, 33])},
+        {"alibi_slopes": torch.ones(4)},
+        {"relative_bias": torch.ones(4, 11)},
+        {"score": regard.Additive(torch.ones(16))},
+    ],
+    ids=str,
+)
+def test_an_option_on_the_gpu_is_refused_by_the_cpu_and_one_of_the_cpu_is_taken(option):
+    def moved(x):
+        return regard.Additive(x.w.cuda()) if isinstance(x, regard.Additive) else x.cuda()
+
+    q, k, v = (x.detach() for x in leaves(torch.float32))
+    on_gpu = {name: moved(x) for name, x in option.items()}
+    with pytest.raises(TypeError, match="is on cuda:0, query on the CPU; they want one device"):
+        regard.attention(q.cpu(), k.cpu(), v.cpu(), **on_gpu)
+    assert torch.equal(regard.attention(q, k, v, **option), regard.attention(q, k, v, **on_gpu))
+
+
+def test_a_learned_option_on_the_cpu_is_refused():
+    q, k, v = leaves(torch.float32)
+    with pytest.raises(TypeError, match="key_bias requires a gradient and is on cpu, query on cuda:0"):
+        regard.attention(q, k, v, key_bias=torch.ones(33, requires_grad=True))
+
+
+def graph(device, dtype=torch.float32, heads=2, width=16, nodes=50):
+    draw = torch.Generator().manual_seed(4)
+    edges = torch.randint(0, nodes, (2, 300), generator=draw)
+    x = [torch.randn(1, heads, nodes, width, generator=draw, dtype=torch.float64) for _ in range(3)]
+    w = torch.randn(heads, width, generator=draw, dtype=torch.float64)
+    return [t.to(device, dtype) for t in (*x, w)], edges.to(device)
+
+
+def test_the_weights_of_edges_and_their_gradient():
+    found = []
+    for device, dtype in (("cuda", torch.float32), ("cpu", torch.float64)):
+        (q, k, v, w), edges = graph(device, dtype)
+        given = [x.requires_grad_() for x in (q, k, v)]
+        out, aux = regard.attention(*given, edges=edges, score=regard.Additive(w), return_aux="edge_weights")
+        assert aux.edge_weights.device == q.device
+        grad = torch.linspace(-1, 1, aux.edge_weights.numel()).reshape(aux.edge_weights.shape).to(q)
+        found.append([aux.edge_weights, *torch.autograd.grad((aux.edge_weights * grad).sum() + out.sum(), given)])
+        with_lse = {"grad_edge_weights": grad, "edges": edges, "score": regard.Additive(w)}
+        found[-1] += regard.attention_backward(torch.ones_like(out), *(x.detach() for x in given), **with_lse)[:3]
+    close(torch.float32, *found)
+
+
+#: Rows of a graph's arrays that no load of four numbers fits: a stride, and where they begin.
+LAYOUTS = [(17, 0), (18, 0), (19, 0), (20, 0), (20, 1), (20, 2), (16, 3), (24, 4)]
+
+
+@pytest.mark.parametrize("width", [16, 1])
+@pytest.mark.parametrize("stride, start", LAYOUTS)
+@pytest.mark.parametrize("which", ["q", "k", "v", "grad"])
+def test_rows_of_a_graph_may_lie_anywhere(which, stride, start, width):
+    found = []
+    for device, dtype in (("cuda", torch.float32), ("cpu", torch.float64)):
+        (q, k, v, w), edges = graph(device, dtype)
+        q, k, w = (x[..., :width].contiguous() for x in (q, k, w))
+        grad = v.flip(2)
+        rows = {"q": q, "k": k, "v": v, "grad": grad}
+        x = rows[which]
+        room = torch.zeros(x.shape[1] * x.shape[2] * stride + start, dtype=x.dtype, device=x.device)
+        laid = room[start:].as_strided(x.shape, (0, x.shape[2] * stride, stride, 1), start)
+        rows[which] = laid.copy_(x)
+        given = [rows[name].requires_grad_() if rows[name].is_leaf else rows[name].detach().requires_grad_() for name in "qkv"]
+        score = regard.Additive(w.clone().requires_grad_(), activation="leaky_relu")
+        out = regard.attention(*given, edges=edges, score=score)
+        found.append([out, *torch.autograd.grad(out, [*given, score.w], rows["grad"])])
+    close(torch.float32, *found)
+
+
+def test_more_heads_than_a_grid_has_rows():
+    many = 70_000
+    draw = torch.Generator("cuda").manual_seed(1)
+    q, k, v = (torch.randn(many, 1, n, 16, generator=draw, device="cuda") for n in (1, 3, 3))
+    some = torch.tensor([0, 1, 65_534, 65_535, 65_536, many - 1], device="cuda")
+    w = torch.linspace(-1, 1, 16, device="cuda")
+    for options in ({}, {"score": regard.Additive(w)}, {"key_lengths": torch.full((many,), 2)}):
+        few = {**options, **({"key_lengths": torch.full((6,), 2)} if "key_lengths" in options else {})}
+        for dtype in (torch.float32, torch.bfloat16):
+            given = [x.to(dtype).requires_grad_() for x in (q, k, v)]
+            of_few = [x.detach()[some].requires_grad_() for x in given]
+            out, expected = regard.attention(*given, **options), regard.attention(*of_few, **few)
+            assert torch.equal(out[some], expected)
+            found = torch.autograd.grad(out.float().square().sum(), given)
+            for a, b in zip(found, torch.autograd.grad(expected.float().square().sum(), of_few), strict=True):
+                torch.testing.assert_close(a[some], b)
+
+
+@pytest.mark.parametrize("nq", [1, 200])
+@pytest.mark.parametrize("is_causal", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_an_infinite_key_hides_itself_as_in_the_formula(dtype, is_causal, nq):
+    draw = torch.Generator().manual_seed(2)
+    q, k, v = (torch.randn(2, 2, n, 64, generator=draw) for n in (nq, 200, 200))
+    q[..., 0] = 1 + q[..., 0].abs()
+    k[:, :, 70, 0] = float("-inf")
+    found = []
+    for device, kind in (("cuda", dtype), ("cpu", torch.float64)):
+        given = [x.to(device, dtype).to(kind).requires_grad_() for x in (q, k, v)]
+        out, aux = regard.attention(*given, is_causal=is_causal, offset=200 - nq, return_aux="lse")
+        of_q, of_k, of_v = torch.autograd.grad(out.sum() + aux.lse.sum(), given)
+        # In the formula q's gradient has 0 · −∞ where the key is infinite.
+        found.append([out, aux.lse, of_q[..., 1:], of_k, of_v])
+    assert all(x.isfinite().all() for x in found[1])
+    close(dtype, *found)
+
+
+def test_an_infinite_value_reaches_the_rows_that_see_it_and_no_other():
+    q, k, v = (torch.randn(1, 2, 150, 64, generator=torch.Generator().manual_seed(n)).cuda() for n in range(3))
+    expected = regard.attention(q, k, v, is_causal=True)
+    v[:, :, 100, 5] = float("inf")
+    out = regard.attention(q, k, v, is_causal=True)
+    assert out[:, :, 100:, 5].isposinf().all()
+    out[:, :, 100:, 5] = expected[:, :, 100:, 5]
+    torch.testing.assert_close(out, expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("width", [16, 1])
+def test_a_key_without_edges_may_hold_anything(width):
+    """The lanes of a warp that have no edge look at key 0."""
+    found = []
+    for device, dtype in (("cuda", torch.float32), ("cpu", torch.float64)):
+        (q, k, v, w), edges = graph(device, dtype)
+        q, k, w = (x[..., :width].contiguous() for x in (q, k, w))
+        edges = edges[:, edges[0] != 0]
+        k[:, :, 0], v[:, :, 0] = float("nan"), float("inf")
+        given = [x.requires_grad_() for x in (q, k, v, w)]
+        out = regard.attention(*given[:3], edges=edges, score=regard.Additive(w, activation="leaky_relu"))
+        found.append([out, *torch.autograd.grad(out.sum(), given)])
+    assert all(x.isfinite().all() for x in found[0])
+    close(torch.float32, *found)
+
+
+def test_what_lies_behind_key_lengths_is_not_looked_at():
+    q, k, v = (torch.randn(2, 4, n, 64, generator=torch.Generator().manual_seed(n)).bfloat16().cuda() for n in (1, 700, 701))
+    v = v[:, :, :700]
+    lengths = torch.tensor([300, 517])
+    expected = regard.attention(q, k, v, key_lengths=lengths)
+    for b, length in enumerate(lengths.tolist()):
+        k[b, :, length:] = v[b, :, length:] = float("nan")
+    assert torch.equal(regard.attention(q, k, v, key_lengths=lengths), expected)
+
+
+def test_the_current_context_and_device_are_as_before():
+    import ctypes
+
+    driver = ctypes.CDLL("libcuda.so.1")
+
+    def current():
+        context = ctypes.c_void_p()
+        assert driver.cuCtxGetCurrent(ctypes.byref(context)) == 0
+        return context.value
+
+    q, k, v = leaves(torch.float32)
+    before, device = current(), torch.cuda.current_device()
+    regard.attention(q, k, v).sum().backward()
+    assert current() == before and torch.cuda.current_device() == device
+    # A thread that has none has none afterwards.
+    driver.cuCtxSetCurrent(None)
+    regard.attention(q.detach(), k.detach(), v.detach())
+    torch.cuda.set_device(device)
+    driver.cuCtxSetCurrent(ctypes.c_void_p(before))
+
+
+@pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two GPUs")
+def test_a_call_on_another_gpu_leaves_the_current_one():
+    q, k, v = (x.detach() for x in leaves(torch.float32))
+    expected = regard.attention(q, k, v)
+    found = regard.attention(*(x.to("cuda:1") for x in (q, k, v)))
+    assert found.device == torch.device("cuda:1") and torch.cuda.current_device() == 0
+    torch.testing.assert_close(found.to("cuda:0"), expected)
+    assert torch.ones(1, device="cuda").device.index == 0
+
+
+def captured(call):
+    """What a graph of a call gives at its replay."""
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        call()
+    torch.cuda.current_stream().wait_stream(stream)
+    recorded = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(recorded):
+        out = call()
+    recorded.replay()
+    torch.cuda.synchronize()
+    return out
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_plain_call_is_captured(dtype):
+    q, k, v = (x.detach() for x in leaves(dtype))
+    assert torch.equal(captured(lambda: regard.attention(q, k, v)), regard.attention(q, k, v))
+
+
+@pytest.mark.parametrize(
+    "options, reason",
+    [
+        ({"key_lengths": torch.tensor([5, 33])}, "key_lengths would be copied through the host"),
+        ({"attn_mask": torch.ones(40, 33)}, "attn_mask would be copied through the host"),
+        ({"edges": torch.tensor([[1], [2]])}, "captured"),
+        ({"dropout_p": 0.5}, "every replay of it would draw the same"),
+    ],
+    ids=str,
+)
+def test_a_call_that_cannot_be_captured_is_refused_in_words(options, reason):
+    q, k, v = (x.detach() for x in leaves(torch.float32))
+    for options in (options, {name: x.cuda() if isinstance(x, torch.Tensor) else x for name, x in options.items()}):
+        recorded = torch.cuda.CUDAGraph()
+        said = []
+        with torch.cuda.graph(recorded):
+            try:
+                regard.attention(q, k, v, **options)
+            except (RuntimeError, ValueError) as error:
+                said.append(str(error))
+            q + 1
+        assert reason in said[0]
+        # The capture it was refused in is whole, and the GPU goes on.
+        recorded.replay()
+        assert regard.attention(q, k, v).isfinite().all()
+
+
+def test_pinned_options_may_be_written_at_once():
+    q, k, v = (x.detach() for x in leaves(torch.float32, nq=2048, nk=2048))
+    bias = torch.randn(2048, generator=torch.Generator().manual_seed(6))
+    expected = regard.attention(q, k, v, key_bias=bias)
+    for _ in range(20):
+        pinned = bias.clone().pin_memory()
+        torch.cuda._sleep(10_000_000)
+        found = regard.attention(q, k, v, key_bias=pinned)
+        pinned.fill_(float("nan"))
+        assert torch.equal(found, expected)
+
+
+def test_threads_that_compile_at_once_get_what_one_gets():
+    from concurrent.futures import ThreadPoolExecutor
+
+    texts = [f"-{n}.5 * sum(square(q - k)) / d" for n in range(6)]
+    q, k, v = (x.detach() for x in leaves(torch.float32))
+    call = lambda text: regard.attention(q, k, v, score=text)  # noqa: E731
+    with ThreadPoolExecutor(6) as threads:
+        found = list(threads.map(call, texts * 2))
+    for text, out in zip(texts * 2, found):
+        assert torch.equal(out, call(text))
+
+
+@pytest.mark.parametrize("is_causal", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_ring_of_one_is_attention(dtype, is_causal):
+    import torch.distributed as dist
+
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    try:
+        found = []
+        for device, kind in (("cuda", dtype), ("cpu", torch.float64)):
+            q, k, v = (x.detach().to(device, kind).requires_grad_() for x in leaves(dtype, nq=33))
+            out = regard.torch.ring_attention(q, k, v, is_causal=is_causal)
+            assert out.device == q.device
+            found.append([out, *torch.autograd.grad(out.square().sum(), [q, k, v])])
+    finally:
+        dist.destroy_process_group()
+    close(dtype, *found)
+
+
+def test_a_part_of_the_keys_has_its_gradients():
+    q, k, v = (x.detach() for x in leaves(torch.float32))
+    out, aux = regard.attention(q, k, v, return_aux="lse")
+    grad = torch.linspace(-1, 1, out.numel()).reshape(out.shape).to(out)
+    whole = regard.attention_backward(grad, q, k, v, out=out, lse=aux.lse)
+    parts = [
+        regard.attention_backward(grad, q, k[:, :, at], v[:, :, at], out=out, lse=aux.lse, is_part=True)
+        for at in (slice(0, 10), slice(10, None))
+    ]
+    torch.testing.assert_close(parts[0].query + parts[1].query, whole.query, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(torch.cat([x.key for x in parts], 2), whole.key, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(torch.cat([x.value for x in parts], 2), whole.value, rtol=1e-4, atol=1e-5)
+
+
+def test_a_forked_process_is_told_that_it_has_no_gpu():
+    import multiprocessing
+
+    q, k, v = (x.detach() for x in leaves(torch.float32))
+    regard.attention(q, k, v)
+
+    def child(said):
+        try:
+            regard.attention(q, k, v)
+            said.put("it computed")
+        except Exception as error:
+            said.put(str(error))
+
+    context = multiprocessing.get_context("fork")
+    said = context.Queue()
+    process = context.Process(target=child, args=(said,))
+    process.start()
+    answer = said.get(timeout=60)
+    process.join(60)
+    assert "fork" in answer

@@ -7,8 +7,8 @@ mod case;
 
 use case::*;
 use regard_kernels::{
-    Activation, Backward, Cuda, Forward, Gradients, Normalizer, Saved, Score, Spec, View, ViewMut,
-    cuda,
+    Activation, Backward, Cuda, Edges, Forward, Gradients, Normalizer, Saved, Score, Spec, View,
+    ViewMut, cuda,
 };
 use std::sync::OnceLock;
 
@@ -252,6 +252,146 @@ fn additive_scores_keep_the_rule_in_their_own_form() {
         assert_eq!(backward == "Additive", case.hq == case.hk, "{case:?}");
         keeps(case);
     });
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn rows_that_are_not_even_keep_the_rule() {
+    let edges = MaskKind { edges: true, ..MaskKind::default() };
+    let leaky = ScoreKind::Additive(Activation::LeakyRelu { slope: 0.2 });
+    let tanh = ScoreKind::Additive(Activation::Tanh);
+    let mut cases = Vec::new();
+    // Rows are three numbers longer than what they hold, and heads lie within positions.
+    for (seed, (heads, d, dv)) in
+        [(8, 16, 16), (2, 8, 8), (4, 4, 4), (8, 1, 16), (1, 128, 128), (3, 17, 64), (2, 64, 8)]
+            .into_iter()
+            .enumerate()
+    {
+        for (score, mask) in [(leaky, edges), (tanh, MaskKind::default())] {
+            let (hq, hk, seed) = (heads, heads, seed as u64);
+            let case = Case { nq: 97, nk: 70, hq, hk, d, dv, score, mask, seed, ..Case::default() };
+            cases.push(Case { strided: true, lean: true, ..case });
+        }
+    }
+    each_beside_others(&cases, |case| {
+        let data = case.data::<f32>();
+        let row = |d: usize| d + 3;
+        let shape = |n: usize, d: usize| [case.b, case.hq, n, d];
+        let strides = |n: usize, d: usize| [n * case.hq * row(d), row(d), case.hq * row(d)];
+        let numbers =
+            vec![0f32; case.b * case.hq * case.nq.max(case.nk) * row(case.d.max(case.dv))];
+        let view = |n, d| View::strided(&numbers, shape(n, d), strides(n, d)).unwrap();
+        let [q, k, v] = [view(case.nq, case.d), view(case.nk, case.d), view(case.nk, case.dv)];
+        let forms = cuda::form(&data.spec(), q, k, v).unwrap();
+        assert_eq!(forms, ["Generic", "Generic"], "{case:?}");
+        keeps(case);
+    });
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn more_heads_than_a_grids_second_axis_has_keep_the_rule() {
+    let tanh = ScoreKind::Additive(Activation::Tanh);
+    let case = Case { b: 33_000, hq: 2, hk: 2, nq: 1, nk: 2, d: 4, dv: 4, ..Case::default() };
+    for score in [tanh, ScoreKind::Dot] {
+        keeps(Case { score, lean: true, ..case });
+    }
+}
+
+/// Outputs, log-sum-exps and gradients of a case, of which some numbers are others.
+fn with_others(case: Case, change: impl Fn(&mut [Vec<f32>; 4])) -> [Vec<f32>; 5] {
+    let data = case.data::<f32>();
+    let spec = data.spec();
+    let shapes = data.shapes();
+    let mut given = [&data.q, &data.k, &data.v, &data.grad_out].map(|x| x.to_vec());
+    change(&mut given);
+    let views = [0, 1, 2, 3].map(|at| View::new(&given[at], shapes[at]).unwrap());
+    let [q, k, v, grad] = views;
+    let (mut out, mut lse) = (vec![0f32; given[3].len()], vec![0f32; case.b * case.hq * case.nq]);
+    let pass =
+        Forward { lse: Some(&mut lse), ..Forward::new(ViewMut::new(&mut out, shapes[3]).unwrap()) };
+    gpu().forward(&spec, q, k, v, pass).unwrap();
+    let [mut gq, mut gk, mut gv] = [0, 1, 2].map(|at| vec![0f32; given[at].len()]);
+    let gradients = Gradients {
+        q: Some(ViewMut::new(&mut gq, shapes[0]).unwrap()),
+        k: Some(ViewMut::new(&mut gk, shapes[1]).unwrap()),
+        v: Some(ViewMut::new(&mut gv, shapes[2]).unwrap()),
+        ..Gradients::default()
+    };
+    let out_view = View::new(&out, shapes[3]).unwrap();
+    let saved = Saved { out: Some(out_view), lse: Some(&lse), ..Saved::default() };
+    gpu().backward(&spec, q, k, v, Backward::new(grad, saved, gradients)).unwrap();
+    [out, lse, gq, gk, gv]
+}
+
+/// A key that every query scores −∞ is as good as none: in f32, whose numbers the tensor cores have in
+/// parts, an infinity's parts are NaN.
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn a_key_that_is_infinite_is_hidden_as_the_formula_hides_it() {
+    let causal = MaskKind { causal: true, ..MaskKind::default() };
+    for (mask, d) in [(MaskKind::default(), 64), (causal, 64), (MaskKind::default(), 24)] {
+        let case = Case { b: 2, nq: 150, nk: 200, d, dv: d, mask, lean: true, ..Case::default() };
+        let away = |far: f32| {
+            move |[q, k, _, _]: &mut [Vec<f32>; 4]| {
+                q.iter_mut().step_by(d).for_each(|x| *x = 1.0 + x.abs());
+                k.chunks_exact_mut(200 * d).for_each(|head| head[70 * d] = far);
+            }
+        };
+        // So far away that its weight is 0 as well.
+        let expected = with_others(case, away(-1e6));
+        for far in [f32::NEG_INFINITY, f32::MIN] {
+            for (found, expected) in with_others(case, away(far)).iter().zip(&expected) {
+                for (n, (a, b)) in found.iter().zip(expected).enumerate() {
+                    assert!((a - b).abs() <= 2e-5 * b.abs().max(1.0), "{n}: {a}, {b}\n{case:?}");
+                }
+            }
+        }
+    }
+}
+
+/// The lanes of a warp that have no edge look at key 0.
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn a_graphs_key_without_edges_may_hold_anything() {
+    for d in [16, 1] {
+        let (n, heads) = (40, 2);
+        let pairs: Vec<(usize, usize)> = (0..n).map(|i| (i, 1 + (i * 7) % (n - 1))).collect();
+        let edges = Edges::new(n, n, &pairs).unwrap();
+        let mut draws = Draws::new(8);
+        let mut numbers =
+            |count: usize| -> Vec<f32> { (0..count).map(|_| draws.normal() as f32).collect() };
+        let (q, mut k, mut v) =
+            (numbers(heads * n * d), numbers(heads * n * d), numbers(heads * n * 16));
+        let (w, grad) = (numbers(heads * d), numbers(heads * n * 16));
+        let mut found = Vec::new();
+        for undefined in [false, true] {
+            if undefined {
+                k.chunks_exact_mut(n * d).for_each(|head| head[..d].fill(f32::NAN));
+                v.chunks_exact_mut(n * 16).for_each(|head| head[..16].fill(f32::INFINITY));
+            }
+            let activation = Activation::LeakyRelu { slope: 0.2 };
+            let mut spec = Spec::new(Score::Additive { activation, w: &w });
+            spec.mask.edges = Some(&edges);
+            let rows = |x, d: usize| View::new(x, [1, heads, n, d]).unwrap();
+            let (q, k, v, grad) = (rows(&q, d), rows(&k, d), rows(&v, 16), rows(&grad, 16));
+            assert_eq!(cuda::form(&spec, q, k, v).unwrap(), ["Graph", "Graph"]);
+            let (mut out, mut lse) = (vec![0f32; heads * n * 16], vec![0f32; heads * n]);
+            let to = ViewMut::new(&mut out, [1, heads, n, 16]).unwrap();
+            let pass = Forward { lse: Some(&mut lse), ..Forward::new(to) };
+            gpu().forward(&spec, q, k, v, pass).unwrap();
+            let (mut gq, mut gw) = (vec![0f32; heads * n * d], vec![0f32; heads * d]);
+            let gradients = Gradients {
+                q: Some(ViewMut::new(&mut gq, [1, heads, n, d]).unwrap()),
+                w: Some(&mut gw),
+                ..Gradients::default()
+            };
+            let saved = Saved { out: Some(rows(&out, 16)), lse: Some(&lse), ..Saved::default() };
+            gpu().backward(&spec, q, k, v, Backward::new(grad, saved, gradients)).unwrap();
+            found.push([out.clone(), gq, gw]);
+        }
+        assert_eq!(found[0], found[1]);
+    }
 }
 
 #[test]

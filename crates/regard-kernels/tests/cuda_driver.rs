@@ -257,6 +257,65 @@ fn passes_that_do_not_fit_together() {
 }
 
 #[test]
+#[ignore = "acts for the others, in a process of its own"]
+fn gradients_of_what_nobody_looks_at() {
+    let cuda = Cuda::new(0).unwrap();
+    let (h, n, d) = (2, 5, 8);
+    let none = rows::<f32>(AT, [1, h, 0, d], d);
+    // Rows head by head, position by position, with gaps, and with gaps in larger pieces.
+    for (what, strides) in [
+        ("heads", [h * n * d, n * d, d]),
+        ("positions", [h * n * d, d, h * d]),
+        ("gaps", [h * n * 9, n * 9, 9]),
+        ("pieces", [h * n * 32, d, 32]),
+    ] {
+        println!("{what}:");
+        let mut numbers = vec![1f32; 2 * n * 64];
+        let shape = [1, h, n, d];
+        let rows = DeviceRows::new(numbers.as_mut_ptr() as u64, shape, strides).unwrap();
+        let pass = BackwardAt {
+            grad_out: none,
+            grad_weights: None,
+            grad_edge_weights: None,
+            grad_log_prob: None,
+            grad_lse: None,
+            out: Some(none),
+            lse: Some(AT),
+            threshold: None,
+            index: None,
+            gradients: GradientsAt { k: Some(rows), ..GradientsAt::default() },
+        };
+        let k = DeviceRows::new(AT, shape, [h * n * d, n * d, d]).unwrap();
+        // SAFETY: the driver behind it writes to the host's memory, which is there.
+        told(what, unsafe { cuda.backward_at(&Spec::scaled_dot(d), [none, k, k], pass) });
+        let zeros: Vec<usize> = (0..numbers.len()).filter(|&at| numbers[at] == 0.0).collect();
+        let place = |at: usize| at / d / n % h * strides[1] + at / d % n * strides[2] + at % d;
+        let mut expected: Vec<usize> = (0..h * n * d).map(place).collect();
+        expected.sort_unstable();
+        assert_eq!(zeros, expected, "{what}");
+    }
+}
+
+#[test]
+fn gradients_of_what_nobody_looks_at_are_zeros_and_few_calls() {
+    let said = acting("gradients_of_what_nobody_looks_at", "", "cache");
+    assert_eq!(said.matches("it went well").count(), 4, "{said}");
+    let fills = |what: &str| {
+        let after = said.split(&format!("{what}:\n")).nth(1).unwrap();
+        let before = after.split("it went well").next().unwrap();
+        before
+            .lines()
+            .filter(|line| line.starts_with("fill "))
+            .map(String::from)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(fills("heads"), ["fill 320 bytes"]);
+    assert_eq!(fills("positions"), ["fill 320 bytes"]);
+    assert_eq!(fills("gaps"), vec!["fill 32 bytes"; 10]);
+    assert_eq!(fills("pieces"), vec!["fill 64 bytes"; 5]);
+}
+
+#[test]
 fn rows_that_are_not_even_go_to_kernels_that_read_number_by_number() {
     let said = acting("passes_over_rows_wherever_they_lie", "", "cache");
     let mut cases = said.split(":\n").skip(1);

@@ -82,7 +82,7 @@ class _Ring(torch.autograd.Function):
             arriving, moving = place.start(parts) if step + 1 < place.size else (parts, [])
             frame = _frame(kind, place, (place.rank - step) % place.size, q.shape[2])
             if frame is not None:
-                part = _call.forward(_tensors, frame, (q, parts[0], parts[1]), NO_LEARNED, ("lse",), False)
+                part = _call.forward(_tensors.kind_of(q), frame, (q, parts[0], parts[1]), NO_LEARNED, ("lse",), False)
                 # Parts are summed in the type computed in, and rounded once.
                 found = part.out.to(frame.compute), part.lse
                 merged = found if merged is None else merge_attentions([merged[0], found[0]], [merged[1], found[1]])
@@ -109,7 +109,7 @@ class _Ring(torch.autograd.Function):
         for step in range(place.size):
             frame = _frame(ctx.kind, place, (place.rank - step) % place.size, q.shape[2])
             if frame is not None:
-                found = _call.backward_of_part(_tensors, frame, (q, parts[0], parts[1]), NO_LEARNED, saved, grad_out)
+                found = _call.backward_of_part(_tensors.kind_of(q), frame, (q, parts[0], parts[1]), NO_LEARNED, saved, grad_out)
                 grad_q += found.query
                 parts[2] += found.key
                 parts[3] += found.value

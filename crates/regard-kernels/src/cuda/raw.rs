@@ -58,6 +58,34 @@ impl<E> DeviceRows<E> {
         self.shape
     }
 
+    /// What it consists of that lies in one piece, as far as that goes: where each begins, and its length.
+    fn pieces(&self) -> Vec<(usize, usize)> {
+        let ([b, h, n, d], [by_b, by_h, by_n]) = (self.shape, self.strides);
+        let count = b * h * n * d;
+        if count == 0 {
+            return Vec::new();
+        }
+        let mut axes = [(by_b, b), (by_h, h), (by_n, n)];
+        axes.sort_unstable_by(|x, y| y.cmp(x));
+        let mut length = d;
+        let mut outer: Vec<(usize, usize)> = Vec::new();
+        for &(stride, size) in axes.iter().rev().filter(|axis| axis.1 > 1) {
+            match outer.is_empty() && stride == length {
+                true => length *= size,
+                false => outer.push((stride, size)),
+            }
+        }
+        let of_piece = |mut n: usize| {
+            let from = outer.iter().map(|&(stride, size)| {
+                let at = n % size * stride;
+                n /= size;
+                at
+            });
+            (from.sum(), length)
+        };
+        (0..count / length).map(of_piece).collect()
+    }
+
     /// Its shape and strides as the specification checks them: without data there is no row to read.
     fn rows(&self) -> Rows<'static, E> {
         let view = View { data: &[], shape: self.shape, strides: self.strides };
@@ -254,11 +282,8 @@ impl Cuda {
             Asked::given(&self.device, *at, numbers * size_of::<E::Compute>())?;
         }
         for rows in [q, k, v].into_iter().flatten() {
-            let [b, h, n, d] = rows.shape;
-            for row in 0..b * h * n {
-                let [bs, hs, ns] = rows.strides;
-                let at = (row / n / h * bs + row / n % h * hs + row % n * ns) * size_of::<E>();
-                let bytes = d * size_of::<E>();
+            for (from, numbers) in rows.pieces() {
+                let [at, bytes] = [from, numbers].map(|n| n * size_of::<E>());
                 super::memory::clear(&self.device, rows.address + at as u64, bytes)?;
             }
         }

@@ -42,7 +42,10 @@ R cuMemAllocAsync(uint64_t *at, size_t bytes, void *stream) {
     return *at = (uint64_t)aligned_alloc(256, (bytes + 255) / 256 * 256), FINE;
 }
 R cuMemFreeAsync(uint64_t at, void *stream) { return free((void *)at), FINE; }
-R cuMemsetD8Async(uint64_t at, unsigned char value, size_t n, void *stream) { return memset((void *)at, value, n), FINE; }
+R cuMemsetD8Async(uint64_t at, unsigned char value, size_t n, void *stream) {
+    printf("fill %zu bytes\n", n);
+    return memset((void *)at, value, n), FINE;
+}
 R cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t n, void *stream) {
     printf("copy from %p\n", from);
     return memcpy((void *)to, from, n), FINE;
