@@ -174,7 +174,7 @@ __device__ __forceinline__ float quad_sum(float x) {
 
 // What one query's scores need besides the product.
 struct Line {
-    i64 b, h, i;
+    int b, h, i;
     int low, high; // the keys in its reach
     bool there;
 #if HAS_SEGMENTS
@@ -197,7 +197,7 @@ struct Line {
 #endif
 
     __device__ __forceinline__ Line() {}
-    __device__ __forceinline__ Line(const Problem &p, i64 b, i64 h, i64 i, bool there) : b(b), h(h), i(i), there(there) {
+    __device__ __forceinline__ Line(const Problem &p, i64 b, i64 h, i64 i, bool there) : b((int)b), h((int)h), i((int)i), there(there) {
         Reach reach = keys_of(p, b, i);
         low = (int)least(most(reach.low, 0), p.keys), high = there ? (int)most(reach.high, 0) : 0;
 #if HAS_SEGMENTS

@@ -168,7 +168,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) tile_backward_queries(cons
 
 // What one key's scores need besides the product, in one head.
 struct Column {
-    i64 b, h, j;
+    int b, h, j;
     int low, high; // the queries that it is in reach of
     bool there;
 #if HAS_SEGMENTS
@@ -191,7 +191,7 @@ struct Column {
 #endif
 
     __device__ __forceinline__ Column() {}
-    __device__ __forceinline__ Column(const Problem &p, i64 b, i64 h, i64 key) : b(b), h(h), j(least(key, p.keys - 1)), there(key < p.keys) {
+    __device__ __forceinline__ Column(const Problem &p, i64 b, i64 h, i64 key) : b((int)b), h((int)h), j((int)least(key, p.keys - 1)), there(key < p.keys) {
         Reach reach = queries_of(p, b, j);
         low = (int)least(most(reach.low, 0), p.queries), high = there ? (int)most(reach.high, 0) : 0;
 #if HAS_SEGMENTS
@@ -233,7 +233,7 @@ template <bool CUT> __device__ __forceinline__ float score_of_column(const Probl
     bias += x.full_bias[i * p.full_bias.q];
 #endif
 #if HAS_ALIBI || HAS_RELATIVE
-    int distance = (int)x.j - (int)(i + p.offset);
+    int distance = x.j - (int)(i + p.offset);
 #endif
 #if HAS_ALIBI
     bias -= x.slope * (float)(distance < 0 ? -distance : distance);
