@@ -27,6 +27,10 @@ def bring_nvrtc() -> str | None:
     return None
 
 
+#: The options that the kernels read on the GPU, if they lie there.
+_READ_THERE = frozenset(("key_bias", "attn_mask", "alibi_slopes", "relative_bias", "key_lengths", "segments"))
+
+
 class Gpu:
     """The kind of array that a call on a GPU's tensors has; it lives as long as the call."""
 
@@ -56,8 +60,11 @@ class Gpu:
         if x.get_device() != self._index:
             raise TypeError(f"a tensor is on {x.device}, query on {self._device}; they want one device")
 
-    def given(self, x: Tensor, name: str) -> tuple[int, tuple[int, ...]]:
-        """What a call is given besides q, k and v is read in the host's memory."""
+    def given(self, x: Tensor, name: str) -> tuple[int, tuple[int, ...]] | tuple[int, tuple[int, ...], bool]:
+        """What a call is given besides q, k and v: masks and biases are read where they lie, what a score has learned in the
+        host's memory."""
+        if name in _READ_THERE and x.get_device() == self._index:
+            return x.data_ptr(), x.shape, True
         if x.requires_grad and x.get_device() != self._index:
             raise TypeError(f"{name} requires a gradient and is on {x.device}, query on {self._device}; they want one device")
         if torch.cuda.is_current_stream_capturing():

@@ -4,7 +4,8 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use regard_kernels::cuda::DeviceRows;
-use regard_kernels::{Broadcast, View, ViewMut};
+use regard_kernels::{View, ViewMut};
+use std::borrow::Cow;
 use std::marker::PhantomData;
 
 /// At most so many axes.
@@ -85,11 +86,13 @@ impl Rows {
     }
 }
 
-/// `(address, shape)` of a contiguous array of at most four axes; ones are put before the shape.
+/// `(address, shape)` of a contiguous array of at most four axes; ones are put before the shape. A third entry, true, says
+/// that the address is a GPU's.
 #[derive(Clone, Copy)]
 pub(crate) struct Block<T> {
     address: usize,
     shape: [usize; AXES],
+    is_on_gpu: bool,
     element: PhantomData<T>,
 }
 
@@ -97,7 +100,11 @@ impl<'py, T> FromPyObject<'_, 'py> for Block<T> {
     type Error = PyErr;
 
     fn extract(from: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        let (address, own) = from.extract::<(usize, Bound<PyTuple>)>()?;
+        let whole = from.cast::<PyTuple>()?;
+        let is_on_gpu = whole.len() == 3 && whole.get_borrowed_item(2)?.extract()?;
+        let address = whole.get_borrowed_item(0)?.extract()?;
+        let own = whole.get_borrowed_item(1)?;
+        let own = own.cast::<PyTuple>()?;
         let axes = own.len();
         if axes > AXES {
             return Err(PyValueError::new_err(format!("an array of {axes} axes; 0 to 4 fit")));
@@ -106,11 +113,16 @@ impl<'py, T> FromPyObject<'_, 'py> for Block<T> {
         for axis in 0..axes {
             shape[AXES - axes + axis] = own.get_borrowed_item(axis)?.extract()?;
         }
-        Ok(Self { address, shape, element: PhantomData })
+        Ok(Self { address, shape, is_on_gpu, element: PhantomData })
     }
 }
 
 impl<T> Block<T> {
+    /// Its address, where that is a GPU's.
+    pub(crate) fn gpu_address(&self) -> Option<u64> {
+        self.is_on_gpu.then_some(self.address as u64)
+    }
+
     /// Where it lies, on whatever device.
     pub(crate) fn address(&self) -> u64 {
         self.address as u64
@@ -120,7 +132,7 @@ impl<T> Block<T> {
         self.shape
     }
 
-    fn numel(&self) -> PyResult<usize> {
+    pub(crate) fn numel(&self) -> PyResult<usize> {
         let numel = self.shape.iter().try_fold(1usize, |n, &size| n.checked_mul(size));
         numel.ok_or_else(|| PyValueError::new_err("a shape with more elements than any memory"))
     }
@@ -128,6 +140,11 @@ impl<T> Block<T> {
     /// # Safety
     /// The elements are live for `'a`, and not written meanwhile.
     pub(crate) unsafe fn slice<'a>(&self) -> PyResult<&'a [T]> {
+        if self.is_on_gpu {
+            return Err(PyTypeError::new_err(
+                "an array lies on a GPU, and is wanted in the host's memory",
+            ));
+        }
         // SAFETY: the caller's.
         unsafe { slice(self.address, self.numel()?) }
     }
@@ -139,11 +156,19 @@ impl<T> Block<T> {
         unsafe { slice_mut(self.address, self.numel()?) }
     }
 
+    /// The elements, or as many zeros where they lie on a GPU: the kernels are told where, and read none of them here.
+    ///
     /// # Safety
     /// As for [`Self::slice`].
-    pub(crate) unsafe fn broadcast<'a>(&self) -> PyResult<Broadcast<'a, T>> {
-        // SAFETY: the caller's.
-        Ok(Broadcast { data: unsafe { self.slice()? }, shape: self.shape })
+    pub(crate) unsafe fn numbers<'a>(&self) -> PyResult<Cow<'a, [T]>>
+    where
+        T: Clone + Default,
+    {
+        match self.is_on_gpu {
+            true => Ok(Cow::Owned(vec![T::default(); self.numel()?])),
+            // SAFETY: the caller's.
+            false => Ok(Cow::Borrowed(unsafe { self.slice()? })),
+        }
     }
 }
 

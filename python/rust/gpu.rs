@@ -56,6 +56,7 @@ pub(crate) fn forward<E: Element>(
         let inputs = Inputs::<E::Compute>::of(inputs)?;
         let qkv = [call.q.on_gpu::<E>()?, call.k.on_gpu()?, call.v.on_gpu()?];
         let mut pass = ForwardAt::new(out.on_gpu()?);
+        pass.options = inputs.at;
         if let Some(results) = results {
             let (lse, threshold, index, log_prob, weights, edge_weights) =
                 results.extract::<Results<E::Compute>>()?;

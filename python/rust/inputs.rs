@@ -6,6 +6,7 @@ use crate::mechanism::{Mechanism, Score};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use regard_kernels as kernels;
+use regard_kernels::cuda::OptionsAt;
 use regard_kernels::{Bias, Broadcast, Dropout, Mask, Parameter, Real, Relative, Segments, Spec};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -29,32 +30,44 @@ type Given<'py, T> = (
 #[derive(Clone, Copy, FromPyObject)]
 pub(crate) struct Random(u64, f64);
 
+/// An array, or as many zeros where it lies on a GPU.
+type Array<'a, X> = (Cow<'a, [X]>, [usize; 4]);
+
 /// Learned numbers, biases and masks, in the type computed in.
-pub(crate) struct Inputs<'a, T> {
+pub(crate) struct Inputs<'a, T: Clone> {
     w: &'a [T],
     parameters: Vec<Parameter<'a, T>>,
-    bias: Bias<'a, T>,
+    key_bias: Option<Array<'a, T>>,
+    bias: Option<Array<'a, T>>,
+    alibi: Option<Cow<'a, [T]>>,
+    relative: Option<Array<'a, T>>,
     key_lengths: Option<Vec<usize>>,
-    segments: Option<Segments<'a>>,
-    dense: Option<(Cow<'a, [bool]>, [usize; 4])>,
+    segments: Option<[Cow<'a, [i64]>; 2]>,
+    dense: Option<Array<'a, bool>>,
     edges: Option<Arc<kernels::Edges>>,
+    /// Where what lies on a GPU is.
+    pub(crate) at: OptionsAt,
 }
 
-impl<T> Default for Inputs<'_, T> {
+impl<T: Clone> Default for Inputs<'_, T> {
     fn default() -> Self {
         Self {
             w: &[],
             parameters: Vec::new(),
-            bias: Bias::default(),
+            key_bias: None,
+            bias: None,
+            alibi: None,
+            relative: None,
             key_lengths: None,
             segments: None,
             dense: None,
             edges: None,
+            at: OptionsAt::default(),
         }
     }
 }
 
-impl<'a, T: Real> Inputs<'a, T> {
+impl<'a, T: Real + Default> Inputs<'a, T> {
     /// # Safety
     /// The arrays are live for `'a`, and not written meanwhile.
     pub(crate) unsafe fn of(given: Option<&Bound<PyAny>>) -> PyResult<Self> {
@@ -72,35 +85,38 @@ impl<'a, T: Real> Inputs<'a, T> {
             dense,
             edges,
         ) = given.extract::<Given<T>>()?;
+        let at = OptionsAt {
+            key_bias: address_of(&key_bias),
+            bias: address_of(&bias),
+            alibi: address_of(&alibi),
+            relative: address_of(&relative),
+            key_lengths: address_of(&lengths),
+            q_segments: address_of(&q_segments),
+            k_segments: address_of(&k_segments),
+            dense: address_of(&dense),
+        };
+        if let Some(width) = relative.map(|x| x.shape()[3]).filter(|width| width % 2 == 0) {
+            return Err(PyValueError::new_err(format!(
+                "relative_bias has width {width}; it needs [1 or Hq, 2·R + 1], an odd one"
+            )));
+        }
         // SAFETY: the caller's, for all of them.
         unsafe {
-            let relative = relative.map(|table| {
-                let width = table.shape()[3];
-                if width % 2 == 0 {
-                    return Err(PyValueError::new_err(format!(
-                        "relative_bias has width {width}; it needs [1 or Hq, 2·R + 1], an odd one"
-                    )));
-                }
-                Ok(Relative { table: table.slice()?, max_distance: width / 2 })
-            });
             Ok(Self {
                 w: w.map_or(Ok(&[][..]), |w| w.slice())?,
                 parameters: parameters.iter().map(|x| parameter(x)).collect::<PyResult<_>>()?,
-                bias: Bias {
-                    key: key_bias.map(|x| x.broadcast()).transpose()?,
-                    full: bias.map(|x| x.broadcast()).transpose()?,
-                    alibi: alibi.map(|x| x.slice()).transpose()?,
-                    relative: relative.transpose()?,
-                },
-                key_lengths: lengths.map(|x| lengths_of(x.slice()?)).transpose()?,
+                key_bias: key_bias.map(|x| array(&x)).transpose()?,
+                bias: bias.map(|x| array(&x)).transpose()?,
+                alibi: alibi.map(|x| x.numbers()).transpose()?,
+                relative: relative.map(|x| array(&x)).transpose()?,
+                key_lengths: lengths.map(|x| lengths_of(&x.numbers()?)).transpose()?,
                 segments: match (q_segments, k_segments) {
-                    (Some(q), Some(k)) => Some(Segments { q: q.slice()?, k: k.slice()? }),
+                    (Some(q), Some(k)) => Some([q.numbers()?, k.numbers()?]),
                     _ => None,
                 },
-                dense: dense
-                    .map(|x| Ok::<_, PyErr>((truths(x.slice()?), x.shape())))
-                    .transpose()?,
+                dense: dense.map(|x| Ok::<_, PyErr>((truths(&x)?, x.shape()))).transpose()?,
                 edges: edges.map(|edges| edges.get().edges.clone()),
+                at,
             })
         }
     }
@@ -126,20 +142,44 @@ impl<'a, T: Real> Inputs<'a, T> {
             causal: mechanism.causal,
             window: mechanism.window,
             key_lengths: self.key_lengths.as_deref(),
-            segments: self.segments,
-            dense: self.dense.as_ref().map(|(data, shape)| Broadcast { data, shape: *shape }),
+            segments: self.segments.as_ref().map(|[q, k]| Segments { q, k }),
+            dense: self.dense.as_ref().map(broadcast),
             edges: self.edges.as_deref(),
+        };
+        let bias = Bias {
+            key: self.key_bias.as_ref().map(broadcast),
+            full: self.bias.as_ref().map(broadcast),
+            alibi: self.alibi.as_deref(),
+            relative: self
+                .relative
+                .as_ref()
+                .map(|(table, shape)| Relative { table, max_distance: shape[3] / 2 }),
         };
         Spec {
             score,
             mask,
-            bias: self.bias,
+            bias,
             normalizer: mechanism.normalizer(seed),
             // A key that is drawn and a weight that is dropped have streams of their own.
             dropout: (p != 0.0).then_some(Dropout { p, seed }),
             offset: mechanism.offset,
         }
     }
+}
+
+fn address_of<X>(block: &Option<Block<X>>) -> Option<u64> {
+    block.as_ref().and_then(|block| block.gpu_address())
+}
+
+fn broadcast<'b, X: Clone>((data, shape): &'b Array<'_, X>) -> Broadcast<'b, X> {
+    Broadcast { data, shape: *shape }
+}
+
+/// # Safety
+/// As for [`Inputs::of`].
+unsafe fn array<'a, T: Clone + Default>(block: &Block<T>) -> PyResult<Array<'a, T>> {
+    // SAFETY: the caller's.
+    Ok((unsafe { block.numbers()? }, block.shape()))
 }
 
 /// # Safety
@@ -160,13 +200,21 @@ fn lengths_of(lengths: &[i64]) -> PyResult<Vec<usize>> {
 }
 
 /// Bytes as truths: an array of truths may hold any byte, and only 0 and 1 are a `bool`.
-fn truths(bytes: &[u8]) -> Cow<'_, [bool]> {
+///
+/// # Safety
+/// As for [`Inputs::of`].
+unsafe fn truths<'a>(block: &Block<u8>) -> PyResult<Cow<'a, [bool]>> {
+    if block.gpu_address().is_some() {
+        return Ok(Cow::Owned(vec![false; block.numel()?]));
+    }
+    // SAFETY: the caller's.
+    let bytes = unsafe { block.slice()? };
     let highest = bytes.iter().fold(0, |highest, &byte| highest.max(byte));
     if highest > 1 {
-        return Cow::Owned(bytes.iter().map(|&byte| byte != 0).collect());
+        return Ok(Cow::Owned(bytes.iter().map(|&byte| byte != 0).collect()));
     }
     // SAFETY: every byte is 0 or 1, which is what a `bool` is.
-    Cow::Borrowed(unsafe { std::slice::from_raw_parts(bytes.as_ptr().cast(), bytes.len()) })
+    Ok(Cow::Borrowed(unsafe { std::slice::from_raw_parts(bytes.as_ptr().cast(), bytes.len()) }))
 }
 
 /// A call with numbers of a type that there is none of.

@@ -6,7 +6,8 @@
 
 use half::bf16;
 use regard_kernels::cuda::{
-    self, BackwardAt, Cache, DeviceRows, DotTiles, ForwardAt, GradientsAt, Stored, Variant,
+    self, BackwardAt, Cache, DeviceRows, DotTiles, ForwardAt, GradientsAt, OptionsAt, Stored,
+    Variant,
 };
 use regard_kernels::{
     Activation, Cuda, Edges, Forward, Normalizer, Score, Shape, Spec, View, ViewMut,
@@ -230,6 +231,7 @@ fn passes_that_do_not_fit_together() {
         threshold: None,
         index: None,
         gradients,
+        options: OptionsAt::default(),
     };
     let plain = backward(GradientsAt::default());
     let of_bias = GradientsAt { bias: Some(AT), ..GradientsAt::default() };
@@ -284,6 +286,7 @@ fn gradients_of_what_nobody_looks_at() {
             threshold: None,
             index: None,
             gradients: GradientsAt { k: Some(rows), ..GradientsAt::default() },
+            options: OptionsAt::default(),
         };
         let k = DeviceRows::new(AT, shape, [h * n * d, n * d, d]).unwrap();
         // SAFETY: the driver behind it writes to the host's memory, which is there.

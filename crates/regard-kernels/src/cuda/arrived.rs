@@ -1,5 +1,6 @@
 //! What a backward pass reads besides the specification.
 
+use super::options_at::OptionsAt;
 use super::problem::{Rows, Source};
 use crate::spec::{Backward, Normalizer};
 use crate::{Element, View};
@@ -17,6 +18,8 @@ pub(super) struct Arrived<'a, E: Element> {
     pub(super) lse: Source<'a, E::Compute>,
     pub(super) threshold: Source<'a, E::Compute>,
     pub(super) index: Source<'a, i64>,
+    /// What of the specification lies on the device.
+    pub(super) options: OptionsAt,
 }
 
 impl<'a, E: Element> Arrived<'a, E> {
@@ -33,6 +36,7 @@ impl<'a, E: Element> Arrived<'a, E> {
             lse: Source::Host(pass.saved.lse),
             threshold: Source::Host(pass.saved.threshold),
             index: Source::Host(pass.saved.index),
+            options: OptionsAt::default(),
         }
     }
 

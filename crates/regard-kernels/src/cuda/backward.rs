@@ -136,7 +136,8 @@ impl<'a, T: Real> Run<'a, T> {
             form = form.or_tile(&spec, s, rows, [true, arriving], device.shared_memory);
         }
         let module = device.module(&form.variant::<E>(&spec, s, true)?)?;
-        let mut up = Uploaded::of(device, &spec, s, [&rows[0], &rows[1], &rows[2]])?;
+        let mut up =
+            Uploaded::of(device, &spec, s, [&rows[0], &rows[1], &rows[2]], arrived.options)?;
         let real = size_of::<T>();
         let heads = (s.b * s.hq).max(1);
         let kernels = match (form, spec.mask.edges) {

@@ -7,6 +7,7 @@ use super::dot::Dot;
 use super::dot_tiles::DotTiles;
 use super::form::Form;
 use super::module::{Grid, Module, argument};
+use super::options_at::OptionsAt;
 use super::pass::{Asked, ForwardPass, Scratch, WARPS, Written};
 use super::problem::{Rows, Uploaded};
 use super::source::Stored;
@@ -37,7 +38,14 @@ impl Cuda {
         }
         let _entered = self.device.enter()?;
         let results = Results::of::<E>(&self.device, spec, &s, Wants::of(&pass))?;
-        let run = Run::of(&self.device, spec, &s, &[q, k, v].map(Rows::from), results)?;
+        let run = Run::of(
+            &self.device,
+            spec,
+            &s,
+            &[q, k, v].map(Rows::from),
+            results,
+            OptionsAt::default(),
+        )?;
         run.launch()?;
         let results = run.results;
         results.out.copy_to(&mut pass.out)?;
@@ -63,7 +71,8 @@ impl Cuda {
         let _entered = self.device.enter()?;
         let wants = Wants { lse: true, ..Wants::default() };
         let results = Results::of::<E>(&self.device, spec, &s, wants)?;
-        let run = Run::of(&self.device, spec, &s, &qkv.map(Rows::from), results)?;
+        let run =
+            Run::of(&self.device, spec, &s, &qkv.map(Rows::from), results, OptionsAt::default())?;
         self.device.time(rounds, || run.launch())
     }
 }
@@ -171,6 +180,7 @@ impl Run {
         s: &Shape,
         rows: &[Rows<E>],
         results: Results,
+        options: OptionsAt,
     ) -> Result<Self, Error> {
         let spec = &Spec { score: spec.score.lowered(s), ..*spec };
         let form = match results.is_more() {
@@ -182,7 +192,7 @@ impl Run {
             form = form.or_tile(spec, s, rows, [false; 2], device.shared_memory);
         }
         let module = device.module(&form.variant::<E>(spec, s, false)?)?;
-        let up = Uploaded::of(device, spec, s, [&rows[0], &rows[1], &rows[2]])?;
+        let up = Uploaded::of(device, spec, s, [&rows[0], &rows[1], &rows[2]], options)?;
         let real = size_of::<E::Compute>();
         Ok(Self {
             kernels: match form {

@@ -22,6 +22,7 @@ mod forward;
 mod library;
 mod memory;
 mod module;
+mod options_at;
 mod pass;
 mod problem;
 mod raw;
@@ -40,6 +41,7 @@ pub use compiler::{Compiled, compile_for, options};
 pub use device::{Cuda, CudaInfo};
 #[doc(hidden)]
 pub use dot_tiles::DotTiles;
+pub use options_at::OptionsAt;
 pub use raw::{BackwardAt, DeviceRows, ForwardAt, GradientsAt};
 #[doc(hidden)]
 pub use source::{Stored, Variant};

@@ -3,6 +3,7 @@
 
 use super::device::Device;
 use super::memory::Memory;
+use super::options_at::OptionsAt;
 use crate::error::{Error, ensure};
 use crate::spec::{Bias, Broadcast, Edges, Mask, Normalizer, Relative, Score, Shape, Spec};
 use crate::{Element, Real, View};
@@ -127,12 +128,13 @@ pub(super) struct Uploaded {
 }
 
 impl Uploaded {
-    /// Copies everything a specification and its arrays name.
+    /// Copies everything a specification and its arrays name that does not lie on the device.
     pub(super) fn of<E: Element>(
         device: &Arc<Device>,
         spec: &Spec<E::Compute>,
         s: &Shape,
         [q, k, v]: [&Rows<E>; 3],
+        options: OptionsAt,
     ) -> Result<Self, Error> {
         let sizes = [s.b, s.hq, s.hk, s.nq, s.nk, s.dk, s.dv].map(|n| n as i64);
         let problem = Problem { sizes, offset: spec.position(s) as i64, ..Problem::default() };
@@ -142,8 +144,8 @@ impl Uploaded {
         // Keys that are the values too are read once.
         up.problem.v = if k.are(v) { up.problem.k } else { up.array(v)? };
         up.score(&spec.score, s)?;
-        up.mask(&spec.mask)?;
-        up.bias(&spec.bias)?;
+        up.mask(&spec.mask, &options)?;
+        up.bias(&spec.bias, &options)?;
         up.weights(spec);
         Ok(up)
     }
@@ -154,6 +156,11 @@ impl Uploaded {
         let at = memory.at;
         self.memory.push(memory);
         Ok(at)
+    }
+
+    /// Where a slice lies on the device, or its copy there.
+    fn placed<X: Copy>(&mut self, data: &[X], at: Option<u64>) -> Result<u64, Error> {
+        at.map_or_else(|| self.slice(data), Ok)
     }
 
     /// A slice's address, or 0 where there is none.
@@ -185,8 +192,8 @@ impl Uploaded {
         Ok(Array { data, strides: strides.map(|stride| stride as i64) })
     }
 
-    fn spread<X: Copy>(&mut self, array: &Broadcast<X>) -> Result<Spread, Error> {
-        let data = self.slice(array.data)?;
+    fn spread<X: Copy>(&mut self, array: &Broadcast<X>, at: Option<u64>) -> Result<Spread, Error> {
+        let data = self.placed(array.data, at)?;
         Ok(Spread { data, strides: array.strides().map(|stride| stride as i64) })
     }
 
@@ -216,7 +223,7 @@ impl Uploaded {
         Ok(())
     }
 
-    fn mask(&mut self, mask: &Mask) -> Result<(), Error> {
+    fn mask(&mut self, mask: &Mask, at: &OptionsAt) -> Result<(), Error> {
         self.problem.causal = i64::from(mask.causal);
         if let Some(window) = mask.window {
             // A window that reaches anywhere reaches no further than any sequence.
@@ -226,14 +233,14 @@ impl Uploaded {
         }
         if let Some(lengths) = mask.key_lengths {
             let lengths: Vec<i64> = lengths.iter().map(|&n| n as i64).collect();
-            self.problem.lengths = self.slice(&lengths)?;
+            self.problem.lengths = self.placed(&lengths, at.key_lengths)?;
         }
         if let Some(segments) = mask.segments {
-            self.problem.q_segments = self.slice(segments.q)?;
-            self.problem.k_segments = self.slice(segments.k)?;
+            self.problem.q_segments = self.placed(segments.q, at.q_segments)?;
+            self.problem.k_segments = self.placed(segments.k, at.k_segments)?;
         }
         if let Some(dense) = &mask.dense {
-            self.problem.dense = self.spread(dense)?;
+            self.problem.dense = self.spread(dense, at.dense)?;
         }
         if let Some(edges) = mask.edges {
             self.edges(edges)?;
@@ -253,16 +260,18 @@ impl Uploaded {
         Ok(())
     }
 
-    fn bias<T: Real>(&mut self, bias: &Bias<T>) -> Result<(), Error> {
+    fn bias<T: Real>(&mut self, bias: &Bias<T>, at: &OptionsAt) -> Result<(), Error> {
         if let Some(key) = &bias.key {
-            self.problem.key_bias = self.spread(key)?;
+            self.problem.key_bias = self.spread(key, at.key_bias)?;
         }
         if let Some(full) = &bias.full {
-            self.problem.full_bias = self.spread(full)?;
+            self.problem.full_bias = self.spread(full, at.bias)?;
         }
-        self.problem.alibi = self.optional(bias.alibi)?;
+        if let Some(slopes) = bias.alibi {
+            self.problem.alibi = self.placed(slopes, at.alibi)?;
+        }
         if let Some(Relative { table, max_distance }) = bias.relative {
-            self.problem.relative = self.slice(table)?;
+            self.problem.relative = self.placed(table, at.relative)?;
             let width = 2 * max_distance + 1;
             self.problem.relative_head = if table.len() == width { 0 } else { width as i64 };
             self.problem.max_distance = max_distance as i64;

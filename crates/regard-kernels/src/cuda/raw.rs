@@ -5,6 +5,7 @@ use super::arrived::Arrived;
 use super::backward;
 use super::device::Cuda;
 use super::forward::{self, Results};
+use super::options_at::OptionsAt;
 use super::pass::{Asked, Sent, Written};
 use super::problem::{Rows, Source};
 use crate::error::{Error, ensure};
@@ -110,13 +111,16 @@ pub struct ForwardAt<E> {
     pub weights: Option<u64>,
     /// `[B, Hq, E]`: where the weights of a graph's edges go.
     pub edge_weights: Option<u64>,
+    /// What of the specification lies on the GPU.
+    pub options: OptionsAt,
 }
 
 impl<E> ForwardAt<E> {
     /// The output alone.
     pub fn new(out: DeviceRows<E>) -> Self {
         let [lse, threshold, index, log_prob, weights, edge_weights] = [None; 6];
-        Self { out, lse, threshold, index, log_prob, weights, edge_weights }
+        let options = OptionsAt::default();
+        Self { out, lse, threshold, index, log_prob, weights, edge_weights, options }
     }
 }
 
@@ -143,6 +147,8 @@ pub struct BackwardAt<E> {
     pub index: Option<u64>,
     /// Where the gradients go.
     pub gradients: GradientsAt<E>,
+    /// What of the specification lies on the GPU.
+    pub options: OptionsAt,
 }
 
 /// Where gradients go on the GPU; each is overwritten. Those of what the specification names are numbers of what is
@@ -177,7 +183,8 @@ impl<E> Default for GradientsAt<E> {
 
 impl Cuda {
     /// [`Cuda::forward`] over arrays on the GPU. Returns when the kernels were asked for, not when they are
-    /// done. What the specification names (masks, biases, parameters) lies in the host's memory.
+    /// done. What the specification names (masks, biases, parameters) lies in the host's memory, but for what
+    /// `pass.options` has.
     ///
     /// Refuses what `forward` refuses.
     ///
@@ -192,6 +199,7 @@ impl Cuda {
     ) -> Result<(), Error> {
         let s = check(spec, &qkv)?;
         pass.check(spec, &s)?;
+        pass.options.check(spec)?;
         let edges = spec.mask.edges.map_or(0, |edges| edges.len());
         if s.rows() == 0 {
             return Ok(());
@@ -210,7 +218,7 @@ impl Cuda {
             edge_weights: Asked::given(&self.device, pass.edge_weights, s.b * s.hq * edges * real)?,
         };
         let [q, k, v] = qkv.map(|rows| rows.rows());
-        forward::Run::of(&self.device, spec, &s, &[q, k, v, out], results)?.launch()
+        forward::Run::of(&self.device, spec, &s, &[q, k, v, out], results, pass.options)?.launch()
     }
 
     /// [`Cuda::backward`] over arrays on the GPU. Returns when the kernels were asked for, not when they are
@@ -228,6 +236,7 @@ impl Cuda {
     ) -> Result<(), Error> {
         let s = check(spec, &qkv)?;
         pass.check(spec, &s, &qkv)?;
+        pass.options.check(spec)?;
         if s.rows() == 0 || s.nk == 0 {
             return self.clear_at(spec, &pass.gradients);
         }
@@ -244,6 +253,7 @@ impl Cuda {
             lse: Source::Device(pass.lse),
             threshold: Source::Device(pass.threshold),
             index: Source::Device(pass.index),
+            options: pass.options,
         };
         let written = |rows: Option<DeviceRows<E>>| rows.map(|rows| Written::given(&rows.rows()));
         let asked = |at: Option<u64>, numbers: usize| {
