@@ -4,16 +4,16 @@
 #![allow(clippy::unwrap_used)] // a test that cannot go on says so by its panic
 
 use regard_kernels::Normalizer;
-use regard_kernels::cuda::{DotTiles, Stored, Variant};
+use regard_kernels::cuda::{Choices, DotTiles, Stored, TileSizes, Variant};
 use std::path::Path;
 use std::process::Command;
 
 fn emulate(name: &str, tiles: DotTiles, stored: Stored) {
-    run(name, &Variant::dot(tiles, stored), stored);
+    run(name, "dot.cpp", &Variant::dot(tiles, stored), stored);
 }
 
 /// Compiles a text with the emulator and runs all its cases.
-fn run(name: &str, variant: &Variant, stored: Stored) {
+fn run(name: &str, cases: &str, variant: &Variant, stored: Stored) {
     let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/emulator");
     let folder =
         std::env::temp_dir().join(format!("regard-emulated-{}-{name}", std::process::id()));
@@ -26,7 +26,7 @@ fn run(name: &str, variant: &Variant, stored: Stored) {
     };
     let names = "#define SAME 0\n#define BF16 1\n#define F16 2\n";
     let numbers = format!("{names}#define STORED {kind}\n");
-    let cases = std::fs::read_to_string(here.join("dot.cpp")).unwrap();
+    let cases = std::fs::read_to_string(here.join(cases)).unwrap();
     let text = variant.text();
     std::fs::write(&source, format!("{numbers}#include \"device.h\"\n{text}{cases}")).unwrap();
     let compiled = Command::new("c++")
@@ -84,7 +84,7 @@ fn tiles_of_sparse_normalizers_give_the_formula_and_its_gradients() {
 fn few_queries_over_many_keys_give_the_formula() {
     for (width, values, stored) in [(128, 128, Stored::Bf16), (64, 128, Stored::F16)] {
         let variant = Variant::decode(width, values, stored);
-        run(&format!("decode-{width}"), &variant, stored);
+        run(&format!("decode-{width}"), "dot.cpp", &variant, stored);
     }
 }
 
@@ -92,6 +92,62 @@ fn few_queries_over_many_keys_give_the_formula() {
 #[ignore = "needs a C++ compiler"]
 fn numbers_in_parts_are_as_exact_as_f32() {
     for backward in [false, true] {
-        run(&format!("split-{backward}"), &Variant::split(backward), Stored::F32);
+        run(&format!("split-{backward}"), "dot.cpp", &Variant::split(backward), Stored::F32);
     }
+}
+
+/// Each general tile on a text of its own: what a problem has, its widths, whether its rows are copied evenly.
+fn general_tiles(backward: bool) {
+    let none = Choices::default();
+    let masks = Choices { dense: true, segments: true, ..none };
+    let biases = Choices { key_bias: true, full_bias: true, alibi: true, ..none };
+    let distance = Choices { relative: true, dropout: true, ..none };
+    let all = Choices { relative: true, dropout: true, dense: true, arriving: backward, ..biases };
+    let (softmax, sigmoid, plain) = (Normalizer::Softmax, Normalizer::Sigmoid, Normalizer::None);
+    let texts = [
+        (64, 64, Stored::Bf16, true, softmax, none),
+        (96, 64, Stored::F16, true, softmax, masks),
+        (32, 64, Stored::Bf16, false, softmax, biases),
+        (64, 32, Stored::F32, true, softmax, distance),
+        (32, 32, Stored::F32, false, softmax, all),
+        (128, 128, Stored::Bf16, true, softmax, all),
+        (32, 32, Stored::Bf16, true, sigmoid, all),
+        (32, 64, Stored::F32, true, plain, Choices { dropout: true, ..masks }),
+        (192, 256, Stored::Bf16, true, softmax, Choices { dropout: true, ..none }),
+        (256, 160, Stored::F32, true, softmax, none),
+    ];
+    // Two at a time.
+    let (first, second) = texts.split_at(texts.len() / 2);
+    std::thread::scope(|scope| {
+        for (part, texts) in [first, second].into_iter().enumerate() {
+            scope.spawn(move || {
+                for (n, &(width, values, stored, aligned, normalizer, has)) in
+                    texts.iter().enumerate()
+                {
+                    let sizes = TileSizes::new(
+                        [width, values],
+                        stored,
+                        [aligned, backward],
+                        normalizer,
+                        has,
+                        227 << 10,
+                    );
+                    let name = format!("tile-{backward}-{part}-{n}");
+                    run(&name, "tile.cpp", &Variant::tile(sizes.unwrap(), stored), stored);
+                }
+            });
+        }
+    });
+}
+
+#[test]
+#[ignore = "needs a C++ compiler"]
+fn general_tiles_give_the_formula_with_every_choice() {
+    general_tiles(false);
+}
+
+#[test]
+#[ignore = "needs a C++ compiler"]
+fn general_tiles_give_every_gradient_with_every_choice() {
+    general_tiles(true);
 }

@@ -1,7 +1,7 @@
 //! What a backward pass reads besides the specification.
 
 use super::problem::{Rows, Source};
-use crate::spec::Backward;
+use crate::spec::{Backward, Normalizer};
 use crate::{Element, View};
 
 /// Arrays that arrive at a backward pass, and what forward left: slices of the host, or addresses on the device.
@@ -34,6 +34,13 @@ impl<'a, E: Element> Arrived<'a, E> {
             threshold: Source::Host(pass.saved.threshold),
             index: Source::Host(pass.saved.index),
         }
+    }
+
+    /// Whether nothing arrives but what the general tiles know of, and softmax has its output.
+    pub(super) fn is_of_tiles(&self, normalizer: Normalizer) -> bool {
+        let softmax = normalizer == Normalizer::Softmax;
+        let nothing = [&self.grad_edge_weights, &self.grad_log_prob].iter().all(|x| x.is_none());
+        nothing && if softmax { self.has_out } else { self.grad_lse.is_none() }
     }
 
     /// Whether nothing arrives but what the fast forms know of.

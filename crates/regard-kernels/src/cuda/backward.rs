@@ -13,6 +13,7 @@ use super::pass::{Asked, BackwardPass, Scratch, Sent, WARPS, Written};
 use super::problem::{Array, Uploaded};
 use super::source::Stored;
 use super::split::Split;
+use super::tile::{BiasGradients, Tile};
 use crate::error::Error;
 use crate::spec::{Backward, Score, Shape, Spec};
 use crate::{Element, Real, View};
@@ -93,6 +94,7 @@ enum Kernels {
     Additive(Additive),
     Dot(Dot),
     Split(Split),
+    Tile(Tile),
 }
 
 /// What the queries' pass over a graph leaves to the keys': `GraphBackward` in the text.
@@ -125,10 +127,14 @@ impl<'a, T: Real> Run<'a, T> {
         // Softmax has Σ p·dp from the output, if it is there.
         let form = match arrived.is_plain() && (arrived.has_out || spec.normalizer.has_threshold())
         {
-            true => Form::of_backward(&spec, s, rows, device.capability),
+            true => Form::of_backward(&spec, s, rows, device.form_capability),
             false => Form::Generic,
         };
-        let form = form.within(s, device.shared_memory, true);
+        let mut form = form.within(s, device.shared_memory, true);
+        if arrived.is_of_tiles(spec.normalizer) {
+            let arriving = !arrived.grad_weights.is_none();
+            form = form.or_tile(&spec, s, rows, [true, arriving], device.shared_memory);
+        }
         let module = device.module(&form.variant::<E>(&spec, s, true)?)?;
         let mut up = Uploaded::of(device, &spec, s, [&rows[0], &rows[1], &rows[2]])?;
         let real = size_of::<T>();
@@ -143,6 +149,7 @@ impl<'a, T: Real> Run<'a, T> {
                 let tiles = DotTiles::of(s, &spec, true);
                 Kernels::Dot(Dot::of(device, s, tiles, Stored::of::<E>())?)
             }
+            (Form::Tile(sizes), _) => Kernels::Tile(Tile::of(device, s, sizes, false)?),
             _ => Kernels::Generic(Scratch::of(device, &spec, s, real, 2)?),
         };
         let chunks = match &kernels {
@@ -151,6 +158,7 @@ impl<'a, T: Real> Run<'a, T> {
             Kernels::Additive(tiles) => tiles.own_slabs(),
             Kernels::Dot(tiles) => tiles.slabs(),
             Kernels::Split(_) => 1,
+            Kernels::Tile(tiles) => tiles.head_blocks(),
             Kernels::Generic(_) => TASKS.div_ceil(heads).clamp(1, s.nq.max(1)),
         };
         let own = own_width(&spec, s);
@@ -220,8 +228,27 @@ impl<'a, T: Real> Run<'a, T> {
             Kernels::Split(tiles) => {
                 tiles.backward(&self.module, &self.device, &self.up.problem, &self.pass)?;
             }
+            Kernels::Tile(tiles) => {
+                // A table is added to by its blocks.
+                self.relative_slabs.all.clear(&self.device)?;
+                let biases = self.bias_gradients();
+                let problem = &self.up.problem;
+                tiles.backward(&self.module, &self.device, problem, &self.pass, biases)?;
+            }
         }
         self.sums()
+    }
+
+    /// What biases learn, but for sums.
+    fn bias_gradients(&self) -> BiasGradients {
+        let rows = self.spec.bias.full.filter(|full| full.shape[2] > 1);
+        BiasGradients {
+            full: rows
+                .filter(|_| self.sent.bias.is_asked())
+                .map(|full| (full.shape[0] * full.shape[1], full.shape[3] == 1)),
+            relative: self.sent.relative.is_asked(),
+            by_key: self.key_sums.is_asked(),
+        }
     }
 
     fn generic(&self, scratch: &Scratch) -> Result<(), Error> {

@@ -59,7 +59,11 @@ pub(super) struct Device {
     gpu: Arc<Gpu>,
     pub(super) stream: sys::CUstream,
     is_own: bool,
+    /// Whose stream it is, where it is neither its own nor a caller's.
+    _lender: Option<Arc<Device>>,
     pub(super) capability: (i32, i32),
+    /// The capability by which kernels are chosen.
+    pub(super) form_capability: (i32, i32),
     pub(super) multiprocessors: usize,
     /// Bytes that a block may have of it, where it asks.
     pub(super) shared_memory: usize,
@@ -161,7 +165,9 @@ impl Cuda {
                 }),
                 stream,
                 is_own: true,
+                _lender: None,
                 capability,
+                form_capability: capability,
                 multiprocessors: multiprocessors as usize,
                 shared_memory: shared_memory as usize,
             }),
@@ -175,11 +181,28 @@ impl Cuda {
     /// The stream is one of this GPU's primary context (as PyTorch's are), and outlives what is returned
     /// here and all clones of it.
     pub unsafe fn on_stream(&self, stream: *mut c_void) -> Self {
+        self.with(stream.cast(), self.device.form_capability, None)
+    }
+
+    /// The same GPU and stream, by the kernels that every GPU since Ampere has: what other GPUs would run can be
+    /// tested and measured on this one.
+    pub fn general(&self) -> Self {
+        self.with(self.device.stream, OLDEST, Some(self.device.clone()))
+    }
+
+    fn with(
+        &self,
+        stream: sys::CUstream,
+        form_capability: (i32, i32),
+        lender: Option<Arc<Device>>,
+    ) -> Self {
         let device = Device {
             gpu: self.device.gpu.clone(),
-            stream: stream.cast(),
+            stream,
             is_own: false,
+            _lender: lender,
             capability: self.device.capability,
+            form_capability,
             multiprocessors: self.device.multiprocessors,
             shared_memory: self.device.shared_memory,
         };

@@ -9,6 +9,7 @@ use super::problem::Rows;
 use super::source::{Stored, Variant};
 use super::split;
 use super::tensor_map::EVEN;
+use super::tile_sizes::{self, TileSizes};
 use crate::error::Error;
 use crate::spec::{Normalizer, Score, Shape, Spec};
 use crate::{Activation, Element, Real};
@@ -32,6 +33,8 @@ pub(super) enum Form {
     Decode,
     /// Softmax of dot products of f32 numbers, in parts, on Hopper's tensor cores.
     DotSplit,
+    /// Dot products under every mask, bias and dropout, on any GPU's tensor cores.
+    Tile(TileSizes),
 }
 
 /// The widest value that the additive tiles have registers for.
@@ -105,6 +108,35 @@ impl Form {
         if needed > shared_memory { Self::Generic } else { self }
     }
 
+    /// This form, or the general tiles where it is the generic one and they have what the problem asks for.
+    ///
+    /// `rows` are as the pass has them; `backward` and `arriving`, whether gradients arrive at the weights, as
+    /// [`TileSizes`] takes them.
+    pub(super) fn or_tile<E: Element>(
+        self,
+        spec: &Spec<E::Compute>,
+        s: &Shape,
+        rows: &[Rows<E>],
+        [backward, arriving]: [bool; 2],
+        shared_memory: usize,
+    ) -> Self {
+        if self != Self::Generic || !is_tile::<E>(spec, s) {
+            return self;
+        }
+        let aligned = rows.iter().all(is_copied_evenly);
+        let stored = Stored::of::<E>();
+        TileSizes::of(spec, s, stored, [aligned, backward, arriving], shared_memory)
+            .map_or(self, Self::Tile)
+    }
+
+    /// What tests and people call it.
+    pub(super) fn name(self) -> String {
+        match self {
+            Self::Tile(_) => "Tile".into(),
+            other => format!("{other:?}"),
+        }
+    }
+
     /// The text for a pass over a problem of this form.
     pub(super) fn variant<E: Element>(
         self,
@@ -119,6 +151,7 @@ impl Form {
                 Ok(Variant::additive(padded.width, padded.value_width, backward))
             }
             (Self::DotSplit, _) => Ok(Variant::split(backward)),
+            (Self::Tile(sizes), _) => Ok(Variant::tile(sizes, Stored::of::<E>())),
             (Self::Decode, _) => {
                 let [width, value_width] = decode::padded(s);
                 Ok(Variant::decode(width, value_width, Stored::of::<E>()))
@@ -191,22 +224,48 @@ fn is_scaled_dot<E: Element>(spec: &Spec<E::Compute>, s: &Shape, rows: &[Rows<E>
         && rows.iter().all(is_mapped)
 }
 
+/// Dot products under a normalizer whose weights need no threshold and no choice; no edges.
+fn is_tile<E: Element>(spec: &Spec<E::Compute>, s: &Shape) -> bool {
+    let normalizers = [Normalizer::Softmax, Normalizer::Sigmoid, Normalizer::None];
+    let within = |n: usize| (1..=tile_sizes::WIDEST).contains(&n);
+    Stored::of::<E>() != Stored::F64
+        && matches!(spec.score, Score::Dot { .. })
+        && normalizers.contains(&spec.normalizer)
+        && spec.mask.edges.is_none()
+        && within(s.dk)
+        && within(s.dv)
+        && is_counted(s)
+        && spec.position(s).unsigned_abs() < MOST
+}
+
+/// Whether a row is copied sixteen bytes at a time.
+fn is_copied_evenly<E>(rows: &Rows<E>) -> bool {
+    let even = 16 / size_of::<E>();
+    rows.is_aligned()
+        && rows.view.shape[3].is_multiple_of(even)
+        && are_strides_multiples(rows, even)
+}
+
+/// Blocks, rows and columns are counted in 32 bits.
+const MOST: usize = 1 << 30;
+
+/// Whether there are some, and not too many.
+fn is_counted(s: &Shape) -> bool {
+    let heads = s.b.saturating_mul(s.hq);
+    let few = |n: usize| n > 0 && heads.saturating_mul(n) < MOST;
+    few(s.nq) && few(s.nk)
+}
+
 /// Dot products, neither edges nor a dense mask, no dropout.
 fn is_ranged_dot<T: Real>(spec: &Spec<T>, s: &Shape) -> bool {
-    // Blocks, rows and columns are counted in 32 bits.
-    const MOST: usize = 1 << 30;
     // The largest score is found before it is scaled.
     let Score::Dot { scale } = spec.score else { return false };
-    let heads = s.b.saturating_mul(s.hq);
     scale > T::ZERO
         && scale.f64().is_finite()
         && spec.dropout.is_none()
         && spec.mask.edges.is_none()
         && spec.mask.dense.is_none()
-        && s.nk > 0
-        && s.nq > 0
-        && heads.saturating_mul(s.nq) < MOST
-        && heads.saturating_mul(s.nk) < MOST
+        && is_counted(s)
 }
 
 /// Dot products under a mask that leaves each query a range of keys, or its segment, on a Hopper.

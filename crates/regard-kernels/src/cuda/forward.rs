@@ -11,8 +11,9 @@ use super::pass::{Asked, ForwardPass, Scratch, WARPS, Written};
 use super::problem::{Rows, Uploaded};
 use super::source::Stored;
 use super::split::Split;
+use super::tile::Tile;
 use crate::error::Error;
-use crate::spec::{Forward, Shape, Spec};
+use crate::spec::{Forward, Normalizer, Shape, Spec};
 use crate::{Element, View};
 use std::sync::Arc;
 
@@ -126,8 +127,19 @@ impl Results {
 
     /// Whether it is more than the fast forms give.
     fn is_more(&self) -> bool {
-        let rows = [&self.index, &self.log_prob, &self.weights, &self.edge_weights];
+        self.is_more_than_weights() || self.weights.is_asked()
+    }
+
+    /// Whether it is more than output, log-sum-exp and weights.
+    fn is_more_than_weights(&self) -> bool {
+        let rows = [&self.index, &self.log_prob, &self.edge_weights];
         rows.into_iter().any(Asked::is_asked)
+    }
+
+    /// Whether the general tiles give it.
+    fn is_of_tiles(&self, normalizer: Normalizer) -> bool {
+        let lse = normalizer == Normalizer::Softmax || !self.lse.is_asked();
+        lse && !self.threshold.is_asked() && !self.is_more_than_weights()
     }
 }
 
@@ -148,6 +160,7 @@ enum Kernels {
     Dot(Dot),
     Decode(Decode),
     Split(Split),
+    Tile(Tile),
 }
 
 impl Run {
@@ -162,9 +175,12 @@ impl Run {
         let spec = &Spec { score: spec.score.lowered(s), ..*spec };
         let form = match results.is_more() {
             true => Form::Generic,
-            false => Form::of_forward(spec, s, rows, device.capability),
+            false => Form::of_forward(spec, s, rows, device.form_capability),
         };
-        let form = form.within(s, device.shared_memory, false);
+        let mut form = form.within(s, device.shared_memory, false);
+        if results.is_of_tiles(spec.normalizer) {
+            form = form.or_tile(spec, s, rows, [false; 2], device.shared_memory);
+        }
         let module = device.module(&form.variant::<E>(spec, s, false)?)?;
         let up = Uploaded::of(device, spec, s, [&rows[0], &rows[1], &rows[2]])?;
         let real = size_of::<E::Compute>();
@@ -175,6 +191,9 @@ impl Run {
                 Form::Additive => Kernels::Additive(Additive::of(device, s, false)?),
                 Form::DotSplit => Kernels::Split(Split::of(device, s, false)?),
                 Form::Decode => Kernels::Decode(Decode::of(device, s)?),
+                Form::Tile(sizes) => {
+                    Kernels::Tile(Tile::of(device, s, sizes, results.weights.is_asked())?)
+                }
                 Form::Dot | Form::DotBias | Form::DotThreshold => {
                     let tiles = DotTiles::of(s, spec, false);
                     Kernels::Dot(Dot::of(device, s, tiles, Stored::of::<E>())?)
@@ -210,6 +229,7 @@ impl Run {
             Kernels::Additive(tiles) => return tiles.forward(module, device, &up.problem, &pass),
             Kernels::Dot(tiles) => return tiles.forward(module, device, &up.problem, &pass),
             Kernels::Split(tiles) => return tiles.forward(module, device, &up.problem, &pass),
+            Kernels::Tile(tiles) => return tiles.forward(module, device, &up.problem, &pass),
             Kernels::Decode(splits) => {
                 return splits.forward(module, device, &up.problem, &pass);
             }

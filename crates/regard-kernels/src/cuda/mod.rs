@@ -29,6 +29,8 @@ mod source;
 mod split;
 mod tensor_core;
 mod tensor_map;
+mod tile;
+mod tile_sizes;
 mod written;
 
 #[doc(hidden)]
@@ -41,6 +43,8 @@ pub use dot_tiles::DotTiles;
 pub use raw::{BackwardAt, DeviceRows, ForwardAt, GradientsAt};
 #[doc(hidden)]
 pub use source::{Stored, Variant};
+#[doc(hidden)]
+pub use tile_sizes::{Choices, TileSizes};
 
 use crate::error::Error;
 use crate::spec::Spec;
@@ -49,6 +53,8 @@ use cudarc::driver::DriverError;
 
 /// The compute capability that the tensor cores' forms are written for.
 const HOPPER: (i32, i32) = (9, 0);
+/// Bytes of shared memory that a block may have there.
+const HOPPER_SHARED: usize = 227 << 10;
 
 /// The form of the kernels that a lean pass of a problem goes to on a Hopper: for tests that count
 /// whether every form was met.
@@ -62,9 +68,14 @@ pub fn form<E: Element>(
     let s = spec.check(&q, &k, &v)?;
     let spec = &Spec { score: spec.score.lowered(&s), ..*spec };
     let rows = [q, k, v, v, v].map(problem::Rows::from);
-    let forward = form::Form::of_forward(spec, &s, &rows[..3], HOPPER);
-    let backward = form::Form::of_backward(spec, &s, &rows, HOPPER);
-    Ok([forward, backward].map(|form| format!("{form:?}")))
+    let lean = |backward: bool| match backward {
+        true => form::Form::of_backward(spec, &s, &rows, HOPPER),
+        false => form::Form::of_forward(spec, &s, &rows[..3], HOPPER),
+    };
+    Ok([false, true].map(|backward| {
+        let rows = if backward { &rows[..] } else { &rows[..3] };
+        lean(backward).or_tile(spec, &s, rows, [backward, false], HOPPER_SHARED).name()
+    }))
 }
 
 /// What a call of the driver's refused, in one sentence.

@@ -1,6 +1,7 @@
 //! The text of the kernels for a problem: what does not change within one is fixed in the text.
 
 use super::dot_tiles::DotTiles;
+use super::tile_sizes::TileSizes;
 use super::{tensor_core, written};
 use crate::Activation;
 use crate::expression::Kind;
@@ -61,6 +62,7 @@ enum Form {
     Dot(DotTiles),
     Decode { width: usize, value_width: usize },
     Split { backward: bool },
+    Tile(TileSizes),
 }
 
 const LANES: usize = 32;
@@ -108,6 +110,11 @@ impl Variant {
     /// Dot products of f32 numbers in parts.
     pub fn split(backward: bool) -> Self {
         Self { stored: Stored::F32, formula: Formula::Dot, form: Form::Split { backward } }
+    }
+
+    /// The general tiles.
+    pub fn tile(sizes: TileSizes, stored: Stored) -> Self {
+        Self { stored, formula: Formula::Dot, form: Form::Tile(sizes) }
     }
 
     /// What NVRTC is given.
@@ -172,6 +179,11 @@ impl Variant {
                     define(name, &value);
                 }
             }
+            Form::Tile(sizes) => {
+                for (name, value) in sizes.defines() {
+                    define(name, &value);
+                }
+            }
         }
         match &self.formula {
             Formula::Dot => define("SCORE", &"DOT"),
@@ -224,6 +236,17 @@ impl Variant {
                 text += include_str!("text/mma.cu");
                 text += include_str!("text/undefined.cu");
                 text += include_str!("text/decode.cu");
+            }
+            Form::Tile(sizes) => {
+                text += include_str!("text/running.cu");
+                text += include_str!("text/mma.cu");
+                text += include_str!("text/undefined.cu");
+                text += include_str!("text/tile.cu");
+                text += include_str!("text/tile_walk.cu");
+                text += match sizes.backward {
+                    true => include_str!("text/tile_backward.cu"),
+                    false => include_str!("text/tile_forward.cu"),
+                };
             }
             Form::Dot(tiles) => {
                 text += include_str!("text/running.cu");

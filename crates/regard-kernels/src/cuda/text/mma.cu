@@ -19,7 +19,7 @@ __device__ __forceinline__ void load_matrices_turned(u32 (&to)[4], const void *r
 
 // d += a b: 16 rows, 8 columns, 16 deep. Four numbers of d from `d` on are this lane's.
 __device__ __forceinline__ void warp_product(float *d, const u32 (&a)[4], u32 b0, u32 b1) {
-#if STORED == BF16
+#if STORED != F16
     asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
 #else
     asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"

@@ -53,9 +53,9 @@ __device__ __forceinline__ T warp_max(T x) {
     return x;
 }
 
-// Philox4x32-10: one of the four words of a counter.
-__device__ __forceinline__ u32 random_word(u64 seed, u32 stream, u32 head, u32 query, u32 key) {
-    u32 a = key / 4, b = query, c = head, d = stream;
+// Philox4x32-10: the four words of a counter.
+__device__ __forceinline__ void random_four(u32 (&to)[4], u64 seed, u32 stream, u32 head, u32 query, u32 four_keys) {
+    u32 a = four_keys, b = query, c = head, d = stream;
     u32 k0 = (u32)seed, k1 = (u32)(seed >> 32);
 #pragma unroll
     for (int round = 0; round < 10; round++) {
@@ -68,7 +68,14 @@ __device__ __forceinline__ u32 random_word(u64 seed, u32 stream, u32 head, u32 q
         k0 += 0x9E3779B9u;
         k1 += 0xBB67AE85u;
     }
-    u32 low = key & 1 ? b : a, high = key & 1 ? d : c;
+    to[0] = a, to[1] = b, to[2] = c, to[3] = d;
+}
+
+// A key's word of them.
+__device__ __forceinline__ u32 random_word(u64 seed, u32 stream, u32 head, u32 query, u32 key) {
+    u32 words[4];
+    random_four(words, seed, stream, head, query, key / 4);
+    u32 low = key & 1 ? words[1] : words[0], high = key & 1 ? words[3] : words[2];
     return key & 2 ? high : low;
 }
 

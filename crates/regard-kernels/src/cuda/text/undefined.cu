@@ -1,7 +1,9 @@
 // Rows that came out NaN, again and number by number: tensor cores multiply what a row does not see by 0,
 // and 0 times NaN or an infinity is NaN.
 
+#ifndef MOST_CHUNKS
 #define MOST_CHUNKS 4 // of 32 features
+#endif
 
 __device__ __forceinline__ float product_of(const E *x, const E *y, i64 width) {
     float sum = 0;
@@ -22,7 +24,7 @@ __device__ __forceinline__ float score_of(const Problem &p, i64 b, i64 h, i64 i,
 
 // A warp's sums of a row's numbers: a lane has every 32nd.
 struct Sums {
-    float of[MOST_CHUNKS] = {0, 0, 0, 0};
+    float of[MOST_CHUNKS] = {};
     i64 width;
     __device__ __forceinline__ Sums(i64 width) : width(width) {}
 
