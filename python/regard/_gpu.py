@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import importlib.util
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -27,12 +28,12 @@ def bring_nvrtc() -> str | None:
     return None
 
 
-def _current_stream(index: int) -> int:
+def _stream_of(index: int) -> int:
     return int(torch.cuda.current_stream(index).cuda_stream)
 
 
-# The same without an object around it, where this PyTorch has it: a tenth of a small call's time.
-_current_stream = getattr(torch._C, "_cuda_getCurrentRawStream", _current_stream)
+# Without an object around it, where this PyTorch can: small calls are made of such things.
+_current_stream: Callable[[int], int] = getattr(torch._C, "_cuda_getCurrentRawStream", _stream_of)
 
 
 class Gpu:
