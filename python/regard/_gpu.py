@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import importlib.util
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,14 @@ def bring_nvrtc() -> str | None:
 
 #: The options that the kernels read on the GPU, if they lie there.
 _READ_THERE = frozenset(("key_bias", "attn_mask", "alibi_slopes", "relative_bias", "key_lengths", "segments"))
+
+
+def _stream_of(index: int) -> int:
+    return int(torch.cuda.current_stream(index).cuda_stream)
+
+
+# Without an object around it, where this PyTorch can: small calls are made of such things.
+_current_stream: Callable[[int], int] = getattr(torch._C, "_cuda_getCurrentRawStream", _stream_of)
 
 
 class Gpu:
@@ -84,4 +93,4 @@ class Gpu:
 
     def place(self) -> tuple[int, int]:
         """The GPU's number, and PyTorch's current stream on it."""
-        return (self._index, torch.cuda.current_stream(self._device).cuda_stream)
+        return (self._index, _current_stream(self._index))

@@ -72,7 +72,9 @@ fn folder() -> &'static Path {
         let cache = Cache::at(&folder.join("cache"));
         for variant in variants() {
             let options = cuda::options("sm_90a").join(" ");
-            cache.put(&[&variant.text(), &options], (13, 0), b"machine code");
+            let is_wide = variant == Variant::additive(64, 256, false);
+            let code: &[u8] = if is_wide { b"tiles, wide" } else { b"machine code" };
+            cache.put(&[&variant.text(), &options], (13, 0), code);
         }
         folder
     })
@@ -297,6 +299,32 @@ fn gradients_of_what_nobody_looks_at() {
         expected.sort_unstable();
         assert_eq!(zeros, expected, "{what}");
     }
+}
+
+#[test]
+#[ignore = "acts for the others, in a process of its own"]
+fn a_pass_beside_one_that_is_being_compiled() {
+    let cuda = Cuda::new(0).unwrap();
+    let w = [1.0; 64];
+    let (q, v) = (rows::<f32>(AT, [1, 2, 70, 64], 64), rows::<f32>(AT, [1, 2, 70, 256], 256));
+    let (wide, x) = (additive(Activation::Tanh, &w), rows::<bf16>(AT, [1, 2, 70, 64], 64));
+    std::thread::scope(|threads| {
+        threads.spawn(|| {
+            // SAFETY: the driver behind it reads and writes nothing.
+            told("slow", unsafe { cuda.forward_at(&wide, [q, q, v], ForwardAt::new(v)) });
+        });
+        std::thread::sleep(std::time::Duration::from_millis(500));
+        // SAFETY: as above.
+        let result = unsafe { cuda.forward_at(&Spec::scaled_dot(64), [x; 3], ForwardAt::new(x)) };
+        told("quick", result);
+    });
+}
+
+#[test]
+fn a_call_does_not_wait_for_the_kernels_of_another() {
+    let said = acting("a_pass_beside_one_that_is_being_compiled", "slow", "cache");
+    let at = |what: &str| said.find(&format!("{what}: it went well")).unwrap();
+    assert!(at("quick") < at("slow"), "{said}");
 }
 
 #[test]

@@ -290,7 +290,7 @@ __device__ __forceinline__ void grads_by_key(const Problem &p, const Backward &g
         for (int n = 0; n < 4; n++) {
             int at = 4 * block + n, column = own_column(at), i = first + column;
             const Column &x = keys[n / 2];
-            float product = defined(s[at], q + i * p.q.n, k + x.j * p.k.n, p.width);
+            float product = defined(s[at], q + least(i, p.queries - 1) * p.q.n, k + least(x.j, p.keys - 1) * p.k.n, p.width);
             float score = score_of_column<CUT>(p, x, product, i), weight = 0, grad = 0;
             if (!(score == NEG_INF)) {
                 weight = weight_at(score, lse[column]);

@@ -26,7 +26,8 @@ template <bool CUT> __device__ __forceinline__ void scores_of_tile(const Problem
         for (int n = 0; n < KEYS / 2; n++) {
             const Line &l = lines[m][n / 2 % 2];
             int j = first + own_column(n);
-            float product = defined(s[m][n], l.row_of(p.q), k + j * p.k.n, p.width);
+            // A query that is not finite has such a product with the zeros behind the last key too.
+            float product = defined(s[m][n], l.row_of(p.q), k + least(j, p.keys - 1) * p.k.n, p.width);
             s[m][n] = score_at<CUT>(p, l, product, j);
         }
 }
