@@ -157,7 +157,7 @@ impl SequenceLabeler {
             "targets of shape {:?} for sequences of shape [{b}, {n}]",
             targets.shape()
         );
-        let mut targets = targets.to_dtype(DType::I64)?.to_vec::<i64>()?;
+        let mut targets = targets.to_indices("the labels")?;
         for (at, target) in targets.iter_mut().enumerate() {
             let length = sequences.lengths.map_or(n, |lengths| lengths[at / n]);
             if at % n >= length || *target < 0 {

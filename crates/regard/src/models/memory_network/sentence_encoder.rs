@@ -47,7 +47,7 @@ impl SentenceEncoder {
     ) -> Result<(Tensor, Vec<Tensor>)> {
         let (n, w) = (ids.shape()[0], ids.shape()[1]);
         let padding = self.embedding.padding.map(|padding| padding as i64);
-        let numbers = ids.to_dtype(DType::I64)?.to_vec::<i64>()?;
+        let numbers = ids.to_indices("sentences")?;
         let length = |sentence: &[i64]| sentence.iter().rposition(|&id| Some(id) != padding);
         let lengths: Vec<usize> =
             numbers.chunks(w.max(1)).map(|s| length(s).map_or(0, |last| last + 1)).collect();
