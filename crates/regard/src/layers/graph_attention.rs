@@ -170,7 +170,7 @@ impl GraphAttention {
         let GraphAttentionConfig { input, output, heads, .. } = *config;
         let inner = heads.saturating_mul(output);
         // Glorot's bound for `[1, H, C]`, as torch_geometric takes it: from the last two axes.
-        let bound = (6.0 / (heads + output) as f64).sqrt();
+        let bound = (6.0 / heads.saturating_add(output) as f64).sqrt();
         let vector =
             |name: &str| parameters.parameter(name, &[1, heads, output], Init::Uniform(bound));
         let linear = |name: &str, bias| Linear::new(&parameters.at(name), input, inner, bias);

@@ -122,7 +122,7 @@ impl GraphAttentionNetwork {
             c.output_heads
         );
         ensure!((0.0..1.0).contains(&c.dropout), "a dropout of {} is not within 0..1", c.dropout);
-        let mut layers = Vec::with_capacity(c.layers);
+        let mut layers = Vec::new();
         let mut input = c.features;
         for at in 0..c.layers {
             let place = parameters.at("layers").at(at);

@@ -27,17 +27,18 @@ fn numbers(value: &Value, at: String, to: &mut Vec<String>) {
     }
 }
 
-/// Builds with each number huge, and with each two of them; gives how many were refused and how many
-/// there were.
+/// Builds with each number huge, and with each two of them; gives how many were refused, how many there
+/// were, and which panicked.
 fn sweep<C: Serialize + DeserializeOwned>(
     name: &str,
     config: &C,
     build: impl Fn(&Parameters, &C) -> Result<()>,
-) -> [usize; 2] {
+) -> ([usize; 2], Vec<String>) {
     let usual = serde_json::to_value(config).unwrap();
     let mut ways = Vec::new();
     numbers(&usual, String::new(), &mut ways);
     let (mut refused, mut all) = (0, 0);
+    let mut panics = Vec::new();
     for (n, first) in ways.iter().enumerate() {
         for second in &ways[n..] {
             for size in SIZES {
@@ -50,14 +51,16 @@ fn sweep<C: Serialize + DeserializeOwned>(
                 let built = catch_unwind(AssertUnwindSafe(|| {
                     Parameters::check_fit(DType::F32, |parameters| build(parameters, &config))
                 }));
-                let built = built.unwrap_or_else(|_| panic!("{name}: {first}, {second}: {size}"));
-                refused += usize::from(built.is_err());
                 all += 1;
+                match built {
+                    Ok(built) => refused += usize::from(built.is_err()),
+                    Err(_) => panics.push(format!("{name}: {first} and {second} of {size}")),
+                }
             }
         }
     }
     assert!(refused > 0, "{name}: nothing was refused of {all}");
-    [refused, all]
+    ([refused, all], panics)
 }
 
 #[test]
@@ -87,7 +90,7 @@ fn every_size_of_every_configuration_is_built_or_refused() {
         MultiHeadConfig { score: low_rank(), ..MultiHeadConfig::new(32, 4) } =>
             |p, c| MultiHeadAttention::new(p, c);
         additive() => |p, c| Mechanism::new(p, c, 8, 8);
-        WindowedConfig::default() => |p, c| WindowedAttention::new(p, c);
+        WindowedConfig::default() => |p, c| WindowedSelfAttention::new(p, c);
         CrossAttentionConfig::default() => |p, c| CrossAttention::new(p, c);
         SelfAttentionConfig::default() => |p, c| SelfAttention::new(p, c);
         GraphAttentionConfig::default() => |p, c| GraphAttention::new(p, c);
@@ -126,7 +129,9 @@ fn every_size_of_every_configuration_is_built_or_refused() {
             classifier => |p, c| SequenceClassifier::new(p, c);
         }
     }
-    let [refused, all] = found.iter().fold([0, 0], |a, b| [a[0] + b[0], a[1] + b[1]]);
+    let panics: Vec<&String> = found.iter().flat_map(|(_, panics)| panics).collect();
+    assert!(panics.is_empty(), "{} panic: {panics:#?}", panics.len());
+    let [refused, all] = found.iter().fold([0, 0], |a, (b, _)| [a[0] + b[0], a[1] + b[1]]);
     println!("{refused} of {all} were refused, in {} configurations", found.len());
     assert_eq!(found.len(), 28);
 }

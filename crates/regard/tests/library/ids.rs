@@ -33,14 +33,6 @@ fn ids_and_targets_that_are_no_whole_numbers_are_refused_everywhere() {
         ("cross_entropy", &[2], Box::new(|ids| logits.cross_entropy(ids, rule))),
         ("cross_entropy_rows", &[2], Box::new(|ids| logits.cross_entropy_rows(ids, rule))),
         (
-            "classifier ids",
-            &[2, 3],
-            Box::new(|ids| {
-                let seen = classifier.classify(&Sequences::new(ids), Mode::Infer, Need::OUTPUT)?;
-                Ok(seen.logits)
-            }),
-        ),
-        (
             "classes",
             &[2],
             Box::new(|ids| classifier.loss(&Sequences::new(&plain), ids, Mode::Infer)),

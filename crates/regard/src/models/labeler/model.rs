@@ -3,7 +3,7 @@
 use super::LabelerConfig;
 use crate::models::sequence::{Head, Reader, ReaderConfig};
 use crate::{Encoder, Mode, Need, Sequences};
-use regard_tensor::{CrossEntropy, DType, Parameters, Result, Tensor, ensure, without_gradients};
+use regard_tensor::{CrossEntropy, Parameters, Result, Tensor, ensure, without_gradients};
 
 /// One label for each vector of a sequence: reads tokens or vectors, characters where there are
 /// any, and scores every label at every place.

@@ -2,7 +2,7 @@
 
 use super::MemoryNetworkConfig;
 use crate::{Embedding, Encoder, EncoderConfig, Mode, Need};
-use regard_tensor::{DType, Parameters, Result, Tensor};
+use regard_tensor::{Parameters, Result, Tensor};
 
 #[derive(Clone, Debug)]
 pub(super) struct SentenceEncoder {
@@ -86,7 +86,7 @@ fn weighted_sum(x: &Tensor, lengths: &[usize], n: usize, w: usize) -> Result<Ten
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use regard_tensor::Random;
+    use regard_tensor::{DType, Random};
 
     #[test]
     fn a_sum_that_knows_places_is_the_published_formula() {
