@@ -24,6 +24,17 @@
 //! # Ok::<(), regard_kernels::Error>(())
 //! ```
 //!
+//! Without optimization the kernels work and are some tens of times slower. These lines in your
+//! `Cargo.toml` make them fast in a debug build too:
+//!
+//! ```toml
+//! [profile.dev.package]
+//! regard-kernels = { opt-level = 3 }
+//! gemm-common = { opt-level = 3 }
+//! gemm-f32 = { opt-level = 3 }
+//! gemm-f64 = { opt-level = 3 }
+//! ```
+//!
 //! Letters, everywhere the same: B batch, Hq and Hk heads, Nq and Nk lengths, Dq, Dk and Dv widths.
 
 mod activation;
@@ -50,6 +61,8 @@ pub use cuda::{Cuda, CudaInfo};
 pub use element::{Element, Real};
 pub use error::Error;
 pub use expression::{Derivatives, Expression, ExpressionError, Graph, Kind, Node};
+/// The crate whose `bf16` and `f16` the operator reads and writes.
+pub use half;
 pub use pages::large_pages;
 pub use random::philox;
 pub use spec::{

@@ -26,7 +26,7 @@ pub fn finite_difference_error(
 }
 
 /// As [`finite_difference_error`], for the f64 parameters of a model. Their values are as before
-/// afterwards.
+/// afterwards, also where `f` fails or panics.
 ///
 /// ```
 /// use regard_tensor::{DType, Init, Parameters, parameter_difference_error};
@@ -50,7 +50,8 @@ pub fn parameter_difference_error(
         let gradient = gradients.get(parameter);
         let missing = || Error::new(format!("{} got no gradient", parameter.name()));
         let gradient = gradient.ok_or_else(missing)?.to_vec::<f64>()?;
-        let before = parameter.tensor().detach();
+        let moving = Moving { parameter, before: parameter.tensor().detach() };
+        let before = &moving.before;
         let numbers = before.to_vec::<f64>()?;
         for i in 0..numbers.len() {
             let moved = |by: f64| {
@@ -63,7 +64,19 @@ pub fn parameter_difference_error(
             let error = (gradient[i] - expected).abs() / expected.abs().max(1.0);
             worst = if error.is_nan() { f64::INFINITY } else { worst.max(error) };
         }
-        parameter.set(&before)?;
     }
     Ok(worst)
+}
+
+/// A parameter while it is moved: it has its value again when this goes.
+struct Moving<'a> {
+    parameter: &'a Parameter,
+    before: Tensor,
+}
+
+impl Drop for Moving<'_> {
+    fn drop(&mut self) {
+        // Its own value has its own shape and type, so this is not refused.
+        let _ = self.parameter.set(&self.before);
+    }
 }

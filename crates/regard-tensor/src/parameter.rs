@@ -49,7 +49,7 @@ impl Parameter {
     }
 
     fn of(name: String, mut value: Tensor) -> Result<Self> {
-        let leaf = Node::leaf("parameter", &value);
+        let leaf = Node::leaf("parameter", Some(&name), &value);
         value.node = Some(leaf.clone());
         Ok(Self { inner: Arc::new(Inner { name, leaf, value: RwLock::new(value) }) })
     }
@@ -321,7 +321,9 @@ impl Parameters {
         self.all().iter().map(|p| p.tensor().numel()).sum()
     }
 
-    /// Their values by name.
+    /// Their values by name, as they are now. Nothing is copied yet: a parameter that is changed while
+    /// its tensor is held here is copied first, so whoever asks at every step pays for a copy at every
+    /// step. Drop what this gave before the optimizer's next step where that matters.
     ///
     /// ```
     /// use regard_tensor::{DType, Init, Parameters};

@@ -9,7 +9,7 @@ use crate::layout::{Dims, Layout};
 use crate::ops;
 use crate::{DType, Parameter, Result, Tensor, ensure};
 use std::cell::{Cell, RefCell};
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -19,6 +19,8 @@ type Back = Box<dyn FnOnce(Tensor, &mut Parents) -> Result<()> + Send>;
 pub(crate) struct Node {
     id: u64,
     op: &'static str,
+    /// A parameter's.
+    name: Option<Arc<str>>,
     shape: Dims,
     dtype: DType,
     parents: Vec<Option<Arc<Node>>>,
@@ -34,11 +36,12 @@ fn next_id() -> u64 {
 }
 
 impl Node {
-    /// The place of a parameter or a variable: where gradients end.
-    pub(crate) fn leaf(op: &'static str, value: &Tensor) -> Arc<Self> {
+    /// The place of a parameter, which has a name, or of a variable: where gradients end.
+    pub(crate) fn leaf(op: &'static str, name: Option<&str>, value: &Tensor) -> Arc<Self> {
         Arc::new(Self {
             id: next_id(),
             op,
+            name: name.map(Arc::from),
             retained: true,
             shape: *value.dims(),
             dtype: value.dtype(),
@@ -49,6 +52,14 @@ impl Node {
 
     pub(crate) fn id(&self) -> u64 {
         self.id
+    }
+
+    /// What it is, for a refusal.
+    fn named(&self) -> String {
+        match &self.name {
+            Some(name) => format!("{} {name:?}", self.op),
+            None => self.op.to_string(),
+        }
     }
 }
 
@@ -92,13 +103,20 @@ impl Drop for Node {
     }
 }
 
-/// Runs `f` without a tape: its results carry no gradient.
+/// Runs `f` without a tape: its results carry no gradient. This thread alone: what `f` computes on
+/// another, which it starts or gives work to, is recorded there unless that says so too.
 ///
 /// ```
 /// use regard_tensor::{Parameter, Tensor, without_gradients};
 /// let w = Parameter::new("w", Tensor::scalar(3f32)?)?;
 /// let y = without_gradients(|| w.tensor().mul(&w.tensor()))?;
 /// assert!(!y.has_gradient());
+/// let square = || w.tensor().square();
+/// let elsewhere = |f: &(dyn Fn() -> regard_tensor::Result<Tensor> + Sync)| {
+///     std::thread::scope(|scope| scope.spawn(f).join().unwrap())
+/// };
+/// assert!(without_gradients(|| elsewhere(&square))?.has_gradient());
+/// assert!(!elsewhere(&|| without_gradients(square))?.has_gradient());
 /// # Ok::<(), regard_tensor::Error>(())
 /// ```
 pub fn without_gradients<R>(f: impl FnOnce() -> R) -> R {
@@ -152,7 +170,7 @@ pub struct Parents<'a> {
 }
 
 impl Parents<'_> {
-    /// Whether the gradient of an input is wanted at all.
+    /// Whether the gradient of an input is wanted at all; not where there is no such input.
     ///
     /// ```
     /// use regard_tensor::{Parameter, Tensor};
@@ -165,10 +183,18 @@ impl Parents<'_> {
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn want(&self, input: usize) -> bool {
-        self.nodes[input].is_some()
+        self.nodes.get(input).is_some_and(Option::is_some)
     }
 
-    /// Sends the gradient of an input, where it is wanted.
+    /// The place of an input, where its gradient is wanted; refuses an input that there is not.
+    fn node(&self, input: usize) -> Result<Option<&Arc<Node>>> {
+        let count = self.nodes.len();
+        ensure!(input < count, "input {input} was named, of an operation recorded with {count}");
+        Ok(self.nodes[input].as_ref())
+    }
+
+    /// Sends the gradient of an input, where it is wanted. Refuses another shape or type than the
+    /// input's, and an input that the operation was not recorded with.
     ///
     /// ```
     /// use regard_tensor::{Parameter, Tensor};
@@ -177,15 +203,18 @@ impl Parents<'_> {
     /// let wrong = Tensor::scalar(2f64)?
     ///     .record("wrong", &[&w.tensor()], |g, to| to.add(0, g.reshape(&[1])?));
     /// let error = wrong.backward().unwrap_err();
-    /// assert_eq!(error.to_string(), "the gradient of parameter is f64 [1], its tensor f64 []");
+    /// assert_eq!(
+    ///     error.to_string(),
+    ///     "backward of wrong: the gradient of parameter \"w\" is f64 [1], its tensor f64 []"
+    /// );
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn add(&mut self, input: usize, gradient: Tensor) -> Result<()> {
-        let Some(node) = &self.nodes[input] else { return Ok(()) };
+        let Some(node) = self.node(input)?.cloned() else { return Ok(()) };
         ensure!(
             gradient.dims() == &node.shape && gradient.dtype() == node.dtype,
             "the gradient of {} is {} {:?}, its tensor {} {:?}",
-            node.op,
+            node.named(),
             gradient.dtype(),
             gradient.shape(),
             node.dtype,
@@ -203,7 +232,7 @@ impl Parents<'_> {
     }
 
     /// An uninitialized tensor for the gradient of an input, in its shape and type, where it is
-    /// wanted: see [`Tensor::uninit`].
+    /// wanted: see [`Tensor::uninit`]. Refuses an input that there is not.
     ///
     /// ```
     /// use regard_tensor::{Parameter, Tensor};
@@ -217,8 +246,7 @@ impl Parents<'_> {
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn uninit(&self, input: usize) -> Result<Option<Tensor>> {
-        let node = self.nodes[input].as_ref();
-        node.map(|node| Tensor::uninit(&node.shape, node.dtype)).transpose()
+        self.node(input)?.map(|node| Tensor::uninit(&node.shape, node.dtype)).transpose()
     }
 
     /// Sends the gradients of the inputs in their order, those that there are.
@@ -248,7 +276,7 @@ impl Parents<'_> {
         gradient: &Tensor,
         part: impl Fn(&Layout) -> Layout,
     ) -> Result<()> {
-        let Some(node) = &self.nodes[input] else { return Ok(()) };
+        let Some(node) = self.node(input)?.cloned() else { return Ok(()) };
         let mut whole = match self.gradients.remove(&node.id) {
             None => {
                 self.ready.push(Ready(node.clone()));
@@ -320,6 +348,7 @@ impl Tensor {
         Arc::new(Node {
             id: next_id(),
             op,
+            name: None,
             shape: *self.dims(),
             dtype: self.dtype(),
             parents: inputs.iter().map(|x| x.node.clone()).collect(),
@@ -347,7 +376,7 @@ impl Tensor {
             self.shape()
         );
         let mut variable = self.detach();
-        variable.node = Some(Node::leaf("variable", &variable));
+        variable.node = Some(Node::leaf("variable", None, &variable));
         Ok(variable)
     }
 
@@ -465,13 +494,14 @@ impl Tensor {
 fn run(from: &Arc<Node>, gradient: Tensor) -> Result<Gradients> {
     let mut gradients = HashMap::from([(from.id, gradient)]);
     let mut ready = BinaryHeap::from([Ready(from.clone())]);
-    let mut kept = HashMap::new();
+    let (mut kept, mut parameters) = (HashMap::new(), HashMap::new());
     let mut visited = 0;
     while let Some(Ready(node)) = ready.pop() {
         let Some(gradient) = gradients.remove(&node.id) else { continue };
         visited += 1;
         if node.retained {
             kept.insert(node.id, gradient.contiguous()?);
+            parameters.extend(node.name.iter().map(|name| (node.id, name.clone())));
         }
         let Some(back) = &node.back else { continue };
         let back = back.lock().unwrap_or_else(|e| e.into_inner()).take();
@@ -482,9 +512,10 @@ fn run(from: &Arc<Node>, gradient: Tensor) -> Result<Gradients> {
             ))
         })?;
         let (nodes, gradients) = (&node.parents[..], &mut gradients);
-        back(gradient, &mut Parents { nodes, gradients, ready: &mut ready })?;
+        back(gradient, &mut Parents { nodes, gradients, ready: &mut ready })
+            .map_err(|error| error.within(format!("backward of {}", node.op)))?;
     }
-    Ok(Gradients { kept, visited })
+    Ok(Gradients { kept, parameters, visited })
 }
 
 /// What has a gradient of its own: a [`Parameter`], and a [`Tensor`] that
@@ -543,6 +574,8 @@ mod sealed {
 #[derive(Clone, Debug, Default)]
 pub struct Gradients {
     kept: HashMap<u64, Tensor>,
+    /// The names of those that are parameters'.
+    parameters: HashMap<u64, Arc<str>>,
     visited: usize,
 }
 
@@ -574,7 +607,9 @@ impl Gradients {
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn take(&mut self, of: &impl Variable) -> Option<Tensor> {
-        self.kept.remove(&of.id()?)
+        let id = of.id()?;
+        self.parameters.remove(&id);
+        self.kept.remove(&id)
     }
 
     /// How many places of the tape the pass went through, each once.
@@ -614,7 +649,14 @@ impl Gradients {
             value.shape()
         );
         self.kept.insert(parameter.key(), gradient.detach());
+        self.parameters.insert(parameter.key(), parameter.name().into());
         Ok(())
+    }
+
+    /// The first, by name, of the parameters that have a gradient here and are none of these.
+    pub(crate) fn other_than(&self, known: &HashSet<u64>) -> Option<&str> {
+        let others = self.parameters.iter().filter(|(id, _)| !known.contains(id));
+        others.map(|(_, name)| &**name).min()
     }
 
     /// Adds another pass's gradients: how a large batch is made of small ones.
@@ -635,6 +677,7 @@ impl Gradients {
             };
             self.kept.insert(id, sum);
         }
+        self.parameters.extend(other.parameters);
         self.visited += other.visited;
         Ok(())
     }

@@ -28,6 +28,20 @@
 //! [`Parameters`](tensor::Parameters); a model is its configuration, which serde reads, and its
 //! parameters, which a safetensors file holds. Training is [`Mode::Train`], using is
 //! [`Mode::Infer`].
+//!
+//! # Debug builds
+//!
+//! They work as they are, some tens of times slower than a release. These lines in your `Cargo.toml`
+//! make them fast where it counts and leave your own code easy to debug:
+//!
+//! ```toml
+//! [profile.dev.package]
+//! regard-kernels = { opt-level = 3 }
+//! regard-tensor = { opt-level = 3 }
+//! gemm-common = { opt-level = 3 }
+//! gemm-f32 = { opt-level = 3 }
+//! gemm-f64 = { opt-level = 3 }
+//! ```
 
 pub mod attention;
 mod dtype;

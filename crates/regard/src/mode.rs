@@ -16,7 +16,18 @@ use regard_tensor::{Random, Result, Tensor};
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub enum Mode<'a> {
-    /// Used: nothing is random.
+    /// Used: nothing is random. Gradients still flow, which saliency needs; where nobody asks for
+    /// them, [`without_gradients`](regard_tensor::without_gradients) saves the memory of the tape.
+    ///
+    /// ```
+    /// use regard::prelude::*;
+    /// let layer = Linear::new(&Parameters::new(DType::F32, 1), 4, 2, true)?;
+    /// let block = FeedForward::new(&Parameters::new(DType::F32, 1), 4, 8, Activation::Relu, 0.1)?;
+    /// let x = layer.weight.tensor();
+    /// assert!(block.forward(&x, Mode::Infer)?.has_gradient());
+    /// assert!(!without_gradients(|| block.forward(&x, Mode::Infer))?.has_gradient());
+    /// # Ok::<(), regard::Error>(())
+    /// ```
     Infer,
     /// Learning, with the random numbers of this stream.
     Train(&'a Random),

@@ -37,7 +37,7 @@ pub(crate) enum Form {
 
 impl Form {
     /// Whether rows of one register have kernels of their own; see `narrow.rs`.
-    #[inline(always)]
+    #[cfg_attr(optimized, inline(always))]
     pub(super) fn is_narrow(self) -> bool {
         matches!(self, Self::Leaky(_))
     }
@@ -106,7 +106,7 @@ macro_rules! for_each_direct_form {
 pub(super) use for_each_direct_form;
 
 /// What is kept of q or k.
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 pub(super) unsafe fn keep<V: Simd>(form: Form, x: V) -> V {
     // SAFETY: arithmetic only.
     unsafe {
@@ -119,7 +119,7 @@ pub(super) unsafe fn keep<V: Simd>(form: Form, x: V) -> V {
 }
 
 /// act(q + k) from what is kept.
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 pub(super) unsafe fn value<V: Simd>(form: Form, q: V, k: V) -> V {
     // SAFETY: arithmetic only.
     unsafe {
@@ -143,7 +143,7 @@ pub(super) unsafe fn value<V: Simd>(form: Form, q: V, k: V) -> V {
 }
 
 /// act(q + k) and its derivative.
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 pub(super) unsafe fn value_and_slope<V: Simd>(form: Form, q: V, k: V) -> (V, V) {
     // SAFETY: arithmetic only.
     unsafe {
@@ -166,7 +166,7 @@ pub(super) unsafe fn value_and_slope<V: Simd>(form: Form, q: V, k: V) -> (V, V) 
 }
 
 /// Replaces rows `[rows, d]` by what the form keeps of them.
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 pub(super) unsafe fn prepare<V: Simd>(
     form: Form,
     from: *const V::T,
@@ -207,7 +207,7 @@ pub(crate) struct AdditiveScores<T> {
     pub(crate) to: *mut T,
 }
 
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 pub(super) unsafe fn additive_scores<V: Simd>(a: AdditiveScores<V::T>) {
     // SAFETY: width ≤ BLOCK is a multiple of LANES.
     unsafe {
@@ -236,7 +236,7 @@ pub(super) unsafe fn additive_scores<V: Simd>(a: AdditiveScores<V::T>) {
 }
 
 /// Scores by tanh where terms share reciprocals.
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 unsafe fn tanh_scores<V: Simd>(a: &AdditiveScores<V::T>, share: usize) {
     // SAFETY: as above.
     unsafe {
@@ -262,7 +262,7 @@ unsafe fn tanh_scores<V: Simd>(a: &AdditiveScores<V::T>, share: usize) {
 }
 
 /// −2 Σ (w/D − w/2) for MR keys and NV registers of queries, `SHARE` terms to a reciprocal.
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 unsafe fn tanh_block<V: Simd, const SHARE: usize, const MR: usize, const NV: usize>(
     a: &AdditiveScores<V::T>,
     r: usize,
@@ -289,7 +289,7 @@ unsafe fn tanh_block<V: Simd, const SHARE: usize, const MR: usize, const NV: usi
 }
 
 /// Adds the terms of `n` ≤ `SHARE` features from x on.
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 unsafe fn tanh_terms<V: Simd, const SHARE: usize, const MR: usize, const NV: usize>(
     a: &AdditiveScores<V::T>,
     [r, i, x]: [usize; 3],
@@ -326,7 +326,7 @@ unsafe fn tanh_terms<V: Simd, const SHARE: usize, const MR: usize, const NV: usi
 }
 
 /// Σ w/d as one fraction, by pairs.
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 unsafe fn shared_fraction<V: Simd, const SHARE: usize>(w: [V; SHARE], d: [V; SHARE]) -> (V, V) {
     // SAFETY: arithmetic only.
     unsafe {
@@ -340,7 +340,7 @@ unsafe fn shared_fraction<V: Simd, const SHARE: usize>(w: [V; SHARE], d: [V; SHA
     }
 }
 
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 unsafe fn score_block<V: Simd, const MR: usize, const NV: usize>(
     form: Form,
     a: &AdditiveScores<V::T>,
@@ -397,7 +397,7 @@ pub(crate) struct AdditiveGrads<T> {
     pub(crate) grad_w: *mut T,
 }
 
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 pub(super) unsafe fn additive_grads<V: Simd>(a: AdditiveGrads<V::T>) {
     // SAFETY: features x.. by masked access; queries i.. within the block.
     unsafe {
@@ -423,7 +423,7 @@ pub(super) unsafe fn additive_grads<V: Simd>(a: AdditiveGrads<V::T>) {
     }
 }
 
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 unsafe fn grad_block<V: Simd, const NI: usize>(
     form: Form,
     a: &AdditiveGrads<V::T>,

@@ -29,7 +29,7 @@ pub(crate) struct Gemm<T> {
 
 /// # Safety
 /// All of A, B and C lies in memory the caller may use; C overlaps neither.
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 pub(super) unsafe fn gemm<V: Simd>(g: Gemm<V::T>) {
     // SAFETY: each panel stays within n columns, the last one by masked loads and stores.
     unsafe {
@@ -50,7 +50,7 @@ pub(super) unsafe fn gemm<V: Simd>(g: Gemm<V::T>) {
 }
 
 /// All rows of C for `NV` registers of columns from `at` on; `last` columns in the last register.
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 unsafe fn panel<V: Simd, const NV: usize>(g: Gemm<V::T>, at: usize, last: usize) {
     // SAFETY: rows 0..m in steps of what is left.
     unsafe {
@@ -74,7 +74,7 @@ unsafe fn panel<V: Simd, const NV: usize>(g: Gemm<V::T>, at: usize, last: usize)
     }
 }
 
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 #[allow(clippy::needless_range_loop)] // constant bounds, so that everything stays in registers
 unsafe fn micro<V: Simd, const MR: usize, const NV: usize>(
     g: Gemm<V::T>,

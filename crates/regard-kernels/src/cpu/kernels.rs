@@ -1,7 +1,8 @@
 //! The table of tile kernels: one per instruction set and precision, chosen at run time.
 //!
 //! Each entry is a generic function over [`Simd`](super::simd::Simd) compiled inside a function
-//! that has the instruction set's features; everything it calls is inlined into it.
+//! that has the instruction set's features; in an optimized build everything it calls is inlined
+//! into it (`build.rs` says why not otherwise).
 
 use super::Rows;
 use super::additive::{AdditiveGrads, AdditiveScores, Form};

@@ -19,14 +19,14 @@ use crate::Real;
 pub(super) const WRITE_AHEAD: usize = 8;
 
 /// A row of d ≤ LANES numbers; `WHOLE` where d = LANES.
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 pub(super) unsafe fn row<V: Simd, const WHOLE: bool>(from: *const V::T, d: usize) -> V {
     // SAFETY: d numbers.
     unsafe { if WHOLE { V::load(from) } else { V::load_first(from, d) } }
 }
 
 /// Four entries of a list that ends at `end`, its last where there are fewer.
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 pub(super) unsafe fn four(list: *const u32, e: usize, end: usize) -> [usize; 4] {
     // SAFETY: e < end, and the list has that many.
     unsafe {
@@ -45,7 +45,7 @@ pub(super) unsafe fn four(list: *const u32, e: usize, end: usize) -> [usize; 4] 
 }
 
 /// As `row::row_scores`, for the lists of a graph, d ≤ LANES and one query head to a key head.
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 pub(super) unsafe fn scores<V: Simd>(r: &RowScores<V::T>, keys: *const u32) {
     // SAFETY: as there.
     unsafe {
@@ -59,7 +59,7 @@ pub(super) unsafe fn scores<V: Simd>(r: &RowScores<V::T>, keys: *const u32) {
     }
 }
 
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 unsafe fn scores_by<V: Simd>(r: &RowScores<V::T>, keys: *const u32, term: Term<V>) {
     // SAFETY: as above.
     unsafe {
@@ -74,7 +74,7 @@ unsafe fn scores_by<V: Simd>(r: &RowScores<V::T>, keys: *const u32, term: Term<V
 }
 
 /// One walk along the keys for the scores and, where `BOTH`, the products with `other`'s rows.
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 unsafe fn walk<V: Simd, const WHOLE: bool, const BOTH: bool>(
     r: &RowScores<V::T>,
     keys: *const u32,
@@ -142,14 +142,14 @@ unsafe fn walk<V: Simd, const WHOLE: bool, const BOTH: bool>(
 }
 
 /// Writes four numbers.
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 pub(super) unsafe fn put<T: Real>(four: [T; 4], to: *mut T) {
     // SAFETY: there is room.
     unsafe { to.cast::<[T; 4]>().write_unaligned(four) };
 }
 
 /// As `row::row_gather`, for d ≤ LANES and one query head to a key head.
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 pub(super) unsafe fn gather<V: Simd>(r: &RowGather<V::T>) {
     // SAFETY: as there.
     unsafe {
@@ -181,7 +181,7 @@ pub(super) unsafe fn gather<V: Simd>(r: &RowGather<V::T>) {
 /// As [`gather`], for the lists of one head of a graph, with weights that are shares of their row's
 /// sum, which is found on the way and written to `totals`. Gives the smallest sum of a row that has
 /// pairs, and 0, or NaN where there is a NaN or ∞ in a row before it is divided.
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 pub(super) unsafe fn share_gather<V: Simd>(r: RowGather<V::T>, totals: *mut V::T) -> [V::T; 2] {
     // SAFETY: as there; a number for each row.
     unsafe {
@@ -189,7 +189,7 @@ pub(super) unsafe fn share_gather<V: Simd>(r: RowGather<V::T>, totals: *mut V::T
     }
 }
 
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 unsafe fn shares<V: Simd, const WHOLE: bool>(r: &RowGather<V::T>, totals: *mut V::T) -> [V::T; 2] {
     // SAFETY: as above.
     unsafe {
@@ -233,7 +233,7 @@ unsafe fn shares<V: Simd, const WHOLE: bool>(r: &RowGather<V::T>, totals: *mut V
 }
 
 /// As `row::row_additive_grads`, for the lists of a graph, d ≤ LANES and one query head to a key head.
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 pub(super) unsafe fn additive_grads<V: Simd>(r: &RowAdditiveGrads<V::T>, keys: *const u32) {
     // SAFETY: as there.
     unsafe {
@@ -248,7 +248,7 @@ pub(super) unsafe fn additive_grads<V: Simd>(r: &RowAdditiveGrads<V::T>, keys: *
     }
 }
 
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 unsafe fn query_grads<V: Simd, const WHOLE: bool>(
     r: &RowAdditiveGrads<V::T>,
     keys: *const u32,

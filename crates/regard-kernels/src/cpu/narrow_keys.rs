@@ -10,7 +10,7 @@ use super::simd::{Simd, prefetch, prefetch_ends_to_write};
 use crate::Real;
 
 /// As `row::key_grads`, for an additive score: both gradients in one walk along the pairs.
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 pub(super) unsafe fn key_grads<V: Simd>(
     form: Form,
     w: *const V::T,
@@ -52,7 +52,7 @@ pub(super) unsafe fn key_grads<V: Simd>(
 /// As `row::key_grads`, from what is known of each query of a graph: a pair's weight and gradient
 /// are computed again, which is quicker than reading them, since they lie in the order of the
 /// queries.
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 pub(super) unsafe fn key_grads_again<V: Simd>(
     r: &KeyGrads<V::T>,
     queries: *const u32,
@@ -71,7 +71,7 @@ pub(super) unsafe fn key_grads_again<V: Simd>(
     }
 }
 
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 unsafe fn recompute_by<V: Simd>(
     r: &KeyGrads<V::T>,
     queries: *const u32,
@@ -113,7 +113,7 @@ struct Block {
 
 impl Block {
     /// Those from pair `from` of key `first` on.
-    #[inline(always)]
+    #[cfg_attr(optimized, inline(always))]
     unsafe fn at(spans: Spans, keys: usize, first: usize, from: usize) -> Self {
         // SAFETY: there is such a key.
         unsafe {
@@ -128,7 +128,7 @@ impl Block {
     }
 
     /// The pairs of key j among these, and whether its last is.
-    #[inline(always)]
+    #[cfg_attr(optimized, inline(always))]
     unsafe fn of(&self, spans: Spans, j: usize) -> (usize, usize, bool) {
         // SAFETY: one of its keys.
         let (first, end) = unsafe { spans.of(j) };
@@ -149,7 +149,7 @@ struct Walk<'a, V: Simd> {
     scale: V,
 }
 
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 unsafe fn recompute<V: Simd, const WHOLE: bool>(
     r: &KeyGrads<V::T>,
     queries: *const u32,
@@ -186,7 +186,7 @@ unsafe fn recompute<V: Simd, const WHOLE: bool>(
 }
 
 /// The scores of some pairs and the gradients of their weights.
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 unsafe fn look<V: Simd, const WHOLE: bool>(x: &Walk<V>, block: Block, held: &mut Held<V::T>) {
     // SAFETY: as above. What is read and written behind a key's pairs is the next one's, or has
     // room; the queries of the last list are filled up with its last.
@@ -234,7 +234,7 @@ unsafe fn look<V: Simd, const WHOLE: bool>(x: &Walk<V>, block: Block, held: &mut
 }
 
 /// Scores become weights, and gradients of the weights those of the scores.
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 unsafe fn finish<V: Simd>(x: &Walk<V>, n: usize, held: &mut Held<V::T>) {
     // SAFETY: n ≤ HELD pairs, and room for a register more.
     unsafe {
@@ -251,7 +251,7 @@ unsafe fn finish<V: Simd>(x: &Walk<V>, n: usize, held: &mut Held<V::T>) {
 }
 
 /// Adds some pairs to their keys' sums, and writes those with a key's last.
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 unsafe fn take<V: Simd, const WHOLE: bool>(
     x: &Walk<V>,
     block: Block,

@@ -7,7 +7,7 @@ use crate::random::Draw;
 use crate::spec::Keep;
 
 /// The words of keys j0.. for queries i0.., as `[rows, BLOCK]`.
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 pub(super) unsafe fn words<V: Simd>(
     draw: Draw,
     i0: usize,
@@ -38,7 +38,7 @@ pub(super) unsafe fn words<V: Simd>(
 }
 
 /// A weight whose word is below `below` becomes 0, the others are multiplied by `factor`.
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 pub(super) unsafe fn drop<V: Simd>(
     words: *const u32,
     below: u32,
@@ -63,7 +63,7 @@ pub(super) unsafe fn drop<V: Simd>(
 pub(super) const PAIRS: usize = 64;
 
 /// The dropout factors of `n` pairs of a query and a key.
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 pub(super) unsafe fn pair_factors<V: Simd>(
     keep: Keep<V::T>,
     queries: &[u32; PAIRS],

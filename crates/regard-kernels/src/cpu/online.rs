@@ -13,7 +13,7 @@ const SLACK: f64 = 8.0;
 /// to it, and, as a result, the factor by which what was summed before must shrink. Gives whether
 /// any factor is not 1. The score stays while the largest is no more than `SLACK` above it: it
 /// cancels in the end, and a little more each time would mean shrinking with nearly every tile.
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 pub(super) unsafe fn softmax_step<V: Simd>(
     tile: *mut V::T,
     rows: usize,
@@ -36,7 +36,7 @@ pub(super) unsafe fn softmax_step<V: Simd>(
     }
 }
 
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 unsafe fn columns<V: Simd, const N: usize>(tile: *mut V::T, rows: usize, state: *mut V::T) -> bool {
     // SAFETY: N registers of columns lie within the tile's width.
     unsafe {

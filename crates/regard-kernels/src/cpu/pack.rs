@@ -8,7 +8,7 @@ use super::simd::Simd;
 use crate::Real;
 
 /// Rows `[n, d]` to columns `[d, BLOCK]`, times `scale`; columns n..width become 0.
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 pub(super) unsafe fn pack<V: Simd>(
     from: *const V::T,
     row: usize,
@@ -41,7 +41,7 @@ pub(super) unsafe fn pack<V: Simd>(
 }
 
 /// Columns `[d, BLOCK]` to rows `[n, d]`, column i times `factor[i]`.
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 pub(super) unsafe fn unpack<V: Simd>(
     from: *const V::T,
     d: usize,
@@ -73,7 +73,7 @@ pub(super) unsafe fn unpack<V: Simd>(
 }
 
 /// Column i of `[rows, BLOCK]` times `factor[i]`.
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 pub(super) unsafe fn scale_columns<V: Simd>(
     x: *mut V::T,
     rows: usize,

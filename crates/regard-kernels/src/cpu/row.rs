@@ -22,7 +22,7 @@ pub(crate) enum Spans {
 }
 
 impl Spans {
-    #[inline(always)]
+    #[cfg_attr(optimized, inline(always))]
     pub(super) unsafe fn of(self, i: usize) -> (usize, usize) {
         match self {
             // SAFETY: there is an entry for each row, and one more.
@@ -44,7 +44,7 @@ pub(crate) enum List {
 impl List {
     /// Where to stop asking ahead in a row that ends at `end`: the pairs of a list go on with the
     /// next row's, up to those of the last row.
-    #[inline(always)]
+    #[cfg_attr(optimized, inline(always))]
     pub(super) unsafe fn limit(self, spans: Spans, rows: usize, end: usize) -> usize {
         match self {
             // SAFETY: there is a last row.
@@ -54,7 +54,7 @@ impl List {
     }
 
     /// How far ahead to ask.
-    #[inline(always)]
+    #[cfg_attr(optimized, inline(always))]
     fn ahead(self) -> usize {
         match self {
             Self::These(_) => AHEAD,
@@ -63,7 +63,7 @@ impl List {
     }
 
     /// The other end of pair e of a row whose pairs begin at `first`.
-    #[inline(always)]
+    #[cfg_attr(optimized, inline(always))]
     pub(super) unsafe fn at(self, e: usize, first: usize) -> usize {
         match self {
             // SAFETY: e is within the list.
@@ -82,7 +82,7 @@ pub(crate) struct Rows<T> {
 }
 
 impl<T> Rows<T> {
-    #[inline(always)]
+    #[cfg_attr(optimized, inline(always))]
     pub(super) unsafe fn at(&self, h: usize, n: usize) -> *const T {
         // SAFETY: the caller's row exists.
         unsafe { self.base.add(h * self.head + n * self.row) }
@@ -99,12 +99,12 @@ pub(crate) struct RowsMut<T> {
 
 impl<T> RowsMut<T> {
     /// Where a row is or would be, to ask for it.
-    #[inline(always)]
+    #[cfg_attr(optimized, inline(always))]
     pub(super) fn near(&self, h: usize, n: usize) -> *const T {
         self.base.wrapping_add(h * self.head + n * self.row)
     }
 
-    #[inline(always)]
+    #[cfg_attr(optimized, inline(always))]
     pub(super) unsafe fn at(&self, h: usize, n: usize) -> *mut T {
         // SAFETY: the caller's row exists.
         unsafe { self.base.add(h * self.head + n * self.row) }
@@ -132,7 +132,7 @@ pub(crate) enum RowScore<T> {
 
 impl<T> RowScore<T> {
     /// Whether rows of one register have kernels of their own; see `narrow.rs`.
-    #[inline(always)]
+    #[cfg_attr(optimized, inline(always))]
     fn is_narrow(&self) -> bool {
         match self {
             Self::Dot(_) => true,
@@ -162,7 +162,7 @@ pub(crate) struct RowScores<T> {
     pub(crate) products: Option<(Rows<T>, *mut T)>,
 }
 
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 pub(super) unsafe fn row_scores<V: Simd>(r: RowScores<V::T>) {
     // SAFETY: every key is a row of k, `to` holds the result.
     unsafe {
@@ -181,7 +181,7 @@ pub(super) unsafe fn row_scores<V: Simd>(r: RowScores<V::T>) {
     }
 }
 
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 unsafe fn wide_scores<V: Simd>(r: RowScores<V::T>) {
     // SAFETY: as above.
     unsafe {
@@ -220,7 +220,7 @@ pub(super) enum Term<V: Simd> {
 }
 
 /// Scores four keys at a time, so that their sums over the lanes are made together.
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 unsafe fn by_fours<V: Simd>(r: &RowScores<V::T>, term: Term<V>) {
     // SAFETY: as above.
     unsafe {
@@ -269,7 +269,7 @@ unsafe fn by_fours<V: Simd>(r: &RowScores<V::T>, term: Term<V>) {
 }
 
 /// The terms of head h's score for a pair, to be summed over the lanes.
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 unsafe fn terms<V: Simd>(term: Term<V>, h: usize, q: *const V::T, k: *const V::T, d: usize) -> V {
     // SAFETY: as above.
     unsafe {
@@ -289,7 +289,7 @@ unsafe fn terms<V: Simd>(term: Term<V>, h: usize, q: *const V::T, k: *const V::T
 
 impl<V: Simd> Term<V> {
     /// Adds the terms of features x..x + n. Not a closure: those are not sure to be inlined.
-    #[inline(always)]
+    #[cfg_attr(optimized, inline(always))]
     unsafe fn add(self, sum: V, h: usize, x: usize, n: usize, q: V, k: V) -> V {
         // SAFETY: as above.
         unsafe {
@@ -304,7 +304,7 @@ impl<V: Simd> Term<V> {
 }
 
 /// Dot products of NK keys with all queries that share them.
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 unsafe fn shared_keys<V: Simd, const NK: usize>(
     r: &RowScores<V::T>,
     i: usize,
@@ -386,7 +386,7 @@ pub(crate) struct RowGather<T> {
     pub(crate) to: RowsMut<T>,
 }
 
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 pub(super) unsafe fn row_gather<V: Simd>(r: RowGather<V::T>) {
     // SAFETY: every key is a row of v, `to` holds the result.
     unsafe {
@@ -461,7 +461,7 @@ struct Part {
 }
 
 /// NV registers of features from x on for G heads that share key head `kh`.
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 unsafe fn sums<V: Simd, const G: usize, const NV: usize>(
     r: &RowGather<V::T>,
     kh: usize,
@@ -531,7 +531,7 @@ pub(crate) struct RowAdditiveGrads<T> {
     pub(crate) grad_w: *mut T,
 }
 
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 pub(super) unsafe fn row_additive_grads<V: Simd>(r: RowAdditiveGrads<V::T>) {
     // SAFETY: every key is a row of k; the last features are masked.
     unsafe {
@@ -609,7 +609,7 @@ pub(crate) enum Pairs {
 }
 
 impl Pairs {
-    #[inline(always)]
+    #[cfg_attr(optimized, inline(always))]
     pub(super) unsafe fn at(self, e: usize, first: usize, j: usize) -> usize {
         match self {
             // SAFETY: e is within the list.
@@ -619,7 +619,7 @@ impl Pairs {
     }
 }
 
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 pub(super) unsafe fn key_grads<V: Simd>(r: KeyGrads<V::T>) {
     // SAFETY: every query is a row of q and grad_out, every pair has its numbers.
     unsafe {
@@ -669,7 +669,7 @@ macro_rules! for_each_pair {
     }};
 }
 
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 unsafe fn value_grad<V: Simd>(r: &KeyGrads<V::T>, kh: usize, j: usize) {
     // SAFETY: as above.
     unsafe {
@@ -689,7 +689,7 @@ unsafe fn value_grad<V: Simd>(r: &KeyGrads<V::T>, kh: usize, j: usize) {
     }
 }
 
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 unsafe fn dot_key_grad<V: Simd>(r: &KeyGrads<V::T>, kh: usize, j: usize, scale: V::T) {
     // SAFETY: as above.
     unsafe {
@@ -709,7 +709,7 @@ unsafe fn dot_key_grad<V: Simd>(r: &KeyGrads<V::T>, kh: usize, j: usize, scale: 
     }
 }
 
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 unsafe fn additive_key_grad<V: Simd>(
     form: Form,
     w: *const V::T,
@@ -741,7 +741,7 @@ unsafe fn additive_key_grad<V: Simd>(
 }
 
 /// Copies rows of d numbers.
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 pub(super) unsafe fn copy_rows<V: Simd>(
     from: *const V::T,
     from_row: usize,
@@ -764,7 +764,7 @@ pub(super) unsafe fn copy_rows<V: Simd>(
 }
 
 /// y += a · x
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 pub(super) unsafe fn axpy<V: Simd>(n: usize, a: V::T, x: *const V::T, y: *mut V::T) {
     // SAFETY: n numbers each.
     unsafe {
@@ -782,7 +782,7 @@ pub(super) unsafe fn axpy<V: Simd>(n: usize, a: V::T, x: *const V::T, y: *mut V:
 /// y = a · x, or with `add` y += a · x, the product rounded before it is added: so a sum has the same
 /// bits whether its parts were kept or added as they came. Gives 0, or NaN where there is a NaN or ∞
 /// among the products.
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 pub(super) unsafe fn add_scaled<V: Simd>(
     n: usize,
     a: V::T,
@@ -808,7 +808,7 @@ pub(super) unsafe fn add_scaled<V: Simd>(
 }
 
 /// x · y
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 pub(super) unsafe fn dot<V: Simd>(n: usize, x: *const V::T, y: *const V::T) -> V::T {
     // SAFETY: n numbers each.
     unsafe {
@@ -824,7 +824,7 @@ pub(super) unsafe fn dot<V: Simd>(n: usize, x: *const V::T, y: *const V::T) -> V
 }
 
 /// The largest magnitude of n numbers, and 0, or NaN where there is a NaN or ∞ among them.
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 pub(super) unsafe fn max_abs<V: Simd>(n: usize, x: *const V::T) -> [V::T; 2] {
     // SAFETY: n numbers.
     unsafe {

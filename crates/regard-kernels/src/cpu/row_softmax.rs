@@ -11,7 +11,7 @@ use crate::Real;
 
 /// Scores `[heads, pairs]` become softmax weights row by row; `lse`, where given, gets each row's
 /// log-sum-exp as `[heads, rows]`: −∞ where there is nothing.
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 pub(super) unsafe fn row_softmax<V: Simd>(
     scores: *mut V::T,
     heads: usize,
@@ -43,7 +43,7 @@ pub(super) unsafe fn row_softmax<V: Simd>(
 }
 
 /// Scores become exponentials relative to the largest of all, which it gives.
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 pub(super) unsafe fn exponentials<V: Simd>(n: usize, scores: *mut V::T) -> V::T {
     // SAFETY: n numbers.
     unsafe {
@@ -60,7 +60,7 @@ pub(super) unsafe fn exponentials<V: Simd>(n: usize, scores: *mut V::T) -> V::T 
 }
 
 /// The largest of n scores; 0 where all of them are −∞.
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 unsafe fn largest<V: Simd>(scores: *const V::T, n: usize) -> V::T {
     // SAFETY: n numbers.
     unsafe {
@@ -94,7 +94,7 @@ pub(crate) struct RowSoftmaxGrads<T> {
     pub(crate) means: *mut T,
 }
 
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 pub(super) unsafe fn row_softmax_grads<V: Simd>(r: RowSoftmaxGrads<V::T>) {
     // SAFETY: every pair of every head has its score and gradient, every row its numbers.
     unsafe {
@@ -121,7 +121,7 @@ pub(super) unsafe fn row_softmax_grads<V: Simd>(r: RowSoftmaxGrads<V::T>) {
 
 /// N registers of softmax weights from n scores, the largest score, and the sum of exponentials
 /// relative to it. Lanes beyond n have no weight.
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 unsafe fn held<V: Simd, const N: usize>(scores: *const V::T, n: usize) -> ([V; N], V::T, V::T) {
     // SAFETY: n ≤ N · LANES numbers.
     unsafe {
@@ -152,7 +152,7 @@ unsafe fn held<V: Simd, const N: usize>(scores: *const V::T, n: usize) -> ([V; N
 }
 
 /// The first n of N registers' numbers.
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 unsafe fn put<V: Simd, const N: usize>(x: [V; N], to: *mut V::T, n: usize) {
     // SAFETY: there is room for n numbers.
     unsafe {
@@ -165,7 +165,7 @@ unsafe fn put<V: Simd, const N: usize>(x: [V; N], to: *mut V::T, n: usize) {
 }
 
 /// As [`exponentiate`], for n ≤ N · LANES.
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 unsafe fn short<V: Simd, const N: usize>(scores: *mut V::T, n: usize) -> (V::T, V::T) {
     // SAFETY: n numbers.
     unsafe {
@@ -177,7 +177,7 @@ unsafe fn short<V: Simd, const N: usize>(scores: *mut V::T, n: usize) -> (V::T, 
 
 /// Gradients of n ≤ N · LANES scores, which become weights unless their log-sum-exp is known: it
 /// spares finding the largest and the sum.
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 unsafe fn short_grads<V: Simd, const N: usize>(
     scores: *mut V::T,
     grads: *mut V::T,
@@ -214,7 +214,7 @@ unsafe fn short_grads<V: Simd, const N: usize>(
     }
 }
 
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 unsafe fn long_grads<V: Simd>(weights: *mut V::T, grads: *mut V::T, n: usize) -> V::T {
     // SAFETY: n numbers each.
     unsafe {
@@ -233,7 +233,7 @@ unsafe fn long_grads<V: Simd>(weights: *mut V::T, grads: *mut V::T, n: usize) ->
 }
 
 /// Scores become softmax weights; gives the largest and the sum of exponentials relative to it.
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 unsafe fn exponentiate<V: Simd>(scores: *mut V::T, n: usize) -> (V::T, V::T) {
     // SAFETY: n numbers.
     unsafe {

@@ -131,14 +131,14 @@ pub(crate) struct Strip<T> {
 }
 
 impl<T> Strip<T> {
-    #[inline(always)]
+    #[cfg_attr(optimized, inline(always))]
     unsafe fn at(&self, place: &Place, feature: usize) -> *mut T {
         // SAFETY: every place lies in its array; see `program.rs`.
         unsafe { self.bases[place.base as usize].add(place.offset + feature * place.feature) }
     }
 
     /// Rows, and the width of each.
-    #[inline(always)]
+    #[cfg_attr(optimized, inline(always))]
     fn size(&self, extent: Extent, lanes: usize) -> (usize, usize) {
         match extent {
             Extent::Uniform => (1, BLOCK),
@@ -197,7 +197,7 @@ macro_rules! numbers {
     }};
 }
 
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 pub(super) unsafe fn expression_strip<V: Simd>(s: Strip<V::T>) {
     // SAFETY: the instructions' places hold a strip each; width ≤ BLOCK is a multiple of LANES.
     unsafe {
@@ -265,7 +265,7 @@ const ATANH: [f64; 17] = {
 
 /// max(x, 0) + log(1 + t) with t = e^{−|x|}, and log(1 + t) = 2 atanh(t / (2 + t)), of at most ⅓:
 /// each term of the series is nine times smaller than the one before.
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 unsafe fn softplus<V: Simd>(x: V) -> V {
     // SAFETY: arithmetic only.
     unsafe {
@@ -283,7 +283,7 @@ unsafe fn softplus<V: Simd>(x: V) -> V {
     }
 }
 
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 unsafe fn splat<V: Simd>(s: &Strip<V::T>, i: &Instruction, d: usize) {
     // SAFETY: as above.
     unsafe {
@@ -300,7 +300,7 @@ unsafe fn splat<V: Simd>(s: &Strip<V::T>, i: &Instruction, d: usize) {
 }
 
 /// A slope times the gradient that arrives; nothing where none does, whatever the slope.
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 unsafe fn arrived<V: Simd>(grad: V, slope: V) -> V {
     // SAFETY: arithmetic only.
     unsafe {
@@ -309,7 +309,7 @@ unsafe fn arrived<V: Simd>(grad: V, slope: V) -> V {
     }
 }
 
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 unsafe fn add_queries<V: Simd>(s: &Strip<V::T>, i: &Instruction, d: usize) {
     // SAFETY: as above; the tile's gradients are operand b.
     unsafe {
@@ -328,7 +328,7 @@ unsafe fn add_queries<V: Simd>(s: &Strip<V::T>, i: &Instruction, d: usize) {
 }
 
 /// The sum over one key's queries, to be summed over the lanes.
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 unsafe fn key_sum<V: Simd>(s: &Strip<V::T>, i: &Instruction, d: usize, r: usize) -> V {
     // SAFETY: as above.
     unsafe {
@@ -343,7 +343,7 @@ unsafe fn key_sum<V: Simd>(s: &Strip<V::T>, i: &Instruction, d: usize, r: usize)
     }
 }
 
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 unsafe fn add_keys<V: Simd>(s: &Strip<V::T>, i: &Instruction, d: usize) {
     // SAFETY: as above.
     unsafe {
@@ -354,7 +354,7 @@ unsafe fn add_keys<V: Simd>(s: &Strip<V::T>, i: &Instruction, d: usize) {
     }
 }
 
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 unsafe fn add_all<V: Simd>(s: &Strip<V::T>, i: &Instruction, d: usize) {
     // SAFETY: as above.
     unsafe {

@@ -12,13 +12,13 @@ use crate::Real;
 /// Steps that suffice for a row of n scores: each drops a key from the support, until on the last
 /// support sparsemax is done with one and entmax doubles its digits with each.
 /// Most rows end sooner, when a step does not move.
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 pub(super) fn steps(n: usize) -> usize {
     n + 32
 }
 
 /// For each column of scores `[rows, BLOCK]` the largest score and, relative to it, τ.
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 pub(super) unsafe fn threshold<V: Simd>(
     entmax: bool,
     tile: *const V::T,

@@ -85,7 +85,7 @@ impl Rule {
 }
 
 /// The weight and the derivative's diagonal.
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 unsafe fn weigh<V: Simd>(rule: Rule, s: V, stat: V) -> (V, V) {
     // SAFETY: arithmetic only.
     unsafe {
@@ -117,7 +117,7 @@ unsafe fn weigh<V: Simd>(rule: Rule, s: V, stat: V) -> (V, V) {
 }
 
 /// Scores `[rows, BLOCK]` become weights; `stat` has one number per column.
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 pub(super) unsafe fn weights<V: Simd>(
     rule: Rule,
     tile: *mut V::T,
@@ -150,7 +150,7 @@ pub(super) unsafe fn weights<V: Simd>(
 }
 
 /// Scores become weights, and gradients of the weights become gradients of the scores.
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 pub(super) unsafe fn backward<V: Simd>(
     rule: Rule,
     tile: *mut V::T,
@@ -187,7 +187,7 @@ pub(super) unsafe fn backward<V: Simd>(
 }
 
 /// Adds a tile to each row's Σ slope·grad and Σ slope, the two rows of BLOCK in `sums`.
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 pub(super) unsafe fn delta_step<V: Simd>(
     rule: Rule,
     tile: *const V::T,

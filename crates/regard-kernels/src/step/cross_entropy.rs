@@ -51,7 +51,7 @@ impl CrossEntropy {
 }
 
 /// One row of logits: its largest m, Σ e^{x − m}, and Σ (x − m) where `spread` asks for it.
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 pub(crate) unsafe fn logits_row<V: Simd>(x: *const V::T, n: usize, spread: bool) -> [V::T; 3] {
     // SAFETY: n numbers, the last ones by masked access.
     unsafe {
@@ -68,7 +68,7 @@ pub(crate) unsafe fn logits_row<V: Simd>(x: *const V::T, n: usize, spread: bool)
 }
 
 /// grad · (exp(x − lse) − share) for one row.
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 pub(crate) unsafe fn logits_row_grads<V: Simd>(
     x: *const V::T,
     n: usize,

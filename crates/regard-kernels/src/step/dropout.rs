@@ -31,7 +31,7 @@ pub(crate) struct Drops<T> {
 }
 
 /// The four words of each draw of a block.
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 fn words(draw: Draw, block: usize) -> [[u32; DRAWS]; 4] {
     let mut words = [[0; DRAWS]; 4];
     for i in 0..DRAWS {
@@ -43,7 +43,7 @@ fn words(draw: Draw, block: usize) -> [[u32; DRAWS]; 4] {
     words
 }
 
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 pub(crate) unsafe fn drops<V: Simd>(d: Drops<V::T>) {
     // SAFETY: n numbers are read and written.
     unsafe {

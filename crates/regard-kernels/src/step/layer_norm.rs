@@ -83,7 +83,7 @@ pub(crate) struct NormRows<T> {
     mean_rstd: *mut T,
 }
 
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 pub(crate) unsafe fn layer_norm<V: Simd>(p: NormRows<V::T>) {
     // SAFETY: rows of `width` numbers, the last ones by masked access.
     unsafe {
@@ -114,7 +114,7 @@ pub(crate) unsafe fn layer_norm<V: Simd>(p: NormRows<V::T>) {
 }
 
 /// The sum of n numbers, in four registers side by side.
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 unsafe fn sum<V: Simd>(x: *const V::T, n: usize) -> V::T {
     // SAFETY: n numbers, the last ones by masked access.
     unsafe {
@@ -135,7 +135,7 @@ unsafe fn sum<V: Simd>(x: *const V::T, n: usize) -> V::T {
 }
 
 /// Σ (x − mean)²
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 unsafe fn squares<V: Simd>(x: *const V::T, n: usize, mean: V) -> V::T {
     // SAFETY: n numbers, the last ones by masked access.
     unsafe {
@@ -175,7 +175,7 @@ pub(crate) struct NormGrads<T> {
     grad_beta: *mut T,
 }
 
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 pub(crate) unsafe fn layer_norm_grads<V: Simd>(p: NormGrads<V::T>) {
     // SAFETY: rows of `width` numbers, the last ones by masked access.
     unsafe {

@@ -150,7 +150,7 @@ impl Adam {
     }
 }
 
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 pub(crate) unsafe fn adam<V: Simd>(
     a: AdamNumbers<V::T>,
     n: usize,
@@ -192,7 +192,7 @@ pub(crate) struct SgdNumbers<T> {
 }
 
 /// `direction` is null without momentum.
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 pub(crate) unsafe fn sgd<V: Simd>(
     s: SgdNumbers<V::T>,
     n: usize,
@@ -221,7 +221,7 @@ pub(crate) unsafe fn sgd<V: Simd>(
 }
 
 /// Σ x², every square and every sum in `f64`.
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 pub(crate) unsafe fn squares<V: Simd>(n: usize, x: *const V::T) -> f64 {
     // SAFETY: n numbers.
     let x = unsafe { std::slice::from_raw_parts(x, n) };

@@ -35,7 +35,7 @@ macro_rules! for_each_act {
     };
 }
 
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 unsafe fn value<V: Simd>(act: Activation, x: V) -> V {
     // SAFETY: arithmetic only.
     unsafe {
@@ -60,7 +60,7 @@ unsafe fn value<V: Simd>(act: Activation, x: V) -> V {
 }
 
 /// sigmoid(2√(2/π) · (x + 0.044715 x³))
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 unsafe fn gelu_share<V: Simd>(x: V) -> V {
     // SAFETY: arithmetic only.
     unsafe {
@@ -69,7 +69,7 @@ unsafe fn gelu_share<V: Simd>(x: V) -> V {
     }
 }
 
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 unsafe fn slope<V: Simd>(act: Activation, x: V) -> V {
     // SAFETY: arithmetic only.
     unsafe {
@@ -121,7 +121,7 @@ pub(crate) struct PointwiseRows<T> {
     out: *mut T,
 }
 
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 pub(crate) unsafe fn pointwise<V: Simd>(p: PointwiseRows<V::T>) {
     // SAFETY: rows of `width` numbers, the last ones by masked access.
     unsafe {
@@ -166,7 +166,7 @@ pub(crate) struct PointwiseGrads<T> {
     grad_bias: *mut T,
 }
 
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 pub(crate) unsafe fn pointwise_grads<V: Simd>(p: PointwiseGrads<V::T>) {
     // SAFETY: rows of `width` numbers, the last ones by masked access.
     unsafe {

@@ -12,7 +12,7 @@ use crate::{Cpu, Real};
 
 /// The largest of n numbers, m, and Σ e^{x − m}. Both are 0 for nothing but −∞; the sum is NaN
 /// where any is NaN or ∞.
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 pub(super) unsafe fn sum_exp<V: Simd>(x: *const V::T, n: usize) -> (V::T, V::T) {
     // SAFETY: n numbers, the last ones by masked access.
     unsafe {
@@ -39,7 +39,7 @@ pub(super) unsafe fn sum_exp<V: Simd>(x: *const V::T, n: usize) -> (V::T, V::T) 
 }
 
 /// Each lane's largest number and sum, with N more numbers.
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 unsafe fn take_in<V: Simd, const N: usize>(old: V, sum: V, more: [V; N]) -> (V, V) {
     // SAFETY: arithmetic only.
     unsafe {
@@ -58,7 +58,7 @@ unsafe fn take_in<V: Simd, const N: usize>(old: V, sum: V, more: [V; N]) -> (V, 
 }
 
 /// Rows of x `[rows, width]`, to `out`.
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 pub(crate) unsafe fn softmax<V: Simd>(
     log: bool,
     rows: usize,
@@ -88,7 +88,7 @@ pub(crate) unsafe fn softmax<V: Simd>(
 
 /// From results and their gradients to the gradients of x: p · (g − Σ p·g), and for the logarithm
 /// g − eʸ · Σ g.
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 pub(crate) unsafe fn softmax_grads<V: Simd>(
     log: bool,
     rows: usize,

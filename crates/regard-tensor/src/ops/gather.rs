@@ -4,12 +4,12 @@ use crate::dtype::floats;
 use crate::layout::{Dims, axis};
 use crate::ops::reduce::around;
 use crate::parallel;
-use crate::{Result, Tensor, ensure};
+use crate::{DType, Result, Tensor, ensure};
 use regard_kernels::Cpu;
 
 /// Indices as i64, each within 0..n; the operation's name goes into the refusal.
 pub(crate) fn indices(op: &str, index: &Tensor, n: usize) -> Result<Vec<i64>> {
-    let index = index.to_dtype(crate::DType::I64)?.to_vec::<i64>()?;
+    let index = index.to_indices(op)?;
     if let Some(at) = index.iter().position(|&i| i < 0 || i >= n as i64) {
         ensure!(false, "{op}: index {} at place {at} is not within 0..{n}", index[at]);
     }
@@ -17,6 +17,36 @@ pub(crate) fn indices(op: &str, index: &Tensor, n: usize) -> Result<Vec<i64>> {
 }
 
 impl Tensor {
+    /// The numbers as indices (token ids, classes, places): those of whole numbers, and of fractions
+    /// that happen to be whole. Refuses any other by its place, with the operation's name.
+    ///
+    /// ```
+    /// use regard_tensor::Tensor;
+    /// assert_eq!(Tensor::from([2f32, 0.0]).to_indices("rows")?, [2, 0]);
+    /// let error = Tensor::from([2f32, 1.7]).to_indices("rows").unwrap_err();
+    /// assert_eq!(error.to_string(), "rows: 1.7 at place 1 is no index; an index is a whole number");
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
+    pub fn to_indices(&self, op: &str) -> Result<Vec<i64>> {
+        if self.dtype().is_differentiable() {
+            // 2⁶³ itself is no i64.
+            let fits = |x: f64| x.fract() == 0.0 && (-(2f64.powi(63))..2f64.powi(63)).contains(&x);
+            let numbers = self.detach().to_dtype(DType::F64)?.to_vec::<f64>()?;
+            if let Some(at) = numbers.iter().position(|&x| !fits(x)) {
+                // An f32 is written as itself, not as the f64 nearest to it.
+                let number = match self.dtype() {
+                    DType::F64 => numbers[at].to_string(),
+                    _ => (numbers[at] as f32).to_string(),
+                };
+                ensure!(
+                    false,
+                    "{op}: {number} at place {at} is no index; an index is a whole number"
+                );
+            }
+        }
+        self.to_dtype(DType::I64).map_err(|error| error.within(op))?.to_vec::<i64>()
+    }
+
     /// The rows that indices name: a table `[V, …]` and indices of any shape `[…i]` give
     /// `[…i, …]`. What an embedding is.
     ///

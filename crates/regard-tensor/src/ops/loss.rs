@@ -2,7 +2,7 @@
 
 use crate::dtype::floats;
 use crate::ops::same_dtype;
-use crate::{DType, Result, Tensor, ensure};
+use crate::{Result, Tensor, ensure};
 use regard_kernels::Cpu;
 use regard_kernels::step::CrossEntropy;
 
@@ -30,7 +30,7 @@ impl Tensor {
         );
         let n = self.shape()[0];
         let x = self.detach().contiguous()?;
-        let targets = targets.to_dtype(DType::I64)?.to_vec::<i64>()?;
+        let targets = targets.to_indices(OP)?;
         let mut lse = Tensor::uninit(&[n], x.dtype())?;
         let out = floats!(x.dtype(), OP, T => {
             let logits = x.as_slice::<T>(OP)?;
@@ -64,9 +64,9 @@ impl Tensor {
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn cross_entropy(&self, targets: &Tensor, rule: CrossEntropy) -> Result<Tensor> {
-        let targets = targets.to_dtype(DType::I64)?.contiguous()?;
-        let ids = targets.as_slice::<i64>(OP)?;
+        let ids = targets.to_indices(OP)?;
         let counted = ids.iter().filter(|&&t| Some(t) != rule.ignore_index).count();
+        let targets = Tensor::from_vec(ids, targets.shape())?;
         self.cross_entropy_rows(&targets, rule)?.sum(0)?.scale(1.0 / counted.max(1) as f64)
     }
 

@@ -19,7 +19,7 @@ impl Tensor {
     pub fn max_pool2d(&self, window: &Slide) -> Result<Tensor> {
         let (b, c, places) = self.pooled("max_pool2d", window)?;
         ensure!(
-            window.padding[0] * 2 <= window.kernel[0] && window.padding[1] * 2 <= window.kernel[1],
+            (0..2).all(|axis| window.padding[axis] <= window.kernel[axis] / 2),
             "max_pool2d: padding {:?} is more than half the kernel {:?}",
             window.padding,
             window.kernel

@@ -5,7 +5,7 @@ use crate::{DType, Gradients, Parameter, Parameters, Result, Tensor, ensure};
 use regard_kernels::Cpu;
 use regard_kernels::step::{Adam, AdamTensor, Sgd, SgdTensor};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 /// How parameters follow their gradients.
 ///
@@ -124,10 +124,15 @@ pub struct Optimizer {
     parameters: Vec<Parameter>,
     /// For each parameter, the arrays its rule keeps.
     moments: Vec<Vec<Tensor>>,
+    /// The parameters whose gradients it may be given: its own, and those left out by name.
+    known: HashSet<u64>,
+    /// Whether other parameters' gradients are none of its business.
+    partial: bool,
 }
 
 impl Optimizer {
-    /// For these parameters, from the first step on.
+    /// For these parameters, from the first step on. Those made later are not among them: make the
+    /// model first.
     ///
     /// ```
     /// use regard_tensor::{DType, Optimizer, Parameters, Rule};
@@ -145,7 +150,8 @@ impl Optimizer {
             rule.moments().iter().map(|_| Tensor::zeros(p.shape(), p.dtype())).collect()
         });
         let moments = moments.collect::<Result<_>>()?;
-        Ok(Self { rule, clip: None, steps: 0, parameters, moments })
+        let known = parameters.iter().map(Parameter::key).collect();
+        Ok(Self { rule, clip: None, steps: 0, parameters, moments, known, partial: false })
     }
 
     /// The same without the parameters of some names: these stay as they are, and their gradients
@@ -166,6 +172,30 @@ impl Optimizer {
         self.parameters.retain(|_| *at.next().unwrap_or(&true));
         let mut at = keep.iter();
         self.moments.retain(|_| *at.next().unwrap_or(&true));
+        self
+    }
+
+    /// The same for a part of a model: gradients of parameters that it does not hold are ignored,
+    /// which [`Optimizer::step`] refuses otherwise. For several optimizers that share one loss.
+    ///
+    /// ```
+    /// use regard_tensor::{DType, Init, Optimizer, Parameters, Rule};
+    /// let parameters = Parameters::new(DType::F64, 1);
+    /// let (a, b) = (parameters.at("a").parameter("w", &[], Init::Zeros)?, parameters.at("b"));
+    /// let b = b.parameter("w", &[], Init::Zeros)?;
+    /// let mut optimizer = Optimizer::new(&parameters.at("a"), Rule::sgd(0.0))?;
+    /// let gradients = a.tensor().add(&b.tensor())?.backward()?;
+    /// assert_eq!(
+    ///     optimizer.step(&gradients, 1.0).unwrap_err().to_string(),
+    ///     "the gradients hold one of parameter \"b.w\", which this optimizer does not: make the \
+    ///      optimizer after all parameters, or call partial() where another one moves it"
+    /// );
+    /// optimizer.partial().step(&gradients, 1.0)?;
+    /// assert_eq!((a.tensor().item()?, b.tensor().item()?), (-1.0, 0.0));
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
+    pub fn partial(mut self) -> Self {
+        self.partial = true;
         self
     }
 
@@ -201,7 +231,8 @@ impl Optimizer {
     }
 
     /// One step at a rate. A parameter without a gradient stays as it is. Gives the norm of the
-    /// gradients before clipping.
+    /// gradients before clipping. Refuses the gradient of a parameter that it does not hold, unless
+    /// it was left out by name ([`Optimizer::without`]) or the optimizer is [`Optimizer::partial`].
     ///
     /// ```
     /// use regard_tensor::{DType, Init, Optimizer, Parameters, Rule};
@@ -214,6 +245,13 @@ impl Optimizer {
     /// ```
     pub fn step(&mut self, gradients: &Gradients, rate: f64) -> Result<f64> {
         ensure!(rate.is_finite() && rate >= 0.0, "a learning rate of {rate}");
+        if let Some(name) = gradients.other_than(&self.known).filter(|_| !self.partial) {
+            ensure!(
+                false,
+                "the gradients hold one of parameter {name:?}, which this optimizer does not: make \
+                 the optimizer after all parameters, or call partial() where another one moves it"
+            );
+        }
         let norm = self.norm(gradients)?;
         let scale = self.clip.map_or(1.0, |most| (most / (norm + 1e-6)).min(1.0));
         self.steps += 1;
@@ -320,8 +358,8 @@ impl Optimizer {
         Ok(state)
     }
 
-    /// What [`Optimizer::state`] gave, of the same rule and parameters; refuses what is missing or
-    /// has another shape, by name.
+    /// What [`Optimizer::state`] gave, of the same rule and parameters; refuses what is missing, is of
+    /// no parameter here, or has another shape, by name.
     ///
     /// ```
     /// use regard_tensor::{DType, Init, Optimizer, Parameters, Rule};
@@ -339,6 +377,8 @@ impl Optimizer {
         };
         let steps = find("steps")?;
         ensure!(steps.dtype() == DType::I64, "the optimizer's steps are {}", steps.dtype());
+        let count = steps.item()?;
+        ensure!(count >= 0.0, "the optimizer's steps are {count}");
         let mut all = Vec::with_capacity(self.moments.len());
         for (parameter, moments) in self.parameters.iter().zip(&self.moments) {
             let mut new = Vec::with_capacity(moments.len());
@@ -357,7 +397,11 @@ impl Optimizer {
             }
             all.push(new);
         }
-        self.steps = steps.item()? as u64;
+        let wanted = self.state()?;
+        if let Some(name) = state.keys().find(|name| !wanted.contains_key(*name)) {
+            ensure!(false, "the state has {name:?}, which this optimizer does not keep");
+        }
+        self.steps = count as u64;
         self.moments = all;
         Ok(())
     }

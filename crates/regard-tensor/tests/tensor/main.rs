@@ -11,6 +11,7 @@ mod fixtures;
 mod gradients;
 mod halves;
 mod operators;
+mod refusals;
 mod resume;
 mod sizes;
 mod storage;

@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Mask {
-    /// No key behind the query's own position.
+    /// No key after the query's own position.
     pub causal: bool,
     /// Only keys this near.
     pub window: Option<Window>,
@@ -63,7 +63,7 @@ impl Mask {
         Self::default()
     }
 
-    /// No key behind the query's own position.
+    /// No key after the query's own position.
     ///
     /// ```
     /// use regard::prelude::*;

@@ -107,7 +107,7 @@ impl CrossAttention {
             "attention from vectors of width {width} to vectors of width {memory_width}"
         );
         let linear = |name: &str, input, output| {
-            Linear::new(&parameters.at(name), input, heads * output, config.bias)
+            Linear::new(&parameters.at(name), input, heads.saturating_mul(output), config.bias)
         };
         let mechanism = MechanismConfig {
             weighting: config.weighting,

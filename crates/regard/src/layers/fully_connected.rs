@@ -75,8 +75,13 @@ impl FullyConnected {
         ensure!((0.0..1.0).contains(&dropout), "a dropout of {dropout} is not within 0..1");
         Ok(Self {
             config: config.clone(),
-            hidden: Linear::new(&parameters.at("hidden"), longest * input, hidden, true)?,
-            out: Linear::new(&parameters.at("out"), hidden, longest * width, true)?,
+            hidden: Linear::new(
+                &parameters.at("hidden"),
+                longest.saturating_mul(input),
+                hidden,
+                true,
+            )?,
+            out: Linear::new(&parameters.at("out"), hidden, longest.saturating_mul(width), true)?,
         })
     }
 

@@ -109,7 +109,7 @@ impl GraphAttentionConfig {
     /// assert_eq!(GraphAttentionConfig { concat: false, ..config }.width(), 4);
     /// ```
     pub fn width(&self) -> usize {
-        if self.concat { self.heads * self.output } else { self.output }
+        if self.concat { self.heads.saturating_mul(self.output) } else { self.output }
     }
 }
 
@@ -168,9 +168,9 @@ impl GraphAttention {
     pub fn new(parameters: &Parameters, config: &GraphAttentionConfig) -> Result<Self> {
         config.check()?;
         let GraphAttentionConfig { input, output, heads, .. } = *config;
-        let inner = heads * output;
+        let inner = heads.saturating_mul(output);
         // Glorot's bound for `[1, H, C]`, as torch_geometric takes it: from the last two axes.
-        let bound = (6.0 / (heads + output) as f64).sqrt();
+        let bound = (6.0 / heads.saturating_add(output) as f64).sqrt();
         let vector =
             |name: &str| parameters.parameter(name, &[1, heads, output], Init::Uniform(bound));
         let linear = |name: &str, bias| Linear::new(&parameters.at(name), input, inner, bias);

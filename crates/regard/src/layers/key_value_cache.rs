@@ -69,6 +69,11 @@ impl KeyValueCache {
     /// Adds keys and values, and gives all there are. They are taken off the tape: a cache is for
     /// decoding, not for learning.
     ///
+    /// What it gives are views of the cache. While one is held, or a clone of the cache, the next call
+    /// copies all that the cache has, since the view keeps its numbers; a step then costs as much as
+    /// the sequence is long. So drop it before the next step: take what a step needs in a block of its
+    /// own, and do not write `all = cache.extend(…)?` in a loop.
+    ///
     /// ```
     /// use regard::prelude::*;
     /// let mut cache = KeyValueCache::default();
@@ -88,7 +93,7 @@ impl KeyValueCache {
             v.shape()
         );
         let n = k.shape()[2];
-        let needed = self.length + n;
+        let needed = self.length.saturating_add(n);
         let capacity = self.room.as_ref().map_or(0, |room| room.k.shape()[2]);
         if needed > capacity {
             let capacity = needed.max(2 * capacity).max(16);

@@ -178,11 +178,14 @@ impl MultiHeadAttention {
         let MultiHeadConfig { width, heads, .. } = *config;
         let (head, key_heads) = (width / heads, config.key_heads.unwrap_or(heads));
         let inner = head * key_heads;
+        // Sizes that no number holds become one that no memory holds, and are refused for that.
+        let rows = width.saturating_add(inner.saturating_mul(2));
+        let distances = config.max_distance.saturating_mul(2).saturating_add(1);
         let (kw, vw) = (config.key_width.unwrap_or(width), config.value_width.unwrap_or(width));
         let new =
             |name: &str, rows, columns| parameters.parameter(name, &[rows, columns], Init::Glorot);
         let projection = if kw == width && vw == width {
-            Projection::Joint(new("in_proj_weight", width + 2 * inner, width)?)
+            Projection::Joint(new("in_proj_weight", rows, width)?)
         } else {
             Projection::Apart(
                 new("q_proj_weight", width, width)?,
@@ -192,12 +195,10 @@ impl MultiHeadAttention {
         };
         let bias = config
             .bias
-            .then(|| parameters.parameter("in_proj_bias", &[width + 2 * inner], Init::Zeros))
+            .then(|| parameters.parameter("in_proj_bias", &[rows], Init::Zeros))
             .transpose()?;
         let relative = (config.position == Position::Relative)
-            .then(|| {
-                parameters.parameter("relative", &[heads, 2 * config.max_distance + 1], Init::Zeros)
-            })
+            .then(|| parameters.parameter("relative", &[heads, distances], Init::Zeros))
             .transpose()?;
         let count = HeadCount { queries: heads, keys: key_heads };
         let score = &config.mechanism();

@@ -41,9 +41,9 @@ impl Places {
                 let all = all.tensor();
                 let longest = all.shape()[0];
                 ensure!(
-                    start + n <= longest,
+                    start.saturating_add(n) <= longest,
                     "a sequence of {} vectors; there are learned positions for {longest}",
-                    start + n
+                    start.saturating_add(n)
                 );
                 x.add(&all.narrow(0, start, n)?)
             }

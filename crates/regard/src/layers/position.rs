@@ -31,7 +31,7 @@ pub enum Position {
 }
 
 /// p_{t,2i} = sin(t / 10000^{2i/D}), p_{t,2i+1} = cos(same), for places from `start` on:
-/// `[length, width]`.
+/// `[length, width]`. Refuses more than memory holds.
 ///
 /// ```
 /// use regard::prelude::*;
@@ -45,8 +45,21 @@ pub fn sinusoids(start: usize, length: usize, width: usize, dtype: DType) -> Res
         let angle = t as f64 / 10000f64.powf((d / 2 * 2) as f64 / width as f64);
         if d.is_multiple_of(2) { angle.sin() } else { angle.cos() }
     };
-    let all = (start..start + length).flat_map(|t| (0..width).map(move |d| number(t, d)));
-    Tensor::from_vec(all.collect::<Vec<f64>>(), &[length, width])?.to_dtype(dtype)
+    places("sinusoids", start, length)?;
+    let mut all = Tensor::uninit(&[length, width], DType::F64)?;
+    for (at, to) in all.as_mut_slice::<f64>()?.iter_mut().enumerate() {
+        *to = number(start + at / width, at % width);
+    }
+    all.to_dtype(dtype)
+}
+
+/// Refuses places that no number holds.
+fn places(op: &str, start: usize, length: usize) -> Result<()> {
+    ensure!(
+        start.checked_add(length).is_some(),
+        "{op}: {length} places from {start} on are more than can be counted"
+    );
+    Ok(())
 }
 
 /// Turns pairs of features by their place: x `[B, H, N, D]` with D even, the first row at place
@@ -69,6 +82,7 @@ pub fn rotate(x: &Tensor, start: usize) -> Result<Tensor> {
         x.shape()
     );
     let (n, d) = (x.shape()[2], x.shape()[3]);
+    places("rotary positions", start, n)?;
     let half = d / 2;
     let table = |f: fn(f64) -> f64| {
         let all = (start..start + n).flat_map(|t| {

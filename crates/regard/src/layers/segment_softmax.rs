@@ -22,7 +22,7 @@ pub fn segment_softmax(scores: &Tensor, index: &Tensor, n: usize) -> Result<Tens
     // The largest score of each index is subtracted, so that nothing overflows; a shift changes
     // no weight, so it needs no gradient.
     let columns = scores.shape()[1];
-    let places = index.to_dtype(DType::I64)?.to_vec::<i64>()?;
+    let places = index.to_indices("segment_softmax")?;
     if let Some(at) = places.iter().position(|&i| i < 0 || i >= n as i64) {
         ensure!(false, "segment_softmax: index {} at place {at} is not within 0..{n}", places[at]);
     }

@@ -122,7 +122,7 @@ impl GraphAttentionNetwork {
             c.output_heads
         );
         ensure!((0.0..1.0).contains(&c.dropout), "a dropout of {} is not within 0..1", c.dropout);
-        let mut layers = Vec::with_capacity(c.layers);
+        let mut layers = Vec::new();
         let mut input = c.features;
         for at in 0..c.layers {
             let place = parameters.at("layers").at(at);
@@ -130,7 +130,7 @@ impl GraphAttentionNetwork {
             let output = if last { c.classes } else { c.hidden };
             let heads = if last { c.output_heads } else { c.heads };
             let layer = if c.layer == GraphLayer::Mean {
-                let output = if last { output } else { heads * output };
+                let output = if last { output } else { heads.saturating_mul(output) };
                 let mean = GraphMean::new(&place, input, output)?;
                 Layer::Mean(GraphMean { dropout: c.dropout, ..mean })
             } else {
@@ -151,7 +151,7 @@ impl GraphAttentionNetwork {
                 Layer::Attention(GraphAttention::new(&place, &config)?)
             };
             layers.push(layer);
-            input = c.heads * c.hidden;
+            input = c.heads.saturating_mul(c.hidden);
         }
         Ok(Self { config: config.clone(), layers })
     }

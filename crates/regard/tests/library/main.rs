@@ -12,6 +12,8 @@ mod classifier;
 mod encoder;
 mod fixtures;
 mod graph;
+mod huge;
+mod ids;
 mod intervention;
 mod labeler;
 mod mechanism;

@@ -13,20 +13,20 @@ pub(crate) struct F64x4(__m256d);
 static FIRST_32: [i32; 16] = [-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0];
 static FIRST_64: [i64; 8] = [-1, -1, -1, -1, 0, 0, 0, 0];
 
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 unsafe fn first_32(n: usize) -> __m256i {
     // SAFETY: n ≤ 8, so eight entries from 8 − n on lie in the table.
     unsafe { _mm256_loadu_si256(FIRST_32.as_ptr().add(8 - n).cast()) }
 }
 
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 unsafe fn first_64(n: usize) -> __m256i {
     // SAFETY: n ≤ 4, so four entries from 4 − n on lie in the table.
     unsafe { _mm256_loadu_si256(FIRST_64.as_ptr().add(4 - n).cast()) }
 }
 
 /// 2ⁿ for whole n in the range of normal exponents.
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 unsafe fn power_32(n: __m256i) -> __m256 {
     unsafe {
         let exponent = _mm256_add_epi32(n, _mm256_set1_epi32(127));
@@ -35,7 +35,7 @@ unsafe fn power_32(n: __m256i) -> __m256 {
 }
 
 /// The sums of the lanes of four registers.
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 pub(super) unsafe fn sum4(a: __m256, b: __m256, c: __m256, d: __m256) -> [f32; 4] {
     unsafe {
         let all = _mm256_hadd_ps(_mm256_hadd_ps(a, b), _mm256_hadd_ps(c, d));
@@ -56,74 +56,74 @@ macro_rules! avx2 {
             const LANES: usize = $lanes;
             const WIDE: usize = 2;
 
-            #[inline(always)]
+            #[cfg_attr(optimized, inline(always))]
             unsafe fn splat(x: $t) -> Self {
                 unsafe { Self($set1(x)) }
             }
-            #[inline(always)]
+            #[cfg_attr(optimized, inline(always))]
             unsafe fn load(from: *const $t) -> Self {
                 unsafe { Self($load(from)) }
             }
-            #[inline(always)]
+            #[cfg_attr(optimized, inline(always))]
             unsafe fn store(self, to: *mut $t) {
                 unsafe { $store(to, self.0) }
             }
-            #[inline(always)]
+            #[cfg_attr(optimized, inline(always))]
             unsafe fn load_first(from: *const $t, n: usize) -> Self {
                 unsafe { Self($load_masked(from, $first(n))) }
             }
-            #[inline(always)]
+            #[cfg_attr(optimized, inline(always))]
             unsafe fn store_first(self, to: *mut $t, n: usize) {
                 unsafe { $store_masked(to, $first(n), self.0) }
             }
-            #[inline(always)]
+            #[cfg_attr(optimized, inline(always))]
             unsafe fn add(self, other: Self) -> Self {
                 unsafe { Self($add(self.0, other.0)) }
             }
-            #[inline(always)]
+            #[cfg_attr(optimized, inline(always))]
             unsafe fn sub(self, other: Self) -> Self {
                 unsafe { Self($sub(self.0, other.0)) }
             }
-            #[inline(always)]
+            #[cfg_attr(optimized, inline(always))]
             unsafe fn mul(self, other: Self) -> Self {
                 unsafe { Self($mul(self.0, other.0)) }
             }
-            #[inline(always)]
+            #[cfg_attr(optimized, inline(always))]
             unsafe fn div(self, other: Self) -> Self {
                 unsafe { Self($div(self.0, other.0)) }
             }
-            #[inline(always)]
+            #[cfg_attr(optimized, inline(always))]
             unsafe fn sqrt(self) -> Self {
                 unsafe { Self($sqrt(self.0)) }
             }
-            #[inline(always)]
+            #[cfg_attr(optimized, inline(always))]
             unsafe fn max(self, other: Self) -> Self {
                 unsafe { Self($max(other.0, self.0)) }
             }
-            #[inline(always)]
+            #[cfg_attr(optimized, inline(always))]
             unsafe fn min(self, other: Self) -> Self {
                 unsafe { Self($min(other.0, self.0)) }
             }
-            #[inline(always)]
+            #[cfg_attr(optimized, inline(always))]
             unsafe fn fma(self, b: Self, c: Self) -> Self {
                 unsafe { Self($fma(self.0, b.0, c.0)) }
             }
-            #[inline(always)]
+            #[cfg_attr(optimized, inline(always))]
             unsafe fn fnma(self, b: Self, c: Self) -> Self {
                 unsafe { Self($fnma(self.0, b.0, c.0)) }
             }
-            #[inline(always)]
+            #[cfg_attr(optimized, inline(always))]
             unsafe fn where_greater(self, other: Self, yes: Self, no: Self) -> Self {
                 unsafe {
                     let greater = $compare::<_CMP_GT_OQ>(self.0, other.0);
                     Self($blend(no.0, yes.0, greater))
                 }
             }
-            #[inline(always)]
+            #[cfg_attr(optimized, inline(always))]
             unsafe fn reciprocal(self) -> Self {
                 unsafe { Self::splat(1.0).div(self) }
             }
-            #[inline(always)]
+            #[cfg_attr(optimized, inline(always))]
             unsafe fn sum(self) -> $t {
                 unsafe {
                     let mut lanes = [0.0; $lanes];
@@ -140,10 +140,10 @@ macro_rules! avx2 {
                     lanes[0]
                 }
             }
-            #[inline(always)]
+            #[cfg_attr(optimized, inline(always))]
             $power
             $(
-                #[inline(always)]
+                #[cfg_attr(optimized, inline(always))]
                 $more
             )*
         }

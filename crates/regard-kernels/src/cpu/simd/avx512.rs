@@ -21,81 +21,81 @@ macro_rules! avx512 {
             const LANES: usize = $lanes;
             const WIDE: usize = 4;
 
-            #[inline(always)]
+            #[cfg_attr(optimized, inline(always))]
             unsafe fn splat(x: $t) -> Self {
                 unsafe { Self($set1(x)) }
             }
-            #[inline(always)]
+            #[cfg_attr(optimized, inline(always))]
             unsafe fn load(from: *const $t) -> Self {
                 unsafe { Self($load(from)) }
             }
-            #[inline(always)]
+            #[cfg_attr(optimized, inline(always))]
             unsafe fn store(self, to: *mut $t) {
                 unsafe { $store(to, self.0) }
             }
-            #[inline(always)]
+            #[cfg_attr(optimized, inline(always))]
             unsafe fn load_first(from: *const $t, n: usize) -> Self {
                 unsafe { Self($load_masked(((1u32 << n) - 1) as $mask, from)) }
             }
-            #[inline(always)]
+            #[cfg_attr(optimized, inline(always))]
             unsafe fn store_first(self, to: *mut $t, n: usize) {
                 unsafe { $store_masked(to, ((1u32 << n) - 1) as $mask, self.0) }
             }
-            #[inline(always)]
+            #[cfg_attr(optimized, inline(always))]
             unsafe fn add(self, other: Self) -> Self {
                 unsafe { Self($add(self.0, other.0)) }
             }
-            #[inline(always)]
+            #[cfg_attr(optimized, inline(always))]
             unsafe fn sub(self, other: Self) -> Self {
                 unsafe { Self($sub(self.0, other.0)) }
             }
-            #[inline(always)]
+            #[cfg_attr(optimized, inline(always))]
             unsafe fn mul(self, other: Self) -> Self {
                 unsafe { Self($mul(self.0, other.0)) }
             }
-            #[inline(always)]
+            #[cfg_attr(optimized, inline(always))]
             unsafe fn div(self, other: Self) -> Self {
                 unsafe { Self($div(self.0, other.0)) }
             }
-            #[inline(always)]
+            #[cfg_attr(optimized, inline(always))]
             unsafe fn sqrt(self) -> Self {
                 unsafe { Self($sqrt(self.0)) }
             }
-            #[inline(always)]
+            #[cfg_attr(optimized, inline(always))]
             unsafe fn max(self, other: Self) -> Self {
                 unsafe { Self($max(other.0, self.0)) }
             }
-            #[inline(always)]
+            #[cfg_attr(optimized, inline(always))]
             unsafe fn min(self, other: Self) -> Self {
                 unsafe { Self($min(other.0, self.0)) }
             }
-            #[inline(always)]
+            #[cfg_attr(optimized, inline(always))]
             unsafe fn fma(self, b: Self, c: Self) -> Self {
                 unsafe { Self($fma(self.0, b.0, c.0)) }
             }
-            #[inline(always)]
+            #[cfg_attr(optimized, inline(always))]
             unsafe fn fnma(self, b: Self, c: Self) -> Self {
                 unsafe { Self($fnma(self.0, b.0, c.0)) }
             }
-            #[inline(always)]
+            #[cfg_attr(optimized, inline(always))]
             unsafe fn where_greater(self, other: Self, yes: Self, no: Self) -> Self {
                 unsafe {
                     let greater = $compare::<_CMP_GT_OQ>(self.0, other.0);
                     Self($blend(greater, no.0, yes.0))
                 }
             }
-            #[inline(always)]
+            #[cfg_attr(optimized, inline(always))]
             unsafe fn times_power_of_2(self, n: Self) -> Self {
                 unsafe { Self($scale(self.0, n.0)) }
             }
-            #[inline(always)]
+            #[cfg_attr(optimized, inline(always))]
             unsafe fn sum(self) -> $t {
                 unsafe { $sum(self.0) }
             }
-            #[inline(always)]
+            #[cfg_attr(optimized, inline(always))]
             $reciprocal
             $(
-                #[inline(always)]
+                #[cfg_attr(optimized, inline(always))]
                 $more
             )*
         }

@@ -1,7 +1,9 @@
 //! A register of numbers, one type per instruction set, and the functions computed in it.
 //!
-//! Every method is `inline(always)`: it becomes machine code only inside a function that has the
-//! instruction set's `target_feature` (see `kernels.rs`). None of them is safe to call elsewhere.
+//! Every method is `inline(always)` in an optimized build: it becomes machine code only inside a
+//! function that has the instruction set's `target_feature` (see `kernels.rs`). None of them is safe
+//! to call elsewhere. Without optimization they are functions of their own, for the stack's sake: see
+//! `build.rs`.
 
 // One reason holds for every block in this folder: the caller has the instruction set, and gives
 // valid pointers; see `Simd`.
@@ -143,7 +145,7 @@ pub(crate) trait Simd: Copy {
     /// Per lane: `yes` where self > other, else `no`.
     unsafe fn where_greater(self, other: Self, yes: Self, no: Self) -> Self;
     /// Per lane: self where it is above 0, else self · slope.
-    #[inline(always)]
+    #[cfg_attr(optimized, inline(always))]
     unsafe fn leaky(self, slope: Self) -> Self {
         unsafe { self.where_greater(Self::zero(), self, self.mul(slope)) }
     }
@@ -155,7 +157,7 @@ pub(crate) trait Simd: Copy {
     unsafe fn sum(self) -> Self::T;
 
     /// Writes a square of LANES × LANES numbers, each row times `factor`, the other way round.
-    #[inline(always)]
+    #[cfg_attr(optimized, inline(always))]
     unsafe fn transpose(
         from: *const Self::T,
         from_row: usize,
@@ -175,7 +177,7 @@ pub(crate) trait Simd: Copy {
     }
 
     /// The largest lane; NaN loses.
-    #[inline(always)]
+    #[cfg_attr(optimized, inline(always))]
     unsafe fn largest(self) -> Self::T {
         unsafe {
             let mut lanes = [Self::T::NEG_INFINITY; 16];
@@ -194,7 +196,7 @@ pub(crate) trait Simd: Copy {
     }
 
     /// The first `n` numbers, or all; the others are `or`'s.
-    #[inline(always)]
+    #[cfg_attr(optimized, inline(always))]
     unsafe fn load_upto_or(from: *const Self::T, n: usize, or: Self) -> Self {
         unsafe {
             if n >= Self::LANES {
@@ -208,7 +210,7 @@ pub(crate) trait Simd: Copy {
     }
 
     /// The first and the second of LANES pairs of numbers.
-    #[inline(always)]
+    #[cfg_attr(optimized, inline(always))]
     unsafe fn load_pairs(from: *const Self::T) -> [Self; 2] {
         let (mut first, mut second) = ([Self::T::ZERO; 16], [Self::T::ZERO; 16]);
         // SAFETY: 2 · LANES numbers, and no register has more than 16 lanes.
@@ -221,7 +223,7 @@ pub(crate) trait Simd: Copy {
     }
 
     /// The first lane.
-    #[inline(always)]
+    #[cfg_attr(optimized, inline(always))]
     unsafe fn first(self) -> Self::T {
         let mut lanes = [Self::T::ZERO; 16];
         // SAFETY: no register has more.
@@ -230,42 +232,42 @@ pub(crate) trait Simd: Copy {
     }
 
     /// The sums of the lanes of four registers.
-    #[inline(always)]
+    #[cfg_attr(optimized, inline(always))]
     unsafe fn sum4(four: [Self; 4]) -> [Self::T; 4] {
         unsafe { [four[0].sum(), four[1].sum(), four[2].sum(), four[3].sum()] }
     }
 
-    #[inline(always)]
+    #[cfg_attr(optimized, inline(always))]
     unsafe fn zero() -> Self {
         unsafe { Self::splat(Self::T::ZERO) }
     }
 
-    #[inline(always)]
+    #[cfg_attr(optimized, inline(always))]
     unsafe fn number(x: f64) -> Self {
         unsafe { Self::splat(Self::T::of(x)) }
     }
 
     /// Loads `n` ≤ LANES numbers.
-    #[inline(always)]
+    #[cfg_attr(optimized, inline(always))]
     unsafe fn load_upto(from: *const Self::T, n: usize) -> Self {
         unsafe { if n >= Self::LANES { Self::load(from) } else { Self::load_first(from, n) } }
     }
 
     /// Stores `n` ≤ LANES numbers.
-    #[inline(always)]
+    #[cfg_attr(optimized, inline(always))]
     unsafe fn store_upto(self, to: *mut Self::T, n: usize) {
         unsafe { if n >= Self::LANES { self.store(to) } else { self.store_first(to, n) } }
     }
 
     /// x = n·ln 2 + r with |r| ≤ ½ ln 2; gives n, r and the polynomial of `Tables::EXP` at r.
-    #[inline(always)]
+    #[cfg_attr(optimized, inline(always))]
     unsafe fn exp_parts(self) -> (Self, Self, Self) {
         // SAFETY: the caller has the instruction set.
         unsafe { exp_parts(self) }
     }
 
     /// eˣ for x ≤ 0 or a little above; 0 for −∞, NaN for NaN.
-    #[inline(always)]
+    #[cfg_attr(optimized, inline(always))]
     unsafe fn exp(self) -> Self {
         unsafe {
             let one = Self::splat(Self::T::ONE);
@@ -277,7 +279,7 @@ pub(crate) trait Simd: Copy {
     }
 
     /// eˣ − 1 for |x| ≤ 40 or so, accurate near 0.
-    #[inline(always)]
+    #[cfg_attr(optimized, inline(always))]
     unsafe fn exp_m1(self) -> Self {
         unsafe {
             let one = Self::splat(Self::T::ONE);
@@ -287,7 +289,7 @@ pub(crate) trait Simd: Copy {
         }
     }
 
-    #[inline(always)]
+    #[cfg_attr(optimized, inline(always))]
     unsafe fn tanh(self) -> Self {
         unsafe {
             let end = Self::splat(Self::T::TANH_ONE);
@@ -298,7 +300,7 @@ pub(crate) trait Simd: Copy {
     }
 
     /// 1 / (1 + e⁻ˣ), with no overflow on either side.
-    #[inline(always)]
+    #[cfg_attr(optimized, inline(always))]
     unsafe fn sigmoid(self) -> Self {
         unsafe {
             let zero = Self::zero();
@@ -309,7 +311,7 @@ pub(crate) trait Simd: Copy {
     }
 
     /// eˣ for any x: 0, ∞ and NaN where they belong.
-    #[inline(always)]
+    #[cfg_attr(optimized, inline(always))]
     unsafe fn exp_anywhere(self) -> Self {
         unsafe { self.min(Self::splat(Self::T::INFINITE_EXP)).exp() }
     }
@@ -317,7 +319,7 @@ pub(crate) trait Simd: Copy {
     /// Φ(x), the normal distribution's share below x, and φ(x), its density there.
     ///
     /// Both tails come from the small side, so nothing cancels: Φ(−8) is as exact as Φ(8).
-    #[inline(always)]
+    #[cfg_attr(optimized, inline(always))]
     unsafe fn normal(self) -> (Self, Self) {
         // SAFETY: the caller has the instruction set.
         unsafe { normal(self) }
@@ -325,7 +327,7 @@ pub(crate) trait Simd: Copy {
 }
 
 /// Prefetches a cache line.
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 pub(crate) fn prefetch<T>(at: *const T) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: a prefetch touches nothing, wherever it is.
@@ -338,7 +340,7 @@ pub(crate) fn prefetch<T>(at: *const T) {
 }
 
 /// Prefetches all lines of a row of `n` numbers.
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 pub(crate) fn prefetch_row<T>(row: *const T, n: usize) {
     let mut at = 0;
     while at < n {
@@ -348,14 +350,14 @@ pub(crate) fn prefetch_row<T>(row: *const T, n: usize) {
 }
 
 /// Prefetches a row of at most a line, which may lie on two.
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 pub(crate) fn prefetch_ends<T>(row: *const T, n: usize) {
     prefetch(row);
     prefetch(row.wrapping_add(n).wrapping_byte_sub(1));
 }
 
 /// As [`prefetch_ends`], for a row that will be written.
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 pub(crate) fn prefetch_ends_to_write<T>(row: *const T, n: usize) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: as above.
@@ -369,7 +371,7 @@ pub(crate) fn prefetch_ends_to_write<T>(row: *const T, n: usize) {
 }
 
 /// As [`Simd::exp_parts`]; apart, so that a path may have it as a function of its own.
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 unsafe fn exp_parts<V: Simd>(x: V) -> (V, V, V) {
     unsafe {
         let round = V::splat(V::T::ROUND);
@@ -388,7 +390,7 @@ unsafe fn exp_parts<V: Simd>(x: V) -> (V, V, V) {
 }
 
 /// As [`Simd::normal`].
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 unsafe fn normal<V: Simd>(x: V) -> (V, V) {
     unsafe {
         let zero = V::zero();

@@ -14,12 +14,12 @@ pub(crate) struct P64([f64; LANES]);
 macro_rules! portable {
     ($name:ident, $t:ty, $bits:ty, $signed:ty, $bias:literal, $mantissa:literal) => {
         impl $name {
-            #[inline(always)]
+            #[cfg_attr(optimized, inline(always))]
             fn map(self, f: impl Fn($t) -> $t) -> Self {
                 let [a, b, c, d] = self.0;
                 Self([f(a), f(b), f(c), f(d)])
             }
-            #[inline(always)]
+            #[cfg_attr(optimized, inline(always))]
             fn zip(self, other: Self, f: impl Fn($t, $t) -> $t) -> Self {
                 let ([a, b, c, d], [e, g, h, i]) = (self.0, other.0);
                 Self([f(a, e), f(b, g), f(c, h), f(d, i)])
@@ -31,15 +31,15 @@ macro_rules! portable {
             const LANES: usize = LANES;
             const WIDE: usize = 2;
 
-            #[inline(always)]
+            #[cfg_attr(optimized, inline(always))]
             unsafe fn splat(x: $t) -> Self {
                 Self([x; LANES])
             }
-            #[inline(always)]
+            #[cfg_attr(optimized, inline(always))]
             unsafe fn load(from: *const $t) -> Self {
                 Self(unsafe { from.cast::<[$t; LANES]>().read_unaligned() })
             }
-            #[inline(always)]
+            #[cfg_attr(optimized, inline(always))]
             unsafe fn store(self, to: *mut $t) {
                 unsafe { to.cast::<[$t; LANES]>().write_unaligned(self.0) }
             }
@@ -57,43 +57,43 @@ macro_rules! portable {
                     unsafe { *to.add(lane) = self.0[lane] };
                 }
             }
-            #[inline(always)]
+            #[cfg_attr(optimized, inline(always))]
             unsafe fn add(self, other: Self) -> Self {
                 self.zip(other, |a, b| a + b)
             }
-            #[inline(always)]
+            #[cfg_attr(optimized, inline(always))]
             unsafe fn sub(self, other: Self) -> Self {
                 self.zip(other, |a, b| a - b)
             }
-            #[inline(always)]
+            #[cfg_attr(optimized, inline(always))]
             unsafe fn mul(self, other: Self) -> Self {
                 self.zip(other, |a, b| a * b)
             }
-            #[inline(always)]
+            #[cfg_attr(optimized, inline(always))]
             unsafe fn div(self, other: Self) -> Self {
                 self.zip(other, |a, b| a / b)
             }
-            #[inline(always)]
+            #[cfg_attr(optimized, inline(always))]
             unsafe fn sqrt(self) -> Self {
                 self.map(<$t>::sqrt)
             }
-            #[inline(always)]
+            #[cfg_attr(optimized, inline(always))]
             unsafe fn max(self, other: Self) -> Self {
                 self.zip(other, |a, b| if b > a { b } else { a })
             }
-            #[inline(always)]
+            #[cfg_attr(optimized, inline(always))]
             unsafe fn min(self, other: Self) -> Self {
                 self.zip(other, |a, b| if b < a { b } else { a })
             }
-            #[inline(always)]
+            #[cfg_attr(optimized, inline(always))]
             unsafe fn fma(self, b: Self, c: Self) -> Self {
                 self.zip(b, |a, b| a * b).zip(c, |a, c| a + c)
             }
-            #[inline(always)]
+            #[cfg_attr(optimized, inline(always))]
             unsafe fn fnma(self, b: Self, c: Self) -> Self {
                 self.zip(b, |a, b| a * b).zip(c, |a, c| c - a)
             }
-            #[inline(always)]
+            #[cfg_attr(optimized, inline(always))]
             unsafe fn where_greater(self, other: Self, yes: Self, no: Self) -> Self {
                 let pick = |lane: usize| match self.0[lane] > other.0[lane] {
                     true => yes.0[lane],
@@ -101,7 +101,7 @@ macro_rules! portable {
                 };
                 Self([pick(0), pick(1), pick(2), pick(3)])
             }
-            #[inline(always)]
+            #[cfg_attr(optimized, inline(always))]
             unsafe fn times_power_of_2(self, n: Self) -> Self {
                 self.zip(n, |x, n| {
                     let n = n as $signed;
@@ -111,7 +111,7 @@ macro_rules! portable {
                     x * power(half) * power(n - half)
                 })
             }
-            #[inline(always)]
+            #[cfg_attr(optimized, inline(always))]
             unsafe fn reciprocal(self) -> Self {
                 self.map(|x| 1.0 / x)
             }
@@ -126,7 +126,7 @@ macro_rules! portable {
                 // SAFETY: plain arithmetic.
                 unsafe { super::normal(self) }
             }
-            #[inline(always)]
+            #[cfg_attr(optimized, inline(always))]
             unsafe fn sum(self) -> $t {
                 let [a, b, c, d] = self.0;
                 (a + c) + (b + d)

@@ -27,7 +27,7 @@ pub(crate) struct CellStep<T> {
     pub(super) kept: *mut T,
 }
 
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 pub(crate) unsafe fn cell_step<V: Simd>(s: CellStep<V::T>) {
     // SAFETY: every array has `hidden` rows of SLICE per gate.
     unsafe {
@@ -41,7 +41,7 @@ pub(crate) unsafe fn cell_step<V: Simd>(s: CellStep<V::T>) {
 }
 
 /// The state's part of a gate of unit j, its bias added.
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 unsafe fn recurrent<V: Simd>(s: &CellStep<V::T>, gate: usize, j: usize, lane: usize) -> V {
     // SAFETY: unit j of a gate lies at gate · H + j.
     unsafe {
@@ -52,7 +52,7 @@ unsafe fn recurrent<V: Simd>(s: &CellStep<V::T>, gate: usize, j: usize, lane: us
 }
 
 /// A gate of unit j before its activation.
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 unsafe fn gate<V: Simd>(s: &CellStep<V::T>, gate: usize, j: usize, lane: usize) -> V {
     // SAFETY: as above.
     unsafe {
@@ -62,7 +62,7 @@ unsafe fn gate<V: Simd>(s: &CellStep<V::T>, gate: usize, j: usize, lane: usize) 
 }
 
 /// Writes the new state where a lane is active.
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 unsafe fn settle<V: Simd>(s: &CellStep<V::T>, at: usize, lane: usize, old: V, new: V) {
     // SAFETY: `at` is a row of the state and `lane` a lane within it.
     unsafe {
@@ -73,7 +73,7 @@ unsafe fn settle<V: Simd>(s: &CellStep<V::T>, at: usize, lane: usize, old: V, ne
     }
 }
 
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 unsafe fn rnn_step<V: Simd>(s: &CellStep<V::T>, tanh: bool) {
     // SAFETY: rows j of `hidden`, lanes within SLICE.
     unsafe {
@@ -93,7 +93,7 @@ unsafe fn rnn_step<V: Simd>(s: &CellStep<V::T>, tanh: bool) {
     }
 }
 
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 unsafe fn gru_step<V: Simd>(s: &CellStep<V::T>) {
     // SAFETY: rows j of `hidden`, lanes within SLICE; five rows are kept per unit.
     unsafe {
@@ -121,7 +121,7 @@ unsafe fn gru_step<V: Simd>(s: &CellStep<V::T>) {
     }
 }
 
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 unsafe fn lstm_step<V: Simd>(s: &CellStep<V::T>) {
     // SAFETY: rows j of `hidden`, lanes within SLICE; six rows are kept per unit.
     unsafe {
@@ -169,7 +169,7 @@ pub(crate) struct CellGrads<T> {
     pub(super) gates: *mut T,
 }
 
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 pub(crate) unsafe fn cell_grads<V: Simd>(s: CellGrads<V::T>) {
     // SAFETY: every array has `hidden` rows of SLICE per gate.
     unsafe {
@@ -183,14 +183,14 @@ pub(crate) unsafe fn cell_grads<V: Simd>(s: CellGrads<V::T>) {
 }
 
 /// What was kept under number `which` of unit j.
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 unsafe fn kept<V: Simd>(s: &CellGrads<V::T>, which: usize, at: usize) -> V {
     // SAFETY: `at` is a place within a row's SLICE · H.
     unsafe { V::load(s.kept.add(which * s.hidden * SLICE + at)) }
 }
 
 /// Writes the gradient of a gate, 0 in lanes that are not active.
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 unsafe fn put<V: Simd>(s: &CellGrads<V::T>, active: V, gate: usize, at: usize, grad: V) {
     // SAFETY: as above.
     unsafe {
@@ -199,7 +199,7 @@ unsafe fn put<V: Simd>(s: &CellGrads<V::T>, active: V, gate: usize, at: usize, g
     }
 }
 
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 unsafe fn rnn_grads<V: Simd>(s: &CellGrads<V::T>, tanh: bool) {
     // SAFETY: rows j of `hidden`, lanes within SLICE.
     unsafe {
@@ -222,7 +222,7 @@ unsafe fn rnn_grads<V: Simd>(s: &CellGrads<V::T>, tanh: bool) {
     }
 }
 
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 unsafe fn gru_grads<V: Simd>(s: &CellGrads<V::T>) {
     // SAFETY: rows j of `hidden`, lanes within SLICE.
     unsafe {
@@ -252,7 +252,7 @@ unsafe fn gru_grads<V: Simd>(s: &CellGrads<V::T>) {
     }
 }
 
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 unsafe fn lstm_grads<V: Simd>(s: &CellGrads<V::T>) {
     // SAFETY: rows j of `hidden`, lanes within SLICE.
     unsafe {

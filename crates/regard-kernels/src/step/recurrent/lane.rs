@@ -32,7 +32,7 @@ pub(crate) struct Product<T> {
     pub(super) add: bool,
 }
 
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 pub(crate) unsafe fn product<V: Simd>(p: Product<V::T>) {
     // SAFETY: rows and depth in steps of what is left.
     unsafe {
@@ -62,7 +62,7 @@ pub(crate) unsafe fn product<V: Simd>(p: Product<V::T>) {
 }
 
 /// Up to PANEL rows of C.
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 unsafe fn panel<V: Simd, const PACKED: bool>(
     p: &Product<V::T>,
     rows: usize,
@@ -90,7 +90,7 @@ unsafe fn panel<V: Simd, const PACKED: bool>(
 }
 
 /// MR rows of C, and how many that are.
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 #[allow(clippy::needless_range_loop)] // constant bounds, so that everything stays in registers
 unsafe fn block<V: Simd, const MR: usize, const NV: usize, const PACKED: bool>(
     p: &Product<V::T>,
@@ -131,7 +131,7 @@ unsafe fn block<V: Simd, const MR: usize, const NV: usize, const PACKED: bool>(
 }
 
 /// n ≤ SLICE rows of d numbers become `[d, SLICE]`; the lanes of missing rows become 0.
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 pub(crate) unsafe fn turn_in<V: Simd>(
     from: *const V::T,
     row: usize,
@@ -161,7 +161,7 @@ pub(crate) unsafe fn turn_in<V: Simd>(
 }
 
 /// `[d, SLICE]` becomes n ≤ SLICE rows of d numbers.
-#[inline(always)]
+#[cfg_attr(optimized, inline(always))]
 pub(crate) unsafe fn turn_out<V: Simd>(
     from: *const V::T,
     d: usize,

@@ -79,7 +79,7 @@ impl Source<'_> {
         match heads {
             None => self.parameters.parameter(name, &size, Init::Glorot),
             Some(heads) => {
-                let bound = (6.0 / (rows + columns) as f64).sqrt();
+                let bound = (6.0 / rows.saturating_add(columns) as f64).sqrt();
                 let shape = [heads, rows, columns];
                 self.parameters.parameter(name, &shape, Init::Uniform(bound))
             }
@@ -220,7 +220,7 @@ impl Scorer {
                 scale: match scale {
                     BilinearScale::None => 1.0,
                     BilinearScale::Root => 1.0 / (dk as f64).sqrt(),
-                    BilinearScale::FourthRoot => 1.0 / ((dq * dk) as f64).powf(0.25),
+                    BilinearScale::FourthRoot => 1.0 / (dq as f64 * dk as f64).powf(0.25),
                 },
             },
             ScoreConfig::LowRank { rank } => {

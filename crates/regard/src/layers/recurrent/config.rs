@@ -58,7 +58,7 @@ impl RecurrentConfig {
     /// assert_eq!(RecurrentConfig { both_directions: true, ..RecurrentConfig::new(Cell::Gru, 32) }.width(), 64);
     /// ```
     pub fn width(&self) -> usize {
-        self.hidden * self.directions()
+        self.hidden.saturating_mul(self.directions())
     }
 
     /// Refuses what cannot be built, by name.

@@ -73,7 +73,7 @@ impl Recurrent {
     pub fn new(parameters: &Parameters, config: &RecurrentConfig, input: usize) -> Result<Self> {
         config.check()?;
         ensure!(input > 0, "a recurrent network over vectors of width 0");
-        let rows = config.cell.gates() * config.hidden;
+        let rows = config.cell.gates().saturating_mul(config.hidden);
         let bound = Init::Uniform(1.0 / (config.hidden as f64).sqrt());
         let mut layers = Vec::new();
         for layer in 0..config.layers {

@@ -83,7 +83,7 @@ impl TransformerConfig {
     /// assert_eq!((config.layers, config.feed_forward), (3, 128));
     /// ```
     pub fn new(width: usize, heads: usize, layers: usize) -> Self {
-        Self { width, heads, layers, feed_forward: 4 * width, ..Self::default() }
+        Self { width, heads, layers, feed_forward: width.saturating_mul(4), ..Self::default() }
     }
 
     /// What each block is made of.

@@ -180,7 +180,8 @@ impl SequenceClassifier {
         let (pooled, weights) = match &self.summary {
             Summary::ClassToken(token) => {
                 let token = token.tensor().broadcast_to(&[x.shape()[0], 1, x.shape()[2]])?;
-                let longer = lengths.map(|all| all.iter().map(|n| n + 1).collect::<Vec<_>>());
+                let longer =
+                    lengths.map(|all| all.iter().map(|n| n.saturating_add(1)).collect::<Vec<_>>());
                 let x = Tensor::cat(&[token, x], 1)?;
                 let encoded = self.encoder.encode(&x, longer.as_deref(), mode, need)?;
                 (Attended::from(encoded.out.select(1, 0)?), encoded.weights)

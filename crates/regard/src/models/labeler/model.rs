@@ -3,7 +3,7 @@
 use super::LabelerConfig;
 use crate::models::sequence::{Head, Reader, ReaderConfig};
 use crate::{Encoder, Mode, Need, Sequences};
-use regard_tensor::{CrossEntropy, DType, Parameters, Result, Tensor, ensure, without_gradients};
+use regard_tensor::{CrossEntropy, Parameters, Result, Tensor, ensure, without_gradients};
 
 /// One label for each vector of a sequence: reads tokens or vectors, characters where there are
 /// any, and scores every label at every place.
@@ -157,7 +157,7 @@ impl SequenceLabeler {
             "targets of shape {:?} for sequences of shape [{b}, {n}]",
             targets.shape()
         );
-        let mut targets = targets.to_dtype(DType::I64)?.to_vec::<i64>()?;
+        let mut targets = targets.to_indices("the labels")?;
         for (at, target) in targets.iter_mut().enumerate() {
             let length = sequences.lengths.map_or(n, |lengths| lengths[at / n]);
             if at % n >= length || *target < 0 {

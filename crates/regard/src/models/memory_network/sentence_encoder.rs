@@ -2,7 +2,7 @@
 
 use super::MemoryNetworkConfig;
 use crate::{Embedding, Encoder, EncoderConfig, Mode, Need};
-use regard_tensor::{DType, Parameters, Result, Tensor};
+use regard_tensor::{Parameters, Result, Tensor};
 
 #[derive(Clone, Debug)]
 pub(super) struct SentenceEncoder {
@@ -47,7 +47,7 @@ impl SentenceEncoder {
     ) -> Result<(Tensor, Vec<Tensor>)> {
         let (n, w) = (ids.shape()[0], ids.shape()[1]);
         let padding = self.embedding.padding.map(|padding| padding as i64);
-        let numbers = ids.to_dtype(DType::I64)?.to_vec::<i64>()?;
+        let numbers = ids.to_indices("sentences")?;
         let length = |sentence: &[i64]| sentence.iter().rposition(|&id| Some(id) != padding);
         let lengths: Vec<usize> =
             numbers.chunks(w.max(1)).map(|s| length(s).map_or(0, |last| last + 1)).collect();
@@ -86,7 +86,7 @@ fn weighted_sum(x: &Tensor, lengths: &[usize], n: usize, w: usize) -> Result<Ten
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use regard_tensor::Random;
+    use regard_tensor::{DType, Random};
 
     #[test]
     fn a_sum_that_knows_places_is_the_published_formula() {

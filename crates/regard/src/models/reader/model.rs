@@ -242,8 +242,8 @@ impl SpanReader {
         };
         let attention = config.attention.then(attention).transpose()?;
         // What a word took of the question, and how far it agrees with it.
-        let aligned = if config.attention { 2 * width } else { 0 };
-        let read = width + asked + aligned + features;
+        let aligned = if config.attention { width.saturating_mul(2) } else { 0 };
+        let read = [asked, aligned, features].into_iter().fold(width, usize::saturating_add);
         let text = Encoder::new(&at("text"), &config.encoder, read)?;
         let pointer = |name: &str| Pointer::new(&at(name), &config.mechanism, asked, text.width());
         let (start, end) = (pointer("start")?, pointer("end")?);

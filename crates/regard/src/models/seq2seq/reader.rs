@@ -41,7 +41,12 @@ impl Reader {
                 Self::Patches(Patches {
                     size: [channels, height, wide],
                     patch,
-                    project: Linear::new(&at.at("patch"), channels * patch * patch, width, true)?,
+                    project: Linear::new(
+                        &at.at("patch"),
+                        channels.saturating_mul(patch).saturating_mul(patch),
+                        width,
+                        true,
+                    )?,
                     row: at.parameter("row", &[height / patch, width], init)?,
                     column: at.parameter("column", &[wide / patch, width], init)?,
                 })

@@ -67,14 +67,19 @@ impl RecurrentDecoder {
             }
         };
         let (embedding, hidden) = (config.embedding, cell.hidden);
-        let states = cell.layers * if cell.cell == Cell::Lstm { 2 } else { 1 };
+        let states = cell.layers.saturating_mul(if cell.cell == Cell::Lstm { 2 } else { 1 });
         Ok(Self {
             cell: Recurrent::new(&parameters.at("cell"), cell, embedding + context)?,
-            bridge: Linear::new(&parameters.at("bridge"), context, states * hidden, true)?,
+            bridge: Linear::new(
+                &parameters.at("bridge"),
+                context,
+                states.saturating_mul(hidden),
+                true,
+            )?,
             mechanism,
             readout: Linear::new(
                 &parameters.at("readout"),
-                hidden + embedding + context,
+                hidden.saturating_add(embedding).saturating_add(context),
                 embedding,
                 true,
             )?,

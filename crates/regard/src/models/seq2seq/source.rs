@@ -147,7 +147,7 @@ impl Source {
             )));
         };
         ensure!(patch > 0, "patches of side 0");
-        let patches = (height / patch) * (width / patch);
+        let patches = (height / patch).saturating_mul(width / patch);
         Ok(Self { x, lengths: vec![patches; b], copies: None })
     }
 

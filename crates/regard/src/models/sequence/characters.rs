@@ -89,7 +89,7 @@ impl Characters {
             return Tensor::zeros(&[b, n, self.width()], self.embedding.weight.tensor().dtype());
         }
         let padding = self.embedding.padding.map(|padding| padding as i64);
-        let numbers = ids.to_dtype(DType::I64)?.to_vec::<i64>()?;
+        let numbers = ids.to_indices("characters")?;
         let length = |word: &[i64]| word.iter().rposition(|&id| Some(id) != padding);
         let lengths = numbers.chunks(c).map(|word| length(word).map_or(0, |last| last + 1));
         let lengths: Vec<usize> = lengths.collect();

@@ -50,8 +50,9 @@ impl Reader {
 
     /// Width of the vectors it gives.
     pub(crate) fn width(&self) -> usize {
-        let own = self.input_width + self.characters.as_ref().map_or(0, Characters::width);
-        own * (2 * self.reach + 1)
+        let characters = self.characters.as_ref().map_or(0, Characters::width);
+        let own = self.input_width.saturating_add(characters);
+        own.saturating_mul(self.reach.saturating_mul(2).saturating_add(1))
     }
 
     /// → `[B, N, width]`

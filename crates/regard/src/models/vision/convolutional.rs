@@ -101,7 +101,10 @@ impl ConvolutionalClassifier {
             ));
             (input, size) = (output, [size[0] / 2, size[1] / 2]);
         }
-        let head = Linear::new(&parameters.at("head"), input * size[0] * size[1], c.classes, true)?;
+        let head = {
+            let all = input.saturating_mul(size[0]).saturating_mul(size[1]);
+            Linear::new(&parameters.at("head"), all, c.classes, true)?
+        };
         Ok(Self { config: config.clone(), layers, head })
     }
 

@@ -122,7 +122,7 @@ impl VisionTransformerConfig {
     }
 
     fn patches(&self) -> usize {
-        (self.image[0] / self.patch) * (self.image[1] / self.patch)
+        (self.image[0] / self.patch).saturating_mul(self.image[1] / self.patch)
     }
 }
 
@@ -171,7 +171,7 @@ impl VisionTransformer {
         config.check()?;
         let c = config;
         let token = c.pooling == ImagePooling::ClassToken;
-        let places = c.patches() + usize::from(token);
+        let places = c.patches().saturating_add(usize::from(token));
         // As large as the vectors of an embedding.
         let deviation = (c.width as f64).powf(-0.5);
         let vectors = |name: &str, rows| {
@@ -183,7 +183,7 @@ impl VisionTransformer {
             config: config.clone(),
             patch: Linear::new(
                 &parameters.at("patch"),
-                c.channels * c.patch * c.patch,
+                c.channels.saturating_mul(c.patch).saturating_mul(c.patch),
                 c.width,
                 true,
             )?,

@@ -1,0 +1,1 @@
+//! Only there for its tests: the kernels alone, without the crates above.
