@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use half::{bf16, f16};
 use regard_kernels::{
-    Backward, Element, Forward, Gradients, Normalizer, Real, Saved, View, ViewMut, reference,
+    Backward, Element, Forward, Gradients, Normalizer, Real, Saved, Spec, View, ViewMut, reference,
 };
 use safetensors::Dtype;
 use std::fs;
@@ -65,7 +65,7 @@ Tensors read (F32, F64, BF16 or F16 unless said otherwise):
 
 Tensors written:
   out              [.., Nq, Dv], with as many axes as q
-  weights          [.., Nq, Nk] (--weights), dropout included
+  weights          [.., Nq, Nk] (--weights), dropout included; --weights-before-dropout: without it
   lse              [.., Nq] (--lse); −inf for a row with nothing to attend to
   index, log_prob  [.., Nq] (argmax and sample); index −1 for a row with nothing to attend to
   grad_q, grad_k, grad_v, grad_w, grad_bias, grad_key_bias, grad_relative_bias, grad_W, …
@@ -151,6 +151,13 @@ fn attend(input: &[u8], options: &Options, limits: Limits) -> Result<(Vec<Output
             let owner = crate::options::name(scores[0]);
             notes.push(format!("tensor `{name}` is left aside; it belongs to --score {owner}"));
         }
+    }
+    if options.weights && options.dropout.is_some_and(|p| p > 0.0) {
+        notes.push(
+            "`weights` include dropout, as `out` does; --weights-before-dropout writes them as they \
+             are before it"
+                .into(),
+        );
     }
     let dtype = match (options.dtype, tensors.require("q")?.dtype) {
         (Some(dtype), _) => dtype,
@@ -286,6 +293,25 @@ where
         edge_weights: None,
     };
     operator.forward(&spec, [q, k, v], pass)?;
+    if options.weights_before_dropout {
+        let before = Spec {
+            dropout: None,
+            ..options.spec(&inputs.learned, &inputs.masks, inputs.q.full[3])?
+        };
+        let mut plain = budget.zeros::<T>("weights", &whole)?;
+        let mut aside = budget.zeros::<E>("out", &s.out())?;
+        let pass = Forward {
+            out: ViewMut::new(&mut aside, s.out())?,
+            lse: None,
+            threshold: None,
+            index: None,
+            log_prob: None,
+            weights: Some(&mut plain),
+            edge_weights: None,
+        };
+        operator.forward(&before, [q, k, v], pass)?;
+        weights = Some(plain);
+    }
 
     let mut gradients = None;
     if let Some(grad_out) = &inputs.grad_out {
@@ -358,7 +384,12 @@ where
     fn narrowed<E: Element>(x: Vec<f64>) -> Vec<E> {
         x.into_iter().map(narrow).collect()
     }
-    let output = reference::forward(&spec, q, k, v)?;
+    let mut output = reference::forward(&spec, q, k, v)?;
+    if options.weights_before_dropout {
+        let before =
+            Spec { dropout: None, ..options.spec(&learned, &inputs.masks, inputs.q.full[3])? };
+        output.weights = reference::forward(&before, q, k, v)?.weights;
+    }
     let gradients = match &inputs.grad_out {
         Some(grad_out) => {
             let g = reference::backward(&spec, q, k, v, View::new(&wide(grad_out), s.out())?)?;
@@ -377,7 +408,7 @@ where
     let hard = spec.normalizer.is_hard();
     Ok(Results {
         out: narrowed(output.out),
-        weights: options.weights.then(|| narrowed(output.weights)),
+        weights: options.writes_weights().then(|| narrowed(output.weights)),
         lse: options.lse.then(|| narrowed(output.lse)),
         index: hard.then_some(output.index),
         log_prob: hard.then(|| narrowed(output.log_prob)),

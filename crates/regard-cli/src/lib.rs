@@ -24,6 +24,7 @@ pub mod attend;
 pub mod bandwidth;
 pub mod bench;
 pub mod cases;
+pub mod closed;
 pub mod completions;
 mod gpu;
 pub mod heap;

@@ -1,5 +1,6 @@
 //! The program `regard`.
 
+use regard_cli::closed::is_standard_output_closed;
 use regard_cli::heap::Counted;
 use regard_cli::program::Program;
 use regard_cli::task::interrupt::{self, Interrupted};
@@ -12,6 +13,14 @@ static HEAP: Counted = Counted;
 
 fn main() -> ExitCode {
     let program = Program::parse_from_words(std::env::args_os().collect());
+    if is_standard_output_closed() {
+        // Nothing can be done about a closed standard error.
+        let _ = writeln!(
+            io::stderr(),
+            "regard: standard output is closed; nothing could be written to it"
+        );
+        return ExitCode::FAILURE;
+    }
     match program.run(&mut io::stdout()) {
         Ok(()) => ExitCode::SUCCESS,
         // Whoever reads the table has seen enough of it.

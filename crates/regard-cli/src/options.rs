@@ -72,6 +72,10 @@ pub struct Options {
     #[arg(long, help_heading = "Output")]
     pub weights: bool,
 
+    /// Write the weights as they are before dropout
+    #[arg(long, conflicts_with = "weights", help_heading = "Output")]
+    pub weights_before_dropout: bool,
+
     /// Write the log-sum-exp of each row too
     #[arg(long, help_heading = "Output")]
     pub lse: bool,
@@ -191,6 +195,11 @@ impl Options {
             "--negative-slope belongs to --activation leaky-relu, which was not asked for"
         );
         Ok(())
+    }
+
+    /// Whether weights are written, with dropout or without.
+    pub(crate) fn writes_weights(&self) -> bool {
+        self.weights || self.weights_before_dropout
     }
 
     /// The names of the parameters that the expression has; none where it cannot be read.

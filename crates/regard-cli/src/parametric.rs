@@ -203,7 +203,7 @@ where
     let [b, hq, nq, _] = inputs.q.full;
     let (nk, dv) = (inputs.k.full[2], inputs.v.full[3]);
     budget.take::<T>("out", &[b, hq, nq, dv])?;
-    if options.weights || inputs.grad_out.is_some() {
+    if options.writes_weights() || inputs.grad_out.is_some() {
         budget.take::<T>("weights", &[b, hq, nq, nk])?;
     }
     let numbers = |x: &Array<E>| x.data.iter().map(|x| x.widen().f64()).collect::<Vec<f64>>();
@@ -228,7 +228,13 @@ where
     let with = |last: usize| [&rows[..], &[last]].concat();
     let mut outputs = vec![output::<E>("out", with(dv), &attended.out)?];
     let of_rows = [("lse", &attended.lse), ("log_prob", &attended.log_prob)];
-    if let Some(weights) = &attended.weights {
+    let mut weights = attended.weights.clone();
+    if options.weights_before_dropout {
+        let before = Attention { dropout: None, ..attention };
+        let need = Need { weights: true, ..Need::OUTPUT };
+        weights = before.attend(&prepared.q, &prepared.k, &v, &mask, need)?.weights;
+    }
+    if let Some(weights) = &weights {
         outputs.push(output::<T>("weights", with(nk), weights)?);
     }
     for (name, x) in of_rows {

@@ -6,17 +6,20 @@
 //! | read files | [`files`]: parallel text, CoNLL, CSV, WAV, IDX, PNG, JPEG, graphs, questions |
 //! | turn text into ids | [`text`]: tokenizers, vocabularies, labels |
 //! | have data without a file | [`toy`]: datasets made by rules |
+//! | hear what is read with a remark | [`remarked`] |
 //! | see how far a long reading is, and stop it | [`watch`](fn@watch) |
 //!
 //! Every refusal is one sentence that names the file and the line ([`Error`]).
 
 mod error;
 pub mod files;
+mod remark;
 pub mod text;
 pub mod toy;
 mod watch;
 
 pub use error::{Error, Result};
+pub use remark::{remark, remarked};
 pub use watch::{Watch, tick, unwatched, watch};
 
 /// The README's snippet, compiled with the tests.

@@ -18,7 +18,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug, PartialEq)]
 pub enum Input {
     /// What somebody writes: a sentence, a text and a question with a tab between, a node's number,
-    /// numbers with commas; where a task reads files, an example of its data, as `test:3`.
+    /// numbers with commas; where a task reads files or vectors, an example of its data, as `test:3`.
     Text(String),
     /// An example of the data.
     Example {
@@ -119,19 +119,24 @@ impl Input {
         Self::File { name: name.into(), bytes: bytes.into(), moment: None }
     }
 
-    /// What somebody at this machine names: where a model reads files, an example of its data
-    /// (`test:17`) or a path, each with a moment behind an `@` if one is asked for; else the text
-    /// itself. Reads any file that is named: nothing for what strangers send.
+    /// What somebody at this machine names: an example of the data (`test:17`), whatever a model
+    /// reads; else the text itself or, where a model reads files, a path. A moment stands behind an
+    /// `@` if one is asked for. Reads any file that is named: nothing for what strangers send.
     ///
     /// ```
-    /// use regard_tasks::{Input, InputForm};
+    /// use regard_tasks::{Input, InputForm, Part};
     /// assert_eq!(Input::named(InputForm::Sentence, "a.png")?, Input::from("a.png"));
-    /// assert_eq!(Input::named(InputForm::Picture, "test:17")?, Input::from("test:17"));
+    /// for form in [InputForm::Sentence, InputForm::Picture] {
+    ///     assert_eq!(Input::named(form, "test:17")?, Input::example(Part::Test, 17));
+    /// }
     /// let error = Input::named(InputForm::Picture, "no/such.png").unwrap_err().to_string();
     /// assert!(error.starts_with("no/such.png: "));
     /// # Ok::<(), regard_tasks::Error>(())
     /// ```
     pub fn named(form: InputForm, text: &str) -> Result<Self> {
+        if let Some((part, index)) = example_reference(text) {
+            return Ok(Self::example(part, index));
+        }
         if !form.is_file() || example_reference(split_moment(text).0).is_some() {
             return Ok(Self::from(text));
         }

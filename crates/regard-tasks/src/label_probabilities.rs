@@ -2,7 +2,7 @@
 
 use crate::labelings::descending;
 use crate::metric::Confusion;
-use crate::{Alternative, Input, Judged, PerExample, Prediction, Report, Result, Scores};
+use crate::{Alternative, Error, Input, Judged, PerExample, Prediction, Report, Result, Scores};
 use regard::Tensor;
 use regard::tensor::CrossEntropy;
 
@@ -32,10 +32,34 @@ pub(crate) fn likeliest(labels: &[String], probabilities: &[f32], n: usize) -> V
     order.iter().take(n).map(alternative).collect()
 }
 
+/// Refuses numbers of a model, so many for each of some things, that are none: whoever reads NaN as a
+/// probability is misled.
+pub(crate) fn check_finite(numbers: &[f32], each: usize, thing: &str) -> Result<()> {
+    match numbers.iter().position(|x| !x.is_finite()) {
+        None => Ok(()),
+        Some(at) => Err(Error::invalid(format!(
+            "the model gives no number for {thing} {}: what it reads is too large, or its training \
+             diverged",
+            at / each.max(1) + 1
+        ))),
+    }
+}
+
+/// As [`check_finite`], of logarithms, which may be −∞.
+pub(crate) fn check_nan(log_probs: &[f32]) -> Result<()> {
+    match log_probs.iter().any(|x| x.is_nan()) {
+        false => Ok(()),
+        true => Err(Error::invalid(
+            "the model gives no number for a label: what it reads is too large, or its training diverged",
+        )),
+    }
+}
+
 impl<'a> LabelProbabilities<'a> {
-    /// From logits `[N, C]`.
+    /// From logits `[N, C]`. Refuses what has no probability.
     pub(crate) fn new(labels: &'a [String], logits: Tensor) -> Result<Self> {
         let probabilities = logits.softmax(1)?.to_vec::<f32>()?;
+        check_finite(&probabilities, labels.len(), "input")?;
         Ok(Self { labels, unseen: Vec::new(), logits, probabilities })
     }
 

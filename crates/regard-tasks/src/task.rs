@@ -35,14 +35,16 @@ pub trait Task: Sync {
     }
 
     /// Reads the training and the validation part, builds the vocabulary from the former, and
-    /// initializes a model.
+    /// initializes a model. Refuses data from which there is nothing to learn; what is odd about them
+    /// [`remarked`](crate::remarked) around the call hears.
     fn begin(&self, options: &Options) -> Result<Box<dyn Learner>>;
 
     /// Builds the model of a run from its options and its vocabulary, the file that holds what
     /// [`Model::vocabulary`] gave. Its parameters are set afterwards, from a checkpoint.
     fn open(&self, options: &Options, vocabulary: &JsonFile) -> Result<Box<dyn Model>>;
 
-    /// What the data hold, as lines of a name and a text.
+    /// What the data hold, as lines of a name and a text; what is odd about them
+    /// [`remarked`](crate::remarked) around the call hears.
     fn describe(&self, options: &Options) -> Result<Description>;
 
     /// The comparison the task is known for: names, and the settings of each.

@@ -7,12 +7,13 @@ use super::progress::ProgressReport;
 use super::settings::Settings;
 use super::threads::Threads;
 use crate::heap;
+use crate::output::note;
 use crate::terminal::columns;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use regard_tasks::{
-    Comparison, ComparisonFolder, Meter, Options, Outcome, Part, Run, Task, compare, task_named,
-    variants,
+    Comparison, ComparisonFolder, Meter, Options, Outcome, Part, Run, Task, compare, remarked,
+    task_named, variants,
 };
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -88,8 +89,10 @@ impl Command {
             Box::new(ProgressReport::new()) as Box<dyn regard_tasks::Callback>
         };
         let place = ComparisonFolder { path: folder.clone(), overwrite: self.overwrite };
-        let outcome = compare(task, &options, &comparison, &place, meter, callback)?;
-        let Outcome { finished, stopped } = outcome;
+        let (outcome, remarks) =
+            remarked(|| compare(task, &options, &comparison, &place, meter, callback));
+        remarks.iter().for_each(|text| note(text));
+        let Outcome { finished, stopped } = outcome?;
         if !finished.is_empty() {
             let (part, seeds) = (comparison.part, Some(comparison.seeds));
             let heading = Heading { what: "variant", part, seeds };

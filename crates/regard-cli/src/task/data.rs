@@ -3,6 +3,7 @@
 use super::{TaskArguments, table};
 use anyhow::Result;
 use clap::Args;
+use regard_tasks::remarked;
 use std::io::Write;
 
 /// Say what a task's data hold: counts, lengths, labels, a few examples
@@ -23,10 +24,13 @@ impl Command {
     /// Writes a line for each fact, label and example.
     pub fn run(&self, to: &mut impl Write) -> Result<()> {
         let options = self.arguments.options()?;
-        let description = self.arguments.task()?.describe(&options);
+        let task = self.arguments.task()?;
+        let (description, remarks) = remarked(|| task.describe(&options));
         let description = description.map_err(|error| options.explain(error))?;
         if self.json {
-            writeln!(to, "{}", serde_json::to_string_pretty(&description)?)?;
+            let mut all = serde_json::to_value(&description)?;
+            all["notes"] = remarks.into();
+            writeln!(to, "{}", serde_json::to_string_pretty(&all)?)?;
             return Ok(());
         }
         writeln!(to, "{:<20} {}", "data", description.source)?;
@@ -48,6 +52,12 @@ impl Command {
         }
         for example in &description.examples {
             writeln!(to, "  {}", table::short(example))?;
+        }
+        if !remarks.is_empty() {
+            writeln!(to, "\nnotes")?;
+        }
+        for remark in &remarks {
+            writeln!(to, "  {remark}")?;
         }
         Ok(())
     }

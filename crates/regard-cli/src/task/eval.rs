@@ -6,7 +6,7 @@ use super::{Settings, table};
 use crate::output::{self, Destination};
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
-use regard_tasks::{Part, Report, Run, picture};
+use regard_tasks::{Part, Report, Run, picture, remarked};
 use std::io::{Write, stderr};
 use std::path::PathBuf;
 
@@ -68,8 +68,11 @@ impl Command {
         destinations.map(|path| Destination::new(path)).try_for_each(Destination::check)?;
         run.notes()?.iter().for_each(|text| output::note(text));
         let bar = PhaseBar::new();
-        let report = run.model(&options)?.evaluate(part)?;
+        let model = run.model(&options)?;
+        let (report, remarks) = remarked(|| model.evaluate(part));
         drop(bar);
+        remarks.iter().for_each(|text| output::note(text));
+        let report = report?;
         if report.examples == 0 {
             bail!("the {name} part holds no examples");
         }

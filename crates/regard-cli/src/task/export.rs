@@ -15,8 +15,9 @@ Examples:
   regard export runs/image --out model && python3 model/model.py   # how far PyTorch is from us
 
 In the folder: model.safetensors (weights alone), shapes.md, vocabulary.json, model.py (a PyTorch
-module; `load()` gives it with its weights), check.safetensors (inputs and our answers), and
-model.onnx of label, classify and image models that make no hard choices.")]
+module; `load()` gives it with its weights; run as a program it compares its answers with ours and
+fails where they differ), check.safetensors (inputs and our answers), and model.onnx of label,
+classify and image models that make no hard choices.")]
 pub struct Command {
     /// The run's folder
     run: PathBuf,

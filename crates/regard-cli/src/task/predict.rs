@@ -3,11 +3,13 @@
 use super::phase_bar::PhaseBar;
 use super::settings::{Settings, settings_and_inputs};
 use super::threads::Threads;
+use crate::output::note;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use regard_tasks::files::{decoded, lines};
 use regard_tasks::{Alternative, Input, Model, Prediction, Run};
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::io::{BufRead, Write, stdin};
 use std::path::PathBuf;
 
@@ -67,6 +69,22 @@ impl Command {
         inputs.extend_from_slice(&self.inputs);
         let model = run.model(&self.settings.apply_to_run(&run, &settings)?)?;
         let _bar = PhaseBar::new();
+        let mut unknown = UnknownWords::default();
+        let answered = self.answer(&*model, inputs, &mut unknown, to);
+        // What was written so far stands before what is said of it.
+        to.flush()?;
+        unknown.tell();
+        answered
+    }
+
+    /// Answers arguments, the lines of a file, or those of standard input.
+    fn answer(
+        &self,
+        model: &dyn Model,
+        inputs: Vec<String>,
+        unknown: &mut UnknownWords,
+        to: &mut impl Write,
+    ) -> Result<()> {
         if let Some(file) = &self.file {
             if let Some(input) = inputs.first() {
                 bail!("--file {} has the inputs, and `{input}` is one too", file.display());
@@ -75,11 +93,14 @@ impl Command {
             let mut chunks = lines.chunks(TOGETHER).enumerate();
             let file = file.display().to_string();
             return chunks.try_for_each(|(at, some)| {
-                self.answer_lines(&*model, &file, at * TOGETHER, some, to)
+                let from = Lines { file: &file, before: at * TOGETHER, lines: some };
+                self.answer_lines(model, &from, unknown, to)
             });
         }
         if !inputs.is_empty() {
-            return self.write(&self.predict(&*model, &inputs)?, 0, to);
+            let answers = self.predict(model, &inputs)?;
+            unknown.count(&answers);
+            return self.write(&answers, 0, to);
         }
         // Each line is answered at once: somebody may be typing.
         let encoding = self.settings.encoding.as_deref();
@@ -87,7 +108,8 @@ impl Command {
             let place = || format!("standard input, line {}", at + 1);
             let line = decoded(&line.with_context(place)?, encoding).with_context(place)?;
             let line = line.strip_suffix('\r').unwrap_or(&line).to_string();
-            self.answer_lines(&*model, "standard input", at, &[line], to)?;
+            let from = Lines { file: "standard input", before: at, lines: &[line] };
+            self.answer_lines(model, &from, unknown, to)?;
             to.flush()?;
         }
         Ok(())
@@ -98,19 +120,23 @@ impl Command {
     fn answer_lines(
         &self,
         model: &dyn Model,
-        file: &str,
-        before: usize,
-        lines: &[String],
+        from: &Lines,
+        unknown: &mut UnknownWords,
         to: &mut impl Write,
     ) -> Result<()> {
+        let &Lines { file, before, lines } = from;
         match self.predict(model, lines) {
-            Ok(all) => return self.write(&all, before, to),
+            Ok(all) => {
+                unknown.count(&all);
+                return self.write(&all, before, to);
+            }
             Err(regard_tasks::Error::Stopped) => return Err(regard_tasks::Error::Stopped.into()),
             Err(_) => {}
         }
         for (at, line) in lines.iter().enumerate() {
             let place = || format!("{file}, line {}", before + at + 1);
             let one = self.predict(model, std::slice::from_ref(line)).with_context(place)?;
+            unknown.count(&one);
             self.write(&one, before + at, to)?;
         }
         Ok(())
@@ -155,6 +181,52 @@ impl Command {
             }
         }
         Ok(())
+    }
+}
+
+/// Some lines of a file, after so many others.
+struct Lines<'a> {
+    file: &'a str,
+    before: usize,
+    lines: &'a [String],
+}
+
+/// Words of the inputs that the model does not know.
+#[derive(Default)]
+struct UnknownWords {
+    inputs: usize,
+    with_unknown: usize,
+    words: BTreeSet<String>,
+}
+
+impl UnknownWords {
+    fn count(&mut self, answers: &[Answer]) {
+        self.inputs += answers.len();
+        for answer in answers {
+            let Answer::One(prediction) = answer else { continue };
+            let words = prediction.unknown_words();
+            self.with_unknown += usize::from(!words.is_empty());
+            self.words.extend(words.into_iter().map(str::to_string));
+        }
+    }
+
+    /// Says which they are, some of them where they are many.
+    fn tell(&self) {
+        const SOME: usize = 8;
+        if self.words.is_empty() {
+            return;
+        }
+        let named: Vec<&str> = self.words.iter().take(SOME).map(String::as_str).collect();
+        let more = match self.words.len().saturating_sub(SOME) {
+            0 => String::new(),
+            more => format!(" and {more} more (--json has them all)"),
+        };
+        let whose = match self.inputs {
+            1 => String::new(),
+            all => format!("{} of {all} inputs have ", self.with_unknown),
+        };
+        let named = named.join(", ");
+        note(&format!("{whose}words that the model does not know: {named}{more}"));
     }
 }
 

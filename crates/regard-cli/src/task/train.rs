@@ -15,7 +15,7 @@ use regard::tensor::limit_parameters;
 use regard_tasks::picture::Caption;
 use regard_tasks::{
     Callback, Ended, Input, Learner, Model, Options, Record, Rehearsal, Run, Task, TrainingConfig,
-    rehearse, task_named, train,
+    rehearse, remarked, task_named, train,
 };
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -67,7 +67,9 @@ impl Command {
         if self.dry_run {
             return self.rehearse(to);
         }
-        let (run, options, mut learner) = self.begin()?;
+        let (begun, remarks) = remarked(|| self.begin());
+        remarks.iter().for_each(|text| note(text));
+        let (run, options, mut learner) = begun?;
         let config = TrainingConfig::of(&options)?;
         learner.notes().iter().for_each(|text| note(text));
         let mut report = ProgressReport::new();
@@ -130,7 +132,9 @@ impl Command {
     /// Says what a training would take, and writes nothing.
     fn rehearse(&self, to: &mut impl Write) -> Result<()> {
         let (Some(task), words) = self.task_and_words()? else { bail!("no task is named") };
-        let New { options, folder, mut learner } = self.begin_new(task, &words)?;
+        let (begun, remarks) = remarked(|| self.begin_new(task, &words));
+        remarks.iter().for_each(|text| note(text));
+        let New { options, folder, mut learner } = begun?;
         learner.notes().iter().for_each(|text| note(text));
         let config = TrainingConfig::of(&options)?;
         let mut callback = Notes;

@@ -325,6 +325,45 @@ fn the_weights_times_v_are_the_output_with_dropout_too() {
 }
 
 #[test]
+fn weights_are_written_as_they_are_before_dropout_where_that_is_asked_for() {
+    let file = head(Dtype::F32, [17, 33, 4, 3]).f32("temperature", &[1], &[2.0]);
+    let dropout = ["--dropout", "0.4", "--seed", "3"];
+    let mut tried = 0;
+    for normalizer in NORMALIZERS {
+        for more in
+            [&["--score", "dot"][..], &["--score", "dot", "--reference"], &["--score", "cosine"]]
+        {
+            let file = if more.contains(&"cosine") {
+                file.clone()
+            } else {
+                file.clone().without("temperature")
+            };
+            let options = [&["--normalizer", normalizer], more].concat();
+            let before =
+                file.attend(&[&options[..], &dropout, &["--weights-before-dropout"]].concat());
+            let seed = ["--seed", "3", "--weights"];
+            let plain = file.attend(&[&options[..], &seed].concat());
+            let dropped = file.attend(&[&options[..], &dropout, &["--weights"]].concat());
+            assert_eq!(before.values("weights"), plain.values("weights"), "{options:?}");
+            assert_eq!(before.values("out"), dropped.values("out"), "{options:?}");
+            assert_eq!(before.values("grad_q"), dropped.values("grad_q"), "{options:?}");
+            tried += 1;
+        }
+    }
+    assert_eq!(tried, 21);
+    // What includes dropout says so.
+    let folder = Folder::new(&file.without("temperature").serialized());
+    let said = |options: &[&str]| String::from_utf8(folder.attend(options).stderr).unwrap();
+    let told = said(&["--weights", "--dropout", "0.4"]);
+    assert!(
+        told.contains("`weights` include dropout") && told.contains("--weights-before-dropout")
+    );
+    assert_eq!(said(&["--weights"]), "");
+    assert_eq!(said(&["--weights-before-dropout", "--dropout", "0.4"]), "");
+    assert_eq!(said(&["--weights", "--dropout", "0"]), "");
+}
+
+#[test]
 fn hard_choices_give_the_row_they_chose_and_its_log_probability() {
     let [nq, nk, d, dv] = [17, 9, 4, 3];
     let v = noise(3, nk * dv);

@@ -81,7 +81,9 @@ impl File {
         let output = folder.attend(options);
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{options:?}: {said}");
-        assert_eq!(said, "");
+        // What is said of weights with dropout has a test of its own.
+        let more: Vec<&str> = said.lines().filter(|l| !l.contains("include dropout")).collect();
+        assert!(more.is_empty(), "{said}");
         folder.written().unwrap()
     }
 

@@ -82,6 +82,7 @@ fn every_option_and_tensor_of_attend_is_in_its_help() {
         "threads",
         "isa",
         "weights",
+        "weights-before-dropout",
         "lse",
         "reference",
     ];

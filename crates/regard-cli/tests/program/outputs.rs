@@ -254,3 +254,25 @@ fn a_run_is_used_from_any_folder() {
     let told = refused(&["eval", &run, "--set", "test=rows.csv"]);
     assert!(told.contains("rows.csv: there is no such file"), "{told}");
 }
+
+/// What is written to a closed standard output is lost: that is no success.
+#[cfg(any(target_os = "linux", target_os = "macos"))]
+#[test]
+fn a_closed_standard_output_is_said_and_fails() {
+    let folder = TempDir::new().unwrap();
+    let run = path(&folder, "run");
+    said(&["train", "regress", "--out", &run, "--set", "size=60", "--set", "epochs=1"]);
+    let program = env!("CARGO_BIN_EXE_regard");
+    let ended = |redirect: &str| {
+        let line = format!("'{program}' predict '{run}' 0.5 {redirect}");
+        std::process::Command::new("sh").args(["-c", &line]).output().unwrap()
+    };
+    let closed = ended(">&-");
+    assert_eq!(closed.status.code(), Some(1), "{closed:?}");
+    let told = String::from_utf8(closed.stderr).unwrap();
+    assert!(told.contains("standard output is closed"), "{told}");
+    // Who throws the output away, says so.
+    for thrown in ["> /dev/null", "1<> /dev/null", "| cat", "< /dev/null", "<&-"] {
+        assert!(ended(thrown).status.success(), "{thrown}");
+    }
+}

@@ -327,3 +327,79 @@ fn in_a_minute_of_work(arguments: &[&str]) {
     let output = shell.output().unwrap();
     assert!(output.status.success(), "{}: {output:?}", output.status);
 }
+
+#[test]
+fn words_that_a_model_does_not_know_are_named() {
+    let folder = TempDir::new().unwrap();
+    let small = ["size=60", "hidden=8", "embedding=8", "epochs=1"];
+    let small: Vec<&str> = small.iter().flat_map(|setting| ["--set", setting]).collect();
+    for (task, known, unknown, more) in [
+        ("translate", "I see a bird", "I see a Zyzzyva and a qwerty", &["score_hidden=8"][..]),
+        ("label", "I saw a bird", "I saw a Zyzzyva and a qwerty", &[]),
+        ("classify", "is", "the Zyzzyva and a qwerty", &[]),
+        (
+            "answer",
+            "Mary went to the garden.\tWhere is Mary?",
+            "Zyzzyva went to the garden.\tWhere is qwerty?",
+            &[],
+        ),
+    ] {
+        let run = path(&folder, task);
+        let more: Vec<&str> = more.iter().flat_map(|setting| ["--set", setting]).collect();
+        said(&[&["train", task, "--out", &run][..], &small, &more].concat());
+        let asked = regard(&["predict", &run, "--json", unknown]);
+        let told = String::from_utf8(asked.stderr).unwrap();
+        assert!(told.contains("words that the model does not know: "), "{task}: {told}");
+        let answer: serde_json::Value = serde_json::from_slice(&asked.stdout).unwrap();
+        let words: Vec<&str> = answer["details"]["unknown"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|w| w.as_str().unwrap())
+            .collect();
+        for word in ["Zyzzyva", "qwerty"] {
+            assert!(told.contains(word) && words.contains(&word), "{task}: {told} {words:?}");
+        }
+        let _ = known;
+        let file = path(&folder, "lines.txt");
+        fs::write(&file, format!("{unknown}\n{unknown}\n\n")).unwrap();
+        let told = aside(&["predict", &run, "--file", &file]);
+        assert!(told.contains("2 of 3 inputs have words that the model does not know"), "{told}");
+    }
+    // What is copied need not be known; nothing is said of what is.
+    let run = path(&folder, "summarize");
+    let copying = ["--set", "score_hidden=8"];
+    said(&[&["train", "summarize", "--out", &run][..], &small, &copying].concat());
+    assert_eq!(aside(&["predict", &run, "Zyzzyva sold a qwerty."]), "");
+    let told = refused(&["predict", &path(&folder, "answer"), "Mary went home.\t "]);
+    assert!(told.contains("the question is empty"), "{told}");
+    assert!(
+        refused(&["predict", &path(&folder, "answer"), "\tWho?"]).contains("the text is empty")
+    );
+}
+
+#[test]
+fn odd_tables_are_told_by_data_and_train_with_counts() {
+    let folder = TempDir::new().unwrap();
+    let file = path(&folder, "pairs.tsv");
+    let rows = "source\ttarget\n".to_string() + &"ein Hund\ta dog\n".repeat(60) + "\tlost\n";
+    fs::write(&file, rows).unwrap();
+    let train = format!("train_pairs={file}");
+    let told = said(&["data", "translate", &train]);
+    assert!(told.contains("61 rows: 60 used, 1 with an empty source or target"), "{told}");
+    assert!(told.contains("line 1 names the columns (source, target)"), "{told}");
+    let json: serde_json::Value =
+        serde_json::from_str(&said(&["data", "translate", &train, "--json"])).unwrap();
+    assert_eq!(json["notes"].as_array().unwrap().len(), 2);
+    let run = path(&folder, "run");
+    let small = ["hidden=8", "embedding=8", "score_hidden=8", "epochs=1"];
+    let told = aside(&[&["train", "translate", &train, "--out", &run], &small[..]].concat());
+    assert!(told.contains("note: ") && told.contains("61 rows: 60 used, 1 with"), "{told}");
+    let one = path(&folder, "one.tsv");
+    fs::write(&one, "good\ta film\n".repeat(30)).unwrap();
+    let told =
+        refused(&["train", "classify", &format!("train={one}"), "--out", &path(&folder, "b")]);
+    assert!(told.contains("there is nothing to learn"), "{told}");
+    let told = said(&["data", "classify", &format!("train={one}")]);
+    assert!(told.contains("there is nothing to learn"), "{told}");
+}

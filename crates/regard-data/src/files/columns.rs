@@ -1,6 +1,8 @@
 //! Columns of a text file, by name or by number.
 
+use super::header::without_header;
 use super::lines::text;
+use super::quotes::check_quotes;
 use super::table::LineCounter;
 use crate::{Error, Result};
 use csv::{ReaderBuilder, StringRecord};
@@ -145,7 +147,11 @@ impl ColumnFile {
         let header = match (format.header || by_name, first) {
             (true, None) => return Err(Error::file(path, "there is no line, not even a header")),
             (true, Some(first)) => rows.drain(..=first).next_back().map(|row| row.cells),
-            (false, _) => None,
+            (false, _) => {
+                let kept = without_header(path, &rows, |row| cells_of(row, columns)).len();
+                rows.drain(..rows.len() - kept);
+                None
+            }
         };
         Ok(Self { path: path.into(), header, rows })
     }
@@ -222,12 +228,22 @@ impl ColumnFile {
     }
 }
 
+/// The cells of columns by number; none where one is not there.
+fn cells_of<'a>(row: &'a Row, columns: &[Column]) -> Option<Vec<&'a str>> {
+    let cell = |column: &Column| match column {
+        Column::Number(number) => row.cells.get(number.checked_sub(1)?).map(String::as_str),
+        Column::Name(_) => None,
+    };
+    columns.iter().map(cell).collect()
+}
+
 fn tabs(text: &str) -> Vec<Row> {
     let cells = |line: &str| line.split('\t').map(|cell| cell.trim().to_string()).collect();
     text.lines().zip(1..).map(|(text, line)| Row { line, cells: cells(text) }).collect()
 }
 
 fn quoted(path: &Path, text: &str, separator: u8) -> Result<Vec<Row>> {
+    check_quotes(path, text, separator)?;
     let mut reader = ReaderBuilder::new()
         .has_headers(false)
         .flexible(true)

@@ -1,6 +1,7 @@
 //! A folder's files, in an order that is the same on every machine.
 
-use crate::{Error, Result};
+use crate::{Error, Result, remark};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// What a folder holds, by name. Hidden files (`.DS_Store`) are not data.
@@ -46,8 +47,32 @@ impl LabeledFiles {
             files.extend(wanted.into_iter().map(|path| (path, label.clone())));
             left_out.extend(others);
         }
+        remark_left_out(root, &left_out);
         Ok(Self { files, left_out })
     }
+}
+
+/// Says what is not read, by kind.
+fn remark_left_out(root: &Path, left_out: &[PathBuf]) {
+    if left_out.is_empty() {
+        return;
+    }
+    let mut kinds: BTreeMap<String, usize> = BTreeMap::new();
+    for path in left_out {
+        let extension =
+            path.extension().map(|extension| extension.to_string_lossy().to_lowercase());
+        let kind = match (path.is_dir(), path.parent() == Some(root), extension) {
+            (true, ..) => "in folders of folders, which are not looked into".into(),
+            (false, true, _) => "beside the labels' folders".into(),
+            (_, _, Some(extension)) => format!(".{extension}"),
+            (_, _, None) => "without an ending".into(),
+        };
+        *kinds.entry(kind).or_default() += 1;
+    }
+    let kinds: Vec<String> = kinds.iter().map(|(kind, count)| format!("{count} {kind}")).collect();
+    let (root, all) = (root.display(), left_out.len());
+    let are = if all == 1 { "file or folder is" } else { "files and folders are" };
+    remark(format!("{root}: {all} {are} not read: {}", kinds.join(", ")));
 }
 
 pub(super) fn has_extension(path: &Path, extensions: &[&str]) -> bool {

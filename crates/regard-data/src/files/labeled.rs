@@ -1,10 +1,11 @@
 //! Texts with a label each.
 
-use super::columns::{Column, ColumnFile, ColumnFormat};
+use super::columns::{Column, ColumnFile, ColumnFormat, Row};
+use super::header::without_header;
 use super::lines::lines;
-use crate::{Error, Result};
+use crate::{Error, Result, remark};
 use std::{
-    collections::HashSet,
+    collections::{HashMap, HashSet},
     path::{Path, PathBuf},
 };
 
@@ -20,7 +21,8 @@ pub struct Labeled {
 }
 
 /// Reads a file of lines `label<TAB>text`. Refuses a line without a tab, an empty label or text,
-/// and a file without lines; blank lines at the end are none.
+/// and a file without lines; blank lines at the end are none. A first line that names the columns is
+/// left out, and further columns are not read, with a [`remark`].
 ///
 /// ```
 /// use regard_data::files::labeled;
@@ -31,23 +33,83 @@ pub struct Labeled {
 /// ```
 pub fn labeled(path: impl AsRef<Path>, encoding: Option<&str>) -> Result<Vec<Labeled>> {
     let path = path.as_ref();
-    let example = |(line, number): (&String, usize)| {
-        let wrong = |what| Error::line(path, number, what);
-        let Some((label, text)) = line.split_once('\t') else {
-            return Err(wrong("a label and a text with a tab between were expected"));
-        };
-        match (label.trim(), text.trim()) {
-            ("", _) => Err(wrong("the label is empty")),
-            (_, "") => Err(wrong("the text is empty")),
-            (label, text) => Ok(Labeled { label: label.into(), text: text.into(), line: number }),
+    let rows = label_and_text(path, &filled(path, encoding)?);
+    let example = |row: &Row| {
+        let wrong = |what| Err(Error::line(path, row.line, what));
+        match row.cells.iter().map(|cell| cell.trim()).collect::<Vec<_>>()[..] {
+            ["", _] => wrong("the label is empty"),
+            [_, ""] => wrong("the text is empty"),
+            [label, text] => Ok(Labeled { label: label.into(), text: text.into(), line: row.line }),
+            _ => wrong("a label and a text with a tab between were expected"),
         }
     };
-    filled(path, encoding)?.iter().zip(1..).map(example).collect()
+    let rows =
+        without_header(path, &rows, |row| Some(row.cells.iter().map(|cell| cell.trim()).collect()));
+    Ok(without_header_label(path, rows.iter().map(example).collect::<Result<_>>()?))
+}
+
+/// Lines as rows of a label and a text. Where all have more columns alike they are a table, of which
+/// the first two are read; where some have, what follows a further tab is text too. Either is said.
+fn label_and_text(path: &Path, lines: &[String]) -> Vec<Row> {
+    let wide = |line: &String| line.split('\t').count();
+    let columns = lines.first().map_or(0, wide);
+    let more = lines.iter().filter(|line| wide(line) > 2).count();
+    let is_table = lines.len() > 2 && columns > 2 && lines.iter().all(|line| wide(line) == columns);
+    match (is_table, more) {
+        (_, 0) => {}
+        (true, _) => remark(format!(
+            "{}: every row has {columns} columns, of which the first is read as the label and the \
+             second as the text; `data.label_column` and `data.text_column` choose others",
+            path.display()
+        )),
+        (false, _) => remark(format!(
+            "{}: {more} of {} rows have more than one tab; what follows a further tab is read as text",
+            path.display(),
+            lines.len()
+        )),
+    }
+    let cells = |line: &String| -> Vec<String> {
+        match is_table {
+            true => line.split('\t').take(2).map(str::to_string).collect(),
+            false => line.splitn(2, '\t').map(str::to_string).collect(),
+        }
+    };
+    lines.iter().zip(1..).map(|(text, line)| Row { line, cells: cells(text) }).collect()
+}
+
+/// How many rows there are at least before a label that occurs once is odd.
+const MANY: usize = 10;
+
+/// Without the first row, where its label is a word and all others are numbers; where its label is the
+/// only one that occurs once, it may name the columns, which is said.
+fn without_header_label(path: &Path, mut all: Vec<Labeled>) -> Vec<Labeled> {
+    let Some((first, others)) = all.split_first() else { return all };
+    let is_number = |one: &Labeled| one.label.parse::<f64>().is_ok();
+    let (path, line) = (path.display(), first.line);
+    if !is_number(first) && others.len() > 2 && others.iter().all(is_number) {
+        remark(format!(
+            "{path}: line {line} names the columns: its label is `{}`, and all others are numbers; it is \
+             not read as data",
+            first.label
+        ));
+        all.remove(0);
+        return all;
+    }
+    let mut counts: HashMap<&str, usize> = HashMap::new();
+    all.iter().for_each(|one| *counts.entry(&one.label).or_default() += 1);
+    let once = counts.values().filter(|&&count| count == 1).count();
+    if all.len() > MANY && counts.len() > 2 && once == 1 && counts[&first.label[..]] == 1 {
+        remark(format!(
+            "{path}: the label `{}` occurs in line {line} alone; if that line names the columns, \
+             `data.header=true` leaves it out",
+            first.label
+        ));
+    }
+    all
 }
 
 /// As [`labeled`], with the label and the text in these columns. A file of tabs whose label is in the
-/// first column and whose text in the second is read as [`labeled`] reads it: what follows a further
-/// tab is text too. Refuses a column that is not there, by line.
+/// first column and whose text in the second is read as [`labeled`] reads it. Refuses a column that is not there, by line.
 ///
 /// ```
 /// use regard_data::files::{Column, ColumnFormat, labeled_columns};
@@ -82,7 +144,7 @@ pub fn labeled_columns(
         let [label, text] = <[String; 2]>::try_from(cells).unwrap_or_default();
         Ok(Labeled { label, text, line })
     };
-    cells.into_iter().map(example).collect()
+    Ok(without_header_label(path, cells.into_iter().map(example).collect::<Result<_>>()?))
 }
 
 /// Reads files of which each holds the texts of one label, one in a line, all of a file behind

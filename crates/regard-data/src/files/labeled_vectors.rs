@@ -139,12 +139,14 @@ fn vectors(
     if labels.len() != count {
         return Err(format!("{} labels for {count} vectors", labels.len()));
     }
-    if let Some(at) = numbers.iter().position(|x| !x.is_finite()) {
-        return Err(format!(
-            "vector {} holds {}, which is no finite number",
-            at / width,
-            numbers[at]
-        ));
+    if let Some(at) = numbers.iter().position(|&x| !(x as f32).is_finite()) {
+        let (vector, x) = (at / width, numbers[at]);
+        return Err(match x.is_finite() {
+            false => format!("vector {vector} holds {x}, which is no finite number"),
+            true => format!(
+                "vector {vector} holds {x:e}, which is beyond the numbers computed in (f32, up to 3.4e38)"
+            ),
+        });
     }
     let numbers = numbers.iter().map(|&x| x as f32).collect();
     Ok(LabeledVectors { numbers, width, labels, file: path.into(), line: 0 })

@@ -217,12 +217,19 @@ impl StandardScaler {
         })
     }
 
-    /// Vectors `[T, D]`, less the mean and divided by the deviation, in place.
+    /// Vectors `[T, D]`, less the mean and divided by the deviation, in place. Refuses what is beyond all
+    /// numbers then.
     pub fn apply(&self, sequence: &mut [f32]) -> Result<()> {
         fits(sequence, self.mean.len())?;
         for row in sequence.chunks_exact_mut(self.mean.len()) {
             for ((value, mean), deviation) in row.iter_mut().zip(&self.mean).zip(&self.deviation) {
-                *value = (*value - mean) / deviation;
+                let given = *value;
+                *value = (given - mean) / deviation;
+                if !value.is_finite() {
+                    return Err(Error::invalid(format!(
+                        "the number {given:e} is too far from what was learned, {mean} ± {deviation}"
+                    )));
+                }
             }
         }
         Ok(())

@@ -1,6 +1,7 @@
 //! Sentences and their translations.
 
-use super::columns::{Column, ColumnFile, ColumnFormat};
+use super::columns::{Column, ColumnFile, ColumnFormat, Row};
+use super::header::without_header;
 use super::lines::{columns, lines};
 use crate::{Error, Result};
 use std::path::Path;
@@ -76,8 +77,13 @@ pub(super) fn parallel_tsv_lines(
     path: &Path,
     encoding: Option<&str>,
 ) -> Result<Vec<(String, String)>> {
+    let all = lines(path, encoding)?;
+    let cells = |line: &String| line.split('\t').map(|cell| cell.trim().into()).collect();
+    let rows: Vec<Row> =
+        all.iter().zip(1..).map(|(text, line)| Row { line, cells: cells(text) }).collect();
+    let kept = without_header(path, &rows, |row| Some(row.cells.iter().map(|x| &x[..]).collect()));
     let mut pairs = Vec::new();
-    for (line, number) in lines(path, encoding)?.iter().zip(1..) {
+    for (line, number) in all.iter().zip(1..).skip(rows.len() - kept.len()) {
         let (source, target) = match line.split('\t').collect::<Vec<_>>()[..] {
             [source, target] => (source, target),
             [blank] if blank.trim().is_empty() => ("", ""),

@@ -4,6 +4,7 @@ use super::config::{Config, Kind};
 use super::data::Questions;
 use crate::files::Asked;
 use crate::text::{Labels, PADDING, START, TokenizerKind, UNKNOWN, Vocabulary, split};
+use crate::unknown_words::unknown_words;
 use crate::{Error, Result};
 use regard::Tensor;
 use regard::models::{Passages, Sentences, Stories};
@@ -115,6 +116,12 @@ impl TextEncoder<'_> {
 
     fn ids(&self, words: &[Word]) -> Vec<usize> {
         words.iter().map(|word| self.preprocessor.words.id(&word.text)).collect()
+    }
+
+    /// The words of a question and its text that are not known.
+    pub(super) fn unknown(&self, asked: &Asked) -> Vec<String> {
+        let words = [self.words(&asked.passage.text), self.words(&asked.question)].concat();
+        unknown_words(words.iter().map(|word| &word.text), &self.ids(&words))
     }
 
     /// A story; refuses one without a word.
@@ -293,6 +300,13 @@ pub(super) fn parsed(input: &str) -> Result<Asked> {
              `test:3`",
         ));
     };
+    for (part, name) in [(text, "text"), (question, "question")] {
+        if part.trim().is_empty() {
+            return Err(Error::invalid(format!(
+                "the {name} is empty: an input is a text and a question with a tab between"
+            )));
+        }
+    }
     Ok(Asked {
         passage: std::sync::Arc::new(crate::files::Passage::new(text.trim())),
         question: question.trim().into(),

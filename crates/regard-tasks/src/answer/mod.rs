@@ -27,6 +27,7 @@ use regard::attention::{Need, Reinforce, ReinforceConfig};
 use regard::models::{Sentences, Sequences, SpanReader};
 use regard::tensor::{CrossEntropy, Random};
 use regard::{Mode, Tensor};
+use regard_data::remark;
 
 /// Answers questions about texts: from a memory of sentences, or with a span of the text.
 #[derive(Clone, Copy, Debug)]
@@ -95,6 +96,9 @@ impl Task for Answer {
                 validation.all.len()
             )));
         }
+        if let Some(what) = unanswered(&training.all) {
+            return Err(Error::file(&training.file, what));
+        }
         let preprocessor = Preprocessor::fit(&config, &training.all)?;
         let answerer = Answerer::new(config, preprocessor)?;
         let training = match answerer.config.model.model {
@@ -116,6 +120,7 @@ impl Task for Answer {
         let dataset = Dataset::new(&config);
         let Questions { file, all } = dataset.part(Part::Training)?;
         let [validation, test] = [dataset.part(Part::Validation)?, dataset.part(Part::Test)?];
+        unanswered(&all).into_iter().for_each(remark);
         let preprocessor = Preprocessor::fit(&config, &all)?;
         let text = &config.text;
         let long = |asked: &crate::files::Asked| {
@@ -158,6 +163,19 @@ impl Task for Answer {
     }
 }
 
+/// What is wrong with questions of which none has an answer.
+fn unanswered(all: &[crate::files::Asked]) -> Option<String> {
+    let none = !all.is_empty() && all.iter().all(|asked| asked.answers.is_empty());
+    let count = all.len();
+    none.then(|| {
+        format!(
+            "none of {count} training questions has an answer: there is nothing to learn; a row is \
+             text, question, answer, with tabs between, or `data.text_column`, `data.question_column` \
+             and `data.answer_columns` say where they are"
+        )
+    })
+}
+
 fn example(asked: &crate::files::Asked) -> String {
     let answer = if asked.answers.is_empty() { "(none)" } else { first_answer(asked) };
     let start: String = asked.passage.text.chars().take(200).collect();
@@ -175,7 +193,17 @@ fn with_spans(answerer: &Answerer, training: &Questions) -> Result<Vec<EncodedPa
         return Err(asked.wrong(&training.file, &what));
     }
     let mut passages = answerer.encoder().passages(training)?;
+    let all = passages.len();
     passages.retain(|passage| passage.span.is_some());
+    if passages.len() < all {
+        let longest = answerer.config.data.longest;
+        remark(format!(
+            "{all} training questions: {} used, {} left out: their answer is not within the first \
+             `data.longest` = {longest} words of the text",
+            passages.len(),
+            all - passages.len()
+        ));
+    }
     if passages.is_empty() {
         return Err(Error::file(&training.file, "no answer is in its text"));
     }

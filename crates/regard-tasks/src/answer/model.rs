@@ -13,8 +13,8 @@ use crate::lengths::read_so_far;
 use crate::parts;
 use crate::truth::Truth;
 use crate::{
-    Alternative, Asks, Error, Input, InputForm, Judged, Map, Maps, Model, Part, Place, Prediction,
-    Report, Result, Saliency, Scene,
+    Alternative, Asks, Error, Exported, Input, InputForm, Judged, Map, Maps, Model, Part, Place,
+    Prediction, Report, Result, Saliency, Scene, export,
 };
 use regard::attention::{Need, Site};
 use regard::models::{MemoryNetwork, Sentences, SequenceClassifier, Sequences, SpanReader};
@@ -342,15 +342,15 @@ impl Model for Answerer {
     fn predict(&self, inputs: &[Input]) -> Result<Vec<Prediction>> {
         let questions = self.asked(inputs)?;
         let outcomes = self.outcomes(&questions)?;
-        let prediction = |((input, asked), outcome): ((&Input, &Asked), Outcome)| Prediction {
-            input: input.to_string(),
-            output: outcome.answer,
-            details: serde_json::json!({
+        let prediction = |((input, asked), outcome): ((&Input, &Asked), Outcome)| {
+            let details = serde_json::json!({
                 "question": asked.question,
                 "probability": outcome.probability,
                 "sentences": asked.passage.sentences().collect::<Vec<_>>(),
                 "weights": outcome.weights,
-            }),
+            });
+            let (input, output) = (input.to_string(), outcome.answer);
+            Prediction { input, output, details }.with_unknown(self.encoder().unknown(asked))
         };
         Ok(inputs.iter().zip(&questions.all).zip(outcomes).map(prediction).collect())
     }
@@ -376,6 +376,16 @@ impl Model for Answerer {
             all.extend(probabilities.chunks(answers.max(1)).map(|row| likeliest(names, row, n)));
         }
         Ok(all)
+    }
+
+    fn exported(&self) -> Result<Exported> {
+        match &self.network {
+            Network::Memory(network) => export::memory_network(network),
+            Network::LastState(network) => {
+                export::token_classifier(network, self.preprocessor.words.len())
+            }
+            Network::Reader(network) => export::span_reader(network),
+        }
     }
 
     fn show(&self, input: &Input) -> Result<Vec<(String, Scene)>> {

@@ -8,8 +8,8 @@ use crate::parts::{self, Cached, Memo};
 use crate::seq2seq::{Limit, Sources, Writer, alternatives};
 use crate::text::Tokenizer;
 use crate::{
-    Alternative, Asks, Error, Input, InputForm, Judged, Model, Part, PerExample, Prediction,
-    Report, Result, Saliency, Scene, Scores, SearchTree, saliency,
+    Alternative, Asks, Error, Exported, Input, InputForm, Judged, Model, Part, PerExample,
+    Prediction, Report, Result, Saliency, Scene, Scores, SearchTree, export, saliency,
 };
 use regard::attention::Need;
 use regard::models::{Hypothesis, Source};
@@ -225,6 +225,10 @@ impl Model for Captioner {
     }
 
     /// For each word the patches it looked at, and every head of encoder and decoder.
+    fn exported(&self) -> Result<Exported> {
+        export::seq2seq(&self.writer.model)
+    }
+
     fn show(&self, input: &Input) -> Result<Vec<(String, Scene)>> {
         let pictures = self.pictures(std::slice::from_ref(input))?;
         self.scenes(&pictures)

@@ -6,6 +6,7 @@ mod model;
 
 use crate::class_weights::LabelWeights;
 use crate::files::batches;
+use crate::label_check::{check_labels, describe_labels};
 use crate::lengths::lengths;
 use crate::options::Checked;
 use crate::text::{UNKNOWN, by_count};
@@ -20,6 +21,7 @@ use model::{Batch, Classifier, EncodedExamples, InputEncoding, Preprocessor, Seq
 use regard::attention::{Need, Reinforce, ReinforceConfig};
 use regard::tensor::{CrossEntropy, Random};
 use regard::{Mode, Tensor};
+use regard_data::remark;
 
 /// Classifies sequences: texts, recordings, vectors, with any encoder and any pooling.
 #[derive(Clone, Copy, Debug)]
@@ -75,6 +77,7 @@ impl Task for Classify {
         let training = dataset.part(Part::Training)?;
         let validation = dataset.part(Part::Validation)?;
         drop(dataset);
+        check_labels(training.iter().map(|example| &example.label[..]), "examples")?;
         if training.is_empty() || validation.is_empty() {
             return Err(Error::invalid(format!(
                 "{} training examples and {} validation examples; both are wanted",
@@ -95,7 +98,9 @@ impl Task for Classify {
             classifier.preprocessor.labels.names(),
             &training.truth.ids,
         )?;
-        let notes = rates.into_iter().chain(validation.truth.note("validation")).collect();
+        let long = classifier.note_of_long(&training, "training");
+        let notes = rates.into_iter().chain(long).chain(validation.truth.note("validation"));
+        let notes = notes.collect();
         Ok(Box::new(ClassifyLearner {
             classifier,
             training,
@@ -124,6 +129,8 @@ impl Task for Classify {
         let classifier = Classifier::new(config, preprocessor)?;
         let config = &classifier.config;
         let encoded = classifier.encode_all(&training)?;
+        describe_labels(training.iter().map(|example| &example.label[..]), "examples");
+        classifier.note_of_long(&encoded, "training").into_iter().for_each(remark);
         let what = match config.data.kind {
             Kind::Text => "tokens",
             Kind::Audio => "frames",

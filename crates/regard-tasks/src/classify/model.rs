@@ -3,11 +3,14 @@
 use super::config::{Config, Kind};
 use super::data::{Content, Dataset, Example, frames, vectors};
 use crate::components::note_of_rates;
+use crate::export::made_up_lengths;
 use crate::files::{BatchSize, LogMel, MelFilters, StandardScaler, Waveform, batches};
 use crate::label_probabilities::LabelProbabilities;
+use crate::lengths::read_so_far;
 use crate::parts::{self, Cached, Memo};
 use crate::text::{Labels, PADDING, Tokenizer};
 use crate::truth::Truth;
+use crate::unknown_words::unknown_words;
 use crate::{
     Alternative, Asks, Error, Exported, Input, InputForm, Judged, Map, Maps, Model, Network, Part,
     Place, Prediction, Report, Result, Saliency, Scene, SoundScene, saliency,
@@ -187,6 +190,8 @@ pub(super) struct Classifier {
 pub(super) struct EncodedExamples {
     pub(super) names: Vec<String>,
     pub(super) read: Vec<Sequence>,
+    /// How many were cut.
+    long: usize,
     pub(super) truth: Truth,
 }
 
@@ -203,7 +208,14 @@ impl Classifier {
 
     /// An input as numbers. Refuses another kind of input and another width.
     fn read(&self, content: &Content) -> Result<Sequence> {
-        let mut read = match (&self.preprocessor.input, content) {
+        let mut read = self.read_whole(content)?;
+        read.cut(self.config.data.longest);
+        Ok(read)
+    }
+
+    /// As [`Classifier::read`], of any length.
+    fn read_whole(&self, content: &Content) -> Result<Sequence> {
+        Ok(match (&self.preprocessor.input, content) {
             (InputEncoding::Tokens(tokenizer), Content::Text(text)) => {
                 Sequence::Tokens(tokenizer.encode(text))
             }
@@ -217,9 +229,18 @@ impl Classifier {
                 standardized(vectors.clone(), standard)?
             }
             _ => return Err(Error::invalid("the run has learned another kind of input")),
+        })
+    }
+
+    /// What to say of examples that are longer than what is read of one, where there are some.
+    pub(super) fn note_of_long(&self, examples: &EncodedExamples, part: &str) -> Option<String> {
+        let unit = match self.config.data.kind {
+            Kind::Text => "tokens",
+            Kind::Audio => "frames",
+            Kind::Vectors => "vectors",
         };
-        read.cut(self.config.data.longest);
-        Ok(read)
+        let things = format!("{part} examples");
+        read_so_far(examples.long, examples.read.len(), &things, self.config.data.longest, unit)
     }
 
     /// What to say of examples that are recordings of several rates.
@@ -239,12 +260,20 @@ impl Classifier {
     /// Examples as numbers.
     pub(super) fn encode_all(&self, examples: &[Example]) -> Result<EncodedExamples> {
         let labels = examples.iter().map(|example| &example.label[..]);
+        let longest = self.config.data.longest;
+        let mut long = 0;
         let read = |example: &Example| {
-            self.read(&example.content).map_err(|e| example.wrong(e.to_string()))
+            let whole = self.read_whole(&example.content);
+            let mut read = whole.map_err(|e| example.wrong(e.to_string()))?;
+            long += usize::from(read.len() > longest);
+            read.cut(longest);
+            Ok(read)
         };
+        let read = examples.iter().map(read).collect::<Result<_>>()?;
         Ok(EncodedExamples {
             names: examples.iter().map(Example::name).collect(),
-            read: examples.iter().map(read).collect::<Result<_>>()?,
+            read,
+            long,
             truth: Truth::new(&self.preprocessor.labels, labels),
         })
     }
@@ -310,6 +339,16 @@ impl Classifier {
         let contents = self.contents(inputs)?;
         let read = inputs.iter().zip(&contents);
         read.map(|(input, content)| self.read_input(input, content)).collect()
+    }
+
+    /// The words of a text that are not known.
+    fn unknown(&self, content: &Content, read: &Sequence) -> Vec<String> {
+        match (content, read) {
+            (Content::Text(_), Sequence::Tokens(ids)) => {
+                unknown_words(self.token_names(content, read), ids)
+            }
+            _ => Vec::new(),
+        }
     }
 
     /// The scene of the weights in one answer: over a recording's spectrogram, or over tokens.
@@ -379,9 +418,10 @@ impl Model for Classifier {
 
     fn evaluate(&self, part: Part) -> Result<Report> {
         let encoded = self.encode_all(&Dataset::new(&self.config).part(part)?)?;
-        let EncodedExamples { names, read, truth } = &encoded;
+        let EncodedExamples { names, read, truth, .. } = &encoded;
         let probabilities = self.label_probabilities(read)?.with_unseen(&truth.unseen);
-        let notes = truth.note(parts::name(part)).into_iter().collect();
+        let long = self.note_of_long(&encoded, parts::name(part));
+        let notes = truth.note(parts::name(part)).into_iter().chain(long).collect();
         Ok(Report { notes, ..probabilities.report(names, &truth.ids)? })
     }
 
@@ -396,14 +436,19 @@ impl Model for Classifier {
 
     fn judge(&self, part: Part) -> Result<Vec<Judged>> {
         let encoded = self.encode_all(&Dataset::new(&self.config).part(part)?)?;
-        let EncodedExamples { names, read, truth } = &encoded;
+        let EncodedExamples { names, read, truth, .. } = &encoded;
         let lengths: Vec<usize> = read.iter().map(Sequence::len).collect();
         let probabilities = self.label_probabilities(read)?.with_unseen(&truth.unseen);
         Ok(probabilities.judged(names, &lengths, &truth.ids))
     }
 
     fn predict(&self, inputs: &[Input]) -> Result<Vec<Prediction>> {
-        Ok(self.label_probabilities(&self.read_inputs(inputs)?)?.predictions(inputs))
+        let (contents, read) = (self.contents(inputs)?, self.read_inputs(inputs)?);
+        let predictions = self.label_probabilities(&read)?.predictions(inputs).into_iter();
+        let each = predictions.zip(contents.iter().zip(&read));
+        Ok(each
+            .map(|(one, (content, read))| one.with_unknown(self.unknown(content, read)))
+            .collect())
     }
 
     fn typed(&self, input: &Input) -> Result<Option<String>> {
@@ -474,7 +519,8 @@ impl Model for Classifier {
                 Result::Ok(Sequence::Vectors(numbers, width))
             }
         };
-        let sequences = [7, 4, 1].into_iter().map(sequence).collect::<Result<Vec<_>>>()?;
+        let lengths = made_up_lengths(&self.model.config().encoder, 1).into_iter();
+        let sequences = lengths.map(sequence).collect::<Result<Vec<_>>>()?;
         let batch = Batch::new(&sequences.iter().collect::<Vec<_>>())?;
         let output = without_gradients(|| self.model.forward(&batch.sequences(), Mode::Infer))?;
         let lengths: Vec<i64> = batch.lengths.iter().map(|&n| n as i64).collect();

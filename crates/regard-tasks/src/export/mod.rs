@@ -1,10 +1,12 @@
 //! A run for other programs: its weights alone, a page of their shapes, a PyTorch module that loads
 //! them, and ONNX where there are operators for it.
 
+mod made_up;
 mod network;
 mod onnx;
 mod pytorch;
 
+pub(crate) use made_up::{made_up_lengths, memory_network, seq2seq, span_reader, token_classifier};
 pub use network::{Exported, Network};
 
 use crate::{Model, Result, Run};

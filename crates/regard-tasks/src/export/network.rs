@@ -5,7 +5,7 @@ use regard::Tensor;
 use regard::layers::EncoderConfig;
 use regard::models::{
     ClassifierConfig, ConvolutionalConfig, GraphNetworkConfig, KernelRegressionConfig,
-    LabelerConfig, VisionTransformerConfig,
+    LabelerConfig, MemoryNetworkConfig, Seq2SeqConfig, SpanReaderConfig, VisionTransformerConfig,
 };
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -26,6 +26,12 @@ pub enum Network {
     Graph(GraphNetworkConfig),
     /// A number, out of those known.
     Regression(KernelRegressionConfig),
+    /// A text for a text, a recording or a picture.
+    Seq2Seq(Seq2SeqConfig),
+    /// One of the answers that are known, for a story and a question.
+    Memory(MemoryNetworkConfig),
+    /// The first and the last word of an answer in a text.
+    SpanReader(SpanReaderConfig),
 }
 
 /// A network, and what it answers for some inputs: so that whoever loads its weights elsewhere can
@@ -51,6 +57,9 @@ impl Network {
         let (encoder, characters) = match self {
             Self::Labeler(c) => (&c.encoder, &c.characters),
             Self::Classifier(c) => (&c.encoder, &c.characters),
+            Self::Seq2Seq(c) => return vec![&c.encoder],
+            Self::Memory(c) => return vec![&c.encoder],
+            Self::SpanReader(c) => return vec![&c.encoder],
             _ => return Vec::new(),
         };
         std::iter::once(encoder).chain(characters.iter().map(|c| &c.encoder)).collect()

@@ -1,8 +1,9 @@
 //! A network as a PyTorch module: the parts it is made of, one after the other in a file.
 
 use super::Network;
-use crate::{Error, Result};
+use crate::Result;
 use regard::layers::EncoderConfig;
+use regard::models::DecoderConfig;
 
 /// The file.
 pub(super) fn module(network: &Network, about: &str) -> Result<String> {
@@ -10,38 +11,87 @@ pub(super) fn module(network: &Network, about: &str) -> Result<String> {
     out += &include_str!("pytorch/header.py").replace("{config}", &network.json()?);
     let encoders = network.encoders();
     let has = |is: fn(&EncoderConfig) -> bool| encoders.iter().any(|config| is(config));
-    if has(|c| matches!(c, EncoderConfig::FullyConnected(_))) {
-        return Err(Error::invalid("a fully connected encoder has no form in PyTorch here"));
-    }
+    let writes = match network {
+        Network::Seq2Seq(config) => Some(&config.decoder),
+        _ => None,
+    };
+    let vision = matches!(network, Network::Vision(_));
     let transformer = has(|c| matches!(c, EncoderConfig::Transformer(_)));
-    if transformer || matches!(network, Network::Vision(_)) {
+    let of_heads = transformer || vision || matches!(writes, Some(DecoderConfig::Transformer(_)));
+    let labels = matches!(network, Network::Labeler(_));
+    if of_heads || !(encoders.is_empty() || labels) {
+        out += include_str!("pytorch/mechanism.py");
+    }
+    if of_heads {
         out += include_str!("pytorch/transformer.py");
     }
     let mut named = Vec::new();
-    if transformer {
-        out += include_str!("pytorch/encoder_transformer.py");
-        named.push("\"transformer\": TransformerEncoder");
-    }
-    if has(|c| matches!(c, EncoderConfig::Recurrent(_))) {
-        out += include_str!("pytorch/encoder_recurrent.py");
-        named.push("\"recurrent\": recurrent");
-    }
-    if has(|c| matches!(c, EncoderConfig::Cnn(_))) {
-        out += include_str!("pytorch/encoder_cnn.py");
-        named.push("\"cnn\": Convolution");
-    }
+    let mut add = |is: bool, part: &str, name: &'static str| {
+        if is {
+            out += part;
+            named.push(name);
+        }
+    };
+    add(
+        transformer,
+        include_str!("pytorch/encoder_transformer.py"),
+        "\"transformer\": TransformerEncoder",
+    );
+    add(
+        has(|c| matches!(c, EncoderConfig::Recurrent(_))),
+        include_str!("pytorch/encoder_recurrent.py"),
+        "\"recurrent\": recurrent",
+    );
+    add(
+        has(|c| matches!(c, EncoderConfig::Cnn(_))),
+        include_str!("pytorch/encoder_cnn.py"),
+        "\"cnn\": Convolution",
+    );
+    add(
+        has(|c| matches!(c, EncoderConfig::FullyConnected(_))),
+        include_str!("pytorch/encoder_fully_connected.py"),
+        "\"fully-connected\": FullyConnected",
+    );
     if !encoders.is_empty() {
         let named = format!("{{{}}}", named.join(", "));
         out += &include_str!("pytorch/encoder.py").replace("{encoders}", &named);
+    }
+    if labels || matches!(network, Network::Classifier(_)) {
         out += include_str!("pytorch/reader.py");
     }
-    out += match network {
-        Network::Labeler(_) => include_str!("pytorch/labeler.py"),
-        Network::Classifier(_) => include_str!("pytorch/classifier.py"),
-        Network::Vision(_) => include_str!("pytorch/vision.py"),
-        Network::Convolutional(_) => include_str!("pytorch/convolutional.py"),
-        Network::Graph(_) => include_str!("pytorch/graph.py"),
-        Network::Regression(_) => include_str!("pytorch/regression.py"),
-    };
+    out += &model(network);
     Ok(out + include_str!("pytorch/footer.py"))
+}
+
+/// The module itself.
+fn model(network: &Network) -> String {
+    match network {
+        Network::Labeler(_) => include_str!("pytorch/labeler.py").into(),
+        Network::Classifier(_) => {
+            [include_str!("pytorch/pooling.py"), include_str!("pytorch/classifier.py")].concat()
+        }
+        Network::Vision(_) => include_str!("pytorch/vision.py").into(),
+        Network::Convolutional(_) => include_str!("pytorch/convolutional.py").into(),
+        Network::Graph(_) => include_str!("pytorch/graph.py").into(),
+        Network::Regression(_) => include_str!("pytorch/regression.py").into(),
+        Network::Memory(_) => include_str!("pytorch/memory_network.py").into(),
+        Network::SpanReader(_) => include_str!("pytorch/span_reader.py").into(),
+        Network::Seq2Seq(config) => {
+            let (decoder, named) = match config.decoder {
+                DecoderConfig::Recurrent(_) => {
+                    (include_str!("pytorch/decoder_recurrent.py"), "recurrent\": RecurrentDecoder")
+                }
+                DecoderConfig::Cnn(_) => {
+                    (include_str!("pytorch/decoder_cnn.py"), "cnn\": ConvolutionalDecoder")
+                }
+                DecoderConfig::Transformer(_) => (
+                    include_str!("pytorch/decoder_transformer.py"),
+                    "transformer\": TransformerDecoder",
+                ),
+            };
+            let whole = include_str!("pytorch/seq2seq.py");
+            let whole = whole.replace("{decoders}", &format!("{{\"{named}}}"));
+            [include_str!("pytorch/pooling.py"), decoder, &whole].concat()
+        }
+    }
 }

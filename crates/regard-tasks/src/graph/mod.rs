@@ -4,6 +4,8 @@ mod config;
 mod data;
 mod model;
 
+use crate::files::LabeledGraph;
+use crate::label_check::{check_labels, describe_labels};
 use crate::options::Checked;
 use crate::text::by_count;
 use crate::{
@@ -56,6 +58,7 @@ impl Task for GraphTask {
         if classifier.data.validation.is_empty() {
             return Err(Error::invalid("the graph has no validation nodes; split.tsv names them"));
         }
+        check_labels(training_labels(&classifier.data), "nodes")?;
         Ok(Box::new(GraphLearner { classifier }))
     }
 
@@ -66,6 +69,7 @@ impl Task for GraphTask {
     fn describe(&self, options: &Options) -> Result<Description> {
         let config = Config::of(options)?;
         let graph = read(&config)?;
+        describe_labels(training_labels(&graph), "nodes");
         let nodes = graph.labels.len();
         let mut degrees = vec![0; nodes];
         graph.edges.iter().for_each(|&(_, to)| degrees[to] += 1);
@@ -108,6 +112,12 @@ impl Task for GraphTask {
             Variant::new("mean", &["layer=mean"]),
         ]
     }
+}
+
+/// The labels of the nodes that are learned.
+fn training_labels(graph: &LabeledGraph) -> impl Iterator<Item = &str> {
+    let known = graph.train.iter().filter_map(|&node| graph.labels[node]);
+    known.map(|label| &graph.label_names[label][..])
 }
 
 impl Learner for GraphLearner {

@@ -64,6 +64,20 @@ impl Checked for Config {
         if let Some(deviation) = self.data.deviation.filter(|&d| !(d.is_finite() && d > 0.0)) {
             return Err(Error::invalid(format!("`data.deviation` cannot be {deviation}")));
         }
+        let data = &self.data;
+        // Pictures of IDX files and the embedded ones are gray and of one size.
+        if data.train_folder.is_none() && data.color {
+            return Err(Error::invalid(
+                "`data.color` is for folders of pictures (`data.train_folder`); the embedded ones and \
+                 those of IDX files are gray",
+            ));
+        }
+        if data.train_images.is_some() && data.side.is_some() {
+            return Err(Error::invalid(
+                "`data.side` is for folders of pictures and embedded ones; those of IDX files keep \
+                 their size",
+            ));
+        }
         self.training.check()
     }
 }

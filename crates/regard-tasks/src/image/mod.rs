@@ -7,6 +7,7 @@ mod model;
 
 use crate::class_weights::LabelWeights;
 use crate::files::Images;
+use crate::label_check::{check_labels, describe_labels};
 use crate::options::Checked;
 use crate::text::{Labels, by_count};
 use crate::truth::Truth;
@@ -67,6 +68,7 @@ impl Task for ImageTask {
                 validation.len()
             )));
         }
+        check_labels(images.labels.iter().map(String::as_str), "images")?;
         let truth = classifier.truth(&images).ids;
         let validation_truth = classifier.truth(&validation);
         let option = &classifier.config.training.class_weights;
@@ -94,6 +96,7 @@ impl Task for ImageTask {
         let unseen = |part: &crate::files::Images| {
             Truth::new(&known, part.labels.iter().map(String::as_str)).fact()
         };
+        describe_labels(training.labels.iter().map(String::as_str), "images");
         let size = format!("{}×{}", training.height, training.width);
         let facts = [
             ("training images", training.len().to_string()),

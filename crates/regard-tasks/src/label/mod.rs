@@ -9,7 +9,8 @@ mod vectors;
 
 use crate::class_weights::LabelWeights;
 use crate::files::{Tagged, batches};
-use crate::lengths::lengths;
+use crate::label_check::{check_labels, describe_labels};
+use crate::lengths::{lengths, remark_left_out};
 use crate::options::Checked;
 use crate::text::{UNKNOWN, by_count};
 use crate::truth::Truth;
@@ -23,6 +24,8 @@ use encoded_sentence::EncodedSentence;
 use model::{Labeler, Preprocessor};
 use regard::tensor::Random;
 use regard::{Mode, Tensor};
+use regard_data::remark;
+use std::collections::BTreeSet;
 use vectors::Kind;
 
 /// Labels every word of a sentence: each alone, in a window, by a recurrent network, or by
@@ -90,7 +93,9 @@ impl Task for Label {
         let validation = dataset.part(Part::Validation)?;
         drop(dataset);
         let longest = config.data.longest;
+        let all = training.all.len();
         training.all.retain(|sentence| sentence.words.len() <= longest);
+        remark_left_out(all - training.all.len(), all, "sentences", longest, "words");
         if training.all.is_empty() || validation.all.is_empty() {
             return Err(Error::invalid(format!(
                 "{} training sentences of at most {longest} words and {} validation sentences; \
@@ -99,11 +104,15 @@ impl Task for Label {
                 validation.all.len()
             )));
         }
+        check_labels(all_labels(&training), "words")?;
+        remark_swapped(&training);
         let preprocessor = Preprocessor::fit(&config, &training.all)?;
         let labeler = Labeler::new(config, preprocessor)?;
         if labeler.preprocessor.pieces().is_some() {
             let pieces = |sentence: &Tagged| labeler.encode(&sentence.words).words.len();
+            let all = training.all.len();
             training.all.retain(|sentence| pieces(sentence) <= longest);
+            remark_left_out(all - training.all.len(), all, "sentences", longest, "pieces");
         }
         let targets = labeler.targets(&training.all).1;
         let sentences: Vec<EncodedSentence> =
@@ -131,7 +140,13 @@ impl Task for Label {
         }
         let config = Config::of(options)?;
         let dataset = Dataset::new(&config);
-        let Sentences { file, all, .. } = dataset.part(Part::Training)?;
+        let training = dataset.part(Part::Training)?;
+        describe_labels(all_labels(&training), "words");
+        remark_swapped(&training);
+        let Sentences { file, all, .. } = training;
+        let longest = config.data.longest;
+        let long = all.iter().filter(|sentence| sentence.words.len() > longest).count();
+        remark_left_out(long, all.len(), "sentences", longest, "words");
         let preprocessor = Preprocessor::fit(&config, &all)?;
         let [validation, test] = [dataset.part(Part::Validation)?, dataset.part(Part::Test)?];
         let unseen = |part: &Sentences| {
@@ -174,6 +189,25 @@ impl Task for Label {
             Variant::new("truncated, 8", &["encoder=transformer", "window=8"]),
             Variant::new("truncated, 32", &["encoder=transformer", "window=32"]),
         ]
+    }
+}
+
+fn all_labels(sentences: &Sentences) -> impl Iterator<Item = &str> {
+    sentences.all.iter().flat_map(|sentence| &sentence.labels).map(String::as_str)
+}
+
+/// Says so where there are more labels than words: columns may be swapped.
+fn remark_swapped(sentences: &Sentences) {
+    let words: BTreeSet<&str> =
+        sentences.all.iter().flat_map(|s| &s.words).map(String::as_str).collect();
+    let labels: BTreeSet<&str> = all_labels(sentences).collect();
+    if labels.len() > words.len() && labels.len() > 20 {
+        remark(format!(
+            "there are {} different labels for {} different words, as if their columns were swapped; \
+             `data.column` and `data.word_column` say which is which",
+            labels.len(),
+            words.len()
+        ));
     }
 }
 
@@ -246,7 +280,8 @@ impl Learner for LabelLearner {
 
     fn notes(&self) -> Vec<String> {
         let (truth, _) = self.labeler.targets(&self.validation.all);
-        truth.note("validation").into_iter().collect()
+        let parts = self.labeler.note_of_parts(&self.validation);
+        truth.note("validation").into_iter().chain(parts).collect()
     }
 
     fn samples(&self, n: usize) -> Vec<String> {

@@ -4,14 +4,16 @@ use super::asked::Asked;
 use super::config::Config;
 use super::data::{Dataset, Sentences};
 use super::encoded_sentence::EncodedSentence;
+use crate::export::made_up_lengths;
 use crate::files::{BatchSize, Tagged, batches};
-use crate::label_probabilities::argmax;
+use crate::label_probabilities::{argmax, check_nan};
 use crate::labelings::likeliest_labelings;
 use crate::metric::{Confusion, mark_spans, span_scores};
 use crate::text::{
     Labels, PADDING, Pretrained, Tokenizer, TokenizerKind, UNKNOWN, Vocabulary, split,
 };
 use crate::truth::Truth;
+use crate::unknown_words::unknown_words;
 use crate::{
     Alternative, Asks, Error, Exported, Groups, Input, InputForm, Judged, Map, Maps, Model,
     Network, Part, PerExample, Prediction, Report, Result, Saliency, Scene, Scores, parts,
@@ -246,6 +248,18 @@ impl Labeler {
         (truth, each)
     }
 
+    /// What to say of sentences that are read in parts, where there are some.
+    pub(super) fn note_of_parts(&self, sentences: &Sentences) -> Option<String> {
+        let (longest, all) = (self.config.data.longest.max(1), sentences.all.len());
+        let long = sentences.all.iter().filter(|sentence| sentence.words.len() > longest).count();
+        (long > 0).then(|| {
+            format!(
+                "{long} of {all} sentences have more than `data.longest` = {longest} words, and are \
+                 read in parts that do not see each other"
+            )
+        })
+    }
+
     /// The labels of each sentence, in order. One of more words than `data.longest` is read in
     /// parts.
     fn label(&self, sentences: &[EncodedSentence]) -> Result<Vec<Labeling>> {
@@ -280,6 +294,7 @@ impl Labeler {
             let logits = without_gradients(|| self.model.forward(&batch.sequences(), Mode::Infer))?;
             let (n, labels) = (logits.shape()[1], logits.shape()[2]);
             let log_probs = logits.log_softmax(-1)?.to_vec::<f32>()?;
+            check_nan(&log_probs)?;
             for (sentence, &index) in log_probs.chunks(n * labels).zip(&indices) {
                 let words = sentences[index].places().into_iter();
                 let words = words.map(|place| sentence[place * labels..][..labels].to_vec());
@@ -331,7 +346,9 @@ impl Labeler {
                 .map(|(s, output)| (s.words.join(" "), expected(s), output.clone()))
                 .collect(),
             each: Some(PerExample { measure: "accuracy".into(), values: right.collect() }),
-            notes: truth.note(parts::name(part)).into_iter().collect(),
+            notes: (truth.note(parts::name(part)).into_iter())
+                .chain(self.note_of_parts(sentences))
+                .collect(),
             outputs,
             ..Report::default()
         })
@@ -482,17 +499,21 @@ impl Model for Labeler {
         let read: Vec<EncodedSentence> = words.iter().map(|words| self.encode(words)).collect();
         let labelings = self.label(&read)?;
         let label = |&id: &usize| self.preprocessor.labels.name(id);
-        let prediction =
-            |((input, words), labeling): ((&String, &Vec<&str>), Labeling)| Prediction {
-                input: input.clone(),
-                output: self.tagged(words, &labeling).join(" "),
-                details: serde_json::json!({
-                    "words": words,
-                    "labels": labeling.labels.iter().map(label).collect::<Vec<_>>(),
-                    "probabilities": labeling.probabilities(),
-                }),
+        let prediction = |(at, labeling): (usize, Labeling)| {
+            let words = &words[at];
+            let details = serde_json::json!({
+                "words": words,
+                "labels": labeling.labels.iter().map(label).collect::<Vec<_>>(),
+                "probabilities": labeling.probabilities(),
+            });
+            let (input, output) = (inputs[at].clone(), self.tagged(words, &labeling).join(" "));
+            let unknown = match read[at].bounds {
+                Some(_) => Vec::new(),
+                None => unknown_words(words, &read[at].words),
             };
-        Ok(inputs.iter().zip(&words).zip(labelings).map(prediction).collect())
+            Prediction { input, output, details }.with_unknown(unknown)
+        };
+        Ok(labelings.into_iter().enumerate().map(prediction).collect())
     }
 
     /// The likeliest labelings of whole sentences.
@@ -568,7 +589,7 @@ impl Model for Labeler {
             },
             bounds: None,
         };
-        let sentences = [7, 4, 1].map(sentence);
+        let sentences = made_up_lengths(&self.model.config().encoder, 0).map(sentence);
         let batch = self.batch(&sentences.iter().collect::<Vec<_>>())?;
         let output = without_gradients(|| self.model.forward(&batch.sequences(), Mode::Infer))?;
         let mut inputs = BTreeMap::from([("x".to_string(), batch.words.clone())]);

@@ -12,7 +12,10 @@ pub enum RougeTokenization {
     /// Words of Latin letters and digits, as rouge-score does; all else stands between words.
     #[default]
     Words,
-    /// Those words, and every other letter or digit by itself: for Chinese.
+    /// Words of letters and digits of any script: for Arabic, Hebrew, Russian, Hindi, Korean, …
+    Unicode,
+    /// The words of Latin letters, and every other letter or digit by itself: for scripts without
+    /// spaces between words, as Chinese, Japanese and Thai.
     Characters,
 }
 
@@ -101,11 +104,37 @@ impl Overlap {
 }
 
 impl RougeTokenization {
+    /// What suits references: words as rouge-score counts them, unless a third of the letters or more
+    /// are of another script, whose words rouge-score does not see.
+    ///
+    /// ```
+    /// use regard_tasks::metric::RougeTokenization as By;
+    /// assert_eq!(By::suiting(&["Où est le café ?", "A cat (猫) sat here."]), By::Words);
+    /// assert_eq!(By::suiting(&["القطة على السجادة"]), By::Unicode);
+    /// assert_eq!(By::suiting(&["我有2本book", "猫"]), By::Characters);
+    /// ```
+    pub fn suiting<R: AsRef<str>>(references: &[R]) -> Self {
+        let letters = || references.iter().flat_map(|line| line.as_ref().chars());
+        let letters = || letters().filter(|c| c.is_alphanumeric());
+        let all = letters().count();
+        let other = letters().filter(|&c| !is_latin(c)).count();
+        let unspaced = letters().filter(|&c| is_unspaced(c)).count();
+        match other > 0 && 3 * other >= all {
+            false => Self::Words,
+            true if 2 * unspaced >= other => Self::Characters,
+            true => Self::Unicode,
+        }
+    }
+
     fn tokens(self, line: &str) -> Vec<String> {
         let mut tokens: Vec<String> = Vec::new();
         let mut open = false;
         for c in line.to_lowercase().chars() {
-            match (c.is_ascii_lowercase() || c.is_ascii_digit(), tokens.last_mut()) {
+            let joins = match self {
+                Self::Unicode => c.is_alphanumeric() || (open && is_mark(c)),
+                Self::Words | Self::Characters => c.is_ascii_lowercase() || c.is_ascii_digit(),
+            };
+            match (joins, tokens.last_mut()) {
                 (true, Some(word)) if open => word.push(c),
                 (true, _) => tokens.push(c.to_string()),
                 (false, _) if self == Self::Characters && c.is_alphanumeric() => {
@@ -113,10 +142,44 @@ impl RougeTokenization {
                 }
                 _ => {}
             }
-            open = c.is_ascii_lowercase() || c.is_ascii_digit();
+            open = joins;
         }
         tokens
     }
+}
+
+/// Latin letters with and without accents, and digits.
+fn is_latin(c: char) -> bool {
+    c.is_ascii() || matches!(c, '\u{80}'..='\u{2af}' | '\u{1e00}'..='\u{1eff}')
+}
+
+/// Letters of scripts that have no spaces between words: Thai, Lao, Burmese, Khmer, Chinese, Japanese.
+fn is_unspaced(c: char) -> bool {
+    matches!(c,
+        '\u{e00}'..='\u{eff}'
+        | '\u{1000}'..='\u{109f}'
+        | '\u{1780}'..='\u{17ff}'
+        | '\u{2e80}'..='\u{312f}'
+        | '\u{3190}'..='\u{9fff}'
+        | '\u{f900}'..='\u{faff}'
+        | '\u{ff66}'..='\u{ff9d}'
+        | '\u{20000}'..='\u{3ffff}')
+}
+
+/// Signs within words that are no letters to Unicode: accents, points of Hebrew and Arabic, viramas,
+/// joiners.
+fn is_mark(c: char) -> bool {
+    matches!(c,
+        '\u{300}'..='\u{36f}'
+        | '\u{591}'..='\u{5bd}'
+        | '\u{5bf}'..='\u{5c7}'
+        | '\u{610}'..='\u{61a}'
+        | '\u{64b}'..='\u{65f}'
+        | '\u{670}'
+        | '\u{6d6}'..='\u{6ed}'
+        | '\u{900}'..='\u{963}'
+        | '\u{966}'..='\u{dff}'
+        | '\u{200c}'..='\u{200d}')
 }
 
 /// The overlap of runs of `order` neighbors.

@@ -281,6 +281,7 @@ impl<'a> Trainer<'a> {
 
     /// All that is written after an epoch was validated.
     fn validated(&mut self, scores: Scores, loss: f64, rate: f64) -> Result<Record> {
+        self.check_diverged(&scores)?;
         self.next_epoch();
         let state = &mut self.state;
         let best = scores.beats_or_ties(state.best, state.best_loss);
@@ -313,6 +314,21 @@ impl<'a> Trainer<'a> {
         }
         self.checkpoint()?;
         Ok(record)
+    }
+
+    /// Refuses an epoch whose loss on the validation part is beyond all numbers: no such model is the
+    /// best of anything.
+    fn check_diverged(&self, scores: &Scores) -> Result<()> {
+        let loss = ["loss", "perplexity", "MSE"].into_iter();
+        let infinite = loss.filter_map(|name| Some((name, scores.get(name)?)));
+        match infinite.into_iter().find(|(_, value)| value.is_infinite()) {
+            None => Ok(()),
+            Some((name, value)) => Err(Error::invalid(format!(
+                "the validation part's {name} is {value} after epoch {}: the training diverged; a \
+                 lower `training.rate` or `training.clip` may help",
+                self.state.epoch + 1
+            ))),
+        }
     }
 
     /// What the model makes of a few samples now; none where a sample cannot be shown, which ends no

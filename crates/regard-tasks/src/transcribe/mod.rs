@@ -6,7 +6,7 @@ mod data;
 mod model;
 
 use crate::files::batches;
-use crate::lengths::lengths;
+use crate::lengths::{lengths, remark_left_out};
 use crate::options::Checked;
 use crate::seq2seq::{Sources, tokens};
 use crate::{
@@ -92,6 +92,8 @@ impl Task for Transcribe {
         let vectors = |frames: &[f32]| own.count(frames.len() / own.mel.mels);
         let mut frames = transcriber.frames(&recordings)?;
         let short: Vec<bool> = frames.iter().map(|one| vectors(one) <= longest).collect();
+        let long = short.iter().filter(|&&short| !short).count();
+        remark_left_out(long, short.len(), "recordings", longest, "vectors");
         let mut keep = short.iter();
         recordings.retain(|_| *keep.next().unwrap_or(&false));
         let mut keep = short.iter();

@@ -14,8 +14,9 @@ use crate::seq2seq::{
 };
 use crate::text::Tokenizer;
 use crate::{
-    Alternative, Asks, Error, Groups, Input, InputForm, Judged, Maps, Model, Part, PerExample,
-    Prediction, Report, Result, Saliency, Scene, Scores, SearchTree, SoundScene, saliency,
+    Alternative, Asks, Error, Exported, Groups, Input, InputForm, Judged, Maps, Model, Part,
+    PerExample, Prediction, Report, Result, Saliency, Scene, Scores, SearchTree, SoundScene,
+    export, saliency,
 };
 use regard::attention::Need;
 use regard::models::{Hypothesis, Source};
@@ -245,6 +246,10 @@ impl Model for Transcriber {
     }
 
     /// The spectrogram with the alignment over it, time in seconds.
+    fn exported(&self) -> Result<Exported> {
+        export::seq2seq(&self.writer.model)
+    }
+
     fn show(&self, input: &Input) -> Result<Vec<(String, Scene)>> {
         let (frames, _) = self.heard(&self.recordings(std::slice::from_ref(input))?)?;
         let sources = self.sources(frames.iter().map(Vec::as_slice));

@@ -68,7 +68,30 @@ pub(super) struct Search {
     #[serde(default, deserialize_with = "tokenization")]
     pub(super) bleu: Option<Tokenization>,
     /// What decides for `summarize`.
-    pub(super) rouge: Option<RougeTokenization>,
+    pub(super) rouge: Option<RougeOption>,
+}
+
+/// What ROUGE counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum RougeOption {
+    /// What suits the references.
+    Auto,
+    Words,
+    Unicode,
+    Characters,
+}
+
+impl RougeOption {
+    /// How texts with these references are split.
+    pub(super) fn tokenization<R: AsRef<str>>(self, references: &[R]) -> RougeTokenization {
+        match self {
+            Self::Auto => RougeTokenization::suiting(references),
+            Self::Words => RougeTokenization::Words,
+            Self::Unicode => RougeTokenization::Unicode,
+            Self::Characters => RougeTokenization::Characters,
+        }
+    }
 }
 
 impl Checked for Config {

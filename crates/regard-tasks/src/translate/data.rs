@@ -4,6 +4,7 @@ use super::config::{Config, Data, Embedded};
 use crate::files::{parallel_column_lines, parallel_lines};
 use crate::parts::{self, Cached, HeldOut};
 use crate::{Error, Part, Result, toy};
+use regard_data::remark;
 use std::path::{Path, PathBuf};
 
 /// A sentence and its translation.
@@ -50,11 +51,19 @@ pub(super) fn is_whole((source, target): &Pair) -> bool {
 /// The pairs of a part that have both sides; none where no files are given.
 fn given(data: &Data, part: Part) -> Result<Option<Vec<Pair>>> {
     let Some(mut pairs) = given_lines(data, part)? else { return Ok(None) };
+    let all = pairs.len();
     pairs.retain(is_whole);
     if pairs.is_empty() {
         let file = files(data, part).into_iter().flatten().next();
         let file = file.map(PathBuf::as_path).unwrap_or(Path::new(""));
         return Err(Error::file(file, "no line has both a source and a target"));
+    }
+    let empty = all - pairs.len();
+    if empty > 0 {
+        let file = files(data, part).into_iter().flatten().next();
+        let file = file.map_or_else(String::new, |file| format!("{}: ", file.display()));
+        let used = pairs.len();
+        remark(format!("{file}{all} rows: {used} used, {empty} with an empty source or target"));
     }
     Ok(Some(pairs))
 }

@@ -5,7 +5,7 @@ mod data;
 mod model;
 
 use crate::files::batches;
-use crate::lengths::lengths;
+use crate::lengths::{lengths, remark_left_out};
 use crate::options::Checked;
 use crate::seq2seq::{Sources, tokens};
 use crate::{
@@ -18,6 +18,7 @@ use model::{EncodedPairs, Preprocessor, Translator};
 use regard::Tensor;
 use regard::attention::Reinforce;
 use regard::tensor::Random;
+use regard_data::remark;
 
 /// Translates sentences: any encoder, any decoder, any attention between them.
 #[derive(Clone, Copy, Debug)]
@@ -94,10 +95,15 @@ pub(crate) fn begin(options: &Options) -> Result<Box<dyn Learner>> {
     let lengths = |(source, target): &Pair| {
         (preprocessor.source.encode(source).len(), preprocessor.target().encode(target).len())
     };
+    let (all, long) = (training.len(), remark_long(&training, lengths, longest));
     training.retain(|pair| {
         let (source, target) = lengths(pair);
         source > 0 && source <= longest && target <= longest
     });
+    let blank = all - long - training.len();
+    if blank > 0 {
+        remark(format!("{blank} of {all} training sources have no token, and are left out"));
+    }
     if training.is_empty() || validation.is_empty() {
         return Err(Error::invalid(format!(
             "{} training pairs of at most {longest} tokens and {} validation pairs; both are \
@@ -109,6 +115,17 @@ pub(crate) fn begin(options: &Options) -> Result<Box<dyn Learner>> {
     let translator = Translator::new(config, preprocessor)?;
     let (pairs, reinforce) = (translator.encode(&training), translator.writer.reinforce()?);
     Ok(Box::new(TranslateLearner { translator, pairs, validation, reinforce }))
+}
+
+/// Says how many pairs have a side that is longer than what is learned from, and gives their number.
+fn remark_long(pairs: &[Pair], lengths: impl Fn(&Pair) -> (usize, usize), longest: usize) -> usize {
+    let is_long = |pair: &&Pair| {
+        let (source, target) = lengths(pair);
+        source > longest || target > longest
+    };
+    let long = pairs.iter().filter(is_long).count();
+    remark_left_out(long, pairs.len(), "pairs", longest, "tokens in a side");
+    long
 }
 
 /// The model of a run.
@@ -124,6 +141,10 @@ pub(crate) fn describe(options: &Options) -> Result<Description> {
     let preprocessor = Preprocessor::fit(&config, &training)?;
     let length =
         |encode: &dyn Fn(&Pair) -> usize| lengths(training.iter().map(encode).collect(), "tokens");
+    let both = |(source, target): &Pair| {
+        (preprocessor.source.encode(source).len(), preprocessor.target().encode(target).len())
+    };
+    remark_long(&training, both, config.data.longest);
     let facts = [
         ("training pairs", training.len().to_string()),
         ("validation pairs", dataset.part(Part::Validation)?.len().to_string()),

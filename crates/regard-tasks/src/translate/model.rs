@@ -3,15 +3,16 @@
 use super::config::Config;
 use super::data::{Dataset, Pair, is_whole};
 use crate::lengths::read_so_far;
-use crate::metric::{Bleu, Rouge, Tokenization, chrf};
+use crate::metric::{Bleu, Rouge, RougeTokenization, Tokenization, chrf};
 use crate::seq2seq::{
     CopyNames, Limit, Sources, TokenSources, Writer, alignment, decoder_scene, encoder_scene,
     some_scene,
 };
 use crate::text::Tokenizer;
+use crate::unknown_words::unknown_words;
 use crate::{
-    Alternative, Asks, Error, Groups, Input, InputForm, Judged, Model, Part, PerExample,
-    Prediction, Report, Result, Saliency, Scene, Scores, SearchTree, parts, saliency,
+    Alternative, Asks, Error, Exported, Groups, Input, InputForm, Judged, Model, Part, PerExample,
+    Prediction, Report, Result, Saliency, Scene, Scores, SearchTree, export, parts, saliency,
 };
 use regard::attention::Need;
 use regard::models::Hypothesis;
@@ -155,15 +156,14 @@ impl Translator {
         let references: Vec<String> = pairs.iter().map(|(_, target)| target.clone()).collect();
         let perplexity = self.writer.perplexity(&sources, &targets)?;
         let same = outputs.iter().zip(&references).filter(|(a, b)| a == b).count();
-        let scores = match self.config.search.rouge {
-            Some(tokenization) => {
-                let rouge = Rouge::corpus(outputs, &references, tokenization)?;
+        let scores = match self.decisive(&references) {
+            Decisive::Rouge(by) => {
+                let rouge = Rouge::corpus(outputs, &references, by)?;
                 Scores::new("ROUGE-L", 100.0 * rouge.l.f1, Better::Higher)
                     .with("ROUGE-1", 100.0 * rouge.one.f1)
                     .with("ROUGE-2", 100.0 * rouge.two.f1)
             }
-            None => {
-                let by = self.tokenization(&references);
+            Decisive::Bleu(by) => {
                 Scores::new("BLEU", bleu(outputs, &references, by)?, Better::Higher)
                     .with("chrF", chrf(outputs, &alone(&references))?)
             }
@@ -180,9 +180,10 @@ impl Translator {
 
     /// How good each output is: BLEU says nothing of one sentence, chrF and ROUGE do.
     fn each(&self, pairs: &[Pair], outputs: &[String]) -> Result<PerExample> {
-        let one = |((_, target), output): (&Pair, &String)| match self.config.search.rouge {
-            Some(by) => Ok(100.0 * Rouge::corpus(&[output], &[target], by)?.l.f1),
-            None => chrf(&[output], &[vec![target]]),
+        let decisive = self.decisive(&targets(pairs));
+        let one = |((_, target), output): (&Pair, &String)| match decisive {
+            Decisive::Rouge(by) => Ok(100.0 * Rouge::corpus(&[output], &[target], by)?.l.f1),
+            Decisive::Bleu(_) => chrf(&[output], &[vec![target]]),
         };
         let values = pairs.iter().zip(outputs).map(one).collect::<Result<_>>()?;
         let measure = if self.config.search.rouge.is_some() { "ROUGE-L" } else { "chrF" };
@@ -206,18 +207,14 @@ impl Translator {
         notes
     }
 
-    /// How BLEU splits outputs: as the options say, or as the references are written.
-    fn tokenization<R: AsRef<str>>(&self, references: &[R]) -> Tokenization {
-        self.config.search.bleu.unwrap_or_else(|| Tokenization::suiting(references))
-    }
-
-    /// What decides, over some outputs; BLEU splits them so.
-    fn decisive(&self, outputs: &[String], references: &[String], by: Tokenization) -> Result<f64> {
-        match self.config.search.rouge {
-            Some(tokenization) => {
-                Ok(100.0 * Rouge::corpus(outputs, references, tokenization)?.l.f1)
+    /// What decides, and how it splits: as the options say, or as the references are written.
+    fn decisive<R: AsRef<str>>(&self, references: &[R]) -> Decisive {
+        let search = &self.config.search;
+        match search.rouge {
+            Some(rouge) => Decisive::Rouge(rouge.tokenization(references)),
+            None => {
+                Decisive::Bleu(search.bleu.unwrap_or_else(|| Tokenization::suiting(references)))
             }
-            None => bleu(outputs, references, by),
         }
     }
 
@@ -227,7 +224,7 @@ impl Translator {
         let longest = lengths.iter().copied().max().unwrap_or(0);
         let width = if longest <= 100 { 5 } else { 50 };
         let last = longest.saturating_sub(1) / width;
-        let by = self.tokenization(&pairs.iter().map(|(_, target)| target).collect::<Vec<_>>());
+        let decisive = self.decisive(&targets(pairs));
         let mut values = Vec::new();
         for group in 0..=last {
             let of: Vec<usize> = (0..pairs.len())
@@ -240,11 +237,56 @@ impl Translator {
             let outputs: Vec<String> = of.iter().map(|&i| outputs[i].clone()).collect();
             let references: Vec<String> = of.iter().map(|&i| pairs[i].1.clone()).collect();
             let name = format!("{}–{}", group * width + 1, (group + 1) * width);
-            values.push((name, self.decisive(&outputs, &references, by)?));
+            values.push((name, decisive.of(&outputs, &references)?));
         }
         let measure = if self.config.search.rouge.is_some() { "ROUGE-L" } else { "BLEU" };
         Ok(Groups { measure: measure.into(), by: "tokens of the source".into(), values })
     }
+}
+
+/// The measure that decides, and how it splits texts.
+#[derive(Clone, Copy)]
+enum Decisive {
+    Bleu(Tokenization),
+    Rouge(RougeTokenization),
+}
+
+impl Decisive {
+    fn of(self, outputs: &[String], references: &[String]) -> Result<f64> {
+        match self {
+            Self::Rouge(by) => Ok(100.0 * Rouge::corpus(outputs, references, by)?.l.f1),
+            Self::Bleu(by) => bleu(outputs, references, by),
+        }
+    }
+
+    /// How BLEU counts, in sacreBLEU's words.
+    fn signature(self) -> Option<String> {
+        match self {
+            Self::Bleu(by) => Some(by.signature()),
+            Self::Rouge(_) => None,
+        }
+    }
+
+    /// How ROUGE counts where rouge-score would count otherwise.
+    fn note(self) -> Option<String> {
+        match self {
+            Self::Bleu(_) | Self::Rouge(RougeTokenization::Words) => None,
+            Self::Rouge(RougeTokenization::Unicode) => Some(
+                "ROUGE counts the words of every script (`search.rouge=unicode`); rouge-score counts \
+                 Latin ones alone"
+                    .into(),
+            ),
+            Self::Rouge(RougeTokenization::Characters) => Some(
+                "ROUGE counts characters (`search.rouge=characters`); rouge-score counts Latin words \
+                 alone"
+                    .into(),
+            ),
+        }
+    }
+}
+
+fn targets(pairs: &[Pair]) -> Vec<&String> {
+    pairs.iter().map(|(_, target)| target).collect()
 }
 
 fn bleu(outputs: &[String], references: &[String], by: Tokenization) -> Result<f64> {
@@ -275,9 +317,7 @@ impl Model for Translator {
         let lengths: Vec<usize> =
             pairs.iter().map(|(source, _)| self.preprocessor.source.encode(source).len()).collect();
         let groups = self.by_length(&pairs, &outputs, &lengths)?;
-        let references: Vec<&String> = pairs.iter().map(|(_, target)| target).collect();
-        let is_bleu = self.config.search.rouge.is_none();
-        let signature = is_bleu.then(|| self.tokenization(&references).signature());
+        let decisive = self.decisive(&targets(&pairs));
         let samples = pairs.iter().zip(&outputs).take(3);
         let samples = samples.map(|((s, t), o)| (s.clone(), t.clone(), o.clone())).collect();
         Ok(Report {
@@ -286,8 +326,8 @@ impl Model for Translator {
             groups: Some(groups),
             samples,
             each: Some(self.each(&pairs, &outputs)?),
-            notes: self.notes(&lines, pairs.len()),
-            signature,
+            notes: self.notes(&lines, pairs.len()).into_iter().chain(decisive.note()).collect(),
+            signature: decisive.signature(),
             outputs: all,
             ..Report::default()
         })
@@ -331,7 +371,13 @@ impl Model for Translator {
                 "ended": h.ended,
             }),
         };
-        Ok(outputs.into_iter().enumerate().map(prediction).collect())
+        // What can be copied need not be known.
+        let unknown = |at: usize| match self.config.model.copy {
+            true => Vec::new(),
+            false => unknown_words(self.columns(&texts[at]), &sources.ids[at]),
+        };
+        let outputs = outputs.into_iter().enumerate();
+        Ok(outputs.map(|(at, h)| prediction((at, h)).with_unknown(unknown(at))).collect())
     }
 
     fn n_best(&self, inputs: &[Input], n: usize) -> Result<Vec<Vec<Alternative>>> {
@@ -343,6 +389,10 @@ impl Model for Translator {
             score: h.score,
         };
         Ok(found.map(|(at, best)| best.iter().map(|h| alternative(at, h)).collect()).collect())
+    }
+
+    fn exported(&self) -> Result<Exported> {
+        export::seq2seq(&self.writer.model)
     }
 
     fn show(&self, input: &Input) -> Result<Vec<(String, Scene)>> {

@@ -244,6 +244,12 @@ fn what_cannot_be_read_is_told_with_file_and_line() {
     };
     ends(vectors("x\n"), "a.npy: 1 labels for 2 vectors");
     ends(vectors("x\n\ny\n"), "a.txt, line 2: the label is empty");
+    // Beyond what is computed in, whichever way it is written.
+    let large = [1.0, 2.0, 1e39, 4.0].map(f64::to_le_bytes).concat();
+    std::fs::write(arrays.join("a.npy"), npy("<f8", "(2, 2)", &large)).unwrap();
+    let told = vectors("x\ny\n");
+    assert!(told.contains("a.npy: vector 1 holds 1e39, which is beyond"), "{told}");
+    std::fs::write(arrays.join("a.npy"), npy("<f4", "(2, 2)", &[0; 16])).unwrap();
     std::fs::write(arrays.join("b.npz"), "PK").unwrap();
     ends(vectors("x\ny\n"), "b.npz: not a .npz file: it is no zip, or cut short");
 }

@@ -173,3 +173,22 @@ fn every_line_has_an_output_and_a_longer_text_is_read_so_far() {
     assert_eq!(predicted(" "), "");
     assert!(model.show(&"".into()).unwrap_err().to_string().contains("nothing to look at"));
 }
+
+#[test]
+fn summaries_in_other_scripts_are_counted_by_default() {
+    let folder = tempfile::tempdir().unwrap();
+    for (text, summary, counts) in [
+        ("一场 大火 烧毁 了 海边 的 房子", "海边火灾", "characters"),
+        ("اندلع حريق كبير في بيت قرب البحر", "حريق قرب البحر", "unicode"),
+        ("שריפה גדולה פרצה בבית ליד הים", "שריפה ליד הים", "unicode"),
+    ] {
+        let file = folder.path().join("pairs.tsv");
+        std::fs::write(&file, format!("{text}\t{summary}\n").repeat(60)).unwrap();
+        let train = format!("train_pairs={}", file.display());
+        let course = Course::done("summarize", &with(&[&train, "epochs=6", "rate=0.02"]));
+        let report = course.model().evaluate(Part::Test).unwrap();
+        assert_eq!(report.samples[0].2, report.samples[0].1, "{summary}");
+        assert_eq!(report.scores.get("ROUGE-L"), Some(100.0), "{summary}");
+        assert!(report.notes.iter().any(|note| note.contains(counts)), "{:?}", report.notes);
+    }
+}

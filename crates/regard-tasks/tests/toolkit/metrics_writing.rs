@@ -111,3 +111,39 @@ fn lists_of_different_lengths_are_refused() {
     assert_eq!(error.to_string(), "there are 1 texts for 2 references");
     assert_eq!(ErrorRate::words(&[""], &[""]).unwrap().rate(), 0.0);
 }
+
+#[test]
+fn rouge_sees_the_words_of_every_script() {
+    use RougeTokenization::{Characters, Unicode, Words};
+    // Two of three words of each reference, and what suits it.
+    for (reference, written, by) in [
+        ("the red cat", "the cat", Words),
+        ("le café fermé", "le fermé", Words),
+        ("القطة الحمراء هنا", "القطة هنا", Unicode),
+        ("החתול האדום כאן", "החתול כאן", Unicode),
+        ("красный кот здесь", "красный здесь", Unicode),
+        ("η κόκκινη γάτα", "η γάτα", Unicode),
+        ("लाल बिल्ली यहाँ", "लाल यहाँ", Unicode),
+        ("빨간 고양이 여기", "빨간 여기", Unicode),
+        ("կարմիր կատու այստեղ", "կարմիր այստեղ", Unicode),
+        ("ቀይ ድመት እዚህ", "ቀይ እዚህ", Unicode),
+    ] {
+        assert_eq!(RougeTokenization::suiting(&[reference]), by, "{reference}");
+        if by == Unicode {
+            let rouge = Rouge::new(written, reference, by);
+            near(rouge.one.recall, 2.0 / 3.0, reference);
+            near(rouge.one.precision, 1.0, reference);
+            near(rouge.l.recall, 2.0 / 3.0, reference);
+        }
+    }
+    for (reference, written) in
+        [("红猫在这里", "红猫在"), ("あかいねこ", "あかい"), ("กขฃคฅ", "กขฃ"), ("កខគឃង", "កខគ")]
+    {
+        assert_eq!(RougeTokenization::suiting(&[reference]), Characters, "{reference}");
+        near(Rouge::new(written, reference, Characters).l.recall, 0.6, reference);
+    }
+    // English words among Chinese ones are still words; a name in another script changes nothing.
+    assert_eq!(RougeTokenization::suiting(&["在 GitHub 上查看代码"]), Characters);
+    assert_eq!(RougeTokenization::suiting(&["The poet 李白 was born far away"]), Words);
+    assert_eq!(RougeTokenization::suiting(&["", "123"]), Words);
+}

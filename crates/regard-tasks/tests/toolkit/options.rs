@@ -1,6 +1,6 @@
 //! Options: templates, files, settings.
 
-use regard_tasks::{Run, TrainingConfig, task_named, tasks};
+use regard_tasks::{Run, Silent, TrainingConfig, task_named, tasks, train};
 
 #[test]
 fn every_task_reads_its_own_template_and_what_it_writes_of_it() {
@@ -103,4 +103,32 @@ fn training_options_that_cannot_be_meant_are_refused_by_name() {
         let config = TrainingConfig::of(&options.clone().set(setting).unwrap()).unwrap();
         assert_eq!(config.check().unwrap_err().to_string(), sentence);
     }
+}
+
+#[test]
+fn a_training_that_diverges_ends_as_no_best() {
+    let folder = tempfile::tempdir().unwrap();
+    let task = task_named("translate").unwrap();
+    let settings = ["size=60", "embedding=8", "hidden=8", "score_hidden=8", "epochs=2", "rate=1e9"];
+    let options = settings.iter().fold(task.options().unwrap(), |o, s| o.set(s).unwrap());
+    let mut learner = task.begin(&options).unwrap();
+    let run = Run::create(&folder.path().join("run"), task, &options, learner.model()).unwrap();
+    let config = TrainingConfig::of(&options).unwrap();
+    let told = train(learner.as_mut(), &config, &run, &mut Silent).unwrap_err().to_string();
+    assert!(told.contains("diverged") || told.contains("the loss became"), "{told}");
+    assert!(told.contains("`training.rate`"), "{told}");
+    assert!(!run.path("best.safetensors").exists());
+}
+
+#[test]
+fn options_without_effect_on_gray_pictures_are_refused() {
+    let refused = |settings: &[&str]| {
+        let task = task_named("image").unwrap();
+        let options = settings.iter().fold(task.options().unwrap(), |o, s| o.set(s).unwrap());
+        task.begin(&options).err().unwrap().to_string()
+    };
+    assert!(refused(&["color=true"]).starts_with("`data.color` is for folders of pictures"));
+    let idx = ["train_images=a.idx", "train_labels=b.idx"];
+    assert!(refused(&[&idx[..], &["color=true"]].concat()).contains("`data.color`"));
+    assert!(refused(&[&idx[..], &["side=8"]].concat()).starts_with("`data.side` is for folders"));
 }

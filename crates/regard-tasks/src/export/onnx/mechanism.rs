@@ -12,7 +12,6 @@ pub(super) fn weights(
     there: &str,
 ) -> Result<String> {
     let scores = scores(graph, &config.score, x)?;
-    let scores = graph.scale(&scores, (1.0 / config.temperature) as f32);
     let weights = match config.weighting {
         Weighting::Softmax | Weighting::Gumbel => {
             let hidden = graph.keep(there, &scores, -1e30);

@@ -24,7 +24,11 @@ pub(super) fn onnx(network: &Network, weights: &BTreeMap<String, Tensor>) -> Res
         Network::Classifier(config) => classifier(&mut graph, config)?,
         Network::Vision(config) => vision(&mut graph, config)?,
         Network::Convolutional(config) => convolutional(&mut graph, config)?,
-        Network::Graph(_) | Network::Regression(_) => {
+        Network::Graph(_)
+        | Network::Regression(_)
+        | Network::Seq2Seq(_)
+        | Network::Memory(_)
+        | Network::SpanReader(_) => {
             return Err(Error::invalid("only label, classify and image models become ONNX"));
         }
     }

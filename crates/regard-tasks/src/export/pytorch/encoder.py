@@ -14,3 +14,8 @@ def encoder(c, wide):
     if c == "none" or c.get("kind") == "none":
         return Nothing(wide)
     return {encoders}[c["kind"]](c, wide)
+
+
+def summary(out, last, lengths):
+    """One vector of a sequence: a recurrent network's last states, or the mean."""
+    return out.sum(1) / lengths.clamp(min=1)[:, None] if last is None else last

@@ -1,6 +1,9 @@
+import ast
 import json
 import math
 import pathlib
+import re
+import sys
 
 import torch
 from safetensors.torch import load_file

@@ -1,13 +1,16 @@
 
 
-class Attention(nn.MultiheadAttention):
-    """The parameters of PyTorch's, with the positions and the window of ours."""
+class Attention(nn.Module):
+    """The parameters of PyTorch's nn.MultiheadAttention, with the scores, weights, positions and window of ours."""
 
-    def __init__(self, c):
-        super().__init__(c["width"], c["heads"], batch_first=True)
-        self.c = c
-        if c["position"] == "relative":
-            self.relative = nn.Parameter(torch.zeros(c["heads"], 2 * c["max_distance"] + 1))
+    def __init__(self, c, position):
+        super().__init__()
+        self.c, self.position, (width, heads) = c, position, (c["width"], c["heads"])
+        self.in_proj_weight, self.in_proj_bias = nn.Parameter(torch.zeros(3 * width, width)), nn.Parameter(torch.zeros(3 * width))
+        self.out_proj = nn.Linear(width, width)
+        self.score = Scores(c["score"], width // heads, width // heads, heads)
+        if position == "relative":
+            self.relative = nn.Parameter(torch.zeros(heads, 2 * c["max_distance"] + 1))
 
     def rotated(self, x):
         half = x.shape[-1] // 2
@@ -15,40 +18,44 @@ class Attention(nn.MultiheadAttention):
         a, b = x[..., :half], x[..., half:]
         return torch.cat([a * turn.cos() - b * turn.sin(), a * turn.sin() + b * turn.cos()], -1)
 
-    def forward(self, x, seen):
-        """x [B, N, width]; seen [B, 1, 1, N] is true where a key may be seen."""
+    def forward(self, x, memory, seen, window=None):
+        """x [B, Nq, width], memory [B, Nk, width]; seen [B, 1, Nq or 1, Nk] is true where a key may be seen. Gives vectors and weights."""
         (b, n, width), heads = x.shape, self.c["heads"]
-        q, k, v = F.linear(x, self.in_proj_weight, self.in_proj_bias).view(b, n, 3, heads, width // heads).permute(2, 0, 3, 1, 4)
-        if self.c["position"] == "rotary":
+        each = zip((x, memory, memory), self.in_proj_weight.chunk(3), self.in_proj_bias.chunk(3))
+        q, k, v = (F.linear(x, weight, bias).view(b, x.shape[1], heads, -1).transpose(1, 2) for x, weight, bias in each)
+        if self.position == "rotary":
             q, k = self.rotated(q), self.rotated(k)
-        scores = q @ k.transpose(2, 3) / math.sqrt(width // heads)
-        distance = torch.arange(n)[None, :] - torch.arange(n)[:, None]
-        if self.c["position"] == "alibi":
+        scores = self.score(q, k)
+        distance = torch.arange(memory.shape[1])[None, :] - torch.arange(n)[:, None]
+        if self.position == "alibi":
             slopes = 2 ** (-8 * torch.arange(1, heads + 1) / heads)
             scores = scores - slopes[:, None, None] * distance.abs()
-        if self.c["position"] == "relative":
+        if self.position == "relative":
             far = self.c["max_distance"]
             scores = scores + self.relative[:, distance.clamp(-far, far) + far]
-        if self.c["window"] is not None:
-            seen = seen & (distance.abs() <= self.c["window"])
-        weights = scores.masked_fill(~seen, -math.inf).softmax(-1).nan_to_num(0)
-        return self.out_proj((weights @ v).transpose(1, 2).reshape(b, n, width))
+        if window is not None:
+            seen = seen & (distance.abs() <= window)
+        weights = weigh(scores, seen, self.c["weighting"])
+        return self.out_proj((weights @ v).transpose(1, 2).reshape(b, n, width)), weights
 
 
 class Block(nn.Module):
     def __init__(self, c):
         super().__init__()
         self.c, width = c, c["width"]
-        self.self_attn = Attention(c)
+        self.self_attn = Attention(c, c["position"])
         self.linear1, self.linear2 = nn.Linear(width, c["feed_forward"]), nn.Linear(c["feed_forward"], width)
         self.norm1, self.norm2 = nn.LayerNorm(width, c["eps"]), nn.LayerNorm(width, c["eps"])
 
     def feed(self, x):
         return self.linear2(activate(self.linear1(x), self.c["activation"]))
 
+    def own(self, x, seen):
+        return self.self_attn(x, x, seen, self.c["window"])[0]
+
     def forward(self, x, seen):
         if self.c["norm_first"]:
-            x = x + self.self_attn(self.norm1(x), seen)
+            x = x + self.own(self.norm1(x), seen)
             return x + self.feed(self.norm2(x))
-        x = self.norm1(x + self.self_attn(x, seen))
+        x = self.norm1(x + self.own(x, seen))
         return self.norm2(x + self.feed(x))

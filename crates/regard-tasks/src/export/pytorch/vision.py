@@ -6,7 +6,7 @@ class Model(nn.Module):
     def __init__(self, c=CONFIG):
         super().__init__()
         self.c, width = c, c["width"]
-        block = {**c, "position": "none", "window": None, "activation": "gelu", "norm_first": True}
+        block = {**c, "position": "none", "window": None, "activation": "gelu", "norm_first": True, "score": "scaled-dot", "weighting": "softmax"}
         self.patch = nn.Linear(c["channels"] * c["patch"] ** 2, width)
         patches = c["image"][0] // c["patch"] * (c["image"][1] // c["patch"])
         token = c["pooling"] == "class-token"

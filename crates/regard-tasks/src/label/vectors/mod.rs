@@ -7,7 +7,8 @@ mod model;
 
 use crate::class_weights::LabelWeights;
 use crate::files::batches;
-use crate::lengths::lengths;
+use crate::label_check::check_labels;
+use crate::lengths::{lengths, remark_left_out};
 use crate::options::Checked;
 use crate::text::by_count;
 use crate::truth::Truth;
@@ -44,10 +45,13 @@ pub(super) fn begin(options: &Options) -> Result<Box<dyn Learner>> {
         )));
     }
     let preprocessor = Preprocessor::fit(&config, &training)?;
+    check_labels(preprocessor.labels.names().iter().map(String::as_str), "vectors")?;
     let labeler = Labeler::new(config, preprocessor)?;
     let mut sequences = labeler.encode_all(&training)?;
     let (_, mut targets) = labeler.targets(&training, &sequences)?;
+    let all = targets.len();
     targets.retain(|one| one.len() <= longest);
+    remark_left_out(all - targets.len(), all, "sequences", longest, "vectors");
     sequences.retain(|one| labeler.length(one) <= longest);
     if sequences.is_empty() {
         return Err(Error::invalid(format!(
@@ -86,6 +90,9 @@ pub(super) fn describe(options: &Options) -> Result<Description> {
     let labeler = Labeler::new(config, preprocessor)?;
     let counts: Vec<usize> =
         labeler.encode_all(&training)?.iter().map(|one| labeler.length(one)).collect();
+    let longest = labeler.config.data.longest;
+    let long = counts.iter().filter(|&&count| count > longest).count();
+    remark_left_out(long, counts.len(), "sequences", longest, "vectors");
     let unseen = |part: &[Example]| {
         Truth::new(&labeler.preprocessor.labels, part.iter().flat_map(Example::labels)).fact()
     };

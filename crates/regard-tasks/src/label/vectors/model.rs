@@ -3,19 +3,22 @@
 use super::config::Config;
 use super::data::{Content, Dataset, Example, label_at};
 use crate::components::{SoundFrames, note_of_rates};
+use crate::export::made_up_lengths;
 use crate::files::{BatchSize, MelFilters, StandardScaler, Waveform, batches};
+use crate::label_probabilities::check_finite;
 use crate::labelings::likeliest_labelings;
 use crate::metric::{Confusion, SegmentScore, label_runs};
 use crate::parts::{self, Memo};
 use crate::text::Labels;
 use crate::truth::Truth;
 use crate::{
-    Alternative, Asks, Error, Input, InputForm, Judged, Map, Maps, Model, Part, PerExample, Place,
-    Prediction, Report, Result, Saliency, Scene, Segment, SoundScene, Track, saliency,
+    Alternative, Asks, Error, Exported, Input, InputForm, Judged, Map, Maps, Model, Network, Part,
+    PerExample, Place, Prediction, Report, Result, Saliency, Scene, Segment, SoundScene, Track,
+    saliency,
 };
 use regard::attention::{Need, Site};
 use regard::models::{SequenceLabeler, Sequences};
-use regard::tensor::{Parameters, without_gradients};
+use regard::tensor::{Parameters, Random, without_gradients};
 use regard::{DType, Mode, Tensor};
 use regard_data::tick;
 use serde::{Deserialize, Serialize};
@@ -260,6 +263,7 @@ impl Labeler {
             done += indices.len();
             for (row, index) in numbers.chunks((n * labels).max(1)).zip(indices) {
                 found[index] = row[..lengths[index] * labels].to_vec();
+                check_finite(&found[index], labels, "vector")?;
             }
             tick("labeling", done, all.len())?;
         }
@@ -490,6 +494,21 @@ impl Model for Labeler {
 
     /// The spectrogram with true and predicted segments, and the attention of a chosen moment:
     /// `validation:3@0.75`, or the middle.
+    fn exported(&self) -> Result<Exported> {
+        let (random, width) = (Random::named(1, "export"), self.preprocessor.width());
+        let sequence = |n: usize| {
+            Result::Ok(random.normal(&[n, width], 0.0, 1.0, DType::F32)?.to_vec::<f32>()?)
+        };
+        let lengths = made_up_lengths(&self.model.config().encoder, 0).into_iter();
+        let sequences = lengths.map(sequence).collect::<Result<Vec<_>>>()?;
+        let batch = self.batch(&sequences.iter().map(Vec::as_slice).collect::<Vec<_>>())?;
+        let output = without_gradients(|| self.model.forward(&batch.sequences(), Mode::Infer))?;
+        let lengths: Vec<i64> = batch.lengths.iter().map(|&n| n as i64).collect();
+        let lengths = Tensor::from_vec(lengths, &[batch.lengths.len()])?;
+        let inputs = [("x".to_string(), batch.x.clone()), ("lengths".to_string(), lengths)].into();
+        Ok(Exported { network: Network::Labeler(self.model.config().clone()), inputs, output })
+    }
+
     fn show(&self, input: &Input) -> Result<Vec<(String, Scene)>> {
         let example = self.example(input)?;
         let encoded = self.encode_all(std::slice::from_ref(&example))?.remove(0);

@@ -1,0 +1,200 @@
+//! Tables that cannot be meant: what is odd is said with counts, and what has nothing to learn is refused.
+
+use crate::course::{options, refusal};
+use regard_tasks::files::{Column, ColumnFormat, labeled, labeled_columns, parallel_tsv};
+use regard_tasks::{remarked, task_named};
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+fn file(folder: &TempDir, name: &str, content: &str) -> PathBuf {
+    let path = folder.path().join(name);
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(&path, content).unwrap();
+    path
+}
+
+/// So many rows of two classes.
+fn films(count: usize) -> String {
+    let row = |at: usize| format!("{}\tfilm number {at}\n", ["good", "bad"][at % 2]);
+    (0..count).map(row).collect()
+}
+
+/// What is said where a training begins, and where its data are described.
+fn said(task: &str, settings: &[&str]) -> String {
+    let (task, options) = (task_named(task).unwrap(), options(task, settings));
+    let (learner, at_training) = remarked(|| task.begin(&options));
+    let (description, at_data) = remarked(|| task.describe(&options));
+    description.unwrap();
+    let notes = learner.unwrap().notes();
+    for text in &at_training {
+        assert!(at_data.contains(text), "`regard data` does not say: {text}");
+    }
+    [at_training, notes].concat().join("\n")
+}
+
+fn set(key: &str, path: &Path) -> String {
+    format!("{key}={}", path.display())
+}
+
+#[test]
+fn a_header_is_no_example_in_any_table() {
+    let folder = tempfile::tempdir().unwrap();
+    for (names, labels) in [
+        ("label\ttext", 2),
+        ("Sentiment\tReview_Text", 2),
+        ("标签\t文本", 2),
+        // What may be a label is one.
+        ("neutral\ta film", 3),
+        ("label\ta film about labels", 3),
+    ] {
+        let path = file(&folder, "a.tsv", &format!("{names}\n{}", films(40)));
+        let (read, remarks) = remarked(|| labeled(&path, None).unwrap());
+        let is_header = labels == 2;
+        assert_eq!(read.len(), if is_header { 40 } else { 41 }, "{names}");
+        let told = remarks.join("\n");
+        assert_eq!(told.contains("line 1 names the columns"), is_header, "{names}: {told}");
+        // A label in the first line alone is at least odd.
+        assert!(is_header || told.contains("occurs in line 1 alone"), "{names}: {told}");
+    }
+    let numbers = "grade\twords\n5\tgood\n1\tbad\n4\tfine\n";
+    let (read, remarks) = remarked(|| labeled(file(&folder, "b.tsv", numbers), None).unwrap());
+    assert_eq!((read.len(), &read[0].label[..], remarks.len()), (3, "5", 1));
+    let csv = file(&folder, "c.csv", "text,label\na fine film,good\na bad film,bad\n");
+    let columns = [Column::Number(2), Column::Number(1)];
+    let read = labeled_columns(&csv, ColumnFormat::default(), &columns, None).unwrap();
+    assert_eq!((read.len(), read[0].line), (2, 2));
+    for (names, pairs) in
+        [("source\ttarget", 1), ("en\tde", 1), ("text\tText", 2), ("dog\tHund", 2)]
+    {
+        let path = file(&folder, "d.tsv", &format!("{names}\na cat\teine Katze\n"));
+        assert_eq!(parallel_tsv(&path, None).unwrap().pairs.len(), pairs, "{names}");
+    }
+    let asked =
+        "context\tquestion\tanswer\n".to_string() + &"Mary left.\tWho left?\tMary\n".repeat(30);
+    let train = set("train", &file(&folder, "e.tsv", &asked));
+    let (learner, remarks) =
+        remarked(|| task_named("answer").unwrap().begin(&options("answer", &[&train])).is_ok());
+    assert!(learner && remarks[0].contains("line 1 names the columns"), "{remarks:?}");
+}
+
+#[test]
+fn further_columns_are_no_text_and_that_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let table: String = films(30).lines().map(|line| format!("{line}\t2024\n")).collect();
+    let path = file(&folder, "a.tsv", &table);
+    let (read, remarks) = remarked(|| labeled(&path, None).unwrap());
+    assert_eq!(read[3].text, "film number 3");
+    assert!(remarks[0].contains("every row has 3 columns"), "{remarks:?}");
+    let path = file(&folder, "b.tsv", &(films(30) + "good\ta\tb\n"));
+    let (read, remarks) = remarked(|| labeled(&path, None).unwrap());
+    assert_eq!(read[30].text, "a\tb");
+    assert!(remarks[0].contains("1 of 31 rows have more than one tab"), "{remarks:?}");
+}
+
+#[test]
+fn a_quote_that_would_merge_rows_is_refused_by_its_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let columns = [Column::Number(1), Column::Number(2)];
+    let read = |text: &str| {
+        let path = file(&folder, "a.csv", text);
+        labeled_columns(&path, ColumnFormat::default(), &columns, None)
+    };
+    for fine in [
+        "a,b\n\"c, d\",e\n",
+        "\"two\nlines\",x\n",
+        "\"he said \"\"no\"\"\",x\n",
+        "6\" nails,x\n",
+        "\"a \"b\" c\",x\n",
+        "\"x\",\"y\"\r\n\"a\",\"b\"",
+    ] {
+        assert!(read(fine).is_ok(), "{fine:?}");
+    }
+    let told = read("a,b\n\"c,d\ne,f\n").unwrap_err().to_string();
+    assert!(told.contains("a.csv, line 2: a quote is opened here and never closed"), "{told}");
+    let told = read("a,\"b\nc,\"d\"\ne,f\n").unwrap_err().to_string();
+    assert!(told.contains("a.csv, line 1: ") && told.contains("of line 2"), "{told}");
+}
+
+#[test]
+fn rows_that_are_not_learned_are_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let pairs = "ein Hund läuft\ta dog runs\n".repeat(60) + "\tlost\n";
+    let train = set("train_pairs", &file(&folder, "pairs.tsv", &pairs));
+    let told = said("translate", &[&train, "size=60"]);
+    assert!(told.contains("61 rows: 60 used, 1 with an empty source or target"), "{told}");
+    assert!(!told.contains("longest"), "{told}");
+    let long = pairs + "eins zwei drei vier fünf\tone\n";
+    let train = set("train_pairs", &file(&folder, "long.tsv", &long));
+    let told = said("translate", &[&train, "longest=3", "held_out=0.05"]);
+    assert!(told.contains("1 left out for having more than `data.longest` = 3 tokens"), "{told}");
+    // Labels of words, and classes of texts.
+    let told = said("label", &["size=60", "encoder=fully-connected", "longest=9"]);
+    assert!(told.contains("left out for having more than `data.longest` = 9 words"), "{told}");
+    assert!(told.contains("read in parts that do not see each other"), "{told}");
+    let told = said("classify", &["size=60", "longest=3"]);
+    assert!(
+        told.contains("have more than `data.longest` = 3 tokens, and were read so far"),
+        "{told}"
+    );
+    let told = said("label", &["size=20", "kind=sound", "longest=60"]);
+    assert!(told.contains("left out for having more than `data.longest` = 60 vectors"), "{told}");
+    // Nothing is said of what the tasks learn by default.
+    for task in
+        ["translate", "summarize", "label", "classify", "answer", "image", "graph", "regress"]
+    {
+        let small: &[&str] = if task == "graph" { &[] } else { &["size=60"] };
+        assert_eq!(said(task, small), "", "{task}");
+    }
+}
+
+#[test]
+fn pictures_that_are_not_read_are_counted_by_kind() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut bitmap = vec![b'B', b'M', 70, 0, 0, 0, 0, 0, 0, 0, 54, 0, 0, 0, 40, 0, 0, 0];
+    bitmap.extend([2, 0, 0, 0, 2, 0, 0, 0, 1, 0, 24, 0]);
+    bitmap.resize(54, 0);
+    bitmap.resize(70, 9);
+    for label in ["cat", "dog"] {
+        std::fs::create_dir_all(folder.path().join(label).join("more")).unwrap();
+        for at in 0..10 {
+            std::fs::write(folder.path().join(label).join(format!("{at}.bmp")), &bitmap).unwrap();
+        }
+        std::fs::write(folder.path().join(label).join("scan.tiff"), "II*").unwrap();
+    }
+    std::fs::write(folder.path().join("stray.png"), "").unwrap();
+    let train = set("train_folder", folder.path());
+    let told = said("image", &[&train, "patch=1"]);
+    assert!(told.contains("5 files and folders are not read: "), "{told}");
+    for kind in ["2 .tiff", "1 beside the labels' folders", "2 in folders of folders"] {
+        assert!(told.contains(kind), "{kind}: {told}");
+    }
+}
+
+#[test]
+fn data_with_nothing_to_learn_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let one = "good\ta fine film\n".repeat(30);
+    let train = set("train", &file(&folder, "one.tsv", &one));
+    let told = refusal("classify", &[&train]);
+    assert!(told.contains("have the label `good`: there is nothing to learn"), "{told}");
+    let words = "Mary\tX\nleft\tX\n\n".repeat(30);
+    let train = set("train", &file(&folder, "one.conll", &words));
+    assert!(refusal("label", &[&train]).contains("there is nothing to learn"));
+    let asked = "Who left?\tMary\n".repeat(30);
+    let train = set("train", &file(&folder, "asked.tsv", &asked));
+    for model in ["model.model=memory", "model.model=reader"] {
+        let told = refusal("answer", &[&train, model, "encoder=gru"]);
+        assert!(told.contains("training questions has an answer: there is nothing"), "{told}");
+    }
+    // The columns are swapped: said, for it may be meant.
+    let swapped: String = films(60)
+        .lines()
+        .filter_map(|l| l.split_once('\t'))
+        .map(|(a, b)| format!("{b}\t{a}\n"))
+        .collect();
+    let train = set("train", &file(&folder, "swapped.tsv", &swapped));
+    let (_, remarks) =
+        remarked(|| task_named("classify").unwrap().begin(&options("classify", &[&train])).is_ok());
+    let told = remarks.join("\n");
+    assert!(told.contains("different labels: nearly each has its own"), "{told}");
+}
