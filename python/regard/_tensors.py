@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -31,6 +32,7 @@ from .threads import get_num_threads
 _native.use_openmp(*_openmp.functions_of_torch())
 
 int64 = torch.int64
+_strided = torch.strided
 _KINDS = {
     torch.float32: (0, torch.float32),
     torch.float64: (1, torch.float64),
@@ -61,6 +63,9 @@ def check(name: str, x: Any) -> None:
 
 def check_inputs(q: Any, k: Any, v: Any) -> tuple[int, Any]:
     """The type of q, k and v, as a code and what is computed in."""
+    kind = _kind_of_common(q, k, v)
+    if kind is not None:
+        return kind
     check("query", q)
     check("key", k)
     check("value", v)
@@ -72,6 +77,21 @@ def check_inputs(q: Any, k: Any, v: Any) -> tuple[int, Any]:
     if kind is None:
         raise TypeError(f"query is {q.dtype}; attention wants float32, float64, float16 or bfloat16")
     return kind
+
+
+def _kind_of_common(q: Any, k: Any, v: Any) -> tuple[int, Any] | None:
+    """As ``check_inputs`` of dense tensors of one type on the CPU; none of all else, which is looked at one by one."""
+    try:
+        if (
+            q.is_cpu and k.is_cpu and v.is_cpu
+            and q.layout is k.layout is v.layout is _strided
+            and not (q.is_nested or k.is_nested or v.is_nested)
+            and q.dtype is k.dtype is v.dtype
+        ):  # fmt: skip
+            return _KINDS.get(q.dtype)
+    except AttributeError:  # no tensor
+        pass
+    return None
 
 
 def check_devices(q: Tensor, learned: Learned, constants: Any) -> None:
@@ -220,25 +240,26 @@ def autocasts(device: str) -> bool:
 
 
 _modes = torch._C._len_torch_dispatch_stack
+_function_modes = torch._C._len_torch_function_stack
 _transforms = torch._C._are_functorch_transforms_active
 _jit = torch._C._get_tracing_state
 _no_dispatch = torch._C._disabled_torch_dispatch_impl
-_included = torch._C._dispatch_tls_is_dispatch_key_included
-_pre_dispatch = torch._C.DispatchKey.PreDispatch
 
 
 def is_observed(*tensors: Any) -> bool:
     """Whether a tracer, a transform or a mode has to see the call, or a tensor holds no numbers of its own: the
     kernels read and write memory, of which none of these knows."""
-    if _modes() > 0 or _transforms() or _jit() is not None or forward_ad._current_level >= 0 or _included(_pre_dispatch):
+    if _modes() or _transforms() or _jit() is not None or forward_ad._current_level >= 0:
+        return True
+    # Tracing before dispatch is a mode of another kind, which comes with one of functions.
+    if _function_modes() and torch._C._dispatch_tls_is_dispatch_key_included(torch._C.DispatchKey.PreDispatch):
         return True
     for x in tensors:
-        kind = type(x)
-        if kind is not Tensor and getattr(kind, "__torch_dispatch__", _no_dispatch) is not _no_dispatch:
+        if type(x) is not Tensor and getattr(type(x), "__torch_dispatch__", _no_dispatch) is not _no_dispatch:
             return True
-        if kind is Tensor and x.is_meta:
-            return True
-    return False
+    # The others lie where the first does, or are refused.
+    first = tensors[0]
+    return isinstance(first, Tensor) and not first.is_cpu and first.is_meta
 
 
 def attention(q: Tensor, k: Any, v: Any, options: Options, return_aux: Any) -> Any:
@@ -268,16 +289,21 @@ def _with_learned_scale(q: Tensor, options: Options, observed: bool) -> tuple[Te
     return q * scale.reshape(()).to(q), options._replace(scale=1.0)
 
 
+@lru_cache(maxsize=1024)
+def _plain_frame(scale: float | None, is_causal: bool, code: int, compute: Any) -> Frame:
+    what = (("dot", scale), "softmax", is_causal, None, 0)
+    return Frame(mechanism(*what), "softmax", code, compute, what=what)
+
+
 def plain(q: Tensor, k: Any, v: Any, is_causal: bool, scale: Any) -> Any:
     """Softmax over scaled dot products, with nothing else: the call whose overhead matters most."""
-    if is_observed(q, k, v) or isinstance(scale, Tensor):
+    if isinstance(scale, Tensor) or is_observed(q, k, v):
         return attention(q, k, v, Options(is_causal=is_causal, scale=scale), None)
     if autocasts(q.device.type):
         q, k, v = (autocast(x) for x in (q, k, v))
     code, compute = check_inputs(q, k, v)
     check_ranks(q, k, v)
-    what = (("dot", None if scale is None else number("scale", scale)), "softmax", is_causal, None, 0)
-    frame = Frame(mechanism(*what), "softmax", code, compute, what=what)
+    frame = _plain_frame(None if scale is None else number("scale", scale), is_causal, code, compute)
     if q.stride(-1) != 1 or k.stride(-1) != 1 or v.stride(-1) != 1 or q.is_neg() or k.is_neg() or v.is_neg():
         q, k, v = rowwise(q), rowwise(k), rowwise(v)
     if torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad):
