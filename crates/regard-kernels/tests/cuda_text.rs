@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used)] // a test that cannot go on says so by its panic
 
-use regard_kernels::cuda::{Cache, DotTiles, Stored, Variant, compile_for};
+use regard_kernels::cuda::{Cache, Choices, DotTiles, Stored, TileSizes, Variant, compile_for};
 use regard_kernels::{Activation, Cuda, Expression, Normalizer, Parameter, Score, Shape, Spec};
 use std::fs;
 use std::path::PathBuf;
@@ -219,6 +219,25 @@ fn variants() -> Vec<(String, Variant)> {
         for backward in [false, true] {
             let name = format!("additive {width} {value_width} backward {backward}");
             all.push((name, Variant::additive(width, value_width, backward)));
+        }
+    }
+    let most = Choices {
+        dense: true,
+        full_bias: true,
+        relative: true,
+        dropout: true,
+        ..Choices::default()
+    };
+    for (widths, stored, has) in [
+        ([64, 64], Stored::Bf16, Choices { dropout: true, ..Choices::default() }),
+        ([256, 256], Stored::F16, Choices::default()),
+        ([128, 128], Stored::F32, most),
+    ] {
+        for (backward, room) in [(false, 99 << 10), (true, 163 << 10)] {
+            let sizes =
+                TileSizes::new(widths, stored, [true, backward], Normalizer::Softmax, has, room);
+            let name = format!("tile {widths:?} {stored:?} backward {backward}");
+            all.push((name, Variant::tile(sizes.unwrap(), stored)));
         }
     }
     for (width, value_width) in [(64, 64), (128, 128), (64, 128)] {
