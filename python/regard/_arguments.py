@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import operator
+import sys
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -76,6 +77,8 @@ class Frame(NamedTuple):
     dropout_p: float = 0.0
     constants: Constants = Constants()
     edges: Edges | None = None
+    #: What the mechanism was made of: score, normalizer, is_causal, window, offset.
+    what: tuple[Any, ...] = ()
 
 
 NO_LEARNED = Learned()
@@ -165,6 +168,7 @@ def describe(xp: Any, q: Any, k: Any, compute: Any, o: Options) -> tuple[Describ
             dense,
         )
     dropout_p = _probability(o.dropout_p)
+    xp.check_devices(q, learned, constants)
     described = Described(score, normalizer, flag("is_causal", o.is_causal), _window(o.window), offset, dropout_p, constants)
     return described, learned
 
@@ -174,13 +178,13 @@ def prepare(xp: Any, q: Any, k: Any, v: Any, o: Options) -> tuple[Frame, Learned
     code, compute = xp.check_inputs(q, k, v)
     check_ranks(q, k, v)
     described, learned = describe(xp, q, k, compute, o)
-    score, normalizer, is_causal, window, offset, dropout_p, constants = described
-    chosen = mechanism(score, normalizer, is_causal, window, offset)
+    what, normalizer, dropout_p, constants = described[:5], described.normalizer, described.dropout_p, described.constants
+    chosen = mechanism(*what)
     seed = seed_of(xp, o.seed) if dropout_p > 0.0 or normalizer == "sample" else 0
     edges = None
     if o.edges is not None:
         edges = Edges.of(o.edges, q.shape[-2] if q.ndim > 1 else 1, k.shape[-2])
-    return Frame(chosen, normalizer, code, compute, seed, dropout_p, constants, edges), learned
+    return Frame(chosen, normalizer, code, compute, seed, dropout_p, constants, edges, what), learned
 
 
 @lru_cache(maxsize=1024)
@@ -245,6 +249,8 @@ def _whole(name: str, x: Any) -> int:
 
 def number(name: str, x: Any) -> float:
     """A number, or an array of one."""
+    if getattr(x, "requires_grad", False) and sys.modules["torch"].is_grad_enabled():
+        raise ValueError(f"{name} requires a gradient, and there is none of it; detach() it")
     try:
         if isinstance(x, (str, bytes, np.ma.MaskedArray)):
             raise TypeError

@@ -77,7 +77,8 @@ class Page:
         self.svg = svg
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the page, or the picture where the path ends in ``.svg``.
+        """Writes the page where the path ends in ``.html`` or ``.htm``, the picture where it ends in ``.svg``; any other
+        ending is refused.
 
         >>> import pathlib, tempfile
         >>> from regard.scene import Page
@@ -87,7 +88,10 @@ class Page:
         ...     path.read_text()
         '<svg/>'
         """
-        text = self.svg if os.fspath(path).endswith(".svg") else self.html
+        ending = os.path.splitext(os.fspath(path))[1].lower()
+        if ending not in (".html", ".htm", ".svg"):
+            raise ValueError(f"path is {os.fspath(path)!r}; a page is saved as .html, its picture as .svg")
+        text = self.svg if ending == ".svg" else self.html
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
 

@@ -5,30 +5,118 @@
 >>> from transformers import BertConfig, BertModel
 >>> tiny = BertConfig(hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16, vocab_size=9)
 >>> model = BertModel._from_config(tiny, attn_implementation="regard")
+
+A model that computes attention by code of its own, and not through transformers' attention interface, is refused
+when it is loaded: the operator would never be called, and code that *adds* its mask to the scores would be given
+truths. Such a model is right with ``attn_implementation="eager"``; in a model of several parts each part can have
+its own: ``attn_implementation={"text_config": "regard", "vision_config": "eager"}``.
 """
 
 from __future__ import annotations
 
+import functools
+import inspect
+import re
+import sys
 from typing import Any
 
 import torch
 from torch import Tensor
-from transformers import AttentionInterface
+from transformers import AttentionInterface, PreTrainedModel
 from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
 
 from .operator import attention
+from .score import Expression
 
-#: What some models hand over and the operator does not have.
-_LACKING = {"softcap": "capped scores", "s_aux": "attention sinks", "head_mask": "masks of whole heads"}
+#: The names under which models ask for the operator.
+NAMES = ("regard", "regard_weights")
+#: Tensors that come along and change nothing: the mask already says what they mean.
+_KNOWN = ("position_ids", "cache_position", "num_items_in_batch", "labels")
+
+
+class Refused(ValueError):
+    """A model, or something that a model hands over, that the operator cannot serve.
+
+    >>> import regard.transformers
+    >>> from transformers import BloomConfig, BloomModel
+    >>> regard.transformers.register()
+    >>> tiny = BloomConfig(hidden_size=8, n_layer=1, n_head=2, vocab_size=9)
+    >>> BloomModel._from_config(tiny, attn_implementation="regard")
+    Traceback (most recent call last):
+    regard.transformers.Refused: BloomModel computes attention by code of its own, not through transformers' \
+attention interface; load it with attn_implementation='eager'
+    """
 
 
 def register() -> None:
     """Makes ``attn_implementation="regard"`` known, and ``"regard_weights"``, which always returns the weights
     (for ``output_attentions``: some models do not tell the kernels that they are wanted)."""
-    for name, function in (("regard", _forward), ("regard_weights", _forward_with_weights)):
+    for name, function in zip(NAMES, (_forward, _forward_with_weights)):
         AttentionInterface.register(name, function)
         # Without it padding would be ignored in silence.
-        AttentionMaskInterface.register(name, sdpa_mask)
+        AttentionMaskInterface.register(name, _model_mask)
+    _check_models_when_loaded()
+
+
+def _check_models_when_loaded() -> None:
+    # transformers accepts every registered name for every model, and has no place to object.
+    real = PreTrainedModel.get_correct_attn_implementation
+    if getattr(real, "asks_regard", False):
+        return
+
+    @functools.wraps(real)
+    def checked(self: Any, requested_attention: str | None, *more: Any, **options: Any) -> Any:
+        why = _reason_against(type(self)) if requested_attention in NAMES else None
+        if why is not None:
+            raise Refused(f"{type(self).__name__} {why}; load it with attn_implementation='eager'")
+        return real(self, requested_attention, *more, **options)
+
+    checked.asks_regard = True  # type: ignore[attr-defined]
+    PreTrainedModel.get_correct_attn_implementation = checked
+
+
+_OWN_CODE = "computes attention by code of its own, not through transformers' attention interface"
+_NOT_DECLARED = "says that it supports no other attention (_supports_sdpa and _supports_attention_backend are false)"
+
+
+@functools.cache
+def _reason_against(kind: Any) -> str | None:
+    """Why a model cannot have the operator: it attends, and not, or not everywhere, through the interface."""
+    try:
+        code = inspect.getsource(sys.modules[kind.__module__])
+    except (KeyError, OSError, TypeError):
+        code = ""
+    # Classes of attention by the name of an implementation: they have none by ours.
+    if re.search(r"ATTENTION\w*\[[^\]]*_attn_implementation", code):
+        return _OWN_CODE
+    attends = re.search(r"^class \w*(Attention|Attn)\w*\(", code, re.MULTILINE) is not None
+    if attends and not getattr(kind, "_can_set_attn_implementation", lambda: True)():
+        return _OWN_CODE
+    # Where nothing attends there is nothing to refuse: the convolutions of a detector, a state-space model.
+    return _NOT_DECLARED if attends and not (kind._supports_sdpa or kind._supports_attention_backend) else None
+
+
+def _model_mask(*arguments: Any, config: Any = None, allow_is_causal_skip: bool = True, **options: Any) -> Tensor | None:
+    """As ``sdpa_mask``: truths, or none where "causal" says all."""
+    # Layers that share keys may be given the last queries alone, whose places "causal" does not tell.
+    skip = allow_is_causal_skip and not getattr(config, "num_kv_shared_layers", None)
+    mask: Tensor | None = sdpa_mask(*arguments, config=config, allow_is_causal_skip=skip, **options)
+    return mask
+
+
+def _mask(attention_mask: Tensor | None, position_bias: Tensor | None) -> Any:
+    if position_bias is None or attention_mask is None:
+        return attention_mask if position_bias is None else position_bias
+    if attention_mask.dtype is torch.bool:
+        return attention_mask, position_bias
+    return attention_mask + position_bias
+
+
+def _check_more(more: dict[str, Any]) -> None:
+    """A tensor that nobody reads may be a bias, a choice of keys, the bounds of sequences: never dropped."""
+    for name, x in more.items():
+        if isinstance(x, Tensor) and name not in _KNOWN:
+            raise Refused(f"attn_implementation='regard' does not know {name}; use 'eager' for this model")
 
 
 def _forward(
@@ -41,34 +129,42 @@ def _forward(
     scaling: float | None = None,
     is_causal: bool | None = None,
     position_bias: Tensor | None = None,
+    softcap: float | None = None,
+    s_aux: Tensor | None = None,
+    sinks: Tensor | None = None,
     **more: Any,
 ) -> tuple[Tensor, Tensor | None]:
-    for name, what in _LACKING.items():
-        if more.get(name) is not None:
-            raise ValueError(f"attn_implementation='regard' has no {what} ({name}); use 'eager' for this model")
+    _check_more(more)
     if is_causal is None:
         is_causal = bool(getattr(module, "is_causal", True))
     # One query is the last of its sequence; a mask that is there says all.
     is_causal = query.shape[2] > 1 and attention_mask is None and is_causal
-    mask: Any = attention_mask
-    if position_bias is not None:
-        mask = position_bias
-        if attention_mask is not None:
-            truths = attention_mask.dtype is torch.bool
-            mask = (attention_mask, position_bias) if truths else attention_mask + position_bias
+    score: Any = "scaled_dot"
+    if softcap is not None:
+        scale = query.shape[-1] ** -0.5 if scaling is None else scaling
+        score, scaling = Expression("c * tanh(s * (q @ k) / c)", c=float(softcap), s=float(scale)), None
+    sink = s_aux if sinks is None else sinks
     wanted = bool(more.get("output_attentions"))
+    need = (("weights",) if wanted else ()) + (() if sink is None else ("lse",))
     result = attention(
         query,
         key,
         value,
-        attn_mask=mask,
+        attn_mask=_mask(attention_mask, position_bias),
         is_causal=is_causal,
         scale=scaling,
         dropout_p=dropout,
-        return_aux="weights" if wanted else None,
+        score=score,
+        return_aux=need or None,
     )
-    out, weights = (result[0], result[1].weights.to(query.dtype)) if wanted else (result, None)
-    return out.transpose(1, 2).contiguous(), weights
+    out, weights = (result[0], result[1].weights) if need else (result, None)
+    if sink is not None:
+        # A sink is one more key whose value is zero: all the others lose the share that it takes.
+        sink = sink.reshape(1, -1, 1) if sink.dim() == 1 else sink.squeeze(-1)
+        share = torch.sigmoid(result[1].lse - sink).unsqueeze(-1)
+        out = (out * share).to(query.dtype)
+        weights = None if weights is None else weights * share
+    return out.transpose(1, 2).contiguous(), None if weights is None else weights.to(query.dtype)
 
 
 def _forward_with_weights(*arguments: Any, **options: Any) -> tuple[Tensor, Tensor | None]:

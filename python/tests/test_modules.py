@@ -1,5 +1,9 @@
 """The modules of `regard.torch`, against PyTorch's and torch_geometric's own."""
 
+import copy
+import pickle
+import warnings
+
 import pytest
 import torch
 from torch.nn.functional import scaled_dot_product_attention as sdpa
@@ -47,6 +51,80 @@ def test_multihead_attention_loads_pytorch_s_state_and_gives_its_results(name, m
     grads = [torch.autograd.grad(x[0].square().sum(), list(m.parameters())) for x, m in ((mine, ours), (expected, theirs))]
     for a, b in zip(*grads):
         torch.testing.assert_close(a, b)
+
+
+def encoders(normalizer, window):
+    """PyTorch's own encoder, and two with our attention: put into the layer before the encoder was made, and after."""
+    torch.manual_seed(1)
+    layer = torch.nn.TransformerEncoderLayer(16, 2, 32, batch_first=True, dropout=0.0)
+    theirs = torch.nn.TransformerEncoder(layer, 2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        made = []
+        for before in (True, False):
+            one = copy.deepcopy(layer)
+            ours = regard.torch.MultiheadAttention(16, 2, batch_first=True, normalizer=normalizer, window=window)
+            if before:
+                one.self_attn = ours
+            encoder = torch.nn.TransformerEncoder(one, 2)
+            for each in encoder.layers:
+                each.self_attn = copy.deepcopy(ours)
+            encoder.load_state_dict(theirs.state_dict())
+            made.append(encoder.eval())
+    return theirs.eval(), made
+
+
+@pytest.mark.parametrize("masks", ["none", "padding", "causal"])
+@pytest.mark.parametrize("normalizer,window", [("softmax", None), ("sparsemax", None), ("softmax", 1), ("entmax15", (2, 0))])
+def test_pytorch_s_encoder_computes_by_our_attention_with_and_without_gradients(normalizer, window, masks):
+    theirs, ours = encoders(normalizer, window)
+    x = torch.randn(3, 5, 16)
+    padding = torch.arange(5)[None] >= torch.tensor([5, 3, 1])[:, None]
+    given = {
+        "none": {},
+        "padding": {"src_key_padding_mask": padding},
+        "causal": {"mask": torch.nn.Transformer.generate_square_subsequent_mask(5), "is_causal": True},
+    }[masks]
+    real = ~padding if masks == "padding" else slice(None)
+    for encoder in ours:
+        recorded = encoder(x, **given)
+        assert recorded.requires_grad
+        with torch.no_grad():
+            plain = encoder(x, **given)
+            expected = theirs(x, **given)
+        torch.testing.assert_close(plain[real], recorded[real], rtol=1e-5, atol=1e-5)
+        same = normalizer == "softmax" and window is None
+        assert torch.allclose(plain[real], expected[real], atol=1e-5) == same
+
+
+@pytest.mark.parametrize("layout", [torch.strided, torch.jagged])
+def test_nested_sequences_give_what_each_gives_alone_with_gradients(layout):
+    torch.manual_seed(1)
+    layer = regard.torch.MultiheadAttention(16, 2, batch_first=True, normalizer="sparsemax", window=2)
+    rows = [torch.randn(n, 16, requires_grad=True) for n in (3, 5, 1)]
+    nested = torch.nested.as_nested_tensor(rows, layout=layout)
+    out, weights = layer(nested, nested, nested, need_weights=False)
+    assert out.is_nested and weights is None
+    for mine, row in zip(out.unbind(), rows):
+        expected = layer(row, row, row, need_weights=False)[0]
+        torch.testing.assert_close(mine, expected)
+        grads = [torch.autograd.grad(x.square().sum(), row, retain_graph=True)[0] for x in (mine, expected)]
+        torch.testing.assert_close(*grads)
+    with pytest.raises(ValueError, match="no mask"):
+        layer(nested, nested, nested)
+    with pytest.raises(TypeError, match="either all of them"):
+        layer(nested, rows[0][None], rows[0][None], need_weights=False)
+
+
+def test_multihead_attention_is_reset_copied_and_pickled():
+    layer = regard.torch.MultiheadAttention(8, 2, kdim=6)
+    packed = regard.torch.MultiheadAttention(8, 2)
+    for one in (layer, packed):
+        one._reset_parameters()
+        again = pickle.loads(pickle.dumps(one))
+        q, k = torch.randn(4, 8), torch.randn(5, one.kdim)
+        v = torch.randn(5, one.vdim)
+        torch.testing.assert_close(again(q, k, v), copy.deepcopy(one)(q, k, v))
 
 
 def test_multihead_attention_without_a_batch_and_trained_with_dropout():

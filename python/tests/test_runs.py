@@ -86,6 +86,12 @@ def test_show_draws_itself_as_the_page_of_show(run, tmp_path):
     assert (tmp_path / "page.html").read_text() == page.html
     page.save(tmp_path / "page.svg")
     assert (tmp_path / "page.svg").read_text().startswith("<svg")
+    page.save(tmp_path / "PAGE.SVG")
+    assert (tmp_path / "PAGE.SVG").read_text() == page.svg
+    for name in ("page.png", "page", "page.svg.gz", "page.pdf"):
+        with pytest.raises(ValueError, match=r"saved as \.html, its picture as \.svg"):
+            page.save(tmp_path / name)
+        assert not (tmp_path / name).exists()
     with pytest.raises(ValueError, match="there is no scene `other`; there are: alignment"):
         run.show("I see a bird", scene="other")
 

@@ -144,13 +144,6 @@ def test_a_change_in_place_before_backward_is_noticed():
         out.sum().backward()
 
 
-def test_a_second_derivative_is_refused():
-    q, k, v = data(grad=True)
-    (grad,) = torch.autograd.grad(regard.attention(q, k, v).square().sum(), q, create_graph=True)
-    with pytest.raises(RuntimeError, match="once_differentiable"):
-        grad.sum().backward()
-
-
 def test_manual_seed_repeats_dropout_and_sampling():
     q, k, v = data(nq=30, nk=30)
     for options in ({"dropout_p": 0.3}, {"normalizer": "sample"}):

@@ -1,4 +1,6 @@
-"""Hugging Face's models on the operator, from random configurations, offline: equal to eager."""
+"""Hugging Face's models on the operator, from random configurations, offline: equal to eager and to sdpa."""
+
+import copy
 
 import pytest
 import torch
@@ -39,6 +41,11 @@ def models():
     }  # fmt: skip
 
 
+def made(kind, config, implementation):
+    # A copy: the implementation is written into the configuration, which both models would share.
+    return kind._from_config(copy.deepcopy(config), attn_implementation=implementation)
+
+
 def inputs(name):
     generator = torch.Generator().manual_seed(2)
     if name == "vit":
@@ -63,18 +70,19 @@ def seen(name, x):
 
 @pytest.mark.parametrize("padded", [True, False])
 @pytest.mark.parametrize("name", list(models()))
-def test_forward_and_gradients_equal_eager(name, padded):
+def test_forward_and_gradients_equal_pytorch_s_attention_in_float64(name, padded):
     kind, config = models()[name]
     given = inputs(name)
     if not padded:
         given.pop("attention_mask", None)
     torch.manual_seed(1)
-    eager = kind._from_config(config, attn_implementation="eager").double().train()
-    ours = kind._from_config(config, attn_implementation="regard").double().train()
-    ours.load_state_dict(eager.state_dict())
+    # Not eager, which takes some models' softmax in float32.
+    theirs = made(kind, config, "sdpa").double().train()
+    ours = made(kind, config, "regard").double().train()
+    ours.load_state_dict(theirs.state_dict())
     given = {key: x.double() if x.is_floating_point() else x for key, x in given.items()}
     found = []
-    for model in (eager, ours):
+    for model in (theirs, ours):
         out = result(model(**given))
         out = seen(name, out) if padded else out
         names, parameters = zip(*[(n, p) for n, p in model.named_parameters() if p.requires_grad])
@@ -92,8 +100,8 @@ def test_attentions_are_returned_by_the_fast_kernels(name):
     kind, config = models()[name]
     given = inputs(name)
     torch.manual_seed(1)
-    eager = kind._from_config(config, attn_implementation="eager").eval()
-    ours = kind._from_config(config, attn_implementation="regard_weights").eval()
+    eager = made(kind, config, "eager").eval()
+    ours = made(kind, config, "regard_weights").eval()
     ours.load_state_dict(eager.state_dict())
     field = "encoder_attentions" if name == "t5" else "attentions"
     with torch.no_grad():
@@ -109,17 +117,85 @@ def test_attentions_are_returned_by_the_fast_kernels(name):
 def test_generation_with_a_cache_equals_eager(name):
     kind, config = models()[name]
     torch.manual_seed(1)
-    eager = kind._from_config(config, attn_implementation="eager").eval()
-    ours = kind._from_config(config, attn_implementation="regard").eval()
+    eager = made(kind, config, "eager").eval()
+    ours = made(kind, config, "regard").eval()
     ours.load_state_dict(eager.state_dict())
     ids = inputs(name)["input_ids"][:1]
     options = {"max_new_tokens": 8, "do_sample": False, "pad_token_id": 0}
     assert torch.equal(ours.generate(ids, **options), eager.generate(ids, **options))
 
 
-def test_what_the_operator_lacks_is_refused_by_name():
+def test_what_the_operator_does_not_know_is_refused_by_name():
     x = torch.zeros(1, 2, 3, 4)
-    with pytest.raises(ValueError, match="softcap"):
-        regard.transformers._forward(None, x, x, x, None, softcap=30.0)
-    with pytest.raises(ValueError, match="sinks"):
-        regard.transformers._forward(None, x, x, x, None, s_aux=torch.zeros(2))
+    for name in ("block_indices", "cu_seq_lens_q", "head_mask"):
+        with pytest.raises(regard.transformers.Refused, match=name):
+            regard.transformers._forward(None, x, x, x, None, **{name: torch.zeros(2)})
+
+
+OWN_CODE = {
+    "BloomModel": ("BloomConfig", {"hidden_size": 32, "n_layer": 1, "n_head": 4, "vocab_size": 50}),
+    "CodeGenModel": ("CodeGenConfig", {"n_embd": 32, "n_layer": 1, "n_head": 4, "rotary_dim": 4, "vocab_size": 50}),
+    "FalconModel": ("FalconConfig", {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 4, "vocab_size": 50}),
+    "GPTJModel": ("GPTJConfig", {"n_embd": 32, "n_layer": 1, "n_head": 4, "rotary_dim": 4, "vocab_size": 50}),
+    "MPNetModel": ("MPNetConfig", SMALL),
+    "RemBertModel": ("RemBertConfig", SMALL),
+    "MegatronBertModel": ("MegatronBertConfig", SMALL),
+    "RoFormerModel": ("RoFormerConfig", SMALL),
+    "SqueezeBertModel": ("SqueezeBertConfig", {**SMALL, "embedding_size": 32}),
+}
+
+
+@pytest.mark.parametrize("name", OWN_CODE)
+def test_a_model_with_attention_code_of_its_own_is_refused_by_name_when_it_is_loaded(name):
+    config, options = OWN_CODE[name]
+    with pytest.raises(regard.transformers.Refused, match=f"{name}.*'eager'"):
+        made(getattr(transformers, name), getattr(transformers, config)(**options), "regard")
+    made(getattr(transformers, name), getattr(transformers, config)(**options), "eager")
+
+
+def test_registering_twice_checks_once():
+    before = transformers.PreTrainedModel.get_correct_attn_implementation
+    regard.transformers.register()
+    assert transformers.PreTrainedModel.get_correct_attn_implementation is before
+
+
+@pytest.mark.parametrize("kind", ["Gemma2", "GptOss"])
+def test_capped_scores_and_attention_sinks_equal_eager_and_give_its_weights(kind):
+    options = {**SMALL, "num_key_value_heads": 2, "head_dim": 8}
+    if kind == "GptOss":
+        options |= {"num_local_experts": 2, "num_experts_per_tok": 1}
+    else:
+        options |= {"attn_logit_softcapping": 0.7}
+    config = getattr(transformers, f"{kind}Config")(**options)
+    model = getattr(transformers, f"{kind}ForCausalLM")
+    torch.manual_seed(1)
+    eager = made(model, config, "eager").eval()
+    with torch.no_grad():
+        for x in eager.parameters():
+            x.normal_(std=0.3)
+    ours = made(model, config, "regard_weights").eval()
+    ours.load_state_dict(eager.state_dict())
+    given = inputs("llama with grouped heads")
+    theirs, mine = (m(**given, output_attentions=True) for m in (eager, ours))
+    torch.testing.assert_close(seen("", mine.logits), seen("", theirs.logits), rtol=1e-4, atol=1e-4)
+    for a, b in zip(mine.attentions, theirs.attentions):
+        torch.testing.assert_close(*(torch.cat([x[0], x[1, :, :7]], 1) for x in (a, b)), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("kept", [1, 3])
+def test_layers_that_are_given_the_last_queries_alone_see_what_eager_sees(kept):
+    kind = getattr(transformers, "Gemma4ForCausalLM", None)
+    if kind is None:
+        pytest.skip("this transformers has no Gemma 4")
+    config = transformers.Gemma4TextConfig(
+        **SMALL | {"num_hidden_layers": 4}, num_key_value_heads=2, head_dim=8, global_head_dim=8, num_kv_shared_layers=2,
+        vocab_size_per_layer_input=50, hidden_size_per_layer_input=8, sliding_window=4,
+        layer_types=["sliding_attention", "full_attention", "sliding_attention", "full_attention"],
+    )  # fmt: skip
+    torch.manual_seed(1)
+    eager = made(kind, config, "eager").eval()
+    ours = made(kind, config, "regard").eval()
+    ours.load_state_dict(eager.state_dict())
+    ids = inputs("")["input_ids"]
+    theirs, mine = (m(input_ids=ids, logits_to_keep=kept).logits for m in (eager, ours))
+    torch.testing.assert_close(mine, theirs, rtol=1e-4, atol=1e-5)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from .._tensors import is_observed
 from ..edges import Edges
 from ..operator import attention
 from ..score import Additive
@@ -101,7 +102,8 @@ class _GraphAttention(nn.Module):
         """query ``[Nt, H, D]``, key ``[Ns, H, D]``, value ``[Ns, H, C]`` give ``[Nt, H, C]``, and ``[E, H]``."""
         by_edge = index if self.flow == "source_to_target" else index.flip(0)
         edges = None
-        if features is None:
+        # Under a tracer or a transform edge by edge: whether an edge is there twice cannot be asked then.
+        if features is None and (torch.compiler.is_compiling() or not is_observed(query, key, value, index)):
             edges = Edges.of(by_edge, query.shape[0], key.shape[0])
             # An edge that is there twice counts twice in torch_geometric.
             edges = edges if len(edges) == index.shape[1] else None
@@ -289,7 +291,7 @@ _looped: OrderedDict[tuple[Any, ...], tuple[Tensor, Tensor]] = OrderedDict()
 
 
 def _with_loops(index: Tensor, nodes: int) -> Tensor:
-    if torch.compiler.is_compiling() or index.is_inference():
+    if torch.compiler.is_compiling() or index.is_inference() or is_observed(index):
         return _looped_once(index, nodes)
     key = (index.device, index.data_ptr(), index._version, tuple(index.shape), index.stride(), nodes)
     found = _looped.get(key)

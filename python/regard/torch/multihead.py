@@ -49,6 +49,17 @@ class MultiheadAttention(nn.MultiheadAttention):
         )  # fmt: skip
         self.normalizer = normalizer
         self.window = window
+        # `nn.TransformerEncoderLayer` and `nn.TransformerEncoder` ask this, and not for the class, before they go round
+        # `forward` to a kernel of their own that knows nothing of a normalizer or a window.
+        self._qkv_same_embed_dim = False
+
+    def _reset_parameters(self) -> None:
+        asked, self._qkv_same_embed_dim = self._qkv_same_embed_dim, self.in_proj_weight is not None
+        super()._reset_parameters()
+        self._qkv_same_embed_dim = asked
+
+    def __setstate__(self, state: Any) -> None:
+        super().__setstate__({**state, "_qkv_same_embed_dim": False})
 
     def forward(
         self,
@@ -61,7 +72,10 @@ class MultiheadAttention(nn.MultiheadAttention):
         average_attn_weights: bool = True,
         is_causal: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
-        """As ``torch.nn.MultiheadAttention.forward``: true in a mask forbids."""
+        """As ``torch.nn.MultiheadAttention.forward``: true in a mask forbids. Nested tensors ``[B, n, E]`` give nested
+        ones; they know their own padding and take no mask."""
+        if query.is_nested or key.is_nested or value.is_nested:
+            return self._of_nested(query, key, value, (key_padding_mask, attn_mask), need_weights, is_causal), None
         batched = query.dim() == 3
         if query.dim() not in (2, 3) or key.dim() != query.dim() or value.dim() != query.dim():
             raise ValueError(
@@ -97,13 +111,36 @@ class MultiheadAttention(nn.MultiheadAttention):
             return out[0], None if weights is None else weights[0]
         return (out if self.batch_first else out.transpose(0, 1)), weights
 
+    def _of_nested(
+        self, query: Tensor, key: Tensor, value: Tensor, masks: tuple[Any, Any], need_weights: bool, is_causal: bool
+    ) -> Tensor:
+        if not (query.is_nested and key.is_nested and value.is_nested):
+            raise TypeError("one of query, key and value is nested; either all of them are, or none")
+        if not self.batch_first or need_weights or any(mask is not None for mask in masks):
+            raise ValueError("nested tensors want batch_first=True, need_weights=False and no mask")
+        lengths, keys = ([row.shape[0] for row in x.unbind()] for x in (query, key))
+        if keys != [row.shape[0] for row in value.unbind()]:
+            raise ValueError("key and value are nested with other lengths; each item wants as many keys as values")
+        padded = {id(x): torch.nested.to_padded_tensor(x, 0.0) for x in (query, key, value)}
+        places = torch.arange(padded[id(key)].shape[1], device=key.device)
+        padding = places[None, :] >= torch.tensor(keys, device=key.device)[:, None]
+        out, _ = self.forward(
+            padded[id(query)], padded[id(key)], padded[id(value)], padding, need_weights=False, is_causal=is_causal
+        )
+        rows = [row[:length] for row, length in zip(out, lengths)]
+        if query.layout is torch.jagged:
+            # With the offsets of the query, so that both can be added.
+            return torch.nested.nested_tensor_from_jagged(torch.cat(rows), offsets=query.offsets())
+        return torch.nested.as_nested_tensor(rows)
+
     def _projected(self, query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """[B, H, N, D] each."""
         b = self.in_proj_bias
-        if self._qkv_same_embed_dim and query is key and key is value:
+        packed = self.in_proj_weight is not None
+        if packed and query is key and key is value:
             parts = F.linear(query, self.in_proj_weight, b).chunk(3, dim=-1)
         else:
-            if self._qkv_same_embed_dim:
+            if packed:
                 weights = self.in_proj_weight.chunk(3)
             else:
                 weights = (self.q_proj_weight, self.k_proj_weight, self.v_proj_weight)
@@ -116,8 +153,8 @@ class MultiheadAttention(nn.MultiheadAttention):
         self, attn_mask: Tensor | None, key_padding_mask: Tensor | None, is_causal: bool, batch: int, keys: int
     ) -> tuple[Tensor | None, Tensor | None]:
         mask = None
-        # `is_causal` says that the mask is the causal one: then it need not be read.
-        if attn_mask is not None and not is_causal:
+        # `is_causal` says that the mask is the causal one: then it need not be read, unless it learns.
+        if attn_mask is not None and (not is_causal or attn_mask.requires_grad):
             mask = attn_mask.logical_not() if attn_mask.dtype is torch.bool else attn_mask
             if mask.dim() == 3:
                 mask = mask.unflatten(0, (batch, self.num_heads))

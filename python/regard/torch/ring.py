@@ -7,10 +7,9 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from .. import _call, _tensors
-from .._arguments import NO_LEARNED, Frame, check_ranks, mechanism
+from .._arguments import NO_LEARNED, Frame, check_ranks, mechanism, number
 from .._call import Saved
 from ..merge import merge_attentions
 
@@ -33,12 +32,14 @@ def ring_attention(
     >>> dist.destroy_process_group()
     """
     code, compute = _tensors.check_inputs(query, key, value)
+    if _tensors.is_observed(query, key, value):
+        raise TypeError("ring_attention computes on plain tensors, not under a tracer, a transform or forward mode")
     check_ranks(query, key, value)
     if query.ndim != 4:
         raise ValueError(f"query has shape {list(query.shape)}; ring_attention wants [B, H, N, D]")
     if query.shape[2] != key.shape[2]:
         raise ValueError(f"query has {query.shape[2]} rows and key {key.shape[2]}; each rank has its part of both")
-    kind = (("dot", None if scale is None else float(scale)), is_causal, code, compute)
+    kind = (("dot", None if scale is None else number("scale", scale)), is_causal, code, compute)
     return _Ring.apply(query, key, value, group, kind)  # type: ignore[no-any-return]
 
 
@@ -96,27 +97,33 @@ class _Ring(torch.autograd.Function):
         return out
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, grad_out: Tensor) -> Any:
-        q, k, v, out, lse = ctx.saved_tensors
-        place = _Place(ctx.group)
-        compute = ctx.kind[3]
-        grad_out = grad_out.contiguous()
-        saved = Saved(out, lse)
-        grad_q = torch.zeros(q.shape, dtype=compute, device=q.device)
-        # Keys, values and their gradients go round together, and once more: then they are home.
-        parts = [k, v, torch.zeros(k.shape, dtype=compute, device=k.device), torch.zeros(v.shape, dtype=compute, device=v.device)]
-        for step in range(place.size):
-            frame = _frame(ctx.kind, place, (place.rank - step) % place.size, q.shape[2])
-            if frame is not None:
-                found = _call.backward_of_part(_tensors.kind_of(q), frame, (q, parts[0], parts[1]), NO_LEARNED, saved, grad_out)
-                grad_q += found.query
-                parts[2] += found.key
-                parts[3] += found.value
-            if place.size > 1:
-                going = parts if step + 1 < place.size else parts[2:]
-                arriving, moving = place.start(going)
-                for request in moving:
-                    request.wait()
-                parts = arriving if len(arriving) == 4 else [k, v, *arriving]
-        return grad_q.to(q.dtype), parts[2].to(k.dtype), parts[3].to(v.dtype), None, None
+        with torch.no_grad():
+            gradients = _round(ctx, grad_out)
+        return *_tensors.once("ring_attention", gradients, (*ctx.saved_tensors[:3], grad_out)), None, None
+
+
+def _round(ctx: Any, grad_out: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The gradients, after keys and values have gone round once more."""
+    q, k, v, out, lse = ctx.saved_tensors
+    place = _Place(ctx.group)
+    compute = ctx.kind[3]
+    grad_out = grad_out.contiguous()
+    saved = Saved(out, lse)
+    grad_q = torch.zeros(q.shape, dtype=compute, device=q.device)
+    # Keys, values and their gradients go round together, and once more: then they are home.
+    parts = [k, v, torch.zeros(k.shape, dtype=compute, device=k.device), torch.zeros(v.shape, dtype=compute, device=v.device)]
+    for step in range(place.size):
+        frame = _frame(ctx.kind, place, (place.rank - step) % place.size, q.shape[2])
+        if frame is not None:
+            found = _call.backward_of_part(_tensors.kind_of(q), frame, (q, parts[0], parts[1]), NO_LEARNED, saved, grad_out)
+            grad_q += found.query
+            parts[2] += found.key
+            parts[3] += found.value
+        if place.size > 1:
+            going = parts if step + 1 < place.size else parts[2:]
+            arriving, moving = place.start(going)
+            for request in moving:
+                request.wait()
+            parts = arriving if len(arriving) == 4 else [k, v, *arriving]
+    return grad_q.to(q.dtype), parts[2].to(k.dtype), parts[3].to(v.dtype)
