@@ -72,7 +72,7 @@ class Gpu:
     def given(self, x: Tensor, name: str) -> tuple[int, tuple[int, ...]] | tuple[int, tuple[int, ...], bool]:
         """What a call is given besides q, k and v: masks and biases are read where they lie, what a score has learned in the
         host's memory."""
-        if name in _READ_THERE and x.get_device() == self._index:
+        if name in _READ_THERE and x.get_device() == self._index and x.numel() > 0:
             return x.data_ptr(), x.shape, True
         if x.requires_grad and x.get_device() != self._index:
             raise TypeError(f"{name} requires a gradient and is on {x.device}, query on {self._device}; they want one device")

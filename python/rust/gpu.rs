@@ -122,6 +122,7 @@ pub(crate) fn backward<E: Element>(
                 bias: address(bias)?,
                 relative: address(relative)?,
             },
+            options: inputs.at,
         };
         let spec = inputs.spec(call.mechanism.get(), call.q.shape()[3], call.random);
         let cuda = open(gpu)?;

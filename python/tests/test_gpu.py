@@ -9,6 +9,7 @@ import regard.torch
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an NVIDIA GPU")
 
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 CASES = {
     "plain": {},
     "causal": {"is_causal": True},
@@ -384,30 +385,51 @@ def test_a_plain_call_is_captured(dtype):
 
 
 @pytest.mark.parametrize(
+    "options",
+    [{"key_lengths": torch.tensor([5, 33])}, {"attn_mask": torch.ones(40, 33)}, {"attn_mask": torch.ones(40, 33).tril() > 0}],
+    ids=str,
+)
+def test_a_call_whose_options_lie_on_the_gpu_is_captured(options):
+    q, k, v = (x.detach() for x in leaves(torch.float32))
+    options = {name: x.cuda() for name, x in options.items()}
+    expected = regard.attention(q, k, v, **options)
+    assert torch.equal(captured(lambda: regard.attention(q, k, v, **options)), expected)
+
+
+@pytest.mark.parametrize(
     "options, reason",
     [
         ({"key_lengths": torch.tensor([5, 33])}, "key_lengths would be copied through the host"),
         ({"attn_mask": torch.ones(40, 33)}, "attn_mask would be copied through the host"),
+        ({"score": regard.Additive(torch.ones(16))}, "w would be copied through the host"),
         ({"edges": torch.tensor([[1], [2]])}, "captured"),
+        ({"edges": torch.tensor([[1], [2]], device=DEVICE)}, "captured"),
         ({"dropout_p": 0.5}, "every replay of it would draw the same"),
     ],
     ids=str,
 )
 def test_a_call_that_cannot_be_captured_is_refused_in_words(options, reason):
     q, k, v = (x.detach() for x in leaves(torch.float32))
-    for options in (options, {name: x.cuda() if isinstance(x, torch.Tensor) else x for name, x in options.items()}):
-        recorded = torch.cuda.CUDAGraph()
-        said = []
-        with torch.cuda.graph(recorded):
-            try:
-                regard.attention(q, k, v, **options)
-            except (RuntimeError, ValueError) as error:
-                said.append(str(error))
-            q + 1
-        assert reason in said[0]
-        # The capture it was refused in is whole, and the GPU goes on.
-        recorded.replay()
-        assert regard.attention(q, k, v).isfinite().all()
+    recorded = torch.cuda.CUDAGraph()
+    said = []
+    with torch.cuda.graph(recorded):
+        try:
+            regard.attention(q, k, v, **options)
+        except (RuntimeError, ValueError) as error:
+            said.append(str(error))
+        q + 1
+    assert reason in said[0]
+    # The capture it was refused in is whole, and the GPU goes on.
+    recorded.replay()
+    assert regard.attention(q, k, v).isfinite().all()
+
+
+@pytest.mark.parametrize("options", [{"key_lengths": torch.ones(0, dtype=torch.int64)}, {"attn_mask": torch.ones(40, 33)}], ids=str)
+def test_a_batch_of_nothing_has_options_too(options):
+    q, k, v = (x.detach()[:0].requires_grad_() for x in leaves(torch.float32))
+    out = regard.attention(q, k, v, **{name: x.cuda() for name, x in options.items()})
+    assert out.shape == (0, 4, 40, 24)
+    assert all(x.numel() == 0 for x in torch.autograd.grad(out.sum(), [q, k, v]))
 
 
 def test_pinned_options_may_be_written_at_once():

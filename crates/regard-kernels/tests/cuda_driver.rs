@@ -20,7 +20,7 @@ const SHAPE: Shape = Shape { b: 1, hq: 2, hk: 2, nq: 70, nk: 90, dq: 64, dk: 64,
 
 /// What the generic form alone has.
 fn plain() -> Spec<'static, f32> {
-    Spec { normalizer: Normalizer::Sigmoid, ..Spec::scaled_dot(64) }
+    Spec { normalizer: Normalizer::Sparsemax, ..Spec::scaled_dot(64) }
 }
 
 /// What the tests below need machine code of.
