@@ -10,7 +10,7 @@ use serde_json::Value;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Products of two of them wrap to 0 or to something small; most are multiples of the usual heads.
-const SIZES: [u64; 5] = [u64::MAX, u64::MAX - 1, 1 << 63, 1 << 62, (1 << 33) + 32];
+const SIZES: [u64; 3] = [u64::MAX, 1 << 63, (1 << 33) + 32];
 
 /// The ways to every whole number, and to whatever may be one.
 fn numbers(value: &Value, at: String, to: &mut Vec<String>) {
@@ -65,7 +65,8 @@ fn sweep<C: Serialize + DeserializeOwned>(
 
 #[test]
 fn every_size_of_every_configuration_is_built_or_refused() {
-    limit_parameters(1 << 24);
+    // Beyond it a model is not built any further: a billion layers end after some thousand numbers.
+    limit_parameters(1 << 20);
     let mut found = Vec::new();
     macro_rules! sweep {
         ($($config:expr => |$parameters:ident, $c:ident| $build:expr;)*) => {
