@@ -17,17 +17,19 @@ use std::path::PathBuf;
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  regard predict runs/translate \"I saw three red books in the garden\"
-  regard predict runs/translate \"I saw three red books\" beam=10
-  regard predict runs/translate \"I saw three red books\" --n-best 5
+  regard predict runs/translate \"the children bought three red books yesterday\"
+  regard predict runs/translate \"she is drawing a bird\" beam=10
+  regard predict runs/translate \"she is drawing a bird\" --n-best 5
+  regard predict runs/translate test:17
   regard predict runs/label --file sentences.txt --json
   cat sentences.txt | regard predict runs/classify
 
 What an input is: translate and label take a sentence, summarize a text, classify a text or the path
 of a WAV file, answer a text and a question with a tab between, transcribe the path of a WAV file,
 image and caption that of a picture, graph a node's number, regress one number or several with commas
-(`-- -1,2` where the first is negative). Everywhere test:17 is an example of the data, counted from 0. What begins with an option's name and =, as beam=10, sets that option;
-behind -- everything is an input.")]
+(`-- -1,2` where the first is negative). Everywhere test:17 is an example of the data, counted from
+0. What begins with an option's name and =, as beam=10, sets that option; behind -- everything is an
+input. Words that the model does not know are named beside the output, and in --json.")]
 pub struct Command {
     /// The run's folder
     #[arg(value_hint = clap::ValueHint::DirPath)]
