@@ -130,8 +130,9 @@ fn wrong_usage_ends_with_status_2() {
 
 /// The inputs that a text shows for a task's run, as `runs/translate "…"`.
 fn shown_inputs(text: &str, task: &str) -> Vec<String> {
-    let runs = text.split(&format!("runs/{task} \"")).skip(1);
-    runs.filter_map(|rest| rest.split('"').next()).map(str::to_string).collect()
+    let before = format!("runs/{task} \"");
+    let behind = text.split(before.as_str()).skip(1);
+    behind.filter_map(|rest| rest.split('"').next()).map(str::to_string).collect()
 }
 
 #[test]
