@@ -21,7 +21,7 @@ pub struct Program {
 const EXAMPLES: &str = "\
 Examples:
   regard train translate
-  regard show runs/translate \"I see three birds in the garden\"
+  regard show runs/translate \"the children bought three red books yesterday\"
   regard list
   regard compare translate
   regard explore runs/translate

@@ -36,7 +36,7 @@ pub struct Explore {
 #[command(after_help = "\
 Examples:
   regard serve runs/translate --port 8000
-  curl -H 'Content-Type: application/json' -d '{\"input\": \"I see a bird\"}' localhost:8000/predict
+  curl -H 'Content-Type: application/json' -d '{\"input\": \"she is drawing a bird\"}' localhost:8000/predict
   curl -H 'Content-Type: application/json' -d '{\"inputs\": [\"a\", \"b\"]}' localhost:8000/predict
   curl localhost:8000/health
   curl localhost:8000/openapi.json              # all of it, for machines")]

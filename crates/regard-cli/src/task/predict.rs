@@ -10,24 +10,26 @@ use regard_tasks::files::{decoded, lines};
 use regard_tasks::{Alternative, Input, Model, Prediction, Run};
 use serde::Serialize;
 use std::collections::BTreeSet;
-use std::io::{BufRead, Write, stdin};
+use std::io::{BufRead, BufReader, Write, stdin};
 use std::path::PathBuf;
 
 /// Use a run's model: on arguments, on the lines of a file, or on standard input
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
-  regard predict runs/translate \"I saw three red books in the garden\"
-  regard predict runs/translate \"I saw three red books\" beam=10
-  regard predict runs/translate \"I saw three red books\" --n-best 5
+  regard predict runs/translate \"the children bought three red books yesterday\"
+  regard predict runs/translate \"she is drawing a bird\" beam=10
+  regard predict runs/translate \"she is drawing a bird\" --n-best 5
+  regard predict runs/translate test:17
   regard predict runs/label --file sentences.txt --json
   cat sentences.txt | regard predict runs/classify
 
 What an input is: translate and label take a sentence, summarize a text, classify a text or the path
 of a WAV file, answer a text and a question with a tab between, transcribe the path of a WAV file,
 image and caption that of a picture, graph a node's number, regress one number or several with commas
-(`-- -1,2` where the first is negative). Everywhere test:17 is an example of the data, counted from 0. What begins with an option's name and =, as beam=10, sets that option;
-behind -- everything is an input.")]
+(`-- -1,2` where the first is negative). Everywhere test:17 is an example of the data, counted from
+0. What begins with an option's name and =, as beam=10, sets that option; behind -- everything is an
+input. Words that the model does not know are named beside the output, and in --json.")]
 pub struct Command {
     /// The run's folder
     #[arg(value_hint = clap::ValueHint::DirPath)]
@@ -44,6 +46,9 @@ pub struct Command {
     /// Read inputs from the lines of this file
     #[arg(long, value_name = "FILE", conflicts_with = "inputs")]
     file: Option<PathBuf>,
+    /// Go on where an input has no answer: its line says why, and the program fails in the end
+    #[arg(long)]
+    keep_going: bool,
     /// One JSON object a line, with scores
     #[arg(long)]
     json: bool,
@@ -74,7 +79,11 @@ impl Command {
         // What was written so far stands before what is said of it.
         to.flush()?;
         unknown.tell();
-        answered
+        answered?;
+        match unknown.failed {
+            0 => Ok(()),
+            failed => bail!("{failed} of {} inputs have no answer", unknown.inputs),
+        }
     }
 
     /// Answers arguments, the lines of a file, or those of standard input.
@@ -98,21 +107,79 @@ impl Command {
             });
         }
         if !inputs.is_empty() {
+            if self.keep_going {
+                let from = Lines { file: "arguments", before: 0, lines: &inputs };
+                return self.answer_lines(model, &from, unknown, to);
+            }
             let answers = self.predict(model, &inputs)?;
             unknown.count(&answers);
             return self.write(&answers, 0, to);
         }
-        // Each line is answered at once: somebody may be typing.
-        let encoding = self.settings.encoding.as_deref();
-        for (at, line) in stdin().lock().split(b'\n').enumerate() {
-            let place = || format!("standard input, line {}", at + 1);
-            let line = decoded(&line.with_context(place)?, encoding).with_context(place)?;
-            let line = line.strip_suffix('\r').unwrap_or(&line).to_string();
-            let from = Lines { file: "standard input", before: at, lines: &[line] };
-            self.answer_lines(model, &from, unknown, to)?;
-            to.flush()?;
+        self.answer_standard_input(model, unknown, to)
+    }
+
+    /// Answers all lines that are there at once, and then what comes next: somebody may be typing, and
+    /// another program may wait for an answer before it asks again.
+    fn answer_standard_input(
+        &self,
+        model: &dyn Model,
+        unknown: &mut UnknownWords,
+        to: &mut impl Write,
+    ) -> Result<()> {
+        const AHEAD: usize = 1 << 16;
+        let mut input = BufReader::with_capacity(AHEAD, stdin().lock());
+        let (mut rest, mut before) = (Vec::new(), 0);
+        loop {
+            let there = input.fill_buf().context("standard input")?;
+            let (count, is_end) = (there.len(), there.is_empty());
+            rest.extend_from_slice(there);
+            input.consume(count);
+            let whole = match (is_end, rest.iter().rposition(|&byte| byte == b'\n')) {
+                (true, _) => rest.len(),
+                (false, Some(last)) => last + 1,
+                (false, None) => continue,
+            };
+            let mut lines: Vec<Vec<u8>> =
+                rest[..whole].split(|&byte| byte == b'\n').map(<[u8]>::to_vec).collect();
+            // Behind the last end of a line there is no line.
+            lines.pop_if(|line| line.is_empty());
+            rest.drain(..whole);
+            for some in lines.chunks(TOGETHER) {
+                self.answer_bytes(model, some, before, unknown, to)?;
+                before += some.len();
+                to.flush()?;
+            }
+            if is_end {
+                return Ok(());
+            }
         }
-        Ok(())
+    }
+
+    /// Answers lines of standard input after so many others; those before one that is no text too.
+    fn answer_bytes(
+        &self,
+        model: &dyn Model,
+        lines: &[Vec<u8>],
+        before: usize,
+        unknown: &mut UnknownWords,
+        to: &mut impl Write,
+    ) -> Result<()> {
+        let encoding = self.settings.encoding.as_deref();
+        let mut texts = Vec::with_capacity(lines.len());
+        let mut wrong = None;
+        for (at, line) in lines.iter().enumerate() {
+            match decoded(line, encoding) {
+                Ok(line) => texts.push(line.strip_suffix('\r').unwrap_or(&line).to_string()),
+                Err(error) => {
+                    let place = format!("standard input, line {}", before + at + 1);
+                    wrong = Some(anyhow::Error::from(error).context(place));
+                    break;
+                }
+            }
+        }
+        let from = Lines { file: "standard input", before, lines: &texts };
+        self.answer_lines(model, &from, unknown, to)?;
+        wrong.map_or(Ok(()), Err)
     }
 
     /// Answers the lines of a file after so many others: one that has no answer is named, and those
@@ -135,7 +202,13 @@ impl Command {
         }
         for (at, line) in lines.iter().enumerate() {
             let place = || format!("{file}, line {}", before + at + 1);
-            let one = self.predict(model, std::slice::from_ref(line)).with_context(place)?;
+            let one = match self.predict(model, std::slice::from_ref(line)) {
+                Err(error) if self.keep_going && !matches!(error, regard_tasks::Error::Stopped) => {
+                    unknown.failed += 1;
+                    vec![Answer::None { input: line.clone(), error: error.to_string() }]
+                }
+                one => one.with_context(place)?,
+            };
             unknown.count(&one);
             self.write(&one, before + at, to)?;
         }
@@ -173,6 +246,7 @@ impl Command {
             match answer {
                 _ if self.json => writeln!(to, "{}", serde_json::to_string(answer)?)?,
                 Answer::One(prediction) => writeln!(to, "{}", prediction.output)?,
+                Answer::None { error, .. } => writeln!(to, "error: {error}")?,
                 Answer::Several { n_best, .. } => {
                     for (Alternative { output, score }, rank) in n_best.iter().zip(1..) {
                         writeln!(to, "{number}\t{rank}\t{score}\t{output}")?;
@@ -195,6 +269,8 @@ struct Lines<'a> {
 #[derive(Default)]
 struct UnknownWords {
     inputs: usize,
+    /// How many have no answer.
+    failed: usize,
     with_unknown: usize,
     words: BTreeSet<String>,
 }
@@ -236,6 +312,7 @@ impl UnknownWords {
 enum Answer {
     One(Prediction),
     Several { input: String, n_best: Vec<Alternative> },
+    None { input: String, error: String },
 }
 
 impl Answer {

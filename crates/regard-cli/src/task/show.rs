@@ -16,8 +16,8 @@ use std::path::PathBuf;
 #[command(after_help = "\
 Examples:
   regard show runs/translate                      # an example of the validation part
-  regard show runs/translate \"I saw three red books\"              # in the terminal
-  regard show runs/translate \"I saw three red books\" --as html --out page.html
+  regard show runs/translate \"she is drawing a bird\"              # in the terminal
+  regard show runs/translate \"she is drawing a bird\" --as html --out page.html
   regard show runs/label \"I saw a saw\" --as png --layer 2 --head 3
   regard show runs/graph 14 --as svg
   regard show out.safetensors --as png       # what `regard attend --weights` wrote, or another

@@ -127,3 +127,39 @@ fn wrong_usage_ends_with_status_2() {
         assert!(String::from_utf8(output.stderr).unwrap().starts_with("error: "), "{arguments:?}");
     }
 }
+
+/// The inputs that a text shows for a task's run, as `runs/translate "…"`.
+fn shown_inputs(text: &str, task: &str) -> Vec<String> {
+    let before = format!("runs/{task} \"");
+    let behind = text.split(before.as_str()).skip(1);
+    behind.filter_map(|rest| rest.split('"').next()).map(str::to_string).collect()
+}
+
+#[test]
+fn models_of_embedded_data_know_every_word_of_the_examples() {
+    let readme = |path: &str| {
+        std::fs::read_to_string(std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(path))
+            .unwrap()
+    };
+    let texts = [
+        said(&["--help"]),
+        said(&["predict", "--help"]),
+        said(&["show", "--help"]),
+        said(&["explore", "--help"]),
+        readme("README.md"),
+        readme("../../README.md"),
+        readme("../../README.zh.md"),
+    ];
+    let mut count = 0;
+    for (task, more) in [("translate", &["beam=1", "longest_output=2"][..]), ("label", &[])] {
+        let task = regard_tasks::task_named(task).unwrap();
+        let options = more.iter().fold(task.options().unwrap(), |o, s| o.set(s).unwrap());
+        let learner = task.begin(&options).unwrap();
+        for sentence in texts.iter().flat_map(|text| shown_inputs(text, task.name())) {
+            let found = learner.model().predict(&[sentence.clone().into()]).unwrap();
+            assert_eq!(found[0].unknown_words(), [""; 0], "{sentence}");
+            count += 1;
+        }
+    }
+    assert!(count >= 7, "{count} sentences");
+}

@@ -276,3 +276,29 @@ fn a_closed_standard_output_is_said_and_fails() {
         assert!(ended(thrown).status.success(), "{thrown}");
     }
 }
+
+#[test]
+fn an_input_without_an_answer_says_so_in_its_line_and_the_rest_is_answered() {
+    let folder = TempDir::new().unwrap();
+    let run = regression(&folder);
+    let file = path(&folder, "lines.txt");
+    fs::write(&file, "1\nabc\n\n2\n").unwrap();
+    let plain = regard(&["predict", &run, "--file", &file, "--keep-going"]);
+    assert_eq!(plain.status.code(), Some(1), "{plain:?}");
+    let lines = String::from_utf8(plain.stdout.clone()).unwrap();
+    let lines: Vec<&str> = lines.lines().collect();
+    assert_eq!((lines.len(), lines[1], lines[2]), (4, "error: `abc` is not one number: x", ""));
+    assert!(lines[0].parse::<f64>().is_ok() && lines[3].parse::<f64>().is_ok(), "{lines:?}");
+    let told = String::from_utf8(plain.stderr).unwrap();
+    assert_eq!(told, "regard: 1 of 4 inputs have no answer\n");
+    let json = regard(&["predict", &run, "--keep-going", "--json", "1", "abc"]);
+    let json = String::from_utf8(json.stdout).unwrap();
+    let second: serde_json::Value = serde_json::from_str(json.lines().nth(1).unwrap()).unwrap();
+    assert_eq!(second["error"], "`abc` is not one number: x");
+    // The same by standard input, and a long one in batches.
+    let piped = with_input(&["predict", &run, "--keep-going"], b"1\nabc\n\n2");
+    assert_eq!(piped.stdout, plain.stdout);
+    let many: String = (0..20_000).map(|at| format!("{}\n", at % 7)).collect();
+    let all = with_input(&["predict", &run], many.as_bytes());
+    assert_eq!(String::from_utf8(all.stdout).unwrap().lines().count(), 20_000);
+}

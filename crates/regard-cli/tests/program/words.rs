@@ -334,13 +334,13 @@ fn words_that_a_model_does_not_know_are_named() {
     let small = ["size=60", "hidden=8", "embedding=8", "epochs=1"];
     let small: Vec<&str> = small.iter().flat_map(|setting| ["--set", setting]).collect();
     for (task, known, unknown, more) in [
-        ("translate", "I see a bird", "I see a Zyzzyva and a qwerty", &["score_hidden=8"][..]),
-        ("label", "I saw a bird", "I saw a Zyzzyva and a qwerty", &[]),
-        ("classify", "is", "the Zyzzyva and a qwerty", &[]),
+        ("translate", "I see a bird", "I see a zyzzyva and a qwerty", &["score_hidden=8"][..]),
+        ("label", "I saw a bird", "I saw a zyzzyva and a qwerty", &[]),
+        ("classify", "is", "the zyzzyva and a qwerty", &[]),
         (
             "answer",
             "Mary went to the garden.\tWhere is Mary?",
-            "Zyzzyva went to the garden.\tWhere is qwerty?",
+            "zyzzyva went to the garden.\tWhere is qwerty?",
             &[],
         ),
     ] {
@@ -357,10 +357,10 @@ fn words_that_a_model_does_not_know_are_named() {
             .iter()
             .map(|w| w.as_str().unwrap())
             .collect();
-        for word in ["Zyzzyva", "qwerty"] {
+        for word in ["zyzzyva", "qwerty"] {
             assert!(told.contains(word) && words.contains(&word), "{task}: {told} {words:?}");
         }
-        let _ = known;
+        assert_eq!(aside(&["predict", &run, known]), "", "{task}");
         let file = path(&folder, "lines.txt");
         fs::write(&file, format!("{unknown}\n{unknown}\n\n")).unwrap();
         let told = aside(&["predict", &run, "--file", &file]);
@@ -370,7 +370,7 @@ fn words_that_a_model_does_not_know_are_named() {
     let run = path(&folder, "summarize");
     let copying = ["--set", "score_hidden=8"];
     said(&[&["train", "summarize", "--out", &run][..], &small, &copying].concat());
-    assert_eq!(aside(&["predict", &run, "Zyzzyva sold a qwerty."]), "");
+    assert_eq!(aside(&["predict", &run, "zyzzyva sold a qwerty."]), "");
     let told = refused(&["predict", &path(&folder, "answer"), "Mary went home.\t "]);
     assert!(told.contains("the question is empty"), "{told}");
     assert!(

@@ -27,8 +27,8 @@ pub enum NumpyValues {
 const MAGIC: &[u8] = b"\x93NUMPY";
 
 impl NumpyArray {
-    /// Reads a `.npy` file of numbers or texts in row order. Refuses other types, arrays in column
-    /// order, and files that are cut short.
+    /// Reads a `.npy` file of numbers or texts, in the byte order of any machine, row by row or column
+    /// by column. Refuses other types, and files that are cut short.
     ///
     /// ```
     /// # let folder = tempfile::tempdir().unwrap();
@@ -80,13 +80,15 @@ impl NumpyArray {
         let start: usize = 8 + wide;
         let end = start.checked_add(number(8, wide)?).ok_or_else(short)?;
         let header = String::from_utf8_lossy(bytes.get(start..end).ok_or_else(short)?).into_owned();
-        if field(&header, "fortran_order")?.starts_with("True") {
-            return Err("its numbers are in column order; row order is read".into());
-        }
+        let by_column = field(&header, "fortran_order")?.starts_with("True");
         let shape = shape(field(&header, "shape")?)?;
         let kind = field(&header, "descr")?;
         let kind = kind.trim_start_matches(['\'', '"']).split(['\'', '"']).next().unwrap_or("");
-        let values = values(kind, &shape, &bytes[end..])?;
+        let values = match (values(kind, &shape, &bytes[end..])?, by_column) {
+            (values, false) => values,
+            (NumpyValues::Numbers(all), true) => NumpyValues::Numbers(by_row(&all, &shape)),
+            (NumpyValues::Texts(all), true) => NumpyValues::Texts(by_row(&all, &shape)),
+        };
         Ok(Self { shape, values })
     }
 }
@@ -105,16 +107,35 @@ fn shape(text: &str) -> std::result::Result<Vec<usize>, String> {
     sizes.map(|size| size.parse().map_err(|_| wrong())).collect()
 }
 
+/// What is stored column by column, row by row.
+fn by_row<T: Clone>(all: &[T], shape: &[usize]) -> Vec<T> {
+    let place = |row: usize| {
+        let (mut rest, mut at) = (row, 0);
+        let mut steps: Vec<usize> = shape
+            .iter()
+            .scan(1, |step, size| {
+                let own = *step;
+                *step *= size;
+                Some(own)
+            })
+            .collect();
+        for &size in shape.iter().rev() {
+            at += rest % size * steps.pop().unwrap_or(1);
+            rest /= size;
+        }
+        at
+    };
+    (0..all.len()).map(|row| all[place(row)].clone()).collect()
+}
+
 fn values(kind: &str, shape: &[usize], bytes: &[u8]) -> std::result::Result<NumpyValues, String> {
     let count = shape.iter().try_fold(1usize, |product, &size| product.checked_mul(size));
     let count = count.ok_or("its header has a shape beyond all memory")?;
-    let (letter, size) = match kind.get(..2) {
-        Some(start) if start.starts_with(['<', '|', '=']) => (&start[1..], &kind[2..]),
-        _ => {
-            return Err(format!(
-                "numbers of type {kind:?}; those of this machine's order are read"
-            ));
+    let (order, letter, size) = match kind.get(..2) {
+        Some(start) if start.starts_with(['<', '|', '=', '>']) => {
+            (&start[..1], &start[1..], &kind[2..])
         }
+        _ => return Err(format!("values of type {kind:?}; floats, integers and texts are read")),
     };
     let size: usize = size.parse().map_err(|_| format!("numbers of type {kind:?}"))?;
     let wide = if letter == "U" { 4 * size } else { size };
@@ -125,13 +146,23 @@ fn values(kind: &str, shape: &[usize], bytes: &[u8]) -> std::result::Result<Nump
             bytes.len()
         ));
     }
-    let each = bytes[..needed].chunks_exact(wide.max(1));
+    // The unit whose bytes have an order: a number, or a character of a text.
+    let unit = if letter == "U" { 4 } else { wide.max(1) };
+    let mut little = bytes[..needed].to_vec();
+    if order == ">" {
+        little.chunks_exact_mut(unit).for_each(<[u8]>::reverse);
+    }
+    let each = little.chunks_exact(wide.max(1));
     macro_rules! numbers {
         ($type:ty) => {
             each.map(|x| <$type>::from_le_bytes(x.try_into().unwrap_or_default()) as f64).collect()
         };
     }
     let numbers = match (letter, size) {
+        ("f", 2) => {
+            let half = |x: &[u8]| half_to_f64(u16::from_le_bytes([x[0], x[1]]));
+            each.map(half).collect()
+        }
         ("f", 4) => numbers!(f32),
         ("f", 8) => numbers!(f64),
         ("i", 1) => numbers!(i8),
@@ -156,6 +187,19 @@ fn values(kind: &str, shape: &[usize], bytes: &[u8]) -> std::result::Result<Nump
         _ => return Err(format!("values of type {kind:?}; floats, integers and texts are read")),
     };
     Ok(NumpyValues::Numbers(numbers))
+}
+
+/// A number of 16 bits (IEEE 754's binary16).
+fn half_to_f64(bits: u16) -> f64 {
+    let (sign, exponent, fraction) =
+        (bits >> 15, i32::from(bits >> 10 & 31), f64::from(bits & 1023));
+    let size = match exponent {
+        0 => fraction * 2f64.powi(-24),
+        31 if fraction == 0.0 => f64::INFINITY,
+        31 => f64::NAN,
+        _ => (1.0 + fraction / 1024.0) * 2f64.powi(exponent - 15),
+    };
+    if sign == 1 { -size } else { size }
 }
 
 /// The files of a zip, stored or deflated, by its directory at the end.

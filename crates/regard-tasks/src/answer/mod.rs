@@ -91,7 +91,8 @@ impl Task for Answer {
         drop(dataset);
         if training.all.is_empty() || validation.all.is_empty() {
             return Err(Error::invalid(format!(
-                "{} training questions and {} validation questions; both are wanted",
+                "{} training questions and {} validation questions: training needs \
+                 some of each; name validation files or raise `data.held_out`",
                 training.all.len(),
                 validation.all.len()
             )));

@@ -81,7 +81,8 @@ impl Task for CaptionTask {
         drop(dataset);
         if pictures.len() == 0 || validation.len() == 0 {
             return Err(Error::invalid(format!(
-                "{} training pictures and {} validation pictures; both are wanted",
+                "{} training pictures and {} validation pictures: training needs \
+                 some of each; name validation files or raise `data.held_out`",
                 pictures.len(),
                 validation.len()
             )));

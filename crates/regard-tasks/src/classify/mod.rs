@@ -80,7 +80,8 @@ impl Task for Classify {
         check_labels(training.iter().map(|example| &example.label[..]), "examples")?;
         if training.is_empty() || validation.is_empty() {
             return Err(Error::invalid(format!(
-                "{} training examples and {} validation examples; both are wanted",
+                "{} training examples and {} validation examples: training needs \
+                 some of each; name validation files or raise `data.held_out`",
                 training.len(),
                 validation.len()
             )));

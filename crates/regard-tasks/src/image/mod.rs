@@ -63,7 +63,8 @@ impl Task for ImageTask {
         classifier.check_size(&validation, Part::Validation)?;
         if images.is_empty() || validation.is_empty() {
             return Err(Error::invalid(format!(
-                "{} training images and {} validation images; both are wanted",
+                "{} training images and {} validation images: training needs \
+                 some of each; name validation files or raise `data.held_out`",
                 images.len(),
                 validation.len()
             )));

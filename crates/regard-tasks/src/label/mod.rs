@@ -98,8 +98,9 @@ impl Task for Label {
         remark_left_out(all - training.all.len(), all, "sentences", longest, "words");
         if training.all.is_empty() || validation.all.is_empty() {
             return Err(Error::invalid(format!(
-                "{} training sentences of at most {longest} words and {} validation sentences; \
-                 both are wanted",
+                "{} training sentences of at most {longest} words and {} validation sentences: \
+                 training needs some of each; name validation files, or raise `data.held_out` or \
+                 `data.longest`",
                 training.all.len(),
                 validation.all.len()
             )));

@@ -100,8 +100,9 @@ impl Task for Transcribe {
         frames.retain(|_| *keep.next().unwrap_or(&false));
         if recordings.is_empty() || validation.is_empty() {
             return Err(Error::invalid(format!(
-                "{} training recordings of at most {longest} vectors and {} validation recordings; \
-                 both are wanted",
+                "{} training recordings of at most {longest} vectors and {} validation recordings: \
+                 training needs some of each; name validation files, or raise `data.held_out` or \
+                 `data.longest`",
                 recordings.len(),
                 validation.len()
             )));

@@ -106,8 +106,9 @@ pub(crate) fn begin(options: &Options) -> Result<Box<dyn Learner>> {
     }
     if training.is_empty() || validation.is_empty() {
         return Err(Error::invalid(format!(
-            "{} training pairs of at most {longest} tokens and {} validation pairs; both are \
-             wanted",
+            "{} training pairs of at most {longest} tokens and {} validation pairs: \
+                 training needs some of each; name validation files, or raise `data.held_out` or \
+                 `data.longest`",
             training.len(),
             validation.len()
         )));

@@ -39,7 +39,8 @@ pub(super) fn begin(options: &Options) -> Result<Box<dyn Learner>> {
     let longest = config.data.longest;
     if training.is_empty() || validation.is_empty() {
         return Err(Error::invalid(format!(
-            "{} training sequences and {} validation sequences; both are wanted",
+            "{} training sequences and {} validation sequences: training needs \
+                 some of each; name validation files or raise `data.held_out`",
             training.len(),
             validation.len()
         )));
