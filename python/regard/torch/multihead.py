@@ -130,7 +130,8 @@ class MultiheadAttention(nn.MultiheadAttention):
         rows = [row[:length] for row, length in zip(out, lengths)]
         if query.layout is torch.jagged:
             # With the offsets of the query, so that both can be added.
-            return torch.nested.nested_tensor_from_jagged(torch.cat(rows), offsets=query.offsets())
+            jagged: Any = query
+            return torch.nested.nested_tensor_from_jagged(torch.cat(rows), offsets=jagged.offsets())
         return torch.nested.as_nested_tensor(rows)
 
     def _projected(self, query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
