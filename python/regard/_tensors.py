@@ -110,6 +110,10 @@ def is_bool(x: Tensor) -> bool:
     return x.dtype is torch.bool
 
 
+def is_whole(x: Tensor) -> bool:
+    return not (x.is_floating_point() or x.is_complex() or x.dtype is torch.bool)
+
+
 def _unexpanded(x: Tensor) -> Tensor:
     """A broadcast axis is one long; differentiably: the gradient of the expansion adds up the rest."""
     for axis, stride in enumerate(x.stride()):

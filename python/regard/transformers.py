@@ -25,6 +25,7 @@ from torch import Tensor
 from transformers import AttentionInterface, PreTrainedModel
 from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
 
+from ._arguments import AuxName
 from .operator import attention
 from .score import Expression
 
@@ -146,7 +147,8 @@ def _forward(
         score, scaling = Expression("c * tanh(s * (q @ k) / c)", c=float(softcap), s=float(scale)), None
     sink = s_aux if sinks is None else sinks
     wanted = bool(more.get("output_attentions"))
-    need = (("weights",) if wanted else ()) + (() if sink is None else ("lse",))
+    need: list[AuxName] = ["weights"] if wanted else []
+    need += [] if sink is None else ["lse"]
     result = attention(
         query,
         key,

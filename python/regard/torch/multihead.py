@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from .._arguments import Normalizer
 from ..operator import attention
 
 
@@ -41,7 +42,7 @@ class MultiheadAttention(nn.MultiheadAttention):
         device: Any = None,
         dtype: Any = None,
         *,
-        normalizer: str = "softmax",
+        normalizer: Normalizer = "softmax",
         window: Any = None,
     ) -> None:
         super().__init__(
@@ -208,7 +209,7 @@ class SlidingWindowAttention(MultiheadAttention):
         device: Any = None,
         dtype: Any = None,
         *,
-        normalizer: str = "softmax",
+        normalizer: Normalizer = "softmax",
     ) -> None:
         super().__init__(
             embed_dim, num_heads, dropout, bias, batch_first=True, device=device, dtype=dtype,
