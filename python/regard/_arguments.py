@@ -8,7 +8,7 @@ from __future__ import annotations
 import operator
 import sys
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -16,12 +16,15 @@ from ._native import Mechanism
 from .edges import Edges
 from .score import Additive, Expression
 
+#: How scores become weights.
+Normalizer = Literal["softmax", "sparsemax", "entmax15", "sigmoid", "none", "argmax", "sample"]
 #: Normalizers that choose one key.
 HARD = ("argmax", "sample")
 #: Normalizers whose backward needs a threshold.
 THRESHOLD = ("sparsemax", "entmax15")
 #: What can be asked for besides the output.
 AUX = ("weights", "edge_weights", "lse", "index", "log_prob", "threshold")
+AuxName = Literal["weights", "edge_weights", "lse", "index", "log_prob", "threshold"]
 #: A window that ends nowhere.
 _ENDLESS = 1 << 40
 
@@ -202,6 +205,11 @@ def _score(xp: Any, o: Options, compute: Any, q: Any, k: Any) -> tuple[tuple[str
             return ("dot", 1.0 if o.scale is None else number("scale", o.scale)), None, ()
         if score == "additive":
             raise ValueError("score 'additive' needs its vector w: score=regard.Additive(w)")
+        if score.isidentifier():
+            raise ValueError(
+                f"score is {score!r}; there are 'scaled_dot', 'dot', regard.Additive, and expressions over q and k, as "
+                "'(q @ k) / (norm(q) * norm(k))' for the cosine"
+            )
         score = Expression(score)
     if o.scale is not None:
         raise ValueError("scale belongs to the scores 'scaled_dot' and 'dot'")
@@ -305,6 +313,10 @@ def _mask(xp: Any, mask: Any, compute: Any, q: Any) -> tuple[Any, Any]:
         mask = mask[:, None]
     if xp.is_bool(mask):
         return xp.truths(mask), None
+    if xp.is_whole(mask):
+        raise TypeError(
+            f"attn_mask is {mask.dtype}; it wants truths (true: may attend), or fractions that are added to the scores"
+        )
     return None, xp.numbers("attn_mask", mask, compute, 4)
 
 

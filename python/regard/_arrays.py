@@ -17,7 +17,9 @@ _f32, _f64, _f16 = np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.float
 
 def check(name: str, x: Any) -> None:
     """Refuses what is no array of plain numbers in this machine's byte order."""
-    if not isinstance(x, np.ndarray) or isinstance(x, np.ma.MaskedArray):
+    if isinstance(x, np.ma.MaskedArray):
+        raise TypeError(f"{name} is a masked array, of which the mask would be lost; give {name}.filled(0) and an attn_mask")
+    if not isinstance(x, np.ndarray):
         raise TypeError(f"{name} is {type(x).__name__}; it wants a NumPy array as query is one")
     if not x.dtype.isnative:
         raise TypeError(f"{name} is byte-swapped ({x.dtype.str}); x.astype(x.dtype.newbyteorder('=')) is not")
@@ -51,6 +53,10 @@ def check_devices(q: Any, learned: Any, constants: Any) -> None:
 
 def is_bool(x: Any) -> bool:
     return bool(x.dtype == np.bool_)
+
+
+def is_whole(x: Any) -> bool:
+    return x.dtype.kind in "iu"
 
 
 def _unexpanded(x: Any) -> Any:

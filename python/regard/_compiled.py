@@ -144,7 +144,8 @@ def _read(q: Tensor, k: Tensor, v: Tensor, learned: Learned, constants: Constant
             raise TypeError(f"a bias or a parameter is {x.dtype}; this call, recorded for another type, wants {compute}")
     _tensors.check_devices(q, learned, constants)
     if learned is not NO_LEARNED:
-        learned = Learned(*(_laid_out(x) for x in learned[:4]), tuple(x.contiguous() for x in learned.parameters))
+        w, key_bias, bias, relative = (_laid_out(x) for x in learned[:4])
+        learned = Learned(w, key_bias, bias, relative, tuple(x.contiguous() for x in learned.parameters))
     if any(x is not None for x in constants):
         constants = Constants(*(_laid_out(x) for x in constants))
     return (_tensors.rowwise(q), _tensors.rowwise(k), _tensors.rowwise(v)), learned, constants

@@ -108,6 +108,10 @@ def is_bool(x: Tensor) -> bool:
     return x.dtype is torch.bool
 
 
+def is_whole(x: Tensor) -> bool:
+    return not (x.is_floating_point() or x.is_complex() or x.dtype is torch.bool)
+
+
 def _unexpanded(x: Tensor) -> Tensor:
     """A broadcast axis is one long; differentiably: the gradient of the expansion adds up the rest."""
     for axis, stride in enumerate(x.stride()):
@@ -475,7 +479,7 @@ def second_derivative(frame: Frame, wanted: Any, tensors: Any, grads: Any, neede
         raise NotImplementedError("attention has no second derivative of torch.func.grad's; torch.autograd.grad has")
     repeated = torch.is_grad_enabled()
     with torch.enable_grad():
-        own = [None if x is None else _alias(x) for x in tensors]
+        own: list[Any] = [None if x is None else _alias(x) for x in tensors]
         arrived, (q, k, v), rest = own[:5], own[5:8], own[8:]
         pattern = _formula.Pattern(score[1], *frame.what[2:])
         out, lse, weights = _formula.attention(q, k, v, _learned(rest), frame.constants, pattern, frame.compute)

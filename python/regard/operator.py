@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from . import _arrays, _call
-from ._arguments import AUX, HARD, THRESHOLD, Aux, Options, flag, needs, prepare
+from ._arguments import AUX, HARD, THRESHOLD, Aux, AuxName, Normalizer, Options, flag, needs, prepare
 from ._call import Arriving, Gradients, Saved
 
 
@@ -16,11 +17,12 @@ def attention(
     query: Any,
     key: Any,
     value: Any,
-    *,
     attn_mask: Any = None,
-    is_causal: bool = False,
-    scale: float | None = None,
     dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: Any = None,
+    enable_gqa: bool = False,
+    *,
     seed: int | None = None,
     window: Any = None,
     key_lengths: Any = None,
@@ -31,23 +33,24 @@ def attention(
     alibi_slopes: Any = None,
     relative_bias: Any = None,
     score: Any = "scaled_dot",
-    normalizer: str = "softmax",
-    return_aux: Any = None,
+    normalizer: Normalizer = "softmax",
+    return_aux: AuxName | Sequence[AuxName] | None = None,
 ) -> Any:
     """Attention with any score, mask, bias and normalizer, fused, in linear memory, on every core.
 
     ``query`` ``[B, Hq, Nq, D]``, ``key`` ``[B, Hk, Nk, D]`` and ``value`` ``[B, Hk, Nk, Dv]`` are NumPy
     arrays or PyTorch tensors of float64, float32, bfloat16 or float16, with any strides; Hq is a multiple
     of Hk. ``[B, N, D]``, ``[N, D]``, and a query ``[D]`` over ``[N, D]`` do as well. The result is
-    ``[B, Hq, Nq, Dv]``, zeros where a query sees no key. Tensors carry gradients. Arguments shared with
-    ``torch.nn.functional.scaled_dot_product_attention`` mean what they mean there.
+    ``[B, Hq, Nq, Dv]``, zeros where a query sees no key. Tensors carry gradients. The first arguments are those of
+    ``torch.nn.functional.scaled_dot_product_attention``, in its order, and mean what they mean there.
 
     Args:
         attn_mask: Truths (true: may attend) or numbers that are added to the scores; broadcasts to
             ``[B, Hq, Nq, Nk]``; or a pair of both. Masks combine by "and", biases by their sum.
-        is_causal: No key behind the query's own position.
-        scale: The factor of the dot product, 1/√D unless given.
         dropout_p: Each weight is zeroed with this probability, the others divided by 1 − p.
+        is_causal: No key behind the query's own position.
+        scale: The factor of the dot product, 1/√D unless given; a tensor of one number may learn.
+        enable_gqa: Changes nothing: heads of keys are always shared by groups of query heads.
         seed: What dropout and sampling draw with; the framework's own random numbers unless given.
         window: ``(left, right)``, or one number for both: only keys so near; −1 has no end.
         key_lengths: ``[B]``: only the first so many keys of each item.
@@ -70,6 +73,8 @@ def attention(
     >>> aux.weights[0]
     array([1., 0., 0.])
     """
+    if enable_gqa is not False:
+        flag("enable_gqa", enable_gqa)
     torch = sys.modules.get("torch")
     is_tensor = torch is not None and isinstance(query, torch.Tensor)
     if (

@@ -25,8 +25,10 @@ class Parameters(MutableMapping[str, "np.ndarray[Any, Any]"]):
     ['keys', 'values', 'w']
     """
 
-    def __init__(self, run: _native.Run) -> None:
+    def __init__(self, run: _native.Run, changed: set[str] | None = None) -> None:
         self._run = run
+        #: The names of those that were set, for whoever has to keep them.
+        self._changed = set() if changed is None else changed
 
     def _shapes(self) -> dict[str, list[int]]:
         return dict(self._run.shapes())
@@ -65,6 +67,7 @@ class Parameters(MutableMapping[str, "np.ndarray[Any, Any]"]):
             if name not in known:
                 raise KeyError(f"the model has no parameter {name!r}")
         self._run.set_parameters([(name, *_plain(name, value)) for name, value in given.items()])
+        self._changed.update(given)
 
     def __repr__(self) -> str:
         lines = [f"  {name} {shape}" for name, shape in self._shapes().items()]

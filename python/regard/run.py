@@ -103,6 +103,7 @@ class Run:
         self.folder: str = place
         self._settings = settings(options or {})
         self._opened: _native.Run | None = None
+        self._changed: set[str] = set()
 
     @property
     def _run(self) -> _native.Run:
@@ -140,7 +141,7 @@ class Run:
     @property
     def parameters(self) -> Parameters:
         """The model's parameters, as NumPy arrays by name; they can be set."""
-        return Parameters(self._run)
+        return Parameters(self._run, self._changed)
 
     @overload
     def predict(self, inputs: str | os.PathLike[str] | float | tuple[float, ...]) -> Prediction: ...
@@ -212,8 +213,8 @@ class Run:
         return f"Run({self.folder!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Another process opens the folder; parameters that were set stay here.
-        return _reopened, (self.folder, self._settings)
+        # Another process opens the folder; parameters that were set go along.
+        return _reopened, (self.folder, self._settings, {name: self.parameters[name] for name in sorted(self._changed)})
 
 
 def _known(text: str) -> dict[str, Any]:
@@ -221,9 +222,11 @@ def _known(text: str) -> dict[str, Any]:
     return {"input": found["input"], "output": found["output"], "details": found["details"] or {}}
 
 
-def _reopened(folder: str, given: list[str]) -> Run:
+def _reopened(folder: str, given: list[str], changed: dict[str, Any]) -> Run:
     run = Run(folder)
     run._settings = given
+    if changed:
+        run.parameters.update(changed)
     return run
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ._arguments import Normalizer
 from .operator import attention
 
 
@@ -32,7 +33,7 @@ def entmax15(x: Any, axis: int = -1) -> Any:
     return _normalized(x, axis, "entmax15")
 
 
-def _normalized(x: Any, axis: int, normalizer: str) -> Any:
+def _normalized(x: Any, axis: int, normalizer: Normalizer) -> Any:
     torch: Any = sys.modules.get("torch")
     is_tensor = torch is not None and isinstance(x, torch.Tensor)
     if not is_tensor and not isinstance(x, np.ndarray):

@@ -25,6 +25,7 @@ from torch import Tensor
 from transformers import AttentionInterface, PreTrainedModel
 from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
 
+from ._arguments import AuxName
 from .operator import attention
 from .score import Expression
 
@@ -66,13 +67,14 @@ def _check_models_when_loaded() -> None:
 
     @functools.wraps(real)
     def checked(self: Any, requested_attention: str | None, *more: Any, **options: Any) -> Any:
-        why = _reason_against(type(self)) if requested_attention in NAMES else None
+        kind: Any = type(self)
+        why = _reason_against(kind) if requested_attention in NAMES else None
         if why is not None:
-            raise Refused(f"{type(self).__name__} {why}; load it with attn_implementation='eager'")
+            raise Refused(f"{kind.__name__} {why}; load it with attn_implementation='eager'")
         return real(self, requested_attention, *more, **options)
 
-    checked.asks_regard = True  # type: ignore[attr-defined]
-    PreTrainedModel.get_correct_attn_implementation = checked
+    setattr(checked, "asks_regard", True)
+    setattr(PreTrainedModel, "get_correct_attn_implementation", checked)
 
 
 _OWN_CODE = "computes attention by code of its own, not through transformers' attention interface"
@@ -96,11 +98,11 @@ def _reason_against(kind: Any) -> str | None:
     return _NOT_DECLARED if attends and not (kind._supports_sdpa or kind._supports_attention_backend) else None
 
 
-def _model_mask(*arguments: Any, config: Any = None, allow_is_causal_skip: bool = True, **options: Any) -> Tensor | None:
+def _model_mask(*, config: Any = None, allow_is_causal_skip: bool = True, **options: Any) -> Tensor | None:
     """As ``sdpa_mask``: truths, or none where "causal" says all."""
     # Layers that share keys may be given the last queries alone, whose places "causal" does not tell.
     skip = allow_is_causal_skip and not getattr(config, "num_kv_shared_layers", None)
-    mask: Tensor | None = sdpa_mask(*arguments, config=config, allow_is_causal_skip=skip, **options)
+    mask: Tensor | None = sdpa_mask(**{**options, "config": config, "allow_is_causal_skip": skip})
     return mask
 
 
@@ -145,7 +147,8 @@ def _forward(
         score, scaling = Expression("c * tanh(s * (q @ k) / c)", c=float(softcap), s=float(scale)), None
     sink = s_aux if sinks is None else sinks
     wanted = bool(more.get("output_attentions"))
-    need = (("weights",) if wanted else ()) + (() if sink is None else ("lse",))
+    need: list[AuxName] = ["weights"] if wanted else []
+    need += [] if sink is None else ["lse"]
     result = attention(
         query,
         key,

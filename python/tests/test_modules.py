@@ -272,3 +272,16 @@ def test_active_kernels_serve_compiled_code_and_whole_layers(active):
     regard.torch.deactivate()
     torch.testing.assert_close(ours, layer(x))
     torch.testing.assert_close(mine, sdpa(y, y, y))
+
+
+def test_a_pytorch_without_a_registry_of_kernels_loses_activate_alone(monkeypatch):
+    from regard.torch import sdpa as ours
+
+    class Older:
+        pass
+
+    monkeypatch.setattr(ours, "registry", Older)
+    assert not regard.torch.is_active()
+    regard.torch.deactivate()
+    with pytest.raises(RuntimeError, match="other kernels"):
+        regard.torch.activate()

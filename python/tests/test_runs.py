@@ -147,6 +147,21 @@ def test_a_run_is_pickled_by_its_folder(run):
     assert again.predict("I see a bird").output == run.predict("I see a bird").output
 
 
+def test_a_pickled_run_keeps_the_parameters_that_were_set(run):
+    name = next(iter(run.parameters))
+    before = {key: x for key, x in run.parameters.items()}
+    run.parameters[name] = before[name] * 2 + 1
+    try:
+        again = pickle.loads(pickle.dumps(run))
+        once_more = pickle.loads(pickle.dumps(again))
+    finally:
+        run.parameters[name] = before[name]
+    for kept in (again, once_more):
+        np.testing.assert_array_equal(kept.parameters[name], before[name] * 2 + 1)
+        for key in set(before) - {name}:
+            np.testing.assert_array_equal(kept.parameters[key], before[key])
+
+
 def refusals(folder, tmp_path):
     empty = tmp_path / "empty"
     empty.mkdir()

@@ -1,5 +1,7 @@
 """The operator on PyTorch tensors: forward, autograd, compile, export, autocast."""
 
+import inspect
+
 import numpy as np
 import pytest
 import torch
@@ -46,6 +48,17 @@ def test_shared_arguments_mean_what_they_mean_in_pytorch():
         {"attn_mask": bias[0] > 0},
     ):
         torch.testing.assert_close(regard.attention(q, k, v, **options), sdpa(q, k, v, **options))
+
+
+def test_the_signature_begins_as_pytorch_s_and_takes_its_positional_arguments():
+    sdpa = torch.nn.functional.scaled_dot_product_attention
+    q, k, v = data(nq=7)
+    mask = torch.randn(7, 7, dtype=torch.float64)
+    for arguments in ((mask,), (mask > 0, 0.0), (None, 0.0, True)):
+        for options in ({"enable_gqa": True}, {"scale": 0.3, "enable_gqa": True}):
+            torch.testing.assert_close(regard.attention(q, k, v, *arguments, **options), sdpa(q, k, v, *arguments, **options))
+    names = list(inspect.signature(regard.attention).parameters)[:8]
+    assert names == ["query", "key", "value", "attn_mask", "dropout_p", "is_causal", "scale", "enable_gqa"]
 
 
 def test_results_lie_in_memory_as_the_query_does():

@@ -25,6 +25,16 @@ def test_mypy_finds_nothing_and_the_stub_is_what_the_native_module_has():
 
 
 @pytest.mark.slow
+def test_mypy_catches_a_misspelled_normalizer(tmp_path):
+    pytest.importorskip("mypy")
+    file = tmp_path / "call.py"
+    file.write_text("import numpy as np, regard\nx = np.eye(3)\nregard.attention(x, x, x, normalizer='softmaxx')\n")
+    command = [sys.executable, "-m", "mypy", "--follow-imports=silent", str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=PACKAGE)
+    assert done.returncode == 1 and "softmaxx" in done.stdout
+
+
+@pytest.mark.slow
 def test_pyright_finds_nothing():
     pytest.importorskip("pyright")
     pytest.importorskip("transformers")  # one of the modules speaks to it

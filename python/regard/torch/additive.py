@@ -6,6 +6,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from .._arguments import Normalizer
 from ..operator import attention
 from ..score import Additive
 
@@ -30,7 +31,7 @@ class AdditiveAttention(nn.Module):
         dropout: float = 0.0,
         *,
         activation: str = "tanh",
-        normalizer: str = "softmax",
+        normalizer: Normalizer = "softmax",
         device: Any = None,
         dtype: Any = None,
     ) -> None:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from .._arguments import Normalizer
 from ..operator import attention
 
 
@@ -41,7 +42,7 @@ class MultiheadAttention(nn.MultiheadAttention):
         device: Any = None,
         dtype: Any = None,
         *,
-        normalizer: str = "softmax",
+        normalizer: Normalizer = "softmax",
         window: Any = None,
     ) -> None:
         super().__init__(
@@ -130,7 +131,8 @@ class MultiheadAttention(nn.MultiheadAttention):
         rows = [row[:length] for row, length in zip(out, lengths)]
         if query.layout is torch.jagged:
             # With the offsets of the query, so that both can be added.
-            return torch.nested.nested_tensor_from_jagged(torch.cat(rows), offsets=query.offsets())
+            jagged: Any = query
+            return torch.nested.nested_tensor_from_jagged(torch.cat(rows), offsets=jagged.offsets())
         return torch.nested.as_nested_tensor(rows)
 
     def _projected(self, query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -207,7 +209,7 @@ class SlidingWindowAttention(MultiheadAttention):
         device: Any = None,
         dtype: Any = None,
         *,
-        normalizer: str = "softmax",
+        normalizer: Normalizer = "softmax",
     ) -> None:
         super().__init__(
             embed_dim, num_heads, dropout, bias, batch_first=True, device=device, dtype=dtype,

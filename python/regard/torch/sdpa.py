@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from types import SimpleNamespace
 from typing import Any
 
@@ -26,7 +27,10 @@ def activate() -> None:
     True
     >>> regard.torch.deactivate()
     """
+    if not hasattr(registry, "activate_flash_attention_impl"):
+        raise RuntimeError(f"activate() wants a PyTorch that takes other kernels; {torch.__version__} does not")
     if not is_active():
+        _register_once()
         registry.activate_flash_attention_impl(_NAME)
 
 
@@ -38,7 +42,8 @@ def deactivate() -> None:
 
 def is_active() -> bool:
     """Whether ``scaled_dot_product_attention`` computes by our kernels."""
-    return registry.current_flash_attention_impl() == _NAME
+    # An older PyTorch has no such registry, and everything else of this package works there.
+    return hasattr(registry, "current_flash_attention_impl") and registry.current_flash_attention_impl() == _NAME
 
 
 class _Handle:
@@ -58,7 +63,9 @@ def _register() -> _Handle:
     return _Handle(library)
 
 
-registry.register_flash_attention_impl(_NAME, register_fn=_register)
+@functools.cache
+def _register_once() -> None:
+    registry.register_flash_attention_impl(_NAME, register_fn=_register)
 
 
 def _prepared(q: Tensor, is_causal: bool, attn_mask: Tensor | None, scale: float | None) -> tuple[Frame, Learned]:
