@@ -132,7 +132,11 @@ impl Tensor {
     pub fn clamp(&self, least: f64, most: f64) -> Result<Tensor> {
         ensure!(least <= most, "clamp: from {least} to {most}");
         unary!("clamp", self, |x| x.clamp(least as T, most as T), |x, y| {
-            if x == y { 1.0 } else { y - y }
+            match x == y {
+                true => 1.0,
+                false if x.is_nan() => x,
+                false => 0.0,
+            }
         })
     }
 }
