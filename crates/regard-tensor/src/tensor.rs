@@ -127,6 +127,71 @@ impl Tensor {
         scalars!(dtype, T => Self::build(shape, |to: &mut [T]| crate::parallel::fill(to, <T as Scalar>::from_f64(x))))
     }
 
+    /// Ones.
+    ///
+    /// ```
+    /// use regard_tensor::{DType, Tensor};
+    /// assert_eq!(Tensor::ones(&[2], DType::F32)?.to_vec::<f32>()?, [1.0, 1.0]);
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
+    pub fn ones(shape: &[usize], dtype: DType) -> Result<Self> {
+        Self::full(shape, 1.0, dtype)
+    }
+
+    /// Zeros in another tensor's shape and type.
+    ///
+    /// ```
+    /// use regard_tensor::Tensor;
+    /// assert_eq!(Tensor::from([3f32, 4.0]).zeros_like()?.to_vec::<f32>()?, [0.0, 0.0]);
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
+    pub fn zeros_like(&self) -> Result<Self> {
+        Self::zeros(self.shape(), self.dtype())
+    }
+
+    /// Ones in another tensor's shape and type.
+    ///
+    /// ```
+    /// use regard_tensor::Tensor;
+    /// assert_eq!(Tensor::from([3i64, 4]).ones_like()?.to_vec::<i64>()?, [1, 1]);
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
+    pub fn ones_like(&self) -> Result<Self> {
+        Self::ones(self.shape(), self.dtype())
+    }
+
+    /// The whole numbers from `start` up to and without `end`; none where `end` is not larger. Refuses
+    /// a type that does not hold them all exactly.
+    ///
+    /// ```
+    /// use regard_tensor::{DType, Tensor};
+    /// assert_eq!(Tensor::arange(2, 5, DType::I64)?.to_vec::<i64>()?, [2, 3, 4]);
+    /// let error = Tensor::arange(0, 1000, DType::BF16).unwrap_err();
+    /// assert_eq!(error.to_string(), "arange: bf16 does not hold every whole number of 0..1000");
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
+    pub fn arange(start: i64, end: i64, dtype: DType) -> Result<Self> {
+        let most: i64 = match dtype {
+            DType::BF16 => 1 << 8,
+            DType::F16 => 1 << 11,
+            DType::F32 => 1 << 24,
+            DType::U32 => i64::from(u32::MAX),
+            DType::Bool => 1,
+            DType::F64 | DType::I64 => 1 << 53,
+        };
+        let least = if matches!(dtype, DType::U32 | DType::Bool) { 0 } else { -most };
+        ensure!(
+            start >= end || least <= start && end - 1 <= most,
+            "arange: {dtype} does not hold every whole number of {start}..{end}"
+        );
+        let length = if start < end { end.abs_diff(start) as usize } else { 0 };
+        scalars!(dtype, T => Tensor::build(&[length], |to: &mut [T]| {
+            for (at, to) in to.iter_mut().enumerate() {
+                *to = <T as Scalar>::from_f64((start + at as i64) as f64);
+            }
+        }))
+    }
+
     /// A new tensor whose numbers are written by `write`, all of them: they are uninitialized
     /// before, see [`Tensor::uninit`]. It is off the tape: an operation puts its result there with [`Tensor::record`].
     ///

@@ -21,6 +21,66 @@ impl Tensor {
         self.fused_activation(None, f)
     }
 
+    /// max(x, 0).
+    ///
+    /// ```
+    /// assert_eq!(regard_tensor::Tensor::scalar(-1f32)?.relu()?.item()?, 0.0);
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
+    pub fn relu(&self) -> Result<Tensor> {
+        self.activate(Activation::Relu)
+    }
+
+    /// x · Φ(x), with the error function.
+    ///
+    /// ```
+    /// assert_eq!(regard_tensor::Tensor::scalar(0f32)?.gelu()?.item()?, 0.0);
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
+    pub fn gelu(&self) -> Result<Tensor> {
+        self.activate(Activation::Gelu)
+    }
+
+    /// x / (1 + e⁻ˣ).
+    ///
+    /// ```
+    /// assert_eq!(regard_tensor::Tensor::scalar(0f32)?.silu()?.item()?, 0.0);
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
+    pub fn silu(&self) -> Result<Tensor> {
+        self.activate(Activation::Silu)
+    }
+
+    /// The hyperbolic tangent.
+    ///
+    /// ```
+    /// assert_eq!(regard_tensor::Tensor::scalar(0f32)?.tanh()?.item()?, 0.0);
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
+    pub fn tanh(&self) -> Result<Tensor> {
+        self.activate(Activation::Tanh)
+    }
+
+    /// 1 / (1 + e⁻ˣ).
+    ///
+    /// ```
+    /// assert_eq!(regard_tensor::Tensor::scalar(0f32)?.sigmoid()?.item()?, 0.5);
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
+    pub fn sigmoid(&self) -> Result<Tensor> {
+        self.activate(Activation::Sigmoid)
+    }
+
+    /// x where x > 0, alpha · (eˣ − 1) elsewhere.
+    ///
+    /// ```
+    /// assert_eq!(regard_tensor::Tensor::scalar(2f32)?.elu(1.0)?.item()?, 2.0);
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
+    pub fn elu(&self, alpha: f64) -> Result<Tensor> {
+        self.activate(Activation::Elu { alpha })
+    }
+
     /// f(x + bias), the bias along the last axis: one pass instead of two.
     ///
     /// ```

@@ -117,4 +117,22 @@ impl Tensor {
             to.add(0, Tensor::cat(&parts.collect::<Result<Vec<_>>>()?, at as isize)?)
         })
     }
+
+    /// Cut along an axis into `count` parts of equal size, the last perhaps smaller; into fewer where
+    /// there is not enough for all.
+    ///
+    /// ```
+    /// use regard_tensor::{DType, Tensor};
+    /// let parts = Tensor::zeros(&[2, 5], DType::F32)?.chunk(1, 3)?;
+    /// assert_eq!(parts.iter().map(|x| x.shape()[1]).collect::<Vec<_>>(), [2, 2, 1]);
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
+    pub fn chunk(&self, at: isize, count: usize) -> Result<Vec<Tensor>> {
+        ensure!(count > 0, "chunk: into 0 parts");
+        let n = self.shape()[axis("chunk", at, self.shape())?];
+        let each = n.div_ceil(count).max(1);
+        let sizes: Vec<usize> = (0..n).step_by(each).map(|from| each.min(n - from)).collect();
+        // Of nothing there is one part: nothing.
+        self.split(at, if n == 0 { &[0] } else { &sizes })
+    }
 }

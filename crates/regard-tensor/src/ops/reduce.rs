@@ -150,14 +150,53 @@ impl Tensor {
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn max(&self, at: isize) -> Result<(Tensor, Tensor)> {
-        let at = axis("max", at, self.shape())?;
+        self.extreme("max", at, false)
+    }
+
+    /// The smallest number along an axis and where it is, the first of equals; NaN where there is one.
+    ///
+    /// ```
+    /// use regard_tensor::Tensor;
+    /// let (least, at) = Tensor::from([[3f32, 1.0, 2.0]]).min(1)?;
+    /// assert_eq!((least.to_vec::<f32>()?, at.to_vec::<i64>()?), (vec![1.0], vec![1]));
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
+    pub fn min(&self, at: isize) -> Result<(Tensor, Tensor)> {
+        self.extreme("min", at, true)
+    }
+
+    /// Where the largest number along an axis is, the first of equals; that of a NaN where there is
+    /// one.
+    ///
+    /// ```
+    /// let x = regard_tensor::Tensor::from([[3f32, 1.0, 2.0]]);
+    /// assert_eq!(x.argmax(1)?.to_vec::<i64>()?, [0]);
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
+    pub fn argmax(&self, at: isize) -> Result<Tensor> {
+        Ok(self.detach().extreme("argmax", at, false)?.1)
+    }
+
+    /// As [`Tensor::argmax`], of the smallest.
+    ///
+    /// ```
+    /// let x = regard_tensor::Tensor::from([[3f32, 1.0, 2.0]]);
+    /// assert_eq!(x.argmin(1)?.to_vec::<i64>()?, [1]);
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
+    pub fn argmin(&self, at: isize) -> Result<Tensor> {
+        Ok(self.detach().extreme("argmin", at, true)?.1)
+    }
+
+    fn extreme(&self, op: &str, at: isize, least: bool) -> Result<(Tensor, Tensor)> {
+        let at = axis(op, at, self.shape())?;
         let (_, n, inner) = around(self.shape(), at);
-        ensure!(n > 0, "max: axis {at} of {:?} is empty", self.shape());
+        ensure!(n > 0, "{op}: axis {at} of {:?} is empty", self.shape());
         let x = self.detach().contiguous()?;
         let mut shape = self.shape().to_vec();
         shape.remove(at);
-        let index = floats!(x.dtype(), "max", T => {
-            let from = x.as_slice::<T>("max")?;
+        let index = floats!(x.dtype(), op, T => {
+            let from = x.as_slice::<T>(op)?;
             Tensor::build(&shape, |to: &mut [i64]| {
                 parallel::pieces(to, |start, to| {
                     for (i, to) in to.iter_mut().enumerate() {
@@ -165,7 +204,8 @@ impl Tensor {
                         let x = |j: usize| from[(row * n + j) * inner + column];
                         let mut best = 0;
                         for j in 1..n {
-                            if x(j) > x(best) || (x(j).is_nan() && !x(best).is_nan()) {
+                            let better = if least { x(j) < x(best) } else { x(j) > x(best) };
+                            if better || (x(j).is_nan() && !x(best).is_nan()) {
                                 best = j;
                             }
                         }

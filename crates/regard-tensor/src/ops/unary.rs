@@ -2,7 +2,7 @@
 
 use crate::dtype::floats;
 use crate::walk::{map, zip};
-use crate::{Result, Tensor};
+use crate::{Result, Tensor, ensure};
 
 /// y = f(x), with dy/dx from x and y.
 macro_rules! unary {
@@ -94,5 +94,49 @@ impl Tensor {
     /// ```
     pub fn square(&self) -> Result<Tensor> {
         unary!("square", self, |x| x * x, |x, _y| 2.0 * x)
+    }
+
+    /// |x|; its gradient at 0 is 0.
+    ///
+    /// ```
+    /// assert_eq!(regard_tensor::Tensor::scalar(-3f32)?.abs()?.item()?, 3.0);
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
+    pub fn abs(&self) -> Result<Tensor> {
+        unary!("abs", self, |x| x.abs(), |x, _y| if x == 0.0 { 0.0 } else { x.signum() })
+    }
+
+    /// x to a power; NaN where x is below 0 and the power is not whole.
+    ///
+    /// ```
+    /// assert_eq!(regard_tensor::Tensor::scalar(2f32)?.powf(3.0)?.item()?, 8.0);
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
+    pub fn powf(&self, power: f64) -> Result<Tensor> {
+        // x⁰ is 1 everywhere, at 0 too, where the formula of the slope has 0 · ∞.
+        unary!("powf", self, |x| x.powf(power as T), |x, _y| {
+            if power == 0.0 { 0.0 } else { power as T * x.powf(power as T - 1.0) }
+        })
+    }
+
+    /// x, no smaller than `least` and no larger than `most`; no gradient passes where it was. Refuses
+    /// bounds in the wrong order, and NaN.
+    ///
+    /// ```
+    /// use regard_tensor::Tensor;
+    /// let x = Tensor::from([-2f32, 0.5, 3.0]);
+    /// assert_eq!(x.clamp(-1.0, 1.0)?.to_vec::<f32>()?, [-1.0, 0.5, 1.0]);
+    /// assert_eq!(x.clamp(1.0, -1.0).unwrap_err().to_string(), "clamp: from 1 to -1");
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
+    pub fn clamp(&self, least: f64, most: f64) -> Result<Tensor> {
+        ensure!(least <= most, "clamp: from {least} to {most}");
+        unary!("clamp", self, |x| x.clamp(least as T, most as T), |x, y| {
+            match x == y {
+                true => 1.0,
+                false if x.is_nan() => x,
+                false => 0.0,
+            }
+        })
     }
 }

@@ -7,6 +7,24 @@ use crate::walk::{map, scatter};
 use crate::{Result, Scalar, Tensor, ensure};
 
 impl Tensor {
+    /// The axes from `first` to `last` as one; a negative one counts from the end.
+    ///
+    /// ```
+    /// use regard_tensor::{DType, Tensor};
+    /// let x = Tensor::zeros(&[2, 3, 4], DType::F32)?;
+    /// assert_eq!(x.flatten(1, -1)?.shape(), [2, 12]);
+    /// assert_eq!(x.flatten(0, -1)?.shape(), [24]);
+    /// assert_eq!(x.flatten(2, 1).unwrap_err().to_string(), "flatten: axes 2 to 1 of [2, 3, 4]");
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
+    pub fn flatten(&self, first: isize, last: isize) -> Result<Tensor> {
+        let shape = self.shape();
+        let (from, to) = (axis("flatten", first, shape)?, axis("flatten", last, shape)?);
+        ensure!(from <= to, "flatten: axes {first} to {last} of {shape:?}");
+        let middle: usize = shape[from..=to].iter().product();
+        self.reshape(&[&shape[..from], &[middle], &shape[to + 1..]].concat())
+    }
+
     /// The same numbers in another shape; refuses one with another count.
     ///
     /// ```

@@ -49,6 +49,75 @@ fn elementwise_singles() {
     check(&p, |x| x[0].sqrt());
     check(&x, |x| x[0].square());
     check(&x, |x| x[0].transpose(0, 1)?.exp());
+    check(&x, |x| x[0].abs());
+    check(&p, |x| x[0].powf(-1.5));
+    for power in [0.0, 1.0, 2.0, 3.0] {
+        check(&x, |x| x[0].powf(power));
+    }
+    check(&x, |x| x[0].clamp(-0.7, 0.4)?.add(&x[0].scale(0.1)?));
+    check(&x, |x| x[0].relu());
+    check(&x, |x| x[0].gelu());
+    check(&x, |x| x[0].silu());
+    check(&x, |x| x[0].tanh());
+    check(&x, |x| x[0].sigmoid());
+    check(&x, |x| x[0].elu(1.5));
+}
+
+#[test]
+fn gradients_at_the_corners_are_as_documented() {
+    let at = |numbers: [f64; 3], f: fn(&Tensor) -> Result<Tensor>| {
+        let x = Tensor::from(numbers).requires_grad().unwrap();
+        let gradients = f(&x).unwrap().sum_all().unwrap().backward().unwrap();
+        gradients.get(&x).unwrap().to_vec::<f64>().unwrap()
+    };
+    assert_eq!(at([-2.0, 0.0, 3.0], Tensor::abs), [-1.0, 0.0, 1.0]);
+    assert_eq!(at([-2.0, 0.0, 3.0], |x| x.powf(0.0)), [0.0, 0.0, 0.0]);
+    assert_eq!(at([0.0, 1.0, 2.0], |x| x.powf(1.0)), [1.0, 1.0, 1.0]);
+    assert_eq!(at([-2.0, 1.0, 3.0], |x| x.clamp(-1.0, 1.0)), [0.0, 1.0, 0.0]);
+    assert!(at([f64::NAN, 0.0, 0.0], |x| x.clamp(-1.0, 1.0))[0].is_nan());
+    assert_eq!(at([2.0, 1.0, 1.0], |x| Ok(x.min(0)?.0)), [0.0, 1.0, 0.0]);
+}
+
+#[test]
+fn smallest_numbers_parts_and_flat_views() {
+    let x = [normal(1, &[2, 5, 3])];
+    for axis in -3..3 {
+        check(&x, |x| Ok(x[0].min(axis)?.0));
+        let (most, least) = (x[0].max(axis).unwrap(), x[0].min(axis).unwrap());
+        let same = |a: &Tensor, b: &Tensor| {
+            assert_eq!(a.to_vec::<i64>().unwrap(), b.to_vec::<i64>().unwrap());
+        };
+        same(&x[0].argmax(axis).unwrap(), &most.1);
+        same(&x[0].argmin(axis).unwrap(), &least.1);
+        same(&x[0].argmin(axis).unwrap(), &x[0].scale(-1.0).unwrap().argmax(axis).unwrap());
+        check(&x, |x| x[0].chunk(axis, 2)?[0].square());
+        for count in 1..8 {
+            let parts = x[0].chunk(axis, count).unwrap();
+            assert_eq!(Tensor::cat(&parts, axis).unwrap().shape(), x[0].shape());
+        }
+    }
+    check(&x, |x| x[0].flatten(0, 1)?.square());
+    check(&x, |x| x[0].transpose(0, 2)?.flatten(1, -1)?.square());
+    for (name, refused) in [
+        ("min", x[0].min(3).err()),
+        ("argmax", x[0].argmax(-4).err()),
+        ("argmin", x[0].argmin(3).err()),
+        ("chunk", x[0].chunk(3, 2).err()),
+        ("flatten", x[0].flatten(0, 3).err()),
+        ("abs", Tensor::from([1i64]).abs().err()),
+        ("powf", Tensor::from([1i64]).powf(2.0).err()),
+        ("clamp", Tensor::from([1i64]).clamp(0.0, 1.0).err()),
+        ("arange", Tensor::arange(-1, 3, DType::U32).err()),
+        ("arange", Tensor::arange(0, i64::MAX, DType::I64).err()),
+    ] {
+        let said = refused.unwrap().to_string();
+        assert!(said.starts_with(&format!("{name}: ")), "{said}");
+    }
+    assert_eq!(Tensor::arange(5, 2, DType::F32).unwrap().shape(), [0]);
+    assert_eq!(
+        Tensor::arange(-2, 1, DType::F32).unwrap().to_vec::<f32>().unwrap(),
+        [-2.0, -1.0, 0.0]
+    );
 }
 
 #[test]
