@@ -333,16 +333,11 @@ fn words_that_a_model_does_not_know_are_named() {
     let folder = TempDir::new().unwrap();
     let small = ["size=60", "hidden=8", "embedding=8", "epochs=1"];
     let small: Vec<&str> = small.iter().flat_map(|setting| ["--set", setting]).collect();
-    for (task, known, unknown, more) in [
-        ("translate", "I see a bird", "I see a zyzzyva and a qwerty", &["score_hidden=8"][..]),
-        ("label", "I saw a bird", "I saw a zyzzyva and a qwerty", &[]),
-        ("classify", "is", "the zyzzyva and a qwerty", &[]),
-        (
-            "answer",
-            "Mary went to the garden.\tWhere is Mary?",
-            "zyzzyva went to the garden.\tWhere is qwerty?",
-            &[],
-        ),
+    for (task, unknown, more) in [
+        ("translate", "the zyzzyva is drawing a qwerty", &["score_hidden=8"][..]),
+        ("label", "I saw a zyzzyva and a qwerty", &[]),
+        ("classify", "the zyzzyva and a qwerty", &[]),
+        ("answer", "zyzzyva went to the garden.\tWhere is qwerty?", &[]),
     ] {
         let run = path(&folder, task);
         let more: Vec<&str> = more.iter().flat_map(|setting| ["--set", setting]).collect();
@@ -360,7 +355,8 @@ fn words_that_a_model_does_not_know_are_named() {
         for word in ["zyzzyva", "qwerty"] {
             assert!(told.contains(word) && words.contains(&word), "{task}: {told} {words:?}");
         }
-        assert_eq!(aside(&["predict", &run, known]), "", "{task}");
+        // All words of what was learned are known.
+        assert_eq!(aside(&["predict", &run, "train:0"]), "", "{task}");
         let file = path(&folder, "lines.txt");
         fs::write(&file, format!("{unknown}\n{unknown}\n\n")).unwrap();
         let told = aside(&["predict", &run, "--file", &file]);
