@@ -148,7 +148,8 @@ def _forward(
     sink = s_aux if sinks is None else sinks
     wanted = bool(more.get("output_attentions"))
     need: list[AuxName] = ["weights"] if wanted else []
-    need += [] if sink is None else ["lse"]
+    if sink is not None:
+        need.append("lse")
     result = attention(
         query,
         key,
