@@ -82,8 +82,9 @@ def _of_op(what: tuple[Any, ...], tensors: tuple[Any, ...]) -> Any:
 def _formula_is_wanted(q: Tensor, k: Tensor, v: Tensor, options: Options) -> bool:
     """Whether derivatives are taken that the ops do not have: in forward mode, or of torch.func.grad's."""
     if torch._C._are_functorch_transforms_active():
-        kinds = [layer.key() for layer in torch._C._functorch.get_interpreter_stack() or ()]
-        kind = torch._C._functorch.TransformType
+        functorch: Any = getattr(torch._C, "_functorch")  # noqa: B009, since its stubs do not know it
+        kinds = [layer.key() for layer in functorch.get_interpreter_stack() or ()]
+        kind = functorch.TransformType
         return kind.Jvp in kinds or kinds.count(kind.Grad) > 1
     if forward_ad._current_level < 0:
         return False

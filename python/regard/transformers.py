@@ -71,12 +71,17 @@ def _check_models_when_loaded() -> None:
         why = _reason_against(kind) if requested_attention in NAMES else None
         if why is not None:
             raise Refused(f"{kind.__name__} {why}; load it with attn_implementation='eager'")
+        if requested_attention in NAMES and not kind._supports_sdpa:
+            _BY_MASK_ALONE.update((type(self.config), kind.__module__))
         return real(self, requested_attention, *more, **options)
 
     setattr(checked, "asks_regard", True)
     setattr(PreTrainedModel, "get_correct_attn_implementation", checked)
 
 
+#: Models that were not written for sdpa, by their configurations and modules: there `is_causal` says nothing, and a mask
+#: must never be left out for it.
+_BY_MASK_ALONE: set[Any] = set()
 _OWN_CODE = "computes attention by code of its own, not through transformers' attention interface"
 _NOT_DECLARED = "says that it supports no other attention (_supports_sdpa and _supports_attention_backend are false)"
 
@@ -101,7 +106,8 @@ def _reason_against(kind: Any) -> str | None:
 def _model_mask(*, config: Any = None, allow_is_causal_skip: bool = True, **options: Any) -> Tensor | None:
     """As ``sdpa_mask``: truths, or none where "causal" says all."""
     # Layers that share keys may be given the last queries alone, whose places "causal" does not tell.
-    skip = allow_is_causal_skip and not getattr(config, "num_kv_shared_layers", None)
+    skip = allow_is_causal_skip and type(config) not in _BY_MASK_ALONE
+    skip = skip and not getattr(config, "num_kv_shared_layers", None)
     mask: Tensor | None = sdpa_mask(**{**options, "config": config, "allow_is_causal_skip": skip})
     return mask
 
@@ -138,7 +144,8 @@ def _forward(
 ) -> tuple[Tensor, Tensor | None]:
     _check_more(more)
     if is_causal is None:
-        is_causal = bool(getattr(module, "is_causal", True))
+        by_mask_alone = type(module).__module__ in _BY_MASK_ALONE
+        is_causal = not by_mask_alone and bool(getattr(module, "is_causal", True))
     # One query is the last of its sequence; a mask that is there says all.
     is_causal = query.shape[2] > 1 and attention_mask is None and is_causal
     score: Any = "scaled_dot"
@@ -148,7 +155,8 @@ def _forward(
     sink = s_aux if sinks is None else sinks
     wanted = bool(more.get("output_attentions"))
     need: list[AuxName] = ["weights"] if wanted else []
-    need += [] if sink is None else ["lse"]
+    if sink is not None:
+        need.append("lse")
     result = attention(
         query,
         key,

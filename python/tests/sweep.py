@@ -56,6 +56,9 @@ def tensors(x):
 
 def seen(x, mask):
     """What stands at real positions; padding attends to whatever it likes."""
+    if x.dim() == 3 and x.shape[0] == mask.shape[0] and x.shape[1] == mask.shape[1] + 1:
+        # A token of the model's own at the end.
+        mask = torch.nn.functional.pad(mask, (0, 1), value=1)
     return x[mask.bool()] if x.dim() >= 2 and tuple(x.shape[:2]) == tuple(mask.shape) else x
 
 

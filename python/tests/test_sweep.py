@@ -16,7 +16,7 @@ from small_models import folders  # noqa: E402
 NAMED = (
     "albert bart bert blip bloom clip codegen deberta_v2 deepseek_v3 distilbert electra falcon gemma gemma2 gemma3 gpt2 gpt_neox "
     "gpt_oss gptj layoutlmv3 llama llava longformer luke marian megatron_bert mistral mixtral modernbert mpnet opt phi3 "
-    "qwen2 qwen2_vl qwen3 rembert roberta roformer siglip squeezebert swin t5 vit wav2vec2 whisper xglm xlnet"
+    "qwen2 qwen2_vl qwen3 rembert roberta roformer siglip squeezebert swin t5 videoprism vit wav2vec2 whisper xglm xlnet"
 ).split()
 
 

@@ -42,7 +42,7 @@ class AdditiveAttention(nn.Module):
         self.w_v = nn.Linear(hidden_dim, 1, bias=False, **factory)
         self.dropout = dropout
         self.activation = activation
-        self.normalizer = normalizer
+        self.normalizer: Normalizer = normalizer
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

@@ -110,7 +110,9 @@ class _GraphAttention(nn.Module):
         if edges is None:
             return self._along_edges(query, key, value, w, by_edge, features, need)
         result = attention(
-            *(x.transpose(0, 1)[None] for x in (query, key, value)),
+            query.transpose(0, 1)[None],
+            key.transpose(0, 1)[None],
+            value.transpose(0, 1)[None],
             edges=edges,
             score=Additive(w, f"leaky_relu({self.negative_slope})"),
             dropout_p=self.dropout if self.training else 0.0,

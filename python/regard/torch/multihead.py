@@ -48,7 +48,7 @@ class MultiheadAttention(nn.MultiheadAttention):
         super().__init__(
             embed_dim, num_heads, dropout, bias, add_bias_kv, add_zero_attn, kdim, vdim, batch_first, device, dtype
         )  # fmt: skip
-        self.normalizer = normalizer
+        self.normalizer: Normalizer = normalizer
         self.window = window
         # `nn.TransformerEncoderLayer` and `nn.TransformerEncoder` ask this, and not for the class, before they go round
         # `forward` to a kernel of their own that knows nothing of a normalizer or a window.
