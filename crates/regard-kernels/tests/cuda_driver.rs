@@ -422,6 +422,13 @@ fn the_threads_context_is_given_back() {
 }
 
 #[test]
+fn a_thread_without_a_context_keeps_that_of_the_only_gpu() {
+    let said = acting("a_forward_pass", "fresh", "cache");
+    let contexts = said.lines().filter(|line| line.starts_with("context "));
+    assert_eq!(contexts.collect::<Vec<_>>(), ["context 0x1"], "{said}");
+}
+
+#[test]
 fn addresses_are_refused_wherever_slices_are() {
     let said = acting("passes_that_do_not_fit_together", "", "cache");
     let sentences = [

@@ -79,15 +79,17 @@ pub(super) struct Entered {
 }
 
 impl Entered {
-    fn of(context: sys::CUcontext) -> Result<Self, Error> {
+    /// A thread that has no context keeps this one where `is_only`: there is no other GPU that it could mean, and
+    /// PyTorch warns of a thread of its own that has none.
+    fn of(context: sys::CUcontext, is_only: bool) -> Result<Self, Error> {
         let before = result::ctx::get_current().map_err(|e| refused("its context", e))?;
+        let stays = before.is_none() && is_only;
         let before = before.unwrap_or(std::ptr::null_mut());
-        let is_other = before != context;
-        if is_other {
+        if before != context {
             // SAFETY: the context lives as long as whoever asks.
             unsafe { result::ctx::set_current(context) }.map_err(|e| refused("its context", e))?;
         }
-        Ok(Self { before, is_other })
+        Ok(Self { before, is_other: before != context && !stays })
     }
 }
 
@@ -105,6 +107,8 @@ struct Gpu {
     ordinal: i32,
     handle: sys::CUdevice,
     context: sys::CUcontext,
+    /// Whether the machine has no other.
+    is_only: bool,
     cache: Cache,
     /// By the variant. A slot is locked by whoever fills it, so that one variant is compiled once while
     /// calls of the others go on.
@@ -143,7 +147,7 @@ impl Cuda {
         // SAFETY: the handle is the driver's own; `Device` gives the context back.
         let context =
             unsafe { result::primary_ctx::retain(handle) }.map_err(|e| refused("a context", e))?;
-        let entered = Entered::of(context)?;
+        let entered = Entered::of(context, count == 1)?;
         let stream = result::stream::create(result::stream::StreamKind::NonBlocking)
             .map_err(|e| refused("a stream", e))?;
         let multiprocessors =
@@ -160,6 +164,7 @@ impl Cuda {
                     ordinal: ordinal as i32,
                     handle,
                     context,
+                    is_only: count == 1,
                     cache: Cache::of_user(),
                     modules: Mutex::new(HashMap::new()),
                 }),
@@ -270,7 +275,7 @@ impl Device {
     /// that is taken meanwhile.
     #[must_use = "the thread has its former context again when this is dropped"]
     pub(super) fn enter(&self) -> Result<Entered, Error> {
-        Entered::of(self.gpu.context)
+        Entered::of(self.gpu.context, self.gpu.is_only)
     }
 
     /// Whether what is asked of the stream is written down, to be done later and more than once.
@@ -410,7 +415,7 @@ impl Drop for Device {
 
 impl Drop for Gpu {
     fn drop(&mut self) {
-        let entered = Entered::of(self.context);
+        let entered = Entered::of(self.context, self.is_only);
         self.modules.get_mut().unwrap_or_else(PoisonError::into_inner).clear();
         drop(entered);
         // SAFETY: nobody uses, through this, the context any more.

@@ -29,9 +29,13 @@ R cuDeviceGetAttribute(int *value, int which, int device) {
 }
 R cuDevicePrimaryCtxRetain(void **context, int device) { return *context = (void *)1, FINE; }
 R cuDevicePrimaryCtxRelease_v2(int device) { return FINE; }
-// Another's context is the thread's when everything begins.
+// Another's context is the thread's when everything begins, or none.
 static void *current = (void *)0x77;
-R cuCtxGetCurrent(void **context) { return *context = current, FINE; }
+static int begun;
+R cuCtxGetCurrent(void **context) {
+    if (!begun++ && is("fresh")) current = 0;
+    return *context = current, FINE;
+}
 R cuCtxSetCurrent(void *context) { return current = context, printf("context %p\n", context), fflush(stdout), FINE; }
 R cuStreamCreate(void **stream, unsigned flags) { return *stream = (void *)0x51, FINE; }
 R cuStreamDestroy_v2(void *stream) { return stream == (void *)0x51 ? FINE : INVALID; }
