@@ -201,7 +201,7 @@ def test_an_option_on_the_gpu_is_refused_by_the_cpu_and_one_of_the_cpu_is_taken(
 
     q, k, v = (x.detach() for x in leaves(torch.float32))
     on_gpu = {name: moved(x) for name, x in option.items()}
-    with pytest.raises(TypeError, match="is on cuda:0, query on the CPU; they want one device"):
+    with pytest.raises(TypeError, match="is on cuda:0 and query on cpu; they want one device"):
         regard.attention(q.cpu(), k.cpu(), v.cpu(), **on_gpu)
     assert torch.equal(regard.attention(q, k, v, **option), regard.attention(q, k, v, **on_gpu))
 

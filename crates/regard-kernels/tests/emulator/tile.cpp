@@ -93,6 +93,7 @@ static bool allowed(const Case &c, const Arrays &a, int b, int i, int j) {
 }
 
 struct Exact {
+    double terms = 0; // the squares of all scores' gradients
     std::vector<double> out, lse, weights, gq, gk, gv, key_sums, bias, table;
 };
 
@@ -155,6 +156,7 @@ static Exact exact_of(const Case &c, const Arrays &a, const Problem &p) {
                     double ds = NORMALIZER == SOFTMAX ? w[j] * (dp[j] - delta) : NORMALIZER == SIGMOID ? w[j] * (1 - w[j]) * dp[j] : dp[j];
                     for (int d = 0; d < c.dv; d++) e.gv[(kh * c.nk + j) * c.dv + d] += w[j] * keep[j] * widen(a.g[row * c.dv + d]);
                     e.key_sums[((size_t)b * c.hq + h) * c.nk + j] += ds;
+                    if (ds - ds == 0) e.terms += ds * ds;
 #if HAS_FULL_BIAS
                     e.bias[full_index(c, b, h, i, j)] += ds;
 #endif
@@ -170,10 +172,10 @@ static Exact exact_of(const Case &c, const Arrays &a, const Problem &p) {
     return e;
 }
 
-// The error's length beside the truth's: a wrong index is near 1, roundings of 16 bits are below 0.02. What is no number must be none
-// in both.
-template <class X> static bool close(const char *what, const std::vector<X> &found, const std::vector<double> &exact) {
-    double error = 0, length = 1e-30;
+// The error's length beside the truth's, and that of the terms it sums up, which may cancel: a wrong index is near 1, roundings of 16
+// bits are below 0.02. What is no number must be none in both.
+template <class X> static bool close(const char *what, const std::vector<X> &found, const std::vector<double> &exact, double terms = 0) {
+    double error = 0, length = 1e-30 + terms;
     for (size_t n = 0; n < exact.size(); n++) {
         double x;
         if constexpr (sizeof(X) == 2) x = widen(found[n]);
@@ -257,12 +259,12 @@ static bool run(const Case &c) {
 #endif
     good &= close("gk", gk, exact.gk);
     good &= close("gv", gv, exact.gv);
-    good &= close("keys", key_sums, exact.key_sums);
+    good &= close("keys", key_sums, exact.key_sums, exact.terms);
 #if HAS_FULL_BIAS
     if (!c.bias[2]) {
         unsigned tiles = (c.nk + KEYS - 1) / KEYS, parts = c.bias[3] ? 1 : tiles;
         emulator::launch({(unsigned)(g.bias_shape[0] * g.bias_shape[1]) * head_blocks * parts, 1, 1}, THREADS, [&] { tile_backward_bias(p, g, head_blocks, tiles); });
-        good &= close("bias", grad_bias, exact.bias);
+        good &= close("bias", grad_bias, exact.bias, exact.terms);
     }
 #endif
 #if HAS_RELATIVE
@@ -271,7 +273,7 @@ static bool run(const Case &c) {
     g.relative_slabs = slabs.data();
     emulator::launch({c.b * c.hq * head_blocks, 1, 1}, THREADS, [&] { tile_backward_relative(p, g, head_blocks); });
     for (size_t n = 0; n < slabs.size(); n++) sums[n / table / head_blocks % c.hq * table + n % table] += slabs[n];
-    good &= close("table", sums, exact.table);
+    good &= close("table", sums, exact.table, exact.terms);
 #endif
 #endif
     printf("%s\n", good ? "" : " WRONG");
