@@ -69,6 +69,9 @@ class Constants(NamedTuple):
     dense: Any = None
 
 
+NO_CONSTANTS = Constants()
+
+
 class Frame(NamedTuple):
     """What a call computes, apart from q, k, v and what is learned."""
 
@@ -78,14 +81,13 @@ class Frame(NamedTuple):
     compute: Any
     seed: int = 0
     dropout_p: float = 0.0
-    constants: Constants = Constants()
+    constants: Constants = NO_CONSTANTS
     edges: Edges | None = None
     #: What the mechanism was made of: score, normalizer, is_causal, window, offset.
     what: tuple[Any, ...] = ()
 
 
 NO_LEARNED = Learned()
-NO_CONSTANTS = Constants()
 
 
 class Aux(NamedTuple):
