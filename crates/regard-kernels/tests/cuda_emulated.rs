@@ -96,6 +96,10 @@ fn numbers_in_parts_are_as_exact_as_f32() {
     }
 }
 
+/// Bytes of shared memory of a block.
+const HOPPER: usize = 227 << 10;
+const ADA: usize = 99 << 10;
+
 /// Each general tile on a text of its own: what a problem has, its widths, whether its rows are copied evenly.
 fn general_tiles(backward: bool) {
     let none = Choices::default();
@@ -105,23 +109,25 @@ fn general_tiles(backward: bool) {
     let all = Choices { relative: true, dropout: true, dense: true, arriving: backward, ..biases };
     let (softmax, sigmoid, plain) = (Normalizer::Softmax, Normalizer::Sigmoid, Normalizer::None);
     let texts = [
-        (64, 64, Stored::Bf16, true, softmax, none),
-        (96, 64, Stored::F16, true, softmax, masks),
-        (32, 64, Stored::Bf16, false, softmax, biases),
-        (64, 32, Stored::F32, true, softmax, distance),
-        (32, 32, Stored::F32, false, softmax, all),
-        (128, 128, Stored::Bf16, true, softmax, all),
-        (32, 32, Stored::Bf16, true, sigmoid, all),
-        (32, 64, Stored::F32, true, plain, Choices { dropout: true, ..masks }),
-        (192, 256, Stored::Bf16, true, softmax, Choices { dropout: true, ..none }),
-        (256, 160, Stored::F32, true, softmax, none),
+        (64, 64, Stored::Bf16, true, softmax, none, HOPPER),
+        (96, 64, Stored::F16, true, softmax, masks, HOPPER),
+        (32, 64, Stored::Bf16, false, softmax, biases, HOPPER),
+        (64, 32, Stored::F32, true, softmax, distance, HOPPER),
+        (32, 32, Stored::F32, false, softmax, all, HOPPER),
+        (128, 128, Stored::Bf16, true, softmax, all, HOPPER),
+        (32, 32, Stored::Bf16, true, sigmoid, all, HOPPER),
+        (32, 64, Stored::F32, true, plain, Choices { dropout: true, ..masks }, HOPPER),
+        (192, 256, Stored::Bf16, true, softmax, Choices { dropout: true, ..none }, HOPPER),
+        (256, 160, Stored::F32, true, softmax, none, HOPPER),
+        // A block of one warp: what is left of such rows on a small card.
+        (192, 192, Stored::F32, true, softmax, distance, ADA),
     ];
     // Two at a time.
     let (first, second) = texts.split_at(texts.len() / 2);
     std::thread::scope(|scope| {
         for (part, texts) in [first, second].into_iter().enumerate() {
             scope.spawn(move || {
-                for (n, &(width, values, stored, aligned, normalizer, has)) in
+                for (n, &(width, values, stored, aligned, normalizer, has, room)) in
                     texts.iter().enumerate()
                 {
                     let sizes = TileSizes::new(
@@ -130,7 +136,7 @@ fn general_tiles(backward: bool) {
                         [aligned, backward],
                         normalizer,
                         has,
-                        227 << 10,
+                        room,
                     );
                     let name = format!("tile-{backward}-{part}-{n}");
                     run(&name, "tile.cpp", &Variant::tile(sizes.unwrap(), stored), stored);

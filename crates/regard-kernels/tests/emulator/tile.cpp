@@ -107,6 +107,7 @@ static Exact exact_of(const Case &c, const Arrays &a, const Problem &p) {
             for (int i = 0; i < c.nq; i++) {
                 size_t row = ((size_t)b * c.hq + h) * c.nq + i, kh = (size_t)b * c.hk + h / (c.hq / c.hk);
                 std::vector<double> s(c.nk, 0), w(c.nk, 0), keep(c.nk, 1), dp(c.nk, 0);
+                std::vector<bool> seen(c.nk, false);
                 double top = -INFINITY, total = 0;
                 auto entry = [&](int j) {
                     int far = j - (i + c.offset);
@@ -130,14 +131,15 @@ static Exact exact_of(const Case &c, const Arrays &a, const Problem &p) {
                     s[j] += a.relative[entry(j)];
 #endif
                     keep[j] = keep_factor(p, b * c.hq + h, i, j);
+                    seen[j] = !(s[j] == -INFINITY);
                     top = fmax(top, s[j]);
                 }
                 for (int j = 0; j < c.nk; j++)
-                    if (allowed(c, a, b, i, j)) total += exp(s[j] - top);
+                    if (seen[j]) total += exp(s[j] - top);
                 if (total > 0 || total != total) e.lse[row] = top + log(total);
                 double delta = 0;
                 for (int j = 0; j < c.nk; j++) {
-                    if (!allowed(c, a, b, i, j)) continue;
+                    if (!seen[j]) continue;
                     w[j] = NORMALIZER == SOFTMAX ? exp(s[j] - e.lse[row]) : NORMALIZER == SIGMOID ? 1 / (1 + exp(-s[j])) : s[j];
                     e.weights[row * c.nk + j] = w[j] * keep[j];
                     for (int d = 0; d < c.dv; d++) {
@@ -152,7 +154,7 @@ static Exact exact_of(const Case &c, const Arrays &a, const Problem &p) {
                 }
                 delta -= a.grad_lse[row];
                 for (int j = 0; j < c.nk; j++) {
-                    if (!allowed(c, a, b, i, j)) continue;
+                    if (!seen[j]) continue;
                     double ds = NORMALIZER == SOFTMAX ? w[j] * (dp[j] - delta) : NORMALIZER == SIGMOID ? w[j] * (1 - w[j]) * dp[j] : dp[j];
                     for (int d = 0; d < c.dv; d++) e.gv[(kh * c.nk + j) * c.dv + d] += w[j] * keep[j] * widen(a.g[row * c.dv + d]);
                     e.key_sums[((size_t)b * c.hq + h) * c.nk + j] += ds;
@@ -208,6 +210,11 @@ static bool run(const Case &c) {
     a.out.assign(rows * c.dv, narrow(NAN)), a.lse.assign(rows, NAN);
     bool hides = c.causal || c.left >= 0 || c.lengths || HAS_SEGMENTS || HAS_DENSE;
     int key = c.nk / 2, query = c.nq / 2;
+    // A bias of −∞ hides the same key from every query that has a number of its own for it.
+    if (HAS_FULL_BIAS && !c.bias[3])
+        for (int b = 0; b < c.b; b++)
+            for (int h = 0; h < c.hq; h++)
+                for (int i = 0; i < c.nq; i += c.bias[2] ? 1 : 2) a.full_bias[full_index(c, b, h, i, key)] = -INFINITY, hides = c.nk > 1;
     // A value that some rows do not see: it is theirs alone who do. Backward a key, or a query.
     if (!BACKWARD && hides)
         for (int n = 0; n < c.b * c.hk; n++) a.v[((size_t)n * c.nk + key) * c.dv] = narrow(NAN);

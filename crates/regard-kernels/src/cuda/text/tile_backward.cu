@@ -521,16 +521,15 @@ extern "C" __global__ void __launch_bounds__(THREADS) tile_backward_relative(con
         }
         __syncthreads();
         // What is as far as the table reaches, or further, has one number on each side.
-        int warp = threadIdx.x / WARP;
         bool one = p.max_distance == 0;
-        if (warp < (one ? 1 : 2)) {
+        for (int side = threadIdx.x / WARP; side < (one ? 1 : 2); side += WARPS) {
             float sum = 0;
             for (int d = lane_id(); d < ROWS + KEYS - 1; d += WARP) {
                 i64 distance = nearest + d;
-                if (one || (warp == 0 ? distance <= -p.max_distance : distance >= p.max_distance)) sum += sums[d];
+                if (one || (side == 0 ? distance <= -p.max_distance : distance >= p.max_distance)) sum += sums[d];
             }
             sum = warp_sum(sum);
-            if (lane_id() == 0) slab[warp == 0 ? 0 : table - 1] += sum;
+            if (lane_id() == 0) slab[side == 0 ? 0 : table - 1] += sum;
         }
         __syncthreads();
     }

@@ -104,7 +104,8 @@ template <int N> __device__ __forceinline__ bool is_undefined(const Problem &p, 
     float sum = 0;
 #pragma unroll
     for (int n = 2 * r; n < N; n += 4) sum += (x[n] - x[n]) + (x[n + 1] - x[n + 1]);
-    return quad_sum(sum) != 0 && (PARTS > 1 || HAS_DENSE || hides(p));
+    // A bias of −∞ hides as a mask does.
+    return quad_sum(sum) != 0 && (PARTS > 1 || HAS_DENSE || HAS_BIAS || hides(p));
 }
 
 // Two numbers of a row, side by side.
