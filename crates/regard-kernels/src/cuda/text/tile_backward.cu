@@ -40,27 +40,15 @@ __device__ __forceinline__ float weight_grad(const Problem &p, const Backward &g
 __device__ __forceinline__ void score_grads_of_tile(const Problem &p, const Backward &g, const Walk &walk, const Deltas (&rows)[2], float (&s)[KEYS / 2],
                                                     float (&grads)[KEYS / 2], int first) {
     const E *v = p.v.data + walk.queries.b * p.v.b + walk.queries.hk * p.v.h;
-#pragma unroll
-    for (int n = 0; n < KEYS / 16; n++)
-#pragma unroll
-        for (int r = 0; r < 2; r++) {
-            const Line &l = walk.lines[0][r];
-#if HAS_DROPOUT
-            u32 dropped = dropped_by_query(p, l, first + 16 * n);
-#else
-            u32 dropped = 0;
-#endif
-#pragma unroll
-            for (int c = 0; c < 4; c++) {
-                int at = 8 * n + c / 2 * 4 + 2 * r + c % 2, j = first + own_column(at);
-                float score = s[at], grad = 0;
-                if (!(score == NEG_INF)) {
-                    float product = defined(grads[at], l.row_of(g.grad_out), v + j * p.v.n, p.value_width);
-                    grad = score_grad(weight_at(score, rows[r].lse), weight_grad(p, g, product, l.row(p), j, dropped >> c & 1) - rows[r].delta);
-                }
-                s[at] = grad;
-            }
+    each_pair(p, walk.lines[0], first, [&](int at, int r, int j, bool dropped) {
+        const Line &l = walk.lines[0][r];
+        float score = s[at], grad = 0;
+        if (!(score == NEG_INF)) {
+            float product = defined(grads[at], l.row_of(g.grad_out), v + j * p.v.n, p.value_width);
+            grad = score_grad(weight_at(score, rows[r].lse), weight_grad(p, g, product, l.row(p), j, dropped) - rows[r].delta);
         }
+        s[at] = grad;
+    });
 }
 
 #if HAS_ARRIVING && NORMALIZER == SOFTMAX
@@ -73,22 +61,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) tile_arriving(const __grid
 #pragma unroll
     for (int r = 0; r < 2; r++) lse[r] = g.lse[walk.lines[0][r].row(p)] * UNIT;
     walk.over_keys(p, false, [&](float(&s)[1][KEYS / 2], int first, const u16 *, const u16 *) {
-#pragma unroll
-        for (int n = 0; n < KEYS / 16; n++)
-#pragma unroll
-            for (int r = 0; r < 2; r++) {
-                const Line &l = walk.lines[0][r];
-#if HAS_DROPOUT
-                u32 dropped = dropped_by_query(p, l, first + 16 * n);
-#else
-                u32 dropped = 0;
-#endif
-#pragma unroll
-                for (int c = 0; c < 4; c++) {
-                    int at = 8 * n + c / 2 * 4 + 2 * r + c % 2, j = first + own_column(at);
-                    if (!(s[0][at] == NEG_INF)) sums[r] += weight_at(s[0][at], lse[r]) * weight_grad(p, g, 0, l.row(p), j, dropped >> c & 1);
-                }
-            }
+        each_pair(p, walk.lines[0], first, [&](int at, int r, int j, bool dropped) {
+            const Line &l = walk.lines[0][r];
+            if (!(s[0][at] == NEG_INF)) sums[r] += weight_at(s[0][at], lse[r]) * weight_grad(p, g, 0, l.row(p), j, dropped);
+        });
     });
 #pragma unroll
     for (int r = 0; r < 2; r++) {

@@ -24,15 +24,9 @@ __device__ __forceinline__ float take_row(float (&s)[KEYS / 2], int r, float &to
 
 #if HAS_DROPOUT
 __device__ __forceinline__ void drop_weights(const Problem &p, const Line (&lines)[2], float (&s)[KEYS / 2], int first) {
-#pragma unroll
-    for (int r = 0; r < 2; r++)
-#pragma unroll
-        for (int n = 0; n < KEYS / 16; n++) {
-            u32 dropped = dropped_by_query(p, lines[r], first + 16 * n);
-#pragma unroll
-            for (int c = 0; c < 4; c++)
-                if (dropped >> c & 1) s[8 * n + c / 2 * 4 + 2 * r + c % 2] *= 0; // NaN stays
-        }
+    each_pair(p, lines, first, [&](int at, int, int, bool dropped) {
+        if (dropped) s[at] *= 0; // NaN stays
+    });
 }
 #endif
 

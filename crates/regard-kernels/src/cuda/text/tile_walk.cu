@@ -93,6 +93,26 @@ struct Walk {
     }
 };
 
+// Every pair of a warp's 16 queries and the tile of keys from `first` on: `use` is told which number it is, which row of the
+// thread's two, which key, and whether dropout takes it.
+template <class Use> __device__ __forceinline__ void each_pair(const Problem &p, const Line (&lines)[2], int first, Use use) {
+#pragma unroll
+    for (int n = 0; n < KEYS / 16; n++)
+#pragma unroll
+        for (int r = 0; r < 2; r++) {
+#if HAS_DROPOUT
+            u32 dropped = dropped_by_query(p, lines[r], first + 16 * n);
+#else
+            u32 dropped = 0;
+#endif
+#pragma unroll
+            for (int c = 0; c < 4; c++) {
+                int at = 8 * n + c / 2 * 4 + 2 * r + c % 2;
+                use(at, r, first + own_column(at), (bool)(dropped >> c & 1));
+            }
+        }
+}
+
 // A pair's score as the formula has it, −∞ where the query does not see the key; for rows that are computed again.
 __device__ __forceinline__ float plain_score(const Problem &p, const Line &l, i64 j) {
     const E *k = p.k.data + l.b * p.k.b + l.h / (p.heads / p.key_heads) * p.k.h + j * p.k.n;
