@@ -23,7 +23,7 @@ from ._native import instruction_set
 from .edges import Edges
 from .memory import release_memory
 from .merge import merge_attentions
-from .operator import attention, attention_backward
+from .operator import attention, attention_backward, gpu_forms
 from .run import Prediction, Report, Run, load
 from .score import Additive, Expression
 from .simplex import entmax15, sparsemax
@@ -43,6 +43,7 @@ __all__ = [
     "Run",
     "attention",
     "attention_backward",
+    "gpu_forms",
     "entmax15",
     "get_num_threads",
     "instruction_set",

@@ -140,6 +140,11 @@ def given(x: Any, name: str) -> tuple[int, tuple[int, ...]]:
     return block(x)
 
 
+def edges(x: Any) -> Any:
+    """A graph's edges, in the host's memory."""
+    return x.native
+
+
 def kind_of(x: Any) -> Any:
     """The kind of array that a call on such arrays has."""
     return _this

@@ -83,7 +83,7 @@ def _inputs(xp: Any, frame: Frame, learned: Learned) -> Any:
         None if frame.constants.alibi is None else given(frame.constants.alibi, "alibi_slopes"),
         None if relative is None else given(relative, "relative_bias"),
         *(None if x is None else given(x, name) for name, x in zip(_CONSTANTS, frame.constants[1:])),
-        None if edges is None else edges.native,
+        None if edges is None else xp.edges(edges),
     )
 
 

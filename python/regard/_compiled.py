@@ -53,6 +53,8 @@ def attention(q: Tensor, k: Any, v: Any, options: Options, return_aux: Any) -> A
             seed = torch.randint(1 << 62, (), dtype=torch.int64)
         else:
             seed = torch.tensor(seed_of(_tensors, options.seed), dtype=torch.int64)
+    if isinstance(options.edges, Edges) and options.edges.has_repeats:
+        raise NotImplementedError("edges that are there more than once are neither compiled nor traced: give each once")
     given = options.edges.edge_index if isinstance(options.edges, Edges) else options.edges
     if given is not None and not isinstance(given, Tensor):
         given = torch.as_tensor(given)

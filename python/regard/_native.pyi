@@ -16,15 +16,22 @@ _Inputs = tuple[
     _Block | None,
     _Block | None,
     _Block | None,
-    "Edges | None",
+    "Edges | EdgesAt | None",
 ]
 
 @final
 class Edges:
-    def __new__(cls, sizes: tuple[int, int], queries: _Block, keys: _Block, places: _Block) -> Edges: ...
+    def __new__(cls, sizes: tuple[int, int], queries: _Block, keys: _Block, places: _Block, repeated: bool) -> Edges: ...
     def __len__(self) -> int: ...
     @property
     def sizes(self) -> tuple[int, int]: ...
+    @property
+    def has_repeats(self) -> bool: ...
+    def pairs(self, queries: _Block, keys: _Block) -> None: ...
+
+@final
+class EdgesAt:
+    def __new__(cls, sizes: tuple[int, int], len: int, longest: int, addresses: tuple[int | None, ...]) -> EdgesAt: ...
 
 @final
 class Mechanism:
@@ -75,15 +82,18 @@ def backward(
     inputs: _Inputs | None = None,
     arriving: tuple[_Block | None, ...] | None = None,
 ) -> None: ...
+def forms(call: _Call, inputs: _Inputs | None = None) -> list[str]: ...
 def instruction_set() -> str: ...
 def release_memory(threads: int) -> None: ...
 def use_openmp(parallel: int, max_threads: int) -> None: ...
 
 __all__ = [
     "Edges",
+    "EdgesAt",
     "Mechanism",
     "Run",
     "backward",
+    "forms",
     "forward",
     "instruction_set",
     "release_memory",

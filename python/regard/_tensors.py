@@ -78,10 +78,12 @@ def check_inputs(q: Any, k: Any, v: Any) -> tuple[int, Any]:
 
 
 def _kind_of_common(q: Any, k: Any, v: Any) -> tuple[int, Any] | None:
-    """As ``check_inputs`` of dense tensors of one type on the CPU; none of all else, which is looked at one by one."""
+    """As ``check_inputs`` of dense tensors of one type on the CPU or one GPU; none of all else, which is looked at one by
+    one."""
     try:
         if (
-            q.is_cpu and k.is_cpu and v.is_cpu
+            (q.is_cpu and k.is_cpu and v.is_cpu
+             or q.is_cuda and k.is_cuda and v.is_cuda and q.get_device() == k.get_device() == v.get_device())
             and q.layout is k.layout is v.layout is _strided
             and not (q.is_nested or k.is_nested or v.is_nested)
             and q.dtype is k.dtype is v.dtype
@@ -198,6 +200,11 @@ def given(x: Tensor, name: str) -> tuple[int, tuple[int, ...]]:
     return block(x)
 
 
+def edges(x: Any) -> Any:
+    """A graph's edges, in the host's memory."""
+    return x.native
+
+
 def _elsewhere(name: str, x: Tensor) -> TypeError:
     return TypeError(f"{name} is on {x.device}, query on the CPU; they want one device")
 
@@ -215,11 +222,16 @@ backward = _native.backward
 
 def kind_of(x: Tensor) -> Any:
     """The kind of array that a call on such tensors has."""
-    if x.is_cpu:
-        return _this
-    from ._gpu import Gpu
+    return _this if x.is_cpu else _on_gpu().Gpu(x.device)
 
-    return Gpu(x.device)
+
+@lru_cache(maxsize=None)
+def _on_gpu() -> Any:
+    """What tensors on a GPU need, once there are some."""
+    from . import _gpu
+
+    _gpu.bring_nvrtc()
+    return _gpu
 
 
 def empty(shape: tuple[int, ...], dtype: Any) -> Tensor:
@@ -334,7 +346,9 @@ def plain(q: Tensor, k: Any, v: Any, is_causal: bool, scale: Any) -> Any:
         q, k, v = rowwise(q), rowwise(k), rowwise(v)
     if torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad):
         return _Plain.apply(frame, q, k, v)
-    return _call.forward(kind_of(q), frame, (q, k, v), NO_LEARNED, (), False).out
+    if q.is_cpu:
+        return _call.forward(_this, frame, (q, k, v), NO_LEARNED, (), False).out
+    return _on_gpu().plain_forward(frame, q, k, v, False)[0]
 
 
 def autocast(x: Any) -> Any:
@@ -376,15 +390,20 @@ class _Plain(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, frame: Frame, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        results = _call.forward(kind_of(q), frame, (q, k, v), NO_LEARNED, (), True)
-        ctx.save_for_backward(q, k, v, results.out, results.lse)
+        if q.is_cpu:
+            out, lse = _call.forward(_this, frame, (q, k, v), NO_LEARNED, (), True)[:2]
+        else:
+            out, lse = _on_gpu().plain_forward(frame, q, k, v, True)
+        ctx.save_for_backward(q, k, v, out, lse)
         ctx.frame = frame
-        return results.out  # type: ignore[no-any-return]
+        return out  # type: ignore[no-any-return]
 
     @staticmethod
     def backward(ctx: Any, grad_out: Tensor) -> Any:
         q, k, v, out, lse = ctx.saved_tensors
-        _, *wants = ctx.needs_input_grad
+        wants = ctx.needs_input_grad[1:]
+        if not q.is_cpu and not torch.is_grad_enabled():
+            return None, *_on_gpu().plain_backward(ctx.frame, (q, k, v), (out, lse), rowwise(grad_out), wants)
         wanted = (*wants, False, False, False, False, False)
         if torch.is_grad_enabled():
             return None, *_Gradients.apply(ctx.frame, wanted, (out, lse), grad_out, *(None,) * 4, q, k, v, *(None,) * 4)[:3]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _arrays, _call
+from . import _arrays, _call, _native
 from ._arguments import AUX, HARD, THRESHOLD, Aux, AuxName, Normalizer, Options, flag, needs, prepare
 from ._call import Arriving, Gradients, Saved
 
@@ -188,6 +188,28 @@ def attention_backward(
     return _call.backward(xp.kind_of(q), frame, qkv, learned, saved, grads)
 
 
+def gpu_forms(query: Any, key: Any, value: Any, **options: Any) -> tuple[str, str]:
+    """Which kernels a call of ``attention`` on tensors of a GPU goes to, forward and backward.
+
+    ``"Dot"``, ``"DotBias"``, ``"DotThreshold"``, ``"DotSplit"`` and ``"Decode"`` are the tensor cores' own forms,
+    ``"Tile"`` has every mask, bias and dropout on tensor cores, ``"Additive"`` and ``"Graph"`` are of additive scores;
+    ``"Generic"`` has everything else, and is the slowest. ``options`` are those of ``attention``.
+
+    >>> import numpy as np, regard
+    >>> x = np.eye(3)
+    >>> regard.gpu_forms(x, x, x)
+    Traceback (most recent call last):
+        ...
+    TypeError: query is on the CPU; forms are of calls on a GPU
+    """
+    xp, q, k, v = _kind(query, key, value)
+    frame, learned = prepare(xp, q, k, v, Options(**options))
+    kind = xp.kind_of(q)
+    qkv = (xp.rowwise(q), xp.rowwise(k), xp.rowwise(v))
+    forward, backward = _native.forms(_call._frame(kind, frame, *qkv), _call._inputs(kind, frame, learned))
+    return forward, backward
+
+
 def _kind(query: Any, key: Any, value: Any) -> tuple[Any, Any, Any, Any]:
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(query, torch.Tensor):
@@ -280,4 +302,4 @@ def _index(xp: Any, index: Any, rows: tuple[int, ...]) -> Any:
     return None if index is None else _of_shape("index", xp.whole("index", index, 3), rows)
 
 
-__all__ = ["AUX", "Aux", "Gradients", "attention", "attention_backward"]
+__all__ = ["AUX", "Aux", "Gradients", "attention", "attention_backward", "gpu_forms"]

@@ -5,8 +5,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use regard_kernels::cuda::DeviceRows;
 use regard_kernels::{View, ViewMut};
-use std::borrow::Cow;
 use std::marker::PhantomData;
+use std::sync::{Mutex, PoisonError};
 
 /// At most so many axes.
 const AXES: usize = 4;
@@ -160,16 +160,39 @@ impl<T> Block<T> {
     ///
     /// # Safety
     /// As for [`Self::slice`].
-    pub(crate) unsafe fn numbers<'a>(&self) -> PyResult<Cow<'a, [T]>>
+    pub(crate) unsafe fn numbers<'a>(&self) -> PyResult<&'a [T]>
     where
-        T: Clone + Default,
+        T: Zero,
     {
         match self.is_on_gpu {
-            true => Ok(Cow::Owned(vec![T::default(); self.numel()?])),
+            true => zeros(self.numel()?),
             // SAFETY: the caller's.
-            false => Ok(Cow::Borrowed(unsafe { self.slice()? })),
+            false => unsafe { self.slice() },
         }
     }
+}
+
+/// Numbers whose bytes are all 0 where they are zero.
+pub(crate) trait Zero: Copy + 'static {}
+impl Zero for f32 {}
+impl Zero for f64 {}
+impl Zero for i64 {}
+impl Zero for bool {}
+
+/// So many zeros, which are kept: a call that made its own would touch megabytes for a large mask, and take longer
+/// for that than the GPU takes.
+pub(crate) fn zeros<T: Zero>(count: usize) -> PyResult<&'static [T]> {
+    static KEPT: Mutex<&'static [u64]> = Mutex::new(&[]);
+    let words = count.checked_mul(size_of::<T>()).map(|bytes| bytes.div_ceil(8));
+    let words = words.filter(|&words| words <= isize::MAX as usize / 16);
+    let words = words.ok_or_else(|| PyValueError::new_err("an array larger than any memory"))?;
+    let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    if kept.len() < words {
+        // What was kept before may be in use; all of it together is less than the next.
+        *kept = vec![0u64; words.next_power_of_two().max(1 << 10)].leak();
+    }
+    // SAFETY: there are so many bytes, which nobody writes any more, at an address that fits every such number.
+    Ok(unsafe { std::slice::from_raw_parts(kept.as_ptr().cast(), count) })
 }
 
 fn check_address<T>(address: usize, len: usize) -> PyResult<()> {

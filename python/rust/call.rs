@@ -1,11 +1,12 @@
 //! One call of the kernels, forward or backward.
 
-use crate::array::{Block, Rows, refused};
+use crate::array::{Block, Rows, Zero, refused};
 use crate::gpu::{self, Gpu};
 use crate::inputs::{Inputs, Random, no_such_type};
 use crate::mechanism::{Mechanism, Score};
 use crate::threads;
 use half::{bf16, f16};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use regard_kernels::{Backward, Cpu, Element, Forward, Gradients, Real, Saved, Spec};
 
@@ -91,6 +92,22 @@ pub(crate) fn forward(
     }
 }
 
+/// Which kernels a call on a GPU goes to, forward and backward.
+#[pyfunction]
+#[pyo3(signature = (call, inputs=None))]
+pub(crate) fn forms(call: Call<'_>, inputs: Option<&Bound<'_, PyAny>>) -> PyResult<[String; 2]> {
+    let Place::Gpu(gpu) = call.place else {
+        return Err(PyTypeError::new_err("query is on the CPU; forms are of calls on a GPU"));
+    };
+    match call.code {
+        0 => gpu::forms::<f32>(gpu, &call, inputs),
+        1 => gpu::forms::<f64>(gpu, &call, inputs),
+        2 => gpu::forms::<bf16>(gpu, &call, inputs),
+        3 => gpu::forms::<f16>(gpu, &call, inputs),
+        other => Err(no_such_type(other)),
+    }
+}
+
 /// Computes the gradients that there is a place for.
 ///
 /// As for [`forward`].
@@ -115,7 +132,7 @@ pub(crate) fn backward(
     }
 }
 
-fn forward_of<E: Element>(
+fn forward_of<E: Element<Compute: Zero>>(
     py: Python<'_>,
     call: &Call<'_>,
     out: Rows,
@@ -156,7 +173,7 @@ pub(crate) type More<'a, 'py> = (
     Option<&'a Bound<'py, PyAny>>,
 );
 
-fn backward_of<E: Element>(
+fn backward_of<E: Element<Compute: Zero>>(
     py: Python<'_>,
     call: &Call<'_>,
     grad_out: Rows,

@@ -1,6 +1,6 @@
 //! One call of the kernels over arrays that lie on an NVIDIA GPU, in the order of PyTorch's stream.
 
-use crate::array::{Block, Rows, refused};
+use crate::array::{Block, Rows, Zero, refused};
 use crate::call::{Arriving, Call, Left, More, Results, Wanted};
 use crate::inputs::Inputs;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
@@ -42,7 +42,7 @@ fn open(Gpu(ordinal, stream): Gpu) -> PyResult<Cuda> {
 }
 
 /// As [`crate::call::forward`] does.
-pub(crate) fn forward<E: Element>(
+pub(crate) fn forward<E: Element<Compute: Zero>>(
     py: Python<'_>,
     gpu: Gpu,
     call: &Call<'_>,
@@ -73,6 +73,19 @@ pub(crate) fn forward<E: Element>(
     }
 }
 
+/// Which kernels a call goes to, forward and backward.
+pub(crate) fn forms<E: Element<Compute: Zero>>(
+    gpu: Gpu,
+    call: &Call<'_>,
+    inputs: Option<&Bound<'_, PyAny>>,
+) -> PyResult<[String; 2]> {
+    // SAFETY: as above; nothing is read but sizes.
+    let inputs = unsafe { Inputs::<E::Compute>::of(inputs)? };
+    let qkv = [call.q.on_gpu::<E>()?, call.k.on_gpu()?, call.v.on_gpu()?];
+    let spec = inputs.spec(call.mechanism.get(), call.q.shape()[3], call.random);
+    open(gpu)?.forms(&spec, qkv).map_err(refused)
+}
+
 /// Where it lies, if it is there: what has no numbers may lie nowhere.
 fn address<T>(block: Option<Block<T>>) -> PyResult<Option<u64>> {
     match block {
@@ -85,7 +98,7 @@ fn address<T>(block: Option<Block<T>>) -> PyResult<Option<u64>> {
 }
 
 /// As [`crate::call::backward`] does.
-pub(crate) fn backward<E: Element>(
+pub(crate) fn backward<E: Element<Compute: Zero>>(
     py: Python<'_>,
     gpu: Gpu,
     call: &Call<'_>,

@@ -1,12 +1,12 @@
 //! The arrays of a call besides q, k and v.
 
-use crate::array::Block;
-use crate::edges::Edges;
+use crate::array::{Block, Zero, zeros};
+use crate::edges::{Edges, EdgesAt};
 use crate::mechanism::{Mechanism, Score};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use regard_kernels as kernels;
-use regard_kernels::cuda::OptionsAt;
+use regard_kernels::cuda::{OptionsAt, PARAMETERS};
 use regard_kernels::{Bias, Broadcast, Dropout, Mask, Parameter, Real, Relative, Segments, Spec};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -23,8 +23,15 @@ type Given<'py, T> = (
     Option<Block<i64>>,
     Option<Block<i64>>,
     Option<Block<u8>>,
-    Option<Bound<'py, Edges>>,
+    Option<Links<'py>>,
 );
+
+/// A graph's edges: the host's, or a GPU's.
+#[derive(FromPyObject)]
+enum Links<'py> {
+    Host(Bound<'py, Edges>),
+    Gpu(Bound<'py, EdgesAt>),
+}
 
 /// What a call draws with.
 #[derive(Clone, Copy, FromPyObject)]
@@ -39,10 +46,10 @@ pub(crate) struct Inputs<'a, T: Clone> {
     parameters: Vec<Parameter<'a, T>>,
     key_bias: Option<Array<'a, T>>,
     bias: Option<Array<'a, T>>,
-    alibi: Option<Cow<'a, [T]>>,
+    alibi: Option<&'a [T]>,
     relative: Option<Array<'a, T>>,
     key_lengths: Option<Vec<usize>>,
-    segments: Option<[Cow<'a, [i64]>; 2]>,
+    segments: Option<[&'a [i64]; 2]>,
     dense: Option<Array<'a, bool>>,
     edges: Option<Arc<kernels::Edges>>,
     /// Where what lies on a GPU is.
@@ -67,7 +74,7 @@ impl<T: Clone> Default for Inputs<'_, T> {
     }
 }
 
-impl<'a, T: Real + Default> Inputs<'a, T> {
+impl<'a, T: Real + Zero> Inputs<'a, T> {
     /// # Safety
     /// The arrays are live for `'a`, and not written meanwhile.
     pub(crate) unsafe fn of(given: Option<&Bound<PyAny>>) -> PyResult<Self> {
@@ -94,6 +101,12 @@ impl<'a, T: Real + Default> Inputs<'a, T> {
             q_segments: address_of(&q_segments),
             k_segments: address_of(&k_segments),
             dense: address_of(&dense),
+            w: address_of(&w),
+            parameters: addresses_of(&parameters)?,
+            edges: match &edges {
+                Some(Links::Gpu(edges)) => Some(edges.get().at),
+                _ => None,
+            },
         };
         if let Some(width) = relative.map(|x| x.shape()[3]).filter(|width| width % 2 == 0) {
             return Err(PyValueError::new_err(format!(
@@ -103,19 +116,22 @@ impl<'a, T: Real + Default> Inputs<'a, T> {
         // SAFETY: the caller's, for all of them.
         unsafe {
             Ok(Self {
-                w: w.map_or(Ok(&[][..]), |w| w.slice())?,
+                w: w.map_or(Ok(&[][..]), |w| w.numbers())?,
                 parameters: parameters.iter().map(|x| parameter(x)).collect::<PyResult<_>>()?,
                 key_bias: key_bias.map(|x| array(&x)).transpose()?,
                 bias: bias.map(|x| array(&x)).transpose()?,
                 alibi: alibi.map(|x| x.numbers()).transpose()?,
                 relative: relative.map(|x| array(&x)).transpose()?,
-                key_lengths: lengths.map(|x| lengths_of(&x.numbers()?)).transpose()?,
+                key_lengths: lengths.map(|x| lengths_of(x.numbers()?)).transpose()?,
                 segments: match (q_segments, k_segments) {
                     (Some(q), Some(k)) => Some([q.numbers()?, k.numbers()?]),
                     _ => None,
                 },
                 dense: dense.map(|x| Ok::<_, PyErr>((truths(&x)?, x.shape()))).transpose()?,
-                edges: edges.map(|edges| edges.get().edges.clone()),
+                edges: edges.map(|edges| match edges {
+                    Links::Host(edges) => edges.get().edges.clone(),
+                    Links::Gpu(edges) => edges.get().edges.clone(),
+                }),
                 at,
             })
         }
@@ -149,7 +165,7 @@ impl<'a, T: Real + Default> Inputs<'a, T> {
         let bias = Bias {
             key: self.key_bias.as_ref().map(broadcast),
             full: self.bias.as_ref().map(broadcast),
-            alibi: self.alibi.as_deref(),
+            alibi: self.alibi,
             relative: self
                 .relative
                 .as_ref()
@@ -167,6 +183,23 @@ impl<'a, T: Real + Default> Inputs<'a, T> {
     }
 }
 
+fn addresses_of<X>(blocks: &[Block<X>]) -> PyResult<[Option<u64>; PARAMETERS]> {
+    let mut to = [None; PARAMETERS];
+    for (n, block) in blocks.iter().enumerate() {
+        match (to.get_mut(n), block.gpu_address()) {
+            (Some(to), at) => *to = at,
+            (None, None) => {}
+            (None, Some(_)) => {
+                return Err(PyValueError::new_err(format!(
+                    "the score has {} parameters; on a GPU it may have {PARAMETERS}",
+                    blocks.len()
+                )));
+            }
+        }
+    }
+    Ok(to)
+}
+
 fn address_of<X>(block: &Option<Block<X>>) -> Option<u64> {
     block.as_ref().and_then(|block| block.gpu_address())
 }
@@ -177,17 +210,17 @@ fn broadcast<'b, X: Clone>((data, shape): &'b Array<'_, X>) -> Broadcast<'b, X> 
 
 /// # Safety
 /// As for [`Inputs::of`].
-unsafe fn array<'a, T: Clone + Default>(block: &Block<T>) -> PyResult<Array<'a, T>> {
+unsafe fn array<'a, T: Zero>(block: &Block<T>) -> PyResult<Array<'a, T>> {
     // SAFETY: the caller's.
-    Ok((unsafe { block.numbers()? }, block.shape()))
+    Ok((Cow::Borrowed(unsafe { block.numbers()? }), block.shape()))
 }
 
 /// # Safety
 /// As for [`Inputs::of`].
-unsafe fn parameter<'a, T>(block: &Block<T>) -> PyResult<Parameter<'a, T>> {
+unsafe fn parameter<'a, T: Zero>(block: &Block<T>) -> PyResult<Parameter<'a, T>> {
     let [_, _, heads, width] = block.shape();
     // SAFETY: the caller's.
-    Ok(Parameter { data: unsafe { block.slice()? }, shape: [heads, width] })
+    Ok(Parameter { data: unsafe { block.numbers()? }, shape: [heads, width] })
 }
 
 fn lengths_of(lengths: &[i64]) -> PyResult<Vec<usize>> {
@@ -205,7 +238,7 @@ fn lengths_of(lengths: &[i64]) -> PyResult<Vec<usize>> {
 /// As for [`Inputs::of`].
 unsafe fn truths<'a>(block: &Block<u8>) -> PyResult<Cow<'a, [bool]>> {
     if block.gpu_address().is_some() {
-        return Ok(Cow::Owned(vec![false; block.numel()?]));
+        return zeros(block.numel()?).map(Cow::Borrowed);
     }
     // SAFETY: the caller's.
     let bytes = unsafe { block.slice()? };

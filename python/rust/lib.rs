@@ -22,9 +22,9 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _native {
     #[pymodule_export]
-    use super::call::{backward, forward};
+    use super::call::{backward, forms, forward};
     #[pymodule_export]
-    use super::edges::Edges;
+    use super::edges::{Edges, EdgesAt};
     #[pymodule_export]
     use super::mechanism::Mechanism;
     #[pymodule_export]

@@ -6,7 +6,10 @@
 use crate::threads;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
-use regard_tasks::{Error, Plan, Progress, Record, Watch, watch};
+use regard_data::{Watch, watch};
+use regard_tasks::Error;
+use regard_tasks::run::Record;
+use regard_tasks::train::{Plan, Progress};
 use std::cell::RefCell;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,7 +1,10 @@
 //! What a run's model answers: every call of [`Model`] that takes an input is here.
 
-use regard_tasks::picture::{self, Caption};
-use regard_tasks::{Error, Input, Model, Prediction, Result, Run, Scene};
+use regard_picture::picture;
+use regard_picture::scene::Scene;
+use regard_tasks::run::Run;
+use regard_tasks::task::{Input, Model, Prediction};
+use regard_tasks::{Error, Result};
 
 /// An input as the model takes it: a path names a file of the caller's own machine.
 fn named(model: &dyn Model, text: &str) -> Result<Input> {
@@ -48,7 +51,7 @@ impl Shown {
                 _ => "this model attends to nothing that could be shown".into(),
             }));
         };
-        let caption = Caption::of(run, model, name, &input)?;
+        let caption = run.caption(model, name, &input)?;
         Ok(Self { page: picture::page(scene, &caption), svg: picture::svg(scene, &caption, None) })
     }
 }

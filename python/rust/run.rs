@@ -10,7 +10,10 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
 use regard::Tensor;
 use regard::tensor::{DType, Parameter};
-use regard_tasks::{Model, Options, Part, Record, task_named, tasks};
+use regard_tasks::options::Options;
+use regard_tasks::run::Record;
+use regard_tasks::task::{Model, Part};
+use regard_tasks::tasks::{task_named, tasks};
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -18,7 +21,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// A run whose model has been loaded.
 #[pyclass(frozen, module = "regard._native")]
 pub(crate) struct Run {
-    run: regard_tasks::Run,
+    run: regard_tasks::run::Run,
     options: Options,
     model: Mutex<Box<dyn Model>>,
 }
@@ -37,7 +40,7 @@ impl Run {
         settings: Vec<String>,
     ) -> PyResult<Self> {
         serve(py, Pool::Shared(threads), None, |_| {
-            let run = regard_tasks::Run::open(&folder)?;
+            let run = regard_tasks::run::Run::open(&folder)?;
             let mut all = settings.iter();
             let options = all.try_fold(run.options()?, |options, setting| options.set(setting))?;
             run.check_untrained(&options)?;

@@ -3,10 +3,12 @@
 use crate::line::{Answer, Event, Line, Pool, serve};
 use pyo3::prelude::*;
 use regard::tensor::limit_parameters;
-use regard_tasks::{
-    Callback, Ended, Error, Learner, Options, Plan, Progress, Ranks, Record, Result, Run, Task,
-    TrainingConfig, share, task_named, train, train_together,
-};
+use regard_tasks::options::{Options, TrainingConfig};
+use regard_tasks::run::{Record, Run};
+use regard_tasks::task::{Learner, Task};
+use regard_tasks::tasks::task_named;
+use regard_tasks::train::{Callback, Ended, Plan, Progress, Ranks, share, train, train_together};
+use regard_tasks::{Error, Result};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 

@@ -386,12 +386,19 @@ def test_a_plain_call_is_captured(dtype):
 
 @pytest.mark.parametrize(
     "options",
-    [{"key_lengths": torch.tensor([5, 33])}, {"attn_mask": torch.ones(40, 33)}, {"attn_mask": torch.ones(40, 33).tril() > 0}],
+    [
+        {"key_lengths": torch.tensor([5, 33])},
+        {"attn_mask": torch.ones(40, 33)},
+        {"attn_mask": torch.ones(40, 33).tril() > 0},
+        {"score": regard.Additive(torch.linspace(-1, 1, 16, device=DEVICE))},
+        {"score": regard.Expression("q @ k * t", t=torch.tensor([0.3], device=DEVICE))},
+        {"score": regard.Expression("w @ tanh(q + k)", w=torch.linspace(-1, 1, 16, device=DEVICE))},
+    ],
     ids=str,
 )
 def test_a_call_whose_options_lie_on_the_gpu_is_captured(options):
     q, k, v = (x.detach() for x in leaves(torch.float32))
-    options = {name: x.cuda() for name, x in options.items()}
+    options = {name: x.cuda() if isinstance(x, torch.Tensor) else x for name, x in options.items()}
     expected = regard.attention(q, k, v, **options)
     assert torch.equal(captured(lambda: regard.attention(q, k, v, **options)), expected)
 
@@ -508,3 +515,92 @@ def test_a_forked_process_is_told_that_it_has_no_gpu():
     answer = said.get(timeout=60)
     process.join(60)
     assert "fork" in answer
+
+
+EVERYDAY = {
+    "plain": {},
+    "causal": {"is_causal": True},
+    "lengths": {"key_lengths": torch.tensor([5, 33], device=DEVICE)},
+    "a mask": {"attn_mask": torch.ones(40, 33, device=DEVICE).tril() > 0},
+    "a bias": {"attn_mask": torch.ones(40, 33, device=DEVICE)},
+    "segments": {"segments": (torch.arange(80, device=DEVICE).reshape(2, 40) // 9, torch.arange(66, device=DEVICE).reshape(2, 33) // 9)},
+    "ALiBi": {"alibi_slopes": torch.linspace(0.1, 1, 4, device=DEVICE)},
+    "by distance": {"relative_bias": torch.linspace(-1, 1, 11, device=DEVICE)[None]},
+    "dropout": {"dropout_p": 0.3},
+    "additive": {"score": regard.Additive(torch.linspace(-1, 1, 16, device=DEVICE))},
+    "an expression": {"score": regard.Expression("q @ k * t", t=torch.tensor([0.3], device=DEVICE))},
+    "weights": {"return_aux": "weights"},
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("name", EVERYDAY)
+def test_a_call_does_not_wait_for_the_gpu(name, dtype):
+    q, k, v = leaves(dtype)
+
+    def call():
+        out = regard.attention(q, k, v, **EVERYDAY[name])
+        out = out[0] if isinstance(out, tuple) else out
+        return torch.autograd.grad(out, [q, k, v], torch.ones_like(out))
+
+    call()
+    try:
+        torch.cuda.set_sync_debug_mode("error")
+        call()
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+
+
+@pytest.mark.parametrize("name", [name for name in EVERYDAY if name not in ("an expression", "weights")])
+def test_no_everyday_call_takes_the_generic_kernels(name):
+    options = {key: x for key, x in EVERYDAY[name].items()}
+    for dtype in (torch.float32, torch.bfloat16):
+        if name == "additive" and dtype is torch.bfloat16:
+            continue
+        forms = regard.gpu_forms(*leaves(dtype), **options)
+        assert "Generic" not in forms or name == "additive", (forms, dtype)
+    assert regard.gpu_forms(*leaves(torch.float64)) == ("Generic", "Generic")
+    with pytest.raises(TypeError, match="query is on the CPU"):
+        regard.gpu_forms(*leaves(torch.float32, device="cpu"))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("what", ["key", "value", "both"])
+@pytest.mark.parametrize("option", ["attn_mask", "relative_bias", "key_bias"])
+def test_a_bias_of_minus_infinity_hides_what_is_no_number(option, what, dtype):
+    n, d = 130, 64
+    draw = torch.Generator().manual_seed(3)
+    q, k, v = (torch.randn(1, 2, n, d, generator=draw).to("cuda", dtype) for _ in range(3))
+    # Queries see keys up to 20 ahead; the last key is no number, and so the last queries see it alone.
+    distance = torch.arange(n)[None] - torch.arange(n)[:, None]
+    table = torch.zeros(1, 2 * 40 + 1)
+    table[0, 40 + 21 :] = float("-inf")
+    bias = {
+        "attn_mask": torch.zeros(n, n).masked_fill(distance > 20, float("-inf")),
+        "relative_bias": table,
+        "key_bias": torch.zeros(n).index_fill(0, torch.tensor([n - 1]), float("-inf")),
+    }[option].cuda().requires_grad_()
+    sees = torch.ones(n, n, dtype=torch.bool) if option == "key_bias" else distance <= 20
+    sees = (sees if option != "key_bias" else sees.index_fill(1, torch.tensor([n - 1]), False)).cuda()
+    clean = [x.clone() for x in (q, k, v)]
+    if what != "value":
+        k[..., n - 1, :] = float("nan")
+    if what != "key":
+        v[..., n - 1, :] = float("nan")
+    blind = ~sees[:, n - 1]
+    found = [x.requires_grad_() for x in (q, k, v)]
+    out = regard.attention(*found, **{option: bias})
+    exact = [x.double().requires_grad_() for x in clean]
+    expected = torch.nn.functional.scaled_dot_product_attention(*exact, attn_mask=sees)
+    assert int(blind.sum()) > 100
+    bound = 1e-5 if dtype is torch.float32 else 3e-2
+    torch.testing.assert_close(out[:, :, blind].double(), expected[:, :, blind], rtol=bound, atol=bound)
+    # Gradients of what the blind queries alone have.
+    grad = torch.zeros_like(out)
+    grad[:, :, blind] = 1
+    mine, learned = torch.autograd.grad(out, [found[0], bias], grad)
+    truth = torch.autograd.grad(expected, exact[0], grad.double())[0]
+    torch.testing.assert_close(mine[:, :, blind].double(), truth[:, :, blind], rtol=bound, atol=bound * float(truth.abs().max()))
+    assert not learned[bias == float("-inf")].any()
+    assert option != "attn_mask" or learned[blind].isfinite().all()
+    assert option != "key_bias" or learned.isfinite().all()

@@ -6,7 +6,8 @@ use crate::task::{
 use crate::{attend, bench, completions, info, manual};
 use anyhow::Result;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
-use regard_tasks::{Task, task_named};
+use regard_tasks::task::Task;
+use regard_tasks::tasks::task_named;
 use std::ffi::OsString;
 use std::io::Write;
 

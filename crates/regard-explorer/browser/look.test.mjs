@@ -37,7 +37,8 @@ inEveryView("encoder, decoder and what lies between them are scenes, each with a
     await page.getByRole("radio", { name, exact: true }).click();
     assert.ok(scene.maps.length >= 4, `${name} has layers and heads`);
     assert.equal(await page.locator(".tile").count(), scene.maps.length + 1 + (rollout ? 1 : 0), name);
-    assert.ok(await isPainted(page, ".stage .sheet canvas"), name);
+    const surface = (await page.locator(".stage .bands").count()) ? ".stage .bands" : ".stage .sheet canvas";
+    assert.ok(await isPainted(page, surface), name);
   }
   // What is not yet written is not seen: a row is the word that is written, over those before it.
   await page.getByRole("button", { name: "layer 1, head 1", exact: true }).click();

@@ -5,7 +5,7 @@ import fs from "node:fs/promises";
 import path from "node:path";
 import { test } from "node:test";
 import { CHINESE } from "../page/chinese.js";
-import { inkOn, ramp } from "../../regard-tasks/src/picture/draw.js";
+import { inkOn, ramp } from "../../regard-picture/src/picture/draw.js";
 import { differenceOf } from "../page/difference.js";
 import { read, written } from "../page/state.js";
 import { ADDRESS, asked, once, open, runOf, state } from "./browser.mjs";

@@ -42,7 +42,7 @@ inEveryView("the samples are replayed epoch by epoch", async (page) => {
   await page.waitForFunction(() => /epoch=1\b/.test(location.hash));
   // After one epoch it wrote otherwise than after four.
   const until = async (like) => {
-    for (const end = Date.now() + 20000; ((await page.evaluate(samples)) === learned) !== like; )
+    for (const end = Date.now() + 20000; ((await page.evaluate(samples)) === learned) !== like;)
       assert.ok(Date.now() < end, `the samples are ${like ? "" : "not "}those of the last epoch`);
   };
   await until(false);
@@ -86,6 +86,17 @@ once("the curves grow while the program trains, and only new lines travel", asyn
   // Within an epoch: where it is, how fast, how long it will take.
   const told = await (await page.waitForFunction(withinEpoch, null, { timeout: 60000 })).jsonValue();
   const began = Date.now();
+  // A speed is that of one moment; the machine may have been busy with something else just then.
+  const speeds = [told.speed];
+  let over = false;
+  ended.then(() => {
+    over = true;
+  });
+  while (!over) {
+    const now = await page.evaluate(withinEpoch);
+    if (now) speeds.push(now.speed);
+    await new Promise((resolve) => setTimeout(resolve, 150));
+  }
   assert.equal(await ended, 0);
   const took = (Date.now() - began) / 1000;
   assert.ok(
@@ -94,8 +105,9 @@ once("the curves grow while the program trains, and only new lines travel", asyn
   );
   const [before, last] = (await live()).records.slice(-2);
   const mean = (last.step - before.step) / (last.seconds - before.seconds);
-  const beside = `${told.speed} steps a second beside ${mean} with validation`;
-  assert.ok(told.speed > mean / 2 && told.speed < 6 * mean, beside);
+  const speed = speeds.sort((a, b) => a - b)[Math.floor(speeds.length / 2)];
+  const beside = `${speed} steps a second beside ${mean} with validation`;
+  assert.ok(speed > mean / 2 && speed < 6 * mean, beside);
   await page.waitForFunction(
     (n) => document.querySelector('[data-measure="training loss"] svg path').getAttribute("d").split("L").length >= n,
     had + 2,

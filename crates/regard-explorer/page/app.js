@@ -1,20 +1,22 @@
 // The page: its head, the input, and one of four tabs.
 
 import { at, button, fill, make } from "./dom.js";
-import { ask, completed, load, onAnswer, run, sentence, session } from "./session.js";
+import { ask, completed, load, onAnswer, refresh, run, sentence, session } from "./session.js";
 import { isChanged, listen, restore, set, view } from "./state.js";
 import { applyTheme, onTheme } from "./theme.js";
 import { setLanguage, spoken, t } from "./words.js";
 import { drawHead } from "./head.js";
 import { drawInput } from "./input.js";
 import { drawHelp } from "./help.js";
+import { check, watch } from "./pulse.js";
 import * as askTab from "./views/ask.js";
 import * as compareTab from "./views/compare.js";
 import * as trainingTab from "./views/training.js";
 import * as errorsTab from "./views/errors.js";
+import * as gallery from "./views/gallery.js";
 
 /** @type {Record<string, {enter: (panel: Element) => void, leave?: () => void, update: (changed: Set<string>) => void}>} */
-const TABS = { ask: askTab, compare: compareTab, training: trainingTab, errors: errorsTab };
+const TABS = { ask: askTab, compare: compareTab, training: trainingTab, errors: errorsTab, runs: gallery };
 const NAMES = { ask: "Look and change", compare: "Compare", training: "Training", errors: "Errors" };
 
 let entered = /** @type {string | null} */ (null);
@@ -26,11 +28,18 @@ function notice(text) {
   at("notice").hidden = !text;
 }
 
+/** Says why an input was refused, where an answer to another one is seen; where none is, its place says it. */
+function refused() {
+  notice(session.answer && (view.tab === "ask" || view.tab === "compare") ? session.refusal : "");
+}
+
 function drawTabs() {
   const list = at("tabs");
   list.setAttribute("role", "tablist");
   list.setAttribute("aria-label", t("What to do"));
-  const keys = Object.keys(TABS);
+  const keys = Object.keys(NAMES);
+  // The gallery is of all runs, the tabs of one.
+  list.hidden = view.tab === "runs";
   fill(
     list,
     keys.map((key, place) => {
@@ -51,14 +60,16 @@ function drawTabs() {
       return one;
     }),
   );
-  at("panel").setAttribute("aria-labelledby", `tab-${view.tab}`);
+  if (view.tab === "runs") at("panel").removeAttribute("aria-labelledby");
+  else at("panel").setAttribute("aria-labelledby", `tab-${view.tab}`);
 }
 
 function enter() {
   if (entered) TABS[entered].leave?.();
   entered = view.tab;
-  at("ask").hidden = view.tab === "training" || view.tab === "errors";
+  at("ask").hidden = ["training", "errors", "runs"].includes(view.tab);
   fill(at("panel"));
+  if (started) refused();
   TABS[view.tab].enter(at("panel"));
 }
 
@@ -80,6 +91,7 @@ listen((changed) => {
   if (changed.has("lang") || changed.has("runs")) drawAll();
   else if (changed.has("tab")) {
     drawTabs();
+    drawHead(at("top"));
     if (changed.has("input")) drawInput(at("ask"));
     enter();
   } else {
@@ -91,7 +103,8 @@ listen((changed) => {
 });
 
 onAnswer(() => {
-  notice(session.waiting ? at("notice").textContent : session.refusal);
+  if (session.lost) check();
+  if (!session.waiting) refused();
   if (!session.waiting) drawInput(at("ask"));
   TABS[view.tab].update(new Set(["answer"]));
 });
@@ -114,7 +127,7 @@ addEventListener("keydown", (event) => {
   const typing = /** @type {Element} */ (event.target).closest?.("input, textarea, select");
   if (event.key === "Escape" && typing) /** @type {any} */ (typing).blur();
   if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
-  const tab = Object.keys(TABS)[Number(event.key) - 1];
+  const tab = Object.keys(NAMES)[Number(event.key) - 1];
   if (event.key === "/") {
     event.preventDefault();
     at("ask").querySelector("textarea, input")?.focus();
@@ -145,6 +158,13 @@ async function start() {
     }
     started = true;
     drawAll();
+    watch(async (gone) => {
+      if (!gone) {
+        await refresh();
+        drawHead(at("top"));
+        await ask();
+      } else TABS[view.tab].update(new Set(["gone"]));
+    });
     await ask();
     if (missing) notice(t("The link names a run that is not here: {run}.", { run: missing }));
   } catch (error) {

@@ -44,8 +44,13 @@ export function drawHead(top) {
   fill(
     top,
     make("h1", {}, make("img", { src: "/icon.svg", alt: "", width: 20, height: 20 }), make("span", {}, "regard")),
-    session.runs.length > 0 && choose,
-    make("span", { class: "facts grow", title: one?.about }, facts ? facts.join(" · ") : ""),
+    session.runs.length > 1 &&
+      button(t("All runs"), () => set({ tab: "runs" }, { push: true }), {
+        "aria-pressed": String(view.tab === "runs"),
+        class: view.tab === "runs" ? "main" : "",
+      }),
+    session.runs.length > 0 && view.tab !== "runs" && choose,
+    make("span", { class: "facts grow", title: one?.about }, facts && view.tab !== "runs" ? facts.join(" · ") : ""),
     make(
       "div",
       { class: "row" },

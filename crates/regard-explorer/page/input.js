@@ -45,7 +45,7 @@ export function described(input) {
 export function drawInput(ask) {
   const one = run();
   if (!one) return;
-  const key = JSON.stringify([one.id, one.ready, document.documentElement.lang]);
+  const key = JSON.stringify([one.id, one.ready, one.input.form, document.documentElement.lang]);
   if (built !== key || !ask.firstChild) {
     built = key;
     build(ask, one);

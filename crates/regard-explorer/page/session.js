@@ -2,6 +2,7 @@
 
 import * as api from "./api.js";
 import { isChanged, set, view } from "./state.js";
+import { inWords } from "./refusals.js";
 import { t } from "./words.js";
 
 export const session = {
@@ -11,6 +12,8 @@ export const session = {
   /** @type {any} the answer beside which a changed one is shown, for another input */ baseline: null,
   /** @type {string} */ refusal: "",
   waiting: false,
+  /** whether the program does not answer */ gone: false,
+  /** whether it did not answer the last question */ lost: false,
 };
 
 /** @type {(() => void)[]} */
@@ -28,7 +31,8 @@ export const typed = () => (session.answer ? (session.answer.text ?? session.ans
 
 /** A refusal in the reader's words where the server gave none. @param {unknown} error */
 export const sentence = (error) =>
-  /** @type {any} */ (error)?.message || t("The program does not answer. Is `regard explore` still running?");
+  inWords(/** @type {any} */ (error)?.message || "") ||
+  t("The program does not answer. Is `regard explore` still running?");
 
 /** Whether there is something to ask. @param {any} input */
 export function isAskable(input) {
@@ -77,6 +81,7 @@ export async function ask() {
   }
   session.waiting = true;
   tell();
+  if (!isKnown(one)) await reload(one.id);
   askBaseline();
   try {
     const answer = await api.post(
@@ -86,18 +91,23 @@ export async function ask() {
     );
     if (!answer) return;
     answer.scenes = api.decoded(answer.scenes);
-    Object.assign(session, { answer, refusal: "" });
+    Object.assign(session, { answer, refusal: "", lost: false });
   } catch (error) {
     session.refusal = sentence(error);
+    session.lost = /** @type {any} */ (error)?.status === 0;
   }
   session.waiting = false;
   tell();
 }
 
+/** Whether the model of a run has said what it can be asked. @param {any} one */
+const isKnown = (one) => Boolean(one.input.form);
+
 /** Takes a run as the one that is asked, with an input that it understands. @param {string} id */
-export function chooseRun(id) {
+export async function chooseRun(id) {
   const [next, before] = [session.runs.find((one) => one.id === id), run()];
   if (!next) return;
+  if (next.ready && !isKnown(next)) await reload(id);
   const fits = before && before.task === next.task && view.input && next.input.kinds.includes(view.input.kind);
   const others = view.runs.slice(1).filter((other) => other !== id);
   session.answer = null;
@@ -112,6 +122,7 @@ export function chooseRun(id) {
       look: "",
       epoch: null,
       errors: {},
+      tab: !next.ready ? "training" : view.tab === "runs" ? "ask" : view.tab,
       input: fits ? view.input : next.samples[0] || null,
     },
     { push: true },
@@ -124,10 +135,15 @@ export function completed(of) {
   const first = known[0] || (session.runs.find((one) => one.ready && !one.error) || session.runs[0])?.id;
   if (!first) return of;
   const one = session.runs.find((other) => other.id === first);
+  // What is being trained is watched; there may be nothing to ask yet.
+  // Whoever names no run of several chooses one.
+  const several = session.runs.length > 1 && !of.runs.length && !of.input;
+  const tab = of.tab || (several ? "runs" : one.ready && !one.training ? "ask" : "training");
   // An input that was meant for a run that is not here says nothing to another.
   const meant = known.length > 0 || of.runs.length === 0;
   return {
     ...of,
+    tab,
     runs: [first, ...known.filter((id) => id !== first)],
     input: (meant && of.input) || one.samples[0] || null,
   };
@@ -154,8 +170,22 @@ export async function load() {
   const runs = state.runs.map(whole);
   Object.assign(session, { runs, limits: state.limits });
   const missing = view.runs.find((id) => !runs.some((one) => one.id === id));
-  set(completed(view));
+  const next = completed(view),
+    first = runs.find((one) => one.id === next.runs[0]);
+  // The model is loaded when it is first asked: what it can be asked, it says then.
+  if (first?.ready && !isKnown(first)) await reload(first.id);
+  set(next);
   return missing;
+}
+
+/** Reads what the folders of all runs say now: records, epochs, which of them trains. */
+export async function refresh() {
+  const state = await api.get("/api/state").catch(() => null);
+  for (const fresh of state?.runs || []) {
+    const one = session.runs.find(({ id }) => id === fresh.id);
+    if (one) Object.assign(one, fresh, { input: one.input, changes: one.changes });
+    else session.runs.push(whole(fresh));
+  }
 }
 
 /** Reads a run again, such as when its first checkpoint is there. @param {string} id */
@@ -166,7 +196,7 @@ export async function reload(id) {
   const wasReady = session.runs[place]?.ready;
   // In place: whoever follows its training goes on holding it.
   Object.assign(session.runs[place], whole(fresh));
-  if (!wasReady && fresh.ready && view.runs[0] === id) {
+  if (!wasReady && session.runs[place].ready && view.runs[0] === id) {
     if (!view.input) set({ input: session.runs[place].samples[0] || null });
     else ask();
   }

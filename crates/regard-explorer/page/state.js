@@ -14,7 +14,7 @@
 /** @type {View} */
 const EMPTY = {
   runs: [],
-  tab: "ask",
+  tab: "",
   input: null,
   from: null,
   changes: {},
@@ -52,7 +52,7 @@ export function read(hash) {
   const text = (key) => from.get(key) || "";
   return {
     runs: from.getAll("run"),
-    tab: ["ask", "compare", "training", "errors"].includes(text("tab")) ? text("tab") : "ask",
+    tab: ["runs", "ask", "compare", "training", "errors"].includes(text("tab")) ? text("tab") : "",
     input: parsed(from.get("input")),
     from: parsed(from.get("from")),
     changes: parsed(from.get("changes")) || {},
@@ -70,7 +70,7 @@ export function read(hash) {
 export function written(of = view) {
   const out = new URLSearchParams();
   of.runs.forEach((run) => out.append("run", run));
-  if (of.tab !== "ask") out.set("tab", of.tab);
+  if (of.tab) out.set("tab", of.tab);
   for (const key of /** @type {("input" | "from")[]} */ (["input", "from"])) {
     const input = of[key];
     if (input && input.kind !== "bytes") out.set(key, JSON.stringify(input));

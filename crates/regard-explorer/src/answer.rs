@@ -6,7 +6,9 @@ use crate::difference::difference;
 use crate::measures::measures;
 use crate::refusal::Refusal;
 use crate::rollout::rollout;
-use regard_tasks::{Error, Input, Map, Model, Prediction, Scene};
+use regard_picture::scene::{Map, Scene};
+use regard_tasks::Error;
+use regard_tasks::task::{Input, Model, Prediction};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Instant;
@@ -15,7 +17,7 @@ use std::time::Instant;
 type Shown = Result<Vec<(String, Scene)>, Error>;
 
 impl Ready {
-    fn key(&self, kind: &'static str) -> Key {
+    pub(crate) fn key(&self, kind: &'static str) -> Key {
         Key {
             kind,
             run: self.run.id.clone(),
@@ -88,7 +90,8 @@ impl Ready {
 
     /// How much each part of the input changes what is predicted.
     pub(crate) fn saliency(&self) -> Result<Value, Refusal> {
-        let saliency = self.changes.during(|| self.loaded.model.saliency(&self.input))?;
+        let saliency =
+            self.changes.during(|| self.loaded.model.abilities().saliency(&self.input))?;
         let mut value = json!(saliency);
         value["note"] = json!(
             "gradient × input: how the output would change with a small change there; like attention \
@@ -99,12 +102,13 @@ impl Ready {
 
     /// What was considered while the output was searched for.
     pub(crate) fn search_tree(&self) -> Result<Value, Refusal> {
-        let tree = self.changes.during(|| self.loaded.model.search_tree(&self.input))?;
+        let tree =
+            self.changes.during(|| self.loaded.model.abilities().search_tree(&self.input))?;
         Ok(json!(tree))
     }
 }
 
-fn predict(model: &dyn Model, input: &Input) -> Result<Prediction, Error> {
+pub(crate) fn predict(model: &dyn Model, input: &Input) -> Result<Prediction, Error> {
     let prediction = model.predict(std::slice::from_ref(input))?.pop();
     prediction.ok_or_else(|| Error::invalid("the model gave no prediction"))
 }

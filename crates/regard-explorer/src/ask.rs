@@ -7,7 +7,7 @@ use crate::refusal::Refusal;
 use crate::runs::{Loaded, OneRun, Runs};
 use crate::worker::View;
 use regard::attention::Intervention;
-use regard_tasks::Input;
+use regard_tasks::task::Input;
 use serde::Deserialize;
 use std::sync::Arc;
 

@@ -28,7 +28,7 @@ pub(crate) fn decode(text: &str) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use regard_tasks::picture::base64;
+    use regard_picture::scene::base64;
 
     #[test]
     fn what_was_written_is_read_again_whatever_its_length() {

@@ -1,7 +1,7 @@
 //! What was answered before.
 
 use regard::attention::Intervention;
-use regard_tasks::Input;
+use regard_tasks::task::Input;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 

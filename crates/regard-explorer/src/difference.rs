@@ -1,6 +1,6 @@
 //! What two predictions differ in.
 
-use regard_tasks::Prediction;
+use regard_tasks::task::Prediction;
 use serde_json::{Value, json};
 
 /// More words than this are compared as a whole: the comparison takes the square of them.

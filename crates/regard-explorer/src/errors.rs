@@ -4,7 +4,8 @@ use crate::input::part;
 use crate::refusal::Refusal;
 use crate::runs::OneRun;
 use crate::worker::{Progress, caught, watched};
-use regard_tasks::{Judged, Part};
+use regard_tasks::metric::Judged;
+use regard_tasks::task::Part;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -137,20 +138,24 @@ impl Judgements {
         part_name: &str,
         query: &str,
     ) -> Result<Result<Value, Value>, Refusal> {
-        let part = part(part_name)?;
-        let query = Query::read(query)?;
-        match self.state(run, part)? {
-            State::Failed(refusal) => Err(refusal),
-            State::Running(progress) => {
-                let now = progress.lock().unwrap_or_else(PoisonError::into_inner).clone();
-                Ok(Err(json!({ "phase": now.phase, "done": now.done, "total": now.total })))
-            }
-            State::Done(all) => {
-                let mut found = found(part, &all, &query);
-                found["notes"] = json!(notes(&all, run));
-                Ok(Ok(found))
-            }
-        }
+        let (part, query) = (part(part_name)?, Query::read(query)?);
+        told(self.state(run, part)?, run, part, &query)
+    }
+
+    /// The same where it was begun before; none where it was not. Computes nothing.
+    pub(crate) fn known(
+        &self,
+        run: &Arc<OneRun>,
+        part_name: &str,
+        query: &str,
+    ) -> Result<Option<Result<Value, Value>>, Refusal> {
+        let (part, query) = (part(part_name)?, Query::read(query)?);
+        let all = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let newest = all.iter().filter(|((id, _, of), _)| *id == run.id && *of == name(part));
+        let state = newest.max_by_key(|((_, generation, _), _)| *generation);
+        let state = state.map(|(_, state)| state.clone());
+        drop(all);
+        state.map(|state| told(state, run, part, &query)).transpose()
     }
 
     fn state(&self, run: &Arc<OneRun>, part: Part) -> Result<State, Refusal> {
@@ -186,6 +191,27 @@ impl Judgements {
         let thread = std::thread::Builder::new().name("judge".into()).spawn(work);
         thread.map_err(|error| Refusal::from(regard_tasks::Error::invalid(error.to_string())))?;
         Ok(running)
+    }
+}
+
+/// What a query asks of a part, or how far its computation has come.
+fn told(
+    state: State,
+    run: &OneRun,
+    part: Part,
+    query: &Query,
+) -> Result<Result<Value, Value>, Refusal> {
+    match state {
+        State::Failed(refusal) => Err(refusal),
+        State::Running(progress) => {
+            let now = progress.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            Ok(Err(json!({ "phase": now.phase, "done": now.done, "total": now.total })))
+        }
+        State::Done(all) => {
+            let mut found = found(part, &all, query);
+            found["notes"] = json!(notes(&all, run));
+            Ok(Ok(found))
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 //! under another name (DNS rebinding), not by sending what it cannot read the answer of.
 
 use crate::refusal::Refusal;
+use crate::token::Token;
 use axum::extract::{Request, State};
 use axum::http::header::{self, HeaderName, HeaderValue};
 use axum::http::{HeaderMap, Method, StatusCode};
@@ -11,11 +12,12 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 /// The names under which the server answers.
-#[derive(Clone, Debug)]
 pub(crate) struct Guard {
     address: SocketAddr,
     /// The name that was given to listen at.
     host: Option<String>,
+    /// What who asks must know.
+    token: Option<Token>,
 }
 
 /// Nothing but what the server itself holds, and pictures and sound made of what was fetched.
@@ -33,8 +35,21 @@ const HEADERS: [(HeaderName, &str); 5] = [
 ];
 
 impl Guard {
-    pub(crate) fn new(address: SocketAddr, host: Option<&str>) -> Self {
-        Self { address, host: host.map(str::to_ascii_lowercase) }
+    pub(crate) fn new(address: SocketAddr, host: Option<&str>, token: Option<Token>) -> Self {
+        Self { address, host: host.map(str::to_ascii_lowercase), token }
+    }
+
+    /// Refuses who does not know the token; whether a browser should keep it. Whether the server
+    /// lives is told to anyone.
+    fn knows(&self, path: &str, query: &str, headers: &HeaderMap) -> Result<bool, Refusal> {
+        let Some(token) = &self.token else { return Ok(false) };
+        let named = token.is_in_query(query);
+        if named || path == "/health" || token.is_in_headers(headers) {
+            return Ok(named);
+        }
+        let what = "the token is missing: open the whole address that the program printed, or send \
+                    `Authorization: Bearer TOKEN`";
+        Err(Refusal::new(StatusCode::UNAUTHORIZED, what))
     }
 
     /// Refuses a request that this server's own page, or a program that means it, would not send.
@@ -94,11 +109,19 @@ pub(crate) async fn guard(
     request: Request,
     next: Next,
 ) -> Response {
-    let checked = guard.check(request.method(), request.uri().path(), request.headers());
+    let (path, query) = (request.uri().path(), request.uri().query().unwrap_or_default());
+    let checked = guard
+        .check(request.method(), path, request.headers())
+        .and_then(|()| guard.knows(path, query, request.headers()));
+    let keep = checked == Ok(true);
     let mut response = match checked {
-        Ok(()) => next.run(request).await,
+        Ok(_) => next.run(request).await,
         Err(refusal) => refusal.into_response(),
     };
+    let cookie = guard.token.as_ref().filter(|_| keep).map(Token::cookie);
+    if let Some(cookie) = cookie.and_then(|cookie| HeaderValue::from_str(&cookie).ok()) {
+        response.headers_mut().insert(header::SET_COOKIE, cookie);
+    }
     for (name, value) in HEADERS {
         response.headers_mut().entry(name).or_insert(HeaderValue::from_static(value));
     }
@@ -111,7 +134,7 @@ mod tests {
 
     fn guard(address: &str, host: Option<&str>) -> Guard {
         let address = address.parse().unwrap_or_else(|_| SocketAddr::from(([127, 0, 0, 1], 0)));
-        Guard::new(address, host)
+        Guard::new(address, host, None)
     }
 
     #[test]

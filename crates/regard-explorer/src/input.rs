@@ -2,7 +2,7 @@
 
 use crate::base64;
 use crate::refusal::Refusal;
-use regard_tasks::{Input, InputForm, Part};
+use regard_tasks::task::{Input, InputForm, Part};
 use serde::Deserialize;
 
 /// An input as a request writes it.

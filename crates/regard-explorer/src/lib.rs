@@ -4,11 +4,13 @@
 //! | file | holds |
 //! |---|---|
 //! | `server.rs` | an address and what answers there: [`Server::explore`], [`Server::serve`] |
-//! | `guard.rs`, `limits.rs` | who may ask, and how much |
+//! | `connections.rs`, `body.rs` | how many connect, how long they take, what all of them send |
+//! | `guard.rs`, `token.rs`, `limits.rs` | who may ask, and how much |
 //! | `page.rs` | the files of the page |
-//! | `runs.rs` | the runs that were given, and no others |
+//! | `runs.rs`, `shelf.rs` | the runs that were given, and no others; the models in memory |
 //! | `worker.rs` | the thread that computes; what was overtaken is not computed |
 //! | `ask.rs`, `changes.rs`, `answer.rs` | an input, what is changed, and what comes of it |
+//! | `matters.rs` | what the answer depends on: every head off, every word forbidden |
 //! | `cache.rs` | what was answered before |
 //! | `errors.rs` | the examples of a part by what went wrong |
 //! | `events.rs` | a training while it runs |
@@ -25,14 +27,17 @@
 mod answer;
 mod ask;
 mod base64;
+mod body;
 mod cache;
 mod changes;
+mod connections;
 mod difference;
 mod errors;
 mod events;
 mod guard;
 mod input;
 mod limits;
+mod matters;
 mod measures;
 mod page;
 mod predict;
@@ -42,6 +47,8 @@ mod routes;
 mod runs;
 mod save;
 mod server;
+mod shelf;
+mod token;
 mod worker;
 
 pub use limits::Limits;

@@ -1,10 +1,11 @@
 //! How much may be asked at once.
 
 use crate::refusal::Refusal;
-use regard_tasks::files::{NumpyArray, Waveform, picture_size};
-use regard_tasks::{Input, InputForm};
+use regard_data::files::{NumpyArray, Waveform, picture_size};
+use regard_tasks::task::{Input, InputForm};
 use serde::Serialize;
 use std::path::Path;
+use std::time::Duration;
 
 /// How much may be asked at once. Attention takes memory by the square of what is read.
 ///
@@ -25,6 +26,20 @@ pub struct Limits {
     pub seconds: usize,
     /// Inputs of a request that asks for predictions.
     pub inputs: usize,
+    /// Bytes that a compressed file may have once it is unpacked.
+    pub inflated: usize,
+    /// Bytes of all requests that wait for their answers.
+    pub waiting: usize,
+    /// Connections at once; the next one waits.
+    pub connections: usize,
+    /// Models in memory; the one that was not used for longest is let go.
+    pub models: usize,
+    /// How long a request's head, and its body, may take to arrive.
+    #[serde(skip)]
+    pub arrival: Duration,
+    /// How long nothing of an answer may be taken.
+    #[serde(skip)]
+    pub departure: Duration,
 }
 
 impl Default for Limits {
@@ -36,6 +51,12 @@ impl Default for Limits {
             pixels: 25_000_000,
             seconds: 30,
             inputs: 256,
+            inflated: 64 << 20,
+            waiting: 256 << 20,
+            connections: 256,
+            models: 8,
+            arrival: Duration::from_secs(20),
+            departure: Duration::from_secs(20),
         }
     }
 }
@@ -45,6 +66,9 @@ impl Limits {
     pub(crate) fn check(&self, input: &Input, form: InputForm) -> Result<(), Refusal> {
         match input {
             Input::Example { .. } => Ok(()),
+            Input::Text(text) if text.trim().is_empty() => {
+                Err(Refusal::bad("the input is empty: there is nothing to answer"))
+            }
             Input::Text(text) => self.check_text(text),
             Input::File { name, bytes, .. } => self.check_file(Path::new(name), bytes, form),
         }
@@ -66,6 +90,24 @@ impl Limits {
             )));
         }
         Ok(())
+    }
+
+    /// The most vectors of an array in a file. What is none is none, which the model says better; of a
+    /// compressed file nothing is unpacked before it is known how much that will be.
+    fn rows(&self, name: &Path, bytes: &[u8]) -> Result<usize, Refusal> {
+        let packed = name.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("npz"));
+        if !packed {
+            return Ok(NumpyArray::decode(name, bytes).map_or(0, |array| rows(&array)));
+        }
+        let size = NumpyArray::unpacked_size(name, bytes).unwrap_or(0);
+        if size > self.inflated as u64 {
+            let (most, name) = (self.inflated, name.display());
+            return Err(Refusal::too_large(format!(
+                "{name}: {size} bytes once it is unpacked; {most} are read at most"
+            )));
+        }
+        let all = NumpyArray::decode_all(name, bytes).unwrap_or_default();
+        Ok(all.iter().map(|(_, array)| rows(array)).max().unwrap_or(0))
     }
 
     fn check_file(&self, name: &Path, bytes: &[u8], form: InputForm) -> Result<(), Refusal> {
@@ -94,9 +136,7 @@ impl Limits {
                 }
             }
             InputForm::Features => {
-                let rows = NumpyArray::decode(name, bytes)
-                    .map_or(0, |array| array.shape.first().copied().unwrap_or(0));
-                // A compressed file is as large as it is; its arrays are counted by the model.
+                let rows = self.rows(name, bytes)?;
                 if rows > 3 * self.tokens {
                     let most = 3 * self.tokens;
                     return Err(Refusal::too_large(format!(
@@ -109,6 +149,11 @@ impl Limits {
         }
         Ok(())
     }
+}
+
+/// How many vectors an array has.
+fn rows(array: &NumpyArray) -> usize {
+    array.shape.first().copied().unwrap_or(0)
 }
 
 /// Words between blanks; of what has none between words, such as Chinese, characters.

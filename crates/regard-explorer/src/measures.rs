@@ -1,6 +1,6 @@
 //! What can be said of a head in numbers.
 
-use regard_tasks::{Map, Scene};
+use regard_picture::scene::{Map, Scene};
 use serde::Serialize;
 
 /// What can be said of a head in numbers.
@@ -104,7 +104,7 @@ fn of_edges(map: &Map, edges: &[(usize, usize)]) -> Measures {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use regard_tasks::Maps;
+    use regard_picture::scene::Maps;
 
     fn of(weights: Vec<f32>, rows: usize, columns: usize) -> Measures {
         let names = |n: usize| (0..n).map(|i| i.to_string()).collect();

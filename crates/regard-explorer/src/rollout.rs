@@ -6,7 +6,7 @@
 
 use regard::attention::Site;
 use regard::tensor::Tensor;
-use regard_tasks::{Map, Scene};
+use regard_picture::scene::{Map, Scene};
 use std::collections::BTreeMap;
 
 /// The rollout of a scene of self-attention; none where it is another scene, or one layer alone.
@@ -64,7 +64,7 @@ fn mixed(heads: &[&Map], n: usize) -> Vec<f32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use regard_tasks::{Maps, Place};
+    use regard_picture::scene::{Maps, Place};
 
     fn scene(layers: &[Vec<f32>]) -> Scene {
         let n = layers[0].len().isqrt();

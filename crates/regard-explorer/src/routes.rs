@@ -1,6 +1,7 @@
 //! What is asked at which address of the explorer.
 
 use crate::ask::{Question, Ready};
+use crate::body::Room;
 use crate::cache::Cache;
 use crate::errors::Judgements;
 use crate::events::{LISTENERS, Listener, events};
@@ -11,18 +12,17 @@ use crate::refusal::{Refusal, bytes_response, json_response};
 use crate::runs::{OneRun, Runs};
 use crate::save::Form;
 use crate::worker::Worker;
-use axum::body::to_bytes;
 use axum::extract::{Request, State};
 use axum::http::{Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
-use regard_tasks::files::wav_bytes;
-use regard_tasks::{Input, Snapshot};
-use serde::de::DeserializeOwned;
+use regard_data::files::wav_bytes;
+use regard_tasks::run::Snapshot;
+use regard_tasks::task::Input;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
-use std::time::Duration;
+use std::time::Instant;
 
 /// All that the explorer knows.
 pub(crate) struct Explorer {
@@ -31,33 +31,16 @@ pub(crate) struct Explorer {
     pub(crate) cache: Cache,
     pub(crate) judgements: Judgements,
     pub(crate) limits: Limits,
+    pub(crate) room: Room,
+    /// When the server began: a page that sees another moment has another server before it.
+    pub(crate) started: Instant,
     pub(crate) listeners: Arc<AtomicUsize>,
     /// Files of the page are read from here, where somebody works on them.
     pub(crate) page: Option<PathBuf>,
 }
 
-/// How long a request may take to arrive.
-const ARRIVAL: Duration = Duration::from_secs(30);
-
 /// What is said beside all weights.
 const NOTE: &str = "Attention weights say what was read, not why it was answered so.";
-
-/// What a request's body says.
-pub(crate) async fn json_body<T: DeserializeOwned>(
-    request: Request,
-    limits: &Limits,
-) -> Result<T, Refusal> {
-    let body = to_bytes(request.into_body(), limits.body);
-    let arrived = tokio::time::timeout(ARRIVAL, body).await.map_err(|_| {
-        let what = format!("the request did not arrive within {} seconds", ARRIVAL.as_secs());
-        Refusal::new(StatusCode::REQUEST_TIMEOUT, what)
-    })?;
-    let most = limits.body;
-    let too_large =
-        |_| Refusal::too_large(format!("the request broke off, or is larger than {most} bytes"));
-    let bytes = arrived.map_err(too_large)?;
-    serde_json::from_slice(&bytes).map_err(|error| Refusal::bad(format!("the request: {error}")))
-}
 
 /// Answers whatever is asked.
 pub(crate) async fn explore(State(explorer): State<Arc<Explorer>>, request: Request) -> Response {
@@ -76,6 +59,9 @@ pub(crate) async fn explore(State(explorer): State<Arc<Explorer>>, request: Requ
 impl Explorer {
     async fn get(self: &Arc<Self>, uri: &Uri, last: Option<&str>) -> Result<Response, Refusal> {
         let (path, query) = (uri.path(), uri.query().unwrap_or_default());
+        if path == "/health" {
+            return Ok(json_response(&self.health()));
+        }
         let Some(rest) = path.strip_prefix("/api/") else {
             let (kind, bytes) = page::file(path, self.page.as_deref())?;
             return Ok(bytes_response(kind, bytes.into_owned()));
@@ -96,18 +82,15 @@ impl Explorer {
                 snapshot(&run, epoch).map(|value| json_response(&value))
             }
             ["runs", id, "parts", part] => {
-                let (own, run) = (self.clone(), self.runs.get(id)?.clone());
-                let (part, query) = (part.to_string(), query.to_string());
-                let answer = move || own.judgements.answer(&run, &part, &query);
-                Ok(match self.worker.run(None, answer).await? {
-                    Ok(value) => json_response(&value),
-                    Err(progress) => {
-                        (StatusCode::ACCEPTED, json_response(&progress)).into_response()
-                    }
+                let known = self.judgements.known(self.runs.get(id)?, part, query)?;
+                known.map(judged).ok_or_else(|| {
+                    let what =
+                        "this part is not computed yet; a POST to the same address begins it";
+                    Refusal::new(StatusCode::METHOD_NOT_ALLOWED, what)
                 })
             }
             ["runs", id, "sound", part, file] => self.sound(id, part, file).await,
-            ["ask" | "saliency" | "beam" | "save"] => Err(Refusal::new(
+            ["ask" | "saliency" | "beam" | "save" | "matters"] => Err(Refusal::new(
                 StatusCode::METHOD_NOT_ALLOWED,
                 "this is asked by POST, with the question as JSON",
             )),
@@ -117,47 +100,89 @@ impl Explorer {
 
     async fn post(self: &Arc<Self>, request: Request) -> Result<Response, Refusal> {
         let path = request.uri().path().to_string();
+        if let ["", "api", "runs", id, "parts", part] = path.split('/').collect::<Vec<_>>()[..] {
+            let query = request.uri().query().unwrap_or_default();
+            return self.part(id, part, query).await;
+        }
         type Answer = fn(&Ready) -> Result<Value, Refusal>;
         let (kind, answer): (&'static str, Answer) = match &path[..] {
             "/api/ask" => ("ask", Ready::answer),
             "/api/saliency" => ("saliency", Ready::saliency),
             "/api/beam" => ("beam", Ready::search_tree),
             "/api/save" => return self.save(request).await,
+            "/api/matters" => {
+                let (question, held) =
+                    self.room.json_body::<Question>(request, &self.limits).await?;
+                let found = question.find(&self.runs, self.limits)?;
+                let bytes = self.matters(found, held).await?;
+                return Ok(bytes_response("application/json", bytes.to_vec()));
+            }
             _ => return Err(Refusal::not_found("nothing is answered here")),
         };
-        let question: Question = json_body(request, &self.limits).await?;
+        let (question, held) = self.room.json_body::<Question>(request, &self.limits).await?;
         let mut found = question.find(&self.runs, self.limits)?;
         let (own, mut view) = (self.clone(), found.view.take());
         // A view asks several kinds of questions; none overtakes another kind.
         if let Some(view) = &mut view {
             view.name = format!("{kind} {}", view.name);
         }
-        let work = move || found.ready()?.cached(kind, &own.cache, answer);
+        let work = move || {
+            let _held = held;
+            found.ready()?.cached(kind, &own.cache, answer)
+        };
         let bytes = self.worker.run(view, work).await?;
         Ok(bytes_response("application/json", bytes.to_vec()))
     }
 
     async fn save(self: &Arc<Self>, request: Request) -> Result<Response, Refusal> {
-        let question: Question = json_body(request, &self.limits).await?;
+        let (question, held) = self.room.json_body::<Question>(request, &self.limits).await?;
         let form = Form::named(question.form.as_deref())?;
         let (scene, map) = (question.scene, question.map);
         let found = question.find(&self.runs, self.limits)?;
-        let work = move || found.ready()?.save(scene, map, form);
+        let work = move || {
+            let _held = held;
+            found.ready()?.save(scene, map, form)
+        };
         Ok(self.worker.run(None, work).await?.response())
     }
 
+    /// The examples of a part by what went wrong, or how far they are; begins their computation.
+    async fn part(
+        self: &Arc<Self>,
+        id: &str,
+        part: &str,
+        query: &str,
+    ) -> Result<Response, Refusal> {
+        let (own, run) = (self.clone(), self.runs.get(id)?.clone());
+        let (part, query) = (part.to_string(), query.to_string());
+        let answer = move || own.judgements.answer(&run, &part, &query);
+        Ok(judged(self.worker.run(None, answer).await?))
+    }
+
+    /// That the server lives; nothing is waited for.
+    fn health(&self) -> Value {
+        json!({
+            "status": "ok",
+            "version": env!("CARGO_PKG_VERSION"),
+            "seconds": self.started.elapsed().as_secs_f64(),
+        })
+    }
+
+    /// The runs as their folders tell of them: no model is loaded, and no computation waited for.
     async fn state(self: &Arc<Self>) -> Result<Response, Refusal> {
         let own = self.clone();
-        let work = move || {
-            let runs: Vec<Value> = own.runs.all().iter().map(|run| run.describe()).collect();
-            Ok(json!({
+        let read = move || {
+            let runs: Vec<Value> = own.runs.all().iter().map(|run| run.outline()).collect();
+            json!({
                 "version": env!("CARGO_PKG_VERSION"),
                 "limits": own.limits,
                 "note": NOTE,
                 "runs": runs,
-            }))
+            })
         };
-        Ok(json_response(&self.worker.run(None, work).await?))
+        let read = tokio::task::spawn_blocking(read).await;
+        let broken = |_| Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "the runs cannot be read");
+        Ok(json_response(&read.map_err(broken)?))
     }
 
     fn events(&self, id: &str, query: &str, last: Option<&str>) -> Result<Response, Refusal> {
@@ -184,11 +209,19 @@ impl Explorer {
         let index = file.strip_suffix(".wav").and_then(|index| index.parse::<usize>().ok());
         let index = index.ok_or_else(|| Refusal::not_found("a sound is called 17.wav"))?;
         let work = move || {
-            let sound = run.loaded()?.model.sound(&Input::example(part, index))?;
+            let sound = run.loaded()?.model.abilities().sound(&Input::example(part, index))?;
             let sound = sound.ok_or_else(|| Refusal::not_found("this example has no sound"))?;
             Ok(wav_bytes(&sound)?)
         };
         Ok(bytes_response("audio/wav", self.worker.run(None, work).await?))
+    }
+}
+
+/// What is known of a part, or how far it is.
+fn judged(known: Result<Value, Value>) -> Response {
+    match known {
+        Ok(value) => json_response(&value),
+        Err(progress) => (StatusCode::ACCEPTED, json_response(&progress)).into_response(),
     }
 }
 

@@ -2,8 +2,12 @@
 
 use crate::changes::NORMALIZERS;
 use crate::refusal::Refusal;
+use crate::shelf::Shelf;
 use axum::http::StatusCode;
-use regard_tasks::{Error, Input, InputForm, Model, Options, Record, Result, Run, TrainingConfig};
+use regard_tasks::options::{Options, TrainingConfig};
+use regard_tasks::run::{Record, Run};
+use regard_tasks::task::{Input, InputForm, Model};
+use regard_tasks::{Error, Result};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -17,7 +21,9 @@ pub(crate) struct Runs(Vec<Arc<OneRun>>);
 pub(crate) struct OneRun {
     pub(crate) id: String,
     pub(crate) run: Run,
-    loaded: Mutex<Option<Loaded>>,
+    shelf: Arc<Shelf>,
+    /// The checkpoint that was loaded last, and which of the run's it was.
+    last: Mutex<Option<(Stamp, u64)>>,
     truths: Mutex<VecDeque<(Input, Option<String>)>>,
 }
 
@@ -38,7 +44,9 @@ type Stamp = Option<(SystemTime, u64)>;
 
 impl Runs {
     /// Refuses a folder that holds no run.
-    pub(crate) fn open(folders: &[PathBuf]) -> Result<Self> {
+    /// Keeps so many models in memory.
+    pub(crate) fn open(folders: &[PathBuf], models: usize) -> Result<Self> {
+        let shelf = Arc::new(Shelf::new(models));
         let mut all: Vec<Arc<OneRun>> = Vec::new();
         for folder in folders {
             let run = Run::open(folder)?;
@@ -50,7 +58,8 @@ impl Runs {
             all.push(Arc::new(OneRun {
                 id,
                 run,
-                loaded: Mutex::new(None),
+                shelf: shelf.clone(),
+                last: Mutex::new(None),
                 truths: Mutex::default(),
             }));
         }
@@ -83,21 +92,28 @@ fn id(name: &str, others: &[Arc<OneRun>]) -> String {
 }
 
 impl OneRun {
-    /// Its model with the parameters of the best checkpoint, loaded anew where there is a better one.
+    /// Its model with the parameters of the best checkpoint: loaded when it is first asked for, again
+    /// where it was let go, and anew where there is a better checkpoint.
     pub(crate) fn loaded(&self) -> std::result::Result<Loaded, Refusal> {
-        let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+        // Held while loading: who asks for the same model meanwhile waits for it.
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let stamp = self.stamp();
-        if let Some(known) = loaded.as_ref().filter(|known| known.stamp == stamp) {
-            return Ok(known.clone());
+        if let Some(known) = self.shelf.take(&self.id).filter(|known| known.stamp == stamp) {
+            return Ok(known);
         }
         if stamp.is_none() {
             let what = "no epoch of this run has been validated yet: there is no model to ask";
             return Err(Refusal::new(StatusCode::CONFLICT, what));
         }
         let model: Arc<dyn Model> = self.run.model(&self.run.options()?)?.into();
-        let generation = loaded.as_ref().map_or(0, |known| known.generation + 1);
+        let generation = match *last {
+            Some((known, generation)) if known == stamp => generation,
+            Some((_, generation)) => generation + 1,
+            None => 0,
+        };
+        *last = Some((stamp, generation));
         let new = Loaded { model, generation, stamp };
-        *loaded = Some(new.clone());
+        self.shelf.put(&self.id, new.clone());
         Ok(new)
     }
 
@@ -125,8 +141,8 @@ impl OneRun {
         Some((metadata.modified().ok()?, metadata.len()))
     }
 
-    /// All that a page wants to know of it. What cannot be opened says why.
-    pub(crate) fn describe(&self) -> Value {
+    /// What is known of it without its model. What cannot be opened says why.
+    pub(crate) fn outline(&self) -> Value {
         let mut all = self.facts().unwrap_or_else(
             |error| json!({ "error": error.to_string(), "records": [], "task": null }),
         );
@@ -134,30 +150,20 @@ impl OneRun {
         all["name"] = json!(self.run.name());
         all["training"] = json!(self.run.is_training());
         all["parts"] = json!(["train", "validation", "test"]);
+        all["ready"] = json!(self.stamp().is_some());
+        let sample = |index| json!({"kind": "example", "part": "validation", "index": index});
+        all["samples"] = (0..3).map(sample).collect();
+        all["loaded"] = json!(self.shelf.holds(&self.id));
+        all
+    }
+
+    /// All that a page wants to know of it, for which its model is loaded.
+    pub(crate) fn describe(&self) -> Value {
         let ready = self.loaded();
+        let mut all = self.outline();
         all["ready"] = json!(ready.is_ok());
         match ready {
-            Ok(loaded) => {
-                let asks = loaded.model.asks();
-                let columns: Vec<_> = asks.columns.iter().map(|(name, _)| name).collect();
-                let range: Vec<_> = asks.columns.iter().map(|(_, range)| range).collect();
-                all["input"] = json!({
-                    "kinds": kinds(asks.form),
-                    "form": asks.form,
-                    "columns": columns,
-                    "range": range,
-                    "nodes": asks.nodes,
-                    "labels": asks.labels,
-                    "moments": asks.moments,
-                });
-                let sample =
-                    |index| json!({"kind": "example", "part": "validation", "index": index});
-                all["samples"] = (0..3).map(sample).collect();
-                let window = !matches!(asks.form, InputForm::Node | InputForm::Point);
-                all["changes"] = json!({
-                    "normalizers": NORMALIZERS, "window": window, "heads": true, "cells": true,
-                });
-            }
+            Ok(loaded) => describe_model(&mut all, &*loaded.model),
             // A run that has just begun has no model yet, which is nothing wrong with it.
             Err(refusal) if refusal.status == StatusCode::CONFLICT => {}
             Err(refusal) => all["error"] = json!(refusal.what),
@@ -184,6 +190,25 @@ impl OneRun {
             "error": null,
         }))
     }
+}
+
+/// What a model can be asked, and what can be changed of it.
+fn describe_model(all: &mut Value, model: &dyn Model) {
+    let asks = model.asks();
+    let columns: Vec<_> = asks.columns.iter().map(|(name, _)| name).collect();
+    let range: Vec<_> = asks.columns.iter().map(|(_, range)| range).collect();
+    all["input"] = json!({
+        "kinds": kinds(asks.form),
+        "form": asks.form,
+        "columns": columns,
+        "range": range,
+        "nodes": asks.nodes,
+        "labels": asks.labels,
+        "moments": asks.moments,
+    });
+    let window = !matches!(asks.form, InputForm::Node | InputForm::Point);
+    all["changes"] =
+        json!({ "normalizers": NORMALIZERS, "window": window, "heads": true, "cells": true });
 }
 
 /// The kinds of input that a form can be asked by, the best first.

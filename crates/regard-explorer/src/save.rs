@@ -4,7 +4,7 @@ use crate::ask::Ready;
 use crate::refusal::Refusal;
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
-use regard_tasks::picture::{self, Caption};
+use regard_picture::picture;
 
 /// What is made of a scene.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +55,7 @@ impl Ready {
             let Some((name, scene)) = scenes.into_iter().nth(scene) else {
                 return Err(Refusal::bad(format!("there is no scene {scene}; there are {count}")));
             };
-            Ok((Caption::of(&self.run.run, model, &name, input)?, name, scene))
+            Ok((self.run.run.caption(model, &name, input)?, name, scene))
         };
         let (caption, name, scene) = self.changes.during(draw)?;
         if map.is_some_and(|map| map >= scene.maps().len()) {

@@ -1,12 +1,15 @@
 //! An address, and what answers there.
 
+use crate::body::Room;
 use crate::cache::Cache;
+use crate::connections::answer_all;
 use crate::errors::Judgements;
 use crate::guard::{Guard, guard};
 use crate::limits::Limits;
 use crate::predict::{self, Predictor};
 use crate::routes::{self, Explorer};
 use crate::runs::Runs;
+use crate::token::Token;
 use crate::worker::Worker;
 use axum::Router;
 use axum::middleware::from_fn_with_state;
@@ -14,8 +17,8 @@ use regard_tasks::{Error, Result};
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Instant;
 use tokio::runtime::{Builder, Runtime};
-use tokio::sync::oneshot;
 
 /// The first port that is tried where none is named.
 const PORT: u16 = 7317;
@@ -41,6 +44,8 @@ pub struct Setup {
     pub port: Option<u16>,
     /// How much may be asked at once.
     pub limits: Limits,
+    /// What who asks must know, where not this machine alone can; one by chance where none is named.
+    pub token: Option<String>,
     /// A folder whose files are sent in place of the page's own, for whoever works on them.
     pub page: Option<PathBuf>,
 }
@@ -49,8 +54,8 @@ pub struct Setup {
 pub struct Server {
     address: SocketAddr,
     host: Option<String>,
+    token: Option<Token>,
     runtime: Option<Runtime>,
-    stop: Option<oneshot::Sender<()>>,
 }
 
 impl Server {
@@ -58,7 +63,9 @@ impl Server {
     /// listened at.
     pub fn explore(setup: &Setup) -> Result<Self> {
         let explorer = Explorer {
-            runs: Runs::open(&setup.runs)?,
+            runs: Runs::open(&setup.runs, setup.limits.models)?,
+            room: Room::new(setup.limits.waiting),
+            started: Instant::now(),
             worker: worker()?,
             cache: Cache::new(CACHED),
             judgements: Judgements::default(),
@@ -76,12 +83,18 @@ impl Server {
         let [folder] = &setup.runs[..] else {
             return Err(Error::invalid("one run's model is served at a time"));
         };
-        let runs = Runs::open(std::slice::from_ref(folder))?;
+        let runs = Runs::open(std::slice::from_ref(folder), 1)?;
         let [run] = runs.all() else {
             return Err(Error::file(folder, "there is no run"));
         };
-        run.loaded().map_err(|refusal| Error::file(folder, refusal.what))?;
-        let predictor = Predictor { run: run.clone(), worker: worker()?, limits: setup.limits };
+        let loaded = run.loaded().map_err(|refusal| Error::file(folder, refusal.what))?;
+        let predictor = Predictor {
+            health: predict::health(run, &loaded)?,
+            run: run.clone(),
+            worker: worker()?,
+            limits: setup.limits,
+            room: Room::new(setup.limits.waiting),
+        };
         let router = Router::new().fallback(predict::serve).with_state(Arc::new(predictor));
         Self::start(setup, router)
     }
@@ -94,22 +107,18 @@ impl Server {
         listener.set_nonblocking(true).map_err(failed)?;
         let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build();
         let runtime = runtime.map_err(failed)?;
-        let own = Arc::new(Guard::new(address, setup.host.as_deref()));
+        let token = match address.ip().is_loopback() {
+            true => None,
+            false => Some(Token::new(setup.token.as_deref(), address.port())?),
+        };
+        let own = Arc::new(Guard::new(address, setup.host.as_deref(), token.clone()));
         let router = router.layer(from_fn_with_state(own, guard));
-        let (stop, stopped) = oneshot::channel::<()>();
         let listener = {
             let _inside = runtime.enter();
             tokio::net::TcpListener::from_std(listener).map_err(failed)?
         };
-        runtime.spawn(async move {
-            let until = async {
-                let _ = stopped.await;
-            };
-            // What goes wrong with one connection is that connection's.
-            let _ = axum::serve(listener, router).with_graceful_shutdown(until).await;
-        });
-        let host = setup.host.clone();
-        Ok(Self { address, host, runtime: Some(runtime), stop: Some(stop) })
+        runtime.spawn(answer_all(listener, router, setup.limits));
+        Ok(Self { address, host: setup.host.clone(), token, runtime: Some(runtime) })
     }
 
     /// Where it listens.
@@ -117,13 +126,24 @@ impl Server {
         self.address
     }
 
-    /// The address for a browser on this machine.
+    /// The address for a browser on this machine, with the token where one is wanted.
     pub fn url(&self) -> String {
+        let query = self.token().map_or(String::new(), |token| format!("?token={token}"));
+        format!("{}{query}", self.base())
+    }
+
+    /// The address without a token, for a path behind it.
+    pub fn base(&self) -> String {
         let port = self.address.port();
         match &self.host {
             Some(host) if !self.address.ip().is_unspecified() => format!("http://{host}:{port}/"),
             _ => format!("http://127.0.0.1:{port}/"),
         }
+    }
+
+    /// What who asks must know; none where only this machine can ask.
+    pub fn token(&self) -> Option<&str> {
+        self.token.as_ref().map(Token::text)
     }
 
     /// Answers until the process ends.
@@ -136,9 +156,6 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        if let Some(stop) = self.stop.take() {
-            let _ = stop.send(());
-        }
         if let Some(runtime) = self.runtime.take() {
             // A page that listens to a training would keep it waiting.
             runtime.shutdown_background();

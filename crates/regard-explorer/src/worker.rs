@@ -3,7 +3,7 @@
 
 use crate::refusal::Refusal;
 use axum::http::StatusCode;
-use regard_tasks::{Watch, watch};
+use regard_data::{Watch, watch};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -57,7 +57,7 @@ mod view;
 
 pub use activation::Activation;
 pub use cpu::{Cpu, Isa, Team, on_team, pooled_bytes, release_memory, sequential};
-pub use cuda::{Cuda, CudaInfo};
+pub use cuda::{Cuda, CudaBuffer, CudaInfo};
 pub use element::{Element, Real};
 pub use error::Error;
 pub use expression::{Derivatives, Expression, ExpressionError, Graph, Kind, Node};

@@ -94,6 +94,7 @@ pub fn forward<T: Real>(
     v: View<T>,
 ) -> Result<Output<T>, Error> {
     let s = spec.check(&q, &k, &v)?;
+    no_repeats(spec)?;
     has_room::<T>("weights", numel(&[s.rows(), s.nk]))?;
     has_room::<T>("out", numel(&s.out()))?;
     let mut output = Output {
@@ -173,6 +174,7 @@ pub fn backward<'a, T: Real>(
     grads: impl Into<Arriving<'a, T>>,
 ) -> Result<Gradients<T>, Error> {
     let s = spec.check(&q, &k, &v)?;
+    no_repeats(spec)?;
     let grads = grads.into();
     ensure!(
         grads.out.shape == s.out(),
@@ -401,6 +403,15 @@ fn row_scores<T: Real>(
 
 fn keep<T: Real>(spec: &Spec<T>, s: &Shape, b: usize, h: usize, i: usize, j: usize) -> T {
     spec.dropout.map_or(T::ONE, |dropout| dropout.of_head(b * s.hq + h).factor(i, j))
+}
+
+/// The formula has a row of weights for all keys, and so one for an edge.
+fn no_repeats<T: Real>(spec: &Spec<T>) -> Result<(), Error> {
+    ensure!(
+        !spec.mask.has_repeats(),
+        "some edges are there more than once; the formula has each once"
+    );
+    Ok(())
 }
 
 /// A row of weights, before dropout, and what is remembered of it.

@@ -179,7 +179,9 @@ fn graphs_keep_the_rule_in_their_own_form() {
     let activations =
         [Activation::LeakyRelu { slope: 0.2 }, Activation::Relu, Activation::Identity];
     let (mut seed, mut cases) = (0, Vec::new());
-    for (heads, width) in [(8, 16), (8, 8), (4, 8), (2, 8), (1, 16), (16, 8), (1, 128), (4, 4)] {
+    let sizes = [(8, 16), (8, 8), (4, 8), (2, 8), (1, 16), (16, 8), (1, 128), (4, 4)];
+    let others = [(8, 64), (4, 32), (3, 40), (1, 7), (2, 200), (5, 1), (1, 256), (12, 24)];
+    for (heads, width) in sizes.into_iter().chain(others) {
         for d in [width, 1] {
             for activation in activations {
                 for (nq, nk) in [(1, 1), (2, 70), (97, 40), (300, 300)] {
@@ -195,6 +197,7 @@ fn graphs_keep_the_rule_in_their_own_form() {
                         score: ScoreKind::Additive(activation),
                         mask: edges,
                         w_per_head: seed % 3 > 0,
+                        dropout: (seed % 5 == 0).then_some(0.3),
                         arriving_lse: seed % 4 == 0,
                         spread: [0.3, 1.0, 8.0][(seed % 3) as usize],
                         lean: true,

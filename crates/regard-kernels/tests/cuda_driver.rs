@@ -6,8 +6,8 @@
 
 use half::bf16;
 use regard_kernels::cuda::{
-    self, BackwardAt, Cache, DeviceRows, DotTiles, ForwardAt, GradientsAt, OptionsAt, Stored,
-    Variant,
+    self, BackwardAt, Cache, DeviceRows, DotTiles, EdgesAt, ForwardAt, GradientsAt, GraphSizes,
+    OptionsAt, Stored, Variant,
 };
 use regard_kernels::{
     Activation, Cuda, Edges, Forward, Normalizer, Score, Shape, Spec, View, ViewMut,
@@ -31,7 +31,8 @@ fn variants() -> Vec<Variant> {
         generic(&plain(), &SHAPE),
         generic(&additive(LEAKY, &[1.0; 16]), &graph),
         generic(&additive(Activation::Tanh, &[1.0; 64]), &wide),
-        Variant::graph(LEAKY, &graph),
+        Variant::graph(LEAKY, GraphSizes::of(&graph, [true, false]), Stored::F32),
+        Variant::graph(LEAKY, GraphSizes::of(&graph, [false, false]), Stored::F32),
         Variant::additive(64, 256, false),
         Variant::additive(32, 64, false),
         Variant::decode(64, 64, Stored::Bf16),
@@ -166,6 +167,66 @@ fn passes_over_rows_wherever_they_lie() {
         // SAFETY: the driver behind it reads and writes nothing.
         told(what, unsafe { cuda.forward_at(&spec, [q, k, v], ForwardAt::new(out)) });
     }
+}
+
+#[test]
+#[ignore = "acts for the others, in a process of its own"]
+fn passes_along_edges_that_lie_on_the_gpu() {
+    let cuda = Cuda::new(0).unwrap();
+    let (n, w) = (17, [1.0; 16]);
+    let edges = Edges::elsewhere(n, n, 40, false).unwrap();
+    let mut spec = additive(LEAKY, &w);
+    spec.mask.edges = Some(&edges);
+    let x = rows::<f32>(AT, [1, 2, n, 16], 16);
+    let at = EdgesAt {
+        row_start: AT,
+        row_keys: AT,
+        column_start: AT,
+        column_queries: AT,
+        column_edges: AT,
+        row_draws: None,
+        longest: 9,
+    };
+    let options = OptionsAt { edges: Some(at), w: Some(AT), ..OptionsAt::default() };
+    let far = OptionsAt { edges: Some(EdgesAt { row_keys: AT + 2, ..at }), ..options };
+    let drawn = OptionsAt { edges: Some(EdgesAt { row_draws: Some(AT), ..at }), ..options };
+    for (what, options) in [("lists", options), ("odd", far), ("draws", drawn)] {
+        println!("{what}:");
+        // SAFETY: the driver behind it reads and writes nothing.
+        unsafe {
+            let pass = ForwardAt { options, lse: Some(AT), ..ForwardAt::new(x) };
+            told(what, cuda.forward_at(&spec, [x; 3], pass));
+            let gradients =
+                GradientsAt { q: Some(x), k: Some(x), v: Some(x), ..Default::default() };
+            let pass = BackwardAt {
+                grad_out: x,
+                grad_weights: None,
+                grad_edge_weights: None,
+                grad_log_prob: None,
+                grad_lse: None,
+                out: Some(x),
+                lse: Some(AT),
+                threshold: None,
+                index: None,
+                gradients,
+                options,
+            };
+            told(what, cuda.backward_at(&spec, [x; 3], pass));
+        }
+    }
+}
+
+#[test]
+fn edges_on_the_gpu_are_read_there_and_nothing_is_copied_or_filled() {
+    let said = acting("passes_along_edges_that_lie_on_the_gpu", "", "cache");
+    let lists = said.split("odd:\n").next().unwrap();
+    assert_eq!(lists.matches("it went well").count(), 2, "{said}");
+    for kernel in ["graph_forward", "graph_backward_queries", "graph_backward_keys"] {
+        assert!(lists.contains(&format!("launch {kernel}")), "{said}");
+    }
+    assert!(!lists.contains("copy") && !lists.contains("fill"), "{said}");
+    assert_eq!(said.matches("not a multiple of 4").count(), 2, "{said}");
+    assert_eq!(said.matches("have row_draws, and no others").count(), 2, "{said}");
 }
 
 #[test]
@@ -355,7 +416,7 @@ fn rows_that_are_not_even_go_to_kernels_that_read_number_by_number() {
     let others: Vec<&str> = cases.collect();
     assert_eq!(others.len(), 6);
     for other in others {
-        assert!(other.contains("launch forward ") && !other.contains("graph_forward"), "{said}");
+        assert!(other.contains("launch graph_forward"), "{said}");
         assert!(other.contains("it went well"), "{said}");
     }
 }

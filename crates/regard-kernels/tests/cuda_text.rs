@@ -3,7 +3,10 @@
 
 #![allow(clippy::unwrap_used)] // a test that cannot go on says so by its panic
 
-use regard_kernels::cuda::{Cache, Choices, DotTiles, Stored, TileSizes, Variant, compile_for};
+use regard_kernels::cuda::step::StepText;
+use regard_kernels::cuda::{
+    Cache, Choices, DotTiles, GraphSizes, Stored, TileSizes, Variant, compile_for,
+};
 use regard_kernels::{Activation, Cuda, Expression, Normalizer, Parameter, Score, Shape, Spec};
 use std::fs;
 use std::path::PathBuf;
@@ -212,9 +215,19 @@ fn variants() -> Vec<(String, Variant)> {
         generic(text, &Spec::new(score), &small, Stored::F32);
     }
     let leaky = Activation::LeakyRelu { slope: 0.2 };
-    all.push(("gatv2 8 × 16".into(), Variant::graph(leaky, &shape(16, 16, 8))));
-    all.push(("gat 8 × 16".into(), Variant::graph(leaky, &shape(1, 16, 8))));
-    all.push(("gatv2 2 × 8".into(), Variant::graph(Activation::Identity, &shape(8, 8, 2))));
+    for (heads, [width, values], [aligned, dropout], stored) in [
+        (8, [16, 16], [true, true], Stored::F32),
+        (8, [1, 16], [true, false], Stored::F32),
+        (8, [64, 64], [true, true], Stored::Bf16),
+        (3, [40, 40], [true, false], Stored::F16),
+        (1, [7, 7], [false, true], Stored::F32),
+        (5, [1, 1], [false, true], Stored::F32),
+        (2, [200, 200], [true, true], Stored::Bf16),
+    ] {
+        let sizes = GraphSizes::of(&shape(width, values, heads), [aligned, dropout]);
+        let name = format!("graph {heads} × {width}, {values} {aligned} {dropout} {stored:?}");
+        all.push((name, Variant::graph(leaky, sizes, stored)));
+    }
     for (width, value_width) in [(32, 64), (128, 128), (256, 256)] {
         for backward in [false, true] {
             let name = format!("additive {width} {value_width} backward {backward}");
@@ -330,6 +343,20 @@ fn every_text_compiles_for_every_architecture() {
             let compiled = compile_for(architecture, &variant.text());
             let compiled = compiled.unwrap_or_else(|error| panic!("{name}: {error}"));
             assert!(!compiled.cubin.is_empty(), "{name}");
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs NVRTC"]
+fn the_texts_of_a_training_step_compile_and_keep_their_numbers_in_registers() {
+    for architecture in ["sm_80", "sm_90a", "sm_120a"] {
+        for text in [StepText::Bytes, StepText::F32, StepText::F64] {
+            let log = compile_for(architecture, &text.text()).unwrap().log;
+            let spills = log.lines().filter(|line| line.contains("spill stores"));
+            let spills: Vec<&str> =
+                spills.filter(|line| !line.contains(" 0 bytes spill stores")).collect();
+            assert!(spills.is_empty() && log.contains("spill"), "{text:?}: {spills:?}");
         }
     }
 }

@@ -1,11 +1,15 @@
 //! Attention models on files: datasets in; training, evaluation, checkpoints; pictures out. Knows
 //! files; knows no terminal. The program `regard` is a thin layer over this crate.
 //!
-//! A [`Task`] reads its dataset and builds a [`Learner`]; [`train`] runs its epochs in the folder
-//! of a [`Run`], which describes itself; the run's [`Model`] is evaluated, used and looked at.
+//! A [`Task`](task::Task) reads its dataset and builds a [`Learner`](task::Learner);
+//! [`train`](train::train) runs its epochs in the folder of a [`Run`](run::Run), which describes
+//! itself; the run's [`Model`](task::Model) is evaluated, used and looked at.
 //!
 //! ```
-//! use regard_tasks::{Run, Silent, TrainingConfig, task_named, train};
+//! use regard_tasks::options::TrainingConfig;
+//! use regard_tasks::run::Run;
+//! use regard_tasks::tasks::task_named;
+//! use regard_tasks::train::{Silent, train};
 //! let task = task_named("translate")?;
 //! let small = ["size=60", "epochs=1", "hidden=8", "embedding=8", "score_hidden=8"];
 //! let options = small.iter().try_fold(task.options()?, |options, s| options.set(s))?;
@@ -20,115 +24,32 @@
 //!
 //! | to … | look at |
 //! |---|---|
-//! | find a task | [`task_named`], [`tasks`]: [`Regress`], [`Translate`], [`Summarize`], [`CaptionTask`], [`Transcribe`], [`Label`], [`Classify`], [`ImageTask`], [`GraphTask`], [`Answer`] |
-//! | change its options | [`Options`]: a commented TOML template with other values, from a file or `key=value`; [`Options::groups`] lists them |
-//! | train | [`train`], [`TrainingConfig`]; a [`Callback`] sees every batch and may stop it; [`rehearse`] says what it would take |
-//! | train by several processes | [`train_together`], [`Ranks`] |
-//! | stop, and go on with the same bits | [`Checkpoint`], [`TrainerState`] |
-//! | evaluate, predict | [`Model::evaluate`] on a [`Part`] gives a [`Report`]; [`Model::predict`], [`Model::n_best`] |
-//! | ask | [`Input`]: a text, an example, the content of a file; [`Model::asks`] says which |
-//! | look at every example | [`Model::judge`] gives each one's output and loss |
-//! | see what was attended to | [`Model::show`] gives [`Scene`]s; [`picture`] draws them as SVG, PNG, a page, in a terminal, as numbers |
-//! | set variants, or runs that are done, side by side | [`compare`], [`variants`]; [`compare_runs`] |
-//! | find runs | [`runs_under`] |
-//! | read files | [`files`]: parallel text, CoNLL, CSV, WAV, IDX, PNG, JPEG, graphs, questions |
-//! | turn text into ids | [`text`]: tokenizers, vocabularies, labels |
+//! | find a task | [`tasks`]: [`task_named`](tasks::task_named), [`tasks()`](tasks::tasks) |
+//! | change its options | [`Options`](options::Options): a commented TOML template with other values, from a file or `key=value` |
+//! | train, also by several processes | [`train`](mod@train): a [`Callback`](train::Callback) sees every batch and may stop it; [`rehearse`](train::rehearse) says what it would take |
+//! | stop, and go on with the same bits | [`Checkpoint`](run::Checkpoint), [`TrainerState`](run::TrainerState) |
+//! | evaluate, predict | [`Model::evaluate`](task::Model::evaluate) on a [`Part`](task::Part) gives a [`Report`](task::Report); [`Model::predict`](task::Model::predict), [`Model::n_best`](task::Model::n_best) |
+//! | ask | [`Input`](task::Input): a text, an example, the content of a file; [`Model::asks`](task::Model::asks) says which |
+//! | look at every example | [`Model::judge`](task::Model::judge) gives each one's output and loss |
+//! | see what was attended to | [`Model::show`](task::Model::show) gives [`Scene`](regard_picture::scene::Scene)s; the crate `regard-picture` draws them as SVG, PNG, a page, in a terminal, as numbers |
+//! | set variants, or runs that are done, side by side | [`compare`](mod@compare) |
+//! | find runs | [`runs_under`](run::runs_under) |
 //! | compute a metric | [`metric`]: BLEU, chrF, ROUGE, error rates, F1, R², perplexity, answers |
-//! | have data without a file | [`toy`]: datasets made by rules |
+//! | read files, turn text into ids, have data without a file | the crate `regard-data` |
 //!
 //! Every refusal is one sentence that names the option, or the file and the line ([`Error`]).
 
-mod answer;
-mod caption;
-mod class_weights;
-mod classify;
-mod compact;
-mod compare;
-mod compare_runs;
-mod comparison_folder;
-mod components;
-mod export;
-mod graph;
-mod image;
-mod import;
-mod input;
-mod json_file;
-mod judged;
-mod label;
-mod label_check;
-mod label_counts;
-mod label_probabilities;
-mod labelings;
-mod lengths;
+pub mod compare;
+pub mod export;
+pub mod import;
 pub mod metric;
-mod option_groups;
-mod options;
-mod parts;
-pub mod picture;
-mod protobuf;
-mod regress;
-mod run;
-mod run_list;
-mod run_lock;
-mod saliency;
-mod scene;
-mod scores;
-mod search_tree;
-mod seq2seq;
-mod snapshot;
-mod sound_scene;
-mod summarize;
-mod task;
-mod train;
-mod transcribe;
-mod translate;
-mod truth;
-mod unknown_words;
-mod variants;
-mod weights_file;
+pub mod options;
+pub mod run;
+pub mod task;
+pub mod tasks;
+pub mod train;
 
-pub use answer::Answer;
-pub use caption::CaptionTask;
-pub use class_weights::ClassWeights;
-pub use classify::Classify;
-pub use compare::{Compared, Comparison, Meter, Outcome, compare};
-pub use compare_runs::{ComparedRuns, compare_runs};
-pub use comparison_folder::ComparisonFolder;
-pub use export::{Export, Exported, Network, export};
-pub use graph::GraphTask;
-pub use image::ImageTask;
-pub use import::{Imported, import};
-pub use input::{Asks, Input, InputForm};
-pub use json_file::JsonFile;
-pub use judged::Judged;
-pub use label::Label;
-pub use option_groups::{ListedOption, OptionGroup};
-pub use options::Options;
-pub use regard_data::files::Segment;
-pub use regard_data::{Error, Result, Watch, files, remarked, text, toy, watch};
-pub use regress::Regress;
-pub use run::Run;
-pub use run_list::{RunState, RunSummary, runs_under};
-pub use saliency::Saliency;
-pub use scene::{CurveScene, GraphScene, ImageScene, Map, Maps, Place, Scene};
-pub use scores::Scores;
-pub use search_tree::{SearchNode, SearchTree, Searched};
-pub use snapshot::{Sample, Snapshot};
-pub use sound_scene::{SoundScene, Track};
-pub use summarize::Summarize;
-pub use task::{
-    Alternative, Description, Groups, Learner, Model, Part, PerExample, Prediction, Report, Task,
-    Variant, task_named, tasks,
-};
-pub use train::{
-    Alone, Callback, Checkpoint, Ended, OptimizerKind, Pace, Plan, Progress, Ranks, Record,
-    Rehearsal, ScheduleKind, Silent, TrainerState, TrainingConfig, is_frozen, rehearse, share,
-    take_weights, train, train_together,
-};
-pub use transcribe::Transcribe;
-pub use translate::Translate;
-pub use variants::variants;
-pub use weights_file::WeightsFile;
+pub use regard_data::{Error, Result};
 
 /// The README's snippet, compiled with the tests.
 #[cfg(doctest)]

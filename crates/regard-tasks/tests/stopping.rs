@@ -6,7 +6,9 @@
 mod course;
 
 use course::{Course, options};
-use regard_tasks::{Ended, Silent, Watch, task_named, watch};
+use regard_data::{Watch, watch};
+use regard_tasks::tasks::task_named;
+use regard_tasks::train::{Ended, Silent};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 const SETTINGS: [&str; 5] = ["size=200", "epochs=3", "batch=16", "embedding=16", "hidden=16"];

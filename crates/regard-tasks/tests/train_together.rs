@@ -2,10 +2,11 @@
 
 #![allow(clippy::unwrap_used)] // a test that cannot go on says so by its panic
 
-use regard_tasks::{
-    Callback, Ended, Options, Ranks, Record, Result, Run, Silent, TrainingConfig, task_named,
-    train, train_together,
-};
+use regard_tasks::Result;
+use regard_tasks::options::{Options, TrainingConfig};
+use regard_tasks::run::{Record, Run};
+use regard_tasks::tasks::task_named;
+use regard_tasks::train::{Callback, Ended, Ranks, Silent, train, train_together};
 use std::path::Path;
 use std::sync::{Arc, Barrier, Mutex};
 

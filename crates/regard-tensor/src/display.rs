@@ -58,8 +58,10 @@ struct Page<'a> {
 impl Page<'_> {
     /// Reads the numbers that are shown, wherever they lie, and no others.
     fn read(&mut self, precision: Option<usize>) -> Result<()> {
-        let mut at = vec![self.tensor.layout.offset];
-        for (axis, &stride) in self.axes.iter().zip(self.tensor.strides()) {
+        // As it is in main memory; elsewhere a copy.
+        let x = &self.tensor.to_host()?;
+        let mut at = vec![x.layout.offset];
+        for (axis, &stride) in self.axes.iter().zip(x.strides()) {
             let next = |at: usize| axis.iter().flatten().map(move |place| at + place * stride);
             at = at.into_iter().flat_map(next).collect();
         }
@@ -67,7 +69,6 @@ impl Page<'_> {
             let data = x.data::<T>("display")?;
             Ok(at.iter().map(|&at| data[at]).collect())
         }
-        let x = self.tensor;
         self.texts = match x.dtype() {
             DType::I64 => numbers::<i64>(x, &at)?.iter().map(i64::to_string).collect(),
             DType::U32 => numbers::<u32>(x, &at)?.iter().map(u32::to_string).collect(),

@@ -1,6 +1,6 @@
 //! Tensors in safetensors files.
 
-use crate::{DType, Error, Result, Tensor, ensure};
+use crate::{DType, Device, Error, Result, Tensor, ensure};
 use safetensors::tensor::{Dtype, TensorView};
 use safetensors::{SafeTensors, serialize};
 use std::collections::BTreeMap;
@@ -65,13 +65,15 @@ pub fn to_bytes(
 
 /// Tensors by name as a safetensors file without texts.
 fn plain(tensors: &BTreeMap<String, Tensor>) -> Result<Vec<u8>> {
-    let plain = tensors.iter().map(|(name, x)| Ok((name, x.detach().contiguous()?)));
+    let plain = tensors
+        .iter()
+        .map(|(name, x)| Ok((name, x.detach().to_device(Device::Cpu)?.contiguous()?)));
     let plain = plain.collect::<Result<Vec<_>>>()?;
     let mut views = Vec::with_capacity(plain.len());
     for (name, x) in &plain {
         let dtype = DTYPES.iter().find(|(ours, _)| *ours == x.dtype()).map(|(_, theirs)| *theirs);
         let dtype = dtype.ok_or_else(|| Error::new(format!("{name:?}: type {}", x.dtype())))?;
-        let view = TensorView::new(dtype, x.shape().to_vec(), x.bytes())
+        let view = TensorView::new(dtype, x.shape().to_vec(), x.bytes()?)
             .map_err(|error| Error::new(format!("{name:?}: {error}")))?;
         views.push((name.as_str(), view));
     }

@@ -200,6 +200,11 @@ impl Layout {
     }
 }
 
+/// A shape as `[outer, n, inner]` around an axis.
+pub(crate) fn around(shape: &[usize], axis: usize) -> (usize, usize, usize) {
+    (shape[..axis].iter().product(), shape[axis], shape[axis + 1..].iter().product())
+}
+
 /// The product of two sizes; the sentence says of what.
 pub(crate) fn times(op: &str, a: usize, b: usize) -> Result<usize> {
     a.checked_mul(b).ok_or_else(|| {

@@ -70,6 +70,7 @@
 //! on any number of threads. The memory of dropped tensors waits in a pool for the next ones;
 //! [`Memory`] tells how much that is, and gives it back.
 
+mod backend;
 mod buffer;
 mod device;
 mod display;
@@ -85,10 +86,12 @@ mod optim;
 mod parallel;
 mod parameter;
 mod random;
+mod storage;
 mod tape;
 mod tensor;
-mod walk;
 
+#[doc(hidden)]
+pub use backend::cuda::fallbacks;
 pub use buffer::Memory;
 pub use device::Device;
 pub use dtype::{DType, Float, Scalar};

@@ -1,9 +1,8 @@
 //! What training changes: named tensors, each with a place where gradients end.
 
-use crate::dtype::floats;
 use crate::file;
 use crate::tape::Node;
-use crate::{DType, Init, Random, Result, Tensor, ensure};
+use crate::{DType, Device, Init, Random, Result, Tensor, ensure};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -101,7 +100,7 @@ impl Parameter {
             value.shape()
         );
         let mut value = aligned(value)?;
-        value.node = Some(self.inner.leaf.clone());
+        value.node = Some(self.inner.leaf.on(value.device()));
         *now = value;
         Ok(())
     }
@@ -123,7 +122,7 @@ fn aligned(value: &Tensor) -> Result<Tensor> {
     if value.is_aligned() {
         return value.contiguous();
     }
-    floats!(value.dtype(), "parameter", T => value.packed::<T>("parameter"))
+    value.backend().copy(&value)
 }
 
 impl std::fmt::Debug for Parameter {
@@ -370,10 +369,29 @@ impl Parameters {
                 now.shape(),
                 value.shape()
             );
-            new.push(value.detach().to_dtype(now.dtype())?);
+            new.push(value.detach().to_device(now.device())?.to_dtype(now.dtype())?);
         }
         for (parameter, value) in all.iter().zip(&new) {
             parameter.set(value)?;
+        }
+        Ok(())
+    }
+
+    /// Moves every parameter to a device, where what is computed from them then lies too. Make optimizers and
+    /// put inputs there after this.
+    ///
+    /// ```
+    /// use regard_tensor::{DType, Device, Init, Parameters};
+    /// let parameters = Parameters::new(DType::F32, 1);
+    /// let w = parameters.parameter("w", &[2], Init::Ones)?;
+    /// parameters.to_device(Device::Cpu)?;
+    /// assert_eq!(w.tensor().device(), Device::Cpu);
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
+    pub fn to_device(&self, device: Device) -> Result<()> {
+        for parameter in self.all() {
+            let value = parameter.tensor().detach().to_device(device)?;
+            parameter.set(&value)?;
         }
         Ok(())
     }

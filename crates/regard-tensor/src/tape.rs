@@ -5,9 +5,10 @@
 //! number meets every node after all of its users: no recursion, and each node once. A node's
 //! saved tensors are dropped as soon as it has run.
 
+use crate::backend;
 use crate::layout::{Dims, Layout};
 use crate::ops;
-use crate::{DType, Parameter, Result, Tensor, ensure};
+use crate::{DType, Device, Parameter, Result, Tensor, ensure};
 use std::cell::{Cell, RefCell};
 use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,6 +24,7 @@ pub(crate) struct Node {
     name: Option<Arc<str>>,
     shape: Dims,
     dtype: DType,
+    device: Device,
     parents: Vec<Option<Arc<Node>>>,
     /// Whether the gradient that arrives here is kept.
     retained: bool,
@@ -45,6 +47,25 @@ impl Node {
             retained: true,
             shape: *value.dims(),
             dtype: value.dtype(),
+            device: value.device(),
+            parents: Vec::new(),
+            back: None,
+        })
+    }
+
+    /// The same leaf, of a value that lies on another device.
+    pub(crate) fn on(self: &Arc<Self>, device: Device) -> Arc<Self> {
+        if self.device == device {
+            return self.clone();
+        }
+        Arc::new(Self {
+            id: self.id,
+            op: self.op,
+            name: self.name.clone(),
+            retained: self.retained,
+            shape: self.shape,
+            dtype: self.dtype,
+            device,
             parents: Vec::new(),
             back: None,
         })
@@ -220,6 +241,13 @@ impl Parents<'_> {
             node.dtype,
             node.shape
         );
+        ensure!(
+            gradient.device() == node.device,
+            "the gradient of {} lies on {}, its tensor on {}",
+            node.named(),
+            gradient.device(),
+            node.device
+        );
         let sum = match self.gradients.remove(&node.id) {
             None => {
                 self.ready.push(Ready(node.clone()));
@@ -246,7 +274,8 @@ impl Parents<'_> {
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn uninit(&self, input: usize) -> Result<Option<Tensor>> {
-        self.node(input)?.map(|node| Tensor::uninit(&node.shape, node.dtype)).transpose()
+        let of = |node: &Arc<Node>| backend::of(node.device)?.uninit(&node.shape, node.dtype);
+        self.node(input)?.map(of).transpose()
     }
 
     /// Sends the gradients of the inputs in their order, those that there are.
@@ -280,7 +309,7 @@ impl Parents<'_> {
         let mut whole = match self.gradients.remove(&node.id) {
             None => {
                 self.ready.push(Ready(node.clone()));
-                Tensor::zeros(&node.shape, node.dtype)?
+                backend::of(node.device)?.full(&node.shape, 0.0, node.dtype)?
             }
             Some(before) => before,
         };
@@ -351,6 +380,7 @@ impl Tensor {
             name: None,
             shape: *self.dims(),
             dtype: self.dtype(),
+            device: self.device(),
             parents: inputs.iter().map(|x| x.node.clone()).collect(),
             retained,
             back: Some(Mutex::new(Some(back))),
@@ -460,7 +490,7 @@ impl Tensor {
             "backward: starts from one number, was called on shape {:?}",
             self.shape()
         );
-        self.backward_with(&Tensor::full(self.shape(), 1.0, self.dtype())?)
+        self.backward_with(&self.detach().ones_like()?)
     }
 
     /// As [`Tensor::backward`], from a tensor of any shape and its gradient.

@@ -1,8 +1,10 @@
 //! The tensor: shared storage, a layout, and its place on the tape.
 
+use crate::backend::{self, Backend, cuda};
 use crate::buffer::Buffer;
 use crate::dtype::scalars;
 use crate::layout::{Dims, Layout};
+use crate::storage::{Memory, Storage};
 use crate::tape::Node;
 use crate::{DType, Device, Error, Result, Scalar, ensure};
 use std::sync::Arc;
@@ -23,11 +25,6 @@ pub struct Tensor {
     storage: Arc<Storage>,
     pub(crate) layout: Layout,
     pub(crate) node: Option<Arc<Node>>,
-}
-
-struct Storage {
-    dtype: DType,
-    buffer: Buffer,
 }
 
 impl Tensor {
@@ -113,7 +110,14 @@ impl Tensor {
     }
 
     fn with_buffer(buffer: Buffer, dtype: DType, layout: Layout) -> Self {
-        Self { storage: Arc::new(Storage { dtype, buffer }), layout, node: None }
+        let memory = Memory::Host(buffer);
+        Self { storage: Arc::new(Storage { dtype, memory }), layout, node: None }
+    }
+
+    /// Row by row in memory that was written for it.
+    pub(crate) fn of_memory(memory: Memory, dtype: DType, shape: &[usize]) -> Result<Self> {
+        let layout = Layout::contiguous(shape)?;
+        Ok(Self { storage: Arc::new(Storage { dtype, memory }), layout, node: None })
     }
 
     /// All the same.
@@ -124,7 +128,7 @@ impl Tensor {
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn full(shape: &[usize], x: f64, dtype: DType) -> Result<Self> {
-        scalars!(dtype, T => Self::build(shape, |to: &mut [T]| crate::parallel::fill(to, <T as Scalar>::from_f64(x))))
+        backend::of(Device::Cpu)?.full(&Dims::new(shape)?, x, dtype)
     }
 
     /// Ones.
@@ -138,7 +142,7 @@ impl Tensor {
         Self::full(shape, 1.0, dtype)
     }
 
-    /// Zeros in another tensor's shape and type.
+    /// Zeros in another tensor's shape and type, where that one lies.
     ///
     /// ```
     /// use regard_tensor::Tensor;
@@ -146,10 +150,10 @@ impl Tensor {
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn zeros_like(&self) -> Result<Self> {
-        Self::zeros(self.shape(), self.dtype())
+        self.backend().full(self.dims(), 0.0, self.dtype())
     }
 
-    /// Ones in another tensor's shape and type.
+    /// Ones in another tensor's shape and type, where that one lies.
     ///
     /// ```
     /// use regard_tensor::Tensor;
@@ -157,7 +161,7 @@ impl Tensor {
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn ones_like(&self) -> Result<Self> {
-        Self::ones(self.shape(), self.dtype())
+        self.backend().full(self.dims(), 1.0, self.dtype())
     }
 
     /// The whole numbers from `start` up to and without `end`; none where `end` is not larger. Refuses
@@ -295,7 +299,53 @@ impl Tensor {
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn device(&self) -> Device {
-        Device::Cpu
+        self.storage.device()
+    }
+
+    /// What computes where this tensor lies.
+    pub(crate) fn backend(&self) -> &'static dyn Backend {
+        self.storage.backend()
+    }
+
+    /// The same numbers on another device; the tensor itself where it lies there already. Refuses a GPU that
+    /// is not there, with what is missing.
+    ///
+    /// ```
+    /// use regard_tensor::{Device, Tensor};
+    /// let x = Tensor::from([1f32, 2.0]);
+    /// assert!(x.to_device(Device::Cpu)?.is_same(&x));
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
+    pub fn to_device(&self, device: Device) -> Result<Tensor> {
+        let before = self.device();
+        if before == device {
+            return Ok(self.clone());
+        }
+        let here = self.to_host()?.contiguous()?;
+        let there = match device {
+            Device::Cuda(ordinal) => cuda::open(ordinal)?.upload(&here)?,
+            Device::Cpu => here,
+        };
+        Ok(there.record("to_device", &[self], move |g, to| to.add(0, g.to_device(before)?)))
+    }
+
+    /// A constant in main memory may meet tensors that lie elsewhere: it is copied there. Any other tensor stays
+    /// where it is.
+    pub(crate) fn number_beside(&self, other: &Tensor) -> Result<Tensor> {
+        match self.rank() == 0 && self.device() == Device::Cpu && !self.has_gradient() {
+            true => self.to_device(other.device()),
+            false => Ok(self.clone()),
+        }
+    }
+
+    /// The numbers in main memory, with the strides they have, off the tape.
+    pub(crate) fn to_host(&self) -> Result<Tensor> {
+        let Memory::Cuda(buffer, there) = &self.storage.memory else { return Ok(self.detach()) };
+        let (size, offset) = (self.dtype().size(), self.layout.offset);
+        let count = self.layout.end() - offset;
+        let mut host = Buffer::uninit(count, size)?;
+        there.download(buffer, offset * size, &mut host.slice_mut()[..count * size])?;
+        Ok(Self::with_buffer(host, self.dtype(), Layout { offset: 0, ..self.layout }))
     }
 
     /// The storage that the layout points into; refuses another type, by the operation's name.
@@ -306,7 +356,10 @@ impl Tensor {
             T::DTYPE,
             self.dtype()
         );
-        Ok(self.storage.buffer.slice())
+        match &self.storage.memory {
+            Memory::Host(buffer) => Ok(buffer.slice()),
+            Memory::Cuda(..) => Err(cuda::elsewhere(op, self.device())),
+        }
     }
 
     /// The numbers of a contiguous tensor, in order; refuses another type and a tensor that is
@@ -362,12 +415,24 @@ impl Tensor {
             self.dtype()
         );
         let (dtype, shape) = (self.dtype(), *self.dims());
+        let device = self.device();
         match Arc::get_mut(&mut self.storage) {
-            Some(storage) => Ok(storage.buffer.slice_mut()),
+            Some(Storage { memory: Memory::Host(buffer), .. }) => Ok(buffer.slice_mut()),
+            Some(_) => Err(cuda::elsewhere(op, device)),
             None => Err(Error::new(format!(
                 "{op}: another tensor shares the storage of {dtype} {shape:?}"
             ))),
         }
+    }
+
+    /// Whether the tensor is contiguous and no other shares its storage, so that it may be written.
+    pub(crate) fn is_own(&mut self) -> bool {
+        self.layout.is_contiguous() && Arc::get_mut(&mut self.storage).is_some()
+    }
+
+    /// A zero without axes, of this type and in this place: what a part without a gradient has.
+    pub(crate) fn zero(&self) -> Result<Tensor> {
+        self.backend().full(&Dims::new(&[])?, 0.0, self.dtype())
     }
 
     /// The numbers, row by row; refuses another type.
@@ -380,13 +445,16 @@ impl Tensor {
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn to_vec<T: Scalar>(&self) -> Result<Vec<T>> {
-        Ok(self.detach().contiguous()?.as_slice("to_vec")?.to_vec())
+        Ok(self.to_host()?.contiguous()?.as_slice("to_vec")?.to_vec())
     }
 
-    /// The bytes of a contiguous tensor.
-    pub(crate) fn bytes(&self) -> &[u8] {
+    /// The bytes of a contiguous tensor in main memory.
+    pub(crate) fn bytes(&self) -> Result<&[u8]> {
+        let Memory::Host(buffer) = &self.storage.memory else {
+            return Err(cuda::elsewhere("bytes", self.device()));
+        };
         let size = self.dtype().size();
-        &self.storage.buffer.slice()[self.layout.offset * size..][..self.numel() * size]
+        Ok(&buffer.slice()[self.layout.offset * size..][..self.numel() * size])
     }
 
     /// From bytes in the machine's order, as a file has them.
@@ -399,9 +467,42 @@ impl Tensor {
         Ok(Self::with_buffer(buffer, dtype, layout))
     }
 
+    /// The GPU that a tensor lies on; none in main memory. With [`Tensor::device_address`], what a kernel of one's
+    /// own needs.
+    #[doc(hidden)]
+    pub fn cuda(&self) -> Option<&'static regard_kernels::Cuda> {
+        match &self.storage.memory {
+            Memory::Cuda(_, there) => Some(&there.cuda),
+            Memory::Host(_) => None,
+        }
+    }
+
+    /// As [`Tensor::uninit`], where this tensor lies.
+    #[doc(hidden)]
+    pub fn uninit_beside(&self, shape: &[usize], dtype: DType) -> Result<Tensor> {
+        self.backend().uninit(&Dims::new(shape)?, dtype)
+    }
+
+    /// Where a GPU's tensor begins, as its kernels take it.
+    #[doc(hidden)]
+    pub fn device_address(&self) -> Result<u64> {
+        Ok(self.storage_address()? + (self.layout.offset * self.dtype().size()) as u64)
+    }
+
+    /// Where the storage of a GPU's tensor begins.
+    pub(crate) fn storage_address(&self) -> Result<u64> {
+        match &self.storage.memory {
+            Memory::Cuda(buffer, _) => Ok(buffer.address()),
+            Memory::Host(_) => Err(Error::new("the tensor lies in main memory, not on a GPU")),
+        }
+    }
+
     /// Whether the storage starts at a cache line: one that came as a vector may not.
     pub(crate) fn is_aligned(&self) -> bool {
-        self.storage.buffer.is_aligned()
+        match &self.storage.memory {
+            Memory::Host(buffer) => buffer.is_aligned(),
+            Memory::Cuda(..) => true,
+        }
     }
 
     /// The only number of a tensor that has one.
@@ -419,14 +520,13 @@ impl Tensor {
             "item: the tensor of shape {:?} is not one number",
             self.shape()
         );
-        scalars!(self.dtype(), T => Ok(self.data::<T>("item")?[self.layout.offset].to_f64()))
+        let x = self.to_host()?;
+        scalars!(x.dtype(), T => Ok(x.data::<T>("item")?[x.layout.offset].to_f64()))
     }
 
     /// The same numbers with another layout, and no place on the tape yet.
     pub(crate) fn with_layout(&self, layout: Layout) -> Self {
-        debug_assert!(
-            layout.end() * self.dtype().size() <= self.storage.buffer.slice::<u8>().len()
-        );
+        debug_assert!(layout.end() * self.dtype().size() <= self.storage.len());
         Self { storage: self.storage.clone(), layout, node: None }
     }
 

@@ -1,6 +1,6 @@
 //! How long each sequence of a padded batch is.
 
-use regard_tensor::{Result, Tensor, ensure};
+use regard_tensor::{Device, Result, Tensor, ensure};
 
 /// Refuses lengths that are not one per sequence, or longer than the batch: `[B]` for `[B, N, …]`.
 pub(crate) fn check(what: &str, lengths: Option<&[usize]>, b: usize, n: usize) -> Result<()> {
@@ -16,13 +16,14 @@ pub(crate) fn check(what: &str, lengths: Option<&[usize]>, b: usize, n: usize) -
     Ok(())
 }
 
-/// True where a sequence is, false where it is padded, `[B, N, 1]`; none where nothing is padded.
-pub(crate) fn keep(lengths: Option<&[usize]>, n: usize) -> Result<Option<Tensor>> {
+/// True where a sequence is, false where it is padded, `[B, N, 1]` on a device; none where nothing is padded.
+pub(crate) fn keep(lengths: Option<&[usize]>, n: usize, device: Device) -> Result<Option<Tensor>> {
     let Some(lengths) = lengths.filter(|lengths| lengths.iter().any(|&length| length < n)) else {
         return Ok(None);
     };
     let there = lengths.iter().flat_map(|&length| (0..n).map(move |t| t < length));
-    Ok(Some(Tensor::from_bools(&there.collect::<Vec<_>>(), &[lengths.len(), n, 1])?))
+    let keep = Tensor::from_bools(&there.collect::<Vec<_>>(), &[lengths.len(), n, 1])?;
+    keep.to_device(device).map(Some)
 }
 
 /// x `[B, N, D]` with zeros where it is padded.
@@ -42,7 +43,8 @@ pub(crate) fn mean(x: &Tensor, lengths: Option<&[usize]>) -> Result<Tensor> {
         None => sum.scale(1.0 / n.max(1) as f64),
         Some(lengths) => {
             let shares = lengths.iter().map(|&length| 1.0 / length.max(1) as f64).collect();
-            sum.mul(&Tensor::from_vec::<f64>(shares, &[b, 1])?.to_dtype(x.dtype())?)
+            let shares = Tensor::from_vec::<f64>(shares, &[b, 1])?.to_dtype(x.dtype())?;
+            sum.mul(&shares.to_device(x.device())?)
         }
     }
 }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from typing import Any
 
 import torch
@@ -10,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from .._tensors import is_observed
-from ..edges import Edges
+from ..edges import Edges, remembered
 from ..operator import attention
 from ..score import Additive
 
@@ -100,13 +99,14 @@ class _GraphAttention(nn.Module):
         need: bool,
     ) -> tuple[Tensor, Tensor | None]:
         """query ``[Nt, H, D]``, key ``[Ns, H, D]``, value ``[Ns, H, C]`` give ``[Nt, H, C]``, and ``[E, H]``."""
-        by_edge = index if self.flow == "source_to_target" else index.flip(0)
+        by_edge = index if self.flow == "source_to_target" else _flipped(index)
         edges = None
-        # Under a tracer or a transform edge by edge: whether an edge is there twice cannot be asked then.
-        if features is None and (torch.compiler.is_compiling() or not is_observed(query, key, value, index)):
-            edges = Edges.of(by_edge, query.shape[0], key.shape[0])
+        compiling = torch.compiler.is_compiling()
+        # Under a tracer or a transform edge by edge: the edges cannot be sorted then.
+        if features is None and (compiling or not is_observed(query, key, value, index)):
             # An edge that is there twice counts twice in torch_geometric.
-            edges = edges if len(edges) == index.shape[1] else None
+            edges = Edges.of(by_edge, query.shape[0], key.shape[0], repeated=True)
+            edges = None if compiling and edges.has_repeats else edges
         if edges is None:
             return self._along_edges(query, key, value, w, by_edge, features, need)
         result = attention(
@@ -132,7 +132,7 @@ class _GraphAttention(nn.Module):
         need: bool,
     ) -> tuple[Tensor, Tensor | None]:
         """The same edge by edge, in memory that grows with them: for edges with features of their own, which
-        the operator has no place for, and for edges that are there more than once."""
+        the operator has no place for, and under a tracer."""
         source, target = index
         summed = query[target] + key[source]
         summed = summed if features is None else summed + features
@@ -288,25 +288,20 @@ class GATv2Conv(_GraphAttention):
         return (out, (index, alpha)) if return_attention_weights else out
 
 
-# The last few graphs with their loops: they are the same at every step of a training.
-_looped: OrderedDict[tuple[Any, ...], tuple[Tensor, Tensor]] = OrderedDict()
-
-
 def _with_loops(index: Tensor, nodes: int) -> Tensor:
-    if torch.compiler.is_compiling() or index.is_inference() or is_observed(index):
+    """With one loop at each node; made once of a tensor, since it is the same at every step of a training."""
+    if torch.compiler.is_compiling() or is_observed(index):
         return _looped_once(index, nodes)
-    key = (index.device, index.data_ptr(), index._version, tuple(index.shape), index.stride(), nodes)
-    found = _looped.get(key)
-    if found is not None:
-        return found[1]
-    made = _looped_once(index, nodes)
-    _looped[key] = (index, made)
-    while len(_looped) > 4:
-        try:
-            _looped.popitem(last=False)
-        except KeyError:  # another thread was faster
-            break
-    return made
+    looped: Tensor = remembered(index, ("loops", nodes), lambda: _looped_once(index, nodes))
+    return looped
+
+
+def _flipped(index: Tensor) -> Tensor:
+    """Targets, then sources."""
+    if torch.compiler.is_compiling() or is_observed(index):
+        return index.flip(0)
+    flipped: Tensor = remembered(index, ("flipped",), lambda: index.flip(0))
+    return flipped
 
 
 def _looped_once(index: Tensor, nodes: int) -> Tensor:

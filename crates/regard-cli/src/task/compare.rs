@@ -11,10 +11,12 @@ use crate::output::note;
 use crate::terminal::columns;
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use regard_tasks::{
-    Comparison, ComparisonFolder, Meter, Options, Outcome, Part, Run, Task, compare, remarked,
-    task_named, variants,
-};
+use regard_data::remarked;
+use regard_tasks::compare::{Comparison, ComparisonFolder, Meter, Outcome, compare, variants};
+use regard_tasks::options::Options;
+use regard_tasks::run::Run;
+use regard_tasks::task::{Part, Task};
+use regard_tasks::tasks::task_named;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -86,7 +88,7 @@ impl Command {
         let meter = Meter { reset: heap::reset_peak, peak: heap::peak };
         let callback = |name: &str| {
             eprintln!("\n{name}");
-            Box::new(ProgressReport::new()) as Box<dyn regard_tasks::Callback>
+            Box::new(ProgressReport::new()) as Box<dyn regard_tasks::train::Callback>
         };
         let place = ComparisonFolder { path: folder.clone(), overwrite: self.overwrite };
         let (outcome, remarks) =

@@ -6,7 +6,9 @@ use super::settings::Settings;
 use crate::output::note;
 use crate::terminal::columns;
 use anyhow::{Result, bail};
-use regard_tasks::{ComparedRuns, ComparisonFolder, Part, Run, compare_runs};
+use regard_tasks::compare::{ComparedRuns, ComparisonFolder, compare_runs};
+use regard_tasks::run::Run;
+use regard_tasks::task::Part;
 use std::io::Write;
 use std::path::PathBuf;
 

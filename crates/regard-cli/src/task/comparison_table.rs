@@ -4,8 +4,10 @@ use super::table;
 use crate::output::note;
 use anyhow::Result;
 use regard::tensor::write_whole;
-use regard_tasks::picture::{self, Cost};
-use regard_tasks::{Compared, Part};
+use regard_picture::picture;
+use regard_picture::picture::Cost;
+use regard_tasks::compare::Compared;
+use regard_tasks::task::Part;
 use std::path::Path;
 
 /// What a table says above itself, and which of its columns are known.

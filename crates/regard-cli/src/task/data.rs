@@ -3,7 +3,7 @@
 use super::{TaskArguments, table};
 use anyhow::Result;
 use clap::Args;
-use regard_tasks::remarked;
+use regard_data::remarked;
 use std::io::Write;
 
 /// Say what a task's data hold: counts, lengths, labels, a few examples

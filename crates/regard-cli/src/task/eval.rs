@@ -6,7 +6,10 @@ use super::{Settings, table};
 use crate::output::{self, Destination};
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
-use regard_tasks::{Part, Report, Run, picture, remarked};
+use regard_data::remarked;
+use regard_picture::picture;
+use regard_tasks::run::Run;
+use regard_tasks::task::{Part, Report};
 use std::io::{Write, stderr};
 use std::path::PathBuf;
 

@@ -55,22 +55,25 @@ struct Place {
     /// The port [default: the first free one from 7317 on]
     #[arg(long)]
     port: Option<u16>,
-    /// The name or address to listen at; whoever reaches it can ask [default: 127.0.0.1, this machine
-    /// alone]
+    /// The name or address to listen at; whoever reaches it needs the token of the address that is
+    /// printed, or of REGARD_TOKEN [default: 127.0.0.1, this machine alone]
     #[arg(long)]
     host: Option<String>,
 }
 
 impl Place {
     fn setup(&self, runs: Vec<PathBuf>) -> Setup {
-        Setup { runs, host: self.host.clone(), port: self.port, ..Setup::default() }
+        let token = std::env::var("REGARD_TOKEN").ok().filter(|token| !token.is_empty());
+        Setup { runs, host: self.host.clone(), port: self.port, token, ..Setup::default() }
     }
 
-    /// Says what anybody in reach can do.
+    /// Says who can ask where not this machine alone can.
     fn warn(&self, server: &Server) {
-        if !server.address().ip().is_loopback() {
+        if server.token().is_some() {
             let place = server.address();
-            eprintln!("regard: whoever reaches {place} can ask; there is no password");
+            eprintln!(
+                "regard: whoever reaches {place} and knows the token can ask; nothing is encrypted"
+            );
         }
     }
 }
@@ -110,8 +113,11 @@ impl Serve {
         self.threads.start()?;
         let server = Server::serve(&self.place.setup(vec![self.run.clone()]))?;
         self.place.warn(&server);
-        let url = server.url();
+        let url = server.base();
         writeln!(to, "predictions at {url}predict, described at {url}openapi.json")?;
+        if let Some(token) = server.token() {
+            writeln!(to, "asked with the header `Authorization: Bearer {token}`")?;
+        }
         writeln!(to, "Ctrl-C ends it")?;
         to.flush()?;
         server.wait();
@@ -119,12 +125,17 @@ impl Serve {
     }
 }
 
-/// The runs in a folder, in the order of their names.
+/// The runs in a folder, the one that was trained last first.
 fn found(folder: &Path) -> Result<Vec<PathBuf>> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut runs: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
     runs.retain(|path| path.join("run.json").is_file());
     runs.sort();
+    let trained = |run: &PathBuf| {
+        let files = ["metrics.jsonl", "run.json"].map(|name| run.join(name).metadata());
+        files.into_iter().flatten().find_map(|file| file.modified().ok())
+    };
+    runs.sort_by_cached_key(|run| std::cmp::Reverse(trained(run)));
     if runs.is_empty() {
         bail!(
             "there are no runs in the folder {}; `regard train TASK` makes one, and `regard explore \

@@ -3,7 +3,8 @@
 use super::threads::Threads;
 use anyhow::{Result, bail};
 use clap::Args;
-use regard_tasks::{Run, export};
+use regard_tasks::export::export;
+use regard_tasks::run::Run;
 use std::io::Write;
 use std::path::PathBuf;
 

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail};
 use clap::Args;
-use regard_tasks::import;
+use regard_tasks::import::import;
 use std::io::Write;
 use std::path::PathBuf;
 

@@ -3,7 +3,9 @@
 use super::table;
 use anyhow::Result;
 use clap::Args;
-use regard_tasks::{RunState, RunSummary, Task, runs_under, tasks};
+use regard_tasks::run::{RunState, RunSummary, runs_under};
+use regard_tasks::task::Task;
+use regard_tasks::tasks::tasks;
 use std::io::Write;
 use std::path::PathBuf;
 

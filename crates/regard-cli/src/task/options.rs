@@ -4,7 +4,9 @@ use super::settings::TaskName;
 use crate::terminal::{columns, wrapped};
 use anyhow::Result;
 use clap::Args;
-use regard_tasks::{ListedOption, OptionGroup, Task, task_named};
+use regard_tasks::options::{ListedOption, OptionGroup};
+use regard_tasks::task::Task;
+use regard_tasks::tasks::task_named;
 use std::io::Write;
 
 /// Say what can be set of a task: every option with its value and what it means

@@ -2,7 +2,7 @@
 
 use super::interrupt;
 use indicatif::{ProgressBar, ProgressStyle};
-use regard_tasks::{Watch, watch};
+use regard_data::{Watch, watch};
 use std::io::{IsTerminal, stderr};
 use std::sync::Mutex;
 

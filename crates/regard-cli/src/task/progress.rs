@@ -4,7 +4,8 @@ use super::phase_bar::{self, PhaseBar};
 use super::{interrupt, table};
 use crate::heap;
 use indicatif::{ProgressBar, ProgressStyle};
-use regard_tasks::{Callback, Plan, Progress, Record};
+use regard_tasks::run::Record;
+use regard_tasks::train::{Callback, Plan, Progress};
 use std::io::{IsTerminal, Write, stderr};
 use std::time::{Duration, Instant};
 

@@ -3,7 +3,10 @@
 use anyhow::{Result, bail};
 use clap::Args;
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
-use regard_tasks::{Options, Run, Task, task_named, tasks};
+use regard_tasks::options::Options;
+use regard_tasks::run::Run;
+use regard_tasks::task::Task;
+use regard_tasks::tasks::{task_named, tasks};
 use std::path::PathBuf;
 
 /// What changes a task's options.

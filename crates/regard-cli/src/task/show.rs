@@ -6,8 +6,11 @@ use crate::output::{Destination, is_same_file, note};
 use crate::terminal::columns;
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
-use regard_tasks::picture::{self, Caption};
-use regard_tasks::{Input, Model, Part, Run, Scene, WeightsFile};
+use regard_picture::picture;
+use regard_picture::picture::Caption;
+use regard_picture::scene::{Scene, WeightsFile};
+use regard_tasks::run::Run;
+use regard_tasks::task::{Input, Model, Part};
 use std::io::{IsTerminal, Write, stdout};
 use std::path::PathBuf;
 
@@ -83,7 +86,7 @@ impl Shown {
     /// What a picture of a scene says above itself.
     fn caption(&self, scene: &str) -> Result<Caption> {
         Ok(match &self.shows {
-            Some((run, model, input)) => Caption::of(run, model.as_ref(), scene, input)?,
+            Some((run, model, input)) => run.caption(model.as_ref(), scene, input)?,
             None => Caption::from(&self.title),
         })
     }

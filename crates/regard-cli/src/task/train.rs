@@ -12,11 +12,12 @@ use crate::output::{Destination, note};
 use anyhow::{Result, bail};
 use clap::Args;
 use regard::tensor::limit_parameters;
-use regard_tasks::picture::Caption;
-use regard_tasks::{
-    Callback, Ended, Input, Learner, Model, Options, Record, Rehearsal, Run, Task, TrainingConfig,
-    rehearse, remarked, task_named, train,
-};
+use regard_data::remarked;
+use regard_tasks::options::{Options, TrainingConfig};
+use regard_tasks::run::{Record, Run};
+use regard_tasks::task::{Input, Learner, Model, Task};
+use regard_tasks::tasks::task_named;
+use regard_tasks::train::{Callback, Ended, Rehearsal, rehearse, train};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -247,7 +248,8 @@ fn picture(run: &Run, model: &dyn Model, input: &Input, to: &mut impl Write) -> 
     let Ok(scenes) = model.show(input) else { return Ok(false) };
     let Some((name, scene)) = scenes.first() else { return Ok(false) };
     let file = run.path(&format!("{name}.png"));
-    let drawn = Caption::of(run, model, name, input)
+    let drawn = run
+        .caption(model, name, input)
         .map_err(Into::into)
         .and_then(|caption| show::png(scene, &caption));
     match drawn.and_then(|png| Destination::new(&file).write(&png, to)) {

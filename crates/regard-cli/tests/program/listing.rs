@@ -33,7 +33,7 @@ fn tasks_and_runs_are_listed_with_their_measures_and_how_they_stand() {
     let text = fs::read_to_string(&config).unwrap();
     fs::write(&config, text.replace("epochs = 2", "epochs = 5")).unwrap();
     let json = listed(&folder);
-    assert_eq!(json["tasks"].as_array().unwrap().len(), regard_tasks::tasks().len());
+    assert_eq!(json["tasks"].as_array().unwrap().len(), regard_tasks::tasks::tasks().len());
     let runs = json["runs"].as_array().unwrap();
     let states: Vec<&str> = runs.iter().map(|run| run["state"].as_str().unwrap()).collect();
     assert_eq!(states, ["damaged", "done", "early", "stopped"]);
@@ -132,7 +132,7 @@ fn runs_that_cannot_be_compared_are_refused_by_name() {
 #[test]
 fn every_task_shows_an_example_where_no_input_is_given() {
     let folder = TempDir::new().unwrap();
-    for task in regard_tasks::tasks() {
+    for task in regard_tasks::tasks::tasks() {
         let name = task.name();
         let run = path(&folder, name);
         let small: &[&str] = match name {

@@ -96,7 +96,7 @@ fn an_input_that_looks_like_a_setting_stands_behind_two_dashes() {
 
 #[test]
 fn every_option_of_every_task_is_listed_with_its_value_and_its_comment() {
-    for task in regard_tasks::tasks() {
+    for task in regard_tasks::tasks::tasks() {
         let options = task.options().unwrap();
         let told = said(&["options", task.name()]);
         let help = said(&["train", task.name(), "--help"]);

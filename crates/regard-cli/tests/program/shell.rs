@@ -13,7 +13,7 @@ fn shells_are_told_every_verb_and_bash_and_zsh_every_task() {
         }
         // The scripts of the others know no words for what is no option.
         if ["bash", "zsh"].contains(&shell) {
-            for task in regard_tasks::tasks() {
+            for task in regard_tasks::tasks::tasks() {
                 assert!(script.contains(task.name()), "{shell}: {}", task.name());
             }
         }

@@ -70,7 +70,7 @@ fn every_task() -> Vec<(&'static str, Vec<&'static str>)> {
         ("image", vec!["size=80", "epochs=3", "batch=16"]),
         ("graph", vec!["epochs=40", "dropout=0.5"]),
     ];
-    let known = regard_tasks::tasks().iter().map(|task| task.name());
+    let known = regard_tasks::tasks::tasks().iter().map(|task| task.name());
     let missing: Vec<&str> = known.filter(|name| all.iter().all(|(n, _)| n != name)).collect();
     all.extend(missing.into_iter().map(|name| (name, vec!["size=60", "epochs=2"])));
     all

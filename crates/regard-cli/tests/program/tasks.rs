@@ -190,7 +190,7 @@ fn a_configuration_is_written_once_and_can_be_trained_with() {
 
 #[test]
 fn every_task_says_what_its_data_hold() {
-    for task in regard_tasks::tasks() {
+    for task in regard_tasks::tasks::tasks() {
         let told = said(&["data", task.name()]);
         assert!(told.starts_with("data") && told.contains("examples"), "{told}");
         let json = said(&["data", task.name(), "--json"]);

@@ -67,6 +67,19 @@ impl NumpyArray {
         entries.into_iter().map(array).collect()
     }
 
+    /// How many bytes the arrays of a `.npz` file take once they are unpacked, by its directory; what
+    /// [`NumpyArray::decode_all`] reads is no more. Refuses what is no zip.
+    ///
+    /// ```
+    /// # use regard_data::files::NumpyArray;
+    /// let empty = [&b"PK\x05\x06"[..], &[0; 18]].concat();
+    /// assert_eq!(NumpyArray::unpacked_size("a.npz".as_ref(), &empty).unwrap(), 0);
+    /// ```
+    pub fn unpacked_size(name: &Path, bytes: &[u8]) -> Result<u64> {
+        let entries = zip_directory(bytes).map_err(|what| Error::file(name, what))?;
+        Ok(entries.iter().map(|entry| entry.unpacked() as u64).sum())
+    }
+
     fn parse(bytes: &[u8]) -> std::result::Result<Self, String> {
         let short = || "cut short: its header is not whole".to_string();
         if !bytes.starts_with(MAGIC) {
@@ -202,8 +215,44 @@ fn half_to_f64(bits: u16) -> f64 {
     if sign == 1 { -size } else { size }
 }
 
-/// The files of a zip, stored or deflated, by its directory at the end.
+/// A file of a zip, as the directory at the end tells of it.
+struct ZipEntry<'a> {
+    name: String,
+    /// 0 stored, 8 deflated.
+    method: usize,
+    data: &'a [u8],
+    /// Bytes that it has once it is unpacked.
+    whole: usize,
+}
+
+impl ZipEntry<'_> {
+    fn unpacked(&self) -> usize {
+        if self.method == 0 { self.data.len() } else { self.whole }
+    }
+
+    fn unpack(self) -> std::result::Result<(String, Vec<u8>), String> {
+        let name = self.name;
+        let data = match self.method {
+            0 => self.data.to_vec(),
+            8 => {
+                let mut out = Vec::new();
+                let mut decoder = DeflateDecoder::new(self.data).take(self.whole as u64);
+                decoder.read_to_end(&mut out).map_err(|e| format!("{name}: damaged: {e}"))?;
+                out
+            }
+            other => return Err(format!("{name}: packed by method {other}; 0 and 8 are read")),
+        };
+        Ok((name, data))
+    }
+}
+
+/// The files of a zip, stored or deflated.
 fn zip_entries(bytes: &[u8]) -> std::result::Result<Vec<(String, Vec<u8>)>, String> {
+    zip_directory(bytes)?.into_iter().map(ZipEntry::unpack).collect()
+}
+
+/// The directory at the end of a zip.
+fn zip_directory(bytes: &[u8]) -> std::result::Result<Vec<ZipEntry<'_>>, String> {
     let no_zip = || "not a .npz file: it is no zip, or cut short".to_string();
     let number = |at: usize, wide: usize| -> std::result::Result<usize, String> {
         let end = at.checked_add(wide).ok_or_else(no_zip)?;
@@ -227,17 +276,7 @@ fn zip_entries(bytes: &[u8]) -> std::result::Result<Vec<(String, Vec<u8>)>, Stri
         let start = local + 30 + number(local + 26, 2)? + number(local + 28, 2)?;
         let end = start.checked_add(packed).ok_or_else(no_zip)?;
         let data = bytes.get(start..end).ok_or_else(no_zip)?;
-        let data = match method {
-            0 => data.to_vec(),
-            8 => {
-                let mut out = Vec::new();
-                let mut decoder = DeflateDecoder::new(data).take(whole as u64);
-                decoder.read_to_end(&mut out).map_err(|e| format!("{named}: damaged: {e}"))?;
-                out
-            }
-            other => return Err(format!("{named}: packed by method {other}; 0 and 8 are read")),
-        };
-        entries.push((named, data));
+        entries.push(ZipEntry { name: named, method, data, whole });
         at += 46 + name + extra + comment;
     }
     Ok(entries)

@@ -4,7 +4,9 @@ import { button, fill, make } from "../dom.js";
 import { differenceOf, newOf, oldOf } from "../difference.js";
 import { described } from "../input.js";
 import { run, session } from "../session.js";
+import { percent } from "../told.js";
 import { isChanged, set, view } from "../state.js";
+import { expected, mark, marked, verdictOf } from "../verdict.js";
 import { t } from "../words.js";
 
 const shown = (value) => (Math.abs(value) < 10 ? value.toFixed(3) : value.toFixed(1));
@@ -25,26 +27,24 @@ export function drawAnswer(element) {
   if (session.waiting) return undefined;
   const old = oldAnswer();
   const changed = isChanged(view.changes);
+  const verdict = verdictOf(answer.truth, answer.prediction.output);
+  // An answer to another input than the one that was refused must not pass for its own.
+  const name = session.refusal ? t("The answer to the input before") : t("Answer");
+  const heading = make("div", { class: "row heading" }, make("h2", {}, name), mark(verdict));
   fill(
     element,
     old
-      ? beside(old, answer)
+      ? [effect(old, answer), beside(old, answer), mark(verdict)]
       : isTagged(answer)
-        ? [make("h2", {}, t("Answer")), tagged(answer.prediction, null)]
-        : [make("h2", {}, t("Answer")), output(answer.prediction.output)],
+        ? [heading, tagged(answer.prediction, null, answer.truth)]
+        : [heading, output(answer.prediction.output === "" ? "" : marked(verdict, answer.prediction.output))],
+    !isTagged(answer) && expected(verdict),
+    notRead(answer.prediction.details || {}),
     details(answer, old),
     make(
       "div",
       { class: "facts" },
-      answer.truth !== null &&
-        make(
-          "span",
-          {},
-          `${t("Expected")}: ${answer.truth}`,
-          answer.truth === answer.prediction.output ? ` ${t("✓ the same")}` : "",
-        ),
-      answer.prediction.details?.score !== undefined &&
-        make("span", { class: "number" }, `${t("score")} ${shown(answer.prediction.details.score)}`),
+      sure(answer.prediction.details),
       answer.prediction.details?.ended === false && make("span", {}, t("stopped before the end")),
       make(
         "span",
@@ -64,6 +64,49 @@ export function drawAnswer(element) {
   return undefined;
 }
 
+/** The mean probability of written tokens; null where none were. @param {any} details */
+function meanOfTokens(details) {
+  const scores = details?.token_scores;
+  if (!Array.isArray(scores) || !scores.length) return null;
+  return Math.exp(scores.reduce((sum, score) => sum + score, 0) / scores.length);
+}
+
+/** How sure a writer is of what it wrote: the mean probability of its tokens. @param {any} details */
+function sure(details) {
+  const mean = meanOfTokens(details);
+  if (mean === null) return null;
+  return make(
+    "span",
+    { class: "number", title: `${t("log-probability")} ${shown(details.log_probability)}` },
+    t("{n} % sure of a token, on average", { n: Math.round(100 * mean) }),
+  );
+}
+
+/** Which words the model does not know, and how much it did not read. */
+function notRead({ unknown = [], read }) {
+  const words = unknown.slice(0, 12).flatMap((word, i) => [i ? t(", ") : "", make("span", { class: "unknown" }, word)]);
+  const units = { tokens: t("words"), sentences: t("sentences"), vectors: t("vectors") };
+  return [
+    unknown.length > 0 &&
+      make(
+        "p",
+        { class: "caution", id: "unknown" },
+        `${t("The model does not know these words, and reads each as “unknown”:")} `,
+        words,
+        unknown.length > 12 ? ` … (${unknown.length})` : "",
+      ),
+    read &&
+      make(
+        "p",
+        { class: "caution", id: "unread" },
+        t("Only {count} of {of} {unit} were read: the rest is beyond what this model reads.", {
+          ...read,
+          unit: units[read.unit] || read.unit,
+        }),
+      ),
+  ];
+}
+
 function nothingYet() {
   const one = run();
   if (session.refusal) return session.refusal;
@@ -80,6 +123,34 @@ function oldAnswer() {
   if (session.answer.before)
     return { prediction: session.answer.before, input: null, difference: session.answer.difference };
   return null;
+}
+
+/** What a change has done, in a sentence; that it did nothing is worth knowing. */
+function effect(old, answer) {
+  const [before, now] = [old.prediction, answer.prediction];
+  const likely = ({ details = {} }) => {
+    if (typeof details?.probability === "number") return details.probability;
+    const all = details?.probabilities;
+    if (all && !Array.isArray(all)) return Math.max(...Object.values(all));
+    return meanOfTokens(details);
+  };
+  const [was, is] = [likely(before), likely(now)];
+  const both = was !== null && is !== null;
+  const numbers = both ? { was: percent(was), is: percent(is) } : {};
+  const sentence = () => {
+    if (isTagged(old) && isTagged(answer) && before.details.words.length === now.details.words.length) {
+      const count = now.details.labels.filter((label, i) => label !== before.details.labels[i]).length;
+      return count
+        ? t("{count} of {all} labels are others now.", { count, all: now.details.labels.length })
+        : t("No effect: every label is as before.");
+    }
+    if (before.output !== now.output)
+      return both ? t("The output is another one ({was} → {is}).", numbers) : t("The output is another one.");
+    if (both && Math.abs(was - is) >= 0.005)
+      return t("The same output, but its probability is another: {was} → {is}.", numbers);
+    return t("No effect: the output is as before. What was changed did not matter here.");
+  };
+  return make("p", { class: "effect", id: "effect" }, sentence());
 }
 
 const isTagged = (answer) =>
@@ -122,8 +193,10 @@ function joinedParts(parts, before, after) {
 }
 
 /** Words with their labels, those marked that were others before. */
-function tagged(prediction, old) {
-  const { words, labels, probabilities } = prediction.details;
+function tagged(prediction, old, truth = null) {
+  const { words, labels, probabilities, unknown = [] } = prediction.details;
+  const right = truth ? truth.split(" ").map((pair) => pair.slice(pair.lastIndexOf("/") + 1)) : null;
+  const known = right?.length === words.length ? right : null;
   const before = old?.details?.words?.length === words.length ? old.details.labels : null;
   const sure = (place) =>
     typeof probabilities?.[place] === "number" ? ` ${Math.round(100 * probabilities[place])} %` : "";
@@ -132,11 +205,14 @@ function tagged(prediction, old) {
     { class: "words", dir: "auto" },
     words.map((word, place) => {
       const differs = before && before[place] !== labels[place];
+      const wrong = known && known[place] !== labels[place];
+      const name = `tagged${differs ? " differs" : ""}${wrong ? " wrong" : ""}`;
       return make(
         "span",
-        { class: `tagged${differs ? " differs" : ""}`, title: `${labels[place]}${sure(place)}` },
-        word,
+        { class: name, title: `${labels[place]}${sure(place)}` },
+        make("span", { class: unknown.includes(word) ? "unknown" : undefined }, word),
         make("small", {}, differs ? `${before[place]} → ${labels[place]}` : labels[place]),
+        wrong && make("small", { class: "expected" }, t("is {label}", { label: known[place] })),
       );
     }),
   );

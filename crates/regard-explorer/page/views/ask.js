@@ -1,6 +1,7 @@
 // Ask, look, change: the answer, all heads, one large, and what can be changed.
 
 import { fill, make } from "../dom.js";
+import { firstSteps } from "../explain.js";
 import { session } from "../session.js";
 import { drawAnswer } from "./answer.js";
 import { drawHeads } from "./heads.js";
@@ -20,7 +21,7 @@ export function enter(panel) {
     more: make("section", { class: "more" }),
   };
   parts.work = make("div", { class: "work" }, parts.heads, parts.stage);
-  fill(panel, make("div", { class: "ask" }, parts.answer, parts.work, parts.change, parts.more));
+  fill(panel, make("div", { class: "ask" }, firstSteps(), parts.answer, parts.work, parts.change, parts.more));
   update(new Set(["answer", "changes"]));
 }
 
@@ -31,7 +32,10 @@ export function update(changed) {
   if (has("answer", "changes", "from", "theme")) drawAnswer(parts.answer);
   // While an answer is on its way nothing flickers: what is there stays, dimmed if it takes long.
   parts.work.classList.toggle("waiting", session.waiting);
+  const stale = Boolean(session.refusal && session.answer && !session.waiting);
+  for (const part of [parts.answer, parts.work, parts.more]) part.classList.toggle("stale", stale);
   parts.stage.hidden = !session.answer;
+  parts.change.hidden = !session.answer;
   if (!session.waiting && has("answer", "scene", "map", "look", "theme", "size", "changes")) {
     drawHeads(parts.heads);
     drawStage(parts.stage);
@@ -43,6 +47,9 @@ export function update(changed) {
   if (has("answer") && !session.waiting && session.answer)
     document.documentElement.dataset.drawn = String(Number(document.documentElement.dataset.drawn || 0) + 1);
 }
+
+// What was found to matter is seen on the small maps and on the words.
+document.addEventListener("matters", () => parts && update(new Set(["map"])));
 
 export function leave() {
   parts = null;

@@ -2,7 +2,8 @@
 
 import { button, fill, make, segmented } from "../dom.js";
 import { pieces } from "../difference.js";
-import { mapsOf } from "../scene.js";
+import { about } from "../explain.js";
+import { axesOf, mapsOf } from "../scene.js";
 import { run, session, typed } from "../session.js";
 import { isChanged, set, view } from "../state.js";
 import { t } from "../words.js";
@@ -55,11 +56,32 @@ const SITES = {
   kernel: "kernel",
 };
 
+/** How many heads of a place are shown. @param {string} site */
+const headsOf = (site) =>
+  (session.answer?.scenes || []).flatMap(mapsOf).filter((map) => map.place?.site === site).length;
+
+/** The words of a pair, where a scene shows them: "子 → to". @param {any} cell */
+function wordsOf(cell) {
+  for (const one of session.answer?.scenes || []) {
+    const place = mapsOf(one)[0]?.place,
+      axes = axesOf(one);
+    if (place?.site !== cell.site || one.scene.kind === "image" || one.scene.kind === "curve" || !axes) continue;
+    if (place.columns_are_layers) continue;
+    const name = (names, at, from, every) => (at === null ? every : names[at - from]);
+    const who = name(axes.rows, cell.row, place.row, t("every row")),
+      whom = name(axes.columns, cell.column, place.column, t("every column"));
+    if (who !== undefined && whom !== undefined) return `${who} → ${whom}`;
+  }
+  return null;
+}
+
 /** A head by its name. @param {any} head */
-const headName = ({ site, layer, head }) => {
+export const headName = ({ site, layer, head }) => {
   if (site === "hops") return layer === null ? t("all hops") : t("hop {hop}", { hop: layer + 1 });
   const where = t(SITES[site] || site);
-  if (layer === null) return `${where}, ${t("all heads")}`;
+  if (layer === null) return headsOf(site) > 1 ? `${where}, ${t("all heads")}` : where;
+  // The only one needs no number.
+  if (headsOf(site) === 1) return where;
   return `${where}, ${head === null ? t("layer {layer}", { layer: layer + 1 }) : t("layer {layer}, head {head}", { layer: layer + 1, head: head + 1 })}`;
 };
 
@@ -73,7 +95,7 @@ function cellName(cell) {
       ? `${cell.row ?? "*"} → ${cell.column ?? "*"}`
       : cell.site === "hops"
         ? `${t("sentence")} ${cell.column + 1}`
-        : `${row}, ${column}`;
+        : (wordsOf(cell) ?? `${row}, ${column}`);
   return `${cell.bias === null ? t("forbidden") : `${cell.bias > 0 ? "+" : "−"}${Math.abs(cell.bias)}`}: ${graph} · ${headName(cell)}`;
 }
 
@@ -96,7 +118,11 @@ function changeable(one) {
 /** @param {Element} element */
 export function drawChange(element) {
   const one = run();
-  if (!one) return;
+  // Before there is an answer nothing is known of what could be changed.
+  if (!one || !session.answer) {
+    fill(element);
+    return;
+  }
   const can = changeable(one);
   const active = /** @type {any} */ (document.activeElement);
   const focused = element.contains(active) ? active?.dataset.keep : null;
@@ -111,19 +137,17 @@ export function drawChange(element) {
   fill(
     element,
     make(
-      "div",
-      { class: "row spread" },
-      make("h3", {}, t("Change, without training")),
-      isChanged(view.changes) && button(t("Undo all"), () => set({ changes: {} }), { class: "plain small" }),
+      "h3",
+      {
+        title: can.cells
+          ? t("Switch a head off in its small map. Click a cell, an edge or a patch to forbid or strengthen it.")
+          : undefined,
+      },
+      t("What if?"),
     ),
     nothing && make("p", { class: "quiet" }, t("This model has no attention that could be changed.")),
     sections,
-    can.cells &&
-      make(
-        "p",
-        { class: "quiet small" },
-        t("Switch a head off in its small map. Click a cell, an edge or a patch to forbid or strengthen it."),
-      ),
+    isChanged(view.changes) && button(t("Undo all"), () => set({ changes: {} }), { class: "plain small" }),
   );
   if (focused) /** @type {any} */ (element.querySelector(`[data-keep="${focused}"]`))?.focus();
 }
@@ -134,6 +158,7 @@ function normalizer(names) {
     "div",
     {},
     make("h2", {}, t("Normalizer")),
+    about("normalizer"),
     segmented(t("Normalizer"), /** @type {any} */ (choices), view.changes.normalizer || "", (value) =>
       change({ normalizer: value || undefined }),
     ),
@@ -159,14 +184,12 @@ function temperature() {
   return make(
     "div",
     {},
-    make(
-      "div",
-      { class: "row spread" },
-      make("h2", {}, t("Temperature of the attention")),
-      make("span", { class: "value" }, value.toFixed(2)),
-    ),
+    make("h2", { title: t("Temperature of the attention") }, t("Temperature")),
+    about("temperature"),
+    make("span", { class: "quiet small" }, t("sharper")),
     slider,
-    make("div", { class: "row spread quiet small" }, make("span", {}, t("sharper")), make("span", {}, t("flatter"))),
+    make("span", { class: "quiet small" }, t("flatter")),
+    make("span", { class: "value" }, value.toFixed(2)),
   );
 }
 
@@ -196,6 +219,10 @@ function windowOf() {
     make("div", { class: "row" }, make("label", { class: "line" }, box, t("only so many on each side:")), number),
   );
 }
+
+/** Words that fit into the bar; more are folded away until they are wanted. */
+const FEW = 24;
+let unfolded = false;
 
 /** Words to edit one by one: the old answer stays beside the new one. */
 function words() {
@@ -230,7 +257,19 @@ function words() {
       button(parts[place], () => edit(place), { "aria-label": t("edit the word {word}", { word: parts[place] }) }),
     );
   fill(chips, all());
-  return make("div", {}, make("h2", {}, t("Edit one word")), chips);
+  if (shownPlaces.length <= FEW) return make("div", {}, make("h2", {}, t("Edit one word")), chips);
+  const fold = make(
+    "details",
+    {
+      ontoggle: () => {
+        unfolded = fold.open;
+      },
+    },
+    make("summary", {}, t("Edit one word")),
+    chips,
+  );
+  fold.open = unfolded;
+  return fold;
 }
 
 /** What is changed, to be taken back one by one. */

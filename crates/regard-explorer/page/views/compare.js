@@ -3,16 +3,19 @@
 import * as api from "../api.js";
 import { button, fill, make } from "../dom.js";
 import { chart, key, linesOf, scoresOf } from "../chart.js";
-import { differenceOf, newOf } from "../difference.js";
-import { DIMMED, Sheet, blocksOf, painted, rangeOf, written } from "../draw.js";
+import { HEAT, Sheet, blocksOf, painted, rangeOf, written } from "../draw.js";
 import { count, duration } from "../head.js";
 import { described } from "../input.js";
 import { axesOf, chosenMap, mapName } from "../scene.js";
-import { isAskable, run, sentence, session } from "../session.js";
+import { isAskable, refresh, run, sentence, session } from "../session.js";
 import { isChanged, set, view } from "../state.js";
 import { colors, paper } from "../theme.js";
+import { expected, mark, marked, verdictOf } from "../verdict.js";
 import { t } from "../words.js";
 import { pictureOf } from "./patches.js";
+
+/** Measures of which less is better. */
+const LESS = new Set(["perplexity", "loss", "WER", "CER", "MSE", "RMSE", "MAE", "mean squared error"]);
 
 let parts = /** @type {any} */ (null);
 /** @type {Map<string, {answer: any, refusal: string}>} */
@@ -49,6 +52,8 @@ export function enter(panel) {
   );
   draw();
   askAll();
+  // A training may have gone on since the page was opened.
+  refresh().then(() => parts && draw());
 }
 
 export function leave() {
@@ -149,7 +154,8 @@ function drawCards() {
 
 function card(one, truth) {
   const { answer, refusal } = answers.get(one.id) || { answer: null, refusal: "" };
-  const output = answer?.prediction.output;
+  const output = answer?.prediction.output,
+    verdict = answer && verdictOf(truth, output);
   const scene = answer?.scenes[0],
     found = scene && chosenMap(scene, "mean");
   return make(
@@ -169,9 +175,11 @@ function card(one, truth) {
             make(
               "p",
               { class: "wrap output", dir: "auto" },
-              truth && output !== truth ? newOf(differenceOf(truth, output)) : output,
-              truth && output === truth && make("span", { class: "quiet" }, " ✓"),
+              output === "" ? make("span", { class: "quiet" }, t("(nothing)")) : marked(verdict, output),
+              " ",
+              mark(verdict),
             ),
+            expected(verdict),
             found
               ? [
                   small(scene, found),
@@ -209,7 +217,7 @@ export function small(scene, [, map], side = 280) {
   context.imageSmoothingEnabled = false;
   if (picture) context.drawImage(picture, 0, 0, canvas.width, canvas.height);
   context.drawImage(
-    painted(cells.values, rangeOf(map.weights), cells.rows, cells.columns, colors(), picture ? DIMMED : undefined),
+    painted(cells.values, rangeOf(map.weights), cells.rows, cells.columns, colors(), picture ? HEAT : undefined),
     0,
     0,
     canvas.width,
@@ -221,7 +229,8 @@ export function small(scene, [, map], side = 280) {
 /** A small map with its words, where there are few. */
 function labeled(axes, map) {
   const sheet = new Sheet(() => {});
-  const side = Math.max(4, Math.min(20, 190 / axes.columns.length));
+  // Every word has room for its name, as long as they are few.
+  const side = Math.max(axes.columns.length <= 24 ? 14 : 4, Math.min(20, 190 / axes.columns.length));
   sheet.draw({
     ...axes,
     values: map.weights,
@@ -261,13 +270,19 @@ function drawTable() {
           one.records[one.records.length - 1],
       ),
     );
-  const row = (label, value) =>
+  // The best of a measure is bold; of most the greatest is, of errors the least.
+  const row = (label, value, best = () => false) =>
     make(
       "tr",
       {},
       make("th", { scope: "row" }, label),
-      runs.map((one) => make("td", { class: "number" }, value(one))),
+      runs.map((one) => make("td", { class: "number" }, best(one) ? make("b", {}, value(one)) : value(one))),
     );
+  const bestOf = (name) => {
+    const values = runs.map((one) => kept(one).get(name)).filter((value) => typeof value === "number");
+    const top = LESS.has(name) ? Math.min(...values) : Math.max(...values);
+    return (one) => values.length > 1 && kept(one).get(name) === top;
+  };
   const differing = Object.keys(runs[0]?.settings || {}).filter(
     (setting) => new Set(runs.map((one) => JSON.stringify(one.settings?.[setting]))).size > 1,
   );
@@ -289,10 +304,12 @@ function drawTable() {
       make(
         "tbody",
         {},
-        names.map((name) => row(t(name), (one) => (kept(one).has(name) ? written(kept(one).get(name)) : "–"))),
+        names.map((name) =>
+          row(t(name), (one) => (kept(one).has(name) ? written(kept(one).get(name)) : "–"), bestOf(name)),
+        ),
         row(t("parameters"), (one) => count(one.parameters)),
         row(t("training time"), (one) => duration(one.seconds)),
-        row(t("epochs"), (one) => `${one.records.length} / ${one.epochs ?? "–"}`),
+        row(t("epochs"), (one) => `${one.records[one.records.length - 1]?.epoch ?? 0} / ${one.epochs ?? "–"}`),
         differing.map((setting) => row(setting, (one) => String(one.settings?.[setting] ?? "–"))),
       ),
     ),

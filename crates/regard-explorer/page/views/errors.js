@@ -3,6 +3,7 @@
 import * as api from "../api.js";
 import { button, fill, make, table } from "../dom.js";
 import { colorOf, inkOn, written } from "../draw.js";
+import { described } from "../input.js";
 import { run, sentence, session } from "../session.js";
 import { set, view } from "../state.js";
 import { colors } from "../theme.js";
@@ -63,7 +64,7 @@ async function load() {
   for (;;) {
     let answer;
     try {
-      answer = await api.get(`/api/runs/${encodeURIComponent(one.id)}/parts/${part()}?${query}`);
+      answer = await api.post(`/api/runs/${encodeURIComponent(one.id)}/parts/${part()}?${query}`, {});
     } catch (error) {
       if (serial === asked && parts) {
         parts.list.classList.remove("waiting");
@@ -174,7 +175,7 @@ function open(index) {
 }
 
 function line(example) {
-  const look = button(clipped(example.input), () => open(example.index), {
+  const look = button(clipped(named(example.input)), () => open(example.index), {
     class: "plain link",
     title: t("look at it"),
   });
@@ -213,7 +214,9 @@ function pager() {
     make(
       "span",
       { id: "matching" },
-      t("{matching} of {count} examples", { matching: shown.matching, count: shown.count }),
+      shown.matching === shown.count
+        ? t("{count} examples", { count: shown.count })
+        : t("{matching} of {count} examples", { matching: shown.matching, count: shown.count }),
     ),
     make(
       "span",
@@ -245,20 +248,59 @@ function draw() {
       ? table(/** @type {any} */ (heads), shown.examples.map(line), { class: "list" })
       : make("p", { class: "quiet card" }, t("No example is like that.")),
   );
-  fill(parts.side, shown.confusion && confusion(shown.confusion));
+  fill(parts.side, shown.confusion && [groups(shown.confusion), confusion(shown.confusion)]);
   if (shown.labels?.length && !run().input.labels.length) drawFilters();
+}
+
+/** An input that is named by its place is told as everywhere on the page: the first is number 1. */
+function named(text) {
+  const [, name, index] = /^(train|validation|test):(\d+)$/.exec(text) || [];
+  return name ? described({ kind: "example", part: name, index: Number(index) }) : text;
 }
 
 const clipped = (text) =>
   [...String(text)].length > 220 ? `${[...String(text)].slice(0, 220).join("")}…` : String(text);
 
+/** The confusions that occur most, each a click away from its examples. */
+function groups({ labels, counts }) {
+  const all = labels.flatMap((truth, i) =>
+    labels.map((predicted, j) => ({ truth, predicted, n: i === j ? 0 : counts[i][j] })),
+  );
+  const most = all.filter(({ n }) => n > 0).sort((a, b) => b.n - a.n);
+  const total = counts.flat().reduce((sum, n) => sum + n, 0),
+    wrong = most.reduce((sum, { n }) => sum + n, 0);
+  return make(
+    "div",
+    { class: "card groups" },
+    make("h2", {}, t("What goes wrong most")),
+    make(
+      "p",
+      {},
+      wrong ? t("{wrong} of {total} are wrong.", { wrong, total }) : t("All {total} are right.", { total }),
+    ),
+    most.slice(0, 6).map(({ truth, predicted, n }) => {
+      const on = view.errors.label === truth && view.errors.predicted === predicted;
+      return button(
+        [make("b", {}, truth), ` → ${predicted}, ${n}`],
+        () => filter(on ? { label: "", predicted: "" } : { label: truth, predicted }),
+        { "aria-pressed": String(on) },
+      );
+    }),
+  );
+}
+
 /** Rows are the truth, columns what was predicted; a cell opens its examples. */
 function confusion({ labels, counts }) {
-  const most = Math.max(1, ...counts.flatMap((row, i) => row.filter((_, j) => i !== j))),
-    hits = Math.max(1, ...counts.map((row, i) => row[i])),
+  // One scale: the share of each row's examples, whatever stands on the diagonal.
+  const sums = counts.map((row) =>
+      Math.max(
+        1,
+        row.reduce((sum, count) => sum + count, 0),
+      ),
+    ),
     ramp = colors();
   const cell = (i, j) => {
-    const color = colorOf(counts[i][j] / (i === j ? hits : most), [0, i === j ? 2.2 : 1], ramp),
+    const color = colorOf(counts[i][j] / sums[i], [0, 1], ramp),
       on = view.errors.label === labels[i] && view.errors.predicted === labels[j];
     const one = button(
       counts[i][j] || "·",
@@ -280,6 +322,7 @@ function confusion({ labels, counts }) {
     "div",
     { class: "card" },
     make("h2", {}, t("Confusion: rows are the truth, columns what was predicted")),
+    make("p", { class: "quiet small" }, t("The darker, the larger the share of the row.")),
     make(
       "div",
       { class: "scroll" },

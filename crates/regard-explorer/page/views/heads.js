@@ -1,7 +1,8 @@
 // All layers and heads as small maps; a click takes one to be looked at, another switches it off.
 
 import { button, fill, make, segmented } from "../dom.js";
-import { DIMMED, blocksOf, painted, rangeOf } from "../draw.js";
+import { HEAT, blocksOf, painted, rangeOf } from "../draw.js";
+import { about } from "../explain.js";
 import { axesOf, choices, layerAndHead, mapName, mapsOf, rangeOfAll } from "../scene.js";
 import { run, session } from "../session.js";
 import { set, view } from "../state.js";
@@ -9,6 +10,7 @@ import { colors } from "../theme.js";
 import { t } from "../words.js";
 import { pictureOf } from "./patches.js";
 import { isOff, toggleHead } from "./change.js";
+import { effectOfHead } from "./matters.js";
 
 const SIDE = 72;
 // Beyond so many the small maps are drawn a few at a time, so that the page answers meanwhile.
@@ -58,11 +60,15 @@ function build(element, one, scenes, all) {
   for (const [key, map] of [...made, ...heads]) {
     const place = layerAndHead(map);
     const name = place ? t("layer {layer}", { layer: place[0] + 1 }) : heads.length ? t("over all") : "";
-    if (name !== layer) grid.append(make("div", { class: "layer" }, name));
+    // What a head is, is said once.
+    if (name !== layer) grid.append(make("div", { class: "layer" }, name, place?.[0] === 0 && about("head")));
     layer = name;
     grid.append(tile(key, map));
   }
   const names = scenes.map(({ name }, i) => /** @type {[string, string]} */ ([String(i), t(name)]));
+  // One map alone is looked at large; there is nothing to choose from.
+  grid.hidden = all.length === 1;
+  element.classList.toggle("alone", all.length === 1);
   fill(
     element,
     scenes.length > 1 &&
@@ -93,17 +99,21 @@ function tile(key, map) {
       class: "off",
       "aria-label": t("switch {name} off", { name: mapName(map.name) }),
     });
-  const around = make("div", { class: "tile" }, pick, off);
-  tiles.set(key, { around, pick, off, canvas, map });
+  const bar = make("i", { class: "effect-bar", hidden: true });
+  const around = make("div", { class: "tile" }, pick, off, bar);
+  tiles.set(key, { around, pick, off, bar, canvas, map });
   return around;
 }
 
 /** Which is chosen, and which are switched off. */
 function mark() {
   const chosen = tiles.has(view.map) ? view.map : tiles.has("mean") ? "mean" : "0";
-  for (const [key, { around, pick, off, map }] of tiles) {
+  for (const [key, { around, pick, off, bar, map }] of tiles) {
     around.dataset.on = String(key === chosen);
     pick.setAttribute("aria-pressed", String(key === chosen));
+    const effect = effectOfHead(map.place);
+    bar.hidden = effect === null;
+    bar.style.width = `${Math.max(2, 100 * (effect ?? 0))}%`;
     const out = Boolean(off) && isOff(map.place);
     around.dataset.off = String(out);
     if (off) {
@@ -152,7 +162,7 @@ function paintTile(one, key, map, picture) {
   const range = picture || key === "rollout" || key === "mean" ? rangeOf(map.weights) : rangeOfAll(one);
   context.imageSmoothingEnabled = false;
   if (picture) context.drawImage(picture, 0, 0, canvas.width, canvas.height);
-  const over = picture ? DIMMED : undefined;
+  const over = picture ? HEAT : undefined;
   context.drawImage(
     painted(cells.values, range, cells.rows, cells.columns, colors(), over),
     0,

@@ -76,14 +76,20 @@ export class LinesView {
     const { axes } = now;
     if (this.hover && this.hover.index >= this.count(this.hover.side)) this.hover = null;
     const [rows, columns] = [axes.rows.length, axes.columns.length];
-    this.width = Math.min(now.width - 4, 720);
+    this.width = Math.min(now.width - 4, 900);
     const most = Math.max(rows, columns);
     const tall = most <= 60 ? most * 20 : Math.min(1500, Math.max(760, most * 3));
     this.height = tall + 30;
     this.top = 26;
     this.pitch = { row: tall / rows, column: tall / columns };
     if (most <= 60) this.pitch = { row: Math.min(28, tall / rows), column: Math.min(28, tall / columns) };
-    this.edge = Math.min(150, this.width * 0.3);
+    // As wide as the longest name, as long as the lines have a third between them.
+    const context = this.canvas.getContext("2d");
+    context.font = FONT;
+    const widest = [...axes.rows, ...axes.columns]
+      .slice(0, 400)
+      .reduce((most, name) => Math.max(most, name.length > 80 ? Infinity : context.measureText(name).width), 60);
+    this.edge = Math.min(widest + 50, this.width * 0.36);
     this.canvas.setAttribute(
       "aria-label",
       t("{name}: lines from each token to those it attends to; arrow keys walk the tokens; as numbers under “Table”", {

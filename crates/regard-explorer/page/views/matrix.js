@@ -34,10 +34,12 @@ export class MatrixView {
     this.now = now;
     const { axes, width } = now;
     const [rows, columns] = [axes.rows.length, axes.columns.length];
-    const labelWidth = Math.min(140, width * 0.27);
+    // Few columns leave room for long names of rows, such as sentences.
+    const room = width - 46 - 44 * columns;
+    const labelWidth = Math.max(Math.min(140, width * 0.27), Math.min(420, room));
     const across = Math.min(44, Math.max(1.4, (width - labelWidth - 46) / columns));
     // As high as fits into the window, as long as every row can have its name.
-    const fits = (0.86 * innerHeight - labelWidth - 40) / rows;
+    const fits = (0.86 * innerHeight - Math.min(140, labelWidth) - 40) / rows;
     const down = rows <= 60 ? Math.max(15, Math.min(36, across, fits)) : across;
     this.sheet.draw({
       rows: axes.rows,

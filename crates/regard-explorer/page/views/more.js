@@ -2,7 +2,7 @@
 
 import * as api from "../api.js";
 import { fill, make } from "../dom.js";
-import { DIMMED, colorOf, inkOn, painted, rangeOf, written } from "../draw.js";
+import { HEAT, colorOf, inkOn, painted, rangeOf, written } from "../draw.js";
 import { axesOf, chosenMap, mapsOf, meanOf } from "../scene.js";
 import { isAskable, sentence, session } from "../session.js";
 import { isChanged, view } from "../state.js";
@@ -10,8 +10,9 @@ import { colors } from "../theme.js";
 import { t } from "../words.js";
 import { pictureOf } from "./patches.js";
 import { drawBeam } from "./beam.js";
+import { drawMatters } from "./matters.js";
 
-const open = { saliency: false, beam: false };
+const open = { matters: false, saliency: false, beam: false };
 /** @type {Record<string, {key: string, answer: any, refusal: string}>} */
 const known = {};
 let element = /** @type {any} */ (null);
@@ -23,6 +24,8 @@ export function drawMore(more) {
   const writes = Array.isArray(session.answer.prediction.details?.tokens);
   fill(
     more,
+    session.answer.scenes.length > 0 &&
+      fold("matters", t("What matters? Every head and every word taken away in turn"), drawMatters),
     fold("saliency", t("Gradient saliency beside attention"), drawSaliency),
     writes && fold("beam", t("Beam: what else could have been written"), (answer) => drawBeam(answer)),
     make(
@@ -157,7 +160,7 @@ function patches(answer, values) {
     const context = canvas.getContext("2d");
     context.imageSmoothingEnabled = false;
     if (image) context.drawImage(pictureOf(image.scene), 0, 0, canvas.width, canvas.height);
-    const painting = painted(weights, rangeOf(weights), down, across, colors(), image ? DIMMED : undefined);
+    const painting = painted(weights, rangeOf(weights), down, across, colors(), image ? HEAT : undefined);
     context.drawImage(painting, 0, 0, canvas.width, canvas.height);
     return make("figure", {}, make("h2", {}, label), canvas);
   };

@@ -1,7 +1,7 @@
-// A picture, dimmed where its patches have no weight.
+// A picture as it is, with the heat of its patches' weights over it.
 
 import { make } from "../dom.js";
-import { DIMMED, written } from "../draw.js";
+import { HEAT, written } from "../draw.js";
 import { mapName, strongest } from "../scene.js";
 import { colors, paper } from "../theme.js";
 import { t } from "../words.js";
@@ -32,7 +32,7 @@ export class PatchesView extends MatrixView {
   draw(now) {
     this.now = now;
     const { scene } = now.one;
-    const scale = Math.min((now.width - 12) / scene.width, 460 / scene.height);
+    const scale = Math.min((now.width - 12) / scene.width, Math.max(280, 0.46 * innerHeight) / scene.height);
     const marks = this.host
       .marks()
       .map((mark) => ({ ...mark, row: Math.floor(mark.column / scene.columns), column: mark.column % scene.columns }));
@@ -48,12 +48,12 @@ export class PatchesView extends MatrixView {
       cell: [(scene.width * scale) / scene.columns, (scene.height * scale) / scene.rows],
       bare: true,
       picture: pictureOf(scene),
-      over: DIMMED,
+      over: { ...HEAT, cover: now.cover ?? HEAT.cover },
       marks,
     });
     this.sheet.canvas.setAttribute(
       "aria-label",
-      t("{name}: {rows} × {columns} patches; clear ones were attended to; arrow keys move; as numbers under “Table”", {
+      t("{name}: {rows} × {columns} patches; orange ones were attended to; arrow keys move; as numbers under “Table”", {
         name: mapName(now.map.name),
         rows: scene.rows,
         columns: scene.columns,
@@ -77,8 +77,6 @@ export class PatchesView extends MatrixView {
   }
 
   hint() {
-    return t(
-      "What was attended to is clear, the rest is veiled. Point at a patch for its weight; click it to forbid or strengthen it.",
-    );
+    return t("Orange is what was attended to. Point at a patch for its weight; click it to forbid or strengthen it.");
   }
 }

@@ -2,15 +2,18 @@
 // and as a table of numbers for those who read with ears.
 
 import { button, fill, make, segmented } from "../dom.js";
-import { painted, rangeOf, written } from "../draw.js";
-import { axesOf, chosenMap, choices, mapName, mapsOf, rangeOfAll } from "../scene.js";
+import { HEAT, painted, rangeOf, written } from "../draw.js";
+import { about } from "../explain.js";
+import { axesOf, chosenMap, choices, isHead, mapName, mapsOf, rangeOfAll } from "../scene.js";
 import { run, session } from "../session.js";
 import { set, view } from "../state.js";
 import { colors } from "../theme.js";
+import { told } from "../told.js";
 import { t } from "../words.js";
 import { allowCell, cellChange, changeCell, toggleHead } from "./change.js";
 import { cellAt, markOf } from "./cell.js";
 import { MatrixView } from "./matrix.js";
+import { RibbonsView } from "./ribbons.js";
 import { LinesView } from "./lines.js";
 import { TextView } from "./text.js";
 import { PatchesView } from "./patches.js";
@@ -19,12 +22,12 @@ import { CurveView } from "./curve.js";
 import { SoundView } from "./sound.js";
 import { NumbersView } from "./numbers.js";
 
-const VIEWS = { matrix: MatrixView, lines: LinesView, text: TextView, patches: PatchesView,
+const VIEWS = { ribbons: RibbonsView, matrix: MatrixView, lines: LinesView, text: TextView, patches: PatchesView,
   graph: GraphView, curve: CurveView, sound: SoundView, table: NumbersView };
-const LOOKS = { matrix: "Matrix", lines: "Lines", text: "Text", patches: "Picture",
+const LOOKS = { ribbons: "Ribbons", matrix: "Matrix", lines: "Lines", text: "Text", patches: "Picture",
   graph: "Graph", curve: "Curve", sound: "Sound", table: "Table" };
 
-/** @type {{look: string, drawn: any, cursor: [number, number] | null, pinned: boolean, every: {heads: boolean, rows: boolean}, own: boolean, nodes: string[] | null}} */
+/** @type {{look: string, drawn: any, cursor: [number, number] | null, pinned: boolean, every: {heads: boolean, rows: boolean}, own: boolean, nodes: string[] | null, cover: number}} */
 const stage = {
   look: "",
   drawn: null,
@@ -33,9 +36,13 @@ const stage = {
   every: { heads: false, rows: false },
   own: false,
   nodes: null,
+  cover: HEAT.cover,
 };
 let parts = /** @type {any} */ (null);
 let current = /** @type {any} */ (null);
+
+/** Words above which two lines of them say less than a matrix. */
+const MOST_WORDS = 240;
 
 /** The ways in which a scene can be looked at, the most telling first. @param {import("../scene.js").Scene} one */
 function looksOf(one) {
@@ -44,6 +51,9 @@ function looksOf(one) {
     return kind === "graph" ? ["graph", "table"] : [kind, "matrix", "table"];
   if (kind === "image") return ["patches", "table"];
   const { rows, columns } = one.scene;
+  // What writes text is seen as it reads: what was read above, what was written below.
+  const writes = one.scene.row_axis === "output" && one.scene.column_axis === "source";
+  if (writes && rows.length + columns.length <= MOST_WORDS) return ["ribbons", "matrix", "lines", "text", "table"];
   if (rows.length <= 2 && columns.length > 3) return ["text", "matrix", "lines", "table"];
   return ["matrix", "lines", "text", "table"];
 }
@@ -64,12 +74,13 @@ export function drawStage(element) {
   const look = looks.includes(view.look) ? view.look : looks[0];
   if (!parts || !element.contains(parts.body)) {
     parts = {
+      told: make("p", { class: "told", id: "told", dir: "auto" }),
       head: make("div", { class: "row spread" }),
       measures: make("div", { class: "measures" }),
       readout: make("div", { class: "readout" }),
       body: make("div", {}),
     };
-    fill(element, parts.head, parts.measures, parts.readout, parts.body);
+    fill(element, parts.told, parts.head, parts.body, parts.readout, parts.measures);
     stage.drawn = null;
   }
   if (!stage.drawn || stage.look !== look) {
@@ -87,8 +98,13 @@ export function drawStage(element) {
     map,
     range,
     axes: axesOf(one),
+    cover: stage.cover,
     width: Math.max(200, parts.body.clientWidth || element.clientWidth),
   };
+  if (parts.of !== session.answer) {
+    parts.told.style.minHeight = "";
+    Object.assign(parts, { of: session.answer, tall: 0 });
+  }
   follow(one.scene.nodes);
   drawHead(looks, look);
   drawMeasures();
@@ -118,19 +134,22 @@ function drawHead(looks, look) {
       1,
       96,
       colors(),
+      current.one.scene.kind === "image" ? { ...HEAT, cover: 1 } : undefined,
     ),
     0,
     0,
   );
   fill(
     parts.head,
-    make("h3", { id: "map-name" }, mapName(map.name)),
+    // One map alone needs no name; for who cannot see it, it has one.
+    make("h3", { id: "map-name", class: mapsOf(current.one).length > 1 ? "" : "unseen" }, mapName(map.name)),
     make(
       "div",
       { class: "row" },
       mapsOf(current.one).length > 1 && make("label", { class: "line small quiet" }, own, t("own scale")),
-      current.one.scene.kind !== "image" &&
-        make("span", { class: "legend" }, written(range[0]), bar, written(range[1])),
+      current.one.scene.kind === "image" && isWritten(current.one) && player(),
+      current.one.scene.kind === "image" && opacity(),
+      look !== "ribbons" && make("span", { class: "legend" }, written(range[0]), bar, written(range[1])),
       looks.length > 1 &&
         segmented(
           t("How to look"),
@@ -142,17 +161,70 @@ function drawHead(looks, look) {
   );
 }
 
+/** Whether the maps of a scene are the words that were written, one after the other. */
+const isWritten = (one) => mapsOf(one).length > 1 && !mapsOf(one).some(isHead);
+
+const PACE = 800;
+let played = /** @type {any} */ (null);
+
+/** Goes through the words of a picture's sentence, each with what was looked at for it. */
+function player() {
+  const { one } = current;
+  const stop = () => {
+    clearTimeout(played);
+    played = null;
+    if (parts) drawStage(parts.body.parentElement);
+  };
+  const step = (place) => {
+    // Another answer, another view: there is nothing to go on with.
+    if (current?.one !== one || place >= mapsOf(one).length) return stop();
+    played = setTimeout(() => step(place + 1), PACE);
+    return set({ map: String(place) });
+  };
+  const label = played === null ? `▶ ${t("Play")}` : `■ ${t("Stop")}`;
+  return button(label, () => (played === null ? step(0) : stop()), { id: "play-words" });
+}
+
+/** How much of a picture its heat covers. */
+function opacity() {
+  const slider = make("input", {
+    type: "range",
+    min: 0,
+    max: 1,
+    step: 0.05,
+    value: stage.cover,
+    "aria-label": t("Strength of the overlay"),
+    title: t("Strength of the overlay"),
+    class: "short",
+    oninput: () => {
+      stage.cover = Number(slider.value);
+      current.cover = stage.cover;
+      stage.drawn.draw(current);
+    },
+  });
+  return slider;
+}
+
 function drawMeasures() {
   const { one, key, map } = current;
   const measure = one.measures?.[Number(key)];
-  const shown = (label, value, title) =>
-    typeof value === "number" && make("span", { title }, `${label} `, make("b", {}, written(value)));
+  const shown = (label, value, text) =>
+    typeof value === "number" &&
+    make("span", {}, `${label} `, make("b", {}, written(value)), make("span", { class: "means" }, ` ${text}`));
+  // Between a text and another one, the same place is no place to be.
+  const within = one.scene.kind === "maps" && one.scene.rows.length === one.scene.columns.length &&
+    one.scene.row_axis !== "output";
   fill(
     parts.measures,
     measure && [
-      shown(t("entropy"), measure.entropy, t("mean over rows, in nats: 0 looks at one place only")),
-      shown(t("distance"), measure.distance, t("how far away it looks, in tokens")),
-      shown(t("on the diagonal"), measure.diagonal, t("share of the weight at the same place")),
+      shown(
+        t("entropy"),
+        measure.entropy,
+        t("as if spread evenly over {n}", { n: Math.exp(measure.entropy ?? 0).toFixed(1) }),
+      ),
+      typeof measure.entropy === "number" && about("entropy"),
+      within && shown(t("distance"), measure.distance, t("words away, on average")),
+      within && shown(t("on the diagonal"), measure.diagonal, t("of the weight stays at the word itself")),
     ],
     key === "rollout" &&
       make(
@@ -205,6 +277,13 @@ const host = {
     name();
     drawReadout();
   },
+  /** Nothing is pointed at any more. */
+  leave() {
+    if (stage.pinned) return;
+    stage.cursor = null;
+    name();
+    drawReadout();
+  },
   /** The row whose weights a view shows. */
   row: () => Math.min(stage.cursor?.[0] ?? 0, (current?.axes?.rows.length ?? 1) - 1),
   cellOf,
@@ -224,8 +303,15 @@ function marks() {
 
 function drawReadout() {
   if (!parts || !current) return;
-  const told = stage.cursor && stage.drawn.tell?.(...stage.cursor);
-  if (!told) {
+  const cell = stage.cursor && stage.drawn.tell?.(...stage.cursor);
+  const { one, key, map } = current;
+  const sentence = told(one, key, map, cell ? stage.cursor : null);
+  fill(parts.told, sentence);
+  parts.told.hidden = !sentence;
+  // As high as it has been: what is pointed at must not move away because of what is said of it.
+  const tall = parts.told.offsetHeight;
+  if (tall > (parts.tall || 0)) parts.told.style.minHeight = `${(parts.tall = tall)}px`;
+  if (!cell) {
     fill(
       parts.readout,
       make(
@@ -244,13 +330,13 @@ function drawReadout() {
     make(
       "span",
       { class: "wrap", dir: "auto" },
-      told.from,
-      told.to !== undefined && ` → ${told.to}`,
+      cell.from,
+      cell.to !== undefined && ` → ${cell.to}`,
       " ",
-      told.weight !== undefined && make("b", {}, written(told.weight)),
+      cell.weight !== undefined && make("b", {}, written(cell.weight)),
     ),
-    stage.pinned && told.cell !== false && changers(),
-    make("span", { class: "others" }, told.others || ""),
+    stage.pinned && cell.cell !== false && changers(),
+    make("span", { class: "others" }, cell.others || ""),
   );
 }
 

@@ -3,12 +3,12 @@
 import * as api from "../api.js";
 import { button, fill, make } from "../dom.js";
 import { chart, linesOf } from "../chart.js";
-import { differenceOf, newOf } from "../difference.js";
 import { written } from "../draw.js";
 import { duration } from "../head.js";
 import { chosenMap } from "../scene.js";
-import { reload, run, sentence } from "../session.js";
+import { reload, run, sentence, session } from "../session.js";
 import { set, view } from "../state.js";
+import { expected, mark, marked, verdictOf } from "../verdict.js";
 import { t } from "../words.js";
 import { small } from "./compare.js";
 
@@ -62,6 +62,7 @@ export function leave() {
 /** @param {Set<string>} changed */
 export function update(changed) {
   if (!parts) return;
+  if (changed.has("gone") || changed.has("answer")) drawStatus();
   if (changed.has("theme") || changed.has("epoch")) drawCharts();
   if (changed.has("theme") || changed.has("epoch")) drawSamples();
 }
@@ -108,8 +109,19 @@ function drawStatus() {
     all = live?.epochs ?? one.epochs ?? 0,
     now = live?.now;
   const training = live?.training ?? one.training;
+  // What was told before the program went is no longer known.
+  if (session.gone)
+    return fill(
+      parts.status,
+      make("b", {}, t("not known")),
+      make(
+        "span",
+        { class: "number" },
+        t("epoch {epoch} of {epochs} when it was last heard of", { epoch: now?.epoch ?? done, epochs: all || "–" }),
+      ),
+    );
   const place = now ? now.epoch - 1 + now.batch / now.batches : done;
-  fill(
+  return fill(
     parts.status,
     training
       ? make("span", { class: "live" }, t("training"))
@@ -253,6 +265,7 @@ async function drawSamples() {
   return fill(
     parts.samples,
     kept.get(name).samples.map((sample) => {
+      const verdict = verdictOf(sample.truth, sample.output);
       const scene = sample.scenes[0],
         found = scene && chosenMap(scene, "mean");
       return make(
@@ -262,14 +275,11 @@ async function drawSamples() {
         make(
           "p",
           { class: "wrap", dir: "auto" },
-          sample.truth && sample.truth !== sample.output
-            ? newOf(differenceOf(sample.truth, sample.output))
-            : sample.output,
-          sample.truth === sample.output && " ✓",
+          sample.output === "" ? make("span", { class: "quiet" }, t("(nothing)")) : marked(verdict, sample.output),
+          " ",
+          mark(verdict),
         ),
-        sample.truth !== null &&
-          sample.truth !== sample.output &&
-          make("p", { class: "quiet small wrap", dir: "auto" }, `${t("Expected")}: ${sample.truth}`),
+        expected(verdict),
         found
           ? small(scene, found)
           : make("p", { class: "quiet small" }, t(sample.blank || "This model attends to nothing.")),

@@ -1,7 +1,10 @@
 //! A client that sends whatever it is told to, and small runs to ask.
 
 use regard_explorer::{Server, Setup};
-use regard_tasks::{Run, Silent, TrainingConfig, task_named, train};
+use regard_tasks::options::TrainingConfig;
+use regard_tasks::run::Run;
+use regard_tasks::tasks::task_named;
+use regard_tasks::train::{Silent, train};
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};

@@ -142,6 +142,14 @@ impl<'a> Links<'a> {
         }
     }
 
+    /// What dropout is drawn by at a query's pair number `n`: its key, unless the same edge was there before.
+    fn draw(&self, i: usize, n: usize) -> u32 {
+        match self {
+            Self::Graph(edges) => edges.draws()[edges.starts()[i] + n],
+            Self::All { .. } => n as u32,
+        }
+    }
+
     /// The key of a query's pair number `n`.
     pub(super) fn key(&self, i: usize, n: usize) -> usize {
         match self {
@@ -580,7 +588,7 @@ pub(super) fn factors<T: Real>(
     let n = links.pairs(queries.clone()).len();
     let mut places = queries.flat_map(|i| {
         let own = links.pairs(i..i + 1).len();
-        (0..own).map(move |e| (i as u32, links.key(i, e) as u32))
+        (0..own).map(move |e| (i as u32, links.draw(i, e)))
     });
     let (mut of, mut keys) = ([0; PAIRS], [0; PAIRS]);
     for from in (0..n).step_by(PAIRS) {

@@ -72,12 +72,18 @@ pub(super) fn matters<T: Real>(
     // What has the products from the stored numbers has seen that all of them are finite.
     let checked = p.products.is_some();
     let soft = !p.spec.normalizer.is_hard();
-    soft && !checked && p.s.dv > 0 && (hides(p) || is_asked(rows, weights))
+    soft && !checked && p.s.dv > 0 && is_plain(p) && (hides(p) || is_asked(rows, weights))
 }
 
 /// Whether weights are asked for.
 fn is_asked<T: Real>(rows: &Rows<T>, weights: Option<&Shared<T>>) -> bool {
     weights.is_some() || rows.edge_weights.is_some()
+}
+
+/// Whether the plain formula knows the problem: edges that are there more than once it does not, and where
+/// they are nothing else hides a key.
+fn is_plain<T: Real>(p: &Problem<T>) -> bool {
+    !p.spec.mask.has_repeats()
 }
 
 /// Whether keys can be hidden from queries by more than that a graph has no edge there.

@@ -7,6 +7,7 @@ use super::device::{Cuda, Device};
 use super::dot::Dot;
 use super::dot_tiles::DotTiles;
 use super::form::Form;
+use super::graph::Graph;
 use super::memory::Memory;
 use super::module::{Grid, Module, argument};
 use super::pass::{Asked, BackwardPass, Scratch, Sent, WARPS, Written};
@@ -85,32 +86,16 @@ pub(super) struct Run<'a, T> {
     own_slabs: Slabs,
     relative_slabs: Slabs,
     key_sums: Asked,
-    _delta: Memory,
+    _delta: Option<Memory>,
 }
 
 enum Kernels {
     Generic(Scratch),
-    Graph(Pairs),
+    Graph(Graph),
     Additive(Additive),
     Dot(Dot),
     Split(Split),
     Tile(Tile),
-}
-
-/// What the queries' pass over a graph leaves to the keys': `GraphBackward` in the text.
-struct Pairs {
-    addresses: [u64; 2],
-    _memory: [Memory; 2],
-}
-
-impl Pairs {
-    fn of(device: &Arc<Device>, edges: usize, heads: usize) -> Result<Self, Error> {
-        let memory = [
-            Memory::uninit(device, edges * heads * 2 * size_of::<f32>())?,
-            Memory::uninit(device, edges * 4 * size_of::<u32>())?,
-        ];
-        Ok(Self { addresses: [memory[0].at, memory[1].at], _memory: memory })
-    }
 }
 
 impl<'a, T: Real> Run<'a, T> {
@@ -122,7 +107,9 @@ impl<'a, T: Real> Run<'a, T> {
         arrived: Arrived<E>,
         sent: Sent,
     ) -> Result<Self, Error> {
-        let spec = Spec { score: spec.score.lowered(s), ..*spec };
+        let lowered = spec.score.lowered(s);
+        let options = arrived.options.lowered(&spec.score, &lowered);
+        let spec = Spec { score: lowered, ..*spec };
         let rows = &arrived.rows;
         // Softmax has Σ p·dp from the output, if it is there.
         let form = match arrived.is_plain() && (arrived.has_out || spec.normalizer.has_threshold())
@@ -136,13 +123,12 @@ impl<'a, T: Real> Run<'a, T> {
             form = form.or_tile(&spec, s, rows, [true, arriving], device.shared_memory);
         }
         let module = device.module(&form.variant::<E>(&spec, s, true)?)?;
-        let mut up =
-            Uploaded::of(device, &spec, s, [&rows[0], &rows[1], &rows[2]], arrived.options)?;
+        let mut up = Uploaded::of(device, &spec, s, [&rows[0], &rows[1], &rows[2]], options)?;
         let real = size_of::<T>();
         let heads = (s.b * s.hq).max(1);
         let kernels = match (form, spec.mask.edges) {
-            (Form::Graph, Some(edges)) => {
-                Kernels::Graph(Pairs::of(device, s.b * edges.len(), s.hq)?)
+            (Form::Graph(sizes), Some(edges)) => {
+                Kernels::Graph(Graph::backward_of(device, s, sizes, edges.len())?)
             }
             (Form::Additive, _) => Kernels::Additive(Additive::of(device, s, true)?),
             (Form::DotSplit, _) => Kernels::Split(Split::of(device, s, true)?),
@@ -151,7 +137,7 @@ impl<'a, T: Real> Run<'a, T> {
                 Kernels::Dot(Dot::of(device, s, tiles, Stored::of::<E>())?)
             }
             (Form::Tile(sizes), _) => Kernels::Tile(Tile::of(device, s, sizes, false)?),
-            _ => Kernels::Generic(Scratch::of(device, &spec, s, real, 2)?),
+            _ => Kernels::Generic(Scratch::of(device, &spec, s, real, (2, options.edges))?),
         };
         let chunks = match &kernels {
             // A graph's task has all heads.
@@ -170,7 +156,11 @@ impl<'a, T: Real> Run<'a, T> {
             Slabs::of(device, sent.relative.is_asked(), [heads, chunks, table], real)?;
         let by_key = sent.key_bias.is_asked() || is_bias_by_key(&spec, &sent);
         let key_sums = Asked::of(device, by_key, s.b * s.hq * s.nk * real)?;
-        let delta = Memory::zeros(device, s.rows() * real)?;
+        // The other forms have such numbers of their own, or keep them.
+        let delta = match &kernels {
+            Kernels::Dot(_) | Kernels::Split(_) | Kernels::Graph(_) => None,
+            _ => Some(Memory::zeros(device, s.rows() * real)?),
+        };
         let (scratch, scratch_row) = match &kernels {
             Kernels::Generic(scratch) => (scratch.memory.at, scratch.row as i64),
             _ => (0, 0),
@@ -189,7 +179,7 @@ impl<'a, T: Real> Run<'a, T> {
             grad_q: written(&sent.q),
             grad_k: written(&sent.k),
             grad_v: written(&sent.v),
-            delta: delta.at,
+            delta: delta.as_ref().map_or(0, |delta| delta.at),
             own_slabs: own_slabs.all.at(),
             relative_slabs: relative_slabs.all.at(),
             key_sums: key_sums.at(),
@@ -219,7 +209,11 @@ impl<'a, T: Real> Run<'a, T> {
     pub(super) fn launch(&self) -> Result<(), Error> {
         match &self.kernels {
             Kernels::Generic(scratch) => self.generic(scratch)?,
-            Kernels::Graph(pairs) => self.graph(pairs)?,
+            Kernels::Graph(graph) => {
+                let wants_keys = self.sent.k.is_some() || self.sent.v.is_some();
+                let problem = &self.up.problem;
+                graph.backward(&self.module, &self.device, problem, &self.pass, wants_keys)?;
+            }
             Kernels::Additive(tiles) => {
                 tiles.backward(&self.module, &self.device, &self.up.problem, &self.pass)?;
             }
@@ -272,22 +266,6 @@ impl<'a, T: Real> Run<'a, T> {
         {
             sent.bias.clear(&self.device)?;
             launch("backward_bias", full.shape[0] * full.shape[1] * s.nq)?;
-        }
-        Ok(())
-    }
-
-    fn graph(&self, pairs: &Pairs) -> Result<(), Error> {
-        let (s, sent) = (&self.s, &self.sent);
-        let mut arguments =
-            [argument(&self.up.problem), argument(&self.pass), argument(&pairs.addresses)];
-        let mut launch = |kernel: &str, warps: usize| {
-            let grid = Grid::of_warps(warps.min(8 * WARPS));
-            // SAFETY: as above, with the addresses of what lies between the passes.
-            unsafe { self.module.launch(&self.device, kernel, grid, &mut arguments) }
-        };
-        launch("graph_backward_queries", s.b * self.chunks)?;
-        if sent.k.is_some() || sent.v.is_some() {
-            launch("graph_backward_keys", s.b * s.nk)?;
         }
         Ok(())
     }

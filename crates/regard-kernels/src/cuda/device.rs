@@ -4,10 +4,10 @@ use super::cache::Cache;
 use super::compiler::Compiled;
 use super::module::Module;
 use super::source::Variant;
+use super::step::StepText;
 use super::{compiler, library, refused};
 use crate::error::{Error, ensure};
 use cudarc::driver::{result, sys};
-use std::collections::HashMap;
 use std::ffi::c_void;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -71,6 +71,22 @@ pub(super) struct Device {
 
 type Slot = Mutex<Option<Arc<Module>>>;
 
+/// What a module is compiled from.
+#[derive(PartialEq)]
+enum Text {
+    Operator(Variant),
+    Step(StepText),
+}
+
+impl Text {
+    fn text(&self) -> String {
+        match self {
+            Self::Operator(variant) => variant.text(),
+            Self::Step(step) => step.text(),
+        }
+    }
+}
+
 /// A context that is the calling thread's until this is dropped; then it is again the one before, which
 /// belongs to a framework that computes in this thread too.
 pub(super) struct Entered {
@@ -110,9 +126,9 @@ struct Gpu {
     /// Whether the machine has no other.
     is_only: bool,
     cache: Cache,
-    /// By the variant. A slot is locked by whoever fills it, so that one variant is compiled once while
-    /// calls of the others go on.
-    modules: Mutex<HashMap<String, Arc<Slot>>>,
+    /// Each variant once: some tens, and comparing them takes less than writing one down to look it up. A slot is
+    /// locked by whoever fills it, so that one variant is compiled once while calls of the others go on.
+    modules: Mutex<Vec<(Arc<Text>, Arc<Slot>)>>,
 }
 
 // SAFETY: contexts, streams and modules may be used from any thread; the driver locks them.
@@ -166,7 +182,7 @@ impl Cuda {
                     context,
                     is_only: count == 1,
                     cache: Cache::of_user(),
-                    modules: Mutex::new(HashMap::new()),
+                    modules: Mutex::default(),
                 }),
                 stream,
                 is_own: true,
@@ -335,9 +351,32 @@ impl Device {
     /// The kernels of a variant: loaded before, kept on disk by the compiler there is, or compiled now.
     /// Where there is no compiler, what any has compiled before will do.
     pub(super) fn module(&self, variant: &Variant) -> Result<Arc<Module>, Error> {
-        let slot = {
+        self.module_of(
+            |known| matches!(known, Text::Operator(known) if known == variant),
+            || Text::Operator(variant.clone()),
+        )
+    }
+
+    /// As [`Self::module`], of a training step's kernels.
+    pub(super) fn step_module(&self, text: StepText) -> Result<Arc<Module>, Error> {
+        self.module_of(|known| *known == Text::Step(text), || Text::Step(text))
+    }
+
+    fn module_of(
+        &self,
+        is_it: impl Fn(&Text) -> bool,
+        new: impl FnOnce() -> Text,
+    ) -> Result<Arc<Module>, Error> {
+        let (text, slot) = {
             let mut modules = self.gpu.modules.lock().unwrap_or_else(PoisonError::into_inner);
-            modules.entry(format!("{variant:?}")).or_default().clone()
+            match modules.iter().find(|(known, _)| is_it(known)) {
+                Some((known, slot)) => (known.clone(), slot.clone()),
+                None => {
+                    let (text, slot) = (Arc::new(new()), Arc::<Slot>::default());
+                    modules.push((text.clone(), slot.clone()));
+                    (text, slot)
+                }
+            }
         };
         let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(module) = &*slot {
@@ -348,7 +387,7 @@ impl Device {
         let compile = |text: &str| compiler::compile_for(&self.architecture(), text);
         let version = compiler::version().ok();
         let maker = Maker { architecture: &self.architecture(), version };
-        let module = kept_or_made(&self.gpu.cache, maker, &variant.text(), load, compile)?;
+        let module = kept_or_made(&self.gpu.cache, maker, &text.text(), load, compile)?;
         Ok(slot.insert(Arc::new(module)).clone())
     }
 }

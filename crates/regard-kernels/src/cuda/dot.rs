@@ -25,6 +25,8 @@ const PADDED: usize = 128;
 pub(super) const FURTHEST: usize = 512;
 /// Bytes of keys and values that are worked on at once: half of a Hopper's cache.
 const CACHED: usize = 24 << 20;
+/// Arrays in one piece of memory begin at multiples of this.
+const PIECE: usize = 256;
 /// What shared memory has besides tiles: barriers, and what lies before the first tile.
 const BESIDES: usize = 1024 + 256;
 
@@ -60,13 +62,18 @@ impl Fields {
         let sections = ((CACHED / head.max(1)).max(1) * group).min(s.b * s.hq) as i64;
         let mut fields =
             Self { sections, padded: padded as i64, q_blocks, k_blocks, ..Self::default() };
-        fields.statistics = allocate(device, memory, s.rows() * size_of::<f32>())?;
-        if backward {
-            let rows = s.b * s.hq * padded * size_of::<f32>();
-            fields.lse2 = allocate(device, memory, rows)?;
-            fields.deltas = allocate(device, memory, rows)?;
-            fields.undefined_keys = allocate(device, memory, s.b * s.hk * s.nk * size_of::<f32>())?;
-        }
+        // One piece for all: asking the driver for each takes longer than a small pass.
+        let rows = if backward { s.b * s.hq * padded } else { 0 };
+        let keys = if backward { s.b * s.hk * s.nk } else { 0 };
+        let parts =
+            [rows, rows, s.rows(), keys].map(|n| (n * size_of::<f32>()).next_multiple_of(PIECE));
+        let mut at = allocate(device, memory, parts.iter().sum())?;
+        let next = |bytes: usize| {
+            let own = at;
+            at += bytes as u64;
+            own
+        };
+        [fields.lse2, fields.deltas, fields.statistics, fields.undefined_keys] = parts.map(next);
         Ok(fields)
     }
 
@@ -215,14 +222,10 @@ impl Dot {
         if asked || self.tiles.has_threshold() {
             self.by_query(&on, problem, pass, &fields)?;
         }
-        if pass.grad_q.data != 0 {
-            fields.define(&on, "undefined_queries", s.rows(), problem, pass)?;
-        }
         if pass.grad_k.data != 0 || pass.grad_v.data != 0 {
             self.by_key(&on, problem, pass, &fields.by_key(s))?;
-            fields.define(&on, "undefined_keys", s.b * s.hk * s.nk, problem, pass)?;
         }
-        Ok(())
+        fields.define(&on, "undefined_gradients", s.rows().max(s.b * s.hk * s.nk), problem, pass)
     }
 
     fn by_key(

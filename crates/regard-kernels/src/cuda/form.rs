@@ -5,6 +5,7 @@ use super::additive::Padded;
 use super::decode;
 use super::dot;
 use super::dot_tiles::DotTiles;
+use super::graph::{self, GraphSizes};
 use super::problem::Rows;
 use super::source::{Stored, Variant};
 use super::split;
@@ -19,8 +20,8 @@ use crate::{Activation, Element, Real};
 pub(super) enum Form {
     /// Everything, by plain means.
     Generic,
-    /// Softmax over the edges of a graph, additive scores, heads that fit in a warp together.
-    Graph,
+    /// Softmax over the edges of a graph, additive scores.
+    Graph(GraphSizes),
     /// Softmax of additive scores with tanh, tile by tile.
     Additive,
     /// Softmax of dot products of 16-bit numbers, on Hopper's tensor cores.
@@ -58,11 +59,11 @@ impl Form {
         if is_split::<E>(spec, s, capability) {
             return Self::DotSplit;
         }
+        if let Some(sizes) = graph_sizes(spec, s, rows) {
+            return Self::Graph(sizes);
+        }
         if Stored::of::<E>() != Stored::F32 || !is_plain(spec) {
             return Self::Generic;
-        }
-        if is_graph(spec, s) && rows.iter().all(is_read_by_graphs) {
-            return Self::Graph;
         }
         match is_additive(spec, s) && are_values_even(s, rows) {
             true => Self::Additive,
@@ -85,11 +86,11 @@ impl Form {
         if is_split::<E>(spec, s, capability) {
             return Self::DotSplit;
         }
+        if let Some(sizes) = graph_sizes(spec, s, rows) {
+            return Self::Graph(sizes);
+        }
         if Stored::of::<E>() != Stored::F32 || !is_plain(spec) {
             return Self::Generic;
-        }
-        if is_graph(spec, s) && rows.iter().all(is_read_by_graphs) {
-            return Self::Graph;
         }
         let fits = s.hq == s.hk && s.dk <= WIDEST_VALUE && are_values_even(s, rows);
         match is_additive(spec, s) && fits {
@@ -133,6 +134,7 @@ impl Form {
     pub(super) fn name(self) -> String {
         match self {
             Self::Tile(_) => "Tile".into(),
+            Self::Graph(_) => "Graph".into(),
             other => format!("{other:?}"),
         }
     }
@@ -145,7 +147,9 @@ impl Form {
         backward: bool,
     ) -> Result<Variant, Error> {
         match (self, &spec.score) {
-            (Self::Graph, Score::Additive { activation, .. }) => Ok(Variant::graph(*activation, s)),
+            (Self::Graph(sizes), Score::Additive { activation, .. }) => {
+                Ok(Variant::graph(*activation, sizes, Stored::of::<E>()))
+            }
             (Self::Additive, _) => {
                 let padded = Padded::of(s, backward);
                 Ok(Variant::additive(padded.width, padded.value_width, backward))
@@ -180,8 +184,8 @@ fn are_strides_multiples<E>(rows: &Rows<E>, of: usize) -> bool {
     view.strides.iter().zip(&view.shape).all(|(n, &size)| size == 1 || n.is_multiple_of(of))
 }
 
-/// A graph's kernels have four numbers of every row at once, or, where a head of the queries and keys has
-/// one number, that.
+/// Whether a graph's kernels have four numbers of every row at once, or, where a head of the queries and keys
+/// has one number, that.
 fn is_read_by_graphs<E>(rows: &Rows<E>) -> bool {
     rows.view.shape[3] == 1 || is_even(rows)
 }
@@ -309,20 +313,26 @@ fn is_additive<T: Real>(spec: &Spec<T>, s: &Shape) -> bool {
         && s.dv <= WIDEST_VALUE
 }
 
-fn is_graph<T: Real>(spec: &Spec<T>, s: &Shape) -> bool {
-    let Score::Additive { activation, .. } = spec.score else { return false };
+/// How a warp has the heads of a query, where the graph kernels know the problem.
+fn graph_sizes<E: Element>(
+    spec: &Spec<E::Compute>,
+    s: &Shape,
+    rows: &[Rows<E>],
+) -> Option<GraphSizes> {
+    let Score::Additive { activation, .. } = spec.score else { return None };
     let piecewise = matches!(
         activation,
         Activation::LeakyRelu { .. } | Activation::Relu | Activation::Identity
     );
-    let lanes = s.hq * s.dv / 4;
-    piecewise
+    let fits = piecewise
+        && Stored::of::<E>() != Stored::F64
+        && spec.normalizer == Normalizer::Softmax
+        && spec.bias.is_none()
         && spec.mask.edges.is_some()
         && !spec.mask.is_more_than_edges()
         && s.hq == s.hk
         && (s.dk == s.dv || s.dk == 1)
-        && s.dv.is_multiple_of(4)
-        && (s.dv / 4).is_power_of_two()
-        && lanes.is_power_of_two()
-        && (4..=32).contains(&lanes)
+        && (1..=graph::WIDEST).contains(&s.dv);
+    let aligned = s.dv.is_multiple_of(4) && rows.iter().all(is_read_by_graphs);
+    fits.then(|| GraphSizes::of(s, [aligned, spec.dropout.is_some()]))
 }

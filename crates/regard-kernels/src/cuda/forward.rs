@@ -6,9 +6,10 @@ use super::device::{Cuda, Device};
 use super::dot::Dot;
 use super::dot_tiles::DotTiles;
 use super::form::Form;
+use super::graph::Graph;
 use super::module::{Grid, Module, argument};
 use super::options_at::OptionsAt;
-use super::pass::{Asked, ForwardPass, Scratch, WARPS, Written};
+use super::pass::{Asked, ForwardPass, Scratch, Written};
 use super::problem::{Rows, Uploaded};
 use super::source::Stored;
 use super::split::Split;
@@ -164,7 +165,7 @@ pub(super) struct Run {
 
 enum Kernels {
     Generic(Scratch),
-    Graph,
+    Graph(Graph),
     Additive(Additive),
     Dot(Dot),
     Decode(Decode),
@@ -182,7 +183,9 @@ impl Run {
         results: Results,
         options: OptionsAt,
     ) -> Result<Self, Error> {
-        let spec = &Spec { score: spec.score.lowered(s), ..*spec };
+        let lowered = &Spec { score: spec.score.lowered(s), ..*spec };
+        let options = options.lowered(&spec.score, &lowered.score);
+        let spec = lowered;
         let form = match results.is_more() {
             true => Form::Generic,
             false => Form::of_forward(spec, s, rows, device.form_capability),
@@ -196,8 +199,10 @@ impl Run {
         let real = size_of::<E::Compute>();
         Ok(Self {
             kernels: match form {
-                Form::Generic => Kernels::Generic(Scratch::of(device, spec, s, real, 1)?),
-                Form::Graph => Kernels::Graph,
+                Form::Generic => {
+                    Kernels::Generic(Scratch::of(device, spec, s, real, (1, options.edges))?)
+                }
+                Form::Graph(sizes) => Kernels::Graph(Graph::forward_of(s, sizes)),
                 Form::Additive => Kernels::Additive(Additive::of(device, s, false)?),
                 Form::DotSplit => Kernels::Split(Split::of(device, s, false)?),
                 Form::Decode => Kernels::Decode(Decode::of(device, s)?),
@@ -235,7 +240,7 @@ impl Run {
                 (pass.scratch, pass.scratch_row) = (scratch.memory.at, scratch.row as i64);
                 ("forward", scratch.warps.min(s.rows()))
             }
-            Kernels::Graph => ("graph_forward", (s.b * s.nq).min(8 * WARPS)),
+            Kernels::Graph(graph) => return graph.forward(module, device, &up.problem, &pass),
             Kernels::Additive(tiles) => return tiles.forward(module, device, &up.problem, &pass),
             Kernels::Dot(tiles) => return tiles.forward(module, device, &up.problem, &pass),
             Kernels::Split(tiles) => return tiles.forward(module, device, &up.problem, &pass),

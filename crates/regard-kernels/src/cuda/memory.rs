@@ -58,12 +58,17 @@ impl Memory {
 
     /// Copies as many bytes back as the slice has, after all that was asked before.
     pub(super) fn copy_to<X: Copy>(&self, to: &mut [X]) -> Result<(), Error> {
-        assert!(size_of_val(to) <= self.bytes, "more is copied than there is");
+        self.copy_part_to(0, to)
+    }
+
+    /// As [`Self::copy_to`], from a byte on.
+    pub(super) fn copy_part_to<X: Copy>(&self, from: usize, to: &mut [X]) -> Result<(), Error> {
+        assert!(from + size_of_val(to) <= self.bytes, "more is copied than there is");
         if to.is_empty() {
             return Ok(());
         }
         // SAFETY: the memory holds the slice; waiting makes the copy complete.
-        unsafe { result::memcpy_dtoh_async(to, self.at, self.device.stream) }
+        unsafe { result::memcpy_dtoh_async(to, self.at + from as u64, self.device.stream) }
             .map_err(|e| refused("a copy from its memory", e))?;
         self.device.wait()
     }

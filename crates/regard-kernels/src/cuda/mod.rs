@@ -11,6 +11,7 @@
 mod additive;
 mod arrived;
 mod backward;
+mod buffer;
 mod cache;
 mod compiler;
 mod decode;
@@ -19,6 +20,7 @@ mod dot;
 mod dot_tiles;
 mod form;
 mod forward;
+mod graph;
 mod library;
 mod memory;
 mod module;
@@ -28,12 +30,14 @@ mod problem;
 mod raw;
 mod source;
 mod split;
+pub mod step;
 mod tensor_core;
 mod tensor_map;
 mod tile;
 mod tile_sizes;
 mod written;
 
+pub use buffer::CudaBuffer;
 #[doc(hidden)]
 pub use cache::Cache;
 #[doc(hidden)]
@@ -41,7 +45,9 @@ pub use compiler::{Compiled, compile_for, options};
 pub use device::{Cuda, CudaInfo};
 #[doc(hidden)]
 pub use dot_tiles::DotTiles;
-pub use options_at::OptionsAt;
+#[doc(hidden)]
+pub use graph::GraphSizes;
+pub use options_at::{EdgesAt, OptionsAt, PARAMETERS};
 pub use raw::{BackwardAt, DeviceRows, ForwardAt, GradientsAt};
 #[doc(hidden)]
 pub use source::{Stored, Variant};
@@ -49,7 +55,7 @@ pub use source::{Stored, Variant};
 pub use tile_sizes::{Choices, TileSizes};
 
 use crate::error::Error;
-use crate::spec::Spec;
+use crate::spec::{Shape, Spec};
 use crate::{Element, View};
 use cudarc::driver::DriverError;
 
@@ -68,16 +74,29 @@ pub fn form<E: Element>(
     v: View<E>,
 ) -> Result<[String; 2], Error> {
     let s = spec.check(&q, &k, &v)?;
-    let spec = &Spec { score: spec.score.lowered(&s), ..*spec };
-    let rows = [q, k, v, v, v].map(problem::Rows::from);
-    let lean = |backward: bool| match backward {
-        true => form::Form::of_backward(spec, &s, &rows, HOPPER),
-        false => form::Form::of_forward(spec, &s, &rows[..3], HOPPER),
-    };
-    Ok([false, true].map(|backward| {
+    Ok(forms(spec, &s, [q, k, v].map(problem::Rows::from), HOPPER, HOPPER_SHARED))
+}
+
+/// The forms of a forward and a backward pass that are asked for nothing but the output and the gradients, on a GPU of
+/// this compute capability and so many bytes of shared memory.
+fn forms<E: Element>(
+    spec: &Spec<E::Compute>,
+    s: &Shape,
+    [q, k, v]: [problem::Rows<E>; 3],
+    capability: (i32, i32),
+    shared_memory: usize,
+) -> [String; 2] {
+    let spec = &Spec { score: spec.score.lowered(s), ..*spec };
+    let rows = [q, k, v, v, v];
+    [false, true].map(|backward| {
         let rows = if backward { &rows[..] } else { &rows[..3] };
-        lean(backward).or_tile(spec, &s, rows, [backward, false], HOPPER_SHARED).name()
-    }))
+        let lean = match backward {
+            true => form::Form::of_backward(spec, s, rows, capability),
+            false => form::Form::of_forward(spec, s, rows, capability),
+        };
+        let lean = lean.within(s, shared_memory, backward);
+        lean.or_tile(spec, s, rows, [backward, false], shared_memory).name()
+    })
 }
 
 /// What a call of the driver's refused, in one sentence.

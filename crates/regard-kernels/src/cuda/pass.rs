@@ -2,6 +2,7 @@
 
 use super::device::Device;
 use super::memory::{self, Memory};
+use super::options_at::EdgesAt;
 use super::problem::{Array, Rows};
 use crate::error::Error;
 use crate::numel::numel;
@@ -77,6 +78,11 @@ impl Asked {
         let given = Self { memory: None, at: at.unwrap_or(0), bytes };
         given.clear(device)?;
         Ok(given)
+    }
+
+    /// The caller's, which a kernel writes all of; none at address 0.
+    pub(super) fn written(at: Option<u64>, bytes: usize) -> Self {
+        Self { memory: None, at: at.unwrap_or(0), bytes }
     }
 
     /// Zeros, where it is asked for.
@@ -157,10 +163,11 @@ impl Scratch {
         spec: &Spec<T>,
         s: &Shape,
         real: usize,
-        rows: usize,
+        (rows, at): (usize, Option<EdgesAt>),
     ) -> Result<Self, Error> {
         // A graph's rows are as long as its busiest query's list.
         let row = match spec.mask.edges {
+            Some(_) if at.is_some() => at.map_or(0, |at| at.longest),
             Some(edges) => edges.starts().windows(2).map(|x| x[1] - x[0]).max().unwrap_or(0),
             None => s.nk,
         };

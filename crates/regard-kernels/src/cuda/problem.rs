@@ -3,7 +3,7 @@
 
 use super::device::Device;
 use super::memory::Memory;
-use super::options_at::OptionsAt;
+use super::options_at::{EdgesAt, OptionsAt, PARAMETERS};
 use crate::error::{Error, ensure};
 use crate::spec::{Bias, Broadcast, Edges, Mask, Normalizer, Relative, Score, Shape, Spec};
 use crate::{Element, Real, View};
@@ -72,9 +72,6 @@ pub(super) struct Parameter {
     head: i64,
 }
 
-/// The most parameters an expression has on a GPU.
-const PARAMETERS: usize = 16;
-
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Problem {
@@ -97,6 +94,7 @@ pub(super) struct Problem {
     column_start: u64,
     column_queries: u64,
     column_edges: u64,
+    row_draws: u64,
     edges: i64,
     key_bias: Spread,
     full_bias: Spread,
@@ -114,9 +112,11 @@ pub(super) struct Problem {
 }
 
 impl Problem {
-    /// Whether a query can have keys that it does not see, graphs and dense masks aside.
+    /// Whether a query can have keys that it does not see, graphs and dense masks aside; a bias by distance of −∞
+    /// hides too.
     pub(super) fn hides(&self) -> bool {
-        self.causal + self.windowed > 0 || self.lengths != 0 || self.q_segments != 0
+        let ranged = self.causal + self.windowed > 0 || self.lengths != 0;
+        ranged || self.q_segments != 0 || self.relative != 0
     }
 }
 
@@ -143,7 +143,7 @@ impl Uploaded {
         up.problem.k = up.array(k)?;
         // Keys that are the values too are read once.
         up.problem.v = if k.are(v) { up.problem.k } else { up.array(v)? };
-        up.score(&spec.score, s)?;
+        up.score(&spec.score, s, &options)?;
         up.mask(&spec.mask, &options)?;
         up.bias(&spec.bias, &options)?;
         up.weights(spec);
@@ -197,12 +197,12 @@ impl Uploaded {
         Ok(Spread { data, strides: array.strides().map(|stride| stride as i64) })
     }
 
-    fn score<T: Real>(&mut self, score: &Score<T>, s: &Shape) -> Result<(), Error> {
+    fn score<T: Real>(&mut self, score: &Score<T>, s: &Shape, at: &OptionsAt) -> Result<(), Error> {
         let per_head = |len: usize, width: usize| if len == width { 0 } else { width as i64 };
         match score {
             Score::Dot { scale } => self.problem.scale = scale.f64(),
             Score::Additive { w, .. } => {
-                let data = self.slice(w)?;
+                let data = self.placed(w, at.w)?;
                 self.problem.parameters[0] = Parameter { data, head: per_head(w.len(), s.dk) };
             }
             Score::Expression { parameters, .. } => {
@@ -213,7 +213,7 @@ impl Uploaded {
                 );
                 for (to, parameter) in parameters.iter().enumerate() {
                     let [heads, width] = parameter.shape;
-                    let data = self.slice(parameter.data)?;
+                    let data = self.placed(parameter.data, at.parameters[to])?;
                     let head = if heads == 1 { 0 } else { width as i64 };
                     self.problem.parameters[to] = Parameter { data, head };
                 }
@@ -243,12 +243,22 @@ impl Uploaded {
             self.problem.dense = self.spread(dense, at.dense)?;
         }
         if let Some(edges) = mask.edges {
-            self.edges(edges)?;
+            self.edges(edges, at.edges.as_ref())?;
         }
         Ok(())
     }
 
-    fn edges(&mut self, edges: &Edges) -> Result<(), Error> {
+    fn edges(&mut self, edges: &Edges, at: Option<&EdgesAt>) -> Result<(), Error> {
+        self.problem.edges = edges.len() as i64;
+        if let Some(at) = at {
+            self.problem.row_start = at.row_start;
+            self.problem.row_keys = at.row_keys;
+            self.problem.column_start = at.column_start;
+            self.problem.column_queries = at.column_queries;
+            self.problem.column_edges = at.column_edges;
+            self.problem.row_draws = at.row_draws.unwrap_or(0);
+            return Ok(());
+        }
         let (column_start, queries, positions) = edges.by_key();
         let wide = |starts: &[usize]| starts.iter().map(|&n| n as u64).collect::<Vec<u64>>();
         self.problem.row_start = self.slice(&wide(edges.starts()))?;
@@ -256,7 +266,9 @@ impl Uploaded {
         self.problem.column_start = self.slice(&wide(column_start))?;
         self.problem.column_queries = self.slice(queries)?;
         self.problem.column_edges = self.slice(positions)?;
-        self.problem.edges = edges.len() as i64;
+        if edges.has_repeats() {
+            self.problem.row_draws = self.slice(edges.draws())?;
+        }
         Ok(())
     }
 

@@ -10,7 +10,7 @@ use super::pass::{Asked, Sent, Written};
 use super::problem::{Rows, Source};
 use crate::error::{Error, ensure};
 use crate::numel::numel;
-use crate::spec::{Present, Score, Shape, Spec, asked_of};
+use crate::spec::{Present, Score, Shape, Spec, asked_of, no_dense};
 use crate::view::{check_apart, reach};
 use crate::{Element, Real, View};
 use std::marker::PhantomData;
@@ -210,7 +210,8 @@ impl Cuda {
         let out = pass.out.rows();
         let results = Results {
             out: Written::given(&out),
-            lse: given(pass.lse, real)?,
+            // Every form writes one for each row.
+            lse: Asked::written(pass.lse, s.rows() * real),
             threshold: given(pass.threshold, real)?,
             index: given(pass.index, size_of::<i64>())?,
             log_prob: given(pass.log_prob, real)?,
@@ -271,6 +272,19 @@ impl Cuda {
             relative: asked(pass.gradients.relative, sizes.relative)?,
         };
         backward::Run::of(&self.device, spec, &s, arrived, sent)?.launch()
+    }
+
+    /// Which kernels a forward and a backward pass over such arrays go to, where nothing is asked for but the output
+    /// and gradients: `Dot`, `Tile`, `Graph`, …; `Generic` has everything and is the slowest.
+    pub fn forms<E: Element>(
+        &self,
+        spec: &Spec<E::Compute>,
+        qkv: [DeviceRows<E>; 3],
+    ) -> Result<[String; 2], Error> {
+        let s = check(spec, &qkv)?;
+        let device = &self.device;
+        let rows = qkv.map(|rows| rows.rows());
+        Ok(super::forms(spec, &s, rows, device.form_capability, device.shared_memory))
     }
 
     /// Gradients of a problem in which nothing looks at anything.
@@ -345,6 +359,7 @@ impl<E: Element> ForwardAt<E> {
         aligned("threshold", self.threshold, real)?;
         aligned("index", self.index, size_of::<i64>())?;
         aligned("log_prob", self.log_prob, real)?;
+        no_dense(self.weights.is_some(), &spec.mask)?;
         aligned("weights", self.weights, real)?;
         aligned("edge_weights", self.edge_weights, real)
     }
@@ -382,6 +397,7 @@ impl<E: Element> BackwardAt<E> {
         }
         .check(spec.normalizer)?;
         grads.check(spec)?;
+        no_dense(self.grad_weights.is_some(), &spec.mask)?;
         let real = size_of::<E::Compute>();
         aligned("grad_weights", self.grad_weights, real)?;
         aligned("grad_edge_weights", self.grad_edge_weights, real)?;

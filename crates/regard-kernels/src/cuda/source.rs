@@ -1,6 +1,7 @@
 //! The text of the kernels for a problem: what does not change within one is fixed in the text.
 
 use super::dot_tiles::DotTiles;
+use super::graph::GraphSizes;
 use super::tile_sizes::TileSizes;
 use super::{tensor_core, written};
 use crate::Activation;
@@ -57,7 +58,7 @@ pub struct Variant {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     Generic { chunks: usize, value_chunks: usize },
-    Graph { heads: usize, width: usize, value_width: usize },
+    Graph(GraphSizes),
     Additive { width: usize, value_width: usize, backward: bool },
     Dot(DotTiles),
     Decode { width: usize, value_width: usize },
@@ -84,11 +85,10 @@ impl Variant {
         Some(Self { stored, formula, form })
     }
 
-    /// The kernels of graphs whose rows are a warp's at most.
-    pub fn graph(activation: Activation, s: &Shape) -> Self {
-        let form = Form::Graph { heads: s.hq, width: s.dk, value_width: s.dv };
+    /// The kernels of graphs.
+    pub fn graph(activation: Activation, sizes: GraphSizes, stored: Stored) -> Self {
         let formula = Formula::Additive(activation.in_additive());
-        Self { stored: Stored::F32, formula, form }
+        Self { stored, formula, form: Form::Graph(sizes) }
     }
 
     /// The tiles of additive scores with tanh; widths rounded up as the tiles have them.
@@ -147,10 +147,10 @@ impl Variant {
                 define("CHUNKS", &chunks);
                 define("VALUE_CHUNKS", &value_chunks);
             }
-            Form::Graph { heads, width, value_width } => {
-                define("HEADS", &heads);
-                define("WIDTH", &width);
-                define("VALUE_WIDTH", &value_width);
+            Form::Graph(sizes) => {
+                for (name, value) in sizes.defines() {
+                    define(name, &value);
+                }
             }
             Form::Additive { width, value_width, backward } => {
                 if backward {
@@ -212,7 +212,7 @@ impl Variant {
                 }
                 text += include_str!("text/generic.cu");
             }
-            Form::Graph { .. } => text += include_str!("text/graph.cu"),
+            Form::Graph(_) => text += include_str!("text/graph.cu"),
             Form::Additive { backward, .. } => {
                 text += include_str!("text/additive.cu");
                 if backward {

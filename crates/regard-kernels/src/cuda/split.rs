@@ -148,13 +148,11 @@ impl Split {
         if pass.grad_q.data != 0 {
             let work = s.nq.div_ceil(BLOCK) * s.hq * s.b;
             launch("split_backward_queries", work, fields, [BLOCK, TILE])?;
-            fields.define(&on, "undefined_queries", s.rows(), problem, pass)?;
         }
         if pass.grad_k.data != 0 || pass.grad_v.data != 0 {
             let work = s.nk.div_ceil(BLOCK) * s.hk * s.b;
             launch("split_backward_keys", work, &fields.by_key(s), [TILE, BLOCK])?;
-            fields.define(&on, "undefined_keys", s.b * s.hk * s.nk, problem, pass)?;
         }
-        Ok(())
+        fields.define(&on, "undefined_gradients", s.rows().max(s.b * s.hk * s.nk), problem, pass)
     }
 }

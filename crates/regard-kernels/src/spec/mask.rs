@@ -91,6 +91,11 @@ impl Mask<'_> {
         Ok(())
     }
 
+    /// Whether an edge is there more than once.
+    pub(crate) fn has_repeats(&self) -> bool {
+        self.edges.is_some_and(Edges::has_repeats)
+    }
+
     /// Whether anything but edges forbids a pair.
     pub(crate) fn is_more_than_edges(&self) -> bool {
         self.causal

@@ -21,7 +21,7 @@ pub use edges::Edges;
 pub use mask::{Mask, Segments, Window};
 pub use normalizer::Normalizer;
 pub use parameter::Parameter;
-pub(crate) use pass::{Arrivals, Present, asked_of};
+pub(crate) use pass::{Arrivals, Present, asked_of, no_dense};
 pub use pass::{Backward, Forward, Gradients, Saved};
 pub(crate) use score::w_of_head;
 pub use score::{OwnGrads, OwnScore, Score};
@@ -87,6 +87,7 @@ impl<'a, T: Real> Spec<'a, T> {
         self.score.check(&shape)?;
         self.mask.check(&shape)?;
         self.bias.check(&shape)?;
+        self.check_repeats()?;
         if let Some(dropout) = &self.dropout {
             dropout.check()?;
         }
@@ -98,6 +99,17 @@ impl<'a, T: Real> Spec<'a, T> {
             "offset {offset} lies beyond any sequence"
         );
         Ok(shape)
+    }
+
+    /// Refuses edges that are there more than once beside what is one number a pair.
+    fn check_repeats(&self) -> Result<(), Error> {
+        let pairwise = self.mask.is_more_than_edges() || !self.bias.is_none();
+        ensure!(
+            !self.mask.has_repeats() || !(pairwise || self.normalizer.is_hard()),
+            "edges that are there more than once go with no other mask, no bias and no chosen key: give \
+             each once"
+        );
+        Ok(())
     }
 
     /// The key position at which query 0 stands.

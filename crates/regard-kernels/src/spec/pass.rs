@@ -1,6 +1,6 @@
 //! What a forward and a backward pass read and write.
 
-use super::{Bias, Edges, Normalizer, Score, Shape, Spec};
+use super::{Bias, Edges, Mask, Normalizer, Score, Shape, Spec};
 use crate::error::{Error, ensure};
 use crate::{Element, View, ViewMut};
 
@@ -53,6 +53,7 @@ impl<'a, E: Element> Forward<'a, E> {
         let chooses = self.index.is_some() || self.log_prob.is_some();
         asked_of(normalizer, self.threshold.is_some(), chooses)?;
         pairs("weights", self.weights.as_deref(), s)?;
+        no_dense(self.weights.is_some(), &spec.mask)?;
         along_edges("edge_weights", self.edge_weights.as_deref(), s, spec.mask.edges)
     }
 }
@@ -61,6 +62,16 @@ impl<'a, E: Element> Forward<'a, E> {
 pub(crate) fn asked_of(n: Normalizer, threshold: bool, chosen: bool) -> Result<(), Error> {
     ensure!(!threshold || n.has_threshold(), "a threshold was asked for; {n:?} has none");
     ensure!(!chosen || n.is_hard(), "a chosen index was asked for; {n:?} chooses none");
+    Ok(())
+}
+
+/// Refuses an array of all pairs where an edge is there more than once.
+pub(crate) fn no_dense(asked: bool, mask: &Mask) -> Result<(), Error> {
+    ensure!(
+        !(asked && mask.has_repeats()),
+        "weights have one number for each query and key, and some edges are there more than once: ask for \
+         edge_weights, or give each edge once"
+    );
     Ok(())
 }
 
@@ -366,6 +377,7 @@ pub(crate) struct Arrivals<'a, T> {
 impl<T> Arrivals<'_, T> {
     pub(crate) fn check(&self, s: &Shape, spec: &Spec<T>) -> Result<(), Error> {
         pairs("grad_weights", self.weights, s)?;
+        no_dense(self.weights.is_some(), &spec.mask)?;
         along_edges("grad_edge_weights", self.edge_weights, s, spec.mask.edges)?;
         rows("grad_log_prob", self.log_prob, s)?;
         rows("grad_lse", self.lse, s)?;

@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <ucontext.h>
 #include <vector>
 
@@ -17,6 +18,7 @@
 #define __device__
 #define __global__
 #define __forceinline__ inline
+#define __shared__ static // blocks run one after another
 #define __grid_constant__
 #define __launch_bounds__(...)
 #define asm(...) emulator::convert(y, x)
@@ -63,11 +65,12 @@ alignas(1024) inline unsigned char shared[240 << 10];
 struct Fiber {
     Three thread, block, grid, size;
     ucontext_t context;
-    std::vector<char> stack;
+    std::unique_ptr<char[]> stack;
     bool done = false;
     uint64_t products = 0;
 };
 inline Fiber *current;
+const size_t STACK = 64 << 10;
 inline ucontext_t scheduler;
 inline uint64_t changes;
 
@@ -240,21 +243,25 @@ inline void begin() {
 
 // Runs a block's threads until all are done.
 inline void run_block(Three block, Three grid, unsigned threads) {
-    std::vector<std::unique_ptr<Fiber>> fibers;
+    // Stacks are used again: a launch has many blocks.
+    static std::vector<std::unique_ptr<Fiber>> fibers;
     barriers.clear(), copies.clear();
     warps.assign(threads / 32, {}), turns.assign(16, {});
     slots.assign(threads, 0), warpgroups.assign((threads + 127) / 128, {});
     for (auto &x : shared) x = 0xff;
     for (unsigned n = 0; n < threads; n++) {
-        auto fiber = std::make_unique<Fiber>();
-        fiber->thread = {n, 0, 0}, fiber->block = block, fiber->grid = grid, fiber->size = {threads, 1, 1};
-        fiber->stack.resize(64 << 10);
-        getcontext(&fiber->context);
-        fiber->context.uc_stack.ss_sp = fiber->stack.data();
-        fiber->context.uc_stack.ss_size = fiber->stack.size();
-        fiber->context.uc_link = &scheduler;
-        makecontext(&fiber->context, begin, 0);
-        fibers.push_back(std::move(fiber));
+        if (fibers.size() <= n) {
+            fibers.push_back(std::make_unique<Fiber>());
+            fibers[n]->stack.reset(new char[STACK]);
+        }
+        Fiber &fiber = *fibers[n];
+        fiber.thread = {n, 0, 0}, fiber.block = block, fiber.grid = grid, fiber.size = {threads, 1, 1};
+        fiber.done = false, fiber.products = 0;
+        getcontext(&fiber.context);
+        fiber.context.uc_stack.ss_sp = fiber.stack.get();
+        fiber.context.uc_stack.ss_size = STACK;
+        fiber.context.uc_link = &scheduler;
+        makecontext(&fiber.context, begin, 0);
     }
     // In some blocks copies take as long as anything else goes on, in others they come at any time. A step
     // that shares no factor with the number of threads comes to all of them.
@@ -264,6 +271,7 @@ inline void run_block(Three block, Three grid, unsigned threads) {
         uint64_t before = changes;
         bool any = false;
         unsigned from = draw() % threads, step = steps[draw() % 8];
+        while (std::gcd(step, threads) > 1) step = steps[draw() % 8];
         for (unsigned n = 0; n < threads; n++) {
             Fiber &fiber = *fibers[(n * step + from) % threads];
             if (fiber.done) continue;

@@ -117,19 +117,21 @@ static Exact exact_of(const Case &c, const Arrays &a, const Problem &p) {
                 for (int j = 0; j < c.nk; j++) {
                     if (!allowed(c, a, b, i, j)) continue;
                     for (int d = 0; d < c.d; d++) s[j] += (double)widen(a.q[row * c.d + d]) * widen(a.k[(kh * c.nk + j) * c.d + d]);
-                    s[j] *= p.scale;
+                    double bias = 0;
 #if HAS_KEY_BIAS
-                    s[j] += a.key_bias[((size_t)b * c.hq + h) * c.nk + j];
+                    bias += a.key_bias[((size_t)b * c.hq + h) * c.nk + j];
 #endif
 #if HAS_FULL_BIAS
-                    s[j] += a.full_bias[full_index(c, b, h, i, j)];
+                    bias += a.full_bias[full_index(c, b, h, i, j)];
 #endif
 #if HAS_ALIBI
-                    s[j] -= (double)a.alibi[h] * abs(j - (i + c.offset));
+                    bias -= (double)a.alibi[h] * abs(j - (i + c.offset));
 #endif
 #if HAS_RELATIVE
-                    s[j] += a.relative[entry(j)];
+                    bias += a.relative[entry(j)];
 #endif
+                    // A bias of −∞ hides its key, whatever that is.
+                    s[j] = bias == -INFINITY ? -INFINITY : s[j] * p.scale + bias;
                     keep[j] = keep_factor(p, b * c.hq + h, i, j);
                     seen[j] = !(s[j] == -INFINITY);
                     top = fmax(top, s[j]);

@@ -1,17 +1,15 @@
 //! A run for other programs: its weights alone, a page of their shapes, a PyTorch module that loads
 //! them, and ONNX where there are operators for it.
 
-mod made_up;
-mod network;
 mod onnx;
 mod pytorch;
 
-pub(crate) use made_up::{made_up_lengths, memory_network, seq2seq, span_reader, token_classifier};
-pub use network::{Exported, Network};
-
-use crate::{Model, Result, Run};
+use crate::run::folder::Run;
+use crate::task::model::Model;
+use crate::task::network::Exported;
 use regard::Tensor;
 use regard::tensor::{save, write_whole};
+use regard_data::Result;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -31,7 +29,11 @@ pub struct Export {
 /// `model.onnx`.
 ///
 /// ```
-/// use regard_tasks::{Run, Silent, TrainingConfig, export, task_named, train};
+/// use regard_tasks::export::export;
+/// use regard_tasks::options::TrainingConfig;
+/// use regard_tasks::run::Run;
+/// use regard_tasks::tasks::task_named;
+/// use regard_tasks::train::{Silent, train};
 /// let task = task_named("regress")?;
 /// let options = task.options()?.set("epochs=1")?;
 /// let mut learner = task.begin(&options)?;
@@ -44,7 +46,7 @@ pub struct Export {
 /// # Ok::<(), regard_tasks::Error>(())
 /// ```
 pub fn export(run: &Run, model: &dyn Model, folder: &Path) -> Result<Export> {
-    std::fs::create_dir_all(folder).map_err(|e| crate::Error::file(folder, e))?;
+    std::fs::create_dir_all(folder).map_err(|e| regard_data::Error::file(folder, e))?;
     let weights = model.parameters().tensors();
     let about = format!(
         "{}: task {}, written by `regard export` {}.",
@@ -61,7 +63,7 @@ pub fn export(run: &Run, model: &dyn Model, folder: &Path) -> Result<Export> {
     write("shapes.md", shapes(&about, &weights).as_bytes())?;
     write("vocabulary.json", model.vocabulary()?.as_bytes())?;
     let mut left_out = Vec::new();
-    match model.exported() {
+    match model.abilities().exported() {
         Err(why) => left_out.push(format!("no PyTorch module and no ONNX: {why}")),
         Ok(Exported { network, inputs, output }) => {
             match pytorch::module(&network, &about) {

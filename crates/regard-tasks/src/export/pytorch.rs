@@ -1,9 +1,9 @@
 //! A network as a PyTorch module: the parts it is made of, one after the other in a file.
 
-use super::Network;
-use crate::Result;
+use crate::task::network::Network;
 use regard::layers::EncoderConfig;
 use regard::models::DecoderConfig;
+use regard_data::Result;
 
 /// The file.
 pub(super) fn module(network: &Network, about: &str) -> Result<String> {

@@ -3,11 +3,12 @@
 
 mod public;
 
-use crate::files::text;
-use crate::text::Tokenizer;
-use crate::{Error, Result, task_named};
+use crate::tasks::task_named;
 use public::{Config, Weights, bert, vit};
 use regard::tensor::{load, save, write_whole};
+use regard_data::files::text;
+use regard_data::text::Tokenizer;
+use regard_data::{Error, Result};
 use std::path::{Path, PathBuf};
 
 /// What was imported.

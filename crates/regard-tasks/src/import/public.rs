@@ -1,7 +1,7 @@
 //! Weights by the names that the library transformers gives them, and by ours.
 
-use crate::{Error, Result};
 use regard::{DType, Tensor};
+use regard_data::{Error, Result};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 

@@ -2,7 +2,7 @@
 //! and F1, each the best over the answers that people gave.
 
 use super::text::{is_space, words};
-use crate::text::treebank_words;
+use regard_data::text::treebank_words;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 

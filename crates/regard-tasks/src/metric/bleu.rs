@@ -4,7 +4,7 @@
 //! (2018).
 
 use super::text;
-use crate::{Error, Result};
+use regard_data::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::fmt;

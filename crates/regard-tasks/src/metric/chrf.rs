@@ -3,7 +3,7 @@
 //! (2017).
 
 use super::text;
-use crate::Result;
+use regard_data::Result;
 
 /// Characters in the longest n-gram.
 const CHARACTERS: usize = 6;

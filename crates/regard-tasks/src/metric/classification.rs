@@ -1,7 +1,8 @@
 //! How labels were told apart: counts of what was taken for what, and the scores that follow.
 
-use crate::{Error, Result, Scores};
+use crate::metric::scores::Scores;
 use regard::tensor::Better;
+use regard_data::{Error, Result};
 use serde::Serialize;
 
 /// How often each label was taken for each.

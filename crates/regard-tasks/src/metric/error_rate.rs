@@ -3,7 +3,7 @@
 //! of the truth.
 
 use super::text;
-use crate::{Error, Result};
+use regard_data::{Error, Result};
 use serde::Serialize;
 
 /// How far texts are from what they should be.

@@ -1,6 +1,6 @@
 //! How near numbers are to the truth.
 
-use crate::{Error, Result};
+use regard_data::{Error, Result};
 
 /// The mean of the squared differences. Refuses lists that are empty or of different lengths.
 ///

@@ -2,7 +2,7 @@
 //! automatic evaluation of summaries" (2004).
 
 use super::text;
-use crate::{Error, Result};
+use regard_data::{Error, Result};
 use serde::{Deserialize, Serialize};
 
 /// What ROUGE counts.

@@ -2,7 +2,7 @@
 //! their order. Lea, Flynn, Vidal, Reiter, Hager, "Temporal convolutional networks for action
 //! segmentation and detection" (2017).
 
-use crate::{Error, Result};
+use regard_data::{Error, Result};
 use serde::Serialize;
 
 /// Segments that were found, of all sequences together.

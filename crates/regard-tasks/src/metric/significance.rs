@@ -1,7 +1,7 @@
 //! Whether one model is better than another, or luckier.
 
-use crate::{Error, Result};
 use regard::tensor::Random;
+use regard_data::{Error, Result};
 
 /// Signs drawn for a test.
 const DRAWS: usize = 10_000;

@@ -1,7 +1,7 @@
 //! Spans of B-, I-, E-, S- and O labels, and how many were found, as seqeval counts them (which counts
 //! as the script conlleval does): a span may begin with I-, and the ends need not be marked.
 
-use crate::{Error, Result};
+use regard_data::{Error, Result};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A stretch of tokens with one type: "PER" from 3 to 5.

@@ -1,6 +1,6 @@
 //! Lines, words and n-grams as the metrics on text count them.
 
-use crate::{Error, Result};
+use regard_data::{Error, Result};
 use std::collections::HashMap;
 use std::hash::Hash;
 

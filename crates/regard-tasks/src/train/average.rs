@@ -1,9 +1,9 @@
 //! A running mean of the parameters, which is often better than their last values (Polyak and
 //! Juditsky 1992).
 
-use crate::Result;
 use regard::Tensor;
 use regard::tensor::{Parameter, Parameters, without_gradients};
+use regard_data::Result;
 use std::collections::BTreeMap;
 
 /// A running mean of the parameters.
@@ -63,7 +63,10 @@ impl Average {
         for (parameter, mean) in self.parameters.iter().zip(&mut self.means) {
             let given = state.get(parameter.name()).filter(|x| x.shape() == mean.shape());
             let given = given.ok_or_else(|| {
-                crate::Error::invalid(format!("the mean of {:?} is missing", parameter.name()))
+                regard_data::Error::invalid(format!(
+                    "the mean of {:?} is missing",
+                    parameter.name()
+                ))
             })?;
             *mean = given.clone();
         }

@@ -1,12 +1,13 @@
 //! Where a training begins: from its options, from its last checkpoint, from what rank 0 says.
 
 use super::average::Average;
+use super::callback::Callback;
 use super::journal::Journal;
 use super::ranks::share;
 use super::start::prepare;
 use super::trainer::Trainer;
-use super::{Callback, Checkpoint};
-use crate::{Error, Result};
+use crate::run::checkpoint::Checkpoint;
+use regard_data::{Error, Result};
 
 impl Trainer<'_> {
     /// Rank 0 goes back to the last checkpoint or begins; the others begin where it does.

@@ -1,6 +1,6 @@
 //! Callbacks: what is told of a training while it runs, and what may stop it.
 
-use super::Record;
+use crate::run::record::Record;
 
 /// How long a training will be.
 #[derive(Clone, Copy, Debug, PartialEq)]

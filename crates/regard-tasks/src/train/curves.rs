@@ -1,7 +1,8 @@
 //! The picture of a training: its loss and the measure that decides, epoch by epoch.
 
-use super::Record;
-use crate::picture::{self, Panel};
+use crate::run::record::Record;
+use regard_picture::picture;
+use regard_picture::picture::Panel;
 
 pub(super) fn curves(title: &str, records: &[Record]) -> String {
     let points = |of: &dyn Fn(&Record) -> f64| -> Vec<(f64, f64)> {

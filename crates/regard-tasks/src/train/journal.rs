@@ -1,11 +1,15 @@
 //! What a training writes into the folder of its run.
 
-use super::clock::Clock;
+use super::callback::Progress;
 use super::curves::curves;
-use super::events::EventFile;
 use super::pace::Pacer;
-use super::{Checkpoint, Progress, Record};
-use crate::{Result, Run, Snapshot};
+use crate::run::checkpoint::Checkpoint;
+use crate::run::clock::Clock;
+use crate::run::events::EventFile;
+use crate::run::folder::Run;
+use crate::run::record::Record;
+use crate::run::snapshot::Snapshot;
+use regard_data::Result;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 

@@ -1,28 +1,8 @@
 //! How fast a training is: what somebody who watches it from elsewhere is told.
 
-use super::Progress;
-use serde::{Deserialize, Serialize};
+use super::callback::Progress;
+use crate::run::clock::Pace;
 use std::time::{Duration, Instant};
-
-/// How far an epoch has come and how fast it goes; kept in `clock.json` while a model is trained.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Pace {
-    /// The epoch that is being trained, from 1.
-    pub epoch: usize,
-    /// Batches done of it.
-    pub batch: usize,
-    /// Batches in it; when all are done, validation runs.
-    pub batches: usize,
-    /// The mean loss of the epoch so far.
-    pub loss: f64,
-    /// Seconds spent in all.
-    pub seconds: f64,
-    /// Steps of the optimizer a second in this epoch, validation left aside.
-    pub steps_per_second: f64,
-    /// Seconds that all batches that are left will take, at the pace of this session so far,
-    /// validations included.
-    pub seconds_left: f64,
-}
 
 /// How often it is told.
 const EVERY: Duration = Duration::from_secs(2);

@@ -1,15 +1,15 @@
 //! Several processes that train one model, each on its share of every batch.
 
-use crate::{Error, Result};
 use regard::Tensor;
 use regard::attention::Reinforce;
 use regard::tensor::{Gradients, Parameter};
+use regard_data::{Error, Result};
 
 /// The processes that train one model together. All of them call the same methods in the same
 /// order; each waits for the others there.
 ///
 /// ```
-/// use regard_tasks::{Alone, Ranks};
+/// use regard_tasks::train::{Alone, Ranks};
 /// let mut numbers = vec![1.0, 2.0];
 /// Alone.all_reduce(&mut numbers)?;
 /// assert_eq!((Alone.rank(), Alone.size(), numbers), (0, 1, vec![1.0, 2.0]));
@@ -55,7 +55,7 @@ impl Ranks for Alone {
 /// nothing.
 ///
 /// ```
-/// use regard_tasks::{Alone, share};
+/// use regard_tasks::train::{Alone, share};
 /// assert_eq!(share(&mut Alone, Some(Ok(vec![7])))?, [7]);
 /// let error = share(&mut Alone, Some(Err("no such file".into()))).unwrap_err();
 /// assert_eq!(error.to_string(), "no such file");

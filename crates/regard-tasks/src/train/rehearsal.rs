@@ -1,9 +1,11 @@
 //! A training that is tried and leaves nothing behind.
 
+use super::callback::{Callback, Plan};
 use super::start::prepare;
-use super::{Callback, Plan, TrainingConfig};
-use crate::{Error, Learner, Result};
+use crate::options::training::TrainingConfig;
+use crate::task::learner::Learner;
 use regard::tensor::{Optimizer, Random};
+use regard_data::{Error, Result};
 use std::time::{Duration, Instant};
 
 /// What a training would take.
@@ -22,7 +24,7 @@ const LONGEST: Duration = Duration::from_secs(3);
 /// How many are tried at most.
 const MOST: usize = 20;
 
-/// Does all that [`train`](crate::train) does before the first epoch, and then a few steps, spread
+/// Does all that [`train`](crate::train::train) does before the first epoch, and then a few steps, spread
 /// over an epoch; writes no file. The model is changed by it: it is of no more use.
 pub fn rehearse(
     learner: &mut dyn Learner,

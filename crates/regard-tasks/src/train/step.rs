@@ -2,8 +2,8 @@
 
 use super::ranks::{Sum, part};
 use super::trainer::Trainer;
-use crate::{Error, Result};
 use regard::tensor::Random;
+use regard_data::{Error, Result};
 
 impl Trainer<'_> {
     /// One step on the gradients of a group of batches. Gives whether a rank wants to stop.

@@ -1,14 +1,21 @@
 //! The loop: batches, steps, validation, checkpoints.
 
 use super::average::Average;
+use super::callback::{Callback, Plan, Progress};
 use super::journal::Journal;
 use super::ranks::{Alone, Ranks, share};
 use super::start::is_frozen;
-use super::{Callback, Checkpoint, Plan, Progress, Record, TrainerState, TrainingConfig};
-use crate::snapshot::SAMPLES;
-use crate::{Error, Learner, Result, Run, Scores, Snapshot};
+use crate::metric::scores::Scores;
+use crate::options::training::TrainingConfig;
+use crate::run::checkpoint::{Checkpoint, TrainerState};
+use crate::run::folder::Run;
+use crate::run::record::Record;
+use crate::run::snapshot::SAMPLES;
+use crate::run::snapshot::Snapshot;
+use crate::task::learner::Learner;
 use regard::tensor::{Optimizer, Parameter, Random, Schedule};
 use regard_data::unwatched;
+use regard_data::{Error, Result};
 
 /// How a training ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

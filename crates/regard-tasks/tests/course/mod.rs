@@ -1,9 +1,11 @@
 //! A training in a folder of its own, as the tests of several tasks want it.
 
-use regard_tasks::{
-    Callback, Ended, Input, Options, Record, Run, Silent, Task, TrainingConfig, picture,
-    task_named, train,
-};
+use regard_picture::picture;
+use regard_tasks::options::{Options, TrainingConfig};
+use regard_tasks::run::{Record, Run};
+use regard_tasks::task::{Input, Task};
+use regard_tasks::tasks::task_named;
+use regard_tasks::train::{Callback, Ended, Silent, train};
 use tempfile::TempDir;
 
 /// A task's run in a folder that is gone with it.
@@ -18,7 +20,7 @@ pub(crate) struct Course {
 pub(crate) struct StopAfter(pub(crate) usize);
 
 impl Callback for StopAfter {
-    fn batch(&mut self, _: &regard_tasks::Progress) {
+    fn batch(&mut self, _: &regard_tasks::train::Progress) {
         self.0 = self.0.saturating_sub(1);
     }
 
@@ -85,7 +87,7 @@ impl Course {
     }
 
     /// Its model at its best.
-    pub(crate) fn model(&self) -> Box<dyn regard_tasks::Model> {
+    pub(crate) fn model(&self) -> Box<dyn regard_tasks::task::Model> {
         self.run.model(&self.options).unwrap()
     }
 

@@ -3,7 +3,10 @@
 use crate::course;
 
 use course::{Course, options, refusal, resumes_exactly};
-use regard_tasks::{Input, Part, Result, Scene, task_named};
+use regard_picture::scene::Scene;
+use regard_tasks::Result;
+use regard_tasks::task::{Input, Part};
+use regard_tasks::tasks::task_named;
 use std::path::{Path, PathBuf};
 
 const SMALL: [&str; 5] = ["size=300", "epochs=3", "embedding=16", "hidden=16", "score_hidden=16"];
@@ -245,7 +248,7 @@ fn questions_without_an_answer_are_learned_and_counted_as_squad_two_does() -> Re
 
 #[test]
 fn every_bad_option_is_refused_by_its_name() {
-    let cases: [(&[&str], &str); 10] = [
+    let cases: [(&[&str], &str); 9] = [
         (&["taught=-1.0"], "`model.taught` cannot be -1"),
         (&["facts=4"], "`data.facts` cannot be 4; it is 1 to 3"),
         (&["hops=7"], "a memory network of 7 hops; there are 1 to 6"),
@@ -266,7 +269,6 @@ fn every_bad_option_is_refused_by_its_name() {
             "a reader wants an encoder: with `model.encoder=none` a word knows nothing of its \
              neighbors",
         ),
-        (&["validation=x.json"], "`data.validation` is given, and `data.train` is not"),
     ];
     for (settings, told) in cases {
         assert_eq!(refusal("answer", settings), told);
@@ -419,5 +421,29 @@ fn a_text_that_a_reader_does_not_read_to_its_end_is_told() -> Result<()> {
     let notes = course.run.model(&own)?.evaluate(Part::Test)?.notes;
     let told = "texts have more than `data.longest` = 5 words, and were read so far";
     assert!(notes[0].ends_with(told), "{notes:?}");
+    Ok(())
+}
+
+#[test]
+fn stories_of_which_only_the_end_is_read_are_counted() -> Result<()> {
+    let folder = tempfile::tempdir().unwrap();
+    let story = |at: usize| {
+        let long = if at < 7 { "It rained. " } else { "" };
+        format!("{long}The key{at} is red. It is day.\tWhat is key{at}?\tred\n")
+    };
+    let text: String = (0..20).map(story).collect();
+    let train = file(folder.path(), "data.train", "train.tsv", &text);
+    let validation = file(folder.path(), "data.validation", "validation.tsv", &text);
+    let task = task_named("answer")?;
+    let settings = [&train[..], &validation, "data.sentences=2", "held_out=0.0"];
+    let options = settings.iter().try_fold(task.options()?, |options, s| options.set(s))?;
+    let notes = task.begin(&options)?.notes();
+    for part in ["training", "validation"] {
+        let told = format!(
+            "7 of the {part} part's 20 stories have more than `data.sentences` = 2 sentences, of which \
+             the last are read"
+        );
+        assert!(notes.contains(&told), "{notes:?}");
+    }
     Ok(())
 }

@@ -4,8 +4,10 @@ use crate::{course, files};
 
 use course::{Course, options, refusal, resumes_exactly};
 use image::{Rgb, RgbImage};
-use regard_tasks::toy::{CaptionLanguage, captioned};
-use regard_tasks::{Part, Scene, task_named};
+use regard_data::toy::{CaptionLanguage, captioned};
+use regard_picture::scene::Scene;
+use regard_tasks::task::Part;
+use regard_tasks::tasks::task_named;
 use std::path::Path;
 
 /// A small and quick captioner.
@@ -164,10 +166,6 @@ fn what_cannot_be_read_is_told_with_file_and_line() {
     assert_eq!(
         refusal("caption", &["side=30"]),
         "`model.patch` cannot be 8: it divides `data.side`, which is 30"
-    );
-    assert_eq!(
-        refusal("caption", &["validation=x"]),
-        "`data.validation` is given, and `data.train` is not"
     );
     assert!(refusal("caption", &with(&["tied=all"])).contains("source without tokens"));
     let course = Course::done("caption", &with(&[]));

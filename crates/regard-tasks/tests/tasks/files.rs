@@ -1,7 +1,7 @@
 //! Files that the tests of several tasks write and hand over.
 
 use crate::course::refusal;
-use regard_tasks::Input;
+use regard_tasks::task::Input;
 use std::path::Path;
 
 /// A recording of one channel.

@@ -5,7 +5,10 @@ use crate::course;
 
 use corpus::corpus;
 use course::{Course, refusal, resumes_exactly};
-use regard_tasks::{Options, Part, Scene, task_named};
+use regard_picture::scene::Scene;
+use regard_tasks::options::Options;
+use regard_tasks::task::Part;
+use regard_tasks::tasks::task_named;
 use std::path::{Path, PathBuf};
 
 fn accuracy(course: &Course, part: Part) -> f64 {
@@ -234,7 +237,7 @@ fn the_configuration_for_cora_trains_on_it() {
     assert!((loss - 7f64.ln()).abs() < 0.1, "{loss}");
 }
 
-fn told(more: &[&str]) -> regard_tasks::Report {
+fn told(more: &[&str]) -> regard_tasks::task::Report {
     let settings = ["size=600", "labeled=80", "epochs=150", "rate=0.02", "dropout=0.0"];
     Course::done("graph", &[&settings[..], more].concat()).model().evaluate(Part::Test).unwrap()
 }

@@ -6,7 +6,10 @@ use crate::{course, files};
 use corpus::corpus;
 use course::{Course, refusal, resumes_exactly};
 use image::{GrayImage, Luma, Rgb, RgbImage};
-use regard_tasks::{Input, Options, Part, Scene, task_named};
+use regard_picture::scene::Scene;
+use regard_tasks::options::Options;
+use regard_tasks::task::{Input, Part};
+use regard_tasks::tasks::task_named;
 use std::path::{Path, PathBuf};
 
 /// A small and quick transformer.
@@ -136,7 +139,7 @@ fn idx_files_are_learned_measured_and_predicted() {
     assert_eq!(course.drawn(inputs[0].clone()), ["patches"]);
 
     let refused = |input: Input| course.model().predict(&[input]).unwrap_err().to_string();
-    assert_eq!(refused("test:6".into()), "test:6: there is no image 6; there are 6");
+    assert_eq!(refused("test:6".into()), "`test:6`: the part has 6 images, from 0");
     // A text is no path, even where there is such a file.
     let named = refused(bright.display().to_string().into());
     assert!(named.contains("is neither an example of the data, as `test:3`, nor"), "{named}");

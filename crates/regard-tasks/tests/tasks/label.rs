@@ -5,7 +5,11 @@ use crate::course;
 
 use corpus::corpus;
 use course::{Course, options, refusal, resumes_exactly};
-use regard_tasks::{Input, Options, Part, Report, Result, Scene, task_named};
+use regard_picture::scene::Scene;
+use regard_tasks::Result;
+use regard_tasks::options::Options;
+use regard_tasks::task::{Input, Part, Report};
+use regard_tasks::tasks::task_named;
 use std::path::{Path, PathBuf};
 
 const SMALL: [&str; 8] = [

@@ -3,8 +3,12 @@
 use crate::{course, files};
 
 use course::{Course, options, refusal, resumes_exactly};
-use regard_tasks::files::{NumpyArray, NumpyValues};
-use regard_tasks::{Part, Scene, picture, task_named, toy};
+use regard_data::files::{NumpyArray, NumpyValues};
+use regard_data::toy;
+use regard_picture::picture;
+use regard_picture::scene::Scene;
+use regard_tasks::task::Part;
+use regard_tasks::tasks::task_named;
 use std::path::Path;
 
 /// A small and quick labeler.

@@ -3,7 +3,9 @@
 use crate::course;
 
 use course::{Course, refusal, resumes_exactly};
-use regard_tasks::{Part, Scene, task_named};
+use regard_picture::scene::Scene;
+use regard_tasks::task::Part;
+use regard_tasks::tasks::task_named;
 use std::path::Path;
 
 fn score(course: &Course, name: &str) -> f64 {

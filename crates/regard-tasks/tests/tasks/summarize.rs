@@ -3,7 +3,9 @@
 use crate::course;
 
 use course::{Course, refusal, resumes_exactly};
-use regard_tasks::{Part, Scene, toy};
+use regard_data::toy;
+use regard_picture::scene::Scene;
+use regard_tasks::task::Part;
 
 /// Small enough for seconds.
 const SMALL: [&str; 6] =

@@ -3,7 +3,11 @@
 use crate::{course, files};
 
 use course::{Course, options, refusal, resumes_exactly};
-use regard_tasks::{Input, Part, Scene, picture, task_named, toy};
+use regard_data::toy;
+use regard_picture::picture;
+use regard_picture::scene::Scene;
+use regard_tasks::task::{Input, Part};
+use regard_tasks::tasks::task_named;
 use std::path::Path;
 
 /// A small and quick transcriber.
@@ -183,7 +187,11 @@ fn a_longer_recording_is_heard_so_far_and_that_is_told() {
     let details = |setting: &str, name: &str| {
         model(setting).predict(&[files::content(path(name))]).unwrap().remove(0).details
     };
-    assert_eq!(details("longest=10", "long.wav"), details("longest=1000", "short.wav"));
+    let mut heard = details("longest=10", "long.wav");
+    let read = heard.as_object_mut().unwrap().remove("read").unwrap();
+    assert_eq!((read["count"].as_u64(), read["unit"].as_str()), (Some(10), Some("vectors")));
+    assert!(read["of"].as_u64() > Some(10), "{read}");
+    assert_eq!(heard, details("longest=1000", "short.wav"));
     assert_ne!(details("longest=10", "long.wav"), details("longest=1000", "long.wav"));
     let report = model("longest=10").evaluate(Part::Test).unwrap();
     let told = "recordings have more than `data.longest` = 10 vectors, and were read so far";
@@ -213,7 +221,7 @@ fn recordings_of_several_rates_are_brought_to_one_with_a_word() {
     let folder = tempfile::tempdir().unwrap();
     let mut list = String::new();
     for (at, one) in toy::spoken(30, 5).unwrap().into_iter().enumerate() {
-        let sound = regard_tasks::files::Waveform { samples: one.samples, rate: toy::SPOKEN_RATE };
+        let sound = regard_data::files::Waveform { samples: one.samples, rate: toy::SPOKEN_RATE };
         // The first of the training part, whichever it is, has the usual one.
         let other = at > 10 && at % 3 == 2;
         let sound = if other { sound.resampled(22_050).unwrap() } else { sound };

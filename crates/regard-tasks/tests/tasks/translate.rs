@@ -2,10 +2,12 @@
 //! draws.
 
 // A test that cannot be set up should stop.
-use regard_tasks::{
-    Callback, Checkpoint, Ended, Options, Part, Progress, Run, Silent, TrainingConfig, picture,
-    task_named, train,
-};
+use regard_picture::picture;
+use regard_tasks::options::{Options, TrainingConfig};
+use regard_tasks::run::{Checkpoint, Run};
+use regard_tasks::task::Part;
+use regard_tasks::tasks::task_named;
+use regard_tasks::train::{Callback, Ended, Progress, Silent, train};
 use std::fs;
 use std::path::Path;
 use tempfile::TempDir;
@@ -70,7 +72,7 @@ fn it_learns_dates_and_then_evaluates_predicts_and_draws() {
     let options = options(&["epochs=6"]);
     let (run, ended) = trained(&folder.path().join("run"), &options, &mut Silent);
     assert_eq!(ended, Ended::Done);
-    let records = regard_tasks::Record::read(&run, usize::MAX).unwrap();
+    let records = regard_tasks::run::Record::read(&run, usize::MAX).unwrap();
     assert_eq!(records.len(), 6);
     assert!(records[5].loss < 0.5 * records[0].loss, "{records:?}");
     let model = run.model(&options).unwrap();
@@ -87,7 +89,7 @@ fn it_learns_dates_and_then_evaluates_predicts_and_draws() {
     assert_eq!(name, "alignment");
     let svg = picture::svg(scene, "May 3, 1999", None);
     assert!(svg.starts_with("<svg") && picture::png(&svg, 1.0).unwrap().len() > 1000);
-    let regard_tasks::Scene::Maps(maps) = scene else { panic!("{scene:?}") };
+    let regard_picture::scene::Scene::Maps(maps) = scene else { panic!("{scene:?}") };
     assert_eq!(maps.columns.concat(), "May 3, 1999");
     for row in maps.maps[0].weights.chunks(maps.columns.len()) {
         assert!((row.iter().sum::<f32>() - 1.0).abs() < 1e-4);
@@ -133,7 +135,7 @@ fn the_same_seed_gives_the_same_measures_and_another_does_not() {
     let measures = |name: &str, seed: &str| {
         let small = options(&["size=300", "epochs=1", "dropout=0.1", seed]);
         let (run, _) = trained(&folder.path().join(name), &small, &mut Silent);
-        let record = regard_tasks::Record::read(&run, 1).unwrap().remove(0);
+        let record = regard_tasks::run::Record::read(&run, 1).unwrap().remove(0);
         (record.loss, record.validation)
     };
     assert_eq!(measures("a", "seed=1"), measures("b", "seed=1"));
@@ -171,7 +173,7 @@ fn every_kind_of_model_trains_and_translates() {
         // A Transformer's decoder attends to what it wrote, and to nothing else.
         let decoder = shown.iter().flatten().find(|(name, _)| name == "decoder");
         assert_eq!(decoder.is_some(), kind.contains(&"decoder=transformer"), "{kind:?}");
-        if let Some((_, regard_tasks::Scene::Maps(maps))) = decoder {
+        if let Some((_, regard_picture::scene::Scene::Maps(maps))) = decoder {
             let n = maps.rows.len();
             assert_eq!(
                 (&maps.columns[0][..], &maps.columns[1..]),

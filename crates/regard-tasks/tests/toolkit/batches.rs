@@ -1,7 +1,7 @@
 //! Batches hold every example once, with little padding.
 
 use regard::prelude::*;
-use regard_tasks::files::{BatchSize, batches};
+use regard_data::files::{BatchSize, batches};
 
 fn lengths(count: usize) -> Vec<usize> {
     let random = Random::new(11);

@@ -3,7 +3,9 @@
 use crate::course;
 
 use course::{Course, options, refusal, resumes_exactly};
-use regard_tasks::{ClassWeights, Part, TrainingConfig, task_named};
+use regard_tasks::options::{ClassWeights, TrainingConfig};
+use regard_tasks::task::Part;
+use regard_tasks::tasks::task_named;
 use std::path::Path;
 
 /// Texts of which one in ten is spam, which a word tells in most cases but not in all.
@@ -43,7 +45,7 @@ fn a_rare_label_is_found_where_labels_are_balanced_or_it_has_a_weight() {
 
 #[test]
 fn every_task_that_tells_labels_apart_has_weights_and_the_others_do_not() {
-    for task in regard_tasks::tasks() {
+    for task in regard_tasks::tasks::tasks() {
         let has = ["label", "classify", "image", "graph"].contains(&task.name());
         assert_eq!(task.options().unwrap().knows("class_weights"), has, "{}", task.name());
     }

@@ -3,7 +3,8 @@
 use crate::course;
 
 use course::{options, refusal};
-use regard_tasks::{Description, task_named};
+use regard_tasks::task::Description;
+use regard_tasks::tasks::task_named;
 use std::path::Path;
 
 fn described(task: &str, settings: &[&str]) -> Description {
@@ -210,7 +211,7 @@ fn pictures_and_their_sentences_are_the_same_however_their_columns_stand() {
 
 #[test]
 fn recordings_and_their_texts_are_the_same_however_their_columns_stand() {
-    use regard_tasks::files::{Waveform, wav_bytes};
+    use regard_data::files::{Waveform, wav_bytes};
     let folder = tempfile::tempdir().unwrap();
     let row = |at: usize| {
         let samples = (0..4000).map(|i| (i as f32 * 0.01 * (1 + at) as f32).sin() / 2.0).collect();
@@ -300,7 +301,7 @@ fn every_line_of_chosen_columns_is_a_pair_blank_or_not() {
     let train = written(folder.path(), "train_pairs", "train.tsv", &rows(""));
     let settings = [&[&train[..], &test, "epochs=1", "beam=1"], &settings[..]].concat();
     let course = course::Course::done("translate", &settings);
-    let report = course.model().evaluate(regard_tasks::Part::Test).unwrap();
+    let report = course.model().evaluate(regard_tasks::task::Part::Test).unwrap();
     assert_eq!((report.outputs.len(), report.examples), (33, 30));
     assert_eq!(report.outputs.iter().position(String::is_empty), Some(5));
     // Where a line needs a label, a blank one is refused and not passed over.
@@ -341,7 +342,7 @@ fn blank_rows_of_a_table_are_passed_over_and_have_blank_outputs() {
         let text = format!("{head}1,2\n\n3,6\n  \n4,8\n\n");
         let test = written(folder.path(), "test", "test.csv", &text);
         let course = course::Course::done("regress", &[settings, &[&test]].concat());
-        let report = course.model().evaluate(regard_tasks::Part::Test).unwrap();
+        let report = course.model().evaluate(regard_tasks::task::Part::Test).unwrap();
         let blank: Vec<bool> = report.outputs.iter().map(String::is_empty).collect();
         assert_eq!(blank, [false, true, false, true, false, true], "{head:?}");
         assert_eq!(report.examples, 3);

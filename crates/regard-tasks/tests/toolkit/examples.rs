@@ -1,6 +1,7 @@
 //! Inputs that name an example of the data, as `test:1`, in every task.
 
-use regard_tasks::{Input, Part, task_named, tasks};
+use regard_tasks::task::{Input, Part};
+use regard_tasks::tasks::{task_named, tasks};
 
 const SMALL: [(&str, &[&str]); 12] = [
     ("regress", &["size=60"]),

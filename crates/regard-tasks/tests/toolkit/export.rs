@@ -4,7 +4,11 @@
 
 use regard::DType;
 use regard::tensor::{Random, load};
-use regard_tasks::{Export, Run, Silent, TrainingConfig, export, task_named, train};
+use regard_tasks::export::{Export, export};
+use regard_tasks::options::TrainingConfig;
+use regard_tasks::run::Run;
+use regard_tasks::tasks::task_named;
+use regard_tasks::train::{Silent, train};
 use std::path::Path;
 
 fn exported(task: &str, folder: &Path, settings: &[&str]) -> Export {

@@ -3,8 +3,12 @@
 
 use regard::prelude::*;
 use regard::tensor::load;
-use regard_tasks::text::{Tokenizer, TokenizerConfig, TokenizerKind};
-use regard_tasks::{Run, TrainingConfig, import, task_named, train};
+use regard_data::text::{Tokenizer, TokenizerConfig, TokenizerKind};
+use regard_tasks::import::import;
+use regard_tasks::options::TrainingConfig;
+use regard_tasks::run::Run;
+use regard_tasks::tasks::task_named;
+use regard_tasks::train::train;
 use std::path::{Path, PathBuf};
 
 fn fixture(name: &str) -> PathBuf {
@@ -134,7 +138,7 @@ fn tasks_train_from_imported_options_and_say_what_was_taken() {
         let mut learner = learner.unwrap();
         let run = Run::create(&out.path().join(name), task, &options, learner.model()).unwrap();
         struct Notes(Vec<String>);
-        impl regard_tasks::Callback for Notes {
+        impl regard_tasks::train::Callback for Notes {
             fn note(&mut self, text: &str) {
                 self.0.push(text.into());
             }

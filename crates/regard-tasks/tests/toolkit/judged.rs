@@ -3,7 +3,10 @@
 use crate::course;
 
 use course::{Course, StopAfter};
-use regard_tasks::{Ended, Input, Judged, Part, Silent, Snapshot};
+use regard_tasks::metric::Judged;
+use regard_tasks::run::Snapshot;
+use regard_tasks::task::{Input, Part};
+use regard_tasks::train::{Ended, Silent};
 
 fn mean(judged: &[Judged]) -> f64 {
     judged.iter().map(|one| one.loss).sum::<f64>() / judged.len() as f64

@@ -19,12 +19,11 @@ mod measures;
 mod metrics;
 mod metrics_writing;
 mod options;
-mod pictures;
-mod pictures_sound;
 #[cfg(unix)] // readers are counted by a pipe with a name
 mod reads;
 mod resample;
 mod senses;
+mod splits;
 mod start;
 mod stories;
 mod tables;

@@ -1,6 +1,10 @@
 //! What evaluation says beside the usual measures: spans, and how BLEU was counted.
 
-use regard_tasks::{Part, Record, Report, Run, Silent, TrainingConfig, task_named, train};
+use regard_tasks::options::TrainingConfig;
+use regard_tasks::run::{Record, Run};
+use regard_tasks::task::{Part, Report};
+use regard_tasks::tasks::task_named;
+use regard_tasks::train::{Silent, train};
 
 /// Trains; gives what a part's evaluation says, and the lines of the epochs.
 fn measured(task: &str, settings: &[&str], part: Part) -> (Report, Vec<Record>) {

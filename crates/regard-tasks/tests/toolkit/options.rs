@@ -1,6 +1,9 @@
 //! Options: templates, files, settings.
 
-use regard_tasks::{Run, Silent, TrainingConfig, task_named, tasks, train};
+use regard_tasks::options::TrainingConfig;
+use regard_tasks::run::Run;
+use regard_tasks::tasks::{task_named, tasks};
+use regard_tasks::train::{Silent, train};
 
 #[test]
 fn every_task_reads_its_own_template_and_what_it_writes_of_it() {

@@ -1,6 +1,10 @@
 //! A file is read once, however many parts of the data are held out of it.
 
-use regard_tasks::{Input, Model, Options, Run, Silent, TrainingConfig, task_named, train};
+use regard_tasks::options::{Options, TrainingConfig};
+use regard_tasks::run::Run;
+use regard_tasks::task::{Input, Model, Part};
+use regard_tasks::tasks::task_named;
+use regard_tasks::train::{Silent, train};
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -134,4 +138,60 @@ fn inputs_out_of_the_data_are_read_together() {
     let inputs = ["train:0", "validation:1", "test:2", "validation:3"].map(Input::from);
     assert_eq!(model.predict(&inputs).unwrap().len(), 4);
     assert_eq!(file.reads(), 1);
+}
+
+#[test]
+fn samples_and_what_is_true_of_them_are_read_once() {
+    let folder = TempDir::new().unwrap();
+    let lines = |line: &dyn Fn(usize) -> String| (0..40).map(line).collect::<String>();
+    // What is asked besides examples: a text that the validation part holds.
+    let cases = [
+        ("translate", "pairs", lines(&|i| format!("wort {i}\tword {i}\n")), Some("wort 3")),
+        (
+            "label",
+            "data.train",
+            lines(&|i| format!("word{i}\tNOUN\nruns\tVERB\n\n")),
+            Some("word3 runs"),
+        ),
+        (
+            "classify",
+            "data.train",
+            lines(&|i| format!("{}\ta word {i}\n", i % 2)),
+            Some("a word 3"),
+        ),
+        ("regress", "data.train", lines(&|i| format!("{i},{}\n", i * i)), None),
+        (
+            "answer",
+            "data.train",
+            lines(&|i| format!("the key{i} is red\twhere is key{i}\tred\n")),
+            None,
+        ),
+    ];
+    for (task, key, text, typed) in cases {
+        let (train, validation) = match key {
+            "pairs" => ("train_pairs", "validation_pairs"),
+            _ => ("data.train", "data.validation"),
+        };
+        let name = |part: &str| format!("{task}-{part}.tsv");
+        let training = folder.path().join(name("train"));
+        fs::write(&training, &text).unwrap();
+        let file = Counted::new(folder.path(), &name("validation"), text);
+        let train = format!("{train}=\"{}\"", training.display());
+        let options = options(task, &[&train, &file.setting(validation)]);
+        let learner = task_named(task).unwrap().begin(&options).unwrap();
+        file.reads();
+        for epoch in 0..3 {
+            for at in 0..3 {
+                let input = Input::example(Part::Validation, at);
+                learner.model().predict(std::slice::from_ref(&input)).unwrap();
+                assert!(learner.model().truth(&input).is_some(), "{task}");
+            }
+            assert_eq!(file.reads(), usize::from(epoch == 0), "{task}, epoch {epoch}");
+        }
+        let Some(typed) = typed else { continue };
+        for time in 0..3 {
+            assert!(learner.model().truth(&Input::from(typed)).is_some(), "{task}");
+            assert!(file.reads() <= usize::from(time == 0), "{task}, asked {time} times before");
+        }
+    }
 }

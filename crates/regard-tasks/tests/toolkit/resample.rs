@@ -1,6 +1,6 @@
 //! Recordings at another rate: against the tone itself, and what must not be heard.
 
-use regard_tasks::files::Waveform;
+use regard_data::files::Waveform;
 
 fn tone(hertz: f64, rate: u32, count: usize) -> Waveform {
     let angle = |n: usize| std::f64::consts::TAU * hertz * n as f64 / f64::from(rate);

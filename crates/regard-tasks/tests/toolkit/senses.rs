@@ -5,7 +5,7 @@ use crate::corpus;
 use corpus::corpus;
 use flate2::{Compression, write::GzEncoder};
 use image::{GrayImage, ImageFormat, Luma, Rgb, RgbImage, Rgba, RgbaImage};
-use regard_tasks::files::{
+use regard_data::files::{
     Idx, ImageOptions, Images, LabeledGraph, LogMel, SoundOptions, Sounds, StandardScaler, Waveform,
 };
 use regard_tasks::{Error, Result};
@@ -424,7 +424,7 @@ mod pictures {
             let gray = image::RgbImage::from_pixel(6, 4, image::Rgb([at; 3]));
             gray.save(folder.path().join(format!("gray/more{at}.png"))).unwrap();
         }
-        let task = regard_tasks::task_named("image").unwrap();
+        let task = regard_tasks::tasks::task_named("image").unwrap();
         let setting = format!("train_folder={:?}", folder.path());
         let described = task.describe(&task.options().unwrap().set(&setting).unwrap()).unwrap();
         let left_out = ("no images, left out".to_string(), "1".to_string());

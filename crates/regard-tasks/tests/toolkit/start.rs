@@ -1,7 +1,10 @@
 //! What a training may start from: another run, pretrained vectors, weights that stay.
 
 use regard::tensor::load;
-use regard_tasks::{Callback, Run, Silent, TrainingConfig, task_named, train};
+use regard_tasks::options::TrainingConfig;
+use regard_tasks::run::Run;
+use regard_tasks::tasks::{task_named, tasks};
+use regard_tasks::train::{Callback, Silent, train};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -57,18 +60,118 @@ fn a_run_begins_with_the_weights_of_another_and_says_which() {
     // Another number of layers and other words: what fits is taken, and no row of a table.
     let said =
         trained("label", &c, &[&from, "layers=3", "rate=1e-12", "seed=2", "size=90"]).unwrap();
-    assert!(
-        said[0].contains("encoder.layers.2.") && said[0].contains("vocabularies differ"),
-        "{said:?}"
-    );
+    assert!(said[0].contains("encoder.layers.2.") && said[0].contains(" rows of "), "{said:?}");
     let newer = weights(&c);
     assert_eq!(newer["encoder.layers.0.linear1.bias"].len(), 8);
     let near = |a: &[f32], b: &[f32]| a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-6);
     let name = "encoder.layers.0.self_attn.in_proj_weight";
     assert!(near(&old[name], &newer[name]));
-    assert!(!near(&old["input.weight"], &newer["input.weight"]));
+    // The words that both have keep their vectors, wherever they stand; the others are new.
+    let (before, after) = (words(&a), words(&c));
+    let row = |table: &[f32], at: usize| table[at * 8..][..8].to_vec();
+    let mut moved = 0;
+    for (at, word) in after.iter().enumerate() {
+        let new = row(&newer["input.weight"], at);
+        match before.iter().position(|known| known == word) {
+            Some(place) => {
+                moved += usize::from(place != at);
+                assert!(near(&row(&old["input.weight"], place), &new), "{word}");
+            }
+            None => assert!(!near(&row(&old["input.weight"], at.min(before.len() - 1)), &new)),
+        }
+    }
+    assert!(after.len() > before.len() && moved > 0, "{moved} of {}", after.len());
     let refusal = trained("image", &folder.path().join("d"), &[&from]).unwrap_err().to_string();
     assert!(refusal.contains("none of"), "{refusal}");
+}
+
+/// The words of a labeler's run, in their order.
+fn words(folder: &Path) -> Vec<String> {
+    let text = std::fs::read_to_string(folder.join("vocabulary.json")).unwrap();
+    let all: serde_json::Value = serde_json::from_str(&text).unwrap();
+    serde_json::from_value(all["words"].clone()).unwrap()
+}
+
+#[test]
+fn new_labels_cost_no_word_vectors_and_a_layer_is_no_vocabulary_for_its_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let [a, b] = ["a", "b"].map(|name| folder.path().join(name));
+    let file = |name: &str, labels: [&str; 2]| {
+        let line = |at: usize| format!("word{at}\t{}\nruns\t{}\n\n", labels[0], labels[1]);
+        let text: String = (0..20).map(line).collect();
+        std::fs::write(folder.path().join(name), text).unwrap();
+        format!("data.train=\"{}\"", folder.path().join(name).display())
+    };
+    // `encoder.input` is a layer, whatever its name.
+    let set = ["head=8", "embedding=6", "rate=1e-12"];
+    let first = file("a.conll", ["NOUN", "VERB"]);
+    trained("label", &a, &[&[&first[..]], &set[..]].concat()).unwrap();
+    let from = format!("init_from=\"{}\"", a.display());
+    let other = file("b.conll", ["thing", "VERB"]);
+    let said = trained("label", &b, &[&[&other[..], &from, "seed=2"], &set[..]].concat()).unwrap();
+    let (old, new) = (weights(&a), weights(&b));
+    let near = |a: &[f32], b: &[f32]| a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-6);
+    for name in ["input.weight", "encoder.input.weight", "hidden.weight"] {
+        assert!(near(&old[name], &new[name]), "{name}: {said:?}");
+    }
+    // The label that both have keeps its row.
+    let rows = |all: &BTreeMap<String, Vec<f32>>| -> Vec<Vec<f32>> {
+        all["out.weight"].chunks(8).map(<[f32]>::to_vec).collect()
+    };
+    let same: usize = rows(&old)
+        .iter()
+        .map(|one| rows(&new).iter().filter(|other| near(one, other)).count())
+        .sum();
+    assert_eq!(same, 1, "{said:?}");
+    assert!(said[0].contains("1 of 2 rows of out.weight"), "{said:?}");
+}
+
+#[test]
+fn a_translator_takes_the_rows_of_the_words_that_both_know() {
+    let folder = tempfile::tempdir().unwrap();
+    let [a, b] = ["a", "b"].map(|name| folder.path().join(name));
+    let file = |name: &str, first: usize| {
+        let text: String =
+            (first..first + 20).map(|at| format!("wort{at} gut\tword{at} good\n")).collect();
+        std::fs::write(folder.path().join(name), text).unwrap();
+        format!("train_pairs=\"{}\"", folder.path().join(name).display())
+    };
+    let set = ["hidden=8", "embedding=8", "score_hidden=8", "rate=1e-12"];
+    trained("translate", &a, &[&[&file("a.tsv", 0)[..]], &set[..]].concat()).unwrap();
+    let from = format!("init_from=\"{}\"", a.display());
+    // As many words, nearly all of them others: equal shapes say nothing.
+    let other = file("b.tsv", 100);
+    let said =
+        trained("translate", &b, &[&[&other[..], &from, "seed=2"], &set[..]].concat()).unwrap();
+    let (old, new) = (weights(&a), weights(&b));
+    let tokens = |run: &Path, side: &str| -> Vec<String> {
+        let text = std::fs::read_to_string(run.join("vocabulary.json")).unwrap();
+        let all: serde_json::Value = serde_json::from_str(&text).unwrap();
+        serde_json::from_value(all[side]["known"]["tokens"].clone()).unwrap()
+    };
+    let mut new_rows = 0;
+    for (table, side) in [("source.weight", "source"), ("output.weight", "target")] {
+        let (before, after) = (tokens(&a, side), tokens(&b, side));
+        assert_eq!(before.len(), after.len());
+        for (at, token) in after.iter().enumerate() {
+            let row = |all: &[f32], at: usize| all[at * 8..][..8].to_vec();
+            let near = |place: usize| {
+                let (a, b) = (row(&old[table], place), row(&new[table], at));
+                a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-6)
+            };
+            match before.iter().position(|known| known == token) {
+                Some(place) => assert!(near(place), "{table}: {token}"),
+                None => {
+                    new_rows += 1;
+                    assert!(!near(at), "{table}: {token} has the row of {}", before[at]);
+                }
+            }
+        }
+    }
+    assert!(new_rows > 20, "{new_rows}");
+    let readout = |all: &BTreeMap<String, Vec<f32>>| all["decoder.readout.weight"].clone();
+    let near = readout(&old).iter().zip(readout(&new)).all(|(a, b)| (a - b).abs() < 1e-6);
+    assert!(near && said[0].contains("rows of source.weight"), "{said:?}");
 }
 
 #[test]
@@ -158,4 +261,32 @@ fn batches_by_tokens_hold_no_more_tokens_and_every_example() {
     }
     let mut silent = Silent;
     Callback::note(&mut silent, "nothing is said");
+}
+
+#[test]
+fn batches_by_tokens_are_made_by_every_task_with_tokens_and_refused_by_the_others() {
+    let mut without = Vec::new();
+    for task in tasks() {
+        let small = task.options().unwrap().set("data.size=60").unwrap();
+        let begin = |tokens: usize| {
+            task.begin(&small.clone().set(&format!("batch_tokens={tokens}")).unwrap())
+        };
+        match (begin(1), begin(100_000)) {
+            (Ok(one), Ok(all)) => {
+                let batches = |learner: &dyn regard_tasks::task::Learner| {
+                    learner.batches(7, &regard::tensor::Random::new(1)).unwrap()
+                };
+                // One token holds one example, and so many hold all of them, whatever `batch` says.
+                let one = batches(one.as_ref());
+                assert!(one.iter().all(|batch| batch.len() == 1), "{}", task.name());
+                assert_eq!(batches(all.as_ref()).len(), 1, "{}", task.name());
+            }
+            (Err(said), Err(_)) => {
+                assert!(said.to_string().starts_with("`training.batch_tokens` counts"), "{said}");
+                without.push(task.name());
+            }
+            _ => panic!("{} takes some numbers of tokens only", task.name()),
+        }
+    }
+    assert_eq!((tasks().len(), &without[..]), (10, &["regress", "image", "graph"][..]));
 }

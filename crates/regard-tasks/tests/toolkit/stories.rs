@@ -1,7 +1,7 @@
 //! The embedded stories: what they say is what the rules make of it.
 
+use regard_data::toy::{Story, StoryLanguage, stories};
 use regard_tasks::Result;
-use regard_tasks::toy::{Story, StoryLanguage, stories};
 use std::collections::HashMap;
 
 /// The place that a reader of the English sentences would name, and the sentences it took.

@@ -1,8 +1,9 @@
 //! Tables that cannot be meant: what is odd is said with counts, and what has nothing to learn is refused.
 
 use crate::course::{options, refusal};
-use regard_tasks::files::{Column, ColumnFormat, labeled, labeled_columns, parallel_tsv};
-use regard_tasks::{remarked, task_named};
+use regard_data::files::{Column, ColumnFormat, labeled, labeled_columns, parallel_tsv};
+use regard_data::remarked;
+use regard_tasks::tasks::task_named;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 

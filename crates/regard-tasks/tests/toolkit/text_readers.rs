@@ -1,13 +1,11 @@
 //! Files of text are read whole or refused by file and line.
 
 use flate2::{Compression, write::GzEncoder};
-use regard_tasks::{
-    Result,
-    files::{
-        ConllColumn, conll, labeled, labeled_files, labels_of_files, lines, parallel, parallel_tsv,
-        table,
-    },
+use regard_data::files::{
+    ConllColumn, conll, labeled, labeled_files, labels_of_files, lines, parallel, parallel_tsv,
+    table,
 };
+use regard_tasks::Result;
 use std::{fs, io::Write, path::PathBuf};
 use tempfile::{TempDir, tempdir};
 

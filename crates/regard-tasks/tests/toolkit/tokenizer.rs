@@ -1,6 +1,6 @@
 //! Text becomes tokens and text again.
 
-use regard_tasks::text::{
+use regard_data::text::{
     END, Labels, PADDING, START, Tokenizer, TokenizerConfig, TokenizerKind, UNKNOWN, Vocabulary,
 };
 

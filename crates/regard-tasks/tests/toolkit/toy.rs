@@ -1,6 +1,6 @@
 //! The embedded data: the same from the same seed, balanced, and right.
 
-use regard_tasks::toy;
+use regard_data::toy;
 use std::collections::{HashMap, HashSet};
 
 #[test]

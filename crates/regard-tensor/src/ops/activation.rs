@@ -1,9 +1,9 @@
 //! Activations, with the bias added on the way, by the fused kernel.
 
-use crate::dtype::floats;
+use crate::backend;
 use crate::ops::same_dtype;
 use crate::{Result, Tensor, ensure};
-use regard_kernels::{Activation, Cpu};
+use regard_kernels::Activation;
 
 impl Tensor {
     /// f(x), element by element.
@@ -105,29 +105,13 @@ impl Tensor {
         const OP: &str = "activation";
         let x = self.detach().contiguous()?;
         let b = bias.map(|b| b.detach().contiguous()).transpose()?;
-        let out = floats!(x.dtype(), OP, T => {
-            let from = x.as_slice::<T>(OP)?;
-            let b = b.as_ref().map(|b| b.as_slice::<T>(OP)).transpose()?;
-            Tensor::try_build(x.shape(), |to| Ok(Cpu::best().pointwise(from, b, f, to)?))
-        })?;
-        let nothing = Tensor::zeros(&[0], self.dtype())?;
+        let backend = backend::together(OP, &[&x, b.as_ref().unwrap_or(&x)])?;
+        let out = backend.activation(&x, b.as_ref(), f)?;
+        let nothing = self.detach();
         let inputs = [self, bias.unwrap_or(&nothing)];
         Ok(out.record(OP, &inputs, move |g, to| {
-            let g = g.contiguous()?;
-            floats!(x.dtype(), OP, T => {
-                let numbers = x.as_slice::<T>(OP)?;
-                let bias = b.as_ref().map(|b| b.as_slice::<T>(OP)).transpose()?;
-                let (mut grad_x, mut grad_b) = (to.uninit(0)?, to.uninit(1)?);
-                Cpu::best().pointwise_backward(
-                    numbers,
-                    bias,
-                    f,
-                    g.as_slice::<T>(OP)?,
-                    grad_x.as_mut().map(Tensor::as_mut_slice).transpose()?,
-                    grad_b.as_mut().map(Tensor::as_mut_slice).transpose()?,
-                )?;
-                to.add_all([grad_x, grad_b])
-            })
+            let want = [0, 1].map(|input| to.want(input));
+            to.add_all(backend.activation_backward(&x, b.as_ref(), f, &g.contiguous()?, want)?)
         }))
     }
 }

@@ -1,9 +1,8 @@
 //! Two tensors, element by element, broadcast to one shape.
 
-use crate::dtype::{floats, fractions};
+use crate::backend::{self, Binary, Comparison};
 use crate::layout::{Layout, broadcast};
-use crate::walk::{scatter, zip, zip3};
-use crate::{Result, Tensor, ensure, parallel};
+use crate::{Result, Tensor, ensure};
 
 /// Refuses tensors of two types, with the name of each.
 pub(crate) fn same_dtype(op: &str, a: (&str, &Tensor), b: (&str, &Tensor)) -> Result<()> {
@@ -20,27 +19,26 @@ pub(crate) fn same_dtype(op: &str, a: (&str, &Tensor), b: (&str, &Tensor)) -> Re
     Ok(())
 }
 
-/// Both tensors seen in the shape they broadcast to.
-fn together(op: &str, a: &Tensor, b: &Tensor) -> Result<(Layout, Layout)> {
+/// Both tensors off the tape and seen in the shape they broadcast to, and what computes there.
+fn together(
+    op: &str,
+    a: &Tensor,
+    b: &Tensor,
+) -> Result<(Tensor, Tensor, &'static dyn backend::Backend)> {
     same_dtype(op, ("the left tensor is", a), ("the right", b))?;
+    let (a, b) = (&a.number_beside(b)?, &b.number_beside(a)?);
     let shape = broadcast(op, a.dims(), b.dims())?;
     match (a.layout.broadcast(&shape), b.layout.broadcast(&shape)) {
-        (Some(a), Some(b)) => Ok((a, b)),
+        (Some(la), Some(lb)) => {
+            Ok((a.with_layout(la), b.with_layout(lb), backend::together(op, &[a, b])?))
+        }
         _ => unreachable!("broadcast() has checked both shapes"),
     }
 }
 
-macro_rules! binary {
-    ($op:literal, $a:expr, $b:expr, |$x:ident, $y:ident| $f:expr) => {{
-        let (a, b) = ($a, $b);
-        let (la, lb) = together($op, a, b)?;
-        floats!(a.dtype(), $op, T => {
-            let (da, db) = (a.data::<T>($op)?, b.data::<T>($op)?);
-            Tensor::build(&la.shape, |to: &mut [T]| {
-                zip(&la.shape, (da, &la), (db, &lb), to, |$x, $y| $f);
-            })
-        })
-    }};
+fn binary(op: &str, f: Binary, a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    let (a, b, backend) = together(op, a, b)?;
+    backend.binary(op, f, &a, &b)
 }
 
 impl Tensor {
@@ -55,7 +53,7 @@ impl Tensor {
     /// ```
     pub fn add(&self, other: &Tensor) -> Result<Tensor> {
         let (sa, sb) = (*self.dims(), *other.dims());
-        let out = binary!("add", self, other, |x, y| x + y)?;
+        let out = binary("add", Binary::Add, self, other)?;
         Ok(out.record("add", &[self, other], move |g, to| {
             for (input, shape) in [(0, sa), (1, sb)] {
                 if to.want(input) {
@@ -76,7 +74,7 @@ impl Tensor {
     /// ```
     pub fn sub(&self, other: &Tensor) -> Result<Tensor> {
         let (sa, sb) = (*self.dims(), *other.dims());
-        let out = binary!("sub", self, other, |x, y| x - y)?;
+        let out = binary("sub", Binary::Sub, self, other)?;
         Ok(out.record("sub", &[self, other], move |g, to| {
             if to.want(0) {
                 to.add(0, g.sum_to(&sa)?)?;
@@ -97,7 +95,7 @@ impl Tensor {
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn mul(&self, other: &Tensor) -> Result<Tensor> {
-        let out = binary!("mul", self, other, |x, y| x * y)?;
+        let out = binary("mul", Binary::Mul, self, other)?;
         let (a, b) = (self.detach(), other.detach());
         Ok(out.record("mul", &[self, other], move |g, to| {
             if to.want(0) {
@@ -120,7 +118,7 @@ impl Tensor {
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn div(&self, other: &Tensor) -> Result<Tensor> {
-        let out = binary!("div", self, other, |x, y| x / y)?;
+        let out = binary("div", Binary::Div, self, other)?;
         let (a, b, y) = (self.detach(), other.detach(), out.detach());
         Ok(out.record("div", &[self, other], move |g, to| {
             if to.want(0) {
@@ -142,56 +140,123 @@ impl Tensor {
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn maximum(&self, other: &Tensor) -> Result<Tensor> {
-        let out = binary!("maximum", self, other, |x, y| if x >= y { x } else { y })?;
+        let out = binary("maximum", Binary::Maximum, self, other)?;
         let (a, b) = (self.detach(), other.detach());
         Ok(out.record("maximum", &[self, other], move |g, to| {
-            let (la, lb) = together("maximum", &a, &b)?;
-            floats!(g.dtype(), "maximum", T => {
-                let (da, db, dg) = (a.data::<T>("maximum")?, b.data("maximum")?, g.data("maximum")?);
-                let part = |first: bool| Tensor::build(&la.shape, |to: &mut [T]| {
-                    zip3(&la.shape, (da, &la), (db, &lb), (dg, &g.layout), to, |x: T, y: T, g: T| {
-                        if (x >= y) == first { g } else { 0.0 }
-                    });
-                });
-                for (input, shape) in [(0, a.dims()), (1, b.dims())] {
-                    if to.want(input) {
-                        to.add(input, part(input == 0)?.sum_to(shape)?)?;
-                    }
-                }
-                Ok(())
-            })
+            let first = a.ge(&b)?;
+            let nothing = g.zero()?;
+            if to.want(0) {
+                to.add(0, first.where_(&g, &nothing)?.sum_to(a.dims())?)?;
+            }
+            if to.want(1) {
+                to.add(1, first.where_(&nothing, &g)?.sum_to(b.dims())?)?;
+            }
+            Ok(())
         }))
     }
 }
 
+/// Comparisons, element by element and broadcast, as bools. A NaN is neither less, greater nor equal.
+impl Tensor {
+    /// a = b.
+    ///
+    /// ```
+    /// use regard_tensor::Tensor;
+    /// let x = Tensor::from([1f32, 2.0, 3.0]);
+    /// assert_eq!(x.eq(&Tensor::scalar(2f32)?)?.to_vec::<u8>()?, [0, 1, 0]);
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
+    pub fn eq(&self, other: &Tensor) -> Result<Tensor> {
+        compare("eq", Comparison::Equal, self, other)
+    }
+
+    /// a ≠ b.
+    ///
+    /// ```
+    /// use regard_tensor::Tensor;
+    /// let x = Tensor::from([1f32, 2.0, 3.0]);
+    /// assert_eq!(x.ne(&Tensor::scalar(2f32)?)?.to_vec::<u8>()?, [1, 0, 1]);
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
+    pub fn ne(&self, other: &Tensor) -> Result<Tensor> {
+        compare("ne", Comparison::NotEqual, self, other)
+    }
+
+    /// a < b.
+    ///
+    /// ```
+    /// use regard_tensor::Tensor;
+    /// let x = Tensor::from([1f32, 2.0, 3.0]);
+    /// assert_eq!(x.lt(&Tensor::scalar(2f32)?)?.to_vec::<u8>()?, [1, 0, 0]);
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
+    pub fn lt(&self, other: &Tensor) -> Result<Tensor> {
+        compare("lt", Comparison::Less, self, other)
+    }
+
+    /// a ≤ b.
+    ///
+    /// ```
+    /// use regard_tensor::Tensor;
+    /// let x = Tensor::from([1f32, 2.0, 3.0]);
+    /// assert_eq!(x.le(&Tensor::scalar(2f32)?)?.to_vec::<u8>()?, [1, 1, 0]);
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
+    pub fn le(&self, other: &Tensor) -> Result<Tensor> {
+        compare("le", Comparison::LessOrEqual, self, other)
+    }
+
+    /// a > b.
+    ///
+    /// ```
+    /// use regard_tensor::Tensor;
+    /// let x = Tensor::from([1f32, 2.0, 3.0]);
+    /// assert_eq!(x.gt(&Tensor::scalar(2f32)?)?.to_vec::<u8>()?, [0, 0, 1]);
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
+    pub fn gt(&self, other: &Tensor) -> Result<Tensor> {
+        compare("gt", Comparison::Greater, self, other)
+    }
+
+    /// a ≥ b.
+    ///
+    /// ```
+    /// use regard_tensor::Tensor;
+    /// let x = Tensor::from([1f32, 2.0, 3.0]);
+    /// assert_eq!(x.ge(&Tensor::scalar(2f32)?)?.to_vec::<u8>()?, [0, 1, 1]);
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
+    pub fn ge(&self, other: &Tensor) -> Result<Tensor> {
+        compare("ge", Comparison::GreaterOrEqual, self, other)
+    }
+}
+
+fn compare(op: &str, f: Comparison, a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    let (a, b, backend) = together(op, a, b)?;
+    backend.compare(op, f, &a, &b)
+}
+
 /// a + b, in place where nobody else has a's storage.
 pub(crate) fn add_into(mut a: Tensor, b: &Tensor) -> Result<Tensor> {
-    fractions!(a.dtype(), "add", T => {
-        let in_place = b.layout.is_contiguous() && a.as_mut_slice::<T>().is_ok();
-        if !in_place && a.dtype().is_float() {
-            return a.add(b);
-        }
-        // The halves have no sum of their own.
-        own(&mut a)?;
-        let b = b.contiguous()?;
-        let from = b.as_slice::<T>("add")?;
-        parallel::pieces(a.as_mut_slice::<T>()?, |at, to| {
-            to.iter_mut().zip(&from[at..]).for_each(|(to, &x)| *to += x);
-        });
-        Ok(a)
-    })
+    let in_place = b.layout.is_contiguous() && a.is_own();
+    if !in_place && a.dtype().is_float() {
+        return a.add(b);
+    }
+    // The halves have no sum of their own.
+    own(&mut a)?;
+    let whole = a.layout;
+    backend::together("add", &[&a, b])?.add_to(&mut a, &whole, &b.contiguous()?)?;
+    Ok(a)
 }
 
 /// Gives a tensor storage of its own, contiguous, where it has none; its place on the tape stays.
 pub(crate) fn own(x: &mut Tensor) -> Result<()> {
-    fractions!(x.dtype(), "gradient", T => {
-        if x.as_mut_slice::<T>().is_err() {
-            let mut own = x.packed::<T>("gradient")?;
-            own.node = x.node.take();
-            *x = own;
-        }
-        Ok(())
-    })
+    if !x.is_own() {
+        let mut own = x.backend().copy(x)?;
+        own.node = x.node.take();
+        *x = own;
+    }
+    Ok(())
 }
 
 /// Adds a tensor to a part of another, which is contiguous and has storage of its own.
@@ -207,10 +272,5 @@ pub(crate) fn add_to_part(
         x.shape(),
         layout.shape
     );
-    let x = x.contiguous()?;
-    fractions!(x.dtype(), "gradient", T => {
-        let from = x.as_slice::<T>("gradient")?;
-        scatter(whole.data_mut::<T>("gradient")?, &layout, from, |to, x| *to += x);
-        Ok(())
-    })
+    backend::together("gradient", &[whole, x])?.add_to(whole, &layout, &x.contiguous()?)
 }

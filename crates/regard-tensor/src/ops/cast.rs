@@ -1,8 +1,6 @@
 //! From one type of numbers to another.
 
-use crate::dtype::scalars;
-use crate::walk::map;
-use crate::{DType, Result, Scalar, Tensor, ensure};
+use crate::{DType, Result, Tensor, ensure};
 
 impl Tensor {
     /// The same numbers in another type. Between types of fractions a gradient flows back in the
@@ -24,12 +22,7 @@ impl Tensor {
             "to_dtype: {dtype} carries no gradient; detach() the tensor of shape {:?} first",
             self.shape()
         );
-        let out = scalars!(before, A => {
-            let from = self.data::<A>("to_dtype")?;
-            scalars!(dtype, R => Tensor::build(self.shape(), |to: &mut [R]| {
-                map((from, &self.layout), to, |x: A| <R as Scalar>::from_f64(x.to_f64()));
-            }))
-        })?;
+        let out = self.backend().cast(self, dtype)?;
         Ok(out.record("to_dtype", &[self], move |g, to| to.add(0, g.to_dtype(before)?)))
     }
 }

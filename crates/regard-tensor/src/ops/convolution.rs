@@ -1,10 +1,9 @@
 //! Convolution as a matrix product: each place's window laid out as a column (`unfold`), times
 //! the weights. Its gradient lays the columns back (`fold`).
 
-use crate::dtype::{Float, floats};
+use crate::backend::Windows;
 use crate::layout::{Dims, times};
 use crate::ops::same_dtype;
-use crate::parallel;
 use crate::{Error, Result, Tensor, ensure};
 
 /// How a window slides over an image: kernel, step, zeros around, gaps inside; height then width.
@@ -85,43 +84,15 @@ impl Slide {
     }
 
     /// Where an element of the window at a place lies, if it lies on the image.
-    fn at(&self, axis: usize, place: usize, element: usize, size: usize) -> Option<usize> {
+    pub(crate) fn at(
+        &self,
+        axis: usize,
+        place: usize,
+        element: usize,
+        size: usize,
+    ) -> Option<usize> {
         let at = place * self.stride[axis] + element * self.dilation[axis];
         at.checked_sub(self.padding[axis]).filter(|&at| at < size)
-    }
-}
-
-/// One channel's columns `[kh · kw, oh · ow]` from its image `[h, w]`.
-fn unfold<T: Float>(w: &Slide, size: [usize; 2], places: [usize; 2], image: &[T], to: &mut [T]) {
-    let count = places[0] * places[1];
-    for (element, to) in to.chunks_mut(count).enumerate() {
-        let (ky, kx) = (element / w.kernel[1], element % w.kernel[1]);
-        for (oy, to) in to.chunks_mut(places[1]).enumerate() {
-            let Some(y) = w.at(0, oy, ky, size[0]) else {
-                to.fill(T::ZERO);
-                continue;
-            };
-            for (ox, to) in to.iter_mut().enumerate() {
-                *to = w.at(1, ox, kx, size[1]).map_or(T::ZERO, |x| image[y * size[1] + x]);
-            }
-        }
-    }
-}
-
-/// The other way: each number of the columns is added where it came from.
-fn fold<T: Float>(w: &Slide, size: [usize; 2], places: [usize; 2], columns: &[T], to: &mut [T]) {
-    to.fill(T::ZERO);
-    let count = places[0] * places[1];
-    for (element, from) in columns.chunks(count).enumerate() {
-        let (ky, kx) = (element / w.kernel[1], element % w.kernel[1]);
-        for (oy, from) in from.chunks(places[1]).enumerate() {
-            let Some(y) = w.at(0, oy, ky, size[0]) else { continue };
-            for (ox, &from) in from.iter().enumerate() {
-                if let Some(x) = w.at(1, ox, kx, size[1]) {
-                    to[y * size[1] + x] += from;
-                }
-            }
-        }
     }
 }
 
@@ -141,31 +112,14 @@ impl Tensor {
         let [b, c] = [self.shape()[0], self.shape()[1]];
         let size = [self.shape()[2], self.shape()[3]];
         let places = window.places(size).map_err(|error| error.within("unfold"))?;
-        let (window, each) = (*window, window.area("unfold")?);
+        let each = window.area("unfold")?;
         let count = times("unfold", places[0], places[1])?;
         let shape = Dims::new(&[b, times("unfold", c, each)?, count])?;
-        let x = self.detach().contiguous()?;
-        let image = size[0] * size[1];
-        let out = floats!(x.dtype(), "unfold", T => {
-            let from = x.as_slice::<T>("unfold")?;
-            Tensor::build(&shape, |to: &mut [T]| {
-                parallel::rows(to, each * count, |at, to| {
-                    unfold(&window, size, places, &from[at * image..][..image], to);
-                });
-            })
-        })?;
+        let windows = Windows { slide: *window, size, places };
+        let out = self.backend().unfold(&self.detach().contiguous()?, &windows, &shape)?;
         let before = *self.dims();
         Ok(out.record("unfold", &[self], move |g, to| {
-            let g = g.contiguous()?;
-            let grad = floats!(g.dtype(), "unfold", T => {
-                let from = g.as_slice::<T>("unfold")?;
-                Tensor::build(&before, |to: &mut [T]| {
-                    parallel::rows(to, image, |at, to| {
-                        fold(&window, size, places, &from[at * each * count..][..each * count], to);
-                    });
-                })
-            })?;
-            to.add(0, grad)
+            to.add(0, g.backend().fold(&g.contiguous()?, &windows, &before)?)
         }))
     }
 

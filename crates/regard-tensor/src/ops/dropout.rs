@@ -1,8 +1,6 @@
 //! Dropout: numbers left out at random, the others made larger.
 
-use crate::dtype::floats;
 use crate::{Result, Tensor, ensure};
-use regard_kernels::Cpu;
 
 impl Tensor {
     /// Each number is 0 with probability `share`, and 1 / (1 − share) times itself otherwise.
@@ -21,13 +19,7 @@ impl Tensor {
         if share == 0.0 {
             return Ok(self.clone());
         }
-        let x = self.detach().contiguous()?;
-        let out = floats!(x.dtype(), "dropout", T => {
-            let from = x.as_slice::<T>("dropout")?;
-            Tensor::try_build(x.shape(), |to: &mut [T]| {
-                Ok(Cpu::best().dropout(from, share, key, to)?)
-            })
-        })?;
+        let out = self.backend().dropout(&self.detach().contiguous()?, share, key)?;
         Ok(out.record("dropout", &[self], move |g, to| to.add(0, g.dropout(share, key)?)))
     }
 }

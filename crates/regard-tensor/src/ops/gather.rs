@@ -1,18 +1,14 @@
 //! Picking rows and numbers by index, and adding them up by index.
 
-use crate::dtype::floats;
+use crate::backend;
 use crate::layout::{Dims, axis};
-use crate::ops::reduce::around;
-use crate::parallel;
 use crate::{DType, Result, Tensor, ensure};
-use regard_kernels::Cpu;
 
-/// Indices as i64, each within 0..n; the operation's name goes into the refusal.
-pub(crate) fn indices(op: &str, index: &Tensor, n: usize) -> Result<Vec<i64>> {
-    let index = index.to_indices(op)?;
-    if let Some(at) = index.iter().position(|&i| i < 0 || i >= n as i64) {
-        ensure!(false, "{op}: index {} at place {at} is not within 0..{n}", index[at]);
-    }
+/// Indices as contiguous i64, each within 0..n, beside what they are indices of; the operation's name goes into the
+/// refusal.
+fn indices(op: &str, index: &Tensor, n: usize, of: &Tensor) -> Result<Tensor> {
+    let index = index.as_indices(op)?.to_device(of.device())?;
+    index.backend().check_indices(op, &index, n)?;
     Ok(index)
 }
 
@@ -28,6 +24,11 @@ impl Tensor {
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn to_indices(&self, op: &str) -> Result<Vec<i64>> {
+        self.as_indices(op)?.to_vec::<i64>()
+    }
+
+    /// As [`Tensor::to_indices`], where they lie.
+    pub(crate) fn as_indices(&self, op: &str) -> Result<Tensor> {
         if self.dtype().is_differentiable() {
             // 2⁶³ itself is no i64.
             let fits = |x: f64| x.fract() == 0.0 && (-(2f64.powi(63))..2f64.powi(63)).contains(&x);
@@ -44,7 +45,8 @@ impl Tensor {
                 );
             }
         }
-        self.to_dtype(DType::I64).map_err(|error| error.within(op))?.to_vec::<i64>()
+        let index = self.detach().to_dtype(DType::I64).map_err(|error| error.within(op))?;
+        index.contiguous()
     }
 
     /// The rows that indices name: a table `[V, …]` and indices of any shape `[…i]` give
@@ -93,36 +95,18 @@ impl Tensor {
         ensure!(self.rank() >= 1, "rows: a tensor without axes has no rows");
         let table = self.detach().contiguous()?;
         let n = self.shape()[0];
-        let padding = match padding {
-            Some(id) => {
-                ensure!(id < n, "rows: the padding {id} is not within 0..{n}");
-                Some(id as i64)
-            }
-            None => None,
-        };
+        if let Some(id) = padding {
+            ensure!(id < n, "rows: the padding {id} is not within 0..{n}");
+        }
         let mut shape = index.shape().to_vec();
         shape.extend(&self.shape()[1..]);
         let shape = Dims::new(&shape).map_err(|error| error.within("rows"))?;
-        let index = indices("rows", index, n)?;
-        let width: usize = self.shape()[1..].iter().product();
-        let out = floats!(table.dtype(), "rows", T => {
-            let from = table.as_slice::<T>("rows")?;
-            Tensor::build(&shape, |to: &mut [T]| {
-                parallel::rows(to, width, |row, to| {
-                    to.copy_from_slice(&from[index[row] as usize * width..][..width]);
-                });
-            })
-        })?;
+        let index = indices("rows", index, n, self)?;
+        let out = backend::together("rows", &[self, &index])?.rows(&table, &index, &shape)?;
         let before = *self.dims();
         Ok(out.record("rows", &[self], move |g, to| {
             let g = g.contiguous()?;
-            let grad = floats!(g.dtype(), "rows", T => {
-                let from = g.as_slice::<T>("rows")?;
-                Tensor::try_build(&before, |to: &mut [T]| {
-                    Ok(Cpu::best().embedding_backward(&index, from, width, padding, to)?)
-                })
-            })?;
-            to.add(0, grad)
+            to.add(0, g.backend().add_rows("rows", &g, &index, padding, &before)?)
         }))
     }
 
@@ -146,15 +130,10 @@ impl Tensor {
         let mut shape = self.shape().to_vec();
         shape[0] = n;
         let shape = Dims::new(&shape).map_err(|error| error.within("segment_sum"))?;
-        let places = indices("segment_sum", index, n)?;
-        let width: usize = shape[1..].iter().product();
+        let places = indices("segment_sum", index, n, self)?;
         let x = self.detach().contiguous()?;
-        let out = floats!(x.dtype(), "segment_sum", T => {
-            let from = x.as_slice::<T>("segment_sum")?;
-            Tensor::try_build(&shape, |to: &mut [T]| {
-                Ok(Cpu::best().embedding_backward(&places, from, width, None, to)?)
-            })
-        })?;
+        let backend = backend::together("segment_sum", &[&x, &places])?;
+        let out = backend.add_rows("segment_sum", &x, &places, None, &shape)?;
         let index = index.detach();
         Ok(out.record("segment_sum", &[self], move |g, to| to.add(0, g.rows(&index)?)))
     }
@@ -179,41 +158,13 @@ impl Tensor {
             self.shape(),
             index.shape()
         );
-        let (outer, n, inner) = around(self.shape(), at);
-        let picks = index.shape()[at];
-        let shape = index.shape().to_vec();
-        let index = indices("gather", index, n)?;
+        let index = indices("gather", index, self.shape()[at], self)?;
         let x = self.detach().contiguous()?;
-        let out = floats!(x.dtype(), "gather", T => {
-            let from = x.as_slice::<T>("gather")?;
-            Tensor::build(&shape, |to: &mut [T]| {
-                parallel::pieces(to, |start, to| {
-                    for (i, to) in to.iter_mut().enumerate() {
-                        let place = start + i;
-                        let (row, column) = (place / inner / picks, place % inner);
-                        *to = from[(row * n + index[place] as usize) * inner + column];
-                    }
-                });
-            })
-        })?;
+        let out = backend::together("gather", &[&x, &index])?.gather(&x, at, &index)?;
         let before = *self.dims();
         Ok(out.record("gather", &[self], move |g, to| {
             let g = g.contiguous()?;
-            let grad = floats!(g.dtype(), "gather", T => {
-                let from = g.as_slice::<T>("gather")?;
-                Tensor::build(&before, |to: &mut [T]| {
-                    if n * inner == 0 || outer == 0 {
-                        return;
-                    }
-                    parallel::rows(to, n * inner, |row, to| {
-                        to.fill(0.0);
-                        for place in row * picks * inner..(row + 1) * picks * inner {
-                            to[index[place] as usize * inner + place % inner] += from[place];
-                        }
-                    });
-                })
-            })?;
-            to.add(0, grad)
+            to.add(0, g.backend().gather_backward(&g, at, &index, &before)?)
         }))
     }
 }

@@ -1,8 +1,7 @@
 //! Tensors put side by side, and taken apart.
 
-use crate::dtype::scalars;
+use crate::backend;
 use crate::layout::{Dims, axis};
-use crate::parallel;
 use crate::{Error, Result, Tensor, ensure};
 
 /// The sum of sizes along an axis.
@@ -44,23 +43,10 @@ impl Tensor {
         let mut shape = first.shape().to_vec();
         shape[at] = total("cat", &sizes)?;
         let shape = Dims::new(&shape).map_err(|error| error.within("cat"))?;
-        let inner: usize = shape[at + 1..].iter().product();
         let plain = parts.iter().map(|part| part.detach().contiguous());
         let plain = plain.collect::<Result<Vec<_>>>()?;
-        let out = scalars!(first.dtype(), T => {
-            let from = plain.iter().map(|x| x.as_slice::<T>("cat")).collect::<Result<Vec<_>>>()?;
-            Tensor::build(&shape, |to: &mut [T]| {
-                parallel::rows(to, shape[at] * inner, |row, to| {
-                    let mut start = 0;
-                    for (&from, &size) in from.iter().zip(&sizes) {
-                        let n = size * inner;
-                        to[start..start + n].copy_from_slice(&from[row * n..][..n]);
-                        start += n;
-                    }
-                });
-            })
-        })?;
         let inputs: Vec<&Tensor> = parts.iter().collect();
+        let out = backend::together("cat", &inputs)?.cat(&plain, at, &shape)?;
         Ok(out.record("cat", &inputs, move |g, to| {
             let mut start = 0;
             for (input, &size) in sizes.iter().enumerate() {
@@ -110,10 +96,10 @@ impl Tensor {
             start += size;
         }
         let shapes: Vec<Vec<usize>> = parts.iter().map(|part| part.shape().to_vec()).collect();
-        let dtype = self.dtype();
+        let like = self.zero()?;
         Tensor::record_all("split", parts, &[self], move |gradients, to| {
             let parts = gradients.into_iter().zip(shapes);
-            let parts = parts.map(|(g, shape)| g.map_or_else(|| Tensor::zeros(&shape, dtype), Ok));
+            let parts = parts.map(|(g, shape)| g.map_or_else(|| like.broadcast_to(&shape), Ok));
             to.add(0, Tensor::cat(&parts.collect::<Result<Vec<_>>>()?, at as isize)?)
         })
     }

@@ -1,10 +1,9 @@
 //! Losses.
 
-use crate::dtype::floats;
+use crate::backend;
 use crate::ops::same_dtype;
 use crate::{Result, Tensor, ensure};
-use regard_kernels::Cpu;
-use regard_kernels::step::CrossEntropy;
+use regard_kernels::CrossEntropy;
 
 const OP: &str = "cross_entropy";
 
@@ -28,27 +27,13 @@ impl Tensor {
             self.shape(),
             targets.shape()
         );
-        let n = self.shape()[0];
         let x = self.detach().contiguous()?;
-        let targets = targets.to_indices(OP)?;
-        let mut lse = Tensor::uninit(&[n], x.dtype())?;
-        let out = floats!(x.dtype(), OP, T => {
-            let logits = x.as_slice::<T>(OP)?;
-            let lse = lse.as_mut_slice::<T>()?;
-            Tensor::try_build(&[n], |to| {
-                Ok(Cpu::best().cross_entropy(logits, &targets, &rule, to, lse)?)
-            })
-        })?;
+        let targets = targets.as_indices(OP)?.to_device(self.device())?;
+        let backend = backend::together(OP, &[&x, &targets])?;
+        let (out, lse) = backend.cross_entropy(&x, &targets, &rule)?;
         Ok(out.record(OP, &[self], move |g, to| {
             let g = g.contiguous()?;
-            let grad = floats!(x.dtype(), OP, T => {
-                let (logits, lse) = (x.as_slice::<T>(OP)?, lse.as_slice::<T>(OP)?);
-                let g = g.as_slice::<T>(OP)?;
-                Tensor::try_build(x.shape(), |to| {
-                    Ok(Cpu::best().cross_entropy_backward(logits, &targets, &rule, lse, g, to)?)
-                })
-            })?;
-            to.add(0, grad)
+            to.add(0, backend.cross_entropy_backward(&x, &targets, &rule, &lse, &g)?)
         }))
     }
 
@@ -64,10 +49,10 @@ impl Tensor {
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn cross_entropy(&self, targets: &Tensor, rule: CrossEntropy) -> Result<Tensor> {
-        let ids = targets.to_indices(OP)?;
-        let counted = ids.iter().filter(|&&t| Some(t) != rule.ignore_index).count();
-        let targets = Tensor::from_vec(ids, targets.shape())?;
-        self.cross_entropy_rows(&targets, rule)?.sum(0)?.scale(1.0 / counted.max(1) as f64)
+        let targets = targets.as_indices(OP)?.to_device(self.device())?;
+        let weight =
+            targets.backend().reciprocal_count(&targets, rule.ignore_index, self.dtype())?;
+        self.cross_entropy_rows(&targets, rule)?.sum(0)?.mul(&weight)
     }
 
     /// The mean of the squared differences.

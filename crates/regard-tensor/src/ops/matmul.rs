@@ -1,44 +1,9 @@
 //! Matrix products; a transposed operand is read as it lies.
 
-use crate::dtype::{Float, floats};
+use crate::backend;
 use crate::layout::{Dims, Layout, broadcast};
 use crate::ops::same_dtype;
 use crate::{Result, Tensor, ensure};
-use regard_kernels::{Base, Cpu, Matrix};
-
-/// The product of two stacks of matrices, each broadcast to `lead`, into contiguous numbers.
-fn stacks<T: Float>(
-    lead: &[usize],
-    a: (&[T], &Layout),
-    b: (&[T], &Layout),
-    to: &mut [T],
-) -> Result<()> {
-    // Nothing to write, in however many matrices.
-    if to.is_empty() {
-        return Ok(());
-    }
-    let pairs: Vec<_> = (0..lead.iter().product())
-        .map(|item| Ok([matrix(lead, a, item)?, matrix(lead, b, item)?]))
-        .collect::<Result<_>>()?;
-    Ok(Cpu::best().matmuls(&pairs, to)?)
-}
-
-/// One of a stack of matrices.
-fn matrix<'a, T>(
-    lead: &[usize],
-    (data, layout): (&'a [T], &Layout),
-    mut item: usize,
-) -> Result<Matrix<'a, T>> {
-    let mut at = layout.offset;
-    for axis in (0..lead.len()).rev() {
-        at += item % lead[axis] * layout.strides[axis];
-        item /= lead[axis];
-    }
-    let sizes = [layout.shape[lead.len()], layout.shape[lead.len() + 1]];
-    let strides = [layout.strides[lead.len()], layout.strides[lead.len() + 1]];
-    // An empty one may lie beyond the end.
-    Ok(Matrix::strided(data.get(at..).unwrap_or_default(), sizes, strides)?)
-}
 
 /// The leading axes of two stacks broadcast to one shape, and both layouts in it.
 fn stacked(a: &Tensor, b: &Tensor) -> Result<(Dims, Layout, Layout)> {
@@ -73,12 +38,9 @@ fn product(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     let [m, k, n] = [la.shape[lead.len()], la.shape[lead.len() + 1], lb.shape[lead.len() + 1]];
     let mut shape = lead.to_vec();
     shape.extend([m, n]);
-    let shape = Dims::new(&shape).map_err(|error| error.within("matmul"))?;
+    Dims::new(&shape).map_err(|error| error.within("matmul"))?;
     countable("matmul", [m, k, n])?;
-    floats!(a.dtype(), "matmul", T => {
-        let (da, db) = (a.data::<T>("matmul")?, b.data::<T>("matmul")?);
-        Tensor::try_build(&shape, |to: &mut [T]| stacks(&lead, (da, &la), (db, &lb), to))
-    })
+    backend::together("matmul", &[a, b])?.matmul(&lead, &a.with_layout(la), &b.with_layout(lb))
 }
 
 /// A product that lies as `like` does, transposed where that is: the gradient of a transposed matrix
@@ -174,16 +136,8 @@ impl Tensor {
         Dims::new(&shape).map_err(|error| error.within("linear"))?;
         countable("linear", [m, k, n])?;
         let x = self.reshape(&[m, k])?;
-        let (lx, lw) = (x.layout, weight.layout.transpose(0, 1));
         let flat = bias.detach().contiguous()?;
-        let out = floats!(x.dtype(), "linear", T => {
-            let (dx, dw) = (x.data::<T>("linear")?, weight.data::<T>("linear")?);
-            let bias = flat.as_slice::<T>("linear")?;
-            let (a, b) = (matrix(&[], (dx, &lx), 0)?, matrix(&[], (dw, &lw), 0)?);
-            Tensor::try_build(&[m, n], |to: &mut [T]| {
-                Ok(Cpu::best().matmul(a, b, Base::Row(bias), to)?)
-            })
-        })?;
+        let out = backend::together("linear", &[&x, weight, bias])?.linear(&x, weight, &flat)?;
         let (saved, w) = (x.detach(), weight.detach());
         let out = out.record("linear", &[&x, weight, bias], move |g, to| {
             if to.want(0) {

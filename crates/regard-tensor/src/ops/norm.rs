@@ -1,10 +1,8 @@
 //! Layer normalization, by the fused kernel.
 
-use crate::dtype::floats;
+use crate::backend;
 use crate::ops::same_dtype;
 use crate::{Result, Tensor, ensure};
-use regard_kernels::Cpu;
-use regard_kernels::step::{LayerNorm, LayerNormGrads};
 
 const OP: &str = "layer_norm";
 
@@ -33,43 +31,11 @@ impl Tensor {
         same_dtype(OP, ("the input is", self), ("beta", beta))?;
         let plain = |x: &Tensor| x.detach().contiguous();
         let (x, gain, shift) = (plain(self)?, plain(gamma)?, plain(beta)?);
-        let mut saved = Tensor::uninit(&[self.numel() / width, 2], self.dtype())?;
-        let out = floats!(x.dtype(), OP, T => {
-            let norm = LayerNorm {
-                width,
-                gamma: Some(gain.as_slice::<T>(OP)?),
-                beta: Some(shift.as_slice::<T>(OP)?),
-                eps,
-            };
-            let from = x.as_slice::<T>(OP)?;
-            let mean_rstd = saved.as_mut_slice::<T>()?;
-            Tensor::try_build(x.shape(), |to| Ok(Cpu::best().layer_norm(from, &norm, to, mean_rstd)?))
-        })?;
+        let backend = backend::together(OP, &[self, gamma, beta])?;
+        let (out, saved) = backend.layer_norm(&x, &gain, &shift, eps)?;
         Ok(out.record(OP, &[self, gamma, beta], move |g, to| {
-            let g = g.contiguous()?;
-            floats!(x.dtype(), OP, T => {
-                let mut grads = [to.uninit(0)?, to.uninit(1)?, to.uninit(2)?];
-                let [x_room, gamma_room, beta_room] = &mut grads;
-                let room = LayerNormGrads {
-                    x: x_room.as_mut().map(Tensor::as_mut_slice).transpose()?,
-                    gamma: gamma_room.as_mut().map(Tensor::as_mut_slice).transpose()?,
-                    beta: beta_room.as_mut().map(Tensor::as_mut_slice).transpose()?,
-                };
-                let norm = LayerNorm {
-                    width,
-                    gamma: Some(gain.as_slice::<T>(OP)?),
-                    beta: Some(shift.as_slice::<T>(OP)?),
-                    eps,
-                };
-                Cpu::best().layer_norm_backward(
-                    x.as_slice::<T>(OP)?,
-                    &norm,
-                    saved.as_slice::<T>(OP)?,
-                    g.as_slice::<T>(OP)?,
-                    room,
-                )?;
-                to.add_all(grads)
-            })
+            let want = [0, 1, 2].map(|input| to.want(input));
+            to.add_all(backend.layer_norm_backward(&x, &gain, &saved, &g.contiguous()?, want)?)
         }))
     }
 }

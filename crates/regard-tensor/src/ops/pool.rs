@@ -1,9 +1,7 @@
 //! Pooling: the largest or the mean of each window of an image.
 
-use crate::dtype::floats;
-use crate::layout::times;
+use crate::layout::{Dims, times};
 use crate::ops::convolution::Slide;
-use crate::parallel;
 use crate::{Result, Tensor, ensure};
 
 impl Tensor {
@@ -63,22 +61,12 @@ impl Tensor {
         }
         let s = self.shape();
         let [py, px] = padding;
-        let (height, width) = (s[2] + 2 * py, s[3] + 2 * px);
-        let image = self.detach().contiguous()?;
         let (h, w) = (s[2], s[3]);
-        let out = floats!(image.dtype(), "pad", T => {
-            let from = image.as_slice::<T>("pad")?;
-            Tensor::build(&[s[0], s[1], height, width], |to: &mut [T]| {
-                parallel::rows(to, width, |row, to| {
-                    to.fill(x as T);
-                    let (at, y) = (row / height, row % height);
-                    if (py..py + h).contains(&y) {
-                        let from = &from[(at * h + y - py) * w..][..w];
-                        to[px..px + w].copy_from_slice(from);
-                    }
-                });
-            })
-        })?;
+        let wide = Dims::new(&[s[0], s[1], h + 2 * py, w + 2 * px])?;
+        let backend = self.backend();
+        let mut out = backend.full(&wide, x, self.dtype())?;
+        let middle = out.layout.narrow(2, py, h).narrow(3, px, w);
+        backend.write_to(&mut out, &middle, &self.detach().contiguous()?)?;
         Ok(out
             .record("pad", &[self], move |g, to| to.add(0, g.narrow(2, py, h)?.narrow(3, px, w)?)))
     }

@@ -1,9 +1,7 @@
 //! Softmax and its logarithm, by the fused kernels.
 
-use crate::dtype::floats;
 use crate::layout::axis;
 use crate::{Result, Tensor};
-use regard_kernels::Cpu;
 
 impl Tensor {
     /// eˣ / Σ eˣ along an axis.
@@ -32,26 +30,10 @@ impl Tensor {
     fn softmax_or_log(&self, op: &'static str, at: isize, log: bool) -> Result<Tensor> {
         let (at, last) = (axis(op, at, self.shape())? as isize, self.rank() as isize - 1);
         let x = self.transpose(at, last)?.contiguous()?;
-        let width = x.shape().last().copied().unwrap_or(1);
-        let cpu = Cpu::best();
-        let out = floats!(x.dtype(), op, T => {
-            let from = x.as_slice::<T>(op)?;
-            Tensor::try_build(x.shape(), |to| Ok(match log {
-                true => cpu.log_softmax(from, width, to),
-                false => cpu.softmax(from, width, to),
-            }?))
-        })?;
+        let out = x.backend().softmax(op, &x.detach(), log)?;
         let saved = out.detach();
         let out = out.record(op, &[&x], move |g, to| {
-            let g = g.contiguous()?;
-            let grad = floats!(g.dtype(), op, T => {
-                let (y, g) = (saved.as_slice::<T>(op)?, g.as_slice::<T>(op)?);
-                Tensor::try_build(saved.shape(), |to| Ok(match log {
-                    true => cpu.log_softmax_backward(y, width, g, to),
-                    false => cpu.softmax_backward(y, width, g, to),
-                }?))
-            })?;
-            to.add(0, grad)
+            to.add(0, g.backend().softmax_backward(&saved, &g.contiguous()?, log)?)
         });
         out.transpose(at, last)
     }

@@ -1,31 +1,19 @@
 //! One tensor, element by element.
 
-use crate::dtype::floats;
-use crate::walk::{map, zip};
+use crate::backend::Unary;
 use crate::{Result, Tensor, ensure};
 
-/// y = f(x), with dy/dx from x and y.
-macro_rules! unary {
-    ($op:literal, $x:expr, |$a:ident| $f:expr, |$u:ident, $y:ident| $derivative:expr) => {{
-        let x = $x;
-        let out = floats!(x.dtype(), $op, T => {
-            let from = x.data::<T>($op)?;
-            Tensor::build(x.shape(), |to: &mut [T]| map((from, &x.layout), to, |$a| $f))
-        })?;
-        let (before, after) = (x.detach(), out.detach());
-        Ok(out.record($op, &[x], move |g, to| {
-            let slope = floats!(before.dtype(), $op, T => {
-                let shape = before.dims();
-                let x = (before.data::<T>($op)?, &before.layout);
-                let y = (after.data::<T>($op)?, &after.layout);
-                Tensor::build(shape, |to: &mut [T]| zip(shape, x, y, to, |$u: T, $y: T| $derivative))
-            })?;
-            to.add(0, g.mul(&slope)?)
-        }))
-    }};
-}
-
 impl Tensor {
+    /// y = f(x), and its gradient.
+    fn unary(&self, op: &'static str, f: Unary) -> Result<Tensor> {
+        let x = self.detach();
+        let out = self.backend().unary(op, f, &x)?;
+        let y = out.detach();
+        Ok(out.record(op, &[self], move |g, to| {
+            to.add(0, g.backend().unary_backward(f, &x, &y, &g)?)
+        }))
+    }
+
     /// x · factor.
     ///
     /// ```
@@ -33,11 +21,7 @@ impl Tensor {
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn scale(&self, factor: f64) -> Result<Tensor> {
-        let out = floats!(self.dtype(), "scale", T => {
-            let from = self.data::<T>("scale")?;
-            let factor = factor as T;
-            Tensor::build(self.shape(), |to: &mut [T]| map((from, &self.layout), to, |x| x * factor))
-        })?;
+        let out = self.backend().unary("scale", Unary::Scale(factor), self)?;
         Ok(out.record("scale", &[self], move |g, to| to.add(0, g.scale(factor)?)))
     }
 
@@ -48,11 +32,7 @@ impl Tensor {
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn shift(&self, term: f64) -> Result<Tensor> {
-        let out = floats!(self.dtype(), "shift", T => {
-            let from = self.data::<T>("shift")?;
-            let term = term as T;
-            Tensor::build(self.shape(), |to: &mut [T]| map((from, &self.layout), to, |x| x + term))
-        })?;
+        let out = self.backend().unary("shift", Unary::Shift(term), self)?;
         Ok(out.record("shift", &[self], |g, to| to.add(0, g)))
     }
 
@@ -63,7 +43,7 @@ impl Tensor {
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn exp(&self) -> Result<Tensor> {
-        unary!("exp", self, |x| x.exp(), |_x, y| y)
+        self.unary("exp", Unary::Exp)
     }
 
     /// The natural logarithm.
@@ -73,7 +53,7 @@ impl Tensor {
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn ln(&self) -> Result<Tensor> {
-        unary!("ln", self, |x| x.ln(), |x, _y| 1.0 / x)
+        self.unary("ln", Unary::Ln)
     }
 
     /// √x.
@@ -83,7 +63,7 @@ impl Tensor {
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn sqrt(&self) -> Result<Tensor> {
-        unary!("sqrt", self, |x| x.sqrt(), |_x, y| 0.5 / y)
+        self.unary("sqrt", Unary::Sqrt)
     }
 
     /// x².
@@ -93,7 +73,7 @@ impl Tensor {
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn square(&self) -> Result<Tensor> {
-        unary!("square", self, |x| x * x, |x, _y| 2.0 * x)
+        self.unary("square", Unary::Square)
     }
 
     /// |x|; its gradient at 0 is 0.
@@ -103,7 +83,7 @@ impl Tensor {
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn abs(&self) -> Result<Tensor> {
-        unary!("abs", self, |x| x.abs(), |x, _y| if x == 0.0 { 0.0 } else { x.signum() })
+        self.unary("abs", Unary::Abs)
     }
 
     /// x to a power; NaN where x is below 0 and the power is not whole.
@@ -113,10 +93,7 @@ impl Tensor {
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn powf(&self, power: f64) -> Result<Tensor> {
-        // x⁰ is 1 everywhere, at 0 too, where the formula of the slope has 0 · ∞.
-        unary!("powf", self, |x| x.powf(power as T), |x, _y| {
-            if power == 0.0 { 0.0 } else { power as T * x.powf(power as T - 1.0) }
-        })
+        self.unary("powf", Unary::Powf(power))
     }
 
     /// x, no smaller than `least` and no larger than `most`; no gradient passes where it was. Refuses
@@ -131,12 +108,6 @@ impl Tensor {
     /// ```
     pub fn clamp(&self, least: f64, most: f64) -> Result<Tensor> {
         ensure!(least <= most, "clamp: from {least} to {most}");
-        unary!("clamp", self, |x| x.clamp(least as T, most as T), |x, y| {
-            match x == y {
-                true => 1.0,
-                false if x.is_nan() => x,
-                false => 0.0,
-            }
-        })
+        self.unary("clamp", Unary::Clamp(least, most))
     }
 }

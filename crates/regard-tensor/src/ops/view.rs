@@ -1,10 +1,9 @@
 //! Other views of the same numbers. None of them copies, but for `contiguous` and a `reshape`
 //! that the strides do not allow.
 
-use crate::dtype::scalars;
+use crate::backend;
 use crate::layout::{Dims, axis};
-use crate::walk::{map, scatter};
-use crate::{Result, Scalar, Tensor, ensure};
+use crate::{Result, Tensor, ensure};
 
 impl Tensor {
     /// The axes from `first` to `last` as one; a negative one counts from the end.
@@ -209,14 +208,8 @@ impl Tensor {
         if self.layout.is_contiguous() {
             return Ok(self.clone());
         }
-        let out = scalars!(self.dtype(), T => self.packed::<T>("contiguous"))?;
+        let out = self.backend().copy(self)?;
         Ok(out.record("contiguous", &[self], |g, to| to.add(0, g)))
-    }
-
-    /// The same numbers row by row in storage of their own, off the tape.
-    pub(crate) fn packed<T: Scalar>(&self, op: &str) -> Result<Tensor> {
-        let from = self.data::<T>(op)?;
-        Tensor::build(self.shape(), |to: &mut [T]| map((from, &self.layout), to, |x| x))
     }
 
     /// Writes another tensor over a range of an axis, in place where no other tensor shares the
@@ -250,15 +243,10 @@ impl Tensor {
         );
         let layout = part.layout;
         drop(part);
-        let x = x.contiguous()?;
-        scalars!(self.dtype(), T => {
-            if self.as_mut_slice::<T>().is_err() {
-                *self = self.packed::<T>("write")?;
-                return self.write(at, start, &x);
-            }
-            let from = x.as_slice::<T>("write")?;
-            scatter(self.data_mut::<T>("write")?, &layout, from, |to, x| *to = x);
-            Ok(())
-        })
+        if !self.is_own() {
+            *self = self.backend().copy(self)?;
+            return self.write(at, start, x);
+        }
+        backend::together("write", &[self, x])?.write_to(self, &layout, &x.contiguous()?)
     }
 }

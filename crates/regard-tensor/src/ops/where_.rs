@@ -1,9 +1,8 @@
 //! where / select: one of two numbers, by a mask.
 
-use crate::dtype::floats;
+use crate::backend;
 use crate::layout::broadcast;
 use crate::ops::same_dtype;
-use crate::walk::zip3;
 use crate::{DType, Result, Tensor, ensure};
 
 impl Tensor {
@@ -25,20 +24,14 @@ impl Tensor {
             self.shape()
         );
         same_dtype("where", ("the tensor for true is", yes), ("the one for false", no))?;
+        let (yes, no) = (&yes.number_beside(self)?, &no.number_beside(self)?);
         let shape = broadcast("where", self.dims(), &broadcast("where", yes.dims(), no.dims())?)?;
         let wide = |x: &Tensor| x.detach().broadcast_to(&shape);
         let (mask, a, b) = (wide(self)?, wide(yes)?, wide(no)?);
-        let out = floats!(yes.dtype(), "where", T => {
-            let m = (mask.data::<u8>("where")?, &mask.layout);
-            let a = (a.data::<T>("where")?, &a.layout);
-            let b = (b.data::<T>("where")?, &b.layout);
-            Tensor::build(&shape, |to: &mut [T]| {
-                zip3(&shape, m, a, b, to, |m, a, b| if m != 0 { a } else { b });
-            })
-        })?;
+        let out = backend::together("where", &[self, yes, no])?.select(&mask, &a, &b)?;
         let (sa, sb) = (*yes.dims(), *no.dims());
         Ok(out.record("where", &[yes, no], move |g, to| {
-            let nothing = Tensor::zeros(&[], g.dtype())?;
+            let nothing = g.zero()?;
             if to.want(0) {
                 to.add(0, mask.where_(&g, &nothing)?.sum_to(&sa)?)?;
             }

@@ -1,9 +1,7 @@
 //! One step along the gradients, for all parameters at once.
 
-use crate::dtype::Float;
+use crate::backend::{Move, Moved};
 use crate::{DType, Gradients, Parameter, Parameters, Result, Tensor, ensure};
-use regard_kernels::Cpu;
-use regard_kernels::step::{Adam, AdamTensor, Sgd, SgdTensor};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashSet};
 
@@ -147,7 +145,7 @@ impl Optimizer {
         let parameters = parameters.all();
         let moments = parameters.iter().map(|p| {
             let p = p.tensor();
-            rule.moments().iter().map(|_| Tensor::zeros(p.shape(), p.dtype())).collect()
+            rule.moments().iter().map(|_| p.detach().zeros_like()).collect()
         });
         let moments = moments.collect::<Result<_>>()?;
         let known = parameters.iter().map(Parameter::key).collect();
@@ -255,8 +253,10 @@ impl Optimizer {
         let norm = self.norm(gradients)?;
         let scale = self.clip.map_or(1.0, |most| (most / (norm + 1e-6)).min(1.0));
         self.steps += 1;
-        self.step_of::<f32>(gradients, rate, scale)?;
-        self.step_of::<f64>(gradients, rate, scale)?;
+        let by =
+            Move { rule: self.rule, learning_rate: rate, step: self.steps, gradient_scale: scale };
+        self.step_of(DType::F32, gradients, &by)?;
+        self.step_of(DType::F64, gradients, &by)?;
         Ok(norm)
     }
 
@@ -272,20 +272,17 @@ impl Optimizer {
     /// ```
     pub fn norm(&self, gradients: &Gradients) -> Result<f64> {
         let all: Vec<&Tensor> = self.parameters.iter().filter_map(|p| gradients.get(p)).collect();
-        fn squares<T: Float>(all: &[&Tensor]) -> Result<f64> {
-            let numbers = all.iter().filter(|g| g.dtype() == T::DTYPE);
-            let numbers = numbers.map(|g| g.as_slice::<T>("norm")).collect::<Result<Vec<_>>>()?;
-            Ok(Cpu::best().sum_of_squares(&numbers))
-        }
-        Ok((squares::<f32>(&all)? + squares::<f64>(&all)?).sqrt())
+        let Some(first) = all.first() else { return Ok(0.0) };
+        Ok(first.backend().sum_of_squares(&all)?.sqrt())
     }
 
-    fn step_of<T: Float>(&mut self, gradients: &Gradients, rate: f64, scale: f64) -> Result<()> {
+    /// One step of the parameters of a type that have a gradient.
+    fn step_of(&mut self, dtype: DType, gradients: &Gradients, by: &Move) -> Result<()> {
         let mut values = Vec::new();
         let mut parts = Vec::new();
         for (parameter, moments) in self.parameters.iter().zip(&mut self.moments) {
             let Some(gradient) = gradients.get(parameter) else { continue };
-            if gradient.dtype() != T::DTYPE {
+            if gradient.dtype() != dtype {
                 continue;
             }
             let mut value = parameter.lock();
@@ -294,46 +291,17 @@ impl Optimizer {
                 crate::ops::own(moment)?;
             }
             values.push(value);
-            parts.push((gradient.as_slice::<T>("step")?, moments));
+            parts.push((gradient, moments));
         }
-        match self.rule {
-            Rule::Adam { betas, eps, weight_decay } | Rule::AdamW { betas, eps, weight_decay } => {
-                let mut tensors = Vec::with_capacity(values.len());
-                for (value, (grad, moments)) in values.iter_mut().zip(parts) {
-                    let param = value.as_mut_slice::<T>()?;
-                    let [m, v] = &mut moments[..] else {
-                        return Err(crate::Error::new("Adam keeps two moments for a parameter"));
-                    };
-                    let (m, v) = (m.as_mut_slice::<T>()?, v.as_mut_slice::<T>()?);
-                    tensors.push(AdamTensor { param, grad, m, v });
-                }
-                let adam = Adam {
-                    lr: rate,
-                    beta1: betas.0,
-                    beta2: betas.1,
-                    eps,
-                    weight_decay,
-                    decoupled: matches!(self.rule, Rule::AdamW { .. }),
-                    step: self.steps,
-                    grad_scale: scale,
-                };
-                Cpu::best().adam(&mut tensors, &adam)?;
-            }
-            Rule::Sgd { momentum, nesterov, weight_decay } => {
-                let mut tensors = Vec::with_capacity(values.len());
-                for (value, (grad, moments)) in values.iter_mut().zip(parts) {
-                    let param = value.as_mut_slice::<T>()?;
-                    let momentum = match &mut moments[..] {
-                        [kept] => kept.as_mut_slice::<T>()?,
-                        _ => &mut [],
-                    };
-                    tensors.push(SgdTensor { param, grad, momentum });
-                }
-                let sgd = Sgd { lr: rate, momentum, nesterov, weight_decay, grad_scale: scale };
-                Cpu::best().sgd(&mut tensors, &sgd)?;
-            }
+        let mut all: Vec<Moved> = values
+            .iter_mut()
+            .zip(parts)
+            .map(|(value, (gradient, moments))| Moved { value, gradient, moments })
+            .collect();
+        match all.first() {
+            Some(first) => first.value.backend().step(&mut all, by),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// All it keeps, by name, for a checkpoint: with it and the parameters a run goes on as if it
@@ -393,7 +361,7 @@ impl Optimizer {
                     now.dtype(),
                     now.shape()
                 );
-                new.push(given.detach());
+                new.push(given.detach().to_device(now.device())?);
             }
             all.push(new);
         }

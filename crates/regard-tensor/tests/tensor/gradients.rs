@@ -1,7 +1,8 @@
 //! Every operation's gradient agrees with finite differences.
 
+use crate::device::{device, here};
 use regard_tensor::{
-    Activation, Cell, CrossEntropy, DType, Random, RecurrentStart, Result, Slide, Tensor,
+    Activation, Cell, CrossEntropy, DType, Device, Random, RecurrentStart, Result, Slide, Tensor,
     finite_difference_error,
 };
 
@@ -11,7 +12,11 @@ fn normal(seed: u64, shape: &[usize]) -> Tensor {
 
 #[track_caller]
 fn check(inputs: &[Tensor], f: impl Fn(&[Tensor]) -> Result<Tensor>) {
-    let error = finite_difference_error(inputs, f).unwrap();
+    let error = finite_difference_error(inputs, |x| {
+        let x: Vec<Tensor> = x.iter().map(|x| x.to_device(device())).collect::<Result<_>>()?;
+        f(&x)?.to_device(Device::Cpu)
+    })
+    .unwrap();
     assert!(error < 1e-6, "gradients and finite differences differ by {error}");
 }
 
@@ -177,14 +182,14 @@ fn matrix_products() {
 #[test]
 fn gathering() {
     let table = [normal(1, &[4, 3])];
-    let index = Tensor::from_vec(vec![1i64, 3, 1, 0, 1, 1], &[2, 3]).unwrap();
+    let index = here(Tensor::from_vec(vec![1i64, 3, 1, 0, 1, 1], &[2, 3]).unwrap());
     check(&table, |x| x[0].rows(&index)?.square());
     let x = [normal(2, &[6, 2])];
-    let ids = Tensor::from_vec(vec![2i64, 0, 2, 2, 4, 0], &[6]).unwrap();
+    let ids = here(Tensor::from_vec(vec![2i64, 0, 2, 2, 4, 0], &[6]).unwrap());
     check(&x, |x| x[0].segment_sum(&ids, 5)?.square());
-    let pick = Tensor::from_vec(vec![0i64, 2, 2, 1, 0, 0, 1, 1], &[4, 2]).unwrap();
+    let pick = here(Tensor::from_vec(vec![0i64, 2, 2, 1, 0, 0, 1, 1], &[4, 2]).unwrap());
     check(&table, |x| x[0].gather(1, &pick)?.square());
-    let pick = Tensor::from_vec(vec![0i64, 3, 3], &[1, 3]).unwrap();
+    let pick = here(Tensor::from_vec(vec![0i64, 3, 3], &[1, 3]).unwrap());
     check(&table, |x| x[0].gather(0, &pick)?.square());
 }
 
@@ -194,7 +199,7 @@ fn joining_and_choosing() {
     check(&x, |x| Tensor::cat(&[x[0].clone(), x[1].clone(), x[0].clone()], 0)?.square());
     check(&x, |x| Tensor::cat(&[x[0].clone(), x[1].narrow(1, 0, 1)?], 1)?.square());
     check(&x, |x| Tensor::stack(&[x[0].clone(), x[1].clone()], 1)?.square());
-    let mask = Tensor::from_bools(&[true, false, true], &[3]).unwrap();
+    let mask = here(Tensor::from_bools(&[true, false, true], &[3]).unwrap());
     check(&x, |x| mask.where_(&x[0].square()?, &x[1]));
     check(&x, |x| mask.where_(&x[0], &x[1].select(0, 0)?));
 }
@@ -267,7 +272,7 @@ fn normalization_and_softmax() {
 #[test]
 fn losses() {
     let logits = [normal(1, &[6, 5])];
-    let targets = Tensor::from_vec(vec![0i64, 4, 2, -7, 2, 1], &[6]).unwrap();
+    let targets = here(Tensor::from_vec(vec![0i64, 4, 2, -7, 2, 1], &[6]).unwrap());
     for label_smoothing in [0.0, 0.1] {
         let rule = CrossEntropy { label_smoothing, ignore_index: Some(-7) };
         check(&logits, |x| x[0].cross_entropy_rows(&targets, rule));

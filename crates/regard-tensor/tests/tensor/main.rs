@@ -5,6 +5,7 @@
 #[path = "../known/mod.rs"]
 mod known;
 
+mod device;
 mod edges;
 mod file;
 mod fixtures;

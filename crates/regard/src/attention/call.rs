@@ -6,6 +6,7 @@ use super::own::Precision;
 use super::strided_output::{StridedOutput, slice_mut};
 use super::{Attention, Mask, Need, Score};
 use regard_kernels as kernels;
+use regard_kernels::cuda::{BackwardAt, DeviceRows, ForwardAt, GradientsAt, OptionsAt};
 use regard_kernels::{Broadcast, Cpu, Element, Normalizer, View};
 use regard_tensor::{DType, Error, Result, Scalar, Tensor, ensure};
 
@@ -57,8 +58,20 @@ impl<E: Stored> Call<E> {
         [q, k, v]: [&Tensor; 3],
         mask: &Mask,
     ) -> Result<Self> {
+        let beside_q = |name: &str, x: &Tensor| {
+            ensure!(
+                x.device() == q.device(),
+                "attention: {name} lies on {}, q on {}; move one with to_device",
+                x.device(),
+                q.device()
+            );
+            Ok(())
+        };
+        beside_q("k", k)?;
+        beside_q("v", v)?;
         let learned = inputs.learned.try_map(|name, x| {
             let Some(x) = x else { return Ok(None) };
+            beside_q(name, x)?;
             ensure!(
                 x.dtype() == <E::Compute as Scalar>::DTYPE,
                 "attention: {name} is {}, q is {}; they want one type",
@@ -97,22 +110,42 @@ impl<E: Stored> Call<E> {
         let hard = normalizer.is_hard();
         let thresholded = matches!(normalizer, Normalizer::Sparsemax | Normalizer::Entmax15);
         let compute = <E::Compute as Scalar>::DTYPE;
-        let rows =
-            |wanted: bool, dtype| wanted.then(|| Tensor::uninit(&[b, hq, nq], dtype)).transpose();
+        let room = |wanted: bool, shape: &[usize], dtype| {
+            wanted.then(|| self.q.uninit_beside(shape, dtype)).transpose()
+        };
+        let rows = |wanted: bool, dtype| room(wanted, &[b, hq, nq], dtype);
         let mut out = StridedOutput::like(&self.q, [b, hq, nq, dv])?;
         let mut lse = rows(need.lse || backward && (soft || hard), compute)?;
         let mut threshold = rows(backward && thresholded, compute)?;
         let mut index = rows(hard, DType::I64)?;
         let mut log_prob = rows(hard, compute)?;
-        let mut weights =
-            need.weights.then(|| Tensor::uninit(&[b, hq, nq, nk], compute)).transpose()?;
+        let mut weights = room(need.weights, &[b, hq, nq, nk], compute)?;
         let edges = self.mask.edges.as_ref().filter(|_| need.edge_weights);
         ensure!(
             !need.edge_weights || edges.is_some(),
             "attention: the weights along edges were asked for, and the mask has no edges"
         );
         let mut edge_weights =
-            edges.map(|edges| Tensor::uninit(&[b, hq, edges.len()], compute)).transpose()?;
+            room(edges.is_some(), &[b, hq, edges.map_or(0, |edges| edges.len())], compute)?;
+        if let Some(cuda) = self.q.cuda() {
+            let pass = ForwardAt {
+                out: out.device_rows::<E>()?,
+                lse: address(&lse)?,
+                threshold: address(&threshold)?,
+                index: address(&index)?,
+                log_prob: address(&log_prob)?,
+                weights: address(&weights)?,
+                edge_weights: address(&edge_weights)?,
+                options: self.options()?,
+            };
+            self.with_spec(|spec| {
+                // SAFETY: every address is a tensor's on this GPU, whose stream frees it after this call's kernels;
+                // the results were made for it.
+                Ok(unsafe { cuda.forward_at(spec, self.device_rows()?, pass) }?)
+            })?;
+            let out = out.tensor()?;
+            return Ok(Results { out, weights, edge_weights, lse, threshold, index, log_prob });
+        }
         self.with(|spec, q, k, v| {
             let pass = kernels::Forward {
                 out: out.view_mut::<E>()?,
@@ -138,7 +171,7 @@ impl<E: Stored> Call<E> {
     ) -> Result<Inputs<Option<Tensor>>> {
         let grad_out = match arriving.out {
             Some(grad) => rows(&grad)?,
-            None => Tensor::zeros(saved.out.shape(), saved.out.dtype())?,
+            None => saved.out.detach().zeros_like()?,
         };
         let plain = |x: Option<Tensor>| x.map(|x| x.contiguous()).transpose();
         let (grad_weights, grad_log_prob) = (plain(arriving.weights)?, plain(arriving.log_prob)?);
@@ -151,8 +184,42 @@ impl<E: Stored> Call<E> {
         let mut k_grad = like(want.k, &self.k)?;
         let mut v_grad = like(want.v, &self.v)?;
         let mut learned = self.learned.as_ref().zip(want.learned).try_map(|_, (x, want)| {
-            x.as_ref().filter(|_| want).map(|x| Tensor::uninit(x.shape(), x.dtype())).transpose()
+            let x = x.as_ref().filter(|_| want);
+            x.map(|x| x.uninit_beside(x.shape(), x.dtype())).transpose()
         })?;
+        if let Some(cuda) = self.q.cuda() {
+            let rows = |x: &Option<StridedOutput>| x.as_ref().map(|x| x.device_rows()).transpose();
+            let to = learned.as_ref().try_map(|_, x| address(x))?;
+            let pass = BackwardAt {
+                grad_out: device_rows::<E>(&grad_out)?,
+                grad_weights: address(&grad_weights)?,
+                grad_edge_weights: address(&grad_edges)?,
+                grad_log_prob: address(&grad_log_prob)?,
+                grad_lse: address(&grad_lse)?,
+                out: Some(device_rows(&saved.out)?),
+                lse: address(&saved.lse)?,
+                threshold: address(&saved.threshold)?,
+                index: address(&saved.index)?,
+                gradients: GradientsAt {
+                    q: rows(&q_grad)?,
+                    k: rows(&k_grad)?,
+                    v: rows(&v_grad)?,
+                    w: to.w,
+                    own: to.own,
+                    key_bias: to.key_bias,
+                    bias: to.bias,
+                    relative: to.relative,
+                },
+                options: self.options()?,
+            };
+            self.with_spec(|spec| {
+                // SAFETY: as in the forward pass.
+                Ok(unsafe { cuda.backward_at(spec, self.device_rows()?, pass) }?)
+            })?;
+            let tensor = |x: Option<StridedOutput>| x.map(StridedOutput::tensor).transpose();
+            let (q, k, v) = (tensor(q_grad)?, tensor(k_grad)?, tensor(v_grad)?);
+            return Ok(Inputs { q, k, v, learned });
+        }
         self.with(|spec, q, k, v| {
             let to = learned.as_mut().try_map(|_, x| x.as_mut().map(slice_mut).transpose())?;
             let pass = kernels::Backward {
@@ -189,7 +256,24 @@ impl<E: Stored> Call<E> {
         &self,
         f: impl FnOnce(&kernels::Spec<E::Compute>, View<E>, View<E>, View<E>) -> Result<R>,
     ) -> Result<R> {
-        let learned = self.learned.as_ref().try_map(|_, x| slice::<E::Compute>(x))?;
+        self.with_spec(|spec| f(spec, view(&self.q)?, view(&self.k)?, view(&self.v)?))
+    }
+
+    /// Calls `f` with the spec. What was learned and lies on a GPU is there as so many zeros: its addresses are in
+    /// [`Call::options`].
+    fn with_spec<R>(&self, f: impl FnOnce(&kernels::Spec<E::Compute>) -> Result<R>) -> Result<R> {
+        let on_gpu = self.q.cuda().is_some();
+        let numel = |x: &Option<Tensor>| x.as_ref().map_or(0, Tensor::numel);
+        let mut most = 0;
+        self.learned.as_ref().try_map(|_, x| {
+            most = most.max(numel(x));
+            Ok::<(), Error>(())
+        })?;
+        let stand_in = vec![E::Compute::from_f64(0.0); if on_gpu { most } else { 0 }];
+        let learned = self.learned.as_ref().try_map(|_, x| match on_gpu {
+            true => Ok(x.as_ref().map(|x| &stand_in[..x.numel()])),
+            false => slice::<E::Compute>(x),
+        })?;
         let parameters = self.parameters(learned.own.unwrap_or_default());
         let score = match &self.attention.score {
             Score::ScaledDot => kernels::Score::scaled_dot(self.q.shape()[3]),
@@ -208,8 +292,37 @@ impl<E: Stored> Call<E> {
         };
         let Attention { normalizer, dropout, offset, .. } = self.attention;
         let (mask, bias) = (self.mask(), self.bias(&learned)?);
-        let spec = kernels::Spec { score, mask, bias, normalizer, dropout, offset };
-        f(&spec, view(&self.q)?, view(&self.k)?, view(&self.v)?)
+        f(&kernels::Spec { score, mask, bias, normalizer, dropout, offset })
+    }
+
+    /// Where q, k and v lie on a GPU.
+    fn device_rows(&self) -> Result<[DeviceRows<E>; 3]> {
+        Ok([device_rows(&self.q)?, device_rows(&self.k)?, device_rows(&self.v)?])
+    }
+
+    /// Where what the spec names lies on a GPU.
+    fn options(&self) -> Result<OptionsAt> {
+        let at = self.learned.as_ref().try_map(|_, x| address(x))?;
+        let mut options = OptionsAt {
+            key_bias: at.key_bias,
+            bias: at.bias,
+            relative: at.relative,
+            w: at.w,
+            ..OptionsAt::default()
+        };
+        if let (Score::Expression { shapes, .. }, Some(mut own)) = (&self.attention.score, at.own) {
+            ensure!(
+                shapes.len() <= options.parameters.len(),
+                "attention: an expression with {} parameters; on a GPU it has {} at most",
+                shapes.len(),
+                options.parameters.len()
+            );
+            for (to, shape) in options.parameters.iter_mut().zip(shapes) {
+                *to = Some(own);
+                own += (shape[0] * shape[1] * size_of::<E::Compute>()) as u64;
+            }
+        }
+        Ok(options)
     }
 
     /// The parameters of an expression, each from its place among all their numbers.
@@ -281,6 +394,18 @@ fn view<E: Stored>(x: &Tensor) -> Result<View<'_, E>> {
     let s = x.shape();
     let strides = [strides[0], strides[1], strides[2]];
     Ok(View::strided(numbers, [s[0], s[1], s[2], s[3]], strides)?)
+}
+
+/// Where rows lie on a GPU.
+fn device_rows<E>(x: &Tensor) -> Result<DeviceRows<E>> {
+    let (s, strides) = (x.shape(), x.strides());
+    let strides = [strides[0], strides[1], strides[2]];
+    Ok(DeviceRows::new(x.device_address()?, [s[0], s[1], s[2], s[3]], strides)?)
+}
+
+/// Where a tensor lies on a GPU.
+fn address(x: &Option<Tensor>) -> Result<Option<u64>> {
+    x.as_ref().map(Tensor::device_address).transpose()
 }
 
 fn slice<T: Scalar>(x: &Option<Tensor>) -> Result<Option<&[T]>> {

@@ -329,7 +329,7 @@ impl Active {
         let kept = |x: &Tensor| {
             let mut shape = vec![1; x.rank()];
             shape[1] = heads;
-            let keep = Tensor::from_bools(&keep, &shape)?;
+            let keep = Tensor::from_bools(&keep, &shape)?.to_device(x.device())?;
             keep.where_(x, &Tensor::zeros(&[], x.dtype())?)
         };
         let each = |x: &Option<Tensor>| x.as_ref().map(kept).transpose();

@@ -1,5 +1,6 @@
 //! A result that lies in memory as another tensor does.
 
+use regard_kernels::cuda::DeviceRows;
 use regard_kernels::{Element, ViewMut};
 use regard_tensor::{Result, Scalar, Tensor};
 
@@ -17,13 +18,22 @@ impl StridedOutput {
         let strides = x.strides();
         let heads_inside = h > 1 && n > 1 && strides[2] > strides[1];
         let lies = if heads_inside { [b, n, h, d] } else { shape };
-        Ok(Self { numbers: Tensor::uninit(&lies, x.dtype())?, shape, heads_inside })
+        Ok(Self { numbers: x.uninit_beside(&lies, x.dtype())?, shape, heads_inside })
+    }
+
+    fn strides(&self) -> [usize; 3] {
+        let [_, h, n, d] = self.shape;
+        if self.heads_inside { [n * h * d, d, h * d] } else { [h * n * d, n * d, d] }
     }
 
     pub(super) fn view_mut<E: Element + Scalar>(&mut self) -> Result<ViewMut<'_, E>> {
-        let [_, h, n, d] = self.shape;
-        let strides = if self.heads_inside { [n * h * d, d, h * d] } else { [h * n * d, n * d, d] };
+        let strides = self.strides();
         Ok(ViewMut::strided(slice_mut(&mut self.numbers)?, self.shape, strides)?)
+    }
+
+    /// Where it lies on a GPU.
+    pub(super) fn device_rows<E>(&self) -> Result<DeviceRows<E>> {
+        Ok(DeviceRows::new(self.numbers.device_address()?, self.shape, self.strides())?)
     }
 
     pub(super) fn tensor(self) -> Result<Tensor> {

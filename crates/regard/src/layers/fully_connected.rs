@@ -116,9 +116,10 @@ impl FullyConnected {
             n <= longest,
             "a sequence of {n} vectors; the fully connected network is made for {longest}"
         );
-        let keep = length::keep(lengths, n)?;
+        let keep = length::keep(lengths, n, x.device())?;
         let x = length::without_padding(x, keep.as_ref())?;
-        let filled = Tensor::cat(&[x, Tensor::zeros(&[b, longest - n, d], self.dtype())?], 1)?;
+        let rest = Tensor::zeros(&[b, longest - n, d], self.dtype())?.to_device(x.device())?;
+        let filled = Tensor::cat(&[x, rest], 1)?;
         let hidden =
             self.hidden.activated(&filled.reshape(&[b, longest * d])?, Activation::Relu)?;
         let out = self.out.forward(&mode.dropout(&hidden, dropout)?)?;

@@ -278,7 +278,7 @@ impl GraphAttention {
             Projection::V1 { lin, att_src, att_dst } => {
                 let v = split(lin.forward(x)?)?;
                 let half = |a: &Parameter| v.mul(&a.tensor())?.sum(2)?.unsqueeze(2);
-                let w = Tensor::full(&[1], 1.0, v.dtype())?;
+                let w = Tensor::full(&[1], 1.0, v.dtype())?.to_device(v.device())?;
                 Ok(Heads { q: half(att_dst)?, k: half(att_src)?, v, w })
             }
             Projection::V2 { lin_l, lin_r, att } => {

@@ -64,7 +64,7 @@ impl GraphMean {
         );
         let v = self.linear.forward(&mode.dropout(x, self.dropout)?)?;
         // Attention whose scores are all 0: its weights are 1 over the number of neighbors.
-        let nothing = Tensor::zeros(&[graph.nodes(), 1], v.dtype())?;
+        let nothing = Tensor::zeros(&[graph.nodes(), 1], v.dtype())?.to_device(v.device())?;
         let mask = Mask::edges(graph.joined(true)?.mask.clone());
         Attention::new(Score::dot()).forward(&nothing, &nothing, &v, &mask)
     }

@@ -99,7 +99,8 @@ impl KeyValueCache {
             let capacity = needed.max(2 * capacity).max(16);
             let grown = |now: Option<&Tensor>, new: &Tensor| -> Result<Tensor> {
                 let s = new.shape();
-                let mut grown = Tensor::zeros(&[s[0], s[1], capacity, s[3]], new.dtype())?;
+                let grown = Tensor::zeros(&[s[0], s[1], capacity, s[3]], new.dtype())?;
+                let mut grown = grown.to_device(new.device())?;
                 if let Some(now) = now {
                     grown.write(2, 0, &now.narrow(2, 0, self.length)?)?;
                 }

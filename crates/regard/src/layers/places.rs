@@ -36,7 +36,9 @@ impl Places {
         let (n, width) = (x.shape()[1], x.shape()[2]);
         match self {
             Self::None => Ok(x.clone()),
-            Self::Sinusoidal => x.add(&sinusoids(start, n, width, x.dtype())?),
+            Self::Sinusoidal => {
+                x.add(&sinusoids(start, n, width, x.dtype())?.to_device(x.device())?)
+            }
             Self::Learned(all) => {
                 let all = all.tensor();
                 let longest = all.shape()[0];

@@ -88,7 +88,8 @@ pub fn rotate(x: &Tensor, start: usize) -> Result<Tensor> {
         let all = (start..start + n).flat_map(|t| {
             (0..half).map(move |i| f(t as f64 / 10000f64.powf((2 * i) as f64 / d as f64)))
         });
-        Tensor::from_vec(all.collect::<Vec<f64>>(), &[n, half])?.to_dtype(x.dtype())
+        let table = Tensor::from_vec(all.collect::<Vec<f64>>(), &[n, half])?;
+        table.to_dtype(x.dtype())?.to_device(x.device())
     };
     let (cos, sin) = (table(f64::cos)?, table(f64::sin)?);
     let parts = x.split(3, &[half, half])?;

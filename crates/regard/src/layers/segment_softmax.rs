@@ -35,6 +35,7 @@ pub fn segment_softmax(scores: &Tensor, index: &Tensor, n: usize) -> Result<Tens
         }
     }
     let largest = Tensor::from_vec(largest, &[n, columns])?.to_dtype(scores.dtype())?;
+    let largest = largest.to_device(scores.device())?;
     let powers = scores.sub(&largest.rows(index)?)?.exp()?;
     powers.div(&powers.segment_sum(index, n)?.rows(index)?)
 }

@@ -9,6 +9,7 @@ mod known;
 mod squash;
 
 mod classifier;
+mod device;
 mod encoder;
 mod fixtures;
 mod graph;

@@ -9,7 +9,7 @@ fn transformer(layers: usize) -> TransformerConfig {
     TransformerConfig { dropout: 0.0, ..TransformerConfig::new(16, 2, layers) }
 }
 
-fn encoders() -> Vec<EncoderConfig> {
+pub(crate) fn encoders() -> Vec<EncoderConfig> {
     let one = RecurrentConfig::new(Cell::Gru, 16);
     let both = RecurrentConfig { both_directions: true, ..RecurrentConfig::new(Cell::Gru, 8) };
     vec![
@@ -24,7 +24,7 @@ fn encoders() -> Vec<EncoderConfig> {
     ]
 }
 
-fn decoders() -> Vec<DecoderConfig> {
+pub(crate) fn decoders() -> Vec<DecoderConfig> {
     let two = RecurrentConfig { layers: 2, ..RecurrentConfig::new(Cell::Gru, 16) };
     vec![
         DecoderConfig::Recurrent(RecurrentConfig::new(Cell::Rnn, 16)),
@@ -35,7 +35,7 @@ fn decoders() -> Vec<DecoderConfig> {
     ]
 }
 
-fn scores() -> Vec<ScoreConfig> {
+pub(crate) fn scores() -> Vec<ScoreConfig> {
     vec![
         ScoreConfig::Dot,
         ScoreConfig::ScaledDot,
@@ -51,7 +51,7 @@ fn scores() -> Vec<ScoreConfig> {
     ]
 }
 
-fn weightings() -> Vec<Weighting> {
+pub(crate) fn weightings() -> Vec<Weighting> {
     vec![
         Weighting::Softmax,
         Weighting::Sparsemax,
@@ -66,11 +66,15 @@ fn weightings() -> Vec<Weighting> {
     ]
 }
 
-fn attention(score: ScoreConfig) -> ContextConfig {
+pub(crate) fn attention(score: ScoreConfig) -> ContextConfig {
     ContextConfig::Attention(MechanismConfig::new(score))
 }
 
-fn config(encoder: EncoderConfig, decoder: DecoderConfig, context: ContextConfig) -> Seq2SeqConfig {
+pub(crate) fn config(
+    encoder: EncoderConfig,
+    decoder: DecoderConfig,
+    context: ContextConfig,
+) -> Seq2SeqConfig {
     Seq2SeqConfig { embedding: 16, ..Seq2SeqConfig::new(9, 10, encoder, decoder, context) }
 }
 
@@ -80,7 +84,7 @@ fn build(config: &Seq2SeqConfig, dtype: DType) -> (Parameters, Seq2Seq) {
     (parameters, model)
 }
 
-fn pairs() -> (Sentences, Sentences) {
+pub(crate) fn pairs() -> (Sentences, Sentences) {
     let source = Sentences::new(&[vec![3, 4, 5, 6], vec![7, 8], vec![5], vec![6, 3, 3]], 0);
     let target = Sentences::new(&[vec![9, 8, 7], vec![3], vec![], vec![4, 5, 6, 7]], 0);
     (source.unwrap(), target.unwrap())

@@ -291,7 +291,7 @@ template <typename Call> __device__ __forceinline__ void each_undefined(const fl
 extern "C" __global__ void __launch_bounds__(128, 1) undefined_outputs(const __grid_constant__ Problem p, const __grid_constant__ Forward o, const __grid_constant__ Dot t) {
     each_undefined(t.statistics, p.batch * p.heads * p.queries, [&](i64 row, float statistic) {
         i64 head = row / p.queries;
-#ifdef SPLIT
+#if defined(SPLIT) || RELATIVE
         row_again(p, o, (int)(head / p.heads), (int)(head % p.heads), (int)(row % p.queries));
 #else
         output_again(p, o, (int)(head / p.heads), (int)(head % p.heads), (int)(row % p.queries), statistic);

@@ -297,7 +297,9 @@ struct Distances {
         for (int n = own; n < TABLE; n += WARPGROUP) {
             const float *ends = rows + (n == 0 ? 0 : WARPGROUP / WARP);
             bool end = n == 0 || n == TABLE - 1;
-            slab[n] = end ? (ends[0] + ends[1]) + (ends[2] + ends[3]) : sums[n];
+            float sum = end ? (ends[0] + ends[1]) + (ends[2] + ends[3]) : sums[n];
+            // Nothing is seen at a bias of −∞, though it may be no number.
+            slab[n] = table[n] == NEG_INF ? 0.0f : sum;
             sums[n] = 0;
         }
     }

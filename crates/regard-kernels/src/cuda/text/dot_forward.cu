@@ -53,7 +53,8 @@ __device__ __forceinline__ void write_forward(const Problem &p, const Forward &o
 #pragma unroll
     for (int r = 0; r < 2; r++) {
         factor[r] = rows.total[r] == 0 ? 0.0f : 1 / rows.total[r];
-        statistic[r] = rows.top[r] * SCALE2(p) + log2f(rows.total[r]);
+        // Under a bias whatever came out NaN is computed again, also its log-sum-exp.
+        statistic[r] = RELATIVE ? 0.0f : rows.top[r] * SCALE2(p) + log2f(rows.total[r]);
     }
     E *to = o.out.data + x.at.b * o.out.b + x.at.h * o.out.h + first * o.out.n;
     store_rows(out, factor, to, o.out.n, p.queries - first, p.value_width);

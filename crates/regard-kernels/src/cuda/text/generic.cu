@@ -204,7 +204,7 @@ extern "C" __global__ void __launch_bounds__(128) forward(const __grid_constant_
             T s = t < reach.count ? scratch[t] : NEG_INF;
             i64 j = t < reach.count ? position(reach, t) : 0;
             bool seen = !(s == NEG_INF);
-            T weight = seen ? w.of(p, s, j) * keep_factor(p, r.head(p), r.i, j) : (T)0;
+            T weight = seen ? w.of(p, s, j) * keep_factor(p, r.head(p), r.i, draw_of(p, reach.first + t, j)) : (T)0;
             if (o.weights && seen) o.weights[at * p.keys + j] = weight;
             if (o.edge_weights && t < reach.count) o.edge_weights[r.head(p) * p.edges + reach.first + t] = weight;
             bool counts = is_hard(p) ? seen && j == w.chosen : seen;
@@ -299,7 +299,7 @@ __device__ void weight_grads_of_row(const Problem &p, const Backward &g, const R
         }
         if (seen) {
             mine += arriving_at(p, g, r.at, r.head(p), j, reach.first + t);
-            to[t] = mine * keep_factor(p, r.head(p), r.i, j);
+            to[t] = mine * keep_factor(p, r.head(p), r.i, draw_of(p, reach.first + t, j));
         }
     }
     __syncwarp();
@@ -317,7 +317,7 @@ __device__ T delta_of_row(const Problem &p, const Backward &g, const Row &r, con
             i64 j = position(reach, t);
             T weight = a.weight(p, s, j);
             if (p.normalizer == SOFTMAX) {
-                T keep = keep_factor(p, r.head(p), r.i, j);
+                T keep = keep_factor(p, r.head(p), r.i, draw_of(p, reach.first + t, j));
                 weighted += weight * keep * arriving_at(p, g, r.at, r.head(p), j, reach.first + t);
             } else {
                 T slope = a.diagonal(p, weight);
@@ -427,7 +427,7 @@ extern "C" __global__ void __launch_bounds__(128) backward_keys(const __grid_con
                 if (seen) {
                     i64 row = head * p.queries + i;
                     u64 edge = reach.list ? p.column_edges[reach.first + t] : 0;
-                    T keep = keep_factor(p, head, i, j);
+                    T keep = keep_factor(p, head, i, draw_of(p, edge, j));
                     Arrived a(g, row);
                     a.delta = g.delta[row];
                     T before = a.weight(p, s, j);

@@ -36,6 +36,7 @@ struct Problem {
     const u32 *row_keys;
     const u64 *column_start;
     const u32 *column_queries, *column_edges;
+    const u32 *row_draws; // what dropout draws by, where that is not the key
     i64 edges;
     // The bias.
     Spread key_bias, full_bias;
@@ -146,6 +147,11 @@ __device__ __forceinline__ T keep_factor(const Problem &p, i64 head, i64 i, i64 
     if (!p.dropped) return (T)1;
     u32 word = random_word(p.dropout_seed, 0, (u32)head, (u32)i, (u32)j);
     return word < (u32)p.dropped_below ? (T)0 : (T)p.kept;
+}
+
+// What dropout draws by at an edge, or at a key where there are no edges.
+__device__ __forceinline__ i64 draw_of(const Problem &p, u64 edge, i64 j) {
+    return p.row_draws ? (i64)p.row_draws[edge] : j;
 }
 
 // Gumbel's noise, by which the largest of score + noise is a draw from the softmax.

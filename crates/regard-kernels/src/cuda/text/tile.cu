@@ -225,6 +225,7 @@ struct Line {
 };
 
 // A pair's score in UNITs, or −∞ where the query does not see the key. Where the whole tile is in reach, CUT is false.
+// A bias of −∞ hides its key, whatever the product is.
 template <bool CUT> __device__ __forceinline__ float score_at(const Problem &p, const Line &l, float product, int j) {
     if (CUT && (j < l.low || j >= l.high)) return NEG_INF;
 #if HAS_SEGMENTS
@@ -251,6 +252,7 @@ template <bool CUT> __device__ __forceinline__ float score_at(const Problem &p, 
 #if HAS_RELATIVE
     bias += l.relative[most(least(distance, p.max_distance), -p.max_distance)];
 #endif
+    if (bias == NEG_INF) return NEG_INF;
     score += bias * UNIT;
 #endif
     return score;

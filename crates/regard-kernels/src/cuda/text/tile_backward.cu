@@ -217,6 +217,7 @@ template <bool CUT> __device__ __forceinline__ float score_of_column(const Probl
 #if HAS_RELATIVE
     bias += x.relative[most(least(distance, p.max_distance), -p.max_distance)];
 #endif
+    if (bias == NEG_INF) return NEG_INF;
     score += bias * UNIT;
 #endif
     return score;

@@ -17,7 +17,9 @@ __device__ __forceinline__ float score_of(const Problem &p, i64 b, i64 h, i64 i,
     i64 hk = h / (p.heads / p.key_heads);
     float score = product_of(p.q.data + b * p.q.b + h * p.q.h + i * p.q.n, p.k.data + b * p.k.b + hk * p.k.h + j * p.k.n, p.width);
 #if RELATIVE
-    score = (score * (float)p.scale + bias_at(p, b, h, i, j)) * LOG2_E;
+    float bias = bias_at(p, b, h, i, j);
+    if (bias == NEG_INF) return NEG_INF; // hides its key, whatever that is
+    score = (score * (float)p.scale + bias) * LOG2_E;
 #endif
     return score * SCALE2(p);
 }
@@ -68,9 +70,9 @@ __device__ __forceinline__ void output_again(const Problem &p, const Forward &o,
     sums.store(o.out.data + b * o.out.b + h * o.out.h + i * o.out.n, 1);
 }
 
-#ifdef SPLIT
+#if defined(SPLIT) || RELATIVE
 // A row again from its scores on, by a warp: of an infinity, or of a number that bf16 rounds to one, the parts
-// make NaN whatever the formula gives.
+// make NaN whatever the formula gives; and so does a key that is no number where a bias of −∞ hides it.
 __device__ __forceinline__ void row_again(const Problem &p, const Forward &o, int b, int h, int i) {
     Reach reach = keys_of(p, b, i);
     const E *v = p.v.data + b * p.v.b + h / (int)(p.heads / p.key_heads) * p.v.h;

@@ -68,15 +68,12 @@ template <int N, int M> __device__ __forceinline__ void note_undefined_keys(cons
     }
 }
 
-extern "C" __global__ void __launch_bounds__(128, 1) undefined_queries(const __grid_constant__ Problem p, const __grid_constant__ Backward g, const __grid_constant__ Dot t) {
-    each_undefined(t.statistics, p.batch * p.heads * p.queries, [&](i64 row, float) {
+extern "C" __global__ void __launch_bounds__(128, 1) undefined_gradients(const __grid_constant__ Problem p, const __grid_constant__ Backward g, const __grid_constant__ Dot t) {
+    if (g.grad_q.data) each_undefined(t.statistics, p.batch * p.heads * p.queries, [&](i64 row, float) {
         i64 head = row / p.queries;
         query_again(p, g, t, head / p.heads, head % p.heads, row % p.queries);
     });
-}
-
-extern "C" __global__ void __launch_bounds__(128, 1) undefined_keys(const __grid_constant__ Problem p, const __grid_constant__ Backward g, const __grid_constant__ Dot t) {
-    each_undefined(t.undefined_keys, p.batch * p.key_heads * p.keys, [&](i64 row, float) {
+    if (g.grad_k.data || g.grad_v.data) each_undefined(t.undefined_keys, p.batch * p.key_heads * p.keys, [&](i64 row, float) {
         i64 head = row / p.keys;
         key_again(p, g, t, head / p.key_heads, head % p.key_heads, row % p.keys);
     });

@@ -1,8 +1,8 @@
 //! A graph of ONNX operators under way: values by their names.
 
-use crate::protobuf::Message;
-use crate::{Error, Result};
+use crate::run::protobuf::Message;
 use regard::{DType, Tensor};
+use regard_data::{Error, Result};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The version of the operators, and of the file's format.

@@ -1,12 +1,12 @@
 //! Encoders and the blocks of a Transformer in ONNX's operators.
 
 use super::graph::{Attribute, Graph, Kind};
-use crate::{Error, Result};
 use regard::attention::{ScoreConfig, Weighting};
 use regard::layers::{
     Activation, Cell, ConvolutionConfig, EncoderConfig, Position, RecurrentConfig,
     TransformerConfig, alibi_slopes,
 };
+use regard_data::{Error, Result};
 
 /// What hides a key: no exponential is left of it, and no NaN where all are hidden.
 const HIDDEN: f32 = -1e30;

@@ -1,8 +1,8 @@
 //! Attention with a learned query in ONNX's operators.
 
 use super::graph::{Attribute, Graph, Kind};
-use crate::{Error, Result};
 use regard::attention::{BilinearScale, MechanismConfig, ScoreConfig, Weighting};
+use regard_data::{Error, Result};
 
 /// The weights `[B, N]` of vectors `[B, N, D]` under the learned query; 0 where there is no vector.
 pub(super) fn weights(

@@ -4,8 +4,7 @@ mod graph;
 mod layers;
 mod mechanism;
 
-use super::Network;
-use crate::{Error, Result};
+use crate::task::network::Network;
 use graph::{Attribute, Graph, Kind, Size};
 use layers::{Encoded, activated, encoder, keep, normed};
 use regard::Tensor;
@@ -13,6 +12,7 @@ use regard::models::{
     CharactersConfig, ClassifierConfig, ClassifierPooling, ConvolutionalConfig, ImagePooling,
     InputConfig, LabelerConfig, VisionTransformerConfig,
 };
+use regard_data::{Error, Result};
 use std::collections::BTreeMap;
 
 /// A network with these weights as an ONNX file. Refuses networks that choose hard or have no

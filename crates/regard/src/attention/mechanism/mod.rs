@@ -202,7 +202,7 @@ impl Mechanism {
     pub fn probabilities(&self, q: &Tensor, k: &Tensor, mask: &Mask) -> Result<Tensor> {
         let keys = self.keys(k)?;
         let (b, h, nk) = (keys.k.shape()[0], keys.k.shape()[1], keys.k.shape()[2]);
-        let v = &Tensor::zeros(&[b, h, nk, 1], k.dtype())?;
+        let v = &Tensor::zeros(&[b, h, nk, 1], k.dtype())?.to_device(k.device())?;
         let axes = Axes::of(q.shape(), k.shape(), k.shape())?;
         self.check("q", q, self.dq)?;
         let (q, keys, mode, bias) = (&lift(q)?, &keys, Mode::Infer, &Bias::default());

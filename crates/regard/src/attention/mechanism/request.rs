@@ -70,6 +70,7 @@ impl Mechanism {
         let (q, k) = (prepared.q.shape(), request.keys.k.shape());
         let shape = [q[0], q[1], q[2], k[2]];
         let u = random.uniform(&shape, 1e-9, 1.0 - 1e-9, prepared.q.dtype())?;
+        let u = u.to_device(prepared.q.device())?;
         // −ln(−ln u), over the temperature, joins whatever bias there is.
         let noise = u.ln()?.scale(-1.0)?.ln()?.scale(-1.0 / temperature)?;
         let bias = &mut prepared.attention.bias.full;

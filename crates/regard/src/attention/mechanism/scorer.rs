@@ -322,7 +322,8 @@ impl Scorer {
                 additive(Activation::Tanh, w.squeeze(w.rank() as isize - 2)?)
             }
             Self::Concat { w } => {
-                let one = Tensor::full(&[1], 1.0, w.tensor().dtype())?;
+                let w = w.tensor();
+                let one = Tensor::full(&[1], 1.0, w.dtype())?.to_device(w.device())?;
                 additive(Activation::Identity, one)
             }
             Self::Own { score, parameters } => {

@@ -87,7 +87,7 @@ impl Convolution {
         );
         let (b, n) = (x.shape()[0], x.shape()[1]);
         length::check("a convolution", lengths, b, n)?;
-        let keep = length::keep(lengths, n)?;
+        let keep = length::keep(lengths, n, x.device())?;
         let x = self.places.add(&self.input.forward(x)?, 0)?;
         let mut x = length::without_padding(&x, keep.as_ref())?;
         if n == 0 {

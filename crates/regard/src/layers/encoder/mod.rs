@@ -156,7 +156,9 @@ impl Encoder {
         let (b, n) = (x.shape()[0], x.shape()[1]);
         length::check("encoder", lengths, b, n)?;
         let out = match &self.kind {
-            Kind::None => length::without_padding(x, length::keep(lengths, n)?.as_ref())?,
+            Kind::None => {
+                length::without_padding(x, length::keep(lengths, n, x.device())?.as_ref())?
+            }
             Kind::Recurrent(network) => {
                 let output = network.forward(x, lengths, None, mode)?;
                 let state = output.state;

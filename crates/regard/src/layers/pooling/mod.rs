@@ -192,7 +192,8 @@ impl<'a> Set<'a> {
     fn present(&self) -> Result<Tensor> {
         let n = self.x.shape()[1];
         let all = self.lengths.iter().flat_map(|&l| (0..n).map(move |i| i < l));
-        Tensor::from_bools(&all.collect::<Vec<_>>(), &[self.lengths.len(), n, 1])
+        let all = Tensor::from_bools(&all.collect::<Vec<_>>(), &[self.lengths.len(), n, 1])?;
+        all.to_device(self.x.device())
     }
 
     /// The vectors, with `x` in place of padding.
@@ -215,13 +216,14 @@ impl<'a> Set<'a> {
         for (item, &length) in self.lengths.iter().enumerate() {
             all[item * n..][..length].copy_from_slice(&of(length));
         }
-        Tensor::from_vec(all, &[self.lengths.len(), n])?.to_dtype(self.x.dtype())
+        let all = Tensor::from_vec(all, &[self.lengths.len(), n])?.to_dtype(self.x.dtype())?;
+        all.to_device(self.x.device())
     }
 
     /// `[B, 1]`: true where there is any vector.
     fn any(&self) -> Result<Tensor> {
         let any: Vec<bool> = self.lengths.iter().map(|&l| l > 0).collect();
-        Tensor::from_bools(&any, &[any.len(), 1])
+        Tensor::from_bools(&any, &[any.len(), 1])?.to_device(self.x.device())
     }
 
     /// The largest numbers `[B, D]` and whose they are.
@@ -229,7 +231,8 @@ impl<'a> Set<'a> {
         let s = self.x.shape();
         if s[1] == 0 {
             let winner = Tensor::zeros(&[s[0], s[2]], DType::I64)?;
-            return Ok((Tensor::zeros(&[s[0], s[2]], self.x.dtype())?, winner));
+            let none = Tensor::zeros(&[s[0], s[2]], self.x.dtype())?;
+            return Ok((none.to_device(self.x.device())?, winner.to_device(self.x.device())?));
         }
         let (largest, winner) = self.filled(f64::NEG_INFINITY)?.max(1)?;
         let largest = self.any()?.where_(&largest, &Tensor::zeros(&[], self.x.dtype())?)?;
@@ -245,14 +248,15 @@ impl<'a> Set<'a> {
                 all[at / d * n + i as usize] += 1.0 / d as f64;
             }
         }
-        Tensor::from_vec(all, &[self.lengths.len(), n])?.to_dtype(self.x.dtype())
+        let all = Tensor::from_vec(all, &[self.lengths.len(), n])?.to_dtype(self.x.dtype())?;
+        all.to_device(self.x.device())
     }
 
     /// The last vectors `[B, D]`.
     fn last(&self) -> Result<Tensor> {
         let s = self.x.shape();
         if s[1] == 0 {
-            return Tensor::zeros(&[s[0], s[2]], self.x.dtype());
+            return Tensor::zeros(&[s[0], s[2]], self.x.dtype())?.to_device(self.x.device());
         }
         let row = |(item, l): (usize, &usize)| (item * s[1] + l.saturating_sub(1)) as i64;
         let rows = self.lengths.iter().enumerate().map(row).collect::<Vec<_>>();

@@ -117,8 +117,10 @@ impl Recurrent {
     /// # Ok::<(), regard::Error>(())
     /// ```
     pub fn zeros(&self, batch: usize) -> Result<RecurrentState> {
-        let dtype = self.layers[0].w_hh.tensor().dtype();
-        let zero = |_: &Layer| Tensor::zeros(&[batch, self.config.hidden], dtype);
+        let zero = |layer: &Layer| {
+            let w = layer.w_hh.tensor();
+            Tensor::zeros(&[batch, self.config.hidden], w.dtype())?.to_device(w.device())
+        };
         let all = || self.layers.iter().map(zero).collect::<Result<Vec<_>>>();
         let c = if self.config.cell == Cell::Lstm { all()? } else { Vec::new() };
         Ok(RecurrentState { h: all()?, c })

@@ -142,7 +142,7 @@ impl TransformerEncoder {
         );
         let (b, n) = (x.shape()[0], x.shape()[1]);
         length::check("a Transformer", lengths, b, n)?;
-        let keep = length::keep(lengths, n)?;
+        let keep = length::keep(lengths, n, x.device())?;
         let x = length::without_padding(x, keep.as_ref())?;
         let x = match &self.input {
             Some(input) => input.forward(&x)?,

@@ -73,10 +73,11 @@ fn weighted_sum(x: &Tensor, lengths: &[usize], n: usize, w: usize) -> Result<Ten
     let factors = |of: fn(f64) -> f64| {
         let one = |&length: &usize| (1..=w).map(move |j| of(j as f64 / length.max(1) as f64));
         let all: Vec<f64> = lengths.iter().flat_map(one).collect();
-        Tensor::from_vec(all, &[n, w, 1])?.to_dtype(x.dtype())
+        Tensor::from_vec(all, &[n, w, 1])?.to_dtype(x.dtype())?.to_device(x.device())
     };
     let feature = Tensor::from_vec((1..=d).map(|k| k as f64 / d as f64).collect::<Vec<_>>(), &[d])?
-        .to_dtype(x.dtype())?;
+        .to_dtype(x.dtype())?
+        .to_device(x.device())?;
     let a = x.mul(&factors(|share| 1.0 - share)?)?.sum(1)?;
     let b = x.mul(&factors(|share| 2.0 * share - 1.0)?)?.sum(1)?;
     a.add(&b.mul(&feature)?)

@@ -311,7 +311,7 @@ impl SpanReader {
         let read = Tensor::cat(&parts, 2)?;
         let Encoded { out: read, weights: encoder, .. } =
             self.text.encode(&read, Some(lengths), mode, need)?;
-        let keep = length::keep(Some(lengths), read.shape()[1])?;
+        let keep = length::keep(Some(lengths), read.shape()[1], read.device())?;
         let scores = |pointer: &Pointer| pointer.scores(&query, &read, keep.as_ref(), mode);
         Ok(Pointed { start: scores(&self.start)?, end: scores(&self.end)?, alignment, encoder })
     }

@@ -126,7 +126,8 @@ impl ConvolutionalDecoder {
         };
         let layers = self.layers.iter().map(one).collect::<Result<Vec<_>>>()?;
         let before = [lengths.len(), self.config.kernel - 1, self.config.width];
-        let windows = vec![Tensor::zeros(&before, encoded.out.dtype())?; self.layers.len()];
+        let before = Tensor::zeros(&before, encoded.out.dtype())?;
+        let windows = vec![before.to_device(encoded.out.device())?; self.layers.len()];
         let sources = LayerSources { layers, mask: Mask::lengths(lengths) };
         Ok((sources, Windows { layers: windows, place: 0 }))
     }

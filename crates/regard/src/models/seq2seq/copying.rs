@@ -43,7 +43,10 @@ impl Copying {
         let vocabulary = logits.softmax(2)?.mul(&generate)?;
         let vocabulary = match words - v {
             0 => vocabulary,
-            more => Tensor::cat(&[vocabulary, Tensor::zeros(&[b, t, more], logits.dtype())?], 2)?,
+            more => {
+                let none = Tensor::zeros(&[b, t, more], logits.dtype())?;
+                Tensor::cat(&[vocabulary, none.to_device(logits.device())?], 2)?
+            }
         };
         let copy = generate.scale(-1.0)?.shift(1.0)?;
         let found = by_word(&weights.mean(1)?, copied, words)?.mul(&copy)?;

@@ -488,7 +488,8 @@ fn finish(logits: Tensor, targets: Tensor, written: Written) -> Result<TeacherFo
     let log_prob = match written.log_prob {
         Some(log_prob) => {
             let there: Vec<bool> = targets.to_vec::<i64>()?.iter().map(|&x| x != NOTHING).collect();
-            let there = Tensor::from_bools(&there, targets.shape())?;
+            let there =
+                Tensor::from_bools(&there, targets.shape())?.to_device(log_prob.device())?;
             Some(there.where_(&log_prob, &Tensor::zeros(&[], log_prob.dtype())?)?)
         }
         None => None,

@@ -81,7 +81,7 @@ impl Reader {
                 // Vectors may hold anything past their number, even NaN: no gradient should meet it.
                 length::without_padding(
                     x,
-                    length::keep(Some(&source.lengths), x.shape()[1])?.as_ref(),
+                    length::keep(Some(&source.lengths), x.shape()[1], x.device())?.as_ref(),
                 )
             }
             Self::Patches(patches) => patches.vectors(x),

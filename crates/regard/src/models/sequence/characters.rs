@@ -86,7 +86,9 @@ impl Characters {
         );
         let c = ids.shape()[2];
         if b * n * c == 0 {
-            return Tensor::zeros(&[b, n, self.width()], self.embedding.weight.tensor().dtype());
+            let weight = self.embedding.weight.tensor();
+            return Tensor::zeros(&[b, n, self.width()], weight.dtype())?
+                .to_device(weight.device());
         }
         let padding = self.embedding.padding.map(|padding| padding as i64);
         let numbers = ids.to_indices("characters")?;

@@ -6,7 +6,7 @@ use regard_tensor::{Result, Tensor};
 /// `[B, N, (2 · reach + 1) · D]`; zeros before the first and after the last. Padding holds zeros.
 pub(super) fn neighbors(x: &Tensor, reach: usize) -> Result<Tensor> {
     let (b, n, d) = (x.shape()[0], x.shape()[1], x.shape()[2]);
-    let nothing = Tensor::zeros(&[b, reach, d], x.dtype())?;
+    let nothing = Tensor::zeros(&[b, reach, d], x.dtype())?.to_device(x.device())?;
     let around = Tensor::cat(&[nothing.clone(), x.clone(), nothing], 1)?;
     let views = (0..=2 * reach).map(|from| around.narrow(1, from, n));
     Tensor::cat(&views.collect::<Result<Vec<_>>>()?, 2)

@@ -62,7 +62,7 @@ impl Reader {
         let (b, n) = (x.shape()[0], x.shape()[1]);
         length::check("sequences", lengths, b, n)?;
         // Given vectors may hold anything past the lengths, even NaN: no gradient should meet it.
-        let x = length::without_padding(&x, length::keep(lengths, n)?.as_ref())?;
+        let x = length::without_padding(&x, length::keep(lengths, n, x.device())?.as_ref())?;
         let x = match (&self.characters, characters) {
             (Some(own), Some(ids)) => Tensor::cat(&[x, own.vectors(ids, b, n, mode)?], 2)?,
             (None, None) => x,

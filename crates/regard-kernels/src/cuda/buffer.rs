@@ -1,0 +1,81 @@
+//! Memory of a GPU that outlives a call: what a tensor's numbers lie in.
+
+use super::device::{Cuda, Device};
+use super::memory::Memory;
+use crate::error::{Error, ensure};
+use std::sync::Arc;
+
+/// Some bytes of a GPU's memory, given back when dropped, after all that was asked of the GPU's stream before.
+///
+/// ```no_run
+/// use regard_kernels::Cuda;
+/// let buffer = Cuda::new(0)?.upload(&[1, 2, 3])?;
+/// let mut bytes = [0; 2];
+/// buffer.download(1, &mut bytes)?;
+/// assert_eq!(bytes, [2, 3]);
+/// # Ok::<(), regard_kernels::Error>(())
+/// ```
+pub struct CudaBuffer {
+    /// Always there but while this is dropped.
+    memory: Option<Memory>,
+    bytes: usize,
+    device: Arc<Device>,
+}
+
+impl Cuda {
+    /// Room for so many bytes, which hold anything.
+    pub fn uninit(&self, bytes: usize) -> Result<CudaBuffer, Error> {
+        let _entered = self.device.enter()?;
+        let memory = Some(Memory::uninit(&self.device, bytes)?);
+        Ok(CudaBuffer { memory, bytes, device: self.device.clone() })
+    }
+
+    /// A copy of bytes, which have been read when this returns.
+    pub fn upload(&self, bytes: &[u8]) -> Result<CudaBuffer, Error> {
+        let _entered = self.device.enter()?;
+        let memory = Some(Memory::of(&self.device, bytes)?);
+        Ok(CudaBuffer { memory, bytes: bytes.len(), device: self.device.clone() })
+    }
+}
+
+impl CudaBuffer {
+    /// Where it begins, a multiple of 256.
+    pub fn address(&self) -> u64 {
+        self.memory.as_ref().map_or(0, |memory| memory.at)
+    }
+
+    /// How many bytes.
+    pub fn len(&self) -> usize {
+        self.bytes
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.bytes == 0
+    }
+
+    /// Copies bytes back, from one on, after all that was asked of the stream before. Refuses more than there are.
+    pub fn download(&self, from: usize, to: &mut [u8]) -> Result<(), Error> {
+        let fits = from.checked_add(to.len()).is_some_and(|end| end <= self.bytes);
+        ensure!(fits, "{} bytes from {from} on leave a buffer of {}", to.len(), self.bytes);
+        let _entered = self.device.enter()?;
+        match &self.memory {
+            Some(memory) => memory.copy_part_to(from, to),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for CudaBuffer {
+    fn drop(&mut self) {
+        let entered = self.device.enter();
+        self.memory = None;
+        drop(entered);
+    }
+}
+
+impl std::fmt::Debug for CudaBuffer {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        write!(f, "CudaBuffer of {} bytes", self.bytes)
+    }
+}

@@ -1,0 +1,374 @@
+//! The options of a task: what its template says, changed by a file and by single settings.
+//!
+//! A template is a TOML text in which every option stands under a comment. An option without a
+//! value of its own is written as `# key = value`; that is how it is known.
+
+use regard_data::{Error, Result};
+use serde::de::DeserializeOwned;
+use std::path::Path;
+use toml::{Table, Value};
+
+/// The options of a task.
+///
+/// ```
+/// use regard_tasks::options::Options;
+/// let template = "[model]\n# Width of the state.\nhidden = 64\n# Neighbors on each side.\n# window = 2\n";
+/// let options = Options::new(template)?.set("hidden=32")?.set("model.window=1")?;
+/// assert_eq!(options.get("model.hidden").unwrap().as_integer(), Some(32));
+/// let error = Options::new(template)?.set("model.hiden=1").unwrap_err().to_string();
+/// assert_eq!(error, "there is no option `model.hiden`; the nearest is `model.hidden`");
+/// # Ok::<(), regard_tasks::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Options {
+    template: String,
+    table: Table,
+}
+
+/// One option's line in a template.
+pub(crate) struct Entry<'a> {
+    section: &'a str,
+    key: &'a str,
+    /// What the template says its value is, or could be.
+    pub(crate) value: &'a str,
+}
+
+impl Entry<'_> {
+    pub(crate) fn name(&self) -> String {
+        if self.section.is_empty() {
+            self.key.to_string()
+        } else {
+            format!("{}.{}", self.section, self.key)
+        }
+    }
+}
+
+/// The option that a line of a template is about.
+fn entry<'a>(section: &'a str, line: &'a str) -> Option<Entry<'a>> {
+    let (key, value) = line.strip_prefix("# ").unwrap_or(line).split_once(" = ")?;
+    let is_key = !key.is_empty() && key.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+    is_key.then_some(Entry { section, key, value })
+}
+
+/// Every line of a template, with its section and the option it is about.
+pub(crate) fn entries(template: &str) -> impl Iterator<Item = (&str, Option<Entry<'_>>)> {
+    let mut section = "";
+    template.lines().map(move |line| {
+        if let Some(name) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
+            section = name;
+        }
+        (line, entry(section, line))
+    })
+}
+
+impl Options {
+    /// What a template says.
+    pub fn new(template: &str) -> Result<Self> {
+        let table = template.parse().map_err(|e| Error::invalid(format!("the template: {e}")))?;
+        Ok(Self { template: template.into(), table })
+    }
+
+    /// The names of all options, as `section.key`, in the template's order.
+    pub fn names(&self) -> Vec<String> {
+        entries(&self.template).filter_map(|(_, entry)| Some(entry?.name())).collect()
+    }
+
+    /// Its template.
+    pub(crate) fn template(&self) -> &str {
+        &self.template
+    }
+
+    /// Whether there is an option of this name, or of this key in some section.
+    ///
+    /// ```
+    /// use regard_tasks::options::Options;
+    /// let options = Options::new("[model]\n# Width of the state.\nhidden = 64\n")?;
+    /// assert!(options.knows("hidden") && options.knows("model.hidden") && !options.knows("hid"));
+    /// # Ok::<(), regard_tasks::Error>(())
+    /// ```
+    pub fn knows(&self, name: &str) -> bool {
+        let is_it = |known: &String| known == name || known.rsplit('.').next() == Some(name);
+        self.names().iter().any(is_it)
+    }
+
+    /// The option whose name is most like this one; none where that would be chance.
+    pub(crate) fn nearest(&self, name: &str) -> Option<String> {
+        let likeness = |known: &str| {
+            let key = known.rsplit('.').next().unwrap_or(known);
+            strsim::jaro_winkler(known, name).max(strsim::jaro_winkler(key, name))
+        };
+        // Below this a likeness is chance, and the hint would mislead.
+        let like = self.names().into_iter().filter(|known| likeness(known) >= 0.85);
+        like.max_by(|a, b| likeness(a).total_cmp(&likeness(b)))
+    }
+
+    /// Changed by a TOML file; refuses an option that is not known, with the nearest that is.
+    pub fn file(self, path: &Path) -> Result<Self> {
+        let text = std::fs::read_to_string(path).map_err(|e| Error::file(path, e))?;
+        self.text(path, &text)
+    }
+
+    /// As [`Options::file`], of a file that a run keeps. One that does not say `data.held_out_seed` is
+    /// of a version that drew what is held out by `training.seed`, and means that.
+    pub(crate) fn file_of_run(self, path: &Path) -> Result<Self> {
+        let options = self.file(path)?;
+        match options.get("training.seed") {
+            Some(seed) if !options.says_held_out_seed(path)? => {
+                let setting = format!("data.held_out_seed={seed}");
+                options.set(&setting)
+            }
+            _ => Ok(options),
+        }
+    }
+
+    /// Whether a file says by which seed examples are held out, or there is nothing to say.
+    pub(crate) fn says_held_out_seed(&self, path: &Path) -> Result<bool> {
+        let text = std::fs::read_to_string(path).map_err(|e| Error::file(path, e))?;
+        let said: Table = text.parse().map_err(|e| Error::file(path, format!("{e}")))?;
+        let said = said.get("data").and_then(|data| data.get("held_out_seed"));
+        Ok(said.is_some() || !self.knows("data.held_out_seed"))
+    }
+
+    /// Changed by a TOML text that was read from a path, or stands for one; refuses as
+    /// [`Options::file`] does.
+    ///
+    /// ```
+    /// use regard_tasks::options::Options;
+    /// let options = Options::new("[model]\nhidden = 64\n")?;
+    /// let error = options.text("a.toml".as_ref(), "[model]\nhiden = 1\n").unwrap_err();
+    /// assert!(error.to_string().starts_with("a.toml: there is no option `model.hiden`"));
+    /// # Ok::<(), regard_tasks::Error>(())
+    /// ```
+    pub fn text(mut self, path: &Path, text: &str) -> Result<Self> {
+        let table: Table = text.parse().map_err(|error: toml::de::Error| {
+            let line = error.span().map_or(1, |s| 1 + text[..s.start].matches('\n').count());
+            Error::line(path, line, error.message())
+        })?;
+        let mut given = Vec::new();
+        flatten("", table, &mut given);
+        for (name, value) in given {
+            self.put(&name, value).map_err(|e| Error::file(path, e))?;
+        }
+        Ok(self)
+    }
+
+    /// Changed by one setting, `key=value` or `section.key=value`. The value is TOML; what is not
+    /// is taken as text.
+    pub fn set(mut self, setting: &str) -> Result<Self> {
+        let (name, value) = setting
+            .split_once('=')
+            .ok_or_else(|| Error::invalid(format!("`{setting}` is not of the form key=value")))?;
+        let value = value.trim();
+        let is_whole = !value.is_empty() && value.chars().all(|c| c.is_ascii_digit());
+        if is_whole && value.parse::<i64>().is_err() {
+            let (name, most) = (self.resolve(name.trim())?, i64::MAX);
+            let what = format!("`{name}` cannot be {value}; whole numbers go up to {most}");
+            return Err(Error::invalid(what));
+        }
+        self.put(name.trim(), parse(value))?;
+        Ok(self)
+    }
+
+    /// An option's value, by its whole name; none where it has none.
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        name.split('.').try_fold(None, |at: Option<&Value>, key| match at {
+            None => self.table.get(key).map(Some),
+            Some(value) => value.get(key).map(Some),
+        })?
+    }
+
+    /// With the paths of data as whole paths, so that they mean the same from any folder. These are
+    /// the texts of the section `[data]` that are named after a part (`train`, `test_labels`, …), and
+    /// `folder`.
+    pub(crate) fn absolute_paths(mut self) -> Result<Self> {
+        let Some(Value::Table(data)) = self.table.get_mut("data") else { return Ok(self) };
+        let is_path = |key: &str| {
+            let part = key.split_once('_').map_or(key, |(part, _)| part);
+            ["train", "validation", "test", "folder"].contains(&part)
+        };
+        for (_, value) in data.iter_mut().filter(|(key, _)| is_path(key)) {
+            let all = match value {
+                Value::Array(all) => all.as_mut_slice(),
+                one => std::slice::from_mut(one),
+            };
+            for path in all {
+                if let Value::String(path) = path {
+                    let whole = std::path::absolute(&*path).map_err(|e| Error::file(&*path, e))?;
+                    *path = whole.display().to_string();
+                }
+            }
+        }
+        Ok(self)
+    }
+
+    /// The whole name of an option given by its whole name, or by its key alone where only one
+    /// section has it.
+    fn resolve(&self, name: &str) -> Result<String> {
+        let names = self.names();
+        if names.iter().any(|known| known == name) {
+            return Ok(name.into());
+        }
+        let same = |known: &&String| known.rsplit('.').next() == Some(name);
+        let matching: Vec<&String> = names.iter().filter(same).collect();
+        match matching[..] {
+            [one] => Ok(one.clone()),
+            [] => {
+                let nearest = self.nearest(name);
+                let nearest = nearest.map_or(String::new(), |n| format!("; the nearest is `{n}`"));
+                Err(Error::invalid(format!("there is no option `{name}`{nearest}")))
+            }
+            _ => {
+                let all: Vec<String> = matching.iter().map(|n| format!("`{n}`")).collect();
+                Err(Error::invalid(format!("`{name}` may mean {}", all.join(" or "))))
+            }
+        }
+    }
+
+    fn put(&mut self, name: &str, value: Value) -> Result<()> {
+        let name = self.resolve(name)?;
+        match name.split_once('.') {
+            None => self.table.insert(name, value),
+            Some((section, key)) => {
+                let section = self.table.entry(section).or_insert_with(|| Table::new().into());
+                section.as_table_mut().and_then(|table| table.insert(key.into(), value))
+            }
+        };
+        Ok(())
+    }
+
+    /// As a task's own struct; an error names the option.
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T> {
+        T::deserialize(Value::Table(self.table.clone())).map_err(|error| {
+            let text = error.to_string();
+            let mut lines = text.lines().filter(|line| !line.trim().is_empty());
+            let what = lines.next().unwrap_or_default();
+            match self.culprit::<T>() {
+                Some(name) => Error::invalid(format!("`{name}`: {}", in_words(what))),
+                None => Error::invalid(format!("the options: {text}").replace('\n', " ")),
+            }
+        })
+    }
+
+    /// The option without whose value the others could be read: where sections are read in one go,
+    /// the error does not name it.
+    fn culprit<T: DeserializeOwned>(&self) -> Option<String> {
+        let plain = Self::new(&self.template).ok()?;
+        self.names().into_iter().find(|name| {
+            let mut other = self.clone();
+            let Some(table) = other.section_mut(name) else { return false };
+            let key = name.rsplit('.').next().unwrap_or(name);
+            match plain.get(name) {
+                _ if self.get(name) == plain.get(name) => return false,
+                Some(value) => table.insert(key.into(), value.clone()),
+                None => table.remove(key),
+            };
+            T::deserialize(Value::Table(other.table)).is_ok()
+        })
+    }
+
+    /// The table that an option stands in.
+    fn section_mut(&mut self, name: &str) -> Option<&mut Table> {
+        match name.split_once('.') {
+            None => Some(&mut self.table),
+            Some((section, _)) => self.table.get_mut(section)?.as_table_mut(),
+        }
+    }
+
+    /// An error of the library with the options that its words are about, as far as there are any:
+    /// a layer does not know what its width is called here.
+    pub fn explain(&self, error: Error) -> Error {
+        const WORDS: [(&str, &str); 13] = [
+            ("heads", "heads"),
+            ("width", "hidden"),
+            ("hidden size", "hidden"),
+            ("feed-forward", "feed_forward"),
+            ("an additive score", "score_hidden"),
+            ("embedding", "embedding"),
+            ("dropout", "dropout"),
+            ("layers", "layers"),
+            ("kernel", "kernel"),
+            ("patch", "patch"),
+            ("channels", "channels"),
+            ("a vocabulary of", "vocabulary"),
+            ("mels", "mels"),
+        ];
+        let said = match &error {
+            Error::Library(error) => error.to_string(),
+            Error::Invalid(said) if !said.contains('`') => said.clone(),
+            _ => return error,
+        };
+        let names = self.names();
+        let about = WORDS.iter().filter(|(word, _)| said.contains(word));
+        let about = about.flat_map(|(_, key)| {
+            names.iter().filter(move |name| name.rsplit('.').next() == Some(key))
+        });
+        let mut named: Vec<String> = Vec::new();
+        for name in about.filter_map(|name| Some(format!("`{name}` = {}", self.get(name)?))) {
+            if !named.contains(&name) {
+                named.push(name);
+            }
+        }
+        match named.is_empty() {
+            true => error,
+            false => Error::invalid(format!("{said} ({})", named.join(", "))),
+        }
+    }
+}
+
+/// What a task's options are read into.
+pub(crate) trait Checked: DeserializeOwned {
+    /// Refuses what cannot be meant, by name.
+    fn check(&self) -> Result<()>;
+
+    /// A task's options, as far as they can be meant.
+    fn of(options: &Options) -> Result<Self> {
+        let config: Self = options.read()?;
+        config.check()?;
+        Ok(config)
+    }
+}
+
+impl std::fmt::Display for Options {
+    /// The template, comments and all, with the values as they are now.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (line, entry) in entries(&self.template) {
+            let now = entry.as_ref().and_then(|e| Some((e, self.get(&e.name())?)));
+            match now {
+                Some((entry, value)) => writeln!(f, "{} = {value}", entry.key)?,
+                None => writeln!(f, "{line}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What was expected, in words for whoever writes options.
+fn in_words(what: &str) -> String {
+    [
+        ("expected usize", "a whole number from 0 on was expected"),
+        ("expected u64", "a whole number from 0 on was expected"),
+        ("expected u32", "a whole number from 0 on was expected"),
+        ("expected f64", "a number was expected"),
+        ("expected a tuple of size 2", "a list of two was expected, as [0.9, 0.98]"),
+    ]
+    .iter()
+    .fold(what.to_string(), |what, (from, to)| what.replace(from, to))
+}
+
+/// A value written in TOML, or else a text.
+fn parse(value: &str) -> Value {
+    let table = format!("value = {value}").parse::<Table>();
+    let value_of = |mut table: Table| table.remove("value");
+    table.ok().and_then(value_of).unwrap_or_else(|| Value::String(value.into()))
+}
+
+/// All values of a table with their whole names.
+fn flatten(before: &str, table: Table, into: &mut Vec<(String, Value)>) {
+    for (key, value) in table {
+        let name = if before.is_empty() { key } else { format!("{before}.{key}") };
+        match value {
+            Value::Table(table) if before.is_empty() => flatten(&name, table, into),
+            value => into.push((name, value)),
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! What a picture of a run's model says above itself.
+
+use super::folder::Run;
+use crate::task::input::Input;
+use crate::task::model::Model;
+use regard_data::Result;
+use regard_picture::picture::{Caption, grouped};
+
+impl Run {
+    /// What stands above a picture of a scene that its model has for an input.
+    pub fn caption(&self, model: &dyn Model, scene: &str, input: &Input) -> Result<Caption> {
+        let task = self.task()?.name();
+        let numbers = grouped(model.parameters().numel());
+        let predictions = model.predict(std::slice::from_ref(input))?;
+        Ok(Caption {
+            title: format!("{task}: {scene}"),
+            model: format!("{} ({task}, {numbers} parameters)", self.name()),
+            input: input.to_string(),
+            prediction: predictions.first().map_or(String::new(), |first| first.output.clone()),
+            truth: model.truth(input).unwrap_or_else(|| "not known".into()),
+        })
+    }
+}

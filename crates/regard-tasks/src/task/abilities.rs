@@ -1,0 +1,77 @@
+//! What some models can do beyond predicting, each a trait of its own.
+
+use super::input::Input;
+use super::network::Exported;
+use super::saliency::Saliency;
+use super::search_tree::SearchTree;
+use regard_data::files::Waveform;
+use regard_data::{Error, Result};
+
+/// A model with a gradient at its input.
+pub trait Explains {
+    /// How much each part of an input changes what is predicted: the gradient times the input.
+    fn saliency(&self, input: &Input) -> Result<Saliency>;
+}
+
+/// A model that searches for the text it writes.
+pub trait Searches {
+    /// What was considered while an output was searched for.
+    fn search_tree(&self, input: &Input) -> Result<SearchTree>;
+}
+
+/// A model of recordings.
+pub trait Hears {
+    /// The sound of an example, where it has one.
+    fn sound(&self, input: &Input) -> Result<Option<Waveform>>;
+}
+
+/// A model whose network other programs can have.
+pub trait Exports {
+    /// Its network and what that answers for some inputs. Refuses where the network has no form
+    /// elsewhere.
+    fn exported(&self) -> Result<Exported>;
+}
+
+/// What a model can do beyond predicting; its methods refuse what it cannot.
+#[derive(Clone, Copy, Default)]
+pub struct Abilities<'a> {
+    /// Whether it tells how much each part of an input counts.
+    pub explains: Option<&'a dyn Explains>,
+    /// Whether it tells what it considered.
+    pub searches: Option<&'a dyn Searches>,
+    /// Whether examples have a sound.
+    pub hears: Option<&'a dyn Hears>,
+    /// Whether other programs can have it.
+    pub exports: Option<&'a dyn Exports>,
+}
+
+impl Abilities<'_> {
+    /// As [`Explains::saliency`].
+    pub fn saliency(&self, input: &Input) -> Result<Saliency> {
+        match self.explains {
+            Some(model) => model.saliency(input),
+            None => Err(Error::invalid("this task has no gradient at its input")),
+        }
+    }
+
+    /// As [`Searches::search_tree`].
+    pub fn search_tree(&self, input: &Input) -> Result<SearchTree> {
+        match self.searches {
+            Some(model) => model.search_tree(input),
+            None => Err(Error::invalid("this task writes no text, so that it searches for none")),
+        }
+    }
+
+    /// As [`Hears::sound`]; none where nothing is heard.
+    pub fn sound(&self, input: &Input) -> Result<Option<Waveform>> {
+        self.hears.map_or(Ok(None), |model| model.sound(input))
+    }
+
+    /// As [`Exports::exported`].
+    pub fn exported(&self) -> Result<Exported> {
+        match self.exports {
+            Some(model) => model.exported(),
+            None => Err(Error::invalid("this task's network has no form for other programs")),
+        }
+    }
+}

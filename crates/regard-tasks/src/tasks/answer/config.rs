@@ -1,0 +1,200 @@
+//! The options of `answer`.
+
+use crate::metric::AnswerRule;
+use crate::options::template::Checked;
+use crate::options::training::TrainingConfig;
+use crate::task::held_out::HeldOutOptions;
+use crate::tasks::components::{EncoderKind, EncoderOptions, MechanismOptions, TextOptions};
+use regard::attention::Weighting;
+use regard::models::{
+    ClassifierConfig, ClassifierPooling, InputConfig, MemoryNetworkConfig, SpanReaderConfig,
+};
+use regard_data::files::{AskedColumns, Unfound};
+use regard_data::text::{PADDING, TokenizerKind};
+use regard_data::toy::StoryLanguage;
+use regard_data::{Error, Result};
+use serde::Deserialize;
+use std::path::PathBuf;
+
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Config {
+    pub(super) data: Data,
+    pub(super) text: TextOptions,
+    pub(super) model: Model,
+    pub(super) training: TrainingConfig,
+}
+
+/// What a file of questions is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Format {
+    Auto,
+    Babi,
+    Squad,
+    #[serde(alias = "csv")]
+    Tsv,
+}
+
+/// How exact match and F1 are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Measure {
+    Squad,
+    Cmrc,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Data {
+    pub(super) facts: usize,
+    pub(super) language: StoryLanguage,
+    pub(super) size: usize,
+    pub(super) train: Option<PathBuf>,
+    pub(super) validation: Option<PathBuf>,
+    pub(super) test: Option<PathBuf>,
+    pub(super) format: Format,
+    #[serde(flatten)]
+    pub(super) columns: AskedColumns,
+    pub(super) unfound: Unfound,
+    #[serde(flatten)]
+    pub(super) held_out: HeldOutOptions,
+    pub(super) encoding: Option<String>,
+    pub(super) longest: usize,
+    pub(super) sentences: usize,
+    pub(super) measure: Measure,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Kind {
+    Memory,
+    Reader,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Model {
+    pub(super) model: Kind,
+    pub(super) attention: bool,
+    pub(super) hops: usize,
+    shared: bool,
+    carry: bool,
+    pub(super) taught: f64,
+    positions: bool,
+    times: usize,
+    pub(super) features: bool,
+    pub(super) longest_answer: usize,
+    embedding: usize,
+    #[serde(flatten)]
+    pub(super) encoder: EncoderOptions,
+    #[serde(flatten)]
+    mechanism: MechanismOptions,
+}
+
+impl Checked for Config {
+    fn check(&self) -> Result<()> {
+        self.data.held_out.check()?;
+        if self.text.tokenizer == TokenizerKind::Bpe {
+            return Err(Error::invalid(
+                "`text.tokenizer` is \"words\", \"whitespace\" or \"characters\" here",
+            ));
+        }
+        let none = [
+            ("data.longest", self.data.longest),
+            ("data.sentences", self.data.sentences),
+            ("model.longest_answer", self.model.longest_answer),
+        ];
+        if let Some((name, _)) = none.iter().find(|(_, n)| *n == 0) {
+            return Err(Error::invalid(format!("`{name}` cannot be 0")));
+        }
+        if !(1..=3).contains(&self.data.facts) {
+            let facts = self.data.facts;
+            return Err(Error::invalid(format!("`data.facts` cannot be {facts}; it is 1 to 3")));
+        }
+        let taught = self.model.taught;
+        if !(taught.is_finite() && taught >= 0.0) {
+            return Err(Error::invalid(format!("`model.taught` cannot be {taught}")));
+        }
+        if self.model.model == Kind::Reader {
+            self.check_reader()?;
+        }
+        self.training.check()
+    }
+}
+
+impl Config {
+    fn check_reader(&self) -> Result<()> {
+        use Weighting::{Argmax, GumbelHard, Sample, StraightThrough};
+        let weighting = self.model.mechanism.weighting;
+        if matches!(weighting, Argmax | Sample | StraightThrough | GumbelHard) {
+            return Err(Error::invalid(
+                "`model.weighting` is soft where the model is a reader; hard weights are a memory \
+                 network's",
+            ));
+        }
+        if self.model.encoder.encoder == EncoderKind::None {
+            return Err(Error::invalid(
+                "a reader wants an encoder: with `model.encoder=none` a word knows nothing of its \
+                 neighbors",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Whether sentences are chosen by chance while learning, which REINFORCE trains.
+    pub(super) fn samples(&self) -> bool {
+        let m = &self.model;
+        m.model == Kind::Memory && m.attention && m.mechanism.weighting == Weighting::Sample
+    }
+
+    pub(super) fn memory(&self, vocabulary: usize, answers: usize) -> MemoryNetworkConfig {
+        let m = &self.model;
+        MemoryNetworkConfig {
+            vocabulary,
+            width: m.embedding,
+            padding: PADDING,
+            encoder: m.encoder.config(self.data.longest),
+            positions: m.positions,
+            times: m.times,
+            hops: m.hops,
+            shared: m.shared,
+            carry: m.carry,
+            mechanism: m.mechanism.config(),
+            answers,
+            dropout: m.encoder.dropout,
+        }
+    }
+
+    /// The baseline: story and question through one encoder, whose last state answers.
+    pub(super) fn last_state(&self, vocabulary: usize, answers: usize) -> ClassifierConfig {
+        let m = &self.model;
+        let input = InputConfig::Tokens { vocabulary, width: m.embedding, padding: Some(PADDING) };
+        ClassifierConfig {
+            pooling: ClassifierPooling::Last,
+            dropout: m.encoder.dropout,
+            ..ClassifierConfig::new(input, m.encoder.config(self.data.longest), answers)
+        }
+    }
+
+    pub(super) fn reader(&self, vocabulary: usize) -> SpanReaderConfig {
+        let m = &self.model;
+        SpanReaderConfig {
+            vocabulary,
+            width: m.embedding,
+            padding: PADDING,
+            features: if m.features { super::encoding::FEATURES } else { 0 },
+            // The place of "no answer" is one more.
+            encoder: m.encoder.config(self.data.longest + 1),
+            attention: m.attention,
+            mechanism: m.mechanism.config(),
+            dropout: m.encoder.dropout,
+        }
+    }
+
+    /// How answers are compared, where some questions have none and where all have one.
+    pub(super) fn rule(&self, unanswerable: bool) -> AnswerRule {
+        match (self.data.measure, unanswerable) {
+            (Measure::Cmrc, _) => AnswerRule::Cmrc,
+            (Measure::Squad, true) => AnswerRule::SquadTwo,
+            (Measure::Squad, false) => AnswerRule::Squad,
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! `graph`: what class a node of a graph belongs to.
+
+mod config;
+mod data;
+mod model;
+
+use crate::metric::scores::Scores;
+use crate::options::template::Checked;
+use crate::options::template::Options;
+use crate::options::training::{self, TrainingConfig};
+use crate::task::json_file::JsonFile;
+use crate::task::learner::Learner;
+use crate::task::lesson::{Lengths, Lesson, Samples, learner};
+use crate::task::model::Model;
+use crate::task::part::Part;
+use crate::task::{Description, Task, Variant};
+use crate::tasks::labels::check::{check_labels, describe_labels};
+use config::Config;
+use data::{part, read};
+use model::Classifier;
+use regard::attention::Reinforce;
+use regard::tensor::Random;
+use regard::{Mode, Tensor};
+use regard_data::files::LabeledGraph;
+use regard_data::text::by_count;
+use regard_data::{Error, Result};
+
+/// Tells the classes of a graph's nodes: graph attention in both versions, or the mean of the
+/// neighbors.
+#[derive(Clone, Copy, Debug)]
+pub struct GraphTask;
+
+/// A classifier that learns from the training part of its graph.
+struct GraphLesson {
+    classifier: Classifier,
+}
+
+impl Task for GraphTask {
+    fn name(&self) -> &'static str {
+        "graph"
+    }
+
+    fn about(&self) -> &'static str {
+        "what class a node of a graph belongs to"
+    }
+
+    fn template(&self) -> String {
+        [include_str!("options.toml"), training::TEMPLATE, training::CLASS_WEIGHTS].concat()
+    }
+
+    fn defaults(&self) -> &'static [&'static str] {
+        // A batch holds nodes, of which the whole graph is always seen: usually all at once.
+        &[
+            "epochs=300",
+            "batch=10000",
+            "rate=0.005",
+            "weight_decay=0.0005",
+            "clip=0.0",
+            "validate_every=5",
+        ]
+    }
+
+    fn begin(&self, options: &Options) -> Result<Box<dyn Learner>> {
+        let classifier = Classifier::new(options, None)?;
+        if classifier.data.validation.is_empty() {
+            return Err(Error::invalid("the graph has no validation nodes; split.tsv names them"));
+        }
+        check_labels(training_labels(&classifier.data), "nodes")?;
+        learner(GraphLesson { classifier }, Vec::new(), None)
+    }
+
+    fn open(&self, options: &Options, vocabulary: &JsonFile) -> Result<Box<dyn Model>> {
+        Ok(Box::new(Classifier::new(options, Some(vocabulary.parse()?))?))
+    }
+
+    fn describe(&self, options: &Options) -> Result<Description> {
+        let config = Config::of(options)?;
+        let graph = read(&config)?;
+        describe_labels(training_labels(&graph), "nodes");
+        let nodes = graph.labels.len();
+        let mut degrees = vec![0; nodes];
+        graph.edges.iter().for_each(|&(_, to)| degrees[to] += 1);
+        let most = degrees.iter().max().copied().unwrap_or(0);
+        let mean = graph.edges.len() as f64 / nodes.max(1) as f64;
+        let count = |of| part(&graph, of).len().to_string();
+        let facts = [
+            ("nodes", nodes.to_string()),
+            ("edges, both ways", graph.edges.len().to_string()),
+            ("repeated edges", graph.repeated_edges.to_string()),
+            ("neighbors", format!("{mean:.1} on average, {most} at most")),
+            ("features", graph.width.to_string()),
+            ("training nodes", count(Part::Training)),
+            ("validation nodes", count(Part::Validation)),
+            ("test nodes", count(Part::Test)),
+        ];
+        let name = |node: usize| graph.labels[node].map_or("?", |label| &graph.label_names[label]);
+        let known = graph.labels.iter().flatten().map(|&label| &graph.label_names[label][..]);
+        let labels = by_count(known).into_iter();
+        let example = |&node: &usize| {
+            let near = graph.edges.iter().filter(|(_, to)| *to == node).take(8);
+            let near: Vec<String> = near.map(|(from, _)| from.to_string()).collect();
+            format!("{node} ({}) beside {}", name(node), near.join(", "))
+        };
+        Ok(Description {
+            source: match &config.data.folder {
+                Some(folder) => folder.display().to_string(),
+                None => format!("embedded {:?}", config.data.embedded).to_lowercase(),
+            },
+            facts: facts.map(|(name, text)| (name.to_string(), text)).into(),
+            labels: labels.map(|(label, count)| (label.to_string(), count)).collect(),
+            examples: graph.train.iter().take(5).map(example).collect(),
+        })
+    }
+
+    fn comparison(&self) -> Vec<Variant> {
+        vec![
+            Variant::new("GAT", &["layer=gat"]),
+            Variant::new("GATv2", &["layer=gatv2"]),
+            Variant::new("mean", &["layer=mean"]),
+        ]
+    }
+}
+
+/// The labels of the nodes that are learned.
+fn training_labels(graph: &LabeledGraph) -> impl Iterator<Item = &str> {
+    let known = graph.train.iter().filter_map(|&node| graph.labels[node]);
+    known.map(|label| &graph.label_names[label][..])
+}
+
+impl Lesson for GraphLesson {
+    fn model(&self) -> &dyn Model {
+        &self.classifier
+    }
+
+    fn training(&self) -> &TrainingConfig {
+        &self.classifier.config.training
+    }
+
+    fn lengths(&self) -> Lengths {
+        Lengths::Alike(self.classifier.data.train.len())
+    }
+
+    fn loss(&self, batch: &[usize], _: &mut Option<Reinforce>, random: &Random) -> Result<Tensor> {
+        let train = &self.classifier.data.train;
+        let nodes: Vec<usize> = batch.iter().map(|&at| train[at]).collect();
+        self.classifier.loss(&nodes, Mode::Train(random))
+    }
+
+    fn weight(&self, batch: &[usize]) -> f64 {
+        let train = &self.classifier.data.train;
+        self.classifier.weight(&batch.iter().map(|&at| train[at]).collect::<Vec<_>>())
+    }
+
+    fn measure(&self) -> Result<Scores> {
+        self.classifier.validate()
+    }
+
+    fn samples(&self) -> Samples {
+        let nodes = self.classifier.data.validation.iter();
+        Samples::Typed(nodes.map(usize::to_string).collect())
+    }
+}

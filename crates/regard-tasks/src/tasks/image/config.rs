@@ -1,0 +1,125 @@
+//! The options of `image`.
+
+use crate::options::template::Checked;
+use crate::options::training::TrainingConfig;
+use crate::task::held_out::HeldOutOptions;
+use regard::models::{ConvolutionalConfig, ImagePooling, VisionTransformerConfig};
+use regard_data::{Error, Result};
+use serde::Deserialize;
+use std::path::PathBuf;
+
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Config {
+    pub(super) data: Data,
+    pub(super) model: Model,
+    pub(super) training: TrainingConfig,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Data {
+    pub(super) size: usize,
+    pub(super) side: Option<u32>,
+    pub(super) train_images: Option<PathBuf>,
+    pub(super) train_labels: Option<PathBuf>,
+    pub(super) train_folder: Option<PathBuf>,
+    pub(super) validation_images: Option<PathBuf>,
+    pub(super) validation_labels: Option<PathBuf>,
+    pub(super) validation_folder: Option<PathBuf>,
+    pub(super) test_images: Option<PathBuf>,
+    pub(super) test_labels: Option<PathBuf>,
+    pub(super) test_folder: Option<PathBuf>,
+    #[serde(flatten)]
+    pub(super) held_out: HeldOutOptions,
+    pub(super) color: bool,
+    pub(super) shift: usize,
+    pub(super) flip: bool,
+    pub(super) mean: Option<f32>,
+    pub(super) deviation: Option<f32>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Kind {
+    Vit,
+    Cnn,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Model {
+    pub(super) model: Kind,
+    pub(super) patch: usize,
+    hidden: usize,
+    layers: usize,
+    heads: usize,
+    feed_forward: usize,
+    pub(super) pooling: ImagePooling,
+    norm_eps: f64,
+    channels: Vec<usize>,
+    kernel: usize,
+    dropout: f64,
+}
+
+impl Checked for Config {
+    fn check(&self) -> Result<()> {
+        self.data.held_out.check()?;
+        if let Some(deviation) = self.data.deviation.filter(|&d| !(d.is_finite() && d > 0.0)) {
+            return Err(Error::invalid(format!("`data.deviation` cannot be {deviation}")));
+        }
+        let data = &self.data;
+        // Pictures of IDX files and the embedded ones are gray and of one size.
+        if data.train_folder.is_none() && data.color {
+            return Err(Error::invalid(
+                "`data.color` is for folders of pictures (`data.train_folder`); the embedded ones and \
+                 those of IDX files are gray",
+            ));
+        }
+        if data.train_images.is_some() && data.side.is_some() {
+            return Err(Error::invalid(
+                "`data.side` is for folders of pictures and embedded ones; those of IDX files keep \
+                 their size",
+            ));
+        }
+        self.training.check()
+    }
+}
+
+impl Config {
+    /// The library's configuration of a vision transformer for images `[C, height, width]`.
+    pub(super) fn transformer(
+        &self,
+        [channels, height, width]: [usize; 3],
+        classes: usize,
+    ) -> VisionTransformerConfig {
+        let m = &self.model;
+        VisionTransformerConfig {
+            image: [height, width],
+            channels,
+            patch: m.patch,
+            classes,
+            width: m.hidden,
+            depth: m.layers,
+            heads: m.heads,
+            feed_forward: m.feed_forward,
+            pooling: m.pooling,
+            dropout: m.dropout,
+            eps: m.norm_eps,
+        }
+    }
+
+    /// The library's configuration of a convolutional classifier for images `[C, height, width]`.
+    pub(super) fn convolutional(
+        &self,
+        [channels, height, width]: [usize; 3],
+        classes: usize,
+    ) -> ConvolutionalConfig {
+        let m = &self.model;
+        ConvolutionalConfig {
+            image: [height, width],
+            channels,
+            widths: m.channels.clone(),
+            kernel: m.kernel,
+            classes,
+            dropout: m.dropout,
+        }
+    }
+}

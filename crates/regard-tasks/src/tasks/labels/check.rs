@@ -1,0 +1,50 @@
+//! Labels that cannot be meant: one for all examples, or another for nearly each.
+
+use regard_data::remark;
+use regard_data::{Error, Result};
+use std::collections::BTreeSet;
+
+/// How many examples there are at least before labels that nearly all differ are odd.
+const MANY: usize = 20;
+
+/// Refuses labels among which there is nothing to choose, and says where nearly all differ; of examples
+/// that are called `things`.
+pub(crate) fn check_labels<'a>(
+    labels: impl IntoIterator<Item = &'a str>,
+    things: &str,
+) -> Result<()> {
+    match only_label(labels, things) {
+        Some(what) => Err(Error::invalid(what)),
+        None => Ok(()),
+    }
+}
+
+/// As [`check_labels`], where data are looked at: says what would be refused.
+pub(crate) fn describe_labels<'a>(labels: impl IntoIterator<Item = &'a str>, things: &str) {
+    if let Some(what) = only_label(labels, things) {
+        remark(what);
+    }
+}
+
+/// What is wrong with a single label.
+fn only_label<'a>(labels: impl IntoIterator<Item = &'a str>, things: &str) -> Option<String> {
+    let (mut all, mut names) = (0, BTreeSet::new());
+    for label in labels {
+        all += 1;
+        names.insert(label);
+    }
+    if all >= MANY && 2 * names.len() > all {
+        remark(format!(
+            "{all} training {things} have {} different labels: nearly each has its own, as if the \
+             columns of label and text were swapped",
+            names.len()
+        ));
+    }
+    match (names.first(), names.len()) {
+        (Some(label), 1) => Some(format!(
+            "all {all} training {things} have the label `{label}`: there is nothing to learn; two \
+             labels or more are needed"
+        )),
+        _ => None,
+    }
+}

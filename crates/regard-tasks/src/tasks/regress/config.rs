@@ -1,0 +1,96 @@
+//! The options of `regress`.
+
+use crate::options::template::Checked;
+use crate::options::training::TrainingConfig;
+use crate::task::held_out::HeldOutOptions;
+use regard::models::KernelRegressionConfig;
+use regard_data::files::{Column, Separator, TableColumns};
+use regard_data::{Error, Result};
+use serde::Deserialize;
+use std::path::PathBuf;
+
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Config {
+    pub(super) data: Data,
+    pub(super) model: Model,
+    pub(super) training: TrainingConfig,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Data {
+    pub(super) size: usize,
+    pub(super) train: Option<PathBuf>,
+    pub(super) validation: Option<PathBuf>,
+    pub(super) test: Option<PathBuf>,
+    separator: Separator,
+    target_column: Option<Column>,
+    #[serde(default)]
+    feature_columns: Vec<Column>,
+    #[serde(flatten)]
+    pub(super) held_out: HeldOutOptions,
+    pub(super) encoding: Option<String>,
+}
+
+impl Data {
+    /// The columns that are read.
+    pub(super) fn columns(&self) -> TableColumns {
+        TableColumns {
+            separator: self.separator,
+            features: self.feature_columns.clone(),
+            target: self.target_column.clone(),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Kind {
+    Kernel,
+    Mean,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Model {
+    pub(super) model: Kind,
+    width: f64,
+    learned: bool,
+    per_column: bool,
+    windowed: bool,
+    nearest: Option<usize>,
+}
+
+impl Checked for Config {
+    fn check(&self) -> Result<()> {
+        self.data.held_out.check()?;
+        let width = self.model.width;
+        if !(width.is_finite() && width > 0.0) {
+            return Err(Error::invalid(format!("`model.width` cannot be {width}; it is above 0")));
+        }
+        if self.model.nearest == Some(0) {
+            return Err(Error::invalid("`model.nearest` cannot be 0"));
+        }
+        if self.model.windowed && self.model.per_column {
+            return Err(Error::invalid(
+                "`model.windowed` has one width; `model.per_column` is false",
+            ));
+        }
+        self.training.check()
+    }
+}
+
+impl Config {
+    /// The library's configuration for so many data of so many columns.
+    pub(super) fn regression(&self, points: usize, features: usize) -> KernelRegressionConfig {
+        KernelRegressionConfig {
+            points,
+            features,
+            outputs: 1,
+            inverse_width: 1.0 / self.model.width,
+            // A window's width is not learned: what it leaves out has no gradient.
+            learned: (self.model.learned || self.model.per_column) && !self.model.windowed,
+            per_feature: self.model.per_column,
+            nearest: self.model.nearest,
+            windowed: self.model.windowed,
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! How a text is written, as plain options in `[model]` and `[search]`.
+
+use crate::metric::Tokenization;
+use crate::tasks::components::{EncoderOptions, MechanismOptions};
+use regard::layers::{Cell, ConvolutionConfig, PoolingConfig, TransformerConfig};
+use regard::models::{
+    ContextConfig, DecoderConfig, SearchConfig, Seq2SeqConfig, SourceConfig, Tied,
+};
+use regard_data::{Error, Result};
+use serde::Deserialize;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum ContextKind {
+    Attention,
+    Fixed,
+    MultiHead,
+}
+
+/// What a fixed vector is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum FixedKind {
+    Last,
+    Mean,
+    Max,
+    Learned,
+}
+
+/// Which decoder writes the output, by its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub(crate) enum DecoderKind {
+    Recurrent(Cell),
+    Cnn,
+    Transformer,
+}
+
+impl TryFrom<String> for DecoderKind {
+    type Error = String;
+
+    fn try_from(name: String) -> std::result::Result<Self, String> {
+        match (name.as_str(), name.parse()) {
+            ("cnn", _) => Ok(Self::Cnn),
+            ("transformer", _) => Ok(Self::Transformer),
+            (_, Ok(cell)) => Ok(Self::Recurrent(cell)),
+            _ => Err(format!(
+                "there is no decoder {name:?}; there are rnn, rnn-relu, gru, lstm, cnn, transformer"
+            )),
+        }
+    }
+}
+
+/// How a text is written, as plain options in `[model]`.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Seq2SeqOptions {
+    pub(crate) context: ContextKind,
+    fixed: Option<FixedKind>,
+    decoder: DecoderKind,
+    embedding: usize,
+    tied: Tied,
+    pub(crate) scheduled_sampling: f64,
+    /// Where words can be copied: whether they are.
+    #[serde(default)]
+    pub(crate) copy: bool,
+    #[serde(flatten)]
+    pub(crate) encoder: EncoderOptions,
+    #[serde(flatten)]
+    pub(crate) mechanism: MechanismOptions,
+}
+
+/// How outputs are searched for, as plain options in `[search]`.
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub(crate) struct SearchOptions {
+    pub(crate) beam: usize,
+    length_penalty: f64,
+    pub(crate) longest_output: usize,
+}
+
+/// The widest beam.
+const MAX_BEAM: usize = 1000;
+
+impl Seq2SeqOptions {
+    pub(crate) fn check(&self) -> Result<()> {
+        if !(0.0..=1.0).contains(&self.scheduled_sampling) {
+            let share = self.scheduled_sampling;
+            return Err(Error::invalid(format!("`model.scheduled_sampling` cannot be {share}")));
+        }
+        let twice = self.encoder.both_directions && self.encoder.is_recurrent();
+        let attends = self.context == ContextKind::Attention;
+        if attends && twice && self.mechanism.wants_one_width() {
+            return Err(Error::invalid(
+                "this `model.score` compares vectors of one width, and an encoder in both \
+                 directions gives twice the decoder's; `model.both_directions=false` makes them one",
+            ));
+        }
+        if self.fixed.is_some() && self.context != ContextKind::Fixed {
+            return Err(Error::invalid(
+                "`model.fixed` says what a fixed vector is made of; it wants `model.context=fixed`",
+            ));
+        }
+        if self.copy && self.context == ContextKind::Fixed {
+            return Err(Error::invalid(
+                "`model.copy` copies what is attended to, and `model.context=fixed` attends to \
+                 nothing",
+            ));
+        }
+        Ok(())
+    }
+
+    fn context(&self) -> ContextConfig {
+        let pooled = |pooling| ContextConfig::Pooled { pooling };
+        match (self.context, self.fixed) {
+            (ContextKind::MultiHead, _) => ContextConfig::MultiHead,
+            (ContextKind::Attention, _) => ContextConfig::Attention(self.mechanism.config()),
+            (ContextKind::Fixed, None) => ContextConfig::Fixed,
+            // The last states of both directions, not the last vector of each.
+            (_, Some(FixedKind::Last)) if self.encoder.is_recurrent() => ContextConfig::Fixed,
+            (_, Some(FixedKind::Last)) => pooled(PoolingConfig::Last),
+            (_, Some(FixedKind::Mean)) => pooled(PoolingConfig::Mean),
+            (_, Some(FixedKind::Max)) => pooled(PoolingConfig::Max),
+            (_, Some(FixedKind::Learned)) => {
+                pooled(PoolingConfig::Attention(self.mechanism.config()))
+            }
+        }
+    }
+
+    /// The library's configuration for this source, a target vocabulary of this size, and sequences
+    /// of at most so many tokens or vectors.
+    pub(crate) fn config(
+        &self,
+        source: SourceConfig,
+        target: usize,
+        longest: usize,
+    ) -> Seq2SeqConfig {
+        let encoder = self.encoder.config(longest);
+        let decoder = match self.decoder {
+            DecoderKind::Recurrent(cell) => {
+                DecoderConfig::Recurrent(self.encoder.recurrent(cell, false))
+            }
+            DecoderKind::Cnn => DecoderConfig::Cnn(ConvolutionConfig {
+                width: self.encoder.hidden,
+                layers: self.encoder.layers,
+                kernel: self.encoder.kernel,
+                dropout: self.encoder.dropout,
+                position: self.encoder.position,
+                longest,
+                ..ConvolutionConfig::default()
+            }),
+            DecoderKind::Transformer => {
+                let window = None;
+                let transformer = TransformerConfig { window, ..self.encoder.transformer(longest) };
+                DecoderConfig::Transformer(transformer)
+            }
+        };
+        Seq2SeqConfig {
+            embedding: self.embedding,
+            tied: self.tied,
+            dropout: self.encoder.dropout,
+            copying: self.copy,
+            ..Seq2SeqConfig::new(source, target, encoder, decoder, self.context())
+        }
+    }
+}
+
+impl SearchOptions {
+    pub(crate) fn check(&self) -> Result<()> {
+        let Self { beam, length_penalty, longest_output } = *self;
+        if !(1..=MAX_BEAM).contains(&beam) {
+            let what = format!("`search.beam` cannot be {beam}; 1 to {MAX_BEAM} can be searched");
+            return Err(Error::invalid(what));
+        }
+        if !(length_penalty.is_finite() && length_penalty >= 0.0) {
+            let what = format!("`search.length_penalty` cannot be {length_penalty}");
+            return Err(Error::invalid(what));
+        }
+        if longest_output == 0 {
+            return Err(Error::invalid("`search.longest_output` cannot be 0"));
+        }
+        Ok(())
+    }
+
+    /// How an output of at most so many tokens, and of `longest_output`, is searched for, with the
+    /// attention weights where they are asked for.
+    pub(crate) fn config(&self, longest: usize, weights: bool) -> SearchConfig {
+        SearchConfig {
+            width: self.beam,
+            length_penalty: self.length_penalty,
+            longest: longest.min(self.longest_output),
+            // A source that says something has an output that does.
+            shortest: 1,
+            best: 1,
+            weights,
+        }
+    }
+}
+
+/// How BLEU splits, as a name; none where the references decide ("auto").
+pub(crate) fn tokenization<'de, D: serde::Deserializer<'de>>(
+    from: D,
+) -> std::result::Result<Option<Tokenization>, D::Error> {
+    match String::deserialize(from)?.as_str() {
+        "auto" => Ok(None),
+        name => Tokenization::named(name).map(Some).map_err(serde::de::Error::custom),
+    }
+}

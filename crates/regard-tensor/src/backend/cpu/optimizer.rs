@@ -1,0 +1,48 @@
+//! A step of an optimizer, by the fused kernels.
+
+use crate::backend::{Move, Moved};
+use crate::dtype::{Float, floats};
+use crate::optim::Rule;
+use crate::{Error, Result};
+use regard_kernels::Cpu;
+use regard_kernels::step::{Adam, AdamTensor, Sgd, SgdTensor};
+
+pub(super) fn step(all: &mut [Moved], by: &Move) -> Result<()> {
+    let Some(first) = all.first() else { return Ok(()) };
+    floats!(first.value.dtype(), "step", T => step_in::<T>(all, by))
+}
+
+fn step_in<T: Float>(all: &mut [Moved], by: &Move) -> Result<()> {
+    let Move { rule, learning_rate: lr, step, gradient_scale: grad_scale } = *by;
+    match rule {
+        Rule::Adam { betas, eps, weight_decay } | Rule::AdamW { betas, eps, weight_decay } => {
+            let mut tensors = Vec::with_capacity(all.len());
+            for Moved { value, gradient, moments } in all {
+                let [m, v] = &mut moments[..] else {
+                    return Err(Error::new("Adam keeps two moments for a parameter"));
+                };
+                let (m, v) = (m.as_mut_slice::<T>()?, v.as_mut_slice::<T>()?);
+                let grad = gradient.as_slice::<T>("step")?;
+                tensors.push(AdamTensor { param: value.as_mut_slice::<T>()?, grad, m, v });
+            }
+            let decoupled = matches!(rule, Rule::AdamW { .. });
+            let (beta1, beta2) = betas;
+            let adam = Adam { lr, beta1, beta2, eps, weight_decay, decoupled, step, grad_scale };
+            Cpu::best().adam(&mut tensors, &adam)?;
+        }
+        Rule::Sgd { momentum, nesterov, weight_decay } => {
+            let mut tensors = Vec::with_capacity(all.len());
+            for Moved { value, gradient, moments } in all {
+                let momentum = match &mut moments[..] {
+                    [kept] => kept.as_mut_slice::<T>()?,
+                    _ => &mut [],
+                };
+                let grad = gradient.as_slice::<T>("step")?;
+                tensors.push(SgdTensor { param: value.as_mut_slice::<T>()?, grad, momentum });
+            }
+            let sgd = Sgd { lr, momentum, nesterov, weight_decay, grad_scale };
+            Cpu::best().sgd(&mut tensors, &sgd)?;
+        }
+    }
+    Ok(())
+}

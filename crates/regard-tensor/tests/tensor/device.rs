@@ -1,0 +1,436 @@
+//! The same tensors on another device: `REGARD_TEST_DEVICE` names it. Without a GPU an emulated one stands in, for
+//! which a C++ compiler is needed.
+
+use regard_tensor::{
+    Activation, Cell, CrossEntropy, DType, Device, Init, Optimizer, Parameters, Random,
+    RecurrentStart, Result, Rule, Slide, Tensor, fallbacks,
+};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Where the tests compute.
+pub(crate) fn device() -> Device {
+    std::env::var("REGARD_TEST_DEVICE").map_or(Device::Cpu, |name| name.parse().unwrap())
+}
+
+/// A tensor where the tests compute.
+pub(crate) fn here(x: Tensor) -> Tensor {
+    x.to_device(device()).unwrap()
+}
+
+/// What these tests say on an emulated GPU, in a process of their own.
+fn emulated(filter: &str, ignored: bool) -> String {
+    let emulator = Path::new(env!("CARGO_MANIFEST_DIR")).join("../regard-kernels/tests/emulator");
+    // A colon would part the list of folders that the loader is given.
+    let name = format!("regard-gpu-{}-{}", std::process::id(), filter.replace(':', ""));
+    let folder = std::env::temp_dir().join(name);
+    std::fs::create_dir_all(&folder).unwrap();
+    let library = |name: &str| -> PathBuf { folder.join(name) };
+    let compiled = Command::new("c++")
+        .args(["-O1", "-std=c++17", "-shared", "-fPIC", "-w", "-o"])
+        .args([library("libcuda.so"), emulator.join("gpu.cpp")])
+        .output()
+        .unwrap();
+    assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
+    std::fs::copy(library("libcuda.so"), library("libcuda.so.1")).unwrap();
+    std::fs::copy(library("libcuda.so"), library("libnvrtc.so")).unwrap();
+    let mut tests = Command::new(std::env::current_exe().unwrap());
+    // One at a time: a wrong index is told to whoever reads from the GPU next, and one test asks for one.
+    tests.args([filter, "--test-threads", "1"]).args(ignored.then_some("--ignored"));
+    let output = tests
+        .env("REGARD_TEST_DEVICE", "cuda")
+        .env("LD_LIBRARY_PATH", &folder)
+        .env("REGARD_NVRTC", library("libnvrtc.so"))
+        .env("REGARD_CACHE", folder.join("cache"))
+        .env("REGARD_EMULATOR", &emulator)
+        .env("REGARD_EMULATED", &folder)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    std::fs::remove_dir_all(&folder).unwrap();
+    said
+}
+
+#[test]
+#[ignore = "needs a C++ compiler"]
+fn gradients_agree_with_finite_differences_on_an_emulated_gpu() {
+    let said = emulated("gradients::", false);
+    assert!(!said.contains("running 0 tests"), "{said}");
+}
+
+#[test]
+#[ignore = "needs a C++ compiler"]
+fn operations_on_an_emulated_gpu_give_what_the_cpu_gives() {
+    let said = emulated("device::on_the_gpu", true);
+    assert!(said.contains("5 passed"), "{said}");
+}
+
+fn normal(seed: u64, shape: &[usize], dtype: DType) -> Tensor {
+    Random::new(seed).normal(shape, 0.0, 1.0, dtype).unwrap()
+}
+
+/// How far results on the device are from those in main memory, relative to the largest.
+#[track_caller]
+fn close(name: &str, there: &[Tensor], cpu: &[Tensor], most: f64) {
+    assert_eq!(there.len(), cpu.len(), "{name}");
+    for (a, b) in there.iter().zip(cpu) {
+        assert_eq!(a.device(), device(), "{name}");
+        assert_eq!((a.shape(), a.dtype()), (b.shape(), b.dtype()), "{name}");
+        let wide = |x: &Tensor| x.to_dtype(DType::F64).unwrap().to_vec::<f64>().unwrap();
+        let (a, b) = (wide(a), wide(b));
+        let scale = b.iter().filter(|x| x.is_finite()).fold(1.0, |m: f64, x| m.max(x.abs()));
+        for (at, (a, b)) in a.iter().zip(&b).enumerate() {
+            let same = a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= most * scale;
+            assert!(same, "{name}: number {at} is {a} there and {b} here");
+        }
+    }
+}
+
+/// Results and gradients of an operation, by its inputs, wherever they lie.
+fn all_of(inputs: &[Tensor], f: &dyn Fn(&[Tensor]) -> Result<Tensor>) -> Result<Vec<Tensor>> {
+    let leaves: Vec<Tensor> = inputs
+        .iter()
+        .map(|x| if x.dtype().is_float() { x.requires_grad() } else { Ok(x.clone()) })
+        .collect::<Result<_>>()?;
+    let y = f(&leaves)?;
+    let mut all = vec![y.detach()];
+    if y.has_gradient() {
+        let seed = normal(99, y.shape(), y.dtype()).to_device(y.device())?;
+        let gradients = y.backward_with(&seed)?;
+        all.extend(leaves.iter().filter_map(|x| gradients.get(x)).cloned());
+    }
+    Ok(all)
+}
+
+#[track_caller]
+fn compare(name: &str, inputs: &[Tensor], f: impl Fn(&[Tensor]) -> Result<Tensor>) {
+    let cpu = all_of(inputs, &f).unwrap_or_else(|error| panic!("{name}: {error}"));
+    let moved: Vec<Tensor> = inputs.iter().cloned().map(here).collect();
+    let there = all_of(&moved, &f).unwrap_or_else(|error| panic!("{name}: {error}"));
+    let most = if inputs[0].dtype() == DType::F64 { 1e-12 } else { 2e-5 };
+    close(name, &there, &cpu, most);
+}
+
+/// A number and a matrix that no shape of a tile divides, in both types.
+fn each_type(f: impl Fn(DType)) {
+    [DType::F32, DType::F64].into_iter().for_each(f);
+}
+
+#[test]
+#[ignore = "needs a GPU, or an emulated one"]
+fn on_the_gpu_elementwise_operations_give_what_the_cpu_gives() {
+    each_type(|dtype| {
+        let x = normal(1, &[3, 5, 33], dtype);
+        let y = normal(2, &[5, 1], dtype).abs().unwrap().shift(0.1).unwrap();
+        let inputs = [x.clone(), y.clone()];
+        compare("add", &inputs, |x| x[0].add(&x[1]));
+        compare("sub", &inputs, |x| x[0].transpose(0, 2)?.sub(&x[1]));
+        compare("mul", &inputs, |x| x[0].mul(&x[1]));
+        compare("div", &inputs, |x| x[0].div(&x[1]));
+        compare("maximum", &inputs, |x| x[0].maximum(&x[1]));
+        for (name, f) in [
+            ("exp", Tensor::exp as fn(&Tensor) -> Result<Tensor>),
+            ("square", Tensor::square),
+            ("abs", Tensor::abs),
+            ("relu", Tensor::relu),
+        ] {
+            compare(name, std::slice::from_ref(&x), |x| f(&x[0].narrow(2, 3, 20)?));
+        }
+        for (name, f) in
+            [("ln", Tensor::ln as fn(&Tensor) -> Result<Tensor>), ("sqrt", Tensor::sqrt)]
+        {
+            compare(name, std::slice::from_ref(&y), |x| f(&x[0]));
+        }
+        compare("powf", std::slice::from_ref(&y), |x| x[0].powf(-1.5));
+        compare("clamp", std::slice::from_ref(&x), |x| x[0].clamp(-0.5, 0.7));
+        compare("scale", std::slice::from_ref(&x), |x| x[0].scale(-2.5)?.shift(3.0));
+        for activation in [
+            Activation::Relu,
+            Activation::LeakyRelu { slope: 0.1 },
+            Activation::Gelu,
+            Activation::GeluTanh,
+            Activation::Silu,
+            Activation::Tanh,
+            Activation::Sigmoid,
+            Activation::Elu { alpha: 0.7 },
+            Activation::Exp,
+        ] {
+            let bias = normal(3, &[33], dtype);
+            compare(&format!("{activation}"), &[x.clone(), bias], |x| {
+                x[0].activate_with(&x[1], activation)
+            });
+        }
+        let drawn = |x: &Tensor| x.dropout(0.3, 0x1234_5678_9abc).unwrap();
+        close("dropout", &[drawn(&here(x.clone()))], &[drawn(&x)], 0.0);
+    });
+    // NaN, infinities, ties: comparisons, extremes, choices.
+    let odd = [f64::NAN, 1.0, f64::INFINITY, 1.0, -0.0, 0.0, f64::NEG_INFINITY, 2.0, f64::NAN];
+    let x = Tensor::from_vec(odd.to_vec(), &[3, 3]).unwrap();
+    for (name, f) in [
+        ("eq", Tensor::eq as fn(&Tensor, &Tensor) -> Result<Tensor>),
+        ("ne", Tensor::ne),
+        ("lt", Tensor::lt),
+        ("le", Tensor::le),
+        ("gt", Tensor::gt),
+        ("ge", Tensor::ge),
+    ] {
+        compare(name, &[x.clone(), x.transpose(0, 1).unwrap()], |x| f(&x[0], &x[1]));
+    }
+    for axis in [0, 1] {
+        compare("argmax", std::slice::from_ref(&x), |x| x[0].argmax(axis));
+        compare("argmin", std::slice::from_ref(&x), |x| x[0].argmin(axis));
+    }
+    assert_eq!(fallbacks().into_iter().collect::<Vec<_>>(), []);
+}
+
+#[test]
+#[ignore = "needs a GPU, or an emulated one"]
+fn on_the_gpu_every_type_becomes_every_other_as_on_the_cpu() {
+    let all =
+        [DType::F32, DType::F64, DType::BF16, DType::F16, DType::I64, DType::U32, DType::Bool];
+    let numbers = [
+        0.0,
+        -0.0,
+        1.0,
+        -1.5,
+        2.5,
+        65504.0,
+        65519.9,
+        65520.0,
+        70000.0,
+        1e-8,
+        5.96e-8,
+        2.98e-8,
+        2.99e-8,
+        6.1e-5,
+        3e9,
+        -3e9,
+        1e30,
+        1e300,
+        1.003_906_25,
+        1.003_906_26,
+        1.000_488_281_25,
+        f64::INFINITY,
+        f64::NEG_INFINITY,
+        f64::NAN,
+        4_294_967_295.0,
+        9.3e18,
+        -9.3e18,
+        255.0,
+        0.1,
+        1.0 / 3.0,
+    ];
+    let x = Tensor::from_vec(numbers.to_vec(), &[5, 6]).unwrap();
+    let mut count = 0;
+    for from in all {
+        let x = x.to_dtype(from).unwrap();
+        for to in all {
+            let f = |x: &Tensor| x.transpose(0, 1).unwrap().to_dtype(to).unwrap();
+            close(&format!("{from} to {to}"), &[f(&here(x.clone()))], &[f(&x)], 0.0);
+            count += 1;
+        }
+        let mask = Tensor::from_bools(&[true, false, true, true, false, false], &[6]).unwrap();
+        let other = x.zeros_like().unwrap();
+        let chosen = mask.where_(&x, &other).unwrap();
+        let there = here(mask.clone()).where_(&here(x.clone()), &here(other)).unwrap();
+        close("where", &[there], &[chosen], 0.0);
+    }
+    assert_eq!(count, 49);
+}
+
+#[test]
+#[ignore = "needs a GPU, or an emulated one"]
+fn on_the_gpu_sums_rows_and_products_give_what_the_cpu_gives() {
+    each_type(|dtype| {
+        for shape in [&[3, 40, 5][..], &[1, 700, 1], &[2, 5000, 1], &[1, 300, 70], &[2, 0, 3]] {
+            for axis in 0..3 {
+                let x = [normal(1, shape, dtype)];
+                compare(&format!("sum {shape:?} {axis}"), &x, |x| x[0].sum(axis));
+            }
+        }
+        let x = [normal(1, &[7, 45], dtype)];
+        for axis in [0, 1] {
+            compare("softmax", &x, |x| x[0].softmax(axis));
+            compare("log_softmax", &x, |x| x[0].log_softmax(axis));
+            compare("max", &x, |x| Ok(x[0].max(axis)?.0));
+        }
+        let norm = [normal(1, &[300, 45], dtype), normal(2, &[45], dtype), normal(3, &[45], dtype)];
+        compare("layer_norm", &norm, |x| x[0].layer_norm(&x[1], &x[2], 1e-5));
+        for (smoothing, ignored) in [(0.0, None), (0.1, Some(-1)), (0.3, Some(2))] {
+            let ids = (0..7).map(|i| if i == 3 { ignored.unwrap_or(2) } else { i * 6 });
+            let targets = Tensor::from_vec(ids.collect::<Vec<i64>>(), &[7]).unwrap();
+            let rule = CrossEntropy { ignore_index: ignored, label_smoothing: smoothing };
+            compare("cross_entropy", &[x[0].clone(), targets], |x| {
+                x[0].cross_entropy_rows(&x[1], rule)
+            });
+        }
+        let ids =
+            Tensor::from_vec((0..50).map(|i| i * i % 9).collect::<Vec<i64>>(), &[10, 5]).unwrap();
+        let table = [normal(4, &[9, 300], dtype), ids];
+        compare("rows", &table, |x| x[0].rows(&x[1]));
+        compare("embed", &table, |x| x[0].embed(&x[1], Some(4)));
+        let flat = [normal(5, &[50, 3], dtype), table[1].reshape(&[50]).unwrap()];
+        compare("segment_sum", &flat, |x| x[0].segment_sum(&x[1], 9));
+        let pick = Tensor::from_vec((0..24).map(|i| i % 5).collect::<Vec<i64>>(), &[4, 6]).unwrap();
+        compare("gather", &[normal(6, &[4, 5], dtype), pick.clone()], |x| x[0].gather(1, &x[1]));
+        compare("gather", &[normal(6, &[5, 6], dtype), pick], |x| x[0].gather(0, &x[1]));
+        compare("cat", &[normal(7, &[2, 3, 4], dtype), normal(8, &[2, 5, 4], dtype)], |x| {
+            Tensor::cat(&[x[0].clone(), x[1].clone(), x[0].clone()], 1)
+        });
+        compare("write", &x, |x| {
+            let mut to = x[0].detach().zeros_like()?;
+            to.write(1, 3, &x[0].detach().narrow(1, 10, 20)?)?;
+            Ok(to)
+        });
+        for (m, k, n) in [(1, 1, 1), (70, 33, 65), (5, 100, 3), (0, 4, 5), (4, 0, 5), (128, 16, 64)]
+        {
+            let (a, b) = (normal(9, &[2, m, k], dtype), normal(10, &[1, n, k], dtype));
+            let name = format!("matmul {m} {k} {n}");
+            compare(&name, &[a, b], |x| x[0].matmul(&x[1].transpose(1, 2)?));
+        }
+        let linear =
+            [normal(1, &[3, 7, 20], dtype), normal(2, &[66, 20], dtype), normal(3, &[66], dtype)];
+        compare("linear", &linear, |x| x[0].linear(&x[1], Some(&x[2])));
+        let images = [normal(1, &[2, 3, 9, 8], dtype)];
+        for window in [
+            Slide { stride: [2, 1], padding: [1, 2], dilation: [1, 2], ..Slide::new([3, 2]) },
+            Slide::new([2, 3]),
+            Slide { stride: [2, 1], padding: [1, 1], ..Slide::new([2, 2]) },
+            Slide { dilation: [2, 1], padding: [0, 1], ..Slide::new([2, 3]) },
+        ] {
+            let [h, w] = window.kernel;
+            let inputs =
+                [images[0].clone(), normal(2, &[4, 3, h, w], dtype), normal(3, &[4], dtype)];
+            compare(&format!("{window:?}"), &inputs, |x| x[0].conv2d(&x[1], Some(&x[2]), &window));
+        }
+        let pool = Slide { stride: [2, 2], padding: [1, 0], ..Slide::new([2, 2]) };
+        compare("max_pool2d", &images, |x| x[0].max_pool2d(&pool));
+        compare("mean_pool2d", &images, |x| x[0].mean_pool2d(&pool));
+    });
+    assert_eq!(fallbacks().into_iter().collect::<Vec<_>>(), []);
+}
+
+#[test]
+#[ignore = "needs a GPU, or an emulated one"]
+fn on_the_gpu_recurrent_layers_give_what_the_cpu_gives() {
+    let lengths = [4usize, 0, 7, 1, 6];
+    let mut count = 0;
+    for dtype in [DType::F32, DType::F64] {
+        for cell in [Cell::Rnn, Cell::RnnRelu, Cell::Gru, Cell::Lstm] {
+            for (lengths, reverse) in
+                [(None, false), (Some(&lengths[..]), false), (Some(&lengths[..]), true)]
+            {
+                let wide = cell.gates() * 6;
+                let mut inputs = vec![
+                    normal(1, &[5, 7, wide], dtype),
+                    normal(2, &[wide, 6], dtype),
+                    normal(3, &[wide], dtype),
+                    normal(4, &[5, 6], dtype),
+                ];
+                inputs.extend((cell == Cell::Lstm).then(|| normal(5, &[5, 6], dtype)));
+                compare(&format!("{cell} {reverse}"), &inputs, |x| {
+                    let start = RecurrentStart {
+                        w_hh: &x[1],
+                        b_hh: Some(&x[2]),
+                        h0: Some(&x[3]),
+                        c0: x.get(4),
+                    };
+                    let done = x[0].recurrent(cell, start, lengths, reverse)?;
+                    let last = done.h.unsqueeze(1)?;
+                    let last = match done.c {
+                        Some(c) => last.add(&c.unsqueeze(1)?)?,
+                        None => last,
+                    };
+                    Tensor::cat(&[done.out, last], 1)
+                });
+                count += 1;
+            }
+        }
+    }
+    assert_eq!(count, 24);
+    assert_eq!(fallbacks().into_iter().collect::<Vec<_>>(), []);
+}
+
+/// What the CPU's kernels refuse is refused in the same words, before anything is read or written.
+fn refusals_are_those_of_the_cpu() {
+    /// Puts a tensor on a device.
+    type Put<'a> = &'a dyn Fn(Tensor) -> Tensor;
+    let said = |f: &dyn Fn(Put) -> Result<()>| {
+        let there = f(&here).unwrap_err().to_string();
+        assert_eq!(there, f(&|x| x).unwrap_err().to_string());
+    };
+    let zeros = |shape: &[usize]| Tensor::zeros(shape, DType::F32).unwrap();
+    type Wrong<'a> = (Cell, &'a [usize], Option<&'a [usize]>, Option<&'a [usize]>, usize);
+    let wrong: [Wrong; 6] = [
+        (Cell::Gru, &[8, 1], None, None, 18),
+        (Cell::Gru, &[1, 2, 3], None, None, 18),
+        (Cell::Gru, &[1, 1], Some(&[3, 6]), None, 18),
+        (Cell::Gru, &[1, 1], None, Some(&[2, 6]), 18),
+        (Cell::Lstm, &[1, 1], None, Some(&[2, 5]), 24),
+        (Cell::Rnn, &[1, 1], None, None, 7),
+    ];
+    for (cell, lengths, h0, c0, bias) in wrong {
+        for reverse in [false, true] {
+            said(&|at| {
+                let wide = cell.gates() * 6;
+                let (w_hh, b_hh) = (at(zeros(&[wide, 6])), at(zeros(&[bias])));
+                let [h0, c0] = [h0, c0].map(|shape| shape.map(|shape| at(zeros(shape))));
+                let (h0, c0) = (h0.as_ref(), c0.as_ref());
+                let start = RecurrentStart { w_hh: &w_hh, b_hh: Some(&b_hh), h0, c0 };
+                at(zeros(&[2, 7, wide])).recurrent(cell, start, Some(lengths), reverse).map(drop)
+            });
+        }
+    }
+    said(&|at| at(zeros(&[2, 3])).layer_norm(&at(zeros(&[3])), &at(zeros(&[3])), -1.0).map(drop));
+    let ids = |target: i64| Tensor::from([target, target]);
+    let rule = |eps| CrossEntropy { label_smoothing: eps, ignore_index: Some(-1) };
+    said(&|at| at(zeros(&[2, 3])).cross_entropy_rows(&at(ids(0)), rule(1.5)).map(drop));
+    let none = here(zeros(&[2, 0])).cross_entropy_rows(&here(ids(-1)), rule(0.0)).unwrap();
+    assert_eq!(none.to_vec::<f32>().unwrap(), [0.0, 0.0]);
+}
+
+#[test]
+#[ignore = "needs a GPU, or an emulated one"]
+fn on_the_gpu_a_model_learns_as_on_the_cpu_and_a_wrong_index_is_found() {
+    let rules = [
+        Rule::adam(),
+        Rule::AdamW { betas: (0.8, 0.9), eps: 1e-6, weight_decay: 0.1 },
+        Rule::Adam { betas: (0.8, 0.9), eps: 1e-6, weight_decay: 0.1 },
+        Rule::sgd(0.0),
+        Rule::Sgd { momentum: 0.9, nesterov: true, weight_decay: 0.01 },
+    ];
+    for rule in rules {
+        let train = |device: Device| -> Result<Vec<Tensor>> {
+            let parameters = Parameters::new(DType::F32, 1);
+            let w = parameters.parameter("w", &[4, 3], Init::Glorot)?;
+            let b = parameters.parameter("b", &[4], Init::Zeros)?;
+            parameters.to_device(device)?;
+            let mut optimizer = Optimizer::new(&parameters, rule)?.clipped(0.5)?;
+            let x = normal(1, &[9, 3], DType::F32).to_device(device)?;
+            let mut norms = Vec::new();
+            for _ in 0..5 {
+                let loss = x.linear(&w.tensor(), Some(&b.tensor()))?.square()?.mean_all()?;
+                norms.push(optimizer.step(&loss.backward()?, 0.1)? as f32);
+            }
+            let count = norms.len();
+            let norms = Tensor::from_vec(norms, &[count])?.to_device(device)?;
+            Ok(vec![w.tensor().detach(), b.tensor().detach(), norms])
+        };
+        close(&format!("{rule:?}"), &train(device()).unwrap(), &train(Device::Cpu).unwrap(), 1e-5);
+    }
+    let table = here(normal(1, &[4, 3], DType::F32));
+    let wrong = here(Tensor::from([1i64, 7]));
+    let error = table.rows(&wrong).and_then(|x| x.to_vec::<f32>()).unwrap_err().to_string();
+    assert!(error.contains("index 7 is not within 0..4"), "{error}");
+    // Once said, it is over.
+    assert!(table.to_vec::<f32>().is_ok());
+    // What is written is what it says, wherever it lies.
+    let x = normal(1, &[3, 4], DType::F32);
+    let turned = |x: &Tensor| x.transpose(0, 1).unwrap().to_string();
+    assert_eq!(turned(&here(x.clone())), turned(&x));
+    refusals_are_those_of_the_cpu();
+    let other = Tensor::from([1f32]);
+    let error = here(other.clone()).add(&other).unwrap_err().to_string();
+    assert!(error.starts_with("add: one tensor lies on cuda:0, another on cpu"), "{error}");
+}
