@@ -43,3 +43,17 @@ def path(name: str, value: Any) -> str | None:
     if not isinstance(text, str):
         raise TypeError(f"{name} is a path of bytes; it wants one of text")
     return text
+
+
+def device_name(device: Any) -> str:
+    """A device as the native half takes it: its name, or that of a device of PyTorch's.
+
+    >>> from regard._options import device_name
+    >>> device_name("cuda:1")
+    'cuda:1'
+    """
+    if isinstance(device, str):
+        return device
+    if type(device).__module__ == "torch" and type(device).__name__ == "device":
+        return str(device)
+    raise TypeError(f"device is {type(device).__name__}; it wants a name, as 'cuda', or a torch.device")

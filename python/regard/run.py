@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, overload
 
 from . import _native
-from ._options import path, settings
+from ._options import device_name, path, settings
 from ._progress import Listener
 from .parameters import Parameters
 from .scene import Page, Scene
@@ -96,19 +96,22 @@ class Run:
     ('regress', '0.5')
     """
 
-    def __init__(self, folder: str | os.PathLike[str], options: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self, folder: str | os.PathLike[str], options: dict[str, Any] | None = None, device: object = "cpu"
+    ) -> None:
         place = path("the run's folder", folder)
         if place is None:
             raise TypeError("the run's folder is None; it wants a path")
         self.folder: str = place
         self._settings = settings(options or {})
+        self._device = device_name(device)
         self._opened: _native.Run | None = None
         self._changed: set[str] = set()
 
     @property
     def _run(self) -> _native.Run:
         if self._opened is None:
-            self._opened = _native.Run(get_num_threads(), self.folder, self._settings)
+            self._opened = _native.Run(get_num_threads(), self.folder, self._settings, self._device)
         return self._opened
 
     @property
@@ -214,7 +217,8 @@ class Run:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Another process opens the folder; parameters that were set go along.
-        return _reopened, (self.folder, self._settings, {name: self.parameters[name] for name in sorted(self._changed)})
+        changed = {name: self.parameters[name] for name in sorted(self._changed)}
+        return _reopened, (self.folder, self._settings, changed, self._device)
 
 
 def _known(text: str) -> dict[str, Any]:
@@ -222,16 +226,19 @@ def _known(text: str) -> dict[str, Any]:
     return {"input": found["input"], "output": found["output"], "details": found["details"] or {}}
 
 
-def _reopened(folder: str, given: list[str], changed: dict[str, Any]) -> Run:
-    run = Run(folder)
+def _reopened(folder: str, given: list[str], changed: dict[str, Any], device: str = "cpu") -> Run:
+    run = Run(folder, device=device)
     run._settings = given
     if changed:
         run.parameters.update(changed)
     return run
 
 
-def load(folder: str | os.PathLike[str], **options: Any) -> Run:
+def load(folder: str | os.PathLike[str], *, device: object = "cpu", **options: Any) -> Run:
     """Opens a trained run, with the parameters of its best epoch.
+
+    ``device`` says where its model computes: ``"cpu"``, ``"cuda"``, ``"cuda:1"``, a ``torch.device``, or ``"auto"``,
+    which takes a GPU where there is one and the model gains from it; wherever it was trained.
 
     Options of its data and of its search may be other than in training: ``regard.load("runs/mine", beam=1)``, or
     by section: ``regard.load("runs/mine", data={"test": "other.tsv"})``. Raises ``FileNotFoundError`` where there
@@ -248,6 +255,6 @@ def load(folder: str | os.PathLike[str], **options: Any) -> Run:
     Traceback (most recent call last):
     FileNotFoundError: no such folder/run.json: No such file or directory (os error 2); a run's folder has one
     """
-    run = Run(folder, options)
+    run = Run(folder, options, device)
     run._run
     return run

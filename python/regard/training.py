@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from . import _native
-from ._options import path, settings
+from ._options import device_name, path, settings
 from ._progress import Listener, measure
 from .memory import _free
 from .run import Run, row
@@ -76,6 +76,7 @@ def train(
     config: str | os.PathLike[str] | None = None,
     callback: Callback | None = None,
     progress: bool = True,
+    device: object = "cpu",
     **options: Any,
 ) -> Run:
     """Trains a model on a task in this process, and gives the run.
@@ -89,6 +90,9 @@ def train(
     returns ``False`` the training stops there. Ctrl-C, or an interrupt of the notebook, stops with a checkpoint and
     raises ``KeyboardInterrupt``; so does an exception of the callback. ``regard.train(resume=folder)`` goes on with
     the same bits as if nothing had happened, and ``regard.train(resume=folder, epochs=20)`` trains further.
+
+    ``device`` says where: ``"cpu"``, ``"cuda"``, ``"cuda:1"``, a ``torch.device``, or ``"auto"``, which takes a GPU where
+    there is one and the model gains from it. A run remembers nothing of it.
 
     Where ``torch.distributed`` has a process group of several ranks, all of them call this alike and train one
     model, each on its share of every batch; rank 0 writes.
@@ -120,6 +124,7 @@ def train(
         config=path("config", config),
         callback=callback,
         progress=progress,
+        device=device,
     )
 
 
@@ -133,6 +138,7 @@ def train_settings(
     config: str | None = None,
     callback: Callback | None = None,
     progress: bool = True,
+    device: object = "cpu",
 ) -> Run:
     """As ``train``, with options as the program takes them: ``key=value``, the value in TOML.
 
@@ -152,6 +158,7 @@ def train_settings(
             "config": config,
             "settings": settings,
             "threads": get_num_threads(),
+            "device": device_name(device),
             "memory": _free(),
             "rank": rank,
             "ranks": ranks,
@@ -166,7 +173,7 @@ def train_settings(
             raise
         if ended == "early":
             listener.line("stopped early: no better for so long as `patience` allows")
-    run = Run(folder)
+    run = Run(folder, device=device)
     if rank == 0:
         run._run  # The others may be on machines that have not got the folder.
     return run

@@ -12,7 +12,7 @@ use regard::Tensor;
 use regard::tensor::{DType, Parameter};
 use regard_tasks::options::Options;
 use regard_tasks::run::Record;
-use regard_tasks::task::{Model, Part};
+use regard_tasks::task::{Model, Part, Placement};
 use regard_tasks::tasks::{task_named, tasks};
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
@@ -38,14 +38,17 @@ impl Run {
         threads: usize,
         folder: PathBuf,
         settings: Vec<String>,
+        device: &str,
     ) -> PyResult<Self> {
         serve(py, Pool::Shared(threads), None, |_| {
+            let placement: Placement = device.parse()?;
             let run = regard_tasks::run::Run::open(&folder)?;
             let mut all = settings.iter();
             let options = all.try_fold(run.options()?, |options, setting| options.set(setting))?;
             run.check_untrained(&options)?;
-            let model = Mutex::new(run.model(&options)?);
-            Ok(Self { run, options, model })
+            let model = run.model(&options)?;
+            placement.place(model.as_ref())?;
+            Ok(Self { run, options, model: Mutex::new(model) })
         })
     }
 

@@ -2,10 +2,10 @@
 
 use crate::line::{Answer, Event, Line, Pool, serve};
 use pyo3::prelude::*;
-use regard::tensor::limit_parameters;
+use regard::tensor::{Device, limit_parameters};
 use regard_tasks::options::{Options, TrainingConfig};
 use regard_tasks::run::{Record, Run};
-use regard_tasks::task::{Learner, Task};
+use regard_tasks::task::{Learner, Placement, Task};
 use regard_tasks::tasks::task_named;
 use regard_tasks::train::{Callback, Ended, Plan, Progress, Ranks, share, train, train_together};
 use regard_tasks::{Error, Result};
@@ -30,6 +30,8 @@ pub(crate) struct Request {
     /// Options, `key=value`, the value in TOML.
     settings: Vec<String>,
     threads: usize,
+    /// Where it is trained: `cpu`, `cuda:0`, `auto`.
+    device: String,
     /// Bytes of memory that are free.
     memory: usize,
     /// Which rank this is, and how many there are.
@@ -87,11 +89,22 @@ impl Place {
 }
 
 impl Request {
+    /// Moves the model to its device, and says so where nobody named it.
+    fn place(&self, learner: &dyn Learner, told: &mut Told) -> Result<()> {
+        let placement: Placement = self.device.parse()?;
+        let device = placement.place(learner.model())?;
+        if placement == Placement::Auto && device != Device::Cpu {
+            told.note(&format!("computes on {device}; device=\"cpu\" computes on the CPU"));
+        }
+        Ok(())
+    }
+
     fn alone(&self, told: &mut Told) -> Result<(PathBuf, Ended)> {
         let (task, options, place) = self.plan()?;
         let mut learner = task.begin(&options).map_err(|error| options.explain(error))?;
         let run = self.begin(task, &options, place, learner.as_ref())?;
         told.begun(&run, learner.as_ref());
+        self.place(learner.as_ref(), told)?;
         let ended = train(learner.as_mut(), &TrainingConfig::of(&options)?, &run, told)?;
         Ok((run.folder().into(), ended))
     }
@@ -129,6 +142,7 @@ impl Request {
         let run = run.transpose()?;
         heard?;
         let config = TrainingConfig::of(&options)?;
+        self.place(learner.as_ref(), told)?;
         let ended = train_together(learner.as_mut(), &config, run.as_ref(), ranks, told)?;
         Ok((folder, ended))
     }

@@ -6,7 +6,7 @@ use crate::shelf::Shelf;
 use axum::http::StatusCode;
 use regard_tasks::options::{Options, TrainingConfig};
 use regard_tasks::run::{Record, Run};
-use regard_tasks::task::{Input, InputForm, Model};
+use regard_tasks::task::{Input, InputForm, Model, Placement};
 use regard_tasks::{Error, Result};
 use serde_json::{Value, json};
 use std::collections::VecDeque;
@@ -21,6 +21,7 @@ pub(crate) struct Runs(Vec<Arc<OneRun>>);
 pub(crate) struct OneRun {
     pub(crate) id: String,
     pub(crate) run: Run,
+    device: Placement,
     shelf: Arc<Shelf>,
     /// The checkpoint that was loaded last, and which of the run's it was.
     last: Mutex<Option<(Stamp, u64)>>,
@@ -43,9 +44,8 @@ pub(crate) struct Loaded {
 type Stamp = Option<(SystemTime, u64)>;
 
 impl Runs {
-    /// Refuses a folder that holds no run.
-    /// Keeps so many models in memory.
-    pub(crate) fn open(folders: &[PathBuf], models: usize) -> Result<Self> {
+    /// Refuses a folder that holds no run. Keeps so many models in memory, which compute on a device.
+    pub(crate) fn open(folders: &[PathBuf], models: usize, device: Placement) -> Result<Self> {
         let shelf = Arc::new(Shelf::new(models));
         let mut all: Vec<Arc<OneRun>> = Vec::new();
         for folder in folders {
@@ -58,6 +58,7 @@ impl Runs {
             all.push(Arc::new(OneRun {
                 id,
                 run,
+                device,
                 shelf: shelf.clone(),
                 last: Mutex::new(None),
                 truths: Mutex::default(),
@@ -106,6 +107,7 @@ impl OneRun {
             return Err(Refusal::new(StatusCode::CONFLICT, what));
         }
         let model: Arc<dyn Model> = self.run.model(&self.run.options()?)?.into();
+        self.device.place(model.as_ref())?;
         let generation = match *last {
             Some((known, generation)) if known == stamp => generation,
             Some((_, generation)) => generation + 1,

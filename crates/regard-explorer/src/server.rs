@@ -13,6 +13,7 @@ use crate::token::Token;
 use crate::worker::Worker;
 use axum::Router;
 use axum::middleware::from_fn_with_state;
+use regard_tasks::task::Placement;
 use regard_tasks::{Error, Result};
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
@@ -42,6 +43,8 @@ pub struct Setup {
     pub host: Option<String>,
     /// The port; the first free one from 7317 on where none is named.
     pub port: Option<u16>,
+    /// Where the models compute.
+    pub device: Placement,
     /// How much may be asked at once.
     pub limits: Limits,
     /// What who asks must know, where not this machine alone can; one by chance where none is named.
@@ -63,7 +66,7 @@ impl Server {
     /// listened at.
     pub fn explore(setup: &Setup) -> Result<Self> {
         let explorer = Explorer {
-            runs: Runs::open(&setup.runs, setup.limits.models)?,
+            runs: Runs::open(&setup.runs, setup.limits.models, setup.device)?,
             room: Room::new(setup.limits.waiting),
             started: Instant::now(),
             worker: worker()?,
@@ -83,7 +86,7 @@ impl Server {
         let [folder] = &setup.runs[..] else {
             return Err(Error::invalid("one run's model is served at a time"));
         };
-        let runs = Runs::open(std::slice::from_ref(folder), 1)?;
+        let runs = Runs::open(std::slice::from_ref(folder), 1, setup.device)?;
         let [run] = runs.all() else {
             return Err(Error::file(folder, "there is no run"));
         };

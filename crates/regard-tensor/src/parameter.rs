@@ -78,7 +78,7 @@ impl Parameter {
         self.inner.value.read().unwrap_or_else(|e| e.into_inner()).clone()
     }
 
-    /// Another value of the same shape and type.
+    /// Another value of the same shape and type; it goes where the parameter lies.
     ///
     /// ```
     /// use regard_tensor::{Parameter, Tensor};
@@ -99,8 +99,14 @@ impl Parameter {
             value.dtype(),
             value.shape()
         );
-        let mut value = aligned(value)?;
-        value.node = Some(self.inner.leaf.on(value.device()));
+        let device = now.device();
+        self.place(&mut now, value, device)
+    }
+
+    /// Puts a value in the place of the one there is, on a device.
+    fn place(&self, now: &mut Tensor, value: &Tensor, device: Device) -> Result<()> {
+        let mut value = aligned(&value.detach().to_device(device)?)?;
+        value.node = Some(self.inner.leaf.on(device));
         *now = value;
         Ok(())
     }
@@ -377,8 +383,8 @@ impl Parameters {
         Ok(())
     }
 
-    /// Moves every parameter to a device, where what is computed from them then lies too. Make optimizers and
-    /// put inputs there after this.
+    /// Moves every parameter to a device, where what is computed from them then lies too: inputs and other constants
+    /// follow what they meet. Make optimizers after this.
     ///
     /// ```
     /// use regard_tensor::{DType, Device, Init, Parameters};
@@ -390,8 +396,9 @@ impl Parameters {
     /// ```
     pub fn to_device(&self, device: Device) -> Result<()> {
         for parameter in self.all() {
-            let value = parameter.tensor().detach().to_device(device)?;
-            parameter.set(&value)?;
+            let mut now = parameter.lock();
+            let value = now.detach();
+            parameter.place(&mut now, &value, device)?;
         }
         Ok(())
     }

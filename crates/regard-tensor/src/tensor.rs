@@ -329,11 +329,11 @@ impl Tensor {
         Ok(there.record("to_device", &[self], move |g, to| to.add(0, g.to_device(before)?)))
     }
 
-    /// A constant in main memory may meet tensors that lie elsewhere: it is copied there. Any other tensor stays
-    /// where it is.
-    pub(crate) fn number_beside(&self, other: &Tensor) -> Result<Tensor> {
-        match self.rank() == 0 && self.device() == Device::Cpu && !self.has_gradient() {
-            true => self.to_device(other.device()),
+    /// A constant in main memory that meets tensors on a GPU is copied there. Any other tensor stays where it is.
+    #[doc(hidden)]
+    pub fn constant_on(&self, device: Device) -> Result<Tensor> {
+        match self.device() == Device::Cpu && !self.has_gradient() {
+            true => self.to_device(device),
             false => Ok(self.clone()),
         }
     }

@@ -31,7 +31,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--out", metavar="FOLDER", help="where the run is kept")
     parser.add_argument("--resume", metavar="FOLDER", help="the run to go on with")
     parser.add_argument("--overwrite", action="store_true", help="replace the run in the folder of --out")
+    parser.add_argument("--device", default="cpu", help="cpu, cuda, cuda:1 or auto; cuda is each process's own GPU")
     given = parser.parse_args(arguments)
+    if given.device == "cuda":
+        given.device = f"cuda:{os.environ.get('LOCAL_RANK', '0')}"
     several = int(os.environ.get("WORLD_SIZE", "1")) > 1
     if several:
         dist.init_process_group("gloo")
@@ -43,6 +46,7 @@ def main(arguments: list[str] | None = None) -> int:
             resume=given.resume,
             overwrite=given.overwrite,
             config=given.config,
+            device=given.device,
         )
     except (OSError, RuntimeError, TypeError, ValueError) as error:
         print(f"regard: {error}", file=sys.stderr)

@@ -2,6 +2,7 @@
 
 use super::compare_runs::CompareRuns;
 use super::comparison_table::{self, Heading};
+use super::device::DeviceOption;
 use super::interrupt::Interrupted;
 use super::progress::ProgressReport;
 use super::settings::Settings;
@@ -65,6 +66,8 @@ pub struct Command {
     /// Replace the comparison in the folder of --out, where there is one
     #[arg(long, conflicts_with = "resume", requires = "out")]
     overwrite: bool,
+    #[command(flatten)]
+    device: DeviceOption,
     #[command(flatten)]
     threads: Threads,
 }
@@ -133,6 +136,7 @@ impl Command {
             words: words.into_iter().cloned().collect(),
             settings: &self.settings,
             part: if self.test { Part::Test } else { Part::Validation },
+            device: self.device.device,
             out: self
                 .out
                 .as_deref()
@@ -147,6 +151,7 @@ impl Command {
             if self.test {
                 comparison.part = Part::Test;
             }
+            comparison.device = self.device.device;
             return Ok(Begun { task, options, comparison, folder: folder.clone() });
         }
         let Some(task) = &self.task else { bail!("no task is named") };
@@ -160,7 +165,8 @@ impl Command {
         let usual = Path::new("runs").join(format!("compare-{}", task.name()));
         let folder = self.out.clone().unwrap_or_else(|| Run::free(&usual));
         ComparisonFolder { path: folder.clone(), overwrite: self.overwrite }.check()?;
-        let comparison = Comparison { variants, seeds: self.seeds.into(), part };
+        let device = self.device.device;
+        let comparison = Comparison { variants, seeds: self.seeds.into(), part, device };
         Ok(Begun { task, options, comparison, folder })
     }
 }

@@ -8,7 +8,7 @@ use crate::terminal::columns;
 use anyhow::{Result, bail};
 use regard_tasks::compare::{ComparedRuns, ComparisonFolder, compare_runs};
 use regard_tasks::run::Run;
-use regard_tasks::task::Part;
+use regard_tasks::task::{Part, Placement};
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -19,6 +19,7 @@ pub(super) struct CompareRuns<'a> {
     pub(super) words: Vec<String>,
     pub(super) settings: &'a Settings,
     pub(super) part: Part,
+    pub(super) device: Placement,
     /// Where table and picture are kept, if anywhere.
     pub(super) out: Option<ComparisonFolder>,
 }
@@ -40,7 +41,7 @@ impl CompareRuns<'_> {
             runs.push((run, options));
         }
         let bar = PhaseBar::new();
-        let ComparedRuns { runs: compared, notes } = compare_runs(&runs, self.part)?;
+        let ComparedRuns { runs: compared, notes } = compare_runs(&runs, self.part, self.device)?;
         drop(bar);
         notes.iter().for_each(|text| note(text));
         let heading = Heading { what: "run", part: self.part, seeds: None };

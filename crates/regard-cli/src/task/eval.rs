@@ -1,5 +1,6 @@
 //! `regard eval`: how good a run's model is on the test part.
 
+use super::device::DeviceOption;
 use super::phase_bar::PhaseBar;
 use super::threads::Threads;
 use super::{Settings, table};
@@ -42,6 +43,8 @@ pub struct Command {
     #[arg(long, value_name = "FILE.svg")]
     out: Option<PathBuf>,
     #[command(flatten)]
+    device: DeviceOption,
+    #[command(flatten)]
     threads: Threads,
 }
 
@@ -72,6 +75,7 @@ impl Command {
         run.notes()?.iter().for_each(|text| output::note(text));
         let bar = PhaseBar::new();
         let model = run.model(&options)?;
+        self.device.place(model.as_ref())?;
         let (report, remarks) = remarked(|| model.evaluate(part));
         drop(bar);
         remarks.iter().for_each(|text| output::note(text));

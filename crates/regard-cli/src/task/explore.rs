@@ -1,5 +1,6 @@
 //! `regard explore` and `regard serve`: runs in a browser, and a run's predictions over HTTP.
 
+use super::device::DeviceOption;
 use super::threads::Threads;
 use anyhow::{Result, bail};
 use clap::Args;
@@ -59,12 +60,21 @@ struct Place {
     /// printed, or of REGARD_TOKEN [default: 127.0.0.1, this machine alone]
     #[arg(long)]
     host: Option<String>,
+    #[command(flatten)]
+    device: DeviceOption,
 }
 
 impl Place {
     fn setup(&self, runs: Vec<PathBuf>) -> Setup {
         let token = std::env::var("REGARD_TOKEN").ok().filter(|token| !token.is_empty());
-        Setup { runs, host: self.host.clone(), port: self.port, token, ..Setup::default() }
+        Setup {
+            runs,
+            host: self.host.clone(),
+            port: self.port,
+            token,
+            device: self.device.device,
+            ..Setup::default()
+        }
     }
 
     /// Says who can ask where not this machine alone can.

@@ -5,6 +5,7 @@ pub mod compare;
 mod compare_runs;
 mod comparison_table;
 pub mod data;
+mod device;
 pub mod eval;
 pub mod explore;
 pub mod export;

@@ -1,5 +1,6 @@
 //! `regard predict`: uses a run's model.
 
+use super::device::DeviceOption;
 use super::phase_bar::PhaseBar;
 use super::settings::{Settings, settings_and_inputs};
 use super::threads::Threads;
@@ -60,6 +61,8 @@ pub struct Command {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
     n_best: Option<u16>,
     #[command(flatten)]
+    device: DeviceOption,
+    #[command(flatten)]
     threads: Threads,
 }
 
@@ -74,6 +77,7 @@ impl Command {
         let (settings, mut inputs) = settings_and_inputs(&run, &self.words)?;
         inputs.extend_from_slice(&self.inputs);
         let model = run.model(&self.settings.apply_to_run(&run, &settings)?)?;
+        self.device.place(model.as_ref())?;
         let _bar = PhaseBar::new();
         let mut unknown = UnknownWords::default();
         let answered = self.answer(&*model, inputs, &mut unknown, to);

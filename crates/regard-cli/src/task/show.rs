@@ -1,5 +1,6 @@
 //! `regard show`: what a run's model attends to, or weights from a file.
 
+use super::device::DeviceOption;
 use super::settings::{Settings, settings_and_inputs};
 use super::threads::Threads;
 use crate::output::{Destination, is_same_file, note};
@@ -67,6 +68,8 @@ pub struct Command {
     /// What the keys are called, with spaces between [default: what the file says, or numbers]
     #[arg(long, value_name = "LABELS", help_heading = "Weights from a file")]
     columns: Option<String>,
+    #[command(flatten)]
+    device: DeviceOption,
     #[command(flatten)]
     threads: Threads,
 }
@@ -214,6 +217,7 @@ impl Command {
         let (settings, mut inputs) = settings_and_inputs(&run, &self.words)?;
         inputs.extend_from_slice(&self.inputs);
         let model = run.model(&self.settings.apply_to_run(&run, &settings)?)?;
+        self.device.place(model.as_ref())?;
         let input = match &inputs[..] {
             [] => example(),
             [one] => Input::named(model.asks().form, one)?,

@@ -1,5 +1,6 @@
 //! `regard train`: trains a model on a task.
 
+use super::device::DeviceOption;
 use super::interrupt::{self, Interrupted};
 use super::phase_bar::{self, PhaseBar};
 use super::progress::{ProgressReport, TRAINING_BYTES};
@@ -56,6 +57,8 @@ pub struct Command {
     #[arg(long, conflicts_with = "resume")]
     dry_run: bool,
     #[command(flatten)]
+    device: DeviceOption,
+    #[command(flatten)]
     threads: Threads,
 }
 
@@ -73,6 +76,7 @@ impl Command {
         let (run, options, mut learner) = begun?;
         let config = TrainingConfig::of(&options)?;
         learner.notes().iter().for_each(|text| note(text));
+        self.device.place(learner.model())?;
         let mut report = ProgressReport::new();
         let ended = train(learner.as_mut(), &config, &run, &mut report)?;
         let folder = run.folder().display();
@@ -138,6 +142,7 @@ impl Command {
         let New { options, folder, mut learner } = begun?;
         learner.notes().iter().for_each(|text| note(text));
         let config = TrainingConfig::of(&options)?;
+        self.device.place(learner.model())?;
         let mut callback = Notes;
         interrupt::listen();
         let Rehearsal { plan, tried, seconds } =

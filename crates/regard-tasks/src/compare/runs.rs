@@ -6,6 +6,7 @@ use crate::options::template::Options;
 use crate::run::folder::Run;
 use crate::run::record::Record;
 use crate::task::part::Part;
+use crate::task::placement::Placement;
 use regard_data::{Error, Result};
 
 /// What came of runs that were measured side by side.
@@ -17,16 +18,21 @@ pub struct ComparedRuns {
     pub notes: Vec<String>,
 }
 
-/// Measures runs on a part of their data, which their options name. Refuses runs of different tasks.
+/// Measures runs on a part of their data, which their options name, on a device. Refuses runs of different tasks.
 /// Where all were measured on the same examples, each has the probability that its difference from
 /// the first is chance; where not, a note says why not.
-pub fn compare_runs(runs: &[(Run, Options)], part: Part) -> Result<ComparedRuns> {
+pub fn compare_runs(
+    runs: &[(Run, Options)],
+    part: Part,
+    device: Placement,
+) -> Result<ComparedRuns> {
     check_tasks(runs)?;
     let mut compared = Vec::new();
     let mut notes = Vec::new();
     for (run, options) in runs {
         let name = name(run, runs);
         let model = run.model(options)?;
+        device.place(model.as_ref())?;
         let report = model.evaluate(part)?;
         let told = [report.notes, run.notes()?].concat();
         notes.extend(told.iter().map(|note| format!("{name}: {note}")));

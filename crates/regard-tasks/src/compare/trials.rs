@@ -11,6 +11,7 @@ use crate::run::record::Record;
 use crate::task::json_file::JsonFile;
 use crate::task::learner::Learner;
 use crate::task::part::Part;
+use crate::task::placement::Placement;
 use crate::task::report::{Groups, PerExample};
 use crate::task::{Task, Variant};
 use crate::tasks::task_named;
@@ -66,6 +67,9 @@ pub struct Comparison {
     pub seeds: usize,
     /// The part that they are measured on.
     pub part: Part,
+    /// Where they are trained and measured; not kept, as in a run.
+    #[serde(skip)]
+    pub device: Placement,
 }
 
 /// What `comparison-plan.json` says.
@@ -269,6 +273,7 @@ struct Trial<'a> {
     options: Options,
     folder: PathBuf,
     part: Part,
+    device: Placement,
 }
 
 impl Trial<'_> {
@@ -285,6 +290,7 @@ impl Trial<'_> {
             Err(_) => Run::create(&self.folder, self.task, &self.options, learner.model())?,
         };
         let config = TrainingConfig::of(&self.options)?;
+        self.device.place(learner.model())?;
         let before = meter.in_use();
         if train(learner.as_mut(), &config, &run, callback)? == Ended::Stopped {
             return Ok(None);
@@ -293,7 +299,9 @@ impl Trial<'_> {
         let parameters = learner.model().parameters().numel();
         drop(learner);
         let seconds = Record::read(&run, usize::MAX)?.last().map_or(0.0, |last| last.seconds);
-        let report = match run.model(&self.options)?.evaluate(self.part) {
+        let model = run.model(&self.options)?;
+        self.device.place(model.as_ref())?;
+        let report = match model.evaluate(self.part) {
             Err(Error::Stopped) => return Ok(None),
             report => report?,
         };
@@ -325,7 +333,7 @@ pub fn compare(
     meter: Meter,
     mut callback: impl FnMut(&str) -> Box<dyn Callback>,
 ) -> Result<Outcome> {
-    let Comparison { variants, part, .. } = comparison;
+    let Comparison { variants, part, device, .. } = comparison;
     let folder = &place.path;
     let all = options_of(options, variants)?;
     let names = folder_names(variants);
@@ -349,7 +357,7 @@ pub fn compare(
         for &seed in &seeds {
             let options = all[at].clone().set(&format!("training.seed={seed}"))?;
             let folder = run_folder(folder, &names[at], seed);
-            let trial = Trial { task, options, folder, part: *part };
+            let trial = Trial { task, options, folder, part: *part, device: *device };
             if let Some(done) = Measured::read(&trial.folder, *part) {
                 measured.push(done);
                 continue;

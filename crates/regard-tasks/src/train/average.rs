@@ -68,7 +68,7 @@ impl Average {
                     parameter.name()
                 ))
             })?;
-            *mean = given.clone();
+            *mean = given.to_device(mean.device())?;
         }
         Ok(())
     }

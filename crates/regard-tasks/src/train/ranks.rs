@@ -135,7 +135,8 @@ impl Sum {
             rest = others;
             if flag > 0.0 {
                 any = true;
-                sums.set(parameter, Tensor::from_vec(sum.to_vec(), value.shape())?)?;
+                let sum = Tensor::from_vec(sum.to_vec(), value.shape())?;
+                sums.set(parameter, sum.to_device(value.device())?)?;
             }
         }
         (self.loss, self.share) = (f64::from(flat[0]), f64::from(flat[1]));

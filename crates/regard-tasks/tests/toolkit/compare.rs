@@ -6,7 +6,7 @@ use regard_tasks::Result;
 use regard_tasks::compare::{Comparison, ComparisonFolder, Meter, compare};
 use regard_tasks::metric::{Scores, permutation_test};
 use regard_tasks::options::Options;
-use regard_tasks::task::{Description, JsonFile, Learner, Model, Part, Task, Variant};
+use regard_tasks::task::{Description, JsonFile, Learner, Model, Part, Placement, Task, Variant};
 use regard_tasks::tasks::task_named;
 use regard_tasks::train::Silent;
 use std::cell::RefCell;
@@ -112,7 +112,12 @@ fn events(folder: &Path, variants: &[Variant]) -> (Vec<String>, bool) {
         trained.borrow_mut().push(name.to_string());
         Box::new(Silent)
     };
-    let comparison = Comparison { variants: variants.to_vec(), seeds: 2, part: Part::Validation };
+    let comparison = Comparison {
+        variants: variants.to_vec(),
+        seeds: 2,
+        part: Part::Validation,
+        device: Placement::default(),
+    };
     let place = ComparisonFolder { path: folder.into(), overwrite: false };
     let compared = compare(&task, &options, &comparison, &place, METER, callback);
     if let Ok(outcome) = &compared {
@@ -166,7 +171,12 @@ fn the_same_example_with_another_seed_is_no_other_example() {
     let options = small.iter().fold(task.options().unwrap(), |options, s| options.set(s).unwrap());
     let variants =
         [Variant::new("mean", &["pooling=mean"]), Variant::new("last", &["pooling=last"])];
-    let comparison = Comparison { variants: variants.to_vec(), seeds: 3, part: Part::Validation };
+    let comparison = Comparison {
+        variants: variants.to_vec(),
+        seeds: 3,
+        part: Part::Validation,
+        device: Placement::default(),
+    };
     let place = ComparisonFolder { path: out.clone(), overwrite: false };
     let silent = |_: &str| -> Box<dyn regard_tasks::train::Callback> { Box::new(Silent) };
     let outcome = compare(task, &options, &comparison, &place, METER, silent).unwrap();
@@ -202,7 +212,8 @@ fn a_comparison_that_held_out_other_examples_for_every_seed_is_not_gone_on_with(
         let options = task.options().unwrap().set("epochs=1").unwrap();
         let options = set.iter().fold(options, |options, s| options.set(s).unwrap());
         let variants = vec![Variant::new("few", &["nearest=3"])];
-        let comparison = Comparison { variants, seeds, part: Part::Validation };
+        let comparison =
+            Comparison { variants, seeds, part: Part::Validation, device: Placement::default() };
         let place = ComparisonFolder { path: out.clone(), overwrite: false };
         let silent = |_: &str| -> Box<dyn regard_tasks::train::Callback> { Box::new(Silent) };
         compare(task, &options, &comparison, &place, METER, silent).unwrap();

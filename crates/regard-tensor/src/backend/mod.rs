@@ -260,6 +260,13 @@ pub(crate) fn of(device: Device) -> Result<&'static dyn Backend> {
     }
 }
 
+/// Where operands meet: on the GPU that one of them lies on, or in main memory. Constants follow there
+/// ([`Tensor::constant_on`]); everything else has to lie there.
+pub(crate) fn meeting(operands: &[&Tensor]) -> Device {
+    let mut devices = operands.iter().map(|x| x.device());
+    devices.find(|&device| device != Device::Cpu).unwrap_or(Device::Cpu)
+}
+
 /// The backend of the device that all operands lie on; refuses operands on two.
 pub(crate) fn together(op: &str, operands: &[&Tensor]) -> Result<&'static dyn Backend> {
     let Some(first) = operands.first() else { return of(Device::Cpu) };

@@ -103,8 +103,10 @@ impl Tensor {
 
     fn fused_activation(&self, bias: Option<&Tensor>, f: Activation) -> Result<Tensor> {
         const OP: &str = "activation";
-        let x = self.detach().contiguous()?;
-        let b = bias.map(|b| b.detach().contiguous()).transpose()?;
+        let device = backend::meeting(&[self, bias.unwrap_or(self)]);
+        let plain = |x: &Tensor| x.constant_on(device)?.detach().contiguous();
+        let x = plain(self)?;
+        let b = bias.map(plain).transpose()?;
         let backend = backend::together(OP, &[&x, b.as_ref().unwrap_or(&x)])?;
         let out = backend.activation(&x, b.as_ref(), f)?;
         let nothing = self.detach();

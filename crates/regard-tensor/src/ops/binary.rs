@@ -26,7 +26,8 @@ fn together(
     b: &Tensor,
 ) -> Result<(Tensor, Tensor, &'static dyn backend::Backend)> {
     same_dtype(op, ("the left tensor is", a), ("the right", b))?;
-    let (a, b) = (&a.number_beside(b)?, &b.number_beside(a)?);
+    let device = backend::meeting(&[a, b]);
+    let (a, b) = (&a.constant_on(device)?, &b.constant_on(device)?);
     let shape = broadcast(op, a.dims(), b.dims())?;
     match (a.layout.broadcast(&shape), b.layout.broadcast(&shape)) {
         (Some(la), Some(lb)) => {

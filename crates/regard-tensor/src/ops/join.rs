@@ -43,10 +43,12 @@ impl Tensor {
         let mut shape = first.shape().to_vec();
         shape[at] = total("cat", &sizes)?;
         let shape = Dims::new(&shape).map_err(|error| error.within("cat"))?;
-        let plain = parts.iter().map(|part| part.detach().contiguous());
-        let plain = plain.collect::<Result<Vec<_>>>()?;
         let inputs: Vec<&Tensor> = parts.iter().collect();
-        let out = backend::together("cat", &inputs)?.cat(&plain, at, &shape)?;
+        let device = backend::meeting(&inputs);
+        let plain = parts.iter().map(|part| part.constant_on(device)?.detach().contiguous());
+        let plain = plain.collect::<Result<Vec<_>>>()?;
+        let lying: Vec<&Tensor> = plain.iter().collect();
+        let out = backend::together("cat", &lying)?.cat(&plain, at, &shape)?;
         Ok(out.record("cat", &inputs, move |g, to| {
             let mut start = 0;
             for (input, &size) in sizes.iter().enumerate() {

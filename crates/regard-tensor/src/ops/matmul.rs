@@ -84,8 +84,10 @@ impl Tensor {
             let flat = self.reshape(&[rows, inner])?;
             return flat.matmul(other)?.reshape(&shape);
         }
-        let out = product(self, other)?;
-        let (a, b) = (self.detach(), other.detach());
+        let device = backend::meeting(&[self, other]);
+        let (left, right) = (self.constant_on(device)?, other.constant_on(device)?);
+        let out = product(&left, &right)?;
+        let (a, b) = (left.detach(), right.detach());
         Ok(out.record("matmul", &[self, other], move |g, to| {
             if to.want(0) {
                 let grad = product_like(&a, &g, &b.transpose(-1, -2)?)?;
@@ -135,7 +137,9 @@ impl Tensor {
         let m = shape[..shape.len() - 1].iter().product::<usize>();
         Dims::new(&shape).map_err(|error| error.within("linear"))?;
         countable("linear", [m, k, n])?;
-        let x = self.reshape(&[m, k])?;
+        let device = backend::meeting(&[self, weight, bias]);
+        let x = self.constant_on(device)?.reshape(&[m, k])?;
+        let (weight, bias) = (&weight.constant_on(device)?, &bias.constant_on(device)?);
         let flat = bias.detach().contiguous()?;
         let out = backend::together("linear", &[&x, weight, bias])?.linear(&x, weight, &flat)?;
         let (saved, w) = (x.detach(), weight.detach());

@@ -29,9 +29,10 @@ impl Tensor {
         );
         same_dtype(OP, ("the input is", self), ("gamma", gamma))?;
         same_dtype(OP, ("the input is", self), ("beta", beta))?;
-        let plain = |x: &Tensor| x.detach().contiguous();
+        let device = backend::meeting(&[self, gamma, beta]);
+        let plain = |x: &Tensor| x.constant_on(device)?.detach().contiguous();
         let (x, gain, shift) = (plain(self)?, plain(gamma)?, plain(beta)?);
-        let backend = backend::together(OP, &[self, gamma, beta])?;
+        let backend = backend::together(OP, &[&x, &gain, &shift])?;
         let (out, saved) = backend.layer_norm(&x, &gain, &shift, eps)?;
         Ok(out.record(OP, &[self, gamma, beta], move |g, to| {
             let want = [0, 1, 2].map(|input| to.want(input));

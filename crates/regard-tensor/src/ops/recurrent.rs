@@ -114,9 +114,10 @@ impl RecurrentCall {
             sg[2] == wide * hidden && sw[0] == wide * hidden,
             "recurrent: gates of shape {sg:?} and weights of shape {sw:?} do not fit; {cell:?} has {wide} gates"
         );
+        let device = backend::meeting(&[gates, start.w_hh]);
         let plain = |name: &str, x: &Tensor| {
             same_dtype(OP, ("the gates are", gates), (name, x))?;
-            x.detach().contiguous()
+            x.constant_on(device)?.detach().contiguous()
         };
         let maybe = |name: &str, x: Option<&Tensor>| x.map(|x| plain(name, x)).transpose();
         Ok(Self {

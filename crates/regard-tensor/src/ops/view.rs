@@ -247,6 +247,7 @@ impl Tensor {
             *self = self.backend().copy(self)?;
             return self.write(at, start, x);
         }
-        backend::together("write", &[self, x])?.write_to(self, &layout, &x.contiguous()?)
+        let x = x.constant_on(self.device())?.contiguous()?;
+        backend::together("write", &[self, &x])?.write_to(self, &layout, &x)
     }
 }

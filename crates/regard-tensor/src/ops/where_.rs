@@ -24,11 +24,13 @@ impl Tensor {
             self.shape()
         );
         same_dtype("where", ("the tensor for true is", yes), ("the one for false", no))?;
-        let (yes, no) = (&yes.number_beside(self)?, &no.number_beside(self)?);
+        let device = backend::meeting(&[self, yes, no]);
+        let mask = &self.constant_on(device)?;
+        let (yes, no) = (&yes.constant_on(device)?, &no.constant_on(device)?);
         let shape = broadcast("where", self.dims(), &broadcast("where", yes.dims(), no.dims())?)?;
         let wide = |x: &Tensor| x.detach().broadcast_to(&shape);
-        let (mask, a, b) = (wide(self)?, wide(yes)?, wide(no)?);
-        let out = backend::together("where", &[self, yes, no])?.select(&mask, &a, &b)?;
+        let (mask, a, b) = (wide(mask)?, wide(yes)?, wide(no)?);
+        let out = backend::together("where", &[&mask, yes, no])?.select(&mask, &a, &b)?;
         let (sa, sb) = (*yes.dims(), *no.dims());
         Ok(out.record("where", &[yes, no], move |g, to| {
             let nothing = g.zero()?;

@@ -8,7 +8,7 @@ use super::{Attention, Mask, Need, Score};
 use regard_kernels as kernels;
 use regard_kernels::cuda::{BackwardAt, DeviceRows, ForwardAt, GradientsAt, OptionsAt};
 use regard_kernels::{Broadcast, Cpu, Element, Normalizer, View};
-use regard_tensor::{DType, Error, Result, Scalar, Tensor, ensure};
+use regard_tensor::{DType, Device, Error, Result, Scalar, Tensor, ensure};
 
 const OP: &str = "attention";
 
@@ -58,20 +58,22 @@ impl<E: Stored> Call<E> {
         [q, k, v]: [&Tensor; 3],
         mask: &Mask,
     ) -> Result<Self> {
-        let beside_q = |name: &str, x: &Tensor| {
+        // Where one of them lies on a GPU, constants follow it there.
+        let device = [q, k, v].map(Tensor::device).into_iter().find(|&x| x != Device::Cpu);
+        let device = device.unwrap_or(Device::Cpu);
+        let beside = |name: &str, x: &Tensor| {
+            let x = x.constant_on(device)?;
             ensure!(
-                x.device() == q.device(),
-                "attention: {name} lies on {}, q on {}; move one with to_device",
+                x.device() == device,
+                "attention: {name} lies on {}, another on {device}; move one with to_device",
                 x.device(),
-                q.device()
             );
-            Ok(())
+            Ok(x)
         };
-        beside_q("k", k)?;
-        beside_q("v", v)?;
+        let (q, k, v) = (&beside("q", q)?, &beside("k", k)?, &beside("v", v)?);
         let learned = inputs.learned.try_map(|name, x| {
             let Some(x) = x else { return Ok(None) };
-            beside_q(name, x)?;
+            let x = beside(name, x)?;
             ensure!(
                 x.dtype() == <E::Compute as Scalar>::DTYPE,
                 "attention: {name} is {}, q is {}; they want one type",
