@@ -11,6 +11,7 @@ mod course;
 mod answer;
 mod caption;
 mod classify;
+mod device;
 mod files;
 mod graph;
 mod image;
