@@ -42,6 +42,10 @@ struct alignas(16) float4 {
 };
 inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
 inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
+// Hints to the caches.
+template <class X> X __ldcs(const X *at) { return *at; }
+template <class X> X __ldg(const X *at) { return *at; }
+template <class X> void __stcs(X *at, X x) { *at = x; }
 inline float __int_as_float(int x) {
     float y;
     memcpy(&y, &x, 4);
