@@ -11,6 +11,8 @@ mod file;
 mod fixtures;
 mod gradients;
 mod halves;
+mod largest;
+mod loss;
 mod operators;
 mod refusals;
 mod resume;
