@@ -12,6 +12,7 @@ mod fixtures;
 mod gradients;
 mod halves;
 mod largest;
+mod loading;
 mod loss;
 mod operators;
 mod refusals;
