@@ -1,5 +1,7 @@
 //! One error: a sentence that names the operation and what does not fit.
 
+use std::sync::Arc;
+
 /// What was wrong, in one sentence.
 ///
 /// ```
@@ -9,19 +11,66 @@
 /// assert_eq!(error.to_string(), "matmul: [2, 3] and [2, 3] do not fit; the inner sizes 3 and 2 differ");
 /// # Ok::<(), regard_tensor::Error>(())
 /// ```
-#[derive(Clone, Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct Error(String);
+#[derive(Clone, Debug)]
+pub struct Error {
+    kind: ErrorKind,
+    sentence: String,
+    source: Option<Arc<dyn std::error::Error + Send + Sync>>,
+}
+
+/// What sort of thing was wrong, for a program that goes on differently.
+///
+/// ```
+/// use regard_tensor::{ErrorKind, Tensor, load};
+/// assert_eq!(load("there is no such file").unwrap_err().kind(), ErrorKind::File);
+/// let x = Tensor::from([1f32, 2.0]);
+/// assert_eq!(x.reshape(&[3]).unwrap_err().kind(), ErrorKind::Argument);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// An argument does not fit: a shape, a type, a number, a name.
+    Argument,
+    /// A file cannot be read or written, or is not what it should be.
+    File,
+}
 
 impl Error {
-    /// An error with its sentence.
+    /// An error with its sentence, about an argument.
     ///
     /// ```
-    /// use regard_tensor::Error;
-    /// assert_eq!(Error::new("k has head width 48, q has 64").to_string(), "k has head width 48, q has 64");
+    /// use regard_tensor::{Error, ErrorKind};
+    /// let error = Error::new("k has head width 48, q has 64");
+    /// assert_eq!(error.to_string(), "k has head width 48, q has 64");
+    /// assert_eq!(error.kind(), ErrorKind::Argument);
     /// ```
     pub fn new(sentence: impl Into<String>) -> Self {
-        Self(sentence.into())
+        Self { kind: ErrorKind::Argument, sentence: sentence.into(), source: None }
+    }
+
+    /// What reading or writing a file came to.
+    pub(crate) fn file(error: impl std::error::Error + Send + Sync + 'static) -> Self {
+        Self { kind: ErrorKind::File, sentence: error.to_string(), source: Some(Arc::new(error)) }
+    }
+
+    /// In other words, its own behind them.
+    pub(crate) fn reworded(self, words: &str) -> Self {
+        Self { sentence: format!("{words} ({})", self.sentence), ..self }
+    }
+
+    /// The same sentence, about a file.
+    pub(crate) fn of_file(self) -> Self {
+        Self { kind: ErrorKind::File, ..self }
+    }
+
+    /// What sort of thing was wrong.
+    ///
+    /// ```
+    /// use regard_tensor::{ErrorKind, from_bytes};
+    /// assert_eq!(from_bytes(b"no tensors").unwrap_err().kind(), ErrorKind::File);
+    /// ```
+    pub fn kind(&self) -> ErrorKind {
+        self.kind
     }
 
     /// The same error, with what was being done before it.
@@ -31,13 +80,27 @@ impl Error {
     /// assert_eq!(Error::new("no such file").within("model.toml").to_string(), "model.toml: no such file");
     /// ```
     pub fn within(self, place: impl std::fmt::Display) -> Self {
-        Self(format!("{place}: {}", self.0))
+        Self { sentence: format!("{place}: {}", self.sentence), ..self }
+    }
+}
+
+impl std::fmt::Display for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.sentence)
+    }
+}
+
+/// The source is what the operating system, a file's reader or the kernels said, where they said it.
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.source.as_deref().map(|source| source as _)
     }
 }
 
 impl From<regard_kernels::Error> for Error {
     fn from(error: regard_kernels::Error) -> Self {
-        Self(error.to_string())
+        let sentence = error.to_string();
+        Self { kind: ErrorKind::Argument, sentence, source: Some(Arc::new(error)) }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Tensors in safetensors files.
 
-use crate::{DType, Device, Error, Result, Tensor, ensure};
+use crate::{DType, Device, Error, Result, Tensor};
 use safetensors::tensor::{Dtype, TensorView};
 use safetensors::{SafeTensors, serialize};
 use std::collections::BTreeMap;
@@ -128,7 +128,9 @@ fn write_parts(path: &Path, parts: &[&[u8]]) -> Result<()> {
         Ok(found) if !found.is_file() || is_descriptor(path) => into_device(path, parts),
         found => in_place_of(&target(path), found.ok(), parts),
     };
-    write().map_err(|error| Error::new(format!("{}: cannot write: {error}", path.display())))
+    write().map_err(|error| {
+        Error::file(error).within(format_args!("{}: cannot write", path.display()))
+    })
 }
 
 /// Whether a path names what the process has open: a file there is somebody's standard output.
@@ -207,7 +209,7 @@ pub type Loaded = (BTreeMap<String, Tensor>, BTreeMap<String, String>);
 /// ```
 pub fn load(path: impl AsRef<Path>) -> Result<Loaded> {
     let path = path.as_ref();
-    let read = std::fs::read(path).map_err(|error| Error::new(error.to_string()));
+    let read = std::fs::read(path).map_err(Error::file);
     read.and_then(|bytes| from_bytes(&bytes)).map_err(|error| error.within(path.display()))
 }
 
@@ -219,7 +221,7 @@ pub fn load(path: impl AsRef<Path>) -> Result<Loaded> {
 /// assert!(error.to_string().starts_with("not a safetensors file"));
 /// ```
 pub fn from_bytes(bytes: &[u8]) -> Result<Loaded> {
-    let not = |error| Error::new(format!("not a safetensors file, or a damaged one ({error})"));
+    let not = |error| Error::file(error).reworded("not a safetensors file, or a damaged one");
     let (_, header) = SafeTensors::read_metadata(bytes).map_err(not)?;
     let file = SafeTensors::deserialize(bytes).map_err(not)?;
     let mut tensors = BTreeMap::new();
@@ -227,11 +229,11 @@ pub fn from_bytes(bytes: &[u8]) -> Result<Loaded> {
         let dtype =
             DTYPES.iter().find(|(_, theirs)| *theirs == view.dtype()).map(|(ours, _)| *ours);
         let Some(dtype) = dtype else {
-            ensure!(false, "{name:?} has type {:?}", view.dtype());
-            continue;
+            let sentence = format!("{name:?} has type {:?}", view.dtype());
+            return Err(Error::new(sentence).of_file());
         };
         let x = Tensor::from_bytes(view.data(), view.shape(), dtype);
-        let x = x.map_err(|error| error.within(format_args!("{name:?}")))?;
+        let x = x.map_err(|error| error.of_file().within(format_args!("{name:?}")))?;
         tensors.insert(name.to_string(), x);
     }
     let texts = header.metadata().clone().unwrap_or_default().into_iter().collect();

@@ -80,6 +80,7 @@ mod file;
 mod finite;
 mod init;
 mod layout;
+mod load_report;
 mod nested;
 mod ops;
 mod optim;
@@ -95,10 +96,11 @@ pub use backend::cuda::fallbacks;
 pub use buffer::Memory;
 pub use device::Device;
 pub use dtype::{DType, Float, Scalar};
-pub use error::{Error, Result};
+pub use error::{Error, ErrorKind, Result};
 pub use file::{Loaded, TEMPORARY, from_bytes, load, save, to_bytes, write_whole};
 pub use finite::{finite_difference_error, parameter_difference_error};
 pub use init::Init;
+pub use load_report::LoadReport;
 pub use nested::NestedArray;
 pub use ops::{Index, Indices, Recurred, RecurrentStart, Slide};
 pub use optim::{Better, Decay, Optimizer, Plateau, Rule, Schedule};
@@ -107,4 +109,8 @@ pub use random::Random;
 pub use tape::{Gradients, Parents, Variable, with_gradients, without_gradients};
 pub use tensor::Tensor;
 
+/// The crate whose [`Pod`](bytemuck::Pod) every [`Scalar`] is.
+pub use bytemuck;
+/// The crate whose `bf16` and `f16` a tensor stores.
+pub use half;
 pub use regard_kernels::{Activation, Cell, CrossEntropy};

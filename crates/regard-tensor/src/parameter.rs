@@ -2,7 +2,7 @@
 
 use crate::file;
 use crate::tape::Node;
-use crate::{DType, Device, Init, Random, Result, Tensor, ensure};
+use crate::{DType, Device, Init, LoadReport, Random, Result, Tensor, ensure};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -109,6 +109,19 @@ impl Parameter {
         value.node = Some(self.inner.leaf.on(device));
         *now = value;
         Ok(())
+    }
+
+    /// A tensor as this parameter's value: where it lies and of its type. Refuses another shape.
+    fn fitting(&self, value: &Tensor) -> Result<Tensor> {
+        let now = self.tensor();
+        ensure!(
+            now.shape() == value.shape(),
+            "parameter {:?} has shape {:?}, the one given {:?}",
+            self.name(),
+            now.shape(),
+            value.shape()
+        );
+        value.detach().to_device(now.device())?.to_dtype(now.dtype())
     }
 
     pub(crate) fn key(&self) -> u64 {
@@ -367,15 +380,7 @@ impl Parameters {
                 ensure!(false, "parameter {:?} is missing", parameter.name());
                 continue;
             };
-            let now = parameter.tensor();
-            ensure!(
-                now.shape() == value.shape(),
-                "parameter {:?} has shape {:?}, the one given {:?}",
-                parameter.name(),
-                now.shape(),
-                value.shape()
-            );
-            new.push(value.detach().to_device(now.device())?.to_dtype(now.dtype())?);
+            new.push(parameter.fitting(value)?);
         }
         for (parameter, value) in all.iter().zip(&new) {
             parameter.set(value)?;
@@ -438,5 +443,94 @@ impl Parameters {
         let path = path.as_ref();
         let (tensors, _) = file::load(path)?;
         self.set(&tensors).map_err(|error| error.within(path.display()))
+    }
+
+    /// Sets what there is of them from tensors under other names, and says what came of it. `rename` is
+    /// given each name and answers with the parameter's, below this place, or with `None` for a tensor that
+    /// is left out on purpose. What has no parameter, and parameters that no tensor was for, are in the
+    /// report; [`LoadReport::complete`] refuses both. Refuses another shape and two tensors for one
+    /// parameter, each by name, and then changes nothing; a float type is converted.
+    ///
+    /// ```
+    /// use regard_tensor::{DType, Init, Parameters, Tensor};
+    /// let parameters = Parameters::new(DType::F32, 1);
+    /// let encoder = parameters.at("encoder");
+    /// let w = encoder.parameter("weight", &[2], Init::Zeros)?;
+    /// encoder.parameter("bias", &[2], Init::Zeros)?;
+    /// let tensors = ["bert.gamma", "bert.pooler", "step"].map(|name| (name.to_string(), Tensor::from([1f32, 2.0])));
+    /// let report = encoder.set_renamed(&tensors.into(), |name| match name {
+    ///     "step" => None,
+    ///     _ => name.strip_prefix("bert.").map(|name| name.replace("gamma", "weight")),
+    /// })?;
+    /// assert_eq!(w.tensor().to_vec::<f32>()?, [1.0, 2.0]);
+    /// assert_eq!((&report.loaded[..], &report.left_out[..]), (&["encoder.weight".to_string()][..], &["step".to_string()][..]));
+    /// assert_eq!(
+    ///     report.complete().unwrap_err().to_string(),
+    ///     "nothing was given for parameter \"encoder.bias\"; the model has no place for \"bert.pooler\""
+    /// );
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
+    pub fn set_renamed(
+        &self,
+        tensors: &BTreeMap<String, Tensor>,
+        mut rename: impl FnMut(&str) -> Option<String>,
+    ) -> Result<LoadReport> {
+        let all = self.all();
+        let mut report = LoadReport::default();
+        let mut given: BTreeMap<String, (&str, &Tensor)> = BTreeMap::new();
+        for (name, tensor) in tensors {
+            let Some(own) = rename(name) else {
+                report.left_out.push(name.clone());
+                continue;
+            };
+            let own = self.full(&own);
+            if !all.iter().any(|parameter| parameter.name() == own) {
+                report.unknown.push(name.clone());
+            } else if let Some((other, _)) = given.insert(own.clone(), (name, tensor)) {
+                ensure!(false, "{other:?} and {name:?} are both for parameter {own:?}");
+            }
+        }
+        let mut new = Vec::new();
+        for parameter in &all {
+            match given.get(parameter.name()) {
+                Some((name, value)) => {
+                    let value = parameter.fitting(value).map_err(|error| {
+                        if *name == parameter.name() { error } else { error.within(name) }
+                    })?;
+                    new.push((parameter, value));
+                    report.loaded.push(parameter.name().to_string());
+                }
+                None => report.missing.push(parameter.name().to_string()),
+            }
+        }
+        for (parameter, value) in new {
+            parameter.set(&value)?;
+        }
+        Ok(report)
+    }
+
+    /// As [`Parameters::set_renamed`], from a safetensors file.
+    ///
+    /// ```
+    /// use regard_tensor::{DType, Init, Parameters};
+    /// let folder = tempfile::tempdir().unwrap();
+    /// let file = folder.path().join("model.safetensors");
+    /// let a = Parameters::new(DType::F32, 1);
+    /// let w = a.at("model").parameter("w", &[2], Init::Normal(1.0))?;
+    /// a.save(&file)?;
+    /// let b = Parameters::new(DType::F32, 2);
+    /// let v = b.parameter("w", &[2], Init::Normal(1.0))?;
+    /// b.load_renamed(&file, |name| name.strip_prefix("model.").map(String::from))?.complete()?;
+    /// assert_eq!(w.tensor().to_vec::<f32>()?, v.tensor().to_vec::<f32>()?);
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
+    pub fn load_renamed(
+        &self,
+        path: impl AsRef<Path>,
+        rename: impl FnMut(&str) -> Option<String>,
+    ) -> Result<LoadReport> {
+        let path = path.as_ref();
+        let (tensors, _) = file::load(path)?;
+        self.set_renamed(&tensors, rename).map_err(|error| error.within(path.display()))
     }
 }

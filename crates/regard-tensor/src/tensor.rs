@@ -55,6 +55,30 @@ impl Tensor {
         Self::build(shape, |to: &mut [T]| to.copy_from_slice(data))
     }
 
+    /// Indices, from whole numbers of any type (token ids, classes): `i64`, whichever type they had. Refuses
+    /// another count than the shape's, and a number that no `i64` holds.
+    ///
+    /// ```
+    /// use regard_tensor::{DType, Tensor};
+    /// let ids = Tensor::from_ids(&[3i32, 1, -100, 2], &[2, 2])?;
+    /// assert_eq!((ids.dtype(), ids.to_vec::<i64>()?), (DType::I64, vec![3, 1, -100, 2]));
+    /// assert_eq!(Tensor::from_ids(&[7usize], &[1])?.to_vec::<i64>()?, [7]);
+    /// let error = Tensor::from_ids(&[1u64, u64::MAX], &[2]).unwrap_err();
+    /// assert_eq!(error.to_string(), "from_ids: 18446744073709551615 at place 1 is too large for an i64");
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
+    pub fn from_ids<I>(ids: &[I], shape: &[usize]) -> Result<Self>
+    where
+        I: Copy + TryInto<i64> + std::fmt::Display,
+    {
+        let wide = |(at, &id): (usize, &I)| {
+            id.try_into().map_err(|_| {
+                Error::new(format!("from_ids: {id} at place {at} is too large for an i64"))
+            })
+        };
+        Self::from_vec(ids.iter().enumerate().map(wide).collect::<Result<_>>()?, shape)
+    }
+
     /// From bools, which are stored as the bytes 0 and 1.
     ///
     /// ```

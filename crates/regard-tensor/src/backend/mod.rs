@@ -157,6 +157,10 @@ pub(crate) trait Backend: Sync {
     fn sum(&self, x: &Tensor, axis: usize) -> Result<Tensor>;
     /// Where the largest or the smallest number along an axis is. Contiguous.
     fn arg_extreme(&self, op: &str, x: &Tensor, axis: usize, which: Extreme) -> Result<Tensor>;
+    /// Where the `k` largest numbers along an axis are, the largest first. Contiguous, k ≤ the axis.
+    fn top_k(&self, x: &Tensor, axis: usize, k: usize) -> Result<Tensor>;
+    /// The sums of what comes first along an axis, or of what comes last where `reverse`. Contiguous.
+    fn cumsum(&self, x: &Tensor, axis: usize, reverse: bool) -> Result<Tensor>;
     /// Σ x² over all numbers of all tensors. Contiguous.
     fn sum_of_squares(&self, all: &[&Tensor]) -> Result<f64>;
     /// Along the last axis; its logarithm where `log`. Contiguous.

@@ -74,4 +74,71 @@ impl Tensor {
         same_dtype("squared_error", ("the tensor is", self), ("the target", target))?;
         self.sub(target)?.square()?.mean_all()
     }
+
+    /// Binary cross entropy of each number: −t ln σ(x) − (1 − t) ln(1 − σ(x)), where x is a logit, σ the
+    /// sigmoid, and t the target, a probability of the same shape. It is computed as
+    /// max(x, 0) − x t + ln(1 + e^−|x|), which neither overflows nor loses the small ones. Both have
+    /// gradients. Refuses targets that are not within 0..=1.
+    ///
+    /// ```
+    /// use regard_tensor::Tensor;
+    /// let logits = Tensor::from([0f64, 800.0, -800.0]);
+    /// let loss = logits.binary_cross_entropy_elements(&Tensor::from([1f64, 1.0, 1.0]))?;
+    /// let loss = loss.to_vec::<f64>()?;
+    /// assert!((loss[0] - 2f64.ln()).abs() < 1e-15 && loss[1..] == [0.0, 800.0]);
+    /// let error = logits.binary_cross_entropy(&Tensor::from([1f64, 2.0, 0.0])).unwrap_err();
+    /// assert_eq!(error.to_string(), "binary_cross_entropy: a target of 2 is not within 0..=1");
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
+    pub fn binary_cross_entropy_elements(&self, target: &Tensor) -> Result<Tensor> {
+        const OP: &str = "binary_cross_entropy";
+        ensure!(
+            self.shape() == target.shape(),
+            "{OP}: shapes {:?} and {:?} differ",
+            self.shape(),
+            target.shape()
+        );
+        same_dtype(OP, ("the logits are", self), ("the targets", target))?;
+        backend::together(OP, &[self, target])?;
+        let (x, t) = (self.detach(), target.detach());
+        if t.numel() > 0 {
+            let flat = t.reshape(&[t.numel()])?;
+            for end in [flat.min(0)?.0.item()?, flat.max(0)?.0.item()?] {
+                ensure!((0.0..=1.0).contains(&end), "{OP}: a target of {end} is not within 0..=1");
+            }
+        }
+        let out = x.relu()?.sub(&x.mul(&t)?)?.add(&ln_1p(&x.abs()?.scale(-1.0)?.exp()?)?)?;
+        Ok(out.record(OP, &[self, target], move |g, to| {
+            if to.want(0) {
+                to.add(0, x.sigmoid()?.sub(&t)?.mul(&g)?)?;
+            }
+            if to.want(1) {
+                to.add(1, x.scale(-1.0)?.mul(&g)?)?;
+            }
+            Ok(())
+        }))
+    }
+
+    /// The mean of [`Tensor::binary_cross_entropy_elements`]: what PyTorch calls
+    /// `binary_cross_entropy_with_logits`.
+    ///
+    /// ```
+    /// use regard_tensor::Tensor;
+    /// let loss = Tensor::from([0f64, 0.0]).binary_cross_entropy(&Tensor::from([1f64, 0.0]))?;
+    /// assert!((loss.item()? - 2f64.ln()).abs() < 1e-15);
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
+    pub fn binary_cross_entropy(&self, target: &Tensor) -> Result<Tensor> {
+        self.binary_cross_entropy_elements(target)?.mean_all()
+    }
+}
+
+/// ln(1 + e) for e within 0..=1, with all the digits of a small e: the rounding of 1 + e is divided out
+/// again (Kahan).
+fn ln_1p(e: &Tensor) -> Result<Tensor> {
+    let sum = e.shift(1.0)?;
+    let rounded = sum.shift(-1.0)?;
+    let lost = rounded.eq(&Tensor::full(&[], 0.0, e.dtype())?)?;
+    // Where nothing is left of e beside 1, its logarithm is e; the quotient there is not looked at.
+    lost.where_(e, &sum.ln()?.mul(e)?.div(&rounded)?)
 }

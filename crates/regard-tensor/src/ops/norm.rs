@@ -1,4 +1,4 @@
-//! Layer normalization, by the fused kernel.
+//! Layer normalization, by the fused kernel, and RMS normalization.
 
 use crate::backend;
 use crate::ops::same_dtype;
@@ -37,6 +37,47 @@ impl Tensor {
         Ok(out.record(OP, &[self, gamma, beta], move |g, to| {
             let want = [0, 1, 2].map(|input| to.want(input));
             to.add_all(backend.layer_norm_backward(&x, &gain, &saved, &g.contiguous()?, want)?)
+        }))
+    }
+
+    /// x / √(mean of x² + eps) over the last axis, times `gamma`, which is `[width]`
+    /// (Zhang and Sennrich 2019).
+    ///
+    /// ```
+    /// use regard_tensor::Tensor;
+    /// let x = Tensor::from([[3f64, 4.0], [0.0, 0.0]]);
+    /// let y = x.rms_norm(&Tensor::from([1f64, 2.0]), 1e-12)?.to_vec::<f64>()?;
+    /// let root = 12.5f64.sqrt();
+    /// assert!((y[0] - 3.0 / root).abs() < 1e-9 && (y[1] - 8.0 / root).abs() < 1e-9);
+    /// assert_eq!(y[2..], [0.0, 0.0]);
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
+    pub fn rms_norm(&self, gamma: &Tensor, eps: f64) -> Result<Tensor> {
+        const OP: &str = "rms_norm";
+        let width = self.shape().last().copied().unwrap_or(0);
+        ensure!(
+            width > 0 && gamma.shape() == [width],
+            "{OP}: {:?} with gamma {:?}; it needs the last axis' size",
+            self.shape(),
+            gamma.shape()
+        );
+        ensure!((0.0..f64::INFINITY).contains(&eps), "{OP}: eps {eps} is not a number from 0 up");
+        same_dtype(OP, ("the input is", self), ("gamma", gamma))?;
+        let (x, gain) = (self.detach(), gamma.detach());
+        let inverse = x.square()?.mean_keepdim(-1)?.shift(eps)?.powf(-0.5)?;
+        let out = x.mul(&inverse)?.mul(&gain)?;
+        Ok(out.record(OP, &[self, gamma], move |g, to| {
+            let normal = x.mul(&inverse)?;
+            if to.want(0) {
+                // Along the row itself the output does not change.
+                let scaled = g.mul(&gain)?;
+                let along = scaled.mul(&normal)?.mean_keepdim(-1)?;
+                to.add(0, scaled.sub(&normal.mul(&along)?)?.mul(&inverse)?)?;
+            }
+            if to.want(1) {
+                to.add(1, g.mul(&normal)?.sum_to(gain.dims())?)?;
+            }
+            Ok(())
         }))
     }
 }

@@ -43,4 +43,36 @@ impl Tensor {
             Ok(())
         }))
     }
+
+    /// This tensor with one number wherever a mask of bools is true (`torch.masked_fill`); the mask
+    /// broadcasts to the tensor's shape. No gradient passes where the number was written. Refuses a
+    /// mask that would make the tensor larger, and a number that the type does not hold.
+    ///
+    /// ```
+    /// use regard_tensor::Tensor;
+    /// let x = Tensor::from([[1f32, 2.0], [3.0, 4.0]]);
+    /// let mask = Tensor::from_bools(&[false, true], &[2])?;
+    /// let filled = x.masked_fill(&mask, f64::NEG_INFINITY)?;
+    /// assert_eq!(filled.softmax(1)?.to_vec::<f32>()?, [1.0, 0.0, 1.0, 0.0]);
+    /// let error = Tensor::from([1i64, 2]).masked_fill(&mask, 0.5).unwrap_err();
+    /// assert_eq!(error.to_string(), "masked_fill: i64 does not hold 0.5");
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
+    pub fn masked_fill(&self, mask: &Tensor, x: f64) -> Result<Tensor> {
+        const OP: &str = "masked_fill";
+        ensure!(
+            broadcast(OP, mask.dims(), self.dims())? == *self.dims(),
+            "{OP}: a mask of shape {:?} does not broadcast to {:?}",
+            mask.shape(),
+            self.shape()
+        );
+        let number = Tensor::full(&[], x, self.dtype())?;
+        // A fraction is rounded, as every number that is written into a tensor.
+        ensure!(
+            self.dtype().is_differentiable() || number.item()? == x,
+            "{OP}: {} does not hold {x}",
+            self.dtype()
+        );
+        mask.where_(&number.to_device(self.device())?, self).map_err(|error| error.within(OP))
+    }
 }

@@ -47,6 +47,13 @@ pub struct Schedule {
     pub decay: Decay,
 }
 
+/// A constant rate of 0.001, what Adam begins with.
+impl Default for Schedule {
+    fn default() -> Self {
+        Self::constant(1e-3)
+    }
+}
+
 impl Schedule {
     /// The same rate always.
     ///

@@ -157,6 +157,35 @@ fn reductions() {
 }
 
 #[test]
+fn reductions_that_keep_their_axis_running_sums_and_the_largest() {
+    let x = [normal(1, &[3, 4, 2])];
+    let mut count = 0;
+    for axis in -3..3 {
+        check(&x, |x| x[0].mul(&x[0].sum_keepdim(axis)?));
+        check(&x, |x| x[0].sub(&x[0].mean_keepdim(axis)?)?.square());
+        check(&x, |x| x[0].mul(&x[0].max_keepdim(axis)?.0));
+        check(&x, |x| x[0].mul(&x[0].min_keepdim(axis)?.0));
+        check(&x, |x| x[0].cumsum(axis)?.square());
+        check(&x, |x| x[0].transpose(0, 2)?.cumsum(axis)?.square());
+        for k in 0..=x[0].size(axis).unwrap() {
+            check(&x, |x| x[0].topk(k, axis)?.0.square());
+            count += 1;
+        }
+    }
+    assert_eq!(count, 2 * (4 + 5 + 3));
+}
+
+#[test]
+fn masked_numbers_have_no_gradient() {
+    let x = [normal(1, &[2, 3])];
+    for shape in [&[2, 3][..], &[3], &[2, 1], &[1, 3]] {
+        let truths: Vec<bool> = (0..shape.iter().product()).map(|i| i % 2 == 0).collect();
+        let mask = here(Tensor::from_bools(&truths, shape).unwrap());
+        check(&x, |x| x[0].masked_fill(&mask, -2.0)?.square());
+    }
+}
+
+#[test]
 fn matrix_products() {
     let shapes: [(&[usize], &[usize]); 6] = [
         (&[3, 4], &[4, 2]),
@@ -263,6 +292,10 @@ fn activations_with_and_without_a_bias() {
 fn normalization_and_softmax() {
     let x = [normal(1, &[3, 4, 5]), normal(2, &[5]), normal(3, &[5])];
     check(&x, |x| x[0].layer_norm(&x[1], &x[2], 1e-5));
+    for eps in [0.0, 1e-5, 0.5] {
+        check(&x[..2], |x| x[0].rms_norm(&x[1], eps));
+        check(&x[..2], |x| x[0].transpose(0, 1)?.rms_norm(&x[1], eps));
+    }
     for axis in 0..3 {
         check(&x[..1], |x| x[0].softmax(axis));
         check(&x[..1], |x| x[0].log_softmax(axis));
@@ -279,6 +312,13 @@ fn losses() {
         check(&logits, |x| x[0].cross_entropy(&targets, rule));
     }
     check(&[normal(1, &[6]), normal(2, &[6])], |x| x[0].squared_error(&x[1]));
+    // Targets well within 0..=1, where finite differences may step to both sides.
+    for shape in [&[6][..], &[2, 3], &[]] {
+        let target = Random::new(2).uniform(shape, 0.1, 0.9, DType::F64).unwrap();
+        let x = [normal(1, shape).scale(3.0).unwrap(), target];
+        check(&x, |x| x[0].binary_cross_entropy_elements(&x[1]));
+        check(&x, |x| x[0].binary_cross_entropy(&x[1]));
+    }
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use regard_kernels::{Edges, Window};
 use regard_tensor::{DType, Result, Tensor, ensure};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Which keys a query may attend to: all that are named here must allow a pair.
@@ -125,18 +126,123 @@ impl Mask {
         Self { edges: Some(edges), ..Self::default() }
     }
 
+    /// Truths that broadcast to `[B, Hq, Nq, Nk]`; true allows.
+    ///
+    /// ```
+    /// use regard::prelude::*;
+    /// let mask = Mask::dense(Tensor::from_bools(&[true, false, true, true], &[2, 2])?);
+    /// let x = Tensor::zeros(&[2, 1], DType::F32)?;
+    /// let attended = Attention::new(Score::dot()).attend(&x, &x, &x, &mask, Need::WEIGHTS)?;
+    /// assert_eq!(attended.weights.unwrap().to_vec::<f32>()?, [1.0, 0.0, 0.5, 0.5]);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
+    pub fn dense(truths: Tensor) -> Self {
+        Self { dense: Some(truths), ..Self::default() }
+    }
+
+    /// What both allow. Refuses lengths, segments and edges of different sizes, dense masks that do not
+    /// broadcast to one shape, and edges that are there several times.
+    ///
+    /// ```
+    /// use regard::prelude::*;
+    /// let mask = Mask::causal().and(&Mask::lengths(&[3, 1]))?.and(&Mask::lengths(&[2, 2]))?;
+    /// assert!(mask.causal && mask.key_lengths == Some(vec![2, 1]));
+    /// let error = mask.and(&Mask::lengths(&[1])).unwrap_err();
+    /// assert_eq!(error.to_string(), "one mask has 2 lengths, the other 1");
+    /// # Ok::<(), regard::Error>(())
+    /// ```
+    pub fn and(&self, other: &Mask) -> Result<Mask> {
+        Ok(Mask {
+            causal: self.causal || other.causal,
+            window: both(&self.window, &other.window, |a, b| {
+                Ok(Window { left: a.left.min(b.left), right: a.right.min(b.right) })
+            })?,
+            key_lengths: both(&self.key_lengths, &other.key_lengths, |a, b| {
+                same("lengths", a.len(), b.len())?;
+                Ok(a.iter().zip(b).map(|(a, b)| *a.min(b)).collect())
+            })?,
+            segments: both(&self.segments, &other.segments, Segments::and)?,
+            dense: both(&self.dense, &other.dense, |a, b| {
+                truths(a)?;
+                truths(b)?;
+                a.where_(b, &Tensor::from_bools(&[false], &[])?)
+            })?,
+            edges: both(&self.edges, &other.edges, |a, b| shared_edges(a, b))?,
+        })
+    }
+
     /// The dense mask as the kernels read it.
     pub(super) fn dense_truths(&self) -> Result<Option<Dense>> {
         let Some(dense) = &self.dense else { return Ok(None) };
-        ensure!(
-            dense.dtype() == DType::Bool,
-            "the mask is {}; it wants truths, true where a query may attend",
-            dense.dtype()
-        );
+        truths(dense)?;
         let shape = four("mask", dense.shape())?;
         let truths = dense.to_vec::<u8>()?.into_iter().map(|x| x != 0).collect();
         Ok(Some(Dense { truths, shape }))
     }
+}
+
+impl Segments {
+    /// Pairs that are of one segment in both.
+    fn and(&self, other: &Segments) -> Result<Segments> {
+        same("queries in segments", self.q.len(), other.q.len())?;
+        same("keys in segments", self.k.len(), other.k.len())?;
+        let mut names = HashMap::new();
+        let mut joined = |a: &[i64], b: &[i64]| -> Vec<i64> {
+            let pairs = a.iter().copied().zip(b.iter().copied());
+            let name = |pair| {
+                let next = names.len() as i64;
+                *names.entry(pair).or_insert(next)
+            };
+            pairs.map(name).collect()
+        };
+        Ok(Segments { q: joined(&self.q, &other.q), k: joined(&self.k, &other.k) })
+    }
+}
+
+/// What is there of two, and where both are, what they make together.
+fn both<T: Clone>(
+    a: &Option<T>,
+    b: &Option<T>,
+    and: impl FnOnce(&T, &T) -> Result<T>,
+) -> Result<Option<T>> {
+    match (a, b) {
+        (Some(a), Some(b)) => and(a, b).map(Some),
+        (one, other) => Ok(one.as_ref().or(other.as_ref()).cloned()),
+    }
+}
+
+fn same(what: &str, a: usize, b: usize) -> Result<()> {
+    ensure!(a == b, "one mask has {a} {what}, the other {b}");
+    Ok(())
+}
+
+fn truths(dense: &Tensor) -> Result<()> {
+    ensure!(
+        dense.dtype() == DType::Bool,
+        "the mask is {}; it wants truths, true where a query may attend",
+        dense.dtype()
+    );
+    Ok(())
+}
+
+/// The edges that two graphs have in common.
+fn shared_edges(a: &Arc<Edges>, b: &Arc<Edges>) -> Result<Arc<Edges>> {
+    if Arc::ptr_eq(a, b) {
+        return Ok(a.clone());
+    }
+    same("queries in edges", a.queries(), b.queries())?;
+    same("keys in edges", a.keys(), b.keys())?;
+    ensure!(
+        !a.has_repeats() && !b.has_repeats(),
+        "edges that are there several times have no part in common with others"
+    );
+    let mut pairs = Vec::new();
+    for query in 0..a.queries() {
+        let others = b.of_query(query);
+        let shared = a.of_query(query).iter().filter(|key| others.binary_search(key).is_ok());
+        pairs.extend(shared.map(|&key| (query, key as usize)));
+    }
+    Ok(Arc::new(Edges::new(a.queries(), a.keys(), &pairs)?))
 }
 
 /// Truths that broadcast to `[B, Hq, Nq, Nk]`.

@@ -68,6 +68,17 @@ impl Default for BlockConfig {
 }
 
 impl BlockConfig {
+    /// Heads of a width, with a feed-forward layer four times as wide; all else as usual.
+    ///
+    /// ```
+    /// use regard::prelude::*;
+    /// let config = BlockConfig::new(32, 8);
+    /// assert_eq!((config.width, config.heads, config.feed_forward), (32, 8, 128));
+    /// ```
+    pub fn new(width: usize, heads: usize) -> Self {
+        Self { width, heads, feed_forward: width.saturating_mul(4), ..Self::default() }
+    }
+
     fn attention(&self, position: Position) -> MultiHeadConfig {
         MultiHeadConfig {
             width: self.width,
@@ -189,6 +200,37 @@ impl EncoderBlock {
         let attended =
             part.attend(x, &self.norm1, |x| self.self_attn.attend(x, x, x, mask, mode, need))?;
         let out = part.around(&attended.out, &self.norm2, |x| self.feed.forward(x, mode))?;
+        Ok(Attended { out, ..attended })
+    }
+
+    /// As [`EncoderBlock::attend`] with a causal mask, for the next places only: what was kept of those
+    /// before is in the cache, and theirs is added to it. Rotary and relative positions go on where the
+    /// cache ends. The weights are `[B, H, N, all so far]`. `mask` allows less than that, a window for one.
+    ///
+    /// ```
+    /// use regard::prelude::*;
+    /// let config = BlockConfig { position: Position::Rotary, ..BlockConfig::new(8, 2) };
+    /// let block = EncoderBlock::new(&Parameters::new(DType::F64, 1), &config)?;
+    /// let x = Random::new(1).normal(&[2, 5, 8], 0.0, 1.0, DType::F64)?;
+    /// let mut cache = KeyValueCache::default();
+    /// block.extend(&x.narrow(1, 0, 4)?, &mut cache, &Mask::none(), Need::OUTPUT)?;
+    /// let fifth = block.extend(&x.narrow(1, 4, 1)?, &mut cache, &Mask::none(), Need::OUTPUT)?.out;
+    /// let whole = block.forward(&x, &Mask::causal(), Mode::Infer)?;
+    /// assert!(fifth.squared_error(&whole.narrow(1, 4, 1)?)?.item()? < 1e-20);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
+    pub fn extend(
+        &self,
+        x: &Tensor,
+        cache: &mut KeyValueCache,
+        mask: &Mask,
+        need: Need,
+    ) -> Result<Attended> {
+        let part = Part { norm_first: self.norm_first, dropout: 0.0, mode: Mode::Infer };
+        let mask = &Mask { causal: true, ..mask.clone() };
+        let attended =
+            part.attend(x, &self.norm1, |x| self.self_attn.extend(x, cache, mask, need))?;
+        let out = part.around(&attended.out, &self.norm2, |x| self.feed.forward(x, Mode::Infer))?;
         Ok(Attended { out, ..attended })
     }
 }

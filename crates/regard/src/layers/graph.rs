@@ -73,6 +73,21 @@ impl Graph {
         Ok(Self { nodes, given, looped: Arc::default() })
     }
 
+    /// From (source, target) pairs alone: there are as many nodes as they name. Refuses an edge given
+    /// twice.
+    ///
+    /// ```
+    /// use regard::prelude::*;
+    /// let graph = Graph::from_edges(&[(0, 1), (4, 1)])?;
+    /// assert_eq!(graph.nodes(), 5);
+    /// assert_eq!(Graph::from_edges(&[])?.nodes(), 0);
+    /// # Ok::<(), regard::Error>(())
+    /// ```
+    pub fn from_edges(edges: &[(usize, usize)]) -> Result<Self> {
+        let last = edges.iter().map(|&(source, target)| source.max(target)).max();
+        Self::new(last.map_or(0, |last| last.saturating_add(1)), edges)
+    }
+
     /// How many nodes there are.
     ///
     /// ```

@@ -79,6 +79,17 @@ impl Default for GraphAttentionConfig {
 }
 
 impl GraphAttentionConfig {
+    /// For features of a width, with heads of a width each; all else as usual.
+    ///
+    /// ```
+    /// use regard::prelude::*;
+    /// let config = GraphAttentionConfig::new(32, 8, 4);
+    /// assert_eq!((config.input, config.output, config.heads, config.width()), (32, 8, 4, 32));
+    /// ```
+    pub fn new(input: usize, output: usize, heads: usize) -> Self {
+        Self { input, output, heads, ..Self::default() }
+    }
+
     /// Refuses what cannot be built, by name.
     ///
     /// ```

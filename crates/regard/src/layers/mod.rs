@@ -8,7 +8,7 @@
 //! | any of these that reads a sequence | [`Encoder`] |
 //! | from a set to one vector | [`Pooling`], [`Gate`] |
 //! | positions | [`Position`], [`sinusoids`], [`rotate`], [`alibi_slopes`] |
-//! | plain | [`Linear`], [`Embedding`], [`LayerNorm`], [`FeedForward`] |
+//! | plain | [`Linear`], [`Embedding`], [`LayerNorm`], [`RmsNorm`], [`FeedForward`], [`SwiGlu`] |
 
 mod additive_attention;
 mod block;
@@ -30,8 +30,10 @@ mod pooling;
 mod position;
 mod probe;
 mod recurrent;
+mod rms_norm;
 mod segment_softmax;
 mod self_attention;
+mod swi_glu;
 mod transformer;
 mod windowed;
 
@@ -56,9 +58,12 @@ pub use position::{Position, alibi_slopes, rotate, sinusoids};
 pub use probe::probe_embeddings;
 pub use recurrent::{Recurrent, RecurrentConfig, RecurrentOutput, RecurrentState};
 pub use regard_tensor::{Activation, Cell};
+pub use rms_norm::RmsNorm;
 pub use segment_softmax::segment_softmax;
 pub use self_attention::{SelfAttention, SelfAttentionConfig};
+pub use swi_glu::SwiGlu;
 pub use transformer::{
-    Decoded, TransformerCache, TransformerConfig, TransformerDecoder, TransformerEncoder,
+    Decoded, EncoderCache, TransformerCache, TransformerConfig, TransformerDecoder,
+    TransformerEncoder,
 };
 pub use windowed::{WindowedConfig, WindowedSelfAttention};

@@ -146,9 +146,11 @@ fn transformer(
     if c.score != ScoreConfig::ScaledDot
         || c.weighting != Weighting::Softmax
         || c.key_heads.is_some()
+        || c.causal
     {
         return Err(Error::invalid(
-            "only Transformers with the scaled dot, softmax and as many key heads as heads become ONNX",
+            "only Transformers with the scaled dot, softmax and as many key heads as heads, which see both \
+             sides, become ONNX",
         ));
     }
     let n = graph.size(x, 1);

@@ -78,6 +78,12 @@ impl Backend for CpuBackend {
     fn arg_extreme(&self, op: &str, x: &Tensor, axis: usize, which: Extreme) -> Result<Tensor> {
         reduce::arg_extreme(op, x, axis, which)
     }
+    fn top_k(&self, x: &Tensor, axis: usize, k: usize) -> Result<Tensor> {
+        reduce::top_k(x, axis, k)
+    }
+    fn cumsum(&self, x: &Tensor, axis: usize, reverse: bool) -> Result<Tensor> {
+        reduce::cumsum(x, axis, reverse)
+    }
     fn sum_of_squares(&self, all: &[&Tensor]) -> Result<f64> {
         reduce::sum_of_squares(all)
     }

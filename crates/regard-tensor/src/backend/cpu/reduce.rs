@@ -4,9 +4,10 @@ use crate::backend::Extreme;
 use crate::dtype::{Float, floats};
 use crate::layout::around;
 use crate::parallel::{self, PIECE};
-use crate::{Result, Tensor};
+use crate::{Result, Scalar, Tensor};
 use rayon::prelude::*;
 use regard_kernels::Cpu;
+use std::cmp::Ordering;
 
 /// The sum of a row, in eight parts: fast, and less rounding than one after the other.
 fn row_sum<T: Float>(x: &[T]) -> T {
@@ -112,6 +113,59 @@ pub(super) fn arg_extreme(op: &str, x: &Tensor, axis: usize, which: Extreme) -> 
                         }
                     }
                     *to = best as i64;
+                }
+            });
+        })
+    })
+}
+
+/// A NaN before any number, then the larger, then the earlier.
+fn before(x: &impl Fn(usize) -> f64, a: usize, b: usize) -> Ordering {
+    let nan = x(b).is_nan().cmp(&x(a).is_nan());
+    nan.then(x(b).partial_cmp(&x(a)).unwrap_or(Ordering::Equal)).then(a.cmp(&b))
+}
+
+pub(super) fn top_k(x: &Tensor, axis: usize, k: usize) -> Result<Tensor> {
+    let (outer, n, inner) = around(x.shape(), axis);
+    let mut shape = x.shape().to_vec();
+    shape[axis] = k;
+    floats!(x.dtype(), "topk", T => {
+        let from = x.as_slice::<T>("topk")?;
+        let chosen: Vec<Vec<usize>> = (0..outer * inner)
+            .into_par_iter()
+            .with_min_len((PIECE / n.max(1)).max(1))
+            .map(|row| {
+                let x = |j: usize| from[(row / inner * n + j) * inner + row % inner].to_f64();
+                let mut order: Vec<usize> = (0..n).collect();
+                if 0 < k && k < n {
+                    order.select_nth_unstable_by(k - 1, |&a, &b| before(&x, a, b));
+                }
+                order.truncate(k);
+                order.sort_unstable_by(|&a, &b| before(&x, a, b));
+                order
+            })
+            .collect();
+        Tensor::build(&shape, |to: &mut [i64]| {
+            for (at, to) in to.iter_mut().enumerate() {
+                let (row, column) = (at / (k * inner), at % inner);
+                *to = chosen[row * inner + column][at / inner % k] as i64;
+            }
+        })
+    })
+}
+
+pub(super) fn cumsum(x: &Tensor, axis: usize, reverse: bool) -> Result<Tensor> {
+    let (_, n, inner) = around(x.shape(), axis);
+    floats!(x.dtype(), "cumsum", T => {
+        let from = x.as_slice::<T>("cumsum")?;
+        Tensor::build(x.shape(), |to: &mut [T]| {
+            parallel::rows(to, n * inner, |row, to| {
+                to.copy_from_slice(&from[row * n * inner..][..n * inner]);
+                for step in 1..n {
+                    let (now, last) = if reverse { (n - 1 - step, n - step) } else { (step, step - 1) };
+                    for column in 0..inner {
+                        to[now * inner + column] = to[now * inner + column] + to[last * inner + column];
+                    }
                 }
             });
         })

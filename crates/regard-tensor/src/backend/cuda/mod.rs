@@ -217,6 +217,15 @@ impl Backend for CudaBackend {
         }
         self.by_cpu("arg_extreme", |cpu| cpu.arg_extreme(op, &host(x)?, axis, which))
     }
+    fn top_k(&self, x: &Tensor, axis: usize, k: usize) -> Result<Tensor> {
+        self.by_cpu("top_k", |cpu| cpu.top_k(&host(x)?, axis, k))
+    }
+    fn cumsum(&self, x: &Tensor, axis: usize, reverse: bool) -> Result<Tensor> {
+        if text(x.dtype()).is_some() {
+            return self.cumsum_there(x, axis, reverse);
+        }
+        self.by_cpu("cumsum", |cpu| cpu.cumsum(&host(x)?, axis, reverse))
+    }
     fn sum_of_squares(&self, all: &[&Tensor]) -> Result<f64> {
         if all.iter().all(|x| text(x.dtype()).is_some()) {
             return self.sum_of_squares_there(all);

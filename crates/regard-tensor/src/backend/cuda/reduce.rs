@@ -66,6 +66,22 @@ impl CudaBackend {
         Ok(to)
     }
 
+    /// By doubling: after each round a number is the sum of twice as many, in as many launches as n has bits.
+    pub(super) fn cumsum_there(&self, x: &Tensor, axis: usize, reverse: bool) -> Result<Tensor> {
+        let n = x.shape()[axis];
+        let mut sums = self.copy(x)?;
+        let mut reach = 1;
+        while reach < n {
+            let before = self.copy(&sums)?;
+            let (from, to) = if reverse { (reach, 0) } else { (0, reach) };
+            let moved = self.copy(&before.narrow(axis as isize, from, n - reach)?)?;
+            let part = sums.layout.narrow(axis, to, n - reach);
+            self.add_to(&mut sums, &part, &moved)?;
+            reach *= 2;
+        }
+        Ok(sums)
+    }
+
     pub(super) fn sum_of_squares_there(&self, all: &[&Tensor]) -> Result<f64> {
         let launches: Vec<Launch> =
             all.iter().map(|x| Launch::of_numbers(x.numel().div_ceil(16))).collect();

@@ -44,6 +44,10 @@ pub struct TransformerConfig {
     /// Truncated self-attention: how far a vector sees to each side; all there is where none is
     /// given. For an encoder.
     pub window: Option<usize>,
+    /// Whether a vector sees only itself and what came before it, as in a decoder-only model; see
+    /// [`TransformerEncoder::extend`](crate::layers::TransformerEncoder::extend). For an encoder: a decoder
+    /// always is.
+    pub causal: bool,
     /// What keeps normalization from dividing by 0.
     pub eps: f64,
     /// Whether the input is normalized once its places are added, as in BERT. For an encoder.
@@ -68,6 +72,7 @@ impl Default for TransformerConfig {
             longest: 512,
             max_distance: block.max_distance,
             window: None,
+            causal: false,
             eps: block.eps,
             norm_input: false,
         }

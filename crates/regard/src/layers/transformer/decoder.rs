@@ -41,7 +41,8 @@ pub struct TransformerDecoder {
     norm: Option<LayerNorm>,
 }
 
-/// What a [`TransformerDecoder`] gives.
+/// What a [`TransformerDecoder`] gives, and a causal
+/// [`TransformerEncoder`](crate::layers::TransformerEncoder) place by place.
 ///
 /// ```
 /// # use regard::prelude::*;
@@ -61,7 +62,7 @@ pub struct TransformerDecoder {
 pub struct Decoded {
     /// `[B, N, width]`
     pub out: Tensor,
-    /// The weights on the memory `[B, H, N, M]`, block by block, where they were asked for.
+    /// The weights on the memory `[B, H, N, M]`, or on all places so far where there is none, block by block, where they were asked for.
     pub weights: Vec<Tensor>,
     /// The log-probability of what hard attention chose, all blocks together: `[B, N]`.
     pub log_prob: Option<Tensor>,

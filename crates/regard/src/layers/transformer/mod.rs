@@ -6,4 +6,4 @@ mod encoder;
 
 pub use config::TransformerConfig;
 pub use decoder::{Decoded, TransformerCache, TransformerDecoder};
-pub use encoder::TransformerEncoder;
+pub use encoder::{EncoderCache, TransformerEncoder};
