@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <numeric>
+#include <setjmp.h>
 #include <ucontext.h>
 #include <vector>
 
@@ -40,6 +41,7 @@ struct alignas(8) float2 {
 struct alignas(16) float4 {
     float x, y, z, w;
 };
+inline float2 make_float2(float x, float y) { return {x, y}; }
 inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
 inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
 // Hints to the caches.
@@ -73,17 +75,24 @@ alignas(1024) inline unsigned char shared[240 << 10];
 struct Fiber {
     Three thread, block, grid, size;
     ucontext_t context;
+    // Where it goes on. A jump asks nothing of the kernel, which saving a context does.
+    jmp_buf place;
     std::unique_ptr<char[]> stack;
-    bool done = false;
+    bool begun = false, done = false;
     uint64_t products = 0;
 };
 inline Fiber *current;
 const size_t STACK = 64 << 10;
-inline ucontext_t scheduler;
+inline jmp_buf scheduler;
 inline uint64_t changes;
 
+// Back to the scheduler, until it comes to this fiber again.
+inline void leave() {
+    if (_setjmp(current->place) == 0) _longjmp(scheduler, 1);
+}
+
 inline void wait_for(const std::function<bool()> &ready) {
-    while (!ready()) swapcontext(&current->context, &scheduler);
+    while (!ready()) leave();
     changes++;
 }
 
@@ -91,7 +100,7 @@ inline void wait_for(const std::function<bool()> &ready) {
 inline void pause() {
     if (draw() % 2 == 0) return;
     changes++;
-    swapcontext(&current->context, &scheduler);
+    leave();
 }
 
 // Threads that wait for each other.
@@ -242,11 +251,22 @@ template <class X> X shuffle(X x, unsigned from) {
 }
 
 inline std::function<void()> entry;
+// A fiber does its thread of one block, and is used again for the next.
 inline void begin() {
-    entry();
-    current->done = true;
-    changes++;
-    swapcontext(&current->context, &scheduler);
+    for (;;) {
+        entry();
+        current->done = true;
+        changes++;
+        leave();
+    }
+}
+
+__attribute__((noinline)) inline void go_on(Fiber &fiber) {
+    current = &fiber;
+    if (_setjmp(scheduler) != 0) return;
+    if (fiber.begun) _longjmp(fiber.place, 1);
+    fiber.begun = true;
+    setcontext(&fiber.context);
 }
 
 // Runs a block's threads until all are done.
@@ -260,16 +280,17 @@ inline void run_block(Three block, Three grid, unsigned threads) {
     for (unsigned n = 0; n < threads; n++) {
         if (fibers.size() <= n) {
             fibers.push_back(std::make_unique<Fiber>());
-            fibers[n]->stack.reset(new char[STACK]);
+            Fiber &fiber = *fibers[n];
+            fiber.stack.reset(new char[STACK]);
+            getcontext(&fiber.context);
+            fiber.context.uc_stack.ss_sp = fiber.stack.get();
+            fiber.context.uc_stack.ss_size = STACK;
+            fiber.context.uc_link = nullptr;
+            makecontext(&fiber.context, begin, 0);
         }
         Fiber &fiber = *fibers[n];
         fiber.thread = {n, 0, 0}, fiber.block = block, fiber.grid = grid, fiber.size = {threads, 1, 1};
         fiber.done = false, fiber.products = 0;
-        getcontext(&fiber.context);
-        fiber.context.uc_stack.ss_sp = fiber.stack.get();
-        fiber.context.uc_stack.ss_size = STACK;
-        fiber.context.uc_link = &scheduler;
-        makecontext(&fiber.context, begin, 0);
     }
     // In some blocks copies take as long as anything else goes on, in others they come at any time. A step
     // that shares no factor with the number of threads comes to all of them.
@@ -284,8 +305,7 @@ inline void run_block(Three block, Three grid, unsigned threads) {
             Fiber &fiber = *fibers[(n * step + from) % threads];
             if (fiber.done) continue;
             any = true;
-            current = &fiber;
-            swapcontext(&scheduler, &fiber.context);
+            go_on(fiber);
         }
         if (!any) break;
         bool stuck = changes == before;

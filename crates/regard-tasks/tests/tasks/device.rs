@@ -1,12 +1,13 @@
 //! Every task learns and answers on a GPU as on the CPU. `REGARD_TEST_DEVICE` names the device; without a GPU an emulated
 //! one stands in, for which a C++ compiler is needed.
 
-use crate::course::options;
+use crate::course::{Course, StopAfter, options};
 use regard::tensor::{Device, Optimizer, Random, Rule, fallbacks};
 use regard_tasks::Result;
 use regard_tasks::options::TrainingConfig;
 use regard_tasks::task::{Input, Placement};
 use regard_tasks::tasks::{task_named, tasks};
+use regard_tasks::train::{Callback, Ended, Silent, train};
 
 #[path = "../../../regard-kernels/tests/emulator/gpu.rs"]
 mod gpu;
@@ -133,9 +134,38 @@ fn on_the_gpu_every_task_learns_as_on_the_cpu() {
     assert!(fallbacks().is_empty(), "{:?}", fallbacks());
 }
 
+/// Trains a run for a while, or to its end, on a device.
+fn go_on(course: &Course, device: Device, callback: &mut dyn Callback) -> Ended {
+    let mut learner = course.task.begin(&course.options).unwrap();
+    course.run.check_vocabulary(learner.model()).unwrap();
+    Placement::On(device).place(learner.model()).unwrap();
+    let config = TrainingConfig::of(&course.options).unwrap();
+    train(learner.as_mut(), &config, &course.run, callback).unwrap()
+}
+
+#[test]
+#[ignore = "needs a GPU"]
+fn on_the_gpu_a_run_begins_and_on_the_cpu_it_goes_on_and_the_other_way_round() {
+    let there: Device = std::env::var("REGARD_TEST_DEVICE").unwrap().parse().unwrap();
+    let sampled = ["size=8", "hidden=4", "embedding=4", "score=dot", "weighting=sample"];
+    let more = ["average=0.9", "clip=1.0", "encoder=rnn", "validate_every=2", "epochs=2"];
+    let settings = [&TINY[..], &sampled, &more].concat();
+    let expected = Course::done("classify", &settings).records();
+    for [first, then] in [[there, Device::Cpu], [Device::Cpu, there], [there, there]] {
+        let course = Course::new("classify", &settings);
+        assert_eq!(go_on(&course, first, &mut StopAfter(3)), Ended::Stopped);
+        assert_eq!(go_on(&course, then, &mut Silent), Ended::Done);
+        let records = course.records();
+        assert_eq!(records.len(), expected.len());
+        for (a, b) in records.iter().zip(&expected) {
+            assert!((a.loss - b.loss).abs() < 1e-4 * b.loss, "{a:?} in place of {b:?}");
+        }
+    }
+}
+
 #[test]
 #[ignore = "needs a C++ compiler"]
 fn every_task_learns_on_an_emulated_gpu_as_on_the_cpu() {
     let said = gpu::emulated("device::on_the_gpu", true);
-    assert!(said.contains("1 passed"), "{said}");
+    assert!(said.contains("2 passed"), "{said}");
 }
