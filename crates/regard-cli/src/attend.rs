@@ -5,6 +5,7 @@ use crate::limits::{Budget, Limits};
 use crate::options::{DtypeName, Options, ScoreName};
 use crate::output::{self, Destination, is_same_file};
 use crate::parametric;
+use crate::projected::projected;
 use crate::tensors::{self, Output, Stored, Tensors, narrow};
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -45,6 +46,13 @@ pub struct Command {
 const HELP: &str = "\
 Tensors read (F32, F64, BF16 or F16 unless said otherwise):
   q, k, v          [N, D], [B, N, D] or [B, H, N, D]; Hq is a multiple of Hk
+  x                [N, E] or [B, N, E] in place of q, k and v: self-attention; with `memory`
+                     [M, E] or [B, M, E], k and v are made of that
+  W_q, W_k, W_v    [H · D, E], as nn.Linear has them, and b_q, b_k, b_v [H · D]: project x, or q, k
+                     and v; --heads says how many heads they make. Or under PyTorch's names:
+                     in_proj_weight and in_proj_bias, or q_proj_weight, k_proj_weight, v_proj_weight
+  W_o, b_o         [out, H · Dv] and [out]: project the heads' outputs side by side; in PyTorch
+                     out_proj.weight and out_proj.bias
   w                [D] or [Hq, D]; the additive score's weights. Of the Gaussian score [1], [D] or
                      [Hq, D]; of concat [Dq + Dk], or [hidden] beside W
   W                bilinear: [Dk, Dq] or [Hq, Dk, Dq]; concat: [hidden, Dq + Dk]
@@ -78,7 +86,12 @@ Examples:
   # a window of 128 keys before each query, and the weights to look at
   regard attend in.safetensors --out out.safetensors --window 128,0 --weights
 
-  # Bahdanau's additive attention (the file has w), with exact zeros
+  # self-attention (the file has x, W_q, W_k and W_v), and nn.MultiheadAttention's (its state_dict and x)
+  regard attend in.safetensors --out out.safetensors --weights
+  regard attend in.safetensors --out out.safetensors --heads 8
+
+  # Bahdanau's additive attention (the file has w; q and k of other widths with W_q and W_k), with
+  # exact zeros
   regard attend in.safetensors --out out.safetensors --score additive --normalizer sparsemax
 
   # GATv2 on a graph (the file has w and edges)
@@ -136,6 +149,11 @@ const SCORE_TENSORS: [(&str, &[ScoreName]); 5] = [
 /// The outputs, and what of the file was left aside.
 fn attend(input: &[u8], options: &Options, limits: Limits) -> Result<(Vec<Output>, Vec<String>)> {
     let tensors = tensors::read(input)?;
+    if let Some(projected) = projected(&tensors, options, limits)? {
+        let plain = Options { heads: None, ..options.clone() };
+        let (outputs, notes) = attend(&projected.file, &plain, limits)?;
+        return Ok((projected.finish(outputs, limits)?, notes));
+    }
     let own = options.own_parameters();
     let mut notes: Vec<String> = tensors
         .others_than(&NAMES)

@@ -38,6 +38,7 @@ pub mod options;
 mod output;
 mod parametric;
 pub mod program;
+pub mod projected;
 pub mod steps;
 pub mod task;
 pub mod tensors;

@@ -60,6 +60,10 @@ pub struct Options {
     #[arg(long, value_name = "N", default_value_t, help_heading = "Normalizer")]
     pub seed: u64,
 
+    /// Heads that q, k and v are split into, and joined again in out [default: 1, or q's axis of heads]
+    #[arg(long, value_name = "N", value_parser = heads)]
+    pub heads: Option<usize>,
+
     /// Type of q, k, v, out and their gradients [default: q's own]
     #[arg(long, value_enum)]
     pub dtype: Option<DtypeName>,
@@ -153,6 +157,11 @@ pub enum DtypeName {
     Bf16,
     /// IEEE half precision, computed in f32
     F16,
+}
+
+fn heads(given: &str) -> Result<usize, String> {
+    let heads = given.parse::<usize>().ok().filter(|heads| (1..=1 << 20).contains(heads));
+    heads.ok_or_else(|| "a whole number from 1 on is needed".into())
 }
 
 fn window(given: &str) -> Result<Window, String> {

@@ -137,6 +137,13 @@ impl<'a> Tensors<'a> {
         })
     }
 
+    /// A tensor as it is, to be written.
+    pub(crate) fn copied(&self, name: &str) -> Option<Output> {
+        let x = self.get(name)?;
+        let data = Box::new(Raw(x.data.to_vec()));
+        Some(Output { name: name.into(), dtype: x.dtype, shape: x.shape.clone(), data })
+    }
+
     /// The names that are not known: perhaps misspelled, perhaps there for somebody else.
     pub fn others_than(&self, known: &[&str]) -> Vec<&str> {
         self.0.keys().map(String::as_str).filter(|name| !known.contains(name)).collect()
@@ -223,6 +230,57 @@ impl Output {
     pub fn new<S: Stored + Send>(name: &str, shape: Vec<usize>, data: Vec<S>) -> Self {
         debug_assert_eq!(shape.iter().product::<usize>(), data.len(), "{name}");
         Self { name: name.into(), dtype: S::DTYPE, shape, data: Box::new(data) }
+    }
+}
+
+/// Bytes of any type, as a file has them.
+struct Raw(Vec<u8>);
+
+impl Bytes for Raw {
+    fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl Output {
+    /// Numbers rounded to a type of real numbers.
+    pub(crate) fn of_type(
+        name: &str,
+        dtype: Dtype,
+        shape: Vec<usize>,
+        data: Vec<f64>,
+    ) -> Result<Self> {
+        let numbers = data.into_iter();
+        Ok(match dtype {
+            Dtype::F32 => Self::new(name, shape, numbers.map(narrow::<f32>).collect()),
+            Dtype::F64 => Self::new(name, shape, numbers.collect()),
+            Dtype::BF16 => Self::new(name, shape, numbers.map(narrow::<bf16>).collect()),
+            Dtype::F16 => Self::new(name, shape, numbers.map(narrow::<f16>).collect()),
+            other => bail!("`{name}` has type {other}; it needs F32, F64, BF16 or F16"),
+        })
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    pub(crate) fn dtype(&self) -> Dtype {
+        self.dtype
+    }
+
+    /// The same numbers in another shape.
+    pub(crate) fn reshaped(self, shape: Vec<usize>) -> Self {
+        Self { shape, ..self }
+    }
+
+    /// Its elements as real numbers.
+    pub(crate) fn reals(&self) -> Result<Vec<f64>> {
+        let (name, shape) = (self.name.clone(), self.shape.clone());
+        Tensor { shape, dtype: self.dtype, name, data: self.data.bytes() }.reals()
     }
 }
 

@@ -7,10 +7,12 @@
 //! | turn text into ids | [`text`]: tokenizers, vocabularies, labels |
 //! | have data without a file | [`toy`]: datasets made by rules |
 //! | hear what is read with a remark | [`remarked`] |
+//! | leave out rows that cannot be read | [`skipping_bad_rows`] |
 //! | see how far a long reading is, and stop it | [`watch`](fn@watch) |
 //!
 //! Every refusal is one sentence that names the file and the line ([`Error`]).
 
+mod bad_rows;
 mod error;
 pub mod files;
 mod remark;
@@ -18,6 +20,7 @@ pub mod text;
 pub mod toy;
 mod watch;
 
+pub use bad_rows::skipping_bad_rows;
 pub use error::{Error, Result};
 pub use remark::{remark, remarked};
 pub use watch::{Watch, tick, unwatched, watch};

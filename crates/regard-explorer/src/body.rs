@@ -6,6 +6,7 @@ use axum::extract::Request;
 use axum::http::StatusCode;
 use futures_util::StreamExt;
 use serde::de::DeserializeOwned;
+use serde_json::error::Category;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -45,7 +46,17 @@ impl Room {
             Refusal::new(StatusCode::REQUEST_TIMEOUT, what)
         })??;
         let read = serde_json::from_slice(&bytes);
-        let read = read.map_err(|error| Refusal::bad(format!("the request: {error}")))?;
+        let read = read.map_err(|error: serde_json::Error| {
+            Refusal::bad(match error.classify() {
+                Category::Data => format!("the request: {error}"),
+                _ if bytes.is_empty() => "the request is empty; a question is JSON".into(),
+                Category::Eof => "the request is not JSON: it ends too early".into(),
+                _ => {
+                    let (line, column) = (error.line(), error.column());
+                    format!("the request is not JSON: line {line}, column {column} cannot be read")
+                }
+            })
+        })?;
         Ok((read, held))
     }
 

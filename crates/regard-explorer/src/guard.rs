@@ -8,6 +8,7 @@ use axum::http::header::{self, HeaderName, HeaderValue};
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use regard_tasks::Error;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
@@ -16,6 +17,8 @@ pub(crate) struct Guard {
     address: SocketAddr,
     /// The name that was given to listen at.
     host: Option<String>,
+    /// Further names, each with a port where that one alone is meant.
+    allowed: Vec<(String, Option<u16>)>,
     /// What who asks must know.
     token: Option<Token>,
 }
@@ -36,7 +39,30 @@ const HEADERS: [(HeaderName, &str); 5] = [
 
 impl Guard {
     pub(crate) fn new(address: SocketAddr, host: Option<&str>, token: Option<Token>) -> Self {
-        Self { address, host: host.map(str::to_ascii_lowercase), token }
+        Self { address, host: host.map(str::to_ascii_lowercase), allowed: Vec::new(), token }
+    }
+
+    /// Answers under further names too, `box.lan` or `box.lan:8080`: without a port under any. Refuses
+    /// what is no name.
+    pub(crate) fn allow(mut self, names: &[String]) -> Result<Self, Error> {
+        for written in names {
+            let (name, port) = match written.rsplit_once(':') {
+                Some((name, port)) if !port.contains(']') => (name, port.parse().ok().map(Some)),
+                _ => (&written[..], Some(None)),
+            };
+            let is_letter = |c: char| c.is_ascii_alphanumeric() || "-_.[]:".contains(c);
+            match port {
+                Some(port) if !name.is_empty() && name.chars().all(is_letter) => {
+                    self.allowed.push((name.to_ascii_lowercase(), port));
+                }
+                _ => {
+                    return Err(Error::invalid(format!(
+                        "`{written}` is no name of a host; box.lan and box.lan:8080 are"
+                    )));
+                }
+            }
+        }
+        Ok(self)
     }
 
     /// Refuses who does not know the token; whether a browser should keep it. Whether the server
@@ -57,7 +83,11 @@ impl Guard {
         let host = headers.get(header::HOST).and_then(|host| host.to_str().ok());
         let host = host.ok_or_else(|| Refusal::bad("the request has no `Host`"))?;
         if headers.get_all(header::HOST).iter().count() != 1 || !self.is_own(host) {
-            let what = "this server does not answer under that name";
+            let name: String = host.chars().take(100).collect();
+            let what = format!(
+                "this server does not answer under the name `{name}`; `--allow-host {}` adds it",
+                name.split(':').next().unwrap_or_default()
+            );
             return Err(Refusal::new(StatusCode::MISDIRECTED_REQUEST, what));
         }
         let api = path.starts_with("/api/") || *method == Method::POST;
@@ -66,7 +96,14 @@ impl Guard {
             return Err(Refusal::new(StatusCode::FORBIDDEN, "another site's page asks"));
         }
         let origin = headers.get(header::ORIGIN).map(|origin| origin.to_str().unwrap_or_default());
-        let own = |origin: &str| origin.strip_prefix("http://").is_some_and(|name| name == host);
+        // A proxy may speak TLS under a name that was allowed.
+        let schemes =
+            if self.is_allowed(host) { &["http://", "https://"][..] } else { &["http://"] };
+        let own = |origin: &str| {
+            schemes
+                .iter()
+                .any(|scheme| origin.strip_prefix(scheme).is_some_and(|name| name == host))
+        };
         if api && !origin.is_none_or(own) {
             return Err(Refusal::new(StatusCode::FORBIDDEN, "another site's page asks"));
         }
@@ -79,12 +116,23 @@ impl Guard {
         Ok(())
     }
 
+    /// Whether a `Host` is a name that was allowed, at a port that was.
+    fn is_allowed(&self, host: &str) -> bool {
+        let (name, port) = split_port(host);
+        let name = name.to_ascii_lowercase();
+        let fits = |only: &Option<u16>| match (only, port) {
+            (None, Some(_)) => true,
+            (only, port) => *only == port,
+        };
+        self.allowed.iter().any(|(allowed, only)| *allowed == name && fits(only))
+    }
+
     /// Whether a `Host` is one of the server's own names. An address in numbers cannot be rebound.
     fn is_own(&self, host: &str) -> bool {
-        let (name, port) = match host.rsplit_once(':') {
-            Some((name, port)) if !port.contains(']') => (name, port.parse::<u16>().ok()),
-            _ => (host, Some(80)),
-        };
+        if self.is_allowed(host) {
+            return true;
+        }
+        let (name, port) = split_port(host);
         if port != Some(self.address.port()) {
             return false;
         }
@@ -94,6 +142,14 @@ impl Guard {
             Ok(number) => number.is_loopback() || !self.address.ip().is_loopback(),
             Err(_) => name == "localhost" || self.host.as_ref() == Some(&name),
         }
+    }
+}
+
+/// The name and the port of a `Host`; no port where what stands there is none.
+fn split_port(host: &str) -> (&str, Option<u16>) {
+    match host.rsplit_once(':') {
+        Some((name, port)) if !port.contains(']') => (name, port.parse::<u16>().ok()),
+        _ => (host, Some(80)),
     }
 }
 
@@ -163,5 +219,34 @@ mod tests {
         let open = guard("0.0.0.0:7317", Some("box.lan"));
         assert!(open.is_own("192.168.0.3:7317") && open.is_own("box.lan:7317"));
         assert!(!open.is_own("evil.example:7317"));
+    }
+
+    #[test]
+    fn further_names_are_answered_at_any_port_or_at_the_one_that_is_named() {
+        let names = ["box.lan", "Proxy.Example:443"].map(str::to_string);
+        let own = guard("127.0.0.1:7317", None).allow(&names).unwrap_or_else(|_| panic!());
+        for host in ["box.lan", "BOX.lan:8080", "proxy.example:443", "localhost:7317"] {
+            assert!(own.is_own(host), "{host}");
+        }
+        for host in ["proxy.example", "proxy.example:80", "box.lan:x", "a.box.lan", "evil.example"]
+        {
+            assert!(!own.is_own(host), "{host}");
+        }
+        for wrong in ["", "http://box.lan", "box lan", "box.lan:99999", ":80"] {
+            let names = [wrong.to_string()];
+            assert!(guard("127.0.0.1:7317", None).allow(&names).is_err(), "{wrong}");
+        }
+        let headers = |origin: &str| {
+            let json = "application/json";
+            let all = [("host", "box.lan"), ("origin", origin), ("content-type", json)];
+            let header = |(name, value): (&'static str, &str)| {
+                let value = HeaderValue::from_str(value).unwrap_or_else(|_| panic!());
+                (HeaderName::from_static(name), value)
+            };
+            all.map(header).into_iter().collect::<HeaderMap>()
+        };
+        let asks = |origin| own.check(&Method::POST, "/predict", &headers(origin));
+        assert_eq!((asks("http://box.lan"), asks("https://box.lan")), (Ok(()), Ok(())));
+        assert!(asks("https://evil.example").is_err());
     }
 }

@@ -46,7 +46,10 @@ impl Asked {
         let unfit = |what: &str| Err(Refusal::bad(format!("this model does not read {what}")));
         match self {
             Self::Text { text } => match form.is_file() {
-                true => unfit("text"),
+                true => Err(Refusal::bad(
+                    "this model reads files: send the content of one as {\"kind\": \"bytes\", \
+                     \"name\": \"a.png\", \"base64\": \"…\"}",
+                )),
                 false => Ok(Input::Text(text)),
             },
             Self::Example { part: name, index, moment } => {

@@ -9,6 +9,7 @@ use crate::worker::Worker;
 use axum::extract::{Request, State};
 use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Response};
+use regard::attention::Intervention;
 use regard_tasks::Error;
 use regard_tasks::task::Input;
 use serde_json::{Value, json};
@@ -26,24 +27,71 @@ pub(crate) struct Predictor {
 
 const OPENAPI: &str = include_str!("openapi.json");
 
-/// What is asked: one input, or several at once.
-fn inputs(body: Value) -> Result<Vec<Asked>, Refusal> {
-    let what = "`input` is one input, `inputs` are several; one of them";
-    let Value::Object(mut body) = body else { return Err(Refusal::bad(what)) };
-    let (single, several) = (body.remove("input"), body.remove("inputs"));
-    if let Some(name) = body.keys().next() {
-        return Err(Refusal::bad(format!("there is no `{name}` to ask with: {what}")));
-    }
-    match (single, several) {
-        (Some(input), None) => Ok(vec![one("input", input)?]),
-        (None, Some(Value::Array(all))) => {
-            let each = all.into_iter().enumerate();
-            each.map(|(at, input)| one(&format!("inputs[{at}]"), input)).collect()
+/// What is asked of the model.
+struct Question {
+    /// One input, or several at once, each with its place in the request.
+    inputs: Vec<(String, Asked)>,
+    /// The width of the beam, where it is not the run's own.
+    beam: Option<usize>,
+    /// What the attention's scores are divided by.
+    temperature: Option<f64>,
+}
+
+impl Question {
+    fn new(body: Value) -> Result<Self, Refusal> {
+        let what = "a request is an object with `input`, which is one input, or `inputs`, a list of \
+                    them";
+        let Value::Object(mut body) = body else {
+            return Err(Refusal::bad(format!("the request is {}; {what}", kind(&body))));
+        };
+        let (single, several) = (body.remove("input"), body.remove("inputs"));
+        let [beam, temperature] = ["beam", "temperature"].map(|name| body.remove(name));
+        let (beam, temperature) = (beam.unwrap_or_default(), temperature.unwrap_or_default());
+        if let Some(name) = body.keys().next() {
+            return Err(Refusal::bad(format!(
+                "there is no `{name}` to ask with; there are `input`, `inputs`, `beam` and \
+                 `temperature`"
+            )));
         }
-        (None, Some(other)) => Err(Refusal::bad(format!("inputs is {}, not a list", kind(&other)))),
-        _ => Err(Refusal::bad(what)),
+        let inputs = match (single, several) {
+            (Some(input), None) => vec![one("input".into(), input)?],
+            (None, Some(Value::Array(all))) => {
+                let each = all.into_iter().enumerate();
+                let each = each.map(|(at, input)| one(format!("inputs[{at}]"), input));
+                each.collect::<Result<_, _>>()?
+            }
+            (None, Some(other)) => {
+                return Err(Refusal::bad(format!("`inputs` is {}, not a list", kind(&other))));
+            }
+            (None, None) => return Err(Refusal::bad(format!("nothing is asked; {what}"))),
+            (Some(_), Some(_)) => {
+                let what = "`input` and `inputs` are both given; give one of them";
+                return Err(Refusal::bad(what));
+            }
+        };
+        let whole = |beam: &Value| beam.as_u64().and_then(|beam| usize::try_from(beam).ok());
+        if !beam.is_null() && whole(&beam).is_none_or(|beam| !(1..=MAX_BEAM).contains(&beam)) {
+            let what =
+                format!("`beam` cannot be {beam}; it is a whole number from 1 to {MAX_BEAM}");
+            return Err(Refusal::bad(what));
+        }
+        if !temperature.is_null() && temperature.as_f64().is_none_or(|t| t <= 0.0) {
+            let what = format!("`temperature` cannot be {temperature}; it is a number above 0");
+            return Err(Refusal::bad(what));
+        }
+        Ok(Self { inputs, beam: whole(&beam), temperature: temperature.as_f64() })
+    }
+
+    /// What is changed of the attention while it is answered.
+    fn change(&self) -> Result<Intervention, Refusal> {
+        let change = Intervention { temperature: self.temperature, ..Intervention::default() };
+        change.check().map_err(|error| Refusal::bad(format!("`temperature`: {error}")))?;
+        Ok(change)
     }
 }
+
+/// The widest beam that strangers may ask for.
+const MAX_BEAM: usize = 100;
 
 /// What a value is, in a word.
 fn kind(value: &Value) -> &'static str {
@@ -59,7 +107,7 @@ fn kind(value: &Value) -> &'static str {
 
 /// An input: a text alone, or any kind by its name. Refuses an empty text, of which nothing is
 /// predicted.
-fn one(place: &str, input: Value) -> Result<Asked, Refusal> {
+fn one(place: String, input: Value) -> Result<(String, Asked), Refusal> {
     let asked = match input {
         Value::String(text) => Asked::Text { text },
         Value::Object(_) => serde_json::from_value(input)
@@ -76,7 +124,7 @@ fn one(place: &str, input: Value) -> Result<Asked, Refusal> {
         Asked::Text { text } if text.trim().is_empty() => {
             Err(Refusal::bad(format!("{place} is empty")))
         }
-        _ => Ok(asked),
+        _ => Ok((place, asked)),
     }
 }
 
@@ -114,7 +162,9 @@ pub(crate) fn health(run: &OneRun, loaded: &Loaded) -> Result<Value, Error> {
 impl Predictor {
     async fn predict(&self, request: Request) -> Result<Response, Refusal> {
         let (body, held) = self.room.json_body::<Value>(request, &self.limits).await?;
-        let asked = inputs(body)?;
+        let question = Question::new(body)?;
+        let change = question.change()?;
+        let Question { inputs: asked, beam, .. } = question;
         if asked.len() > self.limits.inputs {
             let (count, most) = (asked.len(), self.limits.inputs);
             return Err(Refusal::too_large(format!("{count} inputs; {most} are read at once")));
@@ -124,22 +174,23 @@ impl Predictor {
             let _held = held;
             let model = run.loaded()?.model;
             let form = model.asks().form;
-            let one = |(at, asked): (usize, Asked)| {
+            let one = |(place, asked): (String, Asked)| {
                 let input = asked.input(form).and_then(|input| {
                     limits.check(&input, form)?;
                     Ok(input)
                 });
                 input.map_err(|refusal| Refusal {
-                    what: format!("inputs[{at}]: {}", refusal.what),
+                    what: format!("{place}: {}", refusal.what),
                     ..refusal
                 })
             };
-            let inputs = asked.into_iter().enumerate().map(one);
+            let inputs = asked.into_iter().map(one);
             let inputs = inputs.collect::<Result<Vec<Input>, Refusal>>()?;
-            let predictions = match inputs.is_empty() {
-                true => Vec::new(),
-                false => model.predict(&inputs)?,
-            };
+            let predictions = change.during(|| match (inputs.is_empty(), beam) {
+                (true, _) => Ok(Vec::new()),
+                (false, None) => model.predict(&inputs),
+                (false, Some(beam)) => model.abilities().predict_with_beam(&inputs, beam),
+            })?;
             Ok(json!({ "predictions": predictions }))
         };
         Ok(json_response(&self.worker.run(None, work).await?))

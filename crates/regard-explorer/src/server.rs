@@ -41,6 +41,8 @@ pub struct Setup {
     pub runs: Vec<PathBuf>,
     /// The name or the address to listen at; 127.0.0.1 where none is named.
     pub host: Option<String>,
+    /// Further names under which it answers: behind a proxy, or in a network of its own.
+    pub allowed_hosts: Vec<String>,
     /// The port; the first free one from 7317 on where none is named.
     pub port: Option<u16>,
     /// Where the models compute.
@@ -114,7 +116,8 @@ impl Server {
             true => None,
             false => Some(Token::new(setup.token.as_deref(), address.port())?),
         };
-        let own = Arc::new(Guard::new(address, setup.host.as_deref(), token.clone()));
+        let own = Guard::new(address, setup.host.as_deref(), token.clone());
+        let own = Arc::new(own.allow(&setup.allowed_hosts)?);
         let router = router.layer(from_fn_with_state(own, guard));
         let listener = {
             let _inside = runtime.enter();

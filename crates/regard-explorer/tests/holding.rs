@@ -302,15 +302,15 @@ fn a_prediction_of_nonsense_is_refused_in_words() {
         (json!({ "input": null }), "input is nothing"),
         (json!({ "input": true }), "input is a truth value"),
         (json!({ "input": ["a"] }), "input is a list"),
-        (json!({ "inputs": 5 }), "inputs is a number"),
-        (json!({ "inputs": "a" }), "inputs is a text"),
+        (json!({ "inputs": 5 }), "`inputs` is a number"),
+        (json!({ "inputs": "a" }), "`inputs` is a text"),
         (json!({ "inputs": ["a", 5] }), "inputs[1] is a number"),
         (json!({ "input": "" }), "input is empty"),
         (json!({ "inputs": ["a", " "] }), "inputs[1] is empty"),
         (json!({ "input": { "kind": "moon" } }), "input: unknown variant `moon`"),
-        (json!({ "input": "a", "beam": 4 }), "there is no `beam`"),
-        (json!(["a"]), "`input` is one input"),
-        (json!(3), "`input` is one input"),
+        (json!({ "input": "a", "moon": 4 }), "there is no `moon`"),
+        (json!(["a"]), "the request is a list"),
+        (json!(3), "the request is a number"),
     ];
     for (body, told) in &cases {
         let answer = post(&server, "/predict", body);

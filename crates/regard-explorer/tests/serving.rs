@@ -5,7 +5,7 @@
 #[allow(dead_code, reason = "other tests use the rest of it")]
 mod client;
 
-use client::{TRANSLATE, get, post, trained};
+use client::{TRANSLATE, get, post, post_with, send, trained};
 use regard_explorer::{Server, Setup};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -67,6 +67,93 @@ fn what_is_wrong_is_told_with_its_place() {
     assert_eq!(get(&server, "/api/state").status, 404);
     let none = Setup { runs: vec![folder.path().join("nothing")], ..Setup::default() };
     assert!(Server::serve(&none).err().unwrap().to_string().contains("nothing"));
+}
+
+#[test]
+fn beam_and_temperature_are_chosen_for_a_request_alone() {
+    let folder = TempDir::new().unwrap();
+    let server = served(&folder);
+    let ask = |body: Value| {
+        let answer = post(&server, "/predict", &body);
+        assert_eq!(answer.status, 200, "{}", answer.error());
+        answer.json()["predictions"][0]["details"]["log_probability"].as_f64().unwrap()
+    };
+    let input = "I see a bird";
+    let own = ask(json!({ "input": input }));
+    let wide = ask(json!({ "input": input, "beam": 20 }));
+    let one = ask(json!({ "input": input, "beam": 1 }));
+    assert_eq!(ask(json!({ "input": input, "beam": 4 })), own, "the run's own beam is 4");
+    assert!(one != wide, "a model of one epoch finds others with another beam");
+    assert_ne!(ask(json!({ "input": input, "temperature": 0.1 })), own);
+    assert_eq!(ask(json!({ "input": input, "temperature": 1.0 })), own);
+    assert_eq!(ask(json!({ "input": input })), own, "nothing stays changed");
+    let mut refused = 0;
+    for (name, values) in [
+        ("beam", [json!(0), json!(101), json!(-1), json!(1.5), json!("4")]),
+        ("temperature", [json!(0), json!(-1), json!("1"), json!([1]), json!(true)]),
+    ] {
+        for value in values {
+            let answer = post(&server, "/predict", &json!({ "input": input, name: value }));
+            assert_eq!(answer.status, 400, "{name} {value}");
+            assert!(answer.error().contains(&format!("`{name}` cannot be {value}")));
+            refused += 1;
+        }
+    }
+    assert_eq!(refused, 10);
+    let run = trained(folder.path(), "club", "graph", &["epochs=2"]);
+    let setup = Setup { runs: vec![run], port: Some(0), ..Setup::default() };
+    let graph = Server::serve(&setup).unwrap();
+    let answer = post(&graph, "/predict", &json!({ "input": "3", "beam": 4 }));
+    assert_eq!(answer.status, 422);
+    assert!(answer.error().contains("writes no text"), "{}", answer.error());
+}
+
+#[test]
+fn what_is_wrong_with_a_request_is_said_in_plain_words() {
+    let folder = TempDir::new().unwrap();
+    let server = served(&folder);
+    let json = "Content-Type: application/json\r\n";
+    for (body, said) in [
+        ("", "the request is empty; a question is JSON"),
+        ("{\"input\": \"a\"", "the request is not JSON: it ends too early"),
+        ("input=a", "the request is not JSON: line 1, column 1 cannot be read"),
+        ("[1]", "the request is a list; a request is an object with `input`"),
+        ("{}", "nothing is asked; a request is an object with `input`"),
+        ("{\"input\": \"a\", \"inputs\": []}", "`input` and `inputs` are both given"),
+        ("{\"inputs\": \"a\"}", "`inputs` is a text, not a list"),
+        ("{\"input\": 3}", "input is a number; it is a text, or an object such as"),
+        ("{\"input\": \" \"}", "input is empty"),
+        ("{\"input\": \"a\", \"beams\": 3}", "there is no `beams` to ask with; there are `input`"),
+        ("{\"input\": {\"kind\": \"node\", \"node\": 1}}", "input: this model does not read nodes"),
+    ] {
+        let answer = post_with(&server, "/predict", json, body);
+        assert_eq!(answer.status, 400, "{body}");
+        assert!(answer.error().starts_with(said), "{body}: {}", answer.error());
+    }
+    let long = json!({ "input": "a ".repeat(1001) });
+    assert_eq!(post(&server, "/predict", &long).status, 413);
+    let run = trained(folder.path(), "shapes", "image", &["size=60", "epochs=1"]);
+    let setup = Setup { runs: vec![run], port: Some(0), ..Setup::default() };
+    let pictures = Server::serve(&setup).unwrap();
+    let answer = post(&pictures, "/predict", &json!({ "input": "a.png" }));
+    assert!(answer.error().contains("\"kind\": \"bytes\""), "{}", answer.error());
+}
+
+#[test]
+fn a_server_answers_under_further_names_that_were_allowed() {
+    let folder = TempDir::new().unwrap();
+    let run = trained(folder.path(), "words", "translate", &TRANSLATE);
+    let allowed_hosts = vec!["box.lan".to_string()];
+    let setup = Setup { runs: vec![run], port: Some(0), allowed_hosts, ..Setup::default() };
+    let server = Server::serve(&setup).unwrap();
+    let ask = |host: &str| {
+        let text = format!("GET /health HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+        send(server.address(), text.as_bytes())
+    };
+    assert_eq!((ask("box.lan").status, ask("box.lan:8443").status), (200, 200));
+    let refused = ask("other.lan");
+    assert_eq!(refused.status, 421);
+    assert!(refused.error().contains("`--allow-host other.lan` adds it"), "{}", refused.error());
 }
 
 /// How long many ask at once; `REGARD_LOAD_SECONDS=60` for a whole minute.

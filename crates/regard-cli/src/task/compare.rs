@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 #[command(after_help = "\
 Examples:
   regard compare translate                    # fixed vector, additive, dot, Transformer
-  regard compare translate --over score=additive,bilinear,concat --seeds 3
+  regard compare translate --over score=additive,dot,scaled-dot,bilinear --seeds 3
   regard compare label --over encoder=gru,transformer --over layers=1,2
   regard compare --resume runs/compare-label  # goes on where it stopped
   regard compare runs/a runs/b                # runs that are done, of one task

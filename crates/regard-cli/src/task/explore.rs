@@ -39,6 +39,9 @@ Examples:
   regard serve runs/translate --port 8000
   curl -H 'Content-Type: application/json' -d '{\"input\": \"she is drawing a bird\"}' localhost:8000/predict
   curl -H 'Content-Type: application/json' -d '{\"inputs\": [\"a\", \"b\"]}' localhost:8000/predict
+  curl -H 'Content-Type: application/json' -d '{\"input\": \"a\", \"beam\": 10}' localhost:8000/predict
+  curl -H 'Content-Type: application/json' localhost:8000/predict \\
+    -d '{\"input\": {\"kind\": \"bytes\", \"name\": \"a.png\", \"base64\": \"'$(base64 -w0 a.png)'\"}}'
   curl localhost:8000/health
   curl localhost:8000/openapi.json              # all of it, for machines")]
 pub struct Serve {
@@ -60,6 +63,10 @@ struct Place {
     /// printed, or of REGARD_TOKEN [default: 127.0.0.1, this machine alone]
     #[arg(long)]
     host: Option<String>,
+    /// Answer under this name too, as behind a proxy: NAME, or NAME:PORT for that port alone; may be
+    /// given many times
+    #[arg(long, value_name = "NAME")]
+    allow_host: Vec<String>,
     #[command(flatten)]
     device: DeviceOption,
 }
@@ -67,14 +74,9 @@ struct Place {
 impl Place {
     fn setup(&self, runs: Vec<PathBuf>) -> Setup {
         let token = std::env::var("REGARD_TOKEN").ok().filter(|token| !token.is_empty());
-        Setup {
-            runs,
-            host: self.host.clone(),
-            port: self.port,
-            token,
-            device: self.device.device,
-            ..Setup::default()
-        }
+        let allowed_hosts = self.allow_host.clone();
+        let (host, port, device) = (self.host.clone(), self.port, self.device.device);
+        Setup { runs, host, allowed_hosts, port, token, device, ..Setup::default() }
     }
 
     /// Says who can ask where not this machine alone can.

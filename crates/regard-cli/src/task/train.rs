@@ -145,7 +145,7 @@ impl Command {
         self.device.place(learner.model())?;
         let mut callback = Notes;
         interrupt::listen();
-        let Rehearsal { plan, tried, seconds } =
+        let Rehearsal { plan, tried, examples, seconds } =
             rehearse(learner.as_mut(), &config, &mut callback)?;
         let epoch = seconds * plan.batches as f64;
         let mut line = |name: &str, text: String| writeln!(to, "{name:<12} {text}");
@@ -162,11 +162,14 @@ impl Command {
         };
         line("memory", format!("{} so far{free}", table::bytes(heap::peak())))?;
         let all = table::seconds(epoch * plan.epochs as f64);
-        let tried = table::count(tried, "batch", "batches");
+        let tried = match tried {
+            0 => format!("{} of a batch", table::count(examples, "example", "examples")),
+            tried => table::count(tried, "batch", "batches"),
+        };
         line(
             "time",
             format!(
-                "about {all} of training, {} an epoch, by {tried} that were tried; validation comes on top",
+                "about {all} of training, {} an epoch, by a trial of {tried}; validation comes on top",
                 table::seconds(epoch)
             ),
         )?;
@@ -221,7 +224,7 @@ impl Callback for Notes {
 fn summary(run: &Run, options: &Options, learner: &dyn Learner, to: &mut impl Write) -> Result<()> {
     let records = Record::read(run, usize::MAX)?;
     let Some(best) = records.iter().rfind(|record| record.best) else {
-        bail!("no epoch of the run in {} was any good", run.folder().display());
+        bail!("no epoch of the run in {} gave a measure that is a number", run.folder().display());
     };
     let last = records.last().map_or(best.epoch, |record| record.epoch);
     writeln!(to, "\nbest epoch {} of {last}, on the validation part:", best.epoch)?;

@@ -89,7 +89,7 @@ fn every_option_and_tensor_of_attend_is_in_its_help() {
     for option in options {
         assert!(help.contains(&format!("--{option}")), "--{option}");
     }
-    for tensor in regard_cli::inputs::NAMES {
+    for tensor in regard_cli::inputs::NAMES.into_iter().chain(regard_cli::projected::NAMES) {
         assert!(help.contains(tensor), "{tensor}");
     }
 }

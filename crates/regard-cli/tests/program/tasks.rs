@@ -292,7 +292,7 @@ fn a_comparison_makes_every_variant_before_it_trains_one() {
     let folder = TempDir::new().unwrap();
     let out = path(&folder, "compared");
     for (over, told) in [
-        ("model=kernel,foo", "unknown variant `foo`"),
+        ("model=kernel,foo", "`model.model` cannot be \"foo\"; there are `"),
         ("width=1,1", "`1` is asked for twice"),
         ("seed=1,2", "`training.seed` is not compared over; `--seeds` varies it"),
     ] {

@@ -65,17 +65,9 @@ fn a_wrong_option_is_named_as_its_user_writes_it() {
         ("label", "hidden=65", "(`model.heads` = 4, `model.hidden` = 65)"),
         ("translate", "score_hidden=0", "`model.score_hidden` = 0"),
         ("image", "patch=5", "`model.patch` = 5"),
-        (
-            "label",
-            "window=-1",
-            "`model.window`: invalid value: integer `-1`, a whole number from 0",
-        ),
+        ("label", "window=-1", "`model.window` cannot be -1; it is a whole number from 0"),
         ("label", "betas=3", "`training.betas`: invalid type: integer `3`, a list of two"),
-        (
-            "translate",
-            "score=dotty",
-            "`model.score`: unknown variant `dotty`, expected one of `dot`",
-        ),
+        ("translate", "score=dotty", "`model.score` cannot be \"dotty\"; there are `dot`"),
     ] {
         let error = refused(&["train", task, "--out", &run, "--set", set]);
         assert!(error.contains(told), "{set}: {error}");

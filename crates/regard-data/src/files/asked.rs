@@ -1,8 +1,8 @@
 //! Questions about texts, with their answers.
 
-use super::columns::{Column, ColumnFile, ColumnFormat};
+use super::columns::{Column, ColumnFile, ColumnFormat, Row};
 use super::lines::columns;
-use crate::{Error, Result};
+use crate::{Error, Result, bad_rows};
 use serde::Deserialize;
 use std::ops::Range;
 use std::path::Path;
@@ -207,8 +207,7 @@ pub fn asked_columns(path: &Path, at: &AskedColumns, encoding: Option<&str>) -> 
     let named = [&both[..], &at.answers].concat();
     let file = ColumnFile::read(path, at.format, &named, encoding)?;
     let usual = *at == AskedColumns::default();
-    let mut all = Vec::new();
-    for row in file.rows() {
+    let read = |row: &Row| {
         let wrong = |what: String| Error::line(path, row.line, what);
         if usual && row.cells.len() < both.len() {
             let there = columns(row.cells.len());
@@ -226,14 +225,15 @@ pub fn asked_columns(path: &Path, at: &AskedColumns, encoding: Option<&str>) -> 
         };
         let answers = answers.into_iter().filter(|answer| !answer.is_empty());
         let answer = |answer: &str| Answer { text: answer.to_string(), start: text.find(answer) };
-        all.push(Asked {
+        Ok(Asked {
             passage: Arc::new(Passage::new(text)),
             question: question.to_string(),
             answers: answers.map(answer).collect(),
             supporting: Vec::new(),
             place: Place::Line(row.line),
-        });
-    }
+        })
+    };
+    let all = bad_rows::rows(file.rows().iter().map(read))?;
     match all.len() {
         0 => Err(Error::file(path, "there are no questions")),
         _ => Ok(all),

@@ -4,7 +4,7 @@ use super::header::without_header;
 use super::lines::text;
 use super::quotes::check_quotes;
 use super::table::LineCounter;
-use crate::{Error, Result};
+use crate::{Error, Result, bad_rows};
 use csv::{ReaderBuilder, StringRecord};
 use serde::{Deserialize, Deserializer};
 use std::path::{Path, PathBuf};
@@ -162,9 +162,15 @@ impl ColumnFile {
         self.cells_of(self.rows(), columns)
     }
 
-    /// The same of every row, blank ones at the end too.
+    /// The same of every row, blank ones at the end too; a bad one that is left out is blank, so that
+    /// rows keep their number.
     pub(super) fn all_cells(&self, columns: &[Column]) -> Result<Vec<(usize, Vec<String>)>> {
-        self.cells_of(&self.rows, columns)
+        let blank = |row: &Row| (row.line, vec![String::new(); columns.len()]);
+        let all = self.rows.iter().map(|row| {
+            let read = self.cells_of(std::slice::from_ref(row), columns)?.pop();
+            Ok(read.unwrap_or_else(|| blank(row)))
+        });
+        all.collect()
     }
 
     fn cells_of(&self, rows: &[Row], columns: &[Column]) -> Result<Vec<(usize, Vec<String>)>> {
@@ -177,7 +183,7 @@ impl ColumnFile {
             let cell = |column: &Column| Ok(self.cell(row, column)?.to_string());
             Ok((row.line, columns.iter().map(cell).collect::<Result<_>>()?))
         };
-        rows.iter().map(row).collect()
+        bad_rows::rows(rows.iter().map(row))
     }
 
     /// The rows up to the last that is not blank.

@@ -1,7 +1,7 @@
 //! Sentences of which each word has a label.
 
 use super::lines::{columns, lines};
-use crate::{Error, Result};
+use crate::{Error, Result, bad_rows};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -146,22 +146,36 @@ pub fn conll_columns(
     };
     let mut sentences = vec![];
     let mut sentence = Tagged::default();
+    // A sentence with a bad line is left out whole.
+    let mut is_bad = false;
     for (line, number) in lines.iter().zip(1..) {
         if line.trim().is_empty() {
-            sentences.push(std::mem::take(&mut sentence));
+            let sentence = std::mem::take(&mut sentence);
+            if !std::mem::take(&mut is_bad) {
+                sentences.push(sentence);
+            }
+            continue;
+        }
+        if is_bad {
             continue;
         }
         let word = match universal {
             true => universal_word(line, columns, sentence.words.len() + 1),
             false => plain_word(line, columns, width),
         };
-        if let Some((word, label)) = word.map_err(|what| Error::line(path, number, what))? {
-            sentence.words.push(word.into());
-            sentence.labels.push(label.into());
-            sentence.lines.push(number);
+        match bad_rows::row(word.map_err(|what| Error::line(path, number, what)))? {
+            None => is_bad = true,
+            Some(None) => {}
+            Some(Some((word, label))) => {
+                sentence.words.push(word.into());
+                sentence.labels.push(label.into());
+                sentence.lines.push(number);
+            }
         }
     }
-    sentences.push(sentence);
+    if !is_bad {
+        sentences.push(sentence);
+    }
     sentences.retain(|sentence| !sentence.words.is_empty());
     match sentences.len() {
         0 => Err(Error::file(path, "there is no sentence")),

@@ -3,7 +3,7 @@
 use super::columns::{Column, ColumnFile, ColumnFormat, Row};
 use super::header::without_header;
 use super::lines::lines;
-use crate::{Error, Result, remark};
+use crate::{Error, Result, bad_rows, remark};
 use std::{
     collections::{HashMap, HashSet},
     path::{Path, PathBuf},
@@ -45,7 +45,7 @@ pub fn labeled(path: impl AsRef<Path>, encoding: Option<&str>) -> Result<Vec<Lab
     };
     let rows =
         without_header(path, &rows, |row| Some(row.cells.iter().map(|cell| cell.trim()).collect()));
-    Ok(without_header_label(path, rows.iter().map(example).collect::<Result<_>>()?))
+    Ok(without_header_label(path, bad_rows::rows(rows.iter().map(example))?))
 }
 
 /// Lines as rows of a label and a text. Where all have more columns alike they are a table, of which
@@ -144,7 +144,7 @@ pub fn labeled_columns(
         let [label, text] = <[String; 2]>::try_from(cells).unwrap_or_default();
         Ok(Labeled { label, text, line })
     };
-    Ok(without_header_label(path, cells.into_iter().map(example).collect::<Result<_>>()?))
+    Ok(without_header_label(path, bad_rows::rows(cells.into_iter().map(example))?))
 }
 
 /// Reads files of which each holds the texts of one label, one in a line, all of a file behind
@@ -163,10 +163,11 @@ pub fn labeled_files(files: &[(String, PathBuf)], encoding: Option<&str>) -> Res
     for (label, path) in files {
         for (line, number) in filled(path, encoding)?.iter().zip(1..) {
             let text = line.trim();
-            if text.is_empty() {
-                return Err(Error::line(path, number, "the text is empty"));
-            }
-            all.push(Labeled { label: label.clone(), text: text.into(), line: number });
+            let read = match text.is_empty() {
+                true => Err(Error::line(path, number, "the text is empty")),
+                false => Ok(Labeled { label: label.clone(), text: text.into(), line: number }),
+            };
+            all.extend(bad_rows::row(read)?);
         }
     }
     Ok(all)

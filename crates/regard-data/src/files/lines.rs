@@ -2,7 +2,7 @@
 
 use crate::{Error, Result};
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
-use encoding_rs::{DecoderResult, Encoding, UTF_8};
+use encoding_rs::{DecoderResult, Encoding, UTF_8, UTF_16BE, UTF_16LE};
 use flate2::read::MultiGzDecoder;
 use std::{
     fs,
@@ -38,7 +38,7 @@ pub fn bytes(path: impl AsRef<Path>) -> Result<Vec<u8>> {
 
 /// What a text file holds, plain or gzip. A mark of the byte order at its start tells the encoding
 /// and is left out; without one it is the one named (as in HTML: "latin1", "gbk", "shift_jis"), or
-/// UTF-8. Refuses an unknown name, and bytes that are no text in the encoding, by their line.
+/// UTF-16 where it has zeros as only that has, or UTF-8. Refuses an unknown name, and bytes that are no text in the encoding, by their line.
 ///
 /// ```
 /// use regard_data::files::text;
@@ -79,6 +79,10 @@ struct NotText {
 }
 
 fn decode(bytes: &[u8], encoding: &'static Encoding) -> std::result::Result<String, NotText> {
+    let encoding = match encoding == UTF_8 {
+        true => unmarked_utf_16(bytes).unwrap_or(encoding),
+        false => encoding,
+    };
     let mut decoder = encoding.new_decoder();
     let most = decoder.max_utf8_buffer_length_without_replacement(bytes.len());
     let mut text = String::with_capacity(most.unwrap_or_default());
@@ -90,6 +94,23 @@ fn decode(bytes: &[u8], encoding: &'static Encoding) -> std::result::Result<Stri
             Err(NotText { line, what: format!("these bytes are not {name}{}", hint(bytes, name)) })
         }
     }
+}
+
+/// UTF-16 of which nothing marks the byte order: text in UTF-8 has no zeros, and of the two orders the
+/// right one gives more of the ASCII that every text has, if only its line ends.
+fn unmarked_utf_16(bytes: &[u8]) -> Option<&'static Encoding> {
+    let start = &bytes[..bytes.len().min(1 << 16)];
+    if bytes.len() % 2 != 0 || !start.contains(&0) || Encoding::for_bom(bytes).is_some() {
+        return None;
+    }
+    let ascii = |of: fn([u8; 2]) -> u16| {
+        let units = start.chunks_exact(2).map(|pair| of([pair[0], pair[1]]));
+        units.filter(|unit| matches!(unit, 9 | 10 | 13 | 32..127)).count()
+    };
+    let (little, big) = (ascii(u16::from_le_bytes), ascii(u16::from_be_bytes));
+    let encoding = if big > little { UTF_16BE } else { UTF_16LE };
+    let text = encoding.decode_without_bom_handling_and_without_replacement(bytes)?;
+    (!text.contains('\0') && little != big).then_some(encoding)
 }
 
 /// Which encoding bytes look like that are no UTF-8; nothing where somebody named another, which is

@@ -54,9 +54,10 @@ impl LogMel {
     /// the rate cannot carry, and triangles too narrow for the spectrum.
     pub fn filters(&self) -> Result<MelFilters> {
         let &Self { rate, window, hop, mels, low, high } = self;
-        if window == 0 || hop == 0 || mels == 0 {
-            let what = format!("window {window}, hop {hop}, mels {mels}: all must be at least 1");
-            return Err(Error::invalid(what));
+        for (name, value) in [("window", window), ("hop", hop), ("number of mels", mels)] {
+            if value == 0 {
+                return Err(Error::invalid(format!("a {name} of 0; it must be at least 1")));
+            }
         }
         if window > rate as usize {
             let what = format!("window {window} is longer than a second, {rate} samples");

@@ -3,7 +3,7 @@
 use super::columns::{Column, ColumnFile, ColumnFormat, Row};
 use super::header::without_header;
 use super::lines::{columns, lines};
-use crate::{Error, Result};
+use crate::{Error, Result, bad_rows};
 use std::path::Path;
 
 /// Pairs of a source and its target, and what was left out.
@@ -84,15 +84,17 @@ pub(super) fn parallel_tsv_lines(
     let kept = without_header(path, &rows, |row| Some(row.cells.iter().map(|x| &x[..]).collect()));
     let mut pairs = Vec::new();
     for (line, number) in all.iter().zip(1..).skip(rows.len() - kept.len()) {
-        let (source, target) = match line.split('\t').collect::<Vec<_>>()[..] {
-            [source, target] => (source, target),
-            [blank] if blank.trim().is_empty() => ("", ""),
+        let both = match line.split('\t').collect::<Vec<_>>()[..] {
+            [source, target] => Ok((source, target)),
+            [blank] if blank.trim().is_empty() => Ok(("", "")),
             ref other => {
                 let there = columns(other.len());
                 let what = format!("source and target with a tab between were expected, {there}");
-                return Err(Error::line(path, number, what));
+                Err(Error::line(path, number, what))
             }
         };
+        // A bad row that is left out is blank, so that rows keep their number.
+        let (source, target) = bad_rows::row(both)?.unwrap_or_default();
         pairs.push((source.trim().into(), target.trim().into()));
     }
     Ok(pairs)

@@ -2,7 +2,7 @@
 
 use super::columns::{Column, ColumnFile, ColumnFormat, Row, Separator};
 use super::lines::{columns, text};
-use crate::{Error, Result};
+use crate::{Error, Result, bad_rows};
 use csv::{ReaderBuilder, StringRecord, Trim};
 use std::path::Path;
 
@@ -94,17 +94,17 @@ pub fn table_columns(path: &Path, columns: &TableColumns, encoding: Option<&str>
     let names = all.iter().map(|column| file.name(column)).collect::<Result<Vec<_>>>()?;
     let mut table = Table { columns: vec![Vec::new(); names.len()], names };
     for row in file.rows().iter().filter(|row| !row.is_blank()) {
-        for (at, column) in all.iter().enumerate() {
+        let number = |(column, name): (&Column, &String)| {
             let cell = file.cell(row, column)?;
-            match cell.parse::<f64>() {
-                Ok(number) if number.is_finite() => table.columns[at].push(number),
-                _ => {
-                    let what =
-                        format!("column {}: `{cell}` is not a finite number", table.names[at]);
-                    return Err(Error::line(path, row.line, what));
-                }
-            }
-        }
+            let number = cell.parse::<f64>().ok().filter(|number| number.is_finite());
+            number.ok_or_else(|| {
+                let what = format!("column {name}: `{cell}` is not a finite number");
+                Error::line(path, row.line, what)
+            })
+        };
+        let numbers = all.iter().zip(&table.names).map(number).collect::<Result<Vec<f64>>>();
+        let Some(numbers) = bad_rows::row(numbers)? else { continue };
+        table.columns.iter_mut().zip(numbers).for_each(|(column, x)| column.push(x));
     }
     match table.columns[0].is_empty() {
         true => Err(Error::file(path, "there are no rows")),
@@ -118,7 +118,8 @@ fn separated(path: &Path, text: &str, separator: u8) -> Result<Table> {
     if is_plain(text) {
         for (line, number) in text.lines().zip(1..).filter(|(line, _)| !line.trim().is_empty()) {
             let cells = line.split(separator as char);
-            table.add(cells).map_err(|what| Error::line(path, number, what))?;
+            let wrong = |what| Error::line(path, number, what);
+            bad_rows::row(table.add_row(cells).map_err(wrong))?;
         }
     } else {
         let mut reader = ReaderBuilder::new()
@@ -129,7 +130,8 @@ fn separated(path: &Path, text: &str, separator: u8) -> Result<Table> {
             .from_reader(text.as_bytes());
         let mut row = StringRecord::new();
         while reader.read_record(&mut row).map_err(|error| Error::file(path, error))? {
-            table.add(row.iter()).map_err(|what| Error::line(path, line(text, &row), what))?;
+            let wrong = |what| Error::line(path, line(text, &row), what);
+            bad_rows::row(table.add_row(row.iter()).map_err(wrong))?;
         }
     }
     match (table.columns.first(), table.rows) {
@@ -158,6 +160,19 @@ struct Building {
 }
 
 impl Building {
+    /// Takes a row, or nothing of it.
+    fn add_row<'a>(
+        &mut self,
+        cells: impl Iterator<Item = &'a str> + Clone,
+    ) -> std::result::Result<(), String> {
+        let rows = self.columns.first().map_or(0, Vec::len);
+        let added = self.add(cells);
+        if added.is_err() {
+            self.columns.iter_mut().for_each(|column| column.truncate(rows));
+        }
+        added
+    }
+
     /// Takes a row; the first may be the header. Says what is wrong with it.
     fn add<'a>(
         &mut self,

@@ -18,7 +18,7 @@ use crate::tasks::task_named;
 use crate::train::callback::Callback;
 use crate::train::trainer::{Ended, train};
 use regard::tensor::write_whole;
-use regard_data::{Error, Result};
+use regard_data::{Error, Result, remark};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
@@ -335,7 +335,22 @@ pub fn compare(
 ) -> Result<Outcome> {
     let Comparison { variants, part, device, .. } = comparison;
     let folder = &place.path;
-    let all = options_of(options, variants)?;
+    let mut all = options_of(options, variants)?;
+    let is_varied = |key: &str| {
+        let sets = |setting: &String| {
+            setting
+                .split('=')
+                .next()
+                .is_some_and(|name| name.trim().rsplit('.').next() == Some(key))
+        };
+        variants.iter().any(|variant| variant.settings.iter().any(sets))
+    };
+    if let Some((setting, why)) = task.alike(&all)?
+        && !is_varied(setting.split('=').next().unwrap_or_default())
+    {
+        remark(format!("{} variants: {why}", variants.len()));
+        all = all.into_iter().map(|options| options.set(setting)).collect::<Result<_>>()?;
+    }
     let names = folder_names(variants);
     let seeds = comparison.seeds(options)?;
     let mut begun = None;

@@ -5,10 +5,12 @@ mod public;
 
 use crate::tasks::task_named;
 use public::{Config, Weights, bert, vit};
+use regard::Tensor;
 use regard::tensor::{load, save, write_whole};
 use regard_data::files::text;
 use regard_data::text::Tokenizer;
 use regard_data::{Error, Result};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// What was imported.
@@ -22,28 +24,33 @@ pub struct Imported {
     pub configs: Vec<PathBuf>,
 }
 
+/// What is written into the folder: a name, and its bytes or its weights.
+enum Content {
+    Bytes(String),
+    Weights(BTreeMap<String, Tensor>),
+}
+
 /// Reads a folder with `config.json` and `model.safetensors` (and BERT's `tokenizer.json`), as the
 /// library transformers writes it, and writes into another folder the weights under our names and for
 /// each task that can begin with them a file of options. Refuses another architecture than ours, by
-/// what differs.
+/// what differs; then nothing is written.
 pub fn import(from: &Path, to: &Path) -> Result<Imported> {
     let file = from.join("config.json");
-    let config: Config =
-        serde_json::from_str(&text(&file, None)?).map_err(|e| Error::file(&file, e))?;
-    config.check().map_err(|e| Error::file(&file, e))?;
+    let config = Config::read(&file)?;
     let stored = from.join("model.safetensors");
+    if !stored.exists() {
+        return Err(Error::file(&stored, why_no_weights(from)));
+    }
     let tensors = Weights::new(load(&stored)?.0, &config.model_type);
-    std::fs::create_dir_all(to).map_err(|e| Error::file(to, e))?;
     let refuse = |e: Error| Error::file(&stored, e);
-    let weights = to.join("weights.safetensors");
+    let mut files = Vec::new();
     let (converted, tasks) = match config.model_type.as_str() {
         "bert" => {
             let tokenizer = from.join("tokenizer.json");
             let pretrained = Tokenizer::pretrained(&tokenizer)?;
             let class_token = pretrained.as_pretrained().and_then(|t| t.special("[CLS]"));
-            let copy = to.join("tokenizer.json");
-            write_whole(&copy, text(&tokenizer, None)?.as_bytes())?;
-            let settings = of_bert(&config, &copy);
+            files.push(("tokenizer.json".to_string(), Content::Bytes(text(&tokenizer, None)?)));
+            let settings = of_bert(&config);
             let places = config.max_position_embeddings;
             let label = [&settings[..], &[format!("longest={places}")]].concat();
             // The class token takes a place.
@@ -52,35 +59,66 @@ pub fn import(from: &Path, to: &Path) -> Result<Imported> {
             let converted = bert(&config, &tensors, class_token).map_err(refuse)?;
             (converted, vec![("label", label), ("classify", classify)])
         }
-        "vit" => (vit(&config, &tensors).map_err(refuse)?, vec![("image", of_vit(&config))]),
-        other => {
-            let what = format!("a model of type {other:?}; bert and vit are known");
-            return Err(Error::file(&file, what));
-        }
+        _ => (vit(&config, &tensors).map_err(refuse)?, vec![("image", of_vit(&config))]),
     };
-    save(&weights, &converted, &Default::default())?;
+    files.push(("weights.safetensors".into(), Content::Weights(converted)));
     let mut configs = Vec::new();
     for (task, settings) in tasks {
-        let begin = format!("init_from={}", toml_text(&weights));
+        // Paths in a configuration are relative to it.
+        let begin = "init_from=weights.safetensors".to_string();
         let mut all = settings.iter().chain([&begin]);
         let options = all.try_fold(task_named(task)?.options()?, |o, setting| o.set(setting))?;
-        let path = to.join(format!("{task}.toml"));
-        write_whole(&path, options.to_string().as_bytes())?;
-        configs.push(path);
+        let name = format!("{task}.toml");
+        configs.push(to.join(&name));
+        files.push((name, Content::Bytes(options.to_string())));
     }
-    Ok(Imported { model: config.model_type, weights, configs })
+    write(to, &files)?;
+    Ok(Imported { model: config.model_type, weights: to.join("weights.safetensors"), configs })
 }
 
-/// A path as TOML writes a text.
-fn toml_text(path: &Path) -> String {
-    toml::Value::String(path.display().to_string()).to_string()
+/// Writes all files, or leaves none of them.
+fn write(to: &Path, files: &[(String, Content)]) -> Result<()> {
+    let was_there = to.exists();
+    std::fs::create_dir_all(to).map_err(|e| Error::file(to, e))?;
+    let written = files.iter().try_for_each(|(name, content)| match content {
+        Content::Bytes(text) => Ok(write_whole(&to.join(name), text.as_bytes())?),
+        Content::Weights(weights) => Ok(save(to.join(name), weights, &Default::default())?),
+    });
+    if written.is_err() {
+        for (name, _) in files {
+            let _ = std::fs::remove_file(to.join(name));
+        }
+        if !was_there {
+            let _ = std::fs::remove_dir(to);
+        }
+    }
+    written
 }
 
-fn of_bert(config: &Config, tokenizer: &Path) -> Vec<String> {
+/// Why there is no `model.safetensors`, and what to do about it.
+fn why_no_weights(from: &Path) -> String {
+    let has = |name: &str| from.join(name).exists();
+    if has("model.safetensors.index.json") {
+        return "is not there: the weights lie in several files; in Python \
+                `AutoModel.from_pretrained(\"FOLDER\").save_pretrained(\"OTHER\", \
+                max_shard_size=\"1000GB\")` writes them as one"
+            .into();
+    }
+    match ["pytorch_model.bin", "tf_model.h5", "flax_model.msgpack"].into_iter().find(|f| has(f)) {
+        Some(other) => format!(
+            "is not there, and {other}, which is, can hold programs and is not read; in Python \
+             `AutoModel.from_pretrained(\"FOLDER\").save_pretrained(\"OTHER\", \
+             safe_serialization=True)` writes it as safetensors"
+        ),
+        None => "there is no such file".into(),
+    }
+}
+
+fn of_bert(config: &Config) -> Vec<String> {
     let c = config;
     vec![
         "tokenizer=pretrained".into(),
-        format!("tokenizer_file={}", toml_text(tokenizer)),
+        "tokenizer_file=tokenizer.json".into(),
         format!("embedding={}", c.hidden_size),
         "encoder=transformer".into(),
         format!("hidden={}", c.hidden_size),

@@ -1,9 +1,11 @@
 //! Weights by the names that the library transformers gives them, and by ours.
 
 use regard::{DType, Tensor};
+use regard_data::files::text;
 use regard_data::{Error, Result};
 use serde::Deserialize;
 use std::collections::BTreeMap;
+use std::path::Path;
 
 /// What a model's `config.json` says.
 #[derive(Clone, Debug, Deserialize)]
@@ -38,8 +40,34 @@ fn little() -> f64 {
 }
 
 impl Config {
+    /// Reads `config.json`; refuses a model that has no place here, by its type, and what our layers do
+    /// not compute.
+    pub(super) fn read(file: &Path) -> Result<Self> {
+        let refuse = |what: String| Error::file(file, what);
+        let json: serde_json::Value =
+            serde_json::from_str(&text(file, None)?).map_err(|e| refuse(e.to_string()))?;
+        match json["model_type"].as_str() {
+            Some("bert" | "vit") => {}
+            Some(other) => {
+                return Err(refuse(format!(
+                    "a model of type {other:?}; bert begins `label` and `classify`, vit begins `image`, \
+                     and others are not imported{}",
+                    writes_text(other)
+                )));
+            }
+            None => {
+                let what = "it does not say `model_type`; transformers writes it with \
+                            `save_pretrained`";
+                return Err(refuse(what.into()));
+            }
+        }
+        let config: Self = serde_json::from_value(json).map_err(|e| refuse(e.to_string()))?;
+        config.check().map_err(|e| Error::file(file, e))?;
+        Ok(config)
+    }
+
     /// Refuses what our layers do not compute.
-    pub(super) fn check(&self) -> Result<()> {
+    fn check(&self) -> Result<()> {
         if self.hidden_act != "gelu" {
             let what = format!("the activation {:?}; only \"gelu\" is known here", self.hidden_act);
             return Err(Error::invalid(what));
@@ -49,7 +77,27 @@ impl Config {
             let what = format!("{position} positions; only absolute ones are known here");
             return Err(Error::invalid(what));
         }
+        let (width, heads) = (self.hidden_size, self.num_attention_heads);
+        if heads == 0 || width % heads != 0 {
+            let what = format!(
+                "`hidden_size` is {width} and `num_attention_heads` {heads}: heads share the width \
+                 evenly, so it is a multiple of their number; one of both is not what the model was \
+                 trained with"
+            );
+            return Err(Error::invalid(what));
+        }
         Ok(())
+    }
+}
+
+/// What is said beside of a model that only writes text.
+fn writes_text(kind: &str) -> &'static str {
+    match kind {
+        "gpt2" | "gpt_neo" | "gpt_neox" | "gptj" | "llama" | "mistral" | "opt" | "qwen2" => {
+            ": it only goes on with a text, and every task here reads one; `regard train translate` \
+             trains an encoder and a decoder"
+        }
+        _ => "",
     }
 }
 

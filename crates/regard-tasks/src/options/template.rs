@@ -6,6 +6,7 @@
 use regard_data::{Error, Result};
 use serde::de::DeserializeOwned;
 use std::path::Path;
+use std::sync::Arc;
 use toml::{Table, Value};
 
 /// The options of a task.
@@ -21,7 +22,9 @@ use toml::{Table, Value};
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
-    template: String,
+    template: Arc<str>,
+    /// The names of all options, as `section.key`, in the template's order.
+    names: Arc<[String]>,
     table: Table,
 }
 
@@ -65,12 +68,13 @@ impl Options {
     /// What a template says.
     pub fn new(template: &str) -> Result<Self> {
         let table = template.parse().map_err(|e| Error::invalid(format!("the template: {e}")))?;
-        Ok(Self { template: template.into(), table })
+        let names = entries(template).filter_map(|(_, entry)| Some(entry?.name())).collect();
+        Ok(Self { template: template.into(), names, table })
     }
 
     /// The names of all options, as `section.key`, in the template's order.
-    pub fn names(&self) -> Vec<String> {
-        entries(&self.template).filter_map(|(_, entry)| Some(entry?.name())).collect()
+    pub fn names(&self) -> &[String] {
+        &self.names
     }
 
     /// Its template.
@@ -98,20 +102,23 @@ impl Options {
             strsim::jaro_winkler(known, name).max(strsim::jaro_winkler(key, name))
         };
         // Below this a likeness is chance, and the hint would mislead.
-        let like = self.names().into_iter().filter(|known| likeness(known) >= 0.85);
-        like.max_by(|a, b| likeness(a).total_cmp(&likeness(b)))
+        let like = self.names.iter().filter(|known| likeness(known) >= 0.85);
+        like.max_by(|a, b| likeness(a).total_cmp(&likeness(b))).cloned()
     }
 
-    /// Changed by a TOML file; refuses an option that is not known, with the nearest that is.
+    /// Changed by a TOML file, to whose folder its paths are relative. Refuses an option that is not
+    /// known, with the nearest that is, and a path that would be there from the current folder alone.
     pub fn file(self, path: &Path) -> Result<Self> {
         let text = std::fs::read_to_string(path).map_err(|e| Error::file(path, e))?;
-        self.text(path, &text)
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        self.changed(path, &text, folder)
     }
 
     /// As [`Options::file`], of a file that a run keeps. One that does not say `data.held_out_seed` is
     /// of a version that drew what is held out by `training.seed`, and means that.
     pub(crate) fn file_of_run(self, path: &Path) -> Result<Self> {
-        let options = self.file(path)?;
+        let text = std::fs::read_to_string(path).map_err(|e| Error::file(path, e))?;
+        let options = self.text(path, &text)?;
         match options.get("training.seed") {
             Some(seed) if !options.says_held_out_seed(path)? => {
                 let setting = format!("data.held_out_seed={seed}");
@@ -129,8 +136,8 @@ impl Options {
         Ok(said.is_some() || !self.knows("data.held_out_seed"))
     }
 
-    /// Changed by a TOML text that was read from a path, or stands for one; refuses as
-    /// [`Options::file`] does.
+    /// Changed by a TOML text that was read from a path, or stands for one; its paths stay as they are.
+    /// Refuses an option that is not known, with the nearest that is.
     ///
     /// ```
     /// use regard_tasks::options::Options;
@@ -139,15 +146,25 @@ impl Options {
     /// assert!(error.to_string().starts_with("a.toml: there is no option `model.hiden`"));
     /// # Ok::<(), regard_tasks::Error>(())
     /// ```
-    pub fn text(mut self, path: &Path, text: &str) -> Result<Self> {
+    pub fn text(self, path: &Path, text: &str) -> Result<Self> {
+        self.changed(path, text, None)
+    }
+
+    /// Changed by a TOML text whose paths are relative to a folder, where one is given.
+    fn changed(mut self, path: &Path, text: &str, folder: Option<&Path>) -> Result<Self> {
         let table: Table = text.parse().map_err(|error: toml::de::Error| {
             let line = error.span().map_or(1, |s| 1 + text[..s.start].matches('\n').count());
             Error::line(path, line, error.message())
         })?;
         let mut given = Vec::new();
         flatten("", table, &mut given);
-        for (name, value) in given {
-            self.put(&name, value).map_err(|e| Error::file(path, e))?;
+        for (name, mut value) in given {
+            let name = self.resolve(&name).map_err(|e| Error::file(path, e))?;
+            if let Some(folder) = folder.filter(|_| is_path(&name)) {
+                each_text(&mut value, |written| relative_to(folder, &name, written))
+                    .map_err(|e| Error::file(path, e))?;
+            }
+            self.put(&name, value)?;
         }
         Ok(self)
     }
@@ -177,26 +194,18 @@ impl Options {
         })?
     }
 
-    /// With the paths of data as whole paths, so that they mean the same from any folder. These are
-    /// the texts of the section `[data]` that are named after a part (`train`, `test_labels`, …), and
-    /// `folder`.
+    /// With its paths as whole paths, so that they mean the same from any folder.
     pub(crate) fn absolute_paths(mut self) -> Result<Self> {
-        let Some(Value::Table(data)) = self.table.get_mut("data") else { return Ok(self) };
-        let is_path = |key: &str| {
-            let part = key.split_once('_').map_or(key, |(part, _)| part);
-            ["train", "validation", "test", "folder"].contains(&part)
-        };
-        for (_, value) in data.iter_mut().filter(|(key, _)| is_path(key)) {
-            let all = match value {
-                Value::Array(all) => all.as_mut_slice(),
-                one => std::slice::from_mut(one),
-            };
-            for path in all {
-                if let Value::String(path) = path {
-                    let whole = std::path::absolute(&*path).map_err(|e| Error::file(&*path, e))?;
-                    *path = whole.display().to_string();
-                }
-            }
+        let names = self.names.clone();
+        for name in names.iter().filter(|name| is_path(name)) {
+            let Some((section, key)) = name.split_once('.') else { continue };
+            let section = self.table.get_mut(section).and_then(|section| section.as_table_mut());
+            let Some(value) = section.and_then(|section| section.get_mut(key)) else { continue };
+            each_text(value, |path| {
+                let whole = std::path::absolute(&*path).map_err(|e| Error::file(&*path, e))?;
+                *path = whole.display().to_string();
+                Ok(())
+            })?;
         }
         Ok(self)
     }
@@ -204,7 +213,7 @@ impl Options {
     /// The whole name of an option given by its whole name, or by its key alone where only one
     /// section has it.
     fn resolve(&self, name: &str) -> Result<String> {
-        let names = self.names();
+        let names = &self.names;
         if names.iter().any(|known| known == name) {
             return Ok(name.into());
         }
@@ -243,7 +252,10 @@ impl Options {
             let mut lines = text.lines().filter(|line| !line.trim().is_empty());
             let what = lines.next().unwrap_or_default();
             match self.culprit::<T>() {
-                Some(name) => Error::invalid(format!("`{name}`: {}", in_words(what))),
+                Some(name) => {
+                    let value = self.get(&name).map(ToString::to_string).unwrap_or_default();
+                    Error::invalid(in_words(&name, &value, what))
+                }
                 None => Error::invalid(format!("the options: {text}").replace('\n', " ")),
             }
         })
@@ -253,7 +265,7 @@ impl Options {
     /// the error does not name it.
     fn culprit<T: DeserializeOwned>(&self) -> Option<String> {
         let plain = Self::new(&self.template).ok()?;
-        self.names().into_iter().find(|name| {
+        let culprit = self.names.iter().find(|name| {
             let mut other = self.clone();
             let Some(table) = other.section_mut(name) else { return false };
             let key = name.rsplit('.').next().unwrap_or(name);
@@ -263,7 +275,8 @@ impl Options {
                 None => table.remove(key),
             };
             T::deserialize(Value::Table(other.table)).is_ok()
-        })
+        });
+        culprit.cloned()
     }
 
     /// The table that an option stands in.
@@ -297,7 +310,7 @@ impl Options {
             Error::Invalid(said) if !said.contains('`') => said.clone(),
             _ => return error,
         };
-        let names = self.names();
+        let names = &self.names;
         let about = WORDS.iter().filter(|(word, _)| said.contains(word));
         let about = about.flat_map(|(_, key)| {
             names.iter().filter(move |name| name.rsplit('.').next() == Some(key))
@@ -342,17 +355,63 @@ impl std::fmt::Display for Options {
     }
 }
 
-/// What was expected, in words for whoever writes options.
-fn in_words(what: &str) -> String {
-    [
-        ("expected usize", "a whole number from 0 on was expected"),
-        ("expected u64", "a whole number from 0 on was expected"),
-        ("expected u32", "a whole number from 0 on was expected"),
-        ("expected f64", "a number was expected"),
-        ("expected a tuple of size 2", "a list of two was expected, as [0.9, 0.98]"),
-    ]
-    .iter()
-    .fold(what.to_string(), |what, (from, to)| what.replace(from, to))
+/// Whether an option names files: of `[data]` those that are called after a part (`train`,
+/// `test_labels`, …) and `folder`, and what else training begins with.
+fn is_path(name: &str) -> bool {
+    const OTHERS: [&str; 4] =
+        ["text.tokenizer_file", "text.vectors", "text.target_vectors", "training.init_from"];
+    let part = |key: &str| key.split_once('_').map_or(key.to_string(), |(part, _)| part.into());
+    let of_data = name.strip_prefix("data.").map(part);
+    let is_part = |part: String| ["train", "validation", "test", "folder"].contains(&&part[..]);
+    OTHERS.contains(&name) || of_data.is_some_and(is_part)
+}
+
+/// Does something to a text, or to each of a list of texts.
+fn each_text(value: &mut Value, mut change: impl FnMut(&mut String) -> Result<()>) -> Result<()> {
+    let all = match value {
+        Value::Array(all) => all.as_mut_slice(),
+        one => std::slice::from_mut(one),
+    };
+    all.iter_mut().try_for_each(|one| match one {
+        Value::String(text) => change(text),
+        _ => Ok(()),
+    })
+}
+
+/// Makes a path that a configuration in a folder has written one from the current folder.
+fn relative_to(folder: &Path, name: &str, written: &mut String) -> Result<()> {
+    let path = folder.join(&*written);
+    if !path.exists() && Path::new(&*written).exists() {
+        return Err(Error::invalid(format!(
+            "`{name}`: there is no {}; paths in a configuration are relative to its folder, and \
+             `{written}` is there from the current one alone",
+            path.display()
+        )));
+    }
+    *written = path.display().to_string();
+    Ok(())
+}
+
+/// Why an option cannot have its value, in words for whoever writes options.
+fn in_words(name: &str, value: &str, what: &str) -> String {
+    const EXPECTED: [(&str, &str); 8] = [
+        ("expected usize", "it is a whole number from 0 on"),
+        ("expected u64", "it is a whole number from 0 on"),
+        ("expected u32", "it is a whole number from 0 on"),
+        ("expected f64", "it is a number"),
+        ("expected a boolean", "it is true or false"),
+        ("expected a string", "it is a text"),
+        ("expected a tuple of size 2", "it is a list of two, as [0.9, 0.98]"),
+        ("expected a sequence", "it is a list, as [\"a\", \"b\"]"),
+    ];
+    if let Some((_, expected)) = EXPECTED.iter().find(|(theirs, _)| what.contains(theirs)) {
+        return format!("`{name}` cannot be {value}; {expected}");
+    }
+    let one_of = what.split_once("expected one of ").or_else(|| what.split_once("expected "));
+    match one_of.filter(|_| what.starts_with("unknown variant")) {
+        Some((_, known)) => format!("`{name}` cannot be {value}; there are {known}"),
+        None => format!("`{name}`: {what}"),
+    }
 }
 
 /// A value written in TOML, or else a text.

@@ -332,7 +332,7 @@ impl Run {
     ) -> Result<Option<String>> {
         let own = self.options()?;
         let differs = |name: &String| is_meant(name) && options.get(name) != own.get(name);
-        Ok(own.names().into_iter().find(differs))
+        Ok(own.names().iter().find(|name| differs(name)).cloned())
     }
 
     /// Refuses to resume with another vocabulary than the run began with: its data have changed,

@@ -2,6 +2,7 @@
 
 use super::input::Input;
 use super::network::Exported;
+use super::prediction::Prediction;
 use super::saliency::Saliency;
 use super::search_tree::SearchTree;
 use regard_data::files::Waveform;
@@ -17,6 +18,9 @@ pub trait Explains {
 pub trait Searches {
     /// What was considered while an output was searched for.
     fn search_tree(&self, input: &Input) -> Result<SearchTree>;
+
+    /// A prediction for each input, found with a beam of this width in place of the run's own.
+    fn predict_with_beam(&self, inputs: &[Input], beam: usize) -> Result<Vec<Prediction>>;
 }
 
 /// A model of recordings.
@@ -62,6 +66,17 @@ impl Abilities<'_> {
         }
     }
 
+    /// As [`Searches::predict_with_beam`]; refuses a beam that cannot be searched.
+    pub fn predict_with_beam(&self, inputs: &[Input], beam: usize) -> Result<Vec<Prediction>> {
+        check_beam("beam", beam)?;
+        match self.searches {
+            Some(model) => model.predict_with_beam(inputs, beam),
+            None => Err(Error::invalid(
+                "this task writes no text, so that there is nothing to search for with a `beam`",
+            )),
+        }
+    }
+
     /// As [`Hears::sound`]; none where nothing is heard.
     pub fn sound(&self, input: &Input) -> Result<Option<Waveform>> {
         self.hears.map_or(Ok(None), |model| model.sound(input))
@@ -74,4 +89,15 @@ impl Abilities<'_> {
             None => Err(Error::invalid("this task's network has no form for other programs")),
         }
     }
+}
+
+/// The widest beam.
+const MAX_BEAM: usize = 1000;
+
+/// Refuses a beam that cannot be searched, by its name.
+pub(crate) fn check_beam(name: &str, beam: usize) -> Result<()> {
+    if (1..=MAX_BEAM).contains(&beam) {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("`{name}` cannot be {beam}; 1 to {MAX_BEAM} can be searched")))
 }

@@ -9,13 +9,16 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// What `[data]` says about it.
+/// What `[data]` says about it, and about rows that are in no part.
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub(crate) struct HeldOutOptions {
     /// The share held out for each part without files.
     pub(crate) held_out: f64,
     /// Where chance comes from; not the seed of a training, so that trainings can be compared.
     pub(crate) held_out_seed: u64,
+    /// Whether rows that cannot be read are left out and counted, where there are rows.
+    #[serde(default)]
+    pub(crate) skip_bad_rows: bool,
 }
 
 impl HeldOutOptions {

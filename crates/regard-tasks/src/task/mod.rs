@@ -74,6 +74,12 @@ pub trait Task: Sync {
 
     /// The comparison the task is known for: names, and the settings of each.
     fn comparison(&self) -> Vec<Variant>;
+
+    /// A setting that variants need to be compared like with like, where these options, one for each,
+    /// would not be or some cannot be built; with why, in a sentence.
+    fn alike(&self, _all: &[Options]) -> Result<Option<(&'static str, &'static str)>> {
+        Ok(None)
+    }
 }
 
 /// One of the models that are compared.

@@ -3,7 +3,7 @@
 
 use super::held_out::{HeldOut, HeldOutOptions};
 use super::part::Part;
-use regard_data::{Error, Result};
+use regard_data::{Error, Result, skipping_bad_rows};
 use std::cell::OnceCell;
 
 /// What a task's options say about its data: where each part is, and how it is read.
@@ -102,7 +102,7 @@ impl<'a, D: Dataset> Splits<'a, D> {
     pub(crate) fn part(&self, part: Part) -> Result<D::Examples> {
         let given = |part| self.dataset.given(part);
         if part != Part::Training && given(part)?.is_some() {
-            return self.dataset.read(self.dataset.list(part)?);
+            return self.dataset.read(self.list(part)?);
         }
         if given(Part::Training)?.is_none() {
             if let (Part::Training, Some(name)) = (part, given(Part::Validation)?) {
@@ -110,7 +110,7 @@ impl<'a, D: Dataset> Splits<'a, D> {
             }
             return self.dataset.embedded(part);
         }
-        let HeldOutOptions { held_out, held_out_seed } = self.dataset.held_out();
+        let HeldOutOptions { held_out, held_out_seed, .. } = self.dataset.held_out();
         let held = HeldOut {
             share: held_out,
             seed: held_out_seed,
@@ -135,11 +135,16 @@ impl<'a, D: Dataset> Splits<'a, D> {
         Ok(self.part(part)?.count().to_string())
     }
 
+    fn list(&self, part: Part) -> Result<D::List> {
+        let skip = self.dataset.held_out().skip_bad_rows;
+        skipping_bad_rows(skip, || self.dataset.list(part))
+    }
+
     fn training(&self) -> Result<&(D::List, Strata)> {
         if let Some(training) = self.training.get() {
             return Ok(training);
         }
-        let list = self.dataset.list(Part::Training)?;
+        let list = self.list(Part::Training)?;
         let strata = self.dataset.strata(&list);
         Ok(self.training.get_or_init(|| (list, strata)))
     }

@@ -13,19 +13,21 @@ use std::time::{Duration, Instant};
 pub struct Rehearsal {
     /// How long it would be.
     pub plan: Plan,
-    /// Batches that were tried.
+    /// Whole batches that were tried; none where one alone would have taken too long.
     pub tried: usize,
-    /// Seconds for a batch, on average over those that were tried.
+    /// Examples of the batch that was tried last.
+    pub examples: usize,
+    /// Seconds for a batch, on average over those that were tried; where none was, by its examples.
     pub seconds: f64,
 }
 
 /// How long batches are tried.
-const LONGEST: Duration = Duration::from_secs(3);
+const LONGEST: Duration = Duration::from_millis(800);
 /// How many are tried at most.
 const MOST: usize = 20;
 
 /// Does all that [`train`](crate::train::train) does before the first epoch, and then a few steps, spread
-/// over an epoch; writes no file. The model is changed by it: it is of no more use.
+/// over an epoch, for about a second; writes no file. The model is changed by it: it is of no more use.
 pub fn rehearse(
     learner: &mut dyn Learner,
     config: &TrainingConfig,
@@ -47,21 +49,39 @@ pub fn rehearse(
         parameters: parameters.numel(),
     };
     let mut optimizer = Optimizer::new(parameters, config.rule())?;
-    let begun = Instant::now();
-    let mut tried = 0;
-    for batch in batches.iter().step_by(batches.len().div_ceil(MOST)) {
-        let random = Random::named(config.seed, &format!("step {tried} batch 0"));
-        let loss = learner.loss(batch, &random)?;
+    let mut step = |examples: &[usize], at: usize| -> Result<Duration> {
+        let begun = Instant::now();
+        let random = Random::named(config.seed, &format!("step {at} batch 0"));
+        let loss = learner.loss(examples, &random)?;
         if loss.has_gradient() {
             optimizer.step(&loss.backward()?, config.rate)?;
         }
-        tried += 1;
         if callback.stop() {
             return Err(Error::Stopped);
         }
+        Ok(begun.elapsed())
+    };
+    let begun = Instant::now();
+    // A large model's batch can take minutes: so much of it as there is time for tells how long.
+    let mut part = 1;
+    while part < batches[0].len() {
+        let took = step(&batches[0][..part], 0)?.as_secs_f64();
+        let next = (part * 4).min(batches[0].len());
+        let all = batches[0].len() as f64 / part as f64;
+        if begun.elapsed().as_secs_f64() + took * next as f64 / part as f64 > LONGEST.as_secs_f64()
+        {
+            return Ok(Rehearsal { plan, tried: 0, examples: part, seconds: took * all });
+        }
+        part = next;
+    }
+    let (mut tried, mut took) = (0, Duration::ZERO);
+    for batch in batches.iter().step_by(batches.len().div_ceil(MOST)) {
+        took += step(batch, tried)?;
+        tried += 1;
         if begun.elapsed() > LONGEST {
             break;
         }
     }
-    Ok(Rehearsal { plan, tried, seconds: begun.elapsed().as_secs_f64() / tried as f64 })
+    let seconds = took.as_secs_f64() / tried as f64;
+    Ok(Rehearsal { plan, tried, examples: batches[0].len(), seconds })
 }

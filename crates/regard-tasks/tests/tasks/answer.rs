@@ -447,3 +447,22 @@ fn stories_of_which_only_the_end_is_read_are_counted() -> Result<()> {
     }
     Ok(())
 }
+
+#[test]
+fn every_model_of_answer_brings_an_encoder_of_its_own() {
+    let task = task_named("answer").unwrap();
+    let begin = |settings: &[&str]| {
+        let options = task.options().unwrap();
+        let options = settings.iter().fold(options, |all, one| all.set(one).unwrap());
+        task.begin(&options).map(|learner| {
+            let parameters = learner.model().parameters().all();
+            parameters.iter().any(|one| one.name().contains("weight_hh"))
+        })
+    };
+    assert!(!begin(&["size=60"]).unwrap(), "a memory adds words up");
+    assert!(begin(&["size=60", "model=reader"]).unwrap());
+    assert!(begin(&["size=60", "attention=false"]).unwrap());
+    assert!(begin(&["size=60", "encoder=gru"]).unwrap());
+    let error = begin(&["size=60", "model=reader", "encoder=none"]).unwrap_err().to_string();
+    assert!(error.contains("a reader needs an encoder"), "{error}");
+}

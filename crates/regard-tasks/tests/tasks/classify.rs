@@ -279,8 +279,8 @@ fn what_cannot_be_is_refused_in_a_sentence() {
     refused(&["held_out=0.5"], "`data.held_out` cannot be 0.5");
     refused(&["longest=0"], "`data.longest` cannot be 0");
     refused(&["token_dropout=1.0"], "`text.token_dropout` cannot be 1");
-    refused(&["kind=smell"], "unknown variant `smell`");
-    refused(&["pooling=median"], "unknown variant `median`");
+    refused(&["kind=smell"], "`data.kind` cannot be \"smell\"; there are `text`");
+    refused(&["pooling=median"], "`model.pooling` cannot be \"median\"; there are `mean`");
     refused(&["pooling=class-token"], "a class token before an encoder of kind none");
     refused(&["mels=0", "kind=audio"], "mels 0: all must be at least 1");
     refused(&["validation=v.tsv"], "`data.validation` is given, and `data.train` is not");

@@ -228,3 +228,46 @@ fn a_comparison_that_held_out_other_examples_for_every_seed_is_not_gone_on_with(
         assert!(said.is_none_or(|said| said.contains("held out other examples for every seed")));
     }
 }
+
+#[test]
+fn scores_of_one_width_and_of_two_are_compared_like_with_like() {
+    const SMALL: [&str; 6] =
+        ["size=60", "epochs=1", "hidden=8", "embedding=8", "score_hidden=8", "batch=16"];
+    let compared = |variants: Vec<Variant>| {
+        let folder = TempDir::new().unwrap();
+        let task = task_named("translate").unwrap();
+        let options = SMALL.iter().fold(task.options().unwrap(), |all, one| all.set(one).unwrap());
+        let comparison = Comparison { variants, seeds: 1, part: Part::Validation };
+        let place = ComparisonFolder { path: folder.path().join("all"), overwrite: false };
+        let (done, remarks) = regard_data::remarked(|| {
+            compare(task, &options, &comparison, &place, METER, |_| Box::new(Silent))
+        });
+        let done = done.map(|outcome| outcome.finished.len()).map_err(|error| error.to_string());
+        let mut directions = Vec::new();
+        for run in regard_tasks::run::runs_under(&folder.path().join("all")).unwrap_or_default() {
+            let options = regard_tasks::run::Run::open(&run.folder).unwrap().options().unwrap();
+            directions.push(options.get("model.both_directions").unwrap().as_bool().unwrap());
+        }
+        (done, directions, remarks)
+    };
+    let over = |text: &str| regard_tasks::compare::variants(&[text.to_string()]).unwrap();
+    let (done, directions, remarks) = compared(over("score=additive,dot,scaled-dot,bilinear"));
+    assert_eq!((done, &directions[..]), (Ok(4), &[false; 4][..]));
+    assert!(
+        remarks
+            .iter()
+            .any(|text| text.starts_with("4 variants: ") && text.contains("one direction"))
+    );
+    // Where all can read in both directions, nothing is changed.
+    let (done, directions, remarks) = compared(over("score=additive,bilinear"));
+    assert_eq!((done, &directions[..]), (Ok(2), &[true; 2][..]));
+    assert!(!remarks.iter().any(|text| text.contains("one direction")), "{remarks:?}");
+    // Who varies it himself is not overruled.
+    let both = ["score=additive,dot".to_string(), "both_directions=true".to_string()];
+    let (done, ..) = compared(regard_tasks::compare::variants(&both).unwrap());
+    assert!(done.unwrap_err().contains("compares vectors of one width"));
+    // The comparison the task is known for is one of like with like too.
+    let known = task_named("translate").unwrap().comparison();
+    let (done, directions, _) = compared(known[..3].to_vec());
+    assert_eq!((done, &directions[..]), (Ok(3), &[false; 3][..]));
+}

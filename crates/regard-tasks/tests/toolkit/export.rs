@@ -295,7 +295,7 @@ fn every_network_that_can_be_made_becomes_a_module() {
             "one width",
             "sum to 1",
             "sampl",
-            "wants an encoder",
+            "needs an encoder",
             "class-token",
             "act within attention",
         ];

@@ -163,7 +163,11 @@ fn other_architectures_are_refused_by_what_differs() {
     let from = tempfile::tempdir().unwrap();
     let known = std::fs::read_to_string(fixture("bert/config.json")).unwrap();
     for (old, new, said) in [
-        ("\"model_type\": \"bert\"", "\"model_type\": \"gpt2\"", "bert and vit are known"),
+        (
+            "\"model_type\": \"bert\"",
+            "\"model_type\": \"gpt2\"",
+            "bert begins `label` and `classify`, vit begins `image`",
+        ),
         ("\"hidden_act\": \"gelu\"", "\"hidden_act\": \"swish\"", "only \"gelu\" is known here"),
     ] {
         assert!(known.contains(old));
@@ -173,4 +177,60 @@ fn other_architectures_are_refused_by_what_differs() {
         let refusal = import(from.path(), out.path()).unwrap_err().to_string();
         assert!(refusal.contains(said) && refusal.contains("config.json"), "{refusal}");
     }
+}
+
+/// A copy of a fixture's folder with another `config.json`.
+fn changed(of: &str, change: impl Fn(&mut serde_json::Value)) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["config.json", "model.safetensors", "tokenizer.json"] {
+        if fixture(of).join(name).exists() {
+            std::fs::copy(fixture(of).join(name), folder.path().join(name)).unwrap();
+        }
+    }
+    let file = folder.path().join("config.json");
+    let mut config = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
+    change(&mut config);
+    std::fs::write(&file, config.to_string()).unwrap();
+    folder
+}
+
+#[test]
+fn what_cannot_be_imported_is_refused_with_the_way_out_and_leaves_nothing() {
+    let only_bin = changed("bert", |_| {});
+    let [from, to] =
+        ["model.safetensors", "pytorch_model.bin"].map(|name| only_bin.path().join(name));
+    std::fs::rename(from, to).unwrap();
+    let no_tokenizer = changed("bert", |_| {});
+    std::fs::remove_file(no_tokenizer.path().join("tokenizer.json")).unwrap();
+    let gpt2 = tempfile::tempdir().unwrap();
+    let config = r#"{"model_type": "gpt2", "n_embd": 768, "n_head": 12, "n_layer": 12}"#;
+    std::fs::write(gpt2.path().join("config.json"), config).unwrap();
+    let cases = [
+        (only_bin, "pytorch_model.bin, which is, can hold programs and is not read; in Python"),
+        (no_tokenizer, "tokenizer.json"),
+        (gpt2, "a model of type \"gpt2\"; bert begins `label` and `classify`, vit begins `image`"),
+        (changed("bert", |c| c["num_attention_heads"] = 3.into()), "`num_attention_heads` 3"),
+        (changed("vit", |c| c["num_attention_heads"] = 0.into()), "`num_attention_heads` 0"),
+        (changed("bert", |c| c["num_hidden_layers"] = 9.into()), "there is no weight"),
+        (changed("vit", |c| c["hidden_act"] = "relu".into()), "the activation \"relu\""),
+    ];
+    for (folder, told) in cases {
+        let out = tempfile::tempdir().unwrap();
+        let to = out.path().join("new");
+        let error = import(folder.path(), &to).unwrap_err().to_string();
+        assert!(error.contains(told), "{told}: {error}");
+        assert!(!to.exists(), "{told}: something is left behind");
+    }
+}
+
+#[test]
+fn a_folder_that_was_imported_can_be_moved() {
+    let out = tempfile::tempdir().unwrap();
+    import(&fixture("bert"), &out.path().join("a")).unwrap();
+    std::fs::rename(out.path().join("a"), out.path().join("b")).unwrap();
+    let options = task_named("classify").unwrap().options().unwrap();
+    let options = options.file(&out.path().join("b/classify.toml")).unwrap();
+    let named =
+        ["text.tokenizer_file", "training.init_from"].map(|name| options.get(name).unwrap());
+    assert!(named.iter().all(|path| Path::new(path.as_str().unwrap()).is_file()), "{named:?}");
 }

@@ -7,6 +7,7 @@ mod corpus;
 #[path = "../course/mod.rs"]
 mod course;
 
+mod bad_rows;
 mod batches;
 mod class_weights;
 mod columns;

@@ -135,3 +135,70 @@ fn options_without_effect_on_gray_pictures_are_refused() {
     assert!(refused(&[&idx[..], &["color=true"]].concat()).contains("`data.color`"));
     assert!(refused(&[&idx[..], &["side=8"]].concat()).starts_with("`data.side` is for folders"));
 }
+
+#[test]
+fn paths_in_a_configuration_are_relative_to_it_for_every_option_that_names_files() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("mine")).unwrap();
+    let path = folder.path().join("mine/config.toml");
+    let mut counted = 0;
+    for task in tasks() {
+        let options = task.options().unwrap();
+        for name in options.names() {
+            let (section, key) = name.split_once('.').unwrap();
+            let is_file = section == "data"
+                && ["train", "validation", "test", "folder"]
+                    .iter()
+                    .any(|part| key == *part || key.starts_with(&format!("{part}_")))
+                || ["tokenizer_file", "vectors", "target_vectors", "init_from"].contains(&key);
+            if !is_file {
+                continue;
+            }
+            let value = if key.ends_with("_files") { "[\"a.txt\"]" } else { "\"a.txt\"" };
+            std::fs::write(&path, format!("[{section}]\n{key} = {value}\n")).unwrap();
+            let read = options.clone().file(&path).unwrap().get(name).unwrap().to_string();
+            let whole = folder.path().join("mine").join("a.txt").display().to_string();
+            assert!(read.contains(&whole), "{} {name}: {read}", task.name());
+            // A setting is relative to where it is typed.
+            let typed = options.clone().set(&format!("{name}={value}")).unwrap();
+            assert_eq!(typed.get(name).unwrap().to_string().trim_matches(['[', ']', '"']), "a.txt");
+            counted += 1;
+        }
+    }
+    assert_eq!(counted, 65);
+    let options = task_named("label").unwrap().options().unwrap();
+    std::fs::write(&path, "[data]\ntrain = \"Cargo.toml\"\n").unwrap();
+    let told = options.file(&path).unwrap_err().to_string();
+    assert!(told.contains("paths in a configuration are relative to its folder"), "{told}");
+}
+
+#[test]
+fn a_value_that_cannot_be_is_refused_with_what_it_can_be() {
+    for (task, setting, told) in [
+        ("classify", "epochs=-1", "`training.epochs` cannot be -1; it is a whole number from 0 on"),
+        (
+            "classify",
+            "epochs=1.5",
+            "`training.epochs` cannot be 1.5; it is a whole number from 0 on",
+        ),
+        ("classify", "epochs=many", "`training.epochs` cannot be \"many\"; it is a whole number"),
+        ("classify", "rate=fast", "`training.rate` cannot be \"fast\"; it is a number"),
+        ("classify", "train_files=a,b", "`data.train_files` cannot be \"a,b\"; it is a list, as"),
+        ("classify", "header=yes", "`data.header` cannot be \"yes\"; it is true or false"),
+        ("classify", "kind=smell", "`data.kind` cannot be \"smell\"; there are `text`, `audio`"),
+        ("classify", "betas=[0.9]", "`training.betas` cannot be [0.9]; it is a list of two"),
+        (
+            "classify",
+            "audio.step=0",
+            "`audio.step` cannot be 0; it is so many milliseconds, above 0",
+        ),
+        ("classify", "audio.mels=0", "`audio.mels` cannot be 0"),
+        ("transcribe", "audio.step=0.0", "`audio.step` cannot be 0; it is so many milliseconds"),
+        ("transcribe", "audio.frame=-1", "`audio.frame` cannot be -1; it is so many milliseconds"),
+    ] {
+        let task = task_named(task).unwrap();
+        let options = task.options().unwrap().set(setting).unwrap();
+        let error = task.begin(&options).err().unwrap().to_string();
+        assert!(error.starts_with(told), "{setting}: {error}");
+    }
+}

@@ -365,3 +365,29 @@ mod tables {
         }
     }
 }
+
+#[test]
+fn utf_16_is_read_without_a_mark_of_its_byte_order_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.txt");
+    let texts = [
+        "good\ta fine film\nbad\ta long one\n",
+        "gut\tein schöner Film\n",
+        "好\t一部好电影\n坏\t一部坏电影\n",
+        "ā\tĀā Āā\n",
+        "one line",
+        "a😀\tb\n",
+    ];
+    let mut read = 0;
+    for text in texts {
+        for order in [u16::to_le_bytes, u16::to_be_bytes] {
+            let bytes: Vec<u8> = text.encode_utf16().flat_map(order).collect();
+            std::fs::write(&path, bytes).unwrap();
+            assert_eq!(regard_data::files::text(&path, None).unwrap(), text);
+            read += 1;
+        }
+        std::fs::write(&path, text).unwrap();
+        assert_eq!(regard_data::files::text(&path, None).unwrap(), text, "UTF-8 stays what it is");
+    }
+    assert_eq!(read, 12);
+}

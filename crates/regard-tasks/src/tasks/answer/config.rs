@@ -1,7 +1,7 @@
 //! The options of `answer`.
 
 use crate::metric::AnswerRule;
-use crate::options::template::Checked;
+use crate::options::template::{Checked, Options};
 use crate::options::training::TrainingConfig;
 use crate::task::held_out::HeldOutOptions;
 use crate::tasks::components::{EncoderKind, EncoderOptions, MechanismOptions, TextOptions};
@@ -90,6 +90,24 @@ pub(super) struct Model {
 }
 
 impl Checked for Config {
+    /// `encoder = "auto"` is what the model works with: none for a memory of sentences, a GRU for what
+    /// reads word by word.
+    fn of(options: &Options) -> Result<Self> {
+        let is = |name: &str, value: &str| {
+            options.get(name).is_some_and(|found| found.to_string().trim_matches('"') == value)
+        };
+        let sums_words = is("model.model", "memory") && is("model.attention", "true");
+        let options = match is("model.encoder", "auto") {
+            true => {
+                options.clone().set(["encoder=gru", "encoder=none"][usize::from(sums_words)])?
+            }
+            false => options.clone(),
+        };
+        let config: Self = options.read()?;
+        config.check()?;
+        Ok(config)
+    }
+
     fn check(&self) -> Result<()> {
         self.data.held_out.check()?;
         if self.text.tokenizer == TokenizerKind::Bpe {
@@ -132,8 +150,8 @@ impl Config {
         }
         if self.model.encoder.encoder == EncoderKind::None {
             return Err(Error::invalid(
-                "a reader wants an encoder: with `model.encoder=none` a word knows nothing of its \
-                 neighbors",
+                "a reader needs an encoder: with `model.encoder=none` a word knows nothing of its \
+                 neighbors; `model.encoder=auto` is a GRU",
             ));
         }
         Ok(())

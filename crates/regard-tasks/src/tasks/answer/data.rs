@@ -43,6 +43,9 @@ fn format(path: &Path) -> Result<Format> {
 fn given(data: &Data, path: &Path) -> Result<Vec<Asked>> {
     let encoding = data.encoding.as_deref();
     let format = if data.format == Format::Auto { format(path)? } else { data.format };
+    if data.held_out.skip_bad_rows && format != Format::Tsv {
+        return Err(Error::file(path, "`data.skip_bad_rows` is for files of columns (TSV, CSV)"));
+    }
     match format {
         Format::Squad => squad(path, encoding, data.unfound),
         Format::Tsv => asked_columns(path, &data.columns, encoding),

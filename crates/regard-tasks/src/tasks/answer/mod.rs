@@ -76,7 +76,7 @@ impl Task for Answer {
 
     fn defaults(&self) -> &'static [&'static str] {
         &[
-            "encoder=none",
+            "encoder=auto",
             "hidden=64",
             "score=scaled-dot",
             "score_hidden=64",
@@ -159,7 +159,7 @@ impl Task for Answer {
             Variant::new("2 hops", &["hops=2"]),
             Variant::new("3 hops", &["hops=3"]),
             Variant::new("2 hops, hard", &["hops=2", "weighting=straight-through"]),
-            Variant::new("without attention", &["attention=false", "encoder=gru"]),
+            Variant::new("without attention", &["attention=false"]),
         ]
     }
 }

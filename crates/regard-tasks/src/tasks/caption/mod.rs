@@ -137,6 +137,10 @@ impl Task for CaptionTask {
             Variant::new("Transformer", &["context=multi-head", "decoder=transformer"]),
         ]
     }
+
+    fn alike(&self, all: &[Options]) -> Result<Option<(&'static str, &'static str)>> {
+        seq2seq::alike(all)
+    }
 }
 
 impl Lesson for CaptionLesson {

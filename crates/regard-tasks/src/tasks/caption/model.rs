@@ -211,24 +211,7 @@ impl Model for Captioner {
     }
 
     fn predict(&self, inputs: &[Input]) -> Result<Vec<Prediction>> {
-        let pictures = self.pictures(inputs)?;
-        let sources = self.sources(&pictures, (0..pictures.len()).collect());
-        let beam = self.config.search.search.beam;
-        let written = self.writer.write(&sources, beam, Need::OUTPUT)?;
-        let tokenizer = &self.preprocessor.tokenizer;
-        let prediction = |(input, h): (&Input, Hypothesis)| Prediction {
-            input: input.to_string(),
-            output: tokenizer.decode(&h.tokens),
-            details: serde_json::json!({
-                "score": h.score,
-                "log_probability": h.log_prob,
-                "tokens": h.tokens.iter().map(|&id| tokenizer.token(id)).collect::<Vec<_>>(),
-                "token_scores": h.token_scores.iter().take(h.tokens.len()).collect::<Vec<_>>(),
-                "end_score": h.token_scores.get(h.tokens.len()),
-                "ended": h.ended,
-            }),
-        };
-        Ok(inputs.iter().zip(written).map(prediction).collect())
+        self.predict_with_beam(inputs, self.config.search.search.beam)
     }
 
     fn n_best(&self, inputs: &[Input], n: usize) -> Result<Vec<Vec<Alternative>>> {
@@ -283,6 +266,26 @@ impl Searches for Captioner {
         let token = |id: usize| tokenizer.token(id).to_string();
         let sources = self.sources(&pictures, vec![0]);
         self.writer.search_tree(&sources, token, |ids| tokenizer.decode(ids))
+    }
+
+    fn predict_with_beam(&self, inputs: &[Input], beam: usize) -> Result<Vec<Prediction>> {
+        let pictures = self.pictures(inputs)?;
+        let sources = self.sources(&pictures, (0..pictures.len()).collect());
+        let written = self.writer.write(&sources, beam, Need::OUTPUT)?;
+        let tokenizer = &self.preprocessor.tokenizer;
+        let prediction = |(input, h): (&Input, Hypothesis)| Prediction {
+            input: input.to_string(),
+            output: tokenizer.decode(&h.tokens),
+            details: serde_json::json!({
+                "score": h.score,
+                "log_probability": h.log_prob,
+                "tokens": h.tokens.iter().map(|&id| tokenizer.token(id)).collect::<Vec<_>>(),
+                "token_scores": h.token_scores.iter().take(h.tokens.len()).collect::<Vec<_>>(),
+                "end_score": h.token_scores.get(h.tokens.len()),
+                "ended": h.ended,
+            }),
+        };
+        Ok(inputs.iter().zip(written).map(prediction).collect())
     }
 }
 

@@ -4,7 +4,9 @@ use crate::options::template::Checked;
 use crate::options::training::TrainingConfig;
 use crate::task::held_out::HeldOutOptions;
 use crate::task::part::Part;
-use crate::tasks::components::{EncoderOptions, MechanismOptions, TextOptions, check_rate};
+use crate::tasks::components::{
+    EncoderOptions, MechanismOptions, TextOptions, check_frames, check_rate,
+};
 use regard::attention::Weighting;
 use regard::models::{ClassifierConfig, ClassifierPooling, InputConfig};
 use regard_data::files::{Column, ColumnFormat, FileColumns, LogMel, SoundOptions};
@@ -125,7 +127,7 @@ impl Data {
                 Err(Error::invalid(format!("`data.{name}_files` is for text alone")))
             }
             (Some(_), Some(_)) => Err(Error::invalid(format!(
-                "`data.{name}` and `data.{name}_files` are both given; one is wanted"
+                "`data.{name}` and `data.{name}_files` are both given; give one of them"
             ))),
         }
     }
@@ -170,6 +172,10 @@ impl Checked for Config {
     fn check(&self) -> Result<()> {
         self.data.held_out.check()?;
         check_rate(self.audio.sample_rate)?;
+        check_frames(self.audio.mels, self.audio.frame, self.audio.step)?;
+        if self.data.held_out.skip_bad_rows && self.data.kind == Kind::Audio {
+            return Err(Error::invalid("`data.skip_bad_rows` is for rows of text and of vectors"));
+        }
         if self.data.longest == 0 {
             return Err(Error::invalid("`data.longest` cannot be 0"));
         }

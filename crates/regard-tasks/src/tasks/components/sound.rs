@@ -18,6 +18,7 @@ pub(crate) struct SoundFrameOptions {
 impl SoundFrameOptions {
     pub(crate) fn check(&self) -> Result<()> {
         check_rate(self.sample_rate)?;
+        check_frames(self.mels, self.frame, self.step)?;
         for (name, value) in [("stack", self.stack), ("every", self.every)] {
             if !(1..=100).contains(&value) {
                 return Err(Error::invalid(format!(
@@ -59,6 +60,23 @@ impl SoundFrameOptions {
         let (stack, every) = (self.stack, self.every);
         Ok(SoundFrames { standard: StandardScaler::fit(&frames, mel.mels)?, mel, stack, every })
     }
+}
+
+/// Refuses frames that are none, by the option.
+pub(crate) fn check_frames(mels: usize, frame: f64, step: f64) -> Result<()> {
+    if mels == 0 {
+        return Err(Error::invalid(
+            "`audio.mels` cannot be 0: a frame needs a number to describe it",
+        ));
+    }
+    for (name, value) in [("frame", frame), ("step", step)] {
+        if !(value.is_finite() && value > 0.0) {
+            return Err(Error::invalid(format!(
+                "`audio.{name}` cannot be {value}; it is so many milliseconds, above 0"
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Refuses a rate that no recording is brought to.

@@ -40,7 +40,7 @@ fn given(data: &Data, part: Part) -> Result<Images> {
         _ => {
             let name = part.name();
             Err(Error::invalid(format!(
-                "the {name} part wants `data.{name}_images` and `data.{name}_labels`, or \
+                "the {name} part needs `data.{name}_images` and `data.{name}_labels`, or \
                  `data.{name}_folder` alone"
             )))
         }

@@ -1,6 +1,8 @@
 //! How a text is written, as plain options in `[model]` and `[search]`.
 
 use crate::metric::Tokenization;
+use crate::options::template::Options;
+use crate::task::abilities::check_beam;
 use crate::tasks::components::{EncoderOptions, MechanismOptions};
 use regard::layers::{Cell, ConvolutionConfig, PoolingConfig, TransformerConfig};
 use regard::models::{
@@ -76,9 +78,6 @@ pub(crate) struct SearchOptions {
     length_penalty: f64,
     pub(crate) longest_output: usize,
 }
-
-/// The widest beam.
-const MAX_BEAM: usize = 1000;
 
 impl Seq2SeqOptions {
     pub(crate) fn check(&self) -> Result<()> {
@@ -166,10 +165,7 @@ impl Seq2SeqOptions {
 impl SearchOptions {
     pub(crate) fn check(&self) -> Result<()> {
         let Self { beam, length_penalty, longest_output } = *self;
-        if !(1..=MAX_BEAM).contains(&beam) {
-            let what = format!("`search.beam` cannot be {beam}; 1 to {MAX_BEAM} can be searched");
-            return Err(Error::invalid(what));
-        }
+        check_beam("search.beam", beam)?;
         if !(length_penalty.is_finite() && length_penalty >= 0.0) {
             let what = format!("`search.length_penalty` cannot be {length_penalty}");
             return Err(Error::invalid(what));
@@ -193,6 +189,28 @@ impl SearchOptions {
             weights,
         }
     }
+}
+
+/// As [`Task::alike`](crate::task::Task::alike): where one variant's score compares vectors of one width,
+/// all recurrent encoders read in one direction.
+pub(crate) fn alike(all: &[Options]) -> Result<Option<(&'static str, &'static str)>> {
+    #[derive(Deserialize)]
+    struct Whole {
+        model: Seq2SeqOptions,
+    }
+    let mut narrow = false;
+    for options in all {
+        let model = options.read::<Whole>()?.model;
+        let attends = model.context == ContextKind::Attention;
+        let twice = model.encoder.is_recurrent() && model.encoder.both_directions;
+        narrow |= attends && twice && model.mechanism.wants_one_width();
+    }
+    Ok(narrow.then_some((
+        "both_directions=false",
+        "a score among them compares vectors of one width, and an encoder in both directions gives \
+         twice the decoder's: every encoder reads in one direction here \
+         (`model.both_directions=false`), so that like is compared with like",
+    )))
 }
 
 /// How BLEU splits, as a name; none where the references decide ("auto").

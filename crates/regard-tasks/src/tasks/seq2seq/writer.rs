@@ -102,7 +102,7 @@ impl Writer {
                     let found = self.model.greedy_within(batch, lengths, need)?;
                     Ok(found.into_iter().map(|best| vec![best]).collect())
                 }
-                _ => Ok(self.model.search(batch, &search)?),
+                width => Ok(self.model.search(batch, &SearchConfig { width, ..search })?),
             }
         })?;
         Ok(found.into_iter().map(|best| best.into_iter().next().unwrap_or_else(silence)).collect())

@@ -65,4 +65,8 @@ impl Task for Summarize {
             Variant::new("fixed vector", &["copy=false", "context=fixed"]),
         ]
     }
+
+    fn alike(&self, all: &[Options]) -> Result<Option<(&'static str, &'static str)>> {
+        seq2seq::alike(all)
+    }
 }

@@ -150,9 +150,13 @@ impl Task for Transcribe {
         vec![
             Variant::new("fixed vector", &["context=fixed"]),
             Variant::new("additive", &["context=attention", "score=additive"]),
-            Variant::new("dot", &["context=attention", "score=dot", "both_directions=false"]),
+            Variant::new("dot", &["context=attention", "score=dot"]),
             Variant::new("convolutions", &["encoder=cnn", "decoder=cnn", "layers=3"]),
         ]
+    }
+
+    fn alike(&self, all: &[Options]) -> Result<Option<(&'static str, &'static str)>> {
+        seq2seq::alike(all)
     }
 }
 

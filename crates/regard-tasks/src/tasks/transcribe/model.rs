@@ -242,34 +242,7 @@ impl Model for Transcriber {
     }
 
     fn predict(&self, inputs: &[Input]) -> Result<Vec<Prediction>> {
-        let recordings = self.recordings(inputs)?;
-        let (frames, long) = self.heard(&recordings)?;
-        let sources = self.sources(frames.iter().map(Vec::as_slice));
-        let whole = match long {
-            0 => None,
-            _ => Some(self.sources(self.frames(&recordings)?.iter().map(Vec::as_slice))),
-        };
-        let written = self.writer.write(&sources, self.config.search.beam, Need::OUTPUT)?;
-        let tokenizer = &self.preprocessor.tokenizer;
-        let prediction = |(input, h): (&Input, Hypothesis)| Prediction {
-            input: input.to_string(),
-            output: tokenizer.decode(&h.tokens),
-            details: serde_json::json!({
-                "score": h.score,
-                "log_probability": h.log_prob,
-                "tokens": h.tokens.iter().map(|&id| tokenizer.token(id)).collect::<Vec<_>>(),
-                "token_scores": h.token_scores.iter().take(h.tokens.len()).collect::<Vec<_>>(),
-                "end_score": h.token_scores.get(h.tokens.len()),
-                "ended": h.ended,
-            }),
-        };
-        let described = |(at, one): (usize, Prediction)| {
-            let heard = sources.length(at);
-            let all = whole.as_ref().map_or(heard, |whole| whole.length(at));
-            one.with_cut(heard, all, "vectors")
-        };
-        let predictions = inputs.iter().zip(written).map(prediction);
-        Ok(predictions.enumerate().map(described).collect())
+        self.predict_with_beam(inputs, self.config.search.beam)
     }
 
     fn show(&self, input: &Input) -> Result<Vec<(String, Scene)>> {
@@ -345,6 +318,37 @@ impl Searches for Transcriber {
         let tokenizer = &self.preprocessor.tokenizer;
         let token = |id: usize| tokenizer.token(id).to_string();
         self.writer.search_tree(&sources, token, |ids| tokenizer.decode(ids))
+    }
+
+    fn predict_with_beam(&self, inputs: &[Input], beam: usize) -> Result<Vec<Prediction>> {
+        let recordings = self.recordings(inputs)?;
+        let (frames, long) = self.heard(&recordings)?;
+        let sources = self.sources(frames.iter().map(Vec::as_slice));
+        let whole = match long {
+            0 => None,
+            _ => Some(self.sources(self.frames(&recordings)?.iter().map(Vec::as_slice))),
+        };
+        let written = self.writer.write(&sources, beam, Need::OUTPUT)?;
+        let tokenizer = &self.preprocessor.tokenizer;
+        let prediction = |(input, h): (&Input, Hypothesis)| Prediction {
+            input: input.to_string(),
+            output: tokenizer.decode(&h.tokens),
+            details: serde_json::json!({
+                "score": h.score,
+                "log_probability": h.log_prob,
+                "tokens": h.tokens.iter().map(|&id| tokenizer.token(id)).collect::<Vec<_>>(),
+                "token_scores": h.token_scores.iter().take(h.tokens.len()).collect::<Vec<_>>(),
+                "end_score": h.token_scores.get(h.tokens.len()),
+                "ended": h.ended,
+            }),
+        };
+        let described = |(at, one): (usize, Prediction)| {
+            let heard = sources.length(at);
+            let all = whole.as_ref().map_or(heard, |whole| whole.length(at));
+            one.with_cut(heard, all, "vectors")
+        };
+        let predictions = inputs.iter().zip(written).map(prediction);
+        Ok(predictions.enumerate().map(described).collect())
     }
 }
 

@@ -6,8 +6,7 @@ use crate::task::held_out::HeldOutOptions;
 use crate::task::part::Part;
 use crate::task::splits::{self, Splits};
 use regard_data::files::{parallel_column_lines, parallel_lines};
-use regard_data::remark;
-use regard_data::{Error, Result, toy};
+use regard_data::{Error, Result, remark, skipping_bad_rows, toy};
 use std::path::{Path, PathBuf};
 
 /// A sentence and its translation.
@@ -36,7 +35,7 @@ fn given_lines(data: &Data, part: Part) -> Result<Vec<Pair>> {
         _ => {
             let name = part.name();
             Err(Error::invalid(format!(
-                "the {name} part wants `data.{name}_source` and `data.{name}_target`, or \
+                "the {name} part needs `data.{name}_source` and `data.{name}_target`, or \
                  `data.{name}_pairs` alone"
             )))
         }
@@ -113,7 +112,8 @@ pub(super) fn with_blank_lines(config: &Config, part: Part) -> Result<Vec<Pair>>
     if has_no_files(part) || part == Part::Training && held_out {
         return Dataset::new(config).part(part);
     }
-    given_lines(&config.data, part)
+    let skip = config.data.held_out.skip_bad_rows;
+    skipping_bad_rows(skip, || given_lines(&config.data, part))
 }
 
 fn embedded(config: &Config, part: Part) -> Result<Vec<Pair>> {

@@ -79,12 +79,16 @@ impl Task for Translate {
         vec![
             Variant::new("fixed vector", &["context=fixed"]),
             Variant::new("additive", &["context=attention", "score=additive"]),
-            Variant::new("dot", &["context=attention", "score=dot", "both_directions=false"]),
+            Variant::new("dot", &["context=attention", "score=dot"]),
             Variant::new(
                 "Transformer",
                 &["context=multi-head", "encoder=transformer", "decoder=transformer", "layers=2"],
             ),
         ]
+    }
+
+    fn alike(&self, all: &[Options]) -> Result<Option<(&'static str, &'static str)>> {
+        seq2seq::alike(all)
     }
 }
 

@@ -369,36 +369,7 @@ impl Model for Translator {
     }
 
     fn predict(&self, inputs: &[Input]) -> Result<Vec<Prediction>> {
-        let texts = self.texts(inputs)?;
-        let sources = self.encode_sources(texts.iter().map(String::as_str));
-        let beam = self.config.search.search.beam;
-        let outputs = self.writer.write(&sources, beam, Need::OUTPUT)?;
-        let prediction = |(at, h): (usize, Hypothesis)| Prediction {
-            input: texts[at].clone(),
-            output: self.decode(&sources, at, &h.tokens),
-            details: serde_json::json!({
-                "score": h.score,
-                "log_probability": h.log_prob,
-                "tokens": self.tokens(&sources, at, &h.tokens),
-                "token_scores": h.token_scores.iter().take(h.tokens.len()).collect::<Vec<_>>(),
-                "end_score": h.token_scores.get(h.tokens.len()),
-                "ended": h.ended,
-            }),
-        };
-        // What can be copied need not be known.
-        let unknown = |at: usize| match self.config.model.copy {
-            true => Vec::new(),
-            false => unknown_words(self.columns(&texts[at]), &sources.ids[at]),
-        };
-        let whole = |at: usize| match sources.ids[at].len() < self.config.data.longest {
-            true => sources.ids[at].len(),
-            false => self.preprocessor.source.encode(&texts[at]).len(),
-        };
-        let described = |(at, h): (usize, Hypothesis)| {
-            let one = prediction((at, h)).with_unknown(unknown(at));
-            one.with_cut(sources.ids[at].len(), whole(at), "tokens")
-        };
-        Ok(outputs.into_iter().enumerate().map(described).collect())
+        self.predict_with_beam(inputs, self.config.search.search.beam)
     }
 
     fn n_best(&self, inputs: &[Input], n: usize) -> Result<Vec<Vec<Alternative>>> {
@@ -471,6 +442,38 @@ impl Searches for Translator {
         let sources = self.encode_sources(std::iter::once(&text[..]));
         let token = |id: usize| self.tokens(&sources, 0, &[id]).remove(0);
         self.writer.search_tree(&sources, token, |ids| self.decode(&sources, 0, ids))
+    }
+
+    fn predict_with_beam(&self, inputs: &[Input], beam: usize) -> Result<Vec<Prediction>> {
+        let texts = self.texts(inputs)?;
+        let sources = self.encode_sources(texts.iter().map(String::as_str));
+        let outputs = self.writer.write(&sources, beam, Need::OUTPUT)?;
+        let prediction = |(at, h): (usize, Hypothesis)| Prediction {
+            input: texts[at].clone(),
+            output: self.decode(&sources, at, &h.tokens),
+            details: serde_json::json!({
+                "score": h.score,
+                "log_probability": h.log_prob,
+                "tokens": self.tokens(&sources, at, &h.tokens),
+                "token_scores": h.token_scores.iter().take(h.tokens.len()).collect::<Vec<_>>(),
+                "end_score": h.token_scores.get(h.tokens.len()),
+                "ended": h.ended,
+            }),
+        };
+        // What can be copied need not be known.
+        let unknown = |at: usize| match self.config.model.copy {
+            true => Vec::new(),
+            false => unknown_words(self.columns(&texts[at]), &sources.ids[at]),
+        };
+        let whole = |at: usize| match sources.ids[at].len() < self.config.data.longest {
+            true => sources.ids[at].len(),
+            false => self.preprocessor.source.encode(&texts[at]).len(),
+        };
+        let described = |(at, h): (usize, Hypothesis)| {
+            let one = prediction((at, h)).with_unknown(unknown(at));
+            one.with_cut(sources.ids[at].len(), whole(at), "tokens")
+        };
+        Ok(outputs.into_iter().enumerate().map(described).collect())
     }
 }
 

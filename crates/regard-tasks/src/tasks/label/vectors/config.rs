@@ -6,8 +6,8 @@ use crate::task::held_out::HeldOutOptions;
 use crate::task::part::Part;
 use crate::tasks::components::{EncoderOptions, SoundFrameOptions};
 use regard::models::{InputConfig, LabelerConfig};
-use regard_data::Result;
 use regard_data::files::SequenceColumns;
+use regard_data::{Error, Result};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
@@ -69,6 +69,11 @@ impl Data {
 
 impl Checked for Config {
     fn check(&self) -> Result<()> {
+        if self.data.held_out.skip_bad_rows {
+            return Err(Error::invalid(
+                "`data.skip_bad_rows` is for sentences (`data.kind=words`)",
+            ));
+        }
         self.data.held_out.check()?;
         self.audio.check()?;
         self.training.check()

@@ -1,0 +1,62 @@
+//! The sentences that help and READMEs ask the embedded models about.
+
+use crate::file::regard;
+use regard_tasks::options::Options;
+use regard_tasks::task::Model;
+use regard_tasks::tasks::task_named;
+use std::path::Path;
+
+/// Every sentence that a text gives to a run of a task's embedded data.
+fn sentences(text: &str, task: &str) -> Vec<String> {
+    let asked = |line: &str| -> Option<String> {
+        let (_, rest) = line.split_once(&format!("runs/{task} "))?;
+        let quoted = rest.trim_start().strip_prefix('"')?;
+        Some(quoted.split_once('"')?.0.to_string())
+    };
+    text.lines().filter_map(asked).collect()
+}
+
+/// All that is said about the program: every page of help, and the READMEs.
+fn told() -> String {
+    let mut all = String::new();
+    for verb in ["", "train", "predict", "show", "eval", "explore", "serve", "compare", "data"] {
+        let words: Vec<&str> = [verb, "--help"].into_iter().filter(|w| !w.is_empty()).collect();
+        all.push_str(&String::from_utf8(regard(&words).stdout).unwrap());
+    }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    for file in ["README.md", "README.zh.md", "crates/regard-cli/README.md"] {
+        all.push_str(&std::fs::read_to_string(root.join(file)).unwrap());
+    }
+    all
+}
+
+/// The words of a vocabulary, as a run keeps it.
+fn vocabulary(task: &str) -> String {
+    let options: Options = task_named(task).unwrap().options().unwrap();
+    let learner = task_named(task).unwrap().begin(&options).unwrap();
+    let model: &dyn Model = learner.model();
+    model.vocabulary().unwrap()
+}
+
+#[test]
+fn help_and_readmes_ask_the_embedded_models_what_they_know() {
+    let told = told();
+    let mut asked = 0;
+    for (task, least) in [("translate", 6), ("label", 1)] {
+        let sentences = sentences(&told, task);
+        assert!(sentences.len() >= least, "{task}: {sentences:?}");
+        let known = vocabulary(task);
+        for sentence in &sentences {
+            for word in sentence.split_whitespace() {
+                let small = word.to_lowercase();
+                let is_known = [word, &small].iter().any(|w| known.contains(&format!("\"{w}\"")));
+                assert!(is_known, "{task} does not know `{word}` of `{sentence}`");
+            }
+            asked += 1;
+        }
+    }
+    assert!(asked >= 7);
+    // `regard serve` has its sentences in JSON.
+    let served = told.matches("{\"input\": \"she is drawing a bird\"}").count();
+    assert_eq!(served, 1);
+}
