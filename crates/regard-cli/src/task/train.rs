@@ -216,7 +216,7 @@ impl Callback for Notes {
 fn summary(run: &Run, options: &Options, learner: &dyn Learner, to: &mut impl Write) -> Result<()> {
     let records = Record::read(run, usize::MAX)?;
     let Some(best) = records.iter().rfind(|record| record.best) else {
-        bail!("no epoch of the run in {} was any good", run.folder().display());
+        bail!("no epoch of the run in {} has a measure that is a number", run.folder().display());
     };
     let last = records.last().map_or(best.epoch, |record| record.epoch);
     writeln!(to, "\nbest epoch {} of {last}, on the validation part:", best.epoch)?;

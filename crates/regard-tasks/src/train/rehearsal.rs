@@ -44,7 +44,7 @@ pub fn rehearse(
         done: 0,
         batches: batches.len(),
         batch: 0,
-        parameters: parameters.numel(),
+        parameters: learner.model().learned(),
     };
     let mut optimizer = Optimizer::new(parameters, config.rule())?;
     let begun = Instant::now();

@@ -125,7 +125,7 @@ impl Data {
                 Err(Error::invalid(format!("`data.{name}_files` is for text alone")))
             }
             (Some(_), Some(_)) => Err(Error::invalid(format!(
-                "`data.{name}` and `data.{name}_files` are both given; one is wanted"
+                "`data.{name}` and `data.{name}_files` are both given; give only one"
             ))),
         }
     }
