@@ -17,7 +17,8 @@ A page says what is compared by a comment before a block, which a reader does no
     <!-- by hand --> and `text`      calculations: every `=` holds to the last digit written. A single
                                      name in front of `=` is a variable for the lines below
 
-The Chinese pages have the same blocks, which `cargo test` sees to, so the English ones are run.
+The words are looked at as well (`wording.py`). The Chinese pages have the same blocks, which `cargo test` sees to, so
+the English ones are run.
 """
 
 import argparse
@@ -32,6 +33,8 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+
+import wording
 
 GUIDE = Path(__file__).resolve().parent
 DECIMAL = re.compile(r"[-−]?\d+\.\d+(?:e[-+]?\d+)?")
@@ -224,6 +227,9 @@ def main():
     if given.pages:
         pages = [page for page in pages if int(page.name[:2]) in given.pages]
     started, failed = time.monotonic(), 0
+    for mistake in wording.mistakes():
+        print(mistake)
+        failed += 1
     with tempfile.TemporaryDirectory() as place:
         place = Path(place)
         (place / "bin").mkdir()

@@ -11,7 +11,8 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use half::{bf16, f16};
 use regard_kernels::{
-    Backward, Element, Forward, Gradients, Normalizer, Real, Saved, Spec, View, ViewMut, reference,
+    Backward, Bias, Broadcast, Cpu, Element, Forward, Gradients, Normalizer, Real, Saved, Score,
+    Spec, View, ViewMut, reference,
 };
 use safetensors::Dtype;
 use std::fs;
@@ -74,6 +75,7 @@ Tensors read (F32, F64, BF16 or F16 unless said otherwise):
 Tensors written:
   out              [.., Nq, Dv], with as many axes as q
   weights          [.., Nq, Nk] (--weights), dropout included; --weights-before-dropout: without it
+  mask             [.., Nq, Nk] (with the weights, where something is masked); false: hidden
   lse              [.., Nq] (--lse); −inf for a row with nothing to attend to
   index, log_prob  [.., Nq] (argmax and sample); index −1 for a row with nothing to attend to
   grad_q, grad_k, grad_v, grad_w, grad_bias, grad_key_bias, grad_relative_bias, grad_W, …
@@ -100,7 +102,7 @@ Examples:
   # on an NVIDIA GPU
   regard attend in.safetensors --out out.safetensors --causal --device cuda
 
-  # a score of one's own (the file has tau and w)
+  # your own score (the file has tau and w)
   regard attend in.safetensors --out out.safetensors --score expression --expression \"tau * sum(w * q * k)\"
 
   # causal attention by the plain formula in f64, to compare with
@@ -202,7 +204,14 @@ where
 {
     let mut budget = Budget::within(limits);
     if options.score.has_parameters() {
-        return options.machine.install(|| parametric::attend::<E, T>(tensors, options, budget))?;
+        let mut outputs =
+            options.machine.install(|| parametric::attend::<E, T>(tensors, options, budget))??;
+        if options.writes_weights() {
+            let mut budget = Budget::within(limits);
+            let inputs = Inputs::<E, T>::take(tensors, &mut budget, false)?;
+            outputs.extend(visible(&inputs, options, &mut budget)?);
+        }
+        return Ok(outputs);
     }
     let additive = options.score == ScoreName::Additive;
     let inputs = Inputs::<E, T>::take(tensors, &mut budget, additive)?;
@@ -211,7 +220,64 @@ where
     } else {
         options.machine.install(|| by_kernels(&inputs, options, budget))??
     };
-    Ok(results.into_outputs(&inputs))
+    let mut outputs = results.into_outputs(&inputs);
+    if options.writes_weights() {
+        outputs.extend(visible(&inputs, options, &mut Budget::within(limits))?);
+    }
+    Ok(outputs)
+}
+
+/// `mask`, which pairs may be seen, in the shape of the weights; none where all of them may. The operator
+/// says so itself: scores of 0 and a bias of 1, not normalized, are 1 where a pair is seen.
+fn visible<E, T>(
+    inputs: &Inputs<E, T>,
+    options: &Options,
+    budget: &mut Budget,
+) -> Result<Option<Output>>
+where
+    E: Stored + Element<Compute = T>,
+    T: Stored + Real,
+{
+    let ([b, hq, nq, _], nk) = (inputs.q.full, inputs.k.full[2]);
+    // A bias of −∞ hides a pair as a mask does.
+    let hiding = |x: &Array<T>, seen: f32| -> Vec<f32> {
+        let flag = |x: &T| if x.f64() == f64::NEG_INFINITY { f32::NEG_INFINITY } else { seen };
+        x.data.iter().map(flag).collect()
+    };
+    let learned = &inputs.learned;
+    let (full, shape) = match &learned.bias {
+        Some(x) => (hiding(x, 1.0), x.full),
+        None => (vec![1.0], [1; 4]),
+    };
+    let key = learned.key_bias.as_ref().map(|x| (hiding(x, 0.0), x.full));
+    let spec = Spec {
+        mask: options.mask(&inputs.masks),
+        bias: Bias {
+            full: Some(Broadcast { data: &full, shape }),
+            key: key.as_ref().map(|(data, shape)| Broadcast { data, shape: *shape }),
+            ..Bias::default()
+        },
+        normalizer: Normalizer::None,
+        offset: options.offset,
+        ..Spec::new(Score::Dot { scale: 1.0 })
+    };
+    let mut seen = budget.zeros::<f32>("mask", &[b, hq, nq, nk])?;
+    let [queries, keys] = [b * hq * nq, b * hq * nk].map(|count| vec![0.0f32; count]);
+    let mut aside = queries.clone();
+    let pass = Forward {
+        weights: Some(&mut seen),
+        ..Forward::new(ViewMut::new(&mut aside, [b, hq, nq, 1])?)
+    };
+    let q = View::new(&queries, [b, hq, nq, 1])?;
+    let k = View::new(&keys, [b, hq, nk, 1])?;
+    options.machine.install(|| Cpu::best().forward(&spec, q, k, k, pass))??;
+    if seen.iter().all(|&seen| seen > 0.0) {
+        return Ok(None);
+    }
+    let given = &inputs.q.given;
+    let shape = [&given[..given.len() - 1], &[nk]].concat();
+    let flags: Vec<u8> = seen.into_iter().map(|seen| u8::from(seen > 0.0)).collect();
+    Ok(Some(Output::new("mask", shape, flags)))
 }
 
 /// What is computed, where it is asked for; rows are `[B, Hq, Nq]`.

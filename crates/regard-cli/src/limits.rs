@@ -86,7 +86,7 @@ impl Budget {
         Ok(zeros)
     }
 
-    /// An array of zeros that fits, where it is wanted.
+    /// An array of zeros that fits, where it is asked for.
     pub(crate) fn zeros_if<T: Zeroable + Clone>(
         &mut self,
         wanted: bool,

@@ -238,6 +238,18 @@ impl Options {
         }
     }
 
+    /// The mask that the options and the file's tensors make together.
+    pub(crate) fn mask<'a>(&self, masks: &'a Masks) -> Mask<'a> {
+        Mask {
+            causal: self.causal,
+            window: self.window,
+            key_lengths: masks.key_lengths.as_deref(),
+            segments: masks.segments.as_ref().map(|(q, k)| Segments { q, k }),
+            dense: masks.dense.as_ref().map(|x| Broadcast { data: &x.data, shape: x.full }),
+            edges: masks.edges.as_ref(),
+        }
+    }
+
     /// The mechanism that the options and the file's tensors make together; q has width `width`.
     pub fn spec<'a, T: Real>(
         &self,
@@ -256,14 +268,6 @@ impl Options {
                 None => Score::scaled_dot(width),
             },
         };
-        let mask = Mask {
-            causal: self.causal,
-            window: self.window,
-            key_lengths: masks.key_lengths.as_deref(),
-            segments: masks.segments.as_ref().map(|(q, k)| Segments { q, k }),
-            dense: masks.dense.as_ref().map(|x| Broadcast { data: &x.data, shape: x.full }),
-            edges: masks.edges.as_ref(),
-        };
         let bias = Bias {
             key: learned.key_bias.as_ref().map(|x| Broadcast { data: &x.data, shape: x.full }),
             full: learned.bias.as_ref().map(|x| Broadcast { data: &x.data, shape: x.full }),
@@ -275,7 +279,7 @@ impl Options {
         };
         Ok(Spec {
             score,
-            mask,
+            mask: self.mask(masks),
             bias,
             normalizer: self.normalizer(),
             dropout: self.dropout.map(|p| Dropout { p, seed: self.seed }),

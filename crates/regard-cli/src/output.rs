@@ -25,7 +25,7 @@ impl<'a> Destination<'a> {
         if self.is_standard_output() {
             return Ok(());
         }
-        ensure!(!path.is_dir(), "{}: there is a folder here; a file is wanted", path.display());
+        ensure!(!path.is_dir(), "{}: this is a folder; a file is expected", path.display());
         let folder = match path.parent() {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
             _ => Path::new("."),

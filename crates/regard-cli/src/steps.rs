@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 /// Which model is trained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// A pre-norm Transformer block and a classifier of every place.
+    /// A pre-norm Transformer block and a classifier at every position.
     Transformer,
     /// A GRU encoder and a GRU decoder with additive attention.
     Gru,

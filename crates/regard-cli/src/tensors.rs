@@ -37,6 +37,10 @@ impl Stored for f16 {
 impl Stored for i64 {
     const DTYPE: Dtype = Dtype::I64;
 }
+/// Flags, 0 and 1.
+impl Stored for u8 {
+    const DTYPE: Dtype = Dtype::BOOL;
+}
 
 /// The tensors of a file, by name.
 #[derive(Debug)]

@@ -102,7 +102,8 @@ export function numbers(text) {
  * @returns {any[]}
  */
 export function decoded(scenes) {
-  const map = (one) => ({ ...one, weights: numbers(one.weights) });
+  const flags = (text) => text && Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+  const map = (one) => ({ ...one, weights: numbers(one.weights), masked: flags(one.masked) });
   return scenes.map(({ scene, rollout, ...rest }) => {
     const plain = { ...scene };
     for (const key of ["pixels", "spectrogram"]) if (key in plain) plain[key] = numbers(plain[key]);

@@ -70,6 +70,7 @@ export const CHINESE = {
   // The answer
   Answer: "回答",
   Expected: "应为",
+  "Expected: ": "应为：",
   score: "得分",
   "stopped before the end": "未写完就停止了",
   "from the cache": "来自缓存",
@@ -93,7 +94,7 @@ export const CHINESE = {
   "layer {layer}, head {head}": "第 {layer} 层，第 {head} 头",
   "head {head}": "第 {head} 头",
   "over all": "总体",
-  "mean of all": "全部的平均",
+  "mean of all": "全部平均",
   rollout: "逐层累积",
   off: "关闭",
   "is off": "已关闭",
@@ -333,7 +334,7 @@ export const CHINESE = {
     "这是阅读器的输出，即答案在各句开始和结束的可能性，不是注意力；可改变的是它对问题的注意力。",
   "These are the reader's output, how likely its answer begins and ends in a sentence; it was trained without attention.":
     "这是阅读器的输出，即答案在各句开始和结束的可能性；它训练时没有注意力。",
-  "Every datum weighs the same in a mean: there is no attention.": "求平均时每个数据的权重相同：没有注意力。",
+  "Every datum weighs the same in a mean: there is no attention.": "求平均时每个数据点的权重相同：没有注意力。",
   "The heaviest data change with every change of their weights; normalizer and temperature can be changed.":
     "权重一变，最重的数据也随之改变；可改变归一化和温度。",
   "A gate opens for each token by itself: it is no attention.": "门对每个词元单独打开：它不是注意力。",

@@ -6,7 +6,7 @@ import { t } from "./words.js";
 /**
  * @typedef {{site: string, layer: number, head: number | null, row: number, column: number,
  *   columns_are_layers?: boolean}} Place
- * @typedef {{name: string, place: Place | null, fixed?: string, weights: Float32Array}} WeightMap
+ * @typedef {{name: string, place: Place | null, fixed?: string, weights: Float32Array, masked?: Uint8Array}} WeightMap
  * @typedef {{name: string, scene: any, measures: any[], rollout: WeightMap | null, mean?: WeightMap}} Scene
  * @typedef {{rows: string[], columns: string[], rowAxis: string, columnAxis: string}} Axes
  */
@@ -56,7 +56,8 @@ export function meanOf(one) {
     const maps = mapsOf(one);
     const weights = new Float32Array(maps[0].weights.length);
     for (const map of maps) for (let i = 0; i < weights.length; i++) weights[i] += map.weights[i] / maps.length;
-    one.mean = { name: "mean of all", place: null, weights };
+    // A mask hides the same pairs in every head.
+    one.mean = { name: "mean of all", place: null, weights, masked: maps[0].masked };
   }
   return one.mean;
 }

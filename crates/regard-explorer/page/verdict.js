@@ -67,7 +67,7 @@ export function expected(verdict) {
   return make(
     "p",
     { class: "expected wrap", dir: "auto" },
-    make("span", { class: "quiet" }, `${t("Expected")}: `),
+    make("span", { class: "quiet" }, t("Expected: ")),
     words,
   );
 }

@@ -1,4 +1,4 @@
-//! A page in one's own browser, served by the program itself: ask a trained model, watch every head,
+//! A page in your browser, served by the program itself: ask a trained model, watch every head,
 //! change the mechanism and see what changes. Also the prediction alone, for other programs.
 //!
 //! | file | holds |

@@ -5,6 +5,7 @@
 """
 
 import json
+import math
 import random
 import struct
 import sys
@@ -45,6 +46,14 @@ def normal(rows, width, seed):
     return [[round(draw.gauss(0, 1), 3) for _ in range(width)] for _ in range(rows)]
 
 
+def states():
+    """A query and six keys as a recurrent network's states are: each number a tanh, so between -1 and 1.
+    The fourth key belongs to the query: they have more in common than chance gives."""
+    query, keys = normal(1, 64, 4)[0], normal(6, 64, 5)
+    keys[3] = [0.6 * a + 0.8 * b for a, b in zip(query, keys[3])]
+    return [[round(math.tanh(0.4 * x), 3) for x in row] for row in [query, *keys]]
+
+
 def main():
     folder = Path(sys.argv[1])
     write(folder / "tastes.safetensors", q=QUESTIONS, k=THINGS, v=THINGS)
@@ -57,6 +66,9 @@ def main():
     write(folder / "concat.safetensors", **one, w=[0, 0, 1, 1])
     # Vectors wide enough to see what a dot product becomes without a scale.
     write(folder / "wide.safetensors", q=normal(1, 256, 1), k=normal(6, 256, 2), v=normal(6, 256, 3))
+    # The states of a recurrent network, which are no vectors of variance 1.
+    query, *keys = states()
+    write(folder / "states.safetensors", q=[query], k=keys, v=keys)
     # A price for each thing, apart from what it is found by.
     write(folder / "prices.safetensors", q=QUESTIONS, k=THINGS, v=[[3], [8], [2], [0]])
     # Who asks for both at once: with one head that sees both coordinates, and with a head for each.

@@ -74,7 +74,7 @@ pub struct Command {
     threads: Threads,
 }
 
-/// The scenes of an input, by name, with a title and the place where pictures go.
+/// The scenes of an input, by name, with a title and the folder where pictures go.
 struct Shown {
     scenes: Vec<(String, Scene)>,
     /// The input, or the file's name.

@@ -167,6 +167,7 @@ fn values(view: &TensorView) -> Vec<f64> {
         Dtype::BF16 => data.as_chunks().0.iter().map(|&x| bf16::from_le_bytes(x).into()).collect(),
         Dtype::F16 => data.as_chunks().0.iter().map(|&x| f16::from_le_bytes(x).into()).collect(),
         Dtype::I64 => data.as_chunks().0.iter().map(|&x| i64::from_le_bytes(x) as f64).collect(),
+        Dtype::BOOL => data.iter().map(|&x| x.into()).collect(),
         other => unreachable!("{other}"),
     }
 }

@@ -26,6 +26,13 @@ fn assert_sees(
 ) {
     for reference in [&[][..], &["--reference"]] {
         let written = file.attend(&[options, &["--weights", "--lse"], reference].concat());
+        // `mask` says what was hidden, where something was.
+        let seen = |at: usize| sees(at / (nq * nk), at / nk % nq, at % nk);
+        let expected: Vec<f64> = (0..2 * nq * nk).map(|at| u8::from(seen(at)).into()).collect();
+        match expected.contains(&0.0) {
+            true => assert_eq!(written.values("mask"), expected, "{options:?}"),
+            false => assert!(!written.names().contains(&"mask"), "{options:?}"),
+        }
         for b in 0..2 {
             let part = |stream, n: usize| noise(stream, 2 * n * D)[b * n * D..][..n * D].to_vec();
             let (q, k, v) = (part(1, nq), part(2, nk), part(3, nk));

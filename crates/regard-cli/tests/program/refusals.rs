@@ -313,5 +313,5 @@ fn files_that_cannot_be_read_or_written_are_named() {
     let nowhere = said(&input, &path("no/out"));
     assert!(nowhere.contains(&format!("there is no folder {}", path("no"))), "{nowhere}");
     let taken = said(&input, &path(""));
-    assert!(taken.contains("there is a folder here; a file is wanted"), "{taken}");
+    assert!(taken.contains("this is a folder; a file is expected"), "{taken}");
 }

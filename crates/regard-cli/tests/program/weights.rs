@@ -78,7 +78,7 @@ fn what_cannot_be_drawn_is_refused_by_its_name() {
     let path = file(&folder, &[("a", &[2, 3]), ("b", &[3, 3]), ("c", &[7])], None);
     let told = refused(&["show", &path]);
     assert!(
-        told.ends_with("which tensor is meant? There are `a`, `b`, `c`; --tensor NAME says"),
+        told.ends_with("which tensor? There are `a`, `b`, `c`; choose one with --tensor NAME"),
         "{told}"
     );
     let told = refused(&["show", &path, "--tensor", "d"]);

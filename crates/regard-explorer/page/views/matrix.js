@@ -47,6 +47,7 @@ export class MatrixView {
       rowAxis: axes.rowAxis,
       columnAxis: axes.columnAxis,
       values: now.map.weights,
+      masked: now.map.masked,
       range: now.range,
       colors: colors(),
       paper: paper(),

@@ -13,6 +13,9 @@ pub(crate) const PAPER: &str = "#ffffff";
 /// The place of a weight that is not a number, or is not there.
 pub(crate) const MISSING: Rgb = [0xd9, 0xd4, 0xcf];
 
+/// The place of a weight that a mask hides, under its hatching.
+pub(crate) const MASKED: Rgb = [0xf1, 0xf1, 0xef];
+
 /// A weight's share of the greatest, 0 to 1, on white paper: from almost white to deep blue.
 pub(crate) fn heat(share: f32) -> Rgb {
     let share = share.clamp(0.0, 1.0);

@@ -194,7 +194,7 @@ export function upright(context, text, x, y, align) {
  * @typedef {{rows: string[], columns: string[], rowAxis: string, columnAxis: string,
  *   values: ArrayLike<number>, range: [number, number], colors: Rgb[], paper: Paper,
  *   cell: [number, number], bare?: boolean, picture?: CanvasImageSource,
- *   over?: {dim: Rgb, cover: number}, labelWidth?: number, marks?: {row: number | null, column: number | null, sign: string}[]}} Grid
+ *   over?: {dim: Rgb, cover: number}, masked?: ArrayLike<number>, labelWidth?: number, marks?: {row: number | null, column: number | null, sign: string}[]}} Grid
  */
 export class Sheet {
   /** @param {(row: number, column: number) => void} moved the cursor is at another cell */
@@ -269,12 +269,37 @@ export class Sheet {
       width,
       height,
     );
+    this.drawMasked(context);
     context.strokeStyle = grid.paper.line;
     context.strokeRect(this.left - 0.5, this.top - 0.5, width + 1, height + 1);
     if (!grid.bare) this.drawLabels(context, width, height);
     this.drawMarks(context);
     if (this.cursor && (this.cursor[0] >= rows.length || this.cursor[1] >= columns.length)) this.cursor = null;
     this.drawCursor();
+  }
+
+  // Hatching over what a mask hides: a zero that nobody computed is not a low weight.
+  drawMasked(context) {
+    const { masked, columns, cell, paper } = this.grid;
+    if (!masked || Math.min(...cell) < 3) return;
+    context.save();
+    context.beginPath();
+    for (let i = 0; i < masked.length; i++) {
+      if (!masked[i]) continue;
+      const [x, y] = [this.left + (i % columns.length) * cell[0], this.top + Math.floor(i / columns.length) * cell[1]];
+      context.moveTo(x, y + cell[1]);
+      context.lineTo(x + cell[0], y);
+      if (Math.min(...cell) < 10) continue;
+      context.moveTo(x, y + cell[1] / 2);
+      context.lineTo(x + cell[0] / 2, y);
+      context.moveTo(x + cell[0] / 2, y + cell[1]);
+      context.lineTo(x + cell[0], y + cell[1] / 2);
+    }
+    context.strokeStyle = paper.faint;
+    context.globalAlpha = 0.55;
+    context.lineWidth = 0.8;
+    context.stroke();
+    context.restore();
   }
 
   drawLabels(context, width, height) {

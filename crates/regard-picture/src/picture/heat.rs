@@ -4,7 +4,7 @@ use super::caption::Caption;
 use super::color::{self, FAINT, Rgb};
 use super::label;
 use super::scale::Scale;
-use super::svg::{Pixels, Svg, Text, escaped};
+use super::svg::{Pixels, Svg, Text, escaped, short};
 use crate::scene::{Map, Maps};
 
 /// Up to so many cells are drawn one by one; more become an image, so that the file stays small.
@@ -13,6 +13,18 @@ const MOST_CELLS: usize = 1600;
 const MOST_PIXELS: usize = 1024;
 /// The same where many images stand side by side.
 const MOST_SMALL_PIXELS: usize = 380;
+/// The sides that a cell of small maps may have, the best first: with numbers in it, and down to what
+/// a label needs, so that every row and column is named.
+const SIDES: [f64; 5] = [28.0, 24.0, 20.0, 15.0, 12.0];
+/// From this side on a cell has room for its number.
+const NUMBERED: f64 = 20.0;
+/// Up to so many cells of small maps say their numbers.
+const MOST_NUMBERS: usize = 600;
+/// What small maps may take together.
+const SHEET: [f64; 2] = [1060.0, 1200.0];
+/// Cells smaller than this are too small for hatching; their color alone says that they are masked.
+const HATCHED: f64 = 4.0;
+const HATCHING: &str = "#aab2bb";
 const LONGEST_LABEL: f64 = 130.0;
 /// Names of small maps are cut behind so much.
 const WIDEST_NAME: f64 = 150.0;
@@ -27,6 +39,7 @@ pub(crate) const NARROWEST: f64 = 480.0;
 /// One heat-map, large.
 pub(crate) fn one(scene: &Maps, map: &Map, caption: &Caption) -> String {
     let words = |place: usize| match map.weight(place) {
+        _ if map.is_masked(place) => ["masked".to_owned(), String::new()],
         None => ["not a number".to_owned(), String::new()],
         Some(weight) if weight.abs() < 0.005 => [format!("{weight:.3}"), String::new()],
         Some(weight) => [format!("{weight:.3}"), short_number(weight)],
@@ -66,19 +79,17 @@ pub(crate) fn matrix(
     let legend = height.clamp(40.0, 160.0);
     scale.legend(&mut svg, left + width + 16.0, top, legend);
     let bottom = top + height.max(legend);
-    let below = sheet.note(&mut svg, [left, bottom], MOST_PIXELS, full - left - margin);
+    let hides = !map.masked.is_empty();
+    let below = sheet.note(&mut svg, [left, bottom], (MOST_PIXELS, hides), full - left - margin);
     svg.finish(full, bottom + below + margin)
 }
 
 /// All of them, small, on one scale: a row for each layer where the names tell.
 pub(crate) fn all(scene: &Maps, caption: &Caption) -> String {
-    let across = across(&scene.maps);
-    let sheet = Sheet::new(scene, 190.0, 15.0, 10.0).without_slant();
+    let (sheet, across) = Sheet::of_several(scene);
     let [width, height] = sheet.size();
     let (margin, gap, name) = (20.0, 22.0, 20.0);
-    let names = scene.maps.iter().map(|map| label::width(&map.name, 11.0));
-    let widest = names.fold(70.0, f64::max).min(WIDEST_NAME);
-    let step = [width.max(widest) + gap, height + name + gap];
+    let step = [sheet.step_across(), height + name + sheet.top() + gap];
     let down = scene.maps.len().div_ceil(across);
     let left = margin + 18.0 + sheet.left();
     let full = (left + step[0] * across as f64 + 56.0)
@@ -89,31 +100,30 @@ pub(crate) fn all(scene: &Maps, caption: &Caption) -> String {
     let y = caption.draw(&mut svg, margin, full - 2.0 * margin);
     let middle = left + (step[0] * across as f64 - gap) / 2.0;
     svg.text(Text::at(middle, y + 8.0, &scene.column_axis).middle().bold());
-    let top = y + 20.0 + sheet.top();
+    let top = y + 20.0;
     let scale = Scale::of(&scene.maps);
     for (place, map) in scene.maps.iter().enumerate() {
         let corner = [
             left + step[0] * (place % across) as f64,
-            top + name + step[1] * (place / across) as f64,
+            top + name + sheet.top() + step[1] * (place / across) as f64,
         ];
         let words = label::fitted(&map.name, 11.0, step[0] - 8.0);
-        // Above the labels of the columns there is room for the first row's names only.
-        let above = if place < across { sheet.top() } else { 0.0 };
-        svg.text(Text::at(corner[0], corner[1] - 6.0 - above, &words).size(11.0));
-        if place < across {
-            sheet.column_labels(&mut svg, corner);
-        }
+        svg.text(Text::at(corner[0], corner[1] - 6.0 - sheet.top(), &words).size(11.0));
+        sheet.column_labels(&mut svg, corner);
         if place % across == 0 {
             sheet.row_labels(&mut svg, corner);
         }
         sheet.cells(&mut svg, corner, map, scale, None);
     }
-    let bottom = top + name + step[1] * down as f64 - gap - name;
+    let bottom = top + step[1] * down as f64 - gap;
     let middle = (top + bottom) / 2.0;
     svg.text(Text::at(margin + 10.0, middle, &scene.row_axis).middle().bold().turned(-90.0));
-    scale.legend(&mut svg, left + step[0] * across as f64 - 4.0, top + name, 120.0);
-    let bottom = bottom.max(top + name + 120.0);
-    let below = sheet.note(&mut svg, [left, bottom], MOST_SMALL_PIXELS, full - left - margin);
+    let legend = [top + name + sheet.top(), height.clamp(60.0, 120.0)];
+    scale.legend(&mut svg, left + step[0] * across as f64 - 4.0, legend[0], legend[1]);
+    let bottom = bottom.max(legend[0] + legend[1]);
+    let hides = scene.maps.iter().any(|map| !map.masked.is_empty());
+    let below =
+        sheet.note(&mut svg, [left, bottom], (MOST_SMALL_PIXELS, hides), full - left - margin);
     svg.finish(full, bottom + below + margin)
 }
 
@@ -154,18 +164,49 @@ impl<'a> Sheet<'a> {
     fn new(scene: &'a Maps, available: f64, most: f64, font: f64) -> Self {
         let side = |count: usize| (available / count.max(1) as f64).min(most);
         let cell = [side(scene.columns.len()), side(scene.rows.len())];
-        let short = |labels: &[String], longest: f64| -> Vec<String> {
+        let cut = |labels: &[String], longest: f64| -> Vec<String> {
             labels.iter().map(|text| label::fitted(text, font, longest)).collect()
         };
         let few = scene.columns.len() <= FEW_COLUMNS && available == LARGE;
-        let rows = short(&scene.rows, if few { LONGEST_SENTENCE } else { LONGEST_LABEL });
-        let columns = short(&scene.columns, LONGEST_LABEL);
+        let rows = cut(&scene.rows, if few { LONGEST_SENTENCE } else { LONGEST_LABEL });
+        let columns = cut(&scene.columns, LONGEST_LABEL);
         let stand = match cell[0] {
             wide if widest(&columns, font) <= wide - 4.0 => Stand::Flat,
             wide if wide >= font => Stand::Slanted,
             _ => Stand::Upright,
         };
         Self { scene, cell, font, stand, rows, columns }
+    }
+
+    /// Small maps of one scene and how many go side by side: the largest cells with which all of them
+    /// fit on a sheet, in rows of as many as the names tell or of half, a quarter, … as many; where there
+    /// are too many rows and columns for that, as small as they come.
+    fn of_several(scene: &'a Maps) -> (Self, usize) {
+        let widest = across(&scene.maps);
+        let counts = std::iter::successors(Some(widest), |n| (*n > 1).then(|| n.div_ceil(2)));
+        for count in counts {
+            for side in SIDES {
+                let [width, height] =
+                    [side * scene.columns.len() as f64, side * scene.rows.len() as f64];
+                let down = scene.maps.len().div_ceil(count) as f64;
+                if width * count as f64 > SHEET[0] || height * down > SHEET[1] {
+                    continue;
+                }
+                let sheet = Self::new(scene, width.max(height), side, 10.0).without_slant();
+                if sheet.left() + sheet.step_across() * count as f64 <= SHEET[0]
+                    && (height + sheet.top() + 42.0) * down <= SHEET[1]
+                {
+                    return (sheet, count);
+                }
+            }
+        }
+        (Self::new(scene, 190.0, 15.0, 10.0).without_slant(), widest)
+    }
+
+    /// From one small map to the next: its width or its name's, and a gap.
+    fn step_across(&self) -> f64 {
+        let names = self.scene.maps.iter().map(|map| label::width(&map.name, 11.0));
+        self.size()[0].max(names.fold(70.0, f64::max).min(WIDEST_NAME)) + 22.0
     }
 
     /// Labels of columns upright where they do not lie flat: they reach into no neighbor.
@@ -232,17 +273,30 @@ impl<'a> Sheet<'a> {
     }
 
     /// What is not drawn one by one, below; gives the height it took.
-    fn note(&self, svg: &mut Svg, [x, y]: [f64; 2], most: usize, available: f64) -> f64 {
+    fn note(
+        &self,
+        svg: &mut Svg,
+        [x, y]: [f64; 2],
+        (most, hides): (usize, bool),
+        available: f64,
+    ) -> f64 {
         let (rows, columns) = (self.rows.len(), self.columns.len());
         let named = self.step(self.cell[1]).max(self.step(self.cell[0]));
         let block = rows.max(columns).div_ceil(most);
-        let mut note = match named {
-            1 => return 0.0,
-            _ => format!("{rows} × {columns} weights; one in {named} is named"),
-        };
-        if block > 1 {
-            note += &format!("; a dot is {block} × {block} of them and shows the greatest");
+        let mut notes = Vec::new();
+        if named > 1 {
+            notes.push(format!("{rows} × {columns} weights; one in {named} is named"));
         }
+        if named > 1 && block > 1 {
+            notes.push(format!("a dot is {block} × {block} of them and shows the greatest"));
+        }
+        if hides {
+            notes.push("hatched: masked, so never attended to".into());
+        }
+        if notes.is_empty() {
+            return 0.0;
+        }
+        let note = notes.join("; ");
         let lines = label::two_lines(&note, 11.0, available.max(200.0));
         for (place, line) in lines.iter().enumerate() {
             let y = y + 18.0 + 14.0 * place as f64;
@@ -264,15 +318,72 @@ impl<'a> Sheet<'a> {
         match words.filter(|_| rows * columns <= MOST_CELLS) {
             Some(words) => {
                 for place in 0..rows * columns {
-                    self.cell(svg, [x, y], place, scale.color(map.weight(place)), words(place));
+                    let color = match map.is_masked(place) {
+                        true => color::MASKED,
+                        false => scale.color(map.weight(place)),
+                    };
+                    self.cell(svg, [x, y], place, color, words(place));
                 }
             }
+            None if words.is_none() && self.is_numbered() => self.numbers(svg, [x, y], map, scale),
             None => {
                 let most = if words.is_some() { MOST_PIXELS } else { MOST_SMALL_PIXELS };
                 svg.pixels([x, y, width, height], &pixels(map, [rows, columns], most, scale));
             }
         }
+        self.hatch(svg, [x, y], map);
         svg.frame([x, y, width, height]);
+    }
+
+    /// Whether the cells of small maps have room for their numbers, and are few enough for that.
+    fn is_numbered(&self) -> bool {
+        let cells = self.rows.len() * self.columns.len() * self.scene.maps.len();
+        self.cell[0].min(self.cell[1]) >= NUMBERED && cells <= MOST_NUMBERS
+    }
+
+    /// The cells of a small map, each with its weight in print.
+    fn numbers(&self, svg: &mut Svg, [x, y]: [f64; 2], map: &Map, scale: Scale) {
+        let ([w, h], size) = (self.cell, 9.0);
+        for place in 0..self.rows.len() * self.columns.len() {
+            let (row, column) = (place / self.columns.len(), place % self.columns.len());
+            let [left, top] = [x + column as f64 * w, y + row as f64 * h];
+            let weight = map.weight(place).filter(|_| !map.is_masked(place));
+            let fill = match map.is_masked(place) {
+                true => color::MASKED,
+                false => scale.color(weight),
+            };
+            svg.rect([left, top, w, h], &color::hex(fill), "");
+            let Some(weight) = weight.filter(|weight| weight.abs() >= 0.005) else { continue };
+            let number = short_number(weight);
+            if label::width(&number, size) <= w {
+                let text = Text::at(left + w / 2.0, top + h / 2.0 + 0.35 * size, &number);
+                svg.text(text.size(size).middle().fill(color::ink_on(fill)));
+            }
+        }
+    }
+
+    /// Lines through what a mask hides: a zero that nobody computed is not a low weight.
+    fn hatch(&self, svg: &mut Svg, [x, y]: [f64; 2], map: &Map) {
+        let [w, h] = self.cell;
+        if w.min(h) < HATCHED {
+            return;
+        }
+        let mut lines = String::new();
+        for place in (0..map.masked.len()).filter(|&place| map.is_masked(place)) {
+            let (row, column) = (place / self.columns.len(), place % self.columns.len());
+            let [left, top] = [x + column as f64 * w, y + row as f64 * h];
+            let mut line = |from: [f64; 2], to: [f64; 2]| {
+                let [a, b, c, d] =
+                    [left + from[0] * w, top + from[1] * h, left + to[0] * w, top + to[1] * h];
+                lines += &format!("M{} {}L{} {}", short(a), short(b), short(c), short(d));
+            };
+            line([0.0, 1.0], [1.0, 0.0]);
+            if w.min(h) > 10.0 {
+                line([0.0, 0.5], [0.5, 0.0]);
+                line([0.5, 1.0], [1.0, 0.5]);
+            }
+        }
+        svg.path(&lines, &format!("stroke=\"{HATCHING}\" stroke-width=\"0.8\" fill=\"none\""));
     }
 
     fn cell(
@@ -281,7 +392,7 @@ impl<'a> Sheet<'a> {
         corner: [f64; 2],
         place: usize,
         color: Rgb,
-        [long, short]: [String; 2],
+        [long, printed]: [String; 2],
     ) {
         let (row, column) = (place / self.columns.len(), place % self.columns.len());
         let [w, h] = self.cell;
@@ -291,10 +402,10 @@ impl<'a> Sheet<'a> {
         svg.raw(&format!("<g><title>{from} → {to}: {long}</title>"));
         svg.rect([x + gap, y + gap, w - 2.0 * gap, h - 2.0 * gap], &fill, "");
         svg.raw("</g>");
-        if h >= 20.0 && !short.is_empty() && label::width(&short, 10.0) <= w {
+        if h >= 20.0 && !printed.is_empty() && label::width(&printed, 10.0) <= w {
             let ink = color::ink_on(color);
             svg.text(
-                Text::at(x + w / 2.0, y + h / 2.0 + 3.5, &short).size(10.0).middle().fill(ink),
+                Text::at(x + w / 2.0, y + h / 2.0 + 3.5, &printed).size(10.0).middle().fill(ink),
             );
         }
     }
@@ -317,7 +428,12 @@ fn widest(labels: &[String], font: f64) -> f64 {
 fn pixels(map: &Map, [rows, columns]: [usize; 2], most: usize, scale: Scale) -> Pixels {
     let block = rows.max(columns).div_ceil(most).max(1);
     let blocks = Blocks::of(map, [rows, columns], block);
-    let bytes = blocks.greatest.iter().flat_map(|&weight| scale.color(weight)).collect();
+    let shown = blocks.greatest.iter().zip(&blocks.masked);
+    let color = |(&weight, &masked): (&Option<f32>, &bool)| match masked {
+        true => color::MASKED,
+        false => scale.color(weight),
+    };
+    let bytes = shown.flat_map(color).collect();
     Pixels { width: blocks.columns, height: blocks.rows, bytes }
 }
 
@@ -326,22 +442,27 @@ pub(crate) struct Blocks {
     pub(crate) rows: usize,
     pub(crate) columns: usize,
     pub(crate) greatest: Vec<Option<f32>>,
+    /// Whether a mask hides all of a block.
+    pub(crate) masked: Vec<bool>,
 }
 
 impl Blocks {
     pub(crate) fn of(map: &Map, [rows, columns]: [usize; 2], block: usize) -> Self {
         let (down, across) = (rows.div_ceil(block), columns.div_ceil(block));
         let mut greatest: Vec<Option<f32>> = vec![None; down * across];
+        let mut masked = vec![!map.masked.is_empty(); down * across];
         for row in 0..rows {
-            let blocks = &mut greatest[row / block * across..][..across];
+            let first = row / block * across;
+            let blocks = &mut greatest[first..][..across];
             for column in 0..columns {
+                masked[first + column / block] &= map.is_masked(row * columns + column);
                 if let Some(weight) = map.weight(row * columns + column) {
                     let most = &mut blocks[column / block];
                     *most = Some(most.map_or(weight, |most| most.max(weight)));
                 }
             }
         }
-        Self { rows: down, columns: across, greatest }
+        Self { rows: down, columns: across, greatest, masked }
     }
 }
 

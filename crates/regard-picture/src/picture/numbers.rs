@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use safetensors::tensor::{Dtype, TensorView, serialize};
 use serde_json::json;
 
-use crate::scene::Scene;
+use crate::scene::{Map, Scene};
 use regard_data::{Error, Result};
 
 /// A scene as JSON: its labels, and its weights row by row. What is not a number becomes `null`.
@@ -28,7 +28,7 @@ pub fn numbers_json(scene: &Scene) -> String {
 }
 
 /// A scene's weights as a safetensors file: `weights` [maps, rows, columns] (of a graph [maps,
-/// edges]), with `edges` [edges, 2], `pixels` [height, width, channels], `spectrogram` [frames, features] or
+/// edges]), with `mask` of the same shape where a mask hides some (false where it does), `edges` [edges, 2], `pixels` [height, width, channels], `spectrogram` [frames, features] or
 /// `x`, `y`, `at`, `curve` and `truth` where the scene has them. The maps' names and the labels are in its metadata, as JSON under
 /// `labels`.
 ///
@@ -65,6 +65,13 @@ pub fn numbers(scene: &Scene) -> Result<Vec<u8>> {
         shape,
         scene.maps().iter().flat_map(|map| floats(&map.weights)).collect(),
     )];
+    if scene.maps().iter().any(|map| !map.masked.is_empty()) {
+        let seen = |map: &Map| -> Vec<u8> {
+            (0..places).map(|place| u8::from(!map.is_masked(place))).collect()
+        };
+        let shape = tensors[0].2.clone();
+        tensors.push(("mask", Dtype::BOOL, shape, scene.maps().iter().flat_map(seen).collect()));
+    }
     let mut add = |name, shape, values: &[f32]| {
         tensors.push((name, Dtype::F32, shape, floats(values)));
     };

@@ -108,13 +108,10 @@ fn in_blocks(data: &mut Value, scene: &Maps, scale: Scale) {
     let kept = (MOST_STRONGEST / (rows * maps).max(1)).clamp(1, 16).min(columns);
     let weights = scene.maps.iter().map(|map| {
         let blocks = Blocks::of(map, [rows, columns], block);
-        base64(
-            &blocks
-                .greatest
-                .iter()
-                .flat_map(|&w| steps(w, scale).to_le_bytes())
-                .collect::<Vec<_>>(),
-        )
+        let bytes = blocks.greatest.iter().zip(&blocks.masked).flat_map(|(&weight, &masked)| {
+            if masked { MASKED.to_le_bytes() } else { steps(weight, scale).to_le_bytes() }
+        });
+        base64(&bytes.collect::<Vec<_>>())
     });
     let strongest = scene.maps.iter().map(|map| {
         let row = |row: usize| strongest(map, row, columns, kept);
@@ -228,11 +225,17 @@ fn nodes_and_edges(scene: &GraphScene) -> Value {
 
 /// Weights in 16 bits each, low byte first.
 fn packed(map: &Map, order: &[usize], scale: Scale) -> String {
-    let steps = |&place: &usize| steps(map.weight(place), scale).to_le_bytes();
+    let steps = |&place: &usize| match map.is_masked(place) {
+        true => MASKED.to_le_bytes(),
+        false => steps(map.weight(place), scale).to_le_bytes(),
+    };
     base64(&order.iter().flat_map(steps).collect::<Vec<_>>())
 }
 
+/// A weight that a mask hides, in 16 bits.
+const MASKED: u16 = 65534;
+
 /// A weight in 16 bits; 65535 is not a number.
 fn steps(weight: Option<f32>, scale: Scale) -> u16 {
-    weight.map_or(u16::MAX, |weight| (scale.share(weight) * 65534.0).round() as u16)
+    weight.map_or(u16::MAX, |weight| (scale.share(weight) * 65533.0).round() as u16)
 }

@@ -15,6 +15,9 @@ const MARGIN: f64 = 20.0;
 const ROW: f64 = 17.0;
 /// How much of a word's color covers the moment with its greatest weight.
 const COVER: f32 = 0.6;
+/// A word stands above the moment it was heard at where its weight there is at least this share of the
+/// greatest of all: a row of even weights has no such moment.
+const STANDS_OUT: f32 = 0.4;
 /// Up to so many maps are drawn below each other.
 const MOST_MAPS: usize = 16;
 /// Rows, of all maps together, that are drawn as curves; more are colors.
@@ -92,13 +95,21 @@ impl<'a> Sheet<'a> {
         all.sum::<f32>() / maps.len().max(1) as f32
     }
 
-    /// Where the weights of a row lie: from left to right.
-    fn middle(&self, maps: &[Map], row: usize) -> Option<f64> {
+    /// The greatest weight of all rows.
+    fn greatest(&self, maps: &[Map]) -> f32 {
+        let (rows, keys) = (self.scene.weights.rows.len(), self.scene.weights.columns.len());
+        let cells = (0..rows).flat_map(|row| (0..keys).map(move |key| (row, key)));
+        cells.map(|(row, key)| self.weight(maps, row, key)).fold(1e-9, f32::max)
+    }
+
+    /// Where the greatest weight of a row lies; none where the row looks nowhere in particular.
+    fn middle(&self, maps: &[Map], row: usize, greatest: f32) -> Option<f64> {
         let keys = 0..self.scene.weights.columns.len();
         let best = keys.max_by(|&a, &b| {
             self.weight(maps, row, a).total_cmp(&self.weight(maps, row, b)).then(b.cmp(&a))
         })?;
-        Some(self.time.place((best as f64 + 0.5) * self.scene.key_step))
+        let stands_out = self.weight(maps, row, best) >= STANDS_OUT * greatest;
+        stands_out.then(|| self.time.place((best as f64 + 0.5) * self.scene.key_step))
     }
 
     /// The words above the places they were heard at, in as many lines as they need.
@@ -107,10 +118,11 @@ impl<'a> Sheet<'a> {
         if maps.is_empty() || rows.len() < 2 {
             return y;
         }
+        let greatest = self.greatest(maps);
         let mut lines: Vec<f64> = Vec::new();
         let mut placed = Vec::new();
         for (row, word) in rows.iter().enumerate() {
-            let Some(x) = self.middle(maps, row) else { continue };
+            let Some(x) = self.middle(maps, row, greatest) else { continue };
             let word = fitted(word);
             let half = label::width(&word, 11.0) / 2.0 + 3.0;
             let line = lines.iter().position(|&end| end <= x - half).unwrap_or(lines.len());
@@ -176,15 +188,14 @@ impl<'a> Sheet<'a> {
         if maps.is_empty() || rows == 0 || keys == 0 {
             return None;
         }
-        let most: Vec<f32> = (0..rows)
-            .map(|row| (0..keys).map(|key| self.weight(maps, row, key)).fold(1e-9, f32::max))
-            .collect();
+        // One scale for all rows: even weights look even, not as strong as a peak.
+        let greatest = self.greatest(maps);
         let blocks = Blocks::of(keys);
         let pixel = |column: usize| {
             let heaviest = |row: usize| {
                 blocks.range(column).map(|key| self.weight(maps, row, key)).fold(0.0, f32::max)
             };
-            let share = |row: &usize| heaviest(*row) / most[*row];
+            let share = |row: &usize| heaviest(*row) / greatest;
             let row = (0..rows).max_by(|a, b| share(a).total_cmp(&share(b))).unwrap_or(0);
             let [r, g, b] = row_color(row);
             [r, g, b, (COVER * share(&row).clamp(0.0, 1.0) * 255.0).round() as u8]

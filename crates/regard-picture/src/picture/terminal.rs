@@ -71,6 +71,14 @@ impl Brush {
         }
     }
 
+    /// A cell of several weights: hidden where a mask hides all of them, else the greatest.
+    fn block(self, map: &Map, places: impl Iterator<Item = usize> + Clone, wide: usize) -> String {
+        match map.masked.is_empty() || !places.clone().all(|place| map.is_masked(place)) {
+            true => self.cell(places.filter_map(|place| map.weight(place)).reduce(f32::max), wide),
+            false => "╱".repeat(wide),
+        }
+    }
+
     fn legend(self) -> String {
         let Scale { low, high } = self.scale;
         let steps = (0..=8).map(|i| Some(low + (high - low) * i as f32 / 8.0));
@@ -120,13 +128,13 @@ fn maps(lines: &mut Vec<String>, scene: &Maps, map: &Map, width: usize, brush: B
     }
     for (row, name) in scene.rows.iter().enumerate() {
         let cells = (0..count).step_by(block).map(|first| {
-            let weights = first..(first + block).min(count);
-            let greatest = weights.filter_map(|column| map.weight(row * count + column));
-            brush.cell(greatest.reduce(f32::max), wide)
+            let places = row * count + first..row * count + (first + block).min(count);
+            brush.block(map, places, wide)
         });
         lines.push(format!("{} {}", padded(name, left), cells.collect::<String>()));
     }
-    lines.push(brush.legend());
+    let hidden = if map.masked.is_empty() { "" } else { "   ╱ masked" };
+    lines.push(brush.legend() + hidden);
     if block > 1 {
         lines.push(fitted_in_columns(&format!("{block} columns of {count} to a cell"), width));
     } else if is_numbered {

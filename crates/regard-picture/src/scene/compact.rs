@@ -10,7 +10,8 @@ fn packed(numbers: &[f32]) -> String {
 }
 
 impl Map {
-    /// As JSON, its weights as base64 of 32-bit floats, the low byte first.
+    /// As JSON, its weights as base64 of 32-bit floats, the low byte first, and of a masked map a byte
+    /// for each weight, 1 where it is hidden.
     ///
     /// ```
     /// use regard_picture::scene::Map;
@@ -21,6 +22,10 @@ impl Map {
             json!({ "name": self.name, "place": self.place, "weights": packed(&self.weights) });
         if let Some(why) = self.fixed {
             all["fixed"] = json!(why);
+        }
+        if !self.masked.is_empty() {
+            let bytes: Vec<u8> = self.masked.iter().copied().map(u8::from).collect();
+            all["masked"] = json!(base64(&bytes));
         }
         all
     }

@@ -60,6 +60,10 @@ pub struct Map {
     pub fixed: Option<&'static str>,
     /// The weights, one for each cell, edge or patch of the scene they belong to, row by row.
     pub weights: Vec<f32>,
+    /// Which of them a mask hides, one for each weight; empty where nothing is hidden. Such a weight
+    /// is 0 because nobody asked, not because the score was low.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub masked: Vec<bool>,
 }
 
 /// An attention of a model: where an [`Intervention`](regard::attention::Intervention) on a map
@@ -124,6 +128,25 @@ impl Maps {
             columns: names,
             maps: Map::of_layers(layers, Site::Encoder)?,
         }))
+    }
+
+    /// The same where each query sees so many keys on each side, all of them where none is given.
+    ///
+    /// ```
+    /// use regard_picture::scene::{Map, Maps};
+    /// let names: Vec<String> = ["a", "b", "c"].map(String::from).into();
+    /// let maps = Maps {
+    ///     row_axis: "attends".into(),
+    ///     column_axis: "is attended to".into(),
+    ///     rows: names.clone(),
+    ///     columns: names,
+    ///     maps: vec![Map::new("head 1", vec![0.0; 9])],
+    /// };
+    /// assert!(maps.truncated(Some(1)).maps[0].is_masked(2));
+    /// ```
+    pub fn truncated(self, window: Option<usize>) -> Self {
+        let maps = self.maps.into_iter().map(|map| map.truncated(window)).collect();
+        Self { maps, ..self }
     }
 }
 
@@ -190,7 +213,51 @@ impl Map {
     /// assert_eq!(Map::new("head 1", vec![1.0]).weights, [1.0]);
     /// ```
     pub fn new(name: impl Into<String>, weights: Vec<f32>) -> Self {
-        Self { name: name.into(), place: None, fixed: None, weights }
+        Self { name: name.into(), place: None, fixed: None, weights, masked: Vec::new() }
+    }
+
+    /// The same, with some weights hidden by a mask; nothing changes where none is.
+    ///
+    /// ```
+    /// use regard_picture::scene::Map;
+    /// let map = Map::new("head 1", vec![1.0, 0.0]).hiding(vec![false, true]);
+    /// assert_eq!([0, 1, 2].map(|place| map.is_masked(place)), [false, true, false]);
+    /// assert!(Map::new("head 1", vec![1.0]).hiding(vec![false]).masked.is_empty());
+    /// ```
+    pub fn hiding(self, masked: Vec<bool>) -> Self {
+        let any = masked.contains(&true);
+        Self { masked: if any { masked } else { Vec::new() }, ..self }
+    }
+
+    /// The same over one sequence, of which each query sees so many keys on each side.
+    ///
+    /// ```
+    /// use regard_picture::scene::Map;
+    /// let map = Map::new("head 1", vec![0.0; 9]).truncated(Some(1));
+    /// assert_eq!(map.masked.iter().filter(|&&hidden| hidden).count(), 2);
+    /// ```
+    pub fn truncated(self, window: Option<usize>) -> Self {
+        let (Some(window), n) = (window, self.weights.len().isqrt()) else { return self };
+        let hidden = (0..n * n).map(|place| (place / n).abs_diff(place % n) > window).collect();
+        self.hiding(hidden)
+    }
+
+    /// The same over one sequence, of which no query sees what comes after it.
+    ///
+    /// ```
+    /// use regard_picture::scene::Map;
+    /// let map = Map::new("head 1", vec![1.0, 0.0, 0.5, 0.5]).causal();
+    /// assert_eq!(map.masked, [false, true, false, false]);
+    /// ```
+    pub fn causal(self) -> Self {
+        let n = self.weights.len().isqrt();
+        let hidden = (0..n * n).map(|place| place % n > place / n).collect();
+        self.hiding(hidden)
+    }
+
+    /// Whether a mask hides the weight at a place.
+    pub fn is_masked(&self, place: usize) -> bool {
+        self.masked.get(place).copied().unwrap_or(false)
     }
 
     /// The same, from a place.

@@ -52,7 +52,8 @@ fn can_be_weights(x: &Tensor) -> bool {
 
 impl WeightsFile {
     /// The weights `[Nq, Nk]`, `[H, Nq, Nk]` or `[B, H, Nq, Nk]` of a safetensors file, one map for
-    /// each head of each batch item. Names are taken from the file's metadata where they fit.
+    /// each head of each batch item. Names are taken from the file's metadata where they fit. A tensor
+    /// `mask` of as many flags as there are `weights` says which pairs may be seen.
     /// Refuses a file without such a tensor, or with several and none called `weights`, and labels
     /// of another number.
     pub fn scene(&self, path: &Path) -> Result<Scene> {
@@ -75,13 +76,24 @@ impl WeightsFile {
         let cells = rows * columns;
         let count = numbers.len() / cells;
         let names = if known.maps.len() == count { known.maps } else { map_names(name, s) };
-        let maps = names.into_iter().zip(numbers.chunks(cells));
+        let hidden = match tensors.get("mask").filter(|mask| name == "weights" && mask.shape() == s)
+        {
+            Some(mask) => mask.to_dtype(DType::F32)?.contiguous()?.to_vec::<f32>()?,
+            None => Vec::new(),
+        };
+        let hidden = |at: usize| match hidden.chunks(cells).nth(at) {
+            Some(seen) => seen.iter().map(|&seen| seen == 0.0).collect(),
+            None => Vec::new(),
+        };
+        let maps = names.into_iter().zip(numbers.chunks(cells)).enumerate();
         Ok(Scene::Maps(Maps {
             row_axis: "query".into(),
             column_axis: "key".into(),
             rows: labels("rows", &self.rows, known.rows, rows).map_err(wrong)?,
             columns: labels("columns", &self.columns, known.columns, columns).map_err(wrong)?,
-            maps: maps.map(|(name, weights)| Map::new(name, weights.to_vec())).collect(),
+            maps: maps
+                .map(|(at, (name, weights))| Map::new(name, weights.to_vec()).hiding(hidden(at)))
+                .collect(),
         }))
     }
 
@@ -112,7 +124,7 @@ impl WeightsFile {
                 Err("there are no weights: no tensor [Nq, Nk], [H, Nq, Nk] or [B, H, Nq, Nk]"
                     .into())
             }
-            _ => Err(format!("which tensor is meant? There are {}; --tensor NAME says", all())),
+            _ => Err(format!("which tensor? There are {}; choose one with --tensor NAME", all())),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use regard_picture::picture;
 use regard_picture::picture::{Caption, Comparison, Cost, Panel, Variant};
+use regard_picture::scene::WeightsFile;
 use regard_picture::scene::{CurveScene, GraphScene, ImageScene, Map, Maps, Scene, SoundScene};
 use resvg::usvg::roxmltree::{Document, Node};
 
@@ -262,8 +263,76 @@ fn a_weight_that_is_not_a_number_is_said_to_be_none() {
     assert!(svg.contains("row → b: 0.250"));
     assert!(picture::terminal(&scene, 0, 80, false).contains("row ??██??"));
     assert!(picture::numbers_json(&scene).contains("[null,0.25,null]"));
-    // 65535, 65534 (the greatest), 65535, low byte first.
-    assert!(picture::page(&scene, "").contains("\"///+////\""));
+    // 65535, 65533 (the greatest), 65535, low byte first.
+    assert!(picture::page(&scene, "").contains("\"///9////\""));
+}
+
+#[test]
+fn a_masked_weight_is_hatched_and_named_in_every_form_and_a_zero_is_not() {
+    let hides = |maps: &mut Maps, hidden: &[usize]| {
+        let cells = maps.rows.len() * maps.columns.len();
+        for map in &mut maps.maps {
+            let flags = (0..cells).map(|place| hidden.contains(&place)).collect();
+            *map = map.clone().hiding(flags);
+        }
+    };
+    // One large map, several small ones, and some that become images.
+    for (rows, columns, heads) in [(5, 6, 1), (5, 6, 4), (30, 40, 2), (300, 300, 4)] {
+        let mut scene = maps(rows, columns, heads);
+        let Scene::Maps(all) = &mut scene else { unreachable!() };
+        all.maps.iter_mut().for_each(|map| map.weights[0] = 0.0);
+        let plain = scene.clone();
+        let Scene::Maps(all) = &mut scene else { unreachable!() };
+        hides(all, &[1]);
+        let what = format!("{rows} × {columns}, {heads} maps");
+        let [with, without] = [&scene, &plain].map(|scene| picture::svg(scene, "", None));
+        assert!(with.contains("hatched: masked") && !without.contains("hatched"), "{what}");
+        let small = with.matches("#aab2bb").count();
+        assert_eq!(small, if rows < 100 { heads } else { 0 }, "{what}: lines of hatching");
+        assert_eq!(without.matches("#aab2bb").count(), 0, "{what}");
+        let [with, without] = [&scene, &plain].map(|scene| picture::terminal(scene, 0, 200, false));
+        assert_eq!((with.contains('╱'), without.contains('╱')), (rows < 100, false), "{what}");
+        let [with, without] = [&scene, &plain].map(picture::numbers_json);
+        assert!(with.contains("\"masked\":[false,true,false"), "{what}");
+        assert!(!without.contains("masked"), "{what}");
+        let [with, without] = [&scene, &plain].map(|scene| picture::page(scene, ""));
+        assert_ne!(with, without, "{what}");
+    }
+}
+
+#[test]
+fn what_is_masked_is_still_masked_once_its_numbers_are_read_again() {
+    let mut scene = maps(3, 4, 2);
+    let Scene::Maps(all) = &mut scene else { unreachable!() };
+    let hidden: Vec<bool> = (0..12).map(|place| place % 4 > place / 4).collect();
+    all.maps[1] = all.maps[1].clone().hiding(hidden.clone());
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("weights.safetensors");
+    std::fs::write(&path, picture::numbers(&scene).unwrap()).unwrap();
+    let read = WeightsFile::default().scene(&path).unwrap();
+    assert!(read.maps()[0].masked.is_empty());
+    assert_eq!(read.maps()[1].masked, hidden);
+}
+
+#[test]
+fn every_row_and_column_of_small_maps_is_named_where_they_fit_on_a_sheet() {
+    for (rows, columns, heads) in [(1, 4, 2), (8, 8, 8), (11, 28, 4), (20, 40, 6), (40, 40, 2)] {
+        let what = format!("{rows} × {columns}, {heads} maps");
+        let svg = picture::svg(&maps(rows, columns, heads), "", None);
+        let said = texts(&svg);
+        let named = |word: &str| {
+            let mut found: Vec<&String> =
+                said.iter().filter(|text| text.starts_with(word)).collect();
+            found.sort();
+            found.dedup();
+            found.len()
+        };
+        assert_eq!((named("row "), named("column ")), (rows, columns), "{what}");
+        assert!(!svg.contains("is named"), "{what}");
+    }
+    // Few cells have room for their numbers.
+    let said = texts(&picture::svg(&maps(1, 4, 2), "", None));
+    assert!(said.iter().filter(|text| text.starts_with('.')).count() >= 4, "{said:?}");
 }
 
 #[test]
@@ -470,8 +539,8 @@ fn a_page_keeps_three_digits_of_each_weight() {
     let mut scene = labeled(&["a", "b"]);
     let Scene::Maps(maps) = &mut scene else { unreachable!() };
     maps.maps[0].weights = vec![0.25, 1.0];
-    // 16384 (a quarter of 65534, rounded) and 65534, low byte first.
-    assert!(picture::page(&scene, "").contains("\"AED+/w==\""));
+    // 16383 (a quarter of 65533, rounded) and 65533, low byte first.
+    assert!(picture::page(&scene, "").contains("\"/z/9/w==\""));
 }
 
 #[test]
@@ -864,12 +933,12 @@ fn five_thousand_tokens_make_a_small_page_and_a_picture_that_says_what_it_leaves
     assert_eq!(blocks.len(), 2 * side * side);
     // Every block shows its greatest: row 1 attends to 7.
     let at = 2 * (7 / block);
-    assert_eq!(u16::from_le_bytes([blocks[at], blocks[at + 1]]), 65534);
+    assert_eq!(u16::from_le_bytes([blocks[at], blocks[at + 1]]), 65533);
     // The strongest of row 3 is 21.
     let kept = data["kept"].as_u64().unwrap() as usize;
     let strongest = bytes_of(data["strongest"][1].as_str().unwrap());
     assert_eq!(strongest.len(), 6 * kept * count);
-    assert_eq!(strongest[6 * kept * 3..][..6], [21, 0, 0, 0, 0xfe, 0xff]);
+    assert_eq!(strongest[6 * kept * 3..][..6], [21, 0, 0, 0, 0xfd, 0xff]);
     for which in [None, Some(0)] {
         let svg = picture::svg(&scene, "", which);
         assert!(svg.len() < 2_000_000, "{} bytes", svg.len());

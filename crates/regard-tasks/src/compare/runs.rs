@@ -39,7 +39,7 @@ pub fn compare_runs(
         compared.push(Compared {
             name,
             settings: Vec::new(),
-            parameters: model.parameters().numel(),
+            parameters: model.learned(),
             seconds: Record::read(run, usize::MAX)?.last().map_or(0.0, |last| last.seconds),
             peak_bytes: 0,
             scores: vec![report.scores],

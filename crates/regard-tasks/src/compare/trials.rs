@@ -296,7 +296,7 @@ impl Trial<'_> {
             return Ok(None);
         }
         let trained = held + (meter.peak)().saturating_sub(before);
-        let parameters = learner.model().parameters().numel();
+        let parameters = learner.model().learned();
         drop(learner);
         let seconds = Record::read(&run, usize::MAX)?.last().map_or(0.0, |last| last.seconds);
         let model = run.model(&self.options)?;

@@ -117,7 +117,7 @@ impl Run {
         let manifest = Manifest {
             task: task.name().into(),
             version: env!("CARGO_PKG_VERSION").into(),
-            parameters: model.parameters().numel(),
+            parameters: model.learned(),
             held_out: Some(HELD_OUT.into()),
         };
         let manifest =

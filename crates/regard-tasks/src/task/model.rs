@@ -16,6 +16,11 @@ pub trait Model: Send + Sync {
     /// Its parameters.
     fn parameters(&self) -> &Parameters;
 
+    /// How many numbers are learned: data that a model keeps beside its parameters are not counted.
+    fn learned(&self) -> usize {
+        self.parameters().numel()
+    }
+
     /// The weights that belong to tokens or labels: they fit no other vocabulary, however equal the
     /// shapes.
     fn named_rows(&self) -> Vec<NamedRows>;

@@ -46,7 +46,7 @@ pub fn rehearse(
         done: 0,
         batches: batches.len(),
         batch: 0,
-        parameters: parameters.numel(),
+        parameters: learner.model().learned(),
     };
     let mut optimizer = Optimizer::new(parameters, config.rule())?;
     let mut step = |examples: &[usize], at: usize| -> Result<Duration> {

@@ -150,7 +150,7 @@ impl<'a> Trainer<'a> {
             done: self.state.epoch,
             batches,
             batch: self.state.batch,
-            parameters: self.learner.model().parameters().numel(),
+            parameters: self.learner.model().learned(),
         });
         let steps = self.config.epochs * batches.div_ceil(self.config.accumulate);
         let schedule = self.config.schedule(steps as u64);

@@ -55,6 +55,18 @@ fn the_same_settings_give_the_same_measures() {
 }
 
 #[test]
+fn the_data_that_it_keeps_are_no_parameters() {
+    for (settings, learned) in
+        [(&["learned=true"][..], 1), (&["learned=false"], 0), (&["learned=true", "nearest=10"], 1)]
+    {
+        let course = Course::done("regress", &[settings, &["epochs=1"]].concat());
+        let model = course.model();
+        assert_eq!(model.learned(), learned, "{settings:?}");
+        assert!(model.parameters().numel() > 200, "the data lie beside it");
+    }
+}
+
+#[test]
 fn the_curve_is_drawn_with_its_kernel_and_its_truth() {
     for model in ["kernel", "mean"] {
         let course = Course::done("regress", &["size=50", &format!("model.model={model}")]);
@@ -94,7 +106,7 @@ fn a_table_of_three_columns_is_learned_measured_and_predicted() {
     let description = course.task.describe(&course.options).unwrap();
     assert_eq!(description.facts[0], ("training rows".into(), "80".into()));
     let last = &description.facts[5];
-    assert!(last.0 == "column z" && last.1.ends_with("told from the others"), "{last:?}");
+    assert!(last.0 == "column z" && last.1.ends_with("predicted from the others"), "{last:?}");
     assert_eq!(description.examples[0].matches(',').count(), 1);
 }
 

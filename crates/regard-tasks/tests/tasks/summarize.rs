@@ -71,6 +71,21 @@ fn with_copying_names_never_seen_come_out_right() {
     let scenes = copying.model().show(&text.into()).unwrap();
     let Scene::Maps(maps) = &scenes[0].1 else { panic!("{scenes:?}") };
     assert!(maps.columns.contains(&"Zorblax".to_string()));
+    // A name is copied, and from where it stands; the end, which no source has, is not.
+    let Scene::Maps(copied) = &scenes[1].1 else { panic!("{scenes:?}") };
+    assert_eq!(
+        (&scenes[1].0[..], &copied.rows, &copied.columns),
+        ("copied", &maps.rows, &maps.columns)
+    );
+    let n = copied.columns.len();
+    let share = |word: &str| -> f32 {
+        let row = copied.rows.iter().position(|row| row == word).unwrap();
+        copied.maps[0].weights[row * n..][..n].iter().sum()
+    };
+    assert!(share("<end>") < 0.1, "{}", share("<end>"));
+    for name in ["Zorblax", "Quimby", "Wexington"].iter().filter(|n| answer.output.contains(**n)) {
+        assert!(share(name) > 0.5, "{name}: {}", share(name));
+    }
     for name in ["ROUGE-1", "ROUGE-2", "perplexity", "exact"] {
         assert!(score(&copying, name).is_finite(), "{name}");
     }
@@ -100,7 +115,7 @@ fn every_kind_of_model_copies() {
         let course = Course::done("summarize", &with(&[&["size=60", "epochs=1"], kind].concat()));
         let text = "Bado Kelnar sold a boat near Mirby to Tosa Gelim on Friday.";
         assert_eq!(course.model().predict(&[text.into()]).unwrap().len(), 1, "{kind:?}");
-        assert_eq!(course.drawn(text)[0], "alignment", "{kind:?}");
+        assert_eq!(course.drawn(text)[..2], ["alignment", "copied"], "{kind:?}");
     }
 }
 

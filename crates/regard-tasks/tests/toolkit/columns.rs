@@ -116,7 +116,7 @@ fn numbers_of_chosen_columns_are_read_and_the_others_may_be_anything() {
     let plain = format!("rooms,area,price\n{plain}");
     let plain = written(folder.path(), "train", "plain.csv", &plain);
     assert_eq!(described("regress", &[&plain]), usual);
-    // The last is told from the others unless another is; tabs and semicolons are seen.
+    // The last is predicted from the others unless another is; tabs and semicolons are seen.
     let tabs: String = (0..40).map(|at| format!("{at}\t{}\t{}.5\n", at % 5, at % 7)).collect();
     let tabs = written(folder.path(), "train", "plain.tsv", &tabs);
     let by_target = described("regress", &[&tabs, "target_column=1"]);

@@ -500,7 +500,7 @@ fn a_configuration_survives_json() {
         let config = config(score, Weighting::Entmax15);
         if own {
             let error = serde_json::to_string(&config).unwrap_err().to_string();
-            assert_eq!(error, "a score of one's own is code and has no text form");
+            assert_eq!(error, "a custom score is code and has no text form");
             continue;
         }
         let text = serde_json::to_string(&config).unwrap();

@@ -12,17 +12,21 @@ const paper = () => ({ ink: css("--ink"), faint: css("--faint"), line: css("--li
 const colors = () => ramp(dark.matches);
 const over = data.picture ? DIMMED : undefined;
 
-// Weights: 16 bits each between the least and the greatest of all maps; 65535 is not a number.
-const decoded = [];
+// Weights: 16 bits each between the least and the greatest of all maps; 65535 is not a number, 65534 is masked.
+const decoded = [],
+  hidden = [];
+const masked = (which) => (weights(which), hidden[which === data.names.length ? 0 : which]);
 function weights(which) {
   if (which === data.names.length) return mean();
   if (!decoded[which]) {
     const text = atob(data.weights[which]);
     const out = new Float32Array(text.length / 2);
-    const step = (data.high - data.low) / 65534;
+    const step = (data.high - data.low) / 65533;
+    hidden[which] = new Uint8Array(out.length);
     for (let i = 0; i < out.length; i++) {
       const steps = text.charCodeAt(2 * i) | (text.charCodeAt(2 * i + 1) << 8);
-      out[i] = steps === 65535 ? NaN : data.low + steps * step;
+      hidden[which][i] = steps === 65534 ? 1 : 0;
+      out[i] = steps === 65535 ? NaN : steps === 65534 ? 0 : data.low + steps * step;
     }
     decoded[which] = out;
   }
@@ -67,7 +71,7 @@ function chip(text, value, scale, ramp) {
 }
 
 function readout(from, to, value, others) {
-  const line = make("span", `${from} → ${to} `, make("b", written(value)));
+  const line = make("span", `${from} → ${to} `, make("b", value === "masked" ? value : written(value)));
   at("readout").replaceChildren(line, make("br"), make("small", others));
 }
 
@@ -89,7 +93,7 @@ function gridView() {
     const values = weights(which);
     sheet.draw({
       rows, columns, rowAxis: data.rowAxis, columnAxis: data.columnAxis, values, range: range(values), colors: colors(), paper: paper(),
-      cell, bare: Boolean(data.picture), picture: data.picture && image, over,
+      cell, bare: Boolean(data.picture), picture: data.picture && image, over, masked: masked(which),
     });
     sheet.canvas.setAttribute("aria-label", `${titles[which]}: ${rows.length} × ${columns.length} weights; arrow keys move`);
     if (sheet.cursor) tell(...sheet.cursor);
@@ -100,7 +104,8 @@ function gridView() {
     const start = row * columns.length;
     const [first, count] = data.picture ? [0, values.length] : [start, columns.length];
     const pairs = Array.from({ length: count }, (_, i) => [name(first + i), values[first + i]]);
-    readout(data.picture ? titles[which] : rows[row], name(start + column), values[start + column], strongest(pairs));
+    const value = masked(which)[start + column] ? "masked" : values[start + column];
+    readout(data.picture ? titles[which] : rows[row], name(start + column), value, strongest(pairs));
   }
 
   if (block > 1) {
@@ -131,7 +136,7 @@ function gridView() {
     const of = (map) => {
       const text = atob(data.strongest[map].slice(8 * data.kept * row, 8 * data.kept * (row + 1)));
       const byte = (at) => text.charCodeAt(at);
-      const step = (data.high - data.low) / 65534;
+      const step = (data.high - data.low) / 65533;
       return Array.from({ length: data.kept }, (_, i) => {
         const at = 6 * i;
         const column = byte(at) + 256 * byte(at + 1) + 65536 * byte(at + 2);

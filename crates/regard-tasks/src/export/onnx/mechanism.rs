@@ -169,7 +169,7 @@ fn scores(graph: &mut Graph, score: &ScoreConfig, x: &str) -> Result<String> {
             }
         }
         ScoreConfig::Expression { .. } | ScoreConfig::Own(_) => {
-            return Err(Error::invalid("a score of one's own does not become ONNX"));
+            return Err(Error::invalid("a custom score cannot be exported to ONNX"));
         }
     })
 }

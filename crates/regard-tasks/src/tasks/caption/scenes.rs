@@ -28,7 +28,7 @@ impl Captioner {
         if h.heads.as_ref().is_some_and(|heads| heads.shape()[0] * heads.shape()[1] > 1) {
             scenes.extend(alignment(&h, &words, &patches)?);
         }
-        scenes.extend(encoder_scene(&self.writer.encode_one(&sources)?, patches)?);
+        scenes.extend(encoder_scene(&self.writer.encode_one(&sources)?, patches, None)?);
         scenes.extend(decoder_scene(&self.writer.self_attention(&sources, &h)?, &words)?);
         some_scene(scenes)
     }

@@ -596,7 +596,8 @@ impl Model for Labeler {
             rows,
             columns,
             maps: Map::of_layers(&attended.weights, Site::Encoder)?,
-        };
+        }
+        .truncated(self.config.model.encoder.window);
         Ok(vec![("self-attention".into(), Scene::Maps(maps))])
     }
 

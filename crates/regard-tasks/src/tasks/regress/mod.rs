@@ -96,7 +96,7 @@ impl Task for Regress {
             let mean = values().sum::<f64>() / training.data.len().max(1) as f64;
             let least = values().fold(f64::INFINITY, f64::min);
             let most = values().fold(f64::NEG_INFINITY, f64::max);
-            let told = if at == last { ", told from the others" } else { "" };
+            let told = if at == last { ", predicted from the others" } else { "" };
             let text = format!("{least:.4} to {most:.4}, {mean:.4} on average{told}");
             facts.push((format!("column {name}"), text));
         }

@@ -291,6 +291,12 @@ impl Model for Regression {
         &self.parameters
     }
 
+    /// The width alone: keys and values are the training data.
+    fn learned(&self) -> usize {
+        let of = self.regression.config();
+        self.parameters.numel() - of.points * (of.features + of.outputs)
+    }
+
     fn named_rows(&self) -> Vec<NamedRows> {
         // Its weights are data: they are those of nobody else.
         let data = self.data().map(|(x, y)| format!("{x:?} {y:?}")).unwrap_or_default();

@@ -8,7 +8,7 @@ mod writer;
 
 pub(crate) use copying::{CopyNames, check_copying};
 pub(crate) use options::{SearchOptions, Seq2SeqOptions, alike, tokenization};
-pub(crate) use scenes::{alignment, decoder_scene, encoder_scene, some_scene, weight_maps};
+pub(crate) use scenes::{alignment, copied, decoder_scene, encoder_scene, some_scene, weight_maps};
 pub(crate) use sources::{Sources, TokenSources, VectorSources};
 pub(crate) use writer::{Limit, Writer, alternatives, tokens};
 

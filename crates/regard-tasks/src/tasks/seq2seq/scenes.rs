@@ -41,12 +41,40 @@ pub(crate) fn alignment(
     Ok(Some(("alignment".into(), Scene::Maps(maps))))
 }
 
+/// What of each word was copied, (1 − g) times the weights that copying takes: a word of the vocabulary
+/// looks at the source too, but takes nothing from it. None where the model does not copy.
+pub(crate) fn copied(
+    hypothesis: &Hypothesis,
+    rows: &[String],
+    columns: &[String],
+) -> Result<Option<(String, Scene)>> {
+    let (Some(weights), Some(shares)) = (&hypothesis.alignment, &hypothesis.copied) else {
+        return Ok(None);
+    };
+    let numbers = weights.contiguous()?.to_vec::<f32>()?;
+    let of_row = |(row, share): (&[f32], &f64)| -> Vec<f32> {
+        row.iter().map(|weight| weight * *share as f32).collect()
+    };
+    let numbers = numbers.chunks(columns.len().max(1)).zip(shares).flat_map(of_row).collect();
+    let map = Map::new("copied: (1 − g) · weight; a row adds up to 1 − g", numbers)
+        .fixed("This is what was copied; the weights behind it are changed in the alignment.");
+    let maps = Maps {
+        row_axis: "output".into(),
+        column_axis: "source".into(),
+        rows: rows.to_vec(),
+        columns: columns.to_vec(),
+        maps: vec![map],
+    };
+    Ok(Some(("copied".into(), Scene::Maps(maps))))
+}
+
 /// What the encoder's own attention looked at; none where it has none.
 pub(crate) fn encoder_scene(
     encoded: &Encoded,
     names: Vec<String>,
+    window: Option<usize>,
 ) -> Result<Option<(String, Scene)>> {
-    let maps = Maps::of_encoder(&encoded.weights, names)?;
+    let maps = Maps::of_encoder(&encoded.weights, names)?.map(|maps| maps.truncated(window));
     Ok(maps.map(|maps| ("encoder".into(), Scene::Maps(maps))))
 }
 
@@ -66,7 +94,7 @@ pub(crate) fn decoder_scene(layers: &[Tensor], rows: &[String]) -> Result<Option
         column_axis: "written before".into(),
         rows: rows.to_vec(),
         columns: start.chain(rows.iter().take(n - 1).cloned()).collect(),
-        maps: Map::of_layers(&layers, Site::Decoder)?,
+        maps: Map::of_layers(&layers, Site::Decoder)?.into_iter().map(Map::causal).collect(),
     };
     Ok(Some(("decoder".into(), Scene::Maps(maps))))
 }

@@ -302,6 +302,7 @@ fn silence() -> Hypothesis {
         ended: true,
         alignment: None,
         heads: None,
+        copied: None,
     }
 }
 

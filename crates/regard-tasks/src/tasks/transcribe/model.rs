@@ -276,7 +276,11 @@ impl Model for Transcriber {
             };
             scenes.push(("alignment".into(), Scene::Sound(scene)));
         }
-        scenes.extend(encoder_scene(&self.writer.encode_one(&sources)?, columns)?);
+        scenes.extend(encoder_scene(
+            &self.writer.encode_one(&sources)?,
+            columns,
+            self.config.model.encoder.window,
+        )?);
         scenes.extend(decoder_scene(&self.writer.self_attention(&sources, &h)?, &rows)?);
         some_scene(scenes)
     }

@@ -21,8 +21,8 @@ use crate::task::saliency::Saliency;
 use crate::task::search_tree::SearchTree;
 use crate::tasks::components::made_up;
 use crate::tasks::seq2seq::{
-    CopyNames, Limit, Sources, TokenSources, Writer, alignment, decoder_scene, encoder_scene,
-    some_scene,
+    CopyNames, Limit, Sources, TokenSources, Writer, alignment, copied, decoder_scene,
+    encoder_scene, some_scene,
 };
 use regard::attention::Need;
 use regard::models::Hypothesis;
@@ -396,7 +396,8 @@ impl Model for Translator {
         let own = self.writer.self_attention(&sources, &h)?;
         let scenes = [
             alignment(&h, &rows, &columns)?,
-            encoder_scene(&encoded, columns)?,
+            copied(&h, &rows, &columns)?,
+            encoder_scene(&encoded, columns, self.config.model.encoder.window)?,
             decoder_scene(&own, &rows)?,
         ];
         let scenes: Vec<_> = scenes.into_iter().flatten().collect();

@@ -88,7 +88,7 @@ pub enum ScoreConfig {
 }
 
 fn refuse_own<S: Serializer>(_: &OwnConfig, _: S) -> Result<S::Ok, S::Error> {
-    Err(S::Error::custom("a score of one's own is code and has no text form"))
+    Err(S::Error::custom("a custom score is code and has no text form"))
 }
 
 impl ScoreConfig {
@@ -119,7 +119,7 @@ impl ScoreConfig {
     /// let nearest = Mechanism::new(&parameters, &config, 2, 2)?;
     /// assert_eq!(parameters.tensors()["own"].to_vec::<f32>()?, [-1.0]);
     /// let error = serde_json::to_string(&config).unwrap_err().to_string();
-    /// assert_eq!(error, "a score of one's own is code and has no text form");
+    /// assert_eq!(error, "a custom score is code and has no text form");
     /// # Ok::<(), regard::Error>(())
     /// ```
     pub fn own(score: impl OwnScore<f32> + OwnScore<f64> + 'static, parameters: &[f64]) -> Self {

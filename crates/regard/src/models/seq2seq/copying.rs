@@ -28,6 +28,12 @@ impl Copying {
         Ok(Self { gate: Linear::new(parameters, width, 1, true)? })
     }
 
+    /// 1 − g `[B, T]`: the probability with which each word is copied.
+    pub(super) fn share(&self, hidden: &Tensor) -> Result<Tensor> {
+        let generate = self.gate.activated(hidden, Activation::Sigmoid)?;
+        generate.scale(-1.0)?.shift(1.0)?.squeeze(2)
+    }
+
     /// ln P `[B, T, V + X]`, X being the words that the vocabulary lacks, of the output's hidden
     /// vectors `[B, T, width]`, its logits `[B, T, V]` and the weights `[B, H, T, N]`.
     pub(super) fn mix(

@@ -38,4 +38,7 @@ pub struct Hypothesis {
     /// All weights over the source `[layers, heads, n, N]`, under the same conditions; a recurrent
     /// decoder has one of each.
     pub heads: Option<Tensor>,
+    /// The probability 1 − g with which each token, and the end, was copied from the source rather than
+    /// taken from the vocabulary, under the same conditions; none where the model does not copy.
+    pub copied: Option<Vec<f64>>,
 }

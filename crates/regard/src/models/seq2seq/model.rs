@@ -475,10 +475,14 @@ impl Seq2Seq {
             true => None,
             false => Some(Tensor::stack(&written.weights, 1)?.squeeze(3)?),
         };
+        let share = match (&self.copying, need.weights) {
+            (Some(copying), true) => Some(copying.share(&written.hidden)?.squeeze(1)?),
+            _ => None,
+        };
         let copied = decoding.copies.as_ref();
         let copied = copied.map(|copies| Copied { copies, sources: &decoding.sources });
         let log_probs = self.mixed(&written, copied.as_ref())?.squeeze(1)?.log_softmax(1)?;
-        Ok(Next { log_probs, weights })
+        Ok(Next { log_probs, weights, copied: share })
     }
 }
 
@@ -509,4 +513,6 @@ pub(super) struct Next {
     pub(super) log_probs: Tensor,
     /// `[R, layers, H, N]`: what it was written with, where the decoder attends.
     pub(super) weights: Option<Tensor>,
+    /// `[R]`: the probability with which it is copied, where weights are asked of a model that copies.
+    pub(super) copied: Option<Tensor>,
 }

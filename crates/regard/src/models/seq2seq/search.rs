@@ -76,6 +76,12 @@ impl SearchConfig {
     }
 }
 
+/// What all rows of a step were written with.
+struct Seen {
+    weights: Option<Tensor>,
+    copied: Option<Tensor>,
+}
+
 /// A hypothesis while it is written.
 #[derive(Clone)]
 struct Trail {
@@ -361,14 +367,14 @@ impl Seq2Seq {
         &self,
         trails: &[Trail],
         decoding: &mut Decoding,
-        history: &mut Vec<Option<Tensor>>,
+        history: &mut Vec<Seen>,
         need: Need,
     ) -> Result<(Vec<f64>, usize)> {
         let start = self.config().start;
         let last = trails.iter().map(|trail| trail.tokens.last().copied().unwrap_or(start));
         let tokens: Vec<usize> = last.collect();
-        let Next { log_probs: scores, weights } = self.next(&tokens, decoding, need)?;
-        history.push(weights);
+        let Next { log_probs: scores, weights, copied } = self.next(&tokens, decoding, need)?;
+        history.push(Seen { weights, copied });
         let v = scores.size(1)?;
         let scores = scores.to_dtype(DType::F64)?.to_vec::<f64>()?;
         ensure!(!scores.iter().any(|x| x.is_nan()), "the model's scores are not numbers");
@@ -395,14 +401,17 @@ impl Seq2Seq {
         &self,
         trail: Trail,
         source: &Source,
-        history: &[Option<Tensor>],
+        history: &[Seen],
         config: &SearchConfig,
     ) -> Result<Hypothesis> {
         let length = source.lengths[trail.sentence];
-        let mut steps = Vec::new();
-        for (&row, weights) in trail.rows.iter().zip(history) {
-            if let Some(weights) = weights {
+        let (mut steps, mut shares) = (Vec::new(), Vec::new());
+        for (&row, seen) in trail.rows.iter().zip(history) {
+            if let Some(weights) = &seen.weights {
                 steps.push(weights.select(0, row)?.narrow(2, 0, length)?);
+            }
+            if let Some(copied) = &seen.copied {
+                shares.push(copied.select(0, row)?.to_dtype(DType::F64)?.item()?);
             }
         }
         let heads = match steps.is_empty() {
@@ -426,6 +435,7 @@ impl Seq2Seq {
             ended,
             alignment,
             heads,
+            copied: (!shares.is_empty()).then_some(shares),
         })
     }
 }
