@@ -4,7 +4,7 @@
 
 ``attention`` is the operator, for NumPy arrays and PyTorch tensors; ``regard.torch`` has modules on it,
 ``regard.transformers`` puts it behind Hugging Face's models. ``train`` and ``load`` give a run: a trained model
-that predicts, is measured and is looked at; ``regard.ray`` has both on a cluster.
+that predicts, is measured and is looked at, also with another attention (``regard.change``); ``regard.ray`` has both on a cluster.
 
 >>> import numpy as np, regard
 >>> x = np.random.default_rng(0).normal(size=(2, 4, 10, 16))
@@ -17,6 +17,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from . import change
 from ._arguments import Aux
 from ._call import Gradients
 from ._native import instruction_set
@@ -24,7 +25,7 @@ from .edges import Edges
 from .memory import release_memory
 from .merge import merge_attentions
 from .operator import attention, attention_backward, gpu_forms
-from .run import Prediction, Report, Run, load
+from .run import Ablation, Prediction, Report, Run, load
 from .score import Additive, Expression
 from .simplex import entmax15, sparsemax
 from .threads import get_num_threads, set_num_threads
@@ -33,6 +34,7 @@ from .training import train
 __version__ = "0.1.0"
 
 __all__ = [
+    "Ablation",
     "Additive",
     "Aux",
     "Edges",
@@ -43,6 +45,7 @@ __all__ = [
     "Run",
     "attention",
     "attention_backward",
+    "change",
     "gpu_forms",
     "entmax15",
     "get_num_threads",

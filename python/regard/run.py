@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import numbers
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, overload
+
+import numpy as np
 
 from . import _native
 from ._options import device_name, path, settings
 from ._progress import Listener
+from .change import Change
 from .parameters import Parameters
 from .scene import Page, Scene
 from .threads import get_num_threads
@@ -53,6 +56,37 @@ class Report:
     groups: dict[str, Any] | None = field(default=None, repr=False)
     notes: list[str] = field(default_factory=list)
     signature: str | None = None
+
+
+@dataclass(frozen=True)
+class Ablation:
+    """What a model's measure on a part changes by without each of its heads: ``heads`` and ``layers`` are rows with
+    ``site``, ``layer``, ``head`` (from 0), and the change where the output is ``zero`` or its ``mean``.
+
+    >>> import regard
+    >>> rows = [{"site": "encoder", "layer": 0, "head": 1, "zero": -0.5, "mean": -0.25}]
+    >>> regard.Ablation("accuracy", "higher", 0.9, 100, rows, []).map("encoder").tolist()
+    [[nan, -0.25]]
+    """
+
+    measure: str
+    better: Literal["higher", "lower"]
+    whole: float
+    examples: int
+    heads: list[dict[str, Any]] = field(repr=False)
+    layers: list[dict[str, Any]] = field(repr=False)
+
+    def map(self, site: str, by: Literal["mean", "zero"] = "mean") -> np.ndarray[Any, Any]:
+        """Layers × heads of one attention, NaN where there is no head."""
+        rows = [row for row in self.heads if row["site"] == site]
+        if not rows:
+            there = sorted({row["site"] for row in self.heads})
+            raise ValueError(f"there is no attention {site!r}; there are {there}")
+        shape = max(row["layer"] for row in rows) + 1, max(row["head"] for row in rows) + 1
+        found = np.full(shape, np.nan)
+        for row in rows:
+            found[row["layer"], row["head"]] = _number(row[by])
+        return found
 
 
 def _number(value: float | None) -> float:
@@ -147,41 +181,47 @@ class Run:
         return Parameters(self._run, self._changed)
 
     @overload
-    def predict(self, inputs: str | os.PathLike[str] | float | tuple[float, ...]) -> Prediction: ...
+    def predict(
+        self, inputs: str | os.PathLike[str] | float | tuple[float, ...], *, changes: Sequence[Change] = ()
+    ) -> Prediction: ...
     @overload
-    def predict(self, inputs: Iterable[Any]) -> list[Prediction]: ...
-    def predict(self, inputs: Any) -> Any:
+    def predict(self, inputs: Iterable[Any], *, changes: Sequence[Change] = ()) -> list[Prediction]: ...
+    def predict(self, inputs: Any, *, changes: Sequence[Change] = ()) -> Any:
         """What the model makes of an input, or of each of several.
 
         An input is what ``regard predict`` takes: a text, the path of a picture or a recording, a node's number, a
         number (or a tuple of them) to regress at, ``"test:17"`` for an example of the data. A blank text gives a
         blank output, so that rows stay side by side.
+
+        ``changes`` change the model's attention meanwhile, all of them together; see ``regard.change``:
+        ``run.predict(x, changes=[regard.change.off("encoder", 0, 1), regard.change.temperature(2)])``.
         """
+        changed = _changes(changes)
         alone = isinstance(inputs, (str, os.PathLike, numbers.Real, tuple))
         texts = [_input(inputs)] if alone else [_input(one) for one in inputs]
         asked = [text for text in texts if text.strip()]
-        answers = iter(self._answers(asked))
+        answers = iter(self._answers(asked, changed))
         found = [next(answers) if text.strip() else Prediction(text, "") for text in texts]
         return found[0] if alone else found
 
-    def _answers(self, texts: list[str]) -> list[Prediction]:
+    def _answers(self, texts: list[str], changes: str) -> list[Prediction]:
         try:
-            return [Prediction(**_known(text)) for text in self._run.predict(get_num_threads(), texts)]
+            return [Prediction(**_known(text)) for text in self._run.predict(get_num_threads(), texts, changes)]
         except ValueError:
             if len(texts) < 2:
                 raise
         # One of them is at fault: it is named.
         for at, text in enumerate(texts):
             try:
-                self._run.predict(get_num_threads(), [text])
+                self._run.predict(get_num_threads(), [text], changes)
             except ValueError as error:
                 raise ValueError(f"input {at} ({text[:60]!r}): {error}") from None
-        return [Prediction(**_known(self._run.predict(get_num_threads(), [text])[0])) for text in texts]
+        return [Prediction(**_known(self._run.predict(get_num_threads(), [text], changes)[0])) for text in texts]
 
-    def attention(self, input: Any) -> dict[str, Scene]:
+    def attention(self, input: Any, *, changes: Sequence[Change] = ()) -> dict[str, Scene]:
         """What the model attends to for an input: scenes by name, each with its weights as arrays; the most
-        telling first."""
-        found = self._run.attention(get_num_threads(), _input(input))
+        telling first. ``changes`` are those of ``predict``."""
+        found = self._run.attention(get_num_threads(), _input(input), _changes(changes))
         return {name: Scene._of(name, data) for name, data in found}
 
     def show(self, input: Any, scene: str | None = None) -> Page:
@@ -207,6 +247,27 @@ class Run:
             found["signature"],
         )
 
+    def ablate(self, part: Part = "test", *, progress: bool = False) -> Ablation:
+        """What the task's measure on a part changes by without each head and each layer, their output set to zero
+        and to its mean. Kept in the run's folder, and not computed again."""
+        with Listener(progress) as listener:
+            found = json.loads(self._run.ablate(get_num_threads(), part, not self._changed, listener))
+        return Ablation(
+            found["measure"], found["better"], _number(found["whole"]), found["examples"], found["heads"], found["layers"]
+        )
+
+    def heads(self, part: Part = "test", *, progress: bool = False) -> list[dict[str, Any]]:
+        """What each head does over a part, a dictionary each: its ``site``, ``layer`` and ``head`` (from 0), a
+        ``sentence``, the shares of its weight (``previous``, ``itself``, ``next``, ``separators``, …), its
+        ``strongest`` examples, and ``alike``: the places of heads that do the same."""
+        with Listener(progress) as listener:
+            found = json.loads(self._run.heads(get_num_threads(), part, listener))
+        heads: list[dict[str, Any]] = [{**head, "alike": []} for head in found["heads"]]
+        for a, b, _ in found["alike"]:
+            heads[a]["alike"].append(b)
+            heads[b]["alike"].append(a)
+        return heads
+
     def save_parameters(self, path: str | os.PathLike[str]) -> None:
         """Writes the parameters as they are now to a safetensors file, whole or not at all: for PyTorch, or for
         ``regard.train(…, init_from=path)``."""
@@ -219,6 +280,12 @@ class Run:
         # Another process opens the folder; parameters that were set go along.
         changed = {name: self.parameters[name] for name in sorted(self._changed)}
         return _reopened, (self.folder, self._settings, changed, self._device)
+
+
+def _changes(changes: Sequence[Change]) -> str:
+    if isinstance(changes, (str, dict)):
+        raise TypeError(f"changes is {type(changes).__name__}; it wants a list of changes")
+    return json.dumps(list(changes)) if changes else ""
 
 
 def _known(text: str) -> dict[str, Any]:

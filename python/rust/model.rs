@@ -1,7 +1,9 @@
 //! What a run's model answers: every call of [`Model`] that takes an input is here.
 
+use regard::attention::Intervention;
 use regard_picture::picture;
 use regard_picture::scene::Scene;
+use regard_tasks::inspect::{self, Change};
 use regard_tasks::run::Run;
 use regard_tasks::task::{Input, Model, Prediction};
 use regard_tasks::{Error, Result};
@@ -11,18 +13,43 @@ fn named(model: &dyn Model, text: &str) -> Result<Input> {
     Input::named(model.asks().form, text)
 }
 
-/// A prediction for each input.
-pub(crate) fn predict(model: &dyn Model, inputs: &[String]) -> Result<Vec<Prediction>> {
+/// What is changed for an input.
+fn changed(model: &dyn Model, input: &Input, changes: &[Change]) -> Result<Intervention> {
+    match changes.is_empty() {
+        true => Ok(Intervention::default()),
+        false => inspect::intervention(model, input, changes),
+    }
+}
+
+/// A prediction for each input, under changes of the model's attention.
+pub(crate) fn predict(
+    model: &dyn Model,
+    inputs: &[String],
+    changes: &[Change],
+) -> Result<Vec<Prediction>> {
     if inputs.is_empty() {
         return Ok(Vec::new());
     }
-    let inputs = inputs.iter().map(|text| named(model, text));
-    model.predict(&inputs.collect::<Result<Vec<Input>>>()?)
+    let inputs = inputs.iter().map(|text| named(model, text)).collect::<Result<Vec<Input>>>()?;
+    if changes.is_empty() {
+        return model.predict(&inputs);
+    }
+    // Rows and columns are those of one input.
+    let one = |input: &Input| {
+        let change = changed(model, input, changes)?;
+        change.during(|| model.predict(std::slice::from_ref(input)))
+    };
+    inputs.iter().map(one).collect::<Result<Vec<_>>>().map(|all| all.concat())
 }
 
 /// The scenes of an input with their numbers, each as a safetensors file.
-pub(crate) fn numbers(model: &dyn Model, input: &str) -> Result<Vec<(String, Vec<u8>)>> {
-    let scenes = model.show(&named(model, input)?)?;
+pub(crate) fn numbers(
+    model: &dyn Model,
+    input: &str,
+    changes: &[Change],
+) -> Result<Vec<(String, Vec<u8>)>> {
+    let input = named(model, input)?;
+    let scenes = changed(model, &input, changes)?.during(|| model.show(&input))?;
     scenes.into_iter().map(|(name, scene)| Ok((name, picture::numbers(&scene)?))).collect()
 }
 

@@ -10,6 +10,8 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
 use regard::Tensor;
 use regard::tensor::{DType, Parameter};
+use regard_data::tick;
+use regard_tasks::inspect::{Ablation, Change, Profile};
 use regard_tasks::options::Options;
 use regard_tasks::run::Record;
 use regard_tasks::task::{Model, Part, Placement};
@@ -82,9 +84,11 @@ impl Run {
         py: Python<'_>,
         threads: usize,
         inputs: Vec<String>,
+        changes: &str,
     ) -> PyResult<Vec<String>> {
+        let changes = read_changes(changes)?;
         let all = serve(py, Pool::Shared(threads), None, |_| {
-            model::predict(self.lock().as_ref(), &inputs)
+            model::predict(self.lock().as_ref(), &inputs, &changes)
         })?;
         all.iter().map(|one| serde_json::to_string(one).map_err(not_json)).collect()
     }
@@ -95,9 +99,11 @@ impl Run {
         py: Python<'py>,
         threads: usize,
         input: &str,
+        changes: &str,
     ) -> PyResult<Vec<(String, Bound<'py, PyBytes>)>> {
+        let changes = read_changes(changes)?;
         let all = serve(py, Pool::Shared(threads), None, |_| {
-            model::numbers(self.lock().as_ref(), input)
+            model::numbers(self.lock().as_ref(), input, &changes)
         })?;
         Ok(all.into_iter().map(|(name, bytes)| (name, PyBytes::new(py, &bytes))).collect())
     }
@@ -124,20 +130,56 @@ impl Run {
         part: &str,
         listener: &Bound<'_, PyAny>,
     ) -> PyResult<(String, Vec<String>)> {
-        let part = match part {
-            "training" => Part::Training,
-            "validation" => Part::Validation,
-            "test" => Part::Test,
-            other => {
-                let what = format!(
-                    "there is no part {other:?}; there are 'training', 'validation' and 'test'"
-                );
-                return Err(PyValueError::new_err(what));
-            }
-        };
+        let part = part_named(part)?;
         let report =
             serve(py, Pool::Shared(threads), Some(listener), |_| self.lock().evaluate(part))?;
         Ok((serde_json::to_string(&report).map_err(not_json)?, report.outputs))
+    }
+
+    /// What the measure on a part loses without each head, as JSON; kept in the run where it is
+    /// computed with the run's own options and parameters.
+    fn ablate(
+        &self,
+        py: Python<'_>,
+        threads: usize,
+        part: &str,
+        own: bool,
+        listener: &Bound<'_, PyAny>,
+    ) -> PyResult<String> {
+        let part = part_named(part)?;
+        let found = serve(py, Pool::Shared(threads), Some(listener), |_| {
+            let own = own && self.options.to_string() == self.run.options()?.to_string();
+            if let Some(kept) = Ablation::kept(&self.run, part).filter(|_| own) {
+                return Ok(kept);
+            }
+            let mut told = |_: &Ablation, done, all| tick("taking heads away", done, all);
+            let mut found = Ablation::compute(self.lock().as_ref(), part, &mut told)?;
+            if own {
+                // A run may be somebody else's: what cannot be kept is known all the same.
+                let _ = found.keep(&self.run);
+            }
+            Ok(found)
+        })?;
+        serde_json::to_string(&found).map_err(not_json)
+    }
+
+    /// What each head does over a part, as JSON.
+    fn heads(
+        &self,
+        py: Python<'_>,
+        threads: usize,
+        part: &str,
+        listener: &Bound<'_, PyAny>,
+    ) -> PyResult<String> {
+        let part = part_named(part)?;
+        let found = serve(py, Pool::Shared(threads), Some(listener), |_| {
+            Profile::compute(self.lock().as_ref(), part)
+        })?;
+        let mut value = serde_json::to_value(&found).map_err(not_json)?;
+        for (at, head) in found.heads.iter().enumerate() {
+            value["heads"][at]["sentence"] = head.sentence().into();
+        }
+        Ok(value.to_string())
     }
 
     /// The names and shapes of all parameters.
@@ -236,6 +278,32 @@ pub(crate) fn row(record: &Record) -> String {
         "validation": record.validation.values,
     })
     .to_string()
+}
+
+fn part_named(part: &str) -> PyResult<Part> {
+    match part {
+        "training" => Ok(Part::Training),
+        "validation" => Ok(Part::Validation),
+        "test" => Ok(Part::Test),
+        other => {
+            let what =
+                format!("there is no part {other:?}; there are 'training', 'validation' and 'test'");
+            Err(PyValueError::new_err(what))
+        }
+    }
+}
+
+/// Changes as JSON; an empty text is none.
+fn read_changes(json: &str) -> PyResult<Vec<Change>> {
+    if json.is_empty() {
+        return Ok(Vec::new());
+    }
+    let all: Vec<Value> = serde_json::from_str(json).map_err(not_json)?;
+    let read = |(at, one): (usize, Value)| {
+        serde_json::from_value(one)
+            .map_err(|error| PyValueError::new_err(format!("changes[{at}]: {error}")))
+    };
+    all.into_iter().enumerate().map(read).collect()
 }
 
 fn refused(error: regard::Error) -> PyErr {

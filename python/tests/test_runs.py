@@ -103,6 +103,47 @@ def test_a_report_has_measures_outputs_and_samples(run):
     assert len(report.samples[0]) == 3
 
 
+def test_changes_compose_and_an_identity_changes_nothing(run):
+    text = "she is drawing a bird"
+    plain = run.predict(text)
+    assert run.predict(text, changes=[regard.change.temperature(1.0)]).output == plain.output
+    changes = [regard.change.forbid("cross", 0), regard.change.temperature(3.0)]
+    changed = run.predict(text, changes=changes)
+    assert changed.details["score"] != plain.details["score"]
+    weights = run.attention(text, changes=changes)["alignment"].weights
+    assert (weights[..., 0] == 0).all()
+    np.testing.assert_allclose(weights.sum(-1), 1, rtol=1e-5)
+    # Both, one after the other, are what the operator makes of scores divided by 3 without the first.
+    hot = run.attention(text, changes=changes[1:])["alignment"].weights[0, 0]
+    np.testing.assert_allclose(weights[0, 0, 1:], hot[1:] / hot[1:].sum(), rtol=1e-4)
+    assert run.predict([text, text], changes=changes) == [changed, changed]
+    assert run.predict(text) == plain
+    off = run.predict(text, changes=[regard.change.off("cross")])
+    assert off.details["score"] != plain.details["score"]
+
+
+def test_a_head_is_put_from_another_input(tmp_path):
+    run = regard.train("label", out=tmp_path / "run", size=60, epochs=1, encoder="transformer", progress=False)
+    a, b = (run.attention(f"test:{at}")["encoder"] for at in range(2))
+    same = run.attention("test:0", changes=[regard.change.patch("encoder", 0, 1, "test:0", "attention")])["encoder"]
+    np.testing.assert_allclose(same.weights, a.weights, atol=1e-6)
+    if a.weights.shape == b.weights.shape:
+        put = run.attention("test:0", changes=[regard.change.patch("encoder", 0, 1, "test:1", "attention")])["encoder"]
+        np.testing.assert_allclose(put.weights[1], b.weights[1], atol=1e-6)
+        np.testing.assert_allclose(put.weights[0], a.weights[0], atol=1e-6)
+
+
+def test_heads_have_a_worth_and_something_they_do(run, folder):
+    found = run.ablate("validation")
+    whole = run.evaluate("validation")
+    assert found.whole == next(iter(whole.scores.values())) and found.examples == whole.examples
+    assert [(row["site"], row["layer"], row["head"]) for row in found.heads] == [("cross", 0, 0)]
+    assert found.map("cross").shape == (1, 1) and np.isfinite(found.map("cross", "zero")).all()
+    assert (folder / "ablation.json").exists() and run.ablate("validation") == found
+    [head] = run.heads("validation")
+    assert head["site"] == "cross" and head["sentence"] and head["strongest"] and head["alike"] == []
+
+
 def test_parameters_go_to_pytorch_and_back(run, tmp_path):
     torch = pytest.importorskip("torch")
     before = run.predict("I see a bird").details
@@ -201,6 +242,13 @@ def refusals(folder, tmp_path):
         "an input of bytes": (TypeError, "an input is bytes", lambda: run.predict([b"a"])),
         "an input that is none": (TypeError, "an input is NoneType", lambda: run.predict([None])),
         "no part": (ValueError, "there is no part", lambda: run.evaluate("tests")),
+        "no part to take heads away on": (ValueError, "there is no part", lambda: run.ablate("tests")),
+        "a change alone": (TypeError, "a list of changes", lambda: run.predict("a", changes=regard.change.off("cross"))),
+        "another change": (ValueError, "changes[0]: unknown variant `of`", lambda: run.predict("a", changes=[{"change": "of"}])),
+        "attention that is not there": (
+            ValueError, "no hops attention", lambda: run.predict("a", changes=[regard.change.off("hops")])),
+        "no temperature": (
+            ValueError, "a temperature of 0", lambda: run.attention("a", changes=[regard.change.temperature(0)])),
     }
 
 
@@ -209,6 +257,7 @@ CASES = [
     "a number as folder", "nothing as folder", "another task", "no task", "a task that is a number", "another option",
     "a model that does not fit", "a value of another type", "a value that is none", "no epochs", "a folder that is taken", "a callback that is none",
     "resume and out", "resume with another model", "an input of bytes", "an input that is none", "no part",
+    "no part to take heads away on", "a change alone", "another change", "attention that is not there", "no temperature",
 ]  # fmt: skip
 
 

@@ -1,7 +1,8 @@
 //! The program's arguments: its verbs, and what `--help` says.
 
 use crate::task::{
-    compare, data, eval, explore, export, import, init, list, options, predict, show, train,
+    ablate, compare, data, eval, explore, export, heads, import, init, list, options, predict,
+    show, train,
 };
 use crate::{attend, bench, completions, info, manual};
 use anyhow::Result;
@@ -38,6 +39,8 @@ enum Verb {
     Eval(eval::Command),
     Predict(predict::Command),
     Show(show::Command),
+    Ablate(ablate::Command),
+    Heads(heads::Command),
     Compare(compare::Command),
     Explore(explore::Explore),
     Serve(explore::Serve),
@@ -73,6 +76,8 @@ impl Program {
             Verb::Eval(command) => command.run(to),
             Verb::Predict(command) => command.run(to),
             Verb::Show(command) => command.run(to),
+            Verb::Ablate(command) => command.run(to),
+            Verb::Heads(command) => command.run(to),
             Verb::Compare(command) => command.run(to),
             Verb::Explore(command) => command.run(to),
             Verb::Serve(command) => command.run(to),

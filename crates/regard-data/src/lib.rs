@@ -23,7 +23,7 @@ mod watch;
 pub use bad_rows::skipping_bad_rows;
 pub use error::{Error, Result};
 pub use remark::{remark, remarked};
-pub use watch::{Watch, tick, unwatched, watch};
+pub use watch::{Watch, quietly, tick, unwatched, watch};
 
 /// The README's snippet, compiled with the tests.
 #[cfg(doctest)]

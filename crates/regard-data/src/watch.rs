@@ -35,6 +35,15 @@ pub fn unwatched<R>(brief: impl FnOnce() -> R) -> R {
     done
 }
 
+/// Does what is one step of something longer: nobody is told how far it is, but it can be stopped.
+pub fn quietly<R>(step: impl FnOnce() -> R) -> R {
+    let before = WATCH.get();
+    WATCH.set(before.map(|watch| Watch { progress: |_, _, _| {}, ..watch }));
+    let done = step();
+    WATCH.set(before);
+    done
+}
+
 /// Says how far a phase has come; [`Error::Stopped`] where it is to stop.
 pub fn tick(phase: &str, done: usize, all: usize) -> Result<()> {
     let Some(watch) = WATCH.get() else { return Ok(()) };

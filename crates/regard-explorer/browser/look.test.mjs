@@ -176,3 +176,28 @@ inEveryView("a patch says its weight", async (page) => {
   assert.match(await page.locator(".readout").innerText(), /patch 1, 1 \d/);
   await answered(page, () => page.getByLabel("next", { exact: true }).click());
 });
+
+inEveryView("several heads are looked at at once, each in its color", async (page) => {
+  const run = await runOf("translate", (one) => one.settings["model.decoder"]?.includes("transformer"));
+  await open(page, { run: run.id });
+  const beside = page.locator(".tile .beside");
+  assert.ok((await beside.count()) >= 4);
+  await beside.nth(0).click();
+  await beside.nth(1).click();
+  await page.waitForFunction(() => new URLSearchParams(location.hash.slice(1)).get("map") === "0,1");
+  assert.equal(await page.locator('.tile[data-on="true"]').count(), 2);
+  assert.match(await page.locator("#map-name").innerText(), /2 heads/);
+  const strokes = await page
+    .locator(".bands path")
+    .evaluateAll((all) => [...new Set(all.map((one) => getComputedStyle(one).stroke))]);
+  assert.equal(strokes.length, 2, strokes.join(" "));
+  // What is drawn over the picture is the mean of the two, in a link as well.
+  await page.getByRole("radio", { name: "Table" }).click();
+  const mean = await page.locator(".numbers tbody").innerText();
+  await page.reload();
+  await page.locator(".numbers tbody").waitFor();
+  assert.equal(await page.locator(".numbers tbody").innerText(), mean);
+  await page.getByRole("radio", { name: "Lines" }).click();
+  await beside.nth(1).click();
+  await page.waitForFunction(() => new URLSearchParams(location.hash.slice(1)).get("map") === "0");
+});

@@ -129,3 +129,40 @@ inEveryView("dark and light are chosen against the system too", async (page, { t
   await page.getByRole("button", { name: theme === "dark" ? "Dark colors" : "Light colors" }).click();
   assert.equal(await background(), before);
 });
+
+/** The dots of a picture: its size, and how many colors its upper and its lower half have. */
+const dots = (page, bytes) =>
+  page.evaluate(async (text) => {
+    const image = new Image();
+    image.src = `data:image/png;base64,${text}`;
+    await image.decode();
+    const canvas = document.createElement("canvas");
+    [canvas.width, canvas.height] = [image.width, image.height];
+    const context = canvas.getContext("2d");
+    context.drawImage(image, 0, 0);
+    const colors = (y, height) => {
+      const { data } = context.getImageData(0, y, canvas.width, height);
+      const all = new Set();
+      for (let i = 0; i < data.length; i += 4) all.add(`${data[i]},${data[i + 1]},${data[i + 2]}`);
+      return all.size;
+    };
+    return { size: [image.width, image.height], sentence: colors(30, 60), picture: colors(240, 280) };
+  }, bytes.toString("base64"));
+
+inEveryView("a card of every kind of view has its sentence and its picture", async (page) => {
+  for (const task of ["translate", "label", "image", "graph", "regress", "transcribe", "answer", "classify"]) {
+    const run = await runOf(task);
+    await open(page, { run: run.id });
+    await page.locator("#told").waitFor();
+    await page.getByRole("button", { name: "↗ Share" }).click();
+    const [download] = await Promise.all([
+      page.waitForEvent("download"),
+      page.getByRole("menuitem", { name: "Save a card of this view (PNG)" }).click(),
+    ]);
+    const bytes = await fs.readFile(await download.path());
+    if (process.env.REGARD_SHOTS) await fs.writeFile(`${process.env.REGARD_SHOTS}/card-${task}-${page.viewportSize().width}-${await page.evaluate(() => document.documentElement.dataset.theme)}.png`, bytes);
+    const seen = await dots(page, bytes);
+    assert.deepEqual(seen.size, [1200, 630], task);
+    assert.ok(seen.sentence > 4 && seen.picture > 4, `${task}: ${JSON.stringify(seen)}`);
+  }
+});

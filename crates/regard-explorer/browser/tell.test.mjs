@@ -269,7 +269,7 @@ inEveryView("several runs open as cards, each with its question and its measure"
   }
   await page.locator('.gallery article[data-run="translate"] canvas').first().waitFor();
   assert.ok((await state()).runs.length === runs.length);
-  await page.getByRole("button", { name: "Look into translate", exact: true }).click();
+  await page.getByRole("button", { name: "Look into it: translate", exact: true }).click();
   await page.locator(".output-line .word").first().waitFor();
   await page.getByRole("button", { name: "All runs" }).click();
   await page.locator(".gallery article").first().waitFor();

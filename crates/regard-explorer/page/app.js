@@ -1,4 +1,4 @@
-// The page: its head, the input, and one of four tabs.
+// The page: its head, the input, and one of five tabs.
 
 import { at, button, fill, make } from "./dom.js";
 import { ask, completed, load, onAnswer, refresh, run, sentence, session } from "./session.js";
@@ -8,16 +8,18 @@ import { setLanguage, spoken, t } from "./words.js";
 import { drawHead } from "./head.js";
 import { drawInput } from "./input.js";
 import { drawHelp } from "./help.js";
+import { singleKeys } from "./keys.js";
 import { check, watch } from "./pulse.js";
 import * as askTab from "./views/ask.js";
 import * as compareTab from "./views/compare.js";
 import * as trainingTab from "./views/training.js";
 import * as errorsTab from "./views/errors.js";
+import * as headsTab from "./views/headmap.js";
 import * as gallery from "./views/gallery.js";
 
 /** @type {Record<string, {enter: (panel: Element) => void, leave?: () => void, update: (changed: Set<string>) => void}>} */
-const TABS = { ask: askTab, compare: compareTab, training: trainingTab, errors: errorsTab, runs: gallery };
-const NAMES = { ask: "Look and change", compare: "Compare", training: "Training", errors: "Errors" };
+const TABS = { ask: askTab, compare: compareTab, training: trainingTab, errors: errorsTab, heads: headsTab, runs: gallery };
+const NAMES = { ask: "Look and change", compare: "Compare", training: "Training", errors: "Errors", heads: "Heads" };
 
 let entered = /** @type {string | null} */ (null);
 let started = false;
@@ -67,7 +69,7 @@ function drawTabs() {
 function enter() {
   if (entered) TABS[entered].leave?.();
   entered = view.tab;
-  at("ask").hidden = ["training", "errors", "runs"].includes(view.tab);
+  at("ask").hidden = ["training", "errors", "heads", "runs"].includes(view.tab);
   fill(at("panel"));
   if (started) refused();
   TABS[view.tab].enter(at("panel"));
@@ -126,7 +128,7 @@ addEventListener("resize", () => {
 addEventListener("keydown", (event) => {
   const typing = /** @type {Element} */ (event.target).closest?.("input, textarea, select");
   if (event.key === "Escape" && typing) /** @type {any} */ (typing).blur();
-  if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (typing || event.ctrlKey || event.metaKey || event.altKey || !singleKeys()) return;
   const tab = Object.keys(NAMES)[Number(event.key) - 1];
   if (event.key === "/") {
     event.preventDefault();

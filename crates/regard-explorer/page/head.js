@@ -43,7 +43,7 @@ export function drawHead(top) {
   if (score) facts.push(`${t(score[0])} ${score[1].toFixed(score[1] > 10 ? 1 : 3)}`);
   fill(
     top,
-    make("h1", {}, make("img", { src: "/icon.svg", alt: "", width: 20, height: 20 }), make("span", {}, "regard")),
+    make("h1", {}, make("img", { src: "/icon.svg", alt: "regard", width: 20, height: 20 }), make("span", { "aria-hidden": "true" }, "regard")),
     session.runs.length > 1 &&
       button(t("All runs"), () => set({ tab: "runs" }, { push: true }), {
         "aria-pressed": String(view.tab === "runs"),

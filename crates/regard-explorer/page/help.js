@@ -1,12 +1,13 @@
 // The keys, and what attention weights do not say.
 
 import { button, make } from "./dom.js";
+import { setSingleKeys, singleKeys } from "./keys.js";
 import { t } from "./words.js";
 
 export function drawHelp() {
   const keys = [
     ["/", t("to the input")],
-    ["1 – 4", t("look, compare, training, errors")],
+    ["1 – 5", t("look, compare, training, errors, heads")],
     ["PgUp PgDn", t("the map before, the next map")],
     ["← ↑ → ↓", t("from cell to cell, from token to token")],
     ["X", t("forbid the cell at the cursor, or allow it again")],
@@ -15,6 +16,8 @@ export function drawHelp() {
     ["0", t("undo all changes")],
     ["?", t("this list")],
   ];
+  const single = make("input", { type: "checkbox", onchange: () => setSingleKeys(single.checked) });
+  single.checked = singleKeys();
   const dialog = make(
     "dialog",
     { "aria-label": t("Keys and help"), onclose: () => dialog.remove() },
@@ -31,6 +34,7 @@ export function drawHelp() {
         make("dd", {}, text),
       ]),
     ),
+    make("p", {}, make("label", { class: "line" }, single, t("Keys do this without Ctrl or Alt"))),
     make(
       "p",
       { class: "quiet" },

@@ -6,7 +6,8 @@ import { t } from "./words.js";
 /**
  * @typedef {{site: string, layer: number, head: number | null, row: number, column: number,
  *   columns_are_layers?: boolean}} Place
- * @typedef {{name: string, place: Place | null, fixed?: string, weights: Float32Array, masked?: Uint8Array}} WeightMap
+ * @typedef {{name: string, place: Place | null, fixed?: string, weights: Float32Array, masked?: Uint8Array,
+ *   parts?: {weights: Float32Array, color: string, name: string}[]}} WeightMap
  * @typedef {{name: string, scene: any, measures: any[], rollout: WeightMap | null, mean?: WeightMap}} Scene
  * @typedef {{rows: string[], columns: string[], rowAxis: string, columnAxis: string}} Axes
  */
@@ -75,9 +76,39 @@ export function choices(one) {
 /** @param {WeightMap} map */
 export const isHead = (map) => /^layer \d+, head \d+$/.test(map.name) || /^head \d+$/.test(map.name);
 
+/** The colors of heads, in the order of their scene. */
+const HEAD_COLORS = ["#2f6fd0", "#d9630a", "#1a9850", "#c2328f", "#8a63d2", "#b08a00", "#0e9aa7", "#d0342c", "#6b7c2b", "#7a5c43"];
+
+/** The color of a scene's map. @param {number} place */
+export const headColor = (place) => HEAD_COLORS[place % HEAD_COLORS.length];
+
+/** The heads of a choice such as "0,3": their places. @param {string} chosen */
+export const headsIn = (chosen) => chosen.split(",").filter((key) => /^\d+$/.test(key));
+
+/**
+ * Several heads as one map: their mean, with each in its color beside it; null where fewer are meant.
+ * @param {Scene & {several?: Record<string, WeightMap>}} one @param {string} chosen @returns {WeightMap | null}
+ */
+function severalOf(one, chosen) {
+  const maps = mapsOf(one);
+  const places = headsIn(chosen).map(Number).filter((place) => place < maps.length);
+  if (places.length < 2) return null;
+  one.several ??= {};
+  if (!one.several[chosen]) {
+    const weights = new Float32Array(maps[0].weights.length);
+    for (const place of places)
+      for (let i = 0; i < weights.length; i++) weights[i] += maps[place].weights[i] / places.length;
+    const parts = places.map((place) => ({ weights: maps[place].weights, color: headColor(place), name: maps[place].name }));
+    one.several[chosen] = { name: `${places.length} heads`, place: null, weights, parts };
+  }
+  return one.several[chosen];
+}
+
 /** The chosen map, or the one to begin with. @param {Scene} one @param {string} chosen @returns {[string, WeightMap] | null} */
 export function chosenMap(one, chosen) {
   const all = choices(one);
+  const several = chosen.includes(",") && severalOf(one, chosen);
+  if (several) return [chosen, several];
   return all.find(([key]) => key === chosen) || all.find(([key]) => key === "mean") || all[0] || null;
 }
 
@@ -109,6 +140,8 @@ export function mapName(name) {
   const [, what, number] = /^(head|layer|hop) (\d+)$/.exec(name) || [];
   if (what === "head") return t("head {head}", { head: number });
   if (what === "layer") return t("layer {layer}", { layer: number });
+  const several = /^(\d+) heads$/.exec(name);
+  if (several) return t("{n} heads", { n: several[1] });
   return what === "hop" ? t("hop {hop}", { hop: number }) : t(name);
 }
 

@@ -1,6 +1,7 @@
 // A view as a link, and as a file.
 
 import * as api from "./api.js";
+import { card } from "./card.js";
 import { at, make } from "./dom.js";
 import { isAskable, run, sentence, session } from "./session.js";
 import { isChanged, view, written } from "./state.js";
@@ -27,6 +28,14 @@ async function copyLink() {
   say(view.input?.kind === "bytes" ? t("Link copied. The file you dropped is not part of it.") : t("Link copied."));
 }
 
+/** @param {Blob} blob @param {string} name */
+function download(blob, name) {
+  const link = make("a", { href: URL.createObjectURL(blob), download: name });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+  say(t("Saved {name}.", { name }));
+}
+
 /** @param {string} as */
 async function saveAs(as) {
   try {
@@ -37,10 +46,7 @@ async function saveAs(as) {
       scene: view.scene,
       as,
     });
-    const link = make("a", { href: URL.createObjectURL(blob), download: name });
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 10000);
-    say(t("Saved {name}.", { name }));
+    download(blob, name);
   } catch (error) {
     say(sentence(error));
   }
@@ -51,6 +57,7 @@ export function shareChoices() {
   const choices = [[t("Copy the link of this view"), copyLink]];
   if (run()?.ready && isAskable(view.input) && session.answer?.scenes.length) {
     choices.push(
+      [t("Save a card of this view (PNG)"), async () => download(await card(), `${view.runs[0]}-card.png`)],
       [t("Save the picture as SVG"), () => saveAs("svg")],
       [t("Save the picture as PNG"), () => saveAs("png")],
       [t("Save a page that stands alone (HTML)"), () => saveAs("html")],

@@ -52,7 +52,7 @@ export function read(hash) {
   const text = (key) => from.get(key) || "";
   return {
     runs: from.getAll("run"),
-    tab: ["runs", "ask", "compare", "training", "errors"].includes(text("tab")) ? text("tab") : "",
+    tab: ["runs", "ask", "compare", "training", "errors", "heads"].includes(text("tab")) ? text("tab") : "",
     input: parsed(from.get("input")),
     from: parsed(from.get("from")),
     changes: parsed(from.get("changes")) || {},

@@ -72,7 +72,10 @@ function ofWriting(map, axes) {
     ...phrase("{who} from {whom}", { who: word(name), whom: word(axes.columns[found.first]) }),
     ` (${percent(found.share)})`,
   ]);
-  return phrase("What it wrote, and what it read for it: {list}. Point at a word to see its own.", { list });
+  return [
+    ...phrase("What it wrote, and what it read for it: {list}.", { list }),
+    make("span", { class: "hint" }, " ", t("Point at a word to see its own.")),
+  ];
 }
 
 /** The mean share of the weight that lies so many places to the right of each row. */
@@ -129,11 +132,11 @@ function subject(one, key, map) {
 function ofHead(one, key, map, axes) {
   const [rows, columns] = [axes.rows.length, axes.columns.length],
     who = subject(one, key, map);
-  const patterns = [
+  const patterns = /** @type {[string, number, string?][]} */ ([
     ["{who} mostly looks one word back ({n}).", atOffset(map, rows, columns, -1)],
     ["{who} mostly looks at the word itself ({n}).", atOffset(map, rows, columns, 0)],
     ["{who} mostly looks one word ahead ({n}).", atOffset(map, rows, columns, 1)],
-  ];
+  ]);
   if (rows === columns && columns > 2) {
     for (let column = 0; column < columns; column++) {
       const share = inColumn(map, rows, columns, column);

@@ -36,7 +36,7 @@ pub(crate) struct Question {
 pub(crate) struct Found {
     pub(crate) run: Arc<OneRun>,
     pub(crate) view: Option<View>,
-    changes: Intervention,
+    changes: Changes,
     input: Asked,
     limits: Limits,
 }
@@ -53,7 +53,7 @@ impl Question {
     /// Refuses a run that was not given, and changes that cannot be made.
     pub(crate) fn find(self, runs: &Runs, limits: Limits) -> Result<Found, Refusal> {
         let run = runs.get(&self.run)?.clone();
-        let changes = self.changes.unwrap_or_default().intervention()?;
+        let changes = self.changes.unwrap_or_default().checked()?;
         let view = match (self.view, self.serial) {
             (Some(name), serial) => {
                 let name: String = name.chars().take(100).collect();
@@ -73,6 +73,7 @@ impl Found {
         let form = loaded.model.asks().form;
         let input = self.input.input(form)?;
         self.limits.check(&input, form)?;
-        Ok(Ready { run: self.run, loaded, input, changes: self.changes })
+        let changes = self.changes.intervention(&*loaded.model, &self.limits)?;
+        Ok(Ready { run: self.run, loaded, input, changes })
     }
 }

@@ -48,6 +48,7 @@ mod runs;
 mod save;
 mod server;
 mod shelf;
+mod studies;
 mod token;
 mod worker;
 

@@ -14,6 +14,7 @@ macro_rules! file {
 const FILES: &[(&str, &[u8])] = &[
     file!("api.js"),
     file!("app.js"),
+    file!("card.js"),
     file!("chart.js"),
     file!("chinese.js"),
     file!("difference.js"),
@@ -24,6 +25,7 @@ const FILES: &[(&str, &[u8])] = &[
     file!("icon.svg"),
     file!("index.html"),
     file!("input.js"),
+    file!("keys.js"),
     file!("menu.js"),
     file!("pulse.js"),
     file!("refusals.js"),
@@ -46,6 +48,7 @@ const FILES: &[(&str, &[u8])] = &[
     file!("views/errors.js"),
     file!("views/gallery.js"),
     file!("views/graph.js"),
+    file!("views/headmap.js"),
     file!("views/heads.js"),
     file!("views/lines.js"),
     file!("views/matrix.js"),

@@ -11,6 +11,7 @@ use crate::page;
 use crate::refusal::{Refusal, bytes_response, json_response};
 use crate::runs::{OneRun, Runs};
 use crate::save::Form;
+use crate::studies::{Studies, Study};
 use crate::worker::Worker;
 use axum::extract::{Request, State};
 use axum::http::{Method, StatusCode, Uri};
@@ -30,6 +31,7 @@ pub(crate) struct Explorer {
     pub(crate) worker: Worker,
     pub(crate) cache: Cache,
     pub(crate) judgements: Judgements,
+    pub(crate) studies: Studies,
     pub(crate) limits: Limits,
     pub(crate) room: Room,
     /// When the server began: a page that sees another moment has another server before it.
@@ -89,6 +91,9 @@ impl Explorer {
                     Refusal::new(StatusCode::METHOD_NOT_ALLOWED, what)
                 })
             }
+            ["runs", id, study @ ("ablation" | "heads"), part] => {
+                self.studies.known(self.runs.get(id)?, study_named(study), part).map(judged)
+            }
             ["runs", id, "sound", part, file] => self.sound(id, part, file).await,
             ["ask" | "saliency" | "beam" | "save" | "matters"] => Err(Refusal::new(
                 StatusCode::METHOD_NOT_ALLOWED,
@@ -103,6 +108,14 @@ impl Explorer {
         if let ["", "api", "runs", id, "parts", part] = path.split('/').collect::<Vec<_>>()[..] {
             let query = request.uri().query().unwrap_or_default();
             return self.part(id, part, query).await;
+        }
+        if let ["", "api", "runs", id, study @ ("ablation" | "heads"), part] =
+            path.split('/').collect::<Vec<_>>()[..]
+        {
+            let (own, run) = (self.clone(), self.runs.get(id)?.clone());
+            let (study, part) = (study_named(study), part.to_string());
+            let answer = move || own.studies.answer(&run, study, &part);
+            return Ok(judged(self.worker.run(None, answer).await?));
         }
         type Answer = fn(&Ready) -> Result<Value, Refusal>;
         let (kind, answer): (&'static str, Answer) = match &path[..] {
@@ -215,6 +228,10 @@ impl Explorer {
         };
         Ok(bytes_response("audio/wav", self.worker.run(None, work).await?))
     }
+}
+
+fn study_named(name: &str) -> Study {
+    if name == "ablation" { Study::Ablation } else { Study::Profile }
 }
 
 /// What is known of a part, or how far it is.

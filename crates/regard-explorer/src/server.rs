@@ -9,6 +9,7 @@ use crate::limits::Limits;
 use crate::predict::{self, Predictor};
 use crate::routes::{self, Explorer};
 use crate::runs::Runs;
+use crate::studies::Studies;
 use crate::token::Token;
 use crate::worker::Worker;
 use axum::Router;
@@ -74,6 +75,7 @@ impl Server {
             worker: worker()?,
             cache: Cache::new(CACHED),
             judgements: Judgements::default(),
+            studies: Studies::default(),
             limits: setup.limits,
             listeners: Arc::default(),
             page: setup.page.clone(),

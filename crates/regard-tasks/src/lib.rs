@@ -32,6 +32,8 @@
 //! | ask | [`Input`](task::Input): a text, an example, the content of a file; [`Model::asks`](task::Model::asks) says which |
 //! | look at every example | [`Model::judge`](task::Model::judge) gives each one's output and loss |
 //! | see what was attended to | [`Model::show`](task::Model::show) gives [`Scene`](regard_picture::scene::Scene)s; the crate `regard-picture` draws them as SVG, PNG, a page, in a terminal, as numbers |
+//! | know what each head is worth, and what it does | [`Ablation`](inspect::Ablation), [`Profile`](inspect::Profile) |
+//! | ask with a changed attention | [`Change`](inspect::Change) |
 //! | set variants, or runs that are done, side by side | [`compare`](mod@compare) |
 //! | find runs | [`runs_under`](run::runs_under) |
 //! | compute a metric | [`metric`]: BLEU, chrF, ROUGE, error rates, F1, R², perplexity, answers |
@@ -42,6 +44,7 @@
 pub mod compare;
 pub mod export;
 pub mod import;
+pub mod inspect;
 pub mod metric;
 pub mod options;
 pub mod run;

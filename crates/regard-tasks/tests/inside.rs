@@ -17,6 +17,8 @@ mod label_weights;
 mod labelings;
 #[path = "../src/train/pace.rs"]
 mod pace;
+#[path = "../src/inspect/places.rs"]
+mod places;
 #[path = "../src/run/protobuf.rs"]
 mod protobuf;
 #[path = "../src/tasks/components/sound.rs"]

@@ -59,16 +59,27 @@ pub enum PartName {
     Test,
 }
 
+impl From<PartName> for Part {
+    fn from(name: PartName) -> Self {
+        match name {
+            PartName::Training => Self::Training,
+            PartName::Validation => Self::Validation,
+            PartName::Test => Self::Test,
+        }
+    }
+}
+
 impl Command {
     /// Writes measures, tables and samples.
     pub fn run(&self, to: &mut impl Write) -> Result<()> {
         self.threads.start()?;
         let run = Run::open(&self.run)?;
         let options = self.settings.apply_to_run(&run, &self.words)?;
-        let (part, name) = match self.part {
-            PartName::Training => (Part::Training, "training"),
-            PartName::Validation => (Part::Validation, "validation"),
-            PartName::Test => (Part::Test, "test"),
+        let part = Part::from(self.part);
+        let name = match self.part {
+            PartName::Training => "training",
+            PartName::Validation => "validation",
+            PartName::Test => "test",
         };
         let destinations = self.outputs.iter().chain(&self.out);
         destinations.map(|path| Destination::new(path)).try_for_each(Destination::check)?;

@@ -1,6 +1,7 @@
-//! The verbs on tasks: `train`, `eval`, `predict`, `show`, `compare`, `list`, `options`, `init`,
+//! The verbs on tasks: `train`, `eval`, `predict`, `show`, `ablate`, `heads`, `compare`, `list`, `options`, `init`,
 //! `data`, `export`, `import`.
 
+pub mod ablate;
 pub mod compare;
 mod compare_runs;
 mod comparison_table;
@@ -9,6 +10,7 @@ mod device;
 pub mod eval;
 pub mod explore;
 pub mod export;
+pub mod heads;
 pub mod import;
 pub mod init;
 pub mod interrupt;

@@ -22,6 +22,7 @@ Examples:
   regard show runs/translate                      # an example of the validation part
   regard show runs/translate \"she is drawing a bird\"              # in the terminal
   regard show runs/translate \"she is drawing a bird\" --as html --out page.html
+  regard show runs/translate \"she is drawing a bird\" --as gif     # as it was written
   regard show runs/label \"I saw a saw\" --as png --layer 2 --head 3
   regard show runs/graph 14 --as svg
   regard show out.safetensors --as png       # what `regard attend --weights` wrote, or another
@@ -104,6 +105,8 @@ pub enum Form {
     Svg,
     /// A picture of dots
     Png,
+    /// A picture that moves: row after row as it was written, or map after map
+    Gif,
     /// A page to look around in, without network
     Html,
     /// The numbers
@@ -168,6 +171,7 @@ impl Command {
                 }
                 (picture::png(&svg, 2.0)?, "png")
             }
+            Form::Gif => (picture::gif(scene, caption()?, which)?, "gif"),
             Form::Html => (picture::page(scene, &caption()?).into_bytes(), "html"),
             Form::Json => (format!("{}\n", picture::numbers_json(scene)).into_bytes(), "json"),
             Form::Safetensors => (picture::numbers(scene)?, "safetensors"),
@@ -255,14 +259,14 @@ impl Command {
                 match Form::from_str(ending, true) {
                     Ok(form) if form != Form::Terminal => form,
                     _ => bail!(
-                        "{}: svg, png, html, json or safetensors, by its ending or by --as",
+                        "{}: svg, png, gif, html, json or safetensors, by its ending or by --as",
                         out.display()
                     ),
                 }
             }
         };
         if self.which.is_some() && matches!(form, Form::Html | Form::Json | Form::Safetensors) {
-            bail!("--which is for svg, png and the terminal; the others hold every head");
+            bail!("--which is for svg, png, gif and the terminal; the others hold every head");
         }
         Ok(form)
     }

@@ -3,11 +3,13 @@
 use crate::file::regard;
 
 /// All that the program does.
-const VERBS: [&str; 18] = [
+const VERBS: [&str; 20] = [
     "train",
     "eval",
     "predict",
     "show",
+    "ablate",
+    "heads",
     "compare",
     "explore",
     "serve",

@@ -110,6 +110,7 @@ fn a_run_is_trained_measured_used_and_shown() {
     for (form, begins) in [
         ("svg", &b"<svg"[..]),
         ("png", b"\x89PNG"),
+        ("gif", b"GIF89a"),
         ("html", b"<!doctype html>"),
         ("json", b"{"),
         ("safetensors", b""),
@@ -123,6 +124,34 @@ fn a_run_is_trained_measured_used_and_shown() {
             "{form}"
         );
     }
+}
+
+#[test]
+fn heads_are_taken_away_over_a_part_and_what_they_do_is_told() {
+    let folder = TempDir::new().unwrap();
+    let run = path(&folder, "run");
+    let small = ["size=60", "epochs=1", "encoder=transformer", "hidden=8", "heads=2", "layers=2"];
+    let sets: Vec<&str> = small.iter().flat_map(|one| ["--set", one]).collect();
+    said(&[&["train", "label", "--out", &run], &sets[..]].concat());
+    let told = said(&["ablate", &run]);
+    assert!(told.contains("encoder, change of accuracy where the output of a head is its mean"));
+    assert!(told.contains("layer") && told.contains("head 2") && told.contains("all"), "{told}");
+    // It is kept, and said again without being computed.
+    let kept = fs::read_to_string(Path::new(&run).join("ablation.json")).unwrap();
+    assert_eq!(said(&["ablate", &run]), told);
+    let json: serde_json::Value = serde_json::from_str(&said(&["ablate", &run, "--json"])).unwrap();
+    let kept: serde_json::Value = serde_json::from_str(&kept).unwrap();
+    assert_eq!(json, kept["test"]);
+    assert_eq!(json["heads"].as_array().unwrap().len(), 4);
+    assert_eq!(json["layers"].as_array().unwrap().len(), 2);
+    let heads = said(&["heads", &run, "--part", "validation"]);
+    assert!(heads.contains("encoder, layer 2, head 1 ") && heads.contains(" → "), "{heads}");
+    let json: serde_json::Value = serde_json::from_str(&said(&["heads", &run, "--json"])).unwrap();
+    for head in json["heads"].as_array().unwrap() {
+        assert!(head["sentence"].is_string() && head["same_label"].is_array(), "{head}");
+    }
+    let told = refused(&["ablate", &run, "heads=4"]);
+    assert!(told.contains("heads"), "{told}");
 }
 
 #[test]
@@ -255,11 +284,11 @@ fn show_makes_what_the_ending_says_and_refuses_what_would_do_nothing() {
     said(&["show", &run, "2", "--out", &svg]);
     assert!(fs::read_to_string(&svg).unwrap().starts_with("<svg"));
     let told = refused(&["show", &run, "2", "--out", "curve.bmp"]);
-    assert!(told.contains("curve.bmp: svg, png, html, json or safetensors"), "{told}");
+    assert!(told.contains("curve.bmp: svg, png, gif, html, json or safetensors"), "{told}");
     let told = refused(&["show", &run, "2", "--out", "curve", "--as", "terminal"]);
     assert!(told.contains("--out is for files"), "{told}");
     let told = refused(&["show", &run, "2", "--as", "json", "--which", "1"]);
-    assert!(told.contains("--which is for svg, png and the terminal"), "{told}");
+    assert!(told.contains("--which is for svg, png, gif and the terminal"), "{told}");
 }
 
 #[test]

@@ -128,7 +128,7 @@ function oldAnswer() {
 /** What a change has done, in a sentence; that it did nothing is worth knowing. */
 function effect(old, answer) {
   const [before, now] = [old.prediction, answer.prediction];
-  const likely = ({ details = {} }) => {
+  const likely = (/** @type {{details?: any}} */ { details }) => {
     if (typeof details?.probability === "number") return details.probability;
     const all = details?.probabilities;
     if (all && !Array.isArray(all)) return Math.max(...Object.values(all));

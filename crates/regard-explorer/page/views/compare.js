@@ -271,7 +271,7 @@ function drawTable() {
       ),
     );
   // The best of a measure is bold; of most the greatest is, of errors the least.
-  const row = (label, value, best = () => false) =>
+  const row = (label, value, best = /** @type {(one: any) => boolean} */ (() => false)) =>
     make(
       "tr",
       {},
@@ -297,7 +297,7 @@ function drawTable() {
         make(
           "tr",
           {},
-          make("th", {}),
+          make("td", {}),
           runs.map((one) => make("th", { scope: "col", class: "number" }, one.name)),
         ),
       ),

@@ -335,7 +335,7 @@ function confusion({ labels, counts }) {
           make(
             "tr",
             {},
-            make("th", {}),
+            make("td", {}),
             labels.map((name) => make("th", { scope: "col" }, make("span", {}, name))),
           ),
         ),

@@ -82,7 +82,7 @@ function card(one) {
       { class: "row" },
       button(t("Look into it"), () => open(one), {
         class: "main",
-        "aria-label": t("Look into {name}", { name: one.name }),
+        "aria-label": t("Look into it: {name}", { name: one.name }),
       }),
     ),
   );

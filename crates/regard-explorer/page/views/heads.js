@@ -3,7 +3,7 @@
 import { button, fill, make, segmented } from "../dom.js";
 import { HEAT, blocksOf, painted, rangeOf } from "../draw.js";
 import { about } from "../explain.js";
-import { axesOf, choices, layerAndHead, mapName, mapsOf, rangeOfAll } from "../scene.js";
+import { axesOf, choices, headColor, headsIn, layerAndHead, mapName, mapsOf, rangeOfAll } from "../scene.js";
 import { run, session } from "../session.js";
 import { set, view } from "../state.js";
 import { colors } from "../theme.js";
@@ -100,17 +100,37 @@ function tile(key, map) {
       "aria-label": t("switch {name} off", { name: mapName(map.name) }),
     });
   const bar = make("i", { class: "effect-bar", hidden: true });
-  const around = make("div", { class: "tile" }, pick, off, bar);
-  tiles.set(key, { around, pick, off, bar, canvas, map });
+  // A head's color is where it is taken beside others.
+  const beside =
+    place &&
+    button("", () => toggleBeside(key), {
+      class: "beside",
+      "aria-label": t("show {name} beside the others", { name: mapName(map.name) }),
+      title: t("show {name} beside the others", { name: mapName(map.name) }),
+    });
+  if (beside) beside.style.setProperty("--head", headColor(Number(key)));
+  const around = make("div", { class: "tile" }, pick, off, beside, bar);
+  tiles.set(key, { around, pick, off, beside, bar, canvas, map });
   return around;
 }
 
-/** Which is chosen, and which are switched off. */
+/** The heads that are looked at together: one that is there goes, another comes. */
+function toggleBeside(key) {
+  const now = headsIn(view.map);
+  const next = now.includes(key) ? now.filter((other) => other !== key) : [...now, key];
+  next.sort((a, b) => Number(a) - Number(b));
+  set({ map: next.join(",") });
+}
+
+/** Which are chosen, and which are switched off. */
 function mark() {
-  const chosen = tiles.has(view.map) ? view.map : tiles.has("mean") ? "mean" : "0";
-  for (const [key, { around, pick, off, bar, map }] of tiles) {
-    around.dataset.on = String(key === chosen);
-    pick.setAttribute("aria-pressed", String(key === chosen));
+  const several = view.map.includes(",") ? headsIn(view.map).filter((key) => tiles.has(key)) : [];
+  const one = tiles.has(view.map) ? view.map : tiles.has("mean") ? "mean" : "0";
+  const chosen = several.length > 1 ? several : [one];
+  for (const [key, { around, pick, off, beside, bar, map }] of tiles) {
+    around.dataset.on = String(chosen.includes(key));
+    pick.setAttribute("aria-pressed", String(chosen.includes(key)));
+    beside?.setAttribute("aria-pressed", String(headsIn(view.map).includes(key)));
     const effect = effectOfHead(map.place);
     bar.hidden = effect === null;
     bar.style.width = `${Math.max(2, 100 * (effect ?? 0))}%`;

@@ -105,8 +105,8 @@ export class LinesView {
     const context = sized(this.canvas, this.width, this.height);
     const columns = axes.columns.length;
     const middle = (side, index) => this.top + (index + 0.5) * this.pitch[side];
-    const line = (row, column, bold) => {
-      const share = Math.min(1, Math.max(0, (map.weights[row * columns + column] - range[0]) / (range[1] - range[0])));
+    const line = (weights, row, column, bold) => {
+      const share = Math.min(1, Math.max(0, (weights[row * columns + column] - range[0]) / (range[1] - range[0])));
       if (share < 0.03) return;
       context.globalAlpha = Math.min(1, bold ? 0.15 + 0.85 * share : 0.04 + 0.7 * share);
       context.lineWidth = bold ? 0.6 + 3.4 * share : 0.5 + 1.6 * share;
@@ -116,13 +116,16 @@ export class LinesView {
       context.bezierCurveTo((x + to) / 2, y, (x + to) / 2, end, to, end);
       context.stroke();
     };
-    context.strokeStyle = this.hover ? ink.mark : ink.edge;
-    if (this.hover?.side === "row")
-      for (let column = 0; column < columns; column++) line(this.hover.index, column, true);
-    else if (this.hover) for (let row = 0; row < axes.rows.length; row++) line(row, this.hover.index, true);
-    else
-      for (let row = 0; row < axes.rows.length; row++)
-        strongest(map.weights, row * columns, columns, PER_TOKEN).forEach((column) => line(row, column, false));
+    // Several heads: each in its color.
+    for (const { weights, color } of map.parts || [{ weights: map.weights, color: "" }]) {
+      context.strokeStyle = color || (this.hover ? ink.mark : ink.edge);
+      if (this.hover?.side === "row")
+        for (let column = 0; column < columns; column++) line(weights, this.hover.index, column, true);
+      else if (this.hover) for (let row = 0; row < axes.rows.length; row++) line(weights, row, this.hover.index, true);
+      else
+        for (let row = 0; row < axes.rows.length; row++)
+          strongest(weights, row * columns, columns, PER_TOKEN).forEach((column) => line(weights, row, column, false));
+    }
     context.globalAlpha = 1;
     context.font = FONT;
     context.textBaseline = "middle";

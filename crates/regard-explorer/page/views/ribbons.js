@@ -176,6 +176,20 @@ export class RibbonsView {
     return hover ? [...all, ...of(hover.index, 12, 0.02)] : all;
   }
 
+  /** Every ribbon: of each head in its color, where several are looked at. */
+  ribbons() {
+    const { map } = this.now;
+    if (!map.parts) return this.bands().map((band) => [...band, this.share(band[0], band[1]), ""]);
+    return map.parts.flatMap(({ weights, color }) => {
+      const of = { ...this.now, map: { ...map, weights, parts: undefined } };
+      const whole = this.now;
+      this.now = of;
+      const all = this.bands().map((band) => [...band, this.share(band[0], band[1]), color]);
+      this.now = whole;
+      return all;
+    });
+  }
+
   paint() {
     const box = this.canvas.getBoundingClientRect();
     const middle = (side, index) => {
@@ -193,18 +207,20 @@ export class RibbonsView {
     const bands = this.bands();
     fill(
       this.svg,
-      bands.map(([row, column, on]) => {
+      this.ribbons().map(([row, column, on, weight, color]) => {
         const from = middle("source", column),
           to = middle("output", row),
-          share = Math.min(1, this.share(row, column));
+          share = Math.min(1, weight);
         if (!from || !to) return null;
         const bend = Math.max(30, (to[1] - from[1]) / 2);
-        return shape("path", {
+        const path = shape("path", {
           d: `M${from[0]} ${from[1]}C${from[0]} ${from[1] + bend} ${to[0]} ${to[1] - bend} ${to[0]} ${to[1]}`,
           class: on ? "on" : hovering ? "dim" : "",
           "stroke-width": (1 + share * Math.min(22, Math.min(from[2], to[2]) * 0.8)).toFixed(1),
           "stroke-opacity": (on ? 0.35 + 0.55 * share : faint * (hovering ? 0.07 : 0.12 + 0.45 * share)).toFixed(2),
         });
+        if (color) path.style.stroke = color;
+        return path;
       }),
     );
     this.light(bands);

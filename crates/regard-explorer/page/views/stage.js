@@ -5,6 +5,7 @@ import { button, fill, make, segmented } from "../dom.js";
 import { HEAT, painted, rangeOf, written } from "../draw.js";
 import { about } from "../explain.js";
 import { axesOf, chosenMap, choices, isHead, mapName, mapsOf, rangeOfAll } from "../scene.js";
+import { singleKeys } from "../keys.js";
 import { run, session } from "../session.js";
 import { set, view } from "../state.js";
 import { colors } from "../theme.js";
@@ -78,7 +79,7 @@ export function drawStage(element) {
       head: make("div", { class: "row spread" }),
       measures: make("div", { class: "measures" }),
       readout: make("div", { class: "readout" }),
-      body: make("div", {}),
+      body: make("div", { id: "stage-body" }),
     };
     fill(element, parts.told, parts.head, parts.body, parts.readout, parts.measures);
     stage.drawn = null;
@@ -89,7 +90,7 @@ export function drawStage(element) {
     fill(parts.body, stage.drawn.element);
   }
   const range =
-    stage.own || key === "mean" || key === "rollout" || one.scene.kind === "image"
+    stage.own || map.parts || key === "mean" || key === "rollout" || one.scene.kind === "image"
       ? rangeOf(map.weights)
       : rangeOfAll(one);
   current = {
@@ -403,7 +404,8 @@ addEventListener("keydown", (event) => {
   } else if (event.key === "Escape" && stage.pinned) {
     stage.pinned = false;
     drawReadout();
-  } else if (event.key.toLowerCase() === "o" && current.map.place?.head !== null && current.map.place)
+  } else if (!singleKeys()) return;
+  else if (event.key.toLowerCase() === "o" && current.map.place?.head !== null && current.map.place)
     toggleHead(current.map.place);
   else if (stage.cursor && (event.key.toLowerCase() === "x" || event.key === "+")) {
     const cell = cellOf(...stage.cursor);

@@ -34,5 +34,5 @@ pub fn confusion(title: &str, labels: &[String], counts: &[Vec<usize>]) -> Strin
         let count = count(place / labels.len(), place % labels.len()).to_string();
         [count.clone(), if count == "0" { String::new() } else { count }]
     };
-    heat::matrix(&scene, &map, &title.into(), 42.0, &words)
+    heat::matrix(&scene, [&map, &map], &title.into(), 42.0, &words)
 }

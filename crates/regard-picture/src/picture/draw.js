@@ -194,7 +194,7 @@ export function upright(context, text, x, y, align) {
  * @typedef {{rows: string[], columns: string[], rowAxis: string, columnAxis: string,
  *   values: ArrayLike<number>, range: [number, number], colors: Rgb[], paper: Paper,
  *   cell: [number, number], bare?: boolean, picture?: CanvasImageSource,
- *   over?: {dim: Rgb, cover: number}, masked?: ArrayLike<number>, labelWidth?: number, marks?: {row: number | null, column: number | null, sign: string}[]}} Grid
+ *   over?: {dim?: Rgb, heat?: Rgb, cover: number}, masked?: ArrayLike<number>, labelWidth?: number, marks?: {row: number | null, column: number | null, sign: string}[]}} Grid
  */
 export class Sheet {
   /** @param {(row: number, column: number) => void} moved the cursor is at another cell */

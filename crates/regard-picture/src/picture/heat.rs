@@ -38,20 +38,25 @@ pub(crate) const NARROWEST: f64 = 480.0;
 
 /// One heat-map, large.
 pub(crate) fn one(scene: &Maps, map: &Map, caption: &Caption) -> String {
-    let words = |place: usize| match map.weight(place) {
-        _ if map.is_masked(place) => ["masked".to_owned(), String::new()],
+    one_until(scene, map, map, caption)
+}
+
+/// The same with what is seen of it so far, in the colors of all of it.
+pub(crate) fn one_until(scene: &Maps, map: &Map, seen: &Map, caption: &Caption) -> String {
+    let words = |place: usize| match seen.weight(place) {
+        _ if seen.is_masked(place) => ["masked".to_owned(), String::new()],
         None => ["not a number".to_owned(), String::new()],
         Some(weight) if weight.abs() < 0.005 => [format!("{weight:.3}"), String::new()],
         Some(weight) => [format!("{weight:.3}"), short_number(weight)],
     };
-    matrix(scene, map, caption, 34.0, &words)
+    matrix(scene, [map, seen], caption, 34.0, &words)
 }
 
 /// A heat-map with cells no larger than `most`, which say what `words` gives: to a mouse that rests
-/// on them, and in print where there is room.
+/// on them, and in print where there is room. Of the map it shows what is seen, in the colors of all.
 pub(crate) fn matrix(
     scene: &Maps,
-    map: &Map,
+    [map, seen]: [&Map; 2],
     caption: &Caption,
     most: f64,
     words: &dyn Fn(usize) -> [String; 2],
@@ -73,7 +78,7 @@ pub(crate) fn matrix(
     sheet.column_labels(&mut svg, [left, top]);
     sheet.row_labels(&mut svg, [left, top]);
     let scale = Scale::of(std::slice::from_ref(map));
-    sheet.cells(&mut svg, [left, top], map, scale, Some(words));
+    sheet.cells(&mut svg, [left, top], seen, scale, Some(words));
     let middle = top + height / 2.0;
     svg.text(Text::at(margin + 10.0, middle, &scene.row_axis).middle().bold().turned(-90.0));
     let legend = height.clamp(40.0, 160.0);

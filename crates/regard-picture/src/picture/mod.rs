@@ -1,7 +1,8 @@
-//! Pictures of scenes and of trainings: SVG, PNG, stand-alone pages, in a terminal, as numbers.
+//! Pictures of scenes and of trainings: SVG, PNG, GIF, stand-alone pages, in a terminal, as numbers.
 //!
 //! Nothing here refuses a scene: what is empty, or holds weights that are not numbers, is drawn so.
 
+mod animation;
 mod bitmap_font;
 mod caption;
 mod chart;
@@ -24,6 +25,7 @@ mod sound;
 mod svg;
 mod terminal;
 
+pub use animation::gif;
 pub use caption::Caption;
 pub use chart::{Line, Panel, curves};
 pub use comparison::{Comparison, Cost, Variant, comparison};

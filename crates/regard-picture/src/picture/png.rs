@@ -45,6 +45,16 @@ pub fn missing_fonts(svg: &str) -> Result<Option<String>> {
 }
 
 fn png_with(fonts: &Arc<fontdb::Database>, svg: &str, scale: f32) -> Result<Vec<u8>> {
+    let pixels = pixels_with(fonts, svg, scale)?;
+    pixels.encode_png().map_err(|error| Error::invalid(format!("PNG was not written: {error}")))
+}
+
+/// The same as pixels.
+pub(crate) fn pixels(svg: &str, scale: f32) -> Result<tiny_skia::Pixmap> {
+    pixels_with(fonts::system(), svg, scale)
+}
+
+fn pixels_with(fonts: &Arc<fontdb::Database>, svg: &str, scale: f32) -> Result<tiny_skia::Pixmap> {
     let (tree, _) = parsed(fonts, svg)?;
     let size = tree.size();
     let (width, height) = (size.width() * scale, size.height() * scale);
@@ -58,7 +68,7 @@ fn png_with(fonts: &Arc<fontdb::Database>, svg: &str, scale: f32) -> Result<Vec<
         .ok_or_else(out_of_memory)?;
     let scale = tiny_skia::Transform::from_scale(scale, scale);
     paint(tree.root(), scale, &mut pixels.as_mut());
-    pixels.encode_png().map_err(|error| Error::invalid(format!("PNG was not written: {error}")))
+    Ok(pixels)
 }
 
 /// Paints what a group holds, in order. Images are painted here, also those that are signs of a

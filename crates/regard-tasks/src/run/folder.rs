@@ -10,6 +10,7 @@
 //! | `best.safetensors` | the parameters of the best epoch |
 //! | `last.safetensors` | the checkpoint to go on from: parameters, optimizer, epoch, batch and step |
 //! | `scenes/` | what the model made of three samples after each validated epoch |
+//! | `ablation.json` | what its measure loses without each head, by part, where that was asked for |
 //! | `tensorboard` | a folder of curves for TensorBoard, where they are wanted |
 //! | `clock.json` | how long it took, and while it runs how fast it is; equal runs have all other files equal |
 //! | `.lock` | the process that trains or trained last |
@@ -39,7 +40,7 @@ pub struct Run {
 /// The files of a run that are there before `run.json`.
 const BEFORE: [&str; 2] = ["config.toml", "vocabulary.json"];
 /// The files of a run that come with it and after it; what else is in its folder is not its own.
-const AFTER: [&str; 8] = [
+const AFTER: [&str; 9] = [
     "run.json",
     "metrics.jsonl",
     "curves.svg",
@@ -48,6 +49,7 @@ const AFTER: [&str; 8] = [
     "clock.json",
     "confusion.svg",
     "measured.json",
+    "ablation.json",
 ];
 
 /// Sections of the options that belong to training: a trained model is what they made of it.

@@ -237,7 +237,8 @@ fn scores_of_one_width_and_of_two_are_compared_like_with_like() {
         let folder = TempDir::new().unwrap();
         let task = task_named("translate").unwrap();
         let options = SMALL.iter().fold(task.options().unwrap(), |all, one| all.set(one).unwrap());
-        let comparison = Comparison { variants, seeds: 1, part: Part::Validation };
+        let comparison =
+            Comparison { variants, seeds: 1, part: Part::Validation, device: Placement::default() };
         let place = ComparisonFolder { path: folder.path().join("all"), overwrite: false };
         let (done, remarks) = regard_data::remarked(|| {
             compare(task, &options, &comparison, &place, METER, |_| Box::new(Silent))

@@ -15,6 +15,7 @@ mod compare;
 mod examples;
 mod export;
 mod import;
+mod inspect;
 mod judged;
 mod measures;
 mod metrics;

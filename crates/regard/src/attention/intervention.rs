@@ -1,11 +1,12 @@
 //! Changes to the attention of a model that is trained, while it is used: another normalizer or
-//! temperature, heads switched off, pairs forbidden or strengthened.
+//! temperature, heads switched off or replaced, pairs forbidden or strengthened.
 //!
 //! A model names its attentions by [`Site`] and layer where it calls them; [`Intervention::during`]
 //! holds for what its closure computes on this thread, and nowhere else. What has no name is never
 //! changed: scores that are a model's output stay as they are.
 
-use super::{Attended, Attention, Mask, Need, Normalizer, Score, Window};
+use super::recorded;
+use super::{Attended, Attention, HeadPatch, Mask, Need, Normalizer, Patched, Score, Window};
 use regard_tensor::{DType, Result, Tensor, ensure};
 use serde::{Deserialize, Serialize};
 use std::cell::{Cell, RefCell};
@@ -110,6 +111,8 @@ pub struct Intervention {
     pub heads: Vec<HeadRef>,
     /// Pairs that are forbidden or strengthened.
     pub cells: Vec<CellChange>,
+    /// Heads that are replaced, one after the other.
+    pub patches: Vec<HeadPatch>,
 }
 
 /// The most pairs for which a change of single ones is held in an array.
@@ -152,11 +155,14 @@ pub(crate) fn moved<R>(to: impl FnOnce(&mut Here), f: impl FnOnce() -> R) -> R {
     at(here.site, here.layer, here.row, f)
 }
 
-/// What is to be changed here, if anything.
+/// What is to be changed here, or kept; none where it is neither.
 pub(super) fn active() -> Option<Active> {
     let here = HERE.get()?;
-    let intervention = ACTIVE.with_borrow(|active| active.clone())?;
-    Some(Active { intervention, here })
+    let intervention = ACTIVE.with_borrow(|active| active.clone());
+    if intervention.is_none() && !recorded::is_on() {
+        return None;
+    }
+    Some(Active { intervention: intervention.unwrap_or_default(), here })
 }
 
 impl Intervention {
@@ -245,8 +251,26 @@ impl Active {
             attention = tempered(&attention, [q, k, v], temperature)?;
         }
         attention.normalizer = change.normalizer.unwrap_or(attention.normalizer);
-        let attended = attention.attend_lifted([q, k, v], &mask, need)?;
-        self.without_heads(attended, pairs[0])
+        let wants = recorded::is_on() || self.patches(Patched::Attention).next().is_some();
+        let weights = need.weights || (wants && mask.edges.is_none());
+        let attended = attention.attend_lifted([q, k, v], &mask, Need { weights, ..need })?;
+        let mut patches =
+            [Patched::Attention, Patched::Output].into_iter().flat_map(|what| self.patches(what));
+        let attended =
+            patches.try_fold(attended, |attended, patch| patch.apply(self.here, attended, v))?;
+        let attended = self.without_heads(attended, pairs[0])?;
+        recorded::keep(self.here, &attended);
+        let weights = attended.weights.filter(|_| need.weights);
+        Ok(Attended { out: attended.out, weights, ..attended })
+    }
+
+    /// What is replaced here, the weights before the outputs.
+    fn patches(&self, what: Patched) -> impl Iterator<Item = &HeadPatch> {
+        let here = self.here;
+        let is_here = move |patch: &&HeadPatch| {
+            (patch.site, patch.layer, patch.what) == (here.site, here.layer, what)
+        };
+        self.intervention.patches.iter().filter(is_here)
     }
 
     fn cells(&self) -> impl Iterator<Item = &CellChange> {

@@ -9,7 +9,8 @@
 //! | scores with parameters, from a configuration | [`Mechanism`], [`MechanismConfig`], [`ScoreConfig`], [`Weighting`] |
 //! | keys and values made ready once for many queries | [`Keys`], [`Memory`] |
 //! | learned queries | [`LearnedQueries`] |
-//! | changes to a trained model's attention, while it is used | [`Intervention`], [`Site`] |
+//! | changes to a trained model's attention, while it is used | [`Intervention`], [`HeadPatch`], [`Site`] |
+//! | what a model's attentions give while it computes | [`recorded`], [`Recorded`] |
 //! | learning from choices | [`Reinforce`], [`entropy`] |
 
 mod attended;
@@ -23,6 +24,8 @@ mod mechanism;
 mod need;
 mod operator;
 mod own;
+mod patch;
+mod recorded;
 mod reinforce;
 mod score;
 mod strided_output;
@@ -39,6 +42,8 @@ pub(crate) use mechanism::{HeadCount, Request};
 pub use need::Need;
 pub use operator::Attention;
 pub use own::{AnyOwnScore, OwnGrads, OwnScore};
+pub use patch::{HeadPatch, Patched};
+pub use recorded::{Recorded, recorded};
 pub use reinforce::{Reinforce, ReinforceConfig, entropy};
 pub use score::Score;
 

@@ -1,0 +1,79 @@
+// 9. For everyone: what axe-core finds, keys that can be turned off, nothing that moves for whom that is too much.
+
+import assert from "node:assert/strict";
+import fs from "node:fs";
+import path from "node:path";
+import { inEveryView, once, open, runOf } from "./browser.mjs";
+
+const AXE = fs.readFileSync(
+  path.resolve(process.env.REGARD_PLAYWRIGHT || ".", "node_modules/axe-core/axe.min.js"),
+  "utf8",
+);
+
+/** What axe-core finds on a page, WCAG 2.2 AA and what it calls best. */
+async function found(page) {
+  await page.evaluate(AXE);
+  const results = await page.evaluate(() =>
+    globalThis.axe.run(document, {
+      runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"],
+    }),
+  );
+  return results.violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html.slice(0, 160)}`));
+}
+
+const VIEWS = [
+  ["translate", { tab: "ask" }],
+  ["label", { tab: "ask" }],
+  ["image", { tab: "ask" }],
+  ["graph", { tab: "ask" }],
+  ["regress", { tab: "ask" }],
+  ["answer", { tab: "ask" }],
+  ["transcribe", { tab: "ask" }],
+  ["classify", { tab: "training" }],
+  ["classify", { tab: "errors" }],
+  ["classify", { tab: "heads" }],
+  ["classify", { tab: "compare" }],
+  ["classify", { tab: "runs" }],
+];
+
+for (const [task, view] of VIEWS)
+  inEveryView(`axe-core finds nothing in ${view.tab} of ${task}`, async (page) => {
+    const run = await runOf(task);
+    await open(page, { run: run.id, ...view });
+    if (view.tab === "errors") await page.locator("table.list tbody tr").first().waitFor({ timeout: 60000 });
+    await page.waitForTimeout(300);
+    assert.deepEqual(await found(page), []);
+  });
+
+once("single keys can be turned off, and stay so", async (page) => {
+  const run = await runOf("label");
+  await open(page, { run: run.id });
+  await page.keyboard.press("4");
+  await page.waitForFunction(() => location.hash.includes("tab=errors"));
+  await page.keyboard.press("1");
+  await page.waitForFunction(() => location.hash.includes("tab=ask"));
+  await page.getByRole("button", { name: "Keys and help" }).click();
+  await page.getByLabel("Keys do this without Ctrl or Alt").uncheck();
+  await page.getByRole("button", { name: "Close" }).click();
+  await page.keyboard.press("4");
+  await page.keyboard.press("?");
+  await page.waitForTimeout(200);
+  assert.doesNotMatch(page.url(), /tab=errors/);
+  assert.equal(await page.locator("dialog").count(), 0);
+  await page.reload();
+  await page.locator(".answer .words, .answer .output").first().waitFor();
+  await page.keyboard.press("4");
+  await page.waitForTimeout(200);
+  assert.doesNotMatch(page.url(), /tab=errors/);
+});
+
+once(
+  "nothing moves by itself where less motion is wanted",
+  async (page) => {
+    const run = await runOf("translate");
+    await open(page, { run: run.id });
+    const moving = await page.evaluate(() => document.getAnimations().length);
+    assert.equal(moving, 0);
+  },
+  { reducedMotion: "reduce" },
+);

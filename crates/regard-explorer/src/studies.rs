@@ -1,0 +1,174 @@
+//! What takes minutes over a whole part: what each head is worth, and what it does. Computed beside
+//! the questions, once for a checkpoint.
+
+use crate::input::part;
+use crate::refusal::Refusal;
+use crate::runs::{Loaded, OneRun};
+use crate::worker::{Progress, caught, watched};
+use axum::http::StatusCode;
+use regard_data::tick;
+use regard_tasks::inspect::{Ablation, Profile};
+use regard_tasks::task::Part;
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// What can be studied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Study {
+    Ablation,
+    Profile,
+}
+
+/// A run, its checkpoint, what is studied, and a part.
+type Key = (String, u64, Study, &'static str);
+
+/// What is known.
+#[derive(Default)]
+pub(crate) struct Studies {
+    known: Arc<Mutex<HashMap<Key, State>>>,
+    /// Ends what is computed when the server goes.
+    ended: Arc<AtomicBool>,
+}
+
+#[derive(Clone)]
+enum State {
+    /// How far it is, and what is known so far.
+    Running(Arc<Mutex<Progress>>, Arc<Mutex<Value>>),
+    Done(Value),
+    Failed(Refusal),
+}
+
+impl Drop for Studies {
+    fn drop(&mut self) {
+        self.ended.store(true, Ordering::Relaxed);
+    }
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Studies {
+    /// What a study found, or how far it is; begins it.
+    pub(crate) fn answer(
+        &self,
+        run: &Arc<OneRun>,
+        study: Study,
+        part_name: &str,
+    ) -> Result<Result<Value, Value>, Refusal> {
+        let part = part(part_name)?;
+        let loaded = run.loaded()?;
+        let key = (run.id.clone(), loaded.generation, study, part.name());
+        let mut known = lock(&self.known);
+        if let Some(state) = known.get(&key).cloned() {
+            // What went wrong may go right the next time.
+            if matches!(state, State::Failed(_)) {
+                known.remove(&key);
+            }
+            return told(state);
+        }
+        // An older checkpoint's are asked for no more.
+        known.retain(|(id, generation, ..), _| *id != run.id || *generation == loaded.generation);
+        if let Some(kept) = kept(run, study, part) {
+            known.insert(key, State::Done(kept.clone()));
+            return Ok(Ok(kept));
+        }
+        let progress = Progress { phase: "measuring".into(), ..Progress::default() };
+        let (progress, so_far) = (Arc::new(Mutex::new(progress)), Arc::default());
+        let running = State::Running(progress, so_far);
+        known.insert(key.clone(), running.clone());
+        drop(known);
+        self.begin(run.clone(), loaded, key, part, running.clone())?;
+        told(running)
+    }
+
+    /// The same where it was begun before, or kept in the run. Computes nothing.
+    pub(crate) fn known(
+        &self,
+        run: &Arc<OneRun>,
+        study: Study,
+        part_name: &str,
+    ) -> Result<Result<Value, Value>, Refusal> {
+        let part = part(part_name)?;
+        let all = lock(&self.known);
+        let of = |key: &Key| key.0 == run.id && key.2 == study && key.3 == part.name();
+        let newest = all.iter().filter(|(key, _)| of(key)).max_by_key(|(key, _)| key.1);
+        let state = newest.map(|(_, state)| state.clone());
+        drop(all);
+        if let Some(state) = state {
+            return told(state);
+        }
+        kept(run, study, part).map(Ok).ok_or_else(|| {
+            let what = "this is not computed yet; a POST to the same address begins it";
+            Refusal::new(StatusCode::METHOD_NOT_ALLOWED, what)
+        })
+    }
+
+    fn begin(
+        &self,
+        run: Arc<OneRun>,
+        loaded: Loaded,
+        key: Key,
+        part: Part,
+        running: State,
+    ) -> Result<(), Refusal> {
+        let State::Running(progress, so_far) = running else { return Ok(()) };
+        let (all, ended) = (self.known.clone(), self.ended.clone());
+        let work = move || {
+            let stop = Arc::new(move || ended.load(Ordering::Relaxed));
+            let study = || caught(|| compute(&run, &loaded, key.2, part, &so_far));
+            let state = match watched(stop, Some(progress), study) {
+                Ok(value) => State::Done(value),
+                Err(refusal) => State::Failed(refusal),
+            };
+            lock(&all).insert(key, state);
+        };
+        let thread = std::thread::Builder::new().name("study".into()).spawn(work);
+        thread.map_err(|error| Refusal::from(regard_tasks::Error::invalid(error.to_string())))?;
+        Ok(())
+    }
+}
+
+fn kept(run: &OneRun, study: Study, part: Part) -> Option<Value> {
+    match study {
+        Study::Ablation => Ablation::kept(&run.run, part).map(|found| json!(found)),
+        Study::Profile => None,
+    }
+}
+
+fn compute(
+    run: &OneRun,
+    loaded: &Loaded,
+    study: Study,
+    part: Part,
+    so_far: &Mutex<Value>,
+) -> Result<Value, Refusal> {
+    match study {
+        Study::Ablation => {
+            let mut told = |found: &Ablation, done: usize, all: usize| {
+                *lock(so_far) = json!(found);
+                tick("measuring", done, all)
+            };
+            let mut found = Ablation::compute(&*loaded.model, part, &mut told)?;
+            // A run may be somebody else's: what cannot be kept is known all the same.
+            let _ = found.keep(&run.run);
+            Ok(json!(found))
+        }
+        Study::Profile => Ok(json!(Profile::compute(&*loaded.model, part)?)),
+    }
+}
+
+fn told(state: State) -> Result<Result<Value, Value>, Refusal> {
+    match state {
+        State::Done(value) => Ok(Ok(value)),
+        State::Failed(refusal) => Err(refusal),
+        State::Running(progress, so_far) => {
+            let Progress { phase, done, total } = lock(&progress).clone();
+            let so_far = lock(&so_far).clone();
+            let running = json!({ "running": true, "phase": phase, "done": done, "total": total, "so_far": so_far });
+            Ok(Err(running))
+        }
+    }
+}

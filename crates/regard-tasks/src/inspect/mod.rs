@@ -1,0 +1,13 @@
+//! What the heads of a trained model are worth, and what they do, over a part of its data; and what
+//! is changed of its attention while it is asked.
+
+mod ablation;
+mod change;
+mod examples;
+mod head_profile;
+mod places;
+mod row;
+
+pub use ablation::{Ablated, Ablation};
+pub use change::{Change, NormalizerName, intervention, patch};
+pub use head_profile::{Does, HeadProfile, Profile, Strongest};
