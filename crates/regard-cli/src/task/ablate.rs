@@ -1,5 +1,6 @@
 //! `regard ablate`: what a run's measure loses without each head.
 
+use super::device::DeviceOption;
 use super::eval::PartName;
 use super::phase_bar::PhaseBar;
 use super::threads::Threads;
@@ -40,6 +41,8 @@ pub struct Command {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
+    device: DeviceOption,
+    #[command(flatten)]
     threads: Threads,
 }
 
@@ -58,6 +61,7 @@ impl Command {
             None => {
                 let bar = PhaseBar::new();
                 let model = run.model(&options)?;
+                self.device.place(model.as_ref())?;
                 let mut told = |_: &Ablation, done, all| tick("taking heads away", done, all);
                 let mut found = Ablation::compute(model.as_ref(), part, &mut told)?;
                 drop(bar);

@@ -1,6 +1,7 @@
 //! `regard heads`: what each head of a run's model does.
 
 use super::ablate::named;
+use super::device::DeviceOption;
 use super::eval::PartName;
 use super::phase_bar::PhaseBar;
 use super::threads::Threads;
@@ -35,6 +36,8 @@ pub struct Command {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
+    device: DeviceOption,
+    #[command(flatten)]
     threads: Threads,
 }
 
@@ -46,6 +49,7 @@ impl Command {
         let options = self.settings.apply_to_run(&run, &self.words)?;
         let bar = PhaseBar::new();
         let model = run.model(&options)?;
+        self.device.place(model.as_ref())?;
         let found = Profile::compute(model.as_ref(), Part::from(self.part))?;
         drop(bar);
         if self.json {
