@@ -11,6 +11,7 @@ use half::{bf16, f16};
 /// assert!(DType::F64.is_float() && !DType::I64.is_float());
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum DType {
     /// What models compute in.
     F32,

@@ -49,16 +49,19 @@ impl Error {
     }
 
     /// What reading or writing a file came to.
+    #[cfg(feature = "files")]
     pub(crate) fn file(error: impl std::error::Error + Send + Sync + 'static) -> Self {
         Self { kind: ErrorKind::File, sentence: error.to_string(), source: Some(Arc::new(error)) }
     }
 
     /// In other words, its own behind them.
+    #[cfg(feature = "files")]
     pub(crate) fn reworded(self, words: &str) -> Self {
         Self { sentence: format!("{words} ({})", self.sentence), ..self }
     }
 
     /// The same sentence, about a file.
+    #[cfg(feature = "files")]
     pub(crate) fn of_file(self) -> Self {
         Self { kind: ErrorKind::File, ..self }
     }

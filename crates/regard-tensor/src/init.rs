@@ -14,6 +14,7 @@ use crate::{DType, Random, Result, Tensor};
 /// # Ok::<(), regard_tensor::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Init {
     /// All 0.
     Zeros,

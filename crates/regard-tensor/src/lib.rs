@@ -76,11 +76,14 @@ mod device;
 mod display;
 mod dtype;
 mod error;
+#[cfg(feature = "files")]
 mod file;
 mod finite;
 mod init;
 mod layout;
 mod load_report;
+#[cfg(feature = "ndarray")]
+mod ndarray;
 mod nested;
 mod ops;
 mod optim;
@@ -91,12 +94,14 @@ mod storage;
 mod tape;
 mod tensor;
 
+#[cfg(feature = "cuda")]
 #[doc(hidden)]
 pub use backend::cuda::fallbacks;
 pub use buffer::Memory;
 pub use device::Device;
 pub use dtype::{DType, Float, Scalar};
 pub use error::{Error, ErrorKind, Result};
+#[cfg(feature = "files")]
 pub use file::{Loaded, TEMPORARY, from_bytes, load, save, to_bytes, write_whole};
 pub use finite::{finite_difference_error, parameter_difference_error};
 pub use init::Init;

@@ -1,6 +1,7 @@
 //! Work on long slices, cut in pieces by the length alone, so that the pieces do not depend on
 //! how many threads there are.
 
+#[cfg(feature = "parallel")]
 use rayon::prelude::*;
 
 /// Numbers worth a task of their own.
@@ -31,8 +32,31 @@ pub(crate) fn chunks<T: Send>(
     least: usize,
     f: &(dyn Fn(usize, &mut [T]) + Sync),
 ) {
-    let chunks = to.par_chunks_mut(size).enumerate();
-    chunks.with_min_len(least).with_max_len(2 * least).for_each(|(at, to)| f(at, to));
+    #[cfg(feature = "parallel")]
+    {
+        let chunks = to.par_chunks_mut(size).enumerate();
+        chunks.with_min_len(least).with_max_len(2 * least).for_each(|(at, to)| f(at, to));
+    }
+    #[cfg(not(feature = "parallel"))]
+    {
+        let _ = least;
+        to.chunks_mut(size).enumerate().for_each(|(at, to)| f(at, to));
+    }
+}
+
+/// What `f` makes of each of 0..count, in order, at least so many of them in a task.
+pub(crate) fn collect<R: Send>(
+    count: usize,
+    least: usize,
+    f: &(dyn Fn(usize) -> R + Sync),
+) -> Vec<R> {
+    #[cfg(feature = "parallel")]
+    return (0..count).into_par_iter().with_min_len(least).map(f).collect();
+    #[cfg(not(feature = "parallel"))]
+    {
+        let _ = least;
+        (0..count).map(f).collect()
+    }
 }
 
 /// Fills a slice.

@@ -1,9 +1,11 @@
 //! What training changes: named tensors, each with a place where gradients end.
 
+#[cfg(feature = "files")]
 use crate::file;
 use crate::tape::Node;
 use crate::{DType, Device, Init, LoadReport, Random, Result, Tensor, ensure};
 use std::collections::BTreeMap;
+#[cfg(feature = "files")]
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, RwLock, RwLockWriteGuard};
@@ -420,6 +422,7 @@ impl Parameters {
     /// assert_eq!(load(&file)?.0["w"].to_vec::<f32>()?, [1.0, 1.0]);
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
+    #[cfg(feature = "files")]
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         file::save(path, &self.tensors(), &BTreeMap::new())
     }
@@ -439,6 +442,7 @@ impl Parameters {
     /// assert_eq!(w.tensor().to_vec::<f32>()?, v.tensor().to_vec::<f32>()?);
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
+    #[cfg(feature = "files")]
     pub fn load(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
         let (tensors, _) = file::load(path)?;
@@ -524,6 +528,7 @@ impl Parameters {
     /// assert_eq!(w.tensor().to_vec::<f32>()?, v.tensor().to_vec::<f32>()?);
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
+    #[cfg(feature = "files")]
     pub fn load_renamed(
         &self,
         path: impl AsRef<Path>,

@@ -1,9 +1,11 @@
 //! The memory behind a tensor, on whichever device.
 
 use crate::backend::Backend;
+#[cfg(feature = "cuda")]
 use crate::backend::cuda::CudaBackend;
 use crate::buffer::Buffer;
 use crate::{DType, Device};
+#[cfg(feature = "cuda")]
 use regard_kernels::CudaBuffer;
 
 /// Numbers of one type, somewhere.
@@ -14,6 +16,7 @@ pub(crate) struct Storage {
 
 pub(crate) enum Memory {
     Host(Buffer),
+    #[cfg(feature = "cuda")]
     Cuda(CudaBuffer, &'static CudaBackend),
 }
 
@@ -21,6 +24,7 @@ impl Storage {
     pub(crate) fn device(&self) -> Device {
         match &self.memory {
             Memory::Host(_) => Device::Cpu,
+            #[cfg(feature = "cuda")]
             Memory::Cuda(_, backend) => backend.device(),
         }
     }
@@ -28,6 +32,7 @@ impl Storage {
     pub(crate) fn backend(&self) -> &'static dyn Backend {
         match &self.memory {
             Memory::Host(_) => &crate::backend::cpu::CpuBackend,
+            #[cfg(feature = "cuda")]
             Memory::Cuda(_, backend) => *backend,
         }
     }
@@ -36,6 +41,7 @@ impl Storage {
     pub(crate) fn len(&self) -> usize {
         match &self.memory {
             Memory::Host(buffer) => buffer.slice::<u8>().len(),
+            #[cfg(feature = "cuda")]
             Memory::Cuda(buffer, _) => buffer.len(),
         }
     }

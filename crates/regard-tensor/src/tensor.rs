@@ -1,6 +1,8 @@
 //! The tensor: shared storage, a layout, and its place on the tape.
 
-use crate::backend::{self, Backend, cuda};
+#[cfg(feature = "cuda")]
+use crate::backend::cuda;
+use crate::backend::{self, Backend};
 use crate::buffer::Buffer;
 use crate::dtype::scalars;
 use crate::layout::{Dims, Layout};
@@ -139,6 +141,7 @@ impl Tensor {
     }
 
     /// Row by row in memory that was written for it.
+    #[cfg(feature = "cuda")]
     pub(crate) fn of_memory(memory: Memory, dtype: DType, shape: &[usize]) -> Result<Self> {
         let layout = Layout::contiguous(shape)?;
         Ok(Self { storage: Arc::new(Storage { dtype, memory }), layout, node: None })
@@ -347,7 +350,10 @@ impl Tensor {
         }
         let here = self.to_host()?.contiguous()?;
         let there = match device {
+            #[cfg(feature = "cuda")]
             Device::Cuda(ordinal) => cuda::open(ordinal)?.upload(&here)?,
+            #[cfg(not(feature = "cuda"))]
+            Device::Cuda(_) => return Err(backend::without_cuda()),
             Device::Cpu => here,
         };
         Ok(there.record("to_device", &[self], move |g, to| to.add(0, g.to_device(before)?)))
@@ -364,12 +370,17 @@ impl Tensor {
 
     /// The numbers in main memory, with the strides they have, off the tape.
     pub(crate) fn to_host(&self) -> Result<Tensor> {
-        let Memory::Cuda(buffer, there) = &self.storage.memory else { return Ok(self.detach()) };
-        let (size, offset) = (self.dtype().size(), self.layout.offset);
-        let count = self.layout.end() - offset;
-        let mut host = Buffer::uninit(count, size)?;
-        there.download(buffer, offset * size, &mut host.slice_mut()[..count * size])?;
-        Ok(Self::with_buffer(host, self.dtype(), Layout { offset: 0, ..self.layout }))
+        match &self.storage.memory {
+            Memory::Host(_) => Ok(self.detach()),
+            #[cfg(feature = "cuda")]
+            Memory::Cuda(buffer, there) => {
+                let (size, offset) = (self.dtype().size(), self.layout.offset);
+                let count = self.layout.end() - offset;
+                let mut host = Buffer::uninit(count, size)?;
+                there.download(buffer, offset * size, &mut host.slice_mut()[..count * size])?;
+                Ok(Self::with_buffer(host, self.dtype(), Layout { offset: 0, ..self.layout }))
+            }
+        }
     }
 
     /// The storage that the layout points into; refuses another type, by the operation's name.
@@ -382,6 +393,7 @@ impl Tensor {
         );
         match &self.storage.memory {
             Memory::Host(buffer) => Ok(buffer.slice()),
+            #[cfg(feature = "cuda")]
             Memory::Cuda(..) => Err(cuda::elsewhere(op, self.device())),
         }
     }
@@ -439,9 +451,11 @@ impl Tensor {
             self.dtype()
         );
         let (dtype, shape) = (self.dtype(), *self.dims());
+        #[cfg(feature = "cuda")]
         let device = self.device();
         match Arc::get_mut(&mut self.storage) {
             Some(Storage { memory: Memory::Host(buffer), .. }) => Ok(buffer.slice_mut()),
+            #[cfg(feature = "cuda")]
             Some(_) => Err(cuda::elsewhere(op, device)),
             None => Err(Error::new(format!(
                 "{op}: another tensor shares the storage of {dtype} {shape:?}"
@@ -473,15 +487,19 @@ impl Tensor {
     }
 
     /// The bytes of a contiguous tensor in main memory.
+    #[cfg(any(feature = "cuda", feature = "files"))]
     pub(crate) fn bytes(&self) -> Result<&[u8]> {
-        let Memory::Host(buffer) = &self.storage.memory else {
-            return Err(cuda::elsewhere("bytes", self.device()));
+        let buffer = match &self.storage.memory {
+            Memory::Host(buffer) => buffer,
+            #[cfg(feature = "cuda")]
+            Memory::Cuda(..) => return Err(cuda::elsewhere("bytes", self.device())),
         };
         let size = self.dtype().size();
         Ok(&buffer.slice()[self.layout.offset * size..][..self.numel() * size])
     }
 
     /// From bytes in the machine's order, as a file has them.
+    #[cfg(feature = "files")]
     pub(crate) fn from_bytes(bytes: &[u8], shape: &[usize], dtype: DType) -> Result<Self> {
         let layout = Layout::contiguous(shape)?;
         let count = layout.numel() * dtype.size();
@@ -494,6 +512,7 @@ impl Tensor {
     /// The GPU that a tensor lies on; none in main memory. With [`Tensor::device_address`], what a kernel of one's
     /// own needs.
     #[doc(hidden)]
+    #[cfg(feature = "cuda")]
     pub fn cuda(&self) -> Option<&'static regard_kernels::Cuda> {
         match &self.storage.memory {
             Memory::Cuda(_, there) => Some(&there.cuda),
@@ -509,11 +528,13 @@ impl Tensor {
 
     /// Where a GPU's tensor begins, as its kernels take it.
     #[doc(hidden)]
+    #[cfg(feature = "cuda")]
     pub fn device_address(&self) -> Result<u64> {
         Ok(self.storage_address()? + (self.layout.offset * self.dtype().size()) as u64)
     }
 
     /// Where the storage of a GPU's tensor begins.
+    #[cfg(feature = "cuda")]
     pub(crate) fn storage_address(&self) -> Result<u64> {
         match &self.storage.memory {
             Memory::Cuda(buffer, _) => Ok(buffer.address()),
@@ -525,6 +546,7 @@ impl Tensor {
     pub(crate) fn is_aligned(&self) -> bool {
         match &self.storage.memory {
             Memory::Host(buffer) => buffer.is_aligned(),
+            #[cfg(feature = "cuda")]
             Memory::Cuda(..) => true,
         }
     }

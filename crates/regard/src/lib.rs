@@ -29,6 +29,11 @@
 //! parameters, which a safetensors file holds. Training is [`Mode::Train`], using is
 //! [`Mode::Infer`].
 //!
+//! # Features
+//!
+//! `cuda`, `files` (parameters in safetensors files), `parallel` (rayon's threads) and `serde` (configurations
+//! in files) are on by default; `ndarray` makes tensors of arrays and arrays of tensors.
+//!
 //! # Debug builds
 //!
 //! They work as they are, some tens of times slower than a release. These lines in your `Cargo.toml`
@@ -64,3 +69,9 @@ use models::*;
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
+
+/// The programs of two pages in `docs`, likewise.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/from-candle-burn-tch.md")]
+#[doc = include_str!("../../../docs/performance-in-rust.md")]
+struct Pages;

@@ -1,7 +1,9 @@
-//! Tasks on rayon's threads, on a team that somebody else keeps, or all of them on the calling one.
+//! Tasks on rayon's threads, on a team that somebody else keeps, or all of them on the calling one: the
+//! last is what happens by itself without the feature `parallel`.
 //!
 //! A task is called by reference, so that rayon's machinery is compiled once and not for each.
 
+#[cfg(feature = "parallel")]
 use rayon::prelude::*;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -23,14 +25,20 @@ pub trait Team: Sync {
 /// Who takes the tasks of a thread's calls.
 #[derive(Clone, Copy)]
 enum By {
+    #[cfg(feature = "parallel")]
     Rayon,
     Caller,
     /// Valid while [`on_team`], which set it, has not returned.
     Team(NonNull<dyn Team>),
 }
 
+#[cfg(feature = "parallel")]
+const FIRST: By = By::Rayon;
+#[cfg(not(feature = "parallel"))]
+const FIRST: By = By::Caller;
+
 thread_local! {
-    static BY: Cell<By> = const { Cell::new(By::Rayon) };
+    static BY: Cell<By> = const { Cell::new(FIRST) };
 }
 
 fn by<R>(by: By, f: impl FnOnce() -> R) -> R {
@@ -99,6 +107,7 @@ pub fn on_team<R>(team: &dyn Team, f: impl FnOnce() -> R) -> R {
 /// How many threads tasks may be taken by.
 pub(crate) fn threads() -> usize {
     match BY.get() {
+        #[cfg(feature = "parallel")]
         By::Rayon => rayon::current_num_threads(),
         By::Caller => 1,
         // SAFETY: the team is there as long as it is set.
@@ -109,6 +118,7 @@ pub(crate) fn threads() -> usize {
 /// Runs tasks 0..count, each free to be taken by the thread that has nothing to do.
 pub(crate) fn each(count: usize, task: &(dyn Fn(usize) + Sync)) {
     match BY.get() {
+        #[cfg(feature = "parallel")]
         By::Rayon => (0..count).into_par_iter().with_max_len(1).for_each(task),
         By::Caller => (0..count).for_each(task),
         // SAFETY: as above.
@@ -119,6 +129,7 @@ pub(crate) fn each(count: usize, task: &(dyn Fn(usize) + Sync)) {
 /// Runs small tasks 0..count, at least `least` of them in a row and at most twice as many.
 pub(crate) fn runs(count: usize, least: usize, task: &(dyn Fn(usize) + Sync)) {
     match BY.get() {
+        #[cfg(feature = "parallel")]
         By::Rayon => {
             (0..count).into_par_iter().with_min_len(least).with_max_len(2 * least).for_each(task)
         }
@@ -131,6 +142,7 @@ pub(crate) fn runs(count: usize, least: usize, task: &(dyn Fn(usize) + Sync)) {
 /// Calls `work` on every thread that tasks may be taken by.
 pub(crate) fn on_every_thread(work: &(dyn Fn() + Sync)) {
     match BY.get() {
+        #[cfg(feature = "parallel")]
         By::Rayon => drop(rayon::broadcast(|_| work())),
         By::Caller => work(),
         // SAFETY: as above.

@@ -21,8 +21,10 @@ pub use edges::Edges;
 pub use mask::{Mask, Segments, Window};
 pub use normalizer::Normalizer;
 pub use parameter::Parameter;
-pub(crate) use pass::{Arrivals, Present, asked_of, no_dense};
+pub(crate) use pass::Arrivals;
 pub use pass::{Backward, Forward, Gradients, Saved};
+#[cfg(feature = "cuda")]
+pub(crate) use pass::{Present, asked_of, no_dense};
 pub(crate) use score::w_of_head;
 pub use score::{OwnGrads, OwnScore, Score};
 pub use shape::Shape;

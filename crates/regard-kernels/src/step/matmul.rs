@@ -8,7 +8,6 @@ use crate::cpu::tasks;
 use crate::error::{Error, ensure};
 use crate::numel::{MOST, numel};
 use crate::{Cpu, Real};
-use gemm_common::Parallelism;
 
 /// A matrix as it lies.
 ///
@@ -298,7 +297,7 @@ impl<T: Real> Strided<T> {
     ///
     /// # Safety
     /// A, B and C are there, and the columns are the calling task's alone.
-    unsafe fn columns(&self, from: usize, columns: usize, how: Parallelism) {
+    unsafe fn columns(&self, from: usize, columns: usize, threads: bool) {
         let _flushed = Flushed::new();
         // SAFETY: the caller's.
         unsafe {
@@ -312,7 +311,7 @@ impl<T: Real> Strided<T> {
                 c_strides: Strides { row: self.n, column: 1 },
                 adds: !matches!(self.base, RawBase::Nothing),
             };
-            product.run(how);
+            product.run(threads);
         }
     }
 }
@@ -334,10 +333,10 @@ pub(crate) unsafe fn matmul<T: Real>(p: Strided<T>) {
         if p.threads && p.m <= SHORT && p.n >= 4 * CUT {
             let wide = part_columns(p.m, p.n, p.k);
             tasks::each(p.n.div_ceil(wide), &|at| {
-                p.columns(at * wide, wide.min(p.n - at * wide), Parallelism::None);
+                p.columns(at * wide, wide.min(p.n - at * wide), false);
             });
         } else {
-            p.columns(0, p.n, if p.threads { Parallelism::Rayon(0) } else { Parallelism::None });
+            p.columns(0, p.n, p.threads);
         }
     }
 }

@@ -1,9 +1,10 @@
 //! A product by `gemm-f32` or `gemm-f64`, which find an instruction set by themselves. The crate
-//! above both, `gemm`, compiles complex numbers too, which nothing here has.
+//! above both, `gemm`, compiles complex numbers too, which nothing here has. Without the feature `gemm` a
+//! product is a plain loop.
 
 use super::matmul::Strides;
 use crate::Real;
-use gemm_common::Parallelism;
+#[cfg(feature = "gemm")]
 use std::any::TypeId;
 
 /// A matrix that is read.
@@ -47,11 +48,17 @@ impl<T: Real> Product<T> {
         }
     }
 
-    /// Computes it.
+    /// Computes it, on rayon's threads where it is worth it and `threads`.
     ///
     /// # Safety
     /// A, B and C are there; C overlaps neither and is the caller's alone.
-    pub(super) unsafe fn run(self, how: Parallelism) {
+    #[cfg(feature = "gemm")]
+    pub(super) unsafe fn run(self, threads: bool) {
+        use gemm_common::Parallelism;
+        #[cfg(feature = "parallel")]
+        let how = if threads { Parallelism::Rayon(0) } else { Parallelism::None };
+        #[cfg(not(feature = "parallel"))]
+        let (how, _) = (Parallelism::None, threads);
         // The kernels write columns.
         let is_rows = self.c_strides.column < self.c_strides.row;
         let p = if is_rows { self.transposed() } else { self };
@@ -92,4 +99,43 @@ impl<T: Real> Product<T> {
             run!(gemm_f64::gemm::f64::get_gemm_fn)
         }
     }
+
+    /// Computes it row by row of C: each is a sum of rows of B.
+    ///
+    /// # Safety
+    /// A, B and C are there; C overlaps neither and is the caller's alone.
+    #[cfg(not(feature = "gemm"))]
+    pub(super) unsafe fn run(self, threads: bool) {
+        // Along C's nearest numbers.
+        let is_rows = self.c_strides.column < self.c_strides.row;
+        let p = &if is_rows { self } else { self.transposed() };
+        // SAFETY: the caller's; no two tasks have a row of C in common.
+        let row = |i: usize| unsafe { p.row(i) };
+        if threads { crate::cpu::tasks::runs(p.m, 16, &row) } else { (0..p.m).for_each(row) }
+    }
+
+    /// # Safety
+    /// A, B and C are there, and the row is the calling task's alone.
+    #[cfg(not(feature = "gemm"))]
+    unsafe fn row(&self, i: usize) {
+        let (a, b, c) = (self.a.strides, self.b.strides, self.c_strides);
+        // SAFETY: the caller's.
+        unsafe {
+            let to = self.c.add(i * c.row);
+            if !self.adds {
+                (0..self.n).for_each(|j| to.add(j * c.column).write(T::ZERO));
+            }
+            for l in 0..self.k {
+                let x = *self.a.at.add(i * a.row + l * a.column);
+                let from = self.b.at.add(l * b.row);
+                for j in 0..self.n {
+                    *to.add(j * c.column) += x * *from.add(j * b.column);
+                }
+            }
+        }
+    }
 }
+
+// SAFETY: what is read through it is unsafe, and asks of its caller that it is there.
+#[cfg(not(feature = "gemm"))]
+unsafe impl<T: Sync> Sync for Product<T> {}

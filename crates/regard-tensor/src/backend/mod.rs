@@ -2,6 +2,7 @@
 //! records its gradient; it knows operations by name and never where the numbers lie.
 
 pub(crate) mod cpu;
+#[cfg(feature = "cuda")]
 pub(crate) mod cuda;
 
 use crate::layout::{Dims, Layout};
@@ -260,7 +261,10 @@ pub(crate) trait Backend: Sync {
 pub(crate) fn of(device: Device) -> Result<&'static dyn Backend> {
     match device {
         Device::Cpu => Ok(&cpu::CpuBackend),
+        #[cfg(feature = "cuda")]
         Device::Cuda(ordinal) => Ok(cuda::open(ordinal)?),
+        #[cfg(not(feature = "cuda"))]
+        Device::Cuda(_) => Err(without_cuda()),
     }
 }
 
@@ -269,6 +273,12 @@ pub(crate) fn of(device: Device) -> Result<&'static dyn Backend> {
 pub(crate) fn meeting(operands: &[&Tensor]) -> Device {
     let mut devices = operands.iter().map(|x| x.device());
     devices.find(|&device| device != Device::Cpu).unwrap_or(Device::Cpu)
+}
+
+/// Refuses a GPU where there is no code for one.
+#[cfg(not(feature = "cuda"))]
+pub(crate) fn without_cuda() -> crate::Error {
+    crate::Error::new("regard-tensor was compiled without its feature `cuda`")
 }
 
 /// The backend of the device that all operands lie on; refuses operands on two.

@@ -14,6 +14,7 @@ use std::ops::{RangeInclusive, RangeTo, RangeToInclusive};
 /// # Ok::<(), regard_tensor::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Index {
     /// One place.
     At(usize),

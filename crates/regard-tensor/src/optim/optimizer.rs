@@ -2,7 +2,6 @@
 
 use crate::backend::{Move, Moved};
 use crate::{DType, Gradients, Parameter, Parameters, Result, Tensor, ensure};
-use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashSet};
 
 /// How parameters follow their gradients.
@@ -13,8 +12,10 @@ use std::collections::{BTreeMap, HashSet};
 /// // a step cannot look ahead along a momentum that there is not
 /// assert!(Optimizer::new(&Parameters::new(DType::F32, 1), rule).is_err());
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
+#[non_exhaustive]
 pub enum Rule {
     /// Adam; the decay joins the gradient (Kingma and Ba 2015).
     Adam {

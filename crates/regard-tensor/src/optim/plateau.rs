@@ -1,7 +1,5 @@
 //! A learning rate that goes down when a measure stops getting better.
 
-use serde::{Deserialize, Serialize};
-
 /// Which way a measure gets better.
 ///
 /// ```
@@ -10,8 +8,9 @@ use serde::{Deserialize, Serialize};
 /// // an accuracy that falls cuts the rate
 /// assert_eq!([0.5, 0.6, 0.5].map(|accuracy| plateau.observe(accuracy)), [1.0, 1.0, 0.1]);
 /// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 pub enum Better {
     /// A loss.
     #[default]
@@ -29,7 +28,8 @@ pub enum Better {
 /// let rates: Vec<f64> = [3.0, 2.0, 2.0, 2.0, 2.0].map(|loss| plateau.observe(loss)).into();
 /// assert_eq!(rates, [1.0, 1.0, 1.0, 0.1, 0.1]);
 /// ```
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Plateau {
     /// The rate now.
     pub rate: f64,

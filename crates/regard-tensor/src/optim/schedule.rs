@@ -1,7 +1,6 @@
 //! Learning rates that depend on the step alone.
 
 use crate::{Result, ensure};
-use serde::{Deserialize, Serialize};
 
 /// How the rate goes down after the warm-up.
 ///
@@ -11,8 +10,10 @@ use serde::{Deserialize, Serialize};
 /// let schedule = Schedule { warmup: 100, decay, ..Schedule::constant(1.0) };
 /// assert_eq!((schedule.rate(100), schedule.rate(400)), (1.0, 0.5));
 /// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+#[non_exhaustive]
 pub enum Decay {
     /// It does not.
     #[default]
@@ -33,7 +34,8 @@ pub enum Decay {
 /// assert!((schedule.rate(60) - 0.5).abs() < 1e-12);
 /// assert_eq!(schedule.rate(110), 0.0);
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Schedule {
     /// The highest rate.
     pub peak: f64,

@@ -6,6 +6,7 @@ use super::own::Precision;
 use super::strided_output::{StridedOutput, slice_mut};
 use super::{Attention, Mask, Need, Score};
 use regard_kernels as kernels;
+#[cfg(feature = "cuda")]
 use regard_kernels::cuda::{BackwardAt, DeviceRows, ForwardAt, GradientsAt, OptionsAt};
 use regard_kernels::{Broadcast, Cpu, Element, Normalizer, View};
 use regard_tensor::{DType, Device, Error, Result, Scalar, Tensor, ensure};
@@ -129,6 +130,7 @@ impl<E: Stored> Call<E> {
         );
         let mut edge_weights =
             room(edges.is_some(), &[b, hq, edges.map_or(0, |edges| edges.len())], compute)?;
+        #[cfg(feature = "cuda")]
         if let Some(cuda) = self.q.cuda() {
             let pass = ForwardAt {
                 out: out.device_rows::<E>()?,
@@ -189,6 +191,7 @@ impl<E: Stored> Call<E> {
             let x = x.as_ref().filter(|_| want);
             x.map(|x| x.uninit_beside(x.shape(), x.dtype())).transpose()
         })?;
+        #[cfg(feature = "cuda")]
         if let Some(cuda) = self.q.cuda() {
             let rows = |x: &Option<StridedOutput>| x.as_ref().map(|x| x.device_rows()).transpose();
             let to = learned.as_ref().try_map(|_, x| address(x))?;
@@ -264,7 +267,7 @@ impl<E: Stored> Call<E> {
     /// Calls `f` with the spec. What was learned and lies on a GPU is there as so many zeros: its addresses are in
     /// [`Call::options`].
     fn with_spec<R>(&self, f: impl FnOnce(&kernels::Spec<E::Compute>) -> Result<R>) -> Result<R> {
-        let on_gpu = self.q.cuda().is_some();
+        let on_gpu = self.q.device() != Device::Cpu;
         let numel = |x: &Option<Tensor>| x.as_ref().map_or(0, Tensor::numel);
         let mut most = 0;
         self.learned.as_ref().try_map(|_, x| {
@@ -298,11 +301,13 @@ impl<E: Stored> Call<E> {
     }
 
     /// Where q, k and v lie on a GPU.
+    #[cfg(feature = "cuda")]
     fn device_rows(&self) -> Result<[DeviceRows<E>; 3]> {
         Ok([device_rows(&self.q)?, device_rows(&self.k)?, device_rows(&self.v)?])
     }
 
     /// Where what the spec names lies on a GPU.
+    #[cfg(feature = "cuda")]
     fn options(&self) -> Result<OptionsAt> {
         let at = self.learned.as_ref().try_map(|_, x| address(x))?;
         let mut options = OptionsAt {
@@ -399,6 +404,7 @@ fn view<E: Stored>(x: &Tensor) -> Result<View<'_, E>> {
 }
 
 /// Where rows lie on a GPU.
+#[cfg(feature = "cuda")]
 fn device_rows<E>(x: &Tensor) -> Result<DeviceRows<E>> {
     let (s, strides) = (x.shape(), x.strides());
     let strides = [strides[0], strides[1], strides[2]];
@@ -406,6 +412,7 @@ fn device_rows<E>(x: &Tensor) -> Result<DeviceRows<E>> {
 }
 
 /// Where a tensor lies on a GPU.
+#[cfg(feature = "cuda")]
 fn address(x: &Option<Tensor>) -> Result<Option<u64>> {
     x.as_ref().map(Tensor::device_address).transpose()
 }

@@ -8,13 +8,14 @@
 use super::recorded;
 use super::{Attended, Attention, HeadPatch, Mask, Need, Normalizer, Patched, Score, Window};
 use regard_tensor::{DType, Result, Tensor, ensure};
-use serde::{Deserialize, Serialize};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 /// Which attention of a model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+#[non_exhaustive]
 pub enum Site {
     /// Self-attention of what is read.
     Encoder,
@@ -47,16 +48,17 @@ impl Site {
 }
 
 /// A head of a layer; all there are where none is named.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
 pub struct HeadRef {
     /// Which attention.
     pub site: Site,
     /// The layer, from 0.
-    #[serde(default)]
+    #[cfg_attr(feature = "serde", serde(default))]
     pub layer: Option<usize>,
     /// The head, from 0.
-    #[serde(default)]
+    #[cfg_attr(feature = "serde", serde(default))]
     pub head: Option<usize>,
 }
 
@@ -67,24 +69,25 @@ impl HeadRef {
 }
 
 /// Pairs of a query and a key, and what is done to their scores.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
 pub struct CellChange {
     /// Which attention.
     pub site: Site,
     /// The layer, from 0; all where none is named.
-    #[serde(default)]
+    #[cfg_attr(feature = "serde", serde(default))]
     pub layer: Option<usize>,
     /// The head, from 0; all where none is named.
-    #[serde(default)]
+    #[cfg_attr(feature = "serde", serde(default))]
     pub head: Option<usize>,
     /// The query, from 0; all where none is named.
-    #[serde(default)]
+    #[cfg_attr(feature = "serde", serde(default))]
     pub row: Option<usize>,
     /// The key, from 0.
     pub column: usize,
     /// What is added to the score; where there is none, the pair is forbidden.
-    #[serde(default)]
+    #[cfg_attr(feature = "serde", serde(default))]
     pub bias: Option<f64>,
 }
 

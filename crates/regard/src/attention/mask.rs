@@ -167,7 +167,7 @@ impl Mask {
                 truths(b)?;
                 a.where_(b, &Tensor::from_bools(&[false], &[])?)
             })?,
-            edges: both(&self.edges, &other.edges, |a, b| shared_edges(a, b))?,
+            edges: both(&self.edges, &other.edges, shared_edges)?,
         })
     }
 

@@ -1,7 +1,6 @@
 //! Learning from choices: the score-function estimator, with a baseline and an entropy bonus.
 
 use regard_tensor::{DType, Error, Result, Tensor, ensure};
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// What [`Reinforce`] is made of.
@@ -11,8 +10,9 @@ use std::collections::BTreeMap;
 /// let config: ReinforceConfig = serde_json::from_str(r#"{ "entropy": 0.1 }"#).unwrap();
 /// assert_eq!(config, ReinforceConfig { keep: 0.9, entropy: 0.1 });
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 pub struct ReinforceConfig {
     /// How much of the baseline is kept at each step; the rest comes of the new rewards.
     pub keep: f64,

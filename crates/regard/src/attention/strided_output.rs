@@ -1,5 +1,6 @@
 //! A result that lies in memory as another tensor does.
 
+#[cfg(feature = "cuda")]
 use regard_kernels::cuda::DeviceRows;
 use regard_kernels::{Element, ViewMut};
 use regard_tensor::{Result, Scalar, Tensor};
@@ -32,6 +33,7 @@ impl StridedOutput {
     }
 
     /// Where it lies on a GPU.
+    #[cfg(feature = "cuda")]
     pub(super) fn device_rows<E>(&self) -> Result<DeviceRows<E>> {
         Ok(DeviceRows::new(self.numbers.device_address()?, self.shape, self.strides())?)
     }

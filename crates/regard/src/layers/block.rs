@@ -9,7 +9,6 @@ use crate::{
     Attended, Mask, Mechanism, MechanismConfig, Memory, Mode, Need, ScoreConfig, Weighting,
 };
 use regard_tensor::{Parameters, Result, Tensor, ensure};
-use serde::{Deserialize, Serialize};
 
 /// What a block is made of.
 ///
@@ -18,8 +17,9 @@ use serde::{Deserialize, Serialize};
 /// let config: BlockConfig = serde_json::from_str(r#"{ "width": 32, "norm_first": false }"#).unwrap();
 /// assert_eq!((config.heads, config.feed_forward, config.norm_first), (4, 256, false));
 /// ```
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 pub struct BlockConfig {
     /// Width of the vectors.
     pub width: usize,

@@ -4,7 +4,6 @@ use super::Linear;
 use crate::attention::{HeadCount, Request};
 use crate::{Attended, Bias, Mask, Mechanism, MechanismConfig, Mode, Need, ScoreConfig, Weighting};
 use regard_tensor::{Parameters, Result, Tensor, ensure};
-use serde::{Deserialize, Serialize};
 
 /// What a [`CrossAttention`] is made of.
 ///
@@ -14,8 +13,9 @@ use serde::{Deserialize, Serialize};
 ///     serde_json::from_str(r#"{ "width": 6, "memory_width": 10, "key_width": 4 }"#).unwrap();
 /// assert_eq!((config.heads, config.value_width), (1, 64));
 /// ```
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 pub struct CrossAttentionConfig {
     /// Width of what queries are made of.
     pub width: usize,

@@ -3,7 +3,6 @@
 use super::{Activation, Linear};
 use crate::{Mode, length};
 use regard_tensor::{Parameters, Result, Tensor, ensure};
-use serde::{Deserialize, Serialize};
 
 /// What a [`FullyConnected`] encoder is made of.
 ///
@@ -12,8 +11,9 @@ use serde::{Deserialize, Serialize};
 /// let config: FullyConnectedConfig = serde_json::from_str(r#"{ "longest": 20 }"#).unwrap();
 /// assert_eq!((config.longest, config.width), (20, 64));
 /// ```
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 pub struct FullyConnectedConfig {
     /// Width of the vectors it gives.
     pub width: usize,

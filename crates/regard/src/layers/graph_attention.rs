@@ -3,7 +3,6 @@
 use super::Graph;
 use crate::{Attended, Attention, Linear, Mask, Mode, Need, Score};
 use regard_tensor::{Activation, Init, Parameter, Parameters, Result, Tensor, ensure};
-use serde::{Deserialize, Serialize};
 
 /// Which graph attention.
 ///
@@ -17,8 +16,9 @@ use serde::{Deserialize, Serialize};
 /// assert_eq!(names, ["att", "lin_l.weight", "lin_r.weight"]);
 /// # Ok::<(), regard::Error>(())
 /// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 pub enum GraphVersion {
     /// GAT: e_ij = leakyReLU(a_l · W h_i + a_r · W h_j) (Veličković and others 2018).
     #[default]
@@ -36,8 +36,9 @@ pub enum GraphVersion {
 /// let error = serde_json::from_str::<GraphAttentionConfig>(r#"{ "head": 2 }"#).unwrap_err();
 /// assert!(error.to_string().contains("unknown field `head`"));
 /// ```
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 pub struct GraphAttentionConfig {
     /// Width of the nodes' features.
     pub input: usize,

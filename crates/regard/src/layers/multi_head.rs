@@ -7,7 +7,6 @@ use crate::{
     Attended, Bias, Mask, Mechanism, MechanismConfig, Memory, Mode, Need, ScoreConfig, Weighting,
 };
 use regard_tensor::{Init, Parameter, Parameters, Result, Tensor, ensure};
-use serde::{Deserialize, Serialize};
 
 /// What a [`MultiHeadAttention`] is made of.
 ///
@@ -19,8 +18,9 @@ use serde::{Deserialize, Serialize};
 /// config.check()?;
 /// # Ok::<(), regard::Error>(())
 /// ```
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 pub struct MultiHeadConfig {
     /// Width of the queries and of the output.
     pub width: usize,

@@ -1,7 +1,6 @@
 //! Where in the sequence a vector stands: attention itself does not see it.
 
 use regard_tensor::{DType, Result, Tensor, ensure};
-use serde::{Deserialize, Serialize};
 
 /// How a model knows about order.
 ///
@@ -12,8 +11,10 @@ use serde::{Deserialize, Serialize};
 /// let error = odd.check().unwrap_err().to_string();
 /// assert_eq!(error, "rotary positions turn pairs; a head width of 3 is odd");
 /// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+#[non_exhaustive]
 pub enum Position {
     /// It does not: a set.
     None,

@@ -3,7 +3,6 @@
 use super::{CrossAttention, CrossAttentionConfig};
 use crate::{Attended, Mask, Mode, Need, ScoreConfig, Weighting};
 use regard_tensor::{Parameters, Result, Tensor};
-use serde::{Deserialize, Serialize};
 
 /// What a [`SelfAttention`] is made of.
 ///
@@ -13,8 +12,9 @@ use serde::{Deserialize, Serialize};
 ///     serde_json::from_str(r#"{ "width": 6, "key_width": 4, "weighting": "sparsemax" }"#).unwrap();
 /// assert_eq!((config.heads, config.weighting), (1, Weighting::Sparsemax));
 /// ```
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 pub struct SelfAttentionConfig {
     /// Width of the vectors.
     pub width: usize,

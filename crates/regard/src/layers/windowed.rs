@@ -4,7 +4,6 @@ use super::{MultiHeadAttention, MultiHeadConfig};
 use crate::{Attended, Mask, Mode, Need};
 use regard_kernels::Window;
 use regard_tensor::{Parameters, Result, Tensor, ensure};
-use serde::{Deserialize, Serialize};
 
 /// What a [`WindowedSelfAttention`] is made of.
 ///
@@ -13,8 +12,9 @@ use serde::{Deserialize, Serialize};
 /// let config: WindowedConfig = serde_json::from_str(r#"{ "window": 2 }"#).unwrap();
 /// assert_eq!(config, WindowedConfig { width: 64, heads: 4, window: 2, dropout: 0.0 });
 /// ```
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 pub struct WindowedConfig {
     /// Width of the vectors.
     pub width: usize,

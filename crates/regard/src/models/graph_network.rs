@@ -6,7 +6,6 @@ use crate::{
     Mode, Need,
 };
 use regard_tensor::{Parameters, Result, Tensor, ensure};
-use serde::{Deserialize, Serialize};
 
 /// What the layers of a [`GraphAttentionNetwork`] are.
 ///
@@ -15,8 +14,10 @@ use serde::{Deserialize, Serialize};
 /// assert_eq!(serde_json::from_str::<GraphLayer>("\"gatv2\"").unwrap(), GraphLayer::Gatv2);
 /// assert!(serde_json::from_str::<GraphLayer>("\"gat3\"").is_err());
 /// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+#[non_exhaustive]
 pub enum GraphLayer {
     /// Graph attention.
     #[default]
@@ -35,8 +36,9 @@ pub enum GraphLayer {
 ///     serde_json::from_str(r#"{ "features": 5, "layer": "mean" }"#).unwrap();
 /// assert_eq!((config.layer, config.layers), (GraphLayer::Mean, 2));
 /// ```
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 pub struct GraphNetworkConfig {
     /// Width of the nodes' features.
     pub features: usize,

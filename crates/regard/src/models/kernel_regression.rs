@@ -5,7 +5,6 @@ use crate::{
     Attended, Attention, Mask, Mechanism, MechanismConfig, Mode, Need, Score, ScoreConfig,
 };
 use regard_tensor::{DType, Init, Parameter, Parameters, Result, Tensor, ensure};
-use serde::{Deserialize, Serialize};
 
 /// What a [`KernelRegression`] is made of.
 ///
@@ -17,8 +16,9 @@ use serde::{Deserialize, Serialize};
 /// assert_eq!(parameters.tensors()["w"].to_vec::<f64>()?, [1.0; 3]);
 /// # Ok::<(), regard::Error>(())
 /// ```
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 pub struct KernelRegressionConfig {
     /// How many data points it holds.
     pub points: usize,

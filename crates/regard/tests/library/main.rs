@@ -25,6 +25,7 @@ mod multi_head;
 mod operator;
 mod plain_attention;
 mod pooling;
+mod public_api;
 mod public_names;
 mod recurrent;
 mod reinforce;

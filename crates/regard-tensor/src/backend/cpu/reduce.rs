@@ -5,7 +5,6 @@ use crate::dtype::{Float, floats};
 use crate::layout::around;
 use crate::parallel::{self, PIECE};
 use crate::{Result, Scalar, Tensor};
-use rayon::prelude::*;
 use regard_kernels::Cpu;
 use std::cmp::Ordering;
 
@@ -33,7 +32,10 @@ fn sum_middle<T: Float>(x: &[T], n: usize, inner: usize, to: &mut [T]) {
         if n > 8 * PIECE && to.len() < 8 {
             // Few long rows: parts of each, in a fixed cut.
             for (row, to) in to.iter_mut().enumerate() {
-                let parts: Vec<T> = x[row * n..][..n].par_chunks(PIECE).map(row_sum).collect();
+                let x = &x[row * n..][..n];
+                let parts = parallel::collect(n.div_ceil(PIECE), 1, &|at| {
+                    row_sum(&x[at * PIECE..n.min((at + 1) * PIECE)])
+                });
                 *to = row_sum(&parts);
             }
         } else {
@@ -51,14 +53,11 @@ fn sum_middle<T: Float>(x: &[T], n: usize, inner: usize, to: &mut [T]) {
     let each = n.div_ceil(cuts);
     for (at, to) in to.chunks_mut(inner).enumerate() {
         let x = &x[at * n * inner..][..n * inner];
-        let parts: Vec<Vec<T>> = x
-            .par_chunks(each * inner)
-            .map(|x| {
-                let mut part = vec![T::ZERO; inner];
-                add_rows(x, &mut part);
-                part
-            })
-            .collect();
+        let parts = parallel::collect(n.div_ceil(each), 1, &|at| {
+            let mut part = vec![T::ZERO; inner];
+            add_rows(&x[at * each * inner..n.min((at + 1) * each) * inner], &mut part);
+            part
+        });
         to.fill(T::ZERO);
         for part in parts {
             to.iter_mut().zip(part).for_each(|(to, x)| *to += x);
@@ -131,20 +130,16 @@ pub(super) fn top_k(x: &Tensor, axis: usize, k: usize) -> Result<Tensor> {
     shape[axis] = k;
     floats!(x.dtype(), "topk", T => {
         let from = x.as_slice::<T>("topk")?;
-        let chosen: Vec<Vec<usize>> = (0..outer * inner)
-            .into_par_iter()
-            .with_min_len((PIECE / n.max(1)).max(1))
-            .map(|row| {
-                let x = |j: usize| from[(row / inner * n + j) * inner + row % inner].to_f64();
-                let mut order: Vec<usize> = (0..n).collect();
-                if 0 < k && k < n {
-                    order.select_nth_unstable_by(k - 1, |&a, &b| before(&x, a, b));
-                }
-                order.truncate(k);
-                order.sort_unstable_by(|&a, &b| before(&x, a, b));
-                order
-            })
-            .collect();
+        let chosen = parallel::collect(outer * inner, (PIECE / n.max(1)).max(1), &|row| {
+            let x = |j: usize| from[(row / inner * n + j) * inner + row % inner].to_f64();
+            let mut order: Vec<usize> = (0..n).collect();
+            if 0 < k && k < n {
+                order.select_nth_unstable_by(k - 1, |&a, &b| before(&x, a, b));
+            }
+            order.truncate(k);
+            order.sort_unstable_by(|&a, &b| before(&x, a, b));
+            order
+        });
         Tensor::build(&shape, |to: &mut [i64]| {
             for (at, to) in to.iter_mut().enumerate() {
                 let (row, column) = (at / (k * inner), at % inner);
@@ -162,9 +157,10 @@ pub(super) fn cumsum(x: &Tensor, axis: usize, reverse: bool) -> Result<Tensor> {
             parallel::rows(to, n * inner, |row, to| {
                 to.copy_from_slice(&from[row * n * inner..][..n * inner]);
                 for step in 1..n {
-                    let (now, last) = if reverse { (n - 1 - step, n - step) } else { (step, step - 1) };
+                    let (now, last) =
+                        if reverse { (n - 1 - step, n - step) } else { (step, step - 1) };
                     for column in 0..inner {
-                        to[now * inner + column] = to[now * inner + column] + to[last * inner + column];
+                        to[now * inner + column] += to[last * inner + column];
                     }
                 }
             });

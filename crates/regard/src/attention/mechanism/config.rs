@@ -2,7 +2,6 @@
 
 use super::{ScoreConfig, Weighting};
 use regard_tensor::{Result, ensure};
-use serde::{Deserialize, Serialize};
 
 /// What a [`Mechanism`](super::Mechanism) is made of.
 ///
@@ -12,8 +11,9 @@ use serde::{Deserialize, Serialize};
 /// let config: MechanismConfig = serde_json::from_str(config).unwrap();
 /// assert_eq!((config.score, config.weighting), (ScoreConfig::Dot, Weighting::Sparsemax));
 /// ```
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 pub struct MechanismConfig {
     /// The score.
     pub score: ScoreConfig,

@@ -2,8 +2,6 @@
 
 use super::OwnConfig;
 use crate::OwnScore;
-use serde::ser::Error;
-use serde::{Deserialize, Serialize, Serializer};
 use std::sync::Arc;
 
 /// A score s(k, q), with keys of width Dk and queries of width Dq.
@@ -16,8 +14,12 @@ use std::sync::Arc;
 /// let error = Mechanism::new(&Parameters::new(DType::F32, 1), &dot, 6, 10).unwrap_err().to_string();
 /// assert_eq!(error, "the dot score needs equal widths; queries have 6, keys 10");
 /// ```
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", rename_all_fields = "kebab-case", deny_unknown_fields)]
+#[derive(Clone, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(
+    feature = "serde",
+    serde(rename_all = "kebab-case", rename_all_fields = "kebab-case", deny_unknown_fields)
+)]
 pub enum ScoreConfig {
     /// k·q
     Dot,
@@ -79,16 +81,17 @@ pub enum ScoreConfig {
         score: String,
         /// The parameters that are one number, 1 at first; the others are rows as wide as a head,
         /// drawn within ±√(3/D).
-        #[serde(default)]
+        #[cfg_attr(feature = "serde", serde(default))]
         numbers: Vec<String>,
     },
     /// One's own; see [`ScoreConfig::own`]. It is code, so it cannot be written to a file.
-    #[serde(skip_deserializing, serialize_with = "refuse_own")]
+    #[cfg_attr(feature = "serde", serde(skip_deserializing, serialize_with = "refuse_own"))]
     Own(OwnConfig),
 }
 
-fn refuse_own<S: Serializer>(_: &OwnConfig, _: S) -> Result<S::Ok, S::Error> {
-    Err(S::Error::custom("a custom score is code and has no text form"))
+#[cfg(feature = "serde")]
+fn refuse_own<S: serde::Serializer>(_: &OwnConfig, _: S) -> Result<S::Ok, S::Error> {
+    Err(serde::ser::Error::custom("a custom score is code and has no text form"))
 }
 
 impl ScoreConfig {
@@ -143,8 +146,9 @@ impl ScoreConfig {
 /// assert_eq!(weights.item()?, 8.0);
 /// # Ok::<(), regard::Error>(())
 /// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 pub enum BilinearScale {
     /// 1
     #[default]

@@ -1,15 +1,15 @@
 //! How scores become weights, by the names that configurations use.
 
-use serde::{Deserialize, Serialize};
-
 /// How scores become weights.
 ///
 /// ```
 /// use regard::prelude::*;
 /// assert_eq!(serde_json::from_str::<Weighting>("\"straight-through\"").unwrap(), Weighting::StraightThrough);
 /// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+#[non_exhaustive]
 pub enum Weighting {
     /// eˢ / Σ eˢ.
     #[default]

@@ -2,7 +2,6 @@
 
 use crate::{Activation, Position};
 use regard_tensor::{Result, ensure};
-use serde::{Deserialize, Serialize};
 
 /// What a [`Convolution`](crate::Convolution) is made of.
 ///
@@ -11,8 +10,9 @@ use serde::{Deserialize, Serialize};
 /// let error = ConvolutionConfig { kernel: 4, ..ConvolutionConfig::default() }.check().unwrap_err();
 /// assert_eq!(error.to_string(), "a kernel of 4 has no middle; it wants an odd one");
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 pub struct ConvolutionConfig {
     /// Width of the vectors.
     pub width: usize,

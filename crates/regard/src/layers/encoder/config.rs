@@ -1,7 +1,6 @@
 //! Which encoder, and what it is made of.
 
 use crate::{ConvolutionConfig, FullyConnectedConfig, RecurrentConfig, TransformerConfig};
-use serde::{Deserialize, Serialize};
 
 /// Which [`Encoder`](crate::Encoder), and what it is made of.
 ///
@@ -12,8 +11,9 @@ use serde::{Deserialize, Serialize};
 /// let gru = RecurrentConfig { both_directions: true, ..RecurrentConfig::new(Cell::Gru, 32) };
 /// assert_eq!(config, EncoderConfig::Recurrent(gru));
 /// ```
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "kebab-case")]
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(tag = "kind", rename_all = "kebab-case"))]
 pub enum EncoderConfig {
     /// None: each vector stays as it is.
     None,

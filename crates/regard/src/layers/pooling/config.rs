@@ -1,7 +1,6 @@
 //! How a set of vectors becomes one, by the names that configurations use.
 
 use crate::MechanismConfig;
-use serde::{Deserialize, Serialize};
 
 /// How a set of vectors becomes one.
 ///
@@ -15,8 +14,10 @@ use serde::{Deserialize, Serialize};
 /// let error = serde_json::from_str::<PoolingConfig>("\"median\"").unwrap_err().to_string();
 /// assert!(error.contains("unknown variant `median`"), "{error}");
 /// ```
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+#[non_exhaustive]
 pub enum PoolingConfig {
     /// The mean.
     #[default]

@@ -1,7 +1,6 @@
 //! What a recurrent network is made of.
 
 use regard_tensor::{Cell, Result, ensure};
-use serde::{Deserialize, Serialize};
 
 /// What a [`Recurrent`](crate::Recurrent) network is made of.
 ///
@@ -12,8 +11,9 @@ use serde::{Deserialize, Serialize};
 /// let error = RecurrentConfig { layers: 0, ..config }.check().unwrap_err();
 /// assert_eq!(error.to_string(), "a recurrent network of 0 layers");
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 pub struct RecurrentConfig {
     /// The cell f of h_t = f(h_{t−1}, x_t).
     pub cell: Cell,

@@ -2,7 +2,6 @@
 
 use crate::{Activation, BlockConfig, Position, ScoreConfig, Weighting};
 use regard_tensor::{Result, ensure};
-use serde::{Deserialize, Serialize};
 
 /// What one side of a Transformer is made of.
 ///
@@ -11,8 +10,9 @@ use serde::{Deserialize, Serialize};
 /// let error = TransformerConfig::new(64, 5, 2).check().unwrap_err();
 /// assert_eq!(error.to_string(), "5 heads do not divide a width of 64");
 /// ```
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 pub struct TransformerConfig {
     /// Width of the vectors.
     pub width: usize,

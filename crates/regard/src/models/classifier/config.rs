@@ -2,7 +2,6 @@
 
 use crate::{CharactersConfig, EncoderConfig, InputConfig, MechanismConfig, PoolingConfig};
 use regard_tensor::{Result, ensure};
-use serde::{Deserialize, Serialize};
 
 /// How a classifier makes one vector of a sequence.
 ///
@@ -13,8 +12,9 @@ use serde::{Deserialize, Serialize};
 /// let error = serde_json::from_str::<ClassifierPooling>("\"median\"").unwrap_err().to_string();
 /// assert!(error.contains("unknown variant `median`"), "{error}");
 /// ```
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 pub enum ClassifierPooling {
     /// The mean.
     #[default]
@@ -62,32 +62,33 @@ impl ClassifierPooling {
 /// let error = ClassifierConfig { pooling: ClassifierPooling::ClassToken, ..alone }.check();
 /// assert!(error.unwrap_err().to_string().starts_with("a class token before an encoder of kind none"));
 /// ```
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
 pub struct ClassifierConfig {
     /// What it reads: tokens or vectors.
     pub input: InputConfig,
     /// Features of words from their characters, beside the words' own vectors.
-    #[serde(default)]
+    #[cfg_attr(feature = "serde", serde(default))]
     pub characters: Option<CharactersConfig>,
     /// How many neighbors on each side are put beside each vector.
-    #[serde(default)]
+    #[cfg_attr(feature = "serde", serde(default))]
     pub neighbors: Option<usize>,
     /// What makes vectors that know the sequence.
     pub encoder: EncoderConfig,
     /// What makes one vector of them.
-    #[serde(default)]
+    #[cfg_attr(feature = "serde", serde(default))]
     pub pooling: ClassifierPooling,
     /// Width of a hidden layer, with ReLU, before the classes.
-    #[serde(default)]
+    #[cfg_attr(feature = "serde", serde(default))]
     pub hidden: Option<usize>,
     /// How many classes there are.
     pub classes: usize,
     /// The share left out before and after the encoder while learning.
-    #[serde(default)]
+    #[cfg_attr(feature = "serde", serde(default))]
     pub dropout: f64,
     /// The share of the target that the loss spreads over all classes.
-    #[serde(default)]
+    #[cfg_attr(feature = "serde", serde(default))]
     pub label_smoothing: f64,
 }
 

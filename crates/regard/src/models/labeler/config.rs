@@ -2,7 +2,6 @@
 
 use crate::{CharactersConfig, EncoderConfig, InputConfig};
 use regard_tensor::{Result, ensure};
-use serde::{Deserialize, Serialize};
 
 /// What a [`SequenceLabeler`](crate::SequenceLabeler) is made of.
 ///
@@ -23,29 +22,30 @@ use serde::{Deserialize, Serialize};
 /// window.check()?;
 /// # Ok::<(), regard::Error>(())
 /// ```
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
 pub struct LabelerConfig {
     /// What it reads: tokens or vectors.
     pub input: InputConfig,
     /// Features of words from their characters, beside the words' own vectors.
-    #[serde(default)]
+    #[cfg_attr(feature = "serde", serde(default))]
     pub characters: Option<CharactersConfig>,
     /// How many neighbors on each side are put beside each vector.
-    #[serde(default)]
+    #[cfg_attr(feature = "serde", serde(default))]
     pub neighbors: Option<usize>,
     /// What makes vectors that know the sequence.
     pub encoder: EncoderConfig,
     /// Width of a hidden layer, with ReLU, before the labels.
-    #[serde(default)]
+    #[cfg_attr(feature = "serde", serde(default))]
     pub hidden: Option<usize>,
     /// How many labels there are.
     pub labels: usize,
     /// The share left out before and after the encoder while learning.
-    #[serde(default)]
+    #[cfg_attr(feature = "serde", serde(default))]
     pub dropout: f64,
     /// The share of the target that the loss spreads over all labels.
-    #[serde(default)]
+    #[cfg_attr(feature = "serde", serde(default))]
     pub label_smoothing: f64,
 }
 

@@ -2,7 +2,6 @@
 
 use crate::{EncoderConfig, MechanismConfig};
 use regard_tensor::{Result, ensure};
-use serde::{Deserialize, Serialize};
 
 /// The most hops.
 const MOST_HOPS: usize = 6;
@@ -17,8 +16,9 @@ const MOST_HOPS: usize = 6;
 /// let error = MemoryNetworkConfig { hops: 9, ..config }.check().unwrap_err().to_string();
 /// assert_eq!(error, "a memory network of 9 hops; there are 1 to 6");
 /// ```
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 pub struct MemoryNetworkConfig {
     /// How many words there are.
     pub vocabulary: usize,

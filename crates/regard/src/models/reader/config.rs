@@ -2,7 +2,6 @@
 
 use crate::{EncoderConfig, MechanismConfig};
 use regard_tensor::{Result, ensure};
-use serde::{Deserialize, Serialize};
 
 /// What a [`SpanReader`](crate::SpanReader) is made of.
 ///
@@ -12,8 +11,9 @@ use serde::{Deserialize, Serialize};
 /// let config: SpanReaderConfig = serde_json::from_str(config).unwrap();
 /// assert!(config.attention);
 /// ```
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 pub struct SpanReaderConfig {
     /// How many words there are.
     pub vocabulary: usize,

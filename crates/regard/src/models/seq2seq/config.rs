@@ -6,7 +6,6 @@ use crate::{
     TransformerConfig, Weighting,
 };
 use regard_tensor::{Result, ensure};
-use serde::{Deserialize, Serialize};
 
 /// What a [`Seq2Seq`](crate::Seq2Seq) is made of.
 ///
@@ -21,15 +20,16 @@ use serde::{Deserialize, Serialize};
 /// }"#).unwrap();
 /// assert!(matches!(config.context, ContextConfig::Attention(_)));
 /// ```
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
 pub struct Seq2SeqConfig {
     /// What it reads: tokens, vectors or images.
     pub source: SourceConfig,
     /// Tokens of the target.
     pub target_vocabulary: usize,
     /// Width of the tokens' vectors.
-    #[serde(default = "Seq2SeqConfig::usual_embedding")]
+    #[cfg_attr(feature = "serde", serde(default = "Seq2SeqConfig::usual_embedding"))]
     pub embedding: usize,
     /// What reads the source.
     pub encoder: EncoderConfig,
@@ -38,27 +38,27 @@ pub struct Seq2SeqConfig {
     /// What the decoder knows of the source.
     pub context: ContextConfig,
     /// Which tables of vectors are one.
-    #[serde(default)]
+    #[cfg_attr(feature = "serde", serde(default))]
     pub tied: Tied,
     /// The share of the tokens' vectors, and of what the output is made of, left out while
     /// learning.
-    #[serde(default)]
+    #[cfg_attr(feature = "serde", serde(default))]
     pub dropout: f64,
     /// Whether words are copied from the source: the attention weights are a distribution over its
     /// words, mixed with the vocabulary's.
-    #[serde(default)]
+    #[cfg_attr(feature = "serde", serde(default))]
     pub copying: bool,
     /// The token that fills up shorter sequences, in source and target.
-    #[serde(default = "Seq2SeqConfig::usual_padding")]
+    #[cfg_attr(feature = "serde", serde(default = "Seq2SeqConfig::usual_padding"))]
     pub padding: usize,
     /// The target's token before the first.
-    #[serde(default = "Seq2SeqConfig::usual_start")]
+    #[cfg_attr(feature = "serde", serde(default = "Seq2SeqConfig::usual_start"))]
     pub start: usize,
     /// The target's token behind the last.
-    #[serde(default = "Seq2SeqConfig::usual_end")]
+    #[cfg_attr(feature = "serde", serde(default = "Seq2SeqConfig::usual_end"))]
     pub end: usize,
     /// The target's token that a copied word is read as, where the vocabulary lacks it.
-    #[serde(default = "Seq2SeqConfig::usual_unknown")]
+    #[cfg_attr(feature = "serde", serde(default = "Seq2SeqConfig::usual_unknown"))]
     pub unknown: usize,
 }
 
@@ -69,8 +69,9 @@ pub struct Seq2SeqConfig {
 /// let config: DecoderConfig = serde_json::from_str(r#"{ "kind": "recurrent", "cell": "lstm", "hidden": 32 }"#).unwrap();
 /// assert_eq!(config, DecoderConfig::Recurrent(RecurrentConfig::new(Cell::Lstm, 32)));
 /// ```
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "kebab-case")]
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(tag = "kind", rename_all = "kebab-case"))]
 pub enum DecoderConfig {
     /// An RNN, GRU or LSTM.
     Recurrent(RecurrentConfig),
@@ -88,8 +89,10 @@ pub enum DecoderConfig {
 /// let config: ContextConfig = serde_json::from_str(config).unwrap();
 /// assert_eq!(config, ContextConfig::Attention(MechanismConfig::new(ScoreConfig::Dot)));
 /// ```
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "kebab-case")]
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(tag = "kind", rename_all = "kebab-case"))]
+#[non_exhaustive]
 pub enum ContextConfig {
     /// One vector C for the whole source, given to every step: a recurrent encoder's last states,
     /// the mean of another's vectors.
@@ -117,8 +120,10 @@ pub enum ContextConfig {
 /// let error = config.check().unwrap_err().to_string();
 /// assert_eq!(error, "tied source and target have vocabularies of 10 and 12; they want one");
 /// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+#[non_exhaustive]
 pub enum Tied {
     /// None.
     #[default]

@@ -5,7 +5,6 @@ use super::model::Next;
 use super::{Hypothesis, Seq2Seq, Source};
 use crate::Need;
 use regard_tensor::{DType, Result, Tensor, ensure, without_gradients};
-use serde::{Deserialize, Serialize};
 
 /// How outputs are searched for.
 ///
@@ -14,8 +13,9 @@ use serde::{Deserialize, Serialize};
 /// let config = SearchConfig { length_penalty: 1.0, ..SearchConfig::default() };
 /// assert_eq!(config.penalty(7), 2.0);
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 pub struct SearchConfig {
     /// How many hypotheses are kept at every step.
     pub width: usize,

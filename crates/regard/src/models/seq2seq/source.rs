@@ -2,7 +2,6 @@
 
 use super::Sentences;
 use regard_tensor::{Result, Tensor, ensure};
-use serde::{Deserialize, Serialize};
 
 /// What the source of a [`Seq2Seq`](crate::Seq2Seq) is.
 ///
@@ -12,8 +11,9 @@ use serde::{Deserialize, Serialize};
 /// assert_eq!(sound, SourceConfig::Vectors { width: 40 });
 /// assert_eq!(SourceConfig::from(100), SourceConfig::Tokens { vocabulary: 100 });
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields))]
 pub enum SourceConfig {
     /// Token ids, each with a learned vector.
     Tokens {

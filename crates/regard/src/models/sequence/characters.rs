@@ -5,7 +5,6 @@ use crate::{
     Position,
 };
 use regard_tensor::{DType, Parameters, Result, Tensor, ensure};
-use serde::{Deserialize, Serialize};
 
 /// Features of a word from its characters: a vector per character, an encoder over the word, and
 /// one vector of it all. That is the last state of a recurrent encoder, of both directions where
@@ -16,8 +15,9 @@ use serde::{Deserialize, Serialize};
 /// let config: CharactersConfig = serde_json::from_str(r#"{ "vocabulary": 80 }"#).unwrap();
 /// assert!(matches!(config.encoder, EncoderConfig::Cnn(_)));
 /// ```
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 pub struct CharactersConfig {
     /// How many characters there are.
     pub vocabulary: usize,

@@ -2,7 +2,6 @@
 
 use crate::Embedding;
 use regard_tensor::{DType, Parameters, Result, Tensor, ensure};
-use serde::{Deserialize, Serialize};
 
 /// What a model reads.
 ///
@@ -12,8 +11,9 @@ use serde::{Deserialize, Serialize};
 /// let tokens: InputConfig = serde_json::from_str(tokens).unwrap();
 /// assert_eq!(tokens, InputConfig::tokens(100, 16));
 /// ```
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields))]
 pub enum InputConfig {
     /// Token ids, each with a learned vector.
     Tokens {
@@ -22,7 +22,7 @@ pub enum InputConfig {
         /// Width of their vectors.
         width: usize,
         /// The token whose vector is 0 and learns nothing.
-        #[serde(default)]
+        #[cfg_attr(feature = "serde", serde(default))]
         padding: Option<usize>,
     },
     /// Vectors from elsewhere: frames of sound, pretrained embeddings.

@@ -2,7 +2,6 @@
 
 use crate::{Linear, Mode};
 use regard_tensor::{Activation, Init, Parameter, Parameters, Result, Slide, Tensor, ensure};
-use serde::{Deserialize, Serialize};
 
 /// What a [`ConvolutionalClassifier`] is made of.
 ///
@@ -13,8 +12,9 @@ use serde::{Deserialize, Serialize};
 /// let said = "layer 4 would halve 1 × 1; an image of 28 × 28 is too small for 5 layers";
 /// assert_eq!(error.to_string(), said);
 /// ```
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 pub struct ConvolutionalConfig {
     /// Height and width of the images.
     pub image: [usize; 2],

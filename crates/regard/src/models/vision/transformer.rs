@@ -6,7 +6,6 @@ use crate::{
     Position,
 };
 use regard_tensor::{Init, Parameter, Parameters, Result, Slide, Tensor, ensure};
-use serde::{Deserialize, Serialize};
 
 /// How the patches of an image become one vector.
 ///
@@ -21,8 +20,9 @@ use serde::{Deserialize, Serialize};
 /// assert_eq!(weights[0].shape(), [2, 4, 4, 4]);
 /// # Ok::<(), regard::Error>(())
 /// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 pub enum ImagePooling {
     /// A learned vector stands before the patches, and what becomes of it is read.
     #[default]
@@ -39,8 +39,9 @@ pub enum ImagePooling {
 ///     serde_json::from_str(r#"{ "patch": 1, "pooling": "mean" }"#).unwrap();
 /// assert_eq!((config.pooling, config.image), (ImagePooling::Mean, [28, 28]));
 /// ```
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 pub struct VisionTransformerConfig {
     /// Height and width of the images.
     pub image: [usize; 2],
