@@ -153,7 +153,7 @@ impl Linear {
             let Some(x) = tensor(tensors, name)? else { return Ok(None) };
             let rows = x.shape().first().copied().unwrap_or(0);
             ensure!(
-                rows > 0 && rows % 3 == 0,
+                rows > 0 && rows.is_multiple_of(3),
                 "`{name}` has shape {:?}; it needs three times as many rows as q, k and v are wide",
                 x.shape()
             );
@@ -244,7 +244,7 @@ fn split_heads(x: &Tensor, heads: usize, name: &str, batched: bool) -> Result<Te
     let x = if batched { x.clone() } else { x.unsqueeze(0)? };
     let s = x.shape().to_vec();
     ensure!(
-        s[2] % heads == 0,
+        s[2].is_multiple_of(heads),
         "{name} is {} wide, which --heads {heads} does not divide evenly",
         s[2]
     );

@@ -187,11 +187,14 @@ fn an_unbatched_input_with_heads_has_the_same_numbers_as_a_batch_of_one() {
     }
 }
 
+/// Tensors, options, and what is said.
+type Refused = (Vec<(&'static str, Tensor)>, &'static [&'static str], &'static str);
+
 #[test]
 fn what_cannot_be_projected_is_refused_by_name() {
     let x = || ("x", normal(1, &[5, 6]));
     let w = |name: &'static str, shape: &[usize]| (name, normal(2, shape));
-    let cases: [(Vec<(&str, Tensor)>, &[&str], &str); 9] = [
+    let cases: [Refused; 9] = [
         (vec![x(), w("W_q", &[4, 5])], &[], "`x` has shape [5, 6], and what projects it [4, 5]"),
         (vec![x(), w("W_q", &[4, 6]), w("b_q", &[3])], &[], "the bias of `x` has shape [3]"),
         (vec![x(), w("q", &[5, 6])], &[], "`q` and `x` are both there"),

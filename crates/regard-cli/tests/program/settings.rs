@@ -109,7 +109,7 @@ fn every_option_of_every_task_is_listed_with_its_value_and_its_comment() {
         assert_eq!(listed, options.names().len(), "{}", task.name());
         assert!(groups.iter().all(|group| !group["comment"].as_str().unwrap().is_empty()));
         for name in options.names() {
-            let line = match options.get(&name) {
+            let line = match options.get(name) {
                 Some(value) => format!("{name} = {value}\n"),
                 None => format!("{name} (not set; as "),
             };

@@ -66,7 +66,7 @@ fn a_wrong_option_is_named_as_its_user_writes_it() {
         ("translate", "score_hidden=0", "`model.score_hidden` = 0"),
         ("image", "patch=5", "`model.patch` = 5"),
         ("label", "window=-1", "`model.window` cannot be -1; it is a whole number from 0"),
-        ("label", "betas=3", "`training.betas`: invalid type: integer `3`, a list of two"),
+        ("label", "betas=3", "`training.betas` cannot be 3; it is a list of two"),
         ("translate", "score=dotty", "`model.score` cannot be \"dotty\"; there are `dot`"),
     ] {
         let error = refused(&["train", task, "--out", &run, "--set", set]);

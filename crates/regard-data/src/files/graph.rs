@@ -1,14 +1,20 @@
 //! A graph with features and labels on its nodes, from three small text files.
 //!
 //! `nodes.svm` (SVMlight): line n, counted from 0, is node n: a label, then `index:value` with
-//! increasing indices; `#` begins a comment. The label `?` is one that is not known.
-//! `edges.tsv`: two nodes a line. `split.tsv`: `train`, `val` or `test`, and a node, a line.
+//! increasing indices; `#` begins a comment. The label `?` is one that is not known. Or `nodes.tsv`,
+//! whose lines are a node's name, its label, and its features. `edges.tsv`: two nodes a line.
+//! `split.tsv`, which may be missing: `train`, `val` or `test`, and a node, a line. Any of them but the
+//! first may end with .csv or .txt; columns stand between tabs, commas, semicolons or blanks, and a
+//! first line may name them.
 
 use super::opened::numbered_lines;
 use crate::text::Labels;
-use crate::{Error, Result};
+use crate::{Error, Result, remark};
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
+
+/// What parts are called.
+const PARTS: [&str; 5] = ["train", "val", "validation", "dev", "test"];
 
 /// Features are held densely; more of them than this (1 GiB) are refused.
 const MOST_FEATURES: usize = 1 << 28;
@@ -20,6 +26,8 @@ pub struct LabeledGraph {
     pub features: Vec<f32>,
     /// D: one more than the greatest index in the file.
     pub width: usize,
+    /// What the nodes are called; none where they are numbers from 0.
+    pub names: Option<Vec<String>>,
     /// (source, target) in order, each edge in both directions and once; a self-loop once.
     pub edges: Vec<(usize, usize)>,
     /// How many lines of edges named an edge that was there already, in either direction.
@@ -37,7 +45,7 @@ pub struct LabeledGraph {
 }
 
 impl LabeledGraph {
-    /// Reads `nodes.svm`, `edges.tsv` and `split.tsv` of a folder, as [`LabeledGraph::read`].
+    /// Reads `nodes.svm` or `nodes.tsv`, `edges.tsv` and `split.tsv` of a folder, as [`LabeledGraph::read`].
     ///
     /// ```
     /// # let folder = tempfile::tempdir().unwrap();
@@ -51,20 +59,55 @@ impl LabeledGraph {
     /// # Ok::<(), regard_data::Error>(())
     /// ```
     pub fn read_folder(folder: &Path, encoding: Option<&str>) -> Result<Self> {
-        let [nodes, edges, split] = ["nodes.svm", "edges.tsv", "split.tsv"].map(|f| folder.join(f));
-        Self::read(&nodes, &edges, &split, encoding)
+        let found = |stem: &str, endings: &[&str]| {
+            let files = endings.iter().map(|ending| folder.join(format!("{stem}.{ending}")));
+            files.clone().find(|file| file.is_file()).or(files.clone().next())
+        };
+        let table = ["tsv", "csv", "txt"];
+        let nodes = found("nodes", &["svm", "tsv", "csv", "txt"]).unwrap_or_default();
+        let edges = found("edges", &table).unwrap_or_default();
+        let split = found("split", &table).filter(|file| file.is_file());
+        Self::read(&nodes, &edges, split.as_deref(), encoding)
     }
 
-    /// Reads three files, plain or gzip, in UTF-8 or the encoding named. Refuses indices that do not increase, an edge to a node
-    /// that is not there, a node in two parts or without a known label in any, a label that no
-    /// node of the training part has, and an empty training part.
-    pub fn read(nodes: &Path, edges: &Path, split: &Path, encoding: Option<&str>) -> Result<Self> {
-        let Nodes { features, width, labels, label_names } = Nodes::read(nodes, encoding)?;
-        let (edges, repeated_edges) = read_edges(edges, labels.len())?;
-        let [train, validation, test] = read_split(split, &labels, &label_names)?;
+    /// What a node is called.
+    pub fn name(&self, node: usize) -> String {
+        let name = self.names.as_ref().and_then(|names| names.get(node));
+        name.cloned().unwrap_or_else(|| node.to_string())
+    }
+
+    /// The node that is called so.
+    pub fn node(&self, name: &str) -> Option<usize> {
+        match &self.names {
+            Some(names) => names.iter().position(|known| known == name),
+            None => name.parse().ok().filter(|&node| node < self.labels.len()),
+        }
+    }
+
+    /// Reads three files, plain or gzip, in UTF-8 or the encoding named; without the one of the parts no
+    /// node is in any. Refuses indices that do not increase, two nodes of one name, an edge to a node that
+    /// is not there or of a weight of its own, a node in two parts or without a known label in any, a label
+    /// that no node of the training part has, and an empty training part.
+    pub fn read(
+        nodes: &Path,
+        edges: &Path,
+        split: Option<&Path>,
+        encoding: Option<&str>,
+    ) -> Result<Self> {
+        let is_table = nodes.extension().is_none_or(|ending| ending != "svm");
+        let read =
+            if is_table { Nodes::table(nodes, encoding) } else { Nodes::read(nodes, encoding) };
+        let Nodes { features, width, labels, label_names, names } = read?;
+        let known = Known::new(labels.len(), names.as_deref());
+        let (edges, repeated_edges) = read_edges(edges, &known, encoding)?;
+        let [train, validation, test] = match split {
+            Some(split) => read_split(split, &labels, &label_names, &known, encoding)?,
+            None => Default::default(),
+        };
         Ok(Self {
             features,
             width,
+            names,
             edges,
             repeated_edges,
             labels,
@@ -93,9 +136,54 @@ struct Nodes {
     width: usize,
     labels: Vec<Option<usize>>,
     label_names: Vec<String>,
+    names: Option<Vec<String>>,
 }
 
 impl Nodes {
+    /// Lines of a name, a label and features, with a first line that names them or without.
+    fn table(path: &Path, encoding: Option<&str>) -> Result<Self> {
+        let lines = numbered_lines(path, encoding)?;
+        let between = separator(&lines);
+        let mut rows: Vec<(usize, Vec<&str>)> =
+            lines.iter().map(|(line, text)| (*line, between.cells(text))).collect();
+        let is_number = |cell: &&str| cell.parse::<f32>().is_ok();
+        let names_columns = |cells: &[&str]| cells.len() > 2 && !cells[2..].iter().any(is_number);
+        if rows.len() > 1 && rows.first().is_some_and(|(_, cells)| names_columns(cells)) {
+            remark_header(path, &rows.remove(0).1);
+        }
+        let width = rows.first().map_or(0, |(_, cells)| cells.len());
+        let (mut names, mut labels, mut features) = (Vec::new(), Vec::new(), Vec::new());
+        let mut seen = HashMap::new();
+        for (line, cells) in &rows {
+            let wrong = |what: String| Error::line(path, *line, what);
+            if cells.len() != width || width < 3 {
+                let what = "a node's name, its label and its features were expected";
+                return Err(wrong(format!("{what}, {} columns are there", cells.len())));
+            }
+            if let Some(first) = seen.insert(cells[0].to_string(), *line) {
+                return Err(wrong(format!(
+                    "the node {} is there already, in line {first}",
+                    cells[0]
+                )));
+            }
+            names.push(cells[0].to_string());
+            labels.push((cells[1] != "?").then(|| cells[1].to_string()));
+            for cell in &cells[2..] {
+                let number = cell.parse::<f32>().ok().filter(|number| number.is_finite());
+                features.push(number.ok_or_else(|| wrong(format!("\"{cell}\" is not a number")))?);
+            }
+        }
+        if rows.is_empty() {
+            return Err(Error::file(path, "it has no nodes"));
+        }
+        let known = Labels::in_order(labels.iter().flatten().map(String::as_str));
+        let labels = labels.iter().map(|name| known.id(name.as_ref()?)).collect();
+        // Numbers from 0, in their order, are what nodes are called anyhow.
+        let plain = names.iter().enumerate().all(|(at, name)| *name == at.to_string());
+        let names = (!plain).then_some(names);
+        Ok(Self { features, width: width - 2, labels, label_names: known.into(), names })
+    }
+
     fn read(path: &Path, encoding: Option<&str>) -> Result<Self> {
         let mut names = Vec::new();
         let mut rows = Vec::new();
@@ -133,7 +221,74 @@ impl Nodes {
         let known = Labels::in_order(names.iter().flatten().map(String::as_str));
         let labels = names.iter().map(|name| known.id(name.as_ref()?)).collect();
         let label_names = known.into();
-        Ok(Self { features, width, labels, label_names })
+        Ok(Self { features, width, labels, label_names, names: None })
+    }
+}
+
+/// What stands between columns.
+#[derive(Clone, Copy)]
+enum Between {
+    Character(char),
+    Blanks,
+}
+
+impl Between {
+    fn cells(self, line: &str) -> Vec<&str> {
+        match self {
+            Self::Character(character) => line.split(character).map(str::trim).collect(),
+            Self::Blanks => line.split_whitespace().collect(),
+        }
+    }
+}
+
+/// What stands between the columns of a file, by its first line.
+fn separator(lines: &[(usize, String)]) -> Between {
+    let first = lines.first().map_or("", |(_, text)| text);
+    let found = ['\t', ',', ';'].into_iter().find(|&character| first.contains(character));
+    match found {
+        Some(character) => Between::Character(character),
+        None if first.trim().contains(char::is_whitespace) => Between::Blanks,
+        None => Between::Character('\t'),
+    }
+}
+
+fn remark_header(path: &Path, cells: &[&str]) {
+    let (path, columns) = (path.display(), cells.join(", "));
+    remark(format!("{path}: line 1 names the columns ({columns}); it is not read as data"));
+}
+
+/// The nodes there are, by what they are called.
+struct Known<'a> {
+    count: usize,
+    names: Option<HashMap<&'a str, usize>>,
+}
+
+impl<'a> Known<'a> {
+    fn new(count: usize, names: Option<&'a [String]>) -> Self {
+        let places = |names: &'a [String]| names.iter().map(String::as_str).zip(0..).collect();
+        Self { count, names: names.map(places) }
+    }
+
+    fn find(&self, name: &str) -> Option<usize> {
+        match &self.names {
+            Some(names) => names.get(name).copied(),
+            None => name.parse().ok().filter(|&node| node < self.count),
+        }
+    }
+
+    /// A node of a line; refuses one that is not there.
+    fn node(&self, path: &Path, line: usize, name: &str) -> Result<usize> {
+        self.find(name).ok_or_else(|| {
+            let count = self.count;
+            let what = match (&self.names, name.parse::<usize>()) {
+                (Some(_), _) => format!("there is no node \"{name}\" among {count}"),
+                (None, Ok(at)) => {
+                    format!("there is no node {at}; there are {count}, counted from 0")
+                }
+                (None, Err(_)) => format!("\"{name}\" is not a node's number"),
+            };
+            Error::line(path, line, what)
+        })
     }
 }
 
@@ -171,18 +326,76 @@ fn read_feature(word: &str) -> Option<(usize, f32)> {
 }
 
 /// The edges in both directions, and how many were repeated.
-fn read_edges(path: &Path, nodes: usize) -> Result<(Vec<(usize, usize)>, usize)> {
+fn read_edges(
+    path: &Path,
+    known: &Known,
+    encoding: Option<&str>,
+) -> Result<(Vec<(usize, usize)>, usize)> {
+    let lines = numbered_lines(path, encoding)?;
+    let between = separator(&lines);
     let mut edges = BTreeSet::new();
-    let mut repeated = 0;
-    for (line, text) in numbered_lines(path, None)? {
-        let [from, to] = columns(path, line, &text)?;
-        let [from, to] = [node(path, line, from, nodes)?, node(path, line, to, nodes)?];
+    let (mut repeated, mut weight) = (0, None);
+    for (line, text) in &lines {
+        let line = *line;
+        let cells = between.cells(text);
+        let is_header = line == 1
+            && lines.len() > 1
+            && (2..=3).contains(&cells.len())
+            && cells.iter().all(|cell| known.find(cell).is_none() && cell.parse::<f64>().is_err());
+        if is_header {
+            remark_header(path, &cells);
+            continue;
+        }
+        let [from, to] = match cells[..] {
+            [from, to] => [from, to],
+            [from, to, own] if weight.is_none_or(|first| first == own) && is_weight(own) => {
+                weight = Some(own);
+                [from, to]
+            }
+            [_, _, own] if is_weight(own) => {
+                let what = format!(
+                    "this edge weighs {own} and others {}: attention learns how much an edge counts, and \
+                     takes no weights of its own; leave the third column out",
+                    weight.unwrap_or_default()
+                );
+                return Err(Error::line(path, line, what));
+            }
+            _ => return Err(two_columns(path, line, cells.len())),
+        };
+        let [from, to] = [known.node(path, line, from)?, known.node(path, line, to)?];
         if !edges.insert((from, to)) {
             repeated += 1;
         }
         edges.insert((to, from));
     }
+    let path = path.display();
+    if let Some(weight) = weight {
+        remark(format!(
+            "{path}: every edge weighs {weight}, so that none weighs more than another"
+        ));
+    }
+    if repeated > 0 {
+        remark(format!(
+            "{path}: {repeated} lines name an edge that was there before; it counts once"
+        ));
+    }
+    let attached: BTreeSet<usize> = edges.iter().map(|&(from, _)| from).collect();
+    let alone = known.count - attached.len();
+    if alone > 0 {
+        remark(format!(
+            "{path}: {alone} of {} nodes have no edge; with `model.self_loops` each sees itself alone",
+            known.count
+        ));
+    }
     Ok((edges.into_iter().collect(), repeated))
+}
+
+fn is_weight(cell: &str) -> bool {
+    cell.parse::<f64>().is_ok_and(f64::is_finite)
+}
+
+fn two_columns(path: &Path, line: usize, count: usize) -> Error {
+    Error::line(path, line, format!("2 columns with a tab between were expected, not {count}"))
 }
 
 /// The nodes of the parts train, validation and test.
@@ -190,11 +403,21 @@ fn read_split(
     path: &Path,
     labels: &[Option<usize>],
     label_names: &[String],
+    known: &Known,
+    encoding: Option<&str>,
 ) -> Result<[Vec<usize>; 3]> {
     let mut parts = [const { Vec::new() }; 3];
     let mut seen = HashMap::new();
-    for (line, text) in numbered_lines(path, None)? {
-        let [part, at] = columns(path, line, &text)?;
+    let lines = numbered_lines(path, encoding)?;
+    let between = separator(&lines);
+    for (line, text) in &lines {
+        let line = *line;
+        let cells = between.cells(text);
+        let [part, named] = cells[..] else { return Err(two_columns(path, line, cells.len())) };
+        if line == 1 && lines.len() > 1 && known.find(named).is_none() && !PARTS.contains(&part) {
+            remark_header(path, &cells);
+            continue;
+        }
         let part = match part {
             "train" => 0,
             "val" | "validation" | "dev" => 1,
@@ -204,13 +427,13 @@ fn read_split(
                 return Err(Error::line(path, line, what));
             }
         };
-        let at = node(path, line, at, labels.len())?;
+        let at = known.node(path, line, named)?;
         if let Some(first) = seen.insert(at, line) {
-            let what = format!("node {at} is in a part already, by line {first}");
+            let what = format!("node {named} is in a part already, by line {first}");
             return Err(Error::line(path, line, what));
         }
         let Some(label) = labels[at] else {
-            let what = format!("node {at} has no label, so it cannot be in a part");
+            let what = format!("node {named} has no label, so it cannot be in a part");
             return Err(Error::line(path, line, what));
         };
         parts[part].push((at, label, line));
@@ -227,22 +450,4 @@ fn read_split(
         return Err(Error::line(path, line, what));
     }
     Ok(parts.map(|part| part.into_iter().map(|(at, ..)| at).collect()))
-}
-
-fn columns<'a>(path: &Path, line: usize, text: &'a str) -> Result<[&'a str; 2]> {
-    let columns: Vec<&str> = text.split('\t').collect();
-    let count = columns.len();
-    columns.try_into().map_err(|_| {
-        Error::line(path, line, format!("2 columns with a tab between were expected, not {count}"))
-    })
-}
-
-fn node(path: &Path, line: usize, text: &str, nodes: usize) -> Result<usize> {
-    let wrong = |what| Error::line(path, line, what);
-    let at: usize =
-        text.parse().map_err(|_| wrong(format!("\"{text}\" is not a node's number")))?;
-    if at >= nodes {
-        return Err(wrong(format!("there is no node {at}; there are {nodes}, counted from 0")));
-    }
-    Ok(at)
 }

@@ -100,7 +100,7 @@ fn decode(bytes: &[u8], encoding: &'static Encoding) -> std::result::Result<Stri
 /// right one gives more of the ASCII that every text has, if only its line ends.
 fn unmarked_utf_16(bytes: &[u8]) -> Option<&'static Encoding> {
     let start = &bytes[..bytes.len().min(1 << 16)];
-    if bytes.len() % 2 != 0 || !start.contains(&0) || Encoding::for_bom(bytes).is_some() {
+    if !bytes.len().is_multiple_of(2) || !start.contains(&0) || Encoding::for_bom(bytes).is_some() {
         return None;
     }
     let ascii = |of: fn([u8; 2]) -> u16| {

@@ -39,7 +39,12 @@ impl Waveform {
     pub fn decode(name: &Path, bytes: &[u8]) -> Result<Self> {
         let wrong = |what: String| Error::file(name, what);
         if !(bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WAVE")) {
-            return Err(wrong("not a WAV file: it does not begin with RIFF … WAVE".into()));
+            return Err(wrong(match other_format(bytes) {
+                Some(format) => format!(
+                    "this is {format}, and WAV files are read; `ffmpeg -i IN -ac 1 OUT.wav` makes one of it"
+                ),
+                None => "not a WAV file: it does not begin with RIFF … WAVE".into(),
+            }));
         }
         if let Some(coding) = foreign_coding(bytes) {
             return Err(wrong(format!("its sound is coded as {coding}; PCM and float are read")));
@@ -86,6 +91,20 @@ impl Waveform {
         }
         Ok(Self { samples: averaged(&values, channels), rate: spec.sample_rate })
     }
+}
+
+/// What a recording is that is no WAV file, by its first bytes.
+fn other_format(bytes: &[u8]) -> Option<&'static str> {
+    let is_mpeg = matches!(bytes, [0xff, second, ..] if second & 0xe6 == 0xe2);
+    Some(match bytes {
+        [b'f', b'L', b'a', b'C', ..] => "FLAC",
+        [b'O', b'g', b'g', b'S', ..] => "OGG",
+        [b'I', b'D', b'3', ..] => "MP3",
+        [_, _, _, _, b'f', b't', b'y', b'p', ..] => "MPEG-4 (M4A, AAC)",
+        [b'F', b'O', b'R', b'M', ..] => "AIFF",
+        _ if is_mpeg => "MP3",
+        _ => return None,
+    })
 }
 
 /// A recording as a WAV file of 16 bits a sample.

@@ -81,7 +81,7 @@ fn write(to: &Path, files: &[(String, Content)]) -> Result<()> {
     let was_there = to.exists();
     std::fs::create_dir_all(to).map_err(|e| Error::file(to, e))?;
     let written = files.iter().try_for_each(|(name, content)| match content {
-        Content::Bytes(text) => Ok(write_whole(&to.join(name), text.as_bytes())?),
+        Content::Bytes(text) => Ok(write_whole(to.join(name), text.as_bytes())?),
         Content::Weights(weights) => Ok(save(to.join(name), weights, &Default::default())?),
     });
     if written.is_err() {

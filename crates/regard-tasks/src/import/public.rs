@@ -78,7 +78,7 @@ impl Config {
             return Err(Error::invalid(what));
         }
         let (width, heads) = (self.hidden_size, self.num_attention_heads);
-        if heads == 0 || width % heads != 0 {
+        if heads == 0 || !width.is_multiple_of(heads) {
             let what = format!(
                 "`hidden_size` is {width} and `num_attention_heads` {heads}: heads share the width \
                  evenly, so it is a multiple of their number; one of both is not what the model was \

@@ -120,7 +120,11 @@ impl Options {
         let text = std::fs::read_to_string(path).map_err(|e| Error::file(path, e))?;
         let options = self.text(path, &text)?;
         match options.get("training.seed") {
-            Some(seed) if !options.says_held_out_seed(path)? => {
+            // A run's options are written by us, each in a line of its own.
+            Some(seed)
+                if options.knows("data.held_out_seed")
+                    && !text.lines().any(|line| line.starts_with("held_out_seed =")) =>
+            {
                 let setting = format!("data.held_out_seed={seed}");
                 options.set(&setting)
             }

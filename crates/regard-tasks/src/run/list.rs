@@ -1,11 +1,13 @@
 //! The runs that lie under a folder, and how far each has come.
 
+use crate::options::template::Options;
 use crate::options::training::TrainingConfig;
 use crate::run::folder::Run;
 use crate::run::lock::RunLock;
 use crate::run::record::Record;
 use regard_data::{Error, Result};
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// How a training stands.
@@ -53,7 +55,12 @@ pub struct RunSummary {
 impl RunSummary {
     /// Of the run in a folder; one that cannot be read says why.
     pub fn of(folder: &Path) -> Self {
-        Self::read(folder).unwrap_or_else(|error| Self {
+        Self::knowing(folder, &mut BTreeMap::new())
+    }
+
+    /// The same, with the options of tasks that have been read before: of many runs they are most of it.
+    fn knowing(folder: &Path, known: &mut BTreeMap<&'static str, Options>) -> Self {
+        Self::read(folder, known).unwrap_or_else(|error| Self {
             folder: folder.into(),
             task: String::new(),
             epoch: 0,
@@ -66,9 +73,14 @@ impl RunSummary {
         })
     }
 
-    fn read(folder: &Path) -> Result<Self> {
+    fn read(folder: &Path, known: &mut BTreeMap<&'static str, Options>) -> Result<Self> {
         let run = Run::open(folder)?;
-        let config = TrainingConfig::of(&run.options()?)?;
+        let task = run.task()?;
+        let options = match known.get(task.name()) {
+            Some(options) => options.clone(),
+            None => known.entry(task.name()).or_insert(task.options()?).clone(),
+        };
+        let config = TrainingConfig::of(&options.file_of_run(&run.path("config.toml"))?)?;
         let records = Record::read(&run, usize::MAX)?;
         let best = records.iter().rfind(|record| record.best);
         let epoch = records.last().map_or(0, |last| last.epoch);
@@ -82,7 +94,7 @@ impl RunSummary {
         };
         Ok(Self {
             folder: folder.into(),
-            task: run.task()?.name().into(),
+            task: task.name().into(),
             epoch,
             epochs: config.epochs,
             best: best.map(|record| record.validation.first()).map(|(n, x)| (n.to_string(), x)),
@@ -109,7 +121,8 @@ pub fn runs_under(folder: &Path) -> Result<Vec<RunSummary>> {
     std::fs::read_dir(folder).map_err(|error| Error::file(folder, error))?;
     find(folder, DEPTH, &mut folders);
     folders.sort();
-    Ok(folders.iter().map(|folder| RunSummary::of(folder)).collect())
+    let mut known = BTreeMap::new();
+    Ok(folders.iter().map(|folder| RunSummary::knowing(folder, &mut known)).collect())
 }
 
 /// Adds the folders of runs; what cannot be looked into holds none.

@@ -282,7 +282,7 @@ fn what_cannot_be_is_refused_in_a_sentence() {
     refused(&["kind=smell"], "`data.kind` cannot be \"smell\"; there are `text`");
     refused(&["pooling=median"], "`model.pooling` cannot be \"median\"; there are `mean`");
     refused(&["pooling=class-token"], "a class token before an encoder of kind none");
-    refused(&["mels=0", "kind=audio"], "mels 0: all must be at least 1");
+    refused(&["mels=0", "kind=audio"], "`audio.mels` cannot be 0");
     refused(&["validation=v.tsv"], "`data.validation` is given, and `data.train` is not");
     refused(&["train=missing.tsv"], "missing.tsv: there is no such file");
     refused(&[&good, "held_out=0.0"], "20 training examples and 0 validation examples");

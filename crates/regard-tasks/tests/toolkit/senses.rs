@@ -143,11 +143,76 @@ mod graphs {
     }
 
     #[test]
+    fn names_headers_and_separators_are_read_whatever_they_are() {
+        let rows =
+            ["node,label,a,b", "ann,x,1,0", "bob,y,0,1", "cy,x,1,1", "di,y,0,0", "eve,?,1,2"];
+        let ties = ["from,to", "ann,bob", "bob,cy", "bob,ann"];
+        let parts = ["part,node", "train,ann", "train,bob", "val,cy", "test,di"];
+        let mut read = 0;
+        for (ending, between) in
+            [("csv", ","), ("tsv", "\t"), ("txt", " "), ("csv", ";"), ("txt", "\t")]
+        {
+            for header in [true, false] {
+                let folder = tempdir().unwrap();
+                for (stem, lines) in [("nodes", &rows[..]), ("edges", &ties), ("split", &parts)] {
+                    let text: String = lines[usize::from(!header)..]
+                        .iter()
+                        .map(|line| line.replace(',', between) + "\n")
+                        .collect();
+                    write(folder.path(), &format!("{stem}.{ending}"), &text);
+                }
+                let (graph, remarks) =
+                    regard_data::remarked(|| LabeledGraph::read_folder(folder.path(), None));
+                let graph = graph.unwrap();
+                assert_eq!((graph.width, graph.labels.len(), graph.labels[4]), (2, 5, None));
+                assert_eq!(graph.features[..4], [1.0, 0.0, 0.0, 1.0]);
+                assert_eq!(graph.edges, [(0, 1), (1, 0), (1, 2), (2, 1)]);
+                assert_eq!((graph.node("cy"), graph.node("2")), (Some(2), None));
+                let parts = [&graph.train[..], &graph.validation, &graph.test];
+                assert_eq!(parts, [&[0, 1][..], &[2], &[3]]);
+                let said = |text: &str| remarks.iter().filter(|one| one.contains(text)).count();
+                assert_eq!(said("line 1 names the columns"), if header { 3 } else { 0 });
+                assert_eq!(said("1 lines name an edge that was there before"), 1);
+                assert_eq!(said("2 of 5 nodes have no edge"), 1);
+                read += 1;
+            }
+        }
+        assert_eq!(read, 10);
+    }
+
+    #[test]
+    fn a_graph_without_a_split_is_split_by_chance_and_says_so() {
+        let folder = tempdir().unwrap();
+        let name = |node: usize| format!("n{node}");
+        let nodes: String =
+            (0..40).map(|i| format!("{},{},{i},1\n", name(i), ["x", "y"][i % 2])).collect();
+        let edges: String = (1..40).map(|i| format!("{},{},1\n", name(i - 1), name(i))).collect();
+        write(folder.path(), "nodes.csv", &nodes);
+        write(folder.path(), "edges.csv", &edges);
+        let task = regard_tasks::tasks::task_named("graph").unwrap();
+        let options = task.options().unwrap().set("labeled=5").unwrap();
+        let options = options.set(&format!("folder={}", folder.path().display())).unwrap();
+        let (learner, remarks) = regard_data::remarked(|| task.begin(&options).unwrap());
+        let said = "there is no split.tsv; 10 nodes are learned, `data.labeled` = 5 of each class, 15 \
+                    validate and 15 test";
+        assert!(remarks.iter().any(|text| text.contains(said)), "{remarks:?}");
+        assert!(remarks.iter().any(|text| text.contains("every edge weighs 1")), "{remarks:?}");
+        let predicted = learner.model().predict(&["n17".into()]).unwrap();
+        assert!(["x", "y"].contains(&&predicted[0].output[..]));
+        let refused = learner.model().predict(&["17".into()]).unwrap_err().to_string();
+        assert_eq!(refused, "`17` is no node; there are 40, called n0, n1, n2, …");
+    }
+
+    #[test]
     fn bad_edges_are_refused_by_line() {
         let cases = [
             ("0\t4", "edges.tsv, line 1: there is no node 4; there are 4, counted from 0"),
             ("0\t1\n0", "edges.tsv, line 2: 2 columns with a tab between were expected, not 1"),
-            ("0\t1\t2", "edges.tsv, line 1: 2 columns with a tab between were expected, not 3"),
+            ("0\t1\t2\t3", "edges.tsv, line 1: 2 columns with a tab between were expected, not 4"),
+            (
+                "0\t1\t2\n1\t2\t3",
+                "edges.tsv, line 2: this edge weighs 3 and others 2: attention learns how much an edge counts, and takes no weights of its own; leave the third column out",
+            ),
             (
                 "0\t1\n\n0\t2",
                 "edges.tsv, line 2: 2 columns with a tab between were expected, not 1",
@@ -914,5 +979,23 @@ mod sounds {
             .collect();
         let standard = StandardScaler::fit(&frames, 40).unwrap();
         assert!(standard.deviation.iter().all(|deviation| deviation.is_finite()));
+    }
+}
+
+#[test]
+fn recordings_of_other_formats_are_refused_by_their_name_with_the_way_out() {
+    let cases: [(&[u8], &str); 6] = [
+        (b"fLaC\0\0\0\x22", "FLAC"),
+        (b"OggS\0\x02", "OGG"),
+        (b"ID3\x04", "MP3"),
+        (b"\xff\xfb\x90\x64", "MP3"),
+        (b"\0\0\0\x20ftypM4A ", "MPEG-4"),
+        (b"FORM\0\0\0\0AIFF", "AIFF"),
+    ];
+    for (bytes, format) in cases {
+        let name = std::path::Path::new("a.wav");
+        let error = regard_data::files::Waveform::decode(name, bytes).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("a.wav: this is {format}")), "{error}");
+        assert!(error.contains("ffmpeg -i"), "{error}");
     }
 }

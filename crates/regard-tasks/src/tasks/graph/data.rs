@@ -5,7 +5,7 @@ use crate::task::embedded::check_size;
 use crate::task::part::Part;
 use regard::tensor::Random;
 use regard_data::files::LabeledGraph;
-use regard_data::{Error, Result, toy};
+use regard_data::{Error, Result, remark, toy};
 
 /// Classes of the embedded blocks, and how likely an edge is within one and between two.
 const BLOCKS: (usize, f64, f64) = (4, 0.05, 0.005);
@@ -17,7 +17,23 @@ const MAX_NODES: usize = 20_000;
 pub(super) fn read(config: &Config) -> Result<LabeledGraph> {
     let data = &config.data;
     let mut graph = match &data.folder {
-        Some(folder) => LabeledGraph::read_folder(folder, data.encoding.as_deref())?,
+        Some(folder) => {
+            let mut graph = LabeledGraph::read_folder(folder, data.encoding.as_deref())?;
+            if graph.train.is_empty() {
+                split(data, &mut graph)?;
+                let parts = [&graph.train, &graph.validation, &graph.test].map(Vec::len);
+                remark(format!(
+                    "{}: there is no split.tsv; {} nodes are learned, `data.labeled` = {} of each \
+                     class, {} validate and {} test",
+                    folder.display(),
+                    parts[0],
+                    data.labeled,
+                    parts[1],
+                    parts[2]
+                ));
+            }
+            graph
+        }
         None => embedded(data)?,
     };
     if data.normalize {
@@ -87,6 +103,21 @@ impl Split {
     }
 }
 
+/// Puts the nodes of a graph whose label is known into parts.
+fn split(data: &Data, graph: &mut LabeledGraph) -> Result<()> {
+    let known: Vec<(usize, usize)> = graph
+        .labels
+        .iter()
+        .enumerate()
+        .filter_map(|(node, label)| Some((node, (*label)?)))
+        .collect();
+    let labels: Vec<usize> = known.iter().map(|&(_, label)| label).collect();
+    let Split { train, validation, test } = Split::new(data, &labels, graph.label_names.len())?;
+    let nodes = |places: Vec<usize>| places.into_iter().map(|at| known[at].0).collect();
+    (graph.train, graph.validation, graph.test) = (nodes(train), nodes(validation), nodes(test));
+    Ok(())
+}
+
 fn told(data: &Data, graph: toy::Telling) -> Result<LabeledGraph> {
     let Split { train, validation, test } = Split::new(data, &graph.answers, graph.names.len())?;
     let mut labels: Vec<Option<usize>> = graph.answers.into_iter().map(Some).collect();
@@ -95,6 +126,7 @@ fn told(data: &Data, graph: toy::Telling) -> Result<LabeledGraph> {
         width: graph.features[0].len(),
         edges: graph.edges,
         repeated_edges: 0,
+        names: None,
         labels,
         label_names: graph.names,
         features: graph.features.concat(),
@@ -123,6 +155,7 @@ fn embedded(data: &Data) -> Result<LabeledGraph> {
         width: graph.features[0].len(),
         edges: both.collect(),
         repeated_edges: 0,
+        names: None,
         labels: graph.labels.into_iter().map(Some).collect(),
         label_names: graph.names,
         features: graph.features.concat(),

@@ -98,8 +98,8 @@ impl Task for GraphTask {
         let labels = by_count(known).into_iter();
         let example = |&node: &usize| {
             let near = graph.edges.iter().filter(|(_, to)| *to == node).take(8);
-            let near: Vec<String> = near.map(|(from, _)| from.to_string()).collect();
-            format!("{node} ({}) beside {}", name(node), near.join(", "))
+            let near: Vec<String> = near.map(|&(from, _)| graph.name(from)).collect();
+            format!("{} ({}) beside {}", graph.name(node), name(node), near.join(", "))
         };
         Ok(Description {
             source: match &config.data.folder {

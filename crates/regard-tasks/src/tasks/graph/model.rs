@@ -161,9 +161,12 @@ impl Classifier {
             let node = nodes.get(index).copied();
             return node.ok_or_else(|| not_there(input, nodes.len(), "nodes"));
         }
-        let node = input.text()?.trim().parse().ok().filter(|&node| node < count);
-        node.ok_or_else(|| {
-            Error::invalid(format!("`{input}` is no node; there are {count}, counted from 0"))
+        self.data.node(input.text()?.trim()).ok_or_else(|| {
+            let called = match &self.data.names {
+                Some(names) => format!("called {}, …", names[..names.len().min(3)].join(", ")),
+                None => "counted from 0".into(),
+            };
+            Error::invalid(format!("`{input}` is no node; there are {count}, {called}"))
         })
     }
 
@@ -229,7 +232,7 @@ impl Model for Classifier {
 
     fn evaluate(&self, of: Part) -> Result<Report> {
         let nodes = part(&self.data, of);
-        let names: Vec<String> = nodes.iter().map(usize::to_string).collect();
+        let names: Vec<String> = nodes.iter().map(|&node| self.data.name(node)).collect();
         let report = self.label_probabilities(nodes)?.report(&names, &self.truth(nodes))?;
         let groups = misleading(&self.config)?.map(|counts| self.groups(nodes, &counts, &report));
         Ok(Report { groups, ..report })
@@ -242,7 +245,7 @@ impl Model for Classifier {
 
     fn judge(&self, of: Part) -> Result<Vec<Judged>> {
         let nodes = part(&self.data, of);
-        let names: Vec<String> = nodes.iter().map(usize::to_string).collect();
+        let names: Vec<String> = nodes.iter().map(|&node| self.data.name(node)).collect();
         let mut neighbors = vec![0; self.graph.nodes()];
         self.edges().iter().for_each(|&(_, target)| neighbors[target] += 1);
         let lengths: Vec<usize> = nodes.iter().map(|&node| neighbors[node]).collect();
@@ -254,7 +257,7 @@ impl Model for Classifier {
     }
 
     fn typed(&self, input: &Input) -> Result<Option<String>> {
-        Ok(Some(self.node(input)?.to_string()))
+        Ok(Some(self.data.name(self.node(input)?)))
     }
 
     fn n_best(&self, inputs: &[Input], n: usize) -> Result<Vec<Vec<Alternative>>> {
@@ -282,7 +285,7 @@ impl Model for Classifier {
             Map { place: map.place, ..Map::new(&map.name[..], weights) }
         };
         let scene = GraphScene {
-            nodes: nodes.iter().map(usize::to_string).collect(),
+            nodes: nodes.iter().map(|&node| self.data.name(node)).collect(),
             classes: nodes.iter().map(|&node| self.data.labels[node]).collect(),
             class_names: self.preprocessor.labels.clone(),
             center: Some(0),
@@ -317,8 +320,8 @@ impl Explains for Classifier {
         order.truncate(NEIGHBORS);
         let name = &self.preprocessor.labels[label];
         Ok(Saliency {
-            of: format!("the log-probability of {name} for node {node}"),
-            names: order.iter().map(usize::to_string).collect(),
+            of: format!("the log-probability of {name} for node {}", self.data.name(node)),
+            names: order.iter().map(|&at| self.data.name(at)).collect(),
             values: order.iter().map(|&at| all[at]).collect(),
             grid: None,
         })
