@@ -331,6 +331,7 @@ export const CHINESE = {
   steps: "步",
   seconds: "秒",
   alignment: "对齐",
+  copied: "复制",
   encoder: "编码器",
   decoder: "解码器",
   "self-attention": "自注意力",
@@ -351,6 +352,7 @@ export const CHINESE = {
   kernel: "核",
   "share in the answer": "在回答中的份额",
   "how far the gate is open": "门开的程度",
+  "copied: (1 − g) · weight; a row adds up to 1 − g": "复制：(1 − g) · 权重；一行之和为 1 − g",
   "mean of the neighbors": "邻居的平均",
   "weight of the sentence": "句子的权重",
   "weight of the question's word": "问题中词的权重",
@@ -391,6 +393,8 @@ export const CHINESE = {
   "Every datum weighs the same in a mean: there is no attention.": "求平均时每个数据点的权重相同：没有注意力。",
   "The heaviest data change with every change of their weights; normalizer and temperature can be changed.":
     "权重一变，最重的数据也随之改变；可改变归一化和温度。",
+  "This is what was copied; the weights behind it are changed in the alignment.":
+    "这里是复制的部分；背后的权重在“对齐”里改变。",
   "A gate opens for each token by itself: it is no attention.": "门对每个词元单独打开：它不是注意力。",
   "This is what pooling took of each token, and no attention that could be changed.":
     "这是池化从每个词元取得的份额，不是可改变的注意力。",

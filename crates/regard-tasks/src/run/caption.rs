@@ -10,11 +10,14 @@ impl Run {
     /// What stands above a picture of a scene that its model has for an input.
     pub fn caption(&self, model: &dyn Model, scene: &str, input: &Input) -> Result<Caption> {
         let task = self.task()?.name();
-        let numbers = grouped(model.parameters().numel());
+        let numbers = match model.learned() {
+            1 => "1 parameter".to_owned(),
+            more => format!("{} parameters", grouped(more)),
+        };
         let predictions = model.predict(std::slice::from_ref(input))?;
         Ok(Caption {
             title: format!("{task}: {scene}"),
-            model: format!("{} ({task}, {numbers} parameters)", self.name()),
+            model: format!("{} ({task}, {numbers})", self.name()),
             input: input.to_string(),
             prediction: predictions.first().map_or(String::new(), |first| first.output.clone()),
             truth: model.truth(input).unwrap_or_else(|| "not known".into()),
