@@ -4,7 +4,8 @@
 
 ``attention`` is the operator, for NumPy arrays and PyTorch tensors; ``regard.torch`` has modules on it,
 ``regard.transformers`` puts it behind Hugging Face's models. ``train`` and ``load`` give a run: a trained model
-that predicts, is measured and is looked at, also with another attention (``regard.change``); ``regard.ray`` has both on a cluster.
+that predicts, is measured and is looked at, also with another attention (``regard.change``); ``regard.ray`` has both
+on a cluster.
 
 >>> import numpy as np, regard
 >>> x = np.random.default_rng(0).normal(size=(2, 4, 10, 16))

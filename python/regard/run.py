@@ -253,7 +253,12 @@ class Run:
         with Listener(progress) as listener:
             found = json.loads(self._run.ablate(get_num_threads(), part, not self._changed, listener))
         return Ablation(
-            found["measure"], found["better"], _number(found["whole"]), found["examples"], found["heads"], found["layers"]
+            found["measure"],
+            found["better"],
+            _number(found["whole"]),
+            found["examples"],
+            found["heads"],
+            found["layers"],
         )
 
     def heads(self, part: Part = "test", *, progress: bool = False) -> list[dict[str, Any]]:

@@ -286,8 +286,9 @@ fn part_named(part: &str) -> PyResult<Part> {
         "validation" => Ok(Part::Validation),
         "test" => Ok(Part::Test),
         other => {
-            let what =
-                format!("there is no part {other:?}; there are 'training', 'validation' and 'test'");
+            let what = format!(
+                "there is no part {other:?}; there are 'training', 'validation' and 'test'"
+            );
             Err(PyValueError::new_err(what))
         }
     }

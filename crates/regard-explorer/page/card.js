@@ -37,7 +37,7 @@ function imageOf(svg) {
   const copy = /** @type {SVGSVGElement} */ (svg.cloneNode(true));
   const [from, to] = [svg, copy].map((one) => [one, ...one.querySelectorAll("*")]);
   const names = ["fill", "stroke", "stroke-width", "stroke-opacity", "stroke-dasharray", "fill-opacity", "opacity"];
-  const all = [...names, "font-family", "font-size", "font-weight", "text-anchor", "dominant-baseline", "visibility"];
+  const all = [...names, "visibility", "font-family", "font-size", "font-weight", "text-anchor", "dominant-baseline", "paint-order"];
   from.forEach((one, i) => {
     const style = getComputedStyle(one);
     for (const name of all) to[i].setAttribute(name, style.getPropertyValue(name));
@@ -59,7 +59,7 @@ function imageOf(svg) {
 async function picture(context, element, room) {
   const box = element.getBoundingClientRect();
   const drawn = [...element.querySelectorAll("canvas, svg.drawing")].filter((one) => one.checkVisibility());
-  const words = [...element.querySelectorAll(".word, .tagged, td, th")].filter((one) => one.checkVisibility());
+  const words = [...element.querySelectorAll(".word, .token, td, th")].filter((one) => one.checkVisibility());
   const all = [...drawn, ...words].map((one) => one.getBoundingClientRect());
   if (!all.length) return;
   const right = Math.max(...all.map((one) => one.right)) - box.left,
@@ -67,7 +67,7 @@ async function picture(context, element, room) {
   const scale = Math.min(2.2, room.width / Math.max(1, right), room.height / Math.max(1, bottom));
   const left = room.x + (room.width - right * scale) / 2;
   context.save();
-  context.translate(left, room.y);
+  context.translate(left, room.y + (room.height - bottom * scale) / 2);
   context.scale(scale, scale);
   for (const one of drawn) {
     const at = one.getBoundingClientRect();

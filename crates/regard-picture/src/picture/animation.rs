@@ -102,7 +102,7 @@ mod tests {
 
     fn maps(rows: usize, columns: usize, count: usize) -> Scene {
         let names = |n: usize| (0..n).map(|i| format!("word{i}")).collect::<Vec<_>>();
-        let weight = |i: usize| if i % (columns + 1) == 0 { 0.9 } else { 0.05 };
+        let weight = |i: usize| if i.is_multiple_of(columns + 1) { 0.9 } else { 0.05 };
         let map = |at: usize| {
             Map::new(format!("layer 1, head {}", at + 1), (0..rows * columns).map(weight).collect())
         };
