@@ -58,5 +58,5 @@ def patch(
     what: Literal["attention", "output"] = "output",
 ) -> Change:
     """A head with what it does for another input: its output, or its attention over this input's values."""
-    other = os.fspath(from_input) if isinstance(from_input, (str, os.PathLike)) else repr(from_input)
+    other = os.fspath(from_input) if isinstance(from_input, (str, os.PathLike)) else str(from_input)
     return {"change": "patch", "site": site, "layer": layer, "head": head, "from": other, "what": what}

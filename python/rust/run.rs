@@ -25,6 +25,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub(crate) struct Run {
     run: regard_tasks::run::Run,
     options: Options,
+    /// The step of the checkpoint that its model is of.
+    step: Option<u64>,
     model: Mutex<Box<dyn Model>>,
 }
 
@@ -48,9 +50,10 @@ impl Run {
             let mut all = settings.iter();
             let options = all.try_fold(run.options()?, |options, setting| options.set(setting))?;
             run.check_untrained(&options)?;
+            let step = Ablation::step_of(&run);
             let model = run.model(&options)?;
             placement.place(model.as_ref())?;
-            Ok(Self { run, options, model: Mutex::new(model) })
+            Ok(Self { run, options, step, model: Mutex::new(model) })
         })
     }
 
@@ -156,7 +159,7 @@ impl Run {
             let mut found = Ablation::compute(self.lock().as_ref(), part, &mut told)?;
             if own {
                 // A run may be somebody else's: what cannot be kept is known all the same.
-                let _ = found.keep(&self.run);
+                let _ = found.keep(&self.run, self.step);
             }
             Ok(found)
         })?;

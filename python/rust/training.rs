@@ -102,9 +102,10 @@ impl Request {
     fn alone(&self, told: &mut Told) -> Result<(PathBuf, Ended)> {
         let (task, options, place) = self.plan()?;
         let mut learner = task.begin(&options).map_err(|error| options.explain(error))?;
+        // A device that is not there costs no run that is.
+        self.place(learner.as_ref(), told)?;
         let run = self.begin(task, &options, place, learner.as_ref())?;
         told.begun(&run, learner.as_ref());
-        self.place(learner.as_ref(), told)?;
         let ended = train(learner.as_mut(), &TrainingConfig::of(&options)?, &run, told)?;
         Ok((run.folder().into(), ended))
     }
@@ -129,6 +130,7 @@ impl Request {
         let options = task.options()?.text(Path::new("the options of rank 0"), &text)?;
         let mut learner = task.begin(&options).map_err(|error| options.explain(error))?;
         let run = plan.map(|(task, options, place)| -> Result<Run> {
+            self.place(learner.as_ref(), told)?;
             let run = self.begin(task, &options, place, learner.as_ref())?;
             told.begun(&run, learner.as_ref());
             Ok(run)
@@ -142,7 +144,9 @@ impl Request {
         let run = run.transpose()?;
         heard?;
         let config = TrainingConfig::of(&options)?;
-        self.place(learner.as_ref(), told)?;
+        if run.is_none() {
+            self.place(learner.as_ref(), told)?;
+        }
         let ended = train_together(learner.as_mut(), &config, run.as_ref(), ranks, told)?;
         Ok((folder, ended))
     }

@@ -124,13 +124,21 @@ def test_changes_compose_and_an_identity_changes_nothing(run):
 
 def test_a_head_is_put_from_another_input(tmp_path):
     run = regard.train("label", out=tmp_path / "run", size=60, epochs=1, encoder="transformer", progress=False)
-    a, b = (run.attention(f"test:{at}")["encoder"] for at in range(2))
-    same = run.attention("test:0", changes=[regard.change.patch("encoder", 0, 1, "test:0", "attention")])["encoder"]
-    np.testing.assert_allclose(same.weights, a.weights, atol=1e-6)
-    if a.weights.shape == b.weights.shape:
-        put = run.attention("test:0", changes=[regard.change.patch("encoder", 0, 1, "test:1", "attention")])["encoder"]
-        np.testing.assert_allclose(put.weights[1], b.weights[1], atol=1e-6)
-        np.testing.assert_allclose(put.weights[0], a.weights[0], atol=1e-6)
+    scenes = [run.attention(f"test:{at}")["self-attention"] for at in range(20)]
+    a, b = next(
+        (one, other)
+        for one in range(20)
+        for other in range(one)
+        if scenes[one].weights.shape == scenes[other].weights.shape
+    )
+
+    def put(other):
+        changes = [regard.change.patch("encoder", 0, 1, f"test:{other}", "attention")]
+        return run.attention(f"test:{a}", changes=changes)["self-attention"].weights
+
+    np.testing.assert_allclose(put(a), scenes[a].weights, atol=1e-6)
+    np.testing.assert_allclose(put(b)[1], scenes[b].weights[1], atol=1e-6)
+    np.testing.assert_allclose(put(b)[0], scenes[a].weights[0], atol=1e-6)
 
 
 def test_heads_have_a_worth_and_something_they_do(run, folder):

@@ -99,7 +99,7 @@ function severalOf(one, chosen) {
     for (const place of places)
       for (let i = 0; i < weights.length; i++) weights[i] += maps[place].weights[i] / places.length;
     const parts = places.map((place) => ({ weights: maps[place].weights, color: headColor(place), name: maps[place].name }));
-    one.several[chosen] = { name: `${places.length} heads`, place: null, weights, parts };
+    one.several[chosen] = { name: `${places.length} heads`, place: null, weights, parts, masked: maps[0].masked };
   }
   return one.several[chosen];
 }

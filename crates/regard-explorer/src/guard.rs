@@ -120,10 +120,7 @@ impl Guard {
     fn is_allowed(&self, host: &str) -> bool {
         let (name, port) = split_port(host);
         let name = name.to_ascii_lowercase();
-        let fits = |only: &Option<u16>| match (only, port) {
-            (None, Some(_)) => true,
-            (only, port) => *only == port,
-        };
+        let fits = |only: &Option<u16>| port.is_some() && (only.is_none() || *only == port);
         self.allowed.iter().any(|(allowed, only)| *allowed == name && fits(only))
     }
 

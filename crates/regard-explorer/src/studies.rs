@@ -62,12 +62,11 @@ impl Studies {
         let loaded = run.loaded()?;
         let key = (run.id.clone(), loaded.generation, study, part.name());
         let mut known = lock(&self.known);
-        if let Some(state) = known.get(&key).cloned() {
+        match known.get(&key).cloned() {
             // What went wrong may go right the next time.
-            if matches!(state, State::Failed(_)) {
-                known.remove(&key);
-            }
-            return told(state);
+            Some(State::Failed(_)) => drop(known.remove(&key)),
+            Some(state) => return told(state),
+            None => {}
         }
         // An older checkpoint's are asked for no more.
         known.retain(|(id, generation, ..), _| *id != run.id || *generation == loaded.generation);
@@ -151,9 +150,12 @@ fn compute(
                 *lock(so_far) = json!(found);
                 tick("measuring", done, all)
             };
+            let step = Ablation::step_of(&run.run);
             let mut found = Ablation::compute(&*loaded.model, part, &mut told)?;
             // A run may be somebody else's: what cannot be kept is known all the same.
-            let _ = found.keep(&run.run);
+            if run.loaded().is_ok_and(|now| now.generation == loaded.generation) {
+                let _ = found.keep(&run.run, step);
+            }
             Ok(json!(found))
         }
         Study::Profile => Ok(json!(Profile::compute(&*loaded.model, part)?)),

@@ -76,6 +76,16 @@ impl Error {
         self.kind
     }
 
+    /// What the operating system, a file's reader or the kernels said, where they said it.
+    ///
+    /// ```
+    /// let error = regard_tensor::load("no such file").unwrap_err();
+    /// assert!(error.get_ref().is_some_and(|said| said.is::<std::io::Error>()));
+    /// ```
+    pub fn get_ref(&self) -> Option<&(dyn std::error::Error + Send + Sync + 'static)> {
+        self.source.as_deref()
+    }
+
     /// The same error, with what was being done before it.
     ///
     /// ```
@@ -93,10 +103,10 @@ impl std::fmt::Display for Error {
     }
 }
 
-/// The source is what the operating system, a file's reader or the kernels said, where they said it.
+/// As `std::io::Error` does it: the sentence is that of [`Error::get_ref`], so the source is what came before that.
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.source.as_deref().map(|source| source as _)
+        self.source.as_deref()?.source()
     }
 }
 

@@ -36,6 +36,9 @@ def main(arguments: list[str] | None = None) -> int:
     if given.device == "cuda":
         given.device = f"cuda:{os.environ.get('LOCAL_RANK', '0')}"
     several = int(os.environ.get("WORLD_SIZE", "1")) > 1
+    if several and given.device == "auto":
+        print("regard: several processes each name their device: --device cpu or --device cuda", file=sys.stderr)
+        return 1
     if several:
         dist.init_process_group("gloo")
     try:

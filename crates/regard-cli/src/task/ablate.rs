@@ -9,6 +9,7 @@ use crate::output;
 use anyhow::Result;
 use clap::Args;
 use regard::attention::Site;
+use regard::tensor::Better;
 use regard_data::tick;
 use regard_tasks::inspect::{Ablated, Ablation};
 use regard_tasks::run::Run;
@@ -19,8 +20,9 @@ use std::path::PathBuf;
 /// Measure a run's model without each of its heads and layers: what is each worth?
 #[derive(Args, Debug)]
 #[command(after_help = "\
-A head's output is set to zero, and to its mean over the part; the table says what the task's own
-measure changes by. It is kept in the run's folder (ablation.json) and not computed again.
+A head's output is set to zero, and to its mean over up to 128 examples of the part; the table says
+what the task's own measure changes by. It is kept in the run's folder (ablation.json) and not
+computed again.
 
 Examples:
   regard ablate runs/translate
@@ -60,12 +62,13 @@ impl Command {
             Some(kept) => kept,
             None => {
                 let bar = PhaseBar::new();
+                let step = Ablation::step_of(&run);
                 let model = run.model(&options)?;
                 self.device.place(model.as_ref())?;
                 let mut told = |_: &Ablation, done, all| tick("taking heads away", done, all);
                 let mut found = Ablation::compute(model.as_ref(), part, &mut told)?;
                 drop(bar);
-                let kept = if is_own { found.keep(&run) } else { Ok(()) };
+                let kept = if is_own { found.keep(&run, step) } else { Ok(()) };
                 if let Err(error) = kept {
                     output::note(&format!("not kept in the run ({error})"));
                 }
@@ -93,7 +96,10 @@ fn written(found: &Ablation, to: &mut impl Write) -> Result<()> {
     for site in sites {
         for (name, of) in [("mean", mean as fn(&Ablated) -> Option<f64>), ("zero", zero)] {
             let what = match name {
-                "mean" => format!("the output of a head is its mean (of {})", found.mean_of),
+                "mean" => {
+                    let of = table::count(found.mean_of, "example", "examples");
+                    format!("the output of a head is its mean (over {of})")
+                }
                 _ => "the output of a head is zero".to_string(),
             };
             writeln!(to, "\n{}, change of {} where {what}", named(site), found.measure)?;
@@ -127,13 +133,14 @@ fn map(found: &Ablation, site: Site, of: fn(&Ablated) -> Option<f64>) -> String 
     let here = |one: &&Ablated| one.site == site;
     let heads = found.heads.iter().filter(here).filter_map(|one| one.head).max().unwrap_or(0) + 1;
     let layers = found.heads.iter().filter(here).map(|one| one.layer).max().unwrap_or(0) + 1;
+    let lost = |change: f64| if found.better == Better::Higher { -change } else { change };
     let all = || found.heads.iter().chain(&found.layers).filter_map(of);
-    let most = all().map(f64::abs).fold(0.0, f64::max);
+    let most = all().map(lost).fold(0.0, f64::max);
     let cell = |one: Option<&Ablated>| match one.and_then(of) {
         None => String::new(),
         Some(change) => {
             const MARKS: [char; 5] = [' ', '░', '▒', '▓', '█'];
-            let share = if most > 0.0 { change.abs() / most } else { 0.0 };
+            let share = if most > 0.0 { lost(change).max(0.0) / most } else { 0.0 };
             let mark = MARKS[((share * 4.0).round() as usize).min(4)];
             format!("{} {mark}", Rounded(change))
         }

@@ -16,7 +16,7 @@ pub(super) struct DeviceOption {
 }
 
 impl DeviceOption {
-    /// Moves a model there, and says so where nobody named the place.
+    /// Moves a model there, and says so where nobody named the device.
     pub(super) fn place(self, model: &dyn Model) -> Result<()> {
         let device = self.device.place(model)?;
         if self.device == Placement::Auto && device != Device::Cpu {

@@ -76,7 +76,6 @@ impl Command {
         let (run, options, mut learner) = begun?;
         let config = TrainingConfig::of(&options)?;
         learner.notes().iter().for_each(|text| note(text));
-        self.device.place(learner.model())?;
         let mut report = ProgressReport::new();
         let ended = train(learner.as_mut(), &config, &run, &mut report)?;
         let folder = run.folder().display();
@@ -109,6 +108,7 @@ impl Command {
             let options = self.further(&run, &words)?;
             let learner = task.begin(&options).map_err(|error| options.explain(error))?;
             run.check_vocabulary(learner.model())?;
+            self.device.place(learner.model())?;
             if options != run.options()? {
                 run.set_options(&options)?;
             }
@@ -131,6 +131,8 @@ impl Command {
         // Told before data are read for minutes.
         Run::check_free(&folder, self.overwrite)?;
         let learner = task.begin(&options).map_err(|error| options.explain(error))?;
+        // A device that is not there costs no run that is.
+        self.device.place(learner.model())?;
         Ok(New { options, folder, learner })
     }
 
@@ -142,7 +144,6 @@ impl Command {
         let New { options, folder, mut learner } = begun?;
         learner.notes().iter().for_each(|text| note(text));
         let config = TrainingConfig::of(&options)?;
-        self.device.place(learner.model())?;
         let mut callback = Notes;
         interrupt::listen();
         let Rehearsal { plan, tried, examples, seconds } =

@@ -120,6 +120,32 @@ fn text_on_standard_output_ends_with_a_line_end() {
 }
 
 #[test]
+fn a_device_that_is_not_there_is_refused_in_one_sentence_and_costs_no_run() {
+    let folder = TempDir::new().unwrap();
+    let run = regression(&folder);
+    let best = || std::fs::read(std::path::Path::new(&run).join("best.safetensors")).unwrap();
+    let before = best();
+    let verbs = [
+        &["train", "regress", "--out", &run, "--overwrite"][..],
+        &["train", "--resume", &run],
+        &["eval", &run],
+        &["predict", &run, "2"],
+        &["show", &run, "2"],
+        &["compare", &run, &run],
+        &["serve", &run],
+    ];
+    for verb in verbs {
+        let told = refused(&[verb, &["--device", "cuda:99"]].concat());
+        let parts: Vec<&str> = told.trim().split(": ").collect();
+        let again = parts.iter().enumerate().any(|(at, part)| parts[..at].contains(part));
+        assert!(told.lines().count() == 1 && !again, "{told}");
+        let told = refused(&[verb, &["--device", "gpu"]].concat());
+        assert!(told.contains("is no device; auto, cpu, cuda and cuda:1 are"), "{told}");
+    }
+    assert_eq!(best(), before);
+}
+
+#[test]
 fn a_place_that_cannot_be_written_to_is_refused_before_anything_is_computed() {
     let folder = TempDir::new().unwrap();
     let run = regression(&folder);
@@ -128,7 +154,7 @@ fn a_place_that_cannot_be_written_to_is_refused_before_anything_is_computed() {
         let told = refused(&[writer, &[&nowhere]].concat());
         assert!(told.contains("there is no folder"), "{told}");
         let told = refused(&[writer, &[&path(&folder, "")], &["--part", "test"][..0]].concat());
-        assert!(told.contains("folder here") || told.contains("by its ending"), "{told}");
+        assert!(told.contains("this is a folder") || told.contains("by its ending"), "{told}");
     }
 }
 

@@ -103,6 +103,11 @@ fn unmarked_utf_16(bytes: &[u8]) -> Option<&'static Encoding> {
     if !bytes.len().is_multiple_of(2) || !start.contains(&0) || Encoding::for_bom(bytes).is_some() {
         return None;
     }
+    // One stray zero makes no UTF-16 of what is UTF-8.
+    let zeros = start.iter().filter(|&&byte| byte == 0).count();
+    if std::str::from_utf8(bytes).is_ok() && 4 * zeros < start.len() {
+        return None;
+    }
     let ascii = |of: fn([u8; 2]) -> u16| {
         let units = start.chunks_exact(2).map(|pair| of([pair[0], pair[1]]));
         units.filter(|unit| matches!(unit, 9 | 10 | 13 | 32..127)).count()

@@ -169,6 +169,10 @@ impl Building {
         let added = self.add(cells);
         if added.is_err() {
             self.columns.iter_mut().for_each(|column| column.truncate(rows));
+            // The first good row says how wide a table is.
+            if self.rows == 1 {
+                *self = Self::default();
+            }
         }
         added
     }

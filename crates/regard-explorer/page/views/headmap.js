@@ -327,7 +327,6 @@ function open(index, scene) {
 
 function profile(found) {
   const share = (value) => make("td", { class: "number" }, typeof value === "number" ? percent(value) : "–");
-  const scenes = [...new Set(found.heads.map(({ scene }) => scene))];
   const row = (head) =>
     make(
       "tr",
@@ -345,7 +344,7 @@ function profile(found) {
         "td",
         {},
         head.strongest.map((one) =>
-          button(`${one.row} → ${one.column} (${percent(one.weight)})`, () => open(one.example, scenes.indexOf(head.scene)), {
+          button(`${one.row} → ${one.column} (${percent(one.weight)})`, () => open(one.example, head.scene_at), {
             class: "plain link",
             title: t("look at it"),
             dir: "auto",

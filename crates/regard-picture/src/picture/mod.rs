@@ -1,6 +1,6 @@
 //! Pictures of scenes and of trainings: SVG, PNG, GIF, stand-alone pages, in a terminal, as numbers.
 //!
-//! Nothing here refuses a scene: what is empty, or holds weights that are not numbers, is drawn so.
+//! Nothing but [`gif`] refuses a scene: what is empty, or holds weights that are not numbers, is drawn so.
 
 mod animation;
 mod bitmap_font;

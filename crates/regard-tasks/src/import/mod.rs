@@ -80,12 +80,17 @@ pub fn import(from: &Path, to: &Path) -> Result<Imported> {
 fn write(to: &Path, files: &[(String, Content)]) -> Result<()> {
     let was_there = to.exists();
     std::fs::create_dir_all(to).map_err(|e| Error::file(to, e))?;
-    let written = files.iter().try_for_each(|(name, content)| match content {
-        Content::Bytes(text) => Ok(write_whole(to.join(name), text.as_bytes())?),
-        Content::Weights(weights) => Ok(save(to.join(name), weights, &Default::default())?),
+    let mut done = 0;
+    let written = files.iter().try_for_each(|(name, content)| {
+        match content {
+            Content::Bytes(text) => write_whole(to.join(name), text.as_bytes())?,
+            Content::Weights(weights) => save(to.join(name), weights, &Default::default())?,
+        }
+        done += 1;
+        Ok(())
     });
     if written.is_err() {
-        for (name, _) in files {
+        for (name, _) in &files[..done] {
             let _ = std::fs::remove_file(to.join(name));
         }
         if !was_there {

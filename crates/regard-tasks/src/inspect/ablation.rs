@@ -133,9 +133,15 @@ impl Ablation {
         (found.step == best_step(run)?).then_some(found)
     }
 
-    /// Keeps it in the run's folder.
-    pub fn keep(&mut self, run: &Run) -> Result<()> {
-        self.step = best_step(run).unwrap_or_default();
+    /// The step of a run's best checkpoint: asked before its model is read, so that what is kept is that model's.
+    pub fn step_of(run: &Run) -> Option<u64> {
+        best_step(run)
+    }
+
+    /// Keeps it in the run's folder, as that of the checkpoint of this step; not where there is a better one by now.
+    pub fn keep(&mut self, run: &Run, step: Option<u64>) -> Result<()> {
+        let Some(step) = step.filter(|_| step == best_step(run)) else { return Ok(()) };
+        self.step = step;
         let mut all = all_kept(run);
         all.insert(self.part.name().into(), self.clone());
         let text = serde_json::to_string_pretty(&all)

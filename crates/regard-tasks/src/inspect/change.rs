@@ -176,19 +176,21 @@ fn check_places(model: &dyn Model, input: &Input, all: &Intervention) -> Result<
     }
     let (answer, calls) = recorded(|| model.predict(std::slice::from_ref(input)));
     answer?;
-    for (site, layer, head, _row, column) in named {
+    for (site, layer, head, row, column) in named {
         let fits = calls.iter().any(|call| {
             let shape = call.out.shape();
             let keys = call.weights.as_ref().map(|weights| weights.shape()[3]);
             call.site == site
                 && layer.is_none_or(|layer| layer == call.layer)
                 && head.is_none_or(|head| head < shape[1])
+                && row.is_none_or(|row| (call.row..call.row + shape[2]).contains(&row))
                 && column.is_none_or(|column| keys.is_none_or(|keys| column < keys))
         });
         if !fits {
+            let row = row.map(|row| format!(", row {row}")).unwrap_or_default();
             let column = column.map(|column| format!(", column {column}")).unwrap_or_default();
-            let what =
-                format!("the model has no {}{column} for this input", place(site, layer, head));
+            let place = place(site, layer, head);
+            let what = format!("the model has no {place}{row}{column} for this input");
             return Err(Error::invalid(what));
         }
     }

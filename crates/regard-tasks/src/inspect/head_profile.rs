@@ -30,6 +30,8 @@ pub struct Profile {
 pub struct HeadProfile {
     /// The scene that shows it.
     pub scene: String,
+    /// The place of that scene among all of an input.
+    pub scene_at: usize,
     /// Which attention.
     pub site: Site,
     /// The layer, from 0.
@@ -145,6 +147,7 @@ const COMPARED: usize = 20_000_000;
 /// Sums over queries.
 #[derive(Default)]
 struct Sums {
+    scene_at: usize,
     queries: usize,
     placed: usize,
     distance: f64,
@@ -178,7 +181,8 @@ impl Profile {
         let mut some = places(count);
         if model.asks().form == InputForm::Node {
             // Each of them computes the whole graph.
-            some.truncate(32);
+            let step = some.len().div_ceil(32).max(1);
+            some = some.into_iter().step_by(step).collect();
         }
         let mut heads: Vec<(Place, Sums)> = Vec::new();
         let mut pairs: BTreeMap<(usize, usize), (f64, usize)> = BTreeMap::new();
@@ -186,8 +190,8 @@ impl Profile {
         examples::each(model, part, &some, |example, input| {
             let scenes = quietly(|| model.show(input))?;
             let labels = word_labels(model, input);
-            for (name, scene) in &scenes {
-                let found = add_scene(&mut heads, (example, name), scene, &labels);
+            for (at, (name, scene)) in scenes.iter().enumerate() {
+                let found = add_scene(&mut heads, (example, at, name), scene, &labels);
                 compare(&mut pairs, &mut left, scene, &found);
             }
             done += 1;
@@ -220,7 +224,7 @@ fn word_labels(model: &dyn Model, input: &Input) -> Vec<String> {
 /// Adds every head of a scene; which of its maps is which head.
 fn add_scene(
     heads: &mut Vec<(Place, Sums)>,
-    (example, name): (usize, &str),
+    (example, scene_at, name): (usize, usize, &str),
     scene: &Scene,
     labels: &[String],
 ) -> Vec<(usize, usize)> {
@@ -234,7 +238,7 @@ fn add_scene(
         let place = (name.to_string(), site, layer, head);
         let known = heads.iter().position(|(known, _)| *known == place);
         let head = known.unwrap_or_else(|| {
-            heads.push((place, Sums::default()));
+            heads.push((place, Sums { scene_at, ..Sums::default() }));
             heads.len() - 1
         });
         rows.all.iter().for_each(|row| heads[head].1.add(example, &rows, row));
@@ -293,7 +297,7 @@ impl Sums {
         for &(key, weight) in &row.keys {
             entropy -= if weight > 0.0 { weight * weight.ln() } else { 0.0 };
             best = if weight > best.1 { (key, weight) } else { best };
-            if key == 0 && row.own.is_some() {
+            if key == 0 {
                 self.first += weight;
             }
             if rows.key_names.get(key).is_some_and(|name| is_separator(name)) {
@@ -359,6 +363,7 @@ impl Sums {
         let labeled = self.labeled as f64;
         let mut profile = HeadProfile {
             scene,
+            scene_at: self.scene_at,
             site,
             layer,
             head,

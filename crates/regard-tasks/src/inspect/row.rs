@@ -81,7 +81,11 @@ impl<'a> Rows<'a> {
             };
         }
         let own = map.place.is_some_and(|place| place.site.is_self_attention());
-        let keys = |at: usize| (0..width).map(|key| (key, weight(map, at * width + key))).collect();
+        // What is masked is no key of that row's.
+        let keys = |at: usize| {
+            let seen = (0..width).filter(|key| !map.is_masked(at * width + key));
+            seen.map(|key| (key, weight(map, at * width + key))).collect()
+        };
         let row = |at| Row { at, own: own.then_some(at), keys: keys(at) };
         let labels = if labels.len() == width { labels } else { &[] };
         Self {

@@ -52,7 +52,7 @@ fn the_ablation_of_a_head_is_the_measure_with_it_off_less_that_of_the_whole() ->
     let mut again = Ablation::compute(model.as_ref(), Part::Validation, &mut quiet)?;
     assert_eq!(again, found);
     assert_eq!(Ablation::kept(&course.run, Part::Validation), None);
-    again.keep(&course.run)?;
+    again.keep(&course.run, Ablation::step_of(&course.run))?;
     assert_eq!(Ablation::kept(&course.run, Part::Validation), Some(again));
     assert_eq!(Ablation::kept(&course.run, Part::Test), None);
     // Whoever watches ends it.

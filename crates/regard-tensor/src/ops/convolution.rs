@@ -1,7 +1,7 @@
 //! Convolution as a matrix product: each place's window laid out as a column (`unfold`), times
 //! the weights. Its gradient lays the columns back (`fold`).
 
-use crate::backend::Windows;
+use crate::backend::{self, Windows};
 use crate::layout::{Dims, times};
 use crate::ops::same_dtype;
 use crate::{Error, Result, Tensor, ensure};
@@ -146,7 +146,9 @@ impl Tensor {
         let [height, width] =
             window.places([sx[2], sx[3]]).map_err(|error| error.within("conv2d"))?;
         let (b, o) = (sx[0], sw[0]);
-        let columns = self.unfold(window)?;
+        // The images, which are smaller than their columns, are what is copied to a GPU.
+        let images = self.constant_on(backend::meeting(&[self, weight]))?;
+        let columns = images.unfold(window)?;
         let weight = weight.reshape(&[o, sw[1] * sw[2] * sw[3]])?;
         let y = weight.matmul(&columns)?.reshape(&[b, o, height, width])?;
         let Some(bias) = bias else { return Ok(y) };

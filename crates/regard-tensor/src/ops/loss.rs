@@ -99,8 +99,9 @@ impl Tensor {
             target.shape()
         );
         same_dtype(OP, ("the logits are", self), ("the targets", target))?;
-        backend::together(OP, &[self, target])?;
-        let (x, t) = (self.detach(), target.detach());
+        let device = backend::meeting(&[self, target]);
+        let (x, t) = (self.constant_on(device)?.detach(), target.constant_on(device)?.detach());
+        backend::together(OP, &[&x, &t])?;
         if t.numel() > 0 {
             let flat = t.reshape(&[t.numel()])?;
             for end in [flat.min(0)?.0.item()?, flat.max(0)?.0.item()?] {

@@ -63,7 +63,9 @@ impl Tensor {
         );
         ensure!((0.0..f64::INFINITY).contains(&eps), "{OP}: eps {eps} is not a number from 0 up");
         same_dtype(OP, ("the input is", self), ("gamma", gamma))?;
-        let (x, gain) = (self.detach(), gamma.detach());
+        let device = backend::meeting(&[self, gamma]);
+        let (x, gain) = (self.constant_on(device)?.detach(), gamma.constant_on(device)?.detach());
+        backend::together(OP, &[&x, &gain])?;
         let inverse = x.square()?.mean_keepdim(-1)?.shift(eps)?.powf(-0.5)?;
         let out = x.mul(&inverse)?.mul(&gain)?;
         Ok(out.record(OP, &[self, gamma], move |g, to| {

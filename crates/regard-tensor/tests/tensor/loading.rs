@@ -2,7 +2,6 @@
 
 use regard_tensor::{DType, Error, ErrorKind, Init, Parameters, Tensor, load, save};
 use std::collections::BTreeMap;
-use std::error::Error as _;
 
 fn model() -> Parameters {
     let parameters = Parameters::new(DType::F32, 1);
@@ -104,22 +103,22 @@ fn an_error_says_what_kind_it_is_and_what_it_came_of() {
     let path = folder.path().join("none.safetensors");
     let error = load(&path).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::File);
-    let io = error.source().unwrap().downcast_ref::<std::io::Error>().unwrap();
+    let io = error.get_ref().unwrap().downcast_ref::<std::io::Error>().unwrap();
     assert_eq!(io.kind(), std::io::ErrorKind::NotFound);
     // What was being done is said before it, and changes neither.
     let error = error.within("the start");
-    assert!(error.to_string().starts_with("the start: ") && error.source().is_some());
+    assert!(error.to_string().starts_with("the start: ") && error.get_ref().is_some());
     assert_eq!(error.kind(), ErrorKind::File);
 
     std::fs::write(&path, b"a text, no tensors").unwrap();
     let error = load(&path).unwrap_err();
-    assert!(error.source().is_some() && error.kind() == ErrorKind::File, "{error}");
+    assert!(error.get_ref().is_some() && error.kind() == ErrorKind::File, "{error}");
     let error = save(folder.path(), &BTreeMap::new(), &BTreeMap::new()).unwrap_err();
-    assert!(error.source().is_some() && error.kind() == ErrorKind::File, "{error}");
+    assert!(error.get_ref().is_some() && error.kind() == ErrorKind::File, "{error}");
 
     let error = Tensor::from([1f32]).add(&Tensor::from([1f64])).unwrap_err();
-    assert!(error.source().is_none() && error.kind() == ErrorKind::Argument);
+    assert!(error.get_ref().is_none() && error.kind() == ErrorKind::Argument);
     let kernels = regard_kernels::View::new(&[0f32; 6], [1, 1, 2, 4]).unwrap_err();
     let error = Error::from(kernels.clone());
-    assert_eq!(error.source().unwrap().downcast_ref(), Some(&kernels));
+    assert_eq!(error.get_ref().unwrap().downcast_ref(), Some(&kernels));
 }

@@ -60,8 +60,14 @@ impl<E: Stored> Call<E> {
         mask: &Mask,
     ) -> Result<Self> {
         // Where one of them lies on a GPU, constants follow it there.
-        let device = [q, k, v].map(Tensor::device).into_iter().find(|&x| x != Device::Cpu);
-        let device = device.unwrap_or(Device::Cpu);
+        let mut device = Device::Cpu;
+        let mut look =
+            |x: &Tensor| device = if device == Device::Cpu { x.device() } else { device };
+        [q, k, v].into_iter().for_each(&mut look);
+        inputs.learned.try_map(|_, x| {
+            x.into_iter().for_each(&mut look);
+            Ok::<(), Error>(())
+        })?;
         let beside = |name: &str, x: &Tensor| {
             let x = x.constant_on(device)?;
             ensure!(

@@ -4,12 +4,12 @@
 use super::intervention::Here;
 use super::{Attended, Recorded, Site};
 use regard_tensor::{Error, Result, Tensor, ensure};
-use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// What of a head is replaced.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 pub enum Patched {
     /// Its weights; its output follows from them and from the values of this input.
     Attention,
@@ -83,7 +83,7 @@ impl HeadPatch {
             }
         }
         let width = rows.first().map_or(0, Vec::len);
-        ensure!(width > 0, "nothing alone was computed by that attention");
+        ensure!(width > 0, "no call of that attention was for a single sequence");
         ensure!(
             rows.iter().all(|row| row.len() == width),
             "the rows of that attention have different lengths; its output can be taken instead"
@@ -92,7 +92,7 @@ impl HeadPatch {
         Ok(Self { site, layer, head, what, rows: Some(count), numbers })
     }
 
-    /// A head whose output is one vector, whatever is asked: its mean, such as.
+    /// A head whose output is one vector, whatever is asked: for example its mean.
     ///
     /// ```
     /// use regard::attention::{HeadPatch, Site};
@@ -151,6 +151,11 @@ impl HeadPatch {
         let count = self.rows.unwrap_or(1).max(1);
         let given = self.numbers.len() / count;
         ensure!(given == width, "the head that is put here is {given} {how}, this one {width}");
+        ensure!(
+            self.numbers.len() == count * width,
+            "{} numbers are no {count} rows of {width}",
+            self.numbers.len()
+        );
         let mut is_new = vec![false; heads * queries];
         let mut numbers = vec![0.0; heads * queries * width];
         for query in 0..queries {

@@ -8,7 +8,7 @@ use crate::attention::{Site, intervention};
 use crate::{
     Attended, Mask, Mechanism, MechanismConfig, Memory, Mode, Need, ScoreConfig, Weighting,
 };
-use regard_tensor::{Parameters, Result, Tensor, ensure};
+use regard_tensor::{Parameters, Result, Tensor, ensure, without_gradients};
 
 /// What a block is made of.
 ///
@@ -206,6 +206,7 @@ impl EncoderBlock {
     /// As [`EncoderBlock::attend`] with a causal mask, for the next places only: what was kept of those
     /// before is in the cache, and theirs is added to it. Rotary and relative positions go on where the
     /// cache ends. The weights are `[B, H, N, all so far]`. `mask` allows less than that, a window for one.
+    /// No gradient passes: what is kept is a constant.
     ///
     /// ```
     /// use regard::prelude::*;
@@ -228,10 +229,13 @@ impl EncoderBlock {
     ) -> Result<Attended> {
         let part = Part { norm_first: self.norm_first, dropout: 0.0, mode: Mode::Infer };
         let mask = &Mask { causal: true, ..mask.clone() };
-        let attended =
-            part.attend(x, &self.norm1, |x| self.self_attn.extend(x, cache, mask, need))?;
-        let out = part.around(&attended.out, &self.norm2, |x| self.feed.forward(x, Mode::Infer))?;
-        Ok(Attended { out, ..attended })
+        without_gradients(|| {
+            let attend = |x: &Tensor| self.self_attn.extend(x, cache, mask, need);
+            let attended = part.attend(x, &self.norm1, attend)?;
+            let feed = |x: &Tensor| self.feed.forward(x, Mode::Infer);
+            let out = part.around(&attended.out, &self.norm2, feed)?;
+            Ok(Attended { out, ..attended })
+        })
     }
 }
 

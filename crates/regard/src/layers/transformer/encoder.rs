@@ -6,7 +6,7 @@ use crate::layers::Places;
 use crate::{
     Decoded, Encoded, EncoderBlock, KeyValueCache, LayerNorm, Linear, Mask, Mode, Need, length,
 };
-use regard_tensor::{Parameters, Result, Tensor, ensure};
+use regard_tensor::{Parameters, Result, Tensor, ensure, without_gradients};
 
 /// Blocks of self-attention over whole sequences; with [`TransformerConfig::causal`], those of a
 /// decoder-only model, which also go on place by place ([`TransformerEncoder::extend`]). Parameters are named as in PyTorch's
@@ -269,7 +269,7 @@ impl TransformerEncoder {
 
     /// As [`TransformerEncoder::forward`] for the next places only, x `[B, N, input]`, with what was kept
     /// of those before; positions go on where the cache ends. The weights of each block, where they are
-    /// needed, are `[B, H, N, all so far]`.
+    /// needed, are `[B, H, N, all so far]`. No gradient passes: what is kept is a constant.
     ///
     /// All sequences of a batch are equally long here. Those that begin with prompts of different lengths
     /// are begun each on its own, or together, place by place, by whoever takes each next place from the
@@ -296,19 +296,21 @@ impl TransformerEncoder {
             cache.blocks.len(),
             self.blocks.len()
         );
-        let (place, mask) = (cache.len(), self.mask());
-        let mut x = self.bring(x.clone(), place)?;
-        let mut weights = Vec::new();
-        for (layer, (block, cache)) in self.blocks.iter().zip(&mut cache.blocks).enumerate() {
-            let extend = || block.extend(&x, cache, &mask, need);
-            let attended = intervention::at(Site::Encoder, layer, place, extend)?;
-            x = attended.out;
-            weights.extend(attended.weights);
-        }
-        if let Some(norm) = &self.norm {
-            x = norm.forward(&x)?;
-        }
-        Ok(Decoded { out: x, weights, log_prob: None })
+        without_gradients(|| {
+            let (place, mask) = (cache.len(), self.mask());
+            let mut x = self.bring(x.clone(), place)?;
+            let mut weights = Vec::new();
+            for (layer, (block, cache)) in self.blocks.iter().zip(&mut cache.blocks).enumerate() {
+                let extend = || block.extend(&x, cache, &mask, need);
+                let attended = intervention::at(Site::Encoder, layer, place, extend)?;
+                x = attended.out;
+                weights.extend(attended.weights);
+            }
+            if let Some(norm) = &self.norm {
+                x = norm.forward(&x)?;
+            }
+            Ok(Decoded { out: x, weights, log_prob: None })
+        })
     }
 
     fn check(&self, x: &Tensor) -> Result<()> {
