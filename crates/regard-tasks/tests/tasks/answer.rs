@@ -265,8 +265,8 @@ fn every_bad_option_is_refused_by_its_name() {
              network's",
         ),
         (
-            &["model=reader"],
-            "a reader wants an encoder: with `model.encoder=none` a word knows nothing of its \
+            &["model=reader", "encoder=none"],
+            "a reader needs an encoder: with `model.encoder=none` a word knows nothing of its \
              neighbors",
         ),
     ];

@@ -197,7 +197,7 @@ fn labels_that_training_has_not_seen_count_as_wrong_and_other_sizes_are_refused(
 fn what_cannot_be_is_refused_in_a_sentence() {
     let folder = tempfile::tempdir().unwrap();
     let [images, labels] = shades(folder.path(), "train", 20);
-    let one = "the train part wants `data.train_images` and `data.train_labels`, or \
+    let one = "the train part needs `data.train_images` and `data.train_labels`, or \
                `data.train_folder` alone";
     assert_eq!(refusal("image", &[&images]), one);
     assert!(refusal("image", &[&images, &labels, "patch=3"]).contains("a patch of 3"));

@@ -222,7 +222,7 @@ fn what_cannot_be_read_is_told_in_a_sentence() {
     assert!(ragged.contains('3') && ragged.contains('2'), "{ragged}");
     assert_eq!(
         refused(&[&format!("train_source={long}")]),
-        "the train part wants `data.train_source` and `data.train_target`, or `data.train_pairs` \
+        "the train part needs `data.train_source` and `data.train_target`, or `data.train_pairs` \
          alone"
     );
     assert_eq!(refused(&["held_out=0.9"]), "`data.held_out` cannot be 0.9; it is below 0.5");
