@@ -267,7 +267,7 @@ fn every_bad_option_is_refused_by_its_name() {
         (
             &["model=reader", "encoder=none"],
             "a reader needs an encoder: with `model.encoder=none` a word knows nothing of its \
-             neighbors",
+             neighbors; `model.encoder=auto` is a GRU",
         ),
     ];
     for (settings, told) in cases {
