@@ -256,10 +256,10 @@ pub(crate) fn task_options(task: &str, settings: Vec<String>) -> PyResult<String
 fn sections(options: &Options) -> PyResult<Value> {
     let mut all = Map::new();
     for name in options.names() {
-        let Some(value) = options.get(&name) else { continue };
+        let Some(value) = options.get(name) else { continue };
         let value = serde_json::to_value(value).map_err(not_json)?;
         match name.split_once('.') {
-            None => all.insert(name, value),
+            None => all.insert(name.clone(), value),
             Some((section, key)) => {
                 let section = all.entry(section).or_insert_with(|| json!({}));
                 section.as_object_mut().and_then(|section| section.insert(key.into(), value))
