@@ -3,10 +3,8 @@
 import assert from "node:assert/strict";
 import { ADDRESS, drawn, inEveryView, once, open, runOf } from "./browser.mjs";
 
-const writes = (one) => one.settings["model.decoder"]?.includes("transformer");
-
 inEveryView("every head of every layer has its place on the map, and a sentence", async (page) => {
-  const run = await runOf("translate", writes);
+  const run = await runOf("label");
   await open(page, { run: run.id, tab: "heads", errors: { part: "validation" } });
   const measure = page.getByRole("button", { name: "Measure the model without each head" });
   await measure.or(page.locator(".worth").first()).first().waitFor();
