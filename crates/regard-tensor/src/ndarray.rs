@@ -28,8 +28,8 @@ impl Tensor {
         Self::from_vec(array.iter().copied().collect(), &shape)
     }
 
-    /// The tensor's numbers seen as an array, without a copy, whatever its strides. Refuses another type, a
-    /// tensor on a GPU, and one that was broadcast, in which one number stands at many places.
+    /// The tensor's numbers seen as an array, without a copy, whatever its strides. Refuses another type and a
+    /// tensor on a GPU.
     ///
     /// ```
     /// use regard_tensor::Tensor;
