@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-_DTYPES = {"F32": np.float32, "I64": np.int64, "BOOL": np.bool_}
+_DTYPES: dict[str, Any] = {"F32": np.float32, "I64": np.int64, "BOOL": np.bool_}
 
 
 def arrays(data: bytes) -> tuple[dict[str, np.ndarray[Any, Any]], dict[str, Any]]:
