@@ -4,7 +4,7 @@ use crate::layout::axis;
 use crate::{Result, Tensor};
 
 impl Tensor {
-    /// The sums of what comes first along an axis: out[i] = x[0] + … + x[i].
+    /// The sums of what comes first along an axis: `out[i] = x[0] + … + x[i]`.
     ///
     /// ```
     /// let x = regard_tensor::Tensor::from([[1f32, 2.0, 3.0], [4.0, 5.0, 6.0]]);
