@@ -83,7 +83,7 @@ inEveryView("the interface is Chinese where that is asked for", async (page) => 
   for (const tab of ["ask", "compare", "training", "errors"]) {
     await open(page, { run: run.id, tab, lang: "zh", input: SENTENCE });
     const words = await page.locator("#tabs button").allInnerTexts();
-    assert.deepEqual(words, ["查看与改变", "比较", "训练", "错误"]);
+    assert.deepEqual(words, ["查看与改变", "比较", "训练", "错误", "注意力头"]);
     if (tab === "errors") await page.locator("#matching").waitFor({ timeout: 60000 });
     // What is left in Latin letters are names: of the run, of options, of labels, of measures.
     const text = await page.locator("#panel").innerText();
