@@ -194,6 +194,7 @@ inEveryView("several heads are looked at at once, each in its color", async (pag
   // What is drawn over the picture is the mean of the two, in a link as well.
   await page.getByRole("radio", { name: "Table" }).click();
   const mean = await page.locator(".numbers tbody").innerText();
+  await page.waitForFunction(() => new URLSearchParams(location.hash.slice(1)).get("look") === "table");
   await page.reload();
   await page.locator(".numbers tbody").waitFor();
   assert.equal(await page.locator(".numbers tbody").innerText(), mean);
