@@ -143,6 +143,10 @@ fn a_device_that_is_not_there_is_refused_in_one_sentence_and_costs_no_run() {
         assert!(told.contains("is no device; auto, cpu, cuda and cuda:1 are"), "{told}");
     }
     assert_eq!(best(), before);
+    let compared = path(&folder, "compared");
+    let over = ["compare", "regress", "--over", "width=1.0,2.0", "--out", &compared];
+    refused(&[&over[..], &["--device", "cuda:99"]].concat());
+    assert!(!std::path::Path::new(&compared).exists());
 }
 
 #[test]

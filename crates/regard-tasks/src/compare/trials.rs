@@ -49,9 +49,11 @@ struct Begun {
 }
 
 impl Begun {
-    fn new(task: &dyn Task, options: &Options, meter: Meter) -> Result<Self> {
+    fn new(task: &dyn Task, options: &Options, meter: Meter, device: Placement) -> Result<Self> {
         let before = meter.in_use();
         let learner = task.begin(options).map_err(|error| options.explain(error))?;
+        // A device that is not there costs no comparison that is.
+        device.place(learner.model())?;
         let peak = (meter.peak)().saturating_sub(before);
         let held = meter.in_use().saturating_sub(before);
         Ok(Self { learner, held, peak })
@@ -290,7 +292,6 @@ impl Trial<'_> {
             Err(_) => Run::create(&self.folder, self.task, &self.options, learner.model())?,
         };
         let config = TrainingConfig::of(&self.options)?;
-        self.device.place(learner.model())?;
         let before = meter.in_use();
         if train(learner.as_mut(), &config, &run, callback)? == Ended::Stopped {
             return Ok(None);
@@ -360,7 +361,7 @@ pub fn compare(
             |&seed: &u64| Measured::read(&run_folder(folder, name, seed), *part).is_some();
         if place.overwrite || !seeds.first().is_none_or(is_done) {
             drop(begun.take());
-            begun = Some((at, Begun::new(task, options, meter)?));
+            begun = Some((at, Begun::new(task, options, meter, *device)?));
         }
     }
     place.make()?;
@@ -381,7 +382,7 @@ pub fn compare(
             let kept = begun.take().filter(|(of, _)| *of == at).map(|(_, begun)| begun);
             let begun = match kept {
                 Some(begun) => begun,
-                None => Begun::new(task, &trial.options, meter)?,
+                None => Begun::new(task, &trial.options, meter, *device)?,
             };
             let mut callback = callback(&format!("{}, seed {seed}", variant.name));
             match trial.run(begun, meter, callback.as_mut())? {
