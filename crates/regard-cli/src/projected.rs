@@ -2,7 +2,7 @@
 //! W_k, W_v, or the weights of PyTorch's `nn.MultiheadAttention` under its own names.
 
 use crate::limits::{Budget, Limits};
-use crate::options::Options;
+use crate::options::{DtypeName, Options};
 use crate::tensors::{self, Output, Tensors};
 use anyhow::{Result, bail, ensure};
 use regard::Tensor;
@@ -89,7 +89,14 @@ fn make(tensors: &Tensors, options: &Options, limits: Limits, first: &str) -> Re
         let given = tensors.require(name)?;
         let linear = Linear::of_part(tensors, at, part)?;
         if at == 0 {
-            (batched, dtype) = (x.rank() == 3, given.dtype);
+            // What was asked for, so that nothing is rounded before it.
+            let asked = options.dtype.map(|asked| match asked {
+                DtypeName::F32 => Dtype::F32,
+                DtypeName::F64 => Dtype::F64,
+                DtypeName::Bf16 => Dtype::BF16,
+                DtypeName::F16 => Dtype::F16,
+            });
+            (batched, dtype) = (x.rank() == 3, asked.unwrap_or(given.dtype));
         }
         ensure!(
             (x.rank() == 3) == batched,

@@ -44,6 +44,19 @@ fn assert_near(a: &Tensor, b: &Tensor, what: &str) {
 }
 
 #[test]
+fn what_is_projected_is_not_rounded_before_the_type_that_is_asked_for() {
+    let (x, w) = (normal(1, &[5, 4]), |seed| normal(seed, &[4, 4]));
+    // The same numbers in both types.
+    let x = x.to_dtype(DType::F32).unwrap();
+    let matrices = [("W_q", w(2)), ("W_k", w(3)), ("W_v", w(4)), ("W_o", w(5))];
+    let with = |x: Tensor| named(&[&[("x", x)][..], &matrices].concat());
+    let wide = attended(&with(x.to_dtype(DType::F64).unwrap()), &["--heads", "2"]).unwrap();
+    let asked = attended(&with(x), &["--heads", "2", "--dtype", "f64"]).unwrap();
+    assert_near(&asked["out"], &wide["out"], "f32 vectors, f64 asked for");
+    assert_near(&asked["weights"], &wide["weights"], "f32 vectors, f64 asked for");
+}
+
+#[test]
 fn pytorchs_multi_head_attention_comes_of_its_own_weights() {
     let fixture =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/multihead.safetensors");
