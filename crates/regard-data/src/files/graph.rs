@@ -147,7 +147,15 @@ impl Nodes {
         let mut rows: Vec<(usize, Vec<&str>)> =
             lines.iter().map(|(line, text)| (*line, between.cells(text))).collect();
         let is_number = |cell: &&str| cell.parse::<f32>().is_ok();
-        let names_columns = |cells: &[&str]| cells.len() > 2 && !cells[2..].iter().any(is_number);
+        // Features may be called by numbers, as pandas does; then the label's column says it.
+        let is_title = |label: &str| {
+            let titles = ["label", "class"];
+            titles.contains(&&label.to_ascii_lowercase()[..])
+                && rows.iter().skip(1).all(|(_, cells)| cells.get(1) != Some(&label))
+        };
+        let names_columns = |cells: &[&str]| {
+            cells.len() > 2 && (!cells[2..].iter().any(is_number) || is_title(cells[1]))
+        };
         if rows.len() > 1 && rows.first().is_some_and(|(_, cells)| names_columns(cells)) {
             remark_header(path, &rows.remove(0).1);
         }

@@ -144,15 +144,17 @@ mod graphs {
 
     #[test]
     fn names_headers_and_separators_are_read_whatever_they_are() {
-        let rows =
-            ["node,label,a,b", "ann,x,1,0", "bob,y,0,1", "cy,x,1,1", "di,y,0,0", "eve,?,1,2"];
+        let plain = ["ann,x,1,0", "bob,y,0,1", "cy,x,1,1", "di,y,0,0", "eve,?,1,2"];
         let ties = ["from,to", "ann,bob", "bob,cy", "bob,ann"];
         let parts = ["part,node", "train,ann", "train,bob", "val,cy", "test,di"];
         let mut read = 0;
         for (ending, between) in
             [("csv", ","), ("tsv", "\t"), ("txt", " "), ("csv", ";"), ("txt", "\t")]
         {
-            for header in [true, false] {
+            // Features have names, numbers for names as pandas gives them, or none.
+            for title in ["node,label,a,b", "id,label,0,1", "id,Class,0,1", ""] {
+                let header = !title.is_empty();
+                let rows = [&[title][..], &plain].concat();
                 let folder = tempdir().unwrap();
                 for (stem, lines) in [("nodes", &rows[..]), ("edges", &ties), ("split", &parts)] {
                     let text: String = lines[usize::from(!header)..]
@@ -177,7 +179,7 @@ mod graphs {
                 read += 1;
             }
         }
-        assert_eq!(read, 10);
+        assert_eq!(read, 20);
     }
 
     #[test]
