@@ -14,14 +14,17 @@ const PARTS = { train: "training", validation: "validation", test: "test" };
 let by = "mean";
 
 let parts = /** @type {any} */ (null);
-/** @type {Record<"ablation" | "heads", {found: any, running: any, refusal: string}>} */
+/** `asked`: the server has said what it has. @type {Record<"ablation" | "heads", {asked: boolean, found: any, running: any, refusal: string}>} */
 const known = { ablation: none(), heads: none() };
 let of = "";
 let asked = 0;
 
 function none() {
-  return { found: null, running: null, refusal: "" };
+  return { asked: false, found: null, running: null, refusal: "" };
 }
+
+/** What the server said of a study. @param {Partial<{found: any, running: any, refusal: string}>} answer */
+const told = (answer) => ({ ...none(), asked: true, ...answer });
 
 const part = () => view.errors.part || "test";
 
@@ -74,11 +77,11 @@ async function follow(study, begins) {
       if (serial !== asked || !parts) return;
       // It was not begun: whoever wants it presses the button.
       const idle = !begins && /** @type {any} */ (error).status === 405;
-      known[study] = { ...none(), refusal: idle ? "" : sentence(error) };
+      known[study] = told({ refusal: idle ? "" : sentence(error) });
       return draw();
     }
     if (serial !== asked || !parts) return;
-    known[study] = answer.running ? { ...none(), running: answer } : { ...none(), found: answer };
+    known[study] = told(answer.running ? { running: answer } : { found: answer });
     draw();
     if (!answer.running) return;
     await new Promise((resolve) => setTimeout(resolve, 400));
@@ -101,9 +104,10 @@ function draw() {
   fill(parts.does, does());
 }
 
-/** A button that begins a study, or how far it is. */
+/** A button that begins a study, or how far it is; nothing before one knows which. */
 function begin(study, label) {
-  const { running, refusal } = known[study];
+  const { asked, running, refusal } = known[study];
+  if (!asked) return null;
   if (running)
     return make(
       "div",
@@ -119,7 +123,7 @@ function begin(study, label) {
       button(
         label,
         () => {
-          known[study] = { ...none(), running: { phase: "measuring", done: 0, total: 0 } };
+          known[study] = told({ running: { phase: "measuring", done: 0, total: 0 } });
           draw();
           follow(study, true);
         },
