@@ -28,12 +28,12 @@ SETTINGS = {
     "translate": ["size=600", "embedded=dates", "hidden=32", "embedding=16", "epochs=4"],
     "label": ["size=400", "hidden=32", "embedding=32", "layers=1", "epochs=4"],
     "classify": ["size=600", "hidden=32", "epochs=6"],
-    "image": ["size=300", "epochs=4", "batch=16"],
+    "image": ["size=300", "epochs=4", "batch_size=16"],
     "graph": ["epochs=40", "validate_every=4"],
-    "answer": ["size=600", "facts=1", "hidden=32", "embedding=32", "epochs=6", "batch=32"],
-    "caption": ["size=200", "hidden=32", "embedding=16", "epochs=3", "batch=16"],
-    "summarize": ["size=300", "hidden=32", "embedding=16", "epochs=3", "batch=16"],
-    "transcribe": ["size=200", "hidden=32", "embedding=16", "epochs=3", "batch=16"],
+    "answer": ["size=600", "facts=1", "hidden=32", "embedding=32", "epochs=6", "batch_size=32"],
+    "caption": ["size=200", "hidden=32", "embedding=16", "epochs=3", "batch_size=16"],
+    "summarize": ["size=300", "hidden=32", "embedding=16", "epochs=3", "batch_size=16"],
+    "transcribe": ["size=200", "hidden=32", "embedding=16", "epochs=3", "batch_size=16"],
 }
 
 

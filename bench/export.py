@@ -21,7 +21,7 @@ from safetensors.numpy import load_file
 LARGEST_DIFFERENCE = 2e-4
 
 SMALL = ["epochs=1", "size=60"]
-ENCODERS = [["encoder=none"], ["encoder=rnn"], ["encoder=rnn-relu"], ["encoder=gru", "both_directions=true", "layers=2"], ["encoder=lstm", "both_directions=true"], ["encoder=cnn", "layers=2"]]
+ENCODERS = [["encoder=none"], ["encoder=rnn"], ["encoder=rnn-relu"], ["encoder=gru", "bidirectional=true", "layers=2"], ["encoder=lstm", "bidirectional=true"], ["encoder=cnn", "layers=2"]]
 POSITIONS = [["encoder=transformer", "layers=2", f"position={name}"] for name in ["none", "sinusoidal", "learned", "rotary", "alibi", "relative"]]
 TRANSFORMERS = POSITIONS + [["encoder=transformer", "norm_first=false"], ["encoder=transformer", "window=2"]]
 SCORES = ["dot", "scaled-dot", "additive", "concat", "bilinear", "low-rank", "gaussian", "cosine"]

@@ -22,13 +22,13 @@ SETTINGS = {
     "regress": ["size=400", "epochs=600", "schedule=plateau", "validate_every=1"],
     "translate": ["size=600", "embedded=dates", "hidden=32", "embedding=16", "epochs=6"],
     "label": ["size=400", "hidden=32", "embedding=32", "layers=1", "epochs=8"],
-    "classify": ["size=600", "hidden=32", "epochs=10", "average=0.9"],
-    "image": ["size=300", "epochs=6", "batch=16"],
+    "classify": ["size=600", "hidden=32", "epochs=10", "ema_decay=0.9"],
+    "image": ["size=300", "epochs=6", "batch_size=16"],
     "graph": ["epochs=400", "dropout=0.5", "validate_every=1"],
-    "answer": ["size=600", "facts=1", "hidden=32", "embedding=32", "epochs=10", "batch=32"],
-    "caption": ["size=200", "hidden=32", "embedding=16", "epochs=4", "batch=16"],
-    "summarize": ["size=300", "hidden=32", "embedding=16", "epochs=4", "batch=16"],
-    "transcribe": ["size=200", "hidden=32", "embedding=16", "epochs=4", "batch=16"],
+    "answer": ["size=600", "facts=1", "hidden=32", "embedding=32", "epochs=10", "batch_size=32"],
+    "caption": ["size=200", "hidden=32", "embedding=16", "epochs=4", "batch_size=16"],
+    "summarize": ["size=300", "hidden=32", "embedding=16", "epochs=4", "batch_size=16"],
+    "transcribe": ["size=200", "hidden=32", "embedding=16", "epochs=4", "batch_size=16"],
 }
 
 

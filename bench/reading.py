@@ -73,7 +73,7 @@ def regard(program, words, cache):
 def photographs(program, folder, rounds):
     files = written(folder / "photographs")
     cache = folder / "cache"
-    words = ["image", f"train_folder={folder / 'photographs'}", f"side={SIDE}", "held_out=0.2"]
+    words = ["image", f"train_folder={folder / 'photographs'}", f"image_size={SIDE}", "held_out=0.2"]
     times = {"regard": [], "again": [], "pillow": []}
     for _ in range(rounds + 1):
         shutil.rmtree(cache, ignore_errors=True)

@@ -70,7 +70,7 @@ ROWS += [
     Row("reports-without", "Embedded reports, without copying", "summarize", None, [("ROUGE-L", None)], 5, ["copy=false"]),
     Row("distance-attention", "Distance 64, self-attention", "label", "distance-64", [("accuracy", 98.0)], 5, ["encoder=transformer"]),
     Row("distance-recurrent", "Distance 64, recurrent", "label", "distance-64", [("accuracy", None)], 5, ["encoder=lstm"]),
-    Row("distance-connected", "Distance 64, fully connected", "label", "distance-64", [("accuracy", None)], 5, ["encoder=fully-connected", "longest=100"]),
+    Row("distance-connected", "Distance 64, fully connected", "label", "distance-64", [("accuracy", None)], 5, ["encoder=fully-connected", "max_length=100"]),
     Row("distance-truncated", "Distance 64, truncated to 8", "label", "distance-64", [("accuracy", None)], 5, ["encoder=transformer", "window=8"]),
     Row("misleading-mean", "Misleading neighbors, their mean", "graph", "misleading-neighbors", [("accuracy", None)], 1, ["layer=mean"]),
     Row("misleading-gat", "Misleading neighbors, GAT", "graph", "misleading-neighbors", [("accuracy", None)], 1, ["layer=gat"]),

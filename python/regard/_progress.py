@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 import time
+import warnings
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -133,6 +134,9 @@ class Listener:
         self.folder = folder
 
     def note(self, text: str) -> None:
+        # What is said of data or options is said without a bar, too.
+        if self._shown is None:
+            warnings.warn(text, stacklevel=4)
         self.line(text)
 
     def begin(self, epochs: int, done: int, batches: int, batch: int, parameters: int) -> None:

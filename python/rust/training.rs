@@ -3,6 +3,7 @@
 use crate::line::{Answer, Event, Line, Pool, serve};
 use pyo3::prelude::*;
 use regard::tensor::{Device, limit_parameters};
+use regard_data::remarked;
 use regard_tasks::options::{Options, TrainingConfig};
 use regard_tasks::run::{Record, Run};
 use regard_tasks::task::{Learner, Placement, Task};
@@ -100,8 +101,9 @@ impl Request {
     }
 
     fn alone(&self, told: &mut Told) -> Result<(PathBuf, Ended)> {
-        let (task, options, place) = self.plan()?;
-        let mut learner = task.begin(&options).map_err(|error| options.explain(error))?;
+        let (task, options, place) = told.noting(|| self.plan())?;
+        let mut learner =
+            told.noting(|| task.begin(&options)).map_err(|error| options.explain(error))?;
         // A device that is not there costs no run that is.
         self.place(learner.as_ref(), told)?;
         let run = self.begin(task, &options, place, learner.as_ref())?;
@@ -112,7 +114,7 @@ impl Request {
 
     /// Rank 0 says what is trained and where; the others do as it says.
     fn together(&self, ranks: &mut Group, told: &mut Told) -> Result<(PathBuf, Ended)> {
-        let plan = (self.rank == 0).then(|| self.plan());
+        let plan = (self.rank == 0).then(|| told.noting(|| self.plan()));
         let said = plan.as_ref().map(|plan| match plan {
             Ok((task, options, place)) => {
                 Ok(serde_json::json!([task.name(), options.to_string(), place.folder()])
@@ -128,7 +130,11 @@ impl Request {
             serde_json::from_slice(&said).map_err(|e| Error::invalid(e.to_string()))?;
         let task = task_named(&task)?;
         let options = task.options()?.text(Path::new("the options of rank 0"), &text)?;
-        let mut learner = task.begin(&options).map_err(|error| options.explain(error))?;
+        let mut learner = match self.rank {
+            0 => told.noting(|| task.begin(&options)),
+            _ => task.begin(&options),
+        }
+        .map_err(|error| options.explain(error))?;
         let run = plan.map(|(task, options, place)| -> Result<Run> {
             self.place(learner.as_ref(), told)?;
             let run = self.begin(task, &options, place, learner.as_ref())?;
@@ -213,6 +219,13 @@ struct Told<'a> {
 }
 
 impl Told<'_> {
+    /// Does something, and tells what was remarked on the way.
+    fn noting<R>(&mut self, work: impl FnOnce() -> R) -> R {
+        let (done, remarks) = remarked(work);
+        remarks.iter().for_each(|text| self.note(text));
+        done
+    }
+
     /// Where the run is, and what should be known before it is trained.
     fn begun(&mut self, run: &Run, learner: &dyn Learner) {
         self.line.tell(Event::Place(run.folder().into()));

@@ -13,7 +13,7 @@ import regard
 # No dropout and no augmentation: of those every rank draws its own. Batches whose last ones are small: the shares of
 # ranks differ, and one may be empty.
 TASKS = {
-    "translate": dict(size=203, epochs=3, batch=16, hidden=16, embedding=16, score_hidden=16, dropout=0.0),
+    "translate": dict(size=203, epochs=3, batch_size=16, hidden=16, embedding=16, score_hidden=16, dropout=0.0),
     "label": dict(epochs=2, hidden=16, embedding=16, dropout=0.0, word_dropout=0.0),
     "classify": dict(epochs=2, dropout=0.0, token_dropout=0.0),
     "graph": dict(epochs=5, dropout=0.0),
@@ -73,7 +73,7 @@ import sys
 import torch.distributed as dist
 import regard
 dist.init_process_group("gloo")
-small = dict(size=203, epochs=3, batch=16, hidden=16, embedding=16, score_hidden=16, progress=False)
+small = dict(size=203, epochs=3, batch_size=16, hidden=16, embedding=16, score_hidden=16, progress=False)
 regard.train("translate", out=sys.argv[1] + "/whole", **small)
 regard.train("translate", out=sys.argv[1] + "/parts", callback=lambda row: row["epoch"] < 2, **small)
 print(len(regard.load(sys.argv[1] + "/parts").metrics))

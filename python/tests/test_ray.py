@@ -62,7 +62,7 @@ def test_a_comparison_over_options_and_seeds_is_that_of_the_runs(cluster, tmp_pa
         seeds=2,
         part="validation",
         out=tmp_path / "compared",
-        both_directions=False,
+        bidirectional=False,
         **SMALL,
     )
     assert list(found.table["score"]) == ["dot", "additive"]

@@ -11,14 +11,14 @@ use regard_tasks::tasks::task_named;
 use regard_tasks::train::{Ended, Silent};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-const SETTINGS: [&str; 5] = ["size=200", "epochs=3", "batch=16", "embedding=16", "hidden=16"];
+const SETTINGS: [&str; 5] = ["size=200", "epochs=3", "batch_size=16", "embedding=16", "hidden=16"];
 
 /// How often it is still asked before somebody stops it.
 static LEFT: AtomicUsize = AtomicUsize::new(usize::MAX);
 
 #[test]
 fn stopped_while_it_is_validated_a_training_goes_on_with_the_same_bits() {
-    let few = ["size=60", "epochs=2", "batch=16", "hidden=16"];
+    let few = ["size=60", "epochs=2", "batch_size=16", "hidden=16"];
     let writing = [&few[..], &["embedding=16", "score_hidden=16"]].concat();
     for (task, settings) in [
         ("classify", SETTINGS.to_vec()),
@@ -29,7 +29,7 @@ fn stopped_while_it_is_validated_a_training_goes_on_with_the_same_bits() {
         ("transcribe", writing.clone()),
         ("caption", writing),
         ("answer", SETTINGS.to_vec()),
-        ("image", vec!["size=200", "epochs=2", "batch=16", "hidden=16"]),
+        ("image", vec!["size=200", "epochs=2", "batch_size=16", "hidden=16"]),
     ] {
         let straight = Course::done(task, &settings);
         let stopped = Course::new(task, &settings);

@@ -132,12 +132,12 @@ fn close(a: f64, b: f64) -> bool {
 const TRANSLATE: [&str; 8] = [
     "size=103",
     "epochs=3",
-    "batch=16",
+    "batch_size=16",
     "hidden=16",
     "embedding=16",
     "score_hidden=16",
     "dropout=0.0",
-    "average=0.9",
+    "ema_decay=0.9",
 ];
 
 #[test]

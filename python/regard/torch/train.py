@@ -3,7 +3,7 @@
     torchrun --nproc-per-node 2 -m regard.torch.train translate --out runs/mine --set epochs=5
     torchrun --nproc-per-node 2 -m regard.torch.train --resume runs/mine
 
-Each process takes its share of every batch, so ``training.batch`` is the batch of all of them together.
+Each process takes its share of every batch, so ``training.batch_size`` is the batch of all of them together.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
 //! What changes a task's options on the command line.
 
+use crate::output::note;
 use anyhow::{Result, bail};
 use clap::Args;
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
+use regard_data::remarked;
 use regard_tasks::options::Options;
 use regard_tasks::run::Run;
 use regard_tasks::task::Task;
@@ -25,14 +27,19 @@ pub struct Settings {
 
 impl Settings {
     /// Options changed by the file, then by the settings, then by words of the form KEY=VALUE.
+    /// An option that is called by an old name is noted.
     pub(super) fn apply(&self, options: Options, words: &[String]) -> Result<Options> {
-        let options = match &self.config {
-            Some(file) => options.file(file)?,
-            None => options,
-        };
-        let encoding = self.encoding.iter().map(|name| format!("data.encoding=\"{name}\""));
-        let mut all = self.sets.iter().chain(words).cloned().chain(encoding);
-        Ok(all.try_fold(options, |options, setting| options.set(&setting))?)
+        let (changed, remarks) = remarked(|| {
+            let options = match &self.config {
+                Some(file) => options.file(file)?,
+                None => options,
+            };
+            let encoding = self.encoding.iter().map(|name| format!("data.encoding=\"{name}\""));
+            let mut all = self.sets.iter().chain(words).cloned().chain(encoding);
+            all.try_fold(options, |options, setting| options.set(&setting))
+        });
+        remarks.iter().for_each(|text| note(text));
+        Ok(changed?)
     }
 
     /// The options of a task changed so; refuses words that set nothing.

@@ -181,7 +181,8 @@ fn columns_are_chosen_by_name_and_a_wrong_one_is_told() {
     }
     fs::write(&file, text).unwrap();
     let train = format!("train={file}");
-    let words = [&train[..], "label_column=stars", "text_column=review", "epochs=20", "rate=0.05"];
+    let words =
+        [&train[..], "label_column=stars", "text_column=review", "epochs=20", "learning_rate=0.05"];
     said(&[&["train", "classify", "--out", &run], &words[..]].concat());
     assert_eq!(said(&["predict", &run, "a dull film"]).trim(), "bad");
     let data = said(&["data", "classify", words[0], words[1], words[2]]);

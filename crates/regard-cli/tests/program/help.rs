@@ -153,7 +153,7 @@ fn models_of_embedded_data_know_every_word_of_the_examples() {
         readme("../../README.zh.md"),
     ];
     let mut count = 0;
-    for (task, more) in [("translate", &["beam=1", "longest_output=2"][..]), ("label", &[])] {
+    for (task, more) in [("translate", &["beam=1", "max_output_length=2"][..]), ("label", &[])] {
         let task = regard_tasks::tasks::task_named(task).unwrap();
         let options = more.iter().fold(task.options().unwrap(), |o, s| o.set(s).unwrap());
         let learner = task.begin(&options).unwrap();

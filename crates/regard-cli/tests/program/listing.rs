@@ -25,7 +25,7 @@ fn tasks_and_runs_are_listed_with_their_measures_and_how_they_stand() {
     assert!(told.contains("\n  translate    a sentence in, a sentence out\n"), "{told}");
     assert!(told.contains("no runs under"), "{told}");
     let done = trained(&folder, "deeper/done", &[]);
-    let early = trained(&folder, "early", &["epochs=9", "rate=1e-12", "patience=1"]);
+    let early = trained(&folder, "early", &["epochs=9", "learning_rate=1e-12", "patience=1"]);
     fs::create_dir(folder.path().join("damaged")).unwrap();
     fs::write(folder.path().join("damaged/run.json"), "{").unwrap();
     let stopped = trained(&folder, "stopped", &[]);
@@ -81,7 +81,8 @@ fn a_run_in_progress_is_listed_with_its_process() {
 #[test]
 fn runs_that_are_done_are_set_side_by_side() {
     let folder = TempDir::new().unwrap();
-    let (a, b) = (trained(&folder, "a", &[]), trained(&folder, "b", &["rate=0.01", "seed=2"]));
+    let (a, b) =
+        (trained(&folder, "a", &[]), trained(&folder, "b", &["learning_rate=0.01", "seed=2"]));
     let told = said(&["compare", &a, &b]);
     assert!(told.starts_with("measured on the validation part\n\nrun "), "{told}");
     assert!(told.contains("\na ") && told.contains("\nb "), "{told}");

@@ -144,7 +144,7 @@ fn a_device_that_is_not_there_is_refused_in_one_sentence_and_costs_no_run() {
     }
     assert_eq!(best(), before);
     let compared = path(&folder, "compared");
-    let over = ["compare", "regress", "--over", "width=1.0,2.0", "--out", &compared];
+    let over = ["compare", "regress", "--over", "bandwidth=1.0,2.0", "--out", &compared];
     refused(&[&over[..], &["--device", "cuda:99"]].concat());
     assert!(!std::path::Path::new(&compared).exists());
 }

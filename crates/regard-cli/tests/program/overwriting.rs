@@ -26,18 +26,18 @@ fn names(folder: &str) -> Vec<String> {
 fn a_comparison_is_replaced_on_request_and_its_own_files_alone() {
     let folder = TempDir::new().unwrap();
     let out = path(&folder, "compared");
-    said(&strings(&compared(&out, "learned=true,false", &["--seeds", "2"])));
+    said(&strings(&compared(&out, "learn_bandwidth=true,false", &["--seeds", "2"])));
     fs::write(Path::new(&out).join("notes.txt"), "mine").unwrap();
     let before = names(&out);
     assert!(before.contains(&"true-seed2".to_string()), "{before:?}");
-    let told = refused(&strings(&compared(&out, "learned=true", &[])));
+    let told = refused(&strings(&compared(&out, "learn_bandwidth=true", &[])));
     assert!(told.contains("holds a comparison already") && told.contains("--overwrite"), "{told}");
     assert_eq!(names(&out), before);
     // What cannot begin replaces nothing.
-    let told = refused(&strings(&compared(&out, "learned=perhaps", &["--overwrite"])));
+    let told = refused(&strings(&compared(&out, "learn_bandwidth=perhaps", &["--overwrite"])));
     assert!(told.contains("learned"), "{told}");
     assert_eq!(names(&out), before);
-    let told = said(&strings(&compared(&out, "learned=false", &["--overwrite"])));
+    let told = said(&strings(&compared(&out, "learn_bandwidth=false", &["--overwrite"])));
     assert!(told.contains("false") && !told.contains("true"), "{told}");
     let after = names(&out);
     let runs: Vec<&String> = after.iter().filter(|name| name.contains("-seed")).collect();
@@ -47,7 +47,7 @@ fn a_comparison_is_replaced_on_request_and_its_own_files_alone() {
     said(&["compare", "--resume", &out]);
     // What a damaged plan would have removed is not known, so that nothing is.
     fs::write(Path::new(&out).join("comparison-plan.json"), "{").unwrap();
-    let told = refused(&strings(&compared(&out, "learned=true", &["--overwrite"])));
+    let told = refused(&strings(&compared(&out, "learn_bandwidth=true", &["--overwrite"])));
     assert!(told.contains("comparison-plan.json"), "{told}");
     assert_eq!(names(&out), after);
 }
@@ -61,7 +61,7 @@ fn what_is_no_comparison_is_never_replaced() {
     fs::write(Path::new(&mine).join("diary.txt"), "dear").unwrap();
     for place in [&run, &mine] {
         let before = names(place);
-        let told = refused(&strings(&compared(place, "learned=true", &["--overwrite"])));
+        let told = refused(&strings(&compared(place, "learn_bandwidth=true", &["--overwrite"])));
         assert!(told.contains("holds files that are no comparison's"), "{told}");
         let told = refused(&["compare", &run, &run, "--out", place, "--overwrite"]);
         assert!(told.contains("holds files that are no comparison's"), "{told}");

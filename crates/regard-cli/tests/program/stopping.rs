@@ -66,8 +66,8 @@ fn every_task() -> Vec<(&'static str, Vec<&'static str>)> {
         ("regress", vec!["size=100", "epochs=40", "schedule=plateau"]),
         ("translate", vec!["size=150", "embedded=dates", "hidden=16", "embedding=16", "epochs=3"]),
         ("label", vec!["size=120", "hidden=16", "embedding=16", "layers=1", "epochs=3"]),
-        ("classify", vec!["size=150", "hidden=16", "epochs=5", "average=0.9"]),
-        ("image", vec!["size=80", "epochs=3", "batch=16"]),
+        ("classify", vec!["size=150", "hidden=16", "epochs=5", "ema_decay=0.9"]),
+        ("image", vec!["size=80", "epochs=3", "batch_size=16"]),
         ("graph", vec!["epochs=40", "dropout=0.5"]),
     ];
     let known = regard_tasks::tasks::tasks().iter().map(|task| task.name());
@@ -121,8 +121,8 @@ fn sixteen_epochs_and_one_more_are_seventeen() {
     train(&further, "epochs=16");
     said(&["train", "--resume", &further, "--set", "epochs=17"]);
     assert_same(&straight, &further);
-    let told = refused(&["train", "--resume", &further, "--set", "rate=0.1"]);
-    assert!(told.contains("`training.rate` cannot change on the way"), "{told}");
+    let told = refused(&["train", "--resume", &further, "--set", "learning_rate=0.1"]);
+    assert!(told.contains("`training.learning_rate` cannot change on the way"), "{told}");
 }
 
 #[cfg(unix)]
@@ -206,7 +206,8 @@ fn what_a_killed_training_left_is_cleaned_or_explained() {
 fn checkpoints_come_by_the_clock_too() {
     let folder = TempDir::new().unwrap();
     let run = path(&folder, "run");
-    let more = ["--set", "size=4000", "--set", "batch=4", "--set", "checkpoint_minutes=0.0001"];
+    let more =
+        ["--set", "size=4000", "--set", "batch_size=4", "--set", "checkpoint_minutes=0.0001"];
     let arguments = [&["train", "translate", "--out", &run][..], &SMALL, &more].concat();
     let mut child = started(&arguments);
     wait_for(&mut child, &Path::new(&run).join("last.safetensors"));
@@ -227,7 +228,7 @@ fn a_comparison_is_resumed_and_shows_what_is_done() {
     let folder = TempDir::new().unwrap();
     let out = path(&folder, "compared");
     let over =
-        ["compare", "regress", "--over", "width=0.5,1", "--set", "epochs=3000", "--out", &out];
+        ["compare", "regress", "--over", "bandwidth=0.5,1", "--set", "epochs=3000", "--out", &out];
     let mut child = Command::new(env!("CARGO_BIN_EXE_regard"))
         .args(over)
         .args(["--set", "size=60", "--set", "validate_every=1000"])

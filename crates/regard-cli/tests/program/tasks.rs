@@ -190,7 +190,7 @@ fn variants_are_compared_in_a_table_and_a_picture() {
     let folder = TempDir::new().unwrap();
     let out = path(&folder, "compared");
     let arguments = ["compare", "translate", "--over", "score=dot,additive", "--out", &out];
-    let more = ["--set", "both_directions=false", "--set", "epochs=1", "--seeds", "2"];
+    let more = ["--set", "bidirectional=false", "--set", "epochs=1", "--seeds", "2"];
     let told = said(&[&arguments[..], &SMALL, &more].concat());
     for part in ["variant", "BLEU", "parameters", "time", "memory", "dot", "additive", "±"] {
         assert!(told.contains(part), "{part}: {told}");
@@ -299,12 +299,16 @@ fn what_cannot_be_trained_is_refused_before_a_run_is_there() {
         ("regress", "epochs=0", "`training.epochs` cannot be 0"),
         ("regress", "betas=[1, 1]", "`training.betas` cannot be 1"),
         ("regress", "weight_decay=-1", "`training.weight_decay` cannot be -1"),
-        ("regress", "floor=5", "`training.floor` cannot be 5, above the rate"),
+        (
+            "regress",
+            "min_learning_rate=5",
+            "`training.min_learning_rate` cannot be 5, above the rate",
+        ),
         ("label", "size=9000000000000000000", "`data.size` cannot be 9000000000000000000"),
         ("graph", "size=9000000000000000000", "`data.size` cannot be 9000000000000000000"),
         ("translate", "beam=0", "`search.beam` cannot be 0"),
         ("translate", "length_penalty=-5", "`search.length_penalty` cannot be -5"),
-        ("translate", "score=dot", "`model.both_directions=false` makes them one"),
+        ("translate", "score=dot", "`model.bidirectional=false` makes them one"),
     ] {
         let mut arguments = vec!["train", task, "--out", &run, "--set", setting];
         if task == "graph" {
@@ -322,7 +326,7 @@ fn a_comparison_makes_every_variant_before_it_trains_one() {
     let out = path(&folder, "compared");
     for (over, told) in [
         ("model=kernel,foo", "`model.model` cannot be \"foo\"; there are `"),
-        ("width=1,1", "`1` is asked for twice"),
+        ("bandwidth=1,1", "`1` is asked for twice"),
         ("seed=1,2", "`training.seed` is not compared over; `--seeds` varies it"),
     ] {
         let error = refused(&["compare", "regress", "--over", over, "--out", &out]);
@@ -335,7 +339,16 @@ fn a_comparison_makes_every_variant_before_it_trains_one() {
 fn a_run_with_a_measure_that_is_no_number_can_be_gone_on_with() {
     let folder = TempDir::new().unwrap();
     let run = path(&folder, "run");
-    regard(&["train", "regress", "--out", &run, "--set", "epochs=1", "--set", "rate=1e30"]);
+    regard(&[
+        "train",
+        "regress",
+        "--out",
+        &run,
+        "--set",
+        "epochs=1",
+        "--set",
+        "learning_rate=1e30",
+    ]);
     let records = fs::read_to_string(Path::new(&run).join("metrics.jsonl")).unwrap();
     assert!(records.contains("null"), "{records}");
     let output = regard(&["train", "--resume", &run]);

@@ -64,7 +64,7 @@ fn a_wrong_option_is_named_as_its_user_writes_it() {
     for (task, set, told) in [
         ("label", "hidden=65", "(`model.heads` = 4, `model.hidden` = 65)"),
         ("translate", "score_hidden=0", "`model.score_hidden` = 0"),
-        ("image", "patch=5", "`model.patch` = 5"),
+        ("image", "patch_size=5", "`model.patch_size` = 5"),
         ("label", "window=-1", "`model.window` cannot be -1; it is a whole number from 0"),
         ("label", "betas=3", "`training.betas` cannot be 3; it is a list of two"),
         ("translate", "score=dotty", "`model.score` cannot be \"dotty\"; there are `dot`"),
@@ -79,8 +79,14 @@ fn a_comparison_takes_lists_and_keys_that_come_twice_as_they_are_meant() {
     let folder = TempDir::new().unwrap();
     let out = path(&folder, "out");
     let arguments = ["compare", "regress", "--set", "size=60", "--set", "epochs=1", "--out", &out];
-    let over =
-        ["--over", "betas=[0.9, 0.98],[0.9, 0.999]", "--over", "width=1,2", "--over", "width=3"];
+    let over = [
+        "--over",
+        "betas=[0.9, 0.98],[0.9, 0.999]",
+        "--over",
+        "bandwidth=1,2",
+        "--over",
+        "bandwidth=3",
+    ];
     let told = said(&[&arguments[..], &over, &["--seeds", "2"]].concat());
     assert!(
         told.starts_with("measured on the validation part, 2 seeds, mean ± standard"),
@@ -121,9 +127,14 @@ fn images_that_took_long_to_read_are_kept_as_they_were_read() {
     let cache = folder.path().join("cache");
     let read = || {
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_regard"));
-        command
-            .env("REGARD_CACHE", &cache)
-            .args(["data", "image", "--set", &set, "--set", "side=8"]);
+        command.env("REGARD_CACHE", &cache).args([
+            "data",
+            "image",
+            "--set",
+            &set,
+            "--set",
+            "image_size=8",
+        ]);
         command.output().unwrap()
     };
     let first = read();
@@ -217,7 +228,7 @@ fn a_training_is_done_though_its_picture_is_too_large() {
         "--set",
         "epochs=1",
         "--set",
-        "longest=20000",
+        "max_length=20000",
         "--set",
         "encoder=none",
         "--set",
@@ -233,7 +244,7 @@ fn a_training_is_done_though_its_picture_is_too_large() {
 fn a_tie_is_broken_by_the_loss_and_an_untrained_model_says_something() {
     let folder = TempDir::new().unwrap();
     let run = path(&folder, "run");
-    let sets = ["--set", "epochs=6", "--set", "rate=0.0001"];
+    let sets = ["--set", "epochs=6", "--set", "learning_rate=0.0001"];
     let told = said(&[&["train", "translate", "--out", &run][..], &SMALL, &sets].concat());
     let records = fs::read_to_string(Path::new(&run).join("metrics.jsonl")).unwrap();
     let records: Vec<serde_json::Value> =
@@ -266,8 +277,11 @@ fn a_long_line_does_not_stall_validation_or_search() {
     fs::write(&pairs, format!("{}\t2001-05-04\nMay 3, 1999\t1999-05-03\n", "4".repeat(10_000)))
         .unwrap();
     let told = said(&["eval", &run, "--set", &format!("test_pairs={pairs}")]);
-    assert!(told.contains("1 of 2 sources have more than `data.longest` = 100 tokens"), "{told}");
-    let told = said(&["predict", &run, "--set", "longest_output=3", "May 3, 1999"]);
+    assert!(
+        told.contains("1 of 2 sources have more than `data.max_length` = 100 tokens"),
+        "{told}"
+    );
+    let told = said(&["predict", &run, "--set", "max_output_length=3", "May 3, 1999"]);
     assert!(told.trim_end().chars().count() <= 3, "{told}");
 }
 

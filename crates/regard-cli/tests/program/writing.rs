@@ -13,7 +13,7 @@ fn said(arguments: &[&str]) -> String {
 /// Trains a task with small settings, and gives the folder.
 fn trained(folder: &TempDir, task: &str, settings: &[&str]) -> String {
     let run = folder.path().join(task).display().to_string();
-    let small = ["size=60", "hidden=16", "epochs=1", "batch=16"];
+    let small = ["size=60", "hidden=16", "epochs=1", "batch_size=16"];
     let set = small.iter().chain(settings).flat_map(|setting| ["--set", setting]);
     let arguments: Vec<&str> = ["train", task, "--out", &run].into_iter().chain(set).collect();
     said(&arguments);
@@ -33,7 +33,7 @@ fn texts_recordings_and_pictures_are_written_about_measured_and_shown() {
             "alignment",
         ),
         ("transcribe", vec![], "test:0", "WER", "alignment"),
-        ("caption", vec!["side=16"], "test:0", "BLEU", "words"),
+        ("caption", vec!["image_size=16"], "test:0", "BLEU", "words"),
     ] {
         let run = trained(&folder, task, &[&written[..], &settings].concat());
         assert!(said(&["eval", &run]).contains(measure), "{task}");

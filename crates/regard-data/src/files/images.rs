@@ -89,7 +89,7 @@ impl Images {
         }
         if (self.width, self.height) != (width, height) {
             let what = format!(
-                "{width}×{height} pixels, but {} has {}×{}; `data.side` brings all to one size",
+                "{width}×{height} pixels, but {} has {}×{}; `data.image_size` brings all to one size",
                 one.display(),
                 self.width,
                 self.height

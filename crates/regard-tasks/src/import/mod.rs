@@ -52,9 +52,9 @@ pub fn import(from: &Path, to: &Path) -> Result<Imported> {
             files.push(("tokenizer.json".to_string(), Content::Bytes(text(&tokenizer, None)?)));
             let settings = of_bert(&config);
             let places = config.max_position_embeddings;
-            let label = [&settings[..], &[format!("longest={places}")]].concat();
+            let label = [&settings[..], &[format!("max_length={places}")]].concat();
             // The class token takes a place.
-            let longest = format!("longest={}", places.saturating_sub(1));
+            let longest = format!("max_length={}", places.saturating_sub(1));
             let classify = [&settings[..], &["pooling=class-token".into(), longest]].concat();
             let converted = bert(&config, &tensors, class_token).map_err(refuse)?;
             (converted, vec![("label", label), ("classify", classify)])
@@ -134,7 +134,7 @@ fn of_bert(config: &Config) -> Vec<String> {
         "norm_input=true".into(),
         format!("norm_eps={:e}", c.layer_norm_eps),
         "position=learned".into(),
-        "rate=5e-5".into(),
+        "learning_rate=5e-5".into(),
         "epochs=3".into(),
     ]
 }
@@ -142,19 +142,19 @@ fn of_bert(config: &Config) -> Vec<String> {
 fn of_vit(config: &Config) -> Vec<String> {
     let c = config;
     vec![
-        format!("side={}", c.image_size),
+        format!("image_size={}", c.image_size),
         format!("color={}", c.num_channels == 3),
         "mean=0.5".into(),
-        "deviation=0.5".into(),
+        "std=0.5".into(),
         "model=vit".into(),
-        format!("patch={}", c.patch_size),
+        format!("patch_size={}", c.patch_size),
         format!("hidden={}", c.hidden_size),
         format!("layers={}", c.num_hidden_layers),
         format!("heads={}", c.num_attention_heads),
         format!("feed_forward={}", c.intermediate_size),
         "pooling=class-token".into(),
         format!("norm_eps={:e}", c.layer_norm_eps),
-        "rate=5e-5".into(),
+        "learning_rate=5e-5".into(),
         "epochs=3".into(),
     ]
 }

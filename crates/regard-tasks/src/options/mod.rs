@@ -2,6 +2,7 @@
 
 pub(crate) mod class_weights;
 pub(crate) mod groups;
+mod renamed;
 pub(crate) mod template;
 pub(crate) mod training;
 

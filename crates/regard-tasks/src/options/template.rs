@@ -3,8 +3,10 @@
 //! A template is a TOML text in which every option stands under a comment. An option without a
 //! value of its own is written as `# key = value`; that is how it is known.
 
-use regard_data::{Error, Result};
+use super::renamed::renamed;
+use regard_data::{Error, Result, remark, remarked};
 use serde::de::DeserializeOwned;
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use toml::{Table, Value};
@@ -92,7 +94,7 @@ impl Options {
     /// ```
     pub fn knows(&self, name: &str) -> bool {
         let is_it = |known: &String| known == name || known.rsplit('.').next() == Some(name);
-        self.names().iter().any(is_it)
+        self.names().iter().any(is_it) || renamed(&self.names, name).next().is_some()
     }
 
     /// The option whose name is most like this one; none where that would be chance.
@@ -118,7 +120,8 @@ impl Options {
     /// of a version that drew what is held out by `training.seed`, and means that.
     pub(crate) fn file_of_run(self, path: &Path) -> Result<Self> {
         let text = std::fs::read_to_string(path).map_err(|e| Error::file(path, e))?;
-        let options = self.text(path, &text)?;
+        // What it calls options is not its owner's doing.
+        let options = remarked(|| self.text(path, &text)).0?;
         match options.get("training.seed") {
             // A run's options are written by us, each in a line of its own.
             Some(seed)
@@ -162,8 +165,15 @@ impl Options {
         })?;
         let mut given = Vec::new();
         flatten("", table, &mut given);
-        for (name, mut value) in given {
-            let name = self.resolve(&name).map_err(|e| Error::file(path, e))?;
+        let mut set = BTreeSet::new();
+        for (called, mut value) in given {
+            let name = self.resolve(&called).map_err(|e| Error::file(path, e))?;
+            if !set.insert(name.clone()) {
+                return Err(Error::file(
+                    path,
+                    format!("`{name}` is set twice, once as `{called}`"),
+                ));
+            }
             if let Some(folder) = folder.filter(|_| is_path(&name)) {
                 each_text(&mut value, |written| relative_to(folder, &name, written))
                     .map_err(|e| Error::file(path, e))?;
@@ -215,14 +225,20 @@ impl Options {
     }
 
     /// The whole name of an option given by its whole name, or by its key alone where only one
-    /// section has it.
+    /// section has it; of what it was once called, too, with a remark.
     fn resolve(&self, name: &str) -> Result<String> {
         let names = &self.names;
         if names.iter().any(|known| known == name) {
             return Ok(name.into());
         }
         let same = |known: &&String| known.rsplit('.').next() == Some(name);
-        let matching: Vec<&String> = names.iter().filter(same).collect();
+        let mut matching: Vec<&String> = names.iter().filter(same).collect();
+        if matching.is_empty() {
+            matching = renamed(names, name).collect();
+            if let [one] = matching[..] {
+                remark(format!("`{name}` is called `{one}` now"));
+            }
+        }
         match matching[..] {
             [one] => Ok(one.clone()),
             [] => {
@@ -303,10 +319,10 @@ impl Options {
             ("embedding", "embedding"),
             ("dropout", "dropout"),
             ("layers", "layers"),
-            ("kernel", "kernel"),
-            ("patch", "patch"),
+            ("kernel", "kernel_size"),
+            ("patch", "patch_size"),
             ("channels", "channels"),
-            ("a vocabulary of", "vocabulary"),
+            ("a vocabulary of", "vocabulary_size"),
             ("mels", "mels"),
         ];
         let said = match &error {

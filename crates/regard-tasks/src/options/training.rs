@@ -17,39 +17,39 @@ pub(crate) const CLASS_WEIGHTS: &str = include_str!("class_weights.toml");
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrainingConfig {
-    /// How often every example is seen.
+    /// Passes over the training part.
     pub epochs: usize,
     /// Examples in a batch.
-    pub batch: usize,
+    pub batch_size: usize,
     /// Tokens in a batch at most, in place of so many examples; 0 for examples.
     #[serde(default)]
     pub batch_tokens: usize,
-    /// Batches whose gradients are added up for one step.
-    pub accumulate: usize,
-    /// Which rule parameters follow.
+    /// Batches whose gradients are accumulated for one step.
+    pub accumulation_steps: usize,
+    /// The optimizer.
     pub optimizer: OptimizerKind,
-    /// The highest learning rate.
-    pub rate: f64,
-    /// What Adam keeps of the mean gradient and of the mean square.
+    /// The learning rate, at its highest.
+    pub learning_rate: f64,
+    /// Adam's β1 and β2.
     pub betas: (f64, f64),
-    /// What plain descent keeps of its direction.
+    /// Momentum of stochastic gradient descent.
     pub momentum: f64,
-    /// How strongly parameters are drawn to 0.
+    /// Weight decay.
     pub weight_decay: f64,
-    /// How the rate goes down.
+    /// How the learning rate decays.
     pub schedule: ScheduleKind,
-    /// Steps of the way up.
-    pub warmup: u64,
-    /// The lowest rate of the cosine and of the plateau.
-    pub floor: f64,
-    /// What the plateau multiplies the rate by.
+    /// Warmup steps, over which the learning rate rises from 0.
+    pub warmup_steps: u64,
+    /// The lowest learning rate of the cosine and plateau schedules.
+    pub min_learning_rate: f64,
+    /// The factor by which the plateau schedule lowers the learning rate.
     pub plateau_factor: f64,
-    /// How many validations without a better one the plateau bears.
+    /// How many validations without improvement the plateau schedule waits.
     pub plateau_patience: u64,
-    /// The largest norm of the gradients; 0 for any.
-    pub clip: f64,
-    /// The share of the running mean of the parameters that is kept at a step; 0 for no mean.
-    pub average: f64,
+    /// Gradients are clipped to this norm; 0 for no clipping.
+    pub clip_norm: f64,
+    /// Decay of the exponential moving average (EMA) of the parameters; 0 for none.
+    pub ema_decay: f64,
     /// Epochs from one validation, with its record and checkpoint, to the next.
     pub validate_every: usize,
     /// Minutes from one checkpoint to the next at most, however long an epoch is; 0 for those of
@@ -60,14 +60,14 @@ pub struct TrainingConfig {
     pub tensorboard: bool,
     /// Stop after so many validations without a better one; 0 for never.
     pub patience: usize,
-    /// The share of the target that the loss spreads over all labels.
+    /// Label smoothing.
     pub label_smoothing: f64,
-    /// Where all random numbers come from.
+    /// The seed of all random numbers.
     pub seed: u64,
-    /// A run, or a safetensors file, whose weights are taken where they fit.
+    /// A run, or a safetensors file, whose weights are loaded where names and shapes match.
     #[serde(default)]
     pub init_from: Option<PathBuf>,
-    /// Names of weights that stay as they are; `*` stands for anything.
+    /// Names of parameters that are not trained; `*` stands for anything.
     #[serde(default)]
     pub freeze: Vec<String>,
     /// How much each label counts, where labels are told apart.
@@ -75,7 +75,7 @@ pub struct TrainingConfig {
     pub class_weights: ClassWeights,
 }
 
-/// Which rule parameters follow.
+/// The optimizer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OptimizerKind {
@@ -83,11 +83,11 @@ pub enum OptimizerKind {
     Adam,
     /// AdamW.
     Adamw,
-    /// Plain descent.
+    /// Stochastic gradient descent, with momentum.
     Sgd,
 }
 
-/// How the rate goes down.
+/// How the learning rate decays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ScheduleKind {
@@ -119,32 +119,38 @@ impl TrainingConfig {
         if self.epochs == 0 {
             return refuse("epochs", &0);
         }
-        if self.batch == 0 {
-            return refuse("batch", &0);
+        if self.batch_size == 0 {
+            return refuse("batch_size", &0);
         }
-        if self.accumulate == 0 {
-            return refuse("accumulate", &0);
+        if self.accumulation_steps == 0 {
+            return refuse("accumulation_steps", &0);
         }
         if self.validate_every == 0 {
             return refuse("validate_every", &0);
         }
-        if !(self.rate.is_finite() && self.rate > 0.0) {
-            return refuse("rate", &self.rate);
+        if !(self.learning_rate.is_finite() && self.learning_rate > 0.0) {
+            return refuse("learning_rate", &self.learning_rate);
         }
-        if !(self.clip.is_finite() && self.clip >= 0.0) {
-            return refuse("clip", &self.clip);
+        if !(self.clip_norm.is_finite() && self.clip_norm >= 0.0) {
+            return refuse("clip_norm", &self.clip_norm);
         }
         for (name, value) in [
             ("weight_decay", self.weight_decay),
-            ("floor", self.floor),
+            ("min_learning_rate", self.min_learning_rate),
             ("checkpoint_minutes", self.checkpoint_minutes),
         ] {
             if !(value.is_finite() && value >= 0.0) {
                 return refuse(name, &value);
             }
         }
-        if self.floor > self.rate {
-            return refuse("floor", &format!("{}, above the rate {}", self.floor, self.rate));
+        if self.min_learning_rate > self.learning_rate {
+            return refuse(
+                "min_learning_rate",
+                &format!(
+                    "{}, above the learning rate {}",
+                    self.min_learning_rate, self.learning_rate
+                ),
+            );
         }
         let (mean, square) = self.betas;
         for (name, share) in [
@@ -157,8 +163,8 @@ impl TrainingConfig {
                 return refuse(name, &share);
             }
         }
-        if !(0.0..1.0).contains(&self.average) {
-            return refuse("average", &self.average);
+        if !(0.0..1.0).contains(&self.ema_decay) {
+            return refuse("ema_decay", &self.ema_decay);
         }
         if !(0.0..1.0).contains(&self.plateau_factor) {
             return refuse("plateau_factor", &self.plateau_factor);
@@ -192,8 +198,14 @@ impl TrainingConfig {
             ScheduleKind::InverseSquareRoot => Decay::InverseSquareRoot,
         };
         // A run too short for its warm-up ends on the way up.
-        let steps = steps.max(self.warmup + 1);
-        Schedule { peak: self.rate, warmup: self.warmup, steps, floor: self.floor, decay }
+        let steps = steps.max(self.warmup_steps + 1);
+        Schedule {
+            peak: self.learning_rate,
+            warmup: self.warmup_steps,
+            steps,
+            floor: self.min_learning_rate,
+            decay,
+        }
     }
 
     /// What the rate is multiplied by, as validations go.
@@ -201,7 +213,7 @@ impl TrainingConfig {
         (self.schedule == ScheduleKind::Plateau).then(|| Plateau {
             factor: self.plateau_factor,
             patience: self.plateau_patience,
-            floor: self.floor / self.rate,
+            floor: self.min_learning_rate / self.learning_rate,
             better,
             ..Plateau::new(1.0)
         })

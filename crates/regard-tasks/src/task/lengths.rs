@@ -16,7 +16,7 @@ pub(crate) fn lengths(mut all: Vec<usize>, what: &str) -> String {
 pub(crate) fn remark_left_out(long: usize, all: usize, things: &str, longest: usize, unit: &str) {
     if long > 0 {
         remark(format!(
-            "{all} training {things}: {} used, {long} left out for having more than `data.longest` = \
+            "{all} training {things}: {} used, {long} left out for having more than `data.max_length` = \
              {longest} {unit}",
             all - long
         ));
@@ -33,7 +33,7 @@ pub(crate) fn read_so_far(
 ) -> Option<String> {
     (long > 0).then(|| {
         format!(
-            "{long} of {all} {things} have more than `data.longest` = {longest} {unit}, and were \
+            "{long} of {all} {things} have more than `data.max_length` = {longest} {unit}, and were \
              read so far"
         )
     })

@@ -72,7 +72,7 @@ pub(crate) fn learner<L: Lesson + 'static>(
     if lesson.training().batch_tokens > 0 && !counts_tokens {
         return Err(Error::invalid(
             "`training.batch_tokens` counts tokens, which the examples of this task do not have; \
-             `training.batch` counts examples",
+             `training.batch_size` counts examples",
         ));
     }
     Ok(Box::new(LessonLearner { lesson, notes, reinforce }))

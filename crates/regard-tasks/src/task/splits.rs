@@ -170,9 +170,10 @@ pub(crate) fn check_some(
         return Ok(());
     }
     let (bound, more) = match longest {
-        Some((most, unit)) => {
-            (format!(" of at most {most} {unit}"), ", or raise `data.held_out` or `data.longest`")
-        }
+        Some((most, unit)) => (
+            format!(" of at most {most} {unit}"),
+            ", or raise `data.held_out` or `data.max_length`",
+        ),
         None => (String::new(), " or raise `data.held_out`"),
     };
     Err(Error::invalid(format!(

@@ -66,7 +66,7 @@ impl Trainer<'_> {
     fn start(&mut self, callback: &mut dyn Callback) -> Result<()> {
         prepare(self.learner, self.config, callback)?;
         if let Some(average) = &mut self.average {
-            *average = Average::new(self.learner.model().parameters(), self.config.average);
+            *average = Average::new(self.learner.model().parameters(), self.config.ema_decay);
         }
         Ok(())
     }

@@ -36,7 +36,7 @@ pub fn rehearse(
     config.check()?;
     prepare(learner, config, callback)?;
     let random = Random::named(config.seed, "epoch 0");
-    let batches = learner.batches(config.batch, &random)?;
+    let batches = learner.batches(config.batch_size, &random)?;
     if batches.is_empty() {
         return Err(Error::invalid("the training part holds no examples"));
     }
@@ -54,7 +54,7 @@ pub fn rehearse(
         let random = Random::named(config.seed, &format!("step {at} batch 0"));
         let loss = learner.loss(examples, &random)?;
         if loss.has_gradient() {
-            optimizer.step(&loss.backward()?, config.rate)?;
+            optimizer.step(&loss.backward()?, config.learning_rate)?;
         }
         if callback.stop() {
             return Err(Error::Stopped);

@@ -84,8 +84,8 @@ impl Trainer<'_> {
             return Ok(());
         }
         Err(Error::invalid(format!(
-            "the loss became {loss} at step {} of epoch {}; a lower `training.rate` or \
-             `training.clip` may help",
+            "the loss became {loss} at step {} of epoch {}; a lower `training.learning_rate` or \
+             `training.clip_norm` may help",
             self.state.step + 1,
             self.state.epoch + 1
         )))

@@ -91,13 +91,13 @@ impl<'a> Trainer<'a> {
     ) -> Result<Self> {
         let all = learner.model().parameters();
         let mut optimizer = Optimizer::new(all, config.rule())?;
-        if config.clip > 0.0 {
-            optimizer = optimizer.clipped(config.clip)?;
+        if config.clip_norm > 0.0 {
+            optimizer = optimizer.clipped(config.clip_norm)?;
         }
         optimizer = optimizer.without(&|name| is_frozen(name, &config.freeze));
         let mut parameters = all.all();
         parameters.retain(|parameter| !is_frozen(parameter.name(), &config.freeze));
-        let average = (config.average > 0.0).then(|| Average::new(all, config.average));
+        let average = (config.ema_decay > 0.0).then(|| Average::new(all, config.ema_decay));
         let state = TrainerState { seed: config.seed, ..TrainerState::default() };
         let journal = run.map(Journal::new).transpose()?;
         Ok(Self { learner, config, ranks, optimizer, parameters, average, state, journal })
@@ -135,7 +135,7 @@ impl<'a> Trainer<'a> {
     /// The batches of an epoch, in groups whose gradients are added up.
     fn batches(&self, epoch: usize) -> Result<Vec<Vec<usize>>> {
         let random = Random::named(self.config.seed, &format!("epoch {epoch}"));
-        let batches = self.learner.batches(self.config.batch, &random)?;
+        let batches = self.learner.batches(self.config.batch_size, &random)?;
         if batches.is_empty() {
             return Err(Error::invalid("the training part holds no examples"));
         }
@@ -152,7 +152,7 @@ impl<'a> Trainer<'a> {
             batch: self.state.batch,
             parameters: self.learner.model().learned(),
         });
-        let steps = self.config.epochs * batches.div_ceil(self.config.accumulate);
+        let steps = self.config.epochs * batches.div_ceil(self.config.accumulation_steps);
         let schedule = self.config.schedule(steps as u64);
         schedule.check()?;
         while self.state.epoch < self.config.epochs {
@@ -202,7 +202,7 @@ impl<'a> Trainer<'a> {
         if let Some(journal) = &mut self.journal {
             journal.begin_epoch();
         }
-        for group in batches[self.state.batch..].chunks(self.config.accumulate) {
+        for group in batches[self.state.batch..].chunks(self.config.accumulation_steps) {
             let rate = self.rate(schedule, self.state.step);
             // Alone one stops after the step; together, where all have heard of it.
             let together = self.ranks.size() > 1;
@@ -332,7 +332,7 @@ impl<'a> Trainer<'a> {
             None => Ok(()),
             Some((name, value)) => Err(Error::invalid(format!(
                 "the validation part's {name} is {value} after epoch {}: the training diverged; a \
-                 lower `training.rate` or `training.clip` may help",
+                 lower `training.learning_rate` or `training.clip_norm` may help",
                 self.state.epoch + 1
             ))),
         }

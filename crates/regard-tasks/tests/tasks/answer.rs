@@ -52,7 +52,7 @@ fn one_fact_is_found_and_the_sentence_that_tells_it_is_attended_to() -> Result<(
                 "size=1500",
                 "epochs=12",
                 "embedding=32",
-                "rate=0.005",
+                "learning_rate=0.005",
                 language,
             ],
         );
@@ -66,12 +66,13 @@ fn one_fact_is_found_and_the_sentence_that_tells_it_is_attended_to() -> Result<(
 
 #[test]
 fn hops_that_are_taught_look_at_the_sentences_that_tell_the_answer() -> Result<()> {
-    let settings = ["facts=3", "hops=3", "size=800", "epochs=8", "embedding=32", "rate=0.005"];
+    let settings =
+        ["facts=3", "hops=3", "size=800", "epochs=8", "embedding=32", "learning_rate=0.005"];
     let supporting = |taught: &str| -> Result<f64> {
         let course = Course::done("answer", &[&settings[..], &[taught]].concat());
         Ok(course.model().evaluate(Part::Test)?.scores.get("supporting").unwrap())
     };
-    let (taught, alone) = (supporting("taught=1.0")?, supporting("taught=0.0")?);
+    let (taught, alone) = (supporting("hop_supervision=1.0")?, supporting("hop_supervision=0.0")?);
     assert!(taught > 0.8 && taught > alone, "taught: {taught}, alone: {alone}");
     Ok(())
 }
@@ -79,8 +80,15 @@ fn hops_that_are_taught_look_at_the_sentences_that_tell_the_answer() -> Result<(
 #[test]
 fn hard_weights_learn_too_and_choose_one_sentence() -> Result<()> {
     for weighting in ["weighting=sample", "weighting=straight-through", "weighting=gumbel-hard"] {
-        let settings =
-            ["facts=1", "hops=1", "size=600", "epochs=8", "embedding=32", "rate=0.005", "batch=16"];
+        let settings = [
+            "facts=1",
+            "hops=1",
+            "size=600",
+            "epochs=8",
+            "embedding=32",
+            "learning_rate=0.005",
+            "batch_size=16",
+        ];
         let course = Course::done("answer", &[&settings[..], &[weighting]].concat());
         let scores = course.model().evaluate(Part::Test)?.scores;
         // One place of eight by chance.
@@ -100,7 +108,7 @@ fn hard_weights_learn_too_and_choose_one_sentence() -> Result<()> {
 fn every_model_trains_measures_predicts_and_is_drawn() -> Result<()> {
     let models: [(&[&str], &[&str]); 8] = [
         (&["hops=3", "facts=3"], &["sentences", "hops"]),
-        (&["hops=6", "shared=true", "carry=true", "score=additive"], &["sentences", "hops"]),
+        (&["hops=6", "shared_hops=true", "carry=true", "score=additive"], &["sentences", "hops"]),
         (&["encoder=gru", "score=bilinear", "positions=false", "times=0"], &["sentences", "hops"]),
         (
             &["encoder=transformer", "heads=2", "hops=1", "weighting=sparsemax"],
@@ -186,7 +194,7 @@ fn a_model_without_attention_answers_and_shows_nothing() -> Result<()> {
 fn a_run_ends_with_the_same_bits_whether_interrupted_or_not() {
     resumes_exactly("answer", &small(&["weighting=sample", "dropout=0.2"]), 4);
     let reader =
-        ["model=reader", "encoder=gru", "dropout=0.2", "average=0.9", "size=60", "batch=16"];
+        ["model=reader", "encoder=gru", "dropout=0.2", "ema_decay=0.9", "size=60", "batch_size=16"];
     resumes_exactly("answer", &small(&reader), 3);
 }
 
@@ -215,7 +223,7 @@ fn a_reader_learns_to_point_into_texts_of_ones_own() -> Result<()> {
             "hidden=24",
             "embedding=24",
             "epochs=20",
-            "rate=0.01",
+            "learning_rate=0.01",
             "score=bilinear",
         ],
     );
@@ -234,7 +242,15 @@ fn questions_without_an_answer_are_learned_and_counted_as_squad_two_does() -> Re
     let train = file(folder.path(), "train", "train.json", &squad(&many));
     let course = Course::done(
         "answer",
-        &[&train, "model=reader", "encoder=gru", "hidden=16", "epochs=30", "rate=0.01", "batch=8"],
+        &[
+            &train,
+            "model=reader",
+            "encoder=gru",
+            "hidden=16",
+            "epochs=30",
+            "learning_rate=0.01",
+            "batch_size=8",
+        ],
     );
     let model = course.model();
     let text = "Mary went home. John has a red boat. The boat is old.";
@@ -249,12 +265,12 @@ fn questions_without_an_answer_are_learned_and_counted_as_squad_two_does() -> Re
 #[test]
 fn every_bad_option_is_refused_by_its_name() {
     let cases: [(&[&str], &str); 9] = [
-        (&["taught=-1.0"], "`model.taught` cannot be -1"),
+        (&["hop_supervision=-1.0"], "`model.hop_supervision` cannot be -1"),
         (&["facts=4"], "`data.facts` cannot be 4; it is 1 to 3"),
         (&["hops=7"], "a memory network of 7 hops; there are 1 to 6"),
         (&["hops=0"], "a memory network of 0 hops; there are 1 to 6"),
-        (&["longest=0"], "`data.longest` cannot be 0"),
-        (&["sentences=0"], "`data.sentences` cannot be 0"),
+        (&["max_length=0"], "`data.max_length` cannot be 0"),
+        (&["max_sentences=0"], "`data.max_sentences` cannot be 0"),
         (
             &["tokenizer=bpe"],
             "`text.tokenizer` is \"words\", \"whitespace\" or \"characters\" here",
@@ -417,9 +433,9 @@ fn an_answer_unseen_in_training_counts_as_wrong_and_is_told() -> Result<()> {
 fn a_text_that_a_reader_does_not_read_to_its_end_is_told() -> Result<()> {
     let settings = small(&["model=reader", "encoder=gru", "size=60", "epochs=1"]);
     let course = Course::done("answer", &settings);
-    let own = course.options.clone().set("longest=5")?;
+    let own = course.options.clone().set("max_length=5")?;
     let notes = course.run.model(&own)?.evaluate(Part::Test)?.notes;
-    let told = "texts have more than `data.longest` = 5 words, and were read so far";
+    let told = "texts have more than `data.max_length` = 5 words, and were read so far";
     assert!(notes[0].ends_with(told), "{notes:?}");
     Ok(())
 }
@@ -435,12 +451,12 @@ fn stories_of_which_only_the_end_is_read_are_counted() -> Result<()> {
     let train = file(folder.path(), "data.train", "train.tsv", &text);
     let validation = file(folder.path(), "data.validation", "validation.tsv", &text);
     let task = task_named("answer")?;
-    let settings = [&train[..], &validation, "data.sentences=2", "held_out=0.0"];
+    let settings = [&train[..], &validation, "data.max_sentences=2", "held_out=0.0"];
     let options = settings.iter().try_fold(task.options()?, |options, s| options.set(s))?;
     let notes = task.begin(&options)?.notes();
     for part in ["training", "validation"] {
         let told = format!(
-            "7 of the {part} part's 20 stories have more than `data.sentences` = 2 sentences, of which \
+            "7 of the {part} part's 20 stories have more than `data.max_sentences` = 2 sentences, of which \
              the last are read"
         );
         assert!(notes.contains(&told), "{notes:?}");

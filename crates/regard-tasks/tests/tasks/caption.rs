@@ -13,13 +13,13 @@ use std::path::Path;
 /// A small and quick captioner.
 const SMALL: [&str; 9] = [
     "size=60",
-    "side=16",
+    "image_size=16",
     "embedding=16",
     "hidden=16",
     "score_hidden=16",
     "heads=2",
     "feed_forward=32",
-    "batch=16",
+    "batch_size=16",
     "epochs=1",
 ];
 
@@ -54,7 +54,8 @@ fn sentences_say_what_is_painted_in_both_languages() {
 
 #[test]
 fn it_learns_far_beyond_chance_and_then_predicts_and_draws() {
-    let settings = ["size=800", "side=16", "epochs=8", "batch=32", "rate=0.004"];
+    let settings =
+        ["size=800", "image_size=16", "epochs=8", "batch_size=32", "learning_rate=0.004"];
     let course = Course::done("caption", &settings);
     let records = course.records();
     assert!(records[7].loss < 0.6 * records[0].loss, "{records:?}");
@@ -89,7 +90,7 @@ fn every_kind_of_model_captions_in_chinese_too() {
         (&["context=fixed", "embedded=chinese"], &["encoder"]),
         (&["encoder=gru", "decoder=lstm", "embedded=chinese"], &["words"]),
         (&["encoder=cnn", "decoder=cnn", "color=false"], &["words", "alignment"]),
-        (&["encoder=none", "decoder=gru", "patch=2"], &["words"]),
+        (&["encoder=none", "decoder=gru", "patch_size=2"], &["words"]),
         (
             &["decoder=transformer", "context=multi-head"],
             &["words", "alignment", "encoder", "decoder"],
@@ -130,8 +131,15 @@ fn colors(folder: &Path) -> String {
 fn own_pictures_are_read_with_several_sentences_and_parts_are_held_out() {
     let folder = tempfile::tempdir().unwrap();
     let train = colors(folder.path());
-    let settings =
-        with(&[&train, "held_out=0.2", "epochs=40", "batch=4", "beam=1", "rate=0.01", "warmup=0"]);
+    let settings = with(&[
+        &train,
+        "held_out=0.2",
+        "epochs=40",
+        "batch_size=4",
+        "beam=1",
+        "learning_rate=0.01",
+        "warmup_steps=0",
+    ]);
     let description =
         task_named("caption").unwrap().describe(&options("caption", &settings)).unwrap();
     let facts: Vec<&str> = description.facts.iter().map(|(_, text)| &text[..]).take(3).collect();
@@ -164,10 +172,10 @@ fn what_cannot_be_read_is_told_with_file_and_line() {
     let told = list(&"0.png\tred\n".repeat(3));
     assert!(told.contains("0.png: ") && !told.contains("line"), "{told}");
     assert_eq!(
-        refusal("caption", &["side=30"]),
-        "`model.patch` cannot be 8: it divides `data.side`, which is 30"
+        refusal("caption", &["image_size=30"]),
+        "`model.patch_size` cannot be 8: it divides `data.image_size`, which is 30"
     );
-    assert!(refusal("caption", &with(&["tied=all"])).contains("source without tokens"));
+    assert!(refusal("caption", &with(&["tied_embeddings=all"])).contains("source without tokens"));
     let course = Course::done("caption", &with(&[]));
     let told = course.model().predict(&["test:99".into()]).err().unwrap().to_string();
     assert_eq!(told, "`test:99`: the part has 50 pictures, from 0");

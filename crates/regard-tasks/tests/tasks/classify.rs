@@ -13,7 +13,7 @@ use regard_tasks::tasks::task_named;
 use std::path::{Path, PathBuf};
 
 const SMALL: [&str; 6] =
-    ["size=200", "epochs=6", "batch=16", "embedding=16", "score_hidden=16", "hidden=16"];
+    ["size=200", "epochs=6", "batch_size=16", "embedding=16", "score_hidden=16", "hidden=16"];
 
 fn small<'a>(more: &[&'a str]) -> Vec<&'a str> {
     [&SMALL[..], more].concat()
@@ -41,7 +41,7 @@ fn file(folder: &Path, name: &str, text: &str) -> String {
 fn texts_tones_and_vectors_are_learned_far_beyond_chance() -> Result<()> {
     // One label of four is right by chance.
     for kind in ["kind=text", "kind=audio", "kind=vectors"] {
-        let accuracy = accuracy(&learned(&[kind, "epochs=15", "rate=0.01"]), Part::Test)?;
+        let accuracy = accuracy(&learned(&[kind, "epochs=15", "learning_rate=0.01"]), Part::Test)?;
         assert!(accuracy > 0.7, "{kind}: {accuracy}");
     }
     Ok(())
@@ -57,11 +57,11 @@ fn every_pooling_and_encoder_learns_the_cues() -> Result<()> {
         &["pooling=class-token", "encoder=transformer", "heads=2"],
         &["pooling=attention", "encoder=transformer", "heads=2", "window=2"],
         &["pooling=attention", "weighting=straight-through"],
-        &["pooling=attention", "neighbors=1", "head=16", "token_dropout=0.1"],
+        &["pooling=attention", "neighbors=1", "head_hidden=16", "token_dropout=0.1"],
     ];
     for model in models {
         let accuracy = accuracy(
-            &learned(&[model, &["size=400", "epochs=12", "rate=0.01"]].concat()),
+            &learned(&[model, &["size=400", "epochs=12", "learning_rate=0.01"]].concat()),
             Part::Test,
         )?;
         assert!(accuracy > 0.45, "{model:?}: {accuracy}");
@@ -113,7 +113,7 @@ fn a_run_ends_with_the_same_bits_whether_interrupted_or_not() {
     let short = ["size=100", "epochs=2"];
     let sampled = ["weighting=sample", "dropout=0.2", "token_dropout=0.2"];
     resumes_exactly("classify", &small(&[&short[..], &sampled].concat()), 3);
-    let frames = ["kind=audio", "encoder=gru", "average=0.9", "schedule=plateau"];
+    let frames = ["kind=audio", "encoder=gru", "ema_decay=0.9", "schedule=plateau"];
     resumes_exactly("classify", &small(&[&short[..], &frames].concat()), 4);
 }
 
@@ -228,7 +228,7 @@ fn own_recordings_are_read_and_split_by_their_names() -> Result<()> {
     }
     let train = format!("train=\"{}\"", folder.path().display());
     let fields = ["kind=audio", "label_field=0", "split_field=1", "split_test_below=3"];
-    let settings = [&[&train[..]], &fields[..], &["held_out=0.2", "rate=0.02"]].concat();
+    let settings = [&[&train[..]], &fields[..], &["held_out=0.2", "learning_rate=0.02"]].concat();
     let course = learned(&settings);
     let report = course.model().evaluate(Part::Test)?;
     assert_eq!((report.examples, report.scores.first().1), (6, 1.0));
@@ -257,7 +257,7 @@ fn own_vectors_are_read() -> Result<()> {
     };
     let all: String = (0..200).map(line).collect();
     let train = format!("train{}", file(folder.path(), "walks.tsv", &all));
-    let course = learned(&["kind=vectors", &train, "rate=0.02", "epochs=30"]);
+    let course = learned(&["kind=vectors", &train, "learning_rate=0.02", "epochs=30"]);
     assert_eq!(accuracy(&course, Part::Test)?, 1.0);
     assert_eq!(course.model().predict(&["3,2 3,3".into()])?[0].output, "up");
     let error = course.model().predict(&["3,2,1".into()]).unwrap_err().to_string();
@@ -277,7 +277,7 @@ fn what_cannot_be_is_refused_in_a_sentence() {
     let train = |name: &str, text: &str| format!("train{}", file(folder.path(), name, text));
     let good = train("good.tsv", &"a\tone\nb\ttwo\n".repeat(10));
     refused(&["held_out=0.5"], "`data.held_out` cannot be 0.5");
-    refused(&["longest=0"], "`data.longest` cannot be 0");
+    refused(&["max_length=0"], "`data.max_length` cannot be 0");
     refused(&["token_dropout=1.0"], "`text.token_dropout` cannot be 1");
     refused(&["kind=smell"], "`data.kind` cannot be \"smell\"; there are `text`");
     refused(&["pooling=median"], "`model.pooling` cannot be \"median\"; there are `mean`");

@@ -13,7 +13,7 @@ use regard_tasks::train::{Callback, Ended, Silent, train};
 mod gpu;
 
 /// Small enough that an emulated GPU does a step in a second.
-const TINY: [&str; 4] = ["batch=2", "epochs=1", "training.seed=3", "rate=0.01"];
+const TINY: [&str; 4] = ["batch_size=2", "epochs=1", "training.seed=3", "learning_rate=0.01"];
 
 /// A model of every kind of every task, with settings that make it small.
 fn models() -> Vec<(&'static str, Vec<&'static str>)> {
@@ -58,8 +58,11 @@ fn models() -> Vec<(&'static str, Vec<&'static str>)> {
         ("classify", &["encoder=gru", "pooling=mean", "class_weights=balanced"]),
     ];
     let others: &[(&str, &[&str])] = &[
-        ("image", &["size=12", "hidden=8", "heads=2", "feed_forward=16", "layers=1", "patch=8"]),
-        ("image", &["size=12", "hidden=8", "heads=2", "layers=1", "patch=8", "pooling=mean"]),
+        (
+            "image",
+            &["size=12", "hidden=8", "heads=2", "feed_forward=16", "layers=1", "patch_size=8"],
+        ),
+        ("image", &["size=12", "hidden=8", "heads=2", "layers=1", "patch_size=8", "pooling=mean"]),
         ("image", &["size=12", "model.model=cnn", "channels=[4, 4]"]),
         ("graph", &["size=60", "labeled=2", "hidden=4", "heads=2"]),
         ("graph", &["size=60", "labeled=2", "hidden=4", "heads=2", "layer=gatv2"]),
@@ -79,14 +82,14 @@ fn learned(task: &str, settings: &[&str], device: Device) -> Result<(Vec<f64>, V
     let mut learner = task.begin(&options)?;
     Placement::On(device).place(learner.model())?;
     let mut optimizer = Optimizer::new(learner.model().parameters(), Rule::adam())?;
-    let batches = learner.batches(config.batch, &Random::new(1))?;
+    let batches = learner.batches(config.batch_size, &Random::new(1))?;
     let steps = std::env::var("REGARD_TEST_STEPS").map_or(2, |steps| steps.parse().unwrap());
     let mut losses = Vec::new();
     for (at, batch) in batches.iter().cycle().take(steps).enumerate() {
         let loss = learner.loss(batch, &Random::new(at as u64))?;
         losses.push(loss.item()?);
         if loss.has_gradient() {
-            optimizer.step(&loss.backward()?, config.rate)?;
+            optimizer.step(&loss.backward()?, config.learning_rate)?;
         }
     }
     let inputs: Vec<Input> = learner.samples(1).into_iter().map(Input::from).collect();
@@ -148,7 +151,7 @@ fn go_on(course: &Course, device: Device, callback: &mut dyn Callback) -> Ended 
 fn on_the_gpu_a_run_begins_and_on_the_cpu_it_goes_on_and_the_other_way_round() {
     let there: Device = std::env::var("REGARD_TEST_DEVICE").unwrap().parse().unwrap();
     let sampled = ["size=8", "hidden=4", "embedding=4", "score=dot", "weighting=sample"];
-    let more = ["average=0.9", "clip=1.0", "encoder=rnn", "validate_every=2", "epochs=2"];
+    let more = ["ema_decay=0.9", "clip_norm=1.0", "encoder=rnn", "validate_every=2", "epochs=2"];
     let settings = [&TINY[..], &sampled, &more].concat();
     let expected = Course::done("classify", &settings).records();
     for [first, then] in [[there, Device::Cpu], [Device::Cpu, there], [there, there]] {

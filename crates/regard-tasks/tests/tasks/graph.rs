@@ -88,7 +88,7 @@ fn a_hub_is_drawn_with_its_heaviest_neighbors_only() {
 #[test]
 fn stopped_and_resumed_or_straight_the_bits_are_the_same() {
     // In the middle of an epoch of four batches, and between validations.
-    let settings = ["size=80", "epochs=7", "batch=10", "validate_every=3", "average=0.9"];
+    let settings = ["size=80", "epochs=7", "batch_size=10", "validate_every=3", "ema_decay=0.9"];
     resumes_exactly("graph", &settings, 14);
     resumes_exactly("graph", &settings, 16);
 }
@@ -103,7 +103,7 @@ fn the_last_epoch_is_validated_whatever_the_interval() {
 
 #[test]
 fn it_stops_early_when_the_loss_that_decides_gets_no_better() {
-    let settings = ["size=80", "best_by=loss", "patience=3", "epochs=1000", "rate=0.05"];
+    let settings = ["size=80", "best_by=loss", "patience=3", "epochs=1000", "learning_rate=0.05"];
     let course = Course::done("graph", &settings);
     let records = course.records();
     assert!(records.len() < 200);
@@ -126,7 +126,7 @@ fn a_folder_is_learned_measured_and_predicted() {
     let folder = tempfile::tempdir().unwrap();
     write_folder(folder.path());
     let own = folder_setting(folder.path());
-    let settings = [&own[..], "epochs=60", "dropout=0.0", "rate=0.02"];
+    let settings = [&own[..], "epochs=60", "dropout=0.0", "learning_rate=0.02"];
     let course = Course::done("graph", &settings);
     let report = course.model().evaluate(Part::Test).unwrap();
     assert_eq!((report.examples, report.outputs.len()), (4, 4));
@@ -238,7 +238,7 @@ fn the_configuration_for_cora_trains_on_it() {
 }
 
 fn told(more: &[&str]) -> regard_tasks::task::Report {
-    let settings = ["size=600", "labeled=80", "epochs=150", "rate=0.02", "dropout=0.0"];
+    let settings = ["size=600", "labeled=80", "epochs=150", "learning_rate=0.02", "dropout=0.0"];
     Course::done("graph", &[&settings[..], more].concat()).model().evaluate(Part::Test).unwrap()
 }
 

@@ -90,7 +90,8 @@ fn the_same_seed_gives_the_same_measures_and_another_seed_others() {
 #[test]
 fn patches_are_drawn_over_the_image_for_every_head() {
     for (pooling, patch, places) in [("class-token", 4, 16), ("mean", 4, 16), ("mean", 1, 256)] {
-        let settings = [&format!("pooling={pooling}")[..], &format!("patch={patch}"), "epochs=1"];
+        let settings =
+            [&format!("pooling={pooling}")[..], &format!("patch_size={patch}"), "epochs=1"];
         let course = Course::done("image", &with(&settings));
         assert_eq!(course.drawn("validation:0"), ["patches"]);
         let scenes = course.model().show(&"test:3".into()).unwrap();
@@ -120,7 +121,7 @@ fn idx_files_are_learned_measured_and_predicted() {
     let [images, labels] = shades(folder.path(), "train", 40);
     let [test_images, test_labels] = shades(folder.path(), "test", 6);
     let own = [&images[..], &labels, &test_images, &test_labels];
-    let more = ["patch=2", "epochs=12", "held_out=0.2", "batch=8", "rate=0.01"];
+    let more = ["patch_size=2", "epochs=12", "held_out=0.2", "batch_size=8", "learning_rate=0.01"];
     let course = Course::done("image", &with(&[&own[..], &more].concat()));
     let report = course.model().evaluate(Part::Test).unwrap();
     assert_eq!((report.examples, report.scores.first()), (6, ("accuracy", 1.0)));
@@ -155,7 +156,15 @@ fn idx_files_are_learned_measured_and_predicted() {
 fn a_folder_of_colors_is_learned_in_color() {
     let folder = tempfile::tempdir().unwrap();
     let own = colors(folder.path(), [8, 4]);
-    let more = [&own[..], "color=true", "side=4", "patch=2", "epochs=10", "rate=0.01", "batch=4"];
+    let more = [
+        &own[..],
+        "color=true",
+        "image_size=4",
+        "patch_size=2",
+        "epochs=10",
+        "learning_rate=0.01",
+        "batch_size=4",
+    ];
     let course = Course::done("image", &with(&more));
     assert_eq!(accuracy(&course, Part::Training), 1.0);
     let red = files::content(folder.path().join("red/3.png"));
@@ -174,7 +183,7 @@ fn labels_that_training_has_not_seen_count_as_wrong_and_other_sizes_are_refused(
     idx(&strange, &[6], &[0, 1, 0, 7, 1, 1]);
     let [test_images, _] = shades(folder.path(), "test", 6);
     let test_labels = setting("test_labels", &strange);
-    let own = with(&[&images, &labels, &test_images, &test_labels, "patch=2", "epochs=1"]);
+    let own = with(&[&images, &labels, &test_images, &test_labels, "patch_size=2", "epochs=1"]);
     let course = Course::done("image", &own);
     let report = course.model().evaluate(Part::Test).unwrap();
     assert_eq!((report.examples, report.outputs.len()), (6, 6));
@@ -200,12 +209,12 @@ fn what_cannot_be_is_refused_in_a_sentence() {
     let one = "the train part needs `data.train_images` and `data.train_labels`, or \
                `data.train_folder` alone";
     assert_eq!(refusal("image", &[&images]), one);
-    assert!(refusal("image", &[&images, &labels, "patch=3"]).contains("a patch of 3"));
+    assert!(refusal("image", &[&images, &labels, "patch_size=3"]).contains("a patch of 3"));
     assert!(refusal("image", &["model.model=rnn"]).contains("rnn"));
     assert!(refusal("image", &["held_out=0.7"]).contains("held_out"));
-    assert!(refusal("image", &["side=4"]).contains("side 4"));
+    assert!(refusal("image", &["image_size=4"]).contains("side 4"));
     assert!(
-        refusal("image", &[&images, &labels, "held_out=0.0", "patch=2"])
+        refusal("image", &[&images, &labels, "held_out=0.0", "patch_size=2"])
             .contains("0 validation images")
     );
     let lying = folder.path().join("lying");
@@ -229,7 +238,7 @@ fn configured() -> Options {
 
 #[test]
 fn the_configuration_for_fashion_mnist_has_known_options() {
-    assert_eq!(configured().get("training.warmup").unwrap().as_integer(), Some(500));
+    assert_eq!(configured().get("training.warmup_steps").unwrap().as_integer(), Some(500));
 }
 
 #[test]

@@ -15,12 +15,12 @@ use std::path::{Path, PathBuf};
 const SMALL: [&str; 8] = [
     "size=200",
     "epochs=8",
-    "batch=16",
-    "rate=0.005",
+    "batch_size=16",
+    "learning_rate=0.005",
     "embedding=24",
     "hidden=24",
     "layers=1",
-    "warmup=0",
+    "warmup_steps=0",
 ];
 
 fn small<'a>(more: &[&'a str]) -> Vec<&'a str> {
@@ -40,8 +40,8 @@ fn written(folder: &Path, name: &str, text: &str) -> PathBuf {
 #[test]
 fn every_model_learns_the_embedded_sentences_far_beyond_chance() -> Result<()> {
     let models: [&[&str]; 6] = [
-        &["encoder=none", "head=32"],
-        &["encoder=none", "neighbors=1", "head=32"],
+        &["encoder=none", "head_hidden=32"],
+        &["encoder=none", "neighbors=1", "head_hidden=32"],
         &["encoder=lstm"],
         &["encoder=transformer", "heads=2"],
         &["encoder=transformer", "heads=2", "window=1"],
@@ -64,7 +64,7 @@ fn those_who_see_the_neighbors_tell_ambiguous_words_apart_better_than_one_who_do
         let of = |(name, _): &&(String, f64)| name.starts_with("several");
         Ok(groups.values.iter().find(of).unwrap().1)
     };
-    let alone = several(&["encoder=none", "head=32"])?;
+    let alone = several(&["encoder=none", "head_hidden=32"])?;
     let recurrent = several(&["encoder=gru"])?;
     assert!(recurrent > alone + 0.1, "{recurrent} and {alone}");
     Ok(())
@@ -74,8 +74,8 @@ fn those_who_see_the_neighbors_tell_ambiguous_words_apart_better_than_one_who_do
 fn a_run_ends_with_the_same_bits_whether_interrupted_or_not() {
     let short = ["size=100", "epochs=2"];
     let letters = ["encoder=lstm", "dropout=0.3", "word_dropout=0.5", "characters=true"];
-    resumes_exactly("label", &small(&[&short[..], &letters, &["average=0.9"]].concat()), 3);
-    let attention = ["encoder=transformer", "heads=2", "accumulate=2", "schedule=plateau"];
+    resumes_exactly("label", &small(&[&short[..], &letters, &["ema_decay=0.9"]].concat()), 3);
+    let attention = ["encoder=transformer", "heads=2", "accumulation_steps=2", "schedule=plateau"];
     resumes_exactly("label", &small(&[&short[..], &attention].concat()), 2);
 }
 
@@ -219,11 +219,11 @@ fn what_cannot_be_is_refused_in_a_sentence() {
     );
     refused(&["encoder=grue"], "there is no encoder \"grue\"; there are none, rnn,");
     refused(&["neighbors=0"], "a window of 0 neighbors");
-    refused(&["batch=0"], "`training.batch` cannot be 0");
+    refused(&["batch_size=0"], "`training.batch_size` cannot be 0");
     refused(&["label_smoothing=1.5"], "`training.label_smoothing` cannot be 1.5");
     refused(&["validation=dev.conllu"], "`data.validation` is given, and `data.train` is not");
     refused(&["train=missing.conllu"], "missing.conllu: there is no such file");
-    refused(&[&good, "longest=1"], "0 training sentences of at most 1 words");
+    refused(&[&good, "max_length=1"], "0 training sentences of at most 1 words");
     let ragged = format!("train{}", file("ragged.txt", "I PRON\nsaw\n"));
     refused(&[&ragged], "ragged.txt, line 2: 2 columns were expected, 1 column is there");
     let empty = format!("train{}", file("empty.conllu", "\n\n"));
@@ -269,7 +269,7 @@ fn a_label_unseen_in_training_counts_as_wrong_and_is_told() -> Result<()> {
 
 #[test]
 fn a_sentence_longer_than_longest_is_labeled_in_pieces() -> Result<()> {
-    let course = Course::done("label", &small(&["epochs=1", "longest=8", "position=learned"]));
+    let course = Course::done("label", &small(&["epochs=1", "max_length=8", "position=learned"]));
     let long = vec!["we"; 30].join(" ");
     let labeled = course.model().predict(&[long.into()])?;
     assert_eq!(labeled[0].output.split(' ').count(), 30);
@@ -354,7 +354,7 @@ fn labels_told_at_a_distance_are_found_by_attention_and_not_beyond_a_window() ->
         "heads=2",
         "feed_forward=64",
         "position=relative",
-        "rate=0.01",
+        "learning_rate=0.01",
         "dropout=0.0",
     ];
     let far = |more: &[&str]| {
@@ -381,7 +381,7 @@ const NAMES: usize = 7;
 fn a_distance_that_cannot_be_is_refused() {
     let told = refusal("label", &["embedded=distance", "distance=1"]);
     assert_eq!(told, "a distance of 1 words; it is 2 to 1000");
-    let settings = ["embedded=distance", "encoder=fully-connected", "longest=60"];
+    let settings = ["embedded=distance", "encoder=fully-connected", "max_length=60"];
     let told = refusal("label", &settings);
     assert!(told.starts_with("0 training sentences of at most 60 words"), "{told}");
 }

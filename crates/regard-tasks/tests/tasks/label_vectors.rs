@@ -13,7 +13,7 @@ use std::path::Path;
 
 /// A small and quick labeler.
 const SMALL: [&str; 6] =
-    ["size=60", "hidden=16", "heads=2", "feed_forward=32", "batch=8", "epochs=1"];
+    ["size=60", "hidden=16", "heads=2", "feed_forward=32", "batch_size=8", "epochs=1"];
 
 fn with<'a>(more: &[&'a str]) -> Vec<&'a str> {
     [&SMALL[..], more].concat()
@@ -36,7 +36,7 @@ fn floats(numbers: &[f32]) -> Vec<u8> {
 
 #[test]
 fn frames_of_tones_are_labeled_far_beyond_chance_and_drawn_with_their_segments() {
-    let settings = ["kind=sound", "size=500", "epochs=16", "hidden=32", "rate=0.006"];
+    let settings = ["kind=sound", "size=500", "epochs=16", "hidden=32", "learning_rate=0.006"];
     let course = Course::done("label", &settings);
     let report = course.model().evaluate(Part::Test).unwrap();
     assert_eq!(report.examples, 50);
@@ -142,7 +142,7 @@ fn a_table_and_numpy_files_hold_the_same_sequences() {
     }
     let csv = folder.path().join("table.csv");
     std::fs::write(&csv, table).unwrap();
-    let small = with(&["epochs=30", "rate=0.01", "warmup=0"]);
+    let small = with(&["epochs=30", "learning_rate=0.01", "warmup_steps=0"]);
     let run = |more: &[&str]| Course::done("label", &[&small[..], more].concat());
     let (csv, npy) =
         (format!("train={}", csv.display()), format!("train={}", folder.path().display()));
@@ -334,14 +334,14 @@ fn a_sequence_longer_than_the_longest_is_read_in_pieces() {
     let folder = tempfile::tempdir().unwrap();
     let train = format!("train={}", table(folder.path(), "train.csv", 8, "low"));
     let validation = format!("validation={}", table(folder.path(), "long.csv", 20, "low"));
-    let settings = with(&["kind=table", &train, &validation, "longest=8"]);
+    let settings = with(&["kind=table", &train, &validation, "max_length=8"]);
     // What labels each vector by itself says the same of pieces and of the whole.
     let alone = Course::done("label", &[&settings[..], &["encoder=none"]].concat());
     let outputs = |longest: &str| {
         let own = alone.options.clone().set(longest).unwrap();
         alone.run.model(&own).unwrap().evaluate(Part::Validation).unwrap().outputs
     };
-    assert_eq!(outputs("longest=3"), outputs("longest=100"));
+    assert_eq!(outputs("max_length=3"), outputs("max_length=100"));
     // What has places for eight vectors alone reads twenty.
     for places in [&["encoder=fully-connected"][..], &["position=learned"]] {
         let course = Course::done("label", &[&settings[..], places].concat());

@@ -56,9 +56,11 @@ fn the_same_settings_give_the_same_measures() {
 
 #[test]
 fn the_data_that_it_keeps_are_no_parameters() {
-    for (settings, learned) in
-        [(&["learned=true"][..], 1), (&["learned=false"], 0), (&["learned=true", "nearest=10"], 1)]
-    {
+    for (settings, learned) in [
+        (&["learn_bandwidth=true"][..], 1),
+        (&["learn_bandwidth=false"], 0),
+        (&["learn_bandwidth=true", "nearest=10"], 1),
+    ] {
         let course = Course::done("regress", &[settings, &["epochs=1"]].concat());
         let model = course.model();
         assert_eq!(model.learned(), learned, "{settings:?}");
@@ -139,7 +141,10 @@ fn what_cannot_be_is_refused_in_a_sentence() {
     assert_eq!(refusal("regress", &[&own]), bad);
     std::fs::write(&path, "1,2\n").unwrap();
     assert!(refusal("regress", &[&own]).contains("1 data to learn from"));
-    assert_eq!(refusal("regress", &["width=0.0"]), "`model.width` cannot be 0; it is above 0");
+    assert_eq!(
+        refusal("regress", &["bandwidth=0.0"]),
+        "`model.bandwidth` cannot be 0; it is above 0"
+    );
     assert!(refusal("regress", &["model.model=spline"]).contains("spline"));
     assert!(refusal("regress", &["held_out=0.5"]).contains("held_out"));
     assert!(refusal("regress", &["encoding=klingon", &own]).contains("klingon"));

@@ -9,7 +9,7 @@ use regard_tasks::task::Part;
 
 /// Small enough for seconds.
 const SMALL: [&str; 6] =
-    ["size=300", "embedding=16", "hidden=32", "score_hidden=16", "batch=16", "epochs=2"];
+    ["size=300", "embedding=16", "hidden=32", "score_hidden=16", "batch_size=16", "epochs=2"];
 
 fn with<'a>(more: &[&'a str]) -> Vec<&'a str> {
     [&SMALL[..], more].concat()
@@ -56,8 +56,8 @@ fn with_copying_names_never_seen_come_out_right() {
         "embedding=32",
         "hidden=48",
         "score_hidden=32",
-        "batch=16",
-        "rate=0.006",
+        "batch_size=16",
+        "learning_rate=0.006",
     ];
     let copying = Course::done("summarize", &settings);
     let without = Course::done("summarize", &[&settings[..], &["copy=false"]].concat());
@@ -108,8 +108,13 @@ fn every_kind_of_model_copies() {
             "heads=2",
             "feed_forward=32",
         ],
-        &["weighting=sparsemax", "shared=true", "tied=all", "tokenizer=whitespace"],
-        &["weighting=sample", "tokenizer=characters", "longest=600"],
+        &[
+            "weighting=sparsemax",
+            "shared_vocabulary=true",
+            "tied_embeddings=all",
+            "tokenizer=whitespace",
+        ],
+        &["weighting=sample", "tokenizer=characters", "max_length=600"],
     ];
     for kind in kinds {
         let course = Course::done("summarize", &with(&[&["size=60", "epochs=1"], kind].concat()));
@@ -174,14 +179,14 @@ fn every_line_has_an_output_and_a_longer_text_is_read_so_far() {
     std::fs::write(&file, lines).unwrap();
     let test = format!("test_pairs={}", file.display());
     let course = Course::done("summarize", &with(&["epochs=1"]));
-    let own = course.options.clone().set(&test).unwrap().set("longest=4").unwrap();
+    let own = course.options.clone().set(&test).unwrap().set("max_length=4").unwrap();
     let model = course.run.model(&own).unwrap();
     let report = model.evaluate(Part::Test).unwrap();
     assert_eq!((report.examples, report.outputs.len()), (2, 4));
     assert!(!report.outputs[0].is_empty() && !report.outputs[2].is_empty());
     assert!(report.outputs[1].is_empty() && report.outputs[3].is_empty());
     assert!(report.notes[0].starts_with("2 of 4 lines lack a source or a target"), "{report:?}");
-    let told = "1 of 4 sources have more than `data.longest` = 4 tokens, and were read so far";
+    let told = "1 of 4 sources have more than `data.max_length` = 4 tokens, and were read so far";
     assert_eq!(report.notes[1], told);
     let each = report.each.unwrap();
     assert_eq!((&each.measure[..], each.values.len()), ("ROUGE-L", 2));
@@ -202,7 +207,7 @@ fn summaries_in_other_scripts_are_counted_by_default() {
         let file = folder.path().join("pairs.tsv");
         std::fs::write(&file, format!("{text}\t{summary}\n").repeat(60)).unwrap();
         let train = format!("train_pairs={}", file.display());
-        let course = Course::done("summarize", &with(&[&train, "epochs=6", "rate=0.02"]));
+        let course = Course::done("summarize", &with(&[&train, "epochs=6", "learning_rate=0.02"]));
         let report = course.model().evaluate(Part::Test).unwrap();
         assert_eq!(report.samples[0].2, report.samples[0].1, "{summary}");
         assert_eq!(report.scores.get("ROUGE-L"), Some(100.0), "{summary}");

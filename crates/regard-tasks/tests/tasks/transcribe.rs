@@ -18,7 +18,7 @@ const SMALL: [&str; 8] = [
     "score_hidden=16",
     "heads=2",
     "feed_forward=32",
-    "batch=16",
+    "batch_size=16",
     "epochs=1",
 ];
 
@@ -52,11 +52,11 @@ fn it_learns_to_write_what_is_said_and_then_predicts_and_draws() {
     let settings = [
         "size=800",
         "epochs=12",
-        "batch=16",
+        "batch_size=16",
         "hidden=32",
         "embedding=32",
         "score_hidden=32",
-        "rate=0.006",
+        "learning_rate=0.006",
     ];
     let course = Course::done("transcribe", &settings);
     let report = course.model().evaluate(Part::Test).unwrap();
@@ -94,11 +94,11 @@ fn stopped_and_resumed_or_straight_the_bits_are_the_same() {
 fn every_kind_of_model_listens() {
     let kinds: [&[&str]; 6] = [
         &["context=fixed"],
-        &["context=fixed", "fixed=learned", "score=scaled-dot", "both_directions=false"],
-        &["encoder=cnn", "decoder=cnn", "layers=2", "stack=1", "every=2"],
+        &["context=fixed", "fixed=learned", "score=scaled-dot", "bidirectional=false"],
+        &["encoder=cnn", "decoder=cnn", "layers=2", "stack=1", "stride=2"],
         &["encoder=transformer", "decoder=transformer", "context=multi-head", "position=learned"],
         &["encoder=lstm", "decoder=lstm", "tokenizer=characters", "weighting=entmax15"],
-        &["weighting=sample", "stack=5", "every=5"],
+        &["weighting=sample", "stack=5", "stride=5"],
     ];
     for (at, kind) in kinds.into_iter().enumerate() {
         let course = Course::done("transcribe", &with(kind));
@@ -187,24 +187,24 @@ fn a_longer_recording_is_heard_so_far_and_that_is_told() {
     let details = |setting: &str, name: &str| {
         model(setting).predict(&[files::content(path(name))]).unwrap().remove(0).details
     };
-    let mut heard = details("longest=10", "long.wav");
+    let mut heard = details("max_length=10", "long.wav");
     let read = heard.as_object_mut().unwrap().remove("read").unwrap();
     assert_eq!((read["count"].as_u64(), read["unit"].as_str()), (Some(10), Some("vectors")));
     assert!(read["of"].as_u64() > Some(10), "{read}");
-    assert_eq!(heard, details("longest=1000", "short.wav"));
-    assert_ne!(details("longest=10", "long.wav"), details("longest=1000", "long.wav"));
-    let report = model("longest=10").evaluate(Part::Test).unwrap();
-    let told = "recordings have more than `data.longest` = 10 vectors, and were read so far";
+    assert_eq!(heard, details("max_length=1000", "short.wav"));
+    assert_ne!(details("max_length=10", "long.wav"), details("max_length=1000", "long.wav"));
+    let report = model("max_length=10").evaluate(Part::Test).unwrap();
+    let told = "recordings have more than `data.max_length` = 10 vectors, and were read so far";
     assert!(report.notes[0].ends_with(told), "{:?}", report.notes);
     assert_eq!(report.each.unwrap().values.len(), report.outputs.len());
-    assert!(model("longest=1000").evaluate(Part::Test).unwrap().notes.is_empty());
+    assert!(model("max_length=1000").evaluate(Part::Test).unwrap().notes.is_empty());
 }
 
 #[test]
 fn an_output_has_a_word_at_least_and_no_more_than_the_longest() {
-    let course = Course::done("transcribe", &with(&["epochs=1", "rate=1e-9"]));
+    let course = Course::done("transcribe", &with(&["epochs=1", "learning_rate=1e-9"]));
     for (most, beam) in [(1, "beam=1"), (2, "beam=4")] {
-        let own = course.options.clone().set(&format!("longest_output={most}")).unwrap();
+        let own = course.options.clone().set(&format!("max_output_length={most}")).unwrap();
         let model = course.run.model(&own.set(beam).unwrap()).unwrap();
         let inputs: Vec<Input> = (0..5).map(|at| Input::example(Part::Test, at)).collect();
         for prediction in model.predict(&inputs).unwrap() {
@@ -212,8 +212,8 @@ fn an_output_has_a_word_at_least_and_no_more_than_the_longest() {
             assert!((1..=most).contains(&words), "{prediction:?}");
         }
     }
-    let told = refusal("transcribe", &["longest_output=0"]);
-    assert_eq!(told, "`search.longest_output` cannot be 0");
+    let told = refusal("transcribe", &["max_output_length=0"]);
+    assert_eq!(told, "`search.max_output_length` cannot be 0");
 }
 
 #[test]

@@ -21,7 +21,7 @@ const SMALL: [&str; 9] = [
     "hidden=48",
     "score_hidden=24",
     "epochs=3",
-    "rate=0.01",
+    "learning_rate=0.01",
     "dropout=0.0",
 ];
 
@@ -109,7 +109,8 @@ fn it_learns_dates_and_then_evaluates_predicts_and_draws() {
 #[test]
 fn stopped_in_the_middle_of_an_epoch_and_resumed_it_ends_with_the_same_bits() {
     let folder = TempDir::new().unwrap();
-    let more = ["size=400", "dropout=0.2", "average=0.9", "accumulate=2", "schedule=plateau"];
+    let more =
+        ["size=400", "dropout=0.2", "ema_decay=0.9", "accumulation_steps=2", "schedule=plateau"];
     let options = options(&more);
     let (straight, _) = trained(&folder.path().join("straight"), &options, &mut Silent);
     let path = folder.path().join("stopped");
@@ -147,19 +148,19 @@ fn every_kind_of_model_trains_and_translates() {
     let folder = TempDir::new().unwrap();
     let kinds: [&[&str]; 9] = [
         &["context=fixed"],
-        &["encoder=lstm", "decoder=lstm", "score=dot", "both_directions=false"],
+        &["encoder=lstm", "decoder=lstm", "score=dot", "bidirectional=false"],
         &["encoder=rnn", "decoder=rnn", "score=bilinear"],
-        &["encoder=cnn", "score=cosine", "both_directions=false"],
+        &["encoder=cnn", "score=cosine", "bidirectional=false"],
         &[
             "score=expression",
             "expression=\"sum(w * tanh(q + k))\"",
             "expression_numbers=[]",
-            "both_directions=false",
+            "bidirectional=false",
         ],
         &["encoder=gru", "decoder=transformer", "heads=2", "feed_forward=64", "score=concat"],
         &["encoder=transformer", "decoder=transformer", "context=multi-head", "heads=2"],
         &["weighting=sample", "scheduled_sampling=0.2"],
-        &["weighting=sparsemax", "score=low-rank", "tied=all", "shared=true"],
+        &["weighting=sparsemax", "score=low-rank", "tied_embeddings=all", "shared_vocabulary=true"],
     ];
     for (i, kind) in kinds.into_iter().enumerate() {
         let small =
@@ -227,7 +228,7 @@ fn what_cannot_be_read_is_told_in_a_sentence() {
     );
     assert_eq!(refused(&["held_out=0.9"]), "`data.held_out` cannot be 0.9; it is below 0.5");
     assert!(refused(&["encoder=gruu"]).contains("gruu"));
-    let written = ["score=expression", "expression=\"q @ tahn(k)\"", "both_directions=false"];
+    let written = ["score=expression", "expression=\"q @ tahn(k)\"", "bidirectional=false"];
     assert!(refused(&written).contains("column 5"), "{}", refused(&written));
     assert!(
         refused(&["score=dot"]).starts_with("this `model.score` compares vectors of one width")

@@ -23,7 +23,8 @@ fn texts(folder: &Path) -> String {
 
 /// The share of spam that is found, and of mail that is taken for mail.
 fn recalls(train: &str, weights: &str) -> (f64, f64) {
-    let settings = [train, weights, "epochs=8", "rate=0.02", "embedding=8", "score_hidden=8"];
+    let settings =
+        [train, weights, "epochs=8", "learning_rate=0.02", "embedding=8", "score_hidden=8"];
     let report = Course::done("classify", &settings).model().evaluate(Part::Test).unwrap();
     let table = report.confusion.unwrap().table();
     let recall = |label: &str| table.iter().find(|row| row.label == label).unwrap().recall;

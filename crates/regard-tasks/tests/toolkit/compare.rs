@@ -232,7 +232,7 @@ fn a_comparison_that_held_out_other_examples_for_every_seed_is_not_gone_on_with(
 #[test]
 fn scores_of_one_width_and_of_two_are_compared_like_with_like() {
     const SMALL: [&str; 6] =
-        ["size=60", "epochs=1", "hidden=8", "embedding=8", "score_hidden=8", "batch=16"];
+        ["size=60", "epochs=1", "hidden=8", "embedding=8", "score_hidden=8", "batch_size=16"];
     let compared = |variants: Vec<Variant>| {
         let folder = TempDir::new().unwrap();
         let task = task_named("translate").unwrap();
@@ -247,7 +247,7 @@ fn scores_of_one_width_and_of_two_are_compared_like_with_like() {
         let mut directions = Vec::new();
         for run in regard_tasks::run::runs_under(&folder.path().join("all")).unwrap_or_default() {
             let options = regard_tasks::run::Run::open(&run.folder).unwrap().options().unwrap();
-            directions.push(options.get("model.both_directions").unwrap().as_bool().unwrap());
+            directions.push(options.get("model.bidirectional").unwrap().as_bool().unwrap());
         }
         (done, directions, remarks)
     };
@@ -264,7 +264,7 @@ fn scores_of_one_width_and_of_two_are_compared_like_with_like() {
     assert_eq!((done, &directions[..]), (Ok(2), &[true; 2][..]));
     assert!(!remarks.iter().any(|text| text.contains("one direction")), "{remarks:?}");
     // Who varies it himself is not overruled.
-    let both = ["score=additive,dot".to_string(), "both_directions=true".to_string()];
+    let both = ["score=additive,dot".to_string(), "bidirectional=true".to_string()];
     let (done, ..) = compared(regard_tasks::compare::variants(&both).unwrap());
     assert!(done.unwrap_err().contains("compares vectors of one width"));
     // The comparison the task is known for is one of like with like too.

@@ -148,12 +148,12 @@ fn combinations() -> Vec<(&'static str, Vec<String>)> {
             let alone = [score(score_name, false), vec![format!("weighting={weighting}")]];
             add("classify", &[texts(&["pooling=attention", "temperature=0.5"]), alone.concat()]);
             add("answer", &[texts(&["hops=2"]), alone.concat()]);
-            let one_way = texts(&["both_directions=false"]);
+            let one_way = texts(&["bidirectional=false"]);
             add("translate", &[one_way.clone(), texts(&["decoder=gru"]), alone.concat()]);
         }
         add("answer", &[texts(&["model.model=reader", "encoder=gru"]), score(score_name, false)]);
         for decoder in ["decoder=cnn", "decoder=transformer"] {
-            let plain = texts(&["both_directions=false", decoder]);
+            let plain = texts(&["bidirectional=false", decoder]);
             add("translate", &[plain, score(score_name, false), score(score_name, true)]);
         }
         for position in POSITIONS {
@@ -185,8 +185,8 @@ fn combinations() -> Vec<(&'static str, Vec<String>)> {
             let norm = if position == "none" { "norm_first=false" } else { "norm_first=true" };
             add("translate", &[own, texts(&["encoder=transformer", "embedding=6", norm])]);
         }
-        for tied in ["tied=output", "tied=all"] {
-            add("translate", &[vec![decoder.clone()], texts(&[tied, "shared=true"])]);
+        for tied in ["tied_embeddings=output", "tied_embeddings=all"] {
+            add("translate", &[vec![decoder.clone()], texts(&[tied, "shared_vocabulary=true"])]);
         }
         for task in ["summarize", "transcribe", "caption"] {
             add(task, &[vec![decoder.clone()]]);
@@ -198,12 +198,12 @@ fn combinations() -> Vec<(&'static str, Vec<String>)> {
         }
         add(
             "label",
-            &[vec![encoder.clone()], texts(&["characters=true", "neighbors=1", "head=8"])],
+            &[vec![encoder.clone()], texts(&["characters=true", "neighbors=1", "head_hidden=8"])],
         );
         // Sound takes its time to be made.
         if ["encoder=gru", "encoder=transformer"].contains(&&encoder[..]) {
-            add("label", &[vec![encoder.clone()], texts(&["kind=sound", "longest=100"])]);
-            add("classify", &[vec![encoder.clone()], texts(&["kind=audio", "longest=100"])]);
+            add("label", &[vec![encoder.clone()], texts(&["kind=sound", "max_length=100"])]);
+            add("classify", &[vec![encoder.clone()], texts(&["kind=audio", "max_length=100"])]);
         }
         let reader = texts(&["model.model=reader", "features=true", "attention=false"]);
         add("answer", &[vec![encoder.clone()], reader]);
@@ -211,12 +211,12 @@ fn combinations() -> Vec<(&'static str, Vec<String>)> {
         for pooling in ["mean", "max", "last", "gate", "attention", "class-token"] {
             add(
                 "classify",
-                &[vec![encoder.clone(), format!("pooling={pooling}"), "longest=3".into()]],
+                &[vec![encoder.clone(), format!("pooling={pooling}"), "max_length=3".into()]],
             );
         }
     }
     for settings in
-        [["hops=3", "carry=true"], ["shared=true", "hops=2"], ["positions=false", "times=0"]]
+        [["hops=3", "carry=true"], ["shared_hops=true", "hops=2"], ["positions=false", "times=0"]]
     {
         add("answer", &[texts(&settings)]);
     }
@@ -240,8 +240,8 @@ fn exported_untrained(task: &str, settings: &[String], folder: &Path) -> Result<
         "score_hidden=6",
         "feed_forward=8",
         "heads=2",
-        "side=16",
-        "patch=8",
+        "image_size=16",
+        "patch_size=8",
     ];
     let mut options = task.options().unwrap();
     for setting in small {

@@ -78,7 +78,8 @@ fn files(course: &Course) -> Vec<(String, Vec<u8>)> {
 
 #[test]
 fn scenes_are_kept_after_each_epoch_small_and_the_same_for_a_training_that_was_stopped() {
-    let settings = ["size=60", "epochs=3", "hidden=8", "embedding=8", "score_hidden=8", "batch=10"];
+    let settings =
+        ["size=60", "epochs=3", "hidden=8", "embedding=8", "score_hidden=8", "batch_size=10"];
     let straight = Course::done("translate", &settings);
     assert_eq!(Snapshot::epochs(&straight.run), [1, 2, 3]);
     let snapshot = Snapshot::read(&straight.run, 3).unwrap();

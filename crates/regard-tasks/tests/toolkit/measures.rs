@@ -31,7 +31,7 @@ fn labels_that_mark_spans_are_judged_by_spans() {
         "embedding=16",
         "heads=2",
         "feed_forward=16",
-        "rate=0.01",
+        "learning_rate=0.01",
         "dropout=0",
     ];
     let settings: Vec<&str> = small.iter().copied().chain([train.as_str()]).collect();

@@ -34,6 +34,100 @@ fn every_option_stands_under_a_comment() {
     }
 }
 
+/// Every option that once had another name: section, old name, new name.
+const RENAMED: [[&str; 3]; 30] = [
+    ["audio", "every", "stride"],
+    ["audio", "frame", "frame_length"],
+    ["audio", "step", "frame_shift"],
+    ["data", "deviation", "std"],
+    ["data", "longest", "max_length"],
+    ["data", "sentences", "max_sentences"],
+    ["data", "side", "image_size"],
+    ["model", "both_directions", "bidirectional"],
+    ["model", "head", "head_hidden"],
+    ["model", "kernel", "kernel_size"],
+    ["model", "learned", "learn_bandwidth"],
+    ["model", "longest_answer", "max_answer_length"],
+    ["model", "patch", "patch_size"],
+    ["model", "shared", "shared_hops"],
+    ["model", "taught", "hop_supervision"],
+    ["model", "tied", "tied_embeddings"],
+    ["model", "weights_dropout", "attention_dropout"],
+    ["model", "width", "bandwidth"],
+    ["search", "longest_output", "max_output_length"],
+    ["text", "lower", "lowercase"],
+    ["text", "minimum", "min_frequency"],
+    ["text", "shared", "shared_vocabulary"],
+    ["text", "vocabulary", "vocabulary_size"],
+    ["training", "accumulate", "accumulation_steps"],
+    ["training", "average", "ema_decay"],
+    ["training", "batch", "batch_size"],
+    ["training", "clip", "clip_norm"],
+    ["training", "floor", "min_learning_rate"],
+    ["training", "rate", "learning_rate"],
+    ["training", "warmup", "warmup_steps"],
+];
+
+#[test]
+fn options_are_known_by_their_old_names_with_a_remark_and_in_old_runs_without() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("mine.toml");
+    let mut tried = 0;
+    for [section, old, new] in RENAMED {
+        let name = format!("{section}.{new}");
+        let mut has_it = 0;
+        for task in tasks() {
+            let options = task.options().unwrap();
+            if !options.names().contains(&name) {
+                continue;
+            }
+            has_it += 1;
+            // What stands in the template, so that it is a value that the option can have.
+            let (before, value) = match options.get(&name) {
+                Some(value) => (options.clone(), value.to_string()),
+                None => {
+                    let groups = options.groups();
+                    let mut all = groups.iter().flat_map(|group| &group.options);
+                    let value = all.find(|one| one.name == name).unwrap().example.clone().unwrap();
+                    (options.clone().set(&format!("{name}={value}")).unwrap(), value)
+                }
+            };
+            for called in [format!("{section}.{old}"), old.to_string()] {
+                assert!(options.knows(&called), "{}: {called}", task.name());
+                let (set, remarks) =
+                    regard_data::remarked(|| options.clone().set(&format!("{called}={value}")));
+                assert_eq!(set.unwrap(), before, "{}: {called}", task.name());
+                assert_eq!(remarks, [format!("`{called}` is called `{name}` now")]);
+                tried += 1;
+            }
+            let written = format!("[{section}]\n{old} = {value}\n");
+            std::fs::write(&path, &written).unwrap();
+            let (read, remarks) = regard_data::remarked(|| options.clone().text(&path, &written));
+            assert_eq!((read.unwrap(), remarks.len()), (before, 1), "{}: {old}", task.name());
+            let both = format!("{written}{new} = {value}\n");
+            let told = options.clone().text(&path, &both).unwrap_err().to_string();
+            assert!(told.contains(&format!("`{name}` is set twice, once as `")), "{told}");
+        }
+        assert!(has_it > 0, "{name} is an option of no task");
+    }
+    assert!(tried >= 250, "{tried}");
+    // The options of a run that an older version trained.
+    let out = folder.path().join("run");
+    let task = task_named("regress").unwrap();
+    let options = task.options().unwrap().set("epochs=1").unwrap().set("size=20").unwrap();
+    let mut learner = task.begin(&options).unwrap();
+    let run = Run::create(&out, task, &options, learner.model()).unwrap();
+    train(learner.as_mut(), &TrainingConfig::of(&options).unwrap(), &run, &mut Silent).unwrap();
+    let mut old = options.to_string();
+    for [_, old_name, new] in RENAMED {
+        old = old.replace(&format!("\n{new} = "), &format!("\n{old_name} = "));
+    }
+    assert_ne!(old, options.to_string());
+    std::fs::write(run.path("config.toml"), old).unwrap();
+    let (read, remarks) = regard_data::remarked(|| Run::open(&out).unwrap().options().unwrap());
+    assert_eq!((read, remarks.len()), (options, 0));
+}
+
 #[test]
 fn a_key_that_is_not_known_is_refused_with_the_nearest() {
     let options = task_named("translate").unwrap().options().unwrap();
@@ -96,11 +190,11 @@ fn a_value_of_the_wrong_kind_is_refused_with_its_option() {
 fn training_options_that_cannot_be_meant_are_refused_by_name() {
     let options = task_named("translate").unwrap().options().unwrap();
     for (setting, sentence) in [
-        ("batch=0", "`training.batch` cannot be 0"),
-        ("accumulate=0", "`training.accumulate` cannot be 0"),
-        ("rate=-1.0", "`training.rate` cannot be -1"),
-        ("clip=-2.0", "`training.clip` cannot be -2"),
-        ("average=1.0", "`training.average` cannot be 1"),
+        ("batch_size=0", "`training.batch_size` cannot be 0"),
+        ("accumulation_steps=0", "`training.accumulation_steps` cannot be 0"),
+        ("learning_rate=-1.0", "`training.learning_rate` cannot be -1"),
+        ("clip_norm=-2.0", "`training.clip_norm` cannot be -2"),
+        ("ema_decay=1.0", "`training.ema_decay` cannot be 1"),
         ("plateau_factor=1.5", "`training.plateau_factor` cannot be 1.5"),
     ] {
         let config = TrainingConfig::of(&options.clone().set(setting).unwrap()).unwrap();
@@ -112,14 +206,15 @@ fn training_options_that_cannot_be_meant_are_refused_by_name() {
 fn a_training_that_diverges_ends_as_no_best() {
     let folder = tempfile::tempdir().unwrap();
     let task = task_named("translate").unwrap();
-    let settings = ["size=60", "embedding=8", "hidden=8", "score_hidden=8", "epochs=2", "rate=1e9"];
+    let settings =
+        ["size=60", "embedding=8", "hidden=8", "score_hidden=8", "epochs=2", "learning_rate=1e9"];
     let options = settings.iter().fold(task.options().unwrap(), |o, s| o.set(s).unwrap());
     let mut learner = task.begin(&options).unwrap();
     let run = Run::create(&folder.path().join("run"), task, &options, learner.model()).unwrap();
     let config = TrainingConfig::of(&options).unwrap();
     let told = train(learner.as_mut(), &config, &run, &mut Silent).unwrap_err().to_string();
     assert!(told.contains("diverged") || told.contains("the loss became"), "{told}");
-    assert!(told.contains("`training.rate`"), "{told}");
+    assert!(told.contains("`training.learning_rate`"), "{told}");
     assert!(!run.path("best.safetensors").exists());
 }
 
@@ -133,7 +228,10 @@ fn options_without_effect_on_gray_pictures_are_refused() {
     assert!(refused(&["color=true"]).starts_with("`data.color` is for folders of pictures"));
     let idx = ["train_images=a.idx", "train_labels=b.idx"];
     assert!(refused(&[&idx[..], &["color=true"]].concat()).contains("`data.color`"));
-    assert!(refused(&[&idx[..], &["side=8"]].concat()).starts_with("`data.side` is for folders"));
+    assert!(
+        refused(&[&idx[..], &["image_size=8"]].concat())
+            .starts_with("`data.image_size` is for folders")
+    );
 }
 
 #[test]
@@ -182,19 +280,31 @@ fn a_value_that_cannot_be_is_refused_with_what_it_can_be() {
             "`training.epochs` cannot be 1.5; it is a whole number from 0 on",
         ),
         ("classify", "epochs=many", "`training.epochs` cannot be \"many\"; it is a whole number"),
-        ("classify", "rate=fast", "`training.rate` cannot be \"fast\"; it is a number"),
+        (
+            "classify",
+            "learning_rate=fast",
+            "`training.learning_rate` cannot be \"fast\"; it is a number",
+        ),
         ("classify", "train_files=a,b", "`data.train_files` cannot be \"a,b\"; it is a list, as"),
         ("classify", "header=yes", "`data.header` cannot be \"yes\"; it is true or false"),
         ("classify", "kind=smell", "`data.kind` cannot be \"smell\"; there are `text`, `audio`"),
         ("classify", "betas=[0.9]", "`training.betas` cannot be [0.9]; it is a list of two"),
         (
             "classify",
-            "audio.step=0",
-            "`audio.step` cannot be 0; it is so many milliseconds, above 0",
+            "audio.frame_shift=0",
+            "`audio.frame_shift` cannot be 0; it is so many milliseconds, above 0",
         ),
         ("classify", "audio.mels=0", "`audio.mels` cannot be 0"),
-        ("transcribe", "audio.step=0.0", "`audio.step` cannot be 0; it is so many milliseconds"),
-        ("transcribe", "audio.frame=-1", "`audio.frame` cannot be -1; it is so many milliseconds"),
+        (
+            "transcribe",
+            "audio.frame_shift=0.0",
+            "`audio.frame_shift` cannot be 0; it is so many milliseconds",
+        ),
+        (
+            "transcribe",
+            "audio.frame_length=-1",
+            "`audio.frame_length` cannot be -1; it is so many milliseconds",
+        ),
     ] {
         let task = task_named(task).unwrap();
         let options = task.options().unwrap().set(setting).unwrap();

@@ -116,7 +116,7 @@ fn three_parts_of_one_file_of_images_are_read_at_once_and_so_are_inputs_out_of_t
     let images = Counted::new(folder.path(), "images", images);
     let labels = Counted::new(folder.path(), "labels", labels);
     let set = [images.setting("train_images"), labels.setting("train_labels")];
-    let small = ["held_out=0.2", "epochs=1", "hidden=8", "heads=2", "layers=1", "patch=4"];
+    let small = ["held_out=0.2", "epochs=1", "hidden=8", "heads=2", "layers=1", "patch_size=4"];
     let settings = [&[&set[0][..], &set[1]], &small[..]].concat();
     assert_eq!(reads("image", &images, &settings), [1, 1]);
     assert_eq!(labels.reads(), 2);

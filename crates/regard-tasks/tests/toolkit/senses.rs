@@ -447,7 +447,7 @@ mod pictures {
         };
         assert_eq!(
             refusal(folder.path(), read(None)),
-            "cat/3.png: 5×3 pixels, but cat/1.PNG has 4×2; `data.side` brings all to one size"
+            "cat/3.png: 5×3 pixels, but cat/1.PNG has 4×2; `data.image_size` brings all to one size"
         );
         let images = read(Some(3)).unwrap();
         assert_eq!((images.len(), images.height, images.width), (4, 3, 3));

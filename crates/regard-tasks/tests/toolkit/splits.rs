@@ -82,11 +82,12 @@ fn cases(folder: &Path) -> Vec<(&'static str, Vec<String>)> {
     let asked = lines(|at| format!("the key{at} is red\twhere is key{at}\tred\n"));
     vec![
         ("translate", train("train_pairs", pairs.clone())),
-        ("summarize", [train("train_pairs", pairs), vec!["text.minimum=1".into()]].concat()),
+        ("summarize", [train("train_pairs", pairs), vec!["text.min_frequency=1".into()]].concat()),
         ("transcribe", train("data.train", listed(&at("sounds"), true))),
         (
             "caption",
-            [train("data.train", listed(&at("pictures"), false)), vec!["side=8".into()]].concat(),
+            [train("data.train", listed(&at("pictures"), false)), vec!["image_size=8".into()]]
+                .concat(),
         ),
         ("image", idx(&at("idx"))),
         (

@@ -50,7 +50,7 @@ fn a_run_begins_with_the_weights_of_another_and_says_which() {
     trained("label", &a, &[]).unwrap();
     let from = format!("init_from=\"{}\"", a.display());
     // A rate of next to nothing: what was taken is still there.
-    let said = trained("label", &b, &[&from, "rate=1e-12", "seed=2"]).unwrap();
+    let said = trained("label", &b, &[&from, "learning_rate=1e-12", "seed=2"]).unwrap();
     assert!(said[0].contains("weights are those of") && !said[0].contains("new are"), "{said:?}");
     let (old, new) = (weights(&a), weights(&b));
     for (name, numbers) in &old {
@@ -59,7 +59,8 @@ fn a_run_begins_with_the_weights_of_another_and_says_which() {
     }
     // Another number of layers and other words: what fits is taken, and no row of a table.
     let said =
-        trained("label", &c, &[&from, "layers=3", "rate=1e-12", "seed=2", "size=90"]).unwrap();
+        trained("label", &c, &[&from, "layers=3", "learning_rate=1e-12", "seed=2", "size=90"])
+            .unwrap();
     assert!(said[0].contains("encoder.layers.2.") && said[0].contains(" rows of "), "{said:?}");
     let newer = weights(&c);
     assert_eq!(newer["encoder.layers.0.linear1.bias"].len(), 8);
@@ -103,7 +104,7 @@ fn new_labels_cost_no_word_vectors_and_a_layer_is_no_vocabulary_for_its_name() {
         format!("data.train=\"{}\"", folder.path().join(name).display())
     };
     // `encoder.input` is a layer, whatever its name.
-    let set = ["head=8", "embedding=6", "rate=1e-12"];
+    let set = ["head_hidden=8", "embedding=6", "learning_rate=1e-12"];
     let first = file("a.conll", ["NOUN", "VERB"]);
     trained("label", &a, &[&[&first[..]], &set[..]].concat()).unwrap();
     let from = format!("init_from=\"{}\"", a.display());
@@ -136,7 +137,7 @@ fn a_translator_takes_the_rows_of_the_words_that_both_know() {
         std::fs::write(folder.path().join(name), text).unwrap();
         format!("train_pairs=\"{}\"", folder.path().join(name).display())
     };
-    let set = ["hidden=8", "embedding=8", "score_hidden=8", "rate=1e-12"];
+    let set = ["hidden=8", "embedding=8", "score_hidden=8", "learning_rate=1e-12"];
     trained("translate", &a, &[&[&file("a.tsv", 0)[..]], &set[..]].concat()).unwrap();
     let from = format!("init_from=\"{}\"", a.display());
     // As many words, nearly all of them others: equal shapes say nothing.

@@ -126,19 +126,25 @@ fn rows_that_are_not_learned_are_counted() {
     assert!(!told.contains("longest"), "{told}");
     let long = pairs + "eins zwei drei vier fünf\tone\n";
     let train = set("train_pairs", &file(&folder, "long.tsv", &long));
-    let told = said("translate", &[&train, "longest=3", "held_out=0.05"]);
-    assert!(told.contains("1 left out for having more than `data.longest` = 3 tokens"), "{told}");
-    // Labels of words, and classes of texts.
-    let told = said("label", &["size=60", "encoder=fully-connected", "longest=9"]);
-    assert!(told.contains("left out for having more than `data.longest` = 9 words"), "{told}");
-    assert!(told.contains("read in parts that do not see each other"), "{told}");
-    let told = said("classify", &["size=60", "longest=3"]);
+    let told = said("translate", &[&train, "max_length=3", "held_out=0.05"]);
     assert!(
-        told.contains("have more than `data.longest` = 3 tokens, and were read so far"),
+        told.contains("1 left out for having more than `data.max_length` = 3 tokens"),
         "{told}"
     );
-    let told = said("label", &["size=20", "kind=sound", "longest=60"]);
-    assert!(told.contains("left out for having more than `data.longest` = 60 vectors"), "{told}");
+    // Labels of words, and classes of texts.
+    let told = said("label", &["size=60", "encoder=fully-connected", "max_length=9"]);
+    assert!(told.contains("left out for having more than `data.max_length` = 9 words"), "{told}");
+    assert!(told.contains("read in parts that do not see each other"), "{told}");
+    let told = said("classify", &["size=60", "max_length=3"]);
+    assert!(
+        told.contains("have more than `data.max_length` = 3 tokens, and were read so far"),
+        "{told}"
+    );
+    let told = said("label", &["size=20", "kind=sound", "max_length=60"]);
+    assert!(
+        told.contains("left out for having more than `data.max_length` = 60 vectors"),
+        "{told}"
+    );
     // Nothing is said of what the tasks learn by default.
     for task in
         ["translate", "summarize", "label", "classify", "answer", "image", "graph", "regress"]
@@ -164,7 +170,7 @@ fn pictures_that_are_not_read_are_counted_by_kind() {
     }
     std::fs::write(folder.path().join("stray.png"), "").unwrap();
     let train = set("train_folder", folder.path());
-    let told = said("image", &[&train, "patch=1"]);
+    let told = said("image", &[&train, "patch_size=1"]);
     assert!(told.contains("5 files and folders are not read: "), "{told}");
     for kind in ["2 .tiff", "1 beside the labels' folders", "2 in folders of folders"] {
         assert!(told.contains(kind), "{kind}: {told}");

@@ -58,8 +58,8 @@ pub(super) struct Data {
     #[serde(flatten)]
     pub(super) held_out: HeldOutOptions,
     pub(super) encoding: Option<String>,
-    pub(super) longest: usize,
-    pub(super) sentences: usize,
+    pub(super) max_length: usize,
+    pub(super) max_sentences: usize,
     pub(super) measure: Measure,
 }
 
@@ -75,13 +75,13 @@ pub(super) struct Model {
     pub(super) model: Kind,
     pub(super) attention: bool,
     pub(super) hops: usize,
-    shared: bool,
+    shared_hops: bool,
     carry: bool,
-    pub(super) taught: f64,
+    pub(super) hop_supervision: f64,
     positions: bool,
     times: usize,
     pub(super) features: bool,
-    pub(super) longest_answer: usize,
+    pub(super) max_answer_length: usize,
     embedding: usize,
     #[serde(flatten)]
     pub(super) encoder: EncoderOptions,
@@ -116,9 +116,9 @@ impl Checked for Config {
             ));
         }
         let none = [
-            ("data.longest", self.data.longest),
-            ("data.sentences", self.data.sentences),
-            ("model.longest_answer", self.model.longest_answer),
+            ("data.max_length", self.data.max_length),
+            ("data.max_sentences", self.data.max_sentences),
+            ("model.max_answer_length", self.model.max_answer_length),
         ];
         if let Some((name, _)) = none.iter().find(|(_, n)| *n == 0) {
             return Err(Error::invalid(format!("`{name}` cannot be 0")));
@@ -127,9 +127,9 @@ impl Checked for Config {
             let facts = self.data.facts;
             return Err(Error::invalid(format!("`data.facts` cannot be {facts}; it is 1 to 3")));
         }
-        let taught = self.model.taught;
+        let taught = self.model.hop_supervision;
         if !(taught.is_finite() && taught >= 0.0) {
-            return Err(Error::invalid(format!("`model.taught` cannot be {taught}")));
+            return Err(Error::invalid(format!("`model.hop_supervision` cannot be {taught}")));
         }
         if self.model.model == Kind::Reader {
             self.check_reader()?;
@@ -169,11 +169,11 @@ impl Config {
             vocabulary,
             width: m.embedding,
             padding: PADDING,
-            encoder: m.encoder.config(self.data.longest),
+            encoder: m.encoder.config(self.data.max_length),
             positions: m.positions,
             times: m.times,
             hops: m.hops,
-            shared: m.shared,
+            shared: m.shared_hops,
             carry: m.carry,
             mechanism: m.mechanism.config(),
             answers,
@@ -188,7 +188,7 @@ impl Config {
         ClassifierConfig {
             pooling: ClassifierPooling::Last,
             dropout: m.encoder.dropout,
-            ..ClassifierConfig::new(input, m.encoder.config(self.data.longest), answers)
+            ..ClassifierConfig::new(input, m.encoder.config(self.data.max_length), answers)
         }
     }
 
@@ -200,7 +200,7 @@ impl Config {
             padding: PADDING,
             features: if m.features { super::encoding::FEATURES } else { 0 },
             // The place of "no answer" is one more.
-            encoder: m.encoder.config(self.data.longest + 1),
+            encoder: m.encoder.config(self.data.max_length + 1),
             attention: m.attention,
             mechanism: m.mechanism.config(),
             dropout: m.encoder.dropout,

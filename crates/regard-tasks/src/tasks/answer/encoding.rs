@@ -35,9 +35,9 @@ impl Preprocessor {
         for asked in questions {
             // Questions share their passage; its words count once.
             if seen.insert(std::sync::Arc::as_ptr(&asked.passage)) {
-                tokens.extend(words(&asked.passage.text, text.tokenizer, text.lower));
+                tokens.extend(words(&asked.passage.text, text.tokenizer, text.lowercase));
             }
-            tokens.extend(words(&asked.question, text.tokenizer, text.lower));
+            tokens.extend(words(&asked.question, text.tokenizer, text.lowercase));
         }
         let spoken = tokens.iter().map(|word| word.text.as_str());
         let answers = match config.model.model {
@@ -45,7 +45,7 @@ impl Preprocessor {
             Kind::Reader => Labels::learn([]),
         };
         Ok(Self {
-            words: Vocabulary::learn(spoken, text.minimum, text.vocabulary)?,
+            words: Vocabulary::learn(spoken, text.min_frequency, text.vocabulary_size)?,
             answers,
             unanswerable: questions.iter().any(|asked| asked.answers.is_empty()),
         })
@@ -111,7 +111,7 @@ pub(super) struct TextEncoder<'a> {
 
 impl TextEncoder<'_> {
     pub(super) fn words(&self, text: &str) -> Vec<Word> {
-        words(text, self.config.text.tokenizer, self.config.text.lower)
+        words(text, self.config.text.tokenizer, self.config.text.lowercase)
     }
 
     fn ids(&self, words: &[Word]) -> Vec<usize> {
@@ -128,7 +128,7 @@ impl TextEncoder<'_> {
     pub(super) fn story(&self, file: &Path, asked: &Asked) -> Result<EncodedStory> {
         let encode = |text: &str| self.ids(&self.words(text));
         let mut sentences: Vec<Vec<usize>> = asked.passage.sentences().map(encode).collect();
-        let skipped = sentences.len().saturating_sub(self.config.data.sentences);
+        let skipped = sentences.len().saturating_sub(self.config.data.max_sentences);
         sentences.drain(..skipped);
         let question = at_least_one(encode(&asked.question));
         if sentences.iter().all(Vec::is_empty) {
@@ -143,7 +143,7 @@ impl TextEncoder<'_> {
     /// A text; refuses one without a word.
     pub(super) fn passage(&self, file: &Path, asked: &Asked) -> Result<EncodedPassage> {
         let mut words = self.words(&asked.passage.text);
-        words.truncate(self.config.data.longest);
+        words.truncate(self.config.data.max_length);
         let question = self.words(&asked.question);
         if words.is_empty() {
             return Err(asked.wrong(file, "the text is empty"));

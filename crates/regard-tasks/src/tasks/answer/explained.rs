@@ -25,7 +25,7 @@ impl Answerer {
         let asked = &questions.all[0];
         let passage = self.encoder().passage(&questions.file, asked)?;
         let pointed = self.pointed(reader, &[&passage], Need::OUTPUT)?;
-        let span = pointed.spans(&[passage.text.len()], self.config.model.longest_answer)?[0];
+        let span = pointed.spans(&[passage.text.len()], self.config.model.max_answer_length)?[0];
         let batch = PassageBatch::new(&[&passage])?;
         let values = saliency::at_embedding(|| {
             let pointed = reader.point(&batch.passages(), Mode::Infer, Need::OUTPUT)?;
@@ -60,7 +60,7 @@ impl Answerer {
                 Ok(Saliency { of, names: names.map(str::to_string).collect(), values, grid: None })
             }
             Network::LastState(classifier) => {
-                let ids = joined(&story, self.config.data.longest);
+                let ids = joined(&story, self.config.data.max_length);
                 let batch = Sentences::new(&[&ids[..]], PADDING)?;
                 let sequences =
                     Sequences { lengths: Some(&batch.lengths), ..Sequences::new(&batch.ids) };
@@ -120,7 +120,7 @@ impl Answerer {
     ) -> Result<Option<(String, Scene)>> {
         let asked = &questions.all[0];
         let story = self.encoder().story(&questions.file, asked)?;
-        let ids = joined(&story, self.config.data.longest);
+        let ids = joined(&story, self.config.data.max_length);
         let batch = Sentences::new(&[&ids[..]], PADDING)?;
         let sequences = Sequences { lengths: Some(&batch.lengths), ..Sequences::new(&batch.ids) };
         let classified =
@@ -165,7 +165,7 @@ impl Answerer {
 
     /// The first sentences of a story that its memory has no room for.
     fn skipped(&self, asked: &Asked) -> usize {
-        asked.passage.ranges.len().saturating_sub(self.config.data.sentences)
+        asked.passage.ranges.len().saturating_sub(self.config.data.max_sentences)
     }
 
     /// The hops of a memory network, each a map of the question over the sentences.

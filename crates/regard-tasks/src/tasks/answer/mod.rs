@@ -81,10 +81,10 @@ impl Task for Answer {
             "score=scaled-dot",
             "score_hidden=64",
             "dropout=0.0",
-            "taught=1.0",
+            "hop_supervision=1.0",
             "epochs=15",
-            "batch=64",
-            "rate=0.003",
+            "batch_size=64",
+            "learning_rate=0.003",
             "schedule=cosine",
         ]
     }
@@ -197,10 +197,10 @@ fn with_spans(answerer: &Answerer, training: &Questions) -> Result<Vec<EncodedPa
     let all = passages.len();
     passages.retain(|passage| passage.span.is_some());
     if passages.len() < all {
-        let longest = answerer.config.data.longest;
+        let longest = answerer.config.data.max_length;
         remark(format!(
             "{all} training questions: {} used, {} left out: their answer is not within the first \
-             `data.longest` = {longest} words of the text",
+             `data.max_length` = {longest} words of the text",
             passages.len(),
             all - passages.len()
         ));
@@ -227,7 +227,7 @@ impl AnswerLesson {
         match &self.answerer.network {
             Network::Memory(network) => {
                 let batch = StoryBatch::new(all)?;
-                let taught = self.answerer.config.model.taught;
+                let taught = self.answerer.config.model.hop_supervision;
                 let need = if taught > 0.0 { Need::WEIGHTS } else { Need::OUTPUT };
                 let answered = network.answer(&batch.stories(), mode, need)?;
                 let losses = answered.logits.cross_entropy_rows(&targets, rule)?;
@@ -244,7 +244,7 @@ impl AnswerLesson {
                 }
             }
             Network::LastState(classifier) => {
-                let longest = self.answerer.config.data.longest;
+                let longest = self.answerer.config.data.max_length;
                 let joined: Vec<Vec<usize>> =
                     all.iter().map(|story| joined(story, longest)).collect();
                 let batch = Sentences::new(&joined, PADDING)?;

@@ -128,7 +128,7 @@ impl Answerer {
             }
             Network::LastState(classifier) => {
                 let joined: Vec<Vec<usize>> =
-                    all.iter().map(|story| joined(story, self.config.data.longest)).collect();
+                    all.iter().map(|story| joined(story, self.config.data.max_length)).collect();
                 let batch = Sentences::new(&joined, regard_data::text::PADDING)?;
                 let sequences =
                     Sequences { lengths: Some(&batch.lengths), ..Sequences::new(&batch.ids) };
@@ -196,7 +196,7 @@ impl Answerer {
                     .collect();
             }
             Kind::Reader => {
-                let (longest, kind) = (self.config.data.longest, self.config.text.tokenizer);
+                let (longest, kind) = (self.config.data.max_length, self.config.text.tokenizer);
                 let is_long =
                     |asked: &&Asked| words(&asked.passage.text, kind, false).len() > longest;
                 let long = questions.all.iter().filter(is_long).count();
@@ -208,12 +208,12 @@ impl Answerer {
 
     /// What to say of stories of which a memory network reads the end alone, where there are some.
     pub(super) fn note_of_long_stories(&self, questions: &Questions, part: &str) -> Option<String> {
-        let most = self.config.data.sentences;
+        let most = self.config.data.max_sentences;
         let is_long = |asked: &&Asked| asked.passage.ranges.len() > most;
         let long = questions.all.iter().filter(is_long).count();
         (long > 0 && self.config.model.model == Kind::Memory).then(|| {
             format!(
-                "{long} of the {part} part's {} stories have more than `data.sentences` = {most} \
+                "{long} of the {part} part's {} stories have more than `data.max_sentences` = {most} \
                  sentences, of which the last are read",
                 questions.all.len()
             )
@@ -236,7 +236,7 @@ impl Answerer {
 
     /// How much of a text is read: a reader's words, or the sentences that a memory holds.
     fn read_of(&self, asked: &Asked) -> (usize, usize, &'static str) {
-        let (longest, most) = (self.config.data.longest, self.config.data.sentences);
+        let (longest, most) = (self.config.data.max_length, self.config.data.max_sentences);
         match self.network {
             Network::Reader(_) => {
                 let words = self.encoder().words(&asked.passage.text).len();
@@ -284,7 +284,7 @@ impl Answerer {
         let (asked, passage) =
             (&questions.all[0], self.encoder().passage(&questions.file, &questions.all[0])?);
         let pointed = self.pointed(reader, &[&passage], Need::WEIGHTS)?;
-        let span = pointed.spans(&[passage.text.len()], self.config.model.longest_answer)?[0];
+        let span = pointed.spans(&[passage.text.len()], self.config.model.max_answer_length)?[0];
         let name = |at: usize| match &asked.passage.text[passage.ranges[at].clone()] {
             "" => "(none)".to_string(),
             word if (span.start..=span.end).contains(&at) => format!("{word} ←"),

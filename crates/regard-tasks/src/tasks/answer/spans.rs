@@ -31,7 +31,7 @@ impl Answerer {
         let passages: Vec<&EncodedPassage> = all.iter().map(|(_, passage)| *passage).collect();
         let pointed = self.pointed(reader, &passages, Need::OUTPUT)?;
         let lengths: Vec<usize> = passages.iter().map(|passage| passage.text.len()).collect();
-        let spans = pointed.spans(&lengths, self.config.model.longest_answer)?;
+        let spans = pointed.spans(&lengths, self.config.model.max_answer_length)?;
         let n = pointed.start.shape()[1];
         let numbers = |x: &Tensor| x.softmax(1)?.to_vec::<f32>();
         let (start, end) = (numbers(&pointed.start)?, numbers(&pointed.end)?);
@@ -69,7 +69,7 @@ impl Answerer {
         n: usize,
     ) -> Result<Vec<Alternative>> {
         let pointed = self.pointed(reader, &[passage], Need::OUTPUT)?;
-        let longest = self.config.model.longest_answer;
+        let longest = self.config.model.max_answer_length;
         let spans = pointed.n_best_spans(&[passage.text.len()], longest, usize::MAX)?.remove(0);
         let mut seen = HashSet::new();
         let alternative = |span: Span| {

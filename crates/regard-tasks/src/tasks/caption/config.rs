@@ -42,7 +42,7 @@ impl Embedded {
 pub(super) struct Data {
     pub(super) embedded: Embedded,
     pub(super) size: usize,
-    pub(super) side: usize,
+    pub(super) image_size: usize,
     pub(super) train: Option<PathBuf>,
     pub(super) validation: Option<PathBuf>,
     pub(super) test: Option<PathBuf>,
@@ -65,7 +65,7 @@ pub(super) struct Search {
 
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Model {
-    pub(super) patch: usize,
+    pub(super) patch_size: usize,
     #[serde(flatten)]
     pub(super) seq2seq: Seq2SeqOptions,
 }
@@ -76,15 +76,15 @@ const MAX_SIDE: usize = 4096;
 impl Checked for Config {
     fn check(&self) -> Result<()> {
         self.data.held_out.check()?;
-        let (side, patch) = (self.data.side, self.model.patch);
+        let (side, patch) = (self.data.image_size, self.model.patch_size);
         if !(1..=MAX_SIDE).contains(&side) {
             return Err(Error::invalid(format!(
-                "`data.side` cannot be {side}; it is 1 to {MAX_SIDE} pixels"
+                "`data.image_size` cannot be {side}; it is 1 to {MAX_SIDE} pixels"
             )));
         }
         if patch == 0 || !side.is_multiple_of(patch) {
             return Err(Error::invalid(format!(
-                "`model.patch` cannot be {patch}: it divides `data.side`, which is {side}"
+                "`model.patch_size` cannot be {patch}: it divides `data.image_size`, which is {side}"
             )));
         }
         self.model.seq2seq.check()?;
@@ -101,13 +101,13 @@ impl Config {
 
     /// Patches across, and down.
     pub(super) fn patches(&self) -> usize {
-        self.data.side / self.model.patch
+        self.data.image_size / self.model.patch_size
     }
 
     /// The library's configuration for a vocabulary of this size and outputs of so many tokens.
     pub(super) fn seq2seq(&self, vocabulary: usize, longest: usize) -> Seq2SeqConfig {
-        let side = self.data.side;
-        let (channels, patch) = (self.channels(), self.model.patch);
+        let side = self.data.image_size;
+        let (channels, patch) = (self.channels(), self.model.patch_size);
         let source = SourceConfig::Patches { image: [side, side], channels, patch };
         let longest = longest.max(self.patches() * self.patches()) + 1;
         self.model.seq2seq.config(source, vocabulary, longest)

@@ -38,7 +38,7 @@ fn file(data: &Data, part: Part) -> Option<&PathBuf> {
 
 impl Pictures {
     fn new(config: &Config) -> Self {
-        let side = config.data.side;
+        let side = config.data.image_size;
         Self { size: [config.channels(), side, side], ..Self::default() }
     }
 
@@ -48,13 +48,13 @@ impl Pictures {
 
     /// One picture alone.
     pub(super) fn one(config: &Config, path: &Path) -> Result<Vec<u8>> {
-        let side = config.data.side;
+        let side = config.data.image_size;
         Images::read_one(path, [side, side], config.data.color)
     }
 
     /// The same, of the content of a file.
     pub(super) fn decode(config: &Config, name: &Path, bytes: &[u8]) -> Result<Vec<u8>> {
-        let side = config.data.side;
+        let side = config.data.image_size;
         Images::decode_one(name, bytes, [side, side], config.data.color)
     }
 
@@ -119,12 +119,12 @@ impl Examples for Pictures {
 fn embedded(config: &Config, part: Part) -> Result<Pictures> {
     let data = &config.data;
     let drawn = embedded::part_in_order(part, data.size, |n| {
-        toy::captioned(n, data.side, data.embedded.language(), 1)
+        toy::captioned(n, data.image_size, data.embedded.language(), 1)
     })?;
     let mut pictures = Pictures::new(config);
     let byte = |value: f32| (value * 255.0).round() as u8;
     for one in drawn {
-        let plane = data.side * data.side;
+        let plane = data.image_size * data.image_size;
         let pixels = match data.color {
             true => one.pixels.iter().map(|&value| byte(value)).collect(),
             // As bright as the three colors together.

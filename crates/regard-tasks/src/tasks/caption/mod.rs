@@ -72,10 +72,10 @@ impl Task for CaptionTask {
             "score_hidden=64",
             "dropout=0.0",
             "epochs=10",
-            "batch=64",
-            "rate=0.002",
+            "batch_size=64",
+            "learning_rate=0.002",
             "schedule=cosine",
-            "warmup=100",
+            "warmup_steps=100",
         ]
     }
 
@@ -104,7 +104,7 @@ impl Task for CaptionTask {
         let preprocessor = Preprocessor::fit(&config, &training)?;
         let sentences: Vec<&String> = training.sentences.iter().flatten().collect();
         let tokens = sentences.iter().map(|text| preprocessor.tokenizer.encode(text).len());
-        let side = config.data.side;
+        let side = config.data.image_size;
         let facts = [
             ("training pictures", training.len().to_string()),
             ("validation pictures", dataset.count(Part::Validation)?),

@@ -84,7 +84,7 @@ impl Captioner {
         which: Vec<usize>,
     ) -> ImageSources<'a> {
         let Preprocessor { mean, deviation, .. } = self.preprocessor;
-        ImageSources { pictures, which, patch: self.config.model.patch, mean, deviation }
+        ImageSources { pictures, which, patch: self.config.model.patch_size, mean, deviation }
     }
 
     /// Each picture once for each of its sentences, and these as tokens.
@@ -124,7 +124,7 @@ impl Captioner {
 
     /// The pictures that inputs hold; `validation:3` is one of the data.
     fn pictures(&self, inputs: &[Input]) -> Result<Pictures> {
-        let side = self.config.data.side;
+        let side = self.config.data.image_size;
         let mut all =
             Pictures { size: [self.config.channels(), side, side], ..Pictures::default() };
         let examples = self.looked_up.within(&self.config, "pictures");
@@ -248,7 +248,7 @@ impl Explains for Captioner {
         let sources = self.sources(&pictures, vec![0]);
         let tokens = self.writer.write_one(&sources)?.tokens;
         let source = sources.batch(&[0])?;
-        let patch = self.config.model.patch;
+        let patch = self.config.model.patch_size;
         let values = saliency::at_image(source.x.clone(), patch, |x| {
             self.writer.log_prob(&Source { x: x.clone(), ..source.clone() }, &tokens)
         })?;

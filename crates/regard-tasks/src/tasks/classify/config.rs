@@ -60,7 +60,7 @@ pub(super) struct Data {
     #[serde(flatten)]
     pub(super) held_out: HeldOutOptions,
     pub(super) encoding: Option<String>,
-    pub(super) longest: usize,
+    pub(super) max_length: usize,
 }
 
 /// Where a part of the data comes from.
@@ -83,8 +83,8 @@ pub(super) struct Text {
 pub(super) struct Audio {
     pub(super) sample_rate: Option<u32>,
     mels: usize,
-    frame: f64,
-    step: f64,
+    frame_length: f64,
+    frame_shift: f64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -103,7 +103,7 @@ pub(super) struct Model {
     pub(super) embedding: usize,
     neighbors: Option<usize>,
     pooling: PoolingKind,
-    head: Option<usize>,
+    head_hidden: Option<usize>,
     #[serde(flatten)]
     encoder: EncoderOptions,
     #[serde(flatten)]
@@ -158,13 +158,13 @@ impl Audio {
     /// How frames of recordings of a rate are made.
     pub(super) fn mel(&self, rate: u32) -> LogMel {
         let samples = |milliseconds: f64| (f64::from(rate) * milliseconds / 1000.0) as usize;
-        let (window, hop) = (samples(self.frame), samples(self.step));
+        let (window, hop) = (samples(self.frame_length), samples(self.frame_shift));
         LogMel { window, hop, mels: self.mels, ..LogMel::new(rate) }
     }
 
     /// Seconds from one frame's start to the next one's.
     pub(super) fn seconds(&self) -> f64 {
-        self.step / 1000.0
+        self.frame_shift / 1000.0
     }
 }
 
@@ -172,12 +172,12 @@ impl Checked for Config {
     fn check(&self) -> Result<()> {
         self.data.held_out.check()?;
         check_rate(self.audio.sample_rate)?;
-        check_frames(self.audio.mels, self.audio.frame, self.audio.step)?;
+        check_frames(self.audio.mels, self.audio.frame_length, self.audio.frame_shift)?;
         if self.data.held_out.skip_bad_rows && self.data.kind == Kind::Audio {
             return Err(Error::invalid("`data.skip_bad_rows` is for rows of text and of vectors"));
         }
-        if self.data.longest == 0 {
-            return Err(Error::invalid("`data.longest` cannot be 0"));
+        if self.data.max_length == 0 {
+            return Err(Error::invalid("`data.max_length` cannot be 0"));
         }
         let share = self.text.token_dropout;
         if !(0.0..1.0).contains(&share) {
@@ -221,11 +221,11 @@ impl Config {
         ClassifierConfig {
             neighbors: m.neighbors,
             pooling,
-            hidden: m.head,
+            hidden: m.head_hidden,
             dropout: m.encoder.dropout,
             label_smoothing: self.training.label_smoothing,
             // The class token takes a place too.
-            ..ClassifierConfig::new(input, m.encoder.config(self.data.longest + 1), classes)
+            ..ClassifierConfig::new(input, m.encoder.config(self.data.max_length + 1), classes)
         }
     }
 }

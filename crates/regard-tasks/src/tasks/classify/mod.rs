@@ -69,8 +69,8 @@ impl Task for Classify {
             "hidden=64",
             "score_hidden=64",
             "epochs=12",
-            "batch=32",
-            "rate=0.005",
+            "batch_size=32",
+            "learning_rate=0.005",
             "schedule=cosine",
         ]
     }

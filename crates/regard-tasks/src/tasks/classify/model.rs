@@ -219,7 +219,7 @@ impl Classifier {
     /// An input as numbers. Refuses another kind of input and another width.
     fn read(&self, content: &Content) -> Result<Sequence> {
         let mut read = self.read_whole(content)?;
-        read.cut(self.config.data.longest);
+        read.cut(self.config.data.max_length);
         Ok(read)
     }
 
@@ -250,7 +250,7 @@ impl Classifier {
             Kind::Vectors => "vectors",
         };
         let things = format!("{part} examples");
-        read_so_far(examples.long, examples.read.len(), &things, self.config.data.longest, unit)
+        read_so_far(examples.long, examples.read.len(), &things, self.config.data.max_length, unit)
     }
 
     /// What to say of examples that are recordings of several rates.
@@ -270,7 +270,7 @@ impl Classifier {
     /// Examples as numbers.
     pub(super) fn encode_all(&self, examples: &[Example]) -> Result<EncodedExamples> {
         let labels = examples.iter().map(|example| &example.label[..]);
-        let longest = self.config.data.longest;
+        let longest = self.config.data.max_length;
         let mut long = 0;
         let read = |example: &Example| {
             let whole = self.read_whole(&example.content);
@@ -464,7 +464,7 @@ impl Model for Classifier {
         let predictions = self.label_probabilities(&read)?.predictions(inputs).into_iter();
         let each = predictions.zip(contents.iter().zip(&read));
         let described = |(one, (content, read)): (Prediction, (&Content, &Sequence))| {
-            let whole = match read.len() < self.config.data.longest {
+            let whole = match read.len() < self.config.data.max_length {
                 true => read.len(),
                 false => self.read_whole(content)?.len(),
             };

@@ -52,7 +52,7 @@ pub(crate) struct EncoderOptions {
     /// Layers.
     pub(crate) layers: usize,
     /// Whether a recurrent one reads from both ends.
-    pub(crate) both_directions: bool,
+    pub(crate) bidirectional: bool,
     /// A Transformer's heads.
     pub(crate) heads: usize,
     /// Width of the layer inside a Transformer's block, and inside a fully connected network.
@@ -80,7 +80,7 @@ pub(crate) struct EncoderOptions {
     /// The longest distance that relative positions tell apart.
     pub(crate) max_distance: usize,
     /// How many vectors a CNN's layer sees at once.
-    pub(crate) kernel: usize,
+    pub(crate) kernel_size: usize,
     /// The share left out while learning.
     pub(crate) dropout: f64,
 }
@@ -91,12 +91,12 @@ impl EncoderOptions {
         match self.encoder {
             EncoderKind::None => EncoderConfig::None,
             EncoderKind::Recurrent(cell) => {
-                EncoderConfig::Recurrent(self.recurrent(cell, self.both_directions))
+                EncoderConfig::Recurrent(self.recurrent(cell, self.bidirectional))
             }
             EncoderKind::Cnn => EncoderConfig::Cnn(ConvolutionConfig {
                 width: self.hidden,
                 layers: self.layers,
-                kernel: self.kernel,
+                kernel: self.kernel_size,
                 activation: Activation::Relu,
                 dropout: self.dropout,
                 position: self.position,

@@ -45,7 +45,7 @@ pub(crate) struct MechanismOptions {
     /// What a bilinear score is multiplied by.
     pub(crate) bilinear_scale: BilinearScale,
     /// The share of weights left out while learning.
-    pub(crate) weights_dropout: f64,
+    pub(crate) attention_dropout: f64,
 }
 
 /// A score and what it is made of.
@@ -104,7 +104,7 @@ impl MechanismOptions {
         MechanismConfig {
             weighting: self.weighting,
             temperature: self.temperature,
-            dropout: self.weights_dropout,
+            dropout: self.attention_dropout,
             ..MechanismConfig::new(score.config())
         }
     }

@@ -9,17 +9,17 @@ use serde::{Deserialize, Serialize};
 pub(crate) struct SoundFrameOptions {
     sample_rate: Option<u32>,
     mels: usize,
-    frame: f64,
-    pub(crate) step: f64,
+    frame_length: f64,
+    pub(crate) frame_shift: f64,
     pub(crate) stack: usize,
-    pub(crate) every: usize,
+    pub(crate) stride: usize,
 }
 
 impl SoundFrameOptions {
     pub(crate) fn check(&self) -> Result<()> {
         check_rate(self.sample_rate)?;
-        check_frames(self.mels, self.frame, self.step)?;
-        for (name, value) in [("stack", self.stack), ("every", self.every)] {
+        check_frames(self.mels, self.frame_length, self.frame_shift)?;
+        for (name, value) in [("stack", self.stack), ("stride", self.stride)] {
             if !(1..=100).contains(&value) {
                 return Err(Error::invalid(format!(
                     "`audio.{name}` cannot be {value}; it is 1 to 100 frames"
@@ -32,20 +32,20 @@ impl SoundFrameOptions {
     /// How frames of recordings of a rate are made.
     fn mel(&self, rate: u32) -> LogMel {
         let samples = |milliseconds: f64| (f64::from(rate) * milliseconds / 1000.0) as usize;
-        let (window, hop) = (samples(self.frame), samples(self.step));
+        let (window, hop) = (samples(self.frame_length), samples(self.frame_shift));
         LogMel { window, hop, mels: self.mels, ..LogMel::new(rate) }
     }
 
     /// Seconds from one frame's start to the next one's.
     pub(crate) fn seconds(&self) -> f64 {
-        self.step / 1000.0
+        self.frame_shift / 1000.0
     }
 
     /// Frames as they are, for recordings of a rate, without a mean to take away.
     pub(crate) fn plain(&self, rate: u32) -> Result<SoundFrames> {
         let mel = self.mel(rate);
         let standard = StandardScaler { mean: vec![0.0; mel.mels], deviation: vec![1.0; mel.mels] };
-        Ok(SoundFrames { mel, standard, stack: self.stack, every: self.every })
+        Ok(SoundFrames { mel, standard, stack: self.stack, every: self.stride })
     }
 
     /// What the training part tells.
@@ -57,19 +57,19 @@ impl SoundFrameOptions {
         let filters = mel.filters()?;
         let frames = sounds.iter().map(|sound| filters.frames(sound));
         let frames = frames.collect::<Result<Vec<_>>>()?;
-        let (stack, every) = (self.stack, self.every);
+        let (stack, every) = (self.stack, self.stride);
         Ok(SoundFrames { standard: StandardScaler::fit(&frames, mel.mels)?, mel, stack, every })
     }
 }
 
 /// Refuses frames that are none, by the option.
-pub(crate) fn check_frames(mels: usize, frame: f64, step: f64) -> Result<()> {
+pub(crate) fn check_frames(mels: usize, length: f64, shift: f64) -> Result<()> {
     if mels == 0 {
         return Err(Error::invalid(
             "`audio.mels` cannot be 0: a frame needs a number to describe it",
         ));
     }
-    for (name, value) in [("frame", frame), ("step", step)] {
+    for (name, value) in [("frame_length", length), ("frame_shift", shift)] {
         if !(value.is_finite() && value > 0.0) {
             return Err(Error::invalid(format!(
                 "`audio.{name}` cannot be {value}; it is so many milliseconds, above 0"

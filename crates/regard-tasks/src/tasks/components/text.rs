@@ -12,11 +12,11 @@ pub(crate) struct TextOptions {
     /// What a token is.
     pub(crate) tokenizer: TokenizerKind,
     /// Tokens at most.
-    pub(crate) vocabulary: usize,
+    pub(crate) vocabulary_size: usize,
     /// Tokens that occur less often are unknown.
-    pub(crate) minimum: usize,
+    pub(crate) min_frequency: usize,
     /// Whether letters are made small.
-    pub(crate) lower: bool,
+    pub(crate) lowercase: bool,
     /// The `tokenizer.json` of a pretrained tokenizer.
     pub(crate) tokenizer_file: Option<PathBuf>,
     /// Pretrained vectors to begin with.
@@ -28,9 +28,9 @@ impl TextOptions {
     pub(crate) fn config(&self) -> TokenizerConfig {
         TokenizerConfig {
             kind: self.tokenizer,
-            lowercase: self.lower,
-            size: self.vocabulary,
-            minimum_count: self.minimum,
+            lowercase: self.lowercase,
+            size: self.vocabulary_size,
+            minimum_count: self.min_frequency,
             file: self.tokenizer_file.clone(),
         }
     }

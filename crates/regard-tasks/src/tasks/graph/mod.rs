@@ -52,10 +52,10 @@ impl Task for GraphTask {
         // A batch holds nodes, of which the whole graph is always seen: usually all at once.
         &[
             "epochs=300",
-            "batch=10000",
-            "rate=0.005",
+            "batch_size=10000",
+            "learning_rate=0.005",
             "weight_decay=0.0005",
-            "clip=0.0",
+            "clip_norm=0.0",
             "validate_every=5",
         ]
     }

@@ -18,7 +18,7 @@ pub(super) struct Config {
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Data {
     pub(super) size: usize,
-    pub(super) side: Option<u32>,
+    pub(super) image_size: Option<u32>,
     pub(super) train_images: Option<PathBuf>,
     pub(super) train_labels: Option<PathBuf>,
     pub(super) train_folder: Option<PathBuf>,
@@ -34,7 +34,7 @@ pub(super) struct Data {
     pub(super) shift: usize,
     pub(super) flip: bool,
     pub(super) mean: Option<f32>,
-    pub(super) deviation: Option<f32>,
+    pub(super) std: Option<f32>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -47,7 +47,7 @@ pub(super) enum Kind {
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Model {
     pub(super) model: Kind,
-    pub(super) patch: usize,
+    pub(super) patch_size: usize,
     hidden: usize,
     layers: usize,
     heads: usize,
@@ -55,15 +55,15 @@ pub(super) struct Model {
     pub(super) pooling: ImagePooling,
     norm_eps: f64,
     channels: Vec<usize>,
-    kernel: usize,
+    kernel_size: usize,
     dropout: f64,
 }
 
 impl Checked for Config {
     fn check(&self) -> Result<()> {
         self.data.held_out.check()?;
-        if let Some(deviation) = self.data.deviation.filter(|&d| !(d.is_finite() && d > 0.0)) {
-            return Err(Error::invalid(format!("`data.deviation` cannot be {deviation}")));
+        if let Some(deviation) = self.data.std.filter(|&d| !(d.is_finite() && d > 0.0)) {
+            return Err(Error::invalid(format!("`data.std` cannot be {deviation}")));
         }
         let data = &self.data;
         // Pictures of IDX files and the embedded ones are gray and of one size.
@@ -73,9 +73,9 @@ impl Checked for Config {
                  those of IDX files are gray",
             ));
         }
-        if data.train_images.is_some() && data.side.is_some() {
+        if data.train_images.is_some() && data.image_size.is_some() {
             return Err(Error::invalid(
-                "`data.side` is for folders of pictures and embedded ones; those of IDX files keep \
+                "`data.image_size` is for folders of pictures and embedded ones; those of IDX files keep \
                  their size",
             ));
         }
@@ -94,7 +94,7 @@ impl Config {
         VisionTransformerConfig {
             image: [height, width],
             channels,
-            patch: m.patch,
+            patch: m.patch_size,
             classes,
             width: m.hidden,
             depth: m.layers,
@@ -117,7 +117,7 @@ impl Config {
             image: [height, width],
             channels,
             widths: m.channels.clone(),
-            kernel: m.kernel,
+            kernel: m.kernel_size,
             classes,
             dropout: m.dropout,
         }

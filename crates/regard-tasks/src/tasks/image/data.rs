@@ -34,7 +34,7 @@ fn given(data: &Data, part: Part) -> Result<Images> {
     match files(data, part) {
         [Some(images), Some(labels), None] => Images::read_idx(images, labels),
         [None, None, Some(folder)] => {
-            let options = ImageOptions { side: data.side, color: data.color };
+            let options = ImageOptions { side: data.image_size, color: data.color };
             Images::read_folder(folder, &options)
         }
         _ => {
@@ -112,7 +112,7 @@ impl Examples for Images {
 }
 
 fn embedded(data: &Data, part: Part) -> Result<Images> {
-    let side = data.side.unwrap_or(SIDE) as usize;
+    let side = data.image_size.unwrap_or(SIDE) as usize;
     let shapes = embedded::part(part, data.size, |n| toy::shapes(n, side, 1))?;
     let (labels, pixels): (Vec<_>, Vec<_>) = shapes.into_iter().unzip();
     let byte = |value: &f32| (value * 255.0).round() as u8;

@@ -57,7 +57,7 @@ impl Task for ImageTask {
     }
 
     fn defaults(&self) -> &'static [&'static str] {
-        &["epochs=12", "rate=0.002", "schedule=cosine", "warmup=30", "batch=32"]
+        &["epochs=12", "learning_rate=0.002", "schedule=cosine", "warmup_steps=30", "batch_size=32"]
     }
 
     fn begin(&self, options: &Options) -> Result<Box<dyn Learner>> {

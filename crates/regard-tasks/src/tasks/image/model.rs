@@ -56,7 +56,7 @@ impl Preprocessor {
             labels: Labels::in_order(images.labels.iter().map(String::as_str)),
             size: [images.channels, images.height, images.width],
             mean: data.mean.unwrap_or(mean as f32),
-            deviation: data.deviation.unwrap_or(deviation as f32),
+            deviation: data.std.unwrap_or(deviation as f32),
         }
     }
 }
@@ -272,7 +272,7 @@ impl Model for Classifier {
         // A scene has the colors of a pixel together, the data have them in planes.
         let pixel = |at: usize| (0..channels).map(move |c| c * height * width + at);
         let pixels = (0..height * width).flat_map(pixel).map(|at| values[at]).collect();
-        let patch = self.config.model.patch;
+        let patch = self.config.model.patch_size;
         let (columns, rows) = (width / patch, height / patch);
         let scene = ImageScene { width, height, channels, pixels, columns, rows, maps };
         Ok(vec![("patches".into(), Scene::Image(scene))])
@@ -298,7 +298,7 @@ impl Explains for Classifier {
         let label = self.label_probabilities(&image)?.best().first().copied().unwrap_or(0);
         let x = self.input(image.values(&[0])?)?;
         let patch = match self.config.model.model {
-            Kind::Vit => self.config.model.patch,
+            Kind::Vit => self.config.model.patch_size,
             Kind::Cnn => 1,
         };
         let values = saliency::at_image(x, patch, |x| {

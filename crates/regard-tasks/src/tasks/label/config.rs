@@ -42,7 +42,7 @@ pub(super) struct Data {
     #[serde(flatten)]
     pub(super) held_out: HeldOutOptions,
     pub(super) encoding: Option<String>,
-    pub(super) longest: usize,
+    pub(super) max_length: usize,
 }
 
 impl Data {
@@ -67,7 +67,7 @@ pub(super) struct Model {
     pub(super) character_embedding: usize,
     pub(super) character_encoder: EncoderKind,
     pub(super) character_hidden: usize,
-    pub(super) head: Option<usize>,
+    pub(super) head_hidden: Option<usize>,
     #[serde(flatten)]
     pub(super) encoder: EncoderOptions,
 }
@@ -102,10 +102,10 @@ impl Config {
         LabelerConfig {
             characters: m.characters.then(|| self.characters(characters)),
             neighbors: m.neighbors,
-            hidden: m.head,
+            hidden: m.head_hidden,
             dropout: m.encoder.dropout,
             label_smoothing: self.training.label_smoothing,
-            ..LabelerConfig::new(input, m.encoder.config(self.data.longest), labels)
+            ..LabelerConfig::new(input, m.encoder.config(self.data.max_length), labels)
         }
     }
 
@@ -115,7 +115,7 @@ impl Config {
             encoder: m.character_encoder,
             hidden: m.character_hidden,
             layers: 1,
-            both_directions: true,
+            bidirectional: true,
             // A letter's vector knows no other place than the one the network finds it at.
             position: Position::None,
             window: None,

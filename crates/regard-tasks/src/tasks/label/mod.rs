@@ -83,12 +83,12 @@ impl Task for Label {
             "layers=2",
             "feed_forward=128",
             "epochs=10",
-            "batch=16",
-            "rate=0.002",
+            "batch_size=16",
+            "learning_rate=0.002",
             "schedule=cosine",
-            "warmup=50",
+            "warmup_steps=50",
             "stack=2",
-            "every=2",
+            "stride=2",
         ]
     }
 
@@ -100,7 +100,7 @@ impl Task for Label {
         let dataset = Dataset::new(&config);
         let (mut training, validation) = dataset.learned()?;
         drop(dataset);
-        let longest = config.data.longest;
+        let longest = config.data.max_length;
         let all = training.all.len();
         training.all.retain(|sentence| sentence.words.len() <= longest);
         remark_left_out(all - training.all.len(), all, "sentences", longest, "words");
@@ -121,7 +121,7 @@ impl Task for Label {
             remark_left_out(all - training.all.len(), all, "sentences", longest, "pieces");
             if training.all.is_empty() {
                 return Err(Error::invalid(format!(
-                    "no training sentence has at most {longest} pieces; raise `data.longest`"
+                    "no training sentence has at most {longest} pieces; raise `data.max_length`"
                 )));
             }
         }
@@ -158,7 +158,7 @@ impl Task for Label {
         describe_labels(all_labels(&training), "words");
         remark_swapped(&training);
         let Sentences { file, all, .. } = training;
-        let longest = config.data.longest;
+        let longest = config.data.max_length;
         let long = all.iter().filter(|sentence| sentence.words.len() > longest).count();
         remark_left_out(long, all.len(), "sentences", longest, "words");
         let preprocessor = Preprocessor::fit(&config, &all)?;
@@ -193,9 +193,9 @@ impl Task for Label {
 
     fn comparison(&self) -> Vec<Variant> {
         vec![
-            Variant::new("per-vector", &["encoder=none", "head=128"]),
-            Variant::new("window", &["encoder=none", "neighbors=2", "head=128"]),
-            Variant::new("fully connected", &["encoder=fully-connected", "longest=100"]),
+            Variant::new("per-vector", &["encoder=none", "head_hidden=128"]),
+            Variant::new("window", &["encoder=none", "neighbors=2", "head_hidden=128"]),
+            Variant::new("fully connected", &["encoder=fully-connected", "max_length=100"]),
             Variant::new("recurrent", &["encoder=lstm", "layers=1"]),
             Variant::new("self-attention", &["encoder=transformer"]),
             Variant::new("without positions", &["encoder=transformer", "position=none"]),

@@ -61,7 +61,7 @@ impl Preprocessor {
         let text = &config.text.tokens;
         let written = || sentences.iter().flat_map(|sentence| &sentence.words);
         let labels = || sentences.iter().flat_map(|sentence| &sentence.labels);
-        let read: Vec<String> = written().map(|word| cased(word, text.lower)).collect();
+        let read: Vec<String> = written().map(|word| cased(word, text.lowercase)).collect();
         let mut seen: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
         for (word, label) in read.iter().zip(labels()) {
             seen.entry(word).or_default().insert(label);
@@ -71,8 +71,8 @@ impl Preprocessor {
         Ok(Self {
             words: Vocabulary::learn(
                 read.iter().map(String::as_str),
-                text.minimum,
-                text.vocabulary,
+                text.min_frequency,
+                text.vocabulary_size,
             )?,
             characters: Vocabulary::characters(written().map(String::as_str), 1)?,
             labels: Labels::learn(labels().map(String::as_str)),
@@ -208,7 +208,7 @@ impl Labeler {
         if let Some(pieces) = self.preprocessor.pieces() {
             return EncodedSentence::in_pieces(pieces, words);
         }
-        let lower = self.config.text.tokens.lower;
+        let lower = self.config.text.tokens.lowercase;
         let spelled = |word: &S| {
             let mut letters = self.preprocessor.characters.spell(word.as_ref());
             if letters.len() > LONGEST_WORD {
@@ -260,20 +260,20 @@ impl Labeler {
 
     /// What to say of sentences that are read in parts, where there are some.
     pub(super) fn note_of_parts(&self, sentences: &Sentences) -> Option<String> {
-        let (longest, all) = (self.config.data.longest.max(1), sentences.all.len());
+        let (longest, all) = (self.config.data.max_length.max(1), sentences.all.len());
         let long = sentences.all.iter().filter(|sentence| sentence.words.len() > longest).count();
         (long > 0).then(|| {
             format!(
-                "{long} of {all} sentences have more than `data.longest` = {longest} words, and are \
+                "{long} of {all} sentences have more than `data.max_length` = {longest} words, and are \
                  read in parts that do not see each other"
             )
         })
     }
 
-    /// The labels of each sentence, in order. One of more words than `data.longest` is read in
+    /// The labels of each sentence, in order. One of more words than `data.max_length` is read in
     /// parts.
     fn label(&self, sentences: &[EncodedSentence]) -> Result<Vec<Labeling>> {
-        let longest = self.config.data.longest.max(1);
+        let longest = self.config.data.max_length.max(1);
         let parts: Vec<Vec<EncodedSentence>> =
             sentences.iter().map(|sentence| sentence.cut(longest)).collect();
         let mut labelings = self.label_parts(&parts.concat())?.into_iter();
@@ -391,7 +391,7 @@ impl Labeler {
     /// The accuracy on words that are unknown, that had one label in training, and that had
     /// several.
     fn groups(&self, sentences: &Sentences, truth: &[usize], labeling: &[usize]) -> Groups {
-        let lower = self.config.text.tokens.lower;
+        let lower = self.config.text.tokens.lowercase;
         let words = sentences.all.iter().flat_map(|sentence| &sentence.words);
         let kind = |word: &String| {
             let word = cased(word, lower);

@@ -52,8 +52,8 @@ pub(super) enum Kind {
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Model {
     pub(super) model: Kind,
-    width: f64,
-    learned: bool,
+    bandwidth: f64,
+    learn_bandwidth: bool,
     per_column: bool,
     windowed: bool,
     nearest: Option<usize>,
@@ -62,9 +62,11 @@ pub(super) struct Model {
 impl Checked for Config {
     fn check(&self) -> Result<()> {
         self.data.held_out.check()?;
-        let width = self.model.width;
+        let width = self.model.bandwidth;
         if !(width.is_finite() && width > 0.0) {
-            return Err(Error::invalid(format!("`model.width` cannot be {width}; it is above 0")));
+            return Err(Error::invalid(format!(
+                "`model.bandwidth` cannot be {width}; it is above 0"
+            )));
         }
         if self.model.nearest == Some(0) {
             return Err(Error::invalid("`model.nearest` cannot be 0"));
@@ -85,9 +87,9 @@ impl Config {
             points,
             features,
             outputs: 1,
-            inverse_width: 1.0 / self.model.width,
+            inverse_width: 1.0 / self.model.bandwidth,
             // A window's width is not learned: what it leaves out has no gradient.
-            learned: (self.model.learned || self.model.per_column) && !self.model.windowed,
+            learned: (self.model.learn_bandwidth || self.model.per_column) && !self.model.windowed,
             per_feature: self.model.per_column,
             nearest: self.model.nearest,
             windowed: self.model.windowed,

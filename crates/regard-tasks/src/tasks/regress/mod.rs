@@ -49,7 +49,13 @@ impl Task for Regress {
 
     fn defaults(&self) -> &'static [&'static str] {
         // A step sees all data: each is told from all the others.
-        &["epochs=200", "batch=10000", "rate=0.1", "clip=0.0", "validate_every=5"]
+        &[
+            "epochs=200",
+            "batch_size=10000",
+            "learning_rate=0.1",
+            "clip_norm=0.0",
+            "validate_every=5",
+        ]
     }
 
     fn begin(&self, options: &Options) -> Result<Box<dyn Learner>> {
@@ -114,10 +120,13 @@ impl Task for Regress {
         let kernel = "model.model=kernel";
         vec![
             Variant::new("mean", &["model.model=mean"]),
-            Variant::new("fixed width", &[kernel, "learned=false", "per_column=false"]),
-            Variant::new("learned width", &[kernel, "learned=true"]),
-            Variant::new("window", &[kernel, "windowed=true", "width=0.15"]),
-            Variant::new("learned width, 10 nearest", &[kernel, "learned=true", "nearest=10"]),
+            Variant::new("fixed width", &[kernel, "learn_bandwidth=false", "per_column=false"]),
+            Variant::new("learned width", &[kernel, "learn_bandwidth=true"]),
+            Variant::new("window", &[kernel, "windowed=true", "bandwidth=0.15"]),
+            Variant::new(
+                "learned width, 10 nearest",
+                &[kernel, "learn_bandwidth=true", "nearest=10"],
+            ),
         ]
     }
 }

@@ -60,7 +60,7 @@ pub(crate) struct Seq2SeqOptions {
     fixed: Option<FixedKind>,
     decoder: DecoderKind,
     embedding: usize,
-    tied: Tied,
+    tied_embeddings: Tied,
     pub(crate) scheduled_sampling: f64,
     /// Where words can be copied: whether they are.
     #[serde(default)]
@@ -76,7 +76,7 @@ pub(crate) struct Seq2SeqOptions {
 pub(crate) struct SearchOptions {
     pub(crate) beam: usize,
     length_penalty: f64,
-    pub(crate) longest_output: usize,
+    pub(crate) max_output_length: usize,
 }
 
 impl Seq2SeqOptions {
@@ -85,12 +85,12 @@ impl Seq2SeqOptions {
             let share = self.scheduled_sampling;
             return Err(Error::invalid(format!("`model.scheduled_sampling` cannot be {share}")));
         }
-        let twice = self.encoder.both_directions && self.encoder.is_recurrent();
+        let twice = self.encoder.bidirectional && self.encoder.is_recurrent();
         let attends = self.context == ContextKind::Attention;
         if attends && twice && self.mechanism.wants_one_width() {
             return Err(Error::invalid(
                 "this `model.score` compares vectors of one width, and an encoder in both \
-                 directions gives twice the decoder's; `model.both_directions=false` makes them one",
+                 directions gives twice the decoder's; `model.bidirectional=false` makes them one",
             ));
         }
         if self.fixed.is_some() && self.context != ContextKind::Fixed {
@@ -140,7 +140,7 @@ impl Seq2SeqOptions {
             DecoderKind::Cnn => DecoderConfig::Cnn(ConvolutionConfig {
                 width: self.encoder.hidden,
                 layers: self.encoder.layers,
-                kernel: self.encoder.kernel,
+                kernel: self.encoder.kernel_size,
                 dropout: self.encoder.dropout,
                 position: self.encoder.position,
                 longest,
@@ -154,7 +154,7 @@ impl Seq2SeqOptions {
         };
         Seq2SeqConfig {
             embedding: self.embedding,
-            tied: self.tied,
+            tied: self.tied_embeddings,
             dropout: self.encoder.dropout,
             copying: self.copy,
             ..Seq2SeqConfig::new(source, target, encoder, decoder, self.context())
@@ -164,25 +164,25 @@ impl Seq2SeqOptions {
 
 impl SearchOptions {
     pub(crate) fn check(&self) -> Result<()> {
-        let Self { beam, length_penalty, longest_output } = *self;
+        let Self { beam, length_penalty, max_output_length } = *self;
         check_beam("search.beam", beam)?;
         if !(length_penalty.is_finite() && length_penalty >= 0.0) {
             let what = format!("`search.length_penalty` cannot be {length_penalty}");
             return Err(Error::invalid(what));
         }
-        if longest_output == 0 {
-            return Err(Error::invalid("`search.longest_output` cannot be 0"));
+        if max_output_length == 0 {
+            return Err(Error::invalid("`search.max_output_length` cannot be 0"));
         }
         Ok(())
     }
 
-    /// How an output of at most so many tokens, and of `longest_output`, is searched for, with the
+    /// How an output of at most so many tokens, and of `max_output_length`, is searched for, with the
     /// attention weights where they are asked for.
     pub(crate) fn config(&self, longest: usize, weights: bool) -> SearchConfig {
         SearchConfig {
             width: self.beam,
             length_penalty: self.length_penalty,
-            longest: longest.min(self.longest_output),
+            longest: longest.min(self.max_output_length),
             // A source that says something has an output that does.
             shortest: 1,
             best: 1,
@@ -202,14 +202,14 @@ pub(crate) fn alike(all: &[Options]) -> Result<Option<(&'static str, &'static st
     for options in all {
         let model = options.read::<Whole>()?.model;
         let attends = model.context == ContextKind::Attention;
-        let twice = model.encoder.is_recurrent() && model.encoder.both_directions;
+        let twice = model.encoder.is_recurrent() && model.encoder.bidirectional;
         narrow |= attends && twice && model.mechanism.wants_one_width();
     }
     Ok(narrow.then_some((
-        "both_directions=false",
+        "bidirectional=false",
         "a score among them compares vectors of one width, and an encoder in both directions gives \
          twice the decoder's: every encoder reads in one direction here \
-         (`model.both_directions=false`), so that like is compared with like",
+         (`model.bidirectional=false`), so that like is compared with like",
     )))
 }
 

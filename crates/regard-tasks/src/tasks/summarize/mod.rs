@@ -38,7 +38,7 @@ impl Task for Summarize {
     fn defaults(&self) -> &'static [&'static str] {
         &[
             "epochs=8",
-            "rate=0.003",
+            "learning_rate=0.003",
             "schedule=cosine",
             "embedding=64",
             "hidden=96",

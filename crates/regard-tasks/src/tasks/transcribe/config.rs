@@ -35,7 +35,7 @@ pub(super) struct Data {
     #[serde(flatten)]
     pub(super) held_out: HeldOutOptions,
     pub(super) encoding: Option<String>,
-    pub(super) longest: usize,
+    pub(super) max_length: usize,
 }
 
 impl Data {
@@ -52,8 +52,8 @@ impl Data {
 impl Checked for Config {
     fn check(&self) -> Result<()> {
         self.data.held_out.check()?;
-        if self.data.longest == 0 {
-            return Err(Error::invalid("`data.longest` cannot be 0"));
+        if self.data.max_length == 0 {
+            return Err(Error::invalid("`data.max_length` cannot be 0"));
         }
         self.audio.check()?;
         self.augmentation.check()?;
@@ -67,7 +67,7 @@ impl Config {
     /// The library's configuration for vectors of this width, a vocabulary of this size, and outputs
     /// of so many tokens.
     pub(super) fn seq2seq(&self, width: usize, vocabulary: usize, longest: usize) -> Seq2SeqConfig {
-        let reach = longest.max(2 * self.data.longest) + 1;
+        let reach = longest.max(2 * self.data.max_length) + 1;
         self.model.config(SourceConfig::Vectors { width }, vocabulary, reach)
     }
 }

@@ -70,8 +70,8 @@ impl Task for Transcribe {
             "hidden=64",
             "score_hidden=64",
             "epochs=15",
-            "batch=32",
-            "rate=0.004",
+            "batch_size=32",
+            "learning_rate=0.004",
             "schedule=cosine",
             "model.dropout=0.1",
         ]
@@ -83,7 +83,7 @@ impl Task for Transcribe {
         let (mut recordings, validation) = dataset.learned()?;
         drop(dataset);
         let preprocessor = Preprocessor::fit(&config, &recordings)?;
-        let longest = config.data.longest;
+        let longest = config.data.max_length;
         let transcriber = Transcriber::new(config, preprocessor)?;
         let own = &transcriber.preprocessor.frames;
         let rates: Vec<u32> = recordings.iter().map(|one| one.sound.rate).collect();

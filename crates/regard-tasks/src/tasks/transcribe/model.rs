@@ -89,7 +89,7 @@ impl Transcriber {
     fn heard(&self, recordings: &[Recording]) -> Result<(Vec<Vec<f32>>, usize)> {
         let mut frames = self.frames(recordings)?;
         let own = &self.preprocessor.frames;
-        let most = self.config.data.longest * self.config.audio.every * own.mel.mels;
+        let most = self.config.data.max_length * self.config.audio.stride * own.mel.mels;
         let long = frames.iter().filter(|one| one.len() > most).count();
         frames.iter_mut().for_each(|one| one.truncate(most));
         Ok((frames, long))
@@ -112,7 +112,7 @@ impl Transcriber {
 
     /// What is true, as far as it can be written: in small letters where the model has only those.
     fn truth(&self, recordings: &[Recording]) -> Vec<String> {
-        let text = |one: &Recording| match self.config.text.lower {
+        let text = |one: &Recording| match self.config.text.lowercase {
             true => one.text.to_lowercase(),
             false => one.text.clone(),
         };
@@ -137,7 +137,7 @@ impl Transcriber {
             Ok(-ErrorRate::words(&[output], &[truth])?.rate())
         };
         let values = outputs.iter().zip(&truth).map(one).collect::<Result<_>>()?;
-        let (examples, longest) = (recordings.len(), self.config.data.longest);
+        let (examples, longest) = (recordings.len(), self.config.data.max_length);
         let notes = read_so_far(long, examples, "recordings", longest, "vectors");
         Ok(Report {
             scores,
@@ -253,7 +253,7 @@ impl Model for Transcriber {
         let rows = h.tokens.iter().map(|&id| tokenizer.token(id).to_string());
         let rows: Vec<String> = rows.chain(h.ended.then(|| "<end>".to_string())).collect();
         let step = self.config.audio.seconds();
-        let key_step = step * self.config.audio.every as f64;
+        let key_step = step * self.config.audio.stride as f64;
         let count = sources.all[0].len() / sources.width;
         let columns = SoundScene::times(count, key_step);
         let mut scenes = Vec::new();
@@ -309,7 +309,7 @@ impl Explains for Transcriber {
         let values = saliency::at_input(source.x.clone(), |x| {
             self.writer.log_prob(&Source { x: x.clone(), ..source.clone() }, &tokens)
         })?;
-        let step = self.config.audio.seconds() * self.config.audio.every as f64;
+        let step = self.config.audio.seconds() * self.config.audio.stride as f64;
         let names = SoundScene::times(values.len(), step);
         Ok(Saliency { of: "the log-probability of the output".into(), names, values, grid: None })
     }

@@ -49,14 +49,14 @@ pub(super) struct Data {
     #[serde(flatten)]
     pub(super) held_out: HeldOutOptions,
     pub(super) encoding: Option<String>,
-    pub(super) longest: usize,
+    pub(super) max_length: usize,
 }
 
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Text {
     #[serde(flatten)]
     pub(super) tokens: TextOptions,
-    pub(super) shared: bool,
+    pub(super) shared_vocabulary: bool,
     /// Pretrained vectors of the target's tokens.
     pub(super) target_vectors: Option<PathBuf>,
 }
@@ -100,8 +100,8 @@ impl Checked for Config {
         self.data.held_out.check()?;
         self.model.check()?;
         self.search.search.check()?;
-        if self.data.longest == 0 {
-            return Err(Error::invalid("`data.longest` cannot be 0"));
+        if self.data.max_length == 0 {
+            return Err(Error::invalid("`data.max_length` cannot be 0"));
         }
         check_copying(self.model.copy, self.text.tokens.tokenizer)?;
         self.training.check()
@@ -111,7 +111,7 @@ impl Checked for Config {
 impl Config {
     /// How many learned positions there are: what is written may be longer than what was read.
     pub(super) fn reach(&self) -> usize {
-        (2 * self.data.longest).max(self.search.search.longest_output) + 1
+        (2 * self.data.max_length).max(self.search.search.max_output_length) + 1
     }
 
     /// The library's configuration for vocabularies of these sizes.

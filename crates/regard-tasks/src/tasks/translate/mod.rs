@@ -60,7 +60,13 @@ impl Task for Translate {
     }
 
     fn defaults(&self) -> &'static [&'static str] {
-        &["epochs=12", "rate=0.002", "schedule=cosine", "model.dropout=0.2", "label_smoothing=0.1"]
+        &[
+            "epochs=12",
+            "learning_rate=0.002",
+            "schedule=cosine",
+            "model.dropout=0.2",
+            "label_smoothing=0.1",
+        ]
     }
 
     fn begin(&self, options: &Options) -> Result<Box<dyn Learner>> {
@@ -99,7 +105,7 @@ pub(crate) fn begin(options: &Options) -> Result<Box<dyn Learner>> {
     let (mut training, validation) = dataset.learned()?;
     drop(dataset);
     let preprocessor = Preprocessor::fit(&config, &training)?;
-    let longest = config.data.longest;
+    let longest = config.data.max_length;
     let lengths = |(source, target): &Pair| {
         (preprocessor.source.encode(source).len(), preprocessor.target().encode(target).len())
     };
@@ -145,7 +151,7 @@ pub(crate) fn describe(options: &Options) -> Result<Description> {
     let both = |(source, target): &Pair| {
         (preprocessor.source.encode(source).len(), preprocessor.target().encode(target).len())
     };
-    remark_long(&training, both, config.data.longest);
+    remark_long(&training, both, config.data.max_length);
     let facts = [
         ("training pairs", training.len().to_string()),
         ("validation pairs", dataset.count(Part::Validation)?),

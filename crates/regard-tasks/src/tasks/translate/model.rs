@@ -45,7 +45,7 @@ impl Preprocessor {
         let tokenizer = config.text.tokens.config();
         let sources: Vec<&str> = pairs.iter().map(|(source, _)| &source[..]).collect();
         let targets: Vec<&str> = pairs.iter().map(|(_, target)| &target[..]).collect();
-        if config.text.shared {
+        if config.text.shared_vocabulary {
             let both: Vec<&str> = sources.into_iter().chain(targets).collect();
             return Ok(Self { source: Tokenizer::learn(&both, &tokenizer)?, target: None });
         }
@@ -90,7 +90,7 @@ impl Translator {
                 Some(names) => names[at].encode(text, target),
                 None => target.encode(text),
             };
-            ids.truncate(self.config.data.longest);
+            ids.truncate(self.config.data.max_length);
             ids
         };
         let targets = pairs.iter().enumerate().map(encode).collect();
@@ -102,7 +102,7 @@ impl Translator {
         let texts: Vec<&str> = texts.collect();
         let ids = |text: &&str| {
             let mut ids = self.preprocessor.source.encode(text);
-            ids.truncate(self.config.data.longest);
+            ids.truncate(self.config.data.max_length);
             ids
         };
         let names = |text: &&str| CopyNames::new(self.columns(text), self.preprocessor.target());
@@ -115,7 +115,7 @@ impl Translator {
     /// The tokens of a source that are read, as they are shown.
     fn columns(&self, source: &str) -> Vec<String> {
         let mut tokens = self.preprocessor.source.tokens(source);
-        tokens.truncate(self.config.data.longest);
+        tokens.truncate(self.config.data.max_length);
         tokens
     }
 
@@ -198,7 +198,7 @@ impl Translator {
 
     /// What should be known of pairs that are measured on.
     fn notes(&self, lines: &[Pair], scored: usize) -> Vec<String> {
-        let longest = self.config.data.longest;
+        let longest = self.config.data.max_length;
         let is_long = |(source, _): &&Pair| self.preprocessor.source.encode(source).len() > longest;
         let (blank, long) = (lines.len() - scored, lines.iter().filter(is_long).count());
         let mut notes = Vec::new();
@@ -466,7 +466,7 @@ impl Searches for Translator {
             true => Vec::new(),
             false => unknown_words(self.columns(&texts[at]), &sources.ids[at]),
         };
-        let whole = |at: usize| match sources.ids[at].len() < self.config.data.longest {
+        let whole = |at: usize| match sources.ids[at].len() < self.config.data.max_length {
             true => sources.ids[at].len(),
             false => self.preprocessor.source.encode(&texts[at]).len(),
         };

@@ -41,13 +41,13 @@ pub(super) struct Data {
     #[serde(flatten)]
     pub(super) held_out: HeldOutOptions,
     pub(super) encoding: Option<String>,
-    pub(super) longest: usize,
+    pub(super) max_length: usize,
 }
 
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Model {
     neighbors: Option<usize>,
-    head: Option<usize>,
+    head_hidden: Option<usize>,
     #[serde(flatten)]
     pub(super) encoder: EncoderOptions,
 }
@@ -86,12 +86,12 @@ impl Config {
         let m = &self.model;
         LabelerConfig {
             neighbors: m.neighbors,
-            hidden: m.head,
+            hidden: m.head_hidden,
             dropout: m.encoder.dropout,
             label_smoothing: self.training.label_smoothing,
             ..LabelerConfig::new(
                 InputConfig::vectors(width),
-                m.encoder.config(self.data.longest),
+                m.encoder.config(self.data.max_length),
                 labels,
             )
         }

@@ -45,7 +45,7 @@ pub(super) fn begin(options: &Options) -> Result<Box<dyn Learner>> {
     let dataset = Dataset::new(&config);
     let (training, validation) = dataset.learned()?;
     drop(dataset);
-    let longest = config.data.longest;
+    let longest = config.data.max_length;
     check_some(training.len(), validation.len(), "sequences", None)?;
     let preprocessor = Preprocessor::fit(&config, &training)?;
     check_labels(preprocessor.labels.names().iter().map(String::as_str), "vectors")?;
@@ -58,7 +58,7 @@ pub(super) fn begin(options: &Options) -> Result<Box<dyn Learner>> {
     sequences.retain(|one| labeler.length(one) <= longest);
     if sequences.is_empty() {
         return Err(Error::invalid(format!(
-            "no training sequence has at most {longest} vectors; a larger `data.longest` keeps them"
+            "no training sequence has at most {longest} vectors; a larger `data.max_length` keeps them"
         )));
     }
     // Labels that training has not seen, and sound of another rate, are told before hours are spent.
@@ -93,7 +93,7 @@ pub(super) fn describe(options: &Options) -> Result<Description> {
     let labeler = Labeler::new(config, preprocessor)?;
     let counts: Vec<usize> =
         labeler.encode_all(&training)?.iter().map(|one| labeler.length(one)).collect();
-    let longest = labeler.config.data.longest;
+    let longest = labeler.config.data.max_length;
     let long = counts.iter().filter(|&&count| count > longest).count();
     remark_left_out(long, counts.len(), "sequences", longest, "vectors");
     let unseen = |part: &[Example]| {

@@ -247,9 +247,9 @@ impl Labeler {
     }
 
     /// The probability of every label of every vector, `[N][labels]`, sequence by sequence. One of
-    /// more vectors than `data.longest` is read in pieces.
+    /// more vectors than `data.max_length` is read in pieces.
     fn probabilities(&self, all: &[Encoded]) -> Result<Vec<Vec<f32>>> {
-        let most = self.config.data.longest.max(1) * self.preprocessor.width();
+        let most = self.config.data.max_length.max(1) * self.preprocessor.width();
         let pieces: Vec<Vec<&[f32]>> =
             all.iter().map(|one| one.vectors.chunks(most).collect()).collect();
         let mut found = self.of_pieces(&pieces.concat())?.into_iter();
@@ -354,7 +354,7 @@ impl Labeler {
 
     /// From one vector to the next.
     fn key_step(&self) -> f64 {
-        self.step() * if self.is_sound() { self.config.audio.every as f64 } else { 1.0 }
+        self.step() * if self.is_sound() { self.config.audio.stride as f64 } else { 1.0 }
     }
 
     /// What an input means: an example of the data, as `validation:3`, or a recording or features.
