@@ -27,7 +27,7 @@ fn main() -> Result<()> {
     };
     let parameters = Parameters::new(DType::F32, 1);
     let classifier = SequenceClassifier::new(&parameters, &config)?;
-    let mut optimizer = Optimizer::new(&parameters, Rule::adam())?;
+    let mut optimizer = Optimizer::new(&parameters, UpdateRule::adam())?;
     let random = Random::new(1);
     let mut last = f64::INFINITY;
     for _ in 0..80 {

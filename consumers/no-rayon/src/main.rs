@@ -12,7 +12,7 @@ fn main() -> Result<(), regard::Error> {
     let first = x.i((.., 0, 0))?.to_vec::<f32>()?;
     let classes =
         Tensor::from_ids(&first.iter().map(|&x| u8::from(x > 0.0)).collect::<Vec<_>>(), &[32])?;
-    let mut optimizer = Optimizer::new(&parameters, Rule::adam())?;
+    let mut optimizer = Optimizer::new(&parameters, UpdateRule::adam())?;
     let mut losses = Vec::new();
     for _ in 0..30 {
         let seen = encoder.forward(&x, None, Mode::Infer)?.select(1, 0)?;

@@ -10,7 +10,7 @@ use regard::models::{
     ContextConfig, DecoderConfig, GraphAttentionNetwork, GraphNetworkConfig, Sentences, Seq2Seq,
     Seq2SeqConfig,
 };
-use regard::tensor::{CrossEntropy, Optimizer, Parameters, Random, Rule};
+use regard::tensor::{CrossEntropy, Optimizer, Parameters, Random, UpdateRule};
 use regard::{DType, Mode, Tensor};
 use regard_kernels::Cpu;
 use std::collections::BTreeSet;
@@ -36,7 +36,7 @@ impl Step {
             Self::Gru => Box::new(Gru::new(&parameters, &random)?),
             Self::Gat => Box::new(Gat::new(&parameters, &random)?),
         };
-        let optimizer = Optimizer::new(&parameters, Rule::adam_w())?;
+        let optimizer = Optimizer::new(&parameters, UpdateRule::adam_w())?;
         Ok(Box::new(Training { model, random, optimizer }))
     }
 }

@@ -45,7 +45,7 @@
 //! gradients. A line through noisy points:
 //!
 //! ```
-//! use regard_tensor::{DType, Init, Optimizer, Parameters, Random, Rule};
+//! use regard_tensor::{DType, Init, Optimizer, Parameters, Random, UpdateRule};
 //!
 //! let random = Random::new(1);
 //! let x = random.uniform(&[64, 1], -1.0, 1.0, DType::F32)?;
@@ -54,7 +54,7 @@
 //! let parameters = Parameters::new(DType::F32, 1);
 //! let slope = parameters.parameter("slope", &[1, 1], Init::Glorot)?;
 //! let offset = parameters.parameter("offset", &[1], Init::Zeros)?;
-//! let mut optimizer = Optimizer::new(&parameters, Rule::adam())?;
+//! let mut optimizer = Optimizer::new(&parameters, UpdateRule::adam())?;
 //! for _ in 0..300 {
 //!     let guess = x.linear(&slope.tensor(), Some(&offset.tensor()))?;
 //!     let loss = guess.squared_error(&y)?;
@@ -107,8 +107,8 @@ pub use finite::{finite_difference_error, parameter_difference_error};
 pub use init::Init;
 pub use load_report::LoadReport;
 pub use nested::NestedArray;
-pub use ops::{Index, Indices, Recurred, RecurrentStart, Slide};
-pub use optim::{Better, Decay, Optimizer, Plateau, Rule, Schedule};
+pub use ops::{Index, Indices, Recurred, RecurrentStart, SlidingWindow};
+pub use optim::{Better, Decay, Optimizer, Plateau, Schedule, UpdateRule};
 pub use parameter::{Parameter, Parameters, limit_parameters};
 pub use random::Random;
 pub use tape::{Gradients, Parents, Variable, with_gradients, without_gradients};

@@ -3,7 +3,8 @@
 #![allow(clippy::unwrap_used)]
 
 use regard_tensor::{
-    Activation, Cell, CrossEntropy, DType, Error, Gradients, RecurrentStart, Result, Slide, Tensor,
+    Activation, Cell, CrossEntropy, DType, Error, Gradients, RecurrentStart, Result, SlidingWindow,
+    Tensor,
 };
 
 /// Fills the pool with blocks of NaN, of every size that the operations below ask for.
@@ -80,7 +81,8 @@ fn no_operation_shows_recycled_memory_and_one_that_fails_gives_no_tensor() {
         run("dropout", &[&[rows, N]], |x| Ok(vec![x[0].dropout(0.5, 3)?]));
     }
     run("images", &[&[2, 3, 20, 20], &[4, 3, 3, 3], &[4]], |x| {
-        let window = Slide { padding: [1, 1], stride: [2, 2], ..Slide::new([3, 3]) };
+        let window =
+            SlidingWindow { padding: [1, 1], stride: [2, 2], ..SlidingWindow::new([3, 3]) };
         let y = x[0].conv2d(&x[1], Some(&x[2]), &window)?;
         Ok(vec![y, x[0].max_pool2d(&window)?, x[0].mean_pool2d(&window)?])
     });

@@ -1,7 +1,7 @@
 //! Buffers go back to a pool and come out again. Alone in its file: other tests would be counted.
 #![allow(clippy::unwrap_used)]
 
-use regard_tensor::{DType, Init, Memory, Optimizer, Parameters, Random, Rule};
+use regard_tensor::{DType, Init, Memory, Optimizer, Parameters, Random, UpdateRule};
 
 /// How many pages the system gave this process so far.
 #[cfg(target_os = "linux")]
@@ -16,7 +16,7 @@ fn faults() -> u64 {
 fn a_training_step_takes_its_buffers_from_the_step_before() {
     let parameters = Parameters::new(DType::F32, 1);
     let w = parameters.parameter("w", &[512, 512], Init::Glorot).unwrap();
-    let mut optimizer = Optimizer::new(&parameters, Rule::adam()).unwrap();
+    let mut optimizer = Optimizer::new(&parameters, UpdateRule::adam()).unwrap();
     let x = Random::new(1).normal(&[1024, 512], 0.0, 1.0, DType::F32).unwrap();
     let mut step = || {
         let y = x.linear(&w.tensor(), None).unwrap().exp().unwrap();

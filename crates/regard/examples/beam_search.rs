@@ -37,7 +37,7 @@ fn main() -> Result<()> {
     let target: Vec<Vec<usize>> = people.map(|answer| answer.to_vec()).collect();
     let (source, target) =
         (Sentences::new(&vec![[3usize, 4]; target.len()], 0)?, Sentences::new(&target, 0)?);
-    let mut optimizer = Optimizer::new(&parameters, Rule::adam())?;
+    let mut optimizer = Optimizer::new(&parameters, UpdateRule::adam())?;
     let random = Random::new(1);
     for _ in 0..300 {
         let loss = model.teach(&source, &target, Mode::Train(&random))?.loss(0.0)?;

@@ -33,7 +33,7 @@ fn main() -> Result<()> {
     };
     let parameters = Parameters::new(DType::F32, 1);
     let classifier = SequenceClassifier::new(&parameters, &config)?;
-    let mut optimizer = Optimizer::new(&parameters, Rule::adam())?;
+    let mut optimizer = Optimizer::new(&parameters, UpdateRule::adam())?;
     let random = Random::new(1);
     for step in 1..=200 {
         let (ids, classes, _) = batch(&random, 32)?;

@@ -35,7 +35,7 @@ fn main() -> Result<()> {
         };
         let parameters = Parameters::new(DType::F32, 1);
         let network = GraphAttentionNetwork::new(&parameters, &config)?;
-        let mut optimizer = Optimizer::new(&parameters, Rule::adam_w())?;
+        let mut optimizer = Optimizer::new(&parameters, UpdateRule::adam_w())?;
         for _ in 0..100 {
             let logits = network.forward(&x, &graph, Mode::Train(&random))?;
             optimizer.step(&logits.cross_entropy(&labels, rule)?.backward()?, 0.01)?;

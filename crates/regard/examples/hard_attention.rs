@@ -27,7 +27,7 @@ fn main() -> Result<()> {
         ..MechanismConfig::default()
     };
     let choose = Pooling::new(&parameters, &PoolingConfig::Attention(config), 3)?;
-    let mut optimizer = Optimizer::new(&parameters, Rule::adam())?;
+    let mut optimizer = Optimizer::new(&parameters, UpdateRule::adam())?;
     let mut reinforce = Reinforce::new(ReinforceConfig::default())?;
     let random = Random::new(2);
     for step in 0..=200 {

@@ -38,7 +38,7 @@ fn main() -> Result<()> {
         };
         let parameters = Parameters::new(DType::F32, 1);
         let model = VisionTransformer::new(&parameters, &config)?;
-        let mut optimizer = Optimizer::new(&parameters, Rule::adam())?;
+        let mut optimizer = Optimizer::new(&parameters, UpdateRule::adam())?;
         let random = Random::new(2);
         for _ in 0..300 {
             let (images, corners) = batch(&random, 32, side)?;

@@ -26,7 +26,7 @@ fn main() -> Result<()> {
         let regression = KernelRegression::new(&parameters, &config)?;
         regression.set_data(&x, &y)?;
         if learned {
-            let mut optimizer = Optimizer::new(&parameters, Rule::adam())?;
+            let mut optimizer = Optimizer::new(&parameters, UpdateRule::adam())?;
             for _ in 0..200 {
                 optimizer.step(&regression.loss()?.backward()?, 0.1)?;
             }

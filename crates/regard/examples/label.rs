@@ -22,7 +22,7 @@ fn batch(random: &Random) -> Result<(Tensor, Tensor)> {
 fn learn(config: &LabelerConfig) -> Result<f64> {
     let parameters = Parameters::new(DType::F32, 1);
     let labeler = SequenceLabeler::new(&parameters, config)?;
-    let mut optimizer = Optimizer::new(&parameters, Rule::adam())?;
+    let mut optimizer = Optimizer::new(&parameters, UpdateRule::adam())?;
     let random = Random::new(1);
     for _ in 0..150 {
         let (ids, labels) = batch(&random)?;

@@ -53,7 +53,7 @@ fn main() -> Result<()> {
     let heads = MultiHeadAttention::new(&parameters, &config)?;
     let x = random.normal(&[1, 6, 16], 0.0, 1.0, DType::F64)?;
     let loss = heads.forward(&x, &x, &x, &Mask::none(), Mode::Infer)?.square()?.mean_all()?;
-    let mut optimizer = Optimizer::new(&parameters, Rule::adam_w())?;
+    let mut optimizer = Optimizer::new(&parameters, UpdateRule::adam_w())?;
     optimizer.step(&loss.backward()?, 1e-2)?;
     println!("rates after a step: {:.3?}", parameters.tensors()["score.own"].to_vec::<f64>()?);
     Ok(())

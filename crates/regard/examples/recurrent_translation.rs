@@ -29,7 +29,7 @@ fn main() -> Result<()> {
     let model = Seq2Seq::new(&parameters, &config)?;
     println!("{} numbers to learn", parameters.numel());
 
-    let mut optimizer = Optimizer::new(&parameters, Rule::adam())?.clipped(1.0)?;
+    let mut optimizer = Optimizer::new(&parameters, UpdateRule::adam())?.clipped(1.0)?;
     let random = Random::new(2);
     for step in 0..=400 {
         let (source, target) = batch(&random, 32)?;

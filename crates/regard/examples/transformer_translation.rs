@@ -40,7 +40,7 @@ fn main() -> Result<()> {
     };
     let parameters = Parameters::new(DType::F32, 1);
     let model = Seq2Seq::new(&parameters, &config)?;
-    let mut optimizer = Optimizer::new(&parameters, Rule::adam_w())?.clipped(1.0)?;
+    let mut optimizer = Optimizer::new(&parameters, UpdateRule::adam_w())?.clipped(1.0)?;
     let random = Random::new(2);
     for step in 0..=300 {
         let (source, target) = batch(&random, 64)?;

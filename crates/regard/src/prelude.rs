@@ -14,5 +14,5 @@ pub use crate::layers::*;
 pub use crate::models::*;
 pub use regard_tensor::{
     CrossEntropy, DType, Device, Gradients, Init, Optimizer, Parameter, Parameters, Plateau,
-    Random, Rule, Schedule, Tensor, without_gradients,
+    Random, Schedule, Tensor, UpdateRule, without_gradients,
 };

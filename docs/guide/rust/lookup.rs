@@ -35,7 +35,7 @@ fn batch(random: &Random) -> Result<[Tensor; 4], regard::Error> {
 fn main() -> Result<(), regard::Error> {
     let parameters = Parameters::new(DType::F32, 1);
     let model = Lookup::new(&parameters, 8)?;
-    let mut optimizer = Optimizer::new(&parameters, Rule::adam())?;
+    let mut optimizer = Optimizer::new(&parameters, UpdateRule::adam())?;
     let random = Random::new(1);
     for step in 1..=100 {
         let [queries, keys, values, wanted] = batch(&random)?;

@@ -10,7 +10,7 @@ use super::form::Form;
 use super::graph::Graph;
 use super::memory::Memory;
 use super::module::{Grid, Module, argument};
-use super::pass::{Asked, BackwardPass, Scratch, Sent, WARPS, Written};
+use super::pass::{BackwardPass, DeviceGradients, OptionalArray, Scratch, WARPS, Written};
 use super::problem::{Array, Uploaded};
 use super::source::Stored;
 use super::split::Split;
@@ -45,7 +45,7 @@ impl Cuda {
         pass.check(&s, spec)?;
         let gradients = std::mem::take(&mut pass.gradients);
         let _entered = self.device.enter()?;
-        let sent = Sent::of(&self.device, &gradients)?;
+        let sent = DeviceGradients::of(&self.device, &gradients)?;
         let run = Run::of(&self.device, spec, &s, Arrived::of([q, k, v], &pass), sent)?;
         if s.rows() > 0 && s.nk > 0 {
             run.launch()?;
@@ -66,7 +66,7 @@ impl Cuda {
         let s = spec.check(q, k, v)?;
         pass.check(&s, spec)?;
         let _entered = self.device.enter()?;
-        let sent = Sent::of(&self.device, &std::mem::take(&mut pass.gradients))?;
+        let sent = DeviceGradients::of(&self.device, &std::mem::take(&mut pass.gradients))?;
         let run = Run::of(&self.device, spec, &s, Arrived::of(qkv, &pass), sent)?;
         self.device.time(rounds, || run.launch())
     }
@@ -80,12 +80,12 @@ pub(super) struct Run<'a, T> {
     s: Shape,
     up: Uploaded,
     pass: BackwardPass,
-    sent: Sent,
+    sent: DeviceGradients,
     kernels: Kernels,
     chunks: usize,
     own_slabs: Slabs,
     relative_slabs: Slabs,
-    key_sums: Asked,
+    key_sums: OptionalArray,
     _delta: Option<Memory>,
 }
 
@@ -105,7 +105,7 @@ impl<'a, T: Real> Run<'a, T> {
         spec: &Spec<'a, T>,
         s: &Shape,
         arrived: Arrived<E>,
-        sent: Sent,
+        sent: DeviceGradients,
     ) -> Result<Self, Error> {
         let lowered = spec.score.lowered(s);
         let options = arrived.options.lowered(&spec.score, &lowered);
@@ -155,7 +155,7 @@ impl<'a, T: Real> Run<'a, T> {
         let relative_slabs =
             Slabs::of(device, sent.relative.is_asked(), [heads, chunks, table], real)?;
         let by_key = sent.key_bias.is_asked() || is_bias_by_key(&spec, &sent);
-        let key_sums = Asked::of(device, by_key, s.b * s.hq * s.nk * real)?;
+        let key_sums = OptionalArray::of(device, by_key, s.b * s.hq * s.nk * real)?;
         // The other forms have such numbers of their own, or keep them.
         let delta = match &kernels {
             Kernels::Dot(_) | Kernels::Split(_) | Kernels::Graph(_) => None,
@@ -363,8 +363,8 @@ impl<'a, T: Real> Run<'a, T> {
 
 /// `[heads, chunks, row]`: what each task learned, and the same summed until few are left.
 struct Slabs {
-    all: Asked,
-    few: Asked,
+    all: OptionalArray,
+    few: OptionalArray,
     sizes: [usize; 3],
 }
 
@@ -378,8 +378,8 @@ impl Slabs {
         let [heads, chunks, row] = sizes;
         let few = heads * chunks.div_ceil(PARTS_AT_ONCE) * row;
         Ok(Self {
-            all: Asked::of(device, asked, heads * chunks * row * real)?,
-            few: Asked::of(device, asked, few * real)?,
+            all: OptionalArray::of(device, asked, heads * chunks * row * real)?,
+            few: OptionalArray::of(device, asked, few * real)?,
             sizes,
         })
     }
@@ -409,6 +409,6 @@ fn table_width<T: Real>(spec: &Spec<T>) -> usize {
 
 /// Whether a full bias has no row for each query, so that its gradient is summed by key, like the
 /// keys' own.
-fn is_bias_by_key<T: Real>(spec: &Spec<T>, sent: &Sent) -> bool {
+fn is_bias_by_key<T: Real>(spec: &Spec<T>, sent: &DeviceGradients) -> bool {
     sent.bias.is_asked() && spec.bias.full.is_some_and(|full| full.shape[2] <= 1)
 }

@@ -9,7 +9,7 @@ use super::form::Form;
 use super::graph::Graph;
 use super::module::{Grid, Module, argument};
 use super::options_at::OptionsAt;
-use super::pass::{Asked, ForwardPass, Scratch, Written};
+use super::pass::{ForwardPass, OptionalArray, Scratch, Written};
 use super::problem::{Rows, Uploaded};
 use super::source::Stored;
 use super::split::Split;
@@ -105,12 +105,12 @@ impl Wants {
 /// Where the results go.
 pub(super) struct Results {
     pub(super) out: Written,
-    pub(super) lse: Asked,
-    pub(super) threshold: Asked,
-    pub(super) index: Asked,
-    pub(super) log_prob: Asked,
-    pub(super) weights: Asked,
-    pub(super) edge_weights: Asked,
+    pub(super) lse: OptionalArray,
+    pub(super) threshold: OptionalArray,
+    pub(super) index: OptionalArray,
+    pub(super) log_prob: OptionalArray,
+    pub(super) weights: OptionalArray,
+    pub(super) edge_weights: OptionalArray,
 }
 
 impl Results {
@@ -122,7 +122,7 @@ impl Results {
         wants: Wants,
     ) -> Result<Self, Error> {
         let real = size_of::<E::Compute>();
-        let rows = |asked: bool, size: usize| Asked::of(device, asked, s.rows() * size);
+        let rows = |asked: bool, size: usize| OptionalArray::of(device, asked, s.rows() * size);
         let edges = spec.mask.edges.map_or(0, |edges| s.b * s.hq * edges.len());
         Ok(Self {
             out: Written::of(device, s.out(), size_of::<E>())?,
@@ -131,7 +131,7 @@ impl Results {
             index: rows(wants.index, size_of::<i64>())?,
             log_prob: rows(wants.log_prob, real)?,
             weights: rows(wants.weights, s.nk * real)?,
-            edge_weights: Asked::of(device, wants.edge_weights, edges * real)?,
+            edge_weights: OptionalArray::of(device, wants.edge_weights, edges * real)?,
         })
     }
 
@@ -143,7 +143,7 @@ impl Results {
     /// Whether it is more than output, log-sum-exp and weights.
     fn is_more_than_weights(&self) -> bool {
         let rows = [&self.index, &self.log_prob, &self.edge_weights];
-        rows.into_iter().any(Asked::is_asked)
+        rows.into_iter().any(OptionalArray::is_asked)
     }
 
     /// Whether the general tiles give it.

@@ -60,13 +60,13 @@ pub(super) struct BackwardPass {
 }
 
 /// An array that is asked for, or not: memory of its own, or the caller's on the device.
-pub(super) struct Asked {
+pub(super) struct OptionalArray {
     memory: Option<Memory>,
     at: u64,
     bytes: usize,
 }
 
-impl Asked {
+impl OptionalArray {
     /// Zeros, where they are asked for.
     pub(super) fn of(device: &Arc<Device>, asked: bool, bytes: usize) -> Result<Self, Error> {
         let memory = asked.then(|| Memory::zeros(device, bytes)).transpose()?;
@@ -180,18 +180,18 @@ impl Scratch {
 }
 
 /// The gradients that were asked for, on the device.
-pub(super) struct Sent {
+pub(super) struct DeviceGradients {
     pub(super) q: Option<Written>,
     pub(super) k: Option<Written>,
     pub(super) v: Option<Written>,
-    pub(super) w: Asked,
-    pub(super) own: Asked,
-    pub(super) key_bias: Asked,
-    pub(super) bias: Asked,
-    pub(super) relative: Asked,
+    pub(super) w: OptionalArray,
+    pub(super) own: OptionalArray,
+    pub(super) key_bias: OptionalArray,
+    pub(super) bias: OptionalArray,
+    pub(super) relative: OptionalArray,
 }
 
-impl Sent {
+impl DeviceGradients {
     pub(super) fn of<E: Element>(
         device: &Arc<Device>,
         asked: &Gradients<E>,
@@ -201,7 +201,7 @@ impl Sent {
         };
         let numbers = |slice: &Option<&mut [E::Compute]>| {
             let bytes = slice.as_deref().map_or(0, size_of_val);
-            Asked::of(device, slice.is_some(), bytes)
+            OptionalArray::of(device, slice.is_some(), bytes)
         };
         Ok(Self {
             q: rows(&asked.q)?,

@@ -6,7 +6,7 @@ use super::backward;
 use super::device::Cuda;
 use super::forward::{self, Results};
 use super::options_at::OptionsAt;
-use super::pass::{Asked, Sent, Written};
+use super::pass::{DeviceGradients, OptionalArray, Written};
 use super::problem::{Rows, Source};
 use crate::error::{Error, ensure};
 use crate::numel::numel;
@@ -206,17 +206,22 @@ impl Cuda {
         }
         let _entered = self.device.enter()?;
         let real = size_of::<E::Compute>();
-        let given = |at: Option<u64>, size: usize| Asked::given(&self.device, at, s.rows() * size);
+        let given =
+            |at: Option<u64>, size: usize| OptionalArray::given(&self.device, at, s.rows() * size);
         let out = pass.out.rows();
         let results = Results {
             out: Written::given(&out),
             // Every form writes one for each row.
-            lse: Asked::written(pass.lse, s.rows() * real),
+            lse: OptionalArray::written(pass.lse, s.rows() * real),
             threshold: given(pass.threshold, real)?,
             index: given(pass.index, size_of::<i64>())?,
             log_prob: given(pass.log_prob, real)?,
             weights: given(pass.weights, s.nk * real)?,
-            edge_weights: Asked::given(&self.device, pass.edge_weights, s.b * s.hq * edges * real)?,
+            edge_weights: OptionalArray::given(
+                &self.device,
+                pass.edge_weights,
+                s.b * s.hq * edges * real,
+            )?,
         };
         let [q, k, v] = qkv.map(|rows| rows.rows());
         forward::Run::of(&self.device, spec, &s, &[q, k, v, out], results, pass.options)?.launch()
@@ -258,10 +263,10 @@ impl Cuda {
         };
         let written = |rows: Option<DeviceRows<E>>| rows.map(|rows| Written::given(&rows.rows()));
         let asked = |at: Option<u64>, numbers: usize| {
-            Asked::given(&self.device, at, numbers * size_of::<E::Compute>())
+            OptionalArray::given(&self.device, at, numbers * size_of::<E::Compute>())
         };
         let sizes = Learned::of(spec);
-        let sent = Sent {
+        let sent = DeviceGradients {
             q: written(q),
             k: written(k),
             v: written(v),
@@ -303,7 +308,7 @@ impl Cuda {
             (bias, sizes.bias),
             (relative, sizes.relative),
         ] {
-            Asked::given(&self.device, *at, numbers * size_of::<E::Compute>())?;
+            OptionalArray::given(&self.device, *at, numbers * size_of::<E::Compute>())?;
         }
         for rows in [q, k, v].into_iter().flatten() {
             for (from, numbers) in rows.pieces() {

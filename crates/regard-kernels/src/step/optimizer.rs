@@ -279,11 +279,11 @@ impl Line {
 }
 
 /// Pointers to one tensor's arrays, for tasks that take different parts of them.
-struct Places<T, const N: usize>(*const T, [*mut T; N]);
+struct StatePointers<T, const N: usize>(*const T, [*mut T; N]);
 // SAFETY: the tasks of a `Line` take distinct numbers of every tensor.
-unsafe impl<T: Send + Sync, const N: usize> Send for Places<T, N> {}
+unsafe impl<T: Send + Sync, const N: usize> Send for StatePointers<T, N> {}
 // SAFETY: as above.
-unsafe impl<T: Send + Sync, const N: usize> Sync for Places<T, N> {}
+unsafe impl<T: Send + Sync, const N: usize> Sync for StatePointers<T, N> {}
 
 impl Cpu {
     /// One step of Adam for many tensors, by PyTorch's formula.
@@ -301,17 +301,17 @@ impl Cpu {
             }
         }
         let line = Line::of(tensors.iter().map(|t| t.param.len()));
-        let places: Vec<Places<T, 3>> = tensors
+        let places: Vec<StatePointers<T, 3>> = tensors
             .iter_mut()
             .map(|t| {
                 let changed = [&mut *t.param, &mut *t.m, &mut *t.v];
-                Places(t.grad.as_ptr(), changed.map(<[T]>::as_mut_ptr))
+                StatePointers(t.grad.as_ptr(), changed.map(<[T]>::as_mut_ptr))
             })
             .collect();
         let (kernel, numbers) = (T::kernels(self.isa()).adam, adam.numbers());
         each(line.tasks(), |task| {
             for (at, range) in line.pieces(task) {
-                let (Places(grad, [param, m, v]), x) = (&places[at], range.start);
+                let (StatePointers(grad, [param, m, v]), x) = (&places[at], range.start);
                 // SAFETY: the table is this machine's; the numbers are this task's alone.
                 unsafe {
                     kernel(numbers, range.len(), param.add(x), grad.add(x), m.add(x), v.add(x));
@@ -341,11 +341,11 @@ impl Cpu {
             }
         }
         let line = Line::of(tensors.iter().map(|t| t.param.len()));
-        let places: Vec<Places<T, 2>> = tensors
+        let places: Vec<StatePointers<T, 2>> = tensors
             .iter_mut()
             .map(|t| {
                 let changed = [&mut *t.param, &mut *t.momentum];
-                Places(t.grad.as_ptr(), changed.map(<[T]>::as_mut_ptr))
+                StatePointers(t.grad.as_ptr(), changed.map(<[T]>::as_mut_ptr))
             })
             .collect();
         let kernel = T::kernels(self.isa()).sgd;
@@ -358,7 +358,7 @@ impl Cpu {
         };
         each(line.tasks(), |task| {
             for (at, range) in line.pieces(task) {
-                let (Places(grad, [param, direction]), x) = (&places[at], range.start);
+                let (StatePointers(grad, [param, direction]), x) = (&places[at], range.start);
                 // SAFETY: the table is this machine's; the numbers are this task's alone.
                 unsafe {
                     let along = if kept { direction.add(x) } else { std::ptr::null_mut() };

@@ -2,7 +2,7 @@
 
 use crate::options::class_weights::ClassWeights;
 use crate::options::template::Options;
-use regard::tensor::{Better, Decay, Plateau, Rule, Schedule};
+use regard::tensor::{Better, Decay, Plateau, Schedule, UpdateRule};
 use regard_data::files::BatchSize;
 use regard_data::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -180,13 +180,13 @@ impl TrainingConfig {
         }
     }
 
-    pub(crate) fn rule(&self) -> Rule {
+    pub(crate) fn rule(&self) -> UpdateRule {
         let &Self { betas, momentum, weight_decay, .. } = self;
         let eps = 1e-8;
         match self.optimizer {
-            OptimizerKind::Adam => Rule::Adam { betas, eps, weight_decay },
-            OptimizerKind::Adamw => Rule::AdamW { betas, eps, weight_decay },
-            OptimizerKind::Sgd => Rule::Sgd { momentum, nesterov: false, weight_decay },
+            OptimizerKind::Adam => UpdateRule::Adam { betas, eps, weight_decay },
+            OptimizerKind::Adamw => UpdateRule::AdamW { betas, eps, weight_decay },
+            OptimizerKind::Sgd => UpdateRule::Sgd { momentum, nesterov: false, weight_decay },
         }
     }
 

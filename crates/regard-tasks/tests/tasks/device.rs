@@ -2,7 +2,7 @@
 //! one stands in, for which a C++ compiler is needed.
 
 use crate::course::{Course, StopAfter, options};
-use regard::tensor::{Device, Optimizer, Random, Rule, fallbacks};
+use regard::tensor::{Device, Optimizer, Random, UpdateRule, fallbacks};
 use regard_tasks::Result;
 use regard_tasks::options::TrainingConfig;
 use regard_tasks::task::{Input, Placement};
@@ -81,7 +81,7 @@ fn learned(task: &str, settings: &[&str], device: Device) -> Result<(Vec<f64>, V
     let config = TrainingConfig::of(&options)?;
     let mut learner = task.begin(&options)?;
     Placement::On(device).place(learner.model())?;
-    let mut optimizer = Optimizer::new(learner.model().parameters(), Rule::adam())?;
+    let mut optimizer = Optimizer::new(learner.model().parameters(), UpdateRule::adam())?;
     let batches = learner.batches(config.batch_size, &Random::new(1))?;
     let steps = std::env::var("REGARD_TEST_STEPS").map_or(2, |steps| steps.parse().unwrap());
     let mut losses = Vec::new();

@@ -6,8 +6,8 @@ pub(crate) mod cpu;
 pub(crate) mod cuda;
 
 use crate::layout::{Dims, Layout};
-use crate::ops::Slide;
-use crate::optim::Rule;
+use crate::ops::SlidingWindow;
+use crate::optim::UpdateRule;
 use crate::{DType, Device, Result, Tensor, ensure};
 use regard_kernels::{Activation, Cell, CrossEntropy};
 
@@ -56,7 +56,7 @@ pub(crate) enum Extreme {
 /// Windows over images, and how many places they have.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Windows {
-    pub(crate) slide: Slide,
+    pub(crate) slide: SlidingWindow,
     /// Height and width of an image.
     pub(crate) size: [usize; 2],
     pub(crate) places: [usize; 2],
@@ -109,7 +109,7 @@ pub(crate) struct Moved<'a> {
 /// What a step of an optimizer does to all parameters alike.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Move {
-    pub(crate) rule: Rule,
+    pub(crate) rule: UpdateRule,
     pub(crate) learning_rate: f64,
     /// Counted from 1.
     pub(crate) step: u64,

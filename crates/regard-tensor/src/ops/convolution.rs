@@ -9,14 +9,14 @@ use crate::{Error, Result, Tensor, ensure};
 /// How a window slides over an image: kernel, step, zeros around, gaps inside; height then width.
 ///
 /// ```
-/// use regard_tensor::Slide;
+/// use regard_tensor::SlidingWindow;
 /// // halves an image: every second place, one row of zeros around
-/// let halves = Slide { stride: [2, 2], padding: [1, 1], ..Slide::new([3, 3]) };
-/// assert_eq!(halves.places([28, 28])?, [14, 14]);
+/// let halves = SlidingWindow { stride: [2, 2], padding: [1, 1], ..SlidingWindow::new([3, 3]) };
+/// assert_eq!(halves.output_size([28, 28])?, [14, 14]);
 /// # Ok::<(), regard_tensor::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Slide {
+pub struct SlidingWindow {
     /// Height and width of the window.
     pub kernel: [usize; 2],
     /// How far it moves.
@@ -27,13 +27,13 @@ pub struct Slide {
     pub dilation: [usize; 2],
 }
 
-impl Slide {
+impl SlidingWindow {
     /// A window that moves by one, with nothing around it.
     ///
     /// ```
-    /// use regard_tensor::Slide;
-    /// let window = Slide { padding: [1, 1], ..Slide::new([3, 3]) };
-    /// assert_eq!(window.places([28, 28])?, [28, 28]);
+    /// use regard_tensor::SlidingWindow;
+    /// let window = SlidingWindow { padding: [1, 1], ..SlidingWindow::new([3, 3]) };
+    /// assert_eq!(window.output_size([28, 28])?, [28, 28]);
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn new(kernel: [usize; 2]) -> Self {
@@ -43,13 +43,13 @@ impl Slide {
     /// How many places it has on an image of this size, down and across.
     ///
     /// ```
-    /// use regard_tensor::Slide;
-    /// assert_eq!(Slide::new([3, 2]).places([10, 10])?, [8, 9]);
-    /// let error = Slide::new([3, 3]).places([2, 10]).unwrap_err();
+    /// use regard_tensor::SlidingWindow;
+    /// assert_eq!(SlidingWindow::new([3, 2]).output_size([10, 10])?, [8, 9]);
+    /// let error = SlidingWindow::new([3, 3]).output_size([2, 10]).unwrap_err();
     /// assert_eq!(error.to_string(), "a window of 3 does not fit on 2 (size [2, 10], padding [0, 0])");
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
-    pub fn places(&self, size: [usize; 2]) -> Result<[usize; 2]> {
+    pub fn output_size(&self, size: [usize; 2]) -> Result<[usize; 2]> {
         let mut places = [0; 2];
         for axis in 0..2 {
             ensure!(
@@ -100,18 +100,18 @@ impl Tensor {
     /// The windows of an image as columns: `[B, C, H, W]` → `[B, C · kh · kw, places]`.
     ///
     /// ```
-    /// use regard_tensor::{Tensor, Slide};
+    /// use regard_tensor::{Tensor, SlidingWindow};
     /// let x = Tensor::from_vec(vec![1f32, 2.0, 3.0, 4.0], &[1, 1, 2, 2])?;
-    /// let columns = x.unfold(&Slide::new([1, 2]))?;
+    /// let columns = x.unfold(&SlidingWindow::new([1, 2]))?;
     /// assert_eq!(columns.shape(), [1, 2, 2]);
     /// assert_eq!(columns.to_vec::<f32>()?, [1.0, 3.0, 2.0, 4.0]);
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
-    pub fn unfold(&self, window: &Slide) -> Result<Tensor> {
+    pub fn unfold(&self, window: &SlidingWindow) -> Result<Tensor> {
         ensure!(self.rank() == 4, "unfold: wants [B, C, H, W], was given {:?}", self.shape());
         let [b, c] = [self.shape()[0], self.shape()[1]];
         let size = [self.shape()[2], self.shape()[3]];
-        let places = window.places(size).map_err(|error| error.within("unfold"))?;
+        let places = window.output_size(size).map_err(|error| error.within("unfold"))?;
         let each = window.area("unfold")?;
         let count = times("unfold", places[0], places[1])?;
         let shape = Dims::new(&[b, times("unfold", c, each)?, count])?;
@@ -127,15 +127,20 @@ impl Tensor {
     /// bias `[O]` → `[B, O, H', W']`.
     ///
     /// ```
-    /// use regard_tensor::{DType, Tensor, Slide};
+    /// use regard_tensor::{DType, Tensor, SlidingWindow};
     /// let x = Tensor::full(&[1, 1, 3, 3], 1.0, DType::F32)?;
     /// let w = Tensor::full(&[2, 1, 2, 2], 1.0, DType::F32)?;
-    /// let y = x.conv2d(&w, None, &Slide::new([2, 2]))?;
+    /// let y = x.conv2d(&w, None, &SlidingWindow::new([2, 2]))?;
     /// assert_eq!(y.shape(), [1, 2, 2, 2]);
     /// assert_eq!(y.to_vec::<f32>()?[0], 4.0);
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
-    pub fn conv2d(&self, weight: &Tensor, bias: Option<&Tensor>, window: &Slide) -> Result<Tensor> {
+    pub fn conv2d(
+        &self,
+        weight: &Tensor,
+        bias: Option<&Tensor>,
+        window: &SlidingWindow,
+    ) -> Result<Tensor> {
         let (sx, sw) = (self.shape(), weight.shape());
         ensure!(
             sx.len() == 4 && sw.len() == 4 && sx[1] == sw[1] && sw[2..] == window.kernel,
@@ -144,7 +149,7 @@ impl Tensor {
         );
         same_dtype("conv2d", ("the images are", self), ("the weights", weight))?;
         let [height, width] =
-            window.places([sx[2], sx[3]]).map_err(|error| error.within("conv2d"))?;
+            window.output_size([sx[2], sx[3]]).map_err(|error| error.within("conv2d"))?;
         let (b, o) = (sx[0], sw[0]);
         // The images, which are smaller than their columns, are what is copied to a GPU.
         let images = self.constant_on(backend::meeting(&[self, weight]))?;
@@ -181,7 +186,7 @@ impl Tensor {
             self.shape(),
             weight.shape()
         );
-        let window = Slide {
+        let window = SlidingWindow {
             kernel: [1, weight.shape()[2]],
             stride: [1, stride],
             padding: [0, padding],

@@ -24,6 +24,6 @@ mod view;
 mod where_;
 
 pub(crate) use binary::{add_into, add_to_part, own, same_dtype};
-pub use convolution::Slide;
+pub use convolution::SlidingWindow;
 pub use index::{Index, Indices};
 pub use recurrent::{Recurred, RecurrentStart};

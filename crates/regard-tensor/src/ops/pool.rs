@@ -1,7 +1,7 @@
 //! Pooling: the largest or the mean of each window of an image.
 
 use crate::layout::{Dims, times};
-use crate::ops::convolution::Slide;
+use crate::ops::convolution::SlidingWindow;
 use crate::{Result, Tensor, ensure};
 
 impl Tensor {
@@ -9,12 +9,12 @@ impl Tensor {
     /// image never wins. The gradient goes to the first of the largest.
     ///
     /// ```
-    /// use regard_tensor::{Tensor, Slide};
+    /// use regard_tensor::{Tensor, SlidingWindow};
     /// let x = Tensor::from_vec(vec![1f32, 2.0, 3.0, 4.0], &[1, 1, 2, 2])?;
-    /// assert_eq!(x.max_pool2d(&Slide::new([2, 2]))?.to_vec::<f32>()?, [4.0]);
+    /// assert_eq!(x.max_pool2d(&SlidingWindow::new([2, 2]))?.to_vec::<f32>()?, [4.0]);
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
-    pub fn max_pool2d(&self, window: &Slide) -> Result<Tensor> {
+    pub fn max_pool2d(&self, window: &SlidingWindow) -> Result<Tensor> {
         let (b, c, places) = self.pooled("max_pool2d", window)?;
         ensure!(
             (0..2).all(|axis| window.padding[axis] <= window.kernel[axis] / 2),
@@ -26,7 +26,7 @@ impl Tensor {
         let count = times("max_pool2d", places[0], places[1])?;
         // Columns of −∞ where the window leaves the image: pad first, then pool without padding.
         let padded = self.padded_with(window.padding, f64::NEG_INFINITY)?;
-        let bare = Slide { padding: [0, 0], ..*window };
+        let bare = SlidingWindow { padding: [0, 0], ..*window };
         let columns = padded.unfold(&bare)?.reshape(&[b, c, each, count])?;
         columns.max(2)?.0.reshape(&[b, c, places[0], places[1]])
     }
@@ -34,12 +34,12 @@ impl Tensor {
     /// The mean of each window, zeros around the image counted: `[B, C, H, W]` → `[B, C, H', W']`.
     ///
     /// ```
-    /// use regard_tensor::{Tensor, Slide};
+    /// use regard_tensor::{Tensor, SlidingWindow};
     /// let x = Tensor::from_vec(vec![1f32, 2.0, 3.0, 4.0], &[1, 1, 2, 2])?;
-    /// assert_eq!(x.mean_pool2d(&Slide::new([2, 2]))?.to_vec::<f32>()?, [2.5]);
+    /// assert_eq!(x.mean_pool2d(&SlidingWindow::new([2, 2]))?.to_vec::<f32>()?, [2.5]);
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
-    pub fn mean_pool2d(&self, window: &Slide) -> Result<Tensor> {
+    pub fn mean_pool2d(&self, window: &SlidingWindow) -> Result<Tensor> {
         let (b, c, places) = self.pooled("mean_pool2d", window)?;
         let each = window.area("mean_pool2d")?;
         let count = times("mean_pool2d", places[0], places[1])?;
@@ -47,10 +47,10 @@ impl Tensor {
         columns.mean(2)?.reshape(&[b, c, places[0], places[1]])
     }
 
-    fn pooled(&self, op: &str, window: &Slide) -> Result<(usize, usize, [usize; 2])> {
+    fn pooled(&self, op: &str, window: &SlidingWindow) -> Result<(usize, usize, [usize; 2])> {
         ensure!(self.rank() == 4, "{op}: wants [B, C, H, W], was given {:?}", self.shape());
         let s = self.shape();
-        let places = window.places([s[2], s[3]]).map_err(|error| error.within(op))?;
+        let places = window.output_size([s[2], s[3]]).map_err(|error| error.within(op))?;
         Ok((s[0], s[1], places))
     }
 

@@ -4,6 +4,6 @@ mod optimizer;
 mod plateau;
 mod schedule;
 
-pub use optimizer::{Optimizer, Rule};
+pub use optimizer::{Optimizer, UpdateRule};
 pub use plateau::{Better, Plateau};
 pub use schedule::{Decay, Schedule};

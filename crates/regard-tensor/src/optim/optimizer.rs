@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, HashSet};
 /// How parameters follow their gradients.
 ///
 /// ```
-/// use regard_tensor::{DType, Optimizer, Parameters, Rule};
-/// let rule = Rule::Sgd { momentum: 0.0, nesterov: true, weight_decay: 0.0 };
+/// use regard_tensor::{DType, Optimizer, Parameters, UpdateRule};
+/// let rule = UpdateRule::Sgd { momentum: 0.0, nesterov: true, weight_decay: 0.0 };
 /// // a step cannot look ahead along a momentum that there is not
 /// assert!(Optimizer::new(&Parameters::new(DType::F32, 1), rule).is_err());
 /// ```
@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, HashSet};
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", deny_unknown_fields))]
 #[non_exhaustive]
-pub enum Rule {
+pub enum UpdateRule {
     /// Adam; the decay joins the gradient (Kingma and Ba 2015).
     Adam {
         /// How much of the mean of the gradients is kept, and of the mean of their squares.
@@ -46,12 +46,12 @@ pub enum Rule {
     },
 }
 
-impl Rule {
+impl UpdateRule {
     /// Adam with its authors' numbers and no decay.
     ///
     /// ```
-    /// use regard_tensor::Rule;
-    /// assert_eq!(Rule::adam(), Rule::Adam { betas: (0.9, 0.999), eps: 1e-8, weight_decay: 0.0 });
+    /// use regard_tensor::UpdateRule;
+    /// assert_eq!(UpdateRule::adam(), UpdateRule::Adam { betas: (0.9, 0.999), eps: 1e-8, weight_decay: 0.0 });
     /// ```
     pub fn adam() -> Self {
         Self::Adam { betas: (0.9, 0.999), eps: 1e-8, weight_decay: 0.0 }
@@ -60,8 +60,8 @@ impl Rule {
     /// AdamW with a decay of 0.01.
     ///
     /// ```
-    /// use regard_tensor::Rule;
-    /// assert_eq!(Rule::adam_w(), Rule::AdamW { betas: (0.9, 0.999), eps: 1e-8, weight_decay: 0.01 });
+    /// use regard_tensor::UpdateRule;
+    /// assert_eq!(UpdateRule::adam_w(), UpdateRule::AdamW { betas: (0.9, 0.999), eps: 1e-8, weight_decay: 0.01 });
     /// ```
     pub fn adam_w() -> Self {
         Self::AdamW { betas: (0.9, 0.999), eps: 1e-8, weight_decay: 0.01 }
@@ -70,8 +70,8 @@ impl Rule {
     /// Descent with a momentum.
     ///
     /// ```
-    /// use regard_tensor::Rule;
-    /// assert_eq!(Rule::sgd(0.9), Rule::Sgd { momentum: 0.9, nesterov: false, weight_decay: 0.0 });
+    /// use regard_tensor::UpdateRule;
+    /// assert_eq!(UpdateRule::sgd(0.9), UpdateRule::Sgd { momentum: 0.9, nesterov: false, weight_decay: 0.0 });
     /// ```
     pub fn sgd(momentum: f64) -> Self {
         Self::Sgd { momentum, nesterov: false, weight_decay: 0.0 }
@@ -104,10 +104,10 @@ impl Rule {
 /// Moves parameters along their gradients, and keeps what that needs from step to step.
 ///
 /// ```
-/// use regard_tensor::{DType, Init, Optimizer, Parameters, Rule};
+/// use regard_tensor::{DType, Init, Optimizer, Parameters, UpdateRule};
 /// let parameters = Parameters::new(DType::F32, 1);
 /// let w = parameters.parameter("w", &[2], Init::Ones)?;
-/// let mut optimizer = Optimizer::new(&parameters, Rule::adam_w())?;
+/// let mut optimizer = Optimizer::new(&parameters, UpdateRule::adam_w())?;
 /// for _ in 0..200 {
 ///     let loss = w.tensor().square()?.sum_all()?;
 ///     optimizer.step(&loss.backward()?, 0.05)?;
@@ -117,7 +117,7 @@ impl Rule {
 /// ```
 #[derive(Debug)]
 pub struct Optimizer {
-    rule: Rule,
+    rule: UpdateRule,
     clip: Option<f64>,
     steps: u64,
     parameters: Vec<Parameter>,
@@ -134,14 +134,14 @@ impl Optimizer {
     /// model first.
     ///
     /// ```
-    /// use regard_tensor::{DType, Optimizer, Parameters, Rule};
+    /// use regard_tensor::{DType, Optimizer, Parameters, UpdateRule};
     /// let parameters = Parameters::new(DType::F32, 1);
-    /// assert_eq!(Optimizer::new(&parameters, Rule::adam())?.steps(), 0);
-    /// let error = Optimizer::new(&parameters, Rule::sgd(1.0)).unwrap_err();
+    /// assert_eq!(Optimizer::new(&parameters, UpdateRule::adam())?.steps(), 0);
+    /// let error = Optimizer::new(&parameters, UpdateRule::sgd(1.0)).unwrap_err();
     /// assert!(error.to_string().starts_with("the optimizer's numbers do not make sense: Sgd"));
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
-    pub fn new(parameters: &Parameters, rule: Rule) -> Result<Self> {
+    pub fn new(parameters: &Parameters, rule: UpdateRule) -> Result<Self> {
         rule.check()?;
         let parameters = parameters.all();
         let moments = parameters.iter().map(|p| {
@@ -157,10 +157,10 @@ impl Optimizer {
     /// count for no norm.
     ///
     /// ```
-    /// use regard_tensor::{DType, Init, Optimizer, Parameters, Rule};
+    /// use regard_tensor::{DType, Init, Optimizer, Parameters, UpdateRule};
     /// let parameters = Parameters::new(DType::F64, 1);
     /// let [a, b] = ["a", "b"].map(|name| parameters.parameter(name, &[1], Init::Zeros).unwrap());
-    /// let mut optimizer = Optimizer::new(&parameters, Rule::sgd(0.0))?.without(&|name| name == "a");
+    /// let mut optimizer = Optimizer::new(&parameters, UpdateRule::sgd(0.0))?.without(&|name| name == "a");
     /// optimizer.step(&a.tensor().add(&b.tensor())?.sum_all()?.backward()?, 1.0)?;
     /// assert_eq!([a, b].map(|x| x.tensor().to_vec::<f64>().unwrap()[0]), [0.0, -1.0]);
     /// # Ok::<(), regard_tensor::Error>(())
@@ -178,11 +178,11 @@ impl Optimizer {
     /// which [`Optimizer::step`] refuses otherwise. For several optimizers that share one loss.
     ///
     /// ```
-    /// use regard_tensor::{DType, Init, Optimizer, Parameters, Rule};
+    /// use regard_tensor::{DType, Init, Optimizer, Parameters, UpdateRule};
     /// let parameters = Parameters::new(DType::F64, 1);
     /// let (a, b) = (parameters.at("a").parameter("w", &[], Init::Zeros)?, parameters.at("b"));
     /// let b = b.parameter("w", &[], Init::Zeros)?;
-    /// let mut optimizer = Optimizer::new(&parameters.at("a"), Rule::sgd(0.0))?;
+    /// let mut optimizer = Optimizer::new(&parameters.at("a"), UpdateRule::sgd(0.0))?;
     /// let gradients = a.tensor().add(&b.tensor())?.backward()?;
     /// assert_eq!(
     ///     optimizer.step(&gradients, 1.0).unwrap_err().to_string(),
@@ -201,10 +201,10 @@ impl Optimizer {
     /// Gradients whose norm, all taken together, is larger than this are scaled down to it.
     ///
     /// ```
-    /// use regard_tensor::{DType, Init, Optimizer, Parameters, Rule};
+    /// use regard_tensor::{DType, Init, Optimizer, Parameters, UpdateRule};
     /// let parameters = Parameters::new(DType::F64, 1);
     /// let w = parameters.parameter("w", &[4], Init::Zeros)?;
-    /// let mut optimizer = Optimizer::new(&parameters, Rule::sgd(0.0))?.clipped(1.0)?;
+    /// let mut optimizer = Optimizer::new(&parameters, UpdateRule::sgd(0.0))?.clipped(1.0)?;
     /// optimizer.step(&w.tensor().sum_all()?.backward()?, 1.0)?;
     /// // the gradient, four times 1, has norm 2
     /// assert!(w.tensor().to_vec::<f64>()?.iter().all(|w| (w + 0.5).abs() < 1e-5));
@@ -219,8 +219,8 @@ impl Optimizer {
     /// How many steps were made.
     ///
     /// ```
-    /// use regard_tensor::{DType, Gradients, Optimizer, Parameters, Rule};
-    /// let mut optimizer = Optimizer::new(&Parameters::new(DType::F32, 1), Rule::adam())?;
+    /// use regard_tensor::{DType, Gradients, Optimizer, Parameters, UpdateRule};
+    /// let mut optimizer = Optimizer::new(&Parameters::new(DType::F32, 1), UpdateRule::adam())?;
     /// optimizer.step(&Gradients::default(), 0.1)?;
     /// assert_eq!(optimizer.steps(), 1);
     /// # Ok::<(), regard_tensor::Error>(())
@@ -234,10 +234,10 @@ impl Optimizer {
     /// it was left out by name ([`Optimizer::without`]) or the optimizer is [`Optimizer::partial`].
     ///
     /// ```
-    /// use regard_tensor::{DType, Init, Optimizer, Parameters, Rule};
+    /// use regard_tensor::{DType, Init, Optimizer, Parameters, UpdateRule};
     /// let parameters = Parameters::new(DType::F64, 1);
     /// let w = parameters.parameter("w", &[], Init::Constant(3.0))?;
-    /// let mut optimizer = Optimizer::new(&parameters, Rule::sgd(0.0))?;
+    /// let mut optimizer = Optimizer::new(&parameters, UpdateRule::sgd(0.0))?;
     /// let norm = optimizer.step(&w.tensor().square()?.backward()?, 0.5)?;
     /// assert_eq!((norm, w.tensor().item()?), (6.0, 0.0));
     /// # Ok::<(), regard_tensor::Error>(())
@@ -264,10 +264,10 @@ impl Optimizer {
     /// The norm of all gradients of these parameters, taken together.
     ///
     /// ```
-    /// use regard_tensor::{DType, Init, Optimizer, Parameters, Rule};
+    /// use regard_tensor::{DType, Init, Optimizer, Parameters, UpdateRule};
     /// let parameters = Parameters::new(DType::F32, 1);
     /// let w = parameters.parameter("w", &[4], Init::Ones)?;
-    /// let optimizer = Optimizer::new(&parameters, Rule::adam())?;
+    /// let optimizer = Optimizer::new(&parameters, UpdateRule::adam())?;
     /// assert_eq!(optimizer.norm(&w.tensor().sum_all()?.backward()?)?, 2.0);
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
@@ -309,11 +309,11 @@ impl Optimizer {
     /// had never stopped.
     ///
     /// ```
-    /// use regard_tensor::{DType, Init, Optimizer, Parameters, Rule};
+    /// use regard_tensor::{DType, Init, Optimizer, Parameters, UpdateRule};
     /// let parameters = Parameters::new(DType::F32, 1);
     /// parameters.parameter("w", &[2], Init::Ones)?;
-    /// let a = Optimizer::new(&parameters, Rule::adam())?;
-    /// let mut b = Optimizer::new(&parameters, Rule::adam())?;
+    /// let a = Optimizer::new(&parameters, UpdateRule::adam())?;
+    /// let mut b = Optimizer::new(&parameters, UpdateRule::adam())?;
     /// b.set_state(&a.state()?)?;
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
@@ -331,11 +331,11 @@ impl Optimizer {
     /// no parameter here, or has another shape, by name.
     ///
     /// ```
-    /// use regard_tensor::{DType, Init, Optimizer, Parameters, Rule};
+    /// use regard_tensor::{DType, Init, Optimizer, Parameters, UpdateRule};
     /// let parameters = Parameters::new(DType::F32, 1);
     /// parameters.parameter("w", &[2], Init::Ones)?;
-    /// let plain = Optimizer::new(&parameters, Rule::sgd(0.0))?.state()?;
-    /// let error = Optimizer::new(&parameters, Rule::adam())?.set_state(&plain).unwrap_err();
+    /// let plain = Optimizer::new(&parameters, UpdateRule::sgd(0.0))?.state()?;
+    /// let error = Optimizer::new(&parameters, UpdateRule::adam())?.set_state(&plain).unwrap_err();
     /// assert_eq!(error.to_string(), "the optimizer's \"m/w\" is missing");
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```

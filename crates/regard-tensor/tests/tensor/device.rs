@@ -3,7 +3,7 @@
 
 use regard_tensor::{
     Activation, Cell, CrossEntropy, DType, Device, Init, Optimizer, Parameters, Random,
-    RecurrentStart, Result, Rule, Slide, Tensor, fallbacks,
+    RecurrentStart, Result, SlidingWindow, Tensor, UpdateRule, fallbacks,
 };
 
 #[path = "../../../regard-kernels/tests/emulator/gpu.rs"]
@@ -290,17 +290,22 @@ fn on_the_gpu_sums_rows_and_products_give_what_the_cpu_gives() {
         compare("linear", &linear, |x| x[0].linear(&x[1], Some(&x[2])));
         let images = [normal(1, &[2, 3, 9, 8], dtype)];
         for window in [
-            Slide { stride: [2, 1], padding: [1, 2], dilation: [1, 2], ..Slide::new([3, 2]) },
-            Slide::new([2, 3]),
-            Slide { stride: [2, 1], padding: [1, 1], ..Slide::new([2, 2]) },
-            Slide { dilation: [2, 1], padding: [0, 1], ..Slide::new([2, 3]) },
+            SlidingWindow {
+                stride: [2, 1],
+                padding: [1, 2],
+                dilation: [1, 2],
+                ..SlidingWindow::new([3, 2])
+            },
+            SlidingWindow::new([2, 3]),
+            SlidingWindow { stride: [2, 1], padding: [1, 1], ..SlidingWindow::new([2, 2]) },
+            SlidingWindow { dilation: [2, 1], padding: [0, 1], ..SlidingWindow::new([2, 3]) },
         ] {
             let [h, w] = window.kernel;
             let inputs =
                 [images[0].clone(), normal(2, &[4, 3, h, w], dtype), normal(3, &[4], dtype)];
             compare(&format!("{window:?}"), &inputs, |x| x[0].conv2d(&x[1], Some(&x[2]), &window));
         }
-        let pool = Slide { stride: [2, 2], padding: [1, 0], ..Slide::new([2, 2]) };
+        let pool = SlidingWindow { stride: [2, 2], padding: [1, 0], ..SlidingWindow::new([2, 2]) };
         compare("max_pool2d", &images, |x| x[0].max_pool2d(&pool));
         compare("mean_pool2d", &images, |x| x[0].mean_pool2d(&pool));
     });
@@ -390,11 +395,11 @@ fn refusals_are_those_of_the_cpu() {
 #[ignore = "needs a GPU, or an emulated one"]
 fn on_the_gpu_a_model_learns_as_on_the_cpu_and_a_wrong_index_is_found() {
     let rules = [
-        Rule::adam(),
-        Rule::AdamW { betas: (0.8, 0.9), eps: 1e-6, weight_decay: 0.1 },
-        Rule::Adam { betas: (0.8, 0.9), eps: 1e-6, weight_decay: 0.1 },
-        Rule::sgd(0.0),
-        Rule::Sgd { momentum: 0.9, nesterov: true, weight_decay: 0.01 },
+        UpdateRule::adam(),
+        UpdateRule::AdamW { betas: (0.8, 0.9), eps: 1e-6, weight_decay: 0.1 },
+        UpdateRule::Adam { betas: (0.8, 0.9), eps: 1e-6, weight_decay: 0.1 },
+        UpdateRule::sgd(0.0),
+        UpdateRule::Sgd { momentum: 0.9, nesterov: true, weight_decay: 0.01 },
     ];
     for rule in rules {
         let train = |device: Device| -> Result<Vec<Tensor>> {

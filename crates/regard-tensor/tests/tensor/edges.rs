@@ -1,7 +1,8 @@
 //! Nothing, infinity and no number at all: operations take them without a crash.
 
 use regard_tensor::{
-    Activation, Cell, CrossEntropy, DType, Parameter, Random, RecurrentStart, Result, Slide, Tensor,
+    Activation, Cell, CrossEntropy, DType, Parameter, Random, RecurrentStart, Result,
+    SlidingWindow, Tensor,
 };
 
 type Operation = fn(&Tensor) -> Result<Tensor>;
@@ -96,7 +97,7 @@ fn layers_of_empty_batches_give_empty_batches() {
     assert_eq!(gradients.get(&w).unwrap().to_vec::<f32>().unwrap(), [0.0; 12]);
     assert_eq!(zeros(&[0, 4]).layer_norm(&row(4), &row(4), 1e-5).unwrap().shape(), [0, 4]);
     let images = zeros(&[0, 2, 5, 5]);
-    let slide = Slide::new([2, 2]);
+    let slide = SlidingWindow::new([2, 2]);
     assert_eq!(
         images.conv2d(&zeros(&[3, 2, 2, 2]), Some(&row(3)), &slide).unwrap().shape(),
         [0, 3, 4, 4]
@@ -151,7 +152,7 @@ fn infinities_and_nans_go_through_every_operation_without_a_crash() {
             let targets = Tensor::from_vec((0..18i64).collect(), &[18])?;
             x.reshape(&[18, 33])?.cross_entropy_rows(&targets, CrossEntropy::default())
         });
-        run("max_pool2d", x, |x| x.unsqueeze(0)?.max_pool2d(&Slide::new([2, 2])));
+        run("max_pool2d", x, |x| x.unsqueeze(0)?.max_pool2d(&SlidingWindow::new([2, 2])));
     }
 }
 

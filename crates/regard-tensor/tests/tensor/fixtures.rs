@@ -5,7 +5,7 @@ use crate::known;
 use known::Case;
 use regard_tensor::{
     Activation, Better, CrossEntropy, DType, Decay, Gradients, Init, Optimizer, Parameters,
-    Plateau, Result, Rule, Schedule, Slide, Tensor,
+    Plateau, Result, Schedule, SlidingWindow, Tensor, UpdateRule,
 };
 
 #[test]
@@ -39,12 +39,12 @@ fn fixture_conv1d() {
     });
 }
 
-fn slide(case: &Case) -> Slide {
+fn slide(case: &Case) -> SlidingWindow {
     let kernel = case.pair("kernel_size").unwrap();
-    Slide {
+    SlidingWindow {
         stride: case.pair("stride").unwrap_or([1, 1]),
         padding: case.pair("padding").unwrap_or([0, 0]),
-        ..Slide::new(kernel)
+        ..SlidingWindow::new(kernel)
     }
 }
 
@@ -164,9 +164,9 @@ fn descends(case: &Case, kind: &str) -> Result<()> {
     };
     let weight_decay = number("weight_decay");
     let rule = match kind {
-        "Adam" => Rule::Adam { betas: betas(), eps: number("eps"), weight_decay },
-        "AdamW" => Rule::AdamW { betas: betas(), eps: number("eps"), weight_decay },
-        "SGD" => Rule::Sgd {
+        "Adam" => UpdateRule::Adam { betas: betas(), eps: number("eps"), weight_decay },
+        "AdamW" => UpdateRule::AdamW { betas: betas(), eps: number("eps"), weight_decay },
+        "SGD" => UpdateRule::Sgd {
             momentum: number("momentum"),
             nesterov: case.flag("nesterov").unwrap_or(false),
             weight_decay,
@@ -201,7 +201,7 @@ fn descends(case: &Case, kind: &str) -> Result<()> {
 /// One clipping alone: a plain step of rate 1 from 0 leaves minus the clipped gradients.
 fn clips(case: &Case) -> Result<()> {
     let parameters = zeros(case.dtype)?;
-    let sgd = Optimizer::new(&parameters, Rule::sgd(0.0))?;
+    let sgd = Optimizer::new(&parameters, UpdateRule::sgd(0.0))?;
     let mut optimizer = sgd.clipped(case.number("max_norm").unwrap())?;
     let given = gradients(&parameters, |name| Ok(case.tensor(&format!("input/{name}"))))?;
     let norm = optimizer.step(&given, 1.0)?;

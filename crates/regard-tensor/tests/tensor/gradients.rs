@@ -2,8 +2,8 @@
 
 use crate::device::{device, here};
 use regard_tensor::{
-    Activation, Cell, CrossEntropy, DType, Device, Random, RecurrentStart, Result, Slide, Tensor,
-    finite_difference_error,
+    Activation, Cell, CrossEntropy, DType, Device, Random, RecurrentStart, Result, SlidingWindow,
+    Tensor, finite_difference_error,
 };
 
 fn normal(seed: u64, shape: &[usize]) -> Tensor {
@@ -236,9 +236,9 @@ fn joining_and_choosing() {
 #[test]
 fn convolution_and_pooling() {
     let windows = [
-        Slide::new([2, 3]),
-        Slide { stride: [2, 1], padding: [1, 1], ..Slide::new([2, 2]) },
-        Slide { dilation: [2, 1], padding: [0, 1], ..Slide::new([2, 3]) },
+        SlidingWindow::new([2, 3]),
+        SlidingWindow { stride: [2, 1], padding: [1, 1], ..SlidingWindow::new([2, 2]) },
+        SlidingWindow { dilation: [2, 1], padding: [0, 1], ..SlidingWindow::new([2, 3]) },
     ];
     for window in windows {
         let [h, w] = window.kernel;

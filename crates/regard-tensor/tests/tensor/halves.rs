@@ -2,7 +2,7 @@
 
 use half::{bf16, f16};
 use regard_tensor::{
-    Activation, CrossEntropy, DType, Parameter, Random, Result, Scalar, Slide, Tensor,
+    Activation, CrossEntropy, DType, Parameter, Random, Result, Scalar, SlidingWindow, Tensor,
 };
 
 const HALVES: [DType; 2] = [DType::BF16, DType::F16];
@@ -141,7 +141,7 @@ fn operations_that_compute_refuse_halves_by_one_sentence() {
         ("activation", |x| x.activate(Activation::Relu)),
         ("layer_norm", |x| x.layer_norm(&x.i(0)?, &x.i(0)?, 1e-5)),
         ("cross_entropy", |x| x.cross_entropy(&Tensor::from([0i64, 1]), CrossEntropy::default())),
-        ("unfold", |x| x.reshape(&[1, 1, 2, 2])?.unfold(&Slide::new([1, 1]))),
+        ("unfold", |x| x.reshape(&[1, 1, 2, 2])?.unfold(&SlidingWindow::new([1, 1]))),
         ("rows", |x| x.rows(&Tensor::from([0i64]))),
     ];
     for dtype in HALVES {

@@ -2,7 +2,7 @@
 //! states that an optimizer does not hold. What failed leaves everything as it was.
 
 use regard_tensor::{
-    DType, Error, Gradients, Init, Optimizer, Parameter, Parameters, Rule, Tensor,
+    DType, Error, Gradients, Init, Optimizer, Parameter, Parameters, Tensor, UpdateRule,
     parameter_difference_error,
 };
 use std::cell::Cell;
@@ -55,7 +55,9 @@ fn values(all: &[Parameter]) -> Vec<f64> {
 #[test]
 fn gradients_of_parameters_that_an_optimizer_does_not_hold_are_refused_and_nothing_moves() {
     let (parameters, all) = two();
-    for rule in [Rule::sgd(0.0), Rule::sgd(0.9), Rule::adam(), Rule::adam_w()] {
+    for rule in
+        [UpdateRule::sgd(0.0), UpdateRule::sgd(0.9), UpdateRule::adam(), UpdateRule::adam_w()]
+    {
         let mut part = Optimizer::new(&parameters.at("a"), rule).unwrap();
         let error = part.step(&gradients(&all), 1.0).unwrap_err().to_string();
         assert!(error.contains("\"b.w\"") && error.contains("partial()"), "{error}");
@@ -71,10 +73,11 @@ fn gradients_of_parameters_that_an_optimizer_does_not_hold_are_refused_and_nothi
         sum.take(&all[1]).unwrap();
         part.step(&sum, 0.0).unwrap();
     }
-    let mut partial = Optimizer::new(&parameters.at("a"), Rule::sgd(0.0)).unwrap().partial();
+    let mut partial = Optimizer::new(&parameters.at("a"), UpdateRule::sgd(0.0)).unwrap().partial();
     partial.step(&gradients(&all), 1.0).unwrap();
     assert_eq!(values(&all), [-1.0, 0.0]);
-    let mut left = Optimizer::new(&parameters, Rule::sgd(0.0)).unwrap().without(&|n| n == "b.w");
+    let mut left =
+        Optimizer::new(&parameters, UpdateRule::sgd(0.0)).unwrap().without(&|n| n == "b.w");
     left.step(&gradients(&all), 1.0).unwrap();
     assert_eq!(values(&all), [-2.0, 0.0]);
 }
@@ -82,7 +85,7 @@ fn gradients_of_parameters_that_an_optimizer_does_not_hold_are_refused_and_nothi
 #[test]
 fn a_parameter_made_after_the_optimizer_is_refused_once_it_has_a_gradient() {
     let (parameters, all) = two();
-    let mut optimizer = Optimizer::new(&parameters, Rule::adam()).unwrap();
+    let mut optimizer = Optimizer::new(&parameters, UpdateRule::adam()).unwrap();
     let late = parameters.parameter("late", &[], Init::Ones).unwrap();
     optimizer.step(&gradients(&all), 0.1).unwrap();
     let loss = late.tensor().mul(&all[0].tensor()).unwrap();
@@ -97,20 +100,20 @@ fn gradients_of_variables_are_no_business_of_an_optimizer() {
     let product = a.tensor().mul(&x).unwrap().retain_grad();
     let gradients = product.square().unwrap().backward().unwrap();
     assert!(gradients.get(&x).is_some() && gradients.get(&product).is_some());
-    Optimizer::new(&parameters, Rule::adam()).unwrap().step(&gradients, 0.1).unwrap();
+    Optimizer::new(&parameters, UpdateRule::adam()).unwrap().step(&gradients, 0.1).unwrap();
 }
 
 #[test]
 fn a_state_with_more_than_an_optimizer_keeps_is_refused_and_changes_nothing() {
     let (parameters, all) = two();
-    let mut adam = Optimizer::new(&parameters, Rule::adam()).unwrap();
+    let mut adam = Optimizer::new(&parameters, UpdateRule::adam()).unwrap();
     adam.step(&gradients(&all), 0.1).unwrap();
     let state = adam.state().unwrap();
-    let mut plain = Optimizer::new(&parameters, Rule::sgd(0.0)).unwrap();
+    let mut plain = Optimizer::new(&parameters, UpdateRule::sgd(0.0)).unwrap();
     let error = plain.set_state(&state).unwrap_err().to_string();
     assert_eq!(error, "the state has \"m/a.w\", which this optimizer does not keep");
     assert_eq!(plain.steps(), 0);
-    let mut part = Optimizer::new(&parameters.at("a"), Rule::adam()).unwrap();
+    let mut part = Optimizer::new(&parameters.at("a"), UpdateRule::adam()).unwrap();
     let error = part.set_state(&state).unwrap_err().to_string();
     assert!(error.contains("\"m/b.w\""), "{error}");
     let mut before = state;

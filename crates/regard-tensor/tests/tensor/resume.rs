@@ -2,7 +2,7 @@
 
 use regard_tensor::{
     Activation, Cell, CrossEntropy, DType, Init, Optimizer, Parameter, Parameters, Random,
-    RecurrentStart, Result, Rule, Slide, Tensor, load, save,
+    RecurrentStart, Result, SlidingWindow, Tensor, UpdateRule, load, save,
 };
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -23,7 +23,7 @@ const WIDTH: usize = 64;
 const CLASSES: usize = 10;
 
 impl Run {
-    fn new(seed: u64, rule: Rule) -> Result<Self> {
+    fn new(seed: u64, rule: UpdateRule) -> Result<Self> {
         let parameters = Parameters::new(DType::F32, seed);
         let linear = |name: &str, output: usize| -> Result<(Parameter, Parameter)> {
             let at = parameters.at(name);
@@ -101,10 +101,10 @@ fn bits(x: &Tensor) -> Result<Vec<u32>> {
 fn an_interrupted_run_ends_with_the_bits_of_a_straight_one() {
     let folder = tempfile::tempdir().unwrap();
     let rules = [
-        Rule::adam(),
-        Rule::adam_w(),
-        Rule::Sgd { momentum: 0.9, nesterov: true, weight_decay: 0.01 },
-        Rule::sgd(0.0),
+        UpdateRule::adam(),
+        UpdateRule::adam_w(),
+        UpdateRule::Sgd { momentum: 0.9, nesterov: true, weight_decay: 0.01 },
+        UpdateRule::sgd(0.0),
     ];
     for rule in rules {
         let mut straight = Run::new(7, rule).unwrap();
@@ -127,13 +127,13 @@ fn an_interrupted_run_ends_with_the_bits_of_a_straight_one() {
 
 #[test]
 fn an_optimizer_refuses_the_state_of_another_by_name() {
-    let adam = Run::new(1, Rule::adam()).unwrap();
-    let mut sgd = Run::new(1, Rule::sgd(0.9)).unwrap();
+    let adam = Run::new(1, UpdateRule::adam()).unwrap();
+    let mut sgd = Run::new(1, UpdateRule::sgd(0.9)).unwrap();
     let error = sgd.optimizer.set_state(&adam.optimizer.state().unwrap()).unwrap_err().to_string();
     assert!(error.contains("\"momentum/first.bias\" is missing"), "{error}");
     let mut state = adam.optimizer.state().unwrap();
     state.insert("v/table".into(), Tensor::zeros(&[2, 2], DType::F32).unwrap());
-    let mut other = Run::new(2, Rule::adam()).unwrap();
+    let mut other = Run::new(2, UpdateRule::adam()).unwrap();
     let error = other.optimizer.set_state(&state).unwrap_err().to_string();
     assert!(error.contains("\"v/table\"") && error.contains("[2, 2]"), "{error}");
 }
@@ -161,7 +161,7 @@ fn random_numbers_are_the_same_on_any_number_of_threads() {
 #[test]
 fn a_training_run_has_the_same_bits_on_any_number_of_threads() {
     let train = || {
-        let mut run = Run::new(7, Rule::adam_w()).unwrap();
+        let mut run = Run::new(7, UpdateRule::adam_w()).unwrap();
         (0..3).for_each(|_| _ = run.step().unwrap());
         run.bits().unwrap()
     };
@@ -221,7 +221,7 @@ fn every_operation_gives_the_same_bits_on_any_number_of_threads() {
         (
             "conv2d",
             vec![&[3, 4, 20, 20], &[8, 4, 3, 3], &[8]],
-            Box::new(|x| x[0].conv2d(&x[1], Some(&x[2]), &Slide::new([3, 3]))),
+            Box::new(|x| x[0].conv2d(&x[1], Some(&x[2]), &SlidingWindow::new([3, 3]))),
         ),
         (
             "rows",

@@ -3,7 +3,7 @@
 
 use regard_tensor::{
     Activation, Cell, CrossEntropy, DType, Init, Memory, Parameters, Random, RecurrentStart,
-    Result, Slide, Tensor, load,
+    Result, SlidingWindow, Tensor, load,
 };
 
 const MAX: usize = usize::MAX;
@@ -130,43 +130,46 @@ fn a_view_larger_than_memory_is_seen_and_cut_but_not_copied() {
 
 #[test]
 fn a_window_refuses_them() {
-    let base = Slide::new([2, 2]);
+    let base = SlidingWindow::new([2, 2]);
     let odd = [
-        Slide { padding: [MAX / 2 + 1, 0], ..base },
-        Slide { padding: [0, MAX], ..base },
-        Slide { dilation: [MAX, 1], ..base },
-        Slide { kernel: [3, 2], dilation: [MAX / 2 + 1, 1], ..base },
-        Slide { kernel: [MAX, MAX], dilation: [2, 1], ..base },
-        Slide { kernel: [MAX, 2], dilation: [MAX, 1], ..base },
+        SlidingWindow { padding: [MAX / 2 + 1, 0], ..base },
+        SlidingWindow { padding: [0, MAX], ..base },
+        SlidingWindow { dilation: [MAX, 1], ..base },
+        SlidingWindow { kernel: [3, 2], dilation: [MAX / 2 + 1, 1], ..base },
+        SlidingWindow { kernel: [MAX, MAX], dilation: [2, 1], ..base },
+        SlidingWindow { kernel: [MAX, 2], dilation: [MAX, 1], ..base },
     ];
     let x = zeros(&[1, 1, 4, 4]);
     for window in odd {
-        refused(window.places([4, 4]), "larger than memory can address");
+        refused(window.output_size([4, 4]), "larger than memory can address");
         refused(x.unfold(&window), "unfold: a window");
         refused(x.max_pool2d(&window), "max_pool2d: a window");
         refused(x.mean_pool2d(&window), "mean_pool2d: a window");
     }
-    refused(Slide { kernel: [MAX, 1], ..base }.places([4, 4]), "does not fit");
-    refused(base.places([MAX, MAX]).and(Slide::new([MAX, 1]).places([MAX - 1, 1])), "does not fit");
+    refused(SlidingWindow { kernel: [MAX, 1], ..base }.output_size([4, 4]), "does not fit");
+    refused(
+        base.output_size([MAX, MAX]).and(SlidingWindow::new([MAX, 1]).output_size([MAX - 1, 1])),
+        "does not fit",
+    );
     // Each side fits, their product does not.
-    let many = Slide { padding: [1 << 40, 1 << 40], ..base };
+    let many = SlidingWindow { padding: [1 << 40, 1 << 40], ..base };
     refused(x.unfold(&many), ADDRESS);
     refused(x.mean_pool2d(&many), ADDRESS);
-    let large = Slide { kernel: [1 << 33, 1 << 33], padding: [1 << 32, 1 << 32], ..base };
+    let large = SlidingWindow { kernel: [1 << 33, 1 << 33], padding: [1 << 32, 1 << 32], ..base };
     refused(x.unfold(&large), ADDRESS);
     refused(x.max_pool2d(&large), ADDRESS);
     refused(x.mean_pool2d(&large), ADDRESS);
     // A stride that leaves one place is fine.
-    let far = Slide { stride: [MAX, MAX], ..base };
+    let far = SlidingWindow { stride: [MAX, MAX], ..base };
     assert_eq!(x.max_pool2d(&far).unwrap().shape(), [1, 1, 1, 1]);
 }
 
 #[test]
 fn convolutions_refuse_them() {
     let (x, w) = (zeros(&[1, 1, 4, 4]), zeros(&[1, 1, 2, 2]));
-    let window = Slide { padding: [MAX, 0], ..Slide::new([2, 2]) };
+    let window = SlidingWindow { padding: [MAX, 0], ..SlidingWindow::new([2, 2]) };
     refused(x.conv2d(&w, None, &window), "conv2d: a window");
-    let many = Slide { padding: [1 << 40, 1 << 40], ..Slide::new([2, 2]) };
+    let many = SlidingWindow { padding: [1 << 40, 1 << 40], ..SlidingWindow::new([2, 2]) };
     refused(x.conv2d(&w, None, &many), ADDRESS);
     let (x, w) = (zeros(&[1, 1, 4]), zeros(&[1, 1, 2]));
     for (stride, padding, dilation) in [(1, MAX, 1), (1, MAX / 2 + 1, 1), (MAX, 1 << 62, MAX)] {

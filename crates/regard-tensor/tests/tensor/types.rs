@@ -1,6 +1,8 @@
 //! Tensors of two types: the refusal says which is which.
 
-use regard_tensor::{Activation, Cell, DType, Gradients, Parameter, RecurrentStart, Slide, Tensor};
+use regard_tensor::{
+    Activation, Cell, DType, Gradients, Parameter, RecurrentStart, SlidingWindow, Tensor,
+};
 
 #[test]
 fn two_types_that_meet_are_named_with_their_sides() {
@@ -21,7 +23,7 @@ fn two_types_that_meet_are_named_with_their_sides() {
         assert_eq!(result.unwrap_err().to_string(), sentence);
     }
     let mask = Tensor::from([true, false, true]);
-    let (image, window) = (f32s(&[1, 1, 2, 2]), Slide::new([1, 1]));
+    let (image, window) = (f32s(&[1, 1, 2, 2]), SlidingWindow::new([1, 1]));
     let said = [
         (b.add(&a), "add: the left tensor is f64 [3], the right f32 [2, 3]"),
         (a.matmul(&f64s(&[3, 2])), "matmul: the left tensor is f32 [2, 3], the right f64 [3, 2]"),

@@ -79,7 +79,7 @@ fn overfit(
     x: &Sequences,
     y: &Tensor,
 ) -> f64 {
-    let mut optimizer = Optimizer::new(parameters, Rule::adam()).unwrap();
+    let mut optimizer = Optimizer::new(parameters, UpdateRule::adam()).unwrap();
     let random = Random::new(1);
     let mut last = f64::INFINITY;
     for _ in 0..300 {

@@ -14,7 +14,7 @@ fn trained(config: &Seq2SeqConfig, device: Device) -> regard::Result<(Vec<f64>, 
     let model = Seq2Seq::new(&parameters, config)?;
     parameters.to_device(device)?;
     let (source, target) = pairs();
-    let mut optimizer = Optimizer::new(&parameters, Rule::adam())?.clipped(1.0)?;
+    let mut optimizer = Optimizer::new(&parameters, UpdateRule::adam())?.clipped(1.0)?;
     let random = Random::new(1);
     let mut losses = Vec::new();
     for _ in 0..4 {

@@ -3,7 +3,7 @@
 
 use regard::Result;
 use regard::prelude::*;
-use regard::tensor::Slide;
+use regard::tensor::SlidingWindow;
 use regard::tensor::parameter_difference_error;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -24,7 +24,7 @@ fn overfit(
     rate: f64,
     logits: impl Fn() -> Result<Tensor>,
 ) -> f64 {
-    let mut optimizer = Optimizer::new(parameters, Rule::adam()).unwrap();
+    let mut optimizer = Optimizer::new(parameters, UpdateRule::adam()).unwrap();
     let loss = || logits().unwrap().cross_entropy(targets, CrossEntropy::default()).unwrap();
     for _ in 0..steps {
         optimizer.step(&loss().backward().unwrap(), rate).unwrap();
@@ -200,7 +200,7 @@ fn patches_are_flattened_in_the_order_of_a_convolution() {
     let all = parameters.tensors();
     let images = normal(1, &[2, 2, 4, 6], DType::F64);
     let kernel = all["patch.weight"].reshape(&[8, 2, 2, 2]).unwrap();
-    let window = Slide { stride: [2, 2], ..Slide::new([2, 2]) };
+    let window = SlidingWindow { stride: [2, 2], ..SlidingWindow::new([2, 2]) };
     let x = images.conv2d(&kernel, Some(&all["patch.bias"]), &window).unwrap();
     let x = x.reshape(&[2, 8, 6]).unwrap().transpose(1, 2).unwrap();
     let x = x.layer_norm(&all["norm.weight"], &all["norm.bias"], 1e-5).unwrap().mean(1).unwrap();
@@ -304,7 +304,7 @@ fn a_learned_width_beats_a_fixed_one_and_the_mean_and_finds_the_feature_that_mat
     let y = curve(60, 2).1;
     let mean = model.mean().unwrap().broadcast_to(&[60, 1]).unwrap();
     let baseline = mean.squared_error(&y).unwrap().item().unwrap();
-    let mut optimizer = Optimizer::new(&parameters, Rule::adam()).unwrap();
+    let mut optimizer = Optimizer::new(&parameters, UpdateRule::adam()).unwrap();
     for _ in 0..200 {
         optimizer.step(&model.loss().unwrap().backward().unwrap(), 0.1).unwrap();
     }

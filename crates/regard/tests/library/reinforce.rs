@@ -112,7 +112,7 @@ impl Task {
         let config = PoolingConfig::Attention(config);
         let pooling = Pooling::new(&parameters.at("pooling"), &config, width).unwrap();
         let read = Linear::new(&parameters.at("read"), width, LETTERS, true).unwrap();
-        let optimizer = Optimizer::new(&parameters, Rule::adam()).unwrap();
+        let optimizer = Optimizer::new(&parameters, UpdateRule::adam()).unwrap();
         let reinforce = Reinforce::new(ReinforceConfig { keep: 0.9, entropy: 0.02 }).unwrap();
         Self { parameters, pooling, read, optimizer, reinforce, random: Random::new(5) }
     }

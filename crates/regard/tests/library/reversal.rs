@@ -28,7 +28,8 @@ fn learn(context: ContextConfig) -> f64 {
     };
     let parameters = Parameters::new(DType::F32, 1);
     let model = Seq2Seq::new(&parameters, &config).unwrap();
-    let mut optimizer = Optimizer::new(&parameters, Rule::adam()).unwrap().clipped(1.0).unwrap();
+    let mut optimizer =
+        Optimizer::new(&parameters, UpdateRule::adam()).unwrap().clipped(1.0).unwrap();
     let random = Random::new(2);
     for _ in 0..300 {
         let (source, target) = batch(&random, 8);

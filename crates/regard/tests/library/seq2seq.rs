@@ -94,7 +94,8 @@ pub(crate) fn pairs() -> (Sentences, Sentences) {
 fn fit(config: &Seq2SeqConfig, steps: usize, rate: f64) -> f64 {
     let (parameters, model) = build(config, DType::F32);
     let (source, target) = pairs();
-    let mut optimizer = Optimizer::new(&parameters, Rule::adam()).unwrap().clipped(1.0).unwrap();
+    let mut optimizer =
+        Optimizer::new(&parameters, UpdateRule::adam()).unwrap().clipped(1.0).unwrap();
     let random = Random::new(1);
     let mut last = f64::NAN;
     for _ in 0..steps {

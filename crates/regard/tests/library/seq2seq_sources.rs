@@ -215,7 +215,7 @@ fn a_model_that_copies_learns_words_that_no_vocabulary_has() {
     for config in kinds() {
         let parameters = Parameters::new(DType::F32, 1);
         let model = Seq2Seq::new(&parameters, &config).unwrap();
-        let rule = Rule::adam();
+        let rule = UpdateRule::adam();
         let mut optimizer = Optimizer::new(&parameters, rule).unwrap().clipped(1.0).unwrap();
         let random = Random::new(1);
         for _ in 0..150 {

@@ -3,13 +3,13 @@
 use crate::backend::Windows;
 use crate::dtype::{Float, floats};
 use crate::layout::Dims;
-use crate::ops::Slide;
+use crate::ops::SlidingWindow;
 use crate::parallel;
 use crate::{Result, Tensor};
 
 /// One channel's columns `[kh · kw, oh · ow]` from its image `[h, w]`.
 fn unfold_image<T: Float>(
-    w: &Slide,
+    w: &SlidingWindow,
     size: [usize; 2],
     places: [usize; 2],
     image: &[T],
@@ -32,7 +32,7 @@ fn unfold_image<T: Float>(
 
 /// The other way: each number of the columns is added where it came from.
 fn fold_image<T: Float>(
-    w: &Slide,
+    w: &SlidingWindow,
     size: [usize; 2],
     places: [usize; 2],
     columns: &[T],

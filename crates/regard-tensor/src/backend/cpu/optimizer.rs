@@ -2,7 +2,7 @@
 
 use crate::backend::{Move, Moved};
 use crate::dtype::{Float, floats};
-use crate::optim::Rule;
+use crate::optim::UpdateRule;
 use crate::{Error, Result};
 use regard_kernels::Cpu;
 use regard_kernels::step::{Adam, AdamTensor, Sgd, SgdTensor};
@@ -15,7 +15,8 @@ pub(super) fn step(all: &mut [Moved], by: &Move) -> Result<()> {
 fn step_in<T: Float>(all: &mut [Moved], by: &Move) -> Result<()> {
     let Move { rule, learning_rate: lr, step, gradient_scale: grad_scale } = *by;
     match rule {
-        Rule::Adam { betas, eps, weight_decay } | Rule::AdamW { betas, eps, weight_decay } => {
+        UpdateRule::Adam { betas, eps, weight_decay }
+        | UpdateRule::AdamW { betas, eps, weight_decay } => {
             let mut tensors = Vec::with_capacity(all.len());
             for Moved { value, gradient, moments } in all {
                 let [m, v] = &mut moments[..] else {
@@ -25,12 +26,12 @@ fn step_in<T: Float>(all: &mut [Moved], by: &Move) -> Result<()> {
                 let grad = gradient.as_slice::<T>("step")?;
                 tensors.push(AdamTensor { param: value.as_mut_slice::<T>()?, grad, m, v });
             }
-            let decoupled = matches!(rule, Rule::AdamW { .. });
+            let decoupled = matches!(rule, UpdateRule::AdamW { .. });
             let (beta1, beta2) = betas;
             let adam = Adam { lr, beta1, beta2, eps, weight_decay, decoupled, step, grad_scale };
             Cpu::best().adam(&mut tensors, &adam)?;
         }
-        Rule::Sgd { momentum, nesterov, weight_decay } => {
+        UpdateRule::Sgd { momentum, nesterov, weight_decay } => {
             let mut tensors = Vec::with_capacity(all.len());
             for Moved { value, gradient, moments } in all {
                 let momentum = match &mut moments[..] {

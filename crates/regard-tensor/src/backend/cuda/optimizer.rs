@@ -2,7 +2,7 @@
 
 use super::{CudaBackend, at, maybe_at, real, whole};
 use crate::backend::{Move, Moved};
-use crate::optim::Rule;
+use crate::optim::UpdateRule;
 use crate::{Error, Result};
 use regard_kernels::cuda::step::{Argument, Launch};
 
@@ -14,13 +14,14 @@ impl CudaBackend {
         let launch = Launch::of_numbers(count);
         let [scale, rate] = [gradient_scale, learning_rate].map(Argument::Number);
         match rule {
-            Rule::Adam { betas, eps, weight_decay } | Rule::AdamW { betas, eps, weight_decay } => {
+            UpdateRule::Adam { betas, eps, weight_decay }
+            | UpdateRule::AdamW { betas, eps, weight_decay } => {
                 let [m, v] = &one.moments[..] else {
                     return Err(Error::new("Adam keeps two moments for a parameter"));
                 };
                 let correction = |beta: f64| 1.0 - beta.powf(step as f64);
                 let numbers = [betas.0, betas.1, eps, weight_decay].map(Argument::Number);
-                let decoupled = matches!(rule, Rule::AdamW { .. });
+                let decoupled = matches!(rule, UpdateRule::AdamW { .. });
                 let last = [
                     Argument::Whole(i64::from(decoupled)),
                     Argument::Number(correction(betas.0)),
@@ -30,7 +31,7 @@ impl CudaBackend {
                 let arguments = [&tensors[..], &[scale, rate], &numbers, &last].concat();
                 self.launch(text, "adam", launch, &arguments)
             }
-            Rule::Sgd { momentum, nesterov, weight_decay } => {
+            UpdateRule::Sgd { momentum, nesterov, weight_decay } => {
                 let arguments = [
                     at(one.value)?,
                     at(one.gradient)?,

@@ -22,7 +22,7 @@ pub(crate) struct Request<'a> {
 }
 
 /// The operator for some keys, and the queries as it scores them.
-pub(super) struct Prepared {
+pub(super) struct PreparedQueries {
     pub(super) attention: Attention,
     pub(super) q: Tensor,
 }
@@ -47,7 +47,7 @@ impl Mechanism {
                 straight_through(&prepared, request)
             }
             (W::Gumbel, Mode::Train(random)) => {
-                let Prepared { attention, q } = self.noisy(request, random)?;
+                let PreparedQueries { attention, q } = self.noisy(request, random)?;
                 attention.attend(&q, &request.keys.k, request.v, request.mask, request.need)
             }
             (W::GumbelHard, Mode::Train(random)) => {
@@ -58,13 +58,13 @@ impl Mechanism {
 
     /// Attention by a normalizer.
     pub(super) fn soft(&self, request: &Request, normalizer: Normalizer) -> Result<Attended> {
-        let Prepared { mut attention, q } = self.prepare(request, normalizer, 1.0)?;
+        let PreparedQueries { mut attention, q } = self.prepare(request, normalizer, 1.0)?;
         attention.dropout = request.mode.weights_dropout(self.config.dropout);
         attention.attend(&q, &request.keys.k, request.v, request.mask, request.need)
     }
 
     /// Softmax of the scores with Gumbel noise, all over the temperature.
-    fn noisy(&self, request: &Request, random: &Random) -> Result<Prepared> {
+    fn noisy(&self, request: &Request, random: &Random) -> Result<PreparedQueries> {
         let temperature = self.config.temperature;
         let mut prepared = self.prepare(request, Normalizer::Softmax, temperature)?;
         let (q, k) = (prepared.q.shape(), request.keys.k.shape());
@@ -87,7 +87,7 @@ impl Mechanism {
         request: &Request,
         normalizer: Normalizer,
         temperature: f64,
-    ) -> Result<Prepared> {
+    ) -> Result<PreparedQueries> {
         let Request { q, keys, .. } = request;
         let heads = q.shape()[1];
         let prepared = self.scorer.queries(q, keys.center.as_ref())?;
@@ -111,14 +111,14 @@ impl Mechanism {
         }
         let attention =
             Attention { bias, normalizer, ..Attention::new(self.scorer.score(temperature)?) };
-        Ok(Prepared { attention, q: prepared.x })
+        Ok(PreparedQueries { attention, q: prepared.x })
     }
 }
 
 /// The best key forward, softmax backward: weights whose value is one choice and whose gradient is
 /// that of the probabilities.
-fn straight_through(prepared: &Prepared, request: &Request) -> Result<Attended> {
-    let Prepared { attention, q } = prepared;
+fn straight_through(prepared: &PreparedQueries, request: &Request) -> Result<Attended> {
+    let PreparedQueries { attention, q } = prepared;
     let Request { keys, v, mask, need, .. } = request;
     let soft = attention.attend(q, &keys.k, v, mask, Need { weights: true, ..*need })?;
     let hard = Attention { normalizer: Normalizer::Argmax, ..attention.clone() };

@@ -50,7 +50,7 @@ impl Factor {
 }
 
 /// A query or a key as the kernels score it.
-pub(super) struct Prepared {
+pub(super) struct ScoredRows {
     /// `[B, H, N, D]`
     pub(super) x: Tensor,
     /// −½ ‖x‖² of each row, for the Gaussian kernel: `[B, H, N]` of queries, `[B, H, 1, N]` of
@@ -58,7 +58,7 @@ pub(super) struct Prepared {
     pub(super) own: Option<Tensor>,
 }
 
-impl From<Tensor> for Prepared {
+impl From<Tensor> for ScoredRows {
     fn from(x: Tensor) -> Self {
         Self { x, own: None }
     }
@@ -264,7 +264,7 @@ impl Scorer {
     }
 
     /// Keys `[B, Hk, Nk, Dk]` as the kernels score them.
-    pub(super) fn keys(&self, k: &Tensor, center: Option<&Tensor>) -> Result<Prepared> {
+    pub(super) fn keys(&self, k: &Tensor, center: Option<&Tensor>) -> Result<ScoredRows> {
         let dk = k.shape()[3];
         Ok(match self {
             Self::Dot { .. }
@@ -280,15 +280,15 @@ impl Scorer {
                 project(k, &w.narrow(-1, dq, dk)?)?.into()
             }
             Self::Gaussian { w } => {
-                let Prepared { x, own } = gaussian(w, k, center)?;
-                Prepared { x, own: own.map(|own| own.unsqueeze(2)).transpose()? }
+                let ScoredRows { x, own } = gaussian(w, k, center)?;
+                ScoredRows { x, own: own.map(|own| own.unsqueeze(2)).transpose()? }
             }
             Self::Cosine { .. } => unit(k)?.into(),
         })
     }
 
     /// Queries `[B, Hq, Nq, Dq]` as the kernels score them.
-    pub(super) fn queries(&self, q: &Tensor, center: Option<&Tensor>) -> Result<Prepared> {
+    pub(super) fn queries(&self, q: &Tensor, center: Option<&Tensor>) -> Result<ScoredRows> {
         let dq = q.shape()[3];
         Ok(match self {
             Self::Dot { .. } | Self::Own { .. } | Self::Expression { .. } => q.clone().into(),
@@ -376,14 +376,14 @@ fn for_heads(weight: &Tensor, heads: usize) -> Result<Tensor> {
     repeat_heads(&weight.unsqueeze(0)?, heads)?.squeeze(0)
 }
 
-fn gaussian(w: &Factor, x: &Tensor, center: Option<&Tensor>) -> Result<Prepared> {
+fn gaussian(w: &Factor, x: &Tensor, center: Option<&Tensor>) -> Result<ScoredRows> {
     let x = match center {
         Some(center) => x.sub(&repeat_heads(center, x.shape()[1])?)?,
         None => x.clone(),
     };
     let x = w.times(&x)?;
     let own = x.square()?.sum(3)?.scale(-0.5)?;
-    Ok(Prepared { x, own: Some(own) })
+    Ok(ScoredRows { x, own: Some(own) })
 }
 
 /// Rows of length 1; a row of zeros stays one.

@@ -4,7 +4,7 @@
 //! large as they are, written and added up at each; here each step leaves its query and the
 //! gradient of its output, and one call over all of them makes the sum at the end of backward.
 
-use super::request::Prepared;
+use super::request::PreparedQueries;
 use super::{Keys, Mechanism, Request, Weighting};
 use crate::attention::axes::lift;
 use crate::attention::intervention;
@@ -14,7 +14,7 @@ use regard_tensor::{DType, Parameter, Result, Tensor, with_gradients};
 use std::sync::{Arc, Mutex};
 
 /// Keys and values for one query after another.
-pub(crate) struct Steps<'a> {
+pub(crate) struct StepwiseAttention<'a> {
     mechanism: &'a Mechanism,
     normalizer: Normalizer,
     mask: &'a Mask,
@@ -23,11 +23,11 @@ pub(crate) struct Steps<'a> {
     values: Tensor,
     /// Stands for keys and values on the tape; being older than all steps it runs after the last.
     whole: Tensor,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    asked: Arc<Mutex<Vec<StepGradient>>>,
 }
 
 /// What a step leaves: its query as the kernels score it, and the gradient of its output.
-struct Asked {
+struct StepGradient {
     q: Tensor,
     grad: Tensor,
 }
@@ -41,7 +41,7 @@ impl Mechanism {
         values: &Tensor,
         mask: &'a Mask,
         mode: Mode,
-    ) -> Result<Option<Steps<'a>>> {
+    ) -> Result<Option<StepwiseAttention<'a>>> {
         let normalizer = match self.config.weighting {
             Weighting::Softmax => Normalizer::Softmax,
             Weighting::Sparsemax => Normalizer::Sparsemax,
@@ -70,7 +70,7 @@ impl Mechanism {
             shape: keys.shape.clone(),
         };
         let values = &lift(values)?;
-        let asked = Arc::<Mutex<Vec<Asked>>>::default();
+        let asked = Arc::<Mutex<Vec<StepGradient>>>::default();
         let nothing = Tensor::zeros(&[0], DType::F32)?;
         let inputs = [&keys.k, values, keys.bias.as_ref().unwrap_or(&nothing)];
         let (all, plain, v) = (asked.clone(), off.clone(), values.detach());
@@ -93,11 +93,19 @@ impl Mechanism {
             Ok(())
         });
         let values = values.detach();
-        Ok(Some(Steps { mechanism: self, normalizer, mask, keys: off, values, whole, asked }))
+        Ok(Some(StepwiseAttention {
+            mechanism: self,
+            normalizer,
+            mask,
+            keys: off,
+            values,
+            whole,
+            asked,
+        }))
     }
 }
 
-impl Steps<'_> {
+impl StepwiseAttention<'_> {
     /// The next query `[B, 1, Dq]` → `[B, 1, Dv]`.
     pub(crate) fn step(&self, q: &Tensor) -> Result<Tensor> {
         let request = Request {
@@ -109,11 +117,12 @@ impl Steps<'_> {
             need: Need::OUTPUT,
             bias: &Bias::default(),
         };
-        let Prepared { attention, q } = self.mechanism.prepare(&request, self.normalizer, 1.0)?;
+        let PreparedQueries { attention, q } =
+            self.mechanism.prepare(&request, self.normalizer, 1.0)?;
         let out = attention.forward(&q, &self.keys.k, &self.values, self.mask)?;
         let (asked, q) = (self.asked.clone(), q.detach());
         let out = out.detach().record("attention step", &[&out, &self.whole], move |grad, to| {
-            let left = Asked { q, grad: grad.clone() };
+            let left = StepGradient { q, grad: grad.clone() };
             asked.lock().unwrap_or_else(|e| e.into_inner()).push(left);
             to.add(0, grad)?;
             to.add(1, Tensor::zeros(&[0], DType::F32)?)

@@ -1,7 +1,7 @@
 //! Layers of convolutions over whole sequences.
 
 use super::ConvolutionConfig;
-use crate::layers::Places;
+use crate::layers::PositionalEncoding;
 use crate::{Linear, Mode, length};
 use regard_tensor::{Init, Parameter, Parameters, Result, Tensor, ensure};
 
@@ -20,7 +20,7 @@ use regard_tensor::{Init, Parameter, Parameters, Result, Tensor, ensure};
 pub struct Convolution {
     config: ConvolutionConfig,
     input: Linear,
-    places: Places,
+    places: PositionalEncoding,
     /// `[width, width, kernel]` and `[width]`.
     layers: Vec<(Parameter, Parameter)>,
 }
@@ -49,7 +49,7 @@ impl Convolution {
             config: *c,
             layers: layers.collect::<Result<_>>()?,
             input: Linear::new(&parameters.at("input"), input, c.width, true)?,
-            places: Places::new(parameters, c.position, c.longest, c.width)?,
+            places: PositionalEncoding::new(parameters, c.position, c.longest, c.width)?,
         })
     }
 

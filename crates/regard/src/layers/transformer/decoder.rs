@@ -2,7 +2,7 @@
 
 use super::TransformerConfig;
 use crate::attention::{Site, intervention};
-use crate::layers::Places;
+use crate::layers::PositionalEncoding;
 use crate::{DecoderBlock, DecoderCache, LayerNorm, Linear, Mask, MechanismConfig, Mode, Need};
 use regard_tensor::{Parameters, Result, Tensor, ensure};
 
@@ -36,7 +36,7 @@ pub struct TransformerDecoder {
     input: Option<Linear>,
     /// The same for the memory.
     memory: Option<Linear>,
-    places: Places,
+    places: PositionalEncoding,
     blocks: Vec<DecoderBlock>,
     norm: Option<LayerNorm>,
 }
@@ -161,7 +161,7 @@ impl TransformerDecoder {
             wide: input,
             input: linear("input", input)?,
             memory: linear("memory", memory)?,
-            places: Places::new(parameters, c.position, c.longest, c.width)?,
+            places: PositionalEncoding::new(parameters, c.position, c.longest, c.width)?,
             blocks: (0..c.layers).map(block).collect::<Result<_>>()?,
             norm: c.norm_first.then(norm).transpose()?,
             config: c.clone(),

@@ -2,7 +2,7 @@
 
 use super::TransformerConfig;
 use crate::attention::{Site, intervention};
-use crate::layers::Places;
+use crate::layers::PositionalEncoding;
 use crate::{
     Decoded, Encoded, EncoderBlock, KeyValueCache, LayerNorm, Linear, Mask, Mode, Need, length,
 };
@@ -29,7 +29,7 @@ pub struct TransformerEncoder {
     wide: usize,
     /// Brings vectors of another width to that of the blocks.
     input: Option<Linear>,
-    places: Places,
+    places: PositionalEncoding,
     /// After the places, where the configuration asks for it: `input_norm`.
     input_norm: Option<LayerNorm>,
     blocks: Vec<EncoderBlock>,
@@ -126,7 +126,7 @@ impl TransformerEncoder {
         Ok(Self {
             wide: input,
             input: (input != c.width).then(linear).transpose()?,
-            places: Places::new(parameters, c.position, c.longest, c.width)?,
+            places: PositionalEncoding::new(parameters, c.position, c.longest, c.width)?,
             blocks: (0..c.layers).map(block).collect::<Result<_>>()?,
             input_norm: c.norm_input.then(|| norm("input_norm")).transpose()?,
             norm: c.norm_first.then(|| norm("norm")).transpose()?,

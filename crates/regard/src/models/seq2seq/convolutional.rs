@@ -7,7 +7,7 @@
 
 use super::{ContextConfig, Seq2SeqConfig};
 use crate::attention::intervention;
-use crate::layers::Places;
+use crate::layers::PositionalEncoding;
 use crate::{ConvolutionConfig, Encoded, Keys, Linear, Mask, Mechanism, Mode, Need};
 use regard_tensor::{Init, Parameter, Parameters, Result, Tensor};
 
@@ -15,7 +15,7 @@ use regard_tensor::{Init, Parameter, Parameters, Result, Tensor};
 pub(super) struct ConvolutionalDecoder {
     config: ConvolutionConfig,
     input: Linear,
-    places: Places,
+    places: PositionalEncoding,
     layers: Vec<Layer>,
 }
 
@@ -51,7 +51,7 @@ pub(super) struct Windows {
 }
 
 /// What some steps gave.
-pub(super) struct Steps {
+pub(super) struct DecodedSteps {
     /// What the output is made of, `[B, T, width]`.
     pub(super) hidden: Tensor,
     pub(super) windows: Windows,
@@ -98,7 +98,7 @@ impl ConvolutionalDecoder {
         Ok(Self {
             config: *c,
             input: Linear::new(&parameters.at("input"), config.embedding, c.width, true)?,
-            places: Places::new(parameters, c.position, c.longest, c.width)?,
+            places: PositionalEncoding::new(parameters, c.position, c.longest, c.width)?,
             layers: (0..c.layers).map(layer).collect::<Result<_>>()?,
         })
     }
@@ -132,7 +132,7 @@ impl ConvolutionalDecoder {
         Ok((sources, Windows { layers: windows, place: 0 }))
     }
 
-    /// Steps over known tokens y `[B, T, E]`, which stand behind those of the windows.
+    /// DecodedSteps over known tokens y `[B, T, E]`, which stand behind those of the windows.
     pub(super) fn forward(
         &self,
         y: &Tensor,
@@ -140,7 +140,7 @@ impl ConvolutionalDecoder {
         windows: &Windows,
         mode: Mode,
         need: Need,
-    ) -> Result<Steps> {
+    ) -> Result<DecodedSteps> {
         let y = self.places.add(&self.input.forward(y)?, windows.place)?;
         let mut x = y.clone();
         let mut after = Windows { layers: Vec::new(), place: windows.place + y.shape()[1] };
@@ -176,7 +176,7 @@ impl ConvolutionalDecoder {
             x = x.add(&h.add(&context)?.scale(half)?)?.scale(half)?;
         }
         let hidden = mode.dropout(&x, self.config.dropout)?;
-        Ok(Steps { hidden, windows: after, weights, log_prob })
+        Ok(DecodedSteps { hidden, windows: after, weights, log_prob })
     }
 }
 

@@ -1,7 +1,7 @@
 //! Any decoder behind one entrance: over known tokens, and one token at a time.
 
 use super::convolutional::{self, ConvolutionalDecoder, LayerSources, Windows};
-use super::recurrent::{self, Prepared, RecurrentDecoder};
+use super::recurrent::{self, PreparedSource, RecurrentDecoder};
 use super::{ContextConfig, Copies, DecoderConfig, Seq2SeqConfig};
 use crate::attention::{Site, intervention};
 use crate::{Encoded, Mask, Mode, Need, RecurrentState, TransformerCache, TransformerDecoder};
@@ -28,7 +28,7 @@ pub(super) struct Decoding {
 
 #[derive(Clone, Debug)]
 enum Kind {
-    Recurrent { source: Box<Prepared>, state: RecurrentState },
+    Recurrent { source: Box<PreparedSource>, state: RecurrentState },
     Convolutional { sources: Box<LayerSources>, windows: Windows },
     Transformer { cache: TransformerCache, lengths: Option<Vec<usize>> },
 }
@@ -190,15 +190,15 @@ impl Decoder {
     }
 }
 
-impl From<recurrent::Steps> for Written {
-    fn from(steps: recurrent::Steps) -> Self {
+impl From<recurrent::DecodedSteps> for Written {
+    fn from(steps: recurrent::DecodedSteps) -> Self {
         let weights = steps.weights.into_iter().collect();
         Self { hidden: steps.hidden, weights, log_prob: steps.log_prob }
     }
 }
 
-impl From<convolutional::Steps> for Written {
-    fn from(steps: convolutional::Steps) -> Self {
+impl From<convolutional::DecodedSteps> for Written {
+    fn from(steps: convolutional::DecodedSteps) -> Self {
         Self { hidden: steps.hidden, weights: steps.weights, log_prob: steps.log_prob }
     }
 }

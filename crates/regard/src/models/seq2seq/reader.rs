@@ -2,7 +2,7 @@
 
 use super::{Source, SourceConfig};
 use crate::{Embedding, Linear, length};
-use regard_tensor::{Init, Parameter, Parameters, Result, Slide, Tensor, ensure};
+use regard_tensor::{Init, Parameter, Parameters, Result, SlidingWindow, Tensor, ensure};
 
 #[derive(Clone, Debug)]
 pub(super) enum Reader {
@@ -98,7 +98,7 @@ impl Patches {
             images.shape()
         );
         let side = [self.patch, self.patch];
-        let window = Slide { stride: side, ..Slide::new(side) };
+        let window = SlidingWindow { stride: side, ..SlidingWindow::new(side) };
         let patches = images.unfold(&window)?.transpose(1, 2)?;
         let place = self.row.tensor().unsqueeze(1)?.add(&self.column.tensor().unsqueeze(0)?)?;
         let (count, wide) = (patches.shape()[1], place.shape()[2]);

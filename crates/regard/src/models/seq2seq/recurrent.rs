@@ -28,7 +28,7 @@ pub(super) struct RecurrentDecoder {
 
 /// What the steps need of the source, made ready once.
 #[derive(Clone, Debug)]
-pub(super) struct Prepared {
+pub(super) struct PreparedSource {
     keys: Option<Keys>,
     /// The products of the context: `[B, N, G·H + E]`, or `[B, 1, G·H + E]` where it is fixed.
     values: Tensor,
@@ -36,7 +36,7 @@ pub(super) struct Prepared {
 }
 
 /// What some steps gave.
-pub(super) struct Steps {
+pub(super) struct DecodedSteps {
     /// What the output is made of, `[B, T, E]`.
     pub(super) hidden: Tensor,
     pub(super) state: RecurrentState,
@@ -99,7 +99,7 @@ impl RecurrentDecoder {
         &self,
         encoded: &Encoded,
         lengths: &[usize],
-    ) -> Result<(Prepared, RecurrentState)> {
+    ) -> Result<(PreparedSource, RecurrentState)> {
         let hidden = self.cell.config().hidden;
         let readout = self.readout.weight.tensor();
         let of_context = readout.narrow(1, hidden + self.embedding, self.context)?;
@@ -109,8 +109,11 @@ impl RecurrentDecoder {
             Some(mechanism) => (Some(mechanism.keys(&encoded.out)?), encoded.out.clone()),
             None => (None, encoded.summary.unsqueeze(1)?),
         };
-        let source =
-            Prepared { keys, values: context.linear(&weight, None)?, mask: Mask::lengths(lengths) };
+        let source = PreparedSource {
+            keys,
+            values: context.linear(&weight, None)?,
+            mask: Mask::lengths(lengths),
+        };
         let layers = self.cell.config().layers;
         let first = self.bridge.activated(&encoded.summary, Activation::Tanh)?;
         let mut h = first.split(1, &vec![hidden; first.shape()[1] / hidden])?;
@@ -118,15 +121,15 @@ impl RecurrentDecoder {
         Ok((source, RecurrentState { h, c }))
     }
 
-    /// Steps over known tokens y `[B, T, E]`.
+    /// DecodedSteps over known tokens y `[B, T, E]`.
     pub(super) fn forward(
         &self,
         y: &Tensor,
-        source: &Prepared,
+        source: &PreparedSource,
         start: &RecurrentState,
         mode: Mode,
         need: Need,
-    ) -> Result<Steps> {
+    ) -> Result<DecodedSteps> {
         let (steps, embedding) = (y.shape()[1], self.embedding);
         let hidden = self.cell.config().hidden;
         let gates =
@@ -134,7 +137,7 @@ impl RecurrentDecoder {
         let parts = [gates.shape()[2], embedding];
         let walked = match (&self.mechanism, &source.keys) {
             (Some(mechanism), Some(keys)) => {
-                let asked = Asked { mechanism, keys, source, mode, need };
+                let asked = StepAttention { mechanism, keys, source, mode, need };
                 self.attending(&asked, &gates.split(1, &vec![1; steps])?, start, &parts)?
             }
             _ => {
@@ -153,18 +156,18 @@ impl RecurrentDecoder {
             .add(&walked.of_context)?;
         let hidden = mode.dropout(&sum.activate(Activation::Tanh)?, self.dropout)?;
         let Walked { state, weights, log_prob, .. } = walked;
-        Ok(Steps { hidden, state, weights, log_prob })
+        Ok(DecodedSteps { hidden, state, weights, log_prob })
     }
 
     /// Step after step, each attending by the state before it; `gates` are those of the tokens.
     fn attending(
         &self,
-        asked: &Asked,
+        asked: &StepAttention,
         gates: &[Tensor],
         start: &RecurrentState,
         parts: &[usize],
     ) -> Result<Walked> {
-        let Asked { mechanism, keys, source, mode, need } = *asked;
+        let StepAttention { mechanism, keys, source, mode, need } = *asked;
         let (values, mask) = (&source.values, &source.mask);
         let together = match gates.len() > 1 && need == Need::OUTPUT {
             true => mechanism.steps(keys, values, mask, mode)?,
@@ -208,10 +211,10 @@ impl RecurrentDecoder {
 }
 
 /// Who attends to what, at every step.
-struct Asked<'a> {
+struct StepAttention<'a> {
     mechanism: &'a Mechanism,
     keys: &'a Keys,
-    source: &'a Prepared,
+    source: &'a PreparedSource,
     mode: Mode<'a>,
     need: Need,
 }
@@ -229,7 +232,7 @@ struct Walked {
     log_prob: Option<Tensor>,
 }
 
-impl Prepared {
+impl PreparedSource {
     /// Keeps and repeats batch items.
     pub(super) fn reorder(&self, items: &[usize]) -> Result<Self> {
         let keys = self.keys.as_ref().map(|keys| keys.reorder(items)).transpose()?;

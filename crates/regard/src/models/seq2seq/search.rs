@@ -84,7 +84,7 @@ struct Seen {
 
 /// A hypothesis while it is written.
 #[derive(Clone)]
-struct Trail {
+struct PartialHypothesis {
     sentence: usize,
     tokens: Vec<usize>,
     scores: Vec<f64>,
@@ -129,7 +129,7 @@ pub struct Considered {
 /// Tokens of a hypothesis that are kept to be looked at, however narrow the beam is.
 const LOOKED_AT: usize = 3;
 
-impl Trail {
+impl PartialHypothesis {
     fn new(sentence: usize) -> Self {
         Self {
             sentence,
@@ -215,9 +215,10 @@ impl Seq2Seq {
         ensure!(longest > 0, "outputs of at most 0 tokens");
         without_gradients(|| {
             let mut decoding = self.start(source)?;
-            let mut trails: Vec<Trail> = (0..source.lengths.len()).map(Trail::new).collect();
+            let mut trails: Vec<PartialHypothesis> =
+                (0..source.lengths.len()).map(PartialHypothesis::new).collect();
             let end = self.config().end;
-            let ended = |trail: &Trail| trail.tokens.last() == Some(&end);
+            let ended = |trail: &PartialHypothesis| trail.tokens.last() == Some(&end);
             let mut history = Vec::new();
             while history.len() < longest && !trails.iter().all(ended) {
                 let may_end = history.len() >= shortest;
@@ -298,8 +299,8 @@ impl Seq2Seq {
         without_gradients(|| {
             let b = source.lengths.len();
             let mut decoding = self.start(source)?;
-            let mut live: Vec<Trail> = (0..b).map(Trail::new).collect();
-            let mut done: Vec<Vec<Trail>> = vec![Vec::new(); b];
+            let mut live: Vec<PartialHypothesis> = (0..b).map(PartialHypothesis::new).collect();
+            let mut done: Vec<Vec<PartialHypothesis>> = vec![Vec::new(); b];
             let mut history = Vec::new();
             while history.len() < config.longest && !live.is_empty() {
                 let need = Need { weights: config.weights, ..Need::OUTPUT };
@@ -335,7 +336,7 @@ impl Seq2Seq {
                     let best = candidates.into_iter().take(free).enumerate();
                     for (rank, (_, row, token, score)) in best {
                         let node = first.map(|first| first + rank);
-                        let trail = Trail { node, ..live[row].with(row, token, score) };
+                        let trail = PartialHypothesis { node, ..live[row].with(row, token, score) };
                         if token == self.config().end {
                             done[sentence].push(trail);
                         } else {
@@ -350,7 +351,7 @@ impl Seq2Seq {
             for trail in live {
                 done[trail.sentence].push(trail);
             }
-            let one = |trails: Vec<Trail>| -> Result<Vec<Hypothesis>> {
+            let one = |trails: Vec<PartialHypothesis>| -> Result<Vec<Hypothesis>> {
                 let all = trails.into_iter();
                 let all = all.map(|trail| self.hypothesis(trail, source, &history, config));
                 let mut all = all.collect::<Result<Vec<_>>>()?;
@@ -365,7 +366,7 @@ impl Seq2Seq {
     /// The log-probabilities of every next token, row by row, and how many there are in a row.
     fn scores(
         &self,
-        trails: &[Trail],
+        trails: &[PartialHypothesis],
         decoding: &mut Decoding,
         history: &mut Vec<Seen>,
         need: Need,
@@ -399,7 +400,7 @@ impl Seq2Seq {
 
     fn hypothesis(
         &self,
-        trail: Trail,
+        trail: PartialHypothesis,
         source: &Source,
         history: &[Seen],
         config: &SearchConfig,

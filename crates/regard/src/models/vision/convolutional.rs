@@ -1,7 +1,9 @@
 //! A small convolutional classifier.
 
 use crate::{Linear, Mode};
-use regard_tensor::{Activation, Init, Parameter, Parameters, Result, Slide, Tensor, ensure};
+use regard_tensor::{
+    Activation, Init, Parameter, Parameters, Result, SlidingWindow, Tensor, ensure,
+};
 
 /// What a [`ConvolutionalClassifier`] is made of.
 ///
@@ -143,8 +145,9 @@ impl ConvolutionalClassifier {
             c.channels
         );
         let half = c.kernel / 2;
-        let window = Slide { padding: [half, half], ..Slide::new([c.kernel, c.kernel]) };
-        let pool = Slide { stride: [2, 2], ..Slide::new([2, 2]) };
+        let window =
+            SlidingWindow { padding: [half, half], ..SlidingWindow::new([c.kernel, c.kernel]) };
+        let pool = SlidingWindow { stride: [2, 2], ..SlidingWindow::new([2, 2]) };
         let mut x = images.clone();
         for (weight, bias) in &self.layers {
             let y = x.conv2d(&weight.tensor(), Some(&bias.tensor()), &window)?;

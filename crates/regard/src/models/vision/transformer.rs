@@ -5,7 +5,7 @@ use crate::{
     Activation, BlockConfig, Classified, EncoderBlock, LayerNorm, Linear, Mask, Mode, Need,
     Position,
 };
-use regard_tensor::{Init, Parameter, Parameters, Result, Slide, Tensor, ensure};
+use regard_tensor::{Init, Parameter, Parameters, Result, SlidingWindow, Tensor, ensure};
 
 /// How the patches of an image become one vector.
 ///
@@ -267,7 +267,8 @@ impl VisionTransformer {
             images.shape(),
             c.channels
         );
-        let window = Slide { stride: [c.patch, c.patch], ..Slide::new([c.patch, c.patch]) };
+        let window =
+            SlidingWindow { stride: [c.patch, c.patch], ..SlidingWindow::new([c.patch, c.patch]) };
         images.unfold(&window)?.transpose(1, 2)
     }
 }

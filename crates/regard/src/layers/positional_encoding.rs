@@ -5,7 +5,7 @@ use regard_tensor::{Init, Parameter, Parameters, Result, Tensor, ensure};
 
 /// What is added to the vectors of a sequence so that they know their place.
 #[derive(Clone, Debug)]
-pub(crate) enum Places {
+pub(crate) enum PositionalEncoding {
     /// Nothing: the model knows otherwise, or not at all.
     None,
     Sinusoidal,
@@ -13,7 +13,7 @@ pub(crate) enum Places {
     Learned(Parameter),
 }
 
-impl Places {
+impl PositionalEncoding {
     pub(crate) fn new(
         parameters: &Parameters,
         position: Position,
