@@ -360,9 +360,15 @@ impl Classifier {
     /// The scene of the weights in one answer: over a recording's spectrogram, or over tokens.
     fn pooled(&self, label: &str, columns: &[String], read: &Sequence, map: Map) -> Scene {
         let weights = Maps {
-            row_axis: "answer".into(),
+            row_axis: match self.config.model.queries {
+                1 => "answer".into(),
+                _ => format!("queries, for {label}"),
+            },
             column_axis: "input".into(),
-            rows: vec![label.into()],
+            rows: match self.config.model.queries {
+                1 => vec![label.into()],
+                queries => (1..=queries).map(|query| format!("query {query}")).collect(),
+            },
             columns: columns.to_vec(),
             maps: vec![map],
         };
@@ -520,6 +526,7 @@ impl Model for Classifier {
             let token = longer.then(|| format!("→ {label}"));
             let tokens: Vec<String> = token.into_iter().chain(columns).collect();
             let maps = Maps::of_encoder(&attended.weights, tokens)?;
+            let maps = maps.map(|maps| maps.truncated(self.config.model.encoder.window));
             scenes.extend(maps.map(|maps| ("self-attention".into(), Scene::Maps(maps))));
         }
         if scenes.is_empty() {

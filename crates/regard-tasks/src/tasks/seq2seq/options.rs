@@ -85,6 +85,7 @@ impl Seq2SeqOptions {
             let share = self.scheduled_sampling;
             return Err(Error::invalid(format!("`model.scheduled_sampling` cannot be {share}")));
         }
+        self.encoder.check(self.decoder == DecoderKind::Transformer)?;
         let twice = self.encoder.both_directions && self.encoder.is_recurrent();
         let attends = self.context == ContextKind::Attention;
         if attends && twice && self.mechanism.wants_one_width() {
