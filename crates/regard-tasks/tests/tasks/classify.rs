@@ -194,6 +194,27 @@ fn attention_over_words_and_frames_is_drawn() -> Result<()> {
 }
 
 #[test]
+fn a_report_counts_the_values_that_were_read_for_each_output() -> Result<()> {
+    let short = ["size=60", "epochs=1"];
+    let read = |more: &[&str]| -> Result<_> {
+        let report = learned(&[&short[..], more].concat()).model().evaluate(Part::Test)?;
+        Ok(report.values_read)
+    };
+    for soft in ["softmax", "sparsemax", "entmax15", "sigmoid", "none", "gumbel"] {
+        let read = read(&[&format!("weighting={soft}")])?.unwrap();
+        assert!(read.per_output == read.of && read.of > 4.0, "{soft}: {read:?}");
+    }
+    for hard in ["argmax", "sample", "straight-through", "gumbel-hard"] {
+        for queries in ["queries=1", "queries=3"] {
+            let read = read(&[&format!("weighting={hard}"), queries])?.unwrap();
+            assert!(read.per_output == 1.0 && read.of > 4.0, "{hard}: {read:?}");
+        }
+    }
+    assert!(read(&["pooling=mean"])?.is_none());
+    Ok(())
+}
+
+#[test]
 fn a_window_of_the_encoder_is_hatched_with_a_class_token_and_without() -> Result<()> {
     let text = "the old road and the harbour";
     let mut tried = 0;

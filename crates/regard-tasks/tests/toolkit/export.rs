@@ -191,6 +191,10 @@ fn combinations() -> Vec<(&'static str, Vec<String>)> {
             let norm = if position == "none" { "norm_first=false" } else { "norm_first=true" };
             add("translate", &[own, texts(&["encoder=transformer", "embedding=6", norm])]);
         }
+        for gain in ["query_gain=true", "query_gain=false"] {
+            let scaled = texts(&["both_directions=false", "score=scaled-dot", gain]);
+            add("translate", &[vec![decoder.clone()], scaled]);
+        }
         for tied in ["tied=output", "tied=all"] {
             add("translate", &[vec![decoder.clone()], texts(&[tied, "shared=true"])]);
         }
