@@ -136,6 +136,10 @@ fn one_line(output: &str) -> String {
 fn written(report: &Report, part: &str, to: &mut impl Write) -> Result<()> {
     writeln!(to, "{part} part, {}", table::count(report.examples, "example", "examples"))?;
     write!(to, "{}", table::measures(&report.scores.values))?;
+    if let Some(read) = &report.values_read {
+        let (read, all) = (table::measure(read.per_output), table::measure(read.of));
+        writeln!(to, "  values read  {read} of {all} for each output")?;
+    }
     for note in &report.notes {
         writeln!(to, "  note: {note}")?;
     }

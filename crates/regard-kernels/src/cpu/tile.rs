@@ -323,19 +323,21 @@ fn by_choice<T: Real>(
                 // SAFETY: a word is no larger than a T; there is room for a tile of them.
                 unsafe { (p.kernels.words)(draw, i0, width, keys.start, keys.len(), words) };
             }
-            for (r, j) in keys.clone().enumerate() {
-                for i in 0..n {
-                    let plain = tile[r * BLOCK + i];
-                    let noisy = if draw.is_some() {
-                        // SAFETY: written just above.
-                        plain + gumbel(unsafe { *words.add(r * BLOCK + i) })
-                    } else {
-                        plain
-                    };
-                    if noisy > chosen[i].best {
-                        chosen[i] = Chosen { index: j as i64, best: noisy, score: plain };
+            match draw {
+                Some(_) => {
+                    // SAFETY: written just above.
+                    let noise = |at: usize| gumbel::<T>(unsafe { *words.add(at) });
+                    for (r, j) in keys.clone().enumerate() {
+                        for (i, chosen) in chosen[..n].iter_mut().enumerate() {
+                            let score = tile[r * BLOCK + i];
+                            let best = score + noise(r * BLOCK + i);
+                            if best > chosen.best {
+                                *chosen = Chosen { index: j as i64, best, score };
+                            }
+                        }
                     }
                 }
+                None => largest(tile, &keys, &mut chosen[..n]),
             }
             if rows.asks_lse() {
                 // SAFETY: the tile holds its rows of BLOCK, state three.
@@ -356,6 +358,27 @@ fn by_choice<T: Real>(
             }
         }
     });
+}
+
+/// The largest scores of a tile, where they are above those so far; of equal ones the first. Best scores and
+/// their rows lie in arrays of their own, so that a row of the tile is compared without a branch.
+fn largest<T: Real>(tile: &[T], keys: &Range<usize>, chosen: &mut [Chosen<T>]) {
+    let (mut best, mut at) = ([T::NEG_INFINITY; BLOCK], [-1i32; BLOCK]);
+    for (best, chosen) in best.iter_mut().zip(chosen.iter()) {
+        *best = chosen.best;
+    }
+    for (r, row) in tile.chunks_exact(BLOCK).take(keys.len()).enumerate() {
+        for ((score, best), at) in row.iter().zip(&mut best).zip(&mut at) {
+            let better = *score > *best;
+            *best = if better { *score } else { *best };
+            *at = if better { r as i32 } else { *at };
+        }
+    }
+    for ((chosen, best), at) in chosen.iter_mut().zip(best).zip(at) {
+        if at >= 0 {
+            *chosen = Chosen { index: (keys.start + at as usize) as i64, best, score: best };
+        }
+    }
 }
 
 /// Gumbel noise from a random word.

@@ -19,7 +19,9 @@ pub(super) fn module(network: &Network, about: &str) -> Result<String> {
     let transformer = has(|c| matches!(c, EncoderConfig::Transformer(_)));
     let of_heads = transformer || vision || matches!(writes, Some(DecoderConfig::Transformer(_)));
     let labels = matches!(network, Network::Labeler(_));
-    if of_heads || !(encoders.is_empty() || labels) {
+    let bare = has(|c| matches!(c, EncoderConfig::SelfAttention(_)));
+    let regresses = matches!(network, Network::Regression(_));
+    if of_heads || bare || regresses || !(encoders.is_empty() || labels) {
         out += include_str!("pytorch/mechanism.py");
     }
     if of_heads {
@@ -36,6 +38,11 @@ pub(super) fn module(network: &Network, about: &str) -> Result<String> {
         transformer,
         include_str!("pytorch/encoder_transformer.py"),
         "\"transformer\": TransformerEncoder",
+    );
+    add(
+        bare,
+        include_str!("pytorch/encoder_self_attention.py"),
+        "\"self-attention\": SelfAttention",
     );
     add(
         has(|c| matches!(c, EncoderConfig::Recurrent(_))),

@@ -117,11 +117,18 @@ impl Options {
     }
 
     /// As [`Options::file`], of a file that a run keeps. One that does not say `data.held_out_seed` is
-    /// of a version that drew what is held out by `training.seed`, and means that.
+    /// of a version that drew what is held out by `training.seed`, and means that; one that does not say
+    /// `model.query_gain` is of a version that had none.
     pub(crate) fn file_of_run(self, path: &Path) -> Result<Self> {
         let text = std::fs::read_to_string(path).map_err(|e| Error::file(path, e))?;
         // What it calls options is not its owner's doing.
-        let options = remarked(|| self.text(path, &text)).0?;
+        let mut options = remarked(|| self.text(path, &text)).0?;
+        // A run of a version that had no such gain has no number for it.
+        if options.knows("model.query_gain")
+            && !text.lines().any(|line| line.starts_with("query_gain ="))
+        {
+            options = options.set("model.query_gain=false")?;
+        }
         match options.get("training.seed") {
             // A run's options are written by us, each in a line of its own.
             Some(seed)

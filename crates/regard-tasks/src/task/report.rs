@@ -15,6 +15,9 @@ pub struct Report {
     pub confusion: Option<Confusion>,
     /// A metric over groups of examples, such as sentences by length.
     pub groups: Option<Groups>,
+    /// How many values the model's attention to its input read, where that is one that can choose.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub values_read: Option<ValuesRead>,
     /// A few examples: input, expected output, output.
     pub samples: Vec<(String, String, String)>,
     /// A number for each example, by which two models can be compared example by example.
@@ -47,4 +50,13 @@ pub struct Groups {
     pub by: String,
     /// Names and values.
     pub values: Vec<(String, f64)>,
+}
+
+/// How many values attention read: all that a query sees, or the one that it chose.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ValuesRead {
+    /// For each output, on average.
+    pub per_output: f64,
+    /// Of so many that it could see.
+    pub of: f64,
 }

@@ -49,7 +49,9 @@ fn texts_tones_and_vectors_are_learned_far_beyond_chance() -> Result<()> {
 
 #[test]
 fn every_pooling_and_encoder_learns_the_cues() -> Result<()> {
-    let models: [&[&str]; 8] = [
+    let models: [&[&str]; 10] = [
+        &["queries=3"],
+        &["queries=2", "encoder=self-attention", "heads=1"],
         &["pooling=mean"],
         &["pooling=max"],
         &["pooling=gate"],
@@ -159,6 +161,20 @@ fn attention_over_words_and_frames_is_drawn() -> Result<()> {
     };
     assert_eq!((maps.rows.len(), &maps.columns[1][..]), (7, "the"));
     assert!(maps.rows[0].starts_with("→ "));
+    // Three queries are three rows, over words and over frames.
+    let three = learned(&["size=60", "epochs=1", "queries=3"]);
+    assert_eq!(three.drawn(text), ["attention"]);
+    let Scene::Maps(maps) = three.model().show(&text.into())?.remove(0).1 else {
+        panic!("no maps")
+    };
+    assert_eq!(maps.rows, ["query 1", "query 2", "query 3"]);
+    assert!(maps.row_axis.starts_with("queries, for "));
+    assert_eq!(maps.maps[0].weights.len(), 3 * 6);
+    for row in maps.maps[0].weights.chunks(6) {
+        assert!((row.iter().sum::<f32>() - 1.0).abs() < 1e-5);
+    }
+    let heard = learned(&["kind=audio", "size=60", "epochs=1", "queries=2"]);
+    assert_eq!(heard.drawn("validation:3"), ["attention"]);
     let tones = learned(&["kind=audio", "size=60", "epochs=1"]);
     assert_eq!(tones.drawn("validation:3"), ["attention"]);
     let Scene::Sound(sound) = tones.model().show(&"validation:3".into())?.remove(0).1 else {
@@ -174,6 +190,52 @@ fn attention_over_words_and_frames_is_drawn() -> Result<()> {
     assert!(error.starts_with("this model attends to nothing"), "{error}");
     let error = tones.model().show(&"validation:99".into()).unwrap_err().to_string();
     assert!(error.contains("the part has 50 examples, from 0"), "{error}");
+    Ok(())
+}
+
+#[test]
+fn a_report_counts_the_values_that_were_read_for_each_output() -> Result<()> {
+    let short = ["size=60", "epochs=1"];
+    let read = |more: &[&str]| -> Result<_> {
+        let report = learned(&[&short[..], more].concat()).model().evaluate(Part::Test)?;
+        Ok(report.values_read)
+    };
+    for soft in ["softmax", "sparsemax", "entmax15", "sigmoid", "none", "gumbel"] {
+        let read = read(&[&format!("weighting={soft}")])?.unwrap();
+        assert!(read.per_output == read.of && read.of > 4.0, "{soft}: {read:?}");
+    }
+    for hard in ["argmax", "sample", "straight-through", "gumbel-hard"] {
+        for queries in ["queries=1", "queries=3"] {
+            let read = read(&[&format!("weighting={hard}"), queries])?.unwrap();
+            assert!(read.per_output == 1.0 && read.of > 4.0, "{hard}: {read:?}");
+        }
+    }
+    assert!(read(&["pooling=mean"])?.is_none());
+    Ok(())
+}
+
+#[test]
+fn a_window_of_the_encoder_is_hatched_with_a_class_token_and_without() -> Result<()> {
+    let text = "the old road and the harbour";
+    let mut tried = 0;
+    for pooling in ["pooling=attention", "pooling=class-token"] {
+        for encoder in ["encoder=transformer", "encoder=self-attention"] {
+            let course = learned(&["size=60", "epochs=1", "heads=2", "window=2", pooling, encoder]);
+            let Some((_, Scene::Maps(maps))) = course.model().show(&text.into())?.pop() else {
+                panic!("no maps")
+            };
+            let n = maps.columns.len();
+            for map in &maps.maps {
+                assert_eq!(map.masked.len(), n * n, "{pooling} {encoder}");
+                for (cell, &hidden) in map.masked.iter().enumerate() {
+                    assert_eq!(hidden, (cell / n).abs_diff(cell % n) > 2, "{pooling}: {cell}");
+                    assert!(!hidden || map.weights[cell] == 0.0);
+                }
+                tried += 1;
+            }
+        }
+    }
+    assert_eq!(tried, 8);
     Ok(())
 }
 
@@ -282,6 +344,12 @@ fn what_cannot_be_is_refused_in_a_sentence() {
     refused(&["kind=smell"], "`data.kind` cannot be \"smell\"; there are `text`");
     refused(&["pooling=median"], "`model.pooling` cannot be \"median\"; there are `mean`");
     refused(&["pooling=class-token"], "a class token before an encoder of kind none");
+    refused(&["queries=0"], "`model.queries` cannot be 0");
+    for pooling in ["mean", "max", "last", "gate", "class-token"] {
+        let pooling = format!("pooling={pooling}");
+        refused(&["queries=2", "encoder=gru", &pooling], "`model.queries` are those of a pooling");
+    }
+    refused(&["encoder=gru", "bias=true"], "`model.bias` is of heads; it wants");
     refused(&["mels=0", "kind=audio"], "`audio.mels` cannot be 0");
     refused(&["validation=v.tsv"], "`data.validation` is given, and `data.train` is not");
     refused(&["train=missing.tsv"], "missing.tsv: there is no such file");

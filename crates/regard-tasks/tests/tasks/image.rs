@@ -109,6 +109,26 @@ fn patches_are_drawn_over_the_image_for_every_head() {
 }
 
 #[test]
+fn positions_windows_and_scores_are_learned_and_drawn() {
+    let mut tried = 0;
+    for own in [
+        &["position=none"][..],
+        &["position=sinusoidal", "window=1"],
+        &["position=rotary", "head_score=additive"],
+        &["position=alibi", "head_score=bilinear", "pooling=mean"],
+        &["position=relative", "head_weighting=sparsemax"],
+        &["window=1", "pooling=mean"],
+        &["head_score=dot", "key_width=3", "value_width=5", "bias=false"],
+    ] {
+        let course = Course::done("image", &with(&[&["epochs=1"], own].concat()));
+        assert_eq!(course.drawn("validation:0"), ["patches"], "{own:?}");
+        assert!(accuracy(&course, Part::Test).is_finite());
+        tried += 1;
+    }
+    assert_eq!(tried, 7);
+}
+
+#[test]
 fn convolutions_attend_to_nothing_and_say_so() {
     let course = Course::done("image", &with(&["model.model=cnn", "epochs=1"]));
     let error = course.model().show(&"validation:0".into()).unwrap_err().to_string();
@@ -211,6 +231,21 @@ fn what_cannot_be_is_refused_in_a_sentence() {
     assert_eq!(refusal("image", &[&images]), one);
     assert!(refusal("image", &[&images, &labels, "patch_size=3"]).contains("a patch of 3"));
     assert!(refusal("image", &["model.model=rnn"]).contains("rnn"));
+    for of_patches in [
+        "key_width=3",
+        "value_width=3",
+        "bias=false",
+        "head_score=dot",
+        "head_weighting=argmax",
+        "position=none",
+        "window=1",
+    ] {
+        let (name, _) = of_patches.split_once('=').unwrap();
+        let refused = refusal("image", &["model.model=cnn", of_patches]);
+        assert!(refused.starts_with(&format!("`model.{name}` is of attention over")), "{refused}");
+    }
+    assert!(refusal("image", &["window=0"]).contains("a window of 0 sees no neighbor"));
+    assert!(refusal("image", &["head_weighting=sample"]).contains("sampling within a block"));
     assert!(refusal("image", &["held_out=0.7"]).contains("held_out"));
     assert!(refusal("image", &["image_size=4"]).contains("side 4"));
     assert!(

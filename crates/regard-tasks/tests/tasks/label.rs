@@ -39,7 +39,18 @@ fn written(folder: &Path, name: &str, text: &str) -> PathBuf {
 
 #[test]
 fn every_model_learns_the_embedded_sentences_far_beyond_chance() -> Result<()> {
-    let models: [&[&str]; 6] = [
+    let models: [&[&str]; 9] = [
+        // Without a residual path it has to learn first to look at the word itself.
+        &["encoder=self-attention", "epochs=24", "learning_rate=0.01"],
+        &[
+            "encoder=self-attention",
+            "epochs=24",
+            "learning_rate=0.01",
+            "key_width=9",
+            "bias=true",
+            "window=2",
+        ],
+        &["encoder=transformer", "heads=3", "key_width=4", "value_width=6", "bias=false"],
         &["encoder=none", "head_hidden=32"],
         &["encoder=none", "neighbors=1", "head_hidden=32"],
         &["encoder=lstm"],
@@ -142,6 +153,28 @@ fn attention_is_drawn_head_by_head_and_a_window_shows_as_zeros_beyond_it() -> Re
 }
 
 #[test]
+fn bare_self_attention_has_three_matrices_and_is_drawn() -> Result<()> {
+    let settings = ["encoder=self-attention", "heads=1", "epochs=1", "size=60", "window=2"];
+    let course = learned(&[&settings[..], &["layers=3", "key_width=5"]].concat());
+    let model = course.model();
+    let all = model.parameters().tensors();
+    let own: Vec<_> = all.iter().filter(|(name, _)| name.starts_with("encoder.")).collect();
+    let shapes: Vec<_> = own.iter().map(|(name, x)| (&name[8..], x.shape())).collect();
+    let known: [(&str, &[usize]); 3] =
+        [("W_k.weight", &[5, 24]), ("W_q.weight", &[5, 24]), ("W_v.weight", &[24, 24])];
+    assert_eq!(shapes, known);
+    let sentence = "I saw a saw .";
+    assert_eq!(course.drawn(sentence), ["self-attention"]);
+    let Some((_, Scene::Maps(maps))) = model.show(&sentence.into())?.pop() else {
+        panic!("no maps")
+    };
+    assert_eq!(maps.maps.len(), 1);
+    // Six cells lie further than two words from the diagonal.
+    assert_eq!(maps.maps[0].masked.iter().filter(|hidden| **hidden).count(), 6);
+    Ok(())
+}
+
+#[test]
 fn a_model_without_attention_says_so() -> Result<()> {
     for encoder in ["encoder=none", "encoder=gru"] {
         let course = learned(&[encoder, "epochs=1", "size=60"]);
@@ -219,6 +252,22 @@ fn what_cannot_be_is_refused_in_a_sentence() {
     );
     refused(&["encoder=grue"], "there is no encoder \"grue\"; there are none, rnn,");
     refused(&["neighbors=0"], "a window of 0 neighbors");
+    for encoder in ["none", "gru", "cnn", "fully-connected"] {
+        let encoder = format!("encoder={encoder}");
+        refused(&[&encoder, "key_width=4"], "`model.key_width` is of heads; it wants");
+        refused(&[&encoder, "value_width=4"], "`model.value_width` is of heads; it wants");
+        refused(&[&encoder, "bias=false"], "`model.bias` is of heads; it wants");
+        refused(&[&encoder, "bias=true", "kind=vectors"], "`model.bias` is of heads; it wants");
+    }
+    let bare = "encoder=self-attention";
+    refused(
+        &[bare, "heads=5"],
+        "5 heads do not divide a width of 24 (`model.heads`, `model.hidden`)",
+    );
+    refused(&[bare, "heads=0"], "0 heads do not divide a width of 24");
+    refused(&[bare, "key_width=0"], "a key width of 0");
+    refused(&[bare, "head_weighting=sample"], "sampling within an encoder");
+    refused(&["value_width=0"], "a value width of 0");
     refused(&["batch_size=0"], "`training.batch_size` cannot be 0");
     refused(&["label_smoothing=1.5"], "`training.label_smoothing` cannot be 1.5");
     refused(&["validation=dev.conllu"], "`data.validation` is given, and `data.train` is not");

@@ -42,6 +42,24 @@ fn a_learned_width_is_better_than_a_fixed_one_and_both_than_the_mean() {
 }
 
 #[test]
+fn every_score_of_attention_is_learned_measured_and_drawn() {
+    let tried =
+        ["dot", "scaled-dot", "additive", "concat", "bilinear", "low-rank", "cosine", "expression"]
+            .map(|score| {
+                let score = format!("score={score}");
+                let course = Course::done("regress", &["size=100", "epochs=20", &score]);
+                assert_eq!(course.drawn("2.5"), ["curve"]);
+                let report = course.model().evaluate(Part::Test).unwrap();
+                assert!(report.scores.get("MSE").unwrap().is_finite(), "{score}");
+                (course.model().learned(), report.scores.get("R²").unwrap())
+            });
+    // Parameters of 1-wide data: 16 (1 + 1 + 1) of an additive score, one number of a bilinear one.
+    assert_eq!(tried.map(|(learned, _)| learned), [0, 0, 48, 48, 1, 32, 1, 1]);
+    // The written score is a kernel too, of the distance itself, and learns its width.
+    assert!(tried[7].1 > 0.5, "{tried:?}");
+}
+
+#[test]
 fn stopped_and_resumed_or_straight_the_bits_are_the_same() {
     resumes_exactly("regress", &["epochs=13", "validate_every=4", "size=60"], 7);
     resumes_exactly("regress", &["epochs=13", "validate_every=4", "size=60", "per_column=true"], 8);
@@ -141,10 +159,12 @@ fn what_cannot_be_is_refused_in_a_sentence() {
     assert_eq!(refusal("regress", &[&own]), bad);
     std::fs::write(&path, "1,2\n").unwrap();
     assert!(refusal("regress", &[&own]).contains("1 data to learn from"));
-    assert_eq!(
-        refusal("regress", &["bandwidth=0.0"]),
-        "`model.bandwidth` cannot be 0; it is above 0"
-    );
+    assert_eq!(refusal("regress", &["bandwidth=0.0"]), "`model.bandwidth` cannot be 0; it is above 0");
+    for of_gaussian in ["bandwidth=0.5", "learn_bandwidth=false", "per_column=true", "windowed=true"] {
+        let (name, _) = of_gaussian.split_once('=').unwrap();
+        let refused = refusal("regress", &["score=additive", of_gaussian]);
+        assert!(refused.starts_with(&format!("`model.{name}` is of the Gaussian")), "{refused}");
+    }
     assert!(refusal("regress", &["model.model=spline"]).contains("spline"));
     assert!(refusal("regress", &["held_out=0.5"]).contains("held_out"));
     assert!(refusal("regress", &["encoding=klingon", &own]).contains("klingon"));

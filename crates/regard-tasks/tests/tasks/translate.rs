@@ -191,6 +191,38 @@ fn every_kind_of_model_trains_and_translates() {
 }
 
 #[test]
+fn a_recurrent_decoder_learns_with_the_scaled_dot_as_with_the_plain_one() {
+    let folder = TempDir::new().unwrap();
+    let bleu = |name: &str, more: &[&str]| {
+        let options = options(&[&["both_directions=false", "epochs=6"], more].concat());
+        let (run, _) = trained(&folder.path().join(name), &options, &mut Silent);
+        let model = run.model(&options).unwrap();
+        model.evaluate(Part::Validation).unwrap().scores.first().1
+    };
+    let dot = bleu("dot", &["score=dot"]);
+    let scaled = bleu("scaled", &["score=scaled-dot"]);
+    let small = bleu("small", &["score=scaled-dot", "query_gain=false"]);
+    assert!(scaled > 0.9 * dot, "{scaled} with the scale, {dot} without");
+    assert!(scaled > 1.3 * small, "{scaled} with a gain, {small} without");
+}
+
+#[test]
+fn a_run_from_before_there_was_a_gain_has_none() {
+    let folder = TempDir::new().unwrap();
+    let (task, old) = (task_named("translate").unwrap(), ["score=scaled-dot", "query_gain=false"]);
+    let options = options(&[&["both_directions=false", "size=40"], &old[..]].concat());
+    let learner = task.begin(&options).unwrap();
+    let path = folder.path().join("run");
+    let run = Run::create(&path, task, &options, learner.model()).unwrap();
+    let text = fs::read_to_string(run.path("config.toml")).unwrap();
+    let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with("query_gain")).collect();
+    assert_eq!(lines.len() + 1, text.lines().count());
+    fs::write(run.path("config.toml"), lines.join("\n")).unwrap();
+    let found = Run::open(&path).unwrap().options().unwrap();
+    assert_eq!(found.get("model.query_gain").unwrap().as_bool(), Some(false));
+}
+
+#[test]
 fn own_files_are_read_and_parts_are_held_out() {
     let folder = TempDir::new().unwrap();
     let pairs: String = (0..50).map(|i| format!("wort {i}\tword {i}\n")).collect();

@@ -152,6 +152,11 @@ fn combinations() -> Vec<(&'static str, Vec<String>)> {
             add("translate", &[one_way.clone(), texts(&["decoder=gru"]), alone.concat()]);
         }
         add("answer", &[texts(&["model.model=reader", "encoder=gru"]), score(score_name, false)]);
+        add("classify", &[texts(&["queries=3"]), score(score_name, false)]);
+        add("regress", &[score(score_name, false)]);
+        add("regress", &[score(score_name, false), texts(&["nearest=7"])]);
+        add("image", &[score(score_name, true)]);
+        add("label", &[texts(&["encoder=self-attention", "window=2"]), score(score_name, true)]);
         for decoder in ["decoder=cnn", "decoder=transformer"] {
             let plain = texts(&["bidirectional=false", decoder]);
             add("translate", &[plain, score(score_name, false), score(score_name, true)]);
@@ -162,7 +167,8 @@ fn combinations() -> Vec<(&'static str, Vec<String>)> {
         }
     }
     let encoders = CELLS.iter().map(|cell| format!("encoder={cell}"));
-    let rest = ["none", "cnn", "fully-connected", "transformer"].map(|e| format!("encoder={e}"));
+    let rest = ["none", "cnn", "fully-connected", "self-attention", "transformer"];
+    let rest = rest.map(|e| format!("encoder={e}"));
     let encoders: Vec<String> = encoders.chain(rest).collect();
     let decoders = CELLS.iter().chain(&["cnn", "transformer"]).map(|d| format!("decoder={d}"));
     for decoder in decoders {
@@ -185,8 +191,12 @@ fn combinations() -> Vec<(&'static str, Vec<String>)> {
             let norm = if position == "none" { "norm_first=false" } else { "norm_first=true" };
             add("translate", &[own, texts(&["encoder=transformer", "embedding=6", norm])]);
         }
+        for gain in ["query_gain=true", "query_gain=false"] {
+            let scaled = texts(&["bidirectional=false", "score=scaled-dot", gain]);
+            add("translate", &[vec![decoder.clone()], scaled]);
+        }
         for tied in ["tied_embeddings=output", "tied_embeddings=all"] {
-            add("translate", &[vec![decoder.clone()], texts(&[tied, "shared_vocabulary=true"])]);
+            add("translate", &[vec![decoder.clone()], texts(&[tied, "shared=true"])]);
         }
         for task in ["summarize", "transcribe", "caption"] {
             add(task, &[vec![decoder.clone()]]);
@@ -222,6 +232,42 @@ fn combinations() -> Vec<(&'static str, Vec<String>)> {
     }
     for settings in ["pooling=class-token", "pooling=mean", "model=cnn"] {
         add("image", &[texts(&[settings])]);
+    }
+    for pooling in ["pooling=class-token", "pooling=mean"] {
+        for position in POSITIONS {
+            for window in [&["patch=4"][..], &["patch=4", "window=1"]] {
+                let own = vec![pooling.into(), format!("position={position}")];
+                add("image", &[own, texts(window)]);
+            }
+        }
+        for weighting in WEIGHTINGS {
+            add("image", &[vec![pooling.into(), format!("head_weighting={weighting}")]]);
+        }
+    }
+    // Heads of other widths, with biases and without.
+    let heads = texts(&["decoder=transformer", "context=multi-head"]);
+    for widths in [&["key_width=6"][..], &["value_width=5"], &["key_width=2", "value_width=7"]] {
+        for bias in ["bias=true", "bias=false"] {
+            let own = [texts(widths), texts(&[bias])].concat();
+            for encoder in ["encoder=self-attention", "encoder=transformer"] {
+                for task in ["label", "classify", "answer"] {
+                    add(task, &[own.clone(), texts(&[encoder])]);
+                }
+                add("translate", &[own.clone(), texts(&[encoder]), heads.clone()]);
+            }
+            for task in ["summarize", "transcribe", "caption"] {
+                add(task, &[own.clone(), heads.clone()]);
+            }
+            add("image", &[own.clone(), texts(&["position=rotary"])]);
+        }
+    }
+    for settings in ["windowed=true", "learned=false", "per_column=true", "width=0.3"] {
+        add("regress", &[texts(&[settings, "nearest=9"])]);
+    }
+    for weighting in WEIGHTINGS {
+        let weighting = format!("weighting={weighting}");
+        add("classify", &[texts(&["queries=2"]), vec![weighting.clone()]]);
+        add("label", &[texts(&["encoder=self-attention"]), vec![format!("head_{weighting}")]]);
     }
     for layer in ["gat", "gatv2", "mean"] {
         add("graph", &[vec![format!("layer={layer}")], texts(&["layers=2", "size=200"])]);
@@ -303,7 +349,7 @@ fn every_network_that_can_be_made_becomes_a_module() {
     }
     println!("{written} written, {} refused", refused.len());
     assert!(
-        written >= 900 && refused.len() <= 60,
+        written >= 1200 && refused.len() <= 60,
         "{written} written, {} refused: {refused:#?}",
         refused.len()
     );

@@ -30,7 +30,8 @@ pub struct Attended {
     pub lse: Option<Tensor>,
     /// `[B, Hq, Nq]`: the key that hard attention chose, −1 where there was none.
     pub index: Option<Tensor>,
-    /// `[B, Hq, Nq]`: the log-probability of the chosen key; its gradient trains the scores.
+    /// `[B, Hq, Nq]`: the log-probability of the chosen key; its gradient trains the scores. Argmax, which
+    /// needs no exponential, leaves it out where nothing but the output is needed and nothing is learned.
     pub log_prob: Option<Tensor>,
 }
 

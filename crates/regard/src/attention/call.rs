@@ -127,7 +127,9 @@ impl<E: Stored> Call<E> {
         let mut lse = rows(need.lse || backward && (soft || hard), compute)?;
         let mut threshold = rows(backward && thresholded, compute)?;
         let mut index = rows(hard, DType::I64)?;
-        let mut log_prob = rows(hard, compute)?;
+        // The largest score is found without an exponential; how likely it is takes one for every key.
+        let likely = need != Need::OUTPUT || backward || normalizer != Normalizer::Argmax;
+        let mut log_prob = rows(hard && likely, compute)?;
         let mut weights = room(need.weights, &[b, hq, nq, nk], compute)?;
         let edges = self.mask.edges.as_ref().filter(|_| need.edge_weights);
         ensure!(

@@ -23,10 +23,16 @@ use regard_tensor::{Parameters, Result, Tensor, ensure, without_gradients};
 pub struct BlockConfig {
     /// Width of the vectors.
     pub width: usize,
-    /// Heads; they divide the width.
+    /// Heads; they divide the width, unless both of their widths are given.
     pub heads: usize,
     /// Key and value heads; as many where none are given.
     pub key_heads: Option<usize>,
+    /// Dk: width of a head's queries and keys; the width over the heads where none is given.
+    pub head_key_width: Option<usize>,
+    /// Dv: width of a head's values; the width over the heads where none is given.
+    pub head_value_width: Option<usize>,
+    /// Whether the projections of attention have biases.
+    pub bias: bool,
     /// Inner width of the feed-forward layer.
     pub feed_forward: usize,
     /// Its nonlinearity.
@@ -54,6 +60,9 @@ impl Default for BlockConfig {
             width: 64,
             heads: 4,
             key_heads: None,
+            head_key_width: None,
+            head_value_width: None,
+            bias: true,
             feed_forward: 256,
             activation: Activation::Gelu,
             score: ScoreConfig::ScaledDot,
@@ -84,6 +93,9 @@ impl BlockConfig {
             width: self.width,
             heads: self.heads,
             key_heads: self.key_heads,
+            head_key_width: self.head_key_width,
+            head_value_width: self.head_value_width,
+            bias: self.bias,
             score: self.score.clone(),
             weighting: self.weighting,
             dropout: self.dropout,

@@ -24,7 +24,7 @@ use regard_tensor::{Init, Parameter, Parameters, Result, Tensor, ensure};
 pub struct MultiHeadConfig {
     /// Width of the queries and of the output.
     pub width: usize,
-    /// Query heads; they divide the width.
+    /// Query heads; they divide the width, unless both of their widths are given.
     pub heads: usize,
     /// Key and value heads, which divide the query heads; as many as these where none are given.
     pub key_heads: Option<usize>,
@@ -32,6 +32,10 @@ pub struct MultiHeadConfig {
     pub key_width: Option<usize>,
     /// Width of what values are made of; the width where none is given.
     pub value_width: Option<usize>,
+    /// Dk: width of a head's queries and keys; the width over the heads where none is given.
+    pub head_key_width: Option<usize>,
+    /// Dv: width of a head's values; the width over the heads where none is given.
+    pub head_value_width: Option<usize>,
     /// Whether the projections have biases.
     pub bias: bool,
     /// The score of each head, with parameters of its own: below `score` there, `[H, …]`. Heads
@@ -55,6 +59,8 @@ impl Default for MultiHeadConfig {
             key_heads: None,
             key_width: None,
             value_width: None,
+            head_key_width: None,
+            head_value_width: None,
             bias: true,
             score: ScoreConfig::ScaledDot,
             weighting: Weighting::Softmax,
@@ -87,9 +93,15 @@ impl MultiHeadConfig {
     pub fn check(&self) -> Result<()> {
         let (width, heads) = (self.width, self.heads);
         ensure!(width > 0, "width is 0");
+        let given = self.head_key_width.is_some() && self.head_value_width.is_some();
         ensure!(
-            heads > 0 && width.is_multiple_of(heads),
+            heads > 0 && (given || width.is_multiple_of(heads)),
             "{heads} heads do not divide a width of {width}"
+        );
+        let (key, value) = (self.key_dim(), self.value_dim());
+        ensure!(
+            key > 0 && value > 0,
+            "heads with a key width of {key} and a value width of {value}"
         );
         let key_heads = self.key_heads.unwrap_or(heads);
         ensure!(
@@ -102,15 +114,32 @@ impl MultiHeadConfig {
             self.dropout
         );
         ensure!(
-            self.position != Position::Rotary || (width / heads).is_multiple_of(2),
-            "rotary positions turn pairs; a head width of {} is odd",
-            width / heads
+            self.position != Position::Rotary || key.is_multiple_of(2),
+            "rotary positions turn pairs; a head width of {key} is odd"
         );
         ensure!(
             self.position != Position::Relative || self.max_distance > 0,
             "relative positions with a max_distance of 0"
         );
         Ok(())
+    }
+
+    /// Dk.
+    fn key_dim(&self) -> usize {
+        self.head_key_width.unwrap_or(self.width / self.heads.max(1))
+    }
+
+    /// Dv.
+    fn value_dim(&self) -> usize {
+        self.head_value_width.unwrap_or(self.width / self.heads.max(1))
+    }
+
+    /// How wide the projections of q, k and v are, all heads together. Sizes that no number holds
+    /// become one that no memory holds, and are refused for that.
+    fn projected(&self) -> [usize; 3] {
+        let key_heads = self.key_heads.unwrap_or(self.heads);
+        [(self.heads, self.key_dim()), (key_heads, self.key_dim()), (key_heads, self.value_dim())]
+            .map(|(heads, width)| heads.saturating_mul(width))
     }
 
     fn mechanism(&self) -> MechanismConfig {
@@ -176,10 +205,9 @@ impl MultiHeadAttention {
     pub fn new(parameters: &Parameters, config: &MultiHeadConfig) -> Result<Self> {
         config.check()?;
         let MultiHeadConfig { width, heads, .. } = *config;
-        let (head, key_heads) = (width / heads, config.key_heads.unwrap_or(heads));
-        let inner = head * key_heads;
-        // Sizes that no number holds become one that no memory holds, and are refused for that.
-        let rows = width.saturating_add(inner.saturating_mul(2));
+        let (dk, key_heads) = (config.key_dim(), config.key_heads.unwrap_or(heads));
+        let [q_rows, k_rows, v_rows] = config.projected();
+        let rows = q_rows.saturating_add(k_rows).saturating_add(v_rows);
         let distances = config.max_distance.saturating_mul(2).saturating_add(1);
         let (kw, vw) = (config.key_width.unwrap_or(width), config.value_width.unwrap_or(width));
         let new =
@@ -188,9 +216,9 @@ impl MultiHeadAttention {
             Projection::Joint(new("in_proj_weight", rows, width)?)
         } else {
             Projection::Apart(
-                new("q_proj_weight", width, width)?,
-                new("k_proj_weight", inner, kw)?,
-                new("v_proj_weight", inner, vw)?,
+                new("q_proj_weight", q_rows, width)?,
+                new("k_proj_weight", k_rows, kw)?,
+                new("v_proj_weight", v_rows, vw)?,
             )
         };
         let bias = config
@@ -202,12 +230,13 @@ impl MultiHeadAttention {
             .transpose()?;
         let count = HeadCount { queries: heads, keys: key_heads };
         let score = &config.mechanism();
-        let mechanism = Mechanism::per_head(&parameters.at("score"), score, count, head, head)?;
+        let mechanism = Mechanism::per_head(&parameters.at("score"), score, count, dk, dk)?;
+        let joined = heads.saturating_mul(config.value_dim());
         Ok(Self {
             config: config.clone(),
             projection,
             bias,
-            out: Linear::new(&parameters.at("out_proj"), width, width, config.bias)?,
+            out: Linear::new(&parameters.at("out_proj"), joined, width, config.bias)?,
             relative,
             mechanism,
         })
@@ -347,7 +376,7 @@ impl MultiHeadAttention {
         mode: Mode,
         need: Need,
     ) -> Result<Attended> {
-        let MultiHeadConfig { width, heads, position, .. } = self.config;
+        let MultiHeadConfig { heads, position, .. } = self.config;
         let bias = &Bias {
             alibi: (position == Position::Alibi).then(|| alibi_slopes(heads)),
             relative: self.relative.as_ref().map(Parameter::tensor),
@@ -357,7 +386,7 @@ impl MultiHeadAttention {
         let mut attended =
             self.mechanism.answer(&Request { q, keys, v, mask, mode, need, bias })?;
         let s = attended.out.shape().to_vec();
-        let joined = attended.out.transpose(1, 2)?.reshape(&[s[0], s[2], width])?;
+        let joined = attended.out.transpose(1, 2)?.reshape(&[s[0], s[2], s[1] * s[3]])?;
         attended.out = self.out.forward(&joined)?;
         Ok(attended)
     }
@@ -365,17 +394,16 @@ impl MultiHeadAttention {
     /// `[B, N, H · D]` seen as `[B, H, N, D]`.
     fn heads(&self, x: &Tensor, heads: usize) -> Result<Tensor> {
         let s = x.shape();
-        let width = self.config.width / self.config.heads;
-        x.reshape(&[s[0], s[1], heads, width])?.transpose(1, 2)
+        x.reshape(&[s[0], s[1], heads, s[2] / heads])?.transpose(1, 2)
     }
 
     fn query_projection(&self) -> Result<(Tensor, Option<Tensor>)> {
-        let width = self.config.width;
+        let [rows, ..] = self.config.projected();
         let weight = match &self.projection {
-            Projection::Joint(all) => all.tensor().narrow(0, 0, width)?,
+            Projection::Joint(all) => all.tensor().narrow(0, 0, rows)?,
             Projection::Apart(q, _, _) => q.tensor(),
         };
-        let bias = self.bias.as_ref().map(|b| b.tensor().narrow(0, 0, width)).transpose()?;
+        let bias = self.bias.as_ref().map(|b| b.tensor().narrow(0, 0, rows)).transpose()?;
         Ok((weight, bias))
     }
 
@@ -383,8 +411,7 @@ impl MultiHeadAttention {
     fn project(&self, q: &Tensor, k: &Tensor, v: &Tensor) -> Result<[Tensor; 3]> {
         let MultiHeadConfig { width, heads, .. } = self.config;
         let key_heads = self.config.key_heads.unwrap_or(heads);
-        let inner = width / heads * key_heads;
-        let sizes = [width, inner, inner];
+        let sizes = self.config.projected();
         let weight = match &self.projection {
             Projection::Joint(all) => &all.tensor(),
             Projection::Apart(q, _, _) => &q.tensor(),

@@ -2,7 +2,7 @@
 
 use super::{CrossAttention, CrossAttentionConfig};
 use crate::{Attended, Mask, Mode, Need, ScoreConfig, Weighting};
-use regard_tensor::{Parameters, Result, Tensor};
+use regard_tensor::{Parameters, Result, Tensor, ensure};
 
 /// What a [`SelfAttention`] is made of.
 ///
@@ -32,6 +32,8 @@ pub struct SelfAttentionConfig {
     pub weighting: Weighting,
     /// The share of weights left out while learning.
     pub dropout: f64,
+    /// Truncated self-attention: how far a vector sees to each side; all there is where none is given.
+    pub window: Option<usize>,
 }
 
 impl Default for SelfAttentionConfig {
@@ -45,6 +47,7 @@ impl Default for SelfAttentionConfig {
             score: ScoreConfig::ScaledDot,
             weighting: Weighting::Softmax,
             dropout: 0.0,
+            window: None,
         }
     }
 }
@@ -99,6 +102,7 @@ impl SelfAttention {
     /// # Ok::<(), regard::Error>(())
     /// ```
     pub fn new(parameters: &Parameters, config: &SelfAttentionConfig) -> Result<Self> {
+        ensure!(config.window != Some(0), "a window of 0 sees no neighbor; it wants at least 1");
         let attention = CrossAttention::new(parameters, &config.cross())?;
         Ok(Self { config: config.clone(), attention })
     }
@@ -127,7 +131,7 @@ impl SelfAttention {
     /// # Ok::<(), regard::Error>(())
     /// ```
     pub fn forward(&self, x: &Tensor, mask: &Mask, mode: Mode) -> Result<Tensor> {
-        self.attention.forward(x, x, mask, mode)
+        Ok(self.attend(x, mask, mode, Need::OUTPUT)?.out)
     }
 
     /// As [`SelfAttention::forward`], with the weights `[B, H, N, N]` where they are needed.
@@ -143,6 +147,7 @@ impl SelfAttention {
     /// # Ok::<(), regard::Error>(())
     /// ```
     pub fn attend(&self, x: &Tensor, mask: &Mask, mode: Mode, need: Need) -> Result<Attended> {
-        self.attention.attend(x, x, mask, mode, need)
+        let window = self.config.window.map_or_else(Mask::none, Mask::within);
+        self.attention.attend(x, x, &window.and(mask)?, mode, need)
     }
 }

@@ -32,6 +32,8 @@ pub struct KernelRegressionConfig {
     pub learned: bool,
     /// Whether each feature has its own w; then they are learned.
     pub per_feature: bool,
+    /// Another score than the Gaussian, with parameters of its own; then width and window are not meant.
+    pub score: Option<ScoreConfig>,
     /// Only so many of the nearest data are seen; all where none is given.
     pub nearest: Option<usize>,
     /// Whether all data within the width weigh the same and the others nothing; where there is none,
@@ -48,6 +50,7 @@ impl Default for KernelRegressionConfig {
             inverse_width: 1.0,
             learned: false,
             per_feature: false,
+            score: None,
             nearest: None,
             windowed: false,
         }
@@ -101,11 +104,16 @@ impl KernelRegression {
             !(config.windowed && config.learned),
             "a window's width is not learned: what it leaves out has no gradient"
         );
-        let score = ScoreConfig::Gaussian {
+        ensure!(
+            config.score.is_none() || !(config.windowed || config.learned || config.per_feature),
+            "a window and a learned width are the Gaussian's; another score has parameters of its own"
+        );
+        let gaussian = || ScoreConfig::Gaussian {
             inverse_width: config.inverse_width,
             learned: config.learned,
             per_feature: config.per_feature,
         };
+        let score = config.score.clone().unwrap_or_else(gaussian);
         let mechanism = MechanismConfig::new(score);
         Ok(Self {
             config: config.clone(),

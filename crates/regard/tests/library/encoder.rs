@@ -12,6 +12,16 @@ fn every_kind() -> Vec<EncoderConfig> {
             ..TransformerConfig::new(8, 2, 2)
         })
     };
+    let self_attention = |score, window| {
+        EncoderConfig::SelfAttention(SelfAttentionConfig {
+            heads: 2,
+            key_width: 3,
+            value_width: 4,
+            score,
+            window,
+            ..SelfAttentionConfig::default()
+        })
+    };
     vec![
         EncoderConfig::None,
         EncoderConfig::Recurrent(RecurrentConfig::new(Cell::Rnn, 6)),
@@ -26,6 +36,8 @@ fn every_kind() -> Vec<EncoderConfig> {
             position: Position::Learned,
             ..ConvolutionConfig::new(6)
         }),
+        self_attention(ScoreConfig::ScaledDot, None),
+        self_attention(ScoreConfig::Additive { hidden: 3 }, Some(2)),
         transformer(Position::None, None),
         transformer(Position::Sinusoidal, Some(2)),
         transformer(Position::Learned, None),
@@ -106,15 +118,41 @@ fn configurations_survive_being_written_and_read() {
 
 #[test]
 fn a_window_hides_what_is_further_away() {
-    let config = TransformerConfig { window: Some(2), ..TransformerConfig::new(8, 2, 1) };
-    let encoder = build(&EncoderConfig::Transformer(config));
-    let x = Random::new(5).normal(&[1, 6, 5], 0.0, 1.0, DType::F64).unwrap();
-    let weights = encoder.encode(&x, None, Mode::Infer, Need::WEIGHTS).unwrap().weights;
-    let weights = weights[0].to_vec::<f64>().unwrap();
-    for (at, weight) in weights.iter().enumerate() {
-        let (i, j) = (at / 6 % 6, at % 6);
-        assert_eq!(*weight > 0.0, i.abs_diff(j) <= 2, "query {i}, key {j}");
+    let window = Some(2);
+    let transformer = TransformerConfig { window, ..TransformerConfig::new(8, 2, 1) };
+    let bare = SelfAttentionConfig { window, ..SelfAttentionConfig::default() };
+    for config in [EncoderConfig::Transformer(transformer), EncoderConfig::SelfAttention(bare)] {
+        let encoder = build(&config);
+        let x = Random::new(5).normal(&[1, 6, 5], 0.0, 1.0, DType::F64).unwrap();
+        let weights = encoder.encode(&x, None, Mode::Infer, Need::WEIGHTS).unwrap().weights;
+        let weights = weights[0].to_vec::<f64>().unwrap();
+        for (at, weight) in weights.iter().enumerate() {
+            let (i, j) = (at / 6 % 6, at % 6);
+            assert_eq!(*weight > 0.0, i.abs_diff(j) <= 2, "{config:?}: query {i}, key {j}");
+        }
     }
+}
+
+#[test]
+fn bare_self_attention_is_its_formula_and_has_nothing_else() {
+    let config = SelfAttentionConfig { key_width: 3, value_width: 4, ..Default::default() };
+    let parameters = Parameters::new(DType::F64, 1);
+    let encoder = Encoder::new(&parameters, &EncoderConfig::SelfAttention(config), 5).unwrap();
+    let all = parameters.tensors();
+    let shapes: Vec<_> = all.iter().map(|(name, x)| (&name[..], x.shape().to_vec())).collect();
+    let known =
+        [("W_k.weight", vec![3, 5]), ("W_q.weight", vec![3, 5]), ("W_v.weight", vec![4, 5])];
+    assert_eq!(shapes, known);
+    let x = Random::new(5).normal(&[1, 6, 5], 0.0, 1.0, DType::F64).unwrap();
+    let [q, k, v] = ["q", "k", "v"].map(|name| {
+        let weight = &all[&format!("W_{name}.weight")];
+        x.linear(weight, None).unwrap()
+    });
+    let scores = q.matmul(&k.transpose(1, 2).unwrap()).unwrap().scale(3f64.powf(-0.5)).unwrap();
+    let known = scores.softmax(2).unwrap().matmul(&v).unwrap();
+    let out = encoder.forward(&x, None, Mode::Infer).unwrap();
+    assert_eq!(out.shape(), [1, 6, 4]);
+    assert!(out.squared_error(&known).unwrap().item().unwrap() < 1e-20);
 }
 
 #[test]
@@ -125,6 +163,12 @@ fn bad_configurations_are_refused_by_name() {
         transformer(TransformerConfig { window: Some(0), ..base() }),
         "encoder: a window of 0 sees no neighbor; it wants at least 1"
     );
+    let bare = |c| refusal(&EncoderConfig::SelfAttention(c));
+    let zero = SelfAttentionConfig { window: Some(0), ..SelfAttentionConfig::default() };
+    assert_eq!(bare(zero), "encoder: a window of 0 sees no neighbor; it wants at least 1");
+    let sampled =
+        SelfAttentionConfig { weighting: Weighting::Sample, ..SelfAttentionConfig::default() };
+    assert!(bare(sampled).starts_with("encoder: sampling within an encoder"));
     assert_eq!(
         transformer(TransformerConfig { heads: 3, ..base() }),
         "encoder: 3 heads do not divide a width of 8"

@@ -153,6 +153,66 @@ fn asking_for_weights_gives_one_set_per_block_and_the_same_logits() {
     }
 }
 
+/// Whether two of 4 × 6 pixels, cut into patches of 1, lie within a window; a class token is first.
+fn within(a: usize, b: usize, window: usize, token: usize) -> bool {
+    if a < token || b < token {
+        return true;
+    }
+    let [a, b] = [a - token, b - token].map(|at| (at / 6, at % 6));
+    a.0.abs_diff(b.0).max(a.1.abs_diff(b.1)) <= window
+}
+
+#[test]
+fn a_window_over_patches_is_a_square_and_the_class_token_sees_and_is_seen_by_all() {
+    let images = normal(1, &[2, 2, 4, 6], DType::F64);
+    for (pooling, token) in [(ImagePooling::ClassToken, 1), (ImagePooling::Mean, 0)] {
+        for window in [1, 2, 5] {
+            let config =
+                VisionTransformerConfig { window: Some(window), ..image_config(1, pooling) };
+            let model = VisionTransformer::new(&Parameters::new(DType::F64, 1), &config).unwrap();
+            let weights = model.classify(&images, Mode::Infer, Need::WEIGHTS).unwrap().weights;
+            let n = 24 + token;
+            for (at, weight) in weights.iter().flat_map(numbers).enumerate() {
+                let (i, j) = (at / n % n, at % n);
+                let seen = within(i, j, window, token);
+                assert_eq!(weight > 0.0, seen, "{pooling:?}, window {window}: {i} and {j}");
+            }
+        }
+    }
+    let none = VisionTransformerConfig { window: Some(0), ..image_config(1, ImagePooling::Mean) };
+    let said = "a window of 0 sees no neighbor; it wants at least 1";
+    assert_eq!(none.check().unwrap_err().to_string(), said);
+}
+
+#[test]
+fn a_vision_transformer_without_positions_sees_a_set_of_patches_and_with_them_an_order() {
+    let image = normal(1, &[1, 2, 4, 6], DType::F64);
+    // The same patches of 2 × 2, the two rows of them exchanged.
+    let rows = [2, 0].map(|row| image.narrow(2, row, 2).unwrap());
+    let turned = Tensor::cat(&rows, 2).unwrap();
+    for position in [
+        Position::None,
+        Position::Learned,
+        Position::Sinusoidal,
+        Position::Rotary,
+        Position::Alibi,
+        Position::Relative,
+    ] {
+        let config = VisionTransformerConfig { position, ..image_config(2, ImagePooling::Mean) };
+        let parameters = Parameters::new(DType::F64, 1);
+        let model = VisionTransformer::new(&parameters, &config).unwrap();
+        for (at, parameter) in parameters.all().iter().enumerate() {
+            let shape = parameter.tensor().shape().to_vec();
+            parameter.set(&normal(9 + at as u64, &shape, DType::F64)).unwrap();
+        }
+        let [a, b] = [&image, &turned].map(|x| model.forward(x, Mode::Infer).unwrap());
+        let difference = a.squared_error(&b).unwrap().item().unwrap();
+        assert_eq!(difference < 1e-20, position == Position::None, "{position:?}: {difference}");
+        let learned = parameters.tensors().contains_key("position");
+        assert_eq!(learned, position == Position::Learned);
+    }
+}
+
 #[test]
 fn every_parameter_of_the_image_models_gets_its_gradient() {
     let images = normal(1, &[2, 2, 4, 6], DType::F64);
@@ -313,6 +373,58 @@ fn a_learned_width_beats_a_fixed_one_and_the_mean_and_finds_the_feature_that_mat
     let w = numbers(&parameters.tensors()["w"]);
     assert!(w[0].abs() > 5.0 * w[1].abs(), "the second feature says nothing: {w:?}");
     assert_eq!(numbers(&parameters.tensors()["values"]), numbers(&y), "the data stay as they are");
+}
+
+#[test]
+fn regression_by_another_score_is_the_mechanism_over_the_data_without_the_point_itself() {
+    let scores = [
+        ScoreConfig::Dot,
+        ScoreConfig::ScaledDot,
+        ScoreConfig::Additive { hidden: 4 },
+        ScoreConfig::Concat { hidden: Some(4) },
+        ScoreConfig::Bilinear { scale: BilinearScale::None },
+        ScoreConfig::LowRank { rank: 1 },
+        ScoreConfig::Cosine { temperature: 3.0, learned: true },
+        ScoreConfig::Expression {
+            score: "-tau * sum(abs(q - k))".into(),
+            numbers: vec!["tau".into()],
+        },
+    ];
+    for score in scores {
+        let config = KernelRegressionConfig {
+            points: 20,
+            features: 2,
+            score: Some(score.clone()),
+            ..KernelRegressionConfig::default()
+        };
+        let (parameters, model) = regression(&config);
+        let (x, y) = curve(20, 2);
+        let own = Parameters::new(DType::F64, 1);
+        let alone = Mechanism::new(&own, &MechanismConfig::new(score.clone()), 2, 2).unwrap();
+        let all = parameters.tensors();
+        let taken = own.tensors().into_keys().map(|name| (name.clone(), all[&name].clone()));
+        own.set(&taken.collect()).unwrap();
+        assert_eq!(all.len(), own.tensors().len() + 2);
+        let known = alone.attend(&x, &x, &y, &Mask::none(), Mode::Infer, Need::WEIGHTS).unwrap();
+        let seen = model.attend(&x, Need::WEIGHTS).unwrap();
+        assert_eq!(numbers(&seen.out), numbers(&known.out), "{score:?}");
+        // Without the point itself, the rest of its row weighs 1.
+        let others = model.leave_one_out(Need::WEIGHTS).unwrap().weights.unwrap();
+        let weights = numbers(&known.weights.unwrap());
+        for (at, weight) in numbers(&others).iter().enumerate() {
+            let (i, j) = (at / 20, at % 20);
+            let expected = weights[at] / (1.0 - weights[i * 21]);
+            let expected = if i == j { 0.0 } else { expected };
+            assert!((weight - expected).abs() < 1e-9, "{score:?}: {weight} {expected}");
+        }
+    }
+    let both = KernelRegressionConfig {
+        score: Some(ScoreConfig::Dot),
+        windowed: true,
+        ..KernelRegressionConfig::default()
+    };
+    let refused = KernelRegression::new(&Parameters::new(DType::F64, 1), &both).unwrap_err();
+    assert!(refused.to_string().starts_with("a window and a learned width are the Gaussian's"));
 }
 
 #[test]

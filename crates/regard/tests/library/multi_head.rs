@@ -94,26 +94,27 @@ fn head_by_head(
         weighting: config.weighting,
         ..MechanismConfig::new(config.score.clone())
     };
-    let rows = |x: &Tensor, at: usize| {
-        let weight = all["in_proj_weight"].narrow(0, at * D, D).unwrap();
-        let bias = all["in_proj_bias"].narrow(0, at * D, D).unwrap();
-        x.linear(&weight, Some(&bias)).unwrap()
+    let dk = config.head_key_width.unwrap_or(config.width / heads);
+    let dv = config.head_value_width.unwrap_or(config.width / heads);
+    let rows = |x: &Tensor, from: usize, count: usize| {
+        let part = |name: &str| all.get(name).map(|all| all.narrow(0, from, count).unwrap());
+        x.linear(&part("in_proj_weight").unwrap(), part("in_proj_bias").as_ref()).unwrap()
     };
     let (mut outs, mut weights) = (Vec::new(), Vec::new());
     for head in 0..heads {
         let key_head = head * key_heads / heads;
-        let q = rows(x[0], head);
-        let k = rows(x[1], heads + key_head);
-        let v = rows(x[2], heads + key_heads + key_head);
+        let q = rows(x[0], head * dk, dk);
+        let k = rows(x[1], (heads + key_head) * dk, dk);
+        let v = rows(x[2], (heads + key_heads) * dk + key_head * dv, dv);
         let parameters = Parameters::new(DType::F64, 1);
-        let alone = Mechanism::new(&parameters, &mechanism, D, D).unwrap();
+        let alone = Mechanism::new(&parameters, &mechanism, dk, dk).unwrap();
         parameters.set(&of_head(all, head, heads, &parameters)).unwrap();
         let seen = alone.attend(&q, &k, &v, mask, Mode::Infer, Need::WEIGHTS).unwrap();
         outs.push(seen.out);
         weights.push(seen.weights.unwrap());
     }
     let joined = Tensor::cat(&outs, 2).unwrap();
-    let out = joined.linear(&all["out_proj.weight"], Some(&all["out_proj.bias"])).unwrap();
+    let out = joined.linear(&all["out_proj.weight"], all.get("out_proj.bias")).unwrap();
     Attended { weights: Some(Tensor::stack(&weights, 1).unwrap()), ..out.into() }
 }
 
@@ -148,6 +149,67 @@ fn every_score_under_every_weighting_is_a_loop_over_the_heads() {
             }
         }
     }
+}
+
+#[test]
+fn heads_of_any_width_with_biases_or_without_are_a_loop_over_the_heads() {
+    let mut tried = 0;
+    for score in scores() {
+        for (head_key_width, head_value_width) in
+            [(None, Some(5)), (Some(3), None), (Some(6), Some(1)), (Some(2), Some(7))]
+        {
+            for (bias, heads, key_heads) in [(true, 3, 3), (false, 4, 2)] {
+                let config = MultiHeadConfig {
+                    head_key_width,
+                    head_value_width,
+                    bias,
+                    ..config(score.clone(), heads, key_heads)
+                };
+                let parameters = Parameters::new(DType::F64, 1);
+                let attention = MultiHeadAttention::new(&parameters, &config).unwrap();
+                assert_eq!(parameters.tensors().contains_key("in_proj_bias"), bias);
+                drawn(&parameters);
+                let (x, memory) = (normal(1, &[2, 3, heads * D]), normal(2, &[2, 5, heads * D]));
+                let mask = Mask::lengths(&[5, 3]);
+                let seen = attention
+                    .attend(&x, &memory, &memory, &mask, Mode::Infer, Need::WEIGHTS)
+                    .unwrap();
+                let inputs = [&x, &memory, &memory];
+                let known = head_by_head(&config, &parameters.tensors(), inputs, &mask);
+                let what = format!("{config:?}");
+                near(&seen.weights.unwrap(), &known.weights.unwrap(), &what);
+                near(&seen.out, &known.out, &what);
+                // Decoding goes the same way.
+                let remembered = attention.remember(&memory).unwrap();
+                let recalled = attention.recall(&x, &remembered, &mask, Need::OUTPUT).unwrap();
+                near(&recalled.out, &known.out, &what);
+                let whole = attention.forward(&x, &x, &x, &Mask::causal(), Mode::Infer).unwrap();
+                let mut cache = KeyValueCache::default();
+                for place in 0..3 {
+                    let next = x.narrow(1, place, 1).unwrap();
+                    let step = attention.extend(&next, &mut cache, &Mask::causal(), Need::OUTPUT);
+                    near(&step.unwrap().out, &whole.narrow(1, place, 1).unwrap(), &what);
+                }
+                tried += 1;
+            }
+        }
+    }
+    assert_eq!(tried, 14 * 4 * 2);
+}
+
+#[test]
+fn head_widths_that_cannot_be_are_refused_by_name() {
+    let refused = |config: MultiHeadConfig| config.check().unwrap_err().to_string();
+    let base = || MultiHeadConfig::new(10, 4);
+    assert_eq!(refused(base()), "4 heads do not divide a width of 10");
+    let one = MultiHeadConfig { head_key_width: Some(3), ..base() };
+    assert_eq!(refused(one.clone()), "4 heads do not divide a width of 10");
+    let both = MultiHeadConfig { head_value_width: Some(2), ..one };
+    both.check().unwrap();
+    let none = MultiHeadConfig { head_key_width: Some(0), ..both.clone() };
+    assert_eq!(refused(none), "heads with a key width of 0 and a value width of 2");
+    let odd = MultiHeadConfig { position: Position::Rotary, ..both };
+    assert_eq!(refused(odd), "rotary positions turn pairs; a head width of 3 is odd");
 }
 
 #[test]

@@ -230,3 +230,55 @@ fn types_that_differ_are_refused_saying_which_is_which() {
         "linear: x is f64, the weight is f32; they want one type, and to_dtype converts"
     );
 }
+
+/// Argmax without its log-probability: the same keys and values, however they are masked and scored.
+#[test]
+fn a_choice_is_the_same_with_its_probability_and_without() {
+    let random = Random::new(11);
+    let mut tried = 0;
+    for (nq, nk) in [(1, 1), (1, 300), (5, 97), (70, 200), (3, 0)] {
+        let [q, k, v] = [(nq, 6), (nk, 6), (nk, 5)]
+            .map(|(n, d)| random.normal(&[2, 3, n, d], 0.0, 1.0, DType::F32).unwrap());
+        // Every third key is the first again: of equal scores the first is chosen.
+        let k = match nk {
+            0 => k,
+            _ => {
+                let rows: Vec<i64> =
+                    (0..nk).map(|j| if j % 3 == 2 { 0 } else { j as i64 }).collect();
+                let rows = Tensor::from_vec(rows, &[nk]).unwrap();
+                let all: Vec<Tensor> = (0..6)
+                    .map(|at| k.reshape(&[6, nk, 6]).unwrap().select(0, at).unwrap())
+                    .map(|head| head.contiguous().unwrap().rows(&rows).unwrap())
+                    .collect();
+                Tensor::stack(&all, 0).unwrap().reshape(&[2, 3, nk, 6]).unwrap()
+            }
+        };
+        for mask in [Mask::none(), Mask::causal(), Mask::within(3), Mask::lengths(&[nk, nk / 2])] {
+            for score in [Score::ScaledDot, Score::dot()] {
+                let hard =
+                    Attention { normalizer: Normalizer::Argmax, ..Attention::new(score.clone()) };
+                let plain = hard.attend(&q, &k, &v, &mask, Need::OUTPUT).unwrap();
+                let likely = hard.attend(&q, &k, &v, &mask, Need::WEIGHTS).unwrap();
+                assert!(plain.log_prob.is_none() && likely.log_prob.is_some());
+                let index = |x: &Attended| x.index.as_ref().unwrap().to_vec::<i64>().unwrap();
+                assert_eq!(index(&plain), index(&likely));
+                let out = |x: &Attended| x.out.to_vec::<f32>().unwrap();
+                assert_eq!(out(&plain), out(&likely));
+                // The weights are those of the one key, the first of the largest scores.
+                let weights = likely.weights.unwrap().to_vec::<f32>().unwrap();
+                let soft = Attention::new(score);
+                let soft = soft.attend(&q, &k, &v, &mask, Need::WEIGHTS).unwrap();
+                let soft = soft.weights.unwrap().to_vec::<f32>().unwrap();
+                for (row, &at) in index(&plain).iter().enumerate() {
+                    let (hard, soft) = (&weights[row * nk..][..nk], &soft[row * nk..][..nk]);
+                    let largest = soft.iter().copied().fold(0.0, f32::max);
+                    let first = soft.iter().position(|&w| w == largest && w > 0.0);
+                    assert_eq!(at, first.map_or(-1, |at| at as i64));
+                    assert!(hard.iter().enumerate().all(|(j, &w)| (w == 1.0) == (j as i64 == at)));
+                }
+                tried += 1;
+            }
+        }
+    }
+    assert_eq!(tried, 5 * 4 * 2);
+}

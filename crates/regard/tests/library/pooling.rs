@@ -26,6 +26,11 @@ fn all() -> Vec<PoolingConfig> {
             Weighting::Softmax,
         )),
         PoolingConfig::Attention(mechanism(ScoreConfig::ScaledDot, Weighting::Argmax)),
+        PoolingConfig::Queries { queries: 3, mechanism: MechanismConfig::default() },
+        PoolingConfig::Queries {
+            queries: 2,
+            mechanism: mechanism(ScoreConfig::Additive { hidden: 6 }, Weighting::Sparsemax),
+        },
     ]
 }
 
@@ -61,8 +66,10 @@ fn padding_has_no_influence_even_where_it_is_not_a_number() {
                 assert!((a - b).abs() < 1e-14, "{config:?}: {a} and alone {b}");
             }
             if let Some(weights) = &together.weights {
-                let weights = numbers(&weights.select(0, item).unwrap());
-                assert!(weights[length..].iter().all(|&w| w == 0.0), "{config:?}: {weights:?}");
+                for weights in numbers(&weights.select(0, item).unwrap()).chunks(5) {
+                    let padding = &weights[length..];
+                    assert!(padding.iter().all(|&w| w == 0.0), "{config:?}: {weights:?}");
+                }
             }
         }
     }
@@ -102,8 +109,11 @@ fn weights_say_what_the_output_is_made_of() {
                 assert!(numbers(&shares).iter().all(|s| (s - 1.0).abs() < 1e-12));
             }
             _ => {
-                let weights = pooled.weights.unwrap().unsqueeze(1).unwrap();
-                let again = weights.matmul(&x).unwrap().squeeze(1).unwrap();
+                // One row of weights for each query, their outputs side by side.
+                let weights = pooled.weights.unwrap();
+                let queries = weights.numel() / 8;
+                assert_eq!(pooling.width(), queries * 3);
+                let again = weights.reshape(&[2, queries, 4]).unwrap().matmul(&x).unwrap();
                 for (a, b) in numbers(&again).iter().zip(numbers(&pooled.out)) {
                     assert!((a - b).abs() < 1e-12, "{config:?}");
                 }
@@ -124,6 +134,23 @@ fn a_hard_pooling_says_what_it_chose_and_how_likely_that_was() {
     let chosen = p.gather(1, &pooled.index.unwrap().unsqueeze(1).unwrap()).unwrap();
     for (p, log) in numbers(&chosen).iter().zip(numbers(&pooled.log_prob.unwrap())) {
         assert!((p.ln() - log).abs() < 1e-12);
+    }
+}
+
+#[test]
+fn several_queries_that_choose_are_as_likely_as_all_their_choices_together() {
+    let mechanism = MechanismConfig { weighting: Weighting::Sample, ..MechanismConfig::default() };
+    let config = PoolingConfig::Queries { queries: 3, mechanism };
+    let pooling = Pooling::new(&Parameters::new(DType::F64, 1), &config, 3).unwrap();
+    let (x, random) = (normal(4, &[2, 4, 3]), Random::new(1));
+    let pooled = pooling.pool(&x, None, Mode::Train(&random), Need::OUTPUT).unwrap();
+    let p = pooling.probabilities(&x, None).unwrap();
+    let index = pooled.index.unwrap();
+    assert_eq!((p.shape(), index.shape()), (&[2, 3, 4][..], &[2, 3][..]));
+    let chosen = p.gather(2, &index.unsqueeze(2).unwrap()).unwrap();
+    let log_prob = numbers(&pooled.log_prob.unwrap());
+    for (row, log) in numbers(&chosen).chunks(3).zip(log_prob) {
+        assert!((row.iter().product::<f64>().ln() - log).abs() < 1e-12);
     }
 }
 

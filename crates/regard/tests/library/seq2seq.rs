@@ -164,6 +164,33 @@ fn every_encoder_decoder_and_context_runs_and_learns_with_all_its_parameters() {
 }
 
 #[test]
+fn a_scaled_dot_with_a_gain_starts_where_the_plain_dot_does_and_learns_the_gain() {
+    let (source, target) = pairs();
+    for cell in [Cell::Rnn, Cell::Gru, Cell::Lstm] {
+        let recurrent = RecurrentConfig::new(cell, 16);
+        let taught = |score, query_gain| {
+            let (encoder, decoder) =
+                (EncoderConfig::Recurrent(recurrent), DecoderConfig::Recurrent(recurrent));
+            let config = Seq2SeqConfig { query_gain, ..config(encoder, decoder, attention(score)) };
+            let (parameters, model) = build(&config, DType::F64);
+            let loss = model.teach(&source, &target, Mode::Infer).unwrap().loss(0.0).unwrap();
+            let gain = parameters.all().into_iter().find(|p| p.name().ends_with("query_gain"));
+            (loss, gain)
+        };
+        let (plain, none) = taught(ScoreConfig::Dot, false);
+        let (scaled, gain) = taught(ScoreConfig::ScaledDot, true);
+        assert!(none.is_none());
+        let (a, b) = (plain.item().unwrap(), scaled.item().unwrap());
+        assert!((a - b).abs() < 1e-12, "{cell:?}: {a} and {b}");
+        let gain = gain.unwrap();
+        assert_eq!(gain.tensor().to_vec::<f64>().unwrap(), [4.0]);
+        assert!(scaled.backward().unwrap().get(&gain).is_some());
+        let (without, _) = taught(ScoreConfig::ScaledDot, false);
+        assert!((without.item().unwrap() - a).abs() > 1e-9, "{cell:?}");
+    }
+}
+
+#[test]
 fn every_score_and_every_weighting_serves_as_a_context() {
     let encoder = EncoderConfig::Recurrent(RecurrentConfig::new(Cell::Gru, 16));
     for decoder in [&decoders()[1], &decoders()[3]] {

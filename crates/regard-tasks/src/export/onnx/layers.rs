@@ -45,6 +45,9 @@ pub(super) fn encoder(
         EncoderConfig::FullyConnected(_) => {
             return Err(Error::invalid("a fully connected encoder has no form in ONNX here"));
         }
+        EncoderConfig::SelfAttention(_) => {
+            return Err(Error::invalid("bare self-attention does not become ONNX"));
+        }
         EncoderConfig::Transformer(config) => transformer(graph, config, at, x, lengths)?,
     };
     Ok(Encoded { out, last: None })
@@ -146,11 +149,14 @@ fn transformer(
     if c.score != ScoreConfig::ScaledDot
         || c.weighting != Weighting::Softmax
         || c.key_heads.is_some()
+        || c.head_key_width.is_some()
+        || c.head_value_width.is_some()
+        || !c.bias
         || c.causal
     {
         return Err(Error::invalid(
-            "only Transformers with the scaled dot, softmax and as many key heads as heads, which see both \
-             sides, become ONNX",
+            "only Transformers with the scaled dot, softmax, biases and as many key heads as heads, of their \
+             usual width, which see both sides, become ONNX",
         ));
     }
     let n = graph.size(x, 1);

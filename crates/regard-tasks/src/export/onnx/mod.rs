@@ -240,6 +240,9 @@ fn pooled(
             let weighted = graph.mul(&weights, x);
             Ok(graph.sum(&weighted, 1))
         }
+        ClassifierPooling::Queries { .. } => {
+            Err(Error::invalid("a pooling with several queries does not become ONNX"))
+        }
         ClassifierPooling::Mean | ClassifierPooling::Gate | ClassifierPooling::ClassToken => {
             let x = match pooling {
                 ClassifierPooling::Gate => {
@@ -266,6 +269,27 @@ fn images(graph: &mut Graph, channels: usize, [height, width]: [usize; 2]) -> St
 
 fn vision(graph: &mut Graph, config: &VisionTransformerConfig) -> Result<()> {
     let c = config;
+    let usual = VisionTransformerConfig {
+        image: c.image,
+        channels: c.channels,
+        patch: c.patch,
+        classes: c.classes,
+        width: c.width,
+        depth: c.depth,
+        heads: c.heads,
+        feed_forward: c.feed_forward,
+        pooling: c.pooling,
+        dropout: c.dropout,
+        eps: c.eps,
+        max_distance: c.max_distance,
+        ..VisionTransformerConfig::default()
+    };
+    if *c != usual {
+        return Err(Error::invalid(
+            "only vision transformers with learned positions, the scaled dot, softmax, biases and heads of \
+             their usual width, which see the whole picture, become ONNX",
+        ));
+    }
     let x = images(graph, c.channels, c.image);
     // A linear layer over patches is a convolution that steps from patch to patch.
     let (weight, bias) = (graph.weight("patch.weight")?, graph.weight("patch.bias")?);

@@ -11,7 +11,8 @@ class Model(Reader):
             self.class_token = nn.Parameter(torch.zeros(1, self.wide))
         else:
             self.pooling = Pooling(c["pooling"], self.encoder.width)
-        head(self, self.encoder.width, c, c["classes"])
+        wide = self.encoder.width if self.kind in ("class-token", "last") else self.pooling.width
+        head(self, wide, c, c["classes"])
 
     def forward(self, x, lengths, characters=None):
         x = self.read(x, lengths, characters)

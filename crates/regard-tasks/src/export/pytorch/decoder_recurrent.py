@@ -10,6 +10,7 @@ class RecurrentDecoder(nn.Module):
         self.bridge = nn.Linear(wide, d["hidden"] * d["layers"] * (2 if d["cell"] == "lstm" else 1))
         if c["context"]["kind"] == "attention":
             self.attention = Scores(c["context"]["score"], d["hidden"], wide)
+        self.query_gain = nn.Parameter(torch.ones(1)) if c["query_gain"] else None
         self.readout, self.width = nn.Linear(d["hidden"] + embedding + wide, embedding), embedding
 
     def forward(self, y, out, fixed, there):
@@ -20,7 +21,8 @@ class RecurrentDecoder(nn.Module):
         for token in y.unbind(1):
             context = fixed
             if hasattr(self, "attention"):
-                context, weight = attend(self.attention, h[-1][:, None], out, there[:, None], self.c["context"]["weighting"])
+                query = h[-1][:, None] if self.query_gain is None else h[-1][:, None] * self.query_gain
+                context, weight = attend(self.attention, query, out, there[:, None], self.c["context"]["weighting"])
                 context = context[:, 0]
                 weights.append(weight)
             step = torch.cat([token, context], 1)[:, None]

@@ -6,9 +6,12 @@ class Attention(nn.Module):
     def __init__(self, c, position):
         super().__init__()
         self.c, self.position, (width, heads) = c, position, (c["width"], c["heads"])
-        self.in_proj_weight, self.in_proj_bias = nn.Parameter(torch.zeros(3 * width, width)), nn.Parameter(torch.zeros(3 * width))
-        self.out_proj = nn.Linear(width, width)
-        self.score = Scores(c["score"], width // heads, width // heads, heads)
+        dk, dv = (c[name] or width // heads for name in ("head_key_width", "head_value_width"))
+        self.sizes = [heads * dk, heads * dk, heads * dv]
+        self.in_proj_weight = nn.Parameter(torch.zeros(sum(self.sizes), width))
+        self.in_proj_bias = nn.Parameter(torch.zeros(sum(self.sizes))) if c["bias"] else None
+        self.out_proj = nn.Linear(heads * dv, width, bias=c["bias"])
+        self.score = Scores(c["score"], dk, dk, heads)
         if position == "relative":
             self.relative = nn.Parameter(torch.zeros(heads, 2 * c["max_distance"] + 1))
 
@@ -20,8 +23,9 @@ class Attention(nn.Module):
 
     def forward(self, x, memory, seen, window=None):
         """x [B, Nq, width], memory [B, Nk, width]; seen [B, 1, Nq or 1, Nk] is true where a key may be seen. Gives vectors and weights."""
-        (b, n, width), heads = x.shape, self.c["heads"]
-        each = zip((x, memory, memory), self.in_proj_weight.chunk(3), self.in_proj_bias.chunk(3))
+        (b, n, _), heads = x.shape, self.c["heads"]
+        biases = [None] * 3 if self.in_proj_bias is None else self.in_proj_bias.split(self.sizes)
+        each = zip((x, memory, memory), self.in_proj_weight.split(self.sizes), biases)
         q, k, v = (F.linear(x, weight, bias).view(b, x.shape[1], heads, -1).transpose(1, 2) for x, weight, bias in each)
         if self.position == "rotary":
             q, k = self.rotated(q), self.rotated(k)
@@ -36,7 +40,7 @@ class Attention(nn.Module):
         if window is not None:
             seen = seen & (distance.abs() <= window)
         weights = weigh(scores, seen, self.c["weighting"])
-        return self.out_proj((weights @ v).transpose(1, 2).reshape(b, n, width)), weights
+        return self.out_proj((weights @ v).transpose(1, 2).reshape(b, n, -1)), weights
 
 
 class Block(nn.Module):

@@ -6,13 +6,21 @@ class Model(nn.Module):
     def __init__(self, c=CONFIG):
         super().__init__()
         self.c, width = c, c["width"]
-        block = {**c, "position": "none", "window": None, "activation": "gelu", "norm_first": True, "score": "scaled-dot", "weighting": "softmax"}
+        block = {**c, "window": None, "activation": "gelu", "norm_first": True}
         self.patch = nn.Linear(c["channels"] * c["patch"] ** 2, width)
-        patches = c["image"][0] // c["patch"] * (c["image"][1] // c["patch"])
+        rows, columns = (side // c["patch"] for side in c["image"])
         token = c["pooling"] == "class-token"
         if token:
             self.class_token = nn.Parameter(torch.zeros(1, width))
-        self.position = nn.Parameter(torch.zeros(patches + token, width))
+        places = rows * columns + token
+        if c["position"] == "learned":
+            self.position = nn.Parameter(torch.zeros(places, width))
+        self.seen = torch.ones(places, places, dtype=torch.bool)
+        if c["window"] is not None:
+            at = torch.arange(rows * columns)
+            at = torch.stack([at // columns, at % columns], -1)
+            near = (at[:, None] - at[None, :]).abs().amax(-1) <= c["window"]
+            self.seen[int(token) :, int(token) :] = near
         self.blocks = nn.ModuleList(Block(block) for _ in range(c["depth"]))
         self.norm = nn.LayerNorm(width, c["eps"])
         self.head = nn.Linear(width, c["classes"])
@@ -21,9 +29,11 @@ class Model(nn.Module):
         x = self.patch(F.unfold(images, self.c["patch"], stride=self.c["patch"]).transpose(1, 2))
         if hasattr(self, "class_token"):
             x = torch.cat([self.class_token.expand(len(x), 1, -1), x], 1)
-        x = x + self.position
-        seen = torch.ones(1, 1, 1, x.shape[1], dtype=torch.bool)
+        if hasattr(self, "position"):
+            x = x + self.position
+        if self.c["position"] == "sinusoidal":
+            x = x + sinusoids(x.shape[1], self.c["width"])
         for block in self.blocks:
-            x = block(x, seen)
+            x = block(x, self.seen[None, None])
         x = self.norm(x)
         return self.head(x[:, 0] if hasattr(self, "class_token") else x.mean(1))

@@ -110,6 +110,7 @@ impl Checked for Config {
 
     fn check(&self) -> Result<()> {
         self.data.held_out.check()?;
+        self.model.encoder.check(false)?;
         if self.text.tokenizer == TokenizerKind::Bpe {
             return Err(Error::invalid(
                 "`text.tokenizer` is \"words\", \"whitespace\" or \"characters\" here",

@@ -102,8 +102,18 @@ impl Answerer {
         let Some(maps) = Maps::of_encoder(&layers, self.read_words(asked, &story, words))? else {
             return Ok(None);
         };
+        // Which sentence each word stands in, the question being the last.
+        let counts = lengths.iter().copied().chain([story.question.len()]).enumerate();
+        let sentence: Vec<usize> = counts.flat_map(|(at, n)| vec![at; n]).collect();
+        let window = self.config.model.encoder.window;
+        let apart = |cell: usize| {
+            let (row, column) = (cell / words, cell % words);
+            sentence[row] != sentence[column]
+                || window.is_some_and(|window| row.abs_diff(column) > window)
+        };
+        let hidden: Vec<bool> = (0..words * words).map(apart).collect();
         let fixed = |map: Map| {
-            Map::new(map.name, map.weights).fixed(
+            Map::new(map.name, map.weights).hiding(hidden.clone()).fixed(
                 "Each sentence is read by itself, so that a change would hold for the same words \
                  of all of them; the hops can be changed.",
             )
@@ -125,7 +135,8 @@ impl Answerer {
         let sequences = Sequences { lengths: Some(&batch.lengths), ..Sequences::new(&batch.ids) };
         let classified =
             without_gradients(|| classifier.classify(&sequences, Mode::Infer, Need::WEIGHTS))?;
-        self_attention(&classified.weights, self.read_words(asked, &story, ids.len()))
+        let names = self.read_words(asked, &story, ids.len());
+        self_attention(&classified.weights, names, self.config.model.encoder.window)
     }
 
     /// The last words of a story and its question, as they are written.
@@ -214,7 +225,8 @@ fn block_diagonal(blocks: &[(Tensor, usize)]) -> Result<Tensor> {
 pub(super) fn self_attention(
     weights: &[Tensor],
     names: Vec<String>,
+    window: Option<usize>,
 ) -> Result<Option<(String, Scene)>> {
-    let maps = Maps::of_encoder(weights, names)?;
+    let maps = Maps::of_encoder(weights, names)?.map(|maps| maps.truncated(window));
     Ok(maps.map(|maps| ("self-attention".into(), Scene::Maps(maps))))
 }

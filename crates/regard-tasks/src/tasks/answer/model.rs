@@ -310,7 +310,7 @@ impl Answerer {
             scenes.push(("question".into(), Scene::Maps(maps)));
         }
         let names = (0..passage.text.len()).map(name).collect();
-        scenes.extend(self_attention(&pointed.encoder, names)?);
+        scenes.extend(self_attention(&pointed.encoder, names, self.config.model.encoder.window)?);
         Ok(scenes)
     }
 }

@@ -103,9 +103,10 @@ pub(super) struct Model {
     pub(super) embedding: usize,
     neighbors: Option<usize>,
     pooling: PoolingKind,
+    pub(super) queries: usize,
     head_hidden: Option<usize>,
     #[serde(flatten)]
-    encoder: EncoderOptions,
+    pub(super) encoder: EncoderOptions,
     #[serde(flatten)]
     mechanism: MechanismOptions,
 }
@@ -171,10 +172,19 @@ impl Audio {
 impl Checked for Config {
     fn check(&self) -> Result<()> {
         self.data.held_out.check()?;
+        self.model.encoder.check(false)?;
         check_rate(self.audio.sample_rate)?;
         check_frames(self.audio.mels, self.audio.frame_length, self.audio.frame_shift)?;
         if self.data.held_out.skip_bad_rows && self.data.kind == Kind::Audio {
             return Err(Error::invalid("`data.skip_bad_rows` is for rows of text and of vectors"));
+        }
+        if self.model.queries == 0 {
+            return Err(Error::invalid("`model.queries` cannot be 0"));
+        }
+        if self.model.queries > 1 && !self.attends_pooling() {
+            return Err(Error::invalid(
+                "`model.queries` are those of a pooling by attention; it wants `model.pooling=attention`",
+            ));
         }
         if self.data.max_length == 0 {
             return Err(Error::invalid("`data.max_length` cannot be 0"));
@@ -216,6 +226,9 @@ impl Config {
             PoolingKind::Last => ClassifierPooling::Last,
             PoolingKind::Gate => ClassifierPooling::Gate,
             PoolingKind::ClassToken => ClassifierPooling::ClassToken,
+            PoolingKind::Attention if m.queries > 1 => {
+                ClassifierPooling::Queries { queries: m.queries, mechanism: m.mechanism.config() }
+            }
             PoolingKind::Attention => ClassifierPooling::Attention(m.mechanism.config()),
         };
         ClassifierConfig {

@@ -13,7 +13,7 @@ use crate::task::network::{Exported, Network};
 use crate::task::part::Part;
 use crate::task::prediction::unknown_words;
 use crate::task::prediction::{Alternative, Prediction};
-use crate::task::report::Report;
+use crate::task::report::{Report, ValuesRead};
 use crate::task::saliency;
 use crate::task::saliency::Saliency;
 use crate::tasks::components::made_up::made_up_lengths;
@@ -21,7 +21,7 @@ use crate::tasks::components::note_of_rates;
 use crate::tasks::labels::probabilities::LabelProbabilities;
 use crate::tasks::labels::truth::Truth;
 use regard::attention::{Need, Site};
-use regard::models::{InputConfig, Sentences, SequenceClassifier, Sequences};
+use regard::models::{Classified, InputConfig, Sentences, SequenceClassifier, Sequences};
 use regard::tensor::{Parameters, Random, without_gradients};
 use regard::{DType, Mode, Tensor};
 use regard_data::files::{BatchSize, LogMel, MelFilters, StandardScaler, Waveform, batches};
@@ -288,11 +288,22 @@ impl Classifier {
         })
     }
 
-    /// What it makes of each, in order. Reads batches of similar lengths.
+    /// What it makes of each, in order.
     pub(super) fn label_probabilities(
         &self,
         examples: &[Sequence],
     ) -> Result<LabelProbabilities<'_>> {
+        Ok(self.classified(examples)?.0)
+    }
+
+    /// What it makes of each, in order, and how many values its pooling read where that attends. Reads
+    /// batches of similar lengths.
+    fn classified(
+        &self,
+        examples: &[Sequence],
+    ) -> Result<(LabelProbabilities<'_>, Option<ValuesRead>)> {
+        let queries = self.config.model.queries;
+        let (mut values_read, mut outputs) = (0, 0);
         let classes = self.preprocessor.labels.len();
         let mut all = vec![0f32; examples.len() * classes];
         let lengths: Vec<usize> = examples.iter().map(Sequence::len).collect();
@@ -300,15 +311,25 @@ impl Classifier {
         for indices in batches(&lengths, BatchSize::Sequences(EVALUATION_BATCH), None)? {
             let batch: Vec<&Sequence> = indices.iter().map(|&index| &examples[index]).collect();
             let batch = Batch::new(&batch)?;
-            let logits = without_gradients(|| self.model.forward(&batch.sequences(), Mode::Infer))?;
+            let classify = || self.model.classify(&batch.sequences(), Mode::Infer, Need::OUTPUT);
+            let Classified { logits, index, .. } = without_gradients(classify)?;
             done += indices.len();
+            outputs += indices.len() * queries;
+            values_read += match &index {
+                Some(chosen) => chosen.to_vec::<i64>()?.iter().filter(|at| **at >= 0).count(),
+                None => queries * batch.lengths.iter().sum::<usize>(),
+            };
             for (row, index) in logits.to_vec::<f32>()?.chunks(classes).zip(indices) {
                 all[index * classes..][..classes].copy_from_slice(row);
             }
             tick("classifying", done, examples.len())?;
         }
         let logits = Tensor::from_vec(all, &[examples.len(), classes])?;
-        LabelProbabilities::new(self.preprocessor.labels.names(), logits)
+        let values_read = (self.config.attends_pooling() && outputs > 0).then(|| ValuesRead {
+            per_output: values_read as f64 / outputs as f64,
+            of: (queries * lengths.iter().sum::<usize>()) as f64 / outputs as f64,
+        });
+        Ok((LabelProbabilities::new(self.preprocessor.labels.names(), logits)?, values_read))
     }
 
     /// What inputs mean: each a text; or a recording, or vectors; or an example of the data, as
@@ -360,9 +381,15 @@ impl Classifier {
     /// The scene of the weights in one answer: over a recording's spectrogram, or over tokens.
     fn pooled(&self, label: &str, columns: &[String], read: &Sequence, map: Map) -> Scene {
         let weights = Maps {
-            row_axis: "answer".into(),
+            row_axis: match self.config.model.queries {
+                1 => "answer".into(),
+                _ => format!("queries, for {label}"),
+            },
             column_axis: "input".into(),
-            rows: vec![label.into()],
+            rows: match self.config.model.queries {
+                1 => vec![label.into()],
+                queries => (1..=queries).map(|query| format!("query {query}")).collect(),
+            },
             columns: columns.to_vec(),
             maps: vec![map],
         };
@@ -436,10 +463,11 @@ impl Model for Classifier {
     fn evaluate(&self, part: Part) -> Result<Report> {
         let encoded = self.encode_all(&Dataset::new(&self.config).part(part)?)?;
         let EncodedExamples { names, read, truth, .. } = &encoded;
-        let probabilities = self.label_probabilities(read)?.with_unseen(&truth.unseen);
+        let (probabilities, values_read) = self.classified(read)?;
+        let probabilities = probabilities.with_unseen(&truth.unseen);
         let long = self.note_of_long(&encoded, part.name());
         let notes = truth.note(part.name()).into_iter().chain(long).collect();
-        Ok(Report { notes, ..probabilities.report(names, &truth.ids)? })
+        Ok(Report { notes, values_read, ..probabilities.report(names, &truth.ids)? })
     }
 
     fn asks(&self) -> Asks {
@@ -520,6 +548,7 @@ impl Model for Classifier {
             let token = longer.then(|| format!("→ {label}"));
             let tokens: Vec<String> = token.into_iter().chain(columns).collect();
             let maps = Maps::of_encoder(&attended.weights, tokens)?;
+            let maps = maps.map(|maps| maps.truncated(self.config.model.encoder.window));
             scenes.extend(maps.map(|maps| ("self-attention".into(), Scene::Maps(maps))));
         }
         if scenes.is_empty() {

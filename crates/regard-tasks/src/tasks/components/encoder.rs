@@ -1,11 +1,12 @@
 //! The encoder, as plain options in `[model]`.
 
 use super::mechanism::{ScoreKind, ScoreOptions};
-use regard::attention::{BilinearScale, Weighting};
+use regard::attention::{BilinearScale, ScoreConfig, Weighting};
 use regard::layers::{
     Activation, Cell, ConvolutionConfig, EncoderConfig, FullyConnectedConfig, Position,
-    RecurrentConfig, TransformerConfig,
+    RecurrentConfig, SelfAttentionConfig, TransformerConfig,
 };
+use regard_data::{Error, Result};
 use serde::Deserialize;
 
 /// Which encoder reads the input, by its name.
@@ -20,6 +21,8 @@ pub(crate) enum EncoderKind {
     Cnn,
     /// One network over sequences of a fixed length.
     FullyConnected,
+    /// One layer of bare self-attention.
+    SelfAttention,
     /// A Transformer.
     Transformer,
 }
@@ -32,11 +35,12 @@ impl TryFrom<String> for EncoderKind {
             ("none", _) => Ok(Self::None),
             ("cnn", _) => Ok(Self::Cnn),
             ("fully-connected", _) => Ok(Self::FullyConnected),
+            ("self-attention", _) => Ok(Self::SelfAttention),
             ("transformer", _) => Ok(Self::Transformer),
             (_, Ok(cell)) => Ok(Self::Recurrent(cell)),
             _ => Err(format!(
                 "there is no encoder {name:?}; there are none, rnn, rnn-relu, gru, lstm, cnn, \
-                 fully-connected, transformer"
+                 fully-connected, self-attention, transformer"
             )),
         }
     }
@@ -53,8 +57,14 @@ pub(crate) struct EncoderOptions {
     pub(crate) layers: usize,
     /// Whether a recurrent one reads from both ends.
     pub(crate) bidirectional: bool,
-    /// A Transformer's heads.
+    /// Heads of a Transformer and of self-attention.
     pub(crate) heads: usize,
+    /// Width of a head's queries and keys; `hidden` over the heads where it is not given.
+    pub(crate) key_width: Option<usize>,
+    /// Width of a head's values; `hidden` over the heads where it is not given.
+    pub(crate) value_width: Option<usize>,
+    /// Whether the heads' projections have biases; those of a Transformer where it is not given.
+    pub(crate) bias: Option<bool>,
     /// Width of the layer inside a Transformer's block, and inside a fully connected network.
     pub(crate) feed_forward: usize,
     /// The score of a Transformer's heads.
@@ -75,7 +85,7 @@ pub(crate) struct EncoderOptions {
     pub(crate) norm_eps: f64,
     /// How a Transformer or a CNN knows places.
     pub(crate) position: Position,
-    /// How far a Transformer sees on each side; everywhere where it is not given.
+    /// How far a Transformer or self-attention sees on each side; everywhere where it is not given.
     pub(crate) window: Option<usize>,
     /// The longest distance that relative positions tell apart.
     pub(crate) max_distance: usize,
@@ -86,6 +96,38 @@ pub(crate) struct EncoderOptions {
 }
 
 impl EncoderOptions {
+    /// Refuses widths and biases of heads where neither the encoder nor a decoder has heads, and self-attention
+    /// whose heads do not divide its width.
+    pub(crate) fn check(&self, decoder_has_heads: bool) -> Result<()> {
+        let given = [
+            ("key_width", self.key_width.is_some()),
+            ("value_width", self.value_width.is_some()),
+            ("bias", self.bias.is_some()),
+        ];
+        let has_heads = self.attends() || decoder_has_heads;
+        if let Some((name, _)) = given.iter().find(|(_, given)| *given && !has_heads) {
+            return Err(Error::invalid(format!(
+                "`model.{name}` is of heads; it wants `model.encoder=transformer` or \
+                 `model.encoder=self-attention`"
+            )));
+        }
+        let (heads, hidden) = (self.heads, self.hidden);
+        let one_missing = self.key_width.is_none() || self.value_width.is_none();
+        let divides = heads > 0 && hidden.is_multiple_of(heads);
+        if self.encoder == EncoderKind::SelfAttention && one_missing && !divides {
+            return Err(Error::invalid(format!(
+                "{heads} heads do not divide a width of {hidden} (`model.heads`, `model.hidden`); \
+                 `model.key_width` and `model.value_width` give them others"
+            )));
+        }
+        Ok(())
+    }
+
+    /// Whether it attends, so that there are weights to look at.
+    pub(crate) fn attends(&self) -> bool {
+        matches!(self.encoder, EncoderKind::SelfAttention | EncoderKind::Transformer)
+    }
+
     /// As the library's configuration, for inputs of at most so many vectors.
     pub(crate) fn config(&self, longest: usize) -> EncoderConfig {
         match self.encoder {
@@ -108,6 +150,7 @@ impl EncoderOptions {
                 longest,
                 dropout: self.dropout,
             }),
+            EncoderKind::SelfAttention => EncoderConfig::SelfAttention(self.self_attention()),
             EncoderKind::Transformer => EncoderConfig::Transformer(self.transformer(longest)),
         }
     }
@@ -123,8 +166,8 @@ impl EncoderOptions {
         RecurrentConfig { cell, hidden: self.hidden, layers: self.layers, both_directions, dropout }
     }
 
-    /// As a Transformer.
-    pub(crate) fn transformer(&self, longest: usize) -> TransformerConfig {
+    /// The score of a head.
+    fn head_score(&self) -> ScoreConfig {
         let score = ScoreOptions {
             score: self.head_score,
             hidden: self.head_score_hidden,
@@ -132,9 +175,33 @@ impl EncoderOptions {
             numbers: &self.head_expression_numbers,
             scale: BilinearScale::FourthRoot,
         };
+        score.config()
+    }
+
+    /// As bare self-attention.
+    fn self_attention(&self) -> SelfAttentionConfig {
+        let head = self.hidden / self.heads.max(1);
+        SelfAttentionConfig {
+            heads: self.heads,
+            key_width: self.key_width.unwrap_or(head),
+            value_width: self.value_width.unwrap_or(head),
+            bias: self.bias.unwrap_or(false),
+            score: self.head_score(),
+            weighting: self.head_weighting,
+            dropout: self.dropout,
+            window: self.window,
+            ..SelfAttentionConfig::default()
+        }
+    }
+
+    /// As a Transformer.
+    pub(crate) fn transformer(&self, longest: usize) -> TransformerConfig {
         TransformerConfig {
+            head_key_width: self.key_width,
+            head_value_width: self.value_width,
+            bias: self.bias.unwrap_or(true),
             feed_forward: self.feed_forward,
-            score: score.config(),
+            score: self.head_score(),
             weighting: self.head_weighting,
             max_distance: self.max_distance,
             dropout: self.dropout,

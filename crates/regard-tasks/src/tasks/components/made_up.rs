@@ -17,7 +17,9 @@ const LENGTHS: [usize; 3] = [7, 4, 1];
 /// The most vectors that an encoder reads.
 fn longest(encoder: &EncoderConfig) -> usize {
     match encoder {
-        EncoderConfig::None | EncoderConfig::Recurrent(_) => usize::MAX,
+        EncoderConfig::None | EncoderConfig::Recurrent(_) | EncoderConfig::SelfAttention(_) => {
+            usize::MAX
+        }
         EncoderConfig::Cnn(c) => c.longest,
         EncoderConfig::FullyConnected(c) => c.longest,
         EncoderConfig::Transformer(c) => c.longest,

@@ -3,6 +3,9 @@
 use crate::options::template::Checked;
 use crate::options::training::TrainingConfig;
 use crate::task::held_out::HeldOutOptions;
+use crate::tasks::components::{ScoreKind, ScoreOptions};
+use regard::attention::{BilinearScale, Weighting};
+use regard::layers::Position;
 use regard::models::{ConvolutionalConfig, ImagePooling, VisionTransformerConfig};
 use regard_data::{Error, Result};
 use serde::Deserialize;
@@ -51,6 +54,17 @@ pub(super) struct Model {
     hidden: usize,
     layers: usize,
     heads: usize,
+    key_width: Option<usize>,
+    value_width: Option<usize>,
+    bias: bool,
+    head_score: ScoreKind,
+    head_score_hidden: usize,
+    head_expression: String,
+    head_expression_numbers: Vec<String>,
+    head_weighting: Weighting,
+    position: Position,
+    max_distance: usize,
+    window: Option<usize>,
     feed_forward: usize,
     pub(super) pooling: ImagePooling,
     norm_eps: f64,
@@ -79,7 +93,30 @@ impl Checked for Config {
                  their size",
             ));
         }
+        self.model.check()?;
         self.training.check()
+    }
+}
+
+impl Model {
+    /// Refuses what only patches have, for a CNN.
+    fn check(&self) -> Result<()> {
+        let given = [
+            ("key_width", self.key_width.is_some()),
+            ("value_width", self.value_width.is_some()),
+            ("bias", !self.bias),
+            ("head_score", self.head_score != ScoreKind::ScaledDot),
+            ("head_weighting", self.head_weighting != Weighting::Softmax),
+            ("position", self.position != Position::Learned),
+            ("window", self.window.is_some()),
+        ];
+        match given.iter().find(|(_, given)| *given && self.model == Kind::Cnn) {
+            Some((name, _)) => Err(Error::invalid(format!(
+                "`model.{name}` is of attention over patches, which a CNN has none of; it wants \
+                 `model.model=vit`"
+            ))),
+            None => Ok(()),
+        }
     }
 }
 
@@ -91,6 +128,13 @@ impl Config {
         classes: usize,
     ) -> VisionTransformerConfig {
         let m = &self.model;
+        let score = ScoreOptions {
+            score: m.head_score,
+            hidden: m.head_score_hidden,
+            expression: &m.head_expression,
+            numbers: &m.head_expression_numbers,
+            scale: BilinearScale::FourthRoot,
+        };
         VisionTransformerConfig {
             image: [height, width],
             channels,
@@ -99,6 +143,14 @@ impl Config {
             width: m.hidden,
             depth: m.layers,
             heads: m.heads,
+            head_key_width: m.key_width,
+            head_value_width: m.value_width,
+            bias: m.bias,
+            score: score.config(),
+            weighting: m.head_weighting,
+            position: m.position,
+            max_distance: m.max_distance,
+            window: m.window,
             feed_forward: m.feed_forward,
             pooling: m.pooling,
             dropout: m.dropout,

@@ -75,6 +75,7 @@ pub(super) struct Model {
 impl Checked for Config {
     fn check(&self) -> Result<()> {
         self.data.held_out.check()?;
+        self.model.encoder.check(false)?;
         if matches!(self.text.tokens.tokenizer, TokenizerKind::Characters | TokenizerKind::Bpe) {
             return Err(Error::invalid(
                 "`text.tokenizer` is \"words\", \"whitespace\" or \"pretrained\" here",
@@ -119,6 +120,9 @@ impl Config {
             // A letter's vector knows no other place than the one the network finds it at.
             position: Position::None,
             window: None,
+            key_width: None,
+            value_width: None,
+            bias: None,
             dropout: 0.0,
             ..m.encoder.clone()
         };

@@ -571,7 +571,8 @@ impl Model for Labeler {
             without_gradients(|| self.model.label(&batch.sequences(), Mode::Infer, Need::WEIGHTS))?;
         if attended.weights.is_empty() {
             return Err(Error::invalid(
-                "this model attends to nothing: only `encoder = \"transformer\"` has attention",
+                "this model attends to nothing: only `encoder = \"transformer\"` \
+                 and \"self-attention\" have attention",
             ));
         }
         let row_axis = match self.config.model.encoder.window {

@@ -3,6 +3,8 @@
 use crate::options::template::Checked;
 use crate::options::training::TrainingConfig;
 use crate::task::held_out::HeldOutOptions;
+use crate::tasks::components::{ScoreKind, ScoreOptions};
+use regard::attention::BilinearScale;
 use regard::models::KernelRegressionConfig;
 use regard_data::files::{Column, Separator, TableColumns};
 use regard_data::{Error, Result};
@@ -52,11 +54,22 @@ pub(super) enum Kind {
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Model {
     pub(super) model: Kind,
+    score: ScoreKind,
+    score_hidden: usize,
+    expression: String,
+    expression_numbers: Vec<String>,
     bandwidth: f64,
     learn_bandwidth: bool,
     per_column: bool,
     windowed: bool,
     nearest: Option<usize>,
+}
+
+impl Model {
+    /// Whether nearness counts by the Gaussian kernel.
+    pub(super) fn is_gaussian(&self) -> bool {
+        self.score == ScoreKind::Gaussian
+    }
 }
 
 impl Checked for Config {
@@ -66,6 +79,19 @@ impl Checked for Config {
         if !(width.is_finite() && width > 0.0) {
             return Err(Error::invalid(format!(
                 "`model.bandwidth` cannot be {width}; it is above 0"
+            )));
+        }
+        let gaussian = [
+            ("bandwidth", width != 1.0),
+            ("learn_bandwidth", !self.model.learn_bandwidth),
+            ("per_column", self.model.per_column),
+            ("windowed", self.model.windowed),
+        ];
+        let given = gaussian.iter().find(|(_, given)| *given && !self.model.is_gaussian());
+        if let Some((name, _)) = given {
+            return Err(Error::invalid(format!(
+                "`model.{name}` is of the Gaussian kernel; another `model.score` learns what parameters \
+                 it has"
             )));
         }
         if self.model.nearest == Some(0) {
@@ -83,16 +109,26 @@ impl Checked for Config {
 impl Config {
     /// The library's configuration for so many data of so many columns.
     pub(super) fn regression(&self, points: usize, features: usize) -> KernelRegressionConfig {
+        let m = &self.model;
+        let score = ScoreOptions {
+            score: m.score,
+            hidden: m.score_hidden,
+            expression: &m.expression,
+            numbers: &m.expression_numbers,
+            scale: BilinearScale::None,
+        };
+        let gaussian = m.is_gaussian();
         KernelRegressionConfig {
             points,
             features,
             outputs: 1,
             inverse_width: 1.0 / self.model.bandwidth,
             // A window's width is not learned: what it leaves out has no gradient.
-            learned: (self.model.learn_bandwidth || self.model.per_column) && !self.model.windowed,
-            per_feature: self.model.per_column,
-            nearest: self.model.nearest,
-            windowed: self.model.windowed,
+            learned: gaussian && (m.learn_bandwidth || m.per_column) && !m.windowed,
+            per_feature: m.per_column,
+            score: (!gaussian).then(|| score.config()),
+            nearest: m.nearest,
+            windowed: m.windowed,
         }
     }
 }

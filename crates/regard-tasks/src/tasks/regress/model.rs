@@ -258,7 +258,8 @@ impl Regression {
 
     fn name(&self) -> &'static str {
         match self.config.model.model {
-            Kind::Kernel => "kernel",
+            Kind::Kernel if self.config.model.is_gaussian() => "kernel",
+            Kind::Kernel => "attention",
             Kind::Mean => "mean of all",
         }
     }

@@ -3,7 +3,7 @@
 use crate::metric::Tokenization;
 use crate::options::template::Options;
 use crate::task::abilities::check_beam;
-use crate::tasks::components::{EncoderOptions, MechanismOptions};
+use crate::tasks::components::{EncoderOptions, MechanismOptions, ScoreKind};
 use regard::layers::{Cell, ConvolutionConfig, PoolingConfig, TransformerConfig};
 use regard::models::{
     ContextConfig, DecoderConfig, SearchConfig, Seq2SeqConfig, SourceConfig, Tied,
@@ -62,6 +62,8 @@ pub(crate) struct Seq2SeqOptions {
     embedding: usize,
     tied_embeddings: Tied,
     pub(crate) scheduled_sampling: f64,
+    /// Whether a recurrent decoder's scaled dot has a learned gain.
+    query_gain: bool,
     /// Where words can be copied: whether they are.
     #[serde(default)]
     pub(crate) copy: bool,
@@ -85,6 +87,7 @@ impl Seq2SeqOptions {
             let share = self.scheduled_sampling;
             return Err(Error::invalid(format!("`model.scheduled_sampling` cannot be {share}")));
         }
+        self.encoder.check(self.decoder == DecoderKind::Transformer)?;
         let twice = self.encoder.bidirectional && self.encoder.is_recurrent();
         let attends = self.context == ContextKind::Attention;
         if attends && twice && self.mechanism.wants_one_width() {
@@ -105,6 +108,14 @@ impl Seq2SeqOptions {
             ));
         }
         Ok(())
+    }
+
+    /// Whether the query has a gain: where bounded states are compared by the scaled dot.
+    fn has_gain(&self) -> bool {
+        self.query_gain
+            && self.context == ContextKind::Attention
+            && matches!(self.decoder, DecoderKind::Recurrent(_))
+            && self.mechanism.score == ScoreKind::ScaledDot
     }
 
     fn context(&self) -> ContextConfig {
@@ -156,6 +167,7 @@ impl Seq2SeqOptions {
             embedding: self.embedding,
             tied: self.tied_embeddings,
             dropout: self.encoder.dropout,
+            query_gain: self.has_gain(),
             copying: self.copy,
             ..Seq2SeqConfig::new(source, target, encoder, decoder, self.context())
         }

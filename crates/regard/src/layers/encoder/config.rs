@@ -1,6 +1,9 @@
 //! Which encoder, and what it is made of.
 
-use crate::{ConvolutionConfig, FullyConnectedConfig, RecurrentConfig, TransformerConfig};
+use crate::{
+    ConvolutionConfig, FullyConnectedConfig, RecurrentConfig, SelfAttentionConfig,
+    TransformerConfig,
+};
 
 /// Which [`Encoder`](crate::Encoder), and what it is made of.
 ///
@@ -23,6 +26,9 @@ pub enum EncoderConfig {
     Cnn(ConvolutionConfig),
     /// One network over sequences of a fixed length.
     FullyConnected(FullyConnectedConfig),
+    /// One layer of bare self-attention: projections of q, k and v, and nothing else. Its width is that of
+    /// the vectors it is given, whatever the configuration says of it.
+    SelfAttention(SelfAttentionConfig),
     /// A Transformer; with a window, truncated self-attention.
     Transformer(TransformerConfig),
 }

@@ -4,8 +4,10 @@ mod config;
 
 pub use config::EncoderConfig;
 
+use crate::attention::{Site, intervention};
 use crate::{
-    Convolution, FullyConnected, Mode, Need, Recurrent, RecurrentState, TransformerEncoder, length,
+    Convolution, FullyConnected, Mask, Mode, Need, Recurrent, RecurrentState, SelfAttention,
+    SelfAttentionConfig, TransformerEncoder, Weighting, length,
 };
 use regard_tensor::{Parameters, Result, Tensor, ensure};
 
@@ -35,6 +37,7 @@ enum Kind {
     Recurrent(Recurrent),
     Convolution(Convolution),
     FullyConnected(FullyConnected),
+    SelfAttention(SelfAttention),
     Transformer(TransformerEncoder),
 }
 
@@ -59,7 +62,8 @@ pub struct Encoded {
     pub summary: Tensor,
     /// All last states of a recurrent network.
     pub state: Option<RecurrentState>,
-    /// A Transformer's weights `[B, H, N, N]`, block by block, where they were asked for.
+    /// The weights `[B, H, N, N]` of a Transformer, block by block, or of self-attention, where they were
+    /// asked for.
     pub weights: Vec<Tensor>,
 }
 
@@ -83,6 +87,9 @@ impl Encoder {
             EncoderConfig::FullyConnected(c) => {
                 FullyConnected::new(parameters, c, input).map(Kind::FullyConnected)
             }
+            EncoderConfig::SelfAttention(c) => {
+                self_attention(parameters, c, input).map(Kind::SelfAttention)
+            }
             EncoderConfig::Transformer(c) => {
                 TransformerEncoder::new(parameters, c, input).map(Kind::Transformer)
             }
@@ -93,6 +100,9 @@ impl Encoder {
             Kind::Recurrent(network) => network.config().width(),
             Kind::Convolution(network) => network.config().width,
             Kind::FullyConnected(network) => network.config().width,
+            Kind::SelfAttention(network) => {
+                network.config().heads.saturating_mul(network.config().value_width)
+            }
             Kind::Transformer(network) => network.config().width,
         };
         Ok(Self { kind, input, width })
@@ -169,9 +179,34 @@ impl Encoder {
             }
             Kind::Convolution(network) => network.forward(x, lengths, mode)?,
             Kind::FullyConnected(network) => network.forward(x, lengths, mode)?,
+            Kind::SelfAttention(network) => {
+                let keep = length::keep(lengths, n, x.device())?;
+                let x = length::without_padding(x, keep.as_ref())?;
+                let padding = keep.as_ref().and(lengths).map_or_else(Mask::none, Mask::lengths);
+                let attend = || network.attend(&x, &padding, mode, need);
+                let attended = intervention::at(Site::Encoder, 0, 0, attend)?;
+                let out = length::without_padding(&attended.out, keep.as_ref())?;
+                let summary = length::mean(&out, lengths)?;
+                let weights = attended.weights.into_iter().collect();
+                return Ok(Encoded { out, summary, state: None, weights });
+            }
             Kind::Transformer(network) => return network.encode(x, lengths, mode, need),
         };
         let summary = length::mean(&out, lengths)?;
         Ok(Encoded { out, summary, state: None, weights: Vec::new() })
     }
+}
+
+/// Self-attention over vectors of width `input`.
+fn self_attention(
+    parameters: &Parameters,
+    config: &SelfAttentionConfig,
+    input: usize,
+) -> Result<SelfAttention> {
+    ensure!(
+        config.weighting != Weighting::Sample,
+        "sampling within an encoder, which gives no log-probability to learn it from; \
+         straight-through and gumbel-hard choose and need none"
+    );
+    SelfAttention::new(parameters, &SelfAttentionConfig { width: input, ..config.clone() })
 }

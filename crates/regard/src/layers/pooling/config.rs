@@ -30,4 +30,11 @@ pub enum PoolingConfig {
     Gate,
     /// Attention with a learned query.
     Attention(MechanismConfig),
+    /// Attention with several learned queries, whose outputs stand side by side.
+    Queries {
+        /// How many.
+        queries: usize,
+        /// How each attends.
+        mechanism: MechanismConfig,
+    },
 }

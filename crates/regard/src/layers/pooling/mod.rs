@@ -11,8 +11,8 @@ use crate::attention::{Site, intervention};
 use crate::{Attended, LearnedQueries, Mask, Mode, Need};
 use regard_tensor::{DType, Error, Parameters, Result, Tensor, ensure};
 
-/// A set of vectors `[B, N, D]`, padded to one length, becomes one vector `[B, D]`. Padding has no
-/// influence, and an empty set gives zeros.
+/// A set of vectors `[B, N, D]`, padded to one length, becomes one vector `[B, D]`, or `[B, M · D]`
+/// with M learned queries. Padding has no influence, and an empty set gives zeros.
 ///
 /// ```
 /// use regard::prelude::*;
@@ -40,6 +40,7 @@ enum Kind {
     Last,
     Gate(Gate),
     Attention(LearnedQueries),
+    Queries(LearnedQueries),
 }
 
 impl Pooling {
@@ -60,8 +61,30 @@ impl Pooling {
             PoolingConfig::Attention(config) => {
                 Kind::Attention(LearnedQueries::new(parameters, config, 1, width, width)?)
             }
+            PoolingConfig::Queries { queries, mechanism } => {
+                Kind::Queries(LearnedQueries::new(parameters, mechanism, *queries, width, width)?)
+            }
         };
         Ok(Self { kind, width })
+    }
+
+    /// Width of what it gives.
+    ///
+    /// ```
+    /// use regard::prelude::*;
+    /// let three = PoolingConfig::Queries { queries: 3, mechanism: MechanismConfig::default() };
+    /// let pooling = Pooling::new(&Parameters::new(DType::F32, 1), &three, 2)?;
+    /// assert_eq!(pooling.width(), 6);
+    /// let x = Tensor::zeros(&[4, 5, 2], DType::F32)?;
+    /// let pooled = pooling.pool(&x, None, Mode::Infer, Need::WEIGHTS)?;
+    /// assert_eq!((pooled.out.shape(), pooled.weights.unwrap().shape()), (&[4, 6][..], &[4, 3, 5][..]));
+    /// # Ok::<(), regard::Error>(())
+    /// ```
+    pub fn width(&self) -> usize {
+        match &self.kind {
+            Kind::Queries(queries) => self.width.saturating_mul(queries.query.tensor().shape()[0]),
+            _ => self.width,
+        }
     }
 
     /// x `[B, N, D]` → `[B, D]`; with lengths, only so many vectors of each set count.
@@ -81,7 +104,8 @@ impl Pooling {
     /// As [`Pooling::forward`], with the weights where they are needed and there are any: `[B, N]`,
     /// how much of each vector there is in the output. For the largest numbers it is the share of
     /// features that the vector won; for a gate, which weighs each feature on its own, how far it is
-    /// open, on average over the features. What hard attention chose is `[B]`.
+    /// open, on average over the features. What hard attention chose is `[B]`. With M queries the weights
+    /// are `[B, M, N]`, the choices `[B, M]`, and the log-probability is that of all of them together.
     ///
     /// ```
     /// # use regard::prelude::*;
@@ -135,11 +159,18 @@ impl Pooling {
                 let out = attended.out.clone();
                 attended.changed(out, |x| x.squeeze(1))?
             }
+            Kind::Queries(queries) => {
+                let x = set.clean()?;
+                let attend = || queries.attend(&x, &x, &set.mask(), mode, need);
+                let attended = intervention::at(Site::Pooling, 0, 0, attend)?;
+                let log_prob = attended.log_prob.as_ref().map(|each| each.sum(1)).transpose()?;
+                Attended { log_prob, ..attended }
+            }
         })
     }
 
-    /// The softmax probabilities `[B, N]` that hard attention draws from; refused where there is
-    /// no attention.
+    /// The softmax probabilities `[B, N]` that hard attention draws from, `[B, M, N]` with M queries;
+    /// refused where there is no attention.
     ///
     /// ```
     /// # use regard::prelude::*;
@@ -150,11 +181,12 @@ impl Pooling {
     /// # Ok::<(), regard::Error>(())
     /// ```
     pub fn probabilities(&self, x: &Tensor, lengths: Option<&[usize]>) -> Result<Tensor> {
-        let Kind::Attention(query) = &self.kind else {
-            return Err(Error::new("a pooling without attention has no probabilities"));
-        };
         let set = Set::new(x, lengths, self.width)?;
-        query.probabilities(&set.clean()?, &set.mask())?.squeeze(1)
+        match &self.kind {
+            Kind::Attention(query) => query.probabilities(&set.clean()?, &set.mask())?.squeeze(1),
+            Kind::Queries(queries) => queries.probabilities(&set.clean()?, &set.mask()),
+            _ => Err(Error::new("a pooling without attention has no probabilities")),
+        }
     }
 }
 

@@ -16,10 +16,16 @@ use regard_tensor::{Result, ensure};
 pub struct TransformerConfig {
     /// Width of the vectors.
     pub width: usize,
-    /// Heads; they divide the width.
+    /// Heads; they divide the width, unless both of their widths are given.
     pub heads: usize,
     /// Key and value heads; as many where none are given.
     pub key_heads: Option<usize>,
+    /// Dk: width of a head's queries and keys; the width over the heads where none is given.
+    pub head_key_width: Option<usize>,
+    /// Dv: width of a head's values; the width over the heads where none is given.
+    pub head_value_width: Option<usize>,
+    /// Whether the projections of attention have biases.
+    pub bias: bool,
     /// Blocks.
     pub layers: usize,
     /// Inner width of the feed-forward layers.
@@ -61,6 +67,9 @@ impl Default for TransformerConfig {
             width: block.width,
             heads: block.heads,
             key_heads: None,
+            head_key_width: None,
+            head_value_width: None,
+            bias: block.bias,
             layers: 2,
             feed_forward: block.feed_forward,
             activation: block.activation,
@@ -97,6 +106,9 @@ impl TransformerConfig {
             width: self.width,
             heads: self.heads,
             key_heads: self.key_heads,
+            head_key_width: self.head_key_width,
+            head_value_width: self.head_value_width,
+            bias: self.bias,
             feed_forward: self.feed_forward,
             activation: self.activation,
             score: self.score.clone(),

@@ -30,6 +30,13 @@ pub enum ClassifierPooling {
     ClassToken,
     /// Attention with a learned query.
     Attention(MechanismConfig),
+    /// Attention with several learned queries, whose outputs stand side by side.
+    Queries {
+        /// How many.
+        queries: usize,
+        /// How each attends.
+        mechanism: MechanismConfig,
+    },
 }
 
 impl ClassifierPooling {
@@ -41,6 +48,9 @@ impl ClassifierPooling {
             Self::Last => PoolingConfig::Last,
             Self::Gate => PoolingConfig::Gate,
             Self::Attention(mechanism) => PoolingConfig::Attention(mechanism.clone()),
+            Self::Queries { queries, mechanism } => {
+                PoolingConfig::Queries { queries: *queries, mechanism: mechanism.clone() }
+            }
             Self::ClassToken => return None,
         })
     }

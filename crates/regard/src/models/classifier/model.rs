@@ -69,9 +69,9 @@ pub struct Classified {
     pub weights: Vec<Tensor>,
     /// How much of each vector the pooling took, `[B, N]`, where it was asked for and there is
     /// such a thing: not for a class token or the last state of a recurrent encoder. Of a gate, how
-    /// far it is open, on average over the features.
+    /// far it is open, on average over the features. `[B, M, N]` with M queries.
     pub pooling: Option<Tensor>,
-    /// The vector that a hard pooling chose, `[B]`; −1 where there was none.
+    /// The vector that a hard pooling chose, `[B]`, or `[B, M]` with M queries; −1 where there was none.
     pub index: Option<Tensor>,
     /// The log-probability of that choice, `[B]`; its gradient trains the scores.
     pub log_prob: Option<Tensor>,
@@ -123,7 +123,11 @@ impl SequenceClassifier {
                 }
             }
         };
-        let head = Head::new(parameters, encoder.width(), c.hidden, c.classes, c.dropout)?;
+        let width = match &summary {
+            Summary::ClassToken(_) | Summary::Last(_) => encoder.width(),
+            Summary::Pooling(pooling) => pooling.width(),
+        };
+        let head = Head::new(parameters, width, c.hidden, c.classes, c.dropout)?;
         Ok(Self { config: c.clone(), reader, encoder, summary, head })
     }
 

@@ -44,6 +44,11 @@ pub struct Seq2SeqConfig {
     /// learning.
     #[cfg_attr(feature = "serde", serde(default))]
     pub dropout: f64,
+    /// Whether a recurrent decoder's query is multiplied by a number that is learned, from √D on. Its states
+    /// are bounded: their dot products are as large as those of vectors of variance 1 over √D already, and
+    /// a scaled dot starts where the plain one does.
+    #[cfg_attr(feature = "serde", serde(default))]
+    pub query_gain: bool,
     /// Whether words are copied from the source: the attention weights are a distribution over its
     /// words, mixed with the vocabulary's.
     #[cfg_attr(feature = "serde", serde(default))]
@@ -163,6 +168,7 @@ impl Seq2SeqConfig {
             context,
             tied: Tied::None,
             dropout: 0.0,
+            query_gain: false,
             copying: false,
             padding: Self::usual_padding(),
             start: Self::usual_start(),
@@ -224,6 +230,18 @@ impl Seq2SeqConfig {
         );
         self.source.check(self.padding)?;
         self.check_tied()?;
+        ensure!(
+            !matches!(
+                &self.context,
+                ContextConfig::Pooled { pooling: PoolingConfig::Queries { .. } }
+            ),
+            "a fixed vector is pooled by one query; several make several vectors"
+        );
+        let attends = matches!(self.context, ContextConfig::Attention(_));
+        ensure!(
+            !self.query_gain || attends && matches!(self.decoder, DecoderConfig::Recurrent(_)),
+            "a gain of the query is of a recurrent decoder that attends"
+        );
         self.check_copying()
     }
 

@@ -13,13 +13,15 @@ use crate::attention::intervention;
 use crate::{
     Encoded, Keys, Linear, Mask, Mechanism, Mode, Need, Recurrent, RecurrentConfig, RecurrentState,
 };
-use regard_tensor::{Activation, Cell, Parameters, Result, Tensor, ensure};
+use regard_tensor::{Activation, Cell, Init, Parameter, Parameters, Result, Tensor, ensure};
 
 #[derive(Clone, Debug)]
 pub(super) struct RecurrentDecoder {
     cell: Recurrent,
     bridge: Linear,
     mechanism: Option<Mechanism>,
+    /// What the state is multiplied by as a query, `[1]`.
+    query_gain: Option<Parameter>,
     readout: Linear,
     embedding: usize,
     context: usize,
@@ -77,6 +79,13 @@ impl RecurrentDecoder {
                 true,
             )?,
             mechanism,
+            query_gain: config
+                .query_gain
+                .then(|| {
+                    let root = Init::Constant((hidden as f64).sqrt());
+                    parameters.parameter("query_gain", &[1], root)
+                })
+                .transpose()?,
             readout: Linear::new(
                 &parameters.at("readout"),
                 hidden.saturating_add(embedding).saturating_add(context),
@@ -178,6 +187,10 @@ impl RecurrentDecoder {
         let (mut weights, mut log_prob) = (Vec::new(), Vec::new());
         for (step, gates) in gates.iter().enumerate() {
             let before = state.h[state.h.len() - 1].unsqueeze(1)?;
+            let before = match &self.query_gain {
+                Some(gain) => before.mul(&gain.tensor())?,
+                None => before,
+            };
             let products = match &together {
                 Some(together) => {
                     intervention::moved(|here| here.row += step, || together.step(&before))?

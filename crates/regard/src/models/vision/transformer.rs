@@ -1,9 +1,10 @@
 //! The vision transformer.
 
 use crate::attention::{Site, intervention};
+use crate::layers::sinusoids;
 use crate::{
     Activation, BlockConfig, Classified, EncoderBlock, LayerNorm, Linear, Mask, Mode, Need,
-    Position,
+    Position, ScoreConfig, Weighting,
 };
 use regard_tensor::{Init, Parameter, Parameters, Result, SlidingWindow, Tensor, ensure};
 
@@ -55,8 +56,26 @@ pub struct VisionTransformerConfig {
     pub width: usize,
     /// Blocks.
     pub depth: usize,
-    /// Heads; they divide the width.
+    /// Heads; they divide the width, unless both of their widths are given.
     pub heads: usize,
+    /// Dk: width of a head's queries and keys; the width over the heads where none is given.
+    pub head_key_width: Option<usize>,
+    /// Dv: width of a head's values; the width over the heads where none is given.
+    pub head_value_width: Option<usize>,
+    /// Whether the projections of attention have biases.
+    pub bias: bool,
+    /// The score of each head.
+    pub score: ScoreConfig,
+    /// How scores become weights; see [`BlockConfig`].
+    pub weighting: Weighting,
+    /// How it knows where a patch lies: a learned vector for each, or by its number in reading order, in
+    /// which the class token comes first.
+    pub position: Position,
+    /// The longest distance that relative positions tell apart.
+    pub max_distance: usize,
+    /// Truncated attention: how many rows and columns of patches a patch sees on each side; all there is
+    /// where none is given. The class token sees all patches, and all see it.
+    pub window: Option<usize>,
     /// Inner width of the feed-forward layers.
     pub feed_forward: usize,
     /// How patches become one vector.
@@ -77,6 +96,14 @@ impl Default for VisionTransformerConfig {
             width: 64,
             depth: 4,
             heads: 4,
+            head_key_width: None,
+            head_value_width: None,
+            bias: true,
+            score: ScoreConfig::ScaledDot,
+            weighting: Weighting::Softmax,
+            position: Position::Learned,
+            max_distance: 32,
+            window: None,
             feed_forward: 128,
             pooling: ImagePooling::ClassToken,
             dropout: 0.1,
@@ -106,6 +133,7 @@ impl VisionTransformerConfig {
         );
         ensure!(self.classes > 0, "a vision transformer for 0 classes");
         ensure!(self.depth > 0, "a vision transformer of depth 0");
+        ensure!(self.window != Some(0), "a window of 0 sees no neighbor; it wants at least 1");
         self.block().check()
     }
 
@@ -115,8 +143,14 @@ impl VisionTransformerConfig {
             heads: self.heads,
             feed_forward: self.feed_forward,
             activation: Activation::Gelu,
+            head_key_width: self.head_key_width,
+            head_value_width: self.head_value_width,
+            bias: self.bias,
+            score: self.score.clone(),
+            weighting: self.weighting,
             dropout: self.dropout,
-            position: Position::None,
+            position: self.position,
+            max_distance: self.max_distance,
             eps: self.eps,
             ..BlockConfig::default()
         }
@@ -125,10 +159,29 @@ impl VisionTransformerConfig {
     fn patches(&self) -> usize {
         (self.image[0] / self.patch).saturating_mul(self.image[1] / self.patch)
     }
+
+    /// Which patches see each other.
+    fn mask(&self) -> Result<Mask> {
+        let Some(window) = self.window else { return Ok(Mask::none()) };
+        let (columns, token) =
+            (self.image[1] / self.patch, self.pooling == ImagePooling::ClassToken);
+        let n = self.patches() + usize::from(token);
+        // Row and column of a patch; none of the class token.
+        let place = |at: usize| {
+            let at = at.checked_sub(usize::from(token))?;
+            Some((at / columns, at % columns))
+        };
+        let near = |pair: usize| match (place(pair / n), place(pair % n)) {
+            (Some(a), Some(b)) => a.0.abs_diff(b.0) <= window && a.1.abs_diff(b.1) <= window,
+            _ => true,
+        };
+        let truths: Vec<bool> = (0..n * n).map(near).collect();
+        Ok(Mask::dense(Tensor::from_bools(&truths, &[n, n])?))
+    }
 }
 
 /// An image cut into patches, each flattened and projected to a vector; learned positions are
-/// added, and blocks of self-attention follow (Dosovitskiy and others 2021).
+/// added, unless others are asked for, and blocks of self-attention follow (Dosovitskiy and others 2021).
 ///
 /// Patches go from left to right, then from top to bottom. The numbers of a patch go by channel,
 /// then row, then column: the order of a convolution's weights `[width, C, P, P]`.
@@ -150,7 +203,8 @@ pub struct VisionTransformer {
     config: VisionTransformerConfig,
     patch: Linear,
     class_token: Option<Parameter>,
-    position: Parameter,
+    position: Option<Parameter>,
+    mask: Mask,
     blocks: Vec<EncoderBlock>,
     norm: LayerNorm,
     head: Linear,
@@ -172,6 +226,7 @@ impl VisionTransformer {
         config.check()?;
         let c = config;
         let token = c.pooling == ImagePooling::ClassToken;
+        let learned = c.position == Position::Learned;
         let places = c.patches().saturating_add(usize::from(token));
         // As large as the vectors of an embedding.
         let deviation = (c.width as f64).powf(-0.5);
@@ -189,7 +244,8 @@ impl VisionTransformer {
                 true,
             )?,
             class_token: token.then(|| vectors("class_token", 1)).transpose()?,
-            position: vectors("position", places)?,
+            position: learned.then(|| vectors("position", places)).transpose()?,
+            mask: c.mask()?,
             blocks: blocks.collect::<Result<_>>()?,
             norm: LayerNorm::new(&parameters.at("norm"), c.width)?.with_eps(c.eps),
             head: Linear::new(&parameters.at("head"), c.width, c.classes, true)?,
@@ -242,10 +298,18 @@ impl VisionTransformer {
             let token = token.tensor().broadcast_to(&[x.shape()[0], 1, c.width])?;
             x = Tensor::cat(&[token, x], 1)?;
         }
-        x = mode.dropout(&x.add(&self.position.tensor())?, c.dropout)?;
+        x = match (&self.position, c.position) {
+            (Some(learned), _) => x.add(&learned.tensor())?,
+            (None, Position::Sinusoidal) => {
+                let n = x.shape()[1];
+                x.add(&sinusoids(0, n, c.width, x.dtype())?.to_device(x.device())?)?
+            }
+            (None, _) => x,
+        };
+        x = mode.dropout(&x, c.dropout)?;
         let mut weights = Vec::new();
         for (layer, block) in self.blocks.iter().enumerate() {
-            let attend = || block.attend(&x, &Mask::none(), mode, need);
+            let attend = || block.attend(&x, &self.mask, mode, need);
             let attended = intervention::at(Site::Encoder, layer, 0, attend)?;
             weights.extend(attended.weights);
             x = attended.out;

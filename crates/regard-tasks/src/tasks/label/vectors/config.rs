@@ -75,6 +75,7 @@ impl Checked for Config {
             ));
         }
         self.data.held_out.check()?;
+        self.model.encoder.check(false)?;
         self.audio.check()?;
         self.training.check()
     }
