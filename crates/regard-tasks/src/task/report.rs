@@ -15,6 +15,8 @@ pub struct Report {
     pub confusion: Option<Confusion>,
     /// A metric over groups of examples, such as sentences by length.
     pub groups: Option<Groups>,
+    /// A metric by the place in the source, where it is known of each word which place it comes from.
+    pub places: Option<Groups>,
     /// A few examples: input, expected output, output.
     pub samples: Vec<(String, String, String)>,
     /// A number for each example, by which two models can be compared example by example.
