@@ -3,7 +3,7 @@
 //!
 //! | to … | look at |
 //! |---|---|
-//! | read files | [`files`]: parallel text, CoNLL, CSV, WAV, IDX, PNG, JPEG, graphs, questions |
+//! | read files | [`files`]: parallel text, CoNLL, CSV, WAV, FLAC, MP3, Ogg Vorbis, IDX, PNG, JPEG, graphs, questions |
 //! | turn text into ids | [`text`]: tokenizers, vocabularies, labels |
 //! | have data without a file | [`toy`]: datasets made by rules |
 //! | hear what is read with a remark | [`remarked`] |

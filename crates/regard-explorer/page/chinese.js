@@ -112,7 +112,7 @@ export const CHINESE = {
   test: "测试",
   "0 to {most}; click a neighbor below to walk to it": "0 到 {most}；点击下方的邻居可走到它那里",
   "Drop a picture here, or": "将图片拖到这里，或",
-  "Drop a WAV file here, or": "将 WAV 文件拖到这里，或",
+  "Drop a recording here, or": "将录音文件拖到这里，或",
   "Drop a file here, or": "将文件拖到这里，或",
   "choose a file": "选择文件",
   "{part} part, number {number}": "{part}部分，第 {number} 个",

@@ -10,9 +10,9 @@ import { say } from "./share.js";
 const PARTS = { train: "training", training: "training", validation: "validation", test: "test" };
 const ACCEPT = {
   picture: "image/png,image/jpeg,image/gif,image/bmp,image/webp",
-  recording: ".wav,audio/wav,audio/x-wav",
+  recording: ".wav,.flac,.mp3,.ogg,.oga,audio/*",
   features: ".npy,.npz,.csv",
-  vectors: ".npy,.npz,.csv,.wav",
+  vectors: ".npy,.npz,.csv,.wav,.flac,.mp3,.ogg,.oga",
 };
 
 let built = "";
@@ -220,7 +220,7 @@ function fileField(form) {
     name.textContent = view.input ? described(view.input) : "";
   });
   const hint =
-    { picture: t("Drop a picture here, or"), recording: t("Drop a WAV file here, or") }[form] ||
+    { picture: t("Drop a picture here, or"), recording: t("Drop a recording here, or") }[form] ||
     t("Drop a file here, or");
   return make(
     "div",

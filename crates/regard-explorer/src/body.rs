@@ -32,19 +32,28 @@ impl Room {
         })
     }
 
-    /// What a request's body says. Refuses one that is too large, that does not arrive in time, or
-    /// that finds no room beside the others.
+    /// A request's body. Refuses one that is too large, that does not arrive in time, or that finds
+    /// no room beside the others.
+    pub(crate) async fn body(
+        &self,
+        request: Request,
+        limits: &Limits,
+    ) -> Result<(Vec<u8>, Held), Refusal> {
+        let arrived = tokio::time::timeout(limits.arrival, self.bytes(request, limits.body));
+        arrived.await.map_err(|_| {
+            let seconds = limits.arrival.as_secs_f64();
+            let what = format!("the request did not arrive within {seconds} seconds");
+            Refusal::new(StatusCode::REQUEST_TIMEOUT, what)
+        })?
+    }
+
+    /// What a request's body says as JSON. Refuses what [`Room::body`] refuses.
     pub(crate) async fn json_body<T: DeserializeOwned>(
         &self,
         request: Request,
         limits: &Limits,
     ) -> Result<(T, Held), Refusal> {
-        let arrived = tokio::time::timeout(limits.arrival, self.bytes(request, limits.body));
-        let (bytes, held) = arrived.await.map_err(|_| {
-            let seconds = limits.arrival.as_secs_f64();
-            let what = format!("the request did not arrive within {seconds} seconds");
-            Refusal::new(StatusCode::REQUEST_TIMEOUT, what)
-        })??;
+        let (bytes, held) = self.body(request, limits).await?;
         let read = serde_json::from_slice(&bytes);
         let read = read.map_err(|error: serde_json::Error| {
             Refusal::bad(match error.classify() {

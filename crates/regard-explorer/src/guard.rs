@@ -1,6 +1,7 @@
 //! Who may ask. A page of somebody else, open in the same browser, must not reach the server: not
 //! under another name (DNS rebinding), not by sending what it cannot read the answer of.
 
+use crate::form;
 use crate::refusal::Refusal;
 use crate::token::Token;
 use axum::extract::{Request, State};
@@ -107,11 +108,15 @@ impl Guard {
         if api && !origin.is_none_or(own) {
             return Err(Refusal::new(StatusCode::FORBIDDEN, "another site's page asks"));
         }
-        if *method == Method::POST && !is_json(headers) {
-            return Err(Refusal::new(
-                StatusCode::UNSUPPORTED_MEDIA_TYPE,
-                "a question is sent as `Content-Type: application/json`",
-            ));
+        let is_form = path == "/predict" && form::boundary(headers).is_some();
+        if *method == Method::POST && !is_json(headers) && !is_form {
+            let what = match path {
+                "/predict" => {
+                    "a question is sent as `Content-Type: application/json` or `multipart/form-data`"
+                }
+                _ => "a question is sent as `Content-Type: application/json`",
+            };
+            return Err(Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, what));
         }
         Ok(())
     }

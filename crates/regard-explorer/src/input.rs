@@ -24,6 +24,12 @@ pub(crate) enum Asked {
         #[serde(default)]
         moment: Option<f64>,
     },
+    /// A file of a form, as it is.
+    #[serde(skip)]
+    File {
+        name: String,
+        bytes: Vec<u8>,
+    },
     Node {
         node: usize,
     },
@@ -48,7 +54,7 @@ impl Asked {
             Self::Text { text } => match form.is_file() {
                 true => Err(Refusal::bad(
                     "this model reads files: send the content of one as {\"kind\": \"bytes\", \
-                     \"name\": \"a.png\", \"base64\": \"…\"}",
+                     \"name\": \"a.png\", \"base64\": \"…\"}, or as the field `input` of a form",
                 )),
                 false => Ok(Input::Text(text)),
             },
@@ -62,6 +68,10 @@ impl Asked {
                 let bytes = base64::decode(&base64);
                 let bytes = bytes.ok_or_else(|| Refusal::bad("`base64` is not base64"))?;
                 Ok(Input::File { name, bytes: bytes.into(), moment })
+            }
+            Self::File { .. } if !form.is_file() => unfit("files"),
+            Self::File { name, bytes } => {
+                Ok(Input::File { name, bytes: bytes.into(), moment: None })
             }
             Self::Node { node } if form == InputForm::Node => Ok(Input::Text(node.to_string())),
             Self::Node { .. } => unfit("nodes"),

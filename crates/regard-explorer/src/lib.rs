@@ -34,6 +34,7 @@ mod connections;
 mod difference;
 mod errors;
 mod events;
+mod form;
 mod guard;
 mod input;
 mod limits;

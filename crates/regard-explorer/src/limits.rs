@@ -125,12 +125,10 @@ impl Limits {
                 }
             }
             InputForm::Recording => {
-                let sound = Waveform::decode(name, bytes)?;
-                let seconds = sound.samples.len() as f64 / f64::from(sound.rate);
-                if seconds > self.seconds as f64 {
-                    let most = self.seconds;
+                let most = self.seconds;
+                if Waveform::is_longer(name, bytes, most as f64)? {
                     return Err(Refusal::too_large(format!(
-                        "{}: a recording of {seconds:.1} seconds; {most} are read at most",
+                        "{}: a recording of more than {most} seconds; {most} are read at most",
                         name_of()
                     )));
                 }

@@ -1,6 +1,7 @@
-//! The prediction alone, for other programs: JSON in, JSON out, described by `openapi.json`.
+//! The prediction alone, for other programs: JSON or a form in, JSON out, described by `openapi.json`.
 
-use crate::body::Room;
+use crate::body::{Held, Room};
+use crate::form::{self, Form};
 use crate::input::Asked;
 use crate::limits::Limits;
 use crate::refusal::{Refusal, bytes_response, json_response};
@@ -69,8 +70,30 @@ impl Question {
                 return Err(Refusal::bad(what));
             }
         };
+        Self::checked(inputs, &beam, &temperature)
+    }
+
+    /// A question of a form. Refuses one without an input.
+    fn of_form(Form { inputs, beam, temperature }: Form) -> Result<Self, Refusal> {
+        let place = |at: usize| match inputs.len() {
+            1 => "input".to_owned(),
+            _ => format!("inputs[{at}]"),
+        };
+        let places: Vec<String> = (0..inputs.len()).map(place).collect();
+        if inputs.is_empty() {
+            return Err(Refusal::bad("nothing is asked; a form has a field `input`"));
+        }
+        let inputs = places.into_iter().zip(inputs).map(|(place, asked)| filled(place, asked));
+        Self::checked(inputs.collect::<Result<_, _>>()?, &beam, &temperature)
+    }
+
+    fn checked(
+        inputs: Vec<(String, Asked)>,
+        beam: &Value,
+        temperature: &Value,
+    ) -> Result<Self, Refusal> {
         let whole = |beam: &Value| beam.as_u64().and_then(|beam| usize::try_from(beam).ok());
-        if !beam.is_null() && whole(&beam).is_none_or(|beam| !(1..=MAX_BEAM).contains(&beam)) {
+        if !beam.is_null() && whole(beam).is_none_or(|beam| !(1..=MAX_BEAM).contains(&beam)) {
             let what =
                 format!("`beam` cannot be {beam}; it is a whole number from 1 to {MAX_BEAM}");
             return Err(Refusal::bad(what));
@@ -79,7 +102,7 @@ impl Question {
             let what = format!("`temperature` cannot be {temperature}; it is a number above 0");
             return Err(Refusal::bad(what));
         }
-        Ok(Self { inputs, beam: whole(&beam), temperature: temperature.as_f64() })
+        Ok(Self { inputs, beam: whole(beam), temperature: temperature.as_f64() })
     }
 
     /// What is changed of the attention while it is answered.
@@ -105,8 +128,7 @@ fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// An input: a text alone, or any kind by its name. Refuses an empty text, of which nothing is
-/// predicted.
+/// An input: a text alone, or any kind by its name.
 fn one(place: String, input: Value) -> Result<(String, Asked), Refusal> {
     let asked = match input {
         Value::String(text) => Asked::Text { text },
@@ -120,6 +142,11 @@ fn one(place: String, input: Value) -> Result<(String, Asked), Refusal> {
             )));
         }
     };
+    filled(place, asked)
+}
+
+/// Refuses an empty text, of which nothing is predicted.
+fn filled(place: String, asked: Asked) -> Result<(String, Asked), Refusal> {
     match &asked {
         Asked::Text { text } if text.trim().is_empty() => {
             Err(Refusal::bad(format!("{place} is empty")))
@@ -160,9 +187,22 @@ pub(crate) fn health(run: &OneRun, loaded: &Loaded) -> Result<Value, Error> {
 }
 
 impl Predictor {
+    async fn question(&self, request: Request) -> Result<(Question, Held), Refusal> {
+        match form::boundary(request.headers()) {
+            Some(boundary) => {
+                let boundary = boundary?;
+                let (body, held) = self.room.body(request, &self.limits).await?;
+                Ok((Question::of_form(Form::read(body, boundary).await?)?, held))
+            }
+            None => {
+                let (body, held) = self.room.json_body(request, &self.limits).await?;
+                Ok((Question::new(body)?, held))
+            }
+        }
+    }
+
     async fn predict(&self, request: Request) -> Result<Response, Refusal> {
-        let (body, held) = self.room.json_body::<Value>(request, &self.limits).await?;
-        let question = Question::new(body)?;
+        let (question, held) = self.question(request).await?;
         let change = question.change()?;
         let Question { inputs: asked, beam, .. } = question;
         if asked.len() > self.limits.inputs {

@@ -132,6 +132,12 @@ fn a_picture_and_a_recording_are_asked_by_their_bytes() {
     let (mine, own) = (ask("tones", input, Value::Null), ask("tones", example(1), Value::Null));
     assert_eq!(mine["prediction"]["output"], own["prediction"]["output"]);
     assert_eq!(own["sound"], "/api/runs/tones/sound/validation/1.wav");
+    for name in ["mono.mp3", "tone.ogg", "tone.flac"] {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/sound");
+        let bytes = std::fs::read(folder.join(name)).unwrap();
+        let input = json!({ "kind": "bytes", "name": name, "base64": base64(&bytes) });
+        assert!(ask("tones", input, Value::Null)["prediction"]["output"].is_string(), "{name}");
+    }
     let saved = json!({ "run": "shapes", "input": example(0), "as": "png" });
     let picture = post(&served().server, "/api/save", &saved);
     assert_eq!((picture.status, &picture.body[1..4]), (200, &b"PNG"[..]));

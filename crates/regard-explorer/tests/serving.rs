@@ -5,8 +5,9 @@
 #[allow(dead_code, reason = "other tests use the rest of it")]
 mod client;
 
-use client::{TRANSLATE, get, post, post_with, send, trained};
+use client::{Answer, TRANSLATE, get, post, post_with, send, trained};
 use regard_explorer::{Server, Setup};
+use regard_picture::scene::base64;
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tempfile::TempDir;
@@ -137,6 +138,91 @@ fn what_is_wrong_with_a_request_is_said_in_plain_words() {
     let pictures = Server::serve(&setup).unwrap();
     let answer = post(&pictures, "/predict", &json!({ "input": "a.png" }));
     assert!(answer.error().contains("\"kind\": \"bytes\""), "{}", answer.error());
+}
+
+/// A form of these fields, name, name of the file and content, sent as it would be by `curl -F`.
+fn post_form(server: &Server, fields: &[(&str, Option<&str>, &[u8])]) -> Answer {
+    let mut body = Vec::new();
+    for (name, file, content) in fields {
+        let file = file.map(|file| format!("; filename=\"{file}\"")).unwrap_or_default();
+        let head =
+            format!("--XyZ\r\nContent-Disposition: form-data; name=\"{name}\"{file}\r\n\r\n");
+        body.extend([head.as_bytes(), content, b"\r\n"].concat());
+    }
+    body.extend(b"--XyZ--\r\n");
+    post_bytes(server, "multipart/form-data; boundary=XyZ", &body)
+}
+
+fn post_bytes(server: &Server, kind: &str, body: &[u8]) -> Answer {
+    let (host, length) = (server.address(), body.len());
+    let head = format!(
+        "POST /predict HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nContent-Type: {kind}\r\n\
+         Content-Length: {length}\r\n\r\n"
+    );
+    send(server.address(), &[head.as_bytes(), body].concat())
+}
+
+#[test]
+fn files_are_asked_as_a_form_and_answered_as_by_base64() {
+    let folder = TempDir::new().unwrap();
+    let serve = |name: &str, task: &str, settings: &[&str]| {
+        let run = trained(folder.path(), name, task, settings);
+        Server::serve(&Setup { runs: vec![run], port: Some(0), ..Setup::default() }).unwrap()
+    };
+    let fixtures = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let bytes = |name: &str| std::fs::read(fixtures.join(name)).unwrap();
+    let tones = serve("tones", "classify", &["kind=audio", "size=40", "epochs=1"]);
+    let mut asked = 0;
+    for name in ["tone.flac", "tone.mp3", "mono.mp3", "tone.ogg"] {
+        let sound = bytes(&format!("fixtures/sound/{name}"));
+        let form = post_form(&tones, &[("input", Some(name), &sound)]);
+        assert_eq!(form.status, 200, "{}", form.error());
+        let input = json!({ "kind": "bytes", "name": name, "base64": base64(&sound) });
+        assert_eq!(form.json(), post(&tones, "/predict", &json!({ "input": input })).json());
+        asked += 1;
+    }
+    assert_eq!(asked, 4);
+    let sound = bytes("fixtures/sound/tone.ogg");
+    let two = post_form(&tones, &[("input", Some("a"), &sound), ("input", Some("b"), &sound)]);
+    let two = two.json();
+    assert_eq!(two["predictions"].as_array().unwrap().len(), 2);
+    assert_eq!(two["predictions"][0]["output"], two["predictions"][1]["output"]);
+
+    // What is wrong is said in a sentence.
+    let file = |bytes| ("input", Some("a.ogg"), bytes);
+    for (fields, status, said) in [
+        (vec![], 400, "nothing is asked; a form has a field `input`"),
+        (vec![file(&sound[..900])], 422, "a.ogg: cut short"),
+        (vec![("input", None, &b"a.ogg"[..])], 400, "input: this model reads files"),
+        (vec![("input", None, b" ")], 400, "input is empty"),
+        (vec![("input", None, b"\xff")], 400, "`input`: these bytes are not UTF-8"),
+        (vec![file(&sound), ("beams", None, b"3")], 400, "there is no field `beams` in a form"),
+        (vec![file(&sound), ("beam", None, b"0")], 400, "`beam` cannot be 0"),
+        (vec![file(&sound), ("beam", None, b"x")], 400, "`beam` cannot be \"x\""),
+        (vec![("beam", None, b"2"), ("beam", None, b"3")], 400, "`beam` is given twice"),
+    ] {
+        let answer = post_form(&tones, &fields);
+        assert_eq!(answer.status, status, "{said}: {}", answer.error());
+        assert!(answer.error().contains(said), "{said}: {}", answer.error());
+    }
+    let many = vec![("input", None, &b"a"[..]); 257];
+    assert_eq!(post_form(&tones, &many).status, 413);
+    let large = vec![0; 80 << 20];
+    assert_eq!(post_form(&tones, &[file(&large)]).status, 413);
+    let form = "multipart/form-data; boundary=XyZ";
+    let cut = b"--XyZ\r\nContent-Disposition: form-data; name=\"input\"\r\n\r\nabc";
+    let answer = post_bytes(&tones, form, cut);
+    assert_eq!(answer.error(), "the request is not a form: it ends too early");
+    assert_eq!(post_bytes(&tones, "multipart/form-data", cut).status, 400);
+    assert_eq!(post_bytes(&tones, "text/plain", cut).status, 415);
+
+    // A text as a form; a file where none is read.
+    let words = served(&folder);
+    let plain = post(&words, "/predict", &json!({ "input": "I see a bird", "beam": 5 })).json();
+    let fields: [(_, _, &[u8]); 2] = [("input", None, b"I see a bird"), ("beam", None, b"5")];
+    assert_eq!(post_form(&words, &fields).json(), plain);
+    let answer = post_form(&words, &[("input", Some("a.txt"), b"I see a bird")]);
+    assert_eq!(answer.error(), "input: this model does not read files");
 }
 
 #[test]

@@ -5,9 +5,9 @@ use crate::output::note;
 use anyhow::Result;
 use regard::tensor::write_whole;
 use regard_picture::picture;
-use regard_picture::picture::Cost;
+use regard_picture::picture::{Buckets, Cost};
 use regard_tasks::compare::Compared;
-use regard_tasks::task::Part;
+use regard_tasks::task::{Groups, Part};
 use std::path::Path;
 
 /// What a table says above itself, and which of its columns are known.
@@ -70,12 +70,13 @@ pub(super) fn written(compared: &[Compared], heading: &Heading, columns: Option<
             heading.what, each.measure
         );
     }
-    if let Some(groups) = compared.first().and_then(|c| c.groups.as_ref()) {
+    for of in GROUPS {
+        let Some(groups) = compared.first().and_then(of) else { continue };
         let by = format!("{} by {}", groups.measure, groups.by);
         let head: Vec<&str> =
             [&by[..]].into_iter().chain(groups.values.iter().map(|(name, _)| &name[..])).collect();
         let row = |c: &Compared| {
-            let values = c.groups.iter().flat_map(|g| &g.values);
+            let values = of(c).into_iter().flat_map(|g| &g.values);
             let cells = values.map(|(_, value)| table::measure(*value));
             [c.name.clone()].into_iter().chain(cells).collect()
         };
@@ -86,6 +87,10 @@ pub(super) fn written(compared: &[Compared], heading: &Heading, columns: Option<
     }
     text
 }
+
+/// What is measured over groups, a table and a chart for each.
+const GROUPS: [fn(&Compared) -> Option<&Groups>; 2] =
+    [|c| c.groups.as_ref(), |c| c.places.as_ref()];
 
 /// A probability with as many digits as say something.
 fn significance(p: f64) -> String {
@@ -120,11 +125,18 @@ pub(super) fn json(compared: &[Compared], heading: &Heading) -> Result<String> {
 fn drawn(compared: &[Compared]) -> picture::Comparison {
     let first = compared.first();
     let metric = first.and_then(|c| c.scores.first()).map_or("", |scores| scores.first().0);
-    let groups = first.and_then(|c| c.groups.as_ref());
+    let values = |groups: &Groups| groups.values.iter().map(|(_, value)| *value).collect();
+    let buckets = |of: fn(&Compared) -> Option<&Groups>| {
+        first.and_then(of).map(|groups| Buckets {
+            metric: groups.measure.clone(),
+            axis: groups.by.clone(),
+            names: groups.values.iter().map(|(name, _)| name.clone()).collect(),
+            values: compared.iter().map(|c| of(c).map_or(Vec::new(), values)).collect(),
+        })
+    };
     let of = |c: &Compared| picture::Variant {
         name: c.name.clone(),
         values: c.scores.iter().map(|scores| scores.first().1).collect(),
-        by_bucket: c.groups.iter().flat_map(|g| &g.values).map(|(_, value)| *value).collect(),
     };
     let cost = |name: &str, of: &dyn Fn(&Compared) -> (f64, String)| Cost {
         name: name.into(),
@@ -135,8 +147,7 @@ fn drawn(compared: &[Compared]) -> picture::Comparison {
     picture::Comparison {
         metric: metric.into(),
         variants: compared.iter().map(of).collect(),
-        bucket_axis: groups.map_or(String::new(), |g| g.by.clone()),
-        buckets: groups.iter().flat_map(|g| &g.values).map(|(name, _)| name.clone()).collect(),
+        buckets: GROUPS.into_iter().filter_map(buckets).collect(),
         costs: [
             Some(cost("parameters", &parameters)),
             Some(cost("time", &|c| (c.seconds, table::seconds(c.seconds)))),

@@ -161,7 +161,7 @@ fn written(report: &Report, part: &str, to: &mut impl Write) -> Result<()> {
         let head = ["label", "precision", "recall", "F1", "examples"];
         write!(to, "\n{}", table::table(&head, &rows))?;
     }
-    if let Some(groups) = &report.groups {
+    for groups in [&report.groups, &report.places].into_iter().flatten() {
         let rows = groups.values.iter();
         let rows: Vec<Vec<String>> =
             rows.map(|(name, value)| vec![name.clone(), table::measure(*value)]).collect();

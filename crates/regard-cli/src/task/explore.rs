@@ -32,7 +32,7 @@ pub struct Explore {
     threads: Threads,
 }
 
-/// Offer a run's predictions to other programs: HTTP with JSON
+/// Offer a run's predictions to other programs: HTTP with JSON or forms
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -40,6 +40,7 @@ Examples:
   curl -H 'Content-Type: application/json' -d '{\"input\": \"she is drawing a bird\"}' localhost:8000/predict
   curl -H 'Content-Type: application/json' -d '{\"inputs\": [\"a\", \"b\"]}' localhost:8000/predict
   curl -H 'Content-Type: application/json' -d '{\"input\": \"a\", \"beam\": 10}' localhost:8000/predict
+  curl -F input=@a.png localhost:8000/predict   # a picture or a recording, as a form
   curl -H 'Content-Type: application/json' localhost:8000/predict \\
     -d '{\"input\": {\"kind\": \"bytes\", \"name\": \"a.png\", \"base64\": \"'$(base64 -w0 a.png)'\"}}'
   curl localhost:8000/health

@@ -27,7 +27,7 @@ Examples:
   cat sentences.txt | regard predict runs/classify
 
 What an input is: translate and label take a sentence, summarize a text, classify a text or the path
-of a WAV file, answer a text and a question with a tab between, transcribe the path of a WAV file,
+of a recording, answer a text and a question with a tab between, transcribe the path of a recording,
 image and caption that of a picture, graph a node's number, regress one number or several with commas
 (`-- -1,2` where the first is negative). Everywhere test:17 is an example of the data, counted from
 0. What begins with an option's name and =, as beam=10, sets that option; behind -- everything is an

@@ -38,6 +38,32 @@ fn vocabulary(task: &str) -> String {
     model.vocabulary().unwrap()
 }
 
+/// What each of them is to be answered.
+const ANSWERS: [(&str, &str, &str); 3] = [
+    ("translate", "she is drawing a bird", "她正在画一只鸟"),
+    ("translate", "the children bought three red books yesterday", "孩子们昨天买了三本红色的书"),
+    ("label", "I saw a saw", "I/PRON saw/VERB a/DET saw/NOUN"),
+];
+
+fn answer(task: &str, sentence: &str) -> Option<&'static str> {
+    let found = ANSWERS.iter().find(|(of, asked, _)| (*of, *asked) == (task, sentence));
+    found.map(|(_, _, answer)| *answer)
+}
+
+#[test]
+#[ignore = "trains two models with the options that a reader has, for minutes"]
+fn the_embedded_models_get_right_what_help_and_readmes_ask() {
+    let folder = tempfile::tempdir().unwrap();
+    for task in ["translate", "label"] {
+        let run = folder.path().join(task).display().to_string();
+        assert!(regard(&["train", task, "--out", &run]).status.success());
+        for sentence in sentences(&told(), task) {
+            let told = String::from_utf8(regard(&["predict", &run, &sentence]).stdout).unwrap();
+            assert_eq!(told.lines().next(), answer(task, &sentence), "{sentence}");
+        }
+    }
+}
+
 #[test]
 fn help_and_readmes_ask_the_embedded_models_what_they_know() {
     let told = told();
@@ -52,6 +78,7 @@ fn help_and_readmes_ask_the_embedded_models_what_they_know() {
                 let is_known = [word, &small].iter().any(|w| known.contains(&format!("\"{w}\"")));
                 assert!(is_known, "{task} does not know `{word}` of `{sentence}`");
             }
+            assert!(answer(task, sentence).is_some(), "what is the answer to `{sentence}`?");
             asked += 1;
         }
     }

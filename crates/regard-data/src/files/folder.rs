@@ -40,8 +40,7 @@ impl LabeledFiles {
             let (wanted, others): (Vec<_>, Vec<_>) =
                 entries(&folder)?.into_iter().partition(|path| has_extension(path, extensions));
             if wanted.is_empty() {
-                let what = format!("it has no file that ends with .{}", extensions.join(" or ."));
-                return Err(Error::file(folder, what));
+                return Err(Error::file(folder, no_file_of(extensions)));
             }
             let label = name(&folder);
             files.extend(wanted.into_iter().map(|path| (path, label.clone())));
@@ -73,6 +72,10 @@ fn remark_left_out(root: &Path, left_out: &[PathBuf]) {
     let (root, all) = (root.display(), left_out.len());
     let are = if all == 1 { "file or folder is" } else { "files and folders are" };
     remark(format!("{root}: {all} {are} not read: {}", kinds.join(", ")));
+}
+
+pub(super) fn no_file_of(extensions: &[&str]) -> String {
+    format!("it has no file that ends with .{}", extensions.join(" or ."))
 }
 
 pub(super) fn has_extension(path: &Path, extensions: &[&str]) -> bool {

@@ -2,7 +2,8 @@
 
 use super::columns::Column;
 use super::file_list::{FileColumns, ListedFile, file_list};
-use super::folder::{LabeledFiles, entries, has_extension};
+use super::folder::{LabeledFiles, entries, has_extension, no_file_of};
+use super::wav::SOUND_EXTENSIONS;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -23,7 +24,7 @@ pub struct SoundOptions {
 /// A recording that has not been read yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sound {
-    /// The WAV file.
+    /// The file.
     pub path: PathBuf,
     /// What it is a recording of.
     pub label: String,
@@ -36,12 +37,12 @@ pub struct Sound {
 pub struct Sounds {
     /// By label and name (folder per label), by line (list), or by name.
     pub sounds: Vec<Sound>,
-    /// What was found and is no WAV file.
+    /// What was found and is no recording.
     pub left_out: Vec<PathBuf>,
 }
 
 impl Sounds {
-    /// Finds the recordings of a folder of WAV files per label, of a flat folder where
+    /// Finds the recordings of a folder of recordings per label, of a flat folder where
     /// `label_field` is given, or of a list: a file of lines label, tab, path, the path beginning
     /// at the list's folder. Opens no recording; refuses a listed file that is not there.
     ///
@@ -125,7 +126,7 @@ impl SoundOptions {
 fn flat(folder: &Path, label_field: usize) -> Result<LabeledFiles> {
     let (wanted, left_out): (Vec<_>, Vec<_>) = recordings(folder)?;
     if wanted.is_empty() {
-        return Err(Error::file(folder, "it has no file that ends with .wav"));
+        return Err(Error::file(folder, no_file_of(&SOUND_EXTENSIONS)));
     }
     let labeled = wanted.into_iter().map(|path| {
         let label = field(&path, label_field)?;
@@ -141,11 +142,11 @@ fn per_label(root: &Path) -> Result<LabeledFiles> {
                     names is the label";
         return Err(Error::file(root, what));
     }
-    LabeledFiles::in_folders(root, &["wav"])
+    LabeledFiles::in_folders(root, &SOUND_EXTENSIONS)
 }
 
 fn recordings(folder: &Path) -> Result<(Vec<PathBuf>, Vec<PathBuf>)> {
-    Ok(entries(folder)?.into_iter().partition(|path| has_extension(path, &["wav"])))
+    Ok(entries(folder)?.into_iter().partition(|path| has_extension(path, &SOUND_EXTENSIONS)))
 }
 
 fn field(path: &Path, at: usize) -> Result<String> {

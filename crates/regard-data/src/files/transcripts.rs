@@ -3,20 +3,21 @@
 use super::file_list::{FileColumns, ListedFile, file_list};
 use super::folder::{entries, has_extension};
 use super::lines::text;
+use super::wav::SOUND_EXTENSIONS;
 use crate::{Error, Result};
 use std::path::{Path, PathBuf};
 
 /// A recording that has not been read yet, and what is said in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transcript {
-    /// The WAV file.
+    /// The file.
     pub path: PathBuf,
     /// What is said.
     pub text: String,
 }
 
 /// Finds the recordings of a list, a file of lines path, tab, transcript, the path beginning at the
-/// list's folder; or of a folder in which beside each WAV file stands a text file of the same name
+/// list's folder; or of a folder in which beside each recording stands a text file of the same name
 /// that ends with .txt. Opens no recording; refuses a listed file that is not there, a recording
 /// without a transcript, and an empty transcript.
 ///
@@ -67,7 +68,8 @@ pub fn transcript_columns(
 }
 
 fn beside(folder: &Path, encoding: Option<&str>) -> Result<Vec<Transcript>> {
-    let recordings = entries(folder)?.into_iter().filter(|path| has_extension(path, &["wav"]));
+    let recordings =
+        entries(folder)?.into_iter().filter(|path| has_extension(path, &SOUND_EXTENSIONS));
     let found = recordings.map(|path| {
         let beside = path.with_extension("txt");
         if !beside.is_file() {

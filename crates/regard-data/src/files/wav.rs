@@ -1,9 +1,13 @@
-//! A recording, from a WAV file.
+//! A recording, from a file: a WAV file, which is read here, or a compressed one.
 
+use super::compressed::{Compression, ogg_content, without_id3};
 use crate::{Error, Result};
 use hound::{SampleFormat, WavReader, WavSpec, WavWriter};
 use std::io::Cursor;
 use std::path::Path;
+
+/// How the names of recordings that are read end.
+pub const SOUND_EXTENSIONS: [&str; 5] = ["wav", "flac", "mp3", "ogg", "oga"];
 
 /// One channel of sound.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,15 +19,17 @@ pub struct Waveform {
 }
 
 impl Waveform {
-    /// Reads a WAV of whole numbers (8, 16, 24 or 32 bits) or of floats (32 or 64 bits); several
-    /// channels are averaged. Refuses another coding, a file cut short, and one without sound.
+    /// Reads a WAV of whole numbers (8, 16, 24 or 32 bits) or of floats (32 or 64 bits), or a FLAC,
+    /// MP3 or Ogg Vorbis file, by its content, whatever it is called; several channels are averaged.
+    /// Refuses another coding, a file that is cut short or damaged, and one without sound. (An MP3
+    /// file has no checksum: of it, lost frames are noticed, wrong bits inside one may not be.)
     ///
     /// ```
     /// # let folder = tempfile::tempdir().unwrap();
     /// let path = folder.path().join("no.wav");
     /// std::fs::write(&path, "MThd").unwrap();
     /// let error = regard_data::files::Waveform::read(&path).unwrap_err().to_string();
-    /// assert!(error.ends_with("no.wav: not a WAV file: it does not begin with RIFF … WAVE"));
+    /// assert!(error.ends_with("no.wav: not a recording: it is no WAV, FLAC, MP3 or Ogg Vorbis file"));
     /// ```
     pub fn read(path: &Path) -> Result<Self> {
         let bytes = std::fs::read(path).map_err(|error| Error::file(path, error))?;
@@ -34,16 +40,20 @@ impl Waveform {
     ///
     /// ```
     /// let error = regard_data::files::Waveform::decode("no.wav".as_ref(), b"MThd").unwrap_err();
-    /// assert!(error.to_string().starts_with("no.wav: not a WAV file"));
+    /// assert!(error.to_string().starts_with("no.wav: not a recording"));
     /// ```
     pub fn decode(name: &Path, bytes: &[u8]) -> Result<Self> {
         let wrong = |what: String| Error::file(name, what);
+        if let Some(compression) = Compression::of(bytes) {
+            return compression.decode(bytes).map_err(wrong);
+        }
         if !(bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WAVE")) {
             return Err(wrong(match other_format(bytes) {
                 Some(format) => format!(
-                    "this is {format}, and WAV files are read; `ffmpeg -i IN -ac 1 OUT.wav` makes one of it"
+                    "this is {format}; WAV, FLAC, MP3 and Ogg Vorbis are read, and \
+                     `ffmpeg -i IN -ac 1 OUT.wav` makes a WAV file of it"
                 ),
-                None => "not a WAV file: it does not begin with RIFF … WAVE".into(),
+                None => "not a recording: it is no WAV, FLAC, MP3 or Ogg Vorbis file".into(),
             }));
         }
         if let Some(coding) = foreign_coding(bytes) {
@@ -91,18 +101,39 @@ impl Waveform {
         }
         Ok(Self { samples: averaged(&values, channels), rate: spec.sample_rate })
     }
+
+    /// Whether a recording takes longer than this. What is compressed is unpacked no further than it
+    /// takes to know. Refuses what [`Waveform::decode`] refuses in the part that is read.
+    ///
+    /// ```
+    /// use regard_data::files::{Waveform, wav_bytes};
+    /// let second = wav_bytes(&Waveform { samples: vec![0.0; 8000], rate: 8000 })?;
+    /// assert!(!Waveform::is_longer("a.wav".as_ref(), &second, 1.0)?);
+    /// assert!(Waveform::is_longer("a.wav".as_ref(), &second, 0.9)?);
+    /// # Ok::<(), regard_data::Error>(())
+    /// ```
+    pub fn is_longer(name: &Path, bytes: &[u8], seconds: f64) -> Result<bool> {
+        let is_longer = |samples: usize, rate: u32| samples as f64 > seconds * f64::from(rate);
+        let sound = match Compression::of(bytes) {
+            Some(compression) => compression
+                .decode_until(bytes, is_longer)
+                .map_err(|what| Error::file(name, what))?,
+            None => Self::decode(name, bytes)?,
+        };
+        Ok(is_longer(sound.samples.len(), sound.rate))
+    }
 }
 
-/// What a recording is that is no WAV file, by its first bytes.
+/// What a recording is that is not read, by its first bytes.
 fn other_format(bytes: &[u8]) -> Option<&'static str> {
-    let is_mpeg = matches!(bytes, [0xff, second, ..] if second & 0xe6 == 0xe2);
-    Some(match bytes {
-        [b'f', b'L', b'a', b'C', ..] => "FLAC",
-        [b'O', b'g', b'g', b'S', ..] => "OGG",
-        [b'I', b'D', b'3', ..] => "MP3",
+    Some(match without_id3(bytes) {
+        [b'O', b'g', b'g', b'S', ..] => ogg_content(bytes),
         [_, _, _, _, b'f', b't', b'y', b'p', ..] => "MPEG-4 (M4A, AAC)",
         [b'F', b'O', b'R', b'M', ..] => "AIFF",
-        _ if is_mpeg => "MP3",
+        [0xff, second, ..] if second & 0xf6 == 0xf0 => "AAC",
+        [0xff, second, ..] if second & 0xe0 == 0xe0 && second & 0x06 != 0 => "MPEG of layer 1 or 2",
+        [0x1a, 0x45, 0xdf, 0xa3, ..] => "WebM or Matroska",
+        [b'#', b'!', b'A', b'M', b'R', ..] => "AMR",
         _ => return None,
     })
 }

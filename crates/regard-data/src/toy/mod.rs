@@ -5,6 +5,7 @@
 
 mod blocks;
 mod captioned;
+mod copies;
 mod cue;
 mod dates;
 mod distance;
@@ -23,6 +24,7 @@ mod tones;
 
 pub use blocks::blocks;
 pub use captioned::{CaptionLanguage, Captioned, captioned};
+pub use copies::copies;
 pub use cue::cues;
 pub use dates::dates;
 pub use distance::{Distant, distant};

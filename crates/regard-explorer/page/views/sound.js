@@ -76,7 +76,7 @@ export class SoundView {
     this.now = now;
     const { scene } = now.one;
     this.width = Math.min(now.width, 900);
-    const sound = session.answer?.sound || (view.input?.kind === "bytes" && /\.wav$/i.test(view.input.name || ""));
+    const sound = session.answer?.sound || (view.input?.kind === "bytes" && /\.(wav|flac|mp3|ogg|oga)$/i.test(view.input.name || ""));
     fill(
       this.bar,
       sound && this.play,

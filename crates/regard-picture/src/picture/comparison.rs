@@ -13,12 +13,23 @@ pub struct Comparison {
     pub metric: String,
     /// The variants, in the order they are drawn.
     pub variants: Vec<Variant>,
-    /// What the buckets are of: "source length". May be empty, as may be the buckets.
-    pub bucket_axis: String,
-    /// The buckets' names: "1–10".
-    pub buckets: Vec<String>,
+    /// Metrics over buckets, a chart for each; may be empty.
+    pub buckets: Vec<Buckets>,
     /// What each variant costs; may be empty.
     pub costs: Vec<Cost>,
+}
+
+/// A metric of each variant over buckets of examples.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Buckets {
+    /// The metric: "BLEU".
+    pub metric: String,
+    /// What the buckets are of: "source length".
+    pub axis: String,
+    /// Their names: "1–10".
+    pub names: Vec<String>,
+    /// For each variant the metric in each bucket; not a number where the bucket is empty.
+    pub values: Vec<Vec<f64>>,
 }
 
 /// What variants cost, of one kind: "time".
@@ -37,8 +48,6 @@ pub struct Variant {
     pub name: String,
     /// The metric, for each seed.
     pub values: Vec<f64>,
-    /// The metric in each bucket; not a number where the bucket is empty.
-    pub by_bucket: Vec<f64>,
 }
 
 /// Draws each variant's mean on an axis from the least to the greatest, a dot for each seed, bars of
@@ -50,7 +59,6 @@ pub struct Variant {
 /// let variant = |name: &str, values: &[f64]| Variant {
 ///     name: name.into(),
 ///     values: values.into(),
-///     ..Variant::default()
 /// };
 /// let comparison = Comparison {
 ///     metric: "BLEU".into(),
@@ -90,8 +98,9 @@ pub fn comparison(title: &str, comparison: &Comparison) -> String {
         }
         y += 34.0 + COST * comparison.variants.len() as f64;
     }
-    if !comparison.buckets.is_empty() {
-        chart::draw(&mut svg, &over_buckets(comparison), [margin, y, width, 320.0]);
+    for buckets in &comparison.buckets {
+        let panel = over_buckets(&comparison.variants, buckets);
+        chart::draw(&mut svg, &panel, [margin, y, width, 320.0]);
         y += 320.0;
     }
     svg.finish(width + 2.0 * margin, y + margin)
@@ -190,17 +199,14 @@ fn draw_cost(svg: &mut Svg, cost: &Cost, [x, y]: [f64; 2], available: f64) {
     }
 }
 
-fn over_buckets(comparison: &Comparison) -> Panel {
-    let line = |variant: &Variant| Line {
+fn over_buckets(variants: &[Variant], buckets: &Buckets) -> Panel {
+    let line = |(variant, values): (&Variant, &Vec<f64>)| Line {
         name: variant.name.clone(),
-        points: variant.by_bucket.iter().enumerate().map(|(i, &value)| (i as f64, value)).collect(),
+        points: values.iter().enumerate().map(|(i, &value)| (i as f64, value)).collect(),
     };
     Panel {
-        lines: comparison.variants.iter().map(line).collect(),
-        buckets: comparison.buckets.clone(),
-        ..Panel::new(
-            format!("{} by {}", comparison.metric, comparison.bucket_axis),
-            comparison.bucket_axis.clone(),
-        )
+        lines: variants.iter().zip(&buckets.values).map(line).collect(),
+        buckets: buckets.names.clone(),
+        ..Panel::new(format!("{} by {}", buckets.metric, buckets.axis), buckets.axis.clone())
     }
 }

@@ -28,7 +28,7 @@ mod terminal;
 pub use animation::gif;
 pub use caption::Caption;
 pub use chart::{Line, Panel, curves};
-pub use comparison::{Comparison, Cost, Variant, comparison};
+pub use comparison::{Buckets, Comparison, Cost, Variant, comparison};
 pub use confusion::confusion;
 pub use label::grouped;
 pub use numbers::{numbers, numbers_json};

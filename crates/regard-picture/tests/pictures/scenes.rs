@@ -1,7 +1,7 @@
 //! Pictures hold what they should, for any scene.
 
 use regard_picture::picture;
-use regard_picture::picture::{Caption, Comparison, Cost, Panel, Variant};
+use regard_picture::picture::{Buckets, Caption, Comparison, Cost, Panel, Variant};
 use regard_picture::scene::WeightsFile;
 use regard_picture::scene::{CurveScene, GraphScene, ImageScene, Map, Maps, Scene, SoundScene};
 use resvg::usvg::roxmltree::{Document, Node};
@@ -575,16 +575,17 @@ fn a_confusion_shows_each_count() {
 
 #[test]
 fn a_comparison_shows_means_spreads_and_buckets() {
-    let variant = |name: &str, values: &[f64]| Variant {
-        name: name.into(),
-        values: values.into(),
-        by_bucket: vec![30.0, f64::NAN, 10.0],
+    let variant = |name: &str, values: &[f64]| Variant { name: name.into(), values: values.into() };
+    let buckets = |axis: &str| Buckets {
+        metric: if axis == "place" { "accuracy" } else { "BLEU" }.into(),
+        axis: axis.into(),
+        names: ["1–10", "11–20", "> 20"].map(String::from).to_vec(),
+        values: vec![vec![30.0, f64::NAN, 10.0]; 2],
     };
     let comparison = Comparison {
         metric: "BLEU".into(),
         variants: vec![variant("additive", &[29.0, 31.0]), variant("none", &[])],
-        bucket_axis: "source length".into(),
-        buckets: ["1–10", "11–20", "> 20"].map(String::from).to_vec(),
+        buckets: ["source length", "place"].map(buckets).to_vec(),
         costs: vec![Cost {
             name: "time".into(),
             values: vec![(3.0, "3 s".into()), (0.0, "0 s".into())],
@@ -592,9 +593,16 @@ fn a_comparison_shows_means_spreads_and_buckets() {
     };
     let svg = picture::comparison("compare", &comparison);
     let drawn = texts(&svg);
-    for text in
-        ["30.0 ± 1.4", "additive", "time", "3 s", "no value", "11–20", "BLEU by source length"]
-    {
+    for text in [
+        "30.0 ± 1.4",
+        "additive",
+        "time",
+        "3 s",
+        "no value",
+        "11–20",
+        "BLEU by source length",
+        "accuracy by place",
+    ] {
         assert!(drawn.iter().any(|label| label == text), "{text:?} is not in {drawn:?}");
     }
     assert!(!svg.contains("NaN"));

@@ -44,13 +44,14 @@ pub fn compare_runs(
             peak_bytes: 0,
             scores: vec![report.scores],
             groups: report.groups,
+            places: report.places,
             p: None,
             each: report.each,
         });
     }
     match runs.iter().find_map(|run| other_examples(&runs[0], run, part)) {
         Some(why) => {
-            compared.iter_mut().for_each(|one| one.groups = None);
+            compared.iter_mut().for_each(|one| (one.groups, one.places) = (None, None));
             notes.push(format!(
                 "the runs were not measured on the same examples: {why}; so no p is told"
             ));

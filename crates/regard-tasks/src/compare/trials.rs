@@ -142,6 +142,8 @@ struct Measured {
     peak_bytes: usize,
     scores: Scores,
     groups: Option<Groups>,
+    #[serde(default)]
+    places: Option<Groups>,
     each: Option<PerExample>,
 }
 
@@ -172,6 +174,8 @@ pub struct Compared {
     pub scores: Vec<Scores>,
     /// The first seed's measure over groups of examples, where the task has them.
     pub groups: Option<Groups>,
+    /// The first seed's measure by the place in the source, where the task knows it.
+    pub places: Option<Groups>,
     /// How likely a difference at least as large as that from the first variant is by chance, by a
     /// [`permutation_test`] over the examples, each with its mean over the seeds; none for the first
     /// itself.
@@ -202,6 +206,7 @@ impl Compared {
             seconds: all.iter().map(|measured| measured.seconds).sum::<f64>() / seeds,
             peak_bytes: all.iter().map(|measured| measured.peak_bytes).max().unwrap_or(0),
             groups: all.first().and_then(|measured| measured.groups.clone()),
+            places: all.first().and_then(|measured| measured.places.clone()),
             scores: all.into_iter().map(|measured| measured.scores).collect(),
             p: None,
             each,
@@ -313,6 +318,7 @@ impl Trial<'_> {
             peak_bytes: peak.max(trained),
             scores: report.scores,
             groups: report.groups,
+            places: report.places,
             each: report.each,
         };
         let text = serde_json::to_string(&measured).map_err(|e| Error::file(&self.folder, e))?;

@@ -59,7 +59,7 @@ pub enum InputForm {
     Point,
     /// A picture's file.
     Picture,
-    /// A WAV file.
+    /// A WAV, FLAC, MP3 or Ogg Vorbis file.
     Recording,
     /// A NumPy file.
     Features,

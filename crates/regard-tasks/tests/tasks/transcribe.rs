@@ -156,7 +156,7 @@ fn what_cannot_be_read_is_told_with_file_and_line() {
     files::ends(&list(""), "bad.tsv: it has no recordings");
     std::fs::write(folder.path().join("04.wav"), "RIFF").unwrap();
     let told = list(&"04.wav\tone\n".repeat(20));
-    assert!(told.contains("04.wav: not a WAV file"), "{told}");
+    assert!(told.contains("04.wav: not a recording"), "{told}");
     let told = refusal("transcribe", &["sample_rate=10"]);
     assert_eq!(told, "`audio.sample_rate` cannot be 10; it is 1000 to 384000");
     std::fs::remove_file(folder.path().join("07.txt")).unwrap();

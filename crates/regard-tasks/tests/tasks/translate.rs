@@ -2,6 +2,7 @@
 //! draws.
 
 // A test that cannot be set up should stop.
+use regard_data::toy;
 use regard_picture::picture;
 use regard_tasks::options::{Options, TrainingConfig};
 use regard_tasks::run::{Checkpoint, Run};
@@ -29,6 +30,50 @@ fn options(more: &[&str]) -> Options {
     let task = task_named("translate").unwrap();
     let all = SMALL.iter().chain(more);
     all.fold(task.options().unwrap(), |options, setting| options.set(setting).unwrap())
+}
+
+#[test]
+fn what_is_to_be_copied_is_measured_by_its_place_in_the_source_beside_its_length() {
+    let folder = TempDir::new().unwrap();
+    // The embedded rows, as files, so that they are known here.
+    let written = |name: &str, rows: &[(String, String)]| {
+        let lines: String = rows.iter().map(|(a, b)| format!("{a}\t{b}\n")).collect();
+        let path = folder.path().join(format!("{name}.tsv"));
+        fs::write(&path, lines).unwrap();
+        format!("{name}_pairs={}", path.display())
+    };
+    let rows = toy::copies(400, 1).unwrap();
+    let parts = [("train", 0..300), ("validation", 300..350), ("test", 350..400)];
+    let files = parts.map(|(name, range)| written(name, &rows[range]));
+    let more = [&files.each_ref().map(|f| &f[..])[..], &["tokenizer=words", "epochs=2"]].concat();
+    let (run, _) = trained(&folder.path().join("copies"), &options(&more), &mut Silent);
+    let model = run.model(&run.options().unwrap()).unwrap();
+    let report = model.evaluate(Part::Test).unwrap();
+    assert_eq!(report.groups.unwrap().by, "tokens of the source");
+    let places = report.places.unwrap();
+    assert_eq!((&*places.measure, &*places.by), ("accuracy", "place in the source"));
+    // Counted again, place by place.
+    let mut expected = Vec::new();
+    for (first, name) in [(0, "1–5"), (5, "6–10"), (10, "11–15"), (15, "16–20")] {
+        let (mut right, mut all) = (0, 0);
+        for ((source, _), output) in rows[350..].iter().zip(&report.outputs) {
+            let source: Vec<&str> = source.split(' ').collect();
+            let output: Vec<&str> = output.split(' ').collect();
+            for place in first..source.len().min(first + 5) {
+                all += 1;
+                right += usize::from(output.get(place) == Some(&source[place]));
+            }
+        }
+        assert!(all > 0);
+        expected.push((name.to_string(), f64::from(right as u32) / f64::from(all)));
+    }
+    assert_eq!(places.values, expected);
+    assert!(expected[0].1 > 0.0, "{expected:?}");
+    // Where a word of the target comes from is not known of other data.
+    let dates = ["size=60", "epochs=1"];
+    let (run, _) = trained(&folder.path().join("dates"), &options(&dates), &mut Silent);
+    let report = run.model(&run.options().unwrap()).unwrap().evaluate(Part::Test).unwrap();
+    assert_eq!(report.places, None);
 }
 
 fn trained(folder: &Path, options: &Options, callback: &mut dyn Callback) -> (Run, Ended) {

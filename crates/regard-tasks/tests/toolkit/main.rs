@@ -23,6 +23,7 @@ mod metrics_writing;
 mod options;
 #[cfg(unix)] // readers are counted by a pipe with a name
 mod reads;
+mod recordings;
 mod resample;
 mod senses;
 mod splits;

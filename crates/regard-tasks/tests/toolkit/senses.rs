@@ -645,8 +645,11 @@ mod wav {
     #[test]
     fn what_is_no_sound_is_refused_by_name() {
         let cases = [
-            (b"MThd".to_vec(), "x.wav: not a WAV file: it does not begin with RIFF … WAVE"),
-            (b"".to_vec(), "x.wav: not a WAV file: it does not begin with RIFF … WAVE"),
+            (
+                b"MThd".to_vec(),
+                "x.wav: not a recording: it is no WAV, FLAC, MP3 or Ogg Vorbis file",
+            ),
+            (b"".to_vec(), "x.wav: not a recording: it is no WAV, FLAC, MP3 or Ogg Vorbis file"),
             (b"RIFF\0\0\0\0WAVE".to_vec(), "x.wav: cut short: it has no samples after its header"),
             (
                 raw(7, 8000, 2, &[0, 0]),
@@ -957,7 +960,11 @@ mod sounds {
         let folder = tempdir().unwrap();
         let options = SoundOptions { label_field: Some(0), ..SoundOptions::default() };
         let message = refused(folder.path(), folder.path(), &options);
-        assert!(message.ends_with(": it has no file that ends with .wav"), "{message}");
+        assert!(
+            message
+                .ends_with(": it has no file that ends with .wav or .flac or .mp3 or .ogg or .oga"),
+            "{message}"
+        );
         let nowhere = folder.path().join("nowhere");
         let message = refused(folder.path(), &nowhere, &SoundOptions::default());
         assert!(message.starts_with("nowhere: "), "{message}");
@@ -981,23 +988,5 @@ mod sounds {
             .collect();
         let standard = StandardScaler::fit(&frames, 40).unwrap();
         assert!(standard.deviation.iter().all(|deviation| deviation.is_finite()));
-    }
-}
-
-#[test]
-fn recordings_of_other_formats_are_refused_by_their_name_with_the_way_out() {
-    let cases: [(&[u8], &str); 6] = [
-        (b"fLaC\0\0\0\x22", "FLAC"),
-        (b"OggS\0\x02", "OGG"),
-        (b"ID3\x04", "MP3"),
-        (b"\xff\xfb\x90\x64", "MP3"),
-        (b"\0\0\0\x20ftypM4A ", "MPEG-4"),
-        (b"FORM\0\0\0\0AIFF", "AIFF"),
-    ];
-    for (bytes, format) in cases {
-        let name = std::path::Path::new("a.wav");
-        let error = regard_data::files::Waveform::decode(name, bytes).unwrap_err().to_string();
-        assert!(error.starts_with(&format!("a.wav: this is {format}")), "{error}");
-        assert!(error.contains("ffmpeg -i"), "{error}");
     }
 }

@@ -342,7 +342,7 @@ impl Classifier {
             (_, _, Some(key)) => Ok(examples.get(input, key)?.content),
             (Kind::Text, _, None) => Ok(Content::Text(input.text()?.into())),
             (Kind::Audio, _, None) => {
-                let (name, bytes) = input.content("a WAV file")?;
+                let (name, bytes) = input.content("a recording")?;
                 Ok(Content::Sound(Waveform::decode(name, bytes)?))
             }
             (Kind::Vectors, _, None) => {

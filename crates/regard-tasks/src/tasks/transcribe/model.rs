@@ -174,7 +174,7 @@ impl Transcriber {
         let recording = |input: &Input| match input.as_example() {
             Some(key) => examples.get(input, key),
             None => {
-                let (name, bytes) = input.content("a WAV file")?;
+                let (name, bytes) = input.content("a recording")?;
                 let sound = Waveform::decode(name, bytes)?;
                 Ok(Recording { sound, text: String::new(), file: name.into() })
             }

@@ -26,6 +26,7 @@ pub(crate) struct Config {
 pub(super) enum Embedded {
     Phrases,
     Dates,
+    Copies,
     Reports,
 }
 

@@ -120,6 +120,7 @@ fn embedded(config: &Config, part: Part) -> Result<Vec<Pair>> {
     embedded::part(part, config.data.size, |n| match config.data.embedded {
         Embedded::Phrases => toy::phrases(n, 1),
         Embedded::Dates => toy::dates(n, 1),
+        Embedded::Copies => toy::copies(n, 1),
         Embedded::Reports => toy::reports(n, 1),
     })
 }

@@ -250,6 +250,34 @@ impl Translator {
     }
 }
 
+/// Of sources that are to be written again: how many of their words are, each at its place, in
+/// fives. Elsewhere nobody knows which word of the source a word comes from.
+fn by_place(pairs: &[Pair], outputs: &[String]) -> Option<Groups> {
+    const WIDTH: usize = 5;
+    if pairs.iter().any(|(source, target)| source != target) {
+        return None;
+    }
+    let mut counts: Vec<(usize, usize)> = Vec::new();
+    for ((source, _), output) in pairs.iter().zip(outputs) {
+        let mut written = output.split_whitespace();
+        for (place, word) in source.split_whitespace().enumerate() {
+            if counts.len() <= place / WIDTH {
+                counts.resize(place / WIDTH + 1, (0, 0));
+            }
+            let (right, all) = &mut counts[place / WIDTH];
+            *all += 1;
+            *right += usize::from(written.next() == Some(word));
+        }
+    }
+    let named = |(group, (right, all)): (usize, (usize, usize))| {
+        let name = format!("{}–{}", group * WIDTH + 1, (group + 1) * WIDTH);
+        (name, right as f64 / all.max(1) as f64)
+    };
+    let values: Vec<(String, f64)> = counts.into_iter().enumerate().map(named).collect();
+    let (measure, by) = ("accuracy".into(), "place in the source".into());
+    (values.len() > 1).then_some(Groups { measure, by, values })
+}
+
 /// The measure that decides, and how it splits texts.
 #[derive(Clone, Copy)]
 enum Decisive {
@@ -330,6 +358,7 @@ impl Model for Translator {
         let lengths: Vec<usize> =
             pairs.iter().map(|(source, _)| self.preprocessor.source.encode(source).len()).collect();
         let groups = self.by_length(&pairs, &outputs, &lengths)?;
+        let places = by_place(&pairs, &outputs);
         let decisive = self.decisive(&targets(&pairs));
         let samples = pairs.iter().zip(&outputs).take(3);
         let samples = samples.map(|((s, t), o)| (s.clone(), t.clone(), o.clone())).collect();
@@ -337,6 +366,7 @@ impl Model for Translator {
             scores,
             examples: pairs.len(),
             groups: Some(groups),
+            places,
             samples,
             each: Some(self.each(&pairs, &outputs)?),
             notes: self.notes(&lines, pairs.len()).into_iter().chain(decisive.note()).collect(),

@@ -364,7 +364,7 @@ impl Labeler {
         }
         let content = match self.is_sound() {
             true => {
-                let (name, bytes) = input.content("a WAV file")?;
+                let (name, bytes) = input.content("a recording")?;
                 Content::Sound { sound: Waveform::decode(name, bytes)?, segments: Vec::new() }
             }
             false => {
