@@ -188,7 +188,7 @@ fn combinations() -> Vec<(&'static str, Vec<String>)> {
         for tied in ["tied=output", "tied=all"] {
             add("translate", &[vec![decoder.clone()], texts(&[tied, "shared=true"])]);
         }
-        for task in ["summarize", "transcribe", "caption"] {
+        for task in ["summarize", "transcribe", "caption", "draw"] {
             add(task, &[vec![decoder.clone()]]);
         }
     }
