@@ -95,7 +95,7 @@ enum Painting {
 pub(super) const PLAIN_GROUND: f64 = 0.15;
 pub(super) const PLAIN_LIGHT: f64 = 0.9;
 /// Where the shapes of plain pictures stand: at multiples of a side divided by this.
-const PLAIN_STEPS: f64 = 8.0;
+pub(super) const PLAIN_STEPS: f64 = 8.0;
 
 /// `count` pictures of side × side pixels with two shapes each, of any color and size, one beside
 /// or above the other, with noise; and both ways to say so. Refuses a side below 16.

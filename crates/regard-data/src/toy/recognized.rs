@@ -1,7 +1,8 @@
 //! What stands in a plain picture of two shapes, by a rule: the scene that fits best.
 
 use super::captioned::{
-    BESIDE, COLORS, CaptionLanguage, Look, PLAIN_GROUND, PLAIN_LIGHT, SHAPES, Thing, sentences,
+    BESIDE, COLORS, CaptionLanguage, Look, PLAIN_GROUND, PLAIN_LIGHT, PLAIN_STEPS, SHAPES, Thing,
+    sentences,
 };
 use rayon::prelude::*;
 use std::collections::HashMap;
@@ -140,11 +141,16 @@ impl SceneReader {
     }
 }
 
-/// Everything that could stand in a half of a picture, at steps of two thirds of a pixel.
+/// Everything that could stand in a half of a picture: where plain shapes do stand, and at steps of two
+/// thirds of a pixel, since a model may draw them elsewhere.
 fn templates(side: usize, axis: usize, low: f64) -> Vec<Template> {
     let steps = |from: f64, to: f64| -> Vec<f64> {
         let count = ((to - from) * side as f64 * 1.5).ceil() as usize;
-        (0..=count).map(|at| from + (to - from) * at as f64 / count.max(1) as f64).collect()
+        let between = (0..=count).map(|at| from + (to - from) * at as f64 / count.max(1) as f64);
+        // Rounded, a place may lie a little outside.
+        let near = (from - 0.01)..=(to + 0.01);
+        let plain = (0..=PLAIN_STEPS as usize).map(|at| at as f64 / PLAIN_STEPS);
+        plain.filter(|place| near.contains(place)).chain(between).collect()
     };
     let mut all = Vec::new();
     for look in looks().filter(|look| look.color == 0) {

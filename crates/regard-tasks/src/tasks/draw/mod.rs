@@ -69,16 +69,17 @@ impl Task for Draw {
             "encoder=transformer",
             "decoder=transformer",
             "position=learned",
-            "embedding=128",
+            "embedding=64",
+            "hidden=64",
             "layers=2",
             "feed_forward=256",
             "score_hidden=64",
             "dropout=0.0",
             "epochs=10",
-            "batch=64",
+            "batch=16",
             "rate=0.002",
             "schedule=cosine",
-            "warmup=100",
+            "warmup=200",
         ]
     }
 
