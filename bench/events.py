@@ -31,6 +31,7 @@ SETTINGS = {
     "image": ["size=300", "epochs=4", "batch_size=16"],
     "graph": ["epochs=40", "validate_every=4"],
     "answer": ["size=600", "facts=1", "hidden=32", "embedding=32", "epochs=6", "batch_size=32"],
+    "draw": ["size=200", "hidden=32", "embedding=16", "epochs=3", "batch_size=16"],
     "caption": ["size=200", "hidden=32", "embedding=16", "epochs=3", "batch_size=16"],
     "summarize": ["size=300", "hidden=32", "embedding=16", "epochs=3", "batch_size=16"],
     "transcribe": ["size=200", "hidden=32", "embedding=16", "epochs=3", "batch_size=16"],

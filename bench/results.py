@@ -66,6 +66,7 @@ ROWS += [
     Row("cmrc2018-without", "CMRC 2018, a reader without attention", "answer", "cmrc2018", [("F1", None), ("exact match", None)], 30, ["attention=false"]),
     Row("captions-english", "Embedded captions, English", "caption", "captions", [("exact", 95.0)], 5),
     Row("captions-chinese", "Embedded captions, Chinese", "caption", "captions", [("exact", 95.0)], 5, ["embedded=chinese"]),
+    Row("draw-english", "Embedded scenes drawn, English", "draw", None, [("exact", 90.0)], 15),
     Row("reports-copying", "Embedded reports, copying", "summarize", None, [("ROUGE-L", None)], 5),
     Row("reports-without", "Embedded reports, without copying", "summarize", None, [("ROUGE-L", None)], 5, ["copy=false"]),
     Row("distance-attention", "Distance 64, self-attention", "label", "distance-64", [("accuracy", 98.0)], 5, ["encoder=transformer"]),

@@ -81,8 +81,8 @@ def train(
 ) -> Run:
     """Trains a model on a task in this process, and gives the run.
 
-    Tasks are those of ``regard train``: translate, summarize, transcribe, caption, answer, label, classify, image,
-    graph, regress. Options are the task's, by keyword (``epochs=5``), by section (``model={"hidden": 64}``) or from
+    Tasks are those of ``regard train``: translate, summarize, transcribe, caption, draw, answer, label, classify,
+    image, graph, regress. Options are the task's, by keyword (``epochs=5``), by section (``model={"hidden": 64}``) or from
     a file (``config``); without data of one's own the embedded data are learned. The run is kept in the folder
     ``out``, else in ``runs/TASK`` or the next free name; ``overwrite`` replaces a run that is there.
 

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | read files | [`files`]: parallel text, CoNLL, CSV, WAV, FLAC, MP3, Ogg Vorbis, IDX, PNG, JPEG, graphs, questions |
 //! | turn text into ids | [`text`]: tokenizers, vocabularies, labels |
+//! | turn pictures into ids | [`Codebook`]: patches, the nearest of those that were learned |
 //! | have data without a file | [`toy`]: datasets made by rules |
 //! | hear what is read with a remark | [`remarked`] |
 //! | leave out rows that cannot be read | [`skipping_bad_rows`] |
@@ -13,6 +14,7 @@
 //! Every refusal is one sentence that names the file and the line ([`Error`]).
 
 mod bad_rows;
+mod codebook;
 mod error;
 pub mod files;
 mod remark;
@@ -21,6 +23,7 @@ pub mod toy;
 mod watch;
 
 pub use bad_rows::skipping_bad_rows;
+pub use codebook::Codebook;
 pub use error::{Error, Result};
 pub use remark::{remark, remarked};
 pub use watch::{Watch, quietly, tick, unwatched, watch};

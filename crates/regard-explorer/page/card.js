@@ -1,5 +1,6 @@
 // A card to show around: the sentence, the question and its answer, and the view as it is drawn.
 
+import { isPicture } from "./drawn.js";
 import { run, session } from "./session.js";
 import { paper } from "./theme.js";
 import { t } from "./words.js";
@@ -111,7 +112,7 @@ export async function card() {
   const output = session.answer?.prediction.output || "";
   context.font = `22px ${FONT}`;
   context.fillStyle = ink.faint;
-  if (output) y = paragraph(context, `→ ${output}`, [EDGE, y + 4], WIDTH - 2 * EDGE, 1, 30);
+  if (output && !isPicture(output)) y = paragraph(context, `→ ${output}`, [EDGE, y + 4], WIDTH - 2 * EDGE, 1, 30);
   const body = document.querySelector("#stage-body");
   const room = new DOMRect(EDGE, y + 18, WIDTH - 2 * EDGE, HEIGHT - y - 18 - 58);
   if (body) await picture(context, body, room);

@@ -4,6 +4,7 @@
 import { make } from "./dom.js";
 import { differenceOf } from "./difference.js";
 import { written } from "./draw.js";
+import { isPicture } from "./drawn.js";
 import { t } from "./words.js";
 
 /**
@@ -28,7 +29,8 @@ function nearest(truth, output) {
  * @returns {Verdict | null} null where nothing is known
  */
 export function verdictOf(truth, output) {
-  if (truth === null || truth === undefined) return null;
+  // Many pictures are right for a sentence.
+  if (truth === null || truth === undefined || isPicture(truth)) return null;
   const given = output === "" ? "(none)" : output;
   // A number is never the same to the last digit: it is so far off.
   if (isNumber(truth) && isNumber(output) && /[.e]/.test(truth + output))

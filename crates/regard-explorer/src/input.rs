@@ -1,7 +1,7 @@
 //! An input as a request writes it.
 
-use crate::base64;
 use crate::refusal::Refusal;
+use regard_picture::scene::base64_decoded;
 use regard_tasks::task::{Input, InputForm, Part};
 use serde::Deserialize;
 
@@ -65,7 +65,7 @@ impl Asked {
                 if !form.is_file() {
                     return unfit("files");
                 }
-                let bytes = base64::decode(&base64);
+                let bytes = base64_decoded(&base64);
                 let bytes = bytes.ok_or_else(|| Refusal::bad("`base64` is not base64"))?;
                 Ok(Input::File { name, bytes: bytes.into(), moment })
             }

@@ -26,7 +26,6 @@
 
 mod answer;
 mod ask;
-mod base64;
 mod body;
 mod cache;
 mod changes;

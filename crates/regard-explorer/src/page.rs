@@ -19,6 +19,7 @@ const FILES: &[(&str, &[u8])] = &[
     file!("chinese.js"),
     file!("difference.js"),
     file!("dom.js"),
+    file!("drawn.js"),
     file!("explain.js"),
     file!("head.js"),
     file!("help.js"),

@@ -27,7 +27,8 @@ fn stopped_while_it_is_validated_a_training_goes_on_with_the_same_bits() {
         ("translate", [&SETTINGS[..], &["embedded=dates", "score_hidden=16"]].concat()),
         ("summarize", writing.clone()),
         ("transcribe", writing.clone()),
-        ("caption", writing),
+        ("caption", writing.clone()),
+        ("draw", [&writing[..], &["image_size=16", "patch_size=8"]].concat()),
         ("answer", SETTINGS.to_vec()),
         ("image", vec!["size=200", "epochs=2", "batch_size=16", "hidden=16"]),
     ] {

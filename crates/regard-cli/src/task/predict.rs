@@ -4,8 +4,8 @@ use super::device::DeviceOption;
 use super::phase_bar::PhaseBar;
 use super::settings::{Settings, settings_and_inputs};
 use super::threads::Threads;
-use crate::output::note;
-use anyhow::{Context, Result, bail};
+use crate::output::{Destination, note};
+use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 use regard_data::files::{decoded, lines};
 use regard_tasks::run::Run;
@@ -13,7 +13,7 @@ use regard_tasks::task::{Alternative, Input, Model, Prediction};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write, stdin};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Use a run's model: on arguments, on the lines of a file, or on standard input
 #[derive(Args, Debug)]
@@ -25,8 +25,9 @@ Examples:
   regard predict runs/translate test:17
   regard predict runs/label --file sentences.txt --json
   cat sentences.txt | regard predict runs/classify
+  regard predict runs/draw \"a red circle left of a small blue square\" --out circle.png
 
-What an input is: translate and label take a sentence, summarize a text, classify a text or the path
+What an input is: translate, label and draw take a sentence, summarize a text, classify a text or the path
 of a recording, answer a text and a question with a tab between, transcribe the path of a recording,
 image and caption that of a picture, graph a node's number, regress one number or several with commas
 (`-- -1,2` where the first is negative). Everywhere test:17 is an example of the data, counted from
@@ -60,6 +61,10 @@ pub struct Command {
     /// penalty)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
     n_best: Option<u16>,
+    /// Where the pictures of a model that draws go: a .png file for one input, or a folder, which gets a
+    /// picture for each and a list of them with their sentences, list.tsv, as `caption` reads it
+    #[arg(long, value_name = "FILE|FOLDER", conflicts_with = "n_best")]
+    out: Option<PathBuf>,
     #[command(flatten)]
     device: DeviceOption,
     #[command(flatten)]
@@ -77,6 +82,7 @@ impl Command {
         let (settings, mut inputs) = settings_and_inputs(&run, &self.words)?;
         inputs.extend_from_slice(&self.inputs);
         let model = run.model(&self.settings.apply_to_run(&run, &settings)?)?;
+        self.check_out(&*model)?;
         self.device.place(model.as_ref())?;
         let _bar = PhaseBar::new();
         let mut unknown = UnknownWords::default();
@@ -88,6 +94,20 @@ impl Command {
         match unknown.failed {
             0 => Ok(()),
             failed => bail!("{failed} of {} inputs have no answer", unknown.inputs),
+        }
+    }
+
+    /// Prepares where pictures go. Refuses a model that draws nothing, and one whose pictures would go
+    /// nowhere.
+    fn check_out(&self, model: &dyn Model) -> Result<()> {
+        match (&self.out, model.asks().draws) {
+            (Some(out), true) => Pictures(out).begin(),
+            (Some(_), false) => bail!("--out is for pictures, and this model answers with text"),
+            (None, true) if !self.json => bail!(
+                "this model answers with pictures: `--out picture.png` writes one, `--out FOLDER` \
+                 several, `--json` has them in base64"
+            ),
+            (None, _) => Ok(()),
         }
     }
 
@@ -248,9 +268,16 @@ impl Command {
     /// Writes answers to inputs after so many others.
     fn write(&self, answers: &[Answer], before: usize, to: &mut impl Write) -> Result<()> {
         for (answer, number) in answers.iter().zip(before + 1..) {
+            let picture = match (&self.out, answer) {
+                (Some(out), Answer::One(prediction)) => Pictures(out).write(prediction, number)?,
+                _ => None,
+            };
             match answer {
                 _ if self.json => writeln!(to, "{}", serde_json::to_string(answer)?)?,
-                Answer::One(prediction) => writeln!(to, "{}", prediction.output)?,
+                Answer::One(prediction) => match picture {
+                    Some(path) => writeln!(to, "{}", path.display())?,
+                    None => writeln!(to, "{}", prediction.output)?,
+                },
                 Answer::None { error, .. } => writeln!(to, "error: {error}")?,
                 Answer::Several { n_best, .. } => {
                     for (Alternative { output, score }, rank) in n_best.iter().zip(1..) {
@@ -260,6 +287,53 @@ impl Command {
             }
         }
         Ok(())
+    }
+}
+
+/// Where pictures go: a file for one, or a folder.
+struct Pictures<'a>(&'a Path);
+
+/// The list of a folder's pictures and what was asked for, as `caption` reads it.
+const LIST: &str = "list.tsv";
+
+impl Pictures<'_> {
+    fn is_file(&self) -> bool {
+        self.0.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("png"))
+    }
+
+    /// Makes the folder with an empty list. Refuses a file that cannot be written.
+    fn begin(&self) -> Result<()> {
+        if self.is_file() {
+            return Destination::new(self.0).check();
+        }
+        let list = self.0.join(LIST);
+        std::fs::create_dir_all(self.0).with_context(|| self.0.display().to_string())?;
+        std::fs::write(&list, "").with_context(|| list.display().to_string())
+    }
+
+    /// Writes the picture of the input of this number, from 1; gives where it lies. None of a blank input.
+    fn write(&self, prediction: &Prediction, number: usize) -> Result<Option<PathBuf>> {
+        let Some(png) = prediction.picture() else { return Ok(None) };
+        if self.is_file() {
+            let out = self.0.display();
+            ensure!(number == 1, "{out} is one picture; several go to a folder: `--out FOLDER`");
+            regard::tensor::write_whole(self.0, &png)?;
+            return Ok(Some(self.0.to_path_buf()));
+        }
+        let name = format!("{number:04}.png");
+        let (path, list) = (self.0.join(&name), self.0.join(LIST));
+        regard::tensor::write_whole(&path, &png)?;
+        let sentences = prediction.details["sentences"].as_array().into_iter().flatten();
+        let lines: String = sentences
+            .filter_map(|sentence| sentence.as_str())
+            // A tab or the end of a line would begin another cell.
+            .map(|sentence| sentence.split_whitespace().collect::<Vec<_>>().join(" "))
+            .map(|sentence| format!("{name}\t{sentence}\n"))
+            .collect();
+        let file = std::fs::OpenOptions::new().append(true).open(&list);
+        let written = file.and_then(|mut file| file.write_all(lines.as_bytes()));
+        written.with_context(|| list.display().to_string())?;
+        Ok(Some(path))
     }
 }
 

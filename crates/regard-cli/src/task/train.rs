@@ -232,10 +232,12 @@ fn summary(run: &Run, options: &Options, learner: &dyn Learner, to: &mut impl Wr
     write!(to, "{}", table::measures(&best.validation.values))?;
     let model = run.model(options)?;
     let inputs: Vec<Input> = learner.samples(3).into_iter().map(Input::from).collect();
-    if !inputs.is_empty() {
+    // A picture is no line of text: what was drawn is in the picture of the attention.
+    let written = if model.asks().draws { &inputs[..0] } else { &inputs[..] };
+    if !written.is_empty() {
         writeln!(to, "\nsamples:")?;
     }
-    for prediction in model.predict(&inputs)? {
+    for prediction in model.predict(written)? {
         let [input, output] = [&prediction.input, &prediction.output].map(|x| table::short(x));
         writeln!(to, "  {input} → {output}")?;
     }

@@ -46,6 +46,47 @@ fn texts_recordings_and_pictures_are_written_about_measured_and_shown() {
 }
 
 #[test]
+fn sentences_are_drawn_into_files_that_caption_reads() {
+    let folder = TempDir::new().unwrap();
+    let small = ["image_size=16", "patch_size=4", "heads=2", "embedding=16"];
+    let run = trained(&folder, "draw", &small);
+    assert!(said(&["eval", &run]).contains("places"));
+    let sentence = "a red circle left of a small blue square";
+    let refused = regard(&["predict", &run, sentence]);
+    let told = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && told.contains("answers with pictures"), "{told}");
+    // One picture to a file, several to a folder with a list.
+    let out = folder.path().join("one.png").display().to_string();
+    assert_eq!(said(&["predict", &run, sentence, "--out", &out]).trim(), out);
+    assert!(std::fs::read(&out).unwrap().starts_with(b"\x89PNG"));
+    let refused = regard(&["predict", &run, sentence, "test:1", "--out", &out]);
+    let told = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && told.contains("several go to a folder"), "{told}");
+    let several = folder.path().join("drawn");
+    let out = several.display().to_string();
+    let drawn = said(&["predict", &run, sentence, "test:0", "test:1", "--out", &out]);
+    assert_eq!(drawn.lines().count(), 3, "{drawn}");
+    assert!(drawn.lines().all(|path| std::fs::read(path).unwrap().starts_with(b"\x89PNG")));
+    let list = std::fs::read_to_string(several.join("list.tsv")).unwrap();
+    assert!(list.starts_with(&format!("0001.png\t{sentence}\n0002.png\t")), "{list}");
+    // Both sentences of an example are right for its picture.
+    assert_eq!(list.lines().count(), 1 + 2 + 2);
+    let captions = trained(&folder, "caption", &["image_size=16", "embedding=16", "heads=2"]);
+    let test = format!("data.test=\"{}\"", several.join("list.tsv").display());
+    assert!(said(&["eval", &captions, &test]).contains("exact"));
+    // As JSON it needs no file; a model of text has none.
+    let json: serde_json::Value =
+        serde_json::from_str(&said(&["predict", &run, sentence, "--json"])).unwrap();
+    assert!(json["output"].as_str().unwrap().starts_with("data:image/png;base64,"));
+    let refused = regard(&["predict", &captions, "test:0", "--out", &out]);
+    let told = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && told.contains("answers with text"), "{told}");
+    let shown = folder.path().join("words.png").display().to_string();
+    said(&["show", &run, sentence, "--scene", "words", "--out", &shown]);
+    assert!(std::fs::read(&shown).unwrap().starts_with(b"\x89PNG"));
+}
+
+#[test]
 fn frames_of_sound_are_labeled_and_shown_at_a_moment() {
     let folder = TempDir::new().unwrap();
     let run = trained(&folder, "label", &["kind=sound", "heads=2", "feed_forward=32"]);

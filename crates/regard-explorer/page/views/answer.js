@@ -2,6 +2,7 @@
 
 import { button, fill, make } from "../dom.js";
 import { differenceOf, newOf, oldOf } from "../difference.js";
+import { drawn, isPicture } from "../drawn.js";
 import { described } from "../input.js";
 import { run, session } from "../session.js";
 import { percent } from "../told.js";
@@ -16,8 +17,13 @@ const output = (children) =>
   make(
     "p",
     { class: "output", dir: "auto", lang: /\p{Script=Han}/u.test(children) ? "zh" : undefined },
-    children === "" ? make("span", { class: "quiet" }, t("(nothing)")) : children,
+    children === "" ? make("span", { class: "quiet" }, t("(nothing)")) : isPicture(children) ? drawn(children) : children,
   );
+
+/** The picture that the data have for an example, beside the one that was drawn. @param {any} truth */
+const pictureOfTheData = (truth) =>
+  isPicture(truth) &&
+  make("p", { class: "expected" }, make("span", { class: "quiet" }, t("In the data: ")), drawn(truth, t("the picture in the data")));
 
 /** @param {Element} element */
 export function drawAnswer(element) {
@@ -39,6 +45,7 @@ export function drawAnswer(element) {
         ? [heading, tagged(answer.prediction, null, answer.truth)]
         : [heading, output(answer.prediction.output === "" ? "" : marked(verdict, answer.prediction.output))],
     !isTagged(answer) && expected(verdict),
+    pictureOfTheData(answer.truth),
     notRead(answer.prediction.details || {}),
     details(answer, old),
     make(
@@ -157,11 +164,12 @@ const isTagged = (answer) =>
   Array.isArray(answer.prediction.details?.words) && Array.isArray(answer.prediction.details?.labels);
 
 function beside(old, answer) {
-  const parts = old.difference?.text?.length
-    ? old.difference.text
-    : differenceOf(old.prediction.output, answer.prediction.output);
-  const same = parts.every(({ kind }) => kind === "same");
-  const joined = joinedParts(parts, old.prediction.output, answer.prediction.output);
+  const [was, is] = [old.prediction.output, answer.prediction.output];
+  // Of two pictures the letters that they are written with say nothing.
+  const pictures = isPicture(was) || isPicture(is);
+  const parts = pictures ? [] : old.difference?.text?.length ? old.difference.text : differenceOf(was, is);
+  const same = pictures ? was === is : parts.every(({ kind }) => kind === "same");
+  const joined = joinedParts(parts, was, is);
   return make(
     "div",
     { class: "two" },
@@ -169,7 +177,7 @@ function beside(old, answer) {
       "div",
       {},
       make("h2", {}, old.input ? `${t("Before")} · ${described(old.input)}` : t("Before")),
-      isTagged(old) ? tagged(old.prediction, null) : output(same ? old.prediction.output : oldOf(joined)),
+      isTagged(old) ? tagged(old.prediction, null) : output(same || pictures ? was : oldOf(joined)),
     ),
     make(
       "div",
@@ -177,7 +185,7 @@ function beside(old, answer) {
       make("h2", {}, same ? t("After: the same") : t("After")),
       isTagged(answer)
         ? tagged(answer.prediction, old.prediction)
-        : output(same ? answer.prediction.output : newOf(joined)),
+        : output(same || pictures ? is : newOf(joined)),
     ),
   );
 }
@@ -189,6 +197,7 @@ function joinedParts(parts, before, after) {
       .filter(({ kind }) => kind !== without)
       .map((part) => part.text)
       .join("");
+  if (isPicture(before) || isPicture(after)) return [];
   return text("added") === before && text("removed") === after ? parts : differenceOf(before, after);
 }
 

@@ -1,5 +1,6 @@
 // Several runs on the same input, side by side: output, attention, measures, curves, cost.
 
+import { drawn, isPicture } from "../drawn.js";
 import * as api from "../api.js";
 import { button, fill, make } from "../dom.js";
 import { chart, key, linesOf, scoresOf } from "../chart.js";
@@ -145,7 +146,7 @@ function drawCards() {
         "div",
         { class: "card" },
         make("h2", {}, t("Expected")),
-        make("p", { class: "wrap", dir: "auto" }, truth),
+        make("p", { class: "wrap", dir: "auto" }, isPicture(truth) ? drawn(truth, t("the picture in the data")) : truth),
         make("p", { class: "quiet small wrap" }, described(view.input)),
       ),
     chosen().map((one) => card(one, truth)),
@@ -175,7 +176,11 @@ function card(one, truth) {
             make(
               "p",
               { class: "wrap output", dir: "auto" },
-              output === "" ? make("span", { class: "quiet" }, t("(nothing)")) : marked(verdict, output),
+              output === ""
+                ? make("span", { class: "quiet" }, t("(nothing)"))
+                : isPicture(output)
+                  ? drawn(output)
+                  : marked(verdict, output),
               " ",
               mark(verdict),
             ),

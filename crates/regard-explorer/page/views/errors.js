@@ -1,5 +1,6 @@
 // The test or validation part: sorted by loss, filtered, and the confusion matrix that opens its examples.
 
+import { drawn, isPicture } from "../drawn.js";
 import * as api from "../api.js";
 import { button, fill, make, table } from "../dom.js";
 import { colorOf, inkOn, written } from "../draw.js";
@@ -259,7 +260,7 @@ function named(text) {
 }
 
 const clipped = (text) =>
-  [...String(text)].length > 220 ? `${[...String(text)].slice(0, 220).join("")}…` : String(text);
+  isPicture(text) ? drawn(text) : [...String(text)].length > 220 ? `${[...String(text)].slice(0, 220).join("")}…` : String(text);
 
 /** The confusions that occur most, each a click away from its examples. */
 function groups({ labels, counts }) {

@@ -2,6 +2,7 @@
 
 import * as api from "../api.js";
 import { button, fill, make } from "../dom.js";
+import { shownOutput } from "../drawn.js";
 import { count, duration, keptScore } from "../head.js";
 import { chosenMap } from "../scene.js";
 import { chooseRun, session } from "../session.js";
@@ -14,6 +15,7 @@ const QUESTIONS = {
   summarize: "What does this text say, in a line?",
   transcribe: "What was said in this recording?",
   caption: "What is in this picture?",
+  draw: "What does this sentence look like?",
   answer: "What is the answer to this question, by this text?",
   label: "What is each word, or each moment?",
   classify: "Which kind of text or sound is this?",
@@ -107,7 +109,7 @@ async function thumbnail(one, picture) {
   fill(
     picture,
     !named && make("p", { class: "quiet small clip", dir: "auto" }, asked.slice(0, 140)),
-    make("p", { class: "wrap clip", dir: "auto" }, `→ ${String(sample.output).slice(0, 140) || t("(nothing)")}`),
+    make("p", { class: "wrap clip", dir: "auto" }, "→ ", shownOutput(sample.output, 140)),
     found && small(scene, found, 220),
   );
 }

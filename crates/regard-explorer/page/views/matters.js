@@ -1,5 +1,6 @@
 // What matters: every head switched off in turn, every word forbidden in turn, ranked by how far the answer moves.
 
+import { shownOutput } from "../drawn.js";
 import { button, make } from "../dom.js";
 import { session } from "../session.js";
 import { percent } from "../told.js";
@@ -56,7 +57,7 @@ function ranked(title, all, name, press) {
           make(
             "span",
             { class: "quiet wrap", dir: "auto" },
-            one.output === null ? "" : `→ ${one.output || t("(nothing)")}`,
+            one.output === null ? "" : ["→ ", shownOutput(one.output)],
           ),
         );
       }),

@@ -1,5 +1,6 @@
 // Training as it goes: curves that grow, speed, time left; and three samples, epoch by epoch.
 
+import { drawn, isPicture } from "../drawn.js";
 import * as api from "../api.js";
 import { button, fill, make } from "../dom.js";
 import { chart, linesOf } from "../chart.js";
@@ -275,7 +276,7 @@ async function drawSamples() {
         make(
           "p",
           { class: "wrap", dir: "auto" },
-          sample.output === "" ? make("span", { class: "quiet" }, t("(nothing)")) : marked(verdict, sample.output),
+          sample.output === "" ? make("span", { class: "quiet" }, t("(nothing)")) : isPicture(sample.output) ? drawn(sample.output) : marked(verdict, sample.output),
           " ",
           mark(verdict),
         ),

@@ -9,7 +9,7 @@ mod compact;
 pub(crate) mod sound;
 mod weights_file;
 
-pub use base64::base64;
+pub use base64::{base64, base64_decoded};
 pub use sound::{SoundScene, Track};
 pub use weights_file::WeightsFile;
 

@@ -14,13 +14,21 @@ impl Run {
             1 => "1 parameter".to_owned(),
             more => format!("{} parameters", grouped(more)),
         };
-        let predictions = model.predict(std::slice::from_ref(input))?;
+        // What a model draws is what the picture shows; as text it says nothing.
+        let (prediction, truth) = match model.asks().draws {
+            true => Default::default(),
+            false => {
+                let first = model.predict(std::slice::from_ref(input))?.into_iter().next();
+                let truth = model.truth(input).unwrap_or_else(|| "not known".into());
+                (first.map_or(String::new(), |first| first.output), truth)
+            }
+        };
         Ok(Caption {
             title: format!("{task}: {scene}"),
             model: format!("{} ({task}, {numbers})", self.name()),
             input: input.to_string(),
-            prediction: predictions.first().map_or(String::new(), |first| first.output.clone()),
-            truth: model.truth(input).unwrap_or_else(|| "not known".into()),
+            prediction,
+            truth,
         })
     }
 }

@@ -90,12 +90,21 @@ pub struct Asks {
     pub labels: Vec<String>,
     /// Whether a moment can be looked at.
     pub moments: bool,
+    /// Whether it answers with a picture: [`Prediction::picture`](crate::task::Prediction::picture).
+    pub draws: bool,
 }
 
 impl Asks {
     /// Inputs of a form, answered by one of these labels.
     pub(crate) fn new(form: InputForm, labels: &[String]) -> Self {
-        Self { form, columns: Vec::new(), nodes: None, labels: labels.to_vec(), moments: false }
+        Self {
+            form,
+            columns: Vec::new(),
+            nodes: None,
+            labels: labels.to_vec(),
+            moments: false,
+            draws: false,
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! What a model predicts, and which words of the input it does not know.
 
 use regard_data::text::UNKNOWN;
+use regard_picture::scene::base64_decoded;
 use serde::Serialize;
 use serde_json::json;
 
@@ -40,6 +41,21 @@ pub(crate) fn unknown_words<S: AsRef<str>>(
 }
 
 impl Prediction {
+    /// What an output that is a picture begins with; the bytes of a PNG follow in base64.
+    pub(crate) const PICTURE: &str = "data:image/png;base64,";
+
+    /// The PNG that the output is, of a model that draws.
+    ///
+    /// ```
+    /// use regard_tasks::task::Prediction;
+    /// let [input, output] = ["a".to_string(), "data:image/png;base64,iVBORw==".into()];
+    /// let one = Prediction { input, output, details: serde_json::Value::Null };
+    /// assert_eq!(one.picture().unwrap(), b"\x89PNG");
+    /// ```
+    pub fn picture(&self) -> Option<Vec<u8>> {
+        base64_decoded(self.output.strip_prefix(Self::PICTURE)?)
+    }
+
     /// With `unknown` among the details, where there are such words.
     pub(crate) fn with_unknown(mut self, words: Vec<String>) -> Self {
         if !words.is_empty() {

@@ -2,8 +2,10 @@
 
 mod answer;
 mod caption;
+mod captioned;
 mod classify;
 mod components;
+mod draw;
 mod graph;
 mod image;
 mod label;
@@ -17,6 +19,7 @@ mod translate;
 pub use answer::Answer;
 pub use caption::CaptionTask;
 pub use classify::Classify;
+pub use draw::Draw;
 pub use graph::GraphTask;
 pub use image::ImageTask;
 pub use label::Label;
@@ -36,6 +39,7 @@ pub fn tasks() -> &'static [&'static dyn Task] {
         &Summarize,
         &Transcribe,
         &CaptionTask,
+        &Draw,
         &Answer,
         &Label,
         &Classify,

@@ -29,6 +29,7 @@ fn models() -> Vec<(&'static str, Vec<&'static str>)> {
         ("summarize", &["score_hidden=8", "embedded=dates", "tokenizer=characters"]),
         ("transcribe", &["score_hidden=8"]),
         ("caption", &["score_hidden=8"]),
+        ("draw", &["heads=2", "feed_forward=16", "layers=1", "image_size=16", "patch_size=8"]),
         ("answer", &[]),
         ("answer", &["encoder=gru", "weighting=argmax"]),
         ("answer", &["model=reader", "encoder=gru"]),

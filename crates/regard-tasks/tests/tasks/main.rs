@@ -12,6 +12,7 @@ mod answer;
 mod caption;
 mod classify;
 mod device;
+mod draw;
 mod files;
 mod graph;
 mod image;

@@ -159,8 +159,13 @@ fn what_cannot_be_is_refused_in_a_sentence() {
     assert_eq!(refusal("regress", &[&own]), bad);
     std::fs::write(&path, "1,2\n").unwrap();
     assert!(refusal("regress", &[&own]).contains("1 data to learn from"));
-    assert_eq!(refusal("regress", &["bandwidth=0.0"]), "`model.bandwidth` cannot be 0; it is above 0");
-    for of_gaussian in ["bandwidth=0.5", "learn_bandwidth=false", "per_column=true", "windowed=true"] {
+    assert_eq!(
+        refusal("regress", &["bandwidth=0.0"]),
+        "`model.bandwidth` cannot be 0; it is above 0"
+    );
+    for of_gaussian in
+        ["bandwidth=0.5", "learn_bandwidth=false", "per_column=true", "windowed=true"]
+    {
         let (name, _) = of_gaussian.split_once('=').unwrap();
         let refused = refusal("regress", &["score=additive", of_gaussian]);
         assert!(refused.starts_with(&format!("`model.{name}` is of the Gaussian")), "{refused}");

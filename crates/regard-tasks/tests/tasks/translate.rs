@@ -239,7 +239,7 @@ fn every_kind_of_model_trains_and_translates() {
 fn a_recurrent_decoder_learns_with_the_scaled_dot_as_with_the_plain_one() {
     let folder = TempDir::new().unwrap();
     let bleu = |name: &str, more: &[&str]| {
-        let options = options(&[&["both_directions=false", "epochs=6"], more].concat());
+        let options = options(&[&["bidirectional=false", "epochs=6"], more].concat());
         let (run, _) = trained(&folder.path().join(name), &options, &mut Silent);
         let model = run.model(&options).unwrap();
         model.evaluate(Part::Validation).unwrap().scores.first().1
@@ -255,7 +255,7 @@ fn a_recurrent_decoder_learns_with_the_scaled_dot_as_with_the_plain_one() {
 fn a_run_from_before_there_was_a_gain_has_none() {
     let folder = TempDir::new().unwrap();
     let (task, old) = (task_named("translate").unwrap(), ["score=scaled-dot", "query_gain=false"]);
-    let options = options(&[&["both_directions=false", "size=40"], &old[..]].concat());
+    let options = options(&[&["bidirectional=false", "size=40"], &old[..]].concat());
     let learner = task.begin(&options).unwrap();
     let path = folder.path().join("run");
     let run = Run::create(&path, task, &options, learner.model()).unwrap();

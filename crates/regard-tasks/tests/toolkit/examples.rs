@@ -3,7 +3,7 @@
 use regard_tasks::task::{Input, Part};
 use regard_tasks::tasks::{task_named, tasks};
 
-const SMALL: [(&str, &[&str]); 12] = [
+const SMALL: [(&str, &[&str]); 13] = [
     ("regress", &["size=60"]),
     ("translate", &["size=60", "embedding=8", "score_hidden=8", "hidden=8", "max_output_length=5"]),
     ("summarize", &["size=60", "embedding=8", "score_hidden=8", "hidden=8", "max_output_length=5"]),
@@ -12,6 +12,7 @@ const SMALL: [(&str, &[&str]); 12] = [
         &["size=20", "embedding=8", "score_hidden=8", "hidden=8", "max_output_length=5"],
     ),
     ("caption", &["size=20", "embedding=8", "score_hidden=8", "hidden=8", "max_output_length=5"]),
+    ("draw", &["size=20", "embedding=8", "hidden=8", "heads=2", "image_size=16", "patch_size=8"]),
     ("answer", &["size=60", "embedding=8", "hidden=8"]),
     ("label", &["size=60", "embedding=8", "hidden=8"]),
     ("label", &["size=20", "kind=sound", "hidden=8", "heads=2"]),

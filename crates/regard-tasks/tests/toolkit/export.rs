@@ -196,9 +196,9 @@ fn combinations() -> Vec<(&'static str, Vec<String>)> {
             add("translate", &[vec![decoder.clone()], scaled]);
         }
         for tied in ["tied_embeddings=output", "tied_embeddings=all"] {
-            add("translate", &[vec![decoder.clone()], texts(&[tied, "shared=true"])]);
+            add("translate", &[vec![decoder.clone()], texts(&[tied, "shared_vocabulary=true"])]);
         }
-        for task in ["summarize", "transcribe", "caption"] {
+        for task in ["summarize", "transcribe", "caption", "draw"] {
             add(task, &[vec![decoder.clone()]]);
         }
     }
@@ -235,7 +235,7 @@ fn combinations() -> Vec<(&'static str, Vec<String>)> {
     }
     for pooling in ["pooling=class-token", "pooling=mean"] {
         for position in POSITIONS {
-            for window in [&["patch=4"][..], &["patch=4", "window=1"]] {
+            for window in [&["patch_size=4"][..], &["patch_size=4", "window=1"]] {
                 let own = vec![pooling.into(), format!("position={position}")];
                 add("image", &[own, texts(window)]);
             }
@@ -261,7 +261,7 @@ fn combinations() -> Vec<(&'static str, Vec<String>)> {
             add("image", &[own.clone(), texts(&["position=rotary"])]);
         }
     }
-    for settings in ["windowed=true", "learned=false", "per_column=true", "width=0.3"] {
+    for settings in ["windowed=true", "learn_bandwidth=false", "per_column=true", "bandwidth=0.3"] {
         add("regress", &[texts(&[settings, "nearest=9"])]);
     }
     for weighting in WEIGHTINGS {

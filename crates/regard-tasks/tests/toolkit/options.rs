@@ -263,7 +263,7 @@ fn paths_in_a_configuration_are_relative_to_it_for_every_option_that_names_files
             counted += 1;
         }
     }
-    assert_eq!(counted, 65);
+    assert_eq!(counted, 70);
     let options = task_named("label").unwrap().options().unwrap();
     std::fs::write(&path, "[data]\ntrain = \"Cargo.toml\"\n").unwrap();
     let told = options.file(&path).unwrap_err().to_string();

@@ -89,6 +89,14 @@ fn cases(folder: &Path) -> Vec<(&'static str, Vec<String>)> {
             [train("data.train", listed(&at("pictures"), false)), vec!["image_size=8".into()]]
                 .concat(),
         ),
+        (
+            "draw",
+            [
+                train("data.train", listed(&at("drawings"), false)),
+                vec!["image_size=8".into(), "patch_size=4".into()],
+            ]
+            .concat(),
+        ),
         ("image", idx(&at("idx"))),
         (
             "regress",
@@ -123,7 +131,7 @@ fn what_is_held_out_depends_on_its_own_seed_alone_in_every_task() {
     };
     let (held_out, seeded): (Vec<&str>, Vec<&str>) =
         (knows("data.held_out"), knows("data.held_out_seed"));
-    assert_eq!((held_out.len(), &held_out), (9, &seeded));
+    assert_eq!((held_out.len(), &held_out), (10, &seeded));
     assert!(held_out.iter().all(|name| cases.iter().any(|(task, _)| task == name)));
     for (task, settings) in &cases {
         let plain = learned(task, settings, "training.seed=1");
@@ -188,9 +196,9 @@ fn validation_data_without_training_data_are_refused_by_every_task() {
             }
         }
     }
-    // label, classify, answer, transcribe, caption, regress; one more form of classify; two of
+    // label, classify, answer, transcribe, caption, draw, regress; one more form of classify; two of
     // translate, of summarize and of image.
-    assert_eq!(refused, 2 * (6 + 1 + 3 * 2));
+    assert_eq!(refused, 2 * (7 + 1 + 3 * 2));
 }
 
 #[test]

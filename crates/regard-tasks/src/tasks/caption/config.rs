@@ -3,15 +3,12 @@
 use crate::metric::Tokenization;
 use crate::options::template::Checked;
 use crate::options::training::TrainingConfig;
-use crate::task::held_out::HeldOutOptions;
+use crate::tasks::captioned::Data;
 use crate::tasks::components::TextOptions;
 use crate::tasks::seq2seq::{SearchOptions, Seq2SeqOptions, tokenization};
 use regard::models::{Seq2SeqConfig, SourceConfig};
-use regard_data::files::FileColumns;
-use regard_data::toy::CaptionLanguage;
-use regard_data::{Error, Result};
+use regard_data::Result;
 use serde::Deserialize;
-use std::path::PathBuf;
 
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Config {
@@ -20,38 +17,6 @@ pub(super) struct Config {
     pub(super) search: Search,
     pub(super) model: Model,
     pub(super) training: TrainingConfig,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum Embedded {
-    English,
-    Chinese,
-}
-
-impl Embedded {
-    pub(super) fn language(self) -> CaptionLanguage {
-        match self {
-            Self::English => CaptionLanguage::English,
-            Self::Chinese => CaptionLanguage::Chinese,
-        }
-    }
-}
-
-#[derive(Clone, Debug, Deserialize)]
-pub(super) struct Data {
-    pub(super) embedded: Embedded,
-    pub(super) size: usize,
-    pub(super) image_size: usize,
-    pub(super) train: Option<PathBuf>,
-    pub(super) validation: Option<PathBuf>,
-    pub(super) test: Option<PathBuf>,
-    #[serde(flatten)]
-    pub(super) columns: FileColumns,
-    #[serde(flatten)]
-    pub(super) held_out: HeldOutOptions,
-    pub(super) encoding: Option<String>,
-    pub(super) color: bool,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -70,23 +35,9 @@ pub(super) struct Model {
     pub(super) seq2seq: Seq2SeqOptions,
 }
 
-/// The largest side of a picture.
-const MAX_SIDE: usize = 4096;
-
 impl Checked for Config {
     fn check(&self) -> Result<()> {
-        self.data.held_out.check()?;
-        let (side, patch) = (self.data.image_size, self.model.patch_size);
-        if !(1..=MAX_SIDE).contains(&side) {
-            return Err(Error::invalid(format!(
-                "`data.image_size` cannot be {side}; it is 1 to {MAX_SIDE} pixels"
-            )));
-        }
-        if patch == 0 || !side.is_multiple_of(patch) {
-            return Err(Error::invalid(format!(
-                "`model.patch_size` cannot be {patch}: it divides `data.image_size`, which is {side}"
-            )));
-        }
+        self.data.check(self.model.patch)?;
         self.model.seq2seq.check()?;
         self.search.search.check()?;
         self.training.check()
@@ -94,11 +45,6 @@ impl Checked for Config {
 }
 
 impl Config {
-    /// Red, green and blue, or gray.
-    pub(super) fn channels(&self) -> usize {
-        if self.data.color { 3 } else { 1 }
-    }
-
     /// Patches across, and down.
     pub(super) fn patches(&self) -> usize {
         self.data.image_size / self.model.patch_size
@@ -106,8 +52,8 @@ impl Config {
 
     /// The library's configuration for a vocabulary of this size and outputs of so many tokens.
     pub(super) fn seq2seq(&self, vocabulary: usize, longest: usize) -> Seq2SeqConfig {
-        let side = self.data.image_size;
-        let (channels, patch) = (self.channels(), self.model.patch_size);
+        let side = self.data.side;
+        let (channels, patch) = (self.data.channels(), self.model.patch);
         let source = SourceConfig::Patches { image: [side, side], channels, patch };
         let longest = longest.max(self.patches() * self.patches()) + 1;
         self.model.seq2seq.config(source, vocabulary, longest)

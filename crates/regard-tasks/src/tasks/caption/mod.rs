@@ -17,10 +17,11 @@ use crate::task::model::Model;
 use crate::task::part::Part;
 use crate::task::splits::check_some;
 use crate::task::{Description, Task, Variant};
+use crate::tasks::captioned::Pictures;
 use crate::tasks::seq2seq::{Sources, tokens};
 use crate::tasks::{components, seq2seq};
 use config::Config;
-use data::{Dataset, Pictures};
+use data::Dataset;
 use model::{Captioner, Preprocessor};
 use regard::Tensor;
 use regard::attention::Reinforce;
@@ -112,17 +113,13 @@ impl Task for CaptionTask {
             ("training sentences", sentences.len().to_string()),
             ("sentences", lengths(tokens.collect(), "tokens")),
             ("vocabulary", preprocessor.tokenizer.len().to_string()),
-            ("pixels", format!("{side}×{side}, {} channels", config.channels())),
+            ("pixels", format!("{side}×{side}, {} channels", config.data.channels())),
             ("patches", (config.patches() * config.patches()).to_string()),
         ];
-        let source = match &config.data.train {
-            Some(path) => path.display().to_string(),
-            None => format!("embedded {:?} captions", config.data.embedded).to_lowercase(),
-        };
         let examples = training.sentences.iter().take(5).enumerate();
         let examples = examples.map(|(at, all)| format!("train:{at} → {}", all.join(" | ")));
         Ok(Description {
-            source,
+            source: config.data.source("captions"),
             facts: facts.map(|(name, text)| (name.to_string(), text)).into(),
             labels: Vec::new(),
             examples: examples.collect(),

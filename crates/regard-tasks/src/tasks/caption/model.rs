@@ -2,7 +2,7 @@
 //! sequence-to-sequence model between them.
 
 use super::config::Config;
-use super::data::{Dataset, ImageSources, Pictures};
+use super::data::{Dataset, ImageSources};
 use crate::metric::judged::Judged;
 use crate::metric::scores::Scores;
 use crate::metric::{Bleu, Tokenization, chrf};
@@ -18,6 +18,7 @@ use crate::task::report::{PerExample, Report};
 use crate::task::saliency;
 use crate::task::saliency::Saliency;
 use crate::task::search_tree::SearchTree;
+use crate::tasks::captioned::Pictures;
 use crate::tasks::components::made_up;
 use crate::tasks::seq2seq::{Limit, Sources, Writer, alternatives};
 use regard::attention::Need;
@@ -89,9 +90,7 @@ impl Captioner {
 
     /// Each picture once for each of its sentences, and these as tokens.
     pub(super) fn pairs(&self, pictures: &Pictures) -> (Vec<usize>, Vec<Vec<usize>>) {
-        let all = pictures.sentences.iter().enumerate();
-        let all = all.flat_map(|(at, sentences)| sentences.iter().map(move |text| (at, text)));
-        all.map(|(at, text)| (at, self.preprocessor.tokenizer.encode(text))).unzip()
+        pictures.pairs().map(|(at, text)| (at, self.preprocessor.tokenizer.encode(text))).unzip()
     }
 
     /// How good it is on pictures, and all outputs. A beam of 1 is quick.
@@ -124,15 +123,13 @@ impl Captioner {
 
     /// The pictures that inputs hold; `validation:3` is one of the data.
     fn pictures(&self, inputs: &[Input]) -> Result<Pictures> {
-        let side = self.config.data.image_size;
-        let mut all =
-            Pictures { size: [self.config.channels(), side, side], ..Pictures::default() };
+        let mut all = Pictures::new(&self.config.data);
         let examples = self.looked_up.within(&self.config, "pictures");
         for input in inputs {
             let pixels = match input.as_example() {
                 None => {
                     let (name, bytes) = input.content("a picture")?;
-                    Pictures::decode(&self.config, name, bytes)?
+                    self.config.data.decode(name, bytes)?
                 }
                 Some(key) => examples.get(input, key)?.0,
             };

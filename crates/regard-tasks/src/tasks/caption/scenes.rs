@@ -1,7 +1,7 @@
 //! What a captioner looked at: the patches of each word, and every head.
 
-use super::data::Pictures;
 use super::model::Captioner;
+use crate::tasks::captioned::{Pictures, interleaved};
 use crate::tasks::seq2seq::{alignment, decoder_scene, encoder_scene, some_scene};
 use regard::Tensor;
 use regard::attention::Site;
@@ -52,11 +52,7 @@ impl Captioner {
         };
         let maps = maps.map(map).collect();
         let [channels, height, width] = pictures.size;
-        // A scene has the colors of a pixel together, the data have them in planes.
-        let pixel = |at: usize| (0..channels).map(move |c| c * height * width + at);
-        let values = &pictures.pixels[0];
-        let pixels = (0..height * width).flat_map(pixel).map(|at| f32::from(values[at]) / 255.0);
-        let pixels = pixels.collect();
+        let pixels = interleaved(pictures.size, &pictures.pixels[0]);
         Ok(Scene::Image(ImageScene {
             width,
             height,

@@ -25,6 +25,8 @@ pub(crate) enum Limit {
     Source,
     /// So many tokens.
     Tokens(usize),
+    /// So many tokens, no more and no fewer.
+    Exactly(usize),
 }
 
 pub(crate) struct Writer {
@@ -95,7 +97,7 @@ impl Writer {
         need: Need,
     ) -> Result<Vec<Hypothesis>> {
         let found = self.in_batches(sources, |batch, longest| {
-            let search = self.search.config(longest, need.weights);
+            let search = self.search_config(longest, need.weights);
             match beam {
                 0 | 1 => {
                     let lengths = search.shortest..=search.longest;
@@ -116,7 +118,7 @@ impl Writer {
         n: usize,
     ) -> Result<Vec<Vec<Hypothesis>>> {
         self.in_batches(sources, |batch, longest| {
-            let search = self.search.config(longest, false);
+            let search = self.search_config(longest, false);
             let search = SearchConfig { width: search.width.max(n), best: n, ..search };
             Ok(self.model.search(batch, &search)?)
         })
@@ -236,7 +238,7 @@ impl Writer {
         }
         let longest = self.longest(sources.length(0));
         let width = self.search.beam;
-        let config = SearchConfig { best: width, ..self.search.config(longest, false) };
+        let config = SearchConfig { best: width, ..self.search_config(longest, false) };
         let (found, considered) = self.model.search_considering(sources.batch(&[0])?, &config)?;
         let end = self.model.config().end;
         let node = |(id, one): (usize, &Considered)| SearchNode {
@@ -279,7 +281,15 @@ impl Writer {
     fn longest(&self, source: usize) -> usize {
         match self.limit {
             Limit::Source => 2 * source.next_multiple_of(STEP) + 20,
-            Limit::Tokens(tokens) => tokens,
+            Limit::Tokens(tokens) | Limit::Exactly(tokens) => tokens,
+        }
+    }
+
+    fn search_config(&self, longest: usize, weights: bool) -> SearchConfig {
+        let config = self.search.config(longest, weights);
+        match self.limit {
+            Limit::Exactly(tokens) => SearchConfig { shortest: tokens, ..config },
+            _ => config,
         }
     }
 }
