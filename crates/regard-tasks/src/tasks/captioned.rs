@@ -55,7 +55,7 @@ impl Data {
     /// Refuses a side that cannot be meant, and one that patches do not divide.
     pub(crate) fn check(&self, patch: usize) -> Result<()> {
         self.held_out.check()?;
-        let side = self.side;
+        let side = self.image_size;
         if !(1..=MAX_SIDE).contains(&side) {
             return Err(Error::invalid(format!(
                 "`data.image_size` cannot be {side}; it is 1 to {MAX_SIDE} pixels"
@@ -97,8 +97,9 @@ impl Data {
     pub(crate) fn read(&self, listed: &[Caption]) -> Result<Pictures> {
         let mut pictures = Pictures::new(self);
         for some in listed.chunks(TOGETHER) {
-            let read =
-                |one: &Caption| Images::read_one(&one.path, [self.side, self.side], self.color);
+            let read = |one: &Caption| {
+                Images::read_one(&one.path, [self.image_size, self.image_size], self.color)
+            };
             let pixels: Vec<Result<Vec<u8>>> = some.par_iter().map(read).collect();
             for (one, pixels) in some.iter().zip(pixels) {
                 pictures.pixels.push(pixels?);
@@ -111,7 +112,7 @@ impl Data {
 
     /// One picture alone, of the content of a file.
     pub(crate) fn decode(&self, name: &Path, bytes: &[u8]) -> Result<Vec<u8>> {
-        Images::decode_one(name, bytes, [self.side, self.side], self.color)
+        Images::decode_one(name, bytes, [self.image_size, self.image_size], self.color)
     }
 
     /// A part of the embedded pictures, which `make` makes.
@@ -121,12 +122,12 @@ impl Data {
         make: fn(usize, usize, CaptionLanguage, u64) -> Result<Vec<Captioned>>,
     ) -> Result<Pictures> {
         let drawn = embedded::part_in_order(part, self.size, |n| {
-            make(n, self.side, self.embedded.language(), 1)
+            make(n, self.image_size, self.embedded.language(), 1)
         })?;
         let mut pictures = Pictures::new(self);
         let byte = |value: f32| (value * 255.0).round() as u8;
         for one in drawn {
-            let plane = self.side * self.side;
+            let plane = self.image_size * self.image_size;
             let pixels = match self.color {
                 true => one.pixels.iter().map(|&value| byte(value)).collect(),
                 // As bright as the three colors together.
@@ -163,7 +164,7 @@ pub(crate) struct Pictures {
 impl Pictures {
     /// None yet.
     pub(crate) fn new(data: &Data) -> Self {
-        Self { size: [data.channels(), data.image_size, data.side], ..Self::default() }
+        Self { size: [data.channels(), data.image_size, data.image_size], ..Self::default() }
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -37,7 +37,7 @@ pub(super) struct Model {
 
 impl Checked for Config {
     fn check(&self) -> Result<()> {
-        self.data.check(self.model.patch)?;
+        self.data.check(self.model.patch_size)?;
         self.model.seq2seq.check()?;
         self.search.search.check()?;
         self.training.check()
@@ -52,8 +52,8 @@ impl Config {
 
     /// The library's configuration for a vocabulary of this size and outputs of so many tokens.
     pub(super) fn seq2seq(&self, vocabulary: usize, longest: usize) -> Seq2SeqConfig {
-        let side = self.data.side;
-        let (channels, patch) = (self.data.channels(), self.model.patch);
+        let side = self.data.image_size;
+        let (channels, patch) = (self.data.channels(), self.model.patch_size);
         let source = SourceConfig::Patches { image: [side, side], channels, patch };
         let longest = longest.max(self.patches() * self.patches()) + 1;
         self.model.seq2seq.config(source, vocabulary, longest)

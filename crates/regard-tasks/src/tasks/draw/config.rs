@@ -33,7 +33,7 @@ pub(super) struct Model {
 
 impl Checked for Config {
     fn check(&self) -> Result<()> {
-        self.data.check(self.model.patch)?;
+        self.data.check(self.model.patch_size)?;
         if self.is_embedded() && self.data.channels() != 3 {
             return Err(Error::invalid(
                 "`data.color=false` leaves the embedded pictures without the colors that their \
@@ -69,7 +69,7 @@ impl Config {
 
     /// Patches across, and down.
     pub(super) fn patches(&self) -> usize {
-        self.data.side / self.model.patch
+        self.data.image_size / self.model.patch_size
     }
 
     pub(super) fn search(&self) -> SearchOptions {

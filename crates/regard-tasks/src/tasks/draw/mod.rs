@@ -107,7 +107,7 @@ impl Task for Draw {
         let preprocessor = Preprocessor::fit(&config, &training)?;
         let tokens = training.pairs().map(|(_, text)| preprocessor.tokenizer.encode(text).len());
         let tokens: Vec<usize> = tokens.collect();
-        let (side, patch) = (config.data.side, config.model.patch);
+        let (side, patch) = (config.data.image_size, config.model.patch_size);
         let facts = [
             ("training pictures", training.len().to_string()),
             ("validation pictures", dataset.count(Part::Validation)?),

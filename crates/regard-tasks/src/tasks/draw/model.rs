@@ -48,7 +48,7 @@ impl Preprocessor {
         let sentences: Vec<&String> = pictures.pairs().map(|(_, text)| text).collect();
         let tokenizer = Tokenizer::learn(&sentences, &config.text.config())?;
         let longest = sentences.iter().map(|text| tokenizer.encode(text).len()).max();
-        let (patch, codes) = (config.model.patch, config.model.codes);
+        let (patch, codes) = (config.model.patch_size, config.model.codes);
         let codebook = Codebook::learn(&pictures.pixels, pictures.size, patch, codes)?;
         if codebook.len() < 2 {
             return Err(Error::invalid(
@@ -173,7 +173,8 @@ impl Artist {
             let scores = Scores::new("perplexity", perplexity, Better::Lower).with("error", error);
             return Ok(Measured { scores, drawn, each, found: None });
         }
-        let reader = SceneReader::new(self.config.data.side, self.config.data.embedded.language());
+        let reader =
+            SceneReader::new(self.config.data.image_size, self.config.data.embedded.language());
         let found = reader.read_all(&drawn.iter().map(|one| from_bytes(one)).collect::<Vec<_>>());
         let share = |(found, text): (&Recognized, &&String)| {
             // A sentence of somebody's own test file may be about anything.
@@ -212,7 +213,7 @@ impl Artist {
 
     /// A picture as a PNG that stands in a text: `data:image/png;base64,…`.
     fn url(&self, picture: &[u8]) -> Result<String> {
-        let side = self.config.data.side;
+        let side = self.config.data.image_size;
         let (channels, plane) = (self.config.data.channels(), side * side);
         let pixel = |at: usize| (0..channels).map(move |channel| picture[channel * plane + at]);
         let bytes: Vec<u8> = (0..plane).flat_map(pixel).collect();

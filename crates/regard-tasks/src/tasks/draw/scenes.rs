@@ -39,7 +39,7 @@ impl Artist {
                  add up to 1 over the words.",
             )
         };
-        let side = self.config.data.side;
+        let side = self.config.data.image_size;
         let (channels, patches) = (self.config.data.channels(), self.config.patches());
         let pixels = interleaved([channels, side, side], &self.picture(tokens)?);
         Ok(Scene::Image(ImageScene {

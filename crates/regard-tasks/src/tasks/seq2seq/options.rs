@@ -177,7 +177,7 @@ impl Seq2SeqOptions {
 impl SearchOptions {
     /// A beam over outputs that are all of one length, which no penalty changes.
     pub(crate) fn of_one_length(beam: usize) -> Self {
-        Self { beam, length_penalty: 0.0, longest_output: usize::MAX }
+        Self { beam, length_penalty: 0.0, max_output_length: usize::MAX }
     }
 
     pub(crate) fn check(&self) -> Result<()> {
