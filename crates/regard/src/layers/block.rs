@@ -281,7 +281,7 @@ pub struct DecoderBlock {
 /// Attention to the memory: with heads, or one mechanism and a projection.
 #[derive(Clone, Debug)]
 enum Cross {
-    Heads(MultiHeadAttention),
+    Heads(Box<MultiHeadAttention>),
     One { mechanism: Mechanism, out: Linear },
 }
 
@@ -355,7 +355,7 @@ impl DecoderBlock {
         // Distances between two sequences mean nothing, so no positions here.
         let heads = config.attention(Position::None);
         let cross = MultiHeadAttention::new(&parameters.at("multihead_attn"), &heads)?;
-        Self::around(parameters, config, Cross::Heads(cross))
+        Self::around(parameters, config, Cross::Heads(Box::new(cross)))
     }
 
     /// New, with a mechanism of one head in place of the heads that attend to the memory:

@@ -62,7 +62,7 @@ impl Preprocessor {
 }
 
 enum Network {
-    Vit(VisionTransformer),
+    Vit(Box<VisionTransformer>),
     Cnn(ConvolutionalClassifier),
 }
 
@@ -82,7 +82,7 @@ impl Classifier {
             Kind::Vit => {
                 let transformer = config.transformer(size, classes);
                 Parameters::check_fit(DType::F32, |p| VisionTransformer::new(p, &transformer))?;
-                Network::Vit(VisionTransformer::new(&parameters, &transformer)?)
+                Network::Vit(Box::new(VisionTransformer::new(&parameters, &transformer)?))
             }
             Kind::Cnn => {
                 let convolutional = config.convolutional(size, classes);
