@@ -889,11 +889,7 @@ fn the_spectrogram_lies_under_the_weights_on_the_same_axis() {
 
 #[test]
 fn close_values_of_a_comparison_lie_apart_and_have_equal_digits() {
-    let variant = |name: &str, values: &[f64]| Variant {
-        name: name.into(),
-        values: values.into(),
-        ..Variant::default()
-    };
+    let variant = |name: &str, values: &[f64]| Variant { name: name.into(), values: values.into() };
     let comparison = Comparison {
         metric: "accuracy".into(),
         variants: vec![variant("a", &[0.986]), variant("b", &[0.995]), variant("c", &[0.99])],

@@ -59,9 +59,9 @@ fn what_is_to_be_copied_is_measured_by_its_place_in_the_source_beside_its_length
         for ((source, _), output) in rows[350..].iter().zip(&report.outputs) {
             let source: Vec<&str> = source.split(' ').collect();
             let output: Vec<&str> = output.split(' ').collect();
-            for place in first..source.len().min(first + 5) {
+            for (place, letter) in source.iter().enumerate().skip(first).take(5) {
                 all += 1;
-                right += usize::from(output.get(place) == Some(&source[place]));
+                right += usize::from(output.get(place) == Some(letter));
             }
         }
         assert!(all > 0);
