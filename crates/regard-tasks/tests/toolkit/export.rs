@@ -198,9 +198,10 @@ fn combinations() -> Vec<(&'static str, Vec<String>)> {
         for tied in ["tied_embeddings=output", "tied_embeddings=all"] {
             add("translate", &[vec![decoder.clone()], texts(&[tied, "shared_vocabulary=true"])]);
         }
-        for task in ["summarize", "transcribe", "caption", "draw"] {
+        for task in ["summarize", "transcribe", "caption"] {
             add(task, &[vec![decoder.clone()]]);
         }
+        add("draw", &[vec![decoder.clone()], texts(&["context=attention"])]);
     }
     for encoder in &encoders {
         for task in ["label", "classify", "answer"] {
@@ -273,6 +274,7 @@ fn combinations() -> Vec<(&'static str, Vec<String>)> {
         add("graph", &[vec![format!("layer={layer}")], texts(&["layers=2", "size=200"])]);
     }
     add("regress", &[]);
+    add("draw", &[]);
     all
 }
 
