@@ -56,6 +56,8 @@ class Report:
     groups: dict[str, Any] | None = field(default=None, repr=False)
     notes: list[str] = field(default_factory=list)
     signature: str | None = None
+    places: dict[str, Any] | None = field(default=None, repr=False)
+    values_read: dict[str, Any] | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
@@ -245,6 +247,8 @@ class Run:
             found["groups"],
             found["notes"],
             found["signature"],
+            found.get("places"),
+            found.get("values_read"),
         )
 
     def ablate(self, part: Part = "test", *, progress: bool = False) -> Ablation:

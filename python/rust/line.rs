@@ -24,7 +24,10 @@ const TICK: Duration = Duration::from_millis(50);
 pub(crate) enum Event {
     /// Where the run is.
     Place(PathBuf),
+    /// What should be known of data and options.
     Note(String),
+    /// What is shown where progress is.
+    Line(String),
     Begin(Plan),
     Batch(Progress),
     Phase(String, usize, usize),
@@ -201,6 +204,7 @@ fn told(py: Python<'_>, listener: &Bound<'_, PyAny>, event: Event) -> PyResult<A
     match event {
         Event::Place(folder) => listener.call_method1("place", (folder.to_string_lossy(),))?,
         Event::Note(text) => listener.call_method1("note", (text,))?,
+        Event::Line(text) => listener.call_method1("line", (text,))?,
         Event::Begin(plan) => {
             let plan = (plan.epochs, plan.done, plan.batches, plan.batch, plan.parameters);
             listener.call_method1("begin", plan)?

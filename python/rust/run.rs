@@ -4,19 +4,20 @@
 use crate::failure::failure;
 use crate::line::{Pool, serve};
 use crate::model::{self, Shown};
-use pyo3::exceptions::{PyKeyError, PyValueError};
+use pyo3::exceptions::{PyKeyError, PyUserWarning, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
 use regard::Tensor;
 use regard::tensor::{DType, Parameter};
-use regard_data::tick;
+use regard_data::{remarked, tick};
 use regard_tasks::inspect::{Ablation, Change, Profile};
 use regard_tasks::options::Options;
 use regard_tasks::run::Record;
 use regard_tasks::task::{Model, Part, Placement};
 use regard_tasks::tasks::{task_named, tasks};
 use serde_json::{Map, Value, json};
+use std::ffi::CString;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -44,17 +45,22 @@ impl Run {
         settings: Vec<String>,
         device: &str,
     ) -> PyResult<Self> {
-        serve(py, Pool::Shared(threads), None, |_| {
+        let (opened, remarks) = serve(py, Pool::Shared(threads), None, |_| {
             let placement: Placement = device.parse()?;
             let run = regard_tasks::run::Run::open(&folder)?;
             let mut all = settings.iter();
-            let options = all.try_fold(run.options()?, |options, setting| options.set(setting))?;
+            let own = run.options()?;
+            let (options, remarks) =
+                remarked(|| all.try_fold(own, |options, setting| options.set(setting)));
+            let options = options?;
             run.check_untrained(&options)?;
             let step = Ablation::step_of(&run);
             let model = run.model(&options)?;
             placement.place(model.as_ref())?;
-            Ok(Self { run, options, step, model: Mutex::new(model) })
-        })
+            Ok((Self { run, options, step, model: Mutex::new(model) }, remarks))
+        })?;
+        warn(py, remarks)?;
+        Ok(opened)
     }
 
     /// The name of its task.
@@ -134,8 +140,11 @@ impl Run {
         listener: &Bound<'_, PyAny>,
     ) -> PyResult<(String, Vec<String>)> {
         let part = part_named(part)?;
-        let report =
-            serve(py, Pool::Shared(threads), Some(listener), |_| self.lock().evaluate(part))?;
+        let (report, remarks) = serve(py, Pool::Shared(threads), Some(listener), |_| {
+            let (report, remarks) = remarked(|| self.lock().evaluate(part));
+            Ok((report?, remarks))
+        })?;
+        warn(py, remarks)?;
         Ok((serde_json::to_string(&report).map_err(not_json)?, report.outputs))
     }
 
@@ -237,6 +246,15 @@ impl Run {
     }
 }
 
+/// Says what was remarked, as warnings of whoever called.
+fn warn(py: Python<'_>, remarks: Vec<String>) -> PyResult<()> {
+    let category = py.get_type::<PyUserWarning>();
+    remarks.into_iter().try_for_each(|text| {
+        let text = CString::new(text)?;
+        PyErr::warn(py, &category, &text, 2)
+    })
+}
+
 /// The names of all tasks, and what each does.
 #[pyfunction]
 pub(crate) fn task_names() -> Vec<(&'static str, &'static str)> {
@@ -245,10 +263,12 @@ pub(crate) fn task_names() -> Vec<(&'static str, &'static str)> {
 
 /// The options of a task as JSON, under some settings.
 #[pyfunction]
-pub(crate) fn task_options(task: &str, settings: Vec<String>) -> PyResult<String> {
+pub(crate) fn task_options(py: Python<'_>, task: &str, settings: Vec<String>) -> PyResult<String> {
     let options = task_named(task).and_then(|task| task.options()).map_err(failure)?;
     let mut all = settings.iter();
-    let options = all.try_fold(options, |options, setting| options.set(setting));
+    let (options, remarks) =
+        remarked(|| all.try_fold(options, |options, setting| options.set(setting)));
+    warn(py, remarks)?;
     Ok(sections(&options.map_err(failure)?)?.to_string())
 }
 

@@ -95,7 +95,8 @@ impl Request {
         let placement: Placement = self.device.parse()?;
         let device = placement.place(learner.model())?;
         if placement == Placement::Auto && device != Device::Cpu {
-            told.note(&format!("computes on {device}; device=\"cpu\" computes on the CPU"));
+            let said = format!("computes on {device}; device=\"cpu\" computes on the CPU");
+            told.line.tell(Event::Line(said));
         }
         Ok(())
     }

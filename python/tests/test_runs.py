@@ -191,6 +191,20 @@ def test_options_of_search_may_change_and_those_of_training_not(folder):
         regard.load(folder, hidden=32)
 
 
+def test_what_is_remarked_of_options_and_data_is_a_warning(folder, tmp_path):
+    with pytest.warns(UserWarning, match="`longest_output` is called `search.max_output_length` now"):
+        run = regard.load(folder, longest_output=5)
+    assert run.config["search"]["max_output_length"] == 5
+    table = tmp_path / "texts.tsv"
+    rows = [f"{label}\tthe {label} film number {n}" for n in range(20) for label in ("good", "bad")]
+    table.write_text("label\ttext\n" + "\n".join(rows) + "\n")
+    with pytest.warns(UserWarning) as heard:
+        regard.train("classify", out=tmp_path / "run", train=str(table), epochs=1, batch=8, hidden=8, embedding=8, progress=False)
+    texts = [str(one.message) for one in heard]
+    assert any("`batch` is called `training.batch_size` now" in text for text in texts), texts
+    assert any("line 1 names the columns" in text for text in texts), texts
+
+
 def test_a_run_is_pickled_by_its_folder(run):
     again = pickle.loads(pickle.dumps(run))
     assert again.predict("I see a bird").output == run.predict("I see a bird").output

@@ -154,8 +154,8 @@ impl Codebook {
 
 /// The code with the least squared difference; among equals the first.
 fn nearest(codes: &[Vec<u8>], patch: &[u8]) -> usize {
-    let distance = |code: &Vec<u8>| -> u32 {
-        code.iter().zip(patch).map(|(a, b)| u32::from(a.abs_diff(*b)).pow(2)).sum()
+    let distance = |code: &Vec<u8>| -> u64 {
+        code.iter().zip(patch).map(|(a, b)| u64::from(a.abs_diff(*b)).pow(2)).sum()
     };
     let all = codes.iter().map(distance).enumerate();
     all.min_by_key(|&(at, distance)| (distance, at)).map_or(0, |(at, _)| at)

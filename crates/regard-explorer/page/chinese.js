@@ -361,8 +361,12 @@ export const CHINESE = {
   "this model attends to nothing: it is a CNN": "此模型没有注意力：它是 CNN",
   "this model attends to nothing: its pooling gives no weights and its encoder has no attention":
     "此模型没有注意力：池化不给出权重，编码器也没有注意力",
-  'this model attends to nothing: only `encoder = "transformer"` has attention':
-    '此模型没有注意力：只有 `encoder = "transformer"` 才有',
+  'this model attends to nothing: only `encoder = "transformer"` and "self-attention" have attention':
+    '此模型没有注意力：只有 `encoder = "transformer"` 和 "self-attention" 才有',
+  "These are columns of the alignment, which can be changed there: each patch's weights add up to 1 over the words.":
+    "这些是对齐图的列，可在那里改动：每个图块对各个词的权重之和为 1。",
+  "Each sentence is read by itself, so that a change would hold for the same words of all of them; the hops can be changed.":
+    "每个句子单独读入，改动会作用于所有句子的相同位置；可以改动各跳。",
   "this model attends to nothing: it was trained with `attention = false`":
     "此模型没有注意力：训练时用了 `attention = false`",
   "the log-probability of {what}": "{what}的对数概率",

@@ -350,7 +350,7 @@ mod tests {
     fn labels_lengths_and_text_choose() {
         assert_eq!(indices("label=pos&predicted=neg"), [1]);
         assert_eq!(indices("right=false"), [1, 2]);
-        assert_eq!(indices("shortest=2&max_length=3"), [1, 0]);
+        assert_eq!(indices("shortest=2&longest=3"), [1, 0]);
         assert_eq!(indices("text=FILM"), [3, 0]);
         assert!(Query::read("sort=beauty").is_err() && Query::read("x=1").is_err());
     }

@@ -165,8 +165,10 @@ fn effect(before: &Prediction, after: &Prediction) -> f64 {
         let count = was.len().min(is.len());
         return (0..count).map(moved).sum::<f64>() / count.max(1) as f64;
     }
-    if let (Some(was), Some(is)) = (old["tokens"].as_array(), new["tokens"].as_array()) {
-        let lost = lost(was, is);
+    // What is written: tokens, or the codes of a picture's patches.
+    let written = |of: &Value| of["tokens"].as_array().or(of["codes"].as_array()).cloned();
+    if let (Some(was), Some(is)) = (written(old), written(new)) {
+        let lost = lost(&was, &is);
         return if lost > 0.0 { lost } else { (sureness(old) - sureness(new)).abs() };
     }
     if let (Some(was), Some(is)) = (old["probability"].as_f64(), new["probability"].as_f64()) {

@@ -11,6 +11,7 @@ use regard_data::files::{decoded, lines};
 use regard_tasks::run::Run;
 use regard_tasks::task::{Alternative, Input, Model, Prediction};
 use serde::Serialize;
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write, stdin};
 use std::path::{Path, PathBuf};
@@ -65,6 +66,9 @@ pub struct Command {
     /// picture for each and a list of them with their sentences, list.tsv, as `caption` reads it
     #[arg(long, value_name = "FILE|FOLDER", conflicts_with = "n_best")]
     out: Option<PathBuf>,
+    /// Pictures that were written so far.
+    #[arg(skip)]
+    drawn: Cell<usize>,
     #[command(flatten)]
     device: DeviceOption,
     #[command(flatten)]
@@ -269,7 +273,12 @@ impl Command {
     fn write(&self, answers: &[Answer], before: usize, to: &mut impl Write) -> Result<()> {
         for (answer, number) in answers.iter().zip(before + 1..) {
             let picture = match (&self.out, answer) {
-                (Some(out), Answer::One(prediction)) => Pictures(out).write(prediction, number)?,
+                (Some(out), Answer::One(prediction)) => {
+                    let before = self.drawn.get();
+                    let picture = Pictures(out).write(prediction, number, before)?;
+                    self.drawn.set(before + usize::from(picture.is_some()));
+                    picture
+                }
                 _ => None,
             };
             match answer {
@@ -301,22 +310,34 @@ impl Pictures<'_> {
         self.0.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("png"))
     }
 
-    /// Makes the folder with an empty list. Refuses a file that cannot be written.
+    /// Makes the folder with an empty list. Refuses a file that cannot be written, and a folder that holds files.
     fn begin(&self) -> Result<()> {
         if self.is_file() {
             return Destination::new(self.0).check();
         }
         let list = self.0.join(LIST);
+        let is_empty = |mut files: std::fs::ReadDir| files.next().is_none();
+        ensure!(
+            std::fs::read_dir(self.0).map_or(true, is_empty),
+            "{} holds files already; `--out` names a new folder",
+            self.0.display()
+        );
         std::fs::create_dir_all(self.0).with_context(|| self.0.display().to_string())?;
         std::fs::write(&list, "").with_context(|| list.display().to_string())
     }
 
     /// Writes the picture of the input of this number, from 1; gives where it lies. None of a blank input.
-    fn write(&self, prediction: &Prediction, number: usize) -> Result<Option<PathBuf>> {
+    /// So many were written before.
+    fn write(
+        &self,
+        prediction: &Prediction,
+        number: usize,
+        before: usize,
+    ) -> Result<Option<PathBuf>> {
         let Some(png) = prediction.picture() else { return Ok(None) };
         if self.is_file() {
             let out = self.0.display();
-            ensure!(number == 1, "{out} is one picture; several go to a folder: `--out FOLDER`");
+            ensure!(before == 0, "{out} is one picture; several go to a folder: `--out FOLDER`");
             regard::tensor::write_whole(self.0, &png)?;
             return Ok(Some(self.0.to_path_buf()));
         }

@@ -35,7 +35,7 @@ fn a_comparison_is_replaced_on_request_and_its_own_files_alone() {
     assert_eq!(names(&out), before);
     // What cannot begin replaces nothing.
     let told = refused(&strings(&compared(&out, "learn_bandwidth=perhaps", &["--overwrite"])));
-    assert!(told.contains("learned"), "{told}");
+    assert!(told.contains("learn_bandwidth"), "{told}");
     assert_eq!(names(&out), before);
     let told = said(&strings(&compared(&out, "learn_bandwidth=false", &["--overwrite"])));
     assert!(told.contains("false") && !told.contains("true"), "{told}");

@@ -302,7 +302,7 @@ fn what_cannot_be_trained_is_refused_before_a_run_is_there() {
         (
             "regress",
             "min_learning_rate=5",
-            "`training.min_learning_rate` cannot be 5, above the rate",
+            "`training.min_learning_rate` cannot be 5, above the learning rate",
         ),
         ("label", "size=9000000000000000000", "`data.size` cannot be 9000000000000000000"),
         ("graph", "size=9000000000000000000", "`data.size` cannot be 9000000000000000000"),

@@ -9,7 +9,7 @@ use symphonia::core::checksum::Crc32;
 use symphonia::core::codecs::audio::{AudioDecoder, AudioDecoderOptions};
 use symphonia::core::errors::Error;
 use symphonia::core::formats::{FormatOptions, FormatReader, TrackType};
-use symphonia::core::io::{MediaSourceStream, Monitor};
+use symphonia::core::io::{MediaSource, MediaSourceStream, Monitor, ReadOnlySource};
 use symphonia::default::formats::{FlacReader, MpaReader, OggReader};
 use symphonia::default::get_codecs;
 
@@ -70,7 +70,11 @@ impl Compression {
             whole_pages(bytes)?;
         }
         let damaged = |error: Error| format!("this {} file is {}", self.name(), told(&error));
-        let source = Box::new(Cursor::new(bytes));
+        // Where it can go back, the reader of MP3 guesses a length from the first frames, and drops what is beyond.
+        let source: Box<dyn MediaSource> = match self {
+            Self::Mp3 => Box::new(ReadOnlySource::new(bytes)),
+            _ => Box::new(Cursor::new(bytes)),
+        };
         let stream = MediaSourceStream::new(source, Default::default());
         let options = FormatOptions::default();
         let mut reader: Box<dyn FormatReader> = match self {
@@ -81,6 +85,7 @@ impl Compression {
         let no_sound = || format!("this {} file has no header of its sound", self.name());
         let track = reader.default_track(TrackType::Audio).ok_or_else(no_sound)?;
         let expected = track.num_frames;
+        let beside = u64::from(track.delay.unwrap_or(0)) + u64::from(track.padding.unwrap_or(0));
         let parameters = track.codec_params.as_ref().and_then(|codec| codec.audio());
         let parameters = parameters.ok_or_else(no_sound)?;
         let checked = AudioDecoderOptions::default().verify(self == Self::Flac);
@@ -88,11 +93,13 @@ impl Compression {
 
         let mut sound = Waveform { samples: Vec::new(), rate: 0 };
         let is_told = self == Self::Flac || expected.is_some();
+        let mut decoded = 0;
         let mut frames = Frames { bytes, end: None, format: self.name(), is_told };
         while let Some(packet) = reader.next_packet().map_err(damaged)? {
             if self != Self::Vorbis {
                 frames.follow(&packet.data)?;
             }
+            decoded += packet.dur.get() + packet.trim_start.get() + packet.trim_end.get();
             append(&mut sound, decoder.as_mut(), &packet).map_err(|error| match error {
                 Some(error) => damaged(error),
                 None => "its rate changes on the way".into(),
@@ -107,6 +114,15 @@ impl Compression {
         let held = sound.samples.len();
         if let Some(expected) = expected.filter(|&expected| expected != held as u64) {
             return Err(format!("cut short: its header says {expected} samples, it holds {held}"));
+        }
+        // What is beyond the length that is told was not given to us.
+        if let Some(expected) = expected.filter(|_| self == Self::Mp3)
+            && decoded > expected + beside
+        {
+            let beyond = decoded - expected - beside;
+            return Err(format!(
+                "it goes on for {beyond} samples after the length that its header says"
+            ));
         }
         if decoder.finalize().verify_ok == Some(false) {
             return Err("this FLAC file is damaged: its samples do not have its checksum".into());

@@ -317,8 +317,11 @@ impl Options {
     /// An error of the library with the options that its words are about, as far as there are any:
     /// a layer does not know what its width is called here.
     pub fn explain(&self, error: Error) -> Error {
-        const WORDS: [(&str, &str); 13] = [
+        const WORDS: [(&str, &str); 16] = [
             ("heads", "heads"),
+            ("key width", "key_width"),
+            ("value width", "value_width"),
+            ("a window", "window"),
             ("width", "hidden"),
             ("hidden size", "hidden"),
             ("feed-forward", "feed_forward"),

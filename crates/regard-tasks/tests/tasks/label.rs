@@ -268,6 +268,10 @@ fn what_cannot_be_is_refused_in_a_sentence() {
     refused(&[bare, "key_width=0"], "a key width of 0");
     refused(&[bare, "head_weighting=sample"], "sampling within an encoder");
     refused(&["value_width=0"], "a value width of 0");
+    refused(
+        &["characters=true", "character_encoder=self-attention", "character_hidden=32", "heads=3"],
+        "3 heads do not divide a width of 32",
+    );
     refused(&["batch_size=0"], "`training.batch_size` cannot be 0");
     refused(&["label_smoothing=1.5"], "`training.label_smoothing` cannot be 1.5");
     refused(&["validation=dev.conllu"], "`data.validation` is given, and `data.train` is not");

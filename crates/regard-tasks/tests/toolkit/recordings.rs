@@ -153,6 +153,20 @@ fn an_mp3_file_without_a_header_begins_with_the_silence_of_its_coding() {
 }
 
 #[test]
+fn an_mp3_file_whose_frames_differ_in_size_is_read_to_its_end_and_no_frame_is_dropped() {
+    // Half a second of sound and two and a half of silence, without a word on its length.
+    let bytes = fixture("sound/variable.mp3");
+    let found = decode(&bytes).unwrap();
+    assert!(found.samples.len() >= 48000, "{}", found.samples.len());
+    assert!(found.samples.len() < 48000 + 4 * 1152, "{}", found.samples.len());
+    // Frames after those that a header counts.
+    let counted = fixture("sound/mono.mp3");
+    let whole = decode(&counted).unwrap().samples.len();
+    let told = decode(&[&counted[..], &bytes[..]].concat()).unwrap_err();
+    assert!(!told.is_empty() && whole == 6400, "{told}");
+}
+
+#[test]
 fn flac_of_any_width_and_any_channels_gives_the_samples_of_a_wav_file() {
     let mut tried = 0;
     for bits in [8u32, 12, 16, 20, 24] {

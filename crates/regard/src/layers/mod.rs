@@ -25,7 +25,6 @@ mod key_value_cache;
 mod layer_norm;
 mod linear;
 mod multi_head;
-
 mod pooling;
 mod position;
 mod positional_encoding;

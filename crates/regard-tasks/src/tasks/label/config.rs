@@ -90,6 +90,9 @@ impl Checked for Config {
         if !(a.is_finite() && a >= 0.0) {
             return Err(Error::invalid(format!("`text.word_dropout` cannot be {a}")));
         }
+        if self.model.characters {
+            self.letters().check(false)?;
+        }
         self.training.check()
     }
 }
@@ -110,9 +113,10 @@ impl Config {
         }
     }
 
-    fn characters(&self, vocabulary: usize) -> CharactersConfig {
+    /// What reads a word's letters.
+    fn letters(&self) -> EncoderOptions {
         let m = &self.model;
-        let one = EncoderOptions {
+        EncoderOptions {
             encoder: m.character_encoder,
             hidden: m.character_hidden,
             layers: 1,
@@ -125,12 +129,16 @@ impl Config {
             bias: None,
             dropout: 0.0,
             ..m.encoder.clone()
-        };
+        }
+    }
+
+    fn characters(&self, vocabulary: usize) -> CharactersConfig {
+        let m = &self.model;
         CharactersConfig {
             vocabulary,
             width: m.character_embedding,
             padding: PADDING,
-            encoder: one.config(super::model::LONGEST_WORD),
+            encoder: self.letters().config(super::model::LONGEST_WORD),
         }
     }
 }

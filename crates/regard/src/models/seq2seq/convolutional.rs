@@ -132,7 +132,7 @@ impl ConvolutionalDecoder {
         Ok((sources, Windows { layers: windows, place: 0 }))
     }
 
-    /// DecodedSteps over known tokens y `[B, T, E]`, which stand behind those of the windows.
+    /// Steps over known tokens y `[B, T, E]`, which stand behind those of the windows.
     pub(super) fn forward(
         &self,
         y: &Tensor,

@@ -130,7 +130,7 @@ impl RecurrentDecoder {
         Ok((source, RecurrentState { h, c }))
     }
 
-    /// DecodedSteps over known tokens y `[B, T, E]`.
+    /// Steps over known tokens y `[B, T, E]`.
     pub(super) fn forward(
         &self,
         y: &Tensor,

@@ -166,6 +166,12 @@ impl VisionTransformerConfig {
         let (columns, token) =
             (self.image[1] / self.patch, self.pooling == ImagePooling::ClassToken);
         let n = self.patches() + usize::from(token);
+        // Said before the memory is asked for.
+        const MOST: usize = 1 << 14;
+        ensure!(
+            n <= MOST,
+            "a window over {n} patches, the class token included; at most {MOST} can have one: larger patches are fewer"
+        );
         // Row and column of a patch; none of the class token.
         let place = |at: usize| {
             let at = at.checked_sub(usize::from(token))?;
