@@ -289,5 +289,5 @@ fn batches_by_tokens_are_made_by_every_task_with_tokens_and_refused_by_the_other
             _ => panic!("{} takes some numbers of tokens only", task.name()),
         }
     }
-    assert_eq!((tasks().len(), &without[..]), (10, &["regress", "image", "graph"][..]));
+    assert_eq!((tasks().len(), &without[..]), (11, &["regress", "image", "graph"][..]));
 }
