@@ -85,7 +85,8 @@ impl Compression {
         let no_sound = || format!("this {} file has no header of its sound", self.name());
         let track = reader.default_track(TrackType::Audio).ok_or_else(no_sound)?;
         let expected = track.num_frames;
-        let beside = u64::from(track.delay.unwrap_or(0)) + u64::from(track.padding.unwrap_or(0));
+        // Frames from here on are beyond the length that is told, and come without samples.
+        let beyond = expected.map(|length| length + u64::from(track.padding.unwrap_or(0)));
         let parameters = track.codec_params.as_ref().and_then(|codec| codec.audio());
         let parameters = parameters.ok_or_else(no_sound)?;
         let checked = AudioDecoderOptions::default().verify(self == Self::Flac);
@@ -93,13 +94,15 @@ impl Compression {
 
         let mut sound = Waveform { samples: Vec::new(), rate: 0 };
         let is_told = self == Self::Flac || expected.is_some();
-        let mut decoded = 0;
         let mut frames = Frames { bytes, end: None, format: self.name(), is_told };
         while let Some(packet) = reader.next_packet().map_err(damaged)? {
             if self != Self::Vorbis {
                 frames.follow(&packet.data)?;
             }
-            decoded += packet.dur.get() + packet.trim_start.get() + packet.trim_end.get();
+            let at = u64::try_from(packet.pts.get()).unwrap_or(0);
+            if self == Self::Mp3 && beyond.is_some_and(|beyond| at >= beyond) {
+                return Err("it goes on after the length that its header says".into());
+            }
             append(&mut sound, decoder.as_mut(), &packet).map_err(|error| match error {
                 Some(error) => damaged(error),
                 None => "its rate changes on the way".into(),
@@ -114,15 +117,6 @@ impl Compression {
         let held = sound.samples.len();
         if let Some(expected) = expected.filter(|&expected| expected != held as u64) {
             return Err(format!("cut short: its header says {expected} samples, it holds {held}"));
-        }
-        // What is beyond the length that is told was not given to us.
-        if let Some(expected) = expected.filter(|_| self == Self::Mp3)
-            && decoded > expected + beside
-        {
-            let beyond = decoded - expected - beside;
-            return Err(format!(
-                "it goes on for {beyond} samples after the length that its header says"
-            ));
         }
         if decoder.finalize().verify_ok == Some(false) {
             return Err("this FLAC file is damaged: its samples do not have its checksum".into());
