@@ -24,7 +24,7 @@ function none() {
 }
 
 /** What the server said of a study. @param {Partial<{found: any, running: any, refusal: string}>} answer */
-const told = (answer) => ({ ...none(), asked: true, ...answer });
+const heard = (answer) => ({ ...none(), asked: true, ...answer });
 
 const part = () => view.errors.part || "test";
 
@@ -77,11 +77,11 @@ async function follow(study, begins) {
       if (serial !== asked || !parts) return;
       // It was not begun: whoever wants it presses the button.
       const idle = !begins && /** @type {any} */ (error).status === 405;
-      known[study] = told({ refusal: idle ? "" : sentence(error) });
+      known[study] = heard({ refusal: idle ? "" : sentence(error) });
       return draw();
     }
     if (serial !== asked || !parts) return;
-    known[study] = told(answer.running ? { running: answer } : { found: answer });
+    known[study] = heard(answer.running ? { running: answer } : { found: answer });
     draw();
     if (!answer.running) return;
     await new Promise((resolve) => setTimeout(resolve, 400));
@@ -123,7 +123,7 @@ function begin(study, label) {
       button(
         label,
         () => {
-          known[study] = told({ running: { phase: "measuring", done: 0, total: 0 } });
+          known[study] = heard({ running: { phase: "measuring", done: 0, total: 0 } });
           draw();
           follow(study, true);
         },
