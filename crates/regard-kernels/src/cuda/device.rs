@@ -3,6 +3,7 @@
 use super::cache::Cache;
 use super::compiler::Compiled;
 use super::module::Module;
+use super::product;
 use super::source::Variant;
 use super::step::StepText;
 use super::{compiler, library, refused};
@@ -10,7 +11,7 @@ use crate::error::{Error, ensure};
 use cudarc::driver::{result, sys};
 use std::ffi::c_void;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// The oldest architecture with everything the kernels use: Ampere.
 const OLDEST: (i32, i32) = (8, 0);
@@ -129,6 +130,8 @@ struct Gpu {
     /// Each variant once: some tens, and comparing them takes less than writing one down to look it up. A slot is
     /// locked by whoever fills it, so that one variant is compiled once while calls of the others go on.
     modules: Mutex<Vec<(Arc<Text>, Arc<Slot>)>>,
+    /// Opened by the first product; none where the machine lacks it.
+    products: OnceLock<Option<product::Library>>,
 }
 
 // SAFETY: contexts, streams and modules may be used from any thread; the driver locks them.
@@ -183,6 +186,7 @@ impl Cuda {
                     is_only: count == 1,
                     cache: Cache::of_user(),
                     modules: Mutex::default(),
+                    products: OnceLock::new(),
                 }),
                 stream,
                 is_own: true,
@@ -342,6 +346,11 @@ impl Device {
         Ok(times)
     }
 
+    /// What multiplies matrices, where the machine has it. The GPU is the thread's.
+    pub(super) fn products(&self) -> Option<&product::Library> {
+        self.gpu.products.get_or_init(product::Library::open).as_ref()
+    }
+
     /// `sm_90a`, `sm_80`, …: Hopper's and later own instructions included.
     pub(super) fn architecture(&self) -> String {
         let (major, minor) = self.capability;
@@ -456,6 +465,7 @@ impl Drop for Gpu {
     fn drop(&mut self) {
         let entered = Entered::of(self.context, self.is_only);
         self.modules.get_mut().unwrap_or_else(PoisonError::into_inner).clear();
+        self.products.take();
         drop(entered);
         // SAFETY: nobody uses, through this, the context any more.
         let _ = unsafe { result::primary_ctx::release(self.handle) };

@@ -50,7 +50,7 @@ fn find_nvrtc() -> Result<Nvrtc, Error> {
     if unsafe { cudarc::nvrtc::sys::is_culib_present() } {
         return Ok(Nvrtc::Loader);
     }
-    for file in candidates() {
+    for file in candidates("libnvrtc.so") {
         if open(&file).is_ok() {
             return Ok(Nvrtc::File(file));
         }
@@ -61,21 +61,42 @@ fn find_nvrtc() -> Result<Nvrtc, Error> {
     ))
 }
 
+/// Whether cuBLASLt, which multiplies matrices, is there: where the loader looks, in a file that
+/// `REGARD_CUBLASLT` names, or with a toolkit or a Python package. Looked for once.
+pub(super) fn has_cublas_lt() -> bool {
+    static THERE: OnceLock<bool> = OnceLock::new();
+    // SAFETY: the library runs nothing but its own initialization.
+    let is_found = || unsafe { cudarc::cublaslt::sys::is_culib_present() };
+    *THERE.get_or_init(|| match std::env::var_os("REGARD_CUBLASLT") {
+        Some(path) => keep_open(Path::new(&path)).is_ok() && is_found(),
+        None => {
+            let mut files = candidates("libcublasLt.so").into_iter();
+            is_found() || files.any(|file| keep_open(&file).is_ok() && is_found())
+        }
+    })
+}
+
 /// Opens a file for good, so that it is found by its name from now on.
-fn open(file: &Path) -> Result<(), String> {
+fn keep_open(file: &Path) -> Result<(), String> {
     // SAFETY: the library runs nothing but its own initialization.
     let library = unsafe { libloading::Library::new(file) };
     // Whoever opens the same name later gets this one, as long as it stays open.
     std::mem::forget(library.map_err(|error| error.to_string())?);
-    // SAFETY: as above.
+    Ok(())
+}
+
+/// Opens a file of NVRTC's.
+fn open(file: &Path) -> Result<(), String> {
+    keep_open(file)?;
+    // SAFETY: the library runs nothing but its own initialization.
     match unsafe { cudarc::nvrtc::sys::is_culib_present() } {
         true => Ok(()),
         false => Err("it is not libnvrtc.so of CUDA 12 or 13".into()),
     }
 }
 
-/// Files of toolkits and of Python packages, newest first.
-fn candidates() -> Vec<PathBuf> {
+/// Files of toolkits and of Python packages whose names begin so, newest first.
+fn candidates(begins: &str) -> Vec<PathBuf> {
     let mut folders: Vec<PathBuf> = Vec::new();
     for name in ["CUDA_HOME", "CUDA_PATH"] {
         folders.extend(std::env::var_os(name).map(|home| Path::new(&home).join("lib64")));
@@ -91,7 +112,7 @@ fn candidates() -> Vec<PathBuf> {
             }
         }
     }
-    folders.into_iter().flat_map(|folder| children(folder, "libnvrtc.so")).collect()
+    folders.into_iter().flat_map(|folder| children(folder, begins)).collect()
 }
 
 /// What lies in a folder under names that begin so, last names first.

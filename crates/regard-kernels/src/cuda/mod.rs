@@ -27,6 +27,7 @@ mod module;
 mod options_at;
 mod pass;
 mod problem;
+mod product;
 mod raw;
 mod source;
 mod split;
@@ -48,6 +49,8 @@ pub use dot_tiles::DotTiles;
 #[doc(hidden)]
 pub use graph::GraphSizes;
 pub use options_at::{EdgesAt, OptionsAt, PARAMETERS};
+#[doc(hidden)]
+pub use product::{Operand, Product, ProductBase};
 pub use raw::{BackwardAt, DeviceRows, ForwardAt, GradientsAt};
 #[doc(hidden)]
 pub use source::{Stored, Variant};

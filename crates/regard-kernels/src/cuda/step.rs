@@ -140,6 +140,12 @@ impl Walk {
     pub fn count(&self) -> usize {
         self.count as usize
     }
+
+    /// How far apart neighbors are in the first two operands, where that is the same everywhere.
+    pub fn evenly(&self) -> Option<[usize; 2]> {
+        let [a, b, _] = self.strides;
+        (self.axes == 1).then_some([a[0] as usize, b[0] as usize])
+    }
 }
 
 /// Windows over images, as `text/step/rows.cu` has them.

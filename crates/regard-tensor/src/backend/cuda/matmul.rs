@@ -1,10 +1,11 @@
-//! Matrix products; a transposed operand is read as it lies.
+//! Matrix products, by cuBLASLt where the machine has it; a transposed operand is read as it lies.
 
 use super::{CudaBackend, at, maybe_at, real, whole};
 use crate::backend::Backend;
 use crate::layout::Dims;
-use crate::{Result, Tensor};
+use crate::{DType, Result, Tensor};
 use regard_kernels::cuda::step::{Argument, Launch, Walk};
+use regard_kernels::cuda::{Operand, Product, ProductBase};
 
 /// A side of the tile of the product that a block has, as `matmul.cu` has it.
 const TILE: usize = 64;
@@ -34,6 +35,29 @@ impl CudaBackend {
         shape.extend([m, n]);
         let to = self.uninit(&Dims::new(&shape)?, a.dtype())?;
         let walk = Walk::new(lead, &[&a.strides()[..axes], &b.strides()[..axes]])?;
+        if let Some([by_a, by_b]) = walk.evenly() {
+            let operand = |x: &Tensor, batch| -> Result<Operand> {
+                let strides = [x.strides()[axes], x.strides()[axes + 1]];
+                Ok(Operand { address: x.device_address()?, strides, batch })
+            };
+            let product = Product {
+                is_double: a.dtype() == DType::F64,
+                batch: walk.count(),
+                sizes: [m, n, k],
+                a: operand(a, by_a)?,
+                b: operand(b, by_b)?,
+                base: match base {
+                    Base::None => ProductBase::None,
+                    Base::Row(row) => ProductBase::Row(row.device_address()?),
+                    Base::Matrix(matrix) => ProductBase::Matrices(matrix.device_address()?),
+                },
+                to: to.device_address()?,
+            };
+            // SAFETY: the tensors live, are this GPU's, and are as large as their shapes say.
+            if unsafe { self.cuda.product(&product) }? {
+                return Ok(to);
+            }
+        }
         let (base, base_row) = match base {
             Base::None => (None, 0),
             Base::Row(row) => (Some(row), 0),
