@@ -251,8 +251,10 @@ fn additive_scores_keep_the_rule_in_their_own_form() {
     }
     each_beside_others(&cases, |case| {
         let [forward, backward] = forms(case);
-        assert_eq!(forward, "Additive", "{case:?}");
-        assert_eq!(backward == "Additive", case.hq == case.hk, "{case:?}");
+        // A tile would be mostly empty of few queries.
+        let tiles = case.nq > 8;
+        assert_eq!(forward == "Additive", tiles, "{case:?}");
+        assert_eq!(backward == "Additive", tiles && case.hq == case.hk, "{case:?}");
         keeps(case);
     });
 }

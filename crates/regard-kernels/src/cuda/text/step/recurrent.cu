@@ -71,40 +71,72 @@ extern "C" __global__ void __launch_bounds__(256) cell_step(Sequence s, States a
 #define EVEN (16 / (int)sizeof(T))
 #define DEEP (512 / (int)sizeof(T))
 #define APART (DEEP + EVEN)
+#define STEP_THREADS 256
 struct alignas(16) Numbers {
     T of[EVEN];
 };
 __device__ __forceinline__ Numbers numbers_at(const T *x) { return *(const Numbers *)x; }
 
+// Some numbers of a row that ends, from one on; zeros behind its end. Rows are `even` where each begins at a multiple of 16 bytes.
+__device__ __forceinline__ Numbers numbers_of(const T *row, int from, int end, bool even) {
+    if (even && from + EVEN <= end) return numbers_at(row + from);
+    Numbers x = {};
+#pragma unroll
+    for (int e = 0; e < EVEN; e++)
+        if (from + e < end) x.of[e] = row[from + e];
+    return x;
+}
+__device__ __forceinline__ bool is_even(const T *x, int width) { return (u64)x % 16 == 0 && width % EVEN == 0; }
+
 #define STEP_ROWS 32
 #define STEP_UNITS 8
+#define OF_ROWS (STEP_ROWS * DEEP / EVEN / STEP_THREADS)
 
-// The same with the product: a block has 32 sequences and 8 units, a thread one of each.
-extern "C" __global__ void __launch_bounds__(256) cell_step_fused(Sequence s, States at, const T *w, const T *bias, i64 step) {
-    alignas(16) __shared__ T rows[STEP_ROWS * APART];
-    alignas(16) __shared__ T weights[MOST_GATES * STEP_UNITS * APART];
-    int H = (int)s.hidden, G = (int)GATES(s.cell), across = (H + STEP_UNITS - 1) / STEP_UNITS;
+// The same with the product: a block has 32 sequences and 8 units, a thread one of each. What comes next is loaded while one adds up.
+template <int G>
+__device__ __forceinline__ void step_fused(const Sequence &s, const States &at, const T *w, const T *bias, i64 step, T *rows, T *weights) {
+    int H = (int)s.hidden, across = (H + STEP_UNITS - 1) / STEP_UNITS;
     i64 first = (i64)(blockIdx.x / across) * STEP_ROWS;
     int unit = blockIdx.x % across * STEP_UNITS, row = threadIdx.x / STEP_UNITS, column = threadIdx.x % STEP_UNITS;
+    bool even_rows = is_even(at.h, H), even_weights = is_even(w, H);
+    Numbers next_rows[OF_ROWS], next_weights[G];
+    auto load = [&](int from) {
+#pragma unroll
+        for (int n = 0; n < OF_ROWS; n++) {
+            int place = n * STEP_THREADS + threadIdx.x, r = place / (DEEP / EVEN), k = from + place % (DEEP / EVEN) * EVEN;
+            bool there = first + r < s.batch;
+            next_rows[n] = numbers_of(at.h + (there ? first + r : 0) * H, k, there ? H : 0, even_rows);
+        }
+#pragma unroll
+        for (int g = 0; g < G; g++) {
+            int r = threadIdx.x / (DEEP / EVEN), k = from + threadIdx.x % (DEEP / EVEN) * EVEN, j = unit + r;
+            next_weights[g] = numbers_of(w + ((i64)g * H + (j < H ? j : 0)) * H, k, j < H ? H : 0, even_weights);
+        }
+    };
     T y[MOST_GATES] = {};
+    load(0);
     for (int from = 0; from < H; from += DEEP) {
+        __syncthreads();
+#pragma unroll
+        for (int n = 0; n < OF_ROWS; n++) {
+            int place = n * STEP_THREADS + threadIdx.x;
+            *(Numbers *)(rows + place / (DEEP / EVEN) * APART + place % (DEEP / EVEN) * EVEN) = next_rows[n];
+        }
+#pragma unroll
+        for (int g = 0; g < G; g++) {
+            int r = g * STEP_UNITS + threadIdx.x / (DEEP / EVEN);
+            *(Numbers *)(weights + r * APART + threadIdx.x % (DEEP / EVEN) * EVEN) = next_weights[g];
+        }
+        __syncthreads();
+        if (from + DEEP < H) load(from + DEEP);
         int deep = H - from < DEEP ? H - from : DEEP;
-        __syncthreads();
-        for (int n = threadIdx.x; n < STEP_ROWS * DEEP; n += 256) {
-            int r = n / DEEP, k = n % DEEP;
-            rows[r * APART + k] = first + r < s.batch && k < deep ? at.h[(first + r) * H + from + k] : 0;
-        }
-        for (int n = threadIdx.x; n < G * STEP_UNITS * DEEP; n += 256) {
-            int r = n / DEEP, k = n % DEEP, j = unit + r % STEP_UNITS;
-            weights[r * APART + k] = j < H && k < deep ? w[((i64)(r / STEP_UNITS) * H + j) * H + from + k] : 0;
-        }
-        __syncthreads();
+#pragma unroll 4
         for (int k = 0; k < deep; k += EVEN) {
             Numbers x = numbers_at(rows + row * APART + k);
 #pragma unroll
-            for (int g = 0; g < MOST_GATES; g++) {
-                if (g == G) break;
+            for (int g = 0; g < G; g++) {
                 Numbers v = numbers_at(weights + (g * STEP_UNITS + column) * APART + k);
+#pragma unroll
                 for (int e = 0; e < EVEN; e++) y[g] += x.of[e] * v.of[e];
             }
         }
@@ -112,9 +144,17 @@ extern "C" __global__ void __launch_bounds__(256) cell_step_fused(Sequence s, St
     i64 b = first + row, j = unit + column;
     if (b >= s.batch || j >= H) return;
 #pragma unroll
-    for (int g = 0; g < MOST_GATES; g++)
-        if (bias && g < G) y[g] += bias[g * H + j];
+    for (int g = 0; g < G; g++)
+        if (bias) y[g] += bias[(i64)g * H + j];
     unit_step(s, at, b, j, step, y);
+}
+
+extern "C" __global__ void __launch_bounds__(STEP_THREADS) cell_step_fused(Sequence s, States at, const T *w, const T *bias, i64 step) {
+    alignas(16) __shared__ T rows[STEP_ROWS * APART];
+    alignas(16) __shared__ T weights[MOST_GATES * STEP_UNITS * APART];
+    if (s.cell == CELL_LSTM) step_fused<4>(s, at, w, bias, step, rows, weights);
+    else if (s.cell == CELL_GRU) step_fused<3>(s, at, w, bias, step, rows, weights);
+    else step_fused<1>(s, at, w, bias, step, rows, weights);
 }
 
 struct Slopes {
@@ -164,34 +204,48 @@ extern "C" __global__ void __launch_bounds__(256) cell_backward(Sequence s, Slop
 
 #define BACK_ROWS 8
 #define BACK_WARPS 8
+#define BACK_DEEP (3072 / (int)sizeof(T))
+#define BACK_APART (BACK_DEEP + EVEN)
+#define BACK_OF_ROWS (BACK_ROWS * BACK_DEEP / EVEN / STEP_THREADS)
 
 // The same with the product of the step behind, whose gradient is by_next, none at the last: a block has 8 sequences and 32 units,
 // a thread one unit and all sequences, a warp one of 8 parts of what is summed over.
-extern "C" __global__ void __launch_bounds__(256) cell_backward_fused(Sequence s, Slopes at, const T *w, const T *by_next, i64 step) {
-    alignas(16) __shared__ T rows[BACK_ROWS * APART];
+extern "C" __global__ void __launch_bounds__(STEP_THREADS) cell_backward_fused(Sequence s, Slopes at, const T *w, const T *by_next, i64 step) {
+    alignas(16) __shared__ T rows[BACK_ROWS * BACK_APART];
     __shared__ T sums[BACK_WARPS * BACK_ROWS * WARP];
     int H = (int)s.hidden, G = (int)GATES(s.cell) * H, across = (H + WARP - 1) / WARP, lane = threadIdx.x % WARP, part = threadIdx.x / WARP;
     i64 first = (i64)(blockIdx.x / across) * BACK_ROWS;
     int unit = blockIdx.x % across * WARP, mine = unit + lane < H ? unit + lane : 0;
+    bool even = by_next && is_even(by_next, G);
     T sum[BACK_ROWS] = {};
-    for (int from = 0; by_next && from < G; from += DEEP) {
+    for (int from = 0; by_next && from < G; from += BACK_DEEP) {
         __syncthreads();
-        for (int n = threadIdx.x; n < BACK_ROWS * DEEP; n += 256) {
-            int r = n / DEEP, k = n % DEEP;
-            rows[r * APART + k] = first + r < s.batch && from + k < G ? by_next[(first + r) * G + from + k] : 0;
+#pragma unroll
+        for (int n = 0; n < BACK_OF_ROWS; n++) {
+            int place = n * STEP_THREADS + threadIdx.x, r = place / (BACK_DEEP / EVEN), k = place % (BACK_DEEP / EVEN) * EVEN;
+            bool there = first + r < s.batch;
+            *(Numbers *)(rows + r * BACK_APART + k) = numbers_of(by_next + (there ? first + r : 0) * G, from + k, there ? G : 0, even);
         }
         __syncthreads();
-        int begin = part * (DEEP / BACK_WARPS), end = begin + DEEP / BACK_WARPS;
+        int deep = G - from < BACK_DEEP ? G - from : BACK_DEEP;
+        // Whole sixteens of bytes, or the last part would be another's.
+        int each = ((deep + BACK_WARPS - 1) / BACK_WARPS + EVEN - 1) / EVEN * EVEN, begin = part * each;
+        int end = begin + each < deep ? begin + each : deep;
+        const T *column = w + (i64)from * H + mine;
+#pragma unroll 4
         for (int k = begin; k < end; k += EVEN) {
             T v[EVEN];
-            for (int e = 0; e < EVEN; e++) v[e] = from + k + e < G ? w[(i64)(from + k + e) * H + mine] : 0;
+#pragma unroll
+            for (int e = 0; e < EVEN; e++) v[e] = k + e < end ? column[(i64)(k + e) * H] : 0;
 #pragma unroll
             for (int r = 0; r < BACK_ROWS; r++) {
-                Numbers x = numbers_at(rows + r * APART + k);
+                Numbers x = numbers_at(rows + r * BACK_APART + k);
+#pragma unroll
                 for (int e = 0; e < EVEN; e++) sum[r] += x.of[e] * v[e];
             }
         }
     }
+#pragma unroll
     for (int r = 0; r < BACK_ROWS; r++) sums[(part * BACK_ROWS + r) * WARP + lane] = sum[r];
     __syncthreads();
     // Now a warp has a sequence.
