@@ -5,6 +5,12 @@
 //! `bench/compare_training.py` takes the same steps in PyTorch.
 
 use regard::Result;
+use regard::layers::Graph;
+use regard::models::{
+    ContextConfig, DecoderConfig, GraphAttentionNetwork, GraphLayer, GraphNetworkConfig,
+    InputConfig, LabelerConfig, Sentences, Seq2Seq, Seq2SeqConfig, SequenceLabeler, Sequences,
+    Tied, VisionTransformer, VisionTransformerConfig,
+};
 use regard::prelude::*;
 use std::time::Instant;
 
@@ -47,8 +53,7 @@ fn transformer(
     let side = TransformerConfig { feed_forward, dropout, ..side };
     let encoder = EncoderConfig::Transformer(side.clone());
     let decoder = DecoderConfig::Transformer(side);
-    let config =
-        Seq2SeqConfig::new(sizes[2], sizes[2], encoder, decoder, ContextConfig::MultiHead);
+    let config = Seq2SeqConfig::new(sizes[2], sizes[2], encoder, decoder, ContextConfig::MultiHead);
     teach(parameters, &Seq2SeqConfig { embedding: width, tied: Tied::All, ..config }, sizes)
 }
 

@@ -303,6 +303,21 @@ fn the_public_api_is_the_one_that_is_written_down() {
 }
 
 #[test]
+fn the_prelude_has_the_few_names_of_a_model_of_ones_own() {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let text = fs::read_to_string(src.join("prelude.rs")).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    let lists = items(&lines, 0);
+    let names: Vec<String> = lists
+        .iter()
+        .filter_map(|item| item.head.strip_prefix("pub use "))
+        .flat_map(named)
+        .collect();
+    assert!((30..=60).contains(&names.len()), "{} names: {names:?}", names.len());
+    assert!(names.iter().all(|name| name != "*"), "a glob is no few names");
+}
+
+#[test]
 fn a_change_of_any_kind_is_seen() {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();

@@ -33,6 +33,7 @@ pub struct Keys {
 
 impl Keys {
     /// Keeps and repeats batch items: what a beam does when its hypotheses change places.
+    /// Refuses an item that is not there.
     ///
     /// ```
     /// # use regard::prelude::*;
@@ -76,6 +77,7 @@ impl Keys {
 /// # Ok::<(), regard::Error>(())
 /// ```
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Memory {
     /// The keys.
     pub keys: Keys,
@@ -85,9 +87,11 @@ pub struct Memory {
 
 impl Memory {
     /// Keeps and repeats batch items: what a beam does when its hypotheses change places.
+    /// Refuses an item that is not there.
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::attention::Memory;
     /// # let plain = Mechanism::new(&Parameters::new(DType::F64, 1), &MechanismConfig::default(), 4, 4)?;
     /// let x = Random::new(1).normal(&[3, 5, 4], 0.0, 1.0, DType::F64)?;
     /// let memory = Memory { keys: plain.keys(&x)?, values: x };
