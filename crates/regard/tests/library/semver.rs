@@ -48,6 +48,7 @@ const CLOSED: [(&str, &[&str], &str); 6] = [
         &[
             "Mode",
             "KeyValue",
+            "Memory",
             "RecurrentState",
             "Segments",
             "HeadRef",

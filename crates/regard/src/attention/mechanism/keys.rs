@@ -77,7 +77,6 @@ impl Keys {
 /// # Ok::<(), regard::Error>(())
 /// ```
 #[derive(Clone, Debug)]
-#[non_exhaustive]
 pub struct Memory {
     /// The keys.
     pub keys: Keys,

@@ -104,7 +104,7 @@ struct Attention {
 /// use regard::models::Pointed;
 /// let start = Tensor::from_vec(vec![0.0, 2.0, 9.0], &[1, 3])?;
 /// let end = Tensor::from_vec(vec![9.0, 1.0, 2.0], &[1, 3])?;
-/// let pointed = Pointed { start, end, alignment: None, encoder: vec![] };
+/// let pointed = Pointed::new(start, end);
 /// // the end is never before the start, and a span has two words at most
 /// let span = pointed.spans(&[3], 2)?[0];
 /// assert_eq!((span.start, span.end), (2, 2));
@@ -147,6 +147,18 @@ pub struct Span {
 const NEVER: f64 = -1e9;
 
 impl Pointed {
+    /// Scores of every word as start and as end, `[B, N]` each, that any model gave.
+    ///
+    /// ```
+    /// use regard::models::Pointed;
+    /// use regard::prelude::*;
+    /// let scores = Tensor::from([[0f32, 2.0, 1.0]]);
+    /// assert!(Pointed::new(scores.clone(), scores).alignment.is_none());
+    /// ```
+    pub fn new(start: Tensor, end: Tensor) -> Self {
+        Self { start, end, alignment: None, encoder: Vec::new() }
+    }
+
     /// The likeliest span of each text with at most `longest` words.
     /// Refuses spans of 0 words.
     ///
@@ -154,7 +166,7 @@ impl Pointed {
     /// # use regard::prelude::*;
     /// # use regard::models::Pointed;
     /// let scores = Tensor::from_vec(vec![0.0, 2.0, 1.0], &[1, 3])?;
-    /// let pointed = Pointed { start: scores.clone(), end: scores, alignment: None, encoder: vec![] };
+    /// let pointed = Pointed::new(scores.clone(), scores);
     /// assert_eq!(pointed.spans(&[3], 3)?[0].end, 1);
     /// assert!(pointed.spans(&[3], 0).is_err());
     /// # Ok::<(), regard::Error>(())
@@ -187,7 +199,7 @@ impl Pointed {
     /// # use regard::prelude::*;
     /// # use regard::models::Pointed;
     /// let scores = Tensor::from_vec(vec![0.5, 2.0, 1.0], &[1, 3])?;
-    /// let pointed = Pointed { start: scores.clone(), end: scores, alignment: None, encoder: vec![] };
+    /// let pointed = Pointed::new(scores.clone(), scores);
     /// let best = &pointed.n_best_spans(&[3], 2, 3)?[0];
     /// let places: Vec<(usize, usize)> = best.iter().map(|span| (span.start, span.end)).collect();
     /// assert_eq!(places, [(1, 1), (1, 2), (0, 1)]);
