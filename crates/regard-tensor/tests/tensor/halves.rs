@@ -269,7 +269,8 @@ fn two_types_of_16_bits_are_refused_together_and_so_is_what_has_no_kernel() {
             assert!(error.ends_with("convert one with to_dtype"), "{error}");
         }
     }
-    let refused: [(&str, fn(&Tensor) -> Result<Tensor>); 2] = [
+    type Alone = fn(&Tensor) -> Result<Tensor>;
+    let refused: [(&str, Alone); 2] = [
         ("cumsum", |x| x.cumsum(0)),
         ("unfold", |x| x.reshape(&[1, 1, 2, 2])?.unfold(&SlidingWindow::new([1, 1]))),
     ];
