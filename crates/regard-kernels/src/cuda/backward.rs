@@ -261,24 +261,24 @@ impl<'a, T: Real> Run<'a, T> {
 
     fn generic(&self, scratch: &Scratch) -> Result<(), Error> {
         let (s, sent) = (&self.s, &self.sent);
-        let launch = |kernel: &str, warps: usize| {
+        let launch = |kernel: &str, rows: usize, row_warps: usize| {
             let mut arguments = [argument(&self.up.problem), argument(&self.pass)];
-            let grid = Grid::of_warps(warps.min(scratch.warps));
+            let grid = Grid::of_rows(rows.min(scratch.rows), row_warps);
             // SAFETY: the kernels' text has these two structures; all that they name is kept by
             // this, and what is freed is freed in the stream's order.
             unsafe { self.module.launch(&self.device, kernel, grid, &mut arguments) }
         };
         // A table is added to by its task.
         self.relative_slabs.all.clear(&self.device)?;
-        launch("backward_queries", s.b * s.hq * self.chunks)?;
+        launch("backward_queries", s.b * s.hq * self.chunks, scratch.row_warps)?;
         if sent.k.is_some() || sent.v.is_some() || self.key_sums.is_asked() {
-            launch("backward_keys", s.b * s.hk * s.nk)?;
+            launch("backward_keys", s.b * s.hk * s.nk, 1)?;
         }
         if let Some(full) = self.spec.bias.full.filter(|full| full.shape[2] > 1)
             && sent.bias.is_asked()
         {
             sent.bias.clear(&self.device)?;
-            launch("backward_bias", full.shape[0] * full.shape[1] * s.nq)?;
+            launch("backward_bias", full.shape[0] * full.shape[1] * s.nq, scratch.row_warps)?;
         }
         Ok(())
     }

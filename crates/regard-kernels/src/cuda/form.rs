@@ -38,6 +38,8 @@ pub(super) enum Form {
     Tile(TileSizes),
 }
 
+/// Queries that the generic kernels have sooner than tiles.
+const FEW_QUERIES: usize = 8;
 /// The widest value that the additive tiles have registers for.
 const WIDEST_VALUE: usize = 256;
 
@@ -305,7 +307,9 @@ fn is_mapped<E>(rows: &Rows<E>) -> bool {
 /// Additive scores with tanh under a mask that leaves each query a range of keys.
 fn is_additive<T: Real>(spec: &Spec<T>, s: &Shape) -> bool {
     let mask = &spec.mask;
+    // A tile has 64 queries: of few it would be mostly empty.
     matches!(spec.score, Score::Additive { activation: Activation::Tanh, .. })
+        && s.nq > FEW_QUERIES
         && mask.edges.is_none()
         && mask.dense.is_none()
         && mask.segments.is_none()

@@ -246,10 +246,10 @@ impl Run {
             scratch: 0,
             scratch_row: 0,
         };
-        let (kernel, warps) = match &self.kernels {
+        let grid = match &self.kernels {
             Kernels::Generic(scratch) => {
                 (pass.scratch, pass.scratch_row) = (scratch.memory.at, scratch.row as i64);
-                ("forward", scratch.warps.min(s.rows()))
+                Grid::of_rows(scratch.rows.min(s.rows()), scratch.row_warps)
             }
             Kernels::Graph(graph) => return graph.forward(module, device, &up.problem, &pass),
             Kernels::Additive(tiles) => return tiles.forward(module, device, &up.problem, &pass),
@@ -263,6 +263,6 @@ impl Run {
         let mut arguments = [argument(&up.problem), argument(&pass)];
         // SAFETY: the kernels' text has these two structures, and all they name is kept by this;
         // copies wait for the stream, and what is freed is freed in its order.
-        unsafe { module.launch(device, kernel, Grid::of_warps(warps), &mut arguments) }
+        unsafe { module.launch(device, "forward", grid, &mut arguments) }
     }
 }

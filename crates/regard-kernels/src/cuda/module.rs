@@ -42,6 +42,14 @@ impl Grid {
         Self { blocks, threads: threads as u32, shared }
     }
 
+    /// A block of so many warps for each of some rows, or enough blocks of four that have one each.
+    pub(super) fn of_rows(rows: usize, row_warps: usize) -> Self {
+        match row_warps {
+            1 => Self::of_warps(rows),
+            _ => Self::new([rows.max(1) as u32, 1, 1], 32 * row_warps, 0),
+        }
+    }
+
     /// Enough blocks of four warps.
     pub(super) fn of_warps(warps: usize) -> Self {
         Self { blocks: [warps.div_ceil(4).max(1) as u32, 1, 1], threads: 128, shared: 0 }

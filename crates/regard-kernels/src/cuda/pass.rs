@@ -4,6 +4,7 @@ use super::device::Device;
 use super::memory::{self, Memory};
 use super::options_at::EdgesAt;
 use super::problem::{Array, Rows};
+use super::source::row_warps;
 use crate::error::Error;
 use crate::numel::numel;
 use crate::spec::{Gradients, Shape, Spec};
@@ -154,7 +155,10 @@ pub(super) struct Scratch {
     pub(super) memory: Memory,
     /// Numbers of a row.
     pub(super) row: usize,
-    pub(super) warps: usize,
+    /// Rows that there is room for at once.
+    pub(super) rows: usize,
+    /// Warps that share a row.
+    pub(super) row_warps: usize,
 }
 
 impl Scratch {
@@ -175,7 +179,7 @@ impl Scratch {
         // Whole blocks of warps.
         let warps = (SCRATCH / (rows * row * real)).clamp(LANES, WARPS) / 4 * 4;
         let memory = Memory::uninit(device, warps * rows * row * real)?;
-        Ok(Self { memory, row, warps })
+        Ok(Self { memory, row, rows: warps, row_warps: row_warps(spec, s) })
     }
 }
 

@@ -235,8 +235,7 @@ impl Kind {
         if sizes.iter().any(|&size| size > i32::MAX as usize) || product.batch > 65_535 {
             return None;
         }
-        let alignments =
-            [product.b.address, product.a.address, added, product.to].map(alignment);
+        let alignments = [product.b.address, product.a.address, added, product.to].map(alignment);
         Some(Self {
             is_double: product.is_double,
             batch: product.batch,
@@ -249,7 +248,8 @@ impl Kind {
 
     /// Columns and rows of the product.
     fn written(&self) -> [usize; 2] {
-        let of = |x: &Lying| if x.is_transposed { [x.columns, x.rows] } else { [x.rows, x.columns] };
+        let of =
+            |x: &Lying| if x.is_transposed { [x.columns, x.rows] } else { [x.rows, x.columns] };
         [of(&self.left)[0], of(&self.right)[1]]
     }
 }
@@ -260,7 +260,11 @@ use sys::cublasLtMatrixLayoutAttribute_t as Layout;
 
 /// # Safety
 /// The description lives, and the attribute has the value's type.
-unsafe fn set_of<X>(of: sys::cublasLtMatmulDesc_t, which: Of, value: &X) -> Result<(), CublasError> {
+unsafe fn set_of<X>(
+    of: sys::cublasLtMatmulDesc_t,
+    which: Of,
+    value: &X,
+) -> Result<(), CublasError> {
     let value: *const X = value;
     // SAFETY: the caller's promise.
     unsafe { result::set_matmul_desc_attribute(of, which, value.cast(), size_of::<X>()) }
@@ -299,14 +303,10 @@ impl Plan {
     /// The handle lives.
     unsafe fn new(handle: sys::cublasLtHandle_t, kind: &Kind) -> Result<Self, CublasError> {
         let (compute, numbers) = match kind.is_double {
-            true => (
-                sys::cublasComputeType_t::CUBLAS_COMPUTE_64F,
-                sys::cudaDataType_t::CUDA_R_64F,
-            ),
-            false => (
-                sys::cublasComputeType_t::CUBLAS_COMPUTE_32F,
-                sys::cudaDataType_t::CUDA_R_32F,
-            ),
+            true => (sys::cublasComputeType_t::CUBLAS_COMPUTE_64F, sys::cudaDataType_t::CUDA_R_64F),
+            false => {
+                (sys::cublasComputeType_t::CUBLAS_COMPUTE_32F, sys::cudaDataType_t::CUDA_R_32F)
+            }
         };
         let of = result::create_matmul_desc(compute, numbers)?;
         // CUBLAS_OP_N is 0, CUBLAS_OP_T 1.
@@ -329,7 +329,8 @@ impl Plan {
         ];
         let wanted = result::create_matmul_pref()?;
         // The same numbers at every call: no sums in the order in which blocks happen to be done.
-        let in_order = sys::cublasLtReductionScheme_t::CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE as u32
+        let in_order = sys::cublasLtReductionScheme_t::CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE
+            as u32
             | sys::cublasLtReductionScheme_t::CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE as u32;
         let [a, b, c, d] = kind.alignments;
         let small = [

@@ -57,7 +57,7 @@ pub struct Variant {
 /// Which kernels: their text has what a problem of that form needs, and its sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
-    Generic { chunks: usize, value_chunks: usize },
+    Generic { chunks: usize, value_chunks: usize, row_warps: usize },
     Graph(GraphSizes),
     Additive { width: usize, value_width: usize, backward: bool },
     Dot(DotTiles),
@@ -67,6 +67,18 @@ enum Form {
 }
 
 const LANES: usize = 32;
+
+/// The most rows that a GPU is not busy with, a warp each.
+const FEW_ROWS: usize = 1024;
+/// Warps that share a row then.
+const MANY_WARPS: usize = 16;
+
+/// How many warps share a row in the generic kernels: several where rows are few and the score is one of those that
+/// are summed feature by feature.
+pub(super) fn row_warps<T: Real>(spec: &Spec<T>, s: &Shape) -> usize {
+    let by_feature = matches!(spec.score, Score::Dot { .. } | Score::Additive { .. });
+    if by_feature && s.rows() <= FEW_ROWS { MANY_WARPS } else { 1 }
+}
 
 impl Variant {
     /// The generic kernels for a problem; none where its score is a caller's own code.
@@ -81,7 +93,8 @@ impl Variant {
             Score::Own { .. } => return None,
         };
         let chunks = |width: usize| width.div_ceil(LANES).max(1);
-        let form = Form::Generic { chunks: chunks(s.dk), value_chunks: chunks(s.dv) };
+        let row_warps = row_warps(spec, s);
+        let form = Form::Generic { chunks: chunks(s.dk), value_chunks: chunks(s.dv), row_warps };
         Some(Self { stored, formula, form })
     }
 
@@ -143,9 +156,10 @@ impl Variant {
             },
         );
         match self.form {
-            Form::Generic { chunks, value_chunks } => {
+            Form::Generic { chunks, value_chunks, row_warps } => {
                 define("CHUNKS", &chunks);
                 define("VALUE_CHUNKS", &value_chunks);
+                define("ROW_WARPS", &row_warps);
             }
             Form::Graph(sizes) => {
                 for (name, value) in sizes.defines() {

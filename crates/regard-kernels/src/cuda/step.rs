@@ -185,6 +185,82 @@ pub struct SequenceOf {
     pub lengths: u64,
 }
 
+/// The states of a recurrent layer's step, as `text/step/recurrent.cu` has them: addresses, 0 where there is none.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct StatesOf {
+    /// `[B, T, G·H]`
+    pub gates: u64,
+    /// `[B, H]`: before the step.
+    pub h: u64,
+    /// `[B, H]`: after it.
+    pub next: u64,
+    /// `[B, H]`: an LSTM's cells, replaced.
+    pub c: u64,
+    /// `[B, T, H]`
+    pub out: u64,
+    /// What the backward pass reads.
+    pub saved: u64,
+}
+
+/// The gradients of a recurrent layer's step, as `text/step/recurrent.cu` has them: addresses, 0 where there is none.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct SlopesOf {
+    /// What the forward pass left.
+    pub saved: u64,
+    /// `[B, T, H]`
+    pub grad_out: u64,
+    /// `[B, H]`: what goes past the recurrent product, replaced.
+    pub past: u64,
+    /// `[B, H]`: of an LSTM's cells, replaced.
+    pub grad_c: u64,
+    /// `[B, T, G·H]`
+    pub grad_gates: u64,
+    /// `[B, G·H]`: of the recurrent product.
+    pub by_h: u64,
+}
+
+/// One parameter of an optimizer's step, as `text/step/optimizer.cu` has it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PartOf {
+    /// Where its numbers are.
+    pub value: u64,
+    /// Where their gradients are.
+    pub gradient: u64,
+    /// What the rule keeps; 0 where it keeps nothing.
+    pub kept: [u64; 2],
+    /// How many numbers.
+    pub count: usize,
+}
+
+impl PartOf {
+    /// Numbers of a parameter that a block has.
+    const CHUNK: usize = 4096;
+
+    /// A list of parameters as the kernels read it, and the blocks for all of them.
+    pub fn list(parts: &[Self]) -> (Vec<u64>, Launch) {
+        let (mut list, mut blocks) = (Vec::with_capacity(6 * parts.len()), 0);
+        for part in parts {
+            let [first, second] = part.kept;
+            let (count, block) = (part.count as u64, blocks as u64);
+            list.extend([part.value, part.gradient, first, second, count, block]);
+            blocks += part.count.div_ceil(Self::CHUNK);
+        }
+        (list, Launch::of_blocks(blocks))
+    }
+}
+
+/// What gradients are scaled down to, as `text/step/optimizer.cu` has it.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct ClipOf {
+    /// The address of their norm, an f64; 0: they are not scaled.
+    pub norm: u64,
+    /// The largest norm that stays.
+    pub most: f64,
+}
+
 /// What a kernel is given.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
@@ -201,6 +277,12 @@ pub enum Argument {
     Slide(SlideOf),
     /// Sequences.
     Sequence(SequenceOf),
+    /// Clipping.
+    Clip(ClipOf),
+    /// A recurrent layer's states.
+    States(StatesOf),
+    /// A recurrent layer's gradients.
+    Slopes(SlopesOf),
 }
 
 impl Argument {
@@ -212,6 +294,9 @@ impl Argument {
             Self::Walk(x) => (&raw const *x).cast(),
             Self::Slide(x) => (&raw const *x).cast(),
             Self::Sequence(x) => (&raw const *x).cast(),
+            Self::Clip(x) => (&raw const *x).cast(),
+            Self::States(x) => (&raw const *x).cast(),
+            Self::Slopes(x) => (&raw const *x).cast(),
         };
         at.cast_mut()
     }

@@ -106,15 +106,22 @@ pub(crate) struct Moved<'a> {
     pub(crate) moments: &'a mut [Tensor],
 }
 
+/// The norm that gradients are scaled down to where theirs is larger.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clip<'a> {
+    pub(crate) most: f64,
+    /// Theirs, as [`Backend::norm`] gives it.
+    pub(crate) norm: &'a Tensor,
+}
+
 /// What a step of an optimizer does to all parameters alike.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Move {
+pub(crate) struct Move<'a> {
     pub(crate) rule: UpdateRule,
     pub(crate) learning_rate: f64,
     /// Counted from 1.
     pub(crate) step: u64,
-    /// What the gradients are multiplied by: clipping.
-    pub(crate) gradient_scale: f64,
+    pub(crate) clip: Option<Clip<'a>>,
 }
 
 /// The operations, by name. Arguments were checked by the caller: shapes and types fit, operands of an
@@ -162,8 +169,8 @@ pub(crate) trait Backend: Sync {
     fn top_k(&self, x: &Tensor, axis: usize, k: usize) -> Result<Tensor>;
     /// The sums of what comes first along an axis, or of what comes last where `reverse`. Contiguous.
     fn cumsum(&self, x: &Tensor, axis: usize, reverse: bool) -> Result<Tensor>;
-    /// Σ x² over all numbers of all tensors. Contiguous.
-    fn sum_of_squares(&self, all: &[&Tensor]) -> Result<f64>;
+    /// √(Σ x²) over all numbers of all tensors: an f64 on the device, which nobody waits for. Contiguous.
+    fn norm(&self, all: &[&Tensor]) -> Result<Tensor>;
     /// Along the last axis; its logarithm where `log`. Contiguous.
     fn softmax(&self, op: &str, x: &Tensor, log: bool) -> Result<Tensor>;
     fn softmax_backward(&self, y: &Tensor, g: &Tensor, log: bool) -> Result<Tensor>;

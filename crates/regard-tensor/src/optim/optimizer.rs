@@ -1,6 +1,6 @@
 //! One step along the gradients, for all parameters at once.
 
-use crate::backend::{Move, Moved};
+use crate::backend::{Clip, Move, Moved};
 use crate::{DType, Gradients, Parameter, Parameters, Result, Tensor, ensure};
 use std::collections::{BTreeMap, HashSet};
 
@@ -241,7 +241,8 @@ impl Optimizer {
     }
 
     /// One step at a rate. A parameter without a gradient stays as it is. Gives the norm of the
-    /// gradients before clipping. Refuses the gradient of a parameter that it does not hold, unless
+    /// gradients before clipping, an f64 where the gradients lie: reading it from a GPU waits for
+    /// the step. Refuses the gradient of a parameter that it does not hold, unless
     /// it was left out by name ([`Optimizer::without`]) or the optimizer is [`Optimizer::partial`].
     ///
     /// ```
@@ -250,10 +251,10 @@ impl Optimizer {
     /// let w = parameters.parameter("w", &[], Init::Constant(3.0))?;
     /// let mut optimizer = Optimizer::new(&parameters, UpdateRule::sgd(0.0))?;
     /// let norm = optimizer.step(&w.tensor().square()?.backward()?, 0.5)?;
-    /// assert_eq!((norm, w.tensor().item()?), (6.0, 0.0));
+    /// assert_eq!((norm.item()?, w.tensor().item()?), (6.0, 0.0));
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
-    pub fn step(&mut self, gradients: &Gradients, rate: f64) -> Result<f64> {
+    pub fn step(&mut self, gradients: &Gradients, rate: f64) -> Result<Tensor> {
         ensure!(rate.is_finite() && rate >= 0.0, "a learning rate of {rate}");
         if let Some(name) = gradients.other_than(&self.known).filter(|_| !self.partial) {
             ensure!(
@@ -262,11 +263,10 @@ impl Optimizer {
                  the optimizer after all parameters, or call partial() where another one moves it"
             );
         }
-        let norm = self.norm(gradients)?;
-        let scale = self.clip.map_or(1.0, |most| (most / (norm + 1e-6)).min(1.0));
+        let norm = self.norm_of(gradients)?;
         self.steps += 1;
-        let by =
-            Move { rule: self.rule, learning_rate: rate, step: self.steps, gradient_scale: scale };
+        let clip = self.clip.map(|most| Clip { most, norm: &norm });
+        let by = Move { rule: self.rule, learning_rate: rate, step: self.steps, clip };
         self.step_of(DType::F32, gradients, &by)?;
         self.step_of(DType::F64, gradients, &by)?;
         Ok(norm)
@@ -284,9 +284,15 @@ impl Optimizer {
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn norm(&self, gradients: &Gradients) -> Result<f64> {
+        self.norm_of(gradients)?.item()
+    }
+
+    fn norm_of(&self, gradients: &Gradients) -> Result<Tensor> {
         let all: Vec<&Tensor> = self.parameters.iter().filter_map(|p| gradients.get(p)).collect();
-        let Some(first) = all.first() else { return Ok(0.0) };
-        Ok(first.backend().sum_of_squares(&all)?.sqrt())
+        match all.first() {
+            Some(first) => first.backend().norm(&all),
+            None => Tensor::scalar(0.0),
+        }
     }
 
     /// One step of the parameters of a type that have a gradient.

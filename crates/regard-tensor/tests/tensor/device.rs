@@ -412,7 +412,7 @@ fn on_the_gpu_a_model_learns_as_on_the_cpu_and_a_wrong_index_is_found() {
             let mut norms = Vec::new();
             for _ in 0..5 {
                 let loss = x.linear(&w.tensor(), Some(&b.tensor()))?.square()?.mean_all()?;
-                norms.push(optimizer.step(&loss.backward()?, 0.1)? as f32);
+                norms.push(optimizer.step(&loss.backward()?, 0.1)?.item()? as f32);
             }
             let count = norms.len();
             let norms = Tensor::from_vec(norms, &[count])?.to_device(device)?;

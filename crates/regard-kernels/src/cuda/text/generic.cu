@@ -1,8 +1,51 @@
 // The whole specification by plain means: a warp has a row, a lane every 32nd feature; a row's
-// scores lie in a scratch of the warp's own. Nothing is added to by two warps, so the same
-// problem gives the same bits.
+// scores lie in a scratch of the row's own. Where rows are few a block of ROW_WARPS has a row: its warps
+// share the keys of scores, and the features of what is summed over keys. Nothing is added to by two
+// warps, so the same problem gives the same bits.
 
 #define EACH_VALUE(c) _Pragma("unroll") for (int c = 0; c < VALUE_CHUNKS; c++)
+
+#if ROW_WARPS > 1
+#define ROW_THREADS (WARP * ROW_WARPS)
+__device__ __forceinline__ int row_part() { return threadIdx.x / WARP; }
+__device__ __forceinline__ i64 row_id() { return blockIdx.x; }
+__device__ __forceinline__ i64 rows_at_once() { return gridDim.x; }
+__device__ __forceinline__ void row_sync() { __syncthreads(); }
+#else
+#define ROW_THREADS 128
+__device__ __forceinline__ int row_part() { return 0; }
+__device__ __forceinline__ i64 row_id() { return warp_id(); }
+__device__ __forceinline__ i64 rows_at_once() { return warps(); }
+__device__ __forceinline__ void row_sync() { __syncwarp(); }
+#endif
+// Whether a lane's key is one of this warp's, and those of 32 that are.
+__device__ __forceinline__ bool is_own_key(int lane) { return lane % ROW_WARPS == row_part(); }
+__device__ __forceinline__ u32 own_keys(bool asked) { return __ballot_sync(ALL, asked && is_own_key(lane_id())); }
+
+// The chunks of features that a warp sums, and where they lie.
+#define PART_CHUNKS ((CHUNKS + ROW_WARPS - 1) / ROW_WARPS)
+#define PART_VALUE_CHUNKS ((VALUE_CHUNKS + ROW_WARPS - 1) / ROW_WARPS)
+#define EACH_PART(c) _Pragma("unroll") for (int c = 0; c < PART_CHUNKS; c++)
+#define EACH_VALUE_PART(c) _Pragma("unroll") for (int c = 0; c < PART_VALUE_CHUNKS; c++)
+__device__ __forceinline__ i64 part_feature(int c, int lane) { return lane + WARP * (row_part() + ROW_WARPS * c); }
+
+template <int N>
+__device__ __forceinline__ void load_part(const E *row, i64 width, int lane, T (&to)[N]) {
+#pragma unroll
+    for (int c = 0; c < N; c++) {
+        i64 d = part_feature(c, lane);
+        to[c] = d < width ? widen(row[d]) : (T)0;
+    }
+}
+
+template <int N>
+__device__ __forceinline__ void store_part(E *row, i64 width, int lane, const T (&from)[N]) {
+#pragma unroll
+    for (int c = 0; c < N; c++) {
+        i64 d = part_feature(c, lane);
+        if (d < width) row[d] = narrow(from[c]);
+    }
+}
 
 template <int N>
 __device__ __forceinline__ void load_row(const E *row, i64 width, int lane, T (&to)[N]) {
@@ -36,6 +79,34 @@ __device__ __forceinline__ T dot_values(const T (&a)[VALUE_CHUNKS], const T (&b)
     return warp_sum(sum);
 }
 
+// What a warp has of a score: its features' share of the gradients by query. `Own` sums those of the learned numbers.
+#if ROW_WARPS == 1
+typedef Score ScorePart;
+#else
+struct Own {
+    T w[PART_CHUNKS];
+    __device__ void clear() { EACH_PART(c) w[c] = 0; }
+    __device__ void store(const Problem &p, T *slab, int lane) const {
+        EACH_PART(c) {
+            i64 d = part_feature(c, lane);
+            if (d < OWN_WIDTH(p)) slab[d] = w[c];
+        }
+    }
+};
+struct ScorePart {
+    T own[PART_CHUNKS];
+    __device__ ScorePart(const Problem &p, i64 h, int lane) {
+        EACH_PART(c) {
+            i64 d = part_feature(c, lane);
+            own[c] = d < p.width ? own_number(p, h, d) : (T)0;
+        }
+    }
+    __device__ __forceinline__ void by_query(const T (&q)[PART_CHUNKS], const T (&k)[PART_CHUNKS], T grad, T (&gq)[PART_CHUNKS], Own &sums) const {
+        EACH_PART(c) one_by_query(own[c], q[c], k[c], grad, gq[c], sums.w[c]);
+    }
+};
+#endif
+
 // One query of one head.
 struct Row {
     i64 b, h, hk, i, at;
@@ -53,7 +124,7 @@ __device__ void scores_of_row(const Problem &p, const Row &r, const Reach &reach
         i64 j = t < reach.count ? position(reach, t) : 0;
         bool seen = t < reach.count && visible(p, reach, j, r.b, r.h, r.i, j);
         T mine = NEG_INF;
-        for (u32 left = __ballot_sync(ALL, seen); left; left &= left - 1) {
+        for (u32 left = own_keys(seen); left; left &= left - 1) {
             int n = __ffs(left) - 1;
             T k[CHUNKS];
             load_row(row_of(p.k, r.b, r.hk, __shfl_sync(ALL, j, n)), p.width, lane, k);
@@ -61,9 +132,9 @@ __device__ void scores_of_row(const Problem &p, const Row &r, const Reach &reach
             if (lane == n) mine = s;
         }
         if (seen) mine += bias_at(p, r.b, r.h, r.i, j);
-        if (t < reach.count) scratch[t] = mine;
+        if (t < reach.count && is_own_key(lane)) scratch[t] = mine;
     }
-    __syncwarp();
+    row_sync();
 }
 
 // The threshold of sparsemax, of scores with their largest taken away: Newton's steps from below,
@@ -185,11 +256,11 @@ struct Weights {
     }
 };
 
-extern "C" __global__ void __launch_bounds__(128) forward(const __grid_constant__ Problem p, const __grid_constant__ Forward o) {
+extern "C" __global__ void __launch_bounds__(ROW_THREADS) forward(const __grid_constant__ Problem p, const __grid_constant__ Forward o) {
     int lane = lane_id();
-    T *scratch = o.scratch + warp_id() * o.scratch_row;
+    T *scratch = o.scratch + row_id() * o.scratch_row;
     i64 rows = p.batch * p.heads * p.queries;
-    for (i64 at = warp_id(); at < rows; at += warps()) {
+    for (i64 at = row_id(); at < rows; at += rows_at_once()) {
         Row r(p, at);
         Reach reach = keys_of(p, r.b, r.i);
         Score score(p, r.h, lane);
@@ -197,33 +268,33 @@ extern "C" __global__ void __launch_bounds__(128) forward(const __grid_constant_
         load_row(row_of(p.q, r.b, r.h, r.i), p.width, lane, q);
         scores_of_row(p, r, reach, score, q, scratch, lane);
         Weights w(p, r, reach, scratch, o.lse || o.log_prob, lane);
-        T out[VALUE_CHUNKS];
-        EACH_VALUE(c) out[c] = 0;
+        T out[PART_VALUE_CHUNKS];
+        EACH_VALUE_PART(c) out[c] = 0;
         for (i64 base = 0; base < reach.count; base += WARP) {
             i64 t = base + lane;
             T s = t < reach.count ? scratch[t] : NEG_INF;
             i64 j = t < reach.count ? position(reach, t) : 0;
             bool seen = !(s == NEG_INF);
             T weight = seen ? w.of(p, s, j) * keep_factor(p, r.head(p), r.i, draw_of(p, reach.first + t, j)) : (T)0;
-            if (o.weights && seen) o.weights[at * p.keys + j] = weight;
-            if (o.edge_weights && t < reach.count) o.edge_weights[r.head(p) * p.edges + reach.first + t] = weight;
+            if (o.weights && seen && is_own_key(lane)) o.weights[at * p.keys + j] = weight;
+            if (o.edge_weights && t < reach.count && is_own_key(lane)) o.edge_weights[r.head(p) * p.edges + reach.first + t] = weight;
             bool counts = is_hard(p) ? seen && j == w.chosen : seen;
             for (u32 left = __ballot_sync(ALL, counts); left; left &= left - 1) {
                 int n = __ffs(left) - 1;
-                T v[VALUE_CHUNKS];
-                load_row(row_of(p.v, r.b, r.hk, __shfl_sync(ALL, j, n)), p.value_width, lane, v);
+                T v[PART_VALUE_CHUNKS];
+                load_part(row_of(p.v, r.b, r.hk, __shfl_sync(ALL, j, n)), p.value_width, lane, v);
                 T x = __shfl_sync(ALL, weight, n);
-                EACH_VALUE(c) out[c] += x * v[c];
+                EACH_VALUE_PART(c) out[c] += x * v[c];
             }
         }
-        store_row(row_of(o.out, r.b, r.h, r.i), p.value_width, lane, out);
-        if (lane == 0) {
+        store_part(row_of(o.out, r.b, r.h, r.i), p.value_width, lane, out);
+        if (lane == 0 && row_part() == 0) {
             if (o.lse) o.lse[at] = w.lse;
             if (o.threshold) o.threshold[at] = w.empty ? (T)0 : w.tau + (p.normalizer == ENTMAX15 ? w.top * (T)0.5 : w.top);
             if (o.index) o.index[at] = w.chosen;
             if (o.log_prob) o.log_prob[at] = w.chosen < 0 ? (T)0 : w.chosen_score - w.lse;
         }
-        __syncwarp();
+        row_sync();
     }
 }
 
@@ -290,19 +361,19 @@ __device__ void weight_grads_of_row(const Problem &p, const Backward &g, const R
         i64 j = t < reach.count ? position(reach, t) : 0;
         bool seen = t < reach.count && !(scores[t] == NEG_INF);
         T mine = 0;
-        for (u32 left = __ballot_sync(ALL, seen); left; left &= left - 1) {
+        for (u32 left = own_keys(seen); left; left &= left - 1) {
             int n = __ffs(left) - 1;
             T v[VALUE_CHUNKS];
             load_row(row_of(p.v, r.b, r.hk, __shfl_sync(ALL, j, n)), p.value_width, lane, v);
             T x = dot_values(grad, v);
             if (lane == n) mine = x;
         }
-        if (seen) {
+        if (seen && is_own_key(lane)) {
             mine += arriving_at(p, g, r.at, r.head(p), j, reach.first + t);
             to[t] = mine * keep_factor(p, r.head(p), r.i, draw_of(p, reach.first + t, j));
         }
     }
-    __syncwarp();
+    row_sync();
 }
 
 // Σ g·dp / Σ g, with g the derivative's diagonal; softmax has it from what forward left.
@@ -346,12 +417,12 @@ __device__ void add_relative(const Problem &p, T *slab, i64 distance, bool seen,
 }
 
 // By query: q's gradient, each row's delta, and slabs of what is learned.
-extern "C" __global__ void __launch_bounds__(128) backward_queries(const __grid_constant__ Problem p, const __grid_constant__ Backward g) {
+extern "C" __global__ void __launch_bounds__(ROW_THREADS) backward_queries(const __grid_constant__ Problem p, const __grid_constant__ Backward g) {
     int lane = lane_id();
-    T *scores = g.scratch + warp_id() * 2 * g.scratch_row, *grads = scores + g.scratch_row;
+    T *scores = g.scratch + row_id() * 2 * g.scratch_row, *grads = scores + g.scratch_row;
     i64 tasks = p.batch * p.heads * g.chunks, per_task = (p.queries + g.chunks - 1) / g.chunks;
     i64 table = 2 * p.max_distance + 1;
-    for (i64 task = warp_id(); task < tasks; task += warps()) {
+    for (i64 task = row_id(); task < tasks; task += rows_at_once()) {
         i64 first = task % g.chunks * per_task, last = least(first + per_task, p.queries);
         Own own;
         own.clear();
@@ -360,32 +431,35 @@ extern "C" __global__ void __launch_bounds__(128) backward_queries(const __grid_
             Row r(p, task / g.chunks * p.queries + i);
             Reach reach = keys_of(p, r.b, r.i);
             Score score(p, r.h, lane);
-            T q[CHUNKS], gq[CHUNKS], grad[VALUE_CHUNKS];
+            T q[CHUNKS], grad[VALUE_CHUNKS];
             load_row(row_of(p.q, r.b, r.h, r.i), p.width, lane, q);
             load_row(row_of(g.grad_out, r.b, r.h, r.i), p.value_width, lane, grad);
-            EACH(c) gq[c] = 0;
             scores_of_row(p, r, reach, score, q, scores, lane);
             weight_grads_of_row(p, g, r, reach, scores, grad, grads, lane);
             Arrived a(g, r.at);
             bool centers = p.normalizer <= ENTMAX15;
             if (centers) a.delta = delta_of_row(p, g, r, reach, a, scores, grads, grad, lane);
-            if (lane == 0 && g.delta) g.delta[r.at] = a.delta;
+            if (lane == 0 && row_part() == 0 && g.delta) g.delta[r.at] = a.delta;
+            ScorePart part(p, r.h, lane);
+            T q_part[PART_CHUNKS], gq[PART_CHUNKS];
+            load_part(row_of(p.q, r.b, r.h, r.i), p.width, lane, q_part);
+            EACH_PART(c) gq[c] = 0;
             for (i64 base = 0; base < reach.count; base += WARP) {
                 i64 t = base + lane;
                 i64 j = t < reach.count ? position(reach, t) : 0;
                 T s = t < reach.count ? scores[t] : NEG_INF;
                 bool seen = !(s == NEG_INF);
                 T ds = seen ? a.grad_score(p, s, a.weight(p, s, j), grads[t], j) : (T)0;
-                if (relative) add_relative(p, relative, j - (r.i + p.offset), seen, ds, lane);
+                if (relative && row_part() == 0) add_relative(p, relative, j - (r.i + p.offset), seen, ds, lane);
                 for (u32 left = __ballot_sync(ALL, seen); left; left &= left - 1) {
                     int n = __ffs(left) - 1;
-                    T k[CHUNKS];
-                    load_row(row_of(p.k, r.b, r.hk, __shfl_sync(ALL, j, n)), p.width, lane, k);
-                    score.by_query(q, k, __shfl_sync(ALL, ds, n), gq, own);
+                    T k[PART_CHUNKS];
+                    load_part(row_of(p.k, r.b, r.hk, __shfl_sync(ALL, j, n)), p.width, lane, k);
+                    part.by_query(q_part, k, __shfl_sync(ALL, ds, n), gq, own);
                 }
             }
-            if (g.grad_q.data) store_row(row_of(g.grad_q, r.b, r.h, r.i), p.width, lane, gq);
-            __syncwarp();
+            if (g.grad_q.data) store_part(row_of(g.grad_q, r.b, r.h, r.i), p.width, lane, gq);
+            row_sync();
         }
         if (g.own_slabs) own.store(p, g.own_slabs + task * OWN_WIDTH(p), lane);
     }
@@ -457,11 +531,11 @@ extern "C" __global__ void __launch_bounds__(128) backward_keys(const __grid_con
 
 // The gradient of a full bias that has a row for each query: a warp has such a row and walks all
 // batch items and heads that share it.
-extern "C" __global__ void __launch_bounds__(128) backward_bias(const __grid_constant__ Problem p, const __grid_constant__ Backward g) {
+extern "C" __global__ void __launch_bounds__(ROW_THREADS) backward_bias(const __grid_constant__ Problem p, const __grid_constant__ Backward g) {
     int lane = lane_id();
-    T *scores = g.scratch + warp_id() * 2 * g.scratch_row, *grads = scores + g.scratch_row;
+    T *scores = g.scratch + row_id() * 2 * g.scratch_row, *grads = scores + g.scratch_row;
     i64 batch = g.bias_shape[0], heads = g.bias_shape[1], wide = g.bias_shape[3];
-    for (i64 at = warp_id(); at < batch * heads * p.queries; at += warps()) {
+    for (i64 at = row_id(); at < batch * heads * p.queries; at += rows_at_once()) {
         i64 ob = at / p.queries / heads, oh = at / p.queries % heads, i = at % p.queries;
         T *to = g.grad_bias + at * wide;
         T sum = 0;
@@ -483,12 +557,12 @@ extern "C" __global__ void __launch_bounds__(128) backward_bias(const __grid_con
                     i64 j = position(reach, t);
                     T ds = a.grad_score(p, s, a.weight(p, s, j), grads[t], j);
                     if (wide == 1) sum += ds;
-                    else to[j] += ds;
+                    else if (row_part() == 0) to[j] += ds;
                 }
-                __syncwarp();
+                row_sync();
             }
         }
         sum = warp_sum(sum);
-        if (wide == 1 && lane == 0) to[0] = sum;
+        if (wide == 1 && lane == 0 && row_part() == 0) to[0] = sum;
     }
 }

@@ -8,10 +8,16 @@
 
 #define OWN_WIDTH(p) 0
 
+// Of one feature: what a score has of its own, and its share of the gradients by query.
+__device__ __forceinline__ T own_number(const Problem &p, i64 h, i64 d) { return (T)p.scale; }
+__device__ __forceinline__ void one_by_query(T scale, T q, T k, T grad, T &gq, T &own) { gq += grad * scale * k; }
+
+#if ROW_WARPS == 1
 struct Own {
     __device__ void clear() {}
     __device__ void store(const Problem &p, T *slab, int lane) const {}
 };
+#endif
 
 struct Score {
     T scale;
@@ -21,9 +27,11 @@ struct Score {
         EACH(c) sum += q[c] * k[c];
         return warp_sum(sum) * scale;
     }
+#if ROW_WARPS == 1
     __device__ __forceinline__ void by_query(const T (&q)[CHUNKS], const T (&k)[CHUNKS], T grad, T (&gq)[CHUNKS], Own &own) const {
         EACH(c) gq[c] += grad * scale * k[c];
     }
+#endif
     __device__ __forceinline__ void by_key(const T (&q)[CHUNKS], const T (&k)[CHUNKS], T grad, T (&gk)[CHUNKS]) const {
         EACH(c) gk[c] += grad * scale * q[c];
     }
@@ -50,6 +58,15 @@ __device__ __forceinline__ void activate(T x, T &value, T &slope) {
 #endif
 }
 
+__device__ __forceinline__ T own_number(const Problem &p, i64 h, i64 d) { return p.parameters[0].data[h * p.parameters[0].head + d]; }
+__device__ __forceinline__ void one_by_query(T w, T q, T k, T grad, T &gq, T &own) {
+    T value, slope;
+    activate(q + k, value, slope);
+    gq += grad * w * slope;
+    own += grad * value;
+}
+
+#if ROW_WARPS == 1
 struct Own {
     T w[CHUNKS];
     __device__ void clear() { EACH(c) w[c] = 0; }
@@ -60,13 +77,14 @@ struct Own {
         }
     }
 };
+#endif
 
 struct Score {
     T w[CHUNKS];
     __device__ Score(const Problem &p, i64 h, int lane) {
         EACH(c) {
             i64 d = lane + WARP * c;
-            w[c] = d < p.width ? p.parameters[0].data[h * p.parameters[0].head + d] : (T)0;
+            w[c] = d < p.width ? own_number(p, h, d) : (T)0;
         }
     }
     __device__ __forceinline__ T of(const T (&q)[CHUNKS], const T (&k)[CHUNKS]) const {
@@ -78,14 +96,11 @@ struct Score {
         }
         return warp_sum(sum);
     }
+#if ROW_WARPS == 1
     __device__ __forceinline__ void by_query(const T (&q)[CHUNKS], const T (&k)[CHUNKS], T grad, T (&gq)[CHUNKS], Own &own) const {
-        EACH(c) {
-            T value, slope;
-            activate(q[c] + k[c], value, slope);
-            gq[c] += grad * w[c] * slope;
-            own.w[c] += grad * value;
-        }
+        EACH(c) one_by_query(w[c], q[c], k[c], grad, gq[c], own.w[c]);
     }
+#endif
     __device__ __forceinline__ void by_key(const T (&q)[CHUNKS], const T (&k)[CHUNKS], T grad, T (&gk)[CHUNKS]) const {
         EACH(c) {
             T value, slope;

@@ -84,8 +84,8 @@ impl Backend for CpuBackend {
     fn cumsum(&self, x: &Tensor, axis: usize, reverse: bool) -> Result<Tensor> {
         reduce::cumsum(x, axis, reverse)
     }
-    fn sum_of_squares(&self, all: &[&Tensor]) -> Result<f64> {
-        reduce::sum_of_squares(all)
+    fn norm(&self, all: &[&Tensor]) -> Result<Tensor> {
+        Tensor::scalar(reduce::sum_of_squares(all)?.sqrt())
     }
     fn softmax(&self, op: &str, x: &Tensor, log: bool) -> Result<Tensor> {
         fused::softmax(op, x, log)

@@ -1,6 +1,6 @@
 //! A step of an optimizer, by the fused kernels.
 
-use crate::backend::{Move, Moved};
+use crate::backend::{Clip, Move, Moved};
 use crate::dtype::{Float, floats};
 use crate::optim::UpdateRule;
 use crate::{Error, Result};
@@ -13,7 +13,11 @@ pub(super) fn step(all: &mut [Moved], by: &Move) -> Result<()> {
 }
 
 fn step_in<T: Float>(all: &mut [Moved], by: &Move) -> Result<()> {
-    let Move { rule, learning_rate: lr, step, gradient_scale: grad_scale } = *by;
+    let Move { rule, learning_rate: lr, step, clip } = *by;
+    let grad_scale = match clip {
+        Some(Clip { most, norm }) => (most / (norm.item()? + 1e-6)).min(1.0),
+        None => 1.0,
+    };
     match rule {
         UpdateRule::Adam { betas, eps, weight_decay }
         | UpdateRule::AdamW { betas, eps, weight_decay } => {

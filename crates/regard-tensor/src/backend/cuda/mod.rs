@@ -226,13 +226,13 @@ impl Backend for CudaBackend {
         }
         self.by_cpu("cumsum", |cpu| cpu.cumsum(&host(x)?, axis, reverse))
     }
-    fn sum_of_squares(&self, all: &[&Tensor]) -> Result<f64> {
+    fn norm(&self, all: &[&Tensor]) -> Result<Tensor> {
         if all.iter().all(|x| text(x.dtype()).is_some()) {
-            return self.sum_of_squares_there(all);
+            return self.norm_there(all);
         }
-        self.count("sum_of_squares");
+        self.count("norm");
         let all = all.iter().map(|x| host(x)).collect::<Result<Vec<_>>>()?;
-        CpuBackend.sum_of_squares(&all.iter().collect::<Vec<_>>())
+        self.back(&CpuBackend.norm(&all.iter().collect::<Vec<_>>())?)
     }
     fn softmax(&self, op: &str, x: &Tensor, log: bool) -> Result<Tensor> {
         if text(x.dtype()).is_some() {
@@ -421,10 +421,7 @@ impl Backend for CudaBackend {
         })
     }
     fn step(&self, all: &mut [Moved], by: &Move) -> Result<()> {
-        for one in all.iter_mut() {
-            self.step_there(one, by)?;
-        }
-        Ok(())
+        self.step_there(all, by)
     }
 }
 

@@ -1,4 +1,4 @@
-//! RNN, GRU and LSTM: a product and a kernel for each step of all sequences.
+//! RNN, GRU and LSTM: a kernel for each step of all sequences; before it a product, where that is large.
 
 use super::matmul::Base;
 use super::{CudaBackend, at, maybe_at, real};
@@ -6,7 +6,17 @@ use crate::backend::{Backend, RecurrentCall, RecurrentForward, RecurrentSeeds};
 use crate::layout::Dims;
 use crate::{Result, Tensor, ensure};
 use regard_kernels::Cell;
-use regard_kernels::cuda::step::{Argument, Launch, SequenceOf, StepText, cell_code};
+use regard_kernels::cuda::step::{
+    Argument, Launch, SequenceOf, SlopesOf, StatesOf, StepText, cell_code,
+};
+
+/// Sequences and units of a block, as `recurrent.cu` has them.
+const STEP_ROWS: usize = 32;
+const STEP_UNITS: usize = 8;
+const BACK_ROWS: usize = 8;
+const WARP: usize = 32;
+/// The most multiplications of a step whose product is in its kernel.
+const FUSED: usize = 1 << 28;
 
 /// Sequences as the kernels take them, and what holds their lengths.
 struct Sequences {
@@ -77,9 +87,19 @@ impl Sequences {
         Ok(Self { batch, steps, hidden, of, _lengths: lengths, text })
     }
 
+    /// Whether a step's product is in its kernel: a large one is not, which takes longer than its launch.
+    fn is_fused(&self, cell: Cell) -> bool {
+        self.batch * self.hidden * self.hidden * cell.gates() <= FUSED
+    }
+
     fn state(&self) -> Result<Dims> {
         Dims::new(&[self.batch, self.hidden])
     }
+}
+
+/// Where a tensor's numbers begin; 0 where there is none.
+fn maybe_address(x: Option<&Tensor>) -> Result<u64> {
+    x.map_or(Ok(0), Tensor::device_address)
 }
 
 impl CudaBackend {
@@ -91,6 +111,14 @@ impl CudaBackend {
         }
     }
 
+    /// What a layer writes for each sequence and time: zeros first where it does not for all.
+    fn written(&self, call: &RecurrentCall, shape: &Dims) -> Result<Tensor> {
+        match call.lengths {
+            Some(_) => self.full(shape, 0.0, call.gates.dtype()),
+            None => self.uninit(shape, call.gates.dtype()),
+        }
+    }
+
     pub(super) fn recurrent_there(
         &self,
         call: &RecurrentCall,
@@ -98,30 +126,46 @@ impl CudaBackend {
     ) -> Result<RecurrentForward> {
         let s = Sequences::new(call)?;
         let (state, dtype, none) = (s.state()?, call.gates.dtype(), Dims::new(&[])?);
-        let h = self.given_or_zeros(call.h0.as_ref(), &state, &call.gates)?;
+        let mut h = match &call.h0 {
+            Some(h0) => h0.clone(),
+            None => self.full(&state, 0.0, dtype)?,
+        };
         let lstm = call.cell == Cell::Lstm;
         let c = lstm.then(|| self.given_or_zeros(call.c0.as_ref(), &state, &call.gates));
         let c = c.transpose()?;
-        let out = self.full(&Dims::new(&[s.batch, s.steps, s.hidden])?, 0.0, dtype)?;
+        let out = self.written(call, &Dims::new(&[s.batch, s.steps, s.hidden])?)?;
         let units = if learns { kept(call.cell) } else { 0 };
         let saved = self.uninit(&Dims::new(&[s.steps, s.batch, units, s.hidden])?, dtype)?;
-        let kept = if learns { at(&saved)? } else { Argument::At(0) };
         let weight = call.w_hh.transpose(0, 1)?;
         let base = call.b_hh.as_ref().map_or(Base::None, Base::Row);
+        // Two states in turns; the one that was given stays as it is.
+        let mut spare = None;
         for step in 0..s.steps {
-            let inner = self.product(&none, &h, &weight, base)?;
-            let arguments = [
-                Argument::Sequence(s.of),
-                at(&call.gates)?,
-                at(&inner)?,
-                at(&h)?,
-                maybe_at(c.as_ref())?,
-                at(&out)?,
-                kept,
-                Argument::Whole(step as i64),
-            ];
-            let launch = Launch::of_numbers(s.batch * s.hidden);
-            self.launch(s.text, "cell_step", launch, &arguments)?;
+            let next = match spare.take() {
+                Some(next) => next,
+                None => self.uninit(&state, dtype)?,
+            };
+            let states = Argument::States(StatesOf {
+                gates: call.gates.device_address()?,
+                h: h.device_address()?,
+                next: next.device_address()?,
+                c: maybe_address(c.as_ref())?,
+                out: out.device_address()?,
+                saved: if learns { saved.device_address()? } else { 0 },
+            });
+            let (of, at_step) = (Argument::Sequence(s.of), Argument::Whole(step as i64));
+            if s.is_fused(call.cell) {
+                let blocks = s.batch.div_ceil(STEP_ROWS) * s.hidden.div_ceil(STEP_UNITS);
+                let bias = maybe_at(call.b_hh.as_ref())?;
+                let arguments = [of, states, at(&call.w_hh)?, bias, at_step];
+                self.launch(s.text, "cell_step_fused", Launch::of_blocks(blocks), &arguments)?;
+            } else {
+                let inner = self.product(&none, &h, &weight, base)?;
+                let launch = Launch::of_numbers(s.batch * s.hidden);
+                self.launch(s.text, "cell_step", launch, &[of, states, at(&inner)?, at_step])?;
+            }
+            let before = std::mem::replace(&mut h, next);
+            spare = (step > 0).then_some(before);
         }
         Ok(RecurrentForward { out, h, c, saved })
     }
@@ -135,27 +179,42 @@ impl CudaBackend {
     ) -> Result<[Option<Tensor>; 5]> {
         let s = Sequences::new(call)?;
         let (state, dtype, none) = (s.state()?, call.gates.dtype(), Dims::new(&[])?);
-        let mut grad_h = self.given_or_zeros(seeds.h.as_ref(), &state, &call.gates)?;
-        let grad_c = self.given_or_zeros(seeds.c.as_ref(), &state, &call.gates)?;
-        let gates = self.full(call.gates.dims(), 0.0, dtype)?;
+        let past = self.given_or_zeros(seeds.h.as_ref(), &state, &call.gates)?;
+        let lstm = call.cell == Cell::Lstm;
+        let grad_c = lstm.then(|| self.given_or_zeros(seeds.c.as_ref(), &state, &call.gates));
+        let grad_c = grad_c.transpose()?;
+        let gates = self.written(call, call.gates.dims())?;
         let wide = call.cell.gates() * s.hidden;
         let by_h = self.uninit(&Dims::new(&[s.steps, s.batch, wide])?, dtype)?;
         for step in (0..s.steps).rev() {
             let of_step = by_h.select(0, step)?;
-            let arguments = [
-                Argument::Sequence(s.of),
-                at(saved)?,
-                maybe_at(seeds.out.as_ref())?,
-                at(&grad_h)?,
-                at(&grad_c)?,
-                at(&gates)?,
-                at(&of_step)?,
-                Argument::Whole(step as i64),
-            ];
-            let launch = Launch::of_numbers(s.batch * s.hidden);
-            self.launch(s.text, "cell_backward", launch, &arguments)?;
-            grad_h = self.product(&none, &of_step, &call.w_hh, Base::Matrix(&grad_h))?;
+            let behind = (step + 1 < s.steps).then(|| by_h.select(0, step + 1)).transpose()?;
+            let slopes = Argument::Slopes(SlopesOf {
+                saved: saved.device_address()?,
+                grad_out: maybe_address(seeds.out.as_ref())?,
+                past: past.device_address()?,
+                grad_c: maybe_address(grad_c.as_ref())?,
+                grad_gates: gates.device_address()?,
+                by_h: of_step.device_address()?,
+            });
+            let (of, step) = (Argument::Sequence(s.of), Argument::Whole(step as i64));
+            if s.is_fused(call.cell) {
+                let blocks = s.batch.div_ceil(BACK_ROWS) * s.hidden.div_ceil(WARP);
+                let arguments = [of, slopes, at(&call.w_hh)?, maybe_at(behind.as_ref())?, step];
+                self.launch(s.text, "cell_backward_fused", Launch::of_blocks(blocks), &arguments)?;
+            } else {
+                let grad_h = match &behind {
+                    Some(behind) => self.product(&none, behind, &call.w_hh, Base::Matrix(&past))?,
+                    None => past.clone(),
+                };
+                let launch = Launch::of_numbers(s.batch * s.hidden);
+                self.launch(s.text, "cell_backward", launch, &[of, slopes, at(&grad_h)?, step])?;
+            }
         }
+        let grad_h = match want[3] && s.steps > 0 {
+            true => self.product(&none, &by_h.select(0, 0)?, &call.w_hh, Base::Matrix(&past))?,
+            false => past,
+        };
         let rows = s.steps * s.batch;
         let flat = by_h.reshape(&[rows, wide])?;
         let w_hh = match want[1] && rows > 0 {
@@ -166,7 +225,7 @@ impl CudaBackend {
             false => want[1].then(|| self.full(call.w_hh.dims(), 0.0, dtype)).transpose()?,
         };
         let b_hh = want[2].then(|| self.sum_there(&flat, 0)).transpose()?;
-        let c0 = (want[4] && call.cell == Cell::Lstm).then_some(grad_c);
+        let c0 = grad_c.filter(|_| want[4]);
         Ok([Some(gates), w_hh, b_hh, want[3].then_some(grad_h), c0])
     }
 }

@@ -82,20 +82,6 @@ impl CudaBackend {
         Ok(sums)
     }
 
-    pub(super) fn sum_of_squares_there(&self, all: &[&Tensor]) -> Result<f64> {
-        let launches: Vec<Launch> =
-            all.iter().map(|x| Launch::of_numbers(x.numel().div_ceil(16))).collect();
-        let blocks = launches.iter().map(Launch::blocks).sum();
-        let parts = self.uninit(&Dims::new(&[blocks])?, DType::F64)?;
-        let mut to = parts.device_address()?;
-        for (x, launch) in all.iter().zip(&launches) {
-            let arguments = [at(x)?, Argument::At(to), whole(x.numel())];
-            self.launch(real(x), "squares", *launch, &arguments)?;
-            to += (launch.blocks() * size_of::<f64>()) as u64;
-        }
-        self.sum_there(&parts, 0)?.item()
-    }
-
     pub(super) fn softmax_there(&self, x: &Tensor, log: bool) -> Result<Tensor> {
         let to = self.uninit(x.dims(), x.dtype())?;
         self.over_rows("softmax", x, &[at(x)?, at(&to)?], &[Argument::Whole(i64::from(log))])?;

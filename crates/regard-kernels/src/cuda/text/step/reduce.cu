@@ -81,20 +81,6 @@ extern "C" __global__ void arg_extreme(const T *x, i64 *to, i64 count, i64 n, i6
     if (lane == 0 && warp < count) to[warp] = best;
 }
 
-// Σ x² of a tensor, a part for each block.
-extern "C" __global__ void squares(const T *x, double *to, i64 count) {
-    __shared__ double parts[WARPS_AT_MOST * WARP];
-    double sum = 0;
-    EACH(n, count) sum += (double)x[n] * (double)x[n];
-    parts[threadIdx.x] = sum;
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        double all = 0;
-        for (u32 n = 0; n < blockDim.x; n++) all += parts[n];
-        to[blockIdx.x] = all;
-    }
-}
-
 extern "C" __global__ void softmax(const T *x, T *to, i64 width, i64 log) {
     x += (i64)blockIdx.x * width, to += (i64)blockIdx.x * width;
     T most = NEG_INF;
