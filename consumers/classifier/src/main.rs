@@ -2,6 +2,7 @@
 
 use regard::Result;
 use regard::prelude::*;
+use regard::models::{ClassifierConfig, ClassifierPooling, InputConfig, SequenceClassifier, Sequences};
 
 const CLASSES: usize = 3;
 const TOKENS: usize = 12;

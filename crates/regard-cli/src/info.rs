@@ -77,7 +77,7 @@ fn registers(isa: Isa) -> (usize, usize) {
         Isa::Amx | Isa::Avx512 => (32, 16),
         Isa::Avx2 => (16, 8),
         // Both x86-64 and 64-bit ARM begin with registers of 128 bits.
-        Isa::Portable => (if cfg!(target_arch = "x86_64") { 16 } else { 32 }, 4),
+        _ => (if cfg!(target_arch = "x86_64") { 16 } else { 32 }, 4),
     }
 }
 

@@ -22,6 +22,7 @@ use std::str::FromStr;
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(into = "String", try_from = "String"))]
+#[non_exhaustive]
 pub enum Activation {
     /// x
     Identity,

@@ -7,6 +7,14 @@ use std::iter::Sum;
 use std::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Neg, Sub, SubAssign};
 
 /// A number the operator computes in: `f32` or `f64`.
+///
+/// ```
+/// use regard_kernels::Real;
+/// fn norm<T: Real>(x: &[T]) -> T {
+///     x.iter().map(|&x| x * x).sum::<T>().sqrt()
+/// }
+/// assert_eq!((norm(&[3f32, 4.0]), norm(&[3f64, 4.0])), (5.0, 5.0));
+/// ```
 pub trait Real:
     Element<Compute = Self>
     + Debug
@@ -121,6 +129,14 @@ mod sealed {
 /// A number q, k, v and the output may be stored in: `f32`, `f64`, `bf16` or `f16`, no other.
 ///
 /// `f32` and `f64` are computed in as they are; the halves are widened to `f32` first.
+///
+/// ```
+/// use regard_kernels::{Element, half::bf16};
+/// fn bytes<E: Element>() -> [usize; 2] {
+///     [size_of::<E>(), size_of::<E::Compute>()]
+/// }
+/// assert_eq!((bytes::<bf16>(), bytes::<f64>()), ([2, 4], [8, 8]));
+/// ```
 pub trait Element: Copy + Send + Sync + 'static + sealed::Sealed {
     /// What this type is computed in.
     type Compute: Real;

@@ -14,7 +14,19 @@ use crate::{Real, View};
 use expression::Pair;
 
 /// Everything forward can give. Rows are `[B, Hq, Nq]`.
+///
+/// ```
+/// use regard_kernels::{Normalizer, Score, Spec, View, reference};
+/// // Without a normalizer the output is (q · k) v.
+/// let spec = Spec { normalizer: Normalizer::None, ..Spec::new(Score::Dot { scale: 1.0 }) };
+/// let one = |x: &'static [f64]| View::new(x, [1, 1, 1, 1]);
+/// let (q, k, v) = (one(&[2.0])?, one(&[3.0])?, one(&[5.0])?);
+/// let output = reference::forward(&spec, q, k, v)?;
+/// assert_eq!((output.out, output.weights), (vec![30.0], vec![6.0]));
+/// # Ok::<(), regard_kernels::Error>(())
+/// ```
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Output<T> {
     /// `[B, Hq, Nq, Dv]`
     pub out: Vec<T>,
@@ -31,6 +43,17 @@ pub struct Output<T> {
 }
 
 /// The gradients that arrive at what forward gave.
+///
+/// ```
+/// use regard_kernels::{Normalizer, Score, Spec, View, reference};
+/// // Without a normalizer the output is (q · k) v.
+/// let spec = Spec { normalizer: Normalizer::None, ..Spec::new(Score::Dot { scale: 1.0 }) };
+/// let one = |x: &'static [f64]| View::new(x, [1, 1, 1, 1]);
+/// let (q, k, v) = (one(&[2.0])?, one(&[3.0])?, one(&[5.0])?);
+/// let at_weights = reference::Arriving { weights: Some(&[1.0]), ..one(&[0.0])?.into() };
+/// assert_eq!(reference::backward(&spec, q, k, v, at_weights)?.q, [3.0]);
+/// # Ok::<(), regard_kernels::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Arriving<'a, T> {
     /// `[B, Hq, Nq, Dv]`
@@ -53,6 +76,17 @@ impl<'a, T> From<View<'a, T>> for Arriving<'a, T> {
 }
 
 /// Every gradient, in the shape of what it is the gradient of.
+///
+/// ```
+/// use regard_kernels::{Normalizer, Score, Spec, View, reference};
+/// // Without a normalizer the output is (q · k) v.
+/// let spec = Spec { normalizer: Normalizer::None, ..Spec::new(Score::Dot { scale: 1.0 }) };
+/// let one = |x: &'static [f64]| View::new(x, [1, 1, 1, 1]);
+/// let (q, k, v) = (one(&[2.0])?, one(&[3.0])?, one(&[5.0])?);
+/// let gradients = reference::backward(&spec, q, k, v, one(&[1.0])?)?;
+/// assert_eq!((gradients.q, gradients.k, gradients.v), (vec![15.0], vec![10.0], vec![6.0]));
+/// # Ok::<(), regard_kernels::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Gradients<T> {
     /// `[B, Hq, Nq, Dq]`
@@ -74,6 +108,7 @@ pub struct Gradients<T> {
 }
 
 /// weights = normalize(score(q, k) + bias, where mask), output = weights · v.
+/// Refuses what [`Spec::check`] refuses, edges that are there more than once, and more numbers than memory holds.
 ///
 /// ```
 /// use regard_kernels::{Spec, View, reference};
@@ -166,6 +201,7 @@ fn has_room<T>(name: &str, numbers: usize) -> Result<(), Error> {
 
 /// The gradients of Σ arriving · (output, weights, log-probabilities, log-sum-exps); a view arrives
 /// at the output alone. Hard choices send the log-probability's to the scores and no other.
+/// Refuses what [`forward`] refuses, and gradients of other shapes.
 pub fn backward<'a, T: Real>(
     spec: &Spec<T>,
     q: View<T>,

@@ -69,6 +69,14 @@ fn row_strides(shape: [usize; 4]) -> [usize; 3] {
 }
 
 /// A read-only view `[B, H, N, D]`; the last axis is contiguous, the others have any stride.
+///
+/// ```
+/// use regard_kernels::View;
+/// let x: Vec<f32> = (0..12).map(|x| x as f32).collect();
+/// let view = View::new(&x, [1, 2, 3, 2])?; // one batch item, two heads, three rows of two
+/// assert_eq!(view.row(0, 1, 0), &[6.0, 7.0]);
+/// # Ok::<(), regard_kernels::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a, T> {
     pub(crate) data: &'a [T],
@@ -79,6 +87,12 @@ pub struct View<'a, T> {
 
 impl<'a, T> View<'a, T> {
     /// The whole slice, contiguous; refuses a slice of another length.
+    ///
+    /// ```
+    /// use regard_kernels::View;
+    /// assert!(View::new(&[0f32; 6], [1, 1, 2, 3]).is_ok());
+    /// assert!(View::new(&[0f32; 5], [1, 1, 2, 3]).is_err());
+    /// ```
     pub fn new(data: &'a [T], shape: [usize; 4]) -> Result<Self, Error> {
         let strides = contiguous(data.len(), shape)?;
         Ok(Self { data, shape, strides })
@@ -126,6 +140,12 @@ impl<'a, T> View<'a, T> {
     }
 
     /// Row `n` of head `h` of batch item `b`. Panics where that lies outside the slice.
+    ///
+    /// ```
+    /// use regard_kernels::View;
+    /// assert_eq!(View::new(&[1f32, 2.0, 3.0, 4.0], [1, 1, 2, 2])?.row(0, 0, 1), &[3.0, 4.0]);
+    /// # Ok::<(), regard_kernels::Error>(())
+    /// ```
     #[inline]
     pub fn row(&self, b: usize, h: usize, n: usize) -> &'a [T] {
         let at = b * self.strides[0] + h * self.strides[1] + n * self.strides[2];
@@ -134,6 +154,15 @@ impl<'a, T> View<'a, T> {
 }
 
 /// A writable view `[B, H, N, D]` in which no two rows overlap.
+///
+/// ```
+/// use regard_kernels::ViewMut;
+/// let mut out = [0f32; 6];
+/// assert_eq!(ViewMut::new(&mut out, [1, 1, 2, 3])?.shape(), [1, 1, 2, 3]);
+/// // two rows at one place
+/// assert!(ViewMut::strided(&mut out, [1, 1, 2, 3], [0, 0, 0]).is_err());
+/// # Ok::<(), regard_kernels::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct ViewMut<'a, T> {
     pub(crate) data: *mut T,
@@ -151,6 +180,12 @@ unsafe impl<T: Send + Sync> Sync for ViewMut<'_, T> {}
 
 impl<'a, T> ViewMut<'a, T> {
     /// The whole slice, contiguous; refuses a slice of another length.
+    ///
+    /// ```
+    /// use regard_kernels::ViewMut;
+    /// assert!(ViewMut::new(&mut [0f32; 6], [1, 1, 2, 3]).is_ok());
+    /// assert!(ViewMut::new(&mut [0f32; 5], [1, 1, 2, 3]).is_err());
+    /// ```
     pub fn new(data: &'a mut [T], shape: [usize; 4]) -> Result<Self, Error> {
         let strides = contiguous(data.len(), shape)?;
         Ok(Self { data: data.as_mut_ptr(), shape, strides, slice: PhantomData })
@@ -158,6 +193,14 @@ impl<'a, T> ViewMut<'a, T> {
 
     /// Batch, head and row strides given, in elements; refuses a view that leaves the slice and
     /// one in which two rows share an element.
+    ///
+    /// ```
+    /// use regard_kernels::ViewMut;
+    /// // rows of two, three apart
+    /// let mut out = [0f32; 5];
+    /// assert_eq!(ViewMut::strided(&mut out, [1, 1, 2, 2], [5, 5, 3])?.shape(), [1, 1, 2, 2]);
+    /// # Ok::<(), regard_kernels::Error>(())
+    /// ```
     pub fn strided(
         data: &'a mut [T],
         shape: [usize; 4],

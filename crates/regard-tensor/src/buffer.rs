@@ -143,6 +143,7 @@ impl Pool {
 /// # Ok::<(), regard_tensor::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Memory {
     /// In use now.
     pub live: usize,

@@ -17,10 +17,10 @@ pub enum DType {
     F32,
     /// What gradients are checked in.
     F64,
-    /// Half of f32's bits, with its range: stored, viewed and converted; computed in f32.
+    /// Half of f32's bits, with its range: stored and viewed; computed in f32, each result rounded.
     BF16,
-    /// Half of f32's bits, more of them after the point: stored, viewed and converted; computed in
-    /// f32.
+    /// Half of f32's bits, more of them after the point: stored and viewed; computed in f32, each result
+    /// rounded.
     F16,
     /// Indices.
     I64,
@@ -46,16 +46,25 @@ impl DType {
         }
     }
 
-    /// Whether operations compute in it.
+    /// Whether kernels compute in it; the halves are computed in f32.
     ///
     /// ```
     /// use regard_tensor::DType;
     /// assert!(DType::F32.is_float());
-    /// // converted before it is computed with: a parameter cannot be one
     /// assert!(!DType::BF16.is_float());
     /// ```
     pub fn is_float(self) -> bool {
         matches!(self, Self::F32 | Self::F64)
+    }
+
+    /// Whether it is stored in 16 bits: bf16 and f16.
+    ///
+    /// ```
+    /// use regard_tensor::DType;
+    /// assert!(DType::BF16.is_half() && DType::F16.is_half() && !DType::F32.is_half());
+    /// ```
+    pub fn is_half(self) -> bool {
+        matches!(self, Self::BF16 | Self::F16)
     }
 
     /// Whether it may carry a gradient: f32, f64 and the halves.
@@ -66,7 +75,7 @@ impl DType {
     /// assert!(!DType::I64.is_differentiable() && !DType::Bool.is_differentiable());
     /// ```
     pub fn is_differentiable(self) -> bool {
-        self.is_float() || matches!(self, Self::BF16 | Self::F16)
+        self.is_float() || self.is_half()
     }
 }
 

@@ -20,6 +20,7 @@ const DTYPES: [(DType, Dtype); 7] = [
 
 /// Writes tensors and texts by name to a safetensors file: whole, or not at all, and the same bytes
 /// for the same content.
+/// Refuses a place that cannot be written to.
 ///
 /// ```
 /// use regard_tensor::{Tensor, load, save};
@@ -46,6 +47,7 @@ pub fn save(
 }
 
 /// What [`save`] writes, as bytes: for another process.
+/// Refuses only where there is no memory for it.
 ///
 /// ```
 /// use regard_tensor::{Tensor, from_bytes, to_bytes};
@@ -110,6 +112,7 @@ fn with_texts<'a>(bytes: &'a [u8], texts: &BTreeMap<String, String>) -> Result<S
 
 /// Writes a file whole or not at all: beside its place first, then moved there. A link is followed
 /// to the file that it names, which keeps its rights; a device or a pipe is written into.
+/// Refuses a place that cannot be written to, and leaves what was there.
 ///
 /// ```
 /// let folder = tempfile::tempdir().unwrap();

@@ -6,6 +6,7 @@ use crate::{DType, Error, Parameter, Random, Result, Tensor, ensure};
 /// The largest relative difference between the gradients of `f` at some f64 inputs and central
 /// differences of a randomly weighted sum of its result. Around 1e-8 where the gradient is right.
 /// An input without a gradient is an error.
+/// Refuses what the function refuses, and a result that is not one number.
 ///
 /// ```
 /// use regard_tensor::{DType, Random, finite_difference_error};
@@ -27,6 +28,7 @@ pub fn finite_difference_error(
 
 /// As [`finite_difference_error`], for the f64 parameters of a model. Their values are as before
 /// afterwards, also where `f` fails or panics.
+/// Refuses what the function refuses, and a result that is not one number.
 ///
 /// ```
 /// use regard_tensor::{DType, Init, Parameters, parameter_difference_error};

@@ -34,6 +34,7 @@ pub enum Init {
 
 impl Init {
     /// Draws a value.
+    /// Refuses whole numbers and bools.
     ///
     /// ```
     /// use regard_tensor::{DType, Init, Random};

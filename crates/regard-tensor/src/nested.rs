@@ -69,6 +69,7 @@ impl<A: NestedArray> NestedArray for &A {
 
 impl Tensor {
     /// From a number or nested arrays, whose sizes are the shape.
+    /// Refuses more than six axes.
     ///
     /// ```
     /// use regard_tensor::{DType, Tensor};

@@ -31,19 +31,23 @@ struct Inner {
 }
 
 impl Parameter {
-    /// A parameter with its first value, f32 or f64.
+    /// A parameter with its first value: f32, f64, bf16 or f16. Refuses whole numbers and bools.
+    /// An [`Optimizer`](crate::Optimizer) moves f32 and f64.
     ///
     /// ```
     /// use regard_tensor::{Parameter, Tensor};
     /// let error = Parameter::new("w", Tensor::scalar(1i64)?).unwrap_err();
-    /// assert_eq!(error.to_string(), "parameter \"w\" is i64; a parameter is f32 or f64");
+    /// assert_eq!(
+    ///     error.to_string(),
+    ///     "parameter \"w\" is i64; a parameter is f32, f64, bf16 or f16"
+    /// );
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn new(name: impl Into<String>, value: Tensor) -> Result<Self> {
         let name = name.into();
         ensure!(
-            value.dtype().is_float(),
-            "parameter {name:?} is {}; a parameter is f32 or f64",
+            value.dtype().is_differentiable(),
+            "parameter {name:?} is {}; a parameter is f32, f64, bf16 or f16",
             value.dtype()
         );
         Self::of(name, aligned(&value)?)
@@ -81,6 +85,7 @@ impl Parameter {
     }
 
     /// Another value of the same shape and type; it goes where the parameter lies.
+    /// Refuses another shape or type.
     ///
     /// ```
     /// use regard_tensor::{Parameter, Tensor};
@@ -341,9 +346,9 @@ impl Parameters {
         self.all().iter().map(|p| p.tensor().numel()).sum()
     }
 
-    /// Their values by name, as they are now. Nothing is copied yet: a parameter that is changed while
-    /// its tensor is held here is copied first, so whoever asks at every step pays for a copy at every
-    /// step. Drop what this gave before the optimizer's next step where that matters.
+    /// Their values by name, as they are now, and as they stay for whoever holds them: the first change of a
+    /// parameter after this copies its numbers, once, and the changes after that one do not. Who asks again
+    /// at every step, and holds what it got, pays for a copy at every step.
     ///
     /// ```
     /// use regard_tensor::{DType, Init, Parameters};
@@ -392,6 +397,7 @@ impl Parameters {
 
     /// Moves every parameter to a device, where what is computed from them then lies too: inputs and other constants
     /// follow what they meet. Make optimizers after this.
+    /// Refuses a device that is not there.
     ///
     /// ```
     /// use regard_tensor::{DType, Device, Init, Parameters};
@@ -411,6 +417,7 @@ impl Parameters {
     }
 
     /// Writes them to a safetensors file, whole or not at all.
+    /// Refuses a place that cannot be written to.
     ///
     /// ```
     /// use regard_tensor::{DType, Init, Parameters, load};
@@ -514,6 +521,7 @@ impl Parameters {
     }
 
     /// As [`Parameters::set_renamed`], from a safetensors file.
+    /// Refuses a file that cannot be read, and what [`Parameters::set_renamed`] refuses.
     ///
     /// ```
     /// use regard_tensor::{DType, Init, Parameters};

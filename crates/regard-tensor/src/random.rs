@@ -118,6 +118,7 @@ impl Random {
     }
 
     /// A tensor of numbers within low..high, all equally likely.
+    /// Refuses whole numbers and bools, and a shape of more numbers than a tensor has.
     ///
     /// ```
     /// use regard_tensor::{DType, Random};
@@ -131,6 +132,7 @@ impl Random {
     }
 
     /// A tensor of normally distributed numbers.
+    /// Refuses whole numbers and bools, and a shape of more numbers than a tensor has.
     ///
     /// ```
     /// use regard_tensor::{DType, Random};

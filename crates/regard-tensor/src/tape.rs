@@ -279,6 +279,7 @@ impl Parents<'_> {
     }
 
     /// Sends the gradients of the inputs in their order, those that there are.
+    /// Refuses a gradient of another shape or type than its input.
     ///
     /// ```
     /// use regard_tensor::{Parameter, Tensor};
@@ -433,6 +434,7 @@ impl Tensor {
 
     /// As [`Tensor::record`], for an operation with several results: `back` is called once, with
     /// the gradient of each result, or none where nothing depends on it.
+    /// Refuses only where there is no memory for it.
     ///
     /// ```
     /// use regard_tensor::{Parameter, Tensor};
@@ -494,6 +496,7 @@ impl Tensor {
     }
 
     /// As [`Tensor::backward`], from a tensor of any shape and its gradient.
+    /// Refuses a gradient of another shape or type, and a tensor that came of no parameter.
     ///
     /// ```
     /// use regard_tensor::{Parameter, Tensor};
@@ -657,6 +660,7 @@ impl Gradients {
     }
 
     /// Puts a parameter's gradient in, in place of the one there was.
+    /// Refuses a gradient of another shape or type.
     ///
     /// ```
     /// use regard_tensor::{Gradients, Parameter, Tensor};
@@ -690,6 +694,7 @@ impl Gradients {
     }
 
     /// Adds another pass's gradients: how a large batch is made of small ones.
+    /// Refuses two gradients of one parameter that lie on two devices.
     ///
     /// ```
     /// use regard_tensor::{Parameter, Tensor};

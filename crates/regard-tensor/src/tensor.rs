@@ -82,6 +82,7 @@ impl Tensor {
     }
 
     /// From bools, which are stored as the bytes 0 and 1.
+    /// Refuses a shape of another number of elements.
     ///
     /// ```
     /// let mask = regard_tensor::Tensor::from_bools(&[true, false], &[2])?;
@@ -93,6 +94,7 @@ impl Tensor {
     }
 
     /// A tensor without axes.
+    /// Refuses only where there is no memory for it.
     ///
     /// ```
     /// assert_eq!(regard_tensor::Tensor::scalar(2f32)?.item()?, 2.0);
@@ -103,6 +105,7 @@ impl Tensor {
     }
 
     /// All 0.
+    /// Refuses a shape of more axes or numbers than a tensor has.
     ///
     /// ```
     /// use regard_tensor::{DType, Tensor};
@@ -121,6 +124,7 @@ impl Tensor {
     /// numbers are what some other tensor left there. Write all of them before anybody reads one,
     /// and drop the tensor where the kernel that should have written it fails; [`Tensor::try_build`]
     /// does both.
+    /// Refuses a shape of more axes or numbers than a tensor has.
     ///
     /// ```
     /// use regard_tensor::{DType, Tensor};
@@ -148,6 +152,7 @@ impl Tensor {
     }
 
     /// All the same.
+    /// Refuses a shape of more axes or numbers than a tensor has.
     ///
     /// ```
     /// use regard_tensor::{DType, Tensor};
@@ -159,6 +164,7 @@ impl Tensor {
     }
 
     /// Ones.
+    /// Refuses a shape of more axes or numbers than a tensor has.
     ///
     /// ```
     /// use regard_tensor::{DType, Tensor};
@@ -170,6 +176,7 @@ impl Tensor {
     }
 
     /// Zeros in another tensor's shape and type, where that one lies.
+    /// Refuses only where there is no memory for it.
     ///
     /// ```
     /// use regard_tensor::Tensor;
@@ -181,6 +188,7 @@ impl Tensor {
     }
 
     /// Ones in another tensor's shape and type, where that one lies.
+    /// Refuses only where there is no memory for it.
     ///
     /// ```
     /// use regard_tensor::Tensor;
@@ -225,6 +233,7 @@ impl Tensor {
 
     /// A new tensor whose numbers are written by `write`, all of them: they are uninitialized
     /// before, see [`Tensor::uninit`]. It is off the tape: an operation puts its result there with [`Tensor::record`].
+    /// Refuses a shape of more axes or numbers than a tensor has.
     ///
     /// ```
     /// use regard_tensor::Tensor;
@@ -284,6 +293,7 @@ impl Tensor {
     }
 
     /// The size of an axis, counted from the back where negative.
+    /// Refuses an axis that is not there.
     ///
     /// ```
     /// let x = regard_tensor::Tensor::from_vec(vec![0f32; 6], &[2, 3])?;
@@ -463,6 +473,20 @@ impl Tensor {
         }
     }
 
+    /// Whether another tensor, a view or a clone, has the same storage: [`Tensor::write`] then copies it first.
+    ///
+    /// ```
+    /// use regard_tensor::{DType, Tensor};
+    /// let x = Tensor::zeros(&[4], DType::F32)?;
+    /// assert!(!x.is_shared());
+    /// let part = x.narrow(0, 1, 2)?;
+    /// assert!(x.is_shared() && part.is_shared());
+    /// # Ok::<(), regard_tensor::Error>(())
+    /// ```
+    pub fn is_shared(&self) -> bool {
+        Arc::strong_count(&self.storage) > 1
+    }
+
     /// Whether the tensor is contiguous and no other shares its storage, so that it may be written.
     pub(crate) fn is_own(&mut self) -> bool {
         self.layout.is_contiguous() && Arc::get_mut(&mut self.storage).is_some()
@@ -552,6 +576,7 @@ impl Tensor {
     }
 
     /// The only number of a tensor that has one.
+    /// Refuses a tensor of more or fewer numbers than one.
     ///
     /// ```
     /// use regard_tensor::{DType, Tensor};
@@ -629,6 +654,7 @@ impl Tensor {
 
     /// The storage from the tensor's first number on, and the stride of each axis in it: how a
     /// kernel reads a view without a copy.
+    /// Refuses another type, and a tensor that does not lie in main memory.
     ///
     /// ```
     /// use regard_tensor::Tensor;

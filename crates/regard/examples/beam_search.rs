@@ -4,6 +4,9 @@
 //!     cargo run --release -p regard --example beam_search
 
 use regard::Result;
+use regard::models::{
+    ContextConfig, DecoderConfig, Hypothesis, SearchConfig, Sentences, Seq2Seq, Seq2SeqConfig,
+};
 use regard::prelude::*;
 
 /// Answers to one question and how many of ten people give each. The likeliest first word (3) does

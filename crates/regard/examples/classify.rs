@@ -5,6 +5,9 @@
 //!
 //!     cargo run --release -p regard --example classify
 
+use regard::models::{
+    ClassifierConfig, ClassifierPooling, InputConfig, SequenceClassifier, Sequences,
+};
 use regard::prelude::*;
 use regard::{Error, Result};
 

@@ -4,6 +4,8 @@
 //!     cargo run -p regard --example graph
 
 use regard::Result;
+use regard::layers::Graph;
+use regard::models::{Classified, GraphAttentionNetwork, GraphLayer, GraphNetworkConfig};
 use regard::prelude::*;
 
 fn main() -> Result<()> {

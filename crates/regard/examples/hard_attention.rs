@@ -4,6 +4,7 @@
 //!     cargo run -p regard --example hard_attention
 
 use regard::Result;
+use regard::attention::{Reinforce, ReinforceConfig};
 use regard::prelude::*;
 
 /// Six vectors; one of them carries a mark in its first number, and its second is the treasure.

@@ -4,6 +4,7 @@
 //!     cargo run --release -p regard --example image
 
 use regard::Result;
+use regard::models::{Classified, ImagePooling, VisionTransformer, VisionTransformerConfig};
 use regard::prelude::*;
 
 fn batch(random: &Random, size: usize, side: usize) -> Result<(Tensor, Tensor)> {

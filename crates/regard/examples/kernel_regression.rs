@@ -4,6 +4,7 @@
 //!     cargo run -p regard --example kernel_regression
 
 use regard::Result;
+use regard::models::{KernelRegression, KernelRegressionConfig};
 use regard::prelude::*;
 
 fn curve(x: f64) -> f64 {

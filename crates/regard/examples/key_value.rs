@@ -4,6 +4,7 @@
 //!     cargo run -p regard --example key_value
 
 use regard::Result;
+use regard::attention::LearnedQueries;
 use regard::prelude::*;
 
 fn main() -> Result<()> {

@@ -6,6 +6,7 @@
 //!     cargo run --release -p regard --example label
 
 use regard::Result;
+use regard::models::{InputConfig, LabelerConfig, SequenceLabeler, Sequences};
 use regard::prelude::*;
 
 const TOKENS: usize = 10;

@@ -5,6 +5,7 @@
 //!
 //! Without a file the example writes a small one first, with such names and weights by chance.
 
+use regard::models::{VisionTransformer, VisionTransformerConfig};
 use regard::prelude::*;
 use regard::tensor::{load, save};
 use std::collections::BTreeMap;

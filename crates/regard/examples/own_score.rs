@@ -4,6 +4,7 @@
 //!     cargo run -p regard --example own_score
 
 use regard::Result;
+use regard::attention::{OwnGrads, OwnScore, Real};
 use regard::prelude::*;
 use regard::tensor::finite_difference_error;
 

@@ -4,6 +4,7 @@
 //!     cargo run -p regard --example positions
 
 use regard::Result;
+use regard::layers::sinusoids;
 use regard::prelude::*;
 
 fn main() -> Result<()> {

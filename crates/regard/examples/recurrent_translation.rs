@@ -4,6 +4,7 @@
 //!     cargo run --release -p regard --example recurrent_translation
 
 use regard::Result;
+use regard::models::{ContextConfig, DecoderConfig, Sentences, Seq2Seq, Seq2SeqConfig};
 use regard::prelude::*;
 
 /// Random sequences of the tokens 3 to 9, and the same backwards.

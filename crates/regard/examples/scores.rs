@@ -3,6 +3,7 @@
 //!     cargo run -p regard --example scores
 
 use regard::Result;
+use regard::attention::BilinearScale;
 use regard::prelude::*;
 
 fn main() -> Result<()> {

@@ -5,6 +5,12 @@
 //! `bench/compare_training.py` takes the same steps in PyTorch.
 
 use regard::Result;
+use regard::layers::Graph;
+use regard::models::{
+    ContextConfig, DecoderConfig, GraphAttentionNetwork, GraphLayer, GraphNetworkConfig,
+    InputConfig, LabelerConfig, Sentences, Seq2Seq, Seq2SeqConfig, SequenceLabeler, Sequences,
+    Tied, VisionTransformer, VisionTransformerConfig,
+};
 use regard::prelude::*;
 use std::time::Instant;
 

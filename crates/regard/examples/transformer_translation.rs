@@ -3,6 +3,9 @@
 //!
 //!     cargo run --release -p regard --example transformer_translation
 
+use regard::models::{
+    ContextConfig, DecoderConfig, SearchConfig, Sentences, Seq2Seq, Seq2SeqConfig, Tied,
+};
 use regard::prelude::*;
 use regard::{Error, Result};
 

@@ -3,6 +3,7 @@
 //!     cargo run --release -p regard --example windowed
 
 use regard::Result;
+use regard::layers::{WindowedConfig, WindowedSelfAttention};
 use regard::prelude::*;
 use std::time::Instant;
 

@@ -21,6 +21,7 @@ pub enum Mode<'a> {
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::layers::FeedForward;
     /// let layer = Linear::new(&Parameters::new(DType::F32, 1), 4, 2, true)?;
     /// let block = FeedForward::new(&Parameters::new(DType::F32, 1), 4, 8, Activation::Relu, 0.1)?;
     /// let x = layer.weight.tensor();
@@ -59,6 +60,7 @@ impl Mode<'_> {
     }
 
     /// Dropout while it learns, the tensor itself otherwise.
+    /// Refuses a share that is not within 0 ≤ share < 1.
     ///
     /// ```
     /// use regard::prelude::*;

@@ -1,4 +1,7 @@
-//! What most programs need, for `use regard::prelude::*`.
+//! What one needs to write and train a model of one's own, for `use regard::prelude::*`: tensors and parameters,
+//! the operator and its choices, and the layers most models are made of. Everything else is imported by name, from
+//! [`attention`](crate::attention), [`layers`](crate::layers), [`models`](crate::models) and
+//! [`tensor`](crate::tensor).
 //!
 //! ```
 //! use regard::prelude::*;
@@ -9,10 +12,16 @@
 //! ```
 
 pub use crate::Mode;
-pub use crate::attention::*;
-pub use crate::layers::*;
-pub use crate::models::*;
+pub use crate::attention::{
+    Attention, Bias, Mask, Mechanism, MechanismConfig, Need, Normalizer, Score, ScoreConfig,
+    Weighting,
+};
+pub use crate::layers::{
+    Activation, Cell, Embedding, Encoder, EncoderConfig, KeyValueCache, LayerNorm, Linear,
+    MultiHeadAttention, MultiHeadConfig, Pooling, PoolingConfig, Position, Recurrent,
+    RecurrentConfig, TransformerConfig, TransformerEncoder,
+};
 pub use regard_tensor::{
-    CrossEntropy, DType, Device, Gradients, Init, Optimizer, Parameter, Parameters, Plateau,
-    Random, Schedule, Tensor, UpdateRule, without_gradients,
+    CrossEntropy, DType, Device, Gradients, Init, Optimizer, Parameter, Parameters, Random,
+    Schedule, Tensor, UpdateRule, without_gradients,
 };

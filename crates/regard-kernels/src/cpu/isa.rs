@@ -3,7 +3,14 @@
 use std::fmt;
 
 /// The instruction sets there are kernels for.
+///
+/// ```
+/// use regard_kernels::{Cpu, Isa};
+/// assert!(Isa::Portable.is_available());
+/// assert_eq!(Cpu::best().isa().to_string(), Isa::best().to_string());
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Isa {
     /// AVX-512, and AMX for products of `f32`: three bf16 numbers stand for one, as exact.
     Amx,
@@ -17,9 +24,19 @@ pub enum Isa {
 
 impl Isa {
     /// All of them, fastest first.
+    ///
+    /// ```
+    /// use regard_kernels::Isa;
+    /// assert_eq!(Isa::ALL.last(), Some(&Isa::Portable));
+    /// ```
     pub const ALL: [Self; 4] = [Self::Amx, Self::Avx512, Self::Avx2, Self::Portable];
 
     /// Whether this machine has it.
+    ///
+    /// ```
+    /// use regard_kernels::Isa;
+    /// assert!(Isa::best().is_available());
+    /// ```
     pub fn is_available(self) -> bool {
         #[cfg(target_arch = "x86_64")]
         match self {
@@ -46,6 +63,11 @@ impl Isa {
     }
 
     /// The fastest this machine has.
+    ///
+    /// ```
+    /// use regard_kernels::Isa;
+    /// assert_eq!(Some(Isa::best()), Isa::ALL.into_iter().find(|isa| isa.is_available()));
+    /// ```
     pub fn best() -> Self {
         Self::ALL.into_iter().find(|isa| isa.is_available()).unwrap_or(Self::Portable)
     }

@@ -93,16 +93,32 @@ pub struct Cpu {
 
 impl Cpu {
     /// The fastest instruction set of this machine.
+    ///
+    /// ```
+    /// use regard_kernels::{Cpu, Isa};
+    /// assert_eq!(Cpu::best().isa(), Isa::best());
+    /// ```
     pub fn best() -> Self {
         Self { isa: Isa::best() }
     }
 
     /// A given instruction set; none where this machine does not have it.
+    ///
+    /// ```
+    /// use regard_kernels::{Cpu, Isa};
+    /// assert!(Cpu::with(Isa::Portable).is_some());
+    /// assert_eq!(Cpu::with(Isa::Amx).is_some(), Isa::Amx.is_available());
+    /// ```
     pub fn with(isa: Isa) -> Option<Self> {
         isa.is_available().then_some(Self { isa })
     }
 
     /// The instruction set in use.
+    ///
+    /// ```
+    /// use regard_kernels::{Cpu, Isa};
+    /// assert_eq!(Cpu::with(Isa::Portable).map(|cpu| cpu.isa()), Some(Isa::Portable));
+    /// ```
     pub fn isa(&self) -> Isa {
         self.isa
     }
@@ -127,6 +143,17 @@ impl Cpu {
     ///
     /// q `[B, Hq, Nq, Dq]`, k `[B, Hk, Nk, Dk]`, v `[B, Hk, Nk, Dv]`; Hq is a multiple of Hk.
     /// Refuses shapes that do not fit together. A row with nothing to attend to gives zeros.
+    ///
+    /// ```
+    /// use regard_kernels::{Cpu, Forward, Spec, View, ViewMut};
+    /// let (q, k, v) = ([0f32, 0.0], [1f32, 2.0, 3.0, 4.0], [1f32, 3.0]);
+    /// let mut out = [0f32];
+    /// let pass = Forward::new(ViewMut::new(&mut out, [1, 1, 1, 1])?);
+    /// let (q, k) = (View::new(&q, [1, 1, 1, 2])?, View::new(&k, [1, 1, 2, 2])?);
+    /// Cpu::best().forward(&Spec::scaled_dot(2), q, k, View::new(&v, [1, 1, 2, 1])?, pass)?;
+    /// assert_eq!(out, [2.0]); // a query of zeros likes both keys alike: the mean of their values
+    /// # Ok::<(), regard_kernels::Error>(())
+    /// ```
     pub fn forward<E: Element>(
         &self,
         spec: &Spec<E::Compute>,
@@ -169,6 +196,19 @@ impl Cpu {
     /// Computes the gradients that `pass` asks for, from what forward left.
     ///
     /// Refuses shapes that do not fit together, and a pass without what its normalizer saved.
+    ///
+    /// ```
+    /// use regard_kernels::{Backward, Cpu, Gradients, Normalizer, Saved, Score, Spec, View, ViewMut};
+    /// // Without a normalizer the output is (q · k) v.
+    /// let spec = Spec { normalizer: Normalizer::None, ..Spec::new(Score::Dot { scale: 1.0 }) };
+    /// let one = |x: &'static [f32]| View::new(x, [1, 1, 1, 1]);
+    /// let mut of_q = [0f32];
+    /// let gradients = Gradients { q: Some(ViewMut::new(&mut of_q, [1, 1, 1, 1])?), ..Gradients::default() };
+    /// let pass = Backward::new(one(&[1.0])?, Saved::default(), gradients);
+    /// Cpu::best().backward(&spec, one(&[2.0])?, one(&[3.0])?, one(&[5.0])?, pass)?;
+    /// assert_eq!(of_q, [15.0]); // k v
+    /// # Ok::<(), regard_kernels::Error>(())
+    /// ```
     pub fn backward<E: Element>(
         &self,
         spec: &Spec<E::Compute>,

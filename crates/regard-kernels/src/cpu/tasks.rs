@@ -13,6 +13,21 @@ use std::sync::{Mutex, PoisonError};
 
 /// Threads that somebody else keeps, as OpenMP's in a process where PyTorch computes: a second pool
 /// beside them would find the cores taken, since such threads go on spinning after their work.
+///
+/// ```
+/// use regard_kernels::Team;
+/// /// The calling thread and no other.
+/// struct Alone;
+/// impl Team for Alone {
+///     fn threads(&self) -> usize {
+///         1
+///     }
+///     fn run(&self, work: &(dyn Fn() + Sync)) {
+///         work();
+///     }
+/// }
+/// assert_eq!(regard_kernels::on_team(&Alone, || 2 + 2), 4);
+/// ```
 pub trait Team: Sync {
     /// How many threads there are.
     fn threads(&self) -> usize;
@@ -113,6 +128,12 @@ pub(crate) fn threads() -> usize {
         // SAFETY: the team is there as long as it is set.
         By::Team(team) => unsafe { team.as_ref() }.threads(),
     }
+}
+
+/// Whether rayon's threads take the calling thread's tasks: what hands work to rayon by itself asks first.
+#[cfg(all(feature = "gemm", feature = "parallel"))]
+pub(crate) fn by_rayon() -> bool {
+    matches!(BY.get(), By::Rayon)
 }
 
 /// Runs tasks 0..count, each free to be taken by the thread that has nothing to do.

@@ -33,6 +33,19 @@ impl Cuda {
     /// [`Cpu::backward`](crate::Cpu).
     ///
     /// Refuses what [`Cuda::forward`] refuses, and a pass without what its normalizer saved.
+    ///
+    /// ```no_run
+    /// use regard_kernels::{Backward, Cuda, Gradients, Normalizer, Saved, Score, Spec, View, ViewMut};
+    /// // Without a normalizer the output is (q · k) v.
+    /// let spec = Spec { normalizer: Normalizer::None, ..Spec::new(Score::Dot { scale: 1.0 }) };
+    /// let one = |x: &'static [f32]| View::new(x, [1, 1, 1, 1]);
+    /// let mut of_q = [0f32];
+    /// let gradients = Gradients { q: Some(ViewMut::new(&mut of_q, [1, 1, 1, 1])?), ..Gradients::default() };
+    /// let pass = Backward::new(one(&[1.0])?, Saved::default(), gradients);
+    /// Cuda::new(0)?.backward(&spec, one(&[2.0])?, one(&[3.0])?, one(&[5.0])?, pass)?;
+    /// assert_eq!(of_q, [15.0]); // k v
+    /// # Ok::<(), regard_kernels::Error>(())
+    /// ```
     pub fn backward<E: Element>(
         &self,
         spec: &Spec<E::Compute>,

@@ -24,6 +24,12 @@ pub struct CudaBuffer {
 
 impl Cuda {
     /// Room for so many bytes, which hold anything.
+    /// Refuses more than the GPU has.
+    ///
+    /// ```no_run
+    /// assert_eq!(regard_kernels::Cuda::new(0)?.uninit(1024)?.len(), 1024);
+    /// # Ok::<(), regard_kernels::Error>(())
+    /// ```
     pub fn uninit(&self, bytes: usize) -> Result<CudaBuffer, Error> {
         let _entered = self.device.enter()?;
         let memory = Some(Memory::uninit(&self.device, bytes)?);
@@ -31,6 +37,15 @@ impl Cuda {
     }
 
     /// A copy of bytes, which have been read when this returns.
+    /// Refuses more than the GPU has.
+    ///
+    /// ```no_run
+    /// let gpu = regard_kernels::Cuda::new(0)?;
+    /// let (there, mut back) = (gpu.upload(&[1, 2, 3])?, [0; 3]);
+    /// there.download(0, &mut back)?;
+    /// assert_eq!(back, [1, 2, 3]);
+    /// # Ok::<(), regard_kernels::Error>(())
+    /// ```
     pub fn upload(&self, bytes: &[u8]) -> Result<CudaBuffer, Error> {
         let _entered = self.device.enter()?;
         let memory = Some(Memory::of(&self.device, bytes)?);
@@ -40,21 +55,43 @@ impl Cuda {
 
 impl CudaBuffer {
     /// Where it begins, a multiple of 256.
+    ///
+    /// ```no_run
+    /// assert_eq!(regard_kernels::Cuda::new(0)?.uninit(8)?.address() % 256, 0);
+    /// # Ok::<(), regard_kernels::Error>(())
+    /// ```
     pub fn address(&self) -> u64 {
         self.memory.as_ref().map_or(0, |memory| memory.at)
     }
 
     /// How many bytes.
+    ///
+    /// ```no_run
+    /// assert_eq!(regard_kernels::Cuda::new(0)?.upload(&[1, 2, 3])?.len(), 3);
+    /// # Ok::<(), regard_kernels::Error>(())
+    /// ```
     pub fn len(&self) -> usize {
         self.bytes
     }
 
     /// Whether there are none.
+    ///
+    /// ```no_run
+    /// assert!(regard_kernels::Cuda::new(0)?.uninit(0)?.is_empty());
+    /// # Ok::<(), regard_kernels::Error>(())
+    /// ```
     pub fn is_empty(&self) -> bool {
         self.bytes == 0
     }
 
     /// Copies bytes back, from one on, after all that was asked of the stream before. Refuses more than there are.
+    ///
+    /// ```no_run
+    /// let (there, mut back) = (regard_kernels::Cuda::new(0)?.upload(&[1, 2, 3])?, [0; 2]);
+    /// there.download(1, &mut back)?;
+    /// assert_eq!(back, [2, 3]);
+    /// # Ok::<(), regard_kernels::Error>(())
+    /// ```
     pub fn download(&self, from: usize, to: &mut [u8]) -> Result<(), Error> {
         let fits = from.checked_add(to.len()).is_some_and(|end| end <= self.bytes);
         ensure!(fits, "{} bytes from {from} on leave a buffer of {}", to.len(), self.bytes);

@@ -39,7 +39,14 @@ pub struct Cuda {
 }
 
 /// What is known of a GPU.
+///
+/// ```no_run
+/// let info = regard_kernels::Cuda::new(0)?.info()?;
+/// println!("{} with {} multiprocessors", info.name, info.multiprocessors);
+/// # Ok::<(), regard_kernels::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CudaInfo {
     /// As its maker calls it.
     pub name: String,
@@ -145,6 +152,13 @@ unsafe impl Sync for Gpu {}
 
 impl Cuda {
     /// The GPU with this number; refuses with what is missing and how to get it.
+    ///
+    /// ```no_run
+    /// use regard_kernels::Cuda;
+    /// let gpu = Cuda::new(0)?;
+    /// println!("{}", gpu.info()?.name);
+    /// # Ok::<(), regard_kernels::Error>(())
+    /// ```
     pub fn new(ordinal: usize) -> Result<Self, Error> {
         library::driver()?;
         let count = result::device::get_count().map_err(|e| refused("to be counted", e))?;
@@ -202,6 +216,14 @@ impl Cuda {
     /// The same GPU, its work asked of a stream of the caller's: a `CUstream`, or null for the default
     /// one.
     ///
+    /// ```no_run
+    /// let gpu = regard_kernels::Cuda::new(0)?;
+    /// // SAFETY: the default stream is always there.
+    /// let same = unsafe { gpu.on_stream(std::ptr::null_mut()) };
+    /// # let _ = same;
+    /// # Ok::<(), regard_kernels::Error>(())
+    /// ```
+    ///
     /// # Safety
     /// The stream is one of this GPU's primary context (as PyTorch's are), and outlives what is returned
     /// here and all clones of it.
@@ -211,6 +233,12 @@ impl Cuda {
 
     /// The same GPU and stream, by the kernels that every GPU since Ampere has: what other GPUs would run can be
     /// tested and measured on this one.
+    ///
+    /// ```no_run
+    /// let everywhere = regard_kernels::Cuda::new(0)?.general();
+    /// # let _ = everywhere;
+    /// # Ok::<(), regard_kernels::Error>(())
+    /// ```
     pub fn general(&self) -> Self {
         self.with(self.device.stream, OLDEST, Some(self.device.clone()))
     }
@@ -235,6 +263,12 @@ impl Cuda {
     }
 
     /// What is known of this GPU.
+    /// Refuses where the driver does not answer.
+    ///
+    /// ```no_run
+    /// assert!(regard_kernels::Cuda::new(0)?.info()?.capability >= (8, 0));
+    /// # Ok::<(), regard_kernels::Error>(())
+    /// ```
     pub fn info(&self) -> Result<CudaInfo, Error> {
         let device = &self.device;
         let name = result::device::get_name(device.gpu.handle)
@@ -260,6 +294,12 @@ impl Cuda {
 
 impl Cuda {
     /// The folder in which compiled kernels are kept, or why they are not.
+    /// Refuses where none can be written to.
+    ///
+    /// ```no_run
+    /// println!("kept in {:?}", regard_kernels::Cuda::new(0)?.cache_folder());
+    /// # Ok::<(), regard_kernels::Error>(())
+    /// ```
     pub fn cache_folder(&self) -> Result<PathBuf, Error> {
         self.device.gpu.cache.folder().map(PathBuf::from)
     }

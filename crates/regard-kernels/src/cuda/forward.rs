@@ -24,6 +24,17 @@ impl Cuda {
     ///
     /// Refuses what `Cpu` refuses, a score that is the caller's own code, and what the GPU has no
     /// room for.
+    ///
+    /// ```no_run
+    /// use regard_kernels::{Cuda, Forward, Spec, View, ViewMut};
+    /// let (q, k, v) = ([0f32, 0.0], [1f32, 2.0, 3.0, 4.0], [1f32, 3.0]);
+    /// let mut out = [0f32];
+    /// let pass = Forward::new(ViewMut::new(&mut out, [1, 1, 1, 1])?);
+    /// let (q, k) = (View::new(&q, [1, 1, 1, 2])?, View::new(&k, [1, 1, 2, 2])?);
+    /// Cuda::new(0)?.forward(&Spec::scaled_dot(2), q, k, View::new(&v, [1, 1, 2, 1])?, pass)?;
+    /// assert_eq!(out, [2.0]); // a query of zeros likes both keys alike: the mean of their values
+    /// # Ok::<(), regard_kernels::Error>(())
+    /// ```
     pub fn forward<E: Element>(
         &self,
         spec: &Spec<E::Compute>,

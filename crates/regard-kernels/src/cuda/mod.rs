@@ -31,6 +31,7 @@ mod product;
 mod raw;
 mod source;
 mod split;
+#[doc(hidden)]
 pub mod step;
 mod tensor_core;
 mod tensor_map;

@@ -5,11 +5,17 @@ use crate::error::{Error, ensure};
 use crate::spec::{Score, Spec};
 
 /// The most parameters an expression has on a GPU.
+///
+/// ```
+/// assert!(regard_kernels::cuda::PARAMETERS >= 4);
+/// ```
 pub const PARAMETERS: usize = 16;
 
 /// Where the lists of a graph's edges lie on the GPU: by query, keys ascending, and by key, queries ascending.
 ///
 /// Every entry is within the graph that the specification's edges stand for; whoever made the lists saw to that.
+/// The keys of query i are `row_keys[row_start[i]..row_start[i + 1]]`, the queries of key j
+/// `column_queries[column_start[j]..column_start[j + 1]]`: 0 ≤ i < Nq, 0 ≤ j < Nk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EdgesAt {
     /// `u64`, one more than queries: where each query's edges begin.
@@ -63,6 +69,12 @@ fn check_address(name: &str, at: u64, size: u64) -> Result<(), Error> {
 ///
 /// Nothing on the GPU is looked at beforehand: a length of more keys than there are counts as all of them, and a
 /// negative one as none.
+///
+/// ```
+/// use regard_kernels::cuda::OptionsAt;
+/// let options = OptionsAt { key_lengths: Some(0x7f00_0000_0000), ..OptionsAt::default() };
+/// # let _ = options;
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OptionsAt {
     /// Of the keys' bias.

@@ -383,6 +383,7 @@ impl Cuda {
     ///
     /// # Safety
     /// What lies at the addresses is as large as sizes and strides say.
+    #[doc(hidden)]
     pub unsafe fn product(&self, product: &Product) -> Result<bool, Error> {
         let _entered = self.device.enter()?;
         match self.device.products() {

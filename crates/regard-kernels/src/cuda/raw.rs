@@ -36,6 +36,14 @@ pub struct DeviceRows<E> {
 
 impl<E> DeviceRows<E> {
     /// Refuses an address at which no number of this type stands, and strides that reach beyond any memory.
+    ///
+    /// ```
+    /// use regard_kernels::cuda::DeviceRows;
+    /// let rows = DeviceRows::<f32>::new(0x7f00_0000_0000, [2, 4, 128, 64], [32768, 8192, 64])?;
+    /// assert!(DeviceRows::<f32>::new(0, [1, 1, 1, 1], [1, 1, 1]).is_err());
+    /// # let _ = rows;
+    /// # Ok::<(), regard_kernels::Error>(())
+    /// ```
     pub fn new(address: u64, shape: [usize; 4], strides: [usize; 3]) -> Result<Self, Error> {
         let size = size_of::<E>() as u64;
         ensure!(
@@ -55,6 +63,13 @@ impl<E> DeviceRows<E> {
     }
 
     /// Batch, heads, length, width.
+    ///
+    /// ```
+    /// use regard_kernels::cuda::DeviceRows;
+    /// let rows = DeviceRows::<f32>::new(0x7f00_0000_0000, [2, 4, 128, 64], [32768, 8192, 64])?;
+    /// assert_eq!(rows.shape(), [2, 4, 128, 64]);
+    /// # Ok::<(), regard_kernels::Error>(())
+    /// ```
     pub fn shape(&self) -> [usize; 4] {
         self.shape
     }
@@ -95,6 +110,14 @@ impl<E> DeviceRows<E> {
 }
 
 /// What forward writes on the GPU. Rows are `[B, Hq, Nq]` of what is computed in, one after another.
+///
+/// ```
+/// use regard_kernels::cuda::{DeviceRows, ForwardAt};
+/// let rows = DeviceRows::<f32>::new(0x7f00_0000_0000, [2, 4, 128, 64], [32768, 8192, 64])?;
+/// let pass = ForwardAt { weights: Some(0x7f10_0000_0000), ..ForwardAt::new(rows) };
+/// # let _ = pass;
+/// # Ok::<(), regard_kernels::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct ForwardAt<E> {
     /// `[B, Hq, Nq, Dv]`
@@ -117,6 +140,13 @@ pub struct ForwardAt<E> {
 
 impl<E> ForwardAt<E> {
     /// The output alone.
+    ///
+    /// ```
+    /// use regard_kernels::cuda::{DeviceRows, ForwardAt};
+    /// let rows = DeviceRows::<f32>::new(0x7f00_0000_0000, [2, 4, 128, 64], [32768, 8192, 64])?;
+    /// assert!(ForwardAt::new(rows).weights.is_none());
+    /// # Ok::<(), regard_kernels::Error>(())
+    /// ```
     pub fn new(out: DeviceRows<E>) -> Self {
         let [lse, threshold, index, log_prob, weights, edge_weights] = [None; 6];
         let options = OptionsAt::default();
@@ -125,6 +155,7 @@ impl<E> ForwardAt<E> {
 }
 
 /// What backward reads and writes on the GPU.
+/// For a loss L it is given ∂L/∂out, and writes ∂L/∂q and the others that `gradients` has a place for.
 #[derive(Clone, Copy, Debug)]
 pub struct BackwardAt<E> {
     /// `[B, Hq, Nq, Dv]`
@@ -153,6 +184,7 @@ pub struct BackwardAt<E> {
 
 /// Where gradients go on the GPU; each is overwritten. Those of what the specification names are numbers of what is
 /// computed in, one after another, in the shape that they have there.
+/// For a loss L: ∂L/∂q, ∂L/∂k, ∂L/∂v, and so on.
 #[derive(Clone, Copy, Debug)]
 pub struct GradientsAt<E> {
     /// The shape of q.
@@ -187,6 +219,7 @@ impl Cuda {
     /// `pass.options` has.
     ///
     /// Refuses what `forward` refuses.
+    /// output = normalize(score(q, k) + bias, where mask) · v.
     ///
     /// # Safety
     /// Every address is of this GPU, holds what its shape and strides say, and does so until the stream
@@ -231,6 +264,7 @@ impl Cuda {
     /// done.
     ///
     /// Refuses what `backward` refuses.
+    /// For a loss L and ∂L/∂out: ∂L/∂q, ∂L/∂k, ∂L/∂v, and so on.
     ///
     /// # Safety
     /// As for [`Cuda::forward_at`].
@@ -281,6 +315,14 @@ impl Cuda {
 
     /// Which kernels a forward and a backward pass over such arrays go to, where nothing is asked for but the output
     /// and gradients: `Dot`, `Tile`, `Graph`, …; `Generic` has everything and is the slowest.
+    /// Refuses what [`Cuda::forward_at`] refuses.
+    ///
+    /// ```no_run
+    /// use regard_kernels::{Cuda, Spec, cuda::DeviceRows};
+    /// let x = DeviceRows::<f32>::new(0x7f00_0000_0000, [2, 4, 128, 64], [32768, 8192, 64])?;
+    /// println!("{:?}", Cuda::new(0)?.forms(&Spec::scaled_dot(64), [x, x, x])?);
+    /// # Ok::<(), regard_kernels::Error>(())
+    /// ```
     pub fn forms<E: Element>(
         &self,
         spec: &Spec<E::Compute>,

@@ -12,6 +12,7 @@ const MOST_AXES: usize = 6;
 
 /// Which text a kernel is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum StepText {
     /// Copies, choices and conversions of any numbers.
     Bytes,
@@ -262,6 +263,7 @@ pub struct ClipOf {
 
 /// What a kernel is given.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub enum Argument {
     /// An address, or none where it is 0.
     At(u64),
@@ -346,6 +348,7 @@ impl Cuda {
     /// # Safety
     /// The arguments are those of the kernel's text, in order, and what lies at the addresses is as large as
     /// the kernel reads and writes it.
+    #[doc(hidden)]
     pub unsafe fn launch_step(
         &self,
         text: StepText,

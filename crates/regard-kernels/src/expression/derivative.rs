@@ -8,7 +8,17 @@ use super::graph::{Binary, Graph, Node, Unary};
 
 /// Where the derivatives of a score stand in its graph; none where it does not depend on something.
 /// A derivative of kind `Number` by a row is that number for every feature.
+///
+/// ```
+/// use regard_kernels::{Expression, Node};
+/// let mut graph = Expression::parse("tau * (q @ k)").unwrap().graph(&[]);
+/// let found = graph.differentiate();
+/// assert!(found.q.is_some() && found.parameters[0].is_some());
+/// // d/dq = tau · k
+/// assert!(matches!(graph.nodes()[found.q.unwrap()], Node::Binary(..)));
+/// ```
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Derivatives {
     /// By the query's features.
     pub q: Option<usize>,

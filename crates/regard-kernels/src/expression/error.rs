@@ -12,6 +12,7 @@ use std::fmt;
 /// assert_eq!(error.column, 9);
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ExpressionError {
     /// Counted in characters from 1.
     pub column: usize,

@@ -8,7 +8,15 @@ use super::term::{Function, Operation, Term};
 use std::collections::HashMap;
 
 /// One operation; operands are named by their place in [`Graph::nodes`], before its own.
+///
+/// ```
+/// use regard_kernels::{Expression, Node};
+/// let graph = Expression::parse("sum(q * k)").unwrap().graph(&[]);
+/// assert_eq!(graph.nodes()[..2], [Node::Query, Node::Key]);
+/// assert!(matches!(graph.nodes()[graph.score()], Node::Sum(2)));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Node {
     /// The query's row.
     Query,
@@ -31,7 +39,14 @@ pub enum Node {
 }
 
 /// A function of one operand.
+///
+/// ```
+/// use regard_kernels::expression::{Expression, Node, Unary};
+/// let graph = Expression::parse("sum(tanh(q))").unwrap().graph(&[]);
+/// assert!(graph.nodes().contains(&Node::Unary(Unary::Tanh, 0)));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Unary {
     /// −x
     Negate,
@@ -62,7 +77,14 @@ pub enum Unary {
 }
 
 /// An operation on two operands.
+///
+/// ```
+/// use regard_kernels::expression::{Binary, Expression, Node};
+/// let graph = Expression::parse("sum(q - k)").unwrap().graph(&[]);
+/// assert!(graph.nodes().contains(&Node::Binary(Binary::Subtract, 0, 1)));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Binary {
     /// a + b
     Add,
@@ -114,16 +136,34 @@ impl Graph {
     }
 
     /// All operations, each after its operands.
+    ///
+    /// ```
+    /// use regard_kernels::{Expression, Node};
+    /// let graph = Expression::parse("q @ q").unwrap().graph(&[]);
+    /// assert_eq!(graph.nodes().len(), 3); // q, its square feature by feature, and the sum
+    /// ```
     pub fn nodes(&self) -> &[Node] {
         &self.nodes
     }
 
     /// The kind of a node.
+    ///
+    /// ```
+    /// use regard_kernels::{Expression, Kind};
+    /// let graph = Expression::parse("q @ k").unwrap().graph(&[]);
+    /// assert_eq!((graph.kind(0), graph.kind(graph.score())), (Kind::Row, Kind::Number));
+    /// ```
     pub fn kind(&self, node: usize) -> Kind {
         self.kinds[node]
     }
 
     /// The node that is the score.
+    ///
+    /// ```
+    /// use regard_kernels::Expression;
+    /// let graph = Expression::parse("q @ k / 2").unwrap().graph(&[]);
+    /// assert!(graph.score() < graph.nodes().len());
+    /// ```
     pub fn score(&self) -> usize {
         self.score
     }

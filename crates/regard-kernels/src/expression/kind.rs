@@ -4,6 +4,12 @@ use super::ExpressionError;
 use super::term::{Function, Operation, Term};
 
 /// What a part of an expression is for one query and one key.
+///
+/// ```
+/// use regard_kernels::{Expression, Kind};
+/// let graph = Expression::parse("q @ k").unwrap().graph(&[]);
+/// assert_eq!((graph.kind(0), graph.kind(graph.score())), (Kind::Row, Kind::Number));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// One number.

@@ -67,6 +67,13 @@ impl PartialEq for Expression {
 
 impl Expression {
     /// Reads a text; refuses one that is not a score, with the column where it goes wrong.
+    ///
+    /// ```
+    /// use regard_kernels::Expression;
+    /// assert!(Expression::parse("q @ k / sqrt(d)").is_ok());
+    /// let error = Expression::parse("q * k").unwrap_err();
+    /// assert!(error.to_string().contains("a score is one number"));
+    /// ```
     pub fn parse(text: &str) -> Result<Self, ExpressionError> {
         let parser::Parsed { terms, columns, parameters } = parser::parse(text)?;
         kind::check(&terms, &columns, parameters.len())?;
@@ -74,12 +81,24 @@ impl Expression {
     }
 
     /// The names of the parameters, in order of first appearance.
+    ///
+    /// ```
+    /// use regard_kernels::Expression;
+    /// let score = Expression::parse("sum(w * tanh(q + k)) * tau").unwrap();
+    /// assert_eq!(score.parameters(), ["w", "tau"]);
+    /// ```
     pub fn parameters(&self) -> &[String] {
         &self.parameters
     }
 
     /// The expression as a graph, with parameters of these kinds. A kind that is not given is
     /// [`Kind::Number`].
+    ///
+    /// ```
+    /// use regard_kernels::{Expression, Kind, Node};
+    /// let score = Expression::parse("sum(w * q)").unwrap();
+    /// assert!(score.graph(&[Kind::Row]).nodes().contains(&Node::Parameter(0)));
+    /// ```
     pub fn graph(&self, parameters: &[Kind]) -> Graph {
         let kinds = (0..self.parameters.len())
             .map(|n| parameters.get(n).copied().unwrap_or(Kind::Number))

@@ -6,6 +6,14 @@ use crate::error::{Error, ensure};
 use crate::numel::{MOST, numel};
 
 /// What is added to the scores: the sum of all that is given.
+///
+/// ```
+/// use regard_kernels::{Bias, Spec};
+/// // s = q·k/√8 − slope · |distance|, a slope for each of two heads
+/// let bias = Bias { alibi: Some(&[0.5, 0.25]), ..Bias::default() };
+/// let spec = Spec { bias, ..Spec::<f32>::scaled_dot(8) };
+/// # let _ = spec;
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Bias<'a, T> {
     /// One number per key: `[B or 1, Hq or 1, 1, Nk]`. Learned.
@@ -25,6 +33,14 @@ impl<T> Default for Bias<'_, T> {
 }
 
 /// A bias by the distance from query to key position, clamped to ±max_distance.
+///
+/// ```
+/// use regard_kernels::{Bias, Relative, Spec};
+/// // −1 for all keys before the query, 0 at it, 1 for all after
+/// let relative = Some(Relative { table: &[-1.0, 0.0, 1.0], max_distance: 1 });
+/// let spec = Spec { bias: Bias { relative, ..Bias::default() }, ..Spec::<f32>::scaled_dot(8) };
+/// # let _ = spec;
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Relative<'a, T> {
     /// `[1 or Hq, 2·max_distance + 1]`, row after row; entry `clamp(distance, ±max_distance) + max_distance`.

@@ -4,6 +4,14 @@ use crate::error::{Error, ensure};
 use crate::numel::numel;
 
 /// An array broadcast to `[B, Hq, Nq, Nk]`: each axis is full or 1.
+///
+/// ```
+/// use regard_kernels::{Bias, Broadcast, Spec};
+/// // a number for each of three keys, the same for all queries and heads
+/// let key = Some(Broadcast { data: &[0.0, 0.5, 1.0], shape: [1, 1, 1, 3] });
+/// let spec = Spec { bias: Bias { key, ..Bias::default() }, ..Spec::<f32>::scaled_dot(8) };
+/// # let _ = spec;
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Broadcast<'a, T> {
     /// The elements, contiguous.

@@ -8,6 +8,12 @@ use crate::random::{Draw, Stream};
 ///
 /// Which ones depends on the seed and the weight's position alone, so backward draws again what
 /// forward drew, and nothing is stored.
+///
+/// ```
+/// use regard_kernels::{Dropout, Spec};
+/// let spec = Spec { dropout: Some(Dropout { p: 0.1, seed: 7 }), ..Spec::<f32>::scaled_dot(8) };
+/// # let _ = spec;
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Dropout {
     /// 0 ≤ p < 1

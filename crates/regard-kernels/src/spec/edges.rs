@@ -29,6 +29,14 @@ pub struct Edges {
 
 impl Edges {
     /// From (query, key) pairs in any order; refuses a pair beyond `queries` or `keys`.
+    ///
+    /// ```
+    /// use regard_kernels::Edges;
+    /// let edges = Edges::new(3, 2, &[(0, 1), (2, 0), (2, 1)])?;
+    /// assert_eq!(edges.len(), 3);
+    /// assert!(Edges::new(3, 2, &[(0, 2)]).is_err());
+    /// # Ok::<(), regard_kernels::Error>(())
+    /// ```
     pub fn new(queries: usize, keys: usize, pairs: &[(usize, usize)]) -> Result<Self, Error> {
         let mut sorted = sorted(queries, keys, pairs)?;
         sorted.dedup();
@@ -38,6 +46,7 @@ impl Edges {
     /// The same where an edge that is given n times counts n times, as in a multigraph: its softmax has n
     /// equal terms, and dropout draws for each. What is one number a pair does not go with such edges: other
     /// masks, biases, dense weights, a chosen key.
+    /// Refuses a pair beyond `queries` or `keys`.
     ///
     /// ```
     /// use regard_kernels::Edges;
@@ -93,31 +102,73 @@ impl Edges {
     }
 
     /// How many edges there are.
+    ///
+    /// ```
+    /// use regard_kernels::Edges;
+    /// let edges = Edges::new(3, 2, &[(0, 1), (2, 0), (2, 1)])?;
+    /// assert_eq!(edges.len(), 3);
+    /// # Ok::<(), regard_kernels::Error>(())
+    /// ```
     pub fn len(&self) -> usize {
         self.key.len()
     }
 
     /// Whether there is no edge at all.
+    ///
+    /// ```
+    /// use regard_kernels::Edges;
+    /// let edges = Edges::new(3, 2, &[(0, 1), (2, 0), (2, 1)])?;
+    /// assert!(!edges.is_empty() && Edges::new(3, 2, &[])?.is_empty());
+    /// # Ok::<(), regard_kernels::Error>(())
+    /// ```
     pub fn is_empty(&self) -> bool {
         self.key.is_empty()
     }
 
     /// How many queries the graph was made for.
+    ///
+    /// ```
+    /// use regard_kernels::Edges;
+    /// let edges = Edges::new(3, 2, &[(0, 1), (2, 0), (2, 1)])?;
+    /// assert_eq!(edges.queries(), 3);
+    /// # Ok::<(), regard_kernels::Error>(())
+    /// ```
     pub fn queries(&self) -> usize {
         self.row_start.len() - 1
     }
 
     /// How many keys the graph was made for.
+    ///
+    /// ```
+    /// use regard_kernels::Edges;
+    /// let edges = Edges::new(3, 2, &[(0, 1), (2, 0), (2, 1)])?;
+    /// assert_eq!(edges.keys(), 2);
+    /// # Ok::<(), regard_kernels::Error>(())
+    /// ```
     pub fn keys(&self) -> usize {
         self.column_start.len() - 1
     }
 
     /// The keys of a query, ascending.
+    ///
+    /// ```
+    /// use regard_kernels::Edges;
+    /// let edges = Edges::new(3, 2, &[(0, 1), (2, 0), (2, 1)])?;
+    /// assert_eq!(edges.of_query(2), &[0, 1]);
+    /// # Ok::<(), regard_kernels::Error>(())
+    /// ```
     pub fn of_query(&self, i: usize) -> &[u32] {
         &self.key[self.row_start[i]..self.row_start[i + 1]]
     }
 
     /// Where the edges of each query begin among all edges, and, last, where they end.
+    ///
+    /// ```
+    /// use regard_kernels::Edges;
+    /// let edges = Edges::new(3, 2, &[(0, 1), (2, 0), (2, 1)])?;
+    /// assert_eq!(edges.starts(), &[0, 1, 1, 3]);
+    /// # Ok::<(), regard_kernels::Error>(())
+    /// ```
     pub fn starts(&self) -> &[usize] {
         &self.row_start
     }
@@ -134,6 +185,14 @@ impl Edges {
     }
 
     /// Whether an edge is there more than once.
+    ///
+    /// ```
+    /// use regard_kernels::Edges;
+    /// let edges = Edges::new(3, 2, &[(0, 1), (2, 0), (2, 1)])?;
+    /// assert!(!edges.has_repeats());
+    /// assert!(Edges::repeated(1, 1, &[(0, 0), (0, 0)])?.has_repeats());
+    /// # Ok::<(), regard_kernels::Error>(())
+    /// ```
     pub fn has_repeats(&self) -> bool {
         self.draws.is_some()
     }

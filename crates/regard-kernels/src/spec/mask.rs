@@ -7,6 +7,14 @@ use crate::numel::{MOST, numel};
 /// Which keys a query may attend to: all that every given part allows.
 ///
 /// Positions count from [`Spec::offset`](super::Spec::offset).
+///
+/// ```
+/// use regard_kernels::{Mask, Spec};
+/// // no key after the query's place, and none beyond a length of its own for each of two sequences
+/// let mask = Mask { causal: true, key_lengths: Some(&[5, 3]), ..Mask::default() };
+/// let spec = Spec { mask, ..Spec::<f32>::scaled_dot(8) };
+/// # let _ = spec;
+/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Mask<'a> {
     /// No key after the query's own position.
@@ -24,6 +32,12 @@ pub struct Mask<'a> {
 }
 
 /// Truncated attention: a query at position p sees keys p − left … p + right.
+///
+/// ```
+/// use regard_kernels::{Mask, Window};
+/// let mask = Mask { window: Some(Window { left: 128, right: 0 }), ..Mask::default() };
+/// # let _ = mask;
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     /// Keys before the query's position.
@@ -33,6 +47,14 @@ pub struct Window {
 }
 
 /// Documents packed into one sequence: a query sees only keys of equal segment number.
+///
+/// ```
+/// use regard_kernels::{Mask, Segments};
+/// // two documents of two and three tokens in one sequence
+/// let ids = [0, 0, 1, 1, 1];
+/// let mask = Mask { segments: Some(Segments { q: &ids, k: &ids }), ..Mask::default() };
+/// # let _ = mask;
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Segments<'a> {
     /// `[B, Nq]`

@@ -62,6 +62,13 @@ pub struct Spec<'a, T> {
 
 impl<'a, T: Real> Spec<'a, T> {
     /// Softmax attention with a score and nothing else.
+    ///
+    /// ```
+    /// use regard_kernels::{Activation, Score, Spec};
+    /// // softmax over Σ w · tanh(q + k)
+    /// let spec = Spec::new(Score::Additive { activation: Activation::Tanh, w: &[0.5f32, -0.5] });
+    /// # let _ = spec;
+    /// ```
     pub fn new(score: Score<'a, T>) -> Self {
         Self {
             score,
@@ -79,6 +86,16 @@ impl<'a, T: Real> Spec<'a, T> {
     }
 
     /// Refuses what does not fit together; gives the shapes of what does.
+    ///
+    /// ```
+    /// use regard_kernels::{Spec, View};
+    /// let x = [0f32; 24];
+    /// let (q, k) = (View::new(&x, [1, 2, 3, 4])?, View::new(&x, [1, 2, 4, 3])?);
+    /// let said = Spec::scaled_dot(4).check(&q, &k, &k).unwrap_err().to_string();
+    /// assert_eq!(said, "k has head width 3, q has 4; the dot score needs them equal");
+    /// assert_eq!(Spec::scaled_dot(4).check(&q, &q, &q)?.nq, 3);
+    /// # Ok::<(), regard_kernels::Error>(())
+    /// ```
     pub fn check<E: Element<Compute = T>>(
         &self,
         q: &View<E>,

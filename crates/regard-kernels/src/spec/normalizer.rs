@@ -1,7 +1,14 @@
 //! Normalizers: how the scores of a row become its weights.
 
 /// How the scores of a row become its weights.
+///
+/// ```
+/// use regard_kernels::{Normalizer, Spec};
+/// let spec = Spec { normalizer: Normalizer::Sparsemax, ..Spec::<f32>::scaled_dot(8) };
+/// # let _ = spec;
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Normalizer {
     /// exp(s), divided by its sum.
     Softmax,
@@ -25,6 +32,11 @@ pub enum Normalizer {
 
 impl Normalizer {
     /// Whether one key is chosen and the others get nothing.
+    ///
+    /// ```
+    /// use regard_kernels::Normalizer;
+    /// assert!(Normalizer::Argmax.is_hard() && !Normalizer::Softmax.is_hard());
+    /// ```
     pub fn is_hard(self) -> bool {
         matches!(self, Self::Argmax | Self::Sample { .. })
     }

@@ -25,11 +25,19 @@ pub struct Parameter<'a, T> {
 
 impl<'a, T> Parameter<'a, T> {
     /// One number for all heads.
+    ///
+    /// ```
+    /// assert_eq!(regard_kernels::Parameter::number(&[2.0]).shape, [1, 1]);
+    /// ```
     pub fn number(data: &'a [T; 1]) -> Self {
         Self { data, shape: [1, 1] }
     }
 
     /// A row for all heads.
+    ///
+    /// ```
+    /// assert_eq!(regard_kernels::Parameter::row(&[2.0, 3.0]).shape, [1, 2]);
+    /// ```
     pub fn row(data: &'a [T]) -> Self {
         Self { data, shape: [1, data.len()] }
     }

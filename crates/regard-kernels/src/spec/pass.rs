@@ -5,6 +5,18 @@ use crate::error::{Error, ensure};
 use crate::{Element, View, ViewMut};
 
 /// What forward writes: the output, and whatever else is asked for. Rows are `[B, Hq, Nq]`.
+///
+/// ```
+/// use regard_kernels::{Cpu, Forward, Spec, View, ViewMut};
+/// let x = [1f32, 0.0, 0.0, 1.0];
+/// let view = View::new(&x, [1, 1, 2, 2])?;
+/// let mut out = [0f32; 4];
+/// let mut weights = [0f32; 4];
+/// let pass = Forward { weights: Some(&mut weights), ..Forward::new(ViewMut::new(&mut out, [1, 1, 2, 2])?) };
+/// Cpu::best().forward(&Spec::scaled_dot(2), view, view, view, pass)?;
+/// assert!((weights[0] + weights[1] - 1.0).abs() < 1e-6);
+/// # Ok::<(), regard_kernels::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Forward<'a, E: Element> {
     /// `[B, Hq, Nq, Dv]`
@@ -26,6 +38,17 @@ pub struct Forward<'a, E: Element> {
 
 impl<'a, E: Element> Forward<'a, E> {
     /// The output and nothing else.
+    ///
+    /// ```
+    /// use regard_kernels::{Cpu, Forward, Spec, View, ViewMut};
+    /// let x = [1f32, 0.0, 0.0, 1.0];
+    /// let view = View::new(&x, [1, 1, 2, 2])?;
+    /// let mut out = [0f32; 4];
+    /// let pass = Forward::new(ViewMut::new(&mut out, [1, 1, 2, 2])?);
+    /// Cpu::best().forward(&Spec::scaled_dot(2), view, view, view, pass)?;
+    /// assert!((out[0] + out[1] - 1.0).abs() < 1e-6);
+    /// # Ok::<(), regard_kernels::Error>(())
+    /// ```
     pub fn new(out: ViewMut<'a, E>) -> Self {
         Self {
             out,
@@ -169,6 +192,15 @@ fn rows<T>(name: &str, slice: Option<&[T]>, s: &Shape) -> Result<(), Error> {
 }
 
 /// What backward needs of forward: the rows that its normalizer asks for.
+///
+/// ```
+/// use regard_kernels::{Saved, View};
+/// // softmax's backward reads the output and the log-sum-exp
+/// let (out, lse) = ([0f32; 6], [0f32; 3]);
+/// let saved = Saved { out: Some(View::new(&out, [1, 1, 3, 2])?), lse: Some(&lse), ..Saved::default() };
+/// # let _ = saved;
+/// # Ok::<(), regard_kernels::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Saved<'a, E: Element> {
     /// Softmax: the output.
@@ -188,6 +220,15 @@ impl<E: Element> Default for Saved<'_, E> {
 }
 
 /// The gradients to write; each is overwritten, not added to.
+///
+/// ```
+/// use regard_kernels::{Gradients, ViewMut};
+/// // those of q alone
+/// let mut of_q = [0f32; 6];
+/// let gradients = Gradients { q: Some(ViewMut::new(&mut of_q, [1, 1, 3, 2])?), ..Gradients::default() };
+/// # let _ = gradients;
+/// # Ok::<(), regard_kernels::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Gradients<'a, E: Element> {
     /// `[B, Hq, Nq, Dq]`
@@ -240,6 +281,19 @@ impl<E: Element> Gradients<'_, E> {
 }
 
 /// What backward reads and writes.
+///
+/// ```
+/// use regard_kernels::{Backward, Cpu, Gradients, Normalizer, Saved, Score, Spec, View, ViewMut};
+/// // Without a normalizer the output is (q · k) v.
+/// let spec = Spec { normalizer: Normalizer::None, ..Spec::new(Score::Dot { scale: 1.0 }) };
+/// let one = |x: &'static [f32]| View::new(x, [1, 1, 1, 1]);
+/// let mut of_v = [0f32];
+/// let gradients = Gradients { v: Some(ViewMut::new(&mut of_v, [1, 1, 1, 1])?), ..Gradients::default() };
+/// let pass = Backward { grad_weights: Some(&[0.0]), ..Backward::new(one(&[1.0])?, Saved::default(), gradients) };
+/// Cpu::best().backward(&spec, one(&[2.0])?, one(&[3.0])?, one(&[5.0])?, pass)?;
+/// assert_eq!(of_v, [6.0]); // q · k
+/// # Ok::<(), regard_kernels::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Backward<'a, E: Element> {
     /// `[B, Hq, Nq, Dv]`: the gradient of the output.
@@ -263,6 +317,19 @@ pub struct Backward<'a, E: Element> {
 
 impl<'a, E: Element> Backward<'a, E> {
     /// A gradient of the output and of nothing else.
+    ///
+    /// ```
+    /// use regard_kernels::{Backward, Cpu, Gradients, Normalizer, Saved, Score, Spec, View, ViewMut};
+    /// // Without a normalizer the output is (q · k) v.
+    /// let spec = Spec { normalizer: Normalizer::None, ..Spec::new(Score::Dot { scale: 1.0 }) };
+    /// let one = |x: &'static [f32]| View::new(x, [1, 1, 1, 1]);
+    /// let mut of_v = [0f32];
+    /// let gradients = Gradients { v: Some(ViewMut::new(&mut of_v, [1, 1, 1, 1])?), ..Gradients::default() };
+    /// let pass = Backward::new(one(&[1.0])?, Saved::default(), gradients);
+    /// Cpu::best().backward(&spec, one(&[2.0])?, one(&[3.0])?, one(&[5.0])?, pass)?;
+    /// assert_eq!(of_v, [6.0]); // q · k
+    /// # Ok::<(), regard_kernels::Error>(())
+    /// ```
     pub fn new(grad_out: View<'a, E>, saved: Saved<'a, E>, gradients: Gradients<'a, E>) -> Self {
         Self {
             grad_out,

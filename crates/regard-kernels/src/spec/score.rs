@@ -11,7 +11,15 @@ use std::fmt;
 ///
 /// Bilinear, low-rank, Gaussian and cosine scores are `Dot` on projected inputs, concat is
 /// `Additive`.
+///
+/// ```
+/// use regard_kernels::{Activation, Score};
+/// let scaled = Score::Dot { scale: 1f32 / 8f32.sqrt() };
+/// let additive = Score::Additive { activation: Activation::Tanh, w: &[0.5f32, -0.5] };
+/// # let _ = (scaled, additive);
+/// ```
 #[derive(Clone, Copy)]
+#[non_exhaustive]
 pub enum Score<'a, T> {
     /// q·k times `scale`.
     Dot {
@@ -200,7 +208,9 @@ pub trait OwnScore<T>: Send + Sync {
 }
 
 /// What the backward of an [`OwnScore`] adds to.
+/// For a score s and a gradient g that arrives at it: g · ∂s/∂q, g · ∂s/∂k and g · ∂s/∂p.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct OwnGrads<'a, T> {
     /// `[Dq]`
     pub q: &'a mut [T],

@@ -4,6 +4,15 @@ use crate::error::{Error, ensure};
 use crate::numel::{MOST, numel};
 
 /// The sizes of q `[B, Hq, Nq, Dq]`, k `[B, Hk, Nk, Dk]` and v `[B, Hk, Nk, Dv]`.
+///
+/// ```
+/// use regard_kernels::{Spec, View};
+/// let (q, k) = ([0f32; 24], [0f32; 12]);
+/// let (q, k) = (View::new(&q, [1, 4, 3, 2])?, View::new(&k, [1, 2, 3, 2])?);
+/// let shape = Spec::scaled_dot(2).check(&q, &k, &k)?;
+/// assert_eq!((shape.hq, shape.hk, shape.nk), (4, 2, 3));
+/// # Ok::<(), regard_kernels::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// Batch items.
@@ -61,11 +70,20 @@ impl Shape {
     }
 
     /// Query heads that share one key head.
+    ///
+    /// ```
+    /// use regard_kernels::{Spec, View};
+    /// let (q, k) = ([0f32; 24], [0f32; 12]);
+    /// let (q, k) = (View::new(&q, [1, 4, 3, 2])?, View::new(&k, [1, 2, 3, 2])?);
+    /// let shape = Spec::scaled_dot(2).check(&q, &k, &k)?;
+    /// assert_eq!(shape.group(), 2);
+    /// # Ok::<(), regard_kernels::Error>(())
+    /// ```
     pub fn group(&self) -> usize {
         self.hq.checked_div(self.hk).unwrap_or(0)
     }
 
-    /// Attention rows: batch × query heads × queries.
+    /// Attention rows: B · Hq · Nq.
     pub fn rows(&self) -> usize {
         numel(&[self.b, self.hq, self.nq])
     }
@@ -76,6 +94,15 @@ impl Shape {
     }
 
     /// `[B, Hq, Nq, Dv]`
+    ///
+    /// ```
+    /// use regard_kernels::{Spec, View};
+    /// let (q, k) = ([0f32; 24], [0f32; 12]);
+    /// let (q, k) = (View::new(&q, [1, 4, 3, 2])?, View::new(&k, [1, 2, 3, 2])?);
+    /// let shape = Spec::scaled_dot(2).check(&q, &k, &k)?;
+    /// assert_eq!(shape.out(), [1, 4, 3, 2]);
+    /// # Ok::<(), regard_kernels::Error>(())
+    /// ```
     pub fn out(&self) -> [usize; 4] {
         [self.b, self.hq, self.nq, self.dv]
     }

@@ -35,6 +35,17 @@ pub struct LayerNorm<'a, T> {
 }
 
 /// Where backward writes; what is not asked for is not computed.
+///
+/// ```
+/// use regard_kernels::{Cpu, LayerNorm, LayerNormGrads};
+/// let norm = LayerNorm { width: 2, gamma: None, beta: None, eps: 0.0 };
+/// let mut of_beta = [0f32; 2];
+/// let to = LayerNormGrads { x: None, gamma: None, beta: Some(&mut of_beta) };
+/// // two rows with their means and 1/deviations
+/// Cpu::best().layer_norm_backward(&[1.0, 3.0, 5.0, 1.0], &norm, &[2.0, 1.0, 3.0, 0.5], &[1.0, 2.0, 3.0, 4.0], to)?;
+/// assert_eq!(of_beta, [4.0, 6.0]);
+/// # Ok::<(), regard_kernels::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct LayerNormGrads<'a, T> {
     /// `[rows, width]`

@@ -36,11 +36,28 @@ pub(crate) struct Strides {
 
 impl<'a, T> Matrix<'a, T> {
     /// Row after row.
+    /// Refuses a slice that is too short for it.
+    ///
+    /// ```
+    /// use regard_kernels::Matrix;
+    /// assert_eq!(Matrix::new(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 2, 3)?.columns(), 3);
+    /// assert!(Matrix::new(&[1.0, 2.0], 2, 3).is_err());
+    /// # Ok::<(), regard_kernels::Error>(())
+    /// ```
     pub fn new(data: &'a [T], rows: usize, columns: usize) -> Result<Self, Error> {
         Self::strided(data, [rows, columns], [columns, 1])
     }
 
     /// With a step from row to row and one from column to column.
+    /// Refuses a matrix that reaches beyond the slice.
+    ///
+    /// ```
+    /// use regard_kernels::Matrix;
+    /// // every other column of two rows of four
+    /// let x = Matrix::strided(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0], [2, 2], [4, 2])?;
+    /// assert_eq!((x.rows(), x.columns()), (2, 2));
+    /// # Ok::<(), regard_kernels::Error>(())
+    /// ```
     pub fn strided(
         data: &'a [T],
         [rows, columns]: [usize; 2],
@@ -67,6 +84,13 @@ impl<'a, T> Matrix<'a, T> {
     }
 
     /// The same numbers with rows and columns exchanged.
+    ///
+    /// ```
+    /// use regard_kernels::Matrix;
+    /// let x = Matrix::new(&[1.0, 2.0, 3.0], 1, 3)?;
+    /// assert_eq!((x.transposed().rows(), x.transposed().columns()), (3, 1));
+    /// # Ok::<(), regard_kernels::Error>(())
+    /// ```
     pub fn transposed(self) -> Self {
         let Strides { row, column } = self.strides;
         let strides = Strides { row: column, column: row };
@@ -74,17 +98,39 @@ impl<'a, T> Matrix<'a, T> {
     }
 
     /// How many rows.
+    ///
+    /// ```
+    /// use regard_kernels::Matrix;
+    /// assert_eq!(Matrix::new(&[1.0, 2.0, 3.0], 1, 3)?.rows(), 1);
+    /// # Ok::<(), regard_kernels::Error>(())
+    /// ```
     pub fn rows(&self) -> usize {
         self.rows
     }
 
     /// How many columns.
+    ///
+    /// ```
+    /// use regard_kernels::Matrix;
+    /// assert_eq!(Matrix::new(&[1.0, 2.0, 3.0], 1, 3)?.columns(), 3);
+    /// # Ok::<(), regard_kernels::Error>(())
+    /// ```
     pub fn columns(&self) -> usize {
         self.columns
     }
 }
 
 /// What a product is added to.
+///
+/// ```
+/// use regard_kernels::{Base, Cpu, Matrix};
+/// let (x, mut to) = (Matrix::new(&[3f32], 1, 1)?, [100f32]);
+/// Cpu::best().matmul(x, x, Base::There, &mut to)?;
+/// assert_eq!(to, [109.0]);
+/// Cpu::best().matmul(x, x, Base::Row(&[1.0]), &mut to)?;
+/// assert_eq!(to, [10.0]);
+/// # Ok::<(), regard_kernels::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Base<'a, T> {
     /// Nothing: it is written over what is there.

@@ -59,6 +59,7 @@ impl Default for Adam {
 }
 
 /// A parameter, its gradient, and the two means Adam keeps; all of one length.
+/// m ← β₁·m + (1 − β₁)·g and v ← β₂·v + (1 − β₂)·g²; [`Adam`] has an example.
 #[derive(Debug)]
 pub struct AdamTensor<'a, T> {
     /// The parameter, changed.
@@ -102,6 +103,7 @@ impl Default for Sgd {
 }
 
 /// A parameter, its gradient and its direction; all of one length.
+/// direction ← momentum · direction + g; [`Sgd`] has an example.
 #[derive(Debug)]
 pub struct SgdTensor<'a, T> {
     /// The parameter, changed.
@@ -289,6 +291,8 @@ impl Cpu {
     /// One step of Adam for many tensors, by PyTorch's formula.
     ///
     /// Refuses tensors whose arrays differ in length, naming the tensor, and a step of 0.
+    /// With g the gradient, at step t: m ← β₁·m + (1 − β₁)·g, v ← β₂·v + (1 − β₂)·g²,
+    /// param ← param − lr · (m / (1 − β₁ᵗ)) / (√(v / (1 − β₂ᵗ)) + eps). [`Adam`] has an example.
     pub fn adam<T: Real>(&self, tensors: &mut [AdamTensor<T>], adam: &Adam) -> Result<(), Error> {
         ensure!(adam.step > 0, "step is 0; the first step is 1");
         for (at, t) in tensors.iter().enumerate() {
@@ -325,6 +329,8 @@ impl Cpu {
     /// 0).
     ///
     /// Refuses tensors whose arrays differ in length, naming the tensor.
+    /// With g the gradient: direction ← momentum · direction + g, param ← param − lr · direction. [`Sgd`] has an
+    /// example.
     pub fn sgd<T: Real>(&self, tensors: &mut [SgdTensor<T>], sgd: &Sgd) -> Result<(), Error> {
         let kept = sgd.momentum != 0.0;
         ensure!(kept || !sgd.nesterov, "nesterov needs a momentum other than 0");

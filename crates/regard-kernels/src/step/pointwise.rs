@@ -235,6 +235,14 @@ impl Cpu {
     /// out = act(x + bias), the bias `[width]` added to every row of x `[rows, width]`.
     ///
     /// Refuses an x that is not whole rows of the bias, and an out of another length.
+    ///
+    /// ```
+    /// use regard_kernels::{Activation, Cpu};
+    /// let mut out = [0f32; 4];
+    /// Cpu::best().pointwise(&[1.0, -2.0, 3.0, -4.0], Some(&[1.0, 3.0]), Activation::Relu, &mut out)?;
+    /// assert_eq!(out, [2.0, 1.0, 4.0, 0.0]);
+    /// # Ok::<(), regard_kernels::Error>(())
+    /// ```
     pub fn pointwise<T: Real>(
         &self,
         x: &[T],

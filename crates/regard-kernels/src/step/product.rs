@@ -48,7 +48,7 @@ impl<T: Real> Product<T> {
         }
     }
 
-    /// Computes it, on rayon's threads where it is worth it and `threads`.
+    /// Computes it, where `threads` on rayon's, unless the calling thread's tasks are not for these.
     ///
     /// # Safety
     /// A, B and C are there; C overlaps neither and is the caller's alone.
@@ -56,7 +56,10 @@ impl<T: Real> Product<T> {
     pub(super) unsafe fn run(self, threads: bool) {
         use gemm_common::Parallelism;
         #[cfg(feature = "parallel")]
-        let how = if threads { Parallelism::Rayon(0) } else { Parallelism::None };
+        let how = match threads && crate::cpu::tasks::by_rayon() {
+            true => Parallelism::Rayon(0),
+            false => Parallelism::None,
+        };
         #[cfg(not(feature = "parallel"))]
         let (how, _) = (Parallelism::None, threads);
         // The kernels write columns.

@@ -155,6 +155,7 @@ impl Cpu {
     }
 
     /// The gradient of [`Self::softmax`], from what it gave.
+    /// grad_x = out · (grad_out − Σ grad_out · out). Refuses lengths that do not fit.
     ///
     /// ```
     /// let mut grad_x = [0f32; 2];
@@ -174,6 +175,7 @@ impl Cpu {
     }
 
     /// The gradient of [`Self::log_softmax`], from what it gave.
+    /// grad_x = grad_out − exp(out) · Σ grad_out. Refuses lengths that do not fit.
     ///
     /// ```
     /// let mut grad_x = [0f32; 1];

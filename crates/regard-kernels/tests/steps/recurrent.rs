@@ -96,7 +96,7 @@ impl Step for Case {
         let data = self.data::<T>();
         let output = reference::recurrent(&data.gates_x, &data.layer());
         let grads = reference::recurrent_backward(&data.gates_x, &data.layer(), data.seed());
-        let reference::RecurrentGradients { gates_x, w_hh, b_hh, h0, c0 } = grads;
+        let reference::RecurrentGradients { gates_x, w_hh, b_hh, h0, c0, .. } = grads;
         vec![output.out, output.h, output.c, gates_x, w_hh, b_hh, h0, c0]
     }
 

@@ -3,7 +3,7 @@
 use crate::task::network::Network;
 use regard::layers::EncoderConfig;
 use regard::models::DecoderConfig;
-use regard_data::Result;
+use regard_data::{Error, Result};
 
 /// The file.
 pub(super) fn module(network: &Network, about: &str) -> Result<String> {
@@ -66,13 +66,13 @@ pub(super) fn module(network: &Network, about: &str) -> Result<String> {
     if labels || matches!(network, Network::Classifier(_)) {
         out += include_str!("pytorch/reader.py");
     }
-    out += &model(network);
+    out += &model(network)?;
     Ok(out + include_str!("pytorch/footer.py"))
 }
 
 /// The module itself.
-fn model(network: &Network) -> String {
-    match network {
+fn model(network: &Network) -> Result<String> {
+    Ok(match network {
         Network::Labeler(_) => include_str!("pytorch/labeler.py").into(),
         Network::Classifier(_) => {
             [include_str!("pytorch/pooling.py"), include_str!("pytorch/classifier.py")].concat()
@@ -95,10 +95,13 @@ fn model(network: &Network) -> String {
                     include_str!("pytorch/decoder_transformer.py"),
                     "transformer\": TransformerDecoder",
                 ),
+                ref other => {
+                    return Err(Error::invalid(format!("{other:?} does not become PyTorch")));
+                }
             };
             let whole = include_str!("pytorch/seq2seq.py");
             let whole = whole.replace("{decoders}", &format!("{{\"{named}}}"));
             [include_str!("pytorch/pooling.py"), decoder, &whole].concat()
         }
-    }
+    })
 }

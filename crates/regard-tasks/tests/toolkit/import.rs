@@ -1,6 +1,10 @@
 //! Public weights answer here as in the library transformers: random models that
 //! `bench/fixtures/public.py` wrote.
 
+use regard::models::{
+    InputConfig, LabelerConfig, SequenceLabeler, Sequences, VisionTransformer,
+    VisionTransformerConfig,
+};
 use regard::prelude::*;
 use regard::tensor::load;
 use regard_data::text::{Tokenizer, TokenizerConfig, TokenizerKind};

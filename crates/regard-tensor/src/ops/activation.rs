@@ -1,12 +1,13 @@
 //! Activations, with the bias added on the way, by the fused kernel.
 
 use crate::backend;
-use crate::ops::same_dtype;
+use crate::ops::{in_f32, same_dtype};
 use crate::{Result, Tensor, ensure};
 use regard_kernels::Activation;
 
 impl Tensor {
     /// f(x), element by element.
+    /// Refuses whole numbers and bools.
     ///
     /// ```
     /// use regard_tensor::{Activation, Tensor};
@@ -18,10 +19,14 @@ impl Tensor {
         if f == Activation::Identity {
             return Ok(self.clone());
         }
+        if self.dtype().is_half() {
+            return in_f32([self], |[x]| x.activate(f));
+        }
         self.fused_activation(None, f)
     }
 
     /// max(x, 0).
+    /// Refuses whole numbers and bools.
     ///
     /// ```
     /// assert_eq!(regard_tensor::Tensor::scalar(-1f32)?.relu()?.item()?, 0.0);
@@ -32,6 +37,7 @@ impl Tensor {
     }
 
     /// x · Φ(x), with the error function.
+    /// Refuses whole numbers and bools.
     ///
     /// ```
     /// assert_eq!(regard_tensor::Tensor::scalar(0f32)?.gelu()?.item()?, 0.0);
@@ -42,6 +48,7 @@ impl Tensor {
     }
 
     /// x / (1 + e⁻ˣ).
+    /// Refuses whole numbers and bools.
     ///
     /// ```
     /// assert_eq!(regard_tensor::Tensor::scalar(0f32)?.silu()?.item()?, 0.0);
@@ -52,6 +59,7 @@ impl Tensor {
     }
 
     /// The hyperbolic tangent.
+    /// Refuses whole numbers and bools.
     ///
     /// ```
     /// assert_eq!(regard_tensor::Tensor::scalar(0f32)?.tanh()?.item()?, 0.0);
@@ -62,6 +70,7 @@ impl Tensor {
     }
 
     /// 1 / (1 + e⁻ˣ).
+    /// Refuses whole numbers and bools.
     ///
     /// ```
     /// assert_eq!(regard_tensor::Tensor::scalar(0f32)?.sigmoid()?.item()?, 0.5);
@@ -72,6 +81,7 @@ impl Tensor {
     }
 
     /// x where x > 0, alpha · (eˣ − 1) elsewhere.
+    /// Refuses whole numbers and bools.
     ///
     /// ```
     /// assert_eq!(regard_tensor::Tensor::scalar(2f32)?.elu(1.0)?.item()?, 2.0);
@@ -82,6 +92,7 @@ impl Tensor {
     }
 
     /// f(x + bias), the bias along the last axis: one pass instead of two.
+    /// Refuses a bias that is not `[width]`, another type than the tensor's, and whole numbers.
     ///
     /// ```
     /// use regard_tensor::{Activation, Tensor};
@@ -98,6 +109,9 @@ impl Tensor {
             self.shape()
         );
         same_dtype("activate_with", ("the tensor is", self), ("the bias", bias))?;
+        if self.dtype().is_half() {
+            return in_f32([self, bias], |[x, bias]| x.activate_with(bias, f));
+        }
         self.fused_activation(Some(bias), f)
     }
 

@@ -2,6 +2,7 @@
 
 use crate::backend::{self, Binary, Comparison};
 use crate::layout::{Layout, broadcast};
+use crate::ops::in_f32;
 use crate::{Result, Tensor, ensure};
 
 /// Refuses tensors of two types, with the name of each.
@@ -37,6 +38,11 @@ fn together(
     }
 }
 
+/// Whether both are stored in one type of 16 bits.
+fn halves(a: &Tensor, b: &Tensor) -> bool {
+    a.dtype().is_half() && a.dtype() == b.dtype()
+}
+
 fn binary(op: &str, f: Binary, a: &Tensor, b: &Tensor) -> Result<Tensor> {
     let (a, b, backend) = together(op, a, b)?;
     backend.binary(op, f, &a, &b)
@@ -44,6 +50,7 @@ fn binary(op: &str, f: Binary, a: &Tensor, b: &Tensor) -> Result<Tensor> {
 
 impl Tensor {
     /// a + b, broadcast.
+    /// Refuses shapes that do not broadcast, two types, and whole numbers.
     ///
     /// ```
     /// use regard_tensor::Tensor;
@@ -53,6 +60,9 @@ impl Tensor {
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn add(&self, other: &Tensor) -> Result<Tensor> {
+        if halves(self, other) {
+            return in_f32([self, other], |[a, b]| a.add(b));
+        }
         let (sa, sb) = (*self.dims(), *other.dims());
         let out = binary("add", Binary::Add, self, other)?;
         Ok(out.record("add", &[self, other], move |g, to| {
@@ -66,6 +76,7 @@ impl Tensor {
     }
 
     /// a − b, broadcast.
+    /// Refuses shapes that do not broadcast, two types, and whole numbers.
     ///
     /// ```
     /// use regard_tensor::Tensor;
@@ -74,6 +85,9 @@ impl Tensor {
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn sub(&self, other: &Tensor) -> Result<Tensor> {
+        if halves(self, other) {
+            return in_f32([self, other], |[a, b]| a.sub(b));
+        }
         let (sa, sb) = (*self.dims(), *other.dims());
         let out = binary("sub", Binary::Sub, self, other)?;
         Ok(out.record("sub", &[self, other], move |g, to| {
@@ -88,6 +102,7 @@ impl Tensor {
     }
 
     /// a · b element by element, broadcast.
+    /// Refuses shapes that do not broadcast, two types, and whole numbers.
     ///
     /// ```
     /// use regard_tensor::Tensor;
@@ -96,6 +111,9 @@ impl Tensor {
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn mul(&self, other: &Tensor) -> Result<Tensor> {
+        if halves(self, other) {
+            return in_f32([self, other], |[a, b]| a.mul(b));
+        }
         let out = binary("mul", Binary::Mul, self, other)?;
         let (a, b) = (self.detach(), other.detach());
         Ok(out.record("mul", &[self, other], move |g, to| {
@@ -110,6 +128,7 @@ impl Tensor {
     }
 
     /// a / b element by element, broadcast.
+    /// Refuses shapes that do not broadcast, two types, and whole numbers.
     ///
     /// ```
     /// use regard_tensor::Tensor;
@@ -119,6 +138,9 @@ impl Tensor {
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn div(&self, other: &Tensor) -> Result<Tensor> {
+        if halves(self, other) {
+            return in_f32([self, other], |[a, b]| a.div(b));
+        }
         let out = binary("div", Binary::Div, self, other)?;
         let (a, b, y) = (self.detach(), other.detach(), out.detach());
         Ok(out.record("div", &[self, other], move |g, to| {
@@ -133,6 +155,7 @@ impl Tensor {
     }
 
     /// The larger of a and b, broadcast; where they are equal the gradient goes to a.
+    /// Refuses shapes that do not broadcast, two types, and whole numbers.
     ///
     /// ```
     /// use regard_tensor::Tensor;
@@ -141,6 +164,9 @@ impl Tensor {
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn maximum(&self, other: &Tensor) -> Result<Tensor> {
+        if halves(self, other) {
+            return in_f32([self, other], |[a, b]| a.maximum(b));
+        }
         let out = binary("maximum", Binary::Maximum, self, other)?;
         let (a, b) = (self.detach(), other.detach());
         Ok(out.record("maximum", &[self, other], move |g, to| {
@@ -160,6 +186,7 @@ impl Tensor {
 /// Comparisons, element by element and broadcast, as bools. A NaN is neither less, greater nor equal.
 impl Tensor {
     /// a = b.
+    /// Refuses shapes that do not broadcast, and two types.
     ///
     /// ```
     /// use regard_tensor::Tensor;
@@ -172,6 +199,7 @@ impl Tensor {
     }
 
     /// a ≠ b.
+    /// Refuses shapes that do not broadcast, and two types.
     ///
     /// ```
     /// use regard_tensor::Tensor;
@@ -184,6 +212,7 @@ impl Tensor {
     }
 
     /// a < b.
+    /// Refuses shapes that do not broadcast, and two types.
     ///
     /// ```
     /// use regard_tensor::Tensor;
@@ -196,6 +225,7 @@ impl Tensor {
     }
 
     /// a ≤ b.
+    /// Refuses shapes that do not broadcast, and two types.
     ///
     /// ```
     /// use regard_tensor::Tensor;
@@ -208,6 +238,7 @@ impl Tensor {
     }
 
     /// a > b.
+    /// Refuses shapes that do not broadcast, and two types.
     ///
     /// ```
     /// use regard_tensor::Tensor;
@@ -220,6 +251,7 @@ impl Tensor {
     }
 
     /// a ≥ b.
+    /// Refuses shapes that do not broadcast, and two types.
     ///
     /// ```
     /// use regard_tensor::Tensor;

@@ -41,6 +41,7 @@ impl SlidingWindow {
     }
 
     /// How many places it has on an image of this size, down and across.
+    /// Refuses an image that is smaller than the window.
     ///
     /// ```
     /// use regard_tensor::SlidingWindow;
@@ -98,6 +99,7 @@ impl SlidingWindow {
 
 impl Tensor {
     /// The windows of an image as columns: `[B, C, H, W]` → `[B, C · kh · kw, places]`.
+    /// Refuses a tensor that is not `[B, C, H, W]`, and images smaller than the window.
     ///
     /// ```
     /// use regard_tensor::{Tensor, SlidingWindow};
@@ -125,6 +127,7 @@ impl Tensor {
 
     /// Convolution of images: x `[B, C, H, W]`, weights `[O, C, kh, kw]` (the window's kernel),
     /// bias `[O]` → `[B, O, H', W']`.
+    /// Refuses shapes that do not fit, two types, and inputs smaller than the window.
     ///
     /// ```
     /// use regard_tensor::{DType, Tensor, SlidingWindow};
@@ -163,6 +166,7 @@ impl Tensor {
     }
 
     /// Convolution of sequences: x `[B, C, N]`, weights `[O, C, k]`, bias `[O]` → `[B, O, N']`.
+    /// Refuses shapes that do not fit, two types, and inputs smaller than the window.
     ///
     /// ```
     /// use regard_tensor::{DType, Tensor};

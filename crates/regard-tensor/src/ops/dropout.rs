@@ -1,10 +1,12 @@
 //! Dropout: numbers left out at random, the others made larger.
 
+use crate::ops::in_f32;
 use crate::{Result, Tensor, ensure};
 
 impl Tensor {
     /// Each number is 0 with probability `share`, and 1 / (1 − share) times itself otherwise.
     /// The same key drops the same numbers.
+    /// Refuses a share that is not within 0 ≤ share < 1.
     ///
     /// ```
     /// use regard_tensor::{DType, Tensor};
@@ -18,6 +20,9 @@ impl Tensor {
         ensure!((0.0..1.0).contains(&share), "dropout: a share of {share} is not within 0..1");
         if share == 0.0 {
             return Ok(self.clone());
+        }
+        if self.dtype().is_half() {
+            return in_f32([self], |[x]| x.dropout(share, key));
         }
         let out = self.backend().dropout(&self.detach().contiguous()?, share, key)?;
         Ok(out.record("dropout", &[self], move |g, to| to.add(0, g.dropout(share, key)?)))

@@ -2,6 +2,7 @@
 
 use crate::backend;
 use crate::layout::{Dims, axis};
+use crate::ops::in_f32;
 use crate::{DType, Result, Tensor, ensure};
 
 /// Indices as contiguous i64, each within 0..n, beside what they are indices of; the operation's name goes into the
@@ -51,6 +52,7 @@ impl Tensor {
 
     /// The rows that indices name: a table `[V, …]` and indices of any shape `[…i]` give
     /// `[…i, …]`. What an embedding is.
+    /// Refuses an index that is not there, and a tensor without axes.
     ///
     /// ```
     /// use regard_tensor::Tensor;
@@ -64,6 +66,7 @@ impl Tensor {
     }
 
     /// As [`Tensor::rows`], by indices at hand: what a beam does when its hypotheses change places.
+    /// Refuses an index that is not there, and a tensor without axes.
     ///
     /// ```
     /// use regard_tensor::Tensor;
@@ -82,6 +85,7 @@ impl Tensor {
     }
 
     /// As [`Tensor::rows`], for a table of vectors of which one, the padding, learns nothing.
+    /// Refuses an index that is not there, and a tensor without axes.
     ///
     /// ```
     /// use regard_tensor::{Parameter, Tensor};
@@ -93,6 +97,9 @@ impl Tensor {
     /// ```
     pub fn embed(&self, index: &Tensor, padding: Option<usize>) -> Result<Tensor> {
         ensure!(self.rank() >= 1, "rows: a tensor without axes has no rows");
+        if self.dtype().is_half() {
+            return in_f32([self], |[x]| x.embed(index, padding));
+        }
         let table = self.detach().contiguous()?;
         let n = self.shape()[0];
         if let Some(id) = padding {
@@ -112,6 +119,7 @@ impl Tensor {
 
     /// Rows added up by index: `[E, …]` and an index per row give `[n, …]`, row i the sum of the
     /// rows whose index is i.
+    /// Refuses indices that are not one for each row, or not below `n`.
     ///
     /// ```
     /// use regard_tensor::Tensor;
@@ -127,6 +135,9 @@ impl Tensor {
             self.shape(),
             index.shape()
         );
+        if self.dtype().is_half() {
+            return in_f32([self], |[x]| x.segment_sum(index, n));
+        }
         let mut shape = self.shape().to_vec();
         shape[0] = n;
         let shape = Dims::new(&shape).map_err(|error| error.within("segment_sum"))?;
@@ -140,6 +151,7 @@ impl Tensor {
 
     /// Along an axis, the numbers that an index of the same rank names:
     /// out[…, i, …] = x[…, index[…, i, …], …]. All other axes have the same sizes.
+    /// Refuses an index that is not there, and shapes that differ along another axis.
     ///
     /// ```
     /// use regard_tensor::Tensor;
@@ -158,6 +170,9 @@ impl Tensor {
             self.shape(),
             index.shape()
         );
+        if self.dtype().is_half() {
+            return in_f32([self], |[x]| x.gather(at as isize, index));
+        }
         let index = indices("gather", index, self.shape()[at], self)?;
         let x = self.detach().contiguous()?;
         let out = backend::together("gather", &[&x, &index])?.gather(&x, at, &index)?;

@@ -97,6 +97,7 @@ tuples! {
 impl Tensor {
     /// A part of the tensor by numbers and ranges, from the first axis on; a number's axis goes
     /// away, and axes that no index names stay whole. A view, through which gradients flow.
+    /// Refuses more indices than axes, and places that are not there.
     ///
     /// ```
     /// use regard_tensor::Tensor;

@@ -14,6 +14,7 @@ fn total(op: &str, sizes: &[usize]) -> Result<usize> {
 
 impl Tensor {
     /// Tensors one behind the other along an axis; their other axes are equal.
+    /// Refuses no tensors at all, an axis that is not there, shapes that do not fit, and two types.
     ///
     /// ```
     /// use regard_tensor::Tensor;
@@ -62,6 +63,7 @@ impl Tensor {
     }
 
     /// Tensors of one shape along a new axis.
+    /// Refuses no tensors at all, an axis that is not there, shapes that do not fit, and two types.
     ///
     /// ```
     /// use regard_tensor::Tensor;
@@ -76,6 +78,7 @@ impl Tensor {
 
     /// The parts of an axis, of these sizes, which add up to its own. The parts' gradients are put
     /// together in one go.
+    /// Refuses an axis that is not there, and sizes that do not add up to it.
     ///
     /// ```
     /// use regard_tensor::Tensor;
@@ -108,6 +111,7 @@ impl Tensor {
 
     /// Cut along an axis into `count` parts of equal size, the last perhaps smaller; into fewer where
     /// there is not enough for all.
+    /// Refuses an axis that is not there, and 0 parts.
     ///
     /// ```
     /// use regard_tensor::{DType, Tensor};

@@ -5,6 +5,7 @@ use crate::{Result, Tensor};
 
 impl Tensor {
     /// As [`Tensor::sum`]; the axis stays, with size 1.
+    /// Refuses what [`Tensor::sum`] refuses.
     ///
     /// ```
     /// let x = regard_tensor::Tensor::from([[1f32, 2.0], [3.0, 4.0]]);
@@ -17,6 +18,7 @@ impl Tensor {
     }
 
     /// As [`Tensor::mean`]; the axis stays, with size 1.
+    /// Refuses what [`Tensor::mean`] refuses.
     ///
     /// ```
     /// let x = regard_tensor::Tensor::from([[1f32, 3.0], [3.0, 4.0]]);
@@ -28,6 +30,7 @@ impl Tensor {
     }
 
     /// As [`Tensor::max`]; the axis stays in both, with size 1.
+    /// Refuses what [`Tensor::max`] refuses.
     ///
     /// ```
     /// let x = regard_tensor::Tensor::from([[1f32, 3.0], [5.0, 4.0]]);
@@ -43,6 +46,7 @@ impl Tensor {
     }
 
     /// As [`Tensor::min`]; the axis stays in both, with size 1.
+    /// Refuses what [`Tensor::max`] refuses.
     ///
     /// ```
     /// let x = regard_tensor::Tensor::from([[1f32, 3.0], [5.0, 4.0]]);

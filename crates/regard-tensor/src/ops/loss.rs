@@ -1,7 +1,7 @@
 //! Losses.
 
 use crate::backend;
-use crate::ops::same_dtype;
+use crate::ops::{in_f32, same_dtype};
 use crate::{Result, Tensor, ensure};
 use regard_kernels::CrossEntropy;
 
@@ -10,6 +10,7 @@ const OP: &str = "cross_entropy";
 impl Tensor {
     /// −ln p(target) of each row, p the softmax of its logits: logits `[N, C]` and targets `[N]`
     /// give `[N]`, 0 where the target is the ignored one.
+    /// Refuses logits that are not `[N, C]`, targets that are not `[N]` or no classes, and whole numbers as logits.
     ///
     /// ```
     /// use regard_tensor::{CrossEntropy, Tensor};
@@ -27,6 +28,9 @@ impl Tensor {
             self.shape(),
             targets.shape()
         );
+        if self.dtype().is_half() {
+            return in_f32([self], |[x]| x.cross_entropy_rows(targets, rule));
+        }
         let x = self.detach().contiguous()?;
         let targets = targets.as_indices(OP)?.to_device(self.device())?;
         let backend = backend::together(OP, &[&x, &targets])?;
@@ -39,6 +43,7 @@ impl Tensor {
 
     /// The mean of [`Tensor::cross_entropy_rows`] over the rows that are not ignored; 0 where all
     /// are.
+    /// Refuses logits that are not `[N, C]`, targets that are not `[N]` or no classes, and whole numbers as logits.
     ///
     /// ```
     /// use regard_tensor::{CrossEntropy, Tensor};
@@ -49,6 +54,9 @@ impl Tensor {
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn cross_entropy(&self, targets: &Tensor, rule: CrossEntropy) -> Result<Tensor> {
+        if self.dtype().is_half() {
+            return in_f32([self], |[x]| x.cross_entropy(targets, rule));
+        }
         let targets = targets.as_indices(OP)?.to_device(self.device())?;
         let weight =
             targets.backend().reciprocal_count(&targets, rule.ignore_index, self.dtype())?;
@@ -56,6 +64,7 @@ impl Tensor {
     }
 
     /// The mean of the squared differences.
+    /// Refuses two shapes, and two types.
     ///
     /// ```
     /// use regard_tensor::Tensor;
@@ -72,6 +81,9 @@ impl Tensor {
             target.shape()
         );
         same_dtype("squared_error", ("the tensor is", self), ("the target", target))?;
+        if self.dtype().is_half() {
+            return in_f32([self, target], |[x, target]| x.squared_error(target));
+        }
         self.sub(target)?.square()?.mean_all()
     }
 
@@ -99,6 +111,9 @@ impl Tensor {
             target.shape()
         );
         same_dtype(OP, ("the logits are", self), ("the targets", target))?;
+        if self.dtype().is_half() {
+            return in_f32([self, target], |[x, target]| x.binary_cross_entropy_elements(target));
+        }
         let device = backend::meeting(&[self, target]);
         let (x, t) = (self.constant_on(device)?.detach(), target.constant_on(device)?.detach());
         backend::together(OP, &[&x, &t])?;
@@ -122,6 +137,7 @@ impl Tensor {
 
     /// The mean of [`Tensor::binary_cross_entropy_elements`]: what PyTorch calls
     /// `binary_cross_entropy_with_logits`.
+    /// Refuses two shapes, two types, and targets that are not within 0..=1.
     ///
     /// ```
     /// use regard_tensor::Tensor;

@@ -2,7 +2,7 @@
 
 use crate::backend;
 use crate::layout::{Dims, Layout, broadcast};
-use crate::ops::same_dtype;
+use crate::ops::{in_f32, same_dtype};
 use crate::{Result, Tensor, ensure};
 
 /// The leading axes of two stacks broadcast to one shape, and both layouts in it.
@@ -57,6 +57,7 @@ fn product_like(like: &Tensor, a: &Tensor, b: &Tensor) -> Result<Tensor> {
 impl Tensor {
     /// The matrix product of the last two axes, `[…, m, k]` · `[…, k, n]` → `[…, m, n]`; leading
     /// axes broadcast. Transposed operands are read as they lie.
+    /// Refuses fewer than two axes, inner sizes that differ, leading axes that do not broadcast, and two types.
     ///
     /// ```
     /// use regard_tensor::Tensor;
@@ -71,6 +72,9 @@ impl Tensor {
             "matmul: {sa:?} and {sb:?}; both need two axes at least"
         );
         same_dtype("matmul", ("the left tensor is", self), ("the right", other))?;
+        if self.dtype().is_half() {
+            return in_f32([self, other], |[a, b]| a.matmul(b));
+        }
         let (inner, rows) = (sa[sa.len() - 1], sb[sb.len() - 2]);
         ensure!(
             inner == rows,
@@ -102,6 +106,7 @@ impl Tensor {
     }
 
     /// x · Wᵀ + b: `[…, in]` with W `[out, in]` and b `[out]` → `[…, out]`.
+    /// Refuses shapes that do not fit, and two types.
     ///
     /// ```
     /// use regard_tensor::Tensor;
@@ -131,6 +136,9 @@ impl Tensor {
             bias.shape()
         );
         same_dtype("linear", ("the input is", self), ("the bias", bias))?;
+        if self.dtype().is_half() {
+            return in_f32([self, weight, bias], |[x, w, b]| x.linear(w, Some(b)));
+        }
         let (n, k) = (sw[0], sw[1]);
         let mut shape = sx.to_vec();
         shape[sx.len() - 1] = n;

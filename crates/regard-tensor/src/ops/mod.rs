@@ -6,6 +6,7 @@ mod cast;
 mod convolution;
 mod dropout;
 mod gather;
+mod halves;
 mod index;
 mod join;
 mod keepdim;
@@ -25,5 +26,6 @@ mod where_;
 
 pub(crate) use binary::{add_into, add_to_part, own, same_dtype};
 pub use convolution::SlidingWindow;
+pub(crate) use halves::in_f32;
 pub use index::{Index, Indices};
 pub use recurrent::{Recurred, RecurrentStart};

@@ -1,7 +1,7 @@
 //! Layer normalization, by the fused kernel, and RMS normalization.
 
 use crate::backend;
-use crate::ops::same_dtype;
+use crate::ops::{in_f32, same_dtype};
 use crate::{Result, Tensor, ensure};
 
 const OP: &str = "layer_norm";
@@ -9,6 +9,7 @@ const OP: &str = "layer_norm";
 impl Tensor {
     /// (x − mean) / √(variance + eps) over the last axis, times `gamma` plus `beta`, both
     /// `[width]`.
+    /// Refuses parameters of another width or type, a width of 0, and an `eps` below 0.
     ///
     /// ```
     /// use regard_tensor::{DType, Tensor};
@@ -29,6 +30,9 @@ impl Tensor {
         );
         same_dtype(OP, ("the input is", self), ("gamma", gamma))?;
         same_dtype(OP, ("the input is", self), ("beta", beta))?;
+        if self.dtype().is_half() {
+            return in_f32([self, gamma, beta], |[x, gamma, beta]| x.layer_norm(gamma, beta, eps));
+        }
         let device = backend::meeting(&[self, gamma, beta]);
         let plain = |x: &Tensor| x.constant_on(device)?.detach().contiguous();
         let (x, gain, shift) = (plain(self)?, plain(gamma)?, plain(beta)?);
@@ -42,6 +46,7 @@ impl Tensor {
 
     /// x / √(mean of x² + eps) over the last axis, times `gamma`, which is `[width]`
     /// (Zhang and Sennrich 2019).
+    /// Refuses parameters of another width or type, a width of 0, and an `eps` below 0.
     ///
     /// ```
     /// use regard_tensor::Tensor;
@@ -63,6 +68,9 @@ impl Tensor {
         );
         ensure!((0.0..f64::INFINITY).contains(&eps), "{OP}: eps {eps} is not a number from 0 up");
         same_dtype(OP, ("the input is", self), ("gamma", gamma))?;
+        if self.dtype().is_half() {
+            return in_f32([self, gamma], |[x, gamma]| x.rms_norm(gamma, eps));
+        }
         let device = backend::meeting(&[self, gamma]);
         let (x, gain) = (self.constant_on(device)?.detach(), gamma.constant_on(device)?.detach());
         backend::together(OP, &[&x, &gain])?;

@@ -7,6 +7,7 @@ use crate::{Result, Tensor, ensure};
 impl Tensor {
     /// The largest number of each window: `[B, C, H, W]` → `[B, C, H', W']`; what lies around the
     /// image never wins. The gradient goes to the first of the largest.
+    /// Refuses a tensor that is not `[B, C, H, W]`, and images smaller than the window.
     ///
     /// ```
     /// use regard_tensor::{Tensor, SlidingWindow};
@@ -32,6 +33,7 @@ impl Tensor {
     }
 
     /// The mean of each window, zeros around the image counted: `[B, C, H, W]` → `[B, C, H', W']`.
+    /// Refuses a tensor that is not `[B, C, H, W]`, and images smaller than the window.
     ///
     /// ```
     /// use regard_tensor::{Tensor, SlidingWindow};

@@ -42,6 +42,7 @@ pub struct RecurrentStart<'a> {
 /// # Ok::<(), regard_tensor::Error>(())
 /// ```
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Recurred {
     /// The state after each step, `[B, T, H]`; 0 past a sequence's length.
     pub out: Tensor,
@@ -55,6 +56,7 @@ impl Tensor {
     /// A recurrent layer over whole sequences. This tensor is its input times its weights plus its
     /// bias, `[B, T, G·H]`, by one product for all steps. Past its length a sequence's state
     /// stays; in reverse each runs from its own last step to its first.
+    /// Refuses shapes that do not fit, two types, and lengths beyond the steps.
     ///
     /// ```
     /// use regard_tensor::{Cell, DType, RecurrentStart, Tensor};

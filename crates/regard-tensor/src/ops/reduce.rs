@@ -2,10 +2,12 @@
 
 use crate::backend::Extreme;
 use crate::layout::{Dims, axis};
+use crate::ops::in_f32;
 use crate::{DType, Result, Tensor, ensure};
 
 impl Tensor {
     /// The sum over an axis, which goes away.
+    /// Refuses an axis that is not there, whole numbers and bools.
     ///
     /// ```
     /// let x = regard_tensor::Tensor::from_vec(vec![1f32, 2.0, 3.0, 4.0], &[2, 2])?;
@@ -13,6 +15,9 @@ impl Tensor {
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn sum(&self, at: isize) -> Result<Tensor> {
+        if self.dtype().is_half() {
+            return in_f32([self], |[x]| x.sum(at));
+        }
         let at = axis("sum", at, self.shape())?;
         let out = self.backend().sum(&self.detach().contiguous()?, at)?;
         let before = *self.dims();
@@ -22,6 +27,7 @@ impl Tensor {
     }
 
     /// The sum of all numbers.
+    /// Refuses whole numbers and bools.
     ///
     /// ```
     /// let x = regard_tensor::Tensor::from_vec(vec![1f32, 2.0, 3.0, 4.0], &[2, 2])?;
@@ -33,6 +39,7 @@ impl Tensor {
     }
 
     /// The mean over an axis, which goes away.
+    /// Refuses an axis that is not there or empty, whole numbers and bools.
     ///
     /// ```
     /// let x = regard_tensor::Tensor::from_vec(vec![1f32, 2.0, 3.0, 4.0], &[2, 2])?;
@@ -42,10 +49,15 @@ impl Tensor {
     pub fn mean(&self, at: isize) -> Result<Tensor> {
         let n = self.shape()[axis("mean", at, self.shape())?];
         ensure!(n > 0, "mean: axis {at} of {:?} is empty", self.shape());
+        // A sum of f16 would soon be too large for one.
+        if self.dtype().is_half() {
+            return in_f32([self], |[x]| x.mean(at));
+        }
         self.sum(at)?.scale(1.0 / n as f64)
     }
 
     /// The mean of all numbers.
+    /// Refuses a tensor without numbers, whole numbers and bools.
     ///
     /// ```
     /// let x = regard_tensor::Tensor::from_vec(vec![1f32, 2.0, 3.0, 4.0], &[2, 2])?;
@@ -58,6 +70,7 @@ impl Tensor {
 
     /// The largest number along an axis, which goes away, and its index; the first among equals,
     /// a NaN before any number. The gradient goes to the one chosen.
+    /// Refuses an axis that is not there or empty, whole numbers and bools.
     ///
     /// ```
     /// let x = regard_tensor::Tensor::from_vec(vec![1f32, 5.0, 3.0, 4.0], &[2, 2])?;
@@ -71,6 +84,7 @@ impl Tensor {
     }
 
     /// The smallest number along an axis and where it is, the first of equals; NaN where there is one.
+    /// Refuses an axis that is not there or empty, whole numbers and bools.
     ///
     /// ```
     /// use regard_tensor::Tensor;
@@ -84,6 +98,7 @@ impl Tensor {
 
     /// Where the largest number along an axis is, the first of equals; that of a NaN where there is
     /// one.
+    /// Refuses an axis that is not there or empty, whole numbers and bools.
     ///
     /// ```
     /// let x = regard_tensor::Tensor::from([[3f32, 1.0, 2.0]]);
@@ -95,6 +110,7 @@ impl Tensor {
     }
 
     /// As [`Tensor::argmax`], of the smallest.
+    /// Refuses an axis that is not there or empty, whole numbers and bools.
     ///
     /// ```
     /// let x = regard_tensor::Tensor::from([[3f32, 1.0, 2.0]]);
@@ -108,7 +124,11 @@ impl Tensor {
     fn extreme(&self, op: &str, at: isize, which: Extreme) -> Result<(Tensor, Tensor)> {
         let at = axis(op, at, self.shape())?;
         ensure!(self.shape()[at] > 0, "{op}: axis {at} of {:?} is empty", self.shape());
-        let index = self.backend().arg_extreme(op, &self.detach().contiguous()?, at, which)?;
+        let x = match self.dtype().is_half() {
+            true => self.detach().to_dtype(DType::F32)?,
+            false => self.detach(),
+        };
+        let index = self.backend().arg_extreme(op, &x.contiguous()?, at, which)?;
         let largest = self.gather(at as isize, &index.unsqueeze(at)?)?.squeeze(at as isize)?;
         Ok((largest, index))
     }
@@ -118,9 +138,8 @@ impl Tensor {
         if self.dims() == shape {
             return Ok(self.clone());
         }
-        // The halves are not computed in.
-        if !self.dtype().is_float() {
-            return self.to_dtype(DType::F32)?.sum_to(shape)?.to_dtype(self.dtype());
+        if self.dtype().is_half() {
+            return in_f32([self], |[x]| x.sum_to(shape));
         }
         let mut x = self.clone();
         while x.rank() > shape.len() {

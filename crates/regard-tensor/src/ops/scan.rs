@@ -5,6 +5,7 @@ use crate::{Result, Tensor};
 
 impl Tensor {
     /// The sums of what comes first along an axis: `out[i] = x[0] + … + x[i]`.
+    /// Refuses an axis that is not there, and numbers that are not f32 or f64.
     ///
     /// ```
     /// let x = regard_tensor::Tensor::from([[1f32, 2.0, 3.0], [4.0, 5.0, 6.0]]);

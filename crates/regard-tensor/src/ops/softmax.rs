@@ -1,10 +1,12 @@
 //! Softmax and its logarithm, by the fused kernels.
 
 use crate::layout::axis;
+use crate::ops::in_f32;
 use crate::{Result, Tensor};
 
 impl Tensor {
     /// eˣ / Σ eˣ along an axis.
+    /// Refuses an axis that is not there, whole numbers and bools.
     ///
     /// ```
     /// let x = regard_tensor::Tensor::from_vec(vec![0f32, 0.0], &[2])?;
@@ -16,6 +18,7 @@ impl Tensor {
     }
 
     /// x − ln Σ eˣ along an axis.
+    /// Refuses an axis that is not there, whole numbers and bools.
     ///
     /// ```
     /// let x = regard_tensor::Tensor::from_vec(vec![5f32], &[1])?;
@@ -28,6 +31,9 @@ impl Tensor {
 
     /// The kernels work along the last axis; another one is brought there and back.
     fn softmax_or_log(&self, op: &'static str, at: isize, log: bool) -> Result<Tensor> {
+        if self.dtype().is_half() {
+            return in_f32([self], |[x]| x.softmax_or_log(op, at, log));
+        }
         let (at, last) = (axis(op, at, self.shape())? as isize, self.rank() as isize - 1);
         let x = self.transpose(at, last)?.contiguous()?;
         let out = x.backend().softmax(op, &x.detach(), log)?;

@@ -1,11 +1,15 @@
 //! One tensor, element by element.
 
 use crate::backend::Unary;
+use crate::ops::in_f32;
 use crate::{Result, Tensor, ensure};
 
 impl Tensor {
     /// y = f(x), and its gradient.
     fn unary(&self, op: &'static str, f: Unary) -> Result<Tensor> {
+        if self.dtype().is_half() {
+            return in_f32([self], |[x]| x.unary(op, f));
+        }
         let x = self.detach();
         let out = self.backend().unary(op, f, &x)?;
         let y = out.detach();
@@ -15,28 +19,37 @@ impl Tensor {
     }
 
     /// x · factor.
+    /// Refuses whole numbers and bools.
     ///
     /// ```
     /// assert_eq!(regard_tensor::Tensor::scalar(3f32)?.scale(2.0)?.item()?, 6.0);
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn scale(&self, factor: f64) -> Result<Tensor> {
+        if self.dtype().is_half() {
+            return in_f32([self], |[x]| x.scale(factor));
+        }
         let out = self.backend().unary("scale", Unary::Scale(factor), self)?;
         Ok(out.record("scale", &[self], move |g, to| to.add(0, g.scale(factor)?)))
     }
 
     /// x + term.
+    /// Refuses whole numbers and bools.
     ///
     /// ```
     /// assert_eq!(regard_tensor::Tensor::scalar(3f32)?.shift(2.0)?.item()?, 5.0);
     /// # Ok::<(), regard_tensor::Error>(())
     /// ```
     pub fn shift(&self, term: f64) -> Result<Tensor> {
+        if self.dtype().is_half() {
+            return in_f32([self], |[x]| x.shift(term));
+        }
         let out = self.backend().unary("shift", Unary::Shift(term), self)?;
         Ok(out.record("shift", &[self], |g, to| to.add(0, g)))
     }
 
     /// eˣ.
+    /// Refuses whole numbers and bools.
     ///
     /// ```
     /// assert_eq!(regard_tensor::Tensor::scalar(0f32)?.exp()?.item()?, 1.0);
@@ -47,6 +60,7 @@ impl Tensor {
     }
 
     /// The natural logarithm.
+    /// Refuses whole numbers and bools.
     ///
     /// ```
     /// assert_eq!(regard_tensor::Tensor::scalar(1f32)?.ln()?.item()?, 0.0);
@@ -57,6 +71,7 @@ impl Tensor {
     }
 
     /// √x.
+    /// Refuses whole numbers and bools.
     ///
     /// ```
     /// assert_eq!(regard_tensor::Tensor::scalar(9f32)?.sqrt()?.item()?, 3.0);
@@ -67,6 +82,7 @@ impl Tensor {
     }
 
     /// x².
+    /// Refuses whole numbers and bools.
     ///
     /// ```
     /// assert_eq!(regard_tensor::Tensor::scalar(-3f32)?.square()?.item()?, 9.0);
@@ -77,6 +93,7 @@ impl Tensor {
     }
 
     /// |x|; its gradient at 0 is 0.
+    /// Refuses whole numbers and bools.
     ///
     /// ```
     /// assert_eq!(regard_tensor::Tensor::scalar(-3f32)?.abs()?.item()?, 3.0);
@@ -87,6 +104,7 @@ impl Tensor {
     }
 
     /// x to a power; NaN where x is below 0 and the power is not whole.
+    /// Refuses whole numbers and bools.
     ///
     /// ```
     /// assert_eq!(regard_tensor::Tensor::scalar(2f32)?.powf(3.0)?.item()?, 8.0);

@@ -7,6 +7,7 @@ use crate::{Result, Tensor, ensure};
 
 impl Tensor {
     /// The axes from `first` to `last` as one; a negative one counts from the end.
+    /// Refuses axes that are not there.
     ///
     /// ```
     /// use regard_tensor::{DType, Tensor};
@@ -52,6 +53,7 @@ impl Tensor {
     }
 
     /// Two axes swapped.
+    /// Refuses axes that are not there.
     ///
     /// ```
     /// use regard_tensor::Tensor;
@@ -68,6 +70,7 @@ impl Tensor {
     }
 
     /// The axes in another order.
+    /// Refuses what is not every axis once.
     ///
     /// ```
     /// use regard_tensor::Tensor;
@@ -97,6 +100,7 @@ impl Tensor {
     }
 
     /// A range of an axis.
+    /// Refuses an axis or a place that is not there.
     ///
     /// ```
     /// use regard_tensor::Tensor;
@@ -120,6 +124,7 @@ impl Tensor {
     }
 
     /// One place of an axis, which goes away.
+    /// Refuses an axis or a place that is not there.
     ///
     /// ```
     /// use regard_tensor::Tensor;
@@ -141,6 +146,7 @@ impl Tensor {
     }
 
     /// A new axis of size 1, at a place from 0 to the rank.
+    /// Refuses a place for the axis that is not there, and more axes than a tensor has.
     ///
     /// ```
     /// let x = regard_tensor::Tensor::from_vec(vec![0f32; 6], &[2, 3])?;
@@ -156,6 +162,7 @@ impl Tensor {
     }
 
     /// Without an axis of size 1.
+    /// Refuses an axis that is not there, or whose size is not 1.
     ///
     /// ```
     /// let x = regard_tensor::Tensor::from_vec(vec![0f32; 6], &[2, 1, 3])?;
@@ -177,6 +184,7 @@ impl Tensor {
     }
 
     /// Repeated along axes of size 1 and new leading axes, without a copy.
+    /// Refuses a shape that this one does not broadcast to.
     ///
     /// ```
     /// let x = regard_tensor::Tensor::from_vec(vec![1f32, 2.0], &[2, 1])?;
@@ -198,6 +206,7 @@ impl Tensor {
     }
 
     /// The same numbers contiguous: row by row, without a gap. No copy where they lie so already.
+    /// Refuses only where there is no memory for the copy.
     ///
     /// ```
     /// let x = regard_tensor::Tensor::from_vec(vec![0f32; 6], &[2, 3])?;

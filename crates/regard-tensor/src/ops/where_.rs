@@ -8,6 +8,7 @@ use crate::{DType, Result, Tensor, ensure};
 impl Tensor {
     /// where / select (`torch.where`): `yes` where this tensor of bools is true, `no` elsewhere; all
     /// three broadcast. The gradient goes to the one chosen.
+    /// Refuses a mask that is not of bools, shapes that do not broadcast, and two types.
     ///
     /// ```
     /// use regard_tensor::Tensor;

@@ -132,6 +132,7 @@ pub struct Optimizer {
 impl Optimizer {
     /// For these parameters, from the first step on. Those made later are not among them: make the
     /// model first.
+    /// Refuses a rule whose numbers are out of range, and parameters of bf16 and f16.
     ///
     /// ```
     /// use regard_tensor::{DType, Optimizer, Parameters, UpdateRule};
@@ -144,6 +145,15 @@ impl Optimizer {
     pub fn new(parameters: &Parameters, rule: UpdateRule) -> Result<Self> {
         rule.check()?;
         let parameters = parameters.all();
+        if let Some(half) = parameters.iter().find(|p| p.tensor().dtype().is_half()) {
+            ensure!(
+                false,
+                "parameter {:?} is {}, which an optimizer does not move; keep parameters in f32 and convert \
+                 with to_dtype",
+                half.name(),
+                half.tensor().dtype()
+            );
+        }
         let moments = parameters.iter().map(|p| {
             let p = p.tensor();
             rule.moments().iter().map(|_| p.detach().zeros_like()).collect()
@@ -199,6 +209,7 @@ impl Optimizer {
     }
 
     /// Gradients whose norm, all taken together, is larger than this are scaled down to it.
+    /// Refuses a norm that is not above 0.
     ///
     /// ```
     /// use regard_tensor::{DType, Init, Optimizer, Parameters, UpdateRule};
@@ -262,6 +273,7 @@ impl Optimizer {
     }
 
     /// The norm of all gradients of these parameters, taken together.
+    /// Refuses only where there is no memory for it.
     ///
     /// ```
     /// use regard_tensor::{DType, Init, Optimizer, Parameters, UpdateRule};
@@ -313,6 +325,7 @@ impl Optimizer {
 
     /// All it keeps, by name, for a checkpoint: with it and the parameters a run goes on as if it
     /// had never stopped.
+    /// Refuses only where there is no memory for it.
     ///
     /// ```
     /// use regard_tensor::{DType, Init, Optimizer, Parameters, UpdateRule};

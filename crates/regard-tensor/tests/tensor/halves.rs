@@ -1,8 +1,9 @@
-//! bf16 and f16: stored, viewed, converted; gradients come back in the type they left.
+//! bf16 and f16: stored, viewed, converted, computed in f32; gradients come back in the type they left.
 
 use half::{bf16, f16};
 use regard_tensor::{
-    Activation, CrossEntropy, DType, Parameter, Random, Result, Scalar, SlidingWindow, Tensor,
+    Activation, CrossEntropy, DType, Init, Optimizer, Parameter, Parameters, Random, Result,
+    Scalar, SlidingWindow, Tensor, UpdateRule,
 };
 
 const HALVES: [DType; 2] = [DType::BF16, DType::F16];
@@ -125,35 +126,181 @@ fn every_constructor_makes_halves() {
     assert_eq!(x.to_vec::<bf16>().unwrap(), [bf16::ONE, bf16::NEG_ONE]);
 }
 
+type Operation = fn(&[Tensor]) -> Result<Tensor>;
+
+/// Name, the inputs' shapes, whether they are above 0, the operation, and how many numbers are added up for
+/// one of its results or gradients.
+type Case = (&'static str, &'static [&'static [usize]], bool, Operation, usize);
+
+fn targets() -> Tensor {
+    Tensor::from([0i64, 3, 1])
+}
+
+/// Every operation that takes halves.
+const CASES: [Case; 41] = [
+    ("matmul", &[&[3, 5], &[5, 4]], false, |x| x[0].matmul(&x[1]), 5),
+    ("matmul, stacked", &[&[2, 3, 5], &[2, 5, 4]], false, |x| x[0].matmul(&x[1]), 5),
+    ("matmul, one matrix", &[&[2, 3, 5], &[5, 4]], false, |x| x[0].matmul(&x[1]), 6),
+    ("linear", &[&[3, 5], &[4, 5], &[4]], false, |x| x[0].linear(&x[1], Some(&x[2])), 6),
+    ("linear, no bias", &[&[2, 3, 5], &[4, 5]], false, |x| x[0].linear(&x[1], None), 6),
+    ("linear, one row", &[&[5], &[4, 5]], false, |x| x[0].linear(&x[1], None), 5),
+    ("layer_norm", &[&[3, 6], &[6], &[6]], false, |x| x[0].layer_norm(&x[1], &x[2], 1e-5), 6),
+    ("rms_norm", &[&[3, 6], &[6]], false, |x| x[0].rms_norm(&x[1], 1e-5), 6),
+    ("softmax", &[&[3, 6]], false, |x| x[0].softmax(1), 6),
+    ("softmax, first axis", &[&[3, 6]], false, |x| x[0].softmax(0), 3),
+    ("log_softmax", &[&[3, 6]], false, |x| x[0].log_softmax(1), 6),
+    ("relu", &[&[3, 6]], false, |x| x[0].relu(), 1),
+    ("gelu", &[&[3, 6]], false, |x| x[0].gelu(), 1),
+    ("gelu by tanh", &[&[3, 6]], false, |x| x[0].activate(Activation::GeluTanh), 1),
+    ("silu", &[&[3, 6]], false, |x| x[0].silu(), 1),
+    ("tanh", &[&[3, 6]], false, |x| x[0].tanh(), 1),
+    ("sigmoid", &[&[3, 6]], false, |x| x[0].sigmoid(), 1),
+    ("elu", &[&[3, 6]], false, |x| x[0].elu(1.0), 1),
+    ("identity", &[&[3, 6]], false, |x| x[0].activate(Activation::Identity), 1),
+    ("activate_with", &[&[3, 6], &[6]], false, |x| x[0].activate_with(&x[1], Activation::Tanh), 3),
+    ("add", &[&[3, 6], &[6]], false, |x| x[0].add(&x[1]), 3),
+    ("sub", &[&[3, 6], &[6]], false, |x| x[0].sub(&x[1]), 3),
+    ("mul", &[&[3, 6], &[3, 1]], false, |x| x[0].mul(&x[1]), 6),
+    ("div", &[&[3, 6], &[6]], true, |x| x[0].div(&x[1]), 3),
+    ("maximum", &[&[3, 6], &[6]], false, |x| x[0].maximum(&x[1]), 3),
+    ("scale", &[&[3, 6]], false, |x| x[0].scale(0.3), 1),
+    ("shift", &[&[3, 6]], false, |x| x[0].shift(0.3), 1),
+    ("exp", &[&[3, 6]], false, |x| x[0].exp(), 1),
+    ("ln", &[&[3, 6]], true, |x| x[0].ln(), 1),
+    ("sqrt", &[&[3, 6]], true, |x| x[0].sqrt(), 1),
+    ("square", &[&[3, 6]], false, |x| x[0].square(), 1),
+    ("powf", &[&[3, 6]], true, |x| x[0].powf(1.5), 1),
+    ("clamp", &[&[3, 6]], false, |x| x[0].clamp(-0.5, 0.5), 1),
+    ("sum", &[&[3, 6]], false, |x| x[0].sum(1), 6),
+    ("mean", &[&[3, 6]], false, |x| x[0].mean(0), 3),
+    ("max", &[&[3, 6]], false, |x| Ok(x[0].max(1)?.0), 1),
+    ("rows", &[&[4, 6]], false, |x| x[0].rows(&targets()), 3),
+    ("gather", &[&[3, 6]], false, |x| x[0].gather(1, &targets().unsqueeze(1)?), 1),
+    ("dropout", &[&[3, 6]], false, |x| x[0].dropout(0.25, 7), 1),
+    (
+        "cross_entropy",
+        &[&[3, 6]],
+        false,
+        |x| x[0].cross_entropy(&targets(), CrossEntropy::default()),
+        18,
+    ),
+    ("squared_error", &[&[3, 6], &[3, 6]], false, |x| x[0].squared_error(&x[1]), 18),
+];
+
+/// What an operation gives for inputs, and the gradient of each input where a weighted sum is the loss.
+fn values_and_gradients(f: Operation, inputs: &[Tensor]) -> (DType, Vec<Vec<f64>>) {
+    let inputs: Vec<Tensor> = inputs.iter().map(|x| x.requires_grad().unwrap()).collect();
+    let out = f(&inputs).unwrap();
+    // Weights that both halves hold.
+    let weights = (0..out.numel()).map(|i| 0.5 + (i % 5) as f64 / 4.0).collect();
+    let weights = Tensor::from_vec(weights, out.shape()).unwrap();
+    let loss = out.to_dtype(DType::F64).unwrap().mul(&weights).unwrap().sum_all().unwrap();
+    let gradients = loss.backward().unwrap();
+    let mut all = vec![numbers(&out)];
+    for x in &inputs {
+        let gradient = gradients.get(x).unwrap();
+        assert_eq!((gradient.dtype(), gradient.shape()), (x.dtype(), x.shape()));
+        all.push(numbers(gradient));
+    }
+    (out.dtype(), all)
+}
+
 #[test]
-fn operations_that_compute_refuse_halves_by_one_sentence() {
-    type Operation = fn(&Tensor) -> Result<Tensor>;
-    let operations: [(&str, Operation); 14] = [
-        ("add", |x| x.add(x)),
-        ("mul", |x| x.mul(x)),
-        ("scale", |x| x.scale(2.0)),
-        ("exp", |x| x.exp()),
-        ("sum", |x| x.sum(0)),
-        ("max", |x| Ok(x.max(0)?.0)),
-        ("matmul", |x| x.matmul(x)),
-        ("linear", |x| x.linear(x, Some(&x.i(0)?))),
-        ("softmax", |x| x.softmax(0)),
-        ("activation", |x| x.activate(Activation::Relu)),
-        ("layer_norm", |x| x.layer_norm(&x.i(0)?, &x.i(0)?, 1e-5)),
-        ("cross_entropy", |x| x.cross_entropy(&Tensor::from([0i64, 1]), CrossEntropy::default())),
+fn every_operation_on_halves_is_the_one_in_f64_rounded() {
+    let mut count = 0;
+    for (dtype, last) in [(DType::BF16, 2f64.powi(-8)), (DType::F16, 2f64.powi(-11))] {
+        for (at, (name, shapes, positive, f, terms)) in CASES.into_iter().enumerate() {
+            let random = Random::new(at as u64);
+            let halves: Vec<Tensor> = shapes
+                .iter()
+                .map(|shape| {
+                    let x = random.normal(shape, 0.0, 1.0, DType::F64).unwrap();
+                    let x = if positive { x.abs().unwrap().shift(0.5).unwrap() } else { x };
+                    x.to_dtype(dtype).unwrap()
+                })
+                .collect();
+            // The same numbers, which f64 holds.
+            let wide: Vec<Tensor> =
+                halves.iter().map(|x| x.to_dtype(DType::F64).unwrap()).collect();
+            let (kind, ours) = values_and_gradients(f, &halves);
+            assert_eq!(kind, dtype, "{name}");
+            let (_, known) = values_and_gradients(f, &wide);
+            for (part, (ours, known)) in ours.iter().zip(&known).enumerate() {
+                // One rounding to the half of at most `last` of the number, and those of f32 on the way: at
+                // most two dozen operations for each term, on numbers up to the largest of the case.
+                let largest = known.iter().fold(1f64, |most, x| most.max(x.abs()));
+                let on_the_way = 24.0 * terms as f64 * 2f64.powi(-24) * largest * 4.0;
+                for (ours, known) in ours.iter().zip(known) {
+                    let bound = last * known.abs() + on_the_way;
+                    assert!(
+                        (ours - known).abs() <= bound,
+                        "{name} in {dtype}, part {part}: {ours}, not {known}"
+                    );
+                }
+            }
+            count += 1;
+        }
+    }
+    assert_eq!(count, 2 * CASES.len());
+}
+
+#[test]
+fn a_mean_of_f16_is_right_where_the_sum_is_too_large_for_one() {
+    let x = Tensor::full(&[100], 60000.0, DType::F16).unwrap();
+    assert_eq!(x.mean(0).unwrap().item().unwrap(), 60000.0);
+    assert_eq!(x.mean_all().unwrap().item().unwrap(), 60000.0);
+    assert_eq!(x.sum(0).unwrap().item().unwrap(), f64::INFINITY);
+}
+
+#[test]
+fn two_types_of_16_bits_are_refused_together_and_so_is_what_has_no_kernel() {
+    let [a, b] = HALVES.map(|dtype| Tensor::full(&[2, 2], 1.0, dtype).unwrap());
+    type Pair = fn(&Tensor, &Tensor) -> Result<Tensor>;
+    let pairs: [Pair; 5] = [
+        |a, b| a.add(b),
+        |a, b| a.matmul(b),
+        |a, b| a.linear(b, None),
+        |a, b| a.rms_norm(&b.i(0)?, 1e-5),
+        |a, b| a.squared_error(b),
+    ];
+    for pair in pairs {
+        for other in [&b, &b.to_dtype(DType::F32).unwrap()] {
+            let error = pair(&a, other).unwrap_err().to_string();
+            assert!(error.ends_with("convert one with to_dtype"), "{error}");
+        }
+    }
+    type Alone = fn(&Tensor) -> Result<Tensor>;
+    let refused: [(&str, Alone); 2] = [
+        ("cumsum", |x| x.cumsum(0)),
         ("unfold", |x| x.reshape(&[1, 1, 2, 2])?.unfold(&SlidingWindow::new([1, 1]))),
-        ("rows", |x| x.rows(&Tensor::from([0i64]))),
     ];
     for dtype in HALVES {
         let x = Tensor::full(&[2, 2], 1.0, dtype).unwrap();
-        for (name, f) in operations {
-            let error = f(&x).unwrap_err().to_string();
+        for (name, f) in refused {
             let sentence = format!(
                 "{name}: computes in f32 and f64, was given {dtype}; convert with to_dtype"
             );
-            assert_eq!(error, sentence);
+            assert_eq!(f(&x).unwrap_err().to_string(), sentence);
         }
-        let error = Parameter::new("w", x).unwrap_err().to_string();
-        assert_eq!(error, format!("parameter \"w\" is {dtype}; a parameter is f32 or f64"));
+    }
+}
+
+#[test]
+fn parameters_of_16_bits_learn_nothing_in_silence() {
+    for dtype in HALVES {
+        let parameters = Parameters::new(dtype, 1);
+        let w = parameters.parameter("w", &[2, 3], Init::Glorot).unwrap();
+        let x = Tensor::full(&[4, 3], 0.5, dtype).unwrap();
+        let gradients = x.linear(&w.tensor(), None).unwrap().sum_all().unwrap().backward().unwrap();
+        let gradient = gradients.get(&w).unwrap();
+        assert_eq!((gradient.dtype(), numbers(gradient)), (dtype, vec![2.0; 6]));
+        let error = Optimizer::new(&parameters, UpdateRule::sgd(0.0)).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            format!(
+                "parameter \"w\" is {dtype}, which an optimizer does not move; keep parameters in f32 and \
+                 convert with to_dtype"
+            )
+        );
     }
 }

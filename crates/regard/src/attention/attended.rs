@@ -16,6 +16,7 @@ use regard_tensor::{Result, Tensor};
 /// # Ok::<(), regard::Error>(())
 /// ```
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Attended {
     /// `[B, Hq, Nq, Dv]`
     pub out: Tensor,

@@ -53,6 +53,7 @@ impl Bias {
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::layers::alibi_slopes;
     /// assert_eq!(Bias::alibi(alibi_slopes(2)).alibi.unwrap().len(), 2);
     /// ```
     pub fn alibi(slopes: Vec<f64>) -> Self {

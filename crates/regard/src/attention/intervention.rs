@@ -95,6 +95,7 @@ pub struct CellChange {
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::attention::Intervention;
 /// let model = TransformerEncoder::new(&Parameters::new(DType::F64, 1), &TransformerConfig::new(8, 2, 1), 8)?;
 /// let x = Random::new(1).normal(&[1, 4, 8], 0.0, 1.0, DType::F64)?;
 /// let hard = Intervention { normalizer: Some(Normalizer::Argmax), ..Intervention::default() };

@@ -9,6 +9,7 @@ use std::sync::Arc;
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::attention::Window;
 /// let mask = Mask { causal: true, window: Some(Window { left: 4, right: 0 }), ..Mask::default() };
 /// # let _ = mask;
 /// ```
@@ -32,6 +33,7 @@ pub struct Mask {
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::attention::Segments;
 /// let two = Segments { q: vec![0, 0, 1], k: vec![0, 0, 1] };
 /// let mask = Mask { segments: Some(two), ..Mask::default() };
 /// let x = Tensor::zeros(&[3, 1], DType::F32)?;
@@ -113,6 +115,7 @@ impl Mask {
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::attention::Edges;
     /// // query 0 sees key 1, query 1 sees both
     /// let edges = Edges::new(2, 2, &[(0, 1), (1, 0), (1, 1)])?;
     /// let x = Tensor::zeros(&[2, 1], DType::F32)?;

@@ -34,6 +34,7 @@ impl Need {
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::attention::Edges;
     /// let edges = Edges::new(2, 2, &[(0, 1), (1, 0), (1, 1)])?;
     /// let x = Tensor::zeros(&[2, 4], DType::F32)?;
     /// let attention = Attention::new(Score::dot());

@@ -58,6 +58,7 @@ impl Attention {
     /// The output: q `[B, Hq, Nq, Dq]`, k `[B, Hk, Nk, Dk]`, v `[B, Hk, Nk, Dv]` give
     /// `[B, Hq, Nq, Dv]`. Without heads `[B, N, D]`, without a batch `[N, D]`, and a single query
     /// `[D]` over keys and values `[N, D]`, do as well.
+    /// Refuses shapes that do not fit, two types, and a mask of another shape.
     ///
     /// ```
     /// use regard::prelude::*;
@@ -77,6 +78,7 @@ impl Attention {
 
     /// As [`Attention::forward`], with what is needed beside the output, and the choice of hard
     /// attention.
+    /// Refuses shapes that do not fit, two types, and a mask of another shape.
     ///
     /// ```
     /// use regard::prelude::*;

@@ -7,6 +7,7 @@ use regard_tensor::Float;
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::attention::{OwnGrads, OwnScore, Real};
 ///
 /// /// −rate · Σ |q − k|
 /// struct Manhattan;

@@ -8,6 +8,7 @@ use std::cell::RefCell;
 
 /// What an attention that a model names gave in one call.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Recorded {
     /// Which attention.
     pub site: Site,

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::attention::ReinforceConfig;
 /// let config: ReinforceConfig = serde_json::from_str(r#"{ "entropy": 0.1 }"#).unwrap();
 /// assert_eq!(config, ReinforceConfig { keep: 0.9, entropy: 0.1 });
 /// ```
@@ -31,6 +32,7 @@ impl Default for ReinforceConfig {
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::attention::{Reinforce, ReinforceConfig};
 /// let parameters = Parameters::new(DType::F32, 1);
 /// let hard = MechanismConfig {
 ///     score: ScoreConfig::Additive { hidden: 4 },
@@ -61,6 +63,7 @@ impl Reinforce {
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::attention::{Reinforce, ReinforceConfig};
     /// let config = ReinforceConfig { keep: 1.0, ..ReinforceConfig::default() };
     /// let error = Reinforce::new(config).unwrap_err();
     /// assert_eq!(error.to_string(), "a baseline that keeps 1 of itself is not within 0..1");
@@ -83,6 +86,7 @@ impl Reinforce {
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::attention::{Reinforce, ReinforceConfig};
     /// let config = ReinforceConfig::default();
     /// assert_eq!(Reinforce::new(config)?.config(), config);
     /// # Ok::<(), regard::Error>(())
@@ -95,6 +99,7 @@ impl Reinforce {
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::attention::{Reinforce, ReinforceConfig};
     /// # let config = ReinforceConfig { entropy: 0.0, ..ReinforceConfig::default() };
     /// let mut reinforce = Reinforce::new(config)?;
     /// let log_prob = Tensor::from_vec(vec![-1.0, -1.0], &[2])?;
@@ -113,9 +118,11 @@ impl Reinforce {
     /// taken off the tape. Probabilities `[…, N]`, what was drawn from, bring the entropy bonus.
     /// The baseline is that of the steps before, so that it does not depend on this step's
     /// choices; it moves afterwards.
+    /// Refuses rewards and log-probabilities of two shapes or types.
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::attention::{Reinforce, ReinforceConfig};
     /// # let config = ReinforceConfig { entropy: 0.0, ..ReinforceConfig::default() };
     /// let mut reinforce = Reinforce::new(config)?;
     /// let log_prob = Tensor::from_vec(vec![-1.0, -1.0], &[2])?;
@@ -153,9 +160,11 @@ impl Reinforce {
     }
 
     /// All it keeps, by name, for a checkpoint: the baseline, as bits, and whether there is one.
+    /// Refuses only where there is no memory for it.
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::attention::{Reinforce, ReinforceConfig};
     /// let mut a = Reinforce::new(ReinforceConfig::default())?;
     /// let x = Tensor::from_vec(vec![0.1f64, 0.7], &[2])?;
     /// a.loss(&x, &x, None)?;
@@ -174,6 +183,7 @@ impl Reinforce {
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::attention::{Reinforce, ReinforceConfig};
     /// let mut reinforce = Reinforce::new(ReinforceConfig::default())?;
     /// let error = reinforce.set_state(&Default::default()).unwrap_err();
     /// assert_eq!(error.to_string(), "the \"baseline\" of reinforce is missing");
@@ -194,9 +204,11 @@ impl Reinforce {
 }
 
 /// −Σ p ln p over the last axis, where 0 · ln 0 is 0: `[…, N]` → `[…]`. Differentiable.
+/// Refuses whole numbers, and a tensor without axes.
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::attention::entropy;
 /// let p = Tensor::from_vec(vec![0.5, 0.5, 1.0, 0.0], &[2, 2])?;
 /// let h = entropy(&p)?.to_vec::<f64>()?;
 /// assert!((h[0] - 2f64.ln()).abs() < 1e-12 && h[1] == 0.0);

@@ -17,6 +17,7 @@ use std::sync::Arc;
 /// # Ok::<(), regard::Error>(())
 /// ```
 #[derive(Clone)]
+#[non_exhaustive]
 pub enum Score {
     /// q·k / √D.
     ScaledDot,
@@ -65,6 +66,7 @@ impl Score {
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::attention::{OwnGrads, OwnScore, Real};
     /// /// The same for every pair, with nothing learned.
     /// struct Even;
     /// impl<T: Real> OwnScore<T> for Even {

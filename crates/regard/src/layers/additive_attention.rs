@@ -9,6 +9,7 @@ use regard_tensor::{Parameters, Result, Tensor};
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::layers::AdditiveAttention;
 /// let parameters = Parameters::new(DType::F32, 1);
 /// let attention = AdditiveAttention::new(&parameters, 6, 10, 16)?;
 /// let random = Random::new(1);
@@ -20,6 +21,7 @@ use regard_tensor::{Parameters, Result, Tensor};
 /// # Ok::<(), regard::Error>(())
 /// ```
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct AdditiveAttention {
     /// What attends.
     pub mechanism: Mechanism,
@@ -28,9 +30,11 @@ pub struct AdditiveAttention {
 impl AdditiveAttention {
     /// For queries of width `dq` and keys of width `dk`, with `W_q` and `W_k` of `hidden` rows and
     /// `w_v`, all with Glorot's first values.
+    /// Refuses sizes that no memory holds, and names that are taken.
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::layers::AdditiveAttention;
     /// let parameters = Parameters::new(DType::F32, 1);
     /// AdditiveAttention::new(&parameters, 6, 10, 16)?;
     /// let names: Vec<_> = parameters.all().iter().map(|p| p.name().to_string()).collect();
@@ -44,9 +48,11 @@ impl AdditiveAttention {
 
     /// q `[B, Nq, Dq]`, k `[B, Nk, Dk]`, v `[B, Nk, Dv]` → `[B, Nq, Dv]`, and the other ranks of
     /// [`Mechanism::attend`].
+    /// Refuses shapes that do not fit, two types, and a mask of another shape.
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::layers::AdditiveAttention;
     /// # let attention = AdditiveAttention::new(&Parameters::new(DType::F32, 1), 6, 10, 16)?;
     /// let (q, k) = (Tensor::zeros(&[2, 3, 6], DType::F32)?, Tensor::zeros(&[2, 7, 10], DType::F32)?);
     /// let out = attention.forward(&q, &k, &k, &Mask::lengths(&[7, 2]), Mode::Infer)?;
@@ -65,9 +71,11 @@ impl AdditiveAttention {
     }
 
     /// As [`AdditiveAttention::forward`], with the weights `[B, Nq, Nk]` where they are needed.
+    /// Refuses shapes that do not fit, two types, and a mask of another shape.
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::layers::AdditiveAttention;
     /// # let attention = AdditiveAttention::new(&Parameters::new(DType::F32, 1), 6, 10, 16)?;
     /// let (q, k) = (Tensor::zeros(&[2, 3, 6], DType::F32)?, Tensor::zeros(&[2, 7, 10], DType::F32)?);
     /// let attended = attention.attend(&q, &k, &k, &Mask::none(), Mode::Infer, Need::WEIGHTS)?;

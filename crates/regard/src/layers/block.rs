@@ -14,6 +14,7 @@ use regard_tensor::{Parameters, Result, Tensor, ensure, without_gradients};
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::layers::BlockConfig;
 /// let config: BlockConfig = serde_json::from_str(r#"{ "width": 32, "norm_first": false }"#).unwrap();
 /// assert_eq!((config.heads, config.feed_forward, config.norm_first), (4, 256, false));
 /// ```
@@ -81,6 +82,7 @@ impl BlockConfig {
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::layers::BlockConfig;
     /// let config = BlockConfig::new(32, 8);
     /// assert_eq!((config.width, config.heads, config.feed_forward), (32, 8, 128));
     /// ```
@@ -109,6 +111,7 @@ impl BlockConfig {
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::layers::BlockConfig;
     /// let error = BlockConfig { feed_forward: 0, ..BlockConfig::default() }.check().unwrap_err();
     /// assert_eq!(error.to_string(), "a feed-forward layer of width 0");
     /// ```
@@ -134,6 +137,7 @@ impl BlockConfig {
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::layers::{BlockConfig, EncoderBlock};
 /// let config = BlockConfig { width: 8, heads: 2, feed_forward: 16, ..BlockConfig::default() };
 /// let block = EncoderBlock::new(&Parameters::new(DType::F32, 1), &config)?;
 /// let x = Tensor::zeros(&[2, 5, 8], DType::F32)?;
@@ -153,9 +157,11 @@ pub struct EncoderBlock {
 
 impl EncoderBlock {
     /// New.
+    /// Refuses a configuration that does not fit together, and names that are taken.
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::layers::{BlockConfig, EncoderBlock};
     /// # let config = BlockConfig { width: 8, heads: 2, feed_forward: 16, ..BlockConfig::default() };
     /// # let parameters = Parameters::new(DType::F32, 1);
     /// EncoderBlock::new(&parameters, &config)?;
@@ -180,9 +186,11 @@ impl EncoderBlock {
     }
 
     /// `[B, N, width]` → `[B, N, width]`.
+    /// Refuses an input of another width or type, and a mask of another shape.
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::layers::{BlockConfig, EncoderBlock};
     /// # let config = BlockConfig { width: 8, heads: 2, feed_forward: 16, ..BlockConfig::default() };
     /// # let parameters = Parameters::new(DType::F32, 1);
     /// let block = EncoderBlock::new(&parameters, &config)?;
@@ -195,9 +203,11 @@ impl EncoderBlock {
     }
 
     /// As [`EncoderBlock::forward`], with the weights `[B, H, N, N]` where they are needed.
+    /// Refuses an input of another width or type, and a mask of another shape.
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::layers::{BlockConfig, EncoderBlock};
     /// # let config = BlockConfig { width: 8, heads: 2, feed_forward: 16, ..BlockConfig::default() };
     /// # let parameters = Parameters::new(DType::F32, 1);
     /// let block = EncoderBlock::new(&parameters, &config)?;
@@ -219,9 +229,11 @@ impl EncoderBlock {
     /// before is in the cache, and theirs is added to it. Rotary and relative positions go on where the
     /// cache ends. The weights are `[B, H, N, all so far]`. `mask` allows less than that, a window for one.
     /// No gradient passes: what is kept is a constant.
+    /// Refuses an input of another width, type or batch than the cache's.
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::layers::{BlockConfig, EncoderBlock};
     /// let config = BlockConfig { position: Position::Rotary, ..BlockConfig::new(8, 2) };
     /// let block = EncoderBlock::new(&Parameters::new(DType::F64, 1), &config)?;
     /// let x = Random::new(1).normal(&[2, 5, 8], 0.0, 1.0, DType::F64)?;
@@ -256,6 +268,7 @@ impl EncoderBlock {
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::layers::{BlockConfig, DecoderBlock};
 /// let config = BlockConfig { width: 8, heads: 2, feed_forward: 16, ..BlockConfig::default() };
 /// let block = DecoderBlock::new(&Parameters::new(DType::F32, 1), &config)?;
 /// let (x, memory) = (Tensor::zeros(&[2, 3, 8], DType::F32)?, Tensor::zeros(&[2, 5, 8], DType::F32)?);
@@ -289,6 +302,7 @@ enum Cross {
 ///
 /// ```
 /// # use regard::prelude::*;
+/// # use regard::layers::{BlockConfig, DecoderBlock};
 /// # let config = BlockConfig { width: 8, heads: 2, feed_forward: 16, ..BlockConfig::default() };
 /// # let block = DecoderBlock::new(&Parameters::new(DType::F64, 1), &config)?;
 /// # let random = Random::new(1);
@@ -313,9 +327,11 @@ pub struct DecoderCache {
 
 impl DecoderCache {
     /// Keeps and repeats batch items: what a beam does when its hypotheses change places.
+    /// Refuses an item that is not there.
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::layers::{BlockConfig, DecoderBlock};
     /// # let config = BlockConfig { width: 8, heads: 2, feed_forward: 16, ..BlockConfig::default() };
     /// # let block = DecoderBlock::new(&Parameters::new(DType::F64, 1), &config)?;
     /// # let random = Random::new(1);
@@ -341,9 +357,11 @@ impl DecoderCache {
 
 impl DecoderBlock {
     /// New.
+    /// Refuses a configuration that does not fit together, and names that are taken.
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::layers::{BlockConfig, DecoderBlock};
     /// let parameters = Parameters::new(DType::F32, 1);
     /// let config = BlockConfig { width: 8, heads: 2, feed_forward: 16, ..BlockConfig::default() };
     /// DecoderBlock::new(&parameters, &config)?;
@@ -360,9 +378,11 @@ impl DecoderBlock {
 
     /// New, with a mechanism of one head in place of the heads that attend to the memory:
     /// `attention` in place of `multihead_attn`, and a projection `out_proj` within it.
+    /// Refuses a configuration that does not fit together, and names that are taken.
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::layers::{BlockConfig, DecoderBlock};
     /// let config = BlockConfig { width: 8, heads: 2, feed_forward: 16, ..BlockConfig::default() };
     /// let additive = MechanismConfig::new(ScoreConfig::Additive { hidden: 8 });
     /// let parameters = Parameters::new(DType::F32, 1);
@@ -405,9 +425,11 @@ impl DecoderBlock {
     /// x `[B, N, width]`, memory `[B, M, width]` → `[B, N, width]`, with the weights on the memory
     /// `[B, H, N, M]` where they are needed, and all else that attention to the memory gives.
     /// `mask` is for x itself and should be causal.
+    /// Refuses an input or a memory of another width or type, and masks of another shape.
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::layers::{BlockConfig, DecoderBlock};
     /// # let config = BlockConfig { width: 8, heads: 2, feed_forward: 16, ..BlockConfig::default() };
     /// # let block = DecoderBlock::new(&Parameters::new(DType::F64, 1), &config)?;
     /// # let random = Random::new(1);
@@ -470,9 +492,11 @@ impl DecoderBlock {
     }
 
     /// What decoding over a memory starts with.
+    /// Refuses a memory of another width or type.
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::layers::{BlockConfig, DecoderBlock};
     /// # let config = BlockConfig { width: 8, heads: 2, feed_forward: 16, ..BlockConfig::default() };
     /// # let block = DecoderBlock::new(&Parameters::new(DType::F64, 1), &config)?;
     /// # let random = Random::new(1);
@@ -495,9 +519,11 @@ impl DecoderBlock {
     }
 
     /// As [`DecoderBlock::attend`] for the next places only, with what was kept of those before.
+    /// Refuses an input of another width, type or batch than the cache's.
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::layers::{BlockConfig, DecoderBlock};
     /// # let config = BlockConfig { width: 8, heads: 2, feed_forward: 16, ..BlockConfig::default() };
     /// # let block = DecoderBlock::new(&Parameters::new(DType::F64, 1), &config)?;
     /// # let random = Random::new(1);

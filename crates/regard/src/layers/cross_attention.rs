@@ -9,6 +9,7 @@ use regard_tensor::{Parameters, Result, Tensor, ensure};
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::layers::CrossAttentionConfig;
 /// let config: CrossAttentionConfig =
 ///     serde_json::from_str(r#"{ "width": 6, "memory_width": 10, "key_width": 4 }"#).unwrap();
 /// assert_eq!((config.heads, config.value_width), (1, 64));
@@ -59,6 +60,7 @@ impl Default for CrossAttentionConfig {
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::layers::{CrossAttention, CrossAttentionConfig};
 /// let config = CrossAttentionConfig {
 ///     width: 6, memory_width: 10, key_width: 4, value_width: 3, ..Default::default()
 /// };
@@ -82,9 +84,11 @@ pub struct CrossAttention {
 
 impl CrossAttention {
     /// New, with Glorot's weights: `W_q`, `W_k` and `W_v`, and what the score learns below `score`.
+    /// Refuses a configuration that does not fit together, and names that are taken.
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::layers::{CrossAttention, CrossAttentionConfig};
     /// let parameters = Parameters::new(DType::F32, 1);
     /// let config = CrossAttentionConfig { width: 6, heads: 2, key_width: 4, ..Default::default() };
     /// CrossAttention::new(&parameters, &config)?;
@@ -128,6 +132,7 @@ impl CrossAttention {
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::layers::{CrossAttention, CrossAttentionConfig};
     /// let config = CrossAttentionConfig::default();
     /// let attention = CrossAttention::new(&Parameters::new(DType::F32, 1), &config)?;
     /// assert_eq!(attention.config(), &config);
@@ -139,9 +144,11 @@ impl CrossAttention {
 
     /// x `[B, N, width]` over a memory `[B, M, memory width]` → `[B, N, H · Dv]`; without a batch
     /// `[N, width]` and `[M, memory width]` do as well.
+    /// Refuses an input or a memory of another width or type, and a mask of another shape.
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::layers::{CrossAttention, CrossAttentionConfig};
     /// # let config = CrossAttentionConfig { width: 6, memory_width: 10, ..Default::default() };
     /// # let attention = CrossAttention::new(&Parameters::new(DType::F32, 1), &config)?;
     /// let (x, memory) = (Tensor::zeros(&[5, 6], DType::F32)?, Tensor::zeros(&[7, 10], DType::F32)?);
@@ -155,9 +162,11 @@ impl CrossAttention {
     }
 
     /// As [`CrossAttention::forward`], with the weights `[B, H, N, M]` where they are needed.
+    /// Refuses an input or a memory of another width or type, and a mask of another shape.
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::layers::{CrossAttention, CrossAttentionConfig};
     /// # let config = CrossAttentionConfig { width: 6, memory_width: 10, heads: 2, ..Default::default() };
     /// # let attention = CrossAttention::new(&Parameters::new(DType::F32, 1), &config)?;
     /// let (x, memory) = (Tensor::zeros(&[5, 6], DType::F32)?, Tensor::zeros(&[7, 10], DType::F32)?);

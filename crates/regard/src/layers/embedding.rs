@@ -14,6 +14,7 @@ use regard_tensor::{Init, Parameter, Parameters, Result, Tensor, ensure};
 /// # Ok::<(), regard::Error>(())
 /// ```
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Embedding {
     /// `[vocabulary, width]`
     pub weight: Parameter,
@@ -23,6 +24,7 @@ pub struct Embedding {
 
 impl Embedding {
     /// New, drawn with deviation width^−½; `padding` is 0 and stays so.
+    /// Refuses a vocabulary or a width of 0, a padding beyond the vocabulary, and names that are taken.
     ///
     /// ```
     /// use regard::prelude::*;
@@ -53,6 +55,7 @@ impl Embedding {
     }
 
     /// The vectors of tokens.
+    /// Refuses ids beyond the vocabulary.
     ///
     /// ```
     /// use regard::prelude::*;

@@ -8,6 +8,7 @@ use regard_tensor::{Parameters, Result, Tensor};
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::layers::FeedForward;
 /// let parameters = Parameters::new(DType::F32, 1);
 /// let feed = FeedForward::new(&parameters, 8, 32, Activation::Gelu, 0.1)?;
 /// let y = feed.forward(&Tensor::zeros(&[2, 8], DType::F32)?, Mode::Infer)?;
@@ -15,6 +16,7 @@ use regard_tensor::{Parameters, Result, Tensor};
 /// # Ok::<(), regard::Error>(())
 /// ```
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct FeedForward {
     /// `[inner, width]`
     pub linear1: Linear,
@@ -28,9 +30,11 @@ pub struct FeedForward {
 
 impl FeedForward {
     /// New, with parameters `linear1` and `linear2`.
+    /// Refuses sizes that no memory holds, and names that are taken.
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::layers::FeedForward;
     /// let parameters = Parameters::new(DType::F32, 1);
     /// FeedForward::new(&parameters, 8, 32, Activation::Gelu, 0.1)?;
     /// assert_eq!(parameters.tensors()["linear1.weight"].shape(), [32, 8]);
@@ -53,9 +57,11 @@ impl FeedForward {
     }
 
     /// For each vector on its own.
+    /// Refuses an input of another width or type.
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::layers::FeedForward;
     /// let parameters = Parameters::new(DType::F64, 1);
     /// let feed = FeedForward::new(&parameters, 8, 32, Activation::Gelu, 0.1)?;
     /// let x = Random::new(1).normal(&[5, 8], 0.0, 1.0, DType::F64)?;

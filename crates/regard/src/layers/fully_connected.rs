@@ -8,6 +8,7 @@ use regard_tensor::{Parameters, Result, Tensor, ensure};
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::layers::FullyConnectedConfig;
 /// let config: FullyConnectedConfig = serde_json::from_str(r#"{ "longest": 20 }"#).unwrap();
 /// assert_eq!((config.longest, config.width), (20, 64));
 /// ```
@@ -37,6 +38,7 @@ impl Default for FullyConnectedConfig {
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::layers::{FullyConnected, FullyConnectedConfig};
 /// let config = FullyConnectedConfig { width: 6, hidden: 12, longest: 5, dropout: 0.0 };
 /// let network = FullyConnected::new(&Parameters::new(DType::F32, 1), &config, 4)?;
 /// let x = Random::new(1).normal(&[2, 3, 4], 0.0, 1.0, DType::F32)?;
@@ -55,9 +57,11 @@ pub struct FullyConnected {
 
 impl FullyConnected {
     /// New, for vectors of width `input`.
+    /// Refuses a configuration that does not fit together, and names that are taken.
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::layers::{FullyConnected, FullyConnectedConfig};
     /// let config = FullyConnectedConfig { longest: 0, ..FullyConnectedConfig::default() };
     /// let error = FullyConnected::new(&Parameters::new(DType::F32, 1), &config, 4).unwrap_err();
     /// assert_eq!(error.to_string(), "a fully connected network of width 64, hidden width 256 and length 0");
@@ -89,6 +93,7 @@ impl FullyConnected {
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::layers::{FullyConnected, FullyConnectedConfig};
     /// let config = FullyConnectedConfig::default();
     /// let network = FullyConnected::new(&Parameters::new(DType::F32, 1), &config, 4)?;
     /// assert_eq!(network.config(), &config);
@@ -99,9 +104,11 @@ impl FullyConnected {
     }
 
     /// x `[B, N, input]`, of these lengths, gives `[B, N, width]`, 0 past a length.
+    /// Refuses an input of another width or type, and lengths that are not one for each sequence or beyond N.
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::layers::{FullyConnected, FullyConnectedConfig};
     /// let network =
     ///     FullyConnected::new(&Parameters::new(DType::F32, 1), &FullyConnectedConfig::default(), 4)?;
     /// let x = Tensor::full(&[1, 3, 4], 1.0, DType::F32)?;

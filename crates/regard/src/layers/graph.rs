@@ -10,6 +10,7 @@ use std::sync::{Arc, OnceLock};
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::layers::Graph;
 /// let graph = Graph::new(3, &[(0, 1), (2, 2), (1, 2)])?;
 /// assert_eq!(graph.edges(false), [(0, 1), (2, 2), (1, 2)]);
 /// // Self-loops: those given are taken out, then one for each node comes last.
@@ -53,6 +54,7 @@ impl Graph {
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::layers::Graph;
     /// let error = Graph::new(2, &[(0, 1), (0, 1)]).unwrap_err();
     /// assert_eq!(error.to_string(), "edge 1 leads from node 0 to node 1, as edge 0 does");
     /// ```
@@ -78,6 +80,7 @@ impl Graph {
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::layers::Graph;
     /// let graph = Graph::from_edges(&[(0, 1), (4, 1)])?;
     /// assert_eq!(graph.nodes(), 5);
     /// assert_eq!(Graph::from_edges(&[])?.nodes(), 0);
@@ -92,6 +95,7 @@ impl Graph {
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::layers::Graph;
     /// assert_eq!(Graph::new(3, &[(0, 1)])?.nodes(), 3);
     /// # Ok::<(), regard::Error>(())
     /// ```
@@ -104,6 +108,7 @@ impl Graph {
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::layers::Graph;
     /// let graph = Graph::new(2, &[(1, 0)])?;
     /// assert_eq!(graph.edges(false), [(1, 0)]);
     /// assert_eq!(graph.edges(true), [(1, 0), (0, 0), (1, 1)]);

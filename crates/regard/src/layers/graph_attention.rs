@@ -8,6 +8,7 @@ use regard_tensor::{Activation, Init, Parameter, Parameters, Result, Tensor, ens
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::layers::{GraphAttention, GraphAttentionConfig, GraphVersion};
 /// let parameters = Parameters::new(DType::F32, 1);
 /// let config = GraphAttentionConfig { version: GraphVersion::V2, bias: false, ..Default::default() };
 /// GraphAttention::new(&parameters, &config)?;
@@ -19,6 +20,7 @@ use regard_tensor::{Activation, Init, Parameter, Parameters, Result, Tensor, ens
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+#[non_exhaustive]
 pub enum GraphVersion {
     /// GAT: e_ij = leakyReLU(a_l · W h_i + a_r · W h_j) (Veličković and others 2018).
     #[default]
@@ -31,6 +33,7 @@ pub enum GraphVersion {
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::layers::{GraphAttentionConfig, GraphVersion};
 /// let config: GraphAttentionConfig = serde_json::from_str(r#"{ "version": "v2" }"#).unwrap();
 /// assert_eq!((config.version, config.heads), (GraphVersion::V2, 8));
 /// let error = serde_json::from_str::<GraphAttentionConfig>(r#"{ "head": 2 }"#).unwrap_err();
@@ -84,6 +87,7 @@ impl GraphAttentionConfig {
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::layers::GraphAttentionConfig;
     /// let config = GraphAttentionConfig::new(32, 8, 4);
     /// assert_eq!((config.input, config.output, config.heads, config.width()), (32, 8, 4, 32));
     /// ```
@@ -95,6 +99,7 @@ impl GraphAttentionConfig {
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::layers::GraphAttentionConfig;
     /// let error = GraphAttentionConfig { heads: 0, ..Default::default() }.check().unwrap_err();
     /// let said = "graph attention with an input width of 64, 0 heads and a head width of 8";
     /// assert_eq!(error.to_string(), said);
@@ -116,6 +121,7 @@ impl GraphAttentionConfig {
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::layers::GraphAttentionConfig;
     /// let config = GraphAttentionConfig { output: 4, heads: 3, ..Default::default() };
     /// assert_eq!(config.width(), 12);
     /// assert_eq!(GraphAttentionConfig { concat: false, ..config }.width(), 4);
@@ -131,6 +137,7 @@ impl GraphAttentionConfig {
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::layers::{Graph, GraphAttention, GraphAttentionConfig};
 /// let config = GraphAttentionConfig { input: 5, output: 4, heads: 2, ..Default::default() };
 /// let layer = GraphAttention::new(&Parameters::new(DType::F32, 1), &config)?;
 /// let graph = Graph::new(3, &[(0, 1), (1, 2)])?;
@@ -167,9 +174,11 @@ struct Heads {
 
 impl GraphAttention {
     /// New, with Glorot's weights.
+    /// Refuses a configuration that does not fit together, and names that are taken.
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::layers::{GraphAttention, GraphAttentionConfig};
     /// let parameters = Parameters::new(DType::F32, 1);
     /// let config = GraphAttentionConfig { input: 5, output: 4, heads: 2, ..Default::default() };
     /// GraphAttention::new(&parameters, &config)?;
@@ -207,6 +216,7 @@ impl GraphAttention {
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::layers::{GraphAttention, GraphAttentionConfig};
     /// # let config = GraphAttentionConfig { input: 5, output: 4, heads: 1, ..Default::default() };
     /// # let layer = GraphAttention::new(&Parameters::new(DType::F32, 1), &config)?;
     /// # let x = Random::new(1).normal(&[3, 5], 0.0, 1.0, DType::F32)?;
@@ -218,9 +228,11 @@ impl GraphAttention {
     }
 
     /// x `[N, input]` → `[N, H · output]`, or `[N, output]` where the mean of the heads is taken.
+    /// Refuses an input of another width or type, and a graph of another number of nodes.
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::layers::{Graph, GraphAttention, GraphAttentionConfig};
     /// # let config = GraphAttentionConfig { input: 5, output: 4, heads: 1, ..Default::default() };
     /// # let layer = GraphAttention::new(&Parameters::new(DType::F32, 1), &config)?;
     /// # let x = Random::new(1).normal(&[3, 5], 0.0, 1.0, DType::F32)?;
@@ -236,9 +248,11 @@ impl GraphAttention {
 
     /// As [`GraphAttention::forward`], with the weights of the edges `[E, H]` where they are needed,
     /// in the order of [`Graph::edges`]: what values were multiplied by, dropout included.
+    /// Refuses an input of another width or type, and a graph of another number of nodes.
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::layers::{Graph, GraphAttention, GraphAttentionConfig};
     /// # let config = GraphAttentionConfig { input: 5, output: 4, heads: 1, ..Default::default() };
     /// # let layer = GraphAttention::new(&Parameters::new(DType::F32, 1), &config)?;
     /// # let x = Random::new(1).normal(&[3, 5], 0.0, 1.0, DType::F32)?;

@@ -9,6 +9,7 @@ use regard_tensor::{Parameters, Result, Tensor, ensure};
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::layers::{Graph, GraphMean};
 /// let layer = GraphMean::new(&Parameters::new(DType::F32, 1), 1, 1)?;
 /// layer.linear.weight.set(&Tensor::from_vec(vec![1f32], &[1, 1])?)?;
 /// let graph = Graph::new(3, &[(0, 1), (2, 1)])?;
@@ -17,6 +18,7 @@ use regard_tensor::{Parameters, Result, Tensor, ensure};
 /// # Ok::<(), regard::Error>(())
 /// ```
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct GraphMean {
     /// W `[output, input]` and the bias.
     pub linear: Linear,
@@ -26,9 +28,11 @@ pub struct GraphMean {
 
 impl GraphMean {
     /// New, with Glorot's weights and no dropout.
+    /// Refuses sizes that no memory holds, and names that are taken.
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::layers::GraphMean;
     /// let parameters = Parameters::new(DType::F32, 1);
     /// let layer = GraphMean::new(&parameters, 5, 3)?;
     /// assert_eq!((parameters.numel(), layer.dropout), (5 * 3 + 3, 0.0));
@@ -43,9 +47,11 @@ impl GraphMean {
     }
 
     /// x `[N, input]` → `[N, output]`.
+    /// Refuses an input of another width or type, and a graph of another number of nodes.
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::layers::{Graph, GraphMean};
     /// let layer = GraphMean::new(&Parameters::new(DType::F64, 1), 1, 1)?;
     /// layer.linear.weight.set(&Tensor::from_vec(vec![1.0], &[1, 1])?)?;
     /// let x = Tensor::from_vec(vec![2.0, 4.0], &[2, 1])?;

@@ -3,7 +3,7 @@
 use regard_tensor::{Result, Tensor, ensure};
 
 /// Keys and values `[B, Hk, N, D]` that grow as a sequence is decoded. Room is doubled when it
-/// runs out, so a step writes only what is new.
+/// runs out, so a step writes only what is new, also while what the step before gave is held.
 ///
 /// ```
 /// use regard::prelude::*;
@@ -15,8 +15,58 @@ use regard_tensor::{Result, Tensor, ensure};
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct KeyValueCache {
-    room: Option<KeyValue>,
+    /// What holds all.
+    room: Option<Room>,
+    /// What held all before, to be written next where somebody holds views of the room.
+    spare: Option<Room>,
+}
+
+/// Keys and values, and how many of them were written.
+#[derive(Clone, Debug)]
+struct Room {
+    k: Tensor,
+    v: Tensor,
     length: usize,
+}
+
+impl Room {
+    /// Zeros, in the shape of keys and values but for how many there is room for.
+    fn new(k: &Tensor, v: &Tensor, capacity: usize) -> Result<Self> {
+        let zeros = |like: &Tensor| {
+            let s = like.shape();
+            let zeros = Tensor::zeros(&[s[0], s[1], capacity, s[3]], like.dtype())?;
+            zeros.to_device(like.device())
+        };
+        Ok(Self { k: zeros(k)?, v: zeros(v)?, length: 0 })
+    }
+
+    fn capacity(&self) -> usize {
+        self.k.shape()[2]
+    }
+
+    /// Whether it can be written without a copy of it.
+    fn is_free(&self) -> bool {
+        !self.k.is_shared() && !self.v.is_shared()
+    }
+
+    fn push(&mut self, k: &Tensor, v: &Tensor) -> Result<()> {
+        self.k.write(2, self.length, &k.detach())?;
+        self.v.write(2, self.length, &v.detach())?;
+        self.length += k.shape()[2];
+        Ok(())
+    }
+
+    /// Those from a place on.
+    fn from(&self, start: usize) -> Result<KeyValue> {
+        let part = |x: &Tensor| x.narrow(2, start, self.length - start);
+        Ok(KeyValue { k: part(&self.k)?, v: part(&self.v)? })
+    }
+
+    /// Writes what another has more.
+    fn catch_up(&mut self, other: &Self) -> Result<()> {
+        let rest = other.from(self.length)?;
+        self.push(&rest.k, &rest.v)
+    }
 }
 
 /// Keys and their values.
@@ -48,7 +98,7 @@ impl KeyValueCache {
     /// # Ok::<(), regard::Error>(())
     /// ```
     pub fn len(&self) -> usize {
-        self.length
+        self.room.as_ref().map_or(0, |room| room.length)
     }
 
     /// Whether it holds none.
@@ -63,16 +113,19 @@ impl KeyValueCache {
     /// # Ok::<(), regard::Error>(())
     /// ```
     pub fn is_empty(&self) -> bool {
-        self.length == 0
+        self.len() == 0
     }
 
     /// Adds keys and values, and gives all there are. They are taken off the tape: a cache is for
     /// decoding, not for learning.
     ///
-    /// What it gives are views of the cache. While one is held, or a clone of the cache, the next call
-    /// copies all that the cache has, since the view keeps its numbers; a step then costs as much as
-    /// the sequence is long. So drop it before the next step: take what a step needs in a block of its
-    /// own, and do not write `all = cache.extend(…)?` in a loop.
+    /// What it gives are views of the cache, and stay as they are. While one is held the next call writes
+    /// elsewhere: into the place of the step before that, where nobody holds it any more, so a loop may say
+    /// `all = cache.extend(…)?` and a step still writes only what is new, in twice the memory. Where the last
+    /// two are held, or a clone of the cache, the call copies all there is.
+    ///
+    /// Refuses keys and values that are not `[B, Hk, N, D]`, or differ in B, Hk or N, or do not fit the ones
+    /// it holds.
     ///
     /// ```
     /// use regard::prelude::*;
@@ -92,34 +145,37 @@ impl KeyValueCache {
             k.shape(),
             v.shape()
         );
-        let n = k.shape()[2];
-        let needed = self.length.saturating_add(n);
-        let capacity = self.room.as_ref().map_or(0, |room| room.k.shape()[2]);
-        if needed > capacity {
-            let capacity = needed.max(2 * capacity).max(16);
-            let grown = |now: Option<&Tensor>, new: &Tensor| -> Result<Tensor> {
-                let s = new.shape();
-                let grown = Tensor::zeros(&[s[0], s[1], capacity, s[3]], new.dtype())?;
-                let mut grown = grown.to_device(new.device())?;
-                if let Some(now) = now {
-                    grown.write(2, 0, &now.narrow(2, 0, self.length)?)?;
-                }
-                Ok(grown)
-            };
-            let now = self.room.as_ref();
-            let (k, v) = (grown(now.map(|room| &room.k), k)?, grown(now.map(|room| &room.v), v)?);
-            self.room = Some(KeyValue { k, v });
-        }
-        let Some(room) = &mut self.room else {
+        let needed = self.len().saturating_add(k.shape()[2]);
+        if needed == 0 {
             return Ok(KeyValue { k: k.clone(), v: v.clone() });
-        };
-        room.k.write(2, self.length, &k.detach())?;
-        room.v.write(2, self.length, &v.detach())?;
-        self.length = needed;
-        Ok(KeyValue { k: room.k.narrow(2, 0, needed)?, v: room.v.narrow(2, 0, needed)? })
+        }
+        if !self.room.as_ref().is_some_and(|room| needed <= room.capacity() && room.is_free()) {
+            self.change_room(k, v, needed)?;
+        }
+        let Some(room) = &mut self.room else { unreachable!("change_room() leaves one") };
+        room.push(k, v)?;
+        room.from(0)
     }
 
-    /// Keeps and repeats batch items: what a beam does when its hypotheses change places.
+    /// Goes on in a room that is written without a copy of it: the one before, where that is free.
+    fn change_room(&mut self, k: &Tensor, v: &Tensor, needed: usize) -> Result<()> {
+        let capacity = self.room.as_ref().map_or(0, Room::capacity);
+        let spare = self.spare.take().filter(|spare| needed <= spare.capacity() && spare.is_free());
+        let mut next = match spare {
+            Some(spare) => spare,
+            None if needed <= capacity => Room::new(k, v, capacity)?,
+            None => Room::new(k, v, needed.max(2 * capacity).max(16))?,
+        };
+        if let Some(room) = &self.room {
+            next.catch_up(room)?;
+        }
+        let capacity = next.capacity();
+        self.spare = self.room.replace(next).filter(|room| room.capacity() == capacity);
+        Ok(())
+    }
+
+    /// Keeps and repeats batch items: what a beam does when its hypotheses change places. Refuses an item
+    /// that is not there.
     ///
     /// ```
     /// use regard::prelude::*;
@@ -133,7 +189,8 @@ impl KeyValueCache {
     /// ```
     pub fn reorder(&mut self, items: &[usize]) -> Result<()> {
         if let Some(room) = &mut self.room {
-            *room = KeyValue { k: room.k.pick(items)?, v: room.v.pick(items)? };
+            (room.k, room.v) = (room.k.pick(items)?, room.v.pick(items)?);
+            self.spare = None;
         }
         Ok(())
     }

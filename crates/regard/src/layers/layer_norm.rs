@@ -13,6 +13,7 @@ use regard_tensor::{Init, Parameter, Parameters, Result, Tensor, ensure};
 /// # Ok::<(), regard::Error>(())
 /// ```
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct LayerNorm {
     /// The gain, `[width]`.
     pub weight: Parameter,
@@ -24,6 +25,7 @@ pub struct LayerNorm {
 
 impl LayerNorm {
     /// New, with a gain of 1 and no shift.
+    /// Refuses sizes that no memory holds, and names that are taken.
     ///
     /// ```
     /// use regard::prelude::*;
@@ -54,6 +56,7 @@ impl LayerNorm {
     }
 
     /// Over the last axis.
+    /// Refuses an input of another width or type.
     ///
     /// ```
     /// use regard::prelude::*;

@@ -16,6 +16,7 @@ use regard_tensor::{Init, Parameter, Parameters, Result, Tensor};
 /// # Ok::<(), regard::Error>(())
 /// ```
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Linear {
     /// `[out, in]`
     pub weight: Parameter,
@@ -25,6 +26,7 @@ pub struct Linear {
 
 impl Linear {
     /// New, with Glorot's weights and a bias of zeros.
+    /// Refuses sizes that no memory holds, and names that are taken.
     ///
     /// ```
     /// use regard::prelude::*;
@@ -42,6 +44,7 @@ impl Linear {
     }
 
     /// x · Wᵀ + b
+    /// Refuses an input of another width or type.
     ///
     /// ```
     /// use regard::prelude::*;
@@ -61,6 +64,7 @@ impl Linear {
     }
 
     /// f(x · Wᵀ + b), bias and f in one pass.
+    /// Refuses an input of another width or type.
     ///
     /// ```
     /// use regard::prelude::*;

@@ -193,6 +193,7 @@ enum Projection {
 
 impl MultiHeadAttention {
     /// New, with Glorot's weights.
+    /// Refuses a configuration that does not fit together, and names that are taken.
     ///
     /// ```
     /// use regard::prelude::*;
@@ -243,6 +244,7 @@ impl MultiHeadAttention {
     }
 
     /// q `[B, Nq, width]`, k `[B, Nk, key width]`, v `[B, Nk, value width]` → `[B, Nq, width]`.
+    /// Refuses inputs of other widths or types, and a mask of another shape.
     ///
     /// ```
     /// # use regard::prelude::*;
@@ -267,6 +269,7 @@ impl MultiHeadAttention {
     }
 
     /// As [`MultiHeadAttention::forward`], with the weights `[B, H, Nq, Nk]` where they are needed.
+    /// Refuses inputs of other widths or types, and a mask of another shape.
     ///
     /// ```
     /// # use regard::prelude::*;
@@ -299,6 +302,7 @@ impl MultiHeadAttention {
 
     /// Decoding: attends from new places to all there were before and to themselves, and keeps
     /// their keys and values. x is `[B, N, width]`.
+    /// Refuses an input of another width, type or batch than the cache's.
     ///
     /// ```
     /// # use regard::prelude::*;
@@ -330,6 +334,7 @@ impl MultiHeadAttention {
     }
 
     /// Decoding: the keys and values of a memory, projected once for all steps.
+    /// Refuses a memory of another width or type.
     ///
     /// ```
     /// # use regard::prelude::*;
@@ -347,6 +352,7 @@ impl MultiHeadAttention {
     }
 
     /// Decoding: attends from x `[B, N, width]` to a remembered memory.
+    /// Refuses an input of another width or type than the memory was made for, and a mask of another shape.
     ///
     /// ```
     /// # use regard::prelude::*;

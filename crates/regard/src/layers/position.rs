@@ -36,6 +36,7 @@ pub enum Position {
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::layers::sinusoids;
 /// let p = sinusoids(0, 2, 4, DType::F64)?.to_vec::<f64>()?;
 /// assert_eq!(p[..4], [0.0, 1.0, 0.0, 1.0]);
 /// assert!((p[4] - 1f64.sin()).abs() < 1e-12 && (p[7] - 0.01f64.cos()).abs() < 1e-12);
@@ -66,9 +67,11 @@ fn places(op: &str, start: usize, length: usize) -> Result<()> {
 /// Turns pairs of features by their place: x `[B, H, N, D]` with D even, the first row at place
 /// `start`. The pair (x_i, x_{i+D/2}) is turned by t / 10000^{2i/D}, so that q·k depends on the
 /// distance alone (Su and others 2021).
+/// Refuses a tensor that is not `[B, H, N, D]`, and an odd D.
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::layers::rotate;
 /// let random = Random::new(1);
 /// let (q, k) = (random.normal(&[1, 1, 1, 8], 0.0, 1.0, DType::F64)?, random.normal(&[1, 1, 1, 8], 0.0, 1.0, DType::F64)?);
 /// let score = |i, j| Ok::<_, regard::Error>(rotate(&q, i)?.mul(&rotate(&k, j)?)?.sum_all()?.item()?);
@@ -104,6 +107,7 @@ pub fn rotate(x: &Tensor, start: usize) -> Result<Tensor> {
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::layers::alibi_slopes;
 /// assert_eq!(alibi_slopes(2), [0.0625, 0.00390625]);
 /// ```
 pub fn alibi_slopes(heads: usize) -> Vec<f64> {

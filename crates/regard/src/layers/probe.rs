@@ -12,6 +12,7 @@ thread_local! {
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::layers::probe_embeddings;
 /// let embedding = Embedding::new(&Parameters::new(DType::F64, 1), 5, 3, None)?;
 /// let ids = Tensor::from_vec(vec![2i64, 4], &[2])?;
 /// let (sum, vectors) = probe_embeddings(|| embedding.forward(&ids)?.sum_all());

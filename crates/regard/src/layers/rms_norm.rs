@@ -8,12 +8,14 @@ use regard_tensor::{Init, Parameter, Parameters, Result, Tensor, ensure};
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::layers::RmsNorm;
 /// let norm = RmsNorm::new(&Parameters::new(DType::F64, 1), 2)?;
 /// let y = norm.forward(&Tensor::from([[30f64, 40.0]]))?.to_vec::<f64>()?;
 /// assert!((y[0] - 0.6 * 2f64.sqrt()).abs() < 1e-6 && (y[1] - 0.8 * 2f64.sqrt()).abs() < 1e-6);
 /// # Ok::<(), regard::Error>(())
 /// ```
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct RmsNorm {
     /// The gain, `[width]`.
     pub weight: Parameter,
@@ -23,9 +25,11 @@ pub struct RmsNorm {
 
 impl RmsNorm {
     /// New, with a gain of 1.
+    /// Refuses sizes that no memory holds, and names that are taken.
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::layers::RmsNorm;
     /// let norm = RmsNorm::new(&Parameters::new(DType::F32, 1), 2)?;
     /// assert_eq!((norm.weight.tensor().to_vec::<f32>()?, norm.eps), (vec![1.0, 1.0], 1e-6));
     /// # Ok::<(), regard::Error>(())
@@ -39,6 +43,7 @@ impl RmsNorm {
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::layers::RmsNorm;
     /// let norm = RmsNorm::new(&Parameters::new(DType::F32, 1), 2)?.with_eps(1e-5);
     /// assert_eq!(norm.eps, 1e-5);
     /// # Ok::<(), regard::Error>(())
@@ -48,9 +53,11 @@ impl RmsNorm {
     }
 
     /// Over the last axis.
+    /// Refuses an input of another width or type.
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::layers::RmsNorm;
     /// let norm = RmsNorm::new(&Parameters::new(DType::F32, 1), 3)?;
     /// let zeros = Tensor::zeros(&[2, 5, 3], DType::F32)?;
     /// assert_eq!(norm.forward(&zeros)?.to_vec::<f32>()?, [0.0; 30]);

@@ -4,9 +4,11 @@ use regard_tensor::{DType, Result, Tensor, ensure};
 
 /// Softmax among the rows that share an index: scores `[E, H]` and an index `[E]` below n per row
 /// give `[E, H]`; the rows of one index sum to 1 in each column. No `[n, E]` array exists.
+/// Refuses scores that are not `[E, H]`, and indices that are not one for each row, or not below n.
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::layers::segment_softmax;
 /// let scores = Tensor::from_vec(vec![0.0, 5.0, 0.0], &[3, 1])?;
 /// let weights = segment_softmax(&scores, &Tensor::from_vec(vec![1i64, 0, 1], &[3])?, 2)?;
 /// assert_eq!(weights.to_vec::<f64>()?, [0.5, 1.0, 0.5]);

@@ -8,6 +8,7 @@ use regard_tensor::{Parameters, Result, Tensor, ensure};
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::layers::SelfAttentionConfig;
 /// let config: SelfAttentionConfig =
 ///     serde_json::from_str(r#"{ "width": 6, "key_width": 4, "weighting": "sparsemax" }"#).unwrap();
 /// assert_eq!((config.heads, config.weighting), (1, Weighting::Sparsemax));
@@ -75,6 +76,7 @@ impl SelfAttentionConfig {
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::layers::{SelfAttention, SelfAttentionConfig};
 /// let config = SelfAttentionConfig { width: 6, key_width: 4, value_width: 3, ..Default::default() };
 /// let attention = SelfAttention::new(&Parameters::new(DType::F32, 1), &config)?;
 /// let x = Random::new(1).normal(&[5, 6], 0.0, 1.0, DType::F32)?;
@@ -92,9 +94,11 @@ pub struct SelfAttention {
 
 impl SelfAttention {
     /// New, with Glorot's weights: `W_q`, `W_k` and `W_v`, and what the score learns below `score`.
+    /// Refuses a configuration that does not fit together, and names that are taken.
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::layers::{SelfAttention, SelfAttentionConfig};
     /// let parameters = Parameters::new(DType::F32, 1);
     /// let config = SelfAttentionConfig { width: 6, heads: 2, value_width: 3, ..Default::default() };
     /// SelfAttention::new(&parameters, &config)?;
@@ -111,6 +115,7 @@ impl SelfAttention {
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::layers::{SelfAttention, SelfAttentionConfig};
     /// let config = SelfAttentionConfig::default();
     /// let attention = SelfAttention::new(&Parameters::new(DType::F32, 1), &config)?;
     /// assert_eq!(attention.config(), &config);
@@ -121,9 +126,11 @@ impl SelfAttention {
     }
 
     /// x `[B, N, width]` → `[B, N, H · Dv]`, or `[N, width]` → `[N, H · Dv]`.
+    /// Refuses an input of another width or type, and a mask of another shape.
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::layers::{SelfAttention, SelfAttentionConfig};
     /// let config = SelfAttentionConfig { width: 6, heads: 2, value_width: 3, ..Default::default() };
     /// let attention = SelfAttention::new(&Parameters::new(DType::F32, 1), &config)?;
     /// let x = Tensor::zeros(&[2, 5, 6], DType::F32)?;
@@ -135,9 +142,11 @@ impl SelfAttention {
     }
 
     /// As [`SelfAttention::forward`], with the weights `[B, H, N, N]` where they are needed.
+    /// Refuses an input of another width or type, and a mask of another shape.
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::layers::{SelfAttention, SelfAttentionConfig};
     /// let score = ScoreConfig::Additive { hidden: 8 };
     /// let config = SelfAttentionConfig { width: 6, heads: 2, score, ..Default::default() };
     /// let attention = SelfAttention::new(&Parameters::new(DType::F32, 1), &config)?;

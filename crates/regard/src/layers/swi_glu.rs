@@ -10,12 +10,14 @@ use regard_tensor::{Parameters, Result, Tensor};
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::layers::SwiGlu;
 /// let feed = SwiGlu::new(&Parameters::new(DType::F32, 1), 8, 20, 0.1)?;
 /// let y = feed.forward(&Tensor::zeros(&[2, 5, 8], DType::F32)?, Mode::Infer)?;
 /// assert_eq!(y.shape(), [2, 5, 8]);
 /// # Ok::<(), regard::Error>(())
 /// ```
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct SwiGlu {
     /// `[inner, width]`
     pub gate_proj: Linear,
@@ -29,9 +31,11 @@ pub struct SwiGlu {
 
 impl SwiGlu {
     /// New.
+    /// Refuses sizes that no memory holds, and names that are taken.
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::layers::SwiGlu;
     /// let parameters = Parameters::new(DType::F32, 1);
     /// SwiGlu::new(&parameters, 8, 20, 0.0)?;
     /// assert_eq!(parameters.tensors()["gate_proj.weight"].shape(), [20, 8]);
@@ -49,9 +53,11 @@ impl SwiGlu {
     }
 
     /// For each vector on its own.
+    /// Refuses an input of another width or type.
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::layers::SwiGlu;
     /// let feed = SwiGlu::new(&Parameters::new(DType::F64, 1), 4, 6, 0.0)?;
     /// let x = Random::new(1).normal(&[3, 4], 0.0, 1.0, DType::F64)?;
     /// let gate = feed.gate_proj.forward(&x)?.silu()?;

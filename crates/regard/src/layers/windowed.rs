@@ -9,6 +9,7 @@ use regard_tensor::{Parameters, Result, Tensor, ensure};
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::layers::WindowedConfig;
 /// let config: WindowedConfig = serde_json::from_str(r#"{ "window": 2 }"#).unwrap();
 /// assert_eq!(config, WindowedConfig { width: 64, heads: 4, window: 2, dropout: 0.0 });
 /// ```
@@ -37,6 +38,7 @@ impl Default for WindowedConfig {
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::layers::{WindowedConfig, WindowedSelfAttention};
 /// let config = WindowedConfig { width: 8, heads: 2, window: 1, dropout: 0.0 };
 /// let windowed = WindowedSelfAttention::new(&Parameters::new(DType::F32, 1), &config)?;
 /// let x = Random::new(1).normal(&[1, 4, 8], 0.0, 1.0, DType::F32)?;
@@ -58,6 +60,7 @@ impl WindowedSelfAttention {
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::layers::{WindowedConfig, WindowedSelfAttention};
     /// let config = WindowedConfig { window: 0, ..WindowedConfig::default() };
     /// let error = WindowedSelfAttention::new(&Parameters::new(DType::F32, 1), &config).unwrap_err();
     /// assert_eq!(error.to_string(), "a window of 0: each vector would see itself alone");
@@ -72,9 +75,11 @@ impl WindowedSelfAttention {
     }
 
     /// x `[B, N, width]` → `[B, N, width]`; a mask (padding, causal) may leave out more.
+    /// Refuses an input of another width or type, and a mask of another shape.
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::layers::{WindowedConfig, WindowedSelfAttention};
     /// # let config = WindowedConfig { width: 8, heads: 2, window: 1, dropout: 0.0 };
     /// # let windowed = WindowedSelfAttention::new(&Parameters::new(DType::F64, 1), &config)?;
     /// let x = Random::new(1).normal(&[1, 9, 8], 0.0, 1.0, DType::F64)?;
@@ -89,9 +94,11 @@ impl WindowedSelfAttention {
     }
 
     /// As [`WindowedSelfAttention::forward`], with the weights `[B, H, N, N]` where they are needed.
+    /// Refuses an input of another width or type, and a mask of another shape.
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::layers::{WindowedConfig, WindowedSelfAttention};
     /// # let config = WindowedConfig { width: 8, heads: 2, window: 1, dropout: 0.0 };
     /// # let windowed = WindowedSelfAttention::new(&Parameters::new(DType::F64, 1), &config)?;
     /// let x = Random::new(1).normal(&[1, 4, 8], 0.0, 1.0, DType::F64)?;

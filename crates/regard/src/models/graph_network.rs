@@ -11,6 +11,7 @@ use regard_tensor::{Parameters, Result, Tensor, ensure};
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::models::GraphLayer;
 /// assert_eq!(serde_json::from_str::<GraphLayer>("\"gatv2\"").unwrap(), GraphLayer::Gatv2);
 /// assert!(serde_json::from_str::<GraphLayer>("\"gat3\"").is_err());
 /// ```
@@ -32,6 +33,7 @@ pub enum GraphLayer {
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::models::{GraphLayer, GraphNetworkConfig};
 /// let config: GraphNetworkConfig =
 ///     serde_json::from_str(r#"{ "features": 5, "layer": "mean" }"#).unwrap();
 /// assert_eq!((config.layer, config.layers), (GraphLayer::Mean, 2));
@@ -83,6 +85,8 @@ impl Default for GraphNetworkConfig {
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::layers::Graph;
+/// use regard::models::{GraphAttentionNetwork, GraphNetworkConfig};
 /// let config = GraphNetworkConfig { features: 5, classes: 3, ..GraphNetworkConfig::default() };
 /// let network = GraphAttentionNetwork::new(&Parameters::new(DType::F32, 1), &config)?;
 /// let graph = Graph::new(4, &[(0, 1), (1, 2), (2, 3)])?;
@@ -104,9 +108,11 @@ enum Layer {
 
 impl GraphAttentionNetwork {
     /// New; its parameters are `layers.0.lin.weight`, ….
+    /// Refuses a configuration that does not fit together, and names that are taken.
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::models::{GraphAttentionNetwork, GraphNetworkConfig};
     /// let parameters = Parameters::new(DType::F32, 1);
     /// let config = GraphNetworkConfig { layers: 0, ..GraphNetworkConfig::default() };
     /// let error = GraphAttentionNetwork::new(&parameters, &config).unwrap_err();
@@ -162,6 +168,7 @@ impl GraphAttentionNetwork {
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::models::{GraphAttentionNetwork, GraphNetworkConfig};
     /// # let config = GraphNetworkConfig { features: 5, classes: 3, ..GraphNetworkConfig::default() };
     /// # let network = GraphAttentionNetwork::new(&Parameters::new(DType::F32, 1), &config)?;
     /// # let x = Tensor::zeros(&[4, 5], DType::F32)?;
@@ -173,9 +180,12 @@ impl GraphAttentionNetwork {
     }
 
     /// x `[N, features]` → logits `[N, classes]`.
+    /// Refuses features of another width or type, and a graph of another number of nodes.
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::layers::Graph;
+    /// # use regard::models::{GraphAttentionNetwork, GraphNetworkConfig};
     /// # let config = GraphNetworkConfig { features: 5, classes: 3, ..GraphNetworkConfig::default() };
     /// # let network = GraphAttentionNetwork::new(&Parameters::new(DType::F32, 1), &config)?;
     /// # let x = Tensor::zeros(&[4, 5], DType::F32)?;
@@ -189,9 +199,12 @@ impl GraphAttentionNetwork {
 
     /// As [`GraphAttentionNetwork::forward`], with the weights `[E, H]` of each attention layer
     /// where they are needed, in the order of [`Graph::edges`].
+    /// Refuses features of another width or type, and a graph of another number of nodes.
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::layers::Graph;
+    /// # use regard::models::{GraphAttentionNetwork, GraphNetworkConfig};
     /// # let config = GraphNetworkConfig { features: 5, classes: 3, ..GraphNetworkConfig::default() };
     /// # let network = GraphAttentionNetwork::new(&Parameters::new(DType::F32, 1), &config)?;
     /// # let x = Tensor::zeros(&[4, 5], DType::F32)?;

@@ -10,6 +10,7 @@ use regard_tensor::{DType, Init, Parameter, Parameters, Result, Tensor, ensure};
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::models::{KernelRegression, KernelRegressionConfig};
 /// let parameters = Parameters::new(DType::F64, 1);
 /// let each = KernelRegressionConfig { features: 3, learned: true, per_feature: true, ..Default::default() };
 /// KernelRegression::new(&parameters, &each)?;
@@ -65,6 +66,7 @@ impl Default for KernelRegressionConfig {
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::models::{KernelRegression, KernelRegressionConfig};
 /// let config = KernelRegressionConfig { points: 3, inverse_width: 2.0, ..Default::default() };
 /// let regression = KernelRegression::new(&Parameters::new(DType::F64, 1), &config)?;
 /// let x = Tensor::from_vec(vec![0.0, 1.0, 5.0], &[3, 1])?;
@@ -85,9 +87,11 @@ pub struct KernelRegression {
 
 impl KernelRegression {
     /// New, with data of zeros until [`KernelRegression::set_data`].
+    /// Refuses a configuration that does not fit together, and names that are taken.
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::models::{KernelRegression, KernelRegressionConfig};
     /// let config = KernelRegressionConfig { points: 0, ..Default::default() };
     /// let error = KernelRegression::new(&Parameters::new(DType::F64, 1), &config).unwrap_err();
     /// let said = "kernel regression with 0 points, x of width 1 and y of width 1";
@@ -127,6 +131,7 @@ impl KernelRegression {
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::models::{KernelRegression, KernelRegressionConfig};
     /// # let config = KernelRegressionConfig { points: 3, inverse_width: 10.0, ..Default::default() };
     /// # let regression = KernelRegression::new(&Parameters::new(DType::F64, 1), &config)?;
     /// let x = Tensor::from_vec(vec![0.0, 1.0, 5.0], &[3, 1])?;
@@ -139,9 +144,11 @@ impl KernelRegression {
     }
 
     /// The data: x `[points, features]`, y `[points, outputs]`.
+    /// Refuses data of another shape or type than the configuration's.
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::models::{KernelRegression, KernelRegressionConfig};
     /// # let config = KernelRegressionConfig { points: 3, inverse_width: 10.0, ..Default::default() };
     /// # let regression = KernelRegression::new(&Parameters::new(DType::F64, 1), &config)?;
     /// let x = Tensor::from_vec(vec![0.0, 1.0, 5.0], &[3, 1])?;
@@ -164,9 +171,11 @@ impl KernelRegression {
     }
 
     /// ŷ `[M, outputs]` at x `[M, features]`.
+    /// Refuses an x of another width or type.
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::models::{KernelRegression, KernelRegressionConfig};
     /// # let config = KernelRegressionConfig { points: 3, inverse_width: 10.0, ..Default::default() };
     /// # let regression = KernelRegression::new(&Parameters::new(DType::F64, 1), &config)?;
     /// let x = Tensor::from_vec(vec![0.0, 1.0, 5.0], &[3, 1])?;
@@ -182,9 +191,11 @@ impl KernelRegression {
 
     /// As [`KernelRegression::predict`], with how much each data point weighs, `[M, points]`, where
     /// that is needed.
+    /// Refuses an x of another width or type.
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::models::{KernelRegression, KernelRegressionConfig};
     /// # let config = KernelRegressionConfig { points: 3, inverse_width: 10.0, ..Default::default() };
     /// # let regression = KernelRegression::new(&Parameters::new(DType::F64, 1), &config)?;
     /// let x = Tensor::from_vec(vec![0.0, 1.0, 5.0], &[3, 1])?;
@@ -208,9 +219,11 @@ impl KernelRegression {
 
     /// ŷ at the data points themselves, each left out of its own keys: what a width is judged by,
     /// since a point that sees itself is best described by itself.
+    /// Refuses only where there is no memory for it.
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::models::{KernelRegression, KernelRegressionConfig};
     /// # let config = KernelRegressionConfig { points: 3, inverse_width: 10.0, ..Default::default() };
     /// # let regression = KernelRegression::new(&Parameters::new(DType::F64, 1), &config)?;
     /// let x = Tensor::from_vec(vec![0.0, 1.0, 5.0], &[3, 1])?;
@@ -228,9 +241,11 @@ impl KernelRegression {
 
     /// The mean squared error at the data points, each left out of its own keys; its gradient
     /// trains w.
+    /// Refuses only where there is no memory for it.
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::models::{KernelRegression, KernelRegressionConfig};
     /// # let config = KernelRegressionConfig { points: 3, inverse_width: 10.0, ..Default::default() };
     /// # let regression = KernelRegression::new(&Parameters::new(DType::F64, 1), &config)?;
     /// let x = Tensor::from_vec(vec![0.0, 1.0, 5.0], &[3, 1])?;
@@ -244,9 +259,11 @@ impl KernelRegression {
     }
 
     /// The baseline: the mean of y, `[outputs]`.
+    /// Refuses only where there is no memory for it.
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::models::{KernelRegression, KernelRegressionConfig};
     /// # let config = KernelRegressionConfig { points: 3, inverse_width: 10.0, ..Default::default() };
     /// # let regression = KernelRegression::new(&Parameters::new(DType::F64, 1), &config)?;
     /// let x = Tensor::from_vec(vec![0.0, 1.0, 5.0], &[3, 1])?;

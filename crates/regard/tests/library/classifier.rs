@@ -1,6 +1,10 @@
 //! The classifier: every encoder with every pooling learns, padding does not matter, bad
 //! configurations are refused.
 
+use regard::layers::ConvolutionConfig;
+use regard::models::{
+    ClassifierConfig, ClassifierPooling, InputConfig, SequenceClassifier, Sequences,
+};
 use regard::prelude::*;
 
 const TOKENS: usize = 30;

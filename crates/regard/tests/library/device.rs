@@ -1,6 +1,7 @@
 //! Attention and models on a GPU give what they give in main memory. `REGARD_TEST_DEVICE` names the device.
 
 use crate::seq2seq::{attention, config, decoders, encoders, pairs, scores, weightings};
+use regard::models::{ContextConfig, DecoderConfig, Seq2Seq, Seq2SeqConfig};
 use regard::prelude::*;
 use regard_tensor::fallbacks;
 

@@ -1,5 +1,6 @@
 //! Every encoder behind the one entrance.
 
+use regard::layers::{ConvolutionConfig, SelfAttentionConfig};
 use regard::prelude::*;
 
 fn every_kind() -> Vec<EncoderConfig> {

@@ -4,6 +4,7 @@ use crate::known;
 
 use known::Case;
 use regard::Result;
+use regard::layers::{BlockConfig, DecoderBlock, EncoderBlock};
 use regard::prelude::*;
 
 /// PyTorch's masks of modules are true where a key may not be seen; ours where it may.

@@ -1,8 +1,8 @@
 //! Graph attention: against torch_geometric's numbers, and what it promises beside them.
 
+use regard::layers::{Graph, GraphAttention, GraphAttentionConfig, GraphMean, GraphVersion};
 use regard::prelude::*;
-use regard::tensor::parameter_difference_error;
-use regard::tensor::{finite_difference_error, load};
+use regard::tensor::{finite_difference_error, load, parameter_difference_error};
 use std::collections::BTreeMap;
 
 fn normal(seed: u64, shape: &[usize]) -> Tensor {
@@ -136,6 +136,7 @@ fn weights_are_what_the_values_were_multiplied_by_dropout_included() {
         let v = match version {
             GraphVersion::V1 => x.linear(&all["lin.weight"], None).unwrap(),
             GraphVersion::V2 => x.linear(&all["lin_l.weight"], Some(&all["lin_l.bias"])).unwrap(),
+            other => unreachable!("{other:?} is none of the versions that are swept"),
         };
         let (v, weights) = (numbers(&v), numbers(&seen.weights.unwrap()));
         assert_eq!(weights.contains(&0.0), mode.is_training(), "what is dropped is 0");

@@ -2,6 +2,19 @@
 //! is built, and what is not is refused by a sentence. No sum or product of sizes wraps or panics.
 
 use regard::Result;
+use regard::layers::{
+    BlockConfig, ConvolutionConfig, CrossAttention, CrossAttentionConfig, DecoderBlock,
+    EncoderBlock, FullyConnectedConfig, GraphAttention, GraphAttentionConfig, SelfAttention,
+    SelfAttentionConfig, TransformerDecoder, WindowedConfig, WindowedSelfAttention, rotate,
+    sinusoids,
+};
+use regard::models::{
+    ClassifierConfig, ContextConfig, ConvolutionalClassifier, ConvolutionalConfig, DecoderConfig,
+    GraphAttentionNetwork, GraphNetworkConfig, InputConfig, KernelRegression,
+    KernelRegressionConfig, LabelerConfig, MemoryNetwork, MemoryNetworkConfig, Seq2Seq,
+    Seq2SeqConfig, SequenceClassifier, SequenceLabeler, SpanReader, SpanReaderConfig,
+    VisionTransformer, VisionTransformerConfig,
+};
 use regard::prelude::*;
 use regard_tensor::limit_parameters;
 use serde::Serialize;

@@ -2,6 +2,9 @@
 //! them, with the place; those that are whole are taken in any type.
 
 use regard::Result;
+use regard::models::{
+    ClassifierConfig, InputConfig, LabelerConfig, SequenceClassifier, SequenceLabeler, Sequences,
+};
 use regard::prelude::*;
 
 /// A tensor of `n` zeros in this shape, but for one.

@@ -1,5 +1,11 @@
 //! What an intervention changes, against the plain formula.
 
+use regard::attention::{CellChange, HeadRef, Intervention, Site};
+use regard::layers::{ConvolutionConfig, Graph, TransformerDecoder};
+use regard::models::{
+    ContextConfig, DecoderConfig, GraphAttentionNetwork, GraphNetworkConfig, Passages,
+    SearchConfig, Sentences, Seq2Seq, Seq2SeqConfig, SpanReader, SpanReaderConfig,
+};
 use regard::prelude::*;
 
 const N: usize = 5;

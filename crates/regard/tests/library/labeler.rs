@@ -1,5 +1,7 @@
 //! The labeler: every encoder learns, padding does not matter, bad configurations are refused.
 
+use regard::layers::ConvolutionConfig;
+use regard::models::{CharactersConfig, InputConfig, LabelerConfig, SequenceLabeler, Sequences};
 use regard::prelude::*;
 
 const TOKENS: usize = 30;

@@ -1,5 +1,7 @@
 //! Masks joined, and the constructors that one guesses.
 
+use regard::attention::{Edges, Segments, Window};
+use regard::layers::{RmsNorm, SwiGlu};
 use regard::prelude::*;
 use std::sync::Arc;
 

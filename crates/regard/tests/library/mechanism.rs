@@ -3,9 +3,9 @@
 
 use crate::squash;
 
+use regard::attention::{Attended, BilinearScale, LearnedQueries};
 use regard::prelude::*;
-use regard::tensor::finite_difference_error;
-use regard::tensor::parameter_difference_error;
+use regard::tensor::{finite_difference_error, parameter_difference_error};
 use squash::Squash;
 use std::collections::BTreeMap;
 
@@ -101,6 +101,7 @@ fn formula(score: &ScoreConfig, weights: &BTreeMap<String, Tensor>, q: &[f64], k
                 BilinearScale::None => 1.0,
                 BilinearScale::Root => dk.sqrt(),
                 BilinearScale::FourthRoot => (dq * dk).sqrt().sqrt(),
+                other => unreachable!("{other:?} is not in the table"),
             };
             dot(k, &times(&w("W"), q)) / scale
         }
@@ -128,6 +129,7 @@ fn formula(score: &ScoreConfig, weights: &BTreeMap<String, Tensor>, q: &[f64], k
             numbers[0] * pairs().map(|(q, k)| squash(q * k)).sum::<f64>()
                 + numbers[1] * pairs().map(|(q, k)| q - k).sum::<f64>()
         }
+        ref other => unreachable!("{other:?} is not in the table"),
     }
 }
 

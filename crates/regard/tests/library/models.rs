@@ -2,9 +2,15 @@
 //! configuration and its file, and refuses what cannot be built.
 
 use regard::Result;
+use regard::attention::BilinearScale;
+use regard::layers::{Graph, WindowedConfig, WindowedSelfAttention};
+use regard::models::{
+    Classified, ConvolutionalClassifier, ConvolutionalConfig, GraphAttentionNetwork, GraphLayer,
+    GraphNetworkConfig, ImagePooling, KernelRegression, KernelRegressionConfig, VisionTransformer,
+    VisionTransformerConfig,
+};
 use regard::prelude::*;
-use regard::tensor::SlidingWindow;
-use regard::tensor::parameter_difference_error;
+use regard::tensor::{SlidingWindow, parameter_difference_error};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 

@@ -3,6 +3,8 @@
 
 use crate::squash;
 
+use regard::attention::{Attended, BilinearScale};
+use regard::layers::{BlockConfig, EncoderBlock, TransformerDecoder};
 use regard::prelude::*;
 use regard::tensor::{finite_difference_error, parameter_difference_error};
 use squash::Squash;
@@ -115,7 +117,9 @@ fn head_by_head(
     }
     let joined = Tensor::cat(&outs, 2).unwrap();
     let out = joined.linear(&all["out_proj.weight"], all.get("out_proj.bias")).unwrap();
-    Attended { weights: Some(Tensor::stack(&weights, 1).unwrap()), ..out.into() }
+    let mut attended = Attended::from(out);
+    attended.weights = Some(Tensor::stack(&weights, 1).unwrap());
+    attended
 }
 
 #[test]

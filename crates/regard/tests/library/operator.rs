@@ -3,6 +3,7 @@
 use crate::squash;
 
 use regard::Result;
+use regard::attention::{Attended, Dropout, Edges};
 use regard::prelude::*;
 use regard::tensor::finite_difference_error;
 use squash::Squash;

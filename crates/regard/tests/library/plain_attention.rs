@@ -4,6 +4,9 @@
 use crate::squash;
 
 use regard::Result;
+use regard::layers::{
+    AdditiveAttention, CrossAttention, CrossAttentionConfig, SelfAttention, SelfAttentionConfig,
+};
 use regard::prelude::*;
 use regard::tensor::{finite_difference_error, parameter_difference_error};
 use squash::Squash;

@@ -2,6 +2,7 @@
 
 use crate::squash;
 
+use regard::layers::Gate;
 use regard::prelude::*;
 use regard::tensor::finite_difference_error;
 use squash::Squash;

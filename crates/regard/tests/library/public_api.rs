@@ -1,7 +1,7 @@
 //! What each library crate promises, as a list in a file, so that a change of it is seen.
 //!
 //! The list is read off the formatted sources: what `lib.rs` and the public modules name, with the
-//! signatures, fields, variants and traits of each. What a macro writes is not in it. After a change that
+//! signatures, fields, variants and traits of each, those that are derived too. What a macro writes is not in it. After a change that
 //! is meant: `REGARD_BLESS=1 cargo test --workspace --test library public_api`, and CONTRIBUTING.md says
 //! what it does to the version.
 
@@ -19,6 +19,8 @@ struct Crate {
 /// An item that begins at some indentation: its attributes, and its lines up to the brace that closes it.
 struct Item<'a> {
     hidden: bool,
+    open_ended: bool,
+    derived: Vec<String>,
     head: String,
     body: &'a [&'a str],
 }
@@ -26,7 +28,7 @@ struct Item<'a> {
 /// The items of a block that stand at an indentation, as rustfmt leaves them.
 fn items<'a>(lines: &'a [&'a str], indent: usize) -> Vec<Item<'a>> {
     let mut all = Vec::new();
-    let (mut at, mut hidden) = (0, false);
+    let (mut at, mut attributes) = (0, String::new());
     while at < lines.len() {
         let line = lines[at];
         let deep = line.len() - line.trim_start().len();
@@ -36,13 +38,12 @@ fn items<'a>(lines: &'a [&'a str], indent: usize) -> Vec<Item<'a>> {
             continue;
         }
         if text.starts_with("#[") {
-            hidden |=
-                text == "#[doc(hidden)]" || text == "#[cfg(doctest)]" || text == "#[cfg(test)]";
             // An attribute may take several lines.
             let start = at;
             while at + 1 < lines.len() && open(&lines[start..=at], '[', ']') {
                 at += 1;
             }
+            attributes.extend(lines[start..=at].iter().map(|line| line.trim()));
             at += 1;
             continue;
         }
@@ -58,6 +59,11 @@ fn items<'a>(lines: &'a [&'a str], indent: usize) -> Vec<Item<'a>> {
         while open(&lines[start..=at], '(', ')') && at + 1 < lines.len() {
             at += 1;
         }
+        // So do the names of a list.
+        let list = lines[start].trim_start().starts_with("pub use ");
+        while list && open(&lines[start..=at], '{', '}') && at + 1 < lines.len() {
+            at += 1;
+        }
         let head = lines[start..=at].iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ");
         let mut body = &lines[0..0];
         if lines[at].trim_end().ends_with('{') {
@@ -67,11 +73,26 @@ fn items<'a>(lines: &'a [&'a str], indent: usize) -> Vec<Item<'a>> {
             body = &lines[at + 1..end];
             at = end;
         }
-        all.push(Item { hidden, head: plain(&head), body });
-        hidden = false;
+        all.push(Item {
+            hidden: ["#[doc(hidden)]", "#[cfg(doctest)]", "#[cfg(test)]"]
+                .iter()
+                .any(|attribute| attributes.contains(attribute)),
+            open_ended: attributes.contains("#[non_exhaustive]"),
+            derived: derived(&attributes),
+            head: plain(&head),
+            body,
+        });
+        attributes.clear();
         at += 1;
     }
     all
+}
+
+/// The traits in `derive(…)`, also in one that wants a feature.
+fn derived(attributes: &str) -> Vec<String> {
+    let lists = attributes.split("derive(").skip(1).filter_map(|rest| rest.split(')').next());
+    let names = lists.flat_map(|list| list.split(',')).map(|name| name.trim().to_string());
+    names.filter(|name| !name.is_empty()).collect()
 }
 
 /// Whether brackets of a kind are open.
@@ -83,7 +104,11 @@ fn open(lines: &[&str], left: char, right: char) -> bool {
 /// One line as it would be without line breaks.
 fn plain(head: &str) -> String {
     let head = head.trim_end_matches(['{', ';', ',']).trim();
-    head.replace("( ", "(").replace(", )", ")").replace(" )", ")").replace(",)", ")")
+    let head = head.replace("( ", "(").replace(", )", ")").replace(" )", ")").replace(",)", ")");
+    if head.starts_with("pub use ") {
+        return head.replace("{ ", "{").replace(", }", "}").replace(" }", "}");
+    }
+    head
 }
 
 /// The words of a name list: `a::{B, c::D as E}` → B, E.
@@ -161,7 +186,11 @@ impl Crate {
         for item in items(lines, 0).iter().filter(|item| !item.hidden) {
             if let Some(name) = name_of(&item.head) {
                 if self.names.contains(name) {
-                    self.lines.insert(item.head.clone());
+                    let mark = if item.open_ended { "#[non_exhaustive] " } else { "" };
+                    self.lines.insert(format!("{mark}{}", item.head));
+                    let derived = item.derived.iter();
+                    self.lines
+                        .extend(derived.map(|of_trait| format!("impl {of_trait} for {name}")));
                     self.list_parts(name, item);
                 }
             } else if item.head.starts_with("impl") {
@@ -172,6 +201,9 @@ impl Crate {
 
     /// Fields, variants, and what a trait asks for.
     fn list_parts(&mut self, name: &str, item: &Item) {
+        if item.head.starts_with("pub struct") && has_private_fields(item) {
+            self.lines.insert(format!("{name}: private fields"));
+        }
         for part in items(item.body, 4).iter().filter(|part| !part.hidden) {
             let public = match &item.head {
                 head if head.starts_with("pub struct") => part.head.starts_with("pub "),
@@ -215,6 +247,14 @@ impl Crate {
             }
         }
     }
+}
+
+/// Whether a struct has a field that is not public, so that nobody outside builds one or takes it apart.
+fn has_private_fields(item: &Item) -> bool {
+    if let Some((_, fields)) = item.head.split_once('(') {
+        return !fields.starts_with("pub ");
+    }
+    items(item.body, 4).iter().any(|part| !part.head.starts_with("pub "))
 }
 
 /// What an `impl<…> X` is of.
@@ -263,14 +303,31 @@ fn the_public_api_is_the_one_that_is_written_down() {
 }
 
 #[test]
+fn the_prelude_has_the_few_names_of_a_model_of_ones_own() {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let text = fs::read_to_string(src.join("prelude.rs")).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    let lists = items(&lines, 0);
+    let names: Vec<String> = lists
+        .iter()
+        .filter_map(|item| item.head.strip_prefix("pub use "))
+        .flat_map(named)
+        .collect();
+    assert!((30..=60).contains(&names.len()), "{} names: {names:?}", names.len());
+    assert!(names.iter().all(|name| name != "*"), "a glob is no few names");
+}
+
+#[test]
 fn a_change_of_any_kind_is_seen() {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
-    let lib = "mod inner;\npub mod open;\npub use inner::{A, E, T};\n";
-    let inner = "pub struct A {\n    pub x: usize,\n    y: usize,\n}\n\nimpl A {\n    pub fn f(\n        &self,\n        \
+    let lib = "mod inner;\npub mod open;\npub use inner::{\n    A, E,\n    T,\n};\n";
+    let inner = "#[derive(Debug, PartialEq)]\n#[cfg_attr(feature = \"serde\", derive(Serialize))]\n\
+                 pub struct A {\n    pub x: usize,\n    y: usize,\n}\n\nimpl A {\n    pub fn f(\n        &self,\n        \
                  x: usize,\n    ) -> usize {\n        x\n    }\n\n    fn g(&self) {}\n\n    #[doc(hidden)]\n    \
                  pub fn h(&self) {}\n}\n\nimpl Clone for A {\n    fn clone(&self) -> Self {\n        todo!()\n    \
-                 }\n}\n\npub enum E {\n    One,\n    Two {\n        n: u8,\n    },\n}\n\npub trait T {\n    fn \
+                 }\n}\n\n#[non_exhaustive]\npub enum E {\n    One,\n    Two {\n        n: u8,\n    },\n}\n\n\
+                 pub trait T {\n    fn \
                  t(&self);\n    fn u(&self) {\n        self.t();\n    }\n}\n\npub struct Unreachable;\n";
     let open = "pub fn free<X: Into<u8>>(x: X) -> u8 {\n    x.into()\n}\n";
     let with = |inner: &str, open: &str| {
@@ -281,6 +338,8 @@ fn a_change_of_any_kind_is_seen() {
     };
     let before = with(inner, open);
     let wanted = [
+        "#[non_exhaustive] pub enum E",
+        "A: private fields",
         "A: pub fn f(&self, x: usize) -> usize",
         "A: pub x: usize",
         "E: One",
@@ -289,8 +348,10 @@ fn a_change_of_any_kind_is_seen() {
         "T: fn t(&self)",
         "T: fn u(&self) { … }",
         "impl Clone for A",
+        "impl Debug for A",
+        "impl PartialEq for A",
+        "impl Serialize for A",
         "mod open",
-        "pub enum E",
         "pub fn free<X: Into<u8>>(x: X) -> u8",
         "pub struct A",
         "pub trait T",
@@ -305,6 +366,10 @@ fn a_change_of_any_kind_is_seen() {
         ("n: u8", "n: u16"),
         ("    fn t(&self);\n", "    fn t(&self);\n    fn v(&self);\n"),
         ("impl Clone for A", "impl Copy for A"),
+        ("Debug, ", ""),
+        ("derive(Serialize)", "derive(Deserialize)"),
+        ("#[non_exhaustive]\n", ""),
+        ("    y: usize,\n", ""),
         ("    fn g(&self) {}", "    pub fn g(&self) {}"),
     ] {
         assert!(inner.contains(old), "{old}");

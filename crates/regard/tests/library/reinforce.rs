@@ -1,5 +1,6 @@
 //! Hard attention trained by its choices.
 
+use regard::attention::{Reinforce, ReinforceConfig, entropy};
 use regard::prelude::*;
 use regard::tensor::{finite_difference_error, load, save};
 use std::collections::BTreeMap;

@@ -2,6 +2,11 @@
 
 use crate::squash;
 
+use regard::layers::ConvolutionConfig;
+use regard::models::{
+    ContextConfig, DecoderConfig, Hypothesis, SearchConfig, Sentences, Seq2Seq, Seq2SeqConfig,
+    SourceConfig, TeacherForced, Tied,
+};
 use regard::prelude::*;
 use squash::Squash;
 

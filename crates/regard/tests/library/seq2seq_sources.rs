@@ -1,6 +1,11 @@
 //! One sequence-to-sequence model over tokens, vectors and images; copying; fixed vectors of every
 //! kind.
 
+use regard::layers::ConvolutionConfig;
+use regard::models::{
+    ContextConfig, Copies, DecoderConfig, SearchConfig, Sentences, Seq2Seq, Seq2SeqConfig, Source,
+    SourceConfig, Tied,
+};
 use regard::prelude::*;
 use std::collections::BTreeMap;
 

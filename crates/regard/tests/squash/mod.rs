@@ -1,6 +1,6 @@
 //! A score of one's own, for tests of what takes one.
 
-use regard::prelude::*;
+use regard::attention::{OwnGrads, OwnScore, Real};
 
 /// a · Σ qk / (1 + |qk|) + b · Σ (q − k)
 pub(crate) struct Squash;

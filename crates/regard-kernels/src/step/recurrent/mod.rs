@@ -150,6 +150,19 @@ pub struct Recurrent<'a, T> {
 }
 
 /// Where forward writes.
+///
+/// ```
+/// use regard_kernels::{Cell, Cpu, Recurrent, RecurrentOut};
+/// let layer = Recurrent {
+///     cell: Cell::RnnRelu, batch: 1, steps: 2, hidden: 1, w_hh: &[3f32], b_hh: None, h0: None,
+///     c0: None, lengths: None, reverse: false,
+/// };
+/// let (mut out, mut saved) = ([0f32; 2], vec![0f32; layer.saved_len()]);
+/// let to = RecurrentOut { out: &mut out, h: None, c: None, saved: Some(&mut saved) };
+/// Cpu::best().recurrent(&[1.0, 2.0], &layer, to)?;
+/// assert_eq!(out, [1.0, 5.0]); // 1, then 2 + 3 · 1
+/// # Ok::<(), regard_kernels::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct RecurrentOut<'a, T> {
     /// `[B, T, H]`
@@ -163,6 +176,7 @@ pub struct RecurrentOut<'a, T> {
 }
 
 /// What backward is given: the gradients of what forward gave, zeros where there is none.
+/// For a loss L: ∂L/∂out, ∂L/∂h and ∂L/∂c. [`Cpu::recurrent_backward`] has an example.
 #[derive(Clone, Copy, Debug)]
 pub struct RecurrentSeed<'a, T> {
     /// `[B, T, H]`
@@ -174,6 +188,7 @@ pub struct RecurrentSeed<'a, T> {
 }
 
 /// Where backward writes; what is not asked for is not computed.
+/// For a loss L: ∂L/∂gates_x, ∂L/∂w_hh, and so on. [`Cpu::recurrent_backward`] has an example.
 #[derive(Debug)]
 pub struct RecurrentGrads<'a, T> {
     /// `[B, T, G·H]`

@@ -3,7 +3,9 @@
 use crate::{Cell, Real, Recurrent, RecurrentSeed};
 
 /// Everything forward gives.
+/// At every step h ← f(h, x), f being the [`Cell`]; [`recurrent`] has an example.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct RecurrentOutput<T> {
     /// `[B, T, H]`
     pub out: Vec<T>,
@@ -14,7 +16,9 @@ pub struct RecurrentOutput<T> {
 }
 
 /// Every gradient, in the shape of what it is the gradient of.
+/// For a loss L: ∂L/∂gates_x, ∂L/∂w_hh, and so on. [`recurrent_backward`] has an example.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct RecurrentGradients<T> {
     /// `[B, T, G·H]`
     pub gates_x: Vec<T>,

@@ -49,12 +49,13 @@ pub(super) fn encoder(
             return Err(Error::invalid("bare self-attention does not become ONNX"));
         }
         EncoderConfig::Transformer(config) => transformer(graph, config, at, x, lengths)?,
+        other => return Err(no_onnx(other)),
     };
     Ok(Encoded { out, last: None })
 }
 
-pub(super) fn activated(graph: &mut Graph, x: &str, activation: Activation) -> String {
-    match activation {
+pub(super) fn activated(graph: &mut Graph, x: &str, activation: Activation) -> Result<String> {
+    Ok(match activation {
         Activation::Identity => x.to_owned(),
         Activation::Relu => graph.op("Relu", &[x], &[]),
         Activation::Tanh => graph.op("Tanh", &[x], &[]),
@@ -87,7 +88,13 @@ pub(super) fn activated(graph: &mut Graph, x: &str, activation: Activation) -> S
             let share = graph.op("Sigmoid", &[&inner], &[]);
             graph.mul(x, &share)
         }
-    }
+        other => return Err(no_onnx(&other)),
+    })
+}
+
+/// The refusal of a choice that came to the library later than here.
+pub(super) fn no_onnx(choice: &impl std::fmt::Debug) -> Error {
+    Error::invalid(format!("{choice:?} does not become ONNX"))
 }
 
 pub(super) fn normed(graph: &mut Graph, x: &str, name: &str, eps: f64) -> Result<String> {
@@ -272,7 +279,7 @@ impl Block {
 
     fn feed(&self, graph: &mut Graph, at: &str, x: &str) -> Result<String> {
         let x = graph.linear(x, &format!("{at}linear1."), true)?;
-        let x = activated(graph, &x, self.activation);
+        let x = activated(graph, &x, self.activation)?;
         graph.linear(&x, &format!("{at}linear2."), true)
     }
 
@@ -348,7 +355,7 @@ fn convolution(
         let pads = [("pads", Attribute::Ints(&[half, half]))];
         let y = graph.op("Conv", &[&columns, &weight, &bias], &pads);
         let y = graph.transpose(&y, &[0, 2, 1]);
-        let y = activated(graph, &y, config.activation);
+        let y = activated(graph, &y, config.activation)?;
         let sum = graph.add(&x, &y);
         let sum = graph.scale(&sum, 0.5f32.sqrt());
         x = graph.keep(&there, &sum, 0.0);

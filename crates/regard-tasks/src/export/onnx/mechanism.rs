@@ -1,6 +1,7 @@
 //! Attention with a learned query in ONNX's operators.
 
 use super::graph::{Attribute, Graph, Kind};
+use super::layers::no_onnx;
 use regard::attention::{BilinearScale, MechanismConfig, ScoreConfig, Weighting};
 use regard_data::{Error, Result};
 
@@ -128,6 +129,7 @@ fn scores(graph: &mut Graph, score: &ScoreConfig, x: &str) -> Result<String> {
                 BilinearScale::None => 1.0,
                 BilinearScale::Root => 1.0 / (d as f64).sqrt(),
                 BilinearScale::FourthRoot => 1.0 / ((d * d) as f64).powf(0.25),
+                other => return Err(no_onnx(other)),
             };
             dot(graph, &q, x, scale)
         }
@@ -171,6 +173,7 @@ fn scores(graph: &mut Graph, score: &ScoreConfig, x: &str) -> Result<String> {
         ScoreConfig::Expression { .. } | ScoreConfig::Own(_) => {
             return Err(Error::invalid("a custom score cannot be exported to ONNX"));
         }
+        other => return Err(no_onnx(other)),
     })
 }
 

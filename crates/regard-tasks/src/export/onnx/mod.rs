@@ -59,6 +59,7 @@ fn read(graph: &mut Graph, reading: &Reading) -> Result<Read> {
             let [batch, length] = sizes;
             graph.input("x", Kind::Float, &[batch, length, Size::Fixed(width)])
         }
+        ref other => return Err(layers::no_onnx(other)),
     };
     let lengths = graph.input("lengths", Kind::Int64, &[Size::Any("batch")]);
     let n = graph.size(&x, 1);
@@ -258,6 +259,7 @@ fn pooled(
             let count = graph.unsqueeze(&count, &[1]);
             Ok(graph.op("Div", &[&sum, &count], &[]))
         }
+        other => Err(layers::no_onnx(other)),
     }
 }
 
@@ -324,6 +326,7 @@ fn vision(graph: &mut Graph, config: &VisionTransformerConfig) -> Result<()> {
             let axis = [("axes", Attribute::Ints(&[1])), ("keepdims", Attribute::Int(0))];
             graph.op("ReduceMean", &[&x], &axis)
         }
+        ref other => return Err(layers::no_onnx(other)),
     };
     let logits = graph.linear(&one, "head.", true)?;
     graph.output(&logits, "output", &[Size::Any("batch"), Size::Fixed(c.classes)]);
@@ -338,7 +341,7 @@ fn convolutional(graph: &mut Graph, config: &ConvolutionalConfig) -> Result<()> 
         let bias = graph.weight(&format!("layers.{at}.bias"))?;
         let pads = [("pads", Attribute::Ints(&[half; 4]))];
         let y = graph.op("Conv", &[&x, &weight, &bias], &pads);
-        let y = activated(graph, &y, regard::layers::Activation::Relu);
+        let y = activated(graph, &y, regard::layers::Activation::Relu)?;
         let window =
             [("kernel_shape", Attribute::Ints(&[2, 2])), ("strides", Attribute::Ints(&[2, 2]))];
         x = graph.op("MaxPool", &[&y], &window);

@@ -9,7 +9,7 @@ use regard::models::{
 };
 use regard::tensor::{Random, without_gradients};
 use regard::{DType, Mode, Tensor};
-use regard_data::Result;
+use regard_data::{Error, Result};
 
 /// Lengths of made-up sequences, so that shorter ones are filled up.
 const LENGTHS: [usize; 3] = [7, 4, 1];
@@ -17,12 +17,10 @@ const LENGTHS: [usize; 3] = [7, 4, 1];
 /// The most vectors that an encoder reads.
 fn longest(encoder: &EncoderConfig) -> usize {
     match encoder {
-        EncoderConfig::None | EncoderConfig::Recurrent(_) | EncoderConfig::SelfAttention(_) => {
-            usize::MAX
-        }
         EncoderConfig::Cnn(c) => c.longest,
         EncoderConfig::FullyConnected(c) => c.longest,
         EncoderConfig::Transformer(c) => c.longest,
+        _ => usize::MAX,
     }
 }
 
@@ -71,11 +69,12 @@ pub(crate) fn seq2seq(model: &Seq2Seq) -> Result<Exported> {
             let shape = [lengths.len(), channels, height, width];
             Source::images(random.normal(&shape, 0.0, 1.0, DType::F32)?, patch)?
         }
+        ref other => return Err(Error::invalid(format!("no input is made up for {other:?}"))),
     };
     let places = match &config.decoder {
-        DecoderConfig::Recurrent(_) => usize::MAX,
         DecoderConfig::Cnn(c) => c.longest,
         DecoderConfig::Transformer(c) => c.longest,
+        _ => usize::MAX,
     };
     let written = 5.min(places - 1);
     let target = lengths.map(|_| ids(&random, written, config.target_vocabulary));

@@ -127,7 +127,9 @@ impl Regression {
                 let out = self.regression.mean()?.unsqueeze(0)?.broadcast_to(&[x.len(), 1])?;
                 let equal = || Tensor::full(&[x.len(), points], 1.0 / points as f64, DType::F32);
                 let weights = need.weights.then(equal).transpose()?;
-                Ok(Attended { weights, ..out.contiguous()?.into() })
+                let mut attended = Attended::from(out.contiguous()?);
+                attended.weights = weights;
+                Ok(attended)
             }
         })
     }

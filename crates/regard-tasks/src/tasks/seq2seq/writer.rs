@@ -304,16 +304,9 @@ pub(crate) fn tokens(batch: &[usize], targets: &[Vec<usize>]) -> f64 {
 
 /// The output for an empty source.
 fn silence() -> Hypothesis {
-    Hypothesis {
-        tokens: Vec::new(),
-        score: 0.0,
-        log_prob: 0.0,
-        token_scores: Vec::new(),
-        ended: true,
-        alignment: None,
-        heads: None,
-        copied: None,
-    }
+    let mut silence = Hypothesis::default();
+    silence.ended = true;
+    silence
 }
 
 /// What hypotheses say, with their scores.

@@ -33,6 +33,7 @@ pub struct Keys {
 
 impl Keys {
     /// Keeps and repeats batch items: what a beam does when its hypotheses change places.
+    /// Refuses an item that is not there.
     ///
     /// ```
     /// # use regard::prelude::*;
@@ -85,9 +86,11 @@ pub struct Memory {
 
 impl Memory {
     /// Keeps and repeats batch items: what a beam does when its hypotheses change places.
+    /// Refuses an item that is not there.
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::attention::Memory;
     /// # let plain = Mechanism::new(&Parameters::new(DType::F64, 1), &MechanismConfig::default(), 4, 4)?;
     /// let x = Random::new(1).normal(&[3, 5, 4], 0.0, 1.0, DType::F64)?;
     /// let memory = Memory { keys: plain.keys(&x)?, values: x };

@@ -7,6 +7,7 @@ use regard_tensor::{Init, Parameter, Parameters, Result, Tensor, ensure};
 impl Mechanism {
     /// M queries over one memory, their outputs side by side: q `[B, M, Dq]`, k `[B, N, Dk]`, v
     /// `[B, N, Dv]` → `[B, M · Dv]`; the weights, where they are asked for, are `[B, M, N]`.
+    /// Refuses shapes that do not fit, two types, and a mask of another shape.
     ///
     /// ```
     /// use regard::prelude::*;
@@ -41,6 +42,7 @@ impl Mechanism {
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::attention::LearnedQueries;
 /// let parameters = Parameters::new(DType::F32, 1);
 /// let two = LearnedQueries::new(&parameters, &MechanismConfig::default(), 2, 4, 4)?;
 /// let x = Random::new(1).normal(&[3, 7, 4], 0.0, 1.0, DType::F32)?;
@@ -50,6 +52,7 @@ impl Mechanism {
 /// # Ok::<(), regard::Error>(())
 /// ```
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct LearnedQueries {
     /// `[M, Dq]`
     pub query: Parameter,
@@ -59,9 +62,11 @@ pub struct LearnedQueries {
 
 impl LearnedQueries {
     /// `count` queries of width `dq` for keys of width `dk`, with Glorot's first values.
+    /// Refuses a configuration that does not fit together, and names that are taken.
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::attention::LearnedQueries;
     /// let parameters = Parameters::new(DType::F32, 1);
     /// let two = LearnedQueries::new(&parameters, &MechanismConfig::default(), 2, 4, 4)?;
     /// assert_eq!(two.query.tensor().shape(), [2, 4]);
@@ -91,9 +96,11 @@ impl LearnedQueries {
 
     /// k `[B, N, Dk]`, v `[B, N, Dv]` → `[B, M · Dv]`; the weights, where they are asked for, are
     /// `[B, M, N]`.
+    /// Refuses shapes that do not fit, two types, and a mask of another shape.
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::attention::LearnedQueries;
     /// # let parameters = Parameters::new(DType::F64, 1);
     /// # let two = LearnedQueries::new(&parameters, &MechanismConfig::default(), 2, 4, 4)?;
     /// # let x = Random::new(1).normal(&[3, 7, 4], 0.0, 1.0, DType::F64)?;
@@ -118,9 +125,11 @@ impl LearnedQueries {
     }
 
     /// The softmax probabilities `[B, M, N]` of the keys, whatever the weighting.
+    /// Refuses shapes that do not fit, two types, and a mask of another shape.
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::attention::LearnedQueries;
     /// # let parameters = Parameters::new(DType::F64, 1);
     /// # let two = LearnedQueries::new(&parameters, &MechanismConfig::default(), 2, 4, 4)?;
     /// # let x = Random::new(1).normal(&[3, 7, 4], 0.0, 1.0, DType::F64)?;

@@ -101,6 +101,7 @@ impl Mechanism {
     }
 
     /// Keys `[B, H, Nk, Dk]`, `[B, Nk, Dk]` or `[Nk, Dk]` made ready, once for many queries.
+    /// Refuses keys of another width or type than the mechanism's.
     ///
     /// ```
     /// # use regard::prelude::*;
@@ -130,6 +131,7 @@ impl Mechanism {
     /// q `[B, Nq, Dq]`, k `[B, Nk, Dk]`, v `[B, Nk, Dv]` → `[B, Nq, Dv]`, with the weights
     /// `[B, Nq, Nk]` where they are asked for; with heads `[B, H, N, D]`, without a batch `[N, D]`,
     /// and a single query `[D]` over `[N, D]`, as in [`Attention`](crate::Attention).
+    /// Refuses shapes that do not fit, two types, and a mask of another shape.
     ///
     /// ```
     /// # use regard::prelude::*;
@@ -157,6 +159,7 @@ impl Mechanism {
     }
 
     /// As [`Mechanism::attend`], with keys made ready before.
+    /// Refuses shapes that do not fit, two types, and a mask of another shape.
     ///
     /// ```
     /// # use regard::prelude::*;
@@ -189,6 +192,7 @@ impl Mechanism {
 
     /// The softmax probabilities `[B, Nq, Nk]` of the keys, whatever the weighting: what hard
     /// attention draws from. The ranks are those of [`Mechanism::attend`].
+    /// Refuses shapes that do not fit, two types, and a mask of another shape.
     ///
     /// ```
     /// use regard::prelude::*;

@@ -9,6 +9,7 @@ use std::sync::Arc;
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::attention::{OwnGrads, OwnScore, Real};
 /// # struct Even;
 /// # impl<T: Real> OwnScore<T> for Even {
 /// #     fn score(&self, _: &[T], _: &[T], _: &[T]) -> T { T::ZERO }

@@ -20,6 +20,7 @@ use std::sync::Arc;
     feature = "serde",
     serde(rename_all = "kebab-case", rename_all_fields = "kebab-case", deny_unknown_fields)
 )]
+#[non_exhaustive]
 pub enum ScoreConfig {
     /// k·q
     Dot,
@@ -99,6 +100,7 @@ impl ScoreConfig {
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::attention::{OwnGrads, OwnScore, Real};
     /// /// a · Σ |q − k|
     /// struct Distance;
     /// impl<T: Real> OwnScore<T> for Distance {
@@ -134,6 +136,7 @@ impl ScoreConfig {
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::attention::BilinearScale;
 /// let score = ScoreConfig::Bilinear { scale: BilinearScale::Root };
 /// let config = MechanismConfig { weighting: Weighting::None, ..MechanismConfig::new(score) };
 /// let parameters = Parameters::new(DType::F32, 1);
@@ -149,6 +152,7 @@ impl ScoreConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+#[non_exhaustive]
 pub enum BilinearScale {
     /// 1
     #[default]

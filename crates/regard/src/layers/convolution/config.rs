@@ -7,6 +7,7 @@ use regard_tensor::{Result, ensure};
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::layers::ConvolutionConfig;
 /// let error = ConvolutionConfig { kernel: 4, ..ConvolutionConfig::default() }.check().unwrap_err();
 /// assert_eq!(error.to_string(), "a kernel of 4 has no middle; it wants an odd one");
 /// ```
@@ -49,6 +50,7 @@ impl ConvolutionConfig {
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::layers::ConvolutionConfig;
     /// assert_eq!(ConvolutionConfig::new(16), ConvolutionConfig { width: 16, ..Default::default() });
     /// ```
     pub fn new(width: usize) -> Self {
@@ -59,6 +61,7 @@ impl ConvolutionConfig {
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::layers::ConvolutionConfig;
     /// let config = ConvolutionConfig { position: Position::Rotary, ..ConvolutionConfig::new(16) };
     /// let error = config.check().unwrap_err().to_string();
     /// assert_eq!(error, "Rotary positions act within attention; a convolution has none");

@@ -10,6 +10,7 @@ use regard_tensor::{Init, Parameter, Parameters, Result, Tensor, ensure};
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::layers::{Convolution, ConvolutionConfig};
 /// let parameters = Parameters::new(DType::F32, 1);
 /// let network = Convolution::new(&parameters, &ConvolutionConfig::new(16), 8)?;
 /// let x = Random::new(1).normal(&[2, 7, 8], 0.0, 1.0, DType::F32)?;
@@ -27,9 +28,11 @@ pub struct Convolution {
 
 impl Convolution {
     /// New, for vectors of width `input`.
+    /// Refuses a configuration that does not fit together, and names that are taken.
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::layers::{Convolution, ConvolutionConfig};
     /// let parameters = Parameters::new(DType::F32, 1);
     /// Convolution::new(&parameters, &ConvolutionConfig::new(16), 8)?;
     /// // brought to the width, then two layers that see three vectors at once
@@ -57,6 +60,7 @@ impl Convolution {
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::layers::{Convolution, ConvolutionConfig};
     /// let parameters = Parameters::new(DType::F32, 1);
     /// let network = Convolution::new(&parameters, &ConvolutionConfig::new(16), 8)?;
     /// assert_eq!(network.config(), &ConvolutionConfig::new(16));
@@ -68,9 +72,11 @@ impl Convolution {
 
     /// x `[B, N, input]`, of these lengths → `[B, N, width]`, 0 past a sequence's length. A padded
     /// batch gives the same numbers as each sequence alone.
+    /// Refuses an input of another width or type, and lengths that are not one for each sequence or beyond N.
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::layers::{Convolution, ConvolutionConfig};
     /// let parameters = Parameters::new(DType::F32, 1);
     /// let network = Convolution::new(&parameters, &ConvolutionConfig::new(4), 8)?;
     /// let y = network.forward(&Tensor::zeros(&[1, 3, 8], DType::F32)?, Some(&[2]), Mode::Infer)?;

@@ -54,6 +54,7 @@ enum Kind {
 /// # Ok::<(), regard::Error>(())
 /// ```
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Encoded {
     /// `[B, N, width]`; 0 past a sequence's length.
     pub out: Tensor,
@@ -123,6 +124,7 @@ impl Encoder {
 
     /// Vectors `[B, N, input]`, of these lengths (all of them N where none are given), give
     /// `[B, N, width]`. A padded batch gives the same numbers as each sequence alone.
+    /// Refuses an input of another width or type, and lengths that are not one for each sequence or beyond N.
     ///
     /// ```
     /// use regard::prelude::*;
@@ -140,6 +142,7 @@ impl Encoder {
 
     /// As [`Encoder::forward`], with a summary of each sequence, a recurrent network's state, and a
     /// Transformer's weights where they are needed.
+    /// Refuses an input of another width or type, and lengths that are not one for each sequence or beyond N.
     ///
     /// ```
     /// use regard::prelude::*;

@@ -8,6 +8,7 @@ use regard_tensor::{Activation, Parameters, Result, Tensor};
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::layers::Gate;
 /// let gate = Gate::new(&Parameters::new(DType::F32, 1), 2)?;
 /// gate.weight.weight.set(&Tensor::zeros(&[2, 2], DType::F32)?)?;
 /// let y = gate.forward(&Tensor::from_vec(vec![4f32, -6.0], &[1, 2])?)?;
@@ -15,6 +16,7 @@ use regard_tensor::{Activation, Parameters, Result, Tensor};
 /// # Ok::<(), regard::Error>(())
 /// ```
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Gate {
     /// W `[width, width]`, without a bias.
     pub weight: Linear,
@@ -22,9 +24,11 @@ pub struct Gate {
 
 impl Gate {
     /// New, with Glorot's weights.
+    /// Refuses sizes that no memory holds, and names that are taken.
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::layers::Gate;
     /// let gate = Gate::new(&Parameters::new(DType::F32, 1), 3)?;
     /// assert_eq!(gate.weight.weight.tensor().shape(), [3, 3]);
     /// assert!(gate.weight.bias.is_none());
@@ -35,9 +39,11 @@ impl Gate {
     }
 
     /// σ(W x) ∘ x
+    /// Refuses an input of another width or type.
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::layers::Gate;
     /// let gate = Gate::new(&Parameters::new(DType::F32, 1), 3)?;
     /// let x = Random::new(1).normal(&[5, 3], 0.0, 1.0, DType::F32)?;
     /// let y = gate.forward(&x)?.to_vec::<f32>()?;
@@ -50,9 +56,11 @@ impl Gate {
     }
 
     /// σ(W x): how far the gate is open for each feature, from 0 to 1.
+    /// Refuses an input of another width or type.
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::layers::Gate;
     /// let gate = Gate::new(&Parameters::new(DType::F32, 1), 2)?;
     /// gate.weight.weight.set(&Tensor::zeros(&[2, 2], DType::F32)?)?;
     /// let open = gate.openness(&Tensor::from_vec(vec![4f32, -6.0], &[1, 2])?)?;

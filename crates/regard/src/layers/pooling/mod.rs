@@ -45,6 +45,7 @@ enum Kind {
 
 impl Pooling {
     /// For vectors of a width.
+    /// Refuses a configuration that does not fit together, and names that are taken.
     ///
     /// ```
     /// use regard::prelude::*;
@@ -88,6 +89,7 @@ impl Pooling {
     }
 
     /// x `[B, N, D]` → `[B, D]`; with lengths, only so many vectors of each set count.
+    /// Refuses an input of another width or type, and lengths that are not one for each set or beyond N.
     ///
     /// ```
     /// # use regard::prelude::*;
@@ -106,6 +108,7 @@ impl Pooling {
     /// features that the vector won; for a gate, which weighs each feature on its own, how far it is
     /// open, on average over the features. What hard attention chose is `[B]`. With M queries the weights
     /// are `[B, M, N]`, the choices `[B, M]`, and the log-probability is that of all of them together.
+    /// Refuses an input of another width or type, and lengths that are not one for each set or beyond N.
     ///
     /// ```
     /// # use regard::prelude::*;

@@ -51,6 +51,7 @@ struct Layer {
 /// # Ok::<(), regard::Error>(())
 /// ```
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct RecurrentOutput {
     /// The last layer's state after each step, `[B, N, H]` or with both directions side by side
     /// `[B, N, 2·H]`; 0 past a sequence's length.
@@ -61,6 +62,7 @@ pub struct RecurrentOutput {
 
 impl Recurrent {
     /// New, for vectors of width `input`; all parameters drawn within ±1/√H.
+    /// Refuses a configuration that does not fit together, and names that are taken.
     ///
     /// ```
     /// # use regard::prelude::*;
@@ -108,6 +110,7 @@ impl Recurrent {
     }
 
     /// The states of zeros that sequences start from where none are given.
+    /// Refuses only where there is no memory for it.
     ///
     /// ```
     /// use regard::prelude::*;
@@ -128,6 +131,7 @@ impl Recurrent {
 
     /// Whole sequences: x `[B, N, input]`, of these lengths, from these states or from zeros. A
     /// padded batch gives the same numbers as each sequence alone.
+    /// Refuses an input of another width or type, lengths beyond N, and states of another shape.
     ///
     /// ```
     /// # use regard::prelude::*;
@@ -158,6 +162,7 @@ impl Recurrent {
     }
 
     /// One step: x `[B, input]` and the states before it give the states after it.
+    /// Refuses an input of another width or type, and states of another shape.
     ///
     /// ```
     /// use regard::prelude::*;

@@ -6,6 +6,7 @@ use regard_tensor::{Result, Tensor, ensure};
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::layers::RecurrentState;
 /// // As PyTorch has them: [layers · directions, B, H].
 /// let h = Tensor::zeros(&[2, 3, 8], DType::F32)?;
 /// let state = RecurrentState::stacked(&h, None)?;
@@ -23,9 +24,11 @@ pub struct RecurrentState {
 
 impl RecurrentState {
     /// From tensors `[layers · directions, B, H]`.
+    /// Refuses tensors that are not `[layers · directions, B, H]`.
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::layers::RecurrentState;
     /// let h = Tensor::zeros(&[2, 3, 8], DType::F32)?;
     /// let state = RecurrentState::stacked(&h, Some(&h))?;
     /// assert_eq!((state.h.len(), state.c.len(), state.h[0].shape()), (2, 2, &[3, 8][..]));
@@ -44,9 +47,11 @@ impl RecurrentState {
     }
 
     /// Keeps and repeats batch items: what a beam does when its hypotheses change places.
+    /// Refuses an item that is not there.
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::layers::RecurrentState;
     /// let h = Tensor::from_vec(vec![5f32, 6.0], &[1, 2, 1])?;
     /// let state = RecurrentState::stacked(&h, None)?.reorder(&[1, 1, 0])?;
     /// assert_eq!(state.h[0].to_vec::<f32>()?, [6.0, 6.0, 5.0]);

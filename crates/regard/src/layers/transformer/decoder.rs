@@ -12,6 +12,7 @@ use regard_tensor::{Parameters, Result, Tensor, ensure};
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::layers::TransformerDecoder;
 /// let parameters = Parameters::new(DType::F32, 1);
 /// let config = TransformerConfig::new(16, 4, 2);
 /// let decoder = TransformerDecoder::new(&parameters, &config, None, 8, 12)?;
@@ -46,6 +47,7 @@ pub struct TransformerDecoder {
 ///
 /// ```
 /// # use regard::prelude::*;
+/// # use regard::layers::TransformerDecoder;
 /// # let config = TransformerConfig::new(16, 4, 2);
 /// # let decoder = TransformerDecoder::new(&Parameters::new(DType::F64, 1), &config, None, 8, 12)?;
 /// # let random = Random::new(1);
@@ -59,6 +61,7 @@ pub struct TransformerDecoder {
 /// # Ok::<(), regard::Error>(())
 /// ```
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Decoded {
     /// `[B, N, width]`
     pub out: Tensor,
@@ -72,6 +75,7 @@ pub struct Decoded {
 ///
 /// ```
 /// # use regard::prelude::*;
+/// # use regard::layers::TransformerDecoder;
 /// # let config = TransformerConfig::new(16, 4, 2);
 /// # let decoder = TransformerDecoder::new(&Parameters::new(DType::F64, 1), &config, None, 8, 12)?;
 /// # let random = Random::new(1);
@@ -93,9 +97,11 @@ pub struct TransformerCache {
 
 impl TransformerCache {
     /// Keeps and repeats batch items: what a beam does when its hypotheses change places.
+    /// Refuses an item that is not there.
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::layers::TransformerDecoder;
     /// # let config = TransformerConfig::new(16, 4, 2);
     /// # let decoder = TransformerDecoder::new(&Parameters::new(DType::F64, 1), &config, None, 8, 12)?;
     /// # let random = Random::new(1);
@@ -120,9 +126,11 @@ impl TransformerCache {
 impl TransformerDecoder {
     /// New, for vectors of width `input` and a memory of width `memory`; with a mechanism, blocks
     /// attend to the memory by it in place of heads.
+    /// Refuses a configuration that does not fit together, and names that are taken.
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::layers::TransformerDecoder;
     /// let config = TransformerConfig { window: Some(2), ..TransformerConfig::new(16, 4, 2) };
     /// let parameters = Parameters::new(DType::F32, 1);
     /// let error = TransformerDecoder::new(&parameters, &config, None, 8, 12).unwrap_err().to_string();
@@ -172,6 +180,7 @@ impl TransformerDecoder {
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::layers::TransformerDecoder;
     /// # let config = TransformerConfig::new(16, 4, 2);
     /// # let decoder = TransformerDecoder::new(&Parameters::new(DType::F64, 1), &config, None, 8, 12)?;
     /// # let random = Random::new(1);
@@ -186,9 +195,12 @@ impl TransformerDecoder {
 
     /// x `[B, N, input]` over a memory `[B, M, memory]` → `[B, N, width]`; each place sees itself
     /// and those before it.
+    /// Refuses an input or a memory of another width or type, more places than there are positions, and a mask
+    /// of another shape.
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::layers::TransformerDecoder;
     /// # let config = TransformerConfig::new(16, 4, 2);
     /// # let decoder = TransformerDecoder::new(&Parameters::new(DType::F64, 1), &config, None, 8, 12)?;
     /// # let random = Random::new(1);
@@ -212,9 +224,12 @@ impl TransformerDecoder {
 
     /// As [`TransformerDecoder::forward`], with the weights on the memory `[B, H, N, M]` of each
     /// block where they are needed.
+    /// Refuses an input or a memory of another width or type, more places than there are positions, and a mask
+    /// of another shape.
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::layers::TransformerDecoder;
     /// # let config = TransformerConfig::new(16, 4, 2);
     /// # let decoder = TransformerDecoder::new(&Parameters::new(DType::F64, 1), &config, None, 8, 12)?;
     /// # let random = Random::new(1);
@@ -254,9 +269,12 @@ impl TransformerDecoder {
 
     /// The weights of x over itself `[B, H, N, N]`, block by block, as [`TransformerDecoder::decode`]
     /// computes them in use.
+    /// Refuses an input or a memory of another width or type, more places than there are positions, and a mask
+    /// of another shape.
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::layers::TransformerDecoder;
     /// # let config = TransformerConfig::new(16, 4, 2);
     /// # let decoder = TransformerDecoder::new(&Parameters::new(DType::F64, 1), &config, None, 8, 12)?;
     /// # let random = Random::new(1);
@@ -288,9 +306,11 @@ impl TransformerDecoder {
     }
 
     /// What decoding over a memory `[B, M, memory]` starts with.
+    /// Refuses a memory of another width or type.
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::layers::TransformerDecoder;
     /// # let config = TransformerConfig::new(16, 4, 2);
     /// # let decoder = TransformerDecoder::new(&Parameters::new(DType::F64, 1), &config, None, 8, 12)?;
     /// # let random = Random::new(1);
@@ -310,9 +330,11 @@ impl TransformerDecoder {
 
     /// As [`TransformerDecoder::decode`] for the next places only, with what was kept of those
     /// before.
+    /// Refuses an input of another width, type or batch than the cache's, and more places than there are positions.
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::layers::TransformerDecoder;
     /// # let config = TransformerConfig::new(16, 4, 2);
     /// # let decoder = TransformerDecoder::new(&Parameters::new(DType::F64, 1), &config, None, 8, 12)?;
     /// # let random = Random::new(1);

@@ -82,6 +82,7 @@ impl EncoderCache {
     }
 
     /// Keeps and repeats batch items: what a beam does when its hypotheses change places.
+    /// Refuses an item that is not there.
     ///
     /// ```
     /// # use regard::prelude::*;
@@ -101,6 +102,7 @@ impl EncoderCache {
 
 impl TransformerEncoder {
     /// New, for vectors of width `input`.
+    /// Refuses a configuration that does not fit together, and names that are taken.
     ///
     /// ```
     /// # use regard::prelude::*;
@@ -150,6 +152,7 @@ impl TransformerEncoder {
 
     /// x `[B, N, input]`, of these lengths → `[B, N, width]`, 0 past a sequence's length. A padded
     /// batch gives the same numbers as each sequence alone.
+    /// Refuses an input of another width or type, lengths beyond N, and more places than there are positions.
     ///
     /// ```
     /// # use regard::prelude::*;
@@ -168,6 +171,7 @@ impl TransformerEncoder {
 
     /// As [`TransformerEncoder::forward`], with the mean of each sequence, and the weights
     /// `[B, H, N, N]` of each block where they are needed.
+    /// Refuses an input of another width or type, lengths beyond N, and more places than there are positions.
     ///
     /// ```
     /// # use regard::prelude::*;
@@ -193,9 +197,11 @@ impl TransformerEncoder {
 
     /// As [`TransformerEncoder::encode`], where vectors see only what a mask allows beside what the
     /// configuration does.
+    /// Refuses an input of another width or type, lengths beyond N, and more places than there are positions.
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::attention::Segments;
     /// # let config = TransformerConfig::new(16, 4, 2);
     /// # let parameters = Parameters::new(DType::F64, 1);
     /// # let x = Random::new(1).normal(&[2, 3, 16], 0.0, 1.0, DType::F64)?;
@@ -274,6 +280,8 @@ impl TransformerEncoder {
     /// All sequences of a batch are equally long here. Those that begin with prompts of different lengths
     /// are begun each on its own, or together, place by place, by whoever takes each next place from the
     /// prompt as long as there is one.
+    /// Refuses a cache of another number of blocks, an input of another width, type or batch than its own, and more
+    /// places than there are positions.
     ///
     /// ```
     /// use regard::prelude::*;

@@ -7,6 +7,7 @@ use regard_tensor::{Result, ensure};
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::models::ClassifierPooling;
 /// let known: ClassifierPooling = serde_json::from_str("\"class-token\"").unwrap();
 /// assert_eq!(known, ClassifierPooling::ClassToken);
 /// let error = serde_json::from_str::<ClassifierPooling>("\"median\"").unwrap_err().to_string();
@@ -15,6 +16,7 @@ use regard_tensor::{Result, ensure};
 #[derive(Clone, Debug, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+#[non_exhaustive]
 pub enum ClassifierPooling {
     /// The mean.
     #[default]
@@ -60,6 +62,7 @@ impl ClassifierPooling {
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::models::{ClassifierConfig, ClassifierPooling, InputConfig};
 /// let config = r#"{
 ///     "input": { "kind": "vectors", "width": 40 },
 ///     "encoder": { "kind": "transformer", "width": 64, "heads": 4 },
@@ -107,6 +110,7 @@ impl ClassifierConfig {
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::models::{ClassifierConfig, ClassifierPooling, InputConfig};
     /// let config = ClassifierConfig::new(InputConfig::vectors(8), EncoderConfig::None, 3);
     /// assert_eq!((config.pooling, config.classes), (ClassifierPooling::Mean, 3));
     /// ```
@@ -128,6 +132,7 @@ impl ClassifierConfig {
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::models::{ClassifierConfig, InputConfig};
     /// let config = ClassifierConfig::new(InputConfig::vectors(8), EncoderConfig::None, 0);
     /// assert_eq!(config.check().unwrap_err().to_string(), "a classifier of 0 classes");
     /// ```

@@ -12,6 +12,7 @@ use regard_tensor::{
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::models::{ClassifierConfig, ClassifierPooling, InputConfig, SequenceClassifier, Sequences};
 /// let encoder = EncoderConfig::Transformer(TransformerConfig::new(16, 4, 2));
 /// let config = ClassifierConfig {
 ///     pooling: ClassifierPooling::Attention(MechanismConfig::default()),
@@ -50,6 +51,7 @@ enum Summary {
 ///
 /// ```
 /// # use regard::prelude::*;
+/// # use regard::models::{ClassifierConfig, InputConfig, SequenceClassifier, Sequences};
 /// # let config = ClassifierConfig::new(InputConfig::tokens(100, 8), EncoderConfig::None, 3);
 /// # let classifier = SequenceClassifier::new(&Parameters::new(DType::F32, 1), &config)?;
 /// # let ids = Tensor::from_vec(vec![3i64, 1, 4, 1, 5, 0], &[2, 3])?;
@@ -61,6 +63,7 @@ enum Summary {
 /// # Ok::<(), regard::Error>(())
 /// ```
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Classified {
     /// Scores of the classes, `[B, classes]`; of nodes `[N, classes]`.
     pub logits: Tensor,
@@ -89,6 +92,7 @@ impl SequenceClassifier {
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::models::{ClassifierConfig, InputConfig, SequenceClassifier};
     /// let parameters = Parameters::new(DType::F32, 1);
     /// let config = ClassifierConfig::new(InputConfig::tokens(100, 8), EncoderConfig::None, 3);
     /// SequenceClassifier::new(&parameters, &config)?;
@@ -135,6 +139,7 @@ impl SequenceClassifier {
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::models::{ClassifierConfig, InputConfig, SequenceClassifier, Sequences};
     /// # let config = ClassifierConfig::new(InputConfig::tokens(100, 8), EncoderConfig::None, 3);
     /// # let classifier = SequenceClassifier::new(&Parameters::new(DType::F32, 1), &config)?;
     /// # let ids = Tensor::from_vec(vec![3i64, 1, 4, 1, 5, 0], &[2, 3])?;
@@ -147,9 +152,11 @@ impl SequenceClassifier {
     }
 
     /// Scores of the classes, `[B, classes]`.
+    /// Refuses sequences of another kind, width or vocabulary than the configuration's.
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::models::{ClassifierConfig, InputConfig, SequenceClassifier, Sequences};
     /// # let config = ClassifierConfig::new(InputConfig::tokens(100, 8), EncoderConfig::None, 3);
     /// # let classifier = SequenceClassifier::new(&Parameters::new(DType::F32, 1), &config)?;
     /// # let ids = Tensor::from_vec(vec![3i64, 1, 4, 1, 5, 0], &[2, 3])?;
@@ -163,9 +170,11 @@ impl SequenceClassifier {
 
     /// As [`SequenceClassifier::forward`], with the weights of every block and head and of the
     /// pooling where they are needed.
+    /// Refuses sequences of another kind, width or vocabulary than the configuration's.
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::models::{ClassifierConfig, ClassifierPooling, InputConfig, SequenceClassifier, Sequences};
     /// let encoder = EncoderConfig::Transformer(TransformerConfig::new(16, 4, 2));
     /// let config = ClassifierConfig {
     ///     pooling: ClassifierPooling::ClassToken,
@@ -213,9 +222,11 @@ impl SequenceClassifier {
     }
 
     /// The mean loss for targets `[B]`.
+    /// Refuses sequences of another kind, width or vocabulary than the configuration's, and targets that are no classes.
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::models::{ClassifierConfig, InputConfig, SequenceClassifier, Sequences};
     /// # let config = ClassifierConfig::new(InputConfig::tokens(100, 8), EncoderConfig::None, 3);
     /// # let classifier = SequenceClassifier::new(&Parameters::new(DType::F32, 1), &config)?;
     /// # let ids = Tensor::from_vec(vec![3i64, 1, 4, 1, 5, 0], &[2, 3])?;
@@ -243,9 +254,11 @@ impl SequenceClassifier {
     }
 
     /// The best class of each sequence.
+    /// Refuses sequences of another kind, width or vocabulary than the configuration's.
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::models::{ClassifierConfig, InputConfig, SequenceClassifier, Sequences};
     /// # let config = ClassifierConfig::new(InputConfig::tokens(100, 8), EncoderConfig::None, 3);
     /// # let classifier = SequenceClassifier::new(&Parameters::new(DType::F32, 1), &config)?;
     /// # let ids = Tensor::from_vec(vec![3i64, 1, 4, 1, 5, 0], &[2, 3])?;

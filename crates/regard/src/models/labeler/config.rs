@@ -10,6 +10,7 @@ use regard_tensor::{Result, ensure};
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::models::{InputConfig, LabelerConfig};
 /// let config = r#"{
 ///     "input": { "kind": "tokens", "vocabulary": 100, "width": 16 },
 ///     "encoder": { "kind": "recurrent", "cell": "gru", "hidden": 32, "both_directions": true },
@@ -54,6 +55,7 @@ impl LabelerConfig {
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::models::{InputConfig, LabelerConfig};
     /// let config = LabelerConfig::new(InputConfig::vectors(8), EncoderConfig::None, 5);
     /// assert_eq!((config.labels, config.hidden, config.neighbors), (5, None, None));
     /// ```
@@ -75,6 +77,7 @@ impl LabelerConfig {
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::models::{InputConfig, LabelerConfig};
     /// let config = LabelerConfig::new(InputConfig::vectors(8), EncoderConfig::None, 5);
     /// let error = LabelerConfig { label_smoothing: 1.0, ..config }.check().unwrap_err();
     /// assert_eq!(error.to_string(), "a label smoothing of 1 is not within 0..1");

@@ -10,6 +10,7 @@ use regard_tensor::{CrossEntropy, Parameters, Result, Tensor, ensure, without_gr
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::models::{InputConfig, LabelerConfig, SequenceLabeler, Sequences};
 /// let encoder = EncoderConfig::Recurrent(RecurrentConfig::new(Cell::Gru, 16));
 /// let config = LabelerConfig::new(InputConfig::tokens(100, 8), encoder, 5);
 /// let labeler = SequenceLabeler::new(&Parameters::new(DType::F32, 1), &config)?;
@@ -31,6 +32,7 @@ pub struct SequenceLabeler {
 ///
 /// ```
 /// # use regard::prelude::*;
+/// # use regard::models::{InputConfig, LabelerConfig, SequenceLabeler, Sequences};
 /// # let encoder = EncoderConfig::Transformer(TransformerConfig::new(16, 4, 2));
 /// # let config = LabelerConfig::new(InputConfig::tokens(100, 8), encoder, 5);
 /// # let labeler = SequenceLabeler::new(&Parameters::new(DType::F32, 1), &config)?;
@@ -42,6 +44,7 @@ pub struct SequenceLabeler {
 /// # Ok::<(), regard::Error>(())
 /// ```
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Labeled {
     /// Scores of the labels, `[B, N, labels]`; past a sequence's length they mean nothing.
     pub logits: Tensor,
@@ -54,6 +57,7 @@ impl SequenceLabeler {
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::models::{InputConfig, LabelerConfig, SequenceLabeler};
     /// let parameters = Parameters::new(DType::F32, 1);
     /// let alone = LabelerConfig::new(InputConfig::vectors(8), EncoderConfig::None, 5);
     /// SequenceLabeler::new(&parameters, &LabelerConfig { neighbors: Some(1), ..alone })?;
@@ -82,6 +86,7 @@ impl SequenceLabeler {
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::models::{InputConfig, LabelerConfig, SequenceLabeler, Sequences};
     /// # let encoder = EncoderConfig::Transformer(TransformerConfig::new(16, 4, 2));
     /// # let config = LabelerConfig::new(InputConfig::tokens(100, 8), encoder, 5);
     /// # let labeler = SequenceLabeler::new(&Parameters::new(DType::F32, 1), &config)?;
@@ -95,9 +100,11 @@ impl SequenceLabeler {
     }
 
     /// Scores of the labels, `[B, N, labels]`.
+    /// Refuses sequences of another kind, width or vocabulary than the configuration's.
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::models::{InputConfig, LabelerConfig, SequenceLabeler, Sequences};
     /// # let encoder = EncoderConfig::Transformer(TransformerConfig::new(16, 4, 2));
     /// # let config = LabelerConfig::new(InputConfig::tokens(100, 8), encoder, 5);
     /// # let labeler = SequenceLabeler::new(&Parameters::new(DType::F32, 1), &config)?;
@@ -112,9 +119,11 @@ impl SequenceLabeler {
 
     /// As [`SequenceLabeler::forward`], with the weights of every block and head where they are
     /// needed.
+    /// Refuses sequences of another kind, width or vocabulary than the configuration's.
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::models::{InputConfig, LabelerConfig, SequenceLabeler, Sequences};
     /// # let encoder = EncoderConfig::Transformer(TransformerConfig::new(16, 4, 2));
     /// # let config = LabelerConfig::new(InputConfig::tokens(100, 8), encoder, 5);
     /// # let labeler = SequenceLabeler::new(&Parameters::new(DType::F32, 1), &config)?;
@@ -133,9 +142,12 @@ impl SequenceLabeler {
 
     /// The mean loss over all places with a label, for targets `[B, N]`. Padding has none,
     /// whatever its target; a target below 0 says that a place within a sequence has none either.
+    /// Refuses sequences of another kind, width or vocabulary than the configuration's, and targets of another shape or
+    /// beyond the labels.
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::models::{InputConfig, LabelerConfig, SequenceLabeler, Sequences};
     /// # let encoder = EncoderConfig::Transformer(TransformerConfig::new(16, 4, 2));
     /// # let config = LabelerConfig::new(InputConfig::tokens(100, 8), encoder, 5);
     /// # let labeler = SequenceLabeler::new(&Parameters::new(DType::F32, 1), &config)?;
@@ -173,9 +185,11 @@ impl SequenceLabeler {
     }
 
     /// The best label of each place, sequence by sequence, each as long as it is.
+    /// Refuses sequences of another kind, width or vocabulary than the configuration's.
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::models::{InputConfig, LabelerConfig, SequenceLabeler, Sequences};
     /// # let encoder = EncoderConfig::Transformer(TransformerConfig::new(16, 4, 2));
     /// # let config = LabelerConfig::new(InputConfig::tokens(100, 8), encoder, 5);
     /// # let labeler = SequenceLabeler::new(&Parameters::new(DType::F32, 1), &config)?;

@@ -10,6 +10,7 @@ const MOST_HOPS: usize = 6;
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::models::MemoryNetworkConfig;
 /// let config: MemoryNetworkConfig =
 ///     serde_json::from_str(r#"{ "vocabulary": 40, "answers": 6, "hops": 2 }"#).unwrap();
 /// assert_eq!((config.hops, config.width), (2, 64));
@@ -72,6 +73,7 @@ impl MemoryNetworkConfig {
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::models::MemoryNetworkConfig;
     /// assert_eq!(MemoryNetworkConfig::new(40, 6, 3).hops, 3);
     /// ```
     pub fn new(vocabulary: usize, answers: usize, hops: usize) -> Self {
@@ -82,6 +84,7 @@ impl MemoryNetworkConfig {
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::models::MemoryNetworkConfig;
     /// let error = MemoryNetworkConfig::new(40, 0, 1).check().unwrap_err().to_string();
     /// assert_eq!(error, "a memory network of 0 answers");
     /// ```

@@ -13,6 +13,7 @@ use regard_tensor::{Init, Parameter, Parameters, Result, Tensor};
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::models::{MemoryNetwork, MemoryNetworkConfig, Stories};
 /// let config = MemoryNetworkConfig { width: 8, ..MemoryNetworkConfig::new(20, 3, 2) };
 /// let network = MemoryNetwork::new(&Parameters::new(DType::F32, 1), &config)?;
 /// let sentences = Tensor::from_vec(vec![3i64, 4, 5, 4, 6, 0, 0, 0], &[2, 2, 2])?;
@@ -49,6 +50,7 @@ struct Hop {
 ///
 /// ```
 /// # use regard::prelude::*;
+/// # use regard::models::{MemoryNetwork, MemoryNetworkConfig, Stories};
 /// # let config = MemoryNetworkConfig { width: 8, ..MemoryNetworkConfig::new(20, 3, 2) };
 /// # let network = MemoryNetwork::new(&Parameters::new(DType::F32, 1), &config)?;
 /// # let sentences = Tensor::from_vec(vec![3i64, 4, 5, 4, 6, 0, 0, 0], &[2, 2, 2])?;
@@ -59,6 +61,7 @@ struct Hop {
 /// # Ok::<(), regard::Error>(())
 /// ```
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Answered {
     /// Scores of the answers, `[B, answers]`.
     pub logits: Tensor,
@@ -72,6 +75,7 @@ pub struct Answered {
 /// What words attended to inside their own sentence, layer by layer; nothing where sentences are read
 /// without attention.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct SentenceWeights {
     /// Of the stories' sentences, `[B, S, H, W, W]`.
     pub sentences: Vec<Tensor>,
@@ -116,6 +120,7 @@ impl MemoryNetwork {
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::models::{MemoryNetwork, MemoryNetworkConfig};
     /// let parameters = Parameters::new(DType::F32, 1);
     /// let config = MemoryNetworkConfig { width: 8, ..MemoryNetworkConfig::new(20, 3, 2) };
     /// MemoryNetwork::new(&parameters, &config)?;
@@ -141,6 +146,7 @@ impl MemoryNetwork {
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::models::{MemoryNetwork, MemoryNetworkConfig};
     /// let config = MemoryNetworkConfig::new(20, 3, 2);
     /// let network = MemoryNetwork::new(&Parameters::new(DType::F32, 1), &config)?;
     /// assert_eq!(network.config(), &config);
@@ -151,9 +157,11 @@ impl MemoryNetwork {
     }
 
     /// The scores of the answers, with the weights of each hop where they are needed.
+    /// Refuses stories of another shape than [`Stories`] says, and words beyond the vocabulary.
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::models::{MemoryNetwork, MemoryNetworkConfig, Stories};
     /// # let config = MemoryNetworkConfig { width: 8, ..MemoryNetworkConfig::new(20, 3, 2) };
     /// # let network = MemoryNetwork::new(&Parameters::new(DType::F32, 1), &config)?;
     /// let sentences = Tensor::from_vec(vec![3i64, 4], &[1, 1, 2])?;
@@ -193,9 +201,11 @@ impl MemoryNetwork {
     }
 
     /// What the words of sentences and questions attend to while they are read.
+    /// Refuses stories of another shape than [`Stories`] says, and words beyond the vocabulary.
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::models::{MemoryNetwork, MemoryNetworkConfig, Stories};
     /// # let config = MemoryNetworkConfig { width: 8, ..MemoryNetworkConfig::new(20, 3, 2) };
     /// # let network = MemoryNetwork::new(&Parameters::new(DType::F32, 1), &config)?;
     /// # let sentences = Tensor::from_vec(vec![3i64, 4], &[1, 1, 2])?;

@@ -6,6 +6,7 @@ use regard_tensor::{DType, Result, Tensor, ensure};
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::models::Stories;
 /// // two sentences of two words, then one of one
 /// let sentences = Tensor::from_vec(vec![3i64, 4, 5, 4, 6, 0, 0, 0], &[2, 2, 2])?;
 /// let questions = Tensor::from_vec(vec![7i64, 3, 7, 6], &[2, 2])?;

@@ -7,6 +7,7 @@ use regard_tensor::{Result, ensure};
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::models::SpanReaderConfig;
 /// let config = r#"{ "vocabulary": 40, "encoder": { "kind": "recurrent", "cell": "gru" } }"#;
 /// let config: SpanReaderConfig = serde_json::from_str(config).unwrap();
 /// assert!(config.attention);
@@ -54,6 +55,7 @@ impl SpanReaderConfig {
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::models::SpanReaderConfig;
     /// assert_eq!(SpanReaderConfig::new(40, EncoderConfig::None).vocabulary, 40);
     /// ```
     pub fn new(vocabulary: usize, encoder: EncoderConfig) -> Self {
@@ -64,6 +66,7 @@ impl SpanReaderConfig {
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::models::SpanReaderConfig;
     /// let config = SpanReaderConfig { dropout: 1.0, ..SpanReaderConfig::default() };
     /// assert_eq!(config.check().unwrap_err().to_string(), "a dropout of 1 is not within 0..1");
     /// ```

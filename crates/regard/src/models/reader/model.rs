@@ -14,6 +14,7 @@ use regard_tensor::{CrossEntropy, DType, Parameters, Result, Tensor, ensure};
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::models::{Passages, SpanReader, SpanReaderConfig};
 /// let gru = RecurrentConfig { both_directions: true, ..RecurrentConfig::new(Cell::Gru, 8) };
 /// let config = SpanReaderConfig::new(20, EncoderConfig::Recurrent(gru));
 /// let reader = SpanReader::new(&Parameters::new(DType::F32, 1), &config)?;
@@ -100,15 +101,17 @@ struct Attention {
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::models::Pointed;
 /// let start = Tensor::from_vec(vec![0.0, 2.0, 9.0], &[1, 3])?;
 /// let end = Tensor::from_vec(vec![9.0, 1.0, 2.0], &[1, 3])?;
-/// let pointed = Pointed { start, end, alignment: None, encoder: vec![] };
+/// let pointed = Pointed::new(start, end);
 /// // the end is never before the start, and a span has two words at most
 /// let span = pointed.spans(&[3], 2)?[0];
 /// assert_eq!((span.start, span.end), (2, 2));
 /// # Ok::<(), regard::Error>(())
 /// ```
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Pointed {
     /// The score of each word as the answer's first, `[B, N]`; hardly any past the text.
     pub start: Tensor,
@@ -126,6 +129,7 @@ pub struct Pointed {
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::models::Span;
 /// let span = Span { start: 2, end: 4, log_prob: -0.1 };
 /// assert_eq!((span.start..=span.end).count(), 3);
 /// ```
@@ -143,12 +147,26 @@ pub struct Span {
 const NEVER: f64 = -1e9;
 
 impl Pointed {
+    /// Scores of every word as start and as end, `[B, N]` each, that any model gave.
+    ///
+    /// ```
+    /// use regard::models::Pointed;
+    /// use regard::prelude::*;
+    /// let scores = Tensor::from([[0f32, 2.0, 1.0]]);
+    /// assert!(Pointed::new(scores.clone(), scores).alignment.is_none());
+    /// ```
+    pub fn new(start: Tensor, end: Tensor) -> Self {
+        Self { start, end, alignment: None, encoder: Vec::new() }
+    }
+
     /// The likeliest span of each text with at most `longest` words.
+    /// Refuses spans of 0 words.
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::models::Pointed;
     /// let scores = Tensor::from_vec(vec![0.0, 2.0, 1.0], &[1, 3])?;
-    /// let pointed = Pointed { start: scores.clone(), end: scores, alignment: None, encoder: vec![] };
+    /// let pointed = Pointed::new(scores.clone(), scores);
     /// assert_eq!(pointed.spans(&[3], 3)?[0].end, 1);
     /// assert!(pointed.spans(&[3], 0).is_err());
     /// # Ok::<(), regard::Error>(())
@@ -175,11 +193,13 @@ impl Pointed {
     }
 
     /// All spans of each text with at most `longest` words, the likeliest first, so many at most.
+    /// Refuses spans of 0 words.
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::models::Pointed;
     /// let scores = Tensor::from_vec(vec![0.5, 2.0, 1.0], &[1, 3])?;
-    /// let pointed = Pointed { start: scores.clone(), end: scores, alignment: None, encoder: vec![] };
+    /// let pointed = Pointed::new(scores.clone(), scores);
     /// let best = &pointed.n_best_spans(&[3], 2, 3)?[0];
     /// let places: Vec<(usize, usize)> = best.iter().map(|span| (span.start, span.end)).collect();
     /// assert_eq!(places, [(1, 1), (1, 2), (0, 1)]);
@@ -220,6 +240,7 @@ impl SpanReader {
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::models::{SpanReader, SpanReaderConfig};
     /// let parameters = Parameters::new(DType::F32, 1);
     /// let config = SpanReaderConfig { attention: false, ..SpanReaderConfig::new(20, EncoderConfig::None) };
     /// SpanReader::new(&parameters, &config)?;
@@ -254,6 +275,7 @@ impl SpanReader {
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::models::{SpanReader, SpanReaderConfig};
     /// let config = SpanReaderConfig { attention: false, ..SpanReaderConfig::default() };
     /// let gru = EncoderConfig::Recurrent(RecurrentConfig::new(Cell::Gru, 8));
     /// let config = SpanReaderConfig { encoder: gru, ..config };
@@ -265,9 +287,11 @@ impl SpanReader {
     }
 
     /// The scores of every word as start and as end, with the alignment where it is needed.
+    /// Refuses passages of another shape than [`Passages`] says, and words beyond the vocabulary.
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::models::{Passages, SpanReader, SpanReaderConfig};
     /// # let gru = EncoderConfig::Recurrent(RecurrentConfig::new(Cell::Gru, 8));
     /// # let reader = SpanReader::new(&Parameters::new(DType::F32, 1), &SpanReaderConfig::new(20, gru))?;
     /// let text = Tensor::from_vec(vec![3i64, 4, 5], &[1, 3])?;
@@ -317,9 +341,11 @@ impl SpanReader {
     }
 
     /// The mean loss of the answers' first and last words, `[B]` each.
+    /// Refuses what [`SpanReader::point`] refuses, and answers that do not lie in the text.
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::models::{Passages, SpanReader, SpanReaderConfig};
     /// # let gru = EncoderConfig::Recurrent(RecurrentConfig::new(Cell::Gru, 8));
     /// # let reader = SpanReader::new(&Parameters::new(DType::F32, 1), &SpanReaderConfig::new(20, gru))?;
     /// # let text = Tensor::from_vec(vec![3i64, 4, 5], &[1, 3])?;

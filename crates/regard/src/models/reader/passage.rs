@@ -7,6 +7,7 @@ use regard_tensor::{DType, Result, Tensor, ensure};
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::models::Passages;
 /// let text = Tensor::from_vec(vec![3i64, 4, 5, 4, 6, 0], &[2, 3])?;
 /// let questions = Tensor::from_vec(vec![7i64, 3, 7, 0], &[2, 2])?;
 /// let passages = Passages {

@@ -11,6 +11,7 @@ use regard_tensor::{Result, ensure};
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::models::{ContextConfig, Seq2SeqConfig};
 /// let config: Seq2SeqConfig = serde_json::from_str(r#"{
 ///     "source": { "kind": "tokens", "vocabulary": 100 },
 ///     "target_vocabulary": 120,
@@ -71,12 +72,14 @@ pub struct Seq2SeqConfig {
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::models::DecoderConfig;
 /// let config: DecoderConfig = serde_json::from_str(r#"{ "kind": "recurrent", "cell": "lstm", "hidden": 32 }"#).unwrap();
 /// assert_eq!(config, DecoderConfig::Recurrent(RecurrentConfig::new(Cell::Lstm, 32)));
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(tag = "kind", rename_all = "kebab-case"))]
+#[non_exhaustive]
 pub enum DecoderConfig {
     /// An RNN, GRU or LSTM.
     Recurrent(RecurrentConfig),
@@ -90,6 +93,7 @@ pub enum DecoderConfig {
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::models::ContextConfig;
 /// let config = r#"{ "kind": "attention", "score": "dot" }"#;
 /// let config: ContextConfig = serde_json::from_str(config).unwrap();
 /// assert_eq!(config, ContextConfig::Attention(MechanismConfig::new(ScoreConfig::Dot)));
@@ -118,6 +122,7 @@ pub enum ContextConfig {
 ///
 /// ```
 /// # use regard::prelude::*;
+/// # use regard::models::{ContextConfig, DecoderConfig, Seq2SeqConfig, Tied};
 /// # let gru = RecurrentConfig::new(Cell::Gru, 8);
 /// # let config = Seq2SeqConfig::new(
 /// #     10, 12, EncoderConfig::Recurrent(gru), DecoderConfig::Recurrent(gru), ContextConfig::Fixed);
@@ -145,6 +150,7 @@ impl Seq2SeqConfig {
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::models::{ContextConfig, DecoderConfig, Seq2SeqConfig};
     /// let gru = RecurrentConfig::new(Cell::Gru, 32);
     /// let config = Seq2SeqConfig::new(
     ///     100, 120, EncoderConfig::Recurrent(gru), DecoderConfig::Recurrent(gru), ContextConfig::Fixed,
@@ -201,6 +207,7 @@ impl Seq2SeqConfig {
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::models::{ContextConfig, DecoderConfig, Seq2SeqConfig};
     /// # let gru = RecurrentConfig::new(Cell::Gru, 8);
     /// # let config = Seq2SeqConfig::new(
     /// #     10, 12, EncoderConfig::Recurrent(gru), DecoderConfig::Recurrent(gru), ContextConfig::Fixed);

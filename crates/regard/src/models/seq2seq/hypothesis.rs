@@ -6,6 +6,7 @@ use regard_tensor::Tensor;
 ///
 /// ```
 /// # use regard::prelude::*;
+/// # use regard::models::{ContextConfig, DecoderConfig, Sentences, Seq2Seq, Seq2SeqConfig};
 /// # let gru = RecurrentConfig::new(Cell::Gru, 8);
 /// # let config = Seq2SeqConfig::new(
 /// #     10, 12, EncoderConfig::Recurrent(gru), DecoderConfig::Recurrent(gru), ContextConfig::Fixed);
@@ -18,7 +19,8 @@ use regard_tensor::Tensor;
 /// assert!(one.alignment.is_none());
 /// # Ok::<(), regard::Error>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct Hypothesis {
     /// Its tokens, without start and end.
     pub tokens: Vec<usize>,

@@ -17,6 +17,7 @@ use regard_tensor::{Init, Parameters, Result, Tensor, ensure, without_gradients}
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::models::{ContextConfig, DecoderConfig, SearchConfig, Sentences, Seq2Seq, Seq2SeqConfig};
 /// let gru = RecurrentConfig::new(Cell::Gru, 16);
 /// let additive = MechanismConfig::new(ScoreConfig::Additive { hidden: 16 });
 /// let config = Seq2SeqConfig::new(
@@ -51,6 +52,7 @@ impl Seq2Seq {
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::models::{ContextConfig, DecoderConfig, Seq2Seq, Seq2SeqConfig};
     /// # let gru = RecurrentConfig::new(Cell::Gru, 8);
     /// # let config = Seq2SeqConfig::new(
     /// #     10, 12, EncoderConfig::Recurrent(gru), DecoderConfig::Recurrent(gru), ContextConfig::Fixed);
@@ -100,6 +102,7 @@ impl Seq2Seq {
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::models::{ContextConfig, DecoderConfig, Seq2Seq, Seq2SeqConfig};
     /// # let gru = RecurrentConfig::new(Cell::Gru, 8);
     /// # let config = Seq2SeqConfig::new(
     /// #     10, 12, EncoderConfig::Recurrent(gru), DecoderConfig::Recurrent(gru), ContextConfig::Fixed);
@@ -113,9 +116,11 @@ impl Seq2Seq {
 
     /// Reads sources of N tokens, vectors or patches → `[B, N, width]`, and a summary of each; with
     /// the weights of a Transformer's encoder where they are needed.
+    /// Refuses a source of another kind, width or vocabulary than the configuration's.
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::models::{ContextConfig, DecoderConfig, Sentences, Seq2Seq, Seq2SeqConfig};
     /// # let gru = RecurrentConfig::new(Cell::Gru, 8);
     /// # let config = Seq2SeqConfig::new(
     /// #     10, 12, EncoderConfig::Recurrent(gru), DecoderConfig::Recurrent(gru), ContextConfig::Fixed);
@@ -148,9 +153,12 @@ impl Seq2Seq {
     /// Shows it targets (without start and end, which it adds): at every place it is given the
     /// tokens before. The steps' products are made together: the tokens' and the vocabulary's once
     /// for all, and with a fixed context the whole decoder in one call.
+    /// Refuses a source of another kind than the configuration's, another number of targets, and tokens beyond the
+    /// vocabulary.
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::models::{ContextConfig, DecoderConfig, Sentences, Seq2Seq, Seq2SeqConfig};
     /// # let gru = RecurrentConfig::new(Cell::Gru, 8);
     /// # let config = Seq2SeqConfig::new(
     /// #     10, 12, EncoderConfig::Recurrent(gru), DecoderConfig::Recurrent(gru), ContextConfig::Fixed);
@@ -174,9 +182,12 @@ impl Seq2Seq {
 
     /// As [`Seq2Seq::teach`] in use, with the weights on the source: an alignment of two sequences
     /// that are given.
+    /// Refuses a source of another kind than the configuration's, another number of targets, and tokens beyond the
+    /// vocabulary.
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::models::{ContextConfig, DecoderConfig, Sentences, Seq2Seq, Seq2SeqConfig};
     /// # let gru = RecurrentConfig::new(Cell::Gru, 64);
     /// # let context = ContextConfig::Attention(MechanismConfig::default());
     /// # let config = Seq2SeqConfig::new(
@@ -196,9 +207,12 @@ impl Seq2Seq {
     /// The weights of a Transformer's decoder over what was written before, `[B, H, T, T]` layer by
     /// layer, while it writes these targets: column 0 is the start, row t the place that writes
     /// token t. None where the decoder is another.
+    /// Refuses a source of another kind than the configuration's, another number of targets, and tokens beyond the
+    /// vocabulary.
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::models::{ContextConfig, DecoderConfig, Sentences, Seq2Seq, Seq2SeqConfig};
     /// # let transformer = TransformerConfig::new(16, 4, 2);
     /// # let (encoder, decoder) =
     /// #     (EncoderConfig::Transformer(transformer.clone()), DecoderConfig::Transformer(transformer));
@@ -281,9 +295,11 @@ impl Seq2Seq {
     /// recurrent decoder goes step by step; another first runs over the right tokens to have its own
     /// (Mihaylova and Martins 2019). Draws from the mode's random numbers, so it wants a
     /// mode that learns.
+    /// Refuses what [`Seq2Seq::teach`] refuses, and a probability that is not within 0..=1.
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::models::{ContextConfig, DecoderConfig, Sentences, Seq2Seq, Seq2SeqConfig};
     /// # let gru = RecurrentConfig::new(Cell::Gru, 8);
     /// # let config = Seq2SeqConfig::new(
     /// #     10, 12, EncoderConfig::Recurrent(gru), DecoderConfig::Recurrent(gru), ContextConfig::Fixed);

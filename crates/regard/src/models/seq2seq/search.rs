@@ -10,6 +10,7 @@ use regard_tensor::{DType, Result, Tensor, ensure, without_gradients};
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::models::SearchConfig;
 /// let config = SearchConfig { length_penalty: 1.0, ..SearchConfig::default() };
 /// assert_eq!(config.penalty(7), 2.0);
 /// ```
@@ -44,6 +45,7 @@ impl SearchConfig {
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::models::SearchConfig;
     /// let config = SearchConfig { length_penalty: 2.0, ..SearchConfig::default() };
     /// assert_eq!((config.penalty(1), config.penalty(7)), (1.0, 4.0));
     /// ```
@@ -55,6 +57,7 @@ impl SearchConfig {
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::models::SearchConfig;
     /// let error = SearchConfig { best: 5, ..SearchConfig::default() }.check().unwrap_err();
     /// assert_eq!(error.to_string(), "the 5 best of a beam of width 4");
     /// ```
@@ -99,6 +102,7 @@ struct PartialHypothesis {
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::models::{ContextConfig, DecoderConfig, SearchConfig, Sentences, Seq2Seq, Seq2SeqConfig};
 /// let gru = RecurrentConfig::new(Cell::Gru, 8);
 /// let config = Seq2SeqConfig::new(
 ///     10, 12, EncoderConfig::Recurrent(gru), DecoderConfig::Recurrent(gru), ContextConfig::Fixed);
@@ -111,6 +115,7 @@ struct PartialHypothesis {
 /// # Ok::<(), regard::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Considered {
     /// The token before it, as a place among all; none where it is the first.
     pub parent: Option<usize>,
@@ -153,9 +158,11 @@ impl PartialHypothesis {
 
 impl Seq2Seq {
     /// The best token at every step, one output for each source, of at most `longest` tokens.
+    /// Refuses a source of another kind, width or vocabulary than the configuration's.
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::models::{ContextConfig, DecoderConfig, Sentences, Seq2Seq, Seq2SeqConfig};
     /// # let gru = RecurrentConfig::new(Cell::Gru, 8);
     /// # let config = Seq2SeqConfig::new(
     /// #     10, 12, EncoderConfig::Recurrent(gru), DecoderConfig::Recurrent(gru), ContextConfig::Fixed);
@@ -169,9 +176,11 @@ impl Seq2Seq {
     }
 
     /// As [`Seq2Seq::greedy`], with the attention weights where they are asked for.
+    /// Refuses a source of another kind, width or vocabulary than the configuration's.
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::models::{ContextConfig, DecoderConfig, Sentences, Seq2Seq, Seq2SeqConfig};
     /// # let gru = RecurrentConfig::new(Cell::Gru, 64);
     /// # let context = ContextConfig::Attention(MechanismConfig::default());
     /// # let config = Seq2SeqConfig::new(
@@ -192,9 +201,11 @@ impl Seq2Seq {
     }
 
     /// As [`Seq2Seq::greedy_with`], with outputs of at least so many tokens too.
+    /// Refuses a source of another kind, width or vocabulary than the configuration's.
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::models::{ContextConfig, DecoderConfig, Sentences, Seq2Seq, Seq2SeqConfig};
     /// # let gru = RecurrentConfig::new(Cell::Gru, 8);
     /// # let config = Seq2SeqConfig::new(
     /// #     10, 12, EncoderConfig::Recurrent(gru), DecoderConfig::Recurrent(gru), ContextConfig::Fixed);
@@ -241,9 +252,12 @@ impl Seq2Seq {
     /// hypotheses are its `width` best so far; one that ends is put aside and keeps its place among
     /// them. Those that do not end within `longest` are given as they stand. Padding and start are
     /// never written.
+    /// Refuses a source of another kind, width or vocabulary than the configuration's, and what
+    /// [`SearchConfig::check`] refuses.
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::models::{ContextConfig, DecoderConfig, SearchConfig, Sentences, Seq2Seq, Seq2SeqConfig};
     /// # let gru = RecurrentConfig::new(Cell::Gru, 8);
     /// # let config = Seq2SeqConfig::new(
     /// #     10, 12, EncoderConfig::Recurrent(gru), DecoderConfig::Recurrent(gru), ContextConfig::Fixed);
@@ -265,9 +279,12 @@ impl Seq2Seq {
 
     /// As [`Seq2Seq::search`], with all tokens that were considered: those that stayed in the beam,
     /// and the best of those that did not.
+    /// Refuses a source of another kind, width or vocabulary than the configuration's, and what
+    /// [`SearchConfig::check`] refuses.
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::models::{ContextConfig, DecoderConfig, SearchConfig, Sentences, Seq2Seq, Seq2SeqConfig};
     /// # let gru = RecurrentConfig::new(Cell::Gru, 8);
     /// # let config = Seq2SeqConfig::new(
     /// #     10, 12, EncoderConfig::Recurrent(gru), DecoderConfig::Recurrent(gru), ContextConfig::Fixed);

@@ -6,6 +6,7 @@ use regard_tensor::{Result, Tensor};
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::models::Sentences;
 /// let batch = Sentences::new(&[vec![5, 6, 7], vec![8]], 0)?;
 /// assert_eq!(batch.ids.to_vec::<i64>()?, [5, 6, 7, 8, 0, 0]);
 /// assert_eq!(batch.lengths, [3, 1]);
@@ -21,9 +22,11 @@ pub struct Sentences {
 
 impl Sentences {
     /// From sequences and the token that fills up shorter ones.
+    /// Refuses more tokens than a tensor has.
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::models::Sentences;
     /// let batch = Sentences::new(&[vec![5], vec![6, 7]], 9)?;
     /// assert_eq!((batch.ids.to_vec::<i64>()?, batch.lengths), (vec![5, 9, 6, 7], vec![1, 2]));
     /// # Ok::<(), regard::Error>(())
@@ -41,9 +44,11 @@ impl Sentences {
     }
 
     /// The sequences without what fills them up.
+    /// Refuses ids that are not `[B, N]` in i64.
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::models::Sentences;
     /// assert_eq!(Sentences::new(&[vec![5, 6], vec![]], 0)?.sequences()?, [vec![5, 6], vec![]]);
     /// # Ok::<(), regard::Error>(())
     /// ```

@@ -7,6 +7,7 @@ use regard_tensor::{Result, Tensor, ensure};
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::models::SourceConfig;
 /// let sound: SourceConfig = serde_json::from_str(r#"{ "kind": "vectors", "width": 40 }"#).unwrap();
 /// assert_eq!(sound, SourceConfig::Vectors { width: 40 });
 /// assert_eq!(SourceConfig::from(100), SourceConfig::Tokens { vocabulary: 100 });
@@ -14,6 +15,7 @@ use regard_tensor::{Result, Tensor, ensure};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields))]
+#[non_exhaustive]
 pub enum SourceConfig {
     /// Token ids, each with a learned vector.
     Tokens {
@@ -73,6 +75,7 @@ impl SourceConfig {
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::models::Source;
 /// let sound = Source::vectors(Tensor::zeros(&[2, 30, 40], DType::F32)?, vec![30, 12]);
 /// assert_eq!(sound.lengths, [30, 12]);
 /// let pictures = Source::images(Tensor::zeros(&[5, 3, 32, 32], DType::F32)?, 4)?;
@@ -95,6 +98,7 @@ pub struct Source {
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::models::Copies;
 /// // "Mina met Otto", of which the target's vocabulary of 10 knows "met" alone
 /// let copies = Copies { ids: vec![vec![10, 7, 11]] };
 /// assert_eq!(copies.words(10), 12);
@@ -110,6 +114,7 @@ impl Copies {
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::models::Copies;
     /// assert_eq!(Copies { ids: vec![vec![1, 2]] }.words(10), 10);
     /// ```
     pub fn words(&self, vocabulary: usize) -> usize {
@@ -122,6 +127,7 @@ impl Source {
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::models::Source;
     /// let sound = Source::vectors(Tensor::zeros(&[1, 30, 40], DType::F32)?, vec![30]);
     /// assert!(sound.copies.is_none());
     /// # Ok::<(), regard::Error>(())
@@ -131,9 +137,11 @@ impl Source {
     }
 
     /// Images `[B, C, height, width]` that are cut into patches of a side.
+    /// Refuses a tensor that is not `[B, C, height, width]`, and patches of side 0.
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::models::Source;
     /// let images = Tensor::zeros(&[5, 3, 32], DType::F32)?;
     /// let error = Source::images(images, 4).unwrap_err().to_string();
     /// assert_eq!(error, "images of shape [5, 3, 32]; they are [B, C, height, width]");
@@ -155,6 +163,7 @@ impl Source {
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::models::{Copies, Sentences, Source};
     /// let sentences = Sentences::new(&[vec![3, 3, 4]], 0)?;
     /// let source = Source::copied(&sentences, Copies { ids: vec![vec![10, 11, 7]] });
     /// assert_eq!(source.copies.unwrap().words(10), 12);

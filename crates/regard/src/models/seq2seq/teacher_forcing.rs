@@ -7,6 +7,7 @@ use regard_tensor::{CrossEntropy, Result, Tensor};
 ///
 /// ```
 /// # use regard::prelude::*;
+/// # use regard::models::{ContextConfig, DecoderConfig, Sentences, Seq2Seq, Seq2SeqConfig};
 /// # let gru = RecurrentConfig::new(Cell::Gru, 8);
 /// # let config = Seq2SeqConfig::new(
 /// #     10, 12, EncoderConfig::Recurrent(gru), DecoderConfig::Recurrent(gru), ContextConfig::Fixed);
@@ -20,6 +21,7 @@ use regard_tensor::{CrossEntropy, Result, Tensor};
 /// # Ok::<(), regard::Error>(())
 /// ```
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct TeacherForced {
     /// The scores of every token at every place, `[B, T, V]`; of a model that copies the
     /// log-probabilities `[B, T, V + X]`, with the X words of the sources that the vocabulary lacks.
@@ -40,9 +42,11 @@ pub(super) const NOTHING: i64 = -1;
 impl TeacherForced {
     /// The mean cross entropy over all places that are not padded, with a share of the target
     /// spread over all tokens.
+    /// Refuses a share that is not within 0..=1.
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::models::{ContextConfig, DecoderConfig, Sentences, Seq2Seq, Seq2SeqConfig};
     /// # let gru = RecurrentConfig::new(Cell::Gru, 8);
     /// # let config = Seq2SeqConfig::new(
     /// #     10, 12, EncoderConfig::Recurrent(gru), DecoderConfig::Recurrent(gru), ContextConfig::Fixed);
@@ -62,9 +66,11 @@ impl TeacherForced {
     }
 
     /// −ln p of the right token at every place, `[B, T]`, 0 where a sequence is padded.
+    /// Refuses only where there is no memory for it.
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::models::{ContextConfig, DecoderConfig, Sentences, Seq2Seq, Seq2SeqConfig};
     /// # let gru = RecurrentConfig::new(Cell::Gru, 8);
     /// # let config = Seq2SeqConfig::new(
     /// #     10, 12, EncoderConfig::Recurrent(gru), DecoderConfig::Recurrent(gru), ContextConfig::Fixed);

@@ -6,6 +6,7 @@ use regard_tensor::Tensor;
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::models::Sequences;
 /// let ids = Tensor::from_vec(vec![3i64, 1, 4, 1, 5, 0], &[2, 3])?;
 /// let sequences = Sequences { lengths: Some(&[3, 2]), ..Sequences::new(&ids) };
 /// assert!(sequences.characters.is_none());
@@ -26,6 +27,7 @@ impl<'a> Sequences<'a> {
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::models::Sequences;
     /// let x = Tensor::zeros(&[2, 7, 8], DType::F32)?;
     /// let sequences = Sequences::new(&x);
     /// assert!(sequences.lengths.is_none() && sequences.characters.is_none());

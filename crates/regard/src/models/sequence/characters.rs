@@ -12,6 +12,7 @@ use regard_tensor::{DType, Parameters, Result, Tensor, ensure};
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::models::CharactersConfig;
 /// let config: CharactersConfig = serde_json::from_str(r#"{ "vocabulary": 80 }"#).unwrap();
 /// assert!(matches!(config.encoder, EncoderConfig::Cnn(_)));
 /// ```
@@ -42,6 +43,7 @@ impl CharactersConfig {
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::models::CharactersConfig;
     /// let config = CharactersConfig::new(80);
     /// assert_eq!(config, CharactersConfig { vocabulary: 80, ..Default::default() });
     /// ```

@@ -7,6 +7,7 @@ use regard_tensor::{DType, Parameters, Result, Tensor, ensure};
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::models::InputConfig;
 /// let tokens = r#"{ "kind": "tokens", "vocabulary": 100, "width": 16 }"#;
 /// let tokens: InputConfig = serde_json::from_str(tokens).unwrap();
 /// assert_eq!(tokens, InputConfig::tokens(100, 16));
@@ -14,6 +15,7 @@ use regard_tensor::{DType, Parameters, Result, Tensor, ensure};
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields))]
+#[non_exhaustive]
 pub enum InputConfig {
     /// Token ids, each with a learned vector.
     Tokens {
@@ -37,6 +39,7 @@ impl InputConfig {
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::models::InputConfig;
     /// let tokens = InputConfig::Tokens { vocabulary: 100, width: 16, padding: None };
     /// assert_eq!(InputConfig::tokens(100, 16), tokens);
     /// ```
@@ -48,6 +51,7 @@ impl InputConfig {
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::models::InputConfig;
     /// assert_eq!(InputConfig::vectors(40), InputConfig::Vectors { width: 40 });
     /// ```
     pub fn vectors(width: usize) -> Self {

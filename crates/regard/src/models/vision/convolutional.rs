@@ -9,6 +9,7 @@ use regard_tensor::{
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::models::{ConvolutionalClassifier, ConvolutionalConfig};
 /// let deep = ConvolutionalConfig { widths: vec![8; 5], ..Default::default() };
 /// let error = ConvolutionalClassifier::new(&Parameters::new(DType::F32, 1), &deep).unwrap_err();
 /// let said = "layer 4 would halve 1 × 1; an image of 28 × 28 is too small for 5 layers";
@@ -50,6 +51,7 @@ impl Default for ConvolutionalConfig {
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::models::{ConvolutionalClassifier, ConvolutionalConfig};
 /// let model = ConvolutionalClassifier::new(&Parameters::new(DType::F32, 1), &ConvolutionalConfig::default())?;
 /// let logits = model.forward(&Tensor::zeros(&[2, 1, 28, 28], DType::F32)?, Mode::Infer)?;
 /// assert_eq!(logits.shape(), [2, 10]);
@@ -67,6 +69,7 @@ impl ConvolutionalClassifier {
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::models::{ConvolutionalClassifier, ConvolutionalConfig};
     /// let config = ConvolutionalConfig { image: [8, 8], widths: vec![4], ..Default::default() };
     /// let parameters = Parameters::new(DType::F32, 1);
     /// ConvolutionalClassifier::new(&parameters, &config)?;
@@ -114,6 +117,7 @@ impl ConvolutionalClassifier {
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::models::{ConvolutionalClassifier, ConvolutionalConfig};
     /// let config = ConvolutionalConfig { image: [8, 8], widths: vec![4], ..Default::default() };
     /// let model = ConvolutionalClassifier::new(&Parameters::new(DType::F32, 1), &config)?;
     /// assert_eq!(model.config(), &config);
@@ -124,9 +128,11 @@ impl ConvolutionalClassifier {
     }
 
     /// Images `[B, C, height, width]` → logits `[B, classes]`.
+    /// Refuses images of another size, number of channels or type.
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::models::{ConvolutionalClassifier, ConvolutionalConfig};
     /// let config = ConvolutionalConfig { image: [8, 8], widths: vec![4], ..Default::default() };
     /// let model = ConvolutionalClassifier::new(&Parameters::new(DType::F32, 1), &config)?;
     /// let images = Tensor::zeros(&[2, 1, 8, 8], DType::F32)?;

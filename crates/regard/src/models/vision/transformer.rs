@@ -12,6 +12,7 @@ use regard_tensor::{Init, Parameter, Parameters, Result, SlidingWindow, Tensor, 
 ///
 /// ```
 /// # use regard::prelude::*;
+/// # use regard::models::{ImagePooling, VisionTransformer, VisionTransformerConfig};
 /// let pooling = ImagePooling::Mean;
 /// let config = VisionTransformerConfig { image: [8, 8], patch: 4, pooling, ..Default::default() };
 /// let model = VisionTransformer::new(&Parameters::new(DType::F32, 1), &config)?;
@@ -24,6 +25,7 @@ use regard_tensor::{Init, Parameter, Parameters, Result, SlidingWindow, Tensor, 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+#[non_exhaustive]
 pub enum ImagePooling {
     /// A learned vector stands before the patches, and what becomes of it is read.
     #[default]
@@ -36,6 +38,7 @@ pub enum ImagePooling {
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::models::{ImagePooling, VisionTransformerConfig};
 /// let config: VisionTransformerConfig =
 ///     serde_json::from_str(r#"{ "patch": 1, "pooling": "mean" }"#).unwrap();
 /// assert_eq!((config.pooling, config.image), (ImagePooling::Mean, [28, 28]));
@@ -117,6 +120,7 @@ impl VisionTransformerConfig {
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::models::VisionTransformerConfig;
     /// let error = VisionTransformerConfig { patch: 5, ..Default::default() }.check().unwrap_err();
     /// assert_eq!(error.to_string(), "a patch of 5 does not divide an image of 28 × 28");
     /// ```
@@ -194,6 +198,7 @@ impl VisionTransformerConfig {
 ///
 /// ```
 /// use regard::prelude::*;
+/// use regard::models::{VisionTransformer, VisionTransformerConfig};
 /// let config = VisionTransformerConfig { image: [8, 8], patch: 4, ..Default::default() };
 /// let model = VisionTransformer::new(&Parameters::new(DType::F32, 1), &config)?;
 /// let images = Tensor::zeros(&[2, 1, 8, 8], DType::F32)?;
@@ -221,6 +226,7 @@ impl VisionTransformer {
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::models::{VisionTransformer, VisionTransformerConfig};
     /// let parameters = Parameters::new(DType::F32, 1);
     /// let config = VisionTransformerConfig { image: [8, 8], patch: 4, ..Default::default() };
     /// VisionTransformer::new(&parameters, &config)?;
@@ -262,6 +268,7 @@ impl VisionTransformer {
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::models::{VisionTransformer, VisionTransformerConfig};
     /// let config = VisionTransformerConfig { image: [8, 8], ..Default::default() };
     /// let model = VisionTransformer::new(&Parameters::new(DType::F32, 1), &config)?;
     /// assert_eq!(model.config(), &config);
@@ -272,9 +279,11 @@ impl VisionTransformer {
     }
 
     /// Images `[B, C, height, width]` → logits `[B, classes]`.
+    /// Refuses images of another size, number of channels or type.
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::models::{VisionTransformer, VisionTransformerConfig};
     /// let config = VisionTransformerConfig { image: [8, 8], classes: 3, ..Default::default() };
     /// let model = VisionTransformer::new(&Parameters::new(DType::F32, 1), &config)?;
     /// let images = Tensor::zeros(&[2, 1, 8, 8], DType::F32)?;
@@ -287,9 +296,11 @@ impl VisionTransformer {
 
     /// As [`VisionTransformer::forward`], with the weights `[B, H, N, N]` of each block where they
     /// are needed. N is the number of patches, and 1 more with a class token, which is first.
+    /// Refuses images of another size, number of channels or type.
     ///
     /// ```
     /// # use regard::prelude::*;
+    /// # use regard::models::{VisionTransformer, VisionTransformerConfig};
     /// let config = VisionTransformerConfig { image: [8, 8], depth: 2, ..Default::default() };
     /// let model = VisionTransformer::new(&Parameters::new(DType::F32, 1), &config)?;
     /// let images = Tensor::zeros(&[1, 1, 8, 8], DType::F32)?;
