@@ -383,3 +383,22 @@ fn which_graphs_are_held_out_depends_on_their_own_seed_alone() {
     assert_ne!(plain, held("held_out_seed=2"));
     assert!(plain.0.iter().all(|graph| !plain.1.contains(graph)));
 }
+
+#[test]
+fn a_run_of_any_seed_is_opened_with_the_options_it_was_trained_with() {
+    let folder = tempfile::tempdir().unwrap();
+    write_graphs(folder.path(), 1, 0, false);
+    let own = format!("data.folder={:?}", folder.path().display().to_string());
+    for settings in [&["size=40", "labeled=4"][..], &["embedded=touching", "size=60"], &[&own[..]]]
+    {
+        let settings = [settings, &["epochs=1", "seed=3"]].concat();
+        let course = Course::done("graph", &settings);
+        let opened = course.run.options().unwrap();
+        assert_eq!(opened.get("data.held_out_seed"), None);
+        let parts = |model: &dyn regard_tasks::task::Model| {
+            model.judge(Part::Test).unwrap().into_iter().map(|one| one.input).collect::<Vec<_>>()
+        };
+        let again = course.run.model(&opened).unwrap();
+        assert_eq!(parts(again.as_ref()), parts(course.model().as_ref()));
+    }
+}
