@@ -31,7 +31,7 @@ const CASES: [Case; 8] = [
 ];
 
 /// Bytes that no reader takes.
-const GARBAGE: [u8; 1 << 16] = [0xff; 1 << 16];
+static GARBAGE: [u8; 1 << 16] = [0xff; 1 << 16];
 
 /// 5 MiB of lines, and then, up to 100 MB, what cannot be read.
 fn write(path: &Path, line: fn(usize) -> String, gzip: bool) {
