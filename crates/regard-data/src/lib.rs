@@ -8,6 +8,7 @@
 //! | turn pictures into ids | [`Codebook`]: patches, the nearest of those that were learned |
 //! | have data without a file | [`toy`]: datasets made by rules |
 //! | hear what is read with a remark | [`remarked`] |
+//! | read the beginnings of long texts only | [`sampled`] |
 //! | leave out rows that cannot be read | [`skipping_bad_rows`] |
 //! | see how far a long reading is, and stop it | [`watch`](fn@watch) |
 //!
@@ -18,6 +19,7 @@ mod codebook;
 mod error;
 pub mod files;
 mod remark;
+mod sample;
 pub mod text;
 pub mod toy;
 mod watch;
@@ -26,6 +28,7 @@ pub use bad_rows::skipping_bad_rows;
 pub use codebook::Codebook;
 pub use error::{Error, Result};
 pub use remark::{remark, remarked};
+pub use sample::{SampledFile, sampled};
 pub use watch::{Watch, quietly, tick, unwatched, watch};
 
 /// The README's snippet, compiled with the tests.

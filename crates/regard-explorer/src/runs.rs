@@ -124,7 +124,7 @@ impl OneRun {
     pub(crate) fn truth(&self, model: &dyn Model, input: &Input) -> Option<String> {
         let form = model.asks().form;
         let typed = matches!(input, Input::Text(_));
-        if typed && !matches!(form, InputForm::Node | InputForm::Point) {
+        if typed && !matches!(form, InputForm::Node | InputForm::Graph | InputForm::Point) {
             return None;
         }
         let known = || self.truths.lock().unwrap_or_else(PoisonError::into_inner);
@@ -208,7 +208,7 @@ fn describe_model(all: &mut Value, model: &dyn Model) {
         "labels": asks.labels,
         "moments": asks.moments,
     });
-    let window = !matches!(asks.form, InputForm::Node | InputForm::Point);
+    let window = !matches!(asks.form, InputForm::Node | InputForm::Graph | InputForm::Point);
     all["changes"] =
         json!({ "normalizers": NORMALIZERS, "window": window, "heads": true, "cells": true });
 }
@@ -216,9 +216,11 @@ fn describe_model(all: &mut Value, model: &dyn Model) {
 /// The kinds of input that a form can be asked by, the best first.
 fn kinds(form: InputForm) -> [&'static str; 2] {
     let first = match form {
-        InputForm::Sentence | InputForm::Text | InputForm::PassageQuestion | InputForm::Vectors => {
-            "text"
-        }
+        InputForm::Sentence
+        | InputForm::Text
+        | InputForm::PassageQuestion
+        | InputForm::Vectors
+        | InputForm::Graph => "text",
         InputForm::Node => "node",
         InputForm::Point => "point",
         InputForm::Picture | InputForm::Recording | InputForm::Features => "bytes",

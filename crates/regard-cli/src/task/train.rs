@@ -13,7 +13,7 @@ use crate::output::{Destination, note};
 use anyhow::{Result, bail};
 use clap::Args;
 use regard::tensor::limit_parameters;
-use regard_data::remarked;
+use regard_data::{SampledFile, remarked, sampled};
 use regard_tasks::options::{Options, TrainingConfig};
 use regard_tasks::run::{Record, Run};
 use regard_tasks::task::{Input, Learner, Model, Task};
@@ -139,29 +139,45 @@ impl Command {
     /// Says what a training would take, and writes nothing.
     fn rehearse(&self, to: &mut impl Write) -> Result<()> {
         let (Some(task), words) = self.task_and_words()? else { bail!("no task is named") };
-        let (begun, remarks) = remarked(|| self.begin_new(task, &words));
-        remarks.iter().for_each(|text| note(text));
-        let New { options, folder, mut learner } = begun?;
-        learner.notes().iter().for_each(|text| note(text));
-        let config = TrainingConfig::of(&options)?;
-        let mut callback = Notes;
         interrupt::listen();
-        let Rehearsal { plan, tried, examples, seconds } =
-            rehearse(learner.as_mut(), &config, &mut callback)?;
-        let epoch = seconds * plan.batches as f64;
+        // Whoever wants to know what it would take does not want to wait for all of it.
+        let ((tried, remarks), files) = sampled(|| remarked(|| self.tried(task, &words)));
+        remarks.iter().for_each(|text| note(text));
+        let Tried { options, folder, notes, rehearsal } = tried?;
+        notes.iter().for_each(|text| note(text));
+        let Rehearsal { plan, tried, examples, seconds } = rehearsal;
+        let more = times_more(&options, &files);
+        let batches = plan.batches as f64 * more;
+        let epoch = seconds * batches;
         let mut line = |name: &str, text: String| writeln!(to, "{name:<12} {text}");
         line("task", task.name().into())?;
         line("run", format!("{}, which is not written", folder.display()))?;
-        line("parameters", table::number(plan.parameters))?;
+        let cut: Vec<&SampledFile> = files.iter().filter(|file| file.is_cut()).collect();
+        for file in &cut {
+            let (used, size) = (table::bytes(file.used as usize), table::bytes(file.size as usize));
+            let lines = table::number(file.lines);
+            let path = file.path.display();
+            line("data", format!("from the first {lines} lines of {path}, {used} of {size}"))?;
+        }
+        let parameters = table::number(plan.parameters);
         line(
-            "epochs",
-            format!("{} of {}", plan.epochs, table::count(plan.batches, "batch", "batches")),
+            "parameters",
+            match cut.is_empty() {
+                true => parameters,
+                false => format!("{parameters}, with the words and labels of these lines"),
+            },
         )?;
+        let batches = match more > 1.0 {
+            false => table::count(plan.batches, "batch", "batches"),
+            true => format!("about {} batches", table::number(batches.round() as usize)),
+        };
+        line("epochs", format!("{} of {batches}", plan.epochs))?;
         let free = match Limits::of_machine().bytes {
             usize::MAX => String::new(),
             free => format!("; {} are free", table::bytes(free)),
         };
-        line("memory", format!("{} so far{free}", table::bytes(heap::peak())))?;
+        let so_far = if cut.is_empty() { "so far" } else { "for these lines" };
+        line("memory", format!("{} {so_far}{free}", table::bytes(heap::peak())))?;
         let all = table::seconds(epoch * plan.epochs as f64);
         let tried = match tried {
             0 => format!("{} of a batch", table::count(examples, "example", "examples")),
@@ -175,6 +191,15 @@ impl Command {
             ),
         )?;
         Ok(())
+    }
+
+    /// A training that is tried on the beginning of its data.
+    fn tried(&self, task: &'static dyn Task, words: &[String]) -> Result<Tried> {
+        let New { options, folder, mut learner } = self.begin_new(task, words)?;
+        let config = TrainingConfig::of(&options)?;
+        let notes = learner.notes();
+        let rehearsal = rehearse(learner.as_mut(), &config, &mut Notes)?;
+        Ok(Tried { options, folder, notes, rehearsal })
     }
 
     /// The task, where one is named, and the words that set options: a run to go on with knows its
@@ -206,6 +231,35 @@ struct New {
     options: Options,
     folder: PathBuf,
     learner: Box<dyn Learner>,
+}
+
+/// What a training that was tried tells.
+struct Tried {
+    options: Options,
+    folder: PathBuf,
+    notes: Vec<String>,
+    rehearsal: Rehearsal,
+}
+
+/// How many times more there is to learn than the lines of the training files that were read.
+fn times_more(options: &Options, files: &[SampledFile]) -> f64 {
+    let training: Vec<PathBuf> = options
+        .names()
+        .iter()
+        .filter(|name| name.starts_with("data.train"))
+        .filter_map(|name| options.get(name))
+        .flat_map(|value| match value.as_array() {
+            Some(all) => all.clone(),
+            None => vec![value.clone()],
+        })
+        .filter_map(|value| value.as_str().map(PathBuf::from))
+        .collect();
+    let own: Vec<&SampledFile> =
+        files.iter().filter(|file| training.contains(&file.path)).collect();
+    let own = if own.is_empty() { files.iter().collect() } else { own };
+    let used: f64 = own.iter().map(|file| file.used).sum();
+    let size: f64 = own.iter().map(|file| file.size as f64).sum();
+    if used > 0.0 { (size / used).max(1.0) } else { 1.0 }
 }
 
 /// Says what is said before the first batch; a training that is only tried has no progress.

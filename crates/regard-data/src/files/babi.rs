@@ -1,7 +1,7 @@
 //! Stories in numbered lines, as the bAbI tasks have them.
 
 use super::asked::{Answer, Asked, Passage, Place};
-use super::opened::numbered_lines;
+use super::opened::numbered_beginning;
 use crate::{Error, Result};
 use std::path::Path;
 use std::sync::Arc;
@@ -77,7 +77,7 @@ pub fn babi(path: impl AsRef<Path>, encoding: Option<&str>) -> Result<Vec<Asked>
     let path = path.as_ref();
     let mut all = Vec::new();
     let mut story = Story::default();
-    for (line, text) in numbered_lines(path, encoding)? {
+    for (line, text) in numbered_beginning(path, encoding)? {
         let wrong = |what: &str| Error::line(path, line, what);
         let (number, rest) = text.split_once(' ').unwrap_or((&text, ""));
         let number: usize = number.parse().map_err(|_| {

@@ -1,7 +1,7 @@
 //! Columns of a text file, by name or by number.
 
 use super::header::without_header;
-use super::lines::text;
+use super::lines::beginning;
 use super::quotes::check_quotes;
 use super::table::LineCounter;
 use crate::{Error, Result, bad_rows};
@@ -74,7 +74,7 @@ impl Separator {
             Self::Auto if !named.trim_end_matches(".gz").ends_with(".csv") => return Ok(b'\t'),
             Self::Auto => {}
         }
-        let text = text(path, encoding)?;
+        let text = beginning(path, encoding)?;
         let first = text.lines().next().unwrap_or_default();
         Ok(match (first.contains('\t'), first.contains(','), first.contains(';')) {
             (true, _, _) => b'\t',
@@ -137,7 +137,7 @@ impl ColumnFile {
         encoding: Option<&str>,
     ) -> Result<Self> {
         let separator = format.separator.of(path, encoding)?;
-        let text = text(path, encoding)?;
+        let text = beginning(path, encoding)?;
         let mut rows = match separator {
             b'\t' => tabs(&text),
             separator => quoted(path, &text, separator)?,

@@ -1,6 +1,6 @@
 //! Sentences of which each word has a label.
 
-use super::lines::{columns, lines};
+use super::lines::{beginning_lines, columns};
 use crate::{Error, Result, bad_rows};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -136,7 +136,7 @@ pub fn conll_columns(
     encoding: Option<&str>,
 ) -> Result<Vec<Tagged>> {
     let path = path.as_ref();
-    let lines = lines(path, encoding)?;
+    let lines = beginning_lines(path, encoding)?;
     let named = path.to_string_lossy().trim_end_matches(".gz").ends_with(".conllu");
     let universal = named || lines.iter().any(|line| line.split('\t').count() == UNIVERSAL);
     let width = if universal {

@@ -2,7 +2,7 @@
 
 use super::columns::{Column, ColumnFile, ColumnFormat};
 use super::lines::columns;
-use super::opened::numbered_lines;
+use super::opened::numbered_beginning;
 use crate::{Error, Result};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
@@ -103,5 +103,5 @@ fn two_columns(
         let both = if path_first { [first, second] } else { [second, first] };
         Ok((line, both.map(str::to_string).to_vec()))
     };
-    numbered_lines(list, encoding)?.into_iter().map(row).collect()
+    numbered_beginning(list, encoding)?.into_iter().map(row).collect()
 }

@@ -2,7 +2,8 @@
 //!
 //! `nodes.svm` (SVMlight): line n, counted from 0, is node n: a label, then `index:value` with
 //! increasing indices; `#` begins a comment. The label `?` is one that is not known. Or `nodes.tsv`,
-//! whose lines are a node's name, its label, and its features. `edges.tsv`: two nodes a line.
+//! whose lines are a node's name, its label, and its features. `edges.tsv`: two nodes a line, and the
+//! weight of the edge or its features where it has any.
 //! `split.tsv`, which may be missing: `train`, `val` or `test`, and a node, a line. Any of them but the
 //! first may end with .csv or .txt; columns stand between tabs, commas, semicolons or blanks, and a
 //! first line may name them.
@@ -10,7 +11,8 @@
 use super::opened::numbered_lines;
 use crate::text::Labels;
 use crate::{Error, Result, remark};
-use std::collections::{BTreeSet, HashMap};
+use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
 /// What parts are called.
@@ -18,6 +20,30 @@ const PARTS: [&str; 5] = ["train", "val", "validation", "dev", "test"];
 
 /// Features are held densely; more of them than this (1 GiB) are refused.
 const MOST_FEATURES: usize = 1 << 28;
+
+/// What the columns behind the two nodes of an edge are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EdgeColumns {
+    /// One is a weight, several are features.
+    #[default]
+    Auto,
+    /// A weight.
+    Weight,
+    /// Features.
+    Features,
+}
+
+/// What E edges carry, in their order.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Carried {
+    /// A positive weight each, where they have weights.
+    pub weights: Option<Vec<f64>>,
+    /// `[E, width]`, row by row.
+    pub features: Vec<f32>,
+    /// How many features an edge has; 0 where edges have none.
+    pub width: usize,
+}
 
 /// A graph whose N nodes have D features and, where it is known, a label.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,6 +58,8 @@ pub struct LabeledGraph {
     pub edges: Vec<(usize, usize)>,
     /// How many lines of edges named an edge that was there already, in either direction.
     pub repeated_edges: usize,
+    /// What the edges carry.
+    pub carried: Carried,
     /// The label of each node, as a place in `label_names`.
     pub labels: Vec<Option<usize>>,
     /// The labels: by number where all are numbers, else by name.
@@ -53,12 +81,16 @@ impl LabeledGraph {
     /// std::fs::write(folder.join("nodes.svm"), "cat 0:1\ndog 2:0.5\n").unwrap();
     /// std::fs::write(folder.join("edges.tsv"), "0\t1\n").unwrap();
     /// std::fs::write(folder.join("split.tsv"), "train\t0\n").unwrap();
-    /// let graph = regard_data::files::LabeledGraph::read_folder(folder, None)?;
+    /// let graph = regard_data::files::LabeledGraph::read_folder(folder, None, Default::default())?;
     /// assert_eq!(graph.features, [1.0, 0.0, 0.0, 0.0, 0.0, 0.5]);
     /// assert_eq!(graph.edges, [(0, 1), (1, 0)]);
     /// # Ok::<(), regard_data::Error>(())
     /// ```
-    pub fn read_folder(folder: &Path, encoding: Option<&str>) -> Result<Self> {
+    pub fn read_folder(
+        folder: &Path,
+        encoding: Option<&str>,
+        columns: EdgeColumns,
+    ) -> Result<Self> {
         let found = |stem: &str, endings: &[&str]| {
             let files = endings.iter().map(|ending| folder.join(format!("{stem}.{ending}")));
             files.clone().find(|file| file.is_file()).or(files.clone().next())
@@ -67,7 +99,7 @@ impl LabeledGraph {
         let nodes = found("nodes", &["svm", "tsv", "csv", "txt"]).unwrap_or_default();
         let edges = found("edges", &table).unwrap_or_default();
         let split = found("split", &table).filter(|file| file.is_file());
-        Self::read(&nodes, &edges, split.as_deref(), encoding)
+        Self::read(&nodes, (&edges, columns), split.as_deref(), encoding)
     }
 
     /// What a node is called.
@@ -86,11 +118,11 @@ impl LabeledGraph {
 
     /// Reads three files, plain or gzip, in UTF-8 or the encoding named; without the one of the parts no
     /// node is in any. Refuses indices that do not increase, two nodes of one name, an edge to a node that
-    /// is not there or of a weight of its own, a node in two parts or without a known label in any, a label
+    /// is not there or whose weight is not positive, a node in two parts or without a known label in any, a label
     /// that no node of the training part has, and an empty training part.
     pub fn read(
         nodes: &Path,
-        edges: &Path,
+        edges: (&Path, EdgeColumns),
         split: Option<&Path>,
         encoding: Option<&str>,
     ) -> Result<Self> {
@@ -99,7 +131,8 @@ impl LabeledGraph {
             if is_table { Nodes::table(nodes, encoding) } else { Nodes::read(nodes, encoding) };
         let Nodes { features, width, labels, label_names, names } = read?;
         let known = Known::new(labels.len(), names.as_deref());
-        let (edges, repeated_edges) = read_edges(edges, &known, encoding)?;
+        let ReadEdges { edges, repeated: repeated_edges, carried } =
+            read_edges(edges, &known, encoding)?;
         let [train, validation, test] = match split {
             Some(split) => read_split(split, &labels, &label_names, &known, encoding)?,
             None => Default::default(),
@@ -110,6 +143,7 @@ impl LabeledGraph {
             names,
             edges,
             repeated_edges,
+            carried,
             labels,
             label_names,
             train,
@@ -266,15 +300,22 @@ fn remark_header(path: &Path, cells: &[&str]) {
 }
 
 /// The nodes there are, by what they are called.
-struct Known<'a> {
+pub(super) struct Known<'a> {
     count: usize,
     names: Option<HashMap<&'a str, usize>>,
+    /// What they are: nodes or graphs.
+    thing: &'static str,
 }
 
 impl<'a> Known<'a> {
     fn new(count: usize, names: Option<&'a [String]>) -> Self {
         let places = |names: &'a [String]| names.iter().map(String::as_str).zip(0..).collect();
-        Self { count, names: names.map(places) }
+        Self { count, names: names.map(places), thing: "node" }
+    }
+
+    /// Graphs that are called so.
+    pub(super) fn graphs(names: &'a [String]) -> Self {
+        Self { thing: "graph", ..Self::new(names.len(), Some(names)) }
     }
 
     fn find(&self, name: &str) -> Option<usize> {
@@ -289,7 +330,7 @@ impl<'a> Known<'a> {
         self.find(name).ok_or_else(|| {
             let count = self.count;
             let what = match (&self.names, name.parse::<usize>()) {
-                (Some(_), _) => format!("there is no node \"{name}\" among {count}"),
+                (Some(_), _) => format!("there is no {} \"{name}\" among {count}", self.thing),
                 (None, Ok(at)) => {
                     format!("there is no node {at}; there are {count}, counted from 0")
                 }
@@ -333,60 +374,75 @@ fn read_feature(word: &str) -> Option<(usize, f32)> {
     value.is_finite().then_some((index.parse().ok()?, value))
 }
 
-/// The edges in both directions, and how many were repeated.
+/// The edges in both directions, how many were repeated, and what they carry.
+struct ReadEdges {
+    edges: Vec<(usize, usize)>,
+    repeated: usize,
+    carried: Carried,
+}
+
+/// What stands behind the two nodes of an edge, in which line, and whether that line is the edge's own
+/// or that of the same edge the other way.
+struct Found {
+    numbers: Vec<f64>,
+    line: usize,
+    own: bool,
+}
+
 fn read_edges(
-    path: &Path,
+    (path, columns): (&Path, EdgeColumns),
     known: &Known,
     encoding: Option<&str>,
-) -> Result<(Vec<(usize, usize)>, usize)> {
+) -> Result<ReadEdges> {
     let lines = numbered_lines(path, encoding)?;
     let between = separator(&lines);
-    let mut edges = BTreeSet::new();
-    let (mut repeated, mut weight) = (0, None);
+    let mut found: BTreeMap<(usize, usize), Found> = BTreeMap::new();
+    let (mut repeated, mut width) = (0, None);
     for (line, text) in &lines {
         let line = *line;
         let cells = between.cells(text);
         let is_header = line == 1
             && lines.len() > 1
-            && (2..=3).contains(&cells.len())
+            && cells.len() > 1
             && cells.iter().all(|cell| known.find(cell).is_none() && cell.parse::<f64>().is_err());
         if is_header {
             remark_header(path, &cells);
             continue;
         }
-        let [from, to] = match cells[..] {
-            [from, to] => [from, to],
-            [from, to, own] if weight.is_none_or(|first| first == own) && is_weight(own) => {
-                weight = Some(own);
-                [from, to]
-            }
-            [_, _, own] if is_weight(own) => {
+        let [from, to, more @ ..] = &cells[..] else {
+            return Err(two_columns(path, line, cells.len()));
+        };
+        let wide = *width.get_or_insert(more.len());
+        if more.len() != wide {
+            let what = format!("{} columns; the lines before have {}", cells.len(), wide + 2);
+            return Err(Error::line(path, line, what));
+        }
+        let [from, to] = [known.node(path, line, from)?, known.node(path, line, to)?];
+        let numbers = carried_numbers(path, line, more, columns)?;
+        if let Some(first) = found.get(&(from, to)) {
+            // The other way it may carry something else.
+            repeated += usize::from(first.numbers == numbers);
+            if first.own && first.numbers != numbers {
                 let what = format!(
-                    "this edge weighs {own} and others {}: attention learns how much an edge counts, and \
-                     takes no weights of its own; leave the third column out",
-                    weight.unwrap_or_default()
+                    "this edge is there already, in line {}, and carries other \
+                                    numbers there",
+                    first.line
                 );
                 return Err(Error::line(path, line, what));
             }
-            _ => return Err(two_columns(path, line, cells.len())),
-        };
-        let [from, to] = [known.node(path, line, from)?, known.node(path, line, to)?];
-        if !edges.insert((from, to)) {
-            repeated += 1;
         }
-        edges.insert((to, from));
+        let other = Found { numbers: numbers.clone(), line, own: false };
+        found.insert((from, to), Found { numbers, line, own: true });
+        found.entry((to, from)).or_insert(other);
     }
+    let carried = carried(path, &found, width.unwrap_or(0), columns);
     let path = path.display();
-    if let Some(weight) = weight {
-        remark(format!(
-            "{path}: every edge weighs {weight}, so that none weighs more than another"
-        ));
-    }
     if repeated > 0 {
         remark(format!(
             "{path}: {repeated} lines name an edge that was there before; it counts once"
         ));
     }
+    let edges: Vec<(usize, usize)> = found.into_keys().collect();
     let attached: BTreeSet<usize> = edges.iter().map(|&(from, _)| from).collect();
     let alone = known.count - attached.len();
     if alone > 0 {
@@ -395,19 +451,89 @@ fn read_edges(
             known.count
         ));
     }
-    Ok((edges.into_iter().collect(), repeated))
+    Ok(ReadEdges { edges, repeated, carried })
 }
 
-fn is_weight(cell: &str) -> bool {
-    cell.parse::<f64>().is_ok_and(f64::is_finite)
+/// Whether so many columns are a weight.
+fn is_weight(columns: EdgeColumns, width: usize) -> bool {
+    columns == EdgeColumns::Weight || (columns == EdgeColumns::Auto && width == 1)
+}
+
+/// The numbers of a line behind the two nodes. Refuses what is none, and a weight that is not positive.
+fn carried_numbers(
+    path: &Path,
+    line: usize,
+    cells: &[&str],
+    columns: EdgeColumns,
+) -> Result<Vec<f64>> {
+    let wrong = |what: String| Err(Error::line(path, line, what));
+    let weight = is_weight(columns, cells.len());
+    if columns == EdgeColumns::Weight && cells.len() != 1 {
+        return wrong(format!(
+            "a weight behind two nodes was expected, not {} columns",
+            cells.len()
+        ));
+    }
+    if columns == EdgeColumns::Features && cells.is_empty() {
+        return wrong("features behind two nodes were expected, and there are none".into());
+    }
+    let mut numbers = Vec::new();
+    for cell in cells {
+        match cell.parse::<f64>().ok().filter(|x| (*x as f32).is_finite()) {
+            None => return wrong(format!("\"{cell}\" is not a number that an edge could carry")),
+            Some(number) if weight && number <= 0.0 => {
+                return wrong(format!(
+                    "this edge weighs {cell}; a weight is a positive number, and an edge that weighs \
+                     nothing is left out"
+                ));
+            }
+            Some(number) => numbers.push(number),
+        }
+    }
+    Ok(numbers)
+}
+
+/// What edges carry, as they are used; says how.
+fn carried(
+    path: &Path,
+    found: &BTreeMap<(usize, usize), Found>,
+    width: usize,
+    columns: EdgeColumns,
+) -> Carried {
+    let all = || found.values().flat_map(|one| one.numbers.iter().copied());
+    let path = path.display();
+    if width == 0 {
+        return Carried::default();
+    }
+    if !is_weight(columns, width) {
+        let features = all().map(|number| number as f32).collect();
+        remark(format!("{path}: edges have {width} features each, which enter the scores"));
+        return Carried { weights: None, features, width };
+    }
+    let weights: Vec<f64> = all().collect();
+    match weights.first() {
+        Some(first) if weights.iter().all(|weight| weight == first) => {
+            remark(format!(
+                "{path}: every edge weighs {first}, so that none weighs more than another"
+            ));
+            Carried::default()
+        }
+        _ => {
+            remark(format!(
+                "{path}: edges have weights; what attention gives to an edge is multiplied by its \
+                 weight (a self-loop's is 1)"
+            ));
+            Carried { weights: Some(weights), ..Carried::default() }
+        }
+    }
 }
 
 fn two_columns(path: &Path, line: usize, count: usize) -> Error {
     Error::line(path, line, format!("2 columns with a tab between were expected, not {count}"))
 }
 
-/// The nodes of the parts train, validation and test.
-fn read_split(
+/// The nodes, or graphs, of the parts train, validation and test.
+pub(super) fn read_split(
     path: &Path,
     labels: &[Option<usize>],
     label_names: &[String],
@@ -437,24 +563,27 @@ fn read_split(
         };
         let at = known.node(path, line, named)?;
         if let Some(first) = seen.insert(at, line) {
-            let what = format!("node {named} is in a part already, by line {first}");
+            let thing = known.thing;
+            let what = format!("{thing} {named} is in a part already, by line {first}");
             return Err(Error::line(path, line, what));
         }
         let Some(label) = labels[at] else {
-            let what = format!("node {named} has no label, so it cannot be in a part");
+            let thing = known.thing;
+            let what = format!("{thing} {named} has no label, so it cannot be in a part");
             return Err(Error::line(path, line, what));
         };
         parts[part].push((at, label, line));
     }
     if parts[0].is_empty() {
-        return Err(Error::file(path, "no node is in the part train"));
+        return Err(Error::file(path, format!("no {} is in the part train", known.thing)));
     }
     let trained: BTreeSet<usize> = parts[0].iter().map(|&(_, label, _)| label).collect();
     if let Some(&(at, label, line)) =
         parts[1..].iter().flatten().find(|(_, label, _)| !trained.contains(label))
     {
         let name = &label_names[label];
-        let what = format!("node {at} has the label \"{name}\", which no training node has");
+        let thing = known.thing;
+        let what = format!("{thing} {at} has the label \"{name}\", which no training {thing} has");
         return Err(Error::line(path, line, what));
     }
     Ok(parts.map(|part| part.into_iter().map(|(at, ..)| at).collect()))

@@ -2,7 +2,7 @@
 
 use super::columns::{Column, ColumnFile, ColumnFormat, Row};
 use super::header::without_header;
-use super::lines::lines;
+use super::lines::beginning_lines;
 use crate::{Error, Result, bad_rows, remark};
 use std::{
     collections::{HashMap, HashSet},
@@ -210,7 +210,7 @@ fn shared(names: &[Vec<String>], part: impl Fn(&[String]) -> Option<&String>) ->
 
 /// The lines of a file up to the last that is not blank; at least one.
 fn filled(path: &Path, encoding: Option<&str>) -> Result<Vec<String>> {
-    let mut lines = lines(path, encoding)?;
+    let mut lines = beginning_lines(path, encoding)?;
     let end = lines.iter().rposition(|line| !line.trim().is_empty());
     lines.truncate(end.ok_or_else(|| Error::file(path, "there are no texts"))? + 1);
     Ok(lines)

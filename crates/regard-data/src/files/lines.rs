@@ -1,12 +1,12 @@
 //! A text file as its lines: plain or compressed, in any encoding that is named.
 
-use crate::{Error, Result};
+use crate::{Error, Result, sample};
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{DecoderResult, Encoding, UTF_8, UTF_16BE, UTF_16LE};
 use flate2::read::MultiGzDecoder;
 use std::{
     fs,
-    io::{ErrorKind, Read},
+    io::{BufRead, BufReader, ErrorKind, Read, Seek},
     path::Path,
 };
 
@@ -22,18 +22,65 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 /// ```
 pub fn bytes(path: impl AsRef<Path>) -> Result<Vec<u8>> {
     let path = path.as_ref();
-    let bytes = fs::read(path).map_err(|error| match error.kind() {
-        ErrorKind::NotFound => Error::file(path, "there is no such file"),
-        ErrorKind::IsADirectory => Error::file(path, "this is a folder; a file was expected"),
-        _ => Error::file(path, format!("cannot be read: {error}")),
-    })?;
+    let bytes = fs::read(path).map_err(|error| unreadable(path, &error))?;
     if !bytes.starts_with(&GZIP) {
         return Ok(bytes);
     }
     let mut out = Vec::new();
-    let damaged = |error| Error::file(path, format!("the gzip data are cut short or bad: {error}"));
-    MultiGzDecoder::new(&bytes[..]).read_to_end(&mut out).map_err(damaged)?;
+    MultiGzDecoder::new(&bytes[..]).read_to_end(&mut out).map_err(|e| damaged(path, &e))?;
     Ok(out)
+}
+
+fn unreadable(path: &Path, error: &std::io::Error) -> Error {
+    match error.kind() {
+        ErrorKind::NotFound => Error::file(path, "there is no such file"),
+        ErrorKind::IsADirectory => Error::file(path, "this is a folder; a file was expected"),
+        _ => Error::file(path, format!("cannot be read: {error}")),
+    }
+}
+
+fn damaged(path: &Path, error: &std::io::Error) -> Error {
+    Error::file(path, format!("the gzip data are cut short or bad: {error}"))
+}
+
+/// As [`text`]; of a long file only its beginning, where [`sampled`](crate::sampled) is around the call.
+pub(super) fn beginning(path: &Path, encoding: Option<&str>) -> Result<String> {
+    let Some(most) = sample::most_bytes() else { return text(path, encoding) };
+    let encoding = named(encoding)?;
+    let file = fs::File::open(path).map_err(|error| unreadable(path, &error))?;
+    let size = file.metadata().map_err(|error| unreadable(path, &error))?.len();
+    let mut file = BufReader::new(file);
+    let gzip = file.fill_buf().map_err(|error| unreadable(path, &error))?.starts_with(&GZIP);
+    let mut bytes = Vec::new();
+    // One byte more says that there is more.
+    let limit = most as u64 + 1;
+    let read = if gzip {
+        let mut unpacked = MultiGzDecoder::new(file).take(limit);
+        unpacked.read_to_end(&mut bytes).map_err(|error| damaged(path, &error))?;
+        unpacked.into_inner().into_inner().stream_position().unwrap_or(size)
+    } else {
+        file.take(limit).read_to_end(&mut bytes).map_err(|error| unreadable(path, &error))?;
+        bytes.len() as u64
+    };
+    let goes_on = bytes.len() > most;
+    bytes.truncate(most);
+    let decoded = decode_part(&bytes, encoding, !goes_on);
+    let decoded = decoded.map_err(|NotText { line, what }| Error::line(path, line, what))?;
+    let kept = sample::cut(&decoded, goes_on);
+    let whole = !goes_on && kept.len() == decoded.len();
+    let read = if whole { size } else { read };
+    let used = read as f64 * kept.len() as f64 / decoded.len().max(1) as f64;
+    let used = if whole { size as f64 } else { used };
+    sample::note(path, kept.lines().count(), read, used, size);
+    if kept.is_empty() && goes_on {
+        return Err(Error::file(path, "its first line is longer than the part that is looked at"));
+    }
+    Ok(kept.to_string())
+}
+
+/// As [`lines`], of which only the beginning is read as [`beginning`] does.
+pub(super) fn beginning_lines(path: &Path, encoding: Option<&str>) -> Result<Vec<String>> {
+    Ok(beginning(path, encoding)?.lines().map(str::to_string).collect())
 }
 
 /// What a text file holds, plain or gzip. A mark of the byte order at its start tells the encoding
@@ -79,6 +126,15 @@ struct NotText {
 }
 
 fn decode(bytes: &[u8], encoding: &'static Encoding) -> std::result::Result<String, NotText> {
+    decode_part(bytes, encoding, true)
+}
+
+/// As [`decode`]; where these are not the last bytes, a character may be cut at their end.
+fn decode_part(
+    bytes: &[u8],
+    encoding: &'static Encoding,
+    last: bool,
+) -> std::result::Result<String, NotText> {
     let encoding = match encoding == UTF_8 {
         true => unmarked_utf_16(bytes).unwrap_or(encoding),
         false => encoding,
@@ -86,7 +142,7 @@ fn decode(bytes: &[u8], encoding: &'static Encoding) -> std::result::Result<Stri
     let mut decoder = encoding.new_decoder();
     let most = decoder.max_utf8_buffer_length_without_replacement(bytes.len());
     let mut text = String::with_capacity(most.unwrap_or_default());
-    match decoder.decode_to_string_without_replacement(bytes, &mut text, true) {
+    match decoder.decode_to_string_without_replacement(bytes, &mut text, last) {
         (DecoderResult::InputEmpty, _) => Ok(text),
         _ => {
             let name = decoder.encoding().name();

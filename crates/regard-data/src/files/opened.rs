@@ -1,6 +1,6 @@
 //! A file opened for reading, unpacked on the way where it begins as gzip does.
 
-use super::lines::lines;
+use super::lines::{beginning_lines, lines};
 use crate::{Error, Result};
 use flate2::read::MultiGzDecoder;
 use std::fs::File;
@@ -20,9 +20,21 @@ pub fn opened(path: &Path) -> Result<Box<dyn Read>> {
 /// The lines of a text file, each with its number from 1 and without blanks at its end. Blank lines
 /// at the end of the file are dropped.
 pub(super) fn numbered_lines(path: &Path, encoding: Option<&str>) -> Result<Vec<(usize, String)>> {
-    let lines = lines(path, encoding)?.into_iter().enumerate();
+    Ok(numbered(lines(path, encoding)?))
+}
+
+/// As [`numbered_lines`]; of a long file only its beginning, where that is asked for.
+pub(super) fn numbered_beginning(
+    path: &Path,
+    encoding: Option<&str>,
+) -> Result<Vec<(usize, String)>> {
+    Ok(numbered(beginning_lines(path, encoding)?))
+}
+
+fn numbered(lines: Vec<String>) -> Vec<(usize, String)> {
+    let lines = lines.into_iter().enumerate();
     let mut lines: Vec<_> = lines.map(|(at, line)| (at + 1, line.trim_end().to_owned())).collect();
     let kept = lines.iter().rposition(|(_, line)| !line.is_empty()).map_or(0, |last| last + 1);
     lines.truncate(kept);
-    Ok(lines)
+    lines
 }

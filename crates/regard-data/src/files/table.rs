@@ -1,7 +1,7 @@
 //! Numbers in columns.
 
 use super::columns::{Column, ColumnFile, ColumnFormat, Row, Separator};
-use super::lines::{columns, text};
+use super::lines::{beginning, columns};
 use crate::{Error, Result, bad_rows};
 use csv::{ReaderBuilder, StringRecord, Trim};
 use std::path::Path;
@@ -29,7 +29,7 @@ pub struct Table {
 /// ```
 pub fn table(path: impl AsRef<Path>, encoding: Option<&str>) -> Result<Table> {
     let path = path.as_ref();
-    separated(path, &text(path, encoding)?, b',')
+    separated(path, &beginning(path, encoding)?, b',')
 }
 
 /// Which columns of a file are a [`Table`].
@@ -57,7 +57,7 @@ pub struct TableColumns {
 /// # Ok::<(), regard_data::Error>(())
 /// ```
 pub fn table_columns(path: &Path, columns: &TableColumns, encoding: Option<&str>) -> Result<Table> {
-    let text = text(path, encoding)?;
+    let text = beginning(path, encoding)?;
     let first = text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
     let separator = match columns.separator {
         Separator::Character(character) => character,

@@ -1,7 +1,7 @@
 //! Pretrained vectors of words, as word2vec, GloVe and fastText write them in text.
 
 use crate::files::opened;
-use crate::{Error, Result};
+use crate::{Error, Result, sample};
 use regard::Tensor;
 use regard::tensor::Parameter;
 use std::collections::HashMap;
@@ -47,6 +47,10 @@ pub fn set_vectors(table: &Parameter, tokens: &[String], file: &Path) -> Result<
     let (mut line, mut at) = (Vec::new(), 0);
     while read.read_until(b'\n', &mut line).map_err(|e| Error::file(file, e))? > 0 {
         at += 1;
+        // Where only beginnings are read, the first vectors will do.
+        if sample::most_lines().is_some_and(|most| at > most) {
+            break;
+        }
         let text = String::from_utf8_lossy(&line).trim_end().to_owned();
         line.clear();
         if text.is_empty() || (at == 1 && is_header(&text)) {

@@ -22,6 +22,7 @@ mod spoken;
 mod stories;
 mod tagged;
 mod tones;
+mod touching;
 
 pub use blocks::blocks;
 pub use captioned::{CaptionLanguage, Captioned, captioned, plainly_captioned};
@@ -42,6 +43,7 @@ pub use spoken::{SPOKEN_RATE, Spoken, spoken};
 pub use stories::{Story, StoryLanguage, stories};
 pub use tagged::tagged;
 pub use tones::{TONE_RATE, tones};
+pub use touching::{COLORS, touching};
 
 use crate::{Error, Result};
 use regard::DType;

@@ -54,6 +54,12 @@ impl Cuda {
 }
 
 impl CudaBuffer {
+    /// A copy of a slice. The device was entered.
+    pub(super) fn of<X: Copy>(device: &Arc<Device>, data: &[X]) -> Result<Self, Error> {
+        let memory = Some(Memory::of(device, data)?);
+        Ok(Self { memory, bytes: size_of_val(data), device: device.clone() })
+    }
+
     /// Where it begins, a multiple of 256.
     ///
     /// ```no_run

@@ -66,7 +66,8 @@ pub struct CudaInfo {
 pub(super) struct Device {
     gpu: Arc<Gpu>,
     pub(super) stream: sys::CUstream,
-    is_own: bool,
+    /// Whether the stream is this device's, and lives as long.
+    pub(super) is_own: bool,
     /// Whose stream it is, where it is neither its own nor a caller's.
     _lender: Option<Arc<Device>>,
     pub(super) capability: (i32, i32),
@@ -331,6 +332,11 @@ impl std::fmt::Debug for Cuda {
 }
 
 impl Device {
+    /// Whether work goes to the same stream of the same GPU.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.gpu, &other.gpu) && self.stream == other.stream
+    }
+
     /// Makes this GPU the calling thread's, as long as what is returned lives: longer than all memory
     /// that is taken meanwhile.
     #[must_use = "the thread has its former context again when this is dropped"]

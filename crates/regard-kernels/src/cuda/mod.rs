@@ -18,6 +18,7 @@ mod decode;
 mod device;
 mod dot;
 mod dot_tiles;
+mod edges;
 mod form;
 mod forward;
 mod graph;
@@ -47,6 +48,7 @@ pub use compiler::{Compiled, compile_for, options};
 pub use device::{Cuda, CudaInfo};
 #[doc(hidden)]
 pub use dot_tiles::DotTiles;
+pub(crate) use edges::EdgesOnGpu;
 #[doc(hidden)]
 pub use graph::GraphSizes;
 pub use options_at::{EdgesAt, OptionsAt, PARAMETERS};

@@ -2,6 +2,7 @@
 //! `text/problem.cu`.
 
 use super::device::Device;
+use super::edges::KeptEdges;
 use super::memory::Memory;
 use super::options_at::{EdgesAt, OptionsAt, PARAMETERS};
 use crate::error::{Error, ensure};
@@ -125,6 +126,8 @@ pub(super) struct Uploaded {
     pub(super) problem: Problem,
     device: Arc<Device>,
     memory: Vec<Memory>,
+    /// What the edges' addresses are of.
+    _edges: Option<Arc<KeptEdges>>,
 }
 
 impl Uploaded {
@@ -138,7 +141,7 @@ impl Uploaded {
     ) -> Result<Self, Error> {
         let sizes = [s.b, s.hq, s.hk, s.nq, s.nk, s.dk, s.dv].map(|n| n as i64);
         let problem = Problem { sizes, offset: spec.position(s) as i64, ..Problem::default() };
-        let mut up = Self { problem, device: device.clone(), memory: Vec::new() };
+        let mut up = Self { problem, device: device.clone(), memory: Vec::new(), _edges: None };
         up.problem.q = up.array(q)?;
         up.problem.k = up.array(k)?;
         // Keys that are the values too are read once.
@@ -259,16 +262,15 @@ impl Uploaded {
             self.problem.row_draws = at.row_draws.unwrap_or(0);
             return Ok(());
         }
-        let (column_start, queries, positions) = edges.by_key();
-        let wide = |starts: &[usize]| starts.iter().map(|&n| n as u64).collect::<Vec<u64>>();
-        self.problem.row_start = self.slice(&wide(edges.starts()))?;
-        self.problem.row_keys = self.slice(edges.all_keys())?;
-        self.problem.column_start = self.slice(&wide(column_start))?;
-        self.problem.column_queries = self.slice(queries)?;
-        self.problem.column_edges = self.slice(positions)?;
-        if edges.has_repeats() {
-            self.problem.row_draws = self.slice(edges.draws())?;
-        }
+        let kept = edges.on_gpu.of(&self.device, edges)?;
+        let [row_start, row_keys, column_start, column_queries, column_edges, row_draws] = kept.at;
+        self.problem.row_start = row_start;
+        self.problem.row_keys = row_keys;
+        self.problem.column_start = column_start;
+        self.problem.column_queries = column_queries;
+        self.problem.column_edges = column_edges;
+        self.problem.row_draws = row_draws;
+        self._edges = Some(kept);
         Ok(())
     }
 

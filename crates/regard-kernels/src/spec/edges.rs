@@ -25,6 +25,9 @@ pub struct Edges {
     position: Vec<u32>,
     /// Where an edge is there more than once, for each edge: the key that dropout is drawn for.
     draws: Option<Vec<u32>>,
+    /// Their copy on a GPU, once one has been asked for.
+    #[cfg(feature = "cuda")]
+    pub(crate) on_gpu: crate::cuda::EdgesOnGpu,
 }
 
 impl Edges {
@@ -78,6 +81,8 @@ impl Edges {
             query: vec![0; len],
             position: vec![0; len],
             draws: has_repeats.then(|| vec![0; len]),
+            #[cfg(feature = "cuda")]
+            on_gpu: Default::default(),
         })
     }
 
@@ -98,7 +103,16 @@ impl Edges {
             next[j as usize] += 1;
         }
         let key = sorted.into_iter().map(|p| p.1).collect();
-        Self { row_start, key, column_start, query, position, draws }
+        Self {
+            row_start,
+            key,
+            column_start,
+            query,
+            position,
+            draws,
+            #[cfg(feature = "cuda")]
+            on_gpu: Default::default(),
+        }
     }
 
     /// How many edges there are.

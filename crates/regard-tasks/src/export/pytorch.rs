@@ -21,7 +21,8 @@ pub(super) fn module(network: &Network, about: &str) -> Result<String> {
     let labels = matches!(network, Network::Labeler(_));
     let bare = has(|c| matches!(c, EncoderConfig::SelfAttention(_)));
     let regresses = matches!(network, Network::Regression(_));
-    if of_heads || bare || regresses || !(encoders.is_empty() || labels) {
+    let graph = matches!(network, Network::Graph(_));
+    if of_heads || bare || regresses || graph || !(encoders.is_empty() || labels) {
         out += include_str!("pytorch/mechanism.py");
     }
     if of_heads {
@@ -79,7 +80,11 @@ fn model(network: &Network) -> Result<String> {
         }
         Network::Vision(_) => include_str!("pytorch/vision.py").into(),
         Network::Convolutional(_) => include_str!("pytorch/convolutional.py").into(),
-        Network::Graph(_) => include_str!("pytorch/graph.py").into(),
+        Network::Graph(config) => {
+            let pooling =
+                if config.pooling.is_some() { include_str!("pytorch/pooling.py") } else { "" };
+            [pooling, include_str!("pytorch/graph.py")].concat()
+        }
         Network::Regression(_) => include_str!("pytorch/regression.py").into(),
         Network::Memory(_) => include_str!("pytorch/memory_network.py").into(),
         Network::SpanReader(_) => include_str!("pytorch/span_reader.py").into(),

@@ -132,7 +132,7 @@ impl Options {
         match options.get("training.seed") {
             // A run's options are written by us, each in a line of its own.
             Some(seed)
-                if options.knows("data.held_out_seed")
+                if options.has_held_out_seed()
                     && !text.lines().any(|line| line.starts_with("held_out_seed =")) =>
             {
                 let setting = format!("data.held_out_seed={seed}");
@@ -147,7 +147,13 @@ impl Options {
         let text = std::fs::read_to_string(path).map_err(|e| Error::file(path, e))?;
         let said: Table = text.parse().map_err(|e| Error::file(path, format!("{e}")))?;
         let said = said.get("data").and_then(|data| data.get("held_out_seed"));
-        Ok(said.is_some() || !self.knows("data.held_out_seed"))
+        Ok(said.is_some() || !self.has_held_out_seed())
+    }
+
+    /// Whether the template says by which seed examples are held out. Where it leaves that open, there
+    /// was never another meaning.
+    fn has_held_out_seed(&self) -> bool {
+        Self::new(&self.template).is_ok_and(|plain| plain.get("data.held_out_seed").is_some())
     }
 
     /// Changed by a TOML text that was read from a path, or stands for one; its paths stay as they are.

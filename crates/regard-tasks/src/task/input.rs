@@ -55,6 +55,8 @@ pub enum InputForm {
     Vectors,
     /// A node's number.
     Node,
+    /// A graph's number.
+    Graph,
     /// Numbers with commas.
     Point,
     /// A picture's file.

@@ -482,3 +482,24 @@ fn every_model_of_answer_brings_an_encoder_of_its_own() {
     let error = begin(&["size=60", "model=reader", "encoder=none"]).unwrap_err().to_string();
     assert!(error.contains("a reader needs an encoder"), "{error}");
 }
+
+#[test]
+fn a_report_counts_the_sentences_that_were_read_for_each_hop() {
+    let small = ["size=60", "epochs=1", "hidden=8", "embedding=8"];
+    let read = |more: &[&str]| {
+        let course = Course::done("answer", &[&small[..], more].concat());
+        course.model().evaluate(Part::Test).unwrap().values_read
+    };
+    for hops in ["hops=1", "hops=3"] {
+        for soft in ["softmax", "sparsemax", "sigmoid"] {
+            let read = read(&[hops, &format!("weighting={soft}")]).unwrap();
+            assert!(read.per_output == read.of && read.of > 1.0, "{hops} {soft}: {read:?}");
+        }
+        for hard in ["argmax", "sample", "straight-through", "gumbel-hard"] {
+            let read = read(&[hops, &format!("weighting={hard}")]).unwrap();
+            assert!(read.per_output == 1.0 && read.of > 1.0, "{hops} {hard}: {read:?}");
+        }
+    }
+    assert!(read(&["attention=false"]).is_none());
+    assert!(read(&["model.model=reader"]).is_none());
+}

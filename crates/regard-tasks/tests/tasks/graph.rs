@@ -161,8 +161,8 @@ fn a_run_refuses_a_graph_of_other_classes() {
     let error = course.run.model(&options).err().unwrap().to_string();
     assert_eq!(
         error,
-        "the graph has 4 features and the classes block 1, block 2, block 3, block 4; the run's \
-         had 34 and Mr. Hi, Officer"
+        "the graph has 4 features, 0 of an edge, and the classes block 1, block 2, block 3, block 4; the run's \
+         had 34, 0 and Mr. Hi, Officer"
     );
 }
 

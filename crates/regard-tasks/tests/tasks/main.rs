@@ -22,3 +22,4 @@ mod regress;
 mod summarize;
 mod transcribe;
 mod translate;
+mod whole_graphs;

@@ -346,3 +346,35 @@ fn a_vocabulary_that_is_no_json_or_another_tasks_is_refused_by_name() {
 fn view() -> safetensors::tensor::TensorView<'static> {
     safetensors::tensor::TensorView::new(safetensors::Dtype::F32, vec![1], &[0; 4]).unwrap()
 }
+
+#[test]
+fn a_report_counts_the_values_that_were_read_for_each_word() {
+    let small = ["size=60", "epochs=1", "hidden=8", "embedding=8", "score_hidden=8"];
+    let read = |more: &[&str]| {
+        let course = crate::course::Course::done("translate", &[&small[..], more].concat());
+        course.model().evaluate(Part::Test).unwrap().values_read
+    };
+    let mut counted = 0;
+    for decoder in ["decoder=gru", "decoder=cnn", "decoder=transformer"] {
+        for soft in ["softmax", "sparsemax", "sigmoid"] {
+            let read = read(&[decoder, &format!("weighting={soft}")]).unwrap();
+            assert!(read.per_output == read.of && read.of > 2.0, "{decoder} {soft}: {read:?}");
+            counted += 1;
+        }
+        for hard in ["argmax", "sample", "straight-through", "gumbel-hard"] {
+            for beam in ["beam=1", "beam=2"] {
+                let read = read(&[decoder, beam, &format!("weighting={hard}")]).unwrap();
+                let what = format!("{decoder} {hard} {beam}: {read:?}");
+                assert!(read.per_output == 1.0 && read.of > 2.0, "{what}");
+                counted += 1;
+            }
+        }
+        assert!(read(&[decoder, "context=fixed"]).is_none());
+    }
+    let heads = ["decoder=transformer", "encoder=transformer", "context=multi-head", "heads=2"];
+    let soft = read(&heads).unwrap();
+    assert_eq!(soft.per_output, soft.of);
+    let hard = read(&[&heads[..], &["head_weighting=argmax"]].concat()).unwrap();
+    assert!(hard.per_output == 1.0 && hard.of > 2.0, "{hard:?}");
+    assert_eq!(counted, 33);
+}

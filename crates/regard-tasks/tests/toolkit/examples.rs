@@ -3,7 +3,7 @@
 use regard_tasks::task::{Input, Part};
 use regard_tasks::tasks::{task_named, tasks};
 
-const SMALL: [(&str, &[&str]); 13] = [
+const SMALL: [(&str, &[&str]); 14] = [
     ("regress", &["size=60"]),
     ("translate", &["size=60", "embedding=8", "score_hidden=8", "hidden=8", "max_output_length=5"]),
     ("summarize", &["size=60", "embedding=8", "score_hidden=8", "hidden=8", "max_output_length=5"]),
@@ -20,6 +20,7 @@ const SMALL: [(&str, &[&str]); 13] = [
     ("classify", &["size=20", "kind=audio", "hidden=8"]),
     ("image", &["size=20"]),
     ("graph", &[]),
+    ("graph", &["embedded=touching", "size=60"]),
 ];
 
 #[test]

@@ -13,9 +13,10 @@ fn mean(judged: &[Judged]) -> f64 {
 }
 
 /// Tasks, their settings, and the measure that is the mean of the losses.
-const TASKS: [(&str, &[&str], Option<&str>); 7] = [
+const TASKS: [(&str, &[&str], Option<&str>); 8] = [
     ("regress", &["epochs=1"], Some("MSE")),
     ("graph", &["epochs=2"], Some("loss")),
+    ("graph", &["embedded=touching", "size=60", "epochs=2"], Some("loss")),
     ("classify", &["size=60", "epochs=1", "hidden=8", "embedding=8"], Some("loss")),
     ("image", &["size=60", "epochs=1"], Some("loss")),
     ("label", &["size=60", "epochs=1", "hidden=8", "embedding=8"], None),

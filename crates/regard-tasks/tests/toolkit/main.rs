@@ -25,6 +25,7 @@ mod options;
 mod reads;
 mod recordings;
 mod resample;
+mod sampling;
 mod senses;
 mod splits;
 mod start;

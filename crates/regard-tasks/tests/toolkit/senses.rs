@@ -44,7 +44,7 @@ mod graphs {
         write(folder.path(), "nodes.svm", nodes);
         write(folder.path(), "edges.tsv", edges);
         write(folder.path(), "split.tsv", split);
-        let graph = LabeledGraph::read_folder(folder.path(), None);
+        let graph = LabeledGraph::read_folder(folder.path(), None, Default::default());
         (folder, graph)
     }
 
@@ -163,8 +163,9 @@ mod graphs {
                         .collect();
                     write(folder.path(), &format!("{stem}.{ending}"), &text);
                 }
-                let (graph, remarks) =
-                    regard_data::remarked(|| LabeledGraph::read_folder(folder.path(), None));
+                let (graph, remarks) = regard_data::remarked(|| {
+                    LabeledGraph::read_folder(folder.path(), None, Default::default())
+                });
                 let graph = graph.unwrap();
                 assert_eq!((graph.width, graph.labels.len(), graph.labels[4]), (2, 5, None));
                 assert_eq!(graph.features[..4], [1.0, 0.0, 0.0, 1.0]);
@@ -210,10 +211,18 @@ mod graphs {
         let cases = [
             ("0\t4", "edges.tsv, line 1: there is no node 4; there are 4, counted from 0"),
             ("0\t1\n0", "edges.tsv, line 2: 2 columns with a tab between were expected, not 1"),
-            ("0\t1\t2\t3", "edges.tsv, line 1: 2 columns with a tab between were expected, not 4"),
+            ("0\t1\t2\n1\t2", "edges.tsv, line 2: 2 columns; the lines before have 3"),
             (
-                "0\t1\t2\n1\t2\t3",
-                "edges.tsv, line 2: this edge weighs 3 and others 2: attention learns how much an edge counts, and takes no weights of its own; leave the third column out",
+                "0\t1\t2\n1\t2\t-3",
+                "edges.tsv, line 2: this edge weighs -3; a weight is a positive number, and an edge that weighs nothing is left out",
+            ),
+            (
+                "0\t1\t2\n0\t1\t3",
+                "edges.tsv, line 2: this edge is there already, in line 1, and carries other numbers there",
+            ),
+            (
+                "0\t1\t2\t1e99",
+                "edges.tsv, line 1: \"1e99\" is not a number that an edge could carry",
             ),
             (
                 "0\t1\n\n0\t2",
@@ -251,14 +260,17 @@ mod graphs {
     #[test]
     fn a_file_that_is_not_there_is_named() {
         let folder = tempdir().unwrap();
-        let message = refusal(folder.path(), LabeledGraph::read_folder(folder.path(), None));
+        let message = refusal(
+            folder.path(),
+            LabeledGraph::read_folder(folder.path(), None, Default::default()),
+        );
         assert!(message.starts_with("nodes.svm: "), "{message}");
     }
 
     #[test]
     #[ignore = "needs ../shared/data"]
     fn cora_is_read_whole() {
-        let graph = LabeledGraph::read_folder(&corpus("cora"), None).unwrap();
+        let graph = LabeledGraph::read_folder(&corpus("cora"), None, Default::default()).unwrap();
         assert_eq!((graph.labels.len(), graph.width), (2708, 1433));
         assert_eq!(graph.features.len(), 2708 * 1433);
         assert_eq!((graph.edges.len(), graph.repeated_edges), (2 * 5278, 0));

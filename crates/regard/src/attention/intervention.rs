@@ -10,6 +10,7 @@ use super::{Attended, Attention, HeadPatch, Mask, Need, Normalizer, Patched, Sco
 use regard_tensor::{DType, Result, Tensor, ensure};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// Which attention of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -134,6 +135,7 @@ pub(crate) struct Here {
 thread_local! {
     static ACTIVE: RefCell<Option<Rc<Intervention>>> = const { RefCell::new(None) };
     static HERE: Cell<Option<Here>> = const { Cell::new(None) };
+    static COLUMNS: RefCell<Option<Arc<[usize]>>> = const { RefCell::new(None) };
 }
 
 /// Puts back what was there, also where a closure panics.
@@ -149,6 +151,15 @@ impl<F: FnMut()> Drop for Restore<F> {
 pub(crate) fn at<R>(site: Site, layer: usize, row: usize, f: impl FnOnce() -> R) -> R {
     let before = HERE.replace(Some(Here { site, layer, row }));
     let _restore = Restore(|| HERE.set(before));
+    f()
+}
+
+/// Computes attention whose keys stand for these columns: those of edges for the nodes they come from.
+pub(crate) fn with_columns<R>(columns: &Arc<[usize]>, f: impl FnOnce() -> R) -> R {
+    let mut before = COLUMNS.replace(Some(columns.clone()));
+    let _restore = Restore(move || {
+        COLUMNS.replace(before.take());
+    });
     f()
 }
 
@@ -285,9 +296,10 @@ impl Active {
 
     /// The places of a cell among H × Nq × Nk, or 1 × Nq × Nk where all heads are alike.
     fn places(&self, cell: &CellChange, [h, nq, nk]: [usize; 3]) -> Vec<usize> {
-        if cell.column >= nk {
-            return Vec::new();
-        }
+        let columns: Vec<usize> = COLUMNS.with_borrow(|stand_for| match stand_for {
+            Some(all) => (0..nk).filter(|&key| all.get(key) == Some(&cell.column)).collect(),
+            None => (cell.column..nk).take(1).collect(),
+        });
         let heads = match cell.head {
             Some(head) if h > 1 => head..(head + 1).min(h),
             Some(head) => 0..usize::from(head == 0),
@@ -300,7 +312,8 @@ impl Active {
             _ => 0..0,
         };
         heads
-            .flat_map(|head| rows.clone().map(move |row| (head * nq + row) * nk + cell.column))
+            .flat_map(|head| rows.clone().map(move |row| (head * nq + row) * nk))
+            .flat_map(|first| columns.iter().map(move |column| first + column))
             .collect()
     }
 

@@ -1,8 +1,10 @@
 //! Graph attention, in both of its versions.
 
 use super::Graph;
-use crate::{Attended, Attention, Linear, Mask, Mode, Need, Score};
-use regard_tensor::{Activation, Init, Parameter, Parameters, Result, Tensor, ensure};
+use crate::attention::intervention;
+use crate::{Attended, Attention, Bias, Linear, Mask, Mode, Need, Score, Weighting};
+use regard_kernels::Normalizer;
+use regard_tensor::{Activation, Error, Init, Parameter, Parameters, Result, Tensor, ensure};
 
 /// Which graph attention.
 ///
@@ -27,6 +29,10 @@ pub enum GraphVersion {
     V1,
     /// GATv2: e_ij = a · leakyReLU(W_l h_i + W_r h_j) (Brody, Alon, Yahav 2022).
     V2,
+    /// e_ij = W_q h_i · W_k h_j, and values of their own, as in a Transformer.
+    Dot,
+    /// The same over the root of the head's width.
+    ScaledDot,
 }
 
 /// What a [`GraphAttention`] is made of.
@@ -63,6 +69,12 @@ pub struct GraphAttentionConfig {
     pub dropout: f64,
     /// The share of input features left out while learning.
     pub input_dropout: f64,
+    /// Width of the edges' features, which enter the score; 0 where edges have none. f_ij is added, by a
+    /// matrix of its own, to what the score makes of the node that the edge comes from: inside GATv2's
+    /// activation and GAT's, and to the key of a dot product.
+    pub edge_width: usize,
+    /// How scores become weights: softmax, sparsemax, entmax15, sigmoid, none or argmax.
+    pub weighting: Weighting,
 }
 
 impl Default for GraphAttentionConfig {
@@ -78,6 +90,8 @@ impl Default for GraphAttentionConfig {
             bias: true,
             dropout: 0.0,
             input_dropout: 0.0,
+            edge_width: 0,
+            weighting: Weighting::Softmax,
         }
     }
 }
@@ -114,7 +128,25 @@ impl GraphAttentionConfig {
         for (name, share) in [("dropout", self.dropout), ("input dropout", self.input_dropout)] {
             ensure!((0.0..1.0).contains(&share), "a {name} of {share} is not within 0..1");
         }
-        Ok(())
+        self.normalizer().map(|_| ())
+    }
+
+    /// The operator's name for the weighting. Refuses what draws by chance.
+    fn normalizer(&self) -> Result<Normalizer> {
+        Ok(match self.weighting {
+            Weighting::Softmax => Normalizer::Softmax,
+            Weighting::Sparsemax => Normalizer::Sparsemax,
+            Weighting::Entmax15 => Normalizer::Entmax15,
+            Weighting::Sigmoid => Normalizer::Sigmoid,
+            Weighting::None => Normalizer::None,
+            Weighting::Argmax => Normalizer::Argmax,
+            other => {
+                return Err(Error::new(format!(
+                    "graph attention weighs edges by softmax, sparsemax, entmax15, sigmoid, none or \
+                     argmax, and not by {other:?}"
+                )));
+            }
+        })
     }
 
     /// Width of what comes out.
@@ -151,7 +183,9 @@ impl GraphAttentionConfig {
 #[derive(Clone, Debug)]
 pub struct GraphAttention {
     config: GraphAttentionConfig,
+    normalizer: Normalizer,
     projection: Projection,
+    edge: Option<EdgeProjection>,
     bias: Option<Parameter>,
 }
 
@@ -159,6 +193,15 @@ pub struct GraphAttention {
 enum Projection {
     V1 { lin: Linear, att_src: Parameter, att_dst: Parameter },
     V2 { lin_l: Linear, lin_r: Linear, att: Parameter },
+    Dot { lin_query: Linear, lin_key: Linear, lin_value: Linear, scaled: bool },
+}
+
+/// What the features of an edge are multiplied by.
+#[derive(Clone, Debug)]
+struct EdgeProjection {
+    lin: Linear,
+    /// Version 1 has a vector for them, as for each end of an edge.
+    att: Option<Parameter>,
 }
 
 /// Queries, keys and values of all heads, and what scores them.
@@ -168,8 +211,7 @@ struct Heads {
     k: Tensor,
     /// `[N, H, C]`
     v: Tensor,
-    /// `[1]` or `[H, C]`
-    w: Tensor,
+    score: Score,
 }
 
 impl GraphAttention {
@@ -206,10 +248,23 @@ impl GraphAttention {
                 lin_r: linear("lin_r", config.bias)?,
                 att: vector("att")?,
             },
+            GraphVersion::Dot | GraphVersion::ScaledDot => Projection::Dot {
+                lin_query: linear("lin_query", config.bias)?,
+                lin_key: linear("lin_key", config.bias)?,
+                lin_value: linear("lin_value", config.bias)?,
+                scaled: config.version == GraphVersion::ScaledDot,
+            },
         };
+        let first = config.version == GraphVersion::V1;
+        let edge = (config.edge_width > 0).then(|| {
+            let lin = Linear::new(&parameters.at("lin_edge"), config.edge_width, inner, false)?;
+            Result::Ok(EdgeProjection { lin, att: first.then(|| vector("att_edge")).transpose()? })
+        });
+        let edge = edge.transpose()?;
         let bias =
             config.bias.then(|| parameters.parameter("bias", &[config.width()], Init::Zeros));
-        Ok(Self { config: config.clone(), projection, bias: bias.transpose()? })
+        let normalizer = config.normalizer()?;
+        Ok(Self { config: config.clone(), normalizer, projection, edge, bias: bias.transpose()? })
     }
 
     /// How it was made.
@@ -273,45 +328,95 @@ impl GraphAttention {
             graph.nodes(),
             c.input
         );
+        ensure!(
+            graph.edge_width() == c.edge_width,
+            "graph attention: the graph's edges have {} features; the layer wants {}",
+            graph.edge_width(),
+            c.edge_width
+        );
         let joined = graph.joined(c.self_loops)?;
         let heads = self.heads(&mode.dropout(x, c.input_dropout)?)?;
-        let activation = Activation::LeakyRelu { slope: c.negative_slope };
-        let mask = Mask::edges(joined.mask.clone());
         let dropout = mode.weights_dropout(c.dropout);
-        let score = Score::Additive { activation, w: heads.w.clone() };
-        let attention = Attention { dropout, ..Attention::new(score) };
+        let normalizer = self.normalizer;
+        let mut attention = Attention { dropout, normalizer, ..Attention::new(heads.score) };
+        let Heads { q, mut k, mut v, .. } = heads;
         // `[N, H, C]` seen as `[1, H, N, C]`: the kernels read and write it where it lies.
         let batch = |x: &Tensor| x.transpose(0, 1)?.unsqueeze(0);
-        let (q, k, v) = (batch(&heads.q)?, batch(&heads.k)?, batch(&heads.v)?);
         let edges = Need { weights: false, edge_weights: need.weights, ..need };
-        let attended = attention.attend(&q, &k, &v, &mask, edges)?;
+        let (attended, order) = if graph.weighs_edges() {
+            // What edges carry belongs to no node: the keys and values are those of edges then.
+            let by_edge = joined.by_edge()?;
+            (k, v) = (k.rows(&by_edge.sources)?, v.rows(&by_edge.sources)?);
+            if let Some(term) = self.edge_term(graph)? {
+                k = k.add(&term)?;
+            }
+            if let Some(weights) = graph.log_weights(c.self_loops, k.dtype())? {
+                ensure!(
+                    normalizer != Normalizer::None,
+                    "graph attention: scores that are weights themselves (\"none\") are not multiplied \
+                     by the weight of an edge"
+                );
+                attention.bias = Bias::key(weights);
+            }
+            let mask = Mask::edges(by_edge.mask.clone());
+            let (q, k, v) = (batch(&q)?, batch(&k)?, batch(&v)?);
+            let attend = || attention.attend(&q, &k, &v, &mask, edges);
+            (intervention::with_columns(&by_edge.columns, attend)?, &by_edge.order)
+        } else {
+            let mask = Mask::edges(joined.mask.clone());
+            let (q, k, v) = (batch(&q)?, batch(&k)?, batch(&v)?);
+            (attention.attend(&q, &k, &v, &mask, edges)?, &joined.order)
+        };
         let out = attended.out.squeeze(0)?.transpose(0, 1)?;
         let out = if c.concat { out.reshape(&[graph.nodes(), c.width()])? } else { out.mean(1)? };
         let out = match &self.bias {
             Some(bias) => out.add(&bias.tensor())?,
             None => out,
         };
-        let as_given = |x: Tensor| x.squeeze(0)?.transpose(0, 1)?.rows(&joined.order);
+        let as_given = |x: Tensor| x.squeeze(0)?.transpose(0, 1)?.rows(order);
         let weights = attended.edge_weights.map(as_given).transpose()?;
         let lse = attended.lse.map(|lse| lse.squeeze(0)?.transpose(0, 1)).transpose()?;
         Ok(Attended { weights, lse, ..out.into() })
     }
 
+    /// What the features of edges add to their keys: `[E, H, 1]` or `[E, H, C]`.
+    fn edge_term(&self, graph: &Graph) -> Result<Option<Tensor>> {
+        let GraphAttentionConfig { output, heads, self_loops, .. } = self.config;
+        let Some(edge) = &self.edge else { return Ok(None) };
+        let dtype = edge.lin.weight.tensor().dtype();
+        let Some(features) = graph.edge_features(self_loops, dtype)? else { return Ok(None) };
+        let term = edge.lin.forward(&features)?;
+        let term = term.reshape(&[term.shape()[0], heads, output])?;
+        Ok(Some(match &edge.att {
+            Some(att) => term.mul(&att.tensor())?.sum(2)?.unsqueeze(2)?,
+            None => term,
+        }))
+    }
+
     fn heads(&self, x: &Tensor) -> Result<Heads> {
         let GraphAttentionConfig { output, heads, .. } = self.config;
         let split = |x: Tensor| x.reshape(&[x.shape()[0], heads, output]);
+        let activation = Activation::LeakyRelu { slope: self.config.negative_slope };
         match &self.projection {
             Projection::V1 { lin, att_src, att_dst } => {
                 let v = split(lin.forward(x)?)?;
                 let half = |a: &Parameter| v.mul(&a.tensor())?.sum(2)?.unsqueeze(2);
                 let w = Tensor::full(&[1], 1.0, v.dtype())?.to_device(v.device())?;
-                Ok(Heads { q: half(att_dst)?, k: half(att_src)?, v, w })
+                let score = Score::Additive { activation, w };
+                Ok(Heads { q: half(att_dst)?, k: half(att_src)?, v, score })
             }
             Projection::V2 { lin_l, lin_r, att } => {
                 let source = split(lin_l.forward(x)?)?;
                 let target = split(lin_r.forward(x)?)?;
-                Ok(Heads { q: target, k: source.clone(), v: source, w: att.tensor().squeeze(0)? })
+                let score = Score::Additive { activation, w: att.tensor().squeeze(0)? };
+                Ok(Heads { q: target, k: source.clone(), v: source, score })
             }
+            Projection::Dot { lin_query, lin_key, lin_value, scaled } => Ok(Heads {
+                q: split(lin_query.forward(x)?)?,
+                k: split(lin_key.forward(x)?)?,
+                v: split(lin_value.forward(x)?)?,
+                score: if *scaled { Score::ScaledDot } else { Score::dot() },
+            }),
         }
     }
 }

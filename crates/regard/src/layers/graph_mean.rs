@@ -1,11 +1,11 @@
 //! The mean of the neighbors: what graph attention is compared with.
 
 use super::Graph;
-use crate::{Attention, Linear, Mask, Mode, Score};
+use crate::{Attention, Bias, Linear, Mask, Mode, Score};
 use regard_tensor::{Parameters, Result, Tensor, ensure};
 
 /// y_i = mean of W x_j over the nodes j with an edge to i, and i itself, plus a bias: a graph
-/// convolution, in which every neighbor weighs the same.
+/// convolution, in which every neighbor weighs the same, or as much as its edge where edges have weights.
 ///
 /// ```
 /// use regard::prelude::*;
@@ -68,10 +68,18 @@ impl GraphMean {
             graph.nodes(),
             graph.nodes()
         );
+        ensure!(graph.edge_width() == 0, "graph mean: it has no use for the features of edges");
         let v = self.linear.forward(&mode.dropout(x, self.dropout)?)?;
         // Attention whose scores are all 0: its weights are 1 over the number of neighbors.
-        let nothing = Tensor::zeros(&[graph.nodes(), 1], v.dtype())?.to_device(v.device())?;
-        let mask = Mask::edges(graph.joined(true)?.mask.clone());
-        Attention::new(Score::dot()).forward(&nothing, &nothing, &v, &mask)
+        let nothing = |n| Tensor::zeros(&[n, 1], v.dtype())?.to_device(v.device());
+        let (joined, nodes) = (graph.joined(true)?, nothing(graph.nodes())?);
+        let attention = Attention::new(Score::dot());
+        let Some(weights) = graph.log_weights(true, v.dtype())? else {
+            return attention.forward(&nodes, &nodes, &v, &Mask::edges(joined.mask.clone()));
+        };
+        let by_edge = joined.by_edge()?;
+        let attention = Attention { bias: Bias::key(weights), ..attention };
+        let (k, v) = (nothing(joined.pairs.len())?, v.rows(&by_edge.sources)?);
+        attention.forward(&nodes, &k, &v, &Mask::edges(by_edge.mask.clone()))
     }
 }

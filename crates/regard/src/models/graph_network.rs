@@ -1,9 +1,10 @@
-//! A classifier of nodes.
+//! A classifier of nodes, or of whole graphs.
 
 use crate::attention::{Site, intervention};
+use crate::layers::PoolingConfig;
 use crate::{
     Activation, Classified, Graph, GraphAttention, GraphAttentionConfig, GraphMean, GraphVersion,
-    Mode, Need,
+    Linear, Mode, Need, Pooling, Weighting,
 };
 use regard_tensor::{Parameters, Result, Tensor, ensure};
 
@@ -25,6 +26,10 @@ pub enum GraphLayer {
     Gat,
     /// Its second version.
     Gatv2,
+    /// Attention by the dot product of a query and a key, as in a Transformer.
+    Dot,
+    /// The same over the root of the head's width.
+    ScaledDot,
     /// The mean of the neighbors, to compare with.
     Mean,
 }
@@ -54,7 +59,7 @@ pub struct GraphNetworkConfig {
     pub hidden: usize,
     /// Heads of the inner layers, side by side.
     pub heads: usize,
-    /// Heads of the last layer, of which the mean is taken.
+    /// Heads of the last layer, of which the mean is taken; a network that pools has none.
     pub output_heads: usize,
     /// Between the layers.
     pub activation: Activation,
@@ -62,6 +67,12 @@ pub struct GraphNetworkConfig {
     pub dropout: f64,
     /// Whether each node also attends to itself; the mean always includes it.
     pub self_loops: bool,
+    /// Width of the edges' features, which enter the scores; 0 where edges have none.
+    pub edge_width: usize,
+    /// How the scores of edges become weights.
+    pub weighting: Weighting,
+    /// How the nodes of a graph become one vector, which is classified; none where each node is.
+    pub pooling: Option<PoolingConfig>,
 }
 
 impl Default for GraphNetworkConfig {
@@ -77,11 +88,15 @@ impl Default for GraphNetworkConfig {
             activation: Activation::Elu { alpha: 1.0 },
             dropout: 0.6,
             self_loops: true,
+            edge_width: 0,
+            weighting: Weighting::Softmax,
+            pooling: None,
         }
     }
 }
 
-/// Layers on a graph with a nonlinearity between, and logits for each node.
+/// Layers on a graph with a nonlinearity between, and logits for each node; or, where the nodes are
+/// pooled, for each of the graphs that it is the [`Graph::union`] of.
 ///
 /// ```
 /// use regard::prelude::*;
@@ -92,12 +107,29 @@ impl Default for GraphNetworkConfig {
 /// let graph = Graph::new(4, &[(0, 1), (1, 2), (2, 3)])?;
 /// let logits = network.forward(&Tensor::zeros(&[4, 5], DType::F32)?, &graph, Mode::Infer)?;
 /// assert_eq!(logits.shape(), [4, 3]);
+/// // One label for each of two graphs.
+/// let pooling = Some(PoolingConfig::Attention(MechanismConfig::default()));
+/// let config = GraphNetworkConfig { pooling, ..config };
+/// let network = GraphAttentionNetwork::new(&Parameters::new(DType::F32, 1), &config)?;
+/// let both = Graph::union(&[&graph, &Graph::new(2, &[(0, 1)])?])?;
+/// let x = Tensor::zeros(&[6, 5], DType::F32)?;
+/// let classified = network.classify(&x, &both, Mode::Infer, Need::WEIGHTS)?;
+/// assert_eq!(classified.logits.shape(), [2, 3]);
+/// assert_eq!(classified.pooling.unwrap().shape(), [2, 4]);
 /// # Ok::<(), regard::Error>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct GraphAttentionNetwork {
     config: GraphNetworkConfig,
     layers: Vec<Layer>,
+    head: Option<PooledHead>,
+}
+
+/// One vector of all nodes of a graph, and its classes.
+#[derive(Clone, Debug)]
+struct PooledHead {
+    pooling: Pooling,
+    out: Linear,
 }
 
 #[derive(Clone, Debug)]
@@ -130,11 +162,19 @@ impl GraphAttentionNetwork {
             c.output_heads
         );
         ensure!((0.0..1.0).contains(&c.dropout), "a dropout of {} is not within 0..1", c.dropout);
+        if c.layer == GraphLayer::Mean {
+            let weighting = c.weighting;
+            ensure!(
+                weighting == Weighting::Softmax,
+                "a mean weighs all alike, not by {weighting:?}"
+            );
+            ensure!(c.edge_width == 0, "a mean has no use for the features of edges");
+        }
         let mut layers = Vec::new();
         let mut input = c.features;
         for at in 0..c.layers {
             let place = parameters.at("layers").at(at);
-            let last = at + 1 == c.layers;
+            let last = at + 1 == c.layers && c.pooling.is_none();
             let output = if last { c.classes } else { c.hidden };
             let heads = if last { c.output_heads } else { c.heads };
             let layer = if c.layer == GraphLayer::Mean {
@@ -148,12 +188,16 @@ impl GraphAttentionNetwork {
                     heads,
                     version: match c.layer {
                         GraphLayer::Gatv2 => GraphVersion::V2,
-                        _ => GraphVersion::V1,
+                        GraphLayer::Dot => GraphVersion::Dot,
+                        GraphLayer::ScaledDot => GraphVersion::ScaledDot,
+                        GraphLayer::Gat | GraphLayer::Mean => GraphVersion::V1,
                     },
                     concat: !last,
                     self_loops: c.self_loops,
                     dropout: c.dropout,
                     input_dropout: c.dropout,
+                    edge_width: c.edge_width,
+                    weighting: c.weighting,
                     ..GraphAttentionConfig::default()
                 };
                 Layer::Attention(GraphAttention::new(&place, &config)?)
@@ -161,7 +205,12 @@ impl GraphAttentionNetwork {
             layers.push(layer);
             input = c.heads.saturating_mul(c.hidden);
         }
-        Ok(Self { config: config.clone(), layers })
+        let head = c.pooling.as_ref().map(|config| {
+            let pooling = Pooling::new(&parameters.at("pooling"), config, input)?;
+            let out = Linear::new(&parameters.at("out"), pooling.width(), c.classes, true)?;
+            Result::Ok(PooledHead { pooling, out })
+        });
+        Ok(Self { config: config.clone(), layers, head: head.transpose()? })
     }
 
     /// How it was made.
@@ -179,7 +228,7 @@ impl GraphAttentionNetwork {
         &self.config
     }
 
-    /// x `[N, features]` → logits `[N, classes]`.
+    /// x `[N, features]` → logits `[N, classes]`, or `[B, classes]` of B graphs where nodes are pooled.
     /// Refuses features of another width or type, and a graph of another number of nodes.
     ///
     /// ```
@@ -198,7 +247,7 @@ impl GraphAttentionNetwork {
     }
 
     /// As [`GraphAttentionNetwork::forward`], with the weights `[E, H]` of each attention layer
-    /// where they are needed, in the order of [`Graph::edges`].
+    /// where they are needed, in the order of [`Graph::edges`], and those of the pooling.
     /// Refuses features of another width or type, and a graph of another number of nodes.
     ///
     /// ```
@@ -233,10 +282,30 @@ impl GraphAttentionNetwork {
                 }
                 Layer::Mean(layer) => layer.forward(&x, graph, mode)?,
             };
-            if at + 1 < self.layers.len() {
+            if at + 1 < self.layers.len() || self.head.is_some() {
                 x = x.activate(self.config.activation)?;
             }
         }
-        Ok(Classified::new(x, weights))
+        let Some(head) = &self.head else { return Ok(Classified::new(x, weights)) };
+        let pooled = head.pooling.pool(&apart(&x, graph)?, Some(graph.sizes()), mode, need)?;
+        let logits = head.out.forward(&mode.dropout(&pooled.out, self.config.dropout)?)?;
+        let classified = Classified::new(logits, weights);
+        let (pooling, index, log_prob) = (pooled.weights, pooled.index, pooled.log_prob);
+        Ok(Classified { pooling, index, log_prob, ..classified })
     }
+}
+
+/// The nodes' vectors `[N, D]` graph by graph, filled up to the largest: `[B, most nodes, D]`.
+fn apart(x: &Tensor, graph: &Graph) -> Result<Tensor> {
+    let (sizes, width) = (graph.sizes(), x.shape()[1]);
+    let most = sizes.iter().copied().max().unwrap_or(0);
+    let mut rows = Vec::with_capacity(sizes.len() * most);
+    let mut first = 0;
+    for &size in sizes {
+        // Beyond its nodes any row will do: pooling does not look there.
+        rows.extend((0..most).map(|node| if node < size { first + node } else { 0 } as i64));
+        first += size;
+    }
+    let count = rows.len();
+    x.rows(&Tensor::from_vec(rows, &[count])?)?.reshape(&[sizes.len(), most, width])
 }

@@ -1,6 +1,7 @@
 //! Graph attention: against torch_geometric's numbers, and what it promises beside them.
 
 use regard::layers::{Graph, GraphAttention, GraphAttentionConfig, GraphMean, GraphVersion};
+use regard::models::{GraphAttentionNetwork, GraphLayer, GraphNetworkConfig};
 use regard::prelude::*;
 use regard::tensor::{finite_difference_error, load, parameter_difference_error};
 use std::collections::BTreeMap;
@@ -135,8 +136,7 @@ fn weights_are_what_the_values_were_multiplied_by_dropout_included() {
         let all = parameters.tensors();
         let v = match version {
             GraphVersion::V1 => x.linear(&all["lin.weight"], None).unwrap(),
-            GraphVersion::V2 => x.linear(&all["lin_l.weight"], Some(&all["lin_l.bias"])).unwrap(),
-            other => unreachable!("{other:?} is none of the versions that are swept"),
+            _ => x.linear(&all["lin_l.weight"], Some(&all["lin_l.bias"])).unwrap(),
         };
         let (v, weights) = (numbers(&v), numbers(&seen.weights.unwrap()));
         assert_eq!(weights.contains(&0.0), mode.is_training(), "what is dropped is 0");
@@ -205,4 +205,372 @@ fn edges_and_shapes_that_do_not_fit_are_refused_by_name() {
         error.to_string(),
         "graph attention with an input width of 64, 0 heads and a head width of 8"
     );
+}
+
+const VERSIONS: [GraphVersion; 4] =
+    [GraphVersion::V1, GraphVersion::V2, GraphVersion::Dot, GraphVersion::ScaledDot];
+const WEIGHTINGS: [Weighting; 6] = [
+    Weighting::Softmax,
+    Weighting::Sparsemax,
+    Weighting::Entmax15,
+    Weighting::Sigmoid,
+    Weighting::None,
+    Weighting::Argmax,
+];
+
+/// The weights of some scores, by the definitions.
+fn weighed(weighting: Weighting, scores: &[f64]) -> Vec<f64> {
+    let most = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let threshold = |power: i32| {
+        let scores: Vec<f64> = scores.iter().map(|s| s / f64::from(power)).collect();
+        let (mut low, mut high) = (most / f64::from(power) - 1.0, most / f64::from(power));
+        for _ in 0..200 {
+            let middle = (low + high) / 2.0;
+            let sum: f64 = scores.iter().map(|s| (s - middle).max(0.0).powi(power)).sum();
+            (low, high) = if sum >= 1.0 { (middle, high) } else { (low, middle) };
+        }
+        scores.iter().map(|s| (s - low).max(0.0).powi(power)).collect()
+    };
+    match weighting {
+        Weighting::Softmax => {
+            let sum: f64 = scores.iter().map(|s| (s - most).exp()).sum();
+            scores.iter().map(|s| (s - most).exp() / sum).collect()
+        }
+        Weighting::Sparsemax => threshold(1),
+        Weighting::Entmax15 => threshold(2),
+        Weighting::Sigmoid => scores.iter().map(|s| 1.0 / (1.0 + (-s).exp())).collect(),
+        Weighting::None => scores.to_vec(),
+        _ => {
+            let best = scores.iter().position(|s| *s == most);
+            (0..scores.len()).map(|at| f64::from(Some(at) == best)).collect()
+        }
+    }
+}
+
+/// Edges with what they carry, of which one is a self-loop.
+struct Carried {
+    pairs: Vec<(usize, usize)>,
+    weights: Option<Vec<f64>>,
+    features: Option<Vec<f64>>,
+}
+
+impl Carried {
+    fn new(weights: bool, features: bool) -> Self {
+        let pairs = vec![(0, 1), (1, 0), (1, 2), (2, 2), (2, 1), (3, 2), (0, 2)];
+        let weights = weights.then(|| vec![0.5, 2.0, 1.0, 3.0, 0.1, 7.0, 1.5]);
+        Self { pairs, weights, features: features.then(|| numbers(&normal(9, &[7, 2]))) }
+    }
+
+    fn graph(&self) -> Graph {
+        let graph = Graph::new(5, &self.pairs).unwrap();
+        let graph = match &self.weights {
+            Some(weights) => graph.with_edge_weights(weights).unwrap(),
+            None => graph,
+        };
+        match &self.features {
+            Some(all) => {
+                let all = Tensor::from_vec(all.clone(), &[7, 2]).unwrap();
+                graph.with_edge_features(&all).unwrap()
+            }
+            None => graph,
+        }
+    }
+
+    /// (source, target, weight, features), with self-loops as torch_geometric fills them in.
+    fn listed(&self, self_loops: bool) -> Vec<(usize, usize, f64, [f64; 2])> {
+        let of = |at: usize| {
+            let f = self.features.as_ref().map_or([0.0; 2], |f| [f[2 * at], f[2 * at + 1]]);
+            (self.pairs[at].0, self.pairs[at].1, self.weights.as_ref().map_or(1.0, |w| w[at]), f)
+        };
+        let mut all: Vec<_> = (0..7).map(of).filter(|e| !self_loops || e.0 != e.1).collect();
+        if self_loops {
+            for node in 0..5 {
+                let into: Vec<[f64; 2]> =
+                    all.iter().filter(|e| e.0 != e.1 && e.1 == node).map(|e| e.3).collect();
+                let mean =
+                    |d: usize| into.iter().map(|f| f[d]).sum::<f64>() / into.len().max(1) as f64;
+                all.push((node, node, 1.0, [mean(0), mean(1)]));
+            }
+        }
+        all
+    }
+}
+
+fn edge_layer(
+    parameters: &Parameters,
+    version: GraphVersion,
+    weighting: Weighting,
+    edge_width: usize,
+    self_loops: bool,
+) -> GraphAttention {
+    let config = GraphAttentionConfig {
+        version,
+        weighting,
+        edge_width,
+        self_loops,
+        ..GraphAttentionConfig::new(3, 2, 2)
+    };
+    GraphAttention::new(parameters, &config).unwrap()
+}
+
+/// Outputs `[5, 4]` and weights `[E, 2]` by plain loops.
+fn by_loops(
+    parameters: &Parameters,
+    (version, weighting): (GraphVersion, Weighting),
+    x: &[f64],
+    edges: &[(usize, usize, f64, [f64; 2])],
+) -> (Vec<f64>, Vec<f64>) {
+    let all = parameters.tensors();
+    let get = |name: &str| all.get(name).map(numbers);
+    let project = |name: &str, from: &[f64], row: usize| {
+        let weight = get(&format!("{name}.weight")).unwrap();
+        let bias = get(&format!("{name}.bias")).map_or(0.0, |bias| bias[row]);
+        let wide = from.len();
+        bias + (0..wide).map(|i| weight[row * wide + i] * from[i]).sum::<f64>()
+    };
+    let leaky = |x: f64| if x > 0.0 { x } else { 0.2 * x };
+    let node = |n: usize| &x[3 * n..3 * n + 3];
+    let value = match version {
+        GraphVersion::V1 => "lin",
+        GraphVersion::V2 => "lin_l",
+        _ => "lin_value",
+    };
+    let score = |&(s, t, weight, ref f): &(usize, usize, f64, [f64; 2]), h: usize| {
+        let edge = |row| {
+            if all.contains_key("lin_edge.weight") { project("lin_edge", f, row) } else { 0.0 }
+        };
+        let rows = 2 * h..2 * h + 2;
+        let sum = match version {
+            GraphVersion::V1 => {
+                let (src, dst) = (get("att_src").unwrap(), get("att_dst").unwrap());
+                let own = get("att_edge").unwrap_or_else(|| vec![0.0; 4]);
+                leaky(
+                    rows.map(|r| {
+                        src[r] * project("lin", node(s), r)
+                            + dst[r] * project("lin", node(t), r)
+                            + own[r] * edge(r)
+                    })
+                    .sum(),
+                )
+            }
+            GraphVersion::V2 => {
+                let att = get("att").unwrap();
+                rows.map(|r| {
+                    att[r]
+                        * leaky(
+                            project("lin_l", node(s), r) + project("lin_r", node(t), r) + edge(r),
+                        )
+                })
+                .sum::<f64>()
+            }
+            _ => {
+                let dot: f64 = rows
+                    .map(|r| {
+                        project("lin_query", node(t), r)
+                            * (project("lin_key", node(s), r) + edge(r))
+                    })
+                    .sum();
+                if version == GraphVersion::ScaledDot { dot / 2f64.sqrt() } else { dot }
+            }
+        };
+        sum + weight.ln()
+    };
+    let (mut out, mut weights) = (vec![0.0; 20], vec![0.0; edges.len() * 2]);
+    let bias = get("bias").unwrap();
+    for target in 0..5 {
+        let into: Vec<usize> = (0..edges.len()).filter(|&e| edges[e].1 == target).collect();
+        for h in 0..2 {
+            let scores: Vec<f64> = into.iter().map(|&e| score(&edges[e], h)).collect();
+            for (&e, weight) in into.iter().zip(weighed(weighting, &scores)) {
+                weights[e * 2 + h] = weight;
+                for d in 0..2 {
+                    out[target * 4 + 2 * h + d] +=
+                        weight * project(value, node(edges[e].0), 2 * h + d);
+                }
+            }
+        }
+    }
+    out.iter_mut().enumerate().for_each(|(at, y)| *y += bias[at % 4]);
+    (out, weights)
+}
+
+#[test]
+fn every_score_and_weighting_takes_what_edges_carry_as_plain_loops_do() {
+    let (mut done, mut refused) = (0, 0);
+    for version in VERSIONS {
+        for weighting in WEIGHTINGS {
+            for case in 0..8 {
+                let (weights, features, loops) = (case & 1 > 0, case & 2 > 0, case & 4 > 0);
+                let what = format!("{version:?}, {weighting:?}, {weights}, {features}, {loops}");
+                let carried = Carried::new(weights, features);
+                let parameters = Parameters::new(DType::F64, 3);
+                let wide = if features { 2 } else { 0 };
+                let layer = edge_layer(&parameters, version, weighting, wide, loops);
+                let x = normal(2, &[5, 3]);
+                let seen = layer.attend(&x, &carried.graph(), Mode::Infer, Need::WEIGHTS);
+                if weights && weighting == Weighting::None {
+                    let said = seen.unwrap_err().to_string();
+                    assert!(said.contains("not multiplied by the weight of an edge"), "{said}");
+                    refused += 1;
+                    continue;
+                }
+                let (seen, edges) = (seen.unwrap(), carried.listed(loops));
+                let pairs: Vec<(usize, usize)> = edges.iter().map(|e| (e.0, e.1)).collect();
+                assert_eq!(carried.graph().edges(loops), pairs, "{what}");
+                let (out, shares) =
+                    by_loops(&parameters, (version, weighting), &numbers(&x), &edges);
+                near(&seen.out, &Tensor::from_vec(out, &[5, 4]).unwrap(), &what);
+                let shares = Tensor::from_vec(shares, &[edges.len(), 2]).unwrap();
+                near(&seen.weights.unwrap(), &shares, &what);
+                done += 1;
+            }
+        }
+    }
+    assert_eq!((done, refused), (4 * 6 * 8 - 16, 16));
+}
+
+#[test]
+fn what_edges_carry_has_gradients_under_every_score_and_weighting() {
+    let mut checked = 0;
+    for version in VERSIONS {
+        for weighting in WEIGHTINGS {
+            for loops in [false, true] {
+                let soft = weighting != Weighting::None;
+                let carried = Carried::new(soft, true);
+                let parameters = Parameters::new(DType::F64, 3);
+                let layer = edge_layer(&parameters, version, weighting, 2, loops);
+                let run = |x: &[Tensor]| {
+                    let graph = carried.graph().with_edge_features(&x[1])?;
+                    let seen = layer.attend(&x[0], &graph, Mode::Infer, Need::WEIGHTS)?;
+                    seen.out.square()?.sum_all()?.add(&seen.weights.unwrap().square()?.sum_all()?)
+                };
+                let x = [normal(2, &[5, 3]), normal(4, &[7, 2])];
+                let error = finite_difference_error(&x, run).unwrap();
+                assert!(error < 1e-6, "{version:?}, {weighting:?}: inputs differ by {error}");
+                let error = parameter_difference_error(&parameters.all(), || run(&x)).unwrap();
+                assert!(error < 1e-6, "{version:?}, {weighting:?}: parameters differ by {error}");
+                checked += 1;
+            }
+        }
+    }
+    assert_eq!(checked, 48);
+}
+
+#[test]
+fn graphs_side_by_side_answer_as_each_alone_whatever_pools_them() {
+    let mechanism = MechanismConfig::default();
+    let poolings = [
+        PoolingConfig::Mean,
+        PoolingConfig::Max,
+        PoolingConfig::Gate,
+        PoolingConfig::Attention(mechanism.clone()),
+        PoolingConfig::Queries { queries: 2, mechanism },
+    ];
+    let layers = [GraphLayer::Gat, GraphLayer::Gatv2, GraphLayer::Dot, GraphLayer::ScaledDot];
+    let mut done = 0;
+    for pooling in &poolings {
+        for layer in layers.into_iter().chain([GraphLayer::Mean]) {
+            for carries in 0..3 {
+                let features = carries == 2 && layer != GraphLayer::Mean;
+                let first = Carried::new(carries > 0, features).graph();
+                let second = Graph::new(2, &[(0, 1)]).unwrap();
+                let second = match carries {
+                    0 => second,
+                    _ => second.with_edge_weights(&[2.0]).unwrap(),
+                };
+                let second = match features {
+                    true => second.with_edge_features(&normal(7, &[1, 2])).unwrap(),
+                    false => second,
+                };
+                let config = GraphNetworkConfig {
+                    features: 3,
+                    classes: 3,
+                    layer,
+                    hidden: 2,
+                    heads: 2,
+                    edge_width: if features { 2 } else { 0 },
+                    pooling: Some(pooling.clone()),
+                    ..GraphNetworkConfig::default()
+                };
+                let parameters = Parameters::new(DType::F64, 3);
+                let network = GraphAttentionNetwork::new(&parameters, &config).unwrap();
+                let x = [normal(2, &[5, 3]), normal(3, &[2, 3])];
+                let both = Graph::union(&[&first, &second]).unwrap();
+                let at_once = Tensor::cat(&x, 0).unwrap();
+                let at_once = network.forward(&at_once, &both, Mode::Infer).unwrap();
+                let alone = |x, graph| network.forward(x, graph, Mode::Infer).unwrap();
+                let each = [alone(&x[0], &first), alone(&x[1], &second)];
+                let each = Tensor::cat(&each, 0).unwrap();
+                near(&at_once, &each, &format!("{pooling:?}, {layer:?}, {carries}"));
+                let run = || {
+                    let x = Tensor::cat(&x, 0)?;
+                    network.forward(&x, &both, Mode::Infer)?.square()?.sum_all()
+                };
+                let error = parameter_difference_error(&parameters.all(), run).unwrap();
+                assert!(error < 1e-6, "{pooling:?}, {layer:?}: parameters differ by {error}");
+                done += 1;
+            }
+        }
+    }
+    assert_eq!(done, 5 * 5 * 3);
+}
+
+#[test]
+fn a_node_is_hidden_from_another_by_its_own_number_where_edges_carry_something() {
+    use regard::attention::{CellChange, Intervention, Site};
+    let config = GraphNetworkConfig { features: 3, layers: 1, ..GraphNetworkConfig::default() };
+    let network = GraphAttentionNetwork::new(&Parameters::new(DType::F64, 3), &config).unwrap();
+    let cell = |column| CellChange {
+        site: Site::Graph,
+        layer: Some(0),
+        head: None,
+        row: Some(2),
+        column,
+        bias: None,
+    };
+    let change = Intervention { cells: vec![cell(3)], ..Intervention::default() };
+    for weights in [false, true] {
+        let graph = Carried::new(weights, false).graph();
+        let x = normal(2, &[5, 3]);
+        let seen =
+            change.during(|| network.classify(&x, &graph, Mode::Infer, Need::WEIGHTS)).unwrap();
+        for (edge, pair) in graph.edges(true).iter().enumerate() {
+            let weight =
+                seen.weights[0].select(0, edge).unwrap().sum_all().unwrap().item().unwrap();
+            assert_eq!(weight == 0.0, *pair == (3, 2), "{pair:?}: {weight}");
+        }
+    }
+}
+
+#[test]
+fn what_edges_cannot_carry_is_refused_by_name() {
+    let graph = || Graph::new(2, &[(0, 1), (1, 0)]).unwrap();
+    let said = |result: regard::Result<Graph>| result.unwrap_err().to_string();
+    for (weights, why) in [
+        (vec![1.0], "1 weights for 2 edges"),
+        (vec![1.0, -2.0], "edge 1 weighs -2; an edge's weight is a positive number"),
+        (vec![f64::NAN, 1.0], "edge 0 weighs NaN; an edge's weight is a positive number"),
+    ] {
+        assert_eq!(said(graph().with_edge_weights(&weights)), why);
+    }
+    let three = said(graph().with_edge_features(&normal(1, &[3, 2])));
+    assert_eq!(three, "edge features of shape [3, 2]; 2 edges want [2, D]");
+    let weighted = graph().with_edge_weights(&[1.0, 2.0]).unwrap();
+    let mixed = said(Graph::union(&[&graph(), &weighted]));
+    assert_eq!(mixed, "1 of 2 graphs have weights of their edges");
+    let featured = graph().with_edge_features(&normal(1, &[2, 2])).unwrap();
+    let layer =
+        edge_layer(&Parameters::new(DType::F64, 1), GraphVersion::V1, Weighting::Softmax, 0, true);
+    let error = layer.forward(&normal(1, &[2, 3]), &featured, Mode::Infer).unwrap_err().to_string();
+    assert_eq!(error, "graph attention: the graph's edges have 2 features; the layer wants 0");
+    let network = |config| GraphAttentionNetwork::new(&Parameters::new(DType::F64, 1), &config);
+    for weighting in
+        [Weighting::Sample, Weighting::StraightThrough, Weighting::Gumbel, Weighting::GumbelHard]
+    {
+        let error = network(GraphNetworkConfig { weighting, ..Default::default() }).unwrap_err();
+        assert!(error.to_string().contains(&format!("not by {weighting:?}")), "{error}");
+    }
+    let mean = GraphNetworkConfig { layer: GraphLayer::Mean, edge_width: 2, ..Default::default() };
+    let error = network(mean).unwrap_err().to_string();
+    assert_eq!(error, "a mean has no use for the features of edges");
 }

@@ -17,9 +17,9 @@ use crate::task::named_rows::NamedRows;
 use crate::task::network::Exported;
 use crate::task::part::Part;
 use crate::task::prediction::{Alternative, Prediction};
-use crate::task::report::Report;
+use crate::task::report::{Report, ValuesRead};
 use crate::task::saliency::Saliency;
-use crate::tasks::components::made_up;
+use crate::tasks::components::{is_hard, made_up};
 use crate::tasks::labels::probabilities::likeliest;
 use crate::tasks::labels::truth::Truth;
 use regard::attention::{Need, Site};
@@ -164,6 +164,7 @@ impl Answerer {
                 probability: f64::from(probabilities[best]),
                 loss: story.answer.map(|right| -f64::from(probabilities[right]).max(1e-30).ln()),
                 weights: weights.iter().map(of_hop).collect(),
+                seen: story.sentences.len(),
             }
         };
         Ok(all.iter().enumerate().map(outcome).collect())
@@ -179,7 +180,24 @@ impl Answerer {
             Kind::Reader => Deciding::F1,
         };
         let rule = self.config.rule(unanswerable);
-        Ok(Outcomes { questions, outcomes: &outcomes, rule, deciding }.report())
+        let report = Outcomes { questions, outcomes: &outcomes, rule, deciding }.report();
+        Ok(Report { values_read: self.values_read(&outcomes), ..report })
+    }
+
+    /// How many sentences a memory network read for each question and hop.
+    fn values_read(&self, outcomes: &[Outcome]) -> Option<ValuesRead> {
+        let Network::Memory(network) = &self.network else { return None };
+        let hard = is_hard(network.config().mechanism.weighting);
+        let (mut read, mut seen, mut outputs) = (0, 0, 0);
+        for one in outcomes.iter().filter(|one| one.seen > 0) {
+            for hop in &one.weights {
+                let chosen = || hop.iter().filter(|weight| **weight != 0.0).count();
+                read += if hard { chosen() } else { one.seen };
+                (seen, outputs) = (seen + one.seen, outputs + 1);
+            }
+        }
+        let mean = |count: usize| count as f64 / outputs as f64;
+        (outputs > 0).then(|| ValuesRead { per_output: mean(read), of: mean(seen) })
     }
 
     /// What should be known of questions that are measured on: answers that a memory network cannot

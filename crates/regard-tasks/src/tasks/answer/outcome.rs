@@ -18,6 +18,8 @@ pub(super) struct Outcome {
     pub(super) loss: Option<f64>,
     /// The weight of every sentence of the text, by hop; of a reader as start and as end.
     pub(super) weights: Vec<Vec<f32>>,
+    /// How many sentences a memory network could see.
+    pub(super) seen: usize,
 }
 
 impl Outcome {

@@ -44,6 +44,7 @@ impl Answerer {
                 probability: span.log_prob.exp(),
                 loss: passage.span.map(|(first, last)| log(start[first]) + log(end[last])),
                 weights: vec![by_sentence(asked, passage, start), by_sentence(asked, passage, end)],
+                seen: 0,
             }
         };
         Ok(all.iter().enumerate().map(outcome).collect())

@@ -85,6 +85,12 @@ impl ScoreOptions<'_> {
     }
 }
 
+/// Whether one value is chosen in use, and no other read.
+pub(crate) fn is_hard(weighting: Weighting) -> bool {
+    use Weighting::{Argmax, GumbelHard, Sample, StraightThrough};
+    matches!(weighting, Argmax | Sample | StraightThrough | GumbelHard)
+}
+
 impl MechanismOptions {
     /// Whether queries and keys must be equally wide.
     pub(crate) fn wants_one_width(&self) -> bool {

@@ -7,7 +7,7 @@ mod sound;
 mod text;
 
 pub(crate) use encoder::{EncoderKind, EncoderOptions};
-pub(crate) use mechanism::{MechanismOptions, ScoreKind, ScoreOptions};
+pub(crate) use mechanism::{MechanismOptions, ScoreKind, ScoreOptions, is_hard};
 pub(crate) use sound::{SoundFrameOptions, SoundFrames, check_frames, check_rate, note_of_rates};
 pub(crate) use text::{TextOptions, pretrained};
 

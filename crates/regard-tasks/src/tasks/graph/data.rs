@@ -3,8 +3,10 @@
 use super::config::{Config, Data, Embedded};
 use crate::task::embedded::check_size;
 use crate::task::part::Part;
+use regard::Tensor;
+use regard::layers::Graph;
 use regard::tensor::Random;
-use regard_data::files::LabeledGraph;
+use regard_data::files::{Carried, LabeledGraph};
 use regard_data::{Error, Result, remark, toy};
 
 /// Classes of the embedded blocks, and how likely an edge is within one and between two.
@@ -18,7 +20,8 @@ pub(super) fn read(config: &Config) -> Result<LabeledGraph> {
     let data = &config.data;
     let mut graph = match &data.folder {
         Some(folder) => {
-            let mut graph = LabeledGraph::read_folder(folder, data.encoding.as_deref())?;
+            let mut graph =
+                LabeledGraph::read_folder(folder, data.encoding.as_deref(), data.edge_columns)?;
             if graph.train.is_empty() {
                 split(data, &mut graph)?;
                 let parts = [&graph.train, &graph.validation, &graph.test].map(Vec::len);
@@ -27,7 +30,7 @@ pub(super) fn read(config: &Config) -> Result<LabeledGraph> {
                      class, {} validate and {} test",
                     folder.display(),
                     parts[0],
-                    data.labeled,
+                    data.labeled(),
                     parts[1],
                     parts[2]
                 ));
@@ -38,6 +41,19 @@ pub(super) fn read(config: &Config) -> Result<LabeledGraph> {
     };
     if data.normalize {
         graph.normalize_rows();
+    }
+    Ok(graph)
+}
+
+/// The library's graph of these edges, with what they carry.
+pub(super) fn joined(nodes: usize, edges: &[(usize, usize)], carried: &Carried) -> Result<Graph> {
+    let mut graph = Graph::new(nodes, edges)?;
+    if let Some(weights) = &carried.weights {
+        graph = graph.with_edge_weights(weights)?;
+    }
+    if carried.width > 0 {
+        let features = Tensor::from_vec(carried.features.clone(), &[edges.len(), carried.width])?;
+        graph = graph.with_edge_features(&features)?;
     }
     Ok(graph)
 }
@@ -65,7 +81,7 @@ fn telling(data: &Data) -> Result<Option<toy::Telling>> {
     match data.embedded {
         Embedded::Misleading => toy::misleading(data.size, 1).map(Some),
         Embedded::Matching => toy::matching(data.size, 1).map(Some),
-        Embedded::Blocks | Embedded::Karate => Ok(None),
+        Embedded::Blocks | Embedded::Karate | Embedded::Touching => Ok(None),
     }
 }
 
@@ -83,7 +99,7 @@ impl Split {
         let (mut train, mut rest) = (Vec::new(), Vec::new());
         for node in Random::named(1, "parts").order(labels.len()) {
             let label = labels[node];
-            if labeled[label] < data.labeled {
+            if labeled[label] < data.labeled() {
                 labeled[label] += 1;
                 train.push(node);
             } else {
@@ -93,7 +109,7 @@ impl Split {
         if rest.len() < 2 {
             return Err(Error::invalid(format!(
                 "`data.labeled` = {} of each class leaves {} of {} nodes to validate and test with",
-                data.labeled,
+                data.labeled(),
                 rest.len(),
                 labels.len()
             )));
@@ -126,6 +142,7 @@ fn told(data: &Data, graph: toy::Telling) -> Result<LabeledGraph> {
         width: graph.features[0].len(),
         edges: graph.edges,
         repeated_edges: 0,
+        carried: Carried::default(),
         names: None,
         labels,
         label_names: graph.names,
@@ -155,6 +172,7 @@ fn embedded(data: &Data) -> Result<LabeledGraph> {
         width: graph.features[0].len(),
         edges: both.collect(),
         repeated_edges: 0,
+        carried: Carried::default(),
         names: None,
         labels: graph.labels.into_iter().map(Some).collect(),
         label_names: graph.names,

@@ -1,32 +1,37 @@
-//! `graph`: what class a node of a graph belongs to.
+//! `graph`: what class a node of a graph, or a whole graph, belongs to.
 
 mod config;
 mod data;
+mod edges;
 mod model;
+mod whole;
 
 use crate::metric::scores::Scores;
-use crate::options::template::Checked;
 use crate::options::template::Options;
 use crate::options::training::{self, TrainingConfig};
 use crate::task::json_file::JsonFile;
 use crate::task::learner::Learner;
+use crate::task::lengths::lengths;
 use crate::task::lesson::{Lengths, Lesson, Samples, learner};
 use crate::task::model::Model;
 use crate::task::part::Part;
+use crate::task::splits::check_some;
 use crate::task::{Description, Task, Variant};
+use crate::tasks::components;
 use crate::tasks::labels::check::{check_labels, describe_labels};
 use config::Config;
 use data::{part, read};
 use model::Classifier;
-use regard::attention::Reinforce;
+use regard::attention::{Reinforce, ReinforceConfig};
 use regard::tensor::Random;
 use regard::{Mode, Tensor};
 use regard_data::files::LabeledGraph;
 use regard_data::text::by_count;
 use regard_data::{Error, Result};
+use whole::{GraphClassifier, Graphs, WholeLesson};
 
-/// Tells the classes of a graph's nodes: graph attention in both versions, or the mean of the
-/// neighbors.
+/// Tells the classes of a graph's nodes, or of whole graphs, whose nodes are pooled: graph attention in
+/// both versions, dot products, or the mean of the neighbors.
 #[derive(Clone, Copy, Debug)]
 pub struct GraphTask;
 
@@ -41,16 +46,24 @@ impl Task for GraphTask {
     }
 
     fn about(&self) -> &'static str {
-        "what class a node of a graph belongs to"
+        "what class a node of a graph, or a whole graph, belongs to"
     }
 
     fn template(&self) -> String {
-        [include_str!("options.toml"), training::TEMPLATE, training::CLASS_WEIGHTS].concat()
+        [
+            include_str!("options.toml"),
+            components::MECHANISM,
+            "\n",
+            training::TEMPLATE,
+            training::CLASS_WEIGHTS,
+        ]
+        .concat()
     }
 
     fn defaults(&self) -> &'static [&'static str] {
         // A batch holds nodes, of which the whole graph is always seen: usually all at once.
         &[
+            "score_hidden=32",
             "epochs=300",
             "batch_size=10000",
             "learning_rate=0.005",
@@ -61,6 +74,9 @@ impl Task for GraphTask {
     }
 
     fn begin(&self, options: &Options) -> Result<Box<dyn Learner>> {
+        if Config::of_data(options)?.data.has_graphs() {
+            return begin_whole(options);
+        }
         let classifier = Classifier::new(options, None)?;
         if classifier.data.validation.is_empty() {
             return Err(Error::invalid("the graph has no validation nodes; split.tsv names them"));
@@ -70,11 +86,17 @@ impl Task for GraphTask {
     }
 
     fn open(&self, options: &Options, vocabulary: &JsonFile) -> Result<Box<dyn Model>> {
+        if Config::of_data(options)?.data.has_graphs() {
+            return Ok(Box::new(GraphClassifier::new(options, Some(vocabulary.parse()?))?));
+        }
         Ok(Box::new(Classifier::new(options, Some(vocabulary.parse()?))?))
     }
 
     fn describe(&self, options: &Options) -> Result<Description> {
-        let config = Config::of(options)?;
+        let config = Config::of_data(options)?;
+        if config.data.has_graphs() {
+            return describe_whole(&config);
+        }
         let graph = read(&config)?;
         describe_labels(training_labels(&graph), "nodes");
         let nodes = graph.labels.len();
@@ -89,6 +111,7 @@ impl Task for GraphTask {
             ("repeated edges", graph.repeated_edges.to_string()),
             ("neighbors", format!("{mean:.1} on average, {most} at most")),
             ("features", graph.width.to_string()),
+            ("features of an edge", graph.carried.width.to_string()),
             ("training nodes", count(Part::Training)),
             ("validation nodes", count(Part::Validation)),
             ("test nodes", count(Part::Test)),
@@ -102,10 +125,7 @@ impl Task for GraphTask {
             format!("{} ({}) beside {}", graph.name(node), name(node), near.join(", "))
         };
         Ok(Description {
-            source: match &config.data.folder {
-                Some(folder) => folder.display().to_string(),
-                None => format!("embedded {:?}", config.data.embedded).to_lowercase(),
-            },
+            source: source(&config),
             facts: facts.map(|(name, text)| (name.to_string(), text)).into(),
             labels: labels.map(|(label, count)| (label.to_string(), count)).collect(),
             examples: graph.train.iter().take(5).map(example).collect(),
@@ -119,6 +139,63 @@ impl Task for GraphTask {
             Variant::new("mean", &["layer=mean"]),
         ]
     }
+}
+
+/// Where the data come from.
+fn source(config: &Config) -> String {
+    match &config.data.folder {
+        Some(folder) => folder.display().to_string(),
+        None => format!("embedded {:?}", config.data.embedded).to_lowercase(),
+    }
+}
+
+/// As [`Task::begin`], where whole graphs have labels.
+fn begin_whole(options: &Options) -> Result<Box<dyn Learner>> {
+    let lesson = WholeLesson::new(GraphClassifier::new(options, None)?)?;
+    check_labels(lesson.labels(), "graphs")?;
+    check_some(
+        lesson.part(Part::Training).len(),
+        lesson.part(Part::Validation).len(),
+        "graphs",
+        None,
+    )?;
+    let reinforce = lesson.classifier.config.samples();
+    let reinforce = reinforce.then(|| Reinforce::new(ReinforceConfig::default())).transpose()?;
+    let notes = lesson.note().into_iter().collect();
+    learner(lesson, notes, reinforce)
+}
+
+/// As [`Task::describe`], where whole graphs have labels.
+fn describe_whole(config: &Config) -> Result<Description> {
+    let graphs = Graphs::read(config)?;
+    let training = graphs.part(Part::Training);
+    describe_labels(graphs.labels(training), "graphs");
+    let all = &graphs.all.graphs;
+    let count = |of| graphs.part(of).len().to_string();
+    let edges = all.iter().map(|graph| graph.edges.len()).collect();
+    let weights = all.iter().any(|graph| graph.carried.weights.is_some());
+    let facts = [
+        ("graphs", all.len().to_string()),
+        ("graphs have", lengths(all.iter().map(|graph| graph.nodes).collect(), "nodes")),
+        ("and", lengths(edges, "edges, both ways")),
+        ("features", graphs.all.width.to_string()),
+        ("features of an edge", graphs.edge_width().to_string()),
+        ("weights of edges", if weights { "yes" } else { "no" }.into()),
+        ("training graphs", count(Part::Training)),
+        ("validation graphs", count(Part::Validation)),
+        ("test graphs", count(Part::Test)),
+    ];
+    let labels = by_count(all.iter().map(|graph| &graph.label[..])).into_iter();
+    let example = |&at: &usize| {
+        let graph = &all[at];
+        format!("{} ({}): {} nodes, {} edges", at + 1, graph.label, graph.nodes, graph.edges.len())
+    };
+    Ok(Description {
+        source: source(config),
+        facts: facts.map(|(name, text)| (name.to_string(), text)).into(),
+        labels: labels.map(|(label, count)| (label.to_string(), count)).collect(),
+        examples: training.iter().take(5).map(example).collect(),
+    })
 }
 
 /// The labels of the nodes that are learned.

@@ -1,10 +1,10 @@
 //! A classifier of a graph's nodes.
 
-use super::config::{BestBy, Config};
-use super::data::{misleading, part, read};
+use super::config::Config;
+use super::data::{joined, misleading, part, read};
+use super::edges::{edge_maps, exported_edges, weighed_edges};
 use crate::metric::judged::Judged;
 use crate::metric::scores::Scores;
-use crate::options::template::Checked;
 use crate::options::template::Options;
 use crate::task::abilities::{Abilities, Explains, Exports};
 use crate::task::input::{Asks, Input, InputForm};
@@ -19,14 +19,14 @@ use crate::task::saliency;
 use crate::task::saliency::Saliency;
 use crate::tasks::labels::probabilities::LabelProbabilities;
 use crate::tasks::labels::weights::LabelWeights;
-use regard::attention::{Need, Site};
+use regard::attention::Need;
 use regard::layers::Graph;
-use regard::models::{GraphAttentionNetwork, GraphLayer};
-use regard::tensor::{Better, CrossEntropy, Parameters, without_gradients};
+use regard::models::GraphAttentionNetwork;
+use regard::tensor::{CrossEntropy, Parameters, without_gradients};
 use regard::{DType, Mode, Tensor};
 use regard_data::files::LabeledGraph;
 use regard_data::{Error, Result};
-use regard_picture::scene::{GraphScene, Map, Place, Scene};
+use regard_picture::scene::{GraphScene, Map, Scene};
 use serde::{Deserialize, Serialize};
 
 /// How many neighbors a picture shows; more cannot be told apart.
@@ -39,11 +39,15 @@ pub(super) struct Preprocessor {
     labels: Vec<String>,
     /// Width of the nodes' features.
     features: usize,
+    /// Width of the edges' features.
+    #[serde(default)]
+    edge_features: usize,
 }
 
 impl Preprocessor {
     fn of(data: &LabeledGraph) -> Self {
-        Self { labels: data.label_names.clone(), features: data.width }
+        let edge_features = data.carried.width;
+        Self { labels: data.label_names.clone(), features: data.width, edge_features }
     }
 }
 
@@ -62,26 +66,29 @@ pub(super) struct Classifier {
 impl Classifier {
     /// A new one, or one of a run that knew this of its data. It sees its graph in either case.
     pub(super) fn new(options: &Options, known: Option<Preprocessor>) -> Result<Self> {
-        let config = Config::of(options)?;
+        let config = Config::of_data(options)?;
         let data = read(&config)?;
         let preprocessor = Preprocessor::of(&data);
         if let Some(known) = known
             && known != preprocessor
         {
             return Err(Error::invalid(format!(
-                "the graph has {} features and the classes {}; the run's had {} and {}",
+                "the graph has {} features, {} of an edge, and the classes {}; the run's had {}, {} and {}",
                 preprocessor.features,
+                preprocessor.edge_features,
                 preprocessor.labels.join(", "),
                 known.features,
+                known.edge_features,
                 known.labels.join(", ")
             )));
         }
         let parameters = Parameters::new(DType::F32, config.training.seed);
-        let network = config.network(preprocessor.features, preprocessor.labels.len());
+        let Preprocessor { labels, features, edge_features } = &preprocessor;
+        let network = config.network(*features, *edge_features, labels.len());
         Parameters::check_fit(DType::F32, |p| GraphAttentionNetwork::new(p, &network))?;
         let network = GraphAttentionNetwork::new(&parameters, &network)?;
         let nodes = data.labels.len();
-        let graph = Graph::new(nodes, &data.edges)?;
+        let graph = joined(nodes, &data.edges, &data.carried)?;
         let features = Tensor::from_vec(data.features.clone(), &[nodes, data.width])?;
         let taught: Vec<usize> = data.train.iter().filter_map(|&node| data.labels[node]).collect();
         let option = &config.training.class_weights;
@@ -122,14 +129,7 @@ impl Classifier {
     pub(super) fn validate(&self) -> Result<Scores> {
         let nodes = &self.data.validation;
         let scores = self.label_probabilities(nodes)?.scores(&self.truth(nodes))?;
-        Ok(match self.config.model.best_by {
-            BestBy::Accuracy => scores,
-            BestBy::Loss => {
-                let mut values = scores.values;
-                values.sort_by_key(|(name, _)| name != "loss");
-                Scores { values, better: Better::Lower }
-            }
-        })
+        Ok(self.config.model.best_by.of(scores))
     }
 
     /// The accuracy by how many neighbors mislead.
@@ -174,37 +174,6 @@ impl Classifier {
     fn nodes(&self, inputs: &[Input]) -> Result<Vec<usize>> {
         inputs.iter().map(|input| self.node(input)).collect()
     }
-
-    /// The edges (source, target) that are weighed.
-    fn edges(&self) -> &[(usize, usize)] {
-        let model = &self.config.model;
-        self.graph.edges(model.self_loops || model.layer == GraphLayer::Mean)
-    }
-
-    /// The weights of the edges under every head of every layer.
-    fn weights(&self) -> Result<Vec<Map>> {
-        if self.config.model.layer == GraphLayer::Mean {
-            let edges = self.edges();
-            let mut into = vec![0.0; self.graph.nodes()];
-            edges.iter().for_each(|&(_, target)| into[target] += 1.0);
-            let weights = edges.iter().map(|&(_, target)| 1.0 / into[target]).collect();
-            return Ok(vec![Map::new("mean of the neighbors", weights)]);
-        }
-        let seen = without_gradients(|| {
-            self.network.classify(&self.features, &self.graph, Mode::Infer, Need::WEIGHTS)
-        })?;
-        let mut maps = Vec::new();
-        for (layer, weights) in seen.weights.iter().enumerate() {
-            let heads = weights.shape()[1];
-            let numbers = weights.to_vec::<f32>()?;
-            for head in 0..heads {
-                let own = numbers.iter().skip(head).step_by(heads).copied().collect();
-                let map = Map::new(format!("layer {}, head {}", layer + 1, head + 1), own);
-                maps.push(map.at(Place::new(Site::Graph, layer, head)));
-            }
-        }
-        Ok(maps)
-    }
 }
 
 /// Indices as a tensor `[n]`.
@@ -247,7 +216,8 @@ impl Model for Classifier {
         let nodes = part(&self.data, of);
         let names: Vec<String> = nodes.iter().map(|&node| self.data.name(node)).collect();
         let mut neighbors = vec![0; self.graph.nodes()];
-        self.edges().iter().for_each(|&(_, target)| neighbors[target] += 1);
+        let edges = weighed_edges(&self.network, &self.graph);
+        edges.iter().for_each(|&(_, target)| neighbors[target] += 1);
         let lengths: Vec<usize> = nodes.iter().map(|&node| neighbors[node]).collect();
         Ok(self.label_probabilities(nodes)?.judged(&names, &lengths, &self.truth(nodes)))
     }
@@ -266,7 +236,11 @@ impl Model for Classifier {
 
     fn show(&self, input: &Input) -> Result<Vec<(String, Scene)>> {
         let center = self.node(input)?;
-        let (edges, maps) = (self.edges(), self.weights()?);
+        let edges = weighed_edges(&self.network, &self.graph);
+        let seen = without_gradients(|| {
+            self.network.classify(&self.features, &self.graph, Mode::Infer, Need::WEIGHTS)
+        })?;
+        let maps = edge_maps(&self.network, &self.graph, &seen)?;
         let weight = |edge: usize| maps.iter().map(|map| map.weights[edge]).sum::<f32>();
         let mut attended: Vec<(f32, usize)> = (0..edges.len())
             .filter(|&edge| edges[edge].1 == center && edges[edge].0 != center)
@@ -332,10 +306,9 @@ impl Exports for Classifier {
     fn exported(&self) -> Result<Exported> {
         let output =
             without_gradients(|| self.network.forward(&self.features, &self.graph, Mode::Infer))?;
-        let ends = self.data.edges.iter().flat_map(|&(from, to)| [from as i64, to as i64]);
-        let edges = Tensor::from_vec(ends.collect(), &[self.data.edges.len(), 2])?;
-        let inputs = [("x".to_string(), self.features.clone()), ("edges".to_string(), edges)];
+        let mut inputs = exported_edges(&self.data.edges, &self.data.carried)?;
+        inputs.insert("x".into(), self.features.clone());
         let network = Network::Graph(self.network.config().clone());
-        Ok(Exported { network, inputs: inputs.into(), output })
+        Ok(Exported { network, inputs, output })
     }
 }

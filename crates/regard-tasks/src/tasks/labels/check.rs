@@ -7,7 +7,10 @@ use std::collections::BTreeSet;
 /// How many examples there are at least before labels that nearly all differ are odd.
 const MANY: usize = 20;
 
-/// Refuses labels among which there is nothing to choose, and says where nearly all differ; of examples
+/// How many examples there are at least before a first one of a label of its own cannot be meant.
+const LONE: usize = 3;
+
+/// Refuses labels among which there is nothing to choose, such as one under a header of any words, and says where nearly all differ; of examples
 /// that are called `things`.
 pub(crate) fn check_labels<'a>(
     labels: impl IntoIterator<Item = &'a str>,
@@ -28,10 +31,11 @@ pub(crate) fn describe_labels<'a>(labels: impl IntoIterator<Item = &'a str>, thi
 
 /// What is wrong with a single label.
 fn only_label<'a>(labels: impl IntoIterator<Item = &'a str>, things: &str) -> Option<String> {
-    let (mut all, mut names) = (0, BTreeSet::new());
+    let (mut all, mut names, mut first, mut firsts) = (0, BTreeSet::new(), None, 0);
     for label in labels {
         all += 1;
         names.insert(label);
+        firsts += usize::from(*first.get_or_insert(label) == label);
     }
     if all >= MANY && 2 * names.len() > all {
         remark(format!(
@@ -45,6 +49,15 @@ fn only_label<'a>(labels: impl IntoIterator<Item = &'a str>, things: &str) -> Op
             "all {all} training {things} have the label `{label}`: there is nothing to learn; two \
              labels or more are needed"
         )),
+        (_, 2) if firsts == 1 && all > LONE => {
+            let first = first.unwrap_or_default();
+            let other = names.iter().find(|name| **name != first).unwrap_or(&"");
+            Some(format!(
+                "only the first of {all} training {things} has the label `{first}`, and all others have \
+                 `{other}`: if that is a line that names the columns, there is one label and nothing to \
+                 learn; if it is none, more {things} of its label are needed"
+            ))
+        }
         _ => None,
     }
 }

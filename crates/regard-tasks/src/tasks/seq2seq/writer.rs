@@ -1,9 +1,12 @@
 //! A sequence-to-sequence model at work: it learns from batches, searches, and is measured.
 
+use super::options::ContextKind;
 use super::{SearchOptions, Seq2SeqOptions, Sources};
 use crate::metric::perplexity;
 use crate::task::prediction::Alternative;
+use crate::task::report::ValuesRead;
 use crate::task::search_tree::{SearchNode, SearchTree, Searched};
+use crate::tasks::components::is_hard;
 use regard::attention::{Need, Reinforce, ReinforceConfig, Weighting};
 use regard::layers::Encoded;
 use regard::models::{
@@ -37,6 +40,8 @@ pub(crate) struct Writer {
     scheduled_sampling: f64,
     /// Whether attention draws keys by chance, which REINFORCE trains.
     samples: bool,
+    /// Whether attention to the source chooses one value; none where nothing is attended to.
+    chooses: Option<bool>,
 }
 
 impl Writer {
@@ -56,6 +61,11 @@ impl Writer {
             limit,
             scheduled_sampling: options.scheduled_sampling,
             samples: options.mechanism.weighting == Weighting::Sample,
+            chooses: match options.context {
+                ContextKind::Fixed => None,
+                ContextKind::Attention => Some(is_hard(options.mechanism.weighting)),
+                ContextKind::MultiHead => Some(is_hard(options.encoder.head_weighting)),
+            },
         })
     }
 
@@ -108,6 +118,36 @@ impl Writer {
             }
         })?;
         Ok(found.into_iter().map(|best| best.into_iter().next().unwrap_or_else(silence)).collect())
+    }
+
+    /// As [`Writer::write`], with how many values of the source were read for each token that was
+    /// written, on average over layers and heads.
+    pub(crate) fn write_counted(
+        &self,
+        sources: &dyn Sources,
+        beam: usize,
+    ) -> Result<(Vec<Hypothesis>, Option<ValuesRead>)> {
+        let hard = self.chooses == Some(true);
+        let need = if hard { Need::WEIGHTS } else { Need::OUTPUT };
+        let written = self.write(sources, beam, need)?;
+        let (mut read, mut seen, mut outputs) = (0, 0, 0);
+        for (at, one) in written.iter().enumerate() {
+            let length = sources.length(at);
+            let (own, queries) = match (&one.heads, hard) {
+                _ if length == 0 => (0, 0),
+                (_, false) => (one.token_scores.len() * length, one.token_scores.len()),
+                (None, true) => (0, 0),
+                (Some(heads), true) => {
+                    let chosen =
+                        heads.to_vec::<f32>()?.iter().filter(|weight| **weight != 0.0).count();
+                    (chosen, heads.shape()[..3].iter().product())
+                }
+            };
+            (read, seen, outputs) = (read + own, seen + queries * length, outputs + queries);
+        }
+        let mean = |count: usize| count as f64 / outputs as f64;
+        let counted = ValuesRead { per_output: mean(read), of: mean(seen) };
+        Ok((written, (self.chooses.is_some() && outputs > 0).then_some(counted)))
     }
 
     /// The best hypotheses for each source, so many at most, the best first; the beam is at least as

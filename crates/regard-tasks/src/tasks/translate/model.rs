@@ -15,7 +15,7 @@ use crate::task::network::Exported;
 use crate::task::part::Part;
 use crate::task::prediction::unknown_words;
 use crate::task::prediction::{Alternative, Prediction};
-use crate::task::report::{Groups, PerExample, Report};
+use crate::task::report::{Groups, PerExample, Report, ValuesRead};
 use crate::task::saliency;
 use crate::task::saliency::Saliency;
 use crate::task::search_tree::SearchTree;
@@ -154,6 +154,19 @@ impl Translator {
         let written = self.writer.write(&sources, beam, Need::OUTPUT)?;
         let written = written.iter().enumerate();
         Ok(written.map(|(at, h)| self.decode(&sources, at, &h.tokens)).collect())
+    }
+
+    /// As [`Self::outputs`], with how many values of the source attention read.
+    fn outputs_counted(
+        &self,
+        pairs: &[Pair],
+        beam: usize,
+    ) -> Result<(Vec<String>, Option<ValuesRead>)> {
+        let sources = self.encode_sources(pairs.iter().map(|(source, _)| &source[..]));
+        let (written, values_read) = self.writer.write_counted(&sources, beam)?;
+        let written = written.iter().enumerate();
+        let outputs = written.map(|(at, h)| self.decode(&sources, at, &h.tokens)).collect();
+        Ok((outputs, values_read))
     }
 
     /// How good outputs are for pairs that have both sides.
@@ -350,7 +363,7 @@ impl Model for Translator {
 
     fn evaluate(&self, part: Part) -> Result<Report> {
         let lines = with_blank_lines(&self.config, part)?;
-        let all = self.outputs(&lines, self.config.search.search.beam)?;
+        let (all, values_read) = self.outputs_counted(&lines, self.config.search.search.beam)?;
         let whole = lines.iter().zip(&all).filter(|(pair, _)| is_whole(pair));
         let (pairs, outputs): (Vec<Pair>, Vec<String>) =
             whole.map(|(pair, output)| (pair.clone(), output.clone())).unzip();
@@ -372,6 +385,7 @@ impl Model for Translator {
             notes: self.notes(&lines, pairs.len()).into_iter().chain(decisive.note()).collect(),
             signature: decisive.signature(),
             outputs: all,
+            values_read,
             ..Report::default()
         })
     }

@@ -70,7 +70,6 @@ impl CudaBackend {
                 gradient: one.gradient.device_address()?,
                 kept,
                 count: one.value.numel(),
-                ..PartOf::default()
             })
         });
         let parts = Parts::new(self, &parts.collect::<Result<Vec<_>>>()?)?;

@@ -1,0 +1,106 @@
+//! The beginnings of files, where somebody wants to know soon what the whole would be like.
+
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+
+/// How many lines of a text are read where its beginning is asked for.
+const LINES: usize = 20_000;
+/// And how many bytes at most, uncompressed.
+const BYTES: usize = 4 << 20;
+
+thread_local! {
+    static SAMPLED: RefCell<Option<Vec<SampledFile>>> = const { RefCell::new(None) };
+}
+
+/// A text of which the beginning was read, or all where it is short.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SampledFile {
+    /// The file.
+    pub path: PathBuf,
+    /// How many lines of it are used.
+    pub lines: usize,
+    /// How many of the file's bytes were read.
+    pub read: u64,
+    /// How many of them the lines take that are used.
+    pub used: f64,
+    /// How many bytes the file has.
+    pub size: u64,
+}
+
+impl SampledFile {
+    /// Whether some of it was not used.
+    pub fn is_cut(&self) -> bool {
+        self.used < self.size as f64
+    }
+}
+
+/// Reads, of long texts of lines only the beginning: 20,000 lines or 4 MiB. What belongs together line by
+/// line, such as the nodes and edges of a graph, and what has no lines is read whole. Gives which texts
+/// were read, and how far.
+///
+/// ```
+/// # let file = tempfile::NamedTempFile::new().unwrap();
+/// std::fs::write(&file, "good\ta fine film\n".repeat(30_000)).unwrap();
+/// let (read, files) = regard_data::sampled(|| regard_data::files::labeled(&file, None));
+/// assert_eq!((read?.len(), files[0].lines), (20_000, 20_000));
+/// assert!(files[0].is_cut());
+/// # Ok::<(), regard_data::Error>(())
+/// ```
+pub fn sampled<R>(read: impl FnOnce() -> R) -> (R, Vec<SampledFile>) {
+    let before = SAMPLED.replace(Some(Vec::new()));
+    let read = read();
+    (read, SAMPLED.replace(before).unwrap_or_default())
+}
+
+/// How many bytes of a text are read; none where it is read whole.
+pub(crate) fn most_bytes() -> Option<usize> {
+    SAMPLED.with_borrow(|on| on.is_some().then_some(BYTES))
+}
+
+/// How many lines of a text are read; none where it is read whole.
+pub(crate) fn most_lines() -> Option<usize> {
+    SAMPLED.with_borrow(|on| on.is_some().then_some(LINES))
+}
+
+/// The beginning of what was read of a text that may go on: whole lines.
+pub(crate) fn cut(text: &str, goes_on: bool) -> &str {
+    let end = text.match_indices('\n').nth(LINES - 1).map_or(text.len(), |(at, _)| at + 1);
+    match goes_on || end < text.len() {
+        false => text,
+        true => whole_rows(&text[..end]),
+    }
+}
+
+/// How far back the end of a row is looked for whose cells stand in quotes over several lines.
+const LONGEST_ROW: usize = 1 << 16;
+
+/// Up to the end of the last line, or of the last at which no quote is open.
+fn whole_rows(text: &str) -> &str {
+    let Some(last) = text.rfind('\n') else { return "" };
+    let mut quotes = text[..last].matches('"').count();
+    if quotes.is_multiple_of(2) {
+        return &text[..=last];
+    }
+    let bytes = text.as_bytes();
+    for at in (last.saturating_sub(LONGEST_ROW)..last).rev() {
+        match bytes[at] {
+            b'"' => quotes -= 1,
+            b'\n' if quotes.is_multiple_of(2) => return &text[..=at],
+            _ => {}
+        }
+    }
+    // A lone quote somewhere is a character like any other.
+    &text[..=last]
+}
+
+/// Says of a file how far it was read.
+pub(crate) fn note(path: &Path, lines: usize, read: u64, used: f64, size: u64) {
+    let file = SampledFile { path: path.into(), lines, read, used, size };
+    SAMPLED.with_borrow_mut(|on| {
+        if let Some(files) = on
+            && files.iter().all(|known| known.path != file.path)
+        {
+            files.push(file);
+        }
+    });
+}

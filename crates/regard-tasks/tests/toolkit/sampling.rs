@@ -1,0 +1,168 @@
+//! What a training would take is told from the beginnings of long files.
+
+use crate::course::options;
+use flate2::{Compression, write::GzEncoder};
+use regard_data::{SampledFile, sampled};
+use regard_tasks::tasks::task_named;
+use std::io::Write;
+use std::path::Path;
+
+/// Tasks, the settings that name a file, and lines of it by their number.
+type Case = (&'static str, &'static [&'static str], fn(usize) -> String);
+
+const CASES: [Case; 8] = [
+    ("classify", &["data.train=FILE.tsv"], |n| format!("{}\tword {n} is here\n", n % 3)),
+    ("classify", &["data.train=FILE.csv"], |n| format!("{},\"word {n},\nis here\"\n", n % 3)),
+    ("translate", &["data.train_pairs=FILE.tsv"], |n| format!("ein wort {}\ta word\n", n % 50)),
+    ("translate", &["data.train_source=FILE.de", "data.train_target=FILE.de"], |n| {
+        format!("ein langer satz {}\n", n % 50)
+    }),
+    ("summarize", &["data.train_pairs=FILE.tsv"], |n| format!("a long text {}\ttext\n", n % 50)),
+    ("label", &["data.train=FILE.txt"], |n| match n % 4 {
+        3 => "\n".into(),
+        _ => format!("word{}\tT{}\n", n % 50, n % 3),
+    }),
+    ("regress", &["data.train=FILE.csv"], |n| format!("{n},{}\n", n % 7)),
+    ("answer", &["data.train=FILE.txt"], |n| match n % 3 {
+        0 => format!("1 Mary went to room{}.\n", n % 5),
+        1 => format!("2 John went to room{}.\n", n % 7),
+        _ => format!("3 Where is Mary?\troom{}\t1\n", (n - 2) % 5),
+    }),
+];
+
+/// Bytes that no reader takes.
+static GARBAGE: [u8; 1 << 16] = [0xff; 1 << 16];
+
+/// 5 MiB of lines, and then, up to 100 MB, what cannot be read.
+fn write(path: &Path, line: fn(usize) -> String, gzip: bool) {
+    let mut file = std::fs::File::create(path).unwrap();
+    let mut text = String::new();
+    let mut n = 0;
+    while text.len() < 5 << 20 {
+        text += &line(n);
+        n += 1;
+    }
+    if gzip {
+        let mut packed = GzEncoder::new(file, Compression::fast());
+        packed.write_all(text.as_bytes()).unwrap();
+        (0..64).for_each(|_| packed.write_all(&GARBAGE).unwrap());
+        packed.finish().unwrap();
+        return;
+    }
+    file.write_all(text.as_bytes()).unwrap();
+    file.write_all(&GARBAGE).unwrap();
+    file.set_len(100_000_000).unwrap();
+}
+
+fn begun(case: &Case, folder: &Path, gzip: bool) -> (Result<(), String>, Vec<SampledFile>) {
+    let (task, settings, line) = case;
+    let own: Vec<String> = settings
+        .iter()
+        .map(|setting| {
+            let (key, name) = setting.split_once('=').unwrap();
+            let path = folder.join(format!("{name}{}", if gzip { ".gz" } else { "" }));
+            if !path.exists() {
+                write(&path, *line, gzip);
+            }
+            format!("{key}={:?}", path.display().to_string())
+        })
+        .collect();
+    let small = ["hidden=8", "embedding=8"].iter().filter(|_| *task != "regress").copied();
+    let all: Vec<&str> = own.iter().map(String::as_str).chain(small).collect();
+    let options = options(task, &all);
+    let (begun, files) = sampled(|| task_named(task).unwrap().begin(&options));
+    (begun.map(drop).map_err(|error| error.to_string()), files)
+}
+
+#[test]
+fn of_a_file_of_any_size_no_more_than_its_beginning_is_read() {
+    let mut done = 0;
+    for case in &CASES {
+        for gzip in [false, true] {
+            let folder = tempfile::tempdir().unwrap();
+            let (begun, files) = begun(case, folder.path(), gzip);
+            let what = format!("{} {:?} {gzip}", case.0, case.1);
+            assert_eq!(begun, Ok(()), "{what}");
+            assert_eq!(files.len(), 1, "{what}");
+            let file = &files[0];
+            assert!(file.read <= (4 << 20) + 1, "{what}: {} bytes were read", file.read);
+            assert!((1000..=20_000).contains(&file.lines), "{what}: {}", file.lines);
+            assert!(file.is_cut() && file.used > 0.0, "{what}: {file:?}");
+            assert!(file.used <= file.read as f64, "{what}: {file:?}");
+            assert!(gzip || file.size == 100_000_000, "{what}");
+            done += 1;
+        }
+    }
+    assert_eq!(done, 16);
+}
+
+#[test]
+fn a_short_file_is_read_whole_and_nothing_is_cut_from_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("short.tsv");
+    let text: String = (0..60).map(|n| format!("{}\ttext {n}\n", n % 2)).collect();
+    std::fs::write(&path, &text).unwrap();
+    let (read, files) = sampled(|| regard_data::files::labeled(&path, None).unwrap());
+    assert_eq!((read.len(), files[0].lines, files[0].is_cut()), (60, 60, false));
+    assert_eq!((files[0].read, files[0].size), (text.len() as u64, text.len() as u64));
+    // Without being asked for, no file is cut.
+    let long = folder.path().join("long.tsv");
+    std::fs::write(&long, text.repeat(1000)).unwrap();
+    assert_eq!(regard_data::files::labeled(&long, None).unwrap().len(), 60_000);
+}
+
+#[test]
+fn a_character_or_a_quoted_row_that_the_end_cuts_is_left_out() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, encoding) in [("utf-8", None), ("utf-16", Some("utf-16le")), ("gbk", Some("gbk"))] {
+        let path = folder.path().join(name);
+        let text = "好\t一二三四五六七八九十\n".repeat(300_000);
+        let bytes: Vec<u8> = match encoding {
+            Some("utf-16le") => text.encode_utf16().flat_map(u16::to_le_bytes).collect(),
+            Some(_) => encoding_rs::GBK.encode(&text).0.into_owned(),
+            None => text.into_bytes(),
+        };
+        std::fs::write(&path, bytes).unwrap();
+        let (read, files) = sampled(|| regard_data::files::labeled(&path, encoding));
+        assert_eq!(read.unwrap().len(), 20_000, "{name}");
+        assert!(files[0].is_cut());
+    }
+}
+
+#[test]
+fn a_header_of_any_words_over_one_label_is_refused_in_every_table() {
+    let rows = |between: &str, header: &str, row: &dyn Fn(usize) -> String| -> String {
+        let lines = (0..20).map(|n| row(n).replace('|', between) + "\n");
+        std::iter::once(header.replace('|', between) + "\n").chain(lines).collect()
+    };
+    let text = |n: usize| format!("gut|ein film {n}");
+    let vectors = |n: usize| format!("gut|1,{n} 2,3");
+    let words = |n: usize| format!("wort{n}|NOUN");
+    let mut refused = 0;
+    for (task, ending, between, header, row, more) in [
+        ("classify", "tsv", "\t", "Meinung|Wortlaut", &text as &dyn Fn(usize) -> String, ""),
+        ("classify", "csv", ",", "Meinung|Wortlaut", &text, ""),
+        ("classify", "csv", ";", "Meinung|Wortlaut", &text, ""),
+        ("classify", "tsv", "\t", "Meinung|7,7 7,7", &vectors, "kind=vectors"),
+        ("label", "txt", "\t", "Wortform|Wortart", &words, ""),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(format!("table.{ending}"));
+        std::fs::write(&path, rows(between, header, row)).unwrap();
+        let own = format!("data.train={:?}", path.display().to_string());
+        let other = folder.path().join(format!("other.{ending}"));
+        std::fs::write(&other, rows(between, &row(99), row)).unwrap();
+        let validation = format!("data.validation={:?}", other.display().to_string());
+        let mut settings = vec![&own[..], &validation, "held_out=0.0"];
+        settings.extend(Some(more).filter(|more| !more.is_empty()));
+        let why = crate::course::refusal(task, &settings);
+        assert!(why.contains("only the first of 21 training "), "{task} {ending}: {why}");
+        assert!(why.contains("there is one label and nothing to learn"), "{why}");
+        let task = task_named(task).unwrap();
+        let options = options(task.name(), &settings);
+        let (_, remarks) = regard_data::remarked(|| task.describe(&options));
+        assert!(remarks.iter().any(|text| text.contains("only the first of 21")), "{remarks:?}");
+        refused += 1;
+    }
+    assert_eq!(refused, 5);
+}
