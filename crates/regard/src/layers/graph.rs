@@ -119,10 +119,11 @@ impl Graph {
 
     /// With a positive weight for each edge, in their order: its logarithm is added to the edge's score,
     /// so that softmax's weights are multiplied by it, and a mean becomes a weighted one. A self-loop
-    /// that a layer adds weighs 1.
+    /// that a layer adds weighs 1. Refuses another number of weights, and one that is not positive.
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::layers::{Graph, GraphMean};
     /// let graph = Graph::new(3, &[(0, 1), (2, 1)])?.with_edge_weights(&[2.0, 5.0])?;
     /// let layer = GraphMean::new(&Parameters::new(DType::F64, 1), 1, 1)?;
     /// layer.linear.weight.set(&Tensor::from_vec(vec![1.0], &[1, 1])?)?;
@@ -145,10 +146,12 @@ impl Graph {
     }
 
     /// With features `[E, D]` of the edges, in their order, which a layer of that edge width scores. A
-    /// self-loop that a layer adds has the mean of the features of the edges into its node.
+    /// self-loop that a layer adds has the mean of the features of the edges into its node. Refuses another
+    /// shape.
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::layers::{Graph, GraphAttention, GraphAttentionConfig};
     /// let features = Tensor::from([[1f32, 0.0], [0.0, 1.0]]);
     /// let graph = Graph::new(3, &[(0, 1), (2, 1)])?.with_edge_features(&features)?;
     /// let config = GraphAttentionConfig { edge_width: 2, ..GraphAttentionConfig::new(5, 4, 2) };
@@ -173,6 +176,7 @@ impl Graph {
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::layers::Graph;
     /// let graph = Graph::new(2, &[(0, 1)])?;
     /// let both = Graph::union(&[&graph, &graph])?;
     /// assert_eq!(both.edges(false), [(0, 1), (2, 3)]);
@@ -208,6 +212,7 @@ impl Graph {
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::layers::Graph;
     /// assert_eq!(Graph::new(3, &[(0, 1)])?.sizes(), [3]);
     /// # Ok::<(), regard::Error>(())
     /// ```
@@ -219,6 +224,7 @@ impl Graph {
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::layers::Graph;
     /// assert_eq!(Graph::new(3, &[(0, 1)])?.edge_width(), 0);
     /// # Ok::<(), regard::Error>(())
     /// ```
@@ -235,6 +241,7 @@ impl Graph {
     ///
     /// ```
     /// use regard::prelude::*;
+    /// use regard::layers::Graph;
     /// let graph = Graph::new(2, &[(0, 1)])?.with_edge_weights(&[3.0])?;
     /// assert_eq!(graph.edge_weights(false), Some(vec![3.0]));
     /// assert_eq!(graph.edge_weights(true), Some(vec![3.0, 1.0, 1.0]));
