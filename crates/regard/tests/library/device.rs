@@ -1,9 +1,14 @@
 //! Attention and models on a GPU give what they give in main memory. `REGARD_TEST_DEVICE` names the device.
 
 use crate::seq2seq::{attention, config, decoders, encoders, pairs, scores, weightings};
-use regard::models::{ContextConfig, DecoderConfig, Seq2Seq, Seq2SeqConfig};
+use regard::layers::Graph;
+use regard::models::{
+    ContextConfig, DecoderConfig, GraphAttentionNetwork, GraphLayer, GraphNetworkConfig, Seq2Seq,
+    Seq2SeqConfig,
+};
 use regard::prelude::*;
 use regard_tensor::fallbacks;
+use std::collections::BTreeMap;
 
 fn device() -> Device {
     std::env::var("REGARD_TEST_DEVICE").map_or(Device::Cpu, |name| name.parse().unwrap())
@@ -88,4 +93,78 @@ fn on_the_gpu_every_score_and_weighting_learns_as_on_the_cpu_or_is_refused() {
     }
     println!("{count} models learned, {refused} were refused; by the CPU: {:?}", fallbacks());
     assert!(count >= 150 && refused == 20, "{count}, {refused}");
+}
+
+/// The gradients of a graph network's parameters on a device, by name.
+fn graph_gradients(
+    config: &GraphNetworkConfig,
+    dtype: DType,
+    device: Device,
+) -> regard::Result<BTreeMap<String, Vec<f64>>> {
+    let parameters = Parameters::new(dtype, 7);
+    let network = GraphAttentionNetwork::new(&parameters, config)?;
+    parameters.to_device(device)?;
+    let random = Random::new(3);
+    let nodes = 40;
+    let mut edges: Vec<_> = (0..160).map(|_| (random.below(nodes), random.below(nodes))).collect();
+    edges.sort_unstable();
+    edges.dedup();
+    let graph = Graph::new(nodes, &edges)?;
+    let x = random.normal(&[nodes, config.features], 0.0, 1.0, DType::F64)?.to_dtype(dtype)?;
+    let classes = (0..nodes).map(|n| (n % config.classes) as i64).collect();
+    let classes = Tensor::from_vec(classes, &[nodes])?.to_device(device)?;
+    let random = Random::new(5);
+    let logits = network.forward(&x.to_device(device)?, &graph, Mode::Train(&random))?;
+    let gradients = logits.cross_entropy(&classes, CrossEntropy::default())?.backward()?;
+    let mut all = BTreeMap::new();
+    for parameter in parameters.all() {
+        if let Some(gradient) = gradients.get(&parameter) {
+            let numbers = gradient.to_device(Device::Cpu)?.to_dtype(DType::F64)?.to_vec()?;
+            all.insert(parameter.name().to_owned(), numbers);
+        }
+    }
+    Ok(all)
+}
+
+#[test]
+#[ignore = "needs a GPU"]
+fn on_the_gpu_graph_networks_have_the_gradients_of_the_formula() {
+    let layers = [
+        GraphLayer::Gat,
+        GraphLayer::Gatv2,
+        GraphLayer::Dot,
+        GraphLayer::ScaledDot,
+        GraphLayer::Mean,
+    ];
+    let mut count = 0;
+    for layer in layers {
+        for (hidden, heads) in [(4, 2), (8, 8), (5, 3), (64, 1)] {
+            for dropout in [0.0, 0.6] {
+                let config = GraphNetworkConfig {
+                    features: 11,
+                    classes: 3,
+                    layer,
+                    hidden,
+                    heads,
+                    dropout,
+                    ..GraphNetworkConfig::default()
+                };
+                let known = graph_gradients(&config, DType::F64, Device::Cpu).unwrap();
+                let there = graph_gradients(&config, DType::F32, device())
+                    .unwrap_or_else(|e| panic!("{config:?}: {e}"));
+                assert!(known.keys().eq(there.keys()), "{config:?}");
+                let largest = known.values().flatten().fold(0.0f64, |most, x| most.max(x.abs()));
+                for (name, known) in &known {
+                    for (x, y) in known.iter().zip(&there[name]) {
+                        let apart = (x - y).abs() / largest;
+                        assert!(apart < 1e-5, "{config:?} {name}: {y} in place of {x}");
+                    }
+                }
+                count += 1;
+            }
+        }
+    }
+    println!("{count} networks; computed by the CPU: {:?}", fallbacks());
+    assert_eq!(count, 40);
+    assert!(fallbacks().is_empty());
 }
