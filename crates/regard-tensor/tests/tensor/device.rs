@@ -315,41 +315,55 @@ fn on_the_gpu_sums_rows_and_products_give_what_the_cpu_gives() {
 #[test]
 #[ignore = "needs a GPU, or an emulated one"]
 fn on_the_gpu_recurrent_layers_give_what_the_cpu_gives() {
-    let lengths = [4usize, 0, 7, 1, 6];
     let mut count = 0;
-    for dtype in [DType::F32, DType::F64] {
-        for cell in [Cell::Rnn, Cell::RnnRelu, Cell::Gru, Cell::Lstm] {
-            for (lengths, reverse) in
-                [(None, false), (Some(&lengths[..]), false), (Some(&lengths[..]), true)]
-            {
-                let wide = cell.gates() * 6;
-                let mut inputs = vec![
-                    normal(1, &[5, 7, wide], dtype),
-                    normal(2, &[wide, 6], dtype),
-                    normal(3, &[wide], dtype),
-                    normal(4, &[5, 6], dtype),
-                ];
-                inputs.extend((cell == Cell::Lstm).then(|| normal(5, &[5, 6], dtype)));
-                compare(&format!("{cell} {reverse}"), &inputs, |x| {
-                    let start = RecurrentStart {
-                        w_hh: &x[1],
-                        b_hh: Some(&x[2]),
-                        h0: Some(&x[3]),
-                        c0: x.get(4),
-                    };
-                    let done = x[0].recurrent(cell, start, lengths, reverse)?;
-                    let last = done.h.unsqueeze(1)?;
-                    let last = match done.c {
-                        Some(c) => last.add(&c.unsqueeze(1)?)?,
-                        None => last,
-                    };
-                    Tensor::cat(&[done.out, last], 1)
-                });
-                count += 1;
+    let mut layer = |cell: Cell,
+                     sizes: [usize; 3],
+                     dtype,
+                     lengths: Option<&Vec<usize>>,
+                     reverse| {
+        let ([batch, steps, hidden], lengths) = (sizes, lengths.map(Vec::as_slice));
+        let wide = cell.gates() * hidden;
+        let smaller = |x: Tensor| x.scale((6.0 / hidden as f64).sqrt()).unwrap();
+        let mut inputs = vec![
+            normal(1, &[batch, steps, wide], dtype),
+            smaller(normal(2, &[wide, hidden], dtype)),
+            normal(3, &[wide], dtype),
+            normal(4, &[batch, hidden], dtype),
+        ];
+        inputs.extend((cell == Cell::Lstm).then(|| normal(5, &[batch, hidden], dtype)));
+        compare(&format!("{cell} {batch} {steps} {hidden} {reverse}"), &inputs, |x| {
+            let start =
+                RecurrentStart { w_hh: &x[1], b_hh: Some(&x[2]), h0: Some(&x[3]), c0: x.get(4) };
+            let done = x[0].recurrent(cell, start, lengths, reverse)?;
+            let last = done.h.unsqueeze(1)?;
+            let last = match done.c {
+                Some(c) => last.add(&c.unsqueeze(1)?)?,
+                None => last,
+            };
+            Tensor::cat(&[done.out, last], 1)
+        });
+        count += 1;
+    };
+    let cells = [Cell::Rnn, Cell::RnnRelu, Cell::Gru, Cell::Lstm];
+    // States that are one part of what a block has at a time, and several, even and not; more sequences than a block has.
+    for sizes @ [batch, steps, hidden] in [[5, 7, 6], [33, 3, 131], [9, 3, 136]] {
+        let lengths: Vec<usize> = (0..batch).map(|n| [4, 0, 7, 1, 6][n % 5].min(steps)).collect();
+        for dtype in [DType::F32, DType::F64] {
+            // The emulator takes its time.
+            if hidden > 6 && dtype == DType::F64 {
+                continue;
+            }
+            for cell in cells {
+                layer(cell, sizes, dtype, None, false);
+                layer(cell, sizes, dtype, Some(&lengths), false);
+                layer(cell, sizes, dtype, Some(&lengths), true);
             }
         }
     }
-    assert_eq!(count, 24);
+    // A product that is not in the step's kernel.
+    layer(Cell::Lstm, [64, 2, 368], DType::F32, None, false);
+    layer(Cell::Gru, [64, 2, 424], DType::F32, Some(&vec![2; 64]), true);
+    assert_eq!(count, 50);
     assert_eq!(fallen_back(), []);
 }
 
