@@ -235,7 +235,7 @@ fn passes_over_many_heads() {
     let cuda = Cuda::new(0).unwrap();
     let (b, w) = (70_000, [1.0; 8]);
     let spec = additive(Activation::Tanh, &w);
-    let x = rows::<f32>(AT, [b, 1, 1, 8], 8);
+    let x = rows::<f32>(AT, [b, 1, 9, 8], 8);
     let halves = rows::<bf16>(AT, [b, 1, 1, 64], 64);
     // SAFETY: the driver behind it reads and writes nothing.
     unsafe {
