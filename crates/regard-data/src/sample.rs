@@ -62,6 +62,11 @@ pub(crate) fn most_lines() -> Option<usize> {
     SAMPLED.with_borrow(|on| on.is_some().then_some(LINES))
 }
 
+/// Whether some of a file was left unread.
+pub(crate) fn is_cut(path: &Path) -> bool {
+    SAMPLED.with_borrow(|on| on.iter().flatten().any(|file| file.path == path && file.is_cut()))
+}
+
 /// The beginning of what was read of a text that may go on: whole lines.
 pub(crate) fn cut(text: &str, goes_on: bool) -> &str {
     let end = text.match_indices('\n').nth(LINES - 1).map_or(text.len(), |(at, _)| at + 1);

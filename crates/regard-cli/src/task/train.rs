@@ -141,7 +141,12 @@ impl Command {
         let (Some(task), words) = self.task_and_words()? else { bail!("no task is named") };
         interrupt::listen();
         // Whoever wants to know what it would take does not want to wait for all of it.
-        let ((tried, remarks), files) = sampled(|| remarked(|| self.tried(task, &words)));
+        let ((mut tried, mut remarks), mut files) =
+            sampled(|| remarked(|| self.tried(task, &words)));
+        if tried.is_err() && files.iter().any(SampledFile::is_cut) {
+            // What a beginning lacks the rest may have.
+            ((tried, remarks), files) = (remarked(|| self.tried(task, &words)), Vec::new());
+        }
         remarks.iter().for_each(|text| note(text));
         let Tried { options, folder, notes, rehearsal } = tried?;
         notes.iter().for_each(|text| note(text));

@@ -511,17 +511,15 @@ fn carried(
         return Carried { weights: None, features, width };
     }
     let weights: Vec<f64> = all().collect();
-    match weights.first() {
-        Some(first) if weights.iter().all(|weight| weight == first) => {
-            remark(format!(
-                "{path}: every edge weighs {first}, so that none weighs more than another"
-            ));
+    match weights.iter().all(|&weight| weight == 1.0) {
+        true => {
+            remark(format!("{path}: every edge weighs 1, as edges without a weight do"));
             Carried::default()
         }
-        _ => {
+        false => {
             remark(format!(
-                "{path}: edges have weights; what attention gives to an edge is multiplied by its \
-                 weight (a self-loop's is 1)"
+                "{path}: edges have weights, whose logarithms are added to the scores: softmax and \
+                 the mean are multiplied by them (a self-loop weighs 1)"
             ));
             Carried { weights: Some(weights), ..Carried::default() }
         }
@@ -572,18 +570,19 @@ pub(super) fn read_split(
             let what = format!("{thing} {named} has no label, so it cannot be in a part");
             return Err(Error::line(path, line, what));
         };
-        parts[part].push((at, label, line));
+        parts[part].push((at, label, line, named));
     }
     if parts[0].is_empty() {
         return Err(Error::file(path, format!("no {} is in the part train", known.thing)));
     }
-    let trained: BTreeSet<usize> = parts[0].iter().map(|&(_, label, _)| label).collect();
-    if let Some(&(at, label, line)) =
-        parts[1..].iter().flatten().find(|(_, label, _)| !trained.contains(label))
+    let trained: BTreeSet<usize> = parts[0].iter().map(|&(_, label, ..)| label).collect();
+    if let Some(&(_, label, line, named)) =
+        parts[1..].iter().flatten().find(|(_, label, ..)| !trained.contains(label))
     {
         let name = &label_names[label];
         let thing = known.thing;
-        let what = format!("{thing} {at} has the label \"{name}\", which no training {thing} has");
+        let what =
+            format!("{thing} {named} has the label \"{name}\", which no training {thing} has");
         return Err(Error::line(path, line, what));
     }
     Ok(parts.map(|part| part.into_iter().map(|(at, ..)| at).collect()))

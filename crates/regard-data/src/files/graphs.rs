@@ -304,6 +304,14 @@ fn edge_lines(files: &Files, count: usize) -> Result<Vec<Edge>> {
     if let Some(lines) = files.optional("edge_labels", count, "edges")? {
         any = true;
         let known = Labels::in_order(lines.iter().map(|(_, text)| text.trim()));
+        // Each edge may be there the other way round too.
+        if known.len().saturating_mul(2 * count) > MOST_FEATURES {
+            let what = format!(
+                "{count} edges of {} labels, a feature each; at most {MOST_FEATURES} are held",
+                known.len()
+            );
+            return Err(Error::file(files.path("edge_labels"), what));
+        }
         for (edge, (_, text)) in all.iter_mut().zip(&lines) {
             edge.features = one_hot(known.id(text.trim()), known.len());
         }

@@ -139,7 +139,7 @@ struct Gpu {
     /// locked by whoever fills it, so that one variant is compiled once while calls of the others go on.
     modules: Mutex<Vec<(Arc<Text>, Arc<Slot>)>>,
     /// Opened by the first product; none where the machine lacks it.
-    products: OnceLock<Option<product::Library>>,
+    products: OnceLock<Result<Option<product::Library>, Error>>,
 }
 
 // SAFETY: contexts, streams and modules may be used from any thread; the driver locks them.
@@ -393,8 +393,9 @@ impl Device {
     }
 
     /// What multiplies matrices, where the machine has it. The GPU is the thread's.
-    pub(super) fn products(&self) -> Option<&product::Library> {
-        self.gpu.products.get_or_init(product::Library::open).as_ref()
+    pub(super) fn products(&self) -> Result<Option<&product::Library>, Error> {
+        let opened = self.gpu.products.get_or_init(product::Library::open);
+        opened.as_ref().map(Option::as_ref).map_err(Clone::clone)
     }
 
     /// `sm_90a`, `sm_80`, …: Hopper's and later own instructions included.

@@ -61,19 +61,29 @@ fn find_nvrtc() -> Result<Nvrtc, Error> {
     ))
 }
 
-/// Whether cuBLASLt, which multiplies matrices, is there: where the loader looks, in a file that
-/// `REGARD_CUBLASLT` names, or with a toolkit or a Python package. Looked for once.
-pub(super) fn has_cublas_lt() -> bool {
-    static THERE: OnceLock<bool> = OnceLock::new();
+/// Whether cuBLASLt, which multiplies matrices, is there: in a file that `REGARD_CUBLASLT` names, where the loader
+/// looks, or with a toolkit or a Python package; not where `REGARD_CUBLASLT` is `off`. Looked for once. Refuses a name
+/// of no such file.
+pub(super) fn has_cublas_lt() -> Result<bool, Error> {
+    static THERE: OnceLock<Result<bool, Error>> = OnceLock::new();
     // SAFETY: the library runs nothing but its own initialization.
     let is_found = || unsafe { cudarc::cublaslt::sys::is_culib_present() };
-    *THERE.get_or_init(|| match std::env::var_os("REGARD_CUBLASLT") {
-        Some(path) => keep_open(Path::new(&path)).is_ok() && is_found(),
+    let find = || match std::env::var_os("REGARD_CUBLASLT") {
+        Some(word) if word == "off" => Ok(false),
+        Some(path) => {
+            let path = PathBuf::from(path);
+            let opened = keep_open(&path);
+            let wrong = || Err("it is not libcublasLt.so of CUDA 12 or 13".into());
+            opened.and_then(|()| if is_found() { Ok(true) } else { wrong() }).map_err(|reason| {
+                Error::new(format!("REGARD_CUBLASLT names {}: {reason}", path.display()))
+            })
+        }
         None => {
             let mut files = candidates("libcublasLt.so").into_iter();
-            is_found() || files.any(|file| keep_open(&file).is_ok() && is_found())
+            Ok(is_found() || files.any(|file| keep_open(&file).is_ok() && is_found()))
         }
-    })
+    };
+    THERE.get_or_init(find).clone()
 }
 
 /// Opens a file for good, so that it is found by its name from now on.

@@ -112,18 +112,24 @@ const MOST_PLANS: usize = 8192;
 /// Bytes that an algorithm may want beside; what NVIDIA advises for Hopper.
 const MOST_ROOM: usize = 32 << 20;
 
+/// Whether it is the product that the library does not do.
+fn is_unsupported(error: CublasError) -> bool {
+    use sys::cublasStatus_t as Status;
+    matches!(error.0, Status::CUBLAS_STATUS_NOT_SUPPORTED | Status::CUBLAS_STATUS_INVALID_VALUE)
+}
+
 fn refused(error: CublasError) -> Error {
     Error::new(format!("cuBLASLt refused a product: {error:?}"))
 }
 
 impl Library {
     /// The library, where the machine has it. The GPU is the thread's.
-    pub(super) fn open() -> Option<Self> {
-        if !library::has_cublas_lt() {
-            return None;
+    pub(super) fn open() -> Result<Option<Self>, Error> {
+        if !library::has_cublas_lt()? {
+            return Ok(None);
         }
-        let handle = result::create_handle().ok()?;
-        Some(Self { handle, plans: Mutex::default() })
+        let handle = result::create_handle();
+        Ok(handle.ok().map(|handle| Self { handle, plans: Mutex::default() }))
     }
 
     /// Whether it was asked of the stream; not where it has no algorithm.
@@ -142,8 +148,12 @@ impl Library {
                 plans.clear();
             }
             // SAFETY: the handle lives.
-            let plan = unsafe { Plan::new(self.handle, &kind) }.ok();
-            plans.insert(kind, plan);
+            match unsafe { Plan::new(self.handle, &kind) } {
+                Ok(plan) => plans.insert(kind, Some(plan)),
+                Err(error) if is_unsupported(error) => plans.insert(kind, None),
+                // What may go better the next time is not remembered.
+                Err(_) => return Ok(false),
+            };
         }
         let Some(Some(plan)) = plans.get(&kind) else { return Ok(false) };
         let room = match plan.room {
@@ -162,7 +172,7 @@ impl Library {
             ProductBase::Row(_) | ProductBase::None => (product.to, &zeros),
         };
         // SAFETY: the plan is of this product's kind; the addresses are the caller's.
-        unsafe {
+        let asked = unsafe {
             if let ProductBase::Row(at) = product.base {
                 set_of(plan.of, Of::CUBLASLT_MATMUL_DESC_BIAS_POINTER, &at).map_err(refused)?;
             }
@@ -184,9 +194,12 @@ impl Library {
                 plan.room,
                 device.stream.cast(),
             )
-            .map_err(refused)?;
+        };
+        match asked {
+            Ok(()) => Ok(true),
+            Err(error) if is_unsupported(error) => Ok(false),
+            Err(error) => Err(refused(error)),
         }
-        Ok(true)
     }
 }
 
@@ -386,7 +399,7 @@ impl Cuda {
     #[doc(hidden)]
     pub unsafe fn product(&self, product: &Product) -> Result<bool, Error> {
         let _entered = self.device.enter()?;
-        match self.device.products() {
+        match self.device.products()? {
             // SAFETY: the caller's promise.
             Some(library) => unsafe { library.multiply(&self.device, product) },
             None => Ok(false),

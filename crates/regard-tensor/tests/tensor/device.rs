@@ -363,7 +363,10 @@ fn on_the_gpu_recurrent_layers_give_what_the_cpu_gives() {
     // A product that is not in the step's kernel.
     layer(Cell::Lstm, [64, 2, 368], DType::F32, None, false);
     layer(Cell::Gru, [64, 2, 424], DType::F32, Some(&vec![2; 64]), true);
-    assert_eq!(count, 50);
+    // Gradients over more than one part of the gates, in both types.
+    layer(Cell::Lstm, [9, 2, 200], DType::F32, None, false);
+    layer(Cell::Lstm, [3, 2, 100], DType::F64, None, true);
+    assert_eq!(count, 52);
     assert_eq!(fallen_back(), []);
 }
 

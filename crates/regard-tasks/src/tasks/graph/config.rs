@@ -61,6 +61,11 @@ impl Data {
         }
     }
 
+    /// Whether it is said which graphs are held out.
+    pub(super) fn says_held_out(&self) -> bool {
+        self.held_out.is_some() || self.held_out_seed.is_some()
+    }
+
     /// Whether whole graphs have labels, and not nodes.
     pub(super) fn has_graphs(&self) -> bool {
         match &self.folder {
@@ -145,6 +150,15 @@ impl Config {
         let config = Self::of(options)?;
         let (data, model) = (&config.data, &config.model);
         let usual: Self = super::GraphTask.options()?.read()?;
+        if let Some(folder) = data.folder.as_ref().filter(|folder| !folder.is_dir()) {
+            return Err(Error::file(folder, "there is no such folder"));
+        }
+        if data.folder.is_none() {
+            let why = "the embedded graphs say by themselves what edges carry and what is held out";
+            unused(data.edge_columns != EdgeColumns::Auto, "data.edge_columns", why)?;
+            unused(data.held_out.is_some(), "data.held_out", why)?;
+            unused(data.held_out_seed.is_some(), "data.held_out_seed", why)?;
+        }
         if data.has_graphs() {
             let why = "whole graphs are classified, and `data.held_out` says how many are held out";
             unused(data.labeled.is_some(), "data.labeled", why)?;

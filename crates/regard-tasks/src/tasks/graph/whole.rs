@@ -54,6 +54,12 @@ impl Graphs {
             Some(folder) => {
                 let mut all = LabeledGraphs::read_folder(folder, data.encoding.as_deref())?;
                 let parts = match all.parts.take() {
+                    Some(_) if data.says_held_out() => {
+                        return Err(Error::invalid(
+                            "`data.held_out` and `data.held_out_seed` have no effect here: split.tsv \
+                             says which graphs are held out",
+                        ));
+                    }
                     Some(parts) => parts,
                     None => held_out(config, &all.graphs),
                 };
@@ -163,7 +169,12 @@ impl GraphClassifier {
         {
             let said = |p: &Preprocessor| {
                 let labels = p.labels.names().join(", ");
-                format!("{} features, {} of an edge, labels {labels}", p.features, p.edge_features)
+                let kinds = match &p.node_labels[..] {
+                    [] => String::new(),
+                    names => format!(", labels of nodes {}", names.join(", ")),
+                };
+                let (own, edge) = (p.features, p.edge_features);
+                format!("{own} features, {edge} of an edge, labels {labels}{kinds}")
             };
             return Err(Error::invalid(format!(
                 "the graphs have {}; the run's had {}",
@@ -306,7 +317,8 @@ impl GraphClassifier {
         if one.nodes > SHOWN {
             let shares = seen.pooling.as_ref().map(Tensor::to_vec::<f32>).transpose()?;
             let shares = shares.unwrap_or_default();
-            let share = |node: usize| shares.get(node).copied().unwrap_or(0.0);
+            // Of several queries, what all of them took.
+            let share = |node: usize| shares.iter().skip(node).step_by(one.nodes).sum::<f32>();
             nodes.sort_by(|&a, &b| share(b).total_cmp(&share(a)));
             nodes.truncate(SHOWN);
             nodes.sort_unstable();

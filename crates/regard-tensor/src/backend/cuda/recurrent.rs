@@ -128,7 +128,7 @@ impl CudaBackend {
         let s = Sequences::new(call)?;
         let (state, dtype, none) = (s.state()?, call.gates.dtype(), Dims::new(&[])?);
         let mut h = match &call.h0 {
-            Some(h0) => h0.clone(),
+            Some(h0) => h0.reshape(&state)?,
             None => self.full(&state, 0.0, dtype)?,
         };
         let lstm = call.cell == Cell::Lstm;
@@ -227,6 +227,12 @@ impl CudaBackend {
         };
         let b_hh = want[2].then(|| self.sum_there(&flat, 0)).transpose()?;
         let c0 = grad_c.filter(|_| want[4]);
-        Ok([Some(gates), w_hh, b_hh, want[3].then_some(grad_h), c0])
+        // As what was given has it.
+        let like = |x: Option<Tensor>, given: &Option<Tensor>| match (x, given) {
+            (Some(x), Some(given)) => x.reshape(given.dims()).map(Some),
+            (x, _) => Ok(x),
+        };
+        let h0 = like(want[3].then_some(grad_h), &call.h0)?;
+        Ok([Some(gates), w_hh, b_hh, h0, like(c0, &call.c0)?])
     }
 }
