@@ -206,3 +206,22 @@ fn a_dry_run_says_what_it_would_take_and_writes_nothing() {
     }
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 }
+
+#[test]
+fn a_dry_run_refuses_nothing_for_what_only_the_beginning_lacks() {
+    let folder = TempDir::new().unwrap();
+    let run = path(&folder, "run");
+    // One label in the first 20,000 lines, and another behind them.
+    let sorted = path(&folder, "sorted.tsv");
+    fs::write(&sorted, "neg\tbad\n".repeat(21_000) + &"pos\tgood\n".repeat(2_000)).unwrap();
+    let told =
+        said(&["train", "classify", &format!("data.train={sorted}"), "--out", &run, "--dry-run"]);
+    assert!(told.contains("parameters   "), "{told}");
+    // Short files are compared whole.
+    let (from, to) = (path(&folder, "from.txt"), path(&folder, "to.txt"));
+    fs::write(&from, "a\n".repeat(30)).unwrap();
+    fs::write(&to, "b\n".repeat(29)).unwrap();
+    let (from, to) = (format!("train_source={from}"), format!("train_target={to}"));
+    let told = refused(&["train", "translate", &from, &to, "--out", &run, "--dry-run"]);
+    assert!(told.contains("30 lines, but"), "{told}");
+}

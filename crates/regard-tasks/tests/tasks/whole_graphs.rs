@@ -262,6 +262,19 @@ fn options_that_only_nodes_or_only_graphs_have_are_refused_for_the_others() {
         let why = refusal("graph", &[setting]);
         assert!(why.contains("has no effect here: nodes are classified"), "{setting}: {why}");
     }
+    let why = refusal("graph", &["edge_columns=weight"]);
+    assert!(why.contains("the edges of the embedded nodes carry nothing"), "{why}");
+    let why = refusal("graph", &["data.folder=\"nowhere\"", "pooling=mean"]);
+    assert_eq!(why, "nowhere: there is no such folder");
+    let folder = tempfile::tempdir().unwrap();
+    write_graphs(folder.path(), 1, 0, true);
+    let own = format!("data.folder={:?}", folder.path().display().to_string());
+    for setting in ["held_out=0.2", "held_out_seed=2"] {
+        let why = refusal("graph", &["embedded=touching", setting]);
+        assert!(why.contains("the embedded graphs have parts of their own"), "{setting}: {why}");
+        let why = refusal("graph", &[&own, setting]);
+        assert!(why.contains("split.tsv says which graphs are held out"), "{setting}: {why}");
+    }
     let of_nodes = ["labeled=3", "output_heads=2", "edge_columns=weight"];
     for setting in of_nodes {
         let why = refusal("graph", &["embedded=touching", setting]);
@@ -296,6 +309,21 @@ fn write_nodes(folder: &Path, carried: impl Fn(bool) -> String) {
     }
     std::fs::write(folder.join("nodes.tsv"), nodes).unwrap();
     std::fs::write(folder.join("edges.tsv"), edges).unwrap();
+}
+
+#[test]
+fn edges_of_one_weight_count_more_than_a_loop() {
+    for (weight, kept) in [("1", false), ("5", true)] {
+        let folder = tempfile::tempdir().unwrap();
+        write_nodes(folder.path(), |_| format!("\t{weight}"));
+        let own = format!("data.folder={:?}", folder.path().display().to_string());
+        let options = options("graph", &[&own, "labeled=4"]);
+        let (learner, remarks) = remarked(|| task_named("graph").unwrap().begin(&options).unwrap());
+        let exported = learner.model().abilities().exported().unwrap();
+        assert_eq!(exported.inputs.contains_key("edge_weights"), kept, "{remarks:?}");
+        let said = if kept { "edges have weights" } else { "every edge weighs 1" };
+        assert!(remarks.iter().any(|text| text.contains(said)), "{remarks:?}");
+    }
 }
 
 #[test]

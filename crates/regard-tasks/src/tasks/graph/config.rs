@@ -153,13 +153,12 @@ impl Config {
         if let Some(folder) = data.folder.as_ref().filter(|folder| !folder.is_dir()) {
             return Err(Error::file(folder, "there is no such folder"));
         }
-        if data.folder.is_none() {
-            let why = "the embedded graphs say by themselves what edges carry and what is held out";
-            unused(data.edge_columns != EdgeColumns::Auto, "data.edge_columns", why)?;
-            unused(data.held_out.is_some(), "data.held_out", why)?;
-            unused(data.held_out_seed.is_some(), "data.held_out_seed", why)?;
-        }
         if data.has_graphs() {
+            if data.folder.is_none() {
+                let why = "the embedded graphs have parts of their own";
+                unused(data.held_out.is_some(), "data.held_out", why)?;
+                unused(data.held_out_seed.is_some(), "data.held_out_seed", why)?;
+            }
             let why = "whole graphs are classified, and `data.held_out` says how many are held out";
             unused(data.labeled.is_some(), "data.labeled", why)?;
             let why = "the nodes of a graph are pooled, and its last layer has `model.heads`";
@@ -173,6 +172,9 @@ impl Config {
             }
             return Ok(config);
         }
+        let why = "the edges of the embedded nodes carry nothing";
+        let is_given = data.edge_columns != EdgeColumns::Auto;
+        unused(is_given && data.folder.is_none(), "data.edge_columns", why)?;
         let why = "nodes are classified, and `data.labeled` of each class are taught";
         unused(data.held_out.is_some(), "data.held_out", why)?;
         unused(data.held_out_seed.is_some(), "data.held_out_seed", why)?;
