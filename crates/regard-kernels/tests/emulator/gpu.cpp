@@ -40,7 +40,11 @@ static std::string launchers(const std::string &text) {
     std::string all;
     for (size_t at = text.find(mark); at != std::string::npos; at = text.find(mark, at + 1)) {
         size_t begin = at + mark.size();
-        if (text.compare(begin, bounds.size(), bounds) == 0) begin = text.find(')', begin) + 2;
+        if (text.compare(begin, bounds.size(), bounds) == 0) {
+            int deep = 1;
+            for (begin += bounds.size(); deep > 0; begin++) deep += text[begin] == '(' ? 1 : text[begin] == ')' ? -1 : 0;
+            begin++;
+        }
         size_t open = text.find('(', begin), close = text.find(')', open);
         std::string name = text.substr(begin, open - begin), arguments;
         int n = 0;
