@@ -229,24 +229,12 @@ impl Lesson for ClassifyLesson {
         let examples = batch.iter().map(|&i| self.token_dropout(&self.training.read[i], random));
         let examples: Vec<Sequence> = examples.collect();
         let ids: Vec<i64> = batch.iter().map(|&i| self.training.truth.ids[i] as i64).collect();
-        let targets = Tensor::from_vec(ids.clone(), &[batch.len()])?;
         let batch = Batch::new(&examples.iter().collect::<Vec<_>>())?;
         let model = &self.classifier.model;
         let attended = model.classify(&batch.sequences(), Mode::Train(random), Need::OUTPUT)?;
         let label_smoothing = self.classifier.config.training.label_smoothing;
         let rule = CrossEntropy { label_smoothing, ..CrossEntropy::default() };
-        let losses = attended.logits.cross_entropy_rows(&targets, rule)?;
-        let loss = match &self.weights {
-            None => losses.mean_all()?,
-            Some(weights) => weights.mean(&losses, &ids)?,
-        };
-        match (reinforce, &attended.log_prob) {
-            (Some(reinforce), Some(log_prob)) => {
-                let rewards = losses.scale(-1.0)?.detach();
-                Ok(loss.add(&reinforce.loss(&rewards, log_prob, None)?)?)
-            }
-            _ => Ok(loss),
-        }
+        LabelWeights::attended_loss(self.weights.as_ref(), &attended, ids, rule, reinforce)
     }
 
     fn weight(&self, batch: &[usize]) -> f64 {

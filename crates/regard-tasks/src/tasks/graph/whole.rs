@@ -513,19 +513,7 @@ impl Lesson for WholeLesson {
         let attended = network.classify(&x, &graph, Mode::Train(random), Need::OUTPUT)?;
         let label_smoothing = self.training().label_smoothing;
         let rule = CrossEntropy { label_smoothing, ..CrossEntropy::default() };
-        let targets = Tensor::from_vec(ids.clone(), &[ids.len()])?;
-        let losses = attended.logits.cross_entropy_rows(&targets, rule)?;
-        let loss = match &self.weights {
-            None => losses.mean_all()?,
-            Some(weights) => weights.mean(&losses, &ids)?,
-        };
-        match (reinforce, &attended.log_prob) {
-            (Some(reinforce), Some(log_prob)) => {
-                let rewards = losses.scale(-1.0)?.detach();
-                Ok(loss.add(&reinforce.loss(&rewards, log_prob, None)?)?)
-            }
-            _ => Ok(loss),
-        }
+        LabelWeights::attended_loss(self.weights.as_ref(), &attended, ids, rule, reinforce)
     }
 
     fn weight(&self, batch: &[usize]) -> f64 {

@@ -1,7 +1,8 @@
 //! How much each label counts while a model learns.
 
 use crate::options::class_weights::ClassWeights;
-use regard::models::{SequenceLabeler, Sequences};
+use regard::attention::Reinforce;
+use regard::models::{Classified, SequenceLabeler, Sequences};
 use regard::tensor::CrossEntropy;
 use regard::{DType, Mode, Tensor};
 use regard_data::{Error, Result};
@@ -37,6 +38,30 @@ impl LabelWeights {
             }
         };
         Ok(Some(Self(weights)))
+    }
+
+    /// The mean loss of what was classified, each example counted as its target's weight says; where choices were drawn
+    /// by chance, and REINFORCE trains them, with its loss, by the examples' own losses.
+    pub(crate) fn attended_loss(
+        weights: Option<&Self>,
+        attended: &Classified,
+        targets: Vec<i64>,
+        rule: CrossEntropy,
+        reinforce: &mut Option<Reinforce>,
+    ) -> Result<Tensor> {
+        let rows = Tensor::from_slice(&targets, &[targets.len()])?;
+        let losses = attended.logits.cross_entropy_rows(&rows, rule)?;
+        let loss = match weights {
+            None => losses.mean_all()?,
+            Some(weights) => weights.mean(&losses, &targets)?,
+        };
+        match (reinforce, &attended.log_prob) {
+            (Some(reinforce), Some(log_prob)) => {
+                let rewards = losses.scale(-1.0)?.detach();
+                Ok(loss.add(&reinforce.loss(&rewards, log_prob, None)?)?)
+            }
+            _ => Ok(loss),
+        }
     }
 
     /// The mean of losses `[N]`, each counted as its target's weight says; a target below 0 counts
