@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Follows the guide: types its commands in order, in a folder of its own, and compares what they print.
+"""Follows the guide: types the commands of each page in order, in a folder of its own, and compares what they print.
 
     python3 docs/guide/check.py target/release/regard              # all pages
     python3 docs/guide/check.py target/release/regard 2 5          # these pages alone
@@ -32,6 +32,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import wording
@@ -78,7 +79,8 @@ class Reader:
     def run(self, *command):
         """What a command prints, both streams in their order."""
         path = f"{self.regard.parent}{os.pathsep}{os.environ['PATH']}"
-        environment = {**os.environ, "PATH": path, "COLUMNS": "100", "NO_COLOR": "1"}
+        # Pages are followed two at a time: a thread each.
+        environment = {**os.environ, "PATH": path, "COLUMNS": "100", "NO_COLOR": "1", "RAYON_NUM_THREADS": "1"}
         done = subprocess.run(
             command, cwd=self.folder, env=environment, text=True, timeout=900,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -240,24 +242,29 @@ def main():
             if not filecmp.cmp(made, GUIDE / "data" / made.name, shallow=False):
                 print(f"docs/guide/data/{made.name} is not what docs/guide/data/write.py writes")
                 failed += 1
-        # One folder for all, as a reader has who goes from page to page.
-        folder = place / "reader"
-        folder.mkdir()
-        (folder / "docs").symlink_to(GUIDE.parent)
-        # Not resolved: a virtual environment is known by its link.
-        reader = Reader(folder, place / "bin" / "regard", given.python.absolute())
-        for page in pages:
-            begun = time.monotonic()
-            try:
-                left_out = follow(page, reader)
-                if given.pictures:
-                    keep_pictures(page, folder)
-                print(f"{page.name}: {time.monotonic() - begun:.1f} s", flush=True)
-                if left_out:
-                    print(f"  {given.python} has no packages regard and torch: {left_out} blocks not run")
-            except Wrong as error:
-                print(error, flush=True)
-                failed += 1
+        program = place / "bin" / "regard"
+
+        def follow_alone(page):
+            """What is to be said of a page that is followed in a folder of its own, as by a reader who begins there."""
+            begun, folder = time.monotonic(), place / page.stem
+            folder.mkdir()
+            (folder / "docs").symlink_to(GUIDE.parent)
+            # Not resolved: a virtual environment is known by its link.
+            left_out = follow(page, Reader(folder, program, given.python.absolute()))
+            if given.pictures:
+                keep_pictures(page, folder)
+            said = f"{page.name}: {time.monotonic() - begun:.1f} s"
+            if left_out:
+                said += f"\n  {given.python} has no packages regard and torch: {left_out} blocks not run"
+            return said
+
+        with ThreadPoolExecutor(2) as readers:
+            for followed in [readers.submit(follow_alone, page) for page in pages]:
+                try:
+                    print(followed.result(), flush=True)
+                except Wrong as error:
+                    print(error, flush=True)
+                    failed += 1
     print(f"{len(pages)} pages, {time.monotonic() - started:.1f} s in all, {failed} wrong")
     sys.exit(failed > 0 or not pages)
 

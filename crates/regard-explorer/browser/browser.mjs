@@ -13,11 +13,15 @@ const { chromium } = createRequire(path.resolve(process.env.REGARD_PLAYWRIGHT ||
   "playwright-core",
 );
 
-const SIZES = [
-  [1280, 860],
-  [390, 844],
+// On a screen and on a telephone, in light and in dark. Sizes and colors know nothing of each other, so a test meets each
+// of the four once; screenshots are taken of all pairs.
+const SCREEN = [1280, 860];
+const TELEPHONE = [390, 844];
+const VIEWS = [
+  [...SCREEN, "light"],
+  [...TELEPHONE, "dark"],
 ];
-const THEMES = ["light", "dark"];
+if (process.env.REGARD_SHOTS) VIEWS.push([...SCREEN, "dark"], [...TELEPHONE, "light"]);
 
 let browser;
 before(async () => {
@@ -64,27 +68,25 @@ async function opened(width, height, theme, how) {
  * @param {(page: any, view: {width: number, theme: string}) => Promise<void>} body
  */
 export function inEveryView(name, body, { expectErrors = false, how = {} } = {}) {
-  for (const [width, height] of SIZES) {
-    for (const theme of THEMES) {
-      test(`${name} (${width} pixels, ${theme})`, async () => {
-        const { context, page, wrong } = await opened(width, height, theme, how);
-        try {
-          await body(page, { width, theme });
-          await holds(page, theme);
-          if (!expectErrors) assert.deepEqual(wrong, []);
-          if (process.env.REGARD_SHOTS)
-            await page.screenshot({
-              path: path.join(
-                process.env.REGARD_SHOTS,
-                `${name.replace(/\W+/g, "-").slice(0, 60)}-${width}-${theme}.png`,
-              ),
-              fullPage: true,
-            });
-        } finally {
-          await context.close();
-        }
-      });
-    }
+  for (const [width, height, theme] of VIEWS) {
+    test(`${name} (${width} pixels, ${theme})`, async () => {
+      const { context, page, wrong } = await opened(width, height, theme, how);
+      try {
+        await body(page, { width, theme });
+        await holds(page, theme);
+        if (!expectErrors) assert.deepEqual(wrong, []);
+        if (process.env.REGARD_SHOTS)
+          await page.screenshot({
+            path: path.join(
+              process.env.REGARD_SHOTS,
+              `${name.replace(/\W+/g, "-").slice(0, 60)}-${width}-${theme}.png`,
+            ),
+            fullPage: true,
+          });
+      } finally {
+        await context.close();
+      }
+    });
   }
 }
 

@@ -11,12 +11,12 @@ const WIDTHS: [usize; 9] = [1, 3, 8, 31, 59, 64, 111, 128, 256];
 
 /// Queries so few that they go by lists on every instruction set, and so many that they go by tiles.
 const FEW: [usize; 2] = [1, 2];
-const MANY: [usize; 6] = [9, 12, 17, 33, 64, 65];
+const MANY: [usize; 6] = [9, 12, 16, 17, 33, 65];
 
 /// A case with the given choices; sizes and all else are drawn, whatever the choices are.
 fn drawn(choices: Case, queries: &[usize], seed: u64) -> Case {
     let mut draws = Draws::new(seed);
-    let lengths = [1, 2, 3, 17, 40, 63, 64, 65, 97];
+    let lengths = [1, 2, 3, 9, 17, 33, 64, 65, 97];
     let widths = [1, 3, 8, 17, 31];
     let (hq, hk) = draws.of(&[(1, 1), (2, 2), (4, 2), (3, 1)]);
     Case {
