@@ -1,24 +1,29 @@
 //! The beginnings of files, where somebody wants to know soon what the whole would be like.
 
 use std::cell::RefCell;
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 /// How many lines of a text are read where its beginning is asked for.
 const LINES: usize = 20_000;
 /// And how many bytes at most, uncompressed.
 const BYTES: usize = 4 << 20;
+/// And of how many pictures or recordings the content is, where a folder or a list has more.
+const FILES: usize = 400;
 
 thread_local! {
     static SAMPLED: RefCell<Option<Vec<SampledFile>>> = const { RefCell::new(None) };
 }
 
-/// A text of which the beginning was read, or all where it is short.
+/// A text of which the beginning was read, or a folder or list of which some files were; all where it is short.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SampledFile {
-    /// The file.
+    /// The file or folder.
     pub path: PathBuf,
-    /// How many lines of it are used.
+    /// How many lines of it are used, or how many of its files.
     pub lines: usize,
+    /// Whether files are counted, not lines. Of a folder, sizes are numbers of files, too.
+    pub files: bool,
     /// How many of the file's bytes were read.
     pub read: u64,
     /// How many of them the lines take that are used.
@@ -34,9 +39,10 @@ impl SampledFile {
     }
 }
 
-/// Reads, of long texts of lines only the beginning: 20,000 lines or 4 MiB. What belongs together line by
-/// line, such as the nodes and edges of a graph, and what has no lines is read whole. Gives which texts
-/// were read, and how far.
+/// Reads, of long texts of lines only the beginning: 20,000 lines or 4 MiB. Of pictures and recordings in a
+/// folder or a list, 400 from all over it and some of every label. What belongs together line by line, such
+/// as the nodes and edges of a graph, and any other file without lines is read whole. Gives which texts and
+/// folders were read, and how far.
 ///
 /// ```
 /// # let file = tempfile::NamedTempFile::new().unwrap();
@@ -98,9 +104,51 @@ fn whole_rows(text: &str) -> &str {
     &text[..=last]
 }
 
+/// Some of the files of a folder or a list, where that is only sampled: from all over it, and of each group as many.
+pub(crate) fn some_files<T>(path: &Path, files: Vec<T>, group: impl Fn(&T) -> &str) -> Vec<T> {
+    let all = files.len();
+    if SAMPLED.with_borrow(|on| on.is_none()) || all <= FILES {
+        return files;
+    }
+    let mut sizes: HashMap<String, usize> = HashMap::new();
+    files.iter().for_each(|file| *sizes.entry(group(file).into()).or_default() += 1);
+    // Of one alone, nothing could be held out.
+    let each = (FILES / sizes.len()).max(2);
+    let mut met: HashMap<String, usize> = HashMap::new();
+    let mut some = files;
+    some.retain(|file| {
+        let (size, at) = (sizes[group(file)], met.entry(group(file).into()).or_default());
+        *at += 1;
+        size <= each || *at * each / size > (*at - 1) * each / size
+    });
+    fewer(path, some.len(), all);
+    some
+}
+
+/// Says of a folder or list that some of its files were used.
+fn fewer(path: &Path, used: usize, all: usize) {
+    SAMPLED.with_borrow_mut(|on| {
+        let Some(files) = on else { return };
+        match files.iter_mut().find(|known| known.path == path) {
+            Some(list) => {
+                list.used *= used as f64 / all as f64;
+                (list.lines, list.files) = (used, true);
+            }
+            None => files.push(SampledFile {
+                path: path.into(),
+                lines: used,
+                files: true,
+                read: used as u64,
+                used: used as f64,
+                size: all as u64,
+            }),
+        }
+    });
+}
+
 /// Says of a file how far it was read.
 pub(crate) fn note(path: &Path, lines: usize, read: u64, used: f64, size: u64) {
-    let file = SampledFile { path: path.into(), lines, read, used, size };
+    let file = SampledFile { path: path.into(), lines, files: false, read, used, size };
     SAMPLED.with_borrow_mut(|on| {
         if let Some(files) = on
             && files.iter().all(|known| known.path != file.path)

@@ -336,8 +336,8 @@ fn the_tensor_cores_backward_texts_have_their_products_and_keep_their_numbers_in
     has_its_products_and_keeps_its_numbers_in_registers(true);
 }
 
-/// The oldest architecture knows the fewest instructions, so every text goes there; of the two others each text goes to
-/// one, and each kind of text to both.
+/// The oldest architecture knows the fewest instructions, so every text goes there; every third goes to each of the
+/// others, so that every kind does.
 fn compiles(architecture: &str, texts: impl Iterator<Item = (String, Variant)>) {
     for (name, variant) in texts {
         let compiled = compile_for(architecture, &variant.text());
@@ -355,8 +355,8 @@ fn every_text_compiles_for_the_oldest_architecture() {
 #[test]
 #[ignore = "needs NVRTC"]
 fn every_kind_of_text_compiles_for_the_newer_architectures() {
-    compiles("sm_90a", variants().into_iter().step_by(2));
-    compiles("sm_120a", variants().into_iter().skip(1).step_by(2));
+    compiles("sm_90a", variants().into_iter().step_by(3));
+    compiles("sm_120a", variants().into_iter().skip(1).step_by(3));
 }
 
 #[test]

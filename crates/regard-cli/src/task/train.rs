@@ -159,17 +159,14 @@ impl Command {
         line("run", format!("{}, which is not written", folder.display()))?;
         let cut: Vec<&SampledFile> = files.iter().filter(|file| file.is_cut()).collect();
         for file in &cut {
-            let (used, size) = (table::bytes(file.used as usize), table::bytes(file.size as usize));
-            let lines = table::number(file.lines);
-            let path = file.path.display();
-            line("data", format!("from the first {lines} lines of {path}, {used} of {size}"))?;
+            line("data", how_far(file))?;
         }
         let parameters = table::number(plan.parameters);
         line(
             "parameters",
             match cut.is_empty() {
                 true => parameters,
-                false => format!("{parameters}, with the words and labels of these lines"),
+                false => format!("{parameters}, with the words and labels of these"),
             },
         )?;
         let batches = match more > 1.0 {
@@ -181,7 +178,7 @@ impl Command {
             usize::MAX => String::new(),
             free => format!("; {} are free", table::bytes(free)),
         };
-        let so_far = if cut.is_empty() { "so far" } else { "for these lines" };
+        let so_far = if cut.is_empty() { "so far" } else { "for these" };
         line("memory", format!("{} {so_far}{free}", table::bytes(heap::peak())))?;
         let all = table::seconds(epoch * plan.epochs as f64);
         let tried = match tried {
@@ -244,6 +241,20 @@ struct Tried {
     folder: PathBuf,
     notes: Vec<String>,
     rehearsal: Rehearsal,
+}
+
+/// What was read of a file, folder or list.
+fn how_far(file: &SampledFile) -> String {
+    let (count, path) = (table::number(file.lines), file.path.display());
+    let (used, size) = (table::bytes(file.used as usize), table::bytes(file.size as usize));
+    match (file.files, file.path.is_dir()) {
+        (false, _) => format!("from the first {count} lines of {path}, {used} of {size}"),
+        (true, false) => format!("from {count} of the files that {path} lists"),
+        (true, true) => {
+            let all = table::number(file.size as usize);
+            format!("from {count} of the {all} files in {path}")
+        }
+    }
 }
 
 /// How many times more there is to learn than the lines of the training files that were read.

@@ -3,7 +3,7 @@
 use super::columns::{Column, ColumnFile, ColumnFormat};
 use super::lines::columns;
 use super::opened::numbered_beginning;
-use crate::{Error, Result};
+use crate::{Error, Result, sample};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
@@ -81,7 +81,7 @@ pub(super) fn file_list(
             _ => Ok(ListedFile { path, text, line }),
         }
     };
-    rows.into_iter().map(file).collect()
+    sample::some_files(list, rows, |_| "").into_iter().map(file).collect()
 }
 
 /// The rows of a list that has two columns, path and text, each with its line.

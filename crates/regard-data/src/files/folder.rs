@@ -1,6 +1,6 @@
 //! A folder's files, in an order that is the same on every machine.
 
-use crate::{Error, Result, remark};
+use crate::{Error, Result, remark, sample};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -47,7 +47,13 @@ impl LabeledFiles {
             left_out.extend(others);
         }
         remark_left_out(root, &left_out);
-        Ok(Self { files, left_out })
+        Ok(Self { files, left_out }.sampled(root))
+    }
+
+    /// Some of them, where files are only sampled.
+    pub(super) fn sampled(mut self, root: &Path) -> Self {
+        self.files = sample::some_files(root, self.files, |(_, label)| label);
+        self
     }
 }
 

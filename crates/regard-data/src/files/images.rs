@@ -4,7 +4,7 @@ use super::folder::LabeledFiles;
 use super::image_cache::ImageCache;
 use super::planes::Planes;
 use crate::watch::tick;
-use crate::{Error, Result};
+use crate::{Error, Result, sample};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -56,7 +56,8 @@ impl Images {
             return Err(Error::invalid("images cannot be brought to a side of 0 pixels"));
         }
         let LabeledFiles { files, left_out } = LabeledFiles::in_folders(root, &EXTENSIONS)?;
-        let cache = ImageCache::of(&files, options);
+        // Some of a folder's images are not its images.
+        let cache = ImageCache::of(&files, options).filter(|_| !sample::is_cut(root));
         if let Some(cached) = cache.as_ref().and_then(ImageCache::read) {
             return Ok(Self { left_out, ..cached });
         }

@@ -132,7 +132,8 @@ fn flat(folder: &Path, label_field: usize) -> Result<LabeledFiles> {
         let label = field(&path, label_field)?;
         Ok((path, label))
     });
-    Ok(LabeledFiles { files: labeled.collect::<Result<_>>()?, left_out })
+    let files = labeled.collect::<Result<_>>()?;
+    Ok(LabeledFiles { files, left_out }.sampled(folder))
 }
 
 fn per_label(root: &Path) -> Result<LabeledFiles> {

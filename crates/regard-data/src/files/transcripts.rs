@@ -4,7 +4,7 @@ use super::file_list::{FileColumns, ListedFile, file_list};
 use super::folder::{entries, has_extension};
 use super::lines::text;
 use super::wav::SOUND_EXTENSIONS;
-use crate::{Error, Result};
+use crate::{Error, Result, sample};
 use std::path::{Path, PathBuf};
 
 /// A recording that has not been read yet, and what is said in it.
@@ -70,7 +70,8 @@ pub fn transcript_columns(
 fn beside(folder: &Path, encoding: Option<&str>) -> Result<Vec<Transcript>> {
     let recordings =
         entries(folder)?.into_iter().filter(|path| has_extension(path, &SOUND_EXTENSIONS));
-    let found = recordings.map(|path| {
+    let recordings = sample::some_files(folder, recordings.collect(), |_| "");
+    let found = recordings.into_iter().map(|path: PathBuf| {
         let beside = path.with_extension("txt");
         if !beside.is_file() {
             let what = format!("there is no transcript {} beside it", beside.display());

@@ -2,6 +2,7 @@
 
 use crate::course::options;
 use flate2::{Compression, write::GzEncoder};
+use regard_data::files::{Waveform, wav_bytes};
 use regard_data::{SampledFile, sampled};
 use regard_tasks::tasks::task_named;
 use std::io::Write;
@@ -96,6 +97,114 @@ fn of_a_file_of_any_size_no_more_than_its_beginning_is_read() {
     assert_eq!(done, 16);
 }
 
+/// The number of a file of the folders below.
+const MANY: usize = 1500;
+
+/// A recording or a picture, as small as it may be.
+fn small(kind: &str, n: usize) -> Vec<u8> {
+    if kind == "wav" {
+        let samples = (0..800).map(|at| ((at * (n % 5 + 1)) as f32 * 0.1).sin() * 0.5).collect();
+        return wav_bytes(&Waveform { samples, rate: 8000 }).unwrap();
+    }
+    let mut to = std::io::Cursor::new(Vec::new());
+    let pixels = image::GrayImage::from_pixel(8, 8, image::Luma([(n % 200) as u8]));
+    pixels.write_to(&mut to, image::ImageFormat::Png).unwrap();
+    to.into_inner()
+}
+
+#[test]
+fn of_a_folder_or_list_of_any_size_some_files_of_every_label_are_read() {
+    // Task, settings; how the n-th file is called, what the list says of it, what stands beside it.
+    type Case = (
+        &'static str,
+        &'static [&'static str],
+        &'static str,
+        fn(usize) -> String,
+        fn(usize) -> Option<String>,
+    );
+    const CASES: [Case; 7] = [
+        ("image", &["data.train_folder=ROOT"], "png", |n| format!("{}/{n}.png", n / 500), |_| None),
+        (
+            "classify",
+            &["kind=audio", "data.train=ROOT"],
+            "wav",
+            |n| format!("{}/{n}.wav", n / 500),
+            |_| None,
+        ),
+        (
+            "classify",
+            &["kind=audio", "data.train=ROOT", "label_field=0"],
+            "wav",
+            |n| format!("{}_{n}.wav", n / 500),
+            |_| None,
+        ),
+        (
+            "classify",
+            &["kind=audio", "data.train=ROOT/list.tsv"],
+            "wav",
+            |n| format!("{n}.wav"),
+            |n| Some(format!("{}\t{n}.wav\n", n / 500)),
+        ),
+        (
+            "transcribe",
+            &["data.train=ROOT/list.tsv"],
+            "wav",
+            |n| format!("{n}.wav"),
+            |n| Some(format!("{n}.wav\tone two {}\n", n % 9)),
+        ),
+        ("transcribe", &["data.train=ROOT"], "wav", |n| format!("{n}.wav"), |_| None),
+        (
+            "caption",
+            &["data.train=ROOT/list.tsv", "image_size=8"],
+            "png",
+            |n| format!("{n}.png"),
+            |n| Some(format!("{n}.png\ta thing of shade {}\n", n % 9)),
+        ),
+    ];
+    for (task, settings, kind, name, listed) in CASES {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        let mut list = String::new();
+        for n in 0..MANY {
+            let path = root.join(name(n));
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(&path, small(kind, n)).unwrap();
+            match listed(n) {
+                Some(line) => list += &line,
+                None if task == "transcribe" => {
+                    std::fs::write(path.with_extension("txt"), "one two").unwrap();
+                }
+                None => {}
+            }
+        }
+        if !list.is_empty() {
+            std::fs::write(root.join("list.tsv"), list).unwrap();
+        }
+        let own: Vec<String> = settings
+            .iter()
+            .map(|setting| match setting.split_once("=ROOT") {
+                Some((key, rest)) => format!("{key}={:?}", format!("{}{rest}", root.display())),
+                None => setting.to_string(),
+            })
+            .collect();
+        let options = options(task, &own.iter().map(String::as_str).collect::<Vec<_>>());
+        let task = task_named(task).unwrap();
+        let what = format!("{} {settings:?}", task.name());
+        let (begun, files) = sampled(|| task.begin(&options));
+        let begun = begun.unwrap_or_else(|error| panic!("{what}: {error}"));
+        let cut: Vec<&SampledFile> = files.iter().filter(|file| file.is_cut()).collect();
+        assert_eq!(cut.len(), 1, "{what}: {cut:?}");
+        assert!(cut[0].files && (398..=400).contains(&cut[0].lines), "{what}: {:?}", cut[0]);
+        let share = cut[0].used / cut[0].size as f64;
+        assert!((share - 400.0 / MANY as f64).abs() < 0.01, "{what}: {share}");
+        // What a few hundred files hold is held by the learner: of every label, too.
+        let labels = task.describe(&options).unwrap().labels.len();
+        drop(begun);
+        let (described, _) = sampled(|| task.describe(&options).unwrap().labels.len());
+        assert_eq!(described, labels, "{what}");
+    }
+}
+
 #[test]
 fn a_short_file_is_read_whole_and_nothing_is_cut_from_it() {
     let folder = tempfile::tempdir().unwrap();
@@ -116,13 +225,13 @@ fn a_character_or_a_quoted_row_that_the_end_cuts_is_left_out() {
     let folder = tempfile::tempdir().unwrap();
     for (name, encoding) in [("utf-8", None), ("utf-16", Some("utf-16le")), ("gbk", Some("gbk"))] {
         let path = folder.path().join(name);
-        let text = "好\t一二三四五六七八九十\n".repeat(300_000);
+        let line = "好\t一二三四五六七八九十\n";
         let bytes: Vec<u8> = match encoding {
-            Some("utf-16le") => text.encode_utf16().flat_map(u16::to_le_bytes).collect(),
-            Some(_) => encoding_rs::GBK.encode(&text).0.into_owned(),
-            None => text.into_bytes(),
+            Some("utf-16le") => line.encode_utf16().flat_map(u16::to_le_bytes).collect(),
+            Some(_) => encoding_rs::GBK.encode(line).0.into_owned(),
+            None => line.into(),
         };
-        std::fs::write(&path, bytes).unwrap();
+        std::fs::write(&path, bytes.repeat(300_000)).unwrap();
         let (read, files) = sampled(|| regard_data::files::labeled(&path, encoding));
         assert_eq!(read.unwrap().len(), 20_000, "{name}");
         assert!(files[0].is_cut());

@@ -5,6 +5,7 @@ use crate::task::embedded;
 use crate::task::held_out::HeldOutOptions;
 use crate::task::part::Part;
 use crate::task::splits::{self, Splits, Strata};
+use crate::tasks::components::together;
 use regard_data::files::{
     Labeled, LogMel, MelFilters, Sounds, Waveform, labeled_columns, labeled_files, labels_of_files,
 };
@@ -146,11 +147,14 @@ fn recordings(config: &Config, path: &Path, test: Option<bool>) -> Result<Vec<Ex
     };
     let mut sounds = found.sounds;
     sounds.retain(|sound| test.is_none_or(|test| sound.test == test));
-    let example = |sound: regard_data::files::Sound| {
-        let content = Content::Sound(Waveform::read(&sound.path)?);
-        Ok(Example { label: sound.label, content, file: sound.path, line: 0 })
+    let waves = together(&sounds, |sound| Waveform::read(&sound.path))?;
+    let example = |(sound, wave): (regard_data::files::Sound, Waveform)| Example {
+        label: sound.label,
+        content: Content::Sound(wave),
+        file: sound.path,
+        line: 0,
     };
-    sounds.into_iter().map(example).collect()
+    Ok(sounds.into_iter().zip(waves).map(example).collect())
 }
 
 /// "1,2 3,4": two vectors of width 2; or what is wrong.

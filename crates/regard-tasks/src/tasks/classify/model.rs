@@ -17,7 +17,7 @@ use crate::task::report::{Report, ValuesRead};
 use crate::task::saliency;
 use crate::task::saliency::Saliency;
 use crate::tasks::components::made_up::made_up_lengths;
-use crate::tasks::components::note_of_rates;
+use crate::tasks::components::{note_of_rates, together};
 use crate::tasks::labels::probabilities::LabelProbabilities;
 use crate::tasks::labels::truth::Truth;
 use regard::attention::{Need, Site};
@@ -142,7 +142,7 @@ impl InputEncoding {
                     }
                     _ => Ok(vec![]),
                 };
-                let frames = examples.iter().map(frames).collect::<Result<Vec<_>>>()?;
+                let frames = together(examples, frames)?;
                 Ok(Self::Frames { standard: StandardScaler::fit(&frames, mel.mels)?, mel })
             }
             Kind::Vectors => {

@@ -8,7 +8,9 @@ mod text;
 
 pub(crate) use encoder::{EncoderKind, EncoderOptions};
 pub(crate) use mechanism::{MechanismOptions, ScoreKind, ScoreOptions, is_hard};
-pub(crate) use sound::{SoundFrameOptions, SoundFrames, check_frames, check_rate, note_of_rates};
+pub(crate) use sound::{
+    SoundFrameOptions, SoundFrames, check_frames, check_rate, note_of_rates, together,
+};
 pub(crate) use text::{TextOptions, pretrained};
 
 /// The encoder's part of a template's `[model]`.

@@ -1,5 +1,6 @@
 //! How sound becomes vectors, as plain options in `[audio]`.
 
+use rayon::prelude::*;
 use regard_data::files::{LogMel, MelFilters, StandardScaler, Waveform};
 use regard_data::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -55,11 +56,18 @@ impl SoundFrameOptions {
         };
         let mel = self.mel(self.sample_rate.unwrap_or(first.rate));
         let filters = mel.filters()?;
-        let frames = sounds.iter().map(|sound| filters.frames(sound));
-        let frames = frames.collect::<Result<Vec<_>>>()?;
+        let frames = together(sounds, |sound| filters.frames(sound))?;
         let (stack, every) = (self.stack, self.stride);
         Ok(SoundFrames { standard: StandardScaler::fit(&frames, mel.mels)?, mel, stack, every })
     }
+}
+
+/// What becomes of each recording, several at a time; refuses what the first that is refused is refused for.
+pub(crate) fn together<T: Sync, R: Send>(
+    recordings: &[T],
+    one: impl Fn(&T) -> Result<R> + Sync,
+) -> Result<Vec<R>> {
+    recordings.par_iter().map(|x| one(x)).collect::<Vec<_>>().into_iter().collect()
 }
 
 /// Refuses frames that are none, by the option.

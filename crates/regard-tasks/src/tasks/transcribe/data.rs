@@ -5,6 +5,7 @@ use crate::task::embedded;
 use crate::task::held_out::HeldOutOptions;
 use crate::task::part::Part;
 use crate::task::splits::{self, Splits};
+use crate::tasks::components::together;
 use regard_data::files::{Transcript, Waveform, transcript_columns};
 use regard_data::tick;
 use regard_data::{Error, Result, toy};
@@ -56,11 +57,16 @@ impl splits::Dataset for Config {
     }
 }
 
+/// How many recordings are read between two looks at whether to stop.
+const TOGETHER: usize = 64;
+
 fn read(listed: &[Transcript]) -> Result<Vec<Recording>> {
     let mut read = Vec::with_capacity(listed.len());
-    for Transcript { path, text } in listed {
-        let sound = Waveform::read(path)?;
-        read.push(Recording { sound, text: text.clone(), file: path.clone() });
+    for some in listed.chunks(TOGETHER) {
+        read.extend(together(some, |Transcript { path, text }| {
+            let sound = Waveform::read(path)?;
+            Ok(Recording { sound, text: text.clone(), file: path.clone() })
+        })?);
         tick("reading recordings", read.len(), listed.len())?;
     }
     Ok(read)

@@ -19,8 +19,8 @@ use crate::task::report::{Groups, PerExample, Report};
 use crate::task::saliency;
 use crate::task::saliency::Saliency;
 use crate::task::search_tree::SearchTree;
-use crate::tasks::components::SoundFrames;
 use crate::tasks::components::made_up;
+use crate::tasks::components::{SoundFrames, together};
 use crate::tasks::seq2seq::{
     Limit, Sources, VectorSources, Writer, alternatives, decoder_scene, encoder_scene, some_scene,
     weight_maps,
@@ -82,7 +82,7 @@ impl Transcriber {
             let frames = self.preprocessor.frames.frames(&self.filters, &one.sound);
             frames.map_err(|error| one.wrong(error.to_string()))
         };
-        recordings.iter().map(frames).collect()
+        together(recordings, frames)
     }
 
     /// The frames of recordings, as many as are heard, and how many recordings are longer.

@@ -5,8 +5,10 @@ use crate::task::embedded;
 use crate::task::held_out::HeldOutOptions;
 use crate::task::part::Part;
 use crate::task::splits::{self, Splits, Strata};
+use crate::tasks::components::together;
 use crate::tasks::labels::counts::LabelCounts;
 use regard_data::files::Segment;
+use regard_data::files::Transcript;
 use regard_data::files::{
     LabeledVectors, Waveform, labeled_arrays, labeled_table, segments, transcripts,
 };
@@ -106,18 +108,18 @@ fn given(config: &Config, path: &Path) -> Result<Vec<Example>> {
 /// Recordings and the files of their segments: listed, or beside each other in a folder.
 fn recordings(path: &Path, encoding: Option<&str>) -> Result<Vec<Example>> {
     let folder = path.parent().unwrap_or(Path::new(""));
-    let one = |sound: PathBuf, marks: PathBuf| {
-        let content = Content::Sound {
-            segments: segments(&marks, encoding)?,
-            sound: Waveform::read(&sound)?,
+    let (found, is_folder) = (transcripts(path, encoding)?, path.is_dir());
+    // Texts are read on this thread, which keeps what is remarked of them.
+    let waves = together(&found, |two| Waveform::read(&two.path))?;
+    let one = |(two, sound): (Transcript, Waveform)| {
+        let marks = match is_folder {
+            true => two.path.with_extension("txt"),
+            false => folder.join(&two.text),
         };
-        Ok(Example { content, file: sound, line: 0 })
+        let segments = segments(&marks, encoding)?;
+        Ok(Example { content: Content::Sound { segments, sound }, file: two.path, line: 0 })
     };
-    let found = transcripts(path, encoding)?.into_iter();
-    match path.is_dir() {
-        true => found.map(|two| one(two.path.clone(), two.path.with_extension("txt"))).collect(),
-        false => found.map(|two| one(two.path, folder.join(two.text))).collect(),
-    }
+    found.into_iter().zip(waves).map(one).collect()
 }
 
 fn embedded(config: &Config, part: Part) -> Result<Vec<Example>> {
