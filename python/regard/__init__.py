@@ -22,6 +22,7 @@ from . import change
 from ._arguments import Aux
 from ._call import Gradients
 from ._native import instruction_set
+from .catalog import options, tasks
 from .edges import Edges
 from .memory import release_memory
 from .merge import merge_attentions
@@ -53,9 +54,11 @@ __all__ = [
     "instruction_set",
     "load",
     "merge_attentions",
+    "options",
     "release_memory",
     "set_num_threads",
     "sparsemax",
+    "tasks",
     "train",
 ]
 

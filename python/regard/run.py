@@ -118,6 +118,9 @@ def _input(value: Any) -> str:
         return repr(plain.item() if hasattr(plain, "item") else plain)
     if isinstance(value, tuple) and value and all(isinstance(one, numbers.Real) for one in value):
         return ",".join(_input(one) for one in value)
+    if isinstance(value, np.ndarray) and value.ndim == 2 and np.issubdtype(value.dtype, np.number):
+        # A set of vectors.
+        return " ".join(",".join(repr(float(one)) for one in vector) for vector in value)
     raise TypeError(f"an input is {type(value).__name__}; it wants a text, a path, a number or a tuple of numbers")
 
 
@@ -219,6 +222,26 @@ class Run:
             except ValueError as error:
                 raise ValueError(f"input {at} ({text[:60]!r}): {error}") from None
         return [Prediction(**_known(self._run.predict(get_num_threads(), [text], changes)[0])) for text in texts]
+
+    @property
+    def classes(self) -> list[str]:
+        """The labels that a run which tells labels apart knows, in the order of ``predict_proba``'s columns."""
+        with open(os.path.join(self.folder, "vocabulary.json"), encoding="utf-8") as file:
+            labels = json.load(file).get("labels")
+        if self.task not in ("classify", "image", "graph") or not isinstance(labels, list):
+            raise TypeError(f"a run of {self.task} does not choose one of several labels")
+        return [str(label) for label in labels]
+
+    def predict_proba(self, inputs: Iterable[Any], *, changes: Sequence[Change] = ()) -> np.ndarray[Any, Any]:
+        """How likely each label is for each input, ``[inputs, labels]``, in the order of ``classes``."""
+        classes = self.classes
+        found = np.empty((0, len(classes)))
+        for answer in self.predict(list(inputs), changes=changes):
+            told = answer.details.get("probabilities")
+            if told is None:
+                raise ValueError(f"there is no answer to {answer.input[:60]!r}")
+            found = np.vstack([found, [told[one] for one in classes]])
+        return found
 
     def attention(self, input: Any, *, changes: Sequence[Change] = ()) -> dict[str, Scene]:
         """What the model attends to for an input: scenes by name, each with its weights as arrays; the most

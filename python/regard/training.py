@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from . import _native
 from ._options import device_name, path, settings
 from ._progress import Listener, measure
 from .memory import _free
+from .records import has_parts, is_option
 from .run import Run, row
 from .threads import get_num_threads
+from .written import fields, written
 
 Callback = Callable[[dict[str, Any]], "bool | None"]
 
@@ -67,9 +70,26 @@ def _listener(progress: bool, callback: Callback | None) -> tuple[Training, int,
     return Training(progress, callback), 0, 1
 
 
+def _from_memory(
+    task: str, parts: dict[str, Any], columns: Mapping[str, str] | None, out: str | None, given: list[str]
+) -> list[str]:
+    """Writes data from memory beside the runs, and gives the options that name them."""
+    beside = Path(out).parent if out is not None else Path("runs")
+    found = written(task, parts, columns, beside / "data")
+    taken = {setting.split("=", 1)[0].removeprefix("data.") for setting in given}
+    for key in found:
+        if key.removeprefix("data.") in taken and key != "data.color":
+            raise TypeError(f"data are given, and the option {key} too, which they set")
+    return settings({key: value for key, value in found.items() if key.removeprefix("data.") not in taken})
+
+
 def train(
     task: str | None = None,
+    data: Any = None,
     *,
+    validation: Any = None,
+    test: Any = None,
+    columns: Mapping[str, str] | None = None,
     out: str | os.PathLike[str] | None = None,
     resume: str | os.PathLike[str] | None = None,
     overwrite: bool = False,
@@ -85,6 +105,16 @@ def train(
     image, graph, regress. Options are the task's, by keyword (``epochs=5``), by section (``model={"hidden": 64}``) or from
     a file (``config``); without data of one's own the embedded data are learned. The run is kept in the folder
     ``out``, else in ``runs/TASK`` or the next free name; ``overwrite`` replaces a run that is there.
+
+    ``data`` are one's own from memory, ``validation`` and ``test`` the same where they are not to be held out of
+    ``data``: rows or columns, a data frame of pandas or Polars, a dataset of Hugging Face, or any iterable of tuples
+    or dictionaries; a dictionary of ``"train"``, ``"validation"`` and ``"test"`` has the parts together. A row has text
+    and label (classify; in place of a text also vectors ``[N, width]``, or ``(samples, rate)`` of a sound), source and
+    target (translate), text and summary (summarize), words and labels (label), context, question and answers (answer),
+    image and label (image), image and sentence (caption, draw), audio and text (transcribe), features and target
+    (regress; of a frame, all columns and the last); ``graph`` takes PyG's ``Data``. ``columns`` says what a field is called where that is another name:
+    ``columns={"text": "review"}``. They are checked as files are, and kept beside the run in ``runs/data``, where a run that is
+    resumed or evaluated finds them again.
 
     ``callback`` is called after every validated epoch with what it gave, as a row of ``Run.metrics``; where it
     returns ``False`` the training stops there. Ctrl-C, or an interrupt of the notebook, stops with a checkpoint and
@@ -106,6 +136,11 @@ def train(
     ...     len(run.metrics)
     2
     4
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     films = [("a fine film", "good"), ("a dull film", "bad")] * 20
+    ...     run = regard.train("classify", films, epochs=3, out=f"{folder}/films", progress=False)
+    ...     run.predict("a fine film").output in run.classes
+    True
     """
     if callback is not None and not callable(callback):
         raise TypeError(f"callback is {type(callback).__name__}; it wants a function")
@@ -115,9 +150,26 @@ def train(
         raise TypeError("no task is named, and no run to resume")
     if resume is not None and (out is not None or overwrite or config is not None):
         raise TypeError("a run that is resumed has its folder and its options; only resume= and keywords go together")
+    parts: dict[str, Any] = {"train": data, "validation": validation, "test": test}
+    if task is not None and data is not None and is_option(data, fields(task)):
+        options["data"] = parts.pop("train")
+    elif has_parts(data):
+        if validation is not None or test is not None:
+            raise TypeError("data has parts, and validation or test is given as well")
+        parts = dict(data)
+    parts = {part: one for part, one in parts.items() if one is not None}
+    given = settings(options)
+    if parts and (task is None or resume is not None):
+        raise TypeError("a run that is resumed has its data")
+    if parts and "train" not in parts:
+        raise TypeError("validation or test is given, and no data to learn")
+    if columns is not None and not parts:
+        raise TypeError("columns says what the fields of data are called, and no data are given")
+    if task is not None and parts:
+        given += _from_memory(task, parts, columns, path("out", out), given)
     return train_settings(
         task,
-        settings(options),
+        given,
         out=path("out", out),
         resume=path("resume", resume),
         overwrite=overwrite,

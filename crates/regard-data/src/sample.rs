@@ -105,19 +105,19 @@ fn whole_rows(text: &str) -> &str {
 }
 
 /// Some of the files of a folder or a list, where that is only sampled: from all over it, and of each group as many.
-pub(crate) fn some_files<T>(path: &Path, files: Vec<T>, group: impl Fn(&T) -> &str) -> Vec<T> {
+pub(crate) fn some_files<T>(path: &Path, files: Vec<T>, group: impl Fn(&T) -> String) -> Vec<T> {
     let all = files.len();
     if SAMPLED.with_borrow(|on| on.is_none()) || all <= FILES {
         return files;
     }
     let mut sizes: HashMap<String, usize> = HashMap::new();
-    files.iter().for_each(|file| *sizes.entry(group(file).into()).or_default() += 1);
+    files.iter().for_each(|file| *sizes.entry(group(file)).or_default() += 1);
     // Of one alone, nothing could be held out.
     let each = (FILES / sizes.len()).max(2);
     let mut met: HashMap<String, usize> = HashMap::new();
     let mut some = files;
     some.retain(|file| {
-        let (size, at) = (sizes[group(file)], met.entry(group(file).into()).or_default());
+        let (size, at) = (sizes[&group(file)], met.entry(group(file)).or_default());
         *at += 1;
         size <= each || *at * each / size > (*at - 1) * each / size
     });
@@ -130,6 +130,8 @@ fn fewer(path: &Path, used: usize, all: usize) {
     SAMPLED.with_borrow_mut(|on| {
         let Some(files) = on else { return };
         match files.iter_mut().find(|known| known.path == path) {
+            // Named for two parts, and sampled alike for both.
+            Some(list) if list.files => {}
             Some(list) => {
                 list.used *= used as f64 / all as f64;
                 (list.lines, list.files) = (used, true);

@@ -209,6 +209,10 @@ export const CHINESE = {
   "patch row": "图块行",
   "patch column": "图块列",
   "Node {node} and its neighbors; as numbers under “Table”": "节点 {node} 及其邻居；数值见“表格”",
+  "A graph and its edges; as numbers under “Table”": "一张图及其边；数值见“表格”",
+  "Click an edge to forbid or strengthen it.": "点击一条边，可以禁止或加强它。",
+  "Of {n} edges the strongest is that of node {who}, which listens to {whom} with {share} %.":
+    "{n} 条边中最强的一条属于节点 {who}：它以 {share} % 的权重听取 {whom}。",
   "walk to {name}": "走到{name}",
   "Click a neighbor to walk to it; click an edge to forbid or strengthen it.":
     "点击邻居可走到它那里；点击边可禁止或加强它。",

@@ -261,10 +261,25 @@ function ofCurve(one, map) {
   });
 }
 
+/** The strongest edge of a graph of which no node is asked about. */
+function ofWholeGraph(one, map) {
+  const { nodes, edges } = one.scene;
+  const order = [...edges.keys()].filter((edge) => edges[edge][0] !== edges[edge][1]);
+  const best = order.reduce((top, edge) => (top === null || map.weights[edge] > map.weights[top] ? edge : top), null);
+  if (best === null) return null;
+  const [who, whom] = edges[best];
+  return phrase("Of {n} edges the strongest is that of node {who}, which listens to {whom} with {share} %.", {
+    n: order.length,
+    who: word(String(nodes[who])),
+    whom: word(String(nodes[whom])),
+    share: Math.round(100 * map.weights[best]),
+  });
+}
+
 /** The neighbors a node listens to. */
 function ofGraph(one, map) {
-  const { nodes, edges, center } = one.scene,
-    own = center ?? 0;
+  const { nodes, edges, center: own } = one.scene;
+  if (own === null || own === undefined) return ofWholeGraph(one, map);
   const from = edges
     .map(([who, whom], edge) => ({ who, whom, weight: map.weights[edge] }))
     .filter(({ who }) => who === own);

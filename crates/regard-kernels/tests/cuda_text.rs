@@ -184,6 +184,12 @@ fn variants() -> Vec<(String, Variant)> {
         generic("dot", &Spec::scaled_dot(16), &small, stored);
     }
     generic("wide dot", &Spec::scaled_dot(128), &wide, Stored::F32);
+    // Where rows are few, several warps share one; here each has its own.
+    let many = Shape { nq: 2048, ..small };
+    generic("dot of many rows", &Spec::scaled_dot(16), &many, Stored::F32);
+    let leaky = Activation::LeakyRelu { slope: 0.2 };
+    let additive = Spec::new(Score::Additive { activation: leaky, w: &w[..16] });
+    generic("additive of many rows", &additive, &many, Stored::F32);
     let activations = [
         Activation::Tanh,
         Activation::Gelu,
@@ -350,6 +356,17 @@ fn compiles(architecture: &str, texts: impl Iterator<Item = (String, Variant)>) 
 #[ignore = "needs NVRTC"]
 fn every_text_compiles_for_the_oldest_architecture() {
     compiles("sm_80", variants().into_iter());
+}
+
+#[test]
+fn the_texts_have_rows_of_one_warp_and_of_several() {
+    for warps in [1, 16] {
+        let own = format!("#define ROW_WARPS {warps}\n");
+        for name in ["dot", "additive"] {
+            let mut texts = variants().into_iter().filter(|(text, _)| text.starts_with(name));
+            assert!(texts.any(|(_, variant)| variant.text().contains(&own)), "{name} {warps}");
+        }
+    }
 }
 
 #[test]

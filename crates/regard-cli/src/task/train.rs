@@ -143,7 +143,7 @@ impl Command {
         // Whoever wants to know what it would take does not want to wait for all of it.
         let ((mut tried, mut remarks), mut files) =
             sampled(|| remarked(|| self.tried(task, &words)));
-        if tried.is_err() && files.iter().any(SampledFile::is_cut) {
+        if tried.is_err() && files.iter().any(SampledFile::is_cut) && !interrupt::asked() {
             // What a beginning lacks the rest may have.
             ((tried, remarks), files) = (remarked(|| self.tried(task, &words)), Vec::new());
         }

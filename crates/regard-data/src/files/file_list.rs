@@ -81,7 +81,11 @@ pub(super) fn file_list(
             _ => Ok(ListedFile { path, text, line }),
         }
     };
-    sample::some_files(list, rows, |_| "").into_iter().map(file).collect()
+    let label = |row: &(usize, Vec<String>)| match what {
+        "label" => row.1.get(1).cloned().unwrap_or_default(),
+        _ => String::new(),
+    };
+    sample::some_files(list, rows, label).into_iter().map(file).collect()
 }
 
 /// The rows of a list that has two columns, path and text, each with its line.

@@ -52,7 +52,7 @@ impl LabeledFiles {
 
     /// Some of them, where files are only sampled.
     pub(super) fn sampled(mut self, root: &Path) -> Self {
-        self.files = sample::some_files(root, self.files, |(_, label)| label);
+        self.files = sample::some_files(root, self.files, |(_, label)| label.clone());
         self
     }
 }

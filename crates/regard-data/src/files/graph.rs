@@ -481,7 +481,7 @@ fn carried_numbers(
     for cell in cells {
         match cell.parse::<f64>().ok().filter(|x| (*x as f32).is_finite()) {
             None => return wrong(format!("\"{cell}\" is not a number that an edge could carry")),
-            Some(number) if weight && number <= 0.0 => {
+            Some(number) if weight && number as f32 <= 0.0 => {
                 return wrong(format!(
                     "this edge weighs {cell}; a weight is a positive number, and an edge that weighs \
                      nothing is left out"

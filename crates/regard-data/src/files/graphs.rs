@@ -328,7 +328,7 @@ fn edge_lines(files: &Files, count: usize) -> Result<Vec<Edge>> {
         let path = files.path("edge_weights");
         for ((line, text), edge) in lines.iter().zip(&mut all) {
             let weight = match numbers(&path, *line, text)?[..] {
-                [weight] if weight > 0.0 => weight,
+                [weight] if weight as f32 > 0.0 => weight,
                 _ => {
                     let what =
                         format!("\"{text}\" is not the weight of an edge, a positive number");
@@ -410,12 +410,10 @@ fn read_nodes(
     Ok((width, known.into()))
 }
 
-/// The parts that `split.tsv` names, where it is there.
+/// The parts that `split.tsv` names, or `.csv` or `.txt`, where one is there.
 fn parts(files: &Files, graphs: &[WholeGraph]) -> Result<Option<[Vec<usize>; 3]>> {
-    let path = files.folder.join("split.tsv");
-    if !path.is_file() {
-        return Ok(None);
-    }
+    let named = ["tsv", "csv", "txt"].map(|ending| files.folder.join(format!("split.{ending}")));
+    let Some(path) = named.into_iter().find(|path| path.is_file()) else { return Ok(None) };
     let known = Labels::in_order(graphs.iter().map(|graph| &graph.label[..]));
     let labels: Vec<Option<usize>> = graphs.iter().map(|graph| known.id(&graph.label)).collect();
     let names: Vec<String> = (1..=graphs.len()).map(|number| number.to_string()).collect();

@@ -70,7 +70,7 @@ pub fn transcript_columns(
 fn beside(folder: &Path, encoding: Option<&str>) -> Result<Vec<Transcript>> {
     let recordings =
         entries(folder)?.into_iter().filter(|path| has_extension(path, &SOUND_EXTENSIONS));
-    let recordings = sample::some_files(folder, recordings.collect(), |_| "");
+    let recordings = sample::some_files(folder, recordings.collect(), |_| String::new());
     let found = recordings.into_iter().map(|path: PathBuf| {
         let beside = path.with_extension("txt");
         if !beside.is_file() {

@@ -44,11 +44,12 @@ pub fn set_vectors(table: &Parameter, tokens: &[String], file: &Path) -> Result<
     // Whether a row was found, and as it is written.
     let mut found: Vec<Option<bool>> = vec![None; rows];
     let mut read = BufReader::new(opened(file)?);
-    let (mut line, mut at) = (Vec::new(), 0);
+    let (mut line, mut at, mut is_cut) = (Vec::new(), 0, false);
     while read.read_until(b'\n', &mut line).map_err(|e| Error::file(file, e))? > 0 {
         at += 1;
         // Where only beginnings are read, the first vectors will do.
         if sample::most_lines().is_some_and(|most| at > most) {
+            is_cut = true;
             break;
         }
         let text = String::from_utf8_lossy(&line).trim_end().to_owned();
@@ -75,11 +76,12 @@ pub fn set_vectors(table: &Parameter, tokens: &[String], file: &Path) -> Result<
         }
     }
     let count = found.iter().flatten().count();
-    if count == 0 {
+    if count == 0 && !is_cut {
         return Err(Error::file(file, "it has a vector for none of the tokens"));
     }
     table.set(&Tensor::from_vec(numbers, &shape)?.to_dtype(table.tensor().dtype())?)?;
-    Ok(format!("{count} of {rows} tokens have a vector of {}", file.display()))
+    let within = if is_cut { format!(" in the first {} lines", at - 1) } else { String::new() };
+    Ok(format!("{count} of {rows} tokens have a vector{within} of {}", file.display()))
 }
 
 /// "400000 300": how many words, and how wide.

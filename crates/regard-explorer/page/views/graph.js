@@ -8,12 +8,12 @@ import { t } from "../words.js";
 
 const HEIGHT = 480;
 
-/** The node that is asked about in the middle, the others around it. @param {any} scene @param {number} width @returns {[number, number][]} */
+/** The node that is asked about in the middle, the others around it; a whole graph has none. @param {any} scene @param {number} width @returns {[number, number][]} */
 function places(scene, width) {
-  const center = scene.center ?? 0,
+  const center = scene.center ?? -1,
     others = scene.nodes.map((_, i) => i).filter((i) => i !== center);
   const out = /** @type {[number, number][]} */ ([]);
-  out[center] = [width / 2, HEIGHT / 2];
+  if (center >= 0) out[center] = [width / 2, HEIGHT / 2];
   const rings = others.length > 40 ? 3 : others.length > 16 ? 2 : 1;
   others.forEach((node, i) => {
     const angle = (2 * Math.PI * i) / others.length - Math.PI / 2,
@@ -25,6 +25,12 @@ function places(scene, width) {
   });
   return out;
 }
+
+/** Whether it is a graph as a whole, of which no node is asked about. @param {any} scene */
+const isWhole = (scene) => scene.center === null || scene.center === undefined;
+
+/** The first node that a node takes something in from; itself where there is none. @param {any} scene @param {number} node */
+const firstOf = (scene, node) => scene.edges.find(([from]) => from === node)?.[1] ?? node;
 
 export class GraphView {
   constructor(host) {
@@ -48,9 +54,9 @@ export class GraphView {
       width,
       height: HEIGHT,
       role: "group",
-      "aria-label": t("Node {node} and its neighbors; as numbers under “Table”", {
-        node: scene.nodes[scene.center ?? 0],
-      }),
+      "aria-label": isWhole(scene)
+        ? t("A graph and its edges; as numbers under “Table”")
+        : t("Node {node} and its neighbors; as numbers under “Table”", { node: scene.nodes[scene.center] }),
     });
     const marks = this.host.marks();
     scene.edges.forEach(([from, to], edge) => this.edge(svg, at, [from, to], edge, radius, ink, marks));
@@ -70,14 +76,13 @@ export class GraphView {
   }
 
   edge(svg, at, [from, to], edge, radius, ink, marks) {
-    const { map, range, one } = this.now,
-      center = one.scene.center ?? 0;
+    const { map, range, one } = this.now;
     const [a, b] = [at[from], at[to]];
     const share = Math.min(1, Math.max(0, (map.weights[edge] - range[0]) / (range[1] - range[0]))) || 0;
     const bend = [(a[0] + b[0]) / 2 + 0.08 * (b[1] - a[1]), (a[1] + b[1]) / 2 - 0.08 * (b[0] - a[0])];
     const d =
       from === to ? `M${a[0] - radius - 4} ${a[1] - 2}a${radius + 5} ${radius + 5} 0 1 1 0 4` : `M${a}Q${bend} ${b}`;
-    const ours = from === center;
+    const ours = isWhole(one.scene) || from === one.scene.center;
     const changed = marks.find(
       ({ cell }) =>
         cell.column === Number(one.scene.nodes[to]) &&
@@ -103,7 +108,8 @@ export class GraphView {
   node(svg, at, node, label, radius, ink) {
     const { scene } = this.now.one,
       [cx, cy] = at[node],
-      center = node === (scene.center ?? 0);
+      center = node === scene.center,
+      walks = !center && !isWhole(scene);
     const kind = scene.classes[node];
     const fillColor = kind === null || kind === undefined ? ink.paper : named(kind, isDark());
     const name = `${t("node {node}", { node: label })}${kind !== null && kind !== undefined ? `, ${scene.class_names[kind]}` : ""}`;
@@ -112,8 +118,8 @@ export class GraphView {
       {
         class: "node",
         tabindex: 0,
-        role: "button",
-        "aria-label": center ? name : t("walk to {name}", { name }),
+        role: isWhole(scene) ? "img" : "button",
+        "aria-label": walks ? t("walk to {name}", { name }) : name,
         "data-node": label,
       },
       shape("circle", {
@@ -130,14 +136,15 @@ export class GraphView {
         label,
       ),
     );
-    const walk = () => (center ? undefined : set({ input: { kind: "node", node: Number(label) } }, { push: true }));
+    const walk = () => (walks ? set({ input: { kind: "node", node: Number(label) } }, { push: true }) : undefined);
     group.addEventListener("click", walk);
     group.addEventListener("keydown", (event) => {
       if (event.key !== "Enter" && event.key !== " ") return;
       event.preventDefault();
       walk();
     });
-    const show = () => this.host.point(scene.center ?? 0, node);
+    // Of a whole graph, what the node itself takes in.
+    const show = () => this.host.point(isWhole(scene) ? node : scene.center, isWhole(scene) ? firstOf(scene, node) : node);
     group.addEventListener("pointerenter", show);
     group.addEventListener("focus", show);
     svg.append(group);
@@ -159,6 +166,8 @@ export class GraphView {
   }
 
   hint() {
-    return t("Click a neighbor to walk to it; click an edge to forbid or strengthen it.");
+    return this.now && isWhole(this.now.one.scene)
+      ? t("Click an edge to forbid or strengthen it.")
+      : t("Click a neighbor to walk to it; click an edge to forbid or strengthen it.");
   }
 }

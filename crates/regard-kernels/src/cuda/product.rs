@@ -88,7 +88,7 @@ impl Drop for Plan {
     fn drop(&mut self) {
         // SAFETY: they are this plan's own, and the library copies what it needs of them when asked.
         unsafe {
-            for layout in self.layouts {
+            for layout in self.layouts.into_iter().filter(|layout| !layout.is_null()) {
                 let _ = result::destroy_matrix_layout(layout);
             }
             let _ = result::destroy_matmul_desc(self.of);
@@ -128,8 +128,12 @@ impl Library {
         if !library::has_cublas_lt()? {
             return Ok(None);
         }
-        let handle = result::create_handle();
-        Ok(handle.ok().map(|handle| Self { handle, plans: Mutex::default() }))
+        let handle = result::create_handle().map_err(|error| {
+            Error::new(format!(
+                "cuBLASLt is there and does not begin: {error:?}; REGARD_CUBLASLT=off does without it"
+            ))
+        })?;
+        Ok(Some(Self { handle, plans: Mutex::default() }))
     }
 
     /// Whether it was asked of the stream; not where it has no algorithm.
@@ -283,17 +287,38 @@ unsafe fn set_of<X>(
     unsafe { result::set_matmul_desc_attribute(of, which, value.cast(), size_of::<X>()) }
 }
 
-fn layout(
+/// What an algorithm is to be like.
+struct Preference(sys::cublasLtMatmulPreference_t);
+
+impl Drop for Preference {
+    fn drop(&mut self) {
+        // SAFETY: it is this one's own.
+        let _ = unsafe { result::destroy_matmul_pref(self.0) };
+    }
+}
+
+fn empty_layout(
     kind: &Kind,
-    [rows, columns, apart, batch]: [usize; 4],
+    [rows, columns, apart, _]: [usize; 4],
 ) -> Result<sys::cublasLtMatrixLayout_t, CublasError> {
     let numbers = match kind.is_double {
         true => sys::cudaDataType_t::CUDA_R_64F,
         false => sys::cudaDataType_t::CUDA_R_32F,
     };
-    let layout = result::create_matrix_layout(numbers, rows as u64, columns as u64, apart as i64)?;
+    result::create_matrix_layout(numbers, rows as u64, columns as u64, apart as i64)
+}
+
+/// Says how many matrices there are, and how far apart.
+///
+/// # Safety
+/// The layout lives.
+unsafe fn set_batch(
+    layout: sys::cublasLtMatrixLayout_t,
+    kind: &Kind,
+    [.., batch]: [usize; 4],
+) -> Result<(), CublasError> {
     let (count, stride) = (kind.batch as i32, batch as i64);
-    // SAFETY: the layout was made above; both numbers have the types of their attributes.
+    // SAFETY: the layout lives; both numbers have the types of their attributes.
     unsafe {
         result::set_matrix_layout_attribute(
             layout,
@@ -306,9 +331,8 @@ fn layout(
             Layout::CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET,
             (&raw const stride).cast(),
             size_of::<i64>(),
-        )?;
+        )
     }
-    Ok(layout)
 }
 
 impl Plan {
@@ -322,6 +346,9 @@ impl Plan {
             }
         };
         let of = result::create_matmul_desc(compute, numbers)?;
+        // From here on the plan gives back what was made, whatever becomes of the rest.
+        let layouts = [std::ptr::null_mut(); 3];
+        let mut plan = Self { of, layouts, algorithm: unchosen(), room: 0 };
         // CUBLAS_OP_N is 0, CUBLAS_OP_T 1.
         let operation = |lying: &Lying| i32::from(lying.is_transposed);
         // SAFETY: the description was made above; each value has its attribute's type.
@@ -333,14 +360,16 @@ impl Plan {
                 set_of(of, Of::CUBLASLT_MATMUL_DESC_EPILOGUE, &bias)?;
             }
         }
-        let operand = |x: &Lying| layout(kind, [x.rows, x.columns, x.apart, x.batch]);
+        let operand = |x: &Lying| [x.rows, x.columns, x.apart, x.batch];
         let [rows, columns] = kind.written();
-        let layouts = [
-            operand(&kind.left)?,
-            operand(&kind.right)?,
-            layout(kind, [rows, columns, rows, rows * columns])?,
-        ];
-        let wanted = result::create_matmul_pref()?;
+        let sizes =
+            [operand(&kind.left), operand(&kind.right), [rows, columns, rows, rows * columns]];
+        for (to, sizes) in plan.layouts.iter_mut().zip(sizes) {
+            *to = empty_layout(kind, sizes)?;
+            // SAFETY: it was made above.
+            unsafe { set_batch(*to, kind, sizes)? };
+        }
+        let wanted = Preference(result::create_matmul_pref()?);
         // The same numbers at every call: no sums in the order in which blocks happen to be done.
         let in_order = sys::cublasLtReductionScheme_t::CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE
             as u32
@@ -358,28 +387,21 @@ impl Plan {
         let chosen = unsafe {
             for (which, value) in &small {
                 result::set_matmul_pref_attribute(
-                    wanted,
+                    wanted.0,
                     *which,
                     (&raw const *value).cast(),
                     size_of::<u32>(),
                 )?;
             }
             result::set_matmul_pref_attribute(
-                wanted,
+                wanted.0,
                 Wanted::CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
                 (&raw const most).cast(),
                 size_of::<u64>(),
             )?;
-            let [left, right, written] = layouts;
-            let chosen = result::get_matmul_algo_heuristic(
-                handle, of, left, right, written, written, wanted,
-            );
-            let _ = result::destroy_matmul_pref(wanted);
-            chosen
+            let [left, right, written] = plan.layouts;
+            result::get_matmul_algo_heuristic(handle, of, left, right, written, written, wanted.0)?
         };
-        // Whatever became of the choice, the plan gives back what was made.
-        let mut plan = Self { of, layouts, algorithm: unchosen(), room: 0 };
-        let chosen = chosen?;
         (plan.algorithm, plan.room) = (chosen.algo, chosen.workspaceSize);
         Ok(plan)
     }

@@ -298,6 +298,49 @@ fn options_that_only_nodes_or_only_graphs_have_are_refused_for_the_others() {
     );
 }
 
+#[test]
+fn parts_stand_in_a_table_of_any_ending() {
+    for ending in ["tsv", "csv", "txt"] {
+        let folder = tempfile::tempdir().unwrap();
+        write_graphs(folder.path(), 1, 0, true);
+        let named = folder.path().join(format!("split.{ending}"));
+        std::fs::rename(folder.path().join("split.tsv"), named).unwrap();
+        let parts = LabeledGraphs::read_folder(folder.path(), None).unwrap().parts.unwrap();
+        assert_eq!(parts.map(|part| part.len()), [8, 2, 2], "{ending}");
+    }
+}
+
+#[test]
+fn a_weight_that_is_none_in_single_precision_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    write_nodes(folder.path(), |_| "\t1e-50".into());
+    let own = format!("data.folder={:?}", folder.path().display().to_string());
+    let options_of_nodes = options("graph", &[&own, "labeled=4"]);
+    let why = task_named("graph").unwrap().begin(&options_of_nodes).map(drop).unwrap_err();
+    assert!(why.to_string().contains("this edge weighs 1e-50"), "{why}");
+    let folder = tempfile::tempdir().unwrap();
+    write_graphs(folder.path(), 1, 4, true);
+    let weights = folder.path().join("TOY_edge_weights.txt");
+    let text = std::fs::read_to_string(&weights).unwrap().replacen('1', "1e-50", 1);
+    std::fs::write(&weights, text).unwrap();
+    let why = LabeledGraphs::read_folder(folder.path(), None).unwrap_err().to_string();
+    assert!(why.contains("is not the weight of an edge"), "{why}");
+}
+
+#[test]
+fn many_graphs_in_one_step_are_told() {
+    for (more, told) in [("batch_size=32", false), ("size=100", true)] {
+        let settings = ["embedded=touching", "size=100", more];
+        let notes =
+            task_named("graph").unwrap().begin(&options("graph", &settings)).unwrap().notes();
+        assert_eq!(
+            notes.iter().any(|note| note.contains("one batch holds all")),
+            told,
+            "{notes:?}"
+        );
+    }
+}
+
 /// Eight nodes in two classes; the weights or features of the edges say who is like whom.
 fn write_nodes(folder: &Path, carried: impl Fn(bool) -> String) {
     let class = |node: usize| ["x", "y"][node % 2];

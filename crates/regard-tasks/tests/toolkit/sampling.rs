@@ -2,7 +2,7 @@
 
 use crate::course::options;
 use flate2::{Compression, write::GzEncoder};
-use regard_data::files::{Waveform, wav_bytes};
+use regard_data::files::{SoundOptions, Sounds, Waveform, wav_bytes};
 use regard_data::{SampledFile, sampled};
 use regard_tasks::tasks::task_named;
 use std::io::Write;
@@ -202,6 +202,82 @@ fn of_a_folder_or_list_of_any_size_some_files_of_every_label_are_read() {
         drop(begun);
         let (described, _) = sampled(|| task.describe(&options).unwrap().labels.len());
         assert_eq!(described, labels, "{what}");
+    }
+}
+
+#[test]
+fn a_folder_that_is_named_for_two_parts_is_counted_once_and_rare_labels_of_a_list_are_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    let mut list = String::new();
+    for n in 0..MANY {
+        let path = root.join(format!("{}/{n}.wav", n / 500));
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, small("wav", n)).unwrap();
+        let label = if [7, 700, 1301].contains(&n) { "rare" } else { "usual" };
+        list += &format!("{label}\t{}/{n}.wav\n", n / 500);
+    }
+    std::fs::write(root.join("list.tsv"), list).unwrap();
+    let setting = |key: &str, path: &Path| format!("{key}={:?}", path.display().to_string());
+    let begun = |settings: &[String]| {
+        let all: Vec<&str> =
+            ["kind=audio"].into_iter().chain(settings.iter().map(String::as_str)).collect();
+        let options = options("classify", &all);
+        sampled(|| task_named("classify").unwrap().begin(&options).map(drop))
+    };
+    let twice = [setting("data.train", root), setting("data.validation", root)];
+    let (done, files) = begun(&twice);
+    done.unwrap();
+    assert_eq!(
+        (files.len(), files[0].used, files[0].size),
+        (1, files[0].lines as f64, MANY as u64)
+    );
+    let listed = root.join("list.tsv");
+    let (read, _) = sampled(|| Sounds::find(&listed, &SoundOptions::default()).unwrap());
+    assert_eq!(read.sounds.iter().filter(|sound| sound.label == "rare").count(), 3);
+    assert!(read.sounds.len() <= 400);
+}
+
+#[test]
+fn vectors_of_words_behind_the_first_lines_refuse_no_dry_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let (texts, vectors) = (folder.path().join("texts.tsv"), folder.path().join("vectors.txt"));
+    let lines: String = (0..60).map(|n| format!("{}\trareword is{n}\n", n % 2)).collect();
+    std::fs::write(&texts, lines).unwrap();
+    let mut all: String = (0..20_001).map(|n| format!("other{n} 1 2 3 4 5 6 7 8\n")).collect();
+    all += "rareword 1 2 3 4 5 6 7 8\n";
+    std::fs::write(&vectors, all).unwrap();
+    let own = [
+        format!("data.train={:?}", texts.display().to_string()),
+        format!("text.vectors={:?}", vectors.display().to_string()),
+        "embedding=8".into(),
+    ];
+    let options = options("classify", &own.iter().map(String::as_str).collect::<Vec<_>>());
+    let task = task_named("classify").unwrap();
+    let (begun, _) = sampled(|| task.begin(&options));
+    let notes = begun.unwrap().notes();
+    let told = notes.iter().any(|note| note.contains("0 of") && note.contains("first 20000 lines"));
+    assert!(told, "{notes:?}");
+    let notes = task.begin(&options).unwrap().notes();
+    assert!(
+        notes.iter().any(|note| note.starts_with("1 of") && !note.contains("first")),
+        "{notes:?}"
+    );
+}
+
+#[test]
+fn a_label_of_one_picture_is_no_line_that_names_columns() {
+    for lone in ["a", "z"] {
+        let folder = tempfile::tempdir().unwrap();
+        for n in 0..30 {
+            let label = if n == 0 { lone } else { "m" };
+            let path = folder.path().join(format!("{label}/{n}.png"));
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(&path, small("png", n)).unwrap();
+        }
+        let own = format!("data.train_folder={:?}", folder.path().display().to_string());
+        let begun = task_named("image").unwrap().begin(&options("image", &[&own])).map(drop);
+        assert_eq!(begun.map_err(|error| error.to_string()), Ok(()), "{lone}");
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::backend;
 use crate::layout::{Dims, axis};
 use crate::ops::in_f32;
-use crate::{DType, Result, Tensor, ensure};
+use crate::{DType, Device, Result, Tensor, ensure};
 
 /// Indices as contiguous i64, each within 0..n, beside what they are indices of; the operation's name goes into the
 /// refusal.
@@ -97,7 +97,8 @@ impl Tensor {
     /// ```
     pub fn embed(&self, index: &Tensor, padding: Option<usize>) -> Result<Tensor> {
         ensure!(self.rank() >= 1, "rows: a tensor without axes has no rows");
-        if self.dtype().is_half() {
+        // In main memory rows are copied as they are; a table may be large, and few of its rows asked for.
+        if self.dtype().is_half() && self.device() != Device::Cpu {
             return in_f32([self], |[x]| x.embed(index, padding));
         }
         let table = self.detach().contiguous()?;
@@ -110,10 +111,11 @@ impl Tensor {
         let shape = Dims::new(&shape).map_err(|error| error.within("rows"))?;
         let index = indices("rows", index, n, self)?;
         let out = backend::together("rows", &[self, &index])?.rows(&table, &index, &shape)?;
-        let before = *self.dims();
+        let (before, dtype) = (*self.dims(), self.dtype());
         Ok(out.record("rows", &[self], move |g, to| {
-            let g = g.contiguous()?;
-            to.add(0, g.backend().add_rows("rows", &g, &index, padding, &before)?)
+            let g = if dtype.is_half() { g.to_dtype(DType::F32)? } else { g.contiguous()? };
+            let sums = g.backend().add_rows("rows", &g, &index, padding, &before)?;
+            to.add(0, sums.to_dtype(dtype)?)
         }))
     }
 

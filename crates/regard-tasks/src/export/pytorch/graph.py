@@ -2,6 +2,11 @@
 
 def among_neighbors(scores, target, n, weighting):
     """The weights [E, H] of scores [E, H] among the edges that lead to one of n nodes."""
+    if weighting == "softmax":
+        heads = scores.shape[1]
+        highest = torch.full((n, heads), float("-inf")).scatter_reduce(0, target[:, None].expand_as(scores), scores, "amax")
+        weights = torch.exp(scores - highest[target])
+        return weights / torch.zeros(n, heads).index_add(0, target, weights)[target]
     order = torch.argsort(target, stable=True)
     count = torch.bincount(target, minlength=n)
     place = torch.arange(len(target)) - (count.cumsum(0) - count)[target[order]]

@@ -7,6 +7,7 @@ use crate::task::part::Part;
 use crate::tasks::components::{
     EncoderOptions, MechanismOptions, TextOptions, check_frames, check_rate,
 };
+use crate::tasks::labels::check::LabelSource;
 use regard::attention::Weighting;
 use regard::models::{ClassifierConfig, ClassifierPooling, InputConfig};
 use regard_data::files::{Column, ColumnFormat, FileColumns, LogMel, SoundOptions};
@@ -136,6 +137,14 @@ impl Data {
     /// Whether recordings say themselves which of them are for the test.
     pub(super) fn splits(&self) -> bool {
         self.kind == Kind::Audio && self.split_field.is_some()
+    }
+
+    /// Where labels are read: recordings lie in folders, or are listed under names of any kind.
+    pub(super) fn label_source(&self) -> LabelSource {
+        match self.kind {
+            Kind::Audio => LabelSource::Others,
+            Kind::Text | Kind::Vectors => LabelSource::Lines,
+        }
     }
 
     /// The columns of label and text.

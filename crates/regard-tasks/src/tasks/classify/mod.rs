@@ -80,7 +80,11 @@ impl Task for Classify {
         let dataset = Dataset::new(&config);
         let (training, validation) = dataset.learned()?;
         drop(dataset);
-        check_labels(training.iter().map(|example| &example.label[..]), "examples")?;
+        check_labels(
+            training.iter().map(|example| &example.label[..]),
+            "examples",
+            config.data.label_source(),
+        )?;
         check_some(training.len(), validation.len(), "examples", None)?;
         let preprocessor = Preprocessor::fit(&config, &training)?;
         let classifier = Classifier::new(config, preprocessor)?;
@@ -120,7 +124,11 @@ impl Task for Classify {
         let classifier = Classifier::new(config, preprocessor)?;
         let config = &classifier.config;
         let encoded = classifier.encode_all(&training)?;
-        describe_labels(training.iter().map(|example| &example.label[..]), "examples");
+        describe_labels(
+            training.iter().map(|example| &example.label[..]),
+            "examples",
+            config.data.label_source(),
+        );
         classifier.note_of_long(&encoded, "training").into_iter().for_each(remark);
         let what = match config.data.kind {
             Kind::Text => "tokens",

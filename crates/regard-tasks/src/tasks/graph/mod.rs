@@ -18,7 +18,7 @@ use crate::task::part::Part;
 use crate::task::splits::check_some;
 use crate::task::{Description, Task, Variant};
 use crate::tasks::components;
-use crate::tasks::labels::check::{check_labels, describe_labels};
+use crate::tasks::labels::check::{LabelSource, check_labels, describe_labels};
 use config::Config;
 use data::{part, read};
 use model::Classifier;
@@ -81,7 +81,7 @@ impl Task for GraphTask {
         if classifier.data.validation.is_empty() {
             return Err(Error::invalid("the graph has no validation nodes; split.tsv names them"));
         }
-        check_labels(training_labels(&classifier.data), "nodes")?;
+        check_labels(training_labels(&classifier.data), "nodes", LabelSource::Others)?;
         learner(GraphLesson { classifier }, Vec::new(), None)
     }
 
@@ -98,7 +98,7 @@ impl Task for GraphTask {
             return describe_whole(&config);
         }
         let graph = read(&config)?;
-        describe_labels(training_labels(&graph), "nodes");
+        describe_labels(training_labels(&graph), "nodes", LabelSource::Others);
         let nodes = graph.labels.len();
         let mut degrees = vec![0; nodes];
         graph.edges.iter().for_each(|&(_, to)| degrees[to] += 1);
@@ -149,10 +149,13 @@ fn source(config: &Config) -> String {
     }
 }
 
+/// More graphs than one step is usually taken with.
+const MANY_GRAPHS: usize = 64;
+
 /// As [`Task::begin`], where whole graphs have labels.
 fn begin_whole(options: &Options) -> Result<Box<dyn Learner>> {
     let lesson = WholeLesson::new(GraphClassifier::new(options, None)?)?;
-    check_labels(lesson.labels(), "graphs")?;
+    check_labels(lesson.labels(), "graphs", LabelSource::Others)?;
     check_some(
         lesson.part(Part::Training).len(),
         lesson.part(Part::Validation).len(),
@@ -161,7 +164,12 @@ fn begin_whole(options: &Options) -> Result<Box<dyn Learner>> {
     )?;
     let reinforce = lesson.classifier.config.samples();
     let reinforce = reinforce.then(|| Reinforce::new(ReinforceConfig::default())).transpose()?;
-    let notes = lesson.note().into_iter().collect();
+    let (graphs, batch) = (lesson.part(Part::Training).len(), lesson.training().batch_size);
+    // The usual batch is one of nodes.
+    let one_step = (graphs > MANY_GRAPHS && batch >= graphs).then(|| {
+        format!("one batch holds all {graphs} graphs: `batch_size=32` takes more and smaller steps")
+    });
+    let notes = lesson.note().into_iter().chain(one_step).collect();
     learner(lesson, notes, reinforce)
 }
 
@@ -169,7 +177,7 @@ fn begin_whole(options: &Options) -> Result<Box<dyn Learner>> {
 fn describe_whole(config: &Config) -> Result<Description> {
     let graphs = Graphs::read(config)?;
     let training = graphs.part(Part::Training);
-    describe_labels(graphs.labels(training), "graphs");
+    describe_labels(graphs.labels(training), "graphs", LabelSource::Others);
     let all = &graphs.all.graphs;
     let count = |of| graphs.part(of).len().to_string();
     let edges = all.iter().map(|graph| graph.edges.len()).collect();

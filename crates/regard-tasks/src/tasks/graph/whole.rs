@@ -496,7 +496,9 @@ impl Lesson for WholeLesson {
     }
 
     fn lengths(&self) -> Lengths {
-        Lengths::Alike(self.part(Part::Training).len())
+        // A batch is padded to its largest graph.
+        let nodes = |&at: &usize| self.classifier.graphs.all.graphs[at].nodes;
+        Lengths::Each(self.part(Part::Training).iter().map(nodes).collect())
     }
 
     fn loss(

@@ -16,7 +16,7 @@ use crate::task::model::Model;
 use crate::task::part::Part;
 use crate::task::splits::check_some;
 use crate::task::{Description, Task, Variant};
-use crate::tasks::labels::check::{check_labels, describe_labels};
+use crate::tasks::labels::check::{LabelSource, check_labels, describe_labels};
 use crate::tasks::labels::truth::Truth;
 use crate::tasks::labels::weights::LabelWeights;
 use config::Config;
@@ -69,7 +69,7 @@ impl Task for ImageTask {
         let classifier = Classifier::new(config, preprocessor)?;
         classifier.check_size(&validation, Part::Validation)?;
         check_some(images.len(), validation.len(), "images", None)?;
-        check_labels(images.labels.iter().map(String::as_str), "images")?;
+        check_labels(images.labels.iter().map(String::as_str), "images", LabelSource::Others)?;
         let truth = classifier.truth(&images).ids;
         let validation_truth = classifier.truth(&validation);
         let option = &classifier.config.training.class_weights;
@@ -93,7 +93,7 @@ impl Task for ImageTask {
         let unseen = |part: &regard_data::files::Images| {
             Truth::new(&known, part.labels.iter().map(String::as_str)).fact()
         };
-        describe_labels(training.labels.iter().map(String::as_str), "images");
+        describe_labels(training.labels.iter().map(String::as_str), "images", LabelSource::Others);
         let size = format!("{}×{}", training.height, training.width);
         let facts = [
             ("training images", training.len().to_string()),

@@ -20,7 +20,7 @@ use crate::task::part::Part;
 use crate::task::splits::check_some;
 use crate::task::{Description, Task, Variant};
 use crate::tasks::components;
-use crate::tasks::labels::check::{check_labels, describe_labels};
+use crate::tasks::labels::check::{LabelSource, check_labels, describe_labels};
 use crate::tasks::labels::truth::Truth;
 use crate::tasks::labels::weights::LabelWeights;
 use config::Config;
@@ -110,7 +110,7 @@ impl Task for Label {
             "sentences",
             Some((longest, "words")),
         )?;
-        check_labels(all_labels(&training), "words")?;
+        check_labels(all_labels(&training), "words", LabelSource::Lines)?;
         remark_swapped(&training);
         let preprocessor = Preprocessor::fit(&config, &training.all)?;
         let labeler = Labeler::new(config, preprocessor)?;
@@ -155,7 +155,7 @@ impl Task for Label {
         let config = Config::of(options)?;
         let dataset = Dataset::new(&config);
         let training = dataset.part(Part::Training)?;
-        describe_labels(all_labels(&training), "words");
+        describe_labels(all_labels(&training), "words", LabelSource::Lines);
         remark_swapped(&training);
         let Sentences { file, all, .. } = training;
         let longest = config.data.max_length;

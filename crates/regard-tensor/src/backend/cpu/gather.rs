@@ -17,7 +17,7 @@ pub(super) fn check_indices(op: &str, index: &Tensor, n: usize) -> Result<()> {
 pub(super) fn rows(table: &Tensor, index: &Tensor, shape: &Dims) -> Result<Tensor> {
     let width: usize = table.shape()[1..].iter().product();
     let index = index.as_slice::<i64>("rows")?;
-    floats!(table.dtype(), "rows", T => {
+    scalars!(table.dtype(), T => {
         let from = table.as_slice::<T>("rows")?;
         Tensor::build(shape, |to: &mut [T]| {
             parallel::rows(to, width, |row, to| {

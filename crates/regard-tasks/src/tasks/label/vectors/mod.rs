@@ -17,7 +17,7 @@ use crate::task::lesson::{Lengths, Lesson, Samples, learner};
 use crate::task::model::Model;
 use crate::task::part::Part;
 use crate::task::splits::check_some;
-use crate::tasks::labels::check::check_labels;
+use crate::tasks::labels::check::{LabelSource, check_labels};
 use crate::tasks::labels::truth::Truth;
 use crate::tasks::labels::weights::LabelWeights;
 use config::Config;
@@ -48,7 +48,11 @@ pub(super) fn begin(options: &Options) -> Result<Box<dyn Learner>> {
     let longest = config.data.max_length;
     check_some(training.len(), validation.len(), "sequences", None)?;
     let preprocessor = Preprocessor::fit(&config, &training)?;
-    check_labels(preprocessor.labels.names().iter().map(String::as_str), "vectors")?;
+    check_labels(
+        preprocessor.labels.names().iter().map(String::as_str),
+        "vectors",
+        LabelSource::Others,
+    )?;
     let labeler = Labeler::new(config, preprocessor)?;
     let mut sequences = labeler.encode_all(&training)?;
     let (_, mut targets) = labeler.targets(&training, &sequences)?;
