@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import io
 import json
 import os
 import struct
@@ -116,8 +117,6 @@ def _name(value: Any, what: str) -> str:
 
 
 def _csv(header: Sequence[str], lines: Sequence[Sequence[str]]) -> bytes:
-    import io
-
     to = io.StringIO(newline="")
     table = csv.writer(to, quoting=csv.QUOTE_ALL, lineterminator="\n")
     table.writerow(header)
@@ -187,18 +186,18 @@ def _answer(part: str, data: Any, columns: Mapping[str, str] | None, name: str) 
     for at, (context, question, answers) in enumerate(rows(data, FIELDS["answer"], columns, name)):
         context = _text(context, f"context of row {at} of {name}")
         starts: Sequence[Any] = ()
+        texts: Any = answers
         if isinstance(answers, Mapping):  # As SQuAD's at Hugging Face.
-            answers, starts = list(answers["text"]), list(answers.get("answer_start", ()))
-        answers = [answers] if isinstance(answers, str) else list(answers)
+            texts, starts = answers["text"], list(answers.get("answer_start", ()))
         told = []
-        for n, answer in enumerate(answers):
+        for n, answer in enumerate([texts] if isinstance(texts, str) else list(texts)):
             answer = _text(answer, f"an answer of row {at} of {name}")
             start = int(starts[n]) if n < len(starts) else context.find(answer)
             if start < 0:
                 raise ValueError(f"row {at} of {name}: the answer {answer[:60]!r} does not stand in its text")
             told.append({"text": answer, "answer_start": start})
-        asked = {"id": str(at), "question": _text(question, f"question of row {at} of {name}"), "answers": told}
-        asked["is_impossible"] = not told
+        question = _text(question, f"question of row {at} of {name}")
+        asked = {"id": str(at), "question": question, "answers": told, "is_impossible": not told}
         paragraphs.append({"context": context, "qas": [asked]})
     content = json.dumps({"version": "2.0", "data": [{"paragraphs": paragraphs}]}, ensure_ascii=False)
     return {f"{part}.json": content.encode()}, {f"data.{part}": _path(f"{part}.json")}

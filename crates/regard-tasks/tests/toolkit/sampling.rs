@@ -2,7 +2,10 @@
 
 use crate::course::options;
 use flate2::{Compression, write::GzEncoder};
+use regard::tensor::Parameter;
+use regard::{DType, Tensor};
 use regard_data::files::{SoundOptions, Sounds, Waveform, wav_bytes};
+use regard_data::text::set_vectors;
 use regard_data::{SampledFile, sampled};
 use regard_tasks::tasks::task_named;
 use std::io::Write;
@@ -241,28 +244,17 @@ fn a_folder_that_is_named_for_two_parts_is_counted_once_and_rare_labels_of_a_lis
 #[test]
 fn vectors_of_words_behind_the_first_lines_refuse_no_dry_run() {
     let folder = tempfile::tempdir().unwrap();
-    let (texts, vectors) = (folder.path().join("texts.tsv"), folder.path().join("vectors.txt"));
-    let lines: String = (0..60).map(|n| format!("{}\trareword is{n}\n", n % 2)).collect();
-    std::fs::write(&texts, lines).unwrap();
-    let mut all: String = (0..20_001).map(|n| format!("other{n} 1 2 3 4 5 6 7 8\n")).collect();
-    all += "rareword 1 2 3 4 5 6 7 8\n";
-    std::fs::write(&vectors, all).unwrap();
-    let own = [
-        format!("data.train={:?}", texts.display().to_string()),
-        format!("text.vectors={:?}", vectors.display().to_string()),
-        "embedding=8".into(),
-    ];
-    let options = options("classify", &own.iter().map(String::as_str).collect::<Vec<_>>());
-    let task = task_named("classify").unwrap();
-    let (begun, _) = sampled(|| task.begin(&options));
-    let notes = begun.unwrap().notes();
-    let told = notes.iter().any(|note| note.contains("0 of") && note.contains("first 20000 lines"));
-    assert!(told, "{notes:?}");
-    let notes = task.begin(&options).unwrap().notes();
-    assert!(
-        notes.iter().any(|note| note.starts_with("1 of") && !note.contains("first")),
-        "{notes:?}"
-    );
+    let file = folder.path().join("vectors.txt");
+    let mut all: String = (0..20_001).map(|n| format!("other{n} 1 2\n")).collect();
+    all += "rare 1 2\n";
+    std::fs::write(&file, all).unwrap();
+    let zeros = Tensor::zeros(&[1, 2], DType::F32).unwrap();
+    let table = Parameter::new("table", zeros).unwrap();
+    let set = || set_vectors(&table, &["rare".into()], &file).unwrap();
+    let told = sampled(set).0;
+    assert!(told.starts_with("0 of 1 tokens have a vector in the first 20000 lines of "), "{told}");
+    let told = set();
+    assert!(told.starts_with("1 of 1 tokens have a vector of "), "{told}");
 }
 
 #[test]
