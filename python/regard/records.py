@@ -74,7 +74,9 @@ def named_columns(data: Any) -> dict[str, list[Any]] | None:
     return None if found is None else {name: _as_list(column) for name, column in found.items()}
 
 
-def rows(data: Any, fields: Sequence[str], columns: Mapping[str, str] | None = None, part: str = "data") -> list[tuple[Any, ...]]:
+def rows(
+    data: Any, fields: Sequence[str], columns: Mapping[str, str] | None = None, part: str = "data"
+) -> list[tuple[Any, ...]]:
     """Data as rows of these fields: from columns by name, from a tuple of as many sequences, or from an iterable of
     rows, each a dictionary or a sequence in the order of the fields. ``columns`` says what a field is called where
     that is another name. Refuses a column that is not there, columns of several lengths, and a value that is missing.

@@ -112,9 +112,9 @@ def train(
     and label (classify; in place of a text also vectors ``[N, width]``, or ``(samples, rate)`` of a sound), source and
     target (translate), text and summary (summarize), words and labels (label), context, question and answers (answer),
     image and label (image), image and sentence (caption, draw), audio and text (transcribe), features and target
-    (regress; of a frame, all columns and the last); ``graph`` takes PyG's ``Data``. ``columns`` says what a field is called where that is another name:
-    ``columns={"text": "review"}``. They are checked as files are, and kept beside the run in ``runs/data``, where a run that is
-    resumed or evaluated finds them again.
+    (regress; of a frame, all columns and the last); ``graph`` takes PyG's ``Data``. ``columns`` says what a field is
+    called where that is another name: ``columns={"text": "review"}``. They are checked as files are, and kept beside
+    the run in ``runs/data``, where a run that is resumed or evaluated finds them again.
 
     ``callback`` is called after every validated epoch with what it gave, as a row of ``Run.metrics``; where it
     returns ``False`` the training stops there. Ctrl-C, or an interrupt of the notebook, stops with a checkpoint and

@@ -50,7 +50,9 @@ def fields(task: str) -> tuple[str, ...]:
     return FIELDS[task]
 
 
-def written(task: str, parts: Mapping[str, Any], columns: Mapping[str, str] | None, beside: str | os.PathLike[str]) -> Options:
+def written(
+    task: str, parts: Mapping[str, Any], columns: Mapping[str, str] | None, beside: str | os.PathLike[str]
+) -> Options:
     """Writes the parts of a task's data into the folder ``beside``, and gives the options that name the files.
 
     >>> import tempfile
@@ -154,14 +156,15 @@ def _classify(part: str, data: Any, columns: Mapping[str, str] | None, name: str
         options |= {"data.text_column": "path", "data.label_column": "label"}
         return {**files, f"{part}.csv": _csv(("path", "label"), listed)}, options
     if isinstance(found[0][0], str):
-        lines = [[label, _text(text, f"text of row {at} of {name}")] for at, (label, (text, _)) in enumerate(zip(labels, found))]
+        texts = [_text(text, f"text of row {at} of {name}") for at, (text, _) in enumerate(found)]
+        lines = [list(row) for row in zip(labels, texts)]
         options = {f"data.{part}": _path(f"{part}.csv"), "data.label_column": "label", "data.text_column": "text"}
         return {f"{part}.csv": _csv(("label", "text"), lines)}, options
-    lines = [[label, _vectors(one, f"row {at} of {name}")] for at, (label, (one, _)) in enumerate(zip(labels, found))]
-    for at, (label, _) in enumerate(lines):
+    for at, label in enumerate(labels):
         if "\t" in label or "\n" in label:
             raise ValueError(f"label of row {at} of {name} holds a tab or a new line")
-    text = "".join(f"{label}\t{vectors}\n" for label, vectors in lines)
+    vectors = [_vectors(one, f"row {at} of {name}") for at, (one, _) in enumerate(found)]
+    text = "".join(f"{label}\t{one}\n" for label, one in zip(labels, vectors))
     return {f"{part}.tsv": text.encode()}, {"data.kind": "vectors", f"data.{part}": _path(f"{part}.tsv")}
 
 
@@ -175,7 +178,7 @@ def _label(part: str, data: Any, columns: Mapping[str, str] | None, name: str) -
             both = _text(word, f"a word of row {at} of {name}"), _name(label, f"a label of row {at} of {name}")
             for one in both:
                 if not one.strip() or "\t" in one or "\n" in one or "\r" in one:
-                    raise ValueError(f"row {at} of {name} has the word or label {one!r}; it wants one without tab or new line")
+                    raise ValueError(f"row {at} of {name} has {one!r}; words and labels have no tab and no new line")
             text.append(f"{n}\t{both[0]}\t_\t{both[1]}" + "\t_" * 6 + "\n")
         text.append("\n")
     return {f"{part}.conllu": "".join(text).encode()}, {f"data.{part}": _path(f"{part}.conllu"), "data.column": "upos"}
@@ -222,7 +225,8 @@ def _png(value: Any, what: str) -> tuple[bytes, bool]:
     color = array.ndim == 3
     lines = b"".join(b"\0" + np.ascontiguousarray(line).tobytes() for line in array)
     head = struct.pack(">IIBBBBB", width, height, 8, 2 if color else 0, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(lines, 1)) + chunk(b"IEND", b""), color
+    chunks = chunk(b"IHDR", head), chunk(b"IDAT", zlib.compress(lines, 1)), chunk(b"IEND", b"")
+    return b"\x89PNG\r\n\x1a\n" + b"".join(chunks), color
 
 
 def _image(part: str, data: Any, columns: Mapping[str, str] | None, name: str) -> tuple[Files, Options]:
@@ -267,7 +271,8 @@ def _recordings(part: str, sounds: Sequence[Any], texts: Sequence[str], name: st
             raise TypeError(f"audio of row {at} of {name} is {type(sound).__name__}; it wants (samples, rate)")
         samples, rate = (sound["array"], sound["sampling_rate"]) if isinstance(sound, Mapping) else sound
         wave = np.asarray(samples)
-        if wave.ndim != 1 or wave.size == 0 or not np.issubdtype(wave.dtype, np.floating) or not np.isfinite(wave).all():
+        is_sound = wave.ndim == 1 and wave.size > 0 and np.issubdtype(wave.dtype, np.floating)
+        if not is_sound or not np.isfinite(wave).all():
             raise ValueError(f"audio of row {at} of {name} wants finite samples from -1 to 1 in one dimension")
         content = wave.astype("<f4").tobytes()
         head = struct.pack("<4sIHHIIHH", b"fmt ", 16, 3, 1, int(rate), 4 * int(rate), 4, 32)
@@ -292,7 +297,8 @@ def _regress(part: str, data: Any, columns: Mapping[str, str] | None, name: str)
         # A frame: what is not the target is known.
         target = (columns or {}).get("target", "target" if "target" in table else list(table)[-1])
         if set(columns or {}) - {"target"} or target not in table:
-            raise ValueError(f"{name} has the columns {list(table)}; columns={{'target': NAME}} says which one is predicted")
+            told = "columns={'target': NAME} says which one is predicted"
+            raise ValueError(f"{name} has the columns {list(table)}; {told}")
         names = [*(one for one in table if one != target), target]
         known = np.column_stack([_numbers(table[one], f"column {one} of {name}") for one in names])
     else:
@@ -329,7 +335,8 @@ def _graph(part: str, data: Any, columns: Mapping[str, str] | None, name: str) -
     if x is None or edges is None or y is None:
         raise TypeError(f"data is {type(data).__name__}; it wants x, edge_index and y, as PyG's Data has them")
     if x.ndim != 2 or edges.ndim != 2 or edges.shape[0] != 2 or y.shape != x.shape[:1]:
-        raise ValueError(f"x {list(x.shape)}, edge_index {list(edges.shape)}, y {list(y.shape)}; they want [N, D], [2, E], [N]")
+        told = f"x {list(x.shape)}, edge_index {list(edges.shape)}, y {list(y.shape)}"
+        raise ValueError(f"{told}; they want [N, D], [2, E], [N]")
     x = _numbers(x, "x")
     if not np.isfinite(x).all():
         raise ValueError("x holds a number that is not finite")
