@@ -344,6 +344,7 @@ export const CHINESE = {
   patches: "图块",
   words: "词",
   neighborhood: "邻域",
+  node: "节点",
   curve: "曲线",
   weights: "权重",
   sentences: "句子",
