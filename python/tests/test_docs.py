@@ -39,10 +39,10 @@ README = re.findall(r"```python\n(.*?)```", (Path(__file__).parent.parent / "REA
 
 
 def test_the_readme_has_all_its_examples():
-    assert len(README) == 5
+    assert len(README) == 6
 
 
-@pytest.mark.parametrize("block", README, ids=["numpy", "torch", "transformers", "runs", "ray"])
+@pytest.mark.parametrize("block", README, ids=["numpy", "torch", "transformers", "runs", "memory", "ray"])
 def test_the_examples_of_the_readme_run(block, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for package in ("transformers", "ray"):
