@@ -65,9 +65,9 @@ impl SoundFrameOptions {
 /// What becomes of each recording, several at a time; refuses what the first that is refused is refused for.
 pub(crate) fn together<T: Sync, R: Send>(
     recordings: &[T],
-    one: impl Fn(&T) -> Result<R> + Sync,
+    one: impl Fn(&T) -> Result<R> + Sync + Send,
 ) -> Result<Vec<R>> {
-    recordings.par_iter().map(|x| one(x)).collect::<Vec<_>>().into_iter().collect()
+    recordings.par_iter().map(one).collect::<Vec<_>>().into_iter().collect()
 }
 
 /// Refuses frames that are none, by the option.
